@@ -1,0 +1,60 @@
+
+/*
+ * Little-endian numbers in byte strings, whatever the machine's own order.
+ */
+
+#ifndef BLOOM_BYTES_H
+#define BLOOM_BYTES_H
+
+#include <stdint.h>
+#include <string.h>
+
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define bloom_le64(x)  __builtin_bswap64(x)
+#define bloom_le32(x)  __builtin_bswap32(x)
+#else
+#define bloom_le64(x)  (x)
+#define bloom_le32(x)  (x)
+#endif
+
+
+static inline uint64_t
+bloom_get64(const void *p)
+{
+    uint64_t  v;
+
+    memcpy(&v, p, sizeof(v));
+
+    return bloom_le64(v);
+}
+
+
+static inline uint32_t
+bloom_get32(const void *p)
+{
+    uint32_t  v;
+
+    memcpy(&v, p, sizeof(v));
+
+    return bloom_le32(v);
+}
+
+
+static inline void
+bloom_put64(void *p, uint64_t v)
+{
+    v = bloom_le64(v);
+    memcpy(p, &v, sizeof(v));
+}
+
+
+static inline void
+bloom_put32(void *p, uint32_t v)
+{
+    v = bloom_le32(v);
+    memcpy(p, &v, sizeof(v));
+}
+
+
+#endif /* BLOOM_BYTES_H */

@@ -1,0 +1,224 @@
+
+#include "bloom_hash.h"
+#include "bloom_bytes.h"
+
+
+static inline uint64_t
+rotl(uint64_t x, unsigned r)
+{
+    return (x << r) | (x >> (64 - r));
+}
+
+
+/* The last len & 7 bytes of a message as a little-endian number. */
+static inline uint64_t
+tail_bytes(const uint8_t *p, size_t n)
+{
+    size_t    i;
+    uint64_t  v;
+
+    v = 0;
+
+    for (i = 0; i < n; i++) {
+        v |= (uint64_t) p[i] << (8 * i);
+    }
+
+    return v;
+}
+
+
+bloom_hash_t
+bloom_hash(const bloom_hasher_t *hasher, const void *data, size_t len)
+{
+    if (hasher->kind == BLOOM_HASH_SIPHASH) {
+        return bloom_siphash_128(data, len, hasher->key, 1, 3);
+    }
+
+    return bloom_murmur3_x64_128(data, len, bloom_get32(hasher->key));
+}
+
+
+uint64_t
+bloom_mix64(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccd;
+    x ^= x >> 33;
+    x *= 0xc4ceb9fe1a85ec53;
+    x ^= x >> 33;
+
+    return x;
+}
+
+
+#define MURMUR_C1  0x87c37b91114253d5
+#define MURMUR_C2  0x4cf5ad432745937f
+
+#define murmur_k1(k)  (rotl((k) * MURMUR_C1, 31) * MURMUR_C2)
+#define murmur_k2(k)  (rotl((k) * MURMUR_C2, 33) * MURMUR_C1)
+
+
+bloom_hash_t
+bloom_murmur3_x64_128(const void *data, size_t len, uint32_t seed)
+{
+    size_t          rest;
+    uint64_t        h1, h2;
+    bloom_hash_t    hash;
+    const uint8_t  *p;
+
+    p = data;
+    h1 = seed;
+    h2 = seed;
+
+    for (rest = len; rest >= 16; rest -= 16, p += 16) {
+        h1 ^= murmur_k1(bloom_get64(p));
+        h1 = (rotl(h1, 27) + h2) * 5 + 0x52dce729;
+
+        h2 ^= murmur_k2(bloom_get64(p + 8));
+        h2 = (rotl(h2, 31) + h1) * 5 + 0x38495ab5;
+    }
+
+    if (rest > 8) {
+        h2 ^= murmur_k2(tail_bytes(p + 8, rest - 8));
+        rest = 8;
+    }
+
+    if (rest == 8) {
+        h1 ^= murmur_k1(bloom_get64(p));
+
+    } else if (rest != 0) {
+        h1 ^= murmur_k1(tail_bytes(p, rest));
+    }
+
+    h1 ^= len;
+    h2 ^= len;
+
+    h1 += h2;
+    h2 += h1;
+
+    h1 = bloom_mix64(h1);
+    h2 = bloom_mix64(h2);
+
+    h1 += h2;
+    h2 += h1;
+
+    hash.h1 = h1;
+    hash.h2 = h2;
+
+    return hash;
+}
+
+
+static inline void
+sip_rounds(uint64_t v[4], unsigned n)
+{
+    while (n--) {
+        v[0] += v[1];
+        v[2] += v[3];
+        v[1] = rotl(v[1], 13) ^ v[0];
+        v[3] = rotl(v[3], 16) ^ v[2];
+        v[0] = rotl(v[0], 32);
+
+        v[2] += v[1];
+        v[0] += v[3];
+        v[1] = rotl(v[1], 17) ^ v[2];
+        v[3] = rotl(v[3], 21) ^ v[0];
+        v[2] = rotl(v[2], 32);
+    }
+}
+
+
+bloom_hash_t
+bloom_siphash_128(const void *data, size_t len,
+    const uint8_t key[BLOOM_HASH_KEY_LEN], unsigned c, unsigned d)
+{
+    size_t          rest;
+    uint64_t        k0, k1, m, v[4];
+    bloom_hash_t    hash;
+    const uint8_t  *p;
+
+    k0 = bloom_get64(key);
+    k1 = bloom_get64(key + 8);
+
+    /* "somepseudorandomlygeneratedbytes"; 0xee marks the 128-bit variant */
+
+    v[0] = k0 ^ 0x736f6d6570736575;
+    v[1] = k1 ^ 0x646f72616e646f6d ^ 0xee;
+    v[2] = k0 ^ 0x6c7967656e657261;
+    v[3] = k1 ^ 0x7465646279746573;
+
+    p = data;
+
+    for (rest = len; rest >= 8; rest -= 8, p += 8) {
+        m = bloom_get64(p);
+        v[3] ^= m;
+        sip_rounds(v, c);
+        v[0] ^= m;
+    }
+
+    m = tail_bytes(p, rest) | (uint64_t) len << 56;
+    v[3] ^= m;
+    sip_rounds(v, c);
+    v[0] ^= m;
+
+    v[2] ^= 0xee;
+    sip_rounds(v, d);
+    hash.h1 = v[0] ^ v[1] ^ v[2] ^ v[3];
+
+    v[1] ^= 0xdd;
+    sip_rounds(v, d);
+    hash.h2 = v[0] ^ v[1] ^ v[2] ^ v[3];
+
+    return hash;
+}
+
+
+void
+bloom_hasher_murmur3(bloom_hasher_t *hasher, uint32_t seed)
+{
+    memset(hasher, 0, sizeof(*hasher));
+
+    hasher->kind = BLOOM_HASH_MURMUR3;
+    bloom_put32(hasher->key, seed);
+}
+
+
+uint32_t
+bloom_hasher_seed(const bloom_hasher_t *hasher)
+{
+    return bloom_get32(hasher->key);
+}
+
+
+const char *
+bloom_hash_name(uint32_t kind)
+{
+    switch (kind) {
+
+    case BLOOM_HASH_MURMUR3:
+        return "murmur3";
+
+    case BLOOM_HASH_SIPHASH:
+        return "siphash";
+    }
+
+    return NULL;
+}
+
+
+uint32_t
+bloom_hash_parse(const char *name, size_t len)
+{
+    uint32_t     kind;
+    const char  *known;
+
+    for (kind = BLOOM_HASH_MURMUR3; kind <= BLOOM_HASH_SIPHASH; kind++) {
+        known = bloom_hash_name(kind);
+
+        if (strlen(known) == len && memcmp(known, name, len) == 0) {
+            return kind;
+        }
+    }
+
+    return 0;
+}

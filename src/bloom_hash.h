@@ -1,0 +1,77 @@
+
+/*
+ * Hash functions: MurmurHash3 x64 128 and SipHash-c-d with 128 bits out.
+ *
+ * Both give 128 bits as two 64-bit halves.  They are functions of the key's
+ * bytes, the length and the hash key alone, the same on every machine.
+ */
+
+#ifndef BLOOM_HASH_H
+#define BLOOM_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+
+/* Values recorded in image files: never renumbered. */
+#define BLOOM_HASH_MURMUR3  1    /* MurmurHash3 x64 128, 32-bit seed */
+#define BLOOM_HASH_SIPHASH  2    /* SipHash-1-3, 128 bits, 128-bit key */
+
+#define BLOOM_HASH_KEY_LEN  16
+
+
+typedef struct {
+    uint64_t  h1;
+    uint64_t  h2;
+} bloom_hash_t;
+
+
+/*
+ * Which hash, and its secret or seed.  For MURMUR3 the first four bytes of
+ * `key` are the seed, little-endian, and the other twelve are zero.
+ */
+typedef struct {
+    uint32_t  kind;                      /* BLOOM_HASH_... */
+    uint8_t   key[BLOOM_HASH_KEY_LEN];
+} bloom_hasher_t;
+
+
+/* The hash of `len` bytes at `data` (any alignment; NULL only if len is 0). */
+bloom_hash_t bloom_hash(const bloom_hasher_t *hasher, const void *data,
+    size_t len);
+
+/*
+ * MurmurHash3_x64_128 by Austin Appleby (public domain, SMHasher).  Its
+ * published verification value is 0x6384BA69.
+ */
+bloom_hash_t bloom_murmur3_x64_128(const void *data, size_t len,
+    uint32_t seed);
+
+/*
+ * SipHash-c-d with 128-bit output, by Jean-Philippe Aumasson and Daniel
+ * J. Bernstein: "SipHash: a fast short-input PRF" (2012), and the authors'
+ * later 128-bit variant.  h1 is the first eight bytes of the output read as
+ * little-endian, h2 the last eight.
+ */
+bloom_hash_t bloom_siphash_128(const void *data, size_t len,
+    const uint8_t key[BLOOM_HASH_KEY_LEN], unsigned c, unsigned d);
+
+/* MurmurHash3's 64-bit finalizer: a bijection that mixes every bit. */
+uint64_t bloom_mix64(uint64_t x);
+
+/* Makes a MURMUR3 hasher of a seed. */
+void bloom_hasher_murmur3(bloom_hasher_t *hasher, uint32_t seed);
+
+/* The seed of a MURMUR3 hasher. */
+uint32_t bloom_hasher_seed(const bloom_hasher_t *hasher);
+
+/* "murmur3" or "siphash", NULL if unknown; and back: 0 if unknown. */
+const char *bloom_hash_name(uint32_t kind);
+uint32_t bloom_hash_parse(const char *name, size_t len);
+
+
+#pragma GCC visibility pop
+
+#endif /* BLOOM_HASH_H */

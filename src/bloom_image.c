@@ -1,0 +1,467 @@
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bloom_image.h"
+#include "bloom_bytes.h"
+#include "bloom_crc.h"
+
+
+/*
+ * The first byte is not ASCII and a CR LF follows, so that a transfer as text
+ * spoils it visibly.
+ */
+static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
+
+#define ORDER_MARK       0x01020304
+#define SUMS_IN_A_PAGE   (BLOOM_IMAGE_PAGE / 4)
+
+/* Offsets of the header's fields, in the order of docs/image-format.md. */
+#define AT_MAGIC         0
+#define AT_VERSION       8
+#define AT_ORDER         12
+#define AT_FILE_SIZE     16
+#define AT_PAYLOAD       24
+#define AT_PAYLOAD_SIZE  32
+#define AT_CHUNK_SIZE    40
+#define AT_TABLE_CRC     44
+#define AT_LAYOUT        48
+#define AT_K             52
+#define AT_LINES         56
+#define AT_FLAGS         60
+#define AT_BITS          64
+#define AT_HASH          72
+#define AT_KEY_FORM      76
+#define AT_HASH_KEY      80
+#define AT_CAPACITY      96
+#define AT_ITEMS         104
+#define AT_FPR           112
+#define AT_CREATED       120
+#define AT_AS_OF         128
+#define AT_BUILD_ID      136
+#define AT_RESERVED      152
+#define AT_HEADER_CRC    (BLOOM_IMAGE_PAGE - 4)
+
+
+uint64_t
+bloom_image_payload_size(const bloom_image_t *image)
+{
+    return bloom_geometry_bytes(&image->geometry);
+}
+
+
+uint64_t
+bloom_image_chunks(const bloom_image_t *image)
+{
+    return (bloom_image_payload_size(image) + BLOOM_IMAGE_CHUNK - 1)
+           / BLOOM_IMAGE_CHUNK;
+}
+
+
+size_t
+bloom_image_chunk_size(const bloom_image_t *image, uint64_t chunk)
+{
+    uint64_t  rest;
+
+    rest = bloom_image_payload_size(image) - chunk * BLOOM_IMAGE_CHUNK;
+
+    return rest < BLOOM_IMAGE_CHUNK ? (size_t) rest : BLOOM_IMAGE_CHUNK;
+}
+
+
+uint64_t
+bloom_image_table_size(const bloom_image_t *image)
+{
+    return (bloom_image_chunks(image) + SUMS_IN_A_PAGE - 1)
+           / SUMS_IN_A_PAGE * BLOOM_IMAGE_PAGE;
+}
+
+
+uint64_t
+bloom_image_file_size(const bloom_image_t *image)
+{
+    return BLOOM_IMAGE_PAGE + bloom_image_table_size(image)
+           + bloom_image_payload_size(image);
+}
+
+
+void
+bloom_image_seal(bloom_image_t *image, const void *payload, void *table)
+{
+    size_t          len;
+    uint8_t        *sum;
+    uint64_t        i;
+    const uint8_t  *p;
+
+    p = payload;
+    sum = table;
+
+    memset(table, 0, bloom_image_table_size(image));
+
+    for (i = 0; i < bloom_image_chunks(image); i++, sum += 4, p += len) {
+        len = bloom_image_chunk_size(image, i);
+        bloom_put32(sum, bloom_crc32c(0, p, len));
+    }
+
+    image->table_crc = bloom_crc32c(0, table, bloom_image_table_size(image));
+}
+
+
+void
+bloom_image_encode(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
+{
+    uint64_t  fpr;
+
+    memcpy(&fpr, &image->fpr, sizeof(fpr));
+    memset(h, 0, BLOOM_IMAGE_PAGE);
+
+    memcpy(h + AT_MAGIC, magic, sizeof(magic));
+    bloom_put32(h + AT_VERSION, BLOOM_IMAGE_VERSION);
+    bloom_put32(h + AT_ORDER, ORDER_MARK);
+    bloom_put64(h + AT_FILE_SIZE, bloom_image_file_size(image));
+    bloom_put64(h + AT_PAYLOAD,
+                BLOOM_IMAGE_PAGE + bloom_image_table_size(image));
+    bloom_put64(h + AT_PAYLOAD_SIZE, bloom_image_payload_size(image));
+    bloom_put32(h + AT_CHUNK_SIZE, BLOOM_IMAGE_CHUNK);
+    bloom_put32(h + AT_TABLE_CRC, image->table_crc);
+    bloom_put32(h + AT_LAYOUT, image->geometry.layout);
+    bloom_put32(h + AT_K, image->geometry.k);
+    bloom_put32(h + AT_LINES, image->geometry.lines);
+    bloom_put32(h + AT_FLAGS, image->flags);
+    bloom_put64(h + AT_BITS, image->geometry.bits);
+    bloom_put32(h + AT_HASH, image->hasher.kind);
+    bloom_put32(h + AT_KEY_FORM, image->key_form);
+    memcpy(h + AT_HASH_KEY, image->hasher.key, BLOOM_HASH_KEY_LEN);
+    bloom_put64(h + AT_CAPACITY, image->capacity);
+    bloom_put64(h + AT_ITEMS, image->items);
+    bloom_put64(h + AT_FPR, fpr);
+    bloom_put64(h + AT_CREATED, image->created);
+    bloom_put64(h + AT_AS_OF, image->as_of);
+    memcpy(h + AT_BUILD_ID, image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
+
+    bloom_put32(h + AT_HEADER_CRC, bloom_crc32c(0, h, AT_HEADER_CRC));
+}
+
+
+static int
+all_zero(const uint8_t *p, size_t len)
+{
+    while (len--) {
+        if (*p++ != 0) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+#define fail(...)                                                            \
+    (snprintf(error, BLOOM_IMAGE_ERROR_LEN, __VA_ARGS__), -1)
+
+
+/* Before the checksum: is it ours, can it be read, is it whole? */
+static int
+check_kind(const uint8_t *h, uint64_t file_size, char *error)
+{
+    uint32_t  order, version;
+    uint64_t  claimed;
+
+    if (memcmp(h + AT_MAGIC, magic, sizeof(magic)) != 0) {
+        return fail("is not a Bloom filter image: it does not begin as one; "
+                    "make one with \"ngx-bloom build\"");
+    }
+
+    version = bloom_get32(h + AT_VERSION);
+    order = bloom_get32(h + AT_ORDER);
+
+    if (order == __builtin_bswap32(ORDER_MARK)) {
+        return fail("was written in big-endian byte order; "
+                    "an image is little-endian on every machine: write it "
+                    "again");
+    }
+
+    if (order != ORDER_MARK) {
+        return fail("is damaged: its byte order mark is 0x%08" PRIx32
+                    " and not 0x%08x; copy or build it again",
+                    order, ORDER_MARK);
+    }
+
+    if (version > BLOOM_IMAGE_VERSION) {
+        return fail("is of version %" PRIu32 " and this program reads up to "
+                    "version %d; use a newer program", version,
+                    BLOOM_IMAGE_VERSION);
+    }
+
+    if (version != BLOOM_IMAGE_VERSION) {
+        return fail("is damaged: version %" PRIu32 " never was; "
+                    "copy or build it again", version);
+    }
+
+    claimed = bloom_get64(h + AT_FILE_SIZE);
+
+    if (claimed > file_size) {
+        return fail("is truncated: it has %" PRIu64 " bytes and says it "
+                    "should have %" PRIu64 "; copy or build it again",
+                    file_size, claimed);
+    }
+
+    if (claimed < file_size) {
+        return fail("is longer than it says: it has %" PRIu64 " bytes and "
+                    "says it should have %" PRIu64 "; copy or build it again",
+                    file_size, claimed);
+    }
+
+    return 0;
+}
+
+
+int
+bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
+    uint64_t file_size, char *error)
+{
+    uint64_t           fpr;
+    bloom_geometry_t  *g;
+
+    if (check_kind(h, file_size, error) != 0) {
+        return -1;
+    }
+
+    if (bloom_get32(h + AT_HEADER_CRC) != bloom_crc32c(0, h, AT_HEADER_CRC)) {
+        return fail("is damaged: the checksum of its header differs; "
+                    "copy or build it again");
+    }
+
+    memset(image, 0, sizeof(*image));
+
+    g = &image->geometry;
+    g->layout = bloom_get32(h + AT_LAYOUT);
+    g->k = bloom_get32(h + AT_K);
+    g->lines = bloom_get32(h + AT_LINES);
+    g->bits = bloom_get64(h + AT_BITS);
+    image->hasher.kind = bloom_get32(h + AT_HASH);
+    memcpy(image->hasher.key, h + AT_HASH_KEY, BLOOM_HASH_KEY_LEN);
+    image->key_form = bloom_get32(h + AT_KEY_FORM);
+    image->flags = bloom_get32(h + AT_FLAGS);
+    image->capacity = bloom_get64(h + AT_CAPACITY);
+    image->items = bloom_get64(h + AT_ITEMS);
+    fpr = bloom_get64(h + AT_FPR);
+    memcpy(&image->fpr, &fpr, sizeof(fpr));
+    image->created = bloom_get64(h + AT_CREATED);
+    image->as_of = bloom_get64(h + AT_AS_OF);
+    memcpy(image->build_id, h + AT_BUILD_ID, BLOOM_IMAGE_BUILD_ID_LEN);
+    image->table_crc = bloom_get32(h + AT_TABLE_CRC);
+
+    if (bloom_layout_name(g->layout) == NULL) {
+        return fail("has layout %" PRIu32 ", which this program does not "
+                    "know; use a newer program", g->layout);
+    }
+
+    if (bloom_hash_name(image->hasher.kind) == NULL) {
+        return fail("has hash %" PRIu32 ", which this program does not "
+                    "know; use a newer program", image->hasher.kind);
+    }
+
+    if (bloom_key_form_name(image->key_form) == NULL) {
+        return fail("has key form %" PRIu32 ", which this program does not "
+                    "know; use a newer program", image->key_form);
+    }
+
+    if (image->flags & ~(uint32_t) BLOOM_IMAGE_FLAGS) {
+        return fail("has flags 0x%" PRIx32 ", which this program does not "
+                    "know; use a newer program", image->flags);
+    }
+
+    if (!bloom_geometry_valid(g)) {
+        return fail("is impossible: layout %s, %" PRIu64 " bits, k %" PRIu32
+                    ", lines %" PRIu32 "; build it again",
+                    bloom_layout_name(g->layout), g->bits, g->k, g->lines);
+    }
+
+    if (bloom_get64(h + AT_PAYLOAD_SIZE) != bloom_image_payload_size(image)
+        || bloom_get64(h + AT_PAYLOAD)
+           != BLOOM_IMAGE_PAGE + bloom_image_table_size(image)
+        || bloom_get32(h + AT_CHUNK_SIZE) != BLOOM_IMAGE_CHUNK
+        || file_size != bloom_image_file_size(image))
+    {
+        return fail("is impossible: %" PRIu64 " bits do not make %" PRIu64
+                    " bytes of payload at %" PRIu64 " in a file of %" PRIu64
+                    "; build it again", g->bits,
+                    bloom_get64(h + AT_PAYLOAD_SIZE),
+                    bloom_get64(h + AT_PAYLOAD), file_size);
+    }
+
+    if (image->capacity == 0 || !(image->fpr > 0 && image->fpr < 1)) {
+        return fail("is impossible: capacity %" PRIu64 ", false-positive rate "
+                    "%g; build it again", image->capacity, image->fpr);
+    }
+
+    if (image->hasher.kind == BLOOM_HASH_MURMUR3
+        && !all_zero(image->hasher.key + 4, BLOOM_HASH_KEY_LEN - 4))
+    {
+        return fail("is impossible: a murmur3 seed of more than 32 bits; "
+                    "build it again");
+    }
+
+    if (!all_zero(h + AT_RESERVED, AT_HEADER_CRC - AT_RESERVED)) {
+        return fail("is impossible: reserved bytes of its header are in use; "
+                    "build it again");
+    }
+
+    return 0;
+}
+
+
+static uint64_t
+min64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+
+int
+bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
+    void *ctx, uint64_t file_size)
+{
+    char      *error;
+    uint32_t   crc;
+    uint64_t   offset, end;
+
+    reader->next = 0;
+    reader->read = read;
+    reader->ctx = ctx;
+    reader->error[0] = '\0';
+
+    error = reader->error;
+
+    if (file_size == 0) {
+        return fail("is empty; build it again");
+    }
+
+    memset(reader->page, 0, BLOOM_IMAGE_PAGE);
+
+    if (read(ctx, reader->page, (size_t) min64(file_size, BLOOM_IMAGE_PAGE), 0)
+        != 0)
+    {
+        return fail("cannot be read at byte 0");
+    }
+
+    /* a file shorter than a page is not ours, or says it is longer */
+
+    if (bloom_image_decode(&reader->image, reader->page, file_size, error)
+        != 0)
+    {
+        return -1;
+    }
+
+    crc = 0;
+    end = BLOOM_IMAGE_PAGE + bloom_image_table_size(&reader->image);
+
+    for (offset = BLOOM_IMAGE_PAGE; offset < end; offset += BLOOM_IMAGE_PAGE) {
+        if (read(ctx, reader->page, BLOOM_IMAGE_PAGE, offset) != 0) {
+            return fail("cannot be read at byte %" PRIu64, offset);
+        }
+
+        crc = bloom_crc32c(crc, reader->page, BLOOM_IMAGE_PAGE);
+    }
+
+    if (crc != reader->image.table_crc) {
+        return fail("is damaged: the checksum of its table, bytes %d to %"
+                    PRIu64 ", differs; copy or build it again",
+                    BLOOM_IMAGE_PAGE, end - 1);
+    }
+
+    return 0;
+}
+
+
+int
+bloom_image_next(bloom_image_reader_t *reader, void *dst)
+{
+    char      *error;
+    size_t     len;
+    uint64_t   chunk, offset, at;
+
+    error = reader->error;
+    chunk = reader->next;
+
+    if (chunk == bloom_image_chunks(&reader->image)) {
+        return 0;
+    }
+
+    at = chunk % SUMS_IN_A_PAGE;
+
+    if (at == 0) {
+        offset = BLOOM_IMAGE_PAGE + chunk / SUMS_IN_A_PAGE * BLOOM_IMAGE_PAGE;
+
+        if (reader->read(reader->ctx, reader->page, BLOOM_IMAGE_PAGE, offset)
+            != 0)
+        {
+            return fail("cannot be read at byte %" PRIu64, offset);
+        }
+    }
+
+    len = bloom_image_chunk_size(&reader->image, chunk);
+    offset = BLOOM_IMAGE_PAGE + bloom_image_table_size(&reader->image)
+             + chunk * BLOOM_IMAGE_CHUNK;
+
+    if (reader->read(reader->ctx, dst, len, offset) != 0) {
+        return fail("cannot be read at byte %" PRIu64, offset);
+    }
+
+    if (bloom_crc32c(0, dst, len) != bloom_get32(reader->page + 4 * at)) {
+        return fail("is damaged: the checksum of bytes %" PRIu64 " to %" PRIu64
+                    " differs; copy or build it again",
+                    offset, offset + len - 1);
+    }
+
+    reader->next++;
+
+    return 1;
+}
+
+
+const char *
+bloom_image_differs(const bloom_image_t *a, const bloom_image_t *b)
+{
+    if (a->geometry.layout != b->geometry.layout) {
+        return "layout";
+    }
+
+    if (a->geometry.bits != b->geometry.bits) {
+        return "bits";
+    }
+
+    if (!bloom_geometry_equal(&a->geometry, &b->geometry)) {
+        return "k";
+    }
+
+    if (a->hasher.kind != b->hasher.kind) {
+        return "hash";
+    }
+
+    if (memcmp(a->hasher.key, b->hasher.key, BLOOM_HASH_KEY_LEN) != 0) {
+        return "seed";
+    }
+
+    if (a->key_form != b->key_form) {
+        return "key form";
+    }
+
+    return NULL;
+}
+
+
+const char *
+bloom_key_form_name(uint32_t form)
+{
+    return form == BLOOM_KEY_RAW ? "raw" : NULL;
+}
+
+
+int
+bloom_key_form_parse(const char *name, size_t len)
+{
+    return len == 3 && memcmp(name, "raw", 3) == 0 ? BLOOM_KEY_RAW : -1;
+}

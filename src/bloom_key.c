@@ -1,0 +1,109 @@
+
+#include <string.h>
+
+#include "bloom_key.h"
+
+
+int
+bloom_key_next(bloom_key_t *key, const uint8_t **pos, const uint8_t *end,
+    bloom_split_e split, int last)
+{
+    const uint8_t  *start, *stop;
+
+    start = *pos;
+
+    if (start == end) {
+        return 0;
+    }
+
+    stop = memchr(start, split == BLOOM_SPLIT_NUL ? '\0' : '\n',
+                  (size_t) (end - start));
+
+    if (stop != NULL) {
+        *pos = stop + 1;
+
+    } else if (last) {
+        stop = end;
+        *pos = end;
+
+    } else {
+        return 0;
+    }
+
+    if (split == BLOOM_SPLIT_LINES && stop != start && stop[-1] == '\r') {
+        stop--;
+    }
+
+    key->data = start;
+    key->len = (size_t) (stop - start);
+
+    return 1;
+}
+
+
+size_t
+bloom_key_mark(const uint8_t *data, size_t len)
+{
+    return len >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+
+static int
+hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+
+    c |= 0x20;
+
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+
+    return -1;
+}
+
+
+size_t
+bloom_key_decode(uint8_t *dst, const uint8_t *src, size_t len,
+    bloom_decode_e how)
+{
+    int             high, low;
+    uint8_t        *d;
+    const uint8_t  *end;
+
+    d = dst;
+    end = src + len;
+
+    if (how == BLOOM_DECODE_OFF) {
+        if (len != 0) {
+            memmove(dst, src, len);
+        }
+
+        return len;
+    }
+
+    for ( /* void */ ; src < end; src++) {
+
+        if (*src == '+' && how == BLOOM_DECODE_FORM) {
+            *d++ = ' ';
+            continue;
+        }
+
+        if (*src == '%' && end - src > 2) {
+            high = hex_digit(src[1]);
+            low = hex_digit(src[2]);
+
+            if (high != -1 && low != -1) {
+                *d++ = (uint8_t) (high << 4 | low);
+                src += 2;
+                continue;
+            }
+        }
+
+        *d++ = *src;
+    }
+
+    return (size_t) (d - dst);
+}

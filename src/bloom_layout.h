@@ -1,0 +1,84 @@
+
+/*
+ * Layouts: where a key's bits are, on memory that the caller owns.
+ *
+ * A filter's bits are an array of 64-bit words, little-endian in memory on
+ * every machine: bit b is bit b & 7 of byte b / 8.  So memory, file and other
+ * languages agree.  The array has g->bits / 64 words and is aligned to 64
+ * bytes wherever speed matters, to 8 always.
+ *
+ * classic, bit i of a key (Kirsch and Mitzenmacher, "Less Hashing, Same
+ * Performance", 2006), i = 0 .. k-1:
+ *
+ *     b = ((h1 + i * h2) mod 2^64) * bits / 2^64
+ *
+ * blocked, line j of a key, j = 0 .. lines-1, r = k / lines bits in it:
+ *
+ *     (a, c) = (h1, h2)                                          if j = 0
+ *              (mix64(h1 + j * PHI), mix64(h2 + j * PHI))        otherwise
+ *     line   = a * (bits / 512) / 2^64
+ *     b      = line * 512 + i * S + (c >> (i * log2 S)) mod S,   i = 0 .. r-1
+ *
+ * with S = 512 / r, PHI = 0x9e3779b97f4a7c15 and mix64 = bloom_mix64().  The
+ * divisions round down; sums wrap at 2^64; products are of 128 bits.  Every
+ * bit of a key within a line comes from hash bits of its own: double hashing
+ * inside so small a line would give too few distinct patterns.
+ *
+ * Filters with other geometries or hashers cannot be compared or merged.
+ */
+
+#ifndef BLOOM_LAYOUT_H
+#define BLOOM_LAYOUT_H
+
+#include "bloom_hash.h"
+#include "bloom_size.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* 1 if the key with this hash may be present, 0 if it is absent.  Safe while
+ * other threads or processes add with bloom_add_atomic(). */
+int bloom_test(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash);
+
+/* Adds; 1 if any bit changed, 0 if the key was maybe present before.  The
+ * caller is alone with the words. */
+int bloom_add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash);
+
+/* The same with an atomic OR for each word: safe beside any other. */
+int bloom_add_atomic(const bloom_geometry_t *g, uint64_t *words,
+    bloom_hash_t hash);
+
+/* Asks the processor for the first line a test or an addition will touch. */
+void bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash);
+
+/* dst |= src, over n words. */
+void bloom_merge(uint64_t *dst, const uint64_t *src, uint64_t n);
+
+
+/*
+ * What the bits themselves say, gathered piece by piece: begin with zeros,
+ * give every word once, in pieces of whole lines.
+ */
+typedef struct {
+    uint64_t  ones;                      /* bits set */
+    uint64_t  words;                     /* words given */
+    double    matches;                   /* blocked: sum over lines of the
+                                            chance that a pattern matches */
+} bloom_census_t;
+
+void bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
+    const uint64_t *words, uint64_t n);
+
+/* The false-positive rate of exactly these bits for a random absent key. */
+double bloom_census_fpr(const bloom_census_t *census,
+    const bloom_geometry_t *g);
+
+/* The share of bits set, 0 to 1. */
+double bloom_census_fill(const bloom_census_t *census);
+
+
+#pragma GCC visibility pop
+
+#endif /* BLOOM_LAYOUT_H */

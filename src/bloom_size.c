@@ -1,0 +1,382 @@
+
+#include <math.h>
+#include <string.h>
+
+#include "bloom_size.h"
+
+
+/* One line a key suffices down to this rate, two to its square, and so on:
+ * past it a line's uneven load costs more space than another line costs time.
+ */
+#define RATE_PER_LINE  1e-3
+
+
+static double
+classic_fpr(const bloom_geometry_t *g, double items)
+{
+    double  m, k, unset, pairs;
+
+    m = (double) g->bits;
+    k = g->k;
+
+    unset = exp(k * items * log1p(-1 / m));
+
+    /*
+     * Double hashing gives a key one of about m^2 sequences, so that a key
+     * shares all or most of its bits with another one by that alone: a floor
+     * under the rate that small filters would feel (Dillinger and Manolios,
+     * "Bloom Filters in Probabilistic Verification", 2004).
+     */
+
+    pairs = 2 * items / m / m;
+
+    return fmin(1, pow(1 - unset, k) + pairs);
+}
+
+
+/*
+ * E[(1 - x^J)^r] over J ~ Binomial(trials, q), x = 1 - 1/sector: expanded, and
+ * each E[s^J] replaced by its closed form (1 - q(1 - s))^trials.
+ */
+static long double
+line_moment(unsigned r, long double sector, long double trials, long double q)
+{
+    unsigned     i;
+    long double  sum, term, log_x;
+
+    sum = 0;
+    term = 1;                            /* (-1)^i C(r, i) */
+    log_x = log1pl(-1 / sector);
+
+    for (i = 0; i <= r; i++) {
+        sum += term * expl(trials * log1pl(q * expm1l(i * log_x)));
+        term = -term * (r - i) / (i + 1);
+    }
+
+    return fmaxl(sum, 0);
+}
+
+
+static double
+blocked_fpr(const bloom_geometry_t *g, double items)
+{
+    unsigned     r;
+    long double  q, sector, one, two, three, trials;
+
+    q = (long double) BLOOM_LINE_BITS / g->bits;
+    r = g->k / g->lines;
+    sector = (long double) BLOOM_LINE_BITS / r;
+    trials = (long double) items * g->lines;
+
+    if (q == 1) {
+
+        /* a single line: every key is in it */
+
+        return (double) powl(-expm1l(trials * log1pl(-1 / sector)), g->k);
+    }
+
+    one = line_moment(r, sector, trials, q);
+
+    if (g->lines == 1) {
+        return (double) one;
+    }
+
+    /* a key's lines are drawn independently and may coincide */
+
+    two = line_moment(2 * r, sector, trials, q);
+
+    if (g->lines == 2) {
+        return (double) ((1 - q) * one * one + q * two);
+    }
+
+    three = line_moment(3 * r, sector, trials, q);
+
+    return (double) ((1 - q) * (1 - 2 * q) * one * one * one
+                     + 3 * q * (1 - q) * one * two + q * q * three);
+}
+
+
+double
+bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items)
+{
+    if (items == 0) {
+        return 0;
+    }
+
+    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+        return classic_fpr(g, (double) items);
+    }
+
+    return blocked_fpr(g, (double) items);
+}
+
+
+/* Sets g->bits to the least that keeps the rate; -1 if none does. */
+static int
+fit_bits(bloom_geometry_t *g, uint64_t items, double fpr)
+{
+    uint64_t  low, high, mid;
+
+    low = 0;
+    high = BLOOM_BITS_MAX / BLOOM_LINE_BITS;
+
+    g->bits = BLOOM_BITS_MAX;
+
+    if (bloom_geometry_fpr(g, items) > fpr) {
+        return -1;
+    }
+
+    while (high - low > 1) {
+        mid = low + (high - low) / 2;
+        g->bits = mid * BLOOM_LINE_BITS;
+
+        if (bloom_geometry_fpr(g, items) > fpr) {
+            low = mid;
+
+        } else {
+            high = mid;
+        }
+    }
+
+    g->bits = high * BLOOM_LINE_BITS;
+
+    return 0;
+}
+
+
+int
+bloom_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity, double fpr)
+{
+    int               found;
+    double            rate, best;
+    uint32_t          k, step, last;
+    bloom_geometry_t  try;
+
+    if (capacity == 0 || capacity > BLOOM_CAPACITY_MAX
+        || !(fpr >= BLOOM_FPR_MIN && fpr <= BLOOM_FPR_MAX))
+    {
+        return -1;
+    }
+
+    best = 1;
+    try.layout = layout;
+
+    if (layout == BLOOM_LAYOUT_CLASSIC) {
+        try.lines = 0;
+        k = (uint32_t) fmax(1, floor(-log2(fpr)));
+        last = k + 1;
+        step = 1;
+
+    } else {
+        try.lines = 1;
+
+        while (try.lines < BLOOM_LINES_MAX
+               && fpr < 0.999 * pow(RATE_PER_LINE, try.lines))
+        {
+            try.lines++;
+        }
+
+        k = try.lines;
+        last = k * BLOOM_LINE_WORDS;
+        step = 0;                        /* doubles */
+    }
+
+    for (found = -1; k <= last; k += step ? step : k) {
+        try.k = k;
+
+        if (fit_bits(&try, capacity, fpr) != 0) {
+            continue;
+        }
+
+        rate = bloom_geometry_fpr(&try, capacity);
+
+        if (found == -1 || try.bits < g->bits
+            || (try.bits == g->bits && rate < best))
+        {
+            *g = try;
+            best = rate;
+            found = 0;
+        }
+    }
+
+    return found;
+}
+
+
+uint64_t
+bloom_size_capacity(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
+    double fpr)
+{
+    uint64_t          low, high, mid;
+    bloom_geometry_t  try;
+
+    low = 0;
+    high = BLOOM_CAPACITY_MAX + 1;
+
+    while (high - low > 1) {
+        mid = low + (high - low) / 2;
+
+        if (bloom_size(&try, layout, mid, fpr) == 0
+            && bloom_geometry_bytes(&try) <= bytes)
+        {
+            *g = try;
+            low = mid;
+
+        } else {
+            high = mid;
+        }
+    }
+
+    return low;
+}
+
+
+double
+bloom_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
+    uint64_t capacity)
+{
+    int               i;
+    double            low, high, mid;
+    bloom_geometry_t  try;
+
+    /* in logarithms: 60 halvings are more than a double can tell apart */
+
+    low = log(BLOOM_FPR_MIN);
+    high = log(BLOOM_FPR_MAX);
+
+    if (bloom_size(g, layout, capacity, BLOOM_FPR_MAX) != 0
+        || bloom_geometry_bytes(g) > bytes)
+    {
+        return 0;
+    }
+
+    if (bloom_size(&try, layout, capacity, BLOOM_FPR_MIN) == 0
+        && bloom_geometry_bytes(&try) <= bytes)
+    {
+        *g = try;
+        return BLOOM_FPR_MIN;
+    }
+
+    for (i = 0; i < 60; i++) {
+        mid = (low + high) / 2;
+
+        if (bloom_size(&try, layout, capacity, exp(mid)) == 0
+            && bloom_geometry_bytes(&try) <= bytes)
+        {
+            *g = try;
+            high = mid;
+
+        } else {
+            low = mid;
+        }
+    }
+
+    return exp(high);
+}
+
+
+uint64_t
+bloom_geometry_bytes(const bloom_geometry_t *g)
+{
+    return g->bits / 8;
+}
+
+
+int
+bloom_geometry_valid(const bloom_geometry_t *g)
+{
+    uint32_t  per_line;
+
+    if (g->bits == 0 || g->bits % BLOOM_LINE_BITS != 0
+        || g->bits > BLOOM_BITS_MAX)
+    {
+        return 0;
+    }
+
+    if (g->k == 0 || g->k > BLOOM_K_MAX) {
+        return 0;
+    }
+
+    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+        return g->lines == 0;
+    }
+
+    if (g->layout != BLOOM_LAYOUT_BLOCKED
+        || g->lines == 0 || g->lines > BLOOM_LINES_MAX
+        || g->k % g->lines != 0)
+    {
+        return 0;
+    }
+
+    per_line = g->k / g->lines;
+
+    return per_line == 1 || per_line == 2 || per_line == 4 || per_line == 8;
+}
+
+
+int
+bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b)
+{
+    return a->layout == b->layout && a->k == b->k && a->lines == b->lines
+           && a->bits == b->bits;
+}
+
+
+uint64_t
+bloom_geometry_items(const bloom_geometry_t *g, uint64_t ones)
+{
+    double  m, zeros;
+
+    m = (double) g->bits;
+    zeros = ones < g->bits ? (double) (g->bits - ones) : 1;
+
+    return (uint64_t) llround(-m / g->k * log(zeros / m));
+}
+
+
+double
+bloom_geometry_items_error(const bloom_geometry_t *g, uint64_t items)
+{
+    double  m, a;
+
+    m = (double) g->bits;
+    a = g->k * (double) items / m;
+
+    return sqrt(m * (expm1(a) - a)) / g->k;
+}
+
+
+const char *
+bloom_layout_name(uint32_t layout)
+{
+    switch (layout) {
+
+    case BLOOM_LAYOUT_BLOCKED:
+        return "blocked";
+
+    case BLOOM_LAYOUT_CLASSIC:
+        return "classic";
+    }
+
+    return NULL;
+}
+
+
+uint32_t
+bloom_layout_parse(const char *name, uint64_t len)
+{
+    uint32_t     layout;
+    const char  *known;
+
+    for (layout = BLOOM_LAYOUT_BLOCKED; layout <= BLOOM_LAYOUT_CLASSIC;
+         layout++)
+    {
+        known = bloom_layout_name(layout);
+
+        if (strlen(known) == len && memcmp(known, name, len) == 0) {
+            return layout;
+        }
+    }
+
+    return 0;
+}
