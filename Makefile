@@ -1,0 +1,172 @@
+# `make help` lists the targets.
+
+NGINX ?= $(or $(shell command -v nginx),/usr/sbin/nginx)
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+TEST_JOBS ?= 4
+CLANG ?= clang
+
+CFLAGS ?= -O2 -g
+
+# what each compilation needs; it also writes down the headers it read
+compile = -std=c11 $(CFLAGS) -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc \
+          -MMD -MP -MT $@ -MF $@.d
+sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
+           -fno-omit-frame-pointer
+libs = $(LDFLAGS) -lz -lm -lpthread
+
+core := $(wildcard src/bloom_*.c)
+cli := $(wildcard src/cli/*.c)
+unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
+fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
+
+.PHONY: all tool module deps deps-run run unit fuzzers nginxes test test-unit \
+        test-nginx test-nginx-1.22 test-nginx-1.26 test-sanitize \
+        test-sanitize-unit test-sanitize-nginx test-fuzz test-docs fuzz \
+        install clean help
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: module tool  ## the module and the tool (default)
+
+
+# Building
+
+tool: build/ngx-bloom  ## build/ngx-bloom, the command-line tool
+
+module:  ## build/ngx_http_bloom_module.so, for the nginx that is installed
+	scripts/build-nginx.sh installed dynamic
+	@# by rename: an nginx that runs may have the old file mapped
+	@cp build/nginx-installed-dynamic/objs/ngx_http_bloom_module.so build/new.so
+	@mv build/new.so build/ngx_http_bloom_module.so
+
+deps:  ## install the Debian packages that building and testing need
+	scripts/install-deps.sh test
+
+deps-run:
+	@scripts/install-deps.sh run
+
+# Everything that is plain C is compiled thrice: into build/, with gcc's
+# sanitizers into build/sanitize/, and for the fuzzers into build/fuzz/.
+
+core_objects = $(core:src/%.c=$(1)/obj/%.o)
+cli_objects = $(cli:src/%.c=$(1)/obj/%.o)
+sources_and_objects = $(filter %.c %.o,$^)
+
+build/obj/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(compile) -c $< -o $@
+
+build/sanitize/obj/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sanitize) -c $< -o $@
+
+build/fuzz/obj/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(CLANG) $(compile) $(sanitize) -fsanitize=fuzzer-no-link -c $< -o $@
+
+build/ngx-bloom: $(call core_objects,build) $(call cli_objects,build)
+	$(CC) $^ $(libs) -o $@
+
+build/sanitize/ngx-bloom: $(call core_objects,build/sanitize) \
+                          $(call cli_objects,build/sanitize)
+	$(CC) $(sanitize) $^ $(libs) -o $@
+
+# A unit test names further libraries on a line of its own: /* LDLIBS: -lx */
+
+unit_libs = -lcmocka -lm $$(sed -n 's,^/\* LDLIBS: \(.*\) \*/$$,\1,p' $<)
+
+build/unit/%: t/unit/%.c $(call core_objects,build)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sources_and_objects) $(unit_libs) -o $@
+
+build/sanitize/unit/%: t/unit/%.c $(call core_objects,build/sanitize)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sanitize) $(sources_and_objects) $(unit_libs) -o $@
+
+build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
+	@mkdir -p $(@D)
+	$(CLANG) $(compile) $(sanitize) -fsanitize=fuzzer \
+	    $(sources_and_objects) -lm -o $@
+
+unit: $(unit:%=build/unit/%)
+fuzzers: $(fuzz)
+
+# nginx from Debian's sources; see scripts/build-nginx.sh for the kinds
+
+nginxes: nginx-1.22.1-static nginx-1.26.3-dynamic nginx-1.26.3-sanitize
+
+nginx-%:
+	scripts/build-nginx.sh $(subst -, ,$*)
+
+
+# Running
+
+run: deps-run all  ## build all, then serve a shield of real keys on localhost
+	scripts/run.sh
+
+
+# Testing
+
+test:  ## everything below; ends with a line "N passed, N failed"
+	@scripts/install-deps.sh test
+	@+MAKE="$(MAKE)" scripts/test.sh
+
+test-unit: unit  ## the core's unit tests
+	@scripts/run-unit.sh $(unit:%=build/unit/%)
+
+# $(call suite,NGINX,MODULE,TOOL): the tests in t/ with that nginx; an empty
+# module says that it is linked into nginx
+
+suite = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
+        TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)" \
+        prove -It/lib -j $(TEST_JOBS) $(TESTS)
+TESTS ?= t/*.t
+
+test-nginx: all  ## TESTS (t/*.t) with the installed nginx
+	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
+
+test-nginx-1.22: tool nginx-1.22.1-static  ## with 1.22.1, linked statically
+	$(call suite,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,)
+
+test-nginx-1.26: tool nginx-1.26.3-dynamic  ## with 1.26.3, loaded dynamically
+	$(call suite,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
+
+test-sanitize: test-sanitize-unit test-sanitize-nginx  ## all with ASan and UBSan
+
+test-sanitize-unit: $(unit:%=build/sanitize/unit/%)
+	@scripts/run-unit.sh $^
+
+test-sanitize-nginx: build/sanitize/ngx-bloom nginx-1.26.3-sanitize
+	TEST_NGINX_SANITIZED=1 $(call suite,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
+
+test-fuzz fuzz: fuzzers
+	@scripts/run-fuzz.sh $(FUZZ_SECONDS) $(fuzz)
+
+test-fuzz:  ## the fuzzers, FUZZ_SECONDS (60) each
+fuzz:  ## the same, for more: make fuzz FUZZ_SECONDS=3600
+
+test-docs: all  ## README and examples: their commands, outputs and links
+	scripts/check-docs.sh
+
+
+# Installing and cleaning
+
+modules_path = $(shell $(NGINX) -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
+
+install: all  ## tool and man page into PREFIX, module into nginx's; or DESTDIR
+	install -D -m 755 build/ngx-bloom "$(DESTDIR)$(PREFIX)/bin/ngx-bloom"
+	install -D -m 644 docs/ngx-bloom.1 \
+	    "$(DESTDIR)$(PREFIX)/share/man/man1/ngx-bloom.1"
+	install -D -m 644 build/ngx_http_bloom_module.so \
+	    "$(DESTDIR)$(or $(modules_path),$(error $(NGINX) -V shows no --modules-path; is nginx installed?))/ngx_http_bloom_module.so"
+
+clean:  ## remove build/; the cache of compiled nginxes stays
+	rm -rf build
+
+help:  ## this list
+	@sed -n 's/^\([a-z0-9.-]*\):.*  ## \(.*\)/\1|\2/p' Makefile \
+	| while IFS='|' read -r target text; do \
+	    printf '%-16s %s\n' "$$target" "$$text"; done
+
+-include $(shell find build -name '*.d' 2>/dev/null)

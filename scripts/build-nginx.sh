@@ -1,0 +1,148 @@
+#!/bin/bash
+# build-nginx.sh installed dynamic
+# build-nginx.sh VERSION dynamic|static|sanitize
+#
+# Builds the module against the nginx that is installed (its nginx-dev package),
+# or a whole nginx of that version with the module, and leaves
+#
+#   build/nginx-VERSION-KIND/objs/ngx_http_bloom_module.so    (dynamic)
+#   build/nginx-VERSION-KIND/objs/nginx                       (not installed)
+#
+# nginx's own objects are compiled once and kept in the cache, see
+# nginx-source.sh; afterwards only what changed in the module is compiled.
+
+set -eu
+cd "$(dirname "$0")/.."
+
+version=${1:?"usage: $0 installed|VERSION dynamic|static|sanitize"}
+kind=${2:?"usage: $0 installed|VERSION dynamic|static|sanitize"}
+cache=${BLOOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ngx-bloom}
+jobs=${BLOOM_JOBS:-$(nproc)}
+work=$PWD/build/nginx-$version-$kind
+
+
+# The flags of ./configure
+
+if [ "$version" = installed ]; then
+    source=/usr/share/nginx/src
+
+    if [ ! -f $source/conf_flags ]; then
+        echo "$0: $source/conf_flags is missing: the package nginx-dev" \
+             "is not installed; run: make deps" >&2
+        exit 1
+    fi
+
+    . $source/conf_flags
+    flags=(--with-cc-opt='-g -O2' "${NGX_CONF_FLAGS[@]}")
+else
+    source=$(scripts/nginx-source.sh "$version")
+
+    flags=(--error-log-path=stderr --with-compat --with-threads
+           --with-http_ssl_module --with-http_v2_module
+           --with-http_realip_module --with-http_auth_request_module
+           --with-http_addition_module --with-http_sub_module
+           --with-http_slice_module --with-http_stub_status_module)
+
+    if [ "$kind" = sanitize ]; then
+        # a malloc for each pool allocation lets ASan see overruns; zones are
+        # filled with garbage first; NGX_BLOOM_FAULTS lets tests inject faults
+        flags+=(--with-cc-opt="-g -O1 -fsanitize=address,undefined \
+-fno-sanitize-recover=undefined -fno-sanitize=nonnull-attribute \
+-fno-omit-frame-pointer -DNGX_DEBUG_PALLOC=1 -DNGX_DEBUG_MALLOC=1 \
+-DNGX_HAVE_NONALIGNED=0 -DNGX_SUPPRESS_WARN=1 -DNGX_BLOOM_FAULTS=1"
+                --with-ld-opt=-fsanitize=address,undefined)
+    else
+        flags+=(--with-cc-opt='-g -O2' --with-debug)
+    fi
+fi
+
+case $kind in
+    dynamic) add=--add-dynamic-module=bloom target=modules ;;
+    *)       add=--add-module=bloom target=binary ;;
+esac
+
+
+# run COMMAND...: quietly; its output is shown if it fails
+
+run() {
+    if ! "$@" > log 2>&1; then
+        tail -n 60 log >&2
+        echo "$0: failed: $* (all of its output: $PWD/log)" >&2
+        return 1
+    fi
+}
+
+
+# tree: the sources of nginx, by symbolic links, around an objs/ of its own
+
+tree() {
+    mkdir -p "$1"
+    cd "$1"
+    ln -sfn "$source"/* .
+}
+
+
+# nginx without the module, in the cache
+
+if [ "$version" != installed ]; then
+    key=$( (echo "${flags[@]}"; gcc -v 2>&1
+            head -n 1 "$source/debian/changelog") | sha256sum | cut -c 1-12)
+    pristine=$cache/nginx-$version-$kind-$key
+
+    (
+        flock 9
+
+        if [ ! -x "$pristine/objs/nginx" ]; then
+            echo "building nginx $version ($kind), once" >&2
+            rm -rf "$pristine.tmp" "$pristine"
+            tree "$pristine.tmp"
+            run ./configure "${flags[@]}"
+            run make -f objs/Makefile -j "$jobs" binary
+            mv "$pristine.tmp" "$pristine"
+        fi
+    ) 9>"$cache/nginx-$version-$kind.lock"
+fi
+
+
+# The module, in the checkout. "bloom" is a link to the checkout, so that its
+# path may be of any kind: nginx's build knows no spaces in paths.
+
+mkdir -p "$work"
+exec 9>"$work/lock"
+flock 9
+
+tree "$work"
+ln -sfn ../.. bloom
+
+configured=$(echo "${pristine:-}" "$add" "${flags[@]}"
+             cat bloom/config
+             ls bloom/*.c bloom/src/*.[ch])
+
+if [ "$configured" != "$(cat configured 2>/dev/null)" ]; then
+    echo "configuring the module for nginx $version ($kind)" >&2
+    rm -rf objs configured
+
+    if [ "$version" != installed ]; then
+        cp -a "$pristine/objs" .
+    fi
+
+    run ./configure "${flags[@]}" "$add"
+
+    # nginx's objects stay valid if only the line with the configure arguments
+    # has changed; nginx.c alone shows it
+
+    if [ "$target" = binary ]; then
+        if cmp -s <(grep -v NGX_CONFIGURE objs/ngx_auto_config.h) \
+                  <(grep -v NGX_CONFIGURE "$pristine/objs/ngx_auto_config.h")
+        then
+            for file in ngx_auto_config.h ngx_auto_headers.h; do
+                touch -r "$pristine/objs/$file" "objs/$file"
+            done
+        fi
+        rm -f objs/src/core/nginx.o
+    fi
+
+    echo "$configured" > configured
+fi
+
+run make -f objs/Makefile -j "$jobs" "$target"

@@ -1,0 +1,93 @@
+#!/bin/bash
+# install-deps.sh run|test
+#
+# Installs the Debian packages that are missing: those of `make run`, or those
+# of `make test`, which are more. Instant when nothing is missing.
+
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+missing=
+
+command_of() { command -v "$1" > /dev/null || missing="$missing $2"; }
+file_of() { [ -e "$1" ] || missing="$missing $2"; }
+header_of() {
+    for dir in /usr/include /usr/include/*-linux-*; do
+        if [ -e "$dir/$1" ]; then return; fi
+    done
+    missing="$missing $2"
+}
+
+case ${1:-} in
+    run|test) ;;
+    *) echo "usage: $0 run|test" >&2
+       exit 2 ;;
+esac
+
+command_of gcc gcc
+command_of make make
+header_of stdio.h libc6-dev
+header_of zlib.h zlib1g-dev
+command_of nginx nginx
+file_of /usr/share/nginx/src/conf_flags nginx-dev
+command_of curl curl
+
+if [ "$1" = test ]; then
+    command_of prove perl
+    header_of cmocka.h libcmocka-dev
+    header_of openssl/evp.h libssl-dev
+    header_of pcre2.h libpcre2-dev
+    header_of murmurhash.h libmurmurhash-dev
+    command_of dpkg-source dpkg-dev
+    command_of valgrind valgrind
+
+    # the fuzzers: clang with its run-time libraries
+    command_of clang clang
+    if ! ls /usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer* \
+         > /dev/null 2>&1
+    then
+        missing="$missing libclang-rt-dev"
+    fi
+fi
+
+if [ -z "$missing" ]; then
+    exit 0
+fi
+
+install="apt-get install -y --no-install-recommends$missing"
+
+if ! command -v apt-get > /dev/null; then
+    echo "$0: missing, by the names of Debian's packages:$missing;" \
+         "there is no apt-get here, install them by the means of this system" >&2
+    exit 1
+fi
+
+if [ "$(id -u)" = 0 ]; then
+    as_root=
+elif sudo -n true 2> /dev/null; then
+    as_root="sudo -n"
+else
+    echo "$0: missing packages; run this as root, then try again:" >&2
+    echo "  apt-get update && $install" >&2
+    exit 1
+fi
+
+echo "installing missing Debian packages:$missing"
+
+# Debian starts a service as it is installed, and nginx's fails where port 80
+# is taken; it is not needed here, so services are told not to start meanwhile.
+
+policy=/usr/sbin/policy-rc.d
+
+case "$missing " in
+    *" nginx "*)
+        if [ ! -e $policy ]; then
+            trap '$as_root rm -f $policy' EXIT
+            printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy > /dev/null
+            $as_root chmod 755 $policy
+        fi
+    ;;
+esac
+
+$as_root apt-get update -q
+$as_root env DEBIAN_FRONTEND=noninteractive $install -q

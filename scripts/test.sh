@@ -1,0 +1,117 @@
+#!/bin/bash
+# test.sh: the body of `make test`
+#
+# Runs every stage, `make test-STAGE`, even after one has failed, counts what
+# its output reports, and ends with one line "N passed, N failed", which is also
+# left in build/test/result. Each stage's output is in build/test/STAGE.log.
+
+set -u
+cd "$(dirname "$0")/.."
+
+make="${MAKE:-make} --no-print-directory"
+out=build/test
+passed=0
+failed=0
+
+rm -rf $out
+mkdir -p $out
+
+
+# count LOG STATUS: prints "passed failed" for a stage. The forms are cmocka's,
+# prove's, and lines "ok ..." and "not ok ..." of anything else. A stage that
+# broke without a word, or that checked nothing, has one failure.
+
+count() {
+    awk -v status="$2" '
+        /^\[  PASSED  \] [0-9]+ test/ { passed += $4 }
+        /^\[  FAILED  \] [0-9]+ test/ { failed += $4 }
+        /^ok /                        { passed++ }
+        /^not ok /                    { failed++ }
+
+        # prove: a line for each file that failed, one for all tests at last;
+        # a file that failed as such, with no test of its own, is one failure
+        / \(Wstat: [0-9]+.* Tests: [0-9]+ Failed: [0-9]+\)$/ {
+            bad += $NF
+            failed += $NF
+            silent = ($NF + 0 == 0)
+            if (silent && !/Wstat: 0 /) { failed++; silent = 0 }
+        }
+        /^  Parse errors:/ { failed += silent; silent = 0 }
+        /^Files=[0-9]+, Tests=[0-9]+/ {
+            split($2, tests, "[=,]")
+            passed += tests[2] - bad
+            bad = 0
+        }
+
+        END {
+            if (failed == 0 && (status != 0 || passed == 0)) {
+                failed = 1
+            }
+            print passed + 0, failed + 0
+        }' "$1"
+}
+
+
+# stage NAME COMMAND...
+
+stage() {
+    local name=$1 status ok bad started=$SECONDS
+    shift
+
+    echo "==== $name"
+    "$@" 2>&1 | tee "$out/$name.log"
+    status=${PIPESTATUS[0]}
+
+    read -r ok bad <<< "$(count "$out/$name.log" "$status")"
+    passed=$((passed + ok))
+    failed=$((failed + bad))
+
+    echo "==== $name: $ok passed, $bad failed ($((SECONDS - started)) s)"
+    echo
+}
+
+
+# What the first stages share is built before anything runs in parallel.
+
+build() {
+    $make -j "$(nproc)" all unit fuzzers \
+    && echo "ok - module, tool, unit tests and fuzzers are built"
+}
+
+background_result() {
+    cat $out/background.log
+    return "$background_status"
+}
+
+stage build build
+
+# One lane compiles and fuzzes, the other one runs tests, which mostly wait. A
+# stage that needs an nginx which is being compiled waits for its lock.
+
+set -m          # the lane becomes a process group, to be ended as a whole
+(
+    $make nginxes
+    $make test-fuzz
+) > $out/background.log 2>&1 < /dev/null &
+background=$!
+set +m
+
+trap 'kill -- -$background 2> /dev/null' EXIT
+trap 'exit 130' INT TERM
+
+stage unit $make test-unit
+stage nginx $make test-nginx
+if [ -x scripts/check-docs.sh ]; then
+    stage docs $make test-docs
+fi
+stage nginx-1.22 $make test-nginx-1.22
+stage nginx-1.26 $make test-nginx-1.26
+stage sanitize-unit $make test-sanitize-unit
+stage sanitize $make test-sanitize-nginx
+
+wait "$background"
+background_status=$?
+stage fuzz background_result
+
+echo "$passed passed, $failed failed" | tee $out/result
+[ "$failed" -eq 0 ]
