@@ -1,0 +1,155 @@
+
+/*
+ * CRC-32C: the check value, the examples of RFC 3720 (B.4), and both
+ * implementations against a bit-by-bit one at every length and alignment.
+ */
+
+#include "unit.h"
+
+#include "bloom_crc.h"
+
+#define LEN_MAX  600
+#define OFFSETS  16
+
+
+/* Polynomial division as one does it on paper, bits reversed. */
+static uint32_t
+slow_crc32c(uint32_t crc, const uint8_t *p, size_t len)
+{
+    int  bit;
+
+    for (crc = ~crc; len > 0; len--, p++) {
+        crc ^= *p;
+
+        for (bit = 0; bit < 8; bit++) {
+            crc = crc & 1 ? (crc >> 1) ^ 0x82f63b78 : crc >> 1;
+        }
+    }
+
+    return ~crc;
+}
+
+
+static void
+check_value(void **state)
+{
+    (void) state;
+
+    assert_int_equal(bloom_crc32c(0, "123456789", 9), 0xe3069283);
+    assert_int_equal(bloom_crc32c_portable(0, "123456789", 9), 0xe3069283);
+
+    assert_int_equal(bloom_crc32c(0, NULL, 0), 0);
+    assert_int_equal(bloom_crc32c_portable(0, NULL, 0), 0);
+}
+
+
+static void
+rfc_3720_examples(void **state)
+{
+    int      i;
+    uint8_t  zeros[32], ones[32], up[32], down[32];
+
+    static const uint8_t  scsi_read[48] = {
+        0x01, 0xc0, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x14, 0x00, 0x00, 0x00, 0x00, 0x00, 0x04, 0x00,
+        0x00, 0x00, 0x00, 0x14, 0x00, 0x00, 0x00, 0x18,
+        0x28, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00
+    };
+
+    (void) state;
+
+    for (i = 0; i < 32; i++) {
+        zeros[i] = 0;
+        ones[i] = 0xff;
+        up[i] = (uint8_t) i;
+        down[i] = (uint8_t) (31 - i);
+    }
+
+    assert_int_equal(bloom_crc32c(0, zeros, 32), 0x8a9136aa);
+    assert_int_equal(bloom_crc32c(0, ones, 32), 0x62a8ab43);
+    assert_int_equal(bloom_crc32c(0, up, 32), 0x46dd794e);
+    assert_int_equal(bloom_crc32c(0, down, 32), 0x113fdb5c);
+    assert_int_equal(bloom_crc32c(0, scsi_read, 48), 0xd9963a56);
+
+    assert_int_equal(bloom_crc32c_portable(0, zeros, 32), 0x8a9136aa);
+    assert_int_equal(bloom_crc32c_portable(0, ones, 32), 0x62a8ab43);
+    assert_int_equal(bloom_crc32c_portable(0, up, 32), 0x46dd794e);
+    assert_int_equal(bloom_crc32c_portable(0, down, 32), 0x113fdb5c);
+    assert_int_equal(bloom_crc32c_portable(0, scsi_read, 48), 0xd9963a56);
+}
+
+
+static void
+fill(uint8_t *p, size_t len)
+{
+    uint64_t  seed;
+
+    for (seed = 3; len > 0; len--) {
+        *p++ = (uint8_t) unit_random(&seed);
+    }
+}
+
+
+static void
+every_length_and_alignment(void **state)
+{
+    size_t    len, offset;
+    uint8_t   noise[LEN_MAX + OFFSETS];
+    uint32_t  expected;
+
+    (void) state;
+
+    fill(noise, sizeof(noise));
+
+    for (len = 0; len <= LEN_MAX; len++) {
+        for (offset = 0; offset < OFFSETS; offset++) {
+            expected = slow_crc32c(0, noise + offset, len);
+
+            assert_int_equal(bloom_crc32c(0, noise + offset, len), expected);
+            assert_int_equal(bloom_crc32c_portable(0, noise + offset, len),
+                             expected);
+        }
+    }
+}
+
+
+/* A message in two pieces, by either implementation, gives the same. */
+static void
+every_split(void **state)
+{
+    size_t    cut;
+    uint8_t   noise[LEN_MAX];
+    uint32_t  whole, first;
+
+    (void) state;
+
+    fill(noise, sizeof(noise));
+
+    whole = slow_crc32c(0, noise, LEN_MAX);
+
+    for (cut = 0; cut <= LEN_MAX; cut++) {
+        first = bloom_crc32c(0, noise, cut);
+        assert_int_equal(bloom_crc32c_portable(first, noise + cut,
+                                               LEN_MAX - cut), whole);
+
+        first = bloom_crc32c_portable(0, noise, cut);
+        assert_int_equal(bloom_crc32c(first, noise + cut, LEN_MAX - cut),
+                         whole);
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(check_value),
+        cmocka_unit_test(rfc_3720_examples),
+        cmocka_unit_test(every_length_and_alignment),
+        cmocka_unit_test(every_split),
+    };
+
+    return cmocka_run_group_tests_name("crc", tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+
+/*
+ * Keys: splitting, which must not depend on where a stream is cut into
+ * pieces, and decoding.
+ */
+
+#include "unit.h"
+
+#include "bloom_key.h"
+
+
+/* Room for the keys of a text, each written as "<length>:<bytes>;". */
+typedef struct {
+    char    text[4096];
+    size_t  len;
+} list_t;
+
+
+static void
+list_add(list_t *list, bloom_key_t key)
+{
+    int  n;
+
+    n = sprintf(list->text + list->len, "%zu:", key.len);
+    list->len += (size_t) n;
+
+    memcpy(list->text + list->len, key.data, key.len);
+    list->len += key.len;
+    list->text[list->len++] = ';';
+}
+
+
+static void
+split_whole(list_t *list, const void *text, size_t len, bloom_split_e split)
+{
+    bloom_key_t     key;
+    const uint8_t  *pos, *end;
+
+    list->len = 0;
+    pos = text;
+    end = pos + len;
+
+    while (bloom_key_next(&key, &pos, end, split, 1)) {
+        list_add(list, key);
+    }
+
+    assert_ptr_equal(pos, end);
+}
+
+
+/*
+ * As a reader of a stream does it: what is left of a piece goes before the
+ * next one.  Each piece lies in memory of its own size, for the sanitizers.
+ */
+static void
+split_pieces(list_t *list, const uint8_t *text, const size_t *cuts, size_t n,
+    bloom_split_e split)
+{
+    size_t          i, rest, len;
+    uint8_t        *piece;
+    bloom_key_t     key;
+    const uint8_t  *pos, *end;
+
+    list->len = 0;
+
+    for (rest = 0, i = 0; i + 1 < n; i++) {
+        len = rest + cuts[i + 1] - cuts[i];
+        piece = malloc(len ? len : 1);
+        assert_non_null(piece);
+        memcpy(piece, text + cuts[i] - rest, len);
+
+        pos = piece;
+        end = piece + len;
+
+        while (bloom_key_next(&key, &pos, end, split, i + 2 == n)) {
+            assert_in_range((uintptr_t) key.data, (uintptr_t) piece,
+                            (uintptr_t) end);
+            assert_true(key.len <= (size_t) (end - key.data));
+            list_add(list, key);
+        }
+
+        rest = (size_t) (end - pos);
+        free(piece);
+    }
+
+    assert_int_equal(rest, 0);
+}
+
+
+#define assert_keys(text, split, expected)                                   \
+    do {                                                                     \
+        list_t  keys_;                                                       \
+        split_whole(&keys_, text, sizeof(text) - 1, split);                  \
+        assert_int_equal(keys_.len, sizeof(expected) - 1);                   \
+        assert_memory_equal(keys_.text, expected, sizeof(expected) - 1);     \
+    } while (0)
+
+
+static void
+lines(void **state)
+{
+    (void) state;
+
+    assert_keys("", BLOOM_SPLIT_LINES, "");
+    assert_keys("\n", BLOOM_SPLIT_LINES, "0:;");
+    assert_keys("\r\n", BLOOM_SPLIT_LINES, "0:;");
+    assert_keys("one\ntwo\n", BLOOM_SPLIT_LINES, "3:one;3:two;");
+    assert_keys("one\ntwo", BLOOM_SPLIT_LINES, "3:one;3:two;");
+    assert_keys("one\r\ntwo\r\n", BLOOM_SPLIT_LINES, "3:one;3:two;");
+    assert_keys("one\r\ntwo\r", BLOOM_SPLIT_LINES, "3:one;3:two;");
+    assert_keys("one\n\ntwo\n", BLOOM_SPLIT_LINES, "3:one;0:;3:two;");
+
+    /* only the one CR before the LF is part of the delimiter */
+
+    assert_keys("a\rb\r\r\nc", BLOOM_SPLIT_LINES, "4:a\rb\r;1:c;");
+
+    /* any other byte is the key's: spaces, NUL, 0x80 to 0xff */
+
+    assert_keys(" a \t\n\0\xff\x80\n", BLOOM_SPLIT_LINES,
+                "4: a \t;3:\0\xff\x80;");
+}
+
+
+static void
+nul_separated(void **state)
+{
+    (void) state;
+
+    assert_keys("", BLOOM_SPLIT_NUL, "");
+    assert_keys("\0", BLOOM_SPLIT_NUL, "0:;");
+    assert_keys("one\0two\0", BLOOM_SPLIT_NUL, "3:one;3:two;");
+    assert_keys("one\0two", BLOOM_SPLIT_NUL, "3:one;3:two;");
+
+    /* nothing is stripped */
+
+    assert_keys("one\r\0two\n\0\r\n", BLOOM_SPLIT_NUL,
+                "4:one\r;4:two\n;2:\r\n;");
+}
+
+
+static void
+rest_without_delimiter_waits(void **state)
+{
+    bloom_key_t     key;
+    const uint8_t  *text, *pos;
+
+    (void) state;
+
+    text = (const uint8_t *) "one\ntw";
+    pos = text;
+
+    assert_int_equal(bloom_key_next(&key, &pos, text + 6, BLOOM_SPLIT_LINES,
+                                    0), 1);
+    assert_ptr_equal(pos, text + 4);
+
+    assert_int_equal(bloom_key_next(&key, &pos, text + 6, BLOOM_SPLIT_LINES,
+                                    0), 0);
+    assert_ptr_equal(pos, text + 4);
+
+    assert_int_equal(bloom_key_next(&key, &pos, text + 6, BLOOM_SPLIT_LINES,
+                                    1), 1);
+    assert_ptr_equal(key.data, text + 4);
+    assert_int_equal(key.len, 2);
+}
+
+
+/* Every way to cut a text into three pieces gives the same keys. */
+static void
+cuts_do_not_matter(void **state)
+{
+    size_t         a, b, len;
+    list_t         whole, pieces;
+    bloom_split_e  split;
+
+    static const char  text[] = "one\r\ntwo\n\n\r\nthr\ree\r\r\n\0nul\0\0\r\n"
+                                "\xc3\xa9t\xc3\xa9\nlast\r";
+
+    (void) state;
+
+    len = sizeof(text) - 1;
+
+    for (split = BLOOM_SPLIT_LINES; split <= BLOOM_SPLIT_NUL; split++) {
+        split_whole(&whole, text, len, split);
+        assert_true(whole.len > len);
+
+        for (a = 0; a <= len; a++) {
+            for (b = a; b <= len; b++) {
+                const size_t  cuts[] = { 0, a, b, len };
+
+                split_pieces(&pieces, (const uint8_t *) text, cuts,
+                             array_len(cuts), split);
+
+                assert_int_equal(pieces.len, whole.len);
+                assert_memory_equal(pieces.text, whole.text, whole.len);
+            }
+        }
+    }
+}
+
+
+static void
+byte_order_mark(void **state)
+{
+    (void) state;
+
+    assert_int_equal(bloom_key_mark((const uint8_t *) "\xef\xbb\xbf", 3), 3);
+    assert_int_equal(bloom_key_mark((const uint8_t *) "\xef\xbb\xbfone", 6), 3);
+    assert_int_equal(bloom_key_mark((const uint8_t *) "\xef\xbb", 2), 0);
+    assert_int_equal(bloom_key_mark((const uint8_t *) "\xef\xbb\xbe", 3), 0);
+    assert_int_equal(bloom_key_mark((const uint8_t *) "one", 3), 0);
+    assert_int_equal(bloom_key_mark(NULL, 0), 0);
+}
+
+
+static const struct {
+    const char  *in;
+    const char  *uri;
+    const char  *form;
+} decodings[] = {
+    { "",           "",           "" },
+    { "plain",      "plain",      "plain" },
+    { "%41",        "A",          "A" },
+    { "%41%42c",    "ABc",        "ABc" },
+    { "a+b",        "a+b",        "a b" },
+    { "a%2Bb",      "a+b",        "a+b" },
+    { "a%20b",      "a b",        "a b" },
+    { "%c3%A9",     "\xc3\xa9",   "\xc3\xa9" },
+    { "%fF%Ff",     "\xff\xff",   "\xff\xff" },
+    { "%2541",      "%41",        "%41" },          /* once only */
+    { "http%3A%2F%2Fa.b%2F%3Fq%3D1+2", "http://a.b/?q=1+2",
+      "http://a.b/?q=1 2" },
+
+    /* what is no escape stays as it is */
+
+    { "%",          "%",          "%" },
+    { "%4",         "%4",         "%4" },
+    { "100%",       "100%",       "100%" },
+    { "%zz",        "%zz",        "%zz" },
+    { "%4g",        "%4g",        "%4g" },
+    { "%g4",        "%g4",        "%g4" },
+    { "%%41",       "%A",         "%A" },
+    { "%4%41",      "%4A",        "%4A" },
+    { "%+1",        "%+1",        "% 1" },
+    { "%\x11\x12",  "%\x11\x12",  "%\x11\x12" },    /* 0x31, 0x32 less 0x20 */
+    { "%u0041",     "%u0041",     "%u0041" },
+};
+
+
+static void
+decode_one(const char *in, const char *expected, bloom_decode_e how)
+{
+    size_t   len, n;
+    uint8_t  out[64], in_place[64];
+
+    len = strlen(in);
+    n = bloom_key_decode(out, (const uint8_t *) in, len, how);
+
+    assert_int_equal(n, strlen(expected));
+    assert_memory_equal(out, expected, n);
+
+    memcpy(in_place, in, len);
+
+    assert_int_equal(bloom_key_decode(in_place, in_place, len, how), n);
+    assert_memory_equal(in_place, expected, n);
+}
+
+
+static void
+decode(void **state)
+{
+    size_t  i;
+
+    (void) state;
+
+    for (i = 0; i < array_len(decodings); i++) {
+        decode_one(decodings[i].in, decodings[i].in, BLOOM_DECODE_OFF);
+        decode_one(decodings[i].in, decodings[i].uri, BLOOM_DECODE_URI);
+        decode_one(decodings[i].in, decodings[i].form, BLOOM_DECODE_FORM);
+    }
+}
+
+
+static void
+decode_every_byte(void **state)
+{
+    int      b;
+    char     lower[4], upper[4];
+    uint8_t  out[3];
+
+    (void) state;
+
+    for (b = 0; b < 256; b++) {
+        sprintf(lower, "%%%02x", b);
+        sprintf(upper, "%%%02X", b);
+
+        assert_int_equal(bloom_key_decode(out, (uint8_t *) lower, 3,
+                                          BLOOM_DECODE_URI), 1);
+        assert_int_equal(out[0], b);
+
+        assert_int_equal(bloom_key_decode(out, (uint8_t *) upper, 3,
+                                          BLOOM_DECODE_FORM), 1);
+        assert_int_equal(out[0], b);
+    }
+
+    assert_int_equal(bloom_key_decode(NULL, NULL, 0, BLOOM_DECODE_OFF), 0);
+    assert_int_equal(bloom_key_decode(NULL, NULL, 0, BLOOM_DECODE_FORM), 0);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(lines),
+        cmocka_unit_test(nul_separated),
+        cmocka_unit_test(rest_without_delimiter_waits),
+        cmocka_unit_test(cuts_do_not_matter),
+        cmocka_unit_test(byte_order_mark),
+        cmocka_unit_test(decode),
+        cmocka_unit_test(decode_every_byte),
+    };
+
+    return cmocka_run_group_tests_name("key", tests, NULL, NULL);
+}

@@ -1,0 +1,61 @@
+
+/*
+ * What every unit test needs: cmocka, random numbers that are the same at
+ * each run, and deviations in units of the standard error.
+ */
+
+#ifndef BLOOM_UNIT_H
+#define BLOOM_UNIT_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+
+#define array_len(a)  (sizeof(a) / sizeof((a)[0]))
+
+#define assert_near(a, b, relative)                                          \
+    unit_near(a, b, relative, #a, __FILE__, __LINE__)
+
+
+/* Weyl's sequence through a mixer that is not the code under test. */
+static inline uint64_t
+unit_random(uint64_t *state)
+{
+    uint64_t  x;
+
+    x = *state += 0x632be59bd9b4e019;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+
+    return x ^ (x >> 31);
+}
+
+
+static inline void
+unit_near(double a, double b, double relative, const char *what,
+    const char *file, int line)
+{
+    if (!(fabs(a - b) <= relative * fabs(b))) {
+        print_error("%s is %.9g, expected %.9g within %g of it\n",
+                    what, a, b, relative);
+        _fail(file, line);
+    }
+}
+
+
+/* How far `count` of `trials` is from the chance `p`, in standard errors. */
+static inline double
+unit_sigmas(uint64_t count, double trials, double p)
+{
+    return ((double) count - trials * p) / sqrt(trials * p * (1 - p));
+}
+
+
+#endif /* BLOOM_UNIT_H */
