@@ -1,0 +1,124 @@
+
+/*
+ * The HTTP layer's own header: configurations, rules, a request's decision.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_bloom_zone.h"
+#include "bloom_key.h"
+
+
+extern ngx_module_t  ngx_http_bloom_module;
+
+#pragma GCC visibility push(hidden)
+
+
+typedef enum {
+    NGX_HTTP_BLOOM_PASS = 0,
+    NGX_HTTP_BLOOM_REJECT,
+    NGX_HTTP_BLOOM_ROUTE
+} ngx_http_bloom_action_e;
+
+/* Values of $bloom_status, named in ngx_http_bloom_variables.c. */
+typedef enum {
+    NGX_HTTP_BLOOM_UNCHECKED = 0,
+    NGX_HTTP_BLOOM_PASSED,
+    NGX_HTTP_BLOOM_REJECTED,
+    NGX_HTTP_BLOOM_ROUTED,
+    NGX_HTTP_BLOOM_REJECTED_DRY_RUN,
+    NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
+    NGX_HTTP_BLOOM_UNAVAILABLE
+} ngx_http_bloom_status_e;
+
+#define NGX_HTTP_BLOOM_UNAVAILABLE_PASS    0
+#define NGX_HTTP_BLOOM_UNAVAILABLE_REJECT  1
+
+
+/* A key as the configuration writes it: whence, how decoded, in which zone. */
+typedef struct {
+    ngx_http_complex_value_t   value;
+    bloom_decode_e             decode;
+    ngx_bloom_zone_t          *zone;
+} ngx_http_bloom_key_t;
+
+
+typedef struct {
+    ngx_http_bloom_action_e    action;
+    ngx_uint_t                 fires;    /* on NGX_BLOOM_ABSENT or _PRESENT */
+    ngx_http_bloom_key_t       key;
+    ngx_uint_t                 status;   /* of a rejection */
+    ngx_http_complex_value_t   to;       /* of a route */
+    unsigned                   named:1;  /* "to" is a named location */
+
+    u_char                    *conf_file;
+    ngx_uint_t                 conf_line;
+} ngx_http_bloom_rule_t;
+
+
+typedef struct {
+    ngx_array_t                zones;    /* of ngx_bloom_zone_t * */
+    ngx_array_t                routes;   /* of ngx_http_bloom_routes_t */
+} ngx_http_bloom_main_conf_t;
+
+
+/* Rules that apply somewhere in a server: its named locations must exist. */
+typedef struct {
+    ngx_array_t               *rules;
+    ngx_http_core_srv_conf_t  *server;
+} ngx_http_bloom_routes_t;
+
+
+typedef struct {
+    ngx_array_t               *rules;    /* of ngx_http_bloom_rule_t;
+                                            NULL: none; inherited whole */
+    ngx_flag_t                 dry_run;
+    ngx_uint_t                 unavailable;
+    ngx_uint_t                 log_level;
+} ngx_http_bloom_loc_conf_t;
+
+
+/*
+ * What was decided about a request.  It outlives internal redirects, which
+ * clear a request's contexts: ngx_http_bloom_get_ctx() finds it.
+ */
+typedef struct {
+    ngx_http_bloom_status_e    status;
+    ngx_str_t                 *zone;
+    ngx_uint_t                 decided;  /* nothing is checked any more */
+
+    /* the lists already checked: each pass through the phase adds one */
+    ngx_array_t               *checked[NGX_HTTP_MAX_URI_CHANGES + 2];
+    ngx_uint_t                 nchecked;
+} ngx_http_bloom_ctx_t;
+
+
+/* ngx_http_bloom_rules.c */
+
+ngx_int_t ngx_http_bloom_rules_handler(ngx_http_request_t *r);
+ngx_http_bloom_ctx_t *ngx_http_bloom_get_ctx(ngx_http_request_t *r);
+
+/*
+ * Evaluates a key and asks its zone.  NGX_OK with *answer one of NGX_BLOOM_...
+ * and *text the decoded key, NGX_DECLINED if the key is empty, NGX_ERROR if
+ * memory is short.
+ */
+ngx_int_t ngx_http_bloom_check(ngx_http_request_t *r,
+    ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
+
+
+/* ngx_http_bloom_variables.c */
+
+ngx_int_t ngx_http_bloom_add_variables(ngx_conf_t *cf);
+ngx_int_t ngx_http_bloom_add_lookup(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_http_bloom_key_t *key);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_H_INCLUDED_ */

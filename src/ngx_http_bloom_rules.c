@@ -1,0 +1,307 @@
+
+/*
+ * Deciding about requests: the handler of the PREACCESS phase.
+ */
+
+#include "ngx_http_bloom.h"
+
+
+/* Of a hostile key no more than this goes to the log. */
+#define NGX_HTTP_BLOOM_LOGGED_KEY  256
+
+
+static ngx_int_t ngx_http_bloom_fire(ngx_http_request_t *r,
+    ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_rule_t *rule, ngx_str_t *key);
+static ngx_int_t ngx_http_bloom_route(ngx_http_request_t *r,
+    ngx_http_bloom_rule_t *rule);
+static void ngx_http_bloom_log(ngx_http_request_t *r,
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
+    char *doing, char *finding, ngx_str_t *key);
+static ngx_http_bloom_ctx_t *ngx_http_bloom_create_ctx(ngx_http_request_t *r);
+static void ngx_http_bloom_cleanup(void *data);
+
+
+ngx_int_t
+ngx_http_bloom_rules_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                   rc;
+    ngx_str_t                   key;
+    ngx_uint_t                  i, answer;
+    ngx_http_bloom_ctx_t       *ctx;
+    ngx_http_bloom_rule_t      *rule;
+    ngx_http_bloom_loc_conf_t  *blcf;
+
+    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+
+    if (blcf->rules == NULL || r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_bloom_get_ctx(r);
+
+    if (ctx == NULL) {
+        ctx = ngx_http_bloom_create_ctx(r);
+        if (ctx == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    if (ctx->decided
+        || ctx->nchecked == sizeof(ctx->checked) / sizeof(ctx->checked[0]))
+    {
+        return NGX_DECLINED;
+    }
+
+    for (i = 0; i < ctx->nchecked; i++) {
+        if (ctx->checked[i] == blcf->rules) {
+            return NGX_DECLINED;
+        }
+    }
+
+    ctx->checked[ctx->nchecked++] = blcf->rules;
+
+    rule = blcf->rules->elts;
+
+    for (i = 0; i < blcf->rules->nelts; i++) {
+
+        rc = ngx_http_bloom_check(r, &rule[i].key, &key, &answer);
+
+        if (rc == NGX_ERROR) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (rc == NGX_DECLINED) {
+            continue;
+        }
+
+        if (answer == rule[i].fires) {
+            return ngx_http_bloom_fire(r, ctx, &rule[i], &key);
+        }
+
+        if (answer != NGX_BLOOM_UNKNOWN) {
+
+            if (ctx->status != NGX_HTTP_BLOOM_UNAVAILABLE) {
+                ctx->status = NGX_HTTP_BLOOM_PASSED;
+                ctx->zone = &rule[i].key.zone->name;
+            }
+
+            continue;
+        }
+
+        ctx->status = NGX_HTTP_BLOOM_UNAVAILABLE;
+        ctx->zone = &rule[i].key.zone->name;
+
+        if (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS) {
+            ngx_http_bloom_log(r, blcf, &rule[i], "passing", "undecided in",
+                               &key);
+            continue;
+        }
+
+        ngx_http_bloom_log(r, blcf, &rule[i], "rejecting", "undecided in",
+                           &key);
+
+        if (!blcf->dry_run) {
+            ctx->decided = 1;
+            return NGX_HTTP_SERVICE_UNAVAILABLE;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_rule_t *rule, ngx_str_t *key)
+{
+    char                       *finding;
+    ngx_http_bloom_loc_conf_t  *blcf;
+
+    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+
+    ctx->zone = &rule->key.zone->name;
+    ctx->decided = 1;
+
+    finding = (rule->fires == NGX_BLOOM_ABSENT) ? "absent from"
+                                                : "maybe present in";
+
+    switch (rule->action) {
+
+    case NGX_HTTP_BLOOM_REJECT:
+
+        ngx_http_bloom_log(r, blcf, rule, "rejecting", finding, key);
+
+        if (blcf->dry_run) {
+            ctx->status = NGX_HTTP_BLOOM_REJECTED_DRY_RUN;
+            return NGX_DECLINED;
+        }
+
+        ctx->status = NGX_HTTP_BLOOM_REJECTED;
+        return rule->status;
+
+    case NGX_HTTP_BLOOM_ROUTE:
+
+        ngx_http_bloom_log(r, blcf, rule, "routing", finding, key);
+
+        if (blcf->dry_run) {
+            ctx->status = NGX_HTTP_BLOOM_ROUTED_DRY_RUN;
+            return NGX_DECLINED;
+        }
+
+        ctx->status = NGX_HTTP_BLOOM_ROUTED;
+        return ngx_http_bloom_route(r, rule);
+
+    default: /* NGX_HTTP_BLOOM_PASS */
+
+        ctx->status = NGX_HTTP_BLOOM_PASSED;
+        return NGX_DECLINED;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_bloom_route(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
+{
+    ngx_str_t  to, args;
+
+    if (ngx_http_complex_value(r, &rule->to, &to) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rule->named) {
+        (void) ngx_http_named_location(r, &to);
+
+    } else {
+        ngx_http_split_args(r, &to, &args);
+
+        (void) ngx_http_internal_redirect(r, &to, &args);
+    }
+
+    ngx_http_finalize_request(r, NGX_DONE);
+
+    return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_bloom_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+    ngx_str_t *text, ngx_uint_t *answer)
+{
+    u_char  *p;
+
+    if (ngx_http_complex_value(r, &key->value, text) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (text->len == 0) {
+        return NGX_DECLINED;
+    }
+
+    if (key->decode != BLOOM_DECODE_OFF) {
+
+        p = ngx_pnalloc(r->pool, text->len);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        text->len = bloom_key_decode(p, text->data, text->len, key->decode);
+        text->data = p;
+    }
+
+    *answer = ngx_bloom_zone_test(key->zone, text);
+
+    return NGX_OK;
+}
+
+
+/* Keys come from clients: what is not printable ASCII is written as \xHH. */
+static void
+ngx_http_bloom_log(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
+    ngx_http_bloom_rule_t *rule, char *doing, char *finding, ngx_str_t *key)
+{
+    size_t       i, len;
+    u_char       c, *p, buf[NGX_HTTP_BLOOM_LOGGED_KEY * 4];
+    ngx_log_t   *log;
+
+    log = r->connection->log;
+
+    if (log->log_level < blcf->log_level) {
+        return;
+    }
+
+    p = buf;
+    len = ngx_min(key->len, NGX_HTTP_BLOOM_LOGGED_KEY);
+
+    for (i = 0; i < len; i++) {
+        c = key->data[i];
+
+        if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
+            p = ngx_sprintf(p, "\\x%02Xi", (ngx_int_t) c);
+
+        } else {
+            *p++ = c;
+        }
+    }
+
+    ngx_log_error(blcf->log_level, log, 0,
+                  "%s request%s: key \"%*s%s\" %s bloom zone \"%V\"",
+                  doing, blcf->dry_run ? ", dry run" : "",
+                  (size_t) (p - buf), buf, len < key->len ? "..." : "",
+                  finding, &rule->key.zone->name);
+}
+
+
+ngx_http_bloom_ctx_t *
+ngx_http_bloom_get_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t    *cln;
+    ngx_http_bloom_ctx_t  *ctx;
+
+    r = r->main;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_bloom_module);
+
+    if (ctx == NULL && (r->internal || r->filter_finalize)) {
+
+        /* the context was cleared by an internal redirect */
+
+        for (cln = r->pool->cleanup; cln; cln = cln->next) {
+            if (cln->handler == ngx_http_bloom_cleanup) {
+                ctx = cln->data;
+                ngx_http_set_ctx(r, ctx, ngx_http_bloom_module);
+                break;
+            }
+        }
+    }
+
+    return ctx;
+}
+
+
+static ngx_http_bloom_ctx_t *
+ngx_http_bloom_create_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t    *cln;
+    ngx_http_bloom_ctx_t  *ctx;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_bloom_ctx_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    cln->handler = ngx_http_bloom_cleanup;
+
+    ctx = cln->data;
+    ngx_memzero(ctx, sizeof(ngx_http_bloom_ctx_t));
+
+    ngx_http_set_ctx(r, ctx, ngx_http_bloom_module);
+
+    return ctx;
+}
+
+
+/* Only a mark by which the context is found again. */
+static void
+ngx_http_bloom_cleanup(void *data)
+{
+}

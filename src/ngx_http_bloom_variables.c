@@ -1,0 +1,159 @@
+
+/*
+ * Variables: $bloom_status, $bloom_zone, and those of bloom_lookup.
+ */
+
+#include "ngx_http_bloom.h"
+
+
+static ngx_int_t ngx_http_bloom_status_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_bloom_zone_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_bloom_lookup_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_bloom_set_value(ngx_http_variable_value_t *v,
+    ngx_str_t *value);
+
+
+/* by ngx_http_bloom_status_e */
+static ngx_str_t  ngx_http_bloom_statuses[] = {
+    ngx_null_string,
+    ngx_string("PASSED"),
+    ngx_string("REJECTED"),
+    ngx_string("ROUTED"),
+    ngx_string("REJECTED_DRY_RUN"),
+    ngx_string("ROUTED_DRY_RUN"),
+    ngx_string("UNAVAILABLE")
+};
+
+
+/* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN */
+static ngx_str_t  ngx_http_bloom_answers[] = {
+    ngx_string("0"),
+    ngx_string("1"),
+    ngx_null_string
+};
+
+
+static ngx_http_variable_t  ngx_http_bloom_vars[] = {
+
+    { ngx_string("bloom_status"), NULL, ngx_http_bloom_status_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("bloom_zone"), NULL, ngx_http_bloom_zone_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+
+ngx_int_t
+ngx_http_bloom_add_variables(ngx_conf_t *cf)
+{
+    ngx_http_variable_t  *var, *v;
+
+    for (v = ngx_http_bloom_vars; v->name.len; v++) {
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = v->get_handler;
+        var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_bloom_add_lookup(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_http_bloom_key_t *key)
+{
+    ngx_http_variable_t  *var;
+
+    /* not cached: a key may change while a request is processed, and a
+     * subrequest has keys of its own but shares what was cached */
+
+    var = ngx_http_add_variable(cf, name, NGX_HTTP_VAR_NOCACHEABLE);
+    if (var == NULL) {
+        return NGX_ERROR;
+    }
+
+    var->get_handler = ngx_http_bloom_lookup_variable;
+    var->data = (uintptr_t) key;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_status_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_bloom_ctx_t  *ctx;
+
+    ctx = ngx_http_bloom_get_ctx(r);
+
+    if (ctx == NULL || ctx->status == NGX_HTTP_BLOOM_UNCHECKED) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    return ngx_http_bloom_set_value(v, &ngx_http_bloom_statuses[ctx->status]);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_zone_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_bloom_ctx_t  *ctx;
+
+    ctx = ngx_http_bloom_get_ctx(r);
+
+    if (ctx == NULL || ctx->zone == NULL) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    return ngx_http_bloom_set_value(v, ctx->zone);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_lookup_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_bloom_key_t *key = (ngx_http_bloom_key_t *) data;
+
+    ngx_str_t   text;
+    ngx_uint_t  answer;
+
+    switch (ngx_http_bloom_check(r, key, &text, &answer)) {
+
+    case NGX_OK:
+        return ngx_http_bloom_set_value(v, &ngx_http_bloom_answers[answer]);
+
+    case NGX_DECLINED:
+        return ngx_http_bloom_set_value(v,
+                                  &ngx_http_bloom_answers[NGX_BLOOM_UNKNOWN]);
+
+    default: /* NGX_ERROR */
+        return NGX_ERROR;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_bloom_set_value(ngx_http_variable_value_t *v, ngx_str_t *value)
+{
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+    v->len = value->len;
+    v->data = value->data;
+
+    return NGX_OK;
+}
