@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 
 version=${1:?"usage: $0 installed|VERSION dynamic|static|sanitize"}
 kind=${2:?"usage: $0 installed|VERSION dynamic|static|sanitize"}
-cache=${BLOOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ngx-bloom}
+cache=${BLOOM_CACHE:-${XDG_CACHE_HOME:-${HOME:?"set HOME, or BLOOM_CACHE"}/.cache}/ngx-bloom}
 jobs=${BLOOM_JOBS:-$(nproc)}
 work=$PWD/build/nginx-$version-$kind
 

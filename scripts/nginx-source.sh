@@ -14,7 +14,7 @@
 set -eu
 
 version=${1:?"usage: $0 VERSION"}
-cache=${BLOOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ngx-bloom}
+cache=${BLOOM_CACHE:-${XDG_CACHE_HOME:-${HOME:?"set HOME, or BLOOM_CACHE"}/.cache}/ngx-bloom}
 
 case $version in
     1.22.*) suite=bookworm ;;

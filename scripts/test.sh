@@ -6,7 +6,7 @@
 # left in build/test/result. Each stage's output is in build/test/STAGE.log.
 
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 make="${MAKE:-make} --no-print-directory"
 out=build/test
