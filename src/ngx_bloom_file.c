@@ -40,6 +40,11 @@ ngx_bloom_file_open(ngx_bloom_file_t *file)
         goto failed;
     }
 
+    file->id.device = fi.st_dev;
+    file->id.inode = fi.st_ino;
+    file->id.sec = fi.st_ctim.tv_sec;
+    file->id.nsec = fi.st_ctim.tv_nsec;
+
     if (bloom_image_open(&file->reader, ngx_bloom_file_read, file,
                          (uint64_t) ngx_file_size(&fi))
         != 0)
@@ -107,6 +112,14 @@ ngx_bloom_file_close(ngx_bloom_file_t *file)
     (void) ngx_close_file(file->fd);
 
     file->fd = NGX_INVALID_FILE;
+}
+
+
+ngx_uint_t
+ngx_bloom_file_same(const ngx_bloom_file_id_t *a, const ngx_bloom_file_id_t *b)
+{
+    return a->device == b->device && a->inode == b->inode
+           && a->sec == b->sec && a->nsec == b->nsec;
 }
 
 

@@ -14,9 +14,19 @@
 #pragma GCC visibility push(hidden)
 
 
+/* Which file, in which state: any write to it changes the last two. */
+typedef struct {
+    dev_t                  device;
+    ino_t                  inode;
+    time_t                 sec;          /* of the last change */
+    long                   nsec;
+} ngx_bloom_file_id_t;
+
+
 typedef struct {
     ngx_str_t              name;         /* null-terminated */
     ngx_fd_t               fd;           /* NGX_INVALID_FILE: not open */
+    ngx_bloom_file_id_t    id;
     bloom_image_reader_t   reader;
 
     /*
@@ -42,6 +52,10 @@ ngx_int_t ngx_bloom_file_open(ngx_bloom_file_t *file);
 ngx_int_t ngx_bloom_file_load(ngx_bloom_file_t *file, u_char *dst);
 
 void ngx_bloom_file_close(ngx_bloom_file_t *file);
+
+/* 1 if both are the same file, unwritten in between. */
+ngx_uint_t ngx_bloom_file_same(const ngx_bloom_file_id_t *a,
+    const ngx_bloom_file_id_t *b);
 
 /*
  * Whether the workers' user could open the file, as far as owners and modes of

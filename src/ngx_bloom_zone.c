@@ -20,6 +20,7 @@ static ngx_shm_zone_t *ngx_bloom_zone_of_old_cycle(ngx_conf_t *cf,
 static ngx_int_t ngx_bloom_zone_init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t ngx_bloom_zone_create(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_zone_renew(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_zone_keep(ngx_bloom_zone_t *zone, ngx_uint_t bank);
 static ngx_int_t ngx_bloom_zone_fill(ngx_bloom_zone_t *zone, ngx_uint_t bank);
 static void ngx_bloom_zone_release(ngx_bloom_zone_t *zone, ngx_uint_t bank);
 static ngx_int_t ngx_bloom_zone_refuse(ngx_bloom_zone_t *zone);
@@ -431,7 +432,7 @@ ngx_bloom_zone_renew(ngx_bloom_zone_t *zone)
 
         if (file) {
             if (ngx_memcmp(live, &zone->image, sizeof(bloom_image_t)) == 0) {
-                return NGX_OK;
+                return ngx_bloom_zone_keep(zone, bank);
             }
 
         } else if (bloom_geometry_equal(&live->geometry, &zone->image.geometry)
@@ -459,6 +460,24 @@ ngx_bloom_zone_renew(ngx_bloom_zone_t *zone)
     }
 
     zone->pending = 1;
+
+    return NGX_OK;
+}
+
+
+/* The image that serves is the file's: is the file still whole? */
+static ngx_int_t
+ngx_bloom_zone_keep(ngx_bloom_zone_t *zone, ngx_uint_t bank)
+{
+    if (ngx_bloom_file_same(&zone->sh->bank[bank].id, &zone->file.id)) {
+        return NGX_OK;
+    }
+
+    if (ngx_bloom_file_load(&zone->file, NULL) != NGX_OK) {
+        return ngx_bloom_zone_refuse(zone);
+    }
+
+    zone->sh->bank[bank].id = zone->file.id;
 
     return NGX_OK;
 }
@@ -512,6 +531,7 @@ ngx_bloom_zone_fill(ngx_bloom_zone_t *zone, ngx_uint_t bank)
                sizeof(bloom_image_t));
 
     zone->sh->bank[bank].file = (zone->file.name.len != 0);
+    zone->sh->bank[bank].id = zone->file.id;
 
     return NGX_OK;
 }

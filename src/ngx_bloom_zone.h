@@ -43,8 +43,9 @@ typedef struct {
     u_char             *banks;           /* the same address everywhere */
 
     struct {
-        bloom_image_t   image;
-        ngx_uint_t      file;            /* 1: of a file, 0: started empty */
+        bloom_image_t        image;
+        ngx_uint_t           file;       /* 1: of a file, 0: started empty */
+        ngx_bloom_file_id_t  id;         /* the file last seen to be whole */
     } bank[2];
 } ngx_bloom_shctx_t;
 
