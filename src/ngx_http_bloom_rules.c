@@ -12,6 +12,8 @@
 
 static ngx_int_t ngx_http_bloom_fire(ngx_http_request_t *r,
     ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_rule_t *rule, ngx_str_t *key);
+static void ngx_http_bloom_note(ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule);
 static ngx_int_t ngx_http_bloom_route(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_log(ngx_http_request_t *r,
@@ -79,17 +81,11 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
         }
 
         if (answer != NGX_BLOOM_UNKNOWN) {
-
-            if (ctx->status != NGX_HTTP_BLOOM_UNAVAILABLE) {
-                ctx->status = NGX_HTTP_BLOOM_PASSED;
-                ctx->zone = &rule[i].key.zone->name;
-            }
-
+            ngx_http_bloom_note(ctx, NGX_HTTP_BLOOM_PASSED, &rule[i]);
             continue;
         }
 
-        ctx->status = NGX_HTTP_BLOOM_UNAVAILABLE;
-        ctx->zone = &rule[i].key.zone->name;
+        ngx_http_bloom_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i]);
 
         if (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS) {
             ngx_http_bloom_log(r, blcf, &rule[i], "passing", "undecided in",
@@ -101,12 +97,34 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
                            &key);
 
         if (!blcf->dry_run) {
+            ctx->status = NGX_HTTP_BLOOM_UNAVAILABLE;
+            ctx->zone = &rule[i].key.zone->name;
             ctx->decided = 1;
             return NGX_HTTP_SERVICE_UNAVAILABLE;
         }
     }
 
     return NGX_DECLINED;
+}
+
+
+/*
+ * What came of a rule that did not fire.  It hides neither that an earlier
+ * rule routed the request nor that a zone could not tell.
+ */
+static void
+ngx_http_bloom_note(ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_status_e status,
+    ngx_http_bloom_rule_t *rule)
+{
+    if (ctx->status == NGX_HTTP_BLOOM_ROUTED
+        || (ctx->status == NGX_HTTP_BLOOM_UNAVAILABLE
+            && status == NGX_HTTP_BLOOM_PASSED))
+    {
+        return;
+    }
+
+    ctx->status = status;
+    ctx->zone = &rule->key.zone->name;
 }
 
 
@@ -120,7 +138,10 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
 
     ctx->zone = &rule->key.zone->name;
-    ctx->decided = 1;
+
+    /* all but a route, whose target may have rules of its own */
+
+    ctx->decided = (rule->action != NGX_HTTP_BLOOM_ROUTE || blcf->dry_run);
 
     finding = (rule->fires == NGX_BLOOM_ABSENT) ? "absent from"
                                                 : "maybe present in";
