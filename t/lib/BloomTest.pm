@@ -1,0 +1,444 @@
+package BloomTest;
+
+# Tests of nginx with the bloom module, each in a temporary directory and on
+# ports of its own.  t/README.md shows how to write one; what a test can do
+# is in four files:
+#
+#   BloomTest.pm           files, ports, the log, the tool, checks at the end
+#   BloomTest/Nginx.pm     start, reload, upgrade, kill, stop
+#   BloomTest/Client.pm    requests (Connection.pm for one byte by byte)
+#   BloomTest/Backend.pm   a server to stand behind nginx
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use File::Path qw(make_path);
+use File::Temp;
+use JSON::PP ();
+use Test::More import => ['!done_testing'];
+
+use parent qw(Exporter BloomTest::Nginx BloomTest::Client);
+
+use BloomTest::Backend;
+use BloomTest::Port qw(reserve_port);
+use BloomTest::Process qw(wait_until run_command leftovers title);
+
+# a test gets all of Test::More from here
+
+our @EXPORT = ((grep { $_ ne 'done_testing' } @Test::More::EXPORT),
+               'done_testing');
+
+my $checkout = abs_path(dirname(__FILE__) . '/../..');
+
+# log lines that no test may leave behind without having said so
+
+my $severe = qr/\[(?:alert|emerg)\]
+               |exited\ on\ signal
+               |exited\ with\ (?:fatal\ )?code\ [1-9]/x;
+
+my $sanitizer = qr/(?:ERROR|SUMMARY):\ \w+Sanitizer
+                  |:\ runtime\ error:
+                  |ERROR:\ Can't\ open\ file/x;
+
+my $script = $$;
+my $finished;    # the checks at the end have been made
+my $failed;      # one of them failed when it was too late for Test::More
+my @tests;
+
+$SIG{$_} = sub { exit 130 } for qw(INT TERM HUP);
+
+
+# Options: module => 0 runs nginx without our module; user => NAME are the
+# workers' when the test runs as root (root when not given); log_level (info
+# when not given).
+
+sub new {
+    my ($class, %option) = @_;
+
+    my $self = bless {
+        module => 1, user => 'root', log_level => 'info', %option,
+        expected => [], excused => {}, ports => {},
+    }, $class;
+
+    $self->{binary} = $ENV{TEST_NGINX_BINARY} // '/usr/sbin/nginx';
+    -x $self->{binary} && -f _
+        or croak "no nginx to test: TEST_NGINX_BINARY=$self->{binary} is not"
+                 . ' a program; install nginx or set it';
+
+    if ($self->{module}) {
+        $self->{module} = $ENV{TEST_NGINX_MODULE}
+                          // "$checkout/build/ngx_http_bloom_module.so";
+        $self->{module} eq '' || -f $self->{module}
+            or croak "no module to test: TEST_NGINX_MODULE=$self->{module}"
+                     . ' does not exist; run make or set it (to nothing if'
+                     . ' nginx has the module built in)';
+    }
+
+    $self->{tempdir} = File::Temp->newdir(
+        'bloom-test-XXXXXX', TMPDIR => 1, CLEANUP => !$ENV{TEST_NGINX_LEAVE});
+    $self->{dir} = abs_path($self->{tempdir}->dirname);
+    chmod 0755, $self->{dir} if $self->{user} ne 'root';
+    diag("$0: test directory: $self->{dir}") if $ENV{TEST_NGINX_LEAVE};
+
+    $self->{env} = {
+        ASAN_OPTIONS => join(':', $ENV{ASAN_OPTIONS}
+                                  // 'detect_odr_violation=0:detect_leaks=0',
+                                  "log_path=$self->{dir}/asan"),
+        UBSAN_OPTIONS => join(':', $ENV{UBSAN_OPTIONS}
+                                   // 'print_stacktrace=1:halt_on_error=1',
+                                   "log_path=$self->{dir}/ubsan"),
+    } if $ENV{TEST_NGINX_SANITIZED};
+
+    push @tests, $self;
+
+    return $self;
+}
+
+
+sub testdir { return $_[0]{dir} }
+
+
+# The port that stands for a number; each number gets one of its own, which
+# stays reserved until the script ends.
+
+sub port {
+    my ($self, $number) = @_;
+
+    my $port = $self->{ports}{$number} //= [reserve_port()];
+
+    return $port->[0];
+}
+
+
+sub write_file {
+    my ($self, $name, $content) = @_;
+
+    my $path = "$self->{dir}/$name";
+    make_path(dirname($path));
+
+    open my $fh, '>:raw', $path or croak "cannot write $path: $!";
+    print $fh $content;
+    close $fh or croak "cannot write $path: $!";
+
+    return $path;
+}
+
+
+sub read_file {
+    my ($self, $name) = @_;
+
+    open my $fh, '<:raw', "$self->{dir}/$name"
+        or croak "cannot read $self->{dir}/$name: $!";
+    local $/;
+
+    return <$fh> // '';
+}
+
+
+# Replaces %%TESTDIR%%, %%PORT_n%%, %%TEST_GLOBALS%% (for the top of
+# nginx.conf) and %%TEST_GLOBALS_HTTP%% (for its http block).
+
+sub write_file_expand {
+    my ($self, $name, $content) = @_;
+
+    my %token = (
+        TESTDIR => sub { $self->{dir} },
+        TEST_GLOBALS => sub { $self->_globals($content) },
+        TEST_GLOBALS_HTTP => sub { $self->_globals_http },
+    );
+
+    (my $text = $content) =~ s{%%(?:PORT_(\d+)|(\w+))%%}{
+        defined $1 ? $self->port($1)
+                   : ($token{$2} // croak "unknown token %%$2%% in $name")->()
+    }ge;
+
+    return $self->write_file($name, $text);
+}
+
+
+# Waits for a file to exist.
+
+sub waitforfile {
+    my ($self, $name) = @_;
+
+    return wait_until(sub { -e "$self->{dir}/$name" })
+           || croak "$self->{dir}/$name does not appear";
+}
+
+
+# The error log: log_mark() is a point in it, from which log_since() reads
+# and wait_for_log() looks.
+
+sub log_mark {
+    my ($self) = @_;
+
+    return -s "$self->{dir}/error.log" // 0;
+}
+
+
+sub log_since {
+    my ($self, $mark) = @_;
+
+    open my $fh, '<:raw', "$self->{dir}/error.log" or return '';
+    seek $fh, $mark, 0;
+    local $/;
+
+    return <$fh> // '';
+}
+
+
+# Returns the first complete line that matches.
+
+sub wait_for_log {
+    my ($self, $pattern, $mark) = @_;
+
+    $mark //= 0;
+
+    my $found = wait_until(sub {
+        my ($line) = grep { /$pattern/ }
+                          $self->log_since($mark) =~ /^(.*)\n/mg;
+        return defined $line && \$line;
+    }) or croak "no $pattern in the log:\n"
+                . substr($self->log_since($mark), -4000) . "\n";
+
+    return $$found;
+}
+
+
+# Says that lines which match will be in the log: they are no failure, and
+# their absence is one.
+
+sub expect_log {
+    my ($self, $pattern) = @_;
+
+    push @{ $self->{expected} }, $pattern;
+}
+
+
+# A server behind nginx; $port is the number of a %%PORT_n%% token.  The
+# answer is as in BloomTest/Backend.pm; without one the server says what it
+# was asked for.
+
+sub backend {
+    my ($self, $port, $answer) = @_;
+
+    $answer //= sub { "backend: $_[0]{method} $_[0]{uri}\n" };
+
+    my $backend = BloomTest::Backend->new(
+        port => $self->port($port), answer => $answer,
+        record => "$self->{dir}/backend-$port.requests");
+    push @{ $self->{backends} }, $backend;
+
+    return $backend;
+}
+
+
+# Runs ngx-bloom and returns (exit status, stdout, stderr).  After the
+# arguments, a hash may give stdin, env and limit.
+
+sub run_tool {
+    my ($self, @arguments) = @_;
+
+    my %option = ref $arguments[-1] ? %{ pop @arguments } : ();
+    my $tool = $ENV{TEST_BLOOM_TOOL} // "$checkout/build/ngx-bloom";
+
+    -x $tool && -f _
+        or croak "no tool to test: TEST_BLOOM_TOOL=$tool is not a program;"
+                 . ' run make or set it';
+
+    $option{env} = { %{ $self->{env} || {} }, %{ $option{env} || {} } };
+
+    return run_command([$tool, @arguments], %option);
+}
+
+
+# Builds an image from keys, with -p 0.001 unless the options say otherwise,
+# and returns its path.
+
+sub build_image {
+    my ($self, $name, $keys, @options) = @_;
+
+    unshift @options, '-p', '0.001'
+        unless grep { /^(?:-p|--fpr|--like)/ } @options;
+    push @options, '-0' if grep { /\n/ } @$keys;
+
+    my $end = (grep { $_ eq '-0' } @options) ? "\0" : "\n";
+    my $file = $self->write_file("$name.keys",
+                                 join '', map { "$_$end" } @$keys);
+    my $image = "$self->{dir}/$name";
+
+    my ($exit, $out, $err)
+        = $self->run_tool('build', '-o', $image, @options, $file);
+    croak "ngx-bloom build failed ($exit): $err" if $exit != 0;
+
+    return $image;
+}
+
+
+# Stops everything, makes the checks at the end, and ends the plan.
+
+sub done_testing {
+    _finish();
+    Test::More::done_testing(@_);
+}
+
+
+sub _globals {
+    my ($self, $config) = @_;
+
+    my @lines = ("pid $self->{dir}/nginx.pid;",
+                 "error_log $self->{dir}/error.log $self->{log_level};");
+
+    push @lines, "load_module $self->{module};" if $self->{module};
+    push @lines, 'daemon on;' unless $config =~ /^\s*daemon\s/m;
+    push @lines, "user $self->{user};"
+        if $> == 0 && $config !~ /^\s*user\s/m;
+    push @lines, map { "env $_;" } sort keys %{ $self->{env} || {} };
+
+    return join "\n", @lines;
+}
+
+
+sub _globals_http {
+    my ($self) = @_;
+
+    my @temporary = grep {
+        $self->nginx_build !~ /--without-http_${_}_module/
+    } qw(proxy fastcgi uwsgi scgi);
+
+    return join "\n", "access_log $self->{dir}/access.log;",
+        map { "${_}_temp_path $self->{dir}/${_}_temp;" }
+            'client_body', @temporary;
+}
+
+
+# Lines of the log that an expected refusal has left since the mark.
+
+sub _excuse {
+    my ($self, $mark) = @_;
+
+    $self->{excused}{$_} = 1
+        for grep { /$severe/ } split /\n/, $self->log_since($mark);
+}
+
+
+# A check: a test of its own while tests are counted, or else a message and
+# the script's exit status.
+
+sub _check {
+    my ($ok, $name, @detail) = @_;
+
+    if ($finished) {
+        return 1 if $ok;
+        $failed = 1;
+        diag("FAILED at exit: $name");
+
+    } else {
+        ok($ok, $name);
+    }
+
+    diag(@detail) unless $ok;
+
+    return $ok;
+}
+
+
+sub _failure {
+    my ($self, $name) = @_;
+
+    return _check(0, $name);
+}
+
+
+sub _finish {
+    for my $test (@tests) {
+        $test->stop;
+        $_->stop for @{ $test->{backends} || [] };
+    }
+
+    _check_leftovers();
+
+    for my $test (@tests) {
+        $test->_check_reports;
+        $test->_check_logs;
+    }
+
+    $finished = 1;
+    @tests = ();
+}
+
+
+sub _check_leftovers {
+    my @left;
+
+    wait_until(sub { !(@left = leftovers()) }, 3);
+
+    my @titles = map { "$_ " . title($_) } @left;
+    kill 'KILL', @left;
+    wait_until(sub { !leftovers() }, 5) if @left;
+
+    _check(!@left, 'no process left behind', join "\n", @titles);
+}
+
+
+sub _check_reports {
+    my ($self) = @_;
+
+    my @files = glob "$self->{dir}/*san.*";
+    my @reports = grep { /$sanitizer/ } map { split /^/, $self->_content($_) }
+                      @files, glob "$self->{dir}/{stderr*,error*.log}";
+
+    _check(!@reports, 'no sanitizer report',
+           @reports, map { $self->_content($_) } @files);
+}
+
+
+sub _content {
+    my ($self, $path) = @_;
+
+    open my $fh, '<:raw', $path or croak "cannot read $path: $!";
+    local $/;
+
+    return <$fh> // '';
+}
+
+
+sub _check_logs {
+    my ($self) = @_;
+
+    my @lines = map { split /\n/, $self->_content($_) }
+                    glob "$self->{dir}/error*.log";
+    my @expected = @{ $self->{expected} };
+
+    my @bad = grep {
+        my $line = $_;
+        $line =~ /$severe/ && !$self->{excused}{$line}
+            && !grep { $line =~ $_ } @expected;
+    } @lines;
+
+    _check(!@bad, 'no unexpected [alert], [emerg] or death in the error log',
+           join "\n", @bad);
+
+    for my $pattern (@expected) {
+        _check(scalar(grep { /$pattern/ } @lines),
+               "expected in the error log: $pattern");
+    }
+}
+
+
+END {
+    if ($$ == $script && !$finished) {
+        my $status = $?;
+
+        $finished = 1;
+        _finish();
+
+        $? = $status || ($failed ? 1 : 0);
+    }
+}
+
+
+1;

@@ -1,0 +1,494 @@
+package BloomTest::Nginx;
+
+# The part of BloomTest that controls nginx: start, reload, upgrade, kill,
+# stop.  Each method returns when what it asked for has happened, and dies
+# with the end of the error log when it does not.
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Config;
+use IO::Select;
+use IO::Socket::INET;
+use POSIX qw(WNOHANG);
+use Test::More ();
+
+use BloomTest::Process qw(
+    wait_until alive title children spawn run_command
+    adopt_session session_members
+);
+
+
+# What `nginx -V` says.
+
+sub nginx_build {
+    my ($self) = @_;
+
+    return $self->{build} //= do {
+        my ($exit, $out, $err) = run_command([$self->{binary}, '-V']);
+        croak "$self->{binary} -V failed ($exit): $err" if $exit != 0;
+        $out . $err;
+    };
+}
+
+
+sub nginx_version {
+    my ($self) = @_;
+
+    return ($self->nginx_build =~ m{nginx version: \S+/([\d.]+)})[0];
+}
+
+
+# Starts nginx; returns when all workers are there and accept connections.
+
+sub run {
+    my ($self) = @_;
+
+    croak 'nginx already runs' if $self->{master};
+
+    $self->_read_config;
+    unlink "$self->{dir}/nginx.pid";
+
+    my $mark = $self->log_mark;
+    open my $stderr, '>', "$self->{dir}/stderr"
+        or croak "cannot write $self->{dir}/stderr: $!";
+
+    my $child = spawn([$self->_command], env => $self->{env},
+                      stdout => $stderr, stderr => $stderr);
+    my $exit;
+
+    my $started = wait_until(sub {
+        $exit = $? if !defined $exit && waitpid($child, WNOHANG) == $child;
+        return 'failed' if $exit;
+
+        my $master = $self->_pid_in_file or return;
+        return unless alive($master);
+
+        return $self->_complete($master) && $self->_accepts && $master;
+    });
+
+    if (!$started || $started eq 'failed') {
+        my $master = $self->_pid_in_file;
+        $self->_started($master) if $master && alive($master);
+        $self->_die($mark, 'nginx does not start');
+    }
+
+    $self->_started($started);
+
+    return $self;
+}
+
+
+# Starts nginx, which is expected to refuse; returns what it said on stderr
+# and in its log.
+
+sub run_fails {
+    my ($self) = @_;
+
+    croak 'nginx already runs' if $self->{master};
+
+    unlink "$self->{dir}/nginx.pid";
+    my $mark = $self->log_mark;
+
+    my ($exit, $out, $err)
+        = run_command([$self->_command], env => $self->{env});
+
+    Test::More::ok($exit != 0, 'nginx refuses to start');
+
+    if ($exit == 0) {
+        $self->_read_config;
+        $self->_started(wait_until(sub {
+            my $master = $self->_pid_in_file;
+            return $master && $self->_complete($master) && $self->_accepts
+                   && $master;
+        }) || $self->_die($mark, 'nginx starts, but not wholly'));
+        $self->stop;
+        return '';
+    }
+
+    $self->_excuse($mark);
+
+    return $out . $err . $self->log_since($mark);
+}
+
+
+# Runs `nginx -t`; returns (exit status, output).
+
+sub test_config {
+    my ($self) = @_;
+
+    my $mark = $self->log_mark;
+
+    my ($exit, $out, $err)
+        = run_command([$self->_command, '-t'], env => $self->{env});
+
+    $self->_excuse($mark);
+
+    return ($exit, $out . $err);
+}
+
+
+sub master { return $_[0]{master} }
+
+
+# The workers that accept connections; those that are shutting down do not
+# count.
+
+sub workers {
+    my ($self, $master) = @_;
+
+    $master //= $self->{master} // croak 'nginx does not run';
+
+    return grep { title($_) eq 'nginx: worker process' } children($master);
+}
+
+
+# Reloads the configuration; returns when the new workers accept connections
+# and the old processes are gone.  With keep_old => 1 the old ones may still
+# be busy with requests, but no longer accept.
+
+sub reload {
+    my ($self, %option) = @_;
+
+    my $master = $self->_reloadable;
+    my $mark = $self->log_mark;
+    my @old = $self->_processes($master);
+
+    $self->_read_config;
+    kill 'HUP', $master;
+
+    my $reloaded = wait_until(sub {
+        my $log = $self->log_since($mark);
+
+        return 'refused' if $log =~ /\[emerg\]/;
+        return unless $self->_complete($master, @old);
+
+        my @left = grep { alive($_) } @old;
+        @left = grep { title($_) !~ /shutting down/ } @left
+            if $option{keep_old};
+
+        return !@left && $self->_accepts;
+    });
+
+    $self->_die($mark, 'nginx refuses to reload')
+        if $reloaded && $reloaded eq 'refused';
+    $self->_die($mark, "nginx does not reload (old processes: @old)")
+        if !$reloaded;
+}
+
+
+# Reloads a configuration that is expected to be refused; returns the log of
+# it.  The log is reopened after it: the master does one thing after another,
+# so when it has reopened, it has done with the reload.
+
+sub reload_fails {
+    my ($self) = @_;
+
+    my $master = $self->_reloadable;
+    my $mark = $self->log_mark;
+    my @old = $self->workers;
+
+    kill 'HUP', $master;
+
+    wait_until(sub {
+        return 1 if $self->log_since($mark) =~ /\[emerg\]/;
+        return $self->_complete($master, @old);
+    }) or $self->_die($mark, 'nginx neither reloads nor refuses to');
+
+    kill 'USR1', $master;
+
+    wait_until(sub { $self->log_since($mark) =~ /\breopening logs/ })
+        or $self->_die($mark, 'nginx does not go on after a refused reload');
+
+    my $log = $self->log_since($mark);
+    $self->_excuse($mark);
+
+    my @new = $self->workers;
+    Test::More::ok($log =~ /\[emerg\]/ && "@new" eq "@old",
+                   'nginx refuses to reload and keeps its workers')
+        or Test::More::diag("workers before: @old, after: @new\n$log");
+
+    wait_until(sub { $self->_accepts })
+        or $self->_die($mark, 'nginx no longer answers');
+
+    return $log;
+}
+
+
+# Kills a worker (the first one, by SIGKILL, when not given) and waits for
+# its replacement.
+
+sub kill_worker {
+    my ($self, $signal, $worker) = @_;
+
+    $signal //= 'KILL';
+    $worker //= ($self->workers)[0] // croak 'there is no worker to kill';
+
+    my $mark = $self->log_mark;
+    my %number;
+    @number{split ' ', $Config{sig_name}} = split ' ', $Config{sig_num};
+
+    $self->expect_log(
+        qr/process $worker exited on signal $number{$signal}\b/);
+    kill $signal, $worker or croak "cannot kill worker $worker: $!";
+
+    wait_until(sub {
+        return !alive($worker)
+               && $self->_complete($self->{master}, $worker)
+               && $self->_accepts;
+    }) or $self->_die($mark, "worker $worker is not replaced");
+
+    return $worker;
+}
+
+
+# Kills every process of nginx at once, as the death of the machine would.
+
+sub kill_all {
+    my ($self) = @_;
+
+    my $session = $self->{session};
+    kill 'KILL', session_members($session);
+
+    wait_until(sub { !session_members($session) })
+        or croak "processes of session $session survive SIGKILL";
+
+    $self->_forget;
+}
+
+
+# The upgrade of the binary in two halves: a second master beside the first,
+# then the end of the first.
+
+sub upgrade_begin {
+    my ($self) = @_;
+
+    my $old = $self->{master} // croak 'nginx does not run';
+    my $mark = $self->log_mark;
+
+    kill 'USR2', $old;
+
+    my $new = wait_until(sub {
+        return 'failed' if $self->log_since($mark) =~ /\[emerg\]/;
+
+        my $pid = $self->_pid_in_file or return;
+        return $pid != $old && -e "$self->{dir}/nginx.pid.oldbin"
+               && alive($pid) && $self->_complete($pid) && $pid;
+    });
+
+    $self->_die($mark, 'the new master does not start')
+        if !$new || $new eq 'failed';
+
+    return $self->{new_master} = $new;
+}
+
+
+sub upgrade_finish {
+    my ($self) = @_;
+
+    my $old = $self->{master};
+    my $mark = $self->log_mark;
+    my @old = ($old, $self->_processes($old));
+
+    kill 'QUIT', $old;
+
+    wait_until(sub { !grep { alive($_) } @old })
+        or $self->_die($mark, "the old master $old does not quit");
+
+    $self->{master} = delete $self->{new_master};
+
+    wait_until(sub { $self->_accepts })
+        or $self->_die($mark, 'the new master does not serve');
+}
+
+
+sub upgrade {
+    my ($self) = @_;
+
+    $self->upgrade_begin;
+    $self->upgrade_finish;
+}
+
+
+# Stops nginx gracefully.  Having to use force is a failure, and so is a
+# master that died before.
+
+sub stop {
+    my ($self) = @_;
+
+    my $master = $self->{master} or return 1;
+    my $session = $self->{session};
+    my $mark = $self->log_mark;
+    my $failure;
+
+    if (!alive($master)) {
+        $failure = "nginx: master $master died";
+
+    } else {
+        kill 'QUIT', grep { defined } $master, $self->{new_master};
+
+        for (['TERM', 20], ['KILL', 5]) {
+            my ($force, $limit) = @$_;
+
+            last if wait_until(sub {
+                !grep { alive($_) }
+                    grep { defined } $master, $self->{new_master};
+            }, $limit);
+
+            $failure = "nginx stops only by $force";
+            kill $force, $force eq 'KILL' ? session_members($session)
+                                          : $master;
+        }
+    }
+
+    $self->_forget;
+    return 1 unless $failure;
+
+    Test::More::diag($self->log_since($mark));
+    $self->_failure($failure);
+    return 0;
+}
+
+
+# A master with workers has a session of its own.  Before it has, its pid file
+# may already be there: some write that before the daemon calls setsid().
+
+sub _started {
+    my ($self, $master) = @_;
+
+    $self->{master} = $master;
+    $self->{session} = adopt_session($master);
+}
+
+
+# nginx itself cannot reload without a master: it would serve no connection
+# any more.
+
+sub _reloadable {
+    my ($self) = @_;
+
+    croak 'nginx does not reload with master_process off' if $self->{single};
+
+    return $self->{master} // croak 'nginx does not run';
+}
+
+
+sub _forget {
+    my ($self) = @_;
+
+    delete @$self{qw(master new_master session)};
+}
+
+
+sub _command {
+    my ($self) = @_;
+
+    return ($self->{binary}, '-p', "$self->{dir}/", '-c', 'nginx.conf',
+            '-e', 'error.log');
+}
+
+
+sub _pid_in_file {
+    my ($self) = @_;
+
+    open my $fh, '<', "$self->{dir}/nginx.pid" or return;
+
+    return ((<$fh> // '') =~ /^(\d+)\s/)[0];
+}
+
+
+# What the waits need to know of the configuration: the TCP ports that it
+# listens on and the number of workers.
+
+sub _read_config {
+    my ($self) = @_;
+
+    my $text = $self->_config_text('nginx.conf');
+
+    my %port;
+    while ($text =~ /\blisten\s+(?:(?:[\d.]+|\*|localhost):)?(\d+)\b([^;]*);/g)
+    {
+        $port{$1} = 1 unless $2 =~ /\b(?:udp|quic)\b/;
+    }
+
+    $self->{listen} = [sort keys %port];
+    $self->{single} = $text =~ /^\s*master_process\s+off\s*;/m;
+    $self->{worker_count} = $text =~ /^\s*worker_processes\s+(\d+)\s*;/m
+                            ? $1 : 1;
+}
+
+
+sub _config_text {
+    my ($self, $name) = @_;
+
+    my $path = $name =~ m{^/} ? $name : "$self->{dir}/$name";
+    my $text = join '', map {
+        open my $fh, '<', $_ or croak "cannot read $_: $!";
+        local $/;
+        <$fh>;
+    } $path =~ /[*?\[]/ ? glob $path : $path;
+
+    $text =~ s/(?:^|(?<=\s))#.*//mg;
+    $text =~ s/\binclude\s+([^\s;]+)\s*;/$self->_config_text($1)/ge;
+
+    return $text;
+}
+
+
+sub _processes {
+    my ($self, $master) = @_;
+
+    return grep { title($_) !~ /^nginx: master/ } children($master);
+}
+
+
+# Whether a master has all the workers it should, without counting some.
+
+sub _complete {
+    my ($self, $master, @except) = @_;
+
+    return 1 if $self->{single};
+
+    my %except = map { $_ => 1 } @except;
+
+    return (grep { !$except{$_} } $self->workers($master))
+           >= $self->{worker_count};
+}
+
+
+# Whether every port is served.  A connection that sends nothing but its end
+# is closed by a worker once it has been accepted; nothing counts or logs it
+# as a request.
+
+sub _accepts {
+    my ($self) = @_;
+
+    for my $port (@{ $self->{listen} }) {
+        my $socket = IO::Socket::INET->new(
+            Proto => 'tcp', PeerAddr => '127.0.0.1', PeerPort => $port,
+            Timeout => 1)
+            or return 0;
+
+        shutdown $socket, 1;
+
+        IO::Select->new($socket)->can_read(1) or return 0;
+        defined sysread $socket, my $data, 1 or return 0;
+    }
+
+    return 1;
+}
+
+
+sub _die {
+    my ($self, $mark, $what) = @_;
+
+    open my $fh, '<', "$self->{dir}/stderr";
+    my $stderr = $fh ? do { local $/; <$fh> } // '' : '';
+
+    croak "$what; stderr:\n$stderr\nlog:\n"
+          . substr($self->log_since($mark), -4000) . "\n";
+}
+
+
+1;

@@ -1,0 +1,49 @@
+package BloomTest::Port;
+
+# Ports for scripts that run side by side.  A TCP port is reserved by binding
+# the UDP socket of the same number and keeping it: nginx can then bind the
+# TCP port, restart on it and hand it over, and no other script picks it.
+#
+# The numbers lie below those that the kernel gives to outgoing connections.
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Exporter qw(import);
+use IO::Socket::INET;
+
+our @EXPORT_OK = qw(reserve_port);
+
+use constant { FIRST => 20000, LAST => 31999 };
+
+
+# Returns (port, lock); the port is reserved for as long as the lock lives.
+
+sub reserve_port {
+    my ($start) = @_;
+
+    my $count = LAST - FIRST + 1;
+    $start //= FIRST + ($$ * 31 + int rand 1000) % $count;
+
+    for my $i (0 .. $count - 1) {
+        my $port = FIRST + ($start - FIRST + $i) % $count;
+
+        my $lock = IO::Socket::INET->new(
+            Proto => 'udp', LocalAddr => '127.0.0.1', LocalPort => $port)
+            or next;
+
+        my $free = IO::Socket::INET->new(
+            Proto => 'tcp', LocalAddr => '127.0.0.1', LocalPort => $port,
+            Listen => 1, ReuseAddr => 1)
+            or next;
+
+        close $free;
+        return ($port, $lock);
+    }
+
+    croak "no free port on 127.0.0.1 between @{[FIRST]} and @{[LAST]}";
+}
+
+
+1;

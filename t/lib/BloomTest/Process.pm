@@ -1,0 +1,250 @@
+package BloomTest::Process;
+
+# Processes and waiting.  Every wait of the harness polls a condition here,
+# with a limit so generous that reaching it means something is broken.
+#
+# Everything is started in a session of its own, so that whatever a program
+# leaves behind can be found by its session, even when its parent is gone.
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Exporter qw(import);
+use File::Temp;
+use POSIX qw(:sys_wait_h);
+use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC sleep);
+
+our @EXPORT_OK = qw(
+    time_limit wait_until now alive title children
+    spawn run_command adopt_session session_members leftovers
+);
+
+my %sessions;    # the sessions this script has started and not seen end
+
+
+sub now { return clock_gettime(CLOCK_MONOTONIC) }
+
+
+sub time_limit {
+    my ($seconds) = @_;
+
+    return ($seconds // 20) * ($ENV{TEST_NGINX_SANITIZED} ? 5 : 1);
+}
+
+
+# Returns what the condition returned as soon as that is true, or nothing
+# when the limit has passed; the condition is always tried after the limit.
+
+sub wait_until {
+    my ($condition, $seconds) = @_;
+
+    my $end = now() + time_limit($seconds);
+
+    while (1) {
+        my $late = now() >= $end;
+        my $value = $condition->();
+
+        return $value if $value;
+        return if $late;
+
+        sleep 0.01;
+    }
+}
+
+
+# (parent, session) of a process, or nothing if it does not exist, be it that
+# it has ended and nobody waited for it.
+
+sub _stat {
+    my ($pid) = @_;
+
+    open my $fh, '<', "/proc/$pid/stat" or return;
+    my $text = do { local $/; <$fh> } // '';
+
+    return $text =~ /^\d+ \(.*\) [^ZX] (\d+) \d+ (\d+) /s;
+}
+
+
+sub _find {
+    my ($wanted) = @_;
+
+    opendir my $proc, '/proc' or croak "cannot read /proc: $!";
+
+    my @found = sort { $a <=> $b } grep {
+        my ($parent, $session) = _stat($_);
+        defined $parent && $wanted->($parent, $session);
+    } grep { /^\d+$/ } readdir $proc;
+
+    return @found;
+}
+
+
+sub alive {
+    my ($pid) = @_;
+
+    waitpid $pid, WNOHANG;
+
+    return scalar(() = _stat($pid)) > 0;
+}
+
+
+sub title {
+    my ($pid) = @_;
+
+    open my $fh, '<', "/proc/$pid/cmdline" or return '';
+    my $text = do { local $/; <$fh> } // '';
+    $text =~ s/\0+$//;
+    $text =~ tr/\0/ /;
+
+    return $text;
+}
+
+
+sub children {
+    my ($pid) = @_;
+
+    return _find(sub { $_[0] == $pid });
+}
+
+
+sub adopt_session {
+    my ($pid) = @_;
+
+    my (undef, $session) = _stat($pid);
+    $sessions{$session} = 1 if defined $session;
+
+    return $session;
+}
+
+
+sub session_members {
+    my ($session) = @_;
+
+    return _find(sub { $_[1] == $session });
+}
+
+
+# What is still there of all that was started; forgets sessions that ended,
+# as the kernel may give their numbers to others.
+
+sub leftovers {
+    my %members;
+
+    _find(sub { $members{$_[1]} = 1 if $sessions{$_[1]}; return });
+    %sessions = map { $_ => 1 } keys %members;
+
+    return _find(sub { $sessions{$_[1]} });
+}
+
+
+# Starts a program (a list of words) or a function, in its own session.
+# Options: stdin, stdout, stderr (file handles; /dev/null when not given),
+# env.
+
+sub spawn {
+    my ($what, %option) = @_;
+
+    my $pid = fork() // croak "cannot fork: $!";
+
+    if ($pid == 0) {
+        POSIX::setsid();
+        @SIG{qw(INT TERM HUP PIPE CHLD)} = ('DEFAULT') x 5;
+        %ENV = (%ENV, %{ $option{env} || {} });
+
+        for ([\*STDIN, '<', $option{stdin}], [\*STDOUT, '>', $option{stdout}],
+             [\*STDERR, '>', $option{stderr}])
+        {
+            my ($handle, $mode, $target) = @$_;
+            $target ? open($handle, "$mode&", $target)
+                    : open($handle, $mode, '/dev/null')
+                or POSIX::_exit(126);
+        }
+
+        if (ref $what eq 'CODE') {
+            eval { $what->(); 1 } or syswrite STDERR, $@;
+            POSIX::_exit(0);
+        }
+
+        no warnings 'exec';
+        exec { $what->[0] } @$what
+            or syswrite STDERR, "cannot run $what->[0]: $!\n";
+        POSIX::_exit(127);
+    }
+
+    # the child may not have called setsid() yet: wait for it, so that its
+    # session can be relied upon
+
+    wait_until(sub {
+        my (undef, $session) = _stat($pid);
+        return !defined $session || $session == $pid;
+    });
+
+    $sessions{$pid} = 1;
+
+    return $pid;
+}
+
+
+# Runs a command to its end and returns (exit status, stdout, stderr); death
+# by a signal counts as 128 plus its number.  Options: stdin (text, sent
+# through a pipe; empty when not given), env, limit in seconds.
+
+sub run_command {
+    my ($command, %option) = @_;
+
+    my $out = File::Temp->new;
+    my $err = File::Temp->new;
+
+    pipe my $reader, my $writer or croak "cannot make a pipe: $!";
+    $writer->blocking(0);
+
+    my $pid = spawn($command, stdin => $reader, stdout => $out,
+                    stderr => $err, env => $option{env});
+    close $reader;
+
+    local $SIG{PIPE} = 'IGNORE';
+    my $input = $option{stdin} // '';
+    my $sent = 0;
+    my $end = now() + time_limit($option{limit} // 60);
+    my $status;
+
+    while (waitpid($pid, WNOHANG) != $pid) {
+
+        if (now() > $end) {
+            kill 'KILL', -$pid;
+            waitpid $pid, 0;
+            croak "@$command: did not end within its limit, killed";
+        }
+
+        if (!$writer) {
+            sleep 0.005;
+            next;
+        }
+
+        my $n = $sent < length $input
+                ? syswrite($writer, $input, 65536, $sent) : 0;
+
+        if ($n) {
+            $sent += $n;
+
+        } elsif (defined $n || !$!{EAGAIN}) {
+            undef $writer;
+
+        } else {
+            my $bits = '';
+            vec($bits, fileno $writer, 1) = 1;
+            select undef, $bits, undef, 0.01;
+        }
+    }
+
+    $status = $?;
+    leftovers();
+
+    return ($status & 127 ? 128 + ($status & 127) : $status >> 8,
+            map { local $/; open my $fh, '<:raw', $_->filename; <$fh> // '' }
+                $out, $err);
+}
+
+
+1;
