@@ -1,0 +1,139 @@
+package BloomTest::Zones;
+
+# What the tests of zones share: a configuration that tells what each zone
+# answers, questions to it, and what a zone costs.  A test of the HTTP layer
+# has no use for it.
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Exporter qw(import);
+
+our @EXPORT = qw(
+    configure ask keys_of flip overwrite zone_memory bytes_read
+);
+
+
+# Writes an nginx.conf with these zones, the parameters of `bloom_zone` each,
+# and for each a location of its name: GET /ids?k=KEY says what zone ids
+# answers.  Options: workers (1 when not given), main and http (lines for the
+# end of these blocks).
+
+sub configure {
+    my ($t, $zones, %option) = @_;
+
+    my @names = map { /\bzone=(\w+)/ ? $1 : croak "no zone= in '$_'" } @$zones;
+    my $workers = $option{workers} // 1;
+
+    $t->write_file_expand('nginx.conf', join "\n",
+        '%%TEST_GLOBALS%%',
+        "worker_processes $workers;",
+        'events { }',
+        'http {',
+        '%%TEST_GLOBALS_HTTP%%',
+        'access_log off;',
+        (map { "bloom_zone $_;" } @$zones),
+        (map { "bloom_lookup \$arg_k \$known_$_ zone=$_;" } @names),
+        'server {',
+        'listen 127.0.0.1:%%PORT_8080%%;',
+        (map { "location = /$_ { return 200 \"\$known_$_ of \$pid\"; }" }
+             @names),
+        '}',
+        $option{http} // '',
+        '}',
+        $option{main} // '', '');
+}
+
+
+# What a zone answers about each key, in a string: 0 absent, 1 present,
+# ? cannot tell.  In list context also the workers that answered.
+
+sub ask {
+    my ($t, $zone, @keys) = @_;
+
+    my ($answers, %workers) = ('');
+
+    while (my @some = splice @keys, 0, 200) {
+        for my $response ($t->pipeline(map { "/$zone?k=$_" } @some)) {
+            my ($known, $worker) = $response->body =~ /^([01]?) of (\d+)$/
+                or croak "zone $zone: unexpected answer:\n$response";
+
+            $answers .= length $known ? $known : '?';
+            $workers{$worker} = 1;
+        }
+    }
+
+    return wantarray ? ($answers, sort keys %workers) : $answers;
+}
+
+
+# keys_of('a', 3) is a1, a2, a3
+
+sub keys_of {
+    my ($prefix, $count) = @_;
+
+    return map { "$prefix$_" } 1 .. $count;
+}
+
+
+# Inverts the lowest bit of a file's byte at an offset, from its end if
+# negative.
+
+sub flip {
+    my ($path, $offset) = @_;
+
+    overwrite($path, $offset, sub { chr(ord($_[0]) ^ 1) });
+}
+
+
+sub overwrite {
+    my ($path, $offset, $change) = @_;
+
+    open my $fh, '+<:raw', $path or croak "cannot open $path: $!";
+    seek $fh, $offset, $offset < 0 ? 2 : 0
+        or croak "cannot seek in $path: $!";
+    my $at = tell $fh;
+    read $fh, my $byte, 1 or croak "$path has no byte $offset";
+    seek $fh, $at, 0;
+    print $fh $change->($byte);
+    close $fh or croak "cannot write $path: $!";
+}
+
+
+# The shared memory of a process: for each mapping, its size and how much of
+# it there is in memory, whoever has touched it.  Nothing if the system does
+# not let us look (root is needed).
+
+sub zone_memory {
+    my ($pid) = @_;
+
+    open my $maps, '<', "/proc/$pid/maps" or return;
+    my @memory;
+
+    while (<$maps>) {
+        m{^([0-9a-f]+)-([0-9a-f]+) rw-s .* /dev/zero} or next;
+
+        my @stat = stat "/proc/$pid/map_files/$1-$2" or return;
+        push @memory, { size => hex($2) - hex($1),
+                        resident => 512 * $stat[12] };
+    }
+
+    return @memory;
+}
+
+
+# Bytes that a process has read from files so far; nothing if the system does
+# not tell.
+
+sub bytes_read {
+    my ($pid) = @_;
+
+    open my $io, '<', "/proc/$pid/io" or return;
+    local $/;
+
+    return ((<$io> // '') =~ /^rchar: (\d+)/m)[0];
+}
+
+
+1;
