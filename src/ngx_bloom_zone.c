@@ -428,6 +428,10 @@ ngx_bloom_zone_renew(ngx_bloom_zone_t *zone)
     live = &zone->sh->bank[bank].image;
     file = (zone->file.name.len != 0);
 
+    /* what was loaded for a configuration that was refused in the end */
+
+    ngx_bloom_zone_release(zone, !bank);
+
     if (zone->sh->generation != 0 && zone->sh->bank[bank].file == file) {
 
         if (file) {
@@ -451,8 +455,6 @@ ngx_bloom_zone_renew(ngx_bloom_zone_t *zone)
     }
 
     bank = !bank;
-
-    ngx_bloom_zone_release(zone, bank);
 
     if (ngx_bloom_zone_fill(zone, bank) != NGX_OK) {
         ngx_bloom_zone_release(zone, bank);
@@ -502,6 +504,8 @@ ngx_bloom_zone_fill(ngx_bloom_zone_t *zone, ngx_uint_t bank)
         return NGX_ERROR;
     }
 
+    zone->sh->bank[bank].filled = 1;
+
     if (zone->file.name.len != 0) {
 
         if (ngx_bloom_file_load(&zone->file, p) != NGX_OK) {
@@ -548,11 +552,20 @@ ngx_bloom_zone_refuse(ngx_bloom_zone_t *zone)
 }
 
 
-/* Gives a bank's pages back to the system: they read as zeros after it. */
+/*
+ * Gives a bank's pages back to the system: they read as zeros after it.  Costs
+ * nothing if there are none.
+ */
 static void
 ngx_bloom_zone_release(ngx_bloom_zone_t *zone, ngx_uint_t bank)
 {
     u_char  *p;
+
+    if (!zone->sh->bank[bank].filled) {
+        return;
+    }
+
+    zone->sh->bank[bank].filled = 0;
 
     p = ngx_bloom_zone_bank(zone, bank);
 

@@ -43,6 +43,7 @@ typedef struct {
     u_char             *banks;           /* the same address everywhere */
 
     struct {
+        ngx_uint_t           filled;     /* 0: nothing in it */
         bloom_image_t        image;
         ngx_uint_t           file;       /* 1: of a file, 0: started empty */
         ngx_bloom_file_id_t  id;         /* the file last seen to be whole */
