@@ -108,6 +108,8 @@ sub overwrite {
 sub zone_memory {
     my ($pid) = @_;
 
+    no warnings 'portable';    # of numbers over 32 bits
+
     open my $maps, '<', "/proc/$pid/maps" or return;
     my @memory;
 
