@@ -78,14 +78,14 @@ subtest 'names of files' => sub {
                 '-e', 'error.log');
 
     link $image, "$dir/here.bloom" or die "link: $!";
-    my ($exit, $out, $err) = run_command(\@test);
+    my ($exit, $out, $err) = run_command(\@test, env => $t->{env});
     is($exit, 1, 'a relative name is not looked up in the prefix');
     like($err, qr{"\Q$dir\E/conf/here\.bloom" .* cannot be opened},
          'but in the directory of nginx.conf');
     $t->expect_log(qr{conf/here\.bloom" .* cannot be opened});
 
     link $image, "$dir/conf/here.bloom" or die "link: $!";
-    ($exit, $out, $err) = run_command(\@test);
+    ($exit, $out, $err) = run_command(\@test, env => $t->{env});
     is($exit, 0, 'where it is found') or diag($err);
 
     mkdir "$dir/with space" or die "mkdir: $!";
