@@ -10,9 +10,7 @@ use warnings;
 use Carp qw(croak);
 use Exporter qw(import);
 
-our @EXPORT = qw(
-    configure ask keys_of flip overwrite zone_memory bytes_read
-);
+our @EXPORT = qw(configure ask keys_of flip zone_memory bytes_read);
 
 
 # Writes an nginx.conf with these zones, the parameters of `bloom_zone` each,
@@ -78,32 +76,24 @@ sub keys_of {
 
 
 # Inverts the lowest bit of a file's byte at an offset, from its end if
-# negative.
+# negative, where it lies.
 
 sub flip {
     my ($path, $offset) = @_;
 
-    overwrite($path, $offset, sub { chr(ord($_[0]) ^ 1) });
-}
-
-
-sub overwrite {
-    my ($path, $offset, $change) = @_;
-
     open my $fh, '+<:raw', $path or croak "cannot open $path: $!";
     seek $fh, $offset, $offset < 0 ? 2 : 0
         or croak "cannot seek in $path: $!";
-    my $at = tell $fh;
     read $fh, my $byte, 1 or croak "$path has no byte $offset";
-    seek $fh, $at, 0;
-    print $fh $change->($byte);
+    seek $fh, -1, 1;
+    print $fh chr(ord($byte) ^ 1);
     close $fh or croak "cannot write $path: $!";
 }
 
 
 # The shared memory of a process: for each mapping, its size and how much of
-# it there is in memory, whoever has touched it.  Nothing if the system does
-# not let us look (root is needed).
+# it there is in memory, whoever has touched it.  An empty list if the system
+# does not let us look: that takes root.
 
 sub zone_memory {
     my ($pid) = @_;
@@ -125,16 +115,15 @@ sub zone_memory {
 }
 
 
-# Bytes that a process has read from files so far; nothing if the system does
-# not tell.
+# Bytes that a process has read from files so far.
 
 sub bytes_read {
     my ($pid) = @_;
 
-    open my $io, '<', "/proc/$pid/io" or return;
+    open my $io, '<', "/proc/$pid/io" or croak "cannot read /proc/$pid/io: $!";
     local $/;
 
-    return ((<$io> // '') =~ /^rchar: (\d+)/m)[0];
+    return (<$io> =~ /^rchar: (\d+)/m)[0];
 }
 
 
