@@ -1,0 +1,481 @@
+#!/usr/bin/perl
+
+# Configurations that are refused: what nginx says, and of which line.
+
+use strict;
+use warnings;
+
+use File::Copy qw(copy);
+use POSIX ();
+
+use BloomTest;
+use BloomTest::Process qw(run_command);
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+
+$t->build_image('ids.bloom', ['one'], '-p', '1e-9', '--seed', 1);
+
+
+# A configuration of what stands in http, and in its server and location: a
+# line marked with > is where the error is to be found.  Returns its number.
+
+sub write_conf {
+    my ($where, $lines) = @_;
+
+    my %text = (http => '', server => '', location => '', $where => $lines);
+
+    $t->write_file_expand('nginx.conf', <<"CONF");
+%%TEST_GLOBALS%%
+events { }
+http {
+    %%TEST_GLOBALS_HTTP%%
+    bloom_zone zone=ids file=ids.bloom;
+    $text{http}
+    server {
+        listen 127.0.0.1:%%PORT_8080%%;
+        location \@known { }
+        $text{server}
+        location / {
+            $text{location}
+        }
+    }
+}
+CONF
+
+    my $conf = $t->read_file('nginx.conf');
+    my $line = line_of($conf, qr/^\s*>/);
+    $conf =~ s/^(\s*)>/$1/m;
+    $t->write_file('nginx.conf', $conf);
+
+    return $line;
+}
+
+
+sub line_of {
+    my ($text, $pattern) = @_;
+
+    my @lines = split /^/, $text;
+
+    return (grep { $lines[$_ - 1] =~ $pattern } 1 .. @lines)[0];
+}
+
+
+# The message must be the whole of it, but for the place, which follows it
+# unless the message says itself where, with %FILE%, %LINE%, and %SERVER% for
+# the line of the server.
+
+sub is_refused {
+    my ($where, $lines, $message, $what) = @_;
+
+    my $line = write_conf($where, $lines);
+    my $server = line_of($t->read_file('nginx.conf'), qr/server \{/);
+    my ($exit, $output) = $t->test_config;
+
+    $message .= ' in %FILE%:%LINE%' unless $message =~ /%FILE%/;
+    $message =~ s/%FILE%/$dir\/nginx.conf/g;
+    $message =~ s/%LINE-1%/$line - 1/ge;
+    $message =~ s/%LINE%/$line/g;
+    $message =~ s/%SERVER%/$server/g;
+
+    $what //= $lines =~ s/^\s*>//mr;
+
+    ok($exit != 0 && $output =~ /^nginx: \[emerg\] \Q$message\E$/m, $what)
+        or diag("exit status $exit, expected:\n$message\ngot:\n$output");
+}
+
+
+sub is_accepted {
+    my ($where, $lines) = @_;
+
+    write_conf($where, $lines);
+    my ($exit, $output) = $t->test_config;
+
+    is($exit, 0, $lines) or diag($output);
+}
+
+
+sub table {
+    my ($where, $case, $message, @values) = @_;
+
+    for my $value (@values) {
+        is_refused($where, '>' . $case =~ s/%s/$value/r,
+                   $message =~ s/%s/$value/r);
+    }
+}
+
+
+subtest 'zones' => sub {
+    is_refused('http', '>bloom_zone zone=ids capacity=1k fpr=0.1;',
+        "bloom zone \"ids\" is already declared in %FILE%:%LINE-1%"
+        . ' in %FILE%:%LINE%', 'declared twice');
+    is_refused('http', "bloom_zone zone=z capacity=1k fpr=0.1;\n"
+        . '>limit_req_zone $uri zone=z:1m rate=1r/s;',
+        'the shared memory zone "z" is already declared for a different use',
+        'then used by another module');
+    is_refused('http', "limit_req_zone \$uri zone=z:1m rate=1r/s;\n"
+        . '>bloom_zone zone=z capacity=1k fpr=0.1;',
+        'the shared memory zone "z" is already declared for a different use',
+        'used by another module before');
+
+    my $unknown = 'unknown bloom zone "nope" in %FILE%:%LINE%: declare it with'
+                  . ' "bloom_zone zone=nope ..."';
+
+    is_refused('http', '>bloom_lookup $uri $known zone=nope;', $unknown);
+    is_refused($_, '>bloom_reject absent $uri zone=nope;', $unknown,
+               "unknown in $_") for qw(http server location);
+    is_accepted('http', 'bloom_lookup $uri $known zone=later;'
+                        . 'bloom_zone zone=later capacity=1k fpr=0.1;');
+
+    my $either = 'bloom zone "z" must have either "file" or "capacity" and'
+                 . ' "fpr"';
+
+    is_refused('http', ">bloom_zone zone=z $_;", $either)
+        for 'fpr=0.1', 'file=ids.bloom capacity=1k fpr=0.1', 'file=',
+            'capacity= fpr=0.1';
+
+    is_refused('http', '>bloom_zone zone=z;', $either);
+    is_refused('http', '>bloom_zone;',
+               'invalid number of arguments in "bloom_zone" directive');
+    is_refused('http', '>bloom_zone file=ids.bloom;',
+               '"bloom_zone" directive must have the "zone" parameter');
+    table('http', 'bloom_zone %s file=ids.bloom;',
+          'invalid zone "": it must be a name', 'zone=', 'zone=:1m');
+
+    is_refused('http', ">bloom_zone zone=z file=ids.bloom $_;",
+        'bloom zone "z" has "file": its image says "fpr", "layout", "hash" and'
+        . ' "key"; leave them out')
+        for qw(fpr=0.1 layout=classic hash=murmur3 key=raw);
+
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
+          'invalid parameter "%s"', qw(colour=red status=404 to=@x decode=uri
+                                       capacity Capacity=1k =));
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
+          'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
+
+    is_refused('server', '>bloom_zone zone=z capacity=1k fpr=0.1;',
+               '"bloom_zone" directive is not allowed here');
+};
+
+
+subtest 'zones that start empty' => sub {
+    table('http', 'bloom_zone zone=z capacity=%s fpr=0.1;',
+          'invalid capacity "%s": it must be a count with k, m or g, up to'
+          . ' 4398g', qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
+                         18446744073709551615g 0x10));
+    table('http', 'bloom_zone zone=z capacity=%s fpr=1e-9;',
+          'invalid capacity "%s": it must be less: the filter would be over'
+          . ' 1 TiB', qw(4398g));
+
+    table('http', 'bloom_zone zone=z capacity=1k fpr=%s;',
+          'invalid fpr "%s": it must be a rate from 1e-9 to 0.5',
+          '', '0,1', '1' x 100, qw(0 1 0.51 51% 9e-10 -0.1 +0.1 .1x x 0x1p-3 inf
+                                   nan 1e-400 0.1%%));
+    is_refused('http', '>bloom_zone zone=z capacity=1k;',
+               'bloom zone "z" must have "fpr" beside "capacity"');
+
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 layout=%s;',
+          'invalid layout "%s": it must be "blocked" or "classic"',
+          '', qw(round Blocked blockedx));
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 hash=%s;',
+          'invalid hash "%s": it must be "murmur3" or "siphash"',
+          '', qw(md5 murmur));
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 key=%s;',
+          'invalid key "%s": it must be "raw"', '', qw(cooked));
+
+    is_accepted('http', "bloom_zone zone=z $_;")
+        for 'capacity=1 fpr=0.5', 'capacity=10k fpr=1%', 'capacity=1M fpr=1e-9',
+            'capacity=1g fpr=0.1', 'capacity=1k fpr=0.1 layout=classic',
+            'fpr=0.1 capacity=1k hash=siphash key=raw layout=blocked';
+};
+
+
+subtest 'sizes' => sub {
+    table('http', 'bloom_zone zone=z:%s file=ids.bloom;',
+          'invalid zone size "%s": it must be a number with k, m or g',
+          '', qw(64x 0 0m m -1m 1.5m 1mm 18446744073709551616
+                 17179869184g 0x10));
+    is_accepted('http', "bloom_zone zone=z:$_ file=ids.bloom;")
+        for qw(1048576 1024k 4096K 64m 2M 1g 1G);
+
+    # what the message asks for, is enough, and not more than needed
+
+    for my $zone ('file=ids.bloom', 'capacity=100k fpr=0.001') {
+        my $line = write_conf('http', ">bloom_zone zone=z:4k $zone;");
+        my $output = $t->run_fails;
+        my ($needed) = $output =~ /\[emerg\]\ .*\ bloom\ zone\ "z"\ is\ too
+            \ small:\ it\ needs\ (\d+k)\ for\ two\ images\ of\ \d+k,\ one\ that
+            \ serves\ and\ one\ that\ is\ loaded;\ write\ "zone=z:\1"\ or
+            \ leave\ the\ size\ out\ in\ \Q$dir\E\/nginx.conf:$line$/mx;
+
+        ok(defined $needed, "$zone: too small") or diag($output);
+
+        write_conf('http', "bloom_zone zone=z:$needed $zone;");
+        $t->run;
+        ok($t->master, "$needed are enough");
+        $t->stop;
+
+        my $less = $needed =~ s/(\d+)/$1 - 1/er;
+        write_conf('http', "bloom_zone zone=z:$less $zone;");
+        like($t->run_fails, qr/it needs $needed/, "and $less are not");
+    }
+};
+
+
+subtest 'rules' => sub {
+    table('location', 'bloom_reject %s $uri zone=ids;',
+          'invalid condition "%s": it must be "absent" or "present"',
+          qw(missing Absent absentx zone=ids));
+
+    is_refused('location', '>bloom_reject absent;',
+               'invalid number of arguments in "bloom_reject" directive');
+    is_refused('location', '>bloom_reject absent $uri;',
+               '"bloom_reject" directive must have the "zone" parameter');
+    table('location', 'bloom_reject absent $uri zone=%s;',
+          'invalid zone "": it must be a name', '');
+    is_refused('location', '>bloom_reject absent $uri zone=ids:1m;',
+        'invalid zone "ids": it must be a name without a size: that belongs to'
+        . ' "bloom_zone"');
+
+    table('location', 'bloom_reject absent $uri zone=ids status=%s;',
+          'invalid status "%s": it must be a code from 400 to 599',
+          '', qw(200 302 399 600 404x -404 99999999999999999999));
+    table('location', 'bloom_reject absent $uri zone=ids decode=%s;',
+          'invalid decode "%s": it must be "uri", "form" or "off"',
+          '', qw(on url Form));
+
+    table('location', 'bloom_reject absent $uri zone=ids %s;',
+          'invalid parameter "%s"', qw(to=@known file=ids.bloom fpr=0.1 x));
+    table('location', 'bloom_pass absent $uri zone=ids %s;',
+          'invalid parameter "%s"', qw(to=@known status=404));
+    table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
+          'invalid parameter "%s"', qw(status=404));
+    table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
+          'duplicate parameter "%s"', qw(zone=ids to=/x));
+    table('location', 'bloom_pass absent $uri zone=ids decode=uri %s;',
+          'duplicate parameter "%s"', qw(decode=form));
+
+    is_refused('location', "if (\$uri) {\n>bloom_reject absent x zone=ids; }",
+               '"bloom_reject" directive is not allowed here', 'in "if"');
+};
+
+
+subtest 'routes' => sub {
+    my $where = '"@name" without variables, or a URI that begins with "/"';
+
+    table('location', 'bloom_route absent $uri zone=ids to=%s;',
+          "invalid to \"%s\": it must be $where",
+          '', qw(@ name known http://example.com/ $uri @$arg_x));
+    is_refused('location', '>bloom_route absent $uri zone=ids;',
+               '"bloom_route" directive must have the "to" parameter');
+    is_accepted('location', "bloom_route absent \$uri zone=ids to=$_;")
+        for qw(@known / /x?y=$arg_z);
+
+    my $unknown = 'unknown location "@%s" for "bloom_route" in %FILE%:%LINE%:'
+                  . ' the server in %FILE%:%SERVER%, where the rule applies,'
+                  . ' has no "location @%s"';
+
+    for my $where (qw(http server location)) {
+        for my $name (qw(unknown know known2)) {
+            is_refused($where, ">bloom_route absent \$uri zone=ids to=\@$name;",
+                       $unknown =~ s/%s/$name/gr, "to=\@$name in $where");
+        }
+    }
+
+    # every server to which the rule comes needs the location
+
+    my $rule = 'bloom_route absent $uri zone=ids to=@known;';
+    my $second = 'server { listen 127.0.0.1:%%PORT_8081%%;';
+
+    my $line = write_conf('http', ">$rule\n$second\nlocation / { } }");
+    my ($exit, $output) = $t->test_config;
+    my $next = $line + 1;
+
+    ok($exit != 0, 'a server to which it comes, without the location');
+    like($output, qr/"\@known" .* in \S+:$line: the server in \S+:$next, /,
+         'is named');
+
+    is_accepted('http', "$rule $second location \@known { } }");
+    is_accepted('http', "$rule $second bloom_rules off; }");
+    is_accepted('http', "$rule $second bloom_reject absent x zone=ids; }");
+};
+
+
+subtest 'bloom_rules' => sub {
+    table('location', 'bloom_rules %s;', 'invalid value "%s": it must be "off"',
+          qw(on offf));
+    is_refused('location', "bloom_rules off;\n>bloom_rules off;",
+               '"bloom_rules" directive is duplicate', 'twice');
+    is_refused('location', "bloom_pass absent x zone=ids;\n>bloom_rules off;",
+        '"bloom_rules" directive is in one level with rules: leave it out,'
+        . ' since a level that has rules inherits none', 'after rules');
+    is_refused('location', "bloom_rules off;\n>$_ absent x zone=ids;",
+        "\"$_\" directive is in one level with \"bloom_rules off\"",
+        "before $_") for qw(bloom_pass bloom_reject bloom_route);
+    is_refused('http', '>bloom_rules off;',
+               '"bloom_rules" directive is not allowed here');
+};
+
+
+subtest 'settings' => sub {
+    for my $where (qw(http server location)) {
+        is_refused($where, '>bloom_dry_run maybe;',
+            'invalid value "maybe" in "bloom_dry_run" directive, it must be'
+            . ' "on" or "off"', "bloom_dry_run in $where");
+        table($where, 'bloom_unavailable %s;', 'invalid value "%s"', 'off');
+        table($where, 'bloom_log_level %s;', 'invalid value "%s"', 'debug');
+    }
+
+    for my $setting ('bloom_dry_run on', 'bloom_unavailable pass',
+                     'bloom_log_level info')
+    {
+        my ($name) = split ' ', $setting;
+        is_refused('server', "$setting;\n>$setting;",
+                   "\"$name\" directive is duplicate", "$name twice");
+    }
+};
+
+
+subtest 'lookups' => sub {
+    table('http', 'bloom_lookup $uri %s zone=ids;',
+          'invalid variable name "%s": it must be a name with "$" before it',
+          qw(known $));
+    table('http', 'bloom_lookup $uri $%s zone=ids;',
+          'the duplicate "%s" variable', qw(uri bloom_status));
+    is_refused('http', "bloom_lookup \$uri \$known zone=ids;\n"
+                       . '>bloom_lookup $args $known zone=ids;',
+               'the duplicate "known" variable', 'twice');
+    is_refused('http', '>bloom_lookup $uri $known;',
+               '"bloom_lookup" directive must have the "zone" parameter');
+    table('http', 'bloom_lookup $uri $known zone=ids %s;',
+          'invalid parameter "%s"', qw(status=404 to=@known));
+    table('http', 'bloom_lookup $uri $known zone=ids decode=%s;',
+          'invalid decode "%s": it must be "uri", "form" or "off"', qw(x));
+    is_refused('server', '>bloom_lookup $uri $known zone=ids;',
+               '"bloom_lookup" directive is not allowed here');
+};
+
+
+# What is wrong with an image that cannot be loaded, at start and under -t.
+
+subtest 'images' => sub {
+    my $good = $t->read_file('ids.bloom');
+    my $put = sub {
+        my ($at, $bytes) = @_;
+        substr(my $image = $good, $at, length $bytes) = $bytes;
+        return $image;
+    };
+
+    my $size = length $good;
+    my $sum = 'is damaged: the checksum of';
+    my $again = 'copy or build it again';
+
+    my @images = (
+        ['missing', undef, 'cannot be opened (2: No such file or directory)'],
+        ['empty', '', 'is empty; build it again'],
+        ['a text', "ids\nof\nmine\n", 'is not a Bloom filter image: it does'
+         . ' not begin as one; make one with "ngx-bloom build"'],
+        ['a newer version', $put->(8, pack 'V', 2), 'is of version 2 and this'
+         . ' program reads up to version 1; use a newer program'],
+        ['big-endian', $put->(12, pack 'N', 0x01020304), 'was written in'
+         . ' big-endian byte order; an image is little-endian on every'
+         . ' machine: write it again'],
+        ['truncated', substr($good, 0, -1), 'is truncated: it has '
+         . ($size - 1) . " bytes and says it should have $size; $again"],
+        ['too long', "$good\n", 'is longer than it says: it has '
+         . ($size + 1) . " bytes and says it should have $size; $again"],
+        ['a flipped bit of the header', $put->(100, "\x01"),
+         "$sum its header differs; $again"],
+        ['a flipped bit of the table', $put->(8191, "\x01"),
+         "$sum its table, bytes 4096 to 8191, differs; $again"],
+        ['a flipped bit of the payload', $put->(8192, ~substr $good, 8192, 1),
+         "$sum bytes 8192 to " . ($size - 1) . " differs; $again", 'late'],
+        ['a directory', sub { mkdir "$dir/$_[0]" },
+         'is not a regular file'],
+        ['a FIFO', sub { POSIX::mkfifo("$dir/$_[0]", 0600) },
+         'is not a regular file'],
+    );
+
+    for (@images) {
+        my ($what, $content, $message, $late) = @$_;
+
+        my $name = "$what.bloom" =~ tr/ /-/r;
+        $t->write_file($name, $content) if defined $content && !ref $content;
+        $content->($name) or die "$name: $!" if ref $content;
+
+        my $line = write_conf('http', ">bloom_zone zone=z file=$name;");
+        my $full = "image \"$dir/$name\" of bloom zone \"z\" ";
+
+        # errno is said before the rest by nginx itself
+
+        my ($said, $errno) = $message =~ /^(.*?)( \(\d+: .*\))?$/;
+        $full .= $said . ($errno // '');
+        $full .= " in $dir/nginx.conf:$line" unless $late;
+
+        my ($exit, $output) = $t->test_config;
+        ok($exit != 0 && $output =~ /^nginx: \[emerg\] \Q$full\E$/m,
+           "$what, nginx -t") or diag("expected: $full\ngot: $output");
+
+        $output = $t->run_fails;
+        ok($output =~ /^nginx: \[emerg\] \Q$full\E$/m, "$what, start")
+            or diag("expected: $full\ngot: $output");
+    }
+};
+
+
+# A master that is not root, with copies of what it runs, for the checkout may
+# be out of its reach.
+
+subtest 'an image that the master may not read' => sub {
+    my $nobody = 65534;
+    my $root = $> == 0;
+
+    mkdir "$dir/own" or die "$dir/own: $!";
+    copy($t->{binary}, "$dir/own/nginx") or die "$t->{binary}: $!";
+    chmod 0755, $dir, "$dir/own", "$dir/own/nginx";
+
+    my $load = '';
+    if ($t->{module}) {
+        copy($t->{module}, "$dir/own/module.so") or die "$t->{module}: $!";
+        chmod 0644, "$dir/own/module.so";
+        $load = "load_module $dir/own/module.so;";
+    }
+
+    my $temporary = join ' ', map { "${_}_temp_path $dir/own/$_;" }
+                              qw(client_body proxy fastcgi uwsgi scgi);
+
+    $t->write_file('own/nginx.conf', <<"CONF");
+$load
+pid $dir/own/nginx.pid;
+error_log stderr;
+events { }
+http {
+    access_log off;
+    $temporary
+    bloom_zone zone=secret file=$dir/secret.bloom;
+}
+CONF
+    $t->write_file('secret.bloom', $t->read_file('ids.bloom'));
+    chown $nobody, $nobody, "$dir/own" if $root;
+
+    my @test = (($root ? ('setpriv', "--reuid=$nobody", "--regid=$nobody",
+                          '--clear-groups') : ()),
+                "$dir/own/nginx", '-t', '-e', 'stderr', '-p', "$dir/own/",
+                '-c', "$dir/own/nginx.conf");
+
+    chmod 0644, "$dir/secret.bloom";
+    my ($exit, $out, $err) = run_command(\@test, env => $t->{env});
+    is($exit, 0, 'as long as it may') or diag($err);
+
+    chmod 0000, "$dir/secret.bloom";
+    ($exit, $out, $err) = run_command(\@test, env => $t->{env});
+    isnt($exit, 0, 'refused');
+
+    my $message = "image \"$dir/secret.bloom\" of bloom zone \"secret\" cannot"
+                  . ' be opened (13: Permission denied) in'
+                  . " $dir/own/nginx.conf:8";
+    like($err, qr/\[emerg\] .*: \Q$message\E$/m, 'with reason');
+};
+
+
+done_testing;
