@@ -36,6 +36,11 @@ subtest 'zones are full at the first request' => sub {
     my $log = $t->log_since(0);
     unlike($log, qr/\[warn\]/, 'nothing to warn of');
     unlike($log, qr/serves generation/, 'nothing is loaded after the start');
+
+    my @open = grep { defined && /\.bloom/ }
+               map { readlink } map { glob "/proc/$_/fd/*" }
+                   $t->master, $t->workers;
+    is("@open", '', 'no process keeps an image open');
     $t->stop;
 };
 
