@@ -13,7 +13,7 @@ my $t = BloomTest->new;
 my $url = 'http://example.com/a b?x=1&y=+';
 
 $t->build_image('ids.bloom',
-    ['plain', 'a b', 'a+b', "caf\xc3\xa9", '100%', '%zz', '%4', 'a%20b', 'a%',
+    ['plain', 'a b', 'a+b', 'x y', 'p+q', "caf\xc3\xa9", '100%', '%zz', '%4', 'a%20b', 'a%',
      '/uri/a b', "nul\0", $url], '-p', '1e-9', '--seed', 1);
 
 $t->write_file_expand('nginx.conf', <<'CONF');
@@ -89,7 +89,9 @@ subtest 'arguments' => sub {
         ['%70lai%6e',    '0011', 'letters that need no encoding'],
         ['a%20b',        '1111', 'present as it is and decoded'],
         ['a%2520b',      '0011', 'decoded once and not twice'],
-        ['a+b',          '1111', 'plus is a space in forms'],
+        ['a+b',          '1111', 'present with plus and with space'],
+        ['x+y',          '0001', 'plus is a space in forms'],
+        ['p+q',          '1110', 'and elsewhere it is itself'],
         ['a%2Bb',        '0011', 'an encoded plus is none'],
         ['a%2bb',        '0011', 'in lower case, too'],
         ['caf%C3%A9',    '0011', 'UTF-8'],

@@ -64,6 +64,10 @@ http {
             bloom_reject absent $arg_id zone=ids;
             try_files /none /wet-too?$args;
         }
+        location /route-redirected {
+            bloom_route absent $arg_id zone=ids to=@routed;
+            try_files /none /wet-too?$args;
+        }
         location /wet-too {
             bloom_dry_run off;
             bloom_reject absent $arg_id zone=ids status=451;
@@ -135,6 +139,8 @@ subtest 'the first rule that fires' => sub {
        'the second is not consulted');
     is_outcome('/redirected?id=none', '200 REJECTED_DRY_RUN ids',
                'nor are those of other locations');
+    is_outcome('/route-redirected?id=none', '200 ROUTED_DRY_RUN ids',
+               'not after a route either');
 };
 
 

@@ -147,6 +147,12 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
 
+        location /early/ {
+            set $early "<$bloom_status$bloom_zone>";
+            bloom_reject absent $arg_id zone=ids;
+            add_header X-Bloom "$early $bloom_status $bloom_zone" always;
+        }
+
         location /header/ {
             bloom_reject absent $http_x_key zone=ids;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
@@ -236,6 +242,8 @@ subtest 'what each rule does' => sub {
     is(logged('/close/?id=none'), '/close/?id=none [REJECTED] [ids] 444',
        'and is logged as a rejection');
 
+    is(outcome('/early/?id=none'), '404 <> REJECTED ids',
+       'the variables change when it is decided');
     is(outcome('/unchecked/?id=none'), '200 ', 'no rules, no status');
     is(logged('/unchecked/?id=none'), '/unchecked/?id=none [-] [-] 200',
        'nor in the access log');
