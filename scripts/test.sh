@@ -63,6 +63,10 @@ stage() {
     status=${PIPESTATUS[0]}
 
     read -r ok bad <<< "$(count "$out/$name.log" "$status")"
+    if [ "$ok" -eq 0 ] && [ "$status" -eq 0 ]; then
+        echo "$name: nothing was checked, which counts as a failure"
+    fi
+
     passed=$((passed + ok))
     failed=$((failed + bad))
 
