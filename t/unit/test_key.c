@@ -87,10 +87,10 @@ split_pieces(list_t *list, const uint8_t *text, const size_t *cuts, size_t n,
 }
 
 
-#define assert_keys(text, split, expected)                                   \
+#define assert_keys(in, split, expected)                                     \
     do {                                                                     \
         list_t  keys_;                                                       \
-        split_whole(&keys_, text, sizeof(text) - 1, split);                  \
+        split_whole(&keys_, in, sizeof(in) - 1, split);                      \
         assert_int_equal(keys_.len, sizeof(expected) - 1);                   \
         assert_memory_equal(keys_.text, expected, sizeof(expected) - 1);     \
     } while (0)
