@@ -276,19 +276,16 @@ double
 bloom_census_fpr(const bloom_census_t *census, const bloom_geometry_t *g)
 {
     double    rate, one;
-    uint32_t  i, times;
+    uint32_t  j;
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
-        one = bloom_census_fill(census);
-        times = g->k;
-
-    } else {
-        one = census->words
-              ? census->matches * BLOOM_LINE_WORDS / census->words : 0;
-        times = g->lines;
+        return bloom_classic_fpr(g, bloom_census_fill(census));
     }
 
-    for (rate = 1, i = 0; i < times; i++) {
+    one = census->words ? census->matches * BLOOM_LINE_WORDS / census->words
+                        : 0;
+
+    for (rate = 1, j = 0; j < g->lines; j++) {
         rate *= one;
     }
 

@@ -5,32 +5,52 @@
 #include "bloom_size.h"
 
 
-/* One line a key suffices down to this rate, two to its square, and so on:
+/*
+ * One line a key suffices down to this rate, two to its square, and so on:
  * past it a line's uneven load costs more space than another line costs time.
  */
 #define RATE_PER_LINE  1e-3
 
 
+/* Rates from this one up need no more than so many lines. */
 static double
-classic_fpr(const bloom_geometry_t *g, double items)
+lines_suffice(uint32_t lines)
 {
-    double  m, k, unset, pairs;
+    return 0.999 * pow(RATE_PER_LINE, lines);
+}
+
+
+double
+bloom_classic_fpr(const bloom_geometry_t *g, double fill)
+{
+    double  m, k, rate;
 
     m = (double) g->bits;
     k = g->k;
+    rate = pow(fill, k);
 
-    unset = exp(k * items * log1p(-1 / m));
+    if (g->k > 1) {
 
-    /*
-     * Double hashing gives a key one of about m^2 sequences, so that a key
-     * shares all or most of its bits with another one by that alone: a floor
-     * under the rate that small filters would feel (Dillinger and Manolios,
-     * "Bloom Filters in Probabilistic Verification", 2004).
-     */
+        /*
+         * Double hashing takes a key round the filter in equal steps.  Where
+         * the step is nearly a fraction c/q of the filter, the key has about q
+         * distinct bits and not k, which alone puts a floor under the rate
+         * that small filters feel.  Summed over the fractions, and over how
+         * nearly, that is less than
+         */
 
-    pairs = 2 * items / m / m;
+        rate += fill * (1 + fill) / ((1 - fill) * (1 - fill) * (k - 1) * m);
+    }
 
-    return fmin(1, pow(1 - unset, k) + pairs);
+    return fmin(1, rate);
+}
+
+
+static double
+classic_fpr(const bloom_geometry_t *g, double items)
+{
+    return bloom_classic_fpr(g, -expm1(g->k * items
+                                       * log1p(-1 / (double) g->bits)));
 }
 
 
@@ -162,17 +182,17 @@ bloom_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity, double fpr)
     try.layout = layout;
 
     if (layout == BLOOM_LAYOUT_CLASSIC) {
+        /* in small filters less than the textbook's k, see above */
+
         try.lines = 0;
-        k = (uint32_t) fmax(1, floor(-log2(fpr)));
-        last = k + 1;
+        k = 1;
+        last = (uint32_t) floor(-log2(fpr)) + 1;
         step = 1;
 
     } else {
         try.lines = 1;
 
-        while (try.lines < BLOOM_LINES_MAX
-               && fpr < 0.999 * pow(RATE_PER_LINE, try.lines))
-        {
+        while (try.lines < BLOOM_LINES_MAX && fpr < lines_suffice(try.lines)) {
             try.lines++;
         }
 
@@ -231,47 +251,63 @@ bloom_size_capacity(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
 }
 
 
+static int
+fits(bloom_geometry_t *g, uint32_t layout, uint64_t bytes, uint64_t capacity,
+    double fpr)
+{
+    return bloom_size(g, layout, capacity, fpr) == 0
+           && bloom_geometry_bytes(g) <= bytes;
+}
+
+
 double
 bloom_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
     uint64_t capacity)
 {
-    int               i;
-    double            low, high, mid;
-    bloom_geometry_t  try;
+    int       i;
+    double    low, high, mid;
+    uint32_t  lines;
 
-    /* in logarithms: 60 halvings are more than a double can tell apart */
+    /*
+     * A lesser rate takes more space as long as the number of lines is the
+     * same, but less space where it calls for another line: so each number of
+     * lines has its own search, and the most lines have the least rates.
+     */
 
-    low = log(BLOOM_FPR_MIN);
-    high = log(BLOOM_FPR_MAX);
+    low = BLOOM_FPR_MIN;
+    lines = layout == BLOOM_LAYOUT_CLASSIC ? 1 : BLOOM_LINES_MAX;
 
-    if (bloom_size(g, layout, capacity, BLOOM_FPR_MAX) != 0
-        || bloom_geometry_bytes(g) > bytes)
-    {
-        return 0;
-    }
+    for ( /* void */ ; lines > 0; lines--, low = lines_suffice(lines)) {
+        high = lines > 1 ? nextafter(lines_suffice(lines - 1), 0)
+                         : BLOOM_FPR_MAX;
 
-    if (bloom_size(&try, layout, capacity, BLOOM_FPR_MIN) == 0
-        && bloom_geometry_bytes(&try) <= bytes)
-    {
-        *g = try;
-        return BLOOM_FPR_MIN;
-    }
-
-    for (i = 0; i < 60; i++) {
-        mid = (low + high) / 2;
-
-        if (bloom_size(&try, layout, capacity, exp(mid)) == 0
-            && bloom_geometry_bytes(&try) <= bytes)
-        {
-            *g = try;
-            high = mid;
-
-        } else {
-            low = mid;
+        if (!fits(g, layout, bytes, capacity, high)) {
+            continue;
         }
+
+        if (fits(g, layout, bytes, capacity, low)) {
+            return low;
+        }
+
+        /* more halvings than a double can tell apart */
+
+        for (i = 0; i < 60; i++) {
+            mid = sqrt(low * high);
+
+            if (fits(g, layout, bytes, capacity, mid)) {
+                high = mid;
+
+            } else {
+                low = mid;
+            }
+        }
+
+        (void) bloom_size(g, layout, capacity, high);
+
+        return high;
     }
 
-    return exp(high);
+    return 0;
 }
 
 

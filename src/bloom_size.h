@@ -54,8 +54,11 @@ typedef struct {
 
 /*
  * The smallest geometry whose expected rate with `capacity` items is at most
- * `fpr`; of equally small ones that of the least rate.  0, or -1 if capacity is not in 1..BLOOM_CAPACITY_MAX, fpr not in
- * BLOOM_FPR_MIN..BLOOM_FPR_MAX, or the result over BLOOM_BITS_MAX.
+ * `fpr`, of equally small ones that of the least rate.  The rate alone bounds
+ * k, classic: log2(1/fpr) + 1, and says how many lines, blocked: one down to
+ * 1e-3, two to 1e-6, then three.  0, or -1 if capacity is not in
+ * 1..BLOOM_CAPACITY_MAX, fpr not in BLOOM_FPR_MIN..BLOOM_FPR_MAX, or the result
+ * over BLOOM_BITS_MAX.
  */
 int bloom_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
     double fpr);
@@ -85,6 +88,9 @@ int bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b);
 
 /* The expected false-positive rate with `items` distinct keys added. */
 double bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items);
+
+/* The rate of a classic filter with the share `fill` of its bits set. */
+double bloom_classic_fpr(const bloom_geometry_t *g, double fill);
 
 /*
  * The number of distinct keys estimated from the number of bits set
