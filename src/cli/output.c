@@ -1,0 +1,364 @@
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "output.h"
+
+
+/* The temporary file to remove should the program end; NULL if there is
+ * none.  Changed only while the signals below wait. */
+static const char *volatile  pending;
+
+static const int  signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
+
+#define SIGNALS  (sizeof(signals) / sizeof(signals[0]))
+
+
+static void
+remove_pending(void)
+{
+    if (pending != NULL) {
+        (void) unlink(pending);
+        pending = NULL;
+    }
+}
+
+
+static void
+on_signal(int signo)
+{
+    remove_pending();
+
+    /* handled once (SA_RESETHAND): now it does what it would have done */
+
+    (void) raise(signo);
+}
+
+
+static void
+block_signals(sigset_t *before)
+{
+    size_t    i;
+    sigset_t  set;
+
+    sigemptyset(&set);
+
+    for (i = 0; i < SIGNALS; i++) {
+        sigaddset(&set, signals[i]);
+    }
+
+    (void) pthread_sigmask(SIG_BLOCK, &set, before);
+}
+
+
+static void
+restore_signals(const sigset_t *before)
+{
+    (void) pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+
+static void
+catch_signals(void)
+{
+    size_t            i;
+    static int        done;
+    struct sigaction  now, before;
+
+    if (done) {
+        return;
+    }
+
+    done = 1;
+
+    memset(&now, 0, sizeof(now));
+    now.sa_handler = on_signal;
+    now.sa_flags = SA_RESETHAND;
+    sigemptyset(&now.sa_mask);
+
+    for (i = 0; i < SIGNALS; i++) {
+
+        /* what nohup and the like have switched off stays so */
+
+        if (sigaction(signals[i], NULL, &before) == 0
+            && before.sa_handler != SIG_IGN)
+        {
+            (void) sigaction(signals[i], &now, NULL);
+        }
+    }
+
+    (void) atexit(remove_pending);
+}
+
+
+/* Where the file really is, what it is, and who owns it. */
+static int
+find_target(output_t *out, const char *name)
+{
+    mode_t       mask;
+    struct stat  link;
+
+    if (strcmp(name, "-") == 0) {
+        cli_error("an image cannot go to standard output: name a file");
+        return -1;
+    }
+
+    mask = umask(0);
+    (void) umask(mask);
+
+    out->mode = 0666 & ~mask;
+    out->replaces = 0;
+
+    if (stat(name, &out->old) == 0) {
+
+        if (!S_ISREG(out->old.st_mode)) {
+            cli_error("%s: is not a regular file; name another output", name);
+            return -1;
+        }
+
+        out->replaces = 1;
+        out->mode = out->old.st_mode & 07777;
+        out->uid = out->old.st_uid;
+        out->gid = out->old.st_gid;
+        out->path = realpath(name, NULL);
+
+        if (out->path == NULL) {
+            cli_error("%s: %s", name, strerror(errno));
+            return -1;
+        }
+
+        return 0;
+    }
+
+    if (errno != ENOENT) {
+        cli_error("%s: %s", name, strerror(errno));
+        return -1;
+    }
+
+    if (lstat(name, &link) == 0) {
+        cli_error("%s: is a symbolic link to nothing; remove it or make its "
+                  "target", name);
+        return -1;
+    }
+
+    out->path = strdup(name);
+
+    if (out->path == NULL) {
+        cli_no_memory(strlen(name) + 1);
+    }
+
+    return 0;
+}
+
+
+int
+output_open(output_t *out, const char *name)
+{
+    int       err;
+    size_t    len;
+    sigset_t  before;
+
+    memset(out, 0, sizeof(*out));
+    out->name = name;
+    out->fd = -1;
+
+    if (find_target(out, name) != 0) {
+        return -1;
+    }
+
+    len = strlen(out->path) + sizeof(".tmp-XXXXXX");
+    out->temporary = cli_alloc(len);
+    snprintf(out->temporary, len, "%s.tmp-XXXXXX", out->path);
+
+    catch_signals();
+    block_signals(&before);
+
+    out->fd = mkostemp(out->temporary, O_CLOEXEC);
+    err = errno;
+
+    if (out->fd != -1) {
+        pending = out->temporary;
+    }
+
+    restore_signals(&before);
+
+    if (out->fd == -1) {
+        cli_error("%s: cannot be written: %s", name, strerror(err));
+        output_discard(out);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+failed(output_t *out)
+{
+    cli_error("%s: cannot be written: %s%s", out->name, strerror(errno),
+              out->replaces ? "; the old file is as it was" : "");
+    output_discard(out);
+
+    return -1;
+}
+
+
+int
+output_write(output_t *out, const void *data, size_t len)
+{
+    ssize_t      n;
+    const char  *p;
+
+    for (p = data; len != 0; p += n, len -= (size_t) n) {
+
+        n = write(out->fd, p, len < 0x40000000 ? len : 0x40000000);
+
+        if (n == -1 && errno == EINTR) {
+            n = 0;
+
+        } else if (n == -1) {
+            return failed(out);
+        }
+    }
+
+    return 0;
+}
+
+
+/* The name's change is on the disk when the directory is. */
+static int
+sync_directory(const char *path)
+{
+    int          fd, rc;
+    char        *directory;
+    const char  *slash;
+
+    slash = strrchr(path, '/');
+
+    if (slash == NULL) {
+        directory = strdup(".");
+
+    } else {
+        directory = strndup(path, slash == path ? 1 : (size_t) (slash - path));
+    }
+
+    if (directory == NULL) {
+        errno = ENOMEM;
+        return -1;
+    }
+
+    fd = open(directory, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+    free(directory);
+
+    if (fd == -1) {
+
+        /* a directory one may write but not read: as good as can be had */
+
+        return errno == EACCES ? 0 : -1;
+    }
+
+    rc = fsync(fd);
+
+    if (rc == -1 && errno == EINVAL) {
+        rc = 0;                          /* a filesystem without it */
+    }
+
+    (void) close(fd);
+
+    return rc;
+}
+
+
+int
+output_commit(output_t *out)
+{
+    int       rc, err;
+    sigset_t  before;
+
+    if (out->replaces) {
+
+        /* whoever could read the old file shall read the new one, as far as
+         * we may: else it belongs to whom ran us, as any new file does */
+
+        if (fchown(out->fd, (uid_t) -1, out->gid) == -1
+            || fchown(out->fd, out->uid, (gid_t) -1) == -1)
+        {
+            errno = 0;
+        }
+    }
+
+    if (fchmod(out->fd, out->mode) == -1 || fsync(out->fd) == -1) {
+        return failed(out);
+    }
+
+    rc = close(out->fd);
+    out->fd = -1;
+
+    if (rc == -1) {
+        return failed(out);
+    }
+
+    block_signals(&before);
+
+    rc = rename(out->temporary, out->path);
+    err = errno;
+
+    if (rc == 0) {
+        pending = NULL;
+    }
+
+    restore_signals(&before);
+
+    if (rc == -1) {
+        errno = err;
+        return failed(out);
+    }
+
+    if (sync_directory(out->path) == -1) {
+        cli_error("%s: is written, but may not outlast a power failure: %s",
+                  out->name, strerror(errno));
+        output_discard(out);
+        return -1;
+    }
+
+    output_discard(out);
+
+    return 0;
+}
+
+
+void
+output_discard(output_t *out)
+{
+    sigset_t  before;
+
+    if (out->fd != -1) {
+        (void) close(out->fd);
+        out->fd = -1;
+    }
+
+    block_signals(&before);
+    remove_pending();
+    restore_signals(&before);
+
+    free(out->temporary);
+    free(out->path);
+    out->temporary = NULL;
+    out->path = NULL;
+}
+
+
+int
+output_is(const output_t *out, const char *path)
+{
+    struct stat  st;
+
+    return out->replaces && stat(path, &st) == 0
+           && st.st_dev == out->old.st_dev && st.st_ino == out->old.st_ino;
+}

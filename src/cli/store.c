@@ -1,0 +1,50 @@
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "cli.h"
+#include "store.h"
+
+
+void
+store_random(void *buf, size_t len)
+{
+    if (getrandom(buf, len, 0) != (ssize_t) len) {
+        cli_error("no random bytes can be had: %s", strerror(errno));
+        exit(CLI_ERROR);
+    }
+}
+
+
+int
+store_image(output_t *out, bloom_image_t *image, const uint64_t *words)
+{
+    int              rc;
+    void            *table;
+    uint8_t          header[BLOOM_IMAGE_PAGE];
+    struct timespec  now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+
+    image->created = (uint64_t) now.tv_sec * 1000
+                     + (uint64_t) now.tv_nsec / 1000000;
+
+    store_random(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
+
+    table = cli_alloc(bloom_image_table_size(image));
+
+    bloom_image_seal(image, words, table);
+    bloom_image_encode(image, header);
+
+    rc = output_write(out, header, sizeof(header)) == 0
+         && output_write(out, table, bloom_image_table_size(image)) == 0
+         && output_write(out, words, bloom_image_payload_size(image)) == 0
+         && output_commit(out) == 0;
+
+    free(table);
+
+    return rc ? CLI_OK : CLI_ERROR;
+}

@@ -1,0 +1,24 @@
+
+/*
+ * Writing images.
+ */
+
+#ifndef STORE_H
+#define STORE_H
+
+#include "bloom_image.h"
+#include "output.h"
+
+
+/*
+ * Seals the image, gives it a new build id and the present as its time of
+ * creation, writes it with its words and commits.  CLI_OK, or CLI_ERROR with a
+ * message: then nothing is left of it.
+ */
+int store_image(output_t *out, bloom_image_t *image, const uint64_t *words);
+
+/* Random bytes for seeds and ids, or the end of the program. */
+void store_random(void *buf, size_t len);
+
+
+#endif /* STORE_H */
