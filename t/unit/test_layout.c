@@ -1,0 +1,583 @@
+/* LDLIBS: -lpthread */
+
+/*
+ * Layouts, against a second one written from the description in
+ * bloom_layout.h: on bytes, one bit at a time, with nothing clever.
+ */
+
+#include "unit.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "bloom_layout.h"
+
+#define GUARD  0x5ca1ab1e0ddba115
+
+
+/* ---- the slow layout ---- */
+
+typedef struct {
+    uint64_t  bit[BLOOM_K_MAX];
+} places_t;
+
+
+/* floor(a * b / 2^64), by the four products of 32-bit halves. */
+static uint64_t
+high_half(uint64_t a, uint64_t b)
+{
+    uint64_t  al, ah, bl, bh, middle;
+
+    al = (uint32_t) a;
+    ah = a >> 32;
+    bl = (uint32_t) b;
+    bh = b >> 32;
+
+    middle = ah * bl + (al * bl >> 32);
+
+    return ah * bh + (middle >> 32) + ((al * bh + (uint32_t) middle) >> 32);
+}
+
+
+static uint64_t
+mix64(uint64_t x)
+{
+    x = (x ^ x >> 33) * 0xff51afd7ed558ccd;
+    x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53;
+
+    return x ^ x >> 33;
+}
+
+
+static places_t
+slow_places(const bloom_geometry_t *g, bloom_hash_t h)
+{
+    uint64_t  i, j, r, s, a, c, line, n;
+    places_t  places;
+
+    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+        for (i = 0; i < g->k; i++) {
+            places.bit[i] = high_half(h.h1 + i * h.h2, g->bits);
+        }
+
+        return places;
+    }
+
+    r = g->k / g->lines;
+    s = 512 / r;
+
+    for (n = 0, j = 0; j < g->lines; j++) {
+        a = j == 0 ? h.h1 : mix64(h.h1 + j * 0x9e3779b97f4a7c15);
+        c = j == 0 ? h.h2 : mix64(h.h2 + j * 0x9e3779b97f4a7c15);
+
+        line = high_half(a, g->bits / 512);
+
+        for (i = 0; i < r; i++, c /= s) {
+            places.bit[n++] = line * 512 + i * s + c % s;
+        }
+    }
+
+    return places;
+}
+
+
+static int
+slow_test(const bloom_geometry_t *g, const uint8_t *bytes, bloom_hash_t h)
+{
+    uint32_t  i;
+    places_t  places;
+
+    places = slow_places(g, h);
+
+    for (i = 0; i < g->k; i++) {
+        if ((bytes[places.bit[i] / 8] >> places.bit[i] % 8 & 1) == 0) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static int
+slow_add(const bloom_geometry_t *g, uint8_t *bytes, bloom_hash_t h)
+{
+    int       known;
+    uint32_t  i;
+    places_t  places;
+
+    known = slow_test(g, bytes, h);
+    places = slow_places(g, h);
+
+    for (i = 0; i < g->k; i++) {
+        bytes[places.bit[i] / 8] |= (uint8_t) (1 << places.bit[i] % 8);
+    }
+
+    return !known;
+}
+
+
+/* ---- filters ---- */
+
+
+/* Words of a filter with a guard on each side. */
+static uint64_t *
+filter_new(const bloom_geometry_t *g)
+{
+    uint64_t  *words, n;
+
+    n = g->bits / 64;
+    words = calloc(n + 2, sizeof(uint64_t));
+    assert_non_null(words);
+
+    words[0] = GUARD;
+    words[n + 1] = GUARD;
+
+    return words + 1;
+}
+
+
+static void
+filter_free(const bloom_geometry_t *g, uint64_t *words)
+{
+    assert_true(words[-1] == GUARD);
+    assert_true(words[g->bits / 64] == GUARD);
+
+    free(words - 1);
+}
+
+
+static bloom_hash_t
+random_hash(uint64_t *seed)
+{
+    bloom_hash_t  hash;
+
+    hash.h1 = unit_random(seed);
+    hash.h2 = unit_random(seed);
+
+    return hash;
+}
+
+
+/* Calls `check` with every kind of geometry: k, lines, sizes even and odd. */
+static void
+each_geometry(void (*check)(const bloom_geometry_t *g))
+{
+    size_t            i;
+    uint32_t          r;
+    bloom_geometry_t  g;
+
+    static const uint64_t  sizes[] = { 1, 2, 3, 8, 37, 1000 };
+
+    for (i = 0; i < array_len(sizes); i++) {
+        g.bits = sizes[i] * BLOOM_LINE_BITS;
+
+        g.layout = BLOOM_LAYOUT_CLASSIC;
+        g.lines = 0;
+
+        for (g.k = 1; g.k <= BLOOM_K_MAX; g.k += g.k < 20 ? 1 : 11) {
+            assert_true(bloom_geometry_valid(&g));
+            check(&g);
+        }
+
+        g.layout = BLOOM_LAYOUT_BLOCKED;
+
+        for (g.lines = 1; g.lines <= BLOOM_LINES_MAX; g.lines++) {
+            for (r = 1; r <= 8; r *= 2) {
+                g.k = r * g.lines;
+                assert_true(bloom_geometry_valid(&g));
+                check(&g);
+            }
+        }
+    }
+}
+
+
+/* ---- tests ---- */
+
+static void
+check_against_slow(const bloom_geometry_t *g)
+{
+    int           changed;
+    size_t        i, a, b;
+    uint64_t      seed, *plain, *atomic;
+    uint8_t      *slow;
+    bloom_hash_t  hash;
+
+    static const uint64_t  edges[] = {
+        0, 1, 2, 0x7fffffffffffffff, 0x8000000000000000, 0xfffffffffffffffe,
+        UINT64_MAX
+    };
+
+    plain = filter_new(g);
+    atomic = filter_new(g);
+    slow = calloc(g->bits / 8, 1);
+    assert_non_null(slow);
+
+    for (seed = g->k, i = 0; i < 300; i++) {
+        hash = random_hash(&seed);
+
+        if (i < array_len(edges) * array_len(edges)) {
+            a = i / array_len(edges);
+            b = i % array_len(edges);
+            hash.h1 = edges[a];
+            hash.h2 = edges[b];
+        }
+
+        assert_int_equal(bloom_test(g, plain, hash), slow_test(g, slow, hash));
+
+        bloom_prefetch(g, plain, hash);
+
+        changed = slow_add(g, slow, hash);
+        assert_int_equal(bloom_add(g, plain, hash), changed);
+        assert_int_equal(bloom_add_atomic(g, atomic, hash), changed);
+
+        assert_int_equal(bloom_test(g, plain, hash), 1);
+        assert_int_equal(bloom_add(g, plain, hash), 0);
+        assert_int_equal(bloom_add_atomic(g, atomic, hash), 0);
+    }
+
+    assert_memory_equal(plain, slow, g->bits / 8);
+    assert_memory_equal(atomic, slow, g->bits / 8);
+
+    for (i = 0; i < 300; i++) {
+        hash = random_hash(&seed);
+        assert_int_equal(bloom_test(g, plain, hash), slow_test(g, slow, hash));
+    }
+
+    free(slow);
+    filter_free(g, plain);
+    filter_free(g, atomic);
+}
+
+
+static void
+bits_are_where_the_header_says(void **state)
+{
+    (void) state;
+
+    each_geometry(check_against_slow);
+}
+
+
+/* Filters far beyond 2^32 bits and bytes; only touched pages cost memory. */
+static void
+large_filters(void **state)
+{
+    int           i;
+    size_t        l;
+    void         *map;
+    uint64_t      seed;
+    bloom_hash_t  hash;
+
+    static const bloom_geometry_t  large[] = {
+        { BLOOM_LAYOUT_BLOCKED, 8, 1, (uint64_t) 1 << 37 },
+        { BLOOM_LAYOUT_BLOCKED, 24, 3, ((uint64_t) 1 << 37) - 512 },
+        { BLOOM_LAYOUT_CLASSIC, 13, 0, ((uint64_t) 1 << 37) - 1024 },
+    };
+
+    (void) state;
+
+    for (l = 0; l < array_len(large); l++) {
+        map = mmap(NULL, large[l].bits / 8, PROT_READ|PROT_WRITE,
+                   MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0);
+        assert_true(map != MAP_FAILED);
+
+        for (seed = 1, i = 0; i < 100; i++) {
+            hash = random_hash(&seed);
+
+            assert_int_equal(bloom_test(&large[l], map, hash), 0);
+            assert_int_equal(slow_test(&large[l], map, hash), 0);
+            assert_int_equal(bloom_add(&large[l], map, hash), 1);
+            assert_int_equal(slow_test(&large[l], map, hash), 1);
+        }
+
+        munmap(map, large[l].bits / 8);
+    }
+}
+
+
+static void
+check_never_absent(const bloom_geometry_t *g)
+{
+    uint64_t      i, n, start, seed, *words;
+    bloom_hash_t  hash;
+
+    static uint64_t  filters;
+
+    words = filter_new(g);
+    n = g->bits / g->k + 1;
+    start = ++filters << 32;
+
+    for (seed = start, i = 0; i < n; i++) {
+        hash = random_hash(&seed);
+        (void) (i % 2 ? bloom_add : bloom_add_atomic)(g, words, hash);
+    }
+
+    for (seed = start, i = 0; i < n; i++) {
+        hash = random_hash(&seed);
+        assert_int_equal(bloom_test(g, words, hash), 1);
+    }
+
+    filter_free(g, words);
+}
+
+
+static void
+added_keys_are_never_absent(void **state)
+{
+    (void) state;
+
+    each_geometry(check_never_absent);
+}
+
+
+typedef struct {
+    const bloom_geometry_t  *g;
+    uint64_t                *words;
+    uint64_t                 seed;
+    uint64_t                 n;
+} adder_t;
+
+
+static void *
+add_many(void *data)
+{
+    uint64_t  i;
+    adder_t  *adder = data;
+
+    for (i = 0; i < adder->n; i++) {
+        (void) bloom_add_atomic(adder->g, adder->words,
+                                random_hash(&adder->seed));
+    }
+
+    return NULL;
+}
+
+
+/* Four threads at the same few lines: no bit is lost. */
+static void
+atomic_additions_lose_nothing(void **state)
+{
+    size_t      i, l, round;
+    adder_t     adder[4];
+    uint64_t   *together, *alone;
+    pthread_t   thread[4];
+
+    static const bloom_geometry_t  small[] = {
+        { BLOOM_LAYOUT_BLOCKED, 8, 1, 64 * 512 },
+        { BLOOM_LAYOUT_BLOCKED, 24, 3, 64 * 512 },
+        { BLOOM_LAYOUT_CLASSIC, 7, 0, 64 * 512 },
+    };
+
+    (void) state;
+
+    for (l = 0; l < array_len(small); l++) {
+        for (round = 0; round < 50; round++) {
+            together = filter_new(&small[l]);
+            alone = filter_new(&small[l]);
+
+            for (i = 0; i < 4; i++) {
+                adder[i].g = &small[l];
+                adder[i].words = together;
+                adder[i].seed = (round * 4 + i) << 32;
+                adder[i].n = 500;
+
+                assert_int_equal(pthread_create(&thread[i], NULL, add_many,
+                                                &adder[i]), 0);
+            }
+
+            for (i = 0; i < 4; i++) {
+                assert_int_equal(pthread_join(thread[i], NULL), 0);
+
+                adder[i].words = alone;
+                adder[i].seed = (round * 4 + i) << 32;
+                add_many(&adder[i]);
+            }
+
+            assert_memory_equal(together, alone, small[l].bits / 8);
+
+            filter_free(&small[l], together);
+            filter_free(&small[l], alone);
+        }
+    }
+}
+
+
+static void
+check_merge(const bloom_geometry_t *g)
+{
+    uint64_t      i, seed, *a, *b, *both;
+    bloom_hash_t  hash;
+
+    a = filter_new(g);
+    b = filter_new(g);
+    both = filter_new(g);
+
+    for (seed = 5, i = 0; i < 200; i++) {
+        hash = random_hash(&seed);
+        bloom_add(g, i % 3 ? a : b, hash);
+        bloom_add(g, both, hash);
+    }
+
+    bloom_merge(a, b, g->bits / 64);
+    assert_memory_equal(a, both, g->bits / 8);
+
+    filter_free(g, a);
+    filter_free(g, b);
+    filter_free(g, both);
+}
+
+
+static void
+merging_is_adding_all(void **state)
+{
+    (void) state;
+
+    each_geometry(check_merge);
+}
+
+
+/*
+ * The rate of given bits, from their bytes: the share of set bits in each
+ * sector of each line, multiplied within a line, averaged over lines.
+ */
+static double
+slow_census(const bloom_geometry_t *g, const uint8_t *bytes, uint64_t *ones)
+{
+    double    match, sum;
+    uint64_t  line, bit, at, r, s, set;
+
+    *ones = 0;
+    sum = 0;
+
+    r = g->layout == BLOOM_LAYOUT_CLASSIC ? 1 : g->k / g->lines;
+    s = 512 / r;
+
+    for (line = 0; line < g->bits / 512; line++) {
+        match = 1;
+
+        for (set = 0, bit = 0; bit < 512; bit++) {
+            at = line * 512 + bit;
+            set += bytes[at / 8] >> at % 8 & 1;
+
+            if ((bit + 1) % s == 0) {
+                match *= (double) set / (double) s;
+                *ones += set;
+                set = 0;
+            }
+        }
+
+        sum += match;
+    }
+
+    sum /= (double) (g->bits / 512);
+
+    return g->layout == BLOOM_LAYOUT_CLASSIC ? bloom_classic_fpr(g, sum)
+                                             : pow(sum, g->lines);
+}
+
+
+static void
+check_census(const bloom_geometry_t *g)
+{
+    double          rate;
+    uint64_t        i, n, seed, ones, piece, *words;
+    bloom_census_t  census;
+
+    words = filter_new(g);
+
+    for (seed = 7, i = 0; i < g->bits / g->k; i++) {
+        bloom_add(g, words, random_hash(&seed));
+    }
+
+    rate = slow_census(g, (uint8_t *) words, &ones);
+
+    /* given at once, and in pieces of 1, 2, 3, ... lines */
+
+    memset(&census, 0, sizeof(census));
+    bloom_census(&census, g, words, g->bits / 64);
+
+    assert_int_equal(census.ones, ones);
+    assert_int_equal(census.words, g->bits / 64);
+    assert_near(bloom_census_fpr(&census, g), rate, 1e-9);
+    assert_near(bloom_census_fill(&census), (double) ones / (double) g->bits,
+                1e-12);
+
+    memset(&census, 0, sizeof(census));
+
+    for (i = 0, piece = BLOOM_LINE_WORDS; i < g->bits / 64; i += n) {
+        n = g->bits / 64 - i < piece ? g->bits / 64 - i : piece;
+        bloom_census(&census, g, words + i, n);
+        piece += BLOOM_LINE_WORDS;
+    }
+
+    assert_int_equal(census.ones, ones);
+    assert_int_equal(census.words, g->bits / 64);
+    assert_near(bloom_census_fpr(&census, g), rate, 1e-9);
+
+    filter_free(g, words);
+}
+
+
+static void
+census_counts_bit_by_bit(void **state)
+{
+    (void) state;
+
+    each_geometry(check_census);
+}
+
+
+static void
+check_census_of_nothing(const bloom_geometry_t *g)
+{
+    uint64_t       *words;
+    bloom_census_t  census;
+
+    memset(&census, 0, sizeof(census));
+
+    assert_true(bloom_census_fill(&census) == 0);
+    assert_true(bloom_census_fpr(&census, g) == 0);
+
+    words = filter_new(g);
+    bloom_census(&census, g, words, g->bits / 64);
+
+    assert_true(bloom_census_fill(&census) == 0);
+    assert_true(bloom_census_fpr(&census, g) == 0);
+
+    memset(words, 0xff, g->bits / 8);
+    memset(&census, 0, sizeof(census));
+    bloom_census(&census, g, words, g->bits / 64);
+
+    assert_true(bloom_census_fill(&census) == 1);
+    assert_true(bloom_census_fpr(&census, g) == 1);
+
+    filter_free(g, words);
+}
+
+
+static void
+census_of_nothing_and_of_all(void **state)
+{
+    (void) state;
+
+    each_geometry(check_census_of_nothing);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(bits_are_where_the_header_says),
+        cmocka_unit_test(large_filters),
+        cmocka_unit_test(added_keys_are_never_absent),
+        cmocka_unit_test(atomic_additions_lose_nothing),
+        cmocka_unit_test(merging_is_adding_all),
+        cmocka_unit_test(census_counts_bit_by_bit),
+        cmocka_unit_test(census_of_nothing_and_of_all),
+    };
+
+    return cmocka_run_group_tests_name("layout", tests, NULL, NULL);
+}
