@@ -1,0 +1,37 @@
+
+/*
+ * A JSON object to standard output, one member a line or all on one line.
+ *
+ * Text that is not valid UTF-8 becomes valid: each byte that fits nowhere
+ * turns into U+FFFD.
+ */
+
+#ifndef JSON_H
+#define JSON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+typedef struct {
+    int  members;                        /* so far */
+    int  compact;                        /* all on one line */
+} json_t;
+
+
+void json_begin(json_t *json, int compact);
+void json_end(json_t *json);             /* and a line's end */
+
+void json_text(json_t *json, const char *name, const char *text);
+void json_bytes(json_t *json, const char *name, const void *data, size_t len);
+void json_hex(json_t *json, const char *name, const void *data, size_t len);
+void json_count(json_t *json, const char *name, uint64_t value);
+void json_number(json_t *json, const char *name, double value);
+void json_bool(json_t *json, const char *name, int value);
+void json_null(json_t *json, const char *name);
+
+/* 1 if these bytes are valid UTF-8 (RFC 3629). */
+int json_is_utf8(const void *data, size_t len);
+
+
+#endif /* JSON_H */

@@ -1,0 +1,43 @@
+
+/*
+ * Image files, read and checked.
+ *
+ * Each function returns CLI_OK; CLI_NO if the file was read and is not what an
+ * image should be; CLI_ERROR if it could not be read.  What is wrong has then
+ * been said on standard error, and is in loaded_t.error for whoever wants to
+ * say it again.
+ */
+
+#ifndef LOAD_H
+#define LOAD_H
+
+#include "bloom_image.h"
+
+
+typedef struct {
+    bloom_image_t         image;
+    uint64_t             *words;         /* the bits; NULL until load_words() */
+
+    const char           *path;
+    int                   fd;            /* -1: not open */
+    int                   unread;        /* errno of a read; -1: too short */
+    bloom_image_reader_t  reader;
+    char                  error[BLOOM_IMAGE_ERROR_LEN];
+} loaded_t;
+
+
+/* Opens a file; reads header and table.  After anything but CLI_OK there is
+ * nothing to free. */
+int load_header(const char *path, loaded_t *loaded);
+
+/* Then its chunks in their order, bloom_image_chunks() of them: `dst` gets
+ * bloom_image_chunk_size() bytes. */
+int load_chunk(loaded_t *loaded, void *dst);
+
+/* Or all of them into loaded->words. */
+int load_words(loaded_t *loaded);
+
+void load_free(loaded_t *loaded);
+
+
+#endif /* LOAD_H */

@@ -1,0 +1,339 @@
+
+/*
+ * ngx-bloom merge: one image that has the keys of several.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "json.h"
+#include "load.h"
+#include "store.h"
+#include "units.h"
+
+
+/* What the images are together. */
+typedef struct {
+    loaded_t  first;                     /* and the bits of all */
+    uint64_t  least;                     /* of distinct keys there can be */
+    uint64_t  most;
+    uint64_t  as_of;                     /* 0: one does not state it */
+    uint32_t  flags;
+    void     *chunk;
+} merge_t;
+
+
+static void
+usage(void)
+{
+    printf(
+"Usage: ngx-bloom merge -o FILE [OPTION...] IMAGE IMAGE...\n"
+"\n"
+"Makes one image of several: it has the keys of all.  They must agree in layout,\n"
+"size, hash and seed, and how keys are written; build them with --like.\n"
+"\n"
+"How many distinct keys it has is estimated from its bits, unless only one of\n"
+"the images has any.  Capacity and rate are those of the first image.  It is\n"
+"complete as of the earliest time that the images state, if they all state one.\n"
+"\n"
+"  -o, --output FILE   the image; written whole or not at all; may be one of\n"
+"                      those merged\n"
+"  -q, --quiet         print nothing but errors\n"
+"      --json          print the result as JSON\n"
+"  -h, --help          show this\n"
+"\n"
+"Examples:\n"
+"  ngx-bloom build -o new.bloom --like ids.bloom new.txt\n"
+"  ngx-bloom merge -o ids.bloom ids.bloom new.bloom\n");
+}
+
+
+static void
+take_header(merge_t *merge, const bloom_image_t *image)
+{
+    if (image->items > merge->least) {
+        merge->least = image->items;
+    }
+
+    if (__builtin_add_overflow(merge->most, image->items, &merge->most)) {
+        merge->most = UINT64_MAX;
+    }
+
+    if (image->as_of < merge->as_of) {
+        merge->as_of = image->as_of;
+    }
+
+    merge->flags |= image->flags;
+}
+
+
+static int
+merge_bits(merge_t *merge, loaded_t *other)
+{
+    int             rc;
+    size_t          n;
+    uint64_t        i, *dst;
+    bloom_image_t  *image;
+
+    image = &other->image;
+    dst = merge->first.words;
+
+    for (i = 0; i < bloom_image_chunks(image); i++, dst += n) {
+        rc = load_chunk(other, merge->chunk);
+
+        if (rc != CLI_OK) {
+            return rc;
+        }
+
+        n = bloom_image_chunk_size(image, i) / sizeof(uint64_t);
+        bloom_merge(dst, merge->chunk, n);
+    }
+
+    return CLI_OK;
+}
+
+
+static int
+merge_image(merge_t *merge, const char *path)
+{
+    int          rc;
+    loaded_t     other;
+    const char  *what;
+
+    rc = load_header(path, &other);
+
+    if (rc != CLI_OK) {
+        return rc;
+    }
+
+    what = bloom_image_differs(&merge->first.image, &other.image);
+
+    if (what != NULL) {
+        cli_error("%s: cannot be merged with %s, from which it differs in %s; "
+                  "build it again with \"--like %s\"",
+                  path, merge->first.path, what, merge->first.path);
+        rc = CLI_ERROR;
+
+    } else {
+        rc = merge_bits(merge, &other);
+    }
+
+    if (rc == CLI_OK) {
+        take_header(merge, &other.image);
+    }
+
+    load_free(&other);
+
+    return rc;
+}
+
+
+/* Estimates how many distinct keys there are; the merged image's header. */
+static void
+describe(merge_t *merge)
+{
+    uint64_t         items;
+    bloom_image_t   *image;
+    bloom_census_t   census;
+
+    image = &merge->first.image;
+
+    image->as_of = merge->as_of;
+    image->flags = merge->flags;
+
+    if (merge->least == merge->most) {
+        image->items = merge->most;
+        return;
+    }
+
+    memset(&census, 0, sizeof(census));
+    bloom_census(&census, &image->geometry, merge->first.words,
+                 image->geometry.bits / 64);
+
+    items = bloom_geometry_items(&image->geometry, census.ones);
+
+    image->items = items < merge->least ? merge->least
+                   : items > merge->most ? merge->most : items;
+    image->flags |= BLOOM_IMAGE_ESTIMATED;
+}
+
+
+static void
+report(const merge_t *merge, const char *path, int n, int json)
+{
+    char                  bytes[UNITS_LEN], rate[UNITS_LEN];
+    double                error, fpr;
+    json_t                object;
+    const bloom_image_t  *image;
+
+    image = &merge->first.image;
+    fpr = bloom_geometry_fpr(&image->geometry, image->items);
+    error = (image->flags & BLOOM_IMAGE_ESTIMATED)
+            ? bloom_geometry_items_error(&image->geometry, image->items) : 0;
+
+    if (json) {
+        json_begin(&object, 0);
+        json_text(&object, "file", path);
+        json_count(&object, "bytes", bloom_image_file_size(image));
+        json_count(&object, "images", (uint64_t) n);
+        json_count(&object, "items", image->items);
+        json_bool(&object, "items_estimated", error != 0);
+        json_number(&object, "items_error", error);
+        json_count(&object, "capacity", image->capacity);
+        json_number(&object, "fpr", image->fpr);
+        json_number(&object, "expected_fpr", fpr);
+        json_hex(&object, "build_id", image->build_id,
+                 BLOOM_IMAGE_BUILD_ID_LEN);
+        json_end(&object);
+        return;
+    }
+
+    printf("%s: %d images, %" PRIu64, path, n, image->items);
+
+    if (error != 0) {
+        printf(" +- %.0f", error);
+    }
+
+    printf(" distinct, %s, %s, false-positive rate %s\n",
+           bloom_layout_name(image->geometry.layout),
+           format_bytes(bytes, bloom_image_file_size(image)),
+           format_rate(rate, fpr));
+}
+
+
+static void
+warn_if_full(const bloom_image_t *image)
+{
+    char  rate[UNITS_LEN];
+
+    if (image->items <= image->capacity) {
+        return;
+    }
+
+    cli_warn("about %" PRIu64 " distinct keys are more than the capacity of "
+             "%" PRIu64 ": the false-positive rate will be about %s instead "
+             "of the promised %g; build the images with a greater -n",
+             image->items, image->capacity,
+             format_rate(rate, bloom_geometry_fpr(&image->geometry,
+                                                  image->items)),
+             image->fpr);
+}
+
+
+static int
+merge_all(merge_t *merge, char **paths, int n)
+{
+    int  i, rc;
+
+    rc = load_header(paths[0], &merge->first);
+
+    if (rc != CLI_OK) {
+        return rc;
+    }
+
+    rc = load_words(&merge->first);
+
+    merge->as_of = UINT64_MAX;
+    take_header(merge, &merge->first.image);
+
+    merge->chunk = cli_alloc(BLOOM_IMAGE_CHUNK);
+
+    for (i = 1; i < n && rc == CLI_OK; i++) {
+        rc = merge_image(merge, paths[i]);
+    }
+
+    free(merge->chunk);
+
+    return rc;
+}
+
+
+int
+cmd_merge(int argc, char **argv)
+{
+    int          c, n, rc, quiet, json;
+    merge_t      merge;
+    output_t     out;
+    const char  *output;
+
+    enum { JSON = 256 };
+
+    static const struct option  names[] = {
+        { "output", required_argument, NULL, 'o' },
+        { "quiet",  no_argument,       NULL, 'q' },
+        { "json",   no_argument,       NULL, JSON },
+        { "help",   no_argument,       NULL, 'h' },
+        { NULL, 0, NULL, 0 }
+    };
+
+    output = NULL;
+    quiet = 0;
+    json = 0;
+
+    while ((c = cli_option(argc, argv, ":o:qh", names)) != -1) {
+
+        switch (c) {
+
+        case 'o':
+            output = optarg;
+            break;
+
+        case 'q':
+            quiet = 1;
+            break;
+
+        case JSON:
+            json = 1;
+            break;
+
+        case 'h':
+            usage();
+            return CLI_OK;
+
+        default:
+            return CLI_ERROR;
+        }
+    }
+
+    n = argc - optind;
+
+    if (output == NULL) {
+        return cli_misuse("-o FILE is missing: where the image goes");
+    }
+
+    if (n < 2) {
+        return cli_misuse("name two images or more to merge");
+    }
+
+    if (output_open(&out, output) != 0) {
+        return CLI_ERROR;
+    }
+
+    memset(&merge, 0, sizeof(merge));
+    merge.first.fd = -1;
+
+    rc = merge_all(&merge, argv + optind, n);
+
+    if (rc == CLI_OK) {
+        describe(&merge);
+        rc = store_image(&out, &merge.first.image, merge.first.words);
+    }
+
+    if (rc == CLI_OK) {
+        if (!quiet) {
+            warn_if_full(&merge.first.image);
+        }
+
+        if (json || !quiet) {
+            report(&merge, output, n, json);
+        }
+    }
+
+    output_discard(&out);
+    load_free(&merge.first);
+
+    return rc == CLI_OK ? CLI_OK : CLI_ERROR;
+}

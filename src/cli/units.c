@@ -1,0 +1,323 @@
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bloom_units.h"
+#include "units.h"
+
+
+int
+parse_count(const char *text, uint64_t *value)
+{
+    return bloom_parse_count(text, strlen(text), value);
+}
+
+
+int
+parse_bytes(const char *text, uint64_t *value)
+{
+    return bloom_parse_bytes(text, strlen(text), value);
+}
+
+
+int
+parse_rate(const char *text, double *value)
+{
+    return bloom_parse_rate(text, strlen(text), value);
+}
+
+
+/* The fraction of a second behind a dot, to milliseconds. */
+static int
+parse_fraction(const char **text, uint64_t *ms)
+{
+    const char  *p;
+    unsigned     unit;
+
+    *ms = 0;
+
+    if (**text != '.') {
+        return 0;
+    }
+
+    p = *text + 1;
+
+    if (*p < '0' || *p > '9') {
+        return -1;
+    }
+
+    for (unit = 100; *p >= '0' && *p <= '9'; p++, unit /= 10) {
+        *ms += (uint64_t) (*p - '0') * unit;
+    }
+
+    *text = p;
+
+    return 0;
+}
+
+
+static int
+parse_unix(const char *text, uint64_t *ms)
+{
+    char        *end;
+    uint64_t     seconds, fraction;
+    const char  *p;
+
+    errno = 0;
+    seconds = strtoull(text, &end, 10);
+    p = end;
+
+    if (errno != 0 || parse_fraction(&p, &fraction) != 0 || *p != '\0'
+        || seconds > UINT64_MAX / 1000 - 1)
+    {
+        return -1;
+    }
+
+    *ms = seconds * 1000 + fraction;
+
+    return 0;
+}
+
+
+/* Digits and signs exactly as in the pattern, where '0' stands for a digit. */
+static int
+looks_like(const char *text, const char *pattern)
+{
+    for ( /* void */ ; *pattern != '\0'; text++, pattern++) {
+        if (*pattern == '0' ? (*text < '0' || *text > '9')
+                            : (*text != *pattern))
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static int
+number(const char *text, int digits)
+{
+    int  v;
+
+    for (v = 0; digits > 0; digits--) {
+        v = v * 10 + (*text++ - '0');
+    }
+
+    return v;
+}
+
+
+int
+parse_time(const char *text, uint64_t *ms)
+{
+    int          offset;
+    time_t       seconds;
+    uint64_t     fraction;
+    struct tm    tm, back;
+    const char  *p;
+
+    if (*text < '0' || *text > '9') {
+        return -1;
+    }
+
+    if (strchr(text, '-') == NULL) {
+        return parse_unix(text, ms);
+    }
+
+    if (!looks_like(text, "0000-00-00")
+        || (text[10] != 'T' && text[10] != 't' && text[10] != ' ')
+        || !looks_like(text + 11, "00:00:00"))
+    {
+        return -1;
+    }
+
+    p = text + 19;
+
+    if (parse_fraction(&p, &fraction) != 0) {
+        return -1;
+    }
+
+    if (strcmp(p, "Z") == 0 || strcmp(p, "z") == 0) {
+        offset = 0;
+
+    } else if ((looks_like(p, "+00:00") || looks_like(p, "-00:00"))
+               && p[6] == '\0')
+    {
+        offset = number(p + 1, 2) * 3600 + number(p + 4, 2) * 60;
+
+        if (number(p + 1, 2) > 23 || number(p + 4, 2) > 59) {
+            return -1;
+        }
+
+        if (*p == '-') {
+            offset = -offset;
+        }
+
+    } else {
+        return -1;
+    }
+
+    memset(&tm, 0, sizeof(tm));
+    tm.tm_year = number(text, 4) - 1900;
+    tm.tm_mon = number(text + 5, 2) - 1;
+    tm.tm_mday = number(text + 8, 2);
+    tm.tm_hour = number(text + 11, 2);
+    tm.tm_min = number(text + 14, 2);
+    tm.tm_sec = number(text + 17, 2);
+
+    if (tm.tm_year < 70) {
+        return -1;
+    }
+
+    /* timegm() would make 3 March of 31 February */
+
+    back = tm;
+    seconds = timegm(&back);
+
+    if (back.tm_mon != tm.tm_mon || back.tm_mday != tm.tm_mday
+        || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 59)
+    {
+        return -1;
+    }
+
+    seconds -= offset;
+
+    if (seconds < 0) {
+        return -1;
+    }
+
+    *ms = (uint64_t) seconds * 1000 + fraction;
+
+    return 0;
+}
+
+
+int
+parse_hex(const char *text, uint8_t *bytes, size_t len)
+{
+    size_t  i;
+    char    digits[3] = "";
+
+    if (strlen(text) != 2 * len
+        || strspn(text, "0123456789abcdefABCDEF") != 2 * len)
+    {
+        return -1;
+    }
+
+    for (i = 0; i < len; i++) {
+        digits[0] = text[2 * i];
+        digits[1] = text[2 * i + 1];
+        bytes[i] = (uint8_t) strtoul(digits, NULL, 16);
+    }
+
+    return 0;
+}
+
+
+const char *
+format_bytes(char text[UNITS_LEN], uint64_t bytes)
+{
+    int          i;
+    double       v;
+    const char  *units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+
+    v = (double) bytes;
+
+    for (i = 0; i < 4 && v >= 1024; i++) {
+        v /= 1024;
+    }
+
+    snprintf(text, UNITS_LEN, "%.*f %s", i == 0 || v >= 100 ? 0 : v >= 10 ? 1
+             : 2, v, units[i]);
+
+    return text;
+}
+
+
+const char *
+format_rate(char text[UNITS_LEN], double rate)
+{
+    snprintf(text, UNITS_LEN, "%.3g %%", rate * 100);
+
+    return text;
+}
+
+
+const char *
+format_time(char text[UNITS_LEN], uint64_t ms)
+{
+    size_t     len;
+    time_t     seconds;
+    struct tm  tm;
+
+    seconds = (time_t) (ms / 1000);
+
+    if (gmtime_r(&seconds, &tm) == NULL || tm.tm_year > 9999 - 1900) {
+        snprintf(text, UNITS_LEN, "%" PRIu64 " ms after 1970", ms);
+        return text;
+    }
+
+    len = strftime(text, UNITS_LEN, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text + len, UNITS_LEN - len, ".%03uZ", (unsigned) (ms % 1000));
+
+    return text;
+}
+
+
+const char *
+format_count(char text[UNITS_LEN], double count)
+{
+    int          i;
+    const char  *units[] = { "", " k", " M", " G", " T" };
+
+    for (i = 0; i < 4 && count >= 1000; i++) {
+        count /= 1000;
+    }
+
+    snprintf(text, UNITS_LEN, "%.*f%s", i == 0 || count >= 100 ? 0
+             : count >= 10 ? 1 : 2, count, units[i]);
+
+    return text;
+}
+
+
+const char *
+format_duration(char text[UNITS_LEN], double seconds)
+{
+    unsigned long  s;
+
+    s = seconds < 1e9 ? (unsigned long) (seconds + 0.5) : 1000000000;
+
+    if (s < 60) {
+        snprintf(text, UNITS_LEN, "%lu s", s);
+
+    } else if (s < 3600) {
+        snprintf(text, UNITS_LEN, "%lu:%02lu", s / 60, s % 60);
+
+    } else {
+        snprintf(text, UNITS_LEN, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60,
+                 s % 60);
+    }
+
+    return text;
+}
+
+
+const char *
+format_hex(char *text, const uint8_t *bytes, size_t len)
+{
+    size_t  i;
+
+    text[0] = '\0';
+
+    for (i = 0; i < len; i++) {
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    }
+
+    return text;
+}

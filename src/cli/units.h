@@ -1,0 +1,50 @@
+
+/*
+ * Numbers as people write and read them.
+ *
+ * Parsers return 0, or -1 if the text is not what it should be: the caller
+ * knows which option it came from and says so.
+ */
+
+#ifndef UNITS_H
+#define UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+/* As in nginx.conf (bloom_units.h): 10m is 10,000,000 of a count, but
+ * 10,485,760 bytes; a rate is 0.001, 1e-3 or 0.1%. */
+int parse_count(const char *text, uint64_t *value);
+int parse_bytes(const char *text, uint64_t *value);
+int parse_rate(const char *text, double *value);
+
+/* 2026-11-21T10:00:00Z (RFC 3339) or Unix seconds, to milliseconds. */
+int parse_time(const char *text, uint64_t *ms);
+
+/* `len` bytes of 2 * len hexadecimal digits. */
+int parse_hex(const char *text, uint8_t *bytes, size_t len);
+
+
+#define UNITS_LEN  64                    /* room for any of these: */
+
+/* 104 KiB, 1.21 GiB */
+const char *format_bytes(char text[UNITS_LEN], uint64_t bytes);
+
+/* 0.1 % */
+const char *format_rate(char text[UNITS_LEN], double rate);
+
+/* 2026-11-21T10:00:00.123Z */
+const char *format_time(char text[UNITS_LEN], uint64_t ms);
+
+/* 950, 12.3 k, 4.56 M */
+const char *format_count(char text[UNITS_LEN], double count);
+
+/* 9 s, 2:05, 1:00:00 */
+const char *format_duration(char text[UNITS_LEN], double seconds);
+
+/* `text` gets 2 * len digits and a zero. */
+const char *format_hex(char *text, const uint8_t *bytes, size_t len);
+
+
+#endif /* UNITS_H */
