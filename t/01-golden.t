@@ -1,0 +1,120 @@
+#!/usr/bin/perl
+
+# Golden vectors: t/golden/write_image.pl, which was made from the description
+# of the format alone, makes each image byte for byte; together they show all
+# that the format has; and the example in the description is true.
+
+use strict;
+use warnings;
+
+use File::Basename qw(basename);
+use FindBin;
+use Test::More;
+
+chdir("$FindBin::Bin/..") or die "$FindBin::Bin/..: $!\n";
+
+require './t/golden/write_image.pl';
+
+sub content_of {
+    my ($file) = @_;
+
+    open(my $in, '<:raw', $file) or die "$file: $!\n";
+    local $/;
+    return scalar <$in>;
+}
+
+# The listing, as it stands in a vector, of its image made anew
+
+sub listing_in { return content_of($_[0]) =~ /^(size .*)\z/ms ? $1 : '' }
+
+
+# The writer's hashes and checksum, by what their authors have published
+
+is(crc32c('123456789'), 0xe3069283, 'CRC-32C has its check value');
+
+my $verification = join '', map {
+    pack('Q< Q<', murmur3_x64_128(pack('C*', 0 .. $_ - 1), 256 - $_))
+} 0 .. 255;
+
+is((murmur3_x64_128($verification, 0))[0] & 0xffffffff, 0x6384ba69,
+   'MurmurHash3_x64_128 has its verification value');
+
+
+my %shown;
+
+for my $file (glob 't/golden/*.txt') {
+    my $name = basename($file, '.txt');
+    my $v = read_vector($file);
+    my $image = image_of($v);
+
+    is(listing_of($image), listing_in($file), "$name: each byte is made");
+
+    my @set = split //, unpack('b*', substr($image, -$v->{bits} / 8));
+    my $maybe_present = sub {
+        my ($key) = @_;
+        return !grep { !$set[$_] } bits_of($v, hash_of($v, $key));
+    };
+
+    is(scalar(grep { $maybe_present->($_) } @{ $v->{keys} }), $v->{items},
+       "$name: each of its $v->{items} keys is present");
+    is(scalar(grep { $maybe_present->($_) } @{ $v->{absent} }), 0,
+       "$name: each key said to be absent is absent");
+
+    my $seed = "t/fuzz/corpus/image/$name.bloom";
+
+    if (-e $seed) {
+        ok(content_of($seed) eq $image, "$name: the fuzzer begins with it");
+    }
+
+    $shown{"$v->{layout} $v->{hash}"}++;
+    $shown{"$v->{layout} lines $v->{lines}"}++;
+    $shown{'bits in a line ' . $v->{k} / $v->{lines}}++ if $v->{lines};
+    $shown{"flags $v->{flags}"}++;
+    $shown{'as of ' . ($v->{as_of} ? 'stated' : 'not stated')}++;
+    $shown{'chunks ' . ($v->{bits} / 8 > 1048576 ? 'two' : 'one')}++;
+    $shown{"key of $_ bytes"}++ for map { length } @{ $v->{keys} };
+    $shown{'key with ' . (/\0/ ? 'NUL' : /[\x80-\xff]/ ? '8 bits' : 'ASCII')}++
+        for @{ $v->{keys} };
+    $shown{'no key'}++ if !@{ $v->{keys} };
+}
+
+for my $what ('blocked murmur3', 'blocked siphash', 'classic murmur3',
+              'classic siphash', 'blocked lines 1', 'blocked lines 2',
+              'blocked lines 3', 'classic lines 0',
+              (map { "bits in a line $_" } 1, 2, 4, 8),
+              'flags 0', 'flags 1', 'as of stated', 'as of not stated',
+              'chunks one', 'chunks two', 'no key', 'key with NUL',
+              'key with 8 bits',
+              (map { "key of $_ bytes" } 1, 7, 8, 9, 15, 16, 17, 300))
+{
+    ok($shown{$what}, "a vector shows: $what");
+}
+
+
+# docs/image-format.md, "An example"
+
+my ($example) = content_of('docs/image-format.md')
+                =~ /^## An example\n(.*?)(?=^## |\z)/ms;
+my $v = read_vector('t/golden/blocked-1-line.txt');
+my ($h1, $h2) = hash_of($v, 'one');
+my @bits = bits_of($v, $h1, $h2);
+my @rows = $example =~ /^    ([0-9a-f]{8}: (?:[0-9a-f]{4} ?){8})/mg;
+
+s/ $// for @rows;
+
+is(scalar(@rows), 16, 'the example shows 16 rows of the image');
+is(scalar(grep { $v->{listing} !~ /^\Q$_\E$/m } @rows), 0,
+   'and all of them are in it');
+
+for my $line (sprintf('h1   = 0x%016x', $h1), sprintf('h2   = 0x%016x', $h2),
+              'line = scale(h1, 24) = ' . scale($h1, 24) . ',',
+              '= ' . join(', ', map { ($h2 >> 6 * $_) % 64 } 0 .. 7),
+              'bits = ' . join(', ', @bits),
+              sprintf('h1 = 0x%016x and h2 = 0x%016x',
+                      hash_of(read_vector('t/golden/siphash.txt'),
+                              'one')))
+{
+    like($example, qr/\Q$line\E$|\Q$line\E\W/m, "the example is right: $line");
+}
+
+done_testing;

@@ -1,0 +1,304 @@
+#!/usr/bin/perl
+
+# write_image.pl [--list] VECTOR
+#
+# Writes the image that a golden vector describes (README.md) to standard
+# output; with --list its size and its bytes in hexadecimal, as they stand in
+# a vector.
+#
+# Made from docs/image-format.md alone and on purpose without any of the
+# project's other code: an error would have to be made twice to go unseen.
+# It is slow and plain.
+
+use strict;
+use warnings;
+no warnings 'portable';         # numbers of 64 bits are meant
+
+die "this perl has no 64-bit integers\n" if ~0 != 18446744073709551615;
+
+use constant {
+    PAGE  => 4096,
+    CHUNK => 1048576,
+    LINE  => 512,
+    PHI   => 0x9e3779b97f4a7c15,
+};
+
+
+# Numbers of 64 bits, which wrap: perl's own turn into floating point.
+
+sub signed_add { use integer; return $_[0] + $_[1] }
+sub signed_mul { use integer; return $_[0] * $_[1] }
+
+sub add { return signed_add(@_) & ~0 }
+sub mul { return signed_mul(@_) & ~0 }
+sub rotl { return $_[0] << $_[1] | $_[0] >> 64 - $_[1] }
+
+# x * n / 2^64, rounded down, by halves of 32 bits
+
+sub scale {
+    my ($x, $n) = @_;
+    my ($x1, $x0) = ($x >> 32, $x & 0xffffffff);
+    my ($n1, $n0) = ($n >> 32, $n & 0xffffffff);
+    my $low = ($x0 * $n0 >> 32) + ($x1 * $n0 & 0xffffffff)
+              + ($x0 * $n1 & 0xffffffff);
+
+    return $x1 * $n1 + ($x1 * $n0 >> 32) + ($x0 * $n1 >> 32) + ($low >> 32);
+}
+
+sub mix {
+    my ($x) = @_;
+
+    $x = mul($x ^ ($x >> 33), 0xff51afd7ed558ccd);
+    $x = mul($x ^ ($x >> 33), 0xc4ceb9fe1a85ec53);
+
+    return $x ^ ($x >> 33);
+}
+
+
+# Hashes: (h1, h2) of a key
+
+sub murmur3_x64_128 {
+    my ($key, $seed) = @_;
+    my ($c1, $c2) = (0x87c37b91114253d5, 0x4cf5ad432745937f);
+    my $blocks = int(length($key) / 16);
+    my ($h1, $h2) = ($seed, $seed);
+
+    for my $i (0 .. $blocks) {
+        # the last block is not whole: zeros behind it change nothing
+        my ($k1, $k2) = unpack('Q< Q<', substr($key, $i * 16, 16) . "\0" x 16);
+
+        $h1 ^= mul(rotl(mul($k1, $c1), 31), $c2);
+        $h1 = add(mul(add(rotl($h1, 27), $h2), 5), 0x52dce729)
+            if $i < $blocks;
+
+        $h2 ^= mul(rotl(mul($k2, $c2), 33), $c1);
+        $h2 = add(mul(add(rotl($h2, 31), $h1), 5), 0x38495ab5)
+            if $i < $blocks;
+    }
+
+    $h1 ^= length $key;
+    $h2 ^= length $key;
+    $h1 = add($h1, $h2);
+    $h2 = add($h2, $h1);
+    ($h1, $h2) = (mix($h1), mix($h2));
+    $h1 = add($h1, $h2);
+    $h2 = add($h2, $h1);
+
+    return ($h1, $h2);
+}
+
+sub siphash_1_3_128 {
+    my ($key, $secret) = @_;
+    my ($k0, $k1) = unpack('Q< Q<', $secret);
+    my ($a, $b, $c, $d) = unpack('Q> Q> Q> Q>',
+                                 'somepseudorandomlygeneratedbytes');
+
+    $a ^= $k0;
+    $b ^= $k1 ^ 0xee;
+    $c ^= $k0;
+    $d ^= $k1;
+
+    my $round = sub {
+        $a = add($a, $b);  $b = rotl($b, 13) ^ $a;  $a = rotl($a, 32);
+        $c = add($c, $d);  $d = rotl($d, 16) ^ $c;
+        $a = add($a, $d);  $d = rotl($d, 21) ^ $a;
+        $c = add($c, $b);  $b = rotl($b, 17) ^ $c;  $c = rotl($c, 32);
+    };
+
+    # zeros up to one byte less than a block, then the length's lowest byte
+
+    my $pad = "\0" x (7 - length($key) % 8) . chr(length($key) & 0xff);
+
+    for my $m (unpack('(Q<)*', $key . $pad)) {
+        $d ^= $m;
+        $round->();
+        $a ^= $m;
+    }
+
+    $c ^= 0xee;
+    $round->() for 1 .. 3;
+    my $h1 = $a ^ $b ^ $c ^ $d;
+
+    $b ^= 0xdd;
+    $round->() for 1 .. 3;
+
+    return ($h1, $a ^ $b ^ $c ^ $d);
+}
+
+sub hash_of {
+    my ($v, $key) = @_;
+
+    return $v->{hash} eq 'murmur3' ? murmur3_x64_128($key, $v->{seed})
+                                   : siphash_1_3_128($key, $v->{hash_key});
+}
+
+
+# The bits of a key with that hash
+
+sub bits_of {
+    my ($v, $h1, $h2) = @_;
+
+    if ($v->{layout} eq 'classic') {
+        return map { scale(add($h1, mul($_, $h2)), $v->{bits}) }
+                   0 .. $v->{k} - 1;
+    }
+
+    my $r = $v->{k} / $v->{lines};
+    my $shift = { 1 => 9, 2 => 8, 4 => 7, 8 => 6 }->{$r};
+    my $sector = 1 << $shift;
+    my @bits;
+
+    for my $j (0 .. $v->{lines} - 1) {
+        my ($a, $c) = ($h1, $h2);
+
+        ($a, $c) = map { mix(add($_, mul($j, PHI))) } $a, $c if $j > 0;
+
+        my $line = scale($a, $v->{bits} / LINE);
+
+        push @bits, map { $line * LINE + $_ * $sector
+                          + ($c >> $_ * $shift) % $sector } 0 .. $r - 1;
+    }
+
+    return @bits;
+}
+
+
+# CRC-32C
+
+my @crc_of_byte = map {
+    my $crc = $_;
+
+    $crc = $crc & 1 ? ($crc >> 1) ^ 0x82f63b78 : $crc >> 1 for 1 .. 8;
+    $crc;
+} 0 .. 255;
+
+sub crc32c {
+    my $crc = 0xffffffff;
+
+    $crc = ($crc >> 8) ^ $crc_of_byte[($crc ^ $_) & 0xff]
+        for unpack('C*', $_[0]);
+
+    return $crc ^ 0xffffffff;
+}
+
+
+# The parts of an image
+
+sub image_of {
+    my ($v) = @_;
+    my $payload = "\0" x ($v->{bits} / 8);
+
+    for my $key (@{ $v->{keys} }) {
+        vec($payload, $_, 1) = 1 for bits_of($v, hash_of($v, $key));
+    }
+
+    my $table = pack('(L<)*', map { crc32c($_) }
+                              unpack('(a' . CHUNK . ')*', $payload));
+    $table .= "\0" x (-length($table) % PAGE);
+
+    my $header = pack('a8 L< L< Q< Q< Q< L< L<',
+                      "\x89BLOOM\r\n", 1, 0x01020304,
+                      PAGE + length($table) + length($payload),
+                      PAGE + length($table), length($payload), CHUNK,
+                      crc32c($table))
+               . pack('L< L< L< L< Q< L< L< a16',
+                      { blocked => 1, classic => 2 }->{ $v->{layout} },
+                      $v->{k}, $v->{lines}, $v->{flags}, $v->{bits},
+                      { murmur3 => 1, siphash => 2 }->{ $v->{hash} },
+                      { raw => 0 }->{ $v->{key_form} },
+                      $v->{hash} eq 'murmur3' ? pack('L<', $v->{seed})
+                                              : $v->{hash_key})
+               . pack('Q< Q< d< Q< Q< a16',
+                      $v->{capacity}, $v->{items}, $v->{fpr}, $v->{created},
+                      $v->{as_of}, $v->{build_id});
+
+    $header .= "\0" x (PAGE - 4 - length $header);
+    $header .= pack('L<', crc32c($header));
+
+    return $header . $table . $payload;
+}
+
+sub listing_of {
+    my ($image) = @_;
+    my $listing = sprintf("size      %d\n\nimage\n", length $image);
+
+    for (my $at = 0; $at < length $image; $at += 16) {
+        my $row = substr($image, $at, 16);
+
+        if ($row =~ /[^\0]/ || $at + 16 >= length $image) {
+            $listing .= sprintf("%08x: %s\n", $at,
+                                join ' ', unpack('(H4)*', $row));
+        }
+    }
+
+    return $listing;
+}
+
+
+# Vectors
+
+sub unescape {
+    my ($text) = @_;
+
+    $text =~ s/\\(?:x([0-9a-fA-F]{2})|(\\)|(.?))/
+               defined $3 ? die "\"\\$3\" in a key: write \\\\ or \\xNN\n"
+                          : defined $1 ? chr hex $1 : $2/gex;
+
+    return $text;
+}
+
+sub read_vector {
+    my ($file) = @_;
+    my %v = (keys => [], absent => [], listing => '');
+
+    open(my $in, '<:raw', $file) or die "$file: $!\n";
+
+    while (<$in>) {
+        chomp;
+        next if /^#|^\s*$/;
+
+        if ($_ eq 'image') {
+            local $/;
+            $v{listing} = <$in>;
+            last;
+        }
+
+        my ($name, $value) = /^(\S+)\s+(.*)$/
+            or die "$file line $.: a name and a value were expected\n";
+
+        $name =~ tr/-/_/;
+        $value = unescape($value) if $name =~ /^(key|absent)$/;
+        $value = pack('H*', $value) if $name =~ /^(hash_key|build_id)$/;
+        $value = oct $value if $value =~ /^0x/;
+
+        if ($name eq 'key' || $name eq 'absent') {
+            push @{ $v{ $name eq 'key' ? 'keys' : 'absent' } }, $value;
+        } else {
+            $v{$name} = $value;
+        }
+    }
+
+    for (qw(layout k lines bits flags hash key_form capacity items fpr created
+            as_of build_id))
+    {
+        die "$file: \"$_\" is missing\n" if !defined $v{$_};
+    }
+
+    return \%v;
+}
+
+
+# As a program; t/01-golden.t uses the functions alone.
+
+if (!caller) {
+    my $list = @ARGV && $ARGV[0] eq '--list' && shift @ARGV;
+
+    die "usage: write_image.pl [--list] VECTOR\n" if @ARGV != 1;
+
+    binmode(STDOUT);
+    my $image = image_of(read_vector($ARGV[0]));
+    print $list ? listing_of($image) : $image;
+    close(STDOUT) or die "standard output: $!\n";
+}
+
+1;

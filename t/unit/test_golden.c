@@ -1,0 +1,476 @@
+
+/*
+ * Golden vectors: the core makes each image of t/golden/ byte for byte, and
+ * reads it back with all that the vector says.
+ */
+
+#include <ctype.h>
+#include <glob.h>
+#include <inttypes.h>
+
+#include "unit.h"
+
+#include "bloom_image.h"
+
+#define VECTORS   "t/golden/*.txt"
+#define KEYS_MAX  64
+
+
+typedef struct {
+    size_t   len;
+    char    *data;
+} blob_t;
+
+typedef struct {
+    const char     *file;
+    unsigned        fields;              /* a bit for each that was given */
+    bloom_image_t   image;
+    blob_t          keys[KEYS_MAX];
+    size_t          nkeys;
+    blob_t          absent[KEYS_MAX];
+    size_t          nabsent;
+    uint64_t        size;
+    uint8_t        *bytes;               /* the listing */
+} vector_t;
+
+enum {
+    LAYOUT, K, LINES, BITS, FLAGS, HASH, SEED_OR_KEY, KEY_FORM, CAPACITY,
+    ITEMS, FPR, CREATED, AS_OF, BUILD_ID, SIZE, NFIELDS
+};
+
+
+static void
+broken(const vector_t *v, const char *line)
+{
+    fail_msg("%s: cannot be understood: \"%s\"", v->file, line);
+}
+
+
+/* A value of `len` bytes in hexadecimal, blanks between them allowed. */
+static void
+parse_hex(const vector_t *v, const char *text, uint8_t *dst, size_t len)
+{
+    int          n;
+    size_t       i;
+    const char  *p;
+
+    for (p = text, i = 0; i < len; i++, p += n) {
+        if (sscanf(p, " %2hhx%n", &dst[i], &n) != 1) {
+            broken(v, text);
+        }
+    }
+
+    if (p[strspn(p, " ")] != '\0') {
+        broken(v, text);
+    }
+}
+
+
+/* \xNN and \\ in place. */
+static blob_t
+parse_key(const vector_t *v, char *text)
+{
+    char    *d, *s;
+    blob_t   key;
+
+    for (d = s = text; *s != '\0'; s++) {
+        if (*s != '\\') {
+            *d++ = *s;
+
+        } else if (s[1] == '\\') {
+            *d++ = '\\';
+            s++;
+
+        } else if (s[1] == 'x' && isxdigit((unsigned char) s[2])
+                   && isxdigit((unsigned char) s[3]))
+        {
+            sscanf(s + 2, "%2hhx", (unsigned char *) d++);
+            s += 3;
+
+        } else {
+            broken(v, s);
+        }
+    }
+
+    key.len = (size_t) (d - text);
+    key.data = malloc(key.len + 1);
+    assert_non_null(key.data);
+    memcpy(key.data, text, key.len);
+
+    return key;
+}
+
+
+static void
+parse_field(vector_t *v, const char *name, char *value)
+{
+    int             i, form;
+    uint64_t        number;
+    bloom_image_t  *im;
+
+    static const char  *names[NFIELDS] = {
+        "layout", "k", "lines", "bits", "flags", "hash", "", "key-form",
+        "capacity", "items", "fpr", "created", "as-of", "build-id", "size"
+    };
+
+    im = &v->image;
+    number = strtoull(value, NULL, 0);
+
+    if (strcmp(name, "key") == 0 && v->nkeys < KEYS_MAX) {
+        v->keys[v->nkeys++] = parse_key(v, value);
+        return;
+    }
+
+    if (strcmp(name, "absent") == 0 && v->nabsent < KEYS_MAX) {
+        v->absent[v->nabsent++] = parse_key(v, value);
+        return;
+    }
+
+    if (strcmp(name, "seed") == 0) {
+        bloom_hasher_murmur3(&im->hasher, (uint32_t) number);
+        v->fields |= 1u << SEED_OR_KEY;
+        return;
+    }
+
+    if (strcmp(name, "hash-key") == 0) {
+        parse_hex(v, value, im->hasher.key, BLOOM_HASH_KEY_LEN);
+        v->fields |= 1u << SEED_OR_KEY;
+        return;
+    }
+
+    for (i = 0; i < NFIELDS && strcmp(name, names[i]) != 0; i++) { /* void */ }
+
+    switch (i) {
+
+    case LAYOUT:
+        im->geometry.layout = bloom_layout_parse(value, strlen(value));
+        break;
+
+    case K:
+        im->geometry.k = (uint32_t) number;
+        break;
+
+    case LINES:
+        im->geometry.lines = (uint32_t) number;
+        break;
+
+    case BITS:
+        im->geometry.bits = number;
+        break;
+
+    case FLAGS:
+        im->flags = (uint32_t) number;
+        break;
+
+    case HASH:
+        im->hasher.kind = bloom_hash_parse(value, strlen(value));
+        break;
+
+    case KEY_FORM:
+        form = bloom_key_form_parse(value, strlen(value));
+        assert_int_not_equal(form, -1);
+        im->key_form = (uint32_t) form;
+        break;
+
+    case CAPACITY:
+        im->capacity = number;
+        break;
+
+    case ITEMS:
+        im->items = number;
+        break;
+
+    case FPR:
+        im->fpr = strtod(value, NULL);
+        break;
+
+    case CREATED:
+        im->created = number;
+        break;
+
+    case AS_OF:
+        im->as_of = number;
+        break;
+
+    case BUILD_ID:
+        parse_hex(v, value, im->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
+        break;
+
+    case SIZE:
+        v->size = number;
+        break;
+
+    default:
+        broken(v, name);
+    }
+
+    v->fields |= 1u << i;
+}
+
+
+/* "offset: hexadecimal"; what is not listed is zero. */
+static void
+parse_row(vector_t *v, const char *line)
+{
+    int       n;
+    uint64_t  offset;
+
+    if (sscanf(line, "%" SCNx64 ":%n", &offset, &n) != 1
+        || offset >= v->size)
+    {
+        broken(v, line);
+    }
+
+    parse_hex(v, line + n, v->bytes + offset,
+              v->size - offset < 16 ? v->size - offset : 16);
+}
+
+
+static void
+read_vector(vector_t *v, const char *file)
+{
+    int     image;
+    char    line[4096], *value;
+    FILE   *f;
+    size_t  len;
+
+    memset(v, 0, sizeof(*v));
+    v->file = file;
+
+    f = fopen(file, "r");
+    assert_non_null(f);
+
+    for (image = 0; fgets(line, sizeof(line), f) != NULL; /* void */ ) {
+        len = strcspn(line, "\n");
+
+        if (line[len] != '\n') {
+            broken(v, line);
+        }
+
+        line[len] = '\0';
+
+        if (image) {
+            parse_row(v, line);
+
+        } else if (strcmp(line, "image") == 0) {
+            image = 1;
+            v->bytes = calloc(1, v->size);
+            assert_non_null(v->bytes);
+
+        } else if (len != 0 && line[0] != '#') {
+            value = line + strcspn(line, " ");
+
+            if (*value != '\0') {
+                *value++ = '\0';
+            }
+
+            parse_field(v, line, value + strspn(value, " "));
+        }
+    }
+
+    fclose(f);
+
+    if (!image || v->fields != (1u << NFIELDS) - 1) {
+        fail_msg("%s: a field or the image is missing", file);
+    }
+}
+
+
+static void
+free_vector(vector_t *v)
+{
+    size_t  i;
+
+    for (i = 0; i < v->nkeys; i++) {
+        free(v->keys[i].data);
+    }
+
+    for (i = 0; i < v->nabsent; i++) {
+        free(v->absent[i].data);
+    }
+
+    free(v->bytes);
+}
+
+
+static bloom_hash_t
+hash(const vector_t *v, const blob_t *key)
+{
+    return bloom_hash(&v->image.hasher, key->data, key->len);
+}
+
+
+/* A whole file made of the vector's parameters and keys. */
+static uint8_t *
+make(const vector_t *v)
+{
+    size_t          i;
+    uint8_t        *file, *table;
+    uint64_t       *words;
+    bloom_image_t   image;
+
+    image = v->image;
+
+    assert_true(bloom_geometry_valid(&image.geometry));
+    assert_int_equal(bloom_image_file_size(&image), v->size);
+
+    words = calloc(1, bloom_image_payload_size(&image));
+    file = malloc(v->size);
+    assert_non_null(words);
+    assert_non_null(file);
+
+    for (i = 0; i < v->nkeys; i++) {
+        bloom_add(&image.geometry, words, hash(v, &v->keys[i]));
+    }
+
+    table = file + BLOOM_IMAGE_PAGE;
+
+    bloom_image_seal(&image, words, table);
+    bloom_image_encode(&image, file);
+    memcpy(table + bloom_image_table_size(&image), words,
+           bloom_image_payload_size(&image));
+
+    free(words);
+
+    return file;
+}
+
+
+static void
+is_made(void **state)
+{
+    vector_t   v;
+    uint8_t   *file;
+    uint64_t   i;
+
+    read_vector(&v, *state);
+    file = make(&v);
+
+    for (i = 0; i < v.size; i++) {
+        if (file[i] != v.bytes[i]) {
+            fail_msg("%s: byte %" PRIu64 " is made as 0x%02x, and it is 0x%02x"
+                     " there", v.file, i, file[i], v.bytes[i]);
+        }
+    }
+
+    free(file);
+    free_vector(&v);
+}
+
+
+static int
+read_listing(void *ctx, void *buf, size_t len, uint64_t offset)
+{
+    vector_t  *v = ctx;
+
+    assert_true(offset <= v->size && len <= v->size - offset);
+    memcpy(buf, v->bytes + offset, len);
+
+    return 0;
+}
+
+
+static void
+is_read(void **state)
+{
+    int                    rc;
+    size_t                 i;
+    vector_t               v;
+    uint64_t              *words;
+    uint8_t               *p;
+    bloom_image_t         *got;
+    bloom_image_reader_t  *reader;
+
+    read_vector(&v, *state);
+
+    reader = malloc(sizeof(*reader));
+    assert_non_null(reader);
+
+    if (bloom_image_open(reader, read_listing, &v, v.size) != 0) {
+        fail_msg("%s %s", v.file, reader->error);
+    }
+
+    got = &reader->image;
+
+    assert_true(bloom_geometry_equal(&got->geometry, &v.image.geometry));
+    assert_int_equal(got->hasher.kind, v.image.hasher.kind);
+    assert_memory_equal(got->hasher.key, v.image.hasher.key,
+                        BLOOM_HASH_KEY_LEN);
+    assert_int_equal(got->key_form, v.image.key_form);
+    assert_int_equal(got->flags, v.image.flags);
+    assert_int_equal(got->capacity, v.image.capacity);
+    assert_int_equal(got->items, v.image.items);
+    assert_true(got->fpr == v.image.fpr);
+    assert_int_equal(got->created, v.image.created);
+    assert_int_equal(got->as_of, v.image.as_of);
+    assert_memory_equal(got->build_id, v.image.build_id,
+                        BLOOM_IMAGE_BUILD_ID_LEN);
+
+    words = malloc(bloom_image_payload_size(got));
+    assert_non_null(words);
+
+    for (p = (uint8_t *) words; (rc = bloom_image_next(reader, p)) == 1;
+         /* void */ )
+    {
+        p += bloom_image_chunk_size(got, reader->next - 1);
+    }
+
+    if (rc != 0) {
+        fail_msg("%s %s", v.file, reader->error);
+    }
+
+    assert_int_equal(p - (uint8_t *) words, bloom_image_payload_size(got));
+
+    for (i = 0; i < v.nkeys; i++) {
+        assert_true(bloom_test(&got->geometry, words, hash(&v, &v.keys[i])));
+    }
+
+    for (i = 0; i < v.nabsent; i++) {
+        assert_false(bloom_test(&got->geometry, words,
+                                hash(&v, &v.absent[i])));
+    }
+
+    free(words);
+    free(reader);
+    free_vector(&v);
+}
+
+
+int
+main(void)
+{
+    int                 failed;
+    glob_t              found;
+    size_t              i;
+    struct CMUnitTest  *tests;
+
+    if (glob(VECTORS, 0, NULL, &found) != 0) {
+        fprintf(stderr, "no " VECTORS " here; run it from the top directory "
+                "of the checkout\n");
+        return 2;
+    }
+
+    tests = calloc(2 * found.gl_pathc, sizeof(*tests));
+
+    if (tests == NULL) {
+        perror("calloc");
+        return 2;
+    }
+
+    for (i = 0; i < found.gl_pathc; i++) {
+        tests[2 * i].name = found.gl_pathv[i];
+        tests[2 * i].test_func = is_made;
+        tests[2 * i].initial_state = found.gl_pathv[i];
+
+        tests[2 * i + 1] = tests[2 * i];
+        tests[2 * i + 1].test_func = is_read;
+    }
+
+    failed = _cmocka_run_group_tests("golden", tests, 2 * found.gl_pathc,
+                                     NULL, NULL);
+
+    free(tests);
+    globfree(&found);
+
+    return failed;
+}
