@@ -26,6 +26,13 @@ doc=$top/README.md
 module=$top/build/ngx_http_bloom_module.so
 failed=0
 
+for file in "$nginx" "$module" build/ngx-bloom; do
+    if [ ! -e "$file" ]; then
+        echo "$0: $file is missing; \`make test-docs\` builds first" >&2
+        exit 1
+    fi
+done
+
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/bloom-docs-XXXXXX") || exit 1
 chmod 755 "$scratch"
 

@@ -548,7 +548,6 @@ collect(work_t *work, char **names, int n)
 static int
 choose_size(options_t *options, uint64_t distinct)
 {
-    char            rate[UNITS_LEN];
     bloom_image_t  *image;
 
     image = &options->image;
@@ -568,14 +567,8 @@ choose_size(options_t *options, uint64_t distinct)
         return CLI_ERROR;
     }
 
-    if (distinct > image->capacity && !options->quiet) {
-        cli_warn("%" PRIu64 " distinct keys are more than the capacity of "
-                 "%" PRIu64 ": the false-positive rate will be about %s "
-                 "instead of the promised %g; give a greater -n, or none",
-                 distinct, image->capacity,
-                 format_rate(rate, bloom_geometry_fpr(&image->geometry,
-                                                      distinct)),
-                 image->fpr);
+    if (!options->quiet) {
+        store_warn_full(image, "give a greater -n, or none");
     }
 
     return CLI_OK;

@@ -204,25 +204,6 @@ report(const merge_t *merge, const char *path, int n, int json)
 }
 
 
-static void
-warn_if_full(const bloom_image_t *image)
-{
-    char  rate[UNITS_LEN];
-
-    if (image->items <= image->capacity) {
-        return;
-    }
-
-    cli_warn("about %" PRIu64 " distinct keys are more than the capacity of "
-             "%" PRIu64 ": the false-positive rate will be about %s instead "
-             "of the promised %g; build the images with a greater -n",
-             image->items, image->capacity,
-             format_rate(rate, bloom_geometry_fpr(&image->geometry,
-                                                  image->items)),
-             image->fpr);
-}
-
-
 static int
 merge_all(merge_t *merge, char **paths, int n)
 {
@@ -324,7 +305,8 @@ cmd_merge(int argc, char **argv)
 
     if (rc == CLI_OK) {
         if (!quiet) {
-            warn_if_full(&merge.first.image);
+            store_warn_full(&merge.first.image,
+                            "build the images with a greater -n");
         }
 
         if (json || !quiet) {

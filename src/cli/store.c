@@ -1,5 +1,6 @@
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -7,6 +8,7 @@
 
 #include "cli.h"
 #include "store.h"
+#include "units.h"
 
 
 void
@@ -16,6 +18,24 @@ store_random(void *buf, size_t len)
         cli_error("no random bytes can be had: %s", strerror(errno));
         exit(CLI_ERROR);
     }
+}
+
+
+void
+store_warn_full(const bloom_image_t *image, const char *advice)
+{
+    char  rate[UNITS_LEN], promised[UNITS_LEN];
+
+    if (image->items <= image->capacity) {
+        return;
+    }
+
+    cli_warn("%" PRIu64 " distinct keys are more than the capacity of %" PRIu64
+             ": the false-positive rate will be about %s instead of the "
+             "promised %s; %s", image->items, image->capacity,
+             format_rate(rate, bloom_geometry_fpr(&image->geometry,
+                                                  image->items)),
+             format_rate(promised, image->fpr), advice);
 }
 
 
