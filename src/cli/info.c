@@ -176,7 +176,7 @@ cmd_info(int argc, char **argv)
     }
 
     if (optind == argc) {
-        return cli_misuse("which image?");
+        return cli_misuse("no image is named");
     }
 
     status = CLI_OK;

@@ -26,7 +26,9 @@ store_warn_full(const bloom_image_t *image, const char *advice)
 {
     char  rate[UNITS_LEN], promised[UNITS_LEN];
 
-    if (image->items <= image->capacity) {
+    if (image->items <= image->capacity
+        || bloom_geometry_fpr(&image->geometry, image->items) <= image->fpr)
+    {
         return;
     }
 

@@ -17,7 +17,7 @@
  */
 int store_image(output_t *out, bloom_image_t *image, const uint64_t *words);
 
-/* Warns if an image has more items than it was sized for. */
+/* Warns if an image has so many items that it breaks its promise. */
 void store_warn_full(const bloom_image_t *image, const char *advice);
 
 /* Random bytes for seeds and ids, or the end of the program. */

@@ -246,7 +246,7 @@ cmd_test(int argc, char **argv)
     }
 
     if (optind == argc) {
-        return cli_misuse("which image?");
+        return cli_misuse("no image is named");
     }
 
     if (file != NULL && argc - optind > 1) {

@@ -169,7 +169,7 @@ cmd_verify(int argc, char **argv)
     }
 
     if (optind == argc) {
-        return cli_misuse("which image?");
+        return cli_misuse("no image is named");
     }
 
     status = CLI_OK;
