@@ -329,6 +329,7 @@ bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
     uint64_t   offset, end;
 
     reader->next = 0;
+    reader->table_crc = 0;
     reader->read = read;
     reader->ctx = ctx;
     reader->error[0] = '\0';
@@ -381,16 +382,19 @@ bloom_image_next(bloom_image_reader_t *reader, void *dst)
 {
     char      *error;
     size_t     len;
-    uint64_t   chunk, offset, at;
+    uint32_t   crc;
+    uint64_t   chunk, chunks, offset, at;
 
     error = reader->error;
     chunk = reader->next;
+    chunks = bloom_image_chunks(&reader->image);
 
-    if (chunk == bloom_image_chunks(&reader->image)) {
+    if (chunk == chunks) {
         return 0;
     }
 
     at = chunk % SUMS_IN_A_PAGE;
+    crc = reader->table_crc;
 
     if (at == 0) {
         offset = BLOOM_IMAGE_PAGE + chunk / SUMS_IN_A_PAGE * BLOOM_IMAGE_PAGE;
@@ -399,6 +403,15 @@ bloom_image_next(bloom_image_reader_t *reader, void *dst)
             != 0)
         {
             return fail("cannot be read at byte %" PRIu64, offset);
+        }
+
+        crc = bloom_crc32c(crc, reader->page, BLOOM_IMAGE_PAGE);
+
+        if (chunks - chunk <= SUMS_IN_A_PAGE
+            && crc != reader->image.table_crc)
+        {
+            return fail("changed while it was read; put a new image beside it "
+                        "and rename that");
         }
     }
 
@@ -416,6 +429,7 @@ bloom_image_next(bloom_image_reader_t *reader, void *dst)
                     offset, offset + len - 1);
     }
 
+    reader->table_crc = crc;
     reader->next++;
 
     return 1;

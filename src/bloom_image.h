@@ -88,6 +88,7 @@ typedef int (*bloom_image_read_pt)(void *ctx, void *buf, size_t len,
 typedef struct {
     bloom_image_t        image;
     uint64_t             next;           /* chunk */
+    uint32_t             table_crc;      /* of what was read of it again */
     bloom_image_read_pt  read;
     void                *ctx;
     char                 error[BLOOM_IMAGE_ERROR_LEN];
@@ -107,7 +108,8 @@ int bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
 /*
  * Reads chunk reader->next into `dst`, which has room for
  * bloom_image_chunk_size() of it, checks it and moves on.  1 if there was one,
- * 0 at the end, -1 with reader->error: then `dst` holds nothing of worth.
+ * 0 at the end, -1 with reader->error: then `dst` holds nothing of worth.  If
+ * another image is written over the file meanwhile, reading to the end fails.
  */
 int bloom_image_next(bloom_image_reader_t *reader, void *dst);
 
