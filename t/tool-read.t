@@ -457,7 +457,8 @@ POSIX::mkfifo("$dir/fifo", 0600) or die $!;
 if ($> != 0) {
     copy_with('ids.bloom', 'private.bloom', sub { });
     chmod 0, "$dir/private.bloom";
-    push @unreadable, ["$dir/private.bloom" => qr/cannot be opened: Permission denied/];
+    push @unreadable, ["$dir/private.bloom"
+                       => qr/cannot be opened: Permission denied/];
 }
 
 for (@unreadable) {

@@ -4,6 +4,7 @@
  */
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,7 +135,7 @@ print_text(const char *path, const bloom_image_t *image)
 
     if (image->flags & BLOOM_IMAGE_ESTIMATED) {
         printf(", estimated, +- %.0f",
-               bloom_geometry_items_error(g, image->items));
+               ceil(bloom_geometry_items_error(g, image->items)));
     }
 
     printf("\nexpected rate   %s with these items\n",

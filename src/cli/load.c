@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "load.h"
+
+#define HUGE_PAGE  (2 * 1024 * 1024)
 
 
 /* Exactly `len` bytes, for the image reader. */
@@ -147,11 +150,14 @@ load_words(loaded_t *loaded)
     uint64_t  i, size;
 
     size = bloom_image_payload_size(&loaded->image);
-    loaded->words = aligned_alloc(64, size);
+    loaded->words = aligned_alloc(HUGE_PAGE, size);
 
     if (loaded->words == NULL) {
         cli_no_memory(size);
     }
+
+    /* lookups are all over the place; if it cannot be had, so be it */
+    (void) madvise(loaded->words, size, MADV_HUGEPAGE);
 
     p = (uint8_t *) loaded->words;
 

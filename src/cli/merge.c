@@ -4,6 +4,7 @@
  */
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,7 +195,7 @@ report(const merge_t *merge, const char *path, int n, int json)
     printf("%s: %d images, %" PRIu64, path, n, image->items);
 
     if (error != 0) {
-        printf(" +- %.0f", error);
+        printf(" +- %.0f", ceil(error));
     }
 
     printf(" distinct, %s, %s, false-positive rate %s\n",
