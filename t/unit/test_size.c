@@ -90,7 +90,10 @@ space(void **state)
 }
 
 
-/* One line of bits less keeps the rate with no k that is allowed. */
+/*
+ * One line of bits less keeps the rate with no k that is allowed.  A filter has
+ * as many lines as a key at least.
+ */
 static void
 assert_no_smaller(const bloom_geometry_t *g, uint64_t capacity, double fpr)
 {
@@ -99,6 +102,12 @@ assert_no_smaller(const bloom_geometry_t *g, uint64_t capacity, double fpr)
 
     try = *g;
     try.bits -= BLOOM_LINE_BITS;
+
+    assert_true(g->bits >= g->lines * BLOOM_LINE_BITS);
+
+    if (try.bits < g->lines * BLOOM_LINE_BITS) {
+        return;
+    }
 
     last = try.lines != 0 ? try.lines * BLOOM_LINE_WORDS
                           : (uint32_t) -log2(fpr) + 1;
