@@ -811,6 +811,17 @@ lengths_that_agree_among_themselves(void **state)
     (void) state;
 
     file = example_file(&blocked);
+    file.size += 64;
+    file.bytes = realloc(file.bytes, file.size);
+    assert_non_null(file.bytes);
+    memset(file.bytes + file.size - 64, 0, 64);
+    bloom_put64(file.bytes + FILE_SIZE, file.size);
+    remake_header_crc(&file);
+    assert_refused(&file, "1536 bits do not make 192 bytes of payload at 8192 "
+                   "in a file of 8448");
+    free(file.bytes);
+
+    file = example_file(&blocked);
     bloom_put64(file.bytes + PAYLOAD_SIZE, 128);
     bloom_put64(file.bytes + FILE_SIZE, file.size - 64);
     remake_header_crc(&file);
