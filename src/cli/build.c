@@ -418,6 +418,27 @@ hash_blocks(void *data)
 }
 
 
+/* Whether keys would be replaced by their image: CLI_OK if not. */
+static int
+spare_inputs(const output_t *out, char **names, int n)
+{
+    int  standard;
+
+    for ( /* void */ ; n != 0; n--, names++) {
+        standard = strcmp(*names, "-") == 0;
+
+        if (output_is(out, standard ? "/dev/stdin" : *names)) {
+            cli_error("%s: is the output too: the image would replace the "
+                      "keys; name another output",
+                      standard ? "standard input" : *names);
+            return CLI_ERROR;
+        }
+    }
+
+    return CLI_OK;
+}
+
+
 /* Reads all streams into blocks; CLI_OK or CLI_ERROR. */
 static int
 read_inputs(work_t *work, char **names, int n)
@@ -515,9 +536,7 @@ collect(work_t *work, char **names, int n)
     pthread_cond_init(&work->changed, NULL);
 
     for (i = 0; i < threads; i++) {
-        if (pthread_create(&thread[i], NULL, hash_blocks, work) != 0) {
-            cli_no_memory(8 * 1024 * 1024);
-        }
+        cli_thread(&thread[i], hash_blocks, work);
     }
 
     rc = read_inputs(work, names, n);
@@ -654,8 +673,8 @@ report(const options_t *options, const work_t *work, double seconds)
 int
 cmd_build(int argc, char **argv)
 {
-    int         rc;
-    char       *standard_input[] = { "-" };
+    int         n, rc;
+    char      **names, *standard_input[] = { "-" };
     work_t      work;
     output_t    out;
     uint64_t    distinct, *words;
@@ -668,7 +687,20 @@ cmd_build(int argc, char **argv)
         return rc == -1 ? CLI_OK : rc;
     }
 
+    names = argv + optind;
+    n = argc - optind;
+
+    if (n == 0) {
+        names = standard_input;
+        n = 1;
+    }
+
     if (output_open(&out, options.output) != 0) {
+        return CLI_ERROR;
+    }
+
+    if (spare_inputs(&out, names, n) != CLI_OK) {
+        output_discard(&out);
         return CLI_ERROR;
     }
 
@@ -678,12 +710,7 @@ cmd_build(int argc, char **argv)
     work.options = &options;
     work.store = keystore_create();
 
-    if (optind == argc) {
-        rc = collect(&work, standard_input, 1);
-
-    } else {
-        rc = collect(&work, argv + optind, argc - optind);
-    }
+    rc = collect(&work, names, n);
 
     if (rc == CLI_OK && work.received == 0 && !options.allow_empty) {
         cli_error("there are no keys in the input; give --allow-empty if "

@@ -92,6 +92,21 @@ cli_realloc(void *p, size_t size)
 }
 
 
+void
+cli_thread(pthread_t *thread, void *(*run)(void *), void *data)
+{
+    int  err;
+
+    err = pthread_create(thread, NULL, run, data);
+
+    if (err != 0) {
+        cli_error("a thread cannot be started: %s; give a smaller -j",
+                  strerror(err));
+        exit(CLI_ERROR);
+    }
+}
+
+
 /* 1 if there is an option with this letter or number. */
 static int
 is_option(const struct option *names, int c)

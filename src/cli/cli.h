@@ -10,6 +10,7 @@
 #define CLI_H
 
 #include <getopt.h>
+#include <pthread.h>
 #include <stdint.h>
 
 
@@ -45,6 +46,9 @@ int cli_misuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void *cli_alloc(size_t size);
 void *cli_realloc(void *p, size_t size);
 void cli_no_memory(uint64_t size) __attribute__((noreturn));
+
+/* Starts a thread, or ends the program with a message. */
+void cli_thread(pthread_t *thread, void *(*run)(void *), void *data);
 
 /*
  * The next option's letter or number, -1 at the end, '?' after a complaint

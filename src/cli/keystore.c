@@ -377,9 +377,7 @@ run_shares(void *(*work)(void *), share_t *share, unsigned n)
     thread = cli_alloc(n * sizeof(*thread));
 
     for (i = 1; i < n; i++) {
-        if (pthread_create(&thread[i], NULL, work, &share[i]) != 0) {
-            cli_no_memory(8 * 1024 * 1024);
-        }
+        cli_thread(&thread[i], work, &share[i]);
     }
 
     work(&share[0]);

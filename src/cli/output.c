@@ -15,7 +15,8 @@
  * none.  Changed only while the signals below wait. */
 static const char *volatile  pending;
 
-static const int  signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
+static const int  signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE,
+                                SIGXCPU };
 
 #define SIGNALS  (sizeof(signals) / sizeof(signals[0]))
 
@@ -106,6 +107,11 @@ find_target(output_t *out, const char *name)
 
     if (strcmp(name, "-") == 0) {
         cli_error("an image cannot go to standard output: name a file");
+        return -1;
+    }
+
+    if (*name == '\0') {
+        cli_error("the output has an empty name; name a file");
         return -1;
     }
 

@@ -4,8 +4,9 @@
  *
  * What is written goes into a temporary file beside the target, which takes
  * the target's name when all is on the disk.  Until then the old file is
- * untouched; the temporary one is removed when the program ends for whatever
- * reason but SIGKILL.  One at a time.
+ * untouched; the temporary one is removed when the program ends, also by a
+ * signal that people or the system's limits send, SIGKILL excepted.  One at a
+ * time.
  */
 
 #ifndef OUTPUT_H
