@@ -412,7 +412,7 @@ ok(!-e "$dir/none.bloom", 'merge: no image is made of a damaged one');
        scalar @paths, 'verify: and says so, a line each');
 }
 
-# Numbers that are allowed and beyond anything that is: under a good checksum.
+# A copy with another header, under a good checksum.
 
 sub crc32c {
     my $crc = 0xffffffff;
@@ -425,12 +425,22 @@ sub crc32c {
     return $crc ^ 0xffffffff;
 }
 
-{
-    my $path = copy_with('ids.bloom', 'extreme.bloom', sub {
-        substr($_[0], 60, 4) = pack 'L<', 1;                # estimated
-        substr($_[0], $_, 8) = "\xff" x 8 for 96, 104, 120, 128;
+sub copy_with_header {
+    my ($from, $to, %change) = @_;
+
+    return copy_with($from, $to, sub {
+        substr($_[0], $_, length $change{$_}) = $change{$_} for keys %change;
         substr($_[0], 4092, 4) = pack 'L<', crc32c(substr $_[0], 0, 4092);
     });
+}
+
+# Numbers that are allowed, and beyond anything that is.
+
+{
+    my $most = "\xff" x 8;
+    my $path = copy_with_header('ids.bloom', 'extreme.bloom', 60 => "\1",
+                                96 => $most, 104 => $most, 120 => $most,
+                                128 => $most);
 
     my $info = json(tool(0, undef, 'info', '--json', $path));
     is($info->{items}, '18446744073709551615', 'info: the most items');
@@ -578,7 +588,9 @@ for (['blocked'], ['classic', '--layout', 'classic'],
 }
 
 {
-    my @asked = ('key-1', qq{a"b\\c\t}, "\xc3\xa9", "\xe9!", "\xed\xa0\x80");
+    my @asked = ('key-1', qq{a"b\\c\t}, "\xc3\xa9", "\xe9!", "\xed\xa0\x80",
+                 "\xe0\x80\x80", "\xc0\x80", "\xf4\x90\x80\x80",
+                 "\xf0\x80\x80\x80", "\xe2\x82", "\xf0\x9f\x98\x80");
     my $out = tool(1, undef, 'test', '--json', $siphash,
                    { stdin => join "\n", @asked });
     my @answers = json_lines($out);
@@ -592,6 +604,10 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     is($answers[3]{key}, "\x{fffd}!", 'test: not UTF-8');
     is($answers[3]{key_hex}, 'e921', 'test: is in hexadecimal too');
     is($answers[4]{key_hex}, 'eda080', 'test: a surrogate is not UTF-8');
+    ok(exists $answers[$_]{key_hex},
+       'test: nor is ' . unpack 'H*', $asked[$_])
+        for 5 .. 9;
+    is($answers[10]{key}, "\x{1f600}", 'test: of four bytes');
 
     my $count = json(tool(1, undef, 'test', '--json', '-c', $siphash,
                           { stdin => "key-1\n\nx\n" }));
@@ -808,8 +824,6 @@ sub payload { return header($_[0])->{payload} }
     is(tool(0, undef, 'merge', '-q', '-o', "$dir/again.bloom", $ids, $ids), '',
        'merge: quiet');
     ok(payload("$dir/again.bloom") eq payload($ids), 'merge: twice the same');
-    cmp_ok(header("$dir/again.bloom")->{items}, '>=', 1000,
-           'merge: no fewer items than the larger has');
 
     # into one of those merged
 
@@ -825,6 +839,38 @@ sub payload { return header($_[0])->{payload} }
          qr/: 15 images, /, 'merge: fifteen');
     ok(payload("$dir/again.bloom") eq $header->{payload},
        'merge: fifteen parts are the whole');
+}
+
+# Images of several chunks.
+
+{
+    my @numbers = map { $t->build_image("$_.numbers", [$_ .. $_ + 999], '-n',
+                                        '1500k', '--seed', '1') } 1000, 5000;
+    my $both = $t->build_image('both.numbers', [1000 .. 1999, 5000 .. 5999],
+                               '--like', $numbers[0]);
+    my $merged = "$dir/merged.numbers";
+
+    cmp_ok(-s $both, '>', 2 << 20, 'an image of three chunks');
+
+    tool(0, undef, 'merge', '-q', '-o', $merged, @numbers);
+    ok(payload($merged) eq payload($both), 'merge: chunk by chunk');
+    is(tool(0, undef, 'test', '-c', $merged,
+            { stdin => join "\n", 1000 .. 1999, 5000 .. 5999 }),
+       "2000 present, 0 absent\n", 'test: in every chunk');
+
+    my $found = json(tool(0, undef, 'verify', '--json', $merged));
+    near($found->{fill}, ones(payload($both)) / header($both)->{bits},
+         'verify: every chunk is counted');
+
+    my $size = -s $merged;
+    my $damaged = copy_with('merged.numbers', 'damaged.numbers',
+                            sub { substr($_[0], -1) ^= "\1" });
+    my $message = line("ngx-bloom verify: $damaged: is damaged: the checksum of"
+                       . ' bytes ' . (8192 + (2 << 20)) . ' to ' . ($size - 1)
+                       . ' differs; copy or build it again');
+    tool(1, $message, 'verify', $damaged);
+    is(tool(2, qr/is damaged/, 'test', $damaged, '1000'), '',
+       'test: no answer, as the last chunk is damaged');
 }
 
 # The number of items is at most the sum: 1 and 1 are never 3.
@@ -845,6 +891,20 @@ sub payload { return header($_[0])->{payload} }
 
     unlike(tool(0, undef, 'merge', '-o', "$dir/few.bloom", $one[0], $empty),
            qr/\+-/, 'merge: and not shown as one');
+
+    tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", $empty,
+         "$dir/merged.bloom");
+    is(header("$dir/few.bloom")->{flags}, 1,
+       'merge: an estimate stays one, with an empty one');
+
+    # what an image says that it has outweighs an estimate
+
+    my $more = copy_with_header('ids.bloom', 'claims.bloom',
+                                104 => pack 'Q<', 1200);
+
+    tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", $ids, $more);
+    is(header("$dir/few.bloom")->{items}, 1200,
+       'merge: no fewer items than one image has');
 }
 
 # As of the earliest, if all state one.
