@@ -626,16 +626,20 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     close $_ for $reader, $writer;
 
     local $SIG{ALRM} = sub { die "no answer\n" };
-    alarm BloomTest::Process::time_limit();
-
     $questions->autoflush;
-    print $questions "key-1\n";
-    is(eval { scalar <$answers> }, "present key-1\n", 'test: one at a time');
-    print $questions "nothing\n";
-    is(eval { scalar <$answers> }, "absent nothing\n", 'test: and another');
+
+    for (['key-1', 'present'], ['nothing', 'absent']) {
+        my ($key, $result) = @$_;
+
+        print $questions "$key\n";
+        alarm BloomTest::Process::time_limit();
+        is(eval { scalar <$answers> }, "$result $key\n",
+           "test: is asked about $key and answers");
+        alarm 0;
+    }
+
     close $questions;
     waitpid $pid, 0;
-    alarm 0;
     is($? >> 8, 1, 'test: the status is that of all');
 }
 

@@ -146,20 +146,21 @@ int
 load_words(loaded_t *loaded)
 {
     int       rc;
+    void     *words;
     uint8_t  *p;
     uint64_t  i, size;
 
     size = bloom_image_payload_size(&loaded->image);
-    loaded->words = aligned_alloc(HUGE_PAGE, size);
 
-    if (loaded->words == NULL) {
+    if (posix_memalign(&words, HUGE_PAGE, size) != 0) {
         cli_no_memory(size);
     }
 
     /* lookups are all over the place; if it cannot be had, so be it */
-    (void) madvise(loaded->words, size, MADV_HUGEPAGE);
+    (void) madvise(words, size, MADV_HUGEPAGE);
 
-    p = (uint8_t *) loaded->words;
+    loaded->words = words;
+    p = words;
 
     for (i = 0; i < bloom_image_chunks(&loaded->image); i++) {
         rc = load_chunk(loaded, p);
