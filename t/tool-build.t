@@ -9,6 +9,7 @@ use Cwd qw(abs_path);
 use Fcntl qw(:mode);
 use File::Basename qw(dirname);
 use IO::Compress::Gzip qw(gzip $GzipError);
+use IO::Socket::UNIX;
 use JSON::PP qw(decode_json);
 use POSIX ();
 
@@ -329,7 +330,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 
 {
     my $image = build('-0', '--seed', 1, '-p', '1e-9',
-                      { stdin => "a\r\n\0\xef\xbb\xbf\0\n" });
+                      { stdin => "\xef\xbb\xbf\0a\r\n\0\n" });
 
     is(info($image)->{items}, 3, '-0: line ends and marks belong to the key');
     is(count($image, "a\r\n", "\xef\xbb\xbf", "\n"),
@@ -347,6 +348,19 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     is(count($image, @keys), @keys . ' present, 0 absent',
        'keys of bytes 0x01 to 0xff');
     is(info($image)->{items}, @keys, 'all of them different');
+}
+
+{
+    # a mark in every line, so that later blocks begin with one, too
+
+    my ($mark, @keys) = ("\xef\xbb\xbf", 1 .. 200_000);
+    my $marked = build('--seed', 1, { stdin => join '', map { "$mark$_\n" }
+                                                           @keys });
+    my $same = build('--seed', 1, '-0',
+                     { stdin => join "\0$mark", @keys });
+
+    ok(bits($marked) eq bits($same),
+       'only the first line of all loses its byte order mark');
 }
 
 {
@@ -489,8 +503,9 @@ for my $options (['-p', '0.1'], ['-p', '0.01'], ['-p', '0.001'],
 
 # --------------------------------------------------------- what is written to
 
+my $keys = $t->write_file('two', "a\nb\n");
+
 {
-    my $keys = $t->write_file('keys', "a\nb\n");
     my $image = "$dir/mode.bloom";
     my $mode = sub { return sprintf '%04o', S_IMODE((stat $image)[2]) };
     my $rebuild = sub {
@@ -533,8 +548,15 @@ for my $options (['-p', '0.1'], ['-p', '0.01'], ['-p', '0.001'],
     ok(-s "$dir/here", 'by a name without a slash');
 }
 
+# never a device of this machine: a tool that failed here would replace it
+
+POSIX::mkfifo("$dir/pipe", 0600);
+symlink "$dir/none", "$dir/dangling";
+my $socket = IO::Socket::UNIX->new(Local => "$dir/socket", Listen => 1)
+    or die "cannot make a socket: $!";
+
 for (['a directory', $dir, qr/is not a regular file/],
-     ['a device', '/dev/null', qr/is not a regular file/],
+     ['a socket', "$dir/socket", qr/is not a regular file/],
      ['a pipe', "$dir/pipe", qr/is not a regular file/],
      ['a link to nothing', "$dir/dangling", qr/is a symbolic link to nothing/],
      ['a directory that does not exist', "$dir/none/x",
@@ -543,9 +565,6 @@ for (['a directory', $dir, qr/is not a regular file/],
      ['standard output', '-', qr/cannot go to standard output/])
 {
     my ($name, $path, $message) = @$_;
-
-    POSIX::mkfifo("$dir/pipe", 0600) if $name eq 'a pipe';
-    symlink "$dir/none", "$dir/dangling" if $name eq 'a link to nothing';
 
     my ($exit, $out, $err) = $t->run_tool('build', '-o', $path,
                                           { stdin => "a\n" });
@@ -556,7 +575,7 @@ for (['a directory', $dir, qr/is not a regular file/],
     is($out, '', "output is $name: no result");
 }
 
-ok(-c '/dev/null', 'the device is still one');
+ok(-S "$dir/socket", 'the socket is still one');
 ok(-p "$dir/pipe", 'the pipe is still one');
 ok(-l "$dir/dangling" && !-e "$dir/none", 'the link still leads to nothing');
 target_ok('outputs that cannot be');
@@ -589,7 +608,6 @@ for (['full', '> /dev/full'], ['closed', '>&-']) {
 
 # ------------------------------------------------------------------- refusals
 
-my $keys = $t->write_file('keys', "a\nb\n");
 my $as_is = $t->write_file('like.bloom', slurp(scalar build($keys)));
 
 for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
@@ -632,7 +650,7 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
      [qr/--like says/, '--like', $as_is, '--seed', '5'],
      [qr/none: cannot be opened: No such file/,
       '--like', "$dir/none"],
-     [qr/keys: is not a Bloom filter image/, '--like', $keys])
+     [qr/two: is not a Bloom filter image/, '--like', $keys])
 {
     my ($message, @options) = @$_;
     my $last = @options == 1 && $options[0] =~ /^-(p|-fpr)$/;
@@ -838,19 +856,13 @@ for my $signal (qw(INT TERM HUP)) {
 }
 
 
-# ----------------------------------------------------------- not yet as it is
+# ------------------------------------------------------------------ not yet so
 
 {
-    local $TODO = 'nothing is in the way of it';
+    local $TODO = 'any time is taken';
 
-    my $precious = $t->write_file('precious', "a\nb\n");
-    my ($exit) = $t->run_tool('build', '-o', $precious, $precious);
-
-    is($exit, 2, 'an input as output is refused');
-    is(slurp($precious), "a\nb\n", 'and is not lost');
-
-    ($exit) = $t->run_tool('build', '-o', "$dir/future", '--as-of',
-                           '1709200800000', $keys);
+    my ($exit) = $t->run_tool('build', '-o', "$dir/future", '--as-of',
+                              '1709200800000', $keys);
     is($exit, 2, 'a time far ahead (milliseconds for seconds) is refused');
 }
 
