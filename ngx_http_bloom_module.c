@@ -439,13 +439,13 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (params.file.len != 0) {
 
-            if (params.fpr.data || params.layout.data || params.hash.data
-                || params.key.data)
+            if (params.capacity.data || params.fpr.data || params.layout.data
+                || params.hash.data || params.key.data)
             {
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                    "bloom zone \"%V\" has \"file\": its image "
-                                   "says \"fpr\", \"layout\", \"hash\" and "
-                                   "\"key\"; leave them out", &params.zone);
+                                   "says \"capacity\", \"fpr\", \"layout\", "
+                                   "\"hash\" and \"key\"; leave them out", &params.zone);
                 return NGX_CONF_ERROR;
             }
 

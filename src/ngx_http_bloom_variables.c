@@ -81,6 +81,15 @@ ngx_http_bloom_add_lookup(ngx_conf_t *cf, ngx_str_t *name,
         return NGX_ERROR;
     }
 
+    if (var->get_handler != NULL) {
+
+        /* "map", "set" and others let their variables be redefined */
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "the duplicate \"%V\" variable", name);
+        return NGX_ERROR;
+    }
+
     var->get_handler = ngx_http_bloom_lookup_variable;
     var->data = (uintptr_t) key;
 

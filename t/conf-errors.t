@@ -143,9 +143,9 @@ subtest 'zones' => sub {
           'invalid zone "": it must be a name', 'zone=', 'zone=:1m');
 
     is_refused('http', ">bloom_zone zone=z file=ids.bloom $_;",
-        'bloom zone "z" has "file": its image says "fpr", "layout", "hash" and'
-        . ' "key"; leave them out')
-        for qw(fpr=0.1 layout=classic hash=murmur3 key=raw);
+        'bloom zone "z" has "file": its image says "capacity", "fpr",'
+        . ' "layout", "hash" and "key"; leave them out')
+        for qw(capacity= fpr=0.1 layout=classic hash=murmur3 key=raw);
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'invalid parameter "%s"', qw(colour=red status=404 to=@x decode=uri
@@ -341,7 +341,10 @@ subtest 'lookups' => sub {
           'invalid variable name "%s": it must be a name with "$" before it',
           qw(known $));
     table('http', 'bloom_lookup $uri $%s zone=ids;',
-          'the duplicate "%s" variable', qw(uri bloom_status));
+          'the duplicate "%s" variable', qw(uri args bloom_status));
+    is_refused('http', "map \$uri \$known { default 1; }\n"
+                       . '>bloom_lookup $uri $known zone=ids;',
+               'the duplicate "known" variable', 'of a map');
     is_refused('http', "bloom_lookup \$uri \$known zone=ids;\n"
                        . '>bloom_lookup $args $known zone=ids;',
                'the duplicate "known" variable', 'twice');
