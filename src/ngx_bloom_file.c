@@ -82,7 +82,6 @@ ngx_bloom_file_load(ngx_bloom_file_t *file, u_char *dst)
     }
 
     file->err = 0;
-    file->reader.next = 0;
 
     do {
         rc = bloom_image_next(&file->reader,

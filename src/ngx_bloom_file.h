@@ -47,7 +47,8 @@ ngx_int_t ngx_bloom_file_open(ngx_bloom_file_t *file);
 
 /*
  * Reads all chunks into `dst`, bloom_image_payload_size() bytes, checking each;
- * or checks them and keeps nothing if `dst` is NULL.  Errors as above.
+ * or checks them and keeps nothing if `dst` is NULL.  Once for each opening.
+ * Errors as above.
  */
 ngx_int_t ngx_bloom_file_load(ngx_bloom_file_t *file, u_char *dst);
 

@@ -630,6 +630,11 @@ ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
 
         __atomic_fetch_add(&zone[i]->sh->generation, 1, __ATOMIC_SEQ_CST);
 
+        /* who reads in the old bank what is written from here on must find
+         * that the generation has changed */
+
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
         ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
                       "bloom zone \"%V\" serves generation %uL",
                       &zone[i]->name, zone[i]->sh->generation);

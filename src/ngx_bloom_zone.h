@@ -75,8 +75,8 @@ typedef struct {
 
 
 /*
- * Whether the zone has the key: NGX_BLOOM_...  `generation` is not yet a
- * promise to later lookups: each is answered by the generation it meets.
+ * Whether the zone has the key: NGX_BLOOM_...  Each lookup is answered by one
+ * whole generation, that which serves at the time.
  */
 ngx_uint_t ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key);
 
