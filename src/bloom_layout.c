@@ -3,6 +3,10 @@
 #include "bloom_bytes.h"
 
 
+#ifndef __SIZEOF_INT128__
+#error "a 64-bit machine is needed, and gcc or clang: numbers of 128 bits"
+#endif
+
 #define PHI  0x9e3779b97f4a7c15
 
 
