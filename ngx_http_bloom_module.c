@@ -445,7 +445,8 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                    "bloom zone \"%V\" has \"file\": its image "
                                    "says \"capacity\", \"fpr\", \"layout\", "
-                                   "\"hash\" and \"key\"; leave them out", &params.zone);
+                                   "\"hash\" and \"key\"; leave them out",
+                                   &params.zone);
                 return NGX_CONF_ERROR;
             }
 
