@@ -774,6 +774,17 @@ SCRIPT
 }
 
 
+SKIP: {
+    skip 'the sanitizers need more address space than that', 5
+        if $ENV{TEST_NGINX_SANITIZED};
+
+    refused_command('too little memory', qr/not enough memory: \d+ bytes/,
+                    'sh', '-c', 'ulimit -v 1000000 && exec "$@"', 'sh',
+                    $tool, 'build', '-j', 1, '-o', $target, '-n', '10g',
+                    $keys);
+}
+
+
 # ---------------------------------------------------------------- interrupted
 
 # A build that waits for its input, begun and not done: its temporary file is
