@@ -622,9 +622,11 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     pipe my $answers, my $writer or die $!;
 
     my $pid = BloomTest::Process::spawn([$tool, 'test', $siphash],
-                                        stdin => $reader, stdout => $writer);
+                                        stdin => $reader, stdout => $writer,
+                                        stderr => \*STDERR);
     close $_ for $reader, $writer;
 
+    local $SIG{PIPE} = 'IGNORE';
     local $SIG{ALRM} = sub { die "no answer\n" };
     $questions->autoflush;
 
