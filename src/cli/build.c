@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -26,6 +27,9 @@
 
 #define DEFAULT_FPR  0.001
 #define THREADS_MAX  256
+
+/* Seconds by which another machine's clock may be ahead of ours. */
+#define CLOCKS_DIFFER  3600
 
 
 typedef struct {
@@ -71,8 +75,8 @@ usage(void)
 "Makes an image of the keys in the files, or of standard input (also \"-\").\n"
 "Keys are one a line; what gzip compressed is read as it is.  Empty lines are\n"
 "skipped, duplicates count once.  How many keys there are need not be known:\n"
-"about 16 bytes of memory are used for each distinct key, and the filter's own\n"
-"size.\n"
+"as a rule 16 bytes of memory are used for each distinct key, up to four times\n"
+"that where many are given twice, and the filter's own size.\n"
 "\n"
 "  -o, --output FILE   the image; written whole or not at all\n"
 "  -p, --fpr RATE      false-positive rate, 1e-9 to 0.5, or in %% (0.001)\n"
@@ -163,6 +167,7 @@ static int
 parse_options(options_t *options, int argc, char **argv)
 {
     int             c, form;
+    char            text[UNITS_LEN];
     long            processors;
     uint64_t        n;
     const char     *seed, *kind;
@@ -283,6 +288,13 @@ parse_options(options_t *options, int argc, char **argv)
                 return cli_misuse("--as-of \"%s\": a time is written as "
                                   "2026-01-31T12:00:00Z or as seconds since "
                                   "1970", optarg);
+            }
+
+            if (image->as_of / 1000 > (uint64_t) time(NULL) + CLOCKS_DIFFER) {
+                return cli_misuse("--as-of \"%s\": %s is in the future, and "
+                                  "keys cannot be complete up to then; give "
+                                  "the time at which they were read", optarg,
+                                  format_time(text, image->as_of));
             }
 
             break;
@@ -616,7 +628,7 @@ map_words(uint64_t size)
 static void
 report(const options_t *options, const work_t *work, double seconds)
 {
-    char                  bytes[UNITS_LEN], rate[UNITS_LEN];
+    char                  bytes[UNITS_LEN], rate[UNITS_LEN], text[UNITS_LEN];
     json_t                json;
     double                bits;
     const bloom_image_t  *image;
@@ -646,6 +658,7 @@ report(const options_t *options, const work_t *work, double seconds)
         json_number(&json, "bits_per_item", bits);
         json_hex(&json, "build_id", image->build_id,
                  BLOOM_IMAGE_BUILD_ID_LEN);
+        json_text(&json, "created", format_time(text, image->created));
         json_number(&json, "seconds", seconds);
         json_end(&json);
         return;

@@ -14,7 +14,7 @@
 #define CHUNK_MAX        8192
 
 /* A partition is freed of duplicates when it has so many, and has doubled. */
-#define COMPACT_MIN      65536
+#define COMPACT_MIN      4096
 
 /* Hashes ahead of the one inserted, for which memory is asked for. */
 #define PREFETCH         16
@@ -171,7 +171,7 @@ compact_growing(partition_t *p)
 
     /* with few duplicates it was in vain: wait longer for the next time */
 
-    p->compact_at = (p->count > before / 2) ? 8 * p->count : 2 * p->count;
+    p->compact_at = (p->count > before / 2) ? 4 * p->count : 2 * p->count;
 
     if (p->compact_at < COMPACT_MIN) {
         p->compact_at = COMPACT_MIN;

@@ -7,7 +7,8 @@
  * blocked filter follows from the same bits, a partition is a stretch of the
  * filter, and inserting it touches memory that is near.
  *
- * About 16 bytes a distinct key.  Two keys with the same 128-bit hash count as
+ * About 16 bytes a distinct key, and up to four times that (or 128 MiB) while
+ * there are duplicates that have not been dropped yet.  Two keys with the same 128-bit hash count as
  * one: with a billion keys that happens once in 10^20 builds.
  */
 
