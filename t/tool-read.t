@@ -196,7 +196,7 @@ my $option = qr/-[a-zA-Z0-9], --[a-z-]+|--[a-z][a-z-]+/;
 my @keys = map { "key-$_" } 1 .. 1000;
 
 my $ids = $t->build_image('ids.bloom', \@keys, '--seed', '4294967295', '-n',
-                          '2k', '--as-of', '2026-01-31T12:00:00.25Z');
+                          '2k', '--as-of', '2020-01-31T12:00:00.25Z');
 my $classic = $t->build_image('classic.bloom', \@keys, '--layout', 'classic',
                               '-p', '1e-4');
 my $secret = '00112233445566778899aabbccddeeff';
@@ -217,8 +217,8 @@ my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
     is($info->{layout}, 'blocked', 'info: layout');
     is($info->{hash}, 'murmur3', 'info: hash');
     is($info->{key}, 'raw', 'info: key form');
-    is($info->{as_of}, '2026-01-31T12:00:00.250Z', 'info: as of');
-    is($header->{as_of}, 1769860800250, 'as of in the header');
+    is($info->{as_of}, '2020-01-31T12:00:00.250Z', 'info: as of');
+    is($header->{as_of}, 1580472000250, 'as of in the header');
     is($info->{created},
        POSIX::strftime('%Y-%m-%dT%H:%M:%S', gmtime($header->{created} / 1000))
        . sprintf('.%03dZ', $header->{created} % 1000), 'info: created');
@@ -622,8 +622,7 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     pipe my $answers, my $writer or die $!;
 
     my $pid = BloomTest::Process::spawn([$tool, 'test', $siphash],
-                                        stdin => $reader, stdout => $writer,
-                                        stderr => \*STDERR);
+                                        stdin => $reader, stdout => $writer);
     close $_ for $reader, $writer;
 
     local $SIG{PIPE} = 'IGNORE';
@@ -917,10 +916,10 @@ sub payload { return header($_[0])->{payload} }
 
 {
     my @dated = map { like_ids("dated-$_.bloom", 1, 9, '--as-of', $_) }
-                    2_000_000_000, 1_900_000_000, 1_950_000_000;
+                    1_600_000_000, 1_500_000_000, 1_550_000_000;
 
     tool(0, undef, 'merge', '-q', '-o', "$dir/dated.bloom", @dated);
-    is(header("$dir/dated.bloom")->{as_of}, 1_900_000_000_000,
+    is(header("$dir/dated.bloom")->{as_of}, 1_500_000_000_000,
        'merge: as of the earliest');
 
     tool(0, undef, 'merge', '-q', '-o', "$dir/dated.bloom", @dated,
