@@ -762,6 +762,12 @@ ngx_http_bloom_key(ngx_conf_t *cf, ngx_str_t *text,
         return NGX_CONF_ERROR;
     }
 
+    if (key->value.lengths == NULL) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "the key \"%V\" has no variable: every request "
+                           "has the same key", text);
+    }
+
     if (params->size.data != NULL) {
         return ngx_http_bloom_invalid(cf, "zone", &params->zone,
                                       "a name without a size: that belongs to "

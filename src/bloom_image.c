@@ -161,6 +161,13 @@ all_zero(const uint8_t *p, size_t len)
     (snprintf(error, BLOOM_IMAGE_ERROR_LEN, __VA_ARGS__), -1)
 
 
+int
+bloom_image_is(const void *data, size_t len)
+{
+    return len >= sizeof(magic) && memcmp(data, magic, sizeof(magic)) == 0;
+}
+
+
 /* Before the checksum: is it ours, can it be read, is it whole? */
 static int
 check_kind(const uint8_t *h, uint64_t file_size, char *error)
@@ -168,7 +175,7 @@ check_kind(const uint8_t *h, uint64_t file_size, char *error)
     uint32_t  order, version;
     uint64_t  claimed;
 
-    if (memcmp(h + AT_MAGIC, magic, sizeof(magic)) != 0) {
+    if (!bloom_image_is(h, sizeof(magic))) {
         return fail("is not a Bloom filter image: it does not begin as one; "
                     "make one with \"ngx-bloom build\"");
     }

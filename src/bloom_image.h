@@ -78,6 +78,9 @@ void bloom_image_encode(const bloom_image_t *image,
 
 /* ---- reading ---- */
 
+/* 1 if these bytes, a file's first, begin an image, of whatever version. */
+int bloom_image_is(const void *data, size_t len);
+
 /*
  * Reads exactly `len` bytes at `offset` into `buf`; 0, or -1 if they cannot be
  * had.  It is asked only for what lies within the file's size.

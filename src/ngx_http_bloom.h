@@ -90,6 +90,7 @@ typedef struct {
 typedef struct {
     ngx_http_bloom_status_e    status;
     ngx_str_t                 *zone;
+    ngx_str_t                  key;      /* decoded */
     ngx_uint_t                 decided;  /* nothing is checked any more */
 
     /* the lists already checked: each pass through the phase adds one */

@@ -13,7 +13,11 @@
 static ngx_int_t ngx_http_bloom_fire(ngx_http_request_t *r,
     ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_rule_t *rule, ngx_str_t *key);
 static void ngx_http_bloom_note(ngx_http_bloom_ctx_t *ctx,
-    ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule);
+    ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
+    ngx_str_t *key);
+static ngx_inline void ngx_http_bloom_set(ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
+    ngx_str_t *key);
 static ngx_int_t ngx_http_bloom_route(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_log(ngx_http_request_t *r,
@@ -81,11 +85,11 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
         }
 
         if (answer != NGX_BLOOM_UNKNOWN) {
-            ngx_http_bloom_note(ctx, NGX_HTTP_BLOOM_PASSED, &rule[i]);
+            ngx_http_bloom_note(ctx, NGX_HTTP_BLOOM_PASSED, &rule[i], &key);
             continue;
         }
 
-        ngx_http_bloom_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i]);
+        ngx_http_bloom_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i], &key);
 
         if (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS) {
             ngx_http_bloom_log(r, blcf, &rule[i], "passing", "undecided in",
@@ -97,8 +101,8 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
                            &key);
 
         if (!blcf->dry_run) {
-            ctx->status = NGX_HTTP_BLOOM_UNAVAILABLE;
-            ctx->zone = &rule[i].key.zone->name;
+            ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i],
+                               &key);
             ctx->decided = 1;
             return NGX_HTTP_SERVICE_UNAVAILABLE;
         }
@@ -114,7 +118,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
  */
 static void
 ngx_http_bloom_note(ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_status_e status,
-    ngx_http_bloom_rule_t *rule)
+    ngx_http_bloom_rule_t *rule, ngx_str_t *key)
 {
     if (ctx->status == NGX_HTTP_BLOOM_ROUTED
         || (ctx->status == NGX_HTTP_BLOOM_UNAVAILABLE
@@ -123,8 +127,18 @@ ngx_http_bloom_note(ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_status_e status,
         return;
     }
 
+    ngx_http_bloom_set(ctx, status, rule, key);
+}
+
+
+/* What $bloom_status, $bloom_zone and $bloom_key say. */
+static ngx_inline void
+ngx_http_bloom_set(ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_status_e status,
+    ngx_http_bloom_rule_t *rule, ngx_str_t *key)
+{
     ctx->status = status;
     ctx->zone = &rule->key.zone->name;
+    ctx->key = *key;
 }
 
 
@@ -136,8 +150,6 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_loc_conf_t  *blcf;
 
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
-
-    ctx->zone = &rule->key.zone->name;
 
     /* all but a route, whose target may have rules of its own */
 
@@ -153,11 +165,11 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
         ngx_http_bloom_log(r, blcf, rule, "rejecting", finding, key);
 
         if (blcf->dry_run) {
-            ctx->status = NGX_HTTP_BLOOM_REJECTED_DRY_RUN;
+            ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_REJECTED_DRY_RUN, rule, key);
             return NGX_DECLINED;
         }
 
-        ctx->status = NGX_HTTP_BLOOM_REJECTED;
+        ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_REJECTED, rule, key);
         return rule->status;
 
     case NGX_HTTP_BLOOM_ROUTE:
@@ -165,16 +177,16 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
         ngx_http_bloom_log(r, blcf, rule, "routing", finding, key);
 
         if (blcf->dry_run) {
-            ctx->status = NGX_HTTP_BLOOM_ROUTED_DRY_RUN;
+            ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_ROUTED_DRY_RUN, rule, key);
             return NGX_DECLINED;
         }
 
-        ctx->status = NGX_HTTP_BLOOM_ROUTED;
+        ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_ROUTED, rule, key);
         return ngx_http_bloom_route(r, rule);
 
     default: /* NGX_HTTP_BLOOM_PASS */
 
-        ctx->status = NGX_HTTP_BLOOM_PASSED;
+        ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_PASSED, rule, key);
         return NGX_DECLINED;
     }
 }

@@ -1,6 +1,6 @@
 
 /*
- * Variables: $bloom_status, $bloom_zone, and those of bloom_lookup.
+ * Variables: $bloom_status, $bloom_zone, $bloom_key, and those of bloom_lookup.
  */
 
 #include "ngx_http_bloom.h"
@@ -9,6 +9,8 @@
 static ngx_int_t ngx_http_bloom_status_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_bloom_zone_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_bloom_key_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_bloom_lookup_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
@@ -42,6 +44,9 @@ static ngx_http_variable_t  ngx_http_bloom_vars[] = {
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("bloom_zone"), NULL, ngx_http_bloom_zone_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("bloom_key"), NULL, ngx_http_bloom_key_variable, 0,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
       ngx_http_null_variable
@@ -128,6 +133,23 @@ ngx_http_bloom_zone_variable(ngx_http_request_t *r,
     }
 
     return ngx_http_bloom_set_value(v, ctx->zone);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_key_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_bloom_ctx_t  *ctx;
+
+    ctx = ngx_http_bloom_get_ctx(r);
+
+    if (ctx == NULL || ctx->zone == NULL) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    return ngx_http_bloom_set_value(v, &ctx->key);
 }
 
 

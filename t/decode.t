@@ -68,7 +68,7 @@ http {
         location /route {
             bloom_route present $arg_id zone=ids decode=form to=@routed;
         }
-        location @routed { return 200 "routed"; }
+        location @routed { return 200 "routed $bloom_key of $bloom_zone"; }
     }
 
     server {
@@ -120,7 +120,8 @@ subtest 'arguments' => sub {
 
     (my $sent = $url) =~ s/([^A-Za-z0-9.])/sprintf '%%%02X', ord $1/ge;
     is($t->get("/arg?id=$sent")->body, '0011', 'a URL within a URL');
-    is($t->get("/route?id=$sent")->body, 'routed', 'a route with decode');
+    is($t->get("/route?id=$sent")->body, "routed $url of ids",
+       'a route with decode, and the key as it was looked up');
 };
 
 

@@ -650,7 +650,9 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
      [qr/--like says/, '--like', $as_is, '--seed', '5'],
      [qr/none: cannot be opened: No such file/,
       '--like', "$dir/none"],
-     [qr/two: is not a Bloom filter image/, '--like', $keys])
+     [qr/two: is not a Bloom filter image/, '--like', $keys],
+     [qr/like.bloom: is an image and not a list of keys; "ngx-bloom merge"/,
+      $as_is])
 {
     my ($message, @options) = @$_;
     my $last = @options == 1 && $options[0] =~ /^-(p|-fpr)$/;

@@ -26,7 +26,8 @@ for (['damaged', sub { flip($path, -1); flip($path, 100) }],
 
     my $mark = $t->log_mark;
     my ($exit, $out, $err)
-        = BloomTest::Process::run_command([$t->_command, '-s', 'reopen']);
+        = BloomTest::Process::run_command([$t->_command, '-s', 'reopen'],
+                                          env => $t->{env});
 
     is($exit, 0, "$state: nginx -s succeeds") or diag($out, $err);
     $t->wait_for_log(qr/reopening logs/, $mark);

@@ -599,7 +599,10 @@ choose_size(options_t *options, uint64_t distinct)
     }
 
     if (!options->quiet) {
-        store_warn_full(image, "give a greater -n, or none");
+        store_warn_full(image, options->like
+                               ? "build the image given with --like again, "
+                                 "with an -n for the keys of all"
+                               : "give a greater -n, or none");
     }
 
     return CLI_OK;
@@ -677,8 +680,8 @@ report(const options_t *options, const work_t *work, double seconds)
                                                 image->items)));
 
     if (work->empty != 0) {
-        printf("%s: %" PRIu64 " empty keys were skipped\n", options->output,
-               work->empty);
+        printf("%s: %" PRIu64 " empty key%s skipped\n", options->output,
+               work->empty, work->empty == 1 ? " was" : "s were");
     }
 }
 

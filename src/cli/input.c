@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bloom_image.h"
 #include "cli.h"
 #include "input.h"
 
@@ -66,6 +68,10 @@ input_open(input_t *in, const char *path, bloom_split_e split)
         return -1;
     }
 
+    if (isatty(in->fd)) {
+        fprintf(stderr, "reading keys from the terminal; Ctrl-D ends them\n");
+    }
+
 #ifdef F_SETPIPE_SZ
     (void) fcntl(in->fd, F_SETPIPE_SZ, INPUT_BLOCK);
 #endif
@@ -85,6 +91,13 @@ input_open(input_t *in, const char *path, bloom_split_e split)
         }
 
         in->raw_len += (size_t) n;
+    }
+
+    if (bloom_image_is(in->raw, in->raw_len)) {
+        cli_error("%s: is an image and not a list of keys; \"ngx-bloom merge\" "
+                  "joins images", in->name);
+        input_close(in);
+        return -1;
     }
 
     if (in->raw_len >= 2 && in->raw[0] == 0x1f && in->raw[1] == 0x8b) {

@@ -47,6 +47,7 @@ usage(void)
 "  -h, --help          show this\n"
 "\n"
 "Examples:\n"
+"  ngx-bloom build -o ids.bloom -n 10m ids.txt\n"
 "  ngx-bloom build -o new.bloom --like ids.bloom new.txt\n"
 "  ngx-bloom merge -o ids.bloom ids.bloom new.bloom\n");
 }
@@ -307,7 +308,8 @@ cmd_merge(int argc, char **argv)
     if (rc == CLI_OK) {
         if (!quiet) {
             store_warn_full(&merge.first.image,
-                            "build the images with a greater -n");
+                            "build the first image again, with an "
+                            "-n for the keys of all, and the others like it");
         }
 
         if (json || !quiet) {

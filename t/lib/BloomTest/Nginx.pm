@@ -249,9 +249,16 @@ sub kill_all {
     my ($self) = @_;
 
     my $session = $self->{session};
-    kill 'KILL', session_members($session);
 
-    wait_until(sub { !session_members($session) })
+    # the master first: it would log the death of a worker, and replace it
+
+    kill 'KILL', $self->{master};
+
+    wait_until(sub {
+        my @left = session_members($session);
+        kill 'KILL', @left;
+        return !@left;
+    })
         or croak "processes of session $session survive SIGKILL";
 
     $self->_forget;
