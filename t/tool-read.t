@@ -936,7 +936,8 @@ sub payload { return header($_[0])->{payload} }
     like(tool(0, line('ngx-bloom merge: warning: %% distinct keys are more'
                       . ' than the capacity of 2000: the false-positive rate'
                       . ' will be about %% % instead of the promised 0.1 %;'
-                      . ' build the first image again, with an -n'),
+                      . ' build the first image again, with an -n for the keys of all,'
+                      . ' and the others like it'),
               'merge', '-o', "$dir/over.bloom", $ids, $full),
          qr/^\Q$dir\E\/over\.bloom: 2 images, /, 'merge: made all the same');
     tool(0, undef, 'merge', '-q', '-o', "$dir/over.bloom", $ids, $full);
