@@ -17,6 +17,8 @@ static size_t ngx_bloom_zone_needs(uint64_t bank);
 static void ngx_bloom_zone_close(void *data);
 static ngx_shm_zone_t *ngx_bloom_zone_of_old_cycle(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, void *tag);
+static ngx_int_t ngx_bloom_zone_add(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
+    size_t size, void *tag);
 static ngx_int_t ngx_bloom_zone_init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t ngx_bloom_zone_create(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_zone_renew(ngx_bloom_zone_t *zone);
@@ -226,6 +228,13 @@ ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
     zone->conf_file = cf->conf_file->file.name.data;
     zone->conf_line = cf->conf_file->line;
 
+    if (ngx_process == NGX_PROCESS_SIGNALLER) {
+
+        /* "nginx -s stop" must not depend on the state of an image */
+
+        return ngx_bloom_zone_add(cf, zone, NGX_BLOOM_ZONE_MIN, tag);
+    }
+
     if (zone->file.name.len != 0) {
 
         if (ngx_bloom_file_open(&zone->file) != NGX_OK) {
@@ -287,6 +296,14 @@ ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
         size = NGX_BLOOM_ZONE_MIN;
     }
 
+    return ngx_bloom_zone_add(cf, zone, size, tag);
+}
+
+
+static ngx_int_t
+ngx_bloom_zone_add(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
+    void *tag)
+{
     zone->shm_zone = ngx_shared_memory_add(cf, &zone->name, size, tag);
     if (zone->shm_zone == NULL) {
         return NGX_ERROR;

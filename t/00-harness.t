@@ -436,7 +436,7 @@ subtest 'ports' => sub {
     my ($next, $other) = reserve_port($port);
     isnt($next, $port, 'a reserved port is not given again');
 
-    my $used = IO::Socket::INET->new(
+    my $used = IO::Socket::INET->new(ReuseAddr => 1,
         Proto => 'tcp', LocalAddr => '127.0.0.1', LocalPort => $port,
         Listen => 1);
     ok($used, 'a server can listen on it');
