@@ -11,6 +11,7 @@
 static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 
 #define ORDER_MARK       0x01020304
+#define ORDER_REVERSED   0x04030201
 
 /* Offsets in a segment's header. */
 #define AT_MAGIC         0
@@ -26,14 +27,15 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 
 /* Offsets in a record's header. */
 #define AT_RECORD_SIZE   0               /* with header and padding */
-#define AT_RECORD_CRC    4               /* of all that follows it */
+#define AT_RECORD_CRC    4               /* of place, size, what follows it */
 #define AT_RECORD_SEQ    8
 #define AT_RECORD_TIME   16
 #define AT_RECORD_COUNT  24
-#define AT_RECORD_KEYS   28              /* bytes of keys, without padding */
+#define AT_RECORD_KEYS   28              /* CRC of all behind the header */
 
 #define RECORD_ALIGN     8
 #define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_JOURNAL_KEY_MAX */
+#define KEY_MIN          2               /* a key of one byte */
 
 
 void
@@ -65,18 +67,30 @@ bloom_segment_decode(bloom_segment_t *segment,
 {
     uint32_t  version;
 
-    if (file_size < BLOOM_SEGMENT_HEADER) {
-        return fail("is truncated: it has %" PRIu64 " bytes, and its header "
-                    "alone %d", file_size, BLOOM_SEGMENT_HEADER);
+    if (file_size == 0) {
+        return fail("is empty");
     }
 
     if (memcmp(h + AT_MAGIC, magic, sizeof(magic)) != 0) {
         return fail("is not a segment of a journal: it does not begin as one");
     }
 
+    if (file_size < BLOOM_SEGMENT_HEADER) {
+        return fail("is truncated: it has %" PRIu64 " bytes, and its header "
+                    "alone %d; copy it again", file_size,
+                    BLOOM_SEGMENT_HEADER);
+    }
+
+    if (bloom_get32(h + AT_ORDER) == ORDER_REVERSED) {
+        return fail("was written with numbers the wrong way round; mend the "
+                    "program that wrote it");
+    }
+
     version = bloom_get32(h + AT_VERSION);
 
-    if (version > BLOOM_JOURNAL_VERSION) {
+    if (version > BLOOM_JOURNAL_VERSION
+        && bloom_get32(h + AT_ORDER) == ORDER_MARK)
+    {
         return fail("is of version %" PRIu32 " and this program reads up to "
                     "version %d; use a newer program, or move the file away "
                     "and lose its keys", version, BLOOM_JOURNAL_VERSION);
@@ -94,17 +108,24 @@ bloom_segment_decode(bloom_segment_t *segment,
 
     if (version != BLOOM_JOURNAL_VERSION
         || bloom_get32(h + AT_ORDER) != ORDER_MARK
-        || segment->size < BLOOM_SEGMENT_HEADER + BLOOM_RECORD_MAX
+        || segment->size < BLOOM_SEGMENT_MIN
+        || segment->size > BLOOM_SEGMENT_MAX
         || segment->size % RECORD_ALIGN != 0
         || segment->base % RECORD_ALIGN != 0
         || segment->base + segment->size < segment->base
         || segment->sequence == 0
-        || file_size > segment->size)
+        || bloom_record_tail(h + AT_RESERVED, AT_CRC - AT_RESERVED) != 0)
     {
         return fail("is impossible: version %" PRIu32 ", %" PRIu64 " bytes "
-                    "from position %" PRIu64 " and record %" PRIu64 " on, in "
-                    "a file of %" PRIu64 " bytes", version, segment->size,
-                    segment->base, segment->sequence, file_size);
+                    "from position %" PRIu64 " and record %" PRIu64 " on; "
+                    "mend the program that wrote it", version, segment->size,
+                    segment->base, segment->sequence);
+    }
+
+    if (file_size > segment->size) {
+        return fail("has %" PRIu64 " bytes, of which %" PRIu64 " belong to "
+                    "it: something was appended; cut it off", file_size,
+                    segment->size);
     }
 
     return 0;
@@ -115,7 +136,8 @@ void
 bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf, size_t room)
 {
     maker->buf = buf;
-    maker->room = room < BLOOM_RECORD_MAX ? room : BLOOM_RECORD_MAX;
+    maker->room = room < BLOOM_RECORD_MAX ? room & ~(size_t) (RECORD_ALIGN - 1)
+                                          : BLOOM_RECORD_MAX;
     maker->len = BLOOM_RECORD_HEADER;
     maker->count = 0;
 }
@@ -124,27 +146,30 @@ bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf, size_t room)
 int
 bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key)
 {
+    int       n;
     size_t    rest;
-    uint8_t  *p;
+    uint8_t   length[KEY_HEADER_MAX];
 
-    if (key->len == 0 || key->len > BLOOM_JOURNAL_KEY_MAX
-        || maker->len + KEY_HEADER_MAX + key->len + RECORD_ALIGN
-           > maker->room)
-    {
+    if (key->len == 0 || key->len > BLOOM_JOURNAL_KEY_MAX) {
         return -1;
     }
 
-    p = maker->buf + maker->len;
-
-    for (rest = key->len; rest > 0x7f; rest >>= 7) {
-        *p++ = (uint8_t) (rest | 0x80);
+    for (n = 0, rest = key->len; rest > 0x7f; rest >>= 7) {
+        length[n++] = (uint8_t) (rest | 0x80);
     }
 
-    *p++ = (uint8_t) rest;
+    length[n++] = (uint8_t) rest;
 
-    memcpy(p, key->data, key->len);
+    /* padding fits as well, since room is a multiple of what is padded to */
 
-    maker->len = (size_t) (p - maker->buf) + key->len;
+    if ((size_t) n + key->len > maker->room - maker->len) {
+        return -1;
+    }
+
+    memcpy(maker->buf + maker->len, length, (size_t) n);
+    memcpy(maker->buf + maker->len + n, key->data, key->len);
+
+    maker->len += (size_t) n + key->len;
     maker->count++;
 
     return 0;
@@ -152,8 +177,7 @@ bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key)
 
 
 static uint32_t
-record_crc(const bloom_segment_t *segment, uint64_t position,
-    const uint8_t *record, size_t size)
+header_crc(const bloom_segment_t *segment, uint64_t position, const uint8_t *h)
 {
     uint8_t   place[8];
     uint32_t  crc;
@@ -162,8 +186,18 @@ record_crc(const bloom_segment_t *segment, uint64_t position,
 
     crc = bloom_crc32c(0, segment->salt, BLOOM_SEGMENT_SALT_LEN);
     crc = bloom_crc32c(crc, place, sizeof(place));
+    crc = bloom_crc32c(crc, h + AT_RECORD_SIZE, AT_RECORD_CRC);
 
-    return bloom_crc32c(crc, record + AT_RECORD_SEQ, size - AT_RECORD_SEQ);
+    return bloom_crc32c(crc, h + AT_RECORD_SEQ,
+                        BLOOM_RECORD_HEADER - AT_RECORD_SEQ);
+}
+
+
+static uint32_t
+keys_crc(const uint8_t *h, size_t size)
+{
+    return bloom_crc32c(0, h + BLOOM_RECORD_HEADER,
+                        size - BLOOM_RECORD_HEADER);
 }
 
 
@@ -183,11 +217,78 @@ bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
     bloom_put64(h + AT_RECORD_SEQ, sequence);
     bloom_put64(h + AT_RECORD_TIME, time);
     bloom_put32(h + AT_RECORD_COUNT, maker->count);
-    bloom_put32(h + AT_RECORD_KEYS,
-                (uint32_t) (maker->len - BLOOM_RECORD_HEADER));
-    bloom_put32(h + AT_RECORD_CRC, record_crc(segment, position, h, size));
+    bloom_put32(h + AT_RECORD_KEYS, keys_crc(h, size));
+    bloom_put32(h + AT_RECORD_CRC, header_crc(segment, position, h));
 
     return size;
+}
+
+
+/* 0 with all but the keys' end, -1 if there is no header of a record. */
+static int
+read_header(bloom_record_t *record, const bloom_segment_t *segment,
+    uint64_t position, const uint8_t *buf, size_t len)
+{
+    if (len <= BLOOM_RECORD_HEADER) {
+        return -1;
+    }
+
+    record->size = bloom_get32(buf + AT_RECORD_SIZE);
+    record->sequence = bloom_get64(buf + AT_RECORD_SEQ);
+    record->time = bloom_get64(buf + AT_RECORD_TIME);
+    record->count = bloom_get32(buf + AT_RECORD_COUNT);
+    record->keys = buf + BLOOM_RECORD_HEADER;
+
+    if (record->size <= BLOOM_RECORD_HEADER
+        || record->size > BLOOM_RECORD_MAX
+        || record->size > len
+        || record->size % RECORD_ALIGN != 0
+        || record->count == 0
+        || record->count > (record->size - BLOOM_RECORD_HEADER) / KEY_MIN
+        || record->sequence < segment->sequence)
+    {
+        return -1;
+    }
+
+    return bloom_get32(buf + AT_RECORD_CRC)
+           == header_crc(segment, position, buf) ? 0 : -1;
+}
+
+
+/*
+ * 0 with the keys' end, -1 if they are not what their header says.  What a
+ * writer did against the format is found here too, not while keys are used.
+ */
+static int
+read_keys(bloom_record_t *record, const uint8_t *buf)
+{
+    uint32_t        count;
+    bloom_key_t     key;
+    const uint8_t  *end;
+
+    if (bloom_get32(buf + AT_RECORD_KEYS) != keys_crc(buf, record->size)) {
+        return -1;
+    }
+
+    end = buf + record->size;
+    record->end = end;
+
+    for (count = 0; count < record->count; count++) {
+        if (bloom_record_key(record, &key) == 0) {
+            return -1;
+        }
+    }
+
+    record->end = record->keys;
+    record->keys = buf + BLOOM_RECORD_HEADER;
+
+    if (end - record->end >= RECORD_ALIGN
+        || bloom_record_tail(record->end, (size_t) (end - record->end)) != 0)
+    {
+        return -1;
+    }
+
+    return 0;
 }
 
 
@@ -195,55 +296,20 @@ bloom_record_e
 bloom_record_read(bloom_record_t *record, const bloom_segment_t *segment,
     uint64_t position, uint64_t sequence, const uint8_t *buf, size_t len)
 {
-    size_t       keys;
-    uint32_t     size, count;
-    bloom_key_t  key;
+    size_t  first;
 
-    if (len < RECORD_ALIGN) {
+    first = len < BLOOM_RECORD_HEADER ? len : BLOOM_RECORD_HEADER;
+
+    if (bloom_record_tail(buf, first) == 0) {
         return BLOOM_RECORD_END;
     }
 
-    size = bloom_get32(buf + AT_RECORD_SIZE);
-
-    if (size == 0 && bloom_get32(buf + AT_RECORD_CRC) == 0) {
-        return BLOOM_RECORD_END;
-    }
-
-    if (size <= BLOOM_RECORD_HEADER || size > BLOOM_RECORD_MAX || size > len
-        || size % RECORD_ALIGN != 0
-        || bloom_get32(buf + AT_RECORD_CRC)
-           != record_crc(segment, position, buf, size))
+    if (read_header(record, segment, position, buf, len) != 0
+        || (sequence != 0 && record->sequence != sequence)
+        || read_keys(record, buf) != 0)
     {
         return BLOOM_RECORD_BROKEN;
     }
-
-    record->sequence = bloom_get64(buf + AT_RECORD_SEQ);
-    record->time = bloom_get64(buf + AT_RECORD_TIME);
-    record->count = bloom_get32(buf + AT_RECORD_COUNT);
-    record->size = size;
-    keys = bloom_get32(buf + AT_RECORD_KEYS);
-
-    if (keys > size - BLOOM_RECORD_HEADER || record->count == 0
-        || record->sequence < segment->sequence
-        || (sequence != 0 && record->sequence != sequence))
-    {
-        return BLOOM_RECORD_BROKEN;
-    }
-
-    record->keys = buf + BLOOM_RECORD_HEADER;
-    record->end = record->keys + keys;
-
-    /* a writer that breaks the format is found here, not while keys are used */
-
-    for (count = 0; bloom_record_key(record, &key) == 1; count++) {
-        /* void */
-    }
-
-    if (count != record->count || record->keys != record->end) {
-        return BLOOM_RECORD_BROKEN;
-    }
-
-    record->keys = buf + BLOOM_RECORD_HEADER;
 
     return BLOOM_RECORD_OK;
 }
@@ -271,7 +337,9 @@ bloom_record_key(bloom_record_t *record, bloom_key_t *key)
         }
     }
 
-    if (len == 0 || len > BLOOM_JOURNAL_KEY_MAX
+    /* a last byte of zero is that of no key, or could have been left out */
+
+    if (p[-1] == 0 || len > BLOOM_JOURNAL_KEY_MAX
         || len > (size_t) (record->end - p))
     {
         return 0;
@@ -287,21 +355,40 @@ bloom_record_key(bloom_record_t *record, bloom_key_t *key)
 
 
 size_t
-bloom_record_find(const bloom_segment_t *segment, uint64_t position,
-    uint64_t sequence, const uint8_t *buf, size_t len)
+bloom_record_find(bloom_record_t *record, const bloom_segment_t *segment,
+    uint64_t position, uint64_t sequence, const uint8_t *buf, size_t len)
 {
-    size_t          at;
-    bloom_record_t  record;
+    size_t  at;
 
-    for (at = RECORD_ALIGN; at + RECORD_ALIGN <= len; at += RECORD_ALIGN) {
+    for (at = 0; at < len; /* void */ ) {
 
-        if (bloom_record_read(&record, segment, position + at, 0, buf + at,
-                              len - at)
-            == BLOOM_RECORD_OK
-            && record.sequence >= sequence)
+        if (read_header(record, segment, position + at, buf + at, len - at)
+            != 0)
+        {
+            at += RECORD_ALIGN;
+            continue;
+        }
+
+        if (record->sequence >= sequence
+            && read_keys(record, buf + at) == 0)
         {
             return at;
         }
+
+        /* its header is good, so that there is no other record within it */
+
+        at += record->size;
+    }
+
+    return len;
+}
+
+
+size_t
+bloom_record_tail(const uint8_t *buf, size_t len)
+{
+    while (len > 0 && buf[len - 1] == 0) {
+        len--;
     }
 
     return len;

@@ -15,13 +15,16 @@
  * count records, without a gap; times never run backwards.
  *
  * The end is where zeros begin.  A record that was being written when the
- * machine stopped fails its checksum: the tail is torn there and cut.  A valid
- * record behind a broken one is never dropped: that is damage, not a tail, and
- * is told apart by bloom_record_find().
+ * machine stopped fails a checksum, or has zeros where its header should be:
+ * the tail is torn there and cut.  A valid record behind a broken one is never
+ * dropped: that is damage, not a tail.  bloom_record_find() tells them apart.
  *
- * Checksums begin with the segment's random salt and the record's position, so
- * that no key, whatever its bytes, can pose as a record, nor a record of
- * another place as one of this.
+ * A record's header has a checksum of its own, which begins with the segment's
+ * random salt and the record's position, and a checksum of the keys.  So no
+ * key, whatever its bytes, can pose as a record, nor a record of another place
+ * as one of this; and a record whose keys alone are broken says how far it
+ * goes, so that finding the next one looks at every byte about once, whatever
+ * the bytes are.
  *
  * Numbers are little-endian.  docs/journal-format.md has each field.
  */
@@ -41,6 +44,8 @@
 
 #define BLOOM_SEGMENT_HEADER     128
 #define BLOOM_SEGMENT_SIZE       (16 * 1024 * 1024)     /* as a rule */
+#define BLOOM_SEGMENT_MIN        (BLOOM_SEGMENT_HEADER + BLOOM_RECORD_MAX)
+#define BLOOM_SEGMENT_MAX        (1024 * 1024 * 1024)
 #define BLOOM_SEGMENT_SALT_LEN   16
 
 #define BLOOM_RECORD_HEADER      32
@@ -53,7 +58,7 @@
 typedef struct {
     uint64_t  base;                      /* position of its first byte */
     uint64_t  size;                      /* bytes, header included */
-    uint64_t  sequence;                  /* of its first record */
+    uint64_t  sequence;                  /* no record in it has a lower one */
     uint64_t  created;                   /* ms since 1970-01-01 UTC */
     uint8_t   salt[BLOOM_SEGMENT_SALT_LEN];
 } bloom_segment_t;
@@ -65,7 +70,7 @@ typedef struct {
     uint32_t        count;               /* keys, at least 1 */
     uint32_t        size;                /* bytes, header and padding too */
     const uint8_t  *keys;                /* what bloom_record_key() walks */
-    const uint8_t  *end;
+    const uint8_t  *end;                 /* behind the last key */
 } bloom_record_t;
 
 
@@ -77,7 +82,7 @@ void bloom_segment_encode(const bloom_segment_t *segment,
 /*
  * 0, or -1 with `error`, BLOOM_JOURNAL_ERROR_LEN bytes: a phrase to follow the
  * file's name.  `file_size` may be less than the segment's size, where a file
- * was cut: what is missing counts as zeros.
+ * was cut: what is missing counts as zeros, in the header, too.
  */
 int bloom_segment_decode(bloom_segment_t *segment,
     const uint8_t header[BLOOM_SEGMENT_HEADER], uint64_t file_size,
@@ -94,7 +99,7 @@ typedef struct {
     uint32_t   count;
 } bloom_record_maker_t;
 
-/* `room` is more than BLOOM_RECORD_HEADER. */
+/* `room` is at least BLOOM_RECORD_HEADER. */
 void bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf,
     size_t room);
 
@@ -102,8 +107,12 @@ void bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf,
 int bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key);
 
 /*
- * Pads and seals the record for its place; its size, a multiple of 8.  It may
- * be sealed again for another place.
+ * Pads and seals a record of at least one key for its place; its size, a
+ * multiple of 8.  It may be sealed again for another place.
+ *
+ * The caller sees to the order: `position` is a multiple of 8 behind all
+ * records before, with room for this one in the segment; `sequence` is that of
+ * the record before and one more; `time` is not less than that record's.
  */
 size_t bloom_record_seal(bloom_record_maker_t *maker,
     const bloom_segment_t *segment, uint64_t position, uint64_t sequence,
@@ -122,6 +131,9 @@ typedef enum {
  * The record at `position` of a segment, of which `len` bytes from there to
  * the segment's end are at `buf`.  Sequence 0 takes any number, otherwise it
  * must be that very one.
+ *
+ * For whoever follows a journal while others append: END and BROKEN mean "not
+ * yet".
  */
 bloom_record_e bloom_record_read(bloom_record_t *record,
     const bloom_segment_t *segment, uint64_t position, uint64_t sequence,
@@ -131,12 +143,20 @@ bloom_record_e bloom_record_read(bloom_record_t *record,
 int bloom_record_key(bloom_record_t *record, bloom_key_t *key);
 
 /*
- * Where a valid record with at least that sequence number begins behind a
- * broken one: its distance from `buf`, or `len` if there is none and the rest
- * is a torn tail.
+ * The first valid record at `position` or behind that has at least that
+ * sequence number: its distance from `buf`, or `len` if there is none.
+ *
+ * For whoever reads a journal at rest, from record to record: 0 as a rule; a
+ * distance is damage, of zeros too, as a machine that stops may have written
+ * what came later and not what came first; at `len` the segment ends, and what
+ * is not zero there is a torn tail.
  */
-size_t bloom_record_find(const bloom_segment_t *segment, uint64_t position,
-    uint64_t sequence, const uint8_t *buf, size_t len);
+size_t bloom_record_find(bloom_record_t *record,
+    const bloom_segment_t *segment, uint64_t position, uint64_t sequence,
+    const uint8_t *buf, size_t len);
+
+/* How many bytes from the first to the last that is not zero; 0: all are. */
+size_t bloom_record_tail(const uint8_t *buf, size_t len);
 
 
 #pragma GCC visibility pop
