@@ -57,33 +57,35 @@ bloom_segment_encode(const bloom_segment_t *segment,
 }
 
 
-#define fail(...)                                                            \
-    (snprintf(error, BLOOM_JOURNAL_ERROR_LEN, __VA_ARGS__), -1)
+#define refuse(how, ...)                                                     \
+    (snprintf(error, BLOOM_JOURNAL_ERROR_LEN, __VA_ARGS__),                  \
+     BLOOM_SEGMENT_##how)
 
 
-int
+bloom_segment_e
 bloom_segment_decode(bloom_segment_t *segment,
     const uint8_t h[BLOOM_SEGMENT_HEADER], uint64_t file_size, char *error)
 {
     uint32_t  version;
 
     if (file_size == 0) {
-        return fail("is empty");
+        return refuse(NONE, "is empty");
     }
 
     if (memcmp(h + AT_MAGIC, magic, sizeof(magic)) != 0) {
-        return fail("is not a segment of a journal: it does not begin as one");
+        return refuse(NONE, "is not a segment of a journal: it does not begin "
+                      "as one");
     }
 
     if (file_size < BLOOM_SEGMENT_HEADER) {
-        return fail("is truncated: it has %" PRIu64 " bytes, and its header "
-                    "alone %d; copy it again", file_size,
-                    BLOOM_SEGMENT_HEADER);
+        return refuse(DAMAGED, "is truncated: it has %" PRIu64 " bytes, and "
+                      "its header alone %d; copy it again", file_size,
+                      BLOOM_SEGMENT_HEADER);
     }
 
     if (bloom_get32(h + AT_ORDER) == ORDER_REVERSED) {
-        return fail("was written with numbers the wrong way round; mend the "
-                    "program that wrote it");
+        return refuse(DAMAGED, "was written with numbers the wrong way round; "
+                      "mend the program that wrote it");
     }
 
     version = bloom_get32(h + AT_VERSION);
@@ -91,13 +93,15 @@ bloom_segment_decode(bloom_segment_t *segment,
     if (version > BLOOM_JOURNAL_VERSION
         && bloom_get32(h + AT_ORDER) == ORDER_MARK)
     {
-        return fail("is of version %" PRIu32 " and this program reads up to "
-                    "version %d; use a newer program, or move the file away "
-                    "and lose its keys", version, BLOOM_JOURNAL_VERSION);
+        return refuse(NEWER, "is of version %" PRIu32 " and this program reads "
+                      "up to version %d; use a newer program, or move the "
+                      "file away and lose its keys", version,
+                      BLOOM_JOURNAL_VERSION);
     }
 
     if (bloom_get32(h + AT_CRC) != bloom_crc32c(0, h, AT_CRC)) {
-        return fail("is damaged: the checksum of its header differs");
+        return refuse(DAMAGED, "is damaged: the checksum of its header "
+                      "differs");
     }
 
     segment->size = bloom_get64(h + AT_SIZE);
@@ -116,19 +120,19 @@ bloom_segment_decode(bloom_segment_t *segment,
         || segment->sequence == 0
         || bloom_record_tail(h + AT_RESERVED, AT_CRC - AT_RESERVED) != 0)
     {
-        return fail("is impossible: version %" PRIu32 ", %" PRIu64 " bytes "
-                    "from position %" PRIu64 " and record %" PRIu64 " on; "
-                    "mend the program that wrote it", version, segment->size,
-                    segment->base, segment->sequence);
+        return refuse(DAMAGED, "is impossible: version %" PRIu32 ", %" PRIu64
+                      " bytes from position %" PRIu64 " and record %" PRIu64
+                      " on; mend the program that wrote it", version,
+                      segment->size, segment->base, segment->sequence);
     }
 
     if (file_size > segment->size) {
-        return fail("has %" PRIu64 " bytes, of which %" PRIu64 " belong to "
-                    "it: something was appended; cut it off", file_size,
-                    segment->size);
+        return refuse(DAMAGED, "has %" PRIu64 " bytes, of which %" PRIu64
+                      " belong to it: something was appended; cut it off",
+                      file_size, segment->size);
     }
 
-    return 0;
+    return BLOOM_SEGMENT_OK;
 }
 
 

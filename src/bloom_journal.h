@@ -79,12 +79,19 @@ typedef struct {
 void bloom_segment_encode(const bloom_segment_t *segment,
     uint8_t header[BLOOM_SEGMENT_HEADER]);
 
+typedef enum {
+    BLOOM_SEGMENT_OK = 0,
+    BLOOM_SEGMENT_DAMAGED,
+    BLOOM_SEGMENT_NEWER,                 /* than this program */
+    BLOOM_SEGMENT_NONE                   /* something else */
+} bloom_segment_e;
+
 /*
- * 0, or -1 with `error`, BLOOM_JOURNAL_ERROR_LEN bytes: a phrase to follow the
- * file's name.  `file_size` may be less than the segment's size, where a file
- * was cut: what is missing counts as zeros, in the header, too.
+ * Anything but OK comes with `error`, BLOOM_JOURNAL_ERROR_LEN bytes: a phrase
+ * to follow the file's name.  `file_size` may be less than the segment's size,
+ * where a file was cut: what is missing counts as zeros, in the header, too.
  */
-int bloom_segment_decode(bloom_segment_t *segment,
+bloom_segment_e bloom_segment_decode(bloom_segment_t *segment,
     const uint8_t header[BLOOM_SEGMENT_HEADER], uint64_t file_size,
     char *error);
 

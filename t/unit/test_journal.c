@@ -218,9 +218,11 @@ segment_round_trip(void **state)
     create(&journal, ROOM);
 
     assert_int_equal(bloom_segment_decode(&segment, journal.data,
-                                          BLOOM_SEGMENT_HEADER, error), 0);
+                                          BLOOM_SEGMENT_HEADER, error),
+                     BLOOM_SEGMENT_OK);
     assert_int_equal(bloom_segment_decode(&segment, journal.data,
-                                          BLOOM_SEGMENT_SIZE, error), 0);
+                                          BLOOM_SEGMENT_SIZE, error),
+                     BLOOM_SEGMENT_OK);
 
     assert_int_equal(segment.base, journal.segment.base);
     assert_int_equal(segment.size, journal.segment.size);
@@ -250,8 +252,8 @@ segment_damage(void **state)
         journal.data[bit / 8] ^= 1 << bit % 8;
 
         error[0] = '\0';
-        assert_int_equal(bloom_segment_decode(&segment, journal.data, ROOM,
-                                              error), -1);
+        assert_int_not_equal(bloom_segment_decode(&segment, journal.data, ROOM,
+                                                  error), BLOOM_SEGMENT_OK);
         assert_true(strncmp(error, "is ", 3) == 0);
 
         journal.data[bit / 8] ^= 1 << bit % 8;
@@ -262,14 +264,15 @@ segment_damage(void **state)
 
 
 static void
-refused(const uint8_t *header, uint64_t file_size, const char *expected)
+refused(const uint8_t *header, uint64_t file_size, bloom_segment_e rc,
+    const char *expected)
 {
     char             error[BLOOM_JOURNAL_ERROR_LEN];
     bloom_segment_t  segment;
 
     error[0] = '\0';
     assert_int_equal(bloom_segment_decode(&segment, header, file_size, error),
-                     -1);
+                     rc);
 
     if (strstr(error, expected) == NULL) {
         print_error("\"%s\" says nothing of \"%s\"\n", error, expected);
@@ -281,7 +284,7 @@ refused(const uint8_t *header, uint64_t file_size, const char *expected)
 /* A header with that number at that place, and a checksum that fits. */
 static void
 refused_with(const journal_t *journal, size_t at, uint64_t value, size_t bytes,
-    const char *expected)
+    bloom_segment_e rc, const char *expected)
 {
     uint8_t  header[BLOOM_SEGMENT_HEADER];
 
@@ -296,42 +299,60 @@ refused_with(const journal_t *journal, size_t at, uint64_t value, size_t bytes,
 
     bloom_put32(header + 124, bloom_crc32c(0, header, 124));
 
-    refused(header, ROOM, expected);
+    refused(header, ROOM, rc, expected);
 }
 
 
 static void
 segment_reasons(void **state)
 {
+    size_t     i;
     journal_t  journal;
 
     static const uint8_t  zeros[BLOOM_SEGMENT_HEADER];
+
+    static const struct {
+        size_t    at;
+        size_t    bytes;
+        uint64_t  value;
+    } impossible[] = {
+        {   8, 4, 0 },                             /* version */
+        {  12, 4, 0x01020305 },                    /* byte order */
+        {  16, 8, 0 },                             /* size */
+        {  16, 8, BLOOM_SEGMENT_MIN - 8 },
+        {  16, 8, BLOOM_SEGMENT_MIN + 4 },
+        {  16, 8, BLOOM_SEGMENT_MAX + 8 },
+        {  16, 8, UINT64_MAX - 7 },
+        {  24, 8, 4 },                             /* base */
+        {  24, 8, UINT64_MAX - 7 },
+        {  32, 8, 0 },                             /* sequence */
+        {  64, 8, 1 },                             /* reserved */
+        { 116, 8, (uint64_t) 1 << 63 }
+    };
 
     (void) state;
 
     create(&journal, ROOM);
 
-    refused(zeros, 0, "is empty");
-    refused(zeros, ROOM, "is not a segment");
-    refused(zeros, 1, "is not a segment");
-    refused(journal.data, BLOOM_SEGMENT_HEADER - 1,
-            "is truncated: it has 127 bytes, and its header alone 128");
-    refused(journal.data, BLOOM_SEGMENT_SIZE + 1, "something was appended");
+    refused(zeros, 0, BLOOM_SEGMENT_NONE, "is empty");
+    refused(zeros, 1, BLOOM_SEGMENT_NONE, "is not a segment");
+    refused(zeros, ROOM, BLOOM_SEGMENT_NONE, "is not a segment");
 
-    refused_with(&journal, 8, 2, 4, "use a newer program");
-    refused_with(&journal, 8, 0, 4, "is impossible");
-    refused_with(&journal, 12, 0x04030201, 4, "the wrong way round");
-    refused_with(&journal, 12, 0x01020305, 4, "is impossible");
-    refused_with(&journal, 16, 0, 8, "is impossible");
-    refused_with(&journal, 16, BLOOM_SEGMENT_MIN - 8, 8, "is impossible");
-    refused_with(&journal, 16, BLOOM_SEGMENT_MIN + 4, 8, "is impossible");
-    refused_with(&journal, 16, BLOOM_SEGMENT_MAX + 8, 8, "is impossible");
-    refused_with(&journal, 16, UINT64_MAX - 7, 8, "is impossible");
-    refused_with(&journal, 24, 4, 8, "is impossible");
-    refused_with(&journal, 24, UINT64_MAX - 7, 8, "is impossible");
-    refused_with(&journal, 32, 0, 8, "is impossible");
-    refused_with(&journal, 64, 1, 8, "is impossible");
-    refused_with(&journal, 116, (uint64_t) 1 << 63, 8, "is impossible");
+    refused(journal.data, BLOOM_SEGMENT_HEADER - 1, BLOOM_SEGMENT_DAMAGED,
+            "is truncated: it has 127 bytes, and its header alone 128");
+    refused(journal.data, BLOOM_SEGMENT_SIZE + 1, BLOOM_SEGMENT_DAMAGED,
+            "something was appended");
+
+    refused_with(&journal, 8, 2, 4, BLOOM_SEGMENT_NEWER,
+                 "use a newer program");
+    refused_with(&journal, 12, 0x04030201, 4, BLOOM_SEGMENT_DAMAGED,
+                 "the wrong way round");
+
+    for (i = 0; i < array_len(impossible); i++) {
+        refused_with(&journal, impossible[i].at, impossible[i].value,
+                     impossible[i].bytes, BLOOM_SEGMENT_DAMAGED,
+                     "is impossible");
+    }
 
     free(journal.data);
 }
@@ -397,6 +418,7 @@ keys_of_all_lengths(void **state)
 
     /* every byte, and keys of nothing but zeros */
 
+    free(journal.data);
     create(&journal, ROOM);
 
     for (i = 0; i < 256; i++) {
@@ -855,7 +877,7 @@ every_hole(void **state)
 }
 
 
-/* A greater number than was expected is a gap, a lesser one is an old record. */
+/* A greater number than expected is a gap, a lesser one is an old record. */
 static void
 numbers_out_of_order(void **state)
 {
