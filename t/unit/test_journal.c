@@ -951,7 +951,7 @@ make_checksums(const journal_t *journal, size_t at, size_t size)
 static bloom_record_e
 read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
 {
-    uint8_t         *h;
+    uint8_t         *h, *exact;
     journal_t        journal;
     bloom_record_e   rc;
     bloom_record_t   record;
@@ -975,6 +975,21 @@ read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
                                        journal.size - BLOOM_SEGMENT_HEADER),
                      rc == BLOOM_RECORD_OK
                      ? 0 : journal.size - BLOOM_SEGMENT_HEADER);
+
+    if (size >= 40 && size <= BLOOM_RECORD_MAX) {
+
+        /* the same where it ends: not a byte behind it is read */
+
+        exact = malloc(size);
+        assert_non_null(exact);
+        memcpy(exact, h, size);
+
+        assert_int_equal(bloom_record_read(&record, &journal.segment,
+                                           journal.segment.base
+                                           + BLOOM_SEGMENT_HEADER, 1000, exact,
+                                           size), rc);
+        free(exact);
+    }
 
     free(journal.data);
 
@@ -1019,8 +1034,12 @@ against_the_format(void **state)
     assert_int_equal(made(40, 1, "\0a"), BLOOM_RECORD_BROKEN);
     assert_int_equal(made(40, 2, "\1a\0"), BLOOM_RECORD_BROKEN);
     assert_int_equal(made(40, 1, "\x08zzzzzzz"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 2, "\x08zzzzzzz"), BLOOM_RECORD_BROKEN);
     assert_int_equal(made(40, 1, "\x81"), BLOOM_RECORD_BROKEN);
     assert_int_equal(made(40, 1, "\xff\xff\xff\xff\xff\xff\xff\xff"),
+                     BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(48, 1, "\xff\xff\xff\xff\xff\xff\xff\xff"
+                                 "\xff\xff\xff\xff\xff\xff\xff\xff"),
                      BLOOM_RECORD_BROKEN);
     assert_int_equal(made(40, 1, "\1a\0\0\0\0\0x"), BLOOM_RECORD_BROKEN);
 
