@@ -20,12 +20,13 @@
 
 #define CLI_OK     0
 #define CLI_NO     1                     /* test: some key absent;
-                                            verify: damaged */
+                                            verify, journal: damaged */
 #define CLI_ERROR  2
 
 
 int cmd_build(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_journal(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_size(int argc, char **argv);
 int cmd_test(int argc, char **argv);

@@ -18,12 +18,13 @@ typedef struct {
 
 
 static const command_t  commands[] = {
-    { "build",  cmd_build,  "make an image of keys" },
-    { "info",   cmd_info,   "show what an image is" },
-    { "test",   cmd_test,   "ask an image about keys" },
-    { "verify", cmd_verify, "check every byte of images" },
-    { "size",   cmd_size,   "plan: items, rate, memory" },
-    { "merge",  cmd_merge,  "make one image of several" },
+    { "build",   cmd_build,   "make an image of keys" },
+    { "info",    cmd_info,    "show what an image is" },
+    { "test",    cmd_test,    "ask an image about keys" },
+    { "verify",  cmd_verify,  "check every byte of images" },
+    { "size",    cmd_size,    "plan: items, rate, memory" },
+    { "merge",   cmd_merge,   "make one image of several" },
+    { "journal", cmd_journal, "show and verify what was added" },
 };
 
 #define COMMANDS  (sizeof(commands) / sizeof(commands[0]))
@@ -52,7 +53,7 @@ usage(void)
            "\"ngx-bloom COMMAND --help\" has the options and examples of each.\n"
            "\n"
            "Exit status: 0 success; 1 an answer of no (test: some key is "
-           "absent; verify:\ndamaged); 2 an error.\n"
+           "absent; verify\nand journal: damaged); 2 an error.\n"
            "\n"
            "Examples:\n"
            "  ngx-bloom build -o ids.bloom -p 0.001 ids.txt\n"

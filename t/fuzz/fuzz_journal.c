@@ -1,0 +1,221 @@
+
+/*
+ * Fuzzes the reader of journals: the input is a segment's file, cut behind its
+ * last record.  Its seeds are made by t/tool-journal.t's own writer, which
+ * holds them to that.
+ *
+ * Whatever the file, no byte outside it is read, a search goes forward, and a
+ * record that is found is, byte for byte, what the writer would have made of
+ * the same keys for that place.
+ *
+ * Checksums would stop nearly every change at once.  So most mutations are
+ * followed by making them anew, as an attacker would.
+ */
+
+#include "fuzz.h"
+
+#include "bloom_bytes.h"
+#include "bloom_crc.h"
+#include "bloom_journal.h"
+
+/* As in docs/journal-format.md */
+#define AT_SALT          48
+#define AT_BASE          24
+#define AT_HEADER_CRC    124
+#define AT_RECORD_CRC    4
+#define AT_RECORD_SEQ    8
+#define AT_KEYS_CRC      28
+
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
+    unsigned seed);
+
+
+/* A record of the same keys is the same bytes. */
+static void
+is_canonical(const bloom_segment_t *segment, uint64_t position,
+    bloom_record_t record, const uint8_t *data)
+{
+    uint32_t              count;
+    bloom_key_t           key;
+    bloom_record_maker_t  maker;
+
+    static uint8_t  again[BLOOM_RECORD_MAX];
+
+    bloom_record_begin(&maker, again, sizeof(again));
+
+    for (count = 0; bloom_record_key(&record, &key) == 1; count++) {
+        expect(key.len >= 1 && key.len <= BLOOM_JOURNAL_KEY_MAX);
+        expect(bloom_record_put(&maker, &key) == 0);
+    }
+
+    expect(count == record.count && count != 0);
+    expect(bloom_record_seal(&maker, segment, position, record.sequence,
+                             record.time) == record.size);
+    expect(memcmp(again, data, record.size) == 0);
+}
+
+
+static void
+read_records(const bloom_segment_t *segment, const uint8_t *data, size_t len)
+{
+    size_t          at, n, tail;
+    uint64_t        sequence, position;
+    bloom_record_e  rc;
+    bloom_record_t  record, same;
+
+    sequence = 0;
+
+    for (at = BLOOM_SEGMENT_HEADER; /* void */ ; at += record.size) {
+
+        position = segment->base + at;
+
+        rc = bloom_record_read(&same, segment, position, 0, data + at,
+                               len - at);
+        n = bloom_record_find(&record, segment, position, sequence, data + at,
+                              len - at);
+
+        expect(n <= len - at);
+
+        if (n == len - at) {
+            break;
+        }
+
+        expect(n % 8 == 0 && record.size <= len - at - n);
+        expect(record.sequence >= sequence
+               && record.sequence >= segment->sequence);
+        expect(n != 0 || rc == BLOOM_RECORD_OK);
+
+        at += n;
+        position += n;
+
+        expect(bloom_record_read(&same, segment, position, record.sequence,
+                                 data + at, len - at) == BLOOM_RECORD_OK);
+        expect(bloom_record_read(&same, segment, position,
+                                 record.sequence ^ 0x100, data + at, len - at)
+               == BLOOM_RECORD_BROKEN || record.sequence == 0x100);
+
+        is_canonical(segment, position, record, data + at);
+
+        sequence = record.sequence + 1;
+    }
+
+    tail = bloom_record_tail(data + at, len - at);
+
+    expect(tail <= len - at && (tail == 0 || data[at + tail - 1] != 0));
+    expect(rc != BLOOM_RECORD_END || tail == 0 || tail > BLOOM_RECORD_HEADER);
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t           len;
+    uint8_t         *copy, header[BLOOM_SEGMENT_HEADER];
+    bloom_segment_t  segment;
+
+    static char  error[BLOOM_JOURNAL_ERROR_LEN];
+
+    memset(header, 0, sizeof(header));
+
+    if (size != 0) {
+        memcpy(header, data, size < sizeof(header) ? size : sizeof(header));
+    }
+
+    memset(error, 'x', sizeof(error));
+
+    if (bloom_segment_decode(&segment, header, size, error)
+        != BLOOM_SEGMENT_OK)
+    {
+        len = strnlen(error, sizeof(error));
+        expect(len != 0 && len < sizeof(error) - 1);
+        return 0;
+    }
+
+    expect(segment.size >= size && segment.size <= BLOOM_SEGMENT_MAX);
+    expect(segment.base + segment.size > segment.base);
+
+    bloom_segment_encode(&segment, header);
+    expect(memcmp(header, data, sizeof(header)) == 0);
+
+    /* exactly that size: the sanitizer sees any byte read beyond */
+
+    copy = malloc(size);
+    expect(copy != NULL);
+    memcpy(copy, data, size);
+
+    read_records(&segment, copy, size);
+
+    free(copy);
+
+    return 0;
+}
+
+
+/* Makes the checksums fit, as far as records follow upon records. */
+static void
+make_checksums(uint8_t *data, size_t size, int keys_too)
+{
+    size_t    at;
+    uint8_t   message[52];
+    uint32_t  len;
+
+    if (size < BLOOM_SEGMENT_HEADER) {
+        return;
+    }
+
+    bloom_put32(data + AT_HEADER_CRC, bloom_crc32c(0, data, AT_HEADER_CRC));
+
+    for (at = BLOOM_SEGMENT_HEADER; at + BLOOM_RECORD_HEADER <= size;
+         at += len)
+    {
+        len = bloom_get32(data + at);
+
+        if (len > size - at || len <= BLOOM_RECORD_HEADER) {
+            len = 8;
+            continue;
+        }
+
+        if (keys_too) {
+            bloom_put32(data + at + AT_KEYS_CRC,
+                        bloom_crc32c(0, data + at + BLOOM_RECORD_HEADER,
+                                     len - BLOOM_RECORD_HEADER));
+        }
+
+        memcpy(message, data + AT_SALT, 16);
+        bloom_put64(message + 16, bloom_get64(data + AT_BASE) + at);
+        memcpy(message + 24, data + at, 4);
+        memcpy(message + 28, data + at + AT_RECORD_SEQ, 24);
+
+        bloom_put32(data + at + AT_RECORD_CRC,
+                    bloom_crc32c(0, message, sizeof(message)));
+
+        len = (len + 7) & ~(uint32_t) 7;
+    }
+}
+
+
+/*
+ * Seven times of eight the checksums are made again, some of these times
+ * without those of keys; mostly the segment's header is left alone.
+ */
+size_t
+LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+    if (seed & 7 && size > BLOOM_SEGMENT_HEADER) {
+        size = BLOOM_SEGMENT_HEADER
+               + LLVMFuzzerMutate(data + BLOOM_SEGMENT_HEADER,
+                                  size - BLOOM_SEGMENT_HEADER,
+                                  max - BLOOM_SEGMENT_HEADER);
+
+    } else {
+        size = LLVMFuzzerMutate(data, size, max);
+    }
+
+    if ((seed >> 3) % 8 != 0) {
+        make_checksums(data, size, (seed >> 6) % 4 != 0);
+    }
+
+    return size;
+}

@@ -1,0 +1,461 @@
+#!/usr/bin/perl
+
+# ngx-bloom journal, on segments that BloomTest::Journal makes from
+# docs/journal-format.md: what it lists and prints; torn tails, damage, gaps;
+# what is no journal.  The example in the description is true, and the fuzzer
+# begins with segments of that writer.
+
+use strict;
+use warnings;
+
+use FindBin;
+use JSON::PP ();
+
+use BloomTest;
+use BloomTest::Journal;
+
+my $t = BloomTest->new(module => 0);
+my $dir = $t->testdir;
+my $checkout = "$FindBin::Bin/..";
+
+use constant SIZE => 262144;
+
+
+sub content_of {
+    my ($file) = @_;
+
+    open(my $in, '<:raw', $file) or die "$file: $!\n";
+    local $/;
+    return scalar <$in>;
+}
+
+# Runs the tool; checks its exit status and standard error, which is empty or
+# matches; returns standard output.
+
+sub journal {
+    my ($status, $complaint, @arguments) = @_;
+
+    my ($exit, $out, $err) = $t->run_tool('journal', @arguments);
+    (my $shown = "@arguments") =~ s/\Q$dir\E\///g;
+
+    is($exit, $status, "$shown: exits with $status");
+
+    if (defined $complaint) {
+        like($err, $complaint, "$shown: complains");
+    } else {
+        is($err, '', "$shown: does not complain");
+    }
+
+    return $out;
+}
+
+sub json { return map { JSON::PP->new->utf8->decode($_) } @_ }
+sub json_lines { return json(split /\n/, $_[0]) }
+
+sub flipped {
+    my ($content, $offset) = @_;
+
+    substr($content, $offset, 1) ^= "\x10";
+
+    return $content;
+}
+
+
+# A segment of three records, seven keys; where each of them begins.
+
+sub three_records {
+    my $journal = BloomTest::Journal->new(@_);
+
+    my @at = (
+        $journal->append(['one', 'two', 'three']),
+        $journal->append(['four']),
+        $journal->append(['five', 'six', 'nine']),
+    );
+
+    return ($journal, @at);
+}
+
+my @three = qw(one two three four five six nine);
+my ($journal, @at) = three_records();
+my $whole = $journal->segment;
+
+
+# ---- docs/journal-format.md, "An example" ----
+
+{
+    my ($example) = content_of("$checkout/docs/journal-format.md")
+                    =~ /^## An example\n(.*)\z/ms;
+    my $shown = BloomTest::Journal->new(
+        base => 2 * 2 ** 24, size => 2 ** 24, sequence => 42);
+    $shown->append(['one', "\x00\xff"], time => 1700000000123);
+
+    my %row;
+
+    while ($example =~ /^    ([0-9a-f]{8}): ((?:[0-9a-f]{4} ){1,8})/mg) {
+        my ($at, $bytes) = (hex $1, $2);
+        $row{$at} = $bytes =~ s/ //gr;
+    }
+
+    my $data = $shown->{data};
+    my $rows = 0;
+
+    for (my $i = 0; $i < length $data; $i += 16) {
+        my $bytes = substr($data, $i, 16);
+        next if $bytes !~ /[^\0]/;
+        is($row{$i}, unpack('H*', $bytes),
+           sprintf('the example is right at %08x', $i));
+        $rows++;
+    }
+
+    is(scalar(keys %row), $rows, 'and has nothing else');
+
+    my ($message) = $example =~ /^    (0011 2233.*\n    2800.*)\n/m;
+    $message =~ s/\s//g;
+    is(sprintf('%08x', BloomTest::Journal::crc32c(pack 'H*', $message)),
+       unpack('H8', reverse substr($data, 132, 4)),
+       'the bytes shown give the checksum shown');
+
+    my $file = $t->write_file('example', $shown->segment);
+    is(journal(0, undef, '--keys', '-0', $file), "one\0\0\xff\0",
+       'the tool reads the example');
+}
+
+
+# ---- what it lists ----
+
+my $file = $t->write_file('whole', $whole);
+my $used = $journal->{used};
+
+is(journal(0, undef, $file),
+   "$file: ok, position 0, $used of 262144 bytes used, 3 records, 7 keys,"
+   . " number 1 to 3, 2023-11-14T22:13:20.001Z to 2023-11-14T22:13:20.003Z\n",
+   'a line says what a segment has');
+
+is_deeply(json(journal(0, undef, '--json', $file)), {
+    file => $file, result => 'ok', base => 0, size => SIZE,
+    created => '2023-11-14T22:13:20.000Z', used => $used, torn => 0,
+    broken => 0, missing => 0, records => 3, keys => 7,
+    first_sequence => 1, last_sequence => 3,
+    first_time => '2023-11-14T22:13:20.001Z',
+    last_time => '2023-11-14T22:13:20.003Z',
+}, 'and so does JSON');
+
+is(journal(0, undef, '-q', $file), '', '-q prints nothing');
+is(journal(0, undef, '--keys', $file), join('', map { "$_\n" } @three),
+   '--keys prints the keys in their order');
+is(journal(0, undef, '--keys', '-0', $file), join('', map { "$_\0" } @three),
+   'with -0 they end with zeros');
+
+{
+    my $empty = BloomTest::Journal->new(base => 2 ** 40, sequence => 7);
+    my $path = $t->write_file('empty-segment', $empty->segment);
+
+    is(journal(0, undef, $path), "$path: ok, position 1099511627776, 128 of"
+       . " 262144 bytes used, 0 records, 0 keys\n", 'a segment of nothing');
+    is(journal(0, undef, '--keys', $path), '', 'has no keys');
+
+    # a file may be cut down to its records: what is missing is zeros
+
+    $path = $t->write_file('cut', $journal->{data});
+    like(journal(0, undef, $path), qr/: ok, .* 3 records, 7 keys/, 'a cut file');
+    $path = $t->write_file('cut-in-padding',
+                           substr($journal->{data}, 0, $used - 2));
+    is(substr($journal->{data}, -2), "\0\0", 'two bytes of padding');
+    like(journal(0, undef, $path), qr/: ok, .* 3 records, 7 keys/,
+         'even within padding');
+}
+
+{
+    my @keys = ("\xff\n\0", 'x' x 300, 'y' x 65535, "\x{c3}\x{a9}\"");
+    my $any = BloomTest::Journal->new;
+
+    $any->append([$_]) for @keys;
+
+    my $path = $t->write_file('any', $any->segment);
+    is(journal(0, undef, '--keys', '-0', $path),
+       join('', map { "$_\0" } @keys), 'keys of any bytes and lengths');
+
+    my @objects = json_lines(journal(0, undef, '--keys', '--json', $path));
+
+    is(scalar(@objects), 4, 'JSON of keys: an object a line');
+    is_deeply($objects[0], {
+        key => "\x{fffd}\n\0", key_hex => 'ff0a00', sequence => 1,
+        time => '2023-11-14T22:13:20.001Z',
+    }, 'one that is not UTF-8 is in hexadecimal, too');
+    is_deeply($objects[3], {
+        key => "\x{e9}\"", sequence => 4, time => '2023-11-14T22:13:20.004Z',
+    }, 'one that is UTF-8 is not');
+}
+
+
+# ---- torn tails ----
+
+for my $cut ($at[2] + 1, $at[2] + 31, $at[2] + 32, $used - 3) {
+    my $left = $cut - $at[2];
+    my $torn = substr($whole, 0, $cut) . "\0" x (SIZE - $cut);
+    my $path = $t->write_file('torn', $torn);
+
+    like(journal(0, undef, $path),
+         qr/: ok, .* 2 records, 4 keys, .*, then a torn tail of $left bytes$/,
+         'a torn tail is told');
+    is(journal(0, qr/warning: \S+: a torn tail of $left bytes is left out$/,
+               '--keys', $path),
+       join('', map { "$_\n" } @three[0 .. 3]), 'its keys are not');
+    is(journal(0, undef, '--keys', '-q', $path),
+       join('', map { "$_\n" } @three[0 .. 3]), '-q does not tell');
+    is((json(journal(0, undef, '--json', $path)))[0]{torn}, $left,
+       'JSON tells');
+}
+
+
+# ---- damage ----
+
+for my $hit (0, 1) {
+    my $length = $at[$hit + 1] - $at[$hit];
+    my @left = $hit ? @three[0 .. 2, 4 .. 6] : @three[3 .. 6];
+    my %damaged = (
+        'a size' => flipped($whole, $at[$hit]),
+        'a checksum' => flipped($whole, $at[$hit] + 4),
+        'a key' => flipped($whole, $at[$hit] + 33),
+    );
+
+    $damaged{'a record of zeros'} = $whole;
+    substr($damaged{'a record of zeros'}, $at[$hit], $length)
+        = "\0" x $length;
+
+    for my $what (sort keys %damaged) {
+        my $path = $t->write_file('damaged', $damaged{$what});
+        my $missing = $hit ? 'records missing before it or in it: 1; '
+                           : 'load an image';
+        my $complaint = qr/\Q$path\E:\ is\ damaged:\ $length\ bytes,\ the
+                           \ first\ at\ position\ $at[$hit],\ are\ no\ valid
+                           \ record;\ \Q$missing\E/x;
+
+        is(journal(1, $complaint, '--keys', $path),
+           join('', map { "$_\n" } @left),
+           "$what is damaged: the keys before and behind are printed");
+
+        my ($object) = json(journal(1, $complaint, '--json', $path));
+
+        is($object->{result}, 'damaged', "$what is damaged: JSON says so");
+        is($object->{broken}, $length, 'and how much');
+        is($object->{records}, 2, 'and how many records are left');
+
+        like(journal(1, $complaint, $path), qr/: damaged, .* 2 records/,
+             "$what is damaged: the line says so");
+        is(journal(1, $complaint, '-q', $path), '', 'and -q only complains');
+    }
+}
+
+{
+    my $path = $t->write_file('header', flipped($whole, 20));
+
+    is(journal(1, qr/: is damaged: the checksum of its header differs$/,
+               $path), '', 'a damaged header');
+    my ($object) = json(journal(1, qr/header/, '--json', $path));
+    is_deeply($object, {
+        file => $path, result => 'damaged',
+        error => 'is damaged: the checksum of its header differs',
+    }, 'in JSON');
+
+    $path = $t->write_file('short', substr($whole, 0, 100));
+    journal(1, qr/: is truncated: it has 100 bytes/, $path);
+
+    $path = $t->write_file('long', "$whole\0");
+    journal(1, qr/has 262145 bytes, of which 262144 belong to it/, $path);
+}
+
+# numbers and times
+
+{
+    my $gap = BloomTest::Journal->new;
+    $gap->append(['one']);
+    $gap->append(['five'], sequence => 5);
+
+    my $path = $t->write_file('gap', $gap->segment);
+    is(journal(1, qr/is damaged: records missing before it or in it: 3;/, '--keys', $path),
+       "one\nfive\n", 'a gap in the numbers');
+
+    my $old = BloomTest::Journal->new;
+    $old->append(['nine'], sequence => 9);
+    $old->append(['three'], sequence => 3);
+    $old->append(['ten'], sequence => 10);
+
+    $path = $t->write_file('old', $old->segment);
+    is(journal(1, qr/40 bytes, the first at position 168, are no valid/,
+               '--keys', $path), "nine\nten\n", 'an old record between');
+
+    my $back = BloomTest::Journal->new;
+    $back->append(['one']);
+    $back->append(['two'], time => 1600000000000);
+
+    $path = $t->write_file('back', $back->segment);
+    is(journal(1, qr/record 2 is older than the one before it/, '--keys',
+               $path), "one\ntwo\n", 'a time that goes back');
+
+    my $elsewhere = BloomTest::Journal->new;
+    $elsewhere->append(['one'], position => 8);
+
+    $path = $t->write_file('elsewhere', $elsewhere->segment);
+    is(journal(0, qr/torn tail/, '--keys', $path), '',
+       'a record of another place is none');
+}
+
+
+# ---- no journal, or not to be read ----
+
+{
+    my $none = $t->write_file('none', "one\ntwo\n");
+    my $nothing = $t->write_file('nothing', '');
+    my $newer = $t->write_file('newer', BloomTest::Journal
+                                        ->new(version => 2)->segment);
+
+    journal(2, qr/none: is not a segment of a journal/, $none);
+    journal(2, qr/nothing: is empty$/, $nothing);
+    journal(2, qr/newer: is of version 2 .* use a newer program/, $newer);
+    journal(2, qr/missing: cannot be opened: No such file/, "$dir/missing");
+    journal(2, qr/null: is not a regular file/, '/dev/null');
+    is((json(journal(2, qr/./, '--json', $none)))[0]{result}, 'unreadable',
+       'JSON says unreadable');
+
+    # the worst counts, and the others are shown
+
+    my $damaged = $t->write_file('damaged', flipped($whole, $at[0]));
+    my @lines = split /\n/, journal(2, qr/none: .*\n.*damaged: /, $none,
+                                    $damaged, $file);
+    is(scalar(@lines), 2, 'two of three can be shown');
+
+    journal(2, qr/^ngx-bloom journal: no segment and no directory/);
+    journal(2, qr/-0 says how --keys end/, '-0', $file);
+    journal(2, qr/-0 says how --keys end/, '-0', '--keys', '--json', $file);
+}
+
+
+# ---- directories ----
+
+# three segments, whose names do not sort as their positions do
+
+my ($first) = three_records(base => SIZE);
+my ($second) = three_records(base => 2 * SIZE, sequence => 4);
+my ($third) = three_records(base => 3 * SIZE, sequence => 7);
+
+sub directory {
+    my ($name, %content) = @_;
+
+    $t->write_file("$name/$_", $content{$_}) for keys %content;
+    mkdir "$dir/$name/sub";
+
+    return "$dir/$name";
+}
+
+{
+    my $path = directory('good', c => $first->segment, a => $second->segment,
+                         b => $third->segment, other => "one\n", empty => '');
+    my @lines = split /\n/, journal(0, undef, $path);
+
+    is(scalar(@lines), 4, 'a line for each segment, and one for all');
+    is(join(' ', map { m{/(\w+): ok, } } @lines[0 .. 2]), 'c a b',
+       'in order of position');
+    is($lines[3], "$path: ok, 3 segments, 9 records, 21 keys", 'the sum');
+
+    is(journal(0, undef, '--keys', "$path/"),
+       join('', map { "$_\n" } (@three) x 3), 'all keys in their order');
+
+    my @objects = json_lines(journal(0, undef, '--json', $path));
+    is(join(' ', map { $_->{base} / SIZE } @objects), '1 2 3',
+       'JSON: an object a line');
+
+    is(journal(0, undef, '-q', $path), '', '-q');
+}
+
+# a torn tail at a segment's end loses nothing, if the next goes on from there
+
+{
+    my $torn = $first->segment;
+    substr($torn, $first->{used}, 5) = 'torn!';
+    my $path = directory('torn-between', a => $torn, b => $second->segment);
+
+    like(journal(0, undef, $path), qr/then a torn tail of 5 bytes\n.*: ok, /,
+         'a torn tail between segments');
+}
+
+{
+    my $path = directory('hole', a => $first->segment, b => $third->segment);
+    my $complaint = qr{/b:\ is\ damaged:\ the\ segment\ before\ it,\ from
+                       \ position\ 524288\ to\ 786432,\ is\ missing;
+                       \ records\ missing\ before\ it\ or\ in\ it:\ 3;}x;
+
+    like(journal(1, $complaint, $path),
+         qr/: damaged, 2 segments, 6 records, 14 keys$/, 'a missing segment');
+    is(journal(1, $complaint, '--keys', $path),
+       join('', map { "$_\n" } (@three) x 2), 'what is there is printed');
+}
+
+{
+    my $last = substr($first->segment, 0, $at[2]);
+    my $path = directory('lost', a => $last, b => $second->segment);
+
+    journal(1, qr{/b: is damaged: records missing before it or in it: 1;}, $path);
+}
+
+{
+    my ($other) = three_records(base => 2 * SIZE - 8, sequence => 1);
+    my $path = directory('two', a => $first->segment, b => $other->segment);
+
+    is(journal(1, qr/begins\ at\ position\ 524280\ and\ the\ one\ before\ it
+                     \ ends\ at\ 524288:\ they\ are\ of\ two\ journals/x,
+               '--keys', $path),
+       join('', map { "$_\n" } (@three) x 2), 'two journals in a directory');
+}
+
+{
+    my $path = directory('bad-header', a => $first->segment,
+                         b => flipped($second->segment, 20),
+                         c => $third->segment);
+
+    my $out = journal(1, qr{/c:\ is\ damaged:\ the\ segment\ before\ it.*
+                            \n.*/b:\ is\ damaged:\ the\ checksum}x, $path);
+    like($out, qr/: damaged, 3 segments, 6 records/, 'a damaged header');
+}
+
+{
+    my $path = directory('new', a => $first->segment,
+                         b => BloomTest::Journal->new(version => 2)->segment);
+
+    journal(2, qr{/b: is of version 2}, $path);
+
+    $path = directory('nothing-here', a => "one\n");
+    journal(2, qr/nothing-here: has no segment of a journal/, $path);
+}
+
+
+# ---- t/fuzz/corpus/journal ----
+
+{
+    my $torn = BloomTest::Journal->new;
+    $torn->append(['torn', 'away']);
+    my $hole = BloomTest::Journal->new(base => 2 ** 33, sequence => 5);
+    $hole->append(['before']);
+    my $from = $hole->append(['hole']);
+    $hole->append(['behind']);
+    substr($hole->{data}, $from, 40) = "\0" x 40;
+    my $lengths = BloomTest::Journal->new;
+    $lengths->append([map { 'k' x $_ } 1, 127, 128, 300]);
+
+    my %seed = (
+        'three-records' => $journal->{data},
+        'header-alone' => BloomTest::Journal->new->{data},
+        'torn' => substr($torn->{data}, 0, -9),
+        'hole' => $hole->{data},
+        'lengths' => $lengths->{data},
+    );
+
+    for my $name (sort keys %seed) {
+        my $path = "$checkout/t/fuzz/corpus/journal/$name";
+
+        ok(-e $path && content_of($path) eq $seed{$name},
+           "the fuzzer begins with: $name");
+    }
+}
+
+done_testing;
