@@ -162,6 +162,10 @@ http {
         location ~ ^/status/(?<name>[^/]+)\$ {
             return 200 "\$name: \$answer\n";
         }
+
+        location = / {
+            return 200 "try /package/$present, /package/$absent, /status/$present\n";
+        }
     }
 
     # the backend

@@ -6,11 +6,7 @@
 #include "ngx_http_bloom.h"
 
 
-static ngx_int_t ngx_http_bloom_status_variable(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_bloom_zone_variable(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_bloom_key_variable(ngx_http_request_t *r,
+static ngx_int_t ngx_http_bloom_decision_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_bloom_lookup_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
@@ -38,16 +34,22 @@ static ngx_str_t  ngx_http_bloom_answers[] = {
 };
 
 
+/* what of a decision a variable has */
+#define NGX_HTTP_BLOOM_VAR_STATUS  0
+#define NGX_HTTP_BLOOM_VAR_ZONE    1
+#define NGX_HTTP_BLOOM_VAR_KEY     2
+
+
 static ngx_http_variable_t  ngx_http_bloom_vars[] = {
 
-    { ngx_string("bloom_status"), NULL, ngx_http_bloom_status_variable, 0,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+    { ngx_string("bloom_status"), NULL, ngx_http_bloom_decision_variable,
+      NGX_HTTP_BLOOM_VAR_STATUS, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("bloom_zone"), NULL, ngx_http_bloom_zone_variable, 0,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+    { ngx_string("bloom_zone"), NULL, ngx_http_bloom_decision_variable,
+      NGX_HTTP_BLOOM_VAR_ZONE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("bloom_key"), NULL, ngx_http_bloom_key_variable, 0,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+    { ngx_string("bloom_key"), NULL, ngx_http_bloom_decision_variable,
+      NGX_HTTP_BLOOM_VAR_KEY, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
       ngx_http_null_variable
 };
@@ -103,7 +105,7 @@ ngx_http_bloom_add_lookup(ngx_conf_t *cf, ngx_str_t *name,
 
 
 static ngx_int_t
-ngx_http_bloom_status_variable(ngx_http_request_t *r,
+ngx_http_bloom_decision_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     ngx_http_bloom_ctx_t  *ctx;
@@ -115,41 +117,18 @@ ngx_http_bloom_status_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    return ngx_http_bloom_set_value(v, &ngx_http_bloom_statuses[ctx->status]);
-}
+    switch (data) {
 
+    case NGX_HTTP_BLOOM_VAR_ZONE:
+        return ngx_http_bloom_set_value(v, ctx->zone);
 
-static ngx_int_t
-ngx_http_bloom_zone_variable(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data)
-{
-    ngx_http_bloom_ctx_t  *ctx;
+    case NGX_HTTP_BLOOM_VAR_KEY:
+        return ngx_http_bloom_set_value(v, &ctx->key);
 
-    ctx = ngx_http_bloom_get_ctx(r);
-
-    if (ctx == NULL || ctx->zone == NULL) {
-        v->not_found = 1;
-        return NGX_OK;
+    default: /* NGX_HTTP_BLOOM_VAR_STATUS */
+        return ngx_http_bloom_set_value(v,
+                                        &ngx_http_bloom_statuses[ctx->status]);
     }
-
-    return ngx_http_bloom_set_value(v, ctx->zone);
-}
-
-
-static ngx_int_t
-ngx_http_bloom_key_variable(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data)
-{
-    ngx_http_bloom_ctx_t  *ctx;
-
-    ctx = ngx_http_bloom_get_ctx(r);
-
-    if (ctx == NULL || ctx->zone == NULL) {
-        v->not_found = 1;
-        return NGX_OK;
-    }
-
-    return ngx_http_bloom_set_value(v, &ctx->key);
 }
 
 
