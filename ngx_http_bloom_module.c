@@ -60,6 +60,7 @@ static char *ngx_http_bloom_rules(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static char *ngx_http_bloom_key(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_bloom_params_t *params, ngx_http_bloom_key_t *key);
+static ngx_int_t ngx_http_bloom_variable(ngx_conf_t *cf, ngx_str_t *text);
 static char *ngx_http_bloom_params(ngx_conf_t *cf, ngx_uint_t first,
     ngx_uint_t where, ngx_http_bloom_params_t *params);
 static char *ngx_http_bloom_invalid(ngx_conf_t *cf, char *name,
@@ -762,6 +763,8 @@ ngx_http_bloom_key(ngx_conf_t *cf, ngx_str_t *text,
         return NGX_CONF_ERROR;
     }
 
+    key->index = ngx_http_bloom_variable(cf, text);
+
     if (key->value.lengths == NULL) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "the key \"%V\" has no variable: every request "
@@ -797,6 +800,35 @@ ngx_http_bloom_key(ngx_conf_t *cf, ngx_str_t *text,
     key->zone = ngx_bloom_zone_get(cf, &bmcf->zones, &params->zone);
 
     return key->zone ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+/* The index of a variable where a text is that variable alone: "$name". */
+static ngx_int_t
+ngx_http_bloom_variable(ngx_conf_t *cf, ngx_str_t *text)
+{
+    u_char      c;
+    size_t      i;
+    ngx_str_t   name;
+
+    if (text->len < 2 || text->data[0] != '$') {
+        return NGX_ERROR;
+    }
+
+    name.data = text->data + 1;
+    name.len = text->len - 1;
+
+    for (i = 0; i < name.len; i++) {
+        c = name.data[i];
+
+        if (!((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && c != '_'
+            && (i == 0 || c < '0' || c > '9'))
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return ngx_http_get_variable_index(cf, &name);
 }
 
 

@@ -43,6 +43,8 @@ typedef enum {
 /* A key as the configuration writes it: whence, how decoded, in which zone. */
 typedef struct {
     ngx_http_complex_value_t   value;
+    ngx_int_t                  index;    /* of the variable that the value is,
+                                            alone; or NGX_ERROR */
     bloom_decode_e             decode;
     ngx_bloom_zone_t          *zone;
 } ngx_http_bloom_key_t;

@@ -220,9 +220,23 @@ ngx_int_t
 ngx_http_bloom_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     ngx_str_t *text, ngx_uint_t *answer)
 {
-    u_char  *p;
+    u_char                     *p;
+    ngx_http_variable_value_t  *v;
 
-    if (ngx_http_complex_value(r, &key->value, text) != NGX_OK) {
+    if (key->index != NGX_ERROR) {
+
+        /* nothing to put together, and so nothing to copy */
+
+        v = ngx_http_get_flushed_variable(r, key->index);
+
+        if (v == NULL || v->not_found) {
+            return NGX_DECLINED;
+        }
+
+        text->data = v->data;
+        text->len = v->len;
+
+    } else if (ngx_http_complex_value(r, &key->value, text) != NGX_OK) {
         return NGX_ERROR;
     }
 
