@@ -1,0 +1,66 @@
+#!/usr/bin/perl
+
+# A terminal is shown how far a build is; anything else is not.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Process qw(wait_until);
+use Cwd qw(abs_path);
+use IO::Handle;
+use POSIX ();
+
+my $t = BloomTest->new(module => 0);
+my $dir = $t->testdir;
+my $tool = abs_path($ENV{TEST_BLOOM_TOOL} // 'build/ngx-bloom');
+
+plan(skip_all => 'script(1) is not installed')
+    if system('command -v script > /dev/null') != 0;
+
+POSIX::mkfifo("$dir/keys", 0600) or die "mkfifo: $!";
+
+
+# script gives the tool a terminal, and writes down what it shows; the keys come
+# until there is something to see
+
+alarm 300;          # a tool that never begins would keep the pipe from opening
+
+my $pid = fork // die "fork: $!";
+
+if ($pid == 0) {
+    open STDIN, '<', '/dev/null' or POSIX::_exit(1);
+    open STDOUT, '>', '/dev/null' or POSIX::_exit(1);
+    exec('script', '-qefc', "'$tool' build -o '$dir/ids.bloom' '$dir/keys'",
+         "$dir/terminal") or POSIX::_exit(1);
+}
+
+open my $keys, '>', "$dir/keys" or die "open: $!";
+$keys->autoflush;
+
+my $n = 0;
+
+ok(wait_until(sub {
+    print $keys map { "key$_\n" } $n .. $n + 99_999;
+    $n += 100_000;
+    return -e "$dir/terminal"
+           && $t->read_file('terminal') =~ m{\d k?M? ?keys, [0-9.]+ k?M? ?keys/s};
+}), 'a terminal is shown the number of keys and their rate')
+    or diag($t->read_file('terminal'));
+
+close $keys;
+waitpid $pid, 0;
+
+is($?, 0, 'and the build succeeds');
+like($t->read_file('terminal'), qr/ids\.bloom: $n keys, $n distinct/,
+     'with all keys');
+
+
+my ($exit, $out, $err) = $t->run_tool('build', '-o', "$dir/ids.bloom",
+    { stdin => join '', map { "key$_\n" } 1 .. 1_000_000 });
+
+is($exit, 0, 'a build without a terminal');
+is($err, '', 'is silent');
+
+
+done_testing;
