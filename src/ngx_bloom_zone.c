@@ -353,12 +353,10 @@ ngx_bloom_zone_init(ngx_shm_zone_t *shm_zone, void *data)
     if (ngx_test_config) {
         rc = NGX_OK;
 
-        if (zone->file.name.len != 0) {
-            rc = ngx_bloom_file_load(&zone->file, NULL);
-        }
-
-        if (rc != NGX_OK) {
-            return ngx_bloom_zone_refuse(zone);
+        if (zone->file.name.len != 0
+            && ngx_bloom_file_load(&zone->file, NULL) != NGX_OK)
+        {
+            rc = ngx_bloom_zone_refuse(zone);
         }
 
     } else if (old != NULL) {
@@ -373,6 +371,23 @@ ngx_bloom_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 
     return rc;
 }
+
+
+#if (NGX_BLOOM_FAULTS)
+
+/* A zone that has nothing to serve, as a test wants it. */
+static ngx_uint_t
+ngx_bloom_zone_stays_unloaded(ngx_bloom_zone_t *zone)
+{
+    char  *name;
+
+    name = getenv("NGX_BLOOM_FAULT_UNLOADED");
+
+    return name != NULL && ngx_strlen(name) == zone->name.len
+           && ngx_strncmp(name, zone->name.data, zone->name.len) == 0;
+}
+
+#endif
 
 
 static ngx_int_t
@@ -412,16 +427,8 @@ ngx_bloom_zone_create(ngx_bloom_zone_t *zone)
     }
 
 #if (NGX_BLOOM_FAULTS)
-    {
-    char  *fault;
-
-    /* a zone with nothing in it, as a test wants it */
-
-    fault = getenv("NGX_BLOOM_FAULT_UNLOADED");
-
-    if (fault != NULL && ngx_strcmp(fault, zone->name.data) == 0) {
+    if (ngx_bloom_zone_stays_unloaded(zone)) {
         return NGX_OK;
-    }
     }
 #endif
 

@@ -11,7 +11,8 @@
 
 
 static ngx_int_t ngx_http_bloom_fire(ngx_http_request_t *r,
-    ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_rule_t *rule, ngx_str_t *key);
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_rule_t *rule, ngx_str_t *key);
 static void ngx_http_bloom_note(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
     ngx_str_t *key);
@@ -81,7 +82,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
         }
 
         if (answer == rule[i].fires) {
-            return ngx_http_bloom_fire(r, ctx, &rule[i], &key);
+            return ngx_http_bloom_fire(r, blcf, ctx, &rule[i], &key);
         }
 
         if (answer != NGX_BLOOM_UNKNOWN) {
@@ -143,52 +144,39 @@ ngx_http_bloom_set(ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_status_e status,
 
 
 static ngx_int_t
-ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
-    ngx_http_bloom_rule_t *rule, ngx_str_t *key)
+ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
+    ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_rule_t *rule, ngx_str_t *key)
 {
-    char                       *finding;
-    ngx_http_bloom_loc_conf_t  *blcf;
-
-    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+    ngx_uint_t  reject;
 
     /* all but a route, whose target may have rules of its own */
 
     ctx->decided = (rule->action != NGX_HTTP_BLOOM_ROUTE || blcf->dry_run);
 
-    finding = (rule->fires == NGX_BLOOM_ABSENT) ? "absent from"
-                                                : "maybe present in";
-
-    switch (rule->action) {
-
-    case NGX_HTTP_BLOOM_REJECT:
-
-        ngx_http_bloom_log(r, blcf, rule, "rejecting", finding, key);
-
-        if (blcf->dry_run) {
-            ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_REJECTED_DRY_RUN, rule, key);
-            return NGX_DECLINED;
-        }
-
-        ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_REJECTED, rule, key);
-        return rule->status;
-
-    case NGX_HTTP_BLOOM_ROUTE:
-
-        ngx_http_bloom_log(r, blcf, rule, "routing", finding, key);
-
-        if (blcf->dry_run) {
-            ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_ROUTED_DRY_RUN, rule, key);
-            return NGX_DECLINED;
-        }
-
-        ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_ROUTED, rule, key);
-        return ngx_http_bloom_route(r, rule);
-
-    default: /* NGX_HTTP_BLOOM_PASS */
-
+    if (rule->action == NGX_HTTP_BLOOM_PASS) {
         ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_PASSED, rule, key);
         return NGX_DECLINED;
     }
+
+    reject = (rule->action == NGX_HTTP_BLOOM_REJECT);
+
+    ngx_http_bloom_log(r, blcf, rule, reject ? "rejecting" : "routing",
+                       rule->fires == NGX_BLOOM_ABSENT ? "absent from"
+                                                       : "maybe present in",
+                       key);
+
+    if (blcf->dry_run) {
+        ngx_http_bloom_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED_DRY_RUN
+                                       : NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
+                           rule, key);
+        return NGX_DECLINED;
+    }
+
+    ngx_http_bloom_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED
+                                   : NGX_HTTP_BLOOM_ROUTED,
+                       rule, key);
+
+    return reject ? (ngx_int_t) rule->status : ngx_http_bloom_route(r, rule);
 }
 
 
