@@ -217,7 +217,8 @@ subtest 'reload' => sub {
     $t->write_file('answer.conf', answer('five'));
     $t->reload(keep_old => 1);
     is($t->get('/answer')->body, 'five', 'new workers answer beside it');
-    is(scalar(grep { alive($_) } @old), 1, 'it is still there');
+    ok(wait_until(sub { 1 == grep { alive($_) } @old }),
+       'it alone is still there, once the idle one has ended');
 
     $t->write_file('release', '');
     is($c->response->body, 'released', 'it ends its request');
