@@ -101,6 +101,15 @@ sub close {
 }
 
 
+# Ends what is sent, and still reads.
+
+sub end {
+    my ($self) = @_;
+
+    shutdown $self->{socket}, 1;
+}
+
+
 # Closes with a reset, as a client that vanishes.
 
 sub abort {
