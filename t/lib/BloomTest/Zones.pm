@@ -12,7 +12,7 @@ use Exporter qw(import);
 
 use BloomTest::Process qw(wait_until);
 
-our @EXPORT = qw(configure ask sure keys_of flip zone_memory bytes_read);
+our @EXPORT = qw(configure ask sure keys_of files flip zone_memory bytes_read);
 
 
 # Writes an nginx.conf with these zones, the parameters of `bloom_zone` each,
@@ -98,6 +98,17 @@ sub keys_of {
     my ($prefix, $count) = @_;
 
     return map { "$prefix$_" } 1 .. $count;
+}
+
+
+# The files that a pattern matches, wherever it is asked.
+
+sub files {
+    my ($pattern) = @_;
+
+    my @files = sort glob $pattern;
+
+    return @files;
 }
 
 
