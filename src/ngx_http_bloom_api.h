@@ -154,6 +154,7 @@ typedef struct {
     ngx_http_bloom_take_pt      take;
     void                       *data;
 
+    ngx_int_t                   failed;  /* status, if no more will come */
     ngx_chain_t                *in;      /* what has come and is not read */
     ngx_str_t                   pending; /* the key to be offered once more;
                                             data NULL: none */
@@ -168,10 +169,7 @@ typedef struct {
 ngx_int_t ngx_http_bloom_body_init(ngx_http_bloom_body_t *body,
     ngx_http_request_t *r, ngx_http_bloom_take_pt take, void *data);
 
-/*
- * Has `run` called when the body begins to come.  NGX_DONE, which a content
- * handler returns; NGX_ERROR with body->fault: it was not and will not be.
- */
+/* Has `run` called when the body begins to come, or cannot; NGX_DONE. */
 ngx_int_t ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
     void (*run)(ngx_http_request_t *r));
 

@@ -127,8 +127,20 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
 
     rc = ngx_http_read_client_request_body(r, run);
 
-    return rc < NGX_HTTP_SPECIAL_RESPONSE ? NGX_DONE
-                                          : ngx_http_bloom_broken(body, rc);
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+
+        /* some of it may have come */
+
+        body->failed = rc;
+
+        r->main->count++;
+        r->keepalive = 0;
+        r->lingering_close = 1;
+
+        run(r);
+    }
+
+    return NGX_DONE;
 }
 
 
@@ -221,11 +233,11 @@ ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body, ngx_buf_t **b)
             ngx_free_chain(r->pool, cl);
         }
 
-        if (r->request_body == NULL) {
-            return NGX_DONE;
-        }
+        if (r->request_body == NULL || r->request_body->bufs == NULL) {
 
-        if (r->request_body->bufs == NULL) {
+            if (body->failed) {
+                return ngx_http_bloom_broken(body, body->failed);
+            }
 
             if (!r->reading_body) {
                 return NGX_DONE;

@@ -127,14 +127,8 @@ ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     cln->handler = ngx_http_bloom_adding_cleanup;
     cln->data = adding;
 
-    rc = ngx_http_bloom_body_start(&adding->body, ngx_http_bloom_adding_run);
-
-    if (rc == NGX_ERROR) {
-        adding->fault = adding->body.fault;
-        return ngx_http_bloom_adding_reply(r, adding);
-    }
-
-    return rc;
+    return ngx_http_bloom_body_start(&adding->body,
+                                     ngx_http_bloom_adding_run);
 }
 
 
