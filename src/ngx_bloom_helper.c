@@ -66,7 +66,6 @@ typedef struct {
 typedef struct {
     ngx_array_t          *zones;         /* of ngx_bloom_zone_t * */
     ngx_bloom_work_t     *works;
-    ngx_fd_t              pipe[2];
     ngx_connection_t     *c;             /* of the pipe's reading end */
     ngx_event_t           timer;
     ngx_path_t            path;
@@ -75,6 +74,7 @@ typedef struct {
 } ngx_bloom_helper_t;
 
 
+static ngx_int_t ngx_bloom_helper_pipe(ngx_cycle_t *cycle);
 static ngx_msec_t ngx_bloom_helper_manager(void *data);
 static ngx_int_t ngx_bloom_helper_start(ngx_bloom_helper_t *helper);
 static void ngx_bloom_helper_stop(void *data);
@@ -84,6 +84,7 @@ static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_work_t *work);
 static ngx_msec_t ngx_bloom_helper_journal(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_log(ngx_bloom_work_t *work);
 static ngx_int_t ngx_bloom_helper_follow(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone);
 static void ngx_bloom_helper_look(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_choose(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_load(ngx_bloom_work_t *work,
@@ -105,6 +106,9 @@ static ngx_uint_t ngx_bloom_helper_file_id(u_char *name,
 
 /* Of this process: its cycle's. */
 static ngx_bloom_helper_t  *ngx_bloom_helper;
+
+/* One for the life of a master: workers of old cycles wake the new helper. */
+static ngx_fd_t  ngx_bloom_pipe[2] = { NGX_INVALID_FILE, NGX_INVALID_FILE };
 
 
 ngx_int_t
@@ -141,23 +145,12 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
     helper->zones = zones;
     helper->cycle = cycle;
 
-    if (pipe(helper->pipe) == -1) {
-        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
+    if (ngx_bloom_helper_pipe(cycle) != NGX_OK) {
         return NGX_ERROR;
     }
 
     cln->handler = ngx_bloom_helper_stop;
     cln->data = helper;
-
-    for (i = 0; i < 2; i++) {
-        if (ngx_nonblocking(helper->pipe[i]) == -1
-            || fcntl(helper->pipe[i], F_SETFD, FD_CLOEXEC) == -1)
-        {
-            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                          "fcntl() failed");
-            return NGX_ERROR;
-        }
-    }
 
     /*
      * nginx starts a process for the managers of the paths that are in the
@@ -187,6 +180,34 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
     }
 
     ngx_bloom_helper = helper;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_bloom_helper_pipe(ngx_cycle_t *cycle)
+{
+    ngx_uint_t  i;
+
+    if (ngx_bloom_pipe[0] != NGX_INVALID_FILE) {
+        return NGX_OK;
+    }
+
+    if (pipe(ngx_bloom_pipe) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < 2; i++) {
+        if (ngx_nonblocking(ngx_bloom_pipe[i]) == -1
+            || fcntl(ngx_bloom_pipe[i], F_SETFD, FD_CLOEXEC) == -1)
+        {
+            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                          "fcntl() failed");
+            return NGX_ERROR;
+        }
+    }
 
     return NGX_OK;
 }
@@ -226,7 +247,7 @@ ngx_bloom_helper_start(ngx_bloom_helper_t *helper)
     helper->timer.cancelable = 1;
     helper->runs = 1;
 
-    c = ngx_get_connection(helper->pipe[0], helper->cycle->log);
+    c = ngx_get_connection(ngx_bloom_pipe[0], helper->cycle->log);
 
     if (c != NULL) {
         c->read->handler = ngx_bloom_helper_read;
@@ -288,13 +309,6 @@ ngx_bloom_helper_stop(void *data)
         }
     }
 
-    for (i = 0; i < 2; i++) {
-        if (helper->pipe[i] != NGX_INVALID_FILE) {
-            (void) ngx_close_file(helper->pipe[i]);
-            helper->pipe[i] = NGX_INVALID_FILE;
-        }
-    }
-
     if (ngx_bloom_helper == helper) {
         ngx_bloom_helper = NULL;
     }
@@ -302,22 +316,18 @@ ngx_bloom_helper_stop(void *data)
 
 
 void
-ngx_bloom_helper_wake(ngx_bloom_zone_t *zone)
+ngx_bloom_helper_wake(void)
 {
     u_char  c;
 
-    if (ngx_bloom_helper == NULL) {
+    if (ngx_bloom_pipe[1] == NGX_INVALID_FILE) {
         return;
     }
 
-    /* one byte in the pipe is enough for all who write one */
-
-    if (__atomic_exchange_n(&zone->sh->woken, 1, __ATOMIC_SEQ_CST) != 0) {
-        return;
-    }
+    /* if the pipe is full, it will wake up */
 
     c = 0;
-    (void) !write(ngx_bloom_helper->pipe[1], &c, 1);
+    (void) !write(ngx_bloom_pipe[1], &c, 1);
 }
 
 
@@ -376,8 +386,6 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
     ngx_bloom_shctx_t  *sh;
 
     sh = work->zone->sh;
-
-    __atomic_store_n(&sh->woken, 0, __ATOMIC_SEQ_CST);
 
     if (work->does == NGX_BLOOM_HELPER_NOTHING
         && ngx_bloom_lock(&sh->helper, 0) != NGX_OK)
@@ -550,6 +558,11 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
     tail = ngx_bloom_state_tail(state);
 
     if (tail <= sh->applied) {
+
+        if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > sh->applied) {
+            return ngx_bloom_helper_unrequire(zone);
+        }
+
         return NGX_OK;
     }
 
@@ -587,6 +600,37 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
     __atomic_store_n(&sh->applied, tail, __ATOMIC_SEQ_CST);
     __atomic_store_n(&state->control->instance[state->instance].applied, tail,
                      __ATOMIC_SEQ_CST);
+
+    return NGX_OK;
+}
+
+
+/*
+ * Something is required that is not there yet: it is being published, or who
+ * was about to publish it has died, and then it never will be.
+ */
+static ngx_int_t
+ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone)
+{
+    uint64_t             *required;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    state = zone->state;
+    control = state->control;
+
+    if (ngx_bloom_lock(&control->append, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_AGAIN;
+    }
+
+    required = &control->instance[state->instance].required;
+
+    if (*required > ngx_bloom_state_tail(state)) {
+        __atomic_store_n(required, ngx_bloom_state_tail(state),
+                         __ATOMIC_SEQ_CST);
+    }
+
+    ngx_bloom_unlock(&control->append);
 
     return NGX_OK;
 }
@@ -749,7 +793,8 @@ ngx_bloom_helper_save(ngx_bloom_work_t *work, ngx_bloom_task_e task)
     work->task = task;
     work->save_begun = ngx_bloom_time();
 
-    rc = ngx_bloom_helper_follow(zone);
+    rc = (zone->sh->generation != 0) ? ngx_bloom_helper_follow(zone)
+                                     : NGX_ERROR;
 
     if (rc == NGX_OK
         && ngx_bloom_lock(&zone->state->control->keeper, 1000) == NGX_OK)

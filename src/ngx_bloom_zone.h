@@ -149,7 +149,6 @@ typedef struct {
     uint64_t             load_total;     /* 0: none is */
     uint64_t             heartbeat;      /* of the helper, ms since 1970 */
     uint64_t             checkpoint;     /* position of the last one */
-    uint64_t             woken;          /* atomic; the helper will come */
 
     ngx_bloom_kept_t     kept;
     ngx_bloom_counters_t counters[NGX_MAX_PROCESSES];
