@@ -35,8 +35,6 @@ static ngx_int_t ngx_http_bloom_no_route(ngx_http_request_t *r,
 static ngx_int_t ngx_http_bloom_call(ngx_http_request_t *r,
     ngx_http_bloom_route_t *route, ngx_bloom_zone_t *zone);
 static ngx_uint_t ngx_http_bloom_is_cross_site(ngx_http_request_t *r);
-static ngx_str_t *ngx_http_bloom_request_header(ngx_http_request_t *r,
-    const char *name);
 static u_char *ngx_http_bloom_etag_text(u_char *p, ngx_bloom_info_t *info);
 static ngx_int_t ngx_http_bloom_get_index(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
@@ -357,8 +355,7 @@ ngx_http_bloom_is_cross_site(ngx_http_request_t *r)
 }
 
 
-/* The first header of that name, in lower case. */
-static ngx_str_t *
+ngx_str_t *
 ngx_http_bloom_request_header(ngx_http_request_t *r, const char *name)
 {
     size_t            len;

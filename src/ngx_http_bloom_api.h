@@ -226,6 +226,10 @@ void ngx_http_bloom_render_zone(ngx_http_bloom_text_t *text,
 
 /* ---- api ---- */
 
+/* The value of a request's first header of that name, in lower case; NULL. */
+ngx_str_t *ngx_http_bloom_request_header(ngx_http_request_t *r,
+    const char *name);
+
 /* The header that tells the generation that serves, if any. */
 ngx_int_t ngx_http_bloom_etag(ngx_http_request_t *r, ngx_bloom_info_t *info);
 

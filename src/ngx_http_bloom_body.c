@@ -63,6 +63,13 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
     body->take = take;
     body->data = data;
 
+    if (ngx_http_bloom_request_header(r, "content-encoding") != NULL) {
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_TYPE,
+                             "a body with \"Content-Encoding\" cannot be "
+                             "read: send it as it is, not compressed");
+        return NGX_DECLINED;
+    }
+
     if (r->headers_in.content_type == NULL) {
         return NGX_OK;
     }
