@@ -60,6 +60,8 @@ typedef struct {
     ngx_msec_t            synced;
     ngx_msec_t            housed;
     uint64_t              failed;        /* that was logged last */
+    uint64_t              ones;          /* bits set when it was last asked
+                                            whether the filter is over-full */
 } ngx_bloom_work_t;
 
 
@@ -81,6 +83,7 @@ static void ngx_bloom_helper_stop(void *data);
 static void ngx_bloom_helper_read(ngx_event_t *ev);
 static void ngx_bloom_helper_timer(ngx_event_t *ev);
 static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_work_t *work);
+static void ngx_bloom_helper_full(ngx_bloom_work_t *work);
 static ngx_msec_t ngx_bloom_helper_journal(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_log(ngx_bloom_work_t *work);
 static ngx_int_t ngx_bloom_helper_follow(ngx_bloom_zone_t *zone);
@@ -422,6 +425,8 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
         return 0;
     }
 
+    ngx_bloom_helper_full(work);
+
     ngx_bloom_unlock(&sh->helper);
 
     if (ngx_bloom_task_waits(work->zone)) {
@@ -433,6 +438,55 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
     }
 
     return next;
+}
+
+
+/* Says once for each generation that it has more keys than it was sized for. */
+static void
+ngx_bloom_helper_full(ngx_bloom_work_t *work)
+{
+    uint64_t            ones, items;
+    ngx_uint_t          bank;
+    bloom_image_t      *image;
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_shctx_t  *sh;
+
+    zone = work->zone;
+    sh = zone->sh;
+
+    if (sh->generation == 0 || sh->full == sh->generation) {
+        return;
+    }
+
+    bank = sh->generation & 1;
+    image = &sh->bank[bank].image;
+    ones = __atomic_load_n(&sh->bank[bank].ones, __ATOMIC_RELAXED);
+
+    if (ones == work->ones) {
+        return;
+    }
+
+    work->ones = ones;
+
+    items = bloom_geometry_items(&image->geometry, ones);
+
+    /* the estimate is as sure as its standard error, of which three */
+
+    if (items < image->capacity
+        + (uint64_t) (3 * bloom_geometry_items_error(&image->geometry, items)))
+    {
+        return;
+    }
+
+    sh->full = sh->generation;
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "bloom zone \"%V\" has about %uL keys and was made for %uL: "
+                  "its false-positive rate is about %.3f %% instead of "
+                  "%.3f %%; load an image with more capacity, or raise "
+                  "\"capacity\"", &zone->name, items, image->capacity,
+                  100 * bloom_geometry_fpr(&image->geometry, items),
+                  100 * image->fpr);
 }
 
 
@@ -1130,6 +1184,7 @@ ngx_bloom_helper_done(ngx_bloom_work_t *work, ngx_bloom_result_t *result,
 static void
 ngx_bloom_helper_house(ngx_bloom_work_t *work)
 {
+    u_char              name[NGX_MAX_PATH];
     uint64_t            cut;
     ngx_bloom_zone_t   *zone;
     ngx_bloom_shctx_t  *sh;
@@ -1142,6 +1197,19 @@ ngx_bloom_helper_house(ngx_bloom_work_t *work)
     ngx_bloom_save_remove(zone->state, "snapshot.", NULL,
                           NGX_BLOOM_SNAPSHOT_AGE);
     ngx_bloom_save_remove(zone->state, "save.", NULL, NGX_BLOOM_TMP_AGE);
+
+    if (zone->state->control->instances
+        == (uint64_t) 1 << zone->state->instance)
+    {
+        /* uploads in place of an image that file= is no more */
+
+        ngx_bloom_save_upload_name(zone->state, zone->file.name.len
+                                   ? sh->file_build : ngx_bloom_save_empty,
+                                   name);
+
+        ngx_bloom_save_remove(zone->state, "upload.",
+                              (u_char *) strrchr((char *) name, '/') + 1, 0);
+    }
 
     if (sh->generation == 0) {
         return;
