@@ -472,8 +472,9 @@ ngx_bloom_helper_full(ngx_bloom_work_t *work)
 
     /* the estimate is as sure as its standard error, of which three */
 
-    if (items < image->capacity
-        + (uint64_t) (3 * bloom_geometry_items_error(&image->geometry, items)))
+    if (items <= image->capacity
+        + (uint64_t) (3 * bloom_geometry_items_error(&image->geometry, items))
+        || bloom_geometry_fpr(&image->geometry, items) <= image->fpr)
     {
         return;
     }
