@@ -109,7 +109,9 @@ ngx_int_t ngx_http_bloom_answer(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_bloom_answer_fault(ngx_http_request_t *r,
     ngx_http_bloom_fault_t *fault);
 
-/* The same for a request that is refused before its body is read. */
+/* The same for requests that are refused before their body is read. */
+ngx_int_t ngx_http_bloom_refuse_fault(ngx_http_request_t *r,
+    ngx_http_bloom_fault_t *fault);
 ngx_int_t ngx_cdecl ngx_http_bloom_refuse(ngx_http_request_t *r,
     ngx_http_bloom_error_e error, const char *fmt, ...);
 
