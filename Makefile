@@ -19,12 +19,13 @@ core := $(wildcard src/bloom_*.c)
 cli := $(wildcard src/cli/*.c)
 unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
+bench := $(patsubst bench/%.c,build/bench/%,$(filter-out bench/http.c,$(wildcard bench/*.c)))
 
 .PHONY: all tool module deps deps-run run unit fuzzers nginxes test test-unit \
         test-nginx test-nginx-1.22 test-nginx-1.26 test-sanitize \
         test-sanitize-unit test-sanitize-nginx test-chaos test-fuzz test-docs \
         fuzz chaos \
-        install clean help
+        bench install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -89,6 +90,10 @@ build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
 	@mkdir -p $(@D)
 	$(CLANG) $(compile) $(sanitize) -fsanitize=fuzzer \
 	    $(sources_and_objects) -lm -o $@
+
+build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sources_and_objects) $(libs) -o $@
 
 unit: $(unit:%=build/unit/%)
 fuzzers: $(fuzz)
@@ -164,6 +169,12 @@ fuzz:  ## the same, for more: make fuzz FUZZ_SECONDS=3600
 
 test-docs: all  ## README and examples: their commands, outputs and links
 	scripts/check-docs.sh
+
+
+# Measuring
+
+bench: all $(bench)  ## figures, side by side, into bench/results; no test
+	scripts/bench.sh $(BENCH)
 
 
 # Installing and cleaning
