@@ -84,7 +84,8 @@ static void ngx_bloom_helper_read(ngx_event_t *ev);
 static void ngx_bloom_helper_timer(ngx_event_t *ev);
 static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_full(ngx_bloom_work_t *work);
-static ngx_msec_t ngx_bloom_helper_journal(ngx_bloom_work_t *work);
+static ngx_msec_t ngx_bloom_helper_keep(ngx_bloom_work_t *work);
+static ngx_msec_t ngx_bloom_helper_catch_up(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_log(ngx_bloom_work_t *work);
 static ngx_int_t ngx_bloom_helper_follow(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone);
@@ -385,10 +386,19 @@ ngx_bloom_helper_timer(ngx_event_t *ev)
 static ngx_msec_t
 ngx_bloom_helper_zone(ngx_bloom_work_t *work)
 {
-    ngx_msec_t          next, begun;
+    ngx_msec_t          next, delay, begun;
     ngx_bloom_shctx_t  *sh;
 
     sh = work->zone->sh;
+    next = NGX_BLOOM_HELPER_IDLE;
+
+    __atomic_store_n(&sh->heartbeat, ngx_bloom_time(), __ATOMIC_RELAXED);
+
+    /* not even the master's loading holds this up */
+
+    if (work->zone->state != NULL) {
+        next = ngx_bloom_helper_keep(work);
+    }
 
     if (work->does == NGX_BLOOM_HELPER_NOTHING
         && ngx_bloom_lock(&sh->helper, 0) != NGX_OK)
@@ -396,12 +406,9 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
         return NGX_BLOOM_HELPER_BUSY;            /* the one before still does */
     }
 
-    __atomic_store_n(&sh->heartbeat, ngx_bloom_time(), __ATOMIC_RELAXED);
-
-    next = NGX_BLOOM_HELPER_IDLE;
-
     if (work->zone->state != NULL) {
-        next = ngx_bloom_helper_journal(work);
+        delay = ngx_bloom_helper_catch_up(work);
+        next = ngx_min(next, delay);
     }
 
     if (work->does == NGX_BLOOM_HELPER_NOTHING) {
@@ -491,11 +498,48 @@ ngx_bloom_helper_full(ngx_bloom_work_t *work)
 }
 
 
-/* What is short: segments, disks, other instances, kept keys. */
+/* Segments and disks, for whichever instance. */
 static ngx_msec_t
-ngx_bloom_helper_journal(ngx_bloom_work_t *work)
+ngx_bloom_helper_keep(ngx_bloom_work_t *work)
 {
     uint64_t              tail;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    state = work->zone->state;
+    control = state->control;
+
+    if (ngx_bloom_lock(&control->keeper, 0) != NGX_OK) {
+        return NGX_BLOOM_HELPER_BUSY;            /* another does */
+    }
+
+    (void) ngx_bloom_journal_prepare(state);
+
+    tail = ngx_bloom_state_tail(state);
+
+    if (control->synced < tail
+        && (control->wanted > control->synced
+            || ngx_current_msec - work->synced >= NGX_BLOOM_HELPER_SYNC))
+    {
+        (void) ngx_bloom_journal_sync(state);
+
+        ngx_time_update();
+        work->synced = ngx_current_msec;
+    }
+
+    ngx_bloom_unlock(&control->keeper);
+
+    ngx_bloom_helper_log(work);
+
+    return control->synced < ngx_bloom_state_tail(state)
+           ? NGX_BLOOM_HELPER_BUSY : NGX_BLOOM_HELPER_IDLE;
+}
+
+
+/* What others have appended, and keys that were kept. */
+static ngx_msec_t
+ngx_bloom_helper_catch_up(ngx_bloom_work_t *work)
+{
     ngx_msec_t            next;
     ngx_bloom_zone_t     *zone;
     ngx_bloom_control_t  *control;
@@ -504,52 +548,27 @@ ngx_bloom_helper_journal(ngx_bloom_work_t *work)
     control = zone->state->control;
     next = NGX_BLOOM_HELPER_IDLE;
 
+    if (ngx_bloom_kept_drain(zone) != NGX_OK) {
+        next = NGX_BLOOM_HELPER_IDLE / 10;
+    }
+
     if (ngx_bloom_helper_follow(zone) != NGX_OK) {
         next = NGX_BLOOM_HELPER_BUSY;
     }
 
-    if (ngx_bloom_lock(&control->keeper, 0) == NGX_OK) {
-
-        (void) ngx_bloom_journal_prepare(zone->state);
-
-        tail = ngx_bloom_state_tail(zone->state);
-
-        if (control->synced < tail
-            && (control->wanted > control->synced
-                || ngx_current_msec - work->synced >= NGX_BLOOM_HELPER_SYNC))
-        {
-            (void) ngx_bloom_journal_sync(zone->state);
-
-            ngx_time_update();
-            work->synced = ngx_current_msec;
-        }
-
-        if (work->does == NGX_BLOOM_HELPER_NOTHING
-            && ngx_current_msec - work->housed >= NGX_BLOOM_HELPER_HOUSE)
-        {
-            ngx_bloom_helper_house(work);
-            work->housed = ngx_current_msec;
-        }
+    if (work->does == NGX_BLOOM_HELPER_NOTHING
+        && ngx_current_msec - work->housed >= NGX_BLOOM_HELPER_HOUSE
+        && ngx_bloom_lock(&control->keeper, 0) == NGX_OK)
+    {
+        ngx_bloom_helper_house(work);
+        work->housed = ngx_current_msec;
 
         ngx_bloom_unlock(&control->keeper);
-
-    } else {
-        next = NGX_BLOOM_HELPER_BUSY;
-    }
-
-    ngx_bloom_helper_log(work);
-
-    if (ngx_bloom_kept_drain(zone) != NGX_OK) {
-        next = ngx_min(next, NGX_BLOOM_HELPER_IDLE / 10);
     }
 
     /* another's worker cannot wake this process */
 
     if (control->instances & ~((uint64_t) 1 << zone->state->instance)) {
-        next = ngx_min(next, NGX_BLOOM_HELPER_BUSY);
-    }
-
-    if (control->synced < ngx_bloom_state_tail(zone->state)) {
         next = ngx_min(next, NGX_BLOOM_HELPER_BUSY);
     }
 
@@ -598,6 +617,7 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
     uint64_t              tail, added;
     ngx_int_t             rc;
     bloom_record_t        record;
+    ngx_bloom_bits_t      bits;
     ngx_bloom_shctx_t    *sh;
     ngx_bloom_state_t    *state;
     ngx_bloom_reader_t    reader;
@@ -629,9 +649,12 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
             return NGX_ERROR;
         }
 
+        /* the lock sh->helper is held: no other generation comes to serve */
+
+        ngx_bloom_zone_bits(zone, sh->generation & 1, &bits);
+
         while ((rc = ngx_bloom_reader_next(&reader, &record)) == NGX_OK) {
-            (void) ngx_bloom_zone_set(zone, sh->generation & 1, record.keys,
-                                      record.end, &added);
+            (void) ngx_bloom_zone_set(&bits, record.keys, record.end, &added);
         }
 
         if (rc == NGX_DONE && reader.lost != 0) {
@@ -683,7 +706,8 @@ ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone)
     tail = ngx_bloom_state_tail(state);
 
     if (old > tail
-        && ((old & NGX_BLOOM_KEPT) == 0 || ngx_bloom_state_kept(state) == 0))
+        && ((old & NGX_BLOOM_KEPT) == 0
+            || ngx_bloom_kept_empty(&control->kept)))
     {
         (void) __atomic_compare_exchange_n(required, &old, tail, 0,
                                            __ATOMIC_SEQ_CST,

@@ -119,13 +119,26 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
         return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_NO_AS_OF);
     }
 
-    if (zone->state != NULL && zone->state->control->dropped != 0
-        && load->cut <= zone->state->control->dropped)
-    {
+    if (ngx_bloom_load_too_old(load)) {
         return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_TOO_OLD);
     }
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_bloom_load_too_old(ngx_bloom_load_t *load)
+{
+    uint64_t            dropped;
+    ngx_bloom_state_t  *state;
+
+    state = load->zone->state;
+    dropped = state ? __atomic_load_n(&state->control->dropped,
+                                      __ATOMIC_ACQUIRE)
+                    : 0;
+
+    return dropped != 0 && load->cut <= dropped;
 }
 
 
@@ -284,11 +297,13 @@ ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes)
 static void
 ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 {
-    uint64_t  added;
+    uint64_t          added;
+    ngx_bloom_bits_t  bits;
+
+    ngx_bloom_zone_bits(load->zone, load->bank, &bits);
 
     load->records++;
-    load->keys += ngx_bloom_zone_set(load->zone, load->bank, record->keys,
-                                     record->end, &added);
+    load->keys += ngx_bloom_zone_set(&bits, record->keys, record->end, &added);
 }
 
 
@@ -299,6 +314,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     ngx_int_t           rc;
     ngx_uint_t          locked;
     bloom_record_t      record;
+    ngx_bloom_bits_t    bits;
     ngx_bloom_zone_t   *zone;
     ngx_bloom_state_t  *state;
     ngx_bloom_shctx_t  *sh;
@@ -307,6 +323,8 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     sh = zone->sh;
     state = zone->state;
     locked = 0;
+
+    ngx_bloom_zone_bits(zone, load->bank, &bits);
 
     if (state != NULL) {
 
@@ -335,6 +353,14 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
                                         load->reader.err, "%s",
                                         load->reader.error);
         }
+
+        if (ngx_bloom_load_too_old(load)) {
+
+            /* another instance, with a newer image, removed records since */
+
+            ngx_bloom_unlock(&state->control->append);
+            return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_TOO_OLD);
+        }
     }
 
     /*
@@ -342,7 +368,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
      * time, so a key that is missed here finds the generation changed.
      */
 
-    ngx_bloom_kept_apply(zone, load->bank);
+    ngx_bloom_kept_apply(zone, &bits);
 
     doubt = 0;
 
@@ -378,7 +404,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         sh->checkpoint = load->position;
     }
 
-    ngx_bloom_kept_apply(zone, load->bank);
+    ngx_bloom_kept_apply(zone, &bits);
 
     if (locked) {
         ngx_bloom_unlock(&state->control->append);

@@ -1,5 +1,6 @@
 
 #include "ngx_bloom_start.h"
+#include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_save.h"
@@ -19,6 +20,7 @@ static ngx_int_t ngx_bloom_start_renew(ngx_bloom_zone_t *zone,
 static ngx_int_t ngx_bloom_start_file(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_refill(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_state(ngx_bloom_zone_t *zone);
+static void ngx_bloom_start_attach(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_times(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_recover(ngx_bloom_zone_t *zone,
     ngx_bloom_load_t *load);
@@ -50,6 +52,7 @@ ngx_bloom_start_zone(ngx_shm_zone_t *shm_zone, void *data)
 
     } else if (old != NULL) {
         zone->sh = old->sh;
+        zone->kept = &old->sh->kept;
         rc = ngx_bloom_start_renew(zone, old);
 
     } else {
@@ -198,6 +201,7 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
 
     shpool->data = sh;
     zone->sh = sh;
+    zone->kept = &sh->kept;
 
     if (ngx_bloom_start_state(zone) != NGX_OK) {
         return NGX_ERROR;
@@ -273,8 +277,7 @@ ngx_bloom_start_state(ngx_bloom_zone_t *zone)
                              &failure)
         == NGX_OK)
     {
-        zone->required = &zone->state->control
-                                ->instance[zone->state->instance].required;
+        ngx_bloom_start_attach(zone);
 
         return ngx_bloom_start_times(zone);
     }
@@ -307,6 +310,19 @@ ngx_bloom_start_state(ngx_bloom_zone_t *zone)
 }
 
 
+/* What of the control page is asked for by every lookup or addition. */
+static void
+ngx_bloom_start_attach(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_state_t  *state;
+
+    state = zone->state;
+
+    zone->required = &state->control->instance[state->instance].required;
+    zone->kept = &state->control->kept;
+}
+
+
 static ngx_int_t
 ngx_bloom_start_times(ngx_bloom_zone_t *zone)
 {
@@ -335,6 +351,7 @@ static ngx_int_t
 ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
     ngx_err_t           err;
+    ngx_bloom_bits_t    bits;
     ngx_bloom_state_t  *state;
     ngx_bloom_shctx_t  *sh;
 
@@ -352,6 +369,21 @@ ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
                       &state->path, &zone->name);
         return NGX_ERROR;
     }
+
+    if (ngx_bloom_load_too_old(load)) {
+
+        /* another instance, with a newer image, removed records meanwhile */
+
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
+                      "the image of bloom zone \"%V\" " NGX_BLOOM_TOO_OLD,
+                      &zone->name);
+        return NGX_ERROR;
+    }
+
+    /* keys that were added while the disk refused: the helper appends them */
+
+    ngx_bloom_zone_bits(zone, load->bank, &bits);
+    ngx_bloom_kept_apply(zone, &bits);
 
     /* not load->reader.limit: it may have moved after the last record */
 
@@ -627,8 +659,7 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
             return NGX_ERROR;
         }
 
-        zone->required = &zone->state->control
-                                ->instance[zone->state->instance].required;
+        ngx_bloom_start_attach(zone);
 
     } else if (old->state == NULL) {
 
@@ -637,6 +668,7 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
         }
 
         if (zone->state != NULL) {
+            ngx_bloom_kept_move(zone, &zone->sh->kept);
             return ngx_bloom_start_refill(zone);
         }
 

@@ -210,12 +210,11 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
 
     control->instance[state->instance].required = 0;
     control->instance[state->instance].applied = 0;
-    control->instance[state->instance].kept = 0;
 
     __atomic_fetch_or(&control->instances, (uint64_t) 1 << state->instance,
                       __ATOMIC_SEQ_CST);
 
-    if (ngx_bloom_state_kept(state) != 0) {
+    if (!ngx_bloom_kept_empty(&control->kept)) {
         control->instance[state->instance].required = NGX_BLOOM_KEPT;
     }
 
@@ -226,19 +225,13 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
 
 
 void
-ngx_bloom_state_keep(ngx_bloom_state_t *state, int64_t n)
+ngx_bloom_state_keep(ngx_bloom_state_t *state)
 {
     uint64_t              instances, old, *required;
     ngx_uint_t            i;
     ngx_bloom_control_t  *control;
 
     control = state->control;
-
-    (void) __atomic_fetch_add(&control->instance[state->instance].kept,
-                              (uint64_t) n, __ATOMIC_SEQ_CST);
-    if (n <= 0) {
-        return;
-    }
 
     instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
     instances &= ~((uint64_t) 1 << state->instance);
@@ -263,29 +256,6 @@ ngx_bloom_state_keep(ngx_bloom_state_t *state, int64_t n)
             /* void */
         }
     }
-}
-
-
-uint64_t
-ngx_bloom_state_kept(ngx_bloom_state_t *state)
-{
-    uint64_t              instances, kept;
-    ngx_uint_t            i;
-    ngx_bloom_control_t  *control;
-
-    control = state->control;
-
-    instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
-    instances &= ~((uint64_t) 1 << state->instance);
-
-    for (i = 0, kept = 0; instances != 0; i++, instances >>= 1) {
-        if (instances & 1) {
-            kept += __atomic_load_n(&control->instance[i].kept,
-                                    __ATOMIC_SEQ_CST);
-        }
-    }
-
-    return kept;
 }
 
 
@@ -427,31 +397,46 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 }
 
 
-/* Makes the control page anew; only `synced` is of use, if it is whole. */
+/* Makes the control page anew; of use are `synced` and `kept`, if whole. */
 static ngx_int_t
 ngx_bloom_state_renew(ngx_bloom_state_t *state)
 {
-    uint64_t              synced;
+    uint64_t              synced, begin, end;
     ngx_bloom_control_t  *control;
 
     control = state->control;
     synced = 0;
+    begin = 0;
+    end = 0;
 
     if (control->magic == NGX_BLOOM_CONTROL_MAGIC
         && control->size == sizeof(ngx_bloom_control_t)
         && control->synced == ~control->synced_check)
     {
         synced = control->synced;
+
+        if (control->kept.begin <= control->kept.end
+            && control->kept.end <= NGX_BLOOM_KEPT_SIZE)
+        {
+            begin = control->kept.begin;
+            end = control->kept.end;
+        }
     }
 
-    ngx_memzero(control, sizeof(ngx_bloom_control_t));
+    /* all but the keys that are kept */
+
+    ngx_memzero(control, offsetof(ngx_bloom_control_t, kept.data));
+
+    control->kept.begin = begin;
+    control->kept.end = end;
 
     control->size = sizeof(ngx_bloom_control_t);
     control->synced = synced;
     control->synced_check = ~synced;
 
     if (ngx_bloom_lock_init(&control->append) != NGX_OK
-        || ngx_bloom_lock_init(&control->keeper) != NGX_OK)
+        || ngx_bloom_lock_init(&control->keeper) != NGX_OK
+        || ngx_bloom_lock_init(&control->kept.mutex) != NGX_OK)
     {
         return NGX_ERROR;
     }

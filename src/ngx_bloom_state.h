@@ -26,7 +26,9 @@
  *     required     of each instance: the end of the last record that another
  *                  has appended.  Until it has applied the journal so far, it
  *                  cannot say "absent".  With the bit NGX_BLOOM_KEPT: another
- *                  keeps keys that it could not append, so there is no end.
+ *                  has keys that it could not append yet, so there is no end.
+ *     kept         these keys.  They survive whoever added them, and any helper
+ *                  appends them as soon as that can be.
  *     synced       everything before it is on disk.
  *
  * Both locks are robust: the system gives them to the next who asks when their
@@ -65,6 +67,22 @@ typedef struct {
 } ngx_bloom_end_t;
 
 
+/*
+ * Keys that were added and are not in the journal yet, since it could not be
+ * written: length (2 bytes), bytes, and so on, from `begin` to `end`.
+ */
+#define NGX_BLOOM_KEPT_SIZE    (256 * 1024)
+
+typedef struct {
+    pthread_mutex_t      mutex;          /* robust; held for a copy */
+    uint64_t             begin;
+    uint64_t             end;
+    uint64_t             count;          /* keys in it */
+    uint64_t             lost;           /* keys there was no room for */
+    u_char               data[NGX_BLOOM_KEPT_SIZE];
+} ngx_bloom_kept_t;
+
+
 /* In the file "control".  All atomic, but what a lock guards. */
 typedef struct {
     uint64_t             magic;
@@ -94,9 +112,10 @@ typedef struct {
     struct {
         uint64_t             required;
         uint64_t             applied;
-        uint64_t             kept;       /* keys in its memory alone */
-        uint64_t             reserved[5];
+        uint64_t             reserved[6];
     } instance[NGX_BLOOM_INSTANCES];
+
+    ngx_bloom_kept_t     kept;
 } ngx_bloom_control_t;
 
 #define NGX_BLOOM_CANNOT_WRITE    1
@@ -159,11 +178,17 @@ ngx_int_t ngx_bloom_state_inherit(ngx_bloom_state_t *state,
 void ngx_bloom_state_close(ngx_bloom_state_t *state);
 
 /*
- * Counts keys that only this instance's memory has: others cannot say "absent"
- * until there are none.  And how many the others have.
+ * Tells the other instances that this one keeps a key: they cannot say "absent"
+ * until all that are kept have been appended.
  */
-void ngx_bloom_state_keep(ngx_bloom_state_t *state, int64_t n);
-uint64_t ngx_bloom_state_kept(ngx_bloom_state_t *state);
+void ngx_bloom_state_keep(ngx_bloom_state_t *state);
+
+static ngx_inline ngx_uint_t
+ngx_bloom_kept_empty(ngx_bloom_kept_t *kept)
+{
+    return __atomic_load_n(&kept->end, __ATOMIC_SEQ_CST)
+           == __atomic_load_n(&kept->begin, __ATOMIC_SEQ_CST);
+}
 
 /* Forgets instances that have ended. */
 void ngx_bloom_state_prune(ngx_bloom_state_t *state);

@@ -135,20 +135,50 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key)
 }
 
 
-uint64_t
-ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    const uint8_t *keys, const uint8_t *end, uint64_t *added)
+void
+ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
+    ngx_bloom_bits_t *bits)
 {
-    int                changed;
-    uint64_t           ones, count, *words;
-    ngx_uint_t         i, n;
-    bloom_key_t        key;
-    bloom_hash_t       hash[NGX_BLOOM_AHEAD];
-    bloom_image_t     *image;
-    bloom_record_t     record;
+    bits->geometry = zone->sh->bank[bank].image.geometry;
+    bits->hasher = zone->sh->bank[bank].image.hasher;
+    bits->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
+    bits->ones = &zone->sh->bank[bank].ones;
+}
 
-    image = &zone->sh->bank[bank].image;
-    words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
+
+uint64_t
+ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
+{
+    uint64_t  generation;
+
+    do {
+        generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
+
+        if (generation == 0) {
+            return 0;
+        }
+    } while (generation != zone->generation
+             && ngx_bloom_zone_attend(zone, generation) != NGX_OK);
+
+    bits->geometry = zone->geometry;
+    bits->hasher = zone->hasher;
+    bits->words = zone->words;
+    bits->ones = &zone->sh->bank[generation & 1].ones;
+
+    return generation;
+}
+
+
+uint64_t
+ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
+    const uint8_t *end, uint64_t *added)
+{
+    int              changed;
+    uint64_t         ones, count;
+    ngx_uint_t       i, n;
+    bloom_key_t      key;
+    bloom_hash_t     hash[NGX_BLOOM_AHEAD];
+    bloom_record_t   record;
 
     record.keys = keys;
     record.end = end;
@@ -161,12 +191,12 @@ ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
         for (n = 0; n < NGX_BLOOM_AHEAD && bloom_record_key(&record, &key);
              n++)
         {
-            hash[n] = bloom_hash(&image->hasher, key.data, key.len);
-            bloom_prefetch(&image->geometry, words, hash[n]);
+            hash[n] = bloom_hash(&bits->hasher, key.data, key.len);
+            bloom_prefetch(&bits->geometry, bits->words, hash[n]);
         }
 
         for (i = 0; i < n; i++) {
-            changed = bloom_add_atomic(&image->geometry, words, hash[i]);
+            changed = bloom_add_atomic(&bits->geometry, bits->words, hash[i]);
 
             ones += changed;
             *added += (changed != 0);
@@ -175,8 +205,8 @@ ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
         count += n;
     } while (n == NGX_BLOOM_AHEAD);
 
-    (void) __atomic_fetch_add(&zone->sh->bank[bank].ones, ones,
-                              __ATOMIC_RELAXED);
+    (void) __atomic_fetch_add(bits->ones, ones, __ATOMIC_RELAXED);
+
     return count;
 }
 
@@ -212,8 +242,8 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
     info->bank_size = sh->bank_size;
-    info->kept = sh->kept.count;
-    info->lost = sh->kept.lost;
+    info->kept = zone->kept->count;
+    info->lost = zone->kept->lost;
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
     info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
     info->heartbeat = __atomic_load_n(&sh->heartbeat, __ATOMIC_RELAXED);
@@ -320,6 +350,7 @@ ngx_bloom_zone_close(void *data)
 
     if (zone->state != NULL) {
         zone->required = &ngx_bloom_zone_never;
+        zone->kept = &zone->sh->kept;
         ngx_bloom_state_close(zone->state);
         zone->state = NULL;
     }

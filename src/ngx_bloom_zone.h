@@ -99,22 +99,6 @@ typedef struct {
 } ngx_bloom_task_t;
 
 
-/*
- * Keys that were added and are not in the journal yet, since it could not be
- * written: length (2 bytes), bytes, and so on, from `begin` to `end`.
- */
-#define NGX_BLOOM_KEPT_SIZE  (256 * 1024)
-
-typedef struct {
-    pthread_mutex_t      mutex;          /* robust; held for a copy */
-    size_t               begin;
-    size_t               end;
-    uint64_t             count;          /* keys in it */
-    uint64_t             lost;           /* keys there was no room for */
-    u_char               data[NGX_BLOOM_KEPT_SIZE];
-} ngx_bloom_kept_t;
-
-
 /* In shared memory. */
 typedef struct {
     /* read by every lookup */
@@ -153,7 +137,7 @@ typedef struct {
     uint64_t             full;           /* the generation last said to have
                                             more keys than it was made for */
 
-    ngx_bloom_kept_t     kept;
+    ngx_bloom_kept_t     kept;           /* where there is no state */
     ngx_bloom_counters_t counters[NGX_MAX_PROCESSES];
 } ngx_bloom_shctx_t;
 
@@ -164,6 +148,7 @@ typedef struct {
     ngx_shm_zone_t     *shm_zone;        /* NULL: not declared */
     ngx_bloom_shctx_t  *sh;
     ngx_bloom_state_t  *state;           /* NULL: memory only */
+    ngx_bloom_kept_t   *kept;            /* of the state, or sh->kept */
 
     ngx_pool_t         *pool;            /* of the cycle */
     ngx_core_conf_t    *ccf;             /* whose user the workers are */
@@ -253,12 +238,31 @@ void ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 /* Short: what is done under sh->tasks is a copy. */
 #define NGX_BLOOM_TASK_WAIT  100
 
+/* Where bits go, and how. */
+typedef struct {
+    bloom_geometry_t    geometry;
+    bloom_hasher_t      hasher;
+    uint64_t           *words;
+    uint64_t           *ones;            /* atomic; counts what is set */
+} ngx_bloom_bits_t;
+
+/* Those of a bank that the caller alone loads, or that cannot be switched. */
+void ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
+    ngx_bloom_bits_t *bits);
+
 /*
- * Adds the keys of a record, from `keys` to `end`, to a bank; how many there
- * are, and in *added how many of them changed a bit.
+ * Those of the generation that serves, which is returned; 0: none does.  By the
+ * time they are used it may serve no more.
  */
-uint64_t ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    const uint8_t *keys, const uint8_t *end, uint64_t *added);
+uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
+    ngx_bloom_bits_t *bits);
+
+/*
+ * Adds the keys of a record, from `keys` to `end`; how many there are, and in
+ * *added how many of them changed a bit.
+ */
+uint64_t ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
+    const uint8_t *end, uint64_t *added);
 
 /* The size of a zone whose banks have room for at least `bank` bytes each. */
 size_t ngx_bloom_zone_needs(uint64_t bank);
