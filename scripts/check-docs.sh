@@ -446,15 +446,40 @@ check_files() {
          "$(first_column docs/state.md | tr -d '` ' | sed 's/[A-Z][A-Z]*/*/g' \
             | sort -u)"
 
-    # in the order in which they lie there
+    same "docs/state.md has the fields of the control page" "$(control_page)" \
+         "$(sed -nE 's/^\| ([0-9]+) \| ([0-9]+) \| `([a-z_]+)` .*/\1 \2 \3/p
+                     s/^The page has ([0-9]+ bytes)\..*/\1/p' docs/state.md \
+            | sort -n)"
+}
 
-    same "docs/state.md has the fields of the control page" \
-         "$(sed -n '/In the file "control"/,/^} ngx_bloom_control_t/p' \
-                src/ngx_bloom_state.h \
-            | sed -nE 's/^    [a-z_0-9]+ +([a-z_]+)(\[2\])?;.*/\1/p
-                       s/^    \} ([a-z_]+)\[.*/\1/p')" \
-         "$(sed -nE 's/^\| [0-9]+ \| [0-9]+ \| `([a-z_]+)` .*/\1/p' \
-                docs/state.md)"
+# "OFFSET SIZE FIELD" of the page, and "SIZE bytes" of all of it, as the
+# compiler lays it out
+
+control_page() {
+    local header=src/ngx_bloom_state.h
+
+    {
+        echo '#include <stdio.h>'
+        echo '#include <stddef.h>'
+        echo '#include <stdint.h>'
+        echo '#include <pthread.h>'
+        echo 'typedef unsigned char u_char;'
+        sed -n '/^#define NGX_BLOOM_[A-Z_]* /p
+                /The end of the journal\. /,/^} ngx_bloom_control_t;/p' $header
+        echo 'int main(void) {'
+        sed -n '/In the file "control"/,/^} ngx_bloom_control_t;/p' $header \
+        | sed -nE 's/^    ([a-z_0-9]+ +|\} )([a-z_]+)(\[.*)?;.*/\2/p' \
+        | while read -r field; do
+            echo "printf(\"%zu %zu $field\\n\","
+            echo "offsetof(ngx_bloom_control_t, $field),"
+            echo "sizeof(((ngx_bloom_control_t *) 0)->$field));"
+        done
+        echo 'printf("%zu bytes\n", sizeof(ngx_bloom_control_t));'
+        echo 'return 0; }'
+    } > "$scratch/control.c"
+
+    gcc -o "$scratch/control" "$scratch/control.c" && "$scratch/control" \
+    | sort -n
 }
 
 
