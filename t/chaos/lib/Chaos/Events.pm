@@ -426,11 +426,22 @@ sub disk {
     $self->{note}->("@what");
     my $number = $self->{ledger}->begin('full');
 
+    # what one of two instances keeps until the disk allows, the other cannot
+    # know
+
+    my $verify = $t->{new_master} ? 'verify unsure' : 'verify some';
+
     $disk->refuse('ENOSPC', @what);
-    $self->{command}->('verify some');
+    $self->{command}->($verify);
     $self->kill_worker if rand() < 0.3;
     $self->kill_helper_alone if rand() < 0.3;
-    $self->{command}->('verify some');
+    $self->{command}->($verify);
+
+    if (!$t->{new_master} && rand() < 0.3) {
+        $self->{note}->('kill_all');
+        $self->_kill(sub { $t->kill_all; $disk->allow; $t->run }, '*');
+    }
+
     $disk->allow;
 
     for my $zone ('shield', 'empty') {
