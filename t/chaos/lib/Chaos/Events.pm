@@ -356,12 +356,23 @@ sub _kill {
 }
 
 
+# The log will have them by the hundred.
+
+sub _expect_deaths {
+    my ($self) = @_;
+
+    $self->{t}->expect_log(qr/process \d+ exited on signal 9/)
+        unless $self->{deaths}++;
+}
+
+
 sub kill_worker {
     my ($self) = @_;
 
     my @workers = $self->{t}->workers;
     my $worker = $workers[rand @workers];
 
+    $self->_expect_deaths;
     $self->_kill(sub { $self->{t}->kill_worker('KILL', $worker) }, $worker);
 }
 
@@ -383,9 +394,7 @@ sub kill_helper {
         select undef, undef, undef, rand 0.03;
     }
 
-    # no client is served by it
-
-    $self->_kill(sub { $t->kill_helper }, 0);
+    $self->kill_helper_alone;
 
     if ($busy) {
         my $response = $c->response;
@@ -465,9 +474,12 @@ sub disk {
 }
 
 
+# No client is served by it.
+
 sub kill_helper_alone {
     my ($self) = @_;
 
+    $self->_expect_deaths;
     $self->_kill(sub { $self->{t}->kill_helper }, 0);
 }
 
@@ -528,6 +540,7 @@ sub break_ledger {
 
     my ($worker) = $self->{t}->workers;
 
+    $self->_expect_deaths;
     $self->{t}->kill_worker('KILL', $worker);
 }
 
