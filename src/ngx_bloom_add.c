@@ -183,8 +183,7 @@ ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
             goto append;
         }
 
-        end = control->end[__atomic_load_n(&control->which, __ATOMIC_ACQUIRE)
-                           & 1];
+        end = ngx_bloom_state_end(state);
 
         if (end.tail + BLOOM_RECORD_MAX > end.limit
             && __atomic_load_n(&control->prepared, __ATOMIC_ACQUIRE)
@@ -292,7 +291,7 @@ ngx_bloom_batch_refuse(ngx_bloom_batch_t *batch)
     control = batch->zone->state->control;
 
     batch->err = (ngx_err_t) control->err;
-    batch->error = ngx_bloom_state_error(control->failed);
+    batch->error = ngx_bloom_state_error(control->failed, batch->err);
 
     if (batch->error == NULL) {
         batch->error = "the journal could not be written; try again";
@@ -442,11 +441,16 @@ ngx_bloom_kept_put(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
 lost:
 
+    if (kept->lost & (kept->lost - 1)) {
+        return;                                  /* said at 1, 2, 4, 8 ... */
+    }
+
     ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
                   "bloom zone \"%V\" has no room left for keys that the "
-                  "journal cannot take: a key is in the filter that serves and "
-                  "will be lost with it; free space on the disk of "
-                  "bloom_state_path and add it again", &zone->name);
+                  "journal cannot take: %uL are in the filter that serves and "
+                  "will be lost with it; look at the disk of "
+                  "bloom_state_path, and add them again", &zone->name,
+                  kept->lost);
 }
 
 

@@ -14,6 +14,7 @@
 
 static ngx_int_t ngx_bloom_reader_segment(ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len);
+static ngx_uint_t ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader);
 static void ngx_bloom_reader_leave(ngx_bloom_reader_t *reader);
 static void ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader,
     const char *what);
@@ -204,6 +205,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 
             if (rc == NGX_DONE && reader->broken) {
                 reader->lost = UINT64_MAX;
+                reader->damaged = reader->position;
             }
 
             if (rc != NGX_OK) {
@@ -254,6 +256,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
                 if (end == reader->limit) {
                     ngx_bloom_reader_damaged(reader, "has lost its end");
                     reader->lost = UINT64_MAX;
+                    reader->damaged = reader->position;
                     return NGX_DONE;
                 }
 
@@ -266,8 +269,10 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
         if (reader->sequence != 0 ? record->sequence != reader->sequence
                                   : (found != 0 || reader->broken))
         {
-            ngx_bloom_reader_damaged(reader, "has lost records");
-            reader->lost = ngx_max(reader->lost, record->time);
+            if (!ngx_bloom_reader_unpromised(reader)) {
+                ngx_bloom_reader_damaged(reader, "has lost records");
+                reader->lost = ngx_max(reader->lost, record->time);
+            }
         }
 
         reader->broken = 0;
@@ -283,6 +288,22 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 
         return NGX_OK;
     }
+}
+
+
+/*
+ * Whether what is missing here was never said to be on disk: a machine that
+ * lost its power may have written what came later and not what came first.
+ */
+static ngx_uint_t
+ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader)
+{
+    uint64_t  synced;
+
+    synced = reader->state->control->synced;
+
+    return reader->limit == NGX_BLOOM_TO_THE_END && synced != 0
+           && reader->position >= synced;
 }
 
 
@@ -344,8 +365,8 @@ ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
         ngx_bloom_reader_leave(reader);
 
         if (what == BLOOM_SEGMENT_NEWER) {
-            (void) ngx_snprintf(reader->error, sizeof(reader->error),
-                                "\"%V/journal.%016xL\" %s%Z",
+            ngx_bloom_print(reader->error, sizeof(reader->error),
+                                "\"%V/journal.%016xL\" %s",
                                 &reader->state->path, base, error);
             return NGX_ERROR;
         }
@@ -417,8 +438,8 @@ ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader, const char *what)
     if (reader->damage[0] == '\0') {
         reader->damaged = reader->position;
 
-        (void) ngx_snprintf(reader->damage, sizeof(reader->damage),
-                            "the journal in \"%V\" %s, near position %uL%Z",
+        ngx_bloom_print(reader->damage, sizeof(reader->damage),
+                            "the journal in \"%V\" %s, near position %uL",
                             &reader->state->path, what, reader->position);
     }
 }
@@ -430,8 +451,8 @@ ngx_bloom_reader_fails(ngx_bloom_reader_t *reader, const char *what,
 {
     reader->err = err;
 
-    (void) ngx_snprintf(reader->error, sizeof(reader->error),
-                        "the journal in \"%V\" %s%Z", &reader->state->path,
+    ngx_bloom_print(reader->error, sizeof(reader->error),
+                        "the journal in \"%V\" %s", &reader->state->path,
                         what);
     return NGX_ERROR;
 }
@@ -561,6 +582,7 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state,
     if (control->synced > end->tail) {
         ngx_bloom_reader_damaged(reader, "has lost its end");
         reader->lost = UINT64_MAX;
+        reader->damaged = end->tail;
     }
 
     control->synced = ngx_min(control->synced, end->tail);
@@ -781,13 +803,13 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
     ngx_bloom_control_t  *control;
 
     control = state->control;
-    end = control->end[control->which & 1];
+    end = ngx_bloom_state_end(state);
 
     /* one is enough until it is filled by a quarter, then two are ahead */
 
     if (control->prepared >= end.limit + 2 * (uint64_t) BLOOM_SEGMENT_SIZE
         || (control->prepared > end.tail
-            && end.tail - end.base < (end.limit - end.base) / 4))
+            && end.tail - end.base <= (end.limit - end.base) / 4))
     {
         return NGX_OK;
     }
@@ -1013,7 +1035,7 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
         return NGX_ERROR;
     }
 
-    if (newest >= time || behind > control->end[control->which & 1].base) {
+    if (newest >= time || behind > ngx_bloom_state_end(state).base) {
         return NGX_DECLINED;
     }
 

@@ -205,8 +205,8 @@ static ngx_int_t
 ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 {
     u_char             *p;
-    size_t              i, len;
-    uint64_t            ones, chunk, *words;
+    size_t              len;
+    uint64_t            chunk, *words;
     ngx_bloom_shctx_t  *sh;
 
     sh = load->zone->sh;
@@ -223,6 +223,17 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 
     chunk = load->file.reader.next;
 
+#ifdef MADV_POPULATE_WRITE
+
+    /* all pages of the chunk at once, which costs less than a fault for each;
+     * an older kernel does not know it */
+
+    (void) madvise(p + chunk * BLOOM_IMAGE_CHUNK,
+                   ngx_align(bloom_image_chunk_size(&load->image, chunk),
+                             ngx_pagesize),
+                   MADV_POPULATE_WRITE);
+#endif
+
     switch (ngx_bloom_file_next(&load->file, p + chunk * BLOOM_IMAGE_CHUNK)) {
 
     case NGX_ERROR:
@@ -236,13 +247,8 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     words = (uint64_t *) (p + chunk * BLOOM_IMAGE_CHUNK);
     len = bloom_image_chunk_size(&load->image, chunk);
 
-    ones = 0;
-
-    for (i = 0; i < len / sizeof(uint64_t); i++) {
-        ones += __builtin_popcountll(words[i]);
-    }
-
-    sh->bank[load->bank].ones += ones;
+    sh->bank[load->bank].ones += bloom_count_ones(words,
+                                                  len / sizeof(uint64_t));
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);
@@ -433,6 +439,7 @@ ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     uint64_t cut)
 {
     uint64_t   lost, before, position;
+    ngx_tm_t   tm;
     ngx_int_t  rc;
 
     lost = reader->lost;
@@ -472,11 +479,15 @@ ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
         return 0;
     }
 
+    ngx_gmtime((time_t) (lost / 1000), &tm);
+
     ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
                   "bloom zone \"%V\" has lost added keys and answers \"cannot "
                   "tell\" instead of \"absent\" until an image built with "
-                  "--as-of more than an hour after %T is loaded: %s",
-                  &zone->name, (time_t) (lost / 1000),
+                  "--as-of more than an hour after %4d-%02d-%02dT%02d:%02d:%02dZ "
+                  "is loaded: %s", &zone->name, tm.ngx_tm_year,
+                  tm.ngx_tm_mon, tm.ngx_tm_mday, tm.ngx_tm_hour,
+                  tm.ngx_tm_min, tm.ngx_tm_sec,
                   reader->damage[0] ? (char *) reader->damage
                                     : "it was seen at an earlier start");
     return lost;

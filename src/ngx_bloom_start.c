@@ -192,6 +192,7 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
 
     /* all the rest, in one piece: no page of it is touched here */
 
+    sh->heartbeat = ngx_bloom_time();
     sh->bank_size = shpool->pfree / 2 * ngx_pagesize;
     sh->banks = ngx_slab_alloc(shpool, 2 * sh->bank_size);
 
@@ -212,6 +213,10 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
                       "bloom zone \"%V\" starts empty: its size changed, and "
                       "it has no journal", &zone->name);
     }
+
+    ngx_memzero(&load, sizeof(ngx_bloom_load_t));
+    load.zone = zone;
+    load.file.fd = NGX_INVALID_FILE;
 
     rc = ngx_bloom_start_load(zone, &load);
 
@@ -350,6 +355,7 @@ ngx_bloom_start_times(ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
+    uint64_t            doubt;
     ngx_err_t           err;
     ngx_bloom_bits_t    bits;
     ngx_bloom_state_t  *state;
@@ -389,8 +395,8 @@ ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
     sh->applied = state->alone ? ngx_bloom_state_tail(state)
                                : load->reader.position;
-    sh->doubt = ngx_max(sh->doubt,
-                        ngx_bloom_load_doubt(zone, &load->reader, load->cut));
+    doubt = ngx_bloom_load_doubt(zone, &load->reader, load->cut);
+    sh->doubt = ngx_max(sh->doubt, doubt);
     sh->checkpoint = load->position;
 
     __atomic_store_n(&state->control->instance[state->instance].applied,
@@ -460,8 +466,8 @@ ngx_bloom_start_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
             goto file;
 
         } else {
-            (void) ngx_snprintf(load->error, sizeof(load->error),
-                                "image \"%s\" of bloom zone \"%V\" %s%Z",
+            ngx_bloom_print(load->error, sizeof(load->error),
+                                "image \"%s\" of bloom zone \"%V\" %s",
                                 upload, &zone->name, file.error);
         }
 
@@ -760,6 +766,7 @@ ngx_bloom_start_file(ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_bloom_start_refill(ngx_bloom_zone_t *zone)
 {
+    uint64_t            doubt, applied, checkpoint;
     ngx_int_t           rc;
     ngx_uint_t          uploaded, file;
     ngx_bloom_shctx_t  *sh;
@@ -782,6 +789,13 @@ ngx_bloom_start_refill(ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
+    zone->load->zone = zone;
+    zone->load->file.fd = NGX_INVALID_FILE;
+
+    doubt = sh->doubt;
+    applied = sh->applied;
+    checkpoint = sh->checkpoint;
+
     rc = ngx_bloom_start_load(zone, zone->load);
 
     zone->uploaded = sh->uploaded;
@@ -797,6 +811,12 @@ ngx_bloom_start_refill(ngx_bloom_zone_t *zone)
 
         ngx_bloom_state_ready(zone->state);
     }
+
+    /* what serves goes on as it is; the switch sets these */
+
+    sh->doubt = doubt;
+    sh->applied = applied;
+    sh->checkpoint = checkpoint;
 
     return rc;
 }

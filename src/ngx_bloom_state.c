@@ -2,6 +2,7 @@
 #include "ngx_bloom_state.h"
 #include "ngx_bloom_io.h"
 
+#include <dirent.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 
@@ -14,6 +15,9 @@
 
 
 static ngx_int_t ngx_bloom_state_directory(u_char *path, ngx_core_conf_t *ccf);
+static ngx_int_t ngx_bloom_state_give(u_char *path, ngx_core_conf_t *ccf);
+static ngx_int_t ngx_bloom_state_give_all(ngx_bloom_state_t *state,
+    ngx_core_conf_t *ccf);
 static ngx_fd_t ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name);
 static void ngx_bloom_state_own(ngx_bloom_state_t *state, ngx_fd_t fd);
 static ngx_int_t ngx_bloom_state_map(ngx_bloom_state_t *state);
@@ -116,6 +120,12 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
     ngx_cpystrn(failure->name, path, NGX_MAX_PATH);
 
     if (ngx_bloom_state_directory(failure->name, ccf) != NGX_OK) {
+        goto failed;
+    }
+
+    failure->what = "give to the workers' user the files in";
+
+    if (ngx_bloom_state_give_all(state, ccf) != NGX_OK) {
         goto failed;
     }
 
@@ -277,13 +287,71 @@ ngx_bloom_state_directory(u_char *path, ngx_core_conf_t *ccf)
         return ngx_errno == NGX_EEXIST ? NGX_OK : NGX_ERROR;
     }
 
-    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
-        && chown((char *) path, ccf->user, ccf->group) == -1)
-    {
+    return ngx_bloom_state_give(path, ccf);
+}
+
+
+/* Gives a file or directory to the workers' user, if it is another's. */
+static ngx_int_t
+ngx_bloom_state_give(u_char *path, ngx_core_conf_t *ccf)
+{
+    struct stat  st;
+
+    if (geteuid() != 0 || ccf->user == (ngx_uid_t) NGX_CONF_UNSET_UINT) {
+        return NGX_OK;
+    }
+
+    if (lstat((char *) path, &st) == -1) {
         return NGX_ERROR;
     }
 
-    return NGX_OK;
+    if (st.st_uid == (uid_t) ccf->user || S_ISLNK(st.st_mode)) {
+        return NGX_OK;
+    }
+
+    return lchown((char *) path, ccf->user, ccf->group) == 0 ? NGX_OK
+                                                             : NGX_ERROR;
+}
+
+
+/* The same for all files in the directory: "user" may have changed. */
+static ngx_int_t
+ngx_bloom_state_give_all(ngx_bloom_state_t *state, ngx_core_conf_t *ccf)
+{
+    DIR            *dir;
+    u_char          name[NGX_MAX_PATH];
+    ngx_int_t       rc;
+    struct dirent  *entry;
+
+    if (geteuid() != 0) {
+        return NGX_OK;
+    }
+
+    dir = opendir((char *) state->path.data);
+    if (dir == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_state_give(state->path.data, ccf);
+
+    while (rc == NGX_OK && (entry = readdir(dir)) != NULL) {
+
+        if (entry->d_name[0] == '.') {
+            continue;
+        }
+
+        rc = ngx_bloom_state_give(ngx_bloom_state_name(state, name, "%s",
+                                                       entry->d_name),
+                                  ccf);
+
+        if (rc != NGX_OK && ngx_errno == NGX_ENOENT) {
+            rc = NGX_OK;                         /* removed meanwhile */
+        }
+    }
+
+    (void) closedir(dir);
+
+    return rc;
 }
 
 
@@ -401,34 +469,31 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 static ngx_int_t
 ngx_bloom_state_renew(ngx_bloom_state_t *state)
 {
-    uint64_t              synced, begin, end;
+    uint64_t              synced;
     ngx_bloom_control_t  *control;
 
     control = state->control;
     synced = 0;
-    begin = 0;
-    end = 0;
 
-    if (control->magic == NGX_BLOOM_CONTROL_MAGIC
-        && control->size == sizeof(ngx_bloom_control_t)
-        && control->synced == ~control->synced_check)
+    if (control->magic != NGX_BLOOM_CONTROL_MAGIC
+        || control->size != sizeof(ngx_bloom_control_t)
+        || control->kept.begin > control->kept.end
+        || control->kept.end > NGX_BLOOM_KEPT_SIZE)
     {
-        synced = control->synced;
+        control->kept.begin = 0;
+        control->kept.end = 0;
+        control->kept.count = 0;
 
-        if (control->kept.begin <= control->kept.end
-            && control->kept.end <= NGX_BLOOM_KEPT_SIZE)
-        {
-            begin = control->kept.begin;
-            end = control->kept.end;
-        }
+    } else if (control->synced == ~control->synced_check) {
+        synced = control->synced;
     }
 
-    /* all but the keys that are kept */
+    /* all but the keys that are kept, and that it was valid: whoever dies here
+     * leaves them to the next */
 
-    ngx_memzero(control, offsetof(ngx_bloom_control_t, kept.data));
-
-    control->kept.begin = begin;
-    control->kept.end = end;
+    ngx_memzero((u_char *) control + offsetof(ngx_bloom_control_t, append),
+                offsetof(ngx_bloom_control_t, kept)
+                - offsetof(ngx_bloom_control_t, append));
 
     control->size = sizeof(ngx_bloom_control_t);
     control->synced = synced;
@@ -623,7 +688,7 @@ ngx_bloom_state_fail(ngx_bloom_state_t *state, ngx_uint_t what, ngx_err_t err)
 
 
 const char *
-ngx_bloom_state_error(uint64_t failed)
+ngx_bloom_state_error(uint64_t failed, ngx_err_t err)
 {
     switch (failed) {
 
@@ -631,8 +696,11 @@ ngx_bloom_state_error(uint64_t failed)
         return NULL;
 
     case NGX_BLOOM_CANNOT_PREPARE:
-        return "the journal has no room: a new segment cannot be made; free "
-               "space on the disk of bloom_state_path";
+        return (err == NGX_ENOSPC || err == EDQUOT)
+               ? "the journal has no room: a new segment cannot be made; free "
+                 "space on the disk of bloom_state_path"
+               : "a new segment of the journal cannot be made; look at the "
+                 "owner and the mode of bloom_state_path, and at its disk";
 
     case NGX_BLOOM_CANNOT_SYNC:
         return "the journal cannot be synchronised to disk; look at the disk "

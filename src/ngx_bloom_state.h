@@ -204,30 +204,38 @@ ngx_int_t ngx_bloom_lock(pthread_mutex_t *mutex, ngx_msec_t wait);
 void ngx_bloom_unlock(pthread_mutex_t *mutex);
 ngx_int_t ngx_bloom_lock_init(pthread_mutex_t *mutex);
 
-/* The end of the journal as it is now, and whether it is where it was. */
-static ngx_inline uint64_t
-ngx_bloom_state_tail(ngx_bloom_state_t *state)
+/* The end of the journal as it is now, whole. */
+static ngx_inline ngx_bloom_end_t
+ngx_bloom_state_end(ngx_bloom_state_t *state)
 {
-    uint64_t              which, tail;
+    uint64_t              which;
+    ngx_bloom_end_t       end;
     ngx_bloom_control_t  *control;
 
     control = state->control;
 
     do {
         which = __atomic_load_n(&control->which, __ATOMIC_ACQUIRE);
-        tail = __atomic_load_n(&control->end[which & 1].tail,
-                               __ATOMIC_ACQUIRE);
-    } while (__atomic_load_n(&control->which, __ATOMIC_ACQUIRE) != which);
+        end = control->end[which & 1];
 
-    return tail;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } while (__atomic_load_n(&control->which, __ATOMIC_RELAXED) != which);
+
+    return end;
+}
+
+static ngx_inline uint64_t
+ngx_bloom_state_tail(ngx_bloom_state_t *state)
+{
+    return ngx_bloom_state_end(state).tail;
 }
 
 /* Notes what of the journal's work fails, or, with 0, that it does again. */
 void ngx_bloom_state_fail(ngx_bloom_state_t *state, ngx_uint_t what,
     ngx_err_t err);
 
-/* A phrase for NGX_BLOOM_CANNOT_...; NULL for 0. */
-const char *ngx_bloom_state_error(uint64_t failed);
+/* A message for NGX_BLOOM_CANNOT_... and its errno; NULL for 0. */
+const char *ngx_bloom_state_error(uint64_t failed, ngx_err_t err);
 
 /*
  * A time, ms since 1970, and a position in the journal, kept in the file

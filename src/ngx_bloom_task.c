@@ -107,7 +107,7 @@ ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
         result->outcome = NGX_BLOOM_FAILED;
         result->generation = zone->sh->generation;
 
-        (void) ngx_snprintf(result->message, sizeof(result->message),
+        ngx_bloom_print(result->message, sizeof(result->message),
                             "the helper process has given no sign of life for "
                             "a minute; look whether \"nginx: cache manager "
                             "process\" runs%Z");

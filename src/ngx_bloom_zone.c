@@ -9,6 +9,9 @@
  * give up, and a load takes longer than that. */
 #define NGX_BLOOM_ATTEMPTS    8
 
+/* Of the files in a zone's directory. */
+#define NGX_BLOOM_NAME_MAX    128
+
 /* Keys whose lines are asked for before the first is touched. */
 #define NGX_BLOOM_AHEAD       32
 
@@ -263,7 +266,8 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
         info->replay_bytes = tail - ngx_min(tail, ngx_max(control->begin,
                                                           sh->checkpoint));
         info->journal_err = (ngx_err_t) control->err;
-        info->journal_error = ngx_bloom_state_error(control->failed);
+        info->journal_error = ngx_bloom_state_error(control->failed,
+                                                    info->journal_err);
 
     } else if (zone->state_error != NULL) {
         info->journal_err = zone->state_err;
@@ -533,6 +537,16 @@ ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones)
                           "with \"bloom_zone zone=%V ...\"",
                           &zone[i]->name, zone[i]->conf_file,
                           zone[i]->conf_line, &zone[i]->name);
+            return NGX_ERROR;
+        }
+
+        if (zone[i]->state_path.len + 3 * zone[i]->name.len
+            > NGX_MAX_PATH - NGX_BLOOM_NAME_MAX)
+        {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "bloom_state_path \"%V\" is too long for bloom "
+                          "zone \"%V\"", &zone[i]->state_path,
+                          &zone[i]->name);
             return NGX_ERROR;
         }
     }

@@ -87,7 +87,7 @@ typedef struct {
     uint64_t             when;           /* it began, ms since 1970 */
     uint64_t             took;           /* ms */
     u_char               message[512];   /* null-terminated; why not */
-    u_char               path[512];      /* of a snapshot, null-terminated */
+    u_char               path[NGX_MAX_PATH];           /* of a snapshot */
 } ngx_bloom_result_t;
 
 typedef struct {
