@@ -228,10 +228,12 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     /* all pages of the chunk at once, which costs less than a fault for each;
      * an older kernel does not know it */
 
-    (void) madvise(p + chunk * BLOOM_IMAGE_CHUNK,
-                   ngx_align(bloom_image_chunk_size(&load->image, chunk),
-                             ngx_pagesize),
-                   MADV_POPULATE_WRITE);
+    if (chunk < bloom_image_chunks(&load->image)) {
+        (void) madvise(p + chunk * BLOOM_IMAGE_CHUNK,
+                       ngx_align(bloom_image_chunk_size(&load->image, chunk),
+                                 ngx_pagesize),
+                       MADV_POPULATE_WRITE);
+    }
 #endif
 
     switch (ngx_bloom_file_next(&load->file, p + chunk * BLOOM_IMAGE_CHUNK)) {
