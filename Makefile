@@ -10,7 +10,7 @@ CFLAGS ?= -O2 -g
 
 # what each compilation needs; it also writes down the headers it read
 compile = -std=c11 $(CFLAGS) -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc \
-          -MMD -MP -MT $@ -MF $@.d
+          -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
 libs = $(LDFLAGS) -lz -lm -lpthread

@@ -153,9 +153,9 @@ describe(merge_t *merge)
 
     memset(&census, 0, sizeof(census));
     bloom_census(&census, &image->geometry, merge->first.words,
-                 image->geometry.bits / 64);
+                 bloom_image_payload_size(image) / sizeof(uint64_t));
 
-    items = bloom_geometry_items(&image->geometry, census.ones);
+    items = bloom_census_items(&census, &image->geometry);
 
     image->items = items < merge->least ? merge->least
                    : items > merge->most ? merge->most : items;
