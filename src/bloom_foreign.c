@@ -278,7 +278,9 @@ bloom_foreign_scheme(bloom_foreign_out_t *out, const bloom_image_t *image,
 
 
 uint64_t
-bloom_foreign_count(uint64_t claimed, uint64_t estimate)
+bloom_foreign_count(const bloom_foreign_out_t *out, const bloom_image_t *image,
+    uint64_t claimed)
 {
-    return estimate > claimed + claimed / 50 + 10 ? estimate : claimed;
+    return out->items > image->origin_items
+           ? claimed + (out->items - image->origin_items) : claimed;
 }

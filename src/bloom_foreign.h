@@ -69,8 +69,7 @@ typedef struct {
     size_t         head_len;
     bloom_order_e  order;
     uint64_t       link_bytes[BLOOM_LINKS_MAX];
-    uint64_t       items[BLOOM_LINKS_MAX];   /* estimated, given by the
-                                                caller */
+    uint64_t       items;                /* estimated; the caller's */
     const uint8_t *tail;                 /* behind the bits, in `origin` */
     size_t         tail_len;
     char           error[BLOOM_FOREIGN_ERROR_LEN];
@@ -154,9 +153,9 @@ int bloom_foreign_size(bloom_foreign_t *f, uint64_t size);
 int bloom_foreign_scheme(bloom_foreign_out_t *out, const bloom_image_t *image,
     const char *format, uint32_t layout, uint32_t hash);
 
-/* Whether writing what the source had counted is right: `claimed`, or the
- * estimate if keys have been added since. */
-uint64_t bloom_foreign_count(uint64_t claimed, uint64_t estimate);
+/* What the source had counted, and the keys that were added since. */
+uint64_t bloom_foreign_count(const bloom_foreign_out_t *out,
+    const bloom_image_t *image, uint64_t claimed);
 
 static inline uint32_t
 bloom_get32be(const void *p)

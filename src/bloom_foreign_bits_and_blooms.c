@@ -8,8 +8,8 @@
  *     24 words of 64 bits
  *
  * The last two are little-endian if the program had said so.  In JSON there is
- * {"m":1000,"k":4,"b":"..."}, where b is all from byte 16 on in base64 for
- * URLs.
+ * {"m":1000,"k":4,"b":"..."}, where b is all from byte 16 on in base64, of
+ * either alphabet.
  */
 
 #include <inttypes.h>
@@ -143,7 +143,10 @@ expect(const uint8_t *p, const uint8_t *end, const char *what)
 
     for (before = 'a'; *what != '\0'; before = *what++, p++) {
 
-        if (strchr("{,:}", *what) != NULL || (*what == '"' && before < 'a')) {
+        if (strchr("{,:}", *what) != NULL || (*what == '"'
+                                              && !(before >= 'a'
+                                                   && before <= 'z')))
+        {
             p = skip_space(p, end);
         }
 
@@ -193,7 +196,7 @@ base64_digit(uint8_t c)
         return c - '0' + 52;
     }
 
-    return c == '-' ? 62 : c == '_' ? 63 : -1;
+    return c == '-' || c == '+' ? 62 : c == '_' || c == '/' ? 63 : -1;
 }
 
 

@@ -101,8 +101,8 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
 
     bloom_put64(h + 24, g->k);
     bloom_put64(h + 32, g->bits);
-    bloom_put64(h + 40, bloom_foreign_count(bloom_get64(h + 40),
-                                            out->items[0]));
+    bloom_put64(h + 40, bloom_foreign_count(out, image,
+                                            bloom_get64(h + 40)));
 
     out->head_len = HEAD;
     out->order = BLOOM_ORDER_LE;

@@ -194,7 +194,7 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
     double                   bpe;
     uint8_t                 *p;
     uint32_t                 i, links;
-    uint64_t                 size, before, added, offset;
+    uint64_t                 offset;
     bloom_link_t             link;
     const bloom_geometry_t  *g;
 
@@ -217,18 +217,19 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
         && image->origin_len == out->head_len)
     {
         memcpy(out->head, origin, out->head_len);
+        p = out->head;
 
-        for (size = 0, i = 0; i < links; i++) {
+        for (i = 0; i < links; i++) {
             p = out->head + HEAD + LINK * i;
             out->link_bytes[i] = bloom_get64(p);
-
-            before = bloom_get64(p + 16);
-            added = bloom_foreign_count(before, out->items[i]);
-            bloom_put64(p + 16, added);
-            size += added - before;
         }
 
-        bloom_put64(out->head, bloom_get64(out->head) + size);
+        /* keys are added to the last link */
+
+        bloom_put64(out->head, bloom_foreign_count(out, image,
+                                                   bloom_get64(out->head)));
+        bloom_put64(p + 16, bloom_foreign_count(out, image,
+                                                bloom_get64(p + 16)));
 
         return 0;
     }
@@ -248,12 +249,12 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
     link = bloom_foreign_link(g, 0, &offset);
     bpe = link.k / M_LN2;
 
-    bloom_put64(out->head, out->items[0]);
+    bloom_put64(out->head, out->items);
     bloom_put32(out->head + 8, 1);
     bloom_put32(out->head + 12, OPT_NOROUND | OPT_FORCE64 | 8);
     bloom_put64(p, link.bits / 8);
     bloom_put64(p + 8, link.bits);
-    bloom_put64(p + 16, out->items[0]);
+    bloom_put64(p + 16, out->items);
     memcpy(p + 24, &image->fpr, 8);
     memcpy(p + 32, &bpe, 8);
     bloom_put32(p + 40, link.k);

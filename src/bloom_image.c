@@ -46,7 +46,8 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
 #define AT_ORIGIN        152             /* these, if imported */
 #define AT_ORIGIN_LEN    156
 #define AT_LINKS         160
-#define AT_LINK_TABLE    168
+#define AT_ORIGIN_ITEMS  168
+#define AT_LINK_TABLE    176
 #define AT_HEADER_CRC    (BLOOM_IMAGE_PAGE - 4)
 
 
@@ -132,6 +133,7 @@ encode_origin(const bloom_image_t *image, uint8_t *h)
     bloom_put32(h + AT_ORIGIN, image->origin);
     bloom_put32(h + AT_ORIGIN_LEN, image->origin_len);
     bloom_put32(h + AT_LINKS, links);
+    bloom_put64(h + AT_ORIGIN_ITEMS, image->origin_items);
 
     for (i = 0; i < links; i++) {
         bloom_put64(h + AT_LINK_TABLE + 16 * i, image->geometry.link[i].bits);
@@ -294,6 +296,7 @@ decode_origin(bloom_image_t *image, const uint8_t *h, size_t *used,
     g->links = bloom_get32(h + AT_LINKS);
     image->origin = bloom_get32(h + AT_ORIGIN);
     image->origin_len = bloom_get32(h + AT_ORIGIN_LEN);
+    image->origin_items = bloom_get64(h + AT_ORIGIN_ITEMS);
 
     if (bloom_origin_name(image->origin) == NULL) {
         return fail("has origin %" PRIu32 ", which this program does not "

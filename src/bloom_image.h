@@ -48,7 +48,7 @@
 #define BLOOM_ORIGIN_LIBBLOOM         7
 
 /* Room in the header for the origin's own header, with no link. */
-#define BLOOM_IMAGE_ORIGIN_MAX    3924
+#define BLOOM_IMAGE_ORIGIN_MAX    3916
 
 
 typedef struct {
@@ -66,6 +66,7 @@ typedef struct {
     uint32_t          table_crc;
     uint32_t          origin;            /* BLOOM_ORIGIN_... */
     uint32_t          origin_len;        /* bytes, see bloom_image_origin() */
+    uint64_t          origin_items;      /* `items` when it was imported */
 } bloom_image_t;
 
 

@@ -199,34 +199,20 @@ write_bits(export_t *x)
 }
 
 
-/* Counts each link's keys; the formats may say how many there are. */
-static void
-count_items(export_t *x)
+/* The formats may say how many keys there are. */
+static uint64_t
+count_items(const export_t *x)
 {
-    uint32_t                 i;
-    uint64_t                 offset;
-    bloom_link_t             link;
-    bloom_census_t           census;
-    bloom_geometry_t         one;
-    const bloom_geometry_t  *g;
+    bloom_census_t        census;
+    const bloom_image_t  *image;
 
-    g = &x->loaded.image.geometry;
+    image = &x->loaded.image;
 
-    for (i = 0; i < bloom_foreign_links(g); i++) {
+    memset(&census, 0, sizeof(census));
+    bloom_census(&census, &image->geometry, x->loaded.words,
+                 bloom_image_payload_size(image) / sizeof(uint64_t));
 
-        link = bloom_foreign_link(g, i, &offset);
-
-        memset(&one, 0, sizeof(one));
-        one.layout = BLOOM_LAYOUT_DOUBLE;
-        one.bits = link.bits;
-        one.k = link.k;
-
-        memset(&census, 0, sizeof(census));
-        bloom_census(&census, &one, x->loaded.words + offset / 8,
-                     bloom_geometry_bytes(&one) / 8);
-
-        x->head.items[i] = bloom_census_items(&census, &one);
-    }
+    return bloom_census_items(&census, &image->geometry);
 }
 
 
@@ -238,9 +224,7 @@ export_image(export_t *x)
 
     image = &x->loaded.image;
 
-    if (bloom_layout_is_foreign(image->geometry.layout)) {
-        count_items(x);
-    }
+    x->head.items = count_items(x);
 
     if (x->format->write(&x->head, image, x->origin) != 0) {
         cli_error("%s: %s", x->loaded.path, x->head.error);

@@ -507,8 +507,10 @@ read_source(options_t *options, source_t *source, bits_t *bits,
         return CLI_ERROR;
     }
 
+    /* a binary one begins with a zero byte: it has less than 2^56 bits */
+
     if (options->format == &bloom_foreign_bits_and_blooms && len > 0
-        && head[0] == '{')
+        && head[0] != 0 && strchr("{ \t\r\n", head[0]) != NULL)
     {
         rc = read_json(source);
 
@@ -723,6 +725,7 @@ measure(options_t *options, const uint64_t *words, findings_t *findings)
                  bloom_image_payload_size(image) / sizeof(uint64_t));
 
     image->items = bloom_census_items(&census, &image->geometry);
+    image->origin_items = image->items;
 
     findings->fill = bloom_census_fill(&census);
     findings->predicted = bloom_census_fpr(&census, &image->geometry);

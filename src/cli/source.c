@@ -168,8 +168,16 @@ source_read(source_t *source, void *buf, uint64_t size)
 int64_t
 source_peek(source_t *source, size_t n, const uint8_t **data)
 {
+    size_t    there;
     int64_t   got;
     uint8_t  *head;
+
+    there = source->memory_len - source->memory_pos;
+
+    if (there != 0) {
+        *data = source->memory + source->memory_pos;
+        return (int64_t) (there < n ? there : n);
+    }
 
     head = cli_alloc(n);
     got = source_read(source, head, n);

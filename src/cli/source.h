@@ -40,8 +40,8 @@ void source_close(source_t *source);
 /* As many bytes as `size`, fewer only at the end; -1 having said why. */
 int64_t source_read(source_t *source, void *buf, uint64_t size);
 
-/* Reads up to `n` bytes in advance: they will be read again.  How many there
- * are, at *data; -1 having said why. */
+/* Reads up to `n` bytes in advance, if none have been: they will be read again.
+ * How many there are, at *data; -1 having said why. */
 int64_t source_peek(source_t *source, size_t n, const uint8_t **data);
 
 /* Reads all that is left in advance, into memory that is the caller's now. */
