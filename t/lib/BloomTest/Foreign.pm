@@ -75,6 +75,8 @@ sub import_fails {
     my ($t, $what, $complaint, @arguments) = @_;
 
     my $image = $t->testdir . '/refused.bloom';
+    unlink $image;
+
     my ($exit, $out, $err) = $t->run_tool('import', '-o', $image, @arguments);
 
     is($exit, 2, "$what is refused");
