@@ -273,6 +273,7 @@ static const struct {
 
     { "guava64",         BLOOM_LAYOUT_DOUBLE63, BLOOM_HASH_FUNNEL },
     { "guava32",         BLOOM_LAYOUT_DOUBLE31, BLOOM_HASH_FUNNEL },
+    { "double",          BLOOM_LAYOUT_DOUBLE,   BLOOM_HASH_FUNNEL },
     { "redisbloom",      BLOOM_LAYOUT_LINKS,    BLOOM_HASH_MURMUR64A },
     { "redisbloom",      BLOOM_LAYOUT_LINKS,    BLOOM_HASH_MURMUR2 },
 };

@@ -234,7 +234,7 @@ every_scheme(void **state)
         }
     }
 
-    assert_int_equal(n, 13);
+    assert_int_equal(n, 14);
 }
 
 
