@@ -163,10 +163,10 @@ bloom_foreign_geometry(bloom_foreign_t *f, uint32_t layout, uint64_t bits,
                                   "1 to %" PRIu64, bits, BLOOM_BITS_MAX);
     }
 
-    if (k == 0 || k > BLOOM_FOREIGN_K_MAX) {
+    if (k == 0 || k > BLOOM_K_MAX) {
         return bloom_foreign_fail(f, "has %" PRIu64 " bits for a key; filters "
                                   "have from 1 to %d", k,
-                                  BLOOM_FOREIGN_K_MAX);
+                                  BLOOM_K_MAX);
     }
 
     f->image.geometry.layout = layout;

@@ -215,35 +215,52 @@ bloom_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-int
-bloom_foreign_add(const bloom_geometry_t *g, uint64_t *words,
-    bloom_hash_t hash, int atomic)
+uint32_t
+bloom_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+    uint64_t bits[BLOOM_K_MAX])
 {
-    int                  changed;
     walk_t               w;
     uint32_t             i, layout;
-    uint64_t             bits;
+    uint64_t             from, end;
     const bloom_link_t  *link;
 
-    bits = g->bits;
+    from = 0;
+    end = g->bits;
     layout = g->layout;
 
     if (layout == BLOOM_LAYOUT_LINKS) {
-
-        if (links_test(g, words, hash)) {
-            return 0;
-        }
-
         link = &g->link[g->links - 1];
-        words += (g->bits - bloom_whole_lines(link->bits)) / 64;
-        bits = link->bits;
+        from = g->bits - bloom_whole_lines(link->bits);
+        end = link->bits;
         layout = BLOOM_LAYOUT_DOUBLE;
     }
 
     walk_begin(&w, layout, hash);
 
+    for (i = 0; i < g->k; i++) {
+        bits[i] = from + walk_next(&w, layout, end);
+    }
+
+    return g->k;
+}
+
+
+int
+bloom_foreign_add(const bloom_geometry_t *g, uint64_t *words,
+    bloom_hash_t hash, int atomic)
+{
+    int       changed;
+    uint32_t  i;
+    uint64_t  bits[BLOOM_K_MAX];
+
+    if (g->layout == BLOOM_LAYOUT_LINKS && links_test(g, words, hash)) {
+        return 0;
+    }
+
+    (void) bloom_foreign_bits(g, hash, bits);
+
     for (changed = 0, i = 0; i < g->k; i++) {
-        changed |= bloom_bit_set(words, walk_next(&w, layout, bits), atomic);
+        changed += bloom_bit_set(words, bits[i], atomic);
     }
 
     return changed;

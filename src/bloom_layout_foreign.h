@@ -44,11 +44,14 @@
 #pragma GCC visibility push(hidden)
 
 
-/* bloom_test(), bloom_add() and bloom_add_atomic() of these layouts. */
+/* bloom_test(), bloom_add(), bloom_add_atomic() and bloom_bits() of these
+ * layouts. */
 int bloom_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 int bloom_foreign_add(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash, int atomic);
+uint32_t bloom_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+    uint64_t bits[BLOOM_K_MAX]);
 
 /*
  * The schemes there are: a layout and a hash that go together.  NULL if these

@@ -373,7 +373,7 @@ links_valid(const bloom_geometry_t *g)
     for (bits = 0, i = 0; i < g->links; i++) {
 
         if (g->link[i].bits == 0 || g->link[i].bits > BLOOM_BITS_MAX
-            || g->link[i].k == 0 || g->link[i].k > BLOOM_FOREIGN_K_MAX
+            || g->link[i].k == 0 || g->link[i].k > BLOOM_K_MAX
             || g->link[i].zero != 0)
         {
             return 0;
@@ -390,7 +390,7 @@ static int
 foreign_valid(const bloom_geometry_t *g)
 {
     if (g->bits == 0 || g->bits > BLOOM_BITS_MAX || g->lines != 0
-        || g->k == 0 || g->k > BLOOM_FOREIGN_K_MAX)
+        || g->k == 0 || g->k > BLOOM_K_MAX)
     {
         return 0;
     }
@@ -418,7 +418,7 @@ bloom_geometry_valid(const bloom_geometry_t *g)
         return 0;
     }
 
-    if (g->k == 0 || g->k > BLOOM_K_MAX) {
+    if (g->k == 0 || g->k > BLOOM_OWN_K_MAX) {
         return 0;
     }
 
@@ -470,6 +470,26 @@ bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b)
 }
 
 
+/* k; of links the mean, in which each counts as much as it has room. */
+static double
+mean_k(const bloom_geometry_t *g)
+{
+    double    bits, room;
+    uint32_t  i;
+
+    if (g->layout != BLOOM_LAYOUT_LINKS) {
+        return g->k;
+    }
+
+    for (bits = 0, room = 0, i = 0; i < g->links; i++) {
+        bits += (double) g->link[i].bits;
+        room += (double) g->link[i].bits / g->link[i].k;
+    }
+
+    return bits / room;
+}
+
+
 uint64_t
 bloom_geometry_items(const bloom_geometry_t *g, uint64_t ones)
 {
@@ -478,19 +498,20 @@ bloom_geometry_items(const bloom_geometry_t *g, uint64_t ones)
     m = (double) g->bits;
     zeros = ones < g->bits ? (double) (g->bits - ones) : 1;
 
-    return (uint64_t) llround(-m / g->k * log(zeros / m));
+    return (uint64_t) llround(-m / mean_k(g) * log(zeros / m));
 }
 
 
 double
 bloom_geometry_items_error(const bloom_geometry_t *g, uint64_t items)
 {
-    double  m, a;
+    double  m, a, k;
 
     m = (double) g->bits;
-    a = g->k * (double) items / m;
+    k = mean_k(g);
+    a = k * (double) items / m;
 
-    return sqrt(m * (expm1(a) - a)) / g->k;
+    return sqrt(m * (expm1(a) - a)) / k;
 }
 
 

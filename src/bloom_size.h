@@ -45,12 +45,12 @@
 #define BLOOM_LAYOUT_LINKS     12
 
 #define BLOOM_LINKS_MAX        56
-#define BLOOM_FOREIGN_K_MAX    255
 
 #define BLOOM_LINE_BITS       512
 #define BLOOM_LINE_WORDS      8
 #define BLOOM_LINES_MAX       3          /* lines of a key */
-#define BLOOM_K_MAX           64
+#define BLOOM_K_MAX           255        /* of any layout */
+#define BLOOM_OWN_K_MAX       64         /* of blocked and classic */
 
 #define BLOOM_BITS_MAX        ((uint64_t) 1 << 43)      /* 1 TiB */
 #define BLOOM_CAPACITY_MAX    ((uint64_t) 1 << 42)
@@ -146,7 +146,8 @@ double bloom_classic_fpr(const bloom_geometry_t *g, double fill);
  * (Swamidass and Baldi, 2007): -(bits/k) ln(1 - ones/bits).  It holds for both
  * layouts: a line's load being close to Poisson, the expected share of zero
  * bits is e^(-k items/bits) in a blocked filter too.  A filter with no zero
- * bit left gives the estimate for one zero bit.
+ * bit left gives the estimate for one zero bit.  Of links it is rough, as they
+ * are not equally full; bloom_census_items() takes them one by one.
  */
 uint64_t bloom_geometry_items(const bloom_geometry_t *g, uint64_t ones);
 

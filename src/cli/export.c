@@ -144,7 +144,7 @@ write_piece(export_t *x, uint64_t at, size_t len)
 }
 
 
-/* 1 if there is nothing in it: a bitmap is then made without it. */
+/* 1 if there are only zeros in it: a bitmap is made without such. */
 static int
 is_empty(const uint8_t *p, size_t len)
 {
@@ -225,6 +225,14 @@ export_image(export_t *x)
     image = &x->loaded.image;
 
     x->head.items = count_items(x);
+
+    /* a copy that nginx made may have kept nothing but the room for it */
+
+    if (x->origin != NULL
+        && is_empty(x->origin, x->loaded.image.origin_len))
+    {
+        x->loaded.image.origin_len = 0;
+    }
 
     if (x->format->write(&x->head, image, x->origin) != 0) {
         cli_error("%s: %s", x->loaded.path, x->head.error);

@@ -202,10 +202,10 @@ parse_options(options_t *options, int argc, char **argv)
             bitmap = 1;
 
             if (parse_count(optarg, &n) != 0 || n == 0
-                || n > BLOOM_FOREIGN_K_MAX)
+                || n > BLOOM_K_MAX)
             {
                 return cli_misuse("--hashes \"%s\": they are from 1 to %d",
-                                  optarg, BLOOM_FOREIGN_K_MAX);
+                                  optarg, BLOOM_K_MAX);
             }
 
             options->f.k = (uint32_t) n;
@@ -575,7 +575,7 @@ ask_redisson(options_t *options, source_t *source)
         return CLI_ERROR;
     }
 
-    f->k = k <= BLOOM_FOREIGN_K_MAX ? (uint32_t) k : 0;
+    f->k = k <= BLOOM_K_MAX ? (uint32_t) k : 0;
 
     return CLI_OK;
 }
