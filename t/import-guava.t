@@ -22,7 +22,7 @@ mkdir "$dir/classes";
 
 my $javac = grep({ -x "$_/javac" } split /:/, $ENV{PATH}) ? 'javac' : 'ecj';
 my ($exit, $out, $err) = run_command(
-    [$javac, ($javac eq 'ecj' ? ('-11', '-nowarn') : ()), '-cp', $jar, '-d',
+    [$javac, ($javac eq 'ecj' ? ('-11', '-nowarn', '-proc:none') : ()), '-cp', $jar, '-d',
      "$dir/classes", "$FindBin::Bin/producers/Guava.java"], limit => 120);
 
 is($exit, 0, "$javac compiles the producer")

@@ -10,6 +10,7 @@
 
 #include "bloom_foreign.h"
 #include "cli.h"
+#include "json.h"
 #include "load.h"
 #include "output.h"
 #include "units.h"
@@ -22,6 +23,7 @@ typedef struct {
     const char                    *output;
     const char                    *key;
     int                            quiet;
+    int                            json;
 
     loaded_t                       loaded;
     uint8_t                       *origin;
@@ -48,6 +50,7 @@ usage(void)
 "                      bitmap: SETRANGE commands for the same\n"
 "      --key KEY       redisbloom and bitmap: the key to be made\n"
 "  -q, --quiet         print nothing but errors\n"
+"      --json          print the result as JSON\n"
 "  -h, --help          show this\n"
 "\n"
 "Examples:\n"
@@ -266,6 +269,25 @@ export_image(export_t *x)
 }
 
 
+static void
+report(const export_t *x)
+{
+    json_t  json;
+
+    if (x->json) {
+        json_begin(&json, 0);
+        json_text(&json, "file", x->output);
+        json_text(&json, "to", x->format->name);
+        json_count(&json, "items", x->head.items);
+        json_end(&json);
+
+    } else if (!x->quiet) {
+        printf("%s: %s, about %" PRIu64 " keys\n", x->output,
+               x->format->name, x->head.items);
+    }
+}
+
+
 int
 cmd_export(int argc, char **argv)
 {
@@ -273,13 +295,14 @@ cmd_export(int argc, char **argv)
     export_t        *x;
     static export_t  exporting;
 
-    enum { TO = 256, KEY };
+    enum { TO = 256, KEY, JSON };
 
     static const struct option  names[] = {
         { "output", required_argument, NULL, 'o' },
         { "to",     required_argument, NULL, TO },
         { "key",    required_argument, NULL, KEY },
         { "quiet",  no_argument,       NULL, 'q' },
+        { "json",   no_argument,       NULL, JSON },
         { "help",   no_argument,       NULL, 'h' },
         { NULL, 0, NULL, 0 }
     };
@@ -312,6 +335,10 @@ cmd_export(int argc, char **argv)
 
         case 'q':
             x->quiet = 1;
+            break;
+
+        case JSON:
+            x->json = 1;
             break;
 
         case 'h':
@@ -353,9 +380,8 @@ cmd_export(int argc, char **argv)
         rc = export_image(x);
     }
 
-    if (rc == CLI_OK && !x->quiet) {
-        printf("%s: %s, about %" PRIu64 " keys\n", x->output, x->format->name,
-               x->loaded.image.items);
+    if (rc == CLI_OK) {
+        report(x);
     }
 
     free(x->origin);
