@@ -340,6 +340,8 @@ need(bits_t *bits, uint64_t size)
         cli_no_memory(grown);
     }
 
+    (void) madvise(data, grown, MADV_HUGEPAGE);
+
     bits->data = data;
     bits->size = grown;
 }
