@@ -77,6 +77,14 @@ highway_of_redisson(void **state)
         { "/products/42", 0xbefdd366cd399969, 0xffa458a0cc135dd1 },
         { "0123456789abcdef0123456789abcdef",
           0xd3c86bd01f2269fd, 0xcfa12b16012f2c58 },
+
+        /* a rest of 16 bytes or more, as t/lib/BloomTest/Schemes.pm has it */
+
+        { "The quick brown fox ", 0xb04f63311e46d361, 0xbc4a197cfc33f4f5 },
+        { "The quick brown fox jumps over ",
+          0x6898fcc5ef3f5152, 0xf76809e96ea375f1 },
+        { "The quick brown fox jumps over the lazy dog, tw",
+          0x71f281016de51d37, 0xc0012727f22aa2a4 },
     };
 
     (void) state;
