@@ -415,7 +415,12 @@ ngx_bloom_kept_put(ngx_bloom_zone_t *zone, ngx_str_t *key)
     *p++ = (u_char) (key->len >> 8);
     ngx_memcpy(p, key->data, key->len);
 
-    /* the store that counts comes last: this process may die at any point */
+    /* others are told first, and the store that counts comes last: this process
+     * may die at any point */
+
+    if (zone->state != NULL) {
+        ngx_bloom_state_keep(zone->state, 1);
+    }
 
     kept->count++;
     __atomic_store_n(&kept->end, kept->end + key->len + 2, __ATOMIC_SEQ_CST);
@@ -539,6 +544,13 @@ ngx_bloom_kept_drain(ngx_bloom_zone_t *zone)
 
             kept->count -= ngx_min(kept->count, maker.count);
             __atomic_store_n(&kept->begin, pos, __ATOMIC_SEQ_CST);
+
+            if (kept->begin == kept->end) {
+                kept->count = 0;
+                ngx_bloom_state_keep(state,
+                                     - (int64_t) state->control
+                                       ->instance[state->instance].kept);
+            }
         }
 
         rc = (kept->begin == kept->end) ? NGX_OK : NGX_AGAIN;

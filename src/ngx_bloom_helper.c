@@ -667,7 +667,7 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone)
 {
-    uint64_t             *required;
+    uint64_t              old, tail, *required;
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
@@ -679,10 +679,15 @@ ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone)
     }
 
     required = &control->instance[state->instance].required;
+    old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
+    tail = ngx_bloom_state_tail(state);
 
-    if (*required > ngx_bloom_state_tail(state)) {
-        __atomic_store_n(required, ngx_bloom_state_tail(state),
-                         __ATOMIC_SEQ_CST);
+    if (old > tail
+        && ((old & NGX_BLOOM_KEPT) == 0 || ngx_bloom_state_kept(state) == 0))
+    {
+        (void) __atomic_compare_exchange_n(required, &old, tail, 0,
+                                           __ATOMIC_SEQ_CST,
+                                           __ATOMIC_SEQ_CST);
     }
 
     ngx_bloom_unlock(&control->append);

@@ -166,6 +166,10 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
                                         &state->path);
         }
 
+        if (load->position != 0 && from >= load->position) {
+            from = load->position - 1;       /* that there is none will show */
+        }
+
         if (ngx_bloom_reader_open(&load->reader, state, from, limit)
             != NGX_OK)
         {
@@ -291,6 +295,7 @@ ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 ngx_int_t
 ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
+    uint64_t            doubt;
     ngx_int_t           rc;
     ngx_uint_t          locked;
     bloom_record_t      record;
@@ -339,18 +344,16 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
     ngx_bloom_kept_apply(zone, load->bank);
 
-    sh->uploaded = uploaded;
+    doubt = 0;
 
     if (state != NULL) {
-        __atomic_store_n(&sh->doubt,
-                         ngx_bloom_load_doubt(zone, &load->reader, load->cut),
-                         __ATOMIC_SEQ_CST);
+        doubt = ngx_bloom_load_doubt(zone, &load->reader, load->cut);
 
-        __atomic_store_n(&sh->applied, load->reader.limit, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&state->control->instance[state->instance].applied,
-                         load->reader.limit, __ATOMIC_SEQ_CST);
+        /* new doubts count before it serves, what it does better only after */
 
-        sh->checkpoint = load->position;
+        if (doubt > sh->doubt) {
+            __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
+        }
     }
 
     ngx_bloom_fault("switch");
@@ -363,6 +366,17 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
     ngx_bloom_fault("switched");
+
+    sh->uploaded = uploaded;
+
+    if (state != NULL) {
+        __atomic_store_n(&sh->applied, load->reader.limit, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&state->control->instance[state->instance].applied,
+                         load->reader.limit, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
+
+        sh->checkpoint = load->position;
+    }
 
     ngx_bloom_kept_apply(zone, load->bank);
 
@@ -392,27 +406,41 @@ uint64_t
 ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     uint64_t cut)
 {
-    uint64_t  lost, before, unused;
+    uint64_t   lost, before, position;
+    ngx_int_t  rc;
 
     lost = reader->lost;
 
+    rc = ngx_bloom_state_read_mark(zone->state, "lost", &before, &position);
+
+    if (rc != NGX_OK) {
+        ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, ngx_errno,
+                      "\"%V/lost\" cannot be read; remove it when an image "
+                      "newer than it is loaded", &zone->state->path);
+        before = ngx_bloom_time();
+    }
+
     if (lost == UINT64_MAX) {
-        lost = ngx_bloom_time();
+
+        /* not later than it is seen, and it is seen at every load */
+
+        lost = (before != 0 && position == reader->damaged)
+               ? before : ngx_bloom_time();
     }
 
-    /* what was lost before and can be found no more */
+    /* what was lost once may be found no more: in a segment that a start from
+     * a checkpoint does not read */
 
-    if (ngx_bloom_state_read_mark(zone->state, "lost", &before, &unused)
-        == NGX_OK) {
-        lost = ngx_max(lost, before);
-    }
-
-    if (reader->lost == UINT64_MAX
-        && ngx_bloom_state_write_mark(zone->state, "lost", lost, 0) != NGX_OK)
+    if (rc == NGX_OK && lost > before
+        && ngx_bloom_state_write_mark(zone->state, "lost", lost,
+                                      reader->damaged)
+           != NGX_OK)
     {
         ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, ngx_errno,
                       "\"%V/lost\" cannot be written", &zone->state->path);
     }
+
+    lost = ngx_max(lost, before);
 
     if (lost < cut || lost == 0) {
         return 0;

@@ -179,7 +179,8 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
 
     ngx_sprintf(shpool->log_ctx, " in bloom zone \"%V\"%Z", &zone->name);
 
-    if (ngx_bloom_lock_init(&sh->helper) != NGX_OK
+    if (getrandom(&sh->instance, sizeof(uint64_t), 0) == -1
+        || ngx_bloom_lock_init(&sh->helper) != NGX_OK
         || ngx_bloom_lock_init(&sh->tasks) != NGX_OK
         || ngx_bloom_lock_init(&sh->kept.mutex) != NGX_OK)
     {

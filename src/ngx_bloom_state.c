@@ -9,13 +9,17 @@
 /* "BLOOMCTL" */
 #define NGX_BLOOM_CONTROL_MAGIC  0x4c54434d4f4f4c42
 
+/* How long it may take until no record is being appended, ms. */
+#define NGX_BLOOM_STATE_PATIENCE  10000
+
 
 static ngx_int_t ngx_bloom_state_directory(u_char *path, ngx_core_conf_t *ccf);
-static ngx_fd_t ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name,
-    ngx_core_conf_t *ccf);
+static ngx_fd_t ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name);
+static void ngx_bloom_state_own(ngx_bloom_state_t *state, ngx_fd_t fd);
 static ngx_int_t ngx_bloom_state_map(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_state_enlist(ngx_bloom_state_t *state,
-    ngx_core_conf_t *ccf, u_char *name);
+    u_char *name);
+static ngx_int_t ngx_bloom_state_join(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_state_renew(ngx_bloom_state_t *state);
 
 
@@ -119,7 +123,7 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
 
     ngx_bloom_state_name(state, failure->name, "lock");
 
-    lock = ngx_bloom_state_file(state, failure->name, ccf);
+    lock = ngx_bloom_state_file(state, failure->name);
     if (lock == NGX_INVALID_FILE) {
         goto failed;
     }
@@ -131,7 +135,7 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
 
     ngx_bloom_state_name(state, failure->name, "control");
 
-    state->fd = ngx_bloom_state_file(state, failure->name, ccf);
+    state->fd = ngx_bloom_state_file(state, failure->name);
     if (state->fd == NGX_INVALID_FILE) {
         goto failed;
     }
@@ -141,7 +145,7 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
         goto failed;
     }
 
-    if (ngx_bloom_state_enlist(state, ccf, failure->name) != NGX_OK) {
+    if (ngx_bloom_state_enlist(state, failure->name) != NGX_OK) {
         failure->what = "lock";
         goto failed;
     }
@@ -163,11 +167,10 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
         goto failed;
     }
 
-    state->control->instance[state->instance].required = 0;
-    state->control->instance[state->instance].applied = 0;
-
-    __atomic_fetch_or(&state->control->instances,
-                      (uint64_t) 1 << state->instance, __ATOMIC_SEQ_CST);
+    if (ngx_bloom_state_join(state) != NGX_OK) {
+        failure->what = "lock";
+        goto failed;
+    }
 
     /* kept open, and so locked, until ngx_bloom_state_ready() */
 
@@ -186,6 +189,103 @@ failed:
     ngx_bloom_state_close(state);
 
     return NGX_ERROR;
+}
+
+
+/*
+ * From here on others count this instance in.  Under the lock: who publishes
+ * has either done so before, or sees the bit.
+ */
+static ngx_int_t
+ngx_bloom_state_join(ngx_bloom_state_t *state)
+{
+    ngx_bloom_control_t  *control;
+
+    control = state->control;
+
+    if (ngx_bloom_lock(&control->append, NGX_BLOOM_STATE_PATIENCE) != NGX_OK) {
+        ngx_set_errno(NGX_EBUSY);
+        return NGX_ERROR;
+    }
+
+    control->instance[state->instance].required = 0;
+    control->instance[state->instance].applied = 0;
+    control->instance[state->instance].kept = 0;
+
+    __atomic_fetch_or(&control->instances, (uint64_t) 1 << state->instance,
+                      __ATOMIC_SEQ_CST);
+
+    if (ngx_bloom_state_kept(state) != 0) {
+        control->instance[state->instance].required = NGX_BLOOM_KEPT;
+    }
+
+    ngx_bloom_unlock(&control->append);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_state_keep(ngx_bloom_state_t *state, int64_t n)
+{
+    uint64_t              instances, old, *required;
+    ngx_uint_t            i;
+    ngx_bloom_control_t  *control;
+
+    control = state->control;
+
+    (void) __atomic_fetch_add(&control->instance[state->instance].kept,
+                              (uint64_t) n, __ATOMIC_SEQ_CST);
+    if (n <= 0) {
+        return;
+    }
+
+    instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
+    instances &= ~((uint64_t) 1 << state->instance);
+
+    for (i = 0; instances != 0; i++, instances >>= 1) {
+
+        if ((instances & 1) == 0) {
+            continue;
+        }
+
+        /* another value each time, so that nobody takes it back unseen */
+
+        required = &control->instance[i].required;
+        old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
+
+        while (!__atomic_compare_exchange_n(required, &old,
+                                            (old & NGX_BLOOM_KEPT)
+                                            ? old + 1 : NGX_BLOOM_KEPT,
+                                            0, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_SEQ_CST))
+        {
+            /* void */
+        }
+    }
+}
+
+
+uint64_t
+ngx_bloom_state_kept(ngx_bloom_state_t *state)
+{
+    uint64_t              instances, kept;
+    ngx_uint_t            i;
+    ngx_bloom_control_t  *control;
+
+    control = state->control;
+
+    instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
+    instances &= ~((uint64_t) 1 << state->instance);
+
+    for (i = 0, kept = 0; instances != 0; i++, instances >>= 1) {
+        if (instances & 1) {
+            kept += __atomic_load_n(&control->instance[i].kept,
+                                    __ATOMIC_SEQ_CST);
+        }
+    }
+
+    return kept;
 }
 
 
@@ -217,27 +317,31 @@ ngx_bloom_state_directory(u_char *path, ngx_core_conf_t *ccf)
 }
 
 
-/* Opens a file to write, and makes it for the workers' user. */
+/* Opens a file to write, and makes it if there is none. */
 static ngx_fd_t
-ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name,
-    ngx_core_conf_t *ccf)
+ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name)
 {
-    ngx_fd_t     fd;
-    struct stat  st;
+    ngx_fd_t  fd;
 
     fd = ngx_bloom_open(name, O_RDWR|O_CREAT);
 
-    if (fd == NGX_INVALID_FILE) {
-        return NGX_INVALID_FILE;
-    }
-
-    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
-        && fstat(fd, &st) == 0 && st.st_uid != (uid_t) ccf->user)
-    {
-        (void) !fchown(fd, ccf->user, ccf->group);
+    if (fd != NGX_INVALID_FILE) {
+        ngx_bloom_state_own(state, fd);
     }
 
     return fd;
+}
+
+
+/* What root writes belongs to whom the directory belongs to. */
+static void
+ngx_bloom_state_own(ngx_bloom_state_t *state, ngx_fd_t fd)
+{
+    struct stat  st;
+
+    if (geteuid() == 0 && stat((char *) state->path.data, &st) == 0) {
+        (void) !fchown(fd, st.st_uid, st.st_gid);
+    }
 }
 
 
@@ -276,8 +380,7 @@ ngx_bloom_state_map(ngx_bloom_state_t *state)
  * anybody has any other.
  */
 static ngx_int_t
-ngx_bloom_state_enlist(ngx_bloom_state_t *state, ngx_core_conf_t *ccf,
-    u_char *name)
+ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 {
     ngx_fd_t    fd;
     ngx_uint_t  i;
@@ -289,7 +392,7 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, ngx_core_conf_t *ccf,
         ngx_bloom_state_name(state, name, "instance.%ui", i);
 
         fd = (state->lock == NGX_INVALID_FILE)
-             ? ngx_bloom_state_file(state, name, ccf)
+             ? ngx_bloom_state_file(state, name)
              : ngx_bloom_open(name, O_RDWR);
 
         if (fd == NGX_INVALID_FILE) {
@@ -632,6 +735,8 @@ ngx_bloom_state_write_mark(ngx_bloom_state_t *state, const char *name,
     if (fd == NGX_INVALID_FILE) {
         return NGX_ERROR;
     }
+
+    ngx_bloom_state_own(state, fd);
 
     p = ngx_sprintf(buf, "%uL %uL\n", time, position);
 

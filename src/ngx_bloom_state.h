@@ -25,7 +25,8 @@
  *                  lock `append`.
  *     required     of each instance: the end of the last record that another
  *                  has appended.  Until it has applied the journal so far, it
- *                  cannot say "absent".
+ *                  cannot say "absent".  With the bit NGX_BLOOM_KEPT: another
+ *                  keeps keys that it could not append, so there is no end.
  *     synced       everything before it is on disk.
  *
  * Both locks are robust: the system gives them to the next who asks when their
@@ -51,6 +52,7 @@
 
 
 #define NGX_BLOOM_INSTANCES    64
+#define NGX_BLOOM_KEPT         ((uint64_t) 1 << 63)
 
 
 /* The end of the journal. */
@@ -85,13 +87,15 @@ typedef struct {
     /* the last failure, until it has been overcome */
     uint64_t             err;            /* errno */
     uint64_t             failed;         /* NGX_BLOOM_CANNOT_..., 0: none */
+    uint64_t             rewrite;        /* a synchronisation has failed */
 
     uint64_t             instances;      /* a bit for each that may live */
 
     struct {
         uint64_t             required;
         uint64_t             applied;
-        uint64_t             reserved[6];
+        uint64_t             kept;       /* keys in its memory alone */
+        uint64_t             reserved[5];
     } instance[NGX_BLOOM_INSTANCES];
 } ngx_bloom_control_t;
 
@@ -154,6 +158,13 @@ ngx_int_t ngx_bloom_state_inherit(ngx_bloom_state_t *state,
 
 void ngx_bloom_state_close(ngx_bloom_state_t *state);
 
+/*
+ * Counts keys that only this instance's memory has: others cannot say "absent"
+ * until there are none.  And how many the others have.
+ */
+void ngx_bloom_state_keep(ngx_bloom_state_t *state, int64_t n);
+uint64_t ngx_bloom_state_kept(ngx_bloom_state_t *state);
+
 /* Forgets instances that have ended. */
 void ngx_bloom_state_prune(ngx_bloom_state_t *state);
 
@@ -200,7 +211,7 @@ const char *ngx_bloom_state_error(uint64_t failed);
  *
  *     "dropped"   of the newest record that was ever removed, and where the
  *                 journal has begun since
- *     "lost"      no lost record is newer; 0
+ *     "lost"      no lost record is newer, and where the damage was seen
  */
 ngx_int_t ngx_bloom_state_read_mark(ngx_bloom_state_t *state,
     const char *name, uint64_t *time, uint64_t *position);

@@ -208,6 +208,7 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     } while (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED)
              != info->generation);
 
+    info->instance = sh->instance;
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
     info->bank_size = sh->bank_size;

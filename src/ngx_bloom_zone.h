@@ -124,6 +124,7 @@ typedef struct {
                                             in the filter */
     uint64_t             doubt;          /* atomic; 0, or keys added up to then
                                             may be lost, ms since 1970 */
+    uint64_t             instance;       /* random: of this memory */
     size_t               bank_size;
     u_char              *banks;          /* the same address everywhere */
 
@@ -206,6 +207,7 @@ typedef struct {
 /* What an administrator wants to know of a zone. */
 typedef struct {
     uint64_t             generation;     /* 0: nothing serves */
+    uint64_t             instance;       /* random: of this memory */
     ngx_uint_t           unsure;         /* NGX_BLOOM_SURE or why not */
     bloom_image_t        image;          /* that serves */
     uint64_t             ones;           /* bits set in it */

@@ -109,7 +109,9 @@ ngx_int_t ngx_http_bloom_answer(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_bloom_answer_fault(ngx_http_request_t *r,
     ngx_http_bloom_fault_t *fault);
 
-/* The same for a request that is refused before its body is read. */
+/* The same for requests that are refused before their body is read. */
+ngx_int_t ngx_http_bloom_refuse_fault(ngx_http_request_t *r,
+    ngx_http_bloom_fault_t *fault);
 ngx_int_t ngx_cdecl ngx_http_bloom_refuse(ngx_http_request_t *r,
     ngx_http_bloom_error_e error, const char *fmt, ...);
 
@@ -133,6 +135,12 @@ ngx_int_t ngx_http_bloom_pause_init(ngx_http_bloom_pause_t *pause,
 /* In so many ms; or when other connections have had their turn. */
 void ngx_http_bloom_sleep(ngx_http_bloom_pause_t *pause, ngx_msec_t ms);
 void ngx_http_bloom_yield(ngx_http_bloom_pause_t *pause);
+
+/*
+ * Not any more: to be called before the answer, as a request that has been
+ * answered may be there for a while.
+ */
+void ngx_http_bloom_stop(ngx_http_bloom_pause_t *pause);
 
 
 /* ---- body ---- */

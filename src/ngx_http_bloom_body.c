@@ -9,7 +9,7 @@
 
 
 /* Bytes that are read in one turn. */
-#define NGX_HTTP_BLOOM_TURN   (1024 * 1024)
+#define NGX_HTTP_BLOOM_TURN   (256 * 1024)
 
 /* Of a body that something before us has put into a file. */
 #define NGX_HTTP_BLOOM_SLICE  (64 * 1024)

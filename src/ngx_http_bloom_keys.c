@@ -92,9 +92,7 @@ ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                   ngx_http_bloom_adding_take, adding);
 
     if (rc == NGX_DECLINED) {
-        return ngx_http_bloom_refuse(r, adding->body.fault.error, "%*s",
-                                     adding->body.fault.len,
-                                     adding->body.fault.message);
+        return ngx_http_bloom_refuse_fault(r, &adding->body.fault);
     }
 
     cln = ngx_pool_cleanup_add(r->pool, 0);
@@ -127,9 +125,7 @@ ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                     : NGX_HTTP_BLOOM_E_JOURNAL,
                                     "no key was added");
 
-        return ngx_http_bloom_refuse(r, adding->fault.error, "%*s",
-                                     adding->fault.len,
-                                     adding->fault.message);
+        return ngx_http_bloom_refuse_fault(r, &adding->fault);
     }
 
     cln->handler = ngx_http_bloom_adding_cleanup;
@@ -417,6 +413,9 @@ ngx_http_bloom_adding_reply(ngx_http_request_t *r,
     ngx_http_bloom_adding_t *adding)
 {
     ngx_http_bloom_text_t  text;
+
+    ngx_http_bloom_stop(&adding->pause);
+    ngx_http_bloom_stop(&adding->idle);
 
     if (adding->body.gone) {
 

@@ -118,9 +118,7 @@ ngx_http_bloom_post_test(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                   ngx_http_bloom_testing_take, testing);
 
     if (rc == NGX_DECLINED) {
-        return ngx_http_bloom_refuse(r, testing->body.fault.error, "%*s",
-                                     testing->body.fault.len,
-                                     testing->body.fault.message);
+        return ngx_http_bloom_refuse_fault(r, &testing->body.fault);
     }
 
     if (rc != NGX_OK
@@ -175,6 +173,8 @@ static ngx_int_t
 ngx_http_bloom_testing_fail(ngx_http_request_t *r,
     ngx_http_bloom_testing_t *testing)
 {
+    ngx_http_bloom_stop(&testing->pause);
+
     if (testing->body.gone) {
         return NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
@@ -234,6 +234,8 @@ ngx_http_bloom_testing_reply(ngx_http_request_t *r,
     ngx_http_bloom_testing_t *testing)
 {
     r->read_event_handler = ngx_http_block_reading;
+
+    ngx_http_bloom_stop(&testing->pause);
 
     ngx_http_bloom_printf(&testing->text,
                           "],\"tested\":%uL,\"absent\":%uL,\"present\":%uL,"

@@ -159,6 +159,39 @@ subtest 'synchronising fails' => sub {
 };
 
 
+# Two instances of a zone, and a disk that refuses: what one keeps in its
+# memory the other cannot read in the journal, so it cannot tell.
+
+subtest 'while nginx is upgraded' => sub {
+    my $old = $t->master;
+    my $new = $t->upgrade_begin;
+    my %side = map { $_ => 'old' } $t->workers($old);
+    $side{$_} = 'new' for $t->workers($new);
+
+    $disk->refuse('ENOSPC', qw(open write grow rename));
+
+    my @keys = map { "two$_" } 1 .. 50;
+    $t->get("/add/ids?k=$_") for @keys;
+
+    my %answers;
+    wait_until(sub {
+        my ($answers, @by) = ask($t, 'ids', @keys);
+        $answers{$side{$by[0]}} .= $answers;
+        return keys %answers == 2;
+    });
+    is(join(' ', sort keys %answers), 'new old', 'both sides are asked');
+    unlike($answers{$_}, qr/0/, "the $_ one does not say absent")
+        for sort keys %answers;
+
+    $disk->allow;
+    is(sure($t, 'ids', @keys), '1' x 50, 'they are told when the disk allows')
+        for 1 .. 10;
+    recovered('ids');
+    $t->upgrade_finish;
+    is(sure($t, 'ids', @keys), '1' x 50, 'and none is lost');
+};
+
+
 subtest 'tasks' => sub {
     add($t, 'ids', ['task1']);
     my $generation = generation($t, 'ids');

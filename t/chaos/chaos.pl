@@ -27,7 +27,7 @@ use Chaos::Events;
 use Chaos::Ledger;
 
 my %option = (time => '30s', seed => int rand 1e9, workers => 0, clients => 3,
-              keys => 300_000, events => 0, only => '', break => '');
+              keys => 0, events => 0, only => '', break => '');
 
 GetOptions(\%option, 'time=s', 'seed=i', 'workers=i', 'clients=i', 'keys=i',
            'events=i', 'only=s', 'break=s')
@@ -37,7 +37,7 @@ usage: chaos.pl [--time 10m] [--seed N] [--workers N] [--clients N]
 
   --time    until when new events are begun: seconds, or with s, m, h
   --seed    draws the same events again
-  --keys    for this many keys each filter is made
+  --keys    for this many keys each filter is made; more for a longer time
   --events  no more than this many
   --only    draws these alone, in turn
   --break   breaks a promise by hand: journal, ledger, pair, base, acknowledged
@@ -55,6 +55,8 @@ for (@only, $option{break} ? "break_$option{break}" : ()) {
 
 srand $option{seed};
 $option{workers} ||= 2 + int rand 3;
+$option{keys} ||= $seconds < 30 ? 200_000 : $seconds < 250 ? 8000 * $seconds
+                                             : 2_000_000;
 STDOUT->autoflush;
 print "# seed $option{seed}, $option{workers} workers, $option{clients}"
       . " clients, $seconds s\n";
@@ -73,7 +75,7 @@ push @{ $t->{expected} }, qr/process \d+ exited on signal 9/
 my $events = Chaos::Events->new(
     t => $t, ledger => $ledger, disk => $disk, keys => $option{keys},
     workers => $option{workers}, break => $option{break},
-    command => \&command);
+    command => \&command, note => sub { $history[-1] .= "($_[0])" });
 
 $events->prepare;
 $t->run;

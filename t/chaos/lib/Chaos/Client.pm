@@ -478,7 +478,12 @@ sub _verify_some {
             return 1;
         }
 
-        if ($body =~ /"absent"/) {
+        # one answer for each key; only what is wrong is looked at closely
+
+        my ($answers) = $body =~ /"results":\s*\[(.*?)\]/s;
+        $answers //= '';
+
+        if ($answers =~ /"absent"/) {
             my @results = @{ $response->json->{results} };
             $self->_lost($zone, $keys[$_], $numbers[$_], 'verified')
                 for grep { $results[$_] eq 'absent' } 0 .. $#keys;
@@ -487,8 +492,8 @@ sub _verify_some {
 
         $self->{count}{asked} += @keys;
 
-        my $present = () = $body =~ /"present"/g;
-        my $unknown = () = $body =~ /"unknown"/g;
+        my $present = () = $answers =~ /"present"/g;
+        my $unknown = () = $answers =~ /"unknown"/g;
         $self->{count}{unsure} += $unknown;
 
         if ($present + $unknown != @keys) {

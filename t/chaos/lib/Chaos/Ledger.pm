@@ -65,8 +65,8 @@ sub read {
     my ($self) = @_;
 
     if (!$self->{in}) {
-        open $self->{in}, '<', $self->{path} or return;
-        $self->{rest} = '';
+        open my $in, '<', $self->{path} or return;
+        @$self{qw(in rest)} = ($in, '');
     }
 
     while (sysread $self->{in}, $self->{rest}, 65536, length $self->{rest}) {
