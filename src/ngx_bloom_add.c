@@ -491,8 +491,8 @@ ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
     for (pos = kept->begin; pos < kept->end; /* void */) {
         ngx_bloom_kept_next(kept, &pos, &key);
 
-        changed = bloom_add_atomic(&bits->geometry, bits->words,
-                                   bloom_hash(&bits->hasher, key.data,
+        changed = bloom_add_atomic(bits->geometry, bits->words,
+                                   bloom_hash(bits->hasher, key.data,
                                               key.len));
 
         (void) __atomic_fetch_add(bits->ones, changed, __ATOMIC_RELAXED);

@@ -142,8 +142,8 @@ void
 ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     ngx_bloom_bits_t *bits)
 {
-    bits->geometry = zone->sh->bank[bank].image.geometry;
-    bits->hasher = zone->sh->bank[bank].image.hasher;
+    bits->geometry = &zone->sh->bank[bank].image.geometry;
+    bits->hasher = &zone->sh->bank[bank].image.hasher;
     bits->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
     bits->ones = &zone->sh->bank[bank].ones;
 }
@@ -163,8 +163,10 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
     } while (generation != zone->generation
              && ngx_bloom_zone_attend(zone, generation) != NGX_OK);
 
-    bits->geometry = zone->geometry;
-    bits->hasher = zone->hasher;
+    /* this process's own copy, which is whole */
+
+    bits->geometry = &zone->geometry;
+    bits->hasher = &zone->hasher;
     bits->words = zone->words;
     bits->ones = &zone->sh->bank[generation & 1].ones;
 
@@ -194,12 +196,12 @@ ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
         for (n = 0; n < NGX_BLOOM_AHEAD && bloom_record_key(&record, &key);
              n++)
         {
-            hash[n] = bloom_hash(&bits->hasher, key.data, key.len);
-            bloom_prefetch(&bits->geometry, bits->words, hash[n]);
+            hash[n] = bloom_hash(bits->hasher, key.data, key.len);
+            bloom_prefetch(bits->geometry, bits->words, hash[n]);
         }
 
         for (i = 0; i < n; i++) {
-            changed = bloom_add_atomic(&bits->geometry, bits->words, hash[i]);
+            changed = bloom_add_atomic(bits->geometry, bits->words, hash[i]);
 
             ones += changed;
             *added += (changed != 0);

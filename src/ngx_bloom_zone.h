@@ -117,6 +117,8 @@ typedef struct {
         size_t               held;       /* bytes, while it is emptied */
         bloom_image_t        image;
         uint64_t             ones;       /* atomic; bits set */
+        u_char               header[BLOOM_IMAGE_PAGE]; /* of an imported image:
+                                                          its origin */
     } bank[2];
 
     /* the image of file=, whichever serves, as it was last seen to be whole */
@@ -240,10 +242,10 @@ void ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 
 /* Where bits go, and how. */
 typedef struct {
-    bloom_geometry_t    geometry;
-    bloom_hasher_t      hasher;
-    uint64_t           *words;
-    uint64_t           *ones;            /* atomic; counts what is set */
+    const bloom_geometry_t  *geometry;
+    const bloom_hasher_t    *hasher;
+    uint64_t                *words;
+    uint64_t                *ones;       /* atomic; counts what is set */
 } ngx_bloom_bits_t;
 
 /* Those of a bank that the caller alone loads, or that cannot be switched. */

@@ -51,6 +51,8 @@ typedef struct {
 typedef struct {
     const options_t  *options;
     keystore_t       *store;
+    uint64_t         *words;             /* like an imported image: into these
+                                            at once; else NULL */
 
     pthread_mutex_t   lock;
     pthread_cond_t    changed;
@@ -155,6 +157,8 @@ take_like(options_t *options)
     options->image.key_form = like.image.key_form;
     options->image.capacity = like.image.capacity;
     options->image.fpr = like.image.fpr;
+    options->image.origin = like.image.origin;
+    options->image.flags = like.image.flags & BLOOM_IMAGE_IMPORTED;
 
     load_free(&like);
 
@@ -362,6 +366,7 @@ hash_block(work_t *work, keystore_writer_t *writer, const input_block_t *block)
 {
     uint64_t        received, empty;
     bloom_key_t     key;
+    bloom_hash_t    hash;
     const uint8_t  *pos, *end;
 
     received = 0;
@@ -380,8 +385,15 @@ hash_block(work_t *work, keystore_writer_t *writer, const input_block_t *block)
 
         received++;
 
-        keystore_add(writer, bloom_hash(&work->options->image.hasher, key.data,
-                                        key.len));
+        hash = bloom_hash(&work->options->image.hasher, key.data, key.len);
+
+        if (work->words == NULL) {
+            keystore_add(writer, hash);
+
+        } else {
+            (void) bloom_add_atomic(&work->options->image.geometry,
+                                    work->words, hash);
+        }
     }
 
     __atomic_fetch_add(&work->received, received, __ATOMIC_RELAXED);
@@ -628,6 +640,25 @@ map_words(uint64_t size)
 }
 
 
+/* How many distinct keys the words have, of those received: an estimate. */
+static uint64_t
+estimate(work_t *work, bloom_image_t *image)
+{
+    uint64_t        items;
+    bloom_census_t  census;
+
+    image->flags |= BLOOM_IMAGE_ESTIMATED;
+
+    memset(&census, 0, sizeof(census));
+    bloom_census(&census, &image->geometry, work->words,
+                 bloom_image_payload_size(image) / sizeof(uint64_t));
+
+    items = bloom_census_items(&census, &image->geometry);
+
+    return items < work->received ? items : work->received;
+}
+
+
 static void
 report(const options_t *options, const work_t *work, double seconds)
 {
@@ -726,6 +757,10 @@ cmd_build(int argc, char **argv)
     work.options = &options;
     work.store = keystore_create();
 
+    if (options.image.flags & BLOOM_IMAGE_IMPORTED) {
+        work.words = map_words(bloom_geometry_bytes(&options.image.geometry));
+    }
+
     rc = collect(&work, names, n);
 
     if (rc == CLI_OK && work.received == 0 && !options.allow_empty) {
@@ -735,15 +770,22 @@ cmd_build(int argc, char **argv)
     }
 
     if (rc == CLI_OK) {
-        distinct = keystore_count(work.store, options.threads);
+        distinct = work.words != NULL
+                   ? estimate(&work, &options.image)
+                   : keystore_count(work.store, options.threads);
+
         rc = choose_size(&options, distinct);
     }
 
     if (rc == CLI_OK) {
-        words = map_words(bloom_geometry_bytes(&options.image.geometry));
+        words = work.words;
 
-        keystore_insert(work.store, &options.image.geometry, words,
-                        options.threads);
+        if (words == NULL) {
+            words = map_words(bloom_geometry_bytes(&options.image.geometry));
+
+            keystore_insert(work.store, &options.image.geometry, words,
+                            options.threads);
+        }
 
         rc = store_image(&out, &options.image, words);
 
