@@ -1,6 +1,7 @@
 
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_add.h"
+#include "ngx_bloom_compact.h"
 #include "ngx_bloom_io.h"
 
 #include <sys/mman.h>
@@ -154,6 +155,7 @@ ngx_int_t
 ngx_bloom_load_step(ngx_bloom_load_t *load)
 {
     uint64_t            from, limit;
+    ngx_int_t           rc;
     ngx_bloom_state_t  *state;
 
     if (!load->chunks) {
@@ -176,12 +178,15 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
             limit = ngx_bloom_state_tail(state);
         }
 
+        rc = ngx_bloom_compact_settle(state);
+
         from = state->control->begin;
 
-        if (load->position != 0
-            && ngx_bloom_journal_find(state, load->position - 1, &from)
-               == NGX_ERROR)
-        {
+        if (rc == NGX_OK && load->position != 0) {
+            rc = ngx_bloom_journal_find(state, load->position - 1, &from);
+        }
+
+        if (rc == NGX_ERROR) {
             return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
                                         "the journal in \"%V\" cannot be read",
                                         &state->path);
