@@ -472,17 +472,3 @@ bloom_image_differs(const bloom_image_t *a, const bloom_image_t *b)
 
     return NULL;
 }
-
-
-const char *
-bloom_key_form_name(uint32_t form)
-{
-    return form == BLOOM_KEY_RAW ? "raw" : NULL;
-}
-
-
-int
-bloom_key_form_parse(const char *name, size_t len)
-{
-    return len == 3 && memcmp(name, "raw", 3) == 0 ? BLOOM_KEY_RAW : -1;
-}
