@@ -3,11 +3,13 @@
  * ngx_http_bloom_module: Bloom filters in shared memory decide about requests.
  *
  * This file is the module's face: its directives, their configuration and its
- * registration.  Requests are decided in src/ngx_http_bloom_rules.c, filters
- * live in src/ngx_bloom_zone.c; docs/architecture.md has the picture.
+ * registration.  Requests are decided in src/ngx_http_bloom_rules.c, the
+ * endpoint is in src/ngx_http_bloom_api.c, filters live in
+ * src/ngx_bloom_zone.c; docs/architecture.md has the picture.
  */
 
 #include "src/ngx_http_bloom.h"
+#include "src/ngx_bloom_helper.h"
 #include "src/bloom_units.h"
 
 
@@ -21,7 +23,11 @@ typedef struct {
     ngx_str_t                  layout;
     ngx_str_t                  hash;
     ngx_str_t                  key;
+    ngx_str_t                  journal;
+    ngx_str_t                  watch;
+    ngx_str_t                  max_age;
     ngx_str_t                  decode;
+    ngx_str_t                  condition;
     ngx_str_t                  status;
     ngx_str_t                  to;
 } ngx_http_bloom_params_t;
@@ -36,18 +42,26 @@ typedef struct {
 #define NGX_HTTP_BLOOM_OF_KEY     0x02
 #define NGX_HTTP_BLOOM_OF_REJECT  0x04
 #define NGX_HTTP_BLOOM_OF_ROUTE   0x08
+#define NGX_HTTP_BLOOM_OF_ADD     0x10
 
 
 static ngx_int_t ngx_http_bloom_add_handlers(ngx_conf_t *cf);
+static void ngx_http_bloom_init_zones(ngx_conf_t *cf,
+    ngx_http_bloom_main_conf_t *bmcf);
 static ngx_int_t ngx_http_bloom_check_routes(ngx_conf_t *cf,
     ngx_http_bloom_main_conf_t *bmcf);
 static ngx_int_t ngx_http_bloom_init_module(ngx_cycle_t *cycle);
+static ngx_int_t ngx_http_bloom_init_process(ngx_cycle_t *cycle);
 static void *ngx_http_bloom_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_bloom_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
+static char *ngx_http_bloom_state_path(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 static char *ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+static char *ngx_http_bloom_file_zone(ngx_conf_t *cf,
+    ngx_http_bloom_params_t *params, ngx_bloom_zone_t *zone);
 static char *ngx_http_bloom_empty_zone(ngx_conf_t *cf,
     ngx_http_bloom_params_t *params, bloom_image_t *image);
 static char *ngx_http_bloom_lookup(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -57,6 +71,10 @@ static char *ngx_http_bloom_rule(ngx_conf_t *cf, ngx_command_t *cmd,
 static char *ngx_http_bloom_rule_to(ngx_conf_t *cf, ngx_str_t *to,
     ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_rules(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_http_bloom_add(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_http_bloom_api(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static char *ngx_http_bloom_key(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_bloom_params_t *params, ngx_http_bloom_key_t *key);
@@ -114,8 +132,20 @@ static ngx_http_bloom_param_t  ngx_http_bloom_param[] = {
     { ngx_string("key="), offsetof(ngx_http_bloom_params_t, key),
       NGX_HTTP_BLOOM_OF_ZONE },
 
+    { ngx_string("journal="), offsetof(ngx_http_bloom_params_t, journal),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("watch="), offsetof(ngx_http_bloom_params_t, watch),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("max_age="), offsetof(ngx_http_bloom_params_t, max_age),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
     { ngx_string("decode="), offsetof(ngx_http_bloom_params_t, decode),
       NGX_HTTP_BLOOM_OF_KEY },
+
+    { ngx_string("if="), offsetof(ngx_http_bloom_params_t, condition),
+      NGX_HTTP_BLOOM_OF_ADD },
 
     { ngx_string("status="), offsetof(ngx_http_bloom_params_t, status),
       NGX_HTTP_BLOOM_OF_REJECT },
@@ -128,6 +158,13 @@ static ngx_http_bloom_param_t  ngx_http_bloom_param[] = {
 
 
 static ngx_command_t  ngx_http_bloom_commands[] = {
+
+    { ngx_string("bloom_state_path"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_bloom_state_path,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
 
     { ngx_string("bloom_zone"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
@@ -167,6 +204,20 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
     { ngx_string("bloom_rules"),
       NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_http_bloom_rules,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("bloom_add"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_bloom_add,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("bloom_api"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
+      ngx_http_bloom_api,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
@@ -218,7 +269,7 @@ ngx_module_t  ngx_http_bloom_module = {
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
     ngx_http_bloom_init_module,            /* init module */
-    NULL,                                  /* init process */
+    ngx_http_bloom_init_process,           /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     NULL,                                  /* exit process */
@@ -236,6 +287,16 @@ ngx_http_bloom_add_handlers(ngx_conf_t *cf)
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
 
+    if (bmcf->state_path.data == NULL) {
+        ngx_str_set(&bmcf->state_path, NGX_BLOOM_STATE_PATH);
+
+        if (ngx_conf_full_name(cf->cycle, &bmcf->state_path, 0) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    ngx_http_bloom_init_zones(cf, bmcf);
+
     if (ngx_bloom_zones_check(cf, &bmcf->zones) != NGX_OK
         || ngx_http_bloom_check_routes(cf, bmcf) != NGX_OK)
     {
@@ -252,6 +313,38 @@ ngx_http_bloom_add_handlers(ngx_conf_t *cf)
     *h = ngx_http_bloom_rules_handler;
 
     return NGX_OK;
+}
+
+
+/* What only the whole configuration says of its zones. */
+static void
+ngx_http_bloom_init_zones(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
+{
+    ngx_uint_t          i;
+    ngx_bloom_zone_t  **zone;
+
+    zone = bmcf->zones.elts;
+
+    for (i = 0; i < bmcf->zones.nelts; i++) {
+        zone[i]->state_path = bmcf->state_path;
+
+        if (zone[i]->adds && zone[i]->file.name.len != 0
+            && (bmcf->state_path.len == 0 || !zone[i]->journal))
+        {
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "\"bloom_add\" adds nothing to bloom zone \"%V\" "
+                          "of %s:%ui: a zone with \"file\" takes keys only "
+                          "with a journal, and it has %s",
+                          &zone[i]->name, zone[i]->conf_file,
+                          zone[i]->conf_line,
+                          zone[i]->journal ? "\"bloom_state_path off\""
+                                           : "\"journal=off\"");
+        }
+
+        if (bmcf->writes) {
+            zone[i]->adds = 1;
+        }
+    }
 }
 
 
@@ -315,9 +408,17 @@ ngx_http_bloom_init_module(ngx_cycle_t *cycle)
 
     if (bmcf != NULL) {
         ngx_bloom_zones_commit(cycle, &bmcf->zones);
+        (void) ngx_bloom_helper_init(cycle, &bmcf->zones);
     }
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_init_process(ngx_cycle_t *cycle)
+{
+    return ngx_bloom_helper_process(cycle);
 }
 
 
@@ -355,6 +456,7 @@ ngx_http_bloom_create_loc_conf(ngx_conf_t *cf)
     }
 
     blcf->rules = NGX_CONF_UNSET_PTR;
+    blcf->adds = NGX_CONF_UNSET_PTR;
     blcf->dry_run = NGX_CONF_UNSET;
     blcf->unavailable = NGX_CONF_UNSET_UINT;
     blcf->log_level = NGX_CONF_UNSET_UINT;
@@ -370,13 +472,28 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_bloom_loc_conf_t *conf = child;
 
     ngx_http_bloom_routes_t     *routes;
+    ngx_http_core_loc_conf_t    *clcf;
     ngx_http_bloom_main_conf_t  *bmcf;
 
     ngx_conf_merge_ptr_value(conf->rules, prev->rules, NULL);
+    ngx_conf_merge_ptr_value(conf->adds, prev->adds, NULL);
     ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
     ngx_conf_merge_uint_value(conf->unavailable, prev->unavailable,
                               NGX_HTTP_BLOOM_UNAVAILABLE_PASS);
     ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_INFO);
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->noname && conf->endpoint == NULL) {
+
+        /* "if" and "limit_except" are part of their location */
+
+        conf->endpoint = prev->endpoint;
+
+        if (clcf->handler == NULL && conf->endpoint != NULL) {
+            clcf->handler = ngx_http_bloom_api_handler;
+        }
+    }
 
     if (conf->rules == NULL) {
         return NGX_CONF_OK;
@@ -392,6 +509,39 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     routes->rules = conf->rules;
     routes->server = ngx_http_conf_get_module_srv_conf(cf,
                                                        ngx_http_core_module);
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_bloom_state_path(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_bloom_main_conf_t *bmcf = conf;
+
+    ngx_str_t  *value;
+
+    if (bmcf->state_path.data != NULL) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "off") == 0) {
+        ngx_str_set(&bmcf->state_path, "");
+        return NGX_CONF_OK;
+    }
+
+    if (value[1].len == 0) {
+        return ngx_http_bloom_invalid(cf, "path", &value[1],
+                                      "a directory, or \"off\"");
+    }
+
+    bmcf->state_path = value[1];
+
+    if (ngx_conf_full_name(cf->cycle, &bmcf->state_path, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
 
     return NGX_CONF_OK;
 }
@@ -431,6 +581,18 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (zone->shm_zone == NULL) {
 
+        zone->journal = 1;
+
+        if (params.journal.data != NULL) {
+            zone->journal = (ngx_strcmp(params.journal.data, "on") == 0);
+
+            if (!zone->journal && ngx_strcmp(params.journal.data, "off") != 0)
+            {
+                return ngx_http_bloom_invalid(cf, "journal", &params.journal,
+                                              "\"on\" or \"off\"");
+            }
+        }
+
         if ((params.file.len != 0) == (params.capacity.len != 0)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "bloom zone \"%V\" must have either \"file\" "
@@ -439,29 +601,14 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (params.file.len != 0) {
-
-            if (params.capacity.data || params.fpr.data || params.layout.data
-                || params.hash.data || params.key.data)
-            {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "bloom zone \"%V\" has \"file\": its image "
-                                   "says \"capacity\", \"fpr\", \"layout\", "
-                                   "\"hash\" and \"key\"; leave them out",
-                                   &params.zone);
-                return NGX_CONF_ERROR;
-            }
-
-            if (ngx_conf_full_name(cf->cycle, &params.file, 1) != NGX_OK) {
-                return NGX_CONF_ERROR;
-            }
-
-            zone->file.name = params.file;
+            rc = ngx_http_bloom_file_zone(cf, &params, zone);
 
         } else {
             rc = ngx_http_bloom_empty_zone(cf, &params, &zone->image);
-            if (rc != NGX_CONF_OK) {
-                return rc;
-            }
+        }
+
+        if (rc != NGX_CONF_OK) {
+            return rc;
         }
     }
 
@@ -469,6 +616,53 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                &ngx_http_bloom_module)
         != NGX_OK)
     {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* What a zone with an image's file is to be. */
+static char *
+ngx_http_bloom_file_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
+    ngx_bloom_zone_t *zone)
+{
+    ngx_int_t  watch;
+
+    if (params->capacity.data || params->fpr.data || params->layout.data
+        || params->hash.data || params->key.data)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has \"file\": its image says "
+                           "\"capacity\", \"fpr\", \"layout\", \"hash\" and "
+                           "\"key\"; leave them out", &params->zone);
+        return NGX_CONF_ERROR;
+    }
+
+    if (params->watch.data != NULL) {
+        watch = ngx_parse_time(&params->watch, 0);
+
+        if (watch == NGX_ERROR || watch == 0) {
+            return ngx_http_bloom_invalid(cf, "watch", &params->watch,
+                                          "a time over 0, as 10s");
+        }
+
+        zone->watch = (ngx_msec_t) watch;
+    }
+
+    if (params->max_age.data != NULL) {
+        zone->max_age = ngx_parse_time(&params->max_age, 1);
+
+        if (zone->max_age == (time_t) NGX_ERROR || zone->max_age == 0) {
+            return ngx_http_bloom_invalid(cf, "max_age", &params->max_age,
+                                          "a time over 0, as 2d");
+        }
+    }
+
+    zone->file.name = params->file;
+
+    if (ngx_conf_full_name(cf->cycle, &zone->file.name, 1) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -486,6 +680,14 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
 
     layout = BLOOM_LAYOUT_BLOCKED;
     image->hasher.kind = BLOOM_HASH_MURMUR3;
+
+    if (params->watch.data != NULL || params->max_age.data != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has no \"file\" that \"watch\" "
+                           "or \"max_age\" could be about; leave them out",
+                           &params->zone);
+        return NGX_CONF_ERROR;
+    }
 
     if (bloom_parse_count((char *) params->capacity.data, params->capacity.len,
                           &image->capacity)
@@ -740,6 +942,160 @@ ngx_http_bloom_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     blcf->rules = NULL;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_bloom_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_bloom_loc_conf_t *blcf = conf;
+
+    char                              *rc;
+    ngx_str_t                         *value;
+    ngx_http_bloom_params_t            params;
+    ngx_http_bloom_addition_t         *addition;
+    ngx_http_compile_complex_value_t   ccv;
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
+
+        if (blcf->adds == NULL) {
+            return "is duplicate";
+        }
+
+        if (blcf->adds != NGX_CONF_UNSET_PTR) {
+            return "is in one level with keys to add: leave it out, since a "
+                   "level that has keys inherits none";
+        }
+
+        blcf->adds = NULL;
+
+        return NGX_CONF_OK;
+    }
+
+    if (blcf->adds == NULL) {
+        return "is in one level with \"bloom_add off\"";
+    }
+
+    rc = ngx_http_bloom_params(cf, 2,
+                               NGX_HTTP_BLOOM_OF_KEY|NGX_HTTP_BLOOM_OF_ADD,
+                               &params);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    if (blcf->adds == NGX_CONF_UNSET_PTR) {
+        blcf->adds = ngx_array_create(cf->pool, 2,
+                                      sizeof(ngx_http_bloom_addition_t));
+        if (blcf->adds == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    addition = ngx_array_push(blcf->adds);
+    if (addition == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(addition, sizeof(ngx_http_bloom_addition_t));
+
+    rc = ngx_http_bloom_key(cf, &value[1], &params, &addition->key);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    addition->key.zone->adds = 1;
+
+    if (params.condition.data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    if (params.condition.len == 0) {
+        return ngx_http_bloom_invalid(cf, "if", &params.condition,
+                                      "a condition, as if=$variable");
+    }
+
+    addition->filter = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+    if (addition->filter == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = &params.condition;
+    ccv.complex_value = addition->filter;
+
+    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_bloom_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_bloom_loc_conf_t *blcf = conf;
+
+    ngx_str_t                   *value, name;
+    ngx_http_core_loc_conf_t    *clcf;
+    ngx_http_bloom_endpoint_t   *endpoint;
+    ngx_http_bloom_main_conf_t  *bmcf;
+
+    if (blcf->endpoint != NULL) {
+        return "is duplicate";
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->named
+#if (NGX_PCRE)
+        || clcf->regex != NULL
+#endif
+       )
+    {
+        return "must be in a location that is a prefix, as "
+               "\"location /bloom/ { ... }\"";
+    }
+
+    endpoint = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_endpoint_t));
+    if (endpoint == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    name = clcf->name;
+
+    if (name.len != 0 && name.data[name.len - 1] == '/') {
+        name.len--;
+    }
+
+    endpoint->prefix = name;
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2) {
+
+        if (ngx_strcmp(value[1].data, "write=on") == 0) {
+            endpoint->write = 1;
+
+        } else if (ngx_strcmp(value[1].data, "write=off") != 0) {
+            return ngx_http_bloom_invalid(cf, "parameter", &value[1],
+                                          "\"write=on\" or \"write=off\"");
+        }
+    }
+
+    if (endpoint->write) {
+        bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
+        bmcf->writes = 1;
+    }
+
+    blcf->endpoint = endpoint;
+    clcf->handler = ngx_http_bloom_api_handler;
 
     return NGX_CONF_OK;
 }

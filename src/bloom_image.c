@@ -89,22 +89,40 @@ bloom_image_file_size(const bloom_image_t *image)
 void
 bloom_image_seal(bloom_image_t *image, const void *payload, void *table)
 {
-    size_t          len;
-    uint8_t        *sum;
     uint64_t        i;
     const uint8_t  *p;
 
     p = payload;
-    sum = table;
 
-    memset(table, 0, bloom_image_table_size(image));
-
-    for (i = 0; i < bloom_image_chunks(image); i++, sum += 4, p += len) {
-        len = bloom_image_chunk_size(image, i);
-        bloom_put32(sum, bloom_crc32c(0, p, len));
+    for (i = 0; i < bloom_image_chunks(image); i++) {
+        bloom_image_seal_chunk(image, i, p, table);
+        p += bloom_image_chunk_size(image, i);
     }
 
-    image->table_crc = bloom_crc32c(0, table, bloom_image_table_size(image));
+    bloom_image_seal_table(image, table);
+}
+
+
+void
+bloom_image_seal_chunk(const bloom_image_t *image, uint64_t chunk,
+    const void *data, void *table)
+{
+    bloom_put32((uint8_t *) table + 4 * chunk,
+                bloom_crc32c(0, data, bloom_image_chunk_size(image, chunk)));
+}
+
+
+void
+bloom_image_seal_table(bloom_image_t *image, void *table)
+{
+    uint64_t  used, size;
+
+    used = 4 * bloom_image_chunks(image);
+    size = bloom_image_table_size(image);
+
+    memset((uint8_t *) table + used, 0, size - used);
+
+    image->table_crc = bloom_crc32c(0, table, size);
 }
 
 

@@ -70,6 +70,14 @@ size_t bloom_image_chunk_size(const bloom_image_t *image, uint64_t chunk);
  */
 void bloom_image_seal(bloom_image_t *image, const void *payload, void *table);
 
+/*
+ * The same piece by piece: each chunk, bloom_image_chunk_size() bytes, in any
+ * order, and then the table.
+ */
+void bloom_image_seal_chunk(const bloom_image_t *image, uint64_t chunk,
+    const void *data, void *table);
+void bloom_image_seal_table(bloom_image_t *image, void *table);
+
 void bloom_image_encode(const bloom_image_t *image,
     uint8_t header[BLOOM_IMAGE_PAGE]);
 

@@ -185,7 +185,7 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
         for (i = 0; i < g->k; i++) {
-            changed |= set(words, classic_bit(g, hash, i), atomic);
+            changed += set(words, classic_bit(g, hash, i), atomic);
         }
 
         return changed;
@@ -199,7 +199,7 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
         line = words + at.line * BLOOM_LINE_WORDS;
 
         for (i = 0; i < r; i++) {
-            changed |= set(line, pattern_bit(at.pattern, i, shift), atomic);
+            changed += set(line, pattern_bit(at.pattern, i, shift), atomic);
         }
     }
 
@@ -207,10 +207,40 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
 }
 
 
+uint32_t
+bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+    uint64_t bits[BLOOM_K_MAX])
+{
+    place_t   at;
+    uint32_t  i, j, r;
+
+    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+        for (i = 0; i < g->k; i++) {
+            bits[i] = classic_bit(g, hash, i);
+        }
+
+        return g->k;
+    }
+
+    r = g->k / g->lines;
+
+    for (j = 0; j < g->lines; j++) {
+        at = place(g, hash, j);
+
+        for (i = 0; i < r; i++) {
+            bits[j * r + i] = at.line * BLOOM_LINE_BITS
+                              + pattern_bit(at.pattern, i, sector_shift(r));
+        }
+    }
+
+    return g->k;
+}
+
+
 int
 bloom_add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash)
 {
-    return add(g, words, hash, 0);
+    return add(g, words, hash, 0) != 0;
 }
 
 

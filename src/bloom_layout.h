@@ -45,13 +45,19 @@ int bloom_test(const bloom_geometry_t *g, const uint64_t *words,
  * caller is alone with the words. */
 int bloom_add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash);
 
-/* The same with an atomic OR for each word: safe beside any other. */
+/* The same with an atomic OR for each word, safe beside any other: how many
+ * bits it changed, 0 if the key was maybe present before. */
 int bloom_add_atomic(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash);
 
 /* Asks the processor for the first line a test or an addition will touch. */
 void bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
+
+/* The numbers of the k bits of the key with this hash, in the order above;
+ * some may be equal, and they may or may not be set.  Returns k. */
+uint32_t bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+    uint64_t bits[BLOOM_K_MAX]);
 
 /* dst |= src, over n words. */
 void bloom_merge(uint64_t *dst, const uint64_t *src, uint64_t n);

@@ -64,40 +64,46 @@ failed:
 
 
 ngx_int_t
-ngx_bloom_file_load(ngx_bloom_file_t *file, u_char *dst)
+ngx_bloom_file_check(ngx_bloom_file_t *file)
 {
-    int      rc;
-    u_char  *scratch;
+    u_char     *chunk;
+    ngx_int_t   rc;
 
-    scratch = NULL;
+    chunk = malloc(BLOOM_IMAGE_CHUNK);
 
-    if (dst == NULL) {
-        scratch = malloc(BLOOM_IMAGE_CHUNK);
-
-        if (scratch == NULL) {
-            file->err = ngx_errno;
-            file->error = "cannot be checked";
-            return NGX_ERROR;
-        }
-    }
-
-    file->err = 0;
-
-    do {
-        rc = bloom_image_next(&file->reader,
-                              scratch ? scratch
-                                      : dst + file->reader.next
-                                              * BLOOM_IMAGE_CHUNK);
-    } while (rc == 1);
-
-    free(scratch);
-
-    if (rc != 0) {
-        file->error = file->reader.error;
+    if (chunk == NULL) {
+        file->err = ngx_errno;
+        file->error = "cannot be checked";
         return NGX_ERROR;
     }
 
-    return NGX_OK;
+    do {
+        rc = ngx_bloom_file_next(file, chunk);
+    } while (rc == NGX_OK);
+
+    free(chunk);
+
+    return rc == NGX_DONE ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_bloom_file_next(ngx_bloom_file_t *file, u_char *dst)
+{
+    file->err = 0;
+
+    switch (bloom_image_next(&file->reader, dst)) {
+
+    case 1:
+        return NGX_OK;
+
+    case 0:
+        return NGX_DONE;
+
+    default:
+        file->error = file->reader.error;
+        return NGX_ERROR;
+    }
 }
 
 

@@ -46,11 +46,16 @@ typedef struct {
 ngx_int_t ngx_bloom_file_open(ngx_bloom_file_t *file);
 
 /*
- * Reads all chunks into `dst`, bloom_image_payload_size() bytes, checking each;
- * or checks them and keeps nothing if `dst` is NULL.  Once for each opening.
- * Errors as above.
+ * Reads all chunks, checks them and keeps nothing.  Once for each opening, and
+ * not together with ngx_bloom_file_next().  Errors as above.
  */
-ngx_int_t ngx_bloom_file_load(ngx_bloom_file_t *file, u_char *dst);
+ngx_int_t ngx_bloom_file_check(ngx_bloom_file_t *file);
+
+/*
+ * Reads one chunk into `dst`, as bloom_image_next() does.  NGX_OK, NGX_DONE
+ * behind the last, or NGX_ERROR as above.
+ */
+ngx_int_t ngx_bloom_file_next(ngx_bloom_file_t *file, u_char *dst);
 
 void ngx_bloom_file_close(ngx_bloom_file_t *file);
 

@@ -1,8 +1,5 @@
 
-#include "ngx_bloom_zone.h"
-
-#include <sys/mman.h>
-#include <sys/random.h>
+#include "ngx_bloom_start.h"
 
 
 /* As limit_req and others have it. */
@@ -12,29 +9,22 @@
  * give up, and a load takes longer than that. */
 #define NGX_BLOOM_ATTEMPTS    8
 
+/* Keys whose lines are asked for before the first is touched. */
+#define NGX_BLOOM_AHEAD       32
 
-static size_t ngx_bloom_zone_needs(uint64_t bank);
+
+/* What others require of a zone that has no state directory. */
+static const uint64_t  ngx_bloom_zone_never = 0;
+
+
+static ngx_int_t ngx_bloom_zone_attend(ngx_bloom_zone_t *zone,
+    uint64_t generation);
+static ngx_inline ngx_uint_t ngx_bloom_zone_behind(ngx_bloom_zone_t *zone);
 static void ngx_bloom_zone_close(void *data);
 static ngx_shm_zone_t *ngx_bloom_zone_of_old_cycle(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, void *tag);
-static ngx_int_t ngx_bloom_zone_add(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
-    size_t size, void *tag);
-static ngx_int_t ngx_bloom_zone_init(ngx_shm_zone_t *shm_zone, void *data);
-static ngx_int_t ngx_bloom_zone_create(ngx_bloom_zone_t *zone);
-static ngx_int_t ngx_bloom_zone_renew(ngx_bloom_zone_t *zone);
-static ngx_int_t ngx_bloom_zone_keep(ngx_bloom_zone_t *zone, ngx_uint_t bank);
-static ngx_int_t ngx_bloom_zone_fill(ngx_bloom_zone_t *zone, ngx_uint_t bank);
-static void ngx_bloom_zone_release(ngx_bloom_zone_t *zone, ngx_uint_t bank);
-static ngx_int_t ngx_bloom_zone_refuse(ngx_bloom_zone_t *zone);
-static ngx_inline u_char *ngx_bloom_zone_bank(ngx_bloom_zone_t *zone,
-    ngx_uint_t bank);
-
-
-static ngx_inline u_char *
-ngx_bloom_zone_bank(ngx_bloom_zone_t *zone, ngx_uint_t bank)
-{
-    return zone->sh->banks + bank * zone->sh->bank_size;
-}
+static ngx_int_t ngx_bloom_zone_add_shm(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone, size_t size, void *tag);
 
 
 /*
@@ -52,6 +42,12 @@ ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation)
     zone->geometry = zone->sh->bank[bank].image.geometry;
     zone->hasher = zone->sh->bank[bank].image.hasher;
     zone->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
+    zone->stale = NGX_MAX_TIME_T_VALUE;
+
+    if (zone->max_age != 0) {
+        zone->stale = (time_t) (zone->sh->bank[bank].image.as_of / 1000)
+                      + zone->max_age;
+    }
 
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
 
@@ -67,12 +63,29 @@ ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation)
 }
 
 
+/*
+ * Whether keys may be missing in the filter: another instance has appended
+ * what this one has not applied, or the journal has lost records.
+ */
+static ngx_inline ngx_uint_t
+ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
+           > __atomic_load_n(&sh->applied, __ATOMIC_ACQUIRE)
+           || __atomic_load_n(&sh->doubt, __ATOMIC_RELAXED) != 0;
+}
+
+
 ngx_uint_t
 ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key)
 {
     int                 present;
     uint64_t            generation;
-    ngx_uint_t          i;
+    ngx_uint_t          i, behind;
     bloom_hash_t        hash;
     ngx_bloom_shctx_t  *sh;
 
@@ -92,17 +105,161 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key)
             continue;
         }
 
+        /* before the bits: what is applied later may be missing in them */
+
+        behind = ngx_bloom_zone_behind(zone);
+
         hash = bloom_hash(&zone->hasher, key->data, key->len);
         present = bloom_test(&zone->geometry, zone->words, hash);
 
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
 
-        if (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED) == generation) {
-            return present ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT;
+        if (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED)
+            != generation)
+        {
+            continue;
         }
+
+        if (ngx_time() >= zone->stale) {
+            break;
+        }
+
+        if (present) {
+            return NGX_BLOOM_PRESENT;
+        }
+
+        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
     }
 
     return NGX_BLOOM_UNKNOWN;
+}
+
+
+uint64_t
+ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
+    const uint8_t *keys, const uint8_t *end, uint64_t *added)
+{
+    int                changed;
+    uint64_t           ones, count, *words;
+    ngx_uint_t         i, n;
+    bloom_key_t        key;
+    bloom_hash_t       hash[NGX_BLOOM_AHEAD];
+    bloom_image_t     *image;
+    bloom_record_t     record;
+
+    image = &zone->sh->bank[bank].image;
+    words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
+
+    record.keys = keys;
+    record.end = end;
+
+    ones = 0;
+    count = 0;
+    *added = 0;
+
+    do {
+        for (n = 0; n < NGX_BLOOM_AHEAD && bloom_record_key(&record, &key);
+             n++)
+        {
+            hash[n] = bloom_hash(&image->hasher, key.data, key.len);
+            bloom_prefetch(&image->geometry, words, hash[n]);
+        }
+
+        for (i = 0; i < n; i++) {
+            changed = bloom_add_atomic(&image->geometry, words, hash[i]);
+
+            ones += changed;
+            *added += (changed != 0);
+        }
+
+        count += n;
+    } while (n == NGX_BLOOM_AHEAD);
+
+    (void) __atomic_fetch_add(&zone->sh->bank[bank].ones, ones,
+                              __ATOMIC_RELAXED);
+    return count;
+}
+
+
+void
+ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
+{
+    uint64_t              tail;
+    ngx_uint_t            i, j, bank;
+    ngx_bloom_shctx_t    *sh;
+    ngx_bloom_control_t  *control;
+
+    sh = zone->sh;
+
+    ngx_memzero(info, sizeof(ngx_bloom_info_t));
+
+    do {
+        info->generation = __atomic_load_n(&sh->generation, __ATOMIC_ACQUIRE);
+
+        bank = info->generation & 1;
+
+        ngx_memcpy(&info->image, &sh->bank[bank].image,
+                   sizeof(bloom_image_t));
+        info->ones = __atomic_load_n(&sh->bank[bank].ones, __ATOMIC_RELAXED);
+        info->uploaded = sh->uploaded;
+
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+
+    } while (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED)
+             != info->generation);
+
+    info->file = (zone->file.name.len != 0);
+    info->size = zone->shm_zone->shm.size;
+    info->bank_size = sh->bank_size;
+    info->kept = sh->kept.count;
+    info->lost = sh->kept.lost;
+    info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
+    info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
+    info->heartbeat = __atomic_load_n(&sh->heartbeat, __ATOMIC_RELAXED);
+
+    if (ngx_bloom_lock(&sh->tasks, NGX_BLOOM_TASK_WAIT) == NGX_OK) {
+        info->loaded = sh->loaded;
+        ngx_bloom_unlock(&sh->tasks);
+    }
+
+    if (zone->state != NULL) {
+        control = zone->state->control;
+        tail = ngx_bloom_state_tail(zone->state);
+
+        info->journal = 1;
+        info->journal_bytes = tail - ngx_min(tail, control->begin);
+        info->unsynced_bytes = tail - ngx_min(tail, control->synced);
+        info->replay_bytes = tail - ngx_min(tail, ngx_max(control->begin,
+                                                          sh->checkpoint));
+        info->journal_err = (ngx_err_t) control->err;
+        info->journal_error = ngx_bloom_state_error(control->failed);
+
+    } else if (zone->state_error != NULL) {
+        info->journal_err = zone->state_err;
+        info->journal_error = zone->state_error;
+    }
+
+    for (i = 0; i < NGX_MAX_PROCESSES; i++) {
+        for (j = 0; j < NGX_BLOOM_COUNTERS; j++) {
+            info->counter[j] += sh->counters[i].n[j];
+        }
+    }
+
+    if (info->generation == 0) {
+        info->unsure = NGX_BLOOM_NOT_LOADED;
+
+    } else if (zone->max_age != 0
+               && ngx_time() >= (time_t) (info->image.as_of / 1000)
+                                + zone->max_age)
+    {
+        info->unsure = NGX_BLOOM_STALE;
+
+    } else if (sh->doubt != 0) {
+        info->unsure = NGX_BLOOM_DAMAGED;
+
+    } else if (ngx_bloom_zone_behind(zone)) {
+        info->unsure = NGX_BLOOM_BEHIND;
+    }
 }
 
 
@@ -137,6 +294,11 @@ ngx_bloom_zone_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
     zone->conf_file = cf->conf_file->file.name.data;
     zone->conf_line = cf->conf_file->line;
     zone->file.fd = NGX_INVALID_FILE;
+    zone->required = &ngx_bloom_zone_never;
+    zone->journal = 1;
+    zone->pool = cf->pool;
+    zone->ccf = (ngx_core_conf_t *) ngx_get_conf(cf->cycle->conf_ctx,
+                                                 ngx_core_module);
 
     cln->handler = ngx_bloom_zone_close;
     cln->data = zone;
@@ -153,11 +315,17 @@ ngx_bloom_zone_close(void *data)
     ngx_bloom_zone_t *zone = data;
 
     ngx_bloom_file_close(&zone->file);
+    ngx_bloom_start_abandon(zone);
+
+    if (zone->state != NULL) {
+        zone->required = &ngx_bloom_zone_never;
+        ngx_bloom_state_close(zone->state);
+        zone->state = NULL;
+    }
 }
 
 
-/* The size of a zone whose banks have room for at least `bank` bytes each. */
-static size_t
+size_t
 ngx_bloom_zone_needs(uint64_t bank)
 {
     uint64_t  pages;
@@ -167,7 +335,8 @@ ngx_bloom_zone_needs(uint64_t bank)
      * the control block, the log context and rounding take some pages more.
      */
 
-    pages = 2 * ((bank + ngx_pagesize - 1) / ngx_pagesize) + 8;
+    pages = 2 * ((bank + ngx_pagesize - 1) / ngx_pagesize)
+            + sizeof(ngx_bloom_shctx_t) / ngx_pagesize + 8;
 
     return (size_t) (pages * (ngx_pagesize + sizeof(ngx_slab_page_t))
                      + NGX_BLOOM_ZONE_MIN);
@@ -232,7 +401,7 @@ ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
 
         /* "nginx -s stop" must not depend on the state of an image */
 
-        return ngx_bloom_zone_add(cf, zone, NGX_BLOOM_ZONE_MIN, tag);
+        return ngx_bloom_zone_add_shm(cf, zone, NGX_BLOOM_ZONE_MIN, tag);
     }
 
     if (zone->file.name.len != 0) {
@@ -296,20 +465,20 @@ ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
         size = NGX_BLOOM_ZONE_MIN;
     }
 
-    return ngx_bloom_zone_add(cf, zone, size, tag);
+    return ngx_bloom_zone_add_shm(cf, zone, size, tag);
 }
 
 
 static ngx_int_t
-ngx_bloom_zone_add(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
-    void *tag)
+ngx_bloom_zone_add_shm(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
+    size_t size, void *tag)
 {
     zone->shm_zone = ngx_shared_memory_add(cf, &zone->name, size, tag);
     if (zone->shm_zone == NULL) {
         return NGX_ERROR;
     }
 
-    zone->shm_zone->init = ngx_bloom_zone_init;
+    zone->shm_zone->init = ngx_bloom_start_zone;
     zone->shm_zone->data = zone;
 
     return NGX_OK;
@@ -337,315 +506,4 @@ ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones)
     }
 
     return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_bloom_zone_init(ngx_shm_zone_t *shm_zone, void *data)
-{
-    ngx_bloom_zone_t  *old = data;
-
-    ngx_int_t          rc;
-    ngx_bloom_zone_t  *zone;
-
-    zone = shm_zone->data;
-
-    if (ngx_test_config) {
-        rc = NGX_OK;
-
-        if (zone->file.name.len != 0
-            && ngx_bloom_file_load(&zone->file, NULL) != NGX_OK)
-        {
-            rc = ngx_bloom_zone_refuse(zone);
-        }
-
-    } else if (old != NULL) {
-        zone->sh = old->sh;
-        rc = ngx_bloom_zone_renew(zone);
-
-    } else {
-        rc = ngx_bloom_zone_create(zone);
-    }
-
-    ngx_bloom_file_close(&zone->file);
-
-    return rc;
-}
-
-
-#if (NGX_BLOOM_FAULTS)
-
-/* A zone that has nothing to serve, as a test wants it. */
-static ngx_uint_t
-ngx_bloom_zone_stays_unloaded(ngx_bloom_zone_t *zone)
-{
-    char  *name;
-
-    name = getenv("NGX_BLOOM_FAULT_UNLOADED");
-
-    return name != NULL && ngx_strlen(name) == zone->name.len
-           && ngx_strncmp(name, zone->name.data, zone->name.len) == 0;
-}
-
-#endif
-
-
-static ngx_int_t
-ngx_bloom_zone_create(ngx_bloom_zone_t *zone)
-{
-    size_t              len;
-    ngx_slab_pool_t    *shpool;
-    ngx_bloom_shctx_t  *sh;
-
-    shpool = (ngx_slab_pool_t *) zone->shm_zone->shm.addr;
-
-    len = sizeof(" in bloom zone \"\"") + zone->name.len;
-
-    sh = ngx_slab_calloc(shpool, sizeof(ngx_bloom_shctx_t));
-    shpool->log_ctx = ngx_slab_alloc(shpool, len);
-
-    if (sh == NULL || shpool->log_ctx == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_sprintf(shpool->log_ctx, " in bloom zone \"%V\"%Z", &zone->name);
-
-    /* all the rest, in one piece: no page of it is touched here */
-
-    sh->bank_size = shpool->pfree / 2 * ngx_pagesize;
-    sh->banks = ngx_slab_alloc(shpool, 2 * sh->bank_size);
-
-    if (sh->banks == NULL) {
-        return NGX_ERROR;
-    }
-
-    shpool->data = sh;
-    zone->sh = sh;
-
-    if (ngx_bloom_zone_fill(zone, 1) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-#if (NGX_BLOOM_FAULTS)
-    if (ngx_bloom_zone_stays_unloaded(zone)) {
-        return NGX_OK;
-    }
-#endif
-
-    /* no process has seen this memory: there is no need to wait for commit */
-
-    sh->generation = 1;
-
-    return NGX_OK;
-}
-
-
-/* Shared memory that is kept: its workers serve on, whatever becomes of this
- * configuration. */
-static ngx_int_t
-ngx_bloom_zone_renew(ngx_bloom_zone_t *zone)
-{
-    ngx_uint_t      bank, file;
-    bloom_image_t  *live;
-
-    bank = zone->sh->generation & 1;
-    live = &zone->sh->bank[bank].image;
-    file = (zone->file.name.len != 0);
-
-    /* what was loaded for a configuration that was refused in the end */
-
-    ngx_bloom_zone_release(zone, !bank);
-
-    if (zone->sh->generation != 0 && zone->sh->bank[bank].file == file) {
-
-        if (file) {
-            if (ngx_memcmp(live, &zone->image, sizeof(bloom_image_t)) == 0) {
-                return ngx_bloom_zone_keep(zone, bank);
-            }
-
-        } else if (bloom_geometry_equal(&live->geometry, &zone->image.geometry)
-                   && live->capacity == zone->image.capacity
-                   && live->fpr == zone->image.fpr
-                   && live->hasher.kind == zone->image.hasher.kind)
-        {
-            return NGX_OK;
-        }
-    }
-
-    if (!file) {
-        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
-                      "bloom zone \"%V\" starts empty again: its capacity, "
-                      "rate, layout or hash changed", &zone->name);
-    }
-
-    bank = !bank;
-
-    if (ngx_bloom_zone_fill(zone, bank) != NGX_OK) {
-        ngx_bloom_zone_release(zone, bank);
-        return NGX_ERROR;
-    }
-
-    zone->pending = 1;
-
-    return NGX_OK;
-}
-
-
-/* The image that serves is the file's: is the file still whole? */
-static ngx_int_t
-ngx_bloom_zone_keep(ngx_bloom_zone_t *zone, ngx_uint_t bank)
-{
-    if (ngx_bloom_file_same(&zone->sh->bank[bank].id, &zone->file.id)) {
-        return NGX_OK;
-    }
-
-    if (ngx_bloom_file_load(&zone->file, NULL) != NGX_OK) {
-        return ngx_bloom_zone_refuse(zone);
-    }
-
-    zone->sh->bank[bank].id = zone->file.id;
-
-    return NGX_OK;
-}
-
-
-/* Loads the image, or an empty filter, into a bank that does not serve and
- * holds nothing. */
-static ngx_int_t
-ngx_bloom_zone_fill(ngx_bloom_zone_t *zone, ngx_uint_t bank)
-{
-    u_char    *p;
-    uint64_t   size;
-
-    p = ngx_bloom_zone_bank(zone, bank);
-    size = bloom_image_payload_size(&zone->image);
-
-    if (size > zone->sh->bank_size) {
-        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
-                      "bloom zone \"%V\" is too small: it has room for images "
-                      "of %uzk and needs %uLk", &zone->name,
-                      zone->sh->bank_size / 1024, (size + 1023) / 1024);
-        return NGX_ERROR;
-    }
-
-    zone->sh->bank[bank].filled = 1;
-
-    if (zone->file.name.len != 0) {
-
-        if (ngx_bloom_file_load(&zone->file, p) != NGX_OK) {
-            return ngx_bloom_zone_refuse(zone);
-        }
-
-    } else {
-
-#if (NGX_DEBUG_MALLOC)
-        ngx_memzero(p, size);            /* the slab allocator fills it */
-#endif
-
-        if (getrandom(zone->image.hasher.key,
-                      zone->image.hasher.kind == BLOOM_HASH_MURMUR3
-                      ? sizeof(uint32_t) : BLOOM_HASH_KEY_LEN, 0) == -1
-            || getrandom(zone->image.build_id, BLOOM_IMAGE_BUILD_ID_LEN, 0)
-               == -1)
-        {
-            ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
-                          "getrandom() failed for bloom zone \"%V\"",
-                          &zone->name);
-            return NGX_ERROR;
-        }
-    }
-
-    ngx_memcpy(&zone->sh->bank[bank].image, &zone->image,
-               sizeof(bloom_image_t));
-
-    zone->sh->bank[bank].file = (zone->file.name.len != 0);
-    zone->sh->bank[bank].id = zone->file.id;
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_bloom_zone_refuse(ngx_bloom_zone_t *zone)
-{
-    ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, zone->file.err,
-                  "image \"%V\" of bloom zone \"%V\" %s",
-                  &zone->file.name, &zone->name, zone->file.error);
-
-    return NGX_ERROR;
-}
-
-
-/*
- * Gives a bank's pages back to the system: they read as zeros after it.  Costs
- * nothing if there are none.
- */
-static void
-ngx_bloom_zone_release(ngx_bloom_zone_t *zone, ngx_uint_t bank)
-{
-    u_char  *p;
-
-    if (!zone->sh->bank[bank].filled) {
-        return;
-    }
-
-    zone->sh->bank[bank].filled = 0;
-
-    p = ngx_bloom_zone_bank(zone, bank);
-
-#ifdef MADV_REMOVE
-    if (madvise(p, zone->sh->bank_size, MADV_REMOVE) == 0) {
-        return;
-    }
-#endif
-
-    ngx_memzero(p, zone->sh->bank_size);
-}
-
-
-void
-ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
-{
-    u_char              path[NGX_MAX_PATH], *what;
-    ngx_uint_t          i, old;
-    ngx_core_conf_t    *ccf;
-    ngx_bloom_zone_t  **zone;
-
-    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
-
-    zone = zones->elts;
-
-    for (i = 0; i < zones->nelts; i++) {
-
-        if (zone[i]->file.name.len != 0
-            && !ngx_bloom_file_readable(&zone[i]->file.name, ccf, path, &what))
-        {
-            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                          "image \"%V\" of bloom zone \"%V\" could not be "
-                          "loaded again while nginx runs: \"%s\" does not let "
-                          "user \"%s\" in; mend its owner or mode",
-                          &zone[i]->file.name, &zone[i]->name, what,
-                          ccf->username);
-        }
-
-        if (!zone[i]->pending) {
-            continue;
-        }
-
-        zone[i]->pending = 0;
-        old = zone[i]->sh->generation & 1;
-
-        __atomic_fetch_add(&zone[i]->sh->generation, 1, __ATOMIC_SEQ_CST);
-
-        /* who reads in the old bank what is written from here on must find
-         * that the generation has changed */
-
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-
-        ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
-                      "bloom zone \"%V\" serves generation %uL",
-                      &zone[i]->name, zone[i]->sh->generation);
-
-        ngx_bloom_zone_release(zone[i], old);
-    }
 }

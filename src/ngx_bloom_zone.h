@@ -25,7 +25,10 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include <pthread.h>
+
 #include "ngx_bloom_file.h"
+#include "ngx_bloom_state.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -36,18 +39,120 @@
 #define NGX_BLOOM_UNKNOWN  2             /* the zone cannot tell */
 
 
-/* In shared memory.  Written by the master alone, in init and in commit. */
+/* Why a zone cannot be sure, or NGX_BLOOM_SURE. */
+#define NGX_BLOOM_SURE        0
+#define NGX_BLOOM_NOT_LOADED  1
+#define NGX_BLOOM_STALE       2          /* the image is older than max_age */
+#define NGX_BLOOM_BEHIND      3          /* another instance added keys */
+#define NGX_BLOOM_DAMAGED     4          /* the journal lost records */
+
+
+/* Counters of a zone: each process counts in a cache line of its own. */
+typedef enum {
+    NGX_BLOOM_COUNT_ABSENT = 0,          /* answers: as NGX_BLOOM_ABSENT ... */
+    NGX_BLOOM_COUNT_PRESENT,
+    NGX_BLOOM_COUNT_UNKNOWN,
+    NGX_BLOOM_COUNT_REJECTED,            /* requests */
+    NGX_BLOOM_COUNT_ROUTED,
+    NGX_BLOOM_COUNT_DRY_RUN,             /* that would have been either */
+    NGX_BLOOM_COUNT_ADDED,               /* keys that changed a bit */
+    NGX_BLOOM_COUNT_KNOWN,               /* keys that did not */
+    NGX_BLOOM_COUNTERS
+} ngx_bloom_counter_e;
+
 typedef struct {
-    uint64_t            generation;      /* atomic; 0: nothing serves */
-    size_t              bank_size;
-    u_char             *banks;           /* the same address everywhere */
+    uint64_t            n[NGX_BLOOM_COUNTERS];
+} ngx_bloom_counters_t;
+
+
+/* What the helper does when asked: see ngx_bloom_task.h. */
+typedef enum {
+    NGX_BLOOM_TASK_LOAD = 0,             /* the file= again */
+    NGX_BLOOM_TASK_UPLOAD,               /* another image */
+    NGX_BLOOM_TASK_CHECKPOINT,
+    NGX_BLOOM_TASK_SNAPSHOT,             /* the zone as an image file */
+    NGX_BLOOM_TASKS
+} ngx_bloom_task_e;
+
+typedef enum {
+    NGX_BLOOM_DONE = 0,
+    NGX_BLOOM_REFUSED,                   /* the image is bad, or too old */
+    NGX_BLOOM_NO_ROOM,                   /* it does not fit the zone */
+    NGX_BLOOM_FAILED                     /* the system refused something */
+} ngx_bloom_outcome_e;
+
+typedef struct {
+    ngx_bloom_outcome_e  outcome;
+    uint64_t             generation;     /* that serves after it */
+    uint64_t             when;           /* it began, ms since 1970 */
+    uint64_t             took;           /* ms */
+    u_char               message[512];   /* null-terminated; why not */
+    u_char               path[512];      /* of a snapshot, null-terminated */
+} ngx_bloom_result_t;
+
+typedef struct {
+    uint64_t             asked;          /* tickets drawn */
+    uint64_t             begun;          /* of which a run serves */
+    uint64_t             done;           /* of which a run has served */
+    ngx_bloom_result_t   result;         /* of the last run */
+    u_char               path[NGX_MAX_PATH];           /* of an upload */
+} ngx_bloom_task_t;
+
+
+/*
+ * Keys that were added and are not in the journal yet, since it could not be
+ * written: length (2 bytes), bytes, and so on, from `begin` to `end`.
+ */
+#define NGX_BLOOM_KEPT_SIZE  (256 * 1024)
+
+typedef struct {
+    pthread_mutex_t      mutex;          /* robust; held for a copy */
+    size_t               begin;
+    size_t               end;
+    uint64_t             count;          /* keys in it */
+    uint64_t             lost;           /* keys there was no room for */
+    u_char               data[NGX_BLOOM_KEPT_SIZE];
+} ngx_bloom_kept_t;
+
+
+/* In shared memory. */
+typedef struct {
+    /* read by every lookup */
+    uint64_t             generation;     /* atomic; 0: nothing serves */
+    uint64_t             applied;        /* atomic; position in the journal:
+                                            what others appended before it is
+                                            in the filter */
+    uint64_t             doubt;          /* atomic; 0, or keys added up to then
+                                            may be lost, ms since 1970 */
+    size_t               bank_size;
+    u_char              *banks;          /* the same address everywhere */
 
     struct {
         ngx_uint_t           filled;     /* 0: nothing in it */
+        size_t               held;       /* bytes, while it is emptied */
         bloom_image_t        image;
-        ngx_uint_t           file;       /* 1: of a file, 0: started empty */
-        ngx_bloom_file_id_t  id;         /* the file last seen to be whole */
+        uint64_t             ones;       /* atomic; bits set */
     } bank[2];
+
+    /* the image of file=, whichever serves, as it was last seen to be whole */
+    ngx_uint_t           file;           /* 0: the zone starts empty */
+    u_char               file_name[NGX_MAX_PATH];      /* null-terminated */
+    ngx_bloom_file_id_t  file_id;
+    u_char               file_build[BLOOM_IMAGE_BUILD_ID_LEN];
+    ngx_uint_t           uploaded;       /* an uploaded image serves */
+
+    pthread_mutex_t      helper;         /* robust; who loads and follows */
+    pthread_mutex_t      tasks;          /* robust; held for a copy */
+    ngx_bloom_task_t     task[NGX_BLOOM_TASKS];
+    ngx_bloom_result_t   loaded;         /* the last load, whoever wanted it */
+    uint64_t             load_done;      /* bytes of the load under way */
+    uint64_t             load_total;     /* 0: none is */
+    uint64_t             heartbeat;      /* of the helper, ms since 1970 */
+    uint64_t             checkpoint;     /* position of the last one */
+    uint64_t             woken;          /* atomic; the helper will come */
+
+    ngx_bloom_kept_t     kept;
+    ngx_bloom_counters_t counters[NGX_MAX_PROCESSES];
 } ngx_bloom_shctx_t;
 
 
@@ -56,22 +161,73 @@ typedef struct {
     ngx_str_t           name;
     ngx_shm_zone_t     *shm_zone;        /* NULL: not declared */
     ngx_bloom_shctx_t  *sh;
+    ngx_bloom_state_t  *state;           /* NULL: memory only */
+
+    ngx_pool_t         *pool;            /* of the cycle */
+    ngx_core_conf_t    *ccf;             /* whose user the workers are */
 
     /* where the configuration first speaks of it */
     u_char             *conf_file;
     ngx_uint_t          conf_line;
 
-    /* what it is to hold */
+    /* what the configuration wants */
     ngx_bloom_file_t    file;            /* name.len 0: starts empty */
     bloom_image_t       image;
+    ngx_str_t           state_path;      /* the directory of all zones, null-
+                                            terminated; len 0: memory only */
+    ngx_uint_t          journal;         /* 0: "journal=off" */
+    ngx_uint_t          adds;            /* something in the configuration adds
+                                            keys: directive or endpoint */
+    ngx_msec_t          watch;           /* 0: off */
+    time_t              max_age;         /* seconds; 0: off */
+
+    /* why there is no state though the configuration wants one */
+    ngx_err_t           state_err;
+    const char         *state_error;
+
+    /* between the reading of a configuration and its commit */
+    ngx_uint_t          changed;         /* the file did: to be loaded */
     ngx_uint_t          pending;         /* loaded, and serves from commit */
+    ngx_uint_t          uploaded;        /* by an uploaded image */
+    struct ngx_bloom_load_s  *load;
 
     /* what a lookup needs of the generation last seen */
     uint64_t            generation;
     bloom_geometry_t    geometry;
     bloom_hasher_t      hasher;
-    const uint64_t     *words;
+    uint64_t           *words;
+    time_t              stale;           /* from then on it cannot tell */
+    const uint64_t     *required;        /* of this instance; see state */
 } ngx_bloom_zone_t;
+
+
+/* What an administrator wants to know of a zone. */
+typedef struct {
+    uint64_t             generation;     /* 0: nothing serves */
+    ngx_uint_t           unsure;         /* NGX_BLOOM_SURE or why not */
+    bloom_image_t        image;          /* that serves */
+    uint64_t             ones;           /* bits set in it */
+    ngx_uint_t           file;           /* the zone has file= */
+    ngx_uint_t           uploaded;       /* an uploaded image serves */
+    size_t               size;           /* of the zone's memory */
+    size_t               bank_size;      /* the largest image that fits */
+
+    ngx_uint_t           journal;        /* 0: memory only */
+    uint64_t             journal_bytes;  /* of records and segments on disk */
+    uint64_t             unsynced_bytes;
+    uint64_t             replay_bytes;   /* behind the last checkpoint */
+    uint64_t             kept;           /* keys that wait for the journal */
+    uint64_t             lost;           /* keys that found no room to wait */
+    ngx_err_t            journal_err;    /* errno of the last failure, or 0 */
+    const char          *journal_error;  /* what could not be done, or NULL */
+
+    ngx_bloom_result_t   loaded;         /* the last load; when 0: none */
+    uint64_t             load_done;      /* bytes; of a load under way */
+    uint64_t             load_total;     /* 0: none is */
+    uint64_t             heartbeat;      /* of the helper, ms since 1970 */
+
+    uint64_t             counter[NGX_BLOOM_COUNTERS];
+} ngx_bloom_info_t;
 
 
 /*
@@ -79,6 +235,35 @@ typedef struct {
  * whole generation, that which serves at the time.
  */
 ngx_uint_t ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key);
+
+/* Counts `n` more of something in this process's own slot. */
+static ngx_inline void ngx_bloom_count(ngx_bloom_zone_t *zone,
+    ngx_bloom_counter_e what, uint64_t n);
+
+/* Copies what is known of a zone; the image is of one whole generation. */
+void ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
+
+
+/* ---- within this layer ---- */
+
+/* Short: what is done under sh->tasks is a copy. */
+#define NGX_BLOOM_TASK_WAIT  100
+
+/*
+ * Adds the keys of a record, from `keys` to `end`, to a bank; how many there
+ * are, and in *added how many of them changed a bit.
+ */
+uint64_t ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
+    const uint8_t *keys, const uint8_t *end, uint64_t *added);
+
+/* The size of a zone whose banks have room for at least `bank` bytes each. */
+size_t ngx_bloom_zone_needs(uint64_t bank);
+
+static ngx_inline u_char *
+ngx_bloom_zone_bank(ngx_bloom_zone_t *zone, ngx_uint_t bank)
+{
+    return zone->sh->banks + bank * zone->sh->bank_size;
+}
 
 
 /* ---- while a configuration is read: errors are logged with its line ---- */
@@ -107,6 +292,13 @@ ngx_int_t ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones);
 
 /* Lets the images serve that were loaded while it was not sure yet. */
 void ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones);
+
+
+static ngx_inline void
+ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
+{
+    zone->sh->counters[ngx_process_slot].n[what] += n;
+}
 
 
 #pragma GCC visibility pop

@@ -14,7 +14,14 @@
 #include "bloom_key.h"
 
 
+/* Where journals and checkpoints are kept if no bloom_state_path says so. */
+#ifndef NGX_BLOOM_STATE_PATH
+#define NGX_BLOOM_STATE_PATH  "/var/lib/nginx/bloom"
+#endif
+
+
 extern ngx_module_t  ngx_http_bloom_module;
+extern ngx_module_t  ngx_http_bloom_filter_module;
 
 #pragma GCC visibility push(hidden)
 
@@ -63,9 +70,27 @@ typedef struct {
 } ngx_http_bloom_rule_t;
 
 
+/* A key that is added when a response's header is sent. */
+typedef struct {
+    ngx_http_bloom_key_t       key;
+    ngx_http_complex_value_t  *filter;   /* empty or "0": not; NULL: always */
+} ngx_http_bloom_addition_t;
+
+
+/* A location with the endpoint. */
+typedef struct {
+    ngx_str_t                  prefix;   /* of its requests, without "/" at
+                                            the end */
+    ngx_flag_t                 write;
+} ngx_http_bloom_endpoint_t;
+
+
 typedef struct {
     ngx_array_t                zones;    /* of ngx_bloom_zone_t * */
     ngx_array_t                routes;   /* of ngx_http_bloom_routes_t */
+    ngx_str_t                  state_path;             /* data NULL: default;
+                                                          len 0: off */
+    ngx_uint_t                 writes;   /* an endpoint takes writes */
 } ngx_http_bloom_main_conf_t;
 
 
@@ -79,6 +104,9 @@ typedef struct {
 typedef struct {
     ngx_array_t               *rules;    /* of ngx_http_bloom_rule_t;
                                             NULL: none; inherited whole */
+    ngx_array_t               *adds;     /* of ngx_http_bloom_addition_t;
+                                            likewise */
+    ngx_http_bloom_endpoint_t *endpoint; /* NULL: none */
     ngx_flag_t                 dry_run;
     ngx_uint_t                 unavailable;
     ngx_uint_t                 log_level;
@@ -94,6 +122,8 @@ typedef struct {
     ngx_str_t                 *zone;
     ngx_str_t                  key;      /* decoded */
     ngx_uint_t                 decided;  /* nothing is checked any more */
+    ngx_uint_t                 added;    /* what the response was to add */
+    void                      *work;     /* of a request to the endpoint */
 
     /* the lists already checked: each pass through the phase adds one */
     ngx_array_t               *checked[NGX_HTTP_MAX_URI_CHANGES + 2];
@@ -105,14 +135,26 @@ typedef struct {
 
 ngx_int_t ngx_http_bloom_rules_handler(ngx_http_request_t *r);
 ngx_http_bloom_ctx_t *ngx_http_bloom_get_ctx(ngx_http_request_t *r);
+ngx_http_bloom_ctx_t *ngx_http_bloom_create_ctx(ngx_http_request_t *r);
 
 /*
- * Evaluates a key and asks its zone.  NGX_OK with *answer one of NGX_BLOOM_...
- * and *text the decoded key, NGX_DECLINED if the key is empty, NGX_ERROR if
- * memory is short.
+ * Evaluates and decodes a key.  NGX_OK with *text, NGX_DECLINED if the key is
+ * empty, NGX_ERROR if memory is short.
+ */
+ngx_int_t ngx_http_bloom_text(ngx_http_request_t *r,
+    ngx_http_bloom_key_t *key, ngx_str_t *text);
+
+/*
+ * The same, and asks the key's zone: *answer is one of NGX_BLOOM_..., and is
+ * counted.
  */
 ngx_int_t ngx_http_bloom_check(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
+
+
+/* ngx_http_bloom_api.c */
+
+ngx_int_t ngx_http_bloom_api_handler(ngx_http_request_t *r);
 
 
 /* ngx_http_bloom_variables.c */

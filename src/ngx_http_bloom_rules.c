@@ -24,7 +24,6 @@ static ngx_int_t ngx_http_bloom_route(ngx_http_request_t *r,
 static void ngx_http_bloom_log(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
     char *doing, char *finding, ngx_str_t *key);
-static ngx_http_bloom_ctx_t *ngx_http_bloom_create_ctx(ngx_http_request_t *r);
 static void ngx_http_bloom_cleanup(void *data);
 
 
@@ -105,6 +104,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
             ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i],
                                &key);
             ctx->decided = 1;
+            ngx_bloom_count(rule[i].key.zone, NGX_BLOOM_COUNT_REJECTED, 1);
             return NGX_HTTP_SERVICE_UNAVAILABLE;
         }
     }
@@ -166,12 +166,15 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
                        key);
 
     if (blcf->dry_run) {
+        ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNT_DRY_RUN, 1);
         ngx_http_bloom_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED_DRY_RUN
                                        : NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
                            rule, key);
         return NGX_DECLINED;
     }
 
+    ngx_bloom_count(rule->key.zone, reject ? NGX_BLOOM_COUNT_REJECTED
+                                           : NGX_BLOOM_COUNT_ROUTED, 1);
     ngx_http_bloom_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED
                                    : NGX_HTTP_BLOOM_ROUTED,
                        rule, key);
@@ -208,6 +211,24 @@ ngx_int_t
 ngx_http_bloom_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     ngx_str_t *text, ngx_uint_t *answer)
 {
+    ngx_int_t  rc;
+
+    rc = ngx_http_bloom_text(r, key, text);
+
+    if (rc == NGX_OK) {
+        *answer = ngx_bloom_zone_test(key->zone, text);
+
+        ngx_bloom_count(key->zone, (ngx_bloom_counter_e) *answer, 1);
+    }
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_http_bloom_text(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+    ngx_str_t *text)
+{
     u_char                     *p;
     ngx_http_variable_value_t  *v;
 
@@ -242,8 +263,6 @@ ngx_http_bloom_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
         text->len = bloom_key_decode(p, text->data, text->len, key->decode);
         text->data = p;
     }
-
-    *answer = ngx_bloom_zone_test(key->zone, text);
 
     return NGX_OK;
 }
@@ -313,7 +332,7 @@ ngx_http_bloom_get_ctx(ngx_http_request_t *r)
 }
 
 
-static ngx_http_bloom_ctx_t *
+ngx_http_bloom_ctx_t *
 ngx_http_bloom_create_ctx(ngx_http_request_t *r)
 {
     ngx_pool_cleanup_t    *cln;

@@ -12,6 +12,7 @@ use File::Temp;
 use IO::Socket::INET;
 
 use BloomTest;
+use BloomTest::Disk;
 use BloomTest::Port qw(reserve_port);
 use BloomTest::Process qw(run_command spawn wait_until alive);
 
@@ -74,7 +75,8 @@ subtest 'requests' => sub {
     is($t->get('/none')->status, 404, 'another status');
     is($t->get('/echo', headers => { 'X-A' => 1, 'X-B' => 2 })->body,
        'GET 1 2', 'headers are sent');
-    is($t->request(PUT => '/echo')->body, 'PUT  ', 'method is sent');
+    is($t->put('/echo', 'x')->body, 'PUT  ', 'method is sent');
+    is($t->delete('/echo')->body, 'DELETE  ', 'another one');
 
     $r = $t->head('/long');
     is($r->status, 200, 'HEAD');
@@ -101,6 +103,11 @@ subtest 'requests' => sub {
     $c->send("GET /answer HTTP/1.0\r\n$head");
     is($c->response->status, 200, 'the last');
     is($c->rest, '', 'then the server closes');
+
+    $c = $t->connect;
+    $c->send("GET /answer HTTP/1.1\r\n$head");
+    $c->end;
+    is($c->response->body, 'one', 'who has ended sending still reads');
 
     $t->http_abort("GET /long HTTP/1.1\r\n$head", after => 9);
     is($t->get('/answer')->body, 'one', 'after an aborted request');
@@ -314,6 +321,78 @@ subtest 'upgrade' => sub {
 
     $t->reload;
     is($t->get('/answer')->body, 'seven', 'and a reload works');
+};
+
+
+subtest 'the helper, and a master that dies' => sub {
+    my $cached = BloomTest->new(module => 0);
+    (my $special = $config) =~ s/(http \{)/$1
+        proxy_cache_path cache keys_zone=cache:1m;/;
+    $cached->write_file_expand('nginx.conf', $special);
+    $cached->write_file('answer.conf', answer('cached'));
+    $cached->run;
+    wait_until(sub { $cached->helpers }) or die 'no helper';
+
+    my $helper = $cached->kill_helper;
+    my @now = $cached->helpers;
+    is(scalar @now, 1, 'the helper is replaced');
+    isnt($now[0], $helper, 'by another one');
+
+    my ($master, @workers) = ($cached->master, $cached->workers);
+    my @left = $cached->kill_master;
+    ok(!alive($master), 'the master is killed');
+    my %left = map { $_ => 1 } @left;
+    is(scalar(grep { $left{$_} } @workers, @now), 3, 'what is left is known');
+    is($cached->get('/answer')->body, 'cached', 'and goes on');
+
+    $cached->end_processes('KILL', @left);
+    ok(!grep({ alive($_) } @left), 'until it is ended');
+    $cached->run;
+    is($cached->get('/answer')->body, 'cached', 'nginx starts again');
+    ok($cached->stop, 'and stops');
+};
+
+
+# The library is for any program, so another one shows what it does.
+
+subtest 'a disk that refuses' => sub {
+    my $disk = BloomTest::Disk->new($t, 'state');
+    my $dir = $t->testdir;
+    my %env = %{ delete $t->{env} };
+    mkdir "$dir/state";
+
+    my $try = sub {
+        my ($code) = @_;
+        my ($exit, $out, $err) = run_command(
+            [$^X, '-MIO::Handle', '-MErrno', '-e',
+             q{sub told { print $_[0] ? 'ok' : 0 + $! } }
+             . $code, $dir], env => \%env);
+        return "$out$err";
+    };
+    my $write = q{open my $f, '+<', "$ARGV[0]/state/f"; told(syswrite $f, 'x')};
+    my $grow = q{open my $f, '>>', "$ARGV[0]/state/f"; told(syswrite $f, 'x')};
+    my $make = q{told(open my $f, '>', "$ARGV[0]/state/f")};
+    my $sync = q{open my $f, '+<', "$ARGV[0]/state/f"; told($f->sync)};
+    my $rename = q{told(rename "$ARGV[0]/state/f", "$ARGV[0]/state/f")};
+    my $elsewhere = q{open my $f, '>', "$ARGV[0]/f"; told(syswrite $f, 'x')};
+
+    is($try->($_), 'ok', "nothing is refused: $_")
+        for $make, $grow, $write, $sync, $rename;
+
+    for (['ENOSPC', 28, 'grow', $grow, $write], ['EIO', 5, 'write', $write, $make],
+         ['EROFS', 30, 'open', $make, $rename], ['EIO', 5, 'sync', $sync, $write],
+         ['EACCES', 13, 'rename', $rename, $sync])
+    {
+        my ($name, $number, $what, $refused, $allowed) = @$_;
+
+        $disk->refuse($name, $what);
+        is($try->($refused), $number, "$what is refused with $name");
+        is($try->($allowed), 'ok', 'and nothing else');
+        is($try->($elsewhere), 'ok', 'nor elsewhere');
+
+        $disk->allow;
+        is($try->($refused), 'ok', 'until it is allowed again');
+    }
 };
 
 

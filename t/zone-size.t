@@ -82,8 +82,8 @@ subtest 'sized by the file' => sub {
 
 subtest 'a given size' => sub {
     image(100_000);
-    my $log = reload('zone=ids:1m file=ids.bloom');
-    like($log, qr/changes from \d+k to 1024k/, 'a size is given');
+    my $log = reload('zone=ids:1500k file=ids.bloom');
+    like($log, qr/changes from \d+k to 1500k/, 'a size is given');
     full('and the zone is full');
 
     image(200_000);

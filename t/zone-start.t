@@ -65,7 +65,7 @@ subtest 'without a master' => sub {
 
 subtest 'zones that start empty' => sub {
     configure($t, ['zone=a capacity=1k fpr=0.001',
-                   'zone=b:512k capacity=100k fpr=0.01 layout=classic',
+                   'zone=b:1m capacity=100k fpr=0.01 layout=classic',
                    'zone=c capacity=10k fpr=1e-6 hash=siphash']);
     $t->run;
     is(ask($t, $_, @ids), $none, "everything is absent in zone $_")

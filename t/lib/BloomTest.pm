@@ -8,6 +8,8 @@ package BloomTest;
 #   BloomTest/Nginx.pm     start, reload, upgrade, kill, stop
 #   BloomTest/Client.pm    requests (Connection.pm for one byte by byte)
 #   BloomTest/Backend.pm   a server to stand behind nginx
+#
+# and of the module's own things in Zones.pm, Api.pm, Journal.pm, Disk.pm.
 
 use strict;
 use warnings;
@@ -101,6 +103,20 @@ sub new {
 sub testdir { return $_[0]{dir} }
 
 
+# Sets variables in the environment of nginx, before it is configured.
+
+sub environment {
+    my ($self, %variable) = @_;
+
+    %{ $self->{env} } = (%{ $self->{env} || {} }, %variable);
+
+    # what is loaded before the sanitizer's library is no error then
+
+    $self->{env}{ASAN_OPTIONS} .= ':verify_asan_link_order=0'
+        if $variable{LD_PRELOAD} && $self->{env}{ASAN_OPTIONS};
+}
+
+
 # The port that stands for a number; each number gets one of its own, which
 # stays reserved until the script ends.
 
@@ -147,7 +163,7 @@ sub write_file_expand {
     my %token = (
         TESTDIR => sub { $self->{dir} },
         TEST_GLOBALS => sub { $self->_globals($content) },
-        TEST_GLOBALS_HTTP => sub { $self->_globals_http },
+        TEST_GLOBALS_HTTP => sub { $self->_globals_http($content) },
     );
 
     (my $text = $content) =~ s{%%(?:PORT_(\d+)|(\w+))%%}{
@@ -303,13 +319,19 @@ sub _globals {
 
 
 sub _globals_http {
-    my ($self) = @_;
+    my ($self, $config) = @_;
+
+    # what takes additions shall not leave them in the system's directories
+
+    my @state = $self->{module} && $config =~ /\bbloom_(?:add|api)\b/
+                && $config !~ /\bbloom_state_path\b/
+                ? "bloom_state_path $self->{dir}/state;" : ();
 
     my @temporary = grep {
         $self->nginx_build !~ /--without-http_${_}_module/
     } qw(proxy fastcgi uwsgi scgi);
 
-    return join "\n", "access_log $self->{dir}/access.log;",
+    return join "\n", "access_log $self->{dir}/access.log;", @state,
         map { "${_}_temp_path $self->{dir}/${_}_temp;" }
             'client_body', @temporary;
 }

@@ -134,7 +134,22 @@ sub post {
 }
 
 
-# HTTP/2 without TLS, by curl: for a `listen ... http2`.
+sub put {
+    my ($self, $path, $body, %option) = @_;
+
+    return $self->request(PUT => $path, body => $body, %option);
+}
+
+
+sub delete {
+    my ($self, $path, %option) = @_;
+
+    return $self->request(DELETE => $path, %option);
+}
+
+
+# HTTP/2 without TLS, by curl: for a `listen ... http2`.  A body is sent as it
+# is, and curl is given the file of `body_file` for one that is long.
 
 sub has_http2 {
     my ($self) = @_;
@@ -149,6 +164,14 @@ sub has_http2 {
 sub get_http2 {
     my ($self, $path, %option) = @_;
 
+    return $self->request_http2(defined $option{body} ? 'POST' : 'GET',
+                                $path, %option);
+}
+
+
+sub request_http2 {
+    my ($self, $method, $path, %option) = @_;
+
     my $headers = $option{headers} || [];
     my @headers = ref $headers eq 'HASH' ? %$headers : @$headers;
     my @curl = ('curl', '-sSiq', '--http2-prior-knowledge', '--path-as-is',
@@ -158,7 +181,11 @@ sub get_http2 {
         push @curl, '-H', "$name: $value";
     }
 
-    push @curl, '-d', '@-' if defined $option{body};
+    my $file = $option{body_file} // (defined $option{body} ? '-' : undef);
+
+    push @curl, '--data-binary', "\@$file" if defined $file;
+    push @curl, '-X', $method
+        if $method ne (defined $file ? 'POST' : 'GET');
     push @curl, 'http://127.0.0.1:' . $self->port($option{port} // 8080)
                 . $path;
 

@@ -83,6 +83,17 @@ sub response {
 }
 
 
+# Waits for an interim response, such as 100; returns its status.
+
+sub interim {
+    my ($self) = @_;
+
+    my $head = $self->_until("\r\n\r\n") // '';
+
+    return BloomTest::Response->new(head => $head)->status;
+}
+
+
 # Waits until the server closes; returns what it sent until then.
 
 sub rest {
@@ -98,6 +109,15 @@ sub close {
     my ($self) = @_;
 
     CORE::close $self->{socket};
+}
+
+
+# Ends what is sent, and still reads.
+
+sub end {
+    my ($self) = @_;
+
+    shutdown $self->{socket}, 1;
 }
 
 

@@ -144,6 +144,18 @@ sub workers {
 }
 
 
+# The helper process, of which there is one where something needs it.
+
+sub helpers {
+    my ($self, $master) = @_;
+
+    $master //= $self->{master} // croak 'nginx does not run';
+
+    return grep { title($_) eq 'nginx: cache manager process' }
+                children($master);
+}
+
+
 # Reloads the configuration; returns when the new workers accept connections
 # and the old processes are gone.  With keep_old => 1 the old ones may still
 # be busy with requests, but no longer accept.
@@ -163,6 +175,12 @@ sub reload {
 
         return 'refused' if $log =~ /\[emerg\]/;
         return unless $self->_complete($master, @old);
+
+        # what the helper was told to load, it has loaded or refused
+
+        my $told = () = $log =~ / is going to load /g;
+        my $done = () = $log =~ / (?:serves|goes on with) generation /g;
+        return if $told > $done;
 
         my @left = grep { alive($_) } @old;
         @left = grep { title($_) !~ /shutting down/ } @left
@@ -225,21 +243,46 @@ sub kill_worker {
     $signal //= 'KILL';
     $worker //= ($self->workers)[0] // croak 'there is no worker to kill';
 
-    my $mark = $self->log_mark;
-    my %number;
-    @number{split ' ', $Config{sig_name}} = split ' ', $Config{sig_num};
+    return $self->_kill($signal, $worker, sub {
+        return $self->_complete($self->{master}, $worker) && $self->_accepts;
+    });
+}
 
-    $self->expect_log(
-        qr/process $worker exited on signal $number{$signal}\b/);
-    kill $signal, $worker or croak "cannot kill worker $worker: $!";
 
-    wait_until(sub {
-        return !alive($worker)
-               && $self->_complete($self->{master}, $worker)
-               && $self->_accepts;
-    }) or $self->_die($mark, "worker $worker is not replaced");
+# The same for the helper process.
 
-    return $worker;
+sub kill_helper {
+    my ($self) = @_;
+
+    my $helper = ($self->helpers)[0] // croak 'there is no helper to kill';
+
+    return $self->_kill('KILL', $helper, sub { $self->helpers });
+}
+
+
+# Kills the master alone and returns the processes that go on without it;
+# end_processes() is for them.
+
+sub kill_master {
+    my ($self) = @_;
+
+    my ($master, $session) = @$self{qw(master session)};
+
+    kill 'KILL', $master;
+    wait_until(sub { !alive($master) })
+        or croak "master $master survives SIGKILL";
+    $self->_forget;
+
+    return session_members($session);
+}
+
+
+sub end_processes {
+    my ($self, $signal, @processes) = @_;
+
+    kill $signal, @processes;
+    wait_until(sub { !grep { alive($_) } @processes })
+        or croak "not all of @processes end by $signal";
 }
 
 
@@ -378,6 +421,26 @@ sub _reloadable {
     croak 'nginx does not reload with master_process off' if $self->{single};
 
     return $self->{master} // croak 'nginx does not run';
+}
+
+
+sub _kill {
+    my ($self, $signal, $process, $replaced) = @_;
+
+    my $mark = $self->log_mark;
+    my %number;
+    @number{split ' ', $Config{sig_name}} = split ' ', $Config{sig_num};
+
+    my $line = "process $process exited on signal $number{$signal}";
+
+    $self->expect_log(qr/$line\b/)
+        unless grep { $line =~ $_ } @{ $self->{expected} };
+    kill $signal, $process or croak "cannot kill process $process: $!";
+
+    wait_until(sub { !alive($process) && $replaced->() })
+        or $self->_die($mark, "process $process is not replaced");
+
+    return $process;
 }
 
 

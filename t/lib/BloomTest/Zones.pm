@@ -10,13 +10,16 @@ use warnings;
 use Carp qw(croak);
 use Exporter qw(import);
 
-our @EXPORT = qw(configure ask keys_of flip zone_memory bytes_read);
+use BloomTest::Process qw(wait_until);
+
+our @EXPORT = qw(configure ask sure keys_of files flip zone_memory bytes_read);
 
 
 # Writes an nginx.conf with these zones, the parameters of `bloom_zone` each,
 # and for each a location of its name: GET /ids?k=KEY says what zone ids
-# answers.  Options: workers (1 when not given), main and http (lines for the
-# end of these blocks).
+# answers, and GET /add/ids?k=KEY adds one by `bloom_add` if the option `add`
+# says so.  The option `api` puts the endpoint at /bloom/.  Others: workers (1
+# when not given), main, http and server (lines for the end of these blocks).
 
 sub configure {
     my ($t, $zones, %option) = @_;
@@ -37,6 +40,12 @@ sub configure {
         'listen 127.0.0.1:%%PORT_8080%%;',
         (map { "location = /$_ { return 200 \"\$known_$_ of \$pid\"; }" }
              @names),
+        (map { "location = /add/$_ { bloom_add \$arg_k zone=$_; return 200; }" }
+             $option{add} ? @names : ()),
+        ($option{api} ? ('location /bloom/ {', 'client_max_body_size 0;',
+                         'bloom_api write=on;', '}')
+                      : ()),
+        $option{server} // '',
         '}',
         $option{http} // '',
         '}',
@@ -66,12 +75,40 @@ sub ask {
 }
 
 
+# The same, once the zone can tell: after a start or an upgrade it may have
+# something to catch up with.
+
+sub sure {
+    my ($t, $zone, @keys) = @_;
+
+    my $answers = '';
+
+    wait_until(sub {
+        $answers = ask($t, $zone, @keys);
+        return $answers !~ /\?/;
+    });
+
+    return $answers;
+}
+
+
 # keys_of('a', 3) is a1, a2, a3
 
 sub keys_of {
     my ($prefix, $count) = @_;
 
     return map { "$prefix$_" } 1 .. $count;
+}
+
+
+# The files that a pattern matches, wherever it is asked.
+
+sub files {
+    my ($pattern) = @_;
+
+    my @files = sort glob $pattern;
+
+    return @files;
 }
 
 

@@ -1,0 +1,442 @@
+
+#include <string.h>
+
+#include "bloom_json.h"
+
+
+enum {
+    START = 0,                           /* before the array */
+    FIRST,                               /* before its first string */
+    VALUE,                               /* before another one */
+    STRING,                              /* in one */
+    UTF8,                                /* in a character of several bytes */
+    ESCAPE,                              /* behind a backslash */
+    HEX,                                 /* behind \u */
+    LOW,                                 /* behind an escaped high surrogate */
+    LOW_ESCAPE,                          /* and a backslash */
+    AFTER,                               /* behind a string */
+    END                                  /* behind the array */
+};
+
+
+static int fail(bloom_json_t *json, const char *error);
+static int append(bloom_json_t *json, uint8_t c);
+static int unit(bloom_json_t *json);
+static int begin_utf8(bloom_json_t *json, uint8_t c);
+static int escape(bloom_json_t *json, uint8_t c);
+static int between(bloom_json_t *json, uint8_t c);
+
+
+void
+bloom_json_begin(bloom_json_t *json, uint8_t *buf)
+{
+    memset(json, 0, sizeof(bloom_json_t));
+
+    json->buf = buf;
+}
+
+
+/* What stands for itself in a string, in one byte. */
+static inline int
+is_plain(uint8_t c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
+
+/* A byte as a digit, or 16. */
+static inline uint32_t
+hex_value(uint8_t c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+
+    c |= 0x20;
+
+    return c >= 'a' && c <= 'f' ? (uint32_t) c - 'a' + 10 : 16;
+}
+
+
+int
+bloom_json_next(bloom_json_t *json, bloom_key_t *key, const uint8_t **pos,
+    const uint8_t *end)
+{
+    int             rc;
+    size_t          run;
+    const uint8_t  *p, *start;
+
+    if (json->error != NULL) {
+        return -1;
+    }
+
+    start = *pos;
+    rc = 0;
+
+    for (p = start; p < end && rc == 0; /* void */ ) {
+
+        if (json->state != STRING) {
+            rc = between(json, *p);
+            p += (rc == 0);
+            continue;
+        }
+
+        for (run = 0; p + run < end && is_plain(p[run]); run++) { /* void */ }
+
+        if (run > BLOOM_JSON_KEY_MAX - json->len) {
+            p += BLOOM_JSON_KEY_MAX - json->len;
+            json->too_long = 1;
+            rc = fail(json, "the string has over 65535 bytes");
+            break;
+        }
+
+        if (p + run < end && p[run] == '"') {
+            key->data = p;
+            key->len = run;
+
+            if (json->len != 0) {
+                memcpy(json->buf + json->len, p, run);
+                key->data = json->buf;
+                key->len += json->len;
+            }
+
+            p += run + 1;
+            json->state = AFTER;
+            rc = 1;
+            break;
+        }
+
+        memcpy(json->buf + json->len, p, run);
+        json->len += run;
+        p += run;
+
+        if (p == end) {
+            break;
+        }
+
+        if (*p == '\\') {
+            json->state = ESCAPE;
+
+        } else if (*p < 0x20) {
+            rc = fail(json, "a control character must be escaped");
+
+        } else {
+            rc = begin_utf8(json, *p);
+        }
+
+        p += (rc == 0);
+    }
+
+    json->offset += (uint64_t) (p - start);
+    *pos = p;
+
+    return rc;
+}
+
+
+/* One byte that is not plainly within a string; 0 or -1. */
+static int
+between(bloom_json_t *json, uint8_t c)
+{
+    uint32_t  digit;
+
+    switch (json->state) {
+
+    case UTF8:
+        if (c < json->from || c > json->to) {
+            return fail(json, "the string is not valid UTF-8");
+        }
+
+        json->from = 0x80;
+        json->to = 0xbf;
+        json->state = --json->more == 0 ? STRING : UTF8;
+
+        return append(json, c);
+
+    case ESCAPE:
+        return escape(json, c);
+
+    case HEX:
+        digit = hex_value(c);
+
+        if (digit == 16) {
+            return fail(json, "\\u must be followed by four hexadecimal "
+                              "digits");
+        }
+
+        json->unit = json->unit << 4 | digit;
+
+        return --json->more == 0 ? unit(json) : 0;
+
+    case LOW:
+    case LOW_ESCAPE:
+        if (c != (json->state == LOW ? '\\' : 'u')) {
+            return fail(json, "a high surrogate must be followed by a low "
+                              "one");
+        }
+
+        if (json->state == LOW) {
+            json->state = LOW_ESCAPE;
+            return 0;
+        }
+
+        return escape(json, c);
+    }
+
+    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+        return 0;
+    }
+
+    switch (json->state) {
+
+    case START:
+        if (c != '[') {
+            return fail(json, "an array of strings must begin with \"[\"");
+        }
+
+        json->state = FIRST;
+        return 0;
+
+    case FIRST:
+    case VALUE:
+        if (c == '"') {
+            json->state = STRING;
+            json->len = 0;
+            json->strings++;
+            return 0;
+        }
+
+        if (json->state == VALUE) {
+            return fail(json, "a string must come here");
+        }
+
+        if (c != ']') {
+            return fail(json, "a string or \"]\" must come here");
+        }
+
+        json->state = END;
+        return 0;
+
+    case AFTER:
+        if (c != ',' && c != ']') {
+            return fail(json, "\",\" or \"]\" must come here");
+        }
+
+        json->state = c == ',' ? VALUE : END;
+        return 0;
+
+    default: /* END */
+        return fail(json, "nothing may come behind the array");
+    }
+}
+
+
+static int
+fail(bloom_json_t *json, const char *error)
+{
+    json->error = error;
+
+    return -1;
+}
+
+
+static int
+append(bloom_json_t *json, uint8_t c)
+{
+    if (json->len == BLOOM_JSON_KEY_MAX) {
+        json->too_long = 1;
+        return fail(json, "the string has over 65535 bytes");
+    }
+
+    json->buf[json->len++] = c;
+
+    return 0;
+}
+
+
+/* The first byte of a character of several. */
+static int
+begin_utf8(bloom_json_t *json, uint8_t c)
+{
+    if (c < 0xc2 || c > 0xf4) {
+        return fail(json, "the string is not valid UTF-8");
+    }
+
+    /* neither longer than need be, nor a surrogate, nor past the end */
+
+    json->from = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+    json->to = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    json->more = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+    json->state = UTF8;
+
+    return append(json, c);
+}
+
+
+/* The byte behind a backslash. */
+static int
+escape(bloom_json_t *json, uint8_t c)
+{
+    static const char  names[] = "\"\\/bfnrt";
+    static const char  values[] = "\"\\/\b\f\n\r\t";
+
+    const char  *name;
+
+    if (c == 'u') {
+        json->state = HEX;
+        json->unit = 0;
+        json->more = 4;
+        return 0;
+    }
+
+    name = c == '\0' ? NULL : strchr(names, c);
+
+    if (name == NULL) {
+        return fail(json, "there is no such escape");
+    }
+
+    json->state = STRING;
+
+    return append(json, (uint8_t) values[name - names]);
+}
+
+
+/* Four hexadecimal digits are complete. */
+static int
+unit(bloom_json_t *json)
+{
+    uint32_t  c;
+
+    c = json->unit;
+
+    if (json->high != 0) {
+        if (c < 0xdc00 || c > 0xdfff) {
+            return fail(json, "a high surrogate must be followed by a low "
+                              "one");
+        }
+
+        c = 0x10000 + ((json->high - 0xd800) << 10) + (c - 0xdc00);
+        json->high = 0;
+
+    } else if (c >= 0xd800 && c <= 0xdbff) {
+        json->high = c;
+        json->state = LOW;
+        return 0;
+
+    } else if (c >= 0xdc00 && c <= 0xdfff) {
+        return fail(json, "a low surrogate must follow a high one");
+    }
+
+    json->state = STRING;
+
+    if (c < 0x80) {
+        return append(json, (uint8_t) c);
+    }
+
+    if (c < 0x800) {
+        return append(json, (uint8_t) (0xc0 | c >> 6)) != 0
+               || append(json, (uint8_t) (0x80 | (c & 0x3f))) != 0 ? -1 : 0;
+    }
+
+    if (c < 0x10000) {
+        return append(json, (uint8_t) (0xe0 | c >> 12)) != 0
+               || append(json, (uint8_t) (0x80 | (c >> 6 & 0x3f))) != 0
+               || append(json, (uint8_t) (0x80 | (c & 0x3f))) != 0 ? -1 : 0;
+    }
+
+    return append(json, (uint8_t) (0xf0 | c >> 18)) != 0
+           || append(json, (uint8_t) (0x80 | (c >> 12 & 0x3f))) != 0
+           || append(json, (uint8_t) (0x80 | (c >> 6 & 0x3f))) != 0
+           || append(json, (uint8_t) (0x80 | (c & 0x3f))) != 0 ? -1 : 0;
+}
+
+
+int
+bloom_json_end(bloom_json_t *json)
+{
+    if (json->error == NULL && json->state != END) {
+        return fail(json, "the array is not complete");
+    }
+
+    return json->error == NULL ? 0 : -1;
+}
+
+
+size_t
+bloom_utf8_len(const uint8_t *p, size_t rest)
+{
+    size_t   i, len;
+    uint8_t  from, to;
+
+    if (p[0] < 0x80) {
+        return 1;
+    }
+
+    if (p[0] < 0xc2 || p[0] > 0xf4) {
+        return 0;
+    }
+
+    len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+
+    if (len > rest) {
+        return 0;
+    }
+
+    from = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
+    to = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
+
+    for (i = 1; i < len; i++) {
+        if (p[i] < from || p[i] > to) {
+            return 0;
+        }
+
+        from = 0x80;
+        to = 0xbf;
+    }
+
+    return len;
+}
+
+
+size_t
+bloom_json_escape(uint8_t *dst, const uint8_t *src, size_t len)
+{
+    static const char  hex[] = "0123456789abcdef";
+
+    size_t          n, size, total;
+    uint8_t         buf[6];
+    const uint8_t  *out;
+
+    for (total = 0; len != 0; src += n, len -= n, total += size) {
+        n = bloom_utf8_len(src, len);
+
+        if (n == 0) {
+            n = 1;
+            out = (const uint8_t *) "\xef\xbf\xbd";
+            size = 3;
+
+        } else if (*src == '"' || *src == '\\') {
+            buf[0] = '\\';
+            buf[1] = *src;
+            out = buf;
+            size = 2;
+
+        } else if (*src < 0x20 || *src == 0x7f) {
+            memcpy(buf, "\\u00", 4);
+            buf[4] = (uint8_t) hex[*src >> 4];
+            buf[5] = (uint8_t) hex[*src & 0xf];
+            out = buf;
+            size = 6;
+
+        } else {
+            out = src;
+            size = n;
+        }
+
+        if (dst != NULL) {
+            memcpy(dst + total, out, size);
+        }
+    }
+
+    return total;
+}

@@ -1,0 +1,556 @@
+
+#include "ngx_bloom_add.h"
+#include "ngx_bloom_helper.h"
+#include "ngx_bloom_journal.h"
+
+
+/* How long a lock is tried for without giving the worker back, in rounds of
+ * about 100 ns: an append takes a few microseconds. */
+#define NGX_BLOOM_SPINS   500
+
+/* If the helper has not made a segment by then, it does not come, ms. */
+#define NGX_BLOOM_PATIENCE  10000
+
+
+static ngx_int_t ngx_bloom_append_lock(ngx_bloom_state_t *state);
+static uint64_t ngx_bloom_add_bits(ngx_bloom_zone_t *zone,
+    const uint8_t *keys, const uint8_t *end, uint64_t *count,
+    uint64_t *added);
+static ngx_int_t ngx_bloom_batch_wait(ngx_bloom_batch_t *batch,
+    const char *error);
+static ngx_int_t ngx_bloom_batch_refuse(ngx_bloom_batch_t *batch);
+static void ngx_bloom_kept_put(ngx_bloom_zone_t *zone, ngx_str_t *key);
+
+
+static ngx_int_t
+ngx_bloom_append_lock(ngx_bloom_state_t *state)
+{
+    ngx_uint_t  i, j;
+
+    for (i = 0; i < NGX_BLOOM_SPINS; i++) {
+
+        if (ngx_bloom_lock(&state->control->append, 0) == NGX_OK) {
+            return NGX_OK;
+        }
+
+        for (j = 0; j < 8; j++) {
+            ngx_cpu_pause();
+        }
+    }
+
+    return NGX_BUSY;
+}
+
+
+/*
+ * Sets the bits of keys as records hold them in whichever generation serves
+ * when it returns, which it returns.
+ */
+static uint64_t
+ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
+    const uint8_t *end, uint64_t *count, uint64_t *added)
+{
+    uint64_t            generation, again;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+    again = __atomic_load_n(&sh->generation, __ATOMIC_ACQUIRE);
+
+    *count = 0;
+    *added = 0;
+
+    do {
+        generation = again;
+
+        if (generation == 0) {
+            break;                               /* nothing serves yet */
+        }
+
+        *count = ngx_bloom_zone_set(zone, generation & 1, keys, end, added);
+
+        /* the bits first, then the question who serves */
+
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
+        again = __atomic_load_n(&sh->generation, __ATOMIC_SEQ_CST);
+
+    } while (again != generation);
+
+    return generation;
+}
+
+
+ngx_int_t
+ngx_bloom_batch_init(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
+    u_char *buf)
+{
+    ngx_memzero(batch, sizeof(ngx_bloom_batch_t));
+
+    batch->zone = zone;
+    batch->buf = buf;
+
+    if (zone->state == NULL) {
+
+        if (zone->state_error != NULL) {
+            batch->err = zone->state_err;
+            batch->error = zone->state_error;
+            return NGX_ERROR;
+        }
+
+        if (zone->file.name.len != 0) {
+            batch->error = "the zone has an image file and no journal, so an "
+                           "added key would be lost with the next load; take "
+                           "\"journal=off\" or \"bloom_state_path off\" away";
+            return NGX_DECLINED;
+        }
+    }
+
+    if (zone->sh->generation == 0) {
+        batch->error = "the zone is not loaded";
+        return NGX_ERROR;
+    }
+
+    batch->durable = (zone->state != NULL);
+
+    bloom_record_begin(&batch->maker, buf, NGX_BLOOM_BATCH_SIZE);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key)
+{
+    bloom_key_t  k;
+
+    k.data = key->data;
+    k.len = key->len;
+
+    return bloom_record_put(&batch->maker, &k) == 0 ? NGX_OK : NGX_AGAIN;
+}
+
+
+ngx_int_t
+ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
+{
+    uint8_t              *keys, *keys_end;
+    uint64_t              count, added;
+    ngx_int_t             rc;
+    ngx_bloom_end_t       end;
+    ngx_bloom_zone_t     *zone;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    if (batch->maker.count == 0) {
+        return NGX_OK;
+    }
+
+    zone = batch->zone;
+    state = zone->state;
+
+    keys = batch->buf + BLOOM_RECORD_HEADER;
+    keys_end = batch->buf + batch->maker.len;
+
+    if (state == NULL) {
+        (void) ngx_bloom_add_bits(zone, keys, keys_end, &batch->keys,
+                                  &batch->fresh);
+        goto done;
+    }
+
+    control = state->control;
+
+    if (batch->generation == 0) {
+
+        /*
+         * The bits are set before the record is written: so the lock is held
+         * for the write alone.  But only when it is likely to succeed: what is
+         * refused is not to be in the filter.
+         */
+
+        if (__atomic_load_n(&control->failed, __ATOMIC_ACQUIRE)
+            == NGX_BLOOM_CANNOT_WRITE)
+        {
+            goto append;
+        }
+
+        end = control->end[__atomic_load_n(&control->which, __ATOMIC_ACQUIRE)
+                           & 1];
+
+        if (end.tail + BLOOM_RECORD_MAX > end.limit
+            && __atomic_load_n(&control->prepared, __ATOMIC_ACQUIRE)
+               <= end.limit)
+        {
+            ngx_bloom_helper_wake(zone);
+
+            if (control->failed != 0) {
+                return ngx_bloom_batch_refuse(batch);
+            }
+
+            return ngx_bloom_batch_wait(batch, "the helper process has made "
+                                        "no room in the journal for ten "
+                                        "seconds; look whether \"nginx: cache "
+                                        "manager process\" runs");
+        }
+
+        batch->generation = ngx_bloom_add_bits(zone, keys, keys_end,
+                                               &batch->keys, &batch->fresh);
+    }
+
+append:
+
+    if (ngx_bloom_append_lock(state) != NGX_OK) {
+        return ngx_bloom_batch_wait(batch, "the journal has been locked for "
+                                    "ten seconds; look at the processes that "
+                                    "use bloom_state_path");
+    }
+
+    rc = ngx_bloom_journal_append(state, &batch->maker, &end);
+
+    if (rc == NGX_OK) {
+
+        if (batch->generation == 0
+            || batch->generation != zone->sh->generation)
+        {
+            (void) ngx_bloom_add_bits(zone, keys, keys_end, &count, &added);
+
+            if (batch->generation == 0) {
+                batch->keys = count;
+                batch->fresh = added;
+            }
+        }
+
+        ngx_bloom_journal_publish(state, &end);
+
+        batch->position = end.tail;
+    }
+
+    ngx_bloom_unlock(&state->control->append);
+
+    if (rc == NGX_AGAIN) {
+        ngx_bloom_helper_wake(zone);
+        return ngx_bloom_batch_wait(batch, "the journal has no room");
+    }
+
+    if (rc == NGX_ERROR) {
+        return ngx_bloom_batch_refuse(batch);
+    }
+
+    if (end.tail - end.base > (end.limit - end.base) / 4
+        && control->prepared <= end.limit)
+    {
+        ngx_bloom_helper_wake(zone);
+    }
+
+done:
+
+    batch->added += batch->fresh;
+    batch->known += batch->keys - batch->fresh;
+    batch->generation = 0;
+    batch->waits = 0;
+
+    bloom_record_begin(&batch->maker, batch->buf, NGX_BLOOM_BATCH_SIZE);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_bloom_batch_wait(ngx_bloom_batch_t *batch, const char *error)
+{
+    if (batch->waits == 0) {
+        batch->waits = ngx_current_msec ? ngx_current_msec : 1;
+    }
+
+    if ((ngx_msec_int_t) (ngx_current_msec - batch->waits)
+        < NGX_BLOOM_PATIENCE)
+    {
+        return NGX_AGAIN;
+    }
+
+    batch->err = 0;
+    batch->error = error;
+
+    return NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_bloom_batch_refuse(ngx_bloom_batch_t *batch)
+{
+    ngx_bloom_control_t  *control;
+
+    control = batch->zone->state->control;
+
+    batch->err = (ngx_err_t) control->err;
+    batch->error = ngx_bloom_state_error(control->failed);
+
+    if (batch->error == NULL) {
+        batch->error = "the journal could not be written; try again";
+    }
+
+    return NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
+{
+    uint64_t              wanted;
+    ngx_bloom_control_t  *control;
+
+    if (batch->zone->state == NULL) {
+        batch->error = "the zone is in memory only";
+        return NGX_ERROR;
+    }
+
+    control = batch->zone->state->control;
+
+    if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE)
+        >= batch->position)
+    {
+        batch->waits = 0;
+        return NGX_OK;
+    }
+
+    if (__atomic_load_n(&control->failed, __ATOMIC_ACQUIRE)
+        == NGX_BLOOM_CANNOT_SYNC)
+    {
+        return ngx_bloom_batch_refuse(batch);
+    }
+
+    wanted = __atomic_load_n(&control->wanted, __ATOMIC_RELAXED);
+
+    while (wanted < batch->position
+           && !__atomic_compare_exchange_n(&control->wanted, &wanted,
+                                           batch->position, 0,
+                                           __ATOMIC_SEQ_CST,
+                                           __ATOMIC_RELAXED))
+    {
+        /* void */
+    }
+
+    ngx_bloom_helper_wake(batch->zone);
+
+    return ngx_bloom_batch_wait(batch, "the helper process has not "
+                                "synchronised the journal for ten seconds; "
+                                "look at the disk of bloom_state_path");
+}
+
+
+void
+ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
+{
+    u_char             buf[BLOOM_RECORD_HEADER + BLOOM_JOURNAL_KEY_MAX + 8];
+    uint64_t           count, added;
+    ngx_int_t          rc;
+    ngx_bloom_batch_t  batch;
+
+    if (key->len == 0 || key->len > BLOOM_JOURNAL_KEY_MAX) {
+        return;
+    }
+
+    rc = ngx_bloom_batch_init(&batch, zone, buf);
+
+    if (rc == NGX_DECLINED) {
+        return;
+    }
+
+    bloom_record_begin(&batch.maker, buf, sizeof(buf));
+
+    (void) ngx_bloom_batch_put(&batch, key);
+
+    if (rc == NGX_OK) {
+        batch.buf = buf;
+        rc = ngx_bloom_batch_add(&batch);
+    }
+
+    if (rc != NGX_OK) {
+
+        /* kept first, so that a load cannot miss it */
+
+        ngx_bloom_kept_put(zone, key);
+
+        (void) ngx_bloom_add_bits(zone, buf + BLOOM_RECORD_HEADER,
+                                  buf + batch.maker.len, &count, &added);
+
+        batch.added = batch.generation ? batch.fresh : added;
+        batch.known = 1 - batch.added;
+
+        ngx_bloom_helper_wake(zone);
+    }
+
+    ngx_bloom_count(zone, NGX_BLOOM_COUNT_ADDED, batch.added);
+    ngx_bloom_count(zone, NGX_BLOOM_COUNT_KNOWN, batch.known);
+}
+
+
+static void
+ngx_bloom_kept_put(ngx_bloom_zone_t *zone, ngx_str_t *key)
+{
+    u_char            *p;
+    ngx_bloom_kept_t  *kept;
+
+    kept = &zone->sh->kept;
+
+    if (ngx_bloom_lock(&kept->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        (void) __atomic_fetch_add(&kept->lost, 1, __ATOMIC_RELAXED);
+        goto lost;
+    }
+
+    if (kept->begin == kept->end) {
+        kept->begin = 0;
+        kept->end = 0;
+        kept->count = 0;
+    }
+
+    if (NGX_BLOOM_KEPT_SIZE - kept->end < key->len + 2) {
+        kept->lost++;
+        ngx_bloom_unlock(&kept->mutex);
+        goto lost;
+    }
+
+    p = kept->data + kept->end;
+
+    *p++ = (u_char) (key->len & 0xff);
+    *p++ = (u_char) (key->len >> 8);
+    ngx_memcpy(p, key->data, key->len);
+
+    /* the store that counts comes last: this process may die at any point */
+
+    kept->count++;
+    __atomic_store_n(&kept->end, kept->end + key->len + 2, __ATOMIC_SEQ_CST);
+
+    ngx_bloom_unlock(&kept->mutex);
+
+    return;
+
+lost:
+
+    ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                  "bloom zone \"%V\" has no room left for keys that the "
+                  "journal cannot take: a key is in the filter that serves and "
+                  "will be lost with it; free space on the disk of "
+                  "bloom_state_path and add it again", &zone->name);
+}
+
+
+/* The kept key at *pos, which moves behind it. */
+static void
+ngx_bloom_kept_next(ngx_bloom_kept_t *kept, size_t *pos, bloom_key_t *key)
+{
+    key->len = kept->data[*pos] + ((size_t) kept->data[*pos + 1] << 8);
+    key->data = kept->data + *pos + 2;
+
+    *pos += key->len + 2;
+}
+
+
+void
+ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_uint_t bank)
+{
+    int                changed;
+    size_t             pos;
+    uint64_t          *words;
+    bloom_key_t        key;
+    bloom_image_t     *image;
+    ngx_bloom_kept_t  *kept;
+
+    kept = &zone->sh->kept;
+
+    if (__atomic_load_n(&kept->end, __ATOMIC_SEQ_CST)
+        == __atomic_load_n(&kept->begin, __ATOMIC_SEQ_CST)
+        || ngx_bloom_lock(&kept->mutex, 10 * NGX_BLOOM_TASK_WAIT) != NGX_OK)
+    {
+        return;
+    }
+
+    image = &zone->sh->bank[bank].image;
+    words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
+
+    for (pos = kept->begin; pos < kept->end; /* void */) {
+        ngx_bloom_kept_next(kept, &pos, &key);
+
+        changed = bloom_add_atomic(&image->geometry, words,
+                                   bloom_hash(&image->hasher, key.data,
+                                              key.len));
+
+        (void) __atomic_fetch_add(&zone->sh->bank[bank].ones, changed,
+                                  __ATOMIC_RELAXED);
+    }
+
+    ngx_bloom_unlock(&kept->mutex);
+}
+
+
+ngx_int_t
+ngx_bloom_kept_drain(ngx_bloom_zone_t *zone)
+{
+    size_t                 pos, next;
+    u_char                *buf;
+    ngx_int_t              rc;
+    bloom_key_t            key;
+    ngx_bloom_end_t        end;
+    ngx_bloom_kept_t      *kept;
+    ngx_bloom_state_t     *state;
+    bloom_record_maker_t   maker;
+
+    kept = &zone->sh->kept;
+    state = zone->state;
+
+    if (state == NULL
+        || __atomic_load_n(&kept->end, __ATOMIC_SEQ_CST)
+           == __atomic_load_n(&kept->begin, __ATOMIC_SEQ_CST))
+    {
+        return NGX_OK;
+    }
+
+    buf = malloc(BLOOM_RECORD_MAX);
+    if (buf == NULL) {
+        return NGX_AGAIN;
+    }
+
+    rc = NGX_AGAIN;
+
+    if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_TASK_WAIT)
+        != NGX_OK)
+    {
+        goto done;
+    }
+
+    if (ngx_bloom_lock(&kept->mutex, NGX_BLOOM_TASK_WAIT) == NGX_OK) {
+
+        bloom_record_begin(&maker, buf, BLOOM_RECORD_MAX);
+
+        for (pos = kept->begin; pos < kept->end; pos = next) {
+            next = pos;
+            ngx_bloom_kept_next(kept, &next, &key);
+
+            if (bloom_record_put(&maker, &key) != 0) {
+                break;
+            }
+        }
+
+        if (maker.count != 0
+            && ngx_bloom_journal_append(state, &maker, &end) == NGX_OK)
+        {
+            /* their bits were set when they were kept */
+
+            ngx_bloom_journal_publish(state, &end);
+
+            kept->count -= ngx_min(kept->count, maker.count);
+            __atomic_store_n(&kept->begin, pos, __ATOMIC_SEQ_CST);
+        }
+
+        rc = (kept->begin == kept->end) ? NGX_OK : NGX_AGAIN;
+
+        ngx_bloom_unlock(&kept->mutex);
+    }
+
+    ngx_bloom_unlock(&state->control->append);
+
+done:
+
+    free(buf);
+
+    return rc;
+}

@@ -1,0 +1,99 @@
+
+/*
+ * Additions: into the journal and into the filter that serves.
+ *
+ * Keys are gathered in a batch and added all at once, as one record of the
+ * journal.  Nothing here waits: who cannot go on is told so, and comes again.
+ */
+
+#ifndef _NGX_BLOOM_ADD_H_INCLUDED_
+#define _NGX_BLOOM_ADD_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "ngx_bloom_zone.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* Keys that are added together.  What a caller may read is above the line. */
+typedef struct {
+    ngx_bloom_zone_t      *zone;
+    uint64_t               added;        /* keys so far that changed a bit */
+    uint64_t               known;        /* keys so far that did not */
+    ngx_uint_t             durable;      /* the zone can promise durability */
+
+    /*
+     * What the last failure was: a message that says what and what to do.
+     */
+    ngx_err_t              err;
+    const char            *error;
+
+    /* ---- */
+
+    bloom_record_maker_t   maker;
+    u_char                *buf;
+    uint64_t               generation;   /* which has the bits; 0: none yet */
+    uint64_t               keys;         /* set there, */
+    uint64_t               fresh;        /* and how many changed a bit */
+    uint64_t               position;     /* behind the last record */
+    ngx_msec_t             waits;        /* since when; 0: it does not */
+} ngx_bloom_batch_t;
+
+
+/*
+ * Begins with an empty batch.  `buf` has NGX_BLOOM_BATCH_SIZE bytes and is the
+ * caller's.  NGX_OK; NGX_DECLINED with batch->error if the zone takes no
+ * additions at all, NGX_ERROR with it if it takes none now.
+ */
+#define NGX_BLOOM_BATCH_SIZE  BLOOM_RECORD_MAX
+
+ngx_int_t ngx_bloom_batch_init(ngx_bloom_batch_t *batch,
+    ngx_bloom_zone_t *zone, u_char *buf);
+
+/*
+ * Copies a key, 1 to BLOOM_JOURNAL_KEY_MAX bytes, into the batch.  NGX_OK, or
+ * NGX_AGAIN if there is no room: add the batch first.
+ */
+ngx_int_t ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key);
+
+/*
+ * Adds the batch's keys, if it has any, and empties it.  NGX_OK: they are in
+ * the filter that serves, and in the journal if the zone has one.  NGX_AGAIN:
+ * not yet; call again in a millisecond or so, with nothing put in between.
+ * NGX_ERROR with batch->error: refused, none of them is added.
+ */
+ngx_int_t ngx_bloom_batch_add(ngx_bloom_batch_t *batch);
+
+/*
+ * Whether all that was added through this batch is synchronised to disk:
+ * NGX_OK; NGX_AGAIN, not yet: call again in a millisecond or so; NGX_ERROR with
+ * batch->error: it cannot be had.
+ */
+ngx_int_t ngx_bloom_batch_synced(ngx_bloom_batch_t *batch);
+
+
+/*
+ * Adds one key and cannot be refused: where the journal cannot be written now,
+ * the key is kept in the zone's memory and appended as soon as that can be.
+ * Zones that take no additions ignore it.
+ */
+void ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key);
+
+
+/* ---- within this layer: keys that wait in the zone's memory ---- */
+
+/* Sets their bits in a bank. */
+void ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_uint_t bank);
+
+/*
+ * Appends them to the journal: NGX_OK if none is left, NGX_AGAIN if it cannot
+ * be done now.  For the helper.
+ */
+ngx_int_t ngx_bloom_kept_drain(ngx_bloom_zone_t *zone);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_BLOOM_ADD_H_INCLUDED_ */

@@ -1,0 +1,45 @@
+
+/*
+ * The helper: does the slow work of all zones, in slices of some milliseconds.
+ *
+ * It lives in the process that nginx starts for the managers of its caches
+ * ("nginx: cache manager process"), or, with "master_process off", in the only
+ * one.  For each zone it
+ *
+ *     makes segments before they are needed, and synchronises them;
+ *     applies what other instances have appended;
+ *     appends keys that were kept in memory while the disk refused;
+ *     looks whether the file was replaced, and loads images;
+ *     saves checkpoints and snapshots; removes what is not needed any more.
+ *
+ * A helper that dies is started again by nginx; tasks it had begun are begun
+ * anew.  While nginx reloads there may be two: locks keep them apart.
+ */
+
+#ifndef _NGX_BLOOM_HELPER_H_INCLUDED_
+#define _NGX_BLOOM_HELPER_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "ngx_bloom_zone.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/*
+ * To be called in init_module, behind ngx_bloom_zones_commit(): has nginx start
+ * the process.  `zones` is an array of pointers.
+ */
+ngx_int_t ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones);
+
+/* To be called in init_process. */
+ngx_int_t ngx_bloom_helper_process(ngx_cycle_t *cycle);
+
+/* Wakes the helper: there is something to do.  Never waits. */
+void ngx_bloom_helper_wake(ngx_bloom_zone_t *zone);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_BLOOM_HELPER_H_INCLUDED_ */

@@ -1,0 +1,509 @@
+
+#include "ngx_bloom_load.h"
+#include "ngx_bloom_add.h"
+#include "ngx_bloom_io.h"
+
+#include <sys/mman.h>
+
+
+/* Bytes of the journal in a step. */
+#define NGX_BLOOM_LOAD_STEP  (256 * 1024)
+
+/* When less than this is left, appending may be held up for it. */
+#define NGX_BLOOM_LOAD_REST  (256 * 1024)
+
+/* Clocks differ, and a key may be added before what it names is committed. */
+#define NGX_BLOOM_AS_OF_SLACK  (60 * 60 * 1000)
+
+
+static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes);
+static void ngx_bloom_load_set(ngx_bloom_load_t *load,
+    bloom_record_t *record);
+static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
+    ngx_err_t err, const char *error);
+static ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
+    ngx_bloom_outcome_e outcome, ngx_err_t err, const char *fmt, ...);
+
+
+ngx_int_t
+ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
+    ngx_str_t *name, bloom_image_t *image, uint64_t position,
+    const char *about)
+{
+    ngx_memzero(load, sizeof(ngx_bloom_load_t));
+
+    load->zone = zone;
+    load->bank = !(zone->sh->generation & 1);
+    load->begun = ngx_bloom_time();
+    load->position = position;
+    load->about = about;
+    load->file.fd = NGX_INVALID_FILE;
+    load->file.name = *name;
+
+    if (name->len != 0) {
+
+        if (ngx_bloom_file_open(&load->file) != NGX_OK) {
+            return ngx_bloom_load_refuse(load, load->file.err,
+                                         load->file.error);
+        }
+
+        load->image = load->file.reader.image;
+    }
+
+    if (image != NULL) {
+
+        if (name->len != 0
+            && bloom_image_differs(image, &load->image) != NULL)
+        {
+            return ngx_bloom_load_refuse(load, 0, "is of another image");
+        }
+
+        load->image = *image;
+    }
+
+    load->cut = ngx_bloom_load_cut(&load->image);
+
+    if (ngx_bloom_load_admit(load) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    while (ngx_bloom_load_release(zone, load->bank, (size_t) -1)) {
+        /* void */
+    }
+
+    zone->sh->bank[load->bank].filled = 1;
+    zone->sh->bank[load->bank].image = load->image;
+    zone->sh->bank[load->bank].ones = 0;
+
+    __atomic_store_n(&zone->sh->load_done, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&zone->sh->load_total,
+                     bloom_image_payload_size(&load->image),
+                     __ATOMIC_RELAXED);
+
+    return NGX_OK;
+}
+
+
+uint64_t
+ngx_bloom_load_cut(bloom_image_t *image)
+{
+    return image->as_of > NGX_BLOOM_AS_OF_SLACK
+           ? image->as_of - NGX_BLOOM_AS_OF_SLACK : 0;
+}
+
+
+/* Whether the image may be loaded into this zone at all. */
+static ngx_int_t
+ngx_bloom_load_admit(ngx_bloom_load_t *load)
+{
+    uint64_t           size;
+    ngx_bloom_zone_t  *zone;
+
+    zone = load->zone;
+    size = bloom_image_payload_size(&load->image);
+
+    if (size > zone->sh->bank_size) {
+        return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
+                                    "bloom zone \"%V\" is too small: it has "
+                                    "room for images of %uzk and this one has "
+                                    "%uLk; write \"zone=%V:%uzk\"",
+                                    &zone->name, zone->sh->bank_size / 1024,
+                                    (size + 1023) / 1024, &zone->name,
+                                    (ngx_bloom_zone_needs(size) + 1023)
+                                    / 1024);
+    }
+
+    if (zone->max_age != 0 && load->image.as_of == 0) {
+        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_NO_AS_OF);
+    }
+
+    if (zone->state != NULL && zone->state->control->dropped != 0
+        && load->cut <= zone->state->control->dropped)
+    {
+        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_TOO_OLD);
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_load_step(ngx_bloom_load_t *load)
+{
+    uint64_t            from, limit;
+    ngx_bloom_state_t  *state;
+
+    if (!load->chunks) {
+        return ngx_bloom_load_chunk(load);
+    }
+
+    state = load->zone->state;
+
+    if (state == NULL) {
+        return NGX_OK;
+    }
+
+    if (!load->reading) {
+
+        /* the control page of who is alone is still empty */
+
+        limit = NGX_BLOOM_TO_THE_END;
+
+        if (state->control->end[0].sequence != 0) {
+            limit = ngx_bloom_state_tail(state);
+        }
+
+        from = state->control->begin;
+
+        if (load->position != 0
+            && ngx_bloom_journal_find(state, load->position - 1, &from)
+               == NGX_ERROR)
+        {
+            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
+                                        "the journal in \"%V\" cannot be read",
+                                        &state->path);
+        }
+
+        if (ngx_bloom_reader_open(&load->reader, state, from, limit)
+            != NGX_OK)
+        {
+            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
+                                        "no memory to read the journal");
+        }
+
+        if (from == 0) {
+            load->reader.sequence = 1;
+        }
+
+        load->reading = 1;
+    }
+
+    return ngx_bloom_load_replay(load, NGX_BLOOM_LOAD_STEP);
+}
+
+
+static ngx_int_t
+ngx_bloom_load_chunk(ngx_bloom_load_t *load)
+{
+    u_char             *p;
+    size_t              i, len;
+    uint64_t            ones, chunk, *words;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = load->zone->sh;
+    p = ngx_bloom_zone_bank(load->zone, load->bank);
+
+    if (load->file.name.len == 0) {
+
+#if (NGX_DEBUG_MALLOC)
+        ngx_memzero(p, bloom_image_payload_size(&load->image));
+#endif
+        load->chunks = 1;
+        return NGX_AGAIN;
+    }
+
+    chunk = load->file.reader.next;
+
+    switch (ngx_bloom_file_next(&load->file, p + chunk * BLOOM_IMAGE_CHUNK)) {
+
+    case NGX_ERROR:
+        return ngx_bloom_load_refuse(load, load->file.err,
+                                     load->file.error);
+    case NGX_DONE:
+        load->chunks = 1;
+        return NGX_AGAIN;
+    }
+
+    words = (uint64_t *) (p + chunk * BLOOM_IMAGE_CHUNK);
+    len = bloom_image_chunk_size(&load->image, chunk);
+
+    ones = 0;
+
+    for (i = 0; i < len / sizeof(uint64_t); i++) {
+        ones += __builtin_popcountll(words[i]);
+    }
+
+    sh->bank[load->bank].ones += ones;
+
+    __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
+                     __ATOMIC_RELAXED);
+
+    return NGX_AGAIN;
+}
+
+
+/* NGX_OK at the end, NGX_AGAIN after so many bytes. */
+static ngx_int_t
+ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes)
+{
+    uint64_t         until;
+    ngx_int_t        rc;
+    bloom_record_t   record;
+
+    until = load->reader.position + bytes;
+
+    do {
+        rc = ngx_bloom_reader_next(&load->reader, &record);
+
+        if (rc == NGX_ERROR) {
+            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED,
+                                        load->reader.err, "%s",
+                                        load->reader.error);
+        }
+
+        if (rc == NGX_DONE) {
+
+            if (load->reader.limit == NGX_BLOOM_TO_THE_END) {
+                return NGX_OK;
+            }
+
+            /* how far it goes by now */
+
+            load->reader.limit = ngx_bloom_state_tail(load->zone->state);
+
+            return load->reader.limit - load->reader.position
+                   < NGX_BLOOM_LOAD_REST || load->reader.lost
+                   ? NGX_OK : NGX_AGAIN;
+        }
+
+        if (record.time >= load->cut) {
+            ngx_bloom_load_set(load, &record);
+        }
+    } while (load->reader.position < until);
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
+{
+    uint64_t  added;
+
+    load->records++;
+    load->keys += ngx_bloom_zone_set(load->zone, load->bank, record->keys,
+                                     record->end, &added);
+}
+
+
+ngx_int_t
+ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
+{
+    ngx_int_t           rc;
+    ngx_uint_t          locked;
+    bloom_record_t      record;
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_state_t  *state;
+    ngx_bloom_shctx_t  *sh;
+
+    zone = load->zone;
+    sh = zone->sh;
+    state = zone->state;
+    locked = 0;
+
+    if (state != NULL) {
+
+        if (ngx_bloom_lock(&state->control->append, 1000) != NGX_OK) {
+            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, 0,
+                                        "bloom zone \"%V\" is busy with "
+                                        "additions; try again", &zone->name);
+        }
+
+        locked = 1;
+
+        /* what was appended since the last step: a little */
+
+        load->reader.limit = ngx_bloom_state_tail(state);
+
+        while ((rc = ngx_bloom_reader_next(&load->reader, &record)) == NGX_OK) {
+
+            if (record.time >= load->cut) {
+                ngx_bloom_load_set(load, &record);
+            }
+        }
+
+        if (rc == NGX_ERROR) {
+            ngx_bloom_unlock(&state->control->append);
+            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED,
+                                        load->reader.err, "%s",
+                                        load->reader.error);
+        }
+    }
+
+    /*
+     * Whoever keeps a key does so before it reads the generation for the last
+     * time, so a key that is missed here finds the generation changed.
+     */
+
+    ngx_bloom_kept_apply(zone, load->bank);
+
+    sh->uploaded = uploaded;
+
+    if (state != NULL) {
+        __atomic_store_n(&sh->doubt,
+                         ngx_bloom_load_doubt(zone, &load->reader, load->cut),
+                         __ATOMIC_SEQ_CST);
+
+        __atomic_store_n(&sh->applied, load->reader.limit, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&state->control->instance[state->instance].applied,
+                         load->reader.limit, __ATOMIC_SEQ_CST);
+
+        sh->checkpoint = load->position;
+    }
+
+    ngx_bloom_fault("switch");
+
+    __atomic_fetch_add(&sh->generation, 1, __ATOMIC_SEQ_CST);
+
+    /* who reads in the old bank what is written from here on must find that
+     * the generation has changed */
+
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
+    ngx_bloom_fault("switched");
+
+    ngx_bloom_kept_apply(zone, load->bank);
+
+    if (locked) {
+        ngx_bloom_unlock(&state->control->append);
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_load_end(ngx_bloom_load_t *load)
+{
+    ngx_bloom_file_close(&load->file);
+
+    if (load->reading) {
+        ngx_bloom_reader_close(&load->reader);
+        load->reading = 0;
+    }
+
+    __atomic_store_n(&load->zone->sh->load_total, 0, __ATOMIC_RELAXED);
+}
+
+
+uint64_t
+ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
+    uint64_t cut)
+{
+    uint64_t  lost, before;
+
+    lost = reader->lost;
+
+    if (lost == UINT64_MAX) {
+        lost = ngx_bloom_time();
+    }
+
+    /* what was lost before and can be found no more */
+
+    if (ngx_bloom_state_read_time(zone->state, "lost", &before) == NGX_OK) {
+        lost = ngx_max(lost, before);
+    }
+
+    if (reader->lost == UINT64_MAX
+        && ngx_bloom_state_write_time(zone->state, "lost", lost) != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, ngx_errno,
+                      "\"%V/lost\" cannot be written", &zone->state->path);
+    }
+
+    if (lost < cut || lost == 0) {
+        return 0;
+    }
+
+    ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
+                  "bloom zone \"%V\" has lost added keys and answers \"cannot "
+                  "tell\" instead of \"absent\" until an image built with "
+                  "--as-of more than an hour after %T is loaded: %s",
+                  &zone->name, (time_t) (lost / 1000),
+                  reader->damage[0] ? (char *) reader->damage
+                                    : "it was seen at an earlier start");
+    return lost;
+}
+
+
+ngx_uint_t
+ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
+{
+    u_char             *p;
+    size_t              len;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    if (!sh->bank[bank].filled) {
+        return 0;
+    }
+
+    if (sh->bank[bank].held == 0 || sh->bank[bank].held > sh->bank_size) {
+        sh->bank[bank].held = sh->bank_size;
+    }
+
+    len = ngx_min(max, sh->bank[bank].held);
+    p = ngx_bloom_zone_bank(zone, bank) + sh->bank[bank].held - len;
+
+#ifdef MADV_REMOVE
+    if (madvise(p, len, MADV_REMOVE) == -1)
+#endif
+    {
+        ngx_memzero(p, len);
+    }
+
+    sh->bank[bank].held -= len;
+
+    if (sh->bank[bank].held == 0) {
+        sh->bank[bank].filled = 0;
+        return 0;
+    }
+
+    return 1;
+}
+
+
+static ngx_int_t
+ngx_bloom_load_refuse(ngx_bloom_load_t *load, ngx_err_t err,
+    const char *error)
+{
+    if (load->about != NULL) {
+        return ngx_bloom_load_fails(load, NGX_BLOOM_REFUSED, err,
+                                    "%s for bloom zone \"%V\" %s",
+                                    load->about, &load->zone->name, error);
+    }
+
+    return ngx_bloom_load_fails(load, NGX_BLOOM_REFUSED, err,
+                                "image \"%V\" of bloom zone \"%V\" %s",
+                                &load->file.name, &load->zone->name, error);
+}
+
+
+static ngx_int_t
+ngx_bloom_load_fails(ngx_bloom_load_t *load, ngx_bloom_outcome_e outcome,
+    ngx_err_t err, const char *fmt, ...)
+{
+    u_char   *p;
+    va_list   args;
+
+    load->outcome = outcome;
+    load->err = err;
+
+    va_start(args, fmt);
+    p = ngx_vslprintf(load->error, load->error + sizeof(load->error) - 1, fmt,
+                      args);
+    va_end(args);
+
+    if (err != 0) {
+        p = ngx_slprintf(p, load->error + sizeof(load->error) - 1, " (");
+        p = ngx_strerror(err, p, load->error + sizeof(load->error) - 3 - p);
+        p = ngx_slprintf(p, load->error + sizeof(load->error) - 1, ")");
+    }
+
+    *p = '\0';
+
+    return NGX_ERROR;
+}

@@ -1,0 +1,883 @@
+
+#include "ngx_bloom_start.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_load.h"
+#include "ngx_bloom_save.h"
+#include "ngx_bloom_task.h"
+
+#include <sys/random.h>
+
+
+/* How long the master waits for a load that is under way, ms. */
+#define NGX_BLOOM_START_PATIENCE  10000
+
+
+static ngx_int_t ngx_bloom_start_check(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_start_create(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_start_renew(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_t *old);
+static ngx_int_t ngx_bloom_start_file(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_start_refill(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_start_state(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_start_times(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_start_recover(ngx_bloom_zone_t *zone,
+    ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_start_load(ngx_bloom_zone_t *zone,
+    ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_start_base(ngx_bloom_zone_t *zone,
+    ngx_bloom_load_t *load, ngx_str_t *name, bloom_image_t *image);
+static ngx_int_t ngx_bloom_start_run(ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_start_random(ngx_bloom_zone_t *zone);
+static void ngx_bloom_start_file_name(ngx_bloom_zone_t *zone);
+static void ngx_bloom_start_file_seen(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_start_refuse(ngx_bloom_zone_t *zone);
+static void ngx_bloom_start_log(ngx_bloom_zone_t *zone, ngx_uint_t level,
+    ngx_bloom_load_t *load, const char *then);
+
+
+ngx_int_t
+ngx_bloom_start_zone(ngx_shm_zone_t *shm_zone, void *data)
+{
+    ngx_bloom_zone_t  *old = data;
+
+    ngx_int_t          rc;
+    ngx_bloom_zone_t  *zone;
+
+    zone = shm_zone->data;
+
+    if (ngx_test_config) {
+        rc = ngx_bloom_start_check(zone);
+
+    } else if (old != NULL) {
+        zone->sh = old->sh;
+        rc = ngx_bloom_start_renew(zone, old);
+
+    } else {
+        rc = ngx_bloom_start_create(zone);
+    }
+
+    ngx_bloom_file_close(&zone->file);
+
+    return rc;
+}
+
+
+/* The directory of the zone's state, NULL if it has none. */
+static u_char *
+ngx_bloom_start_path(ngx_bloom_zone_t *zone, ngx_pool_t *pool)
+{
+    u_char  *path;
+
+    if (zone->state_path.len == 0 || !zone->journal) {
+        return NULL;
+    }
+
+    path = ngx_bloom_state_path(pool, &zone->state_path, &zone->name);
+
+    /* a zone that nothing adds to still has the keys added before */
+
+    return (path != NULL && (zone->adds || ngx_bloom_state_exists(path)))
+           ? path : NULL;
+}
+
+
+/* "nginx -t": reads, and leaves nothing behind. */
+static ngx_int_t
+ngx_bloom_start_check(ngx_bloom_zone_t *zone)
+{
+    u_char              *path;
+    ngx_int_t            rc;
+    bloom_record_t       record;
+    ngx_bloom_state_t    state;
+    ngx_bloom_reader_t   reader;
+    ngx_bloom_control_t  control;
+
+    if (zone->file.name.len != 0
+        && ngx_bloom_file_check(&zone->file) != NGX_OK)
+    {
+        return ngx_bloom_start_refuse(zone);
+    }
+
+    path = ngx_bloom_start_path(zone, ngx_cycle->pool);
+
+    if (path == NULL || !ngx_bloom_state_exists(path)) {
+        return NGX_OK;
+    }
+
+    /* is there a segment of a newer version? */
+
+    ngx_memzero(&state, sizeof(ngx_bloom_state_t));
+    ngx_memzero(&control, sizeof(ngx_bloom_control_t));
+
+    state.path.data = path;
+    state.path.len = ngx_strlen(path);
+    state.control = &control;
+
+    if (ngx_bloom_reader_open(&reader, &state, 0, NGX_BLOOM_TO_THE_END)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    do {
+        rc = ngx_bloom_reader_next(&reader, &record);
+    } while (rc == NGX_OK);
+
+    if (rc == NGX_ERROR) {
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, reader.err,
+                      "bloom zone \"%V\": %s", &zone->name, reader.error);
+    }
+
+    ngx_bloom_reader_close(&reader);
+
+    return rc == NGX_DONE ? NGX_OK : NGX_ERROR;
+}
+
+
+#if (NGX_BLOOM_FAULTS)
+
+/* A zone that has nothing to serve, as a test wants it. */
+static ngx_uint_t
+ngx_bloom_start_stays_unloaded(ngx_bloom_zone_t *zone)
+{
+    char  *name;
+
+    name = getenv("NGX_BLOOM_FAULT_UNLOADED");
+
+    return name != NULL && ngx_strlen(name) == zone->name.len
+           && ngx_strncmp(name, zone->name.data, zone->name.len) == 0;
+}
+
+#endif
+
+
+static ngx_int_t
+ngx_bloom_start_create(ngx_bloom_zone_t *zone)
+{
+    size_t               len;
+    ngx_int_t            rc;
+    ngx_slab_pool_t     *shpool;
+    ngx_bloom_load_t     load;
+    ngx_bloom_shctx_t   *sh;
+
+    shpool = (ngx_slab_pool_t *) zone->shm_zone->shm.addr;
+
+    len = sizeof(" in bloom zone \"\"") + zone->name.len;
+
+    sh = ngx_slab_alloc(shpool, sizeof(ngx_bloom_shctx_t));
+    shpool->log_ctx = ngx_slab_alloc(shpool, len);
+
+    if (sh == NULL || shpool->log_ctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* the memory is fresh, and so zero; most of it is never touched */
+
+#if (NGX_DEBUG_MALLOC)
+    ngx_memzero(sh, sizeof(ngx_bloom_shctx_t));
+#endif
+
+    ngx_sprintf(shpool->log_ctx, " in bloom zone \"%V\"%Z", &zone->name);
+
+    if (ngx_bloom_lock_init(&sh->helper) != NGX_OK
+        || ngx_bloom_lock_init(&sh->tasks) != NGX_OK
+        || ngx_bloom_lock_init(&sh->kept.mutex) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    /* all the rest, in one piece: no page of it is touched here */
+
+    sh->bank_size = shpool->pfree / 2 * ngx_pagesize;
+    sh->banks = ngx_slab_alloc(shpool, 2 * sh->bank_size);
+
+    if (sh->banks == NULL) {
+        return NGX_ERROR;
+    }
+
+    shpool->data = sh;
+    zone->sh = sh;
+
+    if (ngx_bloom_start_state(zone) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_start_load(zone, &load);
+
+    if (rc == NGX_OK && zone->state != NULL) {
+        rc = ngx_bloom_start_recover(zone, &load);
+    }
+
+    ngx_bloom_load_end(&load);
+
+    if (rc != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (zone->state != NULL) {
+        ngx_bloom_state_ready(zone->state);
+    }
+
+    ngx_bloom_start_file_seen(zone);
+
+#if (NGX_BLOOM_FAULTS)
+    if (ngx_bloom_start_stays_unloaded(zone)) {
+        return NGX_OK;
+    }
+#endif
+
+    /* no process has seen this memory: there is no need to wait for commit */
+
+    sh->generation = 1;
+
+    return NGX_OK;
+}
+
+
+/* Opens the state directory, if the zone is to have one. */
+static ngx_int_t
+ngx_bloom_start_state(ngx_bloom_zone_t *zone)
+{
+    u_char               *path;
+    ngx_log_t            *log;
+    ngx_uint_t            existed;
+    ngx_pool_t           *pool;
+    ngx_core_conf_t      *ccf;
+    ngx_bloom_failure_t   failure;
+
+    log = zone->shm_zone->shm.log;
+    pool = zone->pool;
+
+    path = ngx_bloom_start_path(zone, pool);
+
+    if (path == NULL) {
+        return NGX_OK;
+    }
+
+    zone->state = ngx_pcalloc(pool, sizeof(ngx_bloom_state_t));
+    if (zone->state == NULL) {
+        return NGX_ERROR;
+    }
+
+    ccf = zone->ccf;
+    existed = ngx_bloom_state_exists(path);
+
+    if (ngx_bloom_state_open(zone->state, &zone->state_path, path, ccf,
+                             &failure)
+        == NGX_OK)
+    {
+        zone->required = &zone->state->control
+                                ->instance[zone->state->instance].required;
+
+        return ngx_bloom_start_times(zone);
+    }
+
+    zone->state = NULL;
+
+    if (existed) {
+
+        /* there may be keys in it */
+
+        ngx_log_error(NGX_LOG_EMERG, log, failure.err,
+                      "cannot %s \"%s\", where the added keys of bloom zone "
+                      "\"%V\" are%s", failure.what, failure.name, &zone->name,
+                      failure.err == NGX_EBUSY
+                      ? ": another version of the module uses it; stop that "
+                        "first" : "");
+        return NGX_ERROR;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, log, failure.err,
+                  "cannot %s \"%s\": bloom zone \"%V\" takes no additions; "
+                  "mend it and reload, or set another bloom_state_path",
+                  failure.what, failure.name, &zone->name);
+
+    zone->state_err = failure.err;
+    zone->state_error = "the directory of bloom_state_path cannot be used; "
+                        "the error log says why: mend it and reload nginx";
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_bloom_start_times(ngx_bloom_zone_t *zone)
+{
+    if (!zone->state->alone) {
+        return NGX_OK;
+    }
+
+    if (ngx_bloom_state_read_time(zone->state, "dropped",
+                                  &zone->state->control->dropped)
+        != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
+                      "\"%V/dropped\" cannot be read; it says which images "
+                      "bloom zone \"%V\" may load: restore it",
+                      &zone->state->path, &zone->name);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* After all was read: where the journal goes on. */
+static ngx_int_t
+ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
+{
+    ngx_err_t           err;
+    ngx_bloom_state_t  *state;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+    state = zone->state;
+
+    if (state->alone
+        && ngx_bloom_journal_recover(state, &load->reader, load->position)
+           != NGX_OK)
+    {
+        err = ngx_errno;
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, err,
+                      "the journal in \"%V\" of bloom zone \"%V\" cannot be "
+                      "recovered; mend the disk, or the owner of its files",
+                      &state->path, &zone->name);
+        return NGX_ERROR;
+    }
+
+    sh->applied = state->alone ? ngx_bloom_state_tail(state)
+                               : load->reader.limit;
+    sh->doubt = ngx_max(sh->doubt,
+                        ngx_bloom_load_doubt(zone, &load->reader, load->cut));
+    sh->checkpoint = load->position;
+
+    __atomic_store_n(&state->control->instance[state->instance].applied,
+                     sh->applied, __ATOMIC_SEQ_CST);
+
+    if (load->records != 0 || load->position != 0) {
+        ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" has %uL keys of %uL records of its "
+                      "journal%s, in %uL ms", &zone->name, load->keys,
+                      load->records,
+                      load->position ? " behind a checkpoint" : "",
+                      ngx_bloom_time() - load->begun);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Loads what is to serve: the newest checkpoint of the base, else the base,
+ * and the journal.  The base is an uploaded image if there is one for the
+ * image of file=, else that, or an empty filter.
+ */
+static ngx_int_t
+ngx_bloom_start_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
+{
+    u_char              upload[NGX_MAX_PATH], *build;
+    ngx_str_t           name;
+    bloom_image_t       image;
+    ngx_bloom_file_t    file;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    sh->uploaded = 0;
+    sh->file = (zone->file.name.len != 0);
+
+    if (sh->file) {
+        ngx_bloom_file_close(&zone->file);
+
+    } else if (ngx_bloom_start_random(zone) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    build = sh->file ? zone->image.build_id : ngx_bloom_save_empty;
+
+    if (zone->state != NULL) {
+
+        name.data = ngx_bloom_save_upload_name(zone->state, build, upload);
+        name.len = ngx_strlen(upload);
+
+        ngx_memzero(&file, sizeof(ngx_bloom_file_t));
+        file.name = name;
+        file.fd = NGX_INVALID_FILE;
+
+        if (ngx_bloom_file_open(&file) == NGX_OK) {
+            image = file.reader.image;
+            ngx_bloom_file_close(&file);
+
+            sh->uploaded = 1;
+
+            if (ngx_bloom_start_base(zone, load, &name, &image) == NGX_OK) {
+                return NGX_OK;
+            }
+
+        } else if (file.err == NGX_ENOENT) {
+            goto file;
+
+        } else {
+            (void) ngx_snprintf(load->error, sizeof(load->error),
+                                "image \"%s\" of bloom zone \"%V\" %s%Z",
+                                upload, &zone->name, file.error);
+        }
+
+        sh->uploaded = 0;
+        sh->doubt = ngx_bloom_time();
+
+        ngx_bloom_start_log(zone, NGX_LOG_ALERT, load,
+                            "it answers \"cannot tell\" instead of \"absent\" "
+                            "until an image is loaded");
+    }
+
+file:
+
+    name = zone->file.name;
+    image = zone->image;
+
+    if (ngx_bloom_start_base(zone, load, &name, &image) != NGX_OK) {
+        ngx_bloom_start_log(zone, NGX_LOG_EMERG, load, NULL);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_bloom_start_base(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
+    ngx_str_t *name, bloom_image_t *image)
+{
+    u_char              checkpoint[NGX_MAX_PATH], *build;
+    uint64_t            position;
+    ngx_str_t           from;
+    ngx_uint_t          empty;
+
+    empty = (name->len == 0);
+    build = empty ? ngx_bloom_save_empty : image->build_id;
+
+    if (zone->state != NULL
+        && ngx_bloom_save_find(zone->state, build, checkpoint, &position)
+           == NGX_OK
+        && position != 0)
+    {
+        from.data = checkpoint;
+        from.len = ngx_strlen(checkpoint);
+
+        if (ngx_bloom_load_begin(load, zone, &from, empty ? NULL : image,
+                                 position, NULL)
+            == NGX_OK)
+        {
+            if (empty
+                && (!bloom_geometry_equal(&load->image.geometry,
+                                          &image->geometry)
+                    || load->image.capacity != image->capacity
+                    || load->image.fpr != image->fpr
+                    || load->image.hasher.kind != image->hasher.kind))
+            {
+                /* of another "capacity" or the like: the journal has it all */
+
+                goto without;
+            }
+
+            if (ngx_bloom_start_run(load) == NGX_OK) {
+                return NGX_OK;
+            }
+        }
+
+        ngx_bloom_start_log(zone, NGX_LOG_WARN, load,
+                            "it starts without that checkpoint");
+
+without:
+
+        ngx_bloom_load_end(load);
+    }
+
+    if (ngx_bloom_load_begin(load, zone, name, empty ? image : NULL, 0, NULL)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_bloom_start_run(load);
+}
+
+
+static ngx_int_t
+ngx_bloom_start_run(ngx_bloom_load_t *load)
+{
+    ngx_int_t  rc;
+
+    do {
+        rc = ngx_bloom_load_step(load);
+    } while (rc == NGX_AGAIN);
+
+    return rc;
+}
+
+
+/* The image of a zone that starts empty: a seed and a name of its own. */
+static ngx_int_t
+ngx_bloom_start_random(ngx_bloom_zone_t *zone)
+{
+    bloom_image_t  *image;
+
+    image = &zone->image;
+
+    if (getrandom(image->hasher.key,
+                  image->hasher.kind == BLOOM_HASH_MURMUR3
+                  ? sizeof(uint32_t) : BLOOM_HASH_KEY_LEN, 0) == -1
+        || getrandom(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN, 0) == -1)
+    {
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
+                      "getrandom() failed for bloom zone \"%V\"",
+                      &zone->name);
+        return NGX_ERROR;
+    }
+
+    image->created = ngx_bloom_time();
+
+    return NGX_OK;
+}
+
+
+/* Which file is the zone's from now on: for helpers of every cycle. */
+static void
+ngx_bloom_start_file_name(ngx_bloom_zone_t *zone)
+{
+    ngx_str_t  *name;
+
+    name = &zone->file.name;
+
+    ngx_cpystrn(zone->sh->file_name, name->len ? name->data : (u_char *) "",
+                NGX_MAX_PATH);
+}
+
+
+static void
+ngx_bloom_start_file_seen(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_start_file_name(zone);
+
+    zone->sh->file_id = zone->file.id;
+
+    ngx_memcpy(zone->sh->file_build, zone->image.build_id,
+               BLOOM_IMAGE_BUILD_ID_LEN);
+}
+
+
+/* Shared memory that is kept: its workers serve on, whatever becomes of this
+ * configuration. */
+static ngx_int_t
+ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
+{
+    ngx_uint_t            bank, file;
+    bloom_image_t        *live;
+    ngx_bloom_failure_t   failure;
+
+    bank = zone->sh->generation & 1;
+    live = &zone->sh->bank[bank].image;
+    file = (zone->file.name.len != 0);
+
+    if (old->state != NULL && zone->state_path.len != 0 && zone->journal) {
+
+        if (zone->state_path.len != old->state_path.len
+            || ngx_strncmp(zone->state_path.data, old->state_path.data,
+                           old->state_path.len)
+               != 0)
+        {
+            ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
+                          "bloom_state_path cannot change at a reload, from "
+                          "\"%V\" to \"%V\": move the directory while nginx "
+                          "is stopped", &old->state_path, &zone->state_path);
+            return NGX_ERROR;
+        }
+
+        zone->state = ngx_pcalloc(zone->pool, sizeof(ngx_bloom_state_t));
+
+        if (zone->state == NULL) {
+            return NGX_ERROR;
+        }
+
+        if (ngx_bloom_state_inherit(zone->state, old->state, &failure)
+            != NGX_OK)
+        {
+            zone->state = NULL;
+            ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, failure.err,
+                          "cannot %s \"%s\" of bloom zone \"%V\"",
+                          failure.what, failure.name, &zone->name);
+            return NGX_ERROR;
+        }
+
+        zone->required = &zone->state->control
+                                ->instance[zone->state->instance].required;
+
+    } else if (old->state == NULL) {
+
+        if (ngx_bloom_start_state(zone) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (zone->state != NULL) {
+            return ngx_bloom_start_refill(zone);
+        }
+
+    } else {
+        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" has no journal any more: keys that "
+                      "were added are lost with the next load", &zone->name);
+    }
+
+    if (zone->sh->file == file && zone->sh->generation != 0) {
+
+        if (file) {
+            return ngx_bloom_start_file(zone);
+        }
+
+        if (zone->sh->uploaded
+            || (bloom_geometry_equal(&live->geometry, &zone->image.geometry)
+                && live->capacity == zone->image.capacity
+                && live->fpr == zone->image.fpr
+                && live->hasher.kind == zone->image.hasher.kind))
+        {
+            return NGX_OK;
+        }
+    }
+
+    if (!file && zone->state == NULL) {
+        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" starts empty again: its capacity, "
+                      "rate, layout or hash changed", &zone->name);
+    }
+
+    return ngx_bloom_start_refill(zone);
+}
+
+
+/* Has the file changed, and is it whole?  The helper will load it. */
+static ngx_int_t
+ngx_bloom_start_file(ngx_bloom_zone_t *zone)
+{
+    uint64_t            cut;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    if (ngx_bloom_file_same(&sh->file_id, &zone->file.id)) {
+        return NGX_OK;
+    }
+
+    if (ngx_bloom_file_check(&zone->file) != NGX_OK) {
+        return ngx_bloom_start_refuse(zone);
+    }
+
+    if (ngx_memcmp(sh->file_build, zone->image.build_id,
+                   BLOOM_IMAGE_BUILD_ID_LEN)
+        == 0)
+    {
+        /* touched, moved, or the like */
+
+        sh->file_id = zone->file.id;
+        return NGX_OK;
+    }
+
+    cut = ngx_bloom_load_cut(&zone->image);
+
+    if (zone->state != NULL && zone->state->control->dropped != 0
+        && cut <= zone->state->control->dropped)
+    {
+        zone->file.err = 0;
+        zone->file.error = NGX_BLOOM_TOO_OLD;
+        return ngx_bloom_start_refuse(zone);
+    }
+
+    if (zone->max_age != 0 && zone->image.as_of == 0) {
+        zone->file.err = 0;
+        zone->file.error = NGX_BLOOM_NO_AS_OF;
+        return ngx_bloom_start_refuse(zone);
+    }
+
+    zone->changed = 1;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Another kind of filter in the same memory: loaded by the master, and let
+ * serve when the configuration is accepted.
+ */
+static ngx_int_t
+ngx_bloom_start_refill(ngx_bloom_zone_t *zone)
+{
+    ngx_int_t           rc;
+    ngx_uint_t          uploaded, file;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+    uploaded = sh->uploaded;
+    file = sh->file;
+
+    if (ngx_bloom_lock(&sh->helper, NGX_BLOOM_START_PATIENCE) != NGX_OK) {
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" is loading an image: reload again "
+                      "when it has", &zone->name);
+        return NGX_ERROR;
+    }
+
+    zone->load = ngx_pcalloc(zone->pool, sizeof(ngx_bloom_load_t));
+    zone->pending = 1;
+
+    if (zone->load == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_start_load(zone, zone->load);
+
+    zone->uploaded = sh->uploaded;
+
+    sh->uploaded = uploaded;
+    sh->file = file;
+
+    if (zone->state != NULL && zone->state->starts != NGX_INVALID_FILE) {
+
+        if (rc == NGX_OK) {
+            rc = ngx_bloom_start_recover(zone, zone->load);
+        }
+
+        ngx_bloom_state_ready(zone->state);
+    }
+
+    return rc;
+}
+
+
+void
+ngx_bloom_start_abandon(ngx_bloom_zone_t *zone)
+{
+    if (!zone->pending) {
+        return;
+    }
+
+    zone->pending = 0;
+
+    if (zone->load != NULL) {
+        ngx_bloom_load_end(zone->load);
+
+        while (ngx_bloom_load_release(zone, zone->load->bank, (size_t) -1)) {
+            /* void */
+        }
+    }
+
+    ngx_bloom_unlock(&zone->sh->helper);
+}
+
+
+static ngx_int_t
+ngx_bloom_start_refuse(ngx_bloom_zone_t *zone)
+{
+    ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, zone->file.err,
+                  "image \"%V\" of bloom zone \"%V\" %s",
+                  &zone->file.name, &zone->name, zone->file.error);
+
+    return NGX_ERROR;
+}
+
+
+static void
+ngx_bloom_start_log(ngx_bloom_zone_t *zone, ngx_uint_t level,
+    ngx_bloom_load_t *load, const char *then)
+{
+    ngx_log_error(level, zone->shm_zone->shm.log, 0,
+                  "%s%s%s", load->error, then ? "; " : "", then ? then : "");
+}
+
+
+void
+ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
+{
+    u_char              path[NGX_MAX_PATH], *what;
+    uint64_t            ticket;
+    const char         *error;
+    ngx_uint_t          i, old;
+    ngx_core_conf_t    *ccf;
+    ngx_bloom_zone_t   *zone, **zonep;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    zonep = zones->elts;
+
+    for (i = 0; i < zones->nelts; i++) {
+        zone = zonep[i];
+
+        if (zone->file.name.len != 0
+            && !ngx_bloom_file_readable(&zone->file.name, ccf, path, &what))
+        {
+            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                          "image \"%V\" of bloom zone \"%V\" could not be "
+                          "loaded again while nginx runs: \"%s\" does not let "
+                          "user \"%s\" in; mend its owner or mode",
+                          &zone->file.name, &zone->name, what, ccf->username);
+        }
+
+        if (ngx_test_config) {
+            continue;                            /* there is no memory */
+        }
+
+        if (!zone->pending) {
+            ngx_bloom_start_file_name(zone);
+        }
+
+        if (zone->changed) {
+            zone->changed = 0;
+
+            if (ngx_bloom_task_request(zone, NGX_BLOOM_TASK_LOAD, NULL,
+                                       &ticket, &error)
+                != NGX_OK)
+            {
+                ngx_log_error(NGX_LOG_ERR, cycle->log, 0,
+                              "bloom zone \"%V\" is loading another image: "
+                              "\"%V\" is not loaded; reload again",
+                              &zone->name, &zone->file.name);
+
+            } else {
+                ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
+                              "bloom zone \"%V\" is going to load \"%V\", "
+                              "which changed", &zone->name,
+                              &zone->file.name);
+            }
+        }
+
+        if (!zone->pending) {
+            continue;
+        }
+
+        old = zone->sh->generation & 1;
+
+        if (ngx_bloom_load_switch(zone->load, zone->uploaded) != NGX_OK) {
+            ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
+                          "bloom zone \"%V\" goes on as it was: %s; reload "
+                          "again", &zone->name, zone->load->error);
+
+            ngx_bloom_start_abandon(zone);
+            continue;
+        }
+
+        zone->pending = 0;
+        zone->sh->file = (zone->file.name.len != 0);
+        ngx_bloom_start_file_seen(zone);
+
+        ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
+                      "bloom zone \"%V\" serves generation %uL",
+                      &zone->name, zone->sh->generation);
+
+        ngx_bloom_load_end(zone->load);
+
+        while (ngx_bloom_load_release(zone, old, (size_t) -1)) {
+            /* void */
+        }
+
+        ngx_bloom_unlock(&zone->sh->helper);
+    }
+}

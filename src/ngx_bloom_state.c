@@ -1,0 +1,630 @@
+
+#include "ngx_bloom_state.h"
+#include "ngx_bloom_io.h"
+
+#include <sys/file.h>
+#include <sys/mman.h>
+
+
+/* "BLOOMCTL" */
+#define NGX_BLOOM_CONTROL_MAGIC  0x4c54434d4f4f4c42
+
+
+static ngx_int_t ngx_bloom_state_directory(u_char *path, ngx_core_conf_t *ccf);
+static ngx_fd_t ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name,
+    ngx_core_conf_t *ccf);
+static ngx_int_t ngx_bloom_state_map(ngx_bloom_state_t *state);
+static ngx_int_t ngx_bloom_state_enlist(ngx_bloom_state_t *state,
+    ngx_core_conf_t *ccf, u_char *name);
+static ngx_int_t ngx_bloom_state_renew(ngx_bloom_state_t *state);
+
+
+u_char *
+ngx_bloom_state_path(ngx_pool_t *pool, ngx_str_t *root, ngx_str_t *zone)
+{
+    u_char  c, *path, *p;
+    size_t  i;
+
+    path = ngx_pnalloc(pool, root->len + 1 + 3 * zone->len + 1);
+    if (path == NULL) {
+        return NULL;
+    }
+
+    p = ngx_cpymem(path, root->data, root->len);
+
+    if (root->len == 0 || p[-1] != '/') {
+        *p++ = '/';
+    }
+
+    for (i = 0; i < zone->len; i++) {
+        c = zone->data[i];
+
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+            || (c >= '0' && c <= '9') || c == '_' || c == '-'
+            || (c == '.' && i != 0))
+        {
+            *p++ = c;
+
+        } else {
+            p = ngx_sprintf(p, "%%%02Xd", (int) c);
+        }
+    }
+
+    *p = '\0';
+
+    return path;
+}
+
+
+ngx_uint_t
+ngx_bloom_state_exists(u_char *path)
+{
+    struct stat  st;
+
+    return stat((char *) path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+
+u_char *
+ngx_bloom_state_name(ngx_bloom_state_t *state, u_char *buf, const char *fmt,
+    ...)
+{
+    u_char   *p, *last;
+    va_list   args;
+
+    last = buf + NGX_MAX_PATH - 1;
+
+    p = ngx_slprintf(buf, last, "%V/", &state->path);
+
+    va_start(args, fmt);
+    p = ngx_vslprintf(p, last, fmt, args);
+    va_end(args);
+
+    *p = '\0';
+
+    return buf;
+}
+
+
+ngx_int_t
+ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
+    ngx_core_conf_t *ccf, ngx_bloom_failure_t *failure)
+{
+    ngx_fd_t  lock;
+
+    state->path.data = path;
+    state->path.len = ngx_strlen(path);
+    state->fd = NGX_INVALID_FILE;
+    state->lock = NGX_INVALID_FILE;
+    state->starts = NGX_INVALID_FILE;
+    state->segment_fd = NGX_INVALID_FILE;
+    state->control = NULL;
+    lock = NGX_INVALID_FILE;
+
+    failure->what = "make";
+
+    ngx_cpystrn(failure->name, root->data, NGX_MAX_PATH);
+
+    if (ngx_bloom_state_directory(failure->name, ccf) != NGX_OK) {
+        goto failed;
+    }
+
+    ngx_cpystrn(failure->name, path, NGX_MAX_PATH);
+
+    if (ngx_bloom_state_directory(failure->name, ccf) != NGX_OK) {
+        goto failed;
+    }
+
+    failure->what = "open";
+
+    ngx_bloom_state_name(state, failure->name, "lock");
+
+    lock = ngx_bloom_state_file(state, failure->name, ccf);
+    if (lock == NGX_INVALID_FILE) {
+        goto failed;
+    }
+
+    if (flock(lock, LOCK_EX) == -1) {
+        failure->what = "lock";
+        goto failed;
+    }
+
+    ngx_bloom_state_name(state, failure->name, "control");
+
+    state->fd = ngx_bloom_state_file(state, failure->name, ccf);
+    if (state->fd == NGX_INVALID_FILE) {
+        goto failed;
+    }
+
+    if (ngx_bloom_state_map(state) != NGX_OK) {
+        failure->what = "map";
+        goto failed;
+    }
+
+    if (ngx_bloom_state_enlist(state, ccf, failure->name) != NGX_OK) {
+        failure->what = "lock";
+        goto failed;
+    }
+
+    failure->what = "use";
+    ngx_bloom_state_name(state, failure->name, "control");
+
+    if (state->alone) {
+        if (ngx_bloom_state_renew(state) != NGX_OK) {
+            goto failed;
+        }
+
+    } else if (state->control->magic != NGX_BLOOM_CONTROL_MAGIC
+               || state->control->size != sizeof(ngx_bloom_control_t))
+    {
+        /* another version of the module has it */
+
+        ngx_set_errno(NGX_EBUSY);
+        goto failed;
+    }
+
+    state->control->instance[state->instance].required = 0;
+    state->control->instance[state->instance].applied = 0;
+
+    __atomic_fetch_or(&state->control->instances,
+                      (uint64_t) 1 << state->instance, __ATOMIC_SEQ_CST);
+
+    /* kept open, and so locked, until ngx_bloom_state_ready() */
+
+    state->starts = lock;
+
+    return NGX_OK;
+
+failed:
+
+    failure->err = ngx_errno;
+
+    if (lock != NGX_INVALID_FILE) {
+        (void) ngx_close_file(lock);
+    }
+
+    ngx_bloom_state_close(state);
+
+    return NGX_ERROR;
+}
+
+
+void
+ngx_bloom_state_ready(ngx_bloom_state_t *state)
+{
+    if (state->starts != NGX_INVALID_FILE) {
+        (void) ngx_close_file(state->starts);
+        state->starts = NGX_INVALID_FILE;
+    }
+}
+
+
+/* Makes a directory for the workers' user. */
+static ngx_int_t
+ngx_bloom_state_directory(u_char *path, ngx_core_conf_t *ccf)
+{
+    if (mkdir((char *) path, 0700) == -1) {
+        return ngx_errno == NGX_EEXIST ? NGX_OK : NGX_ERROR;
+    }
+
+    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
+        && chown((char *) path, ccf->user, ccf->group) == -1)
+    {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Opens a file to write, and makes it for the workers' user. */
+static ngx_fd_t
+ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name,
+    ngx_core_conf_t *ccf)
+{
+    ngx_fd_t     fd;
+    struct stat  st;
+
+    fd = ngx_bloom_open(name, O_RDWR|O_CREAT);
+
+    if (fd == NGX_INVALID_FILE) {
+        return NGX_INVALID_FILE;
+    }
+
+    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
+        && fstat(fd, &st) == 0 && st.st_uid != (uid_t) ccf->user)
+    {
+        (void) !fchown(fd, ccf->user, ccf->group);
+    }
+
+    return fd;
+}
+
+
+static ngx_int_t
+ngx_bloom_state_map(ngx_bloom_state_t *state)
+{
+    void  *p;
+    int    err;
+
+    /* a page that is not there when it is written would be a SIGBUS */
+
+    do {
+        err = posix_fallocate(state->fd, 0, sizeof(ngx_bloom_control_t));
+    } while (err == NGX_EINTR);
+
+    if (err != 0) {
+        ngx_set_errno(err);
+        return NGX_ERROR;
+    }
+
+    p = mmap(NULL, sizeof(ngx_bloom_control_t), PROT_READ|PROT_WRITE,
+             MAP_SHARED, state->fd, 0);
+
+    if (p == MAP_FAILED) {
+        return NGX_ERROR;
+    }
+
+    state->control = p;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Takes the first number whose file nobody has locked, and sees whether
+ * anybody has any other.
+ */
+static ngx_int_t
+ngx_bloom_state_enlist(ngx_bloom_state_t *state, ngx_core_conf_t *ccf,
+    u_char *name)
+{
+    ngx_fd_t    fd;
+    ngx_uint_t  i;
+
+    state->alone = 1;
+
+    for (i = 0; i < NGX_BLOOM_INSTANCES; i++) {
+
+        ngx_bloom_state_name(state, name, "instance.%ui", i);
+
+        fd = (state->lock == NGX_INVALID_FILE)
+             ? ngx_bloom_state_file(state, name, ccf)
+             : ngx_bloom_open(name, O_RDWR);
+
+        if (fd == NGX_INVALID_FILE) {
+            if (state->lock != NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
+                continue;
+            }
+
+            return NGX_ERROR;
+        }
+
+        if (flock(fd, LOCK_EX|LOCK_NB) == -1) {
+            state->alone = 0;
+            (void) ngx_close_file(fd);
+            continue;
+        }
+
+        if (state->lock == NGX_INVALID_FILE) {
+            state->lock = fd;
+            state->instance = i;
+            continue;
+        }
+
+        (void) ngx_close_file(fd);
+    }
+
+    if (state->lock == NGX_INVALID_FILE) {
+        ngx_set_errno(NGX_EBUSY);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Makes the control page anew; only `synced` is of use, if it is whole. */
+static ngx_int_t
+ngx_bloom_state_renew(ngx_bloom_state_t *state)
+{
+    uint64_t              synced;
+    ngx_bloom_control_t  *control;
+
+    control = state->control;
+    synced = 0;
+
+    if (control->magic == NGX_BLOOM_CONTROL_MAGIC
+        && control->size == sizeof(ngx_bloom_control_t)
+        && control->synced == ~control->synced_check)
+    {
+        synced = control->synced;
+    }
+
+    ngx_memzero(control, sizeof(ngx_bloom_control_t));
+
+    control->size = sizeof(ngx_bloom_control_t);
+    control->synced = synced;
+    control->synced_check = ~synced;
+
+    if (ngx_bloom_lock_init(&control->append) != NGX_OK
+        || ngx_bloom_lock_init(&control->keeper) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    control->magic = NGX_BLOOM_CONTROL_MAGIC;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_state_inherit(ngx_bloom_state_t *state, ngx_bloom_state_t *old,
+    ngx_bloom_failure_t *failure)
+{
+    *state = *old;
+
+    state->starts = NGX_INVALID_FILE;
+    state->segment_fd = NGX_INVALID_FILE;
+    state->control = NULL;
+    state->lock = NGX_INVALID_FILE;
+
+    ngx_bloom_state_name(state, failure->name, "control");
+
+    state->fd = fcntl(old->fd, F_DUPFD_CLOEXEC, 0);
+
+    if (state->fd != NGX_INVALID_FILE) {
+        state->lock = fcntl(old->lock, F_DUPFD_CLOEXEC, 0);
+    }
+
+    if (state->lock == NGX_INVALID_FILE
+        || ngx_bloom_state_map(state) != NGX_OK)
+    {
+        failure->what = "map";
+        failure->err = ngx_errno;
+        ngx_bloom_state_close(state);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_state_close(ngx_bloom_state_t *state)
+{
+    ngx_bloom_state_ready(state);
+
+    if (state->control != NULL) {
+        (void) munmap(state->control, sizeof(ngx_bloom_control_t));
+        state->control = NULL;
+    }
+
+    if (state->fd != NGX_INVALID_FILE) {
+        (void) ngx_close_file(state->fd);
+        state->fd = NGX_INVALID_FILE;
+    }
+
+    if (state->lock != NGX_INVALID_FILE) {
+        (void) ngx_close_file(state->lock);
+        state->lock = NGX_INVALID_FILE;
+    }
+
+    if (state->segment_fd != NGX_INVALID_FILE) {
+        (void) ngx_close_file(state->segment_fd);
+        state->segment_fd = NGX_INVALID_FILE;
+    }
+}
+
+
+void
+ngx_bloom_state_prune(ngx_bloom_state_t *state)
+{
+    u_char      name[NGX_MAX_PATH];
+    uint64_t    bit, instances;
+    ngx_fd_t    fd;
+    ngx_uint_t  i;
+
+    instances = __atomic_load_n(&state->control->instances, __ATOMIC_SEQ_CST);
+
+    for (i = 0; i < NGX_BLOOM_INSTANCES; i++) {
+        bit = (uint64_t) 1 << i;
+
+        if (i == state->instance || (instances & bit) == 0) {
+            continue;
+        }
+
+        fd = ngx_bloom_open(ngx_bloom_state_name(state, name, "instance.%ui",
+                                                 i),
+                            O_RDWR);
+
+        if (fd == NGX_INVALID_FILE) {
+            continue;
+        }
+
+        if (flock(fd, LOCK_EX|LOCK_NB) == 0) {
+
+            /* whoever becomes this instance sets the bit after taking the
+             * lock that is held here */
+
+            __atomic_fetch_and(&state->control->instances, ~bit,
+                               __ATOMIC_SEQ_CST);
+        }
+
+        (void) ngx_close_file(fd);
+    }
+}
+
+
+ngx_int_t
+ngx_bloom_lock_init(pthread_mutex_t *mutex)
+{
+    int                  err;
+    pthread_mutexattr_t  attr;
+
+    err = pthread_mutexattr_init(&attr);
+
+    if (err == 0) {
+        (void) pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+        (void) pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+
+        err = pthread_mutex_init(mutex, &attr);
+
+        (void) pthread_mutexattr_destroy(&attr);
+    }
+
+    if (err != 0) {
+        ngx_set_errno(err);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_lock(pthread_mutex_t *mutex, ngx_msec_t wait)
+{
+    int              err;
+    struct timespec  until;
+
+    err = pthread_mutex_trylock(mutex);
+
+    if (err == NGX_EBUSY && wait != 0) {
+        (void) clock_gettime(CLOCK_REALTIME, &until);
+
+        until.tv_sec += wait / 1000;
+        until.tv_nsec += (wait % 1000) * 1000000;
+
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000;
+        }
+
+        err = pthread_mutex_timedlock(mutex, &until);
+    }
+
+    if (err == EOWNERDEAD) {
+        err = pthread_mutex_consistent(mutex);
+    }
+
+    return err == 0 ? NGX_OK : NGX_BUSY;
+}
+
+
+void
+ngx_bloom_unlock(pthread_mutex_t *mutex)
+{
+    (void) pthread_mutex_unlock(mutex);
+}
+
+
+void
+ngx_bloom_state_fail(ngx_bloom_state_t *state, ngx_uint_t what, ngx_err_t err)
+{
+    if (state->control->failed == what && what == 0) {
+        return;
+    }
+
+    __atomic_store_n(&state->control->err, (uint64_t) err, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->control->failed, (uint64_t) what,
+                     __ATOMIC_RELEASE);
+}
+
+
+const char *
+ngx_bloom_state_error(uint64_t failed)
+{
+    switch (failed) {
+
+    case 0:
+        return NULL;
+
+    case NGX_BLOOM_CANNOT_PREPARE:
+        return "the journal has no room: a new segment cannot be made; free "
+               "space on the disk of bloom_state_path";
+
+    case NGX_BLOOM_CANNOT_SYNC:
+        return "the journal cannot be synchronised to disk; look at the disk "
+               "of bloom_state_path";
+
+    default: /* NGX_BLOOM_CANNOT_WRITE */
+        return "the journal cannot be written; look at the disk and the owner "
+               "of bloom_state_path";
+    }
+}
+
+
+ngx_int_t
+ngx_bloom_state_read_time(ngx_bloom_state_t *state, const char *name,
+    uint64_t *time)
+{
+    u_char     path[NGX_MAX_PATH], buf[NGX_INT64_LEN + 2];
+    ssize_t    n;
+    ngx_fd_t   fd;
+    ngx_err_t  err;
+    off_t      value;
+
+    *time = 0;
+
+    fd = ngx_bloom_open(ngx_bloom_state_name(state, path, "%s", name),
+                        O_RDONLY);
+
+    if (fd == NGX_INVALID_FILE) {
+        return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
+    }
+
+    n = ngx_bloom_read(fd, buf, sizeof(buf), 0);
+    err = ngx_errno;
+
+    (void) ngx_close_file(fd);
+
+    if (n == NGX_ERROR) {
+        ngx_set_errno(err);
+        return NGX_ERROR;
+    }
+
+    value = (n >= 2 && buf[n - 1] == '\n') ? ngx_atoof(buf, n - 1)
+                                           : NGX_ERROR;
+    if (value == NGX_ERROR) {
+        ngx_set_errno(NGX_EINVAL);
+        return NGX_ERROR;
+    }
+
+    *time = (uint64_t) value;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_state_write_time(ngx_bloom_state_t *state, const char *name,
+    uint64_t time)
+{
+    u_char     from[NGX_MAX_PATH], to[NGX_MAX_PATH], buf[NGX_INT64_LEN + 2];
+    u_char    *p;
+    ngx_fd_t   fd;
+    ngx_int_t  rc;
+
+    ngx_bloom_state_name(state, from, "%s.tmp", name);
+    ngx_bloom_state_name(state, to, "%s", name);
+
+    fd = ngx_bloom_open(from, O_RDWR|O_CREAT|O_TRUNC);
+    if (fd == NGX_INVALID_FILE) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_sprintf(buf, "%uL\n", time);
+
+    rc = ngx_bloom_write(fd, buf, p - buf, 0);
+
+    if (rc == NGX_OK) {
+        rc = ngx_bloom_sync(fd);
+    }
+
+    (void) ngx_close_file(fd);
+
+    return rc == NGX_OK ? ngx_bloom_rename(state->path.data, from, to)
+                        : NGX_ERROR;
+}

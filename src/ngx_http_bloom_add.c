@@ -1,0 +1,142 @@
+
+/*
+ * bloom_add: keys that a response tells.  A header filter adds them, so that
+ * the filter has a key before the client can ask for it.
+ *
+ * A filter needs a module of its own kind: among the handlers' modules nginx
+ * would set up its own header filter later, and forget this one.
+ */
+
+#include "ngx_http_bloom.h"
+#include "ngx_bloom_add.h"
+
+
+static ngx_int_t ngx_http_bloom_header_filter(ngx_http_request_t *r);
+static ngx_int_t ngx_http_bloom_add_one(ngx_http_request_t *r,
+    ngx_http_bloom_addition_t *addition);
+static ngx_int_t ngx_http_bloom_filter_init(ngx_conf_t *cf);
+
+
+static ngx_http_module_t  ngx_http_bloom_filter_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_bloom_filter_init,            /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_bloom_filter_module = {
+    NGX_MODULE_V1,
+    &ngx_http_bloom_filter_module_ctx,     /* module context */
+    NULL,                                  /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
+
+
+static ngx_int_t
+ngx_http_bloom_header_filter(ngx_http_request_t *r)
+{
+    ngx_uint_t                  i;
+    ngx_http_bloom_ctx_t       *ctx;
+    ngx_http_bloom_addition_t  *addition;
+    ngx_http_bloom_loc_conf_t  *blcf;
+
+    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+
+    if (blcf->adds == NULL || r != r->main) {
+        return ngx_http_next_header_filter(r);
+    }
+
+    ctx = ngx_http_bloom_get_ctx(r);
+
+    if (ctx == NULL) {
+        ctx = ngx_http_bloom_create_ctx(r);
+        if (ctx == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    /* a later filter may replace the response by an error page */
+
+    if (ctx->added) {
+        return ngx_http_next_header_filter(r);
+    }
+
+    ctx->added = 1;
+
+    addition = blcf->adds->elts;
+
+    for (i = 0; i < blcf->adds->nelts; i++) {
+        if (ngx_http_bloom_add_one(r, &addition[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return ngx_http_next_header_filter(r);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_add_one(ngx_http_request_t *r,
+    ngx_http_bloom_addition_t *addition)
+{
+    ngx_int_t  rc;
+    ngx_str_t  text;
+
+    if (addition->filter != NULL) {
+
+        if (ngx_http_complex_value(r, addition->filter, &text) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (text.len == 0 || (text.len == 1 && text.data[0] == '0')) {
+            return NGX_OK;
+        }
+    }
+
+    rc = ngx_http_bloom_text(r, &addition->key, &text);
+
+    if (rc != NGX_OK) {
+        return rc == NGX_DECLINED ? NGX_OK : rc;
+    }
+
+    if (text.len > BLOOM_JOURNAL_KEY_MAX) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "a key of %uz bytes for bloom zone \"%V\" is not added: "
+                      "it may have up to %d", text.len,
+                      &addition->key.zone->name, BLOOM_JOURNAL_KEY_MAX);
+        return NGX_OK;
+    }
+
+    ngx_bloom_zone_add(addition->key.zone, &text);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_filter_init(ngx_conf_t *cf)
+{
+    ngx_http_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_bloom_header_filter;
+
+    return NGX_OK;
+}

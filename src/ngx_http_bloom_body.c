@@ -1,0 +1,556 @@
+
+/*
+ * Keys out of a request's body, as it comes: lines, or a JSON array of
+ * strings.  The body may be of any size; no more of it is held than nginx has
+ * read at a time.
+ */
+
+#include "ngx_http_bloom_api.h"
+
+
+/* Bytes that are read in one turn. */
+#define NGX_HTTP_BLOOM_TURN   (1024 * 1024)
+
+/* Of a body that something before us has put into a file. */
+#define NGX_HTTP_BLOOM_SLICE  (64 * 1024)
+
+/* A line of several pieces, with CR and LF. */
+#define NGX_HTTP_BLOOM_LINE   (BLOOM_JOURNAL_KEY_MAX + 2)
+
+
+static ngx_int_t ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body,
+    ngx_buf_t **b);
+static ngx_int_t ngx_http_bloom_broken(ngx_http_bloom_body_t *body,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_bloom_read_slice(ngx_http_bloom_body_t *body,
+    ngx_buf_t **b);
+static ngx_int_t ngx_http_bloom_lines(ngx_http_bloom_body_t *body,
+    const u_char **pos, const u_char *end);
+static ngx_int_t ngx_http_bloom_join(ngx_http_bloom_body_t *body,
+    const u_char **pos, const u_char *end);
+static ngx_int_t ngx_http_bloom_strings(ngx_http_bloom_body_t *body,
+    const u_char **pos, const u_char *end);
+static ngx_int_t ngx_http_bloom_last(ngx_http_bloom_body_t *body);
+static ngx_int_t ngx_http_bloom_bad_json(ngx_http_bloom_body_t *body);
+static ngx_int_t ngx_http_bloom_no_memory(ngx_http_bloom_body_t *body);
+
+
+typedef struct {
+    ngx_str_t                   name;
+    ngx_uint_t                  json;
+} ngx_http_bloom_type_t;
+
+static ngx_http_bloom_type_t  ngx_http_bloom_types[] = {
+    { ngx_string("text/plain"), 0 },
+    { ngx_string("application/x-www-form-urlencoded"), 0 },
+    { ngx_string("application/octet-stream"), 0 },
+    { ngx_string("application/json"), 1 },
+    { ngx_null_string, 0 }
+};
+
+
+ngx_int_t
+ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
+    ngx_http_bloom_take_pt take, void *data)
+{
+    u_char                 *end;
+    ngx_str_t               type;
+    ngx_http_bloom_type_t  *t;
+
+    ngx_memzero(body, sizeof(ngx_http_bloom_body_t));
+
+    body->request = r;
+    body->take = take;
+    body->data = data;
+
+    if (r->headers_in.content_type == NULL) {
+        return NGX_OK;
+    }
+
+    type = r->headers_in.content_type->value;
+
+    end = ngx_strlchr(type.data, type.data + type.len, ';');
+
+    if (end != NULL) {
+        type.len = end - type.data;
+    }
+
+    while (type.len != 0 && type.data[type.len - 1] == ' ') {
+        type.len--;
+    }
+
+    for (t = ngx_http_bloom_types; t->name.len != 0; t++) {
+        if (t->name.len == type.len
+            && ngx_strncasecmp(t->name.data, type.data, type.len) == 0)
+        {
+            break;
+        }
+    }
+
+    if (t->name.len == 0) {
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_TYPE,
+                             "a body of type \"%V\" cannot be read: send "
+                             "keys, one in a line, as text/plain, or an array "
+                             "of strings as application/json", &type);
+        return NGX_DECLINED;
+    }
+
+    if (!t->json) {
+        return NGX_OK;
+    }
+
+    body->json = ngx_palloc(r->pool, sizeof(bloom_json_t));
+
+    if (body->json != NULL) {
+        bloom_json_begin(body->json,
+                         ngx_palloc(r->pool, BLOOM_JSON_KEY_MAX));
+    }
+
+    if (body->json == NULL || body->json->buf == NULL) {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
+    void (*run)(ngx_http_request_t *r))
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = body->request;
+
+    r->request_body_no_buffering = 1;
+
+    rc = ngx_http_read_client_request_body(r, run);
+
+    return rc < NGX_HTTP_SPECIAL_RESPONSE ? NGX_DONE
+                                          : ngx_http_bloom_broken(body, rc);
+}
+
+
+ngx_int_t
+ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
+{
+    size_t         done;
+    ngx_buf_t     *b;
+    ngx_int_t      rc;
+    const u_char  *pos;
+
+    b = NULL;
+    done = 0;
+
+    for ( ;; ) {
+
+        if (body->pending.data != NULL) {
+            rc = body->take(body->data, &body->pending);
+
+            if (rc != NGX_OK) {
+                return rc == NGX_AGAIN ? NGX_BUSY : NGX_ABORT;
+            }
+
+            body->pending.data = NULL;
+        }
+
+        rc = ngx_http_bloom_next_piece(body, &b);
+
+        if (rc == NGX_DONE) {
+            return ngx_http_bloom_last(body);
+        }
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        if (done >= NGX_HTTP_BLOOM_TURN) {
+            return NGX_DONE;
+        }
+
+        pos = b->pos;
+
+        rc = body->json ? ngx_http_bloom_strings(body, &pos, b->last)
+                        : ngx_http_bloom_lines(body, &pos, b->last);
+
+        done += pos - b->pos;
+        b->pos = (u_char *) pos;
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+}
+
+
+/*
+ * What is to be read next.  NGX_OK; NGX_DONE: the body is at its end;
+ * NGX_AGAIN; NGX_ERROR.
+ */
+static ngx_int_t
+ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body, ngx_buf_t **b)
+{
+    ngx_int_t            rc;
+    ngx_chain_t         *cl;
+    ngx_http_request_t  *r;
+
+    r = body->request;
+
+    for ( ;; ) {
+
+        while (body->in != NULL) {
+
+            *b = body->in->buf;
+
+            if (ngx_buf_in_memory(*b)) {
+                if ((*b)->pos != (*b)->last) {
+                    return NGX_OK;
+                }
+
+            } else if ((*b)->in_file) {
+                rc = ngx_http_bloom_read_slice(body, b);
+
+                if (rc != NGX_DONE) {
+                    return rc;
+                }
+            }
+
+            cl = body->in;
+            body->in = cl->next;
+            ngx_free_chain(r->pool, cl);
+        }
+
+        if (r->request_body == NULL) {
+            return NGX_DONE;
+        }
+
+        if (r->request_body->bufs == NULL) {
+
+            if (!r->reading_body) {
+                return NGX_DONE;
+            }
+
+            rc = ngx_http_read_unbuffered_request_body(r);
+
+            if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+                return ngx_http_bloom_broken(body, rc);
+            }
+
+            if (r->request_body->bufs == NULL && r->reading_body) {
+                return NGX_AGAIN;
+            }
+        }
+
+        body->in = r->request_body->bufs;
+        r->request_body->bufs = NULL;
+    }
+}
+
+
+/*
+ * nginx could not read on.  It takes a connection at its end for one that
+ * nobody reads from, too; but a client that only said that it sends no more can
+ * be told how far it came.
+ */
+static ngx_int_t
+ngx_http_bloom_broken(ngx_http_bloom_body_t *body, ngx_int_t rc)
+{
+    ngx_connection_t  *c;
+
+    c = body->request->connection;
+
+    switch (rc) {
+
+    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_TOO_LARGE,
+                             "the body is larger than \"client_max_body_size\" "
+                             "allows; send less at a time, or set it to 0");
+        return NGX_ERROR;
+
+    case NGX_HTTP_REQUEST_TIME_OUT:
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_BODY,
+                             "the body did not come in time");
+        body->gone = 1;
+        return NGX_ERROR;
+
+    case NGX_HTTP_BAD_REQUEST:
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_BODY,
+                             c->error ? "the body ends before its end"
+                                      : "the body is not chunked as it should "
+                                        "be");
+
+        if (c->error && c->read->eof && !c->read->error
+            && body->request->stream == NULL)
+        {
+            c->error = 0;
+            body->request->keepalive = 0;
+        }
+
+        body->gone = c->error;
+        return NGX_ERROR;
+
+    default:
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_FAILED,
+                             "the body could not be read; see the error log");
+        body->gone = c->error;
+        return NGX_ERROR;
+    }
+}
+
+
+/* The next bytes of a buffer in a file; NGX_DONE: there are none. */
+static ngx_int_t
+ngx_http_bloom_read_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
+{
+    size_t      size;
+    ssize_t     n;
+    ngx_buf_t  *file;
+
+    file = *b;
+
+    if (body->slice == NULL) {
+        body->slice = ngx_create_temp_buf(body->request->pool,
+                                          NGX_HTTP_BLOOM_SLICE);
+        if (body->slice == NULL) {
+            return ngx_http_bloom_no_memory(body);
+        }
+    }
+
+    *b = body->slice;
+
+    if (body->slice->pos != body->slice->last) {
+        return NGX_OK;
+    }
+
+    size = (size_t) ngx_min(file->file_last - file->file_pos,
+                            NGX_HTTP_BLOOM_SLICE);
+    if (size == 0) {
+        return NGX_DONE;
+    }
+
+    n = ngx_read_file(file->file, body->slice->start, size, file->file_pos);
+
+    if (n <= 0) {
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_FAILED,
+                             "the body could not be read from \"%V\"; see the "
+                             "error log", &file->file->name);
+        return NGX_ERROR;
+    }
+
+    file->file_pos += n;
+
+    body->slice->pos = body->slice->start;
+    body->slice->last = body->slice->start + n;
+
+    return NGX_OK;
+}
+
+
+/* Offers a key; NGX_BUSY: it is offered again by the next read. */
+static ngx_inline ngx_int_t
+ngx_http_bloom_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
+{
+    ngx_int_t  rc;
+    ngx_str_t  text;
+
+    text.data = (u_char *) key->data;
+    text.len = key->len;
+
+    rc = body->take(body->data, &text);
+
+    if (rc == NGX_OK) {
+        return NGX_OK;
+    }
+
+    if (rc == NGX_AGAIN) {
+        body->pending = text;
+        return NGX_BUSY;
+    }
+
+    return NGX_ABORT;
+}
+
+
+/* A line: a byte order mark is no part of the first, and empty ones no keys. */
+static ngx_inline ngx_int_t
+ngx_http_bloom_line(ngx_http_bloom_body_t *body, bloom_key_t *key)
+{
+    size_t  mark;
+
+    if (body->lines++ == 0) {
+        mark = bloom_key_mark(key->data, key->len);
+        key->data += mark;
+        key->len -= mark;
+    }
+
+    if (key->len == 0) {
+        return NGX_OK;
+    }
+
+    if (key->len > BLOOM_JOURNAL_KEY_MAX) {
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_KEY,
+                             "line %uL: the key has over %d bytes",
+                             body->lines, BLOOM_JOURNAL_KEY_MAX);
+        return NGX_ERROR;
+    }
+
+    return ngx_http_bloom_offer(body, key);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_lines(ngx_http_bloom_body_t *body, const u_char **pos,
+    const u_char *end)
+{
+    ngx_int_t    rc;
+    bloom_key_t  key;
+
+    if (body->joined_len != 0) {
+        rc = ngx_http_bloom_join(body, pos, end);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    while (bloom_key_next(&key, pos, end, BLOOM_SPLIT_LINES, 0)) {
+        rc = ngx_http_bloom_line(body, &key);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    return *pos == end ? NGX_OK : ngx_http_bloom_join(body, pos, end);
+}
+
+
+/* Adds to a line of several pieces; the line, if it ends in this one. */
+static ngx_int_t
+ngx_http_bloom_join(ngx_http_bloom_body_t *body, const u_char **pos,
+    const u_char *end)
+{
+    size_t         n;
+    bloom_key_t    key;
+    const u_char  *stop, *joined;
+
+    if (body->joined == NULL) {
+        body->joined = ngx_palloc(body->request->pool, NGX_HTTP_BLOOM_LINE);
+        if (body->joined == NULL) {
+            return ngx_http_bloom_no_memory(body);
+        }
+    }
+
+    stop = memchr(*pos, '\n', end - *pos);
+
+    n = (stop != NULL ? stop + 1 : end) - *pos;
+
+    if (n > NGX_HTTP_BLOOM_LINE - body->joined_len) {
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_KEY,
+                             "line %uL: the key has over %d bytes",
+                             body->lines + 1, BLOOM_JOURNAL_KEY_MAX);
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(body->joined + body->joined_len, *pos, n);
+    body->joined_len += n;
+    *pos += n;
+
+    if (stop == NULL) {
+        return NGX_OK;
+    }
+
+    joined = body->joined;
+
+    (void) bloom_key_next(&key, &joined, body->joined + body->joined_len,
+                          BLOOM_SPLIT_LINES, 0);
+    body->joined_len = 0;
+
+    return ngx_http_bloom_line(body, &key);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_strings(ngx_http_bloom_body_t *body, const u_char **pos,
+    const u_char *end)
+{
+    int          found;
+    ngx_int_t    rc;
+    bloom_key_t  key;
+
+    for ( ;; ) {
+        found = bloom_json_next(body->json, &key, pos, end);
+
+        if (found == 0) {
+            return NGX_OK;
+        }
+
+        if (found == -1) {
+            return ngx_http_bloom_bad_json(body);
+        }
+
+        rc = ngx_http_bloom_offer(body, &key);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+}
+
+
+/* The body is at its end; and may be asked for its end again. */
+static ngx_int_t
+ngx_http_bloom_last(ngx_http_bloom_body_t *body)
+{
+    bloom_key_t    key;
+    const u_char  *joined;
+
+    if (body->json != NULL) {
+        return bloom_json_end(body->json) == 0 ? NGX_OK
+                                               : ngx_http_bloom_bad_json(body);
+    }
+
+    if (body->joined_len == 0) {
+        return NGX_OK;
+    }
+
+    joined = body->joined;
+
+    (void) bloom_key_next(&key, &joined, body->joined + body->joined_len,
+                          BLOOM_SPLIT_LINES, 1);
+    body->joined_len = 0;
+
+    return ngx_http_bloom_line(body, &key);
+}
+
+
+/* Bytes and strings are counted from 1, as lines are. */
+static ngx_int_t
+ngx_http_bloom_bad_json(ngx_http_bloom_body_t *body)
+{
+    bloom_json_t  *json;
+
+    json = body->json;
+
+    if (json->too_long) {
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_KEY,
+                             "string %uL of the array: the key has over %d "
+                             "bytes", json->strings, BLOOM_JSON_KEY_MAX);
+
+    } else {
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_JSON,
+                             "byte %uL: %s", json->offset + 1, json->error);
+    }
+
+    return NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_no_memory(ngx_http_bloom_body_t *body)
+{
+    ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_FAILED,
+                         "memory is short");
+    return NGX_ERROR;
+}

@@ -1,0 +1,193 @@
+
+/*
+ * GET image: the helper writes the zone into a file, and the file is sent.
+ */
+
+#include "ngx_http_bloom_api.h"
+
+
+static ngx_int_t ngx_http_bloom_image_answer(ngx_http_request_t *r,
+    ngx_http_bloom_job_t *job);
+static ngx_int_t ngx_http_bloom_image_open(ngx_http_request_t *r,
+    u_char *path, ngx_file_t **file, off_t *size);
+static ngx_int_t ngx_http_bloom_image_headers(ngx_http_request_t *r,
+    ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_http_bloom_image_send(ngx_http_request_t *r,
+    ngx_file_t *file, off_t size);
+
+
+ngx_int_t
+ngx_http_bloom_get_image(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+{
+    return ngx_http_bloom_job_run(r, zone, NGX_BLOOM_TASK_SNAPSHOT,
+                                  ngx_http_bloom_image_answer);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_image_answer(ngx_http_request_t *r, ngx_http_bloom_job_t *job)
+{
+    off_t                    size;
+    ngx_file_t              *file;
+    ngx_http_bloom_fault_t   fault;
+
+    if (job->result.outcome != NGX_BLOOM_DONE) {
+        return ngx_http_bloom_job_answer(r, job);
+    }
+
+    switch (ngx_http_bloom_image_open(r, job->result.path, &file, &size)) {
+
+    case NGX_OK:
+        break;
+
+    case NGX_DECLINED:
+        ngx_http_bloom_fault(&fault, NGX_HTTP_BLOOM_E_FAILED,
+                             "the image of zone \"%V\" was written and cannot "
+                             "be read; see the error log, and ask again",
+                             &job->zone->name);
+        return ngx_http_bloom_answer_fault(r, &fault);
+
+    default: /* NGX_ERROR */
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ngx_http_bloom_image_headers(r, job->zone) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_bloom_image_send(r, file, size);
+}
+
+
+/* At once: the helper removes the file after a while. */
+static ngx_int_t
+ngx_http_bloom_image_open(ngx_http_request_t *r, u_char *path,
+    ngx_file_t **filep, off_t *size)
+{
+    u_char                   *name;
+    ngx_file_t               *file;
+    ngx_file_info_t           fi;
+    ngx_pool_cleanup_t       *cln;
+    ngx_pool_cleanup_file_t  *clnf;
+
+    file = ngx_pcalloc(r->pool, sizeof(ngx_file_t));
+    name = ngx_pnalloc(r->pool, ngx_strlen(path) + 1);
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_pool_cleanup_file_t));
+
+    if (file == NULL || name == NULL || cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    file->name.len = ngx_strlen(path);
+    file->name.data = ngx_cpystrn(name, path, file->name.len + 1)
+                      - file->name.len;
+    file->log = r->connection->log;
+
+    file->fd = ngx_open_file(name, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+
+    if (file->fd == NGX_INVALID_FILE) {
+        ngx_log_error(NGX_LOG_ERR, file->log, ngx_errno,
+                      ngx_open_file_n " \"%s\" failed", name);
+        return NGX_DECLINED;
+    }
+
+    cln->handler = ngx_pool_cleanup_file;
+    clnf = cln->data;
+
+    clnf->fd = file->fd;
+    clnf->name = name;
+    clnf->log = r->pool->log;
+
+    if (ngx_fd_info(file->fd, &fi) == NGX_FILE_ERROR) {
+        ngx_log_error(NGX_LOG_ERR, file->log, ngx_errno,
+                      ngx_fd_info_n " \"%s\" failed", name);
+        return NGX_DECLINED;
+    }
+
+    *filep = file;
+    *size = ngx_file_size(&fi);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+{
+    u_char            *p, c;
+    size_t             i;
+    ngx_str_t          value;
+    ngx_bloom_info_t   info;
+
+    ngx_bloom_zone_info(zone, &info);
+
+    ngx_str_set(&value, "no-store");
+
+    if (ngx_http_bloom_etag(r, &info) != NGX_OK
+        || ngx_http_bloom_header(r, "Cache-Control", &value) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    /* the zone's name, as far as it is a file's on every system */
+
+    value.data = ngx_pnalloc(r->pool, zone->name.len
+                             + sizeof("attachment; filename=\".bloom\"") - 1);
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(value.data, "attachment; filename=\"",
+                   sizeof("attachment; filename=\"") - 1);
+
+    for (i = 0; i < zone->name.len; i++) {
+        c = zone->name.data[i];
+
+        *p++ = ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')
+                || (c >= 'A' && c <= 'Z') || c == '-' || c == '_'
+                || (c == '.' && i != 0)) ? c : '_';
+    }
+
+    p = ngx_cpymem(p, ".bloom\"", sizeof(".bloom\"") - 1);
+    value.len = p - value.data;
+
+    return ngx_http_bloom_header(r, "Content-Disposition", &value);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_image_send(ngx_http_request_t *r, ngx_file_t *file, off_t size)
+{
+    ngx_int_t     rc;
+    ngx_buf_t    *b;
+    ngx_chain_t   out;
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    r->headers_out.status = NGX_HTTP_OK;
+    r->headers_out.content_length_n = size;
+
+    ngx_str_set(&r->headers_out.content_type, "application/octet-stream");
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    b->file = file;
+    b->file_last = size;
+    b->in_file = 1;
+    b->last_buf = 1;
+    b->last_in_chain = 1;
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_output_filter(r, &out);
+}

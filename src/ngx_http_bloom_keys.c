@@ -1,0 +1,477 @@
+
+/*
+ * POST keys: the body's keys are added, in batches, as they come.
+ */
+
+#include "ngx_http_bloom_api.h"
+
+
+/* How long to wait where a batch cannot be added or is not on disk yet, ms. */
+#define NGX_HTTP_BLOOM_RETRY    1
+
+/* Memory of batches that a process keeps for its next requests. */
+#define NGX_HTTP_BLOOM_BUFFERS  4
+
+
+typedef enum {
+    NGX_HTTP_BLOOM_READ = 0,             /* the body */
+    NGX_HTTP_BLOOM_FLUSH,                /* what is left in the batch */
+    NGX_HTTP_BLOOM_SYNC,                 /* wait for the disk */
+    NGX_HTTP_BLOOM_REPLY
+} ngx_http_bloom_stage_e;
+
+typedef struct {
+    ngx_http_bloom_body_t       body;
+    ngx_bloom_batch_t           batch;
+    ngx_http_bloom_pause_t      pause;
+    ngx_http_bloom_fault_t      fault;   /* what is to be said, if any */
+    ngx_http_request_t         *request;
+
+    u_char                     *buf;     /* of the batch */
+    uint64_t                    received;
+    ngx_http_bloom_stage_e      stage;
+
+    unsigned                    full:1;  /* the batch is to be added before
+                                            anything is put into it */
+    unsigned                    wait:1;  /* durability was asked for */
+    unsigned                    durable:1;
+    unsigned                    answered:1;
+} ngx_http_bloom_adding_t;
+
+
+static ngx_int_t ngx_http_bloom_durable(ngx_http_request_t *r,
+    ngx_uint_t *durable);
+static void ngx_http_bloom_adding_run(ngx_http_request_t *r);
+static ngx_int_t ngx_http_bloom_adding_step(ngx_http_bloom_adding_t *adding);
+static ngx_int_t ngx_http_bloom_adding_read(ngx_http_bloom_adding_t *adding);
+static ngx_int_t ngx_http_bloom_adding_flush(ngx_http_bloom_adding_t *adding);
+static ngx_int_t ngx_http_bloom_adding_sync(ngx_http_bloom_adding_t *adding);
+static ngx_int_t ngx_http_bloom_adding_take(void *data, ngx_str_t *key);
+static ngx_int_t ngx_http_bloom_adding_batch(ngx_http_bloom_adding_t *adding);
+static void ngx_http_bloom_adding_fault(ngx_http_bloom_adding_t *adding,
+    ngx_http_bloom_error_e error, const char *meaning);
+static ngx_int_t ngx_http_bloom_adding_reply(ngx_http_request_t *r,
+    ngx_http_bloom_adding_t *adding);
+static void ngx_http_bloom_adding_cleanup(void *data);
+static u_char *ngx_http_bloom_get_buffer(ngx_log_t *log);
+static void ngx_http_bloom_put_buffer(u_char *buf);
+
+
+static u_char     *ngx_http_bloom_buffer[NGX_HTTP_BLOOM_BUFFERS];
+static ngx_uint_t  ngx_http_bloom_nbuffers;
+
+
+ngx_int_t
+ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+{
+    ngx_int_t                 rc;
+    ngx_uint_t                durable;
+    ngx_pool_cleanup_t       *cln;
+    ngx_http_bloom_adding_t  *adding;
+
+    if (ngx_http_bloom_durable(r, &durable) != NGX_OK) {
+        return ngx_http_bloom_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                     "\"durable\" must be \"true\" or "
+                                     "\"false\"");
+    }
+
+    adding = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_adding_t));
+    if (adding == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    adding->request = r;
+    adding->wait = durable;
+
+    rc = ngx_http_bloom_body_init(&adding->body, r,
+                                  ngx_http_bloom_adding_take, adding);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_bloom_refuse(r, adding->body.fault.error, "%*s",
+                                     adding->body.fault.len,
+                                     adding->body.fault.message);
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+
+    if (rc != NGX_OK || cln == NULL
+        || ngx_http_bloom_set_work(r, adding) != NGX_OK
+        || ngx_http_bloom_pause_init(&adding->pause, r,
+                                     ngx_http_bloom_adding_run)
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    adding->buf = ngx_http_bloom_get_buffer(r->connection->log);
+    if (adding->buf == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_bloom_batch_init(&adding->batch, zone, adding->buf);
+
+    if (rc != NGX_OK) {
+        ngx_http_bloom_put_buffer(adding->buf);
+
+        ngx_http_bloom_adding_fault(adding,
+                                    rc == NGX_DECLINED
+                                    ? NGX_HTTP_BLOOM_E_NO_ADDITIONS
+                                    : NGX_HTTP_BLOOM_E_JOURNAL,
+                                    "no key was added");
+
+        return ngx_http_bloom_refuse(r, adding->fault.error, "%*s",
+                                     adding->fault.len,
+                                     adding->fault.message);
+    }
+
+    cln->handler = ngx_http_bloom_adding_cleanup;
+    cln->data = adding;
+
+    rc = ngx_http_bloom_body_start(&adding->body, ngx_http_bloom_adding_run);
+
+    if (rc == NGX_ERROR) {
+        adding->fault = adding->body.fault;
+        return ngx_http_bloom_adding_reply(r, adding);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_durable(ngx_http_request_t *r, ngx_uint_t *durable)
+{
+    ngx_str_t  value;
+
+    *durable = 0;
+
+    if (ngx_http_arg(r, (u_char *) "durable", sizeof("durable") - 1, &value)
+        != NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    if ((value.len == 4 && ngx_strncmp(value.data, "true", 4) == 0)
+        || (value.len == 1 && value.data[0] == '1'))
+    {
+        *durable = 1;
+        return NGX_OK;
+    }
+
+    if ((value.len == 5 && ngx_strncmp(value.data, "false", 5) == 0)
+        || (value.len == 1 && value.data[0] == '0'))
+    {
+        return NGX_OK;
+    }
+
+    return NGX_ERROR;
+}
+
+
+/* Goes on until it has to wait for something, or has answered. */
+static void
+ngx_http_bloom_adding_run(ngx_http_request_t *r)
+{
+    ngx_http_bloom_adding_t  *adding;
+
+    adding = ngx_http_bloom_work(r);
+
+    /* data that comes while the body is not read waits its turn */
+
+    r->read_event_handler = (adding->stage == NGX_HTTP_BLOOM_READ)
+                            ? ngx_http_bloom_adding_run
+                            : ngx_http_block_reading;
+
+    while (adding->stage != NGX_HTTP_BLOOM_REPLY) {
+        if (ngx_http_bloom_adding_step(adding) == NGX_AGAIN) {
+            return;
+        }
+    }
+
+    ngx_http_finalize_request(r, ngx_http_bloom_adding_reply(r, adding));
+}
+
+
+/* NGX_OK: on to the next stage; NGX_AGAIN: later. */
+static ngx_int_t
+ngx_http_bloom_adding_step(ngx_http_bloom_adding_t *adding)
+{
+    switch (adding->stage) {
+
+    case NGX_HTTP_BLOOM_READ:
+        return ngx_http_bloom_adding_read(adding);
+
+    case NGX_HTTP_BLOOM_FLUSH:
+        return ngx_http_bloom_adding_flush(adding);
+
+    default: /* NGX_HTTP_BLOOM_SYNC */
+        return ngx_http_bloom_adding_sync(adding);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_bloom_adding_read(ngx_http_bloom_adding_t *adding)
+{
+    switch (ngx_http_bloom_body_read(&adding->body)) {
+
+    case NGX_AGAIN:
+
+        /* who sends slowly has what came before in the filter meanwhile */
+
+        switch (ngx_http_bloom_adding_batch(adding)) {
+
+        case NGX_OK:
+            return NGX_AGAIN;
+
+        case NGX_AGAIN:
+            ngx_http_bloom_sleep(&adding->pause, NGX_HTTP_BLOOM_RETRY);
+            return NGX_AGAIN;
+
+        default: /* NGX_ERROR */
+            adding->stage = NGX_HTTP_BLOOM_REPLY;
+            return NGX_OK;
+        }
+
+    case NGX_BUSY:
+        ngx_http_bloom_sleep(&adding->pause, NGX_HTTP_BLOOM_RETRY);
+        return NGX_AGAIN;
+
+    case NGX_DONE:
+        ngx_http_bloom_yield(&adding->pause);
+        return NGX_AGAIN;
+
+    case NGX_ABORT:
+        adding->stage = NGX_HTTP_BLOOM_REPLY;
+        break;
+
+    case NGX_ERROR:
+        adding->fault = adding->body.fault;
+        adding->stage = NGX_HTTP_BLOOM_FLUSH;
+        break;
+
+    default: /* NGX_OK */
+        adding->stage = NGX_HTTP_BLOOM_FLUSH;
+    }
+
+    adding->request->read_event_handler = ngx_http_block_reading;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_adding_flush(ngx_http_bloom_adding_t *adding)
+{
+    switch (ngx_http_bloom_adding_batch(adding)) {
+
+    case NGX_AGAIN:
+        ngx_http_bloom_sleep(&adding->pause, NGX_HTTP_BLOOM_RETRY);
+        return NGX_AGAIN;
+
+    case NGX_OK:
+        if (adding->wait && adding->batch.durable && !adding->body.gone) {
+            adding->stage = NGX_HTTP_BLOOM_SYNC;
+            return NGX_OK;
+        }
+
+        /* fall through */
+
+    default: /* NGX_ERROR */
+        adding->stage = NGX_HTTP_BLOOM_REPLY;
+        return NGX_OK;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_bloom_adding_sync(ngx_http_bloom_adding_t *adding)
+{
+    switch (ngx_bloom_batch_synced(&adding->batch)) {
+
+    case NGX_OK:
+        adding->durable = 1;
+        break;
+
+    case NGX_AGAIN:
+        ngx_http_bloom_sleep(&adding->pause, NGX_HTTP_BLOOM_RETRY);
+        return NGX_AGAIN;
+
+    default: /* NGX_ERROR */
+        if (adding->fault.error == NGX_HTTP_BLOOM_E_NONE) {
+            ngx_http_bloom_adding_fault(adding, NGX_HTTP_BLOOM_E_JOURNAL,
+                                        "the keys are added, but may not "
+                                        "outlive a loss of power");
+        }
+    }
+
+    adding->stage = NGX_HTTP_BLOOM_REPLY;
+
+    return NGX_OK;
+}
+
+
+/* Takes a key of the body. */
+static ngx_int_t
+ngx_http_bloom_adding_take(void *data, ngx_str_t *key)
+{
+    ngx_http_bloom_adding_t *adding = data;
+
+    ngx_int_t  rc;
+
+    if (key->len == 0) {
+        return NGX_OK;
+    }
+
+    for ( ;; ) {
+
+        if (adding->full) {
+            rc = ngx_http_bloom_adding_batch(adding);
+
+            if (rc != NGX_OK) {
+                return rc;
+            }
+        }
+
+        if (ngx_bloom_batch_put(&adding->batch, key) == NGX_OK) {
+            adding->received++;
+            return NGX_OK;
+        }
+
+        adding->full = 1;
+    }
+}
+
+
+/* Adds what is in the batch. */
+static ngx_int_t
+ngx_http_bloom_adding_batch(ngx_http_bloom_adding_t *adding)
+{
+    uint64_t            added, known;
+    ngx_int_t           rc;
+    ngx_bloom_batch_t  *batch;
+
+    batch = &adding->batch;
+
+    added = batch->added;
+    known = batch->known;
+
+    rc = ngx_bloom_batch_add(batch);
+
+    ngx_bloom_count(batch->zone, NGX_BLOOM_COUNT_ADDED, batch->added - added);
+    ngx_bloom_count(batch->zone, NGX_BLOOM_COUNT_KNOWN, batch->known - known);
+
+    adding->full = (rc == NGX_AGAIN);
+
+    if (rc == NGX_ERROR) {
+        ngx_http_bloom_adding_fault(adding, NGX_HTTP_BLOOM_E_JOURNAL,
+                                    "the keys that are neither added nor "
+                                    "known were refused; send them again");
+    }
+
+    return rc;
+}
+
+
+/* What the zone says of the last failure, behind what that means. */
+static void
+ngx_http_bloom_adding_fault(ngx_http_bloom_adding_t *adding,
+    ngx_http_bloom_error_e error, const char *meaning)
+{
+    u_char              buf[NGX_MAX_ERROR_STR], *p;
+    ngx_bloom_batch_t  *batch;
+
+    batch = &adding->batch;
+
+    p = buf;
+
+    if (batch->err != 0) {
+        p = ngx_log_errno(p, buf + sizeof(buf), batch->err);
+    }
+
+    ngx_http_bloom_fault(&adding->fault, error, "zone \"%V\": %s: %s%*s",
+                         &batch->zone->name, meaning, batch->error,
+                         (size_t) (p - buf), buf);
+}
+
+
+/* What it returns ends the request. */
+static ngx_int_t
+ngx_http_bloom_adding_reply(ngx_http_request_t *r,
+    ngx_http_bloom_adding_t *adding)
+{
+    ngx_http_bloom_text_t  text;
+
+    if (adding->body.gone) {
+
+        /* said by the cleanup */
+
+        return NGX_HTTP_CLIENT_CLOSED_REQUEST;
+    }
+
+    adding->answered = 1;
+
+    ngx_http_bloom_text_init(&text, r->pool);
+
+    ngx_http_bloom_printf(&text, "{");
+
+    if (adding->fault.error != NGX_HTTP_BLOOM_E_NONE) {
+        ngx_http_bloom_put_fault(&text, &adding->fault);
+        ngx_http_bloom_printf(&text, ",");
+    }
+
+    ngx_http_bloom_printf(&text, "\"received\":%uL,\"added\":%uL,"
+                          "\"known\":%uL,\"durable\":%s}",
+                          adding->received, adding->batch.added,
+                          adding->batch.known,
+                          adding->durable ? "true" : "false");
+
+    return ngx_http_bloom_answer(r,
+                                 ngx_http_bloom_fault_status(&adding->fault),
+                                 &text);
+}
+
+
+/* The request ends, and maybe nobody was told. */
+static void
+ngx_http_bloom_adding_cleanup(void *data)
+{
+    ngx_http_bloom_adding_t *adding = data;
+
+    if (!adding->answered) {
+        (void) ngx_http_bloom_adding_batch(adding);
+
+        ngx_log_error(NGX_LOG_INFO, adding->request->connection->log, 0,
+                      "client prematurely closed connection: of its keys for "
+                      "bloom zone \"%V\" %uL were received, %uL of them added "
+                      "and %uL known",
+                      &adding->batch.zone->name, adding->received,
+                      adding->batch.added, adding->batch.known);
+    }
+
+    ngx_http_bloom_put_buffer(adding->buf);
+}
+
+
+/* Large, and for a single key hardly touched: not made anew each time. */
+static u_char *
+ngx_http_bloom_get_buffer(ngx_log_t *log)
+{
+    if (ngx_http_bloom_nbuffers != 0) {
+        return ngx_http_bloom_buffer[--ngx_http_bloom_nbuffers];
+    }
+
+    return ngx_alloc(NGX_BLOOM_BATCH_SIZE, log);
+}
+
+
+static void
+ngx_http_bloom_put_buffer(u_char *buf)
+{
+    if (ngx_http_bloom_nbuffers < NGX_HTTP_BLOOM_BUFFERS) {
+        ngx_http_bloom_buffer[ngx_http_bloom_nbuffers++] = buf;
+        return;
+    }
+
+    ngx_free(buf);
+}

@@ -1,0 +1,251 @@
+
+/*
+ * GET keys and POST test: keys are asked for.  Neither counts as a check.
+ */
+
+#include "ngx_http_bloom_api.h"
+#include "bloom_layout.h"
+
+
+#define NGX_HTTP_BLOOM_TEST_MAX  1000000
+
+
+typedef struct {
+    ngx_http_bloom_body_t       body;
+    ngx_http_bloom_pause_t      pause;
+    ngx_http_bloom_text_t       text;
+    ngx_bloom_zone_t           *zone;
+    uint64_t                    tested;
+    uint64_t                    answers[3];            /* by NGX_BLOOM_... */
+} ngx_http_bloom_testing_t;
+
+
+static void ngx_http_bloom_testing_run(ngx_http_request_t *r);
+static ngx_int_t ngx_http_bloom_testing_fail(ngx_http_request_t *r,
+    ngx_http_bloom_testing_t *testing);
+static ngx_int_t ngx_http_bloom_testing_take(void *data, ngx_str_t *key);
+static void ngx_http_bloom_testing_reply(ngx_http_request_t *r,
+    ngx_http_bloom_testing_t *testing);
+
+
+/* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN */
+static ngx_str_t  ngx_http_bloom_answer_names[] = {
+    ngx_string("absent"),
+    ngx_string("present"),
+    ngx_string("unknown")
+};
+
+
+ngx_int_t
+ngx_http_bloom_get_key(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+{
+    u_char                 *p;
+    uint64_t                bits[BLOOM_K_MAX];
+    uint32_t                i, k;
+    ngx_int_t               rc;
+    ngx_str_t               key;
+    ngx_uint_t              answer;
+    bloom_hash_t            hash;
+    ngx_bloom_info_t        info;
+    ngx_http_bloom_text_t   text;
+
+    if (ngx_http_arg(r, (u_char *) "key", sizeof("key") - 1, &key) != NGX_OK
+        || key.len == 0)
+    {
+        return ngx_http_bloom_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                     "the request must name a key: "
+                                     "\"%V?key=K\", with K percent-encoded",
+                                     &r->uri);
+    }
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    p = ngx_pnalloc(r->pool, key.len);
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    key.len = bloom_key_decode(p, key.data, key.len, BLOOM_DECODE_FORM);
+    key.data = p;
+
+    answer = ngx_bloom_zone_test(zone, &key);
+
+    ngx_bloom_zone_info(zone, &info);
+
+    ngx_http_bloom_text_init(&text, r->pool);
+
+    ngx_http_bloom_printf(&text, "{\"key\":");
+    ngx_http_bloom_quote(&text, key.data, key.len);
+    ngx_http_bloom_printf(&text, ",\"answer\":\"%V\",\"bits\":[",
+                          &ngx_http_bloom_answer_names[answer]);
+
+    if (info.generation != 0) {
+        hash = bloom_hash(&info.image.hasher, key.data, key.len);
+        k = bloom_bits(&info.image.geometry, hash, bits);
+
+        for (i = 0; i < k; i++) {
+            ngx_http_bloom_printf(&text, "%s%uL", i == 0 ? "" : ",", bits[i]);
+        }
+    }
+
+    ngx_http_bloom_printf(&text, "]}");
+
+    if (ngx_http_bloom_etag(r, &info) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_bloom_answer(r, NGX_HTTP_OK, &text);
+}
+
+
+ngx_int_t
+ngx_http_bloom_post_test(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+{
+    ngx_int_t                  rc;
+    ngx_http_bloom_testing_t  *testing;
+
+    testing = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_testing_t));
+    if (testing == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    testing->zone = zone;
+
+    rc = ngx_http_bloom_body_init(&testing->body, r,
+                                  ngx_http_bloom_testing_take, testing);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_bloom_refuse(r, testing->body.fault.error, "%*s",
+                                     testing->body.fault.len,
+                                     testing->body.fault.message);
+    }
+
+    if (rc != NGX_OK
+        || ngx_http_bloom_set_work(r, testing) != NGX_OK
+        || ngx_http_bloom_pause_init(&testing->pause, r,
+                                     ngx_http_bloom_testing_run)
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_bloom_text_init(&testing->text, r->pool);
+    ngx_http_bloom_printf(&testing->text, "{\"results\":[");
+
+    rc = ngx_http_bloom_body_start(&testing->body,
+                                   ngx_http_bloom_testing_run);
+
+    return rc == NGX_ERROR ? ngx_http_bloom_testing_fail(r, testing) : rc;
+}
+
+
+static void
+ngx_http_bloom_testing_run(ngx_http_request_t *r)
+{
+    ngx_http_bloom_testing_t  *testing;
+
+    testing = ngx_http_bloom_work(r);
+
+    r->read_event_handler = ngx_http_bloom_testing_run;
+
+    switch (ngx_http_bloom_body_read(&testing->body)) {
+
+    case NGX_AGAIN:
+        return;
+
+    case NGX_DONE:
+        ngx_http_bloom_yield(&testing->pause);
+        return;
+
+    case NGX_OK:
+        ngx_http_bloom_testing_reply(r, testing);
+        return;
+
+    default: /* NGX_ABORT, NGX_ERROR */
+
+        r->read_event_handler = ngx_http_block_reading;
+
+        ngx_http_finalize_request(r, ngx_http_bloom_testing_fail(r, testing));
+    }
+}
+
+
+static ngx_int_t
+ngx_http_bloom_testing_fail(ngx_http_request_t *r,
+    ngx_http_bloom_testing_t *testing)
+{
+    if (testing->body.gone) {
+        return NGX_HTTP_CLIENT_CLOSED_REQUEST;
+    }
+
+    return ngx_http_bloom_answer_fault(r, &testing->body.fault);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_testing_take(void *data, ngx_str_t *key)
+{
+    ngx_http_bloom_testing_t *testing = data;
+
+    u_char      *p;
+    ngx_str_t   *name;
+    ngx_uint_t   answer;
+
+    if (testing->tested == NGX_HTTP_BLOOM_TEST_MAX) {
+        ngx_http_bloom_fault(&testing->body.fault, NGX_HTTP_BLOOM_E_TOO_LARGE,
+                             "more than %d keys; ask for fewer at a time",
+                             NGX_HTTP_BLOOM_TEST_MAX);
+        return NGX_ERROR;
+    }
+
+    answer = (key->len == 0) ? NGX_BLOOM_UNKNOWN
+                             : ngx_bloom_zone_test(testing->zone, key);
+
+    name = &ngx_http_bloom_answer_names[answer];
+
+    p = ngx_http_bloom_text_room(&testing->text, name->len + 3);
+
+    if (p == NULL) {
+        ngx_http_bloom_fault(&testing->body.fault, NGX_HTTP_BLOOM_E_FAILED,
+                             "memory is short");
+        return NGX_ERROR;
+    }
+
+    if (testing->tested != 0) {
+        *p++ = ',';
+    }
+
+    *p++ = '"';
+    p = ngx_cpymem(p, name->data, name->len);
+    *p++ = '"';
+
+    testing->text.pos = p;
+
+    testing->answers[answer]++;
+    testing->tested++;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_bloom_testing_reply(ngx_http_request_t *r,
+    ngx_http_bloom_testing_t *testing)
+{
+    r->read_event_handler = ngx_http_block_reading;
+
+    ngx_http_bloom_printf(&testing->text,
+                          "],\"tested\":%uL,\"absent\":%uL,\"present\":%uL,"
+                          "\"unknown\":%uL}",
+                          testing->tested,
+                          testing->answers[NGX_BLOOM_ABSENT],
+                          testing->answers[NGX_BLOOM_PRESENT],
+                          testing->answers[NGX_BLOOM_UNKNOWN]);
+
+    ngx_http_finalize_request(r,
+                              ngx_http_bloom_answer(r, NGX_HTTP_OK,
+                                                    &testing->text));
+}

@@ -1,0 +1,167 @@
+
+/*
+ * PUT image: nginx keeps the body in a file, and the helper takes it from
+ * there.
+ */
+
+#include "ngx_http_bloom_api.h"
+
+
+typedef struct {
+    ngx_bloom_zone_t           *zone;
+} ngx_http_bloom_upload_t;
+
+
+static void ngx_http_bloom_upload_body(ngx_http_request_t *r);
+static ngx_int_t ngx_http_bloom_upload_start(ngx_http_request_t *r,
+    ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_http_bloom_upload_file(ngx_http_request_t *r,
+    u_char **path, ngx_http_bloom_fault_t *fault);
+
+
+ngx_int_t
+ngx_http_bloom_put_image(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+{
+    ngx_int_t                 rc;
+    ngx_http_bloom_upload_t  *upload;
+
+    if (r->headers_in.content_range != NULL) {
+        return ngx_http_bloom_refuse(r, NGX_HTTP_BLOOM_E_BAD_BODY,
+                                     "an image cannot be sent in parts; send "
+                                     "it whole, without \"Content-Range\"");
+    }
+
+    upload = ngx_palloc(r->pool, sizeof(ngx_http_bloom_upload_t));
+
+    if (upload == NULL || ngx_http_bloom_set_work(r, upload) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    upload->zone = zone;
+
+    /* with a name, by which the helper finds it, and removed with the request */
+
+    r->request_body_in_file_only = 1;
+    r->request_body_in_persistent_file = 1;
+    r->request_body_in_clean_file = 1;
+    r->request_body_file_log_level = 0;
+
+    rc = ngx_http_read_client_request_body(r, ngx_http_bloom_upload_body);
+
+    return rc >= NGX_HTTP_SPECIAL_RESPONSE ? rc : NGX_DONE;
+}
+
+
+/*
+ * From here on the request waits for the helper, even if the client does not:
+ * the file is to stay as long.
+ */
+static void
+ngx_http_bloom_upload_body(ngx_http_request_t *r)
+{
+    ngx_int_t                 rc;
+    ngx_http_bloom_upload_t  *upload;
+
+    upload = ngx_http_bloom_work(r);
+
+    r->read_event_handler = ngx_http_block_reading;
+
+    rc = ngx_http_bloom_upload_start(r, upload->zone);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+/* NGX_AGAIN: the helper is at it. */
+static ngx_int_t
+ngx_http_bloom_upload_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+{
+    u_char                  *path;
+    ngx_int_t                rc;
+    ngx_http_bloom_fault_t   fault;
+
+    rc = ngx_http_bloom_upload_file(r, &path, &fault);
+
+    if (rc == NGX_OK) {
+
+        /* the body may have taken a while */
+
+        rc = ngx_http_bloom_match(r, zone, &fault);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_bloom_job_start(r, zone, NGX_BLOOM_TASK_UPLOAD, path,
+                                      ngx_http_bloom_job_answer, &fault);
+    }
+
+    switch (rc) {
+
+    case NGX_OK:
+        return NGX_AGAIN;
+
+    case NGX_DECLINED:
+        return ngx_http_bloom_answer_fault(r, &fault);
+
+    default: /* NGX_ERROR */
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+
+/* The name of the file with the body; NGX_DECLINED with *fault; NGX_ERROR. */
+static ngx_int_t
+ngx_http_bloom_upload_file(ngx_http_request_t *r, u_char **path,
+    ngx_http_bloom_fault_t *fault)
+{
+    ngx_temp_file_t           *tf;
+    ngx_http_request_body_t   *body;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    body = r->request_body;
+
+    if (body == NULL || (body->temp_file == NULL && body->bufs == NULL)) {
+        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_BAD_BODY,
+                             "the request has no body; send an image file, as "
+                             "ngx-bloom build makes it");
+        return NGX_DECLINED;
+    }
+
+    tf = body->temp_file;
+
+    if (tf != NULL && !tf->persistent) {
+        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_FAILED,
+                             "something else has read the body before the "
+                             "endpoint could, as \"mirror\" does; turn that "
+                             "off in the endpoint's location");
+        return NGX_DECLINED;
+    }
+
+    if (tf == NULL) {
+
+        /* it was read before, and is in memory */
+
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        tf = ngx_pcalloc(r->pool, sizeof(ngx_temp_file_t));
+        if (tf == NULL) {
+            return NGX_ERROR;
+        }
+
+        tf->file.fd = NGX_INVALID_FILE;
+        tf->file.log = r->connection->log;
+        tf->path = clcf->client_body_temp_path;
+        tf->pool = r->pool;
+        tf->persistent = 1;
+        tf->clean = 1;
+
+        if (ngx_write_chain_to_temp_file(tf, body->bufs) == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+    }
+
+    *path = tf->file.name.data;
+
+    return NGX_OK;
+}

@@ -1,0 +1,120 @@
+package BloomTest::Api;
+
+# Requests to the admin endpoint, which `configure` of BloomTest::Zones puts
+# at /bloom/, and what its answers say.
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Exporter qw(import);
+use Test::More ();
+
+use BloomTest::Process qw(wait_until);
+
+our @EXPORT = qw(api add zone_state generation build_id is_error is_added
+                 settled);
+
+
+# $t->request() of a path below the prefix.
+
+sub api {
+    my ($t, $method, $path, %option) = @_;
+
+    return $t->request($method, "/bloom/$path", %option);
+}
+
+
+# Adds keys and returns what the endpoint says of it; it has to work.
+
+sub add {
+    my ($t, $zone, $keys, %option) = @_;
+
+    my $query = delete $option{durable} ? '?durable=true' : '';
+    my $response = api($t, POST => "zones/$zone/keys$query",
+                       body => join('', map { "$_\n" } @$keys), %option);
+
+    $response->status == 200
+        or croak "zone $zone: keys are not added:\n$response";
+
+    return $response->json;
+}
+
+
+sub zone_state {
+    my ($t, $zone) = @_;
+
+    my $response = api($t, GET => "zones/$zone");
+
+    $response->status == 200 or croak "zone $zone: no state:\n$response";
+
+    return $response->json;
+}
+
+
+sub generation { return zone_state(@_)->{generation} }
+sub build_id { return zone_state(@_)->{image}{build_id} }
+
+
+# Tests a refusal: its status, that it is the endpoint's own error object, and
+# what its message says.  Returns it.
+
+sub is_error {
+    my ($response, $status, $message, $name) = @_;
+
+    Test::More::subtest($name => sub {
+        Test::More::is($response->status, $status, 'status')
+            or Test::More::diag($response);
+        Test::More::like($response->header('Content-Type') // '',
+                         qr{^application/json\b}, 'JSON');
+        Test::More::like($response->header('Cache-Control') // '',
+                         qr/no-store/, 'not to be cached');
+
+        my $error = eval { $response->json->{error} } // {};
+        Test::More::like($error->{code} // '', qr/^[a-z][a-z0-9_]+$/,
+                         'has a code');
+        Test::More::like($error->{message} // '', $message, 'says why');
+    });
+
+    return $response;
+}
+
+
+# Tests what an answer says of keys: received, added, known, durable; those
+# that are undef do not matter.
+
+sub is_added {
+    my ($response, $received, $added, $known, $durable, $name) = @_;
+
+    my $got = eval { $response->json } // {};
+    my %want = (received => $received, added => $added, known => $known);
+
+    delete $want{$_} for grep { !defined $want{$_} } keys %want;
+    my %have = map { $_ => $got->{$_} } keys %want;
+
+    if (defined $durable) {
+        $want{durable} = $durable ? 'true' : 'false';
+        $have{durable} = !defined $got->{durable} ? undef
+                         : $got->{durable} ? 'true' : 'false';
+    }
+
+    Test::More::is_deeply(\%have, \%want, $name)
+        or Test::More::diag($response);
+
+    return $response;
+}
+
+
+# Waits until the zone's state is as wanted; returns it, or nothing.
+
+sub settled {
+    my ($t, $zone, $wanted) = @_;
+
+    return wait_until(sub {
+        my $state = zone_state($t, $zone);
+        return $wanted->($state) && $state;
+    });
+}
+
+
+1;

@@ -1,0 +1,257 @@
+package BloomTest::Disk;
+
+# A disk that refuses.  nginx runs with a small library before the system's,
+# which lets calls on files below a directory fail while the test says so.
+# It needs no rights, acts at once, and refuses what is said and nothing else.
+#
+#   my $disk = BloomTest::Disk->new($t, 'state');    before $t->run
+#   $disk->refuse('ENOSPC', qw(write grow));
+#   $disk->allow;
+#
+# What can be refused: `open` (of files for writing, and making them), `write`
+# (into any place of a file), `grow` (making room for one, or writing behind
+# its end), `sync`, `rename`.
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Errno ();
+
+use BloomTest::Process qw(run_command);
+
+my $source = do { local $/; <DATA> };
+
+
+sub new {
+    my ($class, $t, $directory) = @_;
+
+    my $self = bless { file => $t->testdir . '/disk.refuses' }, $class;
+    my $code = $t->write_file('disk.c', $source);
+    my $library = $t->testdir . '/disk.so';
+
+    my ($exit, $out, $err) = run_command(
+        [$ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-o', $library, $code,
+         '-ldl']);
+    croak "disk.c does not compile: $err" if $exit != 0;
+
+    $t->environment(
+        LD_PRELOAD => $library,
+        BLOOM_DISK_REFUSES => $self->{file},
+        BLOOM_DISK_BELOW => $t->testdir . "/$directory/");
+
+    return $self;
+}
+
+
+sub refuse {
+    my ($self, $error, @what) = @_;
+
+    no strict 'refs';
+    my $errno = &{"Errno::$error"}();
+
+    open my $fh, '>', "$self->{file}.new" or croak "$self->{file}: $!";
+    print $fh "$errno @what\n";
+    close $fh or croak "$self->{file}: $!";
+    rename "$self->{file}.new", $self->{file} or croak "$self->{file}: $!";
+}
+
+
+sub allow {
+    my ($self) = @_;
+
+    unlink $self->{file};
+}
+
+
+1;
+
+__DATA__
+/* Calls that fail while the file BLOOM_DISK_REFUSES says so. */
+
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+
+static int
+refused(const char *what)
+{
+    int          fd, error = 0;
+    char         line[256], *word;
+    ssize_t      n;
+    const char  *name = getenv("BLOOM_DISK_REFUSES");
+
+    int     (*real_open)(const char *, int, ...) = dlsym(RTLD_NEXT, "open");
+
+    fd = name ? real_open(name, O_RDONLY|O_CLOEXEC) : -1;
+    if (fd == -1) {
+        return 0;
+    }
+
+    n = read(fd, line, sizeof(line) - 1);
+    close(fd);
+
+    line[n > 0 ? n : 0] = '\0';
+    word = strtok(line, " \n");
+    error = word ? atoi(word) : 0;
+
+    while ((word = strtok(NULL, " \n"))) {
+        if (strcmp(word, what) == 0) {
+            return error;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+below(const char *path)
+{
+    const char  *directory = getenv("BLOOM_DISK_BELOW");
+
+    return directory && strncmp(path, directory, strlen(directory)) == 0;
+}
+
+
+/* Whether a call on a descriptor is refused; behind `end`, it grows. */
+
+static int
+refused_fd(int fd, const char *what, off_t end)
+{
+    int          saved = errno, error;
+    char         link[64], path[4096];
+    ssize_t      n;
+    struct stat  st;
+
+    if (!getenv("BLOOM_DISK_REFUSES")
+        || access(getenv("BLOOM_DISK_REFUSES"), F_OK) != 0)
+    {
+        errno = saved;
+        return 0;
+    }
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof(path) - 1);
+    errno = saved;
+
+    if (n <= 0) {
+        return 0;
+    }
+
+    path[n] = '\0';
+
+    if (!below(path)) {
+        return 0;
+    }
+
+    error = refused(what);
+
+    if (!error && end && fstat(fd, &st) == 0 && end > st.st_size) {
+        error = refused("grow");
+    }
+
+    errno = error ? error : saved;
+
+    return error != 0;
+}
+
+
+#define CALL(type, name, args, pass, ...)                                    \
+    type name args                                                           \
+    {                                                                        \
+        type (*real) args = dlsym(RTLD_NEXT, #name);                         \
+        return refused_fd(__VA_ARGS__) ? -1 : real pass;                     \
+    }
+
+CALL(ssize_t, pwrite, (int fd, const void *buf, size_t n, off_t at),
+     (fd, buf, n, at), fd, "write", at + (off_t) n)
+CALL(ssize_t, pwrite64, (int fd, const void *buf, size_t n, off64_t at),
+     (fd, buf, n, at), fd, "write", at + (off_t) n)
+CALL(ssize_t, write, (int fd, const void *buf, size_t n), (fd, buf, n),
+     fd, "write", (off_t) n + lseek(fd, 0, SEEK_CUR))
+CALL(int, ftruncate, (int fd, off_t size), (fd, size), fd, "grow", 0)
+CALL(int, ftruncate64, (int fd, off64_t size), (fd, size), fd, "grow", 0)
+CALL(int, fallocate, (int fd, int mode, off_t at, off_t n),
+     (fd, mode, at, n), fd, "grow", 0)
+CALL(int, fallocate64, (int fd, int mode, off64_t at, off64_t n),
+     (fd, mode, at, n), fd, "grow", 0)
+CALL(int, fsync, (int fd), (fd), fd, "sync", 0)
+CALL(int, fdatasync, (int fd), (fd), fd, "sync", 0)
+
+
+/* These return the error itself. */
+
+int
+posix_fallocate(int fd, off_t at, off_t n)
+{
+    int (*real)(int, off_t, off_t) = dlsym(RTLD_NEXT, "posix_fallocate");
+
+    return refused_fd(fd, "grow", 0) ? errno : real(fd, at, n);
+}
+
+
+int
+posix_fallocate64(int fd, off64_t at, off64_t n)
+{
+    int (*real)(int, off64_t, off64_t) = dlsym(RTLD_NEXT, "posix_fallocate64");
+
+    return refused_fd(fd, "grow", 0) ? errno : real(fd, at, n);
+}
+
+
+static int
+refused_path(const char *path, const char *what)
+{
+    int  error = below(path) ? refused(what) : 0;
+
+    if (error) {
+        errno = error;
+    }
+
+    return error != 0;
+}
+
+
+#define OPEN(name)                                                           \
+    int name(const char *path, int flags, ...)                               \
+    {                                                                        \
+        int      (*real)(const char *, int, ...) = dlsym(RTLD_NEXT, #name);  \
+        mode_t   mode = 0;                                                   \
+        va_list  args;                                                       \
+                                                                             \
+        if (flags & O_CREAT) {                                               \
+            va_start(args, flags);                                           \
+            mode = va_arg(args, mode_t);                                     \
+            va_end(args);                                                    \
+        }                                                                    \
+                                                                             \
+        if ((flags & (O_WRONLY|O_RDWR|O_CREAT))                              \
+            && refused_path(path, "open"))                                   \
+        {                                                                    \
+            return -1;                                                       \
+        }                                                                    \
+                                                                             \
+        return real(path, flags, mode);                                      \
+    }
+
+OPEN(open)
+OPEN(open64)
+
+
+int
+rename(const char *from, const char *to)
+{
+    int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
+
+    return refused_path(to, "rename") ? -1 : real(from, to);
+}
