@@ -264,6 +264,26 @@ bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
+unsigned
+bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, unsigned n)
+{
+    unsigned  i;
+
+    for (i = 0; n > 1 && i < n; i++) {
+        bloom_prefetch(g, words, hash[i]);
+    }
+
+    for (i = 0; i < n; i++) {
+        if (bloom_test(g, words, hash[i])) {
+            break;
+        }
+    }
+
+    return i;
+}
+
+
 void
 bloom_merge(uint64_t *dst, const uint64_t *src, uint64_t n)
 {
