@@ -90,18 +90,22 @@ static int
 ends_in_number(const bloom_host_t *host)
 {
     size_t          len;
-    const uint8_t  *dot, *last;
+    const uint8_t  *p, *last, *end;
 
-    dot = memrchr(host->text, '.', host->len);
-    last = dot == NULL ? host->text : dot + 1;
-    len = (size_t) (host->text + host->len - last);
+    end = host->text + host->len;
+
+    for (last = end; last > host->text && last[-1] != '.'; last--) {
+        /* void */
+    }
+
+    len = (size_t) (end - last);
 
     if (all_digits(last, len)) {
         return 1;
     }
 
-    for (dot = last + 2; len >= 2 && dot < last + len; dot++) {
-        if (bloom_hex_digit(*dot) == -1) {
+    for (p = last + 2; len >= 2 && p < end; p++) {
+        if (bloom_hex_digit(*p) == -1) {
             return 0;
         }
     }

@@ -178,12 +178,15 @@ authority_end(const parts_t *u)
 static void
 pass_userinfo(parts_t *u)
 {
-    uint8_t  *at;
+    uint8_t  *p, *end;
 
-    at = memrchr(u->pos, '@', (size_t) (authority_end(u) - u->pos));
+    end = authority_end(u);
 
-    if (at != NULL) {
-        u->pos = at + 1;
+    for (p = end; p > u->pos; p--) {
+        if (p[-1] == '@') {
+            u->pos = p;
+            return;
+        }
     }
 }
 

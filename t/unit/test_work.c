@@ -28,7 +28,7 @@ __sanitizer_cov_trace_pc(void)
 
 #define counted(len, call)  (work += (len), call)
 
-/* They look no further than to what they find. */
+/* It looks no further than to what it finds. */
 
 static void *
 counted_memchr(const void *p, int c, size_t len)
@@ -37,18 +37,6 @@ counted_memchr(const void *p, int c, size_t len)
 
     found = memchr(p, c, len);
     work += found == NULL ? len : (size_t) (found - (uint8_t *) p) + 1;
-
-    return found;
-}
-
-
-static void *
-counted_memrchr(const void *p, int c, size_t len)
-{
-    uint8_t  *found;
-
-    found = memrchr(p, c, len);
-    work += found == NULL ? len : (size_t) ((uint8_t *) p + len - found);
 
     return found;
 }
@@ -64,7 +52,6 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 
 
 #define memchr                counted_memchr
-#define memrchr               counted_memrchr
 #define memcpy(d, s, len)     counted(len, (memcpy)(d, s, len))
 #define memmove(d, s, len)    counted(len, (memmove)(d, s, len))
 #define idn2_lookup_u8        counted_idn2_lookup_u8
