@@ -220,7 +220,7 @@ check_blocks() {
     ln -s "$top"/build/ngx* "$scratch/build/"
     (cd "$top" && cp -r conf-examples "$scratch/" \
                && cd "$scratch/conf-examples" \
-               && rm -rf -- *.bloom *.log *.pid cache temp-*)
+               && rm -rf -- *.bloom *.log *.pid cache state temp-*)
 
     port=$(free_port 18080)
     backend=$(free_port $((port + 1)))

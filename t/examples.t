@@ -8,12 +8,17 @@ use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Process qw(run_command wait_until);
 use Cwd qw(abs_path);
 use File::Basename qw(basename dirname);
 
 my $examples = abs_path(dirname(__FILE__) . '/../conf-examples');
-my %more = ('dry-run.conf' => \&dry_run, 'block-list.conf' => \&block_list);
+my %more = (
+    'dry-run.conf'          => \&dry_run,
+    'block-list.conf'       => \&block_list,
+    'leaked-passwords.conf' => \&leaked_passwords,
+    'revoked-tokens.conf'   => \&revoked_tokens,
+);
 
 
 for my $path (sort glob "$examples/*.conf") {
@@ -63,24 +68,28 @@ sub start_command {
 }
 
 
-# The commands "build/ngx-bloom ...", with the example's directory replaced.
+# The commands with "build/ngx-bloom", run by a shell as they stand but for the
+# example's directory and the tool.
 
 sub build_images {
     my ($t, @commands) = @_;
 
     my $dir = $t->testdir;
-    my @builds = grep { s{^build/ngx-bloom }{} } @commands;
+    my $tool = abs_path($ENV{TEST_BLOOM_TOOL}
+                        // dirname(__FILE__) . '/../build/ngx-bloom');
+    my @builds = grep { m{(?:^|\| )build/ngx-bloom } } @commands;
 
     ok(scalar @builds, 'says how its images are made');
 
     for my $build (@builds) {
-        my @arguments = split ' ', $build;
+        my $command = $build;
 
-        s{^conf-examples/keys/}{$examples/keys/} for @arguments;
-        s{^conf-examples/}{$dir/} for @arguments;
+        $command =~ s{\bconf-examples/keys/}{$examples/keys/}g;
+        $command =~ s{(?<=\s)conf-examples/}{$dir/}g;
+        $command =~ s{(?<!\S)build/ngx-bloom }{'$tool' };
 
-        my ($exit, $out, $err) = $t->run_tool(@arguments);
-        is($exit, 0, "ngx-bloom $build") or diag($err);
+        my ($exit, $out, $err) = run_command(['sh', '-c', $command]);
+        is($exit, 0, $build) or diag($err);
     }
 }
 
@@ -98,25 +107,29 @@ sub configure {
 }
 
 
-# A line "curl -i URL # STATUS, VALUE": the value is that of the header
-# X-Bloom-Status or X-Cache-Status, "-" where it has none.
+# A line "curl -i [-H 'NAME: VALUE'] URL # STATUS, VALUE": the last value is that
+# of the header X-Bloom-Status or X-Cache-Status, "-" where it has none.
 
 sub request {
     my ($t, $line) = @_;
 
-    my ($path, $status, $value) = $line =~
-        m{^curl\ -i\ (?|'http://127\.0\.0\.1:8080(/[^']*)'
+    my ($name, $content, $path, $status, $value) = $line =~
+        m{^curl\ -i\ (?:-H\ '([^:']+):\ ([^']*)'\ )?(?|'http://127\.0\.0\.1:8080(/[^']*)'
                        | http://127\.0\.0\.1:8080(/\S*))\ +\#\ (\d+),\ (\S+)$}x
         or return fail("cannot read: $line");
 
-    my $response = $t->get($path);
+    my $response = $t->get($path,
+                           headers => [defined $name ? ($name, $content) : ()]);
+
+    my $asked = $path;
+    $path .= " with $content" if defined $content;
 
     is($response->status, $status, "$path: status");
     is($response->header('X-Bloom-Status')
        // $response->header('X-Cache-Status') // '-', $value, "$path: $value");
 
     if ($status == 200) {
-        like($response->body, qr/ answers \Q$path\E$/,
+        like($response->body, qr/ answers \Q$asked\E$/,
              "$path: reaches the server behind");
     } else {
         unlike($response->body, qr/ answers /,
@@ -147,6 +160,32 @@ sub block_list {
     is($t->get('/confirm')->status, 404, 'clients cannot ask the service');
     is($t->get('/go/EVIL.example')->status, 404,
        'other spellings of a name find no redirector');
+}
+
+
+# The list's other hashes; and the count is no part of a key.
+
+sub leaked_passwords {
+    my ($t) = @_;
+
+    my @hashes = content('keys/leaked-sha1.txt') =~ /^([0-9A-F]{40}):\d+$/mg;
+
+    is(scalar @hashes, 4, 'the list is as it is published');
+    is($t->get("/leaked/$_")->header('X-Bloom-Status'), 'PASSED',
+       "$_ is in the image") for @hashes;
+}
+
+
+sub revoked_tokens {
+    my ($t) = @_;
+
+    my $ask = sub {
+        $t->get('/api/', headers => [Authorization => $_[0]])->status;
+    };
+
+    is($ask->('bearer  8a20c95d-revoked '), 401, 'another spelling of Bearer');
+    is($ask->('Basic 8a20c95d-revoked'), 200, 'another scheme is not checked');
+    is($t->get('/introspect')->status, 404, 'clients cannot ask the issuer');
 }
 
 
