@@ -131,10 +131,11 @@ HOSTS
 # comment
 ||one.example^
 ||TWO.example^|
-||three.example^$third-party
+||three.example^$document
 ||four.example^$all,important
 
 ||image.example^$image
+||party.example^$third-party
 ||only.example^$third-party,script
 ||site.example^$domain=other.example
 ||path.example/banner^
@@ -155,7 +156,7 @@ ADBLOCK
     has($image, 'adblock', 'one.example', 'www.two.example', 'three.example',
         'four.example');
     counts($json, 'adblock', received => 4, items => 4, empty => 1,
-           comments => 3, skipped => 14, errors => 0);
+           comments => 3, skipped => 15, errors => 0);
 
     refused("||a b^\n", qr/line 1: "a b" has a byte that no host has/,
             '--from', 'adblock-domains', '--key', 'host');

@@ -223,7 +223,7 @@ next_of_hosts(list_line_t *at, bloom_key_t *key, const char **why)
 }
 
 
-/* Options that leave a rule one about the whole domain. */
+/* Options that leave a rule one about the whole domain, whoever asks. */
 static int
 is_whole(bloom_key_t options)
 {
@@ -232,7 +232,7 @@ is_whole(bloom_key_t options)
     const uint8_t *comma;
 
     static const char *const  names[] = {
-        "all", "document", "doc", "important", "popup", "third-party", "3p"
+        "all", "document", "doc", "important"
     };
 
     do {
