@@ -251,16 +251,22 @@ bloom_add_atomic(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash)
 }
 
 
+static inline const uint64_t *
+first_line(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+{
+    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+        return words + classic_bit(g, hash, 0) / 64;
+    }
+
+    return words + place(g, hash, 0).line * BLOOM_LINE_WORDS;
+}
+
+
 void
 bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
-    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
-        __builtin_prefetch(words + classic_bit(g, hash, 0) / 64, 1);
-        return;
-    }
-
-    __builtin_prefetch(words + place(g, hash, 0).line * BLOOM_LINE_WORDS, 1);
+    __builtin_prefetch(first_line(g, words, hash), 1);
 }
 
 
@@ -270,8 +276,11 @@ bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
 {
     unsigned  i;
 
+    /* not through bloom_prefetch(): gcc takes a function that does nothing else
+     * for one without effects, and leaves its calls out */
+
     for (i = 0; n > 1 && i < n; i++) {
-        bloom_prefetch(g, words, hash[i]);
+        __builtin_prefetch(first_line(g, words, hash[i]), 0);
     }
 
     for (i = 0; i < n; i++) {
