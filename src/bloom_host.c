@@ -21,16 +21,29 @@ static const char  too_long[] = "has a host name of more than 253 bytes";
 static void
 set_ipv4(bloom_host_t *host, uint32_t address)
 {
-    char  text[16];
+    int       shift;
+    unsigned  n;
+    uint8_t  *p;
+
+    p = host->text;
+
+    for (shift = 24; shift >= 0; shift -= 8) {
+        n = address >> shift & 0xff;
+
+        if (n >= 100) {
+            *p++ = (uint8_t) ('0' + n / 100);
+        }
+
+        if (n >= 10) {
+            *p++ = (uint8_t) ('0' + n / 10 % 10);
+        }
+
+        *p++ = (uint8_t) ('0' + n % 10);
+        *p++ = '.';
+    }
 
     host->kind = BLOOM_HOST_IPV4;
-    host->len = (size_t) snprintf(text, sizeof(text), "%u.%u.%u.%u",
-                                  (unsigned) (address >> 24),
-                                  (unsigned) (address >> 16 & 0xff),
-                                  (unsigned) (address >> 8 & 0xff),
-                                  (unsigned) (address & 0xff));
-
-    memcpy(host->text, text, host->len);
+    host->len = (size_t) (p - host->text) - 1;
 }
 
 
