@@ -180,7 +180,7 @@ ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
             && __atomic_load_n(&control->prepared, __ATOMIC_ACQUIRE)
                <= end.limit)
         {
-            ngx_bloom_helper_wake(zone);
+            ngx_bloom_helper_wake();
 
             if (control->failed != 0) {
                 return ngx_bloom_batch_refuse(batch);
@@ -227,7 +227,7 @@ append:
     ngx_bloom_unlock(&state->control->append);
 
     if (rc == NGX_AGAIN) {
-        ngx_bloom_helper_wake(zone);
+        ngx_bloom_helper_wake();
         return ngx_bloom_batch_wait(batch, "the journal has no room");
     }
 
@@ -238,7 +238,7 @@ append:
     if (end.tail - end.base > (end.limit - end.base) / 4
         && control->prepared <= end.limit)
     {
-        ngx_bloom_helper_wake(zone);
+        ngx_bloom_helper_wake();
     }
 
 done:
@@ -329,7 +329,7 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
         /* void */
     }
 
-    ngx_bloom_helper_wake(batch->zone);
+    ngx_bloom_helper_wake();
 
     return ngx_bloom_batch_wait(batch, "the helper process has not "
                                 "synchronised the journal for ten seconds; "
@@ -376,7 +376,7 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
         batch.added = batch.generation ? batch.fresh : added;
         batch.known = 1 - batch.added;
 
-        ngx_bloom_helper_wake(zone);
+        ngx_bloom_helper_wake();
     }
 
     ngx_bloom_count(zone, NGX_BLOOM_COUNT_ADDED, batch.added);

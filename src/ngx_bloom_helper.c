@@ -60,13 +60,14 @@ typedef struct {
     ngx_msec_t            synced;
     ngx_msec_t            housed;
     uint64_t              failed;        /* that was logged last */
+    uint64_t              ones;          /* bits set when it was last asked
+                                            whether the filter is over-full */
 } ngx_bloom_work_t;
 
 
 typedef struct {
     ngx_array_t          *zones;         /* of ngx_bloom_zone_t * */
     ngx_bloom_work_t     *works;
-    ngx_fd_t              pipe[2];
     ngx_connection_t     *c;             /* of the pipe's reading end */
     ngx_event_t           timer;
     ngx_path_t            path;
@@ -75,15 +76,18 @@ typedef struct {
 } ngx_bloom_helper_t;
 
 
+static ngx_int_t ngx_bloom_helper_pipe(ngx_cycle_t *cycle);
 static ngx_msec_t ngx_bloom_helper_manager(void *data);
 static ngx_int_t ngx_bloom_helper_start(ngx_bloom_helper_t *helper);
 static void ngx_bloom_helper_stop(void *data);
 static void ngx_bloom_helper_read(ngx_event_t *ev);
 static void ngx_bloom_helper_timer(ngx_event_t *ev);
 static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_work_t *work);
+static void ngx_bloom_helper_full(ngx_bloom_work_t *work);
 static ngx_msec_t ngx_bloom_helper_journal(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_log(ngx_bloom_work_t *work);
 static ngx_int_t ngx_bloom_helper_follow(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone);
 static void ngx_bloom_helper_look(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_choose(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_load(ngx_bloom_work_t *work,
@@ -105,6 +109,9 @@ static ngx_uint_t ngx_bloom_helper_file_id(u_char *name,
 
 /* Of this process: its cycle's. */
 static ngx_bloom_helper_t  *ngx_bloom_helper;
+
+/* One for the life of a master: workers of old cycles wake the new helper. */
+static ngx_fd_t  ngx_bloom_pipe[2] = { NGX_INVALID_FILE, NGX_INVALID_FILE };
 
 
 ngx_int_t
@@ -141,23 +148,12 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
     helper->zones = zones;
     helper->cycle = cycle;
 
-    if (pipe(helper->pipe) == -1) {
-        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
+    if (ngx_bloom_helper_pipe(cycle) != NGX_OK) {
         return NGX_ERROR;
     }
 
     cln->handler = ngx_bloom_helper_stop;
     cln->data = helper;
-
-    for (i = 0; i < 2; i++) {
-        if (ngx_nonblocking(helper->pipe[i]) == -1
-            || fcntl(helper->pipe[i], F_SETFD, FD_CLOEXEC) == -1)
-        {
-            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                          "fcntl() failed");
-            return NGX_ERROR;
-        }
-    }
 
     /*
      * nginx starts a process for the managers of the paths that are in the
@@ -187,6 +183,34 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
     }
 
     ngx_bloom_helper = helper;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_bloom_helper_pipe(ngx_cycle_t *cycle)
+{
+    ngx_uint_t  i;
+
+    if (ngx_bloom_pipe[0] != NGX_INVALID_FILE) {
+        return NGX_OK;
+    }
+
+    if (pipe(ngx_bloom_pipe) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < 2; i++) {
+        if (ngx_nonblocking(ngx_bloom_pipe[i]) == -1
+            || fcntl(ngx_bloom_pipe[i], F_SETFD, FD_CLOEXEC) == -1)
+        {
+            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                          "fcntl() failed");
+            return NGX_ERROR;
+        }
+    }
 
     return NGX_OK;
 }
@@ -226,7 +250,7 @@ ngx_bloom_helper_start(ngx_bloom_helper_t *helper)
     helper->timer.cancelable = 1;
     helper->runs = 1;
 
-    c = ngx_get_connection(helper->pipe[0], helper->cycle->log);
+    c = ngx_get_connection(ngx_bloom_pipe[0], helper->cycle->log);
 
     if (c != NULL) {
         c->read->handler = ngx_bloom_helper_read;
@@ -288,13 +312,6 @@ ngx_bloom_helper_stop(void *data)
         }
     }
 
-    for (i = 0; i < 2; i++) {
-        if (helper->pipe[i] != NGX_INVALID_FILE) {
-            (void) ngx_close_file(helper->pipe[i]);
-            helper->pipe[i] = NGX_INVALID_FILE;
-        }
-    }
-
     if (ngx_bloom_helper == helper) {
         ngx_bloom_helper = NULL;
     }
@@ -302,22 +319,18 @@ ngx_bloom_helper_stop(void *data)
 
 
 void
-ngx_bloom_helper_wake(ngx_bloom_zone_t *zone)
+ngx_bloom_helper_wake(void)
 {
     u_char  c;
 
-    if (ngx_bloom_helper == NULL) {
+    if (ngx_bloom_pipe[1] == NGX_INVALID_FILE) {
         return;
     }
 
-    /* one byte in the pipe is enough for all who write one */
-
-    if (__atomic_exchange_n(&zone->sh->woken, 1, __ATOMIC_SEQ_CST) != 0) {
-        return;
-    }
+    /* if the pipe is full, it will wake up */
 
     c = 0;
-    (void) !write(ngx_bloom_helper->pipe[1], &c, 1);
+    (void) !write(ngx_bloom_pipe[1], &c, 1);
 }
 
 
@@ -377,8 +390,6 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
 
     sh = work->zone->sh;
 
-    __atomic_store_n(&sh->woken, 0, __ATOMIC_SEQ_CST);
-
     if (work->does == NGX_BLOOM_HELPER_NOTHING
         && ngx_bloom_lock(&sh->helper, 0) != NGX_OK)
     {
@@ -414,6 +425,8 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
         return 0;
     }
 
+    ngx_bloom_helper_full(work);
+
     ngx_bloom_unlock(&sh->helper);
 
     if (ngx_bloom_task_waits(work->zone)) {
@@ -425,6 +438,56 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
     }
 
     return next;
+}
+
+
+/* Says once for each generation that it has more keys than it was sized for. */
+static void
+ngx_bloom_helper_full(ngx_bloom_work_t *work)
+{
+    uint64_t            ones, items;
+    ngx_uint_t          bank;
+    bloom_image_t      *image;
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_shctx_t  *sh;
+
+    zone = work->zone;
+    sh = zone->sh;
+
+    if (sh->generation == 0 || sh->full == sh->generation) {
+        return;
+    }
+
+    bank = sh->generation & 1;
+    image = &sh->bank[bank].image;
+    ones = __atomic_load_n(&sh->bank[bank].ones, __ATOMIC_RELAXED);
+
+    if (ones == work->ones) {
+        return;
+    }
+
+    work->ones = ones;
+
+    items = bloom_geometry_items(&image->geometry, ones);
+
+    /* the estimate is as sure as its standard error, of which three */
+
+    if (items <= image->capacity
+        + (uint64_t) (3 * bloom_geometry_items_error(&image->geometry, items))
+        || bloom_geometry_fpr(&image->geometry, items) <= image->fpr)
+    {
+        return;
+    }
+
+    sh->full = sh->generation;
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "bloom zone \"%V\" has about %uL keys and was made for %uL: "
+                  "its false-positive rate is about %.3f %% instead of "
+                  "%.3f %%; load an image with more capacity, or raise "
+                  "\"capacity\"", &zone->name, items, image->capacity,
+                  100 * bloom_geometry_fpr(&image->geometry, items),
+                  100 * image->fpr);
 }
 
 
@@ -550,6 +613,11 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
     tail = ngx_bloom_state_tail(state);
 
     if (tail <= sh->applied) {
+
+        if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > sh->applied) {
+            return ngx_bloom_helper_unrequire(zone);
+        }
+
         return NGX_OK;
     }
 
@@ -587,6 +655,37 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
     __atomic_store_n(&sh->applied, tail, __ATOMIC_SEQ_CST);
     __atomic_store_n(&state->control->instance[state->instance].applied, tail,
                      __ATOMIC_SEQ_CST);
+
+    return NGX_OK;
+}
+
+
+/*
+ * Something is required that is not there yet: it is being published, or who
+ * was about to publish it has died, and then it never will be.
+ */
+static ngx_int_t
+ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone)
+{
+    uint64_t             *required;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    state = zone->state;
+    control = state->control;
+
+    if (ngx_bloom_lock(&control->append, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_AGAIN;
+    }
+
+    required = &control->instance[state->instance].required;
+
+    if (*required > ngx_bloom_state_tail(state)) {
+        __atomic_store_n(required, ngx_bloom_state_tail(state),
+                         __ATOMIC_SEQ_CST);
+    }
+
+    ngx_bloom_unlock(&control->append);
 
     return NGX_OK;
 }
@@ -749,7 +848,8 @@ ngx_bloom_helper_save(ngx_bloom_work_t *work, ngx_bloom_task_e task)
     work->task = task;
     work->save_begun = ngx_bloom_time();
 
-    rc = ngx_bloom_helper_follow(zone);
+    rc = (zone->sh->generation != 0) ? ngx_bloom_helper_follow(zone)
+                                     : NGX_ERROR;
 
     if (rc == NGX_OK
         && ngx_bloom_lock(&zone->state->control->keeper, 1000) == NGX_OK)
@@ -1085,6 +1185,7 @@ ngx_bloom_helper_done(ngx_bloom_work_t *work, ngx_bloom_result_t *result,
 static void
 ngx_bloom_helper_house(ngx_bloom_work_t *work)
 {
+    u_char              name[NGX_MAX_PATH];
     uint64_t            cut;
     ngx_bloom_zone_t   *zone;
     ngx_bloom_shctx_t  *sh;
@@ -1097,6 +1198,19 @@ ngx_bloom_helper_house(ngx_bloom_work_t *work)
     ngx_bloom_save_remove(zone->state, "snapshot.", NULL,
                           NGX_BLOOM_SNAPSHOT_AGE);
     ngx_bloom_save_remove(zone->state, "save.", NULL, NGX_BLOOM_TMP_AGE);
+
+    if (zone->state->control->instances
+        == (uint64_t) 1 << zone->state->instance)
+    {
+        /* uploads in place of an image that file= is no more */
+
+        ngx_bloom_save_upload_name(zone->state, zone->file.name.len
+                                   ? sh->file_build : ngx_bloom_save_empty,
+                                   name);
+
+        ngx_bloom_save_remove(zone->state, "upload.",
+                              (u_char *) strrchr((char *) name, '/') + 1, 0);
+    }
 
     if (sh->generation == 0) {
         return;

@@ -454,7 +454,7 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state,
     *end = reader->end;
     control->which = 0;
 
-    rc = ngx_bloom_journal_find(state, 0, &control->begin);
+    rc = ngx_bloom_journal_find(state, control->begin, &control->begin);
 
     if (rc == NGX_ERROR) {
         return NGX_ERROR;
@@ -1004,13 +1004,17 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
 
     /* first what is true either way, then the segment */
 
-    if (newest > control->dropped) {
+    if (base >= control->begin) {
+        newest = ngx_max(newest, control->dropped);
 
-        if (ngx_bloom_state_write_time(state, "dropped", newest) != NGX_OK) {
+        if (ngx_bloom_state_write_mark(state, "dropped", newest, behind)
+            != NGX_OK)
+        {
             return NGX_ERROR;
         }
 
         control->dropped = newest;
+        control->begin = behind;
     }
 
     if (ngx_bloom_remove(ngx_bloom_segment_name(state, name, base))
@@ -1018,8 +1022,6 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
     {
         return NGX_ERROR;
     }
-
-    control->begin = behind;
 
     return NGX_OK;
 }

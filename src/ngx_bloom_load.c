@@ -392,7 +392,7 @@ uint64_t
 ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     uint64_t cut)
 {
-    uint64_t  lost, before;
+    uint64_t  lost, before, unused;
 
     lost = reader->lost;
 
@@ -402,12 +402,13 @@ ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
 
     /* what was lost before and can be found no more */
 
-    if (ngx_bloom_state_read_time(zone->state, "lost", &before) == NGX_OK) {
+    if (ngx_bloom_state_read_mark(zone->state, "lost", &before, &unused)
+        == NGX_OK) {
         lost = ngx_max(lost, before);
     }
 
     if (reader->lost == UINT64_MAX
-        && ngx_bloom_state_write_time(zone->state, "lost", lost) != NGX_OK)
+        && ngx_bloom_state_write_mark(zone->state, "lost", lost, 0) != NGX_OK)
     {
         ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, ngx_errno,
                       "\"%V/lost\" cannot be written", &zone->state->path);

@@ -202,6 +202,12 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
+    if (zone->resized && zone->file.name.len == 0 && zone->state == NULL) {
+        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" starts empty: its size changed, and "
+                      "it has no journal", &zone->name);
+    }
+
     rc = ngx_bloom_start_load(zone, &load);
 
     if (rc == NGX_OK && zone->state != NULL) {
@@ -307,8 +313,9 @@ ngx_bloom_start_times(ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
-    if (ngx_bloom_state_read_time(zone->state, "dropped",
-                                  &zone->state->control->dropped)
+    if (ngx_bloom_state_read_mark(zone->state, "dropped",
+                                  &zone->state->control->dropped,
+                                  &zone->state->control->begin)
         != NGX_OK)
     {
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
@@ -345,8 +352,10 @@ ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         return NGX_ERROR;
     }
 
+    /* not load->reader.limit: it may have moved after the last record */
+
     sh->applied = state->alone ? ngx_bloom_state_tail(state)
-                               : load->reader.limit;
+                               : load->reader.position;
     sh->doubt = ngx_max(sh->doubt,
                         ngx_bloom_load_doubt(zone, &load->reader, load->cut));
     sh->checkpoint = load->position;
@@ -572,6 +581,7 @@ ngx_bloom_start_file_seen(ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 {
+    u_char               *path;
     ngx_uint_t            bank, file;
     bloom_image_t        *live;
     ngx_bloom_failure_t   failure;
@@ -600,7 +610,13 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
             return NGX_ERROR;
         }
 
-        if (ngx_bloom_state_inherit(zone->state, old->state, &failure)
+        path = ngx_bloom_state_path(zone->pool, &zone->state_path,
+                                    &zone->name);
+        if (path == NULL) {
+            return NGX_ERROR;
+        }
+
+        if (ngx_bloom_state_inherit(zone->state, old->state, path, &failure)
             != NGX_OK)
         {
             zone->state = NULL;

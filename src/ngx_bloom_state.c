@@ -361,10 +361,11 @@ ngx_bloom_state_renew(ngx_bloom_state_t *state)
 
 ngx_int_t
 ngx_bloom_state_inherit(ngx_bloom_state_t *state, ngx_bloom_state_t *old,
-    ngx_bloom_failure_t *failure)
+    u_char *path, ngx_bloom_failure_t *failure)
 {
     *state = *old;
 
+    state->path.data = path;
     state->starts = NGX_INVALID_FILE;
     state->segment_fd = NGX_INVALID_FILE;
     state->control = NULL;
@@ -557,16 +558,17 @@ ngx_bloom_state_error(uint64_t failed)
 
 
 ngx_int_t
-ngx_bloom_state_read_time(ngx_bloom_state_t *state, const char *name,
-    uint64_t *time)
+ngx_bloom_state_read_mark(ngx_bloom_state_t *state, const char *name,
+    uint64_t *time, uint64_t *position)
 {
-    u_char     path[NGX_MAX_PATH], buf[NGX_INT64_LEN + 2];
+    off_t      first, second;
+    u_char     path[NGX_MAX_PATH], buf[2 * NGX_INT64_LEN + 4], *space;
     ssize_t    n;
     ngx_fd_t   fd;
     ngx_err_t  err;
-    off_t      value;
 
     *time = 0;
+    *position = 0;
 
     fd = ngx_bloom_open(ngx_bloom_state_name(state, path, "%s", name),
                         O_RDONLY);
@@ -585,25 +587,41 @@ ngx_bloom_state_read_time(ngx_bloom_state_t *state, const char *name,
         return NGX_ERROR;
     }
 
-    value = (n >= 2 && buf[n - 1] == '\n') ? ngx_atoof(buf, n - 1)
-                                           : NGX_ERROR;
-    if (value == NGX_ERROR) {
-        ngx_set_errno(NGX_EINVAL);
-        return NGX_ERROR;
+    if (n == 0 || buf[n - 1] != '\n') {
+        goto invalid;
     }
 
-    *time = (uint64_t) value;
+    space = ngx_strlchr(buf, buf + n, ' ');
+    if (space == NULL) {
+        goto invalid;
+    }
+
+    first = ngx_atoof(buf, space - buf);
+    second = ngx_atoof(space + 1, buf + n - 1 - (space + 1));
+
+    if (first == NGX_ERROR || second == NGX_ERROR) {
+        goto invalid;
+    }
+
+    *time = (uint64_t) first;
+    *position = (uint64_t) second;
 
     return NGX_OK;
+
+invalid:
+
+    ngx_set_errno(NGX_EINVAL);
+
+    return NGX_ERROR;
 }
 
 
 ngx_int_t
-ngx_bloom_state_write_time(ngx_bloom_state_t *state, const char *name,
-    uint64_t time)
+ngx_bloom_state_write_mark(ngx_bloom_state_t *state, const char *name,
+    uint64_t time, uint64_t position)
 {
-    u_char     from[NGX_MAX_PATH], to[NGX_MAX_PATH], buf[NGX_INT64_LEN + 2];
-    u_char    *p;
+    u_char     from[NGX_MAX_PATH], to[NGX_MAX_PATH];
+    u_char     buf[2 * NGX_INT64_LEN + 4], *p;
     ngx_fd_t   fd;
     ngx_int_t  rc;
 
@@ -615,7 +633,7 @@ ngx_bloom_state_write_time(ngx_bloom_state_t *state, const char *name,
         return NGX_ERROR;
     }
 
-    p = ngx_sprintf(buf, "%uL\n", time);
+    p = ngx_sprintf(buf, "%uL %uL\n", time, position);
 
     rc = ngx_bloom_write(fd, buf, p - buf, 0);
 

@@ -148,9 +148,9 @@ ngx_int_t ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root,
     u_char *path, ngx_core_conf_t *ccf, ngx_bloom_failure_t *failure);
 void ngx_bloom_state_ready(ngx_bloom_state_t *state);
 
-/* The same instance for the next cycle. */
+/* The same instance for the next cycle, whose pool has `path`. */
 ngx_int_t ngx_bloom_state_inherit(ngx_bloom_state_t *state,
-    ngx_bloom_state_t *old, ngx_bloom_failure_t *failure);
+    ngx_bloom_state_t *old, u_char *path, ngx_bloom_failure_t *failure);
 
 void ngx_bloom_state_close(ngx_bloom_state_t *state);
 
@@ -194,16 +194,18 @@ void ngx_bloom_state_fail(ngx_bloom_state_t *state, ngx_uint_t what,
 const char *ngx_bloom_state_error(uint64_t failed);
 
 /*
- * A time, ms since 1970, kept in the file `name`; 0 if there is no such file.
- * NGX_ERROR sets errno, to EINVAL if the file is not as it was written.
+ * A time, ms since 1970, and a position in the journal, kept in the file
+ * `name`; both 0 if there is no such file.  NGX_ERROR sets errno, to EINVAL if
+ * the file is not as it was written.
  *
- *     "dropped"   of the newest record that was ever removed
- *     "lost"      no lost record is newer
+ *     "dropped"   of the newest record that was ever removed, and where the
+ *                 journal has begun since
+ *     "lost"      no lost record is newer; 0
  */
-ngx_int_t ngx_bloom_state_read_time(ngx_bloom_state_t *state,
-    const char *name, uint64_t *time);
-ngx_int_t ngx_bloom_state_write_time(ngx_bloom_state_t *state,
-    const char *name, uint64_t time);
+ngx_int_t ngx_bloom_state_read_mark(ngx_bloom_state_t *state,
+    const char *name, uint64_t *time, uint64_t *position);
+ngx_int_t ngx_bloom_state_write_mark(ngx_bloom_state_t *state,
+    const char *name, uint64_t time, uint64_t position);
 
 
 #pragma GCC visibility pop

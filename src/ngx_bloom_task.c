@@ -67,7 +67,7 @@ ngx_bloom_task_request(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_unlock(&sh->tasks);
 
     if (rc == NGX_OK) {
-        ngx_bloom_helper_wake(zone);
+        ngx_bloom_helper_wake();
     }
 
     return rc;

@@ -450,12 +450,12 @@ ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
     }
 
     if (live != NULL && old->shm.size != size) {
-        ngx_conf_log_error(zone->file.name.len ? NGX_LOG_NOTICE : NGX_LOG_WARN,
-                           cf, 0,
+        zone->resized = 1;
+
+        ngx_conf_log_error(NGX_LOG_NOTICE, cf, 0,
                            "bloom zone \"%V\" changes from %uzk to %uzk: its "
-                           "memory is made anew%s",
-                           &zone->name, old->shm.size / 1024, size / 1024,
-                           zone->file.name.len ? "" : ", and starts empty");
+                           "memory is made anew",
+                           &zone->name, old->shm.size / 1024, size / 1024);
     }
 
     if (ngx_test_config) {

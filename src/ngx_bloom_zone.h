@@ -149,7 +149,8 @@ typedef struct {
     uint64_t             load_total;     /* 0: none is */
     uint64_t             heartbeat;      /* of the helper, ms since 1970 */
     uint64_t             checkpoint;     /* position of the last one */
-    uint64_t             woken;          /* atomic; the helper will come */
+    uint64_t             full;           /* the generation last said to have
+                                            more keys than it was made for */
 
     ngx_bloom_kept_t     kept;
     ngx_bloom_counters_t counters[NGX_MAX_PROCESSES];
@@ -186,6 +187,7 @@ typedef struct {
     const char         *state_error;
 
     /* between the reading of a configuration and its commit */
+    ngx_uint_t          resized;         /* it was there in another size */
     ngx_uint_t          changed;         /* the file did: to be loaded */
     ngx_uint_t          pending;         /* loaded, and serves from commit */
     ngx_uint_t          uploaded;        /* by an uploaded image */

@@ -15,6 +15,8 @@ typedef struct {
 } ngx_http_bloom_error_t;
 
 
+static void ngx_http_bloom_vfault(ngx_http_bloom_fault_t *fault,
+    ngx_http_bloom_error_e error, const char *fmt, va_list args);
 static ngx_int_t ngx_http_bloom_send(ngx_http_request_t *r,
     ngx_uint_t status, ngx_http_bloom_text_t *text);
 
@@ -150,13 +152,22 @@ void ngx_cdecl
 ngx_http_bloom_fault(ngx_http_bloom_fault_t *fault,
     ngx_http_bloom_error_e error, const char *fmt, ...)
 {
-    u_char   *p;
-    va_list   args;
+    va_list  args;
 
     va_start(args, fmt);
+    ngx_http_bloom_vfault(fault, error, fmt, args);
+    va_end(args);
+}
+
+
+static void
+ngx_http_bloom_vfault(ngx_http_bloom_fault_t *fault,
+    ngx_http_bloom_error_e error, const char *fmt, va_list args)
+{
+    u_char  *p;
+
     p = ngx_vslprintf(fault->message,
                       fault->message + NGX_HTTP_BLOOM_MESSAGE_LEN, fmt, args);
-    va_end(args);
 
     fault->error = error;
     fault->len = p - fault->message;
@@ -215,25 +226,26 @@ ngx_int_t ngx_cdecl
 ngx_http_bloom_refuse(ngx_http_request_t *r, ngx_http_bloom_error_e error,
     const char *fmt, ...)
 {
-    u_char                  *p;
-    va_list                  args;
-    ngx_int_t                rc;
-    ngx_http_bloom_fault_t   fault;
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
+    va_list                 args;
+    ngx_http_bloom_fault_t  fault;
 
     va_start(args, fmt);
-    p = ngx_vslprintf(fault.message,
-                      fault.message + NGX_HTTP_BLOOM_MESSAGE_LEN, fmt, args);
+    ngx_http_bloom_vfault(&fault, error, fmt, args);
     va_end(args);
 
-    fault.error = error;
-    fault.len = p - fault.message;
+    return ngx_http_bloom_refuse_fault(r, &fault);
+}
 
-    return ngx_http_bloom_answer_fault(r, &fault);
+
+ngx_int_t
+ngx_http_bloom_refuse_fault(ngx_http_request_t *r,
+    ngx_http_bloom_fault_t *fault)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_discard_request_body(r);
+
+    return rc == NGX_OK ? ngx_http_bloom_answer_fault(r, fault) : rc;
 }
 
 

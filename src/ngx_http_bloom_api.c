@@ -30,13 +30,13 @@ typedef struct {
 static ngx_int_t ngx_http_bloom_find(ngx_http_request_t *r, ngx_str_t *path);
 static ngx_uint_t ngx_http_bloom_on_path(ngx_http_request_t *r,
     ngx_http_bloom_route_t *route, ngx_str_t *path, ngx_bloom_zone_t **zone);
+static ngx_bloom_zone_t *ngx_http_bloom_named(ngx_http_request_t *r,
+    ngx_str_t *name);
 static ngx_int_t ngx_http_bloom_no_route(ngx_http_request_t *r,
     ngx_str_t *path);
 static ngx_int_t ngx_http_bloom_call(ngx_http_request_t *r,
     ngx_http_bloom_route_t *route, ngx_bloom_zone_t *zone);
 static ngx_uint_t ngx_http_bloom_is_cross_site(ngx_http_request_t *r);
-static ngx_str_t *ngx_http_bloom_request_header(ngx_http_request_t *r,
-    const char *name);
 static u_char *ngx_http_bloom_etag_text(u_char *p, ngx_bloom_info_t *info);
 static ngx_int_t ngx_http_bloom_get_index(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
@@ -183,10 +183,7 @@ static ngx_uint_t
 ngx_http_bloom_on_path(ngx_http_request_t *r, ngx_http_bloom_route_t *route,
     ngx_str_t *path, ngx_bloom_zone_t **zone)
 {
-    ngx_str_t                    name;
-    ngx_uint_t                   i;
-    ngx_bloom_zone_t           **zones;
-    ngx_http_bloom_main_conf_t  *bmcf;
+    ngx_str_t  name;
 
     *zone = NULL;
 
@@ -207,35 +204,43 @@ ngx_http_bloom_on_path(ngx_http_request_t *r, ngx_http_bloom_route_t *route,
     name.data = path->data + sizeof("zones/") - 1;
     name.len = path->len - (sizeof("zones/") - 1) - route->path.len;
 
+    *zone = ngx_http_bloom_named(r, &name);
+
+    return *zone != NULL;
+}
+
+
+static ngx_bloom_zone_t *
+ngx_http_bloom_named(ngx_http_request_t *r, ngx_str_t *name)
+{
+    ngx_uint_t                   i;
+    ngx_bloom_zone_t           **zone;
+    ngx_http_bloom_main_conf_t  *bmcf;
+
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
-    zones = bmcf->zones.elts;
+    zone = bmcf->zones.elts;
 
     for (i = 0; i < bmcf->zones.nelts; i++) {
-        if (zones[i]->name.len == name.len
-            && ngx_strncmp(zones[i]->name.data, name.data, name.len) == 0)
+        if (zone[i]->name.len == name->len
+            && ngx_strncmp(zone[i]->name.data, name->data, name->len) == 0)
         {
-            *zone = zones[i];
-            return 1;
+            return zone[i];
         }
     }
 
-    return 0;
+    return NULL;
 }
 
 
 static ngx_int_t
 ngx_http_bloom_no_route(ngx_http_request_t *r, ngx_str_t *path)
 {
-    u_char                      *slash;
-    ngx_str_t                    name;
-    ngx_uint_t                   i;
-    ngx_bloom_zone_t           **zones;
-    ngx_http_bloom_loc_conf_t   *blcf;
-    ngx_http_bloom_main_conf_t  *bmcf;
+    u_char                     *slash;
+    ngx_str_t                   name;
+    ngx_http_bloom_loc_conf_t  *blcf;
 
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
-    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
     if (path->len > sizeof("zones/") - 1
         && ngx_strncmp(path->data, "zones/", sizeof("zones/") - 1) == 0)
@@ -249,17 +254,7 @@ ngx_http_bloom_no_route(ngx_http_request_t *r, ngx_str_t *path)
             name.len = slash - name.data;
         }
 
-        zones = bmcf->zones.elts;
-
-        for (i = 0; i < bmcf->zones.nelts; i++) {
-            if (zones[i]->name.len == name.len
-                && ngx_strncmp(zones[i]->name.data, name.data, name.len) == 0)
-            {
-                break;
-            }
-        }
-
-        if (i == bmcf->zones.nelts) {
+        if (ngx_http_bloom_named(r, &name) == NULL) {
             return ngx_http_bloom_refuse(r, NGX_HTTP_BLOOM_E_UNKNOWN_ZONE,
                                          "no zone is named \"%V\"; "
                                          "GET %V/zones lists those there are",
@@ -278,20 +273,18 @@ static ngx_int_t
 ngx_http_bloom_call(ngx_http_request_t *r, ngx_http_bloom_route_t *route,
     ngx_bloom_zone_t *zone)
 {
-    ngx_int_t                   rc;
     ngx_http_bloom_fault_t      fault;
+    ngx_http_core_loc_conf_t   *clcf;
     ngx_http_bloom_loc_conf_t  *blcf;
 
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
 
     if (route->write && !blcf->endpoint->write) {
         return ngx_http_bloom_refuse(r, NGX_HTTP_BLOOM_E_READ_ONLY,
                                      "this endpoint takes no changes; "
                                      "\"bloom_api write=on\" in location "
-                                     "\"%V\" allows them",
-                                     &((ngx_http_core_loc_conf_t *)
-                                       ngx_http_get_module_loc_conf(r,
-                                                 ngx_http_core_module))->name);
+                                     "\"%V\" allows them", &clcf->name);
     }
 
     if (route->write && ngx_http_bloom_is_cross_site(r)) {
@@ -302,13 +295,7 @@ ngx_http_bloom_call(ngx_http_request_t *r, ngx_http_bloom_route_t *route,
     }
 
     if (zone != NULL && ngx_http_bloom_match(r, zone, &fault) != NGX_OK) {
-
-        rc = ngx_http_discard_request_body(r);
-        if (rc != NGX_OK) {
-            return rc;
-        }
-
-        return ngx_http_bloom_answer_fault(r, &fault);
+        return ngx_http_bloom_refuse_fault(r, &fault);
     }
 
     return route->handler(r, zone);
@@ -357,8 +344,7 @@ ngx_http_bloom_is_cross_site(ngx_http_request_t *r)
 }
 
 
-/* The first header of that name, in lower case. */
-static ngx_str_t *
+ngx_str_t *
 ngx_http_bloom_request_header(ngx_http_request_t *r, const char *name)
 {
     size_t            len;

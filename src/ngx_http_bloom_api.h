@@ -109,7 +109,9 @@ ngx_int_t ngx_http_bloom_answer(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_bloom_answer_fault(ngx_http_request_t *r,
     ngx_http_bloom_fault_t *fault);
 
-/* The same for a request that is refused before its body is read. */
+/* The same for requests that are refused before their body is read. */
+ngx_int_t ngx_http_bloom_refuse_fault(ngx_http_request_t *r,
+    ngx_http_bloom_fault_t *fault);
 ngx_int_t ngx_cdecl ngx_http_bloom_refuse(ngx_http_request_t *r,
     ngx_http_bloom_error_e error, const char *fmt, ...);
 
@@ -154,6 +156,7 @@ typedef struct {
     ngx_http_bloom_take_pt      take;
     void                       *data;
 
+    ngx_int_t                   failed;  /* status, if no more will come */
     ngx_chain_t                *in;      /* what has come and is not read */
     ngx_str_t                   pending; /* the key to be offered once more;
                                             data NULL: none */
@@ -168,10 +171,7 @@ typedef struct {
 ngx_int_t ngx_http_bloom_body_init(ngx_http_bloom_body_t *body,
     ngx_http_request_t *r, ngx_http_bloom_take_pt take, void *data);
 
-/*
- * Has `run` called when the body begins to come.  NGX_DONE, which a content
- * handler returns; NGX_ERROR with body->fault: it was not and will not be.
- */
+/* Has `run` called when the body begins to come, or cannot; NGX_DONE. */
 ngx_int_t ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
     void (*run)(ngx_http_request_t *r));
 
@@ -227,6 +227,10 @@ void ngx_http_bloom_render_zone(ngx_http_bloom_text_t *text,
 
 
 /* ---- api ---- */
+
+/* The value of a request's first header of that name, in lower case; NULL. */
+ngx_str_t *ngx_http_bloom_request_header(ngx_http_request_t *r,
+    const char *name);
 
 /* The header that tells the generation that serves, if any. */
 ngx_int_t ngx_http_bloom_etag(ngx_http_request_t *r, ngx_bloom_info_t *info);

@@ -9,7 +9,7 @@
 
 
 /* Bytes that are read in one turn. */
-#define NGX_HTTP_BLOOM_TURN   (1024 * 1024)
+#define NGX_HTTP_BLOOM_TURN   (256 * 1024)
 
 /* Of a body that something before us has put into a file. */
 #define NGX_HTTP_BLOOM_SLICE  (64 * 1024)
@@ -62,6 +62,13 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
     body->request = r;
     body->take = take;
     body->data = data;
+
+    if (ngx_http_bloom_request_header(r, "content-encoding") != NULL) {
+        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_TYPE,
+                             "a body with \"Content-Encoding\" cannot be "
+                             "read: send it as it is, not compressed");
+        return NGX_DECLINED;
+    }
 
     if (r->headers_in.content_type == NULL) {
         return NGX_OK;
@@ -127,8 +134,20 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
 
     rc = ngx_http_read_client_request_body(r, run);
 
-    return rc < NGX_HTTP_SPECIAL_RESPONSE ? NGX_DONE
-                                          : ngx_http_bloom_broken(body, rc);
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+
+        /* some of it may have come */
+
+        body->failed = rc;
+
+        r->main->count++;
+        r->keepalive = 0;
+        r->lingering_close = 1;
+
+        run(r);
+    }
+
+    return NGX_DONE;
 }
 
 
@@ -221,11 +240,11 @@ ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body, ngx_buf_t **b)
             ngx_free_chain(r->pool, cl);
         }
 
-        if (r->request_body == NULL) {
-            return NGX_DONE;
-        }
+        if (r->request_body == NULL || r->request_body->bufs == NULL) {
 
-        if (r->request_body->bufs == NULL) {
+            if (body->failed) {
+                return ngx_http_bloom_broken(body, body->failed);
+            }
 
             if (!r->reading_body) {
                 return NGX_DONE;

@@ -9,6 +9,9 @@
 /* How long to wait where a batch cannot be added or is not on disk yet, ms. */
 #define NGX_HTTP_BLOOM_RETRY    1
 
+/* How long keys wait in a batch for others to come, ms. */
+#define NGX_HTTP_BLOOM_IDLE     10
+
 /* Memory of batches that a process keeps for its next requests. */
 #define NGX_HTTP_BLOOM_BUFFERS  4
 
@@ -24,6 +27,7 @@ typedef struct {
     ngx_http_bloom_body_t       body;
     ngx_bloom_batch_t           batch;
     ngx_http_bloom_pause_t      pause;
+    ngx_http_bloom_pause_t      idle;    /* while the client sends nothing */
     ngx_http_bloom_fault_t      fault;   /* what is to be said, if any */
     ngx_http_request_t         *request;
 
@@ -42,6 +46,7 @@ typedef struct {
 static ngx_int_t ngx_http_bloom_durable(ngx_http_request_t *r,
     ngx_uint_t *durable);
 static void ngx_http_bloom_adding_run(ngx_http_request_t *r);
+static void ngx_http_bloom_adding_idle(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_adding_step(ngx_http_bloom_adding_t *adding);
 static ngx_int_t ngx_http_bloom_adding_read(ngx_http_bloom_adding_t *adding);
 static ngx_int_t ngx_http_bloom_adding_flush(ngx_http_bloom_adding_t *adding);
@@ -87,9 +92,7 @@ ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                   ngx_http_bloom_adding_take, adding);
 
     if (rc == NGX_DECLINED) {
-        return ngx_http_bloom_refuse(r, adding->body.fault.error, "%*s",
-                                     adding->body.fault.len,
-                                     adding->body.fault.message);
+        return ngx_http_bloom_refuse_fault(r, &adding->body.fault);
     }
 
     cln = ngx_pool_cleanup_add(r->pool, 0);
@@ -98,6 +101,9 @@ ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         || ngx_http_bloom_set_work(r, adding) != NGX_OK
         || ngx_http_bloom_pause_init(&adding->pause, r,
                                      ngx_http_bloom_adding_run)
+           != NGX_OK
+        || ngx_http_bloom_pause_init(&adding->idle, r,
+                                     ngx_http_bloom_adding_idle)
            != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -119,22 +125,14 @@ ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                     : NGX_HTTP_BLOOM_E_JOURNAL,
                                     "no key was added");
 
-        return ngx_http_bloom_refuse(r, adding->fault.error, "%*s",
-                                     adding->fault.len,
-                                     adding->fault.message);
+        return ngx_http_bloom_refuse_fault(r, &adding->fault);
     }
 
     cln->handler = ngx_http_bloom_adding_cleanup;
     cln->data = adding;
 
-    rc = ngx_http_bloom_body_start(&adding->body, ngx_http_bloom_adding_run);
-
-    if (rc == NGX_ERROR) {
-        adding->fault = adding->body.fault;
-        return ngx_http_bloom_adding_reply(r, adding);
-    }
-
-    return rc;
+    return ngx_http_bloom_body_start(&adding->body,
+                                     ngx_http_bloom_adding_run);
 }
 
 
@@ -192,6 +190,34 @@ ngx_http_bloom_adding_run(ngx_http_request_t *r)
 }
 
 
+/* Who sends slowly has what came before in the filter meanwhile. */
+static void
+ngx_http_bloom_adding_idle(ngx_http_request_t *r)
+{
+    ngx_http_bloom_adding_t  *adding;
+
+    adding = ngx_http_bloom_work(r);
+
+    if (adding->stage != NGX_HTTP_BLOOM_READ) {
+        return;
+    }
+
+    switch (ngx_http_bloom_adding_batch(adding)) {
+
+    case NGX_OK:
+        return;
+
+    case NGX_AGAIN:
+        ngx_http_bloom_sleep(&adding->idle, NGX_HTTP_BLOOM_RETRY);
+        return;
+
+    default: /* NGX_ERROR */
+        adding->stage = NGX_HTTP_BLOOM_REPLY;
+        ngx_http_bloom_adding_run(r);
+    }
+}
+
+
 /* NGX_OK: on to the next stage; NGX_AGAIN: later. */
 static ngx_int_t
 ngx_http_bloom_adding_step(ngx_http_bloom_adding_t *adding)
@@ -216,22 +242,8 @@ ngx_http_bloom_adding_read(ngx_http_bloom_adding_t *adding)
     switch (ngx_http_bloom_body_read(&adding->body)) {
 
     case NGX_AGAIN:
-
-        /* who sends slowly has what came before in the filter meanwhile */
-
-        switch (ngx_http_bloom_adding_batch(adding)) {
-
-        case NGX_OK:
-            return NGX_AGAIN;
-
-        case NGX_AGAIN:
-            ngx_http_bloom_sleep(&adding->pause, NGX_HTTP_BLOOM_RETRY);
-            return NGX_AGAIN;
-
-        default: /* NGX_ERROR */
-            adding->stage = NGX_HTTP_BLOOM_REPLY;
-            return NGX_OK;
-        }
+        ngx_http_bloom_sleep(&adding->idle, NGX_HTTP_BLOOM_IDLE);
+        return NGX_AGAIN;
 
     case NGX_BUSY:
         ngx_http_bloom_sleep(&adding->pause, NGX_HTTP_BLOOM_RETRY);
@@ -442,9 +454,8 @@ ngx_http_bloom_adding_cleanup(void *data)
         (void) ngx_http_bloom_adding_batch(adding);
 
         ngx_log_error(NGX_LOG_INFO, adding->request->connection->log, 0,
-                      "client prematurely closed connection: of its keys for "
-                      "bloom zone \"%V\" %uL were received, %uL of them added "
-                      "and %uL known",
+                      "client went away while it sent keys for bloom zone "
+                      "\"%V\": %uL received, %uL of them added, %uL known",
                       &adding->batch.zone->name, adding->received,
                       adding->batch.added, adding->batch.known);
     }

@@ -206,7 +206,6 @@ ngx_http_bloom_job_fault(ngx_http_bloom_job_t *job,
         NGX_HTTP_BLOOM_E_FAILED
     };
 
-    ngx_http_bloom_fault(fault, errors[job->result.outcome],
-                         "zone \"%V\": %s", &job->zone->name,
+    ngx_http_bloom_fault(fault, errors[job->result.outcome], "%s",
                          job->result.message);
 }

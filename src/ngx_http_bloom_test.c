@@ -118,9 +118,7 @@ ngx_http_bloom_post_test(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                   ngx_http_bloom_testing_take, testing);
 
     if (rc == NGX_DECLINED) {
-        return ngx_http_bloom_refuse(r, testing->body.fault.error, "%*s",
-                                     testing->body.fault.len,
-                                     testing->body.fault.message);
+        return ngx_http_bloom_refuse_fault(r, &testing->body.fault);
     }
 
     if (rc != NGX_OK
@@ -135,10 +133,8 @@ ngx_http_bloom_post_test(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_text_init(&testing->text, r->pool);
     ngx_http_bloom_printf(&testing->text, "{\"results\":[");
 
-    rc = ngx_http_bloom_body_start(&testing->body,
-                                   ngx_http_bloom_testing_run);
-
-    return rc == NGX_ERROR ? ngx_http_bloom_testing_fail(r, testing) : rc;
+    return ngx_http_bloom_body_start(&testing->body,
+                                     ngx_http_bloom_testing_run);
 }
 
 

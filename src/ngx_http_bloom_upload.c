@@ -39,7 +39,7 @@ ngx_http_bloom_put_image(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     upload->zone = zone;
 
-    /* with a name, by which the helper finds it, and removed with the request */
+    /* with a name, by which the helper finds it; removed with the request */
 
     r->request_body_in_file_only = 1;
     r->request_body_in_persistent_file = 1;

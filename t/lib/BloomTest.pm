@@ -321,9 +321,9 @@ sub _globals {
 sub _globals_http {
     my ($self, $config) = @_;
 
-    # what takes additions shall not leave them in the system's directories
+    # a test has nothing to do with the system's own directory
 
-    my @state = $self->{module} && $config =~ /\bbloom_(?:add|api)\b/
+    my @state = $config =~ /\bbloom_zone\b/
                 && $config !~ /\bbloom_state_path\b/
                 ? "bloom_state_path $self->{dir}/state;" : ();
 

@@ -200,8 +200,9 @@ check_against_slow(const bloom_geometry_t *g)
 {
     int           changed;
     size_t        i, a, b;
-    uint64_t      seed, *plain, *atomic;
+    uint64_t      seed, bits[BLOOM_K_MAX], *plain, *atomic;
     uint8_t      *slow;
+    places_t      places;
     bloom_hash_t  hash;
 
     static const uint64_t  edges[] = {
@@ -239,6 +240,14 @@ check_against_slow(const bloom_geometry_t *g)
 
     assert_memory_equal(plain, slow, g->bits / 8);
     assert_memory_equal(atomic, slow, g->bits / 8);
+
+    for (i = 0; i < 300; i++) {
+        hash = random_hash(&seed);
+        places = slow_places(g, hash);
+
+        assert_int_equal(bloom_bits(g, hash, bits), g->k);
+        assert_memory_equal(bits, places.bit, g->k * sizeof(uint64_t));
+    }
 
     for (i = 0; i < 300; i++) {
         hash = random_hash(&seed);

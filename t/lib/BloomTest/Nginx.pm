@@ -353,6 +353,24 @@ sub upgrade_finish {
 }
 
 
+# Or the end of the second: the old one goes on.
+
+sub upgrade_back {
+    my ($self) = @_;
+
+    my $mark = $self->log_mark;
+    my $new = delete $self->{new_master};
+    my @new = ($new, $self->_processes($new));
+
+    kill 'QUIT', $new;
+
+    wait_until(sub {
+        return !grep({ alive($_) } @new) && !-e "$self->{dir}/nginx.pid.oldbin";
+    })
+        or $self->_die($mark, "the new master $new does not quit");
+}
+
+
 sub upgrade {
     my ($self) = @_;
 

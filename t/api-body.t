@@ -1,0 +1,215 @@
+#!/usr/bin/perl
+
+# Bodies of the endpoint: long ones over each protocol, those that end too
+# early, clients that go away.  What was taken of them is said and kept.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+
+configure($t, ['zone=seen capacity=4m fpr=1e-9'], api => 1, workers => 2,
+          http => <<'CONF');
+    server {
+        listen 127.0.0.1:%%PORT_8082%% http2;
+        location /bloom/ { client_max_body_size 0; bloom_api write=on; }
+    }
+    server {
+        listen 127.0.0.1:%%PORT_8083%%;
+        client_max_body_size 1k;
+        location /bloom/ { bloom_api write=on; }
+    }
+CONF
+$t->write_file_expand('nginx.conf', $t->read_file('nginx.conf'));
+$t->run;
+
+sub post { return api($t, POST => 'zones/seen/keys', @_) }
+
+# Whether all of PREFIX1 to PREFIXcount are in.
+
+sub all_in {
+    my ($prefix, $count, $name) = @_;
+
+    my $r = api($t, POST => 'zones/seen/test',
+                body => join "\n", keys_of($prefix, $count));
+    my $results = $r->json->{results};
+
+    is(scalar @$results, $count, "$name: all are asked for");
+    is(scalar(grep { $_ ne 'present' } @$results), 0, "$name: all are in");
+}
+
+
+subtest 'many megabytes' => sub {
+    my $count = 500_000;
+    my $lines = sub {
+        my ($prefix) = @_;
+        return join '', map { sprintf "%s%d\n", $prefix, $_ } 1 .. $count;
+    };
+
+    my $mark = $t->log_mark;
+
+    is_added(post(body => $lines->('a-rather-long-key-')), $count, $count, 0,
+             undef, 'HTTP/1.1');
+    all_in('a-rather-long-key-', $count, 'HTTP/1.1');
+
+    my $body = $lines->('another-long-key-');
+    is_added(post(chunks => [$body =~ /(.{1,50000})/gs]), $count, $count, 0,
+             undef, 'chunks');
+    all_in('another-long-key-', $count, 'chunks');
+
+    is_added(post(body => $body, headers => { Expect => '100-continue' }),
+             $count, 0, $count, undef, 'after a 100 Continue');
+
+    if ($t->has_http2) {
+        my $file = $t->write_file('body', $lines->('yet-another-key-'));
+        my $r = $t->request_http2('POST', '/bloom/zones/seen/keys',
+                                  body_file => $file, port => 8082);
+        is_added($r, $count, $count, 0, undef, 'HTTP/2');
+        all_in('yet-another-key-', $count, 'HTTP/2');
+    }
+
+    unlike($t->log_since($mark), qr/buffered to a temporary file/,
+           'nothing was put into a file on the way');
+};
+
+
+subtest 'while others are served' => sub {
+    my $body = join '', map { "beside$_\n" } 1 .. 300_000;
+    my $c = $t->connect;
+    my $text = $t->request_text(POST => '/bloom/zones/seen/keys',
+                                body => $body, keepalive => 1);
+
+    $c->send(substr($text, 0, 2_000_000));
+    is(ask($t, 'seen', 'no1'), '0', 'a question in between');
+    $c->send(substr($text, 2_000_000));
+    is_added($c->response, 300_000, 300_000, 0, undef, 'the rest comes later');
+
+    $c->send($t->request_text(POST => '/bloom/zones/seen/keys',
+                              body => "next\n", keepalive => 1));
+    is_added($c->response, 1, 1, 0, undef, 'and the connection is good still');
+
+    my @r = $t->pipeline(map {
+        $t->request_text(POST => '/bloom/zones/seen/keys',
+                         body => "p$_\n", keepalive => 1)
+    } 1 .. 50);
+    is(scalar(grep { $_->status == 200 && $_->json->{added} == 1 } @r), 50,
+       'fifty at once over one');
+};
+
+
+subtest 'a broken chunk' => sub {
+    my $head = "POST /bloom/zones/seen/keys HTTP/1.1\r\nHost: localhost\r\n"
+               . "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
+
+    my $good = join '', map { "broken$_\n" } 1 .. 50_000;
+    my $broken = $t->connect;
+
+    $broken->send($head . sprintf "%x\r\n%s\r\n", length $good, $good);
+    wait_until(sub { ask($t, 'seen', 'broken1') eq '1' })
+        or die 'nothing of a long body is added before its end';
+    $broken->send("nonsense\r\n");
+
+    my $r = $broken->response;
+    is_error($r, 400, qr/chunk/, 'is refused');
+    my $taken = $r->json->{received} // 0;
+    is_added($r, $taken, $taken, 0, undef, 'with what was taken');
+    cmp_ok($taken, '>', 1000, 'which is all that was whole, or nearly');
+    all_in('broken', $taken, 'kept');
+
+    # whatever of it came together with its head: what is said is true
+
+    $r = $t->http($head . "12\r\nat-once1\nat-once2\n\r\nnonsense\r\n");
+    is_error($r, 400, qr/chunk/, 'all at once');
+    my ($in) = ask($t, 'seen', 'at-once1', 'at-once2') =~ tr/1//;
+    is($r->json->{received}, $in, 'what was taken is said');
+
+    # over HTTP/1.1 nobody can be told who has closed before the end
+
+    my $c = $t->connect;
+    $c->send($head . "e\r\ncut1\ncut2\ncut3\r\n");
+    $c->end;
+    my $cut = $c->response;
+    ok($cut->status == 400 || $cut->status == 0, 'no end of chunks')
+        or diag($cut);
+    ok(wait_until(sub { ask($t, 'seen', 'cut1', 'cut2') eq '11' }),
+       'what was whole is kept');
+    is(ask($t, 'seen', 'cut3', 'cut'), '00', 'what was not is none');
+};
+
+
+subtest 'a client that goes away' => sub {
+    my $mark = $t->log_mark;
+    my $text = $t->request_text(
+        POST => '/bloom/zones/seen/keys', headers => { 'X' => 1 },
+        body => join '', map { "away$_\n" } 1 .. 100_000);
+
+    $t->http_abort($text, after => int(length($text) / 2));
+
+    ok(wait_until(sub { ask($t, 'seen', 'away1', 'away2', 'away1000') eq '111' }),
+       'what it has sent is kept');
+    is(ask($t, 'seen', 'away99999'), '0', 'what it has not is none');
+
+    for my $after (1, 50, 100, 150, 200, 300) {
+        $t->http_abort($text, after => $after);
+    }
+    is(ask($t, 'seen', 'away1', 'no'), '10', 'again and again');
+
+    like($t->wait_for_log(
+             qr/"seen": (?!0\b)\d+ received, (?!0\b)\d+ of them added/, $mark),
+         qr/\[info\].*client went away while it sent keys/, 'the log has it');
+};
+
+
+subtest 'a body that is too long' => sub {
+    my $r = $t->post('/bloom/zones/seen/keys', "limited\n" x 1000,
+                     port => 8083);
+    is($r->status, 413, 'for client_max_body_size');
+    is(ask($t, 'seen', 'limited'), '0', 'nothing of it is added');
+
+    $r = $t->request(POST => '/bloom/zones/seen/keys', port => 8083,
+                     chunks => [("chunked\n" x 100) x 20]);
+    is($r->status, 413, 'in chunks');
+    is($t->post('/bloom/zones/seen/keys', "fits\n", port => 8083)->status,
+       200, 'one that fits');
+};
+
+
+subtest 'a body for what wants none' => sub {
+    my @r = $t->pipeline(
+        $t->request_text(GET => '/bloom/zones/seen', body => 'x' x 10000,
+                         keepalive => 1),
+        $t->request_text(POST => '/bloom/zones/seen/checkpoint',
+                         body => 'y' x 10000, keepalive => 1),
+        $t->request_text(POST => '/bloom/zones/none/keys',
+                         body => 'z' x 10000, keepalive => 1),
+        $t->request_text(GET => '/bloom/zones/seen', keepalive => 1));
+    is(join(' ', map { $_->status } @r), '200 200 404 200',
+       'it is skipped, and the next request is read');
+};
+
+
+# A worker that ends while it takes a body takes it to its end.
+
+subtest 'while nginx reloads' => sub {
+    my $c = $t->connect;
+    my $text = $t->request_text(
+        POST => '/bloom/zones/seen/keys',
+        headers => { Expect => '100-continue' },
+        body => join '', map { "reload$_\n" } 1 .. 10_000);
+
+    $c->send(substr $text, 0, 1000);
+    is($c->interim, 100, 'a worker reads the body');
+    $t->reload(keep_old => 1);
+    $c->send(substr $text, 1000);
+    is_added($c->response, 10_000, 10_000, 0, undef, 'all are taken');
+    $c->close;
+    all_in('reload', 10_000, 'after the reload');
+};
+
+
+done_testing;

@@ -1,0 +1,223 @@
+#!/usr/bin/perl
+
+# A model checker of additions: clients use a real nginx while everything that
+# can happen to it does.  It ends with its counts, or with the first promise
+# that was broken.
+#
+#   perl -It/lib t/chaos/chaos.pl --time 10m
+#
+# lib/Chaos/Events.pm has what happens, Client.pm what the clients do and how
+# they judge, Ledger.pm which failures of a request are excused.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use Getopt::Long;
+use IO::Handle;
+
+use BloomTest;
+use BloomTest::Disk;
+use BloomTest::Process qw(spawn now alive wait_until time_limit);
+
+use Chaos::Client;
+use Chaos::Events;
+use Chaos::Ledger;
+
+my %option = (time => '30s', seed => int rand 1e9, workers => 0, clients => 3,
+              keys => 0, events => 0, only => '', break => '');
+
+GetOptions(\%option, 'time=s', 'seed=i', 'workers=i', 'clients=i', 'keys=i',
+           'events=i', 'only=s', 'break=s')
+    && !@ARGV or die <<"USAGE";
+usage: chaos.pl [--time 10m] [--seed N] [--workers N] [--clients N]
+                [--keys N] [--events N] [--only EVENT,...] [--break WHAT]
+
+  --time    until when new events are begun: seconds, or with s, m, h
+  --seed    draws the same events again
+  --keys    for this many keys each filter is made; more for a longer time
+  --events  no more than this many
+  --only    draws these alone, in turn
+  --break   breaks a promise by hand: journal, ledger, pair, base, acknowledged
+USAGE
+
+my %unit = ('' => 1, s => 1, m => 60, h => 3600);
+my ($amount, $unit) = $option{time} =~ /^(\d+)([smh]?)$/
+    or die "--time $option{time}: a number and s, m or h\n";
+my $seconds = $amount * $unit{$unit};
+my @only = split /,/, $option{only};
+
+for (@only, $option{break} ? "break_$option{break}" : ()) {
+    Chaos::Events->can($_) or die "there is no event \"$_\"\n";
+}
+
+srand $option{seed};
+$option{workers} ||= 2 + int rand 3;
+$option{keys} ||= $seconds < 30 ? 200_000 : $seconds < 250 ? 8000 * $seconds
+                                             : 2_000_000;
+STDOUT->autoflush;
+print "# seed $option{seed}, $option{workers} workers, $option{clients}"
+      . " clients, $seconds s\n";
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+my $ledger = Chaos::Ledger->new("$dir/ledger");
+my $disk = BloomTest::Disk->new($t, 'state');
+my (@clients, @history, $problem);
+
+# workers and helpers die here by the hundred
+
+push @{ $t->{expected} }, qr/process \d+ exited on signal 9/
+    if !@only || grep { /kill_(?:worker|helper)/ } @only;
+
+my $events = Chaos::Events->new(
+    t => $t, ledger => $ledger, disk => $disk, keys => $option{keys},
+    workers => $option{workers}, break => $option{break},
+    command => \&command, note => sub { $history[-1] .= "($_[0])" });
+
+$events->prepare;
+$t->run;
+begin_client($_) for 1 .. $option{clients};
+
+
+my $start = now();
+my $number = 0;
+
+while (now() - $start < $seconds) {
+    last if $option{events} && $number >= $option{events};
+
+    $number++;
+    happens(@only ? $only[($number - 1) % @only] : $events->draw);
+    last if $problem;
+}
+
+happens("break_$option{break}") if $option{break} && !$problem;
+$problem //= attempt(sub {
+    $events->kill_all;
+    command('verify all');
+}) unless $option{break};
+
+for (@clients) {
+    syswrite $_->{commands}, "quit\n";
+    wait_until(sub { !alive($_->{pid}) }) or $problem //= 'a client stays';
+}
+
+report();
+done_testing;
+
+
+sub begin_client {
+    my ($number) = @_;
+
+    pipe my $commands, my $command or die "pipe: $!";
+    pipe my $answer, my $answers or die "pipe: $!";
+    open my $stderr, '>&', \*STDERR or die "stderr: $!";
+
+    my $client = Chaos::Client->new(
+        t => $t, number => $number, ledger => Chaos::Ledger->new("$dir/ledger"),
+        zones => ['shield', 'empty'],
+        limit => int($option{keys} * 0.9 / $option{clients}),
+        disk_full => sub { -e "$dir/disk.refuses" },
+        commands => $commands, answers => $answers);
+
+    my $pid = spawn(sub {
+        close $command;
+        close $answer;
+        close $_->{commands} for @clients;
+        srand $option{seed} + $number;
+        $client->run;
+    }, stderr => $stderr);
+
+    close $commands;
+    close $answers;
+    push @clients, { number => $number, pid => $pid, commands => $command,
+                     answers => $answer };
+}
+
+
+# Sends a command to all clients and waits for all; dies of what is wrong.
+
+sub command {
+    my ($command) = @_;
+
+    syswrite $_->{commands}, "$command\n" for @clients;
+
+    for (@clients) {
+        my $bits = '';
+        vec($bits, fileno $_->{answers}, 1) = 1;
+
+        select($bits, undef, undef, time_limit(120)) > 0
+            && (readline($_->{answers}) // '') eq "done\n"
+            or die "client $_->{number} does not answer\n";
+    }
+
+    my @wrong = map { "$_\n" } map { split /\n/, $t->read_file($_) }
+                grep { -s "$dir/$_" }
+                map { "client.$_->{number}.wrong" } @clients;
+
+    die @wrong if @wrong;
+}
+
+
+sub attempt {
+    my ($code) = @_;
+
+    return eval { $code->(); 1 } ? undef : $@;
+}
+
+
+sub happens {
+    my ($event) = @_;
+
+    push @history, $event;
+    $events->{count}{events}++;
+
+    $problem = attempt(sub {
+        $events->$event;
+        command($number % 10 == 0 ? 'verify all' : 'verify some');
+        $events->check;
+    });
+}
+
+
+sub report {
+    my %sum = (%{ $events->{count} });
+
+    for my $client (@clients) {
+        my $counts = eval {
+            $t->read_file("client.$client->{number}.counts")
+        } // '';
+        $sum{$1} += $2 while $counts =~ /^(\w+) (\d+)$/mg;
+    }
+
+    $sum{$_} //= 0 for qw(requests acked asked unsure again cut refused lost
+                          torn failed images absent false events);
+
+    my $rate = int($sum{requests} / (now() - $start));
+
+    print map { "# $_\n" } (
+        "operations: $sum{requests} ($rate/s), answers about keys: $sum{asked},"
+            . " of which cannot tell: $sum{unsure}",
+        "events: $sum{events}, kills: $sum{kills}, reloads: $sum{reloads},"
+            . " images read: $sum{images}",
+        "requests cut by a kill: $sum{cut}, closed while idle and sent again:"
+            . " $sum{again}, refused by the disk: $sum{refused}, failed:"
+            . " $sum{failed}",
+        "torn answers: $sum{torn}",
+        "acknowledged keys: $sum{acked}, keys lost: $sum{lost}",
+    );
+
+    ok(!defined $problem, 'no promise was broken')
+        or diag("$problem\nseed $option{seed}, events: @history\n");
+    is($sum{lost}, 0, "of $sum{acked} acknowledged keys none is lost");
+    is($sum{torn}, 0, 'each answer is of one generation');
+    is($sum{failed}, 0, 'no request failed but those that a kill cut');
+    cmp_ok($sum{acked}, '>', 0, 'keys were acknowledged');
+
+    # a filter that says "present" of everything would lose nothing
+
+    cmp_ok($sum{absent}, '>', 100 * $sum{false},
+           'what was never added is absent');
+}

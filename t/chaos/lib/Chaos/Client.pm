@@ -1,0 +1,550 @@
+package Chaos::Client;
+
+# A client: it adds keys in every way there is, asks for them on other
+# connections as soon as they are acknowledged, and keeps the list of all that
+# ever were.  A process of its own, which the driver sends words to:
+#
+#   verify all | verify some    ask for keys that were acknowledged
+#   image ZONE                  fetch the zone as an image, and look into it
+#   quit
+#
+# Each is answered with a line "done"; the counts are in the file
+# client.N.counts then, and what was wrong in client.N.wrong.
+#
+# A key is named after the client, the zone and a number: 3s17.  The list is a
+# bit for each number.
+
+use strict;
+use warnings;
+
+use BloomTest::Api;
+use BloomTest::Process qw(now wait_until);
+
+use constant {
+    CONNECTIONS => 12,      # each has one request at a time
+    HOUR => 3600,
+};
+
+
+sub new {
+    my ($class, %self) = @_;    # t, number, ledger, zones, limit, commands,
+                                # answers, break
+
+    return bless {
+        %self, idle => [], acked => {}, next => {}, checked => {}, marks => {},
+        lost => {},
+        count => { map { $_ => 0 } qw(requests acked asked unsure again cut
+                                      refused lost torn failed images
+                                      absent false) },
+    }, $class;
+}
+
+
+sub run {
+    my ($self) = @_;
+
+    $self->{acked}{$_} = '' for @{ $self->{zones} };
+    $self->{next}{$_} = 1 for @{ $self->{zones} };
+
+    while (1) {
+        while ($self->_command_waits) {
+            my $line = readline $self->{commands};
+            return if !defined $line || $line =~ /^quit/;
+
+            my ($command, @words) = split ' ', $line;
+            my $method = "_$command";
+            $self->$method(@words);
+            $self->_report;
+            syswrite $self->{answers}, "done\n";
+        }
+
+        $self->{ledger}->read;
+        $self->_round;
+    }
+}
+
+
+sub _command_waits {
+    my ($self) = @_;
+
+    my $bits = '';
+    vec($bits, fileno $self->{commands}, 1) = 1;
+
+    return select($bits, undef, undef, 0) > 0;
+}
+
+
+sub _report {
+    my ($self) = @_;
+
+    $self->{t}->write_file("client.$self->{number}.counts",
+        join '', map { "$_ $self->{count}{$_}\n" } sort keys %{ $self->{count} });
+}
+
+
+sub _wrong {
+    my ($self, $what, $text) = @_;
+
+    $self->{count}{$what}++;
+    return if $self->{count}{$what} > 10;
+
+    open my $fh, '>>', $self->{t}->testdir . "/client.$self->{number}.wrong"
+        or die "client $self->{number}: $!";
+    $text =~ s/\s+/ /g;
+    print $fh "$what: $text\n";
+    close $fh;
+}
+
+
+# ---- requests ----
+
+# Sends requests, each on a connection of its own, and takes the answers.  A
+# request is { method, path, body, headers }; it gets `response`, or none if a
+# kill cut it.
+
+sub _exchange {
+    my ($self, @requests) = @_;
+
+    my $ledger = $self->{ledger};
+    my @left = @requests;
+
+    for my $try (1 .. 20) {
+        my @again;
+
+        for my $request (@left) {
+            $request->{start} = now();
+            $request->{connection} = eval {
+                pop @{ $self->{idle} }
+                or { socket => $self->{t}->connect, worker => undef };
+            } or next;
+            $request->{connection}{socket}->send($request->{text} //=
+                $self->{t}->request_text(@$request{qw(method path)},
+                                         %$request, keepalive => 1));
+        }
+
+        for my $request (@left) {
+            my $connection = delete $request->{connection};
+            my $response = $connection && eval {
+                $connection->{socket}->response($request->{method});
+            };
+            my $error = $@;
+            $self->{count}{requests}++;
+
+            if ($response && $response->complete && $response->status) {
+                $request->{response} = $response;
+                $request->{end} = now();
+                $connection->{worker} = $response->header('X-Worker');
+                push @{ $self->{idle} }, $connection
+                    unless lc($response->header('Connection') // '')
+                           eq 'close';
+                next;
+            }
+
+            my $bytes = $response && ("$response" ne '' || $error);
+            my $verdict = $ledger->verdict(
+                $request->{start}, now(), $connection && $connection->{worker},
+                $bytes);
+
+            if ($verdict eq 'again') {
+                push @again, $request;
+                $self->{count}{again}++;
+
+            } elsif ($verdict eq 'cut') {
+                $self->{count}{cut}++;
+                select undef, undef, undef, 0.01 unless $connection;
+
+            } else {
+                $self->_wrong(failed => "$request->{method} $request->{path}: "
+                    . ($connection ? 'worker '
+                       . ($connection->{worker} // 'unknown') : 'no connection')
+                    . ": answered '" . substr($response // '', 0, 200)
+                    . "' $error");
+            }
+        }
+
+        @left = @again or return;
+    }
+
+    $self->_wrong(failed => "$_->{method} $_->{path}: closed 20 times")
+        for @left;
+}
+
+
+# ---- keys ----
+
+sub _name { return "$_[0]{number}" . substr($_[1], 0, 1) . $_[2] }
+
+
+# Numbers of keys to add: new ones, until there are as many as the filter is
+# made for; then those again that are there.
+
+sub _numbers {
+    my ($self, $zone, $count) = @_;
+
+    my $next = $self->{next}{$zone};
+
+    if ($next + $count > $self->{limit}) {
+        return map { 1 + int rand($next - 1) } 1 .. $count;
+    }
+
+    $self->{next}{$zone} += $count;
+
+    return $next .. $next + $count - 1;
+}
+
+
+sub _acked { return vec($_[0]{acked}{$_[1]}, $_[2], 1) }
+
+
+sub _acknowledge {
+    my ($self, $zone, @numbers) = @_;
+
+    for (@numbers) {
+        $self->{count}{acked}++ unless vec($self->{acked}{$zone}, $_, 1);
+        vec($self->{acked}{$zone}, $_, 1) = 1;
+    }
+}
+
+
+# The first number that no image may have dropped, as far as is known.
+
+sub _kept_from {
+    my ($self, $zone) = @_;
+
+    my $first = 1;
+    my $horizon = $self->{ledger}{horizon};
+
+    for (@{ $self->{marks}{$zone} || [] }) {
+        my ($number, $time) = @$_;
+        $first = $number if $time < $horizon;
+    }
+
+    return $first;
+}
+
+
+sub _some_acked {
+    my ($self, $zone, $count) = @_;
+
+    my $first = $self->_kept_from($zone);
+    my $range = $self->{next}{$zone} - $first;
+
+    return $range <= 0 ? () : grep { $self->_acked($zone, $_) }
+                                   map { $first + int rand $range } 1 .. $count;
+}
+
+
+# ---- one round: add, then ask ----
+
+sub _round {
+    my ($self) = @_;
+
+    my $zone = $self->{zones}[rand @{ $self->{zones} }];
+    my $chance = rand;
+    my @requests;
+
+    # the keys that a directive adds while the disk refuses wait in a place of
+    # a limited size
+
+    my $careful = $self->{disk_full} && $self->{disk_full}->();
+
+    if ($chance < 0.3) {
+        @requests = map { $self->_addition($zone, '', 1) }
+                        1 .. 1 + rand CONNECTIONS;
+
+    } elsif ($chance < 0.6) {
+        @requests = map { $self->_addition($zone, '', 5 + int rand 100) }
+                        1 .. 1 + rand 4;
+
+    } elsif ($chance < 0.75) {
+        @requests = map { $self->_addition($zone, '?durable=true',
+                                           rand() < 0.5 ? 1 : 50) }
+                        1 .. 1 + rand 6;
+
+    } else {
+        @requests = map {
+            my ($number) = $self->_numbers($zone, 1);
+            my $name = $self->_name($zone, $number);
+            +{ method => 'GET', path => "/add/$zone?k=$name", by => 'bloom_add',
+               numbers => [$number] };
+        } 1 .. ($careful ? 1 : 1 + rand CONNECTIONS);
+    }
+
+    $self->_exchange(@requests);
+
+    my @fresh = map { $self->_added($zone, $_) } @requests;
+
+    # on other connections: those that were used last are at the end
+
+    push @{ $self->{idle} }, splice @{ $self->{idle} }, 0,
+        int rand 1 + @{ $self->{idle} };
+
+    $self->_ask($zone, @fresh);
+    $self->_pairs if rand() < 0.5;
+}
+
+
+sub _addition {
+    my ($self, $zone, $query, $count) = @_;
+
+    my @numbers = $self->_numbers($zone, $count);
+
+    return { method => 'POST', path => "/bloom/zones/$zone/keys$query",
+             body => join('', map { $self->_name($zone, $_) . "\n" } @numbers),
+             numbers => \@numbers, by => 'keys', durable => $query ne '' };
+}
+
+
+# Takes an answer to an addition; returns the numbers it acknowledges.
+
+sub _added {
+    my ($self, $zone, $request) = @_;
+
+    my $response = $request->{response} or return;
+    my $status = $response->status;
+    my @numbers = @{ $request->{numbers} };
+
+    if ($status == 200 && $request->{by} eq 'keys') {
+        my ($received) = $response->body =~ /"received":\s*(\d+)/;
+        my ($durable) = $response->body =~ /"durable":\s*(true|false)/;
+
+        if (($received // -1) != @numbers
+            || $request->{durable} && ($durable // '') ne 'true')
+        {
+            $self->_wrong(failed => "$request->{path}: of " . @numbers
+                                    . " keys: " . $response->body);
+            return;
+        }
+    }
+
+    if ($status == 200) {
+        $self->_acknowledge($zone, @numbers);
+        return @numbers;
+    }
+
+    if ($status == 503 && $request->{by} eq 'keys'
+        && $self->{ledger}->full(@$request{qw(start end)}))
+    {
+        $self->{count}{refused}++;
+        return;
+    }
+
+    $self->_wrong(failed => "$request->{path}: $response");
+
+    return;
+}
+
+
+# Asks for keys that were just added, some that were added earlier, and some
+# that never were, one by one.
+
+sub _ask {
+    my ($self, $zone, @fresh) = @_;
+
+    @fresh = @fresh[map { int rand @fresh } 1 .. 6] if @fresh > 6;
+
+    my @requests = (
+        (map { +{ key => $self->_name($zone, $_), number => $_ } }
+             @fresh, $self->_some_acked($zone, 3)),
+        ($zone eq 'shield' ? { key => 'base' . int rand 1000, base => 1 } : ()),
+        { key => "never$self->{number}-" . int(rand 1e9), never => 1 },
+    );
+
+    $_->{method} = 'GET', $_->{path} = "/$zone?k=$_->{key}" for @requests;
+    $self->_exchange(@requests);
+    $self->_answered($zone, $_) for @requests;
+}
+
+
+sub _answered {
+    my ($self, $zone, $request) = @_;
+
+    my $response = $request->{response} or return;
+    my ($known) = $response->body =~ /^([01]?) of \d+$/;
+
+    if ($response->status != 200 || !defined $known) {
+        $self->_wrong(failed => "$request->{path}: $response");
+        return;
+    }
+
+    $self->{count}{asked}++;
+
+    if ($known eq '') {
+        $self->{count}{unsure}++;
+
+    } elsif ($request->{never}) {
+        $self->{count}{$known ? 'false' : 'absent'}++;
+
+    } elsif ($known eq '0') {
+        $self->_lost($zone, $request->{key}, $request->{number},
+                     'worker ' . ($response->header('X-Worker') // ''));
+    }
+}
+
+
+sub _lost {
+    my ($self, $zone, $key, $number, $how) = @_;
+
+    return if defined $number && $number < $self->_kept_from($zone);
+    return if $self->{lost}{$key}++;
+
+    $self->_wrong(lost => "zone $zone, key $key: $how");
+}
+
+
+# Each image has a pair of keys that no other has, and a request asks for the
+# first, the second and the first again: never may a generation have one and
+# not the other.  Between two loads the driver waits for all clients, so there
+# is at most one switch within a request.
+
+sub _pairs {
+    my ($self) = @_;
+
+    my @images = @{ $self->{ledger}{images} };
+    @images = @images[-3 .. -1] if @images > 3;
+
+    my @requests = map {
+        +{ method => 'GET', path => "/pair?a=pair${_}a&b=pair${_}b" }
+    } @images;
+
+    $self->_exchange(@requests);
+
+    for my $request (@requests) {
+        my $response = $request->{response} or next;
+        my ($first, $second, $again)
+            = $response->body =~ /^([01]?),([01]?),([01]?)$/;
+
+        if (!defined $first) {
+            $self->_wrong(failed => "$request->{path}: $response");
+            next;
+        }
+
+        $self->{count}{asked} += 3;
+
+        $self->_wrong(torn => "$request->{path}: " . $response->body)
+            if "$first$again" eq '11' && $second eq '0'
+               || "$first$again" eq '00' && $second eq '1';
+    }
+}
+
+
+# ---- what the driver asks for ----
+
+# Asks for all acknowledged keys, or for those since the last time and some of
+# the others, until the zone can tell: never may one be absent.
+
+sub _verify {
+    my ($self, $how) = @_;
+
+    $self->{ledger}->read;
+
+    for my $zone (@{ $self->{zones} }) {
+        my $next = $self->{next}{$zone};
+        my $checked = $self->{checked}{$zone} // 1;
+        my $first = $self->_kept_from($zone);
+
+        my @numbers = $how eq 'all'
+                      ? grep({ $self->_acked($zone, $_) } $first .. $next - 1)
+                      : (grep({ $self->_acked($zone, $_) }
+                              ($checked > $first ? $checked : $first)
+                              .. $next - 1),
+                         $self->_some_acked($zone, 5000));
+
+        while (my @some = splice @numbers, 0, 20_000) {
+            $self->_verify_some($zone, @some);
+        }
+
+        $self->{checked}{$zone} = $next;
+        push @{ $self->{marks}{$zone} }, [$next, time];
+    }
+}
+
+
+sub _verify_some {
+    my ($self, $zone, @numbers) = @_;
+
+    my @keys = map { $self->_name($zone, $_) } @numbers;
+    my $last = '';
+
+    wait_until(sub {
+        my %request = (method => 'POST', path => "/bloom/zones/$zone/test",
+                       body => join "\n", @keys);
+        $self->_exchange(\%request);
+        my $response = $request{response} or return;
+        my $body = $last = $response->body;
+
+        if ($response->status != 200) {
+            $self->_wrong(failed => "$request{path}: $response");
+            return 1;
+        }
+
+        if ($body =~ /"absent"/) {
+            my @results = @{ $response->json->{results} };
+            $self->_lost($zone, $keys[$_], $numbers[$_], 'verified')
+                for grep { $results[$_] eq 'absent' } 0 .. $#keys;
+            return 1;
+        }
+
+        $self->{count}{asked} += @keys;
+
+        my $present = () = $body =~ /"present"/g;
+        my $unknown = () = $body =~ /"unknown"/g;
+        $self->{count}{unsure} += $unknown;
+
+        if ($present + $unknown != @keys) {
+            $self->_wrong(failed => "$request{path}: " . @keys
+                                    . ' keys, answered ' . substr $body, 0, 80);
+            return 1;
+        }
+
+        return $unknown == 0;
+    }) or $self->_wrong(failed => "zone $zone stays unsure: "
+                                  . substr $last, 0, 80);
+}
+
+
+# The zone as an image has every key that was acknowledged before it was asked
+# for.
+
+sub _image {
+    my ($self, $zone) = @_;
+
+    my $first = $self->_kept_from($zone);
+    my @keys = map { $self->_name($zone, $_) }
+                   grep { $self->_acked($zone, $_) }
+                        $first .. $self->{next}{$zone} - 1;
+
+    my %request = (method => 'GET', path => "/bloom/zones/$zone/image");
+    $self->_exchange(\%request);
+    my $response = $request{response} or return;
+
+    if ($response->status != 200) {
+        $self->_wrong(failed => "$request{path}: $response->{head}"
+                                . substr $response->body, 0, 300);
+        return;
+    }
+
+    my $file = $self->{t}->write_file("client.$self->{number}.bloom",
+                                      $response->body);
+    my ($exit, $out, $err) = $self->{t}->run_tool('test', $file, {
+        stdin => join '', map { "$_\n" } 'base7', @keys });
+
+    $self->{count}{images}++;
+
+    $self->_lost($zone, $_, undef, 'not in an image of the zone')
+        for grep { $_ ne 'base7' || $zone eq 'shield' }
+                 $out =~ /^absent (\S+)$/mg;
+    $self->_wrong(failed => "an image of $zone: $err") if $exit > 1;
+}
+
+
+# For the checker's own test: keys that are taken for acknowledged and are not.
+
+sub _pretend {
+    my ($self, $zone) = @_;
+
+    $self->_acknowledge($zone, $self->_numbers($zone, 10));
+}
+
+
+1;

@@ -1,0 +1,529 @@
+package Chaos::Events;
+
+# What happens to nginx while clients use it.  Each event is a method that
+# returns when all is well again, or dies saying what is not; a name on the
+# list is followed by how often it is drawn.
+
+use strict;
+use warnings;
+
+use BloomTest::Api;
+use BloomTest::Journal;
+use BloomTest::Process qw(wait_until alive session_members title);
+use BloomTest::Zones;
+
+my @weights = (
+    reload => 4, upload => 3, upload_back => 1, checkpoint => 2, image => 2,
+    hup => 2, hup_file => 2, hup_size => 3, upgrade => 2,
+    kill_worker => 3, kill_helper => 3, kill_master => 2, kill_all => 3,
+    disk => 2,
+);
+
+use constant { HOUR => 3600, BASE => 1000, OLD => 200 };
+
+
+sub new {
+    my ($class, %self) = @_;    # t, ledger, disk, keys, workers, command, note
+
+    # room for two of the largest images, and more
+
+    my $room = 8 + int $self{keys} / 50_000;
+    my @sizes = map { ':' . $_ * $room . 'm' } 1 .. 3;
+
+    return bless {
+        %self, image => 0, sizes => \@sizes, size => $sizes[0],
+        newest => 0, count => { kills => 0, reloads => 0 },
+    }, $class;
+}
+
+
+# Everything that is there before nginx starts.
+
+sub prepare {
+    my ($self) = @_;
+
+    # keys that were added before the run, three hours ago: an image that is
+    # newer may drop them
+
+    my $t = $self->{t};
+    my $time = (time - 3 * HOUR) * 1000;
+    my $journal = BloomTest::Journal->new(created => $time);
+
+    $journal->append([map { "old$_" } 1 .. OLD], time => $time);
+    mkdir $_, 0700 for $t->testdir . '/state', $t->testdir . '/state/shield';
+    $t->write_file('state/shield/journal.0000000000000000', $journal->segment);
+
+    $self->install($self->make_image('none'));
+    $self->set_up;
+}
+
+
+sub set_up {
+    my ($self) = @_;
+
+    my $n = $self->{keys};
+    my $size = $self->{size};
+
+    configure($self->{t},
+        ["zone=shield$size file=shield.bloom",
+         "zone=empty$size capacity=$n fpr=1e-6"],
+        api => 1, add => 1, workers => $self->{workers},
+        http => join("\n", map { "bloom_lookup \$arg_$_->[0] \$pair_$_->[1]"
+                                 . ' zone=shield;' }
+                               ['a', 'a'], ['b', 'b'], ['a', 'again']),
+        server => 'add_header X-Worker $pid always;
+                   location = /pair {
+                       return 200 "$pair_a,$pair_b,$pair_again";
+                   }');
+}
+
+
+sub draw {
+    my ($self) = @_;
+
+    my @names;
+
+    for (my $i = 0; $i < @weights; $i += 2) {
+        push @names, ($weights[$i]) x $weights[$i + 1];
+    }
+
+    return $names[rand @names];
+}
+
+
+# ---- images ----
+
+# Makes an image that all have the same keys of, and a pair of its own.  $age:
+# none (it does not say), new (of now), old (of some hours ago).
+
+sub make_image {
+    my ($self, $age) = @_;
+
+    my $number = ++$self->{image};
+    my $as_of = $age eq 'none' ? undef
+                : time - ($age eq 'old' ? HOUR * (2 + rand 6) : 0);
+    my @time = defined $as_of ? gmtime $as_of : ();
+    my @keys = ((map { "base$_" } 0 .. BASE - 1), "pair${number}a",
+                $self->{break} eq 'pair' && $number > 1 ? ()
+                                                        : "pair${number}b");
+
+    shift @keys if $self->{break} eq 'base' && $number > 1;
+
+    $self->{t}->build_image("$number.bloom", \@keys, '-p', '1e-6',
+        '-n', int($self->{keys} * (1 + rand 0.3)),
+        '--layout', rand() < 0.7 ? 'blocked' : 'classic',
+        @time ? ('--as-of', sprintf '%04d-%02d-%02dT%02d:%02d:%02dZ',
+                     $time[5] + 1900, $time[4] + 1, @time[3, 2, 1, 0]) : ());
+
+    unlink $self->{t}->testdir . "/$number.bloom.keys";
+    unlink $self->{t}->testdir . '/' . ($number - 4) . '.bloom'
+        if $number > 4;
+
+    return { number => $number, as_of => $as_of, age => $age,
+             name => "$number.bloom" };
+}
+
+
+sub install {
+    my ($self, $image) = @_;
+
+    my $dir = $self->{t}->testdir;
+
+    unlink "$dir/new";
+    link "$dir/$image->{name}", "$dir/new" or die "link: $!";
+    rename "$dir/new", "$dir/shield.bloom" or die "rename: $!";
+    $self->{installed} = $image;
+    $self->_announce($image);
+}
+
+
+# From now on it may serve, and drop what its as_of lets it drop.
+
+sub _announce {
+    my ($self, $image) = @_;
+
+    $self->{ledger}->write(image => $image->{number});
+    $self->{ledger}->write(horizon => $image->{as_of} - HOUR)
+        if defined $image->{as_of};
+    $self->{newest} = $image->{as_of}
+        if defined $image->{as_of} && $image->{as_of} > $self->{newest};
+}
+
+
+sub _random_image {
+    my ($self, @ages) = @_;
+
+    return $self->make_image($ages[rand @ages]);
+}
+
+
+# One that cannot be refused.
+
+sub _good_image {
+    my ($self) = @_;
+
+    return $self->_random_image($self->{newest} ? 'new' : 'none', 'new');
+}
+
+
+# Whether an image may be refused for what was removed for a newer one.
+
+sub _too_old {
+    my ($self, $image) = @_;
+
+    return ($image->{as_of} // 0) < $self->{newest};
+}
+
+
+# After a load was answered the image serves, and no other does.
+
+sub _serves {
+    my ($self, $image) = @_;
+
+    my $t = $self->{t};
+    my $number = $image->{number};
+    my $other = $number - 1;
+
+    for (1 .. 4) {
+        my $pair = $t->get("/pair?a=pair${number}a&b=pair${number}b")->body;
+        $pair =~ /^1?,1?,1?$/
+            or die "image $number was loaded, its pair is $pair\n";
+    }
+    my $pair = $t->get("/pair?a=pair${other}a&b=pair${other}b")->body;
+    $pair =~ /^0?,0?,0?$/
+        or die "image $number was loaded, the pair of $other is $pair\n";
+}
+
+
+# Takes the answer to a load.
+
+sub _loaded {
+    my ($self, $image, $response, $before) = @_;
+
+    if ($response->status == 200) {
+        $self->{count}{reloads}++;
+        $self->_serves($image);
+        return 1;
+    }
+
+    if ($response->status == 422 && $self->_too_old($image)) {
+        generation($self->{t}, 'shield') == $before
+            or die "a refused image has changed the generation\n";
+        return 0;
+    }
+
+    die "image $image->{number} ($image->{age}): $response\n";
+}
+
+
+# ---- loads ----
+
+sub reload {
+    my ($self) = @_;
+
+    my $before = generation($self->{t}, 'shield');
+    my $last = $self->{installed};
+    my $image = $self->_random_image(qw(none old new));
+
+    $self->install($image);
+
+    my $response = api($self->{t}, POST => 'zones/shield/reload');
+    $self->_loaded($image, $response, $before) or $self->install($last);
+}
+
+
+sub upload {
+    my ($self) = @_;
+
+    my $before = generation($self->{t}, 'shield');
+    my $image = $self->_random_image(qw(none old new));
+
+    $self->_announce($image);
+    $self->_loaded($image, api($self->{t}, PUT => 'zones/shield/image',
+                               body => $self->{t}->read_file($image->{name})),
+                   $before);
+}
+
+
+# The zone as it is, fetched and put back: a backup and its return.
+
+sub upload_back {
+    my ($self) = @_;
+
+    my $got = api($self->{t}, GET => 'zones/shield/image');
+    $got->status == 200 or die "no image: $got->{head}\n";
+
+    my $put = api($self->{t}, PUT => 'zones/shield/image',
+                  body => $got->body);
+    $put->status == 200 or die "an image of the zone is refused: $put\n";
+    $self->{count}{reloads}++;
+}
+
+
+sub checkpoint {
+    my ($self) = @_;
+
+    my $zone = rand() < 0.5 ? 'shield' : 'empty';
+    my $response = api($self->{t}, POST => "zones/$zone/checkpoint");
+
+    $response->status == 200 or die "checkpoint of $zone: $response\n";
+}
+
+
+sub image {
+    my ($self) = @_;
+
+    $self->{command}->('image ' . (rand() < 0.5 ? 'shield' : 'empty'));
+}
+
+
+# ---- nginx ----
+
+sub _quit {
+    my ($self, $code, @processes) = @_;
+
+    my $number = $self->{ledger}->begin('quit', @processes);
+    $code->();
+    $self->{ledger}->end($number);
+    $self->{count}{reloads}++;
+}
+
+
+sub hup {
+    my ($self) = @_;
+
+    $self->_quit(sub { $self->{t}->reload }, $self->{t}->workers);
+}
+
+
+sub hup_file {
+    my ($self) = @_;
+
+    my $image = $self->_good_image;
+
+    $self->install($image);
+    $self->hup;
+    wait_until(sub { eval { $self->_serves($image); 1 } })
+        or die "image $image->{number} does not serve after HUP: $@";
+}
+
+
+sub hup_size {
+    my ($self) = @_;
+
+    my @sizes = grep { $_ ne $self->{size} } @{ $self->{sizes} };
+
+    $self->{size} = $sizes[rand @sizes];
+    $self->set_up;
+    $self->hup;
+}
+
+
+sub upgrade {
+    my ($self) = @_;
+
+    my $t = $self->{t};
+    my $new = $t->upgrade_begin;
+
+    $self->{command}->('verify some');
+
+    my $meanwhile = (qw(checkpoint image kill_worker kill_helper_alone disk),
+                     '')[rand 6];
+    if ($meanwhile) {
+        $self->{note}->($meanwhile);
+        $self->$meanwhile;
+        $self->{command}->('verify some');
+    }
+
+    if (rand() < 0.3) {
+        $self->{note}->('back');
+        $self->_quit(sub { $t->upgrade_back }, $t->workers($new));
+
+    } else {
+        $self->_quit(sub { $t->upgrade_finish }, $t->workers);
+    }
+}
+
+
+sub _kill {
+    my ($self, $code, @processes) = @_;
+
+    my $number = $self->{ledger}->begin('kill', @processes);
+    $code->();
+    $self->{ledger}->end($number)
+        unless $self->{break} eq 'ledger';
+    $self->{count}{kills}++;
+}
+
+
+sub kill_worker {
+    my ($self) = @_;
+
+    my @workers = $self->{t}->workers;
+    my $worker = $workers[rand @workers];
+
+    $self->_kill(sub { $self->{t}->kill_worker('KILL', $worker) }, $worker);
+}
+
+
+# While it has something to do, if that can be had.
+
+sub kill_helper {
+    my ($self) = @_;
+
+    my $t = $self->{t};
+    my $c = $t->connect;
+    my $image = $self->_good_image;
+    my $busy = rand() < 0.7;
+
+    if ($busy) {
+        $self->{note}->('busy');
+        $self->install($image);
+        $c->send($t->request_text(POST => '/bloom/zones/shield/reload'));
+        select undef, undef, undef, rand 0.03;
+    }
+
+    # no client is served by it
+
+    $self->_kill(sub { $t->kill_helper }, 0);
+
+    if ($busy) {
+        my $response = $c->response;
+        $response->status == 200
+            or die "a reload while its helper was killed: $response\n";
+        $self->_serves($image);
+        $self->{count}{reloads}++;
+    }
+}
+
+
+sub kill_master {
+    my ($self) = @_;
+
+    my @left;
+
+    $self->_kill(sub { @left = $self->{t}->kill_master }, 0);
+    $self->{command}->('verify some');
+    $self->_kill(sub {
+        $self->{t}->end_processes('KILL', @left);
+        $self->{t}->run;
+    }, '*');
+}
+
+
+sub kill_all {
+    my ($self) = @_;
+
+    $self->_kill(sub { $self->{t}->kill_all; $self->{t}->run }, '*');
+}
+
+
+sub disk {
+    my ($self) = @_;
+
+    my ($t, $disk) = @$self{qw(t disk)};
+    my @what = rand() < 0.5 ? ('grow') : qw(open write grow rename);
+    $self->{note}->("@what");
+    my $number = $self->{ledger}->begin('full');
+
+    $disk->refuse('ENOSPC', @what);
+    $self->{command}->('verify some');
+    $self->kill_worker if rand() < 0.3;
+    $self->kill_helper_alone if rand() < 0.3;
+    $self->{command}->('verify some');
+    $disk->allow;
+
+    for my $zone ('shield', 'empty') {
+        wait_until(sub {
+            return api($t, POST => "zones/$zone/keys?durable=true",
+                       body => "room\n")->status == 200;
+        }) or die "zone $zone takes no additions with room on the disk\n";
+
+        # while nginx is upgraded there are two of it: each is asked, likely
+
+        my $lost;
+        wait_until(sub {
+            my @journals = map { zone_state($t, $zone)->{journal} } 1 .. 8;
+            ($lost) = grep { $_ } map { $_->{lost_keys} } @journals;
+            return !grep { $_->{kept_keys} } @journals;
+        }) or die "zone $zone still keeps keys with room on the disk\n";
+        die "zone $zone had no room for all keys: $lost lost\n" if $lost;
+    }
+
+    $self->{ledger}->end($number);
+}
+
+
+sub kill_helper_alone {
+    my ($self) = @_;
+
+    $self->_kill(sub { $self->{t}->kill_helper }, 0);
+}
+
+
+# ---- what the driver itself looks at after each event ----
+
+sub check {
+    my ($self) = @_;
+
+    my $t = $self->{t};
+
+    alive($t->master) or die "the master is dead\n";
+
+    # "cannot tell" has an end
+
+    for my $zone ('shield', 'empty') {
+        my $answer = sure($t, $zone, map { "nobody$_" } 1 .. 20);
+        $answer =~ tr/0// >= 15
+            or die "zone $zone, of keys that were never added: $answer\n";
+    }
+
+    # the keys of all images, and those of three hours ago, until an image that
+    # is newer may have dropped them
+
+    my @keys = (map({ "base$_" } 0 .. BASE - 1),
+                map({ "old$_" } $self->{newest} ? () : 1 .. OLD));
+    my $results = api($t, POST => 'zones/shield/test',
+                      body => join "\n", @keys)->json->{results};
+    my @absent = grep { $results->[$_] eq 'absent' } 0 .. $#keys;
+
+    $self->{count}{lost} += @absent;
+    die map { "lost: zone shield, key $keys[$_]: of an image\n" } @absent
+        if @absent;
+}
+
+
+# ---- breaking the promise by hand, to see that it is noticed ----
+
+# The journal is taken away while nobody looks.
+
+sub break_journal {
+    my ($self) = @_;
+
+    my $t = $self->{t};
+
+    $self->_kill(sub {
+        $t->kill_all;
+        system 'rm', '-rf', $t->testdir . '/state/empty';
+        $t->run;
+    }, '*');
+}
+
+
+# A worker dies and it is not written down.
+
+sub break_ledger {
+    my ($self) = @_;
+
+    my ($worker) = $self->{t}->workers;
+
+    $self->{t}->kill_worker('KILL', $worker);
+}
+
+
+sub break_pair { $_[0]->reload for 1 .. 2 }
+sub break_base { $_[0]->reload for 1 .. 2 }
+sub break_acknowledged { $_[0]{command}->('pretend empty') }
+
+
+1;

@@ -1,0 +1,158 @@
+
+/*
+ * Fuzzes the reader of JSON arrays: whatever the input, and wherever it is cut,
+ * the same strings come out and the same byte is wrong.  And what the writer
+ * escapes, the reader reads again.
+ */
+
+#include "fuzz.h"
+
+#include "bloom_json.h"
+
+
+typedef struct {
+    uint64_t     hash;                   /* of the strings, FNV-1a */
+    uint64_t     count;
+    uint64_t     strings;
+    uint64_t     offset;
+    const char  *error;
+} outcome_t;
+
+
+static uint8_t  buf[BLOOM_JSON_KEY_MAX];
+
+
+static void
+mix(outcome_t *out, const uint8_t *p, size_t len)
+{
+    size_t  i;
+
+    out->hash = (out->hash ^ len) * 0x100000001b3;
+
+    for (i = 0; i < len; i++) {
+        out->hash = (out->hash ^ p[i]) * 0x100000001b3;
+    }
+
+    out->count++;
+}
+
+
+/* In pieces of `piece` bytes and, in turn, one more than before. */
+static void
+read_pieces(outcome_t *out, const uint8_t *data, size_t size, size_t piece)
+{
+    int             rc;
+    size_t          n;
+    uint8_t        *copy;
+    bloom_key_t     key;
+    bloom_json_t    json;
+    const uint8_t  *pos;
+
+    memset(out, 0, sizeof(outcome_t));
+    bloom_json_begin(&json, buf);
+
+    for (rc = 0; rc == 0 && size != 0; data += n, size -= n, piece++) {
+        n = piece < size ? piece : size;
+
+        copy = malloc(n);
+        expect(copy != NULL);
+        memcpy(copy, data, n);
+
+        pos = copy;
+
+        while ((rc = bloom_json_next(&json, &key, &pos, copy + n)) == 1) {
+            expect(key.len <= BLOOM_JSON_KEY_MAX);
+            mix(out, key.data, key.len);
+        }
+
+        expect(rc == -1 || pos == copy + n);
+        free(copy);
+    }
+
+    rc = bloom_json_end(&json);
+    expect((rc == 0) == (json.error == NULL));
+    expect(json.strings - out->count <= 1);
+
+    out->strings = json.strings;
+    out->offset = json.offset;
+    out->error = json.error;
+}
+
+
+static void
+write_and_read(const uint8_t *data, size_t size)
+{
+    int             rc;
+    size_t          n, again;
+    uint8_t        *text;
+    bloom_key_t     key;
+    bloom_json_t    json;
+    const uint8_t  *pos;
+
+    n = bloom_json_escape(NULL, data, size);
+    expect(n <= 6 * size);
+
+    text = malloc(n + 4);
+    expect(text != NULL);
+
+    memcpy(text, "[\"", 2);
+    again = bloom_json_escape(text + 2, data, size);
+    expect(again == n);
+    memcpy(text + 2 + n, "\"]", 2);
+
+    pos = text;
+    bloom_json_begin(&json, buf);
+    rc = bloom_json_next(&json, &key, &pos, text + n + 4);
+
+    if (rc == -1) {
+        expect(json.too_long);
+
+    } else {
+        expect(rc == 1);
+
+        /* the same, but for what was no UTF-8 */
+
+        for (n = 0; n < size; n += again) {
+            again = bloom_utf8_len(data + n, size - n);
+
+            if (again == 0) {
+                break;
+            }
+        }
+
+        expect(n < size
+               || (key.len == size
+                   && (size == 0 || memcmp(key.data, data, size) == 0)));
+
+        rc = bloom_json_next(&json, &key, &pos, pos + 1);
+        expect(rc == 0);
+        expect(bloom_json_end(&json) == 0);
+    }
+
+    free(text);
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t     piece;
+    outcome_t  whole, cut;
+
+    if (size == 0) {
+        return 0;
+    }
+
+    piece = data[0] % 16 + 1;
+    data++;
+    size--;
+
+    read_pieces(&whole, data, size, size + 1);
+    read_pieces(&cut, data, size, piece);
+
+    expect(memcmp(&whole, &cut, sizeof(outcome_t)) == 0);
+
+    write_and_read(data, size);
+
+    return 0;
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/perl
+
+# Checkpoints: they shorten the replay and are nothing else.  No segment is
+# removed for one, and none is used for another image than its own.
+
+use strict;
+use warnings;
+
+use File::Path qw(remove_tree);
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+my $state = "$dir/state/ids";
+
+my @ids = keys_of('id', 10);
+
+$t->build_image('one.bloom', \@ids, '-p', '1e-9', '-n', '500k');
+$t->build_image('two.bloom', [@ids, 'two'], '-p', '1e-9', '-n', '400k');
+
+sub install {
+    my ($image) = @_;
+
+    unlink "$dir/ids.bloom";
+    link "$dir/$image.bloom", "$dir/ids.bloom" or die "link: $!";
+}
+
+sub checkpoint {
+    my ($zone) = @_;
+
+    is(api($t, POST => "zones/$zone/checkpoint")->status, 200,
+       "a checkpoint of $zone");
+}
+
+sub segments {
+    my ($zone) = @_;
+
+    return map { m{/(journal\.[^/]*)$} } sort glob "$dir/state/$zone/journal.*";
+}
+
+# All of `$prefix`1 to `$prefix`count, asked for at once
+
+sub all_in {
+    my ($zone, $prefix, $count, $name) = @_;
+
+    my $results;
+    wait_until(sub {
+        my $r = api($t, POST => "zones/$zone/test",
+                    body => join "\n", keys_of($prefix, $count));
+        $results = $r->json->{results};
+        return !grep { $_ eq 'unknown' } @$results;
+    });
+    is(scalar(grep { $_ eq 'present' } @$results), $count, $name);
+}
+
+
+install('one');
+configure($t, ['zone=ids file=ids.bloom',
+               'zone=seen capacity=500k fpr=1e-9'], api => 1, workers => 2);
+$t->run;
+
+
+subtest 'shortens the replay' => sub {
+    my $count = 100_000;
+    my $body = join '', map { "k$_\n" } 1 .. $count;
+
+    for my $zone ('ids', 'seen') {
+        api($t, POST => "zones/$zone/keys?durable=true", body => $body);
+        my @before = segments($zone);
+        my $bytes = zone_state($t, $zone)->{journal}{replay_bytes};
+
+        cmp_ok($bytes, '>', 6 * $count, "$zone: there is much to replay");
+        checkpoint($zone);
+        cmp_ok(zone_state($t, $zone)->{journal}{replay_bytes}, '<', 1000,
+               'and then nothing');
+        my %after = map { $_ => 1 } segments($zone);
+        is(scalar(grep { !$after{$_} } @before), 0,
+           'no segment is removed for it');
+        add($t, $zone, ['behind']);
+    }
+
+    # what a start reads of the journal tells
+
+    for my $how ('kill_all', 'stop') {
+        $t->$how;
+        $t->run;
+        for my $zone ('ids', 'seen') {
+            all_in($zone, 'k', $count, "$zone: all are there after $how");
+            is(sure($t, $zone, 'behind', 'no'), '10', 'with what came later');
+            cmp_ok(zone_state($t, $zone)->{journal}{replay_bytes}, '<', 100_000,
+                   'most of it not from the journal');
+        }
+    }
+};
+
+
+subtest 'is not used for another image' => sub {
+    checkpoint('ids');
+    $t->stop;
+    install('two');
+    $t->run;
+    all_in('ids', 'k', 100_000, 'what was added is in the other one');
+    is(sure($t, 'ids', 'two', 'behind', 'no'), '110', 'which serves');
+
+    # a checkpoint with something in it that no other place has would show
+
+    checkpoint('ids');
+    install('one');
+    $t->reload;
+    ok(wait_until(sub { sure($t, 'ids', 'two') eq '0' }),
+       'the first one again, without what was in the second');
+    $t->kill_all;
+    $t->run;
+    is(sure($t, 'ids', 'two', 'behind', 'id1'), '011', 'at start as well');
+    all_in('ids', 'k', 100_000, 'with all that was added');
+};
+
+
+subtest 'one that is damaged' => sub {
+    checkpoint($_) for 'ids', 'seen';
+    $t->kill_all;
+
+    for my $zone ('ids', 'seen') {
+        my @files = glob "$dir/state/$zone/checkpoint.*.bloom";
+        ok(scalar @files, "$zone has one");
+        flip($_, -1) for @files;
+    }
+
+    my $mark = $t->log_mark;
+    $t->run;
+    for my $zone ('ids', 'seen') {
+        all_in($zone, 'k', 100_000, "$zone: all come from the journal then");
+        is(sure($t, $zone, 'behind', 'no'), '10', 'all of it');
+    }
+    like($t->log_since($mark), qr/checkpoint/, 'the log says so');
+
+    checkpoint($_) for 'ids', 'seen';
+    $t->kill_all;
+    for my $file (map { glob "$dir/state/$_/checkpoint.*.bloom" }
+                      'ids', 'seen')
+    {
+        truncate $file, (-s $file) - 1;
+    }
+    $t->run;
+    all_in($_, 'k', 100_000, "$_: truncated") for 'ids', 'seen';
+    $t->stop;
+};
+
+
+subtest 'one of a geometry that is gone' => sub {
+    configure($t, ['zone=ids file=ids.bloom',
+                   'zone=seen capacity=800k fpr=1e-6'],
+              api => 1, workers => 2);
+    $t->run;
+    all_in('seen', 'k', 100_000, 'all are in the zone of another capacity');
+    is(sure($t, 'seen', 'behind', 'no'), '10', 'and answer');
+};
+
+
+# Without anybody's asking, once the replay would be long.
+
+subtest 'by itself' => sub {
+    my $sent = 0;
+
+    wait_until(sub {
+        my $body = join '', map { "itself-$sent-$_-" . 'x' x 200 . "\n" }
+                                1 .. 20_000;
+        api($t, POST => 'zones/seen/keys', body => $body)->status == 200
+            or return 'refused';
+        $sent++;
+        return files("$dir/state/seen/checkpoint.*") || $sent >= 80;
+    }, 120);
+
+    ok(wait_until(sub { scalar files("$dir/state/seen/checkpoint.*") }),
+       "there is one after some time ($sent times 20,000 keys)");
+};
+
+
+# Keys that come again and again do not make a journal longer for ever.
+
+subtest 'duplicates are compacted' => sub {
+    $t->stop;
+    remove_tree("$dir/state");
+    $t->run;
+
+    my $body = join '', map { "twin$_-" . 'x' x 100 . "\n" } 1 .. 20_000;
+    my $size = sub {
+        my $sum = 0;
+        $sum += -s $_ for glob "$dir/state/seen/journal.*";
+        return $sum;
+    };
+    my $sent = 0;
+    my $largest = 0;
+
+    for (1 .. 60) {
+        api($t, POST => 'zones/seen/keys', body => $body);
+        $sent += length $body;
+        $largest = $size->() if $size->() > $largest;
+    }
+
+    ok(wait_until(sub { $size->() < $sent / 2 }, 60),
+       'a journal of duplicates stays short')
+        or diag("sent $sent bytes, the journal has " . $size->());
+    my $r = api($t, POST => 'zones/seen/test', body => $body);
+    is(scalar(grep { $_ eq 'present' } @{ $r->json->{results} }), 20_000,
+       'all keys are there');
+    $t->kill_all;
+    $t->run;
+    ok(wait_until(sub {
+        $r = api($t, POST => 'zones/seen/test', body => $body);
+        return !grep { $_ ne 'present' } @{ $r->json->{results} };
+    }), 'after a restart, too');
+};
+
+
+done_testing;
