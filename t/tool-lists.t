@@ -149,6 +149,7 @@ plain.example
 |http://start.example^
 ||^
 ||more.example^more
+||odd.example^xall
 ADBLOCK
     my ($image, $json) = build($text, '--from', 'adblock-domains', '--key',
                                'host');
@@ -156,7 +157,7 @@ ADBLOCK
     has($image, 'adblock', 'one.example', 'www.two.example', 'three.example',
         'four.example');
     counts($json, 'adblock', received => 4, items => 4, empty => 1,
-           comments => 3, skipped => 15, errors => 0);
+           comments => 3, skipped => 16, errors => 0);
 
     refused("||a b^\n", qr/line 1: "a b" has a byte that no host has/,
             '--from', 'adblock-domains', '--key', 'host');
@@ -215,6 +216,10 @@ CSV
                             "$dir/second.csv");
     has($image, 'csv: each file has its header', '2', '3');
     is($json->{received}, 2, 'csv: two files');
+
+    $t->write_file('none.csv', "3,4\n");
+    refused('', qr{/none.csv: line 1: "3,4" is not the header}, '--from',
+            'csv:b', "$dir/first.csv", "$dir/none.csv");
 
     gzip(\$feed, \my $zipped);
     ($image, $json) = build($zipped, '--from', 'csv:url', '--key', 'url');
