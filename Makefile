@@ -19,11 +19,13 @@ core := $(wildcard src/bloom_*.c)
 cli := $(wildcard src/cli/*.c)
 unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
+bench := $(patsubst bench/%.c,build/bench/%,$(filter-out bench/http.c,$(wildcard bench/*.c)))
 
 .PHONY: all tool module deps deps-run run unit fuzzers nginxes test test-unit \
         test-nginx test-nginx-1.22 test-nginx-1.26 test-sanitize \
-        test-sanitize-unit test-sanitize-nginx test-fuzz test-docs fuzz \
-        install clean help
+        test-sanitize-unit test-sanitize-nginx test-chaos test-fuzz test-docs \
+        fuzz chaos \
+        bench install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -92,6 +94,10 @@ build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
 	$(CLANG) $(compile) $(sanitize) -fsanitize=fuzzer \
 	    $(sources_and_objects) -lm -lidn2 -o $@
 
+build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sources_and_objects) $(libs) -o $@
+
 unit: $(unit:%=build/unit/%)
 fuzzers: $(fuzz)
 
@@ -121,9 +127,9 @@ test-unit: unit  ## the core's unit tests
 # $(call suite,NGINX,MODULE,TOOL): the tests in t/ with that nginx; an empty
 # module says that it is linked into nginx
 
-suite = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
-        TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)" \
-        prove -It/lib -j $(TEST_JOBS) $(TESTS)
+with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
+       TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)"
+suite = $(with) prove -It/lib -j $(TEST_JOBS) $(TESTS)
 TESTS ?= t/*.t
 
 test-nginx: all  ## TESTS (t/*.t) with the installed nginx
@@ -143,6 +149,21 @@ test-sanitize-unit: $(unit:%=build/sanitize/unit/%)
 test-sanitize-nginx: build/sanitize/ngx-bloom nginx-1.26.3-sanitize
 	TEST_NGINX_SANITIZED=1 $(call suite,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 
+# The model checker of t/chaos; CHAOS has further options, such as --seed N
+
+TIME ?= 20s
+installed = $(call with,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
+sanitized = TEST_NGINX_SANITIZED=1 $(call with,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
+checker = perl -It/lib t/chaos/chaos.pl --time $(TIME) $(CHAOS)
+
+test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## the model checker for TIME (20s), its own test, and with ASan
+	$(installed) prove -It/lib t/chaos/self.t
+	$(installed) $(checker)
+	$(sanitized) $(checker)
+
+chaos: all  ## the model checker for as long as wanted: make chaos TIME=10m
+	$(installed) $(checker)
+
 test-fuzz fuzz: fuzzers
 	@scripts/run-fuzz.sh $(FUZZ_SECONDS) $(fuzz)
 
@@ -151,6 +172,12 @@ fuzz:  ## the same, for more: make fuzz FUZZ_SECONDS=3600
 
 test-docs: all  ## README and examples: their commands, outputs and links
 	scripts/check-docs.sh
+
+
+# Measuring
+
+bench: all $(bench)  ## figures, side by side, into bench/results; no test
+	scripts/bench.sh $(BENCH)
 
 
 # Installing and cleaning

@@ -112,6 +112,7 @@ stage nginx-1.22 $make test-nginx-1.22
 stage nginx-1.26 $make test-nginx-1.26
 stage sanitize-unit $make test-sanitize-unit
 stage sanitize $make test-sanitize-nginx
+stage chaos $make test-chaos
 
 wait "$background"
 background_status=$?

@@ -104,6 +104,26 @@ line_test(const uint64_t *line, uint64_t pattern, uint32_t r, uint32_t shift)
         all &= load(line, pattern_bit(pattern, i, shift));
     }
 
+    return (int) (all & 1);
+}
+
+
+/* The same for a bit in each word, as it is at rates below a few percent. */
+static inline int
+words_test(const uint64_t *line, uint64_t pattern)
+{
+    uint32_t  i;
+    uint64_t  all;
+
+    all = 1;
+
+#pragma GCC unroll 8
+    for (i = 0; i < BLOOM_LINE_WORDS; i++) {
+        all &= bloom_le64(__atomic_load_n(&line[i], __ATOMIC_RELAXED))
+               >> (pattern & 63);
+        pattern >>= 6;
+    }
+
     return (int) all;
 }
 
@@ -117,16 +137,14 @@ blocked_test(const bloom_geometry_t *g, const uint64_t *words,
     uint32_t         j, r;
     const uint64_t  *line;
 
-    r = g->k / g->lines;
+    r = (g->lines == 1) ? g->k : g->k / g->lines;
 
     for (j = 0; j < g->lines; j++) {
         at = place(g, hash, j);
         line = words + at.line * BLOOM_LINE_WORDS;
 
-        /* of rates below a few percent, unrolled by the compiler */
-
         match = (r == BLOOM_LINE_WORDS)
-                ? line_test(line, at.pattern, BLOOM_LINE_WORDS, 6)
+                ? words_test(line, at.pattern)
                 : line_test(line, at.pattern, r, sector_shift(r));
 
         if (!match) {

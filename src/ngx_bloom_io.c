@@ -7,35 +7,47 @@
 void
 ngx_bloom_fault(const char *name)
 {
-    static ngx_int_t  left = -1;
+    static ngx_int_t        seen;
+    static struct timespec  since;
 
-    char    *at, *colon;
-    size_t   len;
+    char         *path, wanted[32];
+    FILE         *file;
+    ngx_int_t     n, number;
+    struct stat   st;
 
-    at = getenv("NGX_BLOOM_FAULT_AT");
-    colon = at ? strchr(at, ':') : NULL;
+    path = getenv("NGX_BLOOM_FAULT_FILE");
+    file = path ? fopen(path, "r") : NULL;
 
-    if (colon == NULL) {
+    if (file == NULL) {
         return;
     }
 
-    len = colon - at;
+    number = 0;
+    n = fscanf(file, "%31s %ld", wanted, &number);
 
-    if (strncmp(at, "any:", 4) != 0
-        && (strlen(name) != len || strncmp(at, name, len) != 0))
+    if (fstat(fileno(file), &st) == 0
+        && memcmp(&st.st_ctim, &since, sizeof(struct timespec)) != 0)
+    {
+        since = st.st_ctim;
+        seen = 0;
+    }
+
+    (void) fclose(file);
+
+    if (n != 2 || (strcmp(wanted, "any") != 0 && strcmp(wanted, name) != 0)
+        || ++seen != number)
     {
         return;
     }
 
-    if (left == -1) {
-        left = atoi(colon + 1);
-    }
+    /* once is enough: whoever comes next lives */
 
-    if (--left == 0) {
-        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "fault injected at \"%s\"", name);
-        (void) raise(SIGKILL);
-    }
+    (void) unlink(path);
+
+    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                  "fault injected at \"%s\"", name);
+
+    (void) raise(SIGKILL);
 }
 
 #endif

@@ -14,9 +14,10 @@
 
 
 /*
- * A place where a process may die.  Built with -DNGX_BLOOM_FAULTS and started
- * with NGX_BLOOM_FAULT_AT=NAME:N in its environment, the process that reaches
- * the place NAME for the N-th time kills itself there; "any" is every place.
+ * A place where a process may die.  Built with -DNGX_BLOOM_FAULTS, and with
+ * NGX_BLOOM_FAULT_FILE=PATH in its environment: while the file PATH is there
+ * and has "NAME N" in it, the first process that reaches the place NAME for
+ * the N-th time removes the file and kills itself.  "any" is every place.
  * Otherwise it is nothing.
  */
 #if (NGX_BLOOM_FAULTS)

@@ -136,6 +136,12 @@ ngx_int_t ngx_http_bloom_pause_init(ngx_http_bloom_pause_t *pause,
 void ngx_http_bloom_sleep(ngx_http_bloom_pause_t *pause, ngx_msec_t ms);
 void ngx_http_bloom_yield(ngx_http_bloom_pause_t *pause);
 
+/*
+ * Not any more: to be called before the answer, as a request that has been
+ * answered may be there for a while.
+ */
+void ngx_http_bloom_stop(ngx_http_bloom_pause_t *pause);
+
 
 /* ---- body ---- */
 

@@ -414,6 +414,9 @@ ngx_http_bloom_adding_reply(ngx_http_request_t *r,
 {
     ngx_http_bloom_text_t  text;
 
+    ngx_http_bloom_stop(&adding->pause);
+    ngx_http_bloom_stop(&adding->idle);
+
     if (adding->body.gone) {
 
         /* said by the cleanup */

@@ -77,6 +77,13 @@ ngx_http_bloom_pause_cleanup(void *data)
 {
     ngx_http_bloom_pause_t *pause = data;
 
+    ngx_http_bloom_stop(pause);
+}
+
+
+void
+ngx_http_bloom_stop(ngx_http_bloom_pause_t *pause)
+{
     if (pause->event.timer_set) {
         ngx_del_timer(&pause->event);
     }

@@ -173,6 +173,8 @@ static ngx_int_t
 ngx_http_bloom_testing_fail(ngx_http_request_t *r,
     ngx_http_bloom_testing_t *testing)
 {
+    ngx_http_bloom_stop(&testing->pause);
+
     if (testing->body.gone) {
         return NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
@@ -232,6 +234,8 @@ ngx_http_bloom_testing_reply(ngx_http_request_t *r,
     ngx_http_bloom_testing_t *testing)
 {
     r->read_event_handler = ngx_http_block_reading;
+
+    ngx_http_bloom_stop(&testing->pause);
 
     ngx_http_bloom_printf(&testing->text,
                           "],\"tested\":%uL,\"absent\":%uL,\"present\":%uL,"

@@ -356,9 +356,10 @@ subtest 'the helper, and a master that dies' => sub {
 # The library is for any program, so another one shows what it does.
 
 subtest 'a disk that refuses' => sub {
+    local $t->{env} = { %{ $t->{env} || {} } };
     my $disk = BloomTest::Disk->new($t, 'state');
     my $dir = $t->testdir;
-    my %env = %{ delete $t->{env} };
+    my %env = %{ $t->{env} };
     mkdir "$dir/state";
 
     my $try = sub {

@@ -52,6 +52,10 @@ configure($t, ['zone=ids file=ids.bloom', 'zone=seen capacity=10k fpr=1e-9',
     location = /sub { bloom_add $arg_o zone=seen; ssi on; ssi_types text/plain;
                       default_type text/plain; alias html/ssi; }
     location = /part { bloom_add part$arg_x zone=seen; return 200 part; }
+    location = /asks { auth_request /asked; bloom_add $arg_o zone=seen;
+                       try_files /page =500; }
+    location = /asked { bloom_add asked$arg_x zone=seen; root html;
+                        try_files /page =500; }
     location = /to-fixed { bloom_add $arg_o zone=fixed; return 200; }
 CONF
 $t->write_file_expand('nginx.conf', $t->read_file('nginx.conf'));
@@ -133,6 +137,9 @@ subtest 'with the right rules' => sub {
 subtest 'subrequests' => sub {
     is($t->get('/sub?o=main')->body, 'part', 'one within another');
     is(ask($t, 'seen', 'main', 'part'), '10', 'adds nothing');
+
+    is($t->get('/asks?o=asker')->status, 200, 'one before the other');
+    is(ask($t, 'seen', 'asker', 'asked'), '10', 'nor does that');
 };
 
 

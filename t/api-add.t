@@ -133,6 +133,9 @@ subtest 'other content types' => sub {
                       headers => { 'Content-Type' => $type }),
                  415, qr/./, $type);
     }
+    is_error(post('seen', body => "typed\n",
+                  headers => { 'Content-Encoding' => 'gzip' }),
+             415, qr/compress|encod/i, 'what is compressed');
     is(ask($t, 'seen', 'typed'), '0', 'nothing was added');
 };
 

@@ -78,6 +78,23 @@ subtest 'many megabytes' => sub {
 };
 
 
+subtest 'an image over HTTP/2' => sub {
+    plan skip_all => 'curl or nginx without HTTP/2' unless $t->has_http2;
+
+    my $image = $t->write_file('got.bloom',
+        $t->request_http2('GET', '/bloom/zones/seen/image', port => 8082)
+            ->body);
+    my ($exit) = $t->run_tool('verify', $image);
+    is($exit, 0, 'is fetched whole');
+
+    my $r = $t->request_http2('PUT', '/bloom/zones/seen/image',
+                              body_file => $image, port => 8082);
+    is($r->status, 200, 'and put back') or diag($r);
+    cmp_ok($r->json->{generation}, '>', 1, 'as another generation');
+    is(ask($t, 'seen', 'another-long-key-7', 'no'), '10', 'with its keys');
+};
+
+
 subtest 'while others are served' => sub {
     my $body = join '', map { "beside$_\n" } 1 .. 300_000;
     my $c = $t->connect;

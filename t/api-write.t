@@ -230,6 +230,9 @@ subtest 'upload' => sub {
         return !grep { /\.tmp$/ } readdir $state;
     }), 'nothing unfinished is left behind');
 
+    ok(wait_until(sub { !files("$dir/client_body_temp/*") }),
+       'and no body');
+
     # a client names no file
 
     is_error(api($t, PUT => "zones/ids/image?file=$dir/two.bloom", body => ''),

@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 
 # conf-examples/: each starts as it stands, and does what its first comment
-# says.  Only the ports, and the lines that name the module, the pid file and
-# the log, are replaced by those of the test.
+# says: the commands are run in a directory that looks like the checkout, in
+# their order.  Only the ports, and the lines that name the module, the pid
+# file and the log, are replaced by those of the test.
 
 use strict;
 use warnings;
@@ -14,10 +15,10 @@ use File::Basename qw(basename dirname);
 
 my $examples = abs_path(dirname(__FILE__) . '/../conf-examples');
 my %more = (
-    'dry-run.conf'          => \&dry_run,
-    'block-list.conf'       => \&block_list,
+    'dry-run.conf' => \&dry_run, 'block-list.conf' => \&block_list,
+    'endpoint.conf' => \&endpoint, 'shield-add.conf' => \&kept,
     'leaked-passwords.conf' => \&leaked_passwords,
-    'revoked-tokens.conf'   => \&revoked_tokens,
+    'revoked-tokens.conf' => \&revoked_tokens,
 );
 
 
@@ -40,21 +41,26 @@ sub example {
     my $t = BloomTest->new;
     my $text = content($name);
 
-    my @commands = grep { !/^curl / } $text =~ /^#     (\S.*)$/mg;
-    my @requests = $text =~ /^#     (curl .*)$/mg;
+    my @commands = $text =~ /^#     (\S.*)$/mg;
+    my ($start) = grep { $commands[$_] eq start_command($name) }
+                       0 .. $#commands;
+    my $stop = pop @commands;
 
-    is(scalar(grep { $_ eq start_command($name) } @commands), 1,
-       'says how it is started');
-    is(scalar(grep { $_ eq start_command($name) . ' -s stop' } @commands), 1,
-       'says how it is stopped');
+    ok(defined $start, 'says how it is started') or return;
+    is($stop, start_command($name) . ' -s stop', 'says how it is stopped');
 
-    $t->write_file('local.conf', content('local.conf'));
-    build_images($t, @commands);
+    my @before = splice @commands, 0, $start;
+    shift @commands;
+
+    ok(scalar @before, 'says how its images are made');
+    ok(scalar(grep { /^curl -i / } @commands), 'has requests to try');
+
+    checkout($t);
     configure($t, $text);
-    $t->run;
 
-    ok(scalar @requests, 'has requests to try');
-    request($t, $_) for @requests;
+    command($t, $_) for @before;
+    $t->run;
+    command($t, $_) for @commands;
 
     $more{$name}->($t) if $more{$name};
     $t->stop;
@@ -68,29 +74,101 @@ sub start_command {
 }
 
 
-# The commands with "build/ngx-bloom", run by a shell as they stand but for the
-# example's directory and the tool.
+# What the commands find in the directory that they are run from.
 
-sub build_images {
-    my ($t, @commands) = @_;
+sub checkout {
+    my ($t) = @_;
 
     my $dir = $t->testdir;
-    my $tool = abs_path($ENV{TEST_BLOOM_TOOL}
-                        // dirname(__FILE__) . '/../build/ngx-bloom');
-    my @builds = grep { m{(?:^|\| )build/ngx-bloom } } @commands;
+    my $tool = $ENV{TEST_BLOOM_TOOL} // "$examples/../build/ngx-bloom";
 
-    ok(scalar @builds, 'says how its images are made');
+    $t->write_file('local.conf', content('local.conf'));
+    $t->write_file("keys/$_", content("keys/$_"))
+        for map { basename($_) } glob "$examples/keys/*";
 
-    for my $build (@builds) {
-        my $command = $build;
+    mkdir "$dir/top" or die "mkdir: $!";
+    mkdir "$dir/top/build" or die "mkdir: $!";
+    symlink '..', "$dir/top/conf-examples" or die "symlink: $!";
+    symlink abs_path($tool), "$dir/top/build/ngx-bloom" or die "symlink: $!";
+}
 
-        $command =~ s{\bconf-examples/keys/}{$examples/keys/}g;
-        $command =~ s{(?<=\s)conf-examples/}{$dir/}g;
-        $command =~ s{(?<!\S)build/ngx-bloom }{'$tool' };
 
-        my ($exit, $out, $err) = run_command(['sh', '-c', $command]);
-        is($exit, 0, $build) or diag($err);
+# A line of the comment: a command; a request has "# STATUS, TEXT" behind it.
+
+sub command {
+    my ($t, $line) = @_;
+
+    my ($command, $status, $text) =
+        $line =~ /^(.*?)(?:\s+\# (\d+), (\S.*))?$/;
+
+    $command =~ s/\b127\.0\.0\.1:(80\d\d)\b/'127.0.0.1:' . $t->port($1)/ge;
+
+    if (!defined $status) {
+        unlike($command, qr/^curl -i/, "not without what it answers: $line");
+
+        my ($exit, $out, $err) = run_at_top($t, $command);
+        is($exit, 0, $line) or diag($err);
+        return;
     }
+
+    # a file that is watched is loaded after a moment; what changes something
+    # is asked for once
+
+    my $once = $command =~ / -(?:d|X) /;
+    my $response;
+
+    my $matches = wait_until(sub {
+        $response = run_at_top($t, "$command -sS");
+        return matches($response, $status, $text) ? 'yes' : $once && 'no';
+    });
+
+    is($matches, 'yes', $line) or diag($response);
+
+    my ($path) = $command =~ m{http://[^/]+(/(?:item|go|news|old)\b[^\s']*)};
+
+    return if !$path || $once;
+
+    if ($status == 200) {
+        like($response, qr/ answers \Q$path\E$/m,
+             "$path: reaches the server behind");
+    } else {
+        unlike($response, qr/ answers /,
+               "$path: does not reach the server behind");
+    }
+}
+
+
+# In a list the exit status, the output and what was said of errors; else the
+# output.
+
+sub run_at_top {
+    my ($t, $command) = @_;
+
+    my $top = $t->testdir . '/top';
+    my @result = run_command(['sh', '-c', "cd '$top' && $command"],
+                             env => $t->{env});
+
+    return wantarray ? @result : $result[1];
+}
+
+
+# Whether a response has the status and the text: a piece of the body if it
+# begins with a quote, a header if it looks like one, or else the value of
+# X-Bloom-Status or X-Cache-Status, "-" where there is none.
+
+sub matches {
+    my ($response, $status, $text) = @_;
+
+    $response =~ s/\r//g;
+    my ($head, $body) = split /\n\n/, $response, 2;
+
+    return if ($head // '') !~ m{^HTTP/1\.1 $status\b};
+    return index($body, $text) >= 0 if $text =~ /^"/;
+    return $head =~ /^\Q$text\E$/mi if $text =~ /: /;
+
+    my ($value) = $head =~ /^X-(?:Bloom|Cache)-Status: (.*)$/mi;
+
+    return ($value // '-') eq $text;
 }
 
 
@@ -104,37 +182,6 @@ sub configure {
     $text =~ s/\b127\.0\.0\.1:(80\d\d)\b/127.0.0.1:%%PORT_$1%%/g;
 
     $t->write_file_expand('nginx.conf', $text);
-}
-
-
-# A line "curl -i [-H 'NAME: VALUE'] URL # STATUS, VALUE": the last value is that
-# of the header X-Bloom-Status or X-Cache-Status, "-" where it has none.
-
-sub request {
-    my ($t, $line) = @_;
-
-    my ($name, $content, $path, $status, $value) = $line =~
-        m{^curl\ -i\ (?:-H\ '([^:']+):\ ([^']*)'\ )?(?|'http://127\.0\.0\.1:8080(/[^']*)'
-                       | http://127\.0\.0\.1:8080(/\S*))\ +\#\ (\d+),\ (\S+)$}x
-        or return fail("cannot read: $line");
-
-    my $response = $t->get($path,
-                           headers => [defined $name ? ($name, $content) : ()]);
-
-    my $asked = $path;
-    $path .= " with $content" if defined $content;
-
-    is($response->status, $status, "$path: status");
-    is($response->header('X-Bloom-Status')
-       // $response->header('X-Cache-Status') // '-', $value, "$path: $value");
-
-    if ($status == 200) {
-        like($response->body, qr/ answers \Q$asked\E$/,
-             "$path: reaches the server behind");
-    } else {
-        unlike($response->body, qr/ answers /,
-               "$path: does not reach the server behind");
-    }
 }
 
 
@@ -160,6 +207,32 @@ sub block_list {
     is($t->get('/confirm')->status, 404, 'clients cannot ask the service');
     is($t->get('/go/EVIL.example')->status, 404,
        'other spellings of a name find no redirector');
+}
+
+
+sub endpoint {
+    my ($t) = @_;
+
+    is($t->get('/bloom/zones', port => 8082)->status, 200,
+       'the endpoint for reading');
+
+    my ($exit) = $t->run_tool('test', $t->testdir . '/backup.bloom', '1004');
+    is($exit, 0, 'the backup has the key that was added');
+
+    kept($t);
+}
+
+
+# Keys that were added outlive a kill -9 of everything.
+
+sub kept {
+    my ($t) = @_;
+
+    my $id = $t->read_file('nginx.conf') =~ /bloom_add/ ? 1009 : 1004;
+
+    $t->kill_all;
+    $t->run;
+    is($t->get("/item/$id")->status, 200, "$id: it is there after a crash");
 }
 
 

@@ -1,0 +1,237 @@
+package Bench;
+
+# What the benchmarks share: nginx on this machine's processors, the clients in
+# C, medians, and a section of the report.  nginx itself is controlled by the
+# tests' BloomTest.
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Exporter qw(import);
+use JSON::PP ();
+use List::Util qw(sum min max);
+
+use BloomTest ();
+use BloomTest::Process qw(now wait_until alive);
+
+$| = 1;
+
+our @EXPORT = qw(quick rounds server started stop_started first_on second_on
+                 client by_name median ratios processor_time until_idle
+                 section table line number verdict);
+
+
+# A quick run shows that all of it works; its figures say little.
+
+sub quick { return $ENV{BENCH_QUICK} }
+sub rounds { return quick() ? 3 : $ENV{BENCH_ROUNDS} // $_[0] }
+
+
+# Two processors are told apart where there are two: nginx's worker has the
+# first, alone or with who asks it; the second is for what is beside it.
+
+my $processors = () = `cat /proc/cpuinfo` =~ /^processor\s/mg;
+
+sub first_on { return $processors > 1 ? ('taskset', '-c', 0) : () }
+sub second_on { return $processors > 1 ? ('taskset', '-c', 1) : () }
+
+
+# Writes nginx.conf and starts nginx with one worker: zones, the parameters of
+# `bloom_zone` each, and the lines of the server.  Returns a BloomTest.
+
+sub server {
+    my ($zones, $server) = @_;
+
+    my $t = BloomTest->new(log_level => 'notice');
+
+    configure($t, $zones, $server);
+    $t->run;
+
+    return $t;
+}
+
+
+sub configure {
+    my ($t, $zones, $server) = @_;
+
+    my $affinity = $processors > 1 ? 'worker_cpu_affinity 01;' : '';
+
+    $t->write_file_expand('nginx.conf', join "\n",
+        '%%TEST_GLOBALS%%', 'worker_processes 1;', $affinity, 'events { }',
+        'http {', '%%TEST_GLOBALS_HTTP%%', 'access_log off;',
+        'keepalive_requests 1000000000;',
+        (map { "bloom_zone $_;" } @$zones),
+        'server {', 'listen 127.0.0.1:%%PORT_8080%%;', $server,
+        'location /bloom/ { client_max_body_size 0; bloom_api write=on; }',
+        '}', '}', '');
+}
+
+
+# Starts nginx, as BloomTest's run() does, but returns once the command does:
+# the seconds it took, and the seconds of a processor. Then stop_started().
+
+sub started {
+    my ($t) = @_;
+
+    my @before = (now(), times);
+    system($t->_command) == 0 or croak 'nginx does not start';
+    my @after = (now(), times);
+
+    return ($after[0] - $before[0],
+            $after[3] + $after[4] - $before[3] - $before[4]);
+}
+
+
+sub stop_started {
+    my ($t) = @_;
+
+    my ($pid) = wait_until(sub {
+        return -s $t->testdir . '/nginx.pid' && $t->read_file('nginx.pid');
+    }) =~ /(\d+)/;
+
+    kill QUIT => $pid;
+    wait_until(sub { !alive($pid) }) or croak 'nginx does not stop';
+}
+
+
+# Runs a client of build/bench; returns what it printed, a hash a line.
+
+sub client {
+    my ($on, $name, @arguments) = @_;
+
+    my $program = ($ENV{BENCH_PROGRAMS} // 'build/bench') . "/$name";
+    -x $program or croak "$program is missing; run it as: make bench";
+
+    open my $out, '-|', @$on, $program, @arguments
+        or croak "cannot run $program: $!";
+    my @lines = map { JSON::PP::decode_json($_) } <$out>;
+    close $out or croak "$program failed ($?)";
+
+    return @lines;
+}
+
+
+sub by_name {
+    my ($name, @lines) = @_;
+
+    return grep { $_->{name} eq $name } @lines;
+}
+
+
+sub median {
+    my @sorted = sort { $a <=> $b } @_;
+
+    @sorted or croak 'a median of nothing';
+
+    return ($sorted[$#sorted / 2] + $sorted[@sorted / 2]) / 2;
+}
+
+
+# What was measured in the same rounds, one divided by the other: the median,
+# the smallest and the largest.
+
+sub ratios {
+    my ($above, $below) = @_;
+
+    @$above == @$below or croak 'rounds differ';
+
+    my @ratios = map { $above->[$_] / $below->[$_] } 0 .. $#$above;
+
+    return (median(@ratios), min(@ratios), max(@ratios));
+}
+
+
+# Seconds that a process was on a processor.
+
+sub processor_time {
+    my ($pid) = @_;
+
+    open my $fh, '<', "/proc/$pid/schedstat"
+        or croak "cannot read /proc/$pid/schedstat: $!";
+
+    return (split ' ', <$fh>)[0] / 1e9;
+}
+
+
+# Waits for the helper to have done what is left: for 0.3 seconds it has hardly
+# been on a processor.
+
+sub until_idle {
+    my ($t) = @_;
+
+    my ($last, $since) = (-1, 0);
+
+    return wait_until(sub {
+        my $used = sum(map { processor_time($_) } $t->helpers);
+        ($last, $since) = ($used, now())
+            if $used - $last > 0.005;
+        return now() - $since > 0.3;
+    }, 60);
+}
+
+
+# The report's section: its lines go to the terminal and to BENCH_SECTION.
+
+sub line {
+    my $text = join '', @_, "\n";
+
+    print $text;
+
+    if (defined $ENV{BENCH_SECTION}) {
+        open my $fh, '>>', $ENV{BENCH_SECTION}
+            or croak "cannot write $ENV{BENCH_SECTION}: $!";
+        print $fh $text;
+        close $fh or croak "cannot write $ENV{BENCH_SECTION}: $!";
+    }
+}
+
+
+sub section { line('## ', @_); line('') }
+
+
+sub table {
+    my ($head, @rows) = @_;
+
+    line('| ', join(' | ', @$head), ' |');
+    line('|', join('|', '---', ('---:') x $#$head), '|');
+    line('| ', join(' | ', @$_), ' |') for @rows;
+    line('');
+}
+
+
+# 1234567 as 1.23 M, 0.0123 as 0.0123: three digits that count
+
+sub number {
+    my ($n) = @_;
+
+    for ([1e9, ' G'], [1e6, ' M'], [1e4, ' k', 1e3]) {
+        my ($from, $unit, $by) = (@$_, $_->[0]);
+        $by = $_->[2] // $_->[0];
+        return _digits($n / $by) . $unit if $n >= $from;
+    }
+
+    return _digits($n);
+}
+
+
+sub _digits {
+    my ($n) = @_;
+
+    return '0' if $n == 0;
+
+    my $decimals = 2 - int(log(abs $n) / log(10) + ($n < 1 ? -0.999 : 0));
+
+    return sprintf '%.*f', max(0, min(6, $decimals)), $n;
+}
+
+
+sub percent { return sprintf '%.1f %%', 100 * $_[0] }
+
+
+# "met" or "missed", for the report alone: nothing fails by it
+
+sub verdict { return $_[0] ? 'met' : 'missed' }
+
+
+1;

@@ -1,0 +1,96 @@
+
+/*
+ * fill [-c] FILE
+ *
+ * Reads a file into fresh shared memory, in pieces of an image's chunk, and
+ * prints a line of JSON: the bytes, the seconds, and those of a processor.  -c takes the checksum of
+ * each piece and counts its bits as well, which is all that loading an image
+ * has to do.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bloom_crc.h"
+#include "bloom_image.h"
+#include "http.h"
+
+
+static double
+processor(void)
+{
+    struct timespec  t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+
+    return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+
+int
+main(int argc, char **argv)
+{
+    int          fd, checks;
+    char        *p;
+    size_t       done, i;
+    ssize_t      n;
+    double       used;
+    uint32_t     crc;
+    uint64_t     begun, ones, *words;
+    struct stat  st;
+
+    checks = (argc == 3 && strcmp(argv[1], "-c") == 0);
+
+    if (argc != 2 + checks) {
+        die("usage: fill [-c] FILE");
+    }
+
+    fd = open(argv[1 + checks], O_RDONLY);
+
+    if (fd == -1 || fstat(fd, &st) == -1) {
+        die("%s cannot be opened", argv[1 + checks]);
+    }
+
+    p = mmap(NULL, (size_t) st.st_size, PROT_READ|PROT_WRITE,
+             MAP_SHARED|MAP_ANONYMOUS, -1, 0);
+
+    if (p == MAP_FAILED) {
+        die("no memory");
+    }
+
+    ones = 0;
+    crc = 0;
+    begun = now();
+    used = processor();
+
+    for (done = 0; done < (size_t) st.st_size; done += (size_t) n) {
+        n = read(fd, p + done, BLOOM_IMAGE_CHUNK);
+
+        if (n <= 0) {
+            die("%s cannot be read", argv[1 + checks]);
+        }
+
+        if (checks) {
+            crc ^= bloom_crc32c(0, p + done, (size_t) n);
+            words = (uint64_t *) (void *) (p + done);
+
+            for (i = 0; i < (size_t) n / sizeof(uint64_t); i++) {
+                ones += (uint64_t) __builtin_popcountll(words[i]);
+            }
+        }
+    }
+
+    /* what was computed is printed, so that it is computed */
+
+    printf("{\"bytes\":%zu,\"seconds\":%.6f,\"cpu\":%.6f,\"ones\":%llu,"
+           "\"crc\":%u}\n", done, (double) (now() - begun) / 1e9,
+           processor() - used, (unsigned long long) ones, crc);
+
+    return 0;
+}

@@ -1,0 +1,84 @@
+#!/usr/bin/perl
+
+# A journal replayed when nginx starts: as the log has it, and from outside,
+# against a start without one.
+
+use strict;
+use warnings;
+
+use List::Util qw(min);
+
+use Bench;
+
+my $rounds = rounds(7);
+
+# A journal longer than the zone's image, and than 64 MiB, becomes a
+# checkpoint: these are as long as one may be.
+
+my @zones = (['zone=cached capacity=10m fpr=0.001', quick() ? 1 : 6],
+             ['zone=large capacity=200m fpr=0.001', quick() ? 1 : 30]);
+
+section('Replay of a journal at start');
+
+my @rows;
+
+for (@zones) {
+    my ($zone, $millions) = @$_;
+    my $t = Bench::server([$zone], '');
+    my ($name) = $zone =~ /=(\w+)/;
+    my $state = $t->testdir . '/state';
+    my $aside = $t->testdir . '/aside';
+
+    my ($added) = client([second_on], 'send', '-p', $t->port(8080),
+                         "add,POST,/bloom/zones/$name/keys,"
+                         . $millions * 10 . ',100000');
+    $added->{failed} == 0 or die "keys are not added\n";
+    until_idle($t);
+    $t->stop;
+
+    my (@log, @with, @without, @cpu);
+
+    for my $round (1 .. $rounds) {
+        my $mark = $t->log_mark;
+        my ($seconds, $cpu) = started($t);
+
+        my ($keys, $ms) = $t->log_since($mark)
+            =~ /has (\d+) keys of \d+ records of its journal, in (\d+) ms/
+            or die "the log does not say that the journal was replayed\n";
+        $keys == $added->{keys}
+            or die "$keys of $added->{keys} keys were replayed\n";
+
+        stop_started($t);
+
+        rename $state, $aside or die "rename: $!";
+        my ($other, $other_cpu) = started($t);
+        stop_started($t);
+        system('rm', '-rf', $state);
+        rename $aside, $state or die "rename: $!";
+
+        push @log, $ms / 1000;
+        push @with, $seconds;
+        push @without, $other;
+        push @cpu, $cpu - $other_cpu;
+    }
+
+    my $keys = $added->{keys};
+    my @outside = map { $with[$_] - $without[$_] } 0 .. $#with;
+
+    push @rows, [
+        'zone of ' . ($name eq 'cached' ? '10 million' : '200 million')
+        . ' keys', number($keys), number(median(@log)),
+        number($keys / median(@log)), number($keys / min(@log)),
+        number($keys / median(@outside)), number($keys / median(@cpu)),
+        '10 M: ' . verdict($keys / median(@log) >= 1e7),
+    ];
+}
+
+table(['', 'keys', 'seconds, by the log', 'keys/s', 'best round',
+       'keys/s, from outside', 'keys per second of a processor', 'to reach'],
+      @rows);
+
+line('From outside: until the command returns, less the same without a'
+     . ' journal, in turns; so is the time of a processor. The journal is in the'
+     . ' page cache.');
+line('');

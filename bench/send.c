@@ -1,0 +1,250 @@
+
+/*
+ * send -p PORT [-r ROUNDS] [-f FIRST] [-w PID] KIND...
+ *
+ * Sends requests one after the other on one connection, each when the one
+ * before is answered.  A KIND is
+ *
+ *     NAME,METHOD,URI,COUNT,KEYS
+ *
+ * COUNT requests with KEYS new keys in the body each, one in a line: numbers
+ * of nine digits, from FIRST on.  With 0 keys there is no body.  In each round
+ * all kinds have their turn, in this order, so that what disturbs the machine
+ * disturbs them alike.  Bodies are made before the clock starts.
+ *
+ * For each kind and round a line of JSON is printed: what the answers said of
+ * keys (0 if they say nothing), the seconds from the first request to the last
+ * answer, and the seconds that process PID, nginx's worker, was on a processor
+ * meanwhile, and that it and the client waited for one because others had it.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http.h"
+
+#define KEY_LEN  10                      /* with the line's end */
+
+
+typedef struct {
+    const char  *name;
+    const char  *method;
+    const char  *uri;
+    long         count;
+    long         keys;
+} kind_t;
+
+
+static unsigned long  next_key = 100000000;
+
+
+static const char *
+part(char **text)
+{
+    char  *p;
+
+    p = strsep(text, ",");
+
+    if (p == NULL || *p == '\0') {
+        errno = 0;
+        die("a kind of request is NAME,METHOD,URI,COUNT,KEYS");
+    }
+
+    return p;
+}
+
+
+/* Nanoseconds that a process was on a processor, and was waiting for one. */
+static void
+used(const char *pid, unsigned long long ns[2])
+{
+    char   path[64];
+    FILE  *f;
+
+    snprintf(path, sizeof(path), "/proc/%s/schedstat", pid);
+
+    f = fopen(path, "r");
+
+    if (f == NULL || fscanf(f, "%llu %llu", &ns[0], &ns[1]) != 2) {
+        die("%s cannot be read", path);
+    }
+
+    fclose(f);
+}
+
+
+/* Requests one behind the other in *text; returns the length of each. */
+static size_t
+make(const kind_t *kind, char **text)
+{
+    int     len;
+    char    head[512], *p;
+    long    i, j;
+    size_t  size;
+
+    len = (kind->keys == 0)
+          ? snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\n"
+                     "Host: localhost\r\n\r\n", kind->method, kind->uri)
+          : snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\n"
+                     "Host: localhost\r\nContent-Length: %ld\r\n\r\n",
+                     kind->method, kind->uri, kind->keys * KEY_LEN);
+
+    size = (size_t) len + (size_t) kind->keys * KEY_LEN;
+    p = malloc(size * (size_t) kind->count + 1);
+
+    if (p == NULL) {
+        die("no memory for bodies");
+    }
+
+    *text = p;
+
+    for (i = 0; i < kind->count; i++) {
+        memcpy(p, head, (size_t) len);
+        p += len;
+
+        for (j = 0; j < kind->keys; j++, p += KEY_LEN) {
+            sprintf(p, "%09lu\n", next_key++);
+        }
+    }
+
+    return size;
+}
+
+
+static void
+run(int fd, const kind_t *kind, long round, const char *pid)
+{
+    char                  *text;
+    long                   i, n, received, added, failed, durable;
+    size_t                 size;
+    double                 took;
+    uint64_t               begun;
+    unsigned long long     was[2], is[2], mine[2], ours[2];
+    static http_answer_t   answer;
+
+    size = make(kind, &text);
+
+    received = 0;
+    added = 0;
+    failed = 0;
+    durable = 0;
+
+    /* a process is counted when it leaves the processor */
+
+    usleep(2000);
+
+    used(pid, was);
+    used("self", mine);
+    begun = now();
+
+    for (i = 0; i < kind->count; i++) {
+        http_send(fd, text + (size_t) i * size, size);
+
+        answer.len = 0;
+
+        if (http_read(fd, &answer) != 1) {
+            die("the connection ended instead of an answer");
+        }
+
+        if (answer.status != 200) {
+            if (failed++ == 0) {
+                fprintf(stderr, "%s: %s\n", kind->name, answer.text);
+            }
+        }
+
+        n = http_number(&answer, "received");
+        received += (n > 0) ? n : 0;
+
+        n = http_number(&answer, "added");
+        added += (n > 0) ? n : 0;
+
+        durable += (strstr(answer.body, "\"durable\":true") != NULL);
+    }
+
+    took = (double) (now() - begun) / 1e9;
+
+    used("self", ours);
+    usleep(2000);
+    used(pid, is);
+
+    printf("{\"name\":\"%s\",\"round\":%ld,\"requests\":%ld,\"failed\":%ld,"
+           "\"keys\":%ld,\"received\":%ld,\"added\":%ld,\"durable\":%ld,"
+           "\"seconds\":%.9f,\"cpu\":%.9f,\"waited\":%.9f,"
+           "\"client_waited\":%.9f}\n",
+           kind->name, round, kind->count, failed, kind->count * kind->keys,
+           received, added, durable, took, (double) (is[0] - was[0]) / 1e9,
+           (double) (is[1] - was[1]) / 1e9,
+           (double) (ours[1] - mine[1]) / 1e9);
+    fflush(stdout);
+
+    free(text);
+}
+
+
+int
+main(int argc, char **argv)
+{
+    int          opt, port, fd, kinds, i;
+    char        *text;
+    long         rounds, round;
+    kind_t       kind[16];
+    const char  *pid;
+
+    port = 0;
+    rounds = 1;
+    pid = "self";
+
+    while ((opt = getopt(argc, argv, "p:r:f:w:")) != -1) {
+        switch (opt) {
+
+        case 'p':
+            port = atoi(optarg);
+            break;
+
+        case 'r':
+            rounds = atol(optarg);
+            break;
+
+        case 'f':
+            next_key = strtoul(optarg, NULL, 10);
+            break;
+
+        case 'w':
+            pid = optarg;
+            break;
+
+        default:
+            return 2;
+        }
+    }
+
+    kinds = argc - optind;
+    errno = 0;
+
+    if (port == 0 || kinds == 0 || kinds > 16) {
+        die("usage: send -p PORT [-r ROUNDS] [-f FIRST] [-w PID] KIND...");
+    }
+
+    for (i = 0; i < kinds; i++) {
+        text = argv[optind + i];
+
+        kind[i].name = part(&text);
+        kind[i].method = part(&text);
+        kind[i].uri = part(&text);
+        kind[i].count = atol(part(&text));
+        kind[i].keys = atol(part(&text));
+    }
+
+    fd = http_connect(port);
+
+    for (round = 0; round < rounds; round++) {
+        for (i = 0; i < kinds; i++) {
+            run(fd, &kind[i], round, pid);
+        }
+    }
+
+    return 0;
+}
