@@ -5,10 +5,6 @@
 /* As limit_req and others have it. */
 #define NGX_BLOOM_ZONE_MIN    (8 * ngx_pagesize)
 
-/* Attempts of a lookup: only as many loads in its few nanoseconds make it
- * give up, and a load takes longer than that. */
-#define NGX_BLOOM_ATTEMPTS    8
-
 /* Keys whose lines are asked for before the first is touched. */
 #define NGX_BLOOM_AHEAD       32
 
@@ -17,9 +13,6 @@
 static const uint64_t  ngx_bloom_zone_never = 0;
 
 
-static ngx_int_t ngx_bloom_zone_attend(ngx_bloom_zone_t *zone,
-    uint64_t generation);
-static ngx_inline ngx_uint_t ngx_bloom_zone_behind(ngx_bloom_zone_t *zone);
 static void ngx_bloom_zone_close(void *data);
 static ngx_shm_zone_t *ngx_bloom_zone_of_old_cycle(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, void *tag);
@@ -27,111 +20,36 @@ static ngx_int_t ngx_bloom_zone_add_shm(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, size_t size, void *tag);
 
 
-/*
- * Copies what lookups need of a new generation.  NGX_AGAIN if the generation
- * changed meanwhile: then the copy may be torn, and is not used.
- */
-static ngx_int_t
-ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation)
+uint32_t
+ngx_bloom_zone_form(ngx_bloom_zone_t *zone)
 {
-    ngx_uint_t  bank;
+    uint64_t  generation;
 
-    bank = generation & 1;
+    generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
 
-    zone->generation = 0;
-    zone->geometry = zone->sh->bank[bank].image.geometry;
-    zone->hasher = zone->sh->bank[bank].image.hasher;
-    zone->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
-    zone->stale = NGX_MAX_TIME_T_VALUE;
-
-    if (zone->max_age != 0) {
-        zone->stale = (time_t) (zone->sh->bank[bank].image.as_of / 1000)
-                      + zone->max_age;
-    }
-
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-
-    if (__atomic_load_n(&zone->sh->generation, __ATOMIC_RELAXED)
-        != generation)
-    {
-        return NGX_AGAIN;
-    }
-
-    zone->generation = generation;
-
-    return NGX_OK;
+    return generation ? zone->sh->bank[generation & 1].image.key_form
+                      : BLOOM_KEY_RAW;
 }
 
 
-/*
- * Whether keys may be missing in the filter: another instance has appended
- * what this one has not applied, or the journal has lost records.
- */
-static ngx_inline ngx_uint_t
-ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
+const char *
+ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key)
 {
-    ngx_bloom_shctx_t  *sh;
+    const char      *why;
+    bloom_key_t      canonical;
+    static uint8_t   buf[BLOOM_URL_ROOM(BLOOM_FORM_KEY_MAX)];
 
-    sh = zone->sh;
-
-    return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
-           > __atomic_load_n(&sh->applied, __ATOMIC_ACQUIRE)
-           || __atomic_load_n(&sh->doubt, __ATOMIC_RELAXED) != 0;
-}
-
-
-ngx_uint_t
-ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key)
-{
-    int                 present;
-    uint64_t            generation;
-    ngx_uint_t          i, behind;
-    bloom_hash_t        hash;
-    ngx_bloom_shctx_t  *sh;
-
-    sh = zone->sh;
-
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
-
-        generation = __atomic_load_n(&sh->generation, __ATOMIC_ACQUIRE);
-
-        if (generation == 0) {
-            break;
-        }
-
-        if (generation != zone->generation
-            && ngx_bloom_zone_attend(zone, generation) != NGX_OK)
-        {
-            continue;
-        }
-
-        /* before the bits: what is applied later may be missing in them */
-
-        behind = ngx_bloom_zone_behind(zone);
-
-        hash = bloom_hash(&zone->hasher, key->data, key->len);
-        present = bloom_test(&zone->geometry, zone->words, hash);
-
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-
-        if (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED)
-            != generation)
-        {
-            continue;
-        }
-
-        if (ngx_time() >= zone->stale) {
-            break;
-        }
-
-        if (present) {
-            return NGX_BLOOM_PRESENT;
-        }
-
-        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+    if (form == BLOOM_KEY_RAW) {
+        return NULL;
     }
 
-    return NGX_BLOOM_UNKNOWN;
+    why = bloom_form_canonical(form, &canonical, key, buf);
+
+    if (why == NULL) {
+        *key = canonical;
+    }
+
+    return why;
 }
 
 
@@ -158,11 +76,17 @@ ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     *added = 0;
 
     do {
-        for (n = 0; n < NGX_BLOOM_AHEAD && bloom_record_key(&record, &key);
-             n++)
-        {
+        n = 0;
+
+        while (n < NGX_BLOOM_AHEAD && bloom_record_key(&record, &key)) {
+
+            if (ngx_bloom_zone_canonical(image->key_form, &key) != NULL) {
+                continue;
+            }
+
             hash[n] = bloom_hash(&image->hasher, key.data, key.len);
             bloom_prefetch(&image->geometry, words, hash[n]);
+            n++;
         }
 
         for (i = 0; i < n; i++) {
