@@ -41,6 +41,7 @@ if [ "$1" = test ]; then
     header_of murmurhash.h libmurmurhash-dev
     command_of dpkg-source dpkg-dev
     command_of valgrind valgrind
+    command_of redis-server redis-server
 
     # the fuzzers: clang with its run-time libraries
     command_of clang clang
@@ -76,12 +77,12 @@ fi
 echo "installing missing Debian packages:$missing"
 
 # Debian starts a service as it is installed, and nginx's fails where port 80
-# is taken; it is not needed here, so services are told not to start meanwhile.
+# is taken; none is needed here, so services are told not to start meanwhile.
 
 policy=/usr/sbin/policy-rc.d
 
 case "$missing " in
-    *" nginx "*)
+    *" nginx "*|*" redis-server "*)
         if [ ! -e $policy ]; then
             trap '$as_root rm -f $policy' EXIT
             printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy > /dev/null

@@ -19,6 +19,7 @@ my %more = (
     'endpoint.conf' => \&endpoint, 'shield-add.conf' => \&kept,
     'leaked-passwords.conf' => \&leaked_passwords,
     'revoked-tokens.conf' => \&revoked_tokens,
+    'redirect.conf' => \&redirect,
 );
 
 
@@ -82,7 +83,7 @@ sub checkout {
     my $dir = $t->testdir;
     my $tool = $ENV{TEST_BLOOM_TOOL} // "$examples/../build/ngx-bloom";
 
-    $t->write_file('local.conf', content('local.conf'));
+    $t->write_file($_, content($_)) for 'local.conf', 'confirm.pl';
     $t->write_file("keys/$_", content("keys/$_"))
         for map { basename($_) } glob "$examples/keys/*";
 
@@ -259,6 +260,31 @@ sub revoked_tokens {
     is($ask->('bearer  8a20c95d-revoked '), 401, 'another spelling of Bearer');
     is($ask->('Basic 8a20c95d-revoked'), 200, 'another scheme is not checked');
     is($t->get('/introspect')->status, 404, 'clients cannot ask the issuer');
+}
+
+
+# A listed URL is refused however it is written; and what confirm.pl asks Redis
+# for is what the tool says it is looked up by.
+
+sub redirect {
+    my ($t) = @_;
+
+    my $script = content('confirm.pl');
+    my ($sub) = $script =~ /^(sub expressions \{.*?^\})/ms;
+
+    ok(defined $sub && eval "$sub; 1", 'confirm.pl has expressions')
+        or return diag($@);
+
+    for my $url ('http://a.b.c/1/2.html?param=1', 'http://a.b.c.d.e.f.g/1.html',
+                 'http://1.2.3.4/1/', 'http://example.co.uk/1', 'http://a.b/?',
+                 'http://a.b/1/2/3/4/5/6.html?x=/y', 'http://[2001:db8::1]/a/')
+    {
+        my ($exit, $out) = $t->run_tool('expand', $url);
+        my ($canonical, @want) = split /\n/, $out;
+
+        is_deeply([sort(expressions($want[0]))], [sort @want],
+                  "confirm.pl: $url");
+    }
 }
 
 
