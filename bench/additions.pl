@@ -27,6 +27,7 @@ my $t = Bench::server(\@zones, <<'CONF');
         }
 CONF
 
+my %capacity = (cached => '10 million', large => '200 million');
 my $next = 100_000_000;
 
 sub turns {
@@ -75,9 +76,7 @@ for my $zone ('cached', 'large') {
 
         push @rows, [
             $name eq 'discard' ? 'the same bodies, thrown away by `return 200`'
-                               : "$name, zone of " . ($zone eq 'cached'
-                                                      ? '10 million'
-                                                      : '200 million') . ' keys',
+                               : "$name, zone of $capacity{$zone} keys",
             number(median(@rates)), number(max(@rates)),
             number(median(map {
                 $_->{keys} / max($_->{cpu}, $_->{seconds} - $_->{waited})

@@ -3,9 +3,9 @@
  * fill [-c] FILE
  *
  * Reads a file into fresh shared memory, in pieces of an image's chunk, and
- * prints a line of JSON: the bytes, the seconds, and those of a processor.  -c takes the checksum of
- * each piece and counts its bits as well, which is all that loading an image
- * has to do.
+ * prints a line of JSON: the bytes, the seconds, and those of a processor.  -c
+ * takes the checksum of each piece and counts its bits as well, which is all
+ * that loading an image has to do.
  */
 
 #include <fcntl.h>

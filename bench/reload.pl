@@ -47,7 +47,8 @@ section("Reload of an image of $of");
 # In turns: ours, read(), read() with what a load has to compute; nobody asks.
 
 my (%seconds, %cpu, @took);
-my @post = ('send', '-p', $t->port(8080), 'load,POST,/bloom/zones/big/reload,1,0');
+my @post = ('send', '-p', $t->port(8080),
+            'load,POST,/bloom/zones/big/reload,1,0');
 
 system("cat $image > /dev/null");
 
@@ -96,8 +97,8 @@ table(['while nobody asks', 'seconds', 'rate', 'best round', 'ratio to read()',
 
 line('In turns, all on the second processor, the file in the page cache; the'
      . ' endpoint says ' . sprintf('%.0f', median(@took))
-     . ' ms for the load itself. What the helper still does for a reload when it'
-     . ' is answered, returning the old pages, is not in its time.');
+     . ' ms for the load itself. What the helper still does for a reload when'
+     . ' it is answered, returning the old pages, is not in its time.');
 line('');
 
 

@@ -79,6 +79,6 @@ table(['', 'keys', 'seconds, by the log', 'keys/s', 'best round',
       @rows);
 
 line('From outside: until the command returns, less the same without a'
-     . ' journal, in turns; so is the time of a processor. The journal is in the'
-     . ' page cache.');
+     . ' journal, in turns; so is the time of a processor. The journal is in'
+     . ' the page cache.');
 line('');

@@ -102,8 +102,16 @@ for section in "${sections[@]}"; do
         failed=1
     fi
 
-    printf 'Other work on the machine: %s before, %s after.\n' \
-           "$before" "$(busy)" | tee -a "$part"
+    after=$(busy)
+
+    {
+        echo "Other work on the machine: $before before, $after after."
+
+        if [ "${before%% *}" -gt 10 ] || [ "${after%% *}" -gt 10 ]; then
+            echo "Too much for seconds and latencies to be this module's" \
+                 "alone: run it again when it is quiet."
+        fi
+    } | tee -a "$part"
 done
 
 mv "$part" "$report"

@@ -3,18 +3,22 @@
 #
 # Holds the documentation to what the program does:
 #   - links to files in README.md, docs/ and conf-examples/ lead somewhere;
-#   - README's ```console blocks are run, in one copy of the checkout, and give
-#     the outputs shown;
-#   - its ```nginx blocks are accepted by `nginx -t`, or, where the fence names
-#     a file, are lines of that file;
-#   - its table of sizes is what `ngx-bloom size` says;
+#   - the ```console blocks of README.md, docs/api.md and docs/operations.md
+#     are run, for each in a copy of the checkout, and give the outputs shown;
+#   - their ```nginx blocks are accepted by `nginx -t`, or, where the fence
+#     names a file, are lines of that file;
+#   - README's table of sizes is what `ngx-bloom size` says;
 #   - it describes each directive and variable, with its contexts, and no other;
+#   - docs/api.md has each request, error and member of a zone's state that the
+#     source has, and no other, and README each request;
+#   - docs/architecture.md has a line for each file of the source, and
+#     docs/state.md for each kind of file in a state directory;
 #   - `make run` serves what it promises.
 #
 # In a console block a line "$ COMMAND" is followed by its output, standard
 # error included. There "..." stands for any text, also of several lines; other
-# ports are used for 8080 and 8081; and a curl is repeated for some seconds
-# while its output differs, since a reload takes a moment.
+# ports are used for 8080 to 8082; and a curl is repeated for some seconds while
+# its output differs, since a reload takes a moment.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -22,7 +26,7 @@ cd "$(dirname "$0")/.." || exit 1
 nginx=${NGINX:-$(command -v nginx || echo /usr/sbin/nginx)}
 PATH=$PWD/build:$(dirname "$nginx"):$PATH
 top=$PWD
-doc=$top/README.md
+doc=README.md
 module=$top/build/ngx_http_bloom_module.so
 failed=0
 
@@ -37,10 +41,16 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/bloom-docs-XXXXXX") || exit 1
 chmod 755 "$scratch"
 
 cleanup() {
+    stop_nginx
+    rm -rf "$scratch"
+}
+
+# what a document left running
+
+stop_nginx() {
     if [ -s "$scratch/conf-examples/nginx.pid" ]; then
         kill "$(cat "$scratch/conf-examples/nginx.pid")" 2> /dev/null
     fi
-    rm -rf "$scratch"
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
@@ -155,17 +165,19 @@ run_command() {
 
         # shellcheck disable=SC2053
         if [[ $actual == $pattern ]]; then
-            ok "README.md:$1: $2"
+            ok "$doc:$1: $2"
             return
         fi
 
         sleep 0.1
     done
 
-    not_ok "README.md:$1: $2" "expected:" "$3" "actual:" "$actual"
+    not_ok "$doc:$1: $2" "expected:" "$3" "actual:" "$actual"
 }
 
-use_ports() { sed "s/\b8080\b/$port/g; s/\b8081\b/$backend/g"; }
+use_ports() {
+    sed "s/\b8080\b/$port/g; s/\b8081\b/$backend/g; s/\b8082\b/$third/g" "$@"
+}
 
 # check_excerpt LINE FILE TEXT: the text's lines, one after another, are in the
 # file, whatever they are indented by
@@ -176,9 +188,9 @@ check_excerpt() {
     file=$(sed 's/^ *//' "$top/$2")$'\n'
 
     if [[ $file == *"$(sed 's/^ *//' <<< "$3")"$'\n'* ]]; then
-        ok "README.md:$1: an excerpt of $2"
+        ok "$doc:$1: an excerpt of $2"
     else
-        not_ok "README.md:$1: an excerpt of $2" "differs from the file"
+        not_ok "$doc:$1: an excerpt of $2" "differs from the file"
     fi
 }
 
@@ -207,25 +219,36 @@ check_snippet() {
     } > "$dir/nginx.conf"
 
     if said=$("$nginx" -e stderr -p "$dir" -c nginx.conf -t 2>&1); then
-        ok "README.md:$1: nginx accepts the example"
+        ok "$doc:$1: nginx accepts the example"
     else
-        not_ok "README.md:$1: nginx accepts the example" "$said"
+        not_ok "$doc:$1: nginx accepts the example" "$said"
     fi
 }
 
-check_blocks() {
-    local line number=0 begin fence= info text
+# copy_checkout: what the documents' commands find
 
-    mkdir "$scratch/build"
-    ln -s "$top"/build/ngx* "$scratch/build/"
+copy_checkout() {
+    mkdir -p "$scratch/build"
+    ln -sf "$top"/build/ngx* "$scratch/build/"
+
+    rm -rf "$scratch/conf-examples"
     (cd "$top" && cp -r conf-examples "$scratch/" \
                && cd "$scratch/conf-examples" \
                && rm -rf -- *.bloom *.log *.pid cache state temp-*)
 
     port=$(free_port 18080)
     backend=$(free_port $((port + 1)))
-    sed -i "s/\b8080\b/$port/g; s/\b8081\b/$backend/g" \
-        "$scratch"/conf-examples/*.conf
+    third=$(free_port $((backend + 1)))
+    use_ports -i "$scratch"/conf-examples/*.conf
+}
+
+# check_blocks DOCUMENT
+
+check_blocks() {
+    local line number=0 begin fence= info text
+
+    doc=$1
+    copy_checkout
 
     while IFS= read -r line; do
         number=$((number + 1))
@@ -245,13 +268,21 @@ check_blocks() {
                 nginx\ *) check_excerpt "$begin" "${info#nginx }" \
                                         "${text%$'\n'}" ;;
                 sh|text)  ;;
-                *)        not_ok "README.md:$begin: unknown fence \"$info\"" ;;
+                *)        not_ok "$doc:$begin: unknown fence \"$info\"" ;;
             esac
 
         elif [ -n "$fence" ]; then
             text=$text$line$'\n'
         fi
-    done < "$doc"
+    done < "$top/$doc"
+
+    for ((line = 0; line < 50; line++)); do
+        [ -s "$scratch/conf-examples/nginx.pid" ] || return 0
+        sleep 0.1
+    done
+
+    stop_nginx
+    not_ok "$doc stops what it starts" "nginx still runs"
 }
 
 
@@ -282,7 +313,7 @@ size_table() {
 
 check_sizes() {
     same "the table of sizes" "$(size_table)" \
-         "$(grep -E '^\| [0-9]+[mg] \|' "$doc")"
+         "$(grep -E '^\| [0-9]+[mg] \|' README.md)"
 }
 
 
@@ -307,7 +338,7 @@ described() {
          /^\| Context/ && name {
              gsub(/^\| Context \| | \|$/, ""); gsub(/`/, "")
              print name ": " $0; name = ""
-         }' "$doc" | sort
+         }' README.md | sort
 }
 
 check_names() {
@@ -316,14 +347,150 @@ check_names() {
     same "the variables" \
          "$(grep -oE 'ngx_string\("bloom_[a-z_]+"\), NULL' \
                  src/ngx_http_bloom_variables.c | cut -d '"' -f 2 | sort)" \
-         "$(grep -oE '^### \$bloom_[a-z_]+' "$doc" | cut -d '$' -f 2 | sort)"
+         "$(grep -oE '^### \$bloom_[a-z_]+' README.md | cut -d '$' -f 2 | sort)"
+}
+
+
+# ---- the endpoint, files ----
+
+# "METHOD PATH changes" of each route; without "changes" where $1 says "names"
+
+routes() {
+    tr -d '\n' < src/ngx_http_bloom_api.c \
+    | grep -oE '\{ NGX_HTTP_BLOOM_[A-Z]+, [01], ngx_string\("[^"]*"\), [01]' \
+    | tr -d ',"(){}' | sed 's/ngx_string/"/; s/NGX_HTTP_BLOOM_//' \
+    | while read -r method zone path write; do
+        path=${path#\"}
+        case $zone in
+            0) path=/$path ;;
+            1) path=/zones/NAME$path ;;
+        esac
+        case $write in 0) write=no ;; 1) write=yes ;; esac
+        echo "$method $path $write"
+    done | sort
+}
+
+# the same of a table whose rows begin "| `METHOD PATH` | yes"
+
+described_routes() {
+    sed -nE 's/^\| `(GET|POST|PUT|DELETE) (\/[^`?]*)` \| ([a-z]+) .*/\1 \2 \3/p' \
+        "$1" | sort
+}
+
+# "STATUS CODE" of each error
+
+errors() {
+    grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/ngx_http_bloom_answer.c \
+    | tr -d '{}",' | awk '$1 != 200 { print $1, $2 }' | sort
+}
+
+# Members of a zone's state, those of an object behind its name and a dot.  The
+# source has a table for each object.
+
+members() {
+    tr -d '\n' < src/ngx_http_bloom_render.c \
+    | grep -oE 'ngx_http_bloom_member_t +ngx_http_bloom_[a-z]+_members\[\] = \{[^;]*;' \
+    | while IFS= read -r table; do
+        name=${table#*ngx_http_bloom_member_t*ngx_http_bloom_}
+        name=${name%%_members*}
+        case $name in
+            zone)    name= ;;
+            counter) name=counters. ;;
+            *)       name=$name. ;;
+        esac
+        grep -oE '\{ "[a-z_]+"' <<< "$table" | tr -d '{ "' | sed "s/^/$name/"
+    done | sort
+}
+
+# the names of files in a state directory, with "*" for what differs
+
+state_files() {
+    grep -ohE '"(control|lock|dropped|lost|(instance|journal|upload|checkpoint|snapshot|save|compact)\.[^" ]+)"' \
+         src/ngx_bloom_*.c | tr -d '"\\' | sed -E 's/%[0-9]*[a-zA-Z]+/*/g' \
+    | sort -u
+}
+
+check_endpoint() {
+    same "docs/api.md has the requests of the source" \
+         "$(routes)" "$(described_routes docs/api.md)"
+
+    same "README.md has the requests of the source" \
+         "$(routes)" "$(described_routes README.md)"
+
+    same "docs/api.md has the errors of the source" "$(errors)" \
+         "$(sed -nE 's/^\| ([0-9]{3}) \| `([a-z_]+)` .*/\1 \2/p' docs/api.md \
+            | sort)"
+
+    # the members before the table of states
+
+    same "docs/api.md has the members of a zone's state" "$(members)" \
+         "$(sed -n '/^## State/,/^| `state` | means/p' docs/api.md \
+            | sed -nE '/means/d; s/^\| `([a-z_.]+)` \|.*/\1/p' | sort)"
+}
+
+# first_column FILE: of the table that begins with "| file |"
+
+first_column() {
+    sed -n '/^| file |/,/^$/p' "$1" | grep -E '^\| `' | cut -d '|' -f 2
+}
+
+check_files() {
+    same "docs/architecture.md has the files of the source" \
+         "$(printf '%s\n' ngx_http_bloom_module.c src/*.[ch] | sort)" \
+         "$(first_column docs/architecture.md \
+            | grep -oE '`[a-z_/]+\.(\[ch\]|c|h)`' | tr -d '`' \
+            | sed 's/\(.*\)\[ch\]/\1c\n\1h/' | sort)"
+
+    same "docs/state.md has the files of a state directory" \
+         "$(state_files)" \
+         "$(first_column docs/state.md | tr -d '` ' | sed 's/[A-Z][A-Z]*/*/g' \
+            | sort -u)"
+
+    same "docs/state.md has the fields of the control page" "$(control_page)" \
+         "$(sed -nE 's/^\| ([0-9]+) \| ([0-9]+) \| `([a-z_]+)` .*/\1 \2 \3/p
+                     s/^The page has ([0-9]+ bytes)\..*/\1/p' docs/state.md \
+            | sort -n)"
+}
+
+# "OFFSET SIZE FIELD" of the page, and "SIZE bytes" of all of it, as the
+# compiler lays it out
+
+control_page() {
+    local header=src/ngx_bloom_state.h
+
+    {
+        echo '#include <stdio.h>'
+        echo '#include <stddef.h>'
+        echo '#include <stdint.h>'
+        echo '#include <pthread.h>'
+        echo 'typedef unsigned char u_char;'
+        sed -n '/^#define NGX_BLOOM_[A-Z_]* /p
+                /The end of the journal\. /,/^} ngx_bloom_control_t;/p' $header
+        echo 'int main(void) {'
+        sed -n '/In the file "control"/,/^} ngx_bloom_control_t;/p' $header \
+        | sed -nE 's/^    ([a-z_0-9]+ +|\} )([a-z_]+)(\[.*)?;.*/\2/p' \
+        | while read -r field; do
+            echo "printf(\"%zu %zu $field\\n\","
+            echo "offsetof(ngx_bloom_control_t, $field),"
+            echo "sizeof(((ngx_bloom_control_t *) 0)->$field));"
+        done
+        echo 'printf("%zu bytes\n", sizeof(ngx_bloom_control_t));'
+        echo 'return 0; }'
+    } > "$scratch/control.c"
+
+    gcc -o "$scratch/control" "$scratch/control.c" && "$scratch/control" \
+    | sort -n
 }
 
 
 check_links
 check_names
+check_endpoint
+check_files
 check_sizes
-check_blocks
+check_blocks README.md
+check_blocks docs/api.md
+check_blocks docs/operations.md
 
 if scripts/run.sh --check > "$scratch/run.log" 2>&1; then
     grep '^ok ' "$scratch/run.log"

@@ -322,6 +322,56 @@ bloom_merge(uint64_t *dst, const uint64_t *src, uint64_t n)
 }
 
 
+static uint64_t
+count_portable(const uint64_t *words, uint64_t n)
+{
+    uint64_t  i, w, ones;
+
+    for (i = 0, ones = 0; i < n; i++) {
+        w = words[i];
+
+        w -= (w >> 1) & 0x5555555555555555;
+        w = (w & 0x3333333333333333) + ((w >> 2) & 0x3333333333333333);
+        w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0f;
+
+        ones += (w * 0x0101010101010101) >> 56;
+    }
+
+    return ones;
+}
+
+
+#if defined(__x86_64__)
+
+__attribute__((target("popcnt")))
+static uint64_t
+count_popcnt(const uint64_t *words, uint64_t n)
+{
+    uint64_t  i, ones;
+
+    for (i = 0, ones = 0; i < n; i++) {
+        ones += (uint64_t) __builtin_popcountll(words[i]);
+    }
+
+    return ones;
+}
+
+#endif
+
+
+uint64_t
+bloom_count_ones(const uint64_t *words, uint64_t n)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("popcnt")) {
+        return count_popcnt(words, n);
+    }
+#endif
+
+    return count_portable(words, n);
+}
+
+
 void
 bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
     const uint64_t *words, uint64_t n)
@@ -333,10 +383,7 @@ bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
     census->words += n;
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
-        for (i = 0; i < n; i++) {
-            census->ones += (uint64_t) __builtin_popcountll(words[i]);
-        }
-
+        census->ones += bloom_count_ones(words, n);
         return;
     }
 

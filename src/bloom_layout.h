@@ -70,6 +70,9 @@ uint32_t bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 void bloom_merge(uint64_t *dst, const uint64_t *src, uint64_t n);
 
 
+/* How many bits of n words are set. */
+uint64_t bloom_count_ones(const uint64_t *words, uint64_t n);
+
 /*
  * What the bits themselves say, gathered piece by piece: begin with zeros,
  * give every word once, in pieces of whole lines.

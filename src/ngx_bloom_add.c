@@ -8,29 +8,45 @@
  * about 100 ns: an append takes a few microseconds. */
 #define NGX_BLOOM_SPINS   500
 
+/* The same for a key that cannot be added later, ms. */
+#define NGX_BLOOM_ONCE    5
+
 /* If the helper has not made a segment by then, it does not come, ms. */
 #define NGX_BLOOM_PATIENCE  10000
 
 
-static ngx_int_t ngx_bloom_append_lock(ngx_bloom_state_t *state);
+static ngx_int_t ngx_bloom_append_lock(ngx_bloom_batch_t *batch);
 static uint64_t ngx_bloom_add_bits(ngx_bloom_zone_t *zone,
     const uint8_t *keys, const uint8_t *end, uint64_t *count,
     uint64_t *added);
 static ngx_int_t ngx_bloom_batch_wait(ngx_bloom_batch_t *batch,
     const char *error);
 static ngx_int_t ngx_bloom_batch_refuse(ngx_bloom_batch_t *batch);
+static const char *ngx_bloom_add_canonical(ngx_bloom_zone_t *zone,
+    bloom_key_t *key);
 static void ngx_bloom_kept_put(ngx_bloom_zone_t *zone,
     const bloom_key_t *key);
+static void ngx_bloom_kept_apply_serving(ngx_bloom_zone_t *zone);
 
 
 static ngx_int_t
-ngx_bloom_append_lock(ngx_bloom_state_t *state)
+ngx_bloom_append_lock(ngx_bloom_batch_t *batch)
 {
-    ngx_uint_t  i, j;
+    ngx_uint_t        i, j;
+    pthread_mutex_t  *mutex;
+
+    mutex = &batch->zone->state->control->append;
+
+    if (batch->once) {
+
+        /* it will not come again: the holder, if it was preempted, runs */
+
+        return ngx_bloom_lock(mutex, NGX_BLOOM_ONCE);
+    }
 
     for (i = 0; i < NGX_BLOOM_SPINS; i++) {
 
-        if (ngx_bloom_lock(&state->control->append, 0) == NGX_OK) {
+        if (ngx_bloom_lock(mutex, 0) == NGX_OK) {
             return NGX_OK;
         }
 
@@ -51,31 +67,27 @@ static uint64_t
 ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
     const uint8_t *end, uint64_t *count, uint64_t *added)
 {
-    uint64_t            generation, again;
-    ngx_bloom_shctx_t  *sh;
-
-    sh = zone->sh;
-    again = __atomic_load_n(&sh->generation, __ATOMIC_ACQUIRE);
+    uint64_t          generation;
+    ngx_bloom_bits_t  bits;
 
     *count = 0;
     *added = 0;
 
     do {
-        generation = again;
+        generation = ngx_bloom_zone_serving(zone, &bits);
 
         if (generation == 0) {
             break;                               /* nothing serves yet */
         }
 
-        *count = ngx_bloom_zone_set(zone, generation & 1, keys, end, added);
+        *count = ngx_bloom_zone_set(&bits, keys, end, added);
 
         /* the bits first, then the question who serves */
 
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
-        again = __atomic_load_n(&sh->generation, __ATOMIC_SEQ_CST);
-
-    } while (again != generation);
+    } while (__atomic_load_n(&zone->sh->generation, __ATOMIC_SEQ_CST)
+             != generation);
 
     return generation;
 }
@@ -119,6 +131,29 @@ ngx_bloom_batch_init(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
 }
 
 
+/*
+ * Brings a key into the form of what serves.  Should that change meanwhile, its
+ * bits are set in the form of what follows.
+ */
+static const char *
+ngx_bloom_add_canonical(ngx_bloom_zone_t *zone, bloom_key_t *key)
+{
+    uint64_t  generation;
+
+    generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
+
+    if (generation == 0) {
+        return NULL;
+    }
+
+    if (generation != zone->generation) {
+        (void) ngx_bloom_zone_attend(zone, generation);
+    }
+
+    return ngx_bloom_zone_canonical(zone->form, key);
+}
+
+
 ngx_int_t
 ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key)
 {
@@ -128,7 +163,7 @@ ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key)
     k.data = key->data;
     k.len = key->len;
 
-    why = ngx_bloom_zone_canonical(ngx_bloom_zone_form(batch->zone), &k);
+    why = ngx_bloom_add_canonical(batch->zone, &k);
 
     if (why != NULL) {
         batch->err = 0;
@@ -183,8 +218,7 @@ ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
             goto append;
         }
 
-        end = control->end[__atomic_load_n(&control->which, __ATOMIC_ACQUIRE)
-                           & 1];
+        end = ngx_bloom_state_end(state);
 
         if (end.tail + BLOOM_RECORD_MAX > end.limit
             && __atomic_load_n(&control->prepared, __ATOMIC_ACQUIRE)
@@ -208,7 +242,7 @@ ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
 
 append:
 
-    if (ngx_bloom_append_lock(state) != NGX_OK) {
+    if (ngx_bloom_append_lock(batch) != NGX_OK) {
         return ngx_bloom_batch_wait(batch, "the journal has been locked for "
                                     "ten seconds; look at the processes that "
                                     "use bloom_state_path");
@@ -292,7 +326,7 @@ ngx_bloom_batch_refuse(ngx_bloom_batch_t *batch)
     control = batch->zone->state->control;
 
     batch->err = (ngx_err_t) control->err;
-    batch->error = ngx_bloom_state_error(control->failed);
+    batch->error = ngx_bloom_state_error(control->failed, batch->err);
 
     if (batch->error == NULL) {
         batch->error = "the journal could not be written; try again";
@@ -370,7 +404,7 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
     canonical.data = key->data;
     canonical.len = key->len;
 
-    why = ngx_bloom_zone_canonical(ngx_bloom_zone_form(zone), &canonical);
+    why = ngx_bloom_add_canonical(zone, &canonical);
 
     if (why == NULL && canonical.len > BLOOM_JOURNAL_KEY_MAX) {
         why = "is longer than 65535 bytes";
@@ -390,7 +424,7 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
     canonical.data = buf + batch.maker.len - canonical.len;
 
     if (rc == NGX_OK) {
-        batch.buf = buf;
+        batch.once = 1;
         rc = ngx_bloom_batch_add(&batch);
     }
 
@@ -422,7 +456,7 @@ ngx_bloom_kept_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
     u_char            *p;
     ngx_bloom_kept_t  *kept;
 
-    kept = &zone->sh->kept;
+    kept = zone->kept;
 
     if (ngx_bloom_lock(&kept->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
         (void) __atomic_fetch_add(&kept->lost, 1, __ATOMIC_RELAXED);
@@ -447,10 +481,16 @@ ngx_bloom_kept_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
     *p++ = (u_char) (key->len >> 8);
     ngx_memcpy(p, key->data, key->len);
 
-    /* the store that counts comes last: this process may die at any point */
-
     kept->count++;
+
+    /* it counts from here on, if this process dies as well; others are told
+     * before it is acknowledged */
+
     __atomic_store_n(&kept->end, kept->end + key->len + 2, __ATOMIC_SEQ_CST);
+
+    if (zone->state != NULL) {
+        ngx_bloom_state_keep(zone->state);
+    }
 
     ngx_bloom_unlock(&kept->mutex);
 
@@ -458,60 +498,65 @@ ngx_bloom_kept_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
 
 lost:
 
+    if (kept->lost & (kept->lost - 1)) {
+        return;                                  /* said at 1, 2, 4, 8 ... */
+    }
+
     ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
                   "bloom zone \"%V\" has no room left for keys that the "
-                  "journal cannot take: a key is in the filter that serves and "
-                  "will be lost with it; free space on the disk of "
-                  "bloom_state_path and add it again", &zone->name);
+                  "journal cannot take: %uL are in the filter that serves and "
+                  "will be lost with it; look at the disk of "
+                  "bloom_state_path, and add them again", &zone->name,
+                  kept->lost);
 }
 
 
 /* The kept key at *pos, which moves behind it. */
 static void
-ngx_bloom_kept_next(ngx_bloom_kept_t *kept, size_t *pos, bloom_key_t *key)
+ngx_bloom_kept_next(ngx_bloom_kept_t *kept, uint64_t *pos, bloom_key_t *key)
 {
+    size_t  rest;
+
+    /* after a power failure the file may have anything in it */
+
+    rest = (*pos + 2 < kept->end) ? kept->end - *pos - 2 : 0;
+
     key->len = kept->data[*pos] + ((size_t) kept->data[*pos + 1] << 8);
+    key->len = ngx_min(key->len, rest);
     key->data = kept->data + *pos + 2;
 
-    *pos += key->len + 2;
+    *pos = (rest == 0) ? kept->end : *pos + 2 + key->len;
 }
 
 
 void
-ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_uint_t bank)
+ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
 {
     int                changed;
-    size_t             pos;
-    uint64_t          *words;
+    uint64_t           pos;
     bloom_key_t        key;
-    bloom_image_t     *image;
     ngx_bloom_kept_t  *kept;
 
-    kept = &zone->sh->kept;
+    kept = zone->kept;
 
-    if (__atomic_load_n(&kept->end, __ATOMIC_SEQ_CST)
-        == __atomic_load_n(&kept->begin, __ATOMIC_SEQ_CST)
+    if (ngx_bloom_kept_empty(kept)
         || ngx_bloom_lock(&kept->mutex, 10 * NGX_BLOOM_TASK_WAIT) != NGX_OK)
     {
         return;
     }
 
-    image = &zone->sh->bank[bank].image;
-    words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
-
     for (pos = kept->begin; pos < kept->end; /* void */) {
         ngx_bloom_kept_next(kept, &pos, &key);
 
-        if (ngx_bloom_zone_canonical(image->key_form, &key) != NULL) {
+        if (ngx_bloom_zone_canonical(bits->form, &key) != NULL) {
             continue;
         }
 
-        changed = bloom_add_atomic(&image->geometry, words,
-                                   bloom_hash(&image->hasher, key.data,
+        changed = bloom_add_atomic(&bits->geometry, bits->words,
+                                   bloom_hash(&bits->hasher, key.data,
                                               key.len));
 
-        (void) __atomic_fetch_add(&zone->sh->bank[bank].ones, changed,
-                                  __ATOMIC_RELAXED);
+        (void) __atomic_fetch_add(bits->ones, changed, __ATOMIC_RELAXED);
     }
 
     ngx_bloom_unlock(&kept->mutex);
@@ -521,8 +566,8 @@ ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_uint_t bank)
 ngx_int_t
 ngx_bloom_kept_drain(ngx_bloom_zone_t *zone)
 {
-    size_t                 pos, next;
     u_char                *buf;
+    uint64_t               pos, next;
     ngx_int_t              rc;
     bloom_key_t            key;
     ngx_bloom_end_t        end;
@@ -530,13 +575,10 @@ ngx_bloom_kept_drain(ngx_bloom_zone_t *zone)
     ngx_bloom_state_t     *state;
     bloom_record_maker_t   maker;
 
-    kept = &zone->sh->kept;
+    kept = zone->kept;
     state = zone->state;
 
-    if (state == NULL
-        || __atomic_load_n(&kept->end, __ATOMIC_SEQ_CST)
-           == __atomic_load_n(&kept->begin, __ATOMIC_SEQ_CST))
-    {
+    if (state == NULL || ngx_bloom_kept_empty(kept)) {
         return NGX_OK;
     }
 
@@ -547,40 +589,59 @@ ngx_bloom_kept_drain(ngx_bloom_zone_t *zone)
 
     rc = NGX_AGAIN;
 
+    /* under this lock only one drains */
+
     if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_TASK_WAIT)
         != NGX_OK)
     {
         goto done;
     }
 
-    if (ngx_bloom_lock(&kept->mutex, NGX_BLOOM_TASK_WAIT) == NGX_OK) {
+    bloom_record_begin(&maker, buf, BLOOM_RECORD_MAX);
 
-        bloom_record_begin(&maker, buf, BLOOM_RECORD_MAX);
+    if (ngx_bloom_lock(&kept->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        goto unlock;
+    }
 
-        for (pos = kept->begin; pos < kept->end; pos = next) {
-            next = pos;
-            ngx_bloom_kept_next(kept, &next, &key);
+    for (pos = kept->begin; pos < kept->end; pos = next) {
+        next = pos;
+        ngx_bloom_kept_next(kept, &next, &key);
 
-            if (bloom_record_put(&maker, &key) != 0) {
-                break;
-            }
+        if (key.len != 0 && bloom_record_put(&maker, &key) != 0) {
+            break;
+        }
+    }
+
+    /* workers wait for this lock, and so it is not held over the disk */
+
+    ngx_bloom_unlock(&kept->mutex);
+
+    if (maker.count != 0) {
+
+        if (ngx_bloom_journal_append(state, &maker, &end) != NGX_OK) {
+            goto unlock;
         }
 
-        if (maker.count != 0
-            && ngx_bloom_journal_append(state, &maker, &end) == NGX_OK)
-        {
-            /* their bits were set when they were kept */
+        /*
+         * Another instance may have kept them, and then their bits are not in
+         * this one's filter: all of them follow.
+         */
 
-            ngx_bloom_journal_publish(state, &end);
+        ngx_bloom_kept_apply_serving(zone);
+        ngx_bloom_journal_publish(state, &end);
+    }
 
-            kept->count -= ngx_min(kept->count, maker.count);
-            __atomic_store_n(&kept->begin, pos, __ATOMIC_SEQ_CST);
-        }
+    if (ngx_bloom_lock(&kept->mutex, 10 * NGX_BLOOM_TASK_WAIT) == NGX_OK) {
 
-        rc = (kept->begin == kept->end) ? NGX_OK : NGX_AGAIN;
+        kept->count -= ngx_min(kept->count, maker.count);
+        __atomic_store_n(&kept->begin, pos, __ATOMIC_SEQ_CST);
+
+        rc = ngx_bloom_kept_empty(kept) ? NGX_OK : NGX_AGAIN;
 
         ngx_bloom_unlock(&kept->mutex);
     }
+
+unlock:
 
     ngx_bloom_unlock(&state->control->append);
 
@@ -589,4 +650,41 @@ done:
     free(buf);
 
     return rc;
+}
+
+
+/* The lock control->append is held: no other generation comes to serve. */
+static void
+ngx_bloom_kept_apply_serving(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_bits_t  bits;
+
+    if (ngx_bloom_zone_serving(zone, &bits) != 0) {
+        ngx_bloom_kept_apply(zone, &bits);
+    }
+}
+
+
+void
+ngx_bloom_kept_move(ngx_bloom_zone_t *zone, ngx_bloom_kept_t *from)
+{
+    uint64_t     pos;
+    bloom_key_t  key;
+
+    if (ngx_bloom_kept_empty(from)
+        || ngx_bloom_lock(&from->mutex, 10 * NGX_BLOOM_TASK_WAIT) != NGX_OK)
+    {
+        return;
+    }
+
+    for (pos = from->begin; pos < from->end; /* void */) {
+        ngx_bloom_kept_next(from, &pos, &key);
+        ngx_bloom_kept_put(zone, &key);
+    }
+
+    from->begin = 0;
+    from->end = 0;
+    from->count = 0;
+
+    ngx_bloom_unlock(&from->mutex);
 }

@@ -38,6 +38,7 @@ typedef struct {
     uint64_t               keys;         /* set there, */
     uint64_t               fresh;        /* and how many changed a bit */
     uint64_t               position;     /* behind the last record */
+    ngx_uint_t             once;         /* it is tried only once */
     ngx_msec_t             waits;        /* since when; 0: it does not */
 } ngx_bloom_batch_t;
 
@@ -87,8 +88,11 @@ const char *ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key);
 
 /* ---- within this layer: keys that wait in the zone's memory ---- */
 
-/* Sets their bits in a bank. */
-void ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_uint_t bank);
+/* Sets their bits. */
+void ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits);
+
+/* Those of memory without a state, when the zone has come to have one. */
+void ngx_bloom_kept_move(ngx_bloom_zone_t *zone, ngx_bloom_kept_t *from);
 
 /*
  * Appends them to the journal: NGX_OK if none is left, NGX_AGAIN if it cannot

@@ -84,7 +84,8 @@ static void ngx_bloom_helper_read(ngx_event_t *ev);
 static void ngx_bloom_helper_timer(ngx_event_t *ev);
 static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_full(ngx_bloom_work_t *work);
-static ngx_msec_t ngx_bloom_helper_journal(ngx_bloom_work_t *work);
+static ngx_msec_t ngx_bloom_helper_keep(ngx_bloom_work_t *work);
+static ngx_msec_t ngx_bloom_helper_catch_up(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_log(ngx_bloom_work_t *work);
 static ngx_int_t ngx_bloom_helper_follow(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone);
@@ -97,6 +98,9 @@ static void ngx_bloom_helper_save(ngx_bloom_work_t *work,
 static void ngx_bloom_helper_step(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_loaded(ngx_bloom_work_t *work);
 static ngx_int_t ngx_bloom_helper_copy(ngx_bloom_work_t *work);
+static void ngx_bloom_helper_close(ngx_bloom_work_t *work);
+static ngx_int_t ngx_bloom_helper_rebase(ngx_bloom_work_t *work,
+    ngx_uint_t uploaded);
 static void ngx_bloom_helper_switch(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_refused(ngx_bloom_work_t *work);
 static void ngx_bloom_helper_saved(ngx_bloom_work_t *work, ngx_int_t rc);
@@ -110,6 +114,9 @@ static ngx_uint_t ngx_bloom_helper_file_id(u_char *name,
 /* Of this process: its cycle's. */
 static ngx_bloom_helper_t  *ngx_bloom_helper;
 
+/* When a failure to follow was last logged: it is tried again at once. */
+static time_t  ngx_bloom_follow_logged;
+
 /* One for the life of a master: workers of old cycles wake the new helper. */
 static ngx_fd_t  ngx_bloom_pipe[2] = { NGX_INVALID_FILE, NGX_INVALID_FILE };
 
@@ -118,9 +125,19 @@ ngx_int_t
 ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 {
     ngx_path_t          **path;
-    ngx_uint_t            i;
+    ngx_uint_t            i, single;
     ngx_pool_cleanup_t   *cln;
     ngx_bloom_helper_t   *helper;
+
+    single = 0;
+
+    if (ngx_bloom_helper != NULL && ngx_bloom_helper->runs) {
+
+        /* "master_process off", and the configuration is read again */
+
+        single = 1;
+        ngx_bloom_helper_stop(ngx_bloom_helper);
+    }
 
     if (zones->nelts == 0 || ngx_test_config) {
         return NGX_OK;
@@ -172,19 +189,9 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 
     *path = &helper->path;
 
-    if (ngx_bloom_helper != NULL && ngx_bloom_helper->runs) {
-
-        /* "master_process off", and the configuration is read again */
-
-        ngx_bloom_helper_stop(ngx_bloom_helper);
-        ngx_bloom_helper = helper;
-
-        return ngx_bloom_helper_start(helper);
-    }
-
     ngx_bloom_helper = helper;
 
-    return NGX_OK;
+    return single ? ngx_bloom_helper_start(helper) : NGX_OK;
 }
 
 
@@ -301,6 +308,10 @@ ngx_bloom_helper_stop(void *data)
             if (work->does == NGX_BLOOM_HELPER_SAVES) {
                 ngx_bloom_save_end(&work->save);
 
+            } else if (work->does == NGX_BLOOM_HELPER_COPIES) {
+                ngx_bloom_helper_close(work);
+                ngx_bloom_load_end(&work->load);
+
             } else if (work->does != NGX_BLOOM_HELPER_NOTHING) {
                 ngx_bloom_load_end(&work->load);
             }
@@ -349,7 +360,12 @@ ngx_bloom_helper_read(ngx_event_t *ev)
         n = read(c->fd, buf, sizeof(buf));
     } while (n == (ssize_t) sizeof(buf) || (n == -1 && ngx_errno == NGX_EINTR));
 
+    ev->ready = 0;
     (void) ngx_handle_read_event(ev, 0);
+
+    if (helper->timer.timer_set) {
+        ngx_del_timer(&helper->timer);           /* a new time would be put off */
+    }
 
     ngx_bloom_helper_timer(&helper->timer);
 }
@@ -385,10 +401,19 @@ ngx_bloom_helper_timer(ngx_event_t *ev)
 static ngx_msec_t
 ngx_bloom_helper_zone(ngx_bloom_work_t *work)
 {
-    ngx_msec_t          next, begun;
+    ngx_msec_t          next, delay, begun;
     ngx_bloom_shctx_t  *sh;
 
     sh = work->zone->sh;
+    next = NGX_BLOOM_HELPER_IDLE;
+
+    __atomic_store_n(&sh->heartbeat, ngx_bloom_time(), __ATOMIC_RELAXED);
+
+    /* not even the master's loading holds this up */
+
+    if (work->zone->state != NULL) {
+        next = ngx_bloom_helper_keep(work);
+    }
 
     if (work->does == NGX_BLOOM_HELPER_NOTHING
         && ngx_bloom_lock(&sh->helper, 0) != NGX_OK)
@@ -396,12 +421,9 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
         return NGX_BLOOM_HELPER_BUSY;            /* the one before still does */
     }
 
-    __atomic_store_n(&sh->heartbeat, ngx_bloom_time(), __ATOMIC_RELAXED);
-
-    next = NGX_BLOOM_HELPER_IDLE;
-
     if (work->zone->state != NULL) {
-        next = ngx_bloom_helper_journal(work);
+        delay = ngx_bloom_helper_catch_up(work);
+        next = ngx_min(next, delay);
     }
 
     if (work->does == NGX_BLOOM_HELPER_NOTHING) {
@@ -491,11 +513,48 @@ ngx_bloom_helper_full(ngx_bloom_work_t *work)
 }
 
 
-/* What is short: segments, disks, other instances, kept keys. */
+/* Segments and disks, for whichever instance. */
 static ngx_msec_t
-ngx_bloom_helper_journal(ngx_bloom_work_t *work)
+ngx_bloom_helper_keep(ngx_bloom_work_t *work)
 {
     uint64_t              tail;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    state = work->zone->state;
+    control = state->control;
+
+    if (ngx_bloom_lock(&control->keeper, 0) != NGX_OK) {
+        return NGX_BLOOM_HELPER_BUSY;            /* another does */
+    }
+
+    (void) ngx_bloom_journal_prepare(state);
+
+    tail = ngx_bloom_state_tail(state);
+
+    if (control->synced < tail
+        && (control->wanted > control->synced
+            || ngx_current_msec - work->synced >= NGX_BLOOM_HELPER_SYNC))
+    {
+        (void) ngx_bloom_journal_sync(state);
+
+        ngx_time_update();
+        work->synced = ngx_current_msec;
+    }
+
+    ngx_bloom_unlock(&control->keeper);
+
+    ngx_bloom_helper_log(work);
+
+    return control->synced < ngx_bloom_state_tail(state)
+           ? NGX_BLOOM_HELPER_BUSY : NGX_BLOOM_HELPER_IDLE;
+}
+
+
+/* What others have appended, and keys that were kept. */
+static ngx_msec_t
+ngx_bloom_helper_catch_up(ngx_bloom_work_t *work)
+{
     ngx_msec_t            next;
     ngx_bloom_zone_t     *zone;
     ngx_bloom_control_t  *control;
@@ -504,52 +563,27 @@ ngx_bloom_helper_journal(ngx_bloom_work_t *work)
     control = zone->state->control;
     next = NGX_BLOOM_HELPER_IDLE;
 
+    if (ngx_bloom_kept_drain(zone) != NGX_OK) {
+        next = NGX_BLOOM_HELPER_IDLE / 10;
+    }
+
     if (ngx_bloom_helper_follow(zone) != NGX_OK) {
         next = NGX_BLOOM_HELPER_BUSY;
     }
 
-    if (ngx_bloom_lock(&control->keeper, 0) == NGX_OK) {
-
-        (void) ngx_bloom_journal_prepare(zone->state);
-
-        tail = ngx_bloom_state_tail(zone->state);
-
-        if (control->synced < tail
-            && (control->wanted > control->synced
-                || ngx_current_msec - work->synced >= NGX_BLOOM_HELPER_SYNC))
-        {
-            (void) ngx_bloom_journal_sync(zone->state);
-
-            ngx_time_update();
-            work->synced = ngx_current_msec;
-        }
-
-        if (work->does == NGX_BLOOM_HELPER_NOTHING
-            && ngx_current_msec - work->housed >= NGX_BLOOM_HELPER_HOUSE)
-        {
-            ngx_bloom_helper_house(work);
-            work->housed = ngx_current_msec;
-        }
+    if (work->does == NGX_BLOOM_HELPER_NOTHING
+        && ngx_current_msec - work->housed >= NGX_BLOOM_HELPER_HOUSE
+        && ngx_bloom_lock(&control->keeper, 0) == NGX_OK)
+    {
+        ngx_bloom_helper_house(work);
+        work->housed = ngx_current_msec;
 
         ngx_bloom_unlock(&control->keeper);
-
-    } else {
-        next = NGX_BLOOM_HELPER_BUSY;
-    }
-
-    ngx_bloom_helper_log(work);
-
-    if (ngx_bloom_kept_drain(zone) != NGX_OK) {
-        next = ngx_min(next, NGX_BLOOM_HELPER_IDLE / 10);
     }
 
     /* another's worker cannot wake this process */
 
     if (control->instances & ~((uint64_t) 1 << zone->state->instance)) {
-        next = ngx_min(next, NGX_BLOOM_HELPER_BUSY);
-    }
-
-    if (control->synced < ngx_bloom_state_tail(zone->state)) {
         next = ngx_min(next, NGX_BLOOM_HELPER_BUSY);
     }
 
@@ -584,7 +618,8 @@ ngx_bloom_helper_log(ngx_bloom_work_t *work)
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, (ngx_err_t) control->err,
                   "bloom zone \"%V\": %s (\"%V\")", &zone->name,
-                  ngx_bloom_state_error(failed), &zone->state->path);
+                  ngx_bloom_state_error(failed, (ngx_err_t) control->err),
+                  &zone->state->path);
 }
 
 
@@ -598,6 +633,7 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
     uint64_t              tail, added;
     ngx_int_t             rc;
     bloom_record_t        record;
+    ngx_bloom_bits_t      bits;
     ngx_bloom_shctx_t    *sh;
     ngx_bloom_state_t    *state;
     ngx_bloom_reader_t    reader;
@@ -629,9 +665,12 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
             return NGX_ERROR;
         }
 
+        /* the lock sh->helper is held: no other generation comes to serve */
+
+        ngx_bloom_zone_bits(zone, sh->generation & 1, &bits);
+
         while ((rc = ngx_bloom_reader_next(&reader, &record)) == NGX_OK) {
-            (void) ngx_bloom_zone_set(zone, sh->generation & 1, record.keys,
-                                      record.end, &added);
+            (void) ngx_bloom_zone_set(&bits, record.keys, record.end, &added);
         }
 
         if (rc == NGX_DONE && reader.lost != 0) {
@@ -640,7 +679,8 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
                              __ATOMIC_SEQ_CST);
         }
 
-        if (rc == NGX_ERROR) {
+        if (rc == NGX_ERROR && ngx_bloom_follow_logged != ngx_time()) {
+            ngx_bloom_follow_logged = ngx_time();
             ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, reader.err,
                           "bloom zone \"%V\": %s", &zone->name, reader.error);
         }
@@ -656,7 +696,8 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
     __atomic_store_n(&state->control->instance[state->instance].applied, tail,
                      __ATOMIC_SEQ_CST);
 
-    return NGX_OK;
+    return (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > tail)
+           ? ngx_bloom_helper_unrequire(zone) : NGX_OK;
 }
 
 
@@ -667,7 +708,7 @@ ngx_bloom_helper_follow(ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone)
 {
-    uint64_t             *required;
+    uint64_t              old, tail, *required;
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
@@ -679,10 +720,16 @@ ngx_bloom_helper_unrequire(ngx_bloom_zone_t *zone)
     }
 
     required = &control->instance[state->instance].required;
+    old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
+    tail = ngx_bloom_state_tail(state);
 
-    if (*required > ngx_bloom_state_tail(state)) {
-        __atomic_store_n(required, ngx_bloom_state_tail(state),
-                         __ATOMIC_SEQ_CST);
+    if (old > tail
+        && ((old & NGX_BLOOM_KEPT) == 0
+            || ngx_bloom_kept_empty(&control->kept)))
+    {
+        (void) __atomic_compare_exchange_n(required, &old, tail, 0,
+                                           __ATOMIC_SEQ_CST,
+                                           __ATOMIC_SEQ_CST);
     }
 
     ngx_bloom_unlock(&control->append);
@@ -965,7 +1012,7 @@ ngx_bloom_helper_loaded(ngx_bloom_work_t *work)
 static ngx_int_t
 ngx_bloom_helper_copy(ngx_bloom_work_t *work)
 {
-    u_char             name[NGX_MAX_PATH], *buf, *build;
+    u_char            *buf;
     ssize_t            n;
     ngx_err_t          err;
     ngx_int_t          rc;
@@ -990,13 +1037,7 @@ ngx_bloom_helper_copy(ngx_bloom_work_t *work)
     }
 
     if (n == 0 && ngx_bloom_sync(work->to) == NGX_OK) {
-
-        build = zone->file.name.len ? zone->sh->file_build
-                                    : ngx_bloom_save_empty;
-
-        rc = ngx_bloom_rename(zone->state->path.data, work->tmp,
-                              ngx_bloom_save_upload_name(zone->state, build,
-                                                         name));
+        rc = NGX_OK;
     }
 
 done:
@@ -1004,25 +1045,16 @@ done:
     err = ngx_errno;
 
     free(buf);
+    ngx_bloom_helper_close(work);
 
-    if (work->from != NGX_INVALID_FILE) {
-        (void) ngx_close_file(work->from);
-        work->from = NGX_INVALID_FILE;
-    }
-
-    if (work->to != NGX_INVALID_FILE) {
-        (void) ngx_close_file(work->to);
-        work->to = NGX_INVALID_FILE;
-
-        if (rc != NGX_OK) {
-            (void) ngx_bloom_remove(work->tmp);
-        }
+    if (rc != NGX_OK) {
+        (void) ngx_bloom_remove(work->tmp);
     }
 
     if (rc != NGX_OK) {
         work->load.outcome = NGX_BLOOM_FAILED;
-        (void) ngx_snprintf(work->load.error, sizeof(work->load.error),
-                            "the image cannot be kept in \"%V\" (%d: %s)%Z",
+        ngx_bloom_print(work->load.error, sizeof(work->load.error),
+                            "the image cannot be kept in \"%V\" (%d: %s)",
                             &zone->state->path, err, strerror(err));
     }
 
@@ -1031,9 +1063,75 @@ done:
 
 
 static void
+ngx_bloom_helper_close(ngx_bloom_work_t *work)
+{
+    if (work->from != NGX_INVALID_FILE) {
+        (void) ngx_close_file(work->from);
+        work->from = NGX_INVALID_FILE;
+    }
+
+    if (work->to != NGX_INVALID_FILE) {
+        (void) ngx_close_file(work->to);
+        work->to = NGX_INVALID_FILE;
+    }
+}
+
+
+/*
+ * Names the image that serves the base: a crash before this is done leaves the
+ * one before, and nobody was told otherwise.
+ */
+static ngx_int_t
+ngx_bloom_helper_rebase(ngx_bloom_work_t *work, ngx_uint_t uploaded)
+{
+    u_char             name[NGX_MAX_PATH];
+    uint64_t           position;
+    ngx_bloom_zone_t  *zone;
+
+    zone = work->zone;
+
+    if (zone->state == NULL) {
+        return NGX_OK;
+    }
+
+    if (!uploaded) {
+        ngx_bloom_save_remove(zone->state, "upload.", NULL, 0);
+
+        if (ngx_bloom_sync_directory(zone->state->path.data) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+    } else {
+        ngx_bloom_save_upload_name(zone->state, zone->sh->file
+                                   ? zone->sh->file_build
+                                   : ngx_bloom_save_empty, name);
+
+        if (ngx_bloom_rename(zone->state->path.data, work->tmp, name)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        ngx_bloom_save_remove(zone->state, "upload.",
+                              (u_char *) strrchr((char *) name, '/') + 1, 0);
+    }
+
+    /* a start would use a checkpoint that was made of this image before */
+
+    if (ngx_bloom_save_find(zone->state, work->load.image.build_id, name,
+                            &position)
+        == NGX_OK)
+    {
+        zone->sh->checkpoint = position;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
 ngx_bloom_helper_switch(ngx_bloom_work_t *work)
 {
-    u_char               name[NGX_MAX_PATH], *keep;
     ngx_uint_t           uploaded;
     ngx_bloom_zone_t    *zone;
     ngx_bloom_shctx_t   *sh;
@@ -1043,36 +1141,38 @@ ngx_bloom_helper_switch(ngx_bloom_work_t *work)
     sh = zone->sh;
     uploaded = (work->task == NGX_BLOOM_TASK_UPLOAD);
 
-    if (!uploaded && zone->state != NULL) {
-
-        /* from now on file= is the base again, after a restart, too */
-
-        ngx_bloom_save_remove(zone->state, "upload.", NULL, 0);
-    }
-
     if (ngx_bloom_load_switch(&work->load, uploaded) != NGX_OK) {
+
+        if (uploaded) {
+            (void) ngx_bloom_remove(work->tmp);
+        }
+
         ngx_bloom_helper_refused(work);
         return;
     }
 
-    if (uploaded) {
-        keep = ngx_bloom_save_upload_name(zone->state, zone->file.name.len
-                                          ? sh->file_build
-                                          : ngx_bloom_save_empty, name);
+    ngx_memzero(&result, sizeof(ngx_bloom_result_t));
+    result.outcome = NGX_BLOOM_DONE;
 
-        ngx_bloom_save_remove(zone->state, "upload.",
-                              (u_char *) strrchr((char *) keep, '/') + 1, 0);
+    if (ngx_bloom_helper_rebase(work, uploaded) != NGX_OK) {
+        result.outcome = NGX_BLOOM_FAILED;
 
-    } else {
+        ngx_bloom_print(result.message, sizeof(result.message),
+                        "the image serves, but after a restart the one before "
+                        "will: \"%V\" cannot be written (%d: %s)",
+                        &zone->state->path, ngx_errno, strerror(ngx_errno));
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "bloom zone \"%V\": %s", &zone->name, result.message);
+    }
+
+    if (!uploaded) {
         sh->file_id = work->file_id;
         ngx_memcpy(sh->file_build, work->load.image.build_id,
                    BLOOM_IMAGE_BUILD_ID_LEN);
     }
 
     ngx_bloom_load_end(&work->load);
-
-    ngx_memzero(&result, sizeof(ngx_bloom_result_t));
-    result.outcome = NGX_BLOOM_DONE;
 
     ngx_bloom_helper_done(work, &result, work->load.begun);
 
@@ -1096,7 +1196,11 @@ ngx_bloom_helper_refused(ngx_bloom_work_t *work)
 
     zone = work->zone;
 
-    work->refused = work->file_id;
+    if (work->task == NGX_BLOOM_TASK_LOAD
+        && work->load.outcome != NGX_BLOOM_FAILED)
+    {
+        work->refused = work->file_id;
+    }
 
     ngx_memzero(&result, sizeof(ngx_bloom_result_t));
 
@@ -1135,8 +1239,8 @@ ngx_bloom_helper_saved(ngx_bloom_work_t *work, ngx_int_t rc)
     } else {
         result.outcome = NGX_BLOOM_FAILED;
 
-        (void) ngx_snprintf(result.message, sizeof(result.message),
-                            "\"%s\" %s (%d: %s)%Z", save->tmp,
+        ngx_bloom_print(result.message, sizeof(result.message),
+                            "\"%s\" %s (%d: %s)", save->tmp,
                             rc == NGX_DECLINED ? "became of no use: another "
                                                  "image serves"
                                                : save->error,
@@ -1204,7 +1308,7 @@ ngx_bloom_helper_house(ngx_bloom_work_t *work)
     {
         /* uploads in place of an image that file= is no more */
 
-        ngx_bloom_save_upload_name(zone->state, zone->file.name.len
+        ngx_bloom_save_upload_name(zone->state, sh->file
                                    ? sh->file_build : ngx_bloom_save_empty,
                                    name);
 

@@ -200,6 +200,17 @@ ngx_bloom_remove(const u_char *path)
 }
 
 
+void
+ngx_bloom_print(u_char *buf, size_t size, const char *fmt, ...)
+{
+    va_list  args;
+
+    va_start(args, fmt);
+    *ngx_vslprintf(buf, buf + size - 1, fmt, args) = '\0';
+    va_end(args);
+}
+
+
 uint64_t
 ngx_bloom_time(void)
 {

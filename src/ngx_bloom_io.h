@@ -52,6 +52,9 @@ ngx_int_t ngx_bloom_rename(const u_char *path, const u_char *from,
 /* Removes a file; it is no error if there is none. */
 ngx_int_t ngx_bloom_remove(const u_char *path);
 
+/* Formats as ngx_sprintf() does into `size` bytes, cut off and terminated. */
+void ngx_cdecl ngx_bloom_print(u_char *buf, size_t size, const char *fmt, ...);
+
 /* The time now, ms since 1970-01-01 UTC. */
 uint64_t ngx_bloom_time(void);
 

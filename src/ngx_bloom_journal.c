@@ -14,6 +14,7 @@
 
 static ngx_int_t ngx_bloom_reader_segment(ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len);
+static ngx_uint_t ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader);
 static void ngx_bloom_reader_leave(ngx_bloom_reader_t *reader);
 static void ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader,
     const char *what);
@@ -204,6 +205,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 
             if (rc == NGX_DONE && reader->broken) {
                 reader->lost = UINT64_MAX;
+                reader->damaged = reader->position;
             }
 
             if (rc != NGX_OK) {
@@ -254,6 +256,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
                 if (end == reader->limit) {
                     ngx_bloom_reader_damaged(reader, "has lost its end");
                     reader->lost = UINT64_MAX;
+                    reader->damaged = reader->position;
                     return NGX_DONE;
                 }
 
@@ -264,10 +267,12 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
         /* numbers without a gap prove that nothing is missing */
 
         if (reader->sequence != 0 ? record->sequence != reader->sequence
-                                  : found != 0)
+                                  : (found != 0 || reader->broken))
         {
-            ngx_bloom_reader_damaged(reader, "has lost records");
-            reader->lost = ngx_max(reader->lost, record->time);
+            if (!ngx_bloom_reader_unpromised(reader)) {
+                ngx_bloom_reader_damaged(reader, "has lost records");
+                reader->lost = ngx_max(reader->lost, record->time);
+            }
         }
 
         reader->broken = 0;
@@ -283,6 +288,22 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 
         return NGX_OK;
     }
+}
+
+
+/*
+ * Whether what is missing here was never said to be on disk: a machine that
+ * lost its power may have written what came later and not what came first.
+ */
+static ngx_uint_t
+ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader)
+{
+    uint64_t  synced;
+
+    synced = reader->state->control->synced;
+
+    return reader->limit == NGX_BLOOM_TO_THE_END && synced != 0
+           && reader->position >= synced;
 }
 
 
@@ -344,8 +365,8 @@ ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
         ngx_bloom_reader_leave(reader);
 
         if (what == BLOOM_SEGMENT_NEWER) {
-            (void) ngx_snprintf(reader->error, sizeof(reader->error),
-                                "\"%V/journal.%016xL\" %s%Z",
+            ngx_bloom_print(reader->error, sizeof(reader->error),
+                                "\"%V/journal.%016xL\" %s",
                                 &reader->state->path, base, error);
             return NGX_ERROR;
         }
@@ -415,8 +436,10 @@ static void
 ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader, const char *what)
 {
     if (reader->damage[0] == '\0') {
-        (void) ngx_snprintf(reader->damage, sizeof(reader->damage),
-                            "the journal in \"%V\" %s, near position %uL%Z",
+        reader->damaged = reader->position;
+
+        ngx_bloom_print(reader->damage, sizeof(reader->damage),
+                            "the journal in \"%V\" %s, near position %uL",
                             &reader->state->path, what, reader->position);
     }
 }
@@ -428,8 +451,8 @@ ngx_bloom_reader_fails(ngx_bloom_reader_t *reader, const char *what,
 {
     reader->err = err;
 
-    (void) ngx_snprintf(reader->error, sizeof(reader->error),
-                        "the journal in \"%V\" %s%Z", &reader->state->path,
+    ngx_bloom_print(reader->error, sizeof(reader->error),
+                        "the journal in \"%V\" %s", &reader->state->path,
                         what);
     return NGX_ERROR;
 }
@@ -442,6 +465,7 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state,
     uint64_t              base;
     ngx_fd_t              fd;
     ngx_int_t             rc;
+    ngx_uint_t            none;
     ngx_bloom_end_t      *end;
     bloom_segment_e       what;
     bloom_segment_t       segment;
@@ -454,13 +478,22 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state,
     *end = reader->end;
     control->which = 0;
 
-    rc = ngx_bloom_journal_find(state, control->begin, &control->begin);
+    rc = ngx_bloom_journal_find(state, control->begin, &base);
 
     if (rc == NGX_ERROR) {
         return NGX_ERROR;
     }
 
-    if (end->limit == 0 && rc == NGX_OK) {
+    none = (rc == NGX_DONE);
+
+    if (none) {
+        least = ngx_max(least, control->begin);
+
+    } else {
+        control->begin = base;
+    }
+
+    if (end->limit == 0 && !none) {
 
         /* segments, and no record in them */
 
@@ -542,13 +575,14 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state,
         control->prepared = least;
     }
 
-    if (rc == NGX_DONE && end->limit == end->base) {
-        control->begin = end->base;              /* no segment at all */
+    if (none) {
+        control->begin = end->base;
     }
 
     if (control->synced > end->tail) {
         ngx_bloom_reader_damaged(reader, "has lost its end");
         reader->lost = UINT64_MAX;
+        reader->damaged = end->tail;
     }
 
     control->synced = ngx_min(control->synced, end->tail);
@@ -717,7 +751,7 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
 void
 ngx_bloom_journal_publish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 {
-    uint64_t              which, instances;
+    uint64_t              which, instances, old, *required;
     ngx_uint_t            i;
     ngx_bloom_control_t  *control;
 
@@ -729,9 +763,20 @@ ngx_bloom_journal_publish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
     instances &= ~((uint64_t) 1 << state->instance);
 
     for (i = 0; instances != 0; i++, instances >>= 1) {
-        if (instances & 1) {
-            __atomic_store_n(&control->instance[i].required, end->tail,
-                             __ATOMIC_SEQ_CST);
+
+        if ((instances & 1) == 0) {
+            continue;
+        }
+
+        required = &control->instance[i].required;
+        old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
+
+        while (old < end->tail
+               && !__atomic_compare_exchange_n(required, &old, end->tail, 0,
+                                               __ATOMIC_SEQ_CST,
+                                               __ATOMIC_SEQ_CST))
+        {
+            /* void */
         }
     }
 
@@ -758,13 +803,13 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
     ngx_bloom_control_t  *control;
 
     control = state->control;
-    end = control->end[control->which & 1];
+    end = ngx_bloom_state_end(state);
 
     /* one is enough until it is filled by a quarter, then two are ahead */
 
     if (control->prepared >= end.limit + 2 * (uint64_t) BLOOM_SEGMENT_SIZE
         || (control->prepared > end.tail
-            && end.tail - end.base < (end.limit - end.base) / 4))
+            && end.tail - end.base <= (end.limit - end.base) / 4))
     {
         return NGX_OK;
     }
@@ -875,7 +920,7 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
          * not write to be on disk; so it is written again.
          */
 
-        rc = (control->failed == NGX_BLOOM_CANNOT_SYNC)
+        rc = control->rewrite
              ? ngx_bloom_segment_rewrite(fd, ngx_min(segment.size,
                                                      tail - base))
              : NGX_OK;
@@ -895,6 +940,7 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
 
     __atomic_store_n(&control->synced, tail, __ATOMIC_SEQ_CST);
     control->synced_check = ~tail;
+    control->rewrite = 0;
 
     if (control->failed == NGX_BLOOM_CANNOT_SYNC) {
         ngx_bloom_state_fail(state, 0, 0);
@@ -905,6 +951,7 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
 failed:
 
     err = ngx_errno;
+    control->rewrite = 1;
     ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_SYNC, err);
     ngx_set_errno(err);
 
@@ -951,7 +998,8 @@ ngx_int_t
 ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
 {
     u_char                name[NGX_MAX_PATH];
-    uint64_t              base, behind, newest, instances;
+    uint64_t              base, behind, newest, lost, unused, instances;
+    ngx_uint_t            damaged;
     ngx_int_t             rc;
     ngx_uint_t            i;
     bloom_record_t        record;
@@ -980,13 +1028,23 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
 
     behind = (reader.segment.base == base) ? reader.next
                                            : reader.segment.base;
+    damaged = (reader.damage[0] != '\0');
     ngx_bloom_reader_close(&reader);
 
     if (rc == NGX_ERROR) {
         return NGX_ERROR;
     }
 
-    if (newest >= time || behind > control->end[control->which & 1].base) {
+    if (newest >= time || behind > ngx_bloom_state_end(state).base) {
+        return NGX_DECLINED;
+    }
+
+    /* what cannot be read has its time in the mark */
+
+    if (damaged
+        && (ngx_bloom_state_read_mark(state, "lost", &lost, &unused) != NGX_OK
+            || lost == 0 || lost >= time))
+    {
         return NGX_DECLINED;
     }
 

@@ -30,11 +30,12 @@ typedef struct {
     /*
      * Records that were lost: none of them is newer than `lost`, ms since
      * 1970, UINT64_MAX if that cannot be known.  0: nothing was lost.
-     * `damage` says where, for the log.
+     * `damage` says where, for the log, and `damaged` the position.
      */
     uint64_t             lost;
     ngx_uint_t           broken;         /* if the next record does not tell
                                             otherwise */
+    uint64_t             damaged;
     u_char               damage[NGX_MAX_PATH + BLOOM_JOURNAL_ERROR_LEN];
 
     /* the system refused something, or the journal is of a newer version */

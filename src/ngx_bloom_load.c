@@ -119,13 +119,26 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
         return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_NO_AS_OF);
     }
 
-    if (zone->state != NULL && zone->state->control->dropped != 0
-        && load->cut <= zone->state->control->dropped)
-    {
+    if (ngx_bloom_load_too_old(load)) {
         return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_TOO_OLD);
     }
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_bloom_load_too_old(ngx_bloom_load_t *load)
+{
+    uint64_t            dropped;
+    ngx_bloom_state_t  *state;
+
+    state = load->zone->state;
+    dropped = state ? __atomic_load_n(&state->control->dropped,
+                                      __ATOMIC_ACQUIRE)
+                    : 0;
+
+    return dropped != 0 && load->cut <= dropped;
 }
 
 
@@ -166,6 +179,10 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
                                         &state->path);
         }
 
+        if (load->position != 0 && from >= load->position) {
+            from = load->position - 1;       /* that there is none will show */
+        }
+
         if (ngx_bloom_reader_open(&load->reader, state, from, limit)
             != NGX_OK)
         {
@@ -188,8 +205,8 @@ static ngx_int_t
 ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 {
     u_char             *p;
-    size_t              i, len;
-    uint64_t            ones, chunk, *words;
+    size_t              len;
+    uint64_t            chunk, *words;
     ngx_bloom_shctx_t  *sh;
 
     sh = load->zone->sh;
@@ -206,6 +223,19 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 
     chunk = load->file.reader.next;
 
+#ifdef MADV_POPULATE_WRITE
+
+    /* all pages of the chunk at once, which costs less than a fault for each;
+     * an older kernel does not know it */
+
+    if (chunk < bloom_image_chunks(&load->image)) {
+        (void) madvise(p + chunk * BLOOM_IMAGE_CHUNK,
+                       ngx_align(bloom_image_chunk_size(&load->image, chunk),
+                                 ngx_pagesize),
+                       MADV_POPULATE_WRITE);
+    }
+#endif
+
     switch (ngx_bloom_file_next(&load->file, p + chunk * BLOOM_IMAGE_CHUNK)) {
 
     case NGX_ERROR:
@@ -219,13 +249,8 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     words = (uint64_t *) (p + chunk * BLOOM_IMAGE_CHUNK);
     len = bloom_image_chunk_size(&load->image, chunk);
 
-    ones = 0;
-
-    for (i = 0; i < len / sizeof(uint64_t); i++) {
-        ones += __builtin_popcountll(words[i]);
-    }
-
-    sh->bank[load->bank].ones += ones;
+    sh->bank[load->bank].ones += bloom_count_ones(words,
+                                                  len / sizeof(uint64_t));
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);
@@ -280,20 +305,24 @@ ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes)
 static void
 ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 {
-    uint64_t  added;
+    uint64_t          added;
+    ngx_bloom_bits_t  bits;
+
+    ngx_bloom_zone_bits(load->zone, load->bank, &bits);
 
     load->records++;
-    load->keys += ngx_bloom_zone_set(load->zone, load->bank, record->keys,
-                                     record->end, &added);
+    load->keys += ngx_bloom_zone_set(&bits, record->keys, record->end, &added);
 }
 
 
 ngx_int_t
 ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
+    uint64_t            doubt;
     ngx_int_t           rc;
     ngx_uint_t          locked;
     bloom_record_t      record;
+    ngx_bloom_bits_t    bits;
     ngx_bloom_zone_t   *zone;
     ngx_bloom_state_t  *state;
     ngx_bloom_shctx_t  *sh;
@@ -302,6 +331,8 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     sh = zone->sh;
     state = zone->state;
     locked = 0;
+
+    ngx_bloom_zone_bits(zone, load->bank, &bits);
 
     if (state != NULL) {
 
@@ -330,6 +361,14 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
                                         load->reader.err, "%s",
                                         load->reader.error);
         }
+
+        if (ngx_bloom_load_too_old(load)) {
+
+            /* another instance, with a newer image, removed records since */
+
+            ngx_bloom_unlock(&state->control->append);
+            return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_TOO_OLD);
+        }
     }
 
     /*
@@ -337,20 +376,18 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
      * time, so a key that is missed here finds the generation changed.
      */
 
-    ngx_bloom_kept_apply(zone, load->bank);
+    ngx_bloom_kept_apply(zone, &bits);
 
-    sh->uploaded = uploaded;
+    doubt = 0;
 
     if (state != NULL) {
-        __atomic_store_n(&sh->doubt,
-                         ngx_bloom_load_doubt(zone, &load->reader, load->cut),
-                         __ATOMIC_SEQ_CST);
+        doubt = ngx_bloom_load_doubt(zone, &load->reader, load->cut);
 
-        __atomic_store_n(&sh->applied, load->reader.limit, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&state->control->instance[state->instance].applied,
-                         load->reader.limit, __ATOMIC_SEQ_CST);
+        /* new doubts count before it serves, what it does better only after */
 
-        sh->checkpoint = load->position;
+        if (doubt > sh->doubt) {
+            __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
+        }
     }
 
     ngx_bloom_fault("switch");
@@ -364,7 +401,18 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
     ngx_bloom_fault("switched");
 
-    ngx_bloom_kept_apply(zone, load->bank);
+    sh->uploaded = uploaded;
+
+    if (state != NULL) {
+        __atomic_store_n(&sh->applied, load->reader.limit, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&state->control->instance[state->instance].applied,
+                         load->reader.limit, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
+
+        sh->checkpoint = load->position;
+    }
+
+    ngx_bloom_kept_apply(zone, &bits);
 
     if (locked) {
         ngx_bloom_unlock(&state->control->append);
@@ -392,37 +440,56 @@ uint64_t
 ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     uint64_t cut)
 {
-    uint64_t  lost, before, unused;
+    uint64_t   lost, before, position;
+    ngx_tm_t   tm;
+    ngx_int_t  rc;
 
     lost = reader->lost;
 
+    rc = ngx_bloom_state_read_mark(zone->state, "lost", &before, &position);
+
+    if (rc != NGX_OK) {
+        ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, ngx_errno,
+                      "\"%V/lost\" cannot be read; remove it when an image "
+                      "newer than it is loaded", &zone->state->path);
+        before = ngx_bloom_time();
+    }
+
     if (lost == UINT64_MAX) {
-        lost = ngx_bloom_time();
+
+        /* not later than it is seen, and it is seen at every load */
+
+        lost = (before != 0 && position == reader->damaged)
+               ? before : ngx_bloom_time();
     }
 
-    /* what was lost before and can be found no more */
+    /* what was lost once may be found no more: in a segment that a start from
+     * a checkpoint does not read */
 
-    if (ngx_bloom_state_read_mark(zone->state, "lost", &before, &unused)
-        == NGX_OK) {
-        lost = ngx_max(lost, before);
-    }
-
-    if (reader->lost == UINT64_MAX
-        && ngx_bloom_state_write_mark(zone->state, "lost", lost, 0) != NGX_OK)
+    if (rc == NGX_OK && lost > before
+        && ngx_bloom_state_write_mark(zone->state, "lost", lost,
+                                      reader->damaged)
+           != NGX_OK)
     {
         ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, ngx_errno,
                       "\"%V/lost\" cannot be written", &zone->state->path);
     }
 
+    lost = ngx_max(lost, before);
+
     if (lost < cut || lost == 0) {
         return 0;
     }
 
+    ngx_gmtime((time_t) (lost / 1000), &tm);
+
     ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
                   "bloom zone \"%V\" has lost added keys and answers \"cannot "
                   "tell\" instead of \"absent\" until an image built with "
-                  "--as-of more than an hour after %T is loaded: %s",
-                  &zone->name, (time_t) (lost / 1000),
+                  "--as-of more than an hour after %4d-%02d-%02dT%02d:%02d:%02dZ "
+                  "is loaded: %s", &zone->name, tm.ngx_tm_year,
+                  tm.ngx_tm_mon, tm.ngx_tm_mday, tm.ngx_tm_hour,
+                  tm.ngx_tm_min, tm.ngx_tm_sec,
                   reader->damage[0] ? (char *) reader->damage
                                     : "it was seen at an earlier start");
     return lost;

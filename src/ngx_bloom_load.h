@@ -91,6 +91,9 @@ void ngx_bloom_load_end(ngx_bloom_load_t *load);
 /* Records before this time, ms since 1970, need not be added to an image. */
 uint64_t ngx_bloom_load_cut(bloom_image_t *image);
 
+/* Whether records that the image lacks were removed from the journal. */
+ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
+
 /* Whether records may be missing with this image; logs what the reader saw. */
 uint64_t ngx_bloom_load_doubt(ngx_bloom_zone_t *zone,
     ngx_bloom_reader_t *reader, uint64_t cut);

@@ -1,5 +1,6 @@
 
 #include "ngx_bloom_start.h"
+#include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_save.h"
@@ -19,6 +20,7 @@ static ngx_int_t ngx_bloom_start_renew(ngx_bloom_zone_t *zone,
 static ngx_int_t ngx_bloom_start_file(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_refill(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_state(ngx_bloom_zone_t *zone);
+static void ngx_bloom_start_attach(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_times(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_recover(ngx_bloom_zone_t *zone,
     ngx_bloom_load_t *load);
@@ -50,6 +52,7 @@ ngx_bloom_start_zone(ngx_shm_zone_t *shm_zone, void *data)
 
     } else if (old != NULL) {
         zone->sh = old->sh;
+        zone->kept = &old->sh->kept;
         rc = ngx_bloom_start_renew(zone, old);
 
     } else {
@@ -179,7 +182,8 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
 
     ngx_sprintf(shpool->log_ctx, " in bloom zone \"%V\"%Z", &zone->name);
 
-    if (ngx_bloom_lock_init(&sh->helper) != NGX_OK
+    if (getrandom(&sh->instance, sizeof(uint64_t), 0) == -1
+        || ngx_bloom_lock_init(&sh->helper) != NGX_OK
         || ngx_bloom_lock_init(&sh->tasks) != NGX_OK
         || ngx_bloom_lock_init(&sh->kept.mutex) != NGX_OK)
     {
@@ -188,6 +192,7 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
 
     /* all the rest, in one piece: no page of it is touched here */
 
+    sh->heartbeat = ngx_bloom_time();
     sh->bank_size = shpool->pfree / 2 * ngx_pagesize;
     sh->banks = ngx_slab_alloc(shpool, 2 * sh->bank_size);
 
@@ -197,6 +202,7 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
 
     shpool->data = sh;
     zone->sh = sh;
+    zone->kept = &sh->kept;
 
     if (ngx_bloom_start_state(zone) != NGX_OK) {
         return NGX_ERROR;
@@ -207,6 +213,10 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
                       "bloom zone \"%V\" starts empty: its size changed, and "
                       "it has no journal", &zone->name);
     }
+
+    ngx_memzero(&load, sizeof(ngx_bloom_load_t));
+    load.zone = zone;
+    load.file.fd = NGX_INVALID_FILE;
 
     rc = ngx_bloom_start_load(zone, &load);
 
@@ -272,8 +282,7 @@ ngx_bloom_start_state(ngx_bloom_zone_t *zone)
                              &failure)
         == NGX_OK)
     {
-        zone->required = &zone->state->control
-                                ->instance[zone->state->instance].required;
+        ngx_bloom_start_attach(zone);
 
         return ngx_bloom_start_times(zone);
     }
@@ -306,6 +315,19 @@ ngx_bloom_start_state(ngx_bloom_zone_t *zone)
 }
 
 
+/* What of the control page is asked for by every lookup or addition. */
+static void
+ngx_bloom_start_attach(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_state_t  *state;
+
+    state = zone->state;
+
+    zone->required = &state->control->instance[state->instance].required;
+    zone->kept = &state->control->kept;
+}
+
+
 static ngx_int_t
 ngx_bloom_start_times(ngx_bloom_zone_t *zone)
 {
@@ -333,7 +355,9 @@ ngx_bloom_start_times(ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
+    uint64_t            doubt;
     ngx_err_t           err;
+    ngx_bloom_bits_t    bits;
     ngx_bloom_state_t  *state;
     ngx_bloom_shctx_t  *sh;
 
@@ -352,12 +376,27 @@ ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         return NGX_ERROR;
     }
 
+    if (ngx_bloom_load_too_old(load)) {
+
+        /* another instance, with a newer image, removed records meanwhile */
+
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
+                      "the image of bloom zone \"%V\" " NGX_BLOOM_TOO_OLD,
+                      &zone->name);
+        return NGX_ERROR;
+    }
+
+    /* keys that were added while the disk refused: the helper appends them */
+
+    ngx_bloom_zone_bits(zone, load->bank, &bits);
+    ngx_bloom_kept_apply(zone, &bits);
+
     /* not load->reader.limit: it may have moved after the last record */
 
     sh->applied = state->alone ? ngx_bloom_state_tail(state)
                                : load->reader.position;
-    sh->doubt = ngx_max(sh->doubt,
-                        ngx_bloom_load_doubt(zone, &load->reader, load->cut));
+    doubt = ngx_bloom_load_doubt(zone, &load->reader, load->cut);
+    sh->doubt = ngx_max(sh->doubt, doubt);
     sh->checkpoint = load->position;
 
     __atomic_store_n(&state->control->instance[state->instance].applied,
@@ -427,8 +466,8 @@ ngx_bloom_start_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
             goto file;
 
         } else {
-            (void) ngx_snprintf(load->error, sizeof(load->error),
-                                "image \"%s\" of bloom zone \"%V\" %s%Z",
+            ngx_bloom_print(load->error, sizeof(load->error),
+                                "image \"%s\" of bloom zone \"%V\" %s",
                                 upload, &zone->name, file.error);
         }
 
@@ -627,8 +666,7 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
             return NGX_ERROR;
         }
 
-        zone->required = &zone->state->control
-                                ->instance[zone->state->instance].required;
+        ngx_bloom_start_attach(zone);
 
     } else if (old->state == NULL) {
 
@@ -637,6 +675,7 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
         }
 
         if (zone->state != NULL) {
+            ngx_bloom_kept_move(zone, &zone->sh->kept);
             return ngx_bloom_start_refill(zone);
         }
 
@@ -729,6 +768,7 @@ ngx_bloom_start_file(ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_bloom_start_refill(ngx_bloom_zone_t *zone)
 {
+    uint64_t            doubt, applied, checkpoint;
     ngx_int_t           rc;
     ngx_uint_t          uploaded, file;
     ngx_bloom_shctx_t  *sh;
@@ -751,6 +791,13 @@ ngx_bloom_start_refill(ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
+    zone->load->zone = zone;
+    zone->load->file.fd = NGX_INVALID_FILE;
+
+    doubt = sh->doubt;
+    applied = sh->applied;
+    checkpoint = sh->checkpoint;
+
     rc = ngx_bloom_start_load(zone, zone->load);
 
     zone->uploaded = sh->uploaded;
@@ -766,6 +813,12 @@ ngx_bloom_start_refill(ngx_bloom_zone_t *zone)
 
         ngx_bloom_state_ready(zone->state);
     }
+
+    /* what serves goes on as it is; the switch sets these */
+
+    sh->doubt = doubt;
+    sh->applied = applied;
+    sh->checkpoint = checkpoint;
 
     return rc;
 }

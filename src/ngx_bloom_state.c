@@ -2,6 +2,7 @@
 #include "ngx_bloom_state.h"
 #include "ngx_bloom_io.h"
 
+#include <dirent.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 
@@ -9,13 +10,20 @@
 /* "BLOOMCTL" */
 #define NGX_BLOOM_CONTROL_MAGIC  0x4c54434d4f4f4c42
 
+/* How long it may take until no record is being appended, ms. */
+#define NGX_BLOOM_STATE_PATIENCE  10000
+
 
 static ngx_int_t ngx_bloom_state_directory(u_char *path, ngx_core_conf_t *ccf);
-static ngx_fd_t ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name,
+static ngx_int_t ngx_bloom_state_give(u_char *path, ngx_core_conf_t *ccf);
+static ngx_int_t ngx_bloom_state_give_all(ngx_bloom_state_t *state,
     ngx_core_conf_t *ccf);
+static ngx_fd_t ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name);
+static void ngx_bloom_state_own(ngx_bloom_state_t *state, ngx_fd_t fd);
 static ngx_int_t ngx_bloom_state_map(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_state_enlist(ngx_bloom_state_t *state,
-    ngx_core_conf_t *ccf, u_char *name);
+    u_char *name);
+static ngx_int_t ngx_bloom_state_join(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_state_renew(ngx_bloom_state_t *state);
 
 
@@ -115,11 +123,17 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
         goto failed;
     }
 
+    failure->what = "give to the workers' user the files in";
+
+    if (ngx_bloom_state_give_all(state, ccf) != NGX_OK) {
+        goto failed;
+    }
+
     failure->what = "open";
 
     ngx_bloom_state_name(state, failure->name, "lock");
 
-    lock = ngx_bloom_state_file(state, failure->name, ccf);
+    lock = ngx_bloom_state_file(state, failure->name);
     if (lock == NGX_INVALID_FILE) {
         goto failed;
     }
@@ -131,7 +145,7 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
 
     ngx_bloom_state_name(state, failure->name, "control");
 
-    state->fd = ngx_bloom_state_file(state, failure->name, ccf);
+    state->fd = ngx_bloom_state_file(state, failure->name);
     if (state->fd == NGX_INVALID_FILE) {
         goto failed;
     }
@@ -141,7 +155,7 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
         goto failed;
     }
 
-    if (ngx_bloom_state_enlist(state, ccf, failure->name) != NGX_OK) {
+    if (ngx_bloom_state_enlist(state, failure->name) != NGX_OK) {
         failure->what = "lock";
         goto failed;
     }
@@ -163,11 +177,10 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
         goto failed;
     }
 
-    state->control->instance[state->instance].required = 0;
-    state->control->instance[state->instance].applied = 0;
-
-    __atomic_fetch_or(&state->control->instances,
-                      (uint64_t) 1 << state->instance, __ATOMIC_SEQ_CST);
+    if (ngx_bloom_state_join(state) != NGX_OK) {
+        failure->what = "lock";
+        goto failed;
+    }
 
     /* kept open, and so locked, until ngx_bloom_state_ready() */
 
@@ -189,6 +202,73 @@ failed:
 }
 
 
+/*
+ * From here on others count this instance in.  Under the lock: who publishes
+ * has either done so before, or sees the bit.
+ */
+static ngx_int_t
+ngx_bloom_state_join(ngx_bloom_state_t *state)
+{
+    ngx_bloom_control_t  *control;
+
+    control = state->control;
+
+    if (ngx_bloom_lock(&control->append, NGX_BLOOM_STATE_PATIENCE) != NGX_OK) {
+        ngx_set_errno(NGX_EBUSY);
+        return NGX_ERROR;
+    }
+
+    control->instance[state->instance].required = 0;
+    control->instance[state->instance].applied = 0;
+
+    __atomic_fetch_or(&control->instances, (uint64_t) 1 << state->instance,
+                      __ATOMIC_SEQ_CST);
+
+    if (!ngx_bloom_kept_empty(&control->kept)) {
+        control->instance[state->instance].required = NGX_BLOOM_KEPT;
+    }
+
+    ngx_bloom_unlock(&control->append);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_state_keep(ngx_bloom_state_t *state)
+{
+    uint64_t              instances, old, *required;
+    ngx_uint_t            i;
+    ngx_bloom_control_t  *control;
+
+    control = state->control;
+
+    instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
+    instances &= ~((uint64_t) 1 << state->instance);
+
+    for (i = 0; instances != 0; i++, instances >>= 1) {
+
+        if ((instances & 1) == 0) {
+            continue;
+        }
+
+        /* another value each time, so that nobody takes it back unseen */
+
+        required = &control->instance[i].required;
+        old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
+
+        while (!__atomic_compare_exchange_n(required, &old,
+                                            (old & NGX_BLOOM_KEPT)
+                                            ? old + 1 : NGX_BLOOM_KEPT,
+                                            0, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_SEQ_CST))
+        {
+            /* void */
+        }
+    }
+}
+
+
 void
 ngx_bloom_state_ready(ngx_bloom_state_t *state)
 {
@@ -207,37 +287,99 @@ ngx_bloom_state_directory(u_char *path, ngx_core_conf_t *ccf)
         return ngx_errno == NGX_EEXIST ? NGX_OK : NGX_ERROR;
     }
 
-    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
-        && chown((char *) path, ccf->user, ccf->group) == -1)
-    {
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
+    return ngx_bloom_state_give(path, ccf);
 }
 
 
-/* Opens a file to write, and makes it for the workers' user. */
-static ngx_fd_t
-ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name,
-    ngx_core_conf_t *ccf)
+/* Gives a file or directory to the workers' user, if it is another's. */
+static ngx_int_t
+ngx_bloom_state_give(u_char *path, ngx_core_conf_t *ccf)
 {
-    ngx_fd_t     fd;
     struct stat  st;
+
+    if (geteuid() != 0 || ccf->user == (ngx_uid_t) NGX_CONF_UNSET_UINT) {
+        return NGX_OK;
+    }
+
+    if (lstat((char *) path, &st) == -1) {
+        return NGX_ERROR;
+    }
+
+    if (st.st_uid == (uid_t) ccf->user || S_ISLNK(st.st_mode)) {
+        return NGX_OK;
+    }
+
+    return lchown((char *) path, ccf->user, ccf->group) == 0 ? NGX_OK
+                                                             : NGX_ERROR;
+}
+
+
+/* The same for all files in the directory: "user" may have changed. */
+static ngx_int_t
+ngx_bloom_state_give_all(ngx_bloom_state_t *state, ngx_core_conf_t *ccf)
+{
+    DIR            *dir;
+    u_char          name[NGX_MAX_PATH];
+    ngx_int_t       rc;
+    struct dirent  *entry;
+
+    if (geteuid() != 0) {
+        return NGX_OK;
+    }
+
+    dir = opendir((char *) state->path.data);
+    if (dir == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_state_give(state->path.data, ccf);
+
+    while (rc == NGX_OK && (entry = readdir(dir)) != NULL) {
+
+        if (entry->d_name[0] == '.') {
+            continue;
+        }
+
+        rc = ngx_bloom_state_give(ngx_bloom_state_name(state, name, "%s",
+                                                       entry->d_name),
+                                  ccf);
+
+        if (rc != NGX_OK && ngx_errno == NGX_ENOENT) {
+            rc = NGX_OK;                         /* removed meanwhile */
+        }
+    }
+
+    (void) closedir(dir);
+
+    return rc;
+}
+
+
+/* Opens a file to write, and makes it if there is none. */
+static ngx_fd_t
+ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name)
+{
+    ngx_fd_t  fd;
 
     fd = ngx_bloom_open(name, O_RDWR|O_CREAT);
 
-    if (fd == NGX_INVALID_FILE) {
-        return NGX_INVALID_FILE;
-    }
-
-    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
-        && fstat(fd, &st) == 0 && st.st_uid != (uid_t) ccf->user)
-    {
-        (void) !fchown(fd, ccf->user, ccf->group);
+    if (fd != NGX_INVALID_FILE) {
+        ngx_bloom_state_own(state, fd);
     }
 
     return fd;
+}
+
+
+/* What root writes belongs to whom the directory belongs to. */
+static void
+ngx_bloom_state_own(ngx_bloom_state_t *state, ngx_fd_t fd)
+{
+    struct stat  st;
+
+    if (geteuid() == 0 && stat((char *) state->path.data, &st) == 0) {
+        (void) !fchown(fd, st.st_uid, st.st_gid);
+    }
 }
 
 
@@ -276,8 +418,7 @@ ngx_bloom_state_map(ngx_bloom_state_t *state)
  * anybody has any other.
  */
 static ngx_int_t
-ngx_bloom_state_enlist(ngx_bloom_state_t *state, ngx_core_conf_t *ccf,
-    u_char *name)
+ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 {
     ngx_fd_t    fd;
     ngx_uint_t  i;
@@ -289,7 +430,7 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, ngx_core_conf_t *ccf,
         ngx_bloom_state_name(state, name, "instance.%ui", i);
 
         fd = (state->lock == NGX_INVALID_FILE)
-             ? ngx_bloom_state_file(state, name, ccf)
+             ? ngx_bloom_state_file(state, name)
              : ngx_bloom_open(name, O_RDWR);
 
         if (fd == NGX_INVALID_FILE) {
@@ -324,7 +465,7 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, ngx_core_conf_t *ccf,
 }
 
 
-/* Makes the control page anew; only `synced` is of use, if it is whole. */
+/* Makes the control page anew; of use are `synced` and `kept`, if whole. */
 static ngx_int_t
 ngx_bloom_state_renew(ngx_bloom_state_t *state)
 {
@@ -334,21 +475,33 @@ ngx_bloom_state_renew(ngx_bloom_state_t *state)
     control = state->control;
     synced = 0;
 
-    if (control->magic == NGX_BLOOM_CONTROL_MAGIC
-        && control->size == sizeof(ngx_bloom_control_t)
-        && control->synced == ~control->synced_check)
+    if (control->magic != NGX_BLOOM_CONTROL_MAGIC
+        || control->size != sizeof(ngx_bloom_control_t)
+        || control->kept.begin > control->kept.end
+        || control->kept.end > NGX_BLOOM_KEPT_SIZE)
     {
+        control->kept.begin = 0;
+        control->kept.end = 0;
+        control->kept.count = 0;
+
+    } else if (control->synced == ~control->synced_check) {
         synced = control->synced;
     }
 
-    ngx_memzero(control, sizeof(ngx_bloom_control_t));
+    /* all but the keys that are kept, and that it was valid: whoever dies here
+     * leaves them to the next */
+
+    ngx_memzero((u_char *) control + offsetof(ngx_bloom_control_t, append),
+                offsetof(ngx_bloom_control_t, kept)
+                - offsetof(ngx_bloom_control_t, append));
 
     control->size = sizeof(ngx_bloom_control_t);
     control->synced = synced;
     control->synced_check = ~synced;
 
     if (ngx_bloom_lock_init(&control->append) != NGX_OK
-        || ngx_bloom_lock_init(&control->keeper) != NGX_OK)
+        || ngx_bloom_lock_init(&control->keeper) != NGX_OK
+        || ngx_bloom_lock_init(&control->kept.mutex) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -535,7 +688,7 @@ ngx_bloom_state_fail(ngx_bloom_state_t *state, ngx_uint_t what, ngx_err_t err)
 
 
 const char *
-ngx_bloom_state_error(uint64_t failed)
+ngx_bloom_state_error(uint64_t failed, ngx_err_t err)
 {
     switch (failed) {
 
@@ -543,8 +696,11 @@ ngx_bloom_state_error(uint64_t failed)
         return NULL;
 
     case NGX_BLOOM_CANNOT_PREPARE:
-        return "the journal has no room: a new segment cannot be made; free "
-               "space on the disk of bloom_state_path";
+        return (err == NGX_ENOSPC || err == EDQUOT)
+               ? "the journal has no room: a new segment cannot be made; free "
+                 "space on the disk of bloom_state_path"
+               : "a new segment of the journal cannot be made; look at the "
+                 "owner and the mode of bloom_state_path, and at its disk";
 
     case NGX_BLOOM_CANNOT_SYNC:
         return "the journal cannot be synchronised to disk; look at the disk "
@@ -632,6 +788,8 @@ ngx_bloom_state_write_mark(ngx_bloom_state_t *state, const char *name,
     if (fd == NGX_INVALID_FILE) {
         return NGX_ERROR;
     }
+
+    ngx_bloom_state_own(state, fd);
 
     p = ngx_sprintf(buf, "%uL %uL\n", time, position);
 

@@ -25,7 +25,10 @@
  *                  lock `append`.
  *     required     of each instance: the end of the last record that another
  *                  has appended.  Until it has applied the journal so far, it
- *                  cannot say "absent".
+ *                  cannot say "absent".  With the bit NGX_BLOOM_KEPT: another
+ *                  has keys that it could not append yet, so there is no end.
+ *     kept         these keys.  They survive whoever added them, and any helper
+ *                  appends them as soon as that can be.
  *     synced       everything before it is on disk.
  *
  * Both locks are robust: the system gives them to the next who asks when their
@@ -51,6 +54,7 @@
 
 
 #define NGX_BLOOM_INSTANCES    64
+#define NGX_BLOOM_KEPT         ((uint64_t) 1 << 63)
 
 
 /* The end of the journal. */
@@ -61,6 +65,22 @@ typedef struct {
     uint64_t             sequence;       /* of the next record */
     uint64_t             time;           /* of the last record */
 } ngx_bloom_end_t;
+
+
+/*
+ * Keys that were added and are not in the journal yet, since it could not be
+ * written: length (2 bytes), bytes, and so on, from `begin` to `end`.
+ */
+#define NGX_BLOOM_KEPT_SIZE    (256 * 1024)
+
+typedef struct {
+    pthread_mutex_t      mutex;          /* robust; held for a copy */
+    uint64_t             begin;
+    uint64_t             end;
+    uint64_t             count;          /* keys in it */
+    uint64_t             lost;           /* keys there was no room for */
+    u_char               data[NGX_BLOOM_KEPT_SIZE];
+} ngx_bloom_kept_t;
 
 
 /* In the file "control".  All atomic, but what a lock guards. */
@@ -85,6 +105,7 @@ typedef struct {
     /* the last failure, until it has been overcome */
     uint64_t             err;            /* errno */
     uint64_t             failed;         /* NGX_BLOOM_CANNOT_..., 0: none */
+    uint64_t             rewrite;        /* a synchronisation has failed */
 
     uint64_t             instances;      /* a bit for each that may live */
 
@@ -93,6 +114,8 @@ typedef struct {
         uint64_t             applied;
         uint64_t             reserved[6];
     } instance[NGX_BLOOM_INSTANCES];
+
+    ngx_bloom_kept_t     kept;
 } ngx_bloom_control_t;
 
 #define NGX_BLOOM_CANNOT_WRITE    1
@@ -154,6 +177,19 @@ ngx_int_t ngx_bloom_state_inherit(ngx_bloom_state_t *state,
 
 void ngx_bloom_state_close(ngx_bloom_state_t *state);
 
+/*
+ * Tells the other instances that this one keeps a key: they cannot say "absent"
+ * until all that are kept have been appended.
+ */
+void ngx_bloom_state_keep(ngx_bloom_state_t *state);
+
+static ngx_inline ngx_uint_t
+ngx_bloom_kept_empty(ngx_bloom_kept_t *kept)
+{
+    return __atomic_load_n(&kept->end, __ATOMIC_SEQ_CST)
+           == __atomic_load_n(&kept->begin, __ATOMIC_SEQ_CST);
+}
+
 /* Forgets instances that have ended. */
 void ngx_bloom_state_prune(ngx_bloom_state_t *state);
 
@@ -168,30 +204,38 @@ ngx_int_t ngx_bloom_lock(pthread_mutex_t *mutex, ngx_msec_t wait);
 void ngx_bloom_unlock(pthread_mutex_t *mutex);
 ngx_int_t ngx_bloom_lock_init(pthread_mutex_t *mutex);
 
-/* The end of the journal as it is now, and whether it is where it was. */
-static ngx_inline uint64_t
-ngx_bloom_state_tail(ngx_bloom_state_t *state)
+/* The end of the journal as it is now, whole. */
+static ngx_inline ngx_bloom_end_t
+ngx_bloom_state_end(ngx_bloom_state_t *state)
 {
-    uint64_t              which, tail;
+    uint64_t              which;
+    ngx_bloom_end_t       end;
     ngx_bloom_control_t  *control;
 
     control = state->control;
 
     do {
         which = __atomic_load_n(&control->which, __ATOMIC_ACQUIRE);
-        tail = __atomic_load_n(&control->end[which & 1].tail,
-                               __ATOMIC_ACQUIRE);
-    } while (__atomic_load_n(&control->which, __ATOMIC_ACQUIRE) != which);
+        end = control->end[which & 1];
 
-    return tail;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } while (__atomic_load_n(&control->which, __ATOMIC_RELAXED) != which);
+
+    return end;
+}
+
+static ngx_inline uint64_t
+ngx_bloom_state_tail(ngx_bloom_state_t *state)
+{
+    return ngx_bloom_state_end(state).tail;
 }
 
 /* Notes what of the journal's work fails, or, with 0, that it does again. */
 void ngx_bloom_state_fail(ngx_bloom_state_t *state, ngx_uint_t what,
     ngx_err_t err);
 
-/* A phrase for NGX_BLOOM_CANNOT_...; NULL for 0. */
-const char *ngx_bloom_state_error(uint64_t failed);
+/* A message for NGX_BLOOM_CANNOT_... and its errno; NULL for 0. */
+const char *ngx_bloom_state_error(uint64_t failed, ngx_err_t err);
 
 /*
  * A time, ms since 1970, and a position in the journal, kept in the file
@@ -200,7 +244,7 @@ const char *ngx_bloom_state_error(uint64_t failed);
  *
  *     "dropped"   of the newest record that was ever removed, and where the
  *                 journal has begun since
- *     "lost"      no lost record is newer; 0
+ *     "lost"      no lost record is newer, and where the damage was seen
  */
 ngx_int_t ngx_bloom_state_read_mark(ngx_bloom_state_t *state,
     const char *name, uint64_t *time, uint64_t *position);

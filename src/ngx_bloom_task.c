@@ -1,6 +1,11 @@
 
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_helper.h"
+#include "ngx_bloom_io.h"
+
+
+/* A helper that lives shows it every second, ms. */
+#define NGX_BLOOM_TASK_PATIENCE  60000
 
 
 static ngx_uint_t
@@ -91,6 +96,21 @@ ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
     if (task->done >= ticket) {
         *result = task->result;
+        rc = NGX_OK;
+
+    } else if (ngx_bloom_time()
+               > __atomic_load_n(&zone->sh->heartbeat, __ATOMIC_RELAXED)
+                 + NGX_BLOOM_TASK_PATIENCE)
+    {
+        ngx_memzero(result, sizeof(ngx_bloom_result_t));
+
+        result->outcome = NGX_BLOOM_FAILED;
+        result->generation = zone->sh->generation;
+
+        ngx_bloom_print(result->message, sizeof(result->message),
+                            "the helper process has given no sign of life for "
+                            "a minute; look whether \"nginx: cache manager "
+                            "process\" runs%Z");
         rc = NGX_OK;
     }
 

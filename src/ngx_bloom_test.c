@@ -11,8 +11,6 @@
 #define NGX_BLOOM_TEST_LINES  64
 
 
-static ngx_int_t ngx_bloom_test_attend(ngx_bloom_zone_t *zone,
-    uint64_t generation);
 static ngx_inline ngx_int_t ngx_bloom_test_begin(ngx_bloom_zone_t *zone,
     ngx_uint_t *behind);
 static ngx_inline ngx_int_t ngx_bloom_test_end(ngx_bloom_zone_t *zone);
@@ -27,43 +25,6 @@ static ngx_uint_t ngx_bloom_test_group(ngx_bloom_zone_t *zone,
     u_char *buf);
 static ngx_uint_t ngx_bloom_test_next_part(ngx_str_t *part, u_char **pos,
     u_char *end, u_char separator);
-
-
-/*
- * Copies what lookups need of a new generation.  NGX_AGAIN if the generation
- * changed meanwhile: then the copy may be torn, and is not used.
- */
-static ngx_int_t
-ngx_bloom_test_attend(ngx_bloom_zone_t *zone, uint64_t generation)
-{
-    ngx_uint_t  bank;
-
-    bank = generation & 1;
-
-    zone->generation = 0;
-    zone->form = zone->sh->bank[bank].image.key_form;
-    zone->geometry = zone->sh->bank[bank].image.geometry;
-    zone->hasher = zone->sh->bank[bank].image.hasher;
-    zone->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
-    zone->stale = NGX_MAX_TIME_T_VALUE;
-
-    if (zone->max_age != 0) {
-        zone->stale = (time_t) (zone->sh->bank[bank].image.as_of / 1000)
-                      + zone->max_age;
-    }
-
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-
-    if (__atomic_load_n(&zone->sh->generation, __ATOMIC_RELAXED)
-        != generation)
-    {
-        return NGX_AGAIN;
-    }
-
-    zone->generation = generation;
-
-    return NGX_OK;
-}
 
 
 /*
@@ -82,7 +43,7 @@ ngx_bloom_test_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
     }
 
     if (generation != zone->generation
-        && ngx_bloom_test_attend(zone, generation) != NGX_OK)
+        && ngx_bloom_zone_attend(zone, generation) != NGX_OK)
     {
         return NGX_AGAIN;
     }

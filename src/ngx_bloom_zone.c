@@ -5,6 +5,9 @@
 /* As limit_req and others have it. */
 #define NGX_BLOOM_ZONE_MIN    (8 * ngx_pagesize)
 
+/* Of the files in a zone's directory. */
+#define NGX_BLOOM_NAME_MAX    128
+
 /* Keys whose lines are asked for before the first is touched. */
 #define NGX_BLOOM_AHEAD       32
 
@@ -18,18 +21,6 @@ static ngx_shm_zone_t *ngx_bloom_zone_of_old_cycle(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, void *tag);
 static ngx_int_t ngx_bloom_zone_add_shm(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, size_t size, void *tag);
-
-
-uint32_t
-ngx_bloom_zone_form(ngx_bloom_zone_t *zone)
-{
-    uint64_t  generation;
-
-    generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
-
-    return generation ? zone->sh->bank[generation & 1].image.key_form
-                      : BLOOM_KEY_RAW;
-}
 
 
 const char *
@@ -53,20 +44,85 @@ ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key)
 }
 
 
-uint64_t
-ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    const uint8_t *keys, const uint8_t *end, uint64_t *added)
+ngx_int_t
+ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation)
 {
-    int                changed;
-    uint64_t           ones, count, *words;
-    ngx_uint_t         i, n;
-    bloom_key_t        key;
-    bloom_hash_t       hash[NGX_BLOOM_AHEAD];
-    bloom_image_t     *image;
-    bloom_record_t     record;
+    ngx_uint_t  bank;
 
-    image = &zone->sh->bank[bank].image;
-    words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
+    bank = generation & 1;
+
+    zone->generation = 0;
+    zone->form = zone->sh->bank[bank].image.key_form;
+    zone->geometry = zone->sh->bank[bank].image.geometry;
+    zone->hasher = zone->sh->bank[bank].image.hasher;
+    zone->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
+    zone->stale = NGX_MAX_TIME_T_VALUE;
+
+    if (zone->max_age != 0) {
+        zone->stale = (time_t) (zone->sh->bank[bank].image.as_of / 1000)
+                      + zone->max_age;
+    }
+
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+
+    if (__atomic_load_n(&zone->sh->generation, __ATOMIC_RELAXED)
+        != generation)
+    {
+        return NGX_AGAIN;
+    }
+
+    zone->generation = generation;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
+    ngx_bloom_bits_t *bits)
+{
+    bits->form = zone->sh->bank[bank].image.key_form;
+    bits->geometry = zone->sh->bank[bank].image.geometry;
+    bits->hasher = zone->sh->bank[bank].image.hasher;
+    bits->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
+    bits->ones = &zone->sh->bank[bank].ones;
+}
+
+
+uint64_t
+ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
+{
+    uint64_t  generation;
+
+    do {
+        generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
+
+        if (generation == 0) {
+            return 0;
+        }
+    } while (generation != zone->generation
+             && ngx_bloom_zone_attend(zone, generation) != NGX_OK);
+
+    bits->form = zone->form;
+    bits->geometry = zone->geometry;
+    bits->hasher = zone->hasher;
+    bits->words = zone->words;
+    bits->ones = &zone->sh->bank[generation & 1].ones;
+
+    return generation;
+}
+
+
+uint64_t
+ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
+    const uint8_t *end, uint64_t *added)
+{
+    int              changed;
+    uint64_t         ones, count;
+    ngx_uint_t       i, n;
+    bloom_key_t      key;
+    bloom_hash_t     hash[NGX_BLOOM_AHEAD];
+    bloom_record_t   record;
 
     record.keys = keys;
     record.end = end;
@@ -80,17 +136,17 @@ ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 
         while (n < NGX_BLOOM_AHEAD && bloom_record_key(&record, &key)) {
 
-            if (ngx_bloom_zone_canonical(image->key_form, &key) != NULL) {
+            if (ngx_bloom_zone_canonical(bits->form, &key) != NULL) {
                 continue;
             }
 
-            hash[n] = bloom_hash(&image->hasher, key.data, key.len);
-            bloom_prefetch(&image->geometry, words, hash[n]);
+            hash[n] = bloom_hash(&bits->hasher, key.data, key.len);
+            bloom_prefetch(&bits->geometry, bits->words, hash[n]);
             n++;
         }
 
         for (i = 0; i < n; i++) {
-            changed = bloom_add_atomic(&image->geometry, words, hash[i]);
+            changed = bloom_add_atomic(&bits->geometry, bits->words, hash[i]);
 
             ones += changed;
             *added += (changed != 0);
@@ -99,8 +155,8 @@ ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
         count += n;
     } while (n == NGX_BLOOM_AHEAD);
 
-    (void) __atomic_fetch_add(&zone->sh->bank[bank].ones, ones,
-                              __ATOMIC_RELAXED);
+    (void) __atomic_fetch_add(bits->ones, ones, __ATOMIC_RELAXED);
+
     return count;
 }
 
@@ -132,11 +188,12 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     } while (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED)
              != info->generation);
 
+    info->instance = sh->instance;
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
     info->bank_size = sh->bank_size;
-    info->kept = sh->kept.count;
-    info->lost = sh->kept.lost;
+    info->kept = zone->kept->count;
+    info->lost = zone->kept->lost;
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
     info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
     info->heartbeat = __atomic_load_n(&sh->heartbeat, __ATOMIC_RELAXED);
@@ -156,7 +213,8 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
         info->replay_bytes = tail - ngx_min(tail, ngx_max(control->begin,
                                                           sh->checkpoint));
         info->journal_err = (ngx_err_t) control->err;
-        info->journal_error = ngx_bloom_state_error(control->failed);
+        info->journal_error = ngx_bloom_state_error(control->failed,
+                                                    info->journal_err);
 
     } else if (zone->state_error != NULL) {
         info->journal_err = zone->state_err;
@@ -243,6 +301,7 @@ ngx_bloom_zone_close(void *data)
 
     if (zone->state != NULL) {
         zone->required = &ngx_bloom_zone_never;
+        zone->kept = &zone->sh->kept;
         ngx_bloom_state_close(zone->state);
         zone->state = NULL;
     }
@@ -425,6 +484,16 @@ ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones)
                           "with \"bloom_zone zone=%V ...\"",
                           &zone[i]->name, zone[i]->conf_file,
                           zone[i]->conf_line, &zone[i]->name);
+            return NGX_ERROR;
+        }
+
+        if (zone[i]->state_path.len + 3 * zone[i]->name.len
+            > NGX_MAX_PATH - NGX_BLOOM_NAME_MAX)
+        {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "bloom_state_path \"%V\" is too long for bloom "
+                          "zone \"%V\"", &zone[i]->state_path,
+                          &zone[i]->name);
             return NGX_ERROR;
         }
     }

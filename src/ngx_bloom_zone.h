@@ -82,7 +82,7 @@ typedef struct {
     uint64_t             when;           /* it began, ms since 1970 */
     uint64_t             took;           /* ms */
     u_char               message[512];   /* null-terminated; why not */
-    u_char               path[512];      /* of a snapshot, null-terminated */
+    u_char               path[NGX_MAX_PATH];           /* of a snapshot */
 } ngx_bloom_result_t;
 
 typedef struct {
@@ -94,22 +94,6 @@ typedef struct {
 } ngx_bloom_task_t;
 
 
-/*
- * Keys that were added and are not in the journal yet, since it could not be
- * written: length (2 bytes), bytes, and so on, from `begin` to `end`.
- */
-#define NGX_BLOOM_KEPT_SIZE  (256 * 1024)
-
-typedef struct {
-    pthread_mutex_t      mutex;          /* robust; held for a copy */
-    size_t               begin;
-    size_t               end;
-    uint64_t             count;          /* keys in it */
-    uint64_t             lost;           /* keys there was no room for */
-    u_char               data[NGX_BLOOM_KEPT_SIZE];
-} ngx_bloom_kept_t;
-
-
 /* In shared memory. */
 typedef struct {
     /* read by every lookup */
@@ -119,6 +103,7 @@ typedef struct {
                                             in the filter */
     uint64_t             doubt;          /* atomic; 0, or keys added up to then
                                             may be lost, ms since 1970 */
+    uint64_t             instance;       /* random: of this memory */
     size_t               bank_size;
     u_char              *banks;          /* the same address everywhere */
 
@@ -147,7 +132,7 @@ typedef struct {
     uint64_t             full;           /* the generation last said to have
                                             more keys than it was made for */
 
-    ngx_bloom_kept_t     kept;
+    ngx_bloom_kept_t     kept;           /* where there is no state */
     ngx_bloom_counters_t counters[NGX_MAX_PROCESSES];
 } ngx_bloom_shctx_t;
 
@@ -158,6 +143,7 @@ typedef struct {
     ngx_shm_zone_t     *shm_zone;        /* NULL: not declared */
     ngx_bloom_shctx_t  *sh;
     ngx_bloom_state_t  *state;           /* NULL: memory only */
+    ngx_bloom_kept_t   *kept;            /* of the state, or sh->kept */
 
     ngx_pool_t         *pool;            /* of the cycle */
     ngx_core_conf_t    *ccf;             /* whose user the workers are */
@@ -202,6 +188,7 @@ typedef struct {
 /* What an administrator wants to know of a zone. */
 typedef struct {
     uint64_t             generation;     /* 0: nothing serves */
+    uint64_t             instance;       /* random: of this memory */
     ngx_uint_t           unsure;         /* NGX_BLOOM_SURE or why not */
     bloom_image_t        image;          /* that serves */
     uint64_t             ones;           /* bits set in it */
@@ -242,21 +229,44 @@ void ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 #define NGX_BLOOM_TASK_WAIT  100
 
 /*
- * Adds the keys of a record, from `keys` to `end`, to a bank, in the key form
- * of its image; how many there are, and in *added how many of them changed a
- * bit.  Those that are none in that form are left out: nobody can ask for them.
+ * Copies what lookups need of a new generation into `zone`.  NGX_AGAIN if the
+ * generation changed meanwhile: then the copy may be torn, and is not used.
  */
-uint64_t ngx_bloom_zone_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    const uint8_t *keys, const uint8_t *end, uint64_t *added);
+ngx_int_t ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation);
+
+/* Where bits go, and how. */
+typedef struct {
+    uint32_t            form;            /* BLOOM_KEY_... */
+    bloom_geometry_t    geometry;
+    bloom_hasher_t      hasher;
+    uint64_t           *words;
+    uint64_t           *ones;            /* atomic; counts what is set */
+} ngx_bloom_bits_t;
+
+/* Those of a bank that the caller alone loads, or that cannot be switched. */
+void ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
+    ngx_bloom_bits_t *bits);
+
+/*
+ * Those of the generation that serves, which is returned; 0: none does.  By the
+ * time they are used it may serve no more.
+ */
+uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
+    ngx_bloom_bits_t *bits);
+
+/*
+ * Adds the keys of a record, from `keys` to `end`, in the image's key form; how
+ * many there are, and in *added how many of them changed a bit.  Those that are
+ * none in that form are left out: nobody can ask for them.
+ */
+uint64_t ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
+    const uint8_t *end, uint64_t *added);
 
 /*
  * Brings a key to be added into a key form, in memory of its own, which the
  * next call uses again.  NULL, or why it cannot be: a phrase to follow the key.
  */
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
-
-/* The key form of what serves, raw if nothing does. */
-uint32_t ngx_bloom_zone_form(ngx_bloom_zone_t *zone);
 
 /* The size of a zone whose banks have room for at least `bank` bytes each. */
 size_t ngx_bloom_zone_needs(uint64_t bank);

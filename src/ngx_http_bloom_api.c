@@ -7,8 +7,7 @@
 
 
 /* "GENERATION-BUILD" with its quotes: 20 digits, 16 of 32 hexadecimal ones. */
-#define NGX_HTTP_BLOOM_ETAG_LEN    (NGX_INT64_LEN + 20)
-#define NGX_HTTP_BLOOM_ETAG_BUILD  (BLOOM_IMAGE_BUILD_ID_LEN / 2)
+#define NGX_HTTP_BLOOM_ETAG_LEN  (NGX_INT64_LEN + 20)
 
 
 /*
@@ -449,17 +448,14 @@ ngx_http_bloom_match(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 
 
 /*
- * The generation, and which image it is: a restarted zone counts its
- * generations anew.
+ * The generation, and whose: a zone in other memory, after a restart, counts
+ * its generations anew.
  */
 static u_char *
 ngx_http_bloom_etag_text(u_char *p, ngx_bloom_info_t *info)
 {
-    p = ngx_sprintf(p, "\"%uL-", info->generation);
-    p = ngx_hex_dump(p, info->image.build_id, NGX_HTTP_BLOOM_ETAG_BUILD);
-    *p++ = '"';
-
-    return p;
+    return ngx_sprintf(p, "\"%uL-%016xL\"", info->generation,
+                       info->instance);
 }
 
 

@@ -356,12 +356,23 @@ sub _kill {
 }
 
 
+# The log will have them by the hundred.
+
+sub _expect_deaths {
+    my ($self) = @_;
+
+    $self->{t}->expect_log(qr/process \d+ exited on signal 9/)
+        unless $self->{deaths}++;
+}
+
+
 sub kill_worker {
     my ($self) = @_;
 
     my @workers = $self->{t}->workers;
     my $worker = $workers[rand @workers];
 
+    $self->_expect_deaths;
     $self->_kill(sub { $self->{t}->kill_worker('KILL', $worker) }, $worker);
 }
 
@@ -383,9 +394,7 @@ sub kill_helper {
         select undef, undef, undef, rand 0.03;
     }
 
-    # no client is served by it
-
-    $self->_kill(sub { $t->kill_helper }, 0);
+    $self->kill_helper_alone;
 
     if ($busy) {
         my $response = $c->response;
@@ -426,11 +435,22 @@ sub disk {
     $self->{note}->("@what");
     my $number = $self->{ledger}->begin('full');
 
+    # what one of two instances keeps until the disk allows, the other cannot
+    # know
+
+    my $verify = $t->{new_master} ? 'verify unsure' : 'verify some';
+
     $disk->refuse('ENOSPC', @what);
-    $self->{command}->('verify some');
+    $self->{command}->($verify);
     $self->kill_worker if rand() < 0.3;
     $self->kill_helper_alone if rand() < 0.3;
-    $self->{command}->('verify some');
+    $self->{command}->($verify);
+
+    if (!$t->{new_master} && rand() < 0.3) {
+        $self->{note}->('kill_all');
+        $self->_kill(sub { $t->kill_all; $disk->allow; $t->run }, '*');
+    }
+
     $disk->allow;
 
     for my $zone ('shield', 'empty') {
@@ -454,9 +474,12 @@ sub disk {
 }
 
 
+# No client is served by it.
+
 sub kill_helper_alone {
     my ($self) = @_;
 
+    $self->_expect_deaths;
     $self->_kill(sub { $self->{t}->kill_helper }, 0);
 }
 
@@ -517,6 +540,7 @@ sub break_ledger {
 
     my ($worker) = $self->{t}->workers;
 
+    $self->_expect_deaths;
     $self->{t}->kill_worker('KILL', $worker);
 }
 
