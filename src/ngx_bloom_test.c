@@ -299,9 +299,8 @@ static ngx_uint_t
 ngx_bloom_test_group(ngx_bloom_zone_t *zone, u_char **pos, u_char *end,
     u_char separator, ngx_uint_t *tally, u_char *buf)
 {
-    unsigned      first;
     ngx_str_t     part;
-    ngx_uint_t    i, n, parts, lines, more;
+    ngx_uint_t    i, j, parts, lines, more, answer;
     bloom_form_t  keys;
     bloom_hash_t  hash[NGX_BLOOM_TEST_LINES + BLOOM_FORM_EXPRESSIONS];
     ngx_uint_t    begin[NGX_BLOOM_TEST_LINES + 1];
@@ -325,22 +324,29 @@ ngx_bloom_test_group(ngx_bloom_zone_t *zone, u_char **pos, u_char *end,
             continue;
         }
 
-        for (i = 0; i < keys.n; i++) {
-            bloom_prefetch(&zone->geometry, zone->words, hash[lines + i]);
-        }
-
         begin[parts++] = lines;
         lines += keys.n;
     }
 
     begin[parts] = lines;
 
-    for (i = 0; i < parts; i++) {
-        n = begin[i + 1] - begin[i];
-        first = bloom_test_any(&zone->geometry, zone->words, &hash[begin[i]],
-                               n);
+    /* one after another, with nothing in between: so most overlap */
 
-        tally[first < n ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT]++;
+    for (i = 0; i < lines; i++) {
+        bloom_prefetch(&zone->geometry, zone->words, hash[i]);
+    }
+
+    for (i = 0; i < parts; i++) {
+        answer = NGX_BLOOM_ABSENT;
+
+        for (j = begin[i]; j < begin[i + 1]; j++) {
+            if (bloom_test(&zone->geometry, zone->words, hash[j])) {
+                answer = NGX_BLOOM_PRESENT;
+                break;
+            }
+        }
+
+        tally[answer]++;
     }
 
     return more;
