@@ -10,10 +10,19 @@ CFLAGS ?= -O2 -g
 
 # what each compilation needs; it also writes down the headers it read
 compile = -std=c11 $(CFLAGS) -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc \
-          -MMD -MP -MT $@ -MF $@.d
+          -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
-libs = $(LDFLAGS) -lz -lm -lidn2 -lpthread
+libs = $(LDFLAGS) -lhiredis -lz -lm -lidn2 -lpthread
+
+# TLS for redis:// sources, where hiredis has it (from 1.0 on)
+
+hiredis_tls := $(wildcard $(addsuffix /hiredis/hiredis_ssl.h,/usr/include \
+                                                       /usr/local/include))
+ifneq ($(hiredis_tls),)
+compile += -DNGX_BLOOM_REDIS_TLS
+libs += -lhiredis_ssl -lssl -lcrypto
+endif
 
 core := $(wildcard src/bloom_*.c)
 cli := $(wildcard src/cli/*.c)

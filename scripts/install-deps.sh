@@ -29,6 +29,7 @@ command_of make make
 header_of stdio.h libc6-dev
 header_of zlib.h zlib1g-dev
 header_of idn2.h libidn2-dev
+header_of hiredis/hiredis.h libhiredis-dev
 command_of nginx nginx
 file_of /usr/share/nginx/src/conf_flags nginx-dev
 command_of curl curl
@@ -41,6 +42,17 @@ if [ "$1" = test ]; then
     header_of murmurhash.h libmurmurhash-dev
     command_of dpkg-source dpkg-dev
     command_of valgrind valgrind
+
+    # what made the filters that are imported; ecj and a JRE are a fifth of a JDK
+    if ! command -v javac > /dev/null; then
+        command_of ecj ecj
+        command_of java default-jre-headless
+    fi
+    file_of /usr/share/java/guava.jar libguava-java
+    command_of bloom golang-github-dcso-bloom-cli
+    command_of go golang-go
+    file_of /usr/share/gocode/src/github.com/bits-and-blooms/bloom/bloom.go \
+            golang-github-willf-bloom-dev
     command_of redis-server redis-server
 
     # the fuzzers: clang with its run-time libraries
@@ -77,7 +89,8 @@ fi
 echo "installing missing Debian packages:$missing"
 
 # Debian starts a service as it is installed, and nginx's fails where port 80
-# is taken; none is needed here, so services are told not to start meanwhile.
+# is taken; nor is Redis' needed here, so services are told not to start
+# meanwhile.
 
 policy=/usr/sbin/policy-rc.d
 

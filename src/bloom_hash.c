@@ -1,6 +1,7 @@
 
 #include "bloom_hash.h"
 #include "bloom_bytes.h"
+#include "bloom_hash_foreign.h"
 
 
 static inline uint64_t
@@ -30,11 +31,15 @@ tail_bytes(const uint8_t *p, size_t n)
 bloom_hash_t
 bloom_hash(const bloom_hasher_t *hasher, const void *data, size_t len)
 {
+    if (hasher->kind == BLOOM_HASH_MURMUR3) {
+        return bloom_murmur3_x64_128(data, len, bloom_get32(hasher->key));
+    }
+
     if (hasher->kind == BLOOM_HASH_SIPHASH) {
         return bloom_siphash_128(data, len, hasher->key, 1, 3);
     }
 
-    return bloom_murmur3_x64_128(data, len, bloom_get32(hasher->key));
+    return bloom_hash_foreign(hasher, data, len);
 }
 
 
@@ -202,7 +207,7 @@ bloom_hash_name(uint32_t kind)
         return "siphash";
     }
 
-    return NULL;
+    return bloom_hash_foreign_name(kind);
 }
 
 

@@ -1,6 +1,7 @@
 
 /*
- * Hash functions: MurmurHash3 x64 128 and SipHash-c-d with 128 bits out.
+ * Hash functions: MurmurHash3 x64 128 and SipHash-c-d with 128 bits out; those
+ * of imported filters are in bloom_hash_foreign.h.
  *
  * Both give 128 bits as two 64-bit halves.  They are functions of the key's
  * bytes, the length and the hash key alone, the same on every machine.
@@ -18,6 +19,16 @@
 /* Values recorded in image files: never renumbered. */
 #define BLOOM_HASH_MURMUR3  1    /* MurmurHash3 x64 128, 32-bit seed */
 #define BLOOM_HASH_SIPHASH  2    /* SipHash-1-3, 128 bits, 128-bit key */
+
+/* Of imported filters; bloom_hash_foreign.h says what each is. */
+#define BLOOM_HASH_FUNNEL         3
+#define BLOOM_HASH_MURMUR64A      4
+#define BLOOM_HASH_MURMUR2        5
+#define BLOOM_HASH_MURMUR3_32     6
+#define BLOOM_HASH_HIGHWAY        7
+#define BLOOM_HASH_FNV1           8
+#define BLOOM_HASH_MURMUR3_TWICE  9
+#define BLOOM_HASH_MURMUR3_EACH   10
 
 #define BLOOM_HASH_KEY_LEN  16
 
@@ -38,7 +49,11 @@ typedef struct {
 } bloom_hasher_t;
 
 
-/* The hash of `len` bytes at `data` (any alignment; NULL only if len is 0). */
+/*
+ * The hash of `len` bytes at `data` (any alignment; NULL only if len is 0).
+ * Where bloom_hash_refers() says so it refers to those bytes, which must then
+ * be there until it has been used.
+ */
 bloom_hash_t bloom_hash(const bloom_hasher_t *hasher, const void *data,
     size_t len);
 
@@ -67,7 +82,11 @@ void bloom_hasher_murmur3(bloom_hasher_t *hasher, uint32_t seed);
 /* The seed of a MURMUR3 hasher. */
 uint32_t bloom_hasher_seed(const bloom_hasher_t *hasher);
 
-/* "murmur3" or "siphash", NULL if unknown; and back: 0 if unknown. */
+/*
+ * "murmur3" or "siphash" or the name of an imported filter's hash, NULL if
+ * unknown; and back, for the first two, which filters can be made with: 0 if
+ * unknown.
+ */
 const char *bloom_hash_name(uint32_t kind);
 uint32_t bloom_hash_parse(const char *name, size_t len);
 

@@ -6,6 +6,8 @@
 #include "bloom_image.h"
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
+#include "bloom_hash_foreign.h"
+#include "bloom_layout_foreign.h"
 
 
 /*
@@ -41,6 +43,11 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
 #define AT_AS_OF         128
 #define AT_BUILD_ID      136
 #define AT_RESERVED      152
+#define AT_ORIGIN        152             /* these, if imported */
+#define AT_ORIGIN_LEN    156
+#define AT_LINKS         160
+#define AT_ORIGIN_ITEMS  168
+#define AT_LINK_TABLE    176
 #define AT_HEADER_CRC    (BLOOM_IMAGE_PAGE - 4)
 
 
@@ -126,6 +133,48 @@ bloom_image_seal_table(bloom_image_t *image, void *table)
 }
 
 
+static uint32_t
+links_of(const bloom_image_t *image)
+{
+    return image->geometry.layout == BLOOM_LAYOUT_LINKS
+           ? image->geometry.links : 0;
+}
+
+
+static void
+encode_origin(const bloom_image_t *image, uint8_t *h)
+{
+    uint32_t  i, links;
+
+    links = links_of(image);
+
+    bloom_put32(h + AT_ORIGIN, image->origin);
+    bloom_put32(h + AT_ORIGIN_LEN, image->origin_len);
+    bloom_put32(h + AT_LINKS, links);
+    bloom_put64(h + AT_ORIGIN_ITEMS, image->origin_items);
+
+    for (i = 0; i < links; i++) {
+        bloom_put64(h + AT_LINK_TABLE + 16 * i, image->geometry.link[i].bits);
+        bloom_put32(h + AT_LINK_TABLE + 16 * i + 8,
+                    image->geometry.link[i].k);
+    }
+}
+
+
+uint8_t *
+bloom_image_origin(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
+{
+    return h + AT_LINK_TABLE + 16 * links_of(image);
+}
+
+
+uint32_t
+bloom_image_origin_room(const bloom_image_t *image)
+{
+    return AT_HEADER_CRC - AT_LINK_TABLE - 16 * links_of(image);
+}
+
+
 void
 bloom_image_encode(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
 {
@@ -158,6 +207,17 @@ bloom_image_encode(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
     bloom_put64(h + AT_AS_OF, image->as_of);
     memcpy(h + AT_BUILD_ID, image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
 
+    if (image->flags & BLOOM_IMAGE_IMPORTED) {
+        encode_origin(image, h);
+    }
+
+    bloom_image_encode_again(h);
+}
+
+
+void
+bloom_image_encode_again(uint8_t h[BLOOM_IMAGE_PAGE])
+{
     bloom_put32(h + AT_HEADER_CRC, bloom_crc32c(0, h, AT_HEADER_CRC));
 }
 
@@ -242,10 +302,52 @@ check_kind(const uint8_t *h, uint64_t file_size, char *error)
 }
 
 
+/* `used`: where the reserved bytes begin that are not in use. */
+static int
+decode_origin(bloom_image_t *image, const uint8_t *h, size_t *used,
+    char *error)
+{
+    uint32_t           i;
+    bloom_geometry_t  *g;
+
+    g = &image->geometry;
+    g->links = bloom_get32(h + AT_LINKS);
+    image->origin = bloom_get32(h + AT_ORIGIN);
+    image->origin_len = bloom_get32(h + AT_ORIGIN_LEN);
+    image->origin_items = bloom_get64(h + AT_ORIGIN_ITEMS);
+
+    if (bloom_origin_name(image->origin) == NULL) {
+        return fail("has origin %" PRIu32 ", which this program does not "
+                    "know; use a newer program", image->origin);
+    }
+
+    if (g->links > BLOOM_LINKS_MAX
+        || (g->layout == BLOOM_LAYOUT_LINKS) != (g->links != 0)
+        || bloom_get32(h + AT_LINKS + 4) != 0
+        || image->origin_len > bloom_image_origin_room(image))
+    {
+        return fail("is impossible: %" PRIu32 " links and %" PRIu32
+                    " bytes of an origin's header; build it again", g->links,
+                    image->origin_len);
+    }
+
+    for (i = 0; i < g->links; i++) {
+        g->link[i].bits = bloom_get64(h + AT_LINK_TABLE + 16 * i);
+        g->link[i].k = bloom_get32(h + AT_LINK_TABLE + 16 * i + 8);
+        g->link[i].zero = bloom_get32(h + AT_LINK_TABLE + 16 * i + 12);
+    }
+
+    *used = AT_LINK_TABLE + 16 * g->links + image->origin_len;
+
+    return 0;
+}
+
+
 int
 bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     uint64_t file_size, char *error)
 {
+    size_t             used;
     uint64_t           fpr;
     bloom_geometry_t  *g;
 
@@ -278,6 +380,14 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     memcpy(image->build_id, h + AT_BUILD_ID, BLOOM_IMAGE_BUILD_ID_LEN);
     image->table_crc = bloom_get32(h + AT_TABLE_CRC);
 
+    used = AT_RESERVED;
+
+    if ((image->flags & BLOOM_IMAGE_IMPORTED)
+        && decode_origin(image, h, &used, error) != 0)
+    {
+        return -1;
+    }
+
     if (bloom_layout_name(g->layout) == NULL) {
         return fail("has layout %" PRIu32 ", which this program does not "
                     "know; use a newer program", g->layout);
@@ -296,6 +406,24 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     if (image->flags & ~(uint32_t) BLOOM_IMAGE_FLAGS) {
         return fail("has flags 0x%" PRIx32 ", which this program does not "
                     "know; use a newer program", image->flags);
+    }
+
+    if (!bloom_scheme_valid(g->layout, image->hasher.kind)
+        || bloom_layout_is_foreign(g->layout)
+           != ((image->flags & BLOOM_IMAGE_IMPORTED) != 0))
+    {
+        return fail("is impossible: layout %s and hash %s with flags 0x%"
+                    PRIx32 "; build it again", bloom_layout_name(g->layout),
+                    bloom_hash_name(image->hasher.kind), image->flags);
+    }
+
+    /* some imported hashes refer to the key, which has to lie still for that */
+
+    if (image->key_form != BLOOM_KEY_RAW
+        && (image->flags & BLOOM_IMAGE_IMPORTED))
+    {
+        return fail("is impossible: imported, with key form %s; import it "
+                    "again", bloom_key_form_name(image->key_form));
     }
 
     if (!bloom_geometry_valid(g)) {
@@ -329,7 +457,12 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
                     "build it again");
     }
 
-    if (!all_zero(h + AT_RESERVED, AT_HEADER_CRC - AT_RESERVED)) {
+    if (!bloom_hasher_valid(&image->hasher)) {
+        return fail("is impossible: hash %s has no such key; build it again",
+                    bloom_hash_name(image->hasher.kind));
+    }
+
+    if (!all_zero(h + used, AT_HEADER_CRC - used)) {
         return fail("is impossible: reserved bytes of its header are in use; "
                     "build it again");
     }
@@ -402,6 +535,25 @@ bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
 }
 
 
+/* The zeros that fill up an imported filter's last line, less than 64 bytes,
+ * which its last chunk has. */
+static int
+padding_zero(const bloom_image_t *image, const uint8_t *chunk, size_t len)
+{
+    uint64_t                 bits, over;
+    const bloom_geometry_t  *g;
+
+    g = &image->geometry;
+    bits = g->layout == BLOOM_LAYOUT_LINKS ? g->link[g->links - 1].bits
+                                           : g->bits;
+    over = bloom_whole_lines(bits) - bits;
+
+    return all_zero(chunk + len - over / 8, over / 8)
+           && (over % 8 == 0
+               || chunk[len - over / 8 - 1] >> (8 - over % 8) == 0);
+}
+
+
 int
 bloom_image_next(bloom_image_reader_t *reader, void *dst)
 {
@@ -454,6 +606,11 @@ bloom_image_next(bloom_image_reader_t *reader, void *dst)
                     offset, offset + len - 1);
     }
 
+    if (chunk == chunks - 1 && !padding_zero(&reader->image, dst, len)) {
+        return fail("is impossible: bits behind the last one are set; "
+                    "build it again");
+    }
+
     reader->table_crc = crc;
     reader->next++;
 
@@ -473,11 +630,15 @@ bloom_image_differs(const bloom_image_t *a, const bloom_image_t *b)
     }
 
     if (!bloom_geometry_equal(&a->geometry, &b->geometry)) {
-        return "k";
+        return a->geometry.layout == BLOOM_LAYOUT_LINKS ? "links" : "k";
     }
 
     if (a->hasher.kind != b->hasher.kind) {
         return "hash";
+    }
+
+    if (bloom_hasher_funnel(&a->hasher) != bloom_hasher_funnel(&b->hasher)) {
+        return "funnel";
     }
 
     if (memcmp(a->hasher.key, b->hasher.key, BLOOM_HASH_KEY_LEN) != 0) {
@@ -489,4 +650,34 @@ bloom_image_differs(const bloom_image_t *a, const bloom_image_t *b)
     }
 
     return NULL;
+}
+
+
+static const char *const  origins[] = {
+    NULL, "guava", "redisbloom", "bitmap", "dcso", "bits-and-blooms", "spark",
+    "libbloom"
+};
+
+#define ORIGINS  (sizeof(origins) / sizeof(origins[0]))
+
+
+const char *
+bloom_origin_name(uint32_t origin)
+{
+    return origin < ORIGINS ? origins[origin] : NULL;
+}
+
+
+int
+bloom_origin_parse(const char *name, size_t len)
+{
+    int  i;
+
+    for (i = 1; i < (int) ORIGINS; i++) {
+        if (strlen(origins[i]) == len && memcmp(name, origins[i], len) == 0) {
+            return i;
+        }
+    }
+
+    return -1;
 }

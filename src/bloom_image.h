@@ -32,7 +32,21 @@
 
 /* bloom_image_t.flags; a reader refuses flags it does not know. */
 #define BLOOM_IMAGE_ESTIMATED     0x1    /* `items` is an estimate */
-#define BLOOM_IMAGE_FLAGS         BLOOM_IMAGE_ESTIMATED
+#define BLOOM_IMAGE_IMPORTED      0x2    /* it has an origin, below */
+#define BLOOM_IMAGE_FLAGS         (BLOOM_IMAGE_ESTIMATED | BLOOM_IMAGE_IMPORTED)
+
+/* bloom_image_t.origin: the format it was imported from; never renumbered.
+ * 0: made by us. */
+#define BLOOM_ORIGIN_GUAVA            1
+#define BLOOM_ORIGIN_REDISBLOOM       2
+#define BLOOM_ORIGIN_BITMAP           3
+#define BLOOM_ORIGIN_DCSO             4
+#define BLOOM_ORIGIN_BITS_AND_BLOOMS  5
+#define BLOOM_ORIGIN_SPARK            6
+#define BLOOM_ORIGIN_LIBBLOOM         7
+
+/* Room in the header for the origin's own header, with no link. */
+#define BLOOM_IMAGE_ORIGIN_MAX    3916
 
 
 typedef struct {
@@ -48,6 +62,9 @@ typedef struct {
                                             0: not stated */
     uint8_t           build_id[BLOOM_IMAGE_BUILD_ID_LEN];
     uint32_t          table_crc;
+    uint32_t          origin;            /* BLOOM_ORIGIN_... */
+    uint32_t          origin_len;        /* bytes, see bloom_image_origin() */
+    uint64_t          origin_items;      /* `items` when it was imported */
 } bloom_image_t;
 
 
@@ -80,6 +97,19 @@ void bloom_image_seal_table(bloom_image_t *image, void *table);
 
 void bloom_image_encode(const bloom_image_t *image,
     uint8_t header[BLOOM_IMAGE_PAGE]);
+
+/*
+ * An imported image keeps what its source had in front of the bits, so that it
+ * can be written back: image->origin_len bytes of the header, at most
+ * bloom_image_origin_room().  Where they are; after bloom_image_encode() they
+ * are zeros.
+ */
+uint8_t *bloom_image_origin(const bloom_image_t *image,
+    uint8_t header[BLOOM_IMAGE_PAGE]);
+uint32_t bloom_image_origin_room(const bloom_image_t *image);
+
+/* Renews the checksum of a header into which they have been put. */
+void bloom_image_encode_again(uint8_t header[BLOOM_IMAGE_PAGE]);
 
 
 /* ---- reading ---- */
@@ -132,10 +162,14 @@ int bloom_image_decode(bloom_image_t *image,
 
 /*
  * NULL if the two can be merged, otherwise what differs: "layout", "bits",
- * "hash", "seed", "k" or "key form".
+ * "hash", "seed", "funnel", "k", "links" or "key form".
  */
 const char *bloom_image_differs(const bloom_image_t *a,
     const bloom_image_t *b);
+
+/* "guava" and so on, NULL if unknown; and back: -1 if unknown. */
+const char *bloom_origin_name(uint32_t origin);
+int bloom_origin_parse(const char *name, size_t len);
 
 
 #pragma GCC visibility pop

@@ -1,6 +1,9 @@
 
+#include <math.h>
+
 #include "bloom_layout.h"
-#include "bloom_bytes.h"
+#include "bloom_bits.h"
+#include "bloom_layout_foreign.h"
 
 
 #ifndef __SIZEOF_INT128__
@@ -66,17 +69,6 @@ classic_bit(const bloom_geometry_t *g, bloom_hash_t hash, uint32_t i)
 }
 
 
-static inline uint64_t
-load(const uint64_t *words, uint64_t bit)
-{
-    uint64_t  w;
-
-    w = __atomic_load_n(&words[bit / 64], __ATOMIC_RELAXED);
-
-    return bloom_le64(w) >> (bit % 64);
-}
-
-
 static int
 classic_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
@@ -84,7 +76,7 @@ classic_test(const bloom_geometry_t *g, const uint64_t *words,
     uint32_t  i;
 
     for (i = 0; i < g->k; i++) {
-        if ((load(words, classic_bit(g, hash, i)) & 1) == 0) {
+        if ((bloom_bit_load(words, classic_bit(g, hash, i)) & 1) == 0) {
             return 0;
         }
     }
@@ -101,7 +93,7 @@ line_test(const uint64_t *line, uint64_t pattern, uint32_t r, uint32_t shift)
     uint64_t  all;
 
     for (all = 1, i = 0; i < r; i++) {
-        all &= load(line, pattern_bit(pattern, i, shift));
+        all &= bloom_bit_load(line, pattern_bit(pattern, i, shift));
     }
 
     return (int) (all & 1);
@@ -156,38 +148,26 @@ blocked_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-int
-bloom_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+/* Apart, so that the blocked test has no registers to save for it. */
+static int __attribute__((noinline))
+other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 {
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
         return classic_test(g, words, hash);
     }
 
-    return blocked_test(g, words, hash);
+    return bloom_foreign_test(g, words, hash);
 }
 
 
-static inline int
-set(uint64_t *words, uint64_t bit, int atomic)
+int
+bloom_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 {
-    uint64_t  mask, old, *word;
-
-    word = &words[bit / 64];
-    mask = bloom_le64((uint64_t) 1 << (bit % 64));
-
-    if (!atomic) {
-        old = *word;
-        *word = old | mask;
-
-    } else {
-        old = __atomic_load_n(word, __ATOMIC_RELAXED);
-
-        if ((old & mask) == 0) {
-            old = __atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
-        }
+    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
+        return other_test(g, words, hash);
     }
 
-    return (old & mask) == 0;
+    return blocked_test(g, words, hash);
 }
 
 
@@ -199,11 +179,15 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
     uint32_t   i, j, r, shift;
     uint64_t  *line;
 
+    if (bloom_layout_is_foreign(g->layout)) {
+        return bloom_foreign_add(g, words, hash, atomic);
+    }
+
     changed = 0;
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
         for (i = 0; i < g->k; i++) {
-            changed += set(words, classic_bit(g, hash, i), atomic);
+            changed += bloom_bit_set(words, classic_bit(g, hash, i), atomic);
         }
 
         return changed;
@@ -217,7 +201,8 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
         line = words + at.line * BLOOM_LINE_WORDS;
 
         for (i = 0; i < r; i++) {
-            changed += set(line, pattern_bit(at.pattern, i, shift), atomic);
+            changed += bloom_bit_set(line, pattern_bit(at.pattern, i, shift),
+                                     atomic);
         }
     }
 
@@ -231,6 +216,10 @@ bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 {
     place_t   at;
     uint32_t  i, j, r;
+
+    if (bloom_layout_is_foreign(g->layout)) {
+        return bloom_foreign_bits(g, hash, bits);
+    }
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
         for (i = 0; i < g->k; i++) {
@@ -284,7 +273,9 @@ void
 bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
-    __builtin_prefetch(first_line(g, words, hash), 1);
+    if (!bloom_layout_is_foreign(g->layout)) {
+        __builtin_prefetch(first_line(g, words, hash), 1);
+    }
 }
 
 
@@ -297,8 +288,10 @@ bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
     /* not through bloom_prefetch(): gcc takes a function that does nothing else
      * for one without effects, and leaves its calls out */
 
-    for (i = 0; n > 1 && i < n; i++) {
-        __builtin_prefetch(first_line(g, words, hash[i]), 0);
+    if (n > 1 && !bloom_layout_is_foreign(g->layout)) {
+        for (i = 0; i < n; i++) {
+            __builtin_prefetch(first_line(g, words, hash[i]), 0);
+        }
     }
 
     for (i = 0; i < n; i++) {
@@ -372,6 +365,75 @@ bloom_count_ones(const uint64_t *words, uint64_t n)
 }
 
 
+static void
+count_ones(bloom_census_t *census, const uint64_t *words, uint64_t n)
+{
+    census->words += n;
+    census->ones += bloom_count_ones(words, n);
+}
+
+
+/* A link as a filter of its own. */
+static bloom_geometry_t
+link_geometry(const bloom_link_t *link)
+{
+    bloom_geometry_t  g;
+
+    memset(&g, 0, sizeof(g));
+
+    g.layout = BLOOM_LAYOUT_DOUBLE;
+    g.k = link->k;
+    g.bits = link->bits;
+
+    return g;
+}
+
+
+/* Goes on where the last piece ended, and closes each link at its end. */
+static void
+count_links(bloom_census_t *census, const bloom_geometry_t *g,
+    const uint64_t *words, uint64_t n)
+{
+    double            rate;
+    uint32_t          i;
+    uint64_t          end, part;
+    bloom_geometry_t  one;
+
+    for (end = 0, i = 0; i < g->links && n != 0; i++) {
+
+        end += bloom_whole_lines(g->link[i].bits) / 64;
+
+        if (census->words >= end) {
+            continue;
+        }
+
+        part = end - census->words < n ? end - census->words : n;
+
+        count_ones(census, words, part);
+
+        words += part;
+        n -= part;
+
+        if (census->words == end) {
+            one = link_geometry(&g->link[i]);
+
+            census->padding += bloom_whole_lines(one.bits) - one.bits;
+
+            census->items += bloom_geometry_items(&one,
+                                                  census->ones
+                                                  - census->closed);
+
+            rate = bloom_classic_fpr(&one, (double) (census->ones
+                                                     - census->closed)
+                                           / (double) one.bits);
+
+            census->matches += log1p(-fmin(rate, 1 - 1e-15));
+            census->closed = census->ones;
+        }
+    }
+}
+
+
 void
 bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
     const uint64_t *words, uint64_t n)
@@ -380,12 +442,22 @@ bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
     uint32_t  w, ones, sector;
     uint64_t  i;
 
-    census->words += n;
-
-    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
-        census->ones += bloom_count_ones(words, n);
+    if (g->layout == BLOOM_LAYOUT_LINKS) {
+        count_links(census, g, words, n);
         return;
     }
+
+    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
+        count_ones(census, words, n);
+
+        if (census->words == bloom_whole_lines(g->bits) / 64) {
+            census->padding = bloom_whole_lines(g->bits) - g->bits;
+        }
+
+        return;
+    }
+
+    census->words += n;
 
     sector = BLOOM_LINE_WORDS * g->lines / g->k;       /* words in a sector */
 
@@ -410,7 +482,18 @@ bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
 double
 bloom_census_fill(const bloom_census_t *census)
 {
-    return census->words ? (double) census->ones / (64.0 * census->words) : 0;
+    return census->words ? (double) census->ones
+                           / (64.0 * (double) census->words
+                              - (double) census->padding)
+                         : 0;
+}
+
+
+uint64_t
+bloom_census_items(const bloom_census_t *census, const bloom_geometry_t *g)
+{
+    return g->layout == BLOOM_LAYOUT_LINKS
+           ? census->items : bloom_geometry_items(g, census->ones);
 }
 
 
@@ -420,7 +503,11 @@ bloom_census_fpr(const bloom_census_t *census, const bloom_geometry_t *g)
     double    rate, one;
     uint32_t  j;
 
-    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+    if (g->layout == BLOOM_LAYOUT_LINKS) {
+        return -expm1(census->matches);
+    }
+
+    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
         return bloom_classic_fpr(g, bloom_census_fill(census));
     }
 

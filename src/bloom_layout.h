@@ -24,6 +24,9 @@
  * bit of a key within a line comes from hash bits of its own: double hashing
  * inside so small a line would give too few distinct patterns.
  *
+ * Those of imported filters are in bloom_layout_foreign.h; the functions here
+ * know them all.
+ *
  * Filters with other geometries or hashers cannot be compared or merged.
  */
 
@@ -62,7 +65,8 @@ unsigned bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n);
 
 /* The numbers of the k bits of the key with this hash, in the order above;
- * some may be equal, and they may or may not be set.  Returns k. */
+ * some may be equal, and they may or may not be set.  Returns k.  Of links,
+ * those of the last one, to which it would be added. */
 uint32_t bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX]);
 
@@ -75,13 +79,18 @@ uint64_t bloom_count_ones(const uint64_t *words, uint64_t n);
 
 /*
  * What the bits themselves say, gathered piece by piece: begin with zeros,
- * give every word once, in pieces of whole lines.
+ * give every word once, in pieces of whole lines, in their order.
  */
 typedef struct {
     uint64_t  ones;                      /* bits set */
     uint64_t  words;                     /* words given */
+    uint64_t  padding;                   /* zeros that fill up a last line */
     double    matches;                   /* blocked: sum over lines of the
-                                            chance that a pattern matches */
+                                            chance that a pattern matches;
+                                            links: sum of the logarithms of
+                                            the chance that it does not */
+    uint64_t  items;                     /* links: of those at an end */
+    uint64_t  closed;                    /* links: their ones */
 } bloom_census_t;
 
 void bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
@@ -93,6 +102,10 @@ double bloom_census_fpr(const bloom_census_t *census,
 
 /* The share of bits set, 0 to 1. */
 double bloom_census_fill(const bloom_census_t *census);
+
+/* bloom_geometry_items() of all words. */
+uint64_t bloom_census_items(const bloom_census_t *census,
+    const bloom_geometry_t *g);
 
 
 #pragma GCC visibility pop

@@ -29,7 +29,7 @@ bloom_classic_fpr(const bloom_geometry_t *g, double fill)
     k = g->k;
     rate = pow(fill, k);
 
-    if (g->k > 1) {
+    if (g->k > 1 && g->layout == BLOOM_LAYOUT_CLASSIC) {
 
         /*
          * Double hashing takes a key round the filter in equal steps.  Where
@@ -119,6 +119,32 @@ blocked_fpr(const bloom_geometry_t *g, double items)
 }
 
 
+/* How keys were shared out is not known: as evenly as the links have room. */
+static double
+links_fpr(const bloom_geometry_t *g, double items)
+{
+    double            room, none;
+    uint32_t          i;
+    bloom_geometry_t  one;
+
+    memset(&one, 0, sizeof(one));
+    one.layout = BLOOM_LAYOUT_DOUBLE;
+
+    for (room = 0, i = 0; i < g->links; i++) {
+        room += (double) g->link[i].bits / g->link[i].k;
+    }
+
+    for (none = 0, i = 0; i < g->links; i++) {
+        one.bits = g->link[i].bits;
+        one.k = g->link[i].k;
+        none += log1p(-classic_fpr(&one, items * (double) one.bits / one.k
+                                         / room));
+    }
+
+    return -expm1(none);
+}
+
+
 double
 bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items)
 {
@@ -126,11 +152,16 @@ bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items)
         return 0;
     }
 
-    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
-        return classic_fpr(g, (double) items);
+    switch (g->layout) {
+
+    case BLOOM_LAYOUT_BLOCKED:
+        return blocked_fpr(g, (double) items);
+
+    case BLOOM_LAYOUT_LINKS:
+        return links_fpr(g, (double) items);
     }
 
-    return blocked_fpr(g, (double) items);
+    return classic_fpr(g, (double) items);
 }
 
 
@@ -187,6 +218,7 @@ bloom_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity, double fpr)
     }
 
     best = 1;
+    memset(&try, 0, sizeof(try));
     try.layout = layout;
 
     if (layout == BLOOM_LAYOUT_CLASSIC) {
@@ -322,7 +354,52 @@ bloom_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
 uint64_t
 bloom_geometry_bytes(const bloom_geometry_t *g)
 {
-    return g->bits / 8;
+    return bloom_whole_lines(g->bits) / 8;
+}
+
+
+static int
+links_valid(const bloom_geometry_t *g)
+{
+    uint32_t  i;
+    uint64_t  bits;
+
+    if (g->links < 2 || g->links > BLOOM_LINKS_MAX
+        || g->k != g->link[g->links - 1].k)
+    {
+        return 0;
+    }
+
+    for (bits = 0, i = 0; i < g->links; i++) {
+
+        if (g->link[i].bits == 0 || g->link[i].bits > BLOOM_BITS_MAX
+            || g->link[i].k == 0 || g->link[i].k > BLOOM_K_MAX
+            || g->link[i].zero != 0)
+        {
+            return 0;
+        }
+
+        bits += bloom_whole_lines(g->link[i].bits);
+    }
+
+    return bits == g->bits;
+}
+
+
+static int
+foreign_valid(const bloom_geometry_t *g)
+{
+    if (g->bits == 0 || g->bits > BLOOM_BITS_MAX || g->lines != 0
+        || g->k == 0 || g->k > BLOOM_K_MAX)
+    {
+        return 0;
+    }
+
+    if (g->layout == BLOOM_LAYOUT_LINKS) {
+        return links_valid(g);
+    }
+
+    return bloom_layout_name(g->layout) != NULL;
 }
 
 
@@ -331,13 +408,17 @@ bloom_geometry_valid(const bloom_geometry_t *g)
 {
     uint32_t  per_line;
 
+    if (bloom_layout_is_foreign(g->layout)) {
+        return foreign_valid(g);
+    }
+
     if (g->bits == 0 || g->bits % BLOOM_LINE_BITS != 0
         || g->bits > BLOOM_BITS_MAX)
     {
         return 0;
     }
 
-    if (g->k == 0 || g->k > BLOOM_K_MAX) {
+    if (g->k == 0 || g->k > BLOOM_OWN_K_MAX) {
         return 0;
     }
 
@@ -361,8 +442,51 @@ bloom_geometry_valid(const bloom_geometry_t *g)
 int
 bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b)
 {
-    return a->layout == b->layout && a->k == b->k && a->lines == b->lines
-           && a->bits == b->bits;
+    uint32_t  i;
+
+    if (a->layout != b->layout || a->k != b->k || a->lines != b->lines
+        || a->bits != b->bits)
+    {
+        return 0;
+    }
+
+    if (a->layout != BLOOM_LAYOUT_LINKS) {
+        return 1;
+    }
+
+    if (a->links != b->links) {
+        return 0;
+    }
+
+    for (i = 0; i < a->links; i++) {
+        if (a->link[i].bits != b->link[i].bits
+            || a->link[i].k != b->link[i].k)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* k; of links the mean, in which each counts as much as it has room. */
+static double
+mean_k(const bloom_geometry_t *g)
+{
+    double    bits, room;
+    uint32_t  i;
+
+    if (g->layout != BLOOM_LAYOUT_LINKS) {
+        return g->k;
+    }
+
+    for (bits = 0, room = 0, i = 0; i < g->links; i++) {
+        bits += (double) g->link[i].bits;
+        room += (double) g->link[i].bits / g->link[i].k;
+    }
+
+    return bits / room;
 }
 
 
@@ -374,35 +498,32 @@ bloom_geometry_items(const bloom_geometry_t *g, uint64_t ones)
     m = (double) g->bits;
     zeros = ones < g->bits ? (double) (g->bits - ones) : 1;
 
-    return (uint64_t) llround(-m / g->k * log(zeros / m));
+    return (uint64_t) llround(-m / mean_k(g) * log(zeros / m));
 }
 
 
 double
 bloom_geometry_items_error(const bloom_geometry_t *g, uint64_t items)
 {
-    double  m, a;
+    double  m, a, k;
 
     m = (double) g->bits;
-    a = g->k * (double) items / m;
+    k = mean_k(g);
+    a = k * (double) items / m;
 
-    return sqrt(m * (expm1(a) - a)) / g->k;
+    return sqrt(m * (expm1(a) - a)) / k;
 }
 
 
 const char *
 bloom_layout_name(uint32_t layout)
 {
-    switch (layout) {
+    static const char *const  names[] = {
+        NULL, "blocked", "classic", NULL, "double", "double63", "double31",
+        "spark2", "zigzag", "lehmer", "four", "each", "links"
+    };
 
-    case BLOOM_LAYOUT_BLOCKED:
-        return "blocked";
-
-    case BLOOM_LAYOUT_CLASSIC:
-        return "classic";
-    }
-
-    return NULL;
+    return layout < sizeof(names) / sizeof(names[0]) ? names[layout] : NULL;
 }
 
 

@@ -552,8 +552,8 @@ ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
             continue;
         }
 
-        changed = bloom_add_atomic(&bits->geometry, bits->words,
-                                   bloom_hash(&bits->hasher, key.data,
+        changed = bloom_add_atomic(bits->geometry, bits->words,
+                                   bloom_hash(bits->hasher, key.data,
                                               key.len));
 
         (void) __atomic_fetch_add(bits->ones, changed, __ATOMIC_RELAXED);

@@ -1,6 +1,7 @@
 
 #include "ngx_bloom_helper.h"
 #include "ngx_bloom_add.h"
+#include "ngx_bloom_compact.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_save.h"
@@ -32,7 +33,8 @@ typedef enum {
     NGX_BLOOM_HELPER_LOADS,
     NGX_BLOOM_HELPER_COPIES,             /* an upload to its place */
     NGX_BLOOM_HELPER_RELEASES,           /* the old bank */
-    NGX_BLOOM_HELPER_SAVES
+    NGX_BLOOM_HELPER_SAVES,
+    NGX_BLOOM_HELPER_COMPACTS            /* a step, between other work */
 } ngx_bloom_helper_e;
 
 typedef struct {
@@ -54,6 +56,8 @@ typedef struct {
     ngx_bloom_save_t      save;
     uint64_t              save_begun;
     ngx_msec_t            save_failed;
+
+    ngx_bloom_compact_t  *compact;       /* NULL: no run has begun */
 
     ngx_bloom_file_id_t   refused;       /* the file that was, last */
     ngx_msec_t            looked;        /* at the file */
@@ -320,6 +324,11 @@ ngx_bloom_helper_stop(void *data)
                 work->does = NGX_BLOOM_HELPER_NOTHING;
                 ngx_bloom_unlock(&work->zone->sh->helper);
             }
+
+            if (work->compact != NULL) {
+                ngx_bloom_compact_end(work->compact);
+                work->compact = NULL;
+            }
         }
     }
 
@@ -453,6 +462,10 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
 
     if (ngx_bloom_task_waits(work->zone)) {
         return 0;
+    }
+
+    if (work->compact != NULL) {
+        return 1;
     }
 
     if (work->zone->watch != 0) {
@@ -844,6 +857,15 @@ ngx_bloom_helper_choose(ngx_bloom_work_t *work)
     {
         work->asked = 0;
         ngx_bloom_helper_save(work, NGX_BLOOM_TASK_CHECKPOINT);
+        return;
+    }
+
+    if (work->compact == NULL) {
+        work->compact = ngx_bloom_compact_begin(zone);
+    }
+
+    if (work->compact != NULL) {
+        work->does = NGX_BLOOM_HELPER_COMPACTS;
     }
 }
 
@@ -974,6 +996,18 @@ ngx_bloom_helper_step(ngx_bloom_work_t *work)
             ngx_bloom_helper_saved(work, rc);
         }
 
+        break;
+
+    case NGX_BLOOM_HELPER_COMPACTS:
+
+        /* whatever else there is to do comes between its steps */
+
+        if (ngx_bloom_compact_step(work->compact) == NGX_DONE) {
+            ngx_bloom_compact_end(work->compact);
+            work->compact = NULL;
+        }
+
+        work->does = NGX_BLOOM_HELPER_NOTHING;
         break;
 
     default: /* NGX_BLOOM_HELPER_NOTHING */
@@ -1314,6 +1348,14 @@ ngx_bloom_helper_house(ngx_bloom_work_t *work)
 
         ngx_bloom_save_remove(zone->state, "upload.",
                               (u_char *) strrchr((char *) name, '/') + 1, 0);
+    }
+
+    if (ngx_bloom_compact_settle(zone->state) != NGX_OK) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
+                      "bloom zone \"%V\": compacting the journal in \"%V\" "
+                      "cannot be brought to its end; look at the disk",
+                      &zone->name, &zone->state->path);
+        return;
     }
 
     if (sh->generation == 0) {

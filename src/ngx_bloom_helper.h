@@ -10,7 +10,8 @@
  *     applies what other instances have appended;
  *     appends keys that were kept in memory while the disk refused;
  *     looks whether the file was replaced, and loads images;
- *     saves checkpoints and snapshots; removes what is not needed any more.
+ *     saves checkpoints and snapshots; removes what is not needed any more;
+ *     compacts the journal while there is nothing else to do.
  *
  * A helper that dies is started again by nginx; tasks it had begun are begun
  * anew.  While nginx reloads there may be two: locks keep them apart.

@@ -1,6 +1,7 @@
 
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_add.h"
+#include "ngx_bloom_compact.h"
 #include "ngx_bloom_io.h"
 
 #include <sys/mman.h>
@@ -77,6 +78,14 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     zone->sh->bank[load->bank].image = load->image;
     zone->sh->bank[load->bank].ones = 0;
 
+    if (load->image.origin_len != 0
+        && ngx_bloom_read(load->file.fd, zone->sh->bank[load->bank].header,
+                          BLOOM_IMAGE_PAGE, 0)
+           != BLOOM_IMAGE_PAGE)
+    {
+        return ngx_bloom_load_refuse(load, ngx_errno, "cannot be read");
+    }
+
     __atomic_store_n(&zone->sh->load_done, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&zone->sh->load_total,
                      bloom_image_payload_size(&load->image),
@@ -146,6 +155,7 @@ ngx_int_t
 ngx_bloom_load_step(ngx_bloom_load_t *load)
 {
     uint64_t            from, limit;
+    ngx_int_t           rc;
     ngx_bloom_state_t  *state;
 
     if (!load->chunks) {
@@ -168,12 +178,15 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
             limit = ngx_bloom_state_tail(state);
         }
 
+        rc = ngx_bloom_compact_settle(state);
+
         from = state->control->begin;
 
-        if (load->position != 0
-            && ngx_bloom_journal_find(state, load->position - 1, &from)
-               == NGX_ERROR)
-        {
+        if (rc == NGX_OK && load->position != 0) {
+            rc = ngx_bloom_journal_find(state, load->position - 1, &from);
+        }
+
+        if (rc == NGX_ERROR) {
             return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
                                         "the journal in \"%V\" cannot be read",
                                         &state->path);

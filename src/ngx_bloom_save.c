@@ -136,10 +136,24 @@ ngx_bloom_save_step(ngx_bloom_save_t *save)
 static ngx_int_t
 ngx_bloom_save_finish(ngx_bloom_save_t *save)
 {
-    u_char  header[BLOOM_IMAGE_PAGE], *name;
+    u_char      header[BLOOM_IMAGE_PAGE], *name;
+    ngx_uint_t  bank;
 
     bloom_image_seal_table(&save->image, save->table);
     bloom_image_encode(&save->image, header);
+
+    if (save->image.origin_len != 0) {
+
+        /* what the image was imported from, for whoever exports it again */
+
+        bank = save->generation & 1;
+
+        ngx_memcpy(bloom_image_origin(&save->image, header),
+                   bloom_image_origin(&save->image,
+                                      save->zone->sh->bank[bank].header),
+                   save->image.origin_len);
+        bloom_image_encode_again(header);
+    }
 
     if (ngx_bloom_write(save->fd, save->table,
                         bloom_image_table_size(&save->image),

@@ -501,7 +501,8 @@ ngx_bloom_state_renew(ngx_bloom_state_t *state)
 
     if (ngx_bloom_lock_init(&control->append) != NGX_OK
         || ngx_bloom_lock_init(&control->keeper) != NGX_OK
-        || ngx_bloom_lock_init(&control->kept.mutex) != NGX_OK)
+        || ngx_bloom_lock_init(&control->kept.mutex) != NGX_OK
+        || ngx_bloom_lock_init(&control->history) != NGX_OK)
     {
         return NGX_ERROR;
     }

@@ -7,6 +7,7 @@
  *                         lock                  locked while one starts
  *                         dropped, lost         times of records
  *                         journal.BASE          segments, by their position
+ *                         compact.BASE.END      one for all below END
  *                         upload.FILE.bloom     uploaded in place of FILE
  *                         checkpoint.BUILD.POSITION.bloom
  *                         snapshot.TICKET.bloom what GET .../image sends
@@ -31,7 +32,7 @@
  *                  appends them as soon as that can be.
  *     synced       everything before it is on disk.
  *
- * Both locks are robust: the system gives them to the next who asks when their
+ * The locks are robust: the system gives them to the next who asks when their
  * holder has died.  Nothing has to be mended then, since each change is made by
  * one store that comes last.
  *
@@ -90,11 +91,15 @@ typedef struct {
 
     pthread_mutex_t      append;         /* guards the end; held for a write */
     pthread_mutex_t      keeper;         /* guards segments and files */
+    pthread_mutex_t      history;        /* guards segments that are replaced;
+                                            see ngx_bloom_compact.h */
 
     uint64_t             which;          /* end[which & 1] is true */
     ngx_bloom_end_t      end[2];
 
     uint64_t             begin;          /* base of the oldest segment */
+    uint64_t             compacted;      /* bytes that the last compaction
+                                            made, or left as they were */
     uint64_t             prepared;       /* where the newest one ends */
     uint64_t             synced;
     uint64_t             synced_check;   /* ~synced */
@@ -243,7 +248,7 @@ const char *ngx_bloom_state_error(uint64_t failed, ngx_err_t err);
  * the file is not as it was written.
  *
  *     "dropped"   of the newest record that was ever removed, and where the
- *                 journal has begun since
+ *                 journal has begun since, or since it was compacted
  *     "lost"      no lost record is newer, and where the damage was seen
  */
 ngx_int_t ngx_bloom_state_read_mark(ngx_bloom_state_t *state,

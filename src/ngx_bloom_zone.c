@@ -82,8 +82,8 @@ ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     ngx_bloom_bits_t *bits)
 {
     bits->form = zone->sh->bank[bank].image.key_form;
-    bits->geometry = zone->sh->bank[bank].image.geometry;
-    bits->hasher = zone->sh->bank[bank].image.hasher;
+    bits->geometry = &zone->sh->bank[bank].image.geometry;
+    bits->hasher = &zone->sh->bank[bank].image.hasher;
     bits->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
     bits->ones = &zone->sh->bank[bank].ones;
 }
@@ -103,9 +103,11 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
     } while (generation != zone->generation
              && ngx_bloom_zone_attend(zone, generation) != NGX_OK);
 
+    /* this process's own copy, which is whole */
+
     bits->form = zone->form;
-    bits->geometry = zone->geometry;
-    bits->hasher = zone->hasher;
+    bits->geometry = &zone->geometry;
+    bits->hasher = &zone->hasher;
     bits->words = zone->words;
     bits->ones = &zone->sh->bank[generation & 1].ones;
 
@@ -135,18 +137,19 @@ ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
         n = 0;
 
         while (n < NGX_BLOOM_AHEAD && bloom_record_key(&record, &key)) {
-
-            if (ngx_bloom_zone_canonical(bits->form, &key) != NULL) {
-                continue;
+            if (ngx_bloom_zone_canonical(bits->form, &key) == NULL) {
+                hash[n++] = bloom_hash(bits->hasher, key.data, key.len);
             }
+        }
 
-            hash[n] = bloom_hash(&bits->hasher, key.data, key.len);
-            bloom_prefetch(&bits->geometry, bits->words, hash[n]);
-            n++;
+        /* one after another, with nothing in between: so most overlap */
+
+        for (i = 0; i < n; i++) {
+            bloom_prefetch(bits->geometry, bits->words, hash[i]);
         }
 
         for (i = 0; i < n; i++) {
-            changed = bloom_add_atomic(&bits->geometry, bits->words, hash[i]);
+            changed = bloom_add_atomic(bits->geometry, bits->words, hash[i]);
 
             ones += changed;
             *added += (changed != 0);

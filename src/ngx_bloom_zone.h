@@ -112,6 +112,8 @@ typedef struct {
         size_t               held;       /* bytes, while it is emptied */
         bloom_image_t        image;
         uint64_t             ones;       /* atomic; bits set */
+        u_char               header[BLOOM_IMAGE_PAGE]; /* of an imported image:
+                                                          its origin */
     } bank[2];
 
     /* the image of file=, whichever serves, as it was last seen to be whole */
@@ -236,11 +238,11 @@ ngx_int_t ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation);
 
 /* Where bits go, and how. */
 typedef struct {
-    uint32_t            form;            /* BLOOM_KEY_... */
-    bloom_geometry_t    geometry;
-    bloom_hasher_t      hasher;
-    uint64_t           *words;
-    uint64_t           *ones;            /* atomic; counts what is set */
+    uint32_t                 form;       /* BLOOM_KEY_... */
+    const bloom_geometry_t  *geometry;
+    const bloom_hasher_t    *hasher;
+    uint64_t                *words;
+    uint64_t                *ones;       /* atomic; counts what is set */
 } ngx_bloom_bits_t;
 
 /* Those of a bank that the caller alone loads, or that cannot be switched. */

@@ -6,8 +6,6 @@
 use strict;
 use warnings;
 
-use File::Path qw(remove_tree);
-
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
@@ -184,43 +182,6 @@ subtest 'by itself' => sub {
 
     ok(wait_until(sub { $position->() gt $before }),
        "there is another one after some time ($sent times 20,000 keys)");
-};
-
-
-# Keys that come again and again do not make a journal longer for ever.
-
-subtest 'duplicates are compacted' => sub {
-    $t->stop;
-    remove_tree("$dir/state");
-    $t->run;
-
-    my $body = join '', map { "twin$_-" . 'x' x 100 . "\n" } 1 .. 20_000;
-    my $size = sub {
-        my $sum = 0;
-        $sum += -s $_ for glob "$dir/state/seen/journal.*";
-        return $sum;
-    };
-    my $sent = 0;
-    my $largest = 0;
-
-    for (1 .. 60) {
-        api($t, POST => 'zones/seen/keys', body => $body);
-        $sent += length $body;
-        $largest = $size->() if $size->() > $largest;
-    }
-
-    ok(wait_until(sub { $size->() < $sent / 2 }, 60),
-       'a journal of duplicates stays short')
-        or diag("sent $sent bytes, the journal has " . $size->());
-    my $r = api($t, POST => 'zones/seen/test', body => $body);
-    is(scalar(grep { $_ eq 'present' } @{ $r->json->{results} }), 20_000,
-       'all keys are there');
-    $t->kill_all;
-    $t->run;
-    ok(wait_until(sub {
-        $r = api($t, POST => 'zones/seen/test', body => $body);
-        return !grep { $_ ne 'present' } @{ $r->json->{results} };
-    }), 'after a restart, too');
 };
 
 

@@ -368,6 +368,24 @@ sub directory {
     is(journal(0, undef, '-q', $path), '', '-q');
 }
 
+# a process that died while it replaced the first two: one counts for both, and
+# what was not whole for nothing
+
+{
+    my ($both) = three_records(base => 2 * SIZE, sequence => 4);
+    my $name = sprintf 'compact.%016x.%016x', 2 * SIZE, 3 * SIZE;
+    my $path = directory('replaced', 'journal.1' => $first->segment,
+                         'journal.2' => $second->segment,
+                         'journal.3' => $third->segment,
+                         $name => $both->segment,
+                         'save.tmp' => $first->segment);
+    my @lines = split /\n/, journal(0, undef, $path);
+
+    is(join(' ', map { m{/([\w.]+): ok, } } @lines[0 .. 1]),
+       "$name journal.3", 'a compacted segment, and those behind it');
+    is($lines[2], "$path: ok, 2 segments, 6 records, 14 keys", 'whole');
+}
+
 # a torn tail at a segment's end loses nothing, if the next goes on from there
 
 {

@@ -155,6 +155,8 @@ take_like(options_t *options)
     options->image.key_form = like.image.key_form;
     options->image.capacity = like.image.capacity;
     options->image.fpr = like.image.fpr;
+    options->image.origin = like.image.origin;
+    options->image.flags = like.image.flags & BLOOM_IMAGE_IMPORTED;
 
     load_free(&like);
 
@@ -455,6 +457,25 @@ map_words(uint64_t size)
 }
 
 
+/* How many distinct keys the words have, of those received: an estimate. */
+static uint64_t
+estimate(bloom_image_t *image, const uint64_t *words, uint64_t received)
+{
+    uint64_t        items;
+    bloom_census_t  census;
+
+    image->flags |= BLOOM_IMAGE_ESTIMATED;
+
+    memset(&census, 0, sizeof(census));
+    bloom_census(&census, &image->geometry, words,
+                 bloom_image_payload_size(image) / sizeof(uint64_t));
+
+    items = bloom_census_items(&census, &image->geometry);
+
+    return items < received ? items : received;
+}
+
+
 /* ", 3 comments" to standard output; without the comma at the beginning. */
 static const char *
 print_count(const char *before, uint64_t n, const char *what)
@@ -599,6 +620,13 @@ cmd_build(int argc, char **argv)
     from.quiet = options.quiet;
     from.store = keystore_create();
 
+    from.geometry = &options.image.geometry;
+    from.words = NULL;
+
+    if (options.image.flags & BLOOM_IMAGE_IMPORTED) {
+        from.words = map_words(bloom_geometry_bytes(from.geometry));
+    }
+
     rc = collect(&from, names, n, &counts);
 
     if (rc == CLI_OK && counts.received == 0 && !options.allow_empty) {
@@ -608,15 +636,22 @@ cmd_build(int argc, char **argv)
     }
 
     if (rc == CLI_OK) {
-        distinct = keystore_count(from.store, options.threads);
+        distinct = from.words != NULL
+                   ? estimate(&options.image, from.words, counts.received)
+                   : keystore_count(from.store, options.threads);
+
         rc = choose_size(&options, distinct);
     }
 
     if (rc == CLI_OK) {
-        words = map_words(bloom_geometry_bytes(&options.image.geometry));
+        words = from.words;
 
-        keystore_insert(from.store, &options.image.geometry, words,
-                        options.threads);
+        if (words == NULL) {
+            words = map_words(bloom_geometry_bytes(&options.image.geometry));
+
+            keystore_insert(from.store, &options.image.geometry, words,
+                            options.threads);
+        }
 
         rc = store_image(&out, &options.image, words);
 

@@ -27,6 +27,8 @@
 
 int cmd_build(int argc, char **argv);
 int cmd_expand(int argc, char **argv);
+int cmd_export(int argc, char **argv);
+int cmd_import(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_journal(int argc, char **argv);
 int cmd_merge(int argc, char **argv);

@@ -96,8 +96,18 @@ complain(work_t *work, const block_t *block, uint64_t line,
 static void
 add_key(hasher_t *hasher, const bloom_key_t *key)
 {
-    keystore_add(hasher->writer, bloom_hash(hasher->work->options->hasher,
-                                            key->data, key->len));
+    bloom_hash_t              hash;
+    const collect_options_t  *options;
+
+    options = hasher->work->options;
+    hash = bloom_hash(options->hasher, key->data, key->len);
+
+    if (options->words == NULL) {
+        keystore_add(hasher->writer, hash);
+
+    } else {
+        (void) bloom_add_atomic(options->geometry, options->words, hash);
+    }
 }
 
 

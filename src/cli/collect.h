@@ -7,21 +7,23 @@
 #ifndef COLLECT_H
 #define COLLECT_H
 
-#include "bloom_hash.h"
 #include "bloom_key.h"
+#include "bloom_layout.h"
 #include "keystore.h"
 #include "list.h"
 
 
 typedef struct {
-    bloom_split_e          split;
-    list_t                 list;
-    uint32_t               key_form;
-    const bloom_hasher_t  *hasher;
-    unsigned               threads;
-    uint64_t               max_errors;   /* lines that may be left out */
-    int                    quiet;        /* no progress */
-    keystore_t            *store;
+    bloom_split_e            split;
+    list_t                   list;
+    uint32_t                 key_form;
+    const bloom_hasher_t    *hasher;
+    unsigned                 threads;
+    uint64_t                 max_errors; /* lines that may be left out */
+    int                      quiet;      /* no progress */
+    keystore_t              *store;      /* hashes go there, or */
+    uint64_t                *words;      /* into these at once, if not NULL, */
+    const bloom_geometry_t  *geometry;   /* which have this geometry */
 } collect_options_t;
 
 typedef struct {

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bloom_hash_foreign.h"
+#include "bloom_layout_foreign.h"
 #include "cli.h"
 #include "json.h"
 #include "load.h"
@@ -66,11 +68,23 @@ print_json(const char *path, const bloom_image_t *image, int compact)
 
     json_text(&json, "hash", bloom_hash_name(image->hasher.kind));
 
-    if (image->hasher.kind == BLOOM_HASH_MURMUR3) {
-        json_count(&json, "seed", bloom_hasher_seed(&image->hasher));
+    if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
+        json_null(&json, "seed");        /* a secret */
 
     } else {
-        json_null(&json, "seed");        /* a secret */
+        json_count(&json, "seed", bloom_hasher_seed(&image->hasher));
+    }
+
+    if (image->flags & BLOOM_IMAGE_IMPORTED) {
+        json_text(&json, "from", bloom_origin_name(image->origin));
+        json_text(&json, "scheme",
+                  bloom_scheme_name(g->layout, image->hasher.kind));
+        json_text(&json, "funnel",
+                  bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
+
+        if (g->layout == BLOOM_LAYOUT_LINKS) {
+            json_count(&json, "links", g->links);
+        }
     }
 
     json_text(&json, "key", bloom_key_form_name(image->key_form));
@@ -119,13 +133,24 @@ print_text(const char *path, const bloom_image_t *image)
         printf(", lines %" PRIu32, g->lines);
     }
 
+    if (g->layout == BLOOM_LAYOUT_LINKS) {
+        printf(", links %" PRIu32, g->links);
+    }
+
     printf("\nhash            %s, ", bloom_hash_name(image->hasher.kind));
 
-    if (image->hasher.kind == BLOOM_HASH_MURMUR3) {
-        printf("seed %" PRIu32 "\n", bloom_hasher_seed(&image->hasher));
+    if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
+        printf("key secret\n");
 
     } else {
-        printf("key secret\n");
+        printf("seed %" PRIu32 "\n", bloom_hasher_seed(&image->hasher));
+    }
+
+    if (image->flags & BLOOM_IMAGE_IMPORTED) {
+        printf("imported        from %s, scheme %s, keys hashed as %s\n",
+               bloom_origin_name(image->origin),
+               bloom_scheme_name(g->layout, image->hasher.kind),
+               bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
     }
 
     printf("key form        %s\n", bloom_key_form_name(image->key_form));

@@ -62,10 +62,20 @@ input_open(input_t *in, const char *path, bloom_split_e split)
         return -1;
     }
 
-    if (fstat(in->fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+    if (fstat(in->fd, &st) == -1) {
+        cli_error("%s: cannot be opened: %s", in->name, strerror(errno));
+        input_close(in);
+        return -1;
+    }
+
+    if (S_ISDIR(st.st_mode)) {
         cli_error("%s: is a directory; name the files in it", in->name);
         input_close(in);
         return -1;
+    }
+
+    if (S_ISREG(st.st_mode)) {
+        in->size = (uint64_t) st.st_size;
     }
 
     if (isatty(in->fd)) {
@@ -212,8 +222,8 @@ read_gzip(input_t *in, uint8_t *buf, size_t size)
 }
 
 
-static ssize_t
-read_keys(input_t *in, uint8_t *buf, size_t size)
+ssize_t
+input_read(input_t *in, uint8_t *buf, size_t size)
 {
     size_t  n;
 
@@ -308,7 +318,7 @@ input_next(input_t *in, input_block_t *block, int eager)
             return -1;
         }
 
-        n = read_keys(in, block->data + block->len, block->size - block->len);
+        n = input_read(in, block->data + block->len, block->size - block->len);
 
         if (n == -1) {
             return -1;

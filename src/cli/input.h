@@ -11,6 +11,7 @@
 #ifndef INPUT_H
 #define INPUT_H
 
+#include <sys/types.h>
 #include <zlib.h>
 
 #include "bloom_key.h"
@@ -29,6 +30,7 @@ typedef struct {
     int             begun;               /* a block was given */
     int             ended;
     uint64_t        offset;              /* bytes read, as they are stored */
+    uint64_t        size;                /* of a regular file, as stored; or 0 */
     bloom_split_e   split;
     z_stream        z;
     uint8_t        *raw;                 /* gzip, and the first bytes */
@@ -56,6 +58,12 @@ void input_close(input_t *in);
  * beginning of a text is left out.
  */
 int input_next(input_t *in, input_block_t *block, int eager);
+
+/*
+ * The bytes themselves, inflated if need be: how many, up to `size`; 0 at the
+ * end, -1 having said why.  Not after input_next().
+ */
+ssize_t input_read(input_t *in, uint8_t *buf, size_t size);
 
 /*
  * The bytes that all these will give to input_t.offset, 0 if that cannot be

@@ -575,6 +575,58 @@ by_position(const void *left, const void *right)
 }
 
 
+/* A file that is not whole yet. */
+static int
+is_temporary(const char *name)
+{
+    size_t  len;
+
+    len = strlen(name);
+
+    return len > 4 && strcmp(name + len - 4, ".tmp") == 0;
+}
+
+
+/*
+ * A segment that was compacted counts, and none below its end, from the time
+ * that it is named so; what is left of them when a process died is passed over.
+ * How many there are then.
+ */
+static size_t
+without_replaced(piece_t *pieces, size_t n)
+{
+    size_t       i, kept;
+    uint64_t     end;
+    const char  *name;
+
+    for (i = 0, end = 0; i < n; i++) {
+        name = strrchr(pieces[i].path, '/') + 1;
+
+        if (strncmp(name, "compact.", 8) == 0
+            && pieces[i].kind == BLOOM_SEGMENT_OK)
+        {
+            end = pieces[i].segment.base + pieces[i].segment.size;
+        }
+    }
+
+    for (i = 0, kept = 0; i < n; i++) {
+        name = strrchr(pieces[i].path, '/') + 1;
+
+        if (pieces[i].kind == BLOOM_SEGMENT_OK
+            && pieces[i].segment.base < end
+            && strncmp(name, "compact.", 8) != 0)
+        {
+            free(pieces[i].path);
+            continue;
+        }
+
+        pieces[kept++] = pieces[i];
+    }
+
+    return kept;
+}
+
+
 /*
  * The files of a directory that are segments, or may be ones; how many, or -1
  * having said that it cannot be read.
@@ -603,7 +655,9 @@ list_directory(const char *directory, piece_t **pieces)
 
         piece = piece_of(joined(directory, entry->d_name));
 
-        if (stat(piece.path, &st) == 0 && S_ISREG(st.st_mode)) {
+        if (!is_temporary(entry->d_name)
+            && stat(piece.path, &st) == 0 && S_ISREG(st.st_mode))
+        {
             load(&piece, 0);
 
         } else {
@@ -631,6 +685,8 @@ list_directory(const char *directory, piece_t **pieces)
         cli_error("%s: has no segment of a journal; name the directory of a "
                   "zone", directory);
     }
+
+    n = without_replaced(*pieces, n);
 
     closedir(dir);
 

@@ -176,6 +176,30 @@ load_words(loaded_t *loaded)
 }
 
 
+uint8_t *
+load_origin(loaded_t *loaded)
+{
+    uint8_t   header[BLOOM_IMAGE_PAGE], *origin;
+    uint32_t  len;
+
+    len = loaded->image.origin_len;
+
+    if (len == 0) {
+        return NULL;
+    }
+
+    if (read_at(loaded, header, sizeof(header), 0) != 0) {
+        (void) unreadable(loaded, "cannot be read at byte 0 again");
+        return NULL;
+    }
+
+    origin = cli_alloc(len);
+    memcpy(origin, bloom_image_origin(&loaded->image, header), len);
+
+    return origin;
+}
+
+
 void
 load_free(loaded_t *loaded)
 {

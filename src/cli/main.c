@@ -26,6 +26,8 @@ static const command_t  commands[] = {
     { "size",    cmd_size,    "plan: items, rate, memory" },
     { "merge",   cmd_merge,   "make one image of several" },
     { "journal", cmd_journal, "show and verify what was added" },
+    { "import",  cmd_import,  "make an image of another system's filter" },
+    { "export",  cmd_export,  "write it back as that system's" },
 };
 
 #define COMMANDS  (sizeof(commands) / sizeof(commands[0]))

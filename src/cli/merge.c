@@ -24,6 +24,7 @@ typedef struct {
     uint64_t  as_of;                     /* 0: one does not state it */
     uint32_t  flags;
     void     *chunk;
+    uint8_t  *origin;
 } merge_t;
 
 
@@ -153,9 +154,9 @@ describe(merge_t *merge)
 
     memset(&census, 0, sizeof(census));
     bloom_census(&census, &image->geometry, merge->first.words,
-                 image->geometry.bits / 64);
+                 bloom_image_payload_size(image) / sizeof(uint64_t));
 
-    items = bloom_geometry_items(&image->geometry, census.ones);
+    items = bloom_census_items(&census, &image->geometry);
 
     image->items = items < merge->least ? merge->least
                    : items > merge->most ? merge->most : items;
@@ -217,6 +218,7 @@ merge_all(merge_t *merge, char **paths, int n)
         return rc;
     }
 
+    merge->origin = load_origin(&merge->first);
     rc = load_words(&merge->first);
 
     merge->as_of = UINT64_MAX;
@@ -302,7 +304,8 @@ cmd_merge(int argc, char **argv)
 
     if (rc == CLI_OK) {
         describe(&merge);
-        rc = store_image(&out, &merge.first.image, merge.first.words);
+        rc = store_imported(&out, &merge.first.image, merge.first.words,
+                            merge.origin);
     }
 
     if (rc == CLI_OK) {
@@ -318,6 +321,7 @@ cmd_merge(int argc, char **argv)
     }
 
     output_discard(&out);
+    free(merge.origin);
     load_free(&merge.first);
 
     return rc == CLI_OK ? CLI_OK : CLI_ERROR;

@@ -44,6 +44,14 @@ store_warn_full(const bloom_image_t *image, const char *advice)
 int
 store_image(output_t *out, bloom_image_t *image, const uint64_t *words)
 {
+    return store_imported(out, image, words, NULL);
+}
+
+
+int
+store_imported(output_t *out, bloom_image_t *image, const uint64_t *words,
+    const uint8_t *origin)
+{
     int              rc;
     void            *table;
     uint8_t          header[BLOOM_IMAGE_PAGE];
@@ -58,8 +66,17 @@ store_image(output_t *out, bloom_image_t *image, const uint64_t *words)
 
     table = cli_alloc(bloom_image_table_size(image));
 
+    if (origin == NULL) {
+        image->origin_len = 0;
+    }
+
     bloom_image_seal(image, words, table);
     bloom_image_encode(image, header);
+
+    if (image->origin_len != 0) {
+        memcpy(bloom_image_origin(image, header), origin, image->origin_len);
+        bloom_image_encode_again(header);
+    }
 
     rc = output_write(out, header, sizeof(header)) == 0
          && output_write(out, table, bloom_image_table_size(image)) == 0

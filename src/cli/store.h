@@ -17,6 +17,10 @@
  */
 int store_image(output_t *out, bloom_image_t *image, const uint64_t *words);
 
+/* The same, with the image->origin_len bytes of its origin; NULL: none. */
+int store_imported(output_t *out, bloom_image_t *image, const uint64_t *words,
+    const uint8_t *origin);
+
 /* Warns if an image has so many items that it breaks its promise. */
 void store_warn_full(const bloom_image_t *image, const char *advice);
 

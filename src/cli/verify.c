@@ -79,7 +79,7 @@ examine(loaded_t *loaded, findings_t *findings)
 
     findings->fill = bloom_census_fill(&census);
     findings->fpr = bloom_census_fpr(&census, g);
-    findings->items = bloom_geometry_items(g, census.ones);
+    findings->items = bloom_census_items(&census, g);
     findings->items_error = bloom_geometry_items_error(g, findings->items);
 
     return rc;

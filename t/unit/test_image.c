@@ -862,9 +862,10 @@ values_out_of_range(void **state)
                          "is impossible: layout blocked");
 
     assert_value_refused(&blocked, HASH, 4, 0, "has hash 0");
-    assert_value_refused(&blocked, HASH, 4, 3, "has hash 3");
+    assert_value_refused(&blocked, HASH, 4, 11, "has hash 11");
+    assert_value_refused(&blocked, HASH, 4, 3, "layout blocked and hash");
     assert_value_refused(&blocked, KEY_FORM, 4, 4, "has key form 4");
-    assert_value_refused(&blocked, FLAGS, 4, 2, "has flags 0x2");
+    assert_value_refused(&blocked, FLAGS, 4, 4, "has flags 0x4");
     assert_value_refused(&blocked, FLAGS, 4, 0x80000001, "has flags");
 
     assert_value_refused(&blocked, K, 4, 0, "k 0, lines 2");

@@ -175,7 +175,8 @@ each_geometry(void (*check)(const bloom_geometry_t *g))
         g.layout = BLOOM_LAYOUT_CLASSIC;
         g.lines = 0;
 
-        for (g.k = 1; g.k <= BLOOM_K_MAX; g.k += g.k < 20 ? 1 : 11) {
+        for (g.k = 1; g.k <= BLOOM_OWN_K_MAX;
+             g.k += g.k < 20 ? 1 : 11) {
             assert_true(bloom_geometry_valid(&g));
             check(&g);
         }

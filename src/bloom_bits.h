@@ -1,0 +1,49 @@
+
+/*
+ * One bit of a filter's words, which others may be setting at the same time.
+ */
+
+#ifndef BLOOM_BITS_H
+#define BLOOM_BITS_H
+
+#include "bloom_bytes.h"
+
+
+/* The word with the bit, moved so that the bit is its lowest. */
+static inline uint64_t
+bloom_bit_load(const uint64_t *words, uint64_t bit)
+{
+    uint64_t  w;
+
+    w = __atomic_load_n(&words[bit / 64], __ATOMIC_RELAXED);
+
+    return bloom_le64(w) >> (bit % 64);
+}
+
+
+/* 1 if the bit was not set before. */
+static inline int
+bloom_bit_set(uint64_t *words, uint64_t bit, int atomic)
+{
+    uint64_t  mask, old, *word;
+
+    word = &words[bit / 64];
+    mask = bloom_le64((uint64_t) 1 << (bit % 64));
+
+    if (!atomic) {
+        old = *word;
+        *word = old | mask;
+
+    } else {
+        old = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+        if ((old & mask) == 0) {
+            old = __atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
+        }
+    }
+
+    return (old & mask) == 0;
+}
+
+
+#endif /* BLOOM_BITS_H */

@@ -1,0 +1,77 @@
+
+/*
+ * A Redis string with one bit for each of the filter's, set with SETBIT: go-
+ * zero's, Redisson's and many of one's own.  It has no header, and is only as
+ * long as its highest bit needs: bits, k and scheme come from the user.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "bloom_foreign.h"
+#include "bloom_hash_foreign.h"
+#include "bloom_layout_foreign.h"
+
+
+static int
+parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
+{
+    (void) head;
+    (void) len;
+
+    if (!bloom_scheme_valid(f->layout, f->hash) || f->bits == 0 || f->k == 0) {
+        return bloom_foreign_fail(f, "has no header: give --scheme, --bits and "
+                                  "--hashes");
+    }
+
+    if (bloom_foreign_geometry(f, f->layout, f->bits, f->k) != 0
+        || bloom_foreign_hasher(f, f->hash, 0) != 0)
+    {
+        return -1;
+    }
+
+    f->payload = 0;
+    f->bytes = (f->bits + 7) / 8;
+    f->link_bytes[0] = f->bytes;
+    f->order = BLOOM_ORDER_MSB;
+    f->may_be_short = 1;
+
+    if (size != BLOOM_FOREIGN_UNKNOWN && size > f->bytes) {
+        return bloom_foreign_fail(f, "has %" PRIu64 " bytes, which are more "
+                                  "than %" PRIu64 " bits; give the right "
+                                  "--bits, or cut off the line's end that "
+                                  "redis-cli writes", size, f->bits);
+    }
+
+    bloom_foreign_promise(f, 0, 0);
+    bloom_foreign_keep(f, BLOOM_ORIGIN_BITMAP, 0);
+
+    return 0;
+}
+
+
+static int
+write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
+    const uint8_t *origin)
+{
+    (void) origin;
+
+    if (!bloom_layout_is_foreign(image->geometry.layout)
+        || image->geometry.layout == BLOOM_LAYOUT_LINKS)
+    {
+        return bloom_foreign_fail(out, "cannot be written as a bitmap: its "
+                                  "layout is %s, which nobody else reads",
+                                  bloom_layout_name(image->geometry.layout));
+    }
+
+    out->head_len = 0;
+    out->order = BLOOM_ORDER_MSB;
+    out->link_bytes[0] = (image->geometry.bits + 7) / 8;
+
+    return 0;
+}
+
+
+const bloom_foreign_format_t  bloom_foreign_bitmap = {
+    "bitmap", BLOOM_ORIGIN_BITMAP, "a Redis bitmap", parse, write_head
+};

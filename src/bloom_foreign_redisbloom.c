@@ -1,0 +1,271 @@
+
+/*
+ * RedisBloom, and BF.* of Redis 8: the chunks of BF.SCANDUMP, one behind the
+ * other.  Little-endian, packed; the first chunk is the header,
+ *
+ *     0   size, keys added, 8 bytes        8   number of links, 4
+ *     12  options, 4                       16  growth, 4
+ *     20  links of 53 bytes each:
+ *             0   bytes, 8       8   bits, 8        16  size, 8
+ *             24  error rate     32  bits an entry, two doubles
+ *             40  k, 4           44  entries, 8     52  n2, 1
+ *
+ * and the others are the links' bytes.  Options: 1 the number of bits is no
+ * power of two, 4 hashes of 64 bits.  Filters of years ago have 32-bit hashes,
+ * mod 2^n2.
+ */
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "bloom_foreign.h"
+#include "bloom_bytes.h"
+#include "bloom_hash_foreign.h"
+
+#define HEAD         20
+#define LINK         53
+
+#define OPT_NOROUND  1
+#define OPT_FORCE64  4
+
+
+/* The least a link may have of hashes, or -1 where links differ. */
+static int
+parse_link(bloom_foreign_t *f, const uint8_t *p, uint32_t i, uint32_t options,
+    uint32_t *hash)
+{
+    uint8_t        n2;
+    uint64_t       bytes, bits;
+    bloom_link_t  *link;
+
+    link = &f->image.geometry.link[i];
+
+    bytes = bloom_get64(p);
+    bits = bloom_get64(p + 8);
+    n2 = p[52];
+
+    if (n2 != 0) {
+        bits = n2 < 44 ? (uint64_t) 1 << n2 : UINT64_MAX;
+    }
+
+    if (bloom_foreign_geometry(f, BLOOM_LAYOUT_DOUBLE, bits,
+                               bloom_get32(p + 40)) != 0)
+    {
+        return -1;
+    }
+
+    if (bytes < (bits + 7) / 8 || bytes > bloom_whole_lines(bits) / 8) {
+        return bloom_foreign_fail(f, "is no RedisBloom dump: link %" PRIu32
+                                  " has %" PRIu64 " bits in %" PRIu64
+                                  " bytes", i, bits, bytes);
+    }
+
+    *hash = BLOOM_HASH_MURMUR64A;
+
+    if ((options & OPT_FORCE64) == 0 && n2 <= 31) {
+
+        if (n2 == 0) {
+            return bloom_foreign_fail(f, "has hashes of 32 bits and a number "
+                                      "of bits that is no power of two, which "
+                                      "cannot be imported: make it again with "
+                                      "a RedisBloom of today");
+        }
+
+        *hash = BLOOM_HASH_MURMUR2;
+    }
+
+    link->bits = bits;
+    link->k = bloom_get32(p + 40);
+
+    f->link_bytes[i] = bytes;
+
+    return 0;
+}
+
+
+static int
+parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
+{
+    double             fpr, none;
+    uint32_t           i, links, options, hash, first;
+    uint64_t           entries, lines;
+    const uint8_t     *p;
+    bloom_geometry_t  *g;
+
+    if (len < HEAD + LINK) {
+        return bloom_foreign_fail(f, "is no RedisBloom dump: it has %zu bytes, "
+                                  "and a header alone has %d", len,
+                                  HEAD + LINK);
+    }
+
+    g = &f->image.geometry;
+    links = bloom_get32(head + 8);
+    options = bloom_get32(head + 12);
+
+    if (links == 0 || options > 15) {
+        return bloom_foreign_fail(f, "is no RedisBloom dump: %" PRIu32
+                                  " links with options 0x%" PRIx32, links,
+                                  options);
+    }
+
+    if (links > BLOOM_LINKS_MAX) {
+        return bloom_foreign_fail(f, "has %" PRIu32 " links, and %d are the "
+                                  "most that can be imported: reserve it "
+                                  "again, for as many keys as it has", links,
+                                  BLOOM_LINKS_MAX);
+    }
+
+    f->payload = HEAD + LINK * (uint64_t) links;
+
+    if (len < f->payload) {
+        return bloom_foreign_fail(f, "is truncated: a header of %" PRIu32
+                                  " links has %" PRIu64 " bytes, and there are "
+                                  "%zu", links, f->payload, len);
+    }
+
+    f->bytes = 0;
+    entries = 0;
+    lines = 0;
+    none = 0;
+    first = 0;
+
+    for (i = 0; i < links; i++) {
+
+        p = head + HEAD + LINK * i;
+
+        if (parse_link(f, p, i, options, &hash) != 0) {
+            return -1;
+        }
+
+        if (i != 0 && hash != first) {
+            return bloom_foreign_fail(f, "has links with hashes of 32 and of "
+                                      "64 bits, which cannot be imported: "
+                                      "reserve it again");
+        }
+
+        first = hash;
+        memcpy(&fpr, p + 24, 8);
+        none += log1p(-fpr);
+        lines += bloom_whole_lines(g->link[i].bits);
+        f->bytes += f->link_bytes[i];
+
+        if (__builtin_add_overflow(entries, bloom_get64(p + 44), &entries)) {
+            entries = 0;
+        }
+    }
+
+    if (links > 1) {
+        if (lines > BLOOM_BITS_MAX) {
+            return bloom_foreign_fail(f, "has %" PRIu64 " bits; filters have "
+                                      "up to %" PRIu64, lines,
+                                      BLOOM_BITS_MAX);
+        }
+
+        g->layout = BLOOM_LAYOUT_LINKS;
+        g->links = links;
+        g->bits = lines;
+
+    } else {
+        memset(&g->link[0], 0, sizeof(g->link[0]));
+    }
+
+    f->order = BLOOM_ORDER_LE;
+
+    if (bloom_foreign_size(f, size) != 0
+        || bloom_foreign_hasher(f, first, 0) != 0)
+    {
+        return -1;
+    }
+
+    bloom_foreign_promise(f, entries, -expm1(none));
+    bloom_foreign_keep(f, BLOOM_ORIGIN_REDISBLOOM, f->payload);
+
+    f->claimed = bloom_get64(head);
+
+    return 0;
+}
+
+
+static int
+write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
+    const uint8_t *origin)
+{
+    double                   bpe;
+    uint8_t                 *p;
+    uint32_t                 i, links;
+    uint64_t                 offset;
+    bloom_link_t             link;
+    const bloom_geometry_t  *g;
+
+    g = &image->geometry;
+    links = bloom_foreign_links(g);
+
+    if (bloom_foreign_scheme(out, image, "redisbloom",
+                             g->layout == BLOOM_LAYOUT_LINKS
+                             ? BLOOM_LAYOUT_LINKS : BLOOM_LAYOUT_DOUBLE,
+                             image->hasher.kind == BLOOM_HASH_MURMUR2
+                             ? BLOOM_HASH_MURMUR2 : BLOOM_HASH_MURMUR64A) != 0)
+    {
+        return -1;
+    }
+
+    out->head_len = HEAD + LINK * links;
+    out->order = BLOOM_ORDER_LE;
+
+    if (image->origin == BLOOM_ORIGIN_REDISBLOOM
+        && image->origin_len == out->head_len)
+    {
+        memcpy(out->head, origin, out->head_len);
+        p = out->head;
+
+        for (i = 0; i < links; i++) {
+            p = out->head + HEAD + LINK * i;
+            out->link_bytes[i] = bloom_get64(p);
+        }
+
+        /* keys are added to the last link */
+
+        bloom_put64(out->head, bloom_foreign_count(out, image,
+                                                   bloom_get64(out->head)));
+        bloom_put64(p + 16, bloom_foreign_count(out, image,
+                                                bloom_get64(p + 16)));
+
+        return 0;
+    }
+
+    /* as BF.RESERVE ... NONSCALING would have it, of today */
+
+    if (links != 1 || g->bits % 64 != 0
+        || image->hasher.kind != BLOOM_HASH_MURMUR64A)
+    {
+        return bloom_foreign_fail(out, "cannot be written as redisbloom: %"
+                                  PRIu64 " bits are no whole number of words, "
+                                  "or hashed with 32 bits", g->bits);
+    }
+
+    memset(out->head, 0, out->head_len);
+    p = out->head + HEAD;
+    link = bloom_foreign_link(g, 0, &offset);
+    bpe = link.k / M_LN2;
+
+    bloom_put64(out->head, out->items);
+    bloom_put32(out->head + 8, 1);
+    bloom_put32(out->head + 12, OPT_NOROUND | OPT_FORCE64 | 8);
+    bloom_put64(p, link.bits / 8);
+    bloom_put64(p + 8, link.bits);
+    bloom_put64(p + 16, out->items);
+    memcpy(p + 24, &image->fpr, 8);
+    memcpy(p + 32, &bpe, 8);
+    bloom_put32(p + 40, link.k);
+    bloom_put64(p + 44, image->capacity);
+    out->link_bytes[0] = link.bits / 8;
+
+    return 0;
+}
+
+
+const bloom_foreign_format_t  bloom_foreign_redisbloom = {
+    "redisbloom", BLOOM_ORIGIN_REDISBLOOM, "a RedisBloom dump", parse,
+    write_head
+};

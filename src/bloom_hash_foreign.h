@@ -1,0 +1,114 @@
+
+/*
+ * The hash functions of filters that other systems made.  bloom_hash() knows
+ * them all; below, P || b is P followed by the byte b.
+ *
+ *   FUNNEL         MurmurHash3 x64 128 of the key's funnel
+ *   MURMUR64A      h1 = MurmurHash64A(key, 0xc6a4a7935bd1e995)
+ *                  h2 = MurmurHash64A(key, h1)               RedisBloom
+ *   MURMUR2        h1 = MurmurHash2(key, 0x9747b28c)
+ *                  h2 = MurmurHash2(key, h1), of 32 bits     libbloom
+ *   MURMUR3_32     a = murmur3_32(funnel, seed)
+ *                  b = murmur3_32(funnel, a)
+ *                  h1 = a + b * 2^32, h2 = 0                 Spark
+ *   HIGHWAY        HighwayHash-128 with Redisson's key
+ *   FNV1           h1 = FNV-1 of 64 bits, h2 = 0             DCSO
+ *   MURMUR3_TWICE  MurmurHash3 x64 128 of key and of key || 1
+ *                                                      bits-and-blooms
+ *   MURMUR3_EACH   MurmurHash3 x64 128 of key || i for bit i    go-zero
+ *
+ * The last two need more than 128 bits, so their bloom_hash_t is the key
+ * itself: h1 its address, h2 its length.
+ *
+ * A funnel is what the source system makes of a key before it hashes it, byte
+ * `key[4]` of the hasher:
+ *
+ *   bytes   the key as it is, in UTF-8 if it is text
+ *   utf16   UTF-8 turned into UTF-16, little-endian; what is not UTF-8 turns
+ *           into U+FFFD, as a Java decoder has it
+ *   long    a decimal number, of 64 bits, little-endian
+ *   int     the same, of 32 bits
+ *
+ * A key that should be a number and is none cannot have been added to the
+ * source: it is hashed as bytes, and is then absent but for a false positive.
+ */
+
+#ifndef BLOOM_HASH_FOREIGN_H
+#define BLOOM_HASH_FOREIGN_H
+
+#include "bloom_hash.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* Values recorded in image files: never renumbered. */
+#define BLOOM_FUNNEL_BYTES  0
+#define BLOOM_FUNNEL_UTF16  1
+#define BLOOM_FUNNEL_LONG   2
+#define BLOOM_FUNNEL_INT    3
+
+
+/* bloom_hash() of the kinds above. */
+bloom_hash_t bloom_hash_foreign(const bloom_hasher_t *hasher, const void *data,
+    size_t len);
+
+/* Makes a hasher of these kinds; `seed` is 0 but for MURMUR3_32. */
+void bloom_hasher_foreign(bloom_hasher_t *hasher, uint32_t kind,
+    uint32_t funnel, uint32_t seed);
+
+/* 1 if every byte of the hasher is one that its kind may have. */
+int bloom_hasher_valid(const bloom_hasher_t *hasher);
+
+uint32_t bloom_hasher_funnel(const bloom_hasher_t *hasher);
+
+/* 1 if the bloom_hash_t refers to the key, which must outlive it. */
+int bloom_hash_refers(uint32_t kind);
+
+/* The name of a kind, NULL if it is none of these. */
+const char *bloom_hash_foreign_name(uint32_t kind);
+
+/* "bytes", "utf16", "long" or "int", NULL if unknown; and back: -1. */
+const char *bloom_funnel_name(uint32_t funnel);
+int bloom_funnel_parse(const char *name, size_t len);
+
+
+/* ---- the functions themselves ---- */
+
+/* MurmurHash64A and MurmurHash2 by Austin Appleby (public domain, SMHasher);
+ * verification values 0x1F0D3804 and 0x27864C1E. */
+uint64_t bloom_murmur64a(const void *data, size_t len, uint64_t seed);
+uint32_t bloom_murmur2(const void *data, size_t len, uint32_t seed);
+
+/*
+ * Spark's murmur3_32: MurmurHash3 x86 32, except that each byte of the tail is
+ * mixed in as a block of its own, as a signed number.
+ */
+uint32_t bloom_murmur3_32_spark(const void *data, size_t len, uint32_t seed);
+
+/* HighwayHash-128 (Alakuijala, Cox, Wassenberg, 2017). */
+bloom_hash_t bloom_highway_128(const void *data, size_t len,
+    const uint64_t key[4]);
+
+/* Fowler, Noll, Vo: FNV-1 (not 1a) of 64 bits. */
+uint64_t bloom_fnv1(const void *data, size_t len);
+
+
+/*
+ * MurmurHash3 x64 128, seed 0, of a message that comes in pieces; or of many
+ * that begin alike: copy the state, then go on from it.
+ */
+typedef struct {
+    uint64_t  h1;
+    uint64_t  h2;
+    uint64_t  len;
+    uint8_t   tail[16];                  /* len mod 16 bytes of it in use */
+} bloom_murmur3_t;
+
+void bloom_murmur3_begin(bloom_murmur3_t *m);
+void bloom_murmur3_update(bloom_murmur3_t *m, const void *data, size_t len);
+bloom_hash_t bloom_murmur3_end(const bloom_murmur3_t *m);
+
+
+#pragma GCC visibility pop
+
+#endif /* BLOOM_HASH_FOREIGN_H */

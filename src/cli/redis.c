@@ -1,0 +1,742 @@
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#ifdef NGX_BLOOM_REDIS_TLS
+#include <hiredis/hiredis_ssl.h>
+#endif
+
+#include "cli.h"
+#include "redis.h"
+
+#define TIMEOUT     30                   /* seconds without a byte */
+#define PIECE       (8 * 1024 * 1024)
+
+/* BF.SCANDUMP gives pieces of 16 MiB. */
+#define ANSWER_MAX  (64 * 1024 * 1024)
+#define MEMBERS_MAX 4
+
+
+struct redis_s {
+    char          *name;
+    char          *host;
+    char          *user;                 /* NULL: none; password likewise */
+    char          *password;
+    char          *key;
+    size_t         key_len;
+    unsigned       port;
+    unsigned       db;
+    int            tls;
+
+    int            dump;
+    uint64_t       size;                 /* bitmap */
+    uint64_t       offset;
+    long long      iter;                 /* dump: of the next chunk */
+    int            ended;
+
+    redisReply    *reply;
+    redisReply    *piece;                /* its string; what is left of it */
+    size_t         pos;
+
+    redisContext  *context;
+    redisReplyObjectFunctions  functions;
+
+#ifdef NGX_BLOOM_REDIS_TLS
+    redisSSLContext           *ssl;
+#endif
+};
+
+
+/* hiredis would allocate whatever number of members a server announces. */
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t  members_t;
+#else
+typedef int     members_t;
+#endif
+
+static void *(*hiredis_array)(const redisReadTask *task, members_t n);
+
+
+static void *
+small_array(const redisReadTask *task, members_t n)
+{
+    return n <= MEMBERS_MAX ? hiredis_array(task, n) : NULL;
+}
+
+
+static int
+hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+
+/* %41 -> A; `len` bytes in a string of its own. */
+static char *
+unescape(const char *text, size_t len, size_t *out_len)
+{
+    char    *out;
+    size_t   i, n;
+
+    out = cli_alloc(len + 1);
+
+    for (n = 0, i = 0; i < len; i++, n++) {
+
+        if (text[i] == '%' && i + 2 < len && hex(text[i + 1]) != -1
+            && hex(text[i + 2]) != -1)
+        {
+            out[n] = (char) (hex(text[i + 1]) << 4 | hex(text[i + 2]));
+            i += 2;
+
+        } else {
+            out[n] = text[i];
+        }
+    }
+
+    out[n] = '\0';
+
+    if (out_len != NULL) {
+        *out_len = n;
+    }
+
+    return out;
+}
+
+
+/* A decimal number up to `max` that ends at `end`. */
+static int
+parse_small(const char *p, const char *end, unsigned max, unsigned *value)
+{
+    if (p == end) {
+        return -1;
+    }
+
+    for (*value = 0; p != end; p++) {
+
+        if (*p < '0' || *p > '9') {
+            return -1;
+        }
+
+        *value = *value * 10 + (unsigned) (*p - '0');
+
+        if (*value > max) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+parse_url(redis_t *redis, const char *url)
+{
+    size_t       len;
+    const char  *at, *host, *end, *colon, *slash;
+
+    redis->tls = strncmp(url, "rediss:", 7) == 0;
+    host = url + (redis->tls ? 9 : 8);
+
+    end = host + strcspn(host, "/");
+    at = memrchr(host, '@', (size_t) (end - host));
+
+    if (at != NULL) {
+        colon = memchr(host, ':', (size_t) (at - host));
+
+        if (colon != NULL && colon != host) {
+            redis->user = unescape(host, (size_t) (colon - host), NULL);
+        }
+
+        host = colon != NULL ? colon + 1 : host;
+        redis->password = unescape(host, (size_t) (at - host), NULL);
+        host = at + 1;
+    }
+
+    len = strlen(host);
+    redis->name = cli_alloc(len + 16);
+    snprintf(redis->name, len + 16, "redis%s://%s", redis->tls ? "s" : "",
+             host);
+
+    if (*host == '[') {
+        colon = memchr(host, ']', (size_t) (end - host));
+
+        if (colon == NULL) {
+            return -1;
+        }
+
+        redis->host = strndup(host + 1, (size_t) (colon - host - 1));
+        colon++;
+
+    } else {
+        colon = memchr(host, ':', (size_t) (end - host));
+        colon = colon ? colon : end;
+        redis->host = strndup(host, (size_t) (colon - host));
+    }
+
+    redis->port = 6379;
+
+    if (redis->host == NULL || redis->host[0] == '\0'
+        || (colon != end
+            && (*colon != ':'
+                || parse_small(colon + 1, end, 65535, &redis->port) != 0))
+        || *end != '/')
+    {
+        return -1;
+    }
+
+    slash = strchr(end + 1, '/');
+
+    if (slash == NULL
+        || parse_small(end + 1, slash, 1000000, &redis->db) != 0
+        || slash[1] == '\0')
+    {
+        return -1;
+    }
+
+    redis->key = unescape(slash + 1, strlen(slash + 1), &redis->key_len);
+
+    return 0;
+}
+
+
+static void
+failed(const redis_t *redis, const char *doing)
+{
+    const redisContext  *c;
+
+    c = redis->context;
+
+    if (c->err == REDIS_ERR_EOF) {
+        cli_error("%s: the server closed the connection %s; look at its log",
+                  redis->name, doing);
+
+    } else if (c->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EINTR)) {
+        cli_error("%s: the server has not answered for %d s %s; try again",
+                  redis->name, TIMEOUT, doing);
+
+    } else if (c->err == REDIS_ERR_IO) {
+        cli_error("%s: %s %s", redis->name, strerror(errno), doing);
+
+    } else {
+        cli_error("%s: the server answered what makes no sense %s (%s); is "
+                  "it Redis?", redis->name, doing, c->errstr);
+    }
+}
+
+
+/*
+ * Sends a command and takes its answer, into redis->reply: 0, or -1 having
+ * said why.  An answer that is an error is said too.
+ */
+static int
+command(redis_t *redis, const char *doing, int n, const char **words,
+    const size_t *lens)
+{
+    int            done;
+    void          *reply;
+    redisContext  *c;
+
+    if (redis->reply != NULL) {
+        freeReplyObject(redis->reply);
+        redis->reply = NULL;
+        redis->piece = NULL;
+    }
+
+    c = redis->context;
+    reply = NULL;
+
+    if (redisAppendCommandArgv(c, n, words, lens) != REDIS_OK) {
+        cli_no_memory(0);
+    }
+
+    for (done = 0; !done; /* void */ ) {
+        errno = 0;
+
+        if (redisBufferWrite(c, &done) != REDIS_OK) {
+            failed(redis, doing);
+            return -1;
+        }
+    }
+
+    for ( ;; ) {
+
+        errno = 0;
+
+        if (redisGetReplyFromReader(c, &reply) != REDIS_OK) {
+            failed(redis, doing);
+            return -1;
+        }
+
+        if (reply != NULL) {
+            break;
+        }
+
+        if (c->reader->len > ANSWER_MAX) {
+            cli_error("%s: the server's answer is longer than %d bytes %s; is "
+                      "it Redis?", redis->name, ANSWER_MAX, doing);
+            return -1;
+        }
+
+        errno = 0;
+
+        if (redisBufferRead(c) != REDIS_OK) {
+            failed(redis, doing);
+            return -1;
+        }
+    }
+
+    redis->reply = reply;
+
+    if (redis->reply->type == REDIS_REPLY_ERROR) {
+        cli_error("%s: the server says, %s: %.*s", redis->name, doing,
+                  (int) redis->reply->len, redis->reply->str);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+unexpected(const redis_t *redis, const char *doing)
+{
+    cli_error("%s: the server answered something else than was asked for %s; "
+              "is it Redis?", redis->name, doing);
+    return -1;
+}
+
+
+static int
+log_in(redis_t *redis)
+{
+    int          n;
+    size_t       lens[3];
+    const char  *words[3];
+
+    if (redis->password == NULL) {
+        return 0;
+    }
+
+    n = 0;
+    words[n++] = "AUTH";
+
+    if (redis->user != NULL) {
+        words[n++] = redis->user;
+    }
+
+    words[n++] = redis->password;
+
+    lens[0] = 4;
+    lens[1] = strlen(words[1]);
+    lens[2] = n == 3 ? strlen(words[2]) : 0;
+
+    return command(redis, "at AUTH", n, words, lens);
+}
+
+
+static int
+choose_db(redis_t *redis)
+{
+    char         number[16];
+    size_t       lens[2];
+    const char  *words[2] = { "SELECT", number };
+
+    if (redis->db == 0) {
+        return 0;
+    }
+
+    lens[0] = 6;
+    lens[1] = (size_t) snprintf(number, sizeof(number), "%u", redis->db);
+
+    return command(redis, "at SELECT", 2, words, lens);
+}
+
+
+static int
+start_tls(redis_t *redis)
+{
+#ifdef NGX_BLOOM_REDIS_TLS
+
+    redisSSLContextError  err;
+
+    (void) redisInitOpenSSL();
+
+    err = REDIS_SSL_CTX_NONE;
+    redis->ssl = redisCreateSSLContext(getenv("SSL_CERT_FILE"),
+                                       getenv("SSL_CERT_DIR")
+                                       ? getenv("SSL_CERT_DIR")
+                                       : "/etc/ssl/certs",
+                                       NULL, NULL, redis->host, &err);
+
+    if (redis->ssl == NULL) {
+        cli_error("%s: TLS cannot be had: %s", redis->name,
+                  redisSSLContextGetError(err));
+        return -1;
+    }
+
+    if (redisInitiateSSLWithContext(redis->context, redis->ssl) != REDIS_OK) {
+        cli_error("%s: TLS: %s", redis->name, redis->context->errstr);
+        return -1;
+    }
+
+    return 0;
+
+#else
+
+    cli_error("%s: this ngx-bloom has no TLS for Redis, as it was built with "
+              "a hiredis without it; use a tunnel, or redis:// where the net "
+              "can be trusted", redis->name);
+    return -1;
+
+#endif
+}
+
+
+static int
+bitmap_begin(redis_t *redis)
+{
+    size_t       lens[2];
+    const char  *words[2];
+
+    words[0] = "STRLEN";
+    words[1] = redis->key;
+    lens[0] = 6;
+    lens[1] = redis->key_len;
+
+    if (command(redis, "at STRLEN", 2, words, lens) != 0) {
+        return -1;
+    }
+
+    if (redis->reply->type != REDIS_REPLY_INTEGER
+        || redis->reply->integer < 0)
+    {
+        return unexpected(redis, "at STRLEN");
+    }
+
+    if (redis->reply->integer == 0) {
+        cli_error("%s: there is no such key; name the bitmap's, and the right "
+                  "database", redis->name);
+        return -1;
+    }
+
+    redis->size = (uint64_t) redis->reply->integer;
+
+    return 0;
+}
+
+
+redis_t *
+redis_open(const char *url, int dump)
+{
+    redis_t         *redis;
+    struct timeval   tv = { TIMEOUT, 0 };
+
+    redis = cli_alloc(sizeof(*redis));
+    memset(redis, 0, sizeof(*redis));
+    redis->dump = dump;
+
+    if (parse_url(redis, url) != 0) {
+        cli_error("%s: is no address of a key; write "
+                  "redis://host:port/database/key",
+                  redis->name ? redis->name : "redis://...");
+        redis_close(redis);
+        return NULL;
+    }
+
+    if (redis->password == NULL && getenv("REDISCLI_AUTH") != NULL) {
+        redis->password = strdup(getenv("REDISCLI_AUTH"));
+    }
+
+    redis->context = redisConnectWithTimeout(redis->host, (int) redis->port,
+                                             tv);
+
+    if (redis->context == NULL) {
+        cli_no_memory(sizeof(redisContext));
+    }
+
+    if (redis->context->err != 0) {
+        cli_error("%s: cannot connect: %s", redis->name,
+                  redis->context->errstr);
+        redis_close(redis);
+        return NULL;
+    }
+
+    hiredis_array = redis->context->reader->fn->createArray;
+    redis->functions = *redis->context->reader->fn;
+    redis->functions.createArray = small_array;
+    redis->context->reader->fn = &redis->functions;
+
+    if ((redis->tls && start_tls(redis) != 0)
+        || redisSetTimeout(redis->context, tv) != REDIS_OK
+        || log_in(redis) != 0
+        || choose_db(redis) != 0
+        || (!dump && bitmap_begin(redis) != 0))
+    {
+        redis_close(redis);
+        return NULL;
+    }
+
+    return redis;
+}
+
+
+void
+redis_close(redis_t *redis)
+{
+    if (redis == NULL) {
+        return;
+    }
+
+    if (redis->reply != NULL) {
+        freeReplyObject(redis->reply);
+    }
+
+    if (redis->context != NULL) {
+        redisFree(redis->context);
+    }
+
+#ifdef NGX_BLOOM_REDIS_TLS
+    if (redis->ssl != NULL) {
+        redisFreeSSLContext(redis->ssl);
+    }
+#endif
+
+    free(redis->name);
+    free(redis->host);
+    free(redis->user);
+    free(redis->password);
+    free(redis->key);
+    free(redis);
+}
+
+
+const char *
+redis_name(const redis_t *redis)
+{
+    return redis->name;
+}
+
+
+uint64_t
+redis_size(const redis_t *redis)
+{
+    return redis->size;
+}
+
+
+/* The next piece of a bitmap; 1, 0 at its end. */
+static int
+bitmap_next(redis_t *redis)
+{
+    char         from[24], to[24];
+    size_t       lens[4];
+    uint64_t     n;
+    const char  *words[4];
+
+    if (redis->offset == redis->size) {
+        return 0;
+    }
+
+    n = redis->size - redis->offset;
+    n = n < PIECE ? n : PIECE;
+
+    words[0] = "GETRANGE";
+    words[1] = redis->key;
+    words[2] = from;
+    words[3] = to;
+    lens[0] = 8;
+    lens[1] = redis->key_len;
+    lens[2] = (size_t) snprintf(from, sizeof(from), "%" PRIu64, redis->offset);
+    lens[3] = (size_t) snprintf(to, sizeof(to), "%" PRIu64,
+                                redis->offset + n - 1);
+
+    if (command(redis, "at GETRANGE", 4, words, lens) != 0) {
+        return -1;
+    }
+
+    if (redis->reply->type != REDIS_REPLY_STRING || redis->reply->len != n) {
+        return unexpected(redis, "at GETRANGE, or the key changed meanwhile");
+    }
+
+    redis->offset += n;
+    redis->piece = redis->reply;
+    redis->pos = 0;
+
+    return 1;
+}
+
+
+/* The next chunk of a dump; the first is its header. */
+static int
+dump_next(redis_t *redis)
+{
+    char         iter[24];
+    size_t       lens[3];
+    long long    next;
+    redisReply  *reply;
+    const char  *words[3];
+
+    if (redis->ended) {
+        return 0;
+    }
+
+    words[0] = "BF.SCANDUMP";
+    words[1] = redis->key;
+    words[2] = iter;
+    lens[0] = 11;
+    lens[1] = redis->key_len;
+    lens[2] = (size_t) snprintf(iter, sizeof(iter), "%lld", redis->iter);
+
+    if (command(redis, "at BF.SCANDUMP", 3, words, lens) != 0) {
+        return -1;
+    }
+
+    reply = redis->reply;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2
+        || reply->element[0]->type != REDIS_REPLY_INTEGER
+        || (reply->element[1]->type != REDIS_REPLY_STRING
+            && reply->element[1]->type != REDIS_REPLY_NIL))
+    {
+        return unexpected(redis, "at BF.SCANDUMP");
+    }
+
+    next = reply->element[0]->integer;
+
+    if (next == 0) {
+        redis->ended = 1;
+        return 0;
+    }
+
+    if (next <= redis->iter || reply->element[1]->len == 0) {
+        return unexpected(redis, "at BF.SCANDUMP, whose iterator does not go "
+                                 "on");
+    }
+
+    redis->iter = next;
+    redis->piece = reply->element[1];
+    redis->pos = 0;
+
+    return 1;
+}
+
+
+ssize_t
+redis_read(redis_t *redis, void *buf, size_t size)
+{
+    int     rc;
+    size_t  n;
+
+    if (redis->piece == NULL || redis->pos == redis->piece->len) {
+
+        rc = redis->dump ? dump_next(redis) : bitmap_next(redis);
+
+        if (rc != 1) {
+            return rc;
+        }
+    }
+
+    n = redis->piece->len - redis->pos;
+    n = n < size ? n : size;
+
+    memcpy(buf, redis->piece->str + redis->pos, n);
+    redis->pos += n;
+
+    return (ssize_t) n;
+}
+
+
+int
+redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
+    uint64_t *capacity, double *fpr)
+{
+    int          i, braces;
+    char        *name, *end, text[4][40];
+    size_t       len, lens[6];
+    redisReply  *reply;
+
+    const char  *words[6] = { "HMGET", NULL, "size", "hashIterations",
+                              "expectedInsertions", "falseProbability" };
+
+    /* the braces keep both keys on one node of a cluster */
+
+    braces = memchr(redis->key, '{', redis->key_len) == NULL;
+    name = cli_alloc(redis->key_len + sizeof("{}:config"));
+    len = 0;
+
+    if (braces) {
+        name[len++] = '{';
+    }
+
+    memcpy(name + len, redis->key, redis->key_len);
+    len += redis->key_len;
+
+    if (braces) {
+        name[len++] = '}';
+    }
+
+    memcpy(name + len, ":config", 7);
+    len += 7;
+
+    words[1] = name;
+
+    for (i = 0; i < 6; i++) {
+        lens[i] = i == 1 ? len : strlen(words[i]);
+    }
+
+    i = command(redis, "at HMGET of Redisson's configuration", 6, words, lens);
+
+    free(name);
+
+    if (i != 0) {
+        return -1;
+    }
+
+    reply = redis->reply;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4) {
+        return unexpected(redis, "at HMGET");
+    }
+
+    for (i = 0; i < 4; i++) {
+
+        if (reply->element[i]->type != REDIS_REPLY_STRING
+            || reply->element[i]->len == 0
+            || reply->element[i]->len >= sizeof(text[i]))
+        {
+            cli_error("%s: has no configuration of Redisson beside it; give "
+                      "--bits and --hashes", redis->name);
+            return -1;
+        }
+
+        memcpy(text[i], reply->element[i]->str, reply->element[i]->len);
+        text[i][reply->element[i]->len] = '\0';
+    }
+
+    errno = 0;
+    *bits = strtoull(text[0], &end, 10);
+    i = *end != '\0';
+    *k = strtoull(text[1], &end, 10);
+    i |= *end != '\0';
+    *capacity = strtoull(text[2], &end, 10);
+    i |= *end != '\0';
+    *fpr = strtod(text[3], &end);
+    i |= *end != '\0';
+
+    if (i || errno != 0) {
+        cli_error("%s: its configuration has size \"%s\" and hashIterations "
+                  "\"%s\", which are no numbers; give --bits and --hashes",
+                  redis->name, text[0], text[1]);
+        return -1;
+    }
+
+    return 0;
+}

@@ -1,0 +1,54 @@
+
+/*
+ * Where an imported filter comes from: files one behind the other, plain or
+ * gzip, standard input, or a key of a Redis server.
+ */
+
+#ifndef SOURCE_H
+#define SOURCE_H
+
+#include "input.h"
+#include "redis.h"
+
+
+typedef struct {
+    const char  *name;                   /* for messages */
+    uint64_t     size;                   /* BLOOM_FOREIGN_UNKNOWN: of what is
+                                            inflated, or comes through a pipe */
+
+    char       **paths;                  /* files yet to be read */
+    int          n;
+    int          open;
+    input_t      input;
+
+    redis_t     *redis;                  /* or a server */
+
+    uint8_t     *memory;                 /* read in advance */
+    size_t       memory_pos;
+    size_t       memory_len;
+} source_t;
+
+
+/* 1 if it is the address of a server's key. */
+int source_is_redis(const char *path);
+
+/* A server's key is read as a bitmap, or, if `dump`, by BF.SCANDUMP.  0, or -1
+ * having said why. */
+int source_open(source_t *source, char **paths, int n, int dump);
+void source_close(source_t *source);
+
+/* As many bytes as `size`, fewer only at the end; -1 having said why. */
+int64_t source_read(source_t *source, void *buf, uint64_t size);
+
+/* Reads up to `n` bytes in advance, if none have been: they will be read again.
+ * How many there are, at *data; -1 having said why. */
+int64_t source_peek(source_t *source, size_t n, const uint8_t **data);
+
+/* Reads all that is left in advance, into memory that is the caller's now. */
+int64_t source_all(source_t *source, uint8_t **data);
+
+/* Goes on with these bytes, which become the source's, instead. */
+void source_replace(source_t *source, uint8_t *data, size_t len);
+
+
+#endif /* SOURCE_H */

@@ -1,0 +1,128 @@
+#!/usr/bin/perl
+
+# Filters that bits-and-blooms itself writes (Debian's golang-github-willf-
+# bloom-dev), binary and JSON; and it reads what is exported.
+
+use strict;
+use warnings;
+
+use FindBin;
+
+use BloomTest;
+use BloomTest::Foreign;
+use BloomTest::Process qw(run_command);
+
+my $t = BloomTest->new(module => 0);
+my $dir = $t->testdir;
+
+my ($exit, $out, $err) = run_command(
+    ['go', 'build', '-o', "$dir/producer",
+     "$FindBin::Bin/producers/bits_and_blooms.go"], limit => 600,
+    env => { GO111MODULE => 'off', GOPATH => '/usr/share/gocode',
+             GOCACHE => "$dir/cache", GOFLAGS => '-buildvcs=false' });
+
+is($exit, 0, 'go compiles the producer')
+    or BAIL_OUT("no bits-and-blooms to test with: $out$err");
+
+run_command(['rm', '-rf', "$dir/cache"]);
+
+
+sub producer {
+    my ($keys, @arguments) = @_;
+
+    my ($exit, $out, $err) = run_command(
+        ["$dir/producer", @arguments],
+        stdin => join('', map { "$_\n" } @$keys), limit => 120);
+
+    is($exit, 0, "the producer: $arguments[0]")
+        or diag $err;
+    chomp $out;
+
+    return $out;
+}
+
+
+for my $form (qw(binary little words json std)) {
+
+    # m, k, keys: of one word, of part of one, and large ones
+
+    for my $size ([64, 3, 5], [1000, 4, 100], [1, 1, 1], [95851, 7, 10000],
+                  [1 << 20, 10, 60000], [2000003, 20, 30000])
+    {
+        my ($m, $k, $n) = @$size;
+        my $what = "$form, $m bits, k $k";
+        my @ask = (@{ members($n) }, @{ strangers($n + 50) });
+
+        next if $form eq 'words' && $m % 64 == 0;
+        next if $form =~ /little|std/ && $m > 1e6;
+
+        producer(members($n), 'write', $form, $m, $k, "$dir/go");
+
+        import_image($t, "$dir/image", '--from', 'bits-and-blooms',
+                     "$dir/go");
+
+        my $go = producer(\@ask, 'check', $form, "$dir/go");
+
+        like($go, qr/\A1{$n}/, "$what: Go has its members") if $n < 32000;
+        $m == 1 ? is(answers($t, "$dir/image", \@ask), $go, $what)
+                : same_answers(answers($t, "$dir/image", \@ask), $go, $what);
+
+        ($exit, $out, $err) = $t->run_tool('export', '--to',
+                                           'bits-and-blooms', '-o',
+                                           "$dir/back", "$dir/image");
+        is($exit, 0, "$what: is exported") or diag $err;
+
+        if ($form =~ /json|std/) {
+            producer(members($n), 'write', 'binary', $m, $k, "$dir/go");
+        }
+
+        same_file("$dir/back", "$dir/go", $what);
+    }
+}
+
+tally('bits-and-blooms 3.3.1');
+
+
+# Keys that we add are members for Go.
+
+my ($in, $not) = (members(500), strangers(500));
+my @old = @$in[0 .. 249];
+
+producer(\@old, 'write', 'binary', 5000, 7, "$dir/old");
+producer($in, 'write', 'binary', 5000, 7, "$dir/both");
+import_image($t, "$dir/old.bloom", '--from', 'bits-and-blooms', "$dir/old");
+
+my $keys = $t->write_file('new.txt',
+                          join '', map { "$_\n" } @$in[250 .. 499]);
+$t->run_tool('build', '-o', "$dir/new.bloom", '--like', "$dir/old.bloom",
+             $keys);
+$t->run_tool('merge', '-o', "$dir/merged.bloom", "$dir/old.bloom",
+             "$dir/new.bloom");
+$t->run_tool('export', '--to', 'bits-and-blooms', '-o', "$dir/merged",
+             "$dir/merged.bloom");
+same_file("$dir/merged", "$dir/both", 'keys that were added by us');
+
+
+# Other JSON.
+
+my $json = qr/is no bits-and-blooms filter in JSON/;
+my @from = ('--from', 'bits-and-blooms');
+
+producer(['one'], 'write', 'json', 100, 3, "$dir/json");
+my $good = $t->read_file('json');
+
+for (['not this JSON', '{"k":4}'], ['cut', substr $good, 0, 30],
+     ['cut at the end', substr $good, 0, -2], ['more behind', "${good}x"],
+     ['a number too large', $good =~ s/100/99999999999999999999999/r],
+     ['other characters', $good =~ s/A/*/r])
+{
+    my ($what, $text) = @$_;
+    import_fails($t, $what, $json, @from, $t->write_file('bad', $text));
+}
+
+import_fails($t, 'another m', qr/bits in a set of/, @from,
+             $t->write_file('bad', $good =~ s/100/200/r));
+import_image($t, "$dir/x.bloom", @from,
+             $t->write_file('spaces', $good =~ s/([,:{}])/ \n$1 /gr));
+
+done_testing;

@@ -1,0 +1,150 @@
+#!/usr/bin/perl
+
+# Filters that DCSO's own bloom makes (Debian's golang-github-dcso-bloom-cli),
+# plain and gzip; and it reads what is exported.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Foreign;
+use BloomTest::Process qw(run_command);
+
+my $t = BloomTest->new(module => 0);
+my $dir = $t->testdir;
+
+
+sub bloom {
+    my ($keys, @arguments) = @_;
+
+    my ($exit, $out, $err) = run_command(
+        ['bloom', @arguments], limit => 120,
+        stdin => join('', map { "$_\n" } @$keys));
+
+    is($exit, 0, "bloom @arguments[0, 1]")
+        or diag $err;
+
+    return $out;
+}
+
+# It prints the keys that it has.
+
+sub bloom_answers {
+    my ($file, $keys, @gzip) = @_;
+
+    my %has = map { $_ => 1 } split /\n/, bloom($keys, @gzip, 'check', $file);
+
+    return join '', map { $has{$_} ? 1 : 0 } @$keys;
+}
+
+
+for my $size ([5, 0.1], [1000, 0.01], [1000, 1e-6], [20000, 0.0005],
+              [70000, 0.3])
+{
+    for my $gzip (0, 1) {
+
+        my ($n, $p) = @$size;
+        my $what = "$n at $p" . ($gzip ? ', gzip' : '');
+        my @gzip = $gzip ? '--gzip' : ();
+        my @ask = (@{ members($n) }, @{ strangers($n + 100) });
+
+        unlink "$dir/dcso";
+        bloom([], @gzip, 'create', '-p', $p, '-n', $n, "$dir/dcso");
+        bloom(members($n), @gzip, 'insert', "$dir/dcso");
+
+        run_command(['sh', '-c', 'gzip -dc < "$0" > "$1"', "$dir/dcso",
+                     "$dir/plain"]) if $gzip;
+
+        my ($out) = import_image($t, "$dir/image", '--from', 'dcso',
+                                 "$dir/dcso");
+        my ($claimed) = $out =~ /the source says (\d+)/;
+        is($claimed, unpack('x40 Q<', $t->read_file($gzip ? 'plain' : 'dcso')),
+           "$what: its count is shown");
+
+        my $theirs = bloom_answers("$dir/dcso", \@ask, @gzip);
+
+        like($theirs, qr/\A1{$n}/, "$what: bloom has its members")
+            if $n < 32000;
+        same_answers(answers($t, "$dir/image", \@ask), $theirs, $what);
+
+        my ($exit, undef, $err) = $t->run_tool('export', '--to', 'dcso', '-o',
+                                               "$dir/back", "$dir/image");
+        is($exit, 0, "$what: is exported") or diag $err;
+
+        same_file("$dir/back", $gzip ? "$dir/plain" : "$dir/dcso", $what);
+    }
+}
+
+tally('DCSO bloom 0.2.4');
+
+
+# Data behind the filter is kept.
+
+my ($in, $not) = (members(300), strangers(3000));
+
+unlink "$dir/data";
+bloom([], 'create', '-p', 0.01, '-n', 600, "$dir/data");
+bloom($in, 'insert', "$dir/data");
+bloom(['{"about": "what was added to it"}'], 'set-data', "$dir/data");
+like($t->read_file('data'), qr/about/, 'there is data behind a filter');
+
+import_image($t, "$dir/data.bloom", '--from', 'dcso', "$dir/data");
+$t->run_tool('export', '--to', 'dcso', '-o', "$dir/data.back",
+             "$dir/data.bloom");
+same_file("$dir/data.back", "$dir/data", 'with data');
+
+my $file = $t->write_file('much', $t->read_file('data') . 'x' x 5000);
+my (undef, $err) = import_image($t, "$dir/much.bloom", '--from', 'dcso',
+                                $file);
+like($err, qr/more than \d+ bytes of data follow the filter; they are left/,
+     'data that is too long is left out, and it says so');
+
+
+# Keys that we add are members for bloom too; N counts them.
+
+my $more = strangers(300);
+my $keys = $t->write_file('new.txt', join '', map { "$_\n" } @$more);
+
+$t->run_tool('build', '-o', "$dir/new.bloom", '--like', "$dir/data.bloom",
+             $keys);
+$t->run_tool('merge', '-o', "$dir/merged.bloom", "$dir/data.bloom",
+             "$dir/new.bloom");
+$t->run_tool('export', '--to', 'dcso', '-o', "$dir/merged",
+             "$dir/merged.bloom");
+
+bloom($more, 'insert', "$dir/data");
+my @ask = (@$in, @$not, @$more);
+my $answers = bloom_answers("$dir/merged", \@ask);
+like($answers, qr/\A1{300}/, 'old keys are there');
+like($answers, qr/1{300}\z/, 'new keys are there');
+is($answers, bloom_answers("$dir/data", \@ask),
+   'all answers are as if bloom had added them');
+
+my $n = unpack 'x40 Q<', $t->read_file('merged');
+cmp_ok(abs($n - 600), '<', 40, 'the number of keys is about right');
+
+
+# Its generator is broken for a number of bits that is a power of two: no file
+# of its own has one, as 2^24 bits for 12 hashes.
+
+{
+    my $m = 2 ** 24;
+    $t->write_file('power', pack('Q< Q< d< Q< Q< Q<', 1, 1e6, 3e-4, 12, $m, 0)
+                            . "\0" x ($m / 8));
+    import_image($t, "$dir/power.bloom", '--from', 'dcso', "$dir/power");
+
+    $keys = $t->write_file('many.txt', join '', map { "key $_\n" } 1 .. 1e6);
+    $t->run_tool('build', '-o', "$dir/full.bloom", '--like',
+                 "$dir/power.bloom", $keys);
+    $t->run_tool('export', '--to', 'dcso', '-o', "$dir/power",
+                 "$dir/full.bloom");
+
+    my (undef, $err) = import_image($t, "$dir/power.bloom", '--from', 'dcso',
+                                    "$dir/power");
+
+    like($err, qr/of 1000000 random keys (?:1\d(?:\.\d)?|2\d(?:\.\d)?) % are found, and not 0\.\d+ % as/,
+         'a broken scheme is found out by probing');
+    like($err, qr/and the source promised 0\.03 %/, 'and a broken promise');
+}
+
+done_testing;

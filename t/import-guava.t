@@ -1,0 +1,165 @@
+#!/usr/bin/perl
+
+# Filters that Guava itself writes (Debian's libguava-java): the image answers
+# as Guava does, and Guava reads what is exported.
+
+use strict;
+use warnings;
+
+use FindBin;
+
+use BloomTest;
+use BloomTest::Foreign;
+use BloomTest::Process qw(run_command);
+
+my $t = BloomTest->new(module => 0);
+my $dir = $t->testdir;
+my $jar = '/usr/share/java/guava.jar';
+
+mkdir "$dir/classes";
+
+# javac, or the smaller ecj
+
+my $javac = grep({ -x "$_/javac" } split /:/, $ENV{PATH}) ? 'javac' : 'ecj';
+my ($exit, $out, $err) = run_command(
+    [$javac, ($javac eq 'ecj' ? ('-11', '-nowarn', '-proc:none') : ()), '-cp', $jar, '-d',
+     "$dir/classes", "$FindBin::Bin/producers/Guava.java"], limit => 120);
+
+is($exit, 0, "$javac compiles the producer")
+    or BAIL_OUT("no Guava to test with: $out$err");
+
+
+sub guava {
+    my ($keys, @arguments) = @_;
+
+    my ($exit, $out, $err) = run_command(
+        ['java', '-cp', "$jar:$dir/classes", 'Guava', @arguments],
+        stdin => join('', map { "$_\n" } @$keys), limit => 120);
+
+    is($exit, 0, "Guava: $arguments[0]")
+        or diag $err;
+    chomp $out;
+
+    return $out;
+}
+
+# without the empty key that Guava has, and we do not ask for
+
+sub keys_of {
+    my ($funnel, $n) = @_;
+
+    return $funnel =~ /long|int/ ? (numbers($n, 0), numbers($n, 1))
+                                 : (members($n), strangers($n));
+}
+
+
+for my $strategy (64, 32) {
+    for my $funnel (qw(string bytes utf16 long int)) {
+        for my $size ([10, 0.03], [3000, 0.01], [3000, 0.0001], [50000, 0.2]) {
+
+            next if $size->[0] == 50000 && $funnel !~ /string|long/;
+
+            my ($n, $fpp) = @$size;
+            my $what = "MITZ_$strategy, $funnel, $n at $fpp";
+            my $ours = $funnel eq 'string' ? 'bytes' : $funnel;
+            my ($in, $not) = keys_of($funnel, $n);
+            my @ask = (@$in, @$not);
+
+            guava($in, 'write', $strategy, $funnel, $n, $fpp, "$dir/guava");
+
+            import_image($t, "$dir/image", '--from', 'guava', '--funnel',
+                         $ours, "$dir/guava");
+
+            my $guava = guava(\@ask, 'check', $funnel, "$dir/guava");
+
+            like($guava, qr/\A1{$n}/, "$what: Guava has its members");
+            same_answers(answers($t, "$dir/image", \@ask), $guava, $what);
+
+            ($exit, $out, $err) = $t->run_tool('export', '--to', 'guava', '-o',
+                                               "$dir/back", "$dir/image");
+            is($exit, 0, "$what: is exported");
+            same_file("$dir/back", "$dir/guava", $what);
+        }
+    }
+}
+
+
+# Keys added by us are members for Guava too; merging is its putAll().
+
+my ($in, $not) = keys_of('utf16', 2000);
+my @old = @$in[0 .. 999];
+my @new = @$in[1000 .. 1999];
+
+guava(\@old, 'write', 64, 'utf16', 2000, 0.01, "$dir/old");
+guava(\@new, 'write', 64, 'utf16', 2000, 0.01, "$dir/new");
+guava($in, 'write', 64, 'utf16', 2000, 0.01, "$dir/both");
+
+for my $name (qw(old new both)) {
+    import_image($t, "$dir/$name.bloom", '--from', 'guava', '--funnel',
+                 'utf16', "$dir/$name");
+}
+
+is(($t->run_tool('merge', '-o', "$dir/merged.bloom", "$dir/old.bloom",
+                 "$dir/new.bloom"))[0], 0, 'two are merged');
+$t->run_tool('export', '--to', 'guava', '-o', "$dir/merged",
+             "$dir/merged.bloom");
+same_file("$dir/merged", "$dir/both", 'merged, as if by putAll()');
+
+my $keys = $t->write_file('new.txt', join '', map { "$_\n" } @new);
+
+($exit, $out, $err) = $t->run_tool('build', '-o', "$dir/like.bloom", '--like',
+                                   "$dir/old.bloom", $keys);
+is($exit, 0, 'an image like an imported one is built') or diag $err;
+is(($t->run_tool('merge', '-o', "$dir/added.bloom", "$dir/old.bloom",
+                 "$dir/like.bloom"))[0], 0, 'and merged with it');
+$t->run_tool('export', '--to', 'guava', '-o', "$dir/added",
+             "$dir/added.bloom");
+same_file("$dir/added", "$dir/both", 'keys that were added by us');
+
+# gzip, and standard input
+
+run_command(['gzip', '-k', "$dir/both"]);
+import_image($t, "$dir/gz.bloom", '--from', 'guava', '--funnel', 'utf16',
+             "$dir/both.gz");
+same_answers(answers($t, "$dir/gz.bloom", [@$in, @$not]),
+             guava([@$in, @$not], 'check', 'utf16', "$dir/both"), 'gzip');
+
+
+# What does not fit is not merged.
+
+guava(\@new, 'write', 32, 'utf16', 2000, 0.01, "$dir/32");
+guava(\@new, 'write', 64, 'utf16', 2000, 0.001, "$dir/other");
+import_image($t, "$dir/32.bloom", '--from', 'guava', '--funnel', 'utf16',
+             "$dir/32");
+import_image($t, "$dir/other.bloom", '--from', 'guava', '--funnel', 'utf16',
+             "$dir/other");
+import_image($t, "$dir/funnel.bloom", '--from', 'guava', "$dir/new");
+import_image($t, "$dir/long.bloom", '--from', 'guava', '--funnel', 'long',
+             "$dir/new");
+
+for (['32', 'layout'], ['other', 'bits'], ['funnel', 'hash'],
+     ['long', 'funnel'])
+{
+    my ($name, $differs) = @$_;
+
+    ($exit, $out, $err) = $t->run_tool('merge', '-o', "$dir/x.bloom",
+                                       "$dir/old.bloom", "$dir/$name.bloom");
+    is($exit, 2, "$name is not merged");
+    like($err, qr/differs in $differs\b/, "$name: it says what differs");
+}
+
+# A filter of Guava's is none of anything else's.
+
+($exit, $out, $err) = $t->run_tool('export', '--to', 'dcso', '-o', "$dir/x",
+                                   "$dir/old.bloom");
+is($exit, 2, 'a Guava filter is not exported as DCSO');
+like($err, qr/cannot be written as dcso.*scheme guava64/, 'it says why');
+ok(!-e "$dir/x", 'and nothing is written');
+
+($exit, $out) = $t->run_tool('info', "$dir/old.bloom");
+like($out, qr/^imported +from guava, scheme guava64, keys hashed as utf16$/m,
+     'info says where it is from');
+
+tally('Guava 31.1');
+
+done_testing;

@@ -1,0 +1,242 @@
+#!/usr/bin/perl
+
+# Files that lie, files cut short or longer than they say, and files of another
+# format than was named; over-full filters. Nothing is left of what is refused,
+# and nothing is allocated for it.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Foreign;
+use BloomTest::Process qw(run_command);
+
+my $t = BloomTest->new(module => 0);
+my $dir = $t->testdir;
+my $tool = $ENV{TEST_BLOOM_TOOL} // 'build/ngx-bloom';
+
+
+# One good file of each format, of 128 bits.
+
+my $words = "\x12\x34\x56\x78\x9a\xbc\xde\xf0" x 2;
+
+my %good = (
+    guava => pack('C C l>', 1, 7, 2) . $words,
+    spark => pack('l> l> l>', 1, 7, 2) . $words,
+    dcso => pack('Q< Q< d< Q< Q< Q<', 1, 10, 0.01, 7, 128, 3) . $words,
+    'bits-and-blooms' => pack('Q> Q> Q>', 128, 7, 128) . $words,
+    libbloom => 'libbloom2' . pack('S<', 64)
+                . pack('L< x4 Q< Q< C x7 d< C C C x5 d< Q<', 1000, 128, 16, 7,
+                       0.01, 1, 2, 0, 9.585, 0) . $words,
+    redisbloom => pack('Q< L< L< L<', 3, 1, 5, 2)
+                  . pack('Q< Q< Q< d< d< L< Q< C', 16, 128, 3, 0.01, 10, 7, 10,
+                         0) . $words,
+);
+
+my %title = (
+    guava => 'a Guava file', spark => 'a Spark filter',
+    dcso => 'a DCSO filter', 'bits-and-blooms' => 'a bits-and-blooms filter',
+    libbloom => 'a libbloom file', redisbloom => 'a RedisBloom dump',
+);
+
+for my $format (sort keys %good) {
+
+    my $file = $t->write_file("good.$format", $good{$format});
+    import_image($t, "$dir/image", '--from', $format, $file);
+
+    # every shorter file is refused, and longer ones are, but DCSO's
+
+    my $size = length $good{$format};
+
+    for my $cut (0 .. 8, $size - 9 .. $size - 1) {
+        import_fails($t, "$format of $cut bytes",
+                     qr/\Q$dir\E\/cut: is (?:truncated|no )/, '--from', $format,
+                     $t->write_file('cut', substr $good{$format}, 0, $cut));
+    }
+
+    my ($exit, undef, $err) = $t->run_tool('import', '-o', "$dir/image",
+                                           '--from', $format, '-',
+                                           { stdin => substr $good{$format}, 0,
+                                                             $size - 1 });
+    is($exit, 2, "$format, cut, on standard input, is refused");
+    like($err, qr/^ngx-bloom import: standard input: is truncated: /,
+         "$format: it says so");
+
+    if ($format ne 'dcso') {
+        import_fails($t, "$format and a byte", qr/is longer than it says/,
+                     '--from', $format,
+                     $t->write_file('long', "$good{$format}x"));
+    }
+
+    # another format is recognised
+
+    for my $other (sort keys %good) {
+        next if $other eq $format;
+
+        import_fails($t, "$format as $other",
+                     qr/this looks like \Q$title{$format}\E: try --from $format/,
+                     '--from', $other, $file);
+    }
+
+    my $image = $t->write_file('image', $t->read_file('image'));
+    import_fails($t, "an image as $format", qr/is an image already|is an image and not/,
+                 '--from', $format, $image);
+
+    # bytes of the header, one after the other: refused or not, but never a
+    # crash (t/fuzz does more of it)
+
+    my @odd;
+
+    for my $at (0 .. ($size - 17 < 60 ? $size - 17 : 60)) {
+        my $text = $good{$format};
+        substr $text, $at, 1, chr($at % 2 ? 0xff : 0x80);
+        $t->write_file('bent', $text);
+
+        my ($exit) = $t->run_tool('import', '-q', '-o', "$dir/bent.bloom",
+                                  '--from', $format, "$dir/bent");
+
+        push @odd, "byte $at: $exit" unless $exit == 0 || $exit == 2;
+    }
+
+    is("@odd", '', "$format: no byte of the header breaks anything");
+}
+
+
+# Six bytes that ask for 17 GB: Guava's own reader allocates them. With all the
+# memory that a process may have limited to 300 MB it makes no difference.
+
+my $six = $t->write_file('six', pack 'C C l>', 1, 7, 0x7fffffff);
+
+for my $source ($six, '-') {
+    my ($exit, $out, $err) = run_command(
+        ['sh', '-c', ($ENV{TEST_NGINX_SANITIZED} ? '' : 'ulimit -v 300000; ')
+         . 'exec "$0" import --from guava -o "$1" "$2" < "$3"',
+         $tool, "$dir/six.bloom", $source, $six]);
+
+    is($exit, 2, "six bytes are refused, from $source");
+    like($err, qr/is truncated: 0 of the filter's 17179869176|has 6 bytes and says it should have 17179869182/,
+         'it says why');
+}
+
+run_command(['gzip', '-kf', $six]);
+import_fails($t, 'six bytes in gzip', qr/is truncated/, '--from', 'guava',
+             "$six.gz");
+
+
+# Numbers out of range, in each format.
+
+sub lie {
+    my ($what, $complaint, $format, $at, $bytes) = @_;
+
+    my $text = $good{$format};
+
+    substr $text, $at, length $bytes, $bytes;
+    import_fails($t, "$format: $what", $complaint, '--from', $format,
+                 $t->write_file('lie', $text));
+
+    return;
+}
+
+lie('another strategy', qr/strategy 2/, 'guava', 0, "\2");
+lie('k 0', qr/0 hashes/, 'guava', 1, "\0");
+lie('no words', qr/0 words/, 'guava', 2, pack 'l>', 0);
+lie('words below 0', qr/-1 words/, 'guava', 2, pack 'l>', -1);
+lie('another version', qr/begin with version 1 or 2/, 'spark', 0,
+    pack 'l>', 3);
+lie('k 0', qr/has 0 bits for a key/, 'spark', 4, pack 'l>', 0);
+lie('k below 0', qr/bits for a key/, 'spark', 4, pack 'l>', -1);
+lie('k 256', qr/has 256 bits for a key/, 'spark', 4, pack 'l>', 256);
+lie('words below 0', qr/-2 words/, 'spark', 8, pack 'l>', -2);
+lie('another version', qr/begins with version 2/, 'dcso', 0, "\2");
+lie('a rate of 0', qr/at a rate of 0/, 'dcso', 16, pack 'd<', 0);
+lie('a rate of NaN', qr/at a rate of -?nan/, 'dcso', 16, "\xff" x 8);
+lie('no bits', qr/has 0 bits/, 'dcso', 32, pack 'Q<', 0);
+lie('2^62 bits', qr/has 4611686018427387904 bits/, 'dcso', 32,
+    pack 'Q<', 2 ** 62);
+lie('2^64 - 1 bits', qr/has 18446744073709551615 bits/, 'dcso', 32,
+    pack 'Q<', ~0);
+lie('2^64 - 1 hashes', qr/has 18446744073709551615 bits for a key/, 'dcso',
+    24, pack 'Q<', ~0);
+lie('a set of 2^64 - 1 bits', qr/in a set of 18446744073709551615/,
+    'bits-and-blooms', 16, pack 'Q>', ~0);
+lie('a set too small', qr/bits in a set of 127/, 'bits-and-blooms', 16,
+    pack 'Q>', 127);
+lie('2^60 bits', qr/has 1152921504606846976 bits/, 'bits-and-blooms', 0,
+    pack 'Q> Q> Q>', 2 ** 60, 7, 2 ** 60);
+lie('bytes that do not fit', qr/128 bits in 17 bytes/, 'libbloom', 27,
+    pack 'Q<', 17);
+lie('version 1', qr/struct has 64 bytes and version 1/, 'libbloom', 52, "\1");
+
+
+# What is over-full says so.
+
+my (undef, $err) = import_image($t, "$dir/full", '--from', 'guava',
+                                $t->write_file('full', pack('C C l>', 1, 7,
+                                                            100)
+                                                       . "\xff" x 780
+                                                       . "\x0f" x 20));
+like($err, qr/warning: \S+: is over-full: about \d+ keys where 633 suit it best, 98\.\d % of its bits are set/,
+     'an over-full filter is warned of');
+
+(undef, $err) = import_image($t, "$dir/x", '--from', 'guava', '-n', 10, '-p',
+                             '0.001', $t->write_file('x', pack('C C l>', 1, 7,
+                                                               100)
+                                                          . "\xf0" x 800));
+like($err, qr/of 1000000 random keys \S+ % are found, and the source promised 0\.1 %/,
+     'a broken promise, too');
+like($err, qr/about \d+ keys where 10 were planned/, 'with what was planned');
+
+import_image($t, "$dir/empty", '--from', 'guava',
+             $t->write_file('empty', pack('C C l>', 1, 7, 100) . "\0" x 800));
+
+
+# Misuse.
+
+for (['nothing', qr/-o FILE is missing/],
+     ['no format', qr/--from FORMAT is missing/, '-o', 'x', 'y'],
+     ['no source', qr/no source is named/, '-o', 'x', '--from', 'guava'],
+     ['another format', qr/--from "java": there are guava/, '--from', 'java'],
+     ['another funnel', qr/there are bytes, utf16, long and int/, '--funnel',
+      'kryo'],
+     ['a funnel that does not fit', qr/cannot have the funnel "utf16"/, '-o',
+      "$dir/x", '--from', 'dcso', '--funnel', 'utf16', "$dir/good.dcso"],
+     ['bits of no bitmap', qr/guava has them in its header/, '-o', 'x',
+      '--from', 'guava', '--bits', 5, 'y'],
+     ['two sources', qr/name one source/, '-o', 'x', '--from', 'guava', 'y',
+      'z'],
+     ['a shard of 7 bits', qr/a multiple of 8/, '--shard', 7],
+     ['an absent file', qr/cannot be opened: No such file/, '-o', "$dir/x",
+      '--from', 'guava', "$dir/absent"])
+{
+    my ($what, $complaint, @arguments) = @$_;
+    my ($exit, undef, $err) = $t->run_tool('import', @arguments);
+
+    is($exit, 2, "$what is refused");
+    like($err, $complaint, "$what: it says why");
+}
+
+for (['a format that is not written', qr/--to "libbloom": there are/, '--to',
+      'libbloom'],
+     ['no key', qr/--key KEY is missing/, '--to', 'bitmap', '-o', 'x', 'y'],
+     ['no image', qr/name one image/, '--to', 'guava', '-o', 'x'])
+{
+    my ($what, $complaint, @arguments) = @$_;
+    my ($exit, undef, $err) = $t->run_tool('export', @arguments);
+
+    is($exit, 2, "$what is refused");
+    like($err, $complaint, "$what: it says why");
+}
+
+$t->build_image('ours.bloom', ['one']);
+
+for my $format (qw(guava redisbloom bitmap dcso bits-and-blooms spark)) {
+    my ($exit, undef, $err) = $t->run_tool('export', '--to', $format, '--key',
+                                           'k', '-o', "$dir/x.out",
+                                           "$dir/ours.bloom");
+
+    is($exit, 2, "an image of our own is not exported as $format");
+    like($err, qr/cannot be written as .*blocked/, 'it says why');
+    ok(!-e "$dir/x.out", 'and nothing is written');
+}
+
+done_testing;
