@@ -13,7 +13,7 @@ compile = -std=c11 $(CFLAGS) -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
-libs = $(LDFLAGS) -lhiredis -lz -lm -lpthread
+libs = $(LDFLAGS) -lhiredis -lz -lm -lidn2 -lpthread
 
 # TLS for redis:// sources, where hiredis has it (from 1.0 on)
 
@@ -62,7 +62,7 @@ deps-run:
 
 core_objects = $(core:src/%.c=$(1)/obj/%.o)
 cli_objects = $(cli:src/%.c=$(1)/obj/%.o)
-sources_and_objects = $(filter %.c %.o,$^)
+sources_and_objects = $< $(filter %.o,$^)
 
 build/obj/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -84,21 +84,24 @@ build/sanitize/ngx-bloom: $(call core_objects,build/sanitize) \
 	$(CC) $(sanitize) $^ $(libs) -o $@
 
 # A unit test names further libraries on a line of its own: /* LDLIBS: -lx */
+# and further flags likewise: /* CFLAGS: -fx */
 
-unit_libs = -lcmocka -lm $$(sed -n 's,^/\* LDLIBS: \(.*\) \*/$$,\1,p' $<)
+unit_flags = $$(sed -n 's,^/\* CFLAGS: \(.*\) \*/$$,\1,p' $<)
+unit_libs = -lcmocka -lm -lidn2 $$(sed -n 's,^/\* LDLIBS: \(.*\) \*/$$,\1,p' $<)
 
 build/unit/%: t/unit/%.c $(call core_objects,build)
 	@mkdir -p $(@D)
-	$(CC) $(compile) $(sources_and_objects) $(unit_libs) -o $@
+	$(CC) $(compile) $(unit_flags) $(sources_and_objects) $(unit_libs) -o $@
 
 build/sanitize/unit/%: t/unit/%.c $(call core_objects,build/sanitize)
 	@mkdir -p $(@D)
-	$(CC) $(compile) $(sanitize) $(sources_and_objects) $(unit_libs) -o $@
+	$(CC) $(compile) $(sanitize) $(unit_flags) $(sources_and_objects) \
+	    $(unit_libs) -o $@
 
 build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
 	@mkdir -p $(@D)
 	$(CLANG) $(compile) $(sanitize) -fsanitize=fuzzer \
-	    $(sources_and_objects) -lm -o $@
+	    $(sources_and_objects) -lm -lidn2 -o $@
 
 build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
 	@mkdir -p $(@D)

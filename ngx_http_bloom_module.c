@@ -30,6 +30,8 @@ typedef struct {
     ngx_str_t                  condition;
     ngx_str_t                  status;
     ngx_str_t                  to;
+    ngx_str_t                  split;
+    ngx_str_t                  match;
 } ngx_http_bloom_params_t;
 
 typedef struct {
@@ -43,6 +45,7 @@ typedef struct {
 #define NGX_HTTP_BLOOM_OF_REJECT  0x04
 #define NGX_HTTP_BLOOM_OF_ROUTE   0x08
 #define NGX_HTTP_BLOOM_OF_ADD     0x10
+#define NGX_HTTP_BLOOM_OF_RULE    0x20
 
 
 static ngx_int_t ngx_http_bloom_add_handlers(ngx_conf_t *cf);
@@ -68,6 +71,8 @@ static char *ngx_http_bloom_lookup(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static char *ngx_http_bloom_rule(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+static char *ngx_http_bloom_rule_split(ngx_conf_t *cf,
+    ngx_http_bloom_params_t *params, ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_rule_to(ngx_conf_t *cf, ngx_str_t *to,
     ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_rules(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -152,6 +157,12 @@ static ngx_http_bloom_param_t  ngx_http_bloom_param[] = {
 
     { ngx_string("to="), offsetof(ngx_http_bloom_params_t, to),
       NGX_HTTP_BLOOM_OF_ROUTE },
+
+    { ngx_string("split="), offsetof(ngx_http_bloom_params_t, split),
+      NGX_HTTP_BLOOM_OF_RULE },
+
+    { ngx_string("match="), offsetof(ngx_http_bloom_params_t, match),
+      NGX_HTTP_BLOOM_OF_RULE },
 
     { ngx_null_string, 0, 0 }
 };
@@ -736,7 +747,9 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         form = bloom_key_form_parse((char *) params->key.data,
                                     params->key.len);
         if (form == -1) {
-            return ngx_http_bloom_invalid(cf, "key", &params->key, "\"raw\"");
+            return ngx_http_bloom_invalid(cf, "key", &params->key,
+                                          "\"raw\", \"lower\", \"host\" or "
+                                          "\"url\"");
         }
 
         image->key_form = (uint32_t) form;
@@ -846,7 +859,7 @@ ngx_http_bloom_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                       "\"absent\" or \"present\"");
     }
 
-    where = NGX_HTTP_BLOOM_OF_KEY;
+    where = NGX_HTTP_BLOOM_OF_KEY|NGX_HTTP_BLOOM_OF_RULE;
 
     if (rule->action == NGX_HTTP_BLOOM_REJECT) {
         where |= NGX_HTTP_BLOOM_OF_REJECT;
@@ -865,6 +878,11 @@ ngx_http_bloom_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return rc;
     }
 
+    rc = ngx_http_bloom_rule_split(cf, &params, rule);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
     if (params.status.data != NULL) {
         status = ngx_atoi(params.status.data, params.status.len);
 
@@ -878,6 +896,43 @@ ngx_http_bloom_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
         return ngx_http_bloom_rule_to(cf, &params.to, rule);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * A list of keys.  Where one part is enough to reject a request, all parts are
+ * needed to let it pass.
+ */
+static char *
+ngx_http_bloom_rule_split(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
+    ngx_http_bloom_rule_t *rule)
+{
+    rule->all = (rule->action == NGX_HTTP_BLOOM_PASS);
+
+    if (params->split.data == NULL) {
+        return params->match.data ? "has \"match\" without \"split\""
+                                  : NGX_CONF_OK;
+    }
+
+    if (params->split.len != 1) {
+        return ngx_http_bloom_invalid(cf, "split", &params->split,
+                                      "one byte, as split=,");
+    }
+
+    rule->split = params->split.data[0];
+
+    if (params->match.data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    rule->all = (ngx_strcmp(params->match.data, "all") == 0);
+
+    if (!rule->all && ngx_strcmp(params->match.data, "any") != 0) {
+        return ngx_http_bloom_invalid(cf, "match", &params->match,
+                                      "\"any\" or \"all\"");
     }
 
     return NGX_CONF_OK;

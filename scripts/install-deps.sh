@@ -28,6 +28,7 @@ command_of gcc gcc
 command_of make make
 header_of stdio.h libc6-dev
 header_of zlib.h zlib1g-dev
+header_of idn2.h libidn2-dev
 header_of hiredis/hiredis.h libhiredis-dev
 command_of nginx nginx
 file_of /usr/share/nginx/src/conf_flags nginx-dev

@@ -417,6 +417,15 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
                     bloom_hash_name(image->hasher.kind), image->flags);
     }
 
+    /* some imported hashes refer to the key, which has to lie still for that */
+
+    if (image->key_form != BLOOM_KEY_RAW
+        && (image->flags & BLOOM_IMAGE_IMPORTED))
+    {
+        return fail("is impossible: imported, with key form %s; import it "
+                    "again", bloom_key_form_name(image->key_form));
+    }
+
     if (!bloom_geometry_valid(g)) {
         return fail("is impossible: layout %s, %" PRIu64 " bits, k %" PRIu32
                     ", lines %" PRIu32 "; build it again",
@@ -671,18 +680,4 @@ bloom_origin_parse(const char *name, size_t len)
     }
 
     return -1;
-}
-
-
-const char *
-bloom_key_form_name(uint32_t form)
-{
-    return form == BLOOM_KEY_RAW ? "raw" : NULL;
-}
-
-
-int
-bloom_key_form_parse(const char *name, size_t len)
-{
-    return len == 3 && memcmp(name, "raw", 3) == 0 ? BLOOM_KEY_RAW : -1;
 }

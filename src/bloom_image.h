@@ -18,6 +18,7 @@
 #ifndef BLOOM_IMAGE_H
 #define BLOOM_IMAGE_H
 
+#include "bloom_form.h"
 #include "bloom_layout.h"
 
 #pragma GCC visibility push(hidden)
@@ -28,9 +29,6 @@
 #define BLOOM_IMAGE_CHUNK         (1024 * 1024)
 #define BLOOM_IMAGE_BUILD_ID_LEN  16
 #define BLOOM_IMAGE_ERROR_LEN     256
-
-/* How keys are written; recorded, so never renumbered. */
-#define BLOOM_KEY_RAW             0
 
 /* bloom_image_t.flags; a reader refuses flags it does not know. */
 #define BLOOM_IMAGE_ESTIMATED     0x1    /* `items` is an estimate */
@@ -172,10 +170,6 @@ const char *bloom_image_differs(const bloom_image_t *a,
 /* "guava" and so on, NULL if unknown; and back: -1 if unknown. */
 const char *bloom_origin_name(uint32_t origin);
 int bloom_origin_parse(const char *name, size_t len);
-
-/* "raw", NULL if unknown; and back: -1 if unknown. */
-const char *bloom_key_form_name(uint32_t form);
-int bloom_key_form_parse(const char *name, size_t len);
 
 
 #pragma GCC visibility pop

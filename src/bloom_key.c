@@ -1,6 +1,7 @@
 
 #include <string.h>
 
+#include "bloom_ascii.h"
 #include "bloom_key.h"
 
 
@@ -48,23 +49,6 @@ bloom_key_mark(const uint8_t *data, size_t len)
 }
 
 
-static int
-hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    c |= 0x20;
-
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-
-    return -1;
-}
-
-
 size_t
 bloom_key_decode(uint8_t *dst, const uint8_t *src, size_t len,
     bloom_decode_e how)
@@ -92,8 +76,8 @@ bloom_key_decode(uint8_t *dst, const uint8_t *src, size_t len,
         }
 
         if (*src == '%' && end - src > 2) {
-            high = hex_digit(src[1]);
-            low = hex_digit(src[2]);
+            high = bloom_hex_digit(src[1]);
+            low = bloom_hex_digit(src[2]);
 
             if (high != -1 && low != -1) {
                 *d++ = (uint8_t) (high << 4 | low);

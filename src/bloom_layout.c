@@ -258,20 +258,49 @@ bloom_add_atomic(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash)
 }
 
 
+static inline const uint64_t *
+first_line(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+{
+    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+        return words + classic_bit(g, hash, 0) / 64;
+    }
+
+    return words + place(g, hash, 0).line * BLOOM_LINE_WORDS;
+}
+
+
 void
 bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
-    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
-        __builtin_prefetch(words + classic_bit(g, hash, 0) / 64, 1);
-        return;
+    if (!bloom_layout_is_foreign(g->layout)) {
+        __builtin_prefetch(first_line(g, words, hash), 1);
+    }
+}
+
+
+unsigned
+bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, unsigned n)
+{
+    unsigned  i;
+
+    /* not through bloom_prefetch(): gcc takes a function that does nothing else
+     * for one without effects, and leaves its calls out */
+
+    if (n > 1 && !bloom_layout_is_foreign(g->layout)) {
+        for (i = 0; i < n; i++) {
+            __builtin_prefetch(first_line(g, words, hash[i]), 0);
+        }
     }
 
-    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
-        return;
+    for (i = 0; i < n; i++) {
+        if (bloom_test(g, words, hash[i])) {
+            break;
+        }
     }
 
-    __builtin_prefetch(words + place(g, hash, 0).line * BLOOM_LINE_WORDS, 1);
+    return i;
 }
 
 

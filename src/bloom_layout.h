@@ -57,6 +57,13 @@ int bloom_add_atomic(const bloom_geometry_t *g, uint64_t *words,
 void bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 
+/*
+ * Tests n hashes, having asked for all their lines first, so that they arrive
+ * together: the index of the first that may be present, n if all are absent.
+ */
+unsigned bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, unsigned n);
+
 /* The numbers of the k bits of the key with this hash, in the order above;
  * some may be equal, and they may or may not be set.  Returns k.  Of links,
  * those of the last one, to which it would be added. */

@@ -22,7 +22,10 @@ static uint64_t ngx_bloom_add_bits(ngx_bloom_zone_t *zone,
 static ngx_int_t ngx_bloom_batch_wait(ngx_bloom_batch_t *batch,
     const char *error);
 static ngx_int_t ngx_bloom_batch_refuse(ngx_bloom_batch_t *batch);
-static void ngx_bloom_kept_put(ngx_bloom_zone_t *zone, ngx_str_t *key);
+static const char *ngx_bloom_add_canonical(ngx_bloom_zone_t *zone,
+    bloom_key_t *key);
+static void ngx_bloom_kept_put(ngx_bloom_zone_t *zone,
+    const bloom_key_t *key);
 static void ngx_bloom_kept_apply_serving(ngx_bloom_zone_t *zone);
 
 
@@ -128,13 +131,45 @@ ngx_bloom_batch_init(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
 }
 
 
+/*
+ * Brings a key into the form of what serves.  Should that change meanwhile, its
+ * bits are set in the form of what follows.
+ */
+static const char *
+ngx_bloom_add_canonical(ngx_bloom_zone_t *zone, bloom_key_t *key)
+{
+    uint64_t  generation;
+
+    generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
+
+    if (generation == 0) {
+        return NULL;
+    }
+
+    if (generation != zone->generation) {
+        (void) ngx_bloom_zone_attend(zone, generation);
+    }
+
+    return ngx_bloom_zone_canonical(zone->form, key);
+}
+
+
 ngx_int_t
 ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key)
 {
-    bloom_key_t  k;
+    const char   *why;
+    bloom_key_t   k;
 
     k.data = key->data;
     k.len = key->len;
+
+    why = ngx_bloom_add_canonical(batch->zone, &k);
+
+    if (why != NULL) {
+        batch->err = 0;
+        batch->error = why;
+        return NGX_DECLINED;
+    }
 
     return bloom_record_put(&batch->maker, &k) == 0 ? NGX_OK : NGX_AGAIN;
 }
@@ -346,27 +381,47 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
 }
 
 
-void
+const char *
 ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
 {
-    u_char             buf[BLOOM_RECORD_HEADER + BLOOM_JOURNAL_KEY_MAX + 8];
+    u_char             buf[BLOOM_RECORD_HEADER + BLOOM_JOURNAL_KEY_MAX + 1 + 8];
     uint64_t           count, added;
     ngx_int_t          rc;
+    const char        *why;
+    bloom_key_t        canonical;
     ngx_bloom_batch_t  batch;
 
-    if (key->len == 0 || key->len > BLOOM_JOURNAL_KEY_MAX) {
-        return;
+    if (key->len == 0) {
+        return NULL;
     }
 
     rc = ngx_bloom_batch_init(&batch, zone, buf);
 
     if (rc == NGX_DECLINED) {
-        return;
+        return NULL;
+    }
+
+    canonical.data = key->data;
+    canonical.len = key->len;
+
+    why = ngx_bloom_add_canonical(zone, &canonical);
+
+    if (why == NULL && canonical.len > BLOOM_JOURNAL_KEY_MAX) {
+        why = "is longer than 65535 bytes";
+    }
+
+    if (why != NULL) {
+        ngx_bloom_count(zone, NGX_BLOOM_COUNT_UNPARSABLE, 1);
+        return why;
     }
 
     bloom_record_begin(&batch.maker, buf, sizeof(buf));
 
-    (void) ngx_bloom_batch_put(&batch, key);
+    (void) bloom_record_put(&batch.maker, &canonical);
+
+    /* where it stays: what sets bits uses the other memory again */
+
+    canonical.data = buf + batch.maker.len - canonical.len;
 
     if (rc == NGX_OK) {
         batch.once = 1;
@@ -377,7 +432,7 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
         /* kept first, so that a load cannot miss it */
 
-        ngx_bloom_kept_put(zone, key);
+        ngx_bloom_kept_put(zone, &canonical);
 
         (void) ngx_bloom_add_bits(zone, buf + BLOOM_RECORD_HEADER,
                                   buf + batch.maker.len, &count, &added);
@@ -390,11 +445,13 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
     ngx_bloom_count(zone, NGX_BLOOM_COUNT_ADDED, batch.added);
     ngx_bloom_count(zone, NGX_BLOOM_COUNT_KNOWN, batch.known);
+
+    return NULL;
 }
 
 
 static void
-ngx_bloom_kept_put(ngx_bloom_zone_t *zone, ngx_str_t *key)
+ngx_bloom_kept_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
 {
     u_char            *p;
     ngx_bloom_kept_t  *kept;
@@ -490,6 +547,10 @@ ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
 
     for (pos = kept->begin; pos < kept->end; /* void */) {
         ngx_bloom_kept_next(kept, &pos, &key);
+
+        if (ngx_bloom_zone_canonical(bits->form, &key) != NULL) {
+            continue;
+        }
 
         changed = bloom_add_atomic(bits->geometry, bits->words,
                                    bloom_hash(bits->hasher, key.data,
@@ -607,9 +668,8 @@ ngx_bloom_kept_apply_serving(ngx_bloom_zone_t *zone)
 void
 ngx_bloom_kept_move(ngx_bloom_zone_t *zone, ngx_bloom_kept_t *from)
 {
-    uint64_t      pos;
-    ngx_str_t     text;
-    bloom_key_t   key;
+    uint64_t     pos;
+    bloom_key_t  key;
 
     if (ngx_bloom_kept_empty(from)
         || ngx_bloom_lock(&from->mutex, 10 * NGX_BLOOM_TASK_WAIT) != NGX_OK)
@@ -619,11 +679,7 @@ ngx_bloom_kept_move(ngx_bloom_zone_t *zone, ngx_bloom_kept_t *from)
 
     for (pos = from->begin; pos < from->end; /* void */) {
         ngx_bloom_kept_next(from, &pos, &key);
-
-        text.data = (u_char *) key.data;
-        text.len = key.len;
-
-        ngx_bloom_kept_put(zone, &text);
+        ngx_bloom_kept_put(zone, &key);
     }
 
     from->begin = 0;

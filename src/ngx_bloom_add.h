@@ -54,8 +54,10 @@ ngx_int_t ngx_bloom_batch_init(ngx_bloom_batch_t *batch,
     ngx_bloom_zone_t *zone, u_char *buf);
 
 /*
- * Copies a key, 1 to BLOOM_JOURNAL_KEY_MAX bytes, into the batch.  NGX_OK, or
- * NGX_AGAIN if there is no room: add the batch first.
+ * Copies a key, 1 to BLOOM_JOURNAL_KEY_MAX bytes, into the batch, in the zone's
+ * key form.  NGX_OK; NGX_AGAIN if there is no room: add the batch first;
+ * NGX_DECLINED if it is none in that form, and batch->error says why: a phrase
+ * to follow the key.
  */
 ngx_int_t ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key);
 
@@ -78,9 +80,10 @@ ngx_int_t ngx_bloom_batch_synced(ngx_bloom_batch_t *batch);
 /*
  * Adds one key and cannot be refused: where the journal cannot be written now,
  * the key is kept in the zone's memory and appended as soon as that can be.
- * Zones that take no additions ignore it.
+ * Zones that take no additions ignore it.  NULL; or, if it is no key in the
+ * zone's key form, or too long, why: a phrase to follow it.  That is counted.
  */
-void ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key);
+const char *ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key);
 
 
 /* ---- within this layer: keys that wait in the zone's memory ---- */

@@ -522,7 +522,8 @@ ngx_bloom_start_base(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
                                           &image->geometry)
                     || load->image.capacity != image->capacity
                     || load->image.fpr != image->fpr
-                    || load->image.hasher.kind != image->hasher.kind))
+                    || load->image.hasher.kind != image->hasher.kind
+                    || load->image.key_form != image->key_form))
             {
                 /* of another "capacity" or the like: the journal has it all */
 
@@ -694,7 +695,8 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
             || (bloom_geometry_equal(&live->geometry, &zone->image.geometry)
                 && live->capacity == zone->image.capacity
                 && live->fpr == zone->image.fpr
-                && live->hasher.kind == zone->image.hasher.kind))
+                && live->hasher.kind == zone->image.hasher.kind
+                && live->key_form == zone->image.key_form))
         {
             return NGX_OK;
         }
@@ -703,7 +705,7 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
     if (!file && zone->state == NULL) {
         ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
                       "bloom zone \"%V\" starts empty again: its capacity, "
-                      "rate, layout or hash changed", &zone->name);
+                      "rate, layout, hash or key form changed", &zone->name);
     }
 
     return ngx_bloom_start_refill(zone);

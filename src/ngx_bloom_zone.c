@@ -5,10 +5,6 @@
 /* As limit_req and others have it. */
 #define NGX_BLOOM_ZONE_MIN    (8 * ngx_pagesize)
 
-/* Attempts of a lookup: only as many loads in its few nanoseconds make it
- * give up, and a load takes longer than that. */
-#define NGX_BLOOM_ATTEMPTS    8
-
 /* Of the files in a zone's directory. */
 #define NGX_BLOOM_NAME_MAX    128
 
@@ -20,9 +16,6 @@
 static const uint64_t  ngx_bloom_zone_never = 0;
 
 
-static ngx_int_t ngx_bloom_zone_attend(ngx_bloom_zone_t *zone,
-    uint64_t generation);
-static ngx_inline ngx_uint_t ngx_bloom_zone_behind(ngx_bloom_zone_t *zone);
 static void ngx_bloom_zone_close(void *data);
 static ngx_shm_zone_t *ngx_bloom_zone_of_old_cycle(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, void *tag);
@@ -30,11 +23,28 @@ static ngx_int_t ngx_bloom_zone_add_shm(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, size_t size, void *tag);
 
 
-/*
- * Copies what lookups need of a new generation.  NGX_AGAIN if the generation
- * changed meanwhile: then the copy may be torn, and is not used.
- */
-static ngx_int_t
+const char *
+ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key)
+{
+    const char      *why;
+    bloom_key_t      canonical;
+    static uint8_t   buf[BLOOM_URL_ROOM(BLOOM_FORM_KEY_MAX)];
+
+    if (form == BLOOM_KEY_RAW) {
+        return NULL;
+    }
+
+    why = bloom_form_canonical(form, &canonical, key, buf);
+
+    if (why == NULL) {
+        *key = canonical;
+    }
+
+    return why;
+}
+
+
+ngx_int_t
 ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation)
 {
     ngx_uint_t  bank;
@@ -42,6 +52,7 @@ ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation)
     bank = generation & 1;
 
     zone->generation = 0;
+    zone->form = zone->sh->bank[bank].image.key_form;
     zone->geometry = zone->sh->bank[bank].image.geometry;
     zone->hasher = zone->sh->bank[bank].image.hasher;
     zone->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
@@ -66,82 +77,11 @@ ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation)
 }
 
 
-/*
- * Whether keys may be missing in the filter: another instance has appended
- * what this one has not applied, or the journal has lost records.
- */
-static ngx_inline ngx_uint_t
-ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
-{
-    ngx_bloom_shctx_t  *sh;
-
-    sh = zone->sh;
-
-    return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
-           > __atomic_load_n(&sh->applied, __ATOMIC_ACQUIRE)
-           || __atomic_load_n(&sh->doubt, __ATOMIC_RELAXED) != 0;
-}
-
-
-ngx_uint_t
-ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key)
-{
-    int                 present;
-    uint64_t            generation;
-    ngx_uint_t          i, behind;
-    bloom_hash_t        hash;
-    ngx_bloom_shctx_t  *sh;
-
-    sh = zone->sh;
-
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
-
-        generation = __atomic_load_n(&sh->generation, __ATOMIC_ACQUIRE);
-
-        if (generation == 0) {
-            break;
-        }
-
-        if (generation != zone->generation
-            && ngx_bloom_zone_attend(zone, generation) != NGX_OK)
-        {
-            continue;
-        }
-
-        /* before the bits: what is applied later may be missing in them */
-
-        behind = ngx_bloom_zone_behind(zone);
-
-        hash = bloom_hash(&zone->hasher, key->data, key->len);
-        present = bloom_test(&zone->geometry, zone->words, hash);
-
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-
-        if (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED)
-            != generation)
-        {
-            continue;
-        }
-
-        if (ngx_time() >= zone->stale) {
-            break;
-        }
-
-        if (present) {
-            return NGX_BLOOM_PRESENT;
-        }
-
-        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
-    }
-
-    return NGX_BLOOM_UNKNOWN;
-}
-
-
 void
 ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     ngx_bloom_bits_t *bits)
 {
+    bits->form = zone->sh->bank[bank].image.key_form;
     bits->geometry = &zone->sh->bank[bank].image.geometry;
     bits->hasher = &zone->sh->bank[bank].image.hasher;
     bits->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
@@ -165,6 +105,7 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
 
     /* this process's own copy, which is whole */
 
+    bits->form = zone->form;
     bits->geometry = &zone->geometry;
     bits->hasher = &zone->hasher;
     bits->words = zone->words;
@@ -193,11 +134,18 @@ ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
     *added = 0;
 
     do {
-        for (n = 0; n < NGX_BLOOM_AHEAD && bloom_record_key(&record, &key);
-             n++)
-        {
-            hash[n] = bloom_hash(bits->hasher, key.data, key.len);
-            bloom_prefetch(bits->geometry, bits->words, hash[n]);
+        n = 0;
+
+        while (n < NGX_BLOOM_AHEAD && bloom_record_key(&record, &key)) {
+            if (ngx_bloom_zone_canonical(bits->form, &key) == NULL) {
+                hash[n++] = bloom_hash(bits->hasher, key.data, key.len);
+            }
+        }
+
+        /* one after another, with nothing in between: so most overlap */
+
+        for (i = 0; i < n; i++) {
+            bloom_prefetch(bits->geometry, bits->words, hash[i]);
         }
 
         for (i = 0; i < n; i++) {

@@ -9,7 +9,7 @@
  *
  *     lookup    read generation g; test in bank g & 1; read the generation
  *               again: if it changed, the answer is thrown away and the lookup
- *               begins anew
+ *               begins anew (ngx_bloom_test.h)
  *     load      write bank (g + 1) & 1, which nobody reads; then g + 1
  *
  * So a lookup takes no lock and waits for nobody, and is answered from one
@@ -33,12 +33,6 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Answers of a zone. */
-#define NGX_BLOOM_ABSENT   0
-#define NGX_BLOOM_PRESENT  1             /* maybe */
-#define NGX_BLOOM_UNKNOWN  2             /* the zone cannot tell */
-
-
 /* Why a zone cannot be sure, or NGX_BLOOM_SURE. */
 #define NGX_BLOOM_SURE        0
 #define NGX_BLOOM_NOT_LOADED  1
@@ -47,11 +41,12 @@
 #define NGX_BLOOM_DAMAGED     4          /* the journal lost records */
 
 
-/* Counters of a zone: each process counts in a cache line of its own. */
+/* Counters of a zone: each process counts in cache lines of its own. */
 typedef enum {
     NGX_BLOOM_COUNT_ABSENT = 0,          /* answers: as NGX_BLOOM_ABSENT ... */
     NGX_BLOOM_COUNT_PRESENT,
     NGX_BLOOM_COUNT_UNKNOWN,
+    NGX_BLOOM_COUNT_UNPARSABLE,          /* asked for, or to be added */
     NGX_BLOOM_COUNT_REJECTED,            /* requests */
     NGX_BLOOM_COUNT_ROUTED,
     NGX_BLOOM_COUNT_DRY_RUN,             /* that would have been either */
@@ -62,7 +57,7 @@ typedef enum {
 
 typedef struct {
     uint64_t            n[NGX_BLOOM_COUNTERS];
-} ngx_bloom_counters_t;
+} __attribute__((aligned(64))) ngx_bloom_counters_t;
 
 
 /* What the helper does when asked: see ngx_bloom_task.h. */
@@ -183,6 +178,7 @@ typedef struct {
 
     /* what a lookup needs of the generation last seen */
     uint64_t            generation;
+    uint32_t            form;            /* BLOOM_KEY_... */
     bloom_geometry_t    geometry;
     bloom_hasher_t      hasher;
     uint64_t           *words;
@@ -221,12 +217,6 @@ typedef struct {
 } ngx_bloom_info_t;
 
 
-/*
- * Whether the zone has the key: NGX_BLOOM_...  Each lookup is answered by one
- * whole generation, that which serves at the time.
- */
-ngx_uint_t ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key);
-
 /* Counts `n` more of something in this process's own slot. */
 static ngx_inline void ngx_bloom_count(ngx_bloom_zone_t *zone,
     ngx_bloom_counter_e what, uint64_t n);
@@ -240,8 +230,15 @@ void ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 /* Short: what is done under sh->tasks is a copy. */
 #define NGX_BLOOM_TASK_WAIT  100
 
+/*
+ * Copies what lookups need of a new generation into `zone`.  NGX_AGAIN if the
+ * generation changed meanwhile: then the copy may be torn, and is not used.
+ */
+ngx_int_t ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation);
+
 /* Where bits go, and how. */
 typedef struct {
+    uint32_t                 form;       /* BLOOM_KEY_... */
     const bloom_geometry_t  *geometry;
     const bloom_hasher_t    *hasher;
     uint64_t                *words;
@@ -260,11 +257,18 @@ uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
     ngx_bloom_bits_t *bits);
 
 /*
- * Adds the keys of a record, from `keys` to `end`; how many there are, and in
- * *added how many of them changed a bit.
+ * Adds the keys of a record, from `keys` to `end`, in the image's key form; how
+ * many there are, and in *added how many of them changed a bit.  Those that are
+ * none in that form are left out: nobody can ask for them.
  */
 uint64_t ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, uint64_t *added);
+
+/*
+ * Brings a key to be added into a key form, in memory of its own, which the
+ * next call uses again.  NULL, or why it cannot be: a phrase to follow the key.
+ */
+const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
 
 /* The size of a zone whose banks have room for at least `bank` bytes each. */
 size_t ngx_bloom_zone_needs(uint64_t bank);
@@ -273,6 +277,22 @@ static ngx_inline u_char *
 ngx_bloom_zone_bank(ngx_bloom_zone_t *zone, ngx_uint_t bank)
 {
     return zone->sh->banks + bank * zone->sh->bank_size;
+}
+
+/*
+ * Whether keys may be missing in the filter: another instance has appended
+ * what this one has not applied, or the journal has lost records.
+ */
+static ngx_inline ngx_uint_t
+ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
+           > __atomic_load_n(&sh->applied, __ATOMIC_ACQUIRE)
+           || __atomic_load_n(&sh->doubt, __ATOMIC_RELAXED) != 0;
 }
 
 

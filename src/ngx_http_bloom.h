@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "ngx_bloom_test.h"
 #include "ngx_bloom_zone.h"
 #include "bloom_key.h"
 
@@ -61,9 +62,13 @@ typedef struct {
     ngx_http_bloom_action_e    action;
     ngx_uint_t                 fires;    /* on NGX_BLOOM_ABSENT or _PRESENT */
     ngx_http_bloom_key_t       key;
+    u_char                     split;    /* the key is a list, cut at this
+                                            byte; 0: it is one key */
     ngx_uint_t                 status;   /* of a rejection */
     ngx_http_complex_value_t   to;       /* of a route */
     unsigned                   named:1;  /* "to" is a named location */
+    unsigned                   all:1;    /* fires if all parts of a list are
+                                            so, not if one is */
 
     u_char                    *conf_file;
     ngx_uint_t                 conf_line;
@@ -120,7 +125,7 @@ typedef struct {
 typedef struct {
     ngx_http_bloom_status_e    status;
     ngx_str_t                 *zone;
-    ngx_str_t                  key;      /* decoded */
+    ngx_str_t                  key;      /* decoded, canonical */
     ngx_uint_t                 decided;  /* nothing is checked any more */
     ngx_uint_t                 added;    /* what the response was to add */
     void                      *work;     /* of a request to the endpoint */
@@ -146,7 +151,7 @@ ngx_int_t ngx_http_bloom_text(ngx_http_request_t *r,
 
 /*
  * The same, and asks the key's zone: *answer is one of NGX_BLOOM_..., and is
- * counted.
+ * counted.  *text is the canonical key, unless the answer is that it is none.
  */
 ngx_int_t ngx_http_bloom_check(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);

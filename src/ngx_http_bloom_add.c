@@ -98,8 +98,9 @@ static ngx_int_t
 ngx_http_bloom_add_one(ngx_http_request_t *r,
     ngx_http_bloom_addition_t *addition)
 {
-    ngx_int_t  rc;
-    ngx_str_t  text;
+    ngx_int_t    rc;
+    ngx_str_t    text;
+    const char  *why;
 
     if (addition->filter != NULL) {
 
@@ -118,15 +119,13 @@ ngx_http_bloom_add_one(ngx_http_request_t *r,
         return rc == NGX_DECLINED ? NGX_OK : rc;
     }
 
-    if (text.len > BLOOM_JOURNAL_KEY_MAX) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "a key of %uz bytes for bloom zone \"%V\" is not added: "
-                      "it may have up to %d", text.len,
-                      &addition->key.zone->name, BLOOM_JOURNAL_KEY_MAX);
-        return NGX_OK;
-    }
+    why = ngx_bloom_zone_add(addition->key.zone, &text);
 
-    ngx_bloom_zone_add(addition->key.zone, &text);
+    if (why != NULL) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "a key of %uz bytes is not added to bloom zone \"%V\": "
+                      "it %s", text.len, &addition->key.zone->name, why);
+    }
 
     return NGX_OK;
 }

@@ -20,6 +20,7 @@
 #include "ngx_http_bloom.h"
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_task.h"
+#include "ngx_bloom_test.h"
 #include "bloom_json.h"
 
 #pragma GCC visibility push(hidden)
@@ -172,6 +173,10 @@ typedef struct {
     bloom_json_t               *json;    /* NULL: lines */
     ngx_buf_t                  *slice;   /* of a body in a file */
 } ngx_http_bloom_body_t;
+
+/* Which key it is that is taken, from 1 on: its line, or string of an array. */
+#define ngx_http_bloom_body_number(body)                                      \
+    ((body)->json ? (body)->json->strings : (body)->lines)
 
 /* NGX_OK; NGX_DECLINED with body->fault: not of a type that can be read. */
 ngx_int_t ngx_http_bloom_body_init(ngx_http_bloom_body_t *body,

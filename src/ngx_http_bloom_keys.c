@@ -33,6 +33,9 @@ typedef struct {
 
     u_char                     *buf;     /* of the batch */
     uint64_t                    received;
+    uint64_t                    unparsable;            /* of these */
+    uint64_t                    number;  /* of the first of them, */
+    const char                 *why;     /* and what is wrong with it */
     ngx_http_bloom_stage_e      stage;
 
     unsigned                    full:1;  /* the batch is to be added before
@@ -52,6 +55,7 @@ static ngx_int_t ngx_http_bloom_adding_read(ngx_http_bloom_adding_t *adding);
 static ngx_int_t ngx_http_bloom_adding_flush(ngx_http_bloom_adding_t *adding);
 static ngx_int_t ngx_http_bloom_adding_sync(ngx_http_bloom_adding_t *adding);
 static ngx_int_t ngx_http_bloom_adding_take(void *data, ngx_str_t *key);
+static void ngx_http_bloom_adding_skip(ngx_http_bloom_adding_t *adding);
 static ngx_int_t ngx_http_bloom_adding_batch(ngx_http_bloom_adding_t *adding);
 static void ngx_http_bloom_adding_fault(ngx_http_bloom_adding_t *adding,
     ngx_http_bloom_error_e error, const char *meaning);
@@ -345,13 +349,37 @@ ngx_http_bloom_adding_take(void *data, ngx_str_t *key)
             }
         }
 
-        if (ngx_bloom_batch_put(&adding->batch, key) == NGX_OK) {
+        switch (ngx_bloom_batch_put(&adding->batch, key)) {
+
+        case NGX_OK:
             adding->received++;
             return NGX_OK;
-        }
 
-        adding->full = 1;
+        case NGX_DECLINED:
+            adding->received++;
+            ngx_http_bloom_adding_skip(adding);
+            return NGX_OK;
+
+        default: /* NGX_AGAIN */
+            adding->full = 1;
+        }
     }
+}
+
+
+/*
+ * A feed of a million lines has some that are no URLs: those are left out, and
+ * the answer says so.
+ */
+static void
+ngx_http_bloom_adding_skip(ngx_http_bloom_adding_t *adding)
+{
+    if (adding->unparsable++ == 0) {
+        adding->number = ngx_http_bloom_body_number(&adding->body);
+        adding->why = adding->batch.error;
+    }
+
+    ngx_bloom_count(adding->batch.zone, NGX_BLOOM_COUNT_UNPARSABLE, 1);
 }
 
 
@@ -436,9 +464,17 @@ ngx_http_bloom_adding_reply(ngx_http_request_t *r,
     }
 
     ngx_http_bloom_printf(&text, "\"received\":%uL,\"added\":%uL,"
-                          "\"known\":%uL,\"durable\":%s}",
+                          "\"known\":%uL,\"unparsable\":%uL,",
                           adding->received, adding->batch.added,
-                          adding->batch.known,
+                          adding->batch.known, adding->unparsable);
+
+    if (adding->unparsable != 0) {
+        ngx_http_bloom_printf(&text, "\"first_unparsable\":{\"number\":%uL,"
+                              "\"reason\":\"%s\"},", adding->number,
+                              adding->why);
+    }
+
+    ngx_http_bloom_printf(&text, "\"durable\":%s}",
                           adding->durable ? "true" : "false");
 
     return ngx_http_bloom_answer(r,
@@ -458,9 +494,11 @@ ngx_http_bloom_adding_cleanup(void *data)
 
         ngx_log_error(NGX_LOG_INFO, adding->request->connection->log, 0,
                       "client went away while it sent keys for bloom zone "
-                      "\"%V\": %uL received, %uL of them added, %uL known",
+                      "\"%V\": %uL received, %uL of them added, %uL known, "
+                      "%uL unparsable",
                       &adding->batch.zone->name, adding->received,
-                      adding->batch.added, adding->batch.known);
+                      adding->batch.added, adding->batch.known,
+                      adding->unparsable);
     }
 
     ngx_http_bloom_put_buffer(adding->buf);

@@ -167,6 +167,8 @@ static ngx_http_bloom_member_t  ngx_http_bloom_counter_members[] = {
       ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_PRESENT]), NULL },
     { "unknown", ngx_http_bloom_render_u64,
       ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_UNKNOWN]), NULL },
+    { "unparsable", ngx_http_bloom_render_u64,
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_UNPARSABLE]), NULL },
     { "rejected", ngx_http_bloom_render_u64,
       ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_REJECTED]), NULL },
     { "routed", ngx_http_bloom_render_u64,

@@ -10,6 +10,8 @@
 #define NGX_HTTP_BLOOM_LOGGED_KEY  256
 
 
+static ngx_int_t ngx_http_bloom_check_list(ngx_http_request_t *r,
+    ngx_http_bloom_rule_t *rule, ngx_str_t *text, ngx_uint_t *answer);
 static ngx_int_t ngx_http_bloom_fire(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key);
@@ -70,7 +72,9 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
     for (i = 0; i < blcf->rules->nelts; i++) {
 
-        rc = ngx_http_bloom_check(r, &rule[i].key, &key, &answer);
+        rc = rule[i].split
+             ? ngx_http_bloom_check_list(r, &rule[i], &key, &answer)
+             : ngx_http_bloom_check(r, &rule[i].key, &key, &answer);
 
         if (rc == NGX_ERROR) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -82,6 +86,11 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
         if (answer == rule[i].fires) {
             return ngx_http_bloom_fire(r, blcf, ctx, &rule[i], &key);
+        }
+
+        if (answer == NGX_BLOOM_UNPARSABLE) {
+            ngx_http_bloom_log(r, blcf, &rule[i], "passing",
+                               "unparsable for", &key);
         }
 
         if (answer != NGX_BLOOM_UNKNOWN) {
@@ -216,12 +225,69 @@ ngx_http_bloom_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     rc = ngx_http_bloom_text(r, key, text);
 
     if (rc == NGX_OK) {
-        *answer = ngx_bloom_zone_test(key->zone, text);
+        *answer = ngx_bloom_zone_test(key->zone, text, r->pool);
 
         ngx_bloom_count(key->zone, (ngx_bloom_counter_e) *answer, 1);
     }
 
     return rc;
+}
+
+
+/*
+ * The same for a list, and for what makes the rule fire: one part, or all of
+ * them.  What may do so and cannot be told makes the whole unknown; what is no
+ * key never does.
+ */
+static ngx_int_t
+ngx_http_bloom_check_list(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
+    ngx_str_t *text, ngx_uint_t *answer)
+{
+    ngx_int_t   rc;
+    ngx_uint_t  i, parts, fires, other, tally[NGX_BLOOM_ANSWERS];
+
+    rc = ngx_http_bloom_text(r, &rule->key, text);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ngx_bloom_zone_test_parts(rule->key.zone, text, rule->split, tally,
+                              r->pool);
+
+    for (parts = 0, i = 0; i < NGX_BLOOM_ANSWERS; i++) {
+        parts += tally[i];
+        ngx_bloom_count(rule->key.zone, (ngx_bloom_counter_e) i, tally[i]);
+    }
+
+    if (parts == 0) {
+        return NGX_DECLINED;
+    }
+
+    fires = rule->fires;
+    other = (fires == NGX_BLOOM_ABSENT) ? NGX_BLOOM_PRESENT
+                                        : NGX_BLOOM_ABSENT;
+
+    if (rule->all ? tally[fires] == parts : tally[fires] != 0) {
+        *answer = fires;
+
+    } else if (rule->all
+               && (tally[other] != 0 || tally[NGX_BLOOM_UNPARSABLE] != 0))
+    {
+        *answer = other;
+
+    } else if (tally[NGX_BLOOM_UNKNOWN] != 0) {
+        *answer = NGX_BLOOM_UNKNOWN;
+
+    } else {
+        *answer = other;
+    }
+
+    if (*answer == other && tally[NGX_BLOOM_UNPARSABLE] == parts) {
+        *answer = NGX_BLOOM_UNPARSABLE;
+    }
+
+    return NGX_OK;
 }
 
 

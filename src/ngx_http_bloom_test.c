@@ -4,10 +4,12 @@
  */
 
 #include "ngx_http_bloom_api.h"
-#include "bloom_layout.h"
 
 
 #define NGX_HTTP_BLOOM_TEST_MAX  1000000
+
+/* Memory for the canonical form of most keys. */
+#define NGX_HTTP_BLOOM_SCRATCH   (16 * 1024)
 
 
 typedef struct {
@@ -16,10 +18,14 @@ typedef struct {
     ngx_http_bloom_text_t       text;
     ngx_bloom_zone_t           *zone;
     uint64_t                    tested;
-    uint64_t                    answers[3];            /* by NGX_BLOOM_... */
+    uint64_t                    answers[NGX_BLOOM_ANSWERS];
+    ngx_pool_t                 *scratch; /* of one key */
 } ngx_http_bloom_testing_t;
 
 
+static void ngx_http_bloom_put_lookup(ngx_http_bloom_text_t *text,
+    ngx_bloom_lookup_t *lookup);
+static void ngx_http_bloom_testing_cleanup(void *data);
 static void ngx_http_bloom_testing_run(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_testing_fail(ngx_http_request_t *r,
     ngx_http_bloom_testing_t *testing);
@@ -28,11 +34,12 @@ static void ngx_http_bloom_testing_reply(ngx_http_request_t *r,
     ngx_http_bloom_testing_t *testing);
 
 
-/* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN */
+/* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN, _UNPARSABLE */
 static ngx_str_t  ngx_http_bloom_answer_names[] = {
     ngx_string("absent"),
     ngx_string("present"),
-    ngx_string("unknown")
+    ngx_string("unknown"),
+    ngx_string("unparsable")
 };
 
 
@@ -40,13 +47,11 @@ ngx_int_t
 ngx_http_bloom_get_key(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
     u_char                 *p;
-    uint64_t                bits[BLOOM_K_MAX];
-    uint32_t                i, k;
     ngx_int_t               rc;
     ngx_str_t               key;
     ngx_uint_t              answer;
-    bloom_hash_t            hash;
     ngx_bloom_info_t        info;
+    ngx_bloom_lookup_t      lookup;
     ngx_http_bloom_text_t   text;
 
     if (ngx_http_arg(r, (u_char *) "key", sizeof("key") - 1, &key) != NGX_OK
@@ -71,7 +76,7 @@ ngx_http_bloom_get_key(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     key.len = bloom_key_decode(p, key.data, key.len, BLOOM_DECODE_FORM);
     key.data = p;
 
-    answer = ngx_bloom_zone_test(zone, &key);
+    answer = ngx_bloom_zone_explain(zone, &key, &lookup, r->pool);
 
     ngx_bloom_zone_info(zone, &info);
 
@@ -79,19 +84,12 @@ ngx_http_bloom_get_key(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     ngx_http_bloom_printf(&text, "{\"key\":");
     ngx_http_bloom_quote(&text, key.data, key.len);
-    ngx_http_bloom_printf(&text, ",\"answer\":\"%V\",\"bits\":[",
+    ngx_http_bloom_printf(&text, ",\"answer\":\"%V\"",
                           &ngx_http_bloom_answer_names[answer]);
 
-    if (info.generation != 0) {
-        hash = bloom_hash(&info.image.hasher, key.data, key.len);
-        k = bloom_bits(&info.image.geometry, hash, bits);
+    ngx_http_bloom_put_lookup(&text, &lookup);
 
-        for (i = 0; i < k; i++) {
-            ngx_http_bloom_printf(&text, "%s%uL", i == 0 ? "" : ",", bits[i]);
-        }
-    }
-
-    ngx_http_bloom_printf(&text, "]}");
+    ngx_http_bloom_printf(&text, "}");
 
     if (ngx_http_bloom_etag(r, &info) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -101,10 +99,60 @@ ngx_http_bloom_get_key(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 }
 
 
+/* What the key was looked up by, and what of that is there. */
+static void
+ngx_http_bloom_put_lookup(ngx_http_bloom_text_t *text,
+    ngx_bloom_lookup_t *lookup)
+{
+    u_char       *data;
+    unsigned      i;
+    bloom_key_t  *key;
+
+    if (lookup->generation != 0) {
+        ngx_http_bloom_printf(text, ",\"key_form\":\"%s\"",
+                              bloom_key_form_name(lookup->form));
+    }
+
+    if (lookup->why != NULL) {
+        ngx_http_bloom_printf(text, ",\"reason\":\"%s\"", lookup->why);
+    }
+
+    if (lookup->keys.n != 0) {
+        key = &lookup->keys.canonical;
+        data = (u_char *) key->data;
+
+        ngx_http_bloom_printf(text, ",\"canonical\":");
+        ngx_http_bloom_quote(text, data, key->len);
+    }
+
+    ngx_http_bloom_printf(text, ",\"expressions\":[");
+
+    for (i = 0; i < lookup->keys.n; i++) {
+        key = &lookup->keys.expression[i];
+        data = (u_char *) key->data;
+
+        ngx_http_bloom_printf(text, "%s{\"key\":", i == 0 ? "" : ",");
+        ngx_http_bloom_quote(text, data, key->len);
+        ngx_http_bloom_printf(text, ",\"present\":%s}",
+                              (lookup->matches >> i) & 1 ? "true" : "false");
+    }
+
+    ngx_http_bloom_printf(text, "],\"bits\":[");
+
+    for (i = 0; i < lookup->k; i++) {
+        ngx_http_bloom_printf(text, "%s%uL", i == 0 ? "" : ",",
+                              lookup->bits[i]);
+    }
+
+    ngx_http_bloom_printf(text, "]");
+}
+
+
 ngx_int_t
 ngx_http_bloom_post_test(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
     ngx_int_t                  rc;
+    ngx_pool_cleanup_t        *cln;
     ngx_http_bloom_testing_t  *testing;
 
     testing = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_testing_t));
@@ -121,7 +169,18 @@ ngx_http_bloom_post_test(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         return ngx_http_bloom_refuse_fault(r, &testing->body.fault);
     }
 
-    if (rc != NGX_OK
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    testing->scratch = ngx_create_pool(NGX_HTTP_BLOOM_SCRATCH,
+                                       r->connection->log);
+
+    cln->handler = ngx_http_bloom_testing_cleanup;
+    cln->data = testing;
+
+    if (rc != NGX_OK || testing->scratch == NULL
         || ngx_http_bloom_set_work(r, testing) != NGX_OK
         || ngx_http_bloom_pause_init(&testing->pause, r,
                                      ngx_http_bloom_testing_run)
@@ -135,6 +194,17 @@ ngx_http_bloom_post_test(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     return ngx_http_bloom_body_start(&testing->body,
                                      ngx_http_bloom_testing_run);
+}
+
+
+static void
+ngx_http_bloom_testing_cleanup(void *data)
+{
+    ngx_http_bloom_testing_t *testing = data;
+
+    if (testing->scratch != NULL) {
+        ngx_destroy_pool(testing->scratch);
+    }
 }
 
 
@@ -189,7 +259,7 @@ ngx_http_bloom_testing_take(void *data, ngx_str_t *key)
     ngx_http_bloom_testing_t *testing = data;
 
     u_char      *p;
-    ngx_str_t   *name;
+    ngx_str_t   *name, text;
     ngx_uint_t   answer;
 
     if (testing->tested == NGX_HTTP_BLOOM_TEST_MAX) {
@@ -199,8 +269,13 @@ ngx_http_bloom_testing_take(void *data, ngx_str_t *key)
         return NGX_ERROR;
     }
 
+    text = *key;
+
     answer = (key->len == 0) ? NGX_BLOOM_UNKNOWN
-                             : ngx_bloom_zone_test(testing->zone, key);
+                             : ngx_bloom_zone_test(testing->zone, &text,
+                                                   testing->scratch);
+
+    ngx_reset_pool(testing->scratch);
 
     name = &ngx_http_bloom_answer_names[answer];
 
@@ -239,11 +314,12 @@ ngx_http_bloom_testing_reply(ngx_http_request_t *r,
 
     ngx_http_bloom_printf(&testing->text,
                           "],\"tested\":%uL,\"absent\":%uL,\"present\":%uL,"
-                          "\"unknown\":%uL}",
+                          "\"unknown\":%uL,\"unparsable\":%uL}",
                           testing->tested,
                           testing->answers[NGX_BLOOM_ABSENT],
                           testing->answers[NGX_BLOOM_PRESENT],
-                          testing->answers[NGX_BLOOM_UNKNOWN]);
+                          testing->answers[NGX_BLOOM_UNKNOWN],
+                          testing->answers[NGX_BLOOM_UNPARSABLE]);
 
     ngx_http_finalize_request(r,
                               ngx_http_bloom_answer(r, NGX_HTTP_OK,

@@ -26,10 +26,11 @@ static ngx_str_t  ngx_http_bloom_statuses[] = {
 };
 
 
-/* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN */
+/* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN, _UNPARSABLE */
 static ngx_str_t  ngx_http_bloom_answers[] = {
     ngx_string("0"),
     ngx_string("1"),
+    ngx_null_string,
     ngx_null_string
 };
 

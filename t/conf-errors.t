@@ -181,12 +181,14 @@ subtest 'zones that start empty' => sub {
           'invalid hash "%s": it must be "murmur3" or "siphash"',
           '', qw(md5 murmur));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 key=%s;',
-          'invalid key "%s": it must be "raw"', '', qw(cooked));
+          'invalid key "%s": it must be "raw", "lower", "host" or "url"',
+          '', qw(cooked));
 
     is_accepted('http', "bloom_zone zone=z $_;")
         for 'capacity=1 fpr=0.5', 'capacity=10k fpr=1%', 'capacity=1M fpr=1e-9',
             'capacity=1g fpr=0.1', 'capacity=1k fpr=0.1 layout=classic',
-            'fpr=0.1 capacity=1k hash=siphash key=raw layout=blocked';
+            'fpr=0.1 capacity=1k hash=siphash key=raw layout=blocked',
+            map { "capacity=1k fpr=0.1 key=$_" } qw(lower host url);
 };
 
 
@@ -243,6 +245,13 @@ subtest 'rules' => sub {
     table('location', 'bloom_reject absent $uri zone=ids decode=%s;',
           'invalid decode "%s": it must be "uri", "form" or "off"',
           '', qw(on url Form));
+    table('location', 'bloom_pass absent $uri zone=ids split=%s;',
+          'invalid split "%s": it must be one byte, as split=,',
+          '', ',,', 'comma');
+    table('location', 'bloom_pass absent $uri zone=ids split=, match=%s;',
+          'invalid match "%s": it must be "any" or "all"', '', qw(every All));
+    is_refused('location', '>bloom_reject absent $uri zone=ids match=all;',
+               '"bloom_reject" directive has "match" without "split"');
 
     table('location', 'bloom_reject absent $uri zone=ids %s;',
           'invalid parameter "%s"', qw(to=@known file=ids.bloom fpr=0.1 x));
@@ -252,6 +261,12 @@ subtest 'rules' => sub {
           'invalid parameter "%s"', qw(status=404));
     table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
           'duplicate parameter "%s"', qw(zone=ids to=/x));
+    for my $parameter ('split=,', 'match=all') {
+        is_refused('http', ">bloom_lookup \$uri \$known zone=ids $parameter;",
+                   "invalid parameter \"$parameter\"", "lookup: $parameter");
+        is_refused('location', ">bloom_add \$uri zone=ids $parameter;",
+                   "invalid parameter \"$parameter\"", "add: $parameter");
+    }
     table('location', 'bloom_pass absent $uri zone=ids decode=uri %s;',
           'duplicate parameter "%s"', qw(decode=form));
 

@@ -17,6 +17,9 @@ my $examples = abs_path(dirname(__FILE__) . '/../conf-examples');
 my %more = (
     'dry-run.conf' => \&dry_run, 'block-list.conf' => \&block_list,
     'endpoint.conf' => \&endpoint, 'shield-add.conf' => \&kept,
+    'leaked-passwords.conf' => \&leaked_passwords,
+    'revoked-tokens.conf' => \&revoked_tokens,
+    'redirect.conf' => \&redirect,
 );
 
 
@@ -80,7 +83,7 @@ sub checkout {
     my $dir = $t->testdir;
     my $tool = $ENV{TEST_BLOOM_TOOL} // "$examples/../build/ngx-bloom";
 
-    $t->write_file('local.conf', content('local.conf'));
+    $t->write_file($_, content($_)) for 'local.conf', 'confirm.pl';
     $t->write_file("keys/$_", content("keys/$_"))
         for map { basename($_) } glob "$examples/keys/*";
 
@@ -231,6 +234,57 @@ sub kept {
     $t->kill_all;
     $t->run;
     is($t->get("/item/$id")->status, 200, "$id: it is there after a crash");
+}
+
+
+# The list's other hashes; and the count is no part of a key.
+
+sub leaked_passwords {
+    my ($t) = @_;
+
+    my @hashes = content('keys/leaked-sha1.txt') =~ /^([0-9A-F]{40}):\d+$/mg;
+
+    is(scalar @hashes, 4, 'the list is as it is published');
+    is($t->get("/leaked/$_")->header('X-Bloom-Status'), 'PASSED',
+       "$_ is in the image") for @hashes;
+}
+
+
+sub revoked_tokens {
+    my ($t) = @_;
+
+    my $ask = sub {
+        $t->get('/api/', headers => [Authorization => $_[0]])->status;
+    };
+
+    is($ask->('bearer  8a20c95d-revoked '), 401, 'another spelling of Bearer');
+    is($ask->('Basic 8a20c95d-revoked'), 200, 'another scheme is not checked');
+    is($t->get('/introspect')->status, 404, 'clients cannot ask the issuer');
+}
+
+
+# A listed URL is refused however it is written; and what confirm.pl asks Redis
+# for is what the tool says it is looked up by.
+
+sub redirect {
+    my ($t) = @_;
+
+    my $script = content('confirm.pl');
+    my ($sub) = $script =~ /^(sub expressions \{.*?^\})/ms;
+
+    ok(defined $sub && eval "$sub; 1", 'confirm.pl has expressions')
+        or return diag($@);
+
+    for my $url ('http://a.b.c/1/2.html?param=1', 'http://a.b.c.d.e.f.g/1.html',
+                 'http://1.2.3.4/1/', 'http://example.co.uk/1', 'http://a.b/?',
+                 'http://a.b/1/2/3/4/5/6.html?x=/y', 'http://[2001:db8::1]/a/')
+    {
+        my ($exit, $out) = $t->run_tool('expand', $url);
+        my ($canonical, @want) = split /\n/, $out;
+
+        is_deeply([sort(expressions($want[0]))], [sort @want],
+                  "confirm.pl: $url");
+    }
 }
 
 

@@ -18,7 +18,8 @@ my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
 my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../build/ngx-bloom";
 
-my @commands = qw(build info test verify size merge journal import export);
+my @commands = qw(build info test expand verify size merge journal import
+                  export);
 
 
 # Runs the tool; checks its exit status and standard error, which is empty or

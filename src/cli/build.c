@@ -2,13 +2,11 @@
 /*
  * ngx-bloom build: keys in, image out.
  *
- * The main thread reads blocks of whole keys; threads cut and hash them into
- * the keystore.  When all is read the number of distinct keys is known, the
- * filter's size follows from it, and the hashes are inserted.
+ * When all keys are in the keystore, the number of distinct ones is known, the
+ * filter's size follows from it, and their hashes are inserted.
  */
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +15,9 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "input.h"
+#include "collect.h"
 #include "json.h"
-#include "keystore.h"
+#include "keyform.h"
 #include "load.h"
 #include "progress.h"
 #include "store.h"
@@ -36,36 +34,18 @@ typedef struct {
     const char     *output;
     const char     *like;
     bloom_split_e   split;
+    list_t          list;
+    uint64_t        max_errors;
     unsigned        threads;
     int             quiet;
     int             json;
     int             allow_empty;
     int             seeded;
+    int             key_given;
     int             sized;               /* -p, -n or --layout was given */
     uint32_t        layout;
     bloom_image_t   image;               /* capacity 0: as many as there are */
 } options_t;
-
-
-/* What the reader and the threads that hash share. */
-typedef struct {
-    const options_t  *options;
-    keystore_t       *store;
-    uint64_t         *words;             /* like an imported image: into these
-                                            at once; else NULL */
-
-    pthread_mutex_t   lock;
-    pthread_cond_t    changed;
-    input_block_t    *block;             /* 2 * threads of them */
-    unsigned         *free;              /* stacks of indices */
-    unsigned         *full;
-    unsigned          nfree;
-    unsigned          nfull;
-    int               ended;
-
-    uint64_t          received;          /* atomic */
-    uint64_t          empty;             /* atomic */
-} work_t;
 
 
 static void
@@ -88,13 +68,19 @@ usage(void)
 "                      smaller and several accesses (blocked)\n"
 "      --hash H        murmur3; siphash where those who choose keys may attack\n"
 "                      (murmur3)\n"
-"      --key FORM      raw: keys are taken byte for byte (raw)\n"
+"      --key FORM      how keys are written: raw, byte for byte; lower, in\n"
+"                      lower case; host, names and addresses; url, as Safe\n"
+"                      Browsing has them (raw)\n"
 "      --seed S        murmur3: a number below 2^32; siphash: 32 hexadecimal\n"
 "                      digits (at random)\n"
 "      --like IMAGE    capacity, rate, layout, hash, seed and key form of that\n"
 "                      image, so that both can be merged\n"
 "      --as-of TIME    the keys are complete up to then: 2026-01-31T12:00:00Z\n"
 "                      or seconds since 1970\n"
+"      --from LIST     lines: keys with comments; hosts: a hosts file;\n"
+"                      adblock-domains: ||domain^ lines; csv:COLUMN: a column,\n"
+"                      by name or number (every line is a key)\n"
+"      --max-errors N  leave out up to N lines that cannot be read (0)\n"
 "  -0, --null          keys end with a zero byte instead of a line's end\n"
 "  -j, --threads N     threads (one a processor)\n"
 "      --allow-empty   make an image even if there is no key\n"
@@ -105,7 +91,9 @@ usage(void)
 "Examples:\n"
 "  ngx-bloom build -o ids.bloom -p 0.001 ids.txt\n"
 "  psql -Atc 'select id from items' | ngx-bloom build -o ids.bloom -p 1e-4\n"
-"  ngx-bloom build -o monday.bloom --like week.bloom monday.txt.gz\n");
+"  ngx-bloom build -o monday.bloom --like week.bloom monday.txt.gz\n"
+"  ngx-bloom build -o bad.bloom --key host --from hosts /etc/hosts.block\n"
+"  ngx-bloom build -o bad.bloom --key url --from csv:url feed.csv\n");
 }
 
 
@@ -152,6 +140,16 @@ take_like(options_t *options)
         return CLI_ERROR;
     }
 
+    if (options->key_given && options->image.key_form != like.image.key_form) {
+        (void) cli_misuse("--key \"%s\": keys of %s are %s, as --like says; "
+                          "leave --key out",
+                          bloom_key_form_name(options->image.key_form),
+                          options->like,
+                          bloom_key_form_name(like.image.key_form));
+        load_free(&like);
+        return CLI_ERROR;
+    }
+
     options->image.geometry = like.image.geometry;
     options->image.hasher = like.image.hasher;
     options->image.key_form = like.image.key_form;
@@ -177,7 +175,8 @@ parse_options(options_t *options, int argc, char **argv)
     const char     *seed, *kind;
     bloom_image_t  *image;
 
-    enum { LAYOUT = 256, HASH, KEY, SEED, LIKE, AS_OF, ALLOW_EMPTY, JSON };
+    enum { LAYOUT = 256, HASH, KEY, SEED, LIKE, AS_OF, FROM, MAX_ERRORS,
+           ALLOW_EMPTY, JSON };
 
     static const struct option  names[] = {
         { "output",      required_argument, NULL, 'o' },
@@ -189,6 +188,8 @@ parse_options(options_t *options, int argc, char **argv)
         { "seed",        required_argument, NULL, SEED },
         { "like",        required_argument, NULL, LIKE },
         { "as-of",       required_argument, NULL, AS_OF },
+        { "from",        required_argument, NULL, FROM },
+        { "max-errors",  required_argument, NULL, MAX_ERRORS },
         { "null",        no_argument,       NULL, '0' },
         { "threads",     required_argument, NULL, 'j' },
         { "allow-empty", no_argument,       NULL, ALLOW_EMPTY },
@@ -269,12 +270,13 @@ parse_options(options_t *options, int argc, char **argv)
             break;
 
         case KEY:
-            form = bloom_key_form_parse(optarg, strlen(optarg));
+            form = keyform_parse(optarg);
 
             if (form == -1) {
-                return cli_misuse("--key \"%s\": there is raw", optarg);
+                return CLI_ERROR;
             }
 
+            options->key_given = 1;
             image->key_form = (uint32_t) form;
             break;
 
@@ -299,6 +301,21 @@ parse_options(options_t *options, int argc, char **argv)
                                   "keys cannot be complete up to then; give "
                                   "the time at which they were read", optarg,
                                   format_time(text, image->as_of));
+            }
+
+            break;
+
+        case FROM:
+            if (list_parse(&options->list, optarg) != 0) {
+                return CLI_ERROR;
+            }
+
+            break;
+
+        case MAX_ERRORS:
+            if (parse_count(optarg, &options->max_errors) != 0) {
+                return cli_misuse("--max-errors \"%s\": lines to leave out "
+                                  "are a count", optarg);
             }
 
             break;
@@ -341,6 +358,11 @@ parse_options(options_t *options, int argc, char **argv)
         return cli_misuse("-o FILE is missing: where the image goes");
     }
 
+    if (options->split == BLOOM_SPLIT_NUL && options->list.kind != LIST_KEYS) {
+        return cli_misuse("--from is for lists of lines, and -0 for keys that "
+                          "end with a zero byte: give one of them");
+    }
+
     if (options->like != NULL) {
         return take_like(options);
     }
@@ -358,87 +380,6 @@ parse_options(options_t *options, int argc, char **argv)
                   ? sizeof(uint32_t) : BLOOM_HASH_KEY_LEN);
 
     return CLI_OK;
-}
-
-
-static void
-hash_block(work_t *work, keystore_writer_t *writer, const input_block_t *block)
-{
-    uint64_t        received, empty;
-    bloom_key_t     key;
-    bloom_hash_t    hash;
-    const uint8_t  *pos, *end;
-
-    received = 0;
-    empty = 0;
-
-    pos = block->data;
-    end = block->data + block->len;
-
-    while (bloom_key_next(&key, &pos, end, work->options->split, block->last)
-           == 1)
-    {
-        if (key.len == 0) {
-            empty++;
-            continue;
-        }
-
-        received++;
-
-        hash = bloom_hash(&work->options->image.hasher, key.data, key.len);
-
-        if (work->words == NULL) {
-            keystore_add(writer, hash);
-
-        } else {
-            (void) bloom_add_atomic(&work->options->image.geometry,
-                                    work->words, hash);
-        }
-    }
-
-    __atomic_fetch_add(&work->received, received, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&work->empty, empty, __ATOMIC_RELAXED);
-}
-
-
-static void *
-hash_blocks(void *data)
-{
-    work_t             *work = data;
-    unsigned            i;
-    keystore_writer_t  *writer;
-
-    writer = keystore_writer(work->store);
-
-    pthread_mutex_lock(&work->lock);
-
-    for ( ;; ) {
-
-        while (work->nfull == 0 && !work->ended) {
-            pthread_cond_wait(&work->changed, &work->lock);
-        }
-
-        if (work->nfull == 0) {
-            break;
-        }
-
-        i = work->full[--work->nfull];
-
-        pthread_mutex_unlock(&work->lock);
-
-        hash_block(work, writer, &work->block[i]);
-
-        pthread_mutex_lock(&work->lock);
-
-        work->free[work->nfree++] = i;
-        pthread_cond_broadcast(&work->changed);
-    }
-
-    pthread_mutex_unlock(&work->lock);
-
-    keystore_writer_close(writer);
-
-    return NULL;
 }
 
 
@@ -460,130 +401,6 @@ spare_inputs(const output_t *out, char **names, int n)
     }
 
     return CLI_OK;
-}
-
-
-/* Reads all streams into blocks; CLI_OK or CLI_ERROR. */
-static int
-read_inputs(work_t *work, char **names, int n)
-{
-    int         rc;
-    int64_t     total;
-    input_t     input;
-    uint64_t    before;
-    unsigned    i;
-    progress_t  progress;
-
-    total = input_total(names, n);
-
-    if (total == -1) {
-        return CLI_ERROR;
-    }
-
-    rc = 0;
-    before = 0;
-
-    progress_begin(&progress, work->options->quiet);
-
-    for ( /* void */ ; n != 0 && rc == 0; n--, names++) {
-
-        if (input_open(&input, *names, work->options->split) != 0) {
-            rc = -1;
-            break;
-        }
-
-        do {
-            pthread_mutex_lock(&work->lock);
-
-            while (work->nfree == 0) {
-                pthread_cond_wait(&work->changed, &work->lock);
-            }
-
-            i = work->free[--work->nfree];
-            pthread_mutex_unlock(&work->lock);
-
-            rc = input_next(&input, &work->block[i], 0);
-
-            pthread_mutex_lock(&work->lock);
-
-            if (rc == 1) {
-                work->full[work->nfull++] = i;
-                pthread_cond_broadcast(&work->changed);
-
-            } else {
-                work->free[work->nfree++] = i;
-            }
-
-            pthread_mutex_unlock(&work->lock);
-
-            progress_update(&progress, before + input.offset,
-                            (uint64_t) total,
-                            __atomic_load_n(&work->received,
-                                            __ATOMIC_RELAXED));
-        } while (rc == 1);
-
-        before += input.offset;
-        input_close(&input);
-    }
-
-    progress_end(&progress);
-
-    return rc == 0 ? CLI_OK : CLI_ERROR;
-}
-
-
-/* Reads and hashes: a reader and, beside it, the threads that hash. */
-static int
-collect(work_t *work, char **names, int n)
-{
-    int         rc;
-    unsigned    i, threads, blocks;
-    pthread_t  *thread;
-
-    threads = work->options->threads;
-    blocks = 2 * threads;
-
-    thread = cli_alloc(threads * sizeof(*thread));
-    work->block = cli_alloc(blocks * sizeof(*work->block));
-    work->free = cli_alloc(blocks * sizeof(*work->free));
-    work->full = cli_alloc(blocks * sizeof(*work->full));
-
-    memset(work->block, 0, blocks * sizeof(*work->block));
-
-    for (i = 0; i < blocks; i++) {
-        work->free[i] = i;
-    }
-
-    work->nfree = blocks;
-
-    pthread_mutex_init(&work->lock, NULL);
-    pthread_cond_init(&work->changed, NULL);
-
-    for (i = 0; i < threads; i++) {
-        cli_thread(&thread[i], hash_blocks, work);
-    }
-
-    rc = read_inputs(work, names, n);
-
-    pthread_mutex_lock(&work->lock);
-    work->ended = 1;
-    pthread_cond_broadcast(&work->changed);
-    pthread_mutex_unlock(&work->lock);
-
-    for (i = 0; i < threads; i++) {
-        pthread_join(thread[i], NULL);
-    }
-
-    for (i = 0; i < blocks; i++) {
-        free(work->block[i].data);
-    }
-
-    free(work->block);
-    free(work->free);
-    free(work->full);
-    free(thread);
-
-    return rc;
 }
 
 
@@ -642,7 +459,7 @@ map_words(uint64_t size)
 
 /* How many distinct keys the words have, of those received: an estimate. */
 static uint64_t
-estimate(work_t *work, bloom_image_t *image)
+estimate(bloom_image_t *image, const uint64_t *words, uint64_t received)
 {
     uint64_t        items;
     bloom_census_t  census;
@@ -650,17 +467,56 @@ estimate(work_t *work, bloom_image_t *image)
     image->flags |= BLOOM_IMAGE_ESTIMATED;
 
     memset(&census, 0, sizeof(census));
-    bloom_census(&census, &image->geometry, work->words,
+    bloom_census(&census, &image->geometry, words,
                  bloom_image_payload_size(image) / sizeof(uint64_t));
 
     items = bloom_census_items(&census, &image->geometry);
 
-    return items < work->received ? items : work->received;
+    return items < received ? items : received;
+}
+
+
+/* ", 3 comments" to standard output; without the comma at the beginning. */
+static const char *
+print_count(const char *before, uint64_t n, const char *what)
+{
+    if (n == 0) {
+        return before;
+    }
+
+    printf("%s%" PRIu64 " %s%s", before, n, what, n == 1 ? "" : "s");
+
+    return ", ";
 }
 
 
 static void
-report(const options_t *options, const work_t *work, double seconds)
+report_skipped(const options_t *options, const collect_counts_t *counts)
+{
+    uint64_t     n;
+    const char  *before;
+
+    n = counts->empty + counts->comments + counts->skipped + counts->errors;
+
+    if (n == 0) {
+        return;
+    }
+
+    printf("%s: ", options->output);
+
+    before = print_count("", counts->empty, options->list.kind == LIST_KEYS
+                                            ? "empty key" : "empty line");
+    before = print_count(before, counts->comments, "comment");
+    before = print_count(before, counts->skipped, "other line");
+    (void) print_count(before, counts->errors, "unreadable line");
+
+    printf(" %s skipped\n", n == 1 ? "was" : "were");
+}
+
+
+static void
+report(const options_t *options, const collect_counts_t *counts,
+    double seconds)
 {
     char                  bytes[UNITS_LEN], rate[UNITS_LEN], text[UNITS_LEN];
     json_t                json;
@@ -675,10 +531,13 @@ report(const options_t *options, const work_t *work, double seconds)
         json_begin(&json, 0);
         json_text(&json, "file", options->output);
         json_count(&json, "bytes", bloom_image_file_size(image));
-        json_count(&json, "received", work->received);
+        json_count(&json, "received", counts->received);
         json_count(&json, "items", image->items);
-        json_count(&json, "duplicates", work->received - image->items);
-        json_count(&json, "empty", work->empty);
+        json_count(&json, "duplicates", counts->received - image->items);
+        json_count(&json, "empty", counts->empty);
+        json_count(&json, "comments", counts->comments);
+        json_count(&json, "skipped", counts->skipped);
+        json_count(&json, "errors", counts->errors);
         json_count(&json, "capacity", image->capacity);
         json_number(&json, "fpr", image->fpr);
         json_number(&json, "expected_fpr",
@@ -704,16 +563,13 @@ report(const options_t *options, const work_t *work, double seconds)
 
     printf("%s: %" PRIu64 " keys, %" PRIu64 " distinct, %s, %s, "
            "%.1f bits a key, false-positive rate %s\n",
-           options->output, work->received, image->items,
+           options->output, counts->received, image->items,
            bloom_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)), bits,
            format_rate(rate, bloom_geometry_fpr(&image->geometry,
                                                 image->items)));
 
-    if (work->empty != 0) {
-        printf("%s: %" PRIu64 " empty key%s skipped\n", options->output,
-               work->empty, work->empty == 1 ? " was" : "s were");
-    }
+    report_skipped(options, counts);
 }
 
 
@@ -722,11 +578,13 @@ cmd_build(int argc, char **argv)
 {
     int         n, rc;
     char      **names, *standard_input[] = { "-" };
-    work_t      work;
     output_t    out;
     uint64_t    distinct, *words;
     options_t   options;
     progress_t  clock;
+
+    collect_counts_t   counts;
+    collect_options_t  from;
 
     rc = parse_options(&options, argc, argv);
 
@@ -753,37 +611,45 @@ cmd_build(int argc, char **argv)
 
     progress_begin(&clock, 1);
 
-    memset(&work, 0, sizeof(work));
-    work.options = &options;
-    work.store = keystore_create();
+    from.split = options.split;
+    from.list = options.list;
+    from.key_form = options.image.key_form;
+    from.hasher = &options.image.hasher;
+    from.threads = options.threads;
+    from.max_errors = options.max_errors;
+    from.quiet = options.quiet;
+    from.store = keystore_create();
+
+    from.geometry = &options.image.geometry;
+    from.words = NULL;
 
     if (options.image.flags & BLOOM_IMAGE_IMPORTED) {
-        work.words = map_words(bloom_geometry_bytes(&options.image.geometry));
+        from.words = map_words(bloom_geometry_bytes(from.geometry));
     }
 
-    rc = collect(&work, names, n);
+    rc = collect(&from, names, n, &counts);
 
-    if (rc == CLI_OK && work.received == 0 && !options.allow_empty) {
+    if (rc == CLI_OK && counts.received == 0 && !options.allow_empty) {
         cli_error("there are no keys in the input; give --allow-empty if "
                   "that is meant");
         rc = CLI_ERROR;
     }
 
     if (rc == CLI_OK) {
-        distinct = work.words != NULL
-                   ? estimate(&work, &options.image)
-                   : keystore_count(work.store, options.threads);
+        distinct = from.words != NULL
+                   ? estimate(&options.image, from.words, counts.received)
+                   : keystore_count(from.store, options.threads);
 
         rc = choose_size(&options, distinct);
     }
 
     if (rc == CLI_OK) {
-        words = work.words;
+        words = from.words;
 
         if (words == NULL) {
             words = map_words(bloom_geometry_bytes(&options.image.geometry));
 
-            keystore_insert(work.store, &options.image.geometry, words,
+            keystore_insert(from.store, &options.image.geometry, words,
                             options.threads);
         }
 
@@ -795,10 +661,10 @@ cmd_build(int argc, char **argv)
     output_discard(&out);
 
     if (rc == CLI_OK) {
-        report(&options, &work, progress_end(&clock));
+        report(&options, &counts, progress_end(&clock));
     }
 
-    keystore_free(work.store);
+    keystore_free(from.store);
 
     return rc;
 }

@@ -19,12 +19,14 @@
 #endif
 
 #define CLI_OK     0
-#define CLI_NO     1                     /* test: some key absent;
-                                            verify, journal: damaged */
+#define CLI_NO     1                     /* test: some key absent; expand:
+                                            nothing to look up; verify,
+                                            journal: damaged */
 #define CLI_ERROR  2
 
 
 int cmd_build(int argc, char **argv);
+int cmd_expand(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_info(int argc, char **argv);

@@ -219,3 +219,24 @@ json_null(json_t *json, const char *name)
     name_it(json, name);
     fputs("null", stdout);
 }
+
+
+void
+json_texts(json_t *json, const char *name, const bloom_key_t *texts,
+    unsigned n)
+{
+    unsigned  i;
+
+    name_it(json, name);
+    putchar('[');
+
+    for (i = 0; i < n; i++) {
+        if (i != 0) {
+            putchar(',');
+        }
+
+        string(texts[i].data, texts[i].len);
+    }
+
+    putchar(']');
+}

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bloom_key.h"
+
 
 typedef struct {
     int  members;                        /* so far */
@@ -29,6 +31,10 @@ void json_count(json_t *json, const char *name, uint64_t value);
 void json_number(json_t *json, const char *name, double value);
 void json_bool(json_t *json, const char *name, int value);
 void json_null(json_t *json, const char *name);
+
+/* An array of texts. */
+void json_texts(json_t *json, const char *name, const bloom_key_t *texts,
+    unsigned n);
 
 /* 1 if these bytes are valid UTF-8 (RFC 3629). */
 int json_is_utf8(const void *data, size_t len);

@@ -21,6 +21,7 @@ static const command_t  commands[] = {
     { "build",   cmd_build,   "make an image of keys" },
     { "info",    cmd_info,    "show what an image is" },
     { "test",    cmd_test,    "ask an image about keys" },
+    { "expand",  cmd_expand,  "show what a key is looked up by" },
     { "verify",  cmd_verify,  "check every byte of images" },
     { "size",    cmd_size,    "plan: items, rate, memory" },
     { "merge",   cmd_merge,   "make one image of several" },
@@ -55,7 +56,8 @@ usage(void)
            "\"ngx-bloom COMMAND --help\" has the options and examples of each.\n"
            "\n"
            "Exit status: 0 success; 1 an answer of no (test: some key is "
-           "absent; verify\nand journal: damaged); 2 an error.\n"
+           "absent; expand:\nnothing to look up; verify and journal: damaged); "
+           "2 an error.\n"
            "\n"
            "Examples:\n"
            "  ngx-bloom build -o ids.bloom -p 0.001 ids.txt\n"

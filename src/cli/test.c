@@ -11,6 +11,7 @@
 #include "cli.h"
 #include "input.h"
 #include "json.h"
+#include "keyform.h"
 #include "load.h"
 
 
@@ -21,8 +22,10 @@ typedef struct {
     int             count;               /* print the totals alone */
 
     loaded_t        loaded;
+    keyform_t       keyform;
     uint64_t        present;
     uint64_t        absent;
+    uint64_t        unparsable;
     uint64_t        empty;
 } test_t;
 
@@ -35,18 +38,21 @@ usage(void)
 "\n"
 "Says of each key whether it is absent or (maybe) present, a line each.  Without\n"
 "keys and without -f they are read from standard input, one a line; what gzip\n"
-"compressed is read as it is.  Empty lines are skipped.\n"
+"compressed is read as it is.  Empty lines are skipped.  A key is looked up as\n"
+"the image's key form has it; one that has no such form is unparsable.\n"
 "\n"
 "  -f, --file FILE     read keys from a file, \"-\" for standard input\n"
 "  -0, --null          keys in a file end with a zero byte instead of a line's\n"
 "                      end, and so do lines of the output\n"
 "  -c, --count         print only how many are present and absent\n"
 "  -q, --quiet         print nothing but errors\n"
-"      --json          print JSON, an object a line; a key that is not UTF-8 is\n"
-"                      in hexadecimal too, as \"key_hex\"\n"
+"      --json          print JSON, an object a line; with host and url it says\n"
+"                      which \"expression\" is present; a key that is not UTF-8\n"
+"                      is in hexadecimal too, as \"key_hex\"\n"
 "  -h, --help          show this\n"
 "\n"
-"Exit status: 0 all are present; 1 some is absent; 2 an error, or no key.\n"
+"Exit status: 0 all are present; 1 some is absent or unparsable; 2 an error, or\n"
+"no key.\n"
 "\n"
 "Examples:\n"
 "  ngx-bloom test ids.bloom 4711 4712\n"
@@ -55,8 +61,11 @@ usage(void)
 }
 
 
+/* `expression` is what is present, `why` says that the key is unparsable; both
+ * may be NULL. */
 static void
-print_key(const test_t *test, const bloom_key_t *key, const char *result)
+print_key(const test_t *test, const bloom_key_t *key, const char *result,
+    const bloom_key_t *expression, const char *why)
 {
     json_t  json;
 
@@ -69,6 +78,16 @@ print_key(const test_t *test, const bloom_key_t *key, const char *result)
         }
 
         json_text(&json, "result", result);
+
+        if (expression != NULL) {
+            json_bytes(&json, "expression", expression->data,
+                       expression->len);
+        }
+
+        if (why != NULL) {
+            json_text(&json, "reason", why);
+        }
+
         json_end(&json);
         return;
     }
@@ -82,7 +101,11 @@ print_key(const test_t *test, const bloom_key_t *key, const char *result)
 static void
 test_key(test_t *test, const bloom_key_t *key)
 {
-    int                   present;
+    unsigned              i;
+    const char           *why, *result;
+    bloom_form_t          form;
+    bloom_hash_t          hash[BLOOM_FORM_EXPRESSIONS];
+    const bloom_key_t    *expression;
     const bloom_image_t  *image;
 
     if (key->len == 0) {
@@ -91,19 +114,37 @@ test_key(test_t *test, const bloom_key_t *key)
     }
 
     image = &test->loaded.image;
+    expression = NULL;
 
-    present = bloom_test(&image->geometry, test->loaded.words,
-                         bloom_hash(&image->hasher, key->data, key->len));
+    why = keyform_expand(&test->keyform, &form, key);
 
-    if (present) {
-        test->present++;
+    if (why != NULL) {
+        test->unparsable++;
+        result = "unparsable";
 
     } else {
-        test->absent++;
+
+        for (i = 0; i < form.n; i++) {
+            hash[i] = bloom_hash(&image->hasher, form.expression[i].data,
+                                 form.expression[i].len);
+        }
+
+        i = bloom_test_any(&image->geometry, test->loaded.words, hash, form.n);
+
+        if (i < form.n) {
+            test->present++;
+            result = "present";
+            expression = &form.expression[i];
+
+        } else {
+            test->absent++;
+            result = "absent";
+        }
     }
 
     if (!test->quiet && !test->count) {
-        print_key(test, key, present ? "present" : "absent");
+        print_key(test, key, result,
+                  image->key_form >= BLOOM_KEY_HOST ? expression : NULL, why);
     }
 }
 
@@ -174,6 +215,7 @@ print_count(const test_t *test)
         json_begin(&json, 0);
         json_count(&json, "present", test->present);
         json_count(&json, "absent", test->absent);
+        json_count(&json, "unparsable", test->unparsable);
         json_count(&json, "empty", test->empty);
         json_end(&json);
         return;
@@ -181,6 +223,10 @@ print_count(const test_t *test)
 
     printf("%" PRIu64 " present, %" PRIu64 " absent", test->present,
            test->absent);
+
+    if (test->unparsable != 0) {
+        printf(", %" PRIu64 " unparsable", test->unparsable);
+    }
 
     if (test->empty != 0) {
         printf(", %" PRIu64 " empty keys were skipped", test->empty);
@@ -258,6 +304,7 @@ cmd_test(int argc, char **argv)
         return CLI_ERROR;
     }
 
+    keyform_begin(&test.keyform, test.loaded.image.key_form);
     rc = load_words(&test.loaded);
 
     if (rc != CLI_OK) {
@@ -271,6 +318,7 @@ cmd_test(int argc, char **argv)
     }
 
     load_free(&test.loaded);
+    keyform_free(&test.keyform);
 
     if (rc != CLI_OK) {
         return rc;
@@ -280,11 +328,11 @@ cmd_test(int argc, char **argv)
         print_count(&test);
     }
 
-    if (test.present + test.absent == 0) {
+    if (test.present + test.absent + test.unparsable == 0) {
         cli_error("there are no keys to ask about: %s",
                   test.empty ? "all are empty" : "the input has none");
         return CLI_ERROR;
     }
 
-    return test.absent ? CLI_NO : CLI_OK;
+    return test.absent + test.unparsable ? CLI_NO : CLI_OK;
 }

@@ -205,7 +205,8 @@ sub image_of {
                       { blocked => 1, classic => 2 }->{ $v->{layout} },
                       $v->{k}, $v->{lines}, $v->{flags}, $v->{bits},
                       { murmur3 => 1, siphash => 2 }->{ $v->{hash} },
-                      { raw => 0 }->{ $v->{key_form} },
+                      { raw => 0, lower => 1, host => 2, url => 3 }->{
+                          $v->{key_form} },
                       $v->{hash} eq 'murmur3' ? pack('L<', $v->{seed})
                                               : $v->{hash_key})
                . pack('Q< Q< d< Q< Q< a16',

@@ -567,6 +567,52 @@ check_census_of_nothing(const bloom_geometry_t *g)
 }
 
 
+/* Of up to 30 hashes, one of which is in: its place, or their number. */
+static void
+check_any(const bloom_geometry_t *g)
+{
+    uint64_t      seed, *words;
+    unsigned      i, n, in;
+    bloom_hash_t  hash[30];
+
+    seed = 13;
+
+    for (n = 0; n <= 30; n++) {
+        words = filter_new(g);
+        in = n ? (unsigned) (unit_random(&seed) % n) : 0;
+
+        for (i = 0; i < n; i++) {
+            hash[i].h1 = unit_random(&seed);
+            hash[i].h2 = unit_random(&seed);
+        }
+
+        assert_int_equal(bloom_test_any(g, words, hash, n), n);
+
+        if (n != 0) {
+            bloom_add(g, words, hash[in]);
+
+            for (i = 0; !bloom_test(g, words, hash[i]); i++) {
+                /* void */
+            }
+
+            assert_int_equal(bloom_test_any(g, words, hash, n), i);
+            assert_true(i <= in);
+        }
+
+        filter_free(g, words);
+    }
+}
+
+
+static void
+any_of_several(void **state)
+{
+    (void) state;
+
+    each_geometry(check_any);
+}
+
+
 static void
 census_of_nothing_and_of_all(void **state)
 {
@@ -585,6 +631,7 @@ main(void)
         cmocka_unit_test(added_keys_are_never_absent),
         cmocka_unit_test(atomic_additions_lose_nothing),
         cmocka_unit_test(merging_is_adding_all),
+        cmocka_unit_test(any_of_several),
         cmocka_unit_test(census_counts_bit_by_bit),
         cmocka_unit_test(census_of_nothing_and_of_all),
     };

@@ -1,0 +1,49 @@
+
+/*
+ * ASCII letters and digits, whatever the locale.
+ */
+
+#ifndef BLOOM_ASCII_H
+#define BLOOM_ASCII_H
+
+#include <stdint.h>
+
+
+static inline uint8_t
+bloom_lower(uint8_t c)
+{
+    return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
+}
+
+
+static inline int
+bloom_is_digit(uint8_t c)
+{
+    return c >= '0' && c <= '9';
+}
+
+
+static inline int
+bloom_is_alpha(uint8_t c)
+{
+    c |= 0x20;
+
+    return c >= 'a' && c <= 'z';
+}
+
+
+/* 0 to 15, or -1 if it is no hexadecimal digit. */
+static inline int
+bloom_hex_digit(uint8_t c)
+{
+    if (bloom_is_digit(c)) {
+        return c - '0';
+    }
+
+    c |= 0x20;
+
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+
+#endif /* BLOOM_ASCII_H */

@@ -1,0 +1,213 @@
+
+#include <string.h>
+
+#include "bloom_ascii.h"
+#include "bloom_form.h"
+
+_Static_assert(BLOOM_FORM_EXPRESSIONS >= BLOOM_URL_EXPRESSIONS
+               && BLOOM_FORM_EXPRESSIONS >= BLOOM_HOST_EXPRESSIONS
+               && BLOOM_FORM_KEY_MAX == BLOOM_URL_MAX,
+               "bounds of the forms");
+
+
+static const char *const  names[] = { "raw", "lower", "host", "url" };
+
+#define FORMS  (sizeof(names) / sizeof(names[0]))
+
+static const char  too_long[] = "is longer than 65535 bytes";
+
+
+const char *
+bloom_key_form_name(uint32_t form)
+{
+    return form < FORMS ? names[form] : NULL;
+}
+
+
+int
+bloom_key_form_parse(const char *name, size_t len)
+{
+    size_t  i;
+
+    for (i = 0; i < FORMS; i++) {
+        if (len == strlen(names[i]) && memcmp(name, names[i], len) == 0) {
+            return (int) i;
+        }
+    }
+
+    return -1;
+}
+
+
+size_t
+bloom_form_room(uint32_t form, size_t len)
+{
+    switch (form) {
+
+    case BLOOM_KEY_LOWER:
+        return len;
+
+    case BLOOM_KEY_HOST:
+        return BLOOM_HOST_MAX;
+
+    case BLOOM_KEY_URL:
+        return BLOOM_URL_ROOM(len < BLOOM_URL_MAX ? len : BLOOM_URL_MAX);
+
+    default:
+        return 0;
+    }
+}
+
+
+static void
+lower(bloom_key_t *canonical, const bloom_key_t *key, uint8_t *buf)
+{
+    size_t  i;
+
+    for (i = 0; i < key->len; i++) {
+        buf[i] = bloom_lower(key->data[i]);
+    }
+
+    canonical->data = buf;
+    canonical->len = key->len;
+}
+
+
+static const char *
+parse_host(bloom_host_t *host, bloom_key_t *canonical, const bloom_key_t *key,
+    uint8_t *buf)
+{
+    const char     *why;
+    const uint8_t  *p, *end;
+
+    if (key->len > BLOOM_FORM_KEY_MAX) {
+        return too_long;
+    }
+
+    p = key->data;
+    end = p + key->len;
+
+    while (p < end && (*p == ' ' || *p == '\t')) {
+        p++;
+    }
+
+    while (p < end && (end[-1] == ' ' || end[-1] == '\t')) {
+        end--;
+    }
+
+    why = bloom_host_parse(host, p, (size_t) (end - p));
+
+    if (why != NULL) {
+        return why;
+    }
+
+    if (!bloom_host_is_plain(host)) {
+        return "has a byte that no host has";
+    }
+
+    canonical->data = memcpy(buf, host->text, host->len);
+    canonical->len = host->len;
+
+    return NULL;
+}
+
+
+const char *
+bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
+    const bloom_key_t *key, uint8_t *buf)
+{
+    bloom_url_t   url;
+    const char   *why;
+    bloom_host_t  host;
+
+    switch (form) {
+
+    case BLOOM_KEY_LOWER:
+        lower(canonical, key, buf);
+        return NULL;
+
+    case BLOOM_KEY_HOST:
+        return parse_host(&host, canonical, key, buf);
+
+    case BLOOM_KEY_URL:
+        why = bloom_url_parse(&url, key->data, key->len, buf);
+
+        if (why != NULL) {
+            return why;
+        }
+
+        /* a lookup may still find a short expression of it */
+
+        if (url.key.len > BLOOM_FORM_KEY_MAX) {
+            return "is longer than 65535 bytes once it is canonical";
+        }
+
+        *canonical = url.key;
+        return NULL;
+
+    default:
+        *canonical = *key;
+        return NULL;
+    }
+}
+
+
+const char *
+bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
+    uint8_t *buf)
+{
+    size_t        offset[BLOOM_HOST_EXPRESSIONS];
+    unsigned      i;
+    bloom_url_t   url;
+    const char   *why;
+    bloom_host_t  host;
+
+    result->n = 1;
+
+    switch (form) {
+
+    case BLOOM_KEY_HOST:
+        why = parse_host(&host, &result->canonical, key, buf);
+
+        if (why != NULL) {
+            return why;
+        }
+
+        offset[0] = 0;
+
+        if (host.kind == BLOOM_HOST_NAME) {
+            result->n = bloom_host_parents(offset, buf, host.len,
+                                           BLOOM_HOST_EXPRESSIONS);
+        }
+
+        for (i = 0; i < result->n; i++) {
+            result->expression[i].data = buf + offset[i];
+            result->expression[i].len = host.len - offset[i];
+        }
+
+        return NULL;
+
+    case BLOOM_KEY_URL:
+        why = bloom_url_parse(&url, key->data, key->len, buf);
+
+        if (why != NULL) {
+            return why;
+        }
+
+        result->canonical = url.canonical;
+        result->n = bloom_url_expand(result->expression, &url);
+
+        return NULL;
+
+    case BLOOM_KEY_LOWER:
+        lower(&result->canonical, key, buf);
+        break;
+
+    default:
+        result->canonical = *key;
+    }
+
+    result->expression[0] = result->canonical;
+
+    return NULL;
+}

@@ -1,0 +1,578 @@
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bloom_ascii.h"
+#include "bloom_host.h"
+#include "bloom_idn.h"
+
+
+/* A call of libidn2 costs about as much as so many bytes given to it. */
+#define IDN_CALL  64
+
+static const char  no_host[] = "has no host";
+static const char  bad_port[] = "has a port that is no number";
+static const char  bad_ipv4[] = "has an impossible IPv4 address";
+static const char  bad_ipv6[] = "has an impossible IPv6 address";
+static const char  bad_byte[] = "has a byte that no host has";
+static const char  too_long[] = "has a host name of more than 253 bytes";
+
+
+static void
+set_ipv4(bloom_host_t *host, uint32_t address)
+{
+    int       shift;
+    unsigned  n;
+    uint8_t  *p;
+
+    p = host->text;
+
+    for (shift = 24; shift >= 0; shift -= 8) {
+        n = address >> shift & 0xff;
+
+        if (n >= 100) {
+            *p++ = (uint8_t) ('0' + n / 100);
+        }
+
+        if (n >= 10) {
+            *p++ = (uint8_t) ('0' + n / 10 % 10);
+        }
+
+        *p++ = (uint8_t) ('0' + n % 10);
+        *p++ = '.';
+    }
+
+    host->kind = BLOOM_HOST_IPV4;
+    host->len = (size_t) (p - host->text) - 1;
+}
+
+
+/* A part of an IPv4 address, whole; -1 if it is none or has over 32 bits. */
+static int64_t
+ipv4_part(const uint8_t *p, size_t len)
+{
+    int       digit;
+    int64_t   value;
+    unsigned  base;
+
+    if (len == 0) {
+        return -1;
+    }
+
+    base = 10;
+
+    if (len > 1 && p[0] == '0') {
+        base = (p[1] | 0x20) == 'x' ? 16 : 8;
+        p += base == 16 ? 2 : 1;
+        len -= base == 16 ? 2 : 1;
+    }
+
+    for (value = 0; len != 0; p++, len--) {
+        digit = bloom_hex_digit(*p);
+
+        if (digit == -1 || (unsigned) digit >= base) {
+            return -1;
+        }
+
+        value = value * base + digit;
+
+        if (value > UINT32_MAX) {
+            return -1;
+        }
+    }
+
+    return value;
+}
+
+
+static int
+all_digits(const uint8_t *p, size_t len)
+{
+    for ( /* void */ ; len != 0; p++, len--) {
+        if (!bloom_is_digit(*p)) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* The last label is what tells an address from a name. */
+static int
+ends_in_number(const bloom_host_t *host)
+{
+    size_t          len;
+    const uint8_t  *p, *last, *end;
+
+    end = host->text + host->len;
+
+    for (last = end; last > host->text && last[-1] != '.'; last--) {
+        /* void */
+    }
+
+    len = (size_t) (end - last);
+
+    if (all_digits(last, len)) {
+        return 1;
+    }
+
+    for (p = last + 2; len >= 2 && p < end; p++) {
+        if (bloom_hex_digit(*p) == -1) {
+            return 0;
+        }
+    }
+
+    return len >= 2 && last[0] == '0' && last[1] == 'x';
+}
+
+
+static const char *
+parse_ipv4(bloom_host_t *host)
+{
+    int64_t         value;
+    unsigned        shift;
+    uint32_t        address;
+    const uint8_t  *p, *end, *dot;
+
+    address = 0;
+    shift = 32;
+    end = host->text + host->len;
+
+    for (p = host->text; /* void */ ; p = dot + 1) {
+        dot = memchr(p, '.', (size_t) (end - p));
+        value = ipv4_part(p, (size_t) ((dot == NULL ? end : dot) - p));
+
+        if (value == -1 || shift == 0) {
+            return bad_ipv4;
+        }
+
+        if (dot == NULL) {
+            break;
+        }
+
+        if (value > 0xff) {
+            return bad_ipv4;
+        }
+
+        shift -= 8;
+        address |= (uint32_t) value << shift;
+    }
+
+    if ((uint64_t) value >> shift != 0) {
+        return bad_ipv4;
+    }
+
+    set_ipv4(host, address | (uint32_t) value);
+
+    return NULL;
+}
+
+
+/* Four decimal numbers, as they may end an IPv6 address. */
+static int
+dotted_quad(const uint8_t *p, const uint8_t *end, uint16_t pair[2])
+{
+    unsigned  i, value, digits;
+    uint32_t  address;
+
+    address = 0;
+
+    for (i = 0; i < 4; i++) {
+
+        if (i != 0 && (p == end || *p++ != '.')) {
+            return -1;
+        }
+
+        value = 0;
+
+        for (digits = 0; p < end && bloom_is_digit(*p); digits++) {
+
+            if (digits != 0 && value == 0) {
+                return -1;
+            }
+
+            value = value * 10 + (unsigned) (*p++ - '0');
+
+            if (value > 0xff) {
+                return -1;
+            }
+        }
+
+        if (digits == 0) {
+            return -1;
+        }
+
+        address = address << 8 | value;
+    }
+
+    pair[0] = (uint16_t) (address >> 16);
+    pair[1] = (uint16_t) address;
+
+    return p == end ? 0 : -1;
+}
+
+
+/* RFC 4291, section 2.2; p is behind any "[" and end before any "]". */
+static int
+read_ipv6(uint16_t group[8], const uint8_t *p, const uint8_t *end)
+{
+    int             digit, gap;
+    unsigned        n, i, value;
+    const uint8_t  *start;
+
+    n = 0;
+    gap = -1;
+
+    if (end - p >= 2 && p[0] == ':' && p[1] == ':') {
+        gap = 0;
+        p += 2;
+    }
+
+    while (p < end) {
+
+        if (n == 8) {
+            return -1;
+        }
+
+        start = p;
+        value = 0;
+
+        while (p < end && p - start < 4
+               && (digit = bloom_hex_digit(*p)) != -1)
+        {
+            value = value << 4 | (unsigned) digit;
+            p++;
+        }
+
+        if (p < end && *p == '.') {
+
+            if (n > 6 || dotted_quad(start, end, &group[n]) != 0) {
+                return -1;
+            }
+
+            n += 2;
+            p = end;
+            break;
+        }
+
+        if (p == start) {
+            return -1;
+        }
+
+        group[n++] = (uint16_t) value;
+
+        if (p == end) {
+            break;
+        }
+
+        if (*p++ != ':' || p == end) {
+            return -1;
+        }
+
+        if (*p == ':') {
+
+            if (gap != -1) {
+                return -1;
+            }
+
+            gap = (int) n;
+            p++;
+        }
+    }
+
+    if (gap == -1) {
+        return n == 8 ? 0 : -1;
+    }
+
+    if (n > 7) {
+        return -1;
+    }
+
+    for (i = 0; i < n - (unsigned) gap; i++) {
+        group[7 - i] = group[n - 1 - i];
+    }
+
+    for (i = (unsigned) gap; i < 8 - n + (unsigned) gap; i++) {
+        group[i] = 0;
+    }
+
+    return 0;
+}
+
+
+/* RFC 5952, section 4: the first longest run of zeros, of two or more. */
+static void
+set_ipv6(bloom_host_t *host, const uint16_t group[8])
+{
+    char      text[48];
+    unsigned  i, run, at, longest, len;
+
+    at = 8;
+    longest = 1;
+
+    for (i = 0; i < 8; i += run + 1) {
+
+        for (run = 0; i + run < 8 && group[i + run] == 0; run++) {
+            /* void */
+        }
+
+        if (run > longest) {
+            longest = run;
+            at = i;
+        }
+    }
+
+    for (i = 0, len = 0; i < 8; /* void */ ) {
+
+        if (i == at) {
+            len += (unsigned) sprintf(text + len, "::");
+            i += longest;
+            continue;
+        }
+
+        len += (unsigned) sprintf(text + len, "%s%x",
+                                  i == 0 || i == at + longest ? "" : ":",
+                                  group[i]);
+        i++;
+    }
+
+    host->kind = BLOOM_HOST_IPV6;
+    host->len = len;
+    memcpy(host->text, text, len);
+}
+
+
+static const char *
+parse_ipv6(bloom_host_t *host, const uint8_t *p, size_t len)
+{
+    uint16_t        group[8];
+    const uint8_t  *end;
+
+    static const uint16_t  mapped[6] = { 0, 0, 0, 0, 0, 0xffff };
+    static const uint16_t  nat64[6] = { 0x64, 0xff9b, 0, 0, 0, 0 };
+
+    end = memchr(p, '%', len);           /* a zone */
+
+    if (read_ipv6(group, p, end == NULL ? p + len : end) != 0) {
+        return bad_ipv6;
+    }
+
+    if (memcmp(group, mapped, sizeof(mapped)) == 0
+        || memcmp(group, nat64, sizeof(nat64)) == 0)
+    {
+        set_ipv4(host, (uint32_t) group[6] << 16 | group[7]);
+
+    } else {
+        set_ipv6(host, group);
+    }
+
+    return NULL;
+}
+
+
+/*
+ * Adds to a name, without dots at its beginning or behind a dot, nor one that
+ * finds no room: either it is the last, or what is behind it fails.
+ */
+static int
+append(bloom_host_t *host, const uint8_t *p, size_t len)
+{
+    for ( /* void */ ; len != 0; p++, len--) {
+
+        if (*p == '.'
+            && (host->len == 0 || host->len == BLOOM_HOST_MAX
+                || host->text[host->len - 1] == '.'))
+        {
+            continue;
+        }
+
+        if (host->len == BLOOM_HOST_MAX) {
+            return -1;
+        }
+
+        host->text[host->len++] = bloom_lower(*p);
+    }
+
+    return 0;
+}
+
+
+static int
+has_high_byte(const uint8_t *p, size_t len)
+{
+    for ( /* void */ ; len != 0; p++, len--) {
+        if (*p >= 0x80) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static const char *
+parse_name(bloom_host_t *host, const uint8_t *p, size_t len)
+{
+    int             n;
+    size_t          spent, size;
+    uint8_t         ascii[BLOOM_HOST_MAX];
+    const uint8_t  *end, *dot;
+
+    host->kind = BLOOM_HOST_NAME;
+    host->len = 0;
+    spent = 0;
+
+    for (end = p + len; p < end; p = dot + 1) {
+        dot = memchr(p, '.', (size_t) (end - p));
+        dot = dot == NULL ? end : dot;
+        size = (size_t) (dot - p);
+        n = -1;
+
+        if (has_high_byte(p, size)) {
+            spent += size + IDN_CALL;
+
+            if (spent > BLOOM_IDN_MAX) {
+                return too_long;
+            }
+
+            n = bloom_idn_ascii(ascii, sizeof(ascii), p, size);
+        }
+
+        if (n == -1 ? append(host, p, size) : append(host, ascii, (size_t) n)) {
+            return too_long;
+        }
+
+        if (dot < end) {
+            (void) append(host, (const uint8_t *) ".", 1);
+        }
+    }
+
+    if (host->len != 0 && host->text[host->len - 1] == '.') {
+        host->len--;
+    }
+
+    if (host->len == 0) {
+        return no_host;
+    }
+
+    return ends_in_number(host) ? parse_ipv4(host) : NULL;
+}
+
+
+/* NULL if p .. end is empty or a port. */
+static const char *
+check_port(const uint8_t *p, const uint8_t *end)
+{
+    if (p == end) {
+        return NULL;
+    }
+
+    return *p == ':' && all_digits(p + 1, (size_t) (end - p - 1))
+           ? NULL : bad_port;
+}
+
+
+const char *
+bloom_host_parse(bloom_host_t *host, const uint8_t *data, size_t len)
+{
+    size_t          i, colons;
+    const char     *why;
+    const uint8_t  *end, *stop;
+
+    if (len == 0) {
+        return no_host;
+    }
+
+    end = data + len;
+
+    if (data[0] == '[') {
+        stop = memchr(data, ']', len);
+
+        if (stop == NULL) {
+            return bad_ipv6;
+        }
+
+        why = check_port(stop + 1, end);
+
+        return why != NULL ? why
+               : parse_ipv6(host, data + 1, (size_t) (stop - data - 1));
+    }
+
+    stop = end;
+    colons = 0;
+
+    for (i = 0; i < len; i++) {
+
+        switch (data[i]) {
+
+        case ':':
+            stop = data + i;
+            colons++;
+            break;
+
+        case '\0': case '/': case '\\': case '?': case '@': case '[': case ']':
+            return bad_byte;
+        }
+    }
+
+    if (colons > 1) {
+        return parse_ipv6(host, data, len);
+    }
+
+    why = check_port(stop, end);
+
+    return why != NULL ? why : parse_name(host, data, (size_t) (stop - data));
+}
+
+
+int
+bloom_host_is_plain(const bloom_host_t *host)
+{
+    size_t   i;
+    uint8_t  c;
+
+    for (i = 0; i < host->len && host->kind == BLOOM_HOST_NAME; i++) {
+        c = host->text[i];
+
+        if (!bloom_is_alpha(c) && !bloom_is_digit(c) && c != '-' && c != '_'
+            && c != '.')
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+unsigned
+bloom_host_parents(size_t offset[BLOOM_HOST_EXPRESSIONS], const uint8_t *name,
+    size_t len, unsigned labels)
+{
+    size_t    i;
+    unsigned  n, seen;
+
+    /* backwards: a dot begins what has as many labels as dots were seen */
+
+    n = 1;
+    seen = 0;
+
+    for (i = len; i != 0 && n < labels; i--) {
+        if (name[i - 1] == '.' && ++seen >= 2) {
+            offset[n++] = i;
+        }
+    }
+
+    /* the longest first */
+
+    for (i = 1; i < n - i; i++) {
+        len = offset[i];
+        offset[i] = offset[n - i];
+        offset[n - i] = len;
+    }
+
+    offset[0] = 0;
+
+    return n;
+}

@@ -1,0 +1,80 @@
+
+/*
+ * Hosts: names, IPv4 and IPv6 addresses, each in one way of writing them.
+ *
+ *     name   lower case; no dot at either end, no two dots in a row; labels
+ *            with bytes above 0x7f in punycode, where they have one
+ *     IPv4   four decimal numbers, whatever the address was written as: parts
+ *            in decimal, octal (0...) or hexadecimal (0x...), one to four of
+ *            them, the last one filling the rest (the URL Standard's "IPv4
+ *            parser"); and where a name ends in a number, but is no address,
+ *            there is no host
+ *     IPv6   as RFC 5952 has it, without brackets and zone; the addresses that
+ *            stand for an IPv4 address, ::ffff:0:0/96 (mapped) and
+ *            64:ff9b::/96 (NAT64), are that one
+ *
+ * docs/key-forms.md says why.
+ */
+
+#ifndef BLOOM_HOST_H
+#define BLOOM_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bloom_key.h"
+
+#pragma GCC visibility push(hidden)
+
+
+#define BLOOM_HOST_MAX          253      /* bytes, as DNS has it */
+#define BLOOM_HOST_EXPRESSIONS  30
+
+typedef enum {
+    BLOOM_HOST_NAME = 0,
+    BLOOM_HOST_IPV4,
+    BLOOM_HOST_IPV6
+} bloom_host_e;
+
+typedef struct {
+    bloom_host_e  kind;
+    size_t        len;                   /* 1 to BLOOM_HOST_MAX */
+    uint8_t       text[BLOOM_HOST_MAX];
+} bloom_host_t;
+
+
+/*
+ * Reads a host with or without a port, which is dropped.  NULL, or why there
+ * is no host: a phrase to follow the key ("has no host").  An IPv6 address may
+ * be in brackets; without them it has no port.
+ *
+ * Names come as they are: bytes that no DNS name has, such as spaces or
+ * percent signs, stay in the text, for the caller to escape or to refuse.  It
+ * has none of "/\?@:[]" and no zero byte.
+ *
+ * Time is linear in `len`, and libidn2 is given at most BLOOM_IDN_MAX bytes.
+ */
+const char *bloom_host_parse(bloom_host_t *host, const uint8_t *data,
+    size_t len);
+
+/*
+ * Whether DNS could have it: letters, digits, "-", "_" and dots alone, or an
+ * address.
+ */
+int bloom_host_is_plain(const bloom_host_t *host);
+
+/*
+ * Where the name of `len` bytes at `name` and its parent domains begin, as
+ * offsets from it: the name itself, then the parents, the longest first, of at
+ * most `labels` labels and at least two.  Their number, 1 to `labels`.
+ *
+ * The top-level domain is no parent: a false positive there would be one for
+ * all names below it.
+ */
+unsigned bloom_host_parents(size_t offset[BLOOM_HOST_EXPRESSIONS],
+    const uint8_t *name, size_t len, unsigned labels);
+
+
+#pragma GCC visibility pop
+
+#endif /* BLOOM_HOST_H */

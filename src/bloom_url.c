@@ -1,0 +1,463 @@
+
+#include <string.h>
+
+#include "bloom_ascii.h"
+#include "bloom_host.h"
+#include "bloom_url.h"
+
+
+/* A URL while it is taken apart, in memory that may be written to. */
+typedef struct {
+    uint8_t  *pos;                       /* what is left of it */
+    uint8_t  *end;
+    uint8_t  *scheme;
+    size_t    scheme_len;                /* 0: none, it is http */
+} parts_t;
+
+
+static int
+is_slash(uint8_t c)
+{
+    return c == '/' || c == '\\';
+}
+
+
+/* Copies what counts: no fragment, tab or line end; NULL if there is a NUL. */
+static uint8_t *
+copy_url(uint8_t *dst, const uint8_t *p, const uint8_t *end)
+{
+    int  fragment;
+
+    while (p < end && *p <= ' ' && *p != '\0') {
+        p++;
+    }
+
+    while (p < end && end[-1] <= ' ' && end[-1] != '\0') {
+        end--;
+    }
+
+    for (fragment = 0; p < end; p++) {
+
+        switch (*p) {
+
+        case '\0':
+            return NULL;
+
+        case '\t': case '\r': case '\n':
+            break;
+
+        case '#':
+            fragment = 1;
+            break;
+
+        default:
+            if (!fragment) {
+                *dst++ = *p;
+            }
+        }
+    }
+
+    return dst;
+}
+
+
+/* Schemes that browsers read so that any number of slashes follows. */
+static int
+is_special(const uint8_t *p, size_t len)
+{
+    size_t       i, n;
+    const char  *name;
+
+    static const char  names[] = "http\0https\0ftp\0ws\0wss\0";
+
+    for (name = names; *name != '\0'; name += n + 1) {
+        n = strlen(name);
+
+        for (i = 0; i < n && n == len; i++) {
+            if (bloom_lower(p[i]) != (uint8_t) name[i]) {
+                break;
+            }
+        }
+
+        if (i == n) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Whether p .. end begins with digits and the end of a host. */
+static int
+is_port(const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t  *start;
+
+    for (start = p; p < end && bloom_is_digit(*p); p++) {
+        /* void */
+    }
+
+    return p > start && (p == end || is_slash(*p) || *p == '?');
+}
+
+
+/*
+ * Passes the scheme, if there is one, and the slashes before the host; -1 if
+ * what follows can have no host.
+ */
+static int
+pass_scheme(parts_t *u)
+{
+    uint8_t  *p;
+
+    for (p = u->pos; p < u->end; p++) {
+        if (!bloom_is_alpha(*p)
+            && (p == u->pos || (!bloom_is_digit(*p) && *p != '+' && *p != '-'
+                                && *p != '.')))
+        {
+            break;
+        }
+    }
+
+    if (p > u->pos && p < u->end && *p == ':') {
+        u->scheme = u->pos;
+        u->scheme_len = (size_t) (p - u->pos);
+        p++;
+
+        if (is_special(u->scheme, u->scheme_len)) {
+
+            while (p < u->end && is_slash(*p)) {
+                p++;
+            }
+
+            u->pos = p;
+            return 0;
+        }
+
+        if (u->end - p >= 2 && p[0] == '/' && p[1] == '/') {
+            u->pos = p + 2;
+            return 0;
+        }
+
+        u->scheme_len = 0;
+
+        /* "example.com:80/" */
+
+        return is_port(p, u->end) ? 0 : -1;
+    }
+
+    if (u->pos < u->end && is_slash(*u->pos)) {
+
+        if (u->end - u->pos < 2 || !is_slash(u->pos[1])) {
+            return -1;                   /* "/path" */
+        }
+
+        while (u->pos < u->end && is_slash(*u->pos)) {
+            u->pos++;
+        }
+    }
+
+    return 0;
+}
+
+
+static uint8_t *
+authority_end(const parts_t *u)
+{
+    uint8_t  *p;
+
+    for (p = u->pos; p < u->end && !is_slash(*p) && *p != '?'; p++) {
+        /* void */
+    }
+
+    return p;
+}
+
+
+static void
+pass_userinfo(parts_t *u)
+{
+    uint8_t  *p, *end;
+
+    end = authority_end(u);
+
+    for (p = end; p > u->pos; p--) {
+        if (p[-1] == '@') {
+            u->pos = p;
+            return;
+        }
+    }
+}
+
+
+/*
+ * Unescapes until there is no escape left, in place and at once: a byte that
+ * came out of an escape may be the last of another one.  As no two escapes
+ * overlap, the order in which they are replaced makes no difference.
+ */
+static void
+unescape(parts_t *u)
+{
+    int       high, low;
+    uint8_t  *p, *out;
+
+    out = u->pos;
+
+    for (p = u->pos; p < u->end; p++) {
+        *out++ = *p;
+
+        while (out - u->pos >= 3 && out[-3] == '%'
+               && (high = bloom_hex_digit(out[-2])) != -1
+               && (low = bloom_hex_digit(out[-1])) != -1)
+        {
+            out -= 2;
+            out[-1] = (uint8_t) (high << 4 | low);
+        }
+    }
+
+    u->end = out;
+}
+
+
+/*
+ * Resolves "." and ".." in the path p .. end, in place; its new end.  It begins
+ * with a slash.  Empty components are components here, as the document has the
+ * dots before the slashes.
+ */
+static uint8_t *
+resolve_dots(uint8_t *p, uint8_t *end)
+{
+    size_t    len;
+    uint8_t  *start, *out, *next;
+
+    start = p;
+    out = p;
+
+    for ( /* void */ ; p < end; p = next) {
+
+        for (next = p + 1; next < end && !is_slash(*next); next++) {
+            /* void */
+        }
+
+        len = (size_t) (next - p - 1);
+
+        if (len == 1 && p[1] == '.') {
+            /* void */
+
+        } else if (len == 2 && p[1] == '.' && p[2] == '.') {
+
+            while (out > start && *--out != '/') {
+                /* void */
+            }
+
+        } else {
+            memmove(out, p, len + 1);
+            *out = '/';
+            out += len + 1;
+            continue;
+        }
+
+        if (next == end) {
+            *out++ = '/';
+        }
+    }
+
+    return out;
+}
+
+
+static uint8_t *
+put_escaped(uint8_t *out, uint8_t c)
+{
+    static const char  hex[] = "0123456789ABCDEF";
+
+    if (c > ' ' && c < 0x7f && c != '#' && c != '%') {
+        *out++ = c;
+        return out;
+    }
+
+    *out++ = '%';
+    *out++ = (uint8_t) hex[c >> 4];
+    *out++ = (uint8_t) hex[c & 0xf];
+
+    return out;
+}
+
+
+static uint8_t *
+put_host(uint8_t *out, const bloom_host_t *host)
+{
+    size_t  i;
+
+    if (host->kind == BLOOM_HOST_IPV6) {
+        *out++ = '[';
+    }
+
+    for (i = 0; i < host->len; i++) {
+        out = put_escaped(out, host->text[i]);
+    }
+
+    if (host->kind == BLOOM_HOST_IPV6) {
+        *out++ = ']';
+    }
+
+    return out;
+}
+
+
+/*
+ * The path with one slash for each run of them.  This and what is put before
+ * it never overtakes what is read: see BLOOM_URL_ROOM.
+ */
+static uint8_t *
+put_path(uint8_t *out, const uint8_t *p, const uint8_t *end)
+{
+    uint8_t  c, last;
+
+    if (p == end) {
+        *out++ = '/';
+    }
+
+    for (last = 0; p < end; p++, last = c) {
+        c = *p;
+
+        if (c != '/' || last != '/') {
+            out = put_escaped(out, c);
+        }
+    }
+
+    return out;
+}
+
+
+const char *
+bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
+    uint8_t *buf)
+{
+    size_t         i;
+    parts_t        u;
+    uint8_t       *out, *query, *path_end, *path, *host;
+    const char    *why;
+    bloom_host_t   h;
+
+    if (len > BLOOM_URL_MAX) {
+        return "is longer than 65535 bytes";
+    }
+
+    /* it is taken apart at the buffer's end and put together at its start */
+
+    u.pos = buf + BLOOM_URL_ROOM(len) - len;
+    u.end = copy_url(u.pos, data, data + len);
+    u.scheme_len = 0;
+
+    if (u.end == NULL) {
+        return "has a zero byte";
+    }
+
+    /* userinfo before unescaping: in "http://good.example%2f@bad.example/" it
+     * is all up to the "@", as a browser sees it */
+
+    if (pass_scheme(&u) != 0) {
+        return "has no host";
+    }
+
+    pass_userinfo(&u);
+    unescape(&u);
+
+    if (u.scheme_len == 0 && pass_scheme(&u) != 0) {
+        return "has no host";
+    }
+
+    pass_userinfo(&u);
+
+    path = authority_end(&u);
+    why = bloom_host_parse(&h, u.pos, (size_t) (path - u.pos));
+
+    if (why != NULL) {
+        return why;
+    }
+
+    query = memchr(path, '?', (size_t) (u.end - path));
+    path_end = resolve_dots(path, query == NULL ? u.end : query);
+
+    out = buf;
+
+    if (u.scheme_len == 0) {
+        out = (uint8_t *) memcpy(out, "http", 4) + 4;
+    }
+
+    for (i = 0; i < u.scheme_len; i++) {
+        *out++ = bloom_lower(u.scheme[i]);
+    }
+
+    out = (uint8_t *) memcpy(out, "://", 3) + 3;
+
+    url->canonical.data = buf;
+    url->key.data = out;
+    url->is_address = h.kind != BLOOM_HOST_NAME;
+
+    host = out;
+    out = put_host(out, &h);
+    url->host_len = (size_t) (out - host);
+
+    out = put_path(out, path, path_end);
+    url->path_len = (size_t) (out - host) - url->host_len;
+
+    for ( /* void */ ; query != NULL && query < u.end; query++) {
+        out = put_escaped(out, *query);
+    }
+
+    url->canonical.len = (size_t) (out - buf);
+    url->key.len = (size_t) (out - host);
+
+    return NULL;
+}
+
+
+unsigned
+bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
+    const bloom_url_t *url)
+{
+    size_t          i, whole, path[BLOOM_URL_PATHS],
+                    host[BLOOM_HOST_EXPRESSIONS];
+    unsigned        n, h, p, hosts, paths, directories;
+    const uint8_t  *slash;
+
+    /* the ends of the paths, behind the host */
+
+    paths = 0;
+    whole = url->path_len;
+    slash = url->key.data + url->host_len;
+
+    if (url->key.len != url->host_len + whole) {
+        path[paths++] = url->key.len - url->host_len;
+    }
+
+    path[paths++] = whole;
+    directories = 0;
+
+    for (i = 0; i + 1 < whole && directories < 4; i++) {
+        if (slash[i] == '/') {
+            path[paths++] = i + 1;
+            directories++;
+        }
+    }
+
+    hosts = 1;
+    host[0] = 0;
+
+    if (!url->is_address) {
+        hosts = bloom_host_parents(host, url->key.data, url->host_len,
+                                   BLOOM_URL_HOSTS);
+    }
+
+    for (n = 0, h = 0; h < hosts; h++) {
+        for (p = 0; p < paths; p++, n++) {
+            expression[n].data = url->key.data + host[h];
+            expression[n].len = url->host_len - host[h] + path[p];
+        }
+    }
+
+    return n;
+}

@@ -1,0 +1,95 @@
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "keyform.h"
+
+
+void
+keyform_begin(keyform_t *keyform, uint32_t form)
+{
+    memset(keyform, 0, sizeof(*keyform));
+    keyform->form = form;
+}
+
+
+void
+keyform_free(keyform_t *keyform)
+{
+    free(keyform->buf);
+    keyform->buf = NULL;
+    keyform->size = 0;
+}
+
+
+static uint8_t *
+room_for(keyform_t *keyform, const bloom_key_t *key)
+{
+    size_t  room;
+
+    room = bloom_form_room(keyform->form, key->len);
+
+    if (room > keyform->size) {
+        keyform->size = 2 * room;
+        keyform->buf = cli_realloc(keyform->buf, keyform->size);
+    }
+
+    return keyform->buf;
+}
+
+
+const char *
+keyform_canonical(keyform_t *keyform, bloom_key_t *canonical,
+    const bloom_key_t *key)
+{
+    return bloom_form_canonical(keyform->form, canonical, key,
+                                room_for(keyform, key));
+}
+
+
+const char *
+keyform_expand(keyform_t *keyform, bloom_form_t *result,
+    const bloom_key_t *key)
+{
+    return bloom_form_expand(keyform->form, result, key,
+                             room_for(keyform, key));
+}
+
+
+int
+keyform_parse(const char *name)
+{
+    int  form;
+
+    form = bloom_key_form_parse(name, strlen(name));
+
+    if (form == -1) {
+        (void) cli_misuse("--key \"%s\": there are raw, lower, host and url",
+                          name);
+    }
+
+    return form;
+}
+
+
+const char *
+keyform_show(char text[KEYFORM_SHOWN], const bloom_key_t *key)
+{
+    char     *p, *end;
+    size_t    i;
+    uint8_t   c;
+
+    p = text;
+    end = text + KEYFORM_SHOWN - sizeof("\\xff...");
+
+    for (i = 0; i < key->len && p < end; i++) {
+        c = key->data[i];
+        p += sprintf(p, c < ' ' || c >= 0x7f ? "\\x%02x" : "%c", c);
+    }
+
+    strcpy(p, i < key->len ? "..." : "");
+
+    return text;
+}

@@ -1,0 +1,37 @@
+
+/*
+ * Key forms with memory that grows as keys need it.
+ */
+
+#ifndef KEYFORM_H
+#define KEYFORM_H
+
+#include "bloom_form.h"
+
+
+typedef struct {
+    uint32_t  form;
+    uint8_t  *buf;
+    size_t    size;
+} keyform_t;
+
+
+void keyform_begin(keyform_t *keyform, uint32_t form);
+void keyform_free(keyform_t *keyform);
+
+/* As in bloom_form.h; the result holds until the next call. */
+const char *keyform_canonical(keyform_t *keyform, bloom_key_t *canonical,
+    const bloom_key_t *key);
+const char *keyform_expand(keyform_t *keyform, bloom_form_t *result,
+    const bloom_key_t *key);
+
+/* The form of this name; -1 having said which there are. */
+int keyform_parse(const char *name);
+
+/* Printable ASCII of a key, for messages, cut where it is long. */
+#define KEYFORM_SHOWN  100
+
+const char *keyform_show(char text[KEYFORM_SHOWN], const bloom_key_t *key);
+
+
+#endif /* KEYFORM_H */

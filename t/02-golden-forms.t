@@ -1,0 +1,127 @@
+#!/usr/bin/perl
+
+# Golden vectors of key forms: the tool brings each key into its canonical form
+# and expands it as the vector says.  What a canonical key is looked up by is
+# made here once more, from docs/key-forms.md alone; and a canonical key, and
+# each expression, has itself for its canonical form.
+
+use strict;
+use warnings;
+
+use File::Basename qw(dirname);
+use JSON::PP qw(decode_json);
+
+use BloomTest;
+
+my $t = BloomTest->new(module => 0);
+my $golden = dirname(__FILE__) . '/golden/key-forms';
+
+
+sub unescape {
+    my ($text) = @_;
+
+    $text =~ s/\\(?:x([0-9a-f]{2})|\\)/defined $1 ? chr hex $1 : '\\'/ge;
+
+    return $text;
+}
+
+
+# [key, canonical, expressions], or [key] for what is none
+
+sub vectors {
+    my ($form) = @_;
+
+    open my $in, '<:raw', "$golden/$form.txt" or die "$form.txt: $!\n";
+    my @vectors;
+
+    while (<$in>) {
+        next if /^#|^$|^form /;
+
+        if (/^key\s+(.+)$/) {
+            push @vectors, [unescape($1)];
+        } elsif (/^canonical\s+(.+)$/) {
+            push @{ $vectors[-1] }, unescape($1);
+        } elsif (/^expression\s+(.+)$/) {
+            push @{ $vectors[-1] }, unescape($1);
+        } else {
+            /^unparsable$/ or die "$form.txt line $.: not understood\n";
+        }
+    }
+
+    return @vectors;
+}
+
+
+# What the tool makes of a key: as above.
+
+sub expanded {
+    my ($form, $key) = @_;
+
+    my (undef, $out) = $t->run_tool('expand', '--json', '--key', $form,
+                                    $key =~ /\n/ ? '-0' : (), '-f', '-',
+                                    { stdin => $key });
+    my $got = JSON::PP->new->decode($out);
+
+    return [$key] if !defined $got->{canonical};
+    return [$key, $got->{canonical}, @{ $got->{expressions} }];
+}
+
+
+sub expressions {
+    my ($form, $canonical) = @_;
+
+    return $canonical if $form eq 'lower';
+
+    my $key = $canonical =~ s{^[a-z][a-z0-9+.-]*://}{}r;
+    my ($host, $rest) = $key =~ m{^([^/]*)(.*)$}s;
+    my $most = $form eq 'url' ? 5 : 30;
+    my @hosts = ($host);
+
+    if ($host !~ /:|^\d+(?:\.\d+){3}$/) {
+        my @labels = split /\./, $host;
+        push @hosts, map { join '.', @labels[-$_ .. -1] }
+                         grep { $_ < @labels } reverse 2 .. $most;
+    }
+
+    return @hosts if $form eq 'host';
+
+    my ($path, $query) = $rest =~ m{^([^?]*)(\?.*)?$}s;
+    my @paths = (defined $query ? "$path$query" : (), $path);
+    my @directories = $path =~ m{[^/]*/}g;
+
+    for my $n (1 .. ($#directories < 3 ? @directories : 4)) {
+        my $directory = join '', @directories[0 .. $n - 1];
+        push @paths, $directory if $directory ne $path;
+    }
+
+    return map { my $h = $_; map { $h . $_ } @paths } @hosts;
+}
+
+
+for my $form (qw(lower host url)) {
+    my @vectors = vectors($form);
+
+    cmp_ok(scalar @vectors, '>=', 5, "$form: has vectors");
+    ok(scalar(grep { @$_ == 1 } @vectors), "$form: some are unparsable")
+        if $form ne 'lower';
+
+    for my $vector (@vectors) {
+        my ($key, $canonical, @expressions) = @$vector;
+        my $name = "$form: " . $key =~ s/([^ -~])/sprintf '\\x%02x', ord $1/ger;
+
+        is_deeply(expanded($form, $key), $vector, $name);
+        next if !defined $canonical;
+
+        is_deeply(\@expressions, [expressions($form, $canonical)],
+                  "$name: its expressions");
+
+        for my $again ($canonical, @expressions) {
+            my (undef, $shown, $first) = @{ expanded($form, $again) };
+
+            is($again eq $canonical ? $shown : $first, $again,
+               "$name: $again is canonical");
+        }
+    }
+}
+
+done_testing();

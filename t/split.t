@@ -1,0 +1,215 @@
+#!/usr/bin/perl
+
+# split=: a key that is a list.  Each part is looked up; a rule fires if one of
+# them is so, or, with match=all, if all are.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
+
+my $t = BloomTest->new;
+
+my @ids = map { "id$_" } 1 .. 500;
+
+$t->build_image('ids.bloom', [@ids, 'a b', "\xff", ';', 'x' x 500],
+                '-p', '1e-9', '--seed', 1);
+$t->build_image('hosts.bloom', ['evil.example'], '-p', '1e-9', '--seed', 1,
+                '--key', 'host');
+$t->write_file('html/page', 'a page');
+
+my %rules = (
+    absent      => 'bloom_reject absent $arg_k zone=ids split=,',
+    absent_any  => 'bloom_reject absent $arg_k zone=ids split=, match=any',
+    absent_all  => 'bloom_reject absent $arg_k zone=ids match=all split=,',
+    present     => 'bloom_reject present $arg_k zone=ids split=,',
+    present_all => 'bloom_reject present $arg_k zone=ids split=, match=all',
+    pass        => 'bloom_pass present $arg_k zone=ids split=,',
+    pass_any    => 'bloom_pass present $arg_k zone=ids split=, match=any',
+    route       => 'bloom_route present $arg_k zone=ids split=, to=/routed',
+    semicolon   => 'bloom_reject absent $arg_k zone=ids "split=;"',
+    space       => 'bloom_reject absent $arg_k zone=ids "split= "',
+    form        => 'bloom_reject absent $arg_k zone=ids split=, decode=form',
+    header      => 'bloom_reject absent $http_x_ids zone=ids split=,',
+    host        => 'bloom_reject present $arg_k zone=hosts split=, decode=form',
+    host_all    => 'bloom_reject present $arg_k zone=hosts split=, match=all
+                    decode=form',
+    host_absent => 'bloom_reject absent $arg_k zone=hosts split=, match=all
+                    decode=form',
+    cold        => 'bloom_reject absent $arg_k zone=cold split=,',
+    cold_closed => 'bloom_unavailable reject;
+                    bloom_reject absent $arg_k zone=cold split=,',
+);
+
+# what a rule that let pass is followed by, to tell its effect
+
+my %then = map { $_ => "bloom_reject absent never zone=ids status=410;" }
+               qw(pass pass_any);
+
+$t->write_file_expand('nginx.conf', join "\n", <<'HTTP', (map {
+%%TEST_GLOBALS%%
+events { }
+http {
+    %%TEST_GLOBALS_HTTP%%
+    access_log off;
+    large_client_header_buffers 4 128k;
+
+    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
+    bloom_zone zone=hosts file=%%TESTDIR%%/hosts.bloom;
+    bloom_zone zone=cold file=%%TESTDIR%%/cold.bloom max_age=1h;
+
+    server {
+        listen 127.0.0.1:%%PORT_8080%%;
+        add_header X-Status $bloom_status always;
+        add_header X-Key $bloom_key always;
+        location /bloom/ { bloom_api; }
+        location /routed { return 200 routed; }
+HTTP
+    "        location = /$_ { $rules{$_}; " . ($then{$_} // '')
+    . ' try_files /page =500; }'
+} sort keys %rules), '    }', '}', '');
+
+$t->build_image('cold.bloom', \@ids, '--as-of', '2020-01-01T00:00:00Z');
+$t->run;
+
+
+sub encoded { return $_[0] =~ s/([^A-Za-z0-9,])/sprintf '%%%02X', ord $1/ger }
+
+for (# rule, list, status
+     ['absent', 'id1,id2,id3', 200], ['absent', 'id1', 200],
+     ['absent', 'id1,no,id3', 404], ['absent', 'id1,id2,no', 404],
+     ['absent', 'no,id2,id3', 404], ['absent', 'no', 404],
+     ['absent', 'id1,,id2,', 200], ['absent', ',,,', 200], ['absent', '', 200],
+     ['absent', 'id1;id2', 404],
+     ['absent_any', 'id1,no,id3', 404], ['absent_any', 'id1,id2', 200],
+     ['absent_all', 'id1,no,id3', 200], ['absent_all', 'no,none', 404],
+     ['absent_all', 'id1,id2', 200], ['absent_all', ',', 200],
+     ['present', 'no,none', 200], ['present', 'no,id7,none', 403],
+     ['present_all', 'no,id7', 200], ['present_all', 'id7,id8', 403],
+     ['pass', 'id1,id2', 200], ['pass', 'id1,no', 410], ['pass', 'no', 410],
+     ['pass', '', 410], ['pass_any', 'id1,no', 200], ['pass_any', 'no', 410],
+     ['semicolon', 'id1;id2', 200], ['semicolon', 'id1;no', 404],
+     ['semicolon', 'id1,id2', 404])
+{
+    my ($rule, $list, $status) = @$_;
+
+    is($t->get("/$rule?k=$list")->status, $status, "$rule: $list");
+}
+
+is($t->get('/route?k=no,id3')->body, 'routed', 'a route');
+is($t->get('/route?k=no,none')->body, 'a page', 'and none');
+
+for (['form', ' id1 ,  id2', 200], ['form', "id1\t,\tid2 ", 200],
+     ['form', 'id1, no', 404], ['form', 'a b', 200], ['form', 'a, b', 404],
+     ['form', "\xff,id1", 200], ['form', ';', 200],
+     ['form', 'x' x 500 . ',id9', 200])
+{
+    my ($rule, $list, $status) = @$_;
+    my $name = $list =~ s/([^ -~])/sprintf '\\x%02x', ord $1/ger;
+
+    is($t->get("/$rule?k=" . $list =~ s/([^\w])/sprintf '%%%02X', ord $1/ger)
+           ->status, $status, "decoded, then cut, then trimmed: $name");
+}
+
+is($t->get('/header', headers => ['X-Ids' => 'id1, id2,  id3'])->status, 200,
+   'a header');
+is($t->get('/header', headers => ['X-Ids' => 'id1, no'])->status, 404,
+   'a header with one that is absent');
+
+
+# ---- what is counted, and said ----
+
+{
+    my $counted = sub {
+        my $before = zone_state($t, 'ids')->{counters};
+        my $r = $t->get("/$_[0]?k=$_[1]");
+        my $after = zone_state($t, 'ids')->{counters};
+
+        return $r, map { $after->{$_} - $before->{$_} }
+                       qw(checks absent present rejected);
+    };
+
+    my ($r, @counts) = $counted->('absent', 'id1,,no,id2,none');
+    is("@counts", '4 2 2 1', 'every part is counted, the request once');
+    is($r->header('X-Key'), 'id1,,no,id2,none', '$bloom_key is the list');
+    is($r->header('X-Status'), 'REJECTED', '$bloom_status');
+
+    ($r, @counts) = $counted->('absent', ',');
+    is("@counts", '0 0 0 0', 'a list of nothing is not checked');
+    is($r->header('X-Status'), undef, 'and nothing is said of it');
+}
+
+
+# ---- long lists, in which one part is different ----
+
+for my $n (1, 2, 63, 64, 65, 128, 400) {
+    my @some = @ids[0 .. $n - 1];
+
+    is($t->get('/absent?k=' . join(',', @some))->status, 200, "$n parts");
+    is($t->get('/absent?k=' . join(',', @some, 'no'))->status, 404,
+       "$n parts and one that is absent");
+
+    for my $at (0, int($n / 2), $n - 1) {
+        my @other = map { "no$_" } 1 .. $n;
+        $other[$at] = 'id500';
+        is($t->get('/present?k=' . join(',', @other))->status, 403,
+           "$n parts that are absent, but the one at $at");
+    }
+}
+
+is($t->get('/absent?k=' . join(',', (@ids) x 20, 'no'))->status, 404,
+   'ten thousand parts');
+is($t->get('/absent?k=' . ',' x 60_000 . 'id1')->status, 200, 'and empty ones');
+
+
+# ---- key forms ----
+
+for (['host', 'good.example,WWW.EVIL.example:80', 403],
+     ['host', 'good.example, other.example', 200],
+     ['host', 'a b,evil.example', 403], ['host', 'a b,good.example', 200],
+     ['host', '..,:', 200],
+     ['host_all', 'evil.example,x.evil.example', 403],
+     ['host_all', 'evil.example,..', 200],
+     ['host_absent', 'good.example,other.example', 404],
+     ['host_absent', 'good.example,..', 200], ['host_absent', '..', 200])
+{
+    my ($rule, $list, $status) = @$_;
+
+    is($t->get("/$rule?k=" . encoded($list))->status, $status,
+       "$rule: $list");
+}
+
+{
+    my $before = zone_state($t, 'hosts')->{counters};
+    $t->get('/host?k=..,evil.example,a%20b,good.example');
+    my $after = zone_state($t, 'hosts')->{counters};
+
+    is(join(' ', map { $after->{$_} - $before->{$_} }
+                     qw(checks absent present unparsable)), '2 1 1 2',
+       'what is no key is counted apart');
+
+    # as many lines as fit are tested together: two long names fill that
+
+    my $long = join '.', ('a') x 40, 'example';
+    is($t->get("/host?k=$long,$long,$long,b.$long,evil.example")->status, 403,
+       'names with many parents');
+}
+
+
+# ---- a zone that cannot tell ----
+
+is($t->get('/cold?k=id1,no')->status, 200, 'cannot tell: passes');
+is($t->get('/cold?k=id1,no')->header('X-Status'), 'UNAVAILABLE', 'and says so');
+is($t->get('/cold_closed?k=id1,no')->status, 503, 'or is rejected');
+is($t->get('/cold_closed?k=,')->status, 200, 'unless there is nothing to ask');
+
+{
+    my $before = zone_state($t, 'cold')->{counters}{unknown};
+    $t->get('/cold?k=id1,no,,id2');
+    is(zone_state($t, 'cold')->{counters}{unknown} - $before, 3,
+       'every part is counted');
+}
+
+done_testing();

@@ -1,0 +1,221 @@
+#!/usr/bin/perl
+
+# Key forms in the tool: expand, and that build, test, info, merge and --like
+# take a key as its image has it.
+
+use strict;
+use warnings;
+
+use JSON::PP qw(decode_json);
+
+use BloomTest;
+
+my $t = BloomTest->new(module => 0);
+my $dir = $t->testdir;
+
+# Exit status and standard error as expected; standard output.
+
+sub tool {
+    my ($status, $complaint, @arguments) = @_;
+
+    my ($exit, $out, $err) = $t->run_tool(@arguments);
+    my $shown = join ' ', grep { !ref } @arguments;
+    $shown =~ s/\Q$dir\E\///g;
+    $shown =~ s/[^ -~]/?/g;
+
+    is($exit, $status, "$shown: exits with $status") or diag($err);
+
+    if (defined $complaint) {
+        like($err, $complaint, "$shown: complains");
+    } else {
+        is($err, '', "$shown: does not complain");
+    }
+
+    return $out;
+}
+
+sub build {
+    my ($name, $keys, @options) = @_;
+
+    tool(0, undef, 'build', '-q', '-o', "$dir/$name", '-p', '1e-6', @options,
+         { stdin => join '', map { "$_\n" } @$keys });
+
+    return "$dir/$name";
+}
+
+sub results {
+    my ($image, @keys) = @_;
+
+    my (undef, $out) = $t->run_tool('test', '--json', $image, '--', @keys);
+
+    return map { decode_json($_) } split /\n/, $out;
+}
+
+
+# ---- expand ----
+
+is(tool(0, undef, 'expand', 'HTTP://A.b.c:80/1/%32.html?param=1'), <<'OUT',
+http://a.b.c/1/2.html?param=1
+a.b.c/1/2.html?param=1
+a.b.c/1/2.html
+a.b.c/
+a.b.c/1/
+b.c/1/2.html?param=1
+b.c/1/2.html
+b.c/
+b.c/1/
+OUT
+   'expand: the canonical form, then the expressions');
+
+is(tool(0, undef, 'expand', 'a.b', 'c.d'),
+   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n",
+   'expand: a blank line between keys');
+
+is(tool(0, undef, 'expand', '--key', 'url', { stdin => "a.b\r\nc.d" }),
+   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n", 'expand: standard input');
+
+$t->write_file('urls', "a.b\0c.d\0");
+is(tool(0, undef, 'expand', '-0', '-f', "$dir/urls"),
+   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n", 'expand: -0 -f');
+
+is(tool(0, undef, 'expand', '--key', 'host', 'A.B.Co.UK.:80'),
+   "a.b.co.uk\na.b.co.uk\nb.co.uk\nco.uk\n", 'expand --key host');
+is(tool(0, undef, 'expand', '--key', 'lower', 'A b'), "a b\na b\n",
+   'expand --key lower');
+is(tool(0, undef, 'expand', '--key', 'raw', 'A b'), "A b\nA b\n",
+   'expand --key raw');
+
+is(tool(1, qr/^ngx-bloom expand: "\/x" has no host\n\z/, 'expand', 'a.b', '/x'),
+   "http://a.b/\na.b/\n", 'expand: what cannot be looked up');
+is(tool(1, qr/^ngx-bloom expand: "\\xff\\x01:b" has a port .*\n\z/, 'expand',
+        "\xff\x01:b"), '', 'expand: bytes that cannot be shown');
+is(tool(1, qr/^ngx-bloom expand: "" is empty\n\z/, 'expand', ''), '',
+   'expand: nothing');
+
+is(tool(1, undef, 'expand', '--json', 'http://a.b/"?', '/x'),
+   '{"canonical":"http://a.b/\"?","expressions":["a.b/\"?","a.b/\"","a.b/"]}'
+   . "\n" . '{"canonical":null,"expressions":[],"reason":"has no host"}' . "\n",
+   'expand --json');
+
+tool(2, qr/there are no keys to show/, 'expand', { stdin => '' });
+tool(2, qr/not both/, 'expand', '-f', "$dir/urls", 'a.b');
+tool(2, qr/cannot be opened/, 'expand', '-f', "$dir/none");
+tool(2, qr/^ngx-bloom expand: --key "URL": there are raw, lower, host and url;/,
+     'expand', '--key', 'URL', 'a.b');
+tool(2, qr/^ngx-bloom build: --key "names": there are raw, lower, host and url;/,
+     'build', '--key', 'names', '-o', "$dir/x");
+
+
+# ---- build, info, test ----
+
+my @forms = (
+    [raw => ['Ab'], ['Ab'], ['ab', 'AB'], []],
+    [lower => ['Ab'], ['aB', 'ab', 'AB'], ['a b'], []],
+    [host => ['Bad.Example.', '0x7f.1', '[2001:DB8::1]:80', 'co.uk',
+              "b\xc3\xbccher.test", 'com'],
+     ['bad.example', 'a.b.BAD.example:8080', '127.0.0.1', '2130706433',
+      '2001:db8:0::1', 'other.co.uk', 'www.xn--bcher-kva.test', 'com'],
+     ['example', 'notbad.example', 'bad.example.org', '127.0.0.2', 'x.com'],
+     ['...', 'a b', 'bad.example/', '1.2.3.256']],
+    [url => ['http://Bad.example/', 'other.test/dir/', 'other.test/page?x',
+             'ftp://1.2.3.4/a'],
+     ['https://www.bad.example:8443/any?thing', 'bad.example',
+      'HTTP:\\\\BAD.EXAMPLE', 'http://user@bad.example/', '//bad.example',
+      'http://%62ad.example/', 'other.test/dir/sub/page', 'other.test/./dir//',
+      'other.test/%2564ir/', 'other.test/page?x#y', '0x01020304/a?b'],
+     ['http://example/', 'notbad.example', 'other.test/', 'other.test/page',
+      'other.test/page?y', '1.2.3.4/b', 'x.1.2.3.4.test/a'],
+     ['/bad.example/', 'mailto:x@bad.example', 'http://a:b/']],
+);
+
+for (@forms) {
+    my ($form, $keys, $present, $absent, $unparsable) = @$_;
+    my $image = build("$form.bloom", $keys, '--key', $form);
+
+    is(decode_json(tool(0, undef, 'info', '--json', $image))->{key}, $form,
+       "$form: info --json");
+    like(tool(0, undef, 'info', $image), qr/^key form +$form$/m, "$form: info");
+    is(unpack('x76 L<', $t->read_file("$form.bloom")),
+       { raw => 0, lower => 1, host => 2, url => 3 }->{$form},
+       "$form: its number in the image");
+
+    for my $key (@$present) {
+        is((results($image, $key))[0]{result}, 'present', "$form: $key");
+    }
+
+    is((results($image, $_))[0]{result}, 'absent', "$form: $_") for @$absent;
+
+    for my $key (@$unparsable) {
+        my ($result) = results($image, $key);
+
+        is($result->{result}, 'unparsable', "$form: $key");
+        like($result->{reason}, qr/^has /, "$form: $key: why");
+    }
+
+    is(tool(@$absent + @$unparsable ? 1 : 0, undef, 'test', $image, '-f', '-',
+            { stdin => join '', map { "$_\n" } @$present, @$absent,
+                                               @$unparsable }),
+       join('', (map { "present $_\n" } @$present),
+                (map { "absent $_\n" } @$absent),
+                (map { "unparsable $_\n" } @$unparsable)),
+       "$form: a line each");
+}
+
+is_deeply([results("$dir/url.bloom", 'http://a.b.other.test/dir/x?y', 'x.test',
+                   '/')],
+          [{ key => 'http://a.b.other.test/dir/x?y', result => 'present',
+             expression => 'other.test/dir/' },
+           { key => 'x.test', result => 'absent' },
+           { key => '/', result => 'unparsable', reason => 'has no host' }],
+          'test --json: which expression is present');
+is_deeply([results("$dir/host.bloom", 'a.Bad.Example')],
+          [{ key => 'a.Bad.Example', result => 'present',
+             expression => 'bad.example' }], 'which parent is present');
+is_deeply([results("$dir/lower.bloom", 'AB')],
+          [{ key => 'AB', result => 'present' }],
+          'where a key has one form only, it is not shown');
+
+is(tool(1, undef, 'test', '-c', "$dir/url.bloom", 'bad.example', 'x.test', '/'),
+   "1 present, 1 absent, 1 unparsable\n", 'test -c');
+is(decode_json(tool(1, undef, 'test', '-c', '--json', "$dir/url.bloom", '/'))
+   ->{unparsable}, 1, 'test -c --json');
+
+is(decode_json((tool(0, undef, 'build', '--json', '--key', 'url', '-o',
+                     "$dir/same", { stdin => "a.b\nHTTP://a.b:80/\na.b/x/..\n" }
+                    )))->{items}, 1, 'spellings of one key count once');
+
+tool(2, qr{^ngx-bloom\ build:\ standard\ input:\ line\ 2:\ "/x"\ has\ no\ host\n
+           ngx-bloom\ build:\ more\ lines\ than\ --max-errors\ \(0\)\ [^\n]+\n\z}x,
+     'build', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\n/x\n" });
+ok(!-e "$dir/none", 'nothing is built of a key that cannot be read');
+tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
+     'build', '-0', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\0/x" });
+
+
+# ---- --like and merge ----
+
+
+tool(0, undef, 'build', '-q', '-o', "$dir/more.bloom", '--like',
+     "$dir/url.bloom", { stdin => "WWW.more.test\n" });
+is((results("$dir/more.bloom", 'http://www.MORE.test/x'))[0]{result},
+   'present', '--like takes the key form over');
+
+tool(0, undef, 'build', '-q', '-o', "$dir/more.bloom", '--like',
+     "$dir/url.bloom", '--key', 'url', { stdin => "WWW.more.test\n" });
+tool(2, qr/^ngx-bloom build: --key "host": keys of \S+ are url, as --like says;/,
+     'build', '-o', "$dir/none", '--like', "$dir/url.bloom", '--key', 'host',
+     { stdin => "a.b\n" });
+
+tool(0, undef, 'merge', '-q', '-o', "$dir/all.bloom", "$dir/url.bloom",
+     "$dir/more.bloom");
+is(decode_json(tool(0, undef, 'info', '--json', "$dir/all.bloom"))->{key},
+   'url', 'merge: the key form');
+is((results("$dir/all.bloom", $_))[0]{result}, 'present', "merged: $_")
+    for 'x.bad.example/y', 'www.more.test:80';
+
+my @same = ('-n', '10', '--seed', '1');
+build("seeded-$_", ['a.b'], '--key', $_, @same) for qw(host url);
+tool(2, qr/cannot be merged with .* differs in key form;/, 'merge', '-o',
+     "$dir/none", "$dir/seeded-host", "$dir/seeded-url");
+
+done_testing;

@@ -1,0 +1,285 @@
+#!/usr/bin/perl
+
+# ngx-bloom build --from: lists as they are published.
+
+use strict;
+use warnings;
+
+use IO::Compress::Gzip qw(gzip);
+use JSON::PP qw(decode_json);
+
+use BloomTest;
+
+my $t = BloomTest->new(module => 0);
+my $dir = $t->testdir;
+my $n = 0;
+
+# Builds of a text; the counts, with those of the keys that are in the image.
+
+sub build {
+    my ($text, @options) = @_;
+
+    my $image = "$dir/image" . ++$n;
+    my ($exit, $out, $err)
+        = $t->run_tool('build', '--json', '-o', $image, @options,
+                       { stdin => $text });
+
+    is($exit, 0, "build @options") or diag($err);
+
+    return ($image, decode_json($out), $err);
+}
+
+sub has {
+    my ($image, $name, @keys) = @_;
+
+    my ($exit, $out) = $t->run_tool('test', $image, '--', @keys);
+
+    is($out, join('', map { "present $_\n" } @keys), "$name: its keys");
+}
+
+sub counts {
+    my ($json, $name, %expected) = @_;
+
+    is_deeply({ map { $_ => $json->{$_} } keys %expected }, \%expected,
+              "$name: counts");
+}
+
+sub refused {
+    my ($text, $complaint, @options) = @_;
+
+    my ($exit, $out, $err)
+        = $t->run_tool('build', '-o', "$dir/none", @options,
+                       { stdin => $text });
+
+    is($exit, 2, "build @options: refused");
+    like($err, $complaint, "build @options: says why");
+    ok(!-e "$dir/none", "build @options: nothing is left");
+}
+
+
+# ---- every line a key, unless something else is said ----
+
+{
+    my ($image, $json) = build("# a\n! b\n c \n\n");
+
+    has($image, 'no list', '# a', '! b', ' c ');
+    counts($json, 'no list', received => 3, empty => 1, comments => 0,
+           skipped => 0, errors => 0);
+}
+
+
+# ---- lines ----
+
+{
+    my $text = "# list\n!more\n\n  \n one \r\ntwo # the second\n\tthree\t#\n"
+               . "fo#ur\nfive #\n  # indented\nthree";
+    my ($image, $json) = build($text, '--from', 'lines');
+
+    has($image, 'lines', 'one', 'two', 'three', 'fo#ur', 'five');
+    counts($json, 'lines', received => 6, items => 5, duplicates => 1,
+           empty => 2, comments => 3, skipped => 0, errors => 0);
+
+    my ($urls) = build("http://a.b/#x\n# c.d\n", '--from', 'lines', '--key',
+                       'url');
+    has($urls, 'lines of URLs', 'a.b');
+}
+
+
+# ---- hosts ----
+
+{
+    my $text = <<'HOSTS';
+# a hosts file
+127.0.0.1  localhost localhost.localdomain
+::1 ip6-localhost
+255.255.255.255 broadcasthost
+0.0.0.0 0.0.0.0
+
+0.0.0.0 One.example
+0 two.example   # and a comment
+127.0.0.1	three.example four.example localhost #five.example
+fe80::1%lo0 six.example
+HOSTS
+    my ($image, $json) = build($text, '--from', 'hosts', '--key', 'host');
+
+    has($image, 'hosts', 'one.example', 'two.example', 'three.example',
+        'four.example', 'www.six.example');
+    counts($json, 'hosts', received => 5, items => 5, empty => 1,
+           comments => 1, skipped => 4, errors => 0);
+
+    my ($exit, $out) = $t->run_tool('test', $image, 'five.example',
+                                    'localhost', '0.0.0.0');
+    unlike($out, qr/present/, 'hosts: nothing else');
+
+    refused("0.0.0.0 a.b\nc.d\n", qr/line 2: "c.d" does not begin with an/,
+            '--from', 'hosts');
+    refused("0.0.0.0\n", qr/line 1: "0.0.0.0" has an address and no name/,
+            '--from', 'hosts');
+    refused("0.0.0.0 # a.b\n", qr/line 1: .* has an address and no name/,
+            '--from', 'hosts');
+    refused("0.0.0.0 a.b c:d\n", qr/line 1: "c:d" has a port that is no number/,
+            '--from', 'hosts', '--key', 'host');
+}
+
+
+# ---- adblock-domains ----
+
+{
+    my $text = <<'ADBLOCK';
+[Adblock Plus 2.0]
+! Title: list
+# comment
+||one.example^
+||TWO.example^|
+||three.example^$document
+||four.example^$all,important
+
+||image.example^$image
+||party.example^$third-party
+||only.example^$third-party,script
+||site.example^$domain=other.example
+||path.example/banner^
+||wild*.example^
+||prefix.example
+@@||good.example^
+##.cosmetic
+one.example##.ad
+/regular-expression/
+plain.example
+|http://start.example^
+||^
+||more.example^more
+||odd.example^xall
+ADBLOCK
+    my ($image, $json) = build($text, '--from', 'adblock-domains', '--key',
+                               'host');
+
+    has($image, 'adblock', 'one.example', 'www.two.example', 'three.example',
+        'four.example');
+    counts($json, 'adblock', received => 4, items => 4, empty => 1,
+           comments => 3, skipped => 16, errors => 0);
+
+    refused("||a b^\n", qr/line 1: "a b" has a byte that no host has/,
+            '--from', 'adblock-domains', '--key', 'host');
+
+    my ($urls) = build("||one.example^\n", '--from', 'adblock-domains',
+                       '--key', 'url');
+    has($urls, 'domains as URLs', 'http://www.one.example/x/y');
+}
+
+
+# ---- csv ----
+
+# As URLhaus publishes it: comments, the last of which is the header.
+
+my $feed = <<'CSV';
+################################
+# URLs                         #
+################################
+#
+# id,dateadded,url,url_status,"the ""tags"""
+"1","2024-01-01 00:00:00","http://one.example/a,b","online","say ""x"""
+"2","2024-01-01 00:00:00","http://TWO.example:8080/","offline",""
+
+3, 2024-01-01 , http://three.example/x y , online , tag
+CSV
+
+{
+    my ($image, $json) = build($feed, '--from', 'csv:url', '--key', 'url');
+
+    has($image, 'csv', 'http://one.example/a,b', 'two.example',
+        'three.example/x%20y');
+    counts($json, 'csv', received => 3, items => 3, empty => 1, comments => 5,
+           skipped => 0, errors => 0);
+
+    ($image, $json) = build($feed, '--from', 'csv:URL', '--key', 'url');
+    is($json->{items}, 3, 'csv: case makes no difference to names of columns');
+
+    ($image, $json) = build($feed, '--from', 'csv:the "tags"');
+    has($image, 'csv: quotes in quotes', 'say "x"', 'tag');
+    counts($json, 'csv: an empty field', received => 2, empty => 2);
+
+    ($image) = build($feed, '--from', 'csv:4');
+    has($image, 'csv: a number', 'online', 'offline');
+
+    ($image, $json) = build("a,b\n1,2\n3,4", '--from', 'csv:b');
+    has($image, 'csv: a header that is no comment', '2', '4');
+    is($json->{received}, 2, 'csv: and no key');
+
+    ($image, $json) = build("\n# b\na,b\n1,2\n", '--from', 'csv:b');
+    has($image, 'csv: the header is rather a line than a comment', '2');
+    is($json->{received}, 1, 'csv: and that alone');
+
+    $t->write_file('first.csv', "a,b\n1,2\n");
+    $t->write_file('second.csv', "b,a\n3,4\n");
+    ($image, $json) = build('', '--from', 'csv:b', "$dir/first.csv",
+                            "$dir/second.csv");
+    has($image, 'csv: each file has its header', '2', '3');
+    is($json->{received}, 2, 'csv: two files');
+
+    $t->write_file('none.csv', "3,4\n");
+    refused('', qr{/none.csv: line 1: "3,4" is not the header}, '--from',
+            'csv:b', "$dir/first.csv", "$dir/none.csv");
+
+    gzip(\$feed, \my $zipped);
+    ($image, $json) = build($zipped, '--from', 'csv:url', '--key', 'url');
+    is($json->{items}, 3, 'csv: gzip');
+
+    refused("a,b\n1,2\n", qr/line 1: "a,b" is not the header: .*csv:COLUMN/,
+            '--from', 'csv:c');
+    refused("a,b\n1\n", qr/line 2: "1" has fewer columns than that/, '--from',
+            'csv:b');
+    refused("a,b\n1,\"2\n\"\n", qr/line 2: .* quoted field that does not end/,
+            '--from', 'csv:b');
+    refused("a,b\n\"1\"2,3\n", qr/line 2: .* quoted field that does not end/,
+            '--from', 'csv:b');
+    refused("# a,b\n", qr/there are no keys/, '--from', 'csv:b');
+}
+
+
+# ---- what cannot be read ----
+
+{
+    my $text = join '', map { $_ % 1000 ? "h$_.example\n" : "bad $_\n" }
+                            1 .. 300_000;
+    my @options = ('--key', 'host', '-j', '4');
+
+    my ($image, $json, $err) = build($text, @options, '--max-errors', '300');
+
+    counts($json, 'max-errors', received => 299_700, errors => 300);
+    is($err, join('', map { "ngx-bloom build: standard input: line "
+                            . 1000 * $_ . ": \"bad " . 1000 * $_
+                            . "\" has a byte that no host has\n" } 1 .. 300),
+       'each is reported, in order, with its number and the reason');
+
+    refused($text, qr/more lines than --max-errors \(299\) cannot be read/,
+            @options, '--max-errors', '299');
+
+    $t->write_file('good', "a.b\n");
+    $t->write_file('bad', "\n# x\n/\n");
+    my ($exit, undef, $where) = $t->run_tool(
+        'build', '-o', "$dir/none", '--key', 'url', '--from', 'lines',
+        "$dir/good", "$dir/bad");
+    is($exit, 2, 'one of two files cannot be read');
+    like($where, qr{^ngx-bloom build: \Q$dir\E/bad: line 3: "/" has no host\n},
+         'and it is named');
+
+    my ($text_image) = "$dir/text";
+    my ($status, $out) = $t->run_tool(
+        'build', '-o', $text_image, '--key', 'url', '--from', 'hosts',
+        '--max-errors', '2',
+        { stdin => "# x\n\n0 a.b\n0 localhost\nx\ny\n" });
+    is($status, 0, 'a build that leaves lines out');
+    like($out, qr/: 1 empty line, 1 comment, 1 other line, 2 unreadable lines were skipped\n\z/,
+         'says what it has left out');
+}
+
+refused("a\n", qr/--from "urls": there are lines, hosts, adblock-domains and/,
+        '--from', 'urls');
+refused("a\n", qr/--from "csv:": there are/, '--from', 'csv:');
+refused("a\n", qr/--from is for lists of lines, and -0/, '--from', 'lines',
+        '-0');
+refused("a\n", qr/--max-errors "x": lines to leave out are a count/,
+        '--max-errors', 'x');
+
+done_testing;

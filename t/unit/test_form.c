@@ -1,0 +1,398 @@
+
+/*
+ * Key forms: what each makes of a key, and what must hold whatever the key is.
+ */
+
+#include "unit.h"
+
+#include "bloom_form.h"
+
+
+/* A key in memory of its own size, and what was made of it. */
+typedef struct {
+    uint8_t      *data;
+    uint8_t      *buf;
+    const char   *why;
+    bloom_key_t   canonical;
+    bloom_form_t  expanded;
+} made_t;
+
+
+static void
+make(made_t *made, uint32_t form, const void *data, size_t len)
+{
+    size_t       room;
+    uint8_t     *other;
+    const char  *why;
+    bloom_key_t  key;
+
+    room = bloom_form_room(form, len);
+
+    made->data = malloc(len);
+    made->buf = malloc(room ? room : 1);
+    other = malloc(room ? room : 1);
+    assert_true(made->data != NULL && made->buf != NULL && other != NULL);
+    memcpy(made->data, data, len);
+
+    key.data = made->data;
+    key.len = len;
+
+    made->why = bloom_form_expand(form, &made->expanded, &key, other);
+
+    if (made->why == NULL) {
+        assert_in_range(made->expanded.n, 1, BLOOM_FORM_EXPRESSIONS);
+    }
+
+    free(other);
+
+    why = bloom_form_expand(form, &made->expanded, &key, made->buf);
+    assert_ptr_equal(why, made->why);
+
+    other = malloc(room ? room : 1);
+    assert_non_null(other);
+
+    why = bloom_form_canonical(form, &made->canonical, &key, other);
+    assert_ptr_equal(why, made->why);
+
+    if (why == NULL) {
+        assert_int_equal(made->canonical.len,
+                         made->expanded.expression[0].len);
+        assert_memory_equal(made->canonical.data,
+                            made->expanded.expression[0].data,
+                            made->canonical.len);
+    }
+
+    free(other);
+}
+
+
+static void
+drop(made_t *made)
+{
+    free(made->data);
+    free(made->buf);
+}
+
+
+/* "canonical: expression, expression", or why there is none. */
+static const char *
+shown(uint32_t form, const char *text)
+{
+    size_t       n;
+    made_t       made;
+    unsigned     i;
+
+    static char  line[4000];
+
+    make(&made, form, text, strlen(text));
+
+    if (made.why != NULL) {
+        snprintf(line, sizeof(line), "%s", made.why);
+
+    } else {
+        n = (size_t) sprintf(line, "%.*s:",
+                             (int) made.expanded.canonical.len,
+                             (const char *) made.expanded.canonical.data);
+
+        for (i = 0; i < made.expanded.n; i++) {
+            n += (size_t) sprintf(line + n, "%s %.*s", i ? "," : "",
+                                  (int) made.expanded.expression[i].len,
+                                  (const char *)
+                                  made.expanded.expression[i].data);
+        }
+    }
+
+    drop(&made);
+
+    return line;
+}
+
+
+static void
+names(void **state)
+{
+    uint32_t  form;
+
+    static const char *const  names[] = { "raw", "lower", "host", "url" };
+
+    (void) state;
+
+    assert_int_equal(BLOOM_KEY_RAW, 0);
+    assert_int_equal(BLOOM_KEY_LOWER, 1);
+    assert_int_equal(BLOOM_KEY_HOST, 2);
+    assert_int_equal(BLOOM_KEY_URL, 3);
+
+    for (form = 0; form < array_len(names); form++) {
+        assert_string_equal(bloom_key_form_name(form), names[form]);
+        assert_int_equal(bloom_key_form_parse(names[form],
+                                              strlen(names[form])), form);
+    }
+
+    assert_null(bloom_key_form_name(4));
+    assert_null(bloom_key_form_name(UINT32_MAX));
+
+    assert_int_equal(bloom_key_form_parse("raw;", 3), BLOOM_KEY_RAW);
+    assert_int_equal(bloom_key_form_parse("rawx", 4), -1);
+    assert_int_equal(bloom_key_form_parse("ra", 2), -1);
+    assert_int_equal(bloom_key_form_parse("URL", 3), -1);
+    assert_int_equal(bloom_key_form_parse("", 0), -1);
+}
+
+
+static void
+raw(void **state)
+{
+    bloom_key_t   key, canonical;
+    bloom_form_t  result;
+
+    (void) state;
+
+    key.data = (const uint8_t *) "A\0\xff ";
+    key.len = 4;
+
+    assert_int_equal(bloom_form_room(BLOOM_KEY_RAW, 1 << 30), 0);
+
+    assert_null(bloom_form_canonical(BLOOM_KEY_RAW, &canonical, &key, NULL));
+    assert_ptr_equal(canonical.data, key.data);
+    assert_int_equal(canonical.len, 4);
+
+    assert_null(bloom_form_expand(BLOOM_KEY_RAW, &result, &key, NULL));
+    assert_int_equal(result.n, 1);
+    assert_ptr_equal(result.expression[0].data, key.data);
+    assert_int_equal(result.expression[0].len, 4);
+}
+
+
+static void
+lower(void **state)
+{
+    int      c;
+    made_t   made;
+    uint8_t  all[256];
+
+    (void) state;
+
+    for (c = 0; c < 256; c++) {
+        all[c] = (uint8_t) c;
+    }
+
+    make(&made, BLOOM_KEY_LOWER, all, sizeof(all));
+    assert_null(made.why);
+    assert_int_equal(made.expanded.n, 1);
+    assert_int_equal(made.expanded.expression[0].len, 256);
+
+    for (c = 0; c < 256; c++) {
+        assert_int_equal(made.expanded.expression[0].data[c],
+                         c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+
+    drop(&made);
+}
+
+
+static void
+host(void **state)
+{
+    (void) state;
+
+    assert_string_equal(shown(BLOOM_KEY_HOST, "A.B.Example.COM.:443"),
+                        "a.b.example.com: a.b.example.com, b.example.com, "
+                        "example.com");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "bad.co.uk"),
+                        "bad.co.uk: bad.co.uk, co.uk");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "example.com"),
+                        "example.com: example.com");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "com"), "com: com");
+    assert_string_equal(shown(BLOOM_KEY_HOST, ".example.com"),
+                        "example.com: example.com");
+    assert_string_equal(shown(BLOOM_KEY_HOST, " \texample.com \t"),
+                        "example.com: example.com");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "b\xc3\xbc" "cher.example"),
+                        "xn--bcher-kva.example: xn--bcher-kva.example");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "0x7f.1"),
+                        "127.0.0.1: 127.0.0.1");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "[2001:DB8::1]:443"),
+                        "2001:db8::1: 2001:db8::1");
+
+    assert_string_equal(shown(BLOOM_KEY_HOST, "..."), "has no host");
+    assert_string_equal(shown(BLOOM_KEY_HOST, " "), "has no host");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "*.example.com"),
+                        "has a byte that no host has");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "a%2eb"),
+                        "has a byte that no host has");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "a b"),
+                        "has a byte that no host has");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "http://example.com/"),
+                        "has a byte that no host has");
+    assert_string_equal(shown(BLOOM_KEY_HOST, "example.com/"),
+                        "has a byte that no host has");
+}
+
+
+static void
+url(void **state)
+{
+    (void) state;
+
+    assert_string_equal(shown(BLOOM_KEY_URL, "HTTPS://A.B.c:80/1/%32?x"),
+                        "https://a.b.c/1/2?x: a.b.c/1/2?x, a.b.c/1/2, "
+                        "a.b.c/, a.b.c/1/, b.c/1/2?x, b.c/1/2, b.c/, b.c/1/");
+    assert_string_equal(shown(BLOOM_KEY_URL, "/x"), "has no host");
+}
+
+
+static void
+limits(void **state)
+{
+    made_t        made;
+    uint8_t      *text, *buf;
+    size_t        len;
+    bloom_key_t   key, canonical;
+    bloom_form_t  result;
+
+    (void) state;
+
+    text = malloc(BLOOM_FORM_KEY_MAX + 1);
+    assert_non_null(text);
+    memset(text, 'a', BLOOM_FORM_KEY_MAX + 1);
+
+    memcpy(text, "http://h/", 9);
+    make(&made, BLOOM_KEY_URL, text, BLOOM_FORM_KEY_MAX);
+    assert_null(made.why);
+    assert_int_equal(made.canonical.len, BLOOM_FORM_KEY_MAX - 7);
+    drop(&made);
+
+    make(&made, BLOOM_KEY_URL, text, BLOOM_FORM_KEY_MAX + 1);
+    assert_string_equal(made.why, "is longer than 65535 bytes");
+    drop(&made);
+
+    memset(text, '.', BLOOM_FORM_KEY_MAX + 1);
+    text[40] = 'a';
+    make(&made, BLOOM_KEY_HOST, text, BLOOM_FORM_KEY_MAX);
+    assert_null(made.why);
+    assert_int_equal(made.canonical.len, 1);
+    drop(&made);
+
+    make(&made, BLOOM_KEY_HOST, text, BLOOM_FORM_KEY_MAX + 1);
+    assert_string_equal(made.why, "is longer than 65535 bytes");
+    drop(&made);
+
+    /* too long to be added, and still found by its host */
+
+    memset(text, ' ', BLOOM_FORM_KEY_MAX);
+    memcpy(text, "http://h/", 9);
+    text[BLOOM_FORM_KEY_MAX - 1] = 'a';
+
+    key.data = text;
+    key.len = BLOOM_FORM_KEY_MAX;
+    len = bloom_form_room(BLOOM_KEY_URL, key.len);
+    buf = malloc(len);
+    assert_non_null(buf);
+
+    assert_string_equal(bloom_form_canonical(BLOOM_KEY_URL, &canonical, &key,
+                                             buf),
+                        "is longer than 65535 bytes once it is canonical");
+    assert_null(bloom_form_expand(BLOOM_KEY_URL, &result, &key, buf));
+    assert_int_equal(result.n, 2);
+    assert_int_equal(result.expression[0].len,
+                     2 + 3 * (BLOOM_FORM_KEY_MAX - 10) + 1);
+    assert_int_equal(result.expression[1].len, 2);
+    assert_memory_equal(result.expression[1].data, "h/", 2);
+
+    free(buf);
+    free(text);
+}
+
+
+/*
+ * Random keys of what URLs and hosts are made of: a canonical key is its own
+ * canonical form, and so is every expression, or it could never be stored.
+ */
+static void
+canonical_twice(void **state)
+{
+    char      text[200];
+    int       i, readable;
+    size_t    len;
+    made_t    made, again;
+    unsigned  k, pieces;
+    uint32_t  form;
+    uint64_t  seed;
+
+    static const char *const  piece[] = {
+        "http://", "https:", "//", "/", "\\", "/../", "/./", "..", ".", "?",
+        "#", "@", ":", ":80", "%", "%25", "%2525", "%2f", "%2e", "%40", "%3a",
+        "%5c", "%3F", "%00", "%20", " ", "\t", "\n", "a", "B", "example.com",
+        "co.uk", "1.2.3.4", "0x7f", "017", "[::1]", "[", "]", "\xc3\xa9",
+        "%C3%A9", "\x80", "\xc2\xad", "\xe3\x80\x82", "\xef\xbc\x91", "xn--",
+        "\xe2\x98\x83", "a.b.c.d.e.f", "2", "5", "-", "_", "&=", "\x7f",
+    };
+
+    (void) state;
+
+    for (form = BLOOM_KEY_LOWER; form <= BLOOM_KEY_URL; form++) {
+
+        seed = 11;
+        readable = 0;
+
+        for (i = 0; i < 40000; i++) {
+            pieces = 1 + (unsigned) (unit_random(&seed) % 9);
+
+            for (len = 0, k = 0; k < pieces; k++) {
+                len += (size_t) sprintf(text + len, "%s",
+                                        piece[unit_random(&seed)
+                                              % array_len(piece)]);
+            }
+
+            make(&made, form, text, len);
+
+            for (k = 0; made.why == NULL && k < made.expanded.n; k++) {
+                make(&again, form, made.expanded.expression[k].data,
+                     made.expanded.expression[k].len);
+
+                assert_null(again.why);
+                assert_int_equal(again.expanded.expression[0].len,
+                                 made.expanded.expression[k].len);
+                assert_memory_equal(again.expanded.expression[0].data,
+                                    made.expanded.expression[k].data,
+                                    made.expanded.expression[k].len);
+                drop(&again);
+            }
+
+            if (made.why == NULL && form == BLOOM_KEY_URL) {
+                make(&again, form, made.expanded.canonical.data,
+                     made.expanded.canonical.len);
+
+                assert_null(again.why);
+                assert_int_equal(again.expanded.canonical.len,
+                                 made.expanded.canonical.len);
+                assert_memory_equal(again.expanded.canonical.data,
+                                    made.expanded.canonical.data,
+                                    made.expanded.canonical.len);
+                drop(&again);
+            }
+
+            readable += made.why == NULL;
+            drop(&made);
+        }
+
+        assert_in_range(readable, 1000, 40000);
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(names),
+        cmocka_unit_test(raw),
+        cmocka_unit_test(lower),
+        cmocka_unit_test(host),
+        cmocka_unit_test(url),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(canonical_twice),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,493 @@
+
+/*
+ * Hosts: names, IPv4 addresses in every legal spelling, IPv6 addresses.
+ *
+ * The C library's own inet_aton() and inet_ntop() are the reference where they
+ * agree with the URL Standard.
+ */
+
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include "bloom_host.h"
+
+
+typedef struct {
+    const char    *in;
+    const char    *out;                  /* NULL: `why` */
+    bloom_host_e   kind;
+    const char    *why;
+} host_case_t;
+
+
+static const char *
+parse(bloom_host_t *host, const void *data, size_t len)
+{
+    uint8_t     *copy;
+    const char  *why;
+
+    copy = malloc(len ? len : 1);        /* for the sanitizers */
+    assert_non_null(copy);
+    memcpy(copy, data, len);
+    memset(host, 0xa5, sizeof(*host));
+
+    why = bloom_host_parse(host, copy, len);
+
+    free(copy);
+
+    return why;
+}
+
+
+static void
+check(const host_case_t *cases, size_t n)
+{
+    size_t        i;
+    const char   *why;
+    bloom_host_t  host;
+
+    for (i = 0; i < n; i++) {
+        why = parse(&host, cases[i].in, strlen(cases[i].in));
+
+        if (cases[i].out == NULL) {
+            if (why == NULL || strcmp(why, cases[i].why) != 0) {
+                print_error("\"%s\": %s, and not: %s\n", cases[i].in,
+                            why ? why : "is a host", cases[i].why);
+                fail();
+            }
+
+            continue;
+        }
+
+        if (why != NULL || host.kind != cases[i].kind
+            || host.len != strlen(cases[i].out)
+            || memcmp(host.text, cases[i].out, host.len) != 0)
+        {
+            print_error("\"%s\": %s%.*s, and not %s\n", cases[i].in,
+                        why ? why : "", why ? 0 : (int) host.len, host.text,
+                        cases[i].out);
+            fail();
+        }
+    }
+}
+
+
+static void
+names(void **state)
+{
+    static const host_case_t  cases[] = {
+        { "example.com",           "example.com",   BLOOM_HOST_NAME, NULL },
+        { "EXAMPLE.Com",           "example.com",   BLOOM_HOST_NAME, NULL },
+        { "example.com.",          "example.com",   BLOOM_HOST_NAME, NULL },
+        { "..a...b..",             "a.b",           BLOOM_HOST_NAME, NULL },
+        { "example.com:8080",      "example.com",   BLOOM_HOST_NAME, NULL },
+        { "example.com:",          "example.com",   BLOOM_HOST_NAME, NULL },
+        { "example.com.:99999999", "example.com",   BLOOM_HOST_NAME, NULL },
+        { "localhost",             "localhost",     BLOOM_HOST_NAME, NULL },
+        { "_dmarc.a-b.example",    "_dmarc.a-b.example", BLOOM_HOST_NAME,
+                                                                       NULL },
+        { "1.2.3.4.example",       "1.2.3.4.example", BLOOM_HOST_NAME, NULL },
+        { "a.0xg",                 "a.0xg",         BLOOM_HOST_NAME, NULL },
+        { "a.x0",                  "a.x0",          BLOOM_HOST_NAME, NULL },
+        { "a b%c#d",               "a b%c#d",       BLOOM_HOST_NAME, NULL },
+
+        { "",            NULL, 0, "has no host" },
+        { ".",           NULL, 0, "has no host" },
+        { "....",        NULL, 0, "has no host" },
+        { ":80",         NULL, 0, "has no host" },
+        { ".:80",        NULL, 0, "has no host" },
+        { "a:b",         NULL, 0, "has a port that is no number" },
+        { "a:8o",        NULL, 0, "has a port that is no number" },
+        { "a/b",         NULL, 0, "has a byte that no host has" },
+        { "a\\b",        NULL, 0, "has a byte that no host has" },
+        { "a?b",         NULL, 0, "has a byte that no host has" },
+        { "a@b",         NULL, 0, "has a byte that no host has" },
+        { "a[b",         NULL, 0, "has a byte that no host has" },
+        { "a]b",         NULL, 0, "has a byte that no host has" },
+    };
+
+    (void) state;
+
+    check(cases, array_len(cases));
+}
+
+
+static void
+internationalised(void **state)
+{
+    static const host_case_t  cases[] = {
+        { "b\xc3\xbc" "cher.example", "xn--bcher-kva.example",
+                                                    BLOOM_HOST_NAME, NULL },
+        { "B\xc3\x9c" "CHER.Example", "xn--bcher-kva.example",
+                                                    BLOOM_HOST_NAME, NULL },
+        { "XN--BCHER-KVA.example",    "xn--bcher-kva.example",
+                                                    BLOOM_HOST_NAME, NULL },
+        { "fa\xc3\x9f.de",            "xn--fa-hia.de",
+                                                    BLOOM_HOST_NAME, NULL },
+        { "\xe4\xb8\xad\xe5\x9b\xbd", "xn--fiqs8s",
+                                                    BLOOM_HOST_NAME, NULL },
+
+        /* symbols: not in IDNA2008, and yet browsers go there */
+        { "\xe2\x98\x83.net",         "xn--n3h.net",
+                                                    BLOOM_HOST_NAME, NULL },
+
+        /* full-width letters, a soft hyphen, an ideographic full stop */
+        { "\xef\xbd\x85vil.com",      "evil.com",   BLOOM_HOST_NAME, NULL },
+        { "e\xc2\xadvil.com",         "evil.com",   BLOOM_HOST_NAME, NULL },
+        { "evil\xe3\x80\x82" "com",   "evil.com",   BLOOM_HOST_NAME, NULL },
+        { "evil.com\xe3\x80\x82",     "evil.com",   BLOOM_HOST_NAME, NULL },
+        { "\xef\xbc\x91\xef\xbc\x92\xef\xbc\x97.1", "127.0.0.1",
+                                                    BLOOM_HOST_IPV4, NULL },
+
+        /* what cannot be converted stays, and only that label */
+        { "bad\x80.\xc3\xa9.com",     "bad\x80.xn--9ca.com",
+                                                    BLOOM_HOST_NAME, NULL },
+
+        /* a full-width solidus is one, and that is in no name */
+        { "a\xef\xbc\x8f" "b.com",    "a\xef\xbc\x8f" "b.com",
+                                                    BLOOM_HOST_NAME, NULL },
+
+        { "\xc2\xad",    NULL, 0, "has no host" },
+        { "\xe3\x80\x82", NULL, 0, "has no host" },
+    };
+
+    (void) state;
+
+    check(cases, array_len(cases));
+}
+
+
+static void
+ipv4(void **state)
+{
+    static const host_case_t  cases[] = {
+        { "1.2.3.4",               "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
+        { "1.2.3.4.",              "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
+        { "1.2.3.4:80",            "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
+        { "3279880203",            "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
+        { "0xc37f000b",            "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
+        { "0XC37F000B",            "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
+        { "030337600013",          "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
+        { "195.0x7f.0.013",        "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
+        { "195.8323083",           "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
+        { "195.127.11",            "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
+        { "127.1",                 "127.0.0.1",     BLOOM_HOST_IPV4, NULL },
+        { "0",                     "0.0.0.0",       BLOOM_HOST_IPV4, NULL },
+        { "0x",                    "0.0.0.0",       BLOOM_HOST_IPV4, NULL },
+        { "4294967295",            "255.255.255.255", BLOOM_HOST_IPV4, NULL },
+        { "00000000000000000001",  "0.0.0.1",       BLOOM_HOST_IPV4, NULL },
+        { "12.0x12.01234",         "12.18.2.156",   BLOOM_HOST_IPV4, NULL },
+
+        { "4294967296",   NULL, 0, "has an impossible IPv4 address" },
+        { "99999999999999999999", NULL, 0, "has an impossible IPv4 address" },
+        { "1.2.3.256",    NULL, 0, "has an impossible IPv4 address" },
+        { "1.2.65536",    NULL, 0, "has an impossible IPv4 address" },
+        { "1.16777216",   NULL, 0, "has an impossible IPv4 address" },
+        { "256.2.3.4",    NULL, 0, "has an impossible IPv4 address" },
+        { "1.2.3.4.5",    NULL, 0, "has an impossible IPv4 address" },
+        { "1.2.3.08",     NULL, 0, "has an impossible IPv4 address" },
+        { "1.2.3.0x",     "1.2.3.0",                BLOOM_HOST_IPV4, NULL },
+        { "a.1",          NULL, 0, "has an impossible IPv4 address" },
+        { "a.0x1f",       NULL, 0, "has an impossible IPv4 address" },
+    };
+
+    (void) state;
+
+    check(cases, array_len(cases));
+}
+
+
+/* Random addresses in random spellings, as inet_aton() reads them. */
+static void
+ipv4_spellings(void **state)
+{
+    char            text[80], expected[INET_ADDRSTRLEN];
+    int             i, len;
+    uint32_t        address, part;
+    uint64_t        seed;
+    unsigned        parts, p, bits;
+    bloom_host_t    host;
+    struct in_addr  in;
+
+    static const char *const  format[] = { "%u", "0%o", "0x%x", "0X%X",
+                                           "0000%o" };
+    (void) state;
+
+    seed = 4;
+
+    for (i = 0; i < 20000; i++) {
+        address = (uint32_t) unit_random(&seed);
+        parts = 1 + (unsigned) (unit_random(&seed) % 4);
+        bits = 32;
+        len = 0;
+
+        for (p = 1; p <= parts; p++) {
+            bits -= p == parts ? bits : 8;
+            part = (p == parts && p != 1)
+                   ? address & ((1ull << (32 - 8 * (p - 1))) - 1)
+                   : parts == 1 ? address : address >> bits & 0xff;
+
+            len += sprintf(text + len, p == 1 ? "" : ".");
+            len += sprintf(text + len, format[unit_random(&seed) % 5], part);
+        }
+
+        assert_int_equal(inet_aton(text, &in), 1);
+        assert_int_equal(ntohl(in.s_addr), address);
+        inet_ntop(AF_INET, &in, expected, sizeof(expected));
+
+        assert_null(parse(&host, text, (size_t) len));
+        assert_int_equal(host.kind, BLOOM_HOST_IPV4);
+        assert_int_equal(host.len, strlen(expected));
+        assert_memory_equal(host.text, expected, host.len);
+    }
+}
+
+
+static void
+ipv6(void **state)
+{
+    static const host_case_t  cases[] = {
+        { "[::1]",                 "::1",           BLOOM_HOST_IPV6, NULL },
+        { "[::1]:8080",            "::1",           BLOOM_HOST_IPV6, NULL },
+        { "::1",                   "::1",           BLOOM_HOST_IPV6, NULL },
+        { "::",                    "::",            BLOOM_HOST_IPV6, NULL },
+        { "[2001:0DB8:0:0:0:0:0:1]", "2001:db8::1", BLOOM_HOST_IPV6, NULL },
+        { "[2001:db8:0:1:1:1:1:1]", "2001:db8:0:1:1:1:1:1",
+                                                    BLOOM_HOST_IPV6, NULL },
+        { "[2001:0:0:1:0:0:0:1]",  "2001:0:0:1::1", BLOOM_HOST_IPV6, NULL },
+        { "[2001:db8:0:0:1:0:0:1]", "2001:db8::1:0:0:1",
+                                                    BLOOM_HOST_IPV6, NULL },
+        { "[1:2:3:4:5:6:7::]",     "1:2:3:4:5:6:7:0", BLOOM_HOST_IPV6, NULL },
+        { "[fe80::1%25eth0]",      "fe80::1",       BLOOM_HOST_IPV6, NULL },
+        { "fe80::1%eth0",          "fe80::1",       BLOOM_HOST_IPV6, NULL },
+        { "[::192.9.5.5]",         "::c009:505",    BLOOM_HOST_IPV6, NULL },
+
+        /* addresses that stand for another one */
+        { "[::ffff:1.2.3.4]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
+        { "[::ffff:102:304]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
+        { "[64:ff9b::1.2.3.4]",    "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
+
+        { "[]",           NULL, 0, "has an impossible IPv6 address" },
+        { "[",            NULL, 0, "has an impossible IPv6 address" },
+        { "[::1",         NULL, 0, "has an impossible IPv6 address" },
+        { "[1:2:3]",      NULL, 0, "has an impossible IPv6 address" },
+        { "[1::2::3]",    NULL, 0, "has an impossible IPv6 address" },
+        { "[:1::2]",      NULL, 0, "has an impossible IPv6 address" },
+        { "[1::2:]",      NULL, 0, "has an impossible IPv6 address" },
+        { "[12345::]",    NULL, 0, "has an impossible IPv6 address" },
+        { "[::g]",        NULL, 0, "has an impossible IPv6 address" },
+        { "[::1.2.3]",    NULL, 0, "has an impossible IPv6 address" },
+        { "[::1.2.3.256]", NULL, 0, "has an impossible IPv6 address" },
+        { "[::01.2.3.4]", NULL, 0, "has an impossible IPv6 address" },
+        { "[1:2:3:4:5:6:7:1.2.3.4]", NULL, 0,
+                                      "has an impossible IPv6 address" },
+        { "[1:2:3:4:5:6:7:8:9]", NULL, 0, "has an impossible IPv6 address" },
+        { "[1:2:3:4::5:6:7:8]", NULL, 0, "has an impossible IPv6 address" },
+        { "[::1]x",       NULL, 0, "has a port that is no number" },
+        { "[::1]:x",      NULL, 0, "has a port that is no number" },
+        { "a:b:80",       NULL, 0, "has an impossible IPv6 address" },
+    };
+
+    (void) state;
+
+    check(cases, array_len(cases));
+}
+
+
+/* Random addresses, many zeros in them, written out in full. */
+static void
+ipv6_spellings(void **state)
+{
+    char             text[80], expected[INET6_ADDRSTRLEN];
+    int              i, g, len;
+    uint64_t         seed;
+    uint16_t         group[8];
+    bloom_host_t     host;
+    struct in6_addr  in;
+
+    (void) state;
+
+    seed = 6;
+
+    for (i = 0; i < 20000; i++) {
+
+        for (g = 0, len = 0; g < 8; g++) {
+            group[g] = unit_random(&seed) % 2 ? 0
+                       : (uint16_t) (1 + unit_random(&seed) % 0xffff);
+            len += sprintf(text + len, unit_random(&seed) % 2 ? "%s%04X"
+                                                              : "%s%x",
+                           g ? ":" : "", group[g]);
+        }
+
+        /* inet_ntop() shows IPv4 in some addresses; RFC 5952 does not */
+
+        if (memcmp(group, (uint16_t [6]) { 0 }, 10) == 0) {
+            continue;
+        }
+
+        assert_int_equal(inet_pton(AF_INET6, text, &in), 1);
+        inet_ntop(AF_INET6, &in, expected, sizeof(expected));
+
+        assert_null(parse(&host, text, (size_t) len));
+        assert_int_equal(host.kind, BLOOM_HOST_IPV6);
+        assert_int_equal(host.len, strlen(expected));
+        assert_memory_equal(host.text, expected, host.len);
+
+        assert_null(parse(&host, expected, strlen(expected)));
+        assert_memory_equal(host.text, expected, host.len);
+    }
+}
+
+
+static void
+lengths(void **state)
+{
+    char          text[70000];
+    size_t        i;
+    bloom_host_t  host;
+
+    (void) state;
+
+    /* 253 bytes are a name, with dots around them, too; 254 are none */
+
+    memset(text, 'a', sizeof(text));
+
+    for (i = 63; i < 253; i += 64) {
+        text[i] = '.';
+    }
+
+    assert_null(parse(&host, text, 253));
+    assert_int_equal(host.len, 253);
+    assert_memory_equal(host.text, text, 253);
+
+    memcpy(text + 253, "...", 3);
+    assert_null(parse(&host, text, 256));
+    assert_int_equal(host.len, 253);
+
+    memcpy(text + 253, "\xe3\x80\x82", 3);
+    assert_null(parse(&host, text + 190, 66));
+    assert_int_equal(host.len, 63);
+
+    memcpy(text + 253, ".b", 2);
+    assert_string_equal(parse(&host, text, 255),
+                        "has a host name of more than 253 bytes");
+
+    text[253] = 'a';
+    assert_string_equal(parse(&host, text, 254),
+                        "has a host name of more than 253 bytes");
+    assert_string_equal(parse(&host, text, sizeof(text)),
+                        "has a host name of more than 253 bytes");
+
+    /* however many bytes vanish, libidn2 gets a bounded number of them */
+
+    for (i = 0; i < sizeof(text); i += 2) {
+        memcpy(text + i, "\xc2\xad", 2);
+    }
+
+    memcpy(text + 8000, "evil", 4);
+    assert_null(parse(&host, text, 8004));
+    assert_int_equal(host.len, 4);
+    assert_memory_equal(host.text, "evil", 4);
+
+    assert_string_equal(parse(&host, text, 8200),
+                        "has a host name of more than 253 bytes");
+
+    for (i = 0; i + 3 <= sizeof(text); i += 3) {
+        memcpy(text + i, "\xc2\xad.", 3);
+    }
+
+    assert_string_equal(parse(&host, text, sizeof(text)),
+                        "has a host name of more than 253 bytes");
+
+    /* a zero byte */
+
+    assert_string_equal(parse(&host, "a\0b", 3), "has a byte that no host has");
+}
+
+
+static void
+parents(void **state)
+{
+    char      name[2 * 40];
+    size_t    i, offset[BLOOM_HOST_EXPRESSIONS];
+    unsigned  n;
+
+    (void) state;
+
+    assert_int_equal(bloom_host_parents(offset, (uint8_t *) "com", 3, 5), 1);
+    assert_int_equal(offset[0], 0);
+
+    assert_int_equal(bloom_host_parents(offset, (uint8_t *) "a.com", 5, 5), 1);
+    assert_int_equal(offset[0], 0);
+
+    n = bloom_host_parents(offset, (uint8_t *) "a.b.c.com", 9, 5);
+    assert_int_equal(n, 3);
+    assert_int_equal(offset[0], 0);
+    assert_int_equal(offset[1], 2);
+    assert_int_equal(offset[2], 4);
+
+    n = bloom_host_parents(offset, (uint8_t *) "a.b.c.d.e.f.g", 13, 5);
+    assert_int_equal(n, 5);
+    assert_int_equal(offset[0], 0);
+    assert_int_equal(offset[1], 4);
+    assert_int_equal(offset[2], 6);
+    assert_int_equal(offset[3], 8);
+    assert_int_equal(offset[4], 10);
+
+    /* the shortest parents of a name with very many */
+
+    for (i = 0; i < sizeof(name); i += 2) {
+        memcpy(name + i, "a.", 2);
+    }
+
+    n = bloom_host_parents(offset, (uint8_t *) name, sizeof(name) - 1,
+                           BLOOM_HOST_EXPRESSIONS);
+    assert_int_equal(n, BLOOM_HOST_EXPRESSIONS);
+    assert_int_equal(offset[0], 0);
+    assert_int_equal(offset[1], 2 * 10);
+    assert_int_equal(offset[29], 2 * 38);
+}
+
+
+static void
+plain(void **state)
+{
+    size_t        i;
+    bloom_host_t  host;
+
+    static const char *const  yes[] = { "a-b_c.d9.com", "::1", "1.2.3.4" };
+    static const char *const  no[] = { "a b", "a%20b", "a#b", "a*b",
+                                       "a\x80", "a\x7f", "a!" };
+    (void) state;
+
+    for (i = 0; i < array_len(yes); i++) {
+        assert_null(parse(&host, yes[i], strlen(yes[i])));
+        assert_true(bloom_host_is_plain(&host));
+    }
+
+    for (i = 0; i < array_len(no); i++) {
+        assert_null(parse(&host, no[i], strlen(no[i])));
+        assert_false(bloom_host_is_plain(&host));
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(names),
+        cmocka_unit_test(internationalised),
+        cmocka_unit_test(ipv4),
+        cmocka_unit_test(ipv4_spellings),
+        cmocka_unit_test(ipv6),
+        cmocka_unit_test(ipv6_spellings),
+        cmocka_unit_test(lengths),
+        cmocka_unit_test(parents),
+        cmocka_unit_test(plain),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,424 @@
+
+/*
+ * URLs: the examples that Google's "URLs and Hashing" publishes, what it
+ * leaves open, and what must hold for any URL.
+ */
+
+#include "unit.h"
+
+#include <ctype.h>
+
+#include "bloom_url.h"
+
+
+typedef struct {
+    const char  *in;
+    const char  *out;
+} url_case_t;
+
+
+/* The canonical form, or why there is none; in memory that is reused. */
+static const char *
+canonical(const void *data, size_t len)
+{
+    uint8_t      *copy, *buf;
+    const char   *why;
+    bloom_url_t   url;
+
+    static char   text[2000];
+
+    copy = malloc(len ? len : 1);        /* for the sanitizers */
+    buf = malloc(BLOOM_URL_ROOM(len));
+    assert_non_null(copy);
+    assert_non_null(buf);
+    memcpy(copy, data, len);
+
+    why = bloom_url_parse(&url, copy, len, buf);
+
+    if (why != NULL) {
+        snprintf(text, sizeof(text), "%s", why);
+
+    } else {
+        snprintf(text, sizeof(text), "%.*s", (int) url.canonical.len,
+                 (const char *) url.canonical.data);
+        assert_int_equal(url.canonical.len, strlen(text));
+    }
+
+    free(copy);
+    free(buf);
+
+    return text;
+}
+
+
+static void
+check(const url_case_t *cases, size_t n)
+{
+    size_t       i, wrong;
+    const char  *out;
+
+    for (i = 0, wrong = 0; i < n; i++) {
+        out = canonical(cases[i].in, strlen(cases[i].in));
+
+        if (strcmp(out, cases[i].out) != 0) {
+            print_error("%s: %s, and not %s\n", cases[i].in, out,
+                        cases[i].out);
+            wrong++;
+        }
+    }
+
+    assert_int_equal(wrong, 0);
+}
+
+
+/* All that the document has, in its order. */
+static void
+published(void **state)
+{
+    static const url_case_t  cases[] = {
+        { "http://host/%25%32%35", "http://host/%25" },
+        { "http://host/%25%32%35%25%32%35", "http://host/%25%25" },
+        { "http://host/%2525252525252525", "http://host/%25" },
+        { "http://host/asdf%25%32%35asd", "http://host/asdf%25asd" },
+        { "http://host/%%%25%32%35asd%%", "http://host/%25%25%25asd%25%25" },
+        { "http://www.google.com/", "http://www.google.com/" },
+        { "http://%31%36%38%2e%31%38%38%2e%39%39%2e%32%36/%2E%73%65%63%75%72"
+          "%65/%77%77%77%2E%65%62%61%79%2E%63%6F%6D/",
+          "http://168.188.99.26/.secure/www.ebay.com/" },
+        { "http://195.127.0.11/uploads/%20%20%20%20/.verify/.eBaysecure=update"
+          "userdataxplimnbqmn-xplmvalidateinfoswqpcmlx=hgplmcx/",
+          "http://195.127.0.11/uploads/%20%20%20%20/.verify/.eBaysecure=update"
+          "userdataxplimnbqmn-xplmvalidateinfoswqpcmlx=hgplmcx/" },
+        { "http://host%23.com/%257Ea%2521b%2540c%2523d%2524e%25f%255E00%252611"
+          "%252A22%252833%252944_55%252B",
+          "http://host%23.com/~a!b@c%23d$e%25f^00&11*22(33)44_55+" },
+        { "http://3279880203/blah", "http://195.127.0.11/blah" },
+        { "http://www.google.com/blah/..", "http://www.google.com/" },
+        { "www.google.com/", "http://www.google.com/" },
+        { "www.google.com", "http://www.google.com/" },
+        { "http://www.evil.com/blah#frag", "http://www.evil.com/blah" },
+        { "http://www.GOOgle.com/", "http://www.google.com/" },
+        { "http://www.google.com.../", "http://www.google.com/" },
+        { "http://www.google.com/foo\tbar\rbaz\n2",
+          "http://www.google.com/foobarbaz2" },
+        { "http://www.google.com/q?", "http://www.google.com/q?" },
+        { "http://www.google.com/q?r?", "http://www.google.com/q?r?" },
+        { "http://www.google.com/q?r?s", "http://www.google.com/q?r?s" },
+        { "http://evil.com/foo#bar#baz", "http://evil.com/foo" },
+        { "http://evil.com/foo;", "http://evil.com/foo;" },
+        { "http://evil.com/foo?bar;", "http://evil.com/foo?bar;" },
+        { "http://\x01\x80.com/", "http://%01%80.com/" },
+        { "http://notrailingslash.com", "http://notrailingslash.com/" },
+        { "http://www.gotaport.com:1234/", "http://www.gotaport.com/" },
+        { "  http://www.google.com/  ", "http://www.google.com/" },
+        { "http:// leadingspace.com/", "http://%20leadingspace.com/" },
+        { "http://%20leadingspace.com/", "http://%20leadingspace.com/" },
+        { "%20leadingspace.com/", "http://%20leadingspace.com/" },
+        { "https://www.securesite.com/", "https://www.securesite.com/" },
+        { "http://host.com/ab%23cd", "http://host.com/ab%23cd" },
+        { "http://host.com//twoslashes?more//slashes",
+          "http://host.com/twoslashes?more//slashes" },
+    };
+
+    (void) state;
+
+    check(cases, array_len(cases));
+}
+
+
+/* As docs/key-forms.md decides it. */
+static void
+decided(void **state)
+{
+    static const url_case_t  cases[] = {
+
+        /* userinfo, and who may look like a host in it */
+        { "http://user:pass@evil.com/a", "http://evil.com/a" },
+        { "http://good.com%2F@evil.com/", "http://evil.com/" },
+        { "http://good.com%5C@evil.com/", "http://evil.com/" },
+        { "http://a@b@evil.com/", "http://evil.com/" },
+        { "http://evil.com/@good.com", "http://evil.com/@good.com" },
+        { "http://evil.com?@good.com", "http://evil.com/?@good.com" },
+        { "http://evil.com#@good.com", "http://evil.com/" },
+        { "http://evil.com\\@good.com", "http://evil.com/@good.com" },
+        { "http://user%40evil.com/", "http://evil.com/" },
+
+        /* as many slashes, and which, as browsers take */
+        { "http:/evil.com/a", "http://evil.com/a" },
+        { "http:evil.com/a", "http://evil.com/a" },
+        { "http:////evil.com/a", "http://evil.com/a" },
+        { "http:\\\\evil.com\\a\\b?c\\d", "http://evil.com/a/b?c\\d" },
+        { "HTTPS:\\/evil.com", "https://evil.com/" },
+        { "//evil.com/a", "http://evil.com/a" },
+        { "/\\evil.com/a", "http://evil.com/a" },
+        { "\\\\evil.com", "http://evil.com/" },
+        { "ht\ntp://evil.com", "http://evil.com/" },
+        { "http%3A%2F%2Fevil.com%3a80/", "http://evil.com/" },
+
+        /* other schemes, and none */
+        { "FTP://ftp.example.com/a", "ftp://ftp.example.com/a" },
+        { "foo://bar.example/a", "foo://bar.example/a" },
+        { "evil.com:80/a", "http://evil.com/a" },
+        { "evil.com:80", "http://evil.com/" },
+        { "evil.com:80?a", "http://evil.com/?a" },
+        { "wss:evil.com", "wss://evil.com/" },
+        { "httpx://evil.com/", "httpx://evil.com/" },
+
+        /* paths */
+        { "http://a.b/./c", "http://a.b/c" },
+        { "http://a.b/c/.", "http://a.b/c/" },
+        { "http://a.b/c/./", "http://a.b/c/" },
+        { "http://a.b/../../c", "http://a.b/c" },
+        { "http://a.b/c/d/..", "http://a.b/c/" },
+        { "http://a.b/c/%2e%2E/d", "http://a.b/d" },
+        { "http://a.b/c\\..\\d", "http://a.b/d" },
+        { "http://a.b/c%5c..%5cd", "http://a.b/d" },
+        { "http://a.b/c%2f..%2fd", "http://a.b/d" },
+        { "http://a.b/c//../d", "http://a.b/c/d" },
+        { "http://a.b/c//..//../d", "http://a.b/c/d" },
+        { "http://a.b/.../..c/c../.d", "http://a.b/.../..c/c../.d" },
+        { "http://a.b/c?d/../e", "http://a.b/c?d/../e" },
+        { "http://a.b/c%3fd/../e", "http://a.b/c?d/../e" },
+        { "http://a.b?c", "http://a.b/?c" },
+        { "http://a.b%3fc", "http://a.b/?c" },
+        { "http://a.b%2fc", "http://a.b/c" },
+        { "http://a.b/%00", "http://a.b/%00" },
+        { "http://a.b/\x7f\xff%fF", "http://a.b/%7F%FF%FF" },
+        { "http://a.b/%zz%4", "http://a.b/%25zz%254" },
+        { "http://a.b/%2%35%34%31", "http://a.b/A" },
+        { "http://a.b/ #c", "http://a.b/%20" },
+        { "http://a.b/c;d=1/..", "http://a.b/" },
+
+        /* hosts */
+        { "http://W!eird<>Ho$^.com/", "http://w!eird<>ho$^.com/" },
+        { "http://..google..com./", "http://google.com/" },
+        { "http://[2001:0DB8::0:1]:80/a", "http://[2001:db8::1]/a" },
+        { "http://[::ffff:1.2.3.4]/a", "http://1.2.3.4/a" },
+        { "http://[fe80::1%25eth0]/", "http://[fe80::1]/" },
+        { "http://0x7f.1/", "http://127.0.0.1/" },
+        { "http://www.\xc3\xbcmlat.com/", "http://www.xn--mlat-zra.com/" },
+        { "http://www.%C3%BCmlat.com/", "http://www.xn--mlat-zra.com/" },
+        { "http://a.b:/c", "http://a.b/c" },
+
+        /* none */
+        { "", "has no host" },
+        { "  ", "has no host" },
+        { ":", "has no host" },
+        { "/a", "has no host" },
+        { "/a//b", "has no host" },
+        { "#a", "has no host" },
+        { "?a", "has no host" },
+        { "http://", "has no host" },
+        { "http://#a", "has no host" },
+        { "http://?a", "has no host" },
+        { "http://@/", "has no host" },
+        { "http://./", "has no host" },
+        { "http://:80/", "has no host" },
+        { "foo:///a", "has no host" },
+        { "mailto:someone@evil.com", "has no host" },
+        { "javascript:alert(1)", "has no host" },
+        { "data:text/html,a", "has no host" },
+        { "http://a:b/", "has a port that is no number" },
+        { "http://a.b:8o/", "has a port that is no number" },
+        { "http://1.2.3.256/", "has an impossible IPv4 address" },
+        { "http://[::1/", "has an impossible IPv6 address" },
+        { "http://a%00b/", "has a byte that no host has" },
+        { "http://a[b/", "has a byte that no host has" },
+    };
+
+    (void) state;
+
+    check(cases, array_len(cases));
+
+    assert_string_equal(canonical("http://a.b/\0", 12), "has a zero byte");
+    assert_string_equal(canonical("http://a.b/#\0", 13), "has a zero byte");
+    assert_string_equal(canonical("\0http://a.b/", 12), "has a zero byte");
+}
+
+
+/* The expressions, a line each. */
+static const char *
+expressions(const char *in)
+{
+    size_t        len;
+    uint8_t      *buf;
+    unsigned      i, n;
+    bloom_key_t   expression[BLOOM_URL_EXPRESSIONS];
+    bloom_url_t   url;
+
+    static char   text[4000];
+
+    len = strlen(in);
+    buf = malloc(BLOOM_URL_ROOM(len));
+    assert_non_null(buf);
+    assert_null(bloom_url_parse(&url, (const uint8_t *) in, len, buf));
+
+    n = bloom_url_expand(expression, &url);
+
+    for (i = 0, len = 0; i < n; i++) {
+        memcpy(text + len, expression[i].data, expression[i].len);
+        len += expression[i].len;
+        text[len++] = '\n';
+    }
+
+    text[len] = '\0';
+    free(buf);
+
+    return text;
+}
+
+
+static void
+published_expressions(void **state)
+{
+    (void) state;
+
+    assert_string_equal(expressions("http://a.b.c/1/2.html?param=1"),
+                        "a.b.c/1/2.html?param=1\n"
+                        "a.b.c/1/2.html\n"
+                        "a.b.c/\n"
+                        "a.b.c/1/\n"
+                        "b.c/1/2.html?param=1\n"
+                        "b.c/1/2.html\n"
+                        "b.c/\n"
+                        "b.c/1/\n");
+
+    assert_string_equal(expressions("http://a.b.c.d.e.f.g/1.html"),
+                        "a.b.c.d.e.f.g/1.html\n"
+                        "a.b.c.d.e.f.g/\n"
+                        "c.d.e.f.g/1.html\n"
+                        "c.d.e.f.g/\n"
+                        "d.e.f.g/1.html\n"
+                        "d.e.f.g/\n"
+                        "e.f.g/1.html\n"
+                        "e.f.g/\n"
+                        "f.g/1.html\n"
+                        "f.g/\n");
+
+    assert_string_equal(expressions("http://1.2.3.4/1/"),
+                        "1.2.3.4/1/\n"
+                        "1.2.3.4/\n");
+}
+
+
+static void
+more_expressions(void **state)
+{
+    const char  *text;
+    unsigned     lines;
+
+    (void) state;
+
+    assert_string_equal(expressions("http://b/"), "b/\n");
+    assert_string_equal(expressions("http://a.b/?"), "a.b/?\na.b/\n");
+    assert_string_equal(expressions("http://a.b/c/?d/e"),
+                        "a.b/c/?d/e\na.b/c/\na.b/\n");
+    assert_string_equal(expressions("http://[::1]/a/b"),
+                        "[::1]/a/b\n[::1]/\n[::1]/a/\n");
+    assert_string_equal(expressions("http://a.b/1/2/3/4/5/"),
+                        "a.b/1/2/3/4/5/\na.b/\na.b/1/\na.b/1/2/\n"
+                        "a.b/1/2/3/\n");
+    assert_string_equal(expressions("http://a.b/1/2/3/"),
+                        "a.b/1/2/3/\na.b/\na.b/1/\na.b/1/2/\n");
+
+    text = expressions("http://1.b.c.d.e.f.g/1/2/3/4/5?6");
+
+    for (lines = 0; *text != '\0'; text++) {
+        lines += *text == '\n';
+    }
+
+    assert_int_equal(lines, BLOOM_URL_EXPRESSIONS);
+}
+
+
+/* Pass after pass, as the document says it. */
+static size_t
+unescape_repeatedly(char *text, size_t len)
+{
+    char    hex[3] = { 0 };
+    size_t  i, n, before;
+
+    do {
+        before = len;
+
+        for (i = 0, n = 0; i < len; n++) {
+            if (text[i] == '%' && len - i > 2
+                && isxdigit((unsigned char) text[i + 1])
+                && isxdigit((unsigned char) text[i + 2]))
+            {
+                memcpy(hex, text + i + 1, 2);
+                text[n] = (char) strtoul(hex, NULL, 16);
+                i += 3;
+
+            } else {
+                text[n] = text[i++];
+            }
+        }
+
+        len = n;
+
+    } while (len != before);
+
+    return len;
+}
+
+
+/* Escapes of escapes, at random: in a query nothing else happens to them. */
+static void
+nested_escapes(void **state)
+{
+    char      in[80], text[80], expected[300];
+    int       i, nested;
+    size_t    k, len, n;
+    uint8_t   c;
+    uint64_t  seed;
+
+    static const char  alphabet[] = "%%%%22225531aAfx";
+
+    (void) state;
+
+    seed = 7;
+    nested = 0;
+
+    memcpy(in, "//h/?", 5);
+
+    for (i = 0; i < 100000; i++) {
+        len = 5 + (size_t) (unit_random(&seed) % 60);
+
+        for (k = 5; k < len; k++) {
+            in[k] = alphabet[unit_random(&seed) % (sizeof(alphabet) - 1)];
+        }
+
+        memcpy(text, in + 5, len - 5);
+        k = unescape_repeatedly(text, len - 5);
+        nested += k + 6 < len - 5;
+
+        for (n = (size_t) sprintf(expected, "http://h/?"), c = 0; k != 0;
+             k--, c++)
+        {
+            n += (size_t) sprintf(expected + n,
+                                  text[c] > ' ' && text[c] < 0x7f
+                                  && text[c] != '%' && text[c] != '#'
+                                  ? "%c" : "%%%02X", (uint8_t) text[c]);
+        }
+
+        assert_string_equal(canonical(in, len), expected);
+    }
+
+    assert_in_range(nested, 1000, 100000);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(published),
+        cmocka_unit_test(decided),
+        cmocka_unit_test(published_expressions),
+        cmocka_unit_test(more_expressions),
+        cmocka_unit_test(nested_escapes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

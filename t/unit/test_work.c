@@ -1,0 +1,237 @@
+/* CFLAGS: -fsanitize-coverage=trace-pc */
+
+/*
+ * The work that a key form makes of a long key grows no faster than the key.
+ *
+ * Work is counted, not timed: the key forms are compiled here once more, so
+ * that each basic block reports itself, and what the C library moves or looks
+ * through counts by the byte.  So the numbers are the same at every run.
+ */
+
+#include "unit.h"
+
+#include <idn2.h>
+
+
+static uint64_t  work;
+
+/* gcc has every basic block call it. */
+void __sanitizer_cov_trace_pc(void);
+
+
+__attribute__((no_sanitize_coverage)) void
+__sanitizer_cov_trace_pc(void)
+{
+    work++;
+}
+
+
+#define counted(len, call)  (work += (len), call)
+
+/* It looks no further than to what it finds. */
+
+static void *
+counted_memchr(const void *p, int c, size_t len)
+{
+    uint8_t  *found;
+
+    found = memchr(p, c, len);
+    work += found == NULL ? len : (size_t) (found - (uint8_t *) p) + 1;
+
+    return found;
+}
+
+
+static int
+counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
+{
+    work += 64 + strlen((const char *) text);
+
+    return idn2_lookup_u8(text, out, flags);
+}
+
+
+#define memchr                counted_memchr
+#define memcpy(d, s, len)     counted(len, (memcpy)(d, s, len))
+#define memmove(d, s, len)    counted(len, (memmove)(d, s, len))
+#define idn2_lookup_u8        counted_idn2_lookup_u8
+
+/* other names than those of the core that this is linked with */
+
+#define bloom_idn_ascii       counted_idn_ascii
+#define bloom_host_parse      counted_host_parse
+#define bloom_host_is_plain   counted_host_is_plain
+#define bloom_host_parents    counted_host_parents
+#define bloom_url_parse       counted_url_parse
+#define bloom_url_expand      counted_url_expand
+#define bloom_key_form_name   counted_key_form_name
+#define bloom_key_form_parse  counted_key_form_parse
+#define bloom_form_room       counted_form_room
+#define bloom_form_canonical  counted_form_canonical
+#define bloom_form_expand     counted_form_expand
+
+#include "../../src/bloom_idn.c"
+#include "../../src/bloom_host.c"
+#define too_long  form_too_long
+#include "../../src/bloom_url.c"
+#include "../../src/bloom_form.c"
+
+
+typedef struct {
+    const char  *start;
+    const char  *piece;                  /* again and again */
+    const char  *end;
+} shape_t;
+
+
+/* The work for a key of at most `size` bytes. */
+static uint64_t
+work_of(uint32_t form, const shape_t *shape, size_t size)
+{
+    size_t         len, piece;
+    uint8_t       *text, *buf;
+    uint64_t       before;
+    bloom_key_t    key;
+    bloom_form_t   result;
+
+    text = malloc(size);
+    buf = malloc(bloom_form_room(form, size));
+    assert_true(text != NULL && buf != NULL);
+
+    piece = strlen(shape->piece);
+    len = (size_t) sprintf((char *) text, "%s", shape->start);
+
+    while (len + piece + strlen(shape->end) < size) {
+        (memcpy)(text + len, shape->piece, piece);
+        len += piece;
+    }
+
+    len += (size_t) sprintf((char *) text + len, "%s", shape->end);
+
+    key.data = text;
+    key.len = len;
+
+    before = work;
+    (void) bloom_form_expand(form, &result, &key, buf);
+    (void) bloom_form_canonical(form, &key, &key, buf);
+    before = work - before;
+
+    free(text);
+    free(buf);
+
+    return before;
+}
+
+
+static void
+linear(void **state)
+{
+    size_t    i;
+    uint32_t  form;
+    uint64_t  none, half, whole;
+
+    static const shape_t  shapes[] = {
+        { "http://h/", "a", "" },
+        { "http://h/", "%41", "" },
+        { "http://h/%", "25", "" },
+        { "http://h/%", "25", "41" },
+        { "http://h/", "%25", "" },
+        { "http://h/", "%2525", "41" },
+        { "http://h/", "%%3", "" },
+        { "http://h/", "%", "" },
+        { "http://h/", "/", "" },
+        { "http://h/", "\\", "" },
+        { "http://h/", "../", "" },
+        { "http://h/", "./", "" },
+        { "http://h/", "a/", "" },
+        { "http://h/", "a/../", "" },
+        { "http://h/", "/a/../..", "" },
+        { "http://h/", ".", "" },
+        { "http://h/", "%2f%2e%2e", "" },
+        { "http://h/?", "?", "" },
+        { "http://h/", "\t", "" },
+        { "http://h/", "#", "" },
+        { "http://h/", "\xff", "" },
+        { "", " ", "" },
+        { "", "/", "" },
+        { "http:", "/", "h" },
+        { "http://", "@", "h" },
+        { "http://", "%40", "h" },
+        { "http://", ":", "" },
+        { "http://", ":80", "" },
+        { "http://", ".", "h" },
+        { "http://h", ".", "" },
+        { "http://", "a.", "" },
+        { "http://", "1.", "" },
+        { "http://0x", "0", "1" },
+        { "http://[", "0:", "]" },
+        { "http://[", ":", "]" },
+        { "http://", "[", "" },
+        { "http://", "\xc2\xad", "h" },
+        { "http://", "\xc2\xad.", "h" },
+        { "http://", "\xc3\xa9", "" },
+        { "http://", "\xe3\x80\x82", "" },
+        { "http://a", "\xcc\xa3\xcc\x81", "" },
+        { "http://", "%C2%AD", "h" },
+        { "", "a", "" },
+        { "", ".", "" },
+        { "", "a.", "" },
+        { "", "1", "" },
+        { "", "0:", "" },
+        { "", "\xc2\xad", "" },
+        { "", "\xc2\xad.", "" },
+        { "", "\xc3\xa9.", "" },
+        { "", "\t", "" },
+    };
+
+    (void) state;
+
+    for (form = BLOOM_KEY_LOWER; form <= BLOOM_KEY_URL; form++) {
+
+        for (i = 0; i < array_len(shapes); i++) {
+            none = work_of(form, &shapes[i], 64);
+            half = work_of(form, &shapes[i], 32768);
+            whole = work_of(form, &shapes[i], 65536);
+
+            /* twice the work for twice the length, or less */
+
+            if (whole > 2 * half + none + 100
+                || whole > 100 * 65536)
+            {
+                print_error("%s: \"%s\" \"%s\"...: %llu, %llu, %llu\n",
+                            bloom_key_form_name(form), shapes[i].start,
+                            shapes[i].piece, (unsigned long long) none,
+                            (unsigned long long) half,
+                            (unsigned long long) whole);
+                fail();
+            }
+
+            assert_true(half > 0);
+        }
+    }
+}
+
+
+/* A count that never counts would find everything linear. */
+static void
+it_counts(void **state)
+{
+    static const shape_t  shape = { "http://h/", "a", "" };
+
+    (void) state;
+
+    assert_true(work_of(BLOOM_KEY_URL, &shape, 65536) > 3 * 65536);
+    assert_true(work_of(BLOOM_KEY_LOWER, &shape, 65536) > 65536);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(it_counts),
+        cmocka_unit_test(linear),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
