@@ -220,7 +220,7 @@ ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
 
         end = ngx_bloom_state_end(state);
 
-        if (end.tail + BLOOM_RECORD_MAX > end.limit
+        if (end.tail + batch->maker.len + 8 > end.limit
             && __atomic_load_n(&control->prepared, __ATOMIC_ACQUIRE)
                <= end.limit)
         {

@@ -930,8 +930,9 @@ ngx_bloom_helper_save(ngx_bloom_work_t *work, ngx_bloom_task_e task)
     if (rc != NGX_OK) {
         ngx_memzero(&work->save, sizeof(ngx_bloom_save_t));
         work->save.fd = NGX_INVALID_FILE;
+        ngx_bloom_state_name(zone->state, work->save.tmp, "journal");
         work->save.err = ngx_errno;
-        work->save.error = "needs the journal, which cannot be synchronised";
+        work->save.error = "cannot be synchronised, as a copy of the zone needs";
 
     } else {
         rc = ngx_bloom_save_begin(&work->save, zone, task,

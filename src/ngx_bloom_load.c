@@ -446,6 +446,7 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
     }
 
     __atomic_store_n(&load->zone->sh->load_total, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&load->zone->sh->load_done, 0, __ATOMIC_RELAXED);
 }
 
 

@@ -47,7 +47,15 @@ ngx_bloom_start_zone(ngx_shm_zone_t *shm_zone, void *data)
 
     zone = shm_zone->data;
 
-    if (ngx_test_config) {
+    if (zone->file.name.len != 0 && zone->max_age != 0
+        && zone->image.as_of == 0)
+    {
+        zone->file.err = 0;
+        zone->file.error = NGX_BLOOM_NO_AS_OF;
+
+        rc = ngx_bloom_start_refuse(zone);
+
+    } else if (ngx_test_config) {
         rc = ngx_bloom_start_check(zone);
 
     } else if (old != NULL) {
@@ -868,8 +876,9 @@ ngx_bloom_start_log(ngx_bloom_zone_t *zone, ngx_uint_t level,
 void
 ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
 {
-    u_char              path[NGX_MAX_PATH], *what;
+    u_char              path[NGX_MAX_PATH], control[NGX_MAX_PATH], *what;
     uint64_t            ticket;
+    ngx_str_t           name;
     const char         *error;
     ngx_uint_t          i, old;
     ngx_core_conf_t    *ccf;
@@ -894,6 +903,18 @@ ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
 
         if (ngx_test_config) {
             continue;                            /* there is no memory */
+        }
+
+        if (zone->state != NULL) {
+            name.data = ngx_bloom_state_name(zone->state, control, "control");
+            name.len = ngx_strlen(control);
+
+            if (!ngx_bloom_file_readable(&name, ccf, path, &what)) {
+                ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                              "bloom zone \"%V\" takes no additions: \"%s\" "
+                              "does not let user \"%s\" in; mend its owner or "
+                              "mode", &zone->name, what, ccf->username);
+            }
         }
 
         if (!zone->pending) {

@@ -698,8 +698,8 @@ ngx_bloom_state_error(uint64_t failed, ngx_err_t err)
 
     case NGX_BLOOM_CANNOT_PREPARE:
         return (err == NGX_ENOSPC || err == EDQUOT)
-               ? "the journal has no room: a new segment cannot be made; free "
-                 "space on the disk of bloom_state_path"
+               ? "the journal has no room: a new segment, of 16 MiB, cannot be "
+                 "made; free space on the disk of bloom_state_path"
                : "a new segment of the journal cannot be made; look at the "
                  "owner and the mode of bloom_state_path, and at its disk";
 

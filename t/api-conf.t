@@ -11,7 +11,7 @@ use BloomTest::Zones;
 
 my $t = BloomTest->new;
 
-$t->build_image('ids.bloom', ['id1']);
+$t->build_image('ids.bloom', ['id1'], '--as-of', '2026-01-02T03:04:05Z');
 
 my $zone = 'bloom_zone zone=ids file=ids.bloom;';
 my $seen = 'bloom_zone zone=seen capacity=1k fpr=0.01;';
