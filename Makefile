@@ -141,14 +141,20 @@ with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
 suite = $(with) prove -It/lib -j $(TEST_JOBS) $(TESTS)
 TESTS ?= t/*.t
 
+# The same without those that run the tool alone: it is the same tool.
+
+serving = $(with) prove -It/lib -j $(TEST_JOBS) \
+          $(filter-out t/tool-%.t t/import-%.t,$(wildcard $(TESTS))) \
+          t/import-serve.t
+
 test-nginx: all  ## TESTS (t/*.t) with the installed nginx
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 test-nginx-1.22: tool nginx-1.22.1-static  ## with 1.22.1, linked statically
-	$(call suite,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,)
+	$(call serving,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,)
 
 test-nginx-1.26: tool nginx-1.26.3-dynamic  ## with 1.26.3, loaded dynamically
-	$(call suite,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
+	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
 
 test-sanitize: test-sanitize-unit test-sanitize-nginx  ## all with ASan and UBSan
 

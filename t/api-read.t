@@ -16,7 +16,7 @@ my $t = BloomTest->new;
 
 my @ids = keys_of('id', 30);
 
-$t->build_image('ids.bloom', \@ids, '-p', '1e-6', '--as-of',
+$t->build_image('ids.bloom', \@ids, '-p', '1e-9', '--as-of',
                 '2026-01-02T03:04:05Z');
 configure($t, ['zone=ids file=ids.bloom', 'zone=seen capacity=1k fpr=1e-6'],
           api => 1, server => <<'CONF');
