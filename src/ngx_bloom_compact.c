@@ -150,8 +150,8 @@ ngx_bloom_compact_min(void)
 ngx_bloom_compact_t *
 ngx_bloom_compact_begin(ngx_bloom_zone_t *zone)
 {
-    uint64_t              begin, tail, limit;
-    ngx_bloom_end_t      *end;
+    uint64_t              begin, limit;
+    ngx_bloom_end_t       end;
     ngx_bloom_state_t    *state;
     ngx_bloom_compact_t  *compact;
     ngx_bloom_control_t  *control;
@@ -160,19 +160,17 @@ ngx_bloom_compact_begin(ngx_bloom_zone_t *zone)
     control = state->control;
 
     begin = control->begin;
-    tail = ngx_bloom_state_tail(state);
+    end = ngx_bloom_state_end(state);
 
     /*
      * What nobody appends to, nobody has to follow and is on disk; a record
      * behind it says how those before are numbered.
      */
 
-    end = &control->end[control->which & 1];
-
-    limit = ngx_min(end->base, control->synced);
+    limit = ngx_min(end.base, control->synced);
     limit = ngx_min(limit, control->instance[state->instance].applied);
 
-    if (limit <= begin || tail <= end->base + BLOOM_SEGMENT_HEADER
+    if (limit <= begin || end.tail <= end.base + BLOOM_SEGMENT_HEADER
         || limit - begin < ngx_bloom_compact_min()
         || (limit - begin) / 2 < control->compacted
         || ngx_bloom_compact_runs || zone->sh->generation == 0
@@ -191,7 +189,7 @@ ngx_bloom_compact_begin(ngx_bloom_zone_t *zone)
     compact->begin = begin;
     compact->end = begin;
     compact->limit = ngx_min(limit, begin + NGX_BLOOM_COMPACT_MAX);
-    compact->tail = tail;
+    compact->tail = end.tail;
     compact->fd = NGX_INVALID_FILE;
 
     ngx_bloom_compact_runs = 1;
