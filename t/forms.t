@@ -294,6 +294,23 @@ like($t->run_fails, qr{\[emerg\].*image\ "\S+/raw\.bloom"\ of\ bloom\ zone\ "raw
      'an unknown key form is refused, and what to do');
 $t->expect_log(qr/key form 77/);
 
+# An imported image hashes keys as its system does: no form may change them.
+
+$t->write_file('bitmap', "\1" x 64);
+my ($exit, undef, $err) = $t->run_tool('import', '--from', 'bitmap', '--scheme',
+                                       'go-zero', '--bits', 512, '--hashes', 3,
+                                       '-o', "$dir/raw.bloom", "$dir/bitmap");
+is($exit, 0, 'an imported image') or diag($err);
+
+$image = $t->read_file('raw.bloom');
+substr($image, 76, 4) = pack 'L<', 3;
+substr($image, 4092, 4) = pack 'L<', crc32c(substr $image, 0, 4092);
+$t->write_file('raw.bloom', $image);
+
+like($t->run_fails, qr/raw\.bloom" .* is impossible: imported, with key form url/,
+     'that has a key form is refused');
+$t->expect_log(qr/is impossible: imported/);
+
 done_testing();
 
 

@@ -1,0 +1,77 @@
+#!/usr/bin/perl
+
+# A lookup is answered by one generation, its key form included: while images of
+# different forms take turns, a key that each of them has in its own way is
+# never absent, and one that none has is never anything else.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(spawn alive);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+
+# the same host, as each form stores it, and a seed of its own for each
+
+my %key = (raw => 'WWW.Evil.Example/', lower => 'www.evil.example/',
+           url => 'evil.example/');
+
+$t->build_image("$_.bloom", [$key{$_}, "second.$key{$_}"], '-p', '1e-9', '-n',
+                '20k', '--key', $_, $_ eq 'raw' ? () : ('--hash', 'siphash'))
+    for sort keys %key;
+
+sub install {
+    my ($form) = @_;
+
+    unlink "$dir/new";
+    link "$dir/$form.bloom", "$dir/new" or die "link: $!";
+    rename "$dir/new", "$dir/list.bloom" or die "rename: $!";
+}
+
+install('raw');
+configure($t, ['zone=list:1m file=list.bloom'], api => 1, workers => 2,
+          server => <<'CONF');
+    location = /all {
+        bloom_reject present $arg_k zone=list split=, match=all;
+        try_files /page =500;
+    }
+CONF
+$t->write_file('html/page', 'a page');
+$t->run;
+
+my $generation = generation($t, 'list');
+
+my $switcher = spawn(sub {
+    for my $round (1 .. 40) {
+        for my $form (qw(url raw lower)) {
+            install($form);
+            api($t, POST => 'zones/list/reload')->status == 200 or die;
+        }
+    }
+});
+
+my ($asked, %answers, %rejected) = (0);
+my $both = "$key{raw},,second.$key{raw}";
+
+while (alive($switcher)) {
+    $answers{ask($t, 'list', $key{raw}, 'other.example/')}++ for 1 .. 20;
+
+    for ($t->pipeline(map { "/all?k=$_" } ($both) x 20,
+                      ("$both,other.example/") x 20))
+    {
+        $rejected{$asked++ % 40 < 20 ? 'all' : 'not all'}{$_->status}++;
+    }
+}
+
+cmp_ok(generation($t, 'list'), '>=', $generation + 120, 'images took turns');
+cmp_ok($asked, '>=', 200, 'while many were asked');
+is(join(' ', sort keys %answers), '10', 'a key: always there, another never');
+is(join(' ', sort keys %{ $rejected{all} }), '403', 'a list: likewise');
+is(join(' ', sort keys %{ $rejected{'not all'} }), '200',
+   'a list with another: likewise');
+
+done_testing();
