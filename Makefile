@@ -2,7 +2,7 @@
 
 NGINX ?= $(or $(shell command -v nginx),/usr/sbin/nginx)
 PREFIX ?= /usr/local
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 20
 TEST_JOBS ?= 4
 CLANG ?= clang
 
@@ -182,7 +182,7 @@ chaos: all  ## the model checker for as long as wanted: make chaos TIME=10m
 test-fuzz fuzz: fuzzers
 	@scripts/run-fuzz.sh $(FUZZ_SECONDS) $(fuzz)
 
-test-fuzz:  ## the fuzzers, FUZZ_SECONDS (60) each
+test-fuzz:  ## the fuzzers, FUZZ_SECONDS (20) each
 fuzz:  ## the same, for more: make fuzz FUZZ_SECONDS=3600
 
 test-docs: all  ## README and examples: their commands, outputs and links
