@@ -2,7 +2,7 @@
 
 NGINX ?= $(or $(shell command -v nginx),/usr/sbin/nginx)
 PREFIX ?= /usr/local
-FUZZ_SECONDS ?= 20
+FUZZ_SECONDS ?= 10
 TEST_JOBS ?= 4
 CLANG ?= clang
 
@@ -30,11 +30,12 @@ unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
 bench := $(patsubst bench/%.c,build/bench/%,$(filter-out bench/http.c,$(wildcard bench/*.c)))
 
-.PHONY: all tool module deps deps-run run unit fuzzers nginxes test test-unit \
+.PHONY: all tool module deps deps-run deps-bench run unit fuzzers nginxes test test-unit \
         test-nginx test-nginx-1.22 test-nginx-1.26 test-sanitize \
         test-sanitize-unit test-sanitize-nginx test-chaos test-fuzz test-docs \
-        fuzz chaos \
-        bench install clean help
+        test-cross cross \
+        fuzz chaos dashboard dashboard-packages screenshots \
+        bench pictures install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -56,6 +57,9 @@ deps:  ## install the Debian packages that building and testing need
 
 deps-run:
 	@scripts/install-deps.sh run
+
+deps-bench:
+	@scripts/install-deps.sh bench || echo "what is missing is not measured"
 
 # Everything that is plain C is compiled thrice: into build/, with gcc's
 # sanitizers into build/sanitize/, and for the fuzzers into build/fuzz/.
@@ -105,10 +109,55 @@ build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
 
 build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
 	@mkdir -p $(@D)
-	$(CC) $(compile) $(sources_and_objects) $(libs) -o $@
+	$(CC) $(compile) $(sources_and_objects) bench/http.c $(libs) -o $@
 
 unit: $(unit:%=build/unit/%)
 fuzzers: $(fuzz)
+
+# And once more for aarch64, with Debian's libraries for it, which are unpacked
+# into build/cross and not installed.
+
+cross = aarch64-linux-gnu
+cross_libs = -Lbuild/cross/usr/lib/$(cross) \
+             -Wl,-rpath-link,build/cross/usr/lib/$(cross) \
+             -Wl,-rpath-link,build/cross/lib/$(cross)
+cross_compile = $(filter-out -DNGX_BLOOM_REDIS_TLS,$(compile)) \
+                -Ibuild/cross/usr/include -Ibuild/cross/usr/include/$(cross)
+
+build/cross/unpacked:
+	scripts/cross-libs.sh build/cross
+
+build/cross/obj/%.o: src/%.c build/cross/unpacked
+	@mkdir -p $(@D)
+	$(cross)-gcc $(cross_compile) -c $< -o $@
+
+build/cross/ngx-bloom: $(call core_objects,build/cross) \
+                       $(call cli_objects,build/cross)
+	$(cross)-gcc $^ $(cross_libs) -lhiredis -lz -lm -lidn2 -lpthread -o $@
+
+build/cross/unit/%: t/unit/%.c $(call core_objects,build/cross)
+	@mkdir -p $(@D)
+	$(cross)-gcc $(cross_compile) $(unit_flags) $(sources_and_objects) \
+	    $(cross_libs) $(unit_libs) -o $@
+
+cross: build/cross/ngx-bloom $(unit:%=build/cross/unit/%)
+
+# The page that the endpoint shows to browsers, as a file of C that is committed:
+# building the module takes no Node.js.  Its packages are locked.
+
+packages := dashboard/node_modules/.package-lock.json
+
+$(packages): dashboard/package.json dashboard/package-lock.json dashboard/.npmrc
+	cd dashboard && npm ci
+	@touch $@
+
+dashboard-packages: $(packages)
+
+dashboard: $(packages)  ## build the page anew from dashboard/
+	node dashboard/build.mjs src/ngx_http_bloom_page_html.c
+
+screenshots: all $(packages)  ## pictures of the page, into docs/screenshots (needs pngquant)
+	perl -It/lib dashboard/test/screenshots.pl docs/screenshots
 
 # nginx from Debian's sources; see scripts/build-nginx.sh for the kinds
 
@@ -141,13 +190,15 @@ with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
 suite = $(with) prove -It/lib -j $(TEST_JOBS) $(TESTS)
 TESTS ?= t/*.t
 
-# The same without those that run the tool alone: it is the same tool.
+# The same without those that run the tool alone, or a browser: it is the same
+# tool, and the same page.
 
 serving = $(with) prove -It/lib -j $(TEST_JOBS) \
-          $(filter-out t/tool-%.t t/import-%.t,$(wildcard $(TESTS))) \
+          $(filter-out t/tool-%.t t/import-%.t t/dashboard.t, \
+            $(wildcard $(TESTS))) \
           t/import-serve.t
 
-test-nginx: all  ## TESTS (t/*.t) with the installed nginx
+test-nginx: all $(packages)  ## TESTS (t/*.t) with the installed nginx
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 test-nginx-1.22: tool nginx-1.22.1-static  ## with 1.22.1, linked statically
@@ -161,7 +212,7 @@ test-sanitize: test-sanitize-unit test-sanitize-nginx  ## all with ASan and UBSa
 test-sanitize-unit: $(unit:%=build/sanitize/unit/%)
 	@scripts/run-unit.sh $^
 
-test-sanitize-nginx: build/sanitize/ngx-bloom nginx-1.26.3-sanitize
+test-sanitize-nginx: build/sanitize/ngx-bloom nginx-1.26.3-sanitize $(packages)
 	TEST_NGINX_SANITIZED=1 $(call suite,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 
 # The model checker of t/chaos; CHAOS has further options, such as --seed N
@@ -182,8 +233,13 @@ chaos: all  ## the model checker for as long as wanted: make chaos TIME=10m
 test-fuzz fuzz: fuzzers
 	@scripts/run-fuzz.sh $(FUZZ_SECONDS) $(fuzz)
 
-test-fuzz:  ## the fuzzers, FUZZ_SECONDS (20) each
+test-fuzz:  ## the fuzzers, FUZZ_SECONDS (10) each
 fuzz:  ## the same, for more: make fuzz FUZZ_SECONDS=3600
+
+test-cross: tool unit  ## core, tool and unit tests on aarch64 and on old x86-64
+	@scripts/install-deps.sh cross
+	@+$(MAKE) --no-print-directory cross
+	@scripts/test-cross.sh $(unit)
 
 test-docs: all  ## README and examples: their commands, outputs and links
 	scripts/check-docs.sh
@@ -191,7 +247,11 @@ test-docs: all  ## README and examples: their commands, outputs and links
 
 # Measuring
 
-bench: all $(bench)  ## figures, side by side, into bench/results; no test
+pictures: tool  ## docs/analyze-*.svg, measured anew and drawn by gnuplot
+	build/ngx-bloom analyze -o docs/analyze-blocked.svg
+	build/ngx-bloom analyze --layout classic -o docs/analyze-classic.svg
+
+bench: deps-bench all $(bench)  ## figures, side by side, into bench/results; no test
 	scripts/bench.sh $(BENCH)
 
 

@@ -8,13 +8,21 @@
 #   BENCH_QUICK   1: small and short, only to see that it works; the report is
 #                 left in build/bench
 #   BENCH_ROUNDS  how often each thing has its turn
-#   TMPDIR        where the data lies: about 2 GB
+#   BENCH_MEMORY  the largest filter of the section lookups, as 8g (two thirds
+#                 of the memory that is free)
+#   BENCH_KEYS    the most keys that the section build takes: 1000000000
+#                 needs 33 GB on the disk (100 million)
+#   TMPDIR        where the data lies: about 4 GB
+#
+# Ctrl-C ends it with a report of what has been measured.
 
 set -eu
 cd "$(dirname "$0")/.."
 
 sections=("$@")
-[ $# -gt 0 ] || sections=(additions reload replay)
+[ $# -gt 0 ] || sections=(instructions lookups lookups-zone requests rules
+                           build pages additions latency reload replay incident
+                           import)
 
 nginx=${TEST_NGINX_BINARY:-$(command -v nginx || echo /usr/sbin/nginx)}
 model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
@@ -28,6 +36,10 @@ name=${BENCH_NAME:-$(echo "$model $processors cores" | tr -cs 'A-Za-z0-9\n' - \
 report=$out/$name.md
 
 mkdir -p $out build/bench
+
+# what plots are called
+
+export BENCH_FILES=$PWD/$out/$name
 
 
 machine() {
@@ -62,6 +74,7 @@ others() {
 busy() {
     local before after
 
+    trap '' INT
     before=$(others)
     sleep "${1:-2}"
     after=$(others)
@@ -89,8 +102,14 @@ trap 'rm -f $part' EXIT
 } | tee "$part"
 
 failed=0
+trap 'failed=130' INT
 
 for section in "${sections[@]}"; do
+    if [ $failed = 130 ]; then
+        echo "Not measured, since it was stopped: $section." | tee -a "$part"
+        continue
+    fi
+
     before=$(busy)
     echo | tee -a "$part"
 
@@ -98,8 +117,8 @@ for section in "${sections[@]}"; do
             perl -Ibench -It/lib "bench/$section.pl"
     then
         echo "bench/$section.pl failed" >&2
-        echo "This section could not be finished." >> "$part"
-        failed=1
+        echo "This section could not be finished." | tee -a "$part"
+        [ $failed = 130 ] || failed=1
     fi
 
     after=$(busy)

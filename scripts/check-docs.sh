@@ -9,8 +9,8 @@
 #     names a file, are lines of that file;
 #   - README's table of sizes is what `ngx-bloom size` says;
 #   - it describes each directive and variable, with its contexts, and no other;
-#   - docs/api.md has each request, error and member of a zone's state that the
-#     source has, and no other, and README each request;
+#   - docs/api.md has each request, error, metric and member of a zone's state
+#     that the source has, and no other, and README each request;
 #   - docs/architecture.md has a line for each file of the source, and
 #     docs/state.md for each kind of file in a state directory;
 #   - `make run` serves what it promises.
@@ -236,7 +236,8 @@ copy_checkout() {
                && cd "$scratch/conf-examples" \
                && rm -rf -- *.bloom *.log *.pid cache state temp-*)
 
-    port=$(free_port 18080)
+    # runs beside this one begin elsewhere
+    port=$(free_port $((18080 + $$ % 1000 * 4)))
     backend=$(free_port $((port + 1)))
     third=$(free_port $((backend + 1)))
     use_ports -i "$scratch"/conf-examples/*.conf
@@ -396,10 +397,17 @@ members() {
         case $name in
             zone)    name= ;;
             counter) name=counters. ;;
+            pages)   name=memory.pages. ;;
             *)       name=$name. ;;
         esac
         grep -oE '\{ "[a-z_]+"' <<< "$table" | tr -d '{ "' | sed "s/^/$name/"
     done | sort
+}
+
+metrics() {
+    grep -oE '^    \{ "[a-z_]+", ("(counter|gauge)"|"[a-z]+=)' \
+         src/ngx_http_bloom_metrics.c \
+    | cut -d '"' -f 2 | sed 's/^/nginx_bloom_/' | sort -u
 }
 
 # the names of files in a state directory, with "*" for what differs
@@ -419,6 +427,10 @@ check_endpoint() {
 
     same "docs/api.md has the errors of the source" "$(errors)" \
          "$(sed -nE 's/^\| ([0-9]{3}) \| `([a-z_]+)` .*/\1 \2/p' docs/api.md \
+            | sort)"
+
+    same "docs/api.md has the metrics of the source" "$(metrics)" \
+         "$(sed -nE 's/^\| `(nginx_bloom_[a-z_]+)` \|.*/\1/p' docs/api.md \
             | sort)"
 
     # the members before the table of states

@@ -1,8 +1,9 @@
 #!/bin/bash
-# install-deps.sh run|test
+# install-deps.sh run|test|cross|bench
 #
-# Installs the Debian packages that are missing: those of `make run`, or those
-# of `make test`, which are more. Instant when nothing is missing.
+# Installs the Debian packages that are missing: those of `make run`; or those
+# of `make test`, which are more; or what `make test-cross` or `make bench` need
+# beside them. Instant when nothing is missing.
 
 set -eu
 
@@ -19,8 +20,8 @@ header_of() {
 }
 
 case ${1:-} in
-    run|test) ;;
-    *) echo "usage: $0 run|test" >&2
+    run|test|cross|bench) ;;
+    *) echo "usage: $0 run|test|cross|bench" >&2
        exit 2 ;;
 esac
 
@@ -36,12 +37,14 @@ command_of curl curl
 
 if [ "$1" = test ]; then
     command_of prove perl
+    perl -MNet::LibIDN2 -e 1 2> /dev/null || missing="$missing libnet-libidn2-perl"
     header_of cmocka.h libcmocka-dev
     header_of openssl/evp.h libssl-dev
     header_of pcre2.h libpcre2-dev
     header_of murmurhash.h libmurmurhash-dev
     command_of dpkg-source dpkg-dev
     command_of valgrind valgrind
+    command_of gnuplot gnuplot-nox
 
     # what made the filters that are imported; ecj and a JRE are a fifth of a JDK
     if ! command -v javac > /dev/null; then
@@ -54,6 +57,13 @@ if [ "$1" = test ]; then
     file_of /usr/share/gocode/src/github.com/bits-and-blooms/bloom/bloom.go \
             golang-github-willf-bloom-dev
     command_of redis-server redis-server
+    command_of prometheus prometheus
+    command_of promtool prometheus
+
+    # the page: what it is built with, and a browser to try it in
+    command_of node nodejs
+    command_of npm npm
+    file_of /usr/bin/chromium chromium
 
     # the fuzzers: clang with its run-time libraries
     command_of clang clang
@@ -62,6 +72,37 @@ if [ "$1" = test ]; then
     then
         missing="$missing libclang-rt-dev"
     fi
+fi
+
+if [ "$1" = cross ]; then
+    header_of cmocka.h libcmocka-dev
+    command_of aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    file_of /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross
+    command_of qemu-aarch64 qemu-user
+    command_of dpkg-deb dpkg
+fi
+
+if [ "$1" = bench ]; then
+    command_of gnuplot gnuplot-nox
+
+    # what people ask about keys instead
+    file_of /usr/share/nginx/modules-available/mod-http-lua.conf \
+            libnginx-mod-http-lua
+    file_of /usr/share/lua/5.1/nginx/redis.lua lua-nginx-redis
+    command_of redis-server redis-server
+    command_of haproxy haproxy
+
+    # other implementations
+    header_of bloom.h libbloom-dev
+    if ! command -v javac > /dev/null; then
+        command_of ecj ecj
+        command_of java default-jre-headless
+    fi
+    file_of /usr/share/java/guava.jar libguava-java
+    command_of go golang-go
+    file_of /usr/share/gocode/src/github.com/bits-and-blooms/bloom/bloom.go \
+            golang-github-willf-bloom-dev
+    header_of rocksdb/filter_policy.h librocksdb-dev
 fi
 
 if [ -z "$missing" ]; then
@@ -89,13 +130,13 @@ fi
 echo "installing missing Debian packages:$missing"
 
 # Debian starts a service as it is installed, and nginx's fails where port 80
-# is taken; nor is Redis' needed here, so services are told not to start
-# meanwhile.
+# is taken; nor are those of others needed here, so services are
+# told not to start meanwhile.
 
 policy=/usr/sbin/policy-rc.d
 
 case "$missing " in
-    *" nginx "*|*" redis-server "*)
+    *" nginx "*|*" redis-server "*|*" prometheus "*|*" haproxy "*)
         if [ ! -e $policy ]; then
             trap '$as_root rm -f $policy' EXIT
             printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy > /dev/null

@@ -3,8 +3,8 @@
 #
 # Makes an image of all Debian package names that this machine knows, and
 # serves a shield with it on localhost, in the foreground, until Ctrl-C. With
-# --check (or RUN_CHECK=1) it makes the three requests that it suggests itself,
-# says whether they were answered as they should be, and stops.
+# --check (or RUN_CHECK=1) it makes the requests that it suggests itself, says
+# whether they were answered as they should be, and stops.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -163,8 +163,12 @@ http {
             return 200 "\$name: \$answer\n";
         }
 
+        location /bloom/ {
+            bloom_api;
+        }
+
         location = / {
-            return 200 "try /package/$present, /package/$absent, /status/$present\n";
+            return 200 "try /package/$present, /package/$absent, /status/$present, /bloom/\n";
         }
     }
 
@@ -223,23 +227,27 @@ through to it. Try from another terminal:
   curl $url/status/$present
       "$present: maybe present"; another name may be "absent"
 
+In a browser, $url/bloom/ shows the filter at work.
+
 Ctrl-C stops it.
 
 END
 
 
-# expect WHAT STATUS TEXT URL: one of the requests, and what it should give
+# expect WHAT STATUS TEXT CURL'S...: one of the requests, and what it should
+# give
 
 failed=0
 expect() {
-    local answer
+    local answer what=$1 status=$2 text=$3
 
-    answer=$(curl -s --noproxy '*' -w '\n%{http_code}' "$4") || true
+    shift 3
+    answer=$(curl -s --noproxy '*' -w '\n%{http_code}' "$@") || true
 
-    if [ "${answer##*$'\n'}" = "$2" ] && [[ $answer == *"$3"* ]]; then
-        echo "ok - $1"
+    if [ "${answer##*$'\n'}" = "$status" ] && [[ $answer == *"$text"* ]]; then
+        echo "ok - $what"
     else
-        echo "not ok - $1: expected $2 with \"$3\", got: $answer"
+        echo "not ok - $what: expected $status with \"$text\", got: $answer"
         failed=1
     fi
 }
@@ -248,6 +256,7 @@ if [ "$check" = 1 ]; then
     expect "present" 200 "$present is a Debian package" "$url/package/$present"
     expect "absent" 404 "404 Not Found" "$url/package/$absent"
     expect "status" 200 "$present: maybe present" "$url/status/$present"
+    expect "page" 200 "<!doctype html>" "$url/bloom/" -H "Accept: text/html"
     exit $failed
 fi
 

@@ -16,6 +16,23 @@ bloom_lower(uint8_t c)
 }
 
 
+/* The same for eight bytes at once, wherever each is in the number. */
+static inline uint64_t
+bloom_lower8(uint64_t x)
+{
+    uint64_t  low, from_a, after_z, upper;
+
+    /* no sum of seven bits and less than 0x80 reaches the next byte */
+
+    low = x & 0x7f7f7f7f7f7f7f7f;
+    from_a = low + 0x3f3f3f3f3f3f3f3f;
+    after_z = low + 0x2525252525252525;
+    upper = (from_a & ~after_z & ~x) & 0x8080808080808080;
+
+    return x | upper >> 2;
+}
+
+
 static inline int
 bloom_is_digit(uint8_t c)
 {

@@ -1,4 +1,6 @@
 
+#include <string.h>
+
 #include "bloom_crc.h"
 #include "bloom_bytes.h"
 
@@ -7,6 +9,11 @@
 
 /* table[k][b]: the CRC register after byte b and k zero bytes. */
 static uint32_t  table[8][256];
+
+
+#if defined(__x86_64__)
+static void make_skip(void);
+#endif
 
 
 __attribute__((constructor))
@@ -31,6 +38,10 @@ make_table(void)
             table[k][b] = (crc >> 8) ^ table[0][crc & 0xff];
         }
     }
+
+#if defined(__x86_64__)
+    make_skip();
+#endif
 }
 
 
@@ -66,15 +77,77 @@ bloom_crc32c_portable(uint32_t crc, const void *data, size_t len)
 
 #if defined(__x86_64__)
 
+/*
+ * The instruction takes three cycles, but one begins in each: so three chains
+ * side by side, over three parts of LANE bytes.  The register is linear in what
+ * it was before, so it is skipped over the parts that follow, as if they were
+ * zeros, and what the others give is added.
+ */
+#define LANE_SHIFT  11
+#define LANE        (1 << LANE_SHIFT)
+
+/* skip[k][b]: the register with byte k = b after LANE zero bytes. */
+static uint32_t  skip[4][256];
+
+
+static inline uint32_t
+skip_over(uint32_t by[4][256], uint32_t crc)
+{
+    return by[0][crc & 0xff] ^ by[1][(crc >> 8) & 0xff]
+           ^ by[2][(crc >> 16) & 0xff] ^ by[3][crc >> 24];
+}
+
+
+/* After one zero byte, after two, after four ... */
+static void
+make_skip(void)
+{
+    uint32_t  b, k, i, half[4][256];
+
+    for (b = 0; b < 256; b++) {
+        skip[0][b] = table[0][b];
+
+        for (k = 1; k < 4; k++) {
+            skip[k][b] = b << (8 * (k - 1));
+        }
+    }
+
+    for (i = 0; i < LANE_SHIFT; i++) {
+        memcpy(half, skip, sizeof(half));
+
+        for (k = 0; k < 4; k++) {
+            for (b = 0; b < 256; b++) {
+                skip[k][b] = skip_over(half, half[k][b]);
+            }
+        }
+    }
+}
+
+
 __attribute__((target("sse4.2")))
 static uint32_t
 crc32c_sse42(uint32_t crc, const void *data, size_t len)
 {
-    uint64_t        c;
+    size_t          i;
+    uint64_t        c, d, e;
     const uint8_t  *p;
 
     p = data;
     c = (uint32_t) ~crc;
+
+    for ( /* void */ ; len >= 3 * LANE; len -= 3 * LANE, p += 3 * LANE) {
+        d = 0;
+        e = 0;
+
+        for (i = 0; i < LANE; i += 8) {
+            c = __builtin_ia32_crc32di(c, bloom_get64(p + i));
+            d = __builtin_ia32_crc32di(d, bloom_get64(p + LANE + i));
+            e = __builtin_ia32_crc32di(e, bloom_get64(p + 2 * LANE + i));
+        }
+
+        c = skip_over(skip, (uint32_t) c) ^ d;
+        c = skip_over(skip, (uint32_t) c) ^ e;
+    }
 
     for ( /* void */ ; len >= 8; len -= 8, p += 8) {
         c = __builtin_ia32_crc32di(c, bloom_get64(p));

@@ -16,12 +16,18 @@
 static int
 parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
 {
+    int  scheme;
+
     (void) head;
     (void) len;
 
-    if (!bloom_scheme_valid(f->layout, f->hash) || f->bits == 0 || f->k == 0) {
-        return bloom_foreign_fail(f, "has no header: give --scheme, --bits and "
-                                  "--hashes");
+    scheme = bloom_scheme_valid(f->layout, f->hash);
+
+    if (!scheme || f->bits == 0 || f->k == 0) {
+        return bloom_foreign_fail(f, "has no header: give%s%s%s",
+                                  scheme ? "" : " --scheme",
+                                  f->bits ? "" : " --bits",
+                                  f->k ? "" : " --hashes");
     }
 
     if (bloom_foreign_geometry(f, f->layout, f->bits, f->k) != 0

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bloom_ascii.h"
+#include "bloom_bytes.h"
 #include "bloom_form.h"
 
 _Static_assert(BLOOM_FORM_EXPRESSIONS >= BLOOM_URL_EXPRESSIONS
@@ -62,14 +63,30 @@ bloom_form_room(uint32_t form, size_t len)
 static void
 lower(bloom_key_t *canonical, const bloom_key_t *key, uint8_t *buf)
 {
-    size_t  i;
+    size_t          i, len;
+    const uint8_t  *p;
 
-    for (i = 0; i < key->len; i++) {
-        buf[i] = bloom_lower(key->data[i]);
+    p = key->data;
+    len = key->len;
+
+    for (i = 0; i + 8 <= len; i += 8) {
+        bloom_put64(buf + i, bloom_lower8(bloom_get64(p + i)));
+    }
+
+    if (i < len && len >= 8) {
+
+        /* the last eight, some of them again */
+
+        bloom_put64(buf + len - 8, bloom_lower8(bloom_get64(p + len - 8)));
+        i = len;
+    }
+
+    for ( /* void */ ; i < len; i++) {
+        buf[i] = bloom_lower(p[i]);
     }
 
     canonical->data = buf;
-    canonical->len = key->len;
+    canonical->len = len;
 }
 
 
@@ -173,12 +190,7 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
             return why;
         }
 
-        offset[0] = 0;
-
-        if (host.kind == BLOOM_HOST_NAME) {
-            result->n = bloom_host_parents(offset, buf, host.len,
-                                           BLOOM_HOST_EXPRESSIONS);
-        }
+        result->n = bloom_host_parents(offset, &host, BLOOM_HOST_EXPRESSIONS);
 
         for (i = 0; i < result->n; i++) {
             result->expression[i].data = buf + offset[i];

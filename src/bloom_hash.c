@@ -11,20 +11,28 @@ rotl(uint64_t x, unsigned r)
 }
 
 
-/* The last len & 7 bytes of a message as a little-endian number. */
+/*
+ * The last n bytes of a message, 0 to 7, as a little-endian number: no loop,
+ * but pieces that overlap.
+ */
 static inline uint64_t
 tail_bytes(const uint8_t *p, size_t n)
 {
-    size_t    i;
-    uint64_t  v;
+    size_t  middle;
 
-    v = 0;
-
-    for (i = 0; i < n; i++) {
-        v |= (uint64_t) p[i] << (8 * i);
+    if (n >= 4) {
+        return bloom_get32(p)
+               | (uint64_t) bloom_get32(p + n - 4) << (8 * (n - 4));
     }
 
-    return v;
+    if (n == 0) {
+        return 0;
+    }
+
+    middle = n / 2;
+
+    return p[0] | (uint64_t) p[middle] << (8 * middle)
+           | (uint64_t) p[n - 1] << (8 * (n - 1));
 }
 
 
@@ -63,37 +71,21 @@ bloom_mix64(uint64_t x)
 #define murmur_k2(k)  (rotl((k) * MURMUR_C2, 33) * MURMUR_C1)
 
 
-bloom_hash_t
-bloom_murmur3_x64_128(const void *data, size_t len, uint32_t seed)
+static inline void
+murmur_block(uint64_t *h1, uint64_t *h2, const uint8_t *p)
 {
-    size_t          rest;
-    uint64_t        h1, h2;
-    bloom_hash_t    hash;
-    const uint8_t  *p;
+    *h1 ^= murmur_k1(bloom_get64(p));
+    *h1 = (rotl(*h1, 27) + *h2) * 5 + 0x52dce729;
 
-    p = data;
-    h1 = seed;
-    h2 = seed;
+    *h2 ^= murmur_k2(bloom_get64(p + 8));
+    *h2 = (rotl(*h2, 31) + *h1) * 5 + 0x38495ab5;
+}
 
-    for (rest = len; rest >= 16; rest -= 16, p += 16) {
-        h1 ^= murmur_k1(bloom_get64(p));
-        h1 = (rotl(h1, 27) + h2) * 5 + 0x52dce729;
 
-        h2 ^= murmur_k2(bloom_get64(p + 8));
-        h2 = (rotl(h2, 31) + h1) * 5 + 0x38495ab5;
-    }
-
-    if (rest > 8) {
-        h2 ^= murmur_k2(tail_bytes(p + 8, rest - 8));
-        rest = 8;
-    }
-
-    if (rest == 8) {
-        h1 ^= murmur_k1(bloom_get64(p));
-
-    } else if (rest != 0) {
-        h1 ^= murmur_k1(tail_bytes(p, rest));
-    }
+static inline bloom_hash_t
+murmur_end(uint64_t h1, uint64_t h2, uint64_t len)
+{
+    bloom_hash_t  hash;
 
     h1 ^= len;
     h2 ^= len;
@@ -111,6 +103,93 @@ bloom_murmur3_x64_128(const void *data, size_t len, uint32_t seed)
     hash.h2 = h2;
 
     return hash;
+}
+
+
+bloom_hash_t
+bloom_murmur3_x64_128(const void *data, size_t len, uint32_t seed)
+{
+    size_t          rest;
+    uint64_t        h1, h2;
+    const uint8_t  *p;
+
+    p = data;
+    h1 = seed;
+    h2 = seed;
+
+    for (rest = len; rest >= 16; rest -= 16, p += 16) {
+        murmur_block(&h1, &h2, p);
+    }
+
+    if (rest > 8) {
+        h2 ^= murmur_k2(tail_bytes(p + 8, rest - 8));
+        rest = 8;
+    }
+
+    if (rest == 8) {
+        h1 ^= murmur_k1(bloom_get64(p));
+
+    } else if (rest != 0) {
+        h1 ^= murmur_k1(tail_bytes(p, rest));
+    }
+
+    return murmur_end(h1, h2, len);
+}
+
+
+void
+bloom_murmur3_begin(bloom_murmur3_t *m)
+{
+    memset(m, 0, sizeof(*m));
+}
+
+
+void
+bloom_murmur3_update(bloom_murmur3_t *m, const void *data, size_t len)
+{
+    size_t          n, used;
+    const uint8_t  *p;
+
+    p = data;
+    used = m->len % 16;
+    m->len += len;
+
+    if (used != 0) {
+        n = len < 16 - used ? len : 16 - used;
+
+        memcpy(m->tail + used, p, n);
+
+        if (used + n < 16) {
+            return;
+        }
+
+        murmur_block(&m->h1, &m->h2, m->tail);
+        p += n;
+        len -= n;
+    }
+
+    for ( /* void */ ; len >= 16; len -= 16, p += 16) {
+        murmur_block(&m->h1, &m->h2, p);
+    }
+
+    if (len != 0) {
+        memcpy(m->tail, p, len);
+    }
+}
+
+
+bloom_hash_t
+bloom_murmur3_end(const bloom_murmur3_t *m)
+{
+    uint8_t  tail[16];
+
+    memset(tail, 0, sizeof(tail));
+    memcpy(tail, m->tail, m->len % 16);
+
+    /* zeros mix to zeros: an empty half changes nothing */
+
+    return murmur_end(m->h1 ^ murmur_k1(bloom_get64(tail)),
+                      m->h2 ^ murmur_k2(bloom_get64(tail + 8)), m->len);
 }
 
 

@@ -51,7 +51,7 @@ typedef struct {
 
 /*
  * The hash of `len` bytes at `data` (any alignment; NULL only if len is 0).
- * Where bloom_hash_refers() says so it refers to those bytes, which must then
+ * That of MURMUR3_TWICE and MURMUR3_EACH refers to those bytes, which must then
  * be there until it has been used.
  */
 bloom_hash_t bloom_hash(const bloom_hasher_t *hasher, const void *data,
@@ -63,6 +63,21 @@ bloom_hash_t bloom_hash(const bloom_hasher_t *hasher, const void *data,
  */
 bloom_hash_t bloom_murmur3_x64_128(const void *data, size_t len,
     uint32_t seed);
+
+/*
+ * MurmurHash3 x64 128, seed 0, of a message that comes in pieces; or of many
+ * that begin alike: copy the state, then go on from it.
+ */
+typedef struct {
+    uint64_t  h1;
+    uint64_t  h2;
+    uint64_t  len;
+    uint8_t   tail[16];                  /* len mod 16 bytes of it in use */
+} bloom_murmur3_t;
+
+void bloom_murmur3_begin(bloom_murmur3_t *m);
+void bloom_murmur3_update(bloom_murmur3_t *m, const void *data, size_t len);
+bloom_hash_t bloom_murmur3_end(const bloom_murmur3_t *m);
 
 /*
  * SipHash-c-d with 128-bit output, by Jean-Philippe Aumasson and Daniel

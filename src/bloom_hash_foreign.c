@@ -306,98 +306,6 @@ bloom_highway_128(const void *data, size_t len, const uint64_t key[4])
 }
 
 
-/* ---- MurmurHash3 of a message in pieces ---- */
-
-#define MURMUR_C1  0x87c37b91114253d5
-#define MURMUR_C2  0x4cf5ad432745937f
-
-
-static inline void
-murmur3_block(bloom_murmur3_t *m, const uint8_t *p)
-{
-    m->h1 ^= rotl64(bloom_get64(p) * MURMUR_C1, 31) * MURMUR_C2;
-    m->h1 = (rotl64(m->h1, 27) + m->h2) * 5 + 0x52dce729;
-
-    m->h2 ^= rotl64(bloom_get64(p + 8) * MURMUR_C2, 33) * MURMUR_C1;
-    m->h2 = (rotl64(m->h2, 31) + m->h1) * 5 + 0x38495ab5;
-}
-
-
-void
-bloom_murmur3_begin(bloom_murmur3_t *m)
-{
-    memset(m, 0, sizeof(*m));
-}
-
-
-void
-bloom_murmur3_update(bloom_murmur3_t *m, const void *data, size_t len)
-{
-    size_t          n, used;
-    const uint8_t  *p;
-
-    p = data;
-    used = m->len % 16;
-    m->len += len;
-
-    if (used != 0) {
-        n = len < 16 - used ? len : 16 - used;
-
-        memcpy(m->tail + used, p, n);
-
-        if (used + n < 16) {
-            return;
-        }
-
-        murmur3_block(m, m->tail);
-        p += n;
-        len -= n;
-    }
-
-    for ( /* void */ ; len >= 16; len -= 16, p += 16) {
-        murmur3_block(m, p);
-    }
-
-    if (len != 0) {
-        memcpy(m->tail, p, len);
-    }
-}
-
-
-bloom_hash_t
-bloom_murmur3_end(const bloom_murmur3_t *m)
-{
-    uint8_t       tail[16];
-    uint64_t      h1, h2;
-    bloom_hash_t  hash;
-
-    memset(tail, 0, sizeof(tail));
-    memcpy(tail, m->tail, m->len % 16);
-
-    /* zeros mix to zeros: an empty half changes nothing */
-
-    h1 = m->h1 ^ rotl64(bloom_get64(tail) * MURMUR_C1, 31) * MURMUR_C2;
-    h2 = m->h2 ^ rotl64(bloom_get64(tail + 8) * MURMUR_C2, 33) * MURMUR_C1;
-
-    h1 ^= m->len;
-    h2 ^= m->len;
-
-    h1 += h2;
-    h2 += h1;
-
-    h1 = bloom_mix64(h1);
-    h2 = bloom_mix64(h2);
-
-    h1 += h2;
-    h2 += h1;
-
-    hash.h1 = h1;
-    hash.h2 = h2;
-
-    return hash;
-}
-
-
 /* ---- funnels ---- */
 
 /*
@@ -670,13 +578,6 @@ bloom_hasher_valid(const bloom_hasher_t *hasher)
 
     return bloom_hash_foreign_name(hasher->kind) != NULL
            && seed == 0 && funnel == BLOOM_FUNNEL_BYTES;
-}
-
-
-int
-bloom_hash_refers(uint32_t kind)
-{
-    return kind == BLOOM_HASH_MURMUR3_TWICE || kind == BLOOM_HASH_MURMUR3_EACH;
 }
 
 

@@ -61,9 +61,6 @@ int bloom_hasher_valid(const bloom_hasher_t *hasher);
 
 uint32_t bloom_hasher_funnel(const bloom_hasher_t *hasher);
 
-/* 1 if the bloom_hash_t refers to the key, which must outlive it. */
-int bloom_hash_refers(uint32_t kind);
-
 /* The name of a kind, NULL if it is none of these. */
 const char *bloom_hash_foreign_name(uint32_t kind);
 
@@ -91,22 +88,6 @@ bloom_hash_t bloom_highway_128(const void *data, size_t len,
 
 /* Fowler, Noll, Vo: FNV-1 (not 1a) of 64 bits. */
 uint64_t bloom_fnv1(const void *data, size_t len);
-
-
-/*
- * MurmurHash3 x64 128, seed 0, of a message that comes in pieces; or of many
- * that begin alike: copy the state, then go on from it.
- */
-typedef struct {
-    uint64_t  h1;
-    uint64_t  h2;
-    uint64_t  len;
-    uint8_t   tail[16];                  /* len mod 16 bytes of it in use */
-} bloom_murmur3_t;
-
-void bloom_murmur3_begin(bloom_murmur3_t *m);
-void bloom_murmur3_update(bloom_murmur3_t *m, const void *data, size_t len);
-bloom_hash_t bloom_murmur3_end(const bloom_murmur3_t *m);
 
 
 #pragma GCC visibility pop

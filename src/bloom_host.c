@@ -18,6 +18,70 @@ static const char  bad_byte[] = "has a byte that no host has";
 static const char  too_long[] = "has a host name of more than 253 bytes";
 
 
+/* What a DNS name has, in lower case; a dot is DOT. */
+#define DOT  1
+
+static const uint8_t  plain[256] = {
+    ['-'] = '-', DOT,
+    ['0'] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9',
+    ['A'] = 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm',
+            'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
+    ['_'] = '_',
+    ['a'] = 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm',
+            'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z'
+};
+
+
+const uint8_t *
+bloom_host_scan(bloom_host_t *host, const uint8_t *p, const uint8_t *end)
+{
+    size_t    i, len, dot;
+    uint8_t   c;
+    unsigned  dots;
+
+    len = (size_t) (end - p);
+    len = len < BLOOM_HOST_MAX ? len : BLOOM_HOST_MAX;
+    dot = (size_t) -1;                   /* the last one */
+    dots = 0;
+
+    for (i = 0; i < len; i++) {
+        c = plain[p[i]];
+
+        if (c > DOT) {
+            host->text[i] = c;
+            continue;
+        }
+
+        if (c != DOT) {
+            break;
+        }
+
+        if (i == dot + 1) {
+            return NULL;
+        }
+
+        host->text[i] = '.';
+        host->dot[dots++] = (uint8_t) i;
+        dot = i;
+    }
+
+    /* a last label that begins with a digit may end an address */
+
+    if (i == dot + 1 || bloom_is_digit(p[dot + 1])
+        || (i == BLOOM_HOST_MAX && p + i < end && plain[p[i]] != '\0'))
+    {
+        return NULL;
+    }
+
+    host->kind = BLOOM_HOST_NAME;
+    host->scanned = 1;
+    host->len = i;
+    host->dots = dots;
+
+    return p + i;
+}
+
+
 static void
 set_ipv4(bloom_host_t *host, uint32_t address)
 {
@@ -343,19 +407,35 @@ set_ipv6(bloom_host_t *host, const uint16_t group[8])
 }
 
 
+/* What no host has in it, and not even a zone. */
+static int
+ends_host(uint8_t c)
+{
+    return c == '\0' || c == '/' || c == '\\' || c == '?' || c == '@'
+           || c == '[' || c == ']';
+}
+
+
 static const char *
 parse_ipv6(bloom_host_t *host, const uint8_t *p, size_t len)
 {
     uint16_t        group[8];
-    const uint8_t  *end;
+    const uint8_t  *zone, *end;
 
     static const uint16_t  mapped[6] = { 0, 0, 0, 0, 0, 0xffff };
     static const uint16_t  nat64[6] = { 0x64, 0xff9b, 0, 0, 0, 0 };
 
-    end = memchr(p, '%', len);           /* a zone */
+    end = p + len;
+    zone = memchr(p, '%', len);
 
-    if (read_ipv6(group, p, end == NULL ? p + len : end) != 0) {
+    if (read_ipv6(group, p, zone == NULL ? end : zone) != 0) {
         return bad_ipv6;
+    }
+
+    for ( /* void */ ; zone != NULL && zone < end; zone++) {
+        if (ends_host(*zone)) {
+            return bad_byte;
+        }
     }
 
     if (memcmp(group, mapped, sizeof(mapped)) == 0
@@ -391,6 +471,10 @@ append(bloom_host_t *host, const uint8_t *p, size_t len)
             return -1;
         }
 
+        if (*p == '.') {
+            host->dot[host->dots++] = (uint8_t) host->len;
+        }
+
         host->text[host->len++] = bloom_lower(*p);
     }
 
@@ -421,6 +505,7 @@ parse_name(bloom_host_t *host, const uint8_t *p, size_t len)
 
     host->kind = BLOOM_HOST_NAME;
     host->len = 0;
+    host->dots = 0;
     spent = 0;
 
     for (end = p + len; p < end; p = dot + 1) {
@@ -450,6 +535,7 @@ parse_name(bloom_host_t *host, const uint8_t *p, size_t len)
 
     if (host->len != 0 && host->text[host->len - 1] == '.') {
         host->len--;
+        host->dots--;
     }
 
     if (host->len == 0) {
@@ -473,18 +559,15 @@ check_port(const uint8_t *p, const uint8_t *end)
 }
 
 
-const char *
-bloom_host_parse(bloom_host_t *host, const uint8_t *data, size_t len)
+static const char * __attribute__((noinline))
+parse_any(bloom_host_t *host, const uint8_t *data, size_t len)
 {
     size_t          i, colons;
     const char     *why;
     const uint8_t  *end, *stop;
 
-    if (len == 0) {
-        return no_host;
-    }
-
     end = data + len;
+    host->scanned = 0;
 
     if (data[0] == '[') {
         stop = memchr(data, ']', len);
@@ -504,15 +587,13 @@ bloom_host_parse(bloom_host_t *host, const uint8_t *data, size_t len)
 
     for (i = 0; i < len; i++) {
 
-        switch (data[i]) {
+        if (ends_host(data[i])) {
+            return bad_byte;
+        }
 
-        case ':':
+        if (data[i] == ':') {
             stop = data + i;
             colons++;
-            break;
-
-        case '\0': case '/': case '\\': case '?': case '@': case '[': case ']':
-            return bad_byte;
         }
     }
 
@@ -526,18 +607,37 @@ bloom_host_parse(bloom_host_t *host, const uint8_t *data, size_t len)
 }
 
 
+const char *
+bloom_host_parse(bloom_host_t *host, const uint8_t *data, size_t len)
+{
+    const uint8_t  *end, *stop;
+
+    if (len == 0) {
+        return no_host;
+    }
+
+    end = data + len;
+    stop = bloom_host_scan(host, data, end);
+
+    if (stop == end || (stop != NULL && check_port(stop, end) == NULL)) {
+        return NULL;
+    }
+
+    return parse_any(host, data, len);
+}
+
+
 int
 bloom_host_is_plain(const bloom_host_t *host)
 {
-    size_t   i;
-    uint8_t  c;
+    size_t  i;
 
-    for (i = 0; i < host->len && host->kind == BLOOM_HOST_NAME; i++) {
-        c = host->text[i];
+    if (host->scanned || host->kind != BLOOM_HOST_NAME) {
+        return 1;
+    }
 
-        if (!bloom_is_alpha(c) && !bloom_is_digit(c) && c != '-' && c != '_'
-            && c != '.')
-        {
+    for (i = 0; i < host->len; i++) {
+        if (plain[host->text[i]] == '\0') {
             return 0;
         }
     }
@@ -547,32 +647,24 @@ bloom_host_is_plain(const bloom_host_t *host)
 
 
 unsigned
-bloom_host_parents(size_t offset[BLOOM_HOST_EXPRESSIONS], const uint8_t *name,
-    size_t len, unsigned labels)
+bloom_host_parents(size_t *offset, const bloom_host_t *host, unsigned labels)
 {
-    size_t    i;
-    unsigned  n, seen;
-
-    /* backwards: a dot begins what has as many labels as dots were seen */
-
-    n = 1;
-    seen = 0;
-
-    for (i = len; i != 0 && n < labels; i--) {
-        if (name[i - 1] == '.' && ++seen >= 2) {
-            offset[n++] = i;
-        }
-    }
-
-    /* the longest first */
-
-    for (i = 1; i < n - i; i++) {
-        len = offset[i];
-        offset[i] = offset[n - i];
-        offset[n - i] = len;
-    }
+    unsigned  i, n;
 
     offset[0] = 0;
+    n = 1;
+
+    if (host->kind != BLOOM_HOST_NAME) {
+        return n;
+    }
+
+    /* behind a dot there are as many labels as dots from it on */
+
+    i = host->dots > labels ? host->dots - labels : 0;
+
+    for ( /* void */ ; i + 1 < host->dots && n < labels; i++) {
+        offset[n++] = (size_t) host->dot[i] + 1;
+    }
 
     return n;
 }

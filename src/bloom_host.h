@@ -38,7 +38,10 @@ typedef enum {
 
 typedef struct {
     bloom_host_e  kind;
+    int           scanned;               /* by bloom_host_scan() */
     size_t        len;                   /* 1 to BLOOM_HOST_MAX */
+    unsigned      dots;                  /* of a name, and where they are */
+    uint8_t       dot[BLOOM_HOST_MAX / 2];
     uint8_t       text[BLOOM_HOST_MAX];
 } bloom_host_t;
 
@@ -58,21 +61,30 @@ const char *bloom_host_parse(bloom_host_t *host, const uint8_t *data,
     size_t len);
 
 /*
+ * The short way for most names: reads one from `p` on, up to `end` or the first
+ * byte that no DNS name has, and returns where it stopped.  NULL if it takes
+ * more than lower case to have the name in its one way of writing, or if there
+ * is none; bloom_host_parse() knows.  It goes this way itself.
+ */
+const uint8_t *bloom_host_scan(bloom_host_t *host, const uint8_t *p,
+    const uint8_t *end);
+
+/*
  * Whether DNS could have it: letters, digits, "-", "_" and dots alone, or an
  * address.
  */
 int bloom_host_is_plain(const bloom_host_t *host);
 
 /*
- * Where the name of `len` bytes at `name` and its parent domains begin, as
- * offsets from it: the name itself, then the parents, the longest first, of at
- * most `labels` labels and at least two.  Their number, 1 to `labels`.
+ * Where the host and its parent domains begin, as offsets into its text: itself,
+ * then the parents, the longest first, of at most `labels` labels and at least
+ * two.  Their number, 1 to `labels`.  An address has no parents.
  *
  * The top-level domain is no parent: a false positive there would be one for
  * all names below it.
  */
-unsigned bloom_host_parents(size_t offset[BLOOM_HOST_EXPRESSIONS],
-    const uint8_t *name, size_t len, unsigned labels);
+unsigned bloom_host_parents(size_t *offset, const bloom_host_t *host,
+    unsigned labels);
 
 
 #pragma GCC visibility pop

@@ -4,6 +4,7 @@
 #include "bloom_layout.h"
 #include "bloom_bits.h"
 #include "bloom_layout_foreign.h"
+#include "bloom_vector.h"
 
 
 #ifndef __SIZEOF_INT128__
@@ -12,12 +13,8 @@
 
 #define PHI  0x9e3779b97f4a7c15
 
-
-/* A key's pattern in one line: r bits, one in each sector of 2^shift bits. */
-typedef struct {
-    uint64_t  line;
-    uint64_t  pattern;
-} place_t;
+/* Fewer keys are tested sooner one by one than as a batch. */
+#define FEW  4
 
 
 /* floor(x * n / 2^64): maps a hash evenly onto 0 .. n-1 (Lemire, 2016). */
@@ -28,10 +25,11 @@ scale(uint64_t x, uint64_t n)
 }
 
 
-static inline place_t
+/* Its pattern is r bits, one in each sector of 2^shift bits. */
+static inline bloom_place_t
 place(const bloom_geometry_t *g, bloom_hash_t hash, uint32_t j)
 {
-    place_t  at;
+    bloom_place_t  at;
 
     if (j != 0) {
         hash.h1 = bloom_mix64(hash.h1 + j * PHI);
@@ -125,7 +123,7 @@ blocked_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
     int              match;
-    place_t          at;
+    bloom_place_t    at;
     uint32_t         j, r;
     const uint64_t  *line;
 
@@ -148,10 +146,14 @@ blocked_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-/* Apart, so that the blocked test has no registers to save for it. */
+/* Apart, so that the usual test has no registers to save for it. */
 static int __attribute__((noinline))
 other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 {
+    if (g->layout == BLOOM_LAYOUT_BLOCKED) {
+        return blocked_test(g, words, hash);
+    }
+
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
         return classic_test(g, words, hash);
     }
@@ -163,11 +165,17 @@ other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 int
 bloom_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 {
-    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
+    uint64_t  line;
+
+    if (g->layout != BLOOM_LAYOUT_BLOCKED || g->k != BLOOM_LINE_WORDS
+        || g->lines != 1)
+    {
         return other_test(g, words, hash);
     }
 
-    return blocked_test(g, words, hash);
+    line = place(g, hash, 0).line;
+
+    return words_test(words + line * BLOOM_LINE_WORDS, hash.h2);
 }
 
 
@@ -175,7 +183,7 @@ static inline int
 add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
 {
     int        changed;
-    place_t    at;
+    bloom_place_t  at;
     uint32_t   i, j, r, shift;
     uint64_t  *line;
 
@@ -214,7 +222,7 @@ uint32_t
 bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX])
 {
-    place_t   at;
+    bloom_place_t  at;
     uint32_t  i, j, r;
 
     if (bloom_layout_is_foreign(g->layout)) {
@@ -279,28 +287,221 @@ bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
+/*
+ * Batches go line by line, or bit by bit: whatever the keys that are still in
+ * question need next is asked for before the first of it is looked at, so that
+ * the memory has all of them to do at once.  Not through bloom_prefetch(): gcc
+ * takes a function that does nothing else for one without effects, and leaves
+ * its calls out.
+ */
+
+
+/* The first n bits. */
+static inline uint64_t
+low_bits(unsigned n)
+{
+    return n == 64 ? UINT64_MAX : ((uint64_t) 1 << n) - 1;
+}
+
+
+/* The answers of the keys in `of`, in their order, each moved to its key. */
+static inline uint64_t
+spread(uint64_t answers, uint64_t of)
+{
+    uint64_t  all;
+
+    for (all = 0; of != 0; of &= of - 1, answers >>= 1) {
+        all |= (of & -of) & -(answers & 1);
+    }
+
+    return all;
+}
+
+
+/* The j-th places of the keys in `of`, asked for; how many. */
+static inline unsigned
+places(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, uint64_t of, uint32_t j,
+    bloom_place_t at[BLOOM_BATCH])
+{
+    unsigned  n;
+
+    for (n = 0; of != 0; of &= of - 1, n++) {
+        at[n] = place(g, hash[__builtin_ctzll(of)], j);
+        __builtin_prefetch(words + at[n].line * BLOOM_LINE_WORDS, 0);
+    }
+
+    return n;
+}
+
+
+static uint64_t
+blocked_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, unsigned n)
+{
+    uint32_t       j, r, shift;
+    unsigned       i;
+    uint64_t       present, answers;
+    bloom_place_t  at[BLOOM_BATCH];
+
+    r = g->k / g->lines;
+    shift = sector_shift(r);
+    present = low_bits(n);
+
+    for (j = 0; j < g->lines && present != 0; j++) {
+        n = places(g, words, hash, present, j, at);
+
+        if (r == BLOOM_LINE_WORDS) {
+            answers = bloom_vector()->test(words, at, n);
+
+        } else {
+            for (answers = 0, i = 0; i < n; i++) {
+                answers |= (uint64_t)
+                           line_test(words + at[i].line * BLOOM_LINE_WORDS,
+                                     at[i].pattern, r, shift) << i;
+            }
+        }
+
+        present = (j == 0) ? answers : spread(answers, present);
+    }
+
+    return present;
+}
+
+
+static uint64_t
+classic_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, unsigned n)
+{
+    uint32_t  i;
+    unsigned  key;
+    uint64_t  bit[BLOOM_BATCH], of, present;
+
+    present = low_bits(n);
+
+    for (i = 0; i < g->k && present != 0; i++) {
+
+        for (of = present; of != 0; of &= of - 1) {
+            key = (unsigned) __builtin_ctzll(of);
+            bit[key] = classic_bit(g, hash[key], i);
+            __builtin_prefetch(&words[bit[key] / 64], 0);
+        }
+
+        for (of = present; of != 0; of &= of - 1) {
+            key = (unsigned) __builtin_ctzll(of);
+            present ^= (~bloom_bit_load(words, bit[key]) & 1) << key;
+        }
+    }
+
+    return present;
+}
+
+
+uint64_t
+bloom_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, unsigned n)
+{
+    unsigned  i;
+    uint64_t  present;
+
+    if (g->layout == BLOOM_LAYOUT_BLOCKED) {
+        return blocked_test_batch(g, words, hash, n);
+    }
+
+    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+        return classic_test_batch(g, words, hash, n);
+    }
+
+    for (present = 0, i = 0; i < n; i++) {
+        present |= (uint64_t) bloom_foreign_test(g, words, hash[i]) << i;
+    }
+
+    return present;
+}
+
+
+/* Up to BLOOM_BATCH keys, eight bits in each of a key's lines. */
+static void
+blocked_add_batch(const bloom_geometry_t *g, uint64_t *words,
+    const bloom_hash_t *hash, unsigned n)
+{
+    uint32_t       j;
+    unsigned       i;
+    bloom_place_t  at[BLOOM_LINES_MAX][BLOOM_BATCH];
+
+    for (j = 0; j < g->lines; j++) {
+        for (i = 0; i < n; i++) {
+            at[j][i] = place(g, hash[i], j);
+            __builtin_prefetch(words + at[j][i].line * BLOOM_LINE_WORDS, 1);
+        }
+    }
+
+    for (j = 0; j < g->lines; j++) {
+        bloom_vector()->add(words, at[j], n);
+    }
+}
+
+
+void
+bloom_add_many(const bloom_geometry_t *g, uint64_t *words,
+    const bloom_hash_t *hash, size_t n)
+{
+    size_t    i;
+    unsigned  part;
+
+    for ( /* void */ ; n != 0; hash += part, n -= part) {
+        part = (n < BLOOM_BATCH) ? (unsigned) n : BLOOM_BATCH;
+
+        if (g->layout == BLOOM_LAYOUT_BLOCKED
+            && g->k == g->lines * BLOOM_LINE_WORDS)
+        {
+            blocked_add_batch(g, words, hash, part);
+            continue;
+        }
+
+        if (!bloom_layout_is_foreign(g->layout)) {
+            for (i = 0; i < part; i++) {
+                __builtin_prefetch(first_line(g, words, hash[i]), 1);
+            }
+        }
+
+        for (i = 0; i < part; i++) {
+            (void) bloom_add(g, words, hash[i]);
+        }
+    }
+}
+
+
 unsigned
 bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n)
 {
-    unsigned  i;
+    unsigned  i, part;
+    uint64_t  present;
 
-    /* not through bloom_prefetch(): gcc takes a function that does nothing else
-     * for one without effects, and leaves its calls out */
+    if (n < FEW) {
 
-    if (n > 1 && !bloom_layout_is_foreign(g->layout)) {
-        for (i = 0; i < n; i++) {
+        for (i = 1; i < n && !bloom_layout_is_foreign(g->layout); i++) {
             __builtin_prefetch(first_line(g, words, hash[i]), 0);
         }
+
+        for (i = 0; i < n && !bloom_test(g, words, hash[i]); i++) {
+            /* void */
+        }
+
+        return i;
     }
 
-    for (i = 0; i < n; i++) {
-        if (bloom_test(g, words, hash[i])) {
-            break;
+    for (i = 0; i < n; i += part) {
+        part = (n - i < BLOOM_BATCH) ? n - i : BLOOM_BATCH;
+        present = bloom_test_batch(g, words, hash + i, part);
+
+        if (present != 0) {
+            return i + (unsigned) __builtin_ctzll(present);
         }
     }
 
-    return i;
+    return n;
 }
 
 
@@ -434,14 +635,70 @@ count_links(bloom_census_t *census, const bloom_geometry_t *g,
 }
 
 
+/* Blocked: how many bits there are in each sector of so many words. */
+static inline __attribute__((always_inline)) void
+count_sectors(bloom_census_t *census, const uint64_t *words, uint64_t n,
+    uint32_t sector)
+{
+    double           match;
+    uint32_t         i, w, ones;
+    const uint64_t  *end;
+
+    for (end = words + n; words < end; /* void */ ) {
+        match = 1;
+
+        for (i = 0; i < BLOOM_LINE_WORDS; i += sector) {
+
+            for (ones = 0, w = 0; w < sector; w++) {
+                ones += (uint32_t) __builtin_popcountll(*words++);
+            }
+
+            match *= ones / (64.0 * sector);
+            census->ones += ones;
+        }
+
+        census->matches += match;
+    }
+}
+
+
+#if defined(__x86_64__)
+
+__attribute__((target("popcnt")))
+static void
+count_sectors_popcnt(bloom_census_t *census, const uint64_t *words, uint64_t n,
+    uint32_t sector)
+{
+    if (sector == 1) {
+        count_sectors(census, words, n, 1);
+
+    } else {
+        count_sectors(census, words, n, sector);
+    }
+}
+
+#endif
+
+
+static void
+count_lines(bloom_census_t *census, const uint64_t *words, uint64_t n,
+    uint32_t sector)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("popcnt")) {
+        count_sectors_popcnt(census, words, n, sector);
+        return;
+    }
+#endif
+
+    count_sectors(census, words, n, sector);
+}
+
+
 void
 bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
     const uint64_t *words, uint64_t n)
 {
-    double    match;
-    uint32_t  w, ones, sector;
-    uint64_t  i;
-
     if (g->layout == BLOOM_LAYOUT_LINKS) {
         count_links(census, g, words, n);
         return;
@@ -459,23 +716,7 @@ bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
 
     census->words += n;
 
-    sector = BLOOM_LINE_WORDS * g->lines / g->k;       /* words in a sector */
-
-    for (i = 0; i < n; i += BLOOM_LINE_WORDS) {
-        match = 1;
-
-        for (w = 0, ones = 0; w < BLOOM_LINE_WORDS; w++) {
-            ones += (uint32_t) __builtin_popcountll(words[i + w]);
-
-            if ((w + 1) % sector == 0) {
-                match *= ones / (64.0 * sector);
-                census->ones += ones;
-                ones = 0;
-            }
-        }
-
-        census->matches += match;
-    }
+    count_lines(census, words, n, BLOOM_LINE_WORDS * g->lines / g->k);
 }
 
 

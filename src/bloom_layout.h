@@ -39,6 +39,9 @@
 #pragma GCC visibility push(hidden)
 
 
+#define BLOOM_BATCH  64                  /* keys at a time, at most */
+
+
 /* 1 if the key with this hash may be present, 0 if it is absent.  Safe while
  * other threads or processes add with bloom_add_atomic(). */
 int bloom_test(const bloom_geometry_t *g, const uint64_t *words,
@@ -48,8 +51,13 @@ int bloom_test(const bloom_geometry_t *g, const uint64_t *words,
  * caller is alone with the words. */
 int bloom_add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash);
 
-/* The same with an atomic OR for each word, safe beside any other: how many
- * bits it changed, 0 if the key was maybe present before. */
+/* The same for n keys, having asked for their lines ahead, and with vector
+ * instructions where the processor has them. */
+void bloom_add_many(const bloom_geometry_t *g, uint64_t *words,
+    const bloom_hash_t *hash, size_t n);
+
+/* Like bloom_add() with an atomic OR for each word, safe beside any other: how
+ * many bits it changed, 0 if the key was maybe present before. */
 int bloom_add_atomic(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash);
 
@@ -58,9 +66,15 @@ void bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 
 /*
- * Tests n hashes, having asked for all their lines first, so that they arrive
- * together: the index of the first that may be present, n if all are absent.
+ * Tests n keys, up to BLOOM_BATCH, with vector instructions where the processor
+ * has them, and with all lines that they need next under way from memory
+ * together: bit i is 1 if key i may be present.
  */
+uint64_t bloom_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, unsigned n);
+
+/* In batches: the index of the first of n that may be present, n if all are
+ * absent. */
 unsigned bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n);
 

@@ -15,13 +15,6 @@ typedef struct {
 } parts_t;
 
 
-static int
-is_slash(uint8_t c)
-{
-    return c == '/' || c == '\\';
-}
-
-
 /* Copies what counts: no fragment, tab or line end; NULL if there is a NUL. */
 static uint8_t *
 copy_url(uint8_t *dst, const uint8_t *p, const uint8_t *end)
@@ -58,6 +51,24 @@ copy_url(uint8_t *dst, const uint8_t *p, const uint8_t *end)
     }
 
     return dst;
+}
+
+
+/* Before the query, a backslash is a slash. */
+static void
+turn_backslashes(parts_t *u)
+{
+    uint8_t  *p, *end;
+
+    end = memchr(u->pos, '?', (size_t) (u->end - u->pos));
+    end = end == NULL ? u->end : end;
+
+    for (p = u->pos;
+         (p = memchr(p, '\\', (size_t) (end - p))) != NULL;
+         p++)
+    {
+        *p = '/';
+    }
 }
 
 
@@ -98,7 +109,7 @@ is_port(const uint8_t *p, const uint8_t *end)
         /* void */
     }
 
-    return p > start && (p == end || is_slash(*p) || *p == '?');
+    return p > start && (p == end || *p == '/' || *p == '?');
 }
 
 
@@ -127,7 +138,7 @@ pass_scheme(parts_t *u)
 
         if (is_special(u->scheme, u->scheme_len)) {
 
-            while (p < u->end && is_slash(*p)) {
+            while (p < u->end && *p == '/') {
                 p++;
             }
 
@@ -147,13 +158,13 @@ pass_scheme(parts_t *u)
         return is_port(p, u->end) ? 0 : -1;
     }
 
-    if (u->pos < u->end && is_slash(*u->pos)) {
+    if (u->pos < u->end && *u->pos == '/') {
 
-        if (u->end - u->pos < 2 || !is_slash(u->pos[1])) {
+        if (u->end - u->pos < 2 || u->pos[1] != '/') {
             return -1;                   /* "/path" */
         }
 
-        while (u->pos < u->end && is_slash(*u->pos)) {
+        while (u->pos < u->end && *u->pos == '/') {
             u->pos++;
         }
     }
@@ -167,7 +178,7 @@ authority_end(const parts_t *u)
 {
     uint8_t  *p;
 
-    for (p = u->pos; p < u->end && !is_slash(*p) && *p != '?'; p++) {
+    for (p = u->pos; p < u->end && *p != '/' && *p != '?'; p++) {
         /* void */
     }
 
@@ -236,7 +247,7 @@ resolve_dots(uint8_t *p, uint8_t *end)
 
     for ( /* void */ ; p < end; p = next) {
 
-        for (next = p + 1; next < end && !is_slash(*next); next++) {
+        for (next = p + 1; next < end && *next != '/'; next++) {
             /* void */
         }
 
@@ -253,7 +264,6 @@ resolve_dots(uint8_t *p, uint8_t *end)
 
         } else {
             memmove(out, p, len + 1);
-            *out = '/';
             out += len + 1;
             continue;
         }
@@ -286,15 +296,26 @@ put_escaped(uint8_t *out, uint8_t c)
 
 
 static uint8_t *
-put_host(uint8_t *out, const bloom_host_t *host)
+put_host(uint8_t *out, bloom_url_t *url, const bloom_host_t *host)
 {
-    size_t  i;
+    size_t    i;
+    unsigned  n;
+
+    url->hosts = bloom_host_parents(url->host, host, BLOOM_URL_HOSTS);
+    n = 1;
 
     if (host->kind == BLOOM_HOST_IPV6) {
         *out++ = '[';
     }
 
     for (i = 0; i < host->len; i++) {
+
+        /* what was escaped before it has moved it */
+
+        if (n < url->hosts && url->host[n] == i) {
+            url->host[n++] = (size_t) (out - url->key.data);
+        }
+
         out = put_escaped(out, host->text[i]);
     }
 
@@ -331,6 +352,102 @@ put_path(uint8_t *out, const uint8_t *p, const uint8_t *end)
 }
 
 
+/* What stays as it is in a path or a query, wherever it is: all that is printed
+ * but what marks something; "/" and "?" are seen to where they occur. */
+static const uint8_t  clean[256] = {
+    ['!'] = 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0,
+    ['0'] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0,
+    ['@'] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    ['P'] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1,
+    ['`'] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    ['p'] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0
+};
+
+
+/*
+ * The short way for most URLs, which are canonical but for their host and
+ * perhaps their scheme: 1 if this one is, 0 if it takes more than that.
+ */
+static int
+parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
+{
+    uint8_t        *out, *path;
+    bloom_host_t    host;
+    const uint8_t  *end;
+
+    end = p + len;
+    out = (uint8_t *) memcpy(buf, "http://", 7) + 7;
+
+    if (len > 7 && memcmp(p, "http://", 7) == 0) {
+        p += 7;
+
+    } else if (len > 8 && memcmp(p, "https://", 8) == 0) {
+        out = (uint8_t *) memcpy(buf, "https://", 8) + 8;
+        p += 8;
+    }
+
+    url->canonical.data = buf;
+    url->key.data = out;
+
+    /* a host that a colon follows may as well be a scheme */
+
+    p = bloom_host_scan(&host, p, end);
+
+    if (p == NULL || (p < end && *p != '/' && *p != '?')) {
+        return 0;
+    }
+
+    memcpy(out, host.text, host.len);
+    url->host_len = host.len;
+    url->hosts = bloom_host_parents(url->host, &host, BLOOM_URL_HOSTS);
+
+    out += host.len;
+    path = out;
+
+    if (p == end || *p == '?') {
+        *out++ = '/';
+    }
+
+    for ( /* void */ ; p < end; p++) {
+
+        if (clean[*p]) {
+            *out++ = *p;
+
+        } else if (*p == '/') {
+
+            if (p + 1 < end && (p[1] == '/' || p[1] == '.')) {
+                return 0;
+            }
+
+            *out++ = '/';
+
+        } else {
+            break;
+        }
+    }
+
+    url->path_len = (size_t) (out - path);
+
+    if (p < end && *p != '?') {
+        return 0;
+    }
+
+    for ( /* void */ ; p < end; p++) {
+
+        if (!clean[*p] && *p != '/' && *p != '?') {
+            return 0;
+        }
+
+        *out++ = *p;
+    }
+
+    url->canonical.len = (size_t) (out - buf);
+    url->key.len = (size_t) (out - url->key.data);
+
+    return 1;
+}
+
+
 const char *
 bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     uint8_t *buf)
@@ -345,6 +462,10 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
         return "is longer than 65535 bytes";
     }
 
+    if (parse_clean(url, data, len, buf)) {
+        return NULL;
+    }
+
     /* it is taken apart at the buffer's end and put together at its start */
 
     u.pos = buf + BLOOM_URL_ROOM(len) - len;
@@ -355,6 +476,8 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
         return "has a zero byte";
     }
 
+    turn_backslashes(&u);
+
     /* userinfo before unescaping: in "http://good.example%2f@bad.example/" it
      * is all up to the "@", as a browser sees it */
 
@@ -364,6 +487,7 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
 
     pass_userinfo(&u);
     unescape(&u);
+    turn_backslashes(&u);
 
     if (u.scheme_len == 0 && pass_scheme(&u) != 0) {
         return "has no host";
@@ -395,10 +519,9 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
 
     url->canonical.data = buf;
     url->key.data = out;
-    url->is_address = h.kind != BLOOM_HOST_NAME;
 
     host = out;
-    out = put_host(out, &h);
+    out = put_host(out, url, &h);
     url->host_len = (size_t) (out - host);
 
     out = put_path(out, path, path_end);
@@ -419,43 +542,41 @@ unsigned
 bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
     const bloom_url_t *url)
 {
-    size_t          i, whole, path[BLOOM_URL_PATHS],
-                    host[BLOOM_HOST_EXPRESSIONS];
-    unsigned        n, h, p, hosts, paths, directories;
-    const uint8_t  *slash;
+    size_t          whole, path[BLOOM_URL_PATHS];
+    unsigned        n, h, p, paths, directories;
+    const uint8_t  *start, *slash, *end;
 
     /* the ends of the paths, behind the host */
 
     paths = 0;
     whole = url->path_len;
-    slash = url->key.data + url->host_len;
 
     if (url->key.len != url->host_len + whole) {
         path[paths++] = url->key.len - url->host_len;
     }
 
     path[paths++] = whole;
-    directories = 0;
 
-    for (i = 0; i + 1 < whole && directories < 4; i++) {
-        if (slash[i] == '/') {
-            path[paths++] = i + 1;
-            directories++;
+    /* a directory that is the path was there already */
+
+    start = url->key.data + url->host_len;
+    end = start + whole - 1;
+    slash = start;
+
+    for (directories = 0; directories < 4; directories++) {
+        slash = memchr(slash, '/', (size_t) (end - slash));
+
+        if (slash == NULL) {
+            break;
         }
+
+        path[paths++] = (size_t) (++slash - start);
     }
 
-    hosts = 1;
-    host[0] = 0;
-
-    if (!url->is_address) {
-        hosts = bloom_host_parents(host, url->key.data, url->host_len,
-                                   BLOOM_URL_HOSTS);
-    }
-
-    for (n = 0, h = 0; h < hosts; h++) {
+    for (n = 0, h = 0; h < url->hosts; h++) {
         for (p = 0; p < paths; p++, n++) {
-            expression[n].data = url->key.data + host[h];
-            expression[n].len = url->host_len - host[h] + path[p];
+            expression[n].data = url->key.data + url->host[h];
+            expression[n].len = url->host_len - url->host[h] + path[p];
         }
     }
 

@@ -45,7 +45,8 @@ typedef struct {
     bloom_key_t  key;                    /* canonical, without "scheme://" */
     size_t       host_len;               /* of the key's beginning */
     size_t       path_len;               /* behind that, without the query */
-    int          is_address;             /* the host is no name */
+    unsigned     hosts;                  /* it, and its parent domains: */
+    size_t       host[BLOOM_URL_HOSTS];  /* where in the key each begins */
 } bloom_url_t;
 
 

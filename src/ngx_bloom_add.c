@@ -110,7 +110,7 @@ ngx_bloom_batch_init(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
             return NGX_ERROR;
         }
 
-        if (zone->file.name.len != 0) {
+        if (!ngx_bloom_zone_takes(zone)) {
             batch->error = "the zone has an image file and no journal, so an "
                            "added key would be lost with the next load; take "
                            "\"journal=off\" or \"bloom_state_path off\" away";
@@ -378,6 +378,14 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
     return ngx_bloom_batch_wait(batch, "the helper process has not "
                                 "synchronised the journal for ten seconds; "
                                 "look at the disk of bloom_state_path");
+}
+
+
+ngx_uint_t
+ngx_bloom_zone_takes(ngx_bloom_zone_t *zone)
+{
+    return zone->state != NULL || zone->state_error != NULL
+           || zone->file.name.len == 0;
 }
 
 

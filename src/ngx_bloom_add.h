@@ -77,6 +77,9 @@ ngx_int_t ngx_bloom_batch_add(ngx_bloom_batch_t *batch);
 ngx_int_t ngx_bloom_batch_synced(ngx_bloom_batch_t *batch);
 
 
+/* Whether keys can be added to the zone as it is configured. */
+ngx_uint_t ngx_bloom_zone_takes(ngx_bloom_zone_t *zone);
+
 /*
  * Adds one key and cannot be refused: where the journal cannot be written now,
  * the key is kept in the zone's memory and appended as soon as that can be.

@@ -4,6 +4,8 @@
 #include <grp.h>
 
 
+static void ngx_bloom_file_identify(ngx_bloom_file_t *file,
+    ngx_file_info_t *fi);
 static int ngx_bloom_file_read(void *ctx, void *buf, size_t len,
     uint64_t offset);
 static ngx_uint_t ngx_bloom_file_permits(u_char *path, mode_t mode,
@@ -26,6 +28,15 @@ ngx_bloom_file_open(ngx_bloom_file_t *file)
     if (file->fd == NGX_INVALID_FILE) {
         file->err = ngx_errno;
         file->error = "cannot be opened";
+
+        /* it changes when its mode or owner does */
+
+        if (file->err == NGX_EACCES
+            && ngx_file_info(file->name.data, &fi) != NGX_FILE_ERROR)
+        {
+            ngx_bloom_file_identify(file, &fi);
+        }
+
         return NGX_ERROR;
     }
 
@@ -35,15 +46,12 @@ ngx_bloom_file_open(ngx_bloom_file_t *file)
         goto failed;
     }
 
+    ngx_bloom_file_identify(file, &fi);
+
     if (!ngx_is_file(&fi)) {
         file->error = "is not a regular file";
         goto failed;
     }
-
-    file->id.device = fi.st_dev;
-    file->id.inode = fi.st_ino;
-    file->id.sec = fi.st_ctim.tv_sec;
-    file->id.nsec = fi.st_ctim.tv_nsec;
 
     if (bloom_image_open(&file->reader, ngx_bloom_file_read, file,
                          (uint64_t) ngx_file_size(&fi))
@@ -60,6 +68,16 @@ failed:
     ngx_bloom_file_close(file);
 
     return NGX_ERROR;
+}
+
+
+static void
+ngx_bloom_file_identify(ngx_bloom_file_t *file, ngx_file_info_t *fi)
+{
+    file->id.device = fi->st_dev;
+    file->id.inode = fi->st_ino;
+    file->id.sec = fi->st_ctim.tv_sec;
+    file->id.nsec = fi->st_ctim.tv_nsec;
 }
 
 

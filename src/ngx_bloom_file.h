@@ -41,7 +41,9 @@ typedef struct {
 /*
  * Opens the file file->name, checks its header and table, and leaves it open:
  * what is read later is the same file, whatever the name means by then.
- * NGX_OK, or NGX_ERROR with file->err and file->error.
+ * NGX_OK, or NGX_ERROR with file->err and file->error; file->id tells then, too,
+ * which file it was, if it is there, and why is not that the system is short of
+ * something.
  */
 ngx_int_t ngx_bloom_file_open(ngx_bloom_file_t *file);
 

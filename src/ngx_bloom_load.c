@@ -117,9 +117,13 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
         return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
                                     "bloom zone \"%V\" is too small: it has "
                                     "room for images of %uzk and this one has "
-                                    "%uLk; write \"zone=%V:%uzk\"",
+                                    "%uLk; %swrite \"zone=%V:%uzk\"",
                                     &zone->name, zone->sh->bank_size / 1024,
-                                    (size + 1023) / 1024, &zone->name,
+                                    (size + 1023) / 1024,
+                                    load->about == NULL
+                                    ? "reload nginx, or, if the zone's size "
+                                      "is given, " : "",
+                                    &zone->name,
                                     (ngx_bloom_zone_needs(size) + 1023)
                                     / 1024);
     }
@@ -513,7 +517,7 @@ ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
 ngx_uint_t
 ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
 {
-    u_char             *p;
+    u_char             *p, *whole;
     size_t              len;
     ngx_bloom_shctx_t  *sh;
 
@@ -530,12 +534,16 @@ ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
     len = ngx_min(max, sh->bank[bank].held);
     p = ngx_bloom_zone_bank(zone, bank) + sh->bank[bank].held - len;
 
-#ifdef MADV_REMOVE
-    if (madvise(p, len, MADV_REMOVE) == -1)
-#endif
-    {
-        ngx_memzero(p, len);
+    if (len < sh->bank[bank].held && len > NGX_BLOOM_HUGE_PAGE) {
+
+        /* half a huge page could not be given back */
+
+        whole = ngx_align_ptr(p, NGX_BLOOM_HUGE_PAGE);
+        len -= whole - p;
+        p = whole;
     }
+
+    ngx_bloom_pages_clear(p, len, sh->pages);
 
     sh->bank[bank].held -= len;
 

@@ -3,6 +3,7 @@
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_load.h"
+#include "ngx_bloom_notice.h"
 #include "ngx_bloom_save.h"
 #include "ngx_bloom_task.h"
 
@@ -15,8 +16,10 @@
 
 static ngx_int_t ngx_bloom_start_check(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_create(ngx_bloom_zone_t *zone);
+static void ngx_bloom_start_pages(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_renew(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_t *old);
+static void ngx_bloom_start_repage(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_file(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_refill(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_state(ngx_bloom_zone_t *zone);
@@ -33,6 +36,8 @@ static ngx_int_t ngx_bloom_start_random(ngx_bloom_zone_t *zone);
 static void ngx_bloom_start_file_name(ngx_bloom_zone_t *zone);
 static void ngx_bloom_start_file_seen(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_refuse(ngx_bloom_zone_t *zone);
+static char *ngx_bloom_start_called(ngx_bloom_zone_t *zone,
+    ngx_uint_t uploaded);
 static void ngx_bloom_start_log(ngx_bloom_zone_t *zone, ngx_uint_t level,
     ngx_bloom_load_t *load, const char *then);
 
@@ -208,6 +213,15 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
+    sh->pages = zone->pages;
+
+    if (ngx_bloom_pages_take(sh->banks, 2 * sh->bank_size, &sh->pages,
+                             &zone->name, zone->shm_zone->shm.log)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     shpool->data = sh;
     zone->sh = sh;
     zone->kept = &sh->kept;
@@ -243,6 +257,7 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
     }
 
     ngx_bloom_start_file_seen(zone);
+    ngx_bloom_start_pages(zone);
 
 #if (NGX_BLOOM_FAULTS)
     if (ngx_bloom_start_stays_unloaded(zone)) {
@@ -254,7 +269,34 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
 
     sh->generation = 1;
 
+    ngx_bloom_notice_serves(&load, zone->shm_zone->shm.log, "starts with",
+                            ngx_bloom_start_called(zone, sh->uploaded));
+
     return NGX_OK;
+}
+
+
+/* Says what kind of pages the filter is on, where it has a whole huge one. */
+static void
+ngx_bloom_start_pages(ngx_bloom_zone_t *zone)
+{
+    uint64_t            filter;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+    filter = bloom_image_payload_size(&sh->bank[1].image);
+
+    if (filter < 2 * NGX_BLOOM_HUGE_PAGE) {
+        return;
+    }
+
+    ngx_bloom_zone_count_huge(zone);
+
+    ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
+                  "bloom zone \"%V\" has %uLk for its filter and, by now, "
+                  "%uzk on huge pages (%s)", &zone->name,
+                  filter / 1024, sh->huge / 1024,
+                  ngx_bloom_pages_name(sh->pages));
 }
 
 
@@ -638,6 +680,10 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
     live = &zone->sh->bank[bank].image;
     file = (zone->file.name.len != 0);
 
+    if (zone->pages != old->pages) {
+        ngx_bloom_start_repage(zone);
+    }
+
     if (old->state != NULL && zone->state_path.len != 0 && zone->journal) {
 
         if (zone->state_path.len != old->state_path.len
@@ -717,6 +763,33 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
     }
 
     return ngx_bloom_start_refill(zone);
+}
+
+
+/* Another kind of pages is wanted for memory that is in use. */
+static void
+ngx_bloom_start_repage(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    if (zone->pages == NGX_BLOOM_PAGES_RESERVED
+        || sh->pages == NGX_BLOOM_PAGES_RESERVED)
+    {
+        if (zone->pages != sh->pages) {
+            ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
+                          "bloom zone \"%V\" keeps its memory, and its "
+                          "huge_pages \"%s\": restart nginx to change them",
+                          &zone->name, ngx_bloom_pages_name(sh->pages));
+        }
+
+        return;
+    }
+
+    sh->pages = zone->pages;
+
+    ngx_bloom_pages_advise(sh->banks, 2 * sh->bank_size, zone->pages);
 }
 
 
@@ -864,6 +937,16 @@ ngx_bloom_start_refuse(ngx_bloom_zone_t *zone)
 }
 
 
+/* What the log calls the base. */
+static char *
+ngx_bloom_start_called(ngx_bloom_zone_t *zone, ngx_uint_t uploaded)
+{
+    return uploaded ? "an uploaded image"
+           : zone->file.name.len ? (char *) zone->file.name.data
+           : "a filter that starts empty";
+}
+
+
 static void
 ngx_bloom_start_log(ngx_bloom_zone_t *zone, ngx_uint_t level,
     ngx_bloom_load_t *load, const char *then)
@@ -960,9 +1043,8 @@ ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
         zone->sh->file = (zone->file.name.len != 0);
         ngx_bloom_start_file_seen(zone);
 
-        ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
-                      "bloom zone \"%V\" serves generation %uL",
-                      &zone->name, zone->sh->generation);
+        ngx_bloom_notice_serves(zone->load, cycle->log, "serves",
+                                ngx_bloom_start_called(zone, zone->uploaded));
 
         ngx_bloom_load_end(zone->load);
 

@@ -1,30 +1,40 @@
 
 #include "ngx_bloom_test.h"
+#include "bloom_bits.h"
 
 
 /* Attempts of a lookup: only as many loads in its few nanoseconds make it
  * give up, and a load takes longer than that. */
 #define NGX_BLOOM_ATTEMPTS    8
 
-/* Lines of a list's parts that are asked for before the first is tested: more
- * than a processor can wait for at once. */
-#define NGX_BLOOM_TEST_LINES  64
-
-
 static ngx_inline ngx_int_t ngx_bloom_test_begin(ngx_bloom_zone_t *zone,
     ngx_uint_t *behind);
 static ngx_inline ngx_int_t ngx_bloom_test_end(ngx_bloom_zone_t *zone);
 static ngx_uint_t ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_pool_t *pool);
+static ngx_inline int ngx_bloom_test_one(ngx_bloom_zone_t *zone,
+    bloom_key_t *canonical, ngx_str_t *key, u_char *buf);
+static int ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+    ngx_str_t *key, u_char *buf);
 static const char *ngx_bloom_test_expand(ngx_bloom_zone_t *zone,
-    bloom_form_t *keys, bloom_hash_t *hash, ngx_str_t *key, u_char *buf);
-static ngx_int_t ngx_bloom_test_room(ngx_bloom_zone_t *zone, size_t len,
-    u_char **buf, size_t *size, ngx_pool_t *pool);
+    bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key, u_char *buf);
+static ngx_inline u_char *ngx_bloom_test_room(ngx_bloom_zone_t *zone,
+    size_t len, ngx_pool_t *pool);
+static ngx_inline ngx_int_t ngx_bloom_test_keep(ngx_str_t *key,
+    const bloom_key_t *canonical, ngx_pool_t *pool);
+static void ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t n, u_char *answer, u_char *buf);
 static ngx_uint_t ngx_bloom_test_group(ngx_bloom_zone_t *zone,
-    u_char **pos, u_char *end, u_char separator, ngx_uint_t *tally,
-    u_char *buf);
+    const ngx_str_t *key, ngx_uint_t n, u_char *answer, u_char *buf);
+static ngx_uint_t ngx_bloom_test_cut(ngx_str_t *part, u_char **pos,
+    u_char *end, u_char separator);
 static ngx_uint_t ngx_bloom_test_next_part(ngx_str_t *part, u_char **pos,
     u_char *end, u_char separator);
+
+
+/* Where keys are brought into their form; what is longer has memory of its own.
+ * No lookup is under way when another begins. */
+static u_char  ngx_bloom_test_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
 /*
@@ -127,16 +137,11 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 static ngx_uint_t
 ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 {
-    size_t         size;
-    u_char        *buf;
-    unsigned       first;
-    ngx_int_t      rc;
-    ngx_uint_t     i, behind;
-    bloom_form_t   keys;
-    bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
-
-    buf = NULL;
-    size = 0;
+    int          present;
+    u_char      *buf;
+    ngx_int_t    rc;
+    ngx_uint_t   i, behind;
+    bloom_key_t  canonical;
 
     for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
 
@@ -146,18 +151,23 @@ ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
             continue;
         }
 
-        if (rc == NGX_DECLINED
-            || ngx_bloom_test_room(zone, key->len, &buf, &size, pool)
-               != NGX_OK)
-        {
+        if (rc == NGX_DECLINED) {
             break;
         }
 
-        if (ngx_bloom_test_expand(zone, &keys, hash, key, buf) != NULL) {
-            return NGX_BLOOM_UNPARSABLE;
+        buf = ngx_bloom_test_room(zone, key->len, pool);
+
+        if (buf == NULL) {
+            break;
         }
 
-        first = bloom_test_any(&zone->geometry, zone->words, hash, keys.n);
+        present = (zone->form == BLOOM_KEY_LOWER)
+                  ? ngx_bloom_test_one(zone, &canonical, key, buf)
+                  : ngx_bloom_test_any(zone, &canonical, key, buf);
+
+        if (present == -1) {
+            return NGX_BLOOM_UNPARSABLE;
+        }
 
         rc = ngx_bloom_test_end(zone);
 
@@ -165,14 +175,13 @@ ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
             continue;
         }
 
-        key->data = (u_char *) keys.expression[0].data;
-        key->len = keys.expression[0].len;
-
-        if (rc == NGX_DECLINED) {
+        if (ngx_bloom_test_keep(key, &canonical, pool) != NGX_OK
+            || rc == NGX_DECLINED)
+        {
             break;
         }
 
-        if (first < keys.n) {
+        if (present) {
             return NGX_BLOOM_PRESENT;
         }
 
@@ -183,28 +192,89 @@ ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 }
 
 
-/* Memory for a key of `len` bytes in the zone's form, at *buf. */
-static ngx_int_t
-ngx_bloom_test_room(ngx_bloom_zone_t *zone, size_t len, u_char **buf,
-    size_t *size, ngx_pool_t *pool)
+/* Whether the bits have a key of a form in which one is looked up by one. */
+static ngx_inline int
+ngx_bloom_test_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+    ngx_str_t *key, u_char *buf)
+{
+    bloom_key_t   k;
+    bloom_hash_t  hash;
+
+    k.data = key->data;
+    k.len = key->len;
+
+    if (bloom_form_canonical(zone->form, canonical, &k, buf) != NULL) {
+        return -1;
+    }
+
+    hash = bloom_hash(&zone->hasher, canonical->data, canonical->len);
+
+    return bloom_test(&zone->geometry, zone->words, hash);
+}
+
+
+/* The same where one may be looked up by many; -1: it is none in that form. */
+static int
+ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+    ngx_str_t *key, u_char *buf)
+{
+    bloom_form_t  keys;
+    bloom_hash_t  hash[BLOOM_FORM_EXPRESSIONS];
+
+    if (ngx_bloom_test_expand(zone, &keys, hash, key, buf) != NULL) {
+        return -1;
+    }
+
+    *canonical = keys.expression[0];
+
+    return bloom_test_any(&zone->geometry, zone->words, hash, keys.n) < keys.n;
+}
+
+
+/* Memory for a key of `len` bytes in the zone's form, until the next lookup. */
+static ngx_inline u_char *
+ngx_bloom_test_room(ngx_bloom_zone_t *zone, size_t len, ngx_pool_t *pool)
 {
     size_t  need;
 
     need = bloom_form_room(zone->form, len);
 
-    if (need > *size) {
-        *buf = ngx_pnalloc(pool, need);
-        *size = (*buf != NULL) ? need : 0;
+    return need <= sizeof(ngx_bloom_test_scratch)
+           ? ngx_bloom_test_scratch : ngx_pnalloc(pool, need);
+}
+
+
+/* The canonical key for the caller, who often has it already. */
+static ngx_inline ngx_int_t
+ngx_bloom_test_keep(ngx_str_t *key, const bloom_key_t *canonical,
+    ngx_pool_t *pool)
+{
+    u_char  *p;
+
+    if (key->len == canonical->len
+        && ngx_memcmp(key->data, canonical->data, key->len) == 0)
+    {
+        return NGX_OK;
     }
 
-    return need > *size ? NGX_ERROR : NGX_OK;
+    p = ngx_pnalloc(pool, canonical->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(p, canonical->data, canonical->len);
+
+    key->data = p;
+    key->len = canonical->len;
+
+    return NGX_OK;
 }
 
 
 /* All that a key is looked up by; NULL, or why it is none. */
 static const char *
 ngx_bloom_test_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
-    bloom_hash_t *hash, ngx_str_t *key, u_char *buf)
+    bloom_hash_t *hash, const ngx_str_t *key, u_char *buf)
 {
     unsigned      i;
     const char   *why;
@@ -229,17 +299,146 @@ ngx_bloom_test_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
 
 
 void
+ngx_bloom_zone_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_bloom_ahead_t *ahead, ngx_pool_t *pool)
+{
+    u_char       *buf;
+    ngx_uint_t    behind;
+    bloom_key_t   k, canonical;
+
+    ahead->generation = 0;
+
+    if (ngx_bloom_test_begin(zone, &behind) != NGX_OK
+        || (zone->form != BLOOM_KEY_RAW && zone->form != BLOOM_KEY_LOWER))
+    {
+        return;
+    }
+
+    ahead->key = *key;
+
+    if (zone->form == BLOOM_KEY_LOWER) {
+
+        k.data = key->data;
+        k.len = key->len;
+
+        buf = ngx_bloom_test_room(zone, key->len, pool);
+
+        if (buf == NULL
+            || bloom_form_canonical(zone->form, &canonical, &k, buf) != NULL
+            || ngx_bloom_test_keep(&ahead->key, &canonical, pool) != NGX_OK)
+        {
+            return;
+        }
+    }
+
+    /* of the kept bytes: a hash may refer to them */
+
+    ahead->hash = bloom_hash(&zone->hasher, ahead->key.data, ahead->key.len);
+    ahead->generation = zone->generation;
+}
+
+
+void
+ngx_bloom_zone_prefetch(ngx_bloom_zone_t *zone, const ngx_bloom_ahead_t *ahead)
+{
+    if (ahead->generation != 0 && ahead->generation == zone->generation) {
+        bloom_prefetch(&zone->geometry, zone->words, ahead->hash);
+    }
+}
+
+
+ngx_uint_t
+ngx_bloom_zone_test_ahead(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    const ngx_bloom_ahead_t *ahead, ngx_pool_t *pool)
+{
+    int         present;
+    ngx_uint_t  behind;
+
+    if (ngx_bloom_test_begin(zone, &behind) == NGX_OK
+        && zone->generation == ahead->generation)
+    {
+        present = bloom_test(&zone->geometry, zone->words, ahead->hash);
+
+        if (ngx_bloom_test_end(zone) == NGX_OK) {
+            *key = ahead->key;
+
+            if (present) {
+                return NGX_BLOOM_PRESENT;
+            }
+
+            return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+        }
+    }
+
+    return ngx_bloom_zone_test(zone, key, pool);
+}
+
+
+void
+ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t n, u_char *answer, ngx_pool_t *pool)
+{
+    size_t       len;
+    u_char      *buf;
+    ngx_int_t    rc;
+    ngx_uint_t   i, j, behind;
+
+    for (len = 0, j = 0; j < n; j++) {
+        len = ngx_max(len, key[j].len);
+    }
+
+    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+
+        rc = ngx_bloom_test_begin(zone, &behind);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc == NGX_DECLINED) {
+            break;
+        }
+
+        buf = ngx_bloom_test_room(zone, len, pool);
+
+        if (buf == NULL) {
+            break;
+        }
+
+        ngx_bloom_test_keys(zone, key, n, answer, buf);
+
+        rc = ngx_bloom_test_end(zone);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc == NGX_DECLINED) {
+            break;
+        }
+
+        for (j = 0; j < n; j++) {
+            if (answer[j] == NGX_BLOOM_ABSENT && behind) {
+                answer[j] = NGX_BLOOM_UNKNOWN;
+            }
+        }
+
+        return;
+    }
+
+    ngx_memset(answer, NGX_BLOOM_UNKNOWN, n);
+}
+
+
+void
 ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     u_char separator, ngx_uint_t tally[NGX_BLOOM_ANSWERS], ngx_pool_t *pool)
 {
-    size_t       size;
-    u_char      *buf, *pos, *end;
+    u_char      *buf, *pos, *end, answer[BLOOM_BATCH];
     ngx_int_t    rc;
-    ngx_str_t    part;
-    ngx_uint_t   i, behind;
+    ngx_str_t    part[BLOOM_BATCH];
+    ngx_uint_t   i, j, n, behind;
 
-    buf = NULL;
-    size = 0;
     end = text->data + text->len;
 
     for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
@@ -250,10 +449,13 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
             continue;
         }
 
-        if (rc == NGX_DECLINED
-            || ngx_bloom_test_room(zone, text->len, &buf, &size, pool)
-               != NGX_OK)
-        {
+        if (rc == NGX_DECLINED) {
+            break;
+        }
+
+        buf = ngx_bloom_test_room(zone, text->len, pool);
+
+        if (buf == NULL) {
             break;
         }
 
@@ -261,9 +463,15 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 
         pos = text->data;
 
-        while (ngx_bloom_test_group(zone, &pos, end, separator, tally, buf)) {
-            /* void */
-        }
+        do {
+            n = ngx_bloom_test_cut(part, &pos, end, separator);
+
+            ngx_bloom_test_keys(zone, part, n, answer, buf);
+
+            for (j = 0; j < n; j++) {
+                tally[answer[j]]++;
+            }
+        } while (n == BLOOM_BATCH);
 
         rc = ngx_bloom_test_end(zone);
 
@@ -285,71 +493,94 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 
     ngx_memzero(tally, NGX_BLOOM_ANSWERS * sizeof(ngx_uint_t));
 
-    for (pos = text->data;
-         ngx_bloom_test_next_part(&part, &pos, end, separator);
-         /* void */)
-    {
-        tally[NGX_BLOOM_UNKNOWN]++;
+    pos = text->data;
+
+    do {
+        n = ngx_bloom_test_cut(part, &pos, end, separator);
+        tally[NGX_BLOOM_UNKNOWN] += n;
+    } while (n == BLOOM_BATCH);
+}
+
+
+/* Within one generation. */
+static void
+ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t n, u_char *answer, u_char *buf)
+{
+    ngx_uint_t  done;
+
+    for (done = 0; done < n; /* void */ ) {
+        done += ngx_bloom_test_group(zone, key + done, n - done, answer + done,
+                                     buf);
     }
 }
 
 
-/* The next parts of a list, which are tested together; 0 if that was all. */
+/* As many as are looked up by no more than BLOOM_BATCH, which is returned. */
 static ngx_uint_t
-ngx_bloom_test_group(ngx_bloom_zone_t *zone, u_char **pos, u_char *end,
-    u_char separator, ngx_uint_t *tally, u_char *buf)
+ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t n, u_char *answer, u_char *buf)
 {
-    ngx_str_t     part;
-    ngx_uint_t    i, j, parts, lines, more, answer;
+    uint64_t      present, asked[BLOOM_BATCH];
+    ngx_uint_t    i, j, most, lines;
     bloom_form_t  keys;
-    bloom_hash_t  hash[NGX_BLOOM_TEST_LINES + BLOOM_FORM_EXPRESSIONS];
-    ngx_uint_t    begin[NGX_BLOOM_TEST_LINES + 1];
+    bloom_hash_t  hash[BLOOM_BATCH];
 
-    parts = 0;
-    lines = 0;
-    more = 1;
+    n = ngx_min(n, BLOOM_BATCH);
+    most = (zone->form == BLOOM_KEY_RAW || zone->form == BLOOM_KEY_LOWER)
+           ? 1 : BLOOM_FORM_EXPRESSIONS;
 
-    while (lines < NGX_BLOOM_TEST_LINES) {
+    for (i = 0, lines = 0; i < n && lines + most <= BLOOM_BATCH; i++) {
 
-        more = ngx_bloom_test_next_part(&part, pos, end, separator);
+        asked[i] = 0;
 
-        if (!more) {
-            break;
-        }
-
-        if (ngx_bloom_test_expand(zone, &keys, &hash[lines], &part, buf)
-            != NULL)
-        {
-            tally[NGX_BLOOM_UNPARSABLE]++;
+        if (key[i].len == 0) {
+            answer[i] = NGX_BLOOM_UNKNOWN;
             continue;
         }
 
-        begin[parts++] = lines;
+        if (ngx_bloom_test_expand(zone, &keys, &hash[lines], &key[i], buf)
+            != NULL)
+        {
+            answer[i] = NGX_BLOOM_UNPARSABLE;
+            continue;
+        }
+
+        asked[i] = (((uint64_t) 1 << keys.n) - 1) << lines;
         lines += keys.n;
     }
 
-    begin[parts] = lines;
+    present = 0;
 
-    /* one after another, with nothing in between: so most overlap */
-
-    for (i = 0; i < lines; i++) {
-        bloom_prefetch(&zone->geometry, zone->words, hash[i]);
+    if (lines != 0) {
+        present = bloom_test_batch(&zone->geometry, zone->words, hash, lines);
     }
 
-    for (i = 0; i < parts; i++) {
-        answer = NGX_BLOOM_ABSENT;
-
-        for (j = begin[i]; j < begin[i + 1]; j++) {
-            if (bloom_test(&zone->geometry, zone->words, hash[j])) {
-                answer = NGX_BLOOM_PRESENT;
-                break;
-            }
+    for (j = 0; j < i; j++) {
+        if (asked[j] != 0) {
+            answer[j] = (asked[j] & present) ? NGX_BLOOM_PRESENT
+                                             : NGX_BLOOM_ABSENT;
         }
-
-        tally[answer]++;
     }
 
-    return more;
+    return i;
+}
+
+
+/* The next parts of a list, up to BLOOM_BATCH; fewer: that was all. */
+static ngx_uint_t
+ngx_bloom_test_cut(ngx_str_t *part, u_char **pos, u_char *end,
+    u_char separator)
+{
+    ngx_uint_t  n;
+
+    for (n = 0; n < BLOOM_BATCH; n++) {
+        if (!ngx_bloom_test_next_part(&part[n], pos, end, separator)) {
+            break;
+        }
+    }
+
+    return n;
 }
 
 
@@ -392,14 +623,10 @@ ngx_uint_t
 ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_bloom_lookup_t *lookup, ngx_pool_t *pool)
 {
-    size_t         size;
     u_char        *buf;
     ngx_int_t      rc;
     ngx_uint_t     i, j, behind;
     bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
-
-    buf = NULL;
-    size = 0;
 
     for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
 
@@ -411,10 +638,15 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             continue;
         }
 
-        if (rc == NGX_DECLINED
-            || ngx_bloom_test_room(zone, key->len, &buf, &size, pool)
-               != NGX_OK)
-        {
+        if (rc == NGX_DECLINED) {
+            return NGX_BLOOM_UNKNOWN;
+        }
+
+        /* kept, as lookup->keys refer to it; one byte more: raw needs none */
+
+        buf = ngx_pnalloc(pool, bloom_form_room(zone->form, key->len) + 1);
+
+        if (buf == NULL) {
             return NGX_BLOOM_UNKNOWN;
         }
 
@@ -427,6 +659,11 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
         } else {
             lookup->k = bloom_bits(&zone->geometry, hash[0], lookup->bits);
+
+            for (j = 0; j < lookup->k; j++) {
+                lookup->set[j] = bloom_bit_load(zone->words, lookup->bits[j])
+                                 & 1;
+            }
 
             for (j = 0; j < lookup->keys.n; j++) {
                 if (bloom_test(&zone->geometry, zone->words, hash[j])) {

@@ -35,6 +35,39 @@
 ngx_uint_t ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_pool_t *pool);
 
+/* A key whose line is on its way from memory while others are tested. */
+typedef struct {
+    uint64_t            generation;      /* it was hashed for; 0: it was not */
+    bloom_hash_t        hash;
+    ngx_str_t           key;             /* canonical */
+} ngx_bloom_ahead_t;
+
+/* Hashes a key, if the key form makes one key of it: raw or lower. */
+void ngx_bloom_zone_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_bloom_ahead_t *ahead, ngx_pool_t *pool);
+
+/*
+ * Asks the processor for its line.  That stops it until it knows where the page
+ * is, so lines are on their way together only if they are asked for one right
+ * after the other, with nothing between.
+ */
+void ngx_bloom_zone_prefetch(ngx_bloom_zone_t *zone,
+    const ngx_bloom_ahead_t *ahead);
+
+/*
+ * ngx_bloom_zone_test() of the same key.  What was hashed is used if the
+ * generation it was hashed for still serves.
+ */
+ngx_uint_t ngx_bloom_zone_test_ahead(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    const ngx_bloom_ahead_t *ahead, ngx_pool_t *pool);
+
+/*
+ * ngx_bloom_zone_test() of n keys, none of which is changed, with their lines under way from
+ * memory together; an empty one cannot be told.
+ */
+void ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t n, u_char *answer, ngx_pool_t *pool);
+
 /*
  * The same for a list: `text` is cut at each `separator`, spaces and tabs
  * around a part are left out, and so are empty parts.  How many parts have each
@@ -57,6 +90,7 @@ typedef struct {
     uint32_t            k;
     uint64_t            bits[BLOOM_K_MAX];             /* of the canonical key:
                                                           keys.expression[0] */
+    u_char              set[BLOOM_K_MAX];              /* 1: that bit is set */
 } ngx_bloom_lookup_t;
 
 /* As ngx_bloom_zone_test(), but *key stays as it is. */

@@ -168,7 +168,7 @@ void
 ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
     uint64_t              tail;
-    ngx_uint_t            i, j, bank;
+    ngx_uint_t            bank;
     ngx_bloom_shctx_t    *sh;
     ngx_bloom_control_t  *control;
 
@@ -195,6 +195,9 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
     info->bank_size = sh->bank_size;
+    info->pages = zone->pages;
+    info->huge = __atomic_load_n(&sh->huge, __ATOMIC_RELAXED);
+    info->got = sh->pages;
     info->kept = zone->kept->count;
     info->lost = zone->kept->lost;
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
@@ -224,11 +227,7 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
         info->journal_error = zone->state_error;
     }
 
-    for (i = 0; i < NGX_MAX_PROCESSES; i++) {
-        for (j = 0; j < NGX_BLOOM_COUNTERS; j++) {
-            info->counter[j] += sh->counters[i].n[j];
-        }
-    }
+    ngx_bloom_count_sums(zone->series, info->counter);
 
     if (info->generation == 0) {
         info->unsure = NGX_BLOOM_NOT_LOADED;
@@ -308,6 +307,19 @@ ngx_bloom_zone_close(void *data)
         ngx_bloom_state_close(zone->state);
         zone->state = NULL;
     }
+}
+
+
+void
+ngx_bloom_zone_count_huge(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    __atomic_store_n(&sh->huge,
+                     ngx_bloom_pages_huge(sh->banks, 2 * sh->bank_size),
+                     __ATOMIC_RELAXED);
 }
 
 
@@ -467,7 +479,7 @@ ngx_bloom_zone_add_shm(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
     zone->shm_zone->init = ngx_bloom_start_zone;
     zone->shm_zone->data = zone;
 
-    return NGX_OK;
+    return ngx_bloom_count_declare(cf);
 }
 
 

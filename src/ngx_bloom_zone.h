@@ -27,7 +27,9 @@
 
 #include <pthread.h>
 
+#include "ngx_bloom_count.h"
 #include "ngx_bloom_file.h"
+#include "ngx_bloom_pages.h"
 #include "ngx_bloom_state.h"
 
 #pragma GCC visibility push(hidden)
@@ -39,25 +41,6 @@
 #define NGX_BLOOM_STALE       2          /* the image is older than max_age */
 #define NGX_BLOOM_BEHIND      3          /* another instance added keys */
 #define NGX_BLOOM_DAMAGED     4          /* the journal lost records */
-
-
-/* Counters of a zone: each process counts in cache lines of its own. */
-typedef enum {
-    NGX_BLOOM_COUNT_ABSENT = 0,          /* answers: as NGX_BLOOM_ABSENT ... */
-    NGX_BLOOM_COUNT_PRESENT,
-    NGX_BLOOM_COUNT_UNKNOWN,
-    NGX_BLOOM_COUNT_UNPARSABLE,          /* asked for, or to be added */
-    NGX_BLOOM_COUNT_REJECTED,            /* requests */
-    NGX_BLOOM_COUNT_ROUTED,
-    NGX_BLOOM_COUNT_DRY_RUN,             /* that would have been either */
-    NGX_BLOOM_COUNT_ADDED,               /* keys that changed a bit */
-    NGX_BLOOM_COUNT_KNOWN,               /* keys that did not */
-    NGX_BLOOM_COUNTERS
-} ngx_bloom_counter_e;
-
-typedef struct {
-    uint64_t            n[NGX_BLOOM_COUNTERS];
-} __attribute__((aligned(64))) ngx_bloom_counters_t;
 
 
 /* What the helper does when asked: see ngx_bloom_task.h. */
@@ -106,6 +89,9 @@ typedef struct {
     uint64_t             instance;       /* random: of this memory */
     size_t               bank_size;
     u_char              *banks;          /* the same address everywhere */
+    ngx_uint_t           pages;          /* ngx_bloom_pages_e, of the banks */
+    size_t               huge;           /* atomic; bytes on huge pages when
+                                            they were last counted */
 
     struct {
         ngx_uint_t           filled;     /* 0: nothing in it */
@@ -132,10 +118,10 @@ typedef struct {
     uint64_t             heartbeat;      /* of the helper, ms since 1970 */
     uint64_t             checkpoint;     /* position of the last one */
     uint64_t             full;           /* the generation last said to have
-                                            more keys than it was made for */
+                                            more keys than it was made for, */
+    uint64_t             stale;          /* or to be too old */
 
     ngx_bloom_kept_t     kept;           /* where there is no state */
-    ngx_bloom_counters_t counters[NGX_MAX_PROCESSES];
 } ngx_bloom_shctx_t;
 
 
@@ -146,6 +132,7 @@ typedef struct {
     ngx_bloom_shctx_t  *sh;
     ngx_bloom_state_t  *state;           /* NULL: memory only */
     ngx_bloom_kept_t   *kept;            /* of the state, or sh->kept */
+    ngx_uint_t          series;          /* of its counters */
 
     ngx_pool_t         *pool;            /* of the cycle */
     ngx_core_conf_t    *ccf;             /* whose user the workers are */
@@ -164,6 +151,7 @@ typedef struct {
                                             keys: directive or endpoint */
     ngx_msec_t          watch;           /* 0: off */
     time_t              max_age;         /* seconds; 0: off */
+    ngx_uint_t          pages;           /* ngx_bloom_pages_e */
 
     /* why there is no state though the configuration wants one */
     ngx_err_t           state_err;
@@ -198,6 +186,9 @@ typedef struct {
     ngx_uint_t           uploaded;       /* an uploaded image serves */
     size_t               size;           /* of the zone's memory */
     size_t               bank_size;      /* the largest image that fits */
+    ngx_uint_t           pages;          /* ngx_bloom_pages_e: wanted */
+    ngx_uint_t           got;            /* the kind of the huge ones */
+    size_t               huge;           /* bytes on huge pages, lately */
 
     ngx_uint_t           journal;        /* 0: memory only */
     uint64_t             journal_bytes;  /* of records and segments on disk */
@@ -217,7 +208,7 @@ typedef struct {
 } ngx_bloom_info_t;
 
 
-/* Counts `n` more of something in this process's own slot. */
+/* Counts `n` more of something in this process's own row. */
 static ngx_inline void ngx_bloom_count(ngx_bloom_zone_t *zone,
     ngx_bloom_counter_e what, uint64_t n);
 
@@ -269,6 +260,9 @@ uint64_t ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
  * next call uses again.  NULL, or why it cannot be: a phrase to follow the key.
  */
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
+
+/* Counts what of the banks lies on huge pages; takes a while. */
+void ngx_bloom_zone_count_huge(ngx_bloom_zone_t *zone);
 
 /* The size of a zone whose banks have room for at least `bank` bytes each. */
 size_t ngx_bloom_zone_needs(uint64_t bank);
@@ -327,7 +321,7 @@ void ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones);
 static ngx_inline void
 ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
 {
-    zone->sh->counters[ngx_process_slot].n[what] += n;
+    ngx_bloom_count_in(zone->series, what, n);
 }
 
 

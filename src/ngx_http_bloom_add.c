@@ -1,58 +1,19 @@
 
 /*
- * bloom_add: keys that a response tells.  A header filter adds them, so that
- * the filter has a key before the client can ask for it.
- *
- * A filter needs a module of its own kind: among the handlers' modules nginx
- * would set up its own header filter later, and forget this one.
+ * bloom_add: keys that a response tells, added before the client can ask for
+ * them.
  */
 
 #include "ngx_http_bloom.h"
 #include "ngx_bloom_add.h"
 
 
-static ngx_int_t ngx_http_bloom_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_add_one(ngx_http_request_t *r,
     ngx_http_bloom_addition_t *addition);
-static ngx_int_t ngx_http_bloom_filter_init(ngx_conf_t *cf);
 
 
-static ngx_http_module_t  ngx_http_bloom_filter_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    ngx_http_bloom_filter_init,            /* postconfiguration */
-
-    NULL,                                  /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_bloom_filter_module = {
-    NGX_MODULE_V1,
-    &ngx_http_bloom_filter_module_ctx,     /* module context */
-    NULL,                                  /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
-
-
-static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
-
-
-static ngx_int_t
-ngx_http_bloom_header_filter(ngx_http_request_t *r)
+ngx_int_t
+ngx_http_bloom_add_keys(ngx_http_request_t *r)
 {
     ngx_uint_t                  i;
     ngx_http_bloom_ctx_t       *ctx;
@@ -60,10 +21,6 @@ ngx_http_bloom_header_filter(ngx_http_request_t *r)
     ngx_http_bloom_loc_conf_t  *blcf;
 
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
-
-    if (blcf->adds == NULL || r != r->main) {
-        return ngx_http_next_header_filter(r);
-    }
 
     ctx = ngx_http_bloom_get_ctx(r);
 
@@ -77,7 +34,7 @@ ngx_http_bloom_header_filter(ngx_http_request_t *r)
     /* a later filter may replace the response by an error page */
 
     if (ctx->added) {
-        return ngx_http_next_header_filter(r);
+        return NGX_OK;
     }
 
     ctx->added = 1;
@@ -90,7 +47,7 @@ ngx_http_bloom_header_filter(ngx_http_request_t *r)
         }
     }
 
-    return ngx_http_next_header_filter(r);
+    return NGX_OK;
 }
 
 
@@ -126,16 +83,6 @@ ngx_http_bloom_add_one(ngx_http_request_t *r,
                       "a key of %uz bytes is not added to bloom zone \"%V\": "
                       "it %s", text.len, &addition->key.zone->name, why);
     }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_bloom_filter_init(ngx_conf_t *cf)
-{
-    ngx_http_next_header_filter = ngx_http_top_header_filter;
-    ngx_http_top_header_filter = ngx_http_bloom_header_filter;
 
     return NGX_OK;
 }

@@ -17,8 +17,6 @@ typedef struct {
 
 static void ngx_http_bloom_vfault(ngx_http_bloom_fault_t *fault,
     ngx_http_bloom_error_e error, const char *fmt, va_list args);
-static ngx_int_t ngx_http_bloom_send(ngx_http_request_t *r,
-    ngx_uint_t status, ngx_http_bloom_text_t *text);
 
 
 /* by ngx_http_bloom_error_e */
@@ -196,13 +194,12 @@ ngx_int_t
 ngx_http_bloom_answer(ngx_http_request_t *r, ngx_uint_t status,
     ngx_http_bloom_text_t *text)
 {
+    ngx_str_t  type;
+
     ngx_http_bloom_printf(text, "\n");
+    ngx_str_set(&type, "application/json");
 
-    if (text->failed) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_bloom_send(r, status, text);
+    return ngx_http_bloom_answer_as(r, status, &type, text);
 }
 
 
@@ -249,14 +246,18 @@ ngx_http_bloom_refuse_fault(ngx_http_request_t *r,
 }
 
 
-static ngx_int_t
-ngx_http_bloom_send(ngx_http_request_t *r, ngx_uint_t status,
-    ngx_http_bloom_text_t *text)
+ngx_int_t
+ngx_http_bloom_answer_as(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *type, ngx_http_bloom_text_t *text)
 {
     ngx_int_t     rc;
     ngx_buf_t    *b;
     ngx_str_t     value;
     ngx_chain_t   out;
+
+    if (text->failed) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
 
     ngx_str_set(&value, "no-store");
 
@@ -267,8 +268,8 @@ ngx_http_bloom_send(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.status = status;
     r->headers_out.content_length_n = text->pos - text->start;
 
-    ngx_str_set(&r->headers_out.content_type, "application/json");
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type = *type;
+    r->headers_out.content_type_len = type->len;
     r->headers_out.content_type_lowcase = NULL;
 
     rc = ngx_http_send_header(r);

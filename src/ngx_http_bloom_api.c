@@ -57,6 +57,9 @@ static ngx_http_bloom_route_t  ngx_http_bloom_route_table[] = {
     { NGX_HTTP_BLOOM_GET, 0, ngx_string("zones"), 0,
       ngx_http_bloom_get_zones, "the state of all zones" },
 
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string("metrics"), 0,
+      ngx_http_bloom_get_metrics, "metrics for Prometheus" },
+
     { NGX_HTTP_BLOOM_GET, 1, ngx_string(""), 0,
       ngx_http_bloom_get_zone, "the state of a zone" },
 
@@ -69,6 +72,9 @@ static ngx_http_bloom_route_t  ngx_http_bloom_route_table[] = {
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), 0,
       ngx_http_bloom_post_test, "tests the body's keys" },
+
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/rates"), 0,
+      ngx_http_bloom_get_rates, "the expected false-positive rate by keys" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), 1,
       ngx_http_bloom_post_reload, "loads the zone's file again" },
@@ -487,15 +493,27 @@ static ngx_int_t
 ngx_http_bloom_get_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
     ngx_int_t                    rc;
+    ngx_str_t                    vary;
     ngx_uint_t                   i;
     ngx_bloom_zone_t           **zones;
     ngx_http_bloom_text_t        text;
     ngx_http_bloom_route_t      *route;
+    ngx_http_bloom_loc_conf_t   *blcf;
     ngx_http_bloom_main_conf_t  *bmcf;
+
+    if (ngx_http_bloom_wants_page(r)) {
+        return ngx_http_bloom_page(r);
+    }
 
     rc = ngx_http_discard_request_body(r);
     if (rc != NGX_OK) {
         return rc;
+    }
+
+    ngx_str_set(&vary, "Accept");
+
+    if (ngx_http_bloom_header(r, "Vary", &vary) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ngx_http_bloom_text_init(&text, r->pool);
@@ -511,7 +529,10 @@ ngx_http_bloom_get_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         ngx_http_bloom_quote(&text, zones[i]->name.data, zones[i]->name.len);
     }
 
-    ngx_http_bloom_printf(&text, "],\"requests\":[");
+    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+
+    ngx_http_bloom_printf(&text, "],\"write\":%s,\"requests\":[",
+                          blcf->endpoint->write ? "true" : "false");
 
     for (i = 0; i < NGX_HTTP_BLOOM_ROUTES; i++) {
         route = &ngx_http_bloom_route_table[i];

@@ -6,10 +6,14 @@
  *     body     keys out of a request's body, as it comes
  *     keys     POST keys: added
  *     test     POST test and GET keys: asked for
+ *     rates    GET rates: the expected false-positive rate
  *     task     POST reload and checkpoint, and waiting for the helper
  *     upload   PUT image
  *     image    GET image
- *     render   a zone's state in JSON
+ *     view     what is shown of a zone
+ *     render   that in JSON
+ *     metrics  GET metrics: that, and rules, for Prometheus
+ *     page     GET / for a browser
  *     answer   answers and errors, and the JSON they are made of
  *     pause    going on later
  */
@@ -107,6 +111,8 @@ ngx_uint_t ngx_http_bloom_fault_status(ngx_http_bloom_fault_t *fault);
  */
 ngx_int_t ngx_http_bloom_answer(ngx_http_request_t *r, ngx_uint_t status,
     ngx_http_bloom_text_t *text);
+ngx_int_t ngx_http_bloom_answer_as(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *type, ngx_http_bloom_text_t *text);     /* any but JSON */
 ngx_int_t ngx_http_bloom_answer_fault(ngx_http_request_t *r,
     ngx_http_bloom_fault_t *fault);
 
@@ -237,6 +243,24 @@ void ngx_http_bloom_render_zone(ngx_http_bloom_text_t *text,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 
 
+/* ---- page ---- */
+
+/*
+ * Built from dashboard/ into page_html.c: a document of so many bytes, the
+ * Content-Security-Policy that allows what is in it, and its tag.
+ */
+extern const char    ngx_http_bloom_page_html[];
+extern const size_t  ngx_http_bloom_page_size;
+extern const char    ngx_http_bloom_page_csp[];
+extern const char    ngx_http_bloom_page_etag[];
+
+/* 1 if the request prefers HTML to JSON, as browsers say and others do not. */
+ngx_uint_t ngx_http_bloom_wants_page(ngx_http_request_t *r);
+
+/* Answers with the page. */
+ngx_int_t ngx_http_bloom_page(ngx_http_request_t *r);
+
+
 /* ---- api ---- */
 
 /* The value of a request's first header of that name, in lower case; NULL. */
@@ -256,9 +280,13 @@ ngx_int_t ngx_http_bloom_match(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 
 /* ---- requests: content handlers, for a route of api.c each ---- */
 
+ngx_int_t ngx_http_bloom_get_metrics(ngx_http_request_t *r,
+    ngx_bloom_zone_t *zone);
 ngx_int_t ngx_http_bloom_post_keys(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 ngx_int_t ngx_http_bloom_get_key(ngx_http_request_t *r,
+    ngx_bloom_zone_t *zone);
+ngx_int_t ngx_http_bloom_get_rates(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 ngx_int_t ngx_http_bloom_post_test(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);

@@ -3,22 +3,10 @@
  * A zone's state in JSON, from tables: another member is another line.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_view.h"
 
+#include <math.h>
 
-/* What is shown: what the zone says of itself, and what follows from it. */
-typedef struct {
-    ngx_bloom_zone_t           *zone;
-    ngx_bloom_info_t            info;
-
-    uint64_t                    filter_bytes;
-    uint64_t                    estimated_items;
-    double                      estimated_fpr;
-    double                      fill_ratio;
-    uint64_t                    checks;
-    ngx_uint_t                  items_estimated;
-    ngx_uint_t                  loading;
-} ngx_http_bloom_view_t;
 
 typedef struct ngx_http_bloom_member_s  ngx_http_bloom_member_t;
 
@@ -44,6 +32,8 @@ static void ngx_http_bloom_render_size(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member);
 static void ngx_http_bloom_render_rate(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member);
+static void ngx_http_bloom_render_measured(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member);
 static void ngx_http_bloom_render_bool(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member);
 static void ngx_http_bloom_render_time(ngx_http_bloom_text_t *text,
@@ -62,6 +52,10 @@ static void ngx_http_bloom_render_hash(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member);
 static void ngx_http_bloom_render_key_form(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member);
+static void ngx_http_bloom_render_wanted(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member);
+static void ngx_http_bloom_render_kind(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member);
 static void ngx_http_bloom_render_journal_error(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member);
 static void ngx_http_bloom_render_result(ngx_http_bloom_text_t *text,
@@ -72,12 +66,6 @@ static void ngx_http_bloom_render_served(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member);
 static void ngx_http_bloom_render_cstring(ngx_http_bloom_text_t *text,
     const char *value);
-
-
-#define ngx_http_bloom_value(view, member, type)                              \
-    (*(type *) ((u_char *) (view) + (member)->offset))
-
-#define ngx_http_bloom_of(field)  offsetof(ngx_http_bloom_view_t, field)
 
 
 static ngx_http_bloom_member_t  ngx_http_bloom_image_members[] = {
@@ -125,6 +113,17 @@ static ngx_http_bloom_member_t  ngx_http_bloom_filter_members[] = {
 };
 
 
+static ngx_http_bloom_member_t  ngx_http_bloom_pages_members[] = {
+
+    { "wanted", ngx_http_bloom_render_wanted, 0, NULL },
+    { "kind", ngx_http_bloom_render_kind, 0, NULL },
+    { "huge_bytes", ngx_http_bloom_render_size,
+      ngx_http_bloom_of(info.huge), NULL },
+
+    { NULL, NULL, 0, NULL }
+};
+
+
 static ngx_http_bloom_member_t  ngx_http_bloom_memory_members[] = {
 
     { "zone_bytes", ngx_http_bloom_render_size,
@@ -133,6 +132,8 @@ static ngx_http_bloom_member_t  ngx_http_bloom_memory_members[] = {
       ngx_http_bloom_of(info.bank_size), NULL },
     { "filter_bytes", ngx_http_bloom_render_u64,
       ngx_http_bloom_of(filter_bytes), NULL },
+    { "pages", ngx_http_bloom_render_object, 0,
+      ngx_http_bloom_pages_members },
 
     { NULL, NULL, 0, NULL }
 };
@@ -184,6 +185,37 @@ static ngx_http_bloom_member_t  ngx_http_bloom_counter_members[] = {
 };
 
 
+static ngx_http_bloom_member_t  ngx_http_bloom_feedback_members[] = {
+
+    { "absent", ngx_http_bloom_render_u64,
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_FEEDBACK_ABSENT]),
+      NULL },
+    { "false_positives", ngx_http_bloom_render_u64,
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_FALSE_POSITIVE]), NULL },
+    { "measured_fpr", ngx_http_bloom_render_measured,
+      ngx_http_bloom_of(measured_fpr), NULL },
+
+    { NULL, NULL, 0, NULL }
+};
+
+
+static ngx_http_bloom_member_t  ngx_http_bloom_audit_members[] = {
+
+    { "audited", ngx_http_bloom_render_u64,
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_AUDITED]), NULL },
+    { "confirmed", ngx_http_bloom_render_u64,
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_CONFIRMED]), NULL },
+    { "wrong_absent", ngx_http_bloom_render_u64,
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_WRONG_ABSENT]), NULL },
+    { "unanswered", ngx_http_bloom_render_u64,
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_UNANSWERED]), NULL },
+    { "learned", ngx_http_bloom_render_u64,
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_LEARNED]), NULL },
+
+    { NULL, NULL, 0, NULL }
+};
+
+
 static ngx_http_bloom_member_t  ngx_http_bloom_load_members[] = {
 
     { "result", ngx_http_bloom_render_result, 0, NULL },
@@ -230,6 +262,10 @@ static ngx_http_bloom_member_t  ngx_http_bloom_zone_members[] = {
       ngx_http_bloom_journal_members },
     { "counters", ngx_http_bloom_render_object, 0,
       ngx_http_bloom_counter_members },
+    { "feedback", ngx_http_bloom_render_object, 0,
+      ngx_http_bloom_feedback_members },
+    { "audit", ngx_http_bloom_render_object, 0,
+      ngx_http_bloom_audit_members },
     { "load", ngx_http_bloom_render_object, 0, ngx_http_bloom_load_members },
     { "helper", ngx_http_bloom_render_object, 0,
       ngx_http_bloom_helper_members },
@@ -261,29 +297,9 @@ void
 ngx_http_bloom_render_zone(ngx_http_bloom_text_t *text,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
-    bloom_geometry_t       *g;
-    ngx_http_bloom_view_t   view;
+    ngx_http_bloom_view_t  view;
 
-    ngx_memzero(&view, sizeof(ngx_http_bloom_view_t));
-
-    view.zone = zone;
-    view.info = *info;
-
-    if (info->generation != 0) {
-        g = &view.info.image.geometry;
-
-        view.filter_bytes = bloom_geometry_bytes(g);
-        view.estimated_items = bloom_geometry_items(g, info->ones);
-        view.estimated_fpr = bloom_geometry_fpr(g, view.estimated_items);
-        view.fill_ratio = (double) info->ones / (double) g->bits;
-    }
-
-    view.items_estimated = (info->image.flags & BLOOM_IMAGE_ESTIMATED) != 0;
-    view.loading = (info->load_total != 0);
-
-    view.checks = info->counter[NGX_BLOOM_COUNT_ABSENT]
-                  + info->counter[NGX_BLOOM_COUNT_PRESENT]
-                  + info->counter[NGX_BLOOM_COUNT_UNKNOWN];
+    ngx_http_bloom_view(&view, zone, info);
 
     ngx_http_bloom_render_members(text, &view, ngx_http_bloom_zone_members);
 }
@@ -367,6 +383,20 @@ ngx_http_bloom_render_rate(ngx_http_bloom_text_t *text,
                     ngx_http_bloom_value(view, member, double));
 
     ngx_http_bloom_printf(text, "%s", buf);
+}
+
+
+/* A rate that was measured, if anything was. */
+static void
+ngx_http_bloom_render_measured(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
+{
+    if (isnan(ngx_http_bloom_value(view, member, double))) {
+        ngx_http_bloom_printf(text, "null");
+        return;
+    }
+
+    ngx_http_bloom_render_rate(text, view, member);
 }
 
 
@@ -471,6 +501,24 @@ ngx_http_bloom_render_key_form(ngx_http_bloom_text_t *text,
 {
     ngx_http_bloom_render_cstring(text,
                               bloom_key_form_name(view->info.image.key_form));
+}
+
+
+static void
+ngx_http_bloom_render_wanted(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
+{
+    ngx_http_bloom_render_cstring(text,
+                                  ngx_bloom_pages_name(view->info.pages));
+}
+
+
+static void
+ngx_http_bloom_render_kind(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
+{
+    ngx_http_bloom_render_cstring(text, view->info.huge == 0 ? "small"
+                                   : ngx_bloom_pages_name(view->info.got));
 }
 
 

@@ -6,12 +6,10 @@
 #include "ngx_http_bloom.h"
 
 
-/* Of a hostile key no more than this goes to the log. */
-#define NGX_HTTP_BLOOM_LOGGED_KEY  256
-
-
+static ngx_int_t ngx_http_bloom_check_more(ngx_http_request_t *r,
+    ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text);
 static ngx_int_t ngx_http_bloom_check_list(ngx_http_request_t *r,
-    ngx_http_bloom_rule_t *rule, ngx_str_t *text, ngx_uint_t *answer);
+    ngx_http_bloom_rule_t *rule, ngx_str_t *text);
 static ngx_int_t ngx_http_bloom_fire(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key);
@@ -23,7 +21,10 @@ static ngx_inline void ngx_http_bloom_set(ngx_http_bloom_ctx_t *ctx,
     ngx_str_t *key);
 static ngx_int_t ngx_http_bloom_route(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule);
-static void ngx_http_bloom_log(ngx_http_request_t *r,
+static ngx_inline void ngx_http_bloom_log(ngx_http_request_t *r,
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
+    char *doing, char *finding, ngx_str_t *key);
+static void ngx_http_bloom_write_log(ngx_log_t *log,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
     char *doing, char *finding, ngx_str_t *key);
 static void ngx_http_bloom_cleanup(void *data);
@@ -69,23 +70,48 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
     ctx->checked[ctx->nchecked++] = blcf->rules;
 
     rule = blcf->rules->elts;
+    answer = NGX_BLOOM_UNKNOWN;
 
     for (i = 0; i < blcf->rules->nelts; i++) {
 
-        rc = rule[i].split
-             ? ngx_http_bloom_check_list(r, &rule[i], &key, &answer)
-             : ngx_http_bloom_check(r, &rule[i].key, &key, &answer);
+        if (rule[i].how == NGX_HTTP_BLOOM_ALONE) {
+            rc = ngx_http_bloom_check(r, &rule[i].key, &key, &answer);
+
+        } else {
+            rc = ngx_http_bloom_check_more(r, &rule[i], i, &key);
+
+            if (rc >= 0) {
+                answer = (ngx_uint_t) rc;
+                rc = NGX_OK;
+            }
+        }
 
         if (rc == NGX_ERROR) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
-        if (rc == NGX_DECLINED) {
-            continue;
+        if (rc != NGX_OK) {
+            continue;                            /* there is no key */
+        }
+
+        ngx_bloom_count_in(rule[i].series, answer, 1);
+
+        if (blcf->feedback != NULL) {
+            ngx_http_bloom_feedback_note(ctx, blcf->feedback, &rule[i],
+                                         answer);
         }
 
         if (answer == rule[i].fires) {
-            return ngx_http_bloom_fire(r, blcf, ctx, &rule[i], &key);
+
+            if (blcf->audit == NULL
+                || !ngx_http_bloom_audit_takes(r, blcf, ctx, &rule[i], &key)
+                || blcf->dry_run)
+            {
+                return ngx_http_bloom_fire(r, blcf, ctx, &rule[i], &key);
+            }
+
+            ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_AUDITED, &rule[i], &key);
+            continue;
         }
 
         if (answer == NGX_BLOOM_UNPARSABLE) {
@@ -114,6 +140,8 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
                                &key);
             ctx->decided = 1;
             ngx_bloom_count(rule[i].key.zone, NGX_BLOOM_COUNT_REJECTED, 1);
+            ngx_bloom_count_in(rule[i].series,
+                               NGX_HTTP_BLOOM_COUNT_UNAVAILABLE, 1);
             return NGX_HTTP_SERVICE_UNAVAILABLE;
         }
     }
@@ -124,13 +152,15 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
 /*
  * What came of a rule that did not fire.  It hides neither that an earlier
- * rule routed the request nor that a zone could not tell.
+ * rule routed the request, or would have rejected it, nor that a zone could not
+ * tell.
  */
 static void
 ngx_http_bloom_note(ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_status_e status,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key)
 {
     if (ctx->status == NGX_HTTP_BLOOM_ROUTED
+        || ctx->status == NGX_HTTP_BLOOM_AUDITED
         || (ctx->status == NGX_HTTP_BLOOM_UNAVAILABLE
             && status == NGX_HTTP_BLOOM_PASSED))
     {
@@ -163,7 +193,12 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
     ctx->decided = (rule->action != NGX_HTTP_BLOOM_ROUTE || blcf->dry_run);
 
     if (rule->action == NGX_HTTP_BLOOM_PASS) {
-        ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_PASSED, rule, key);
+        ngx_bloom_count_in(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
+
+        if (ctx->status != NGX_HTTP_BLOOM_AUDITED) {
+            ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_PASSED, rule, key);
+        }
+
         return NGX_DECLINED;
     }
 
@@ -176,6 +211,7 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
 
     if (blcf->dry_run) {
         ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNT_DRY_RUN, 1);
+        ngx_bloom_count_in(rule->series, NGX_HTTP_BLOOM_COUNT_DRY_RUN, 1);
         ngx_http_bloom_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED_DRY_RUN
                                        : NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
                            rule, key);
@@ -184,6 +220,7 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
 
     ngx_bloom_count(rule->key.zone, reject ? NGX_BLOOM_COUNT_REJECTED
                                            : NGX_BLOOM_COUNT_ROUTED, 1);
+    ngx_bloom_count_in(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
     ngx_http_bloom_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED
                                    : NGX_HTTP_BLOOM_ROUTED,
                        rule, key);
@@ -216,35 +253,31 @@ ngx_http_bloom_route(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
 }
 
 
-ngx_int_t
-ngx_http_bloom_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
-    ngx_str_t *text, ngx_uint_t *answer)
+/*
+ * ngx_http_bloom_check() of a rule that is not NGX_HTTP_BLOOM_ALONE, but returns
+ * the answer instead of NGX_OK.  Not inline, as those that are would pay for it.
+ */
+static ngx_int_t __attribute__((noinline))
+ngx_http_bloom_check_more(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
+    ngx_uint_t i, ngx_str_t *text)
 {
-    ngx_int_t  rc;
-
-    rc = ngx_http_bloom_text(r, key, text);
-
-    if (rc == NGX_OK) {
-        *answer = ngx_bloom_zone_test(key->zone, text, r->pool);
-
-        ngx_bloom_count(key->zone, (ngx_bloom_counter_e) *answer, 1);
-    }
-
-    return rc;
+    return rule->how == NGX_HTTP_BLOOM_LIST
+           ? ngx_http_bloom_check_list(r, rule, text)
+           : ngx_http_bloom_check_ahead(r, rule, i, text);
 }
 
 
 /*
- * The same for a list, and for what makes the rule fire: one part, or all of
- * them.  What may do so and cannot be told makes the whole unknown; what is no
- * key never does.
+ * The same of a list, for what makes the rule fire: one part, or all of them.
+ * What may do so and cannot be told makes the whole unknown; what is no key
+ * never does.
  */
 static ngx_int_t
 ngx_http_bloom_check_list(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
-    ngx_str_t *text, ngx_uint_t *answer)
+    ngx_str_t *text)
 {
     ngx_int_t   rc;
-    ngx_uint_t  i, parts, fires, other, tally[NGX_BLOOM_ANSWERS];
+    ngx_uint_t  i, answer, parts, fires, other, tally[NGX_BLOOM_ANSWERS];
 
     rc = ngx_http_bloom_text(r, &rule->key, text);
 
@@ -269,49 +302,33 @@ ngx_http_bloom_check_list(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
                                         : NGX_BLOOM_ABSENT;
 
     if (rule->all ? tally[fires] == parts : tally[fires] != 0) {
-        *answer = fires;
+        answer = fires;
 
     } else if (rule->all
                && (tally[other] != 0 || tally[NGX_BLOOM_UNPARSABLE] != 0))
     {
-        *answer = other;
+        answer = other;
 
     } else if (tally[NGX_BLOOM_UNKNOWN] != 0) {
-        *answer = NGX_BLOOM_UNKNOWN;
+        answer = NGX_BLOOM_UNKNOWN;
 
     } else {
-        *answer = other;
+        answer = other;
     }
 
-    if (*answer == other && tally[NGX_BLOOM_UNPARSABLE] == parts) {
-        *answer = NGX_BLOOM_UNPARSABLE;
+    if (answer == other && tally[NGX_BLOOM_UNPARSABLE] == parts) {
+        answer = NGX_BLOOM_UNPARSABLE;
     }
 
-    return NGX_OK;
+    return (ngx_int_t) answer;
 }
 
 
 ngx_int_t
-ngx_http_bloom_text(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+ngx_http_bloom_compose(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     ngx_str_t *text)
 {
-    u_char                     *p;
-    ngx_http_variable_value_t  *v;
-
-    if (key->index != NGX_ERROR) {
-
-        /* nothing to put together, and so nothing to copy */
-
-        v = ngx_http_get_flushed_variable(r, key->index);
-
-        if (v == NULL || v->not_found) {
-            return NGX_DECLINED;
-        }
-
-        text->data = v->data;
-        text->len = v->len;
-
-    } else if (ngx_http_complex_value(r, &key->value, text) != NGX_OK) {
+    if (ngx_http_complex_value(r, &key->value, text) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -319,37 +336,64 @@ ngx_http_bloom_text(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
         return NGX_DECLINED;
     }
 
-    if (key->decode != BLOOM_DECODE_OFF) {
+    return key->decode == BLOOM_DECODE_OFF
+           ? NGX_OK : ngx_http_bloom_decode(r, key, text);
+}
 
-        p = ngx_pnalloc(r->pool, text->len);
-        if (p == NULL) {
-            return NGX_ERROR;
-        }
 
-        text->len = bloom_key_decode(p, text->data, text->len, key->decode);
-        text->data = p;
+ngx_int_t
+ngx_http_bloom_decode(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+    ngx_str_t *text)
+{
+    u_char  *p;
+
+    p = ngx_pnalloc(r->pool, text->len);
+    if (p == NULL) {
+        return NGX_ERROR;
     }
+
+    text->len = bloom_key_decode(p, text->data, text->len, key->decode);
+    text->data = p;
 
     return NGX_OK;
 }
 
 
-/* Keys come from clients: what is not printable ASCII is written as \xHH. */
-static void
+static ngx_inline void
 ngx_http_bloom_log(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
     ngx_http_bloom_rule_t *rule, char *doing, char *finding, ngx_str_t *key)
 {
-    size_t       i, len;
-    u_char       c, *p, buf[NGX_HTTP_BLOOM_LOGGED_KEY * 4];
-    ngx_log_t   *log;
+    ngx_log_t  *log;
 
     log = r->connection->log;
 
-    if (log->log_level < blcf->log_level) {
-        return;
+    if (log->log_level >= blcf->log_level) {
+        ngx_http_bloom_write_log(log, blcf, rule, doing, finding, key);
     }
+}
 
-    p = buf;
+
+static void
+ngx_http_bloom_write_log(ngx_log_t *log, ngx_http_bloom_loc_conf_t *blcf,
+    ngx_http_bloom_rule_t *rule, char *doing, char *finding, ngx_str_t *key)
+{
+    u_char  *p, buf[NGX_HTTP_BLOOM_LOGGED_LEN];
+
+    p = ngx_http_bloom_log_key(buf, key);
+
+    ngx_log_error(blcf->log_level, log, 0,
+                  "%s request%s: key \"%*s\" %s bloom zone \"%V\"",
+                  doing, blcf->dry_run ? ", dry run" : "",
+                  (size_t) (p - buf), buf, finding, &rule->key.zone->name);
+}
+
+
+u_char *
+ngx_http_bloom_log_key(u_char *p, ngx_str_t *key)
+{
+    u_char  c;
+    size_t  i, len;
+
     len = ngx_min(key->len, NGX_HTTP_BLOOM_LOGGED_KEY);
 
     for (i = 0; i < len; i++) {
@@ -363,56 +407,48 @@ ngx_http_bloom_log(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
         }
     }
 
-    ngx_log_error(blcf->log_level, log, 0,
-                  "%s request%s: key \"%*s%s\" %s bloom zone \"%V\"",
-                  doing, blcf->dry_run ? ", dry run" : "",
-                  (size_t) (p - buf), buf, len < key->len ? "..." : "",
-                  finding, &rule->key.zone->name);
+    return len < key->len ? ngx_cpymem(p, "...", 3) : p;
 }
 
 
 ngx_http_bloom_ctx_t *
-ngx_http_bloom_get_ctx(ngx_http_request_t *r)
+ngx_http_bloom_find_ctx(ngx_http_request_t *r)
 {
     ngx_pool_cleanup_t    *cln;
     ngx_http_bloom_ctx_t  *ctx;
 
-    r = r->main;
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_bloom_module);
+        if (cln->handler == ngx_http_bloom_cleanup) {
+            ctx = (ngx_http_bloom_ctx_t *) cln;
+            ngx_http_set_ctx(r, ctx, ngx_http_bloom_module);
 
-    if (ctx == NULL && (r->internal || r->filter_finalize)) {
-
-        /* the context was cleared by an internal redirect */
-
-        for (cln = r->pool->cleanup; cln; cln = cln->next) {
-            if (cln->handler == ngx_http_bloom_cleanup) {
-                ctx = cln->data;
-                ngx_http_set_ctx(r, ctx, ngx_http_bloom_module);
-                break;
-            }
+            return ctx;
         }
     }
 
-    return ctx;
+    return NULL;
 }
 
 
 ngx_http_bloom_ctx_t *
 ngx_http_bloom_create_ctx(ngx_http_request_t *r)
 {
-    ngx_pool_cleanup_t    *cln;
     ngx_http_bloom_ctx_t  *ctx;
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_bloom_ctx_t));
-    if (cln == NULL) {
+    ctx = ngx_palloc(r->pool, sizeof(ngx_http_bloom_ctx_t));
+    if (ctx == NULL) {
         return NULL;
     }
 
-    cln->handler = ngx_http_bloom_cleanup;
+    ngx_memzero(&ctx->status, offsetof(ngx_http_bloom_ctx_t, zone)
+                              - offsetof(ngx_http_bloom_ctx_t, status));
 
-    ctx = cln->data;
-    ngx_memzero(ctx, sizeof(ngx_http_bloom_ctx_t));
+    /* not ngx_pool_cleanup_add(), which would allocate twice */
+
+    ctx->mark.handler = ngx_http_bloom_cleanup;
+    ctx->mark.next = r->pool->cleanup;
+    r->pool->cleanup = &ctx->mark;
 
     ngx_http_set_ctx(r, ctx, ngx_http_bloom_module);
 

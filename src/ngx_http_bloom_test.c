@@ -8,7 +8,8 @@
 
 #define NGX_HTTP_BLOOM_TEST_MAX  1000000
 
-/* Memory for the canonical form of most keys. */
+/* Keys are asked for together, up to so many, and about so many bytes. */
+#define NGX_HTTP_BLOOM_TOGETHER  256
 #define NGX_HTTP_BLOOM_SCRATCH   (16 * 1024)
 
 
@@ -19,7 +20,11 @@ typedef struct {
     ngx_bloom_zone_t           *zone;
     uint64_t                    tested;
     uint64_t                    answers[NGX_BLOOM_ANSWERS];
-    ngx_pool_t                 *scratch; /* of one key */
+
+    ngx_str_t                   key[NGX_HTTP_BLOOM_TOGETHER];
+    ngx_uint_t                  keys;    /* that wait for others to come */
+    size_t                      bytes;   /* of them */
+    ngx_pool_t                 *scratch; /* where they are */
 } ngx_http_bloom_testing_t;
 
 
@@ -30,6 +35,8 @@ static void ngx_http_bloom_testing_run(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_testing_fail(ngx_http_request_t *r,
     ngx_http_bloom_testing_t *testing);
 static ngx_int_t ngx_http_bloom_testing_take(void *data, ngx_str_t *key);
+static ngx_int_t ngx_http_bloom_testing_flush(
+    ngx_http_bloom_testing_t *testing);
 static void ngx_http_bloom_testing_reply(ngx_http_request_t *r,
     ngx_http_bloom_testing_t *testing);
 
@@ -144,6 +151,13 @@ ngx_http_bloom_put_lookup(ngx_http_bloom_text_t *text,
                               lookup->bits[i]);
     }
 
+    ngx_http_bloom_printf(text, "],\"set\":[");
+
+    for (i = 0; i < lookup->k; i++) {
+        ngx_http_bloom_printf(text, "%s%s", i == 0 ? "" : ",",
+                              lookup->set[i] ? "true" : "false");
+    }
+
     ngx_http_bloom_printf(text, "]");
 }
 
@@ -227,8 +241,13 @@ ngx_http_bloom_testing_run(ngx_http_request_t *r)
         return;
 
     case NGX_OK:
-        ngx_http_bloom_testing_reply(r, testing);
-        return;
+
+        if (ngx_http_bloom_testing_flush(testing) == NGX_OK) {
+            ngx_http_bloom_testing_reply(r, testing);
+            return;
+        }
+
+        /* fall through */
 
     default: /* NGX_ABORT, NGX_ERROR */
 
@@ -258,28 +277,17 @@ ngx_http_bloom_testing_take(void *data, ngx_str_t *key)
 {
     ngx_http_bloom_testing_t *testing = data;
 
-    u_char      *p;
-    ngx_str_t   *name, text;
-    ngx_uint_t   answer;
+    u_char     *p;
+    ngx_str_t  *kept;
 
-    if (testing->tested == NGX_HTTP_BLOOM_TEST_MAX) {
+    if (testing->tested + testing->keys == NGX_HTTP_BLOOM_TEST_MAX) {
         ngx_http_bloom_fault(&testing->body.fault, NGX_HTTP_BLOOM_E_TOO_LARGE,
                              "more than %d keys; ask for fewer at a time",
                              NGX_HTTP_BLOOM_TEST_MAX);
         return NGX_ERROR;
     }
 
-    text = *key;
-
-    answer = (key->len == 0) ? NGX_BLOOM_UNKNOWN
-                             : ngx_bloom_zone_test(testing->zone, &text,
-                                                   testing->scratch);
-
-    ngx_reset_pool(testing->scratch);
-
-    name = &ngx_http_bloom_answer_names[answer];
-
-    p = ngx_http_bloom_text_room(&testing->text, name->len + 3);
+    p = ngx_pnalloc(testing->scratch, key->len + 1);
 
     if (p == NULL) {
         ngx_http_bloom_fault(&testing->body.fault, NGX_HTTP_BLOOM_E_FAILED,
@@ -287,18 +295,65 @@ ngx_http_bloom_testing_take(void *data, ngx_str_t *key)
         return NGX_ERROR;
     }
 
-    if (testing->tested != 0) {
-        *p++ = ',';
+    ngx_memcpy(p, key->data, key->len);
+
+    kept = &testing->key[testing->keys++];
+    kept->data = p;
+    kept->len = key->len;
+
+    testing->bytes += key->len;
+
+    if (testing->keys < NGX_HTTP_BLOOM_TOGETHER
+        && testing->bytes < NGX_HTTP_BLOOM_SCRATCH)
+    {
+        return NGX_OK;
     }
 
-    *p++ = '"';
-    p = ngx_cpymem(p, name->data, name->len);
-    *p++ = '"';
+    return ngx_http_bloom_testing_flush(testing);
+}
 
-    testing->text.pos = p;
 
-    testing->answers[answer]++;
-    testing->tested++;
+/* Asks for the keys that wait. */
+static ngx_int_t
+ngx_http_bloom_testing_flush(ngx_http_bloom_testing_t *testing)
+{
+    u_char      *p, answer[NGX_HTTP_BLOOM_TOGETHER];
+    ngx_str_t   *name;
+    ngx_uint_t   i;
+
+    ngx_bloom_zone_test_many(testing->zone, testing->key, testing->keys,
+                             answer, testing->scratch);
+
+    for (i = 0; i < testing->keys; i++) {
+
+        name = &ngx_http_bloom_answer_names[answer[i]];
+
+        p = ngx_http_bloom_text_room(&testing->text, name->len + 3);
+
+        if (p == NULL) {
+            ngx_http_bloom_fault(&testing->body.fault,
+                                 NGX_HTTP_BLOOM_E_FAILED, "memory is short");
+            return NGX_ERROR;
+        }
+
+        if (testing->tested != 0) {
+            *p++ = ',';
+        }
+
+        *p++ = '"';
+        p = ngx_cpymem(p, name->data, name->len);
+        *p++ = '"';
+
+        testing->text.pos = p;
+
+        testing->answers[answer[i]]++;
+        testing->tested++;
+    }
+
+    testing->keys = 0;
+    testing->bytes = 0;
+
+    ngx_reset_pool(testing->scratch);
 
     return NGX_OK;
 }

@@ -22,7 +22,8 @@ static ngx_str_t  ngx_http_bloom_statuses[] = {
     ngx_string("ROUTED"),
     ngx_string("REJECTED_DRY_RUN"),
     ngx_string("ROUTED_DRY_RUN"),
-    ngx_string("UNAVAILABLE")
+    ngx_string("UNAVAILABLE"),
+    ngx_string("AUDITED")
 };
 
 

@@ -112,6 +112,17 @@ subtest 'testing a key' => sub {
         is($r->json->{key}, $decoded, 'the key as it was looked up');
     }
 
+    my $k = zone_state($t, 'ids')->{image}{k};
+
+    for (['id1', 0], ['no1', 1]) {
+        my ($key, $clear) = @$_;
+        my $r = api($t, GET => "zones/ids/keys?key=$key")->json;
+        is(scalar @{ $r->{bits} }, $k, "$key: k bits");
+        is(scalar @{ $r->{set} }, $k, 'and of each whether it is set');
+        is(!!grep({ !$_ } @{ $r->{set} }), !!$clear,
+           $clear ? 'of an absent key one is not' : 'they all are');
+    }
+
     for my $path ('zones/ids/keys', 'zones/ids/keys?key=',
                   'zones/ids/keys?k=id1')
     {
@@ -184,6 +195,7 @@ my %allow = (
     'zones'                => [qw(GET HEAD)],
     'zones/ids'            => [qw(GET HEAD)],
     'zones/ids/keys'       => [qw(GET HEAD POST)],
+    'zones/ids/rates'      => [qw(GET HEAD)],
     'zones/ids/test'       => [qw(POST)],
     'zones/ids/reload'     => [qw(POST)],
     'zones/ids/image'      => [qw(GET HEAD PUT)],

@@ -351,6 +351,50 @@ subtest 'settings' => sub {
 };
 
 
+subtest 'feedback and audit' => sub {
+    for my $where (qw(http server location)) {
+        table($where, 'bloom_feedback %s;',
+              'invalid status "%s": it must be a code from 400 to 499, as 404,'
+              . ' or "off" alone', qw(399 500 200 x on 404x));
+        table($where, 'bloom_feedback 404 %s;',
+              'invalid status "%s": it must be a code from 400 to 499, as 404,'
+              . ' or "off" alone', qw(off 4040));
+        table($where, 'bloom_audit %s;',
+              'invalid fraction "%s": it must be from 0.001% to 100%, with'
+              . ' up to three decimals, or "off" alone',
+              qw(0.1 0% 0.0009% 0.0001% 100.001% 101% -1% % x% on 1%%),
+              '99999999999999999999%');
+        table($where, 'bloom_audit 1% %s;',
+              'invalid parameter "%s": it must be "learn=on" or "learn=off"',
+              qw(learn learn=yes LEARN=on));
+    }
+    is_refused('location', "bloom_audit 1%;\n>bloom_audit off;",
+               '"bloom_audit" directive is duplicate');
+    is_refused('location', "bloom_feedback off;\n>bloom_feedback 404;",
+               '"bloom_feedback" directive is duplicate');
+    table('location', 'bloom_reject absent $uri zone=ids name=%s;',
+          'invalid name "%s": it must be not empty', '');
+};
+
+
+subtest 'what would add nothing' => sub {
+    for my $adds ('bloom_add $uri zone=kept;',
+                  "bloom_reject absent \$uri zone=kept;\nbloom_audit 1% learn=on;")
+    {
+        write_conf('server', ">$adds");
+        my $conf = $t->read_file('nginx.conf');
+        $conf =~ s/^(\s*bloom_zone zone=ids .*)$/$1
+    bloom_zone zone=kept file=ids.bloom journal=off;/m;
+        $t->write_file('nginx.conf', $conf);
+
+        my ($exit, $output) = $t->test_config;
+        is($exit, 0, $adds);
+        like($output, qr/\[warn\] .*"bloom_add" or "learn=on" adds nothing to bloom zone "kept" of .*: a zone with "file" takes keys only with a journal, and it has "journal=off"/,
+             'is warned of');
+    }
+};
+
+
 subtest 'lookups' => sub {
     table('http', 'bloom_lookup $uri %s zone=ids;',
           'invalid variable name "%s": it must be a name with "$" before it',

@@ -24,6 +24,9 @@ $t->build_image("$_.bloom", [$key{$_}, "second.$key{$_}"], '-p', '1e-9', '-n',
                 '20k', '--key', $_, $_ eq 'raw' ? () : ('--hash', 'siphash'))
     for sort keys %key;
 
+$t->build_image('other.bloom', ['other.example/'], '-p', '1e-9', '--key',
+                'url');
+
 sub install {
     my ($form) = @_;
 
@@ -33,10 +36,27 @@ sub install {
 }
 
 install('raw');
-configure($t, ['zone=list:1m file=list.bloom'], api => 1, workers => 2,
-          server => <<'CONF');
+configure($t, ['zone=list:1m file=list.bloom', 'zone=other file=other.bloom'],
+          api => 1, workers => 2, server => <<'CONF');
     location = /all {
         bloom_reject present $arg_k zone=list split=, match=all;
+        try_files /page =500;
+    }
+    large_client_header_buffers 4 64k;
+    location = /late {
+        bloom_reject present $http_long zone=other;
+        bloom_reject present $http_long zone=other;
+        bloom_reject present $http_long zone=other;
+        bloom_reject present $http_long zone=other;
+        bloom_reject present $http_long zone=other;
+        bloom_reject present $http_long zone=other;
+        bloom_reject absent $arg_one zone=list;
+        try_files /page =500;
+    }
+    location = /rules {
+        bloom_reject absent $arg_one zone=list status=481;
+        bloom_reject absent $arg_two zone=list status=482;
+        bloom_reject absent $arg_three zone=list status=483;
         try_files /page =500;
     }
 CONF
@@ -54,7 +74,8 @@ my $switcher = spawn(sub {
     }
 });
 
-my ($asked, %answers, %rejected) = (0);
+my ($asked, %answers, %rejected, %rules, %late) = (0);
+my $long = '%2541/../' x 7_000;
 my $both = "$key{raw},,second.$key{raw}";
 
 while (alive($switcher)) {
@@ -65,10 +86,31 @@ while (alive($switcher)) {
     {
         $rejected{$asked++ % 40 < 20 ? 'all' : 'not all'}{$_->status}++;
     }
+
+    # rules that take long, so that images change before the last is tested
+
+    $late{$_->status}++
+        for map { $t->get("/late?one=$key{raw}",
+                          headers => { Long => "long.example/$long" }) }
+            1 .. 20;
+
+    my @keys = ($key{raw}, 'other.example/');
+
+    for my $rule (0 .. 3) {
+        my $query = join '&', "one=$keys[$rule == 1]", "two=$keys[$rule == 2]",
+                    "three=$keys[$rule == 3]";
+
+        $rules{$rule}{$_->status}++
+            for $t->pipeline(("/rules?$query") x 10);
+    }
 }
 
 cmp_ok(generation($t, 'list'), '>=', $generation + 120, 'images took turns');
 cmp_ok($asked, '>=', 200, 'while many were asked');
+is(join(' ', sort keys %{ $rules{$_} }), $_ ? "48$_" : '200',
+   $_ ? "several rules: the $_. decides" : 'several rules: none fires')
+    for 0 .. 3;
+is(join(' ', sort keys %late), '200', 'a rule behind others that take long');
 is(join(' ', sort keys %answers), '10', 'a key: always there, another never');
 is(join(' ', sort keys %{ $rejected{all} }), '403', 'a list: likewise');
 is(join(' ', sort keys %{ $rejected{'not all'} }), '200',

@@ -276,6 +276,27 @@ for my $zone (@zones) {
     $r = api($t, POST => 'zones/url/test', body => join "\n",
              map { "http://h$_.example/" . 'p' x 1000 } 1 .. 20_000);
     is($r->json->{absent}, 20_000, 'POST test: many long ones');
+
+    # they are asked for in groups: by one expression and by thirty, and those
+    # that are no key
+
+    my %one = (
+        present => ['evil.example', 'http://a.b.c.d.e.evil.example/1/2/3/4?5'],
+        absent => ['good.example', 'http://a.b.c.d.e.good.example/1/2/3/4?5'],
+        unparsable => ['http://'],
+        unknown => [''],
+    );
+    my @order = map { (qw(present absent unparsable unknown))
+                      [($_ * $_ + int($_ / 7)) % 4] } 1 .. 3000;
+
+    $r = api($t, POST => 'zones/url/test',
+             headers => { 'Content-Type' => 'application/json' },
+             body => JSON::PP::encode_json([map {
+                 my $keys = $one{ $order[$_] };
+                 $keys->[$_ / 50 % @$keys];
+             } 0 .. $#order]));
+    is(join(' ', @{ $r->json->{results} }), join(' ', @order),
+       'POST test: each in its place') or diag($r);
 }
 
 $t->stop;

@@ -238,8 +238,13 @@ import_fails($t, 'too few bits', qr/are more than 1000 bits/, '--from',
 import_fails($t, 'a bit too few', qr/behind the filter's last one are set/,
              '--from', 'go-zero', '--bits', 12020 - (12020 % 8 ? 1 : 2),
              $t->write_file('ff', "\xff" x 1503));
-import_fails($t, 'no bits given', qr/give --scheme, --bits and --hashes/,
+import_fails($t, 'no bits given', qr/has no header: give --bits --hashes$/m,
              '--from', 'redisson', $t->write_file('x', 'x'));
+import_fails($t, 'the rest is known', qr/has no header: give --bits$/m,
+             '--from', 'go-zero', "$url/3/filter of go-zero");
+import_fails($t, 'nothing given',
+             qr/has no header: give --scheme --bits --hashes$/m,
+             '--from', 'bitmap', "$url/3/filter of go-zero");
 import_fails($t, 'not RedisBloom', qr/unknown command .BF.SCANDUMP/,
              '--from', 'redisbloom', "$url/0/list");
 import_fails($t, 'no configuration', qr/no configuration of Redisson beside/,

@@ -102,6 +102,17 @@ for my $format (sort keys %good) {
 }
 
 
+# What redis-cli prints of a key that is not there, without its line's end: a
+# bitmap of no bits, which is a filter, and hardly one that was meant.
+
+for my $bytes (0, 100) {
+    my (undef, $err) = import_image($t, "$dir/nothing.bloom", '--from',
+                                    'go-zero', '--bits', 1000,
+                                    $t->write_file('nothing', "\0" x $bytes));
+    like($err, qr/nothing\.bloom: is empty: no bit of the source is set/,
+         "a bitmap of $bytes bytes, all zeros: it warns");
+}
+
 # Six bytes that ask for 17 GB: Guava's own reader allocates them. With all the
 # memory that a process may have limited to 300 MB it makes no difference.
 

@@ -51,6 +51,8 @@ subtest 'too small' => sub {
                         =~ /(?:at least|zone=ids:|need\w*)\D{0,40}?(\d+)([kmg]?)/i;
     ok(defined $size, 'the size needed is said')
         or diag($r->body);
+    like($r->json->{error}{message}, qr/reload nginx, or, if .* is given/,
+         'and that a reload will do where none was given');
     if (defined $size) {
         my $bytes = $size * { '' => 1, k => 1024, m => 1024 ** 2,
                               g => 1024 ** 3 }->{lc $unit};

@@ -195,6 +195,16 @@ for (['host', 'good.example,WWW.EVIL.example:80', 403],
     my $long = join '.', ('a') x 40, 'example';
     is($t->get("/host?k=$long,$long,$long,b.$long,evil.example")->status, 403,
        'names with many parents');
+
+    # and the last of them may have lines behind those that fit
+
+    my $deep = 'a.b.c.d.e.evil.example';
+    my @passed = grep {
+        $t->get('/host?k=' . join(',', map({ "n$_.example" } 1 .. $_), $deep))
+          ->status != 403
+    } 20 .. 66;
+
+    is("@passed", '', 'a name with parents behind any number of others');
 }
 
 

@@ -187,6 +187,30 @@ sub refused_command {
 }
 
 
+# -------------------------------------------------- seeds that are no good
+
+{
+    my $file = $t->write_file('short', join '', map { "$_\n" } 1 .. 100);
+
+    for my $case (['classic', 8, 1], ['classic', 1, 1], ['classic', 0, 0],
+                  ['classic', 9, 0], ['classic', 264, 0], ['blocked', 8, 0])
+    {
+        my ($layout, $seed, $warns) = @$case;
+        my (undef, undef, $err) =
+            build('-p', '0.01', '--layout', $layout, '--seed', $seed, $file);
+
+        if ($warns) {
+            like($err, qr/\A ngx-bloom\ build:\ warning:\ --seed\ $seed:
+                          [^\n]* take\ a\ number\ above\ 8 [^\n]* \n \z/x,
+                 "$layout, seed $seed: a warning");
+
+        } else {
+            is($err, '', "$layout, seed $seed: no warning");
+        }
+    }
+}
+
+
 # ------------------------------------------- the same keys, the same image
 
 # Several blocks of 1 MiB whose ends fall anywhere, with duplicates; the

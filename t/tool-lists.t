@@ -227,7 +227,7 @@ CSV
 
     refused("a,b\n1,2\n", qr/line 1: "a,b" is not the header: .*csv:COLUMN/,
             '--from', 'csv:c');
-    refused("a,b\n1\n", qr/line 2: "1" has fewer columns than that/, '--from',
+    refused("a,b\n1\n", qr/line 2: "1" has too few columns for --from/, '--from',
             'csv:b');
     refused("a,b\n1,\"2\n\"\n", qr/line 2: .* quoted field that does not end/,
             '--from', 'csv:b');

@@ -18,8 +18,8 @@ my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
 my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../build/ngx-bloom";
 
-my @commands = qw(build info test expand verify size merge journal import
-                  export);
+my @commands = qw(build info test expand verify size add merge journal import
+                  export analyze play bench);
 
 
 # Runs the tool; checks its exit status and standard error, which is empty or
@@ -133,6 +133,8 @@ for my $command (@commands) {
 
     tool(2, line("ngx-bloom $command: unknown option \"--nonsense\"; see"
                  . " \"ngx-bloom $command --help\""), $command, '--nonsense');
+    next if $command eq 'play';    # it is for people alone
+
     tool(2, qr/unknown option "-Z"/, $command, '--json', '-Z');
     tool(2, qr/option --json takes no value/, $command, '--json=1');
 }
@@ -174,7 +176,7 @@ my $option = qr/-[a-zA-Z0-9], --[a-z-]+|--[a-z][a-z-]+/;
     for my $command (@commands) {
         my @help = $t->run_tool($command, '--help');
         my @has = $help[1] =~ /^ +($option)/mg;
-        my @tags = $section{$command} =~ /^\.TP\n\.BR? (.*)/mg;
+        my @tags = $section{$command} =~ /^\.T[PQ]\n\.BR? (.*)/mg;
 
         for (@tags) {
             s/\\-/-/g;
@@ -751,7 +753,7 @@ tool(2, qr/give two of -n \(items\), -p \(rate\) and -m \(memory\)/, 'size',
     for [], ['-n', '1'], ['-p', '0.1'], ['-m', '1k'],
         ['-n', '1', '-p', '0.1', '-m', '1k'];
 
-tool(2, qr/-n "\Q$_\E": a number of items is a count/, 'size', '-n', $_, '-p',
+tool(2, qr/-n "\Q$_\E": a number of keys is a count/, 'size', '-n', $_, '-p',
      '0.1')
     for '0', 'x', '', '1x', '-1', '1.5', '5000g', '99999999999999999999';
 tool(2, qr/-p "\Q$_\E": a rate is from 1e-9 to 0\.5/, 'size', '-n', '1', '-p',
@@ -845,6 +847,26 @@ sub payload { return header($_[0])->{payload} }
          qr/: 15 images, /, 'merge: fifteen');
     ok(payload("$dir/again.bloom") eq $header->{payload},
        'merge: fifteen parts are the whole');
+}
+
+# They need not fit into memory.
+
+SKIP: {
+    skip 'the sanitizers need more address space than that', 2
+        if $ENV{TEST_NGINX_SANITIZED};
+
+    my $large = $t->build_image('large', ['a'], '-n', '60m');
+    my $more = $t->build_image('large-more', ['b'], '--like', $large);
+
+    my ($exit, $out, $err) = run_command(
+        ['sh', '-c', 'ulimit -v 98304 && exec "$@"', 'sh', $tool, 'merge', '-q',
+         '-o', "$dir/large-both", $large, $more]);
+    is($exit, 0, 'merge: two images of 112 MiB with 96 MiB of memory')
+        or diag($err);
+    is(tool(0, undef, 'test', '-c', "$dir/large-both", 'a', 'b'),
+       "2 present, 0 absent\n", 'merge: and all is in it');
+
+    unlink $large, $more, "$dir/large-both";
 }
 
 # Images of several chunks.

@@ -37,10 +37,16 @@ sub install {
 sub one_image {
     my ($image, $what) = @_;
 
-    my ($zone) = sort { $b->{size} <=> $a->{size} } zone_memory($t->master);
+    # the zone's, not that of the counters, which is made for a thousand
+    # processes and mostly never touched
+
+    my ($zone) = grep { $_->{size} > 2 * $size{$image}
+                        && $_->{size} < 3 * $size{$image} }
+                      zone_memory($t->master);
+    ok($zone, 'there is a zone for two of the image') or return;
+
     my $percent = 100 * $zone->{resident} / $size{$image};
 
-    cmp_ok($zone->{size}, '>', 2 * $size{$image}, 'the zone is larger');
     ok($percent > 98 && $percent < 104, $what)
         or diag("$percent % of the image's size are resident");
 }

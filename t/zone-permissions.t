@@ -7,6 +7,7 @@ use strict;
 use warnings;
 
 use BloomTest;
+use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 $> == 0 or plan(skip_all => 'only root can run workers as another user');
@@ -72,6 +73,57 @@ for (@cases) {
 
     $t->stop;
 }
+
+
+# With watch= a file that the helper may not read is said once and not again
+# whenever it looks, and so is what is no file.  That it went on looking is told
+# by a zone beside it, whose file is replaced some times.
+
+subtest 'watched' => sub {
+    chown 0, 0, "$dir/sub", $image;
+    chmod 0755, "$dir/sub" or die "chmod: $!";
+    chmod 0644, $image or die "chmod: $!";
+    $t->build_image('other.bloom', ['id1']);
+    configure($t, ['zone=ids file=sub/ids.bloom watch=50ms',
+                   'zone=other file=other.bloom watch=50ms']);
+    $t->run;
+
+    my $look = sub {
+        for my $i (1 .. 4) {
+            $t->build_image('other.bloom', ["new$i"]);
+            ok(wait_until(sub { scalar(ask($t, 'other', "new$i")) eq '1' }),
+               'the helper looks');
+        }
+    };
+    my $said = sub {
+        my ($mark, $what) = @_;
+
+        return scalar(() = $t->log_since($mark)
+                           =~ /\[error\] .*sub\/ids.bloom" .* $what/g);
+    };
+
+    my $mark = $t->log_mark;
+    $t->build_image('sub/new.bloom', ['id2']);
+    chmod 0600, "$dir/sub/new.bloom" or die "chmod: $!";
+    rename "$dir/sub/new.bloom", $image or die "rename: $!";
+    $t->wait_for_log(qr/cannot be opened/, $mark);
+    $look->();
+    is($said->($mark, 'cannot be opened'), 1, 'a file of root is said once');
+    is(ask($t, 'ids', 'id1', 'id2'), '10', 'the image before serves');
+
+    chmod 0644, $image or die "chmod: $!";
+    ok(wait_until(sub { scalar(ask($t, 'ids', 'id1', 'id2')) eq '01' }),
+       'and is loaded when its mode is mended');
+
+    $mark = $t->log_mark;
+    unlink $image or die "unlink: $!";
+    mkdir $image or die "mkdir: $!";
+    $t->wait_for_log(qr/is not a regular file/, $mark);
+    $look->();
+    is($said->($mark, 'is not a regular file'), 1, 'a directory likewise');
+
+    $t->stop;
+};
 
 
 done_testing;

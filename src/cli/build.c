@@ -15,36 +15,29 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "collect.h"
+#include "intake.h"
 #include "json.h"
 #include "keyform.h"
 #include "load.h"
+#include "options.h"
 #include "progress.h"
 #include "store.h"
 #include "units.h"
 
 #define DEFAULT_FPR  0.001
-#define THREADS_MAX  256
-
-/* Seconds by which another machine's clock may be ahead of ours. */
-#define CLOCKS_DIFFER  3600
 
 
 typedef struct {
-    const char     *output;
-    const char     *like;
-    bloom_split_e   split;
-    list_t          list;
-    uint64_t        max_errors;
-    unsigned        threads;
-    int             quiet;
-    int             json;
-    int             allow_empty;
-    int             seeded;
-    int             key_given;
-    int             sized;               /* -p, -n or --layout was given */
-    uint32_t        layout;
-    bloom_image_t   image;               /* capacity 0: as many as there are */
+    const char         *output;
+    const char         *like;
+    collect_options_t   from;
+    int                 json;
+    int                 allow_empty;
+    int                 seeded;
+    int                 key_given;
+    int                 sized;           /* -p, -n or --layout was given */
+    uint32_t            layout;
+    bloom_image_t       image;           /* capacity 0: as many as there are */
 } options_t;
 
 
@@ -58,7 +51,8 @@ usage(void)
 "Keys are one a line; what gzip compressed is read as it is.  Empty lines are\n"
 "skipped, duplicates count once.  How many keys there are need not be known:\n"
 "as a rule 16 bytes of memory are used for each distinct key, up to four times\n"
-"that where many are given twice, and the filter's own size.\n"
+"that where many are given twice, and the filter's own size; what exceeds\n"
+"--memory goes to a temporary file.\n"
 "\n"
 "  -o, --output FILE   the image; written whole or not at all\n"
 "  -p, --fpr RATE      false-positive rate, 1e-9 to 0.5, or in %% (0.001)\n"
@@ -77,12 +71,7 @@ usage(void)
 "                      image, so that both can be merged\n"
 "      --as-of TIME    the keys are complete up to then: 2026-01-31T12:00:00Z\n"
 "                      or seconds since 1970\n"
-"      --from LIST     lines: keys with comments; hosts: a hosts file;\n"
-"                      adblock-domains: ||domain^ lines; csv:COLUMN: a column,\n"
-"                      by name or number (every line is a key)\n"
-"      --max-errors N  leave out up to N lines that cannot be read (0)\n"
-"  -0, --null          keys end with a zero byte instead of a line's end\n"
-"  -j, --threads N     threads (one a processor)\n"
+INTAKE_USAGE
 "      --allow-empty   make an image even if there is no key\n"
 "  -q, --quiet         print nothing but errors\n"
 "      --json          print the result as JSON\n"
@@ -94,34 +83,6 @@ usage(void)
 "  ngx-bloom build -o monday.bloom --like week.bloom monday.txt.gz\n"
 "  ngx-bloom build -o bad.bloom --key host --from hosts /etc/hosts.block\n"
 "  ngx-bloom build -o bad.bloom --key url --from csv:url feed.csv\n");
-}
-
-
-static int
-parse_seed(options_t *options, const char *text)
-{
-    uint64_t         seed;
-    bloom_hasher_t  *hasher;
-
-    hasher = &options->image.hasher;
-
-    if (hasher->kind == BLOOM_HASH_SIPHASH) {
-        if (parse_hex(text, hasher->key, BLOOM_HASH_KEY_LEN) != 0) {
-            return cli_misuse("--seed \"%s\": siphash wants 32 hexadecimal "
-                              "digits", text);
-        }
-
-        return CLI_OK;
-    }
-
-    if (parse_count(text, &seed) != 0 || seed > UINT32_MAX) {
-        return cli_misuse("--seed \"%s\": murmur3 wants a number from 0 to "
-                          "%" PRIu32, text, UINT32_MAX);
-    }
-
-    bloom_hasher_murmur3(hasher, (uint32_t) seed);
-
-    return CLI_OK;
 }
 
 
@@ -164,19 +125,39 @@ take_like(options_t *options)
 }
 
 
+/*
+ * The two halves of MurmurHash3 x64 128 depend on each other where the seed is
+ * the length of a key of at most 8 bytes: the second one starts at 0 then.
+ */
+static void
+warn_weak_seed(const options_t *options, const char *seed)
+{
+    const uint8_t  *key;
+
+    key = options->image.hasher.key;     /* the number, little-endian */
+
+    if (options->image.hasher.kind == BLOOM_HASH_MURMUR3
+        && options->layout == BLOOM_LAYOUT_CLASSIC
+        && key[0] >= 1 && key[0] <= 8 && !(key[1] | key[2] | key[3]))
+    {
+        cli_warn("--seed %s: in a classic filter with this seed, keys of %d "
+                 "byte%s are found more often than promised; take a number "
+                 "above 8, or leave --seed out", seed, key[0],
+                 key[0] == 1 ? "" : "s");
+    }
+}
+
+
 /* CLI_OK, CLI_ERROR after a message, or -1 if help was asked for. */
 static int
 parse_options(options_t *options, int argc, char **argv)
 {
-    int             c, form;
-    char            text[UNITS_LEN];
-    long            processors;
-    uint64_t        n;
+    int             c, rc, form;
     const char     *seed, *kind;
     bloom_image_t  *image;
 
-    enum { LAYOUT = 256, HASH, KEY, SEED, LIKE, AS_OF, FROM, MAX_ERRORS,
-           ALLOW_EMPTY, JSON };
+    enum { LAYOUT = 256, HASH, KEY, SEED, LIKE, AS_OF, ALLOW_EMPTY,
+           JSON };
 
     static const struct option  names[] = {
         { "output",      required_argument, NULL, 'o' },
@@ -188,10 +169,7 @@ parse_options(options_t *options, int argc, char **argv)
         { "seed",        required_argument, NULL, SEED },
         { "like",        required_argument, NULL, LIKE },
         { "as-of",       required_argument, NULL, AS_OF },
-        { "from",        required_argument, NULL, FROM },
-        { "max-errors",  required_argument, NULL, MAX_ERRORS },
-        { "null",        no_argument,       NULL, '0' },
-        { "threads",     required_argument, NULL, 'j' },
+        INTAKE_NAMES,
         { "allow-empty", no_argument,       NULL, ALLOW_EMPTY },
         { "quiet",       no_argument,       NULL, 'q' },
         { "json",        no_argument,       NULL, JSON },
@@ -204,16 +182,14 @@ parse_options(options_t *options, int argc, char **argv)
     image = &options->image;
     image->fpr = DEFAULT_FPR;
     options->layout = BLOOM_LAYOUT_BLOCKED;
-
-    processors = sysconf(_SC_NPROCESSORS_ONLN);
-    options->threads = processors < 1 ? 1
-                       : processors > THREADS_MAX ? THREADS_MAX
-                       : (unsigned) processors;
+    intake_begin(&options->from);
 
     seed = NULL;
     kind = NULL;
 
-    while ((c = cli_option(argc, argv, ":o:p:n:0j:qh", names)) != -1) {
+    while ((c = cli_option(argc, argv, ":o:p:n:" INTAKE_LETTERS "qh", names))
+           != -1)
+    {
 
         switch (c) {
 
@@ -224,11 +200,8 @@ parse_options(options_t *options, int argc, char **argv)
         case 'p':
             options->sized = 1;
 
-            if (parse_rate(optarg, &image->fpr) != 0
-                || image->fpr < BLOOM_FPR_MIN || image->fpr > BLOOM_FPR_MAX)
-            {
-                return cli_misuse("-p \"%s\": a rate is from 1e-9 to 0.5",
-                                  optarg);
+            if (option_fpr(optarg, &image->fpr) != CLI_OK) {
+                return CLI_ERROR;
             }
 
             break;
@@ -236,35 +209,26 @@ parse_options(options_t *options, int argc, char **argv)
         case 'n':
             options->sized = 1;
 
-            if (parse_count(optarg, &image->capacity) != 0
-                || image->capacity == 0
-                || image->capacity > BLOOM_CAPACITY_MAX)
-            {
-                return cli_misuse("-n \"%s\": a capacity is a count from 1 "
-                                  "to %" PRIu64 ", with k, m or g", optarg,
-                                  BLOOM_CAPACITY_MAX);
+            if (option_capacity(optarg, &image->capacity) != CLI_OK) {
+                return CLI_ERROR;
             }
 
             break;
 
         case LAYOUT:
             options->sized = 1;
-            options->layout = bloom_layout_parse(optarg, strlen(optarg));
 
-            if (options->layout == 0) {
-                return cli_misuse("--layout \"%s\": there are blocked and "
-                                  "classic", optarg);
+            if (option_layout(optarg, &options->layout) != CLI_OK) {
+                return CLI_ERROR;
             }
 
             break;
 
         case HASH:
             kind = optarg;
-            image->hasher.kind = bloom_hash_parse(optarg, strlen(optarg));
 
-            if (image->hasher.kind == 0) {
-                return cli_misuse("--hash \"%s\": there are murmur3 and "
-                                  "siphash", optarg);
+            if (option_hash(optarg, &image->hasher) != CLI_OK) {
+                return CLI_ERROR;
             }
 
             break;
@@ -290,47 +254,10 @@ parse_options(options_t *options, int argc, char **argv)
             break;
 
         case AS_OF:
-            if (parse_time(optarg, &image->as_of) != 0 || image->as_of == 0) {
-                return cli_misuse("--as-of \"%s\": a time is written as "
-                                  "2026-01-31T12:00:00Z or as seconds since "
-                                  "1970", optarg);
-            }
-
-            if (image->as_of / 1000 > (uint64_t) time(NULL) + CLOCKS_DIFFER) {
-                return cli_misuse("--as-of \"%s\": %s is in the future, and "
-                                  "keys cannot be complete up to then; give "
-                                  "the time at which they were read", optarg,
-                                  format_time(text, image->as_of));
-            }
-
-            break;
-
-        case FROM:
-            if (list_parse(&options->list, optarg) != 0) {
+            if (intake_as_of(optarg, &image->as_of) != CLI_OK) {
                 return CLI_ERROR;
             }
 
-            break;
-
-        case MAX_ERRORS:
-            if (parse_count(optarg, &options->max_errors) != 0) {
-                return cli_misuse("--max-errors \"%s\": lines to leave out "
-                                  "are a count", optarg);
-            }
-
-            break;
-
-        case '0':
-            options->split = BLOOM_SPLIT_NUL;
-            break;
-
-        case 'j':
-            if (parse_count(optarg, &n) != 0 || n == 0 || n > THREADS_MAX) {
-                return cli_misuse("-j \"%s\": threads are from 1 to %d",
-                                  optarg, THREADS_MAX);
-            }
-
-            options->threads = (unsigned) n;
             break;
 
         case ALLOW_EMPTY:
@@ -338,7 +265,7 @@ parse_options(options_t *options, int argc, char **argv)
             break;
 
         case 'q':
-            options->quiet = 1;
+            options->from.quiet = 1;
             break;
 
         case JSON:
@@ -350,7 +277,11 @@ parse_options(options_t *options, int argc, char **argv)
             return -1;
 
         default:
-            return CLI_ERROR;
+            rc = intake_option(&options->from, c);
+
+            if (rc != CLI_OK) {
+                return CLI_ERROR;
+            }
         }
     }
 
@@ -358,9 +289,8 @@ parse_options(options_t *options, int argc, char **argv)
         return cli_misuse("-o FILE is missing: where the image goes");
     }
 
-    if (options->split == BLOOM_SPLIT_NUL && options->list.kind != LIST_KEYS) {
-        return cli_misuse("--from is for lists of lines, and -0 for keys that "
-                          "end with a zero byte: give one of them");
+    if (intake_check(&options->from) != CLI_OK) {
+        return CLI_ERROR;
     }
 
     if (options->like != NULL) {
@@ -372,33 +302,18 @@ parse_options(options_t *options, int argc, char **argv)
     }
 
     if (seed != NULL) {
-        return parse_seed(options, seed);
+        rc = option_seed(seed, &image->hasher);
+
+        if (rc == CLI_OK) {
+            warn_weak_seed(options, seed);
+        }
+
+        return rc;
     }
 
     store_random(image->hasher.key,
                   image->hasher.kind == BLOOM_HASH_MURMUR3
                   ? sizeof(uint32_t) : BLOOM_HASH_KEY_LEN);
-
-    return CLI_OK;
-}
-
-
-/* Whether keys would be replaced by their image: CLI_OK if not. */
-static int
-spare_inputs(const output_t *out, char **names, int n)
-{
-    int  standard;
-
-    for ( /* void */ ; n != 0; n--, names++) {
-        standard = strcmp(*names, "-") == 0;
-
-        if (output_is(out, standard ? "/dev/stdin" : *names)) {
-            cli_error("%s: is the output too: the image would replace the "
-                      "keys; name another output",
-                      standard ? "standard input" : *names);
-            return CLI_ERROR;
-        }
-    }
 
     return CLI_OK;
 }
@@ -427,7 +342,7 @@ choose_size(options_t *options, uint64_t distinct)
         return CLI_ERROR;
     }
 
-    if (!options->quiet) {
+    if (!options->from.quiet) {
         store_warn_full(image, options->like
                                ? "build the image given with --like again, "
                                  "with an -n for the keys of all"
@@ -476,47 +391,9 @@ estimate(bloom_image_t *image, const uint64_t *words, uint64_t received)
 }
 
 
-/* ", 3 comments" to standard output; without the comma at the beginning. */
-static const char *
-print_count(const char *before, uint64_t n, const char *what)
-{
-    if (n == 0) {
-        return before;
-    }
-
-    printf("%s%" PRIu64 " %s%s", before, n, what, n == 1 ? "" : "s");
-
-    return ", ";
-}
-
-
-static void
-report_skipped(const options_t *options, const collect_counts_t *counts)
-{
-    uint64_t     n;
-    const char  *before;
-
-    n = counts->empty + counts->comments + counts->skipped + counts->errors;
-
-    if (n == 0) {
-        return;
-    }
-
-    printf("%s: ", options->output);
-
-    before = print_count("", counts->empty, options->list.kind == LIST_KEYS
-                                            ? "empty key" : "empty line");
-    before = print_count(before, counts->comments, "comment");
-    before = print_count(before, counts->skipped, "other line");
-    (void) print_count(before, counts->errors, "unreadable line");
-
-    printf(" %s skipped\n", n == 1 ? "was" : "were");
-}
-
-
 static void
 report(const options_t *options, const collect_counts_t *counts,
-    double seconds)
+    uint64_t spilled, double seconds)
 {
     char                  bytes[UNITS_LEN], rate[UNITS_LEN], text[UNITS_LEN];
     json_t                json;
@@ -551,13 +428,14 @@ report(const options_t *options, const collect_counts_t *counts,
         json_number(&json, "bits_per_item", bits);
         json_hex(&json, "build_id", image->build_id,
                  BLOOM_IMAGE_BUILD_ID_LEN);
+        json_count(&json, "temporary", spilled);
         json_text(&json, "created", format_time(text, image->created));
         json_number(&json, "seconds", seconds);
         json_end(&json);
         return;
     }
 
-    if (options->quiet) {
+    if (options->from.quiet) {
         return;
     }
 
@@ -569,22 +447,21 @@ report(const options_t *options, const collect_counts_t *counts,
            format_rate(rate, bloom_geometry_fpr(&image->geometry,
                                                 image->items)));
 
-    report_skipped(options, counts);
+    intake_report(&options->from, counts, options->output);
 }
 
 
 int
 cmd_build(int argc, char **argv)
 {
-    int         n, rc;
-    char      **names, *standard_input[] = { "-" };
-    output_t    out;
-    uint64_t    distinct, *words;
-    options_t   options;
-    progress_t  clock;
-
-    collect_counts_t   counts;
-    collect_options_t  from;
+    int                 n, rc;
+    char              **names, *directory, *standard_input[] = { "-" };
+    output_t            out;
+    uint64_t            distinct, *words;
+    options_t           options;
+    progress_t          clock;
+    collect_counts_t    counts;
+    collect_options_t  *from;
 
     rc = parse_options(&options, argc, argv);
 
@@ -604,30 +481,28 @@ cmd_build(int argc, char **argv)
         return CLI_ERROR;
     }
 
-    if (spare_inputs(&out, names, n) != CLI_OK) {
+    if (intake_spare(&out, names, n) != CLI_OK) {
         output_discard(&out);
         return CLI_ERROR;
     }
 
     progress_begin(&clock, 1);
 
-    from.split = options.split;
-    from.list = options.list;
-    from.key_form = options.image.key_form;
-    from.hasher = &options.image.hasher;
-    from.threads = options.threads;
-    from.max_errors = options.max_errors;
-    from.quiet = options.quiet;
-    from.store = keystore_create();
+    directory = output_directory(&out);
 
-    from.geometry = &options.image.geometry;
-    from.words = NULL;
+    from = &options.from;
+    from->key_form = options.image.key_form;
+    from->hasher = &options.image.hasher;
+    from->geometry = &options.image.geometry;
+    from->store = keystore_create(from->memory,
+                                  from->temporary ? from->temporary
+                                                  : directory);
 
     if (options.image.flags & BLOOM_IMAGE_IMPORTED) {
-        from.words = map_words(bloom_geometry_bytes(from.geometry));
+        from->words = map_words(bloom_geometry_bytes(from->geometry));
     }
 
-    rc = collect(&from, names, n, &counts);
+    rc = collect(from, names, n, &counts);
 
     if (rc == CLI_OK && counts.received == 0 && !options.allow_empty) {
         cli_error("there are no keys in the input; give --allow-empty if "
@@ -636,21 +511,22 @@ cmd_build(int argc, char **argv)
     }
 
     if (rc == CLI_OK) {
-        distinct = from.words != NULL
-                   ? estimate(&options.image, from.words, counts.received)
-                   : keystore_count(from.store, options.threads);
+        distinct = from->words != NULL
+                   ? estimate(&options.image, from->words, counts.received)
+                   : keystore_count(from->store, from->threads, NULL, NULL,
+                                    NULL);
 
         rc = choose_size(&options, distinct);
     }
 
     if (rc == CLI_OK) {
-        words = from.words;
+        words = from->words;
 
         if (words == NULL) {
             words = map_words(bloom_geometry_bytes(&options.image.geometry));
 
-            keystore_insert(from.store, &options.image.geometry, words,
-                            options.threads);
+            keystore_insert(from->store, &options.image.geometry, words,
+                            from->threads);
         }
 
         rc = store_image(&out, &options.image, words);
@@ -661,10 +537,12 @@ cmd_build(int argc, char **argv)
     output_discard(&out);
 
     if (rc == CLI_OK) {
-        report(&options, &counts, progress_end(&clock));
+        report(&options, &counts, keystore_spilled(from->store),
+               progress_end(&clock));
     }
 
-    keystore_free(from.store);
+    keystore_free(from->store);
+    free(directory);
 
     return rc;
 }

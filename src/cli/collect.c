@@ -9,6 +9,7 @@
 #include "collect.h"
 #include "input.h"
 #include "keyform.h"
+#include "lines.h"
 #include "progress.h"
 
 
@@ -31,27 +32,36 @@ typedef struct {
     char      text[KEYFORM_SHOWN + 128];
 } complaint_t;
 
-/* What the reader and the threads that hash share. */
+/* What the threads share. */
 typedef struct {
     const collect_options_t  *options;
-    source_t                 *source;
+    char                    **names;
+    unsigned                  n;
+    uint64_t                  total;     /* bytes in all files, or 0 */
+    source_t                 *source;    /* n of them */
+
+    pthread_mutex_t           reading;   /* of what follows, and whose turn it
+                                            is to read a block */
+    unsigned                  current;   /* source */
+    int                       open;
+    input_t                   input;
+    uint64_t                  line;      /* the next block's first */
+    int                       found;     /* csv: the column is known */
+    uint64_t                  before;    /* bytes of the sources before */
+    int                       ended;
+    progress_t                progress;
 
     pthread_mutex_t           lock;
-    pthread_cond_t            changed;
-    block_t                  *block;     /* 2 * threads of them */
-    unsigned                 *free;      /* stacks of indices */
-    unsigned                 *full;
-    unsigned                  nfree;
-    unsigned                  nfull;
-    int                       ended;
-
     complaint_t              *complaint; /* under the lock */
     size_t                    complaints;
     size_t                    room;
-    int                       failed;    /* atomic: there are too many */
+    int                       failed;    /* atomic: there are too many, or a
+                                            file cannot be read */
 
     collect_counts_t          counts;    /* atomic */
 } work_t;
+
+#define BATCH  1024                      /* lines, or hashes */
 
 /* What a thread has for itself. */
 typedef struct {
@@ -60,6 +70,9 @@ typedef struct {
     keyform_t           keyform;
     uint8_t            *field;           /* csv: unquoted */
     size_t              field_size;
+    size_t              n;
+    bloom_hash_t        hash[BATCH];     /* not handed over yet */
+    uint32_t            end[BATCH];      /* of lines, and of the last */
 } hasher_t;
 
 
@@ -93,20 +106,48 @@ complain(work_t *work, const block_t *block, uint64_t line,
 }
 
 
+/* Hands the hashes over. */
 static void
-add_key(hasher_t *hasher, const bloom_key_t *key)
+flush(hasher_t *hasher)
 {
-    bloom_hash_t              hash;
+    size_t                    i;
+    uint64_t                  changed;
     const collect_options_t  *options;
 
     options = hasher->work->options;
-    hash = bloom_hash(options->hasher, key->data, key->len);
 
     if (options->words == NULL) {
-        keystore_add(hasher->writer, hash);
+        keystore_add(hasher->writer, hasher->hash, hasher->n);
+        hasher->n = 0;
+        return;
+    }
 
-    } else {
-        (void) bloom_add_atomic(options->geometry, options->words, hash);
+    for (i = 0, changed = 0; i < hasher->n; i++) {
+        changed += bloom_add_atomic(options->geometry, options->words,
+                                    hasher->hash[i])
+                   != 0;
+    }
+
+    __atomic_fetch_add(&hasher->work->counts.changed, changed,
+                       __ATOMIC_RELAXED);
+    hasher->n = 0;
+}
+
+
+static inline void
+add_key(hasher_t *hasher, const bloom_key_t *key)
+{
+    const collect_options_t  *options;
+
+    options = hasher->work->options;
+
+    hasher->hash[hasher->n++] = bloom_hash(options->hasher, key->data,
+                                           key->len);
+
+    /* a hash may refer to its key, which is not there for long */
+
+    if (hasher->n == BATCH || options->words != NULL) {
+        flush(hasher);
     }
 }
 
@@ -166,114 +207,97 @@ hash_line(hasher_t *hasher, const block_t *block, list_line_t *line,
 }
 
 
+/* A line that is not just a key to be hashed: 0, or -1 to give up. */
+static int
+hash_other(hasher_t *hasher, const block_t *block, const bloom_key_t *key,
+    uint64_t number, collect_counts_t *counts)
+{
+    work_t       *work;
+    list_line_t   line;
+
+    work = hasher->work;
+
+    if (work->options->list.kind == LIST_CSV && key->len > hasher->field_size) {
+        hasher->field_size = 2 * key->len;
+        hasher->field = cli_realloc(hasher->field, hasher->field_size);
+    }
+
+    line.line = *key;
+    line.number = number;
+    line.begun = 0;
+    line.buf = hasher->field;
+
+    return hash_line(hasher, block, &line, counts) != 0
+           && __atomic_load_n(&work->failed, __ATOMIC_RELAXED) ? -1 : 0;
+}
+
+
 static void
 hash_block(hasher_t *hasher, const block_t *block)
 {
-    int                plain;
-    work_t            *work;
-    uint64_t           number;
-    list_line_t        line;
-    bloom_key_t        key;
-    const uint8_t     *pos, *end;
-    collect_counts_t   counts, *total;
+    int                       plain, lines, delimiter;
+    size_t                    i, n, begin, seen;
+    uint64_t                  number;
+    bloom_key_t               key;
+    const uint8_t            *data;
+    collect_counts_t          counts, *total;
+    const collect_options_t  *options;
 
     memset(&counts, 0, sizeof(counts));
 
-    work = hasher->work;
-    pos = block->in.data;
-    end = block->in.data + block->in.len;
+    options = hasher->work->options;
+    data = block->in.data;
+    lines = options->split == BLOOM_SPLIT_LINES;
+    delimiter = lines ? '\n' : '\0';
 
-    /* nothing to be done for a line but to hash it: a fifth fewer instructions */
+    /* nothing to be done for a line but to hash it? */
 
-    plain = work->options->list.kind == LIST_KEYS
-            && work->options->key_form == BLOOM_KEY_RAW;
+    plain = options->list.kind == LIST_KEYS
+            && options->key_form == BLOOM_KEY_RAW;
 
-    for (number = block->line;
-         bloom_key_next(&key, &pos, end, work->options->split, block->in.last)
-         == 1;
-         number++)
-    {
-        if (plain && key.len != 0) {
-            counts.received++;
-            add_key(hasher, &key);
-            continue;
+    number = block->line;
+    begin = 0;
+    seen = 0;
+
+    while (begin < block->in.len) {
+        n = lines_find(data, &seen, block->in.len, (uint8_t) delimiter,
+                       hasher->end, BATCH - 1);
+
+        if (seen == block->in.len
+            && (n == 0 ? begin : hasher->end[n - 1] + 1u) < block->in.len)
+        {
+            hasher->end[n++] = (uint32_t) block->in.len;   /* the last line */
         }
 
-        if (work->options->list.kind == LIST_CSV
-            && key.len > hasher->field_size)
-        {
-            hasher->field_size = 2 * key.len;
-            hasher->field = cli_realloc(hasher->field, hasher->field_size);
-        }
+        for (i = 0; i < n; begin = hasher->end[i++] + 1u, number++) {
+            key.data = data + begin;
+            key.len = hasher->end[i] - begin;
 
-        line.line = key;
-        line.number = number;
-        line.begun = 0;
-        line.buf = hasher->field;
+            if (lines && key.len != 0 && key.data[key.len - 1] == '\r') {
+                key.len--;
+            }
 
-        if (hash_line(hasher, block, &line, &counts) != 0
-            && __atomic_load_n(&work->failed, __ATOMIC_RELAXED))
-        {
-            break;
+            if (plain && key.len != 0) {
+                counts.received++;
+                add_key(hasher, &key);
+
+            } else if (hash_other(hasher, block, &key, number, &counts) != 0) {
+                goto done;
+            }
         }
     }
 
-    total = &work->counts;
+done:
+
+    flush(hasher);
+
+    total = &hasher->work->counts;
 
     __atomic_fetch_add(&total->received, counts.received, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->empty, counts.empty, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->comments, counts.comments, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->skipped, counts.skipped, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->errors, counts.errors, __ATOMIC_RELAXED);
-}
-
-
-static void *
-hash_blocks(void *data)
-{
-    work_t    *work = data;
-    hasher_t   hasher;
-    unsigned   i;
-
-    memset(&hasher, 0, sizeof(hasher));
-
-    hasher.work = work;
-    hasher.writer = keystore_writer(work->options->store);
-    keyform_begin(&hasher.keyform, work->options->key_form);
-
-    pthread_mutex_lock(&work->lock);
-
-    for ( ;; ) {
-
-        while (work->nfull == 0 && !work->ended) {
-            pthread_cond_wait(&work->changed, &work->lock);
-        }
-
-        if (work->nfull == 0) {
-            break;
-        }
-
-        i = work->full[--work->nfull];
-
-        pthread_mutex_unlock(&work->lock);
-
-        if (!__atomic_load_n(&work->failed, __ATOMIC_RELAXED)) {
-            hash_block(&hasher, &work->block[i]);
-        }
-
-        pthread_mutex_lock(&work->lock);
-
-        work->free[work->nfree++] = i;
-        pthread_cond_broadcast(&work->changed);
-    }
-
-    pthread_mutex_unlock(&work->lock);
-
-    keystore_writer_close(hasher.writer);
-    keyform_free(&hasher.keyform);
-    free(hasher.field);
-
-    return NULL;
 }
 
 
@@ -324,115 +348,148 @@ find_column(source_t *source, const block_t *block)
 }
 
 
-/* Reads a stream into blocks; 0, or -1 having said why not. */
+/* Opens the current source; 0, or -1 having said why not. */
 static int
-read_input(work_t *work, input_t *input, unsigned source,
-    progress_t *progress, uint64_t before, uint64_t total)
+open_source(work_t *work)
 {
-    int                       rc, found, numbered;
-    block_t                  *block;
-    unsigned                  i;
-    uint64_t                  line, lines;
-    const collect_options_t  *options;
+    source_t  *source;
 
-    options = work->options;
-    line = 1;
-    found = options->list.kind != LIST_CSV;
-    numbered = options->list.kind != LIST_KEYS
-               || options->key_form >= BLOOM_KEY_HOST;
+    if (input_open(&work->input, work->names[work->current],
+                   work->options->split)
+        != 0)
+    {
+        return -1;
+    }
 
-    do {
-        pthread_mutex_lock(&work->lock);
+    source = &work->source[work->current];
+    source->name = work->input.name;
+    source->list = work->options->list;
 
-        while (work->nfree == 0) {
-            pthread_cond_wait(&work->changed, &work->lock);
-        }
+    work->open = 1;
+    work->line = 1;
+    work->found = source->list.kind != LIST_CSV;
 
-        i = work->free[--work->nfree];
-        pthread_mutex_unlock(&work->lock);
-
-        block = &work->block[i];
-        block->source = source;
-        block->line = line;
-
-        rc = input_next(input, &block->in, 0);
-        lines = 0;
-
-        if (rc == 1 && numbered) {
-            lines = count_lines(&block->in, options->split == BLOOM_SPLIT_NUL
-                                            ? '\0' : '\n');
-        }
-
-        if (rc == 1 && !found) {
-            found = find_column(&work->source[source], block);
-            rc = found == -1 ? -1 : 1;
-        }
-
-        pthread_mutex_lock(&work->lock);
-
-        if (rc == 1) {
-            work->full[work->nfull++] = i;
-            pthread_cond_broadcast(&work->changed);
-
-        } else {
-            work->free[work->nfree++] = i;
-        }
-
-        pthread_mutex_unlock(&work->lock);
-
-        line += lines;
-
-        progress_update(progress, before + input->offset, total,
-                        __atomic_load_n(&work->counts.received,
-                                        __ATOMIC_RELAXED));
-
-    } while (rc == 1 && !__atomic_load_n(&work->failed, __ATOMIC_RELAXED));
-
-    return rc == -1 ? -1 : 0;
+    return 0;
 }
 
 
-/* Reads all streams; CLI_OK or CLI_ERROR. */
-static int
-read_inputs(work_t *work, char **names, int n)
+static void
+close_source(work_t *work)
 {
-    int         i, rc;
-    int64_t     total;
-    input_t     input;
-    uint64_t    before;
-    progress_t  progress;
+    work->before += work->input.offset;
+    work->open = 0;
+    work->current++;
+    input_close(&work->input);
+}
 
-    total = input_total(names, n);
 
-    if (total == -1) {
-        return CLI_ERROR;
-    }
+/* The next block: 1, 0 if there is none, -1 having said why it cannot be. */
+static int
+next_block(work_t *work, block_t *block)
+{
+    int                       rc, found;
+    const collect_options_t  *options;
 
-    rc = 0;
-    before = 0;
+    options = work->options;
 
-    progress_begin(&progress, work->options->quiet);
+    for ( ;; ) {
 
-    for (i = 0; i < n && rc == 0; i++) {
+        if (work->current == work->n) {
+            return 0;
+        }
 
-        if (input_open(&input, names[i], work->options->split) != 0) {
-            rc = -1;
+        if (!work->open && open_source(work) != 0) {
+            return -1;
+        }
+
+        rc = input_next(&work->input, &block->in, 0);
+
+        if (rc != 0) {
             break;
         }
 
-        work->source[i].name = input.name;
-        work->source[i].list = work->options->list;
-
-        rc = read_input(work, &input, (unsigned) i, &progress, before,
-                        (uint64_t) total);
-
-        before += input.offset;
-        input_close(&input);
+        close_source(work);
     }
 
-    progress_end(&progress);
+    if (rc == -1) {
+        return -1;
+    }
 
-    return rc == 0 ? CLI_OK : CLI_ERROR;
+    block->source = work->current;
+    block->line = work->line;
+
+    if (options->list.kind != LIST_KEYS || options->key_form >= BLOOM_KEY_HOST)
+    {
+        work->line += count_lines(&block->in,
+                                  options->split == BLOOM_SPLIT_NUL ? '\0'
+                                                                    : '\n');
+    }
+
+    if (!work->found) {
+        found = find_column(&work->source[work->current], block);
+
+        if (found == -1) {
+            return -1;
+        }
+
+        work->found = found;
+    }
+
+    progress_update(&work->progress, work->before + work->input.offset,
+                    work->total, __atomic_load_n(&work->counts.received,
+                                                 __ATOMIC_RELAXED));
+    return 1;
+}
+
+
+/* Whoever has nothing to do reads a block and hashes its keys. */
+static void *
+collect_keys(void *data)
+{
+    work_t    *work = data;
+    int        rc;
+    block_t    block;
+    hasher_t   hasher;
+
+    memset(&block, 0, sizeof(block));
+    memset(&hasher, 0, sizeof(hasher));
+
+    hasher.work = work;
+    hasher.writer = keystore_writer(work->options->store);
+    keyform_begin(&hasher.keyform, work->options->key_form);
+
+    for ( ;; ) {
+        pthread_mutex_lock(&work->reading);
+
+        rc = 0;
+
+        if (!work->ended && !__atomic_load_n(&work->failed, __ATOMIC_RELAXED)) {
+            rc = next_block(work, &block);
+        }
+
+        if (rc == -1) {
+            __atomic_store_n(&work->failed, 1, __ATOMIC_RELAXED);
+        }
+
+        if (rc != 1) {
+            work->ended = 1;
+        }
+
+        pthread_mutex_unlock(&work->reading);
+
+        if (rc != 1) {
+            break;
+        }
+
+        hash_block(&hasher, &block);
+    }
+
+    keystore_writer_close(hasher.writer);
+    keyform_free(&hasher.keyform);
+    free(hasher.field);
+    free(block.in.data);
+
+    return NULL;
 }
 
 
@@ -493,61 +550,56 @@ collect(const collect_options_t *options, char **names, int n,
 {
     int         rc;
     work_t      work;
-    unsigned    i, threads, blocks;
+    int64_t     total;
+    unsigned    i;
     pthread_t  *thread;
+
+    total = input_total(names, n);
+
+    if (total == -1) {
+        return CLI_ERROR;
+    }
 
     memset(&work, 0, sizeof(work));
 
     work.options = options;
-    threads = options->threads;
-    blocks = 2 * threads;
+    work.names = names;
+    work.n = (unsigned) n;
+    work.total = (uint64_t) total;
 
-    thread = cli_alloc(threads * sizeof(*thread));
+    thread = cli_alloc(options->threads * sizeof(*thread));
     work.source = cli_alloc((size_t) n * sizeof(*work.source));
-    work.block = cli_alloc(blocks * sizeof(*work.block));
-    work.free = cli_alloc(blocks * sizeof(*work.free));
-    work.full = cli_alloc(blocks * sizeof(*work.full));
 
-    memset(work.block, 0, blocks * sizeof(*work.block));
-
-    for (i = 0; i < blocks; i++) {
-        work.free[i] = i;
-    }
-
-    work.nfree = blocks;
-
+    pthread_mutex_init(&work.reading, NULL);
     pthread_mutex_init(&work.lock, NULL);
-    pthread_cond_init(&work.changed, NULL);
 
-    for (i = 0; i < threads; i++) {
-        cli_thread(&thread[i], hash_blocks, &work);
+    progress_begin(&work.progress, options->quiet);
+
+    for (i = 1; i < options->threads; i++) {
+        cli_thread(&thread[i], collect_keys, &work);
     }
 
-    rc = read_inputs(&work, names, n);
+    (void) collect_keys(&work);
 
-    pthread_mutex_lock(&work.lock);
-    work.ended = 1;
-    pthread_cond_broadcast(&work.changed);
-    pthread_mutex_unlock(&work.lock);
-
-    for (i = 0; i < threads; i++) {
+    for (i = 1; i < options->threads; i++) {
         pthread_join(thread[i], NULL);
     }
 
-    if (judge(&work) != CLI_OK) {
+    progress_end(&work.progress);
+
+    rc = judge(&work);
+
+    if (__atomic_load_n(&work.failed, __ATOMIC_RELAXED)) {
         rc = CLI_ERROR;
+    }
+
+    if (work.open) {
+        input_close(&work.input);
     }
 
     *counts = work.counts;
 
-    for (i = 0; i < blocks; i++) {
-        free(work.block[i].in.data);
-    }
-
     free(work.complaint);
-    free(work.block);
-    free(work.free);
-    free(work.full);
     free(work.source);
     free(thread);
 

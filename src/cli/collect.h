@@ -1,7 +1,7 @@
 
 /*
  * Keys out of files into the keystore: read, taken out of their lines, brought
- * into their form and hashed, by a reader and, beside it, several threads.
+ * into their form and hashed, by several threads that read in turns.
  */
 
 #ifndef COLLECT_H
@@ -20,6 +20,8 @@ typedef struct {
     const bloom_hasher_t    *hasher;
     unsigned                 threads;
     uint64_t                 max_errors; /* lines that may be left out */
+    uint64_t                 memory;     /* for the keystore, bytes */
+    const char              *temporary;  /* its directory, or NULL */
     int                      quiet;      /* no progress */
     keystore_t              *store;      /* hashes go there, or */
     uint64_t                *words;      /* into these at once, if not NULL, */
@@ -28,6 +30,7 @@ typedef struct {
 
 typedef struct {
     uint64_t  received;                  /* keys */
+    uint64_t  changed;                   /* keys that changed the words */
     uint64_t  empty;                     /* lines, or csv fields */
     uint64_t  comments;
     uint64_t  skipped;                   /* lines that have no key for us */

@@ -756,6 +756,12 @@ warn(const options_t *options, const findings_t *findings)
 
     image = &options->f.image;
 
+    if (findings->fill <= 0) {
+        cli_warn("%s: is empty: no bit of the source is set, so that every key "
+                 "is absent; is it the right one, and was it copied whole?",
+                 options->output);
+    }
+
     if (more_than_twice(findings->found, findings->predicted)) {
         cli_warn("%s: of %d random keys %s are found, and not %s as its fill "
                  "ratio predicts: its scheme does not spread keys well over so "

@@ -1,20 +1,40 @@
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "cli.h"
 #include "keystore.h"
+#include "units.h"
 
 #define PARTITION_BITS   11
 #define PARTITIONS       (1 << PARTITION_BITS)
 
 #define WRITER_ROOM      32              /* hashes of a partition in a writer */
-#define CHUNK_MIN        64              /* hashes */
-#define CHUNK_MAX        8192
+#define CHUNK            508             /* hashes; with a line 8 KiB */
+#define SLAB             (4 * 1024 * 1024)
 
 /* A partition is freed of duplicates when it has so many, and has doubled. */
-#define COMPACT_MIN      4096
+#define COMPACT_MIN      8192
+
+/* Runs that are written as they are, after one that had few duplicates. */
+#define RUNS_TRUSTED     7
+
+/* Duplicates are looked for among so many hashes at a time, in the first cache
+ * of the processor; at most 2^BUCKET_BITS times as many at once. */
+#define BUCKET           512
+#define BUCKET_BITS      12
 
 /* Hashes ahead of the one inserted, for which memory is asked for. */
 #define PREFETCH         16
@@ -23,26 +43,56 @@
 typedef struct chunk_s  chunk_t;
 
 struct chunk_s {
-    chunk_t        *next;
-    size_t          count;
-    size_t          room;
-    bloom_hash_t    hashes[];
+    chunk_t         *next;
+    bloom_hash_t     hashes[CHUNK] __attribute__((aligned(64)));
 };
+
+/* A part of the temporary file. */
+typedef struct {
+    uint64_t         offset;
+    size_t           count;              /* hashes */
+} run_t;
 
 typedef struct {
     pthread_mutex_t  lock;
-    chunk_t         *chunks;             /* the one being filled first */
-    size_t           count;
+    chunk_t         *chunks;             /* all but the first are full */
+    size_t           fill;               /* hashes in that */
+    chunk_t         *spare;
+    size_t           count;              /* in chunks */
     size_t           compact_at;
-    int              zero;               /* the hash (0, 0) is among them */
+    unsigned         trusted;            /* runs to be written as they are */
+    run_t           *run;
+    size_t           runs;
+    size_t           spilled;            /* hashes in runs */
 } partition_t;
 
+/* Memory that grows as it is needed. */
+typedef struct {
+    bloom_hash_t    *runs;               /* what was read of the file */
+    size_t           runs_room;
+    bloom_hash_t    *hashes;
+    size_t           hashes_room;
+    uint32_t        *table;              /* indices of hashes, from 1 */
+    size_t           table_room;
+} scratch_t;
+
 struct keystore_s {
+    size_t           limit;              /* hashes of a partition in memory */
+    const char      *directory;
+    int              fd;                 /* of the temporary file, or -1 */
+    uint64_t         offset;             /* its end; atomic */
+
+    pthread_mutex_t  lock;               /* of all below, and opening it */
+    uint8_t         *slabs;              /* each begins with the next one's
+                                            address, in the room of a chunk */
+    size_t           used;               /* of the first */
+
     partition_t      partition[PARTITIONS];
 };
 
 struct keystore_writer_s {
     keystore_t      *store;
+    scratch_t        scratch;
     uint8_t          count[PARTITIONS];
     bloom_hash_t     hashes[PARTITIONS][WRITER_ROOM];
 };
@@ -56,11 +106,13 @@ typedef struct {
     uint64_t                 *words;
     int                       atomic;
     uint64_t                  distinct;
+    const uint64_t           *filter;    /* NULL: absent is not counted */
+    uint64_t                  absent;
 } share_t;
 
 
 keystore_t *
-keystore_create(void)
+keystore_create(uint64_t memory, const char *directory)
 {
     unsigned     i;
     keystore_t  *store;
@@ -68,152 +120,503 @@ keystore_create(void)
     store = cli_alloc(sizeof(*store));
     memset(store, 0, sizeof(*store));
 
+    /* the rest is for threads, and chunks that are not full */
+
+    store->limit = (size_t) ((memory - memory / 8)
+                             / (PARTITIONS * sizeof(bloom_hash_t)));
+    store->directory = directory;
+    store->fd = -1;
+
+    pthread_mutex_init(&store->lock, NULL);
+
     for (i = 0; i < PARTITIONS; i++) {
         pthread_mutex_init(&store->partition[i].lock, NULL);
-        store->partition[i].compact_at = COMPACT_MIN;
+        store->partition[i].compact_at = store->limit < COMPACT_MIN
+                                         ? store->limit : COMPACT_MIN;
     }
 
     return store;
 }
 
 
-static void
-free_chunks(chunk_t *chunk)
-{
-    chunk_t  *next;
-
-    for ( /* void */ ; chunk != NULL; chunk = next) {
-        next = chunk->next;
-        free(chunk);
-    }
-}
-
-
 void
 keystore_free(keystore_t *store)
 {
-    unsigned  i;
+    uint8_t   *slab, *next;
+    unsigned   i;
+
+    for (slab = store->slabs; slab != NULL; slab = next) {
+        next = *(uint8_t **) (void *) slab;
+        (void) munmap(slab, SLAB);
+    }
 
     for (i = 0; i < PARTITIONS; i++) {
-        free_chunks(store->partition[i].chunks);
+        free(store->partition[i].run);
         pthread_mutex_destroy(&store->partition[i].lock);
     }
 
+    if (store->fd != -1) {
+        (void) close(store->fd);
+    }
+
+    pthread_mutex_destroy(&store->lock);
     free(store);
 }
 
 
-/* Drops all but the first of equal hashes, by a table of open addressing. */
-static void
-compact(partition_t *p)
+uint64_t
+keystore_spilled(const keystore_t *store)
 {
-    size_t         i, at, mask, kept, room;
-    chunk_t       *chunk;
-    bloom_hash_t   hash, *table;
-
-    for (room = 64; room < 2 * p->count; room *= 2) {
-        /* void */
-    }
-
-    mask = room - 1;
-    table = cli_alloc(room * sizeof(*table));
-    memset(table, 0, room * sizeof(*table));     /* (0, 0) is a free place */
-
-    p->zero = 0;
-    p->count = 0;
-
-    for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
-
-        for (i = 0, kept = 0; i < chunk->count; i++) {
-            hash = chunk->hashes[i];
-
-            if (hash.h1 == 0 && hash.h2 == 0) {
-                if (!p->zero) {
-                    p->zero = 1;
-                    chunk->hashes[kept++] = hash;
-                }
-
-                continue;
-            }
-
-            at = hash.h2 & mask;
-
-            while ((table[at].h1 != 0 || table[at].h2 != 0)
-                   && (table[at].h1 != hash.h1 || table[at].h2 != hash.h2))
-            {
-                at = (at + 1) & mask;
-            }
-
-            if (table[at].h1 == 0 && table[at].h2 == 0) {
-                table[at] = hash;
-                chunk->hashes[kept++] = hash;
-            }
-        }
-
-        chunk->count = kept;
-        p->count += kept;
-    }
-
-    free(table);
+    return store->offset;
 }
 
 
-/* Compacts a partition that grows; its emptied chunks are filled again. */
-static void
-compact_growing(partition_t *p)
+/* On huge pages, if the system has them: touching them first costs a third. */
+static uint8_t *
+map_slab(void)
 {
-    size_t    before;
-    chunk_t  *chunk, **link, *partial;
+    void      *p;
+    size_t     before;
+    uint8_t   *slab;
 
-    before = p->count;
+    p = mmap(NULL, 2 * SLAB, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS,
+             -1, 0);
 
-    compact(p);
-
-    /* with few duplicates it was in vain: wait longer for the next time */
-
-    p->compact_at = (p->count > before / 2) ? 4 * p->count : 2 * p->count;
-
-    if (p->compact_at < COMPACT_MIN) {
-        p->compact_at = COMPACT_MIN;
+    if (p == MAP_FAILED) {
+        cli_no_memory(2 * SLAB);
     }
 
-    if (p->count > before / 2) {
+    slab = p;
+    before = (SLAB - ((uintptr_t) p & (SLAB - 1))) & (SLAB - 1);
+
+    if (before != 0) {
+        (void) munmap(slab, before);
+    }
+
+    slab += before;
+    (void) munmap(slab + SLAB, SLAB - before);
+    (void) madvise(slab, SLAB, MADV_HUGEPAGE);
+
+    return slab;
+}
+
+
+static chunk_t *
+new_chunk(keystore_t *store, partition_t *p)
+{
+    chunk_t  *chunk;
+    uint8_t  *slab;
+
+    if (p->spare != NULL) {
+        chunk = p->spare;
+        p->spare = chunk->next;
+
+    } else {
+        pthread_mutex_lock(&store->lock);
+
+        if (store->slabs == NULL
+            || store->used + sizeof(chunk_t) > SLAB)
+        {
+            slab = map_slab();
+            *(uint8_t **) (void *) slab = store->slabs;
+            store->slabs = slab;
+            store->used = sizeof(chunk_t);
+        }
+
+        chunk = (chunk_t *) (void *) (store->slabs + store->used);
+        store->used += sizeof(chunk_t);
+
+        pthread_mutex_unlock(&store->lock);
+    }
+
+    chunk->next = p->chunks;
+    p->chunks = chunk;
+    p->fill = 0;
+
+    return chunk;
+}
+
+
+static inline size_t
+chunk_count(const partition_t *p, const chunk_t *chunk)
+{
+    return chunk == p->chunks ? p->fill : CHUNK;
+}
+
+
+/* Chunks lie anywhere, so the processor does not see which comes next. */
+static inline void
+prefetch_next(const chunk_t *chunk, size_t i)
+{
+    if (i % 4 == 0 && chunk->next != NULL) {
+        __builtin_prefetch(&chunk->next->hashes[i]);
+    }
+}
+
+
+/* Past the caches: the hashes are not wanted again before all are there. */
+static void
+copy_hashes(bloom_hash_t *dst, const bloom_hash_t *src, size_t n)
+{
+#if defined(__SSE2__)
+
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        _mm_stream_si128((__m128i *) (void *) &dst[i],
+                         _mm_loadu_si128((const __m128i *) (const void *)
+                                         &src[i]));
+    }
+
+#else
+
+    memcpy(dst, src, n * sizeof(*dst));
+
+#endif
+}
+
+
+static void
+append(keystore_t *store, partition_t *p, const bloom_hash_t *hash, size_t n)
+{
+    size_t    part;
+    chunk_t  *chunk;
+
+    p->count += n;
+
+    for ( /* void */ ; n != 0; n -= part, hash += part) {
+        chunk = p->chunks;
+
+        if (chunk == NULL || p->fill == CHUNK) {
+            chunk = new_chunk(store, p);
+        }
+
+        part = CHUNK - p->fill;
+        part = part < n ? part : n;
+
+        copy_hashes(chunk->hashes + p->fill, hash, part);
+        p->fill += part;
+    }
+}
+
+
+/* Empties a partition's chunks. */
+static void
+discard(partition_t *p)
+{
+    chunk_t  *chunk;
+
+    while (p->chunks != NULL) {
+        chunk = p->chunks;
+        p->chunks = chunk->next;
+        chunk->next = p->spare;
+        p->spare = chunk;
+    }
+
+    p->count = 0;
+}
+
+
+static void
+free_scratch(scratch_t *scratch)
+{
+    free(scratch->runs);
+    free(scratch->hashes);
+    free(scratch->table);
+}
+
+
+/* At least `n` members of an array; what is in it is lost. */
+static void *
+ensure(void *array, size_t *room, size_t n, size_t size)
+{
+    if (n <= *room) {
+        return array;
+    }
+
+    free(array);
+    *room = n + n / 8;
+
+    return cli_alloc(*room * size);
+}
+
+
+/* Leaves the first of equal hashes, in a bucket of n; how many. */
+static size_t
+distinct_bucket(scratch_t *scratch, bloom_hash_t *hash, size_t n)
+{
+    size_t         i, at, mask, kept;
+    uint32_t      *table;
+    bloom_hash_t   one;
+
+    for (mask = 64; mask < 2 * n; mask *= 2) {
+        /* void */
+    }
+
+    scratch->table = ensure(scratch->table, &scratch->table_room, mask,
+                            sizeof(uint32_t));
+    table = scratch->table;
+    memset(table, 0, mask * sizeof(uint32_t));
+    mask--;
+
+    for (i = 0, kept = 0; i < n; i++) {
+        one = hash[i];
+
+        for (at = one.h2 & mask; table[at] != 0; at = (at + 1) & mask) {
+            if (hash[table[at] - 1].h2 == one.h2
+                && hash[table[at] - 1].h1 == one.h1)
+            {
+                break;
+            }
+        }
+
+        if (table[at] == 0) {
+            hash[kept++] = one;
+            table[at] = (uint32_t) kept;
+        }
+    }
+
+    return kept;
+}
+
+
+/*
+ * All hashes of a partition, those of the file if they are in scratch->runs,
+ * each once, in scratch->hashes; how many.  They are put into buckets by the
+ * bits that follow the partition's.
+ */
+static size_t
+distinct(scratch_t *scratch, const partition_t *p, size_t runs)
+{
+    size_t           i, n, kept, begin, one, first[(1 << BUCKET_BITS) + 1];
+    unsigned         bits, b;
+    const chunk_t   *chunk;
+    bloom_hash_t    *hash;
+
+    n = p->count + runs;
+
+    for (bits = 0; bits < BUCKET_BITS && n >> bits > BUCKET; bits++) {
+        /* void */
+    }
+
+#define bucket(hash)                                                         \
+    ((size_t) ((hash).h1 << PARTITION_BITS >> 1) >> (63 - bits))
+
+    scratch->hashes = ensure(scratch->hashes, &scratch->hashes_room, n,
+                             sizeof(bloom_hash_t));
+    hash = scratch->hashes;
+
+    memset(first, 0, ((1u << bits) + 1) * sizeof(first[0]));
+
+    for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
+        n = chunk_count(p, chunk);
+
+        for (i = 0; i < n; i++) {
+            prefetch_next(chunk, i);
+            first[bucket(chunk->hashes[i]) + 1]++;
+        }
+    }
+
+    for (i = 0; i < runs; i++) {
+        first[bucket(scratch->runs[i]) + 1]++;
+    }
+
+    for (b = 1; b <= 1u << bits; b++) {
+        first[b] += first[b - 1];
+    }
+
+    for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
+        n = chunk_count(p, chunk);
+
+        for (i = 0; i < n; i++) {
+            hash[first[bucket(chunk->hashes[i])]++] = chunk->hashes[i];
+        }
+    }
+
+    for (i = 0; i < runs; i++) {
+        hash[first[bucket(scratch->runs[i])]++] = scratch->runs[i];
+    }
+
+    /* now first[b] is where bucket b ends */
+
+    for (b = 0, begin = 0, kept = 0; b < 1u << bits; begin = first[b++]) {
+        one = distinct_bucket(scratch, hash + begin, first[b] - begin);
+
+        if (kept != begin) {
+            memmove(hash + kept, hash + begin, one * sizeof(*hash));
+        }
+
+        kept += one;
+    }
+
+    return kept;
+}
+
+
+/* Says why the temporary file is of no use, and ends the program; whoever else
+ * finds out waits for that. */
+static void __attribute__((noreturn))
+fail(const keystore_t *store, const char *what, int err)
+{
+    char                    bytes[UNITS_LEN];
+    static pthread_mutex_t  once = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&once);
+
+    if (store->fd == -1) {
+        cli_error("%s: a temporary file there cannot be %s: %s; give --temp a "
+                  "directory that you may write to, with room for 16 bytes a "
+                  "key, or a greater --memory", store->directory, what,
+                  strerror(err));
+
+    } else {
+        cli_error("%s: a temporary file there cannot be %s: %s; it has %s: "
+                  "give --temp a directory with more room (16 bytes a key), or "
+                  "a greater --memory", store->directory, what, strerror(err),
+                  format_bytes(bytes, store->offset));
+    }
+
+    exit(CLI_ERROR);
+}
+
+
+/* A file without a name, so that nothing is left of it. */
+static void
+open_temporary(keystore_t *store)
+{
+    int        fd, err;
+    char      *path;
+    size_t     len;
+    sigset_t   all, before;
+
+#ifdef O_TMPFILE
+    fd = open(store->directory, O_TMPFILE|O_RDWR|O_CLOEXEC, 0600);
+
+    if (fd != -1) {
+        store->fd = fd;
+        return;
+    }
+#endif
+
+    len = strlen(store->directory) + sizeof("/ngx-bloom-XXXXXX");
+    path = cli_alloc(len);
+    snprintf(path, len, "%s/ngx-bloom-XXXXXX", store->directory);
+
+    sigfillset(&all);
+    (void) pthread_sigmask(SIG_BLOCK, &all, &before);
+
+    fd = mkostemp(path, O_CLOEXEC);
+    err = errno;
+
+    if (fd != -1) {
+        (void) unlink(path);
+    }
+
+    (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    free(path);
+
+    if (fd == -1) {
+        fail(store, "made", err);
+    }
+
+    store->fd = fd;
+}
+
+
+static void
+write_at(keystore_t *store, const void *data, size_t len, uint64_t offset)
+{
+    ssize_t      n;
+    const char  *p;
+
+    for (p = data; len != 0; p += n, len -= (size_t) n, offset += (size_t) n) {
+        n = pwrite(store->fd, p, len, (off_t) offset);
+
+        if (n == -1 && errno == EINTR) {
+            n = 0;
+
+        } else if (n == -1) {
+            fail(store, "written", errno);
+        }
+    }
+}
+
+
+/* Writes n hashes, or the chunks if that is NULL, as a run. */
+static void
+spill(keystore_t *store, partition_t *p, const bloom_hash_t *hash, size_t n)
+{
+    uint64_t  offset;
+    chunk_t  *chunk;
+
+    pthread_mutex_lock(&store->lock);
+
+    if (store->fd == -1) {
+        open_temporary(store);
+    }
+
+    pthread_mutex_unlock(&store->lock);
+
+    offset = __atomic_fetch_add(&store->offset, n * sizeof(*hash),
+                                __ATOMIC_RELAXED);
+
+    p->run = cli_realloc(p->run, (p->runs + 1) * sizeof(*p->run));
+    p->run[p->runs].offset = offset;
+    p->run[p->runs].count = n;
+    p->runs++;
+    p->spilled += n;
+
+    if (hash != NULL) {
+        write_at(store, hash, n * sizeof(*hash), offset);
         return;
     }
 
-    /* pour all into as few chunks as hold it */
+    for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
+        n = chunk_count(p, chunk);
+        write_at(store, chunk->hashes, n * sizeof(*hash), offset);
+        offset += n * sizeof(*hash);
+    }
+}
 
-    partial = NULL;
 
-    for (link = &p->chunks; *link != NULL; /* void */ ) {
-        chunk = *link;
+/* Makes room in a partition that has grown. */
+static void
+compact(keystore_t *store, partition_t *p, scratch_t *scratch)
+{
+    size_t  n, before;
 
-        while (partial != NULL && chunk->count != 0
-               && partial->count < partial->room)
-        {
-            partial->hashes[partial->count++] = chunk->hashes[--chunk->count];
-        }
+    before = p->count;
 
-        if (chunk->count == 0) {
-            *link = chunk->next;
-            free(chunk);
-            continue;
-        }
-
-        partial = chunk;
-        link = &chunk->next;
+    if (p->trusted != 0 && before >= store->limit) {
+        p->trusted--;
+        spill(store, p, NULL, before);
+        discard(p);
+        return;
     }
 
-    /* the one with room comes first */
+    n = distinct(scratch, p, 0);
 
-    for (link = &p->chunks; partial != NULL && *link != partial; /* void */ ) {
-        link = &(*link)->next;
+    if (before >= store->limit && n > store->limit / 2) {
+        spill(store, p, scratch->hashes, n);
+        discard(p);
+
+    } else if (n < before) {
+        discard(p);
+        append(store, p, scratch->hashes, n);
     }
 
-    if (partial != NULL) {
-        *link = partial->next;
-        partial->next = p->chunks;
-        p->chunks = partial;
+    /* with few duplicates it was in vain: wait longer for the next time */
+
+    if (n > before / 2) {
+        p->compact_at = 4 * p->compact_at;
+        p->trusted = p->runs != 0 ? RUNS_TRUSTED : 0;
+
+    } else {
+        p->compact_at = 2 * n < COMPACT_MIN ? COMPACT_MIN : 2 * n;
+    }
+
+    if (p->compact_at > store->limit) {
+        p->compact_at = store->limit;
     }
 }
 
@@ -221,57 +624,37 @@ compact_growing(partition_t *p)
 static void
 hand_over(keystore_writer_t *writer, unsigned at)
 {
-    size_t        n, room;
-    chunk_t      *chunk;
     partition_t  *p;
-    bloom_hash_t *hash;
 
     p = &writer->store->partition[at];
-    hash = writer->hashes[at];
 
     pthread_mutex_lock(&p->lock);
 
-    while (writer->count[at] != 0) {
-        chunk = p->chunks;
-
-        if (chunk == NULL || chunk->count == chunk->room) {
-            room = chunk ? 2 * chunk->room : CHUNK_MIN;
-            room = room < CHUNK_MAX ? room : CHUNK_MAX;
-
-            chunk = cli_alloc(sizeof(*chunk) + room * sizeof(*hash));
-            chunk->next = p->chunks;
-            chunk->count = 0;
-            chunk->room = room;
-
-            p->chunks = chunk;
-        }
-
-        n = chunk->room - chunk->count;
-        n = n < writer->count[at] ? n : writer->count[at];
-
-        memcpy(chunk->hashes + chunk->count, hash, n * sizeof(*hash));
-
-        hash += n;
-        chunk->count += n;
-        p->count += n;
-        writer->count[at] -= (uint8_t) n;
-    }
+    append(writer->store, p, writer->hashes[at], writer->count[at]);
 
     if (p->count >= p->compact_at) {
-        compact_growing(p);
+        compact(writer->store, p, &writer->scratch);
     }
 
     pthread_mutex_unlock(&p->lock);
+
+    writer->count[at] = 0;
 }
 
 
 keystore_writer_t *
 keystore_writer(keystore_t *store)
 {
+    void               *p;
     keystore_writer_t  *writer;
 
-    writer = cli_alloc(sizeof(*writer));
+    if (posix_memalign(&p, 64, sizeof(*writer)) != 0) {
+        cli_no_memory(sizeof(*writer));
+    }
+
+    writer = p;
     memset(writer->count, 0, sizeof(writer->count));
+    memset(&writer->scratch, 0, sizeof(writer->scratch));
     writer->store = store;
 
     return writer;
@@ -279,16 +662,19 @@ keystore_writer(keystore_t *store)
 
 
 void
-keystore_add(keystore_writer_t *writer, bloom_hash_t hash)
+keystore_add(keystore_writer_t *writer, const bloom_hash_t *hash, size_t n)
 {
+    size_t    i;
     unsigned  at;
 
-    at = (unsigned) (hash.h1 >> (64 - PARTITION_BITS));
+    for (i = 0; i < n; i++) {
+        at = (unsigned) (hash[i].h1 >> (64 - PARTITION_BITS));
 
-    writer->hashes[at][writer->count[at]++] = hash;
+        writer->hashes[at][writer->count[at]++] = hash[i];
 
-    if (writer->count[at] == WRITER_ROOM) {
-        hand_over(writer, at);
+        if (writer->count[at] == WRITER_ROOM) {
+            hand_over(writer, at);
+        }
     }
 }
 
@@ -304,64 +690,144 @@ keystore_writer_close(keystore_writer_t *writer)
         }
     }
 
+    free_scratch(&writer->scratch);
     free(writer);
+}
+
+
+/* Reads a partition's runs into scratch->runs; how many hashes. */
+static size_t
+read_runs(const keystore_t *store, const partition_t *p, scratch_t *scratch)
+{
+    char      *dst;
+    size_t     i, len;
+    ssize_t    n;
+    uint64_t   offset;
+
+    scratch->runs = ensure(scratch->runs, &scratch->runs_room, p->spilled,
+                           sizeof(bloom_hash_t));
+    dst = (char *) scratch->runs;
+
+    for (i = 0; i < p->runs; i++) {
+        offset = p->run[i].offset;
+        len = p->run[i].count * sizeof(bloom_hash_t);
+
+        while (len != 0) {
+            n = pread(store->fd, dst, len, (off_t) offset);
+
+            if (n == -1 && errno == EINTR) {
+                continue;
+            }
+
+            if (n <= 0) {
+                fail(store, "read", n == 0 ? EIO : errno);
+            }
+
+            dst += n;
+            len -= (size_t) n;
+            offset += (uint64_t) n;
+        }
+    }
+
+    return p->spilled;
+}
+
+
+/* How many of these are absent from the filter. */
+static uint64_t
+count_absent(const share_t *share, const bloom_hash_t *hash, size_t n)
+{
+    size_t    i;
+    uint64_t  absent;
+
+    for (i = 0, absent = 0; i < n; i++) {
+
+        if (i + PREFETCH < n) {
+            bloom_prefetch(share->geometry, share->filter, hash[i + PREFETCH]);
+        }
+
+        absent += !bloom_test(share->geometry, share->filter, hash[i]);
+    }
+
+    return absent;
 }
 
 
 static void *
 count_share(void *data)
 {
+    size_t        n, runs;
     unsigned      i;
     share_t      *share = data;
+    scratch_t     scratch;
     partition_t  *p;
+
+    memset(&scratch, 0, sizeof(scratch));
 
     for (i = share->first; i < share->last; i++) {
         p = &share->store->partition[i];
 
-        if (p->count != 0) {
-            compact(p);
-        }
+        runs = read_runs(share->store, p, &scratch);
+        n = distinct(&scratch, p, runs);
 
-        share->distinct += p->count;
+        share->distinct += n;
+
+        if (share->filter != NULL) {
+            share->absent += count_absent(share, scratch.hashes, n);
+        }
     }
 
+    free_scratch(&scratch);
+
     return NULL;
+}
+
+
+static void
+insert_hashes(const share_t *share, const bloom_hash_t *hash, size_t n)
+{
+    size_t  i;
+
+    if (!share->atomic) {
+        bloom_add_many(share->geometry, share->words, hash, n);
+        return;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (i + PREFETCH < n) {
+            bloom_prefetch(share->geometry, share->words, hash[i + PREFETCH]);
+        }
+
+        (void) bloom_add_atomic(share->geometry, share->words, hash[i]);
+    }
 }
 
 
 static void *
 insert_share(void *data)
 {
-    size_t                   n;
-    unsigned                 i;
-    share_t                 *share = data;
-    chunk_t                 *chunk;
-    const bloom_geometry_t  *g;
+    size_t         runs;
+    unsigned       i;
+    share_t       *share = data;
+    scratch_t      scratch;
+    partition_t   *p;
+    const chunk_t *chunk;
 
-    g = share->geometry;
+    memset(&scratch, 0, sizeof(scratch));
 
     for (i = share->first; i < share->last; i++) {
+        p = &share->store->partition[i];
 
-        for (chunk = share->store->partition[i].chunks;
-             chunk != NULL;
-             chunk = chunk->next)
-        {
-            for (n = 0; n < chunk->count; n++) {
-
-                if (n + PREFETCH < chunk->count) {
-                    bloom_prefetch(g, share->words,
-                                   chunk->hashes[n + PREFETCH]);
-                }
-
-                if (share->atomic) {
-                    bloom_add_atomic(g, share->words, chunk->hashes[n]);
-
-                } else {
-                    bloom_add(g, share->words, chunk->hashes[n]);
-                }
-            }
+        for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
+            insert_hashes(share, chunk->hashes, chunk_count(p, chunk));
         }
+
+        runs = read_runs(share->store, p, &scratch);
+        insert_hashes(share, scratch.runs, runs);
     }
+
+    free_scratch(&scratch);
 
     return NULL;
 }
@@ -410,17 +876,30 @@ make_shares(keystore_t *store, unsigned n)
 
 
 uint64_t
-keystore_count(keystore_t *store, unsigned threads)
+keystore_count(keystore_t *store, unsigned threads,
+    const bloom_geometry_t *g, const uint64_t *words, uint64_t *absent)
 {
     share_t   *share;
     unsigned   i;
     uint64_t   distinct;
 
     share = make_shares(store, threads);
+
+    for (i = 0; i < threads; i++) {
+        share[i].geometry = g;
+        share[i].filter = words;
+    }
+
     run_shares(count_share, share, threads);
 
     for (distinct = 0, i = 0; i < threads; i++) {
         distinct += share[i].distinct;
+    }
+
+    if (words != NULL) {
+        for (*absent = 0, i = 0; i < threads; i++) {
+            *absent += share[i].absent;
+        }
     }
 
     free(share);

@@ -405,7 +405,7 @@ next_of_csv(const list_t *list, list_line_t *at, bloom_key_t *key,
     for (i = 0, more = 1; i <= list->index; i++) {
 
         if (!more) {
-            *why = "has fewer columns than that";
+            *why = "has too few columns for --from";
             return LIST_BAD;
         }
 

@@ -24,10 +24,14 @@ static const command_t  commands[] = {
     { "expand",  cmd_expand,  "show what a key is looked up by" },
     { "verify",  cmd_verify,  "check every byte of images" },
     { "size",    cmd_size,    "plan: items, rate, memory" },
+    { "add",     cmd_add,     "add keys to an image" },
     { "merge",   cmd_merge,   "make one image of several" },
     { "journal", cmd_journal, "show and verify what was added" },
     { "import",  cmd_import,  "make an image of another system's filter" },
     { "export",  cmd_export,  "write it back as that system's" },
+    { "analyze", cmd_analyze, "measure rates while a filter fills" },
+    { "play",    cmd_play,    "a small filter to try things with" },
+    { "bench",   cmd_bench,   "measure lookups on this machine" },
 };
 
 #define COMMANDS  (sizeof(commands) / sizeof(commands[0]))

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "cli.h"
 #include "json.h"
@@ -18,13 +19,13 @@
 
 /* What the images are together. */
 typedef struct {
-    loaded_t  first;                     /* and the bits of all */
-    uint64_t  least;                     /* of distinct keys there can be */
-    uint64_t  most;
-    uint64_t  as_of;                     /* 0: one does not state it */
-    uint32_t  flags;
-    void     *chunk;
-    uint8_t  *origin;
+    loaded_t       *loaded;              /* of each */
+    int             n;                   /* that are open */
+    bloom_image_t   image;               /* of all */
+    uint64_t        least;               /* of distinct keys there can be */
+    uint64_t        most;
+    bloom_census_t  census;
+    uint8_t        *origin;
 } merge_t;
 
 
@@ -65,98 +66,102 @@ take_header(merge_t *merge, const bloom_image_t *image)
         merge->most = UINT64_MAX;
     }
 
-    if (image->as_of < merge->as_of) {
-        merge->as_of = image->as_of;
+    if (image->as_of < merge->image.as_of) {
+        merge->image.as_of = image->as_of;
     }
 
-    merge->flags |= image->flags;
+    merge->image.flags |= image->flags;
 }
 
 
+/* Opens all images and sees that they agree. */
 static int
-merge_bits(merge_t *merge, loaded_t *other)
+open_images(merge_t *merge, char **paths, int n)
 {
-    int             rc;
-    size_t          n;
-    uint64_t        i, *dst;
-    bloom_image_t  *image;
+    int            rc;
+    loaded_t      *first, *other;
+    const char    *what;
+    struct rlimit  files;
 
-    image = &other->image;
-    dst = merge->first.words;
+    /* each of them is open until all are merged */
 
-    for (i = 0; i < bloom_image_chunks(image); i++, dst += n) {
-        rc = load_chunk(other, merge->chunk);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void) setrlimit(RLIMIT_NOFILE, &files);
+    }
+
+    first = merge->loaded;
+
+    while (merge->n < n) {
+        other = &merge->loaded[merge->n];
+        rc = load_header(paths[merge->n], other);
 
         if (rc != CLI_OK) {
             return rc;
         }
 
-        n = bloom_image_chunk_size(image, i) / sizeof(uint64_t);
-        bloom_merge(dst, merge->chunk, n);
+        if (merge->n++ == 0) {
+            merge->image = first->image;
+            merge->origin = load_origin(first);
+        }
+
+        what = bloom_image_differs(&first->image, &other->image);
+
+        if (what != NULL) {
+            cli_error("%s: cannot be merged with %s, from which it differs in "
+                      "%s; build it again with \"--like %s\"",
+                      other->path, first->path, what, first->path);
+            return CLI_ERROR;
+        }
+
+        take_header(merge, &other->image);
     }
 
     return CLI_OK;
 }
 
 
+/* A chunk of all images; `dst` and `other` have room for one each. */
 static int
-merge_image(merge_t *merge, const char *path)
+merge_chunk(merge_t *merge, uint64_t chunk, uint64_t *dst, uint64_t *other)
 {
-    int          rc;
-    loaded_t     other;
-    const char  *what;
+    int       i, rc;
+    uint64_t  words;
 
-    rc = load_header(path, &other);
+    words = bloom_image_chunk_size(&merge->image, chunk) / sizeof(uint64_t);
+    rc = load_chunk(&merge->loaded[0], dst);
 
-    if (rc != CLI_OK) {
-        return rc;
+    for (i = 1; i < merge->n && rc == CLI_OK; i++) {
+        rc = load_chunk(&merge->loaded[i], other);
+
+        if (rc == CLI_OK) {
+            bloom_merge(dst, other, words);
+        }
     }
 
-    what = bloom_image_differs(&merge->first.image, &other.image);
-
-    if (what != NULL) {
-        cli_error("%s: cannot be merged with %s, from which it differs in %s; "
-                  "build it again with \"--like %s\"",
-                  path, merge->first.path, what, merge->first.path);
-        rc = CLI_ERROR;
-
-    } else {
-        rc = merge_bits(merge, &other);
+    if (rc == CLI_OK && merge->least != merge->most) {
+        bloom_census(&merge->census, &merge->image.geometry, dst, words);
     }
-
-    if (rc == CLI_OK) {
-        take_header(merge, &other.image);
-    }
-
-    load_free(&other);
 
     return rc;
 }
 
 
-/* Estimates how many distinct keys there are; the merged image's header. */
+/* Estimates how many distinct keys there are. */
 static void
-describe(merge_t *merge)
+count_items(merge_t *merge)
 {
-    uint64_t         items;
-    bloom_image_t   *image;
-    bloom_census_t   census;
+    uint64_t        items;
+    bloom_image_t  *image;
 
-    image = &merge->first.image;
-
-    image->as_of = merge->as_of;
-    image->flags = merge->flags;
+    image = &merge->image;
 
     if (merge->least == merge->most) {
         image->items = merge->most;
         return;
     }
 
-    memset(&census, 0, sizeof(census));
-    bloom_census(&census, &image->geometry, merge->first.words,
-                 bloom_image_payload_size(image) / sizeof(uint64_t));
-
-    items = bloom_census_items(&census, &image->geometry);
+    items = bloom_census_items(&merge->census, &image->geometry);
 
     image->items = items < merge->least ? merge->least
                    : items > merge->most ? merge->most : items;
@@ -172,7 +177,7 @@ report(const merge_t *merge, const char *path, int n, int json)
     json_t                object;
     const bloom_image_t  *image;
 
-    image = &merge->first.image;
+    image = &merge->image;
     fpr = bloom_geometry_fpr(&image->geometry, image->items);
     error = (image->flags & BLOOM_IMAGE_ESTIMATED)
             ? bloom_geometry_items_error(&image->geometry, image->items) : 0;
@@ -207,30 +212,34 @@ report(const merge_t *merge, const char *path, int n, int json)
 }
 
 
+/* Writes the image of all, chunk by chunk. */
 static int
-merge_all(merge_t *merge, char **paths, int n)
+merge_all(merge_t *merge, output_t *out)
 {
-    int  i, rc;
+    int       rc;
+    void     *dst, *other;
+    store_t   store;
+    uint64_t  i;
 
-    rc = load_header(paths[0], &merge->first);
+    dst = cli_alloc(BLOOM_IMAGE_CHUNK);
+    other = cli_alloc(BLOOM_IMAGE_CHUNK);
 
-    if (rc != CLI_OK) {
-        return rc;
+    rc = store_begin(&store, out, &merge->image);
+
+    for (i = 0; rc == CLI_OK && i < bloom_image_chunks(&merge->image); i++) {
+        rc = merge_chunk(merge, i, dst, other);
+
+        if (rc == CLI_OK) {
+            rc = store_chunk(&store, dst);
+        }
     }
 
-    merge->origin = load_origin(&merge->first);
-    rc = load_words(&merge->first);
+    count_items(merge);
 
-    merge->as_of = UINT64_MAX;
-    take_header(merge, &merge->first.image);
+    rc = store_end(&store, merge->origin, rc != CLI_OK);
 
-    merge->chunk = cli_alloc(BLOOM_IMAGE_CHUNK);
-
-    for (i = 1; i < n && rc == CLI_OK; i++) {
-        rc = merge_image(merge, paths[i]);
-    }
-
-    free(merge->chunk);
+    free(dst);
+    free(other);
 
     return rc;
 }
@@ -298,19 +307,18 @@ cmd_merge(int argc, char **argv)
     }
 
     memset(&merge, 0, sizeof(merge));
-    merge.first.fd = -1;
 
-    rc = merge_all(&merge, argv + optind, n);
+    merge.loaded = cli_alloc((size_t) n * sizeof(*merge.loaded));
+
+    rc = open_images(&merge, argv + optind, n);
 
     if (rc == CLI_OK) {
-        describe(&merge);
-        rc = store_imported(&out, &merge.first.image, merge.first.words,
-                            merge.origin);
+        rc = merge_all(&merge, &out);
     }
 
     if (rc == CLI_OK) {
         if (!quiet) {
-            store_warn_full(&merge.first.image,
+            store_warn_full(&merge.image,
                             "build the first image again, with an "
                             "-n for the keys of all, and the others like it");
         }
@@ -322,7 +330,12 @@ cmd_merge(int argc, char **argv)
 
     output_discard(&out);
     free(merge.origin);
-    load_free(&merge.first);
+
+    while (merge.n != 0) {
+        load_free(&merge.loaded[--merge.n]);
+    }
+
+    free(merge.loaded);
 
     return rc == CLI_OK ? CLI_OK : CLI_ERROR;
 }

@@ -143,7 +143,7 @@ find_target(output_t *out, const char *name)
     }
 
     if (errno != ENOENT) {
-        cli_error("%s: %s", name, strerror(errno));
+        cli_error("%s: cannot be written: %s", name, strerror(errno));
         return -1;
     }
 
@@ -237,28 +237,41 @@ output_write(output_t *out, const void *data, size_t len)
 }
 
 
-/* The name's change is on the disk when the directory is. */
-static int
-sync_directory(const char *path)
+int
+output_seek(output_t *out, uint64_t offset)
 {
-    int          fd, rc;
+    return lseek(out->fd, (off_t) offset, SEEK_SET) == -1 ? failed(out) : 0;
+}
+
+
+char *
+output_directory(const output_t *out)
+{
     char        *directory;
     const char  *slash;
 
-    slash = strrchr(path, '/');
+    slash = strrchr(out->path, '/');
 
-    if (slash == NULL) {
-        directory = strdup(".");
-
-    } else {
-        directory = strndup(path, slash == path ? 1 : (size_t) (slash - path));
-    }
+    directory = slash == NULL ? strdup(".")
+                : strndup(out->path, slash == out->path
+                                     ? 1 : (size_t) (slash - out->path));
 
     if (directory == NULL) {
-        errno = ENOMEM;
-        return -1;
+        cli_no_memory(strlen(out->path) + 1);
     }
 
+    return directory;
+}
+
+
+/* The name's change is on the disk when the directory is. */
+static int
+sync_directory(const output_t *out)
+{
+    int    fd, rc;
+    char  *directory;
+
+    directory = output_directory(out);
     fd = open(directory, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
     free(directory);
 
@@ -326,7 +339,7 @@ output_commit(output_t *out)
         return failed(out);
     }
 
-    if (sync_directory(out->path) == -1) {
+    if (sync_directory(out) == -1) {
         cli_error("%s: is written, but may not outlast a power failure: %s",
                   out->name, strerror(errno));
         output_discard(out);

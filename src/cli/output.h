@@ -13,6 +13,7 @@
 #define OUTPUT_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 
@@ -32,10 +33,14 @@ typedef struct {
 /* Each: 0, or -1 having said why; then nothing of it is left behind. */
 int output_open(output_t *out, const char *name);
 int output_write(output_t *out, const void *data, size_t len);
+int output_seek(output_t *out, uint64_t offset);
 int output_commit(output_t *out);
 
 /* Gives it up; does nothing after a commit. */
 void output_discard(output_t *out);
+
+/* The directory it goes to, to be freed. */
+char *output_directory(const output_t *out);
 
 /* 1 if the file at `path` is the one that a commit would replace. */
 int output_is(const output_t *out, const char *path);

@@ -10,6 +10,7 @@
 #include "bloom_size.h"
 #include "cli.h"
 #include "json.h"
+#include "options.h"
 #include "units.h"
 
 
@@ -161,22 +162,15 @@ parse_options(int argc, char **argv, plan_t *plan, uint32_t *layout, int *json)
         switch (c) {
 
         case 'n':
-            if (parse_count(optarg, &plan->items) != 0 || plan->items == 0
-                || plan->items > BLOOM_CAPACITY_MAX)
-            {
-                return cli_misuse("-n \"%s\": a number of items is a count "
-                                  "from 1 to %" PRIu64 ", with k, m or g",
-                                  optarg, BLOOM_CAPACITY_MAX);
+            if (option_capacity(optarg, &plan->items) != CLI_OK) {
+                return CLI_ERROR;
             }
 
             break;
 
         case 'p':
-            if (parse_rate(optarg, &plan->fpr) != 0
-                || plan->fpr < BLOOM_FPR_MIN || plan->fpr > BLOOM_FPR_MAX)
-            {
-                return cli_misuse("-p \"%s\": a rate is from 1e-9 to 0.5",
-                                  optarg);
+            if (option_fpr(optarg, &plan->fpr) != CLI_OK) {
+                return CLI_ERROR;
             }
 
             break;
@@ -192,11 +186,8 @@ parse_options(int argc, char **argv, plan_t *plan, uint32_t *layout, int *json)
             break;
 
         case LAYOUT:
-            *layout = bloom_layout_parse(optarg, strlen(optarg));
-
-            if (*layout == 0) {
-                return cli_misuse("--layout \"%s\": there are blocked and "
-                                  "classic", optarg);
+            if (option_layout(optarg, layout) != CLI_OK) {
+                return CLI_ERROR;
             }
 
             break;

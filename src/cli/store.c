@@ -52,10 +52,58 @@ int
 store_imported(output_t *out, bloom_image_t *image, const uint64_t *words,
     const uint8_t *origin)
 {
-    int              rc;
-    void            *table;
+    int             rc;
+    store_t         store;
+    const uint8_t  *p;
+
+    rc = store_begin(&store, out, image);
+
+    for (p = (const uint8_t *) words;
+         rc == CLI_OK && store.chunk < bloom_image_chunks(image);
+         p += BLOOM_IMAGE_CHUNK)
+    {
+        rc = store_chunk(&store, p);
+    }
+
+    return store_end(&store, origin, rc != CLI_OK);
+}
+
+
+int
+store_begin(store_t *store, output_t *out, bloom_image_t *image)
+{
+    store->out = out;
+    store->image = image;
+    store->chunk = 0;
+    store->table = cli_alloc(bloom_image_table_size(image));
+
+    return output_seek(out, BLOOM_IMAGE_PAGE + bloom_image_table_size(image))
+           == 0 ? CLI_OK : CLI_ERROR;
+}
+
+
+int
+store_chunk(store_t *store, const void *data)
+{
+    bloom_image_seal_chunk(store->image, store->chunk, data, store->table);
+
+    return output_write(store->out, data,
+                        bloom_image_chunk_size(store->image, store->chunk++))
+           == 0 ? CLI_OK : CLI_ERROR;
+}
+
+
+/* Header and table, when the rest is there. */
+static int
+write_header(store_t *store, const uint8_t *origin)
+{
     uint8_t          header[BLOOM_IMAGE_PAGE];
+    output_t        *out;
+    bloom_image_t   *image;
     struct timespec  now;
+
+    out = store->out;
+    image = store->image;
 
     clock_gettime(CLOCK_REALTIME, &now);
 
@@ -64,13 +112,11 @@ store_imported(output_t *out, bloom_image_t *image, const uint64_t *words,
 
     store_random(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
 
-    table = cli_alloc(bloom_image_table_size(image));
-
     if (origin == NULL) {
         image->origin_len = 0;
     }
 
-    bloom_image_seal(image, words, table);
+    bloom_image_seal_table(image, store->table);
     bloom_image_encode(image, header);
 
     if (image->origin_len != 0) {
@@ -78,12 +124,21 @@ store_imported(output_t *out, bloom_image_t *image, const uint64_t *words,
         bloom_image_encode_again(header);
     }
 
-    rc = output_write(out, header, sizeof(header)) == 0
-         && output_write(out, table, bloom_image_table_size(image)) == 0
-         && output_write(out, words, bloom_image_payload_size(image)) == 0
-         && output_commit(out) == 0;
+    return output_seek(out, 0) == 0
+           && output_write(out, header, sizeof(header)) == 0
+           && output_write(out, store->table, bloom_image_table_size(image))
+              == 0
+           && output_commit(out) == 0 ? CLI_OK : CLI_ERROR;
+}
 
-    free(table);
 
-    return rc ? CLI_OK : CLI_ERROR;
+int
+store_end(store_t *store, const uint8_t *origin, int failed)
+{
+    int  rc;
+
+    rc = failed ? CLI_ERROR : write_header(store, origin);
+    free(store->table);
+
+    return rc;
 }

@@ -6,9 +6,11 @@
 
 #include "unit.h"
 
+#include "bloom_bytes.h"
 #include "bloom_crc.h"
 
 #define LEN_MAX  600
+#define LONG     20000                   /* where chains run side by side */
 #define OFFSETS  16
 
 
@@ -141,6 +143,30 @@ every_split(void **state)
 }
 
 
+/* Lengths beside each multiple of a kilobyte, behind any beginning. */
+static void
+long_messages(void **state)
+{
+    size_t          len;
+    uint32_t        before, expected;
+    static uint8_t  noise[LONG + OFFSETS];
+
+    (void) state;
+
+    fill(noise, sizeof(noise));
+
+    for (len = LEN_MAX; len <= LONG; len += len % 1024 == 9 ? 998 : 1) {
+        before = bloom_get32(noise + len / 2);
+        expected = slow_crc32c(before, noise + len % OFFSETS, len);
+
+        assert_int_equal(bloom_crc32c(before, noise + len % OFFSETS, len),
+                         expected);
+        assert_int_equal(bloom_crc32c_portable(before, noise + len % OFFSETS,
+                                               len), expected);
+    }
+}
+
+
 int
 main(void)
 {
@@ -149,6 +175,7 @@ main(void)
         cmocka_unit_test(rfc_3720_examples),
         cmocka_unit_test(every_length_and_alignment),
         cmocka_unit_test(every_split),
+        cmocka_unit_test(long_messages),
     };
 
     return cmocka_run_group_tests_name("crc", tests, NULL, NULL);

@@ -304,6 +304,127 @@ limits(void **state)
 }
 
 
+/* Every byte at every place of short keys. */
+static void
+lower_case(void **state)
+{
+    int       c;
+    size_t    len, at;
+    made_t    made;
+    uint8_t   key[40], expected[40];
+
+    (void) state;
+
+    for (len = 1; len <= sizeof(key); len++) {
+        for (at = 0; at < len; at++) {
+            for (c = 0; c < 256; c++) {
+                memset(key, 'A' + (int) (at % 26), len);
+                memset(expected, 'a' + (int) (at % 26), len);
+
+                key[at] = (uint8_t) c;
+                expected[at] = (uint8_t) (c >= 'A' && c <= 'Z' ? c + 32 : c);
+
+                make(&made, BLOOM_KEY_LOWER, key, len);
+
+                assert_null(made.why);
+                assert_int_equal(made.expanded.canonical.len, len);
+                assert_memory_equal(made.expanded.canonical.data, expected,
+                                    len);
+                drop(&made);
+            }
+        }
+    }
+}
+
+
+/*
+ * Keys that need little are brought into their form in a shorter way.  A space
+ * before a URL and a dot behind a host change nothing but that they take the
+ * longer one: both must lead to the same.
+ */
+static void
+both_ways(void **state)
+{
+    char      text[220];
+    int       i, readable;
+    size_t    len;
+    made_t    made, other;
+    unsigned  k, pieces;
+    uint32_t  form;
+    uint64_t  seed;
+
+    static const char *const  piece[] = {
+        "http://", "https://", "Http://", "/", "/", "//", "/.", "..", ".", "?",
+        "a", "B", "example.com", "Co.Uk", "1", "0x7f", "-", "_", "~", "!", "$",
+        "&=", "|", "\x7f", "\"", "@", "[", "{", "^", "`", "com", "q", "a.b.c",
+        "d.e.f.g", ":", "%41", "#", "\\", "\xc3\xa9",
+        "a-label-that-is-longer-than-those-which-come-before-it",
+    };
+
+    (void) state;
+
+    for (form = BLOOM_KEY_HOST; form <= BLOOM_KEY_URL; form++) {
+
+        seed = 12;
+        readable = 0;
+
+        for (i = 0; i < 100000; i++) {
+            pieces = 1 + (unsigned) (unit_random(&seed) % 6);
+            text[0] = ' ';
+
+            for (len = 1, k = 0; k < pieces; k++) {
+                len += (size_t) sprintf(text + len, "%s",
+                                        piece[unit_random(&seed)
+                                              % array_len(piece)]);
+            }
+
+            make(&made, form, text + 1, len - 1);
+
+            if (form == BLOOM_KEY_HOST) {
+
+                if (strchr(text, ':') != NULL) {
+                    drop(&made);
+                    continue;
+                }
+
+                text[len] = '.';
+                make(&other, form, text + 1, len);
+
+            } else {
+                make(&other, form, text, len);
+            }
+
+            if (made.why != NULL) {
+                assert_ptr_equal(made.why, other.why);
+
+            } else {
+                assert_null(other.why);
+                assert_int_equal(made.expanded.n, other.expanded.n);
+                assert_int_equal(made.expanded.canonical.len,
+                                 other.expanded.canonical.len);
+                assert_memory_equal(made.expanded.canonical.data,
+                                    other.expanded.canonical.data,
+                                    other.expanded.canonical.len);
+
+                for (k = 0; k < made.expanded.n; k++) {
+                    assert_int_equal(made.expanded.expression[k].len,
+                                     other.expanded.expression[k].len);
+                    assert_memory_equal(made.expanded.expression[k].data,
+                                        other.expanded.expression[k].data,
+                                        other.expanded.expression[k].len);
+                }
+            }
+
+            readable += made.why == NULL;
+            drop(&made);
+            drop(&other);
+        }
+
+        assert_in_range(readable, 10000, 100000);
+    }
+}
+
+
 /*
  * Random keys of what URLs and hosts are made of: a canonical key is its own
  * canonical form, and so is every expression, or it could never be stored.
@@ -391,6 +512,8 @@ main(void)
         cmocka_unit_test(host),
         cmocka_unit_test(url),
         cmocka_unit_test(limits),
+        cmocka_unit_test(lower_case),
+        cmocka_unit_test(both_ways),
         cmocka_unit_test(canonical_twice),
     };
 

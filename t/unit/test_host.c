@@ -407,6 +407,29 @@ lengths(void **state)
 }
 
 
+/* bloom_host_parents() of a name, read in the short and in the long way. */
+static unsigned
+begins(size_t *offset, const char *name, unsigned labels)
+{
+    char          longer[BLOOM_HOST_MAX + 2];
+    size_t        other[BLOOM_HOST_EXPRESSIONS];
+    unsigned      n;
+    bloom_host_t  host;
+
+    sprintf(longer, "%s.", name);
+    assert_null(parse(&host, longer, strlen(longer)));
+    assert_false(host.scanned);
+    n = bloom_host_parents(other, &host, labels);
+
+    assert_null(parse(&host, name, strlen(name)));
+    assert_true(host.scanned);
+    assert_int_equal(bloom_host_parents(offset, &host, labels), n);
+    assert_memory_equal(offset, other, n * sizeof(*other));
+
+    return n;
+}
+
+
 static void
 parents(void **state)
 {
@@ -416,19 +439,19 @@ parents(void **state)
 
     (void) state;
 
-    assert_int_equal(bloom_host_parents(offset, (uint8_t *) "com", 3, 5), 1);
+    assert_int_equal(begins(offset, "com", 5), 1);
     assert_int_equal(offset[0], 0);
 
-    assert_int_equal(bloom_host_parents(offset, (uint8_t *) "a.com", 5, 5), 1);
+    assert_int_equal(begins(offset, "a.com", 5), 1);
     assert_int_equal(offset[0], 0);
 
-    n = bloom_host_parents(offset, (uint8_t *) "a.b.c.com", 9, 5);
+    n = begins(offset, "a.b.c.com", 5);
     assert_int_equal(n, 3);
     assert_int_equal(offset[0], 0);
     assert_int_equal(offset[1], 2);
     assert_int_equal(offset[2], 4);
 
-    n = bloom_host_parents(offset, (uint8_t *) "a.b.c.d.e.f.g", 13, 5);
+    n = begins(offset, "a.b.c.d.e.f.g", 5);
     assert_int_equal(n, 5);
     assert_int_equal(offset[0], 0);
     assert_int_equal(offset[1], 4);
@@ -442,12 +465,67 @@ parents(void **state)
         memcpy(name + i, "a.", 2);
     }
 
-    n = bloom_host_parents(offset, (uint8_t *) name, sizeof(name) - 1,
-                           BLOOM_HOST_EXPRESSIONS);
+    name[sizeof(name) - 1] = '\0';
+
+    n = begins(offset, name, BLOOM_HOST_EXPRESSIONS);
     assert_int_equal(n, BLOOM_HOST_EXPRESSIONS);
     assert_int_equal(offset[0], 0);
     assert_int_equal(offset[1], 2 * 10);
     assert_int_equal(offset[29], 2 * 38);
+}
+
+
+/* Where the short way ends: at this byte, or nowhere as the long one is due. */
+static void
+scanned(void **state)
+{
+    size_t          i;
+    uint8_t         name[BLOOM_HOST_MAX + 2];
+    bloom_host_t    host;
+    const uint8_t  *in, *stop;
+
+    static const struct {
+        const char  *in;
+        int          stop;
+        const char  *out;
+    } cases[] = {
+        { "A-b_9.Com", 9, "a-b_9.com" },
+        { "a.com:80", 5, "a.com" },
+        { "a.com/b.com", 5, "a.com" },
+        { "a.com b", 5, "a.com" },
+        { "a.com\x80", 5, "a.com" },
+        { "", -1, NULL },
+        { "/a", -1, NULL },
+        { ".a", -1, NULL },
+        { "a..b", -1, NULL },
+        { "a.b./", -1, NULL },
+        { "1.2.3.4", -1, NULL },
+        { "a.0x1", -1, NULL },
+    };
+
+    (void) state;
+
+    for (i = 0; i < array_len(cases); i++) {
+        in = (const uint8_t *) cases[i].in;
+        stop = bloom_host_scan(&host, in, in + strlen(cases[i].in));
+
+        if (cases[i].stop == -1) {
+            assert_null(stop);
+            continue;
+        }
+
+        assert_ptr_equal(stop, in + cases[i].stop);
+        assert_int_equal(host.kind, BLOOM_HOST_NAME);
+        assert_int_equal(host.len, strlen(cases[i].out));
+        assert_memory_equal(host.text, cases[i].out, host.len);
+    }
+
+    memset(name, 'a', sizeof(name));
+    name[BLOOM_HOST_MAX + 1] = ':';
+
+    assert_null(bloom_host_scan(&host, name, name + sizeof(name)));
+    assert_ptr_equal(bloom_host_scan(&host, name + 1, name + sizeof(name)),
+                     name + sizeof(name) - 1);
 }
 
 
@@ -486,6 +564,7 @@ main(void)
         cmocka_unit_test(ipv6_spellings),
         cmocka_unit_test(lengths),
         cmocka_unit_test(parents),
+        cmocka_unit_test(scanned),
         cmocka_unit_test(plain),
     };
 

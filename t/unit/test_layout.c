@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "bloom_layout.h"
+#include "bloom_vector.h"
 
 #define GUARD  0x5ca1ab1e0ddba115
 
@@ -201,10 +202,10 @@ check_against_slow(const bloom_geometry_t *g)
 {
     int           changed;
     size_t        i, a, b;
-    uint64_t      seed, bits[BLOOM_K_MAX], *plain, *atomic;
+    uint64_t      seed, bits[BLOOM_K_MAX], *plain, *atomic, *many;
     uint8_t      *slow;
     places_t      places;
-    bloom_hash_t  hash;
+    bloom_hash_t  hash, all[300];
 
     static const uint64_t  edges[] = {
         0, 1, 2, 0x7fffffffffffffff, 0x8000000000000000, 0xfffffffffffffffe,
@@ -213,6 +214,7 @@ check_against_slow(const bloom_geometry_t *g)
 
     plain = filter_new(g);
     atomic = filter_new(g);
+    many = filter_new(g);
     slow = calloc(g->bits / 8, 1);
     assert_non_null(slow);
 
@@ -229,6 +231,7 @@ check_against_slow(const bloom_geometry_t *g)
         assert_int_equal(bloom_test(g, plain, hash), slow_test(g, slow, hash));
 
         bloom_prefetch(g, plain, hash);
+        all[i] = hash;
 
         changed = slow_add(g, slow, hash);
         assert_int_equal(bloom_add(g, plain, hash), changed);
@@ -239,8 +242,13 @@ check_against_slow(const bloom_geometry_t *g)
         assert_int_equal(bloom_add_atomic(g, atomic, hash), 0);
     }
 
+    bloom_add_many(g, many, all, 0);
+    bloom_add_many(g, many, all, 1);
+    bloom_add_many(g, many, all + 1, 299);
+
     assert_memory_equal(plain, slow, g->bits / 8);
     assert_memory_equal(atomic, slow, g->bits / 8);
+    assert_memory_equal(many, slow, g->bits / 8);
 
     for (i = 0; i < 300; i++) {
         hash = random_hash(&seed);
@@ -258,6 +266,7 @@ check_against_slow(const bloom_geometry_t *g)
     free(slow);
     filter_free(g, plain);
     filter_free(g, atomic);
+    filter_free(g, many);
 }
 
 
@@ -604,6 +613,73 @@ check_any(const bloom_geometry_t *g)
 }
 
 
+/* Batches of every size, by every set of vector instructions: the answers and
+ * the bytes are those of keys taken one by one. */
+static void
+check_batch(const bloom_geometry_t *g)
+{
+    uint8_t               *slow;
+    uint64_t               seed, answers, *words;
+    unsigned               i, n, v;
+    bloom_hash_t           hash[BLOOM_BATCH];
+    const bloom_vector_t  *vector;
+
+    for (v = 0; (vector = bloom_vector_list(v)) != NULL; v++) {
+        bloom_vector_use(vector);
+
+        words = filter_new(g);
+        slow = calloc(g->bits / 8, 1);
+        assert_non_null(slow);
+
+        for (seed = 17, n = 0; n <= BLOOM_BATCH; n += n < 4 ? 1 : 12) {
+
+            for (i = 0; i < n; i++) {
+                hash[i] = (i % 5 == 4) ? hash[i - 2] : random_hash(&seed);
+            }
+
+            for (answers = 0, i = 0; i < n; i++) {
+                answers |= (uint64_t) slow_test(g, slow, hash[i]) << i;
+            }
+
+            assert_true(bloom_test_batch(g, words, hash, n) == answers);
+
+            /* every other one is added, so that some are there and some not */
+
+            for (i = 0; i < n / 2; i++) {
+                hash[i] = hash[2 * i];
+            }
+
+            for (i = 0; i < n / 2; i++) {
+                (void) slow_add(g, slow, hash[i]);
+            }
+
+            bloom_add_many(g, words, hash, n / 2);
+            assert_memory_equal(words, slow, g->bits / 8);
+
+            for (answers = 0, i = 0; i < n; i++) {
+                answers |= (uint64_t) slow_test(g, slow, hash[i]) << i;
+            }
+
+            assert_true(bloom_test_batch(g, words, hash, n) == answers);
+        }
+
+        free(slow);
+        filter_free(g, words);
+    }
+
+    bloom_vector_use(NULL);
+}
+
+
+static void
+batches_are_keys_one_by_one(void **state)
+{
+    (void) state;
+
+    each_geometry(check_batch);
+}
+
+
 static void
 any_of_several(void **state)
 {
@@ -632,6 +708,7 @@ main(void)
         cmocka_unit_test(atomic_additions_lose_nothing),
         cmocka_unit_test(merging_is_adding_all),
         cmocka_unit_test(any_of_several),
+        cmocka_unit_test(batches_are_keys_one_by_one),
         cmocka_unit_test(census_counts_bit_by_bit),
         cmocka_unit_test(census_of_nothing_and_of_all),
     };

@@ -315,6 +315,8 @@ more_expressions(void **state)
                         "a.b/c/?d/e\na.b/c/\na.b/\n");
     assert_string_equal(expressions("http://[::1]/a/b"),
                         "[::1]/a/b\n[::1]/\n[::1]/a/\n");
+    assert_string_equal(expressions("http://a b.c d.e.f/"),
+                        "a%20b.c%20d.e.f/\nc%20d.e.f/\ne.f/\n");
     assert_string_equal(expressions("http://a.b/1/2/3/4/5/"),
                         "a.b/1/2/3/4/5/\na.b/\na.b/1/\na.b/1/2/\n"
                         "a.b/1/2/3/\n");

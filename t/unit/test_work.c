@@ -60,6 +60,7 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 
 #define bloom_idn_ascii       counted_idn_ascii
 #define bloom_host_parse      counted_host_parse
+#define bloom_host_scan       counted_host_scan
 #define bloom_host_is_plain   counted_host_is_plain
 #define bloom_host_parents    counted_host_parents
 #define bloom_url_parse       counted_url_parse

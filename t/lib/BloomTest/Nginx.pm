@@ -158,7 +158,8 @@ sub helpers {
 
 # Reloads the configuration; returns when the new workers accept connections
 # and the old processes are gone.  With keep_old => 1 the old ones may still
-# be busy with requests, but no longer accept.
+# be busy with requests, but no longer accept; within => SECONDS is for those
+# that take longer than tests should.
 
 sub reload {
     my ($self, %option) = @_;
@@ -187,7 +188,7 @@ sub reload {
             if $option{keep_old};
 
         return !@left && $self->_accepts;
-    });
+    }, $option{within});
 
     $self->_die($mark, 'nginx refuses to reload')
         if $reloaded && $reloaded eq 'refused';

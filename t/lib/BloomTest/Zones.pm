@@ -128,9 +128,10 @@ sub flip {
 }
 
 
-# The shared memory of a process: for each mapping, its size and how much of
-# it there is in memory, whoever has touched it.  An empty list if the system
-# does not let us look: that takes root.
+# The shared memory of a process: for each zone, its size and how much of it
+# there is in memory, whoever has touched it; what is told about huge pages
+# divides its mapping.  An empty list if the system does not let us look: that
+# takes root.
 
 sub zone_memory {
     my ($pid) = @_;
@@ -138,12 +139,19 @@ sub zone_memory {
     no warnings 'portable';    # of numbers over 32 bits
 
     open my $maps, '<', "/proc/$pid/maps" or return;
-    my @memory;
+    my (@memory, $inode);
 
     while (<$maps>) {
         m{^([0-9a-f]+)-([0-9a-f]+) rw-s .* /dev/zero} or next;
 
         my @stat = stat "/proc/$pid/map_files/$1-$2" or return;
+
+        if (defined $inode && $inode == $stat[1]) {
+            $memory[-1]{size} += hex($2) - hex($1);
+            next;
+        }
+
+        $inode = $stat[1];
         push @memory, { size => hex($2) - hex($1),
                         resident => 512 * $stat[12] };
     }

@@ -1,0 +1,176 @@
+// What changes a zone; each asks first
+
+import { post, zonePath } from './api.js';
+import { byId, h, setText } from './dom.js';
+import { duration, number, plural } from './format.js';
+
+
+export class Actions {
+    constructor(name, zone, changed) {
+        this.name = name;
+        this.zone = zone;
+        this.changed = changed;       // called when something has
+
+        this.keys = h('textarea', { id: 'keys', rows: '4', spellcheck: 'false',
+                                    autocapitalize: 'off',
+                                    'aria-describedby': 'keys-hint' });
+        this.durable = h('input', { id: 'durable', type: 'checkbox' });
+        this.result = h('p', { class: 'result', role: 'status' });
+        this.buttons = [
+            h('button', { type: 'button', onclick: () => this.#add() },
+              'Add keys'),
+            h('button', { type: 'button', onclick: () => this.#reload() },
+              'Reload the file'),
+            h('button', { type: 'button', onclick: () => this.#checkpoint() },
+              'Save a checkpoint'),
+        ];
+
+        this.node = h('section', { class: 'panel',
+                                   'aria-labelledby': 'change-title' },
+            h('h3', { id: 'change-title' }, 'Change'),
+            h('label', { for: 'keys' }, 'Keys to add'),
+            this.keys,
+            h('p', { class: 'hint', id: 'keys-hint' },
+              'One in a line. What is added cannot be taken out again.'),
+            h('p', { class: 'check' }, this.durable,
+              h('label', { for: 'durable' },
+                'answer when they are on disk')),
+            h('p', { class: 'buttons' }, this.buttons),
+            this.result);
+    }
+
+    #add() {
+        const keys = this.keys.value.split(/\r?\n/).filter((key) => key !== '');
+
+        if (keys.length === 0) {
+            this.#say('bad', 'There is no key to add: write one above.');
+            this.keys.focus();
+            return;
+        }
+
+        this.#do({
+            title: `Add ${plural(keys.length, 'key')} to ${this.name}?`,
+            text: 'They are added at once in all workers. A filter forgets '
+                  + 'nothing: they stay until an image that is newer leaves '
+                  + 'them out.',
+            yes: `Add ${plural(keys.length, 'key')}`,
+            path: `keys${this.durable.checked ? '?durable=true' : ''}`,
+            body: keys.join('\n') + '\n',
+            failed: 'Not all keys were added',
+            done: (answer) => {
+                this.keys.value = '';
+                return counts(answer);
+            },
+        });
+    }
+
+    #reload() {
+        const { file } = this.zone();
+
+        this.#do({
+            title: `Load ${this.name} again?`,
+            text: file === null
+                ? 'This zone starts empty: it has no file to load.'
+                : `${file} is loaded beside the filter that serves, which `
+                  + 'serves on until it is whole. An image that was uploaded '
+                  + 'is replaced by it.',
+            yes: 'Load it',
+            path: 'reload',
+            failed: 'It was not loaded',
+            done: ({ generation, took_ms }) =>
+                `Generation ${number(generation)} serves, after `
+                + `${duration(took_ms)}.`,
+        });
+    }
+
+    #checkpoint() {
+        this.#do({
+            title: `Save a checkpoint of ${this.name}?`,
+            text: 'The helper process writes the filter into the state '
+                  + 'directory, so that the next start has less to replay. '
+                  + 'Nothing else changes.',
+            yes: 'Save it',
+            path: 'checkpoint',
+            failed: 'It was not saved',
+            done: ({ generation, took_ms }) =>
+                `Generation ${number(generation)} is saved, in `
+                + `${duration(took_ms)}.`,
+        });
+    }
+
+    async #do({ title, text, yes, path, body, failed, done }) {
+        this.#say('', '');
+
+        if (!await confirmed(title, text, yes)) {
+            this.#say('', 'Nothing was changed.');
+            return;
+        }
+
+        this.#say('', 'Under way …');
+        this.#enable(false);
+
+        try {
+            const { answer } = await post(`${zonePath(this.name)}/${path}`,
+                                          body);
+
+            this.#say('good', done(answer));
+
+        } catch (failure) {
+            const { answer } = failure;
+
+            this.#say('bad', `${failed}: ${failure.message}. `
+                + (answer?.received !== undefined ? counts(answer) : ''));
+        }
+
+        this.#enable(true);
+        this.changed();
+    }
+
+    #say(level, text) {
+        this.result.className = `result ${level}`;
+        setText(this.result, text);
+    }
+
+    #enable(enabled) {
+        for (const button of this.buttons) {
+            button.disabled = !enabled;
+        }
+    }
+}
+
+
+function counts({ received, added, known, unparsable, first_unparsable: first,
+                  durable })
+{
+    return `${plural(received, 'key')} received: ${number(added)} added, `
+           + `${number(known)} known`
+           + (unparsable > 0
+                ? `, ${number(unparsable)} left out as none in the zone’s key `
+                  + `form (the first, number ${number(first.number)}, `
+                  + `${first.reason})`
+                : '')
+           + (durable ? '; all are on disk.' : '.');
+}
+
+
+// A question in a dialog, which keeps the focus until it is answered
+
+function confirmed(title, text, yes) {
+    const dialog = byId('confirm');
+
+    setText(byId('confirm-title'), title);
+    setText(byId('confirm-text'), text);
+    setText(byId('confirm-yes'), yes);
+
+    byId('confirm-yes').onclick = () => dialog.close('yes');
+    byId('confirm-no').onclick = () => dialog.close();
+
+    dialog.returnValue = '';
+    dialog.showModal();
+    byId('confirm-no').focus();
+
+    return new Promise((resolve) => {
+        dialog.addEventListener('close',
+            () => resolve(dialog.returnValue === 'yes'), { once: true });
+    });
+}

@@ -1,0 +1,143 @@
+// A zone's card: what is to be seen at a glance
+
+import { h, setAttribute, setChildren, setText } from './dom.js';
+import { ago, bytes, duration, perSecond, plural, rate, short }
+    from './format.js';
+import { gauge } from './gauge.js';
+import { overFull, worst } from './health.js';
+import { sparkline } from './charts.js';
+
+
+export class Card {
+    constructor(name) {
+        this.link = h('a', { href: `#zone=${encodeURIComponent(name)}` }, name);
+        this.state = h('span', { class: 'state' });
+        this.file = h('p', { class: 'file' });
+        this.problems = h('ul', { class: 'problems' });
+        this.gauge = gauge();
+        this.keys = h('span');
+        this.spark = h('div', { class: 'spark', 'aria-hidden': 'true' });
+        this.chart = sparkline(this.spark);
+
+        this.facts = Object.fromEntries(
+            ['decisions', 'expected', 'target', 'measured', 'image',
+             'generation', 'load', 'memory']
+                .map((name) => [name, h('dd')]));
+
+        this.node = h('li', {},
+            h('article', { class: 'card' },
+                h('div', { class: 'head' }, h('h3', {}, this.link), this.state),
+                this.file,
+                this.problems,
+                h('div', { class: 'fill' }, this.keys, this.gauge.node),
+                h('dl', {}, Object.entries(this.facts).map(([name, dd]) =>
+                    h('div', {}, h('dt', {}, labels[name]), dd))),
+                this.spark));
+    }
+
+    update(zone, found, series, now) {
+        const { image, filter, memory, load } = zone;
+        const level = worst(found);
+        const state = level === 'good' || zone.state !== 'serving'
+            ? zone.state : 'serving, with trouble';
+
+        setText(this.state, state);
+        setAttribute(this.state, 'class', `state ${level}`);
+        setAttribute(this.node.firstChild, 'class', `card ${level}`);
+        setText(this.file, source(zone));
+        setChildren(this.problems, found, problem);
+
+        setText(this.keys, filter === null ? 'no filter'
+            : `${short(filter.estimated_items)} of ${short(image.capacity)} `
+              + `keys, ${rate(filter.fill_ratio)} of the bits`);
+        this.gauge.update(filter?.estimated_items ?? 0, image?.capacity ?? 0,
+                          overFull(zone));
+
+        const facts = this.facts;
+
+        setText(facts.decisions, series.latest === null ? '–'
+            : `${perSecond(series.latest.checks)}, `
+              + (series.latest.unknown > 0
+                    ? `${perSecond(series.latest.unknown)} cannot tell`
+                    : `${perSecond(series.latest.absent)} absent`));
+        setText(facts.expected, filter === null ? '–'
+            : rate(filter.estimated_fpr));
+        setText(facts.target, image === null ? '–' : rate(image.fpr));
+        setText(facts.measured, measured(zone));
+        setText(facts.image, freshness(image, now));
+        setText(facts.generation, String(zone.generation));
+        setText(facts.load, lastLoad(load, now));
+        setText(facts.memory, `${bytes(memory.filter_bytes)} of `
+                              + bytes(memory.zone_bytes));
+
+        this.chart.draw(series.data);
+    }
+
+    select(selected) {
+        if (selected) {
+            this.link.setAttribute('aria-current', 'true');
+
+        } else {
+            this.link.removeAttribute('aria-current');
+        }
+    }
+}
+
+
+const labels = {
+    decisions: 'Decisions',
+    expected: 'False positives',
+    target: 'Target',
+    measured: 'Measured',
+    image: 'Image',
+    generation: 'Generation',
+    load: 'Last load',
+    memory: 'Memory',
+};
+
+
+export const problem = ({ level, text }) =>
+    h('li', { class: `problem ${level}` }, text);
+
+
+export function source(zone) {
+    return zone.image?.uploaded ? 'an uploaded image'
+         : zone.file ?? 'starts empty';
+}
+
+
+export function measured({ feedback }) {
+    const { measured_fpr: p, false_positives: n, absent } = feedback;
+
+    return p === null ? 'not measured'
+         : n === 0 ? `none of ${short(absent)}`
+         : `${rate(p)}, ${plural(n, 'case')}`;
+}
+
+
+export function freshness(image, now) {
+    if (image === null) {
+        return 'none';
+    }
+
+    if (image.as_of !== null) {
+        return `complete ${ago(image.as_of, now)}`;
+    }
+
+    return image.created === null ? 'of no known time'
+                                  : `made ${ago(image.created, now)}`;
+}
+
+
+export function lastLoad(load, now) {
+    if (load.under_way) {
+        return 'under way';
+    }
+
+    if (load.result === null) {
+        return 'at the start';
+    }
+
+    return `${load.result.replace('_', ' ')}, ${ago(load.when, now)}, `
+           + `took ${duration(load.took_ms)}`;
+}

@@ -1,0 +1,222 @@
+// Charts: decisions per second, and false-positive rates by number of keys.
+// What a chart shows is also told in words, by whoever shows it.
+
+import uPlot from 'uplot';
+
+import { few, perSecond, rate, short } from './format.js';
+import { decisions } from './series.js';
+
+const dashes = { rejected: [6, 4], routed: [2, 3] };
+
+const colour = (name) =>
+    getComputedStyle(document.documentElement).getPropertyValue(`--${name}`)
+        .trim();
+
+
+// A chart in `place`, as wide as that is, in the colours of the moment.
+// `make` gives its options; `draw` takes data, and which of it the legend shows
+// while nobody points at the chart.
+
+class Chart {
+    #place;
+    #make;
+    #data = null;
+    #shown = null;
+    #plot = null;
+    #height;
+
+    constructor(place, height, make) {
+        this.#place = place;
+        this.#height = height;
+        this.#make = make;
+
+        new ResizeObserver(() => this.#resize()).observe(place);
+
+        matchMedia('(prefers-color-scheme: dark)')
+            .addEventListener('change', () => this.#remake());
+    }
+
+    draw(data, shown = data[0].length - 1) {
+        this.#data = data;
+        this.#shown = shown;
+
+        if (this.#plot === null) {
+            this.#remake();
+
+        } else {
+            this.#plot.setData(data);
+            this.#legend();
+        }
+    }
+
+    #legend() {
+        const { cursor, legend } = this.#plot;
+
+        if (legend.show && cursor.idx == null) {
+            this.#plot.setLegend({ idx: this.#shown });
+        }
+    }
+
+    #remake() {
+        this.#plot?.destroy();
+        this.#plot = null;
+
+        const width = this.#place.clientWidth;
+
+        if (width > 0 && this.#data !== null) {
+            this.#plot = new uPlot({
+                width,
+                height: this.#height,
+                ...this.#make(),
+            }, this.#data, this.#place);
+
+            this.#place.onpointerleave = () => this.#legend();
+            this.#legend();
+        }
+    }
+
+    #resize() {
+        if (this.#plot === null) {
+            this.#remake();
+
+        } else if (this.#place.clientWidth > 0
+                   && this.#place.clientWidth !== this.#plot.width)
+        {
+            this.#plot.setSize({ width: this.#place.clientWidth,
+                                 height: this.#height });
+        }
+    }
+}
+
+
+const axis = (more) => ({
+    stroke: colour('muted'),
+    grid: { stroke: colour('grid'), width: 1 },
+    ticks: { stroke: colour('grid'), width: 1, size: 4 },
+    font: '12px system-ui, sans-serif',
+    ...more,
+});
+
+const legend = () => ({
+    markers: { width: 3, stroke: (chart, i) => chart.series[i].stroke(chart, i)
+                                               ?? chart.series[i].marker },
+});
+
+const fromZero = (chart, min, max) => [0, Math.max(max ?? 0, 1) * 1.1];
+
+
+export function sparkline(place) {
+    return new Chart(place, 48, () => ({
+        legend: { show: false },
+        cursor: { show: false },
+        axes: [{ show: false }, { show: false }],
+        padding: [4, 0, 2, 0],
+        scales: { y: { range: fromZero } },
+        series: [{}, ...decisions.map(({ name }) => ({
+            stroke: colour(name),
+            dash: dashes[name],
+            width: 1.5,
+            points: { show: false },
+        }))],
+    }));
+}
+
+
+export function history(place) {
+    return new Chart(place, 240, () => ({
+        cursor: { y: false, drag: { x: false, y: false } },
+        legend: legend(),
+        axes: [
+            axis({ values: (chart, times) => times.map((s) =>
+                new Date(1000 * s).toLocaleTimeString('en-GB')), space: 80 }),
+            axis({ values: (chart, ticks) => ticks.map(few), size: 56 }),
+        ],
+        scales: { y: { range: fromZero } },
+        series: [
+            { label: 'time', value: (chart, s) => s === null ? '–'
+                : new Date(1000 * s).toLocaleTimeString('en-GB') },
+            ...decisions.map(({ name, label }) => ({
+                label,
+                stroke: colour(name),
+                dash: dashes[name],
+                width: 2,
+                points: { show: false },
+                value: (chart, n) => n === null ? '–' : perSecond(n),
+            })),
+        ],
+    }));
+}
+
+
+// Data: keys, the curve, the target, the present point, the measured one.
+// `limits` gives what the axis is to show, and the capacity.
+
+export function curve(place, limits) {
+    return new Chart(place, 240, () => ({
+        cursor: { y: false, drag: { x: false, y: false } },
+        legend: legend(),
+        axes: [
+            axis({ scale: 'x', values: (chart, ticks) => ticks.map(short),
+                   space: 70 }),
+            axis({ values: (chart, ticks) => ticks.map((p) =>
+                       p === null ? '' : rate(p)), size: 76 }),
+        ],
+        scales: {
+            x: { time: false },
+            y: { distr: 3, range: () => limits().range },
+        },
+        hooks: { draw: [(chart) => drawCapacity(chart, limits().capacity)] },
+        series: [
+            { label: 'keys', value: (chart, n) => n === null ? '–' : short(n) },
+            line('expected', 'absent', { spanGaps: true }),
+            line('target', 'good', { dash: [6, 4], spanGaps: true }),
+            point('now', 'accent'),
+            point('measured', 'rejected'),
+        ],
+    }));
+}
+
+
+const shown = (chart, p) => p === null || p === undefined ? '–' : rate(p);
+
+const line = (label, name, more) => ({
+    label,
+    stroke: colour(name),
+    width: 2,
+    points: { show: false },
+    value: shown,
+    ...more,
+});
+
+const point = (label, name) => ({
+    label,
+    stroke: colour(name),
+    width: 0,
+    paths: () => null,
+    points: { show: true, size: 12, fill: colour(name), stroke: colour('card') },
+    value: shown,
+});
+
+
+function drawCapacity({ ctx, bbox, valToPos }, capacity) {
+    const x = valToPos(capacity, 'x', true);
+
+    if (!(x >= bbox.left && x <= bbox.left + bbox.width)) {
+        return;
+    }
+
+    ctx.save();
+    ctx.strokeStyle = colour('muted');
+    ctx.fillStyle = colour('muted');
+    ctx.lineWidth = devicePixelRatio;
+    ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.textAlign = 'right';
+    ctx.fillText('capacity', x - 5 * devicePixelRatio,
+                 bbox.top + bbox.height - 8 * devicePixelRatio);
+    ctx.restore();
+}

@@ -1,0 +1,230 @@
+// All about the zone that was chosen
+
+import { get, zonePath } from './api.js';
+import { Actions } from './actions.js';
+import { freshness, lastLoad, measured, problem, source } from './card.js';
+import { curve, history } from './charts.js';
+import { h, setChildren, setText } from './dom.js';
+import { bytes, moment, number, perSecond, rate } from './format.js';
+import { Probe } from './probe.js';
+import { decisions } from './series.js';
+
+
+export class Detail {
+    constructor(name, write, changed) {
+        this.name = name;
+        this.zone = null;
+        this.rates = null;            // of the generation and capacity below
+        this.ratesOf = '';
+
+        this.problems = h('ul', { class: 'problems' });
+        this.historyPlace = h('div', { class: 'chart', role: 'img' });
+        this.historyText = h('p', { class: 'hint' });
+        this.history = history(this.historyPlace);
+        this.curvePlace = h('div', { class: 'chart', role: 'img' });
+        this.curveText = h('p', { class: 'hint' });
+        this.curve = curve(this.curvePlace, () => this.#limits());
+        this.facts = h('div', { class: 'tables' });
+
+        const zone = () => this.zone;
+
+        this.nodes = [
+            h('h2', { id: 'detail-title' }, name),
+            this.problems,
+            h('div', { class: 'panels' },
+                panel('history-title', 'Decisions per second',
+                      this.historyPlace, this.historyText),
+                panel('curve-title', 'False positives by number of keys',
+                      this.curvePlace, this.curveText),
+                new Probe(name, zone).node,
+                write ? new Actions(name, zone, changed).node : undefined,
+                panel('facts-title', 'All figures', this.facts)),
+        ];
+    }
+
+    update(zone, found, series, now) {
+        this.zone = zone;
+
+        setChildren(this.problems, found, problem);
+
+        const said = decided(series.latest);
+
+        setText(this.historyText, said);
+        this.historyPlace.setAttribute('aria-label', said);
+        this.history.draw(series.data);
+
+        this.#updateCurve();
+
+        setChildren(this.facts, tables(zone, now), table);
+    }
+
+    // The curve changes with the filter, not with each poll.
+
+    async #updateCurve() {
+        const { zone } = this;
+        const of = `${zone.generation}/${zone.image?.build_id}/`
+                   + (zone.filter?.estimated_items > zone.image?.capacity
+                        ? Math.round(Math.log(zone.filter.estimated_items) * 20)
+                        : '');
+
+        if (of !== this.ratesOf) {
+            this.ratesOf = of;
+            this.rates = null;
+
+            try {
+                const { answer } = await get(`${zonePath(this.name)}/rates`);
+
+                this.rates = answer.rates;
+
+            } catch {
+                this.ratesOf = '';    // asked for again with the next poll
+            }
+        }
+
+        this.#drawCurve();
+    }
+
+    #drawCurve() {
+        const { image, filter, feedback } = this.zone;
+
+        if (image === null || this.rates === null || this.rates.length === 0) {
+            this.curvePlace.hidden = true;
+            setText(this.curveText, image === null ? 'Nothing is loaded.' : '');
+            return;
+        }
+
+        this.curvePlace.hidden = false;
+
+        const least = this.#limits().range[0];
+        const now = filter.estimated_items;
+        const rows = this.rates.map(([n, p]) => [n, p, null, null]);
+
+        rows.push([now, filter.estimated_fpr, filter.estimated_fpr,
+                   feedback.measured_fpr]);
+        rows.sort((a, b) => a[0] - b[0]);
+
+        const shown = (p) => p === null || p < least ? null : p;
+
+        this.curve.draw([
+            rows.map(([n]) => n),
+            rows.map(([, p]) => shown(p)),
+            rows.map(() => image.fpr),
+            rows.map(([, , p]) => shown(p)),
+            rows.map(([, , , p]) => shown(p)),
+        ], rows.findIndex(([, , p]) => p !== null));
+
+        const said = `With about ${number(now)} keys ${rate(filter.estimated_fpr)} `
+            + `of absent keys are taken for present; the target is `
+            + `${rate(image.fpr)} with ${number(image.capacity)}.`
+            + (feedback.measured_fpr === null ? ''
+                : ` Measured: ${measured(this.zone)}.`);
+
+        setText(this.curveText, said);
+        this.curvePlace.setAttribute('aria-label', said);
+    }
+
+    // Three powers of ten under the target, up to the greatest rate
+
+    #limits() {
+        const { image, filter, feedback } = this.zone;
+        const top = Math.max(image.fpr, filter.estimated_fpr,
+                             feedback.measured_fpr ?? 0,
+                             ...(this.rates ?? []).map(([, p]) => p));
+
+        return { range: [image.fpr / 1000, Math.min(1, 2 * top)],
+                 capacity: image.capacity };
+    }
+}
+
+
+const panel = (id, title, ...content) =>
+    h('section', { class: 'panel', 'aria-labelledby': id },
+      h('h3', { id }, title), content);
+
+
+function decided(latest) {
+    if (latest === null) {
+        return 'Decisions are counted from one look to the next: wait a moment.';
+    }
+
+    return `${perSecond(latest.checks)} checked: `
+           + decisions.map(({ name, label }) =>
+               `${perSecond(latest[name])} ${label}`).join(', ') + '.';
+}
+
+
+function tables(zone, now) {
+    const { image, filter, memory, journal, load, helper } = zone;
+    const list = [];
+
+    list.push(['Image', image === null ? [['State', 'nothing is loaded']] : [
+        ['From', source(zone)],
+        ['Fresh', freshness(image, now)],
+        ['Complete as of', moment(image.as_of)],
+        ['Made', moment(image.created)],
+        ['Build id', image.build_id],
+        ['Layout', image.lines > 0
+            ? `${image.layout}, ${image.lines} line${image.lines > 1 ? 's' : ''}`
+            : image.layout],
+        ['Hash', image.hash],
+        ['Key form', image.key_form],
+        ['Bits of a key', number(image.k)],
+        ['Capacity', number(image.capacity)],
+        ['Keys built in', `${image.items_estimated ? 'about ' : ''}`
+                          + number(image.items)],
+    ]]);
+
+    list.push(['Filter', [
+        ['Generation', number(zone.generation)],
+        ...(filter === null ? [] : [
+            ['Bits', number(image.bits)],
+            ['Set', `${number(filter.ones)}, ${rate(filter.fill_ratio)}`],
+            ['Keys', `about ${number(filter.estimated_items)}`],
+            ['False positives', `${rate(filter.estimated_fpr)} expected`],
+            ['Measured', measured(zone)],
+            ['Target', rate(image.fpr)],
+        ]),
+        ['Last load', lastLoad(load, now)],
+        ['Helper’s last sign', moment(helper.heartbeat)],
+    ]]);
+
+    list.push(['Memory and journal', [
+        ...rows(memory, bytes),
+        ['Journal', journal.enabled ? bytes(journal.bytes) : 'none'],
+        ...(journal.enabled ? [
+            ['Not on disk yet', bytes(journal.unsynced_bytes)],
+            ['To replay', bytes(journal.replay_bytes)],
+            ['Keys that wait', number(journal.kept_keys)],
+            ['Keys lost', number(journal.lost_keys)],
+        ] : []),
+    ]]);
+
+    list.push(['Counters', rows(zone.counters, number)]);
+    list.push(['Feedback', rows(zone.feedback, number)]);
+    list.push(['Audit', rows(zone.audit, number)]);
+
+    return list;
+}
+
+
+// The members of an object by their own names, so that a new one needs nothing
+// here; a rate is none of the numbers that `shown` is for.
+
+function rows(object, shown) {
+    return Object.entries(object).map(([name, value]) => [
+        (name[0].toUpperCase() + name.slice(1)).replaceAll('_', ' ')
+            .replace(/ bytes$/, '').replace(/ fpr$/, ' rate'),
+        value === null ? 'none'
+            : typeof value === 'object' ? rows(value, shown)
+                .map((row) => row.join(': ')).join(', ')
+            : typeof value !== 'number' ? String(value)
+            : name.endsWith('fpr') ? rate(value) : shown(value),
+    ]);
+}
+
+
+const table = ([title, rows]) =>
+    h('div', {},
+      h('h4', {}, title),
+      h('dl', { class: 'facts' }, rows.map(([name, value]) =>
+          h('div', {}, h('dt', {}, name), h('dd', {}, value)))));

@@ -1,0 +1,102 @@
+// Numbers, sizes, rates and times as people read them
+
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+
+export const number = (n) => whole.format(n);
+
+
+export function short(n) {
+    for (const [limit, unit] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'],
+                                 [1e4, 'k']]) {
+        if (n >= limit) {
+            return digits(n / (unit === 'k' ? 1e3 : limit)) + ' ' + unit;
+        }
+    }
+
+    return number(n);
+}
+
+
+export function bytes(n) {
+    const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+    let unit = 0;
+
+    while (n >= 1024 && unit < units.length - 1) {
+        n /= 1024;
+        unit++;
+    }
+
+    return (unit === 0 ? number(n) : digits(n)) + ' ' + units[unit];
+}
+
+
+// Three digits that count
+
+export function digits(n) {
+    return Number(n.toPrecision(3)).toLocaleString('en',
+        { maximumSignificantDigits: 3 });
+}
+
+
+// A share of one: in percent, and where that is hard to read, "1 in N"
+
+export function rate(p) {
+    if (p === 0) {
+        return '0 %';
+    }
+
+    return p < 1e-5 ? `1 in ${short(1 / p)}` : `${digits(100 * p)} %`;
+}
+
+
+// A number that may be a fraction
+
+export const few = (n) => n < 100 && n > 0 ? digits(n) : short(n);
+
+export const perSecond = (n) => few(n) + '/s';
+
+
+export function duration(ms) {
+    const s = ms / 1000;
+
+    if (s < 1) {
+        return `${Math.round(ms)} ms`;
+    }
+
+    for (const [unit, size] of [['d', 86400], ['h', 3600], ['min', 60]]) {
+        if (s >= 2 * size) {
+            return `${Math.floor(s / size)} ${unit}`;
+        }
+    }
+
+    return `${Math.floor(s)} s`;
+}
+
+
+// How long ago a time is, by the server's clock
+
+export function ago(text, now) {
+    const ms = now - Date.parse(text);
+
+    if (ms < -1000) {
+        return `in ${duration(-ms)}`;
+    }
+
+    return ms < 1000 ? 'now' : `${duration(ms)} ago`;
+}
+
+
+export function clock(ms) {
+    return new Date(ms).toLocaleTimeString('en-GB');
+}
+
+
+export function moment(text) {
+    return text === null ? 'none'
+                         : text.replace('T', ' ').replace(/(\.\d+)?Z$/, ' UTC');
+}
+
+
+export function plural(n, one, many = one + 's') {
+    return `${number(n)} ${n === 1 ? one : many}`;
+}

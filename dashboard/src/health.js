@@ -1,0 +1,117 @@
+// What is wrong with a zone, in words: { level, text }, level "bad" or "warn".
+
+import { bytes, digits, duration, number, plural, rate } from './format.js';
+
+const SILENT = 10_000;                // ms; the helper looks in every second
+const ENOUGH = 20;                    // cases that a measured rate rests on
+
+
+const states = {
+    'not loaded': ['bad', 'Nothing is loaded: the zone cannot tell of any key.'],
+    'stale': ['bad', 'The image is older than max_age allows: the zone cannot '
+                     + 'tell of any key until a newer one is loaded.'],
+    'damaged': ['bad', 'Added keys were lost: keys that the filter lacks are '
+                       + '“cannot tell” until an image has them.'],
+    'behind': ['warn', 'Another instance of the zone has added keys that this '
+                       + 'one has yet to apply.'],
+};
+
+const loads = {
+    refused: 'The last load was refused',
+    no_room: 'The last load found no room',
+    failed: 'The last load failed',
+};
+
+
+export function problems(zone, now) {
+    const found = [];
+    const say = (level, text) => found.push({ level, text });
+
+    if (zone.state !== 'serving') {
+        say(...states[zone.state] ?? ['bad', `The zone is ${zone.state}.`]);
+    }
+
+    const silent = now - Date.parse(zone.helper.heartbeat);
+
+    if (silent > SILENT) {
+        say('bad', 'The helper process has been silent for '
+                   + `${duration(silent)}: nothing is loaded, saved or `
+                   + 'synchronised.');
+    }
+
+    if (loads[zone.load.result] !== undefined) {
+        say('bad', `${loads[zone.load.result]}`
+                   + `${zone.load.message === null ? '' : ': '
+                                                   + zone.load.message}.`);
+    }
+
+    if (overFull(zone)) {
+        const { filter, image } = zone;
+
+        say(filter.estimated_fpr > 2 * image.fpr ? 'bad' : 'warn',
+            `Over-full: about ${number(filter.estimated_items)} keys where `
+            + `there was to be room for ${number(image.capacity)}. False `
+            + `positives are ${digits(filter.estimated_fpr / image.fpr)} times `
+            + `as many as meant: ${rate(filter.estimated_fpr)}.`);
+    }
+
+    if (zone.journal.error !== null) {
+        say('bad', `The journal cannot be written: ${zone.journal.error}.`);
+    }
+
+    if (zone.journal.lost_keys > 0) {
+        say('bad', `${plural(zone.journal.lost_keys, 'added key')} found no `
+                   + 'room to wait for the disk, and will be gone with the '
+                   + 'next load.');
+    }
+
+    if (zone.journal.kept_keys > 0) {
+        say('warn', `${plural(zone.journal.kept_keys, 'added key')} `
+                    + `${zone.journal.kept_keys === 1 ? 'waits' : 'wait'} for `
+                    + 'the disk.');
+    }
+
+    if (zone.audit.wrong_absent > 0) {
+        say('bad', `The audit found ${number(zone.audit.wrong_absent)} wrong `
+                   + `“absent” among ${number(zone.audit.audited)}: keys that `
+                   + 'the filter lacks and the backend has.');
+    }
+
+    if (zone.feedback.false_positives >= ENOUGH && zone.image !== null
+        && zone.feedback.measured_fpr > 2 * zone.image.fpr)
+    {
+        say('warn', `False positives are measured at `
+                    + `${rate(zone.feedback.measured_fpr)}, where `
+                    + `${rate(zone.image.fpr)} were meant.`);
+    }
+
+    if (zone.load.under_way) {
+        say('note', zone.load.total_bytes > 0
+            ? `Loading: ${bytes(zone.load.done_bytes)} of `
+              + `${bytes(zone.load.total_bytes)}.`
+            : 'Loading.');
+    }
+
+    return found;
+}
+
+
+// As the error log has it: by more than the estimate's own error
+
+export function overFull({ filter, image }) {
+    if (filter === null || image === null) {
+        return false;
+    }
+
+    const load = image.k * filter.estimated_items / image.bits;
+    const error = Math.sqrt(image.bits * (Math.expm1(load) - load)) / image.k;
+
+    return filter.estimated_items > image.capacity + 3 * error
+           && filter.estimated_fpr > image.fpr;
+}
+
+
+export function worst(found) {
+    return ['bad', 'warn'].find((level) =>
+        found.some((problem) => problem.level === level)) ?? 'good';
+}

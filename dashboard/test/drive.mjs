@@ -1,0 +1,702 @@
+// drive.mjs ADDRESS: the page in a browser, through all it does.
+//
+// Says "ok WHAT" or "not ok WHAT: WHY" for each check, and "do WORD" for what
+// has to be done to nginx, which dashboard.t does and answers.
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+
+import { traffic, withBrowser } from './browser.mjs';
+
+const WAIT = 20_000;
+
+const [address] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'),
+                         'utf8');
+
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const where = new AsyncLocalStorage();     // what begins the names of checks
+let added = 0;
+
+
+function check(what, good, why = '') {
+    console.log(`${good ? 'ok' : 'not ok'} ${where.getStore() ?? ''}${what}`
+                + (good ? '' : `: ${why}`.replaceAll('\n', ' ')));
+}
+
+const is = (got, wanted, what) =>
+    check(what, got === wanted, `got "${got}", wanted "${wanted}"`);
+
+const like = (got, pattern, what) =>
+    check(what, pattern.test(got), `"${got}" is not like ${pattern}`);
+
+
+async function nginx(word) {
+    console.log(`do ${word}`);
+    await answers.next();
+}
+
+
+// A page, and all that must not happen on it.  `expected` takes what is about
+// to be said, and is to be said.
+
+class Watched {
+    constructor(page) {
+        this.page = page;
+        this.bad = [];
+        this.excused = [/Canvas2D: Multiple readback/];      // our own doing
+
+        page.on('pageerror', (error) => this.#note(`error: ${error}`));
+        page.on('console', (message) => {
+            if (['error', 'warning'].includes(message.type())) {
+                this.#note(`console: ${message.text()}`);
+            }
+        });
+        page.on('request', (request) => {
+            if (!request.url().startsWith(`${address}/`)
+                && !request.url().startsWith('data:'))
+            {
+                this.#note(`asks elsewhere: ${request.url()}`);
+            }
+        });
+    }
+
+    #note(text) {
+        const i = this.excused.findIndex((pattern) => pattern.test(text));
+
+        if (i < 0) {
+            this.bad.push(text);
+        }
+    }
+
+    async during(pattern, work) {
+        this.excused.push(pattern);
+        await work();
+        await this.page.waitForTimeout(100);
+        this.excused.pop();
+    }
+
+    quiet(what) {
+        is(this.bad.join('; '), '', what);
+        this.bad = [];
+    }
+}
+
+
+async function open(browser, path, options) {
+    const context = await browser.newContext({
+        viewport: { width: 1280, height: 900 },
+        reducedMotion: 'reduce',      // what moves is hard to hit
+        ...options,
+    });
+    const page = await context.newPage();
+    const watched = new Watched(page);
+
+    await page.addInitScript(() => {
+        addEventListener('securitypolicyviolation', (event) =>
+            console.error(`policy: ${event.violatedDirective} `
+                          + event.blockedURI));
+    });
+
+    page.setDefaultTimeout(WAIT);
+    await page.goto(address + path);
+    await page.locator('.card').first().waitFor();
+
+    return { context, page, watched };
+}
+
+
+const card = (page, name) =>
+    page.locator('.card').filter({ has: page.getByRole('link', { name }) });
+
+const press = (page, name) => page.getByRole('button', { name }).click();
+
+
+// Chooses a zone by its card
+
+async function choose(page, name) {
+    await page.getByRole('link', { name, exact: true }).click();
+    await page.getByRole('heading', { level: 2, name, exact: true }).waitFor();
+}
+
+
+async function lookUp(page, key) {
+    const result = page.locator('.panel:has(form) .result');
+
+    await result.evaluate((node) => node.replaceChildren());
+    await page.getByLabel('Key', { exact: true }).fill(key);
+    await press(page, 'Look up');
+    await result.locator('> *').first().waitFor();
+}
+
+
+// The result of a change, once there is one
+
+async function outcome(page) {
+    const result = page.locator('p.result');
+
+    await page.waitForFunction(() => {
+        const text = document.querySelector('p.result').textContent;
+        return text !== '' && !text.startsWith('Under way');
+    });
+
+    return result.innerText();
+}
+
+
+async function accessible(page, what) {
+    await page.evaluate(axe);
+
+    const found = await page.evaluate(async () => {
+        const { violations } = await globalThis.axe.run(document);
+
+        return violations.map(({ id, nodes }) =>
+            `${id} at ${nodes.map(({ target }) => target).join(' and ')}`);
+    });
+
+    is(found.join('; '), '', `${what}: nothing that axe objects to`);
+}
+
+
+const fits = async (page, what) =>
+    is(await page.evaluate(() => document.documentElement.scrollWidth
+                                 - document.documentElement.clientWidth), 0,
+       `${what}: as wide as the window`);
+
+
+// ---- all that there is, in one colour scheme and size ----
+
+async function everything(browser, options) {
+    const { context, page, watched } = await open(browser, '/bloom/', options);
+
+    is(await page.title(), '(3) Bloom filters', 'the title counts the trouble');
+    is(await page.locator('#where').innerText(),
+       `${address.replace('http://', '')}/bloom/`, 'where it is');
+    is((await page.locator('.card h3').allInnerTexts()).slice(0, 3).sort()
+           .join(' '),
+       'customers leaked tokens', 'the worst come first');
+    is((await page.locator('.card h3').allInnerTexts()).slice(3).join(' '),
+       'items bad-urls seen', 'then the others');
+
+    await looks(page);
+    await charts(page);
+    await keys(page);
+    await changes(page, watched);
+    await keyboard(page);
+
+    for (const zone of ['items', 'seen', 'tokens']) {
+        await choose(page, zone);
+        await fits(page, zone);
+    }
+
+    await choose(page, 'bad-urls');
+    await lookUp(page, 'http://a.b.evil.example/x/y?q');
+    await fits(page, 'with a long answer');
+    await accessible(page, 'the page');
+
+    watched.quiet('no error, no violation, nothing asked of others');
+    await context.close();
+}
+
+
+async function looks(page) {
+    const items = card(page, 'items');
+    const text = (await items.innerText()).replace(/\s+/g, ' ');
+
+    like(text, /^items serving /, 'a card has its state');
+    like(text, /items\.bloom/, 'the file');
+    like(text, /6[12](\.\d)? k of 100 k keys/, 'the keys of the capacity');
+    like(text, /Target 0\.1 %/, 'the target');
+    like(text, /False positives 0\.00\d+ %/, 'the rate that is expected');
+    like(text, /Generation \d/, 'the generation');
+    like(text, /Image complete 2 h ago/, 'how fresh it is');
+    like(text, /Memory 192 KiB of/, 'the memory');
+    like(text, /Last load (at the start|ok|under way)/, 'the last load');
+
+    const meter = items.getByRole('meter');
+
+    is(await meter.getAttribute('aria-valuemax'), '100000', 'a gauge');
+    const width = await items.locator('.gauge .bar').evaluate((bar) =>
+        bar.getBoundingClientRect().width
+        / bar.parentNode.getBoundingClientRect().width);
+    check('which is half full', width > .45 && width < .55, `is ${width}`);
+
+    like(await card(page, 'customers').innerText(),
+         /stale[^]*older than max_age/, 'a stale zone says so');
+    like(await card(page, 'tokens').innerText(),
+         /Over-full: about 2,\d\d\d keys/, 'an over-full one');
+    like(await card(page, 'leaked').innerText(),
+         /The last load was refused: [^]*damaged/, 'one with a bad image');
+    like(await card(page, 'leaked').innerText(),
+         /audit found 3 wrong “absent” among 3/, 'or with keys that it lacks');
+    like(await card(page, 'tokens').innerText(),
+         /positives are measured at \d[\d.]* %, where 0\.1 %[^]*Measured\s+\d[\d.]* %, \d+ cases/,
+         'a measured rate');
+    is(await page.locator('.card.bad').count(), 3, 'and look like it');
+    is(await page.locator('#summary').innerText(), '3 of 6 zones have trouble',
+       'the summary counts them');
+}
+
+
+async function charts(page) {
+    await choose(page, 'items');
+
+    // something is drawn, in the colours of the series
+
+    const drawn = () => page.locator('#detail canvas').evaluateAll((all) =>
+        all.map((canvas) => {
+            const { data } = canvas.getContext('2d')
+                .getImageData(0, 0, canvas.width, canvas.height);
+            let n = 0;
+
+            for (let i = 0; i < data.length; i += 4) {
+                n += data[i + 3] > 200
+                     && Math.max(data[i], data[i + 1], data[i + 2])
+                        - Math.min(data[i], data[i + 1], data[i + 2]) > 90;
+            }
+
+            return n > 100;
+        }).join());
+
+    const words = /^([1-9][\d.]*|0\.\d+)\/s checked: [\d.]+\/s absent, /;
+    let lines = '';
+    let said = '';
+
+    for (let i = 0; i < 40 && !(lines === 'true,true' && words.test(said)); i++)
+    {
+        await traffic(address, 5);
+        await page.waitForTimeout(250);
+        lines = await drawn();
+        said = await page.locator('#detail .chart').first()
+            .getAttribute('aria-label');
+    }
+
+    is(lines, 'true,true', 'two charts, with lines in them');
+    like(said, words, 'the first in words');
+
+    like(await page.locator('#detail .chart').nth(1).getAttribute('aria-label'),
+         /^With about 6\d,\d{3} keys 0\.00\d+ % of absent keys .* 0\.1 % with 100,000/,
+         'the curve in words');
+    like(await page.locator('#detail .u-legend').nth(1).innerText(),
+         /now:?\s*0\.00\d+ %/, 'the present point on it');
+
+    await choose(page, 'seen');
+    like(await page.locator('#detail .u-legend').first().innerText(),
+         /absent/, 'a chart of another zone');
+}
+
+
+async function keys(page) {
+    const result = page.locator('.panel:has(form) .result');
+
+    await choose(page, 'items');
+    await lookUp(page, 'id17');
+    like(await result.innerText(), /^Maybe present/, 'a key that is there');
+    is(await page.locator('.bits').count(), 1, 'its line');
+    is(await page.locator('.bits .set').count(), 8, 'with its bits');
+    is(await page.locator('.bits .clear').count(), 0, 'all set');
+    like(await page.locator('.bits').getAttribute('aria-label'),
+         /^Line [\d,]+ of 3,072: 8 bits of the key, 8 set$/, 'in words');
+
+    await page.getByText('Their numbers').click();
+    is((await page.locator('.numbers').innerText()).split(', ').length, 8,
+       'and by their numbers');
+
+    await lookUp(page, 'nobody');
+    like(await result.innerText(), /^Absent/, 'one that is not');
+    check('not all its bits are set',
+          await page.locator('.bits .clear').count() > 0);
+
+    await result.evaluate((node) => node.replaceChildren());
+    await page.getByLabel('Key', { exact: true }).press('Enter');
+    await result.locator('> *').first().waitFor();
+    like(await result.innerText(), /^Absent/, 'Enter asks as well');
+
+    // whatever a key is, it is text
+
+    for (const key of ['<script>document.title = "taken"</script>',
+                       '<img src=x onerror="document.title = \'taken\'">',
+                       '"><svg onload=alert(1)>', '%3Cb%3E&amp;+ ä€😀'])
+    {
+        await lookUp(page, key);
+        is(await result.locator('dd code').first().innerText(), key,
+           `${key} is shown as it is`);
+        is(await result.locator('script, img, b, svg:not(.bits)').count(), 0,
+           'and is no element');
+    }
+
+    check('nor does it run', !(await page.title()).includes('taken'));
+
+    await choose(page, 'bad-urls');
+    await lookUp(page, 'http://WWW.Evil.example:80/a/../b?<script>');
+    like(await result.innerText(), /^Maybe present/, 'a URL');
+    like(await result.innerText(),
+         /Canonical\s+http:\/\/www\.evil\.example\/b\?<script>/,
+         'its canonical form');
+
+    const expressions = await page.locator('.expressions li').allInnerTexts();
+
+    check('all it was looked up by', expressions.length >= 5,
+          expressions.join());
+    is(expressions.filter((text) => /maybe present/.test(text)).join()
+           .replace(/\s+/g, ' '),
+       'evil.example/ maybe present', 'which of it is there');
+    is(await page.locator('.bits').count(), 2, 'two lines of bits');
+
+    await lookUp(page, 'http://a<b>.example:no/');
+    like(await result.innerText(), /^No key[^]*Why not\s+it /,
+         'what is no URL, and why');
+
+    await choose(page, 'seen');
+    await lookUp(page, 'x');
+    like(await page.locator('.bits').getAttribute('aria-label'),
+         /^All [\d,]+ bits: 7 bits of the key, 0 set$/,
+         'a classic filter as a whole');
+
+    await choose(page, 'customers');
+    await lookUp(page, 'id1');
+    like(await result.innerText(), /^Cannot tell/, 'of a stale zone');
+}
+
+
+async function changes(page, watched) {
+    const dialog = page.getByRole('dialog');
+    const count = () => card(page, 'seen').getByRole('meter')
+        .getAttribute('aria-valuenow').then(Number);
+
+    // keys
+
+    await choose(page, 'seen');
+    await press(page, 'Add keys');
+    like(await outcome(page), /no key to add/, 'no key to add');
+
+    const mine = ++added;             // others add keys meanwhile
+    const hostile = `<script>document.title = "taken"</script>${mine}`;
+    const before = await count();
+
+    await page.getByLabel('Keys to add').fill(`key${mine}\n\n${hostile}\n`);
+    await press(page, 'Add keys');
+    is(await dialog.getByRole('heading').innerText(), 'Add 2 keys to seen?',
+       'asks first');
+    is(await page.evaluate(() => document.activeElement.textContent), 'Cancel',
+       'and would rather not');
+    await accessible(page, 'a question');
+    await press(page, 'Cancel');
+    is(await outcome(page), 'Nothing was changed.', 'is told not to');
+
+    await press(page, 'Add keys');
+    await page.keyboard.press('Escape');
+    is(await outcome(page), 'Nothing was changed.', 'or by Escape');
+    await lookUp(page, hostile);
+    like(await page.locator('.answer').innerText(), /^Absent/,
+         'then nothing is');
+
+    await press(page, 'Add keys');
+    await press(page, 'Add 2 keys');
+    is(await outcome(page), '2 keys received: 2 added, 0 known.',
+       'then they are added');
+    is(await page.getByLabel('Keys to add').inputValue(), '',
+       'and gone from the box');
+    await lookUp(page, hostile);
+    like(await page.locator('.answer').innerText(), /^Maybe present/,
+         'they are there');
+
+    await page.waitForFunction((n) => [...document.querySelectorAll('.card')]
+        .some((one) => /^seen/.test(one.innerText)
+                       && one.querySelector('.gauge')
+                           .getAttribute('aria-valuenow') > n), before);
+    check('the gauge has moved', await count() > before);
+
+    await choose(page, 'items');
+    await page.getByLabel('Keys to add').fill(`new${mine}`);
+    await page.getByLabel('answer when they are on disk').check();
+    await press(page, 'Add keys');
+    await press(page, 'Add 1 key');
+    is(await outcome(page),
+       '1 key received: 1 added, 0 known; all are on disk.', 'onto the disk');
+
+    await choose(page, 'bad-urls');
+    await page.getByLabel('Keys to add')
+        .fill(`http://bad${mine}.example/\nhttp://no.example:<b>/\n`);
+    await press(page, 'Add keys');
+    await press(page, 'Add 2 keys');
+    like(await outcome(page),
+         /^2 keys received: 1 added, 0 known, 1 left out .* number 2, /,
+         'what is no key is said');
+
+    // the file, a checkpoint
+
+    await choose(page, 'items');
+
+    const generation = async () => Number(/Generation\s+(\d+)/.exec(
+        await card(page, 'items').innerText())[1]);
+    const last = await generation();
+
+    await press(page, 'Reload the file');
+    like(await page.locator('#confirm-text').innerText(), /items\.bloom/,
+         'names the file to load');
+    await press(page, 'Load it');
+    like(await outcome(page),
+         /^Generation \d+ serves, after /, 'is loaded');
+    await page.waitForFunction((n) => [...document.querySelectorAll('.card')]
+        .some((one) => /^items/.test(one.innerText)
+                       && /Generation\s+(\d+)/.exec(one.innerText)[1] > n),
+        last);
+    check('the card says so', await generation() > last);
+
+    await press(page, 'Save a checkpoint');
+    await press(page, 'Save it');
+    like(await outcome(page), /^Generation \d+ is saved, in /, 'is saved');
+
+    // errors, in words
+
+    await watched.during(/status of 409/, async () => {
+        await choose(page, 'seen');
+        await press(page, 'Reload the file');
+        await press(page, 'Load it');
+        like(await outcome(page), /^It was not loaded: .*\(409, not_possible\)/,
+             'what is not possible');
+    });
+
+    await watched.during(/status of 422/, async () => {
+        await choose(page, 'leaked');
+        await press(page, 'Reload the file');
+        await press(page, 'Load it');
+        like(await outcome(page), /^It was not loaded: .*damaged.*\(422, /,
+             'what is refused');
+    });
+}
+
+
+async function keyboard(page) {
+    await page.goto(`${address}/bloom/`);
+    await page.locator('.card').first().waitFor();
+    await page.keyboard.press('Tab');
+    is(await page.evaluate(() => document.activeElement.textContent),
+       'Skip the list of zones', 'the first stop leads past the list');
+    await page.keyboard.press('Tab');
+    is(await page.evaluate(() => document.activeElement.id), 'pause',
+       'then the pause');
+
+    for (let i = 0; i < 4; i++) {
+        await page.keyboard.press('Tab');
+    }
+
+    is(await page.evaluate(() => document.activeElement.textContent), 'items',
+       'then zone by zone');
+
+    const outline = await page.evaluate(() =>
+        getComputedStyle(document.activeElement).outlineStyle);
+
+    is(outline, 'solid', 'the focus is seen');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 2, name: 'items' }).waitFor();
+    await page.waitForFunction(() => document.activeElement.id === 'detail');
+    check('Enter chooses it', true);
+    is(await page.locator('[aria-current]').innerText(), 'items',
+       'and it is marked');
+    is(new URL(page.url()).hash, '#zone=items', 'the address names it');
+}
+
+
+// ---- what is the same in all of them ----
+
+async function elsewhere(browser) {
+    for (const path of ['/reading/', '/bare', '/proxied/deep/']) {
+        const { context, page, watched } = await open(browser, path);
+
+        await choose(page, 'items');
+        await lookUp(page, 'id1');
+        like(await page.locator('.answer').innerText(), /^Maybe present/,
+             `${path}: a key`);
+        is(await page.getByRole('button', { name: 'Add keys' }).count(),
+           path === '/reading/' ? 0 : 1, 'changes where writing is on');
+        watched.quiet('without an error');
+        await context.close();
+    }
+}
+
+
+async function pauses(browser) {
+    const { context, page, watched } = await open(browser, '/bloom/');
+    let asked = 0;
+
+    page.on('request', (request) => asked += request.url().endsWith('/zones'));
+
+    const asks = async () => {
+        const before = asked;
+        await page.waitForTimeout(5000);
+        return asked - before;
+    };
+
+    const asksOn = async () => {
+        const before = asked;
+
+        while (asked < before + 2) {
+            await page.waitForRequest(/\/zones$/);
+        }
+
+        return true;
+    };
+
+    const hide = (hidden) => page.evaluate((value) => {
+        Object.defineProperty(document, 'hidden',
+                              { value, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+    }, hidden);
+
+    check('it asks again and again', await asksOn());
+    await hide(true);
+    is(await asks(), 0, 'not while it is hidden');
+    await hide(false);
+    check('again when it is not', await asksOn());
+
+    await press(page, 'Pause updates');
+    is(await page.getByRole('button', { name: 'Pause updates' })
+           .getAttribute('aria-pressed'), 'true', 'the button is pressed');
+    is(await asks(), 0, 'not while it is paused');
+    await press(page, 'Pause updates');
+    check('again when it is not', await asksOn());
+
+    watched.quiet('without an error');
+    await context.close();
+}
+
+
+async function troubles(browser) {
+    const { context, page, watched } = await open(browser, '/bloom/#zone=items');
+    const trouble = page.getByRole('alert');
+
+    // the helper
+
+    await nginx('silence');
+    await page.locator('.card.bad h3', { hasText: 'items' }).waitFor();
+    like(await card(page, 'items').innerText(),
+         /helper process has been silent for \d+ s/, 'a helper is silent');
+    is(await page.locator('#summary').innerText(), '6 of 6 zones have trouble',
+       'everywhere');
+    await nginx('wake');
+    await page.locator('.card.good h3', { hasText: 'items' }).waitFor();
+    check('and speaks again', true);
+
+    // states that are hard to bring about
+
+    await page.route(/\/zones$/, async (route) => {
+        const response = await route.fetch();
+        const answer = await response.json();
+        const [first, second] = answer.zones;
+
+        Object.assign(first, { state: 'not loaded', generation: 0, image: null,
+                               filter: null });
+        Object.assign(second, { state: 'damaged' });
+        Object.assign(second.journal, { error: 'No space <b>left</b>',
+                                        kept_keys: 2, lost_keys: 1 });
+        second.load = { ...second.load, under_way: true, done_bytes: 1 << 20,
+                        total_bytes: 4 << 20 };
+
+        await route.fulfill({ response, json: answer });
+    });
+
+    await page.getByText('Nothing is loaded: the zone').first().waitFor();
+    like(await card(page, 'items').innerText(), /^items\s+not loaded/,
+         'a zone that is not loaded');
+    is(await page.locator('#detail-title').innerText(), 'items', 'is shown');
+    like(await card(page, 'bad-urls').innerText(),
+         /damaged[^]*No space <b>left<\/b>[^]*1 added key found[^]*2 added keys wait for[^]*Loading: 1 MiB of 4 MiB/,
+         'a damaged one, and its journal');
+    await accessible(page, 'in trouble');
+    await page.unroute(/\/zones$/);
+    watched.quiet('without an error');
+
+    // the endpoint
+
+    await watched.during(/ERR_CONNECTION|Failed to load/, async () => {
+        await nginx('stop');
+        await trouble.filter({ hasText: 'does not answer' }).waitFor();
+        like(await trouble.innerText(),
+             /cannot be reached\. What is below is of \d\d:\d\d:\d\d\./,
+             'nginx is gone');
+        is(await page.title(), 'No answer – Bloom filters', 'the title says so');
+        await page.getByLabel('Key', { exact: true }).fill('id1');
+        await press(page, 'Look up');
+        await page.getByText('The key was not looked up: it cannot be reached')
+            .waitFor();
+        check('and so does a look-up', true);
+        await nginx('start');
+        await trouble.waitFor({ state: 'hidden' });
+        check('and it is back', true);
+    });
+
+    await watched.during(/status of 403/, async () => {
+        await page.route(/\/zones$/, (route) =>
+            route.fulfill({ status: 403, contentType: 'text/html',
+                            body: '<h1>403 Forbidden</h1>' }));
+        await trouble.filter({ hasText: 'nginx does not let you' }).waitFor();
+        check('nginx refuses', true);
+        await page.unroute(/\/zones$/);
+        await trouble.waitFor({ state: 'hidden' });
+    });
+
+    watched.quiet('without any other error');
+    await context.close();
+}
+
+
+// What the checks above rest on: that these are noticed
+
+async function noticed(browser) {
+    const { context, page, watched } = await open(browser, '/bloom/');
+
+    const notices = async (what, pattern, work) => {
+        const noticed = () => watched.bad.some((text) => pattern.test(text));
+
+        await page.evaluate(work).catch(() => {});
+
+        for (let i = 0; i < 100 && !noticed(); i++) {
+            await page.waitForTimeout(100);
+        }
+
+        check(`${what} would be noticed`, noticed(), watched.bad.join('; '));
+        watched.bad = [];
+    };
+
+    await notices('markup from text', /policy: require-trusted-types-for/,
+        () => { document.body.innerHTML += '<p onclick="x()">'; });
+    await notices('an inline handler', /policy: (script-src-attr|require-trusted-types-for)/, () => {
+        const p = document.createElement('p');
+        p.setAttribute('onclick', 'document.title = "taken"');
+        document.body.append(p);
+        p.click();
+    });
+    await notices('an inline style', /policy: style-src-attr/,
+        () => document.body.setAttribute('style', 'color: red'));
+    await notices('a request to others', /policy: connect-src|asks elsewhere/,
+        () => fetch('http://127.0.0.1:9/'));
+    await notices('an error', /error: .*lost/,
+        () => setTimeout(() => { throw new Error('lost'); }));
+    await context.close();
+}
+
+
+await withBrowser(async (browser) => {
+    const all = (name, options) => where.run(`${name}: `, () =>
+        everything(browser, options));
+
+    await noticed(browser);
+
+    await Promise.all([
+        all('light', { colorScheme: 'light' }),
+        all('dark', { colorScheme: 'dark' }),
+        all('phone', { colorScheme: 'light', hasTouch: true,
+                       viewport: { width: 360, height: 740 } }),
+        elsewhere(browser),
+        pauses(browser),
+    ]);
+
+    await troubles(browser);
+});
+
+console.log('end');
+process.exit(0);

@@ -1,0 +1,38 @@
+#!/usr/bin/perl
+
+# screenshots.pl DIRECTORY: the body of `make screenshots`.  Pictures of the
+# page, with nginx and zones as the tests have them: light, dark, phone, and a
+# bad day; made small by pngquant.
+
+use strict;
+use warnings;
+
+use Test::Builder;
+use BloomTest;
+use BloomTest::Process qw(run_command);
+use BloomTest::Scene;
+
+my ($directory) = @ARGV or die "usage: $0 DIRECTORY\n";
+
+Test::Builder->new->no_ending(1);
+
+for my $day ('good', 'bad') {
+    my $t = BloomTest->new;
+
+    scene($t, $day eq 'bad' ? bad_day($t) : ());
+    $t->run;
+    worsen($t) if $day eq 'bad';
+
+    my $status = browse($t, 'screenshots.mjs', sub { print "$_[0]\n"; return },
+                        $directory, $day);
+
+    $t->stop;
+    die "screenshots.mjs ended with status $status\n" if $status != 0;
+}
+
+for my $picture (glob "$directory/*.png") {
+    my ($exit, $out, $err) =
+        run_command(['pngquant', '--force', '--strip', '--ext', '.png', '64',
+                     $picture]);
+    die "pngquant failed on $picture ($exit): $err" if $exit != 0;
+}

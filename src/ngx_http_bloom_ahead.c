@@ -1,0 +1,227 @@
+
+/*
+ * Looking ahead: where a request has several rules, their keys are taken and
+ * hashed, then their lines asked for, all before the first is tested: so the
+ * memory brings them at once.  Whether it does changes no answer.
+ *
+ * That holds for the first rules of a list, up to one whose key cannot be taken
+ * before its turn:
+ *
+ *     a text of several variables, or a list of keys
+ *     a variable that is to be evaluated, if that may have an effect which a
+ *     rule before would not see yet: of map, js_set, perl_set, auth_request ...
+ *
+ * It can be taken if it need not be evaluated, as captures and what "set" has
+ * set, or is one of nginx's own that only read the request.  A rule that stands
+ * alone is not concerned, nor what it costs.
+ */
+
+#include "ngx_http_bloom.h"
+
+
+typedef struct {
+    ngx_str_t                  text;     /* decoded; len 0: there is no key,
+                                            data NULL: it has not been taken */
+    ngx_bloom_ahead_t          ahead;    /* if len is not 0 */
+} ngx_http_bloom_taken_t;
+
+
+static ngx_uint_t ngx_http_bloom_is_plain(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_variable_t *v);
+static void ngx_http_bloom_look_ahead(ngx_http_request_t *r,
+    ngx_http_bloom_rule_t *rule);
+
+
+/* Of the list that is being checked: no other begins before that has been
+ * decided. */
+static ngx_http_bloom_taken_t  ngx_http_bloom_taken[NGX_HTTP_BLOOM_AHEAD_MAX];
+
+
+/* Variables that only read the request, and that no configuration can define
+ * anew: $args can be. */
+static ngx_str_t  ngx_http_bloom_plain[] = {
+    ngx_string("binary_remote_addr"),
+    ngx_string("document_uri"),
+    ngx_string("host"),
+    ngx_string("http_host"),
+    ngx_string("http_referer"),
+    ngx_string("http_user_agent"),
+    ngx_string("http_x_forwarded_for"),
+    ngx_string("query_string"),
+    ngx_string("remote_addr"),
+    ngx_string("request_uri"),
+    ngx_string("uri"),
+    ngx_null_string
+};
+
+
+/* The same for families of them; one of the name may be of a "map". */
+static ngx_str_t  ngx_http_bloom_plain_families[] = {
+    ngx_string("arg_"),
+    ngx_string("cookie_"),
+    ngx_string("http_"),
+    ngx_null_string
+};
+
+
+void
+ngx_http_bloom_plan_ahead(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_bloom_main_conf_t *bmcf)
+{
+    ngx_uint_t              i, j, n;
+    ngx_array_t           **list;
+    ngx_http_variable_t    *v;
+    ngx_http_bloom_rule_t  *rule;
+
+    v = cmcf->variables.elts;
+    list = bmcf->rules.elts;
+
+    for (i = 0; i < bmcf->rules.nelts; i++) {
+
+        rule = list[i]->elts;
+        n = ngx_min(list[i]->nelts, NGX_HTTP_BLOOM_AHEAD_MAX);
+
+        for (j = 0; j < n; j++) {
+            if (rule[j].how != NGX_HTTP_BLOOM_ALONE
+                || rule[j].key.index == NGX_ERROR)
+            {
+                break;
+            }
+        }
+
+        if (j < 2) {
+            continue;
+        }
+
+        rule[0].nahead = j;
+
+        while (j-- != 0) {
+            rule[j].how = NGX_HTTP_BLOOM_AHEAD;
+            rule[j].plain = ngx_http_bloom_is_plain(cmcf,
+                                                    &v[rule[j].key.index]);
+        }
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_bloom_is_plain(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_variable_t *v)
+{
+    ngx_str_t            *name;
+    ngx_uint_t            i;
+    ngx_http_variable_t  *family;
+
+    for (name = ngx_http_bloom_plain; name->len; name++) {
+        if (v->name.len == name->len
+            && ngx_strncmp(v->name.data, name->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    family = cmcf->prefix_variables.elts;
+
+    for (name = ngx_http_bloom_plain_families; name->len; name++) {
+
+        if (v->name.len <= name->len
+            || ngx_strncmp(v->name.data, name->data, name->len) != 0)
+        {
+            continue;
+        }
+
+        for (i = 0; i < cmcf->prefix_variables.nelts; i++) {
+            if (family[i].name.len == name->len
+                && ngx_strncmp(family[i].name.data, name->data, name->len) == 0
+                && family[i].get_handler == v->get_handler)
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_int_t
+ngx_http_bloom_check_ahead(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
+    ngx_uint_t i, ngx_str_t *text)
+{
+    ngx_int_t                rc;
+    ngx_uint_t               answer;
+    ngx_http_bloom_taken_t  *taken;
+
+    if (i == 0) {
+        ngx_http_bloom_look_ahead(r, rule);
+    }
+
+    taken = &ngx_http_bloom_taken[i];
+
+    if (taken->text.data == NULL) {
+        rc = ngx_http_bloom_check(r, &rule->key, text, &answer);
+
+        return rc == NGX_OK ? (ngx_int_t) answer : rc;
+    }
+
+    if (taken->text.len == 0) {
+        return NGX_DECLINED;
+    }
+
+    *text = taken->text;
+
+    answer = ngx_bloom_zone_test_ahead(rule->key.zone, text, &taken->ahead,
+                                       r->pool);
+
+    ngx_bloom_count(rule->key.zone, (ngx_bloom_counter_e) answer, 1);
+
+    return (ngx_int_t) answer;
+}
+
+
+static void
+ngx_http_bloom_look_ahead(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
+{
+    ngx_int_t                   rc;
+    ngx_uint_t                  i, j, n;
+    ngx_http_bloom_taken_t     *taken;
+    ngx_http_variable_value_t  *v;
+
+    n = rule->nahead;
+    taken = ngx_http_bloom_taken;
+
+    for (i = 0; i < n; i++) {
+
+        v = &r->variables[rule[i].key.index];
+
+        if (!rule[i].plain
+            && (v->no_cacheable || (!v->valid && !v->not_found)))
+        {
+            break;
+        }
+
+        rc = ngx_http_bloom_text(r, &rule[i].key, &taken[i].text);
+
+        if (rc == NGX_ERROR) {
+            break;
+        }
+
+        if (rc == NGX_DECLINED) {
+            ngx_str_set(&taken[i].text, "");
+            continue;
+        }
+
+        ngx_bloom_zone_hash(rule[i].key.zone, &taken[i].text, &taken[i].ahead,
+                            r->pool);
+    }
+
+    for (j = 0; j < i; j++) {
+        if (taken[j].text.len != 0) {
+            ngx_bloom_zone_prefetch(rule[j].key.zone, &taken[j].ahead);
+        }
+    }
+
+    for ( /* void */ ; i < n; i++) {
+        ngx_str_null(&taken[i].text);
+    }
+}

@@ -1,0 +1,251 @@
+
+/*
+ * bloom_audit: is the filter right about what it turns away?
+ *
+ * Some of the requests that a rule would reject, since their key is absent, are
+ * let through, drawn at random.  What the backend then answers decides:
+ *
+ *     2xx                       the key is there: a wrong absent
+ *     404, 410, or a status     it is not: the filter was right
+ *       of bloom_feedback
+ *     anything else, nothing,   nobody knows: unanswered
+ *       or an answer of ours
+ *
+ * Each audited request is counted as one of the three, at the latest when it
+ * ends.
+ */
+
+#include "ngx_http_bloom.h"
+#include "ngx_bloom_add.h"
+
+
+/* Of an audited request, until it is known what came of it. */
+typedef struct {
+    ngx_bloom_zone_t          *zone;
+    ngx_str_t                  key;      /* canonical */
+    ngx_array_t               *feedback; /* NULL: the usual */
+    ngx_flag_t                 learn;
+    ngx_uint_t                 settled;
+} ngx_http_bloom_audited_t;
+
+
+static void ngx_http_bloom_audit_end(void *data);
+static void ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
+    ngx_http_bloom_audited_t *audited, ngx_uint_t status);
+
+
+/* A fraction as "0.1%", in thousandths of a percent. */
+static ngx_int_t
+ngx_http_bloom_audit_rate(ngx_str_t *value)
+{
+    if (value->len < 2 || value->data[value->len - 1] != '%') {
+        return NGX_ERROR;
+    }
+
+    return ngx_atofp(value->data, value->len - 1, 3);
+}
+
+
+char *
+ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_bloom_loc_conf_t *blcf = conf;
+
+    ngx_int_t                    rate;
+    ngx_str_t                   *value;
+    ngx_http_bloom_main_conf_t  *bmcf;
+
+    if (blcf->audit != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
+        blcf->audit = NULL;
+        return NGX_CONF_OK;
+    }
+
+    rate = ngx_http_bloom_audit_rate(&value[1]);
+
+    if (rate < 1 || rate > NGX_HTTP_BLOOM_AUDIT_ALL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid fraction \"%V\": it must be from 0.001%% "
+                           "to 100%%, with up to three decimals, or \"off\" alone",
+                           &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    blcf->audit = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_audit_t));
+    if (blcf->audit == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    blcf->audit->rate = rate;
+
+    if (cf->args->nelts == 3) {
+
+        if (ngx_strcmp(value[2].data, "learn=on") == 0) {
+            blcf->audit->learn = 1;
+
+        } else if (ngx_strcmp(value[2].data, "learn=off") != 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\": it must be "
+                               "\"learn=on\" or \"learn=off\"", &value[2]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
+    bmcf->asks = 1;
+
+    return NGX_CONF_OK;
+}
+
+
+/* Only these: one key, and turned away. */
+static ngx_inline ngx_uint_t
+ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
+{
+    return rule->action == NGX_HTTP_BLOOM_REJECT
+           && rule->fires == NGX_BLOOM_ABSENT
+           && rule->split == 0;
+}
+
+
+/* Zones whose keys a location may learn: they take additions. */
+void
+ngx_http_bloom_audit_adds(ngx_http_bloom_loc_conf_t *blcf)
+{
+    ngx_uint_t              i;
+    ngx_http_bloom_rule_t  *rule;
+
+    if (blcf->audit == NULL || !blcf->audit->learn || blcf->rules == NULL) {
+        return;
+    }
+
+    rule = blcf->rules->elts;
+
+    for (i = 0; i < blcf->rules->nelts; i++) {
+        if (ngx_http_bloom_audit_is_for(&rule[i])) {
+            rule[i].key.zone->adds = 1;
+        }
+    }
+}
+
+
+ngx_uint_t
+ngx_http_bloom_audit_takes(ngx_http_request_t *r,
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_rule_t *rule, ngx_str_t *key)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_bloom_audited_t  *audited;
+
+    /*
+     * A request is audited once, and only if it changes nothing: what would
+     * create a key says nothing about what was there before.
+     */
+
+    if (ctx->audited != NULL
+        || !ngx_http_bloom_audit_is_for(rule)
+        || (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) == 0
+        || ngx_random() % NGX_HTTP_BLOOM_AUDIT_ALL
+           >= (long) blcf->audit->rate)
+    {
+        return 0;
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_bloom_audited_t));
+    if (cln == NULL) {
+        return 0;
+    }
+
+    cln->handler = ngx_http_bloom_audit_end;
+
+    audited = cln->data;
+
+    audited->zone = rule->key.zone;
+    audited->key = *key;
+    audited->feedback = blcf->feedback;
+    audited->learn = blcf->audit->learn;
+    audited->settled = 0;
+
+    ctx->audited = audited;
+
+    ngx_bloom_count(audited->zone, NGX_BLOOM_COUNT_AUDITED, 1);
+    ngx_bloom_count_in(rule->series, NGX_HTTP_BLOOM_COUNT_AUDITED, 1);
+
+    return 1;
+}
+
+
+void
+ngx_http_bloom_audit(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
+    ngx_uint_t status)
+{
+    ngx_uint_t                 none;
+    ngx_http_bloom_audited_t  *audited;
+
+    audited = ctx->audited;
+
+    if (audited == NULL || audited->settled) {
+        return;
+    }
+
+    if (status >= 200 && status <= 299) {
+        audited->settled = 1;
+        ngx_http_bloom_audit_wrong(r, audited, status);
+        return;
+    }
+
+    none = audited->feedback
+           ? ngx_http_bloom_says_none(audited->feedback, status)
+           : (status == 404 || status == 410);
+
+    if (none) {
+        audited->settled = 1;
+        ngx_bloom_count(audited->zone, NGX_BLOOM_COUNT_CONFIRMED, 1);
+    }
+}
+
+
+static void
+ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
+    ngx_http_bloom_audited_t *audited, ngx_uint_t status)
+{
+    u_char             buf[NGX_HTTP_BLOOM_LOGGED_LEN], *last;
+    const char        *then;
+    ngx_bloom_zone_t  *zone;
+
+    zone = audited->zone;
+    then = "add it, or load an image that has it";
+
+    ngx_bloom_count(zone, NGX_BLOOM_COUNT_WRONG_ABSENT, 1);
+
+    if (audited->learn && ngx_bloom_zone_takes(zone)
+        && ngx_bloom_zone_add(zone, &audited->key) == NULL)
+    {
+        ngx_bloom_count(zone, NGX_BLOOM_COUNT_LEARNED, 1);
+        then = "it was added now, and belongs into the next image";
+    }
+
+    last = ngx_http_bloom_log_key(buf, &audited->key);
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "wrong absent: bloom zone \"%V\" lacks key \"%*s\": %s; "
+                  "the backend answered %ui",
+                  &zone->name, (size_t) (last - buf), buf, then, status);
+}
+
+
+/* With the request's pool. */
+static void
+ngx_http_bloom_audit_end(void *data)
+{
+    ngx_http_bloom_audited_t *audited = data;
+
+    if (!audited->settled) {
+        ngx_bloom_count(audited->zone, NGX_BLOOM_COUNT_UNANSWERED, 1);
+    }
+}

@@ -1,0 +1,246 @@
+
+/*
+ * Directives: parameters and keys.
+ */
+
+#include "ngx_http_bloom_conf.h"
+
+
+typedef struct {
+    ngx_str_t                  name;     /* with "=" */
+    size_t                     offset;
+    ngx_uint_t                 where;    /* directives that take it */
+} ngx_http_bloom_param_t;
+
+
+static ngx_int_t ngx_http_bloom_variable(ngx_conf_t *cf, ngx_str_t *text);
+
+
+static ngx_conf_enum_t  ngx_http_bloom_decodes[] = {
+    { ngx_string("off"), BLOOM_DECODE_OFF },
+    { ngx_string("uri"), BLOOM_DECODE_URI },
+    { ngx_string("form"), BLOOM_DECODE_FORM },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_bloom_param_t  ngx_http_bloom_param[] = {
+
+    { ngx_string("zone="), offsetof(ngx_http_bloom_params_t, zone),
+      NGX_HTTP_BLOOM_OF_ZONE|NGX_HTTP_BLOOM_OF_KEY },
+
+    { ngx_string("file="), offsetof(ngx_http_bloom_params_t, file),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("capacity="), offsetof(ngx_http_bloom_params_t, capacity),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("fpr="), offsetof(ngx_http_bloom_params_t, fpr),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("layout="), offsetof(ngx_http_bloom_params_t, layout),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("hash="), offsetof(ngx_http_bloom_params_t, hash),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("key="), offsetof(ngx_http_bloom_params_t, key),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("journal="), offsetof(ngx_http_bloom_params_t, journal),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("watch="), offsetof(ngx_http_bloom_params_t, watch),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("max_age="), offsetof(ngx_http_bloom_params_t, max_age),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("huge_pages="), offsetof(ngx_http_bloom_params_t, huge_pages),
+      NGX_HTTP_BLOOM_OF_ZONE },
+
+    { ngx_string("decode="), offsetof(ngx_http_bloom_params_t, decode),
+      NGX_HTTP_BLOOM_OF_KEY },
+
+    { ngx_string("if="), offsetof(ngx_http_bloom_params_t, condition),
+      NGX_HTTP_BLOOM_OF_ADD },
+
+    { ngx_string("status="), offsetof(ngx_http_bloom_params_t, status),
+      NGX_HTTP_BLOOM_OF_REJECT },
+
+    { ngx_string("to="), offsetof(ngx_http_bloom_params_t, to),
+      NGX_HTTP_BLOOM_OF_ROUTE },
+
+    { ngx_string("split="), offsetof(ngx_http_bloom_params_t, split),
+      NGX_HTTP_BLOOM_OF_RULE },
+
+    { ngx_string("match="), offsetof(ngx_http_bloom_params_t, match),
+      NGX_HTTP_BLOOM_OF_RULE },
+
+    { ngx_string("name="), offsetof(ngx_http_bloom_params_t, name),
+      NGX_HTTP_BLOOM_OF_RULE },
+
+    { ngx_null_string, 0, 0 }
+};
+
+
+char *
+ngx_http_bloom_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
+    ngx_http_bloom_params_t *params)
+{
+    u_char                  *colon;
+    ngx_str_t               *value, *field;
+    ngx_uint_t               i;
+    ngx_http_bloom_param_t  *param;
+
+    ngx_memzero(params, sizeof(ngx_http_bloom_params_t));
+
+    value = cf->args->elts;
+
+    for (i = first; i < cf->args->nelts; i++) {
+
+        for (param = ngx_http_bloom_param; param->name.len; param++) {
+            if ((param->where & where)
+                && ngx_strncmp(value[i].data, param->name.data,
+                               param->name.len)
+                   == 0)
+            {
+                break;
+            }
+        }
+
+        if (param->name.len == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\"", &value[i]);
+            return NGX_CONF_ERROR;
+        }
+
+        field = (ngx_str_t *) ((u_char *) params + param->offset);
+
+        if (field->data != NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate parameter \"%V\"", &value[i]);
+            return NGX_CONF_ERROR;
+        }
+
+        field->data = value[i].data + param->name.len;
+        field->len = value[i].len - param->name.len;
+    }
+
+    if (params->zone.data == NULL) {
+        return "must have the \"zone\" parameter";
+    }
+
+    colon = (u_char *) ngx_strchr(params->zone.data, ':');
+
+    if (colon != NULL) {
+        params->size.data = colon + 1;
+        params->size.len = params->zone.data + params->zone.len - colon - 1;
+        params->zone.len = colon - params->zone.data;
+    }
+
+    if (params->zone.len == 0) {
+        return ngx_http_bloom_invalid(cf, "zone", &params->zone, "a name");
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_bloom_key(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_http_bloom_params_t *params, ngx_http_bloom_key_t *key)
+{
+    ngx_conf_enum_t                   *decode;
+    ngx_http_bloom_main_conf_t        *bmcf;
+    ngx_http_compile_complex_value_t   ccv;
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = text;
+    ccv.complex_value = &key->value;
+
+    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    key->index = ngx_http_bloom_variable(cf, text);
+
+    if (key->value.lengths == NULL) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "the key \"%V\" has no variable: every request "
+                           "has the same key", text);
+    }
+
+    if (params->size.data != NULL) {
+        return ngx_http_bloom_invalid(cf, "zone", &params->zone,
+                                      "a name without a size: that belongs to "
+                                      "\"bloom_zone\"");
+    }
+
+    key->decode = BLOOM_DECODE_OFF;
+
+    if (params->decode.data != NULL) {
+
+        for (decode = ngx_http_bloom_decodes; decode->name.len; decode++) {
+            if (ngx_strcmp(decode->name.data, params->decode.data) == 0) {
+                break;
+            }
+        }
+
+        if (decode->name.len == 0) {
+            return ngx_http_bloom_invalid(cf, "decode", &params->decode,
+                                          "\"uri\", \"form\" or \"off\"");
+        }
+
+        key->decode = decode->value;
+    }
+
+    bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
+
+    key->zone = ngx_bloom_zone_get(cf, &bmcf->zones, &params->zone);
+
+    return key->zone ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+/* The index of a variable where a text is that variable alone: "$name". */
+static ngx_int_t
+ngx_http_bloom_variable(ngx_conf_t *cf, ngx_str_t *text)
+{
+    u_char      c;
+    size_t      i;
+    ngx_str_t   name;
+
+    if (text->len < 2 || text->data[0] != '$') {
+        return NGX_ERROR;
+    }
+
+    name.data = text->data + 1;
+    name.len = text->len - 1;
+
+    for (i = 0; i < name.len; i++) {
+        c = name.data[i];
+
+        if (!((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && c != '_'
+            && (i == 0 || c < '0' || c > '9'))
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return ngx_http_get_variable_index(cf, &name);
+}
+
+
+char *
+ngx_http_bloom_invalid(ngx_conf_t *cf, char *name, ngx_str_t *value,
+    char *want)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid %s \"%V\": it must be %s",
+                       name, value, want);
+
+    return NGX_CONF_ERROR;
+}

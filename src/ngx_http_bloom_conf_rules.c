@@ -1,0 +1,455 @@
+
+/*
+ * Directives of rules and of keys that are looked up or added: bloom_pass,
+ * bloom_reject, bloom_route, bloom_rules, bloom_lookup and bloom_add.
+ */
+
+#include "ngx_http_bloom_conf.h"
+
+
+static char *ngx_http_bloom_rule_split(ngx_conf_t *cf,
+    ngx_http_bloom_params_t *params, ngx_http_bloom_rule_t *rule);
+static char *ngx_http_bloom_rule_name(ngx_conf_t *cf,
+    ngx_http_bloom_params_t *params, ngx_http_bloom_rule_t *rule);
+static char *ngx_http_bloom_rule_to(ngx_conf_t *cf, ngx_str_t *to,
+    ngx_http_bloom_rule_t *rule);
+
+
+char *
+ngx_http_bloom_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    char                     *rc;
+    ngx_str_t                *value, name;
+    ngx_http_bloom_key_t     *key;
+    ngx_http_bloom_params_t   params;
+
+    value = cf->args->elts;
+
+    name = value[2];
+
+    if (name.len < 2 || name.data[0] != '$') {
+        return ngx_http_bloom_invalid(cf, "variable name", &name,
+                                      "a name with \"$\" before it");
+    }
+
+    name.data++;
+    name.len--;
+
+    rc = ngx_http_bloom_params(cf, 3, NGX_HTTP_BLOOM_OF_KEY, &params);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    key = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_key_t));
+    if (key == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    rc = ngx_http_bloom_key(cf, &value[1], &params, key);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    if (ngx_http_bloom_add_lookup(cf, &name, key) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_bloom_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_bloom_loc_conf_t *blcf = conf;
+
+    char                        *rc;
+    ngx_int_t                    status;
+    ngx_str_t                   *value;
+    ngx_uint_t                   where;
+    ngx_array_t                **list;
+    ngx_http_bloom_rule_t       *rule;
+    ngx_http_bloom_params_t      params;
+    ngx_http_bloom_main_conf_t  *bmcf;
+
+    if (blcf->rules == NULL) {
+        return "is in one level with \"bloom_rules off\"";
+    }
+
+    if (blcf->rules == NGX_CONF_UNSET_PTR) {
+        blcf->rules = ngx_array_create(cf->pool, 2,
+                                       sizeof(ngx_http_bloom_rule_t));
+        bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
+
+        list = ngx_array_push(&bmcf->rules);
+
+        if (blcf->rules == NULL || list == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *list = blcf->rules;
+    }
+
+    rule = ngx_array_push(blcf->rules);
+    if (rule == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(rule, sizeof(ngx_http_bloom_rule_t));
+
+    rule->action = cmd->offset;
+    rule->conf_file = cf->conf_file->file.name.data;
+    rule->conf_line = cf->conf_file->line;
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "absent") == 0) {
+        rule->fires = NGX_BLOOM_ABSENT;
+        rule->status = NGX_HTTP_NOT_FOUND;
+
+    } else if (ngx_strcmp(value[1].data, "present") == 0) {
+        rule->fires = NGX_BLOOM_PRESENT;
+        rule->status = NGX_HTTP_FORBIDDEN;
+
+    } else {
+        return ngx_http_bloom_invalid(cf, "condition", &value[1],
+                                      "\"absent\" or \"present\"");
+    }
+
+    where = NGX_HTTP_BLOOM_OF_KEY|NGX_HTTP_BLOOM_OF_RULE;
+
+    if (rule->action == NGX_HTTP_BLOOM_REJECT) {
+        where |= NGX_HTTP_BLOOM_OF_REJECT;
+
+    } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
+        where |= NGX_HTTP_BLOOM_OF_ROUTE;
+    }
+
+    rc = ngx_http_bloom_params(cf, 3, where, &params);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_bloom_key(cf, &value[2], &params, &rule->key);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_bloom_rule_split(cf, &params, rule);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_bloom_rule_name(cf, &params, rule);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    if (params.status.data != NULL) {
+        status = ngx_atoi(params.status.data, params.status.len);
+
+        if (status < 400 || status > 599) {
+            return ngx_http_bloom_invalid(cf, "status", &params.status,
+                                          "a code from 400 to 599");
+        }
+
+        rule->status = (ngx_uint_t) status;
+    }
+
+    if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
+        return ngx_http_bloom_rule_to(cf, &params.to, rule);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * A list of keys.  Where one part is enough to reject a request, all parts are
+ * needed to let it pass.
+ */
+static char *
+ngx_http_bloom_rule_split(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
+    ngx_http_bloom_rule_t *rule)
+{
+    rule->all = (rule->action == NGX_HTTP_BLOOM_PASS);
+
+    if (params->split.data == NULL) {
+        return params->match.data ? "has \"match\" without \"split\""
+                                  : NGX_CONF_OK;
+    }
+
+    if (params->split.len != 1) {
+        return ngx_http_bloom_invalid(cf, "split", &params->split,
+                                      "one byte, as split=,");
+    }
+
+    rule->how = NGX_HTTP_BLOOM_LIST;
+    rule->split = params->split.data[0];
+
+    if (params->match.data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    rule->all = (ngx_strcmp(params->match.data, "all") == 0);
+
+    if (!rule->all && ngx_strcmp(params->match.data, "any") != 0) {
+        return ngx_http_bloom_invalid(cf, "match", &params->match,
+                                      "\"any\" or \"all\"");
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * What the metrics call it.  Its counters go on after a reload if that, what it
+ * does and its zone are the same; rules that have these in common share them.
+ */
+static char *
+ngx_http_bloom_rule_name(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
+    ngx_http_bloom_rule_t *rule)
+{
+    size_t      len;
+    u_char     *p;
+    ngx_str_t  *file;
+
+    rule->label = params->name;
+
+    if (params->name.data != NULL && params->name.len == 0) {
+        return ngx_http_bloom_invalid(cf, "name", &params->name,
+                                      "not empty");
+    }
+
+    if (params->name.data == NULL) {
+        file = &cf->conf_file->file.name;
+
+        p = ngx_pnalloc(cf->pool, file->len + 1 + NGX_INT_T_LEN);
+        if (p == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        rule->label.data = p;
+        rule->label.len = ngx_sprintf(p, "%V:%ui", file, rule->conf_line) - p;
+    }
+
+    /* a space in front: no zone has such a name */
+
+    len = sizeof(" 0 0  ") - 1 + rule->key.zone->name.len + rule->label.len;
+
+    p = ngx_pnalloc(cf->pool, len);
+    if (p == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    rule->identity.data = p;
+    rule->identity.len = ngx_snprintf(p, len, " %ui %ui %V %V",
+                                      (ngx_uint_t) rule->action, rule->fires,
+                                      &rule->key.zone->name, &rule->label)
+                         - p;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_bloom_rule_to(ngx_conf_t *cf, ngx_str_t *to,
+    ngx_http_bloom_rule_t *rule)
+{
+    ngx_http_compile_complex_value_t  ccv;
+
+    if (to->data == NULL) {
+        return "must have the \"to\" parameter";
+    }
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = to;
+    ccv.complex_value = &rule->to;
+
+    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (to->len > 1 && to->data[0] == '@' && rule->to.lengths == NULL) {
+        rule->named = 1;
+        return NGX_CONF_OK;
+    }
+
+    if (to->len == 0 || to->data[0] != '/') {
+        return ngx_http_bloom_invalid(cf, "to", to,
+                                      "\"@name\" without variables, or a URI "
+                                      "that begins with \"/\"");
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_bloom_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_bloom_loc_conf_t *blcf = conf;
+
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "off") != 0) {
+        return ngx_http_bloom_invalid(cf, "value", &value[1], "\"off\"");
+    }
+
+    if (blcf->rules == NULL) {
+        return "is duplicate";
+    }
+
+    if (blcf->rules != NGX_CONF_UNSET_PTR) {
+        return "is in one level with rules: leave it out, since a level that "
+               "has rules inherits none";
+    }
+
+    blcf->rules = NULL;
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_bloom_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_bloom_loc_conf_t *blcf = conf;
+
+    char                              *rc;
+    ngx_str_t                         *value;
+    ngx_http_bloom_params_t            params;
+    ngx_http_bloom_addition_t         *addition;
+    ngx_http_compile_complex_value_t   ccv;
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
+
+        if (blcf->adds == NULL) {
+            return "is duplicate";
+        }
+
+        if (blcf->adds != NGX_CONF_UNSET_PTR) {
+            return "is in one level with keys to add: leave it out, since a "
+                   "level that has keys inherits none";
+        }
+
+        blcf->adds = NULL;
+
+        return NGX_CONF_OK;
+    }
+
+    if (blcf->adds == NULL) {
+        return "is in one level with \"bloom_add off\"";
+    }
+
+    rc = ngx_http_bloom_params(cf, 2,
+                               NGX_HTTP_BLOOM_OF_KEY|NGX_HTTP_BLOOM_OF_ADD,
+                               &params);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    if (blcf->adds == NGX_CONF_UNSET_PTR) {
+        blcf->adds = ngx_array_create(cf->pool, 2,
+                                      sizeof(ngx_http_bloom_addition_t));
+        if (blcf->adds == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    addition = ngx_array_push(blcf->adds);
+    if (addition == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(addition, sizeof(ngx_http_bloom_addition_t));
+
+    rc = ngx_http_bloom_key(cf, &value[1], &params, &addition->key);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    addition->key.zone->adds = 1;
+
+    if (params.condition.data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    if (params.condition.len == 0) {
+        return ngx_http_bloom_invalid(cf, "if", &params.condition,
+                                      "a condition, as if=$variable");
+    }
+
+    addition->filter = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+    if (addition->filter == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = &params.condition;
+    ccv.complex_value = addition->filter;
+
+    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+ngx_int_t
+ngx_http_bloom_check_routes(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
+{
+    ngx_str_t                  *to;
+    ngx_uint_t                  i, j;
+    ngx_http_bloom_rule_t      *rule;
+    ngx_http_bloom_routes_t    *routes;
+    ngx_http_core_loc_conf_t  **location;
+
+    routes = bmcf->routes.elts;
+
+    for (i = 0; i < bmcf->routes.nelts; i++) {
+
+        rule = routes[i].rules->elts;
+
+        for (j = 0; j < routes[i].rules->nelts; j++) {
+
+            if (!rule[j].named) {
+                continue;
+            }
+
+            to = &rule[j].to.value;
+            location = routes[i].server->named_locations;
+
+            for ( /* void */ ; location != NULL && *location; location++) {
+                if (to->len == (*location)->name.len
+                    && ngx_strncmp(to->data, (*location)->name.data, to->len)
+                       == 0)
+                {
+                    break;
+                }
+            }
+
+            if (location == NULL || *location == NULL) {
+                ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                              "unknown location \"%V\" for \"bloom_route\" "
+                              "in %s:%ui: the server in %s:%ui, where the "
+                              "rule applies, has no \"location %V\"",
+                              to, rule[j].conf_file, rule[j].conf_line,
+                              routes[i].server->file_name,
+                              routes[i].server->line, to);
+                return NGX_ERROR;
+            }
+        }
+    }
+
+    return NGX_OK;
+}

@@ -1,0 +1,295 @@
+
+/*
+ * Directives of zones: bloom_state_path and bloom_zone.
+ */
+
+#include "ngx_http_bloom_conf.h"
+#include "bloom_units.h"
+
+
+static char *ngx_http_bloom_file_zone(ngx_conf_t *cf,
+    ngx_http_bloom_params_t *params, ngx_bloom_zone_t *zone);
+static char *ngx_http_bloom_empty_zone(ngx_conf_t *cf,
+    ngx_http_bloom_params_t *params, bloom_image_t *image);
+
+
+char *
+ngx_http_bloom_state_path(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_bloom_main_conf_t *bmcf = conf;
+
+    ngx_str_t  *value;
+
+    if (bmcf->state_path.data != NULL) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "off") == 0) {
+        ngx_str_set(&bmcf->state_path, "");
+        return NGX_CONF_OK;
+    }
+
+    if (value[1].len == 0) {
+        return ngx_http_bloom_invalid(cf, "path", &value[1],
+                                      "a directory, or \"off\"");
+    }
+
+    bmcf->state_path = value[1];
+
+    if (ngx_conf_full_name(cf->cycle, &bmcf->state_path, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_bloom_main_conf_t *bmcf = conf;
+
+    char                     *rc;
+    uint64_t                  size;
+    ngx_bloom_zone_t         *zone;
+    ngx_http_bloom_params_t   params;
+
+    rc = ngx_http_bloom_params(cf, 1, NGX_HTTP_BLOOM_OF_ZONE, &params);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    size = 0;
+
+    if (params.size.data != NULL
+        && (bloom_parse_bytes((char *) params.size.data, params.size.len,
+                              &size)
+            != 0
+            || size == 0 || size > NGX_MAX_SIZE_T_VALUE))
+    {
+        return ngx_http_bloom_invalid(cf, "zone size", &params.size,
+                                      "a number with k, m or g");
+    }
+
+    zone = ngx_bloom_zone_get(cf, &bmcf->zones, &params.zone);
+    if (zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (zone->shm_zone == NULL) {
+
+        zone->journal = 1;
+
+        if (params.journal.data != NULL) {
+            zone->journal = (ngx_strcmp(params.journal.data, "on") == 0);
+
+            if (!zone->journal && ngx_strcmp(params.journal.data, "off") != 0)
+            {
+                return ngx_http_bloom_invalid(cf, "journal", &params.journal,
+                                              "\"on\" or \"off\"");
+            }
+        }
+
+        if (params.huge_pages.data != NULL
+            && ngx_bloom_pages_parse(&params.huge_pages, &zone->pages)
+               != NGX_OK)
+        {
+            return ngx_http_bloom_invalid(cf, "huge_pages",
+                                          &params.huge_pages,
+                                          "\"transparent\", \"off\" or "
+                                          "\"reserved\"");
+        }
+
+        if ((params.file.len != 0) == (params.capacity.len != 0)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "bloom zone \"%V\" must have either \"file\" "
+                               "or \"capacity\" and \"fpr\"", &params.zone);
+            return NGX_CONF_ERROR;
+        }
+
+        if (params.file.len != 0) {
+            rc = ngx_http_bloom_file_zone(cf, &params, zone);
+
+        } else {
+            rc = ngx_http_bloom_empty_zone(cf, &params, &zone->image);
+        }
+
+        if (rc != NGX_CONF_OK) {
+            return rc;
+        }
+    }
+
+    if (ngx_bloom_zone_declare(cf, zone, (size_t) size,
+                               &ngx_http_bloom_module)
+        != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* What a zone with an image's file is to be. */
+static char *
+ngx_http_bloom_file_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
+    ngx_bloom_zone_t *zone)
+{
+    ngx_int_t  watch;
+
+    if (params->capacity.data || params->fpr.data || params->layout.data
+        || params->hash.data || params->key.data)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has \"file\": its image says "
+                           "\"capacity\", \"fpr\", \"layout\", \"hash\" and "
+                           "\"key\"; leave them out", &params->zone);
+        return NGX_CONF_ERROR;
+    }
+
+    if (params->watch.data != NULL) {
+        watch = ngx_parse_time(&params->watch, 0);
+
+        if (watch == NGX_ERROR || watch == 0) {
+            return ngx_http_bloom_invalid(cf, "watch", &params->watch,
+                                          "a time over 0, as 10s");
+        }
+
+        zone->watch = (ngx_msec_t) watch;
+    }
+
+    if (params->max_age.data != NULL) {
+        zone->max_age = ngx_parse_time(&params->max_age, 1);
+
+        if (zone->max_age == (time_t) NGX_ERROR || zone->max_age == 0) {
+            return ngx_http_bloom_invalid(cf, "max_age", &params->max_age,
+                                          "a time over 0, as 2d");
+        }
+    }
+
+    zone->file.name = params->file;
+
+    if (ngx_conf_full_name(cf->cycle, &zone->file.name, 1) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* What a zone that starts empty is to be, as an image without keys. */
+static char *
+ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
+    bloom_image_t *image)
+{
+    int       form;
+    uint32_t  layout;
+
+    layout = BLOOM_LAYOUT_BLOCKED;
+    image->hasher.kind = BLOOM_HASH_MURMUR3;
+
+    if (params->watch.data != NULL || params->max_age.data != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has no \"file\" that \"watch\" "
+                           "or \"max_age\" could be about; leave them out",
+                           &params->zone);
+        return NGX_CONF_ERROR;
+    }
+
+    if (bloom_parse_count((char *) params->capacity.data, params->capacity.len,
+                          &image->capacity)
+        != 0
+        || image->capacity == 0 || image->capacity > BLOOM_CAPACITY_MAX)
+    {
+        return ngx_http_bloom_invalid(cf, "capacity", &params->capacity,
+                                      "a count with k, m or g, up to 4398g");
+    }
+
+    if (params->fpr.data == NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" must have \"fpr\" beside "
+                           "\"capacity\"", &params->zone);
+        return NGX_CONF_ERROR;
+    }
+
+    if (bloom_parse_rate((char *) params->fpr.data, params->fpr.len,
+                         &image->fpr)
+        != 0
+        || image->fpr < BLOOM_FPR_MIN || image->fpr > BLOOM_FPR_MAX)
+    {
+        return ngx_http_bloom_invalid(cf, "fpr", &params->fpr,
+                                      "a rate from 1e-9 to 0.5");
+    }
+
+    if (params->layout.data != NULL) {
+        layout = bloom_layout_parse((char *) params->layout.data,
+                                    params->layout.len);
+        if (layout == 0) {
+            return ngx_http_bloom_invalid(cf, "layout", &params->layout,
+                                          "\"blocked\" or \"classic\"");
+        }
+    }
+
+    if (params->hash.data != NULL) {
+        image->hasher.kind = bloom_hash_parse((char *) params->hash.data,
+                                              params->hash.len);
+        if (image->hasher.kind == 0) {
+            return ngx_http_bloom_invalid(cf, "hash", &params->hash,
+                                          "\"murmur3\" or \"siphash\"");
+        }
+    }
+
+    if (params->key.data != NULL) {
+        form = bloom_key_form_parse((char *) params->key.data,
+                                    params->key.len);
+        if (form == -1) {
+            return ngx_http_bloom_invalid(cf, "key", &params->key,
+                                          "\"raw\", \"lower\", \"host\" or "
+                                          "\"url\"");
+        }
+
+        image->key_form = (uint32_t) form;
+    }
+
+    if (bloom_size(&image->geometry, layout, image->capacity, image->fpr)
+        != 0)
+    {
+        return ngx_http_bloom_invalid(cf, "capacity", &params->capacity,
+                                      "less: the filter would be over 1 TiB");
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+void
+ngx_http_bloom_init_zones(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
+{
+    ngx_uint_t          i;
+    ngx_bloom_zone_t  **zone;
+
+    zone = bmcf->zones.elts;
+
+    for (i = 0; i < bmcf->zones.nelts; i++) {
+        zone[i]->state_path = bmcf->state_path;
+
+        if (zone[i]->adds && zone[i]->file.name.len != 0
+            && (bmcf->state_path.len == 0 || !zone[i]->journal))
+        {
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "\"bloom_add\" or \"learn=on\" adds nothing to "
+                          "bloom zone \"%V\" of %s:%ui: a zone with \"file\" "
+                          "takes keys only with a journal, and it has %s",
+                          &zone[i]->name, zone[i]->conf_file,
+                          zone[i]->conf_line,
+                          zone[i]->journal ? "\"bloom_state_path off\""
+                                           : "\"journal=off\"");
+        }
+
+        if (bmcf->writes) {
+            zone[i]->adds = 1;
+        }
+    }
+}

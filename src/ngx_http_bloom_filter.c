@@ -1,0 +1,157 @@
+
+/*
+ * The header filter: what a response tells is taken before the client sees it.
+ *
+ * A filter needs a module of its own kind: among the handlers' modules nginx
+ * would set up its own header filter later, and forget this one.
+ */
+
+#include "ngx_http_bloom.h"
+
+
+static ngx_int_t ngx_http_bloom_header_filter(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_bloom_backend_status(ngx_http_request_t *r,
+    ngx_uint_t *cached);
+static ngx_int_t ngx_http_bloom_filter_init(ngx_conf_t *cf);
+
+
+static ngx_http_module_t  ngx_http_bloom_filter_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_bloom_filter_init,            /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_bloom_filter_module = {
+    NGX_MODULE_V1,
+    &ngx_http_bloom_filter_module_ctx,     /* module context */
+    NULL,                                  /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
+
+
+static ngx_int_t
+ngx_http_bloom_header_filter(ngx_http_request_t *r)
+{
+    ngx_uint_t                   status, cached;
+    ngx_http_bloom_ctx_t        *ctx;
+    ngx_http_bloom_loc_conf_t   *blcf;
+    ngx_http_bloom_main_conf_t  *bmcf;
+
+    if (r != r->main) {
+        return ngx_http_next_header_filter(r);
+    }
+
+    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
+
+    if (bmcf->asks) {
+        ctx = ngx_http_bloom_get_ctx(r);
+
+        if (ctx != NULL && (ctx->suspects != 0 || ctx->audited != NULL)) {
+            status = ngx_http_bloom_backend_status(r, &cached);
+
+            ngx_http_bloom_feedback(ctx, status);
+
+            if (!cached) {
+                ngx_http_bloom_audit(r, ctx, status);
+            }
+        }
+    }
+
+    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+
+    if (blcf->adds != NULL && ngx_http_bloom_add_keys(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_next_header_filter(r);
+}
+
+
+/*
+ * Not the response's, which may be an error page of ours, but what the backend
+ * said itself, now or, if cached, some time ago.  Where an internal redirect led
+ * to another one, as error_page does, none of them speaks for the key.  Nor does
+ * one that names a file by X-Accel-Redirect: often it has not looked for it.
+ */
+static ngx_uint_t
+ngx_http_bloom_backend_status(ngx_http_request_t *r, ngx_uint_t *cached)
+{
+    ngx_uint_t                  i;
+    ngx_http_upstream_t        *u;
+    ngx_http_upstream_state_t  *state;
+
+    *cached = 0;
+
+#if (NGX_HTTP_CACHE)
+    if (r->cached) {
+        *cached = 1;
+        return r->headers_out.status;
+    }
+#endif
+
+    if (r->upstream_states == NULL || r->upstream_states->nelts == 0) {
+
+#if (NGX_HTTP_CACHE)
+        if (r->cache != NULL) {
+
+            /* of what proxy_intercept_errors replaces, only the status */
+
+            *cached = 1;
+            return r->cache->error;
+        }
+#endif
+        return 0;
+    }
+
+    u = r->upstream;
+
+    if (u != NULL && u->headers_in.x_accel_redirect != NULL
+        && !(u->conf->ignore_headers & NGX_HTTP_UPSTREAM_IGN_XA_REDIRECT))
+    {
+        return 0;
+    }
+
+    state = r->upstream_states->elts;
+
+    for (i = 0; i < r->upstream_states->nelts; i++) {
+        if (state[i].peer == NULL) {
+            return 0;
+        }
+    }
+
+    state += r->upstream_states->nelts - 1;
+
+    /* 502 and 504 are nginx's own, for a backend that sent no header */
+
+    return state->header_time == (ngx_msec_t) -1 ? 0 : state->status;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_filter_init(ngx_conf_t *cf)
+{
+    ngx_http_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_bloom_header_filter;
+
+    return NGX_OK;
+}

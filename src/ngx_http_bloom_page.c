@@ -1,0 +1,199 @@
+
+/*
+ * GET / for a browser: the page that dashboard/ is built into.
+ */
+
+#include "ngx_http_bloom_api.h"
+
+
+#define NGX_HTTP_BLOOM_NOT_NAMED  -1
+
+
+typedef struct {
+    const char                 *name;
+    const char                 *value;
+} ngx_http_bloom_page_header_t;
+
+
+static ngx_int_t ngx_http_bloom_quality(ngx_str_t *accept, const char *type);
+static ngx_int_t ngx_http_bloom_page_headers(ngx_http_request_t *r);
+
+
+/*
+ * The page asks its own origin alone, runs no script but its own, is shown in
+ * no frame, and is asked for again each time, which its tag makes cheap.
+ */
+static ngx_http_bloom_page_header_t  ngx_http_bloom_page_header_table[] = {
+    { "Vary", "Accept" },
+    { "Cache-Control", "no-cache" },
+    { "Content-Security-Policy", ngx_http_bloom_page_csp },
+    { "X-Content-Type-Options", "nosniff" },
+    { "Referrer-Policy", "same-origin" },
+    { "Cross-Origin-Opener-Policy", "same-origin" },
+    { NULL, NULL }
+};
+
+
+ngx_uint_t
+ngx_http_bloom_wants_page(ngx_http_request_t *r)
+{
+    ngx_int_t   html, json, any;
+    ngx_str_t  *accept;
+
+    accept = ngx_http_bloom_request_header(r, "accept");
+
+    if (accept == NULL) {
+        return 0;
+    }
+
+    html = ngx_http_bloom_quality(accept, "text/html");
+    json = ngx_http_bloom_quality(accept, "application/json");
+
+    if (html <= 0) {
+        return 0;
+    }
+
+    if (json != NGX_HTTP_BLOOM_NOT_NAMED) {
+        return html > json;
+    }
+
+    any = ngx_max(ngx_http_bloom_quality(accept, "application/*"),
+                  ngx_http_bloom_quality(accept, "*/*"));
+
+    return html >= any;
+}
+
+
+/* In thousandths. */
+static ngx_int_t
+ngx_http_bloom_quality(ngx_str_t *accept, const char *type)
+{
+    u_char     *p, *end, *last, *q;
+    size_t      len;
+    ngx_int_t   quality;
+
+    len = ngx_strlen(type);
+    end = accept->data + accept->len;
+
+    for (p = accept->data; p < end; p = last + 1) {
+
+        while (p < end && (*p == ' ' || *p == '\t')) {
+            p++;
+        }
+
+        for (last = p; last < end && *last != ','; last++) { /* void */ }
+
+        if ((size_t) (last - p) < len
+            || ngx_strncasecmp(p, (u_char *) type, len) != 0)
+        {
+            continue;
+        }
+
+        p += len;
+
+        if (p < last && *p != ';' && *p != ' ' && *p != '\t') {
+            continue;
+        }
+
+        q = ngx_strlcasestrn(p, last, (u_char *) "q=", 2 - 1);
+
+        if (q == NULL) {
+            return 1000;
+        }
+
+        quality = ngx_atofp(q + 2, ngx_min(last - q - 2, 5), 3);
+
+        return quality == NGX_ERROR ? 1000 : ngx_min(quality, 1000);
+    }
+
+    return NGX_HTTP_BLOOM_NOT_NAMED;
+}
+
+
+ngx_int_t
+ngx_http_bloom_page(ngx_http_request_t *r)
+{
+    ngx_int_t     rc;
+    ngx_buf_t    *b;
+    ngx_chain_t   out;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_http_bloom_page_headers(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    /* nothing changes here, so the core may answer 304 */
+
+    r->disable_not_modified = 0;
+
+    r->headers_out.status = NGX_HTTP_OK;
+    r->headers_out.content_length_n = ngx_http_bloom_page_size;
+
+    ngx_str_set(&r->headers_out.content_type, "text/html; charset=utf-8");
+    r->headers_out.content_type_len = sizeof("text/html") - 1;
+    r->headers_out.content_type_lowcase = NULL;
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    b->pos = (u_char *) ngx_http_bloom_page_html;
+    b->last = b->pos + ngx_http_bloom_page_size;
+    b->memory = 1;
+    b->last_buf = 1;
+    b->last_in_chain = 1;
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_output_filter(r, &out);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_page_headers(ngx_http_request_t *r)
+{
+    ngx_str_t                      value;
+    ngx_table_elt_t               *etag;
+    ngx_http_bloom_page_header_t  *header;
+
+    for (header = ngx_http_bloom_page_header_table; header->name; header++) {
+
+        value.data = (u_char *) header->value;
+        value.len = ngx_strlen(header->value);
+
+        if (ngx_http_bloom_header(r, header->name, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    /* known to the core, which weakens it if it compresses the page */
+
+    etag = ngx_list_push(&r->headers_out.headers);
+    if (etag == NULL) {
+        return NGX_ERROR;
+    }
+
+    etag->hash = 1;
+    ngx_str_set(&etag->key, "ETag");
+    etag->value.data = (u_char *) ngx_http_bloom_page_etag;
+    etag->value.len = ngx_strlen(ngx_http_bloom_page_etag);
+#if (nginx_version >= 1023000)
+    etag->next = NULL;
+#endif
+
+    r->headers_out.etag = etag;
+
+    return NGX_OK;
+}

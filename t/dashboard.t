@@ -1,0 +1,78 @@
+#!/usr/bin/perl
+
+# The page in a real browser, through all that it does, in both colour schemes
+# and at a phone's width, with zones in good order and in trouble; and that the
+# page which is committed is the one that dashboard/ gives.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+
+use BloomTest;
+use BloomTest::Process qw(run_command);
+use BloomTest::Scene;
+
+my $top = abs_path(dirname(__FILE__) . '/..');
+
+
+subtest 'the page is what dashboard/ gives' => sub {
+    my $t = BloomTest->new;
+    my $built = $t->testdir . '/page.c';
+
+    my ($exit, $out, $err) =
+        run_command(['node', "$top/dashboard/build.mjs", $built]);
+
+    is($exit, 0, 'it is built') or diag($err);
+
+    my @texts = map {
+        open my $fh, '<:raw', $_ or die "cannot open $_: $!";
+        local $/;
+        scalar <$fh>;
+    } $built, "$top/src/ngx_http_bloom_page_html.c";
+
+    ok($texts[0] eq $texts[1], 'the same bytes')
+        or diag('run: make dashboard, and commit '
+                . 'src/ngx_http_bloom_page_html.c');
+};
+
+
+my $t = BloomTest->new;
+
+scene($t, bad_day($t));
+$t->run;
+worsen($t);
+
+my $helper;
+my $ended = 0;
+
+my %do = (
+    silence => sub { ($helper) = $t->helpers; kill 'STOP', $helper },
+    wake => sub { kill 'CONT', $helper },
+    stop => sub { $t->stop },
+    start => sub { mend($t); $t->run },
+);
+
+my $status = browse($t, 'drive.mjs', sub {
+    my ($said) = @_;
+
+    if ($said =~ /^(not )?ok (.*)/) {
+        ok(!$1, $2);
+        return;
+    }
+
+    if ($said =~ /^do (\w+)$/) {
+        $do{$1}->();
+        return 'done';
+    }
+
+    $ended ||= $said eq 'end';
+    diag($said) if $said ne 'end';
+    return;
+});
+
+is($status, 0, 'the browser ended well');
+ok($ended, 'having done all');
+
+done_testing;

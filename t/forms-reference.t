@@ -1,0 +1,135 @@
+#!/usr/bin/perl
+
+# The key forms against a second author's: t/reference/README.md.
+
+use strict;
+use warnings;
+
+use File::Basename qw(dirname);
+use lib dirname(__FILE__) . '/reference';
+
+use BloomTest;
+use KeyForms;
+use Mutations;
+
+my $t = BloomTest->new(module => 0);
+my $here = dirname(__FILE__);
+my $dir = $t->testdir;
+
+$ENV{TEST_BLOOM_TOOL} //= "$here/../build/ngx-bloom";
+
+
+sub unescape {
+    my ($text) = @_;
+
+    return $text =~ s/\\(?:x([0-9a-f]{2})|\\)/defined $1 ? chr hex $1 : '\\'/ger;
+}
+
+
+# As 02-golden-forms.t reads them: [key], or [key, canonical, expressions].
+
+sub golden {
+    my ($form) = @_;
+
+    my $file = "$here/golden/key-forms/$form.txt";
+    my @vectors;
+
+    open my $in, '<:raw', $file or die "$file: $!\n";
+
+    while (<$in>) {
+        my ($name, $value) = /^(key|canonical|expression)\s+(.+)$/ or next;
+
+        push @vectors, [] if $name eq 'key';
+        push @{ $vectors[-1] }, unescape($value);
+    }
+
+    return @vectors;
+}
+
+
+# Exit status and the last line.
+
+sub compare {
+    my (@arguments) = @_;
+
+    my $command = join ' ', map { "'$_'" } $^X, "$here/reference/compare.pl",
+                                           @arguments;
+    my $out = qx($command);
+    my $status = $? >> 8;
+
+    return ($status, $out, $out =~ /([^\n]*)\n\z/);
+}
+
+
+# ---- the golden vectors are the reference's, too ----
+
+for my $form (qw(host url)) {
+    my @vectors = golden($form);
+
+    cmp_ok(scalar @vectors, '>', 30, "$form: golden vectors");
+
+    is_deeply([$_->[0], KeyForms::expand($form, $_->[0])], $_,
+              "$form: " . $_->[0] =~ s/[^ -~]/?/gr)
+        for @vectors;
+
+    # as seeds, those that are a line
+
+    $t->write_file("golden-$form.txt",
+                   join '', map { "$_->[0]\n" }
+                            grep { $_->[0] !~ /[\r\n\0]/ } @vectors);
+}
+
+
+# ---- the tool's forms are the reference's ----
+
+for (['url', 'urls.txt', 40000], ['host', 'hosts.txt', 30000]) {
+    my ($form, $list, $count) = @$_;
+    my ($status, $out, $last) = compare('--form', $form, '--count', $count,
+                                        "$here/reference/$list",
+                                        "$dir/golden-$form.txt");
+
+    is($status, 0, "$form: nothing differs") or diag($out);
+
+    my ($compared, $unparsable) = $last =~ /^(\d+) .*, (\d+) unparsable/;
+
+    cmp_ok($compared, '>', $count, "$form: all were compared");
+    cmp_ok($unparsable, '>', $compared / 20, "$form: some are unparsable");
+    cmp_ok($unparsable, '<', $compared * 9 / 10, "$form: and some are not");
+}
+
+
+# ---- the same number, the same keys; another one, others ----
+
+{
+    my @seeds = ('http://a.example/', 'http://b.example/1?2');
+    my $keys = sub {
+        my $mutations = Mutations->new($_[0], @seeds);
+        join "\n", map { $mutations->next } 1 .. 100;
+    };
+
+    is($keys->(7), $keys->(7), 'mutations: the same again');
+    isnt($keys->(7), $keys->(8), 'mutations: another seed gives others');
+}
+
+
+# ---- it does notice a difference ----
+
+for (['an expression', 's,"b\.example/","c.example/",'],
+     ['what is parsable', 's,^.*mailto.*$,{"canonical":null\\,"expressions":[]},'],
+     ['what is not', 's,^{"canonical":null.*,{"canonical":"x"},'])
+{
+    my ($what, $change) = @$_;
+
+    $t->write_file('tool', "#!/bin/sh\n'$ENV{TEST_BLOOM_TOOL}' \"\$\@\" | "
+                           . "sed '$change'\n");
+    chmod 0755, "$dir/tool";
+    $t->write_file('keys', "http://a.b.example/\nhttp://mailto/\nmailto:x\n");
+
+    my ($status, $out, $last) = compare('--form', 'url', '--tool', "$dir/tool",
+                                        "$dir/keys");
+
+    is($status, 1, "$what: a difference fails");
+    is($last, '3 keys compared, 1 unparsable, 1 differ', "$what: is counted");
+}
+
+done_testing();

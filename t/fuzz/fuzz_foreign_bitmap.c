@@ -1,0 +1,45 @@
+
+/*
+ * Fuzzes what is made of a bitmap: the first two bytes are what the user says,
+ * scheme and funnel, then k and how many bits there are less than the others
+ * are.
+ */
+
+#include "fuzz_foreign.h"
+
+
+static unsigned
+schemes(void)
+{
+    unsigned  n;
+
+    for (n = 0; bloom_scheme_list(n) != NULL; n++) { /* void */ }
+
+    return n;
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char       *name;
+    bloom_foreign_t   said;
+
+    if (size < 2) {
+        return 0;
+    }
+
+    memset(&said, 0, sizeof(said));
+
+    name = bloom_scheme_list((data[0] >> 2) % schemes());
+    expect(bloom_scheme_parse(name, strlen(name), &said.layout, &said.hash)
+           == 0);
+
+    said.funnel = data[0] & 3;
+    said.k = data[1] & 15;
+    said.bits = (size - 2) * 8 - (data[1] >> 4);
+
+    fuzz_foreign(&bloom_foreign_bitmap, &said, data + 2, size - 2);
+
+    return 0;
+}

@@ -1,0 +1,42 @@
+
+/*
+ * Fuzzes bits-and-blooms in JSON: the text becomes the same binary form,
+ * whether in place or not, which is never longer, and that is then a file.
+ */
+
+#include "fuzz_foreign.h"
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char      error[BLOOM_FOREIGN_ERROR_LEN];
+    int64_t   n, again;
+    uint8_t  *copy, *dst;
+
+    /* exactly as large, so that a byte too far is seen */
+
+    copy = malloc(size);
+    dst = malloc(size);
+    memcpy(copy, data, size);
+
+    n = bloom_foreign_json(dst, copy, size, error);
+    again = bloom_foreign_json(copy, copy, size, error);
+
+    expect(n == again);
+
+    if (n != -1) {
+        expect(n >= 16 && n <= (int64_t) size);
+        expect(memcmp(dst, copy, (size_t) n) == 0);
+
+        fuzz_foreign_funnels(&bloom_foreign_bits_and_blooms, dst, (size_t) n);
+
+    } else {
+        expect(memchr(error, '\0', sizeof(error)) != NULL);
+    }
+
+    free(copy);
+    free(dst);
+
+    return 0;
+}

@@ -1,0 +1,200 @@
+package BloomTest::Scene;
+
+# nginx with zones of every kind to look at, in a good state or on a bad day:
+# what the page is tested and pictured with.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use Exporter qw(import);
+use File::Basename qw(dirname);
+use POSIX ();
+
+use BloomTest::Api;
+use BloomTest::Zones;
+
+our @EXPORT = qw(scene bad_day worsen mend browse);
+
+my $page = abs_path(dirname(__FILE__) . '/../../../dashboard');
+
+
+# The endpoint is at /bloom/, at /bare without a slash at its end, at
+# /reading/ without writing, and at /proxied/deep/ behind a proxy.
+# GET /item?id=ID rejects what zone "items" lacks, GET /go?url=URL what zone
+# "bad-urls" has, and GET /seen?k=KEY asks zone "seen".  On a bad day GET
+# /token?id=ID and /customer?id=ID reject what zones "tokens" and "customers" lack,
+# and GET /lost?id=ID would for zone "leaked", was it not audited.  Behind them is a backend that has all IDs
+# which begin with "id", or with "t" and a digit.
+
+sub scene {
+    my ($t, @more) = @_;
+
+    $t->build_image('items.bloom', [map { "id$_" } 1 .. 62_000],
+                    '-n', '100k', '-p', '0.001',
+                    '--as-of', time_of(time - 2 * 3600));
+    $t->build_image('urls.bloom',
+                    ['http://evil.example/', 'http://phish.example/login',
+                     map { "http://host$_.example/" } 1 .. 9_000],
+                    '-n', '10k', '-p', '1e-6', '--key', 'url',
+                    '--hash', 'siphash', '--as-of', time_of(time - 1200));
+
+    my $more = join "\n", map { "bloom_zone $_;" } @more;
+    my $bad = @more == 0 ? '' : <<'CONF';
+        location /token {
+            bloom_reject absent $arg_id zone=tokens;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location /customer {
+            bloom_reject absent $arg_id zone=customers;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location /lost {
+            bloom_audit 100%;
+            bloom_reject absent $arg_id zone=leaked;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+CONF
+
+    $t->write_file_expand('nginx.conf', <<"CONF");
+%%TEST_GLOBALS%%
+worker_processes 2;
+events { }
+http {
+%%TEST_GLOBALS_HTTP%%
+    access_log off;
+    bloom_log_level info;
+    bloom_zone zone=items file=items.bloom;
+    bloom_zone zone=bad-urls file=urls.bloom;
+    bloom_zone zone=seen capacity=50k fpr=0.01 layout=classic journal=off;
+    $more
+    bloom_lookup \$arg_k \$seen zone=seen;
+    server {
+        listen 127.0.0.1:%%PORT_8080%%;
+        bloom_feedback 404;
+$bad
+        location /item {
+            bloom_reject absent \$arg_id zone=items;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location /go {
+            bloom_reject present \$arg_url zone=bad-urls decode=uri;
+            try_files /none =204;
+        }
+        location /seen { return 200 "\$seen"; }
+        location /bloom/ { client_max_body_size 0; bloom_api write=on; }
+        location /bare { bloom_api write=on; }
+        location /reading/ { bloom_api; }
+        location /proxied/deep/ {
+            proxy_pass http://127.0.0.1:%%PORT_8080%%/bloom/;
+            proxy_set_header Host \$http_host;
+        }
+    }
+    server {
+        listen 127.0.0.1:%%PORT_8081%%;
+        location / {
+            if (\$arg_id ~ ^(id|t[0-9])) {
+                return 204;
+            }
+            return 404;
+        }
+    }
+}
+CONF
+}
+
+
+# Zones for scene() that have seen better days: the image of "customers" is too
+# old; worsen() does the rest once nginx runs: "tokens" gets far too many keys,
+# and "leaked" lacks some that are there, and has had an image refused.
+
+sub bad_day {
+    my ($t) = @_;
+
+    $t->build_image('old.bloom', [map { "id$_" } 1 .. 1000], '--as-of',
+                    time_of(time - 30 * 3600));
+    mend($t);
+
+    return ('zone=customers file=old.bloom max_age=24h',
+            'zone=tokens capacity=1k fpr=0.001',
+            'zone=leaked file=leaked.bloom');
+}
+
+
+sub worsen {
+    my ($t) = @_;
+
+    add($t, 'tokens', [map { "token$_" } 1 .. 2600]);
+
+    $t->get("/token?id=none$_") for 1 .. 400;
+    $t->get("/lost?id=id$_") for 1 .. 3;
+
+    # a new file in place of the old one, with a byte that is not its own
+
+    my $image = $t->build_image('torn.bloom', [map { "t$_" } 1 .. 2000]);
+    flip($image, -1);
+    rename $image, $t->testdir . '/leaked.bloom' or die "rename: $!";
+
+    my $refused = api($t, POST => 'zones/leaked/reload');
+    $refused->status == 422 or die "a torn image is not refused:\n$refused";
+}
+
+
+# A whole image again, without which nginx does not start.
+
+sub mend {
+    my ($t) = @_;
+
+    return $t->build_image('leaked.bloom', [map { "t$_" } 1 .. 1000]);
+}
+
+
+# Runs a script of dashboard/test/ with the address of nginx and arguments.
+# What it prints goes to `line`, one by one; what that returns, if anything,
+# is the answer it waits for.  Returns the exit status.
+
+sub browse {
+    my ($t, $script, $line, @arguments) = @_;
+
+    -d "$page/node_modules/playwright-core"
+        or die 'the packages of dashboard/ are not installed;'
+               . " run: make dashboard-packages\n";
+
+    pipe my $from_page, my $to_us or die "pipe: $!";
+    pipe my $from_us, my $to_page or die "pipe: $!";
+
+    my $pid = fork // die "fork: $!";
+
+    if ($pid == 0) {
+        open STDIN, '<&', $from_us or POSIX::_exit(126);
+        open STDOUT, '>&', $to_us or POSIX::_exit(126);
+        close $_ for $from_page, $to_us, $from_us, $to_page;
+
+        exec 'node', "$page/test/$script",
+             'http://127.0.0.1:' . $t->port(8080), @arguments
+            or POSIX::_exit(127);
+    }
+
+    close $_ for $to_us, $from_us;
+    $to_page->autoflush(1);
+
+    while (defined(my $said = <$from_page>)) {
+        chomp $said;
+        my $answer = $line->($said);
+        print $to_page "$answer\n" if defined $answer;
+    }
+
+    waitpid $pid, 0;
+
+    return $? >> 8 || $?;
+}
+
+
+sub time_of {
+    my ($time) = @_;
+
+    return POSIX::strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $time);
+}
+
+
+1;

@@ -1,0 +1,368 @@
+#!/usr/bin/perl
+
+# GET /metrics: what Prometheus reads.  promtool and a real Prometheus say
+# whether it is right in form; the rest is what it says.
+
+use strict;
+use warnings;
+
+use HTTP::Tiny;
+use JSON::PP ();
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(run_command spawn wait_until);
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+
+$t->build_image('ids.bloom', ['one', 'gone'], '-p', '1e-9', '--seed', 1,
+                '--as-of', '2020-01-01T00:00:00Z');
+link "$dir/ids.bloom", "$dir/aged.bloom" or die "link: $!";
+$t->build_image('next.bloom', [1 .. 500], '-p', '1e-3', '--seed', 2);
+
+# Zones of all kinds, one of them with a name that has to be escaped.
+
+sub configure {
+    my (%option) = @_;
+
+    $t->write_file_expand('nginx.conf', <<"CONF");
+%%TEST_GLOBALS%%
+worker_processes 2;
+events { }
+http {
+    %%TEST_GLOBALS_HTTP%%
+    bloom_state_path %%TESTDIR%%/state;
+    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
+    bloom_zone zone=aged file=%%TESTDIR%%/aged.bloom max_age=1h;
+    bloom_zone zone=seen capacity=100 fpr=0.01;
+    bloom_zone 'zone=q"\\\\x\xc3\xa9\xff' capacity=100 fpr=0.01 journal=off;
+    bloom_lookup \$arg_id \$known zone=ids;
+
+    server {
+        listen 127.0.0.1:%%PORT_8080%%;
+        location /bloom/ { client_max_body_size 0; bloom_api write=on; }
+        location /shield {
+            bloom_feedback 404;
+            bloom_reject absent \$arg_id zone=ids name=shield;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location /audit {
+            bloom_audit 100%;
+            bloom_reject absent \$arg_id zone=ids name=audit;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location /dry {
+            bloom_dry_run on;
+            bloom_reject present \$arg_id zone=ids 'name=say "no"';
+        }
+        location /route {
+            bloom_route present \$arg_id zone=ids to=/bloom-no;
+            bloom_pass absent \$arg_id zone=ids;
+        }
+        location /stale {
+            bloom_unavailable reject;
+            bloom_reject absent \$arg_id zone=aged name=stale;
+        }
+        location /lookup { return 200 "\$known"; }
+        $option{server}
+    }
+}
+CONF
+}
+
+configure(server => '');
+$t->backend(8081, sub {
+    my ($request) = @_;
+
+    return { status => $request->{uri} =~ /gone/ ? 404 : 200, body => 'b' };
+});
+$t->run;
+
+
+# The samples: "name{labels}" => value; name is without "nginx_bloom_".
+
+sub samples {
+    my $response = $t->get('/bloom/metrics');
+
+    return { map { /^nginx_bloom_(\S+?\{.*\}) (\S+)$/
+                   ? ($1 => $2) : die "not a sample: $_" }
+             grep { !/^#/ } split /\n/, $response->body };
+}
+
+sub promtool_says {
+    my ($text) = @_;
+
+    my (undef, $out, $err) = my @result
+        = run_command(['promtool', 'check', 'metrics'], stdin => $text);
+
+    return ($result[0], "$out$err");
+}
+
+
+subtest 'form' => sub {
+    my $response = $t->get('/bloom/metrics');
+
+    is($response->status, 200, 'status');
+    is($response->header('Content-Type'),
+       'text/plain; version=0.0.4; charset=utf-8', 'type');
+    is($t->head('/bloom/metrics')->status, 200, 'HEAD');
+    is($t->post('/bloom/metrics')->status, 405, 'POST');
+
+    my ($exit, $said) = promtool_says($response->body);
+    is($exit, 0, 'promtool takes it');
+    is($said, '', 'and has nothing to say');
+
+    ($exit, $said) = promtool_says("# TYPE x_total gauge\nx_total 1\n");
+    isnt($exit, 0, 'as it would otherwise');
+};
+
+
+subtest 'zones' => sub {
+    my $before = samples();
+
+    is($before->{'checks_total{zone="ids",answer="absent"}'}, 0, 'a counter');
+
+    $t->get('/shield?id=none') for 1 .. 3;
+    $t->get('/shield?id=one') for 1 .. 4;
+    $t->get('/shield?id=gone');
+    $t->get('/audit?id=none');
+    $t->get('/audit?id=gone-none');
+    $t->get('/dry?id=one') for 1 .. 5;
+    $t->get('/route?id=one') for 1 .. 6;
+    $t->get('/route?id=none') for 1 .. 2;
+    $t->get('/lookup?id=one') for 1 .. 7;
+    $t->get('/stale?id=one');
+    add($t, 'seen', ['a', 'b']);
+    add($t, 'seen', ['a']);
+
+    my $s = samples();
+    my %want = (
+        'checks_total{zone="ids",answer="absent"}' => 3 + 2 + 4,
+        'checks_total{zone="ids",answer="present"}' => 4 + 1 + 5 + 6 + 7,
+        'checks_total{zone="ids",answer="unknown"}' => 0,
+        'checks_total{zone="aged",answer="unknown"}' => 1,
+        'unparsable_keys_total{zone="ids"}' => 0,
+        'requests_total{zone="ids",decision="rejected"}' => 3,
+        'requests_total{zone="aged",decision="rejected"}' => 1,
+        'requests_total{zone="ids",decision="routed"}' => 6,
+        'requests_total{zone="ids",decision="dry_run"}' => 5,
+        'additions_total{zone="seen",result="added"}' => 2,
+        'additions_total{zone="seen",result="known"}' => 1,
+        'feedback_requests_total{zone="ids",result="absent"}' => 3,
+        'feedback_requests_total{zone="ids",result="false_positive"}' => 1,
+        'measured_false_positive_ratio{zone="ids"}' => '0.25',
+        'audited_requests_total{zone="ids"}' => 2,
+        'audit_results_total{zone="ids",result="wrong_absent"}' => 1,
+        'audit_results_total{zone="ids",result="confirmed"}' => 1,
+        'audit_results_total{zone="ids",result="unanswered"}' => 0,
+        'learned_keys_total{zone="ids"}' => 0,
+        'state{zone="ids",state="serving"}' => 1,
+        'state{zone="ids",state="stale"}' => 0,
+        'state{zone="aged",state="stale"}' => 1,
+        'state{zone="aged",state="serving"}' => 0,
+        'generation{zone="ids"}' => 1,
+        'image_as_of_timestamp_seconds{zone="ids"}' => '1577836800.000',
+        'image_max_age_seconds{zone="aged"}' => 3600,
+        'image_items{zone="ids"}' => 2,
+        'estimated_items{zone="seen"}' => 2,
+        'capacity_items{zone="seen"}' => 100,
+        'target_false_positive_ratio{zone="seen"}' => '0.01',
+        'journal_error{zone="seen"}' => 0,
+        'loads_total{zone="ids",result="ok"}' => 0,
+        'load_size_bytes{zone="ids"}' => 0,
+        'generation{zone="q\\"\\\\x' . "\xc3\xa9" . '?"}' => 1,
+    );
+
+    is($s->{$_}, $want{$_}, $_) for sort keys %want;
+
+    my $state = zone_state($t, 'seen');
+    is($s->{'journal_bytes{zone="seen"}'}, $state->{journal}{bytes},
+       'journal_bytes');
+    cmp_ok($s->{'journal_bytes{zone="seen"}'}, '>', 0, 'which is something');
+    is($s->{'zone_bytes{zone="seen"}'}, $state->{memory}{zone_bytes},
+       'zone_bytes');
+    cmp_ok(abs($s->{'fill_ratio{zone="seen"}'}
+               - $state->{filter}{fill_ratio}), '<', 1e-6, 'fill_ratio');
+
+    for my $none ('image_as_of_timestamp_seconds{zone="seen"}',
+                  'image_max_age_seconds{zone="ids"}',
+                  'measured_false_positive_ratio{zone="seen"}',
+                  'last_load_success{zone="ids"}')
+    {
+        ok(!exists $s->{$none}, "no $none");
+    }
+
+    my $age = $s->{'image_age_seconds{zone="ids"}'};
+    cmp_ok(abs($age - (time - 1577836800)), '<', 60, 'image_age_seconds');
+    cmp_ok($s->{'image_age_seconds{zone="seen"}'}, '<', 600,
+           'since it was built');
+    cmp_ok(abs($s->{'helper_heartbeat_timestamp_seconds{zone="ids"}'} - time),
+           '<', 60, 'heartbeat');
+
+    my $build = zone_state($t, 'ids')->{image}{build_id};
+    is($s->{"image_info{zone=\"ids\",build_id=\"$build\",layout=\"blocked\","
+            . 'hash="murmur3",key_form="raw",k="'
+            . zone_state($t, 'ids')->{image}{k} . '",uploaded="false"}'}, 1,
+       'image_info');
+};
+
+
+# The samples of rules, without what they have in common.
+
+sub rules {
+    my $s = samples();
+
+    return { map { my $value = $s->{$_};
+                   s/^rule_(checks|requests)_total\{rule=//;
+                   s/\b(zone|action|on|answer|decision)=//g; tr/"}//d;
+                   ($_ => $value) }
+             grep { /^rule_/ } keys %$s };
+}
+
+
+subtest 'rules' => sub {
+    my $rules = rules();
+    my ($line) = grep { /bloom_route/ } split /^/, $t->read_file('nginx.conf');
+    my $at = 1;
+
+    for (split /^/, $t->read_file('nginx.conf')) {
+        last if $_ eq $line;
+        $at++;
+    }
+
+    my %want = (
+        'shield,ids,reject,absent,absent' => 3,
+        'shield,ids,reject,absent,present' => 5,
+        'shield,ids,reject,absent,fired' => 3,
+        'shield,ids,reject,absent,dry_run' => 0,
+        'audit,ids,reject,absent,absent' => 2,
+        'audit,ids,reject,absent,audited' => 2,
+        'audit,ids,reject,absent,fired' => 0,
+        'say \no\,ids,reject,present,dry_run' => 5,
+        "$dir/nginx.conf:$at,ids,route,present,fired" => 6,
+        "$dir/nginx.conf:" . ($at + 1) . ',ids,pass,absent,fired' => 2,
+        'stale,aged,reject,absent,unknown' => 1,
+        'stale,aged,reject,absent,unavailable' => 1,
+        'stale,aged,reject,absent,fired' => 0,
+    );
+
+    is($rules->{$_}, $want{$_}, $_) for sort keys %want;
+};
+
+
+subtest 'loads' => sub {
+    is(api($t, POST => 'zones/ids/reload')->status, 200, 'a load');
+    unlink "$dir/ids.bloom";
+    $t->write_file('ids.bloom', 'none');
+    is(api($t, POST => 'zones/ids/reload')->status, 422, 'and a bad one');
+
+    my $s = samples();
+    is($s->{'loads_total{zone="ids",result="ok"}'}, 1, 'ok');
+    is($s->{'loads_total{zone="ids",result="refused"}'}, 1, 'refused');
+    is($s->{'last_load_success{zone="ids"}'}, 0, 'the last one failed');
+    is($s->{'generation{zone="ids"}'}, 2, 'generation');
+    like($s->{'last_load_duration_seconds{zone="ids"}'}, qr/^\d+\.\d{3}$/,
+         'duration');
+    cmp_ok(abs($s->{'last_load_timestamp_seconds{zone="ids"}'} - time), '<',
+           60, 'time');
+
+    rename "$dir/next.bloom", "$dir/ids.bloom" or die "rename: $!";
+    is(api($t, POST => 'zones/ids/reload')->status, 200, 'a good one');
+    is(samples()->{'last_load_success{zone="ids"}'}, 1, 'loads');
+};
+
+
+subtest 'nothing goes backwards' => sub {
+    my $counters = sub {
+        my $s = samples();
+        return { map { $_ => $s->{$_} } grep { /_total\{/ } keys %$s };
+    };
+
+    my $before = $counters->();
+    my $line = 'location /more { bloom_reject absent $arg_x zone=ids; }';
+
+    configure(server => "\n\n$line");
+    $t->reload;
+    $t->kill_worker;
+    my $after = $counters->();
+
+    my @less = grep { !defined $after->{$_} || $after->{$_} < $before->{$_} }
+                    keys %$before;
+    is("@less", '', 'a reload, another rule, and a dead worker');
+    cmp_ok(scalar keys %$after, '>', scalar keys %$before, 'a rule more');
+};
+
+
+subtest 'many rules' => sub {
+    my $rules = join "\n", map {
+        "location /many$_ { bloom_reject absent \$arg_id zone=ids name=m$_; }"
+    } 1 .. 400;
+
+    configure(server => $rules);
+    $t->reload;
+    $t->get("/many$_?id=none") for 1, 399, 400;
+
+    my $names = { map { /^([^,]*)/ ? ($1 => 1) : () } keys %{ rules() } };
+    cmp_ok(scalar keys %$names, '<=', 256, 'they are bounded');
+    is(rules()->{'m1,ids,reject,absent,fired'}, 1, 'one of the first');
+    cmp_ok(rules()->{'other,other,other,other,fired'}, '>=', 1,
+           'and the rest together');
+
+    my ($exit, $said) = promtool_says($t->get('/bloom/metrics')->body);
+    is("$exit $said", '0 ', 'promtool takes them');
+
+    configure(server => '');
+    $t->reload;
+    is(rules()->{'shield,ids,reject,absent,fired'}, 3,
+       'those that stayed go on');
+};
+
+
+subtest 'Prometheus' => sub {
+    my $port = $t->port(9090);
+
+    $t->write_file('prometheus.yml', <<"YML");
+global: { scrape_interval: 200ms, scrape_timeout: 200ms }
+scrape_configs:
+  - job_name: nginx
+    metrics_path: /bloom/metrics
+    static_configs: [ { targets: [ "127.0.0.1:@{[ $t->port(8080) ]}" ] } ]
+YML
+
+    open my $log, '>', "$dir/prometheus.log" or die "prometheus.log: $!";
+    my $pid = spawn(sub {
+        exec 'prometheus', "--config.file=$dir/prometheus.yml",
+             "--storage.tsdb.path=$dir/prometheus",
+             "--web.listen-address=127.0.0.1:$port"
+            or die "cannot run prometheus: $!";
+    }, stderr => $log, stdout => $log);
+
+    my $query = sub {
+        my ($promql) = @_;
+        my $form = HTTP::Tiny->new->www_form_urlencode({ query => $promql });
+        my $got = HTTP::Tiny->new(timeout => 5)
+                  ->get("http://127.0.0.1:$port/api/v1/query?$form");
+
+        return $got->{success}
+               ? JSON::PP::decode_json($got->{content})->{data}{result} : [];
+    };
+
+    my $found = wait_until(sub {
+        my $result = $query->('nginx_bloom_generation{zone="ids"}');
+        return @$result && $result->[0]{value}[1];
+    });
+    is($found, 3, 'scrapes it');
+
+    my $up = $query->('up{job="nginx"}');
+    is($up->[0]{value}[1], 1, 'without an error');
+    is($query->('count(nginx_bloom_rule_checks_total{rule="shield"})')
+       ->[0]{value}[1], 4, 'rules as well');
+
+    kill 'TERM', $pid;
+    wait_until(sub { !BloomTest::Process::alive($pid) })
+        or kill 'KILL', $pid;
+};
+
+
+done_testing;

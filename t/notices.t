@@ -1,0 +1,133 @@
+#!/usr/bin/perl
+
+# What the log says of a zone, unasked: that it is loaded, that another image
+# serves or was refused, that it is stale or over-full; once each, with figures.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+
+$t->build_image('ids.bloom', ['one', 'two'], '-p', '1e-3', '-n', 10,
+                '--as-of', '2020-01-02T03:04:05Z');
+$t->build_image('next.bloom', ['one', 'two', 'three'], '-p', '1e-3');
+$t->build_image('aged.bloom', ['one'], '--as-of', '2020-01-02T03:04:05Z');
+
+$t->write_file_expand('nginx.conf', <<'CONF');
+%%TEST_GLOBALS%%
+events { }
+http {
+    %%TEST_GLOBALS_HTTP%%
+    bloom_state_path %%TESTDIR%%/state;
+    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
+    bloom_zone zone=aged file=%%TESTDIR%%/aged.bloom max_age=1h;
+    bloom_zone zone=seen capacity=1000 fpr=0.001;
+    server {
+        listen 127.0.0.1:%%PORT_8080%%;
+        location /bloom/ { client_max_body_size 0; bloom_api write=on; }
+        location / { bloom_reject absent $arg_id zone=aged; }
+    }
+}
+CONF
+$t->run;
+
+
+sub lines {
+    my ($pattern, $mark) = @_;
+
+    return grep { /$pattern/ } split /\n/, $t->log_since($mark // 0);
+}
+
+# When the helper has come to every zone twice.
+
+sub helper_looks {
+    for (1 .. 2) {
+        my $before = zone_state($t, 'seen')->{helper}{heartbeat};
+        wait_until(sub {
+            zone_state($t, 'seen')->{helper}{heartbeat} gt $before;
+        }) or die 'no helper';
+    }
+}
+
+
+subtest 'a start' => sub {
+    my @lines = lines(qr/starts with generation/);
+
+    is(scalar @lines, 3, 'a line for each zone');
+    like($lines[0], qr{\[notice\] .*bloom zone "ids" starts with generation 1: \Q$dir\E/ids\.bloom with 2 keys, made for 10, as of 2020-01-02 03:04:05 UTC, and 0 keys of its journal, loaded in \d+ ms$},
+         'of a file');
+    like($lines[2], qr/bloom zone "seen" starts with generation 1: a filter that starts empty with 0 keys, made for 1000, and 0 keys of its journal, loaded/,
+         'of none');
+};
+
+
+subtest 'another image' => sub {
+    my $mark = $t->log_mark;
+    add($t, 'ids', ['four']);
+    rename "$dir/next.bloom", "$dir/ids.bloom" or die "rename: $!";
+    is(api($t, POST => 'zones/ids/reload')->status, 200, 'a reload');
+
+    my $line = $t->wait_for_log(qr/serves generation/, $mark);
+    like($line, qr{\[notice\] .*bloom zone "ids" serves generation 2: \Q$dir\E/ids\.bloom with 3 keys, made for 3, and 1 keys of its journal, loaded in \d+ ms$},
+         'is told');
+    is(scalar lines(qr/serves generation/, $mark), 1, 'in one line');
+};
+
+
+subtest 'a bad image' => sub {
+    my $mark = $t->log_mark;
+    unlink "$dir/ids.bloom";
+    $t->write_file('ids.bloom', 'x' x 5000);
+    is(api($t, POST => 'zones/ids/reload')->status, 422, 'is refused');
+
+    my $line = $t->wait_for_log(qr/goes on with/, $mark);
+    like($line, qr{\[error\] .*image "\Q$dir\E/ids\.bloom" of bloom zone "ids" is not a Bloom filter image: .*; bloom zone "ids" goes on with generation 2$},
+         'and the line says why');
+    is(scalar lines(qr/goes on with/, $mark), 1, 'once');
+};
+
+
+subtest 'a stale one' => sub {
+    $t->get('/?id=one') for 1 .. 20;
+    helper_looks();
+
+    my @lines = lines(qr/is stale/);
+    is(scalar @lines, 1, 'one line, not one for each request');
+    like($lines[0], qr/\[warn\] .*bloom zone "aged" is stale: its image, as of 2020-01-02 03:04:05 UTC, is \d+ s old, with "max_age" of 3600 s; it answers "cannot tell" until a newer one is loaded$/,
+         'with its age');
+
+    $t->kill_helper;
+    helper_looks();
+    is(scalar lines(qr/is stale/), 1, 'nor for each helper');
+
+    my $mark = $t->log_mark;
+    $t->build_image('aged.bloom', ['two'], '--as-of', '2021-01-01T00:00:00Z');
+    is(api($t, POST => 'zones/aged/reload')->status, 200, 'another image');
+    like($t->wait_for_log(qr/is stale/, $mark), qr/as of 2021-01-01/,
+         'is stale again');
+};
+
+
+subtest 'an over-full one' => sub {
+    my $mark = $t->log_mark;
+    add($t, 'seen', [map { "k$_" } 1 .. 1000]);
+    helper_looks();
+    is(scalar lines(qr/was made for/, $mark), 0, 'full is not over-full');
+
+    add($t, 'seen', [map { "k$_" } 1001 .. 2000]);
+    my $line = $t->wait_for_log(qr/was made for/, $mark);
+    like($line, qr/\[warn\] .*bloom zone "seen" has about (19\d\d|20\d\d) keys and was made for 1000: its false-positive rate is about \d+\.\d{3} % instead of 0\.100 %; load an image/,
+         'a line with the figures');
+
+    add($t, 'seen', [map { "k$_" } 2001 .. 3000]);
+    helper_looks();
+    is(scalar lines(qr/was made for/, $mark), 1, 'once');
+};
+
+
+done_testing;

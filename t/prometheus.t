@@ -1,0 +1,119 @@
+#!/usr/bin/perl
+
+# conf-examples/prometheus: alerts that are what they should be, by promtool;
+# and neither they nor the dashboard ask for a metric that there is not.
+
+use strict;
+use warnings;
+
+use JSON::PP ();
+
+use BloomTest;
+use BloomTest::Process qw(run_command);
+
+my $t = BloomTest->new;
+my $examples = 'conf-examples/prometheus';
+
+sub slurp {
+    my ($path) = @_;
+
+    open my $fh, '<:raw', $path or die "cannot open $path: $!";
+    local $/;
+
+    return <$fh>;
+}
+
+sub promtool {
+    my ($exit, $out, $err) = run_command(['promtool', @_], limit => 60);
+
+    return ($exit, "$out$err");
+}
+
+
+# All metrics of a zone that has everything.
+
+sub metrics {
+    $t->build_image('ids.bloom', ['one'], '--as-of', '2020-01-01T00:00:00Z');
+    $t->write_file_expand('nginx.conf', <<'CONF');
+%%TEST_GLOBALS%%
+events { }
+http {
+    %%TEST_GLOBALS_HTTP%%
+    bloom_state_path %%TESTDIR%%/state;
+    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom max_age=100000d;
+    server {
+        listen 127.0.0.1:%%PORT_8080%%;
+        location /bloom/ { bloom_api write=on; }
+        location / {
+            bloom_feedback 404;
+            bloom_reject absent $arg_id zone=ids;
+        }
+    }
+}
+CONF
+    $t->run;
+    $t->get('/?id=none');
+    $t->post('/bloom/zones/ids/reload')->status == 200 or die 'no reload';
+
+    return { map { /^(nginx_bloom_\w+)\{/ ? ($1 => 1) : () }
+                 split /\n/, $t->get('/bloom/metrics')->body };
+}
+
+
+subtest 'promtool' => sub {
+    for (['check', 'config', "$examples/prometheus.yml"],
+         ['check', 'rules', "$examples/alerts.yml"],
+         ['test', 'rules', "$examples/alerts-test.yml"])
+    {
+        my ($exit, $said) = promtool(@$_);
+        is($exit, 0, "@$_") or diag($said);
+        like($said, qr/SUCCESS/, 'it looked');
+    }
+
+    # as it would not, if an alert were wrong
+
+    my $alerts = slurp("$examples/alerts.yml") =~ s/> 0\.8 \*/> 0.9 */r;
+    $t->write_file('alerts.yml', $alerts);
+    $t->write_file('alerts-test.yml', slurp("$examples/alerts-test.yml"));
+
+    my ($exit) = promtool('test', 'rules', $t->testdir . '/alerts-test.yml');
+    isnt($exit, 0, 'another number fails');
+};
+
+
+subtest 'each alert is tested' => sub {
+    my $tests = slurp("$examples/alerts-test.yml");
+    my @alerts = slurp("$examples/alerts.yml") =~ /- alert: (\w+)/g;
+
+    cmp_ok(scalar @alerts, '>', 5, 'there are alerts');
+
+    for my $alert (@alerts) {
+        like($tests, qr/alertname: $alert\n\s+eval_time: \w+\n\s+exp_alerts:\n/,
+             $alert);
+    }
+};
+
+
+subtest 'metrics' => sub {
+    my $metrics = metrics();
+    my $dashboard = eval {
+        JSON::PP->new->utf8->decode(slurp("$examples/grafana.json"));
+    };
+
+    is(ref $dashboard, 'HASH', 'the dashboard is JSON') or diag($@);
+    cmp_ok(scalar @{ $dashboard->{panels} }, '>', 5, 'with panels');
+    is(scalar(grep { !@{ $_->{targets} } } @{ $dashboard->{panels} }), 0,
+       'which show something');
+
+    for my $file ('grafana.json', 'alerts.yml', 'alerts-test.yml') {
+        my %asked = map { $_ => 1 }
+                        slurp("$examples/$file") =~ /(nginx_bloom_\w+)/g;
+        my @missing = grep { !$metrics->{$_} } sort keys %asked;
+
+        cmp_ok(scalar keys %asked, '>', 5, "$file asks");
+        is("@missing", '', 'for what there is');
+    }
+};
+
+
+done_testing;
