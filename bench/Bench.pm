@@ -19,7 +19,7 @@ $| = 1;
 
 our @EXPORT = qw(quick rounds server started stop_started first_on second_on
                  client by_name median ratios processor_time until_idle
-                 section table line number verdict);
+                 section table line plot number verdict);
 
 
 # A quick run shows that all of it works; its figures say little.
@@ -90,8 +90,10 @@ sub stop_started {
         return -s $t->testdir . '/nginx.pid' && $t->read_file('nginx.pid');
     }) =~ /(\d+)/;
 
-    kill QUIT => $pid;
-    wait_until(sub { !alive($pid) }) or croak 'nginx does not stop';
+    # again and again: one that comes before the workers do is lost on them
+
+    wait_until(sub { !alive($pid) || !kill QUIT => $pid })
+        or croak 'nginx does not stop';
 }
 
 
@@ -196,6 +198,38 @@ sub table {
     line('| ', join(' | ', @$head), ' |');
     line('|', join('|', '---', ('---:') x $#$head), '|');
     line('| ', join(' | ', @$_), ' |') for @rows;
+    line('');
+}
+
+
+# A plot over a logarithmic axis, beside the report: rows of x and a value of
+# each series, "?" where there is none. Its name, title and the x axis' label
+# come first.
+
+sub plot {
+    my ($name, $title, $label, $series, @rows) = @_;
+
+    my $files = $ENV{BENCH_FILES} or return;
+
+    return line("No plot of \"$title\": gnuplot is not installed.")
+        if system('command -v gnuplot > /dev/null') != 0;
+
+    my $svg = "$files-$name.svg";
+    my $data = join '', map { join(' ', @$_) . "\n" } @rows;
+    my @lines = map {
+        '$data using 1:' . ($_ + 2) . ' with linespoints title "'
+        . $series->[$_] . '"'
+    } 0 .. $#$series;
+
+    open my $gnuplot, '|-', 'gnuplot' or croak "gnuplot: $!";
+    print $gnuplot "\$data << end\n${data}end\n",
+        "set terminal svg size 640,360 background 'white'\n",
+        "set output '$svg'\nset title '$title'\nset xlabel '$label'\n",
+        "set datafile missing '?'\nset logscale x\nset format x '10^{%L}'\nset yrange [0:*]\n",
+        "set key bottom right\nset grid\nplot ", join(', ', @lines), "\n";
+    close $gnuplot or croak "gnuplot failed ($?)";
+
+    line("![$title](", $svg =~ s,.*/,,r, ')');
     line('');
 }
 

@@ -5,7 +5,11 @@
  * Sends requests one after the other on one connection, each when the one
  * before is answered.  A KIND is
  *
- *     NAME,METHOD,URI,COUNT,KEYS
+ *     NAME,METHOD,URI,COUNT,KEYS[,STATUS]
+ *
+ * STATUS is that of the answers, 200 if it is not given: others have failed.
+ * "{FROM-TO}" in the URI, two numbers of as many digits, is a random number of
+ * these in each request; there may be up to eight.
  *
  * COUNT requests with KEYS new keys in the body each, one in a line: numbers
  * of nine digits, from FIRST on.  With 0 keys there is no body.  In each round
@@ -27,6 +31,7 @@
 #include "http.h"
 
 #define KEY_LEN  10                      /* with the line's end */
+#define RANDOM   8                       /* parts of a URI, at most */
 
 
 typedef struct {
@@ -35,10 +40,19 @@ typedef struct {
     const char  *uri;
     long         count;
     long         keys;
+    int          status;
 } kind_t;
 
 
+typedef struct {
+    size_t         at;                   /* in the URI */
+    unsigned long  from;
+    unsigned long  to;
+} random_t;
+
+
 static unsigned long  next_key = 100000000;
+static uint64_t       seed = 0x2545f4914f6cdd1d;
 
 
 static const char *
@@ -76,21 +90,74 @@ used(const char *pid, unsigned long long ns[2])
 }
 
 
+/*
+ * Takes each "{FROM-TO}" out of a URI, and leaves a number there; how many
+ * there were.
+ */
+static int
+random_parts(char *uri, random_t part[RANDOM])
+{
+    int    before, all, n;
+    char  *p;
+
+    for (n = 0; (p = strchr(uri, '{')) != NULL; n++) {
+
+        errno = 0;
+
+        if (n == RANDOM) {
+            die("a URI has no more than %d ranges", RANDOM);
+        }
+
+        before = all = 0;
+
+        if (sscanf(p, "{%lu%n-%lu}%n", &part[n].from, &before, &part[n].to,
+                   &all) != 2
+            || all == 0 || part[n].to < part[n].from
+            || all != 2 * before + 1)
+        {
+            die("a range of numbers is {FROM-TO}, both of as many digits");
+        }
+
+        part[n].at = (size_t) (p - uri);
+        memmove(p, p + 1, (size_t) before - 1);
+        memmove(p + before - 1, p + all, strlen(p + all) + 1);
+    }
+
+    return n;
+}
+
+
+static unsigned long
+any(unsigned long from, unsigned long to)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+
+    return from + seed % (to - from + 1);
+}
+
+
 /* Requests one behind the other in *text; returns the length of each. */
 static size_t
 make(const kind_t *kind, char **text)
 {
-    int     len;
-    char    head[512], *p;
-    long    i, j;
-    size_t  size;
+    int       len, digits, parts, k;
+    char      head[1024], uri[512], number[24], *p;
+    long      i, j;
+    size_t    size;
+    random_t  part[RANDOM];
+
+    snprintf(uri, sizeof(uri), "%s", kind->uri);
+
+    parts = random_parts(uri, part);
 
     len = (kind->keys == 0)
           ? snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\n"
-                     "Host: localhost\r\n\r\n", kind->method, kind->uri)
+                     "Host: localhost\r\n\r\n", kind->method, uri)
           : snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\n"
                      "Host: localhost\r\nContent-Length: %ld\r\n\r\n",
-                     kind->method, kind->uri, kind->keys * KEY_LEN);
+                     kind->method, uri, kind->keys * KEY_LEN);
 
     size = (size_t) len + (size_t) kind->keys * KEY_LEN;
     p = malloc(size * (size_t) kind->count + 1);
@@ -103,6 +170,13 @@ make(const kind_t *kind, char **text)
 
     for (i = 0; i < kind->count; i++) {
         memcpy(p, head, (size_t) len);
+
+        for (k = 0; k < parts; k++) {
+            digits = sprintf(number, "%lu", any(part[k].from, part[k].to));
+            memcpy(p + strlen(kind->method) + 1 + part[k].at, number,
+                   (size_t) digits);
+        }
+
         p += len;
 
         for (j = 0; j < kind->keys; j++, p += KEY_LEN) {
@@ -149,9 +223,10 @@ run(int fd, const kind_t *kind, long round, const char *pid)
             die("the connection ended instead of an answer");
         }
 
-        if (answer.status != 200) {
+        if (answer.status != kind->status) {
             if (failed++ == 0) {
-                fprintf(stderr, "%s: %s\n", kind->name, answer.text);
+                fprintf(stderr, "%s: not %d: %.*s\n", kind->name, kind->status,
+                        (int) strcspn(answer.text, "\r\n"), answer.text);
             }
         }
 
@@ -236,6 +311,7 @@ main(int argc, char **argv)
         kind[i].uri = part(&text);
         kind[i].count = atol(part(&text));
         kind[i].keys = atol(part(&text));
+        kind[i].status = (text != NULL) ? atoi(part(&text)) : 200;
     }
 
     fd = http_connect(port);

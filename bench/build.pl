@@ -1,0 +1,193 @@
+#!/usr/bin/perl
+
+# Images: built from a text file on one processor and on two, checked and
+# merged, and loaded when nginx starts.
+
+use strict;
+use warnings;
+
+use File::Temp qw(tempdir);
+use List::Util qw(max min);
+
+use Bench;
+
+my $rounds = rounds(5);
+my $tool = $ENV{TEST_BLOOM_TOOL} // 'build/ngx-bloom';
+
+# The most keys: BENCH_KEYS=1000000000 takes 17 GB for the file, 16 GB for the
+# temporary one, and some minutes.
+
+my $most = $ENV{BENCH_KEYS} // (quick() ? 1e6 : 1e8);
+my @sizes = grep { $_ <= $most } (quick() ? 1e5 : ()), 1e6, 1e7, 1e8, 1e9;
+
+# Keys and temporary files are on the disk, images where no disk is waited for.
+
+my $disk = tempdir('bench-build-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my $shm = -w '/dev/shm' ? tempdir('bench-build-XXXXXX', DIR => '/dev/shm',
+                                  CLEANUP => 1) : $disk;
+
+
+sub run { return (client([], 'keys', '-x', @_))[0] }
+
+sub gib { return sprintf '%.2f', $_[0] / 2**30 }
+
+
+# -------------------------------------------------------------------- building
+
+section('Building from a text file');
+
+my (@rows, @plot);
+
+for my $n (@sizes) {
+    my $keys = "$disk/keys";
+    client([], 'keys', '-w', $n, $keys);
+
+    # what is larger than memory is not in the page cache: one round of it
+
+    my $turns = $n > 1e8 ? 1 : $rounds;
+    my (%seconds, %cpu, %memory);
+
+    for my $round (1 .. $turns) {
+        my ($lines) = client([first_on], 'keys', '-l', $keys);
+        $lines->{result} == $n or die "there are not $n keys\n";
+        push @{ $seconds{lines} }, $lines->{seconds};
+
+        for my $threads (1, 2) {
+            my $ran = run(($threads == 1 ? first_on : ()), $tool, 'build', '-q',
+                          '-o', "$shm/image", '--temp', $disk, '-j', $threads,
+                          '--seed', 7, $keys);
+
+            push @{ $seconds{$threads} }, $ran->{seconds};
+            push @{ $cpu{$threads} }, $ran->{cpu};
+            push @{ $memory{$threads} }, $ran->{memory};
+        }
+    }
+
+    my $image = -s "$shm/image";
+    my ($ratio) = ratios($seconds{1}, $seconds{lines});
+
+    push @plot, [$n, map { $n / median(@{ $seconds{$_} }) / 1e6 } 1, 2];
+    push @rows, [
+        number($n), (map { number($n / median(@{ $seconds{$_} })) } 1, 2),
+        (map { number($n / min(@{ $seconds{$_} })) } 1, 2),
+        number($n / median(@{ $cpu{1} })), sprintf('%.1f', $ratio),
+        gib($image), gib(max(@{ $memory{1} }, @{ $memory{2} }) - $image),
+        '25 M, 40 M: ' . join ', ',
+            map { verdict($n / median(@{ $seconds{$_} }) >= (25e6, 40e6)[$_ - 1]) }
+            1, 2];
+
+    unlink $keys, "$shm/image";
+}
+
+table(['keys of 16 bytes', 'keys/s, -j 1', '-j 2', 'best round, -j 1', '-j 2',
+       'keys per second of a processor', 'time to time of counting lines',
+       'image, GiB', 'memory beside it, GiB', 'to reach'], @rows);
+
+line('The text is in the page cache (but for 10^9), and the image is written to'
+     . ($shm eq $disk ? ' the disk' : ' memory, /dev/shm')
+     . '. Counting lines: read() and memchr(). -j 1 has one processor. All is'
+     . ' in the seconds, from the start of the command to its end. Memory to'
+     . ' reach: 1 GiB beside the image; from 60 million keys on the rest is in a'
+     . ' temporary file on the disk.');
+line('');
+
+plot('build', 'Building: million keys a second', 'keys',
+     ['one processor', 'two'], @plot);
+
+
+# ------------------------------------------------------- merging and checking
+
+section('Merging and verifying images');
+
+{
+    my $capacity = quick() ? '5m' : '570m';
+    my $keys = "$disk/keys";
+    client([], 'keys', '-w', 100_000, $keys);
+
+    run($tool, 'build', '-q', '-o', "$shm/one", '-n', $capacity, $keys);
+    run($tool, 'build', '-q', '-o', "$shm/other", '--like', "$shm/one", $keys);
+
+    my $bytes = -s "$shm/one";
+    my (%seconds, %cpu);
+
+    for my $round (1 .. $rounds) {
+        my %ran = (
+            copy => (client([first_on], 'keys', '-c', 2 * $bytes))[0],
+            read => (client([first_on], 'keys', '-r', "$shm/one"))[0],
+            cp => run(first_on, 'cp', "$shm/one", "$shm/copy"),
+            merge => run(first_on, $tool, 'merge', '-q', '-o', "$shm/merged",
+                         "$shm/one", "$shm/other"),
+            verify => run(first_on, $tool, 'verify', '-q', "$shm/one"));
+
+        push @{ $seconds{$_} }, $ran{$_}{seconds} for keys %ran;
+        push @{ $cpu{$_} }, $ran{$_}{cpu} for keys %ran;
+        unlink "$shm/copy", "$shm/merged";
+    }
+
+    my ($merge) = ratios($seconds{copy}, $seconds{merge});
+    my @net = map { $seconds{merge}[$_] - $seconds{cp}[$_] } 0 .. $rounds - 1;
+    my ($net) = ratios($seconds{copy}, [map { max($_, 1e-6) } @net]);
+
+    table(['', 'bytes', 'seconds', 'GiB/s', 'seconds of a processor'],
+          (map {
+              my ($name, $what, $n) = @$_;
+              my $s = median(@{ $seconds{$name} });
+              [$what, number($n), number($s), gib($n / $s),
+               $name =~ /copy|read/ ? '' : number(median(@{ $cpu{$name} }))]
+          } ['copy', 'memcpy()', 2 * $bytes],
+            ['read', 'read() of one image', $bytes],
+            ['cp', '`cp` of one image', $bytes],
+            ['merge', '`merge` of two', 2 * $bytes],
+            ['verify', '`verify` of one', $bytes]));
+
+    line(sprintf 'Merging runs at %.2f of memcpy() of as many bytes, and at'
+         . ' %.2f without the time that `cp` takes for the result (to reach:'
+         . ' 0.5: %s, %s).', $merge, $net, verdict($merge >= 0.5),
+         verdict($net >= 0.5));
+    line('');
+
+
+    # ------------------------------------------------------------- starting
+
+    section('Start with an image of ' . gib($bytes) . ' GiB');
+
+    my $t = Bench::server(["zone=ids file=$shm/one"], '');
+    $t->stop;
+
+    my $none = Bench::server([], '');
+    $none->stop;
+
+    my (@with, @without, @with_cpu, @fill, @fill_cpu);
+
+    for my $round (1 .. $rounds) {
+        my ($seconds, $used) = started($t);
+        stop_started($t);
+        push @with, $seconds;
+        push @with_cpu, $used;
+
+        ($seconds) = started($none);
+        stop_started($none);
+        push @without, $seconds;
+
+        my ($fill) = client([], 'fill', "$shm/one");
+        push @fill, $fill->{seconds};
+        push @fill_cpu, $fill->{cpu} // $fill->{processor} // 0;
+    }
+
+    my @load = map { $with[$_] - $without[$_] } 0 .. $#with;
+    my ($ratio, $least, $greatest) = ratios(\@fill, \@load);
+
+    table(['', 'seconds', 'best round', 'seconds of a processor'],
+          ['start with the image', number(median(@with)), number(min(@with)),
+           number(median(@with_cpu))],
+          ['start without', number(median(@without)), number(min(@without)),
+           ''],
+          ['read() into fresh shared memory', number(median(@fill)),
+           number(min(@fill)), '']);
+
+    line(sprintf 'Under a second: %s. read() to what the image adds to the'
+         . ' start: %.2f, %.2f to %.2f (to reach: 0.8: %s).',
+         verdict(median(@with) < 1), $ratio, $least, $greatest,
+         verdict($ratio >= 0.8));
+    line('');
+}

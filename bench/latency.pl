@@ -1,0 +1,92 @@
+#!/usr/bin/perl
+
+# Latency while keys are added in bulk, beside the same requests while nobody
+# adds any.
+
+use strict;
+use warnings;
+
+use List::Util qw(sum max);
+
+use Bench;
+use BloomTest::Process qw(spawn alive);
+
+my $rounds = rounds(9);
+my $seconds = quick() ? 0.5 : 2;
+my $bodies = quick() ? 100 : 400;           # of 100,000 keys: longer than that
+
+my $t = Bench::server(['zone=ids capacity=200m fpr=0.001'], <<'CONF');
+        location / { bloom_reject present $uri zone=ids; empty_gif; }
+CONF
+
+sub added { return $t->get('/bloom/zones/ids')->json->{counters}{added} }
+
+sub latency {
+    my @lines = client([first_on], 'ask', '-p', $t->port(8080), '-r', 1,
+                       '-q', $seconds, '-a', 0, '-t',
+                       '/bloom/zones/ids/checkpoint', '/');
+
+    return (by_name('quiet', @lines))[0];
+}
+
+section('Latency while keys are added');
+
+my $program = ($ENV{BENCH_PROGRAMS} // 'build/bench') . '/send';
+my (%of, @rate);
+my $first = 100_000_000;
+
+for (1 .. $rounds) {
+    push @{ $of{quiet} }, latency();
+    until_idle($t);
+
+    my $before = added();
+    my $pid = spawn([second_on, $program, '-p', $t->port(8080), '-f', $first,
+                     "add,POST,/bloom/zones/ids/keys,$bodies,100000"]);
+
+    select undef, undef, undef, 0.3;
+    push @{ $of{adding} }, latency();
+
+    my $whole = alive($pid);
+    kill TERM => $pid;
+    waitpid $pid, 0;
+
+    $whole or line('All keys were added before the time was over: this round'
+                   . ' is partly quiet.');
+    push @rate, added() - $before;
+    $rate[-1] > 0 or die "no keys were added\n";
+
+    $first += $bodies * 100_000;
+    until_idle($t);
+}
+
+my @rows;
+
+for (['nobody adds', 'quiet'], ['keys are added', 'adding']) {
+    my ($title, $name) = @$_;
+    my @lines = @{ $of{$name} };
+
+    push @rows, [
+        $title, sum(map { $_->{requests} } @lines),
+        sum(map { $_->{failed} } @lines),
+        number(sum(map { $_->{requests} } @lines)
+               / sum(map { $_->{seconds} } @lines)),
+        (map { my $what = $_; number(median(map { $_->{$what} } @lines)) }
+             qw(p50 p99 p999)),
+        number(max(map { $_->{max} } @lines))];
+}
+
+table(['16 connections, always busy', 'requests', 'failed', 'requests/s',
+       'p50 us', 'p99 us', 'p99.9 us', 'longest us'], @rows);
+
+my @ratio = map {
+    my $what = $_;
+    sprintf '%s %.2f (%.2f to %.2f)', $what,
+        ratios([map { $_->{$what} } @{ $of{adding} }],
+               [map { $_->{$what} } @{ $of{quiet} }]);
+} qw(p50 p99 p999);
+
+line('To the same while nobody adds: ', join(', ', @ratio), '. Keys come in'
+     . ' bodies of 100,000, one behind the other on one connection, from the'
+     . ' second processor, ' . number(median(@rate)) . ' of them in a round;'
+     . ' one worker does both, on the first, with those who ask.');
+line('');

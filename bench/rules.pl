@@ -1,0 +1,93 @@
+#!/usr/bin/perl
+
+# Requests with several rules: what it is worth that their lines are asked for
+# before the first is tested.  Beside it are the same rules with keys that the
+# module does not take ahead: "${arg_a}", a text put together, for $arg_a.  The
+# rest of what differs tells a zone that the processor's cache holds.
+
+use strict;
+use warnings;
+
+use Bench;
+
+my $rounds = rounds(51);
+my $requests = quick() ? 500 : 600;       # of each kind in a round
+my @rules = (1, 2, 4, 8);
+my %zones = (big => quick() ? '5m' : '554m',           # 1 GiB, without quick
+             small => '100k');
+my %key = (ahead => '$arg_%s', alone => '"${arg_%s}"');
+
+sub locations {
+    my ($zone, $how, $n) = @_;
+
+    return "location /$zone-$how-$n/ { empty_gif; "
+           . join(' ', map { sprintf "bloom_reject present $key{$how} zone=%s;",
+                             $_, $zone } ('a' .. 'h')[0 .. $n - 1])
+           . ' }';
+}
+
+my @kinds = map { my $zone = $_;
+                  map { my $n = $_; map { [$zone, $_, $n] } qw(ahead alone) }
+                      @rules } qw(big small);
+
+my $t = Bench::server(
+    [map { "zone=$_ capacity=$zones{$_} fpr=0.001 journal=off huge_pages=off" }
+         sort keys %zones],
+    join "\n", map { locations(@$_) } @kinds);
+
+my ($worker) = $t->workers;
+
+# so that the worker has all pages in its page table
+
+client([second_on], 'send', '-p', $t->port(8080),
+       "warm,POST,/bloom/zones/big/test," . (quick() ? 10 : 600) . ",5000");
+
+my $number = '{1000000000-1999999999}';
+my $keys = join '&', map { "$_=$number" } 'a' .. 'h';
+
+my %us;
+
+for my $line (client([second_on], 'send', '-p', $t->port(8080), '-w', $worker,
+                     '-r', $rounds,
+                     map { my $name = join '-', @$_;
+                           "$name,GET,/$name/?$keys,$requests,0" } @kinds))
+{
+    $line->{failed} == 0 or die "$line->{name}: requests have failed\n";
+    push @{ $us{$line->{name}} }, $line->{cpu} / $requests * 1e6;
+}
+
+section('Requests with several rules');
+
+sub row {
+    my ($n) = @_;
+
+    return [$n, map {
+        my ($ahead, $alone) = ($us{"$_-ahead-$n"}, $us{"$_-alone-$n"});
+        (map { sprintf '%.2f', median(@$_) } $alone, $ahead),
+        sprintf '%.3f (%.3f to %.3f)', ratios($ahead, $alone);
+    } qw(big small)];
+}
+
+# Of every rule but the first, by the differences in each round.
+
+sub more {
+    my ($zone, $how) = @_;
+
+    my ($few, $many) = map { $us{"$zone-$how-$_"} } @rules[0, -1];
+
+    return map { ($many->[$_] - $few->[$_]) / ($rules[-1] - $rules[0]) }
+           0 .. $#$few;
+}
+
+table(['rules', map { ("$_, one by one, us", 'ahead, us', 'ratio') }
+                '1 GiB', 'in the cache'],
+      (map { row($_) } @rules),
+      ['each rule more', map {
+          (map { sprintf '%.3f', median($_->@*) } [more($_, 'alone')],
+               [more($_, 'ahead')]), '';
+      } qw(big small)]);
+
+line("A processor's time of the worker for a request that passes all its rules,"
+     . " each with a random key of its own that is absent; $requests requests of each kind in"
+     . " a round, $rounds rounds. The pages are of 4 KiB.");
+line('');
