@@ -820,7 +820,7 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
     segment.sequence = end.sequence;
     segment.created = ngx_bloom_time();
 
-    ngx_bloom_state_name(state, from, "journal.tmp");
+    ngx_bloom_state_name(state, from, "segment.tmp");
     ngx_bloom_segment_name(state, name, segment.base);
 
     fd = ngx_bloom_open(from, O_RDWR|O_CREAT|O_TRUNC);
