@@ -103,6 +103,8 @@ refused(qr/--hits "2"/, '--hits', '2');
 refused(qr/--way "all"/, '--way', 'all');
 refused(qr/--batch "65"/, '--batch', '65');
 refused(qr/--vector "mmx"/, '--vector', 'mmx');
+refused(qr/--vector is for batches/, '--vector', 'portable');
+refused(qr/--batch is for batches/, '--batch', 7, '--way', 'loop');
 refused(qr/--key-length "7"/, '--key-length', '7');
 refused(qr/--hash "md5"/, '--hash', 'md5');
 refused(qr/--pages "large"/, '--pages', 'large');

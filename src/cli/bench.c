@@ -115,7 +115,7 @@ parse_options(int argc, char **argv, bench_t *bench)
 {
     int                    c;
     unsigned               i;
-    const char            *name;
+    const char            *name, *batches;
     const bloom_vector_t  *vector;
 
     enum {
@@ -140,6 +140,8 @@ parse_options(int argc, char **argv, bench_t *bench)
         { "help",       no_argument,       NULL, 'h' },
         { NULL, 0, NULL, 0 }
     };
+
+    batches = NULL;
 
     while ((c = cli_option(argc, argv, ":m:p:n:r:h", names)) != -1) {
 
@@ -238,6 +240,7 @@ parse_options(int argc, char **argv, bench_t *bench)
                                   optarg, BLOOM_BATCH);
             }
 
+            batches = "--batch";
             break;
 
         case VECTOR:
@@ -255,6 +258,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             }
 
             bloom_vector_use(vector);
+            batches = "--vector";
             break;
 
         case KEY_LENGTH:
@@ -301,6 +305,11 @@ parse_options(int argc, char **argv, bench_t *bench)
 
     if (optind != argc) {
         return cli_misuse("\"%s\" is no option", argv[optind]);
+    }
+
+    if (batches != NULL && bench->way != BATCH) {
+        return cli_misuse("%s is for batches: give --way batch as well",
+                          batches);
     }
 
     return CLI_OK;
