@@ -363,7 +363,7 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
-    ngx_http_bloom_audit_adds(conf);
+    ngx_http_bloom_audit_merge(cf, prev, conf);
 
     if (conf->rules == NULL) {
         return NGX_CONF_OK;

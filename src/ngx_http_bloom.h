@@ -118,6 +118,8 @@ typedef struct {
 typedef struct {
     ngx_uint_t                 rate;     /* of NGX_HTTP_BLOOM_AUDIT_ALL; 0: off */
     ngx_flag_t                 learn;    /* wrongly absent keys are added */
+    ngx_str_t                  file;     /* where it is configured */
+    ngx_uint_t                 line;
 } ngx_http_bloom_audit_t;
 
 #define NGX_HTTP_BLOOM_AUDIT_ALL  100000
@@ -281,7 +283,8 @@ void ngx_http_bloom_feedback(ngx_http_bloom_ctx_t *ctx, ngx_uint_t status);
 
 char *ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-void ngx_http_bloom_audit_adds(ngx_http_bloom_loc_conf_t *blcf);
+void ngx_http_bloom_audit_merge(ngx_conf_t *cf,
+    ngx_http_bloom_loc_conf_t *prev, ngx_http_bloom_loc_conf_t *conf);
 
 /* Whether a request that is about to be rejected is to be let through. */
 ngx_uint_t ngx_http_bloom_audit_takes(ngx_http_request_t *r,

@@ -82,6 +82,8 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     blcf->audit->rate = rate;
+    blcf->audit->file = cf->conf_file->file.name;
+    blcf->audit->line = cf->conf_file->line;
 
     if (cf->args->nelts == 3) {
 
@@ -113,23 +115,45 @@ ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
 }
 
 
-/* Zones whose keys a location may learn: they take additions. */
+/*
+ * Zones whose keys a location may learn take additions.  An audit beside rules
+ * of which it is for none would look as if it found nothing.
+ */
 void
-ngx_http_bloom_audit_adds(ngx_http_bloom_loc_conf_t *blcf)
+ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
+    ngx_http_bloom_loc_conf_t *conf)
 {
-    ngx_uint_t              i;
-    ngx_http_bloom_rule_t  *rule;
+    ngx_uint_t               i, audited;
+    ngx_http_bloom_rule_t   *rule;
+    ngx_http_bloom_audit_t  *audit;
 
-    if (blcf->audit == NULL || !blcf->audit->learn || blcf->rules == NULL) {
+    audit = conf->audit;
+
+    if (audit == NULL || conf->rules == NULL) {
         return;
     }
 
-    rule = blcf->rules->elts;
+    rule = conf->rules->elts;
+    audited = 0;
 
-    for (i = 0; i < blcf->rules->nelts; i++) {
-        if (ngx_http_bloom_audit_is_for(&rule[i])) {
+    for (i = 0; i < conf->rules->nelts; i++) {
+
+        if (!ngx_http_bloom_audit_is_for(&rule[i])) {
+            continue;
+        }
+
+        audited = 1;
+
+        if (audit->learn) {
             rule[i].key.zone->adds = 1;
         }
+    }
+
+    if (!audited && audit != prev->audit) {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "\"bloom_audit\" in %V:%ui audits none of the rules "
+                      "beside it: it is for \"bloom_reject absent\" of one "
+                      "key, without \"split=\"", &audit->file, audit->line);
     }
 }
 

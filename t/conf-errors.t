@@ -377,6 +377,32 @@ subtest 'feedback and audit' => sub {
 };
 
 
+subtest 'an audit of nothing' => sub {
+    my $audited = 'bloom_reject absent $uri zone=ids;';
+    my $nothing = qr/\[warn\] .*"bloom_audit" in .*nginx\.conf:(\d+) audits none of the rules beside it: it is for "bloom_reject absent" of one key, without "split="/;
+
+    for (["bloom_pass absent \$uri zone=ids;\n>bloom_audit 1%;", 1],
+         ["bloom_reject present \$uri zone=ids;\n>bloom_audit 1%;", 1],
+         ["bloom_reject absent \$uri zone=ids split=,;\n>bloom_audit 1%;", 1],
+         ["bloom_reject present \$uri zone=ids;\n>bloom_audit off;", 0],
+         ["bloom_pass absent \$uri zone=ids;\n$audited\n>bloom_audit 1%;", 0],
+         [">bloom_audit 1%;", 0])
+    {
+        my ($rules, $warned) = @$_;
+
+        for my $where (qw(server location)) {
+            my $line = write_conf($where, $rules);
+            my ($exit, $output) = $t->test_config;
+            is($exit, 0, "$where: $rules");
+
+            my @lines = $output =~ /$nothing/g;
+            is("@lines", $warned ? $line : '',
+               $warned ? 'is warned of, once' : 'is no reason to warn');
+        }
+    }
+};
+
+
 subtest 'what would add nothing' => sub {
     for my $adds ('bloom_add $uri zone=kept;',
                   "bloom_reject absent \$uri zone=kept;\nbloom_audit 1% learn=on;")
