@@ -125,6 +125,24 @@ ngx_bloom_notice_stale(ngx_bloom_zone_t *zone)
 }
 
 
+void
+ngx_bloom_notice_missing(ngx_bloom_zone_t *zone, ngx_err_t err)
+{
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    if (sh->missing == 2 || ++sh->missing != 2) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, err,
+                  "bloom zone \"%V\": its file \"%s\" cannot be found any "
+                  "more; what it has loaded serves on, but the next start is "
+                  "refused: put the file back", &zone->name, sh->file_name);
+}
+
+
 /* Nothing, if the image does not state it. */
 static u_char *
 ngx_bloom_notice_as_of(u_char *p, bloom_image_t *image)

@@ -29,6 +29,12 @@ void ngx_bloom_notice_serves(ngx_bloom_load_t *load, ngx_log_t *log,
  */
 void ngx_bloom_notice_look(ngx_bloom_zone_t *zone, uint64_t *ones);
 
+/*
+ * That the file that is watched cannot be seen, for the reason `err`; once, the
+ * second time in a row: who replaces it in two steps is not disturbed.
+ */
+void ngx_bloom_notice_missing(ngx_bloom_zone_t *zone, ngx_err_t err);
+
 
 #pragma GCC visibility pop
 

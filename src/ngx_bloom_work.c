@@ -55,8 +55,14 @@ ngx_bloom_work_look(ngx_bloom_work_t *work)
 
     work->looked = ngx_current_msec;
 
-    if (!ngx_bloom_work_file_id(sh->file_name, &id)
-        || ngx_bloom_file_same(&id, &sh->file_id)
+    if (!ngx_bloom_work_file_id(sh->file_name, &id)) {
+        ngx_bloom_notice_missing(zone, ngx_errno);
+        return;
+    }
+
+    sh->missing = 0;
+
+    if (ngx_bloom_file_same(&id, &sh->file_id)
         || ngx_bloom_file_same(&id, &work->refused))
     {
         return;

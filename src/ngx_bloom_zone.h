@@ -120,6 +120,8 @@ typedef struct {
     uint64_t             full;           /* the generation last said to have
                                             more keys than it was made for, */
     uint64_t             stale;          /* or to be too old */
+    uint64_t             missing;        /* looks in a row at a watched file
+                                            that was not there */
 
     ngx_bloom_kept_t     kept;           /* where there is no state */
 } ngx_bloom_shctx_t;

@@ -17,6 +17,7 @@ $t->build_image('ids.bloom', ['one', 'two'], '-p', '1e-3', '-n', 10,
                 '--as-of', '2020-01-02T03:04:05Z');
 $t->build_image('next.bloom', ['one', 'two', 'three'], '-p', '1e-3');
 $t->build_image('aged.bloom', ['one'], '--as-of', '2020-01-02T03:04:05Z');
+$t->build_image('watched.bloom', ['one']);
 
 $t->write_file_expand('nginx.conf', <<'CONF');
 %%TEST_GLOBALS%%
@@ -26,6 +27,7 @@ http {
     bloom_state_path %%TESTDIR%%/state;
     bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=aged file=%%TESTDIR%%/aged.bloom max_age=1h;
+    bloom_zone zone=watched file=%%TESTDIR%%/watched.bloom watch=50ms;
     bloom_zone zone=seen capacity=1000 fpr=0.001;
     server {
         listen 127.0.0.1:%%PORT_8080%%;
@@ -58,10 +60,10 @@ sub helper_looks {
 subtest 'a start' => sub {
     my @lines = lines(qr/starts with generation/);
 
-    is(scalar @lines, 3, 'a line for each zone');
+    is(scalar @lines, 4, 'a line for each zone');
     like($lines[0], qr{\[notice\] .*bloom zone "ids" starts with generation 1: \Q$dir\E/ids\.bloom with 2 keys, made for 10, as of 2020-01-02 03:04:05 UTC, and 0 keys of its journal, loaded in \d+ ms$},
          'of a file');
-    like($lines[2], qr/bloom zone "seen" starts with generation 1: a filter that starts empty with 0 keys, made for 1000, and 0 keys of its journal, loaded/,
+    like($lines[3], qr/bloom zone "seen" starts with generation 1: a filter that starts empty with 0 keys, made for 1000, and 0 keys of its journal, loaded/,
          'of none');
 };
 
@@ -110,6 +112,29 @@ subtest 'a stale one' => sub {
     is(api($t, POST => 'zones/aged/reload')->status, 200, 'another image');
     like($t->wait_for_log(qr/is stale/, $mark), qr/as of 2021-01-01/,
          'is stale again');
+};
+
+
+subtest 'a watched file that is gone' => sub {
+    my $missing = qr/its file .* cannot be found/;
+
+    for my $time (1, 2) {
+        my $mark = $t->log_mark;
+        rename "$dir/watched.bloom", "$dir/away.bloom" or die "rename: $!";
+
+        my $line = $t->wait_for_log($missing, $mark);
+        like($line, qr{\[warn\] .*bloom zone "watched": its file "\Q$dir\E/watched\.bloom" cannot be found any more; what it has loaded serves on, but the next start is refused: put the file back \(2: No such file or directory\)$},
+             'is told');
+        $t->kill_helper;
+        helper_looks();
+        is(scalar lines($missing, $mark), 1, 'once');
+        is(generation($t, 'watched'), $time, 'the image serves on');
+
+        rename "$dir/away.bloom", "$dir/watched.bloom" or die "rename: $!";
+        ok(wait_until(sub { generation($t, 'watched') == $time + 1 }),
+           'it is seen when it is back');
+        is(scalar lines($missing, $mark), 1, 'without more words');
+    }
 };
 
 
