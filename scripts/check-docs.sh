@@ -413,7 +413,7 @@ metrics() {
 # the names of files in a state directory, with "*" for what differs
 
 state_files() {
-    grep -ohE '"(control|lock|dropped|lost|(instance|journal|upload|checkpoint|snapshot|save|compact)\.[^" ]+)"' \
+    grep -ohE '"(control|lock|dropped|lost|(instance|journal|upload|checkpoint|snapshot|save|segment|compact)\.[^" ]+)"' \
          src/ngx_bloom_*.c | tr -d '"\\' | sed -E 's/%[0-9]*[a-zA-Z]+/*/g' \
     | sort -u
 }
