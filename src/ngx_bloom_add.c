@@ -1,6 +1,7 @@
 
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_helper.h"
+#include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
 
 
@@ -81,6 +82,8 @@ ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
         }
 
         *count = ngx_bloom_zone_set(&bits, keys, end, added);
+
+        ngx_bloom_fault("set");
 
         /* the bits first, then the question who serves */
 
@@ -238,6 +241,8 @@ ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
 
         batch->generation = ngx_bloom_add_bits(zone, keys, keys_end,
                                                &batch->keys, &batch->fresh);
+
+        ngx_bloom_fault("append");
     }
 
 append:

@@ -10,7 +10,7 @@ ngx_bloom_fault(const char *name)
     static ngx_int_t        seen;
     static struct timespec  since;
 
-    char         *path, wanted[32];
+    char         *path, wanted[32], how[8];
     FILE         *file;
     ngx_int_t     n, number;
     struct stat   st;
@@ -23,7 +23,7 @@ ngx_bloom_fault(const char *name)
     }
 
     number = 0;
-    n = fscanf(file, "%31s %ld", wanted, &number);
+    n = fscanf(file, "%31s %ld %7s", wanted, &number, how);
 
     if (fstat(fileno(file), &st) == 0
         && memcmp(&st.st_ctim, &since, sizeof(struct timespec)) != 0)
@@ -34,7 +34,7 @@ ngx_bloom_fault(const char *name)
 
     (void) fclose(file);
 
-    if (n != 2 || (strcmp(wanted, "any") != 0 && strcmp(wanted, name) != 0)
+    if (n < 2 || (strcmp(wanted, "any") != 0 && strcmp(wanted, name) != 0)
         || ++seen != number)
     {
         return;
@@ -47,7 +47,7 @@ ngx_bloom_fault(const char *name)
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                   "fault injected at \"%s\"", name);
 
-    (void) raise(SIGKILL);
+    (void) raise(n == 3 && strcmp(how, "stop") == 0 ? SIGSTOP : SIGKILL);
 }
 
 #endif

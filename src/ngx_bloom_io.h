@@ -14,10 +14,11 @@
 
 
 /*
- * A place where a process may die.  Built with -DNGX_BLOOM_FAULTS, and with
- * NGX_BLOOM_FAULT_FILE=PATH in its environment: while the file PATH is there
- * and has "NAME N" in it, the first process that reaches the place NAME for
- * the N-th time removes the file and kills itself.  "any" is every place.
+ * A place where a process may die, or be overtaken by others.  Built with
+ * -DNGX_BLOOM_FAULTS, and with NGX_BLOOM_FAULT_FILE=PATH in its environment:
+ * while the file PATH is there and has "NAME N" in it, the first process that
+ * reaches the place NAME for the N-th time removes the file and kills itself,
+ * or with "NAME N stop" stops until it gets SIGCONT.  "any" is every place.
  * Otherwise it is nothing.
  */
 #if (NGX_BLOOM_FAULTS)

@@ -431,6 +431,8 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
     ngx_bloom_kept_apply(zone, &bits);
 
+    ngx_bloom_fault("served");
+
     if (locked) {
         ngx_bloom_unlock(&state->control->append);
     }

@@ -1,0 +1,224 @@
+#!/usr/bin/perl
+
+# A key is added while another image comes to serve, at each moment that
+# matters: whoever adds or loads is stopped there, and the other one goes on.
+# Once a key is acknowledged, no worker finds it absent.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Disk;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+
+plan skip_all => 'nginx without injected faults (-DNGX_BLOOM_FAULTS)'
+    unless $t->nginx_build =~ /NGX_BLOOM_FAULTS/;
+
+my $dir = $t->testdir;
+
+# of whoever stops: it removes the file
+mkdir "$dir/faults" or die "mkdir: $!";
+chmod 0777, "$dir/faults";
+my $fault = "$dir/faults/next";
+
+$t->environment(NGX_BLOOM_FAULT_FILE => $fault);
+
+my $disk = BloomTest::Disk->new($t, 'state');
+
+$t->build_image("image$_.bloom", [map { "id$_" } 1 .. 10], '-p', '1e-9',
+                '-n', '20k', '--seed', $_)
+    for 0 .. 1;
+
+my $image = 0;
+
+sub install {
+    my $number = $image++ % 2;
+
+    unlink "$dir/new.bloom";
+    link "$dir/image$number.bloom", "$dir/new.bloom" or die "link: $!";
+    rename "$dir/new.bloom", "$dir/ids.bloom" or die "rename: $!";
+}
+
+install();
+configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2);
+$t->run;
+
+
+# The process that comes to a place next, or for the time-th time, stops there.
+
+sub stop_at {
+    my ($place, $time) = @_;
+
+    $t->write_file('fault.tmp', join(' ', $place, $time // 1, 'stop') . "\n");
+    rename "$dir/fault.tmp", $fault or die "rename: $!";
+
+    return { place => $place, mark => $t->log_mark };
+}
+
+# Waits until one has, and returns which.
+
+sub stopped {
+    my ($stop) = @_;
+
+    my $line = $t->wait_for_log(qr/fault injected at "$stop->{place}"/,
+                                $stop->{mark});
+    my ($pid) = $line =~ / (\d+)#\d+: / or die "no process in: $line";
+
+    wait_until(sub {
+        open my $stat, '<', "/proc/$pid/stat" or die "process $pid: $!";
+        return <$stat> =~ /\) T /;
+    }) or die "process $pid does not stop";
+
+    return $pid;
+}
+
+sub go_on {
+    my ($pid) = @_;
+
+    kill 'CONT', $pid or die "kill: $!";
+}
+
+# Something that is asked for and not waited for.
+
+sub ask_for {
+    my ($method, $uri, $body) = @_;
+
+    my $c = $t->connect;
+    $c->send($t->request_text($method, $uri, body => $body));
+
+    return $c;
+}
+
+sub done {
+    my ($c, $name) = @_;
+
+    is($c->response->status, 200, $name);
+}
+
+my %add = (
+    'the endpoint' => sub { ask_for(POST => '/bloom/zones/ids/keys', $_[0]) },
+    'bloom_add' => sub { ask_for(GET => "/add/ids?k=$_[0]") },
+);
+
+sub reload { return ask_for(POST => '/bloom/zones/ids/reload') }
+
+
+# Whoever adds has set its bits, and has asked, or not, which generation serves.
+
+for my $place (qw(set append)) {
+    for my $how (sort keys %add) {
+        subtest "$how is overtaken at \"$place\"" => sub {
+            my $before = generation($t, 'ids');
+            my $key = "$place-$before";
+
+            my $stop = stop_at($place);
+            my $added = $add{$how}->($key);
+            my $worker = stopped($stop);
+
+            install();
+            done(reload(), 'another image is loaded meanwhile');
+            is(generation($t, 'ids'), $before + 1, 'and serves');
+
+            go_on($worker);
+            done($added, 'the key is acknowledged');
+            is(ask($t, 'ids', $key, 'id1', 'no'), '110', 'and there');
+        };
+    }
+}
+
+
+# Whoever loads holds the journal: a key of bloom_add is kept, and the endpoint
+# waits.
+
+for my $place (qw(switch switched served)) {
+    subtest "a load is overtaken at \"$place\"" => sub {
+        my $before = generation($t, 'ids');
+        my $stop = stop_at($place);
+        install();
+        my $reloaded = reload();
+        my $helper = stopped($stop);
+
+        done($add{bloom_add}->("kept-$place"), 'a key is kept');
+        my $waits = $add{'the endpoint'}->("waits-$place");
+        is(ask($t, 'ids', "kept-$place", 'id1', 'no'), '110', 'and there');
+
+        $stop = stop_at('served') if $place eq 'switch';
+        go_on($helper);
+
+        if ($place eq 'switch') {
+            is(stopped($stop), $helper, 'the other image serves');
+            is(ask($t, 'ids', "kept-$place", 'id1', 'no'), '110',
+               'with the key that was kept');
+            go_on($helper);
+        }
+
+        done($reloaded, 'the image is loaded');
+        done($waits, 'another key is added then');
+        is(generation($t, 'ids'), $before + 1, 'another generation');
+        is(ask($t, 'ids', "kept-$place", "waits-$place", 'id1', 'no'), '1110',
+           'with both keys');
+    };
+}
+
+subtest 'a key that is kept is set in what serves by then' => sub {
+    my $stop = stop_at('switch');
+    install();
+    my $reloaded = reload();
+    my $helper = stopped($stop);
+
+    # The load has looked at what was kept, and this comes after it.  It is set
+    # once before the journal is found locked, and again when it is kept.
+
+    $stop = stop_at('set', 2);
+    my $added = $add{bloom_add}->('late');
+    my $worker = stopped($stop);
+
+    # now the other image serves, and what was kept is not looked at again yet
+
+    $stop = stop_at('switched');
+    go_on($helper);
+    is(stopped($stop), $helper, 'the load is at its next step');
+    go_on($worker);
+    done($added, 'the key is acknowledged');
+    is(ask($t, 'ids', 'late', 'id1', 'no'), '110', 'and there at once');
+
+    go_on($helper);
+    done($reloaded, 'the image is loaded');
+    is(ask($t, 'ids', 'late', 'id1', 'no'), '110', 'and then');
+};
+
+
+subtest 'a key that was kept before' => sub {
+    $disk->refuse('ENOSPC', qw(open write grow rename));
+    done($add{bloom_add}->('before'), 'the disk is full: a key is kept');
+    cmp_ok(zone_state($t, 'ids')->{journal}{kept_keys}, '>', 0, 'and waits');
+
+    my $stop = stop_at('switched');
+    install();
+    my $reloaded = reload();
+    my $helper = stopped($stop);
+    is(ask($t, 'ids', 'before', 'id1', 'no'), '110',
+       'it is in another image as soon as that serves');
+
+    go_on($helper);
+    done($reloaded, 'the image is loaded');
+    $disk->allow;
+};
+
+
+subtest 'all of them, after the death of everything' => sub {
+    my @keys = ('late', 'before', map { ("kept-$_", "waits-$_") } qw(switch switched served));
+
+    wait_until(sub { zone_state($t, 'ids')->{journal}{kept_keys} == 0 })
+        or die 'what is kept does not come into the journal';
+    $t->kill_all;
+    $t->run;
+    is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0', 'are there');
+};
+
+
+done_testing();
