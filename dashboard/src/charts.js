@@ -49,10 +49,11 @@ class Chart {
         }
     }
 
-    #legend() {
-        const { cursor, legend } = this.#plot;
+    // uPlot empties it whenever it looks where the pointer is and finds none:
+    // when that leaves, but also behind a new chart or another size.
 
-        if (legend.show && cursor.idx == null) {
+    #legend() {
+        if (this.#plot?.legend.show && this.#plot.cursor.idx == null) {
             this.#plot.setLegend({ idx: this.#shown });
         }
     }
@@ -64,13 +65,15 @@ class Chart {
         const width = this.#place.clientWidth;
 
         if (width > 0 && this.#data !== null) {
+            const options = this.#make();
+
             this.#plot = new uPlot({
                 width,
                 height: this.#height,
-                ...this.#make(),
+                ...options,
+                hooks: { ...options.hooks, setCursor: [() => this.#legend()] },
             }, this.#data, this.#place);
 
-            this.#place.onpointerleave = () => this.#legend();
             this.#legend();
         }
     }

@@ -557,6 +557,11 @@ async function pauses(browser) {
     is(await page.getByRole('button', { name: 'Pause updates' })
            .getAttribute('aria-pressed'), 'true', 'the button is pressed');
     is(await asks(), 0, 'not while it is paused');
+
+    await choose(page, 'tokens');
+    like(await page.locator('#detail .u-legend').nth(1).innerText(),
+         /now:?\s*\d[\d.]* %/, 'a new chart says the present figures');
+
     await press(page, 'Pause updates');
     check('again when it is not', await asksOn());
 
@@ -607,7 +612,7 @@ async function troubles(browser) {
          /damaged[^]*No space <b>left<\/b>[^]*1 added key found[^]*2 added keys wait for[^]*Loading: 1 MiB of 4 MiB/,
          'a damaged one, and its journal');
     await accessible(page, 'in trouble');
-    await page.unroute(/\/zones$/);
+    await page.unrouteAll({ behavior: 'wait' });
     watched.quiet('without an error');
 
     // the endpoint
@@ -635,7 +640,7 @@ async function troubles(browser) {
                             body: '<h1>403 Forbidden</h1>' }));
         await trouble.filter({ hasText: 'nginx does not let you' }).waitFor();
         check('nginx refuses', true);
-        await page.unroute(/\/zones$/);
+        await page.unrouteAll({ behavior: 'wait' });
         await trouble.waitFor({ state: 'hidden' });
     });
 
