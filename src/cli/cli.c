@@ -100,9 +100,7 @@ cli_thread(pthread_t *thread, void *(*run)(void *), void *data)
     err = pthread_create(thread, NULL, run, data);
 
     if (err != 0) {
-        cli_error("a thread cannot be started: %s; raise the limits of "
-                  "processes and memory (ulimit -u, -v), or give a smaller -j "
-                  "where there is one",
+        cli_error("a thread cannot be started: %s; give a smaller -j",
                   strerror(err));
         exit(CLI_ERROR);
     }

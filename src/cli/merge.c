@@ -3,11 +3,8 @@
  * ngx-bloom merge: one image that has the keys of several.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +17,6 @@
 #include "units.h"
 
 
-/* Chunks that may be merged and not yet written. */
-#define MERGE_AHEAD  8
-
-
 /* What the images are together. */
 typedef struct {
     loaded_t       *loaded;              /* of each */
@@ -34,21 +27,6 @@ typedef struct {
     bloom_census_t  census;
     uint8_t        *origin;
 } merge_t;
-
-
-/*
- * Merged chunks on their way to the file: chunk i is at chunk[i % MERGE_AHEAD].
- * They are written by a thread of their own, since for the kernel to find pages
- * for them takes as long as all the rest.
- */
-typedef struct {
-    store_t         store;               /* the writer's until it has ended */
-    void           *chunk[MERGE_AHEAD];
-    sem_t           room;                /* so many more may be merged */
-    sem_t           ready;               /* one is merged, or there are no more */
-    uint64_t        merged;
-    int             failed;              /* the writer has; it has ended */
-} way_t;
 
 
 static void
@@ -234,118 +212,34 @@ report(const merge_t *merge, const char *path, int n, int json)
 }
 
 
-static void
-wait_for(sem_t *sem)
-{
-    while (sem_wait(sem) == -1 && errno == EINTR) { /* void */ }
-}
-
-
-/* Writes what is merged until a turn comes with nothing. */
-static void *
-write_chunks(void *data)
-{
-    way_t    *way = data;
-    store_t  *store;
-
-    store = &way->store;
-
-    for ( ;; ) {
-        wait_for(&way->ready);
-
-        if (store->chunk == __atomic_load_n(&way->merged, __ATOMIC_ACQUIRE)) {
-            break;
-        }
-
-        if (store_chunk(store, way->chunk[store->chunk % MERGE_AHEAD])
-            != CLI_OK)
-        {
-            __atomic_store_n(&way->failed, 1, __ATOMIC_RELEASE);
-            sem_post(&way->room);
-            break;
-        }
-
-        sem_post(&way->room);
-    }
-
-    return NULL;
-}
-
-
-/* Merges all chunks while another thread writes them. */
-static int
-merge_chunks(merge_t *merge, way_t *way)
-{
-    int        rc;
-    void      *other;
-    uint64_t   i;
-    pthread_t  writer;
-
-    rc = CLI_OK;
-    other = cli_alloc(BLOOM_IMAGE_CHUNK);
-
-    cli_thread(&writer, write_chunks, way);
-
-    for (i = 0; i < bloom_image_chunks(&merge->image); i++) {
-        wait_for(&way->room);
-
-        if (__atomic_load_n(&way->failed, __ATOMIC_ACQUIRE)) {
-            break;
-        }
-
-        rc = merge_chunk(merge, i, way->chunk[i % MERGE_AHEAD], other);
-
-        if (rc != CLI_OK) {
-            break;
-        }
-
-        __atomic_store_n(&way->merged, i + 1, __ATOMIC_RELEASE);
-        sem_post(&way->ready);
-    }
-
-    sem_post(&way->ready);
-    pthread_join(writer, NULL);
-
-    free(other);
-
-    return way->failed ? CLI_ERROR : rc;
-}
-
-
 /* Writes the image of all, chunk by chunk. */
 static int
 merge_all(merge_t *merge, output_t *out)
 {
-    int    i, rc;
-    way_t  way;
+    int       rc;
+    void     *dst, *other;
+    store_t   store;
+    uint64_t  i;
 
-    memset(&way, 0, sizeof(way));
+    dst = cli_alloc(BLOOM_IMAGE_CHUNK);
+    other = cli_alloc(BLOOM_IMAGE_CHUNK);
 
-    sem_init(&way.room, 0, MERGE_AHEAD);
-    sem_init(&way.ready, 0, 0);
+    rc = store_begin(&store, out, &merge->image);
 
-    for (i = 0; i < MERGE_AHEAD; i++) {
-        way.chunk[i] = cli_alloc(BLOOM_IMAGE_CHUNK);
+    for (i = 0; rc == CLI_OK && i < bloom_image_chunks(&merge->image); i++) {
+        rc = merge_chunk(merge, i, dst, other);
+
+        if (rc == CLI_OK) {
+            rc = store_chunk(&store, dst);
+        }
     }
 
-    rc = store_begin(&way.store, out, &merge->image);
+    count_items(merge);
 
-    if (rc == CLI_OK) {
-        rc = merge_chunks(merge, &way);
-    }
+    rc = store_end(&store, merge->origin, rc != CLI_OK);
 
-    if (rc == CLI_OK) {
-        count_items(merge);
-    }
-
-    rc = store_end(&way.store, merge->origin, rc != CLI_OK);
-
-    for (i = 0; i < MERGE_AHEAD; i++) {
-        free(way.chunk[i]);
-    }
-
-    sem_destroy(&way.room);
-    sem_destroy(&way.ready);
+    free(dst);
+    free(other);
 
     return rc;
 }
