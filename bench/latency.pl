@@ -16,7 +16,7 @@ my $seconds = quick() ? 0.5 : 2;
 my $bodies = quick() ? 100 : 400;           # of 100,000 keys: longer than that
 
 my $t = Bench::server(['zone=ids capacity=200m fpr=0.001'], <<'CONF');
-        location / { bloom_reject present $uri zone=ids; empty_gif; }
+        location / { bloom_dry_run on; bloom_reject present $uri zone=ids; empty_gif; }
 CONF
 
 sub added { return $t->get('/bloom/zones/ids')->json->{counters}{added} }
