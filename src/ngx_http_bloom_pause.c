@@ -6,6 +6,10 @@
 #include "ngx_http_bloom_api.h"
 
 
+/* More than others' turns take, ms. */
+#define NGX_HTTP_BLOOM_YIELD  1000
+
+
 static void ngx_http_bloom_resume(ngx_event_t *ev);
 static void ngx_http_bloom_pause_cleanup(void *data);
 
@@ -45,9 +49,15 @@ ngx_http_bloom_sleep(ngx_http_bloom_pause_t *pause, ngx_msec_t ms)
 }
 
 
+/*
+ * A worker that is told to go waits for timers, but not for what is posted: so
+ * there is one, although it never comes to its end.
+ */
 void
 ngx_http_bloom_yield(ngx_http_bloom_pause_t *pause)
 {
+    ngx_http_bloom_sleep(pause, NGX_HTTP_BLOOM_YIELD);
+
     ngx_post_event(&pause->event, &ngx_posted_next_events);
 }
 
@@ -60,6 +70,8 @@ ngx_http_bloom_resume(ngx_event_t *ev)
     ngx_http_bloom_pause_t  *pause;
 
     pause = (ngx_http_bloom_pause_t *) ev;
+
+    ngx_http_bloom_stop(pause);
 
     r = pause->request;
     c = r->connection;
