@@ -88,6 +88,6 @@ table(['rules', map { ("$_, one by one, us", 'ahead, us', 'ratio') }
       } qw(big small)]);
 
 line("A processor's time of the worker for a request that passes all its rules,"
-     . " each with a random key of its own that is absent; $requests requests of each kind in"
-     . " a round, $rounds rounds. The pages are of 4 KiB.");
+     . " each with a random key of its own that is absent; $requests requests of"
+     . " each kind in a round, $rounds rounds. The pages are of 4 KiB.");
 line('');

@@ -62,8 +62,8 @@ ngx_uint_t ngx_bloom_zone_test_ahead(ngx_bloom_zone_t *zone, ngx_str_t *key,
     const ngx_bloom_ahead_t *ahead, ngx_pool_t *pool);
 
 /*
- * ngx_bloom_zone_test() of n keys, none of which is changed, with their lines under way from
- * memory together; an empty one cannot be told.
+ * ngx_bloom_zone_test() of n keys, none of which is changed, with their lines
+ * under way from memory together; an empty one cannot be told.
  */
 void ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, ngx_pool_t *pool);

@@ -8,12 +8,10 @@
 #include "ngx_http_bloom_api.h"
 
 
-/* Bytes that are read in one turn: others wait for the keys in them, 3000 of
+/* Bytes that are read in one turn, of a buffer or of a file that something
+ * before us has put the body into: others wait for the keys in them, 3000 of
  * them for 0.3 ms. */
 #define NGX_HTTP_BLOOM_TURN   (32 * 1024)
-
-/* Of a body that something before us has put into a file. */
-#define NGX_HTTP_BLOOM_SLICE  (64 * 1024)
 
 /* A line of several pieces, with CR and LF. */
 #define NGX_HTTP_BLOOM_LINE   (BLOOM_JOURNAL_KEY_MAX + 2)
@@ -158,7 +156,7 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
     size_t         done;
     ngx_buf_t     *b;
     ngx_int_t      rc;
-    const u_char  *pos;
+    const u_char  *pos, *end;
 
     b = NULL;
     done = 0;
@@ -190,9 +188,11 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
         }
 
         pos = b->pos;
+        end = pos + ngx_min((size_t) (b->last - pos),
+                            NGX_HTTP_BLOOM_TURN - done);
 
-        rc = body->json ? ngx_http_bloom_strings(body, &pos, b->last)
-                        : ngx_http_bloom_lines(body, &pos, b->last);
+        rc = body->json ? ngx_http_bloom_strings(body, &pos, end)
+                        : ngx_http_bloom_lines(body, &pos, end);
 
         done += pos - b->pos;
         b->pos = (u_char *) pos;
@@ -331,7 +331,7 @@ ngx_http_bloom_read_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 
     if (body->slice == NULL) {
         body->slice = ngx_create_temp_buf(body->request->pool,
-                                          NGX_HTTP_BLOOM_SLICE);
+                                          NGX_HTTP_BLOOM_TURN);
         if (body->slice == NULL) {
             return ngx_http_bloom_no_memory(body);
         }
@@ -344,7 +344,7 @@ ngx_http_bloom_read_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
     }
 
     size = (size_t) ngx_min(file->file_last - file->file_pos,
-                            NGX_HTTP_BLOOM_SLICE);
+                            NGX_HTTP_BLOOM_TURN);
     if (size == 0) {
         return NGX_DONE;
     }

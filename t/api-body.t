@@ -7,6 +7,7 @@ use strict;
 use warnings;
 
 use BloomTest;
+use JSON::PP ();
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
@@ -22,6 +23,12 @@ configure($t, ['zone=seen capacity=4m fpr=1e-9'], api => 1, workers => 2,
     server {
         listen 127.0.0.1:%%PORT_8083%%;
         client_max_body_size 1k;
+        location /bloom/ { bloom_api write=on; }
+    }
+    server {
+        listen 127.0.0.1:%%PORT_8084%%;
+        client_max_body_size 0;
+        client_body_buffer_size 4m;
         location /bloom/ { bloom_api write=on; }
     }
 CONF
@@ -75,6 +82,27 @@ subtest 'many megabytes' => sub {
 
     unlike($t->log_since($mark), qr/buffered to a temporary file/,
            'nothing was put into a file on the way');
+};
+
+
+# Keys of all lengths: wherever a turn of it ends, that is within one.
+
+subtest 'a body that a buffer holds whole' => sub {
+    my @keys = map { "whole$_-" . 'x' x ($_ % 61) } 1 .. 50_000;
+    my %of = ('text/plain' => join("\n", @keys),
+              'application/json' => JSON::PP::encode_json(
+                                        [map { "json-$_" } @keys]));
+
+    for my $type (sort keys %of) {
+        my @how = (body => $of{$type}, headers => { 'Content-Type' => $type });
+
+        is_added(post(@how, port => 8084), 50_000, 50_000, 0, undef, $type);
+
+        # in pieces that are cut elsewhere
+
+        is(api($t, POST => 'zones/seen/test', @how)->json->{present}, 50_000,
+           "$type: all are in");
+    }
 };
 
 

@@ -83,6 +83,12 @@ for my $hash (qw(murmur3 siphash)) {
               "keys of 21 bytes, $hash");
 }
 
+my $working = bench('--work', 100, '--way', 'batch', '--hits', 1);
+
+is_deeply([@$working{qw(work_ns present)}], [100, 1],
+          'other work takes no key away');
+is($plain->{work_ns}, 0, 'and there is none by itself');
+
 is(bench('--pages', 'huge')->{pages}, 'huge', 'huge pages are asked for');
 
 my ($exit, $out) = $t->run_tool('bench', '-n', 1000, '-r', 1, '-m', '64k');
@@ -90,8 +96,15 @@ my ($exit, $out) = $t->run_tool('bench', '-n', 1000, '-r', 1, '-m', '64k');
 is($exit, 0, 'without --json');
 like($out, qr/^filter   blocked, k 8 in 1 line, [0-9.]+ KiB on small pages/m,
      'says what was looked up');
+unlike($out, qr/work/, 'says nothing of work that was not done');
 like($out, qr/^ratio    -?[0-9.]+ \(-?[0-9.]+ to -?[0-9.]+\)$/m,
      'says what came out');
+
+($exit, $out) = $t->run_tool('bench', '-n', 1000, '-r', 1, '-m', '64k',
+                             '--work', 80);
+
+is($exit, 0, 'with work between lookups');
+like($out, qr/^lookups  .*, 80 ns of other work a key$/m, 'says so');
 
 
 refused(qr/-m "1k"/, '-m', '1k');
@@ -107,6 +120,8 @@ refused(qr/--vector is for batches/, '--vector', 'portable');
 refused(qr/--batch is for batches/, '--batch', 7, '--way', 'loop');
 refused(qr/--key-length "7"/, '--key-length', '7');
 refused(qr/--hash "md5"/, '--hash', 'md5');
+refused(qr/--work "-1"/, '--work', '-1');
+refused(qr/--work "100001"/, '--work', '100001');
 refused(qr/--pages "large"/, '--pages', 'large');
 refused(qr/"more" is no option/, 'more');
 

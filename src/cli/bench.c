@@ -7,6 +7,11 @@
  * for each (limit), and looking each up (lookup).  What is reported is limit
  * and lookup less base, and the ratio of both within a turn.
  *
+ * All three do the other work that is asked for (--work).  It takes nothing from
+ * the memory, but the time that it takes does: page tables that nobody walks for
+ * a while are pushed out of a cache that is shared with others, so that a random
+ * line costs more where one is asked for more seldom.
+ *
  * The filter's bits are random ones, as many as keys up to its capacity would
  * have set; keys that are to be found are added to them.
  */
@@ -31,6 +36,7 @@
 #define PATTERN      ((uint64_t) 1 << 20)         /* bytes of random bits */
 #define KEY_MAX      4096
 #define ROUNDS_MAX   1000
+#define WORK_MAX     100000              /* ns */
 #define HUGE_PAGE    ((uint64_t) 2 << 20)
 
 
@@ -50,6 +56,8 @@ typedef struct {
     uint64_t          batch;             /* keys at a time */
     int               huge;
     uint64_t          key_len;           /* 0: the hash is at hand */
+    uint64_t          work;              /* ns a key, beside its lookup */
+    double            steps;             /* of work_on() for that */
     uint64_t          lookups;           /* in a turn */
     uint64_t          rounds;
     int               json;
@@ -93,6 +101,9 @@ usage(void)
 "      --key-length N   makes a key of so many bytes and hashes it, as a part of\n"
 "                       the lookup (0: the hash is at hand)\n"
 "      --hash H         murmur3 or siphash (murmur3)\n"
+"      --work NS        other work, without the memory, that the processor does\n"
+"                       for each key between lookups or batches, as a server\n"
+"                       has; its time is left out (0)\n"
 "      --pages P        small, as shared memory has them, or huge (small)\n"
 "  -n, --lookups N      in a turn, with k, m or g (1m)\n"
 "  -r, --rounds N       turns of each, up to %d (9)\n"
@@ -119,8 +130,8 @@ parse_options(int argc, char **argv, bench_t *bench)
     const bloom_vector_t  *vector;
 
     enum {
-        LAYOUT = 256, HITS, WAY, BATCH_SIZE, VECTOR, KEY_LENGTH, HASH, PAGES,
-        JSON
+        LAYOUT = 256, HITS, WAY, BATCH_SIZE, VECTOR, KEY_LENGTH, HASH, WORK,
+        PAGES, JSON
     };
 
     static const struct option  names[] = {
@@ -135,6 +146,7 @@ parse_options(int argc, char **argv, bench_t *bench)
         { "vector",     required_argument, NULL, VECTOR },
         { "key-length", required_argument, NULL, KEY_LENGTH },
         { "hash",       required_argument, NULL, HASH },
+        { "work",       required_argument, NULL, WORK },
         { "pages",      required_argument, NULL, PAGES },
         { "json",       no_argument,       NULL, JSON },
         { "help",       no_argument,       NULL, 'h' },
@@ -276,6 +288,16 @@ parse_options(int argc, char **argv, bench_t *bench)
 
             if (option_hash(optarg, &bench->hasher) != CLI_OK) {
                 return CLI_ERROR;
+            }
+
+            break;
+
+        case WORK:
+            if (parse_count(optarg, &bench->work) != 0
+                || bench->work > WORK_MAX)
+            {
+                return cli_misuse("--work \"%s\": work takes 0 to %d "
+                                  "nanoseconds a key", optarg, WORK_MAX);
             }
 
             break;
@@ -520,6 +542,43 @@ now(void)
 }
 
 
+/* Work that asks the memory for nothing: each step needs the one before. */
+static inline void
+work_on(uint64_t steps)
+{
+    uint64_t  x;
+
+    for (x = steps; steps != 0; steps--) {
+        x = bloom_mix64(x);
+        __asm__ volatile ("" : "+r" (x));
+    }
+}
+
+
+/* Steps that take a nanosecond: the most of several tries, so that what else
+ * the machine does is not taken for work. */
+static double
+work_rate(void)
+{
+    double    start, best, took;
+    unsigned  i;
+
+    const uint64_t  steps = 200000;
+
+    for (best = 0, i = 0; i < 10; i++) {
+        start = now();
+        work_on(steps);
+        took = now() - start;
+
+        if (took > 0 && (double) steps / took > best) {
+            best = (double) steps / took;
+        }
+    }
+
+    return best;
+}
+
+
 /* Waits until everything so far is done, loads included. */
 static inline void
 wait_for_all(void)
@@ -616,6 +675,8 @@ turn(const bench_t *bench, kind_t kind, uint64_t first, uint64_t *present)
         if (bench->way == ALONE) {
             wait_for_all();
         }
+
+        work_on((uint64_t) (bench->steps * (double) n));
     }
 
     start = now() - start;
@@ -677,7 +738,7 @@ median(double *values, uint64_t n)
 static int
 print(const bench_t *bench, result_t *result)
 {
-    char      bytes[UNITS_LEN], rate[UNITS_LEN], lines[32], hash[64];
+    char      bytes[UNITS_LEN], rate[UNITS_LEN], lines[32], hash[64], work[64];
     double    ratio[ROUNDS_MAX], limit, lookup, middle, share, present;
     json_t    json;
     uint64_t  r;
@@ -712,6 +773,7 @@ print(const bench_t *bench, result_t *result)
         json_text(&json, "vector", bloom_vector()->name);
         json_count(&json, "key_length", bench->key_len);
         json_text(&json, "hash", bloom_hash_name(bench->hasher.kind));
+        json_count(&json, "work_ns", bench->work);
         json_number(&json, "hits", bench->hits);
         json_number(&json, "present", present);
         json_count(&json, "lookups", bench->lookups);
@@ -730,9 +792,11 @@ print(const bench_t *bench, result_t *result)
              g->lines == 1 ? "" : "s");
     snprintf(hash, sizeof(hash), "%s of %" PRIu64 " bytes",
              bloom_hash_name(bench->hasher.kind), bench->key_len);
+    snprintf(work, sizeof(work), ", %" PRIu64 " ns of other work a key",
+             bench->work);
 
     printf("filter   %s, k %" PRIu32 "%s, %s on %s pages (%.0f %% huge)\n"
-           "lookups  %" PRIu64 " a turn, %" PRIu64 " turns, %s%s, hash %s\n"
+           "lookups  %" PRIu64 " a turn, %" PRIu64 " turns, %s%s, hash %s%s\n"
            "present  %s\n\n"
            "limit    %.1f ns (a random line%s)\n"
            "lookup   %.1f ns\n"
@@ -741,8 +805,8 @@ print(const bench_t *bench, result_t *result)
            format_bytes(bytes, bench->size), pages, 100 * share,
            bench->lookups, bench->rounds, ways[bench->way],
            bench->way == BATCH ? "" : ", one at a time",
-           bench->key_len ? hash : "at hand", format_rate(rate, present),
-           limit, bench->way == ALONE ? ", awaited" : " of many", lookup,
+           bench->key_len ? hash : "at hand", bench->work ? work : "",
+           format_rate(rate, present), limit, bench->way == ALONE ? ", awaited" : " of many", lookup,
            middle, ratio[0], ratio[bench->rounds - 1]);
 
     return CLI_OK;
@@ -792,6 +856,10 @@ cmd_bench(int argc, char **argv)
     }
 
     result = cli_alloc(sizeof(*result));
+
+    if (bench.work != 0) {
+        bench.steps = (double) bench.work * work_rate();
+    }
 
     fill(&bench);
     run(&bench, result);
