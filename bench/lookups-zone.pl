@@ -14,6 +14,7 @@ use BloomTest::Process qw(run_command);
 
 my $rounds = rounds(9);
 my ($capacity, $memory) = quick() ? ('30m', '64m') : ('560m', '1g');
+my $size = quick() ? '64 MiB' : '1 GiB';
 my $keys = 1000;                          # an answer that the client takes
 
 my $t = Bench::server(["zone=cached capacity=100k fpr=0.001 journal=off",
@@ -96,12 +97,12 @@ sub beside {
             '1.5: ' . verdict($middle <= 1.5)];
 }
 
-section("Keys asked for together in a zone of $memory");
+section("Keys asked for together in a zone of $size");
 
 table(['bodies of 1,000 keys', 'ns, a key', 'what the memory costs, to that',
        'to reach'],
       ['zone of 100,000 keys', number(median(@{ $ns{cached} })), '', ''],
-      ["zone of $memory", number(median(@{ $ns{large} })), '', ''],
+      ["zone of $size", number(median(@{ $ns{large} })), '', ''],
       ['what the memory costs', number(median(@more)), '', ''],
       beside('a random line of many, one batch right after the other', @dense),
       beside(sprintf('the same, with %s ns a key of other work between',

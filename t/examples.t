@@ -107,7 +107,15 @@ sub command {
     if (!defined $status) {
         unlike($command, qr/^curl -i/, "not without what it answers: $line");
 
-        my ($exit, $out, $err) = run_at_top($t, $command);
+        # what nginx is to write is there after a moment, too
+
+        my ($exit, $out, $err);
+
+        wait_until(sub {
+            ($exit, $out, $err) = run_at_top($t, $command);
+            return $exit == 0;
+        });
+
         is($exit, 0, $line) or diag($err);
         return;
     }

@@ -682,8 +682,9 @@ list_directory(const char *directory, piece_t **pieces)
         n = 0;
 
     } else if (n == 0) {
-        cli_error("%s: has no segment of a journal; name the directory of a "
-                  "zone", directory);
+        cli_error("%s: has no segment of a journal: no key was added to the "
+                  "zone yet, or it is no zone's directory; name "
+                  "bloom_state_path/ZONE", directory);
     }
 
     n = without_replaced(*pieces, n);
