@@ -96,10 +96,21 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
 
 uint64_t
-ngx_bloom_load_cut(bloom_image_t *image)
+ngx_bloom_load_covered(bloom_image_t *image)
 {
     return image->as_of > NGX_BLOOM_AS_OF_SLACK
            ? image->as_of - NGX_BLOOM_AS_OF_SLACK : 0;
+}
+
+
+uint64_t
+ngx_bloom_load_cut(bloom_image_t *image)
+{
+    uint64_t  covered;
+
+    covered = ngx_bloom_load_covered(image);
+
+    return covered < ngx_bloom_time() ? covered : 0;
 }
 
 
@@ -151,7 +162,7 @@ ngx_bloom_load_too_old(ngx_bloom_load_t *load)
                                       __ATOMIC_ACQUIRE)
                     : 0;
 
-    return dropped != 0 && load->cut <= dropped;
+    return dropped != 0 && ngx_bloom_load_covered(&load->image) <= dropped;
 }
 
 

@@ -88,7 +88,15 @@ ngx_int_t ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded);
 void ngx_bloom_load_end(ngx_bloom_load_t *load);
 
 
-/* Records before this time, ms since 1970, need not be added to an image. */
+/* Keys that were added before this time, ms since 1970, are in an image by what
+ * it states; 0: it states nothing. */
+uint64_t ngx_bloom_load_covered(bloom_image_t *image);
+
+/*
+ * Records before this time need not be added to it.  None may be left out, 0,
+ * for an image that says so of a time to come: it cannot know, and keys that are
+ * added from now on would be lost at the next start.
+ */
 uint64_t ngx_bloom_load_cut(bloom_image_t *image);
 
 /* Whether records that the image lacks were removed from the journal. */

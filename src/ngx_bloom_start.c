@@ -797,7 +797,6 @@ ngx_bloom_start_repage(ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_bloom_start_file(ngx_bloom_zone_t *zone)
 {
-    uint64_t            cut;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
@@ -820,10 +819,9 @@ ngx_bloom_start_file(ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
-    cut = ngx_bloom_load_cut(&zone->image);
-
     if (zone->state != NULL && zone->state->control->dropped != 0
-        && cut <= zone->state->control->dropped)
+        && ngx_bloom_load_covered(&zone->image)
+           <= zone->state->control->dropped)
     {
         zone->file.err = 0;
         zone->file.error = NGX_BLOOM_TOO_OLD;

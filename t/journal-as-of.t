@@ -183,6 +183,56 @@ subtest 'what was added within the hour stays, whatever the image says' => sub {
 };
 
 
+# None of the tools makes such an image, but a wrong clock or another program.
+
+subtest 'an image of a time to come drops nothing' => sub {
+    $t->stop;
+
+    my $image = $t->read_file('recent.bloom');
+    substr($image, 128, 8) = pack 'Q<', ($now + 90 * 86400) * 1000;
+    substr($image, 136, 16) = 'another build id';
+    substr($image, 4092, 4)
+        = pack 'L<', BloomTest::Journal::crc32c(substr $image, 0, 4092);
+    $t->write_file('tomorrow.bloom', $image);
+
+    begin_with_hours('plain');
+    add($t, 'ids', [keys_of('fresh', 50)]);
+
+    my $mark = $t->log_mark;
+
+    is(api($t, PUT => 'zones/ids/image',
+           body => $t->read_file('tomorrow.bloom'))->status, 200,
+       'it is loaded');
+    like($t->log_since($mark),
+         qr/\[warn\].* complete, as of .* UTC, which is still to come: .*clock/,
+         'and warned of');
+    is(sure($t, 'ids', keys_of('fresh', 50)), '1' x 50, 'fresh keys stay');
+    is(hours(), '11111', 'older ones as well');
+    is(sure($t, 'ids', 'recent', 'id1', 'plain'), '110', 'the image serves');
+
+    add($t, 'ids', [keys_of('later', 50)]);
+    $t->kill_all;
+    $t->run;
+    is(sure($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
+       'after a restart, too, with those that were added since');
+    is(hours(), '11111', 'and the older ones');
+
+    # where an image has covered some, and segments are gone for it
+
+    is(api($t, PUT => 'zones/ids/image',
+           body => $t->read_file('between.bloom'))->status, 200,
+       'one of the past');
+    ok(wait_until(sub { !-e "$state/journal.0000000000000000" }),
+       'lets segments be removed');
+    is(api($t, PUT => 'zones/ids/image',
+           body => $t->read_file('tomorrow.bloom'))->status, 200,
+       'then one of a time to come is not too old');
+    is(sure($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
+       'and fresh keys stay');
+    $t->stop;
+};
+
+
 subtest 'max_age' => sub {
     $t->stop;
     remove_tree("$dir/state");
