@@ -79,7 +79,8 @@ for my $format (sort keys %good) {
     }
 
     my $image = $t->write_file('image', $t->read_file('image'));
-    import_fails($t, "an image as $format", qr/is an image already|is an image and not/,
+    import_fails($t, "an image as $format",
+                 qr/image: is an image already; there is nothing to import/,
                  '--from', $format, $image);
 
     # bytes of the header, one after the other: refused or not, but never a
@@ -236,6 +237,32 @@ for (['a format that is not written', qr/--to "libbloom": there are/, '--to',
 
     is($exit, 2, "$what is refused");
     like($err, $complaint, "$what: it says why");
+}
+
+# a time to come is refused as it is for lists
+
+import_fails($t, 'milliseconds for seconds',
+             qr/--as-of "1769860800000": .* is in the future/,
+             '--from', 'guava', '--as-of', '1769860800000', "$dir/good.guava");
+
+# passwords are shown nowhere, whatever is wrong
+
+for (['two keys', qr{redis://localhost:7/0/a: name one key and nothing else},
+      '--from', 'redisbloom', 'redis://:secret@localhost:7/0/a',
+      'redis://me:secret@localhost:7/0/b'],
+     ['a file and a key', qr{rediss://localhost:7/0/a: name one key},
+      '--from', 'redisbloom', "$dir/good.guava", 'rediss://secret@localhost:7/0/a'],
+     ['shards of nothing', qr{redis://localhost:7/0/a: has no header},
+      '--from', 'bitmap', '--shard', '8k', '--bits', '16k',
+      map { "redis://:secret\@localhost:7/0/$_" } 'a', 'b'])
+{
+    my ($what, $complaint, @arguments) = @$_;
+
+    import_fails($t, $what, $complaint, @arguments);
+
+    my (undef, undef, $err) = $t->run_tool('import', '-o', "$dir/x",
+                                           @arguments);
+    unlike($err, qr/secret/, "$what: no password is shown");
 }
 
 $t->build_image('ours.bloom', ['one']);

@@ -5,12 +5,15 @@
 use strict;
 use warnings;
 
+use FindBin;
 use JSON::PP qw(decode_json);
 
 use BloomTest;
+use BloomTest::Process qw(run_command);
 
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
+my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../build/ngx-bloom";
 
 my @columns = qw(items expected mean deviation lowest highest fill estimate);
 
@@ -183,6 +186,23 @@ $t->write_file('bin/gnuplot',
 tool(2, qr/^ngx-bloom analyze: gnuplot was ended by signal 15\n\z/, @quick,
      '-o', "$dir/old.svg", { env => { PATH => "$dir/bin:$ENV{PATH}" } });
 is_deeply([glob "$dir/*.tmp-*"], [], 'and nothing is left');
+
+# It does not notice itself that what it draws cannot be written.
+
+$t->write_file('bin/gnuplot', "#!/bin/sh\ntrap '' XFSZ\n"
+               . "[ \"\$1\" = --version ] || head -c 100000 /dev/zero\nexit 0\n");
+
+{
+    my ($exit, undef, $err) = run_command(
+        ['sh', '-c', 'ulimit -f 8 && exec "$@"', 'sh', $tool, @quick, '-o',
+         "$dir/old.svg"], env => { PATH => "$dir/bin:$ENV{PATH}" });
+
+    is($exit, 2, 'a picture that cannot be written whole is an error');
+    like($err, qr/old\.svg: cannot be written: File too large; the old file is/,
+         'which is said');
+    is($t->read_file('old.svg'), 'old', 'and does not replace the old one');
+    is_deeply([glob "$dir/*.tmp-*"], [], 'and nothing is left');
+}
 
 
 # ---- what is refused ----

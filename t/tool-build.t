@@ -633,6 +633,7 @@ for (['full', '> /dev/full'], ['closed', '>&-']) {
 # ------------------------------------------------------------------- refusals
 
 my $as_is = $t->write_file('like.bloom', slurp(scalar build($keys)));
+run_command(['gzip', '-k', $as_is]);
 
 for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
      [qr/-p "0":/, '-p', '0'],
@@ -676,7 +677,9 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
       '--like', "$dir/none"],
      [qr/two: is not a Bloom filter image/, '--like', $keys],
      [qr/like.bloom: is an image and not a list of keys; "ngx-bloom merge"/,
-      $as_is])
+      $as_is],
+     [qr/like.bloom.gz: is an image and not a list of keys; "ngx-bloom merge"/,
+      "$as_is.gz"])
 {
     my ($message, @options) = @$_;
     my $last = @options == 1 && $options[0] =~ /^-(p|-fpr)$/;

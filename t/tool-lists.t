@@ -206,6 +206,11 @@ CSV
     has($image, 'csv: a header that is no comment', '2', '4');
     is($json->{received}, 2, 'csv: and no key');
 
+    my $wide = join ',', map { "column$_" } 1 .. 400;
+    ($image, $json) = build("$wide,b\n" . '1,' x 400 . '2', '--from', 'csv:b');
+    has($image, 'csv: a long header', '2');
+    is($json->{received}, 1, 'csv: which is no key either');
+
     ($image, $json) = build("\n# b\na,b\n1,2\n", '--from', 'csv:b');
     has($image, 'csv: the header is rather a line than a comment', '2');
     is($json->{received}, 1, 'csv: and that alone');

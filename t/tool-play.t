@@ -168,6 +168,14 @@ for (['-n "x": a number of keys is a count', '-n', 'x'],
     like($err, qr/^ngx-bloom play: \Q$complaint/, "@options: says why");
 }
 
+{
+    my ($exit, undef, $err) = run_command(['sh', '-c', '"$0" play < /',
+                                           $tool]);
+    is($exit, 2, 'commands that cannot be read are an error');
+    like($err, qr/^ngx-bloom play: standard input: cannot be read: Is a dir/,
+         'and it says why');
+}
+
 like((play('', '--help'))[1], qr/^Usage: ngx-bloom play/, 'help');
 
 

@@ -143,6 +143,7 @@ my $usage = tool(0, undef, '--help');
 like($usage, qr/^  \Q$_\E /m, "the help names $_") for @commands, 'help';
 is(tool(0, undef, '-h'), $usage, '-h is the same');
 is(tool(0, undef, 'help'), $usage, 'help is the same');
+is(tool(0, undef, 'help', 'help'), $usage, 'help help as well');
 
 like(tool(0, undef, '--version'),
      qr/^ngx-bloom \d\S*, image format version 1$/, '--version');

@@ -9,6 +9,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -595,30 +596,79 @@ print_plot(const analysis_t *a, FILE *out)
 }
 
 
-/* Runs it with that input and output; its exit status, -1 if it cannot be
- * run, having said so. */
+/* Passes on all that comes; to nobody if `out` is NULL. */
 static int
-run_gnuplot(const char *argument, int in, int out)
+pass_on(int in, output_t *out)
 {
-    int    status;
+    ssize_t  n;
+    uint8_t  buf[16384];
+
+    for ( ;; ) {
+        n = read(in, buf, sizeof(buf));
+
+        if (n == -1 && errno == EINTR) {
+            continue;
+        }
+
+        if (n == -1) {
+            cli_error("what gnuplot draws cannot be read: %s", strerror(errno));
+            return -1;
+        }
+
+        if (n == 0) {
+            return 0;
+        }
+
+        if (out != NULL && output_write(out, buf, (size_t) n) != 0) {
+            return -1;
+        }
+    }
+}
+
+
+/*
+ * Runs it with that input; its exit status, -1 if it cannot be run, or its
+ * output not be written, having said so.  It does not itself notice that a disk
+ * is full, so it writes through a pipe.
+ */
+static int
+run_gnuplot(const char *argument, int in, output_t *out)
+{
+    int    rc, status, ends[2];
     pid_t  pid;
 
     enum { NOT_FOUND = 127 };
 
     (void) fflush(NULL);
 
+    if (pipe2(ends, O_CLOEXEC) == -1) {
+        cli_error("cannot run gnuplot: %s", strerror(errno));
+        return -1;
+    }
+
     pid = fork();
 
     if (pid == 0) {
-        if (dup2(in, STDIN_FILENO) != -1 && dup2(out, STDOUT_FILENO) != -1) {
+        if (dup2(in, STDIN_FILENO) != -1 && dup2(ends[1], STDOUT_FILENO) != -1)
+        {
             execlp("gnuplot", "gnuplot", argument, (char *) NULL);
         }
 
         _exit(NOT_FOUND);
     }
 
+    (void) close(ends[1]);
+
+    rc = pid == -1 ? 0 : pass_on(ends[0], out);
+
+    (void) close(ends[0]);
+
     if (pid == -1 || waitpid(pid, &status, 0) == -1) {
         cli_error("cannot run gnuplot: %s", strerror(errno));
+        return -1;
+    }
+
+    if (rc != 0) {
         return -1;
     }
 
@@ -644,14 +694,14 @@ find_gnuplot(void)
     int    rc;
     FILE  *nowhere;
 
-    nowhere = fopen("/dev/null", "r+");
+    nowhere = fopen("/dev/null", "r");
 
     if (nowhere == NULL) {
         cli_error("/dev/null: %s", strerror(errno));
         return CLI_ERROR;
     }
 
-    rc = run_gnuplot("--version", fileno(nowhere), fileno(nowhere));
+    rc = run_gnuplot("--version", fileno(nowhere), NULL);
     fclose(nowhere);
 
     return rc == -1 ? CLI_ERROR : CLI_OK;
@@ -680,7 +730,7 @@ draw(const analysis_t *a, output_t *out)
     }
 
     rewind(script);
-    rc = run_gnuplot("-", fileno(script), out->fd);
+    rc = run_gnuplot("-", fileno(script), out);
     fclose(script);
 
     if (rc > 0) {

@@ -13,6 +13,7 @@
 #include "bloom_hash_foreign.h"
 #include "bloom_layout_foreign.h"
 #include "cli.h"
+#include "intake.h"
 #include "json.h"
 #include "source.h"
 #include "store.h"
@@ -258,12 +259,8 @@ parse_options(options_t *options, int argc, char **argv)
             break;
 
         case AS_OF:
-            if (parse_time(optarg, &options->as_of) != 0
-                || options->as_of == 0)
-            {
-                return cli_misuse("--as-of \"%s\": a time is written as "
-                                  "2026-01-31T12:00:00Z or as seconds since "
-                                  "1970", optarg);
+            if (intake_as_of(optarg, &options->as_of) != CLI_OK) {
+                return CLI_ERROR;
             }
 
             break;
@@ -443,7 +440,8 @@ refuse(const options_t *options, const source_t *source, const uint8_t *head,
     const bloom_foreign_format_t  *other;
 
     if (bloom_image_is(head, len)) {
-        cli_error("%s: is an image already", source->name);
+        cli_error("%s: is an image already; there is nothing to import",
+                  source->name);
         return CLI_ERROR;
     }
 
@@ -603,7 +601,7 @@ read_shards(options_t *options, char **paths, int n, bits_t *bits)
     }
 
     if (options->format->parse(f, NULL, 0, BLOOM_FOREIGN_UNKNOWN) != 0) {
-        cli_error("%s: %s", paths[0], f->error);
+        cli_error("%s: %s", source_shown(paths[0]), f->error);
         return CLI_ERROR;
     }
 
@@ -670,8 +668,9 @@ read_all(options_t *options, char **paths, int n, bits_t *bits,
                                  (uint64_t *) bits->data))
     {
         cli_error("%s: bits behind the filter's last one are set; %s",
-                  paths[0], options->format == &bloom_foreign_bitmap
-                            ? "give the right --bits" : "copy it again");
+                  source_shown(paths[0]),
+                  options->format == &bloom_foreign_bitmap
+                  ? "give the right --bits" : "copy it again");
         rc = CLI_ERROR;
     }
 

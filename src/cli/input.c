@@ -103,13 +103,6 @@ input_open(input_t *in, const char *path, bloom_split_e split)
         in->raw_len += (size_t) n;
     }
 
-    if (bloom_image_is(in->raw, in->raw_len)) {
-        cli_error("%s: is an image and not a list of keys; \"ngx-bloom merge\" "
-                  "joins images", in->name);
-        input_close(in);
-        return -1;
-    }
-
     if (in->raw_len >= 2 && in->raw[0] == 0x1f && in->raw[1] == 0x8b) {
 
         if (inflateInit2(&in->z, 16 + MAX_WBITS) != Z_OK) {
@@ -345,6 +338,12 @@ input_next(input_t *in, input_block_t *block, int eager)
         }
 
         searched = block->len;
+    }
+
+    if (!in->begun && bloom_image_is(block->data, block->len)) {
+        cli_error("%s: is an image and not a list of keys; \"ngx-bloom merge\" "
+                  "joins images", in->name);
+        return -1;
     }
 
     if (!in->begun && in->split == BLOOM_SPLIT_LINES) {

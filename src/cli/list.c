@@ -1,5 +1,6 @@
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bloom_ascii.h"
@@ -434,7 +435,7 @@ list_header(list_t *list, const bloom_key_t *line, uint64_t number,
 {
     int          more, comment;
     size_t       i;
-    uint8_t      buf[1024];
+    uint8_t     *buf;
     bloom_key_t  record, field;
 
     record = *line;
@@ -454,7 +455,9 @@ list_header(list_t *list, const bloom_key_t *line, uint64_t number,
         skip(&record, 1);
     }
 
-    for (i = 0, more = record.len < sizeof(buf); more == 1; i++) {
+    buf = cli_alloc(record.len + 1);
+
+    for (i = 0, more = 1; more == 1; i++) {
 
         more = next_field(&record, &field, buf);
 
@@ -464,6 +467,8 @@ list_header(list_t *list, const bloom_key_t *line, uint64_t number,
             break;
         }
     }
+
+    free(buf);
 
     if (!comment && list->header == 0) {
         *why = "is not the header: it does not name that column";

@@ -117,7 +117,9 @@ run(int argc, char **argv)
         return CLI_OK;
     }
 
-    if (strcmp(argv[1], "help") == 0 && argc > 2) {
+    if (strcmp(argv[1], "help") == 0 && argc > 2
+        && strcmp(argv[2], "help") != 0)
+    {
         return run_command(argv[2], 2, help);
     }
 

@@ -4,6 +4,7 @@
  * at a time, from a terminal or from anywhere else.
  */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -657,6 +658,11 @@ cmd_play(int argc, char **argv)
 
     while (getline(&line, &size, stdin) != -1 && run_line(&play, line) == 0) {
         print_prompt(&play);
+    }
+
+    if (ferror(stdin)) {
+        cli_error("standard input: cannot be read: %s", strerror(errno));
+        play.errors++;
     }
 
     if (play.prompt && feof(stdin)) {

@@ -1,4 +1,5 @@
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,27 @@ source_is_redis(const char *path)
 {
     return strncmp(path, "redis://", 8) == 0
            || strncmp(path, "rediss://", 9) == 0;
+}
+
+
+const char *
+source_shown(const char *path)
+{
+    const char   *host, *end, *at;
+    static char   shown[512];
+
+    if (!source_is_redis(path)) {
+        return path;
+    }
+
+    host = strstr(path, "://") + 3;
+    end = host + strcspn(host, "/");
+    at = memrchr(host, '@', (size_t) (end - host));
+
+    snprintf(shown, sizeof(shown), "%.*s%s", (int) (host - path), path,
+             at != NULL ? at + 1 : host);
+
+    return shown;
 }
 
 
@@ -47,18 +69,21 @@ next_file(source_t *source)
 int
 source_open(source_t *source, char **paths, int n, int dump)
 {
+    int  i;
+
     memset(source, 0, sizeof(*source));
 
-    source->name = paths[0];
     source->size = BLOOM_FOREIGN_UNKNOWN;
 
-    if (source_is_redis(paths[0])) {
-
-        if (n != 1) {
-            return cli_misuse("%s: name one key, or shards with --shard",
-                              paths[1]),
+    for (i = 0; i < n && n != 1; i++) {
+        if (source_is_redis(paths[i])) {
+            return cli_misuse("%s: name one key and nothing else, or shards "
+                              "with --shard", source_shown(paths[i])),
                    -1;
         }
+    }
+
+    if (source_is_redis(paths[0])) {
 
         source->redis = redis_open(paths[0], dump);
 

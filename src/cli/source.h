@@ -32,6 +32,10 @@ typedef struct {
 /* 1 if it is the address of a server's key. */
 int source_is_redis(const char *path);
 
+/* The path as messages show it: a server's address without the password.  Until
+ * the next call. */
+const char *source_shown(const char *path);
+
 /* A server's key is read as a bitmap, or, if `dump`, by BF.SCANDUMP.  0, or -1
  * having said why. */
 int source_open(source_t *source, char **paths, int n, int dump);
