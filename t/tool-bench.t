@@ -106,6 +106,13 @@ like($out, qr/^ratio    -?[0-9.]+ \(-?[0-9.]+ to -?[0-9.]+\)$/m,
 is($exit, 0, 'with work between lookups');
 like($out, qr/^lookups  .*, 80 ns of other work a key$/m, 'says so');
 
+($exit, $out) = $t->run_tool('bench', '-n', 1000, '-r', 1, '-m', '64k', '--way',
+                             'batch', '--batch', 8, '--vector', 'portable');
+
+is($exit, 0, 'in batches');
+like($out, qr/^lookups  .*, batch of 8, portable, hash at hand$/m,
+     'says of how many, and by what');
+
 
 refused(qr/-m "1k"/, '-m', '1k');
 refused(qr/-p "0"/, '-p', '0');
@@ -115,11 +122,13 @@ refused(qr/--layout "links"/, '--layout', 'links');
 refused(qr/--hits "2"/, '--hits', '2');
 refused(qr/--way "all"/, '--way', 'all');
 refused(qr/--batch "65"/, '--batch', '65');
-refused(qr/--vector "mmx"/, '--vector', 'mmx');
+refused(qr/--vector "mmx": there are avx512, avx2 and portable/, '--vector',
+        'mmx');
 refused(qr/--vector is for batches/, '--vector', 'portable');
 refused(qr/--batch is for batches/, '--batch', 7, '--way', 'loop');
 refused(qr/--key-length "7"/, '--key-length', '7');
 refused(qr/--hash "md5"/, '--hash', 'md5');
+refused(qr/--hash is for keys that are made/, '--hash', 'siphash');
 refused(qr/--work "-1"/, '--work', '-1');
 refused(qr/--work "100001"/, '--work', '100001');
 refused(qr/--pages "large"/, '--pages', 'large');

@@ -87,7 +87,7 @@ usage(void)
 "Measures what a lookup costs here, and a random cache line from the same\n"
 "memory, which is the least that it can cost.\n"
 "\n"
-"  -m, --memory SIZE    of the filter, with k, m or g (1g)\n"
+"  -m, --memory SIZE    of the filter, 4k to 1024g (1g)\n"
 "  -p, --fpr RATE       that it is made for: says how many bits and lines a key\n"
 "                       has (0.001)\n"
 "      --layout L       blocked, classic, double, double63 or double31 (blocked)\n"
@@ -98,14 +98,15 @@ usage(void)
 "      --batch N        how many at a time, up to %d (%d)\n"
 "      --vector V       what tests a line in a batch: avx512, avx2 or\n"
 "                       portable (the best that is here)\n"
-"      --key-length N   makes a key of so many bytes and hashes it, as a part of\n"
-"                       the lookup (0: the hash is at hand)\n"
+"      --key-length N   makes a key of so many bytes, 8 to %d, and hashes it, as\n"
+"                       a part of the lookup (0: the hash is at hand)\n"
 "      --hash H         murmur3 or siphash (murmur3)\n"
 "      --work NS        other work, without the memory, that the processor does\n"
 "                       for each key between lookups or batches, as a server\n"
-"                       has; its time is left out (0)\n"
-"      --pages P        small, as shared memory has them, or huge (small)\n"
-"  -n, --lookups N      in a turn, with k, m or g (1m)\n"
+"                       has, up to %d; its time is left out (0)\n"
+"      --pages P        small, in shared memory, or huge, in memory of its own;\n"
+"                       what a zone gets is another matter: README.md (small)\n"
+"  -n, --lookups N      in a turn, %d to 1g (1m)\n"
 "  -r, --rounds N       turns of each, up to %d (9)\n"
 "      --json           print JSON\n"
 "  -h, --help           show this\n"
@@ -116,7 +117,8 @@ usage(void)
 "Examples:\n"
 "  ngx-bloom bench --hits 0.5\n"
 "  ngx-bloom bench -m 4g -p 1e-6 --hits 1 --way batch --pages huge\n",
-           BLOOM_BATCH, BLOOM_BATCH, ROUNDS_MAX);
+           BLOOM_BATCH, BLOOM_BATCH, KEY_MAX, WORK_MAX, BLOOM_BATCH,
+           ROUNDS_MAX);
 }
 
 
@@ -126,7 +128,7 @@ parse_options(int argc, char **argv, bench_t *bench)
 {
     int                    c;
     unsigned               i;
-    const char            *name, *batches;
+    const char            *name, *batches, *hashed;
     const bloom_vector_t  *vector;
 
     enum {
@@ -154,6 +156,7 @@ parse_options(int argc, char **argv, bench_t *bench)
     };
 
     batches = NULL;
+    hashed = NULL;
 
     while ((c = cli_option(argc, argv, ":m:p:n:r:h", names)) != -1) {
 
@@ -264,9 +267,10 @@ parse_options(int argc, char **argv, bench_t *bench)
             }
 
             if (vector == NULL) {
-                return cli_misuse("--vector \"%s\": this processor has no such "
-                                  "instructions; portable is there always",
-                                  optarg);
+                return cli_misuse("--vector \"%s\": there are avx512, avx2 and "
+                                  "portable, and of these this processor has "
+                                  "%s and what is behind it", optarg,
+                                  bloom_vector_list(0)->name);
             }
 
             bloom_vector_use(vector);
@@ -290,6 +294,7 @@ parse_options(int argc, char **argv, bench_t *bench)
                 return CLI_ERROR;
             }
 
+            hashed = "--hash";
             break;
 
         case WORK:
@@ -332,6 +337,11 @@ parse_options(int argc, char **argv, bench_t *bench)
     if (batches != NULL && bench->way != BATCH) {
         return cli_misuse("%s is for batches: give --way batch as well",
                           batches);
+    }
+
+    if (hashed != NULL && bench->key_len == 0) {
+        return cli_misuse("%s is for keys that are made: give --key-length as "
+                          "well", hashed);
     }
 
     return CLI_OK;
@@ -739,6 +749,7 @@ static int
 print(const bench_t *bench, result_t *result)
 {
     char      bytes[UNITS_LEN], rate[UNITS_LEN], lines[32], hash[64], work[64];
+    char      many[64];
     double    ratio[ROUNDS_MAX], limit, lookup, middle, share, present;
     json_t    json;
     uint64_t  r;
@@ -792,6 +803,8 @@ print(const bench_t *bench, result_t *result)
              g->lines == 1 ? "" : "s");
     snprintf(hash, sizeof(hash), "%s of %" PRIu64 " bytes",
              bloom_hash_name(bench->hasher.kind), bench->key_len);
+    snprintf(many, sizeof(many), " of %" PRIu64 ", %s", bench->batch,
+             bloom_vector()->name);
     snprintf(work, sizeof(work), ", %" PRIu64 " ns of other work a key",
              bench->work);
 
@@ -804,10 +817,15 @@ print(const bench_t *bench, result_t *result)
            bloom_layout_name(g->layout), g->k, g->lines ? lines : "",
            format_bytes(bytes, bench->size), pages, 100 * share,
            bench->lookups, bench->rounds, ways[bench->way],
-           bench->way == BATCH ? "" : ", one at a time",
+           bench->way == BATCH ? many : ", one at a time",
            bench->key_len ? hash : "at hand", bench->work ? work : "",
            format_rate(rate, present), limit, bench->way == ALONE ? ", awaited" : " of many", lookup,
            middle, ratio[0], ratio[bench->rounds - 1]);
+
+    if (ratio[0] <= 0 || limit <= 0) {
+        printf("\nSome turns were lost in noise, which makes times less than "
+               "nothing: more -n,\nmore -r or less --work has less of it.\n");
+    }
 
     return CLI_OK;
 }
