@@ -18,7 +18,8 @@ my $size = quick() ? '64 MiB' : '1 GiB';
 my $keys = 1000;                          # an answer that the client takes
 
 my $t = Bench::server(["zone=cached capacity=100k fpr=0.001 journal=off",
-                       "zone=large capacity=$capacity fpr=0.001 journal=off"],
+                       "zone=large capacity=$capacity fpr=0.001 journal=off"
+                       . ' huge_pages=off'],
                       '');
 my ($worker) = $t->workers;
 

@@ -24,6 +24,14 @@ sections=("$@")
                            build pages additions latency reload replay incident
                            import)
 
+for section in "${sections[@]}"; do
+    if [ ! -e "bench/$section.pl" ]; then
+        echo "There is no section \"$section\" of benchmarks; there are:" \
+             $(basename -a -s .pl bench/*.pl) >&2
+        exit 2
+    fi
+done
+
 nginx=${TEST_NGINX_BINARY:-$(command -v nginx || echo /usr/sbin/nginx)}
 model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 processors=$(nproc)
