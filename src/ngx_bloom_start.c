@@ -294,8 +294,8 @@ ngx_bloom_start_pages(ngx_bloom_zone_t *zone)
 
     ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
                   "bloom zone \"%V\" has %uLk for its filter and, by now, "
-                  "%uzk on huge pages (%s)", &zone->name,
-                  filter / 1024, sh->huge / 1024,
+                  "%uzk of its memory on huge pages (with huge_pages=%s)",
+                  &zone->name, filter / 1024, sh->huge / 1024,
                   ngx_bloom_pages_name(sh->pages));
 }
 

@@ -131,7 +131,7 @@ subtest 'small pages' => sub {
 
     my $log = serve(' huge_pages=off');
 
-    like($log, qr/"ids" has \d+k for its filter and, by now, 0k on huge pages/,
+    like($log, qr/"ids" has \d+k for its filter and, by now, 0k of its memory on huge pages/,
          'the log says so');
     is_deeply(pages(), { wanted => 'off', kind => 'small', huge_bytes => 0 },
               'and the endpoint');
@@ -152,7 +152,7 @@ subtest 'transparent ones' => sub {
     if (look($transparent) =~ /^(?:advise|always|within_size|force)$/) {
         is(pages()->{kind}, 'transparent', 'and are there');
         is_huge('under all of the filter');
-        like($log, qr/by now, [1-9]\d*k on huge pages \(transparent\)/,
+        like($log, qr/by now, [1-9]\d*k of its memory on huge pages \(with huge_pages=transparent\)/,
              'the log says so');
 
         load_twice();
@@ -178,7 +178,7 @@ subtest 'transparent ones' => sub {
         is_deeply(pages(), { wanted => 'transparent', kind => 'small',
                              huge_bytes => 0 },
                   'where the system has none the endpoint says so');
-        like($log, qr/by now, 0k on huge pages/, 'and the log');
+        like($log, qr/by now, 0k of its memory on huge pages/, 'and the log');
         note("$transparent lets nobody have them");
     }
 
