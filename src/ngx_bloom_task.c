@@ -8,10 +8,26 @@
 #define NGX_BLOOM_TASK_PATIENCE  60000
 
 
+static ngx_int_t ngx_bloom_task_find(ngx_bloom_task_t *task, uint64_t ticket,
+    ngx_bloom_result_t *result);
+
+
+/* The last ticket that was served; 0, as in fresh memory, if none was. */
+static uint64_t
+ngx_bloom_task_served(ngx_bloom_task_t *task)
+{
+    uint64_t  runs;
+
+    runs = __atomic_load_n(&task->runs, __ATOMIC_ACQUIRE);
+
+    return task->run[runs % NGX_BLOOM_TASK_RUNS].upto;
+}
+
+
 static ngx_uint_t
 ngx_bloom_task_pending(ngx_bloom_shctx_t *sh, ngx_bloom_task_e kind)
 {
-    return sh->task[kind].asked != sh->task[kind].done;
+    return sh->task[kind].asked != ngx_bloom_task_served(&sh->task[kind]);
 }
 
 
@@ -83,38 +99,84 @@ ngx_int_t
 ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     uint64_t ticket, ngx_bloom_result_t *result)
 {
-    ngx_int_t          rc;
-    ngx_bloom_task_t  *task;
+    ngx_int_t    rc;
+    const char  *why;
 
-    task = &zone->sh->task[kind];
+    rc = ngx_bloom_task_find(&zone->sh->task[kind], ticket, result);
 
-    if (ngx_bloom_lock(&zone->sh->tasks, 0) != NGX_OK) {
-        return NGX_AGAIN;
+    if (rc == NGX_OK) {
+        return NGX_OK;
     }
 
-    rc = NGX_AGAIN;
-
-    if (task->done >= ticket) {
-        *result = task->result;
-        rc = NGX_OK;
+    if (rc == NGX_DECLINED) {
+        why = "it is not known any more what came of it: several others have "
+              "been served since; look at the zone's state, or ask again";
 
     } else if (ngx_bloom_time()
                > __atomic_load_n(&zone->sh->heartbeat, __ATOMIC_RELAXED)
                  + NGX_BLOOM_TASK_PATIENCE)
     {
-        ngx_memzero(result, sizeof(ngx_bloom_result_t));
+        why = "the helper process has given no sign of life for a minute; look "
+              "whether \"nginx: cache manager process\" runs";
 
-        result->outcome = NGX_BLOOM_FAILED;
-        result->generation = zone->sh->generation;
-
-        ngx_bloom_print(result->message, sizeof(result->message),
-                            "the helper process has given no sign of life for "
-                            "a minute; look whether \"nginx: cache manager "
-                            "process\" runs%Z");
-        rc = NGX_OK;
+    } else {
+        return NGX_AGAIN;
     }
 
-    ngx_bloom_unlock(&zone->sh->tasks);
+    ngx_memzero(result, sizeof(ngx_bloom_result_t));
+
+    result->outcome = NGX_BLOOM_FAILED;
+    result->generation = __atomic_load_n(&zone->sh->generation,
+                                         __ATOMIC_ACQUIRE);
+
+    ngx_bloom_print(result->message, sizeof(result->message), "%s", why);
+
+    return NGX_OK;
+}
+
+
+/*
+ * What the run that served the ticket ended with.  NGX_AGAIN: none has yet;
+ * NGX_DECLINED: it is not known any more.
+ */
+static ngx_int_t
+ngx_bloom_task_find(ngx_bloom_task_t *task, uint64_t ticket,
+    ngx_bloom_result_t *result)
+{
+    uint64_t          runs, n;
+    ngx_int_t         rc;
+    ngx_bloom_run_t  *run;
+
+    do {
+        runs = __atomic_load_n(&task->runs, __ATOMIC_ACQUIRE);
+
+        rc = NGX_DECLINED;
+
+        /* from the last one back, but for that which may be written */
+
+        for (n = runs; n + NGX_BLOOM_TASK_RUNS > runs + 1; n--) {
+
+            run = &task->run[n % NGX_BLOOM_TASK_RUNS];
+
+            if (ticket > run->upto) {
+                rc = NGX_AGAIN;
+                break;
+            }
+
+            if (ticket > run->after) {
+                ngx_bloom_fault("result");
+
+                *result = run->result;
+                rc = NGX_OK;
+                break;
+            }
+        }
+
+        /* if another run has ended meanwhile, what was read may be torn */
+
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+
+    } while (__atomic_load_n(&task->runs, __ATOMIC_RELAXED) != runs);
 
     return rc;
 }
@@ -129,7 +191,7 @@ ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
     task = &zone->sh->task[kind];
 
-    if (task->asked == task->done
+    if (!ngx_bloom_task_pending(zone->sh, kind)
         || ngx_bloom_lock(&zone->sh->tasks, NGX_BLOOM_TASK_WAIT) != NGX_OK)
     {
         return NGX_DECLINED;
@@ -137,7 +199,7 @@ ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
     rc = NGX_DECLINED;
 
-    if (task->asked != task->done) {
+    if (ngx_bloom_task_pending(zone->sh, kind)) {
         task->begun = task->asked;
 
         if (path != NULL) {
@@ -172,6 +234,8 @@ void
 ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_result_t *result, ngx_uint_t all)
 {
+    uint64_t            served;
+    ngx_bloom_run_t    *run;
     ngx_bloom_task_t   *task;
     ngx_bloom_shctx_t  *sh;
 
@@ -184,8 +248,20 @@ ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
         /* void */
     }
 
-    task->result = *result;
-    task->done = all ? task->asked : ngx_max(task->done, task->begun);
+    served = ngx_bloom_task_served(task);
+    run = &task->run[(task->runs + 1) % NGX_BLOOM_TASK_RUNS];
+
+    /* who sees a byte of what is written now sees that `runs` is that high */
+
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+
+    run->after = served;
+    run->upto = all ? task->asked : ngx_max(served, task->begun);
+    run->result = *result;
+
+    /* one step: who dies before it has ended no run */
+
+    __atomic_store_n(&task->runs, task->runs + 1, __ATOMIC_RELEASE);
 
     if (kind == NGX_BLOOM_TASK_LOAD || kind == NGX_BLOOM_TASK_UPLOAD) {
         sh->loaded = *result;

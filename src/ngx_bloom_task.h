@@ -6,6 +6,14 @@
  * ticket; each run of the task serves all tickets drawn before it began, so
  * requests that come at once share a run, and one that comes later gets a run
  * that begins after it.
+ *
+ * What came of the last few runs is kept, each beside the tickets that it
+ * served, so that a process that is slow to ask is not told what came of
+ * another's.  It is written under the lock `tasks` and read without one:
+ *
+ *     helper    writes run (runs + 1) % NGX_BLOOM_TASK_RUNS; then runs + 1
+ *     reader    reads `runs`, then any of the others; if `runs` has changed
+ *               since, it begins anew
  */
 
 #ifndef _NGX_BLOOM_TASK_H_INCLUDED_
@@ -33,7 +41,9 @@ ngx_int_t ngx_bloom_task_request(ngx_bloom_zone_t *zone,
 
 /*
  * What came of it: NGX_AGAIN while it is not done, then NGX_OK with *result, a
- * copy.  Ask every few milliseconds.
+ * copy.  Ask every few milliseconds.  Who asks after NGX_BLOOM_TASK_RUNS - 1
+ * further runs, or of a helper that does not live, gets NGX_BLOOM_FAILED and a
+ * message that nothing is known of it.
  */
 ngx_int_t ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     uint64_t ticket, ngx_bloom_result_t *result);

@@ -582,7 +582,9 @@ ngx_bloom_work_saved(ngx_bloom_work_t *work, ngx_int_t rc)
     ngx_memzero(&result, sizeof(ngx_bloom_result_t));
 
     if (rc == NGX_OK) {
-        ngx_cpystrn(result.path, save->name, sizeof(result.path));
+        ngx_cpystrn(result.name, (u_char *) strrchr((char *) save->name, '/')
+                                 + 1,
+                    sizeof(result.name));
 
     } else {
         result.outcome = NGX_BLOOM_FAILED;

@@ -65,14 +65,25 @@ typedef struct {
     uint64_t             when;           /* it began, ms since 1970 */
     uint64_t             took;           /* ms */
     u_char               message[512];   /* null-terminated; why not */
-    u_char               path[NGX_MAX_PATH];           /* of a snapshot */
+    u_char               name[80];       /* null-terminated; of a snapshot, in
+                                            the state directory */
 } ngx_bloom_result_t;
+
+typedef struct {
+    uint64_t             after;          /* it served the tickets after that */
+    uint64_t             upto;           /* and up to that one */
+    ngx_bloom_result_t   result;
+} ngx_bloom_run_t;
+
+/* One of them may be written at any time: all others are known. */
+#define NGX_BLOOM_TASK_RUNS  8
 
 typedef struct {
     uint64_t             asked;          /* tickets drawn */
     uint64_t             begun;          /* of which a run serves */
-    uint64_t             done;           /* of which a run has served */
-    ngx_bloom_result_t   result;         /* of the last run */
+    uint64_t             runs;           /* atomic; that have ended */
+    ngx_bloom_run_t      run[NGX_BLOOM_TASK_RUNS];  /* the last ones: the n-th
+                                            is at n % NGX_BLOOM_TASK_RUNS */
     u_char               path[NGX_MAX_PATH];           /* of an upload */
 } ngx_bloom_task_t;
 

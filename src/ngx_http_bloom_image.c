@@ -9,7 +9,7 @@
 static ngx_int_t ngx_http_bloom_image_answer(ngx_http_request_t *r,
     ngx_http_bloom_job_t *job);
 static ngx_int_t ngx_http_bloom_image_open(ngx_http_request_t *r,
-    u_char *path, ngx_file_t **file, off_t *size);
+    ngx_http_bloom_job_t *job, ngx_file_t **file, off_t *size);
 static ngx_int_t ngx_http_bloom_image_headers(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_image_send(ngx_http_request_t *r,
@@ -35,7 +35,7 @@ ngx_http_bloom_image_answer(ngx_http_request_t *r, ngx_http_bloom_job_t *job)
         return ngx_http_bloom_job_answer(r, job);
     }
 
-    switch (ngx_http_bloom_image_open(r, job->result.path, &file, &size)) {
+    switch (ngx_http_bloom_image_open(r, job, &file, &size)) {
 
     case NGX_OK:
         break;
@@ -61,7 +61,7 @@ ngx_http_bloom_image_answer(ngx_http_request_t *r, ngx_http_bloom_job_t *job)
 
 /* At once: the helper removes the file after a while. */
 static ngx_int_t
-ngx_http_bloom_image_open(ngx_http_request_t *r, u_char *path,
+ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_job_t *job,
     ngx_file_t **filep, off_t *size)
 {
     u_char                   *name;
@@ -71,16 +71,17 @@ ngx_http_bloom_image_open(ngx_http_request_t *r, u_char *path,
     ngx_pool_cleanup_file_t  *clnf;
 
     file = ngx_pcalloc(r->pool, sizeof(ngx_file_t));
-    name = ngx_pnalloc(r->pool, ngx_strlen(path) + 1);
+    name = ngx_pnalloc(r->pool, NGX_MAX_PATH);
     cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_pool_cleanup_file_t));
 
     if (file == NULL || name == NULL || cln == NULL) {
         return NGX_ERROR;
     }
 
-    file->name.len = ngx_strlen(path);
-    file->name.data = ngx_cpystrn(name, path, file->name.len + 1)
-                      - file->name.len;
+    ngx_bloom_state_name(job->zone->state, name, "%s", job->result.name);
+
+    file->name.len = ngx_strlen(name);
+    file->name.data = name;
     file->log = r->connection->log;
 
     file->fd = ngx_open_file(name, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
