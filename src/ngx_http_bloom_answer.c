@@ -285,7 +285,7 @@ ngx_http_bloom_answer_as(ngx_http_request_t *r, ngx_uint_t status,
 
     b->pos = text->start;
     b->last = text->pos;
-    b->memory = 1;
+    b->memory = (text->pos != text->start);    /* not of an empty body */
     b->last_buf = 1;
     b->last_in_chain = 1;
 

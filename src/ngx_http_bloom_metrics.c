@@ -390,10 +390,8 @@ ngx_http_bloom_get_metrics(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     ngx_http_bloom_text_init(&text, r->pool);
 
-    if (bmcf->zones.nelts != 0) {
-        ngx_http_bloom_metrics_of_zones(&text, bmcf);
-        ngx_http_bloom_metrics_of_rules(&text, bmcf);
-    }
+    ngx_http_bloom_metrics_of_zones(&text, bmcf);
+    ngx_http_bloom_metrics_of_rules(&text, bmcf);
 
     ngx_str_set(&type, "text/plain; version=0.0.4; charset=utf-8");
 

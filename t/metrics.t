@@ -365,4 +365,31 @@ YML
 };
 
 
+subtest 'no zones' => sub {
+    $t->write_file_expand('nginx.conf', <<'CONF');
+%%TEST_GLOBALS%%
+events { }
+http {
+    %%TEST_GLOBALS_HTTP%%
+    server {
+        listen 127.0.0.1:%%PORT_8080%%;
+        location /bloom/ { bloom_api; }
+    }
+}
+CONF
+    $t->stop;
+    $t->run;
+
+    my $response = $t->get('/bloom/metrics');
+
+    is($response->status, 200, 'status');
+    like($response->body, qr/^# TYPE nginx_bloom_state gauge$/m,
+         'says what there would be');
+    is_deeply(samples(), {}, 'and has no sample');
+
+    my ($exit, $said) = promtool_says($response->body);
+    is("$exit $said", '0 ', 'promtool takes it');
+};
+
+
 done_testing;
