@@ -199,6 +199,13 @@ ngx_int_t ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
  */
 ngx_int_t ngx_http_bloom_body_read(ngx_http_bloom_body_t *body);
 
+/*
+ * Why nginx could not read a body, in *fault, by the status that it gave; 1 if
+ * nobody waits for an answer.
+ */
+ngx_uint_t ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_http_bloom_fault_t *fault);
+
 
 /* ---- task ---- */
 

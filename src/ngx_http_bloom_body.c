@@ -268,53 +268,57 @@ ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 }
 
 
-/*
- * nginx could not read on.  It takes a connection at its end for one that
- * nobody reads from, too; but a client that only said that it sends no more can
- * be told how far it came.
- */
 static ngx_int_t
 ngx_http_bloom_broken(ngx_http_bloom_body_t *body, ngx_int_t rc)
 {
+    body->gone = ngx_http_bloom_body_broken(body->request, rc, &body->fault);
+
+    return NGX_ERROR;
+}
+
+
+/*
+ * nginx takes a connection at its end for one that nobody reads from, too; but
+ * a client that only said that it sends no more can be told how far it came.
+ */
+ngx_uint_t
+ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_http_bloom_fault_t *fault)
+{
     ngx_connection_t  *c;
 
-    c = body->request->connection;
+    c = r->connection;
 
     switch (rc) {
 
     case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_TOO_LARGE,
+        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_TOO_LARGE,
                              "the body is larger than \"client_max_body_size\" "
-                             "allows; send less at a time, or set it to 0");
-        return NGX_ERROR;
+                             "allows; set it to 0, or send less");
+        return 0;
 
     case NGX_HTTP_REQUEST_TIME_OUT:
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_BODY,
+        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_BAD_BODY,
                              "the body did not come in time");
-        body->gone = 1;
-        return NGX_ERROR;
+        return 1;
 
     case NGX_HTTP_BAD_REQUEST:
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_BODY,
+        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_BAD_BODY,
                              c->error ? "the body ends before its end"
                                       : "the body is not chunked as it should "
                                         "be");
 
-        if (c->error && c->read->eof && !c->read->error
-            && body->request->stream == NULL)
-        {
+        if (c->error && c->read->eof && !c->read->error && r->stream == NULL) {
             c->error = 0;
-            body->request->keepalive = 0;
+            r->keepalive = 0;
         }
 
-        body->gone = c->error;
-        return NGX_ERROR;
+        return c->error;
 
     default:
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_FAILED,
+        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_FAILED,
                              "the body could not be read; see the error log");
-        body->gone = c->error;
-        return NGX_ERROR;
+        return c->error;
     }
 }
 

@@ -12,6 +12,8 @@ typedef struct {
 } ngx_http_bloom_upload_t;
 
 
+static ngx_int_t ngx_http_bloom_upload_broken(ngx_http_request_t *r,
+    ngx_int_t rc);
 static void ngx_http_bloom_upload_body(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_upload_start(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
@@ -48,7 +50,31 @@ ngx_http_bloom_put_image(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     rc = ngx_http_read_client_request_body(r, ngx_http_bloom_upload_body);
 
-    return rc >= NGX_HTTP_SPECIAL_RESPONSE ? rc : NGX_DONE;
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        return ngx_http_bloom_upload_broken(r, rc);
+    }
+
+    return NGX_DONE;
+}
+
+
+/* What comes later and cannot be read is answered by nginx itself. */
+static ngx_int_t
+ngx_http_bloom_upload_broken(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_bloom_fault_t  fault;
+
+    if (ngx_http_bloom_body_broken(r, rc, &fault)) {
+        return rc;
+    }
+
+    /* some of it may have come */
+
+    r->keepalive = 0;
+    r->lingering_close = 1;
+    r->read_event_handler = ngx_http_block_reading;
+
+    return ngx_http_bloom_answer_fault(r, &fault);
 }
 
 
@@ -115,13 +141,20 @@ static ngx_int_t
 ngx_http_bloom_upload_file(ngx_http_request_t *r, u_char **path,
     ngx_http_bloom_fault_t *fault)
 {
+    off_t                      size;
+    ngx_chain_t               *cl;
     ngx_temp_file_t           *tf;
     ngx_http_request_body_t   *body;
     ngx_http_core_loc_conf_t  *clcf;
 
     body = r->request_body;
+    size = 0;
 
-    if (body == NULL || (body->temp_file == NULL && body->bufs == NULL)) {
+    for (cl = body ? body->bufs : NULL; cl != NULL; cl = cl->next) {
+        size += ngx_buf_size(cl->buf);
+    }
+
+    if (size == 0) {
         ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_BAD_BODY,
                              "the request has no body; send an image file, as "
                              "ngx-bloom build makes it");

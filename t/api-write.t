@@ -34,7 +34,13 @@ sub install {
 install('one');
 configure($t, ['zone=ids:600k file=ids.bloom', 'zone=seen capacity=1k fpr=1e-6',
                'zone=memory capacity=1k fpr=1e-6 journal=off'],
-          api => 1, workers => 2);
+          api => 1, workers => 2, http => <<'CONF');
+    server {
+        listen 127.0.0.1:%%PORT_8081%%;
+        client_max_body_size 1k;
+        location /bloom/ { bloom_api write=on; }
+    }
+CONF
 $t->run;
 
 # Each write: method, path, body
@@ -198,7 +204,7 @@ subtest 'upload' => sub {
     my $flipped = $image;
     substr($flipped, -1) ^= "\1";
 
-    for (['nothing', '', 422], ['no image', 'x' x 10000, 422],
+    for (['no image', 'x' x 10000, 422],
          ['damaged', $flipped, 422],
          ['truncated', substr($image, 0, -1), 422],
          ['with something behind it', "${image}x", 422],
@@ -238,10 +244,73 @@ subtest 'upload' => sub {
     # a client names no file
 
     is_error(api($t, PUT => "zones/ids/image?file=$dir/two.bloom", body => ''),
-             422, qr/./, 'a file name counts for nothing');
+             400, qr/body/, 'a file name counts for nothing');
     is(api($t, POST => "zones/ids/reload?file=$dir/two.bloom")->status, 200,
        'nor for a reload');
     is(ask($t, 'ids', @ids, @others), "$all$none", 'which loads file=');
+};
+
+
+# It is no image that could be loaded, and so no load that failed.
+
+subtest 'an upload of nothing' => sub {
+    my %before = map { $_ => zone_state($t, 'ids')->{$_} } 'load', 'generation';
+    my $loads = sub {
+        return join '', grep { /loads_total|last_load/ && !/^#/ }
+                        split /^/, $t->get('/bloom/metrics')->body;
+    };
+    my $counted = $loads->();
+
+    for (['a length of 0', body => ''], ['no chunks', chunks => []],
+         ['neither', ()])
+    {
+        my ($what, %body) = @$_;
+
+        my $r = is_error(api($t, PUT => 'zones/ids/image', %body), 400,
+                         qr/no body/, $what);
+        is($r->json->{error}{code}, 'bad_body', 'its code');
+    }
+
+    my $state = zone_state($t, 'ids');
+    is_deeply({ map { $_ => $state->{$_} } keys %before }, \%before,
+              'the last load is the one before');
+    is($loads->(), $counted, 'and none is counted');
+    ok(wait_until(sub { !files("$dir/client_body_temp/*") }),
+       'no file is left');
+};
+
+
+# What is wrong with a body shows at its beginning, which comes with the head.
+
+subtest 'an upload that cannot be read' => sub {
+    my $head = "PUT /bloom/zones/ids/image HTTP/1.1\r\nHost: localhost\r\n"
+               . "Transfer-Encoding: chunked\r\n\r\n";
+    my $before = zone_state($t, 'ids')->{load};
+
+    for (["ffff\r\nx", 413, 'too_large', qr/client_max_body_size/],
+         ["ffff\r\n" . 'x' x 0xffff . "\r\n0\r\n\r\n", 413, 'too_large',
+          qr/client_max_body_size/],
+         ["nonsense\r\n", 400, 'bad_body', qr/chunk/],
+         ["1\r\nx\r\nnonsense\r\n", 400, 'bad_body', qr/chunk/])
+    {
+        my ($body, $status, $code, $message) = @$_;
+
+        my $r = is_error($t->http($head . $body, port => 8081), $status,
+                         $message, "$code: " . substr($body, 0, 15));
+        is($r->json->{error}{code}, $code, 'its code');
+        is($r->header('Connection'), 'close', 'nothing else can follow');
+    }
+
+    # and what shows later
+
+    my $r = $t->request(PUT => '/bloom/zones/ids/image', port => 8081,
+                        chunks => [('x' x 100) x 1000]);
+    is($r->status, 413, 'many chunks');
+
+    is_deeply(zone_state($t, 'ids')->{load}, $before, 'nothing is loaded');
+    is(ask($t, 'ids', @ids, @others), "$all$none", 'the old image serves on');
+    ok(wait_until(sub { !files("$dir/client_body_temp/*") }),
+       'no file is left');
 };
 
 
