@@ -270,7 +270,7 @@ append:
 
         ngx_bloom_journal_publish(state, &end);
 
-        batch->position = end.tail;
+        batch->position = 0;
     }
 
     ngx_bloom_unlock(&state->control->append);
@@ -345,14 +345,38 @@ ngx_int_t
 ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
 {
     uint64_t              wanted;
+    ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
-    if (batch->zone->state == NULL) {
+    state = batch->zone->state;
+
+    if (state == NULL) {
         batch->error = "the zone is in memory only";
         return NGX_ERROR;
     }
 
-    control = batch->zone->state->control;
+    control = state->control;
+
+    if (batch->position == 0) {
+
+        /* keys that wait in memory are acknowledged, and in no record yet */
+
+        if (!ngx_bloom_kept_empty(batch->zone->kept)) {
+
+            if (__atomic_load_n(&control->failed, __ATOMIC_ACQUIRE) != 0) {
+                return ngx_bloom_batch_refuse(batch);
+            }
+
+            ngx_bloom_helper_wake();
+
+            return ngx_bloom_batch_wait(batch, "keys of bloom_add have waited "
+                                        "for the journal for ten seconds; "
+                                        "look whether \"nginx: cache manager "
+                                        "process\" runs");
+        }
+
+        batch->position = ngx_bloom_state_tail(state);
+    }
 
     if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE)
         >= batch->position)

@@ -37,7 +37,8 @@ typedef struct {
     uint64_t               generation;   /* which has the bits; 0: none yet */
     uint64_t               keys;         /* set there, */
     uint64_t               fresh;        /* and how many changed a bit */
-    uint64_t               position;     /* behind the last record */
+    uint64_t               position;     /* of the journal, that is to be on
+                                            disk; 0: not known yet */
     ngx_uint_t             once;         /* it is tried only once */
     ngx_msec_t             waits;        /* since when; 0: it does not */
 } ngx_bloom_batch_t;
@@ -70,9 +71,10 @@ ngx_int_t ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key);
 ngx_int_t ngx_bloom_batch_add(ngx_bloom_batch_t *batch);
 
 /*
- * Whether all that was added through this batch is synchronised to disk:
- * NGX_OK; NGX_AGAIN, not yet: call again in a millisecond or so; NGX_ERROR with
- * batch->error: it cannot be had.
+ * Whether all that was added to the zone until the first such call is
+ * synchronised to disk, through this batch or not: NGX_OK; NGX_AGAIN, not yet:
+ * call again in a millisecond or so; NGX_ERROR with batch->error: it cannot be
+ * had.
  */
 ngx_int_t ngx_bloom_batch_synced(ngx_bloom_batch_t *batch);
 

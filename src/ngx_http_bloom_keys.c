@@ -316,8 +316,8 @@ ngx_http_bloom_adding_sync(ngx_http_bloom_adding_t *adding)
     default: /* NGX_ERROR */
         if (adding->fault.error == NGX_HTTP_BLOOM_E_NONE) {
             ngx_http_bloom_adding_fault(adding, NGX_HTTP_BLOOM_E_JOURNAL,
-                                        "the keys are added, but may not "
-                                        "outlive a loss of power");
+                                        "keys that are added may not outlive "
+                                        "a loss of power");
         }
     }
 

@@ -6,10 +6,12 @@
 use strict;
 use warnings;
 
+use IO::Select;
 use JSON::PP ();
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -158,6 +160,60 @@ subtest 'durable' => sub {
     is_added(api($t, POST => 'zones/memory/keys?durable=true', body => "m2\n"),
              1, 1, 0, 0, 'whatever is asked for')
         if api($t, GET => 'zones/memory')->status == 200;
+};
+
+
+# Who adds nothing is told that all others' keys are on disk.  The helper stands
+# still, so they are not; and the only worker has seen a request before the next
+# is answered.
+
+subtest 'durable, with nothing to add' => sub {
+    my $one = BloomTest->new;
+    configure($one, ['zone=hosts capacity=10k fpr=1e-6 key=host'], api => 1);
+    $one->run;
+
+    my $path = 'zones/hosts/keys';
+    is_added(api($one, POST => "$path?durable=true", body => "\n"),
+             0, 0, 0, 1, 'to a zone without a key');
+    add($one, 'hosts', ['a.example']);
+
+    my ($helper) = $one->helpers;
+    kill 'STOP', $helper;
+    ok(wait_until(sub {
+        open my $stat, '<', "/proc/$helper/stat" or return;
+        return <$stat> =~ /\) T /;
+    }), 'the helper stands still');
+
+    add($one, 'hosts', ['b.example']);
+
+    my @cases = (
+        ['nothing', '', {}, 0, 0], ['an empty line', "\n", {}, 0, 0],
+        ['an empty array', '[]', $json, 0, 0],
+        ['a key that is none', "a b\n", {}, 1, 0],
+        ['a key that is known', "a.example\n", {}, 1, 1],
+    );
+
+    my @asked = map {
+        my $c = $one->connect;
+        $c->send($one->request_text(POST => "/bloom/$path?durable=true",
+                                    body => $_->[1], headers => $_->[2]));
+        cmp_ok(zone_state($one, 'hosts')->{journal}{unsynced_bytes}, '>', 0,
+               "$_->[0]: a key is not on disk");
+        $c;
+    } @cases;
+
+    my @told = IO::Select->new(map { $_->{socket} } @asked)->can_read(0);
+    is(scalar @told, 0, 'and nobody is told that it is');
+
+    kill 'CONT', $helper;
+
+    for (@cases) {
+        my ($what, undef, undef, $received, $known) = @$_;
+        is_added((shift @asked)->response, $received, 0, $known, 1,
+                 "$what: until it is");
+    }
+    is(zone_state($one, 'hosts')->{journal}{unsynced_bytes}, 0, 'all are');
+    $one->stop;
 };
 
 

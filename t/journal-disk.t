@@ -159,6 +159,26 @@ subtest 'synchronising fails' => sub {
 };
 
 
+# The client of a key that is kept has its answer.
+
+subtest 'durable, while keys wait' => sub {
+    $disk->refuse('ENOSPC', qw(open write grow rename));
+    $t->get('/add/seen?k=waits');
+    is(ask($t, 'seen', 'waits'), '1', 'a key is in');
+
+    my $r = api($t, POST => 'zones/seen/keys?durable=true', body => "\n");
+    is_error($r, 503, qr/No space left/, 'and not on disk');
+    is_added($r, 0, 0, 0, 0, 'as is said');
+
+    $disk->allow;
+    ok(wait_until(sub {
+        my $r = api($t, POST => 'zones/seen/keys?durable=true', body => "\n");
+        return $r->status == 200 && $r->json->{durable};
+    }), 'until it is there');
+    ok(journal_keys('seen')->{waits}, 'and in the journal');
+};
+
+
 # Two instances of a zone, and a disk that refuses: what one keeps in its
 # memory the other cannot read in the journal, so it cannot tell.
 
