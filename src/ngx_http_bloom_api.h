@@ -169,6 +169,8 @@ typedef struct {
     ngx_http_bloom_take_pt      take;
     void                       *data;
 
+    ngx_uint_t                  shared;  /* it was there before, whole, and
+                                            is not ours alone */
     ngx_int_t                   failed;  /* status, if no more will come */
     ngx_chain_t                *in;      /* what has come and is not read */
     ngx_str_t                   pending; /* the key to be offered once more;

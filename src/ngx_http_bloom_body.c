@@ -17,6 +17,7 @@
 #define NGX_HTTP_BLOOM_LINE   (BLOOM_JOURNAL_KEY_MAX + 2)
 
 
+static ngx_int_t ngx_http_bloom_body_copy(ngx_http_bloom_body_t *body);
 static ngx_int_t ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body,
     ngx_buf_t **b);
 static ngx_int_t ngx_http_bloom_broken(ngx_http_bloom_body_t *body,
@@ -129,6 +130,18 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
 
     r = body->request;
 
+    if (r->request_body != NULL && !r->reading_body) {
+
+        /* something before us has read it, as "mirror" does */
+
+        body->shared = 1;
+
+        if (ngx_http_bloom_body_copy(body) != NGX_OK) {
+            body->in = NULL;
+            body->failed = NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
     r->request_body_no_buffering = 1;
 
     rc = ngx_http_read_client_request_body(r, run);
@@ -147,6 +160,42 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
     }
 
     return NGX_DONE;
+}
+
+
+/*
+ * Requests of "mirror" send the same buffers after us: these stay as they are,
+ * and what moves along the body is a copy of each.
+ */
+static ngx_int_t
+ngx_http_bloom_body_copy(ngx_http_bloom_body_t *body)
+{
+    ngx_chain_t         *in, *cl, **last;
+    ngx_http_request_t  *r;
+
+    r = body->request;
+    last = &body->in;
+
+    for (in = r->request_body->bufs; in != NULL; in = in->next) {
+
+        cl = ngx_alloc_chain_link(r->pool);
+        if (cl == NULL) {
+            return NGX_ERROR;
+        }
+
+        cl->buf = ngx_alloc_buf(r->pool);
+        if (cl->buf == NULL) {
+            return NGX_ERROR;
+        }
+
+        *cl->buf = *in->buf;
+        cl->next = NULL;
+
+        *last = cl;
+        last = &cl->next;
+    }
+
+    return NGX_OK;
 }
 
 
@@ -241,13 +290,14 @@ ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body, ngx_buf_t **b)
             ngx_free_chain(r->pool, cl);
         }
 
-        if (r->request_body == NULL || r->request_body->bufs == NULL) {
-
+        if (body->shared || r->request_body == NULL
+            || r->request_body->bufs == NULL)
+        {
             if (body->failed) {
                 return ngx_http_bloom_broken(body, body->failed);
             }
 
-            if (!r->reading_body) {
+            if (body->shared || !r->reading_body) {
                 return NGX_DONE;
             }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
 # Bodies of the endpoint: long ones over each protocol, those that end too
-# early, clients that go away.  What was taken of them is said and kept.
+# early, clients that go away, those that are mirrored.  What was taken of them
+# is said and kept.
 
 use strict;
 use warnings;
@@ -14,8 +15,30 @@ use BloomTest::Zones;
 
 my $t = BloomTest->new;
 
-configure($t, ['zone=seen capacity=4m fpr=1e-9'], api => 1, workers => 2,
-          http => <<'CONF');
+configure($t, ['zone=seen capacity=4m fpr=1e-9',
+               'zone=copy capacity=1m fpr=1e-9'],
+          api => 1, workers => 2, server => <<'SERVER', http => <<'CONF');
+        location /mirrored/ {
+            client_max_body_size 0;
+            bloom_api write=on;
+            mirror /to-bloom;
+            mirror /to-backend;
+        }
+        location /in-file/ {
+            client_body_in_file_only clean;
+            bloom_api write=on;
+            mirror /to-bloom;
+            mirror /to-backend;
+        }
+        location = /to-bloom {
+            internal;
+            proxy_pass http://127.0.0.1:%%PORT_8085%%/bloom/zones/copy/keys;
+        }
+        location = /to-backend {
+            internal;
+            proxy_pass http://127.0.0.1:%%PORT_8086%%$request_uri;
+        }
+SERVER
     server {
         listen 127.0.0.1:%%PORT_8082%% http2;
         location /bloom/ { client_max_body_size 0; bloom_api write=on; }
@@ -31,8 +54,14 @@ configure($t, ['zone=seen capacity=4m fpr=1e-9'], api => 1, workers => 2,
         client_body_buffer_size 4m;
         location /bloom/ { bloom_api write=on; }
     }
+    server {
+        listen 127.0.0.1:%%PORT_8085%%;
+        client_max_body_size 0;
+        location /bloom/ { bloom_api write=on; }
+    }
 CONF
 $t->write_file_expand('nginx.conf', $t->read_file('nginx.conf'));
+my $backend = $t->backend(8086);
 $t->run;
 
 sub post { return api($t, POST => 'zones/seen/keys', @_) }
@@ -40,9 +69,9 @@ sub post { return api($t, POST => 'zones/seen/keys', @_) }
 # Whether all of PREFIX1 to PREFIXcount are in.
 
 sub all_in {
-    my ($prefix, $count, $name) = @_;
+    my ($prefix, $count, $name, $zone) = @_;
 
-    my $r = api($t, POST => 'zones/seen/test',
+    my $r = api($t, POST => 'zones/' . ($zone // 'seen') . '/test',
                 body => join "\n", keys_of($prefix, $count));
     my $results = $r->json->{results};
 
@@ -103,6 +132,57 @@ subtest 'a body that a buffer holds whole' => sub {
         is(api($t, POST => 'zones/seen/test', @how)->json->{present}, 50_000,
            "$type: all are in");
     }
+};
+
+
+# What mirrors a request reads its body before the endpoint does, and sends it
+# after that.
+
+subtest 'mirrored' => sub {
+    my $mirrored = 0;
+
+    my $check = sub {
+        my ($r, $prefix, $count, $body, $name) = @_;
+
+        is_added($r, $count, $count, 0, undef, "$name: added");
+        all_in($prefix, $count, "$name: here");
+        ok(wait_until(sub { $backend->requests > $mirrored }),
+           "$name: is mirrored");
+        is(($backend->requests)[$mirrored++]{body}, $body, "$name: whole");
+        ok(wait_until(sub {
+            return ask($t, 'copy', "${prefix}1", "$prefix$count") eq '11';
+        }), "$name: added there");
+        all_in($prefix, $count, "$name: there", 'copy');
+    };
+
+    for (['short', 3], ['buffers', 500], ['file', 20_000]) {
+        my ($what, $count) = @$_;
+        my $path = 'zones/seen/keys';
+
+        my $body = join "\n", keys_of("$what-", $count);
+        my $mark = $t->log_mark;
+        $check->($t->request(POST => "/mirrored/$path", body => $body),
+                 "$what-", $count, $body, $what);
+        is($t->log_since($mark) =~ /buffered to a temporary file/ ? 1 : 0,
+           $what eq 'file' ? 1 : 0, "$what: where nginx had it");
+
+        $body = join "\n", keys_of("$what-f-", $count);
+        $check->($t->request(POST => "/in-file/$path", body => $body),
+                 "$what-f-", $count, $body, "$what, to a file");
+
+        $body = JSON::PP::encode_json([keys_of("$what-j-", $count)]);
+        $check->($t->request(POST => "/mirrored/$path",
+                             chunks => [$body =~ /(.{1,1000})/gs],
+                             headers => { 'Content-Type'
+                                          => 'application/json' }),
+                 "$what-j-", $count, $body, "$what, in chunks");
+    }
+
+    my $body = "short-1\nshort-9\n";
+    my $r = $t->request(POST => '/mirrored/zones/seen/test', body => $body);
+    is($r->json->{present} . $r->json->{absent}, '11', 'keys are tested');
+    ok(wait_until(sub { $backend->requests > $mirrored }), 'and mirrored');
+    is(($backend->requests)[$mirrored]{body}, $body, 'whole');
 };
 
 
