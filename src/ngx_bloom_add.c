@@ -27,7 +27,10 @@ static const char *ngx_bloom_add_canonical(ngx_bloom_zone_t *zone,
     bloom_key_t *key);
 static void ngx_bloom_kept_put(ngx_bloom_zone_t *zone,
     const bloom_key_t *key);
-static void ngx_bloom_kept_apply_serving(ngx_bloom_zone_t *zone);
+static uint64_t ngx_bloom_kept_set(ngx_bloom_kept_t *kept,
+    ngx_bloom_bits_t *bits, uint64_t from);
+static ngx_int_t ngx_bloom_kept_apply_serving(ngx_bloom_zone_t *zone);
+static void ngx_bloom_kept_move(ngx_bloom_zone_t *zone);
 
 
 static ngx_int_t
@@ -512,6 +515,8 @@ ngx_bloom_kept_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
         goto lost;
     }
 
+    ngx_bloom_fault("keep");
+
     p = kept->data + kept->end;
 
     *p++ = (u_char) (key->len & 0xff);
@@ -566,23 +571,16 @@ ngx_bloom_kept_next(ngx_bloom_kept_t *kept, uint64_t *pos, bloom_key_t *key)
 }
 
 
-void
-ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
+/* Sets the bits of those from a position on; how far they go. */
+static uint64_t
+ngx_bloom_kept_set(ngx_bloom_kept_t *kept, ngx_bloom_bits_t *bits,
+    uint64_t from)
 {
-    int                changed;
-    uint64_t           pos;
-    bloom_key_t        key;
-    ngx_bloom_kept_t  *kept;
+    int          changed;
+    uint64_t     pos;
+    bloom_key_t  key;
 
-    kept = zone->kept;
-
-    if (ngx_bloom_kept_empty(kept)
-        || ngx_bloom_lock(&kept->mutex, 10 * NGX_BLOOM_TASK_WAIT) != NGX_OK)
-    {
-        return;
-    }
-
-    for (pos = kept->begin; pos < kept->end; /* void */) {
+    for (pos = from; pos < kept->end; /* void */) {
         ngx_bloom_kept_next(kept, &pos, &key);
 
         if (ngx_bloom_zone_canonical(bits->form, &key) != NULL) {
@@ -596,7 +594,102 @@ ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
         (void) __atomic_fetch_add(bits->ones, changed, __ATOMIC_RELAXED);
     }
 
+    return pos;
+}
+
+
+ngx_int_t
+ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
+{
+    ngx_bloom_kept_t  *kept;
+
+    kept = zone->kept;
+
+    if (ngx_bloom_kept_empty(kept)) {
+        return NGX_OK;
+    }
+
+    if (ngx_bloom_lock(&kept->mutex, 10 * NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    (void) ngx_bloom_kept_set(kept, bits, kept->begin);
+
     ngx_bloom_unlock(&kept->mutex);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_kept_hold(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
+{
+    uint64_t           done[2];
+    ngx_uint_t         i, n, round;
+    ngx_bloom_kept_t  *kept[2];
+
+    /* in this order, as keys are moved: from memory to the state */
+
+    n = 0;
+    kept[n++] = &zone->sh->kept;
+
+    if (zone->kept != &zone->sh->kept) {
+        kept[n++] = zone->kept;
+    }
+
+    done[0] = 0;
+    done[1] = 0;
+
+    /*
+     * Workers wait for these locks: most is set before they are held for the
+     * switch, and what has come meanwhile then.  Keys are taken out under the
+     * lock `append` or sh->helper alone, so what was set stays where it is.
+     */
+
+    for (round = 0; round < 2; round++) {
+
+        for (i = 0; i < n; i++) {
+
+            if (ngx_bloom_lock(&kept[i]->mutex, 10 * NGX_BLOOM_TASK_WAIT)
+                != NGX_OK)
+            {
+                while (round == 1 && i-- != 0) {
+                    ngx_bloom_unlock(&kept[i]->mutex);
+                }
+
+                return NGX_ERROR;
+            }
+
+            if (ngx_bloom_kept_empty(kept[i])) {
+                done[i] = 0;             /* the next is put at the beginning */
+
+            } else {
+                done[i] = ngx_bloom_kept_set(kept[i], bits,
+                                             ngx_max(kept[i]->begin, done[i]));
+            }
+
+            if (round == 0) {
+                ngx_bloom_unlock(&kept[i]->mutex);
+            }
+        }
+
+        if (round == 0) {
+            ngx_bloom_fault("switch");
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_kept_release(ngx_bloom_zone_t *zone)
+{
+    if (zone->kept != &zone->sh->kept) {
+        ngx_bloom_unlock(&zone->kept->mutex);
+    }
+
+    ngx_bloom_unlock(&zone->sh->kept.mutex);
 }
 
 
@@ -615,7 +708,13 @@ ngx_bloom_kept_drain(ngx_bloom_zone_t *zone)
     kept = zone->kept;
     state = zone->state;
 
-    if (state == NULL || ngx_bloom_kept_empty(kept)) {
+    if (state == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_bloom_kept_move(zone);
+
+    if (ngx_bloom_kept_empty(kept)) {
         return NGX_OK;
     }
 
@@ -664,7 +763,10 @@ ngx_bloom_kept_drain(ngx_bloom_zone_t *zone)
          * this one's filter: all of them follow.
          */
 
-        ngx_bloom_kept_apply_serving(zone);
+        if (ngx_bloom_kept_apply_serving(zone) != NGX_OK) {
+            goto unlock;
+        }
+
         ngx_bloom_journal_publish(state, &end);
     }
 
@@ -691,25 +793,34 @@ done:
 
 
 /* The lock control->append is held: no other generation comes to serve. */
-static void
+static ngx_int_t
 ngx_bloom_kept_apply_serving(ngx_bloom_zone_t *zone)
 {
     ngx_bloom_bits_t  bits;
 
-    if (ngx_bloom_zone_serving(zone, &bits) != 0) {
-        ngx_bloom_kept_apply(zone, &bits);
+    if (ngx_bloom_zone_serving(zone, &bits) == 0) {
+        return NGX_OK;
     }
+
+    return ngx_bloom_kept_apply(zone, &bits);
 }
 
 
-void
-ngx_bloom_kept_move(ngx_bloom_zone_t *zone, ngx_bloom_kept_t *from)
+/*
+ * Those of memory without a state, when the zone has come to have one: workers
+ * that do not know of it yet go on to keep them there.
+ */
+static void
+ngx_bloom_kept_move(ngx_bloom_zone_t *zone)
 {
-    uint64_t     pos;
-    bloom_key_t  key;
+    uint64_t           pos;
+    bloom_key_t        key;
+    ngx_bloom_kept_t  *from;
+
+    from = &zone->sh->kept;
 
     if (ngx_bloom_kept_empty(from)
-        || ngx_bloom_lock(&from->mutex, 10 * NGX_BLOOM_TASK_WAIT) != NGX_OK)
+        || ngx_bloom_lock(&from->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK)
     {
         return;
     }

@@ -93,11 +93,17 @@ const char *ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key);
 
 /* ---- within this layer: keys that wait in the zone's memory ---- */
 
-/* Sets their bits. */
-void ngx_bloom_kept_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits);
+/* Sets their bits.  NGX_ERROR: not done, others hold them. */
+ngx_int_t ngx_bloom_kept_apply(ngx_bloom_zone_t *zone,
+    ngx_bloom_bits_t *bits);
 
-/* Those of memory without a state, when the zone has come to have one. */
-void ngx_bloom_kept_move(ngx_bloom_zone_t *zone, ngx_bloom_kept_t *from);
+/*
+ * The same for a switch, under the locks sh->helper and `append`: no other is
+ * kept from then until the release.  To be held for a moment: workers wait for
+ * it, and not long.
+ */
+ngx_int_t ngx_bloom_kept_hold(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits);
+void ngx_bloom_kept_release(ngx_bloom_zone_t *zone);
 
 /*
  * Appends them to the journal: NGX_OK if none is left, NGX_AGAIN if it cannot

@@ -22,6 +22,7 @@ static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes);
 static void ngx_bloom_load_set(ngx_bloom_load_t *load,
     bloom_record_t *record);
+static ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
     ngx_err_t err, const char *error);
 static ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
@@ -365,9 +366,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     if (state != NULL) {
 
         if (ngx_bloom_lock(&state->control->append, 1000) != NGX_OK) {
-            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, 0,
-                                        "bloom zone \"%V\" is busy with "
-                                        "additions; try again", &zone->name);
+            return ngx_bloom_load_busy(load);
         }
 
         locked = 1;
@@ -399,26 +398,34 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         }
     }
 
-    /*
-     * Whoever keeps a key does so before it reads the generation for the last
-     * time, so a key that is missed here finds the generation changed.
-     */
-
-    ngx_bloom_kept_apply(zone, &bits);
-
     doubt = 0;
 
     if (state != NULL) {
         doubt = ngx_bloom_load_doubt(zone, &load->reader, load->cut);
-
-        /* new doubts count before it serves, what it does better only after */
-
-        if (doubt > sh->doubt) {
-            __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
-        }
     }
 
-    ngx_bloom_fault("switch");
+    /*
+     * Keys that are kept because the journal is locked here: whoever keeps one
+     * has done so before, and it is set in the new generation, or does so
+     * after the release, and finds the generation changed.
+     */
+
+    if (ngx_bloom_kept_hold(zone, &bits) != NGX_OK) {
+
+        if (locked) {
+            ngx_bloom_unlock(&state->control->append);
+        }
+
+        return ngx_bloom_load_busy(load);
+    }
+
+    /* new doubts count before it serves, what it does better only after */
+
+    if (state != NULL && doubt > sh->doubt) {
+        __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
+    }
+
+    ngx_bloom_fault("held");
 
     __atomic_fetch_add(&sh->generation, 1, __ATOMIC_SEQ_CST);
 
@@ -426,6 +433,10 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
      * the generation has changed */
 
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
+    ngx_bloom_fault("turned");
+
+    ngx_bloom_kept_release(zone);
 
     ngx_bloom_fault("switched");
 
@@ -439,8 +450,6 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
         sh->checkpoint = load->position;
     }
-
-    ngx_bloom_kept_apply(zone, &bits);
 
     ngx_bloom_fault("served");
 
@@ -566,6 +575,15 @@ ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
     }
 
     return 1;
+}
+
+
+static ngx_int_t
+ngx_bloom_load_busy(ngx_bloom_load_t *load)
+{
+    return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, 0,
+                                "bloom zone \"%V\" is busy with additions; "
+                                "try again", &load->zone->name);
 }
 
 

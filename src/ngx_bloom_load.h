@@ -7,9 +7,9 @@
  *               loaded; empty the bank
  *     step      a piece: chunks of the image, then records of the journal, up
  *               to where it ends by then
- *     switch    with appending locked: the records that came meanwhile, then
- *               the generation.  So no key is acknowledged that the new
- *               generation lacks.
+ *     switch    with appending locked: the records that came meanwhile; then,
+ *               with the keys locked that are kept, these and the generation.
+ *               So no key is acknowledged that the new generation lacks.
  *
  * The master does it at start, the helper while nginx runs; never two for one
  * zone, for which the lock sh->helper is held from begin to end.

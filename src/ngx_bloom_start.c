@@ -436,10 +436,13 @@ ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         return NGX_ERROR;
     }
 
-    /* keys that were added while the disk refused: the helper appends them */
+    /*
+     * Keys that were added while the disk refused: the helper appends them.
+     * Those of another instance this one follows then, if it misses them here.
+     */
 
     ngx_bloom_zone_bits(zone, load->bank, &bits);
-    ngx_bloom_kept_apply(zone, &bits);
+    (void) ngx_bloom_kept_apply(zone, &bits);
 
     /* not load->reader.limit: it may have moved after the last record */
 
@@ -729,7 +732,6 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
         }
 
         if (zone->state != NULL) {
-            ngx_bloom_kept_move(zone, &zone->sh->kept);
             return ngx_bloom_start_refill(zone);
         }
 

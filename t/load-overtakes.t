@@ -48,12 +48,14 @@ configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2);
 $t->run;
 
 
-# The process that comes to a place next, or for the time-th time, stops there.
+# The process that comes to a place next, or for the time-th time, stops there,
+# or dies.
 
 sub stop_at {
-    my ($place, $time) = @_;
+    my ($place, $time, $how) = @_;
 
-    $t->write_file('fault.tmp', join(' ', $place, $time // 1, 'stop') . "\n");
+    $t->write_file('fault.tmp',
+                   join(' ', $place, $time // 1, $how // 'stop') . "\n");
     rename "$dir/fault.tmp", $fault or die "rename: $!";
 
     return { place => $place, mark => $t->log_mark };
@@ -146,16 +148,15 @@ for my $place (qw(switch switched served)) {
         my $waits = $add{'the endpoint'}->("waits-$place");
         is(ask($t, 'ids', "kept-$place", 'id1', 'no'), '110', 'and there');
 
-        $stop = stop_at('served') if $place eq 'switch';
-        go_on($helper);
-
         if ($place eq 'switch') {
+            $stop = stop_at('switched');
+            go_on($helper);
             is(stopped($stop), $helper, 'the other image serves');
             is(ask($t, 'ids', "kept-$place", 'id1', 'no'), '110',
                'with the key that was kept');
-            go_on($helper);
         }
 
+        go_on($helper);
         done($reloaded, 'the image is loaded');
         done($waits, 'another key is added then');
         is(generation($t, 'ids'), $before + 1, 'another generation');
@@ -210,8 +211,70 @@ subtest 'a key that was kept before' => sub {
 };
 
 
+# Who keeps a key and who lets another image serve do so one after the other.
+
+subtest 'a load that finds what is kept locked' => sub {
+    my $before = generation($t, 'ids');
+
+    $disk->refuse('ENOSPC', qw(open write grow rename));
+    my $stop = stop_at('keep');
+    my $added = $add{bloom_add}->('locked');
+    my $worker = stopped($stop);
+
+    install();
+    my $reloaded = reload()->response;
+    is($reloaded->status, 503, 'cannot be');
+    like($reloaded->body, qr/busy with additions; try again/, 'and says so');
+    $t->expect_log(qr/busy with additions; try again/);
+    is(generation($t, 'ids'), $before, 'what served goes on');
+
+    go_on($worker);
+    done($added, 'the key is acknowledged');
+    done(reload(), 'now it can');
+    is(ask($t, 'ids', 'locked', 'id1', 'no'), '110', 'and has the key');
+    $disk->allow;
+};
+
+
+for my $place (qw(switch held turned switched)) {
+    subtest "the death of who loads at \"$place\"" => sub {
+        my $before = generation($t, 'ids');
+
+        $disk->refuse('ENOSPC', qw(open write grow rename));
+        my $stop = stop_at('switch');
+        install();
+        my $reloaded = reload();
+        my $helper = stopped($stop);
+        done($add{bloom_add}->("dies-$place"), 'a key is kept');
+
+        if ($place eq 'switch') {
+            kill 'KILL', $helper or die "kill: $!";
+
+        } else {
+            stop_at($place, 1, 'kill');
+            go_on($helper);
+        }
+
+        $t->wait_for_log(qr/ $helper exited on signal 9/, $stop->{mark});
+        is(ask($t, 'ids', "dies-$place", 'id1', 'no'), '110',
+           'in whatever serves then');
+        done($add{bloom_add}->("next-$place"), 'another key is kept');
+
+        done($reloaded, 'the next loads the image');
+        cmp_ok(generation($t, 'ids'), '>', $before, 'another generation');
+        is(ask($t, 'ids', "dies-$place", "next-$place", 'id1', 'no'), '1110',
+           'with both keys');
+        $disk->allow;
+    };
+}
+
+$t->expect_log(qr/exited on signal 9/);
+
+
 subtest 'all of them, after the death of everything' => sub {
-    my @keys = ('late', 'before', map { ("kept-$_", "waits-$_") } qw(switch switched served));
+    my @keys = ('late', 'before', 'locked',
+                (map { ("kept-$_", "waits-$_") } qw(switch switched served)),
+                map { ("dies-$_", "next-$_") } qw(switch held turned switched));
 
     wait_until(sub { zone_state($t, 'ids')->{journal}{kept_keys} == 0 })
         or die 'what is kept does not come into the journal';
