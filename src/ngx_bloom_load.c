@@ -607,21 +607,20 @@ static ngx_int_t
 ngx_bloom_load_fails(ngx_bloom_load_t *load, ngx_bloom_outcome_e outcome,
     ngx_err_t err, const char *fmt, ...)
 {
-    u_char   *p;
+    u_char   *p, *last;
     va_list   args;
 
     load->outcome = outcome;
     load->err = err;
 
+    last = load->error + sizeof(load->error) - 1;
+
     va_start(args, fmt);
-    p = ngx_vslprintf(load->error, load->error + sizeof(load->error) - 1, fmt,
-                      args);
+    p = ngx_vslprintf(load->error, last, fmt, args);
     va_end(args);
 
     if (err != 0) {
-        p = ngx_slprintf(p, load->error + sizeof(load->error) - 1, " (");
-        p = ngx_strerror(err, p, load->error + sizeof(load->error) - 3 - p);
-        p = ngx_slprintf(p, load->error + sizeof(load->error) - 1, ")");
+        p = ngx_slprintf(p, last, " (%d: %s)", err, strerror(err));
     }
 
     *p = '\0';
