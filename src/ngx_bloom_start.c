@@ -268,6 +268,7 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
     /* no process has seen this memory: there is no need to wait for commit */
 
     sh->generation = 1;
+    sh->based = 1;
 
     ngx_bloom_notice_serves(&load, zone->shm_zone->shm.log, "starts with",
                             ngx_bloom_start_called(zone, sh->uploaded));
@@ -1040,6 +1041,7 @@ ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
         }
 
         zone->pending = 0;
+        zone->sh->based = zone->sh->generation;
         zone->sh->file = (zone->file.name.len != 0);
         ngx_bloom_start_file_seen(zone);
 

@@ -278,8 +278,8 @@ ngx_bloom_upkeep_house(ngx_bloom_work_t *work)
         return;
     }
 
-    if (sh->generation == 0) {
-        return;
+    if (sh->generation == 0 || sh->based != sh->generation) {
+        return;        /* a start would need what the image before lacks */
     }
 
     cut = ngx_bloom_load_cut(&sh->bank[sh->generation & 1].image);

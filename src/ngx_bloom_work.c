@@ -429,7 +429,8 @@ ngx_bloom_work_close(ngx_bloom_work_t *work)
 
 /*
  * Names the image that serves the base: a crash before this is done leaves the
- * one before, and nobody was told otherwise.
+ * one before, which still has all of the journal that it needs, and nobody was
+ * told otherwise.
  */
 static ngx_int_t
 ngx_bloom_work_rebase(ngx_bloom_work_t *work, ngx_uint_t uploaded)
@@ -514,6 +515,9 @@ ngx_bloom_work_switch(ngx_bloom_work_t *work)
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "bloom zone \"%V\": %s", &zone->name, result.message);
+
+    } else {
+        sh->based = sh->generation;
     }
 
     if (!uploaded) {

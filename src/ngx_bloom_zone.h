@@ -119,6 +119,9 @@ typedef struct {
     ngx_bloom_file_id_t  file_id;
     u_char               file_build[BLOOM_IMAGE_BUILD_ID_LEN];
     ngx_uint_t           uploaded;       /* an uploaded image serves */
+    uint64_t             based;          /* the generation of which a start
+                                            would begin: its image is named
+                                            the base on disk */
 
     pthread_mutex_t      helper;         /* robust; who loads and follows */
     pthread_mutex_t      tasks;          /* robust; held for a copy */

@@ -10,6 +10,7 @@ use File::Path qw(make_path remove_tree);
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Disk;
 use BloomTest::Journal;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
@@ -19,6 +20,15 @@ my $dir = $t->testdir;
 my $state = "$dir/state/ids";
 my @ids = keys_of('id', 10);
 my $now = time;
+
+# of whoever stops: it removes the file
+
+mkdir "$dir/faults" or die "mkdir: $!";
+chmod 0777, "$dir/faults";
+my $fault = "$dir/faults/next";
+$t->environment(NGX_BLOOM_FAULT_FILE => $fault);
+
+my $disk = BloomTest::Disk->new($t, 'state');
 
 sub rfc {
     my @time = gmtime $_[0];
@@ -78,6 +88,27 @@ my @names = map { "h$_" } @hours;
 sub hours { return sure($t, 'ids', @names) }
 
 sub segments { return scalar files("$state/journal.*") }
+
+
+# The next to come to a place stops there.
+
+sub stop_at {
+    my ($place) = @_;
+
+    $t->write_file('fault.tmp', "$place 1 stop\n");
+    rename "$dir/fault.tmp", $fault or die "rename: $!";
+
+    return { place => $place, mark => $t->log_mark };
+}
+
+sub stopped {
+    my ($stop) = @_;
+
+    my $line = $t->wait_for_log(qr/fault injected at "$stop->{place}"/,
+                                $stop->{mark});
+
+    return ($line =~ / (\d+)#\d+: /)[0] // die "no process in: $line";
+}
 
 
 image('plain');
@@ -230,6 +261,68 @@ subtest 'an image of a time to come drops nothing' => sub {
     is(sure($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
        'and fresh keys stay');
     $t->stop;
+};
+
+
+# Until a start would begin with the image that serves, the journal keeps what
+# the one before needs.
+
+subtest 'an upload that does not become the base' => sub {
+    begin_with_hours('plain');
+
+    $disk->refuse('EIO', 'rename');
+    is_error(api($t, PUT => 'zones/ids/image',
+                 body => $t->read_file('between.bloom')),
+             503, qr/serves, but after a restart the one before will/,
+             'cannot be kept');
+    $disk->allow;
+    is(hours(), '00011', 'and serves');
+
+    # a new helper looks for what is not needed before it writes one
+
+    $t->expect_log(qr/exited on signal 9/);
+    $t->kill_helper;
+    is(api($t, POST => 'zones/ids/checkpoint')->status, 200, 'a checkpoint');
+    cmp_ok(segments(), '>=', 5, 'all segments are there');
+
+    $t->kill_all;
+    $t->run;
+    is(hours(), '11111', 'after a restart the one before has all it had');
+    is(sure($t, 'ids', 'plain', 'between'), '10', 'and serves');
+
+    is(api($t, PUT => 'zones/ids/image',
+           body => $t->read_file('between.bloom'))->status, 200,
+       'one that is kept');
+    ok(wait_until(sub { !-e "$state/journal.0000000000000000" }),
+       'lets segments be removed');
+    $t->stop;
+};
+
+
+subtest 'an upload that does not become the base by a death' => sub {
+    plan skip_all => 'nginx without injected faults (-DNGX_BLOOM_FAULTS)'
+        unless $t->nginx_build =~ /NGX_BLOOM_FAULTS/;
+
+    begin_with_hours('plain');
+
+    my $stop = stop_at('switched');
+    my $c = $t->connect;
+    $c->send($t->request_text(PUT => '/bloom/zones/ids/image',
+                              body => $t->read_file('between.bloom')));
+    my $helper = stopped($stop);
+    is(hours(), '00011', 'it serves');
+
+    # the next helper loads it again, and looks for what is not needed before
+
+    $stop = stop_at('switch');
+    kill 'KILL', $helper or die "kill: $!";
+    stopped($stop);
+    cmp_ok(segments(), '>=', 5, 'all segments are there');
+
+    $t->kill_all;
+    $t->run;
+    is(hours(), '11111', 'after a restart the one before has all it had');
+    is(sure($t, 'ids', 'plain', 'between'), '10', 'and serves');
 };
 
 
