@@ -27,6 +27,7 @@ static const char *ngx_bloom_add_canonical(ngx_bloom_zone_t *zone,
     bloom_key_t *key);
 static void ngx_bloom_kept_put(ngx_bloom_zone_t *zone,
     const bloom_key_t *key);
+static void ngx_bloom_kept_note_lost(ngx_bloom_zone_t *zone);
 static uint64_t ngx_bloom_kept_set(ngx_bloom_kept_t *kept,
     ngx_bloom_bits_t *bits, uint64_t from);
 static ngx_int_t ngx_bloom_kept_apply_serving(ngx_bloom_zone_t *zone);
@@ -493,13 +494,28 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
 static void
 ngx_bloom_kept_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
 {
-    u_char            *p;
-    ngx_bloom_kept_t  *kept;
+    u_char             *p;
+    uint64_t            now;
+    ngx_bloom_kept_t   *kept;
+    ngx_bloom_shctx_t  *sh;
 
+    sh = zone->sh;
     kept = zone->kept;
 
     if (ngx_bloom_lock(&kept->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
         (void) __atomic_fetch_add(&kept->lost, 1, __ATOMIC_RELAXED);
+
+        /* a switch either sees that, or is seen to be under way, or is over
+         * when it is asked for the last time who serves */
+
+        now = ngx_bloom_time();
+
+        __atomic_store_n(&sh->lost, now, __ATOMIC_SEQ_CST);
+
+        if (__atomic_load_n(&sh->switches, __ATOMIC_SEQ_CST)) {
+            __atomic_store_n(&sh->doubt, now, __ATOMIC_SEQ_CST);
+        }
+
         goto lost;
     }
 
@@ -511,6 +527,8 @@ ngx_bloom_kept_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
 
     if (NGX_BLOOM_KEPT_SIZE - kept->end < key->len + 2) {
         kept->lost++;
+        __atomic_store_n(&sh->lost, ngx_bloom_time(), __ATOMIC_SEQ_CST);
+
         ngx_bloom_unlock(&kept->mutex);
         goto lost;
     }
@@ -547,9 +565,9 @@ lost:
     ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
                   "bloom zone \"%V\" has no room left for keys that the "
                   "journal cannot take: %uL are in the filter that serves and "
-                  "will be lost with it; look at the disk of "
-                  "bloom_state_path, and add them again", &zone->name,
-                  kept->lost);
+                  "nowhere else, and from the next load on it answers "
+                  "\"cannot tell\" instead of \"absent\"; look at the disk of "
+                  "bloom_state_path", &zone->name, kept->lost);
 }
 
 
@@ -713,6 +731,7 @@ ngx_bloom_kept_drain(ngx_bloom_zone_t *zone)
     }
 
     ngx_bloom_kept_move(zone);
+    ngx_bloom_kept_note_lost(zone);
 
     if (ngx_bloom_kept_empty(kept)) {
         return NGX_OK;
@@ -835,4 +854,37 @@ ngx_bloom_kept_move(ngx_bloom_zone_t *zone)
     from->count = 0;
 
     ngx_bloom_unlock(&from->mutex);
+}
+
+
+/* A start is to know as well that keys were lost, and when. */
+static void
+ngx_bloom_kept_note_lost(ngx_bloom_zone_t *zone)
+{
+    uint64_t            lost, before, position;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+    lost = __atomic_load_n(&sh->lost, __ATOMIC_SEQ_CST);
+
+    if (lost == sh->lost_noted) {
+        return;
+    }
+
+    if (ngx_bloom_state_read_mark(zone->state, "lost", &before, &position)
+        != NGX_OK)
+    {
+        return;                                  /* every load says so */
+    }
+
+    if (before == 0) {
+        position = NGX_BLOOM_NO_DAMAGE;
+    }
+
+    if (lost <= before
+        || ngx_bloom_state_write_mark(zone->state, "lost", lost, position)
+           == NGX_OK)
+    {
+        sh->lost_noted = lost;
+    }
 }

@@ -22,6 +22,7 @@ static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes);
 static void ngx_bloom_load_set(ngx_bloom_load_t *load,
     bloom_record_t *record);
+static uint64_t ngx_bloom_load_lost(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
     ngx_err_t err, const char *error);
@@ -347,7 +348,7 @@ ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 ngx_int_t
 ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
-    uint64_t            doubt;
+    uint64_t            doubt, lost;
     ngx_int_t           rc;
     ngx_uint_t          locked;
     bloom_record_t      record;
@@ -419,9 +420,14 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         return ngx_bloom_load_busy(load);
     }
 
+    __atomic_store_n(&sh->switches, 1, __ATOMIC_SEQ_CST);
+
+    lost = ngx_bloom_load_lost(load);
+    doubt = ngx_max(doubt, lost);
+
     /* new doubts count before it serves, what it does better only after */
 
-    if (state != NULL && doubt > sh->doubt) {
+    if (doubt > sh->doubt) {
         __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
     }
 
@@ -438,6 +444,13 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
     ngx_bloom_kept_release(zone);
 
+    __atomic_store_n(&sh->switches, 0, __ATOMIC_SEQ_CST);
+
+    /* if the locks were held for so long that somebody gave up */
+
+    lost = ngx_bloom_load_lost(load);
+    doubt = ngx_max(doubt, lost);
+
     ngx_bloom_fault("switched");
 
     sh->uploaded = uploaded;
@@ -446,10 +459,11 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         __atomic_store_n(&sh->applied, load->reader.limit, __ATOMIC_SEQ_CST);
         __atomic_store_n(&state->control->instance[state->instance].applied,
                          load->reader.limit, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
 
         sh->checkpoint = load->position;
     }
+
+    __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
 
     ngx_bloom_fault("served");
 
@@ -458,6 +472,18 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     }
 
     return NGX_OK;
+}
+
+
+/* When a key was last lost that neither the image nor the journal has, or 0. */
+static uint64_t
+ngx_bloom_load_lost(ngx_bloom_load_t *load)
+{
+    uint64_t  lost;
+
+    lost = __atomic_load_n(&load->zone->sh->lost, __ATOMIC_SEQ_CST);
+
+    return lost >= load->cut ? lost : 0;
 }
 
 
@@ -480,7 +506,7 @@ uint64_t
 ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     uint64_t cut)
 {
-    uint64_t   lost, before, position;
+    uint64_t   lost, kept, before, position;
     ngx_tm_t   tm;
     ngx_int_t  rc;
 
@@ -503,12 +529,21 @@ ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
                ? before : ngx_bloom_time();
     }
 
+    kept = __atomic_load_n(&zone->sh->lost, __ATOMIC_SEQ_CST);
+    lost = ngx_max(lost, kept);
+
+    if (reader->damage[0]) {
+        position = reader->damaged;
+
+    } else if (before == 0) {
+        position = NGX_BLOOM_NO_DAMAGE;
+    }
+
     /* what was lost once may be found no more: in a segment that a start from
      * a checkpoint does not read */
 
     if (rc == NGX_OK && lost > before
-        && ngx_bloom_state_write_mark(zone->state, "lost", lost,
-                                      reader->damaged)
+        && ngx_bloom_state_write_mark(zone->state, "lost", lost, position)
            != NGX_OK)
     {
         ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, ngx_errno,
@@ -531,7 +566,9 @@ ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
                   tm.ngx_tm_mon, tm.ngx_tm_mday, tm.ngx_tm_hour,
                   tm.ngx_tm_min, tm.ngx_tm_sec,
                   reader->damage[0] ? (char *) reader->damage
-                                    : "it was seen at an earlier start");
+                  : lost == kept ? "there was no room for them while the "
+                                   "journal could not be written"
+                                 : "it was seen at an earlier start");
     return lost;
 }
 

@@ -249,8 +249,12 @@ const char *ngx_bloom_state_error(uint64_t failed, ngx_err_t err);
  *
  *     "dropped"   of the newest record that was ever removed, and where the
  *                 journal has begun since, or since it was compacted
- *     "lost"      no lost record is newer, and where the damage was seen
+ *     "lost"      no lost record is newer, and where the damage was seen, or
+ *                 NGX_BLOOM_NO_DAMAGE where keys were lost that never came
+ *                 into the journal
  */
+#define NGX_BLOOM_NO_DAMAGE  ((uint64_t) NGX_MAX_OFF_T_VALUE)
+
 ngx_int_t ngx_bloom_state_read_mark(ngx_bloom_state_t *state,
     const char *name, uint64_t *time, uint64_t *position);
 ngx_int_t ngx_bloom_state_write_mark(ngx_bloom_state_t *state,

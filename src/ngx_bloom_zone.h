@@ -138,6 +138,12 @@ typedef struct {
                                             that was not there */
 
     ngx_bloom_kept_t     kept;           /* where there is no state */
+    uint64_t             lost;           /* atomic; when a key last came that
+                                            found no room among these or the
+                                            state's, ms since 1970; 0: none */
+    uint64_t             lost_noted;     /* on disk; the helper's */
+    uint64_t             switches;       /* atomic; a load is about to, so a
+                                            key that is lost now is in doubt */
 } ngx_bloom_shctx_t;
 
 

@@ -284,4 +284,27 @@ subtest 'all of them, after the death of everything' => sub {
 };
 
 
+# Who loads is held up where others have to wait, for longer than they may.
+
+subtest 'a key that cannot be kept during a switch' => sub {
+    my $stop = stop_at('held');
+    install();
+    my $reloaded = reload();
+    my $helper = stopped($stop);
+
+    $t->expect_log(qr/\[alert\].*has no room left for keys/);
+    done($add{bloom_add}->('gone'), 'is acknowledged');
+    unlike(ask($t, 'ids', 'gone'), qr/0/, 'and not absent');
+
+    $stop = stop_at('turned');
+    go_on($helper);
+    is(stopped($stop), $helper, 'the other image serves');
+    is(ask($t, 'ids', 'gone', 'id1', 'no'), '?1?', 'and cannot tell');
+
+    go_on($helper);
+    done($reloaded, 'the image is loaded');
+    is(ask($t, 'ids', 'gone', 'id1', 'no'), '?1?', 'it still cannot tell');
+};
+
+
 done_testing();
