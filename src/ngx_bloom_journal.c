@@ -28,6 +28,8 @@ static ngx_fd_t ngx_bloom_segment_open(ngx_bloom_state_t *state,
 static ngx_int_t ngx_bloom_segment_rewrite(ngx_fd_t fd, uint64_t size);
 static ngx_int_t ngx_bloom_segment_cut(ngx_bloom_state_t *state,
     uint64_t base, uint64_t tail);
+static ngx_int_t ngx_bloom_segment_leave(ngx_bloom_state_t *state,
+    ngx_bloom_end_t *end);
 
 
 static u_char *
@@ -664,6 +666,43 @@ done:
 }
 
 
+/*
+ * No record follows in this segment.  Who died before it published one has
+ * left it behind the end, with the number that the next one gets elsewhere:
+ * readers would take that for the older of the two.
+ */
+static ngx_int_t
+ngx_bloom_segment_leave(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
+{
+    u_char     name[NGX_MAX_PATH], zeros[BLOOM_RECORD_HEADER];
+    ngx_fd_t   fd;
+    ngx_err_t  err;
+    ngx_int_t  rc;
+
+    if (end->limit - end->tail <= BLOOM_RECORD_HEADER) {
+        return NGX_OK;
+    }
+
+    fd = ngx_bloom_open(ngx_bloom_segment_name(state, name, end->base),
+                        O_RDWR);
+
+    if (fd == NGX_INVALID_FILE) {
+        return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
+    }
+
+    ngx_memzero(zeros, BLOOM_RECORD_HEADER);
+
+    rc = ngx_bloom_write(fd, zeros, BLOOM_RECORD_HEADER,
+                         end->tail - end->base);
+
+    err = ngx_errno;
+    (void) ngx_close_file(fd);
+    ngx_set_errno(err);
+
+    return rc;
+}
+
+
 ngx_int_t
 ngx_bloom_journal_append(ngx_bloom_state_t *state,
     bloom_record_maker_t *maker, ngx_bloom_end_t *end)
@@ -686,6 +725,11 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
             <= end->limit)
         {
             return NGX_AGAIN;
+        }
+
+        if (ngx_bloom_segment_leave(state, end) != NGX_OK) {
+            ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_WRITE, ngx_errno);
+            return NGX_ERROR;
         }
 
         end->base = end->limit;
