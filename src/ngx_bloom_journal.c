@@ -12,6 +12,15 @@
 #define NGX_BLOOM_FIRST_SIZE   (1024 * 1024)
 
 
+/* A segment that is written anew, without a gap. */
+typedef struct {
+    bloom_segment_t      segment;
+    u_char              *buf;            /* all of it; NULL: none is */
+    ngx_bloom_end_t      end;            /* behind what was put; sequence 0:
+                                            nothing yet */
+} ngx_bloom_mend_t;
+
+
 static ngx_int_t ngx_bloom_reader_segment(ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len);
 static ngx_uint_t ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader);
@@ -22,6 +31,12 @@ static ngx_int_t ngx_bloom_reader_fails(ngx_bloom_reader_t *reader,
     const char *what, ngx_err_t err);
 static u_char *ngx_bloom_segment_name(ngx_bloom_state_t *state, u_char *name,
     uint64_t base);
+static ngx_int_t ngx_bloom_mend_begin(ngx_bloom_mend_t *mend,
+    ngx_bloom_reader_t *reader);
+static void ngx_bloom_mend_put(ngx_bloom_mend_t *mend,
+    bloom_record_t *record);
+static ngx_int_t ngx_bloom_mend_replace(ngx_bloom_mend_t *mend,
+    ngx_bloom_state_t *state);
 static ngx_fd_t ngx_bloom_segment_open(ngx_bloom_state_t *state,
     uint64_t base, int flags, bloom_segment_t *segment, char *error,
     bloom_segment_e *what);
@@ -271,7 +286,10 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
         if (reader->sequence != 0 ? record->sequence != reader->sequence
                                   : (found != 0 || reader->broken))
         {
-            if (!ngx_bloom_reader_unpromised(reader)) {
+            if (ngx_bloom_reader_unpromised(reader)) {
+                reader->gap = reader->gap ? reader->gap : reader->position;
+
+            } else {
                 ngx_bloom_reader_damaged(reader, "has lost records");
                 reader->lost = ngx_max(reader->lost, record->time);
             }
@@ -457,6 +475,214 @@ ngx_bloom_reader_fails(ngx_bloom_reader_t *reader, const char *what,
                         "the journal in \"%V\" %s", &reader->state->path,
                         what);
     return NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_bloom_journal_mend(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
+{
+    uint64_t             base, synced, sequence;
+    ngx_int_t            rc;
+    bloom_record_t       record;
+    ngx_bloom_mend_t     mend;
+    ngx_bloom_reader_t   all;
+
+    synced = state->control->synced;
+
+    if (synced == 0 || synced >= reader->end.tail) {
+        return NGX_OK;
+    }
+
+    /* the reader may have begun behind a gap: at a checkpoint */
+
+    rc = ngx_bloom_journal_find(state, synced - 1, &base);
+
+    if (rc != NGX_OK) {
+        return rc == NGX_DONE ? NGX_OK : NGX_ERROR;
+    }
+
+    if (ngx_bloom_reader_open(&all, state, base, NGX_BLOOM_TO_THE_END)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (base == 0) {
+        all.sequence = 1;
+    }
+
+    ngx_memzero(&mend, sizeof(ngx_bloom_mend_t));
+
+    for ( ;; ) {
+        sequence = all.sequence;
+
+        rc = ngx_bloom_reader_next(&all, &record);
+
+        if (rc == NGX_ERROR) {
+            ngx_set_errno(all.err);
+        }
+
+        if (rc != NGX_OK) {
+            break;
+        }
+
+        if (all.gap == 0) {
+            continue;
+        }
+
+        if (mend.end.sequence == 0) {
+            mend.end.sequence = sequence ? sequence : record.sequence;
+        }
+
+        if (mend.buf == NULL || mend.segment.base != all.segment.base) {
+
+            rc = ngx_bloom_mend_replace(&mend, state);
+
+            if (rc != NGX_OK) {
+                break;
+            }
+
+            rc = ngx_bloom_mend_begin(&mend, &all);
+
+            if (rc != NGX_OK) {
+                break;
+            }
+        }
+
+        ngx_bloom_mend_put(&mend, &record);
+    }
+
+    if (rc == NGX_DONE) {
+        rc = ngx_bloom_mend_replace(&mend, state);
+
+        if (rc == NGX_OK && mend.end.sequence != 0) {
+            reader->end = mend.end;
+        }
+    }
+
+    free(mend.buf);
+    ngx_bloom_reader_close(&all);
+
+    return rc;
+}
+
+
+/* What is before the first gap stays as it is. */
+static ngx_int_t
+ngx_bloom_mend_begin(ngx_bloom_mend_t *mend, ngx_bloom_reader_t *reader)
+{
+    mend->segment = reader->segment;
+
+    /* the number of what was lost may have been the lowest in it */
+
+    mend->segment.sequence = ngx_min(mend->segment.sequence,
+                                     mend->end.sequence);
+
+    mend->end.base = mend->segment.base;
+    mend->end.limit = mend->segment.base + mend->segment.size;
+    mend->end.tail = ngx_max(reader->gap,
+                             mend->segment.base + BLOOM_SEGMENT_HEADER);
+
+    mend->buf = calloc(1, mend->segment.size);
+
+    if (mend->buf == NULL
+        || ngx_bloom_read(reader->fd, mend->buf,
+                          mend->end.tail - mend->end.base, 0)
+           == NGX_ERROR)
+    {
+        return NGX_ERROR;
+    }
+
+    bloom_segment_encode(&mend->segment, mend->buf);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_bloom_mend_put(ngx_bloom_mend_t *mend, bloom_record_t *record)
+{
+    bloom_record_maker_t  maker;
+
+    maker.buf = mend->buf + (mend->end.tail - mend->end.base);
+    maker.room = record->size;
+    maker.len = BLOOM_RECORD_HEADER + (record->end - record->keys);
+    maker.count = record->count;
+
+    ngx_memcpy(maker.buf + BLOOM_RECORD_HEADER, record->keys,
+               record->end - record->keys);
+
+    mend->end.tail += bloom_record_seal(&maker, &mend->segment,
+                                        mend->end.tail, mend->end.sequence,
+                                        record->time);
+    mend->end.sequence++;
+    mend->end.time = record->time;
+}
+
+
+/*
+ * Puts the segment in the place of the old one, if there is one.  Who dies
+ * before the next one is replaced leaves a gap before that, to be closed again.
+ */
+static ngx_int_t
+ngx_bloom_mend_replace(ngx_bloom_mend_t *mend, ngx_bloom_state_t *state)
+{
+    u_char      name[NGX_MAX_PATH], from[NGX_MAX_PATH];
+    ngx_fd_t    fd;
+    ngx_err_t   err;
+    ngx_int_t   rc;
+
+    if (mend->buf == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_bloom_state_name(state, from, "segment.tmp");
+    ngx_bloom_segment_name(state, name, mend->segment.base);
+
+    rc = NGX_ERROR;
+    fd = ngx_bloom_open(from, O_RDWR|O_CREAT|O_TRUNC);
+
+    if (fd == NGX_INVALID_FILE) {
+        goto done;
+    }
+
+    ngx_bloom_state_own(state, fd);
+
+    do {
+        err = posix_fallocate(fd, 0, mend->segment.size);
+    } while (err == NGX_EINTR);
+
+    if (err != 0) {
+        ngx_set_errno(err);
+        rc = (err == NGX_ENOSPC || err == EDQUOT) ? NGX_DECLINED : NGX_ERROR;
+        goto done;
+    }
+
+    if (ngx_bloom_write(fd, mend->buf, mend->end.tail - mend->end.base, 0)
+        == NGX_OK
+        && ngx_bloom_sync(fd) == NGX_OK
+        && ngx_bloom_rename(state->path.data, from, name) == NGX_OK)
+    {
+        rc = NGX_OK;
+    }
+
+done:
+
+    err = ngx_errno;
+
+    if (fd != NGX_INVALID_FILE) {
+        (void) ngx_close_file(fd);
+    }
+
+    if (rc != NGX_OK) {
+        (void) ngx_bloom_remove(from);
+    }
+
+    free(mend->buf);
+    mend->buf = NULL;
+    ngx_set_errno(err);
+
+    return rc;
 }
 
 

@@ -38,6 +38,10 @@ typedef struct {
     uint64_t             damaged;
     u_char               damage[NGX_MAX_PATH + BLOOM_JOURNAL_ERROR_LEN];
 
+    uint64_t             gap;            /* where records are missing that
+                                            were never said to be on disk; 0:
+                                            nowhere */
+
     /* the system refused something, or the journal is of a newer version */
     ngx_err_t            err;
     u_char               error[NGX_MAX_PATH + BLOOM_JOURNAL_ERROR_LEN];
@@ -76,6 +80,18 @@ void ngx_bloom_reader_close(ngx_bloom_reader_t *reader);
  */
 ngx_int_t ngx_bloom_journal_find(ngx_bloom_state_t *state, uint64_t position,
     uint64_t *base);
+
+/*
+ * For who is alone, after a reader has read all: a machine that lost its power
+ * may have written what came later and not what came first.  Nobody was told
+ * that this is on disk; but whoever reads it later, when all is, would take it
+ * for damage.  So the records behind it are numbered anew and move up, in
+ * copies of their segments that take the place of these, one after the other.
+ * NGX_OK; NGX_DECLINED if there is no room for that, and nothing is changed,
+ * or NGX_ERROR; both with errno.
+ */
+ngx_int_t ngx_bloom_journal_mend(ngx_bloom_state_t *state,
+    ngx_bloom_reader_t *reader);
 
 /*
  * Fills the control page of who is alone, after a reader has read all: cuts a

@@ -408,6 +408,7 @@ ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
     uint64_t            doubt;
     ngx_err_t           err;
+    ngx_int_t           rc;
     ngx_bloom_bits_t    bits;
     ngx_bloom_state_t  *state;
     ngx_bloom_shctx_t  *sh;
@@ -415,9 +416,21 @@ ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
     sh = zone->sh;
     state = zone->state;
 
-    if (state->alone
-        && ngx_bloom_journal_recover(state, &load->reader, load->position)
-           != NGX_OK)
+    rc = state->alone ? ngx_bloom_journal_mend(state, &load->reader) : NGX_OK;
+
+    if (rc == NGX_DECLINED) {
+        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, ngx_errno,
+                      "the journal in \"%V\" lacks additions that were not "
+                      "synchronised when the machine stopped, and there is no "
+                      "room to write it anew without the gap, which will be "
+                      "taken for damage; free space and restart nginx before "
+                      "anything is added", &state->path);
+    }
+
+    if (rc == NGX_ERROR
+        || (state->alone
+            && ngx_bloom_journal_recover(state, &load->reader, load->position)
+               != NGX_OK))
     {
         err = ngx_errno;
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, err,

@@ -19,7 +19,6 @@ static ngx_int_t ngx_bloom_state_give(u_char *path, ngx_core_conf_t *ccf);
 static ngx_int_t ngx_bloom_state_give_all(ngx_bloom_state_t *state,
     ngx_core_conf_t *ccf);
 static ngx_fd_t ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name);
-static void ngx_bloom_state_own(ngx_bloom_state_t *state, ngx_fd_t fd);
 static ngx_int_t ngx_bloom_state_map(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_state_enlist(ngx_bloom_state_t *state,
     u_char *name);
@@ -371,8 +370,7 @@ ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name)
 }
 
 
-/* What root writes belongs to whom the directory belongs to. */
-static void
+void
 ngx_bloom_state_own(ngx_bloom_state_t *state, ngx_fd_t fd)
 {
     struct stat  st;

@@ -202,6 +202,9 @@ void ngx_bloom_state_prune(ngx_bloom_state_t *state);
 u_char *ngx_cdecl ngx_bloom_state_name(ngx_bloom_state_t *state, u_char *buf,
     const char *fmt, ...);
 
+/* What root writes belongs to whom the directory belongs to. */
+void ngx_bloom_state_own(ngx_bloom_state_t *state, ngx_fd_t fd);
+
 /*
  * Takes a robust lock: NGX_OK, NGX_BUSY.  `wait` ms at most, 0: not at all.
  */
