@@ -281,7 +281,9 @@ append:
 
     if (rc == NGX_AGAIN) {
         ngx_bloom_helper_wake();
-        return ngx_bloom_batch_wait(batch, "the journal has no room");
+        return ngx_bloom_batch_wait(batch, "the journal has no room, and the "
+                                    "helper process has made none for ten "
+                                    "seconds; look at the error log");
     }
 
     if (rc == NGX_ERROR) {

@@ -1158,17 +1158,25 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
     ngx_int_t             rc;
     bloom_segment_e       what;
     bloom_segment_t       segment;
+    ngx_bloom_end_t       end;
     ngx_bloom_control_t  *control;
 
     control = state->control;
-    tail = ngx_bloom_state_tail(state);
+    end = ngx_bloom_state_end(state);
+    tail = end.tail;
 
     for (at = control->synced; at < tail; at = segment.base + segment.size) {
 
         rc = ngx_bloom_journal_find(state, at, &base);
 
-        if (rc == NGX_DONE) {
-            break;
+        if (rc == NGX_DONE || (rc == NGX_OK && base > end.base)) {
+
+            if (tail <= end.base) {
+                break;                           /* nothing is in it yet */
+            }
+
+            ngx_set_errno(NGX_ENOENT);           /* somebody has removed it */
+            goto failed;
         }
 
         fd = (rc == NGX_OK)
@@ -1279,9 +1287,18 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
     control = state->control;
     newest = 0;
 
-    if (ngx_bloom_journal_find(state, 0, &base) != NGX_OK
-        || ngx_bloom_reader_open(&reader, state, base, NGX_BLOOM_TO_THE_END)
-           != NGX_OK)
+    if (ngx_bloom_journal_find(state, 0, &base) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (base >= ngx_bloom_state_end(state).base
+        || (base == state->oldest && state->newest >= time))
+    {
+        return NGX_DECLINED;
+    }
+
+    if (ngx_bloom_reader_open(&reader, state, base, NGX_BLOOM_TO_THE_END)
+        != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -1305,7 +1322,13 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
         return NGX_ERROR;
     }
 
-    if (newest >= time || behind > ngx_bloom_state_end(state).base) {
+    if (newest >= time) {
+        state->oldest = base;
+        state->newest = newest;
+        return NGX_DECLINED;
+    }
+
+    if (behind > ngx_bloom_state_end(state).base) {
         return NGX_DECLINED;
     }
 

@@ -105,6 +105,8 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
     state->lock = NGX_INVALID_FILE;
     state->starts = NGX_INVALID_FILE;
     state->segment_fd = NGX_INVALID_FILE;
+    state->oldest = 0;
+    state->newest = 0;
     state->control = NULL;
     lock = NGX_INVALID_FILE;
 
@@ -463,15 +465,17 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 }
 
 
-/* Makes the control page anew; of use are `synced` and `kept`, if whole. */
+/* Makes the control page anew; of use are `synced`, `rewrite` and `kept`, if
+ * whole. */
 static ngx_int_t
 ngx_bloom_state_renew(ngx_bloom_state_t *state)
 {
-    uint64_t              synced;
+    uint64_t              synced, rewrite;
     ngx_bloom_control_t  *control;
 
     control = state->control;
     synced = 0;
+    rewrite = control->rewrite;
 
     if (control->magic != NGX_BLOOM_CONTROL_MAGIC
         || control->size != sizeof(ngx_bloom_control_t)
@@ -496,6 +500,7 @@ ngx_bloom_state_renew(ngx_bloom_state_t *state)
     control->size = sizeof(ngx_bloom_control_t);
     control->synced = synced;
     control->synced_check = ~synced;
+    control->rewrite = (rewrite != 0);
 
     if (ngx_bloom_lock_init(&control->append) != NGX_OK
         || ngx_bloom_lock_init(&control->keeper) != NGX_OK

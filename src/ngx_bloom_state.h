@@ -142,6 +142,11 @@ typedef struct ngx_bloom_state_s {
     /* the segment that this process appends to */
     ngx_fd_t             segment_fd;
     bloom_segment_t      segment;
+
+    /* a segment that is not removed, and the time of a record in it: it is
+     * not read again for an earlier one */
+    uint64_t             oldest;
+    uint64_t             newest;
 } ngx_bloom_state_t;
 
 

@@ -5,7 +5,9 @@
 #include "ngx_bloom_task.h"
 
 
-#define NGX_BLOOM_UPKEEP_SYNC     500        /* at least so often, in ms */
+/* At least so often, in ms; and not more often while it fails, since all is
+ * written again each time. */
+#define NGX_BLOOM_UPKEEP_SYNC     500
 
 /* A snapshot is opened at once by who has asked for it; seconds. */
 #define NGX_BLOOM_SNAPSHOT_AGE    60
@@ -14,7 +16,7 @@
 
 static void ngx_bloom_upkeep_log(ngx_bloom_work_t *work);
 static ngx_int_t ngx_bloom_upkeep_unrequire(ngx_bloom_zone_t *zone);
-static void ngx_bloom_upkeep_house(ngx_bloom_work_t *work);
+static ngx_int_t ngx_bloom_upkeep_house(ngx_bloom_work_t *work);
 
 
 /* When a failure to follow was last logged: it is tried again at once. */
@@ -40,7 +42,7 @@ ngx_bloom_upkeep_journal(ngx_bloom_work_t *work)
     tail = ngx_bloom_state_tail(state);
 
     if (control->synced < tail
-        && (control->wanted > control->synced
+        && ((control->wanted > control->synced && !control->rewrite)
             || ngx_current_msec - work->synced >= NGX_BLOOM_UPKEEP_SYNC))
     {
         (void) ngx_bloom_journal_sync(state);
@@ -81,8 +83,12 @@ ngx_bloom_upkeep_catch_up(ngx_bloom_work_t *work)
         && ngx_current_msec - work->housed >= NGX_BLOOM_UPKEEP_HOUSE
         && ngx_bloom_lock(&control->keeper, 0) == NGX_OK)
     {
-        ngx_bloom_upkeep_house(work);
-        work->housed = ngx_current_msec;
+        if (ngx_bloom_upkeep_house(work) == NGX_AGAIN) {
+            next = NGX_BLOOM_WORK_BUSY;
+
+        } else {
+            work->housed = ngx_current_msec;
+        }
 
         ngx_bloom_unlock(&control->keeper);
     }
@@ -240,7 +246,8 @@ ngx_bloom_upkeep_unrequire(ngx_bloom_zone_t *zone)
 }
 
 
-static void
+/* NGX_OK, or NGX_AGAIN if there may be another segment to remove. */
+static ngx_int_t
 ngx_bloom_upkeep_house(ngx_bloom_work_t *work)
 {
     u_char              name[NGX_MAX_PATH];
@@ -275,22 +282,22 @@ ngx_bloom_upkeep_house(ngx_bloom_work_t *work)
                       "bloom zone \"%V\": compacting the journal in \"%V\" "
                       "cannot be brought to its end; look at the disk",
                       &zone->name, &zone->state->path);
-        return;
+        return NGX_OK;
     }
 
     if (sh->generation == 0 || sh->based != sh->generation) {
-        return;        /* a start would need what the image before lacks */
+        return NGX_OK;     /* a start would need what the image before lacks */
     }
 
     cut = ngx_bloom_load_cut(&sh->bank[sh->generation & 1].image);
 
-    if (cut == 0) {
-        return;
+    if (cut == 0 || ngx_bloom_journal_drop(zone->state, cut) != NGX_OK) {
+        return NGX_OK;
     }
 
-    while (ngx_bloom_journal_drop(zone->state, cut) == NGX_OK) {
-        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "bloom zone \"%V\": a segment of the journal is not "
-                      "needed any more and was removed", &zone->name);
-    }
+    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                  "bloom zone \"%V\": a segment of the journal is not "
+                  "needed any more and was removed", &zone->name);
+
+    return NGX_AGAIN;
 }

@@ -179,6 +179,39 @@ subtest 'durable, while keys wait' => sub {
 };
 
 
+# Where it failed, all is written again before the next time: the system may
+# think to be on disk what is not.
+
+subtest 'synchronising fails for some time' => sub {
+    add($t, 'seen', [map { "again$_-" . 'x' x 500 } 1 .. 4000]);
+    $disk->refuse('EIO', 'sync');
+
+    my $durable = sub {
+        return api($t, POST => 'zones/seen/keys?durable=true', body => 'd');
+    };
+    is($durable->()->status, 503, 'it fails');
+
+    # not more often than twice a second, a segment of 16 MiB at most, however
+    # long this takes
+
+    my ($helper) = $t->helpers;
+    my $began = time;
+    my $before = bytes_read($helper);
+    select undef, undef, undef, 2;
+    is($durable->()->status, 503, 'and fails on');
+    my $read = bytes_read($helper) - $before;
+    cmp_ok($read, '<=', (2 * (time - $began) + 4) * 16 * 1024 * 1024,
+           'it is not tried again without a pause');
+
+    $t->kill_all;
+    $disk->allow;
+    $t->run;
+    ok(wait_until(sub { $durable->()->status == 200 }),
+       'a start with a disk that works');
+    cmp_ok(bytes_read($t->helpers), '>', 2_000_000, 'writes it again, too');
+};
+
+
 # Two instances of a zone, and a disk that refuses: what one keeps in its
 # memory the other cannot read in the journal, so it cannot tell.
 
@@ -245,6 +278,19 @@ subtest 'at start' => sub {
     $disk->allow;
     $t->run;
     is(sure($t, 'ids', 'id1', 'task1', 'no'), '110', 'then it starts');
+};
+
+
+subtest 'a segment is removed by somebody' => sub {
+    $t->stop;
+    configure($t, ['zone=ids file=ids.bloom'], api => 1, workers => 1);
+    $t->run;
+    add($t, 'ids', ['open'], durable => 1);
+    unlink files("$dir/state/ids/journal.*");
+    is_error(api($t, POST => 'zones/ids/keys?durable=true', body => 'gone'),
+             503, qr/synchronised.*No such file|No such file.*synchronised/,
+             'nothing is promised to be in it');
+    $t->stop;
 };
 
 
