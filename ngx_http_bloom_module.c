@@ -10,12 +10,14 @@
 
 #include "src/ngx_http_bloom_conf.h"
 #include "src/ngx_bloom_helper.h"
+#include "src/ngx_bloom_leave.h"
 
 
 static ngx_int_t ngx_http_bloom_add_handlers(ngx_conf_t *cf);
 static ngx_int_t ngx_http_bloom_init_module(ngx_cycle_t *cycle);
 static void ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf);
 static ngx_int_t ngx_http_bloom_init_process(ngx_cycle_t *cycle);
+static void ngx_http_bloom_exit(ngx_cycle_t *cycle);
 static void *ngx_http_bloom_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_bloom_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent,
@@ -169,8 +171,8 @@ ngx_module_t  ngx_http_bloom_module = {
     ngx_http_bloom_init_process,           /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
+    ngx_http_bloom_exit,                   /* exit process */
+    ngx_http_bloom_exit,                   /* exit master */
     NGX_MODULE_V1_PADDING
 };
 
@@ -278,9 +280,23 @@ ngx_http_bloom_init_process(ngx_cycle_t *cycle)
 
     if (bmcf != NULL && bmcf->zones.nelts != 0) {
         ngx_bloom_count_process();
+        ngx_bloom_leave_init(cycle, &bmcf->zones);
     }
 
     return ngx_bloom_helper_process(cycle);
+}
+
+
+static void
+ngx_http_bloom_exit(ngx_cycle_t *cycle)
+{
+    ngx_http_bloom_main_conf_t  *bmcf;
+
+    bmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_bloom_module);
+
+    if (bmcf != NULL) {
+        ngx_bloom_leave_end(cycle, &bmcf->zones);
+    }
 }
 
 

@@ -3,6 +3,7 @@
 #include "ngx_bloom_helper.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_leave.h"
 
 
 /* How long a lock is tried for without giving the worker back, in rounds of
@@ -290,6 +291,8 @@ append:
         return ngx_bloom_batch_refuse(batch);
     }
 
+    ngx_bloom_leave_appended(zone, end.tail);
+
     if (end.tail - end.base > (end.limit - end.base) / 4
         && control->prepared <= end.limit)
     {
@@ -319,6 +322,7 @@ ngx_bloom_batch_wait(ngx_bloom_batch_t *batch, const char *error)
     if ((ngx_msec_int_t) (ngx_current_msec - batch->waits)
         < NGX_BLOOM_PATIENCE)
     {
+        ngx_bloom_leave_waits(batch->zone, batch->waits);
         return NGX_AGAIN;
     }
 

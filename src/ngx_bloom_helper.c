@@ -1,6 +1,7 @@
 
 #include "ngx_bloom_helper.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_leave.h"
 #include "ngx_bloom_notice.h"
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_upkeep.h"
@@ -57,6 +58,7 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
         /* "master_process off", and the configuration is read again */
 
         single = 1;
+        ngx_bloom_leave_end(cycle, ngx_bloom_helper->zones);
         ngx_bloom_helper_stop(ngx_bloom_helper);
     }
 

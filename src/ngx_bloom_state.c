@@ -527,6 +527,8 @@ ngx_bloom_state_inherit(ngx_bloom_state_t *state, ngx_bloom_state_t *old,
     state->segment_fd = NGX_INVALID_FILE;
     state->control = NULL;
     state->lock = NGX_INVALID_FILE;
+    state->appended = 0;
+    state->late = 0;
 
     ngx_bloom_state_name(state, failure->name, "control");
 

@@ -147,6 +147,11 @@ typedef struct ngx_bloom_state_s {
      * not read again for an earlier one */
     uint64_t             oldest;
     uint64_t             newest;
+
+    /* behind what it has appended, now and when it last looked whether that is
+     * on disk: see ngx_bloom_leave.h */
+    uint64_t             appended;
+    uint64_t             late;
 } ngx_bloom_state_t;
 
 
