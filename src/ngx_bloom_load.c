@@ -24,6 +24,8 @@ static void ngx_bloom_load_set(ngx_bloom_load_t *load,
     bloom_record_t *record);
 static uint64_t ngx_bloom_load_lost(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
+static void ngx_bloom_load_join(ngx_bloom_load_t *load,
+    ngx_bloom_bits_t *bits);
 static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
     ngx_err_t err, const char *error);
 static ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
@@ -362,7 +364,8 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     state = zone->state;
     locked = 0;
 
-    ngx_bloom_zone_bits(zone, load->bank, &bits);
+    ngx_bloom_zone_bits(zone, zone->joins ? sh->generation & 1 : load->bank,
+                        &bits);
 
     if (state != NULL) {
 
@@ -433,7 +436,12 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
     ngx_bloom_fault("held");
 
-    __atomic_fetch_add(&sh->generation, 1, __ATOMIC_SEQ_CST);
+    if (zone->joins) {
+        ngx_bloom_load_join(load, &bits);
+
+    } else {
+        __atomic_fetch_add(&sh->generation, 1, __ATOMIC_SEQ_CST);
+    }
 
     /* who reads in the old bank what is written from here on must find that
      * the generation has changed */
@@ -484,6 +492,33 @@ ngx_bloom_load_lost(ngx_bloom_load_t *load)
     lost = __atomic_load_n(&load->zone->sh->lost, __ATOMIC_SEQ_CST);
 
     return lost >= load->cut ? lost : 0;
+}
+
+
+/* Adds the bits that were loaded to those that serve, of the same hash. */
+static void
+ngx_bloom_load_join(ngx_bloom_load_t *load, ngx_bloom_bits_t *bits)
+{
+    uint64_t  i, n, old, ones, *words;
+
+    if (load->records == 0) {
+        return;                                /* whole pages stay untouched */
+    }
+
+    words = (uint64_t *) ngx_bloom_zone_bank(load->zone, load->bank);
+    n = bloom_image_payload_size(&load->image) / sizeof(uint64_t);
+    ones = 0;
+
+    for (i = 0; i < n; i++) {
+
+        if (words[i] != 0) {
+            old = __atomic_fetch_or(&bits->words[i], words[i],
+                                    __ATOMIC_RELAXED);
+            ones += __builtin_popcountll(words[i] & ~old);
+        }
+    }
+
+    (void) __atomic_fetch_add(bits->ones, ones, __ATOMIC_RELAXED);
 }
 
 

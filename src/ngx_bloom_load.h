@@ -81,7 +81,9 @@ ngx_int_t ngx_bloom_load_step(ngx_bloom_load_t *load);
 
 /*
  * Lets it serve.  NGX_OK, or NGX_ERROR with load->error: the old generation
- * serves on.  `uploaded` says whose place the image takes.
+ * serves on.  `uploaded` says whose place the image takes.  With zone->joins
+ * the generation that serves stays, and what was loaded is added to it: then
+ * that is an empty filter with its hash, and the journal.
  */
 ngx_int_t ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded);
 

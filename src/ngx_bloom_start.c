@@ -13,6 +13,10 @@
 /* How long the master waits for a load that is under way, ms. */
 #define NGX_BLOOM_START_PATIENCE  10000
 
+#define NGX_BLOOM_START_FORGETS                                              \
+    "bloom zone \"%V\" starts again from its journal: keys that were added "  \
+    "while it had none are lost"
+
 
 static ngx_int_t ngx_bloom_start_check(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_create(ngx_bloom_zone_t *zone);
@@ -22,6 +26,9 @@ static ngx_int_t ngx_bloom_start_renew(ngx_bloom_zone_t *zone,
 static void ngx_bloom_start_repage(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_file(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_refill(ngx_bloom_zone_t *zone);
+static ngx_uint_t ngx_bloom_start_like(bloom_image_t *one,
+    bloom_image_t *other);
+static ngx_int_t ngx_bloom_start_journal(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_state(ngx_bloom_zone_t *zone);
 static void ngx_bloom_start_attach(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_times(ngx_bloom_zone_t *zone);
@@ -234,6 +241,14 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
         ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
                       "bloom zone \"%V\" starts empty: its size changed, and "
                       "it has no journal", &zone->name);
+
+    } else if (zone->resized && zone->file.name.len == 0
+               && zone->state->alone)
+    {
+        /* the memory before was no instance of this journal */
+
+        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
+                      NGX_BLOOM_START_FORGETS, &zone->name);
     }
 
     ngx_memzero(&load, sizeof(ngx_bloom_load_t));
@@ -504,6 +519,9 @@ ngx_bloom_start_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
     if (sh->file) {
         ngx_bloom_file_close(&zone->file);
 
+    } else if (zone->joins) {
+        zone->image = sh->bank[sh->generation & 1].image;
+
     } else if (ngx_bloom_start_random(zone) != NGX_OK) {
         return NGX_ERROR;
     }
@@ -572,7 +590,7 @@ ngx_bloom_start_base(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
     empty = (name->len == 0);
     build = empty ? ngx_bloom_save_empty : image->build_id;
 
-    if (zone->state != NULL
+    if (zone->state != NULL && !zone->joins
         && ngx_bloom_save_find(zone->state, build, checkpoint, &position)
            == NGX_OK
         && position != 0)
@@ -584,14 +602,8 @@ ngx_bloom_start_base(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
                                  position, NULL)
             == NGX_OK)
         {
-            if (empty
-                && (!bloom_geometry_equal(&load->image.geometry,
-                                          &image->geometry)
-                    || load->image.capacity != image->capacity
-                    || load->image.fpr != image->fpr
-                    || load->image.hasher.kind != image->hasher.kind
-                    || load->image.key_form != image->key_form))
-            {
+            if (empty && !ngx_bloom_start_like(&load->image, image)) {
+
                 /* of another "capacity" or the like: the journal has it all */
 
                 goto without;
@@ -746,7 +758,7 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
         }
 
         if (zone->state != NULL) {
-            return ngx_bloom_start_refill(zone);
+            return ngx_bloom_start_journal(zone);
         }
 
     } else {
@@ -761,13 +773,7 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
             return ngx_bloom_start_file(zone);
         }
 
-        if (zone->sh->uploaded
-            || (bloom_geometry_equal(&live->geometry, &zone->image.geometry)
-                && live->capacity == zone->image.capacity
-                && live->fpr == zone->image.fpr
-                && live->hasher.kind == zone->image.hasher.kind
-                && live->key_form == zone->image.key_form))
-        {
+        if (zone->sh->uploaded || ngx_bloom_start_like(live, &zone->image)) {
             return NGX_OK;
         }
     }
@@ -776,6 +782,59 @@ ngx_bloom_start_renew(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
         ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
                       "bloom zone \"%V\" starts empty again: its capacity, "
                       "rate, layout, hash or key form changed", &zone->name);
+    }
+
+    return ngx_bloom_start_refill(zone);
+}
+
+
+/* Of the same kind, whatever their seeds. */
+static ngx_uint_t
+ngx_bloom_start_like(bloom_image_t *one, bloom_image_t *other)
+{
+    return bloom_geometry_equal(&one->geometry, &other->geometry)
+           && one->capacity == other->capacity
+           && one->fpr == other->fpr
+           && one->hasher.kind == other->hasher.kind
+           && one->key_form == other->key_form;
+}
+
+
+/*
+ * A zone that was in memory only has a journal from now on.  Keys that were
+ * added without one are nowhere else, so the filter goes on to serve if it can.
+ */
+static ngx_int_t
+ngx_bloom_start_journal(ngx_bloom_zone_t *zone)
+{
+    u_char              upload[NGX_MAX_PATH];
+    ngx_uint_t          bank, added;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+    bank = sh->generation & 1;
+
+    if (sh->file || sh->generation == 0) {
+        return ngx_bloom_start_refill(zone);   /* that took no keys */
+    }
+
+    added = (__atomic_load_n(&sh->bank[bank].ones, __ATOMIC_RELAXED) != 0);
+
+    ngx_bloom_save_upload_name(zone->state, ngx_bloom_save_empty, upload);
+
+    zone->joins = zone->file.name.len == 0 && !sh->uploaded
+                  && ngx_bloom_start_like(&sh->bank[bank].image, &zone->image)
+                  && access((char *) upload, F_OK) == -1;
+
+    if (zone->joins && added) {
+        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" has a journal from now on: keys that "
+                      "were added before are not in it, and are lost with the "
+                      "next load or start", &zone->name);
+
+    } else if (added) {
+        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
+                      NGX_BLOOM_START_FORGETS, &zone->name);
     }
 
     return ngx_bloom_start_refill(zone);
@@ -927,6 +986,7 @@ ngx_bloom_start_abandon(ngx_bloom_zone_t *zone)
     }
 
     zone->pending = 0;
+    zone->joins = 0;
 
     if (zone->load != NULL) {
         ngx_bloom_load_end(zone->load);
@@ -1042,7 +1102,7 @@ ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
             continue;
         }
 
-        old = zone->sh->generation & 1;
+        old = zone->joins ? zone->load->bank : zone->sh->generation & 1;
 
         if (ngx_bloom_load_switch(zone->load, zone->uploaded) != NGX_OK) {
             ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
@@ -1058,8 +1118,13 @@ ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
         zone->sh->file = (zone->file.name.len != 0);
         ngx_bloom_start_file_seen(zone);
 
-        ngx_bloom_notice_serves(zone->load, cycle->log, "serves",
-                                ngx_bloom_start_called(zone, zone->uploaded));
+        if (!zone->joins) {
+            ngx_bloom_notice_serves(zone->load, cycle->log, "serves",
+                                    ngx_bloom_start_called(zone,
+                                                           zone->uploaded));
+        }
+
+        zone->joins = 0;
 
         ngx_bloom_load_end(zone->load);
 

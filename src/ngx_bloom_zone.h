@@ -184,6 +184,8 @@ typedef struct {
     ngx_uint_t          changed;         /* the file did: to be loaded */
     ngx_uint_t          pending;         /* loaded, and serves from commit */
     ngx_uint_t          uploaded;        /* by an uploaded image */
+    ngx_uint_t          joins;           /* the filter that serves goes on, and
+                                            gets the keys of the journal */
     struct ngx_bloom_load_s  *load;
 
     /* what a lookup needs of the generation last seen */
