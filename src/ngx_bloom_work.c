@@ -9,6 +9,9 @@
 /* After a checkpoint that failed, in ms. */
 #define NGX_BLOOM_WORK_RETRY      10000
 
+/* For a synchronisation under way, in ms. */
+#define NGX_BLOOM_WORK_KEEPER     1000
+
 /* Replay takes about a second for each of these; bytes. */
 #define NGX_BLOOM_CHECKPOINT_MIN  (64 * 1024 * 1024)
 
@@ -19,6 +22,7 @@ static void ngx_bloom_work_load(ngx_bloom_work_t *work,
     ngx_bloom_task_e task);
 static void ngx_bloom_work_save(ngx_bloom_work_t *work,
     ngx_bloom_task_e task);
+static ngx_int_t ngx_bloom_work_settle(ngx_bloom_work_t *work);
 static void ngx_bloom_work_loaded(ngx_bloom_work_t *work);
 static ngx_int_t ngx_bloom_work_copy(ngx_bloom_work_t *work);
 static void ngx_bloom_work_close(ngx_bloom_work_t *work);
@@ -205,25 +209,9 @@ ngx_bloom_work_save(ngx_bloom_work_t *work, ngx_bloom_task_e task)
     work->task = task;
     work->save_begun = ngx_bloom_time();
 
-    rc = (zone->sh->generation != 0) ? ngx_bloom_upkeep_follow(zone)
-                                     : NGX_ERROR;
+    rc = ngx_bloom_work_settle(work);
 
-    if (rc == NGX_OK
-        && ngx_bloom_lock(&zone->state->control->keeper, 1000) == NGX_OK)
-    {
-        rc = ngx_bloom_journal_sync(zone->state);
-        ngx_bloom_unlock(&zone->state->control->keeper);
-    }
-
-    if (rc != NGX_OK) {
-        ngx_memzero(&work->save, sizeof(ngx_bloom_save_t));
-        work->save.fd = NGX_INVALID_FILE;
-        ngx_bloom_state_name(zone->state, work->save.tmp, "journal");
-        work->save.err = ngx_errno;
-        work->save.error = "cannot be synchronised, as a copy of the zone "
-                           "needs";
-
-    } else {
+    if (rc == NGX_OK) {
         rc = ngx_bloom_save_begin(&work->save, zone, task,
                                   zone->sh->task[task].begun);
     }
@@ -231,6 +219,66 @@ ngx_bloom_work_save(ngx_bloom_work_t *work, ngx_bloom_task_e task)
     if (rc != NGX_OK) {
         ngx_bloom_work_saved(work, rc);
     }
+}
+
+
+/*
+ * A copy is of a position in the journal: all before it is to be in the filter,
+ * and on disk.
+ */
+static ngx_int_t
+ngx_bloom_work_settle(ngx_bloom_work_t *work)
+{
+    ngx_int_t             rc;
+    ngx_bloom_save_t     *save;
+    ngx_bloom_zone_t     *zone;
+    ngx_bloom_control_t  *control;
+
+    zone = work->zone;
+    save = &work->save;
+    control = zone->state->control;
+
+    ngx_memzero(save, sizeof(ngx_bloom_save_t));
+    save->fd = NGX_INVALID_FILE;
+    ngx_bloom_state_name(zone->state, save->tmp, "journal");
+
+    if (zone->sh->generation == 0) {
+        save->error = "has no filter that it belongs to: the zone is not "
+                      "loaded";
+        return NGX_ERROR;
+    }
+
+    if (ngx_bloom_upkeep_follow(zone) != NGX_OK) {
+        save->error = "has keys that the zone cannot read yet; try again, and "
+                      "look at the error log";
+        return NGX_ERROR;
+    }
+
+    if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_WORK_KEEPER) != NGX_OK) {
+
+        /* whoever has it may be done with what matters here */
+
+        if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE)
+            >= zone->sh->applied)
+        {
+            return NGX_OK;
+        }
+
+        save->error = "is being synchronised by another process, which takes "
+                      "long; try again, and look at the disk";
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_journal_sync(zone->state);
+
+    if (rc != NGX_OK) {
+        save->err = ngx_errno;
+        save->error = "cannot be synchronised, as a copy of the zone needs";
+    }
+
+    ngx_bloom_unlock(&control->keeper);
+
+    return rc;
 }
 
 
@@ -593,12 +641,20 @@ ngx_bloom_work_saved(ngx_bloom_work_t *work, ngx_int_t rc)
     } else {
         result.outcome = NGX_BLOOM_FAILED;
 
-        ngx_bloom_print(result.message, sizeof(result.message),
-                            "\"%s\" %s (%d: %s)", save->tmp,
-                            rc == NGX_DECLINED ? "became of no use: another "
-                                                 "image serves"
-                                               : save->error,
+        if (rc == NGX_DECLINED) {
+            save->err = 0;
+            save->error = "became of no use: another image serves";
+        }
+
+        if (save->err != 0) {
+            ngx_bloom_print(result.message, sizeof(result.message),
+                            "\"%s\" %s (%d: %s)", save->tmp, save->error,
                             save->err, strerror(save->err));
+
+        } else {
+            ngx_bloom_print(result.message, sizeof(result.message),
+                            "\"%s\" %s", save->tmp, save->error);
+        }
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "bloom zone \"%V\": %s", &zone->name, result.message);

@@ -6,9 +6,11 @@
 use strict;
 use warnings;
 
+use IPC::Open2;
+
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Process qw(wait_until run_command);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -182,6 +184,61 @@ subtest 'by itself' => sub {
 
     ok(wait_until(sub { $position->() gt $before }),
        "there is another one after some time ($sent times 20,000 keys)");
+};
+
+
+# Another process has the lock under which journals are synchronised, as one
+# does whose disk is slow: docs/state.md says where it is.
+
+subtest 'while another process synchronises' => sub {
+    my $code = $t->write_file('keeper.c', <<'C');
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int
+main(int argc, char **argv)
+{
+    char              c;
+    char             *page;
+    pthread_mutex_t  *keeper;
+
+    page = mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED,
+                open(argv[1], O_RDWR), 0);
+    if (page == MAP_FAILED) {
+        return 1;
+    }
+
+    keeper = (pthread_mutex_t *) (page + 56);
+
+    if (pthread_mutex_lock(keeper) != 0 || write(1, "x", 1) != 1) {
+        return 1;
+    }
+
+    (void) !read(0, &c, 1);
+
+    return pthread_mutex_unlock(keeper);
+}
+C
+
+    my ($exit, undef, $err) = run_command(
+        [$ENV{CC} // 'cc', '-O1', '-pthread', '-o', "$dir/keeper", $code]);
+    is($exit, 0, 'compiled') or die $err;
+
+    my $other = open2(my $out, my $in, "$dir/keeper", "$state/control");
+    read $out, my $locked, 1;
+
+    add($t, 'ids', ['unsynchronised']);
+
+    is_error(api($t, POST => 'zones/ids/checkpoint'), 503,
+             qr/is being synchronised by another process[^(]*$/,
+             'no checkpoint of what is not on disk');
+
+    close $in;
+    waitpid $other, 0;
+    is($?, 0, 'then it is done');
+    checkpoint('ids');
 };
 
 
