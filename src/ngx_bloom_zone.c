@@ -1,4 +1,5 @@
 
+#include "ngx_bloom_save.h"
 #include "ngx_bloom_start.h"
 
 
@@ -19,6 +20,9 @@ static const uint64_t  ngx_bloom_zone_never = 0;
 static void ngx_bloom_zone_close(void *data);
 static ngx_shm_zone_t *ngx_bloom_zone_of_old_cycle(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, void *tag);
+static ngx_int_t ngx_bloom_zone_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone);
+static uint64_t ngx_bloom_zone_upload(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
+    u_char *name);
 static ngx_int_t ngx_bloom_zone_add_shm(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, size_t size, void *tag);
 
@@ -436,6 +440,8 @@ ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
     old = ngx_bloom_zone_of_old_cycle(cf, zone, tag);
     live = old ? old->data : NULL;
 
+    zone->size = size;
+
     if (size == 0) {
         size = roomy;
 
@@ -445,15 +451,6 @@ ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
         {
             size = old->shm.size;
         }
-    }
-
-    if (live != NULL && old->shm.size != size) {
-        zone->resized = 1;
-
-        ngx_conf_log_error(NGX_LOG_NOTICE, cf, 0,
-                           "bloom zone \"%V\" changes from %uzk to %uzk: its "
-                           "memory is made anew",
-                           &zone->name, old->shm.size / 1024, size / 1024);
     }
 
     if (ngx_test_config) {
@@ -511,7 +508,112 @@ ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones)
                           &zone[i]->name);
             return NGX_ERROR;
         }
+
+        if (ngx_process != NGX_PROCESS_SIGNALLER
+            && ngx_bloom_zone_room(cf, zone[i]) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
     }
 
     return NGX_OK;
+}
+
+
+/* Room for what a start would load instead of file=. */
+static ngx_int_t
+ngx_bloom_zone_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
+{
+    u_char           name[NGX_MAX_PATH];
+    size_t           needs;
+    uint64_t         payload;
+    ngx_shm_t       *shm;
+    ngx_shm_zone_t  *old;
+
+    shm = &zone->shm_zone->shm;
+    payload = ngx_bloom_zone_upload(cf, zone, name);
+    needs = payload ? ngx_bloom_zone_needs(payload) : 0;
+
+    if (zone->size != 0 && zone->size < needs) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "bloom zone \"%V\" in %s:%ui is too small for the "
+                      "uploaded image that it starts with, \"%s\": it needs "
+                      "%uzk; write \"zone=%V:%uzk\", leave the size out, or "
+                      "remove that file to start with %s instead",
+                      &zone->name, zone->conf_file, zone->conf_line, name,
+                      (needs + 1023) / 1024, &zone->name,
+                      (needs + 1023) / 1024,
+                      zone->file.name.len ? "the image of \"file\""
+                                          : "an empty filter");
+        return NGX_ERROR;
+    }
+
+    if (ngx_test_config) {
+        return NGX_OK;
+    }
+
+    if (shm->size < needs) {
+        shm->size = ngx_bloom_zone_needs(payload + payload / 8);
+    }
+
+    old = ngx_bloom_zone_of_old_cycle(cf, zone, zone->shm_zone->tag);
+
+    if (old != NULL && old->shm.size != shm->size) {
+        zone->resized = 1;
+
+        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
+                      "bloom zone \"%V\" changes from %uzk to %uzk: its "
+                      "memory is made anew in %s:%ui",
+                      &zone->name, old->shm.size / 1024, shm->size / 1024,
+                      zone->conf_file, zone->conf_line);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * The size of the filter in the image that was uploaded in place of the one
+ * that file= has, and its name; 0 if there is none, or it cannot be read, which
+ * the start says.
+ */
+static uint64_t
+ngx_bloom_zone_upload(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *name)
+{
+    u_char             *path;
+    uint64_t            payload;
+    ngx_bloom_file_t    file;
+    ngx_bloom_state_t   state;
+
+    if (zone->state_path.len == 0 || !zone->journal) {
+        return 0;
+    }
+
+    path = ngx_bloom_state_path(cf->pool, &zone->state_path, &zone->name);
+    if (path == NULL) {
+        return 0;
+    }
+
+    ngx_memzero(&state, sizeof(ngx_bloom_state_t));
+    state.path.data = path;
+    state.path.len = ngx_strlen(path);
+
+    ngx_memzero(&file, sizeof(ngx_bloom_file_t));
+    file.fd = NGX_INVALID_FILE;
+    file.name.data = ngx_bloom_save_upload_name(&state,
+                                                zone->file.name.len
+                                                ? zone->image.build_id
+                                                : ngx_bloom_save_empty,
+                                                name);
+    file.name.len = ngx_strlen(name);
+
+    if (ngx_bloom_file_open(&file) != NGX_OK) {
+        return 0;
+    }
+
+    payload = bloom_image_payload_size(&file.reader.image);
+
+    ngx_bloom_file_close(&file);
+
+    return payload;
 }

@@ -164,6 +164,7 @@ typedef struct {
     ngx_uint_t          conf_line;
 
     /* what the configuration wants */
+    size_t              size;            /* 0: a fitting one */
     ngx_bloom_file_t    file;            /* name.len 0: starts empty */
     bloom_image_t       image;
     ngx_str_t           state_path;      /* the directory of all zones, null-
@@ -332,7 +333,10 @@ ngx_bloom_zone_t *ngx_bloom_zone_get(ngx_conf_t *cf, ngx_array_t *zones,
 ngx_int_t ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
     size_t size, void *tag);
 
-/* Refuses zones that were spoken of and not declared. */
+/*
+ * Refuses zones that were spoken of and not declared; makes room for uploaded
+ * images that zones would start with.
+ */
 ngx_int_t ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones);
 
 

@@ -7,6 +7,8 @@
 use strict;
 use warnings;
 
+use File::Path qw(remove_tree);
+
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Connection;
@@ -64,6 +66,65 @@ subtest 'too small' => sub {
     }
 
     $t->stop;
+};
+
+
+# After a reload a zone has the room of the image before, and an upload may use
+# it; a start must not take the size of file= alone.
+
+subtest 'an upload that is larger than the image of file=' => sub {
+    my $upload = sub {
+        my ($zone) = @_;
+
+        is(api($t, PUT => "zones/$zone/image",
+               body => $t->read_file('large.bloom'))->status, 200,
+           "an upload to $zone");
+        add($t, $zone, ['a1']);
+    };
+    my $serves = sub {
+        is(sure($t, $_, 'large', 'id1', 'a1', 'no', 'small'), '11100',
+           "$_: $_[0]") for 'ids', 'seen';
+    };
+
+    install('large');
+    configure($t, ['zone=ids file=ids.bloom',
+                   'zone=seen capacity=200k fpr=1e-9'], api => 1);
+    $t->run;
+    install('small');
+    $t->reload;
+    ok(wait_until(sub { sure($t, 'ids', 'small') eq '1' }), 'a small image');
+    $upload->($_) for 'ids', 'seen';
+    $serves->('it serves');
+
+    configured('');
+    $t->stop;
+    $t->run;
+    $serves->('after a restart');
+    $t->reload;
+    $serves->('after a reload');
+    $t->upgrade;
+    $serves->('after an upgrade');
+
+    # a size that is given is another matter
+
+    configured(':600k');
+    my $upload_file = qr{"\Q$dir\E/state/ids/upload\..*"};
+    my $refused = qr{"ids"\ in\ .*:\d+\ is\ too\ small\ for\ the
+                     \ uploaded\ image\ .*$upload_file
+                     .*write\ "zone=ids:(\d+k)"}x;
+
+    my ($exit, $output) = $t->test_config;
+    isnt($exit, 0, 'nginx -t refuses one that is too small');
+    like($output, $refused, 'for the uploaded image');
+    like($t->reload_fails, $refused, 'a reload as well');
+    $serves->('it serves on');
+
+    my ($size) = $output =~ $refused;
+    configured(":$size");
+    $t->reload;
+    $serves->('with the size that was said');
+    $t->stop;
+    remove_tree("$dir/state");
 };
 
 
