@@ -89,6 +89,19 @@ sub begin_get {
 sub rest { return "Host: localhost\r\n\r\n" }
 
 
+# The response, after which nginx need not wait for us.
+
+sub finish {
+    my ($connection, $text) = @_;
+
+    $connection->send($text);
+    my $response = $connection->response;
+    $connection->close;
+
+    return $response;
+}
+
+
 # Tells nginx to stop, and returns when the helper has gone.
 
 sub quit {
@@ -111,22 +124,18 @@ subtest 'a stop while keys are added' => sub {
     is($t->get('/add/ids?k=before')->status, 200, 'added right before');
     quit();
 
-    $post{few}->send($body{few});
-    is_added($post{few}->response, 2, 2, 0, 1, 'keys that are to be durable');
+    is_added(finish($post{few}, $body{few}), 2, 2, 0, 1, 'keys that are to be durable');
     is_synced('ids', 'are');
 
-    $late->send(rest());
-    is($late->response->status, 200, 'a key of bloom_add');
+    is(finish($late, rest())->status, 200, 'a key of bloom_add');
     synced_soon('ids', 'is on disk while the worker has other requests');
 
     cmp_ok(length $body{many}, '>', 1024 * 1024,
            'more than there is room for in the segments there are');
-    $post{many}->send($body{many});
-    is_added($post{many}->response, 100_000, undef, undef, 1,
+    is_added(finish($post{many}, $body{many}), 100_000, undef, undef, 1,
              'are added, too, and durable');
 
-    $last->send(rest());
-    is($last->response->status, 200, 'and one more key');
+    is(finish($last, rest())->status, 200, 'and one more key');
 
     ok($t->stop(told => 1), 'nginx stops');
     is_synced($_, "all of $_ is on disk") for qw(ids seen);
@@ -160,11 +169,9 @@ subtest 'a zone that is no more after a reload' => sub {
     configure($t, \@ids, api => 1, add => 1);
     $t->reload(keep_old => 1);
 
-    $post->send("removed1\nremoved2\n");
-    is_added($post->response, 2, 2, 0, 1, 'durable keys of a request begun');
-
-    $add->send(rest());
-    is($add->response->status, 200, 'a key of bloom_add');
+    is_added(finish($post, "removed1\nremoved2\n"), 2, 2, 0, 1,
+             'durable keys of a request begun');
+    is(finish($add, rest())->status, 200, 'a key of bloom_add');
     ok(wait_until(sub { !grep { alive($_) } @old }), 'the old worker goes');
     is_synced('seen', 'all is on disk');
 
