@@ -277,6 +277,38 @@ bloom_foreign_scheme(bloom_foreign_out_t *out, const bloom_image_t *image,
 }
 
 
+int
+bloom_foreign_origin(bloom_foreign_out_t *out,
+    const bloom_foreign_format_t *format, const bloom_image_t *image,
+    const uint8_t *origin, bloom_foreign_t *f)
+{
+    uint32_t  at;
+
+    if (image->origin != format->origin || image->origin_len == 0) {
+        return 0;
+    }
+
+    memset(f, 0, sizeof(*f));
+
+    if (format->parse(f, origin, image->origin_len, BLOOM_FOREIGN_UNKNOWN) == 0
+        && (f->payload == image->origin_len || f->may_be_long)
+        && bloom_image_differs(&f->image, image) == NULL)
+    {
+        return 1;
+    }
+
+    /* behind the room for it is the header's checksum alone */
+
+    at = BLOOM_IMAGE_PAGE - 4 - bloom_image_origin_room(image);
+
+    return bloom_foreign_fail(out, "cannot be written as %s: the header that "
+                              "it keeps of its source, bytes %" PRIu32 " to %"
+                              PRIu32 ", is that of another filter; import it "
+                              "again", format->name, at,
+                              at + image->origin_len - 1);
+}
+
+
 uint64_t
 bloom_foreign_count(const bloom_foreign_out_t *out, const bloom_image_t *image,
     uint64_t claimed)

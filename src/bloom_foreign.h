@@ -90,9 +90,10 @@ typedef struct {
                      uint64_t size);
 
     /*
-     * Makes the header of an image; `origin` are the bytes that its source
-     * had, image->origin_len of them and none if it is of another format.
-     * 0, or -1 with out->error.  NULL: is not written.
+     * Makes the header of an image; `origin` are the bytes that it keeps of
+     * its source's, image->origin_len of them, whatever they are.  A link has
+     * no more bytes then than the image has for it.  0, or -1 with out->error.
+     * NULL: is not written.
      */
     int        (*write)(bloom_foreign_out_t *out, const bloom_image_t *image,
                      const uint8_t *origin);
@@ -152,6 +153,16 @@ int bloom_foreign_size(bloom_foreign_t *f, uint64_t size);
 /* -1 if the image is not of this scheme: for write. */
 int bloom_foreign_scheme(bloom_foreign_out_t *out, const bloom_image_t *image,
     const char *format, uint32_t layout, uint32_t hash);
+
+/*
+ * The header that the image's source had, for write: 1 with what `format` finds
+ * in it, 0 if there is none of this format, or -1 with out->error if it is that
+ * of another filter.  Checksums do not say who made an image: not a number of
+ * it is to be used before it is known to be the image's own.
+ */
+int bloom_foreign_origin(bloom_foreign_out_t *out,
+    const bloom_foreign_format_t *format, const bloom_image_t *image,
+    const uint8_t *origin, bloom_foreign_t *f);
 
 /* What the source had counted, and the keys that were added since. */
 uint64_t bloom_foreign_count(const bloom_foreign_out_t *out,

@@ -79,7 +79,8 @@ static int
 write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
     const uint8_t *origin)
 {
-    uint64_t                 set;
+    int                      rc;
+    bloom_foreign_t          f;
     const bloom_geometry_t  *g;
 
     if (bloom_foreign_scheme(out, image, "bits-and-blooms", BLOOM_LAYOUT_FOUR,
@@ -88,28 +89,30 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
         return -1;
     }
 
-    g = &image->geometry;
-    set = g->bits;
-    out->order = BLOOM_ORDER_BE;
+    rc = bloom_foreign_origin(out, &bloom_foreign_bits_and_blooms, image,
+                              origin, &f);
 
-    bloom_put64be(out->head, g->bits);
-    bloom_put64be(out->head + 8, g->k);
-    bloom_put64be(out->head + 16, set);
-
-    if (image->origin == BLOOM_ORIGIN_BITS_AND_BLOOMS
-        && image->origin_len == HEAD)
-    {
-        memcpy(out->head + 16, origin + 16, 8);
-        set = bloom_get64be(origin + 16);
-
-        if (set < g->bits || set - g->bits > 63) {
-            set = bloom_get64(origin + 16);
-            out->order = BLOOM_ORDER_LE;
-        }
+    if (rc == -1) {
+        return -1;
     }
 
     out->head_len = HEAD;
-    out->link_bytes[0] = (set + 63) / 64 * 8;
+
+    if (rc == 1) {
+        memcpy(out->head, origin, HEAD);
+        out->order = f.order;
+        out->link_bytes[0] = f.link_bytes[0];
+
+        return 0;
+    }
+
+    g = &image->geometry;
+
+    bloom_put64be(out->head, g->bits);
+    bloom_put64be(out->head + 8, g->k);
+    bloom_put64be(out->head + 16, g->bits);
+    out->order = BLOOM_ORDER_BE;
+    out->link_bytes[0] = (g->bits + 63) / 64 * 8;
 
     return 0;
 }

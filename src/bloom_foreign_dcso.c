@@ -75,7 +75,9 @@ static int
 write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
     const uint8_t *origin)
 {
+    int                      rc;
     uint8_t                 *h;
+    bloom_foreign_t          f;
     const bloom_geometry_t  *g;
 
     if (bloom_foreign_scheme(out, image, "dcso", BLOOM_LAYOUT_LEHMER,
@@ -84,11 +86,17 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
         return -1;
     }
 
+    rc = bloom_foreign_origin(out, &bloom_foreign_dcso, image, origin, &f);
+
+    if (rc == -1) {
+        return -1;
+    }
+
     h = out->head;
     g = &image->geometry;
     memset(h, 0, HEAD);
 
-    if (image->origin == BLOOM_ORIGIN_DCSO && image->origin_len >= HEAD) {
+    if (rc == 1) {
         memcpy(h, origin, HEAD);
         out->tail = origin + HEAD;
         out->tail_len = image->origin_len - HEAD;

@@ -191,11 +191,13 @@ static int
 write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
     const uint8_t *origin)
 {
+    int                      rc;
     double                   bpe;
     uint8_t                 *p;
-    uint32_t                 i, links;
+    uint32_t                 links;
     uint64_t                 offset;
     bloom_link_t             link;
+    bloom_foreign_t          f;
     const bloom_geometry_t  *g;
 
     g = &image->geometry;
@@ -210,24 +212,25 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
         return -1;
     }
 
+    rc = bloom_foreign_origin(out, &bloom_foreign_redisbloom, image, origin,
+                              &f);
+
+    if (rc == -1) {
+        return -1;
+    }
+
     out->head_len = HEAD + LINK * links;
     out->order = BLOOM_ORDER_LE;
 
-    if (image->origin == BLOOM_ORIGIN_REDISBLOOM
-        && image->origin_len == out->head_len)
-    {
+    if (rc == 1) {
         memcpy(out->head, origin, out->head_len);
-        p = out->head;
-
-        for (i = 0; i < links; i++) {
-            p = out->head + HEAD + LINK * i;
-            out->link_bytes[i] = bloom_get64(p);
-        }
+        memcpy(out->link_bytes, f.link_bytes, sizeof(f.link_bytes));
 
         /* keys are added to the last link */
 
-        bloom_put64(out->head, bloom_foreign_count(out, image,
-                                                   bloom_get64(out->head)));
+        p = out->head + HEAD + LINK * (links - 1);
+
+        bloom_put64(out->head, bloom_foreign_count(out, image, f.claimed));
         bloom_put64(p + 16, bloom_foreign_count(out, image,
                                                 bloom_get64(p + 16)));
 

@@ -89,6 +89,14 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
                                   "many", g->bits);
     }
 
+    if (layout == BLOOM_LAYOUT_DOUBLE31
+        && bloom_hasher_seed(&image->hasher) != 0)
+    {
+        return bloom_foreign_fail(out, "cannot be written as spark: it has a "
+                                  "seed, for which version 1 has no room; "
+                                  "import it again");
+    }
+
     bloom_put32be(out->head, layout == BLOOM_LAYOUT_SPARK2 ? 2 : 1);
     bloom_put32be(out->head + 4, g->k);
     out->head_len = 8;

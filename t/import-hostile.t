@@ -1,15 +1,19 @@
 #!/usr/bin/perl
 
 # Files that lie, files cut short or longer than they say, and files of another
-# format than was named; over-full filters. Nothing is left of what is refused,
-# and nothing is allocated for it.
+# format than was named; over-full filters; images that lie about their source.
+# Nothing is left of what is refused, and nothing is allocated for it.
 
 use strict;
 use warnings;
 
+use FindBin;
+
 use BloomTest;
 use BloomTest::Foreign;
 use BloomTest::Process qw(run_command);
+
+require "$FindBin::Bin/golden/write_image.pl";      # its crc32c()
 
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
@@ -275,6 +279,91 @@ for my $format (qw(guava redisbloom bitmap dcso bits-and-blooms spark)) {
     is($exit, 2, "an image of our own is not exported as $format");
     like($err, qr/cannot be written as .*blocked/, 'it says why');
     ok(!-e "$dir/x.out", 'and nothing is written');
+}
+
+
+# Images whose checksums are right, and which keep of their source the header of
+# another filter: as many bytes are read as the image has, and not as it says.
+
+sub bent {
+    my ($format, $at, $bytes, $len) = @_;
+
+    my ($header, $rest) = unpack 'a4092 x4 a*',
+                                 $t->read_file("kept.$format.bloom");
+
+    substr $header, 156, 4, pack 'L<', $len if defined $len;
+    substr $header, 176 + $at, length $bytes, $bytes;
+
+    return $t->write_file('bent.bloom',
+                          $header . pack('L<', crc32c($header)) . $rest);
+}
+
+sub export {
+    my ($format, $image) = @_;
+
+    return $t->run_tool('export', '-q', '--to', $format, '--key', 'k', '-o',
+                        "$dir/bent.out", $image);
+}
+
+for my $format (qw(redisbloom bits-and-blooms dcso)) {
+    import_image($t, "$dir/kept.$format.bloom", '--from', $format,
+                 "$dir/good.$format");
+
+    my ($exit, undef, $err) = export($format, bent($format, 0, ''));
+    is($exit, 0, "$format: what is not bent is exported") or diag $err;
+
+    # as in a copy that nginx made of one without
+
+    ($exit, undef, $err)
+        = export($format, bent($format, 0, "\0" x 73,
+                               $format eq 'redisbloom' ? 73 : 24));
+    is($exit, 0, "$format: so is what has kept nothing") or diag $err;
+    unlink "$dir/bent.out";
+}
+
+for (['redisbloom', '2^40 bytes', 20, pack 'Q<', 2 ** 40],
+     ['redisbloom', '4096 bytes', 20, pack 'Q<', 4096],
+     ['redisbloom', 'a byte more than there is', 20, pack 'Q<', 65],
+     ['redisbloom', 'a byte less than it needs', 20, pack 'Q<', 15],
+     ['redisbloom', 'other bits', 28, pack 'Q<', 127],
+     ['redisbloom', 'other hashes', 60, pack 'L<', 8],
+     ['redisbloom', 'hashes of 32 bits', 12,
+      pack 'L< L< Q< Q< Q< d< d< L< Q< C', 0, 2, 16, 128, 3, 0.01, 10, 7, 10,
+           7],
+     ['redisbloom', 'two links', 8, pack 'L<', 2],
+     ['redisbloom', '2^32 - 1 links', 8, pack 'L<', 0xffffffff],
+     ['redisbloom', 'a byte behind it', 0, '', 74],
+     ['redisbloom', 'a byte too few', 72, "\0", 72],
+     ['redisbloom', 'no sense', 0, "\xff" x 73],
+     ['bits-and-blooms', 'a set of 2^40 bits', 16, pack 'Q<', 2 ** 40],
+     ['bits-and-blooms', 'a set of 1024 bits', 16, pack 'Q<', 1024],
+     ['bits-and-blooms', 'a set of 127 bits', 16, pack 'Q<', 127],
+     ['bits-and-blooms', 'other bits', 0, pack 'Q>', 127],
+     ['bits-and-blooms', 'other hashes', 8, pack 'Q>', 8],
+     ['bits-and-blooms', 'no sense', 0, "\xff" x 24],
+     ['dcso', 'another version', 0, "\2"],
+     ['dcso', 'other bits', 32, pack 'Q<', 2 ** 40],
+     ['dcso', 'other hashes', 24, pack 'Q<', 8],
+     ['dcso', 'a rate of NaN', 16, "\xff" x 8],
+     ['dcso', 'a byte too few', 47, "\0", 47],
+     ['dcso', 'no sense', 0, "\xff" x 48])
+{
+    my ($format, $what, @bend) = @$_;
+    my $image = bent($format, @bend);
+    my $last = 175 + unpack 'L<', substr $t->read_file('bent.bloom'), 156, 4;
+
+    is(($t->run_tool('verify', $image))[0], 0,
+       "$format, a source of $what: the checksums are right");
+
+    my ($exit, $out, $err) = export($format, $image);
+
+    is($exit, 2, "$format, a source of $what: is not exported");
+    is($out . $err, "ngx-bloom export: $image: cannot be written as $format: "
+                    . 'the header that it keeps of its source, bytes 176 to '
+                    . "$last, is that of another filter; import it again\n",
+       "$format, a source of $what: it says why");
+    ok(!-e "$dir/bent.out" && !glob("$dir/bent.out.tmp-*"),
+       "$format, a source of $what: nothing is left");
 }
 
 done_testing;

@@ -161,6 +161,7 @@ write_bits(export_t *x)
     size_t                   n;
     uint32_t                 i;
     uint64_t                 at, end, offset;
+    bloom_link_t             link;
     const uint8_t           *bits;
     const bloom_geometry_t  *g;
 
@@ -168,9 +169,19 @@ write_bits(export_t *x)
 
     for (i = 0; i < bloom_foreign_links(g); i++) {
 
-        (void) bloom_foreign_link(g, i, &offset);
+        link = bloom_foreign_link(g, i, &offset);
         bits = (const uint8_t *) x->loaded.words + offset;
         end = x->head.link_bytes[i];
+
+        /* whatever the format says, no byte of another link or of nothing */
+
+        if (end > bloom_whole_lines(link.bits) / 8) {
+            cli_error("%s: cannot be written as %s: link %" PRIu32 " would "
+                      "have %" PRIu64 " bytes for %" PRIu64 " bits; import it "
+                      "again", x->loaded.path, x->format->name, i, end,
+                      link.bits);
+            return CLI_ERROR;
+        }
 
         /* a string ends with its last bit, as SETBIT leaves it */
 
