@@ -366,4 +366,57 @@ for (['redisbloom', '2^40 bytes', 20, pack 'Q<', 2 ** 40],
        "$format, a source of $what: nothing is left");
 }
 
+
+# A header that cannot be read a second time: what the image keeps is not lost
+# without a word.
+
+my $code = $t->write_file('again.c', <<'CODE');
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <unistd.h>
+
+ssize_t
+pread(int fd, void *buf, size_t n, off_t at)
+{
+    static int  begun;
+
+    ssize_t   (*real)(int, void *, size_t, off_t) = dlsym(RTLD_NEXT, "pread");
+
+    if (at == 0 && begun++ == 1) {
+        errno = EIO;
+        return -1;
+    }
+
+    return real(fd, buf, n, at);
+}
+CODE
+
+my ($exit, undef, $said) = run_command([$ENV{CC} // 'cc', '-shared', '-fPIC',
+                                        '-o', "$dir/again.so", $code, '-ldl']);
+is($exit, 0, 'a library that refuses is compiled') or diag $said;
+
+$t->environment(LD_PRELOAD => "$dir/again.so");
+
+my $kept = "$dir/kept.redisbloom.bloom";
+my $before = $t->read_file('kept.redisbloom.bloom');
+
+for (['export', '--to', 'redisbloom', '--key', 'k', '-o', "$dir/again.out",
+      $kept],
+     ['merge', '-o', "$dir/again.out", $kept, $kept],
+     ['add', $kept])
+{
+    my ($exit, $out, $err) = $t->run_tool(@$_, { stdin => "key\n" });
+
+    is($exit, 2, "$_->[0]: a header that is not read again is an error");
+    is($out . $err, "ngx-bloom $_->[0]: $kept: cannot be read at byte 0 again: "
+                    . "Input/output error\n", "$_->[0]: it says so");
+    ok(!-e "$dir/again.out" && !glob("$dir/again.out.tmp-*"),
+       "$_->[0]: nothing is left");
+}
+
+ok($t->read_file('kept.redisbloom.bloom') eq $before,
+   'and the image is as it was');
+
 done_testing;

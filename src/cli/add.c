@@ -181,13 +181,13 @@ load(add_t *add)
         return CLI_ERROR;
     }
 
-    add->origin = load_origin(&add->loaded);
+    rc = load_origin(&add->loaded, &add->origin);
 
-    if (add->origin == NULL && image->origin_len != 0) {
-        return CLI_ERROR;
+    if (rc == CLI_OK) {
+        rc = load_words(&add->loaded);
     }
 
-    return load_words(&add->loaded) == CLI_OK ? CLI_OK : CLI_ERROR;
+    return rc == CLI_OK ? CLI_OK : CLI_ERROR;
 }
 
 

@@ -383,7 +383,10 @@ cmd_export(int argc, char **argv)
     rc = load_header(argv[optind], &x->loaded);
 
     if (rc == CLI_OK) {
-        x->origin = load_origin(&x->loaded);
+        rc = load_origin(&x->loaded, &x->origin);
+    }
+
+    if (rc == CLI_OK) {
         rc = load_words(&x->loaded);
     }
 

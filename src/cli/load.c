@@ -176,27 +176,30 @@ load_words(loaded_t *loaded)
 }
 
 
-uint8_t *
-load_origin(loaded_t *loaded)
+int
+load_origin(loaded_t *loaded, uint8_t **origin)
 {
-    uint8_t   header[BLOOM_IMAGE_PAGE], *origin;
+    uint8_t   header[BLOOM_IMAGE_PAGE];
     uint32_t  len;
 
+    *origin = NULL;
     len = loaded->image.origin_len;
 
     if (len == 0) {
-        return NULL;
+        return CLI_OK;
     }
 
     if (read_at(loaded, header, sizeof(header), 0) != 0) {
-        (void) unreadable(loaded, "cannot be read at byte 0 again");
-        return NULL;
+        snprintf(loaded->reader.error, sizeof(loaded->reader.error),
+                 "cannot be read at byte 0 again");
+
+        return refused(loaded);
     }
 
-    origin = cli_alloc(len);
-    memcpy(origin, bloom_image_origin(&loaded->image, header), len);
+    *origin = cli_alloc(len);
+    memcpy(*origin, bloom_image_origin(&loaded->image, header), len);
 
-    return origin;
+    return CLI_OK;
 }
 
 

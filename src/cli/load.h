@@ -38,8 +38,8 @@ int load_chunk(loaded_t *loaded, void *dst);
 int load_words(loaded_t *loaded);
 
 /* What its source had in front of the bits, image.origin_len bytes, to be
- * freed; NULL if there is none or, having said why, if it cannot be read. */
-uint8_t *load_origin(loaded_t *loaded);
+ * freed; NULL if there is none. */
+int load_origin(loaded_t *loaded, uint8_t **origin);
 
 void load_free(loaded_t *loaded);
 

@@ -102,7 +102,11 @@ open_images(merge_t *merge, char **paths, int n)
 
         if (merge->n++ == 0) {
             merge->image = first->image;
-            merge->origin = load_origin(first);
+            rc = load_origin(first, &merge->origin);
+
+            if (rc != CLI_OK) {
+                return rc;
+            }
         }
 
         what = bloom_image_differs(&first->image, &other->image);
