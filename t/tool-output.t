@@ -2,16 +2,19 @@
 
 # What ngx-bloom build refuses before it reads a key, so that nothing is lost
 # and no time is: an output that is one of the inputs, an output without a
-# name, threads that cannot be had.
+# name, threads that cannot be had.  And what becomes of an output that several
+# write at the same time.
 
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
+use Fcntl qw(:flock);
 use FindBin;
 use POSIX ();
 
 use BloomTest;
-use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Process qw(run_command spawn title wait_until);
 
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
@@ -103,6 +106,222 @@ subtest 'out of processor time' => sub {
 
     is($? & 127, POSIX::SIGXCPU(), 'it dies of the signal');
     is_deeply([glob "$dir/new.bloom*"], [], 'and leaves nothing');
+};
+
+
+# ------------------------------------------------- several write the same image
+
+# Those begun here read keys from a pipe, and so go on until it is closed.
+
+sub begin {
+    my ($command, @arguments) = @_;
+
+    pipe my $reader, my $writer or die "cannot make a pipe: $!";
+    open my $err, '+>', undef or die "cannot make a file: $!";
+    my $pid = spawn([$tool, $command, @arguments], stdin => $reader,
+                    stderr => $err, env => $t->{env});
+
+    return { pid => $pid, writer => $writer, err => $err };
+}
+
+# Returns its exit status and its errors.
+
+sub finish {
+    my ($begun, $keys) = @_;
+
+    local $SIG{PIPE} = 'IGNORE';
+
+    syswrite $begun->{writer}, $keys if defined $keys;
+    close $begun->{writer};
+    waitpid $begun->{pid}, 0;
+
+    my $exit = $? & 127 ? 128 + ($? & 127) : $? >> 8;
+
+    seek $begun->{err}, 0, 0;
+    local $/;
+
+    return ($exit, readline($begun->{err}) // '');
+}
+
+# True once it has this file open: the program, and not what it was forked from.
+
+sub has_open {
+    my ($begun, $file) = @_;
+
+    return wait_until(sub {
+        title($begun->{pid}) =~ /^\Q$tool\E /
+            && grep { (readlink $_ // '') eq $file }
+                    glob "/proc/$begun->{pid}/fd/*";
+    });
+}
+
+# How many of these keys are present.
+
+sub present {
+    my ($image, @keys) = @_;
+
+    my (undef, $out) = $t->run_tool('test', $image,
+                                    { stdin => join '', map { "$_\n" } @keys });
+
+    return scalar(() = $out =~ /^present /mg);
+}
+
+sub image {
+    my ($name, @keys) = @_;
+
+    return $t->build_image($name, \@keys, '-p', '1e-9', '-n', 1000, '--seed',
+                           4711);
+}
+
+# It has failed, and left what it found there.
+
+sub gave_up {
+    my ($what, $image, $exit, $err) = @_;
+
+    is($exit, 2, "$what: an error");
+    like($err, qr/\A\Qngx-bloom \E\w+\Q: $image: was replaced or removed \E
+                  \Qmeanwhile, and is left like that; try again\E\n\z/x,
+         "$what: it says what and what to do");
+    is_deeply([glob "$image.tmp-*"], [], "$what: nothing is left");
+}
+
+my $real = abs_path($dir);
+my @old = map { "old$_" } 1 .. 100;
+my @new = map { "new$_" } 1 .. 100;
+
+
+subtest 'an image that is replaced while keys are added' => sub {
+    for (['by build', 'build', "extra\n"],
+         ['by build, without a new key', 'build', "old1\n"],
+         ['by rename', 'rename', "extra\n"],
+         ['by writing to it', 'write', "extra\n"],
+         ['by nothing: it is removed', 'unlink', "extra\n"])
+    {
+        my ($what, $how, $keys) = @$_;
+
+        my $image = image('r.bloom', @old);
+        utime 1, 1, $image;
+        my $next = image('next.bloom', @new);
+        my $adding = begin('add', $image);
+
+        ok(scalar wait_until(sub { () = glob "$image.tmp-*" }),
+           "$what: it has begun");
+
+        if ($how eq 'build') {
+            my ($exit, undef, $err)
+                = $t->run_tool('build', '-q', '-p', '1e-9', '-o', $image,
+                               "$dir/next.bloom.keys");
+            is("$exit $err", '0 ', "$what: build does not wait");
+
+        } elsif ($how eq 'rename') {
+            rename $next, $image or die "cannot rename: $!";
+
+        } elsif ($how eq 'write') {
+            open my $fh, '+<:raw', $image or die "cannot open: $!";
+            print $fh $t->read_file('next.bloom');
+            close $fh or die "cannot write: $!";
+
+        } else {
+            unlink $image;
+        }
+
+        gave_up($what, $image, finish($adding, $keys));
+
+        if ($how eq 'unlink') {
+            ok(!-e $image, "$what: it does not come back");
+
+        } else {
+            is(present($image, @new), 100, "$what: its keys are there");
+            is(present($image, 'extra', @old), 0, "$what: and no others");
+        }
+    }
+};
+
+
+subtest 'a link that leads elsewhere meanwhile' => sub {
+    my $one = image('one.bloom', @old);
+    my $two = image('two.bloom', @new);
+    symlink 'one.bloom', "$dir/current" or die "cannot link: $!";
+
+    my $adding = begin('add', "$dir/current");
+    ok(scalar wait_until(sub { () = glob "$one.tmp-*" }), 'it has begun');
+
+    symlink 'two.bloom', "$dir/later" or die "cannot link: $!";
+    rename "$dir/later", "$dir/current" or die "cannot rename: $!";
+
+    gave_up('a link', "$dir/current", finish($adding, "extra\n"));
+    is_deeply([glob "$dir/*.tmp-*"], [], 'nothing is left');
+    is(present($one, 'extra', @old), 100, 'nothing is added to the old one');
+    is(present($two, 'extra', @new), 100, 'nor to the new one');
+};
+
+
+subtest 'an addition and a merge' => sub {
+    my $image = image('r.bloom', @old);
+    my $new = image('new.bloom', @new);
+
+    my $adding = begin('add', $image);
+    ok(scalar wait_until(sub { () = glob "$image.tmp-*" }),
+       'an addition has begun');
+
+    # which has its own temporary file, and waits once it has opened the image
+
+    my $merging = begin('merge', '-o', $image, $new, $image, $image);
+    ok(has_open($merging, "$real/r.bloom"), 'a merge has begun');
+
+    is((finish($adding, "extra\n"))[0], 0, 'the addition succeeds');
+    is((finish($merging))[0], 0, 'and so does the merge');
+    is(present($image, @old, @new, 'extra'), 201, 'all keys are there');
+};
+
+
+# While the directory is locked here, those who would rename wait.
+
+subtest 'replaced in the moment of renaming' => sub {
+    for (['an addition', 'add', "$dir/r.bloom", "$dir/keys.txt"],
+         ['a merge', 'merge', '-o', "$dir/r.bloom", "$dir/r.bloom",
+          "$dir/new.bloom"])
+    {
+        my ($what, @command) = @$_;
+
+        my $image = image('r.bloom', @old);
+        my $new = image('new.bloom', 'a key');
+        my $next = image('next.bloom', @new);
+
+        open my $lock, '<', $dir or die "cannot open: $!";
+        flock $lock, LOCK_EX or die "cannot lock: $!";
+
+        my $waiting = begin(@command);
+        ok(has_open($waiting, $real), "$what: it is about to rename");
+        rename $next, $image or die "cannot rename: $!";
+        close $lock;
+
+        gave_up($what, $image, finish($waiting));
+        is(present($image, @new), 100, "$what: the new keys are there");
+    }
+};
+
+
+subtest 'locked by someone who waits for us' => sub {
+    open my $lock, '<', $dir or die "cannot open: $!";
+    flock $lock, LOCK_EX or die "cannot lock: $!";
+
+    unlink "$dir/new.bloom";
+    my $building = begin('build', '-q', '-o', "$dir/new.bloom");
+
+    is((finish($building, "one\n"))[0], 0, 'we do not wait for ever');
+    is(present("$dir/new.bloom", 'one'), 1, 'the image is there');
+};
+
+
+subtest 'two that begin at nothing' => sub {
+    unlink "$dir/new.bloom";
+    my @building = map { begin('build', '-q', '-o', "$dir/new.bloom") } 1, 2;
+
+    is((finish($building[1], "one\n"))[0], 0, 'one succeeds');
+    is((finish($building[0], "two\n"))[0], 0, 'and so does the other');
+    is(present("$dir/new.bloom", 'one'), 0, 'the last one to end');
+    is(present("$dir/new.bloom", 'two'), 1, 'has its image there');
 };
 
 

@@ -3,7 +3,8 @@
  * ngx-bloom add: keys into an image that is there.
  *
  * The image is read, the keys are added to it in memory, and a new image takes
- * its place.  Who adds to the same image meanwhile waits for that.
+ * its place.  Who adds to the same image meanwhile waits for that; if someone
+ * else puts another one there, nothing is added.
  */
 
 #include <inttypes.h>
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 
 #include "cli.h"
 #include "intake.h"
@@ -46,6 +45,8 @@ usage(void)
 "Adds the keys in the files, or of standard input (also \"-\"), to an image, as\n"
 "\"ngx-bloom build\" reads them.  A new image takes the place of the old one, whole\n"
 "or not at all; if all keys were present before, the old one is left as it is.\n"
+"Several additions wait for each other.  If something else replaces the image\n"
+"meanwhile, nothing is added, and that is an error: add the keys again.\n"
 "\n"
 "How many distinct keys it has then is exact, if all keys that are new were\n"
 "absent before; otherwise it is estimated.  Adding more keys than the image has\n"
@@ -128,38 +129,6 @@ parse_options(add_t *add, int argc, char **argv)
 }
 
 
-/*
- * Opens the image, alone among those who add.  One that took its place while
- * it was waited for is opened instead.
- */
-static int
-open_alone(const char *path, loaded_t *loaded)
-{
-    int          rc;
-    struct stat  opened, named;
-
-    for ( ;; ) {
-        rc = load_header(path, loaded);
-
-        if (rc != CLI_OK) {
-            return rc;
-        }
-
-        /* where files cannot be locked, we do without */
-
-        (void) flock(loaded->fd, LOCK_EX);
-
-        if (fstat(loaded->fd, &opened) == 0 && stat(path, &named) == 0
-            && opened.st_dev == named.st_dev && opened.st_ino == named.st_ino)
-        {
-            return CLI_OK;
-        }
-
-        load_free(loaded);
-    }
-}
-
-
 static int
 load(add_t *add)
 {
@@ -167,7 +136,7 @@ load(add_t *add)
     char            text[UNITS_LEN];
     bloom_image_t  *image;
 
-    rc = open_alone(add->path, &add->loaded);
+    rc = load_alone(add->path, &add->loaded);
 
     if (rc != CLI_OK) {
         return CLI_ERROR;
@@ -292,6 +261,8 @@ add_keys(add_t *add, char **names, int n)
         return CLI_ERROR;
     }
 
+    output_made_of(&out, &add->loaded.st);
+
     image = &add->loaded.image;
     imported = (image->flags & BLOOM_IMAGE_IMPORTED) != 0;
     directory = output_directory(&out);
@@ -325,6 +296,12 @@ add_keys(add_t *add, char **names, int n)
 
         rc = store_imported(&out, image, add->loaded.words, add->origin);
         add->written = 1;
+
+    } else if (rc == CLI_OK && output_check(&out) != 0) {
+
+        /* it is in the old image that all were present */
+
+        rc = CLI_ERROR;
     }
 
     output_discard(&out);

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -84,22 +84,24 @@ refused(loaded_t *loaded)
 static int
 open_image(loaded_t *loaded)
 {
-    struct stat  st;
+    struct stat  *st;
+
+    st = &loaded->st;
 
     /* a pipe without a writer would never open */
 
     loaded->fd = open(loaded->path, O_RDONLY|O_NONBLOCK|O_CLOEXEC);
 
-    if (loaded->fd == -1 || fstat(loaded->fd, &st) == -1) {
+    if (loaded->fd == -1 || fstat(loaded->fd, st) == -1) {
         return unreadable(loaded, "cannot be opened: %s", strerror(errno));
     }
 
-    if (!S_ISREG(st.st_mode)) {
+    if (!S_ISREG(st->st_mode)) {
         return unreadable(loaded, "is not a regular file; name an image");
     }
 
     if (bloom_image_open(&loaded->reader, read_at, loaded,
-                         (uint64_t) st.st_size)
+                         (uint64_t) st->st_size)
         != 0)
     {
         return refused(loaded);
@@ -128,6 +130,35 @@ load_header(const char *path, loaded_t *loaded)
     }
 
     return rc;
+}
+
+
+int
+load_alone(const char *path, loaded_t *loaded)
+{
+    int          rc;
+    struct stat  named;
+
+    for ( ;; ) {
+        rc = load_header(path, loaded);
+
+        if (rc != CLI_OK) {
+            return rc;
+        }
+
+        /* where files cannot be locked, we do without */
+
+        (void) flock(loaded->fd, LOCK_EX);
+
+        if (stat(path, &named) == 0
+            && named.st_dev == loaded->st.st_dev
+            && named.st_ino == loaded->st.st_ino)
+        {
+            return CLI_OK;
+        }
+
+        load_free(loaded);
+    }
 }
 
 

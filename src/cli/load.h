@@ -11,6 +11,8 @@
 #ifndef LOAD_H
 #define LOAD_H
 
+#include <sys/stat.h>
+
 #include "bloom_image.h"
 
 
@@ -20,6 +22,7 @@ typedef struct {
 
     const char           *path;
     int                   fd;            /* -1: not open */
+    struct stat           st;            /* before it was read */
     int                   unread;        /* errno of a read; -1: too short */
     bloom_image_reader_t  reader;
     char                  error[BLOOM_IMAGE_ERROR_LEN];
@@ -29,6 +32,10 @@ typedef struct {
 /* Opens a file; reads header and table.  After anything but CLI_OK there is
  * nothing to free. */
 int load_header(const char *path, loaded_t *loaded);
+
+/* The same, alone among those who do so: they are going to make a new file of
+ * it.  One that took its place while they were waited for is opened instead. */
+int load_alone(const char *path, loaded_t *loaded);
 
 /* Then its chunks in their order, bloom_image_chunks() of them: `dst` gets
  * bloom_image_chunk_size() bytes. */

@@ -74,9 +74,12 @@ take_header(merge_t *merge, const bloom_image_t *image)
 }
 
 
-/* Opens all images and sees that they agree. */
+/*
+ * Opens all images and sees that they agree.  One that the result is to replace
+ * is opened as for an addition: what was added to it meanwhile would be lost.
+ */
 static int
-open_images(merge_t *merge, char **paths, int n)
+open_images(merge_t *merge, output_t *out, char **paths, int n)
 {
     int            rc;
     loaded_t      *first, *other;
@@ -94,7 +97,17 @@ open_images(merge_t *merge, char **paths, int n)
 
     while (merge->n < n) {
         other = &merge->loaded[merge->n];
-        rc = load_header(paths[merge->n], other);
+
+        if (!out->fixed && output_is(out, paths[merge->n])) {
+            rc = load_alone(paths[merge->n], other);
+
+            if (rc == CLI_OK) {
+                output_made_of(out, &other->st);
+            }
+
+        } else {
+            rc = load_header(paths[merge->n], other);
+        }
 
         if (rc != CLI_OK) {
             return rc;
@@ -314,7 +327,7 @@ cmd_merge(int argc, char **argv)
 
     merge.loaded = cli_alloc((size_t) n * sizeof(*merge.loaded));
 
-    rc = open_images(&merge, argv + optind, n);
+    rc = open_images(&merge, &out, argv + optind, n);
 
     if (rc == CLI_OK) {
         rc = merge_all(&merge, &out);

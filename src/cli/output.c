@@ -5,10 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "output.h"
+
+/* None of us holds a directory's lock for longer than it takes to rename. */
+#define LOCK_TRIES  500
+#define LOCK_PAUSE  10000000             /* nanoseconds */
 
 
 /* The temporary file to remove should the program end; NULL if there is
@@ -294,10 +300,94 @@ sync_directory(const output_t *out)
 }
 
 
+void
+output_made_of(output_t *out, const struct stat *source)
+{
+    out->fixed = 1;
+    out->source = *source;
+}
+
+
+/* 1 if the file that was read is there, and nobody has written to it. */
+static int
+is_source(const output_t *out, const char *path)
+{
+    struct stat         st;
+    const struct stat  *source;
+
+    source = &out->source;
+
+    return stat(path, &st) == 0
+           && st.st_dev == source->st_dev && st.st_ino == source->st_ino
+           && st.st_size == source->st_size
+           && st.st_mtim.tv_sec == source->st_mtim.tv_sec
+           && st.st_mtim.tv_nsec == source->st_mtim.tv_nsec;
+}
+
+
+int
+output_check(const output_t *out)
+{
+    /* by its own name as well: a link in it may lead elsewhere now */
+
+    if (!out->fixed
+        || (is_source(out, out->name) && is_source(out, out->path)))
+    {
+        return 0;
+    }
+
+    cli_error("%s: was replaced or removed meanwhile, and is left like that; "
+              "try again", out->name);
+
+    return -1;
+}
+
+
+/*
+ * Locks the directory against all others who rename a file in it, until the
+ * descriptor is closed; -1 where that cannot be had, as on filesystems without
+ * locks or where the directory may not be read: then we do without.
+ *
+ * A lock that is held for long is none of ours.  A script that has its commands
+ * run under flock(1) on the directory would wait for us, and we for it.
+ */
+static int
+lock_directory(const output_t *out)
+{
+    int    i, fd;
+    char  *directory;
+
+    static const struct timespec  pause = { 0, LOCK_PAUSE };
+
+    directory = output_directory(out);
+    fd = open(directory, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+    free(directory);
+
+    for (i = 0; fd != -1 && i < LOCK_TRIES; i++) {
+
+        if (flock(fd, LOCK_EX|LOCK_NB) == 0) {
+            return fd;
+        }
+
+        if (errno != EWOULDBLOCK) {
+            break;
+        }
+
+        (void) nanosleep(&pause, NULL);
+    }
+
+    if (fd != -1) {
+        (void) close(fd);
+    }
+
+    return -1;
+}
+
+
 int
 output_commit(output_t *out)
 {
-    int       rc, err;
+    int       rc, err, lock;
     sigset_t  before;
 
     if (out->replaces) {
@@ -323,6 +413,18 @@ output_commit(output_t *out)
         return failed(out);
     }
 
+    lock = lock_directory(out);
+
+    if (output_check(out) != 0) {
+
+        if (lock != -1) {
+            (void) close(lock);
+        }
+
+        output_discard(out);
+        return -1;
+    }
+
     block_signals(&before);
 
     rc = rename(out->temporary, out->path);
@@ -333,6 +435,10 @@ output_commit(output_t *out)
     }
 
     restore_signals(&before);
+
+    if (lock != -1) {
+        (void) close(lock);
+    }
 
     if (rc == -1) {
         errno = err;
@@ -376,8 +482,23 @@ output_discard(output_t *out)
 int
 output_is(const output_t *out, const char *path)
 {
+    int          same;
+    char        *real;
     struct stat  st;
 
-    return out->replaces && stat(path, &st) == 0
-           && st.st_dev == out->old.st_dev && st.st_ino == out->old.st_ino;
+    if (!out->replaces) {
+        return 0;
+    }
+
+    if (stat(path, &st) == 0
+        && st.st_dev == out->old.st_dev && st.st_ino == out->old.st_ino)
+    {
+        return 1;
+    }
+
+    real = realpath(path, NULL);
+    same = real != NULL && strcmp(real, out->path) == 0;
+    free(real);
+
+    return same;
 }
