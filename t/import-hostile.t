@@ -186,7 +186,7 @@ lie('version 1', qr/struct has 64 bytes and version 1/, 'libbloom', 52, "\1");
 
 # What is over-full says so.
 
-my (undef, $err) = import_image($t, "$dir/full", '--from', 'guava',
+my (undef, $err) = import_image($t, "$dir/image", '--from', 'guava',
                                 $t->write_file('full', pack('C C l>', 1, 7,
                                                             100)
                                                        . "\xff" x 780
@@ -194,15 +194,15 @@ my (undef, $err) = import_image($t, "$dir/full", '--from', 'guava',
 like($err, qr/warning: \S+: is over-full: about \d+ keys where 633 suit it best, 98\.\d % of its bits are set/,
      'an over-full filter is warned of');
 
-(undef, $err) = import_image($t, "$dir/x", '--from', 'guava', '-n', 10, '-p',
-                             '0.001', $t->write_file('x', pack('C C l>', 1, 7,
-                                                               100)
-                                                          . "\xf0" x 800));
+(undef, $err) = import_image($t, "$dir/image", '--from', 'guava', '-n', 10,
+                             '-p', '0.001',
+                             $t->write_file('x', pack('C C l>', 1, 7, 100)
+                                                 . "\xf0" x 800));
 like($err, qr/of 1000000 random keys \S+ % are found, and the source promised 0\.1 %/,
      'a broken promise, too');
 like($err, qr/about \d+ keys where 10 were planned/, 'with what was planned');
 
-import_image($t, "$dir/empty", '--from', 'guava',
+import_image($t, "$dir/image", '--from', 'guava',
              $t->write_file('empty', pack('C C l>', 1, 7, 100) . "\0" x 800));
 
 

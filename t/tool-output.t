@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 
 # What ngx-bloom build refuses before it reads a key, so that nothing is lost
-# and no time is: an output that is one of the inputs, an output without a
-# name, threads that cannot be had.  And what becomes of an output that several
-# write at the same time.
+# and no time is: an output that is one of the inputs, also of import and
+# export, an output without a name, threads that cannot be had.  And what
+# becomes of an output that several write at the same time.
 
 use strict;
 use warnings;
@@ -72,6 +72,71 @@ subtest 'an output that is an input' => sub {
                               "$dir/keys.txt");
     is($exit, 0, 'an image is replaced by one that is made like it');
     is(($t->run_tool('test', $image, 'two'))[0], 0, 'and has the new keys');
+};
+
+
+subtest 'a source that is the output' => sub {
+    my $guava = pack('C C l>', 1, 7, 2) . "\x12\x34\x56\x78" x 4;
+    my $source = $t->write_file('source', $guava);
+    symlink 'source', "$dir/source.link" or die "cannot link: $!";
+    link $source, "$dir/source.hard" or die "cannot link: $!";
+
+    my @guava = ('--from', 'guava');
+    my @shards = ('--from', 'bitmap', '--scheme', 'double', '--hashes', 3,
+                  '--bits', 16, '--shard', 8, "$dir/shard");
+    $t->write_file('shard', 'a');
+
+    for (['by its name', $source, @guava, '-o', $source, $source],
+         ['by a symbolic link', $source, @guava, '-o', "$dir/source.link",
+          $source],
+         ['by another name', "$dir/source.hard", @guava, '-o', $source,
+          "$dir/source.hard"],
+         ['among others', $source, @shards, '-o', $source, $source])
+    {
+        my ($what, $name, @arguments) = @$_;
+        my ($exit, undef, $err) = $t->run_tool('import', @arguments);
+
+        is($exit, 2, "$what: an error");
+        is($err, "ngx-bloom import: $name: is the output too: the image would"
+                 . " replace the filter that is imported; name another"
+                 . " output\n", "$what: it says what and what to do");
+        is($t->read_file('source'), $guava, "$what: it is as it was");
+    }
+
+    my ($exit, undef, $err)
+        = shell('"$0" import --from guava -o "$1/source" - < "$1/source"');
+    is($exit, 2, 'as standard input: an error');
+    like($err, qr/ standard input: is the output too: /, 'it says what');
+    is($t->read_file('source'), $guava, 'and it is as it was');
+
+    # what is no source may be replaced
+
+    my $image = "$dir/imported.bloom";
+    $t->write_file('imported.bloom', 'anything');
+    is(($t->run_tool('import', @guava, '-o', $image, $source))[0], 0,
+       'another output is written');
+
+    # the image of an export, likewise
+
+    my $was = $t->read_file('imported.bloom');
+    symlink 'imported.bloom', "$dir/imported.link" or die "cannot link: $!";
+
+    for (['by its name', $image], ['by a link', "$dir/imported.link"]) {
+        my ($what, $output) = @$_;
+        my ($exit, undef, $err) = $t->run_tool('export', '--to', 'guava', '-o',
+                                               $output, $image);
+
+        is($exit, 2, "an export $what: an error");
+        is($err, "ngx-bloom export: $image: is the output too: the filter"
+                 . " would replace the image; name another output\n",
+           "$what: it says what and what to do");
+        ok($t->read_file('imported.bloom') eq $was, "$what: it is as it was");
+    }
+
+    is(($t->run_tool('export', '--to', 'guava', '-o', $source, $image))[0], 0,
+       'another output is written');
+    is($t->read_file('source'), $guava, 'as it was before the import');
+    is_deeply([glob "$dir/*.tmp-*"], [], 'nothing is left');
 };
 
 

@@ -257,6 +257,13 @@ export_image(export_t *x)
         return CLI_ERROR;
     }
 
+    if (output_is(&x->out, x->loaded.path)) {
+        cli_error("%s: is the output too: the filter would replace the image; "
+                  "name another output", x->loaded.path);
+        output_discard(&x->out);
+        return CLI_ERROR;
+    }
+
     rc = 0;
 
     if (x->format == &bloom_foreign_redisbloom) {

@@ -866,6 +866,24 @@ report(const options_t *options, const findings_t *findings)
 }
 
 
+/* CLI_OK, or CLI_ERROR having said that the image would replace its source. */
+static int
+spare(const output_t *out, char **paths, int n)
+{
+    const char  *name;
+
+    name = output_among(out, paths, n);
+
+    if (name != NULL) {
+        cli_error("%s: is the output too: the image would replace the filter "
+                  "that is imported; name another output", name);
+        return CLI_ERROR;
+    }
+
+    return CLI_OK;
+}
+
+
 int
 cmd_import(int argc, char **argv)
 {
@@ -888,7 +906,11 @@ cmd_import(int argc, char **argv)
 
     memset(&bits, 0, sizeof(bits));
 
-    rc = read_all(&options, argv + optind, argc - optind, &bits, origin);
+    rc = spare(&out, argv + optind, argc - optind);
+
+    if (rc == CLI_OK) {
+        rc = read_all(&options, argv + optind, argc - optind, &bits, origin);
+    }
 
     if (rc == CLI_OK) {
         if (options.capacity != 0) {

@@ -113,17 +113,14 @@ intake_as_of(const char *text, uint64_t *as_of)
 int
 intake_spare(const output_t *out, char **names, int n)
 {
-    int  standard;
+    const char  *name;
 
-    for ( /* void */ ; n != 0; n--, names++) {
-        standard = strcmp(*names, "-") == 0;
+    name = output_among(out, names, n);
 
-        if (output_is(out, standard ? "/dev/stdin" : *names)) {
-            cli_error("%s: is the output too: the image would replace the "
-                      "keys; name another output",
-                      standard ? "standard input" : *names);
-            return CLI_ERROR;
-        }
+    if (name != NULL) {
+        cli_error("%s: is the output too: the image would replace the keys; "
+                  "name another output", name);
+        return CLI_ERROR;
     }
 
     return CLI_OK;

@@ -502,3 +502,20 @@ output_is(const output_t *out, const char *path)
 
     return same;
 }
+
+
+const char *
+output_among(const output_t *out, char **names, int n)
+{
+    int  standard;
+
+    for ( /* void */ ; n != 0; n--, names++) {
+        standard = strcmp(*names, "-") == 0;
+
+        if (output_is(out, standard ? "/dev/stdin" : *names)) {
+            return standard ? "standard input" : *names;
+        }
+    }
+
+    return NULL;
+}

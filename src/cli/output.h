@@ -62,5 +62,9 @@ char *output_directory(const output_t *out);
  * is another one now. */
 int output_is(const output_t *out, const char *path);
 
+/* The first of these files for which that is so, as messages call it; "-" is
+ * standard input.  NULL if there is none. */
+const char *output_among(const output_t *out, char **names, int n);
+
 
 #endif /* OUTPUT_H */
