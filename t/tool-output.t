@@ -2,8 +2,9 @@
 
 # What ngx-bloom build refuses before it reads a key, so that nothing is lost
 # and no time is: an output that is one of the inputs, also of import and
-# export, an output without a name, threads that cannot be had.  And what
-# becomes of an output that several write at the same time.
+# export, an output without a name, threads that cannot be had.  Where the
+# temporary file goes.  And what becomes of an output that several write at the
+# same time.
 
 use strict;
 use warnings;
@@ -16,7 +17,7 @@ use POSIX ();
 use BloomTest;
 use BloomTest::Process qw(run_command spawn title wait_until);
 
-my $t = BloomTest->new(module => 0);
+my $t = BloomTest->new(module => 0, user => 'nobody');
 my $dir = $t->testdir;
 my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../build/ngx-bloom";
 my $keys = "one\ntwo\n";
@@ -231,6 +232,8 @@ sub present {
     return scalar(() = $out =~ /^present /mg);
 }
 
+# One of keys that another one of keys can be merged with.
+
 sub image {
     my ($name, @keys) = @_;
 
@@ -387,6 +390,84 @@ subtest 'two that begin at nothing' => sub {
     is((finish($building[0], "two\n"))[0], 0, 'and so does the other');
     is(present("$dir/new.bloom", 'one'), 0, 'the last one to end');
     is(present("$dir/new.bloom", 'two'), 1, 'has its image there');
+};
+
+
+# ------------------------------------------------ where the temporary file goes
+
+# Permissions are kept from root by being nobody, who needs the tool elsewhere.
+
+subtest 'a directory without permission' => sub {
+    my $copy = $t->write_file('tool', do {
+        open my $fh, '<:raw', $tool or die "cannot open $tool: $!";
+        local $/;
+        <$fh>;
+    });
+    chmod 0755, $copy;
+
+    mkdir "$dir/ro";
+    my $image = image('ro/a.bloom', @old);
+    my $keys = $t->write_file('ro/keys', "extra\n");
+    chmod 0666, $image;
+    chmod 0555, "$dir/ro";
+
+    my @command = ('sh', '-c', 'cd "$1" && shift && exec "$@"', 'sh', $dir,
+                   $> != 0 ? () : ('setpriv', '--reuid', 65534, '--regid',
+                                   65534, '--clear-groups'), $copy);
+
+    for (['add', 'a.bloom', 'add', '-q', 'ro/a.bloom', 'ro/keys'],
+         ['build', 'a.bloom', 'build', '-q', '-o', 'ro/a.bloom', 'ro/keys'],
+         ['build', 'b.bloom', 'build', '-q', '-o', 'ro/b.bloom', 'ro/keys'])
+    {
+        my ($what, $name, @arguments) = @$_;
+        my ($exit, undef, $err) = run_command([@command, @arguments],
+                                              env => $t->{env});
+
+        is($exit, 2, "$what $name: an error");
+        is($err, "ngx-bloom $what: ro/$name: cannot be written: no temporary"
+                 . " file can be made beside it, in $real/ro: Permission"
+                 . " denied; get write access to that directory, as the file's"
+                 . " own is not enough\n", 'it names the directory');
+    }
+
+    chmod 0755, "$dir/ro";
+    is(present($image, @old, 'extra'), 100, 'the image is as it was');
+
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none/a.bloom",
+                                           $keys);
+    is($exit, 2, 'a directory that does not exist: an error');
+    like($err, qr{,\ in\ \Q$real\E/none:\ No\ such\ file\ or\ directory;
+                  \ make\ that\ directory\ first\n\z}x, 'and what to do');
+};
+
+
+subtest 'long names' => sub {
+    for (['of 252 bytes', ('n' x 246) . '.bloom'],
+         ['of 255 bytes', ('n' x 249) . '.bloom'],
+         ['of 126 characters', "\xc3\xa9" x 126],
+         ['of 127 characters', "\xc3\xa9" x 127])
+    {
+        my ($what, $name) = @$_;
+        my $image = "$dir/$name";
+        my $building = begin('build', '-q', '-n', 10, '-o', $image);
+
+        my $temporary = wait_until(sub { (glob "$dir/*.tmp-*")[0] });
+        ok(utf8::decode(my $text = $temporary), "$what: characters are whole");
+
+        my ($exit, $err) = finish($building, "one\n");
+        is("$exit $err", '0 ', "$what: is built");
+
+        ($exit, $err) = finish(begin('add', '-q', $image), "two\n");
+        is("$exit $err", '0 ', "$what: is added to");
+        is(present($image, 'one', 'two'), 2, "$what: has the keys");
+    }
+
+    is_deeply([glob "$dir/*.tmp-*"], [], 'nothing is left');
+
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/" . 'n' x 256,
+                                           "$dir/keys.txt");
+    is($exit, 2, 'one byte too many: an error');
+    like($err, qr/: cannot be written: File name too long\n\z/, 'it says so');
 };
 
 

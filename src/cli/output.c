@@ -1,6 +1,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,9 @@
 
 #include "cli.h"
 #include "output.h"
+
+#define TEMPORARY  ".tmp-XXXXXX"
+#define ADDED      (sizeof(TEMPORARY) - 1)
 
 /* None of us holds a directory's lock for longer than it takes to rename. */
 #define LOCK_TRIES  500
@@ -169,11 +173,93 @@ find_target(output_t *out, const char *name)
 }
 
 
+/* For mkostemp(): the file's own name and more, or, where that is too long for
+ * a name, less of it. */
+static char *
+temporary_name(const output_t *out)
+{
+    long         most;
+    char        *temporary, *directory;
+    size_t       len;
+    const char  *base;
+
+    directory = output_directory(out);
+    most = pathconf(directory, _PC_NAME_MAX);
+    free(directory);
+
+    if (most <= 0) {
+        most = NAME_MAX;
+    }
+
+    base = strrchr(out->path, '/');
+    base = base == NULL ? out->path : base + 1;
+    len = strlen(base);
+
+    if (len + ADDED > (size_t) most) {
+        len = len > ADDED ? len - ADDED : 0;
+
+        /* no part of a character: there are filesystems that want UTF-8 */
+
+        while (len != 0 && ((uint8_t) base[len] & 0xc0) == 0x80) {
+            len--;
+        }
+    }
+
+    len += (size_t) (base - out->path);
+
+    temporary = cli_alloc(len + sizeof(TEMPORARY));
+    memcpy(temporary, out->path, len);
+    memcpy(temporary + len, TEMPORARY, sizeof(TEMPORARY));
+
+    return temporary;
+}
+
+
+/* It is the directory that is meant, whoever may write to the file. */
+static void
+complain(const output_t *out, int err)
+{
+    char        *directory, *real;
+    const char  *advice;
+
+    switch (err) {
+
+    case EACCES:
+    case EPERM:
+        advice = "get write access to that directory, as the file's own is not "
+                 "enough";
+        break;
+
+    case ENOENT:
+        advice = "make that directory first";
+        break;
+
+    case ENOSPC:
+    case EDQUOT:
+        advice = "make room there";
+        break;
+
+    default:
+        advice = "name a file elsewhere";
+        break;
+    }
+
+    directory = output_directory(out);
+    real = realpath(directory, NULL);
+
+    cli_error("%s: cannot be written: no temporary file can be made beside it, "
+              "in %s: %s; %s", out->name, real != NULL ? real : directory,
+              strerror(err), advice);
+
+    free(real);
+    free(directory);
+}
+
+
 int
 output_open(output_t *out, const char *name)
 {
     int       err;
-    size_t    len;
     sigset_t  before;
 
     memset(out, 0, sizeof(*out));
@@ -184,9 +270,7 @@ output_open(output_t *out, const char *name)
         return -1;
     }
 
-    len = strlen(out->path) + sizeof(".tmp-XXXXXX");
-    out->temporary = cli_alloc(len);
-    snprintf(out->temporary, len, "%s.tmp-XXXXXX", out->path);
+    out->temporary = temporary_name(out);
 
     catch_signals();
     block_signals(&before);
@@ -201,7 +285,7 @@ output_open(output_t *out, const char *name)
     restore_signals(&before);
 
     if (out->fd == -1) {
-        cli_error("%s: cannot be written: %s", name, strerror(err));
+        complain(out, err);
         output_discard(out);
         return -1;
     }
