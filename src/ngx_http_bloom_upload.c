@@ -33,6 +33,13 @@ ngx_http_bloom_put_image(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                      "it whole, without \"Content-Range\"");
     }
 
+    if (ngx_http_bloom_request_header(r, "content-encoding") != NULL) {
+        return ngx_http_bloom_refuse(r, NGX_HTTP_BLOOM_E_TYPE,
+                                     "an image with \"Content-Encoding\" cannot "
+                                     "be read: send it as it is, not "
+                                     "compressed");
+    }
+
     upload = ngx_palloc(r->pool, sizeof(ngx_http_bloom_upload_t));
 
     if (upload == NULL || ngx_http_bloom_set_work(r, upload) != NGX_OK) {

@@ -223,6 +223,10 @@ subtest 'upload' => sub {
              body => $t->read_file('large.bloom'))->json->{error}{message},
          qr/\d{6}|\d+[km]/i, 'of one too large it is said what it needs');
 
+    is_error(api($t, PUT => 'zones/ids/image', body => $image,
+                 headers => { 'Content-Encoding' => 'gzip' }),
+             415, qr/not compressed/, 'compressed, as is said');
+
     # the length is promised and does not come
 
     my $c = $t->connect;
