@@ -1,6 +1,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,8 @@ struct redis_s {
 
     redisContext  *context;
     redisReplyObjectFunctions  functions;
+
+    struct sigaction           on_pipe;  /* what SIGPIPE did before */
 
 #ifdef NGX_BLOOM_REDIS_TLS
     redisSSLContext           *ssl;
@@ -214,7 +217,7 @@ failed(const redis_t *redis, const char *doing)
 
     c = redis->context;
 
-    if (c->err == REDIS_ERR_EOF) {
+    if (c->err == REDIS_ERR_EOF || (c->err == REDIS_ERR_IO && errno == 0)) {
         cli_error("%s: the server closed the connection %s; look at its log",
                   redis->name, doing);
 
@@ -436,12 +439,19 @@ bitmap_begin(redis_t *redis)
 redis_t *
 redis_open(const char *url, int dump)
 {
-    redis_t         *redis;
-    struct timeval   tv = { TIMEOUT, 0 };
+    redis_t           *redis;
+    struct timeval     tv = { TIMEOUT, 0 };
+    struct sigaction   ignore;
 
     redis = cli_alloc(sizeof(*redis));
     memset(redis, 0, sizeof(*redis));
     redis->dump = dump;
+
+    /* a server that has gone is an error, which is said, and no signal */
+
+    memset(&ignore, 0, sizeof(ignore));
+    ignore.sa_handler = SIG_IGN;
+    (void) sigaction(SIGPIPE, &ignore, &redis->on_pipe);
 
     if (parse_url(redis, url) != 0) {
         cli_error("%s: is no address of a key; write "
@@ -474,8 +484,8 @@ redis_open(const char *url, int dump)
     redis->functions.createArray = small_array;
     redis->context->reader->fn = &redis->functions;
 
-    if ((redis->tls && start_tls(redis) != 0)
-        || redisSetTimeout(redis->context, tv) != REDIS_OK
+    if (redisSetTimeout(redis->context, tv) != REDIS_OK
+        || (redis->tls && start_tls(redis) != 0)
         || log_in(redis) != 0
         || choose_db(redis) != 0
         || (!dump && bitmap_begin(redis) != 0))
@@ -502,6 +512,8 @@ redis_close(redis_t *redis)
     if (redis->context != NULL) {
         redisFree(redis->context);
     }
+
+    (void) sigaction(SIGPIPE, &redis->on_pipe, NULL);
 
 #ifdef NGX_BLOOM_REDIS_TLS
     if (redis->ssl != NULL) {
