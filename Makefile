@@ -15,10 +15,12 @@ sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
 libs = $(LDFLAGS) -lhiredis -lz -lm -lidn2 -lpthread
 
-# TLS for redis:// sources, where hiredis has it (from 1.0 on)
+# TLS for redis:// sources, where hiredis has it (from 1.0 on), and OpenSSL's
+# headers are there
 
-hiredis_tls := $(wildcard $(addsuffix /hiredis/hiredis_ssl.h,/usr/include \
-                                                       /usr/local/include))
+header = $(wildcard $(addsuffix /$(1),/usr/include /usr/local/include))
+hiredis_tls := $(and $(call header,hiredis/hiredis_ssl.h), \
+                     $(call header,openssl/ssl.h))
 ifneq ($(hiredis_tls),)
 compile += -DNGX_BLOOM_REDIS_TLS
 libs += -lhiredis_ssl -lssl -lcrypto

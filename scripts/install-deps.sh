@@ -57,6 +57,7 @@ if [ "$1" = test ]; then
     file_of /usr/share/gocode/src/github.com/bits-and-blooms/bloom/bloom.go \
             golang-github-willf-bloom-dev
     command_of redis-server redis-server
+    command_of openssl openssl
     command_of prometheus prometheus
     command_of promtool prometheus
 

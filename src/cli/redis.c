@@ -10,6 +10,8 @@
 
 #ifdef NGX_BLOOM_REDIS_TLS
 #include <hiredis/hiredis_ssl.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #endif
 
 #include "cli.h"
@@ -48,10 +50,6 @@ struct redis_s {
     redisReplyObjectFunctions  functions;
 
     struct sigaction           on_pipe;  /* what SIGPIPE did before */
-
-#ifdef NGX_BLOOM_REDIS_TLS
-    redisSSLContext           *ssl;
-#endif
 };
 
 
@@ -363,32 +361,124 @@ choose_db(redis_t *redis)
 }
 
 
+#ifdef NGX_BLOOM_REDIS_TLS
+
+/*
+ * What the server has to prove: that a certificate for this very host is its
+ * own, and of an authority that is trusted.  hiredis' contexts ask for the
+ * second alone: anyone with a certificate would do.  NULL having said why.
+ */
+static SSL *
+require_host(const redis_t *redis)
+{
+    SSL         *ssl;
+    SSL_CTX     *ctx;
+    const char  *file, *directory;
+
+    file = getenv("SSL_CERT_FILE");
+    directory = getenv("SSL_CERT_DIR");
+    directory = directory ? directory : "/etc/ssl/certs";
+
+    ctx = SSL_CTX_new(TLS_client_method());
+
+    if (ctx == NULL) {
+        cli_no_memory(0);
+    }
+
+    if (SSL_CTX_load_verify_locations(ctx, file, directory) != 1) {
+        cli_error("%s: no certificate can be read from %s, which %s names",
+                  redis->name, file ? file : directory,
+                  file ? "SSL_CERT_FILE" : "SSL_CERT_DIR");
+        SSL_CTX_free(ctx);
+        return NULL;
+    }
+
+    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+
+    ssl = SSL_new(ctx);
+    SSL_CTX_free(ctx);
+
+    if (ssl == NULL) {
+        cli_no_memory(0);
+    }
+
+    /* certificates have addresses apart from names; a server is told names */
+
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), redis->host) == 1) {
+        return ssl;
+    }
+
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+
+    if (SSL_set1_host(ssl, redis->host) != 1
+        || SSL_set_tlsext_host_name(ssl, redis->host) != 1)
+    {
+        cli_error("%s: \"%s\" is no name for TLS; write another one of the "
+                  "server's", redis->name, redis->host);
+        SSL_free(ssl);
+        return NULL;
+    }
+
+    return ssl;
+}
+
+
+static void
+refused(const redis_t *redis, const SSL *ssl)
+{
+    long         why;
+    const char  *text;
+
+    why = SSL_get_verify_result(ssl);
+    text = X509_verify_cert_error_string(why);
+
+    if (why == X509_V_ERR_HOSTNAME_MISMATCH
+        || why == X509_V_ERR_IP_ADDRESS_MISMATCH)
+    {
+        cli_error("%s: the server's certificate is not for %s: %s; write a "
+                  "name or an address that it has", redis->name, redis->host,
+                  text);
+
+    } else if (why != X509_V_OK) {
+        cli_error("%s: the server's certificate is not trusted: %s; "
+                  "SSL_CERT_FILE can name that of its authority", redis->name,
+                  text);
+
+    } else if (errno == EAGAIN || errno == EINTR) {
+        failed(redis, "at TLS");
+
+    } else {
+        cli_error("%s: no TLS could be agreed upon: %s; is it a port for TLS?",
+                  redis->name, redis->context->errstr);
+    }
+}
+
+#endif
+
+
 static int
 start_tls(redis_t *redis)
 {
 #ifdef NGX_BLOOM_REDIS_TLS
 
-    redisSSLContextError  err;
+    SSL  *ssl;
 
-    (void) redisInitOpenSSL();
+    ssl = require_host(redis);
 
-    err = REDIS_SSL_CTX_NONE;
-    redis->ssl = redisCreateSSLContext(getenv("SSL_CERT_FILE"),
-                                       getenv("SSL_CERT_DIR")
-                                       ? getenv("SSL_CERT_DIR")
-                                       : "/etc/ssl/certs",
-                                       NULL, NULL, redis->host, &err);
-
-    if (redis->ssl == NULL) {
-        cli_error("%s: TLS cannot be had: %s", redis->name,
-                  redisSSLContextGetError(err));
+    if (ssl == NULL) {
         return -1;
     }
 
-    if (redisInitiateSSLWithContext(redis->context, redis->ssl) != REDIS_OK) {
-        cli_error("%s: TLS: %s", redis->name, redis->context->errstr);
+    errno = 0;
+
+    if (redisInitiateSSL(redis->context, ssl) != REDIS_OK) {
+        refused(redis, ssl);
+        SSL_free(ssl);
         return -1;
     }
+
+    /* it is the context's now */
 
     return 0;
 
@@ -514,12 +604,6 @@ redis_close(redis_t *redis)
     }
 
     (void) sigaction(SIGPIPE, &redis->on_pipe, NULL);
-
-#ifdef NGX_BLOOM_REDIS_TLS
-    if (redis->ssl != NULL) {
-        redisFreeSSLContext(redis->ssl);
-    }
-#endif
 
     free(redis->name);
     free(redis->host);

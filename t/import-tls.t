@@ -1,0 +1,171 @@
+#!/usr/bin/perl
+
+# rediss://, with real servers: the certificate has to be one for the host that
+# was named, from an authority that is trusted. Where ngx-bloom was built with a
+# hiredis that has no TLS, it says so and asks nothing.
+
+use strict;
+use warnings;
+
+use IO::Socket::INET;
+
+use BloomTest;
+use BloomTest::Foreign;
+use BloomTest::Process qw(run_command spawn wait_until);
+
+my $t = BloomTest->new(module => 0);
+my $dir = $t->testdir;
+
+my @from = ('--from', 'go-zero', '--bits', 1000);
+my @key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1',
+           '-nodes');
+
+sub openssl {
+    my ($exit, undef, $err) = run_command(['openssl', @_]);
+
+    is($exit, 0, "openssl @_[0, 1]") or diag $err;
+}
+
+openssl('req', '-x509', '-subj', '/CN=authority', '-days', 2, @key,
+        '-keyout', "$dir/ca.key", '-out', "$dir/ca.pem");
+
+my (%port, @servers);
+
+sub start {
+    my ($name, $subject, $names) = @_;
+
+    openssl('req', '-x509', '-subj', "/CN=$subject", '-days', 2, @key,
+            '-CA', "$dir/ca.pem", '-CAkey', "$dir/ca.key",
+            '-addext', 'basicConstraints=critical,CA:FALSE',
+            ($names ? ('-addext', "subjectAltName=$names") : ()),
+            '-keyout', "$dir/$name.key", '-out', "$dir/$name.pem");
+
+    $port{$name} = $t->port(8081 + 2 * @servers);
+    my $plain = $port{"$name, without TLS"} = $t->port(8082 + 2 * @servers);
+
+    $t->write_file("$name.conf", <<"CONF");
+bind 127.0.0.1 127.0.0.2
+port $plain
+tls-port $port{$name}
+tls-cert-file $dir/$name.pem
+tls-key-file $dir/$name.key
+tls-ca-cert-file $dir/ca.pem
+tls-auth-clients @{[ $name eq 'strict' ? 'yes' : 'no' ]}
+dir $dir
+save ""
+appendonly no
+daemonize no
+CONF
+
+    push @servers, spawn(['redis-server', "$dir/$name.conf"]);
+
+    ok(wait_until(sub {
+        (run_command(['redis-cli', '-p', $plain, 'SET', 'ids', 'abc']))[1]
+            =~ /OK/;
+    }), "$name: Redis runs") or BAIL_OUT('no Redis to test with');
+}
+
+start('here', 'here', 'DNS:localhost,IP:127.0.0.1');
+start('other', 'other.example', 'DNS:other.example,IP:127.0.0.2');
+start('named', '127.0.0.1', 'DNS:127.0.0.1');
+start('plain', 'localhost', '');
+start('strict', 'strict', 'DNS:localhost,IP:127.0.0.1');
+
+sub url {
+    my ($name, $host) = @_;
+
+    return "rediss://$host:$port{$name}/0/ids";
+}
+
+sub stop {
+    kill 'TERM', @servers;
+    wait_until(sub { !kill 0, @servers });
+    done_testing;
+    exit;
+}
+
+
+my ($exit, undef, $err) = $t->run_tool('import', '-o', "$dir/x", @from,
+                                       url('here', 'localhost'),
+                                       { env => { SSL_CERT_FILE
+                                                      => "$dir/ca.pem" } });
+
+if ($err =~ /has no TLS for Redis/) {
+    note 'this ngx-bloom has no TLS for Redis';
+    import_fails($t, 'TLS, which is not there',
+                 qr/has no TLS for Redis, .*; use a tunnel/, @from,
+                 url('here', 'localhost'));
+    stop();
+}
+
+
+# Trusted, and of this name or address.
+
+$t->environment(SSL_CERT_FILE => "$dir/ca.pem");
+
+import_image($t, "$dir/plain.bloom", @from,
+             "redis://127.0.0.1:$port{'here, without TLS'}/0/ids");
+my ($bits) = unpack 'x8192 a*', $t->read_file('plain.bloom');
+
+for (['here', 'localhost'], ['here', '127.0.0.1'], ['other', '127.0.0.2'],
+     ['plain', 'localhost'])
+{
+    my ($name, $host) = @$_;
+
+    import_image($t, "$dir/tls.bloom", @from, url($name, $host));
+    ok($bits eq unpack('x8192 a*', $t->read_file('tls.bloom')),
+       "$name: $host has proved to be it");
+    unlink "$dir/tls.bloom";
+}
+
+
+# Trusted, but of another host.
+
+for (['other', 'localhost'], ['other', '127.0.0.1'], ['here', '127.0.0.2'],
+     ['named', '127.0.0.1'], ['named', 'localhost'], ['plain', '127.0.0.1'])
+{
+    my ($name, $host) = @$_;
+
+    import_fails($t, "$name: $host with the certificate of another",
+                 qr/the server's certificate is not for \Q$host\E: (?:hostname|IP address) mismatch; write a name or an address that it has/i,
+                 @from, url($name, $host));
+}
+
+
+# Not trusted, or no TLS at all.
+
+import_fails($t, 'a server that asks for a certificate',
+             qr/(?:closed the connection|reset by peer|Broken pipe) at STRLEN/,
+             @from, url('strict', 'localhost'));
+
+for (['closes', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
+    my ($what, $answer) = @$_;
+
+    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
+        or die "cannot listen: $!";
+    my $server = spawn(sub {
+        while (my $client = $listen->accept) {
+            print $client $answer;
+            $client->flush;
+            sysread $client, my $hello, 4096 if $answer;
+            close $client;
+        }
+    });
+
+    import_fails($t, "a server that $what",
+                 qr/no TLS could be agreed upon: .+; is it a port for TLS\?/,
+                 @from, 'rediss://localhost:' . $listen->sockport . '/0/ids');
+    kill 'TERM', $server;
+}
+
+$t->environment(SSL_CERT_FILE => "$dir/none.pem");
+import_fails($t, 'authorities that are not there',
+             qr/no certificate can be read from \S+none\.pem, which SSL_CERT_FILE names/,
+             @from, url('here', 'localhost'));
+
+$t->environment(SSL_CERT_FILE => "$dir/other.pem");
+import_fails($t, 'an unknown authority',
+             qr/the server's certificate is not trusted: .*certificate.*; SSL_CERT_FILE can name that of its authority/,
+             @from, url('here', 'localhost'));
+
+stop();
