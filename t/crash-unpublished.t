@@ -33,21 +33,6 @@ use constant STEPS => 20;
 $t->environment(NGX_BLOOM_FAULT_FILE => $fault);
 $t->expect_log(qr/exited on signal 9/);
 
-$t->build_image("image$_.bloom", [map { "id$_" } 1 .. 10], '-p', '1e-9',
-                '-n', '20k', '--seed', $_)
-    for 0 .. 1;
-
-my $image = 0;
-
-sub install {
-    my $number = $image++ % 2;
-
-    unlink "$dir/new.bloom";
-    link "$dir/image$number.bloom", "$dir/new.bloom" or die "link: $!";
-    rename "$dir/new.bloom", "$dir/ids.bloom" or die "rename: $!";
-}
-
-
 # Keys of a record of some 122 KB: eight of them fit into the first segment.
 
 sub long {
@@ -97,7 +82,7 @@ sub begin_with {
     my ($prefix, @main) = @_;
 
     remove_tree("$dir/state");
-    install();
+    another_image($t);
     configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1,
               main => join "\n", 'env NGX_BLOOM_FAULT_FILE;', @main);
     $t->run;
@@ -136,7 +121,7 @@ sub all_found {
     is(scalar(grep { !$in{$_} } 'after', map { long($_) } @long), 0,
        'with all of them');
 
-    install();
+    another_image($t);
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'another image');
     all_there('they are in what is read then', @long);
 

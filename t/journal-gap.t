@@ -32,21 +32,7 @@ mkdir "$dir/faults" or die "mkdir: $!";
 my $fault = "$dir/faults/next";
 $ENV{NGX_BLOOM_FAULT_FILE} = $fault;
 
-$t->build_image("image$_.bloom", ['id1'], '-p', '1e-9', '-n', '20k', '--seed',
-                $_)
-    for 0 .. 1;
-
-my $image = 0;
-
-sub install {
-    my $number = $image++ % 2;
-
-    unlink "$dir/new.bloom";
-    link "$dir/image$number.bloom", "$dir/new.bloom" or die "link: $!";
-    rename "$dir/new.bloom", "$dir/ids.bloom" or die "rename: $!";
-}
-
-install();
+another_image($t);
 configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1,
           main => 'env NGX_BLOOM_FAULT_FILE;');
 
@@ -146,7 +132,7 @@ sub sure_of {
 }
 
 sub load_another {
-    install();
+    another_image($t);
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'another image');
 }
 
@@ -261,15 +247,7 @@ subtest 'the start dies' => sub {
 
         $mark = $t->log_mark;
 
-        my $pid = fork // die "fork: $!";
-        if ($pid == 0) {
-            open STDERR, '>', "$dir/stderr";
-            exec $t->_command;
-            die "exec: $!";
-        }
-        waitpid $pid, 0;
-
-        last unless $? & 127;
+        last unless $t->run_may_die;
 
         $deaths++;
         $t->run;

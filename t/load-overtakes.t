@@ -29,21 +29,7 @@ $t->environment(NGX_BLOOM_FAULT_FILE => $fault);
 
 my $disk = BloomTest::Disk->new($t, 'state');
 
-$t->build_image("image$_.bloom", [map { "id$_" } 1 .. 10], '-p', '1e-9',
-                '-n', '20k', '--seed', $_)
-    for 0 .. 1;
-
-my $image = 0;
-
-sub install {
-    my $number = $image++ % 2;
-
-    unlink "$dir/new.bloom";
-    link "$dir/image$number.bloom", "$dir/new.bloom" or die "link: $!";
-    rename "$dir/new.bloom", "$dir/ids.bloom" or die "rename: $!";
-}
-
-install();
+another_image($t);
 configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2);
 $t->run;
 
@@ -121,7 +107,7 @@ for my $place (qw(set append)) {
             my $added = $add{$how}->($key);
             my $worker = stopped($stop);
 
-            install();
+            another_image($t);
             done(reload(), 'another image is loaded meanwhile');
             is(generation($t, 'ids'), $before + 1, 'and serves');
 
@@ -140,7 +126,7 @@ for my $place (qw(switch switched served)) {
     subtest "a load is overtaken at \"$place\"" => sub {
         my $before = generation($t, 'ids');
         my $stop = stop_at($place);
-        install();
+        another_image($t);
         my $reloaded = reload();
         my $helper = stopped($stop);
 
@@ -167,7 +153,7 @@ for my $place (qw(switch switched served)) {
 
 subtest 'a key that is kept is set in what serves by then' => sub {
     my $stop = stop_at('switch');
-    install();
+    another_image($t);
     my $reloaded = reload();
     my $helper = stopped($stop);
 
@@ -199,7 +185,7 @@ subtest 'a key that was kept before' => sub {
     cmp_ok(zone_state($t, 'ids')->{journal}{kept_keys}, '>', 0, 'and waits');
 
     my $stop = stop_at('switched');
-    install();
+    another_image($t);
     my $reloaded = reload();
     my $helper = stopped($stop);
     is(ask($t, 'ids', 'before', 'id1', 'no'), '110',
@@ -221,7 +207,7 @@ subtest 'a load that finds what is kept locked' => sub {
     my $added = $add{bloom_add}->('locked');
     my $worker = stopped($stop);
 
-    install();
+    another_image($t);
     my $reloaded = reload()->response;
     is($reloaded->status, 503, 'cannot be');
     like($reloaded->body, qr/busy with additions; try again/, 'and says so');
@@ -242,7 +228,7 @@ for my $place (qw(switch held turned switched)) {
 
         $disk->refuse('ENOSPC', qw(open write grow rename));
         my $stop = stop_at('switch');
-        install();
+        another_image($t);
         my $reloaded = reload();
         my $helper = stopped($stop);
         done($add{bloom_add}->("dies-$place"), 'a key is kept');
@@ -288,7 +274,7 @@ subtest 'all of them, after the death of everything' => sub {
 
 subtest 'a key that cannot be kept during a switch' => sub {
     my $stop = stop_at('held');
-    install();
+    another_image($t);
     my $reloaded = reload();
     my $helper = stopped($stop);
 

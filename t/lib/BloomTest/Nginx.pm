@@ -80,6 +80,26 @@ sub run {
 }
 
 
+# Starts nginx where it may be killed meanwhile: the signal that it was, or 0 if
+# it runs, outside of what is known here.
+
+sub run_may_die {
+    my ($self) = @_;
+
+    my $pid = fork // croak "cannot fork: $!";
+
+    if ($pid == 0) {
+        open STDERR, '>', "$self->{dir}/stderr";
+        exec $self->_command;
+        die "exec: $!";
+    }
+
+    waitpid $pid, 0;
+
+    return $? & 127;
+}
+
+
 # Starts nginx, which is expected to refuse; returns what it said on stderr
 # and in its log.
 

@@ -12,7 +12,8 @@ use Exporter qw(import);
 
 use BloomTest::Process qw(wait_until);
 
-our @EXPORT = qw(configure ask sure keys_of files flip zone_memory bytes_read);
+our @EXPORT = qw(configure ask sure keys_of files another_image flip zone_memory
+                 bytes_read);
 
 
 # Writes an nginx.conf with these zones, the parameters of `bloom_zone` each,
@@ -125,6 +126,25 @@ sub flip {
     seek $fh, -1, 1;
     print $fh chr(ord($byte) ^ 1);
     close $fh or croak "cannot write $path: $!";
+}
+
+
+# Puts another image of the keys id1 to id10 in the place of ids.bloom: two take
+# turns.
+
+sub another_image {
+    my ($t) = @_;
+
+    my $dir = $t->testdir;
+    my $image = 'image' . $t->{images}++ % 2;
+
+    $t->build_image("$image.bloom", [keys_of('id', 10)], '-p', '1e-9',
+                    '-n', '20k', '--seed', $t->{images})
+        unless -e "$dir/$image.bloom";
+
+    unlink "$dir/new.bloom";
+    link "$dir/$image.bloom", "$dir/new.bloom" or croak "link: $!";
+    rename "$dir/new.bloom", "$dir/ids.bloom" or croak "rename: $!";
 }
 
 
