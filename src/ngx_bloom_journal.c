@@ -12,15 +12,6 @@
 #define NGX_BLOOM_FIRST_SIZE   (1024 * 1024)
 
 
-/* A segment that is written anew, without a gap. */
-typedef struct {
-    bloom_segment_t      segment;
-    u_char              *buf;            /* all of it; NULL: none is */
-    ngx_bloom_end_t      end;            /* behind what was put; sequence 0:
-                                            nothing yet */
-} ngx_bloom_mend_t;
-
-
 static ngx_int_t ngx_bloom_reader_segment(ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len);
 static ngx_uint_t ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader);
@@ -31,12 +22,6 @@ static ngx_int_t ngx_bloom_reader_fails(ngx_bloom_reader_t *reader,
     const char *what, ngx_err_t err);
 static u_char *ngx_bloom_segment_name(ngx_bloom_state_t *state, u_char *name,
     uint64_t base);
-static ngx_int_t ngx_bloom_mend_begin(ngx_bloom_mend_t *mend,
-    ngx_bloom_reader_t *reader);
-static void ngx_bloom_mend_put(ngx_bloom_mend_t *mend,
-    bloom_record_t *record);
-static ngx_int_t ngx_bloom_mend_replace(ngx_bloom_mend_t *mend,
-    ngx_bloom_state_t *state);
 static ngx_fd_t ngx_bloom_segment_open(ngx_bloom_state_t *state,
     uint64_t base, int flags, bloom_segment_t *segment, char *error,
     bloom_segment_e *what);
@@ -479,214 +464,6 @@ ngx_bloom_reader_fails(ngx_bloom_reader_t *reader, const char *what,
 
 
 ngx_int_t
-ngx_bloom_journal_mend(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
-{
-    uint64_t             base, synced, sequence;
-    ngx_int_t            rc;
-    bloom_record_t       record;
-    ngx_bloom_mend_t     mend;
-    ngx_bloom_reader_t   all;
-
-    synced = state->control->synced;
-
-    if (synced == 0 || synced >= reader->end.tail) {
-        return NGX_OK;
-    }
-
-    /* the reader may have begun behind a gap: at a checkpoint */
-
-    rc = ngx_bloom_journal_find(state, synced - 1, &base);
-
-    if (rc != NGX_OK) {
-        return rc == NGX_DONE ? NGX_OK : NGX_ERROR;
-    }
-
-    if (ngx_bloom_reader_open(&all, state, base, NGX_BLOOM_TO_THE_END)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if (base == 0) {
-        all.sequence = 1;
-    }
-
-    ngx_memzero(&mend, sizeof(ngx_bloom_mend_t));
-
-    for ( ;; ) {
-        sequence = all.sequence;
-
-        rc = ngx_bloom_reader_next(&all, &record);
-
-        if (rc == NGX_ERROR) {
-            ngx_set_errno(all.err);
-        }
-
-        if (rc != NGX_OK) {
-            break;
-        }
-
-        if (all.gap == 0) {
-            continue;
-        }
-
-        if (mend.end.sequence == 0) {
-            mend.end.sequence = sequence ? sequence : record.sequence;
-        }
-
-        if (mend.buf == NULL || mend.segment.base != all.segment.base) {
-
-            rc = ngx_bloom_mend_replace(&mend, state);
-
-            if (rc != NGX_OK) {
-                break;
-            }
-
-            rc = ngx_bloom_mend_begin(&mend, &all);
-
-            if (rc != NGX_OK) {
-                break;
-            }
-        }
-
-        ngx_bloom_mend_put(&mend, &record);
-    }
-
-    if (rc == NGX_DONE) {
-        rc = ngx_bloom_mend_replace(&mend, state);
-
-        if (rc == NGX_OK && mend.end.sequence != 0) {
-            reader->end = mend.end;
-        }
-    }
-
-    free(mend.buf);
-    ngx_bloom_reader_close(&all);
-
-    return rc;
-}
-
-
-/* What is before the first gap stays as it is. */
-static ngx_int_t
-ngx_bloom_mend_begin(ngx_bloom_mend_t *mend, ngx_bloom_reader_t *reader)
-{
-    mend->segment = reader->segment;
-
-    /* the number of what was lost may have been the lowest in it */
-
-    mend->segment.sequence = ngx_min(mend->segment.sequence,
-                                     mend->end.sequence);
-
-    mend->end.base = mend->segment.base;
-    mend->end.limit = mend->segment.base + mend->segment.size;
-    mend->end.tail = ngx_max(reader->gap,
-                             mend->segment.base + BLOOM_SEGMENT_HEADER);
-
-    mend->buf = calloc(1, mend->segment.size);
-
-    if (mend->buf == NULL
-        || ngx_bloom_read(reader->fd, mend->buf,
-                          mend->end.tail - mend->end.base, 0)
-           == NGX_ERROR)
-    {
-        return NGX_ERROR;
-    }
-
-    bloom_segment_encode(&mend->segment, mend->buf);
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_bloom_mend_put(ngx_bloom_mend_t *mend, bloom_record_t *record)
-{
-    bloom_record_maker_t  maker;
-
-    maker.buf = mend->buf + (mend->end.tail - mend->end.base);
-    maker.room = record->size;
-    maker.len = BLOOM_RECORD_HEADER + (record->end - record->keys);
-    maker.count = record->count;
-
-    ngx_memcpy(maker.buf + BLOOM_RECORD_HEADER, record->keys,
-               record->end - record->keys);
-
-    mend->end.tail += bloom_record_seal(&maker, &mend->segment,
-                                        mend->end.tail, mend->end.sequence,
-                                        record->time);
-    mend->end.sequence++;
-    mend->end.time = record->time;
-}
-
-
-/*
- * Puts the segment in the place of the old one, if there is one.  Who dies
- * before the next one is replaced leaves a gap before that, to be closed again.
- */
-static ngx_int_t
-ngx_bloom_mend_replace(ngx_bloom_mend_t *mend, ngx_bloom_state_t *state)
-{
-    u_char      name[NGX_MAX_PATH], from[NGX_MAX_PATH];
-    ngx_fd_t    fd;
-    ngx_err_t   err;
-    ngx_int_t   rc;
-
-    if (mend->buf == NULL) {
-        return NGX_OK;
-    }
-
-    ngx_bloom_state_name(state, from, "segment.tmp");
-    ngx_bloom_segment_name(state, name, mend->segment.base);
-
-    rc = NGX_ERROR;
-    fd = ngx_bloom_open(from, O_RDWR|O_CREAT|O_TRUNC);
-
-    if (fd == NGX_INVALID_FILE) {
-        goto done;
-    }
-
-    ngx_bloom_state_own(state, fd);
-
-    do {
-        err = posix_fallocate(fd, 0, mend->segment.size);
-    } while (err == NGX_EINTR);
-
-    if (err != 0) {
-        ngx_set_errno(err);
-        rc = (err == NGX_ENOSPC || err == EDQUOT) ? NGX_DECLINED : NGX_ERROR;
-        goto done;
-    }
-
-    if (ngx_bloom_write(fd, mend->buf, mend->end.tail - mend->end.base, 0)
-        == NGX_OK
-        && ngx_bloom_sync(fd) == NGX_OK
-        && ngx_bloom_rename(state->path.data, from, name) == NGX_OK)
-    {
-        rc = NGX_OK;
-    }
-
-done:
-
-    err = ngx_errno;
-
-    if (fd != NGX_INVALID_FILE) {
-        (void) ngx_close_file(fd);
-    }
-
-    if (rc != NGX_OK) {
-        (void) ngx_bloom_remove(from);
-    }
-
-    free(mend->buf);
-    mend->buf = NULL;
-    ngx_set_errno(err);
-
-    return rc;
-}
-
-
-ngx_int_t
 ngx_bloom_journal_recover(ngx_bloom_state_t *state,
     ngx_bloom_reader_t *reader, uint64_t least)
 {
@@ -1062,12 +839,60 @@ ngx_bloom_journal_publish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 
 
 ngx_int_t
+ngx_bloom_journal_make(ngx_bloom_state_t *state,
+    const bloom_segment_t *segment, const u_char *data, size_t len)
+{
+    int         err;
+    u_char      name[NGX_MAX_PATH], from[NGX_MAX_PATH];
+    ngx_fd_t    fd;
+    ngx_int_t   rc;
+
+    ngx_bloom_state_name(state, from, "segment.tmp");
+    ngx_bloom_segment_name(state, name, segment->base);
+
+    fd = ngx_bloom_open(from, O_RDWR|O_CREAT|O_TRUNC);
+
+    if (fd == NGX_INVALID_FILE) {
+        return NGX_ERROR;
+    }
+
+    rc = NGX_ERROR;
+
+    ngx_bloom_state_own(state, fd);
+
+    do {
+        err = posix_fallocate(fd, 0, segment->size);
+    } while (err == NGX_EINTR);
+
+    if (err != 0) {
+        ngx_set_errno(err);
+
+    } else if (ngx_bloom_write(fd, data, len, 0) == NGX_OK
+               && ngx_bloom_sync(fd) == NGX_OK
+               && ngx_bloom_rename(state->path.data, from, name) == NGX_OK)
+    {
+        rc = NGX_OK;
+    }
+
+    err = ngx_errno;
+
+    (void) ngx_close_file(fd);
+
+    if (rc != NGX_OK) {
+        (void) ngx_bloom_remove(from);
+    }
+
+    ngx_set_errno(err);
+
+    return rc;
+}
+
+
+ngx_int_t
 ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
 {
-    int                   err;
-    u_char                name[NGX_MAX_PATH], from[NGX_MAX_PATH];
     u_char                header[BLOOM_SEGMENT_HEADER];
-    ngx_fd_t              fd;
+    ngx_err_t             err;
     bloom_segment_t       segment;
     ngx_bloom_end_t       end;
     ngx_bloom_control_t  *control;
@@ -1090,38 +915,17 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
     segment.sequence = end.sequence;
     segment.created = ngx_bloom_time();
 
-    ngx_bloom_state_name(state, from, "segment.tmp");
-    ngx_bloom_segment_name(state, name, segment.base);
-
-    fd = ngx_bloom_open(from, O_RDWR|O_CREAT|O_TRUNC);
-
-    if (fd == NGX_INVALID_FILE) {
-        goto failed;
-    }
-
-    do {
-        err = posix_fallocate(fd, 0, segment.size);
-    } while (err == NGX_EINTR);
-
-    if (err != 0) {
-        ngx_set_errno(err);
-        goto failed;
-    }
-
     if (getrandom(segment.salt, BLOOM_SEGMENT_SALT_LEN, 0) == -1) {
         goto failed;
     }
 
     bloom_segment_encode(&segment, header);
 
-    if (ngx_bloom_write(fd, header, BLOOM_SEGMENT_HEADER, 0) != NGX_OK
-        || ngx_bloom_sync(fd) != NGX_OK
-        || ngx_bloom_rename(state->path.data, from, name) != NGX_OK)
+    if (ngx_bloom_journal_make(state, &segment, header, BLOOM_SEGMENT_HEADER)
+        != NGX_OK)
     {
         goto failed;
     }
-
-    (void) ngx_close_file(fd);
 
     __atomic_store_n(&control->prepared, segment.base + segment.size,
                      __ATOMIC_SEQ_CST);
@@ -1135,11 +939,6 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
 failed:
 
     err = ngx_errno;
-
-    if (fd != NGX_INVALID_FILE) {
-        (void) ngx_close_file(fd);
-        (void) ngx_bloom_remove(from);
-    }
 
     ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_PREPARE, err);
     ngx_set_errno(err);

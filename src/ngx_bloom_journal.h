@@ -82,16 +82,12 @@ ngx_int_t ngx_bloom_journal_find(ngx_bloom_state_t *state, uint64_t position,
     uint64_t *base);
 
 /*
- * For who is alone, after a reader has read all: a machine that lost its power
- * may have written what came later and not what came first.  Nobody was told
- * that this is on disk; but whoever reads it later, when all is, would take it
- * for damage.  So the records behind it are numbered anew and move up, in
- * copies of their segments that take the place of these, one after the other.
- * NGX_OK; NGX_DECLINED if there is no room for that, and nothing is changed,
- * or NGX_ERROR; both with errno.
+ * Writes a segment, its header and what else there is of it, and puts it on the
+ * disk whole: where there is one at its base, in the place of that.  NGX_OK, or
+ * NGX_ERROR with errno.
  */
-ngx_int_t ngx_bloom_journal_mend(ngx_bloom_state_t *state,
-    ngx_bloom_reader_t *reader);
+ngx_int_t ngx_bloom_journal_make(ngx_bloom_state_t *state,
+    const bloom_segment_t *segment, const u_char *data, size_t len);
 
 /*
  * Fills the control page of who is alone, after a reader has read all: cuts a

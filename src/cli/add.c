@@ -275,7 +275,7 @@ add_keys(add_t *add, char **names, int n)
                                       add->from.temporary ? add->from.temporary
                                                           : directory);
 
-    rc = intake_spare(&out, names, n);
+    rc = intake_spare(&out, names, n, "the keys");
 
     if (rc == CLI_OK) {
         rc = collect(&add->from, names, n, &add->counts);

@@ -481,7 +481,7 @@ cmd_build(int argc, char **argv)
         return CLI_ERROR;
     }
 
-    if (intake_spare(&out, names, n) != CLI_OK) {
+    if (intake_spare(&out, names, n, "the keys") != CLI_OK) {
         output_discard(&out);
         return CLI_ERROR;
     }

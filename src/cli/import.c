@@ -866,24 +866,6 @@ report(const options_t *options, const findings_t *findings)
 }
 
 
-/* CLI_OK, or CLI_ERROR having said that the image would replace its source. */
-static int
-spare(const output_t *out, char **paths, int n)
-{
-    const char  *name;
-
-    name = output_among(out, paths, n);
-
-    if (name != NULL) {
-        cli_error("%s: is the output too: the image would replace the filter "
-                  "that is imported; name another output", name);
-        return CLI_ERROR;
-    }
-
-    return CLI_OK;
-}
-
-
 int
 cmd_import(int argc, char **argv)
 {
@@ -906,7 +888,8 @@ cmd_import(int argc, char **argv)
 
     memset(&bits, 0, sizeof(bits));
 
-    rc = spare(&out, argv + optind, argc - optind);
+    rc = intake_spare(&out, argv + optind, argc - optind,
+                      "the filter that is imported");
 
     if (rc == CLI_OK) {
         rc = read_all(&options, argv + optind, argc - optind, &bits, origin);

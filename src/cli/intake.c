@@ -111,15 +111,15 @@ intake_as_of(const char *text, uint64_t *as_of)
 
 
 int
-intake_spare(const output_t *out, char **names, int n)
+intake_spare(const output_t *out, char **names, int n, const char *what)
 {
     const char  *name;
 
     name = output_among(out, names, n);
 
     if (name != NULL) {
-        cli_error("%s: is the output too: the image would replace the keys; "
-                  "name another output", name);
+        cli_error("%s: is the output too: the image would replace %s; name "
+                  "another output", name, what);
         return CLI_ERROR;
     }
 

@@ -50,8 +50,9 @@ int intake_option(collect_options_t *options, int c);
 /* When all are there: whether they go together. */
 int intake_check(const collect_options_t *options);
 
-/* CLI_OK, or CLI_ERROR having said that the image would replace its keys. */
-int intake_spare(const output_t *out, char **names, int n);
+/* CLI_OK, or CLI_ERROR having said that the image would replace what it is made
+ * of: "the keys" or the like. */
+int intake_spare(const output_t *out, char **names, int n, const char *what);
 
 /* The value of --as-of in *as_of, likewise. */
 int intake_as_of(const char *text, uint64_t *as_of);

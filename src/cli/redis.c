@@ -137,10 +137,29 @@ parse_small(const char *p, const char *end, unsigned max, unsigned *value)
 }
 
 
+char *
+redis_shown(const char *url)
+{
+    char        *shown;
+    size_t       scheme;
+    const char  *host, *at;
+
+    host = strstr(url, "://") + 3;
+    scheme = (size_t) (host - url);
+    at = memrchr(host, '@', strcspn(host, "/"));
+    host = at ? at + 1 : host;
+
+    shown = cli_alloc(scheme + strlen(host) + 1);
+    memcpy(shown, url, scheme);
+    strcpy(shown + scheme, host);
+
+    return shown;
+}
+
+
 static int
 parse_url(redis_t *redis, const char *url)
 {
-    size_t       len;
     const char  *at, *host, *end, *colon, *slash;
 
     redis->tls = strncmp(url, "rediss:", 7) == 0;
@@ -161,10 +180,7 @@ parse_url(redis_t *redis, const char *url)
         host = at + 1;
     }
 
-    len = strlen(host);
-    redis->name = cli_alloc(len + 16);
-    snprintf(redis->name, len + 16, "redis%s://%s", redis->tls ? "s" : "",
-             host);
+    redis->name = redis_shown(url);
 
     if (*host == '[') {
         colon = memchr(host, ']', (size_t) (end - host));

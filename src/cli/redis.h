@@ -24,7 +24,9 @@ typedef struct redis_s  redis_t;
 redis_t *redis_open(const char *url, int dump);
 void redis_close(redis_t *redis);
 
-/* The address without the password. */
+/* The address without the password: of a URL, to be freed; and of what is
+ * open. */
+char *redis_shown(const char *url);
 const char *redis_name(const redis_t *redis);
 
 /* The length of a bitmap. */

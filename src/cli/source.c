@@ -1,5 +1,4 @@
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,19 +21,14 @@ source_is_redis(const char *path)
 const char *
 source_shown(const char *path)
 {
-    const char   *host, *end, *at;
-    static char   shown[512];
+    static char  *shown;
 
     if (!source_is_redis(path)) {
         return path;
     }
 
-    host = strstr(path, "://") + 3;
-    end = host + strcspn(host, "/");
-    at = memrchr(host, '@', (size_t) (end - host));
-
-    snprintf(shown, sizeof(shown), "%.*s%s", (int) (host - path), path,
-             at != NULL ? at + 1 : host);
+    free(shown);
+    shown = redis_shown(path);
 
     return shown;
 }
@@ -75,7 +69,7 @@ source_open(source_t *source, char **paths, int n, int dump)
 
     source->size = BLOOM_FOREIGN_UNKNOWN;
 
-    for (i = 0; i < n && n != 1; i++) {
+    for (i = 0; n != 1 && i < n; i++) {
         if (source_is_redis(paths[i])) {
             return cli_misuse("%s: name one key and nothing else, or shards "
                               "with --shard", source_shown(paths[i])),
