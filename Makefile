@@ -9,8 +9,14 @@ CLANG ?= clang
 CFLAGS ?= -O2 -g
 
 # what each compilation needs; it also writes down the headers it read
-compile = -std=c11 $(CFLAGS) -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc \
+compile = -std=c11 $(CFLAGS) -Wall -Wextra -Werror -D_GNU_SOURCE \
+          $(addprefix -Isrc/,$(or $(layers_of_$(firstword \
+            $(subst /, ,$(patsubst src/%,%,$<)))),core interop cli)) \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
+
+# which folders a file under src/ may include from: its own and those below
+layers_of_core = core
+layers_of_interop = core interop
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
 libs = $(LDFLAGS) -lhiredis -lz -lm -lidn2 -lpthread
@@ -26,7 +32,8 @@ compile += -DNGX_BLOOM_REDIS_TLS
 libs += -lhiredis_ssl -lssl -lcrypto
 endif
 
-core := $(wildcard src/bloom_*.c)
+core := $(wildcard src/core/*.c)
+interop := $(wildcard src/interop/*.c)
 cli := $(wildcard src/cli/*.c)
 unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
@@ -66,7 +73,7 @@ deps-bench:
 # Everything that is plain C is compiled thrice: into build/, with gcc's
 # sanitizers into build/sanitize/, and for the fuzzers into build/fuzz/.
 
-core_objects = $(core:src/%.c=$(1)/obj/%.o)
+core_objects = $(patsubst src/%.c,$(1)/obj/%.o,$(core) $(interop))
 cli_objects = $(cli:src/%.c=$(1)/obj/%.o)
 sources_and_objects = $< $(filter %.o,$^)
 
@@ -156,7 +163,7 @@ $(packages): dashboard/package.json dashboard/package-lock.json dashboard/.npmrc
 dashboard-packages: $(packages)
 
 dashboard: $(packages)  ## build the page anew from dashboard/
-	node dashboard/build.mjs src/ngx_http_bloom_page_html.c
+	node dashboard/build.mjs src/http/api/ngx_http_bloom_page_html.c
 
 screenshots: all $(packages)  ## pictures of the page, into docs/screenshots (needs pngquant)
 	perl -It/lib dashboard/test/screenshots.pl docs/screenshots

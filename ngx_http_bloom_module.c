@@ -8,9 +8,9 @@
  * src/ngx_bloom_zone.c; docs/architecture.md has the picture.
  */
 
-#include "src/ngx_http_bloom_conf.h"
-#include "src/ngx_bloom_helper.h"
-#include "src/ngx_bloom_leave.h"
+#include "ngx_http_bloom_conf.h"
+#include "ngx_bloom_helper.h"
+#include "ngx_bloom_leave.h"
 
 
 static ngx_int_t ngx_http_bloom_add_handlers(ngx_conf_t *cf);

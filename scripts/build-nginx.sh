@@ -116,7 +116,7 @@ ln -sfn ../.. bloom
 
 configured=$(echo "${pristine:-}" "$add" "${flags[@]}"
              cat bloom/config
-             ls bloom/*.c bloom/src/*.[ch])
+             (cd bloom/src && find . -name "*.h" | sort))
 
 if [ "$configured" != "$(cat configured 2>/dev/null)" ]; then
     echo "configuring the module for nginx $version ($kind)" >&2

@@ -347,7 +347,7 @@ check_names() {
 
     same "the variables" \
          "$(grep -oE 'ngx_string\("bloom_[a-z_]+"\), NULL' \
-                 src/ngx_http_bloom_variables.c | cut -d '"' -f 2 | sort)" \
+                 src/http/ngx_http_bloom_variables.c | cut -d '"' -f 2 | sort)" \
          "$(grep -oE '^### \$bloom_[a-z_]+' README.md | cut -d '$' -f 2 | sort)"
 }
 
@@ -357,7 +357,7 @@ check_names() {
 # "METHOD PATH changes" of each route; without "changes" where $1 says "names"
 
 routes() {
-    tr -d '\n' < src/ngx_http_bloom_api.c \
+    tr -d '\n' < src/http/api/ngx_http_bloom_api.c \
     | grep -oE '\{ NGX_HTTP_BLOOM_[A-Z]+, [01], ngx_string\("[^"]*"\), [01]' \
     | tr -d ',"(){}' | sed 's/ngx_string/"/; s/NGX_HTTP_BLOOM_//' \
     | while read -r method zone path write; do
@@ -381,7 +381,7 @@ described_routes() {
 # "STATUS CODE" of each error
 
 errors() {
-    grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/ngx_http_bloom_answer.c \
+    grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/http/api/ngx_http_bloom_answer.c \
     | tr -d '{}",' | awk '$1 != 200 { print $1, $2 }' | sort
 }
 
@@ -389,7 +389,7 @@ errors() {
 # source has a table for each object.
 
 members() {
-    tr -d '\n' < src/ngx_http_bloom_render.c \
+    tr -d '\n' < src/http/api/ngx_http_bloom_render.c \
     | grep -oE 'ngx_http_bloom_member_t +ngx_http_bloom_[a-z]+_members\[\] = \{[^;]*;' \
     | while IFS= read -r table; do
         name=${table#*ngx_http_bloom_member_t*ngx_http_bloom_}
@@ -406,7 +406,7 @@ members() {
 
 metrics() {
     grep -oE '^    \{ "[a-z_]+", ("(counter|gauge)"|"[a-z]+=)' \
-         src/ngx_http_bloom_metrics.c \
+         src/http/api/ngx_http_bloom_metrics.c \
     | cut -d '"' -f 2 | sed 's/^/nginx_bloom_/' | sort -u
 }
 
@@ -414,7 +414,7 @@ metrics() {
 
 state_files() {
     grep -ohE '"(control|lock|dropped|lost|(instance|journal|upload|checkpoint|snapshot|save|segment|compact)\.[^" ]+)"' \
-         src/ngx_bloom_*.c | tr -d '"\\' | sed -E 's/%[0-9]*[a-zA-Z]+/*/g' \
+         src/{store,zone}/ngx_bloom_*.c | tr -d '"\\' | sed -E 's/%[0-9]*[a-zA-Z]+/*/g' \
     | sort -u
 }
 
@@ -448,7 +448,7 @@ first_column() {
 
 check_files() {
     same "docs/architecture.md has the files of the source" \
-         "$(printf '%s\n' ngx_http_bloom_module.c src/*.[ch] | sort)" \
+         "$(printf '%s\n' ngx_http_bloom_module.c src/{core,interop,store,zone,http,http/api}/*.[ch] | sort)" \
          "$(first_column docs/architecture.md \
             | grep -oE '`[a-z_/]+\.(\[ch\]|c|h)`' | tr -d '`' \
             | sed 's/\(.*\)\[ch\]/\1c\n\1h/' | sort)"
@@ -468,7 +468,7 @@ check_files() {
 # compiler lays it out
 
 control_page() {
-    local header=src/ngx_bloom_state.h
+    local header=src/store/ngx_bloom_state.h
 
     {
         echo '#include <stdio.h>'

@@ -30,11 +30,11 @@ subtest 'the page is what dashboard/ gives' => sub {
         open my $fh, '<:raw', $_ or die "cannot open $_: $!";
         local $/;
         scalar <$fh>;
-    } $built, "$top/src/ngx_http_bloom_page_html.c";
+    } $built, "$top/src/http/api/ngx_http_bloom_page_html.c";
 
     ok($texts[0] eq $texts[1], 'the same bytes')
         or diag('run: make dashboard, and commit '
-                . 'src/ngx_http_bloom_page_html.c');
+                . 'src/http/api/ngx_http_bloom_page_html.c');
 };
 
 

@@ -3,7 +3,7 @@
 
 #include "unit.h"
 
-#include "cli/lines.c"
+#include "lines.c"
 
 #define LEN   700
 #define ROOM  200

@@ -71,11 +71,11 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 #define bloom_form_canonical  counted_form_canonical
 #define bloom_form_expand     counted_form_expand
 
-#include "../../src/bloom_idn.c"
-#include "../../src/bloom_host.c"
+#include "../../src/core/bloom_idn.c"
+#include "../../src/core/bloom_host.c"
 #define too_long  form_too_long
-#include "../../src/bloom_url.c"
-#include "../../src/bloom_form.c"
+#include "../../src/core/bloom_url.c"
+#include "../../src/core/bloom_form.c"
 
 
 typedef struct {
