@@ -381,7 +381,7 @@ described_routes() {
 # "STATUS CODE" of each error
 
 errors() {
-    grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/http/api/ngx_http_bloom_answer.c \
+    grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/http/api/ngx_http_bloom_response.c \
     | tr -d '{}",' | awk '$1 != 200 { print $1, $2 }' | sort
 }
 
@@ -389,7 +389,7 @@ errors() {
 # source has a table for each object.
 
 members() {
-    tr -d '\n' < src/http/api/ngx_http_bloom_render.c \
+    tr -d '\n' < src/http/api/ngx_http_bloom_json.c \
     | grep -oE 'ngx_http_bloom_member_t +ngx_http_bloom_[a-z]+_members\[\] = \{[^;]*;' \
     | while IFS= read -r table; do
         name=${table#*ngx_http_bloom_member_t*ngx_http_bloom_}

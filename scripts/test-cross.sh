@@ -14,7 +14,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-skip=" ${CROSS_SKIP-test_fpr test_size test_small} "
+skip=" ${CROSS_SKIP-test_fpr test_geometry test_small} "
 root=$PWD/build/cross
 failed=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/bloom-cross-XXXXXX") || exit 1
@@ -85,7 +85,7 @@ for name in "$@"; do
 
     unit "aarch64: $name" aarch64 "build/cross/unit/$name"
 
-    if [ "$name" = test_vector ]; then
+    if [ "$name" = test_simd ]; then
         has portable
     fi
 done
@@ -137,7 +137,7 @@ if [ "$(uname -m)" = x86_64 ]; then
     for model in Nehalem core2duo Haswell; do
 
         for name in test_layout test_layout_foreign test_crc test_lines \
-                    test_golden test_hash test_vector
+                    test_golden test_hash test_simd
         do
             [ -e "build/unit/$name" ] || continue
             unit "$model: $name" qemu-x86_64 -cpu $model "build/unit/$name"

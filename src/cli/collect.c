@@ -7,7 +7,7 @@
 
 #include "cli.h"
 #include "collect.h"
-#include "input.h"
+#include "keystream.h"
 #include "keyform.h"
 #include "lines.h"
 #include "progress.h"

@@ -10,7 +10,7 @@
 #include "bloom_key.h"
 #include "bloom_layout.h"
 #include "keystore.h"
-#include "list.h"
+#include "listformat.h"
 
 
 typedef struct {

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bloom_size.h"
+#include "bloom_geometry.h"
 #include "cli.h"
 #include "options.h"
 #include "units.h"

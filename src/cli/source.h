@@ -7,7 +7,7 @@
 #ifndef SOURCE_H
 #define SOURCE_H
 
-#include "input.h"
+#include "keystream.h"
 #include "redis.h"
 
 

@@ -4,7 +4,7 @@
 #include "bloom_layout.h"
 #include "bloom_bits.h"
 #include "bloom_layout_foreign.h"
-#include "bloom_vector.h"
+#include "bloom_simd.h"
 
 
 #ifndef __SIZEOF_INT128__

@@ -34,7 +34,7 @@
 #define BLOOM_LAYOUT_H
 
 #include "bloom_hash.h"
-#include "bloom_size.h"
+#include "bloom_geometry.h"
 
 #pragma GCC visibility push(hidden)
 

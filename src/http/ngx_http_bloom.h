@@ -10,7 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
-#include "ngx_bloom_test.h"
+#include "ngx_bloom_lookup.h"
 #include "ngx_bloom_zone.h"
 #include "bloom_key.h"
 
@@ -64,7 +64,7 @@ typedef enum {
     NGX_HTTP_BLOOM_ALONE = 0,
     NGX_HTTP_BLOOM_LIST,                 /* cut into parts */
     NGX_HTTP_BLOOM_AHEAD                 /* taken together with others, see
-                                            ngx_http_bloom_ahead.c */
+                                            ngx_http_bloom_prefetch.c */
 } ngx_http_bloom_how_e;
 
 #define NGX_HTTP_BLOOM_AHEAD_MAX  8
@@ -233,7 +233,7 @@ static ngx_inline ngx_int_t ngx_http_bloom_check(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
 
 
-/* ngx_http_bloom_ahead.c */
+/* ngx_http_bloom_prefetch.c */
 
 /* Which rules of each list are NGX_HTTP_BLOOM_AHEAD: once all variables of a
  * configuration are known. */

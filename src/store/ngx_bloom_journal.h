@@ -1,7 +1,7 @@
 
 /*
  * The journal on disk: read by whoever loads or follows, appended to by
- * workers, kept by the helper.  src/bloom_journal.h has the format.
+ * workers, kept by the helper.  src/bloom_record.h has the format.
  */
 
 #ifndef _NGX_BLOOM_JOURNAL_H_INCLUDED_

@@ -49,7 +49,7 @@
 #include <pthread.h>
 
 #include "bloom_image.h"
-#include "bloom_journal.h"
+#include "bloom_record.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -149,7 +149,7 @@ typedef struct ngx_bloom_state_s {
     uint64_t             newest;
 
     /* behind what it has appended, now and when it last looked whether that is
-     * on disk: see ngx_bloom_leave.h */
+     * on disk: see ngx_bloom_shutdown.h */
     uint64_t             appended;
     uint64_t             late;
 } ngx_bloom_state_t;

@@ -3,7 +3,7 @@
 #include "ngx_bloom_helper.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
-#include "ngx_bloom_leave.h"
+#include "ngx_bloom_shutdown.h"
 
 
 /* How long a lock is tried for without giving the worker back, in rounds of

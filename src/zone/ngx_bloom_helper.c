@@ -1,11 +1,11 @@
 
 #include "ngx_bloom_helper.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_leave.h"
-#include "ngx_bloom_notice.h"
+#include "ngx_bloom_shutdown.h"
+#include "ngx_bloom_log.h"
 #include "ngx_bloom_task.h"
-#include "ngx_bloom_upkeep.h"
-#include "ngx_bloom_work.h"
+#include "ngx_bloom_maintenance.h"
+#include "ngx_bloom_jobs.h"
 
 #include <ngx_event.h>
 

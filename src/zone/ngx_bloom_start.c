@@ -3,8 +3,8 @@
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_load.h"
-#include "ngx_bloom_mend.h"
-#include "ngx_bloom_notice.h"
+#include "ngx_bloom_repair.h"
+#include "ngx_bloom_log.h"
 #include "ngx_bloom_save.h"
 #include "ngx_bloom_task.h"
 

@@ -9,7 +9,7 @@
  *
  *     lookup    read generation g; test in bank g & 1; read the generation
  *               again: if it changed, the answer is thrown away and the lookup
- *               begins anew (ngx_bloom_test.h)
+ *               begins anew (ngx_bloom_lookup.h)
  *     load      write bank (g + 1) & 1, which nobody reads; then g + 1
  *
  * So a lookup takes no lock and waits for nobody, and is answered from one
@@ -27,9 +27,9 @@
 
 #include <pthread.h>
 
-#include "ngx_bloom_count.h"
-#include "ngx_bloom_file.h"
-#include "ngx_bloom_pages.h"
+#include "ngx_bloom_counters.h"
+#include "ngx_bloom_image_file.h"
+#include "ngx_bloom_hugepages.h"
 #include "ngx_bloom_state.h"
 
 #pragma GCC visibility push(hidden)

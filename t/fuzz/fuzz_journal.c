@@ -16,7 +16,7 @@
 
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
-#include "bloom_journal.h"
+#include "bloom_record.h"
 
 /* As in docs/journal-format.md */
 #define AT_SALT          48

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "bloom_layout.h"
-#include "bloom_vector.h"
+#include "bloom_simd.h"
 
 #define GUARD  0x5ca1ab1e0ddba115
 

@@ -24,7 +24,7 @@
 #include "ngx_http_bloom.h"
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_task.h"
-#include "ngx_bloom_test.h"
+#include "ngx_bloom_lookup.h"
 #include "bloom_json.h"
 
 #pragma GCC visibility push(hidden)

@@ -5,10 +5,10 @@
  *
  * Metrics of zones have the label "zone"; those of rules also "rule", its name
  * or place, "action" and "on".  There are at most as many rules as there are
- * series of counters (ngx_bloom_count.h); those that found no room are one.
+ * series of counters (ngx_bloom_counters.h); those that found no room are one.
  */
 
-#include "ngx_http_bloom_view.h"
+#include "ngx_http_bloom_stats.h"
 
 #include <math.h>
 

@@ -1,0 +1,891 @@
+
+/*
+ * ngx-bloom bench: what lookups cost on this machine, beside what its memory
+ * allows.
+ *
+ * Three things take turns: making the keys (base), fetching a random cache line
+ * for each (limit), and looking each up (lookup).  What is reported is limit
+ * and lookup less base, and the ratio of both within a turn.
+ *
+ * All three do the other work that is asked for (--work).  It takes nothing from
+ * the memory, but the time that it takes does: page tables that nobody walks for
+ * a while are pushed out of a cache that is shared with others, so that a random
+ * line costs more where one is asked for more seldom.
+ *
+ * The filter's bits are random ones, as many as keys up to its capacity would
+ * have set; keys that are to be found are added to them.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "bloom_layout.h"
+#include "bloom_layout_foreign.h"
+#include "bloom_simd.h"
+#include "cli.h"
+#include "json.h"
+#include "options.h"
+#include "units.h"
+
+#define PATTERN      ((uint64_t) 1 << 20)         /* bytes of random bits */
+#define KEY_MAX      4096
+#define ROUNDS_MAX   1000
+#define WORK_MAX     100000              /* ns */
+#define HUGE_PAGE    ((uint64_t) 2 << 20)
+
+
+typedef enum { ALONE, LOOP, BATCH } way_t;
+
+typedef enum { BASE, LIMIT, LOOKUP, KINDS } kind_t;
+
+static const char *const  ways[] = { "alone", "loop", "batch" };
+
+
+typedef struct {
+    uint64_t          memory;
+    double            fpr;
+    uint32_t          layout;
+    double            hits;              /* share of keys that are in it */
+    way_t             way;
+    uint64_t          batch;             /* keys at a time */
+    int               huge;
+    uint64_t          key_len;           /* 0: the hash is at hand */
+    uint64_t          work;              /* ns a key, beside its lookup */
+    double            steps;             /* of work_on() for that */
+    uint64_t          lookups;           /* in a turn */
+    uint64_t          rounds;
+    int               json;
+
+    bloom_hasher_t    hasher;
+    bloom_geometry_t  geometry;
+    uint64_t          capacity;
+    uint64_t         *words;
+    uint64_t          size;              /* bytes of them */
+    uint64_t          added;             /* keys 0 .. added - 1 are in it */
+} bench_t;
+
+
+/* Nanoseconds a key of each turn. */
+typedef struct {
+    double    ns[KINDS][ROUNDS_MAX];
+    uint64_t  present;
+} result_t;
+
+
+static void
+usage(void)
+{
+    printf(
+"Usage: ngx-bloom bench [OPTION...]\n"
+"\n"
+"Measures what a lookup costs here, and a random cache line from the same\n"
+"memory, which is the least that it can cost.\n"
+"\n"
+"  -m, --memory SIZE    of the filter, 4k to 1024g (1g)\n"
+"  -p, --fpr RATE       that it is made for: says how many bits and lines a key\n"
+"                       has (0.001)\n"
+"      --layout L       blocked, classic, double, double63 or double31 (blocked)\n"
+"      --hits SHARE     of the keys that are in it, 0 to 1 (0)\n"
+"      --way W          alone: the next lookup begins when the last is answered\n"
+"                       loop: one after the other, as the processor likes\n"
+"                       batch: several at a time (alone)\n"
+"      --batch N        how many at a time, up to %d (%d)\n"
+"      --vector V       what tests a line in a batch: avx512, avx2 or\n"
+"                       portable (the best that is here)\n"
+"      --key-length N   makes a key of so many bytes, 8 to %d, and hashes it,\n"
+"                       as a part of the lookup (0: the hash is at hand)\n"
+"      --hash H         murmur3 or siphash (murmur3)\n"
+"      --work NS        other work, without the memory, that the processor does\n"
+"                       for each key between lookups or batches, as a server\n"
+"                       has, up to %d; its time is left out (0)\n"
+"      --pages P        small, in shared memory, or huge, in memory of its own;\n"
+"                       what a zone gets is another matter: README.md (small)\n"
+"  -n, --lookups N      in a turn, %d to 1g (1m)\n"
+"  -r, --rounds N       turns of each, up to %d (9)\n"
+"      --json           print JSON\n"
+"  -h, --help           show this\n"
+"\n"
+"The time that making the keys takes is left out.  Ratios carry from one machine\n"
+"to another, nanoseconds do not.\n"
+"\n"
+"Examples:\n"
+"  ngx-bloom bench --hits 0.5\n"
+"  ngx-bloom bench -m 4g -p 1e-6 --hits 1 --way batch --pages huge\n",
+           BLOOM_BATCH, BLOOM_BATCH, KEY_MAX, WORK_MAX, BLOOM_BATCH,
+           ROUNDS_MAX);
+}
+
+
+/* CLI_OK, CLI_ERROR after a message, or -1 if help was asked for. */
+static int
+parse_options(int argc, char **argv, bench_t *bench)
+{
+    int                    c;
+    unsigned               i;
+    const char            *name, *batches, *hashed;
+    const bloom_vector_t  *vector;
+
+    enum {
+        LAYOUT = 256, HITS, WAY, BATCH_SIZE, VECTOR, KEY_LENGTH, HASH, WORK,
+        PAGES, JSON
+    };
+
+    static const struct option  names[] = {
+        { "memory",     required_argument, NULL, 'm' },
+        { "fpr",        required_argument, NULL, 'p' },
+        { "lookups",    required_argument, NULL, 'n' },
+        { "rounds",     required_argument, NULL, 'r' },
+        { "layout",     required_argument, NULL, LAYOUT },
+        { "hits",       required_argument, NULL, HITS },
+        { "way",        required_argument, NULL, WAY },
+        { "batch",      required_argument, NULL, BATCH_SIZE },
+        { "vector",     required_argument, NULL, VECTOR },
+        { "key-length", required_argument, NULL, KEY_LENGTH },
+        { "hash",       required_argument, NULL, HASH },
+        { "work",       required_argument, NULL, WORK },
+        { "pages",      required_argument, NULL, PAGES },
+        { "json",       no_argument,       NULL, JSON },
+        { "help",       no_argument,       NULL, 'h' },
+        { NULL, 0, NULL, 0 }
+    };
+
+    batches = NULL;
+    hashed = NULL;
+
+    while ((c = cli_option(argc, argv, ":m:p:n:r:h", names)) != -1) {
+
+        switch (c) {
+
+        case 'm':
+            if (parse_bytes(optarg, &bench->memory) != 0
+                || bench->memory < 4096 || bench->memory > BLOOM_BITS_MAX / 8)
+            {
+                return cli_misuse("-m \"%s\": memory is from 4k to 1024g",
+                                  optarg);
+            }
+
+            break;
+
+        case 'p':
+            if (option_fpr(optarg, &bench->fpr) != CLI_OK) {
+                return CLI_ERROR;
+            }
+
+            break;
+
+        case 'n':
+            if (parse_count(optarg, &bench->lookups) != 0
+                || bench->lookups < BLOOM_BATCH
+                || bench->lookups > 1000000000)
+            {
+                return cli_misuse("-n \"%s\": lookups of a turn are from %d to "
+                                  "1g", optarg, BLOOM_BATCH);
+            }
+
+            break;
+
+        case 'r':
+            if (parse_count(optarg, &bench->rounds) != 0 || bench->rounds == 0
+                || bench->rounds > ROUNDS_MAX)
+            {
+                return cli_misuse("-r \"%s\": turns are from 1 to %d", optarg,
+                                  ROUNDS_MAX);
+            }
+
+            break;
+
+        case LAYOUT:
+
+            for (i = BLOOM_LAYOUT_BLOCKED; i <= BLOOM_LAYOUT_DOUBLE31; i++) {
+                name = bloom_layout_name(i);
+
+                if (name != NULL && strcmp(name, optarg) == 0) {
+                    break;
+                }
+            }
+
+            if (i > BLOOM_LAYOUT_DOUBLE31) {
+                return cli_misuse("--layout \"%s\": there are blocked, classic,"
+                                  " double, double63 and double31", optarg);
+            }
+
+            bench->layout = i;
+            break;
+
+        case HITS:
+            if (strcmp(optarg, "0") == 0 || strcmp(optarg, "1") == 0) {
+                bench->hits = *optarg - '0';
+                break;
+            }
+
+            if (parse_rate(optarg, &bench->hits) != 0) {
+                return cli_misuse("--hits \"%s\": a share is from 0 to 1",
+                                  optarg);
+            }
+
+            break;
+
+        case WAY:
+
+            for (i = ALONE; i <= BATCH; i++) {
+                if (strcmp(ways[i], optarg) == 0) {
+                    break;
+                }
+            }
+
+            if (i > BATCH) {
+                return cli_misuse("--way \"%s\": there are alone, loop and "
+                                  "batch", optarg);
+            }
+
+            bench->way = (way_t) i;
+            break;
+
+        case BATCH_SIZE:
+            if (parse_count(optarg, &bench->batch) != 0 || bench->batch == 0
+                || bench->batch > BLOOM_BATCH)
+            {
+                return cli_misuse("--batch \"%s\": a batch has 1 to %d keys",
+                                  optarg, BLOOM_BATCH);
+            }
+
+            batches = "--batch";
+            break;
+
+        case VECTOR:
+
+            for (i = 0; (vector = bloom_vector_list(i)) != NULL; i++) {
+                if (strcmp(vector->name, optarg) == 0) {
+                    break;
+                }
+            }
+
+            if (vector == NULL) {
+                return cli_misuse("--vector \"%s\": there are avx512, avx2 and "
+                                  "portable, and of these this processor has "
+                                  "%s and what is behind it", optarg,
+                                  bloom_vector_list(0)->name);
+            }
+
+            bloom_vector_use(vector);
+            batches = "--vector";
+            break;
+
+        case KEY_LENGTH:
+            if (parse_count(optarg, &bench->key_len) != 0
+                || (bench->key_len != 0 && bench->key_len < 8)
+                || bench->key_len > KEY_MAX)
+            {
+                return cli_misuse("--key-length \"%s\": a key has 8 to %d "
+                                  "bytes, or 0 for none", optarg, KEY_MAX);
+            }
+
+            break;
+
+        case HASH:
+
+            if (option_hash(optarg, &bench->hasher) != CLI_OK) {
+                return CLI_ERROR;
+            }
+
+            hashed = "--hash";
+            break;
+
+        case WORK:
+            if (parse_count(optarg, &bench->work) != 0
+                || bench->work > WORK_MAX)
+            {
+                return cli_misuse("--work \"%s\": work takes 0 to %d "
+                                  "nanoseconds a key", optarg, WORK_MAX);
+            }
+
+            break;
+
+        case PAGES:
+            bench->huge = strcmp(optarg, "huge") == 0;
+
+            if (!bench->huge && strcmp(optarg, "small") != 0) {
+                return cli_misuse("--pages \"%s\": there are small and huge",
+                                  optarg);
+            }
+
+            break;
+
+        case JSON:
+            bench->json = 1;
+            break;
+
+        case 'h':
+            usage();
+            return -1;
+
+        default:
+            return CLI_ERROR;
+        }
+    }
+
+    if (optind != argc) {
+        return cli_misuse("\"%s\" is no option", argv[optind]);
+    }
+
+    if (batches != NULL && bench->way != BATCH) {
+        return cli_misuse("%s is for batches: give --way batch as well",
+                          batches);
+    }
+
+    if (hashed != NULL && bench->key_len == 0) {
+        return cli_misuse("%s is for keys that are made: give --key-length as "
+                          "well", hashed);
+    }
+
+    return CLI_OK;
+}
+
+
+/* ---- keys ---- */
+
+/* Key x, the same whenever it is made. */
+static inline bloom_hash_t
+key_hash(uint64_t x)
+{
+    bloom_hash_t  hash;
+
+    hash.h1 = bloom_mix64(x * 0x9e3779b97f4a7c15 + 1);
+    hash.h2 = bloom_mix64(x * 0xd1342543de82ef95 + 3);
+
+    return hash;
+}
+
+
+/* The number of the i-th key that is asked for: one of those that are in it
+ * as often as `hits` says, and otherwise one that is not. */
+static inline uint64_t
+key_number(const bench_t *bench, uint64_t i, uint64_t limit)
+{
+    uint64_t  x;
+
+    x = bloom_mix64(i);
+
+    if ((x & 0xffffffff) < limit) {
+        return (x >> 32) * bench->added >> 32;
+    }
+
+    return (uint64_t) 1 << 48 | i;
+}
+
+
+/* The hash of a key of key_len bytes. */
+static inline bloom_hash_t
+bytes_hash(const bench_t *bench, uint64_t x, uint8_t *key)
+{
+    memcpy(key, &x, sizeof(x));
+
+    return bloom_hash(&bench->hasher, key, bench->key_len);
+}
+
+
+/* ---- memory ---- */
+
+static uint64_t
+random_next(uint64_t *state)
+{
+    return bloom_mix64(*state += 0x9e3779b97f4a7c15);
+}
+
+
+/* A word whose bits are set with the chance `share`, to 1/256. */
+static uint64_t
+random_word(uint64_t *state, double share)
+{
+    unsigned  i, digits;
+    uint64_t  word;
+
+    digits = (unsigned) (share * 256);
+
+    for (word = 0, i = 0; i < 8; i++, digits >>= 1) {
+        word = (digits & 1) ? word | random_next(state)
+                            : word & random_next(state);
+    }
+
+    return word;
+}
+
+
+/* How much of the memory is on huge pages, 0 to 1, by what the kernel says. */
+static double
+huge_share(const bench_t *bench)
+{
+    int                  here;
+    char                 line[256];
+    FILE                *maps;
+    double               kib;
+    uintptr_t            begin, end;
+    unsigned long long   n;
+
+    maps = fopen("/proc/self/smaps", "r");
+
+    if (maps == NULL) {
+        return NAN;
+    }
+
+    here = 0;
+    kib = 0;
+
+    while (fgets(line, sizeof(line), maps) != NULL) {
+
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2) {
+            here = (uintptr_t) bench->words < end
+                   && (uintptr_t) bench->words + bench->size > begin;
+
+        } else if (here && (sscanf(line, "AnonHugePages: %llu", &n) == 1
+                            || sscanf(line, "ShmemPmdMapped: %llu", &n) == 1))
+        {
+            kib += (double) n;
+        }
+    }
+
+    fclose(maps);
+
+    kib /= (double) bench->size / 1024;
+
+    return kib < 1 ? kib : 1;
+}
+
+
+/* The words, page by page as a zone's are, or private on huge pages: shared
+ * ones are huge only where the system is told so. */
+static int
+map_words(bench_t *bench)
+{
+    void      *map;
+    uint64_t   size;
+
+    bench->size = bloom_geometry_bytes(&bench->geometry);
+    size = bench->size + (bench->huge ? HUGE_PAGE : 0);
+
+    map = mmap(NULL, size, PROT_READ|PROT_WRITE,
+               MAP_ANONYMOUS | (bench->huge ? MAP_PRIVATE : MAP_SHARED),
+               -1, 0);
+
+    if (map == MAP_FAILED) {
+        cli_error("%" PRIu64 " bytes of memory cannot be had: %s; give a "
+                  "smaller -m", size, strerror(errno));
+        return CLI_ERROR;
+    }
+
+    if (bench->huge) {
+        map = (void *) (((uintptr_t) map + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1));
+        (void) madvise(map, bench->size, MADV_HUGEPAGE);
+
+    } else {
+        (void) madvise(map, bench->size, MADV_NOHUGEPAGE);
+    }
+
+    bench->words = map;
+
+    return CLI_OK;
+}
+
+
+/* The chance of each bit to be set when the filter has as many keys as it is
+ * made for, and then the keys that are to be found. */
+static void
+fill(bench_t *bench)
+{
+    double         share;
+    uint8_t        key[KEY_MAX];
+    uint64_t       i, n, done, state;
+    bloom_hash_t   hash[BLOOM_BATCH];
+
+    share = 1 - exp(-(double) bench->geometry.k * (double) bench->capacity
+                    / (double) bench->geometry.bits);
+
+    n = bench->size < PATTERN ? bench->size : PATTERN;
+
+    for (state = 1, i = 0; i < n / 8; i++) {
+        bench->words[i] = random_word(&state, share);
+    }
+
+    for (done = n; done < bench->size; done += n) {
+        n = bench->size - done < PATTERN ? bench->size - done : PATTERN;
+        memcpy((uint8_t *) bench->words + done, bench->words, n);
+    }
+
+    bench->added = (bench->hits == 0) ? 0 : bench->lookups * bench->rounds;
+
+    if (bench->added > bench->capacity / 16 + 1) {
+        bench->added = bench->capacity / 16 + 1;
+    }
+
+    memset(key, 'k', sizeof(key));
+
+    for (done = 0; done < bench->added; done += n) {
+        n = bench->added - done < BLOOM_BATCH ? bench->added - done
+                                              : BLOOM_BATCH;
+
+        for (i = 0; i < n; i++) {
+            hash[i] = bench->key_len ? bytes_hash(bench, done + i, key)
+                                     : key_hash(done + i);
+        }
+
+        bloom_add_many(&bench->geometry, bench->words, hash, n);
+    }
+}
+
+
+/* ---- turns ---- */
+
+static double
+now(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (double) ts.tv_sec * 1e9 + (double) ts.tv_nsec;
+}
+
+
+/* Work that asks the memory for nothing: each step needs the one before. */
+static inline void
+work_on(uint64_t steps)
+{
+    uint64_t  x;
+
+    for (x = steps; steps != 0; steps--) {
+        x = bloom_mix64(x);
+        __asm__ volatile ("" : "+r" (x));
+    }
+}
+
+
+/* Steps that take a nanosecond: the most of several tries, so that what else
+ * the machine does is not taken for work. */
+static double
+work_rate(void)
+{
+    double    start, best, took;
+    unsigned  i;
+
+    const uint64_t  steps = 200000;
+
+    for (best = 0, i = 0; i < 10; i++) {
+        start = now();
+        work_on(steps);
+        took = now() - start;
+
+        if (took > 0 && (double) steps / took > best) {
+            best = (double) steps / took;
+        }
+    }
+
+    return best;
+}
+
+
+/* Waits until everything so far is done, loads included. */
+static inline void
+wait_for_all(void)
+{
+#if defined(__x86_64__)
+    __asm__ volatile ("lfence" ::: "memory");
+#elif defined(__aarch64__)
+    __asm__ volatile ("dsb sy; isb" ::: "memory");
+#else
+    __sync_synchronize();
+#endif
+}
+
+
+static inline const uint64_t *
+random_line(const bench_t *bench, bloom_hash_t hash)
+{
+    uint64_t  line;
+
+    line = (uint64_t) (((unsigned __int128) hash.h1
+                        * (bench->size / (BLOOM_LINE_BITS / 8))) >> 64);
+
+    return bench->words + line * BLOOM_LINE_WORDS;
+}
+
+
+/* A turn of one kind; what it found goes into *present, for the lookups, and
+ * whatever else it read too, so that it is not left out. */
+static double
+turn(const bench_t *bench, kind_t kind, uint64_t first, uint64_t *present)
+{
+    double         start;
+    uint8_t        key[KEY_MAX];
+    uint64_t       i, j, n, x, limit, found, batch;
+    bloom_hash_t   hash[BLOOM_BATCH];
+
+    memset(key, 'k', sizeof(key));
+
+    limit = (uint64_t) (bench->hits * 4294967296.0);
+    batch = (bench->way == BATCH || (bench->way == LOOP && kind == LIMIT))
+            ? bench->batch : 1;
+    found = 0;
+
+    start = now();
+
+    for (i = 0; i < bench->lookups; i += n) {
+
+        n = bench->lookups - i < batch ? bench->lookups - i : batch;
+
+        for (j = 0; j < n; j++) {
+            x = key_number(bench, first + i + j, limit);
+
+            /* limit and base need a key, too, and no hash */
+
+            hash[j] = (bench->key_len && kind == LOOKUP)
+                      ? bytes_hash(bench, x, key) : key_hash(x);
+        }
+
+        switch (kind) {
+
+        case BASE:
+            for (j = 0; j < n; j++) {
+                found ^= hash[j].h1;
+                __asm__ volatile ("" :: "r" (hash[j].h2));
+            }
+
+            break;
+
+        case LIMIT:
+            if (n != 1) {
+                for (j = 0; j < n; j++) {
+                    __builtin_prefetch(random_line(bench, hash[j]), 0);
+                }
+            }
+
+            for (j = 0; j < n; j++) {
+                found ^= *random_line(bench, hash[j]);
+            }
+
+            break;
+
+        default:
+            if (bench->way == BATCH) {
+                found += (uint64_t) __builtin_popcountll(
+                             bloom_test_batch(&bench->geometry, bench->words,
+                                              hash, (unsigned) n));
+
+            } else {
+                found += (uint64_t) bloom_test(&bench->geometry, bench->words,
+                                               hash[0]);
+            }
+        }
+
+        if (bench->way == ALONE) {
+            wait_for_all();
+        }
+
+        work_on((uint64_t) (bench->steps * (double) n));
+    }
+
+    start = now() - start;
+    *present = found;
+
+    return start / (double) bench->lookups;
+}
+
+
+static void
+run(const bench_t *bench, result_t *result)
+{
+    uint64_t  r, i, first, found;
+
+    result->present = 0;
+
+    /* a turn of each for nothing, to be awake */
+
+    for (i = 0, first = 0; i < KINDS; i++) {
+        (void) turn(bench, (kind_t) i, first, &found);
+    }
+
+    for (r = 0; r < bench->rounds; r++) {
+
+        for (i = 0; i < KINDS; i++) {
+            first += bench->lookups;
+
+            result->ns[i][r] = turn(bench, (kind_t) i, first, &found);
+
+            if (i == LOOKUP) {
+                result->present += found;
+            }
+        }
+    }
+}
+
+
+/* ---- results ---- */
+
+static int
+compare(const void *a, const void *b)
+{
+    double  x = *(const double *) a, y = *(const double *) b;
+
+    return (x > y) - (x < y);
+}
+
+
+/* Sorts; the median. */
+static double
+median(double *values, uint64_t n)
+{
+    qsort(values, n, sizeof(double), compare);
+
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+
+static int
+print(const bench_t *bench, result_t *result)
+{
+    char      bytes[UNITS_LEN], rate[UNITS_LEN], lines[32], hash[64], work[64];
+    char      many[64];
+    double    ratio[ROUNDS_MAX], limit, lookup, middle, share, present;
+    json_t    json;
+    uint64_t  r;
+
+    const char              *pages;
+    const bloom_geometry_t  *g = &bench->geometry;
+
+    for (r = 0; r < bench->rounds; r++) {
+        result->ns[LIMIT][r] -= result->ns[BASE][r];
+        result->ns[LOOKUP][r] -= result->ns[BASE][r];
+        ratio[r] = result->ns[LOOKUP][r] / result->ns[LIMIT][r];
+    }
+
+    middle = median(ratio, bench->rounds);
+    limit = median(result->ns[LIMIT], bench->rounds);
+    lookup = median(result->ns[LOOKUP], bench->rounds);
+    present = (double) result->present
+              / (double) (bench->rounds * bench->lookups);
+    share = huge_share(bench);
+    pages = bench->huge ? "huge" : "small";
+
+    if (bench->json) {
+        json_begin(&json, 0);
+        json_text(&json, "layout", bloom_layout_name(g->layout));
+        json_count(&json, "k", g->k);
+        json_count(&json, "lines", g->lines);
+        json_count(&json, "bytes", bench->size);
+        json_text(&json, "pages", pages);
+        json_number(&json, "huge", share);
+        json_text(&json, "way", ways[bench->way]);
+        json_count(&json, "batch", bench->way == BATCH ? bench->batch : 1);
+        json_text(&json, "vector", bloom_vector()->name);
+        json_count(&json, "key_length", bench->key_len);
+        json_text(&json, "hash", bloom_hash_name(bench->hasher.kind));
+        json_count(&json, "work_ns", bench->work);
+        json_number(&json, "hits", bench->hits);
+        json_number(&json, "present", present);
+        json_count(&json, "lookups", bench->lookups);
+        json_count(&json, "rounds", bench->rounds);
+        json_number(&json, "limit_ns", limit);
+        json_number(&json, "lookup_ns", lookup);
+        json_number(&json, "ratio", middle);
+        json_number(&json, "ratio_min", ratio[0]);
+        json_number(&json, "ratio_max", ratio[bench->rounds - 1]);
+        json_end(&json);
+
+        return CLI_OK;
+    }
+
+    snprintf(lines, sizeof(lines), " in %" PRIu32 " line%s", g->lines,
+             g->lines == 1 ? "" : "s");
+    snprintf(hash, sizeof(hash), "%s of %" PRIu64 " bytes",
+             bloom_hash_name(bench->hasher.kind), bench->key_len);
+    snprintf(many, sizeof(many), " of %" PRIu64 ", %s", bench->batch,
+             bloom_vector()->name);
+    snprintf(work, sizeof(work), ", %" PRIu64 " ns of other work a key",
+             bench->work);
+
+    printf("filter   %s, k %" PRIu32 "%s, %s on %s pages (%.0f %% huge)\n"
+           "lookups  %" PRIu64 " a turn, %" PRIu64 " turns, %s%s, hash %s%s\n"
+           "present  %s\n\n"
+           "limit    %.1f ns (a random line%s)\n"
+           "lookup   %.1f ns\n"
+           "ratio    %.2f (%.2f to %.2f)\n",
+           bloom_layout_name(g->layout), g->k, g->lines ? lines : "",
+           format_bytes(bytes, bench->size), pages, 100 * share,
+           bench->lookups, bench->rounds, ways[bench->way],
+           bench->way == BATCH ? many : ", one at a time",
+           bench->key_len ? hash : "at hand", bench->work ? work : "",
+           format_rate(rate, present), limit, bench->way == ALONE ? ", awaited" : " of many", lookup,
+           middle, ratio[0], ratio[bench->rounds - 1]);
+
+    if (ratio[0] <= 0 || limit <= 0) {
+        printf("\nSome turns were lost in noise, which makes times less than "
+               "nothing: more -n,\nmore -r or less --work has less of it.\n");
+    }
+
+    return CLI_OK;
+}
+
+
+int
+cmd_bench(int argc, char **argv)
+{
+    int        rc;
+    bench_t    bench;
+    uint32_t   layout;
+    result_t  *result;
+
+    memset(&bench, 0, sizeof(bench));
+
+    bench.memory = (uint64_t) 1 << 30;
+    bench.fpr = 1e-3;
+    bench.layout = BLOOM_LAYOUT_BLOCKED;
+    bench.batch = BLOOM_BATCH;
+    bench.lookups = 1000000;
+    bench.rounds = 9;
+    bench.hasher.kind = BLOOM_HASH_MURMUR3;
+
+    rc = parse_options(argc, argv, &bench);
+
+    if (rc != CLI_OK) {
+        return rc == -1 ? CLI_OK : rc;
+    }
+
+    /* imported ones are as large as classic ones */
+
+    layout = bench.layout == BLOOM_LAYOUT_BLOCKED ? BLOOM_LAYOUT_BLOCKED
+                                                  : BLOOM_LAYOUT_CLASSIC;
+
+    bench.capacity = bloom_size_capacity(&bench.geometry, layout, bench.memory,
+                                         bench.fpr);
+
+    if (bench.capacity == 0) {
+        return cli_misuse("-m and -p: not even one key fits");
+    }
+
+    bench.geometry.layout = bench.layout;
+
+    if (map_words(&bench) != CLI_OK) {
+        return CLI_ERROR;
+    }
+
+    result = cli_alloc(sizeof(*result));
+
+    if (bench.work != 0) {
+        bench.steps = (double) bench.work * work_rate();
+    }
+
+    fill(&bench);
+    run(&bench, result);
+
+    rc = print(&bench, result);
+
+    free(result);
+    (void) munmap(bench.words, bench.size);
+
+    return rc;
+}

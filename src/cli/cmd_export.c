@@ -1,0 +1,412 @@
+
+/*
+ * ngx-bloom export: an imported image as its source would have it.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bloom_foreign.h"
+#include "cli.h"
+#include "json.h"
+#include "image_read.h"
+#include "output.h"
+#include "units.h"
+
+#define PIECE  (4 * 1024 * 1024)
+
+
+typedef struct {
+    const bloom_foreign_format_t  *format;
+    const char                    *output;
+    const char                    *key;
+    int                            quiet;
+    int                            json;
+
+    loaded_t                       loaded;
+    uint8_t                       *origin;
+    bloom_foreign_out_t            head;
+    output_t                       out;
+    uint8_t                        piece[PIECE];
+    uint64_t                       iter;     /* of BF.LOADCHUNK */
+} export_t;
+
+
+static void
+usage(void)
+{
+    printf(
+"Usage: ngx-bloom export --to FORMAT -o FILE [OPTION...] IMAGE\n"
+"\n"
+"Writes an imported image as its source has it: byte for byte the same where\n"
+"nothing has been added.  Images of our own layouts cannot be exported: nobody\n"
+"else looks for a key's bits where they are.\n"
+"\n"
+"  -o, --output FILE   the file; written whole or not at all\n"
+"      --to FORMAT     guava, dcso, bits-and-blooms, spark: a file\n"
+"                      redisbloom: BF.LOADCHUNK commands for \"redis-cli --pipe\"\n"
+"                      bitmap: SETRANGE commands for the same\n"
+"      --key KEY       redisbloom and bitmap: the key to be made\n"
+"  -q, --quiet         print nothing but errors\n"
+"      --json          print the result as JSON\n"
+"  -h, --help          show this\n"
+"\n"
+"Examples:\n"
+"  ngx-bloom export --to guava -o ids.guava ids.bloom\n"
+"  ngx-bloom export --to redisbloom --key ids -o ids.resp ids.bloom\n"
+"  redis-cli --pipe < ids.resp\n");
+}
+
+
+/* An array of n strings follows, in Redis' protocol. */
+static int
+begin(export_t *x, int n)
+{
+    char  text[32];
+
+    return output_write(&x->out, text,
+                        (size_t) snprintf(text, sizeof(text), "*%d\r\n", n));
+}
+
+
+static int
+word(export_t *x, const void *data, size_t len)
+{
+    char  text[32];
+
+    if (output_write(&x->out, text,
+                     (size_t) snprintf(text, sizeof(text), "$%zu\r\n", len))
+        != 0
+        || output_write(&x->out, data, len) != 0)
+    {
+        return -1;
+    }
+
+    return output_write(&x->out, "\r\n", 2);
+}
+
+
+static int
+number(export_t *x, uint64_t n)
+{
+    char  text[32];
+
+    return word(x, text,
+                (size_t) snprintf(text, sizeof(text), "%" PRIu64, n));
+}
+
+
+/* BF.LOADCHUNK key iter data: the iterator counts the bytes behind it, and
+ * that of the header is 1. */
+static int
+load_chunk_command(export_t *x, const void *data, size_t len, int header)
+{
+    x->iter = header ? 1 : x->iter + len;
+
+    if (begin(x, 4) != 0
+        || word(x, "BF.LOADCHUNK", 12) != 0
+        || word(x, x->key, strlen(x->key)) != 0
+        || number(x, x->iter) != 0)
+    {
+        return -1;
+    }
+
+    return word(x, data, len);
+}
+
+
+static int
+setrange_command(export_t *x, uint64_t at, const void *data, size_t len)
+{
+    if (begin(x, 4) != 0
+        || word(x, "SETRANGE", 8) != 0
+        || word(x, x->key, strlen(x->key)) != 0
+        || number(x, at) != 0)
+    {
+        return -1;
+    }
+
+    return word(x, data, len);
+}
+
+
+static int
+write_piece(export_t *x, uint64_t at, size_t len)
+{
+    if (x->format == &bloom_foreign_redisbloom) {
+        return load_chunk_command(x, x->piece, len, 0);
+    }
+
+    if (x->format == &bloom_foreign_bitmap) {
+        return setrange_command(x, at, x->piece, len);
+    }
+
+    return output_write(&x->out, x->piece, len);
+}
+
+
+/* 1 if there are only zeros in it: a bitmap is made without such. */
+static int
+is_empty(const uint8_t *p, size_t len)
+{
+    return *p == 0 && memcmp(p, p + 1, len - 1) == 0;
+}
+
+
+static int
+write_bits(export_t *x)
+{
+    size_t                   n;
+    uint32_t                 i;
+    uint64_t                 at, end, offset;
+    bloom_link_t             link;
+    const uint8_t           *bits;
+    const bloom_geometry_t  *g;
+
+    g = &x->loaded.image.geometry;
+
+    for (i = 0; i < bloom_foreign_links(g); i++) {
+
+        link = bloom_foreign_link(g, i, &offset);
+        bits = (const uint8_t *) x->loaded.words + offset;
+        end = x->head.link_bytes[i];
+
+        /* whatever the format says, no byte of another link or of nothing */
+
+        if (end > bloom_whole_lines(link.bits) / 8) {
+            cli_error("%s: cannot be written as %s: link %" PRIu32 " would "
+                      "have %" PRIu64 " bytes for %" PRIu64 " bits; import it "
+                      "again", x->loaded.path, x->format->name, i, end,
+                      link.bits);
+            return CLI_ERROR;
+        }
+
+        /* a string ends with its last bit, as SETBIT leaves it */
+
+        while (x->format == &bloom_foreign_bitmap && end != 0
+               && bits[end - 1] == 0)
+        {
+            end--;
+        }
+
+        for (at = 0; at < end; at += n) {
+            n = end - at < PIECE ? (size_t) (end - at) : PIECE;
+
+            if (x->format == &bloom_foreign_bitmap
+                && is_empty(bits + at, n))
+            {
+                continue;
+            }
+
+            memcpy(x->piece, bits + at, n);
+            bloom_foreign_order(x->head.order, x->piece, n);
+
+            if (write_piece(x, at, n) != 0) {
+                return CLI_ERROR;
+            }
+        }
+    }
+
+    return CLI_OK;
+}
+
+
+/* The formats may say how many keys there are. */
+static uint64_t
+count_items(const export_t *x)
+{
+    bloom_census_t        census;
+    const bloom_image_t  *image;
+
+    image = &x->loaded.image;
+
+    memset(&census, 0, sizeof(census));
+    bloom_census(&census, &image->geometry, x->loaded.words,
+                 bloom_image_payload_size(image) / sizeof(uint64_t));
+
+    return bloom_census_items(&census, &image->geometry);
+}
+
+
+static int
+export_image(export_t *x)
+{
+    int                   rc;
+    const bloom_image_t  *image;
+
+    image = &x->loaded.image;
+
+    x->head.items = count_items(x);
+
+    /* a copy that nginx made may have kept nothing but the room for it */
+
+    if (x->origin != NULL
+        && is_empty(x->origin, x->loaded.image.origin_len))
+    {
+        x->loaded.image.origin_len = 0;
+    }
+
+    if (x->format->write(&x->head, image, x->origin) != 0) {
+        cli_error("%s: %s", x->loaded.path, x->head.error);
+        return CLI_ERROR;
+    }
+
+    if (output_open(&x->out, x->output) != 0) {
+        return CLI_ERROR;
+    }
+
+    if (output_is(&x->out, x->loaded.path)) {
+        cli_error("%s: is the output too: the filter would replace the image; "
+                  "name another output", x->loaded.path);
+        output_discard(&x->out);
+        return CLI_ERROR;
+    }
+
+    rc = 0;
+
+    if (x->format == &bloom_foreign_redisbloom) {
+        rc = load_chunk_command(x, x->head.head, x->head.head_len, 1);
+
+    } else if (x->head.head_len != 0) {
+        rc = output_write(&x->out, x->head.head, x->head.head_len);
+    }
+
+    if (rc == 0 && write_bits(x) == CLI_OK
+        && (x->head.tail_len == 0
+            || output_write(&x->out, x->head.tail, x->head.tail_len) == 0)
+        && output_commit(&x->out) == 0)
+    {
+        return CLI_OK;
+    }
+
+    output_discard(&x->out);
+
+    return CLI_ERROR;
+}
+
+
+static void
+report(const export_t *x)
+{
+    json_t  json;
+
+    if (x->json) {
+        json_begin(&json, 0);
+        json_text(&json, "file", x->output);
+        json_text(&json, "to", x->format->name);
+        json_count(&json, "items", x->head.items);
+        json_end(&json);
+
+    } else if (!x->quiet) {
+        printf("%s: %s, about %" PRIu64 " keys\n", x->output,
+               x->format->name, x->head.items);
+    }
+}
+
+
+int
+cmd_export(int argc, char **argv)
+{
+    int              c, rc;
+    export_t        *x;
+    static export_t  exporting;
+
+    enum { TO = 256, KEY, JSON };
+
+    static const struct option  names[] = {
+        { "output", required_argument, NULL, 'o' },
+        { "to",     required_argument, NULL, TO },
+        { "key",    required_argument, NULL, KEY },
+        { "quiet",  no_argument,       NULL, 'q' },
+        { "json",   no_argument,       NULL, JSON },
+        { "help",   no_argument,       NULL, 'h' },
+        { NULL, 0, NULL, 0 }
+    };
+
+    x = &exporting;
+    x->loaded.fd = -1;
+
+    while ((c = cli_option(argc, argv, ":o:qh", names)) != -1) {
+
+        switch (c) {
+
+        case 'o':
+            x->output = optarg;
+            break;
+
+        case TO:
+            x->format = bloom_foreign_find(optarg);
+
+            if (x->format == NULL || x->format->write == NULL) {
+                return cli_misuse("--to \"%s\": there are guava, redisbloom, "
+                                  "bitmap, dcso, bits-and-blooms and spark",
+                                  optarg);
+            }
+
+            break;
+
+        case KEY:
+            x->key = optarg;
+            break;
+
+        case 'q':
+            x->quiet = 1;
+            break;
+
+        case JSON:
+            x->json = 1;
+            break;
+
+        case 'h':
+            usage();
+            return CLI_OK;
+
+        default:
+            return CLI_ERROR;
+        }
+    }
+
+    if (x->output == NULL) {
+        return cli_misuse("-o FILE is missing: where the filter goes");
+    }
+
+    if (x->format == NULL) {
+        return cli_misuse("--to FORMAT is missing: what is to read it");
+    }
+
+    if (argc - optind != 1) {
+        return cli_misuse("name one image");
+    }
+
+    if (x->key == NULL && (x->format == &bloom_foreign_redisbloom
+                           || x->format == &bloom_foreign_bitmap))
+    {
+        return cli_misuse("--key KEY is missing: what the key in Redis is "
+                          "called");
+    }
+
+    rc = load_header(argv[optind], &x->loaded);
+
+    if (rc == CLI_OK) {
+        rc = load_origin(&x->loaded, &x->origin);
+    }
+
+    if (rc == CLI_OK) {
+        rc = load_words(&x->loaded);
+    }
+
+    if (rc == CLI_OK) {
+        rc = export_image(x);
+    }
+
+    if (rc == CLI_OK) {
+        report(x);
+    }
+
+    free(x->origin);
+    load_free(&x->loaded);
+
+    return rc == CLI_OK ? CLI_OK : CLI_ERROR;
+}

@@ -1,0 +1,821 @@
+
+/*
+ * ngx-bloom journal: what segments of a journal hold, every record of them
+ * verified; or their keys.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bloom_record.h"
+#include "cli.h"
+#include "json.h"
+#include "units.h"
+
+
+typedef struct {
+    char             *path;
+    int               rc;                /* CLI_OK, _NO or _ERROR */
+    char              error[2 * BLOOM_JOURNAL_ERROR_LEN];
+    bloom_segment_e   kind;
+    bloom_segment_t   segment;           /* if its kind is OK */
+    uint8_t          *data;
+    size_t            len;
+
+    uint64_t          records;
+    uint64_t          keys;
+    uint64_t          first_sequence;
+    uint64_t          last_sequence;
+    uint64_t          first_time;
+    uint64_t          last_time;
+    size_t            used;              /* bytes, to the last record's end */
+    size_t            torn;              /* bytes of a torn tail */
+
+    uint64_t          broken;            /* bytes without a valid record */
+    uint64_t          broken_at;         /* position of the first */
+    uint64_t          missing;           /* records */
+    uint64_t          backward;          /* first record before its time; 0 */
+} piece_t;
+
+typedef struct {
+    int               keys;              /* print these, and nothing else */
+    int               end;               /* of each: LF, or zero */
+    int               json;
+    int               compact;           /* more than one object */
+    int               quiet;
+
+    /* of a directory: what was read before; 0: nothing */
+    uint64_t          sequence;          /* of the next record */
+    uint64_t          time;              /* of the last record */
+    const piece_t    *before;
+
+    uint64_t          records;
+    uint64_t          count;             /* of keys */
+} journal_t;
+
+
+static void
+usage(void)
+{
+    printf(
+"Usage: ngx-bloom journal [OPTION...] SEGMENT...|DIRECTORY...\n"
+"\n"
+"Shows what segments of a journal hold, the keys added to a zone since its\n"
+"image, and verifies every record.  A directory stands for all segments in it,\n"
+"in order of position; what is missing between them is reported, and files that\n"
+"are none are passed over.\n"
+"\n"
+"A torn tail, the record that was being written when a machine or a process\n"
+"stopped, is mentioned and no error.\n"
+"\n"
+"      --keys          print the keys, one a line, and nothing else\n"
+"  -0, --null          keys end with a zero byte instead of a line's end\n"
+"  -q, --quiet         print nothing but errors\n"
+"      --json          print JSON; of several segments, or of keys, an object a\n"
+"                      line\n"
+"  -h, --help          show this\n"
+"\n"
+"Exit status: 0 all is good; 1 something is damaged or missing; 2 something\n"
+"could not be read, or is no journal.\n"
+"\n"
+"Examples:\n"
+"  ngx-bloom journal /var/lib/nginx/bloom/ids\n"
+"  ngx-bloom journal --keys -0 DIRECTORY | ngx-bloom build -0 -o added.bloom\n");
+}
+
+
+static int
+worse(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+
+/* ---- files ---- */
+
+
+static int
+unreadable(piece_t *piece, const char *what, int err)
+{
+    snprintf(piece->error, sizeof(piece->error), "%s: %s", what,
+             strerror(err));
+    piece->rc = CLI_ERROR;
+
+    return -1;
+}
+
+
+/* How many bytes were read, which are fewer at the file's end; -1 error. */
+static ssize_t
+read_at(int fd, uint8_t *buf, size_t len, size_t offset)
+{
+    size_t   done;
+    ssize_t  n;
+
+    for (done = 0; done < len; done += (size_t) n) {
+        n = pread(fd, buf + done, len - done, (off_t) (offset + done));
+
+        if (n == -1 && errno == EINTR) {
+            n = 0;
+
+        } else if (n == -1) {
+            return -1;
+
+        } else if (n == 0) {
+            break;
+        }
+    }
+
+    return (ssize_t) done;
+}
+
+
+static int
+open_segment(piece_t *piece, struct stat *st)
+{
+    int  fd;
+
+    /* a pipe without a writer would never open */
+
+    fd = open(piece->path, O_RDONLY|O_NONBLOCK|O_CLOEXEC);
+
+    if (fd == -1 || fstat(fd, st) == -1) {
+        (void) unreadable(piece, "cannot be opened", errno);
+
+    } else if (!S_ISREG(st->st_mode)) {
+        snprintf(piece->error, sizeof(piece->error), "is not a regular file; "
+                 "name a segment, or the directory of a journal");
+        piece->rc = CLI_ERROR;
+
+    } else {
+        return fd;
+    }
+
+    if (fd != -1) {
+        close(fd);
+    }
+
+    return -1;
+}
+
+
+static int
+read_header(piece_t *piece, int fd, uint64_t size)
+{
+    uint8_t  header[BLOOM_SEGMENT_HEADER];
+
+    memset(header, 0, sizeof(header));
+
+    if (read_at(fd, header, sizeof(header), 0) == -1) {
+        return unreadable(piece, "cannot be read", errno);
+    }
+
+    piece->kind = bloom_segment_decode(&piece->segment, header, size,
+                                       piece->error);
+
+    if (piece->kind != BLOOM_SEGMENT_OK) {
+        piece->rc = piece->kind == BLOOM_SEGMENT_DAMAGED ? CLI_NO : CLI_ERROR;
+        return -1;
+    }
+
+    return 0;
+}
+
+
+/* What was cut off counts as zeros: of these, enough to pad a record. */
+static int
+read_data(piece_t *piece, int fd, size_t size)
+{
+    piece->len = (size + 7) & ~(size_t) 7;
+    piece->data = cli_alloc(piece->len);
+    memset(piece->data, 0, piece->len);
+
+    if (read_at(fd, piece->data, size, 0) == -1) {
+        return unreadable(piece, "cannot be read", errno);
+    }
+
+    return 0;
+}
+
+
+/* The header, and with `all` the rest; what is wrong is told by others. */
+static void
+load(piece_t *piece, int all)
+{
+    int          fd;
+    struct stat  st;
+
+    piece->rc = CLI_OK;
+    fd = open_segment(piece, &st);
+
+    if (fd == -1) {
+        return;
+    }
+
+    if (read_header(piece, fd, (uint64_t) st.st_size) == 0 && all) {
+        (void) read_data(piece, fd, (size_t) st.st_size);
+    }
+
+    close(fd);
+}
+
+
+/* ---- records ---- */
+
+
+static void
+print_key(const journal_t *journal, const bloom_record_t *record,
+    const bloom_key_t *key)
+{
+    char    time[UNITS_LEN];
+    json_t  json;
+
+    if (!journal->json) {
+        fwrite(key->data, 1, key->len, stdout);
+        putchar(journal->end);
+        return;
+    }
+
+    json_begin(&json, 1);
+    json_bytes(&json, "key", key->data, key->len);
+
+    if (!json_is_utf8(key->data, key->len)) {
+        json_hex(&json, "key_hex", key->data, key->len);
+    }
+
+    json_count(&json, "sequence", record->sequence);
+    json_text(&json, "time", format_time(time, record->time));
+    json_end(&json);
+}
+
+
+static void
+take_record(journal_t *journal, piece_t *piece, bloom_record_t *record)
+{
+    bloom_key_t  key;
+
+    if (journal->sequence != 0) {
+        piece->missing += record->sequence - journal->sequence;
+    }
+
+    if (record->time < journal->time && piece->backward == 0) {
+        piece->backward = record->sequence;
+    }
+
+    if (piece->records == 0) {
+        piece->first_sequence = record->sequence;
+        piece->first_time = record->time;
+    }
+
+    piece->last_sequence = record->sequence;
+    piece->last_time = record->time;
+    piece->records++;
+    piece->keys += record->count;
+
+    journal->sequence = record->sequence + 1;
+    journal->time = record->time;
+
+    while (journal->keys && bloom_record_key(record, &key) == 1) {
+        print_key(journal, record, &key);
+    }
+}
+
+
+static void
+read_records(journal_t *journal, piece_t *piece)
+{
+    size_t          at, n;
+    bloom_record_t  record;
+
+    for (at = BLOOM_SEGMENT_HEADER; /* void */ ; at += record.size) {
+
+        piece->used = at;
+
+        n = bloom_record_find(&record, &piece->segment,
+                              piece->segment.base + at, journal->sequence,
+                              piece->data + at, piece->len - at);
+
+        if (n == piece->len - at) {
+            break;
+        }
+
+        if (n != 0 && piece->broken == 0) {
+            piece->broken_at = piece->segment.base + at;
+        }
+
+        piece->broken += n;
+        at += n;
+
+        take_record(journal, piece, &record);
+    }
+
+    piece->torn = bloom_record_tail(piece->data + at, n);
+
+    journal->records += piece->records;
+    journal->count += piece->keys;
+}
+
+
+/* A segment begins where the one before it ends; "" if it does. */
+static void
+check_place(const piece_t *piece, const piece_t *before, char *error,
+    size_t size)
+{
+    uint64_t  end;
+
+    error[0] = '\0';
+    end = before == NULL ? piece->segment.base
+                         : before->segment.base + before->segment.size;
+
+    if (piece->segment.base > end) {
+        snprintf(error, size, "the segment before it, from position %" PRIu64
+                 " to %" PRIu64 ", is missing", end, piece->segment.base);
+
+    } else if (piece->segment.base < end) {
+        snprintf(error, size, "it begins at position %" PRIu64 " and the one "
+                 "before it ends at %" PRIu64 ": they are of two journals",
+                 piece->segment.base, end);
+    }
+}
+
+
+static void
+check_records(const piece_t *piece, char *error, size_t size)
+{
+    int  n;
+
+    n = 0;
+    error[0] = '\0';
+
+    if (piece->broken != 0) {
+        n = snprintf(error, size, "%" PRIu64 " bytes, the first at position %"
+                     PRIu64 ", are no valid record; ", piece->broken,
+                     piece->broken_at);
+    }
+
+    if (piece->missing != 0) {
+        n += snprintf(error + n, size - (size_t) n, "records missing before "
+                      "it or in it: %" PRIu64 "; ", piece->missing);
+    }
+
+    if (n != 0) {
+        snprintf(error + n, size - (size_t) n, "load an image that has their "
+                 "keys");
+
+    } else if (piece->backward != 0) {
+        snprintf(error, size, "record %" PRIu64 " is older than the one before "
+                 "it; mend the program that wrote it", piece->backward);
+    }
+}
+
+
+static void
+verify(journal_t *journal, piece_t *piece)
+{
+    char  place[160], records[256];
+
+    check_place(piece, journal->before, place, sizeof(place));
+
+    if (journal->before != NULL
+        && piece->segment.base < journal->before->segment.base
+                                 + journal->before->segment.size)
+    {
+        /* nothing follows from the other journal's records */
+        journal->sequence = 0;
+        journal->time = 0;
+    }
+
+    read_records(journal, piece);
+    check_records(piece, records, sizeof(records));
+
+    if (place[0] != '\0' || records[0] != '\0') {
+        piece->rc = CLI_NO;
+        snprintf(piece->error, sizeof(piece->error), "is damaged: %s%s%s",
+                 place, place[0] != '\0' && records[0] != '\0' ? "; " : "",
+                 records);
+    }
+}
+
+
+/* ---- output ---- */
+
+
+static void
+print_json(const journal_t *journal, const piece_t *piece)
+{
+    char    time[UNITS_LEN];
+    json_t  json;
+
+    static const char  *const results[] = { "ok", "damaged", "unreadable" };
+
+    json_begin(&json, journal->compact);
+
+    json_text(&json, "file", piece->path);
+    json_text(&json, "result", results[piece->rc]);
+
+    if (piece->rc != CLI_OK) {
+        json_text(&json, "error", piece->error);
+    }
+
+    if (piece->data != NULL && piece->rc != CLI_ERROR) {
+        json_count(&json, "base", piece->segment.base);
+        json_count(&json, "size", piece->segment.size);
+        json_text(&json, "created", format_time(time,
+                                                piece->segment.created));
+        json_count(&json, "used", piece->used);
+        json_count(&json, "torn", piece->torn);
+        json_count(&json, "broken", piece->broken);
+        json_count(&json, "missing", piece->missing);
+        json_count(&json, "records", piece->records);
+        json_count(&json, "keys", piece->keys);
+
+        if (piece->records != 0) {
+            json_count(&json, "first_sequence", piece->first_sequence);
+            json_count(&json, "last_sequence", piece->last_sequence);
+            json_text(&json, "first_time", format_time(time,
+                                                       piece->first_time));
+            json_text(&json, "last_time", format_time(time,
+                                                      piece->last_time));
+        }
+    }
+
+    json_end(&json);
+}
+
+
+static void
+print_text(const piece_t *piece)
+{
+    char  first[UNITS_LEN], last[UNITS_LEN];
+
+    printf("%s: %s, position %" PRIu64 ", %zu of %" PRIu64 " bytes used, %"
+           PRIu64 " records, %" PRIu64 " keys", piece->path,
+           piece->rc == CLI_OK ? "ok" : "damaged", piece->segment.base,
+           piece->used, piece->segment.size, piece->records, piece->keys);
+
+    if (piece->records != 0) {
+        printf(", number %" PRIu64 " to %" PRIu64 ", %s to %s",
+               piece->first_sequence, piece->last_sequence,
+               format_time(first, piece->first_time),
+               format_time(last, piece->last_time));
+    }
+
+    if (piece->torn != 0) {
+        printf(", then a torn tail of %zu bytes", piece->torn);
+    }
+
+    putchar('\n');
+}
+
+
+/* Reads a segment, verifies and prints it. */
+static int
+show(journal_t *journal, piece_t *piece)
+{
+    load(piece, 1);
+
+    if (piece->rc == CLI_OK) {
+        verify(journal, piece);
+    }
+
+    if (piece->rc != CLI_OK) {
+        cli_error("%s: %s", piece->path, piece->error);
+
+    } else if (piece->torn != 0 && journal->keys && !journal->quiet) {
+        cli_warn("%s: a torn tail of %zu bytes is left out", piece->path,
+                 piece->torn);
+    }
+
+    if (journal->json && !journal->keys) {
+        print_json(journal, piece);
+
+    } else if (!journal->keys && !journal->quiet && piece->data != NULL
+               && piece->rc != CLI_ERROR)
+    {
+        print_text(piece);
+    }
+
+    free(piece->data);
+    piece->data = NULL;
+
+    return piece->rc;
+}
+
+
+/* ---- arguments ---- */
+
+
+static piece_t
+piece_of(char *path)
+{
+    piece_t  piece;
+
+    memset(&piece, 0, sizeof(piece));
+
+    piece.path = path;
+    piece.rc = CLI_OK;
+    piece.kind = BLOOM_SEGMENT_DAMAGED;  /* until its header is known */
+
+    return piece;
+}
+
+
+static int
+show_file(journal_t *journal, char *path)
+{
+    piece_t  piece;
+
+    piece = piece_of(path);
+
+    journal->sequence = 0;
+    journal->time = 0;
+    journal->before = NULL;
+
+    return show(journal, &piece);
+}
+
+
+static char *
+joined(const char *directory, const char *name)
+{
+    size_t  size;
+    char   *path;
+
+    size = strlen(directory) + 1 + strlen(name) + 1;
+    path = cli_alloc(size);
+    snprintf(path, size, "%s%s%s", directory,
+             directory[strlen(directory) - 1] == '/' ? "" : "/", name);
+
+    return path;
+}
+
+
+/* By position; what has none, since its header is damaged, at the end. */
+static int
+by_position(const void *left, const void *right)
+{
+    const piece_t  *a = left, *b = right;
+
+    if ((a->kind == BLOOM_SEGMENT_OK) != (b->kind == BLOOM_SEGMENT_OK)) {
+        return a->kind == BLOOM_SEGMENT_OK ? -1 : 1;
+    }
+
+    if (a->kind == BLOOM_SEGMENT_OK && a->segment.base != b->segment.base) {
+        return a->segment.base < b->segment.base ? -1 : 1;
+    }
+
+    return strcmp(a->path, b->path);
+}
+
+
+/* A file that is not whole yet. */
+static int
+is_temporary(const char *name)
+{
+    size_t  len;
+
+    len = strlen(name);
+
+    return len > 4 && strcmp(name + len - 4, ".tmp") == 0;
+}
+
+
+/*
+ * A segment that was compacted counts, and none below its end, from the time
+ * that it is named so; what is left of them when a process died is passed over.
+ * How many there are then.
+ */
+static size_t
+without_replaced(piece_t *pieces, size_t n)
+{
+    size_t       i, kept;
+    uint64_t     end;
+    const char  *name;
+
+    for (i = 0, end = 0; i < n; i++) {
+        name = strrchr(pieces[i].path, '/') + 1;
+
+        if (strncmp(name, "compact.", 8) == 0
+            && pieces[i].kind == BLOOM_SEGMENT_OK)
+        {
+            end = pieces[i].segment.base + pieces[i].segment.size;
+        }
+    }
+
+    for (i = 0, kept = 0; i < n; i++) {
+        name = strrchr(pieces[i].path, '/') + 1;
+
+        if (pieces[i].kind == BLOOM_SEGMENT_OK
+            && pieces[i].segment.base < end
+            && strncmp(name, "compact.", 8) != 0)
+        {
+            free(pieces[i].path);
+            continue;
+        }
+
+        pieces[kept++] = pieces[i];
+    }
+
+    return kept;
+}
+
+
+/*
+ * The files of a directory that are segments, or may be ones; how many, or -1
+ * having said that it cannot be read.
+ */
+static ssize_t
+list_directory(const char *directory, piece_t **pieces)
+{
+    DIR            *dir;
+    size_t          n, room;
+    piece_t         piece;
+    struct stat     st;
+    struct dirent  *entry;
+
+    dir = opendir(directory);
+
+    if (dir == NULL) {
+        cli_error("%s: cannot be opened: %s", directory, strerror(errno));
+        return -1;
+    }
+
+    n = 0;
+    room = 0;
+    *pieces = NULL;
+
+    while ((errno = 0, entry = readdir(dir)) != NULL) {
+
+        piece = piece_of(joined(directory, entry->d_name));
+
+        if (!is_temporary(entry->d_name)
+            && stat(piece.path, &st) == 0 && S_ISREG(st.st_mode))
+        {
+            load(&piece, 0);
+
+        } else {
+            piece.kind = BLOOM_SEGMENT_NONE;
+        }
+
+        if (piece.kind == BLOOM_SEGMENT_NONE) {
+            free(piece.path);
+            continue;
+        }
+
+        if (n == room) {
+            room = 2 * room + 16;
+            *pieces = cli_realloc(*pieces, room * sizeof(piece_t));
+        }
+
+        (*pieces)[n++] = piece;
+    }
+
+    if (errno != 0) {
+        cli_error("%s: cannot be read: %s", directory, strerror(errno));
+        n = 0;
+
+    } else if (n == 0) {
+        cli_error("%s: has no segment of a journal: no key was added to the "
+                  "zone yet, or it is no zone's directory; name "
+                  "bloom_state_path/ZONE", directory);
+    }
+
+    n = without_replaced(*pieces, n);
+
+    closedir(dir);
+
+    return n != 0 ? (ssize_t) n : -1;
+}
+
+
+static int
+show_directory(journal_t *journal, const char *directory)
+{
+    int       rc;
+    ssize_t   i, n;
+    piece_t  *pieces;
+
+    n = list_directory(directory, &pieces);
+
+    if (n == -1) {
+        return CLI_ERROR;
+    }
+
+    qsort(pieces, (size_t) n, sizeof(piece_t), by_position);
+
+    rc = CLI_OK;
+
+    journal->sequence = 0;
+    journal->time = 0;
+    journal->before = NULL;
+    journal->records = 0;
+    journal->count = 0;
+
+    for (i = 0; i < n; i++) {
+        rc = worse(rc, show(journal, &pieces[i]));
+
+        if (pieces[i].kind == BLOOM_SEGMENT_OK) {
+            journal->before = &pieces[i];
+        }
+    }
+
+    if (!journal->keys && !journal->quiet && !journal->json) {
+        printf("%s: %s, %zd segments, %" PRIu64 " records, %" PRIu64 " keys\n",
+               directory, rc == CLI_OK ? "ok" : "damaged", n,
+               journal->records, journal->count);
+    }
+
+    for (i = 0; i < n; i++) {
+        free(pieces[i].path);
+    }
+
+    free(pieces);
+
+    return rc;
+}
+
+
+static int
+is_directory(const char *path)
+{
+    struct stat  st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+
+int
+cmd_journal(int argc, char **argv)
+{
+    int        c, i, rc;
+    journal_t  journal;
+
+    enum { JSON = 256, KEYS };
+
+    static const struct option  names[] = {
+        { "keys",  no_argument, NULL, KEYS },
+        { "null",  no_argument, NULL, '0' },
+        { "quiet", no_argument, NULL, 'q' },
+        { "json",  no_argument, NULL, JSON },
+        { "help",  no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 }
+    };
+
+    memset(&journal, 0, sizeof(journal));
+    journal.end = '\n';
+
+    while ((c = cli_option(argc, argv, ":0qh", names)) != -1) {
+
+        switch (c) {
+
+        case KEYS:
+            journal.keys = 1;
+            break;
+
+        case '0':
+            journal.end = '\0';
+            break;
+
+        case 'q':
+            journal.quiet = 1;
+            break;
+
+        case JSON:
+            journal.json = 1;
+            break;
+
+        case 'h':
+            usage();
+            return CLI_OK;
+
+        default:
+            return CLI_ERROR;
+        }
+    }
+
+    if (optind == argc) {
+        return cli_misuse("no segment and no directory is named");
+    }
+
+    if (journal.end == '\0' && (!journal.keys || journal.json)) {
+        return cli_misuse("-0 says how --keys end, and JSON has lines");
+    }
+
+    journal.compact = argc - optind > 1 || is_directory(argv[optind]);
+    rc = CLI_OK;
+
+    for (i = optind; i < argc; i++) {
+        rc = worse(rc, is_directory(argv[i])
+                       ? show_directory(&journal, argv[i])
+                       : show_file(&journal, argv[i]));
+    }
+
+    return rc;
+}

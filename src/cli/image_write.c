@@ -1,0 +1,144 @@
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "cli.h"
+#include "image_write.h"
+#include "units.h"
+
+
+void
+store_random(void *buf, size_t len)
+{
+    if (getrandom(buf, len, 0) != (ssize_t) len) {
+        cli_error("no random bytes can be had: %s", strerror(errno));
+        exit(CLI_ERROR);
+    }
+}
+
+
+void
+store_warn_full(const bloom_image_t *image, const char *advice)
+{
+    char  rate[UNITS_LEN], promised[UNITS_LEN];
+
+    if (image->items <= image->capacity
+        || bloom_geometry_fpr(&image->geometry, image->items) <= image->fpr)
+    {
+        return;
+    }
+
+    cli_warn("%" PRIu64 " distinct keys are more than the capacity of %" PRIu64
+             ": the false-positive rate will be about %s instead of the "
+             "promised %s; %s", image->items, image->capacity,
+             format_rate(rate, bloom_geometry_fpr(&image->geometry,
+                                                  image->items)),
+             format_rate(promised, image->fpr), advice);
+}
+
+
+int
+store_image(output_t *out, bloom_image_t *image, const uint64_t *words)
+{
+    return store_imported(out, image, words, NULL);
+}
+
+
+int
+store_imported(output_t *out, bloom_image_t *image, const uint64_t *words,
+    const uint8_t *origin)
+{
+    int             rc;
+    store_t         store;
+    const uint8_t  *p;
+
+    rc = store_begin(&store, out, image);
+
+    for (p = (const uint8_t *) words;
+         rc == CLI_OK && store.chunk < bloom_image_chunks(image);
+         p += BLOOM_IMAGE_CHUNK)
+    {
+        rc = store_chunk(&store, p);
+    }
+
+    return store_end(&store, origin, rc != CLI_OK);
+}
+
+
+int
+store_begin(store_t *store, output_t *out, bloom_image_t *image)
+{
+    store->out = out;
+    store->image = image;
+    store->chunk = 0;
+    store->table = cli_alloc(bloom_image_table_size(image));
+
+    return output_seek(out, BLOOM_IMAGE_PAGE + bloom_image_table_size(image))
+           == 0 ? CLI_OK : CLI_ERROR;
+}
+
+
+int
+store_chunk(store_t *store, const void *data)
+{
+    bloom_image_seal_chunk(store->image, store->chunk, data, store->table);
+
+    return output_write(store->out, data,
+                        bloom_image_chunk_size(store->image, store->chunk++))
+           == 0 ? CLI_OK : CLI_ERROR;
+}
+
+
+/* Header and table, when the rest is there. */
+static int
+write_header(store_t *store, const uint8_t *origin)
+{
+    uint8_t          header[BLOOM_IMAGE_PAGE];
+    output_t        *out;
+    bloom_image_t   *image;
+    struct timespec  now;
+
+    out = store->out;
+    image = store->image;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+
+    image->created = (uint64_t) now.tv_sec * 1000
+                     + (uint64_t) now.tv_nsec / 1000000;
+
+    store_random(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
+
+    if (origin == NULL) {
+        image->origin_len = 0;
+    }
+
+    bloom_image_seal_table(image, store->table);
+    bloom_image_encode(image, header);
+
+    if (image->origin_len != 0) {
+        memcpy(bloom_image_origin(image, header), origin, image->origin_len);
+        bloom_image_encode_again(header);
+    }
+
+    return output_seek(out, 0) == 0
+           && output_write(out, header, sizeof(header)) == 0
+           && output_write(out, store->table, bloom_image_table_size(image))
+              == 0
+           && output_commit(out) == 0 ? CLI_OK : CLI_ERROR;
+}
+
+
+int
+store_end(store_t *store, const uint8_t *origin, int failed)
+{
+    int  rc;
+
+    rc = failed ? CLI_ERROR : write_header(store, origin);
+    free(store->table);
+
+    return rc;
+}

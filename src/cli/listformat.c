@@ -1,0 +1,518 @@
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bloom_ascii.h"
+#include "bloom_host.h"
+#include "cli.h"
+#include "listformat.h"
+#include "units.h"
+
+
+int
+list_parse(list_t *list, const char *text)
+{
+    uint64_t  number;
+
+    memset(list, 0, sizeof(*list));
+
+    if (strcmp(text, "lines") == 0) {
+        list->kind = LIST_LINES;
+
+    } else if (strcmp(text, "hosts") == 0) {
+        list->kind = LIST_HOSTS;
+
+    } else if (strcmp(text, "adblock-domains") == 0) {
+        list->kind = LIST_ADBLOCK;
+
+    } else if (strncmp(text, "csv:", 4) == 0 && text[4] != '\0') {
+        list->kind = LIST_CSV;
+        list->column = text + 4;
+
+        if (parse_count(list->column, &number) == 0 && number != 0) {
+            list->column = NULL;
+            list->index = number - 1;
+        }
+
+    } else {
+        return cli_misuse("--from \"%s\": there are lines, hosts, "
+                          "adblock-domains and csv:COLUMN", text), -1;
+    }
+
+    return 0;
+}
+
+
+static int
+is_blank(uint8_t c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+
+static void
+trim(bloom_key_t *text)
+{
+    while (text->len != 0 && is_blank(text->data[0])) {
+        text->data++;
+        text->len--;
+    }
+
+    while (text->len != 0 && is_blank(text->data[text->len - 1])) {
+        text->len--;
+    }
+}
+
+
+static void
+skip(bloom_key_t *text, size_t len)
+{
+    text->data += len;
+    text->len -= len;
+}
+
+
+static int
+begins(const bloom_key_t *text, const char *with)
+{
+    return text->len >= strlen(with)
+           && memcmp(text->data, with, strlen(with)) == 0;
+}
+
+
+static int
+equals(const bloom_key_t *text, const char *other)
+{
+    size_t  i;
+
+    for (i = 0; i < text->len; i++) {
+        if (other[i] == '\0'
+            || bloom_lower(text->data[i]) != bloom_lower((uint8_t) other[i]))
+        {
+            return 0;
+        }
+    }
+
+    return other[i] == '\0';
+}
+
+
+/* The next word of it; 0 if there is none. */
+static int
+next_word(bloom_key_t *text, bloom_key_t *word)
+{
+    trim(text);
+
+    for (word->data = text->data, word->len = 0;
+         word->len < text->len && !is_blank(text->data[word->len]);
+         word->len++)
+    {
+        /* void */
+    }
+
+    skip(text, word->len);
+
+    return word->len != 0;
+}
+
+
+static list_line_e
+next_of_lines(list_line_t *at, bloom_key_t *key)
+{
+    size_t  i;
+
+    trim(&at->line);
+
+    if (at->line.len == 0) {
+        return LIST_EMPTY;
+    }
+
+    if (begins(&at->line, "#") || begins(&at->line, "!")) {
+        return LIST_COMMENT;
+    }
+
+    *key = at->line;
+
+    for (i = 1; i < key->len; i++) {
+        if (key->data[i] == '#' && is_blank(key->data[i - 1])) {
+            key->len = i;
+            trim(key);
+            break;
+        }
+    }
+
+    return LIST_KEY;
+}
+
+
+/* Names that a hosts file has for the machine itself. */
+static int
+is_local(const bloom_key_t *name)
+{
+    size_t  i;
+
+    static const char *const  names[] = {
+        "localhost", "localhost.localdomain", "local", "broadcasthost",
+        "ip6-localhost", "ip6-loopback", "ip6-localnet", "ip6-mcastprefix",
+        "ip6-allnodes", "ip6-allrouters", "ip6-allhosts", "0.0.0.0"
+    };
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (equals(name, names[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static list_line_e
+next_of_hosts(list_line_t *at, bloom_key_t *key, const char **why)
+{
+    int             found;
+    bloom_host_t    address;
+    const uint8_t  *comment;
+
+    found = 0;
+
+    if (!at->begun) {
+        trim(&at->line);
+
+        if (at->line.len == 0) {
+            return LIST_EMPTY;
+        }
+
+        comment = memchr(at->line.data, '#', at->line.len);
+
+        if (comment == at->line.data) {
+            return LIST_COMMENT;
+        }
+
+        if (comment != NULL) {
+            at->line.len = (size_t) (comment - at->line.data);
+        }
+
+        (void) next_word(&at->line, key);
+
+        if (bloom_host_parse(&address, key->data, key->len) != NULL
+            || address.kind == BLOOM_HOST_NAME)
+        {
+            *why = "does not begin with an address, as a line of a hosts file "
+                   "does";
+            return LIST_BAD;
+        }
+
+        trim(&at->line);
+
+        if (at->line.len == 0) {
+            *why = "has an address and no name";
+            return LIST_BAD;
+        }
+
+        found = 1;
+    }
+
+    while (next_word(&at->line, key)) {
+        if (!is_local(key)) {
+            return LIST_KEY;
+        }
+    }
+
+    return found ? LIST_SKIPPED : LIST_END;
+}
+
+
+/* Options that leave a rule one about the whole domain, whoever asks. */
+static int
+is_whole(bloom_key_t options)
+{
+    size_t         i;
+    bloom_key_t    option;
+    const uint8_t *comma;
+
+    static const char *const  names[] = {
+        "all", "document", "doc", "important"
+    };
+
+    do {
+        option = options;
+        comma = memchr(options.data, ',', options.len);
+
+        if (comma != NULL) {
+            option.len = (size_t) (comma - options.data);
+            skip(&options, option.len + 1);
+        }
+
+        for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+            if (equals(&option, names[i])) {
+                break;
+            }
+        }
+
+        if (i == sizeof(names) / sizeof(names[0])) {
+            return 0;
+        }
+
+    } while (comma != NULL);
+
+    return 1;
+}
+
+
+static list_line_e
+next_of_adblock(list_line_t *at, bloom_key_t *key)
+{
+    bloom_key_t    *line, rest;
+    const uint8_t  *end;
+
+    line = &at->line;
+    trim(line);
+
+    if (line->len == 0) {
+        return LIST_EMPTY;
+    }
+
+    if (begins(line, "!") || begins(line, "[") || begins(line, "# ")
+        || equals(line, "#"))
+    {
+        return LIST_COMMENT;
+    }
+
+    end = memchr(line->data, '^', line->len);
+
+    if (!begins(line, "||") || end == NULL) {
+        return LIST_SKIPPED;
+    }
+
+    key->data = line->data + 2;
+    key->len = (size_t) (end - key->data);
+
+    rest = *line;
+    skip(&rest, key->len + 3);
+
+    if (begins(&rest, "|")) {
+        skip(&rest, 1);
+    }
+
+    if (rest.len != 0) {
+        if (rest.data[0] != '$') {
+            return LIST_SKIPPED;
+        }
+
+        skip(&rest, 1);
+
+        if (!is_whole(rest)) {
+            return LIST_SKIPPED;
+        }
+    }
+
+    if (key->len == 0 || memchr(key->data, '*', key->len) != NULL
+        || memchr(key->data, '/', key->len) != NULL)
+    {
+        return LIST_SKIPPED;
+    }
+
+    return LIST_KEY;
+}
+
+
+/*
+ * Takes the next field of a record, unquoted into `buf` where it must be; 1 if
+ * another one follows, 0 if it is the last, -1 if a quote is not closed.
+ */
+static int
+next_field(bloom_key_t *record, bloom_key_t *field, uint8_t *buf)
+{
+    size_t          i, n;
+    const uint8_t  *comma;
+
+    while (record->len != 0 && is_blank(record->data[0])) {
+        skip(record, 1);
+    }
+
+    if (begins(record, "\"")) {
+
+        for (i = 1, n = 0; i < record->len; i++) {
+
+            if (record->data[i] == '"') {
+                if (i + 1 == record->len || record->data[i + 1] != '"') {
+                    break;
+                }
+
+                i++;
+            }
+
+            buf[n++] = record->data[i];
+        }
+
+        if (i == record->len) {
+            return -1;
+        }
+
+        skip(record, i + 1);
+        field->data = buf;
+        field->len = n;
+
+        trim(record);
+
+        if (record->len == 0) {
+            return 0;
+        }
+
+        if (record->data[0] != ',') {
+            return -1;
+        }
+
+        skip(record, 1);
+
+        return 1;
+    }
+
+    *field = *record;
+    comma = memchr(record->data, ',', record->len);
+
+    if (comma != NULL) {
+        field->len = (size_t) (comma - record->data);
+        skip(record, field->len + 1);
+    }
+
+    trim(field);
+
+    return comma != NULL;
+}
+
+
+static list_line_e
+next_of_csv(const list_t *list, list_line_t *at, bloom_key_t *key,
+    const char **why)
+{
+    int          more;
+    size_t       i;
+    bloom_key_t  blank;
+
+    blank = at->line;
+    trim(&blank);
+
+    if (blank.len == 0) {
+        return LIST_EMPTY;
+    }
+
+    if (begins(&blank, "#") || at->number == list->header) {
+        return LIST_COMMENT;
+    }
+
+    for (i = 0, more = 1; i <= list->index; i++) {
+
+        if (!more) {
+            *why = "has too few columns for --from";
+            return LIST_BAD;
+        }
+
+        more = next_field(&at->line, key, at->buf);
+
+        if (more == -1) {
+            *why = "has a quoted field that does not end where it should; a "
+                   "record must be on one line";
+            return LIST_BAD;
+        }
+    }
+
+    trim(key);
+
+    if (key->len == 0) {
+        return LIST_EMPTY;
+    }
+
+    return LIST_KEY;
+}
+
+
+int
+list_header(list_t *list, const bloom_key_t *line, uint64_t number,
+    const char **why)
+{
+    int          more, comment;
+    size_t       i;
+    uint8_t     *buf;
+    bloom_key_t  record, field;
+
+    record = *line;
+    trim(&record);
+
+    if (list->column == NULL) {
+        return 1;
+    }
+
+    if (record.len == 0) {
+        return 0;
+    }
+
+    comment = record.data[0] == '#';
+
+    while (begins(&record, "#")) {
+        skip(&record, 1);
+    }
+
+    buf = cli_alloc(record.len + 1);
+
+    for (i = 0, more = 1; more == 1; i++) {
+
+        more = next_field(&record, &field, buf);
+
+        if (more != -1 && equals(&field, list->column)) {
+            list->index = i;
+            list->header = number;
+            break;
+        }
+    }
+
+    free(buf);
+
+    if (!comment && list->header == 0) {
+        *why = "is not the header: it does not name that column";
+        return -1;
+    }
+
+    return !comment;
+}
+
+
+list_line_e
+list_next(const list_t *list, list_line_t *at, bloom_key_t *key,
+    const char **why)
+{
+    list_line_e  is;
+
+    if (at->begun && list->kind != LIST_HOSTS) {
+        return LIST_END;
+    }
+
+    switch (list->kind) {
+
+    case LIST_LINES:
+        is = next_of_lines(at, key);
+        break;
+
+    case LIST_HOSTS:
+        is = next_of_hosts(at, key, why);
+        break;
+
+    case LIST_ADBLOCK:
+        is = next_of_adblock(at, key);
+        break;
+
+    case LIST_CSV:
+        is = next_of_csv(list, at, key, why);
+        break;
+
+    default:
+        *key = at->line;
+        is = key->len != 0 ? LIST_KEY : LIST_EMPTY;
+    }
+
+    at->begun = 1;
+
+    return is;
+}

@@ -1,0 +1,547 @@
+
+#include <math.h>
+#include <string.h>
+
+#include "bloom_geometry.h"
+
+
+/*
+ * One line a key suffices down to this rate, two to its square, and so on:
+ * past it a line's uneven load costs more space than another line costs time.
+ */
+#define RATE_PER_LINE  1e-3
+
+
+/* Rates from this one up need no more than so many lines. */
+static double
+lines_suffice(uint32_t lines)
+{
+    return 0.999 * pow(RATE_PER_LINE, lines);
+}
+
+
+double
+bloom_classic_fpr(const bloom_geometry_t *g, double fill)
+{
+    double  m, k, rate;
+
+    m = (double) g->bits;
+    k = g->k;
+    rate = pow(fill, k);
+
+    if (g->k > 1 && g->layout == BLOOM_LAYOUT_CLASSIC) {
+
+        /*
+         * Double hashing takes a key round the filter in equal steps.  Where
+         * the step is nearly a fraction c/q of the filter, the key has about q
+         * distinct bits and not k, which alone puts a floor under the rate
+         * that small filters feel.  Summed over the fractions, and over how
+         * nearly, that is fill (1 + fill) / ((1 - fill)^2 (k - 1) m).  A key
+         * beside a member's sequence, either way round, adds the rest, which
+         * is measured and felt at low fill (t/unit/test_small.c).
+         */
+
+        rate += fill * (1.35 + 0.65 * fill)
+                / ((1 - fill) * (1 - fill) * (k - 1) * m);
+    }
+
+    return fmin(1, rate);
+}
+
+
+static double
+classic_fpr(const bloom_geometry_t *g, double items)
+{
+    return bloom_classic_fpr(g, -expm1(g->k * items
+                                       * log1p(-1 / (double) g->bits)));
+}
+
+
+/*
+ * E[(1 - x^J)^r] over J ~ Binomial(trials, q), x = 1 - 1/sector: expanded, and
+ * each E[s^J] replaced by its closed form (1 - q(1 - s))^trials.
+ */
+static long double
+line_moment(unsigned r, long double sector, long double trials, long double q)
+{
+    unsigned     i;
+    long double  sum, term, log_x;
+
+    sum = 0;
+    term = 1;                            /* (-1)^i C(r, i) */
+    log_x = log1pl(-1 / sector);
+
+    for (i = 0; i <= r; i++) {
+        sum += term * expl(trials * log1pl(q * expm1l(i * log_x)));
+        term = -term * (r - i) / (i + 1);
+    }
+
+    return fmaxl(sum, 0);
+}
+
+
+static double
+blocked_fpr(const bloom_geometry_t *g, double items)
+{
+    unsigned     r;
+    long double  q, sector, one, two, three, trials;
+
+    q = (long double) BLOOM_LINE_BITS / g->bits;
+    r = g->k / g->lines;
+    sector = (long double) BLOOM_LINE_BITS / r;
+    trials = (long double) items * g->lines;
+
+    if (q == 1) {
+
+        /* a single line: every key is in it */
+
+        return (double) powl(-expm1l(trials * log1pl(-1 / sector)), g->k);
+    }
+
+    one = line_moment(r, sector, trials, q);
+
+    if (g->lines == 1) {
+        return (double) one;
+    }
+
+    /* a key's lines are drawn independently and may coincide */
+
+    two = line_moment(2 * r, sector, trials, q);
+
+    if (g->lines == 2) {
+        return (double) ((1 - q) * one * one + q * two);
+    }
+
+    three = line_moment(3 * r, sector, trials, q);
+
+    return (double) ((1 - q) * (1 - 2 * q) * one * one * one
+                     + 3 * q * (1 - q) * one * two + q * q * three);
+}
+
+
+/* How keys were shared out is not known: as evenly as the links have room. */
+static double
+links_fpr(const bloom_geometry_t *g, double items)
+{
+    double            room, none;
+    uint32_t          i;
+    bloom_geometry_t  one;
+
+    memset(&one, 0, sizeof(one));
+    one.layout = BLOOM_LAYOUT_DOUBLE;
+
+    for (room = 0, i = 0; i < g->links; i++) {
+        room += (double) g->link[i].bits / g->link[i].k;
+    }
+
+    for (none = 0, i = 0; i < g->links; i++) {
+        one.bits = g->link[i].bits;
+        one.k = g->link[i].k;
+        none += log1p(-classic_fpr(&one, items * (double) one.bits / one.k
+                                         / room));
+    }
+
+    return -expm1(none);
+}
+
+
+double
+bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items)
+{
+    if (items == 0) {
+        return 0;
+    }
+
+    switch (g->layout) {
+
+    case BLOOM_LAYOUT_BLOCKED:
+        return blocked_fpr(g, (double) items);
+
+    case BLOOM_LAYOUT_LINKS:
+        return links_fpr(g, (double) items);
+    }
+
+    return classic_fpr(g, (double) items);
+}
+
+
+/* Sets g->bits to the least that keeps the rate; -1 if none does. */
+static int
+fit_bits(bloom_geometry_t *g, uint64_t items, double fpr)
+{
+    uint64_t  low, high, mid;
+
+    /*
+     * As many lines at least as a key has: in fewer its bits meet each other,
+     * and the rate is a few percent more than expected.
+     */
+
+    low = g->lines > 1 ? g->lines - 1 : 0;
+    high = BLOOM_BITS_MAX / BLOOM_LINE_BITS;
+
+    g->bits = BLOOM_BITS_MAX;
+
+    if (bloom_geometry_fpr(g, items) > fpr) {
+        return -1;
+    }
+
+    while (high - low > 1) {
+        mid = low + (high - low) / 2;
+        g->bits = mid * BLOOM_LINE_BITS;
+
+        if (bloom_geometry_fpr(g, items) > fpr) {
+            low = mid;
+
+        } else {
+            high = mid;
+        }
+    }
+
+    g->bits = high * BLOOM_LINE_BITS;
+
+    return 0;
+}
+
+
+int
+bloom_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity, double fpr)
+{
+    int               found;
+    double            rate, best;
+    uint32_t          k, step, last;
+    bloom_geometry_t  try;
+
+    if (capacity == 0 || capacity > BLOOM_CAPACITY_MAX
+        || !(fpr >= BLOOM_FPR_MIN && fpr <= BLOOM_FPR_MAX))
+    {
+        return -1;
+    }
+
+    best = 1;
+    memset(&try, 0, sizeof(try));
+    try.layout = layout;
+
+    if (layout == BLOOM_LAYOUT_CLASSIC) {
+        /* in small filters less than the textbook's k, see above */
+
+        try.lines = 0;
+        k = 1;
+        last = (uint32_t) floor(-log2(fpr)) + 1;
+        step = 1;
+
+    } else {
+        try.lines = 1;
+
+        while (try.lines < BLOOM_LINES_MAX && fpr < lines_suffice(try.lines)) {
+            try.lines++;
+        }
+
+        k = try.lines;
+        last = k * BLOOM_LINE_WORDS;
+        step = 0;                        /* doubles */
+    }
+
+    for (found = -1; k <= last; k += step ? step : k) {
+        try.k = k;
+
+        if (fit_bits(&try, capacity, fpr) != 0) {
+            continue;
+        }
+
+        rate = bloom_geometry_fpr(&try, capacity);
+
+        if (found == -1 || try.bits < g->bits
+            || (try.bits == g->bits && rate < best))
+        {
+            *g = try;
+            best = rate;
+            found = 0;
+        }
+    }
+
+    return found;
+}
+
+
+uint64_t
+bloom_size_capacity(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
+    double fpr)
+{
+    uint64_t          low, high, mid;
+    bloom_geometry_t  try;
+
+    low = 0;
+    high = BLOOM_CAPACITY_MAX + 1;
+
+    while (high - low > 1) {
+        mid = low + (high - low) / 2;
+
+        if (bloom_size(&try, layout, mid, fpr) == 0
+            && bloom_geometry_bytes(&try) <= bytes)
+        {
+            *g = try;
+            low = mid;
+
+        } else {
+            high = mid;
+        }
+    }
+
+    return low;
+}
+
+
+static int
+fits(bloom_geometry_t *g, uint32_t layout, uint64_t bytes, uint64_t capacity,
+    double fpr)
+{
+    return bloom_size(g, layout, capacity, fpr) == 0
+           && bloom_geometry_bytes(g) <= bytes;
+}
+
+
+double
+bloom_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
+    uint64_t capacity)
+{
+    int       i;
+    double    low, high, mid;
+    uint32_t  lines;
+
+    /*
+     * A lesser rate takes more space as long as the number of lines is the
+     * same, but less space where it calls for another line: so each number of
+     * lines has its own search, and the most lines have the least rates.
+     */
+
+    low = BLOOM_FPR_MIN;
+    lines = layout == BLOOM_LAYOUT_CLASSIC ? 1 : BLOOM_LINES_MAX;
+
+    for ( /* void */ ; lines > 0; lines--, low = lines_suffice(lines)) {
+        high = lines > 1 ? nextafter(lines_suffice(lines - 1), 0)
+                         : BLOOM_FPR_MAX;
+
+        if (!fits(g, layout, bytes, capacity, high)) {
+            continue;
+        }
+
+        if (fits(g, layout, bytes, capacity, low)) {
+            return low;
+        }
+
+        /* more halvings than a double can tell apart */
+
+        for (i = 0; i < 60; i++) {
+            mid = sqrt(low * high);
+
+            if (fits(g, layout, bytes, capacity, mid)) {
+                high = mid;
+
+            } else {
+                low = mid;
+            }
+        }
+
+        (void) bloom_size(g, layout, capacity, high);
+
+        return high;
+    }
+
+    return 0;
+}
+
+
+uint64_t
+bloom_geometry_bytes(const bloom_geometry_t *g)
+{
+    return bloom_whole_lines(g->bits) / 8;
+}
+
+
+static int
+links_valid(const bloom_geometry_t *g)
+{
+    uint32_t  i;
+    uint64_t  bits;
+
+    if (g->links < 2 || g->links > BLOOM_LINKS_MAX
+        || g->k != g->link[g->links - 1].k)
+    {
+        return 0;
+    }
+
+    for (bits = 0, i = 0; i < g->links; i++) {
+
+        if (g->link[i].bits == 0 || g->link[i].bits > BLOOM_BITS_MAX
+            || g->link[i].k == 0 || g->link[i].k > BLOOM_K_MAX
+            || g->link[i].zero != 0)
+        {
+            return 0;
+        }
+
+        bits += bloom_whole_lines(g->link[i].bits);
+    }
+
+    return bits == g->bits;
+}
+
+
+static int
+foreign_valid(const bloom_geometry_t *g)
+{
+    if (g->bits == 0 || g->bits > BLOOM_BITS_MAX || g->lines != 0
+        || g->k == 0 || g->k > BLOOM_K_MAX)
+    {
+        return 0;
+    }
+
+    if (g->layout == BLOOM_LAYOUT_LINKS) {
+        return links_valid(g);
+    }
+
+    return bloom_layout_name(g->layout) != NULL;
+}
+
+
+int
+bloom_geometry_valid(const bloom_geometry_t *g)
+{
+    uint32_t  per_line;
+
+    if (bloom_layout_is_foreign(g->layout)) {
+        return foreign_valid(g);
+    }
+
+    if (g->bits == 0 || g->bits % BLOOM_LINE_BITS != 0
+        || g->bits > BLOOM_BITS_MAX)
+    {
+        return 0;
+    }
+
+    if (g->k == 0 || g->k > BLOOM_OWN_K_MAX) {
+        return 0;
+    }
+
+    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+        return g->lines == 0;
+    }
+
+    if (g->layout != BLOOM_LAYOUT_BLOCKED
+        || g->lines == 0 || g->lines > BLOOM_LINES_MAX
+        || g->k % g->lines != 0)
+    {
+        return 0;
+    }
+
+    per_line = g->k / g->lines;
+
+    return per_line == 1 || per_line == 2 || per_line == 4 || per_line == 8;
+}
+
+
+int
+bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b)
+{
+    uint32_t  i;
+
+    if (a->layout != b->layout || a->k != b->k || a->lines != b->lines
+        || a->bits != b->bits)
+    {
+        return 0;
+    }
+
+    if (a->layout != BLOOM_LAYOUT_LINKS) {
+        return 1;
+    }
+
+    if (a->links != b->links) {
+        return 0;
+    }
+
+    for (i = 0; i < a->links; i++) {
+        if (a->link[i].bits != b->link[i].bits
+            || a->link[i].k != b->link[i].k)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* k; of links the mean, in which each counts as much as it has room. */
+static double
+mean_k(const bloom_geometry_t *g)
+{
+    double    bits, room;
+    uint32_t  i;
+
+    if (g->layout != BLOOM_LAYOUT_LINKS) {
+        return g->k;
+    }
+
+    for (bits = 0, room = 0, i = 0; i < g->links; i++) {
+        bits += (double) g->link[i].bits;
+        room += (double) g->link[i].bits / g->link[i].k;
+    }
+
+    return bits / room;
+}
+
+
+uint64_t
+bloom_geometry_items(const bloom_geometry_t *g, uint64_t ones)
+{
+    double  m, zeros;
+
+    m = (double) g->bits;
+    zeros = ones < g->bits ? (double) (g->bits - ones) : 1;
+
+    return (uint64_t) llround(-m / mean_k(g) * log(zeros / m));
+}
+
+
+double
+bloom_geometry_items_error(const bloom_geometry_t *g, uint64_t items)
+{
+    double  m, a, k;
+
+    m = (double) g->bits;
+    k = mean_k(g);
+    a = k * (double) items / m;
+
+    return sqrt(m * (expm1(a) - a)) / k;
+}
+
+
+const char *
+bloom_layout_name(uint32_t layout)
+{
+    static const char *const  names[] = {
+        NULL, "blocked", "classic", NULL, "double", "double63", "double31",
+        "spark2", "zigzag", "lehmer", "four", "each", "links"
+    };
+
+    return layout < sizeof(names) / sizeof(names[0]) ? names[layout] : NULL;
+}
+
+
+uint32_t
+bloom_layout_parse(const char *name, uint64_t len)
+{
+    uint32_t     layout;
+    const char  *known;
+
+    for (layout = BLOOM_LAYOUT_BLOCKED; layout <= BLOOM_LAYOUT_CLASSIC;
+         layout++)
+    {
+        known = bloom_layout_name(layout);
+
+        if (strlen(known) == len && memcmp(known, name, len) == 0) {
+            return layout;
+        }
+    }
+
+    return 0;
+}

@@ -1,0 +1,399 @@
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bloom_record.h"
+#include "bloom_bytes.h"
+#include "bloom_crc.h"
+
+
+static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
+
+#define ORDER_MARK       0x01020304
+#define ORDER_REVERSED   0x04030201
+
+/* Offsets in a segment's header. */
+#define AT_MAGIC         0
+#define AT_VERSION       8
+#define AT_ORDER         12
+#define AT_SIZE          16
+#define AT_BASE          24
+#define AT_SEQUENCE      32
+#define AT_CREATED       40
+#define AT_SALT          48
+#define AT_RESERVED      64
+#define AT_CRC           (BLOOM_SEGMENT_HEADER - 4)
+
+/* Offsets in a record's header. */
+#define AT_RECORD_SIZE   0               /* with header and padding */
+#define AT_RECORD_CRC    4               /* of place, size, what follows it */
+#define AT_RECORD_SEQ    8
+#define AT_RECORD_TIME   16
+#define AT_RECORD_COUNT  24
+#define AT_RECORD_KEYS   28              /* CRC of all behind the header */
+
+#define RECORD_ALIGN     8
+#define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_JOURNAL_KEY_MAX */
+#define KEY_MIN          2               /* a key of one byte */
+
+
+void
+bloom_segment_encode(const bloom_segment_t *segment,
+    uint8_t h[BLOOM_SEGMENT_HEADER])
+{
+    memset(h, 0, BLOOM_SEGMENT_HEADER);
+
+    memcpy(h + AT_MAGIC, magic, sizeof(magic));
+    bloom_put32(h + AT_VERSION, BLOOM_JOURNAL_VERSION);
+    bloom_put32(h + AT_ORDER, ORDER_MARK);
+    bloom_put64(h + AT_SIZE, segment->size);
+    bloom_put64(h + AT_BASE, segment->base);
+    bloom_put64(h + AT_SEQUENCE, segment->sequence);
+    bloom_put64(h + AT_CREATED, segment->created);
+    memcpy(h + AT_SALT, segment->salt, BLOOM_SEGMENT_SALT_LEN);
+
+    bloom_put32(h + AT_CRC, bloom_crc32c(0, h, AT_CRC));
+}
+
+
+#define refuse(how, ...)                                                     \
+    (snprintf(error, BLOOM_JOURNAL_ERROR_LEN, __VA_ARGS__),                  \
+     BLOOM_SEGMENT_##how)
+
+
+bloom_segment_e
+bloom_segment_decode(bloom_segment_t *segment,
+    const uint8_t h[BLOOM_SEGMENT_HEADER], uint64_t file_size, char *error)
+{
+    uint32_t  version;
+
+    if (file_size == 0) {
+        return refuse(NONE, "is empty");
+    }
+
+    if (memcmp(h + AT_MAGIC, magic, sizeof(magic)) != 0) {
+        return refuse(NONE, "is not a segment of a journal: it does not begin "
+                      "as one");
+    }
+
+    if (file_size < BLOOM_SEGMENT_HEADER) {
+        return refuse(DAMAGED, "is truncated: it has %" PRIu64 " bytes, and "
+                      "its header alone %d; copy it again", file_size,
+                      BLOOM_SEGMENT_HEADER);
+    }
+
+    if (bloom_get32(h + AT_ORDER) == ORDER_REVERSED) {
+        return refuse(DAMAGED, "was written with numbers the wrong way round; "
+                      "mend the program that wrote it");
+    }
+
+    version = bloom_get32(h + AT_VERSION);
+
+    if (version > BLOOM_JOURNAL_VERSION
+        && bloom_get32(h + AT_ORDER) == ORDER_MARK)
+    {
+        return refuse(NEWER, "is of version %" PRIu32 " and this program reads "
+                      "up to version %d; use a newer program, or move the "
+                      "file away and lose its keys", version,
+                      BLOOM_JOURNAL_VERSION);
+    }
+
+    if (bloom_get32(h + AT_CRC) != bloom_crc32c(0, h, AT_CRC)) {
+        return refuse(DAMAGED, "is damaged: the checksum of its header "
+                      "differs");
+    }
+
+    segment->size = bloom_get64(h + AT_SIZE);
+    segment->base = bloom_get64(h + AT_BASE);
+    segment->sequence = bloom_get64(h + AT_SEQUENCE);
+    segment->created = bloom_get64(h + AT_CREATED);
+    memcpy(segment->salt, h + AT_SALT, BLOOM_SEGMENT_SALT_LEN);
+
+    if (version != BLOOM_JOURNAL_VERSION
+        || bloom_get32(h + AT_ORDER) != ORDER_MARK
+        || segment->size < BLOOM_SEGMENT_MIN
+        || segment->size > BLOOM_SEGMENT_MAX
+        || segment->size % RECORD_ALIGN != 0
+        || segment->base % RECORD_ALIGN != 0
+        || segment->base + segment->size < segment->base
+        || segment->sequence == 0
+        || bloom_record_tail(h + AT_RESERVED, AT_CRC - AT_RESERVED) != 0)
+    {
+        return refuse(DAMAGED, "is impossible: version %" PRIu32 ", %" PRIu64
+                      " bytes from position %" PRIu64 " and record %" PRIu64
+                      " on; mend the program that wrote it", version,
+                      segment->size, segment->base, segment->sequence);
+    }
+
+    if (file_size > segment->size) {
+        return refuse(DAMAGED, "has %" PRIu64 " bytes, of which %" PRIu64
+                      " belong to it: something was appended; cut it off",
+                      file_size, segment->size);
+    }
+
+    return BLOOM_SEGMENT_OK;
+}
+
+
+void
+bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf, size_t room)
+{
+    maker->buf = buf;
+    maker->room = room < BLOOM_RECORD_MAX ? room & ~(size_t) (RECORD_ALIGN - 1)
+                                          : BLOOM_RECORD_MAX;
+    maker->len = BLOOM_RECORD_HEADER;
+    maker->count = 0;
+}
+
+
+int
+bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key)
+{
+    int       n;
+    size_t    rest;
+    uint8_t   length[KEY_HEADER_MAX];
+
+    if (key->len == 0 || key->len > BLOOM_JOURNAL_KEY_MAX) {
+        return -1;
+    }
+
+    for (n = 0, rest = key->len; rest > 0x7f; rest >>= 7) {
+        length[n++] = (uint8_t) (rest | 0x80);
+    }
+
+    length[n++] = (uint8_t) rest;
+
+    /* padding fits as well, since room is a multiple of what is padded to */
+
+    if ((size_t) n + key->len > maker->room - maker->len) {
+        return -1;
+    }
+
+    memcpy(maker->buf + maker->len, length, (size_t) n);
+    memcpy(maker->buf + maker->len + n, key->data, key->len);
+
+    maker->len += (size_t) n + key->len;
+    maker->count++;
+
+    return 0;
+}
+
+
+static uint32_t
+header_crc(const bloom_segment_t *segment, uint64_t position, const uint8_t *h)
+{
+    uint8_t   place[8];
+    uint32_t  crc;
+
+    bloom_put64(place, position);
+
+    crc = bloom_crc32c(0, segment->salt, BLOOM_SEGMENT_SALT_LEN);
+    crc = bloom_crc32c(crc, place, sizeof(place));
+    crc = bloom_crc32c(crc, h + AT_RECORD_SIZE, AT_RECORD_CRC);
+
+    return bloom_crc32c(crc, h + AT_RECORD_SEQ,
+                        BLOOM_RECORD_HEADER - AT_RECORD_SEQ);
+}
+
+
+static uint32_t
+keys_crc(const uint8_t *h, size_t size)
+{
+    return bloom_crc32c(0, h + BLOOM_RECORD_HEADER,
+                        size - BLOOM_RECORD_HEADER);
+}
+
+
+size_t
+bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
+    uint64_t position, uint64_t sequence, uint64_t time)
+{
+    size_t    size;
+    uint8_t  *h;
+
+    h = maker->buf;
+    size = (maker->len + RECORD_ALIGN - 1) & ~(size_t) (RECORD_ALIGN - 1);
+
+    memset(h + maker->len, 0, size - maker->len);
+
+    bloom_put32(h + AT_RECORD_SIZE, (uint32_t) size);
+    bloom_put64(h + AT_RECORD_SEQ, sequence);
+    bloom_put64(h + AT_RECORD_TIME, time);
+    bloom_put32(h + AT_RECORD_COUNT, maker->count);
+    bloom_put32(h + AT_RECORD_KEYS, keys_crc(h, size));
+    bloom_put32(h + AT_RECORD_CRC, header_crc(segment, position, h));
+
+    return size;
+}
+
+
+/* 0 with all but the keys' end, -1 if there is no header of a record. */
+static int
+read_header(bloom_record_t *record, const bloom_segment_t *segment,
+    uint64_t position, const uint8_t *buf, size_t len)
+{
+    if (len <= BLOOM_RECORD_HEADER) {
+        return -1;
+    }
+
+    record->size = bloom_get32(buf + AT_RECORD_SIZE);
+    record->sequence = bloom_get64(buf + AT_RECORD_SEQ);
+    record->time = bloom_get64(buf + AT_RECORD_TIME);
+    record->count = bloom_get32(buf + AT_RECORD_COUNT);
+    record->keys = buf + BLOOM_RECORD_HEADER;
+
+    if (record->size <= BLOOM_RECORD_HEADER
+        || record->size > BLOOM_RECORD_MAX
+        || record->size > len
+        || record->size % RECORD_ALIGN != 0
+        || record->count == 0
+        || record->count > (record->size - BLOOM_RECORD_HEADER) / KEY_MIN
+        || record->sequence < segment->sequence)
+    {
+        return -1;
+    }
+
+    return bloom_get32(buf + AT_RECORD_CRC)
+           == header_crc(segment, position, buf) ? 0 : -1;
+}
+
+
+/*
+ * 0 with the keys' end, -1 if they are not what their header says.  What a
+ * writer did against the format is found here too, not while keys are used.
+ */
+static int
+read_keys(bloom_record_t *record, const uint8_t *buf)
+{
+    uint32_t        count;
+    bloom_key_t     key;
+    const uint8_t  *end;
+
+    if (bloom_get32(buf + AT_RECORD_KEYS) != keys_crc(buf, record->size)) {
+        return -1;
+    }
+
+    end = buf + record->size;
+    record->end = end;
+
+    for (count = 0; count < record->count; count++) {
+        if (bloom_record_key(record, &key) == 0) {
+            return -1;
+        }
+    }
+
+    record->end = record->keys;
+    record->keys = buf + BLOOM_RECORD_HEADER;
+
+    if (end - record->end >= RECORD_ALIGN
+        || bloom_record_tail(record->end, (size_t) (end - record->end)) != 0)
+    {
+        return -1;
+    }
+
+    return 0;
+}
+
+
+bloom_record_e
+bloom_record_read(bloom_record_t *record, const bloom_segment_t *segment,
+    uint64_t position, uint64_t sequence, const uint8_t *buf, size_t len)
+{
+    size_t  first;
+
+    first = len < BLOOM_RECORD_HEADER ? len : BLOOM_RECORD_HEADER;
+
+    if (bloom_record_tail(buf, first) == 0) {
+        return BLOOM_RECORD_END;
+    }
+
+    if (read_header(record, segment, position, buf, len) != 0
+        || (sequence != 0 && record->sequence != sequence)
+        || read_keys(record, buf) != 0)
+    {
+        return BLOOM_RECORD_BROKEN;
+    }
+
+    return BLOOM_RECORD_OK;
+}
+
+
+int
+bloom_record_key(bloom_record_t *record, bloom_key_t *key)
+{
+    size_t          len;
+    unsigned        shift;
+    const uint8_t  *p;
+
+    p = record->keys;
+
+    for (len = 0, shift = 0; /* void */ ; shift += 7) {
+
+        if (p == record->end || shift == 7 * KEY_HEADER_MAX) {
+            return 0;
+        }
+
+        len |= (size_t) (*p & 0x7f) << shift;
+
+        if ((*p++ & 0x80) == 0) {
+            break;
+        }
+    }
+
+    /* a last byte of zero is that of no key, or could have been left out */
+
+    if (p[-1] == 0 || len > BLOOM_JOURNAL_KEY_MAX
+        || len > (size_t) (record->end - p))
+    {
+        return 0;
+    }
+
+    key->data = p;
+    key->len = len;
+
+    record->keys = p + len;
+
+    return 1;
+}
+
+
+size_t
+bloom_record_find(bloom_record_t *record, const bloom_segment_t *segment,
+    uint64_t position, uint64_t sequence, const uint8_t *buf, size_t len)
+{
+    size_t  at;
+
+    for (at = 0; at < len; /* void */ ) {
+
+        if (read_header(record, segment, position + at, buf + at, len - at)
+            != 0)
+        {
+            at += RECORD_ALIGN;
+            continue;
+        }
+
+        if (record->sequence >= sequence
+            && read_keys(record, buf + at) == 0)
+        {
+            return at;
+        }
+
+        /* its header is good, so that there is no other record within it */
+
+        at += record->size;
+    }
+
+    return len;
+}
+
+
+size_t
+bloom_record_tail(const uint8_t *buf, size_t len)
+{
+    while (len > 0 && buf[len - 1] == 0) {
+        len--;
+    }
+
+    return len;
+}

@@ -1,0 +1,208 @@
+
+#include "ngx_bloom_counters.h"
+
+#include <ngx_md5.h>
+
+
+#define NGX_BLOOM_COUNT_NAME_LEN  16
+
+
+/* A series: whose it is, and since when. */
+typedef struct {
+    u_char              name[NGX_BLOOM_COUNT_NAME_LEN];  /* MD5 of it */
+    uint64_t            claimed;         /* by that configuration, counted
+                                            from 1; 0: by none yet */
+    uint64_t            base[NGX_BLOOM_COUNTERS];        /* what there was of
+                                                            those before */
+} ngx_bloom_series_t;
+
+typedef struct {
+    uint64_t            configurations;
+    ngx_atomic_t        rows;            /* that have been counted in */
+    ngx_bloom_series_t  series[NGX_BLOOM_SERIES];
+} ngx_bloom_count_t;
+
+#define NGX_BLOOM_COUNT_SIZE                                                  \
+    (ngx_align(sizeof(ngx_bloom_count_t), ngx_pagesize)                       \
+     + NGX_MAX_PROCESSES * sizeof(*ngx_bloom_rows))
+
+
+static ngx_int_t ngx_bloom_count_init(ngx_shm_zone_t *shm_zone, void *data);
+static void ngx_bloom_count_raw(ngx_uint_t series, uint64_t *sums);
+
+
+/* No zone's name: those of bloom_zone have no space. */
+static ngx_str_t           ngx_bloom_count_name = ngx_string("bloom counters");
+
+static ngx_bloom_count_t  *ngx_bloom_counts;
+
+ngx_bloom_counters_t     (*ngx_bloom_rows)[NGX_BLOOM_SERIES];
+
+
+ngx_int_t
+ngx_bloom_count_declare(ngx_conf_t *cf)
+{
+    size_t           size;
+    ngx_shm_zone_t  *shm_zone;
+
+    /* "nginx -t" and signals have nothing to count */
+
+    size = 8 * ngx_pagesize;
+
+    if (!ngx_test_config && ngx_process != NGX_PROCESS_SIGNALLER) {
+
+        /* with the slab allocator's descriptor of each page */
+
+        size += NGX_BLOOM_COUNT_SIZE / ngx_pagesize
+                * (ngx_pagesize + sizeof(ngx_slab_page_t));
+    }
+
+    shm_zone = ngx_shared_memory_add(cf, &ngx_bloom_count_name, size,
+                                     &ngx_bloom_count_name);
+    if (shm_zone == NULL) {
+        return NGX_ERROR;
+    }
+
+    shm_zone->init = ngx_bloom_count_init;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_bloom_count_init(ngx_shm_zone_t *shm_zone, void *data)
+{
+    u_char           *p;
+    ngx_slab_pool_t  *shpool;
+
+    /* nginx hands this on to the next configuration */
+
+    shm_zone->data = &ngx_bloom_count_name;
+
+    if (data != NULL || ngx_test_config) {
+        return NGX_OK;
+    }
+
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+
+    p = ngx_slab_alloc(shpool, NGX_BLOOM_COUNT_SIZE);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* fresh memory is zero; most of it is never touched */
+
+#if (NGX_DEBUG_MALLOC)
+    ngx_memzero(p, NGX_BLOOM_COUNT_SIZE);
+#endif
+
+    shpool->data = p;
+
+    ngx_bloom_counts = (ngx_bloom_count_t *) p;
+    ngx_bloom_rows = (void *) (p + ngx_align(sizeof(ngx_bloom_count_t),
+                                             ngx_pagesize));
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_count_begin(void)
+{
+    ngx_bloom_counts->configurations++;
+    ngx_bloom_count_process();
+}
+
+
+ngx_uint_t
+ngx_bloom_count_claim(ngx_str_t *name)
+{
+    u_char               digest[NGX_BLOOM_COUNT_NAME_LEN];
+    ngx_md5_t            md5;
+    ngx_uint_t           i, idle;
+    ngx_bloom_series_t  *series;
+
+    ngx_md5_init(&md5);
+    ngx_md5_update(&md5, name->data, name->len);
+    ngx_md5_final(digest, &md5);
+
+    series = ngx_bloom_counts->series;
+    idle = NGX_BLOOM_SERIES_OTHER;
+
+    for (i = 1; i < NGX_BLOOM_SERIES; i++) {
+
+        if (series[i].claimed == 0) {
+            idle = i;
+            break;
+        }
+
+        if (ngx_memcmp(series[i].name, digest, sizeof(digest)) == 0) {
+            series[i].claimed = ngx_bloom_counts->configurations;
+            return i;
+        }
+
+        /* processes of the configuration before still count in its own */
+
+        if (series[i].claimed + 1 < ngx_bloom_counts->configurations
+            && (idle == NGX_BLOOM_SERIES_OTHER
+                || series[i].claimed < series[idle].claimed))
+        {
+            idle = i;
+        }
+    }
+
+    if (idle != NGX_BLOOM_SERIES_OTHER) {
+        ngx_memcpy(series[idle].name, digest, sizeof(digest));
+        series[idle].claimed = ngx_bloom_counts->configurations;
+        ngx_bloom_count_raw(idle, series[idle].base);
+    }
+
+    return idle;
+}
+
+
+void
+ngx_bloom_count_process(void)
+{
+    ngx_atomic_uint_t  rows, used;
+
+    if (ngx_bloom_counts == NULL) {
+        return;
+    }
+
+    rows = ngx_process_slot + 1;
+
+    do {
+        used = ngx_bloom_counts->rows;
+    } while (used < rows
+             && !ngx_atomic_cmp_set(&ngx_bloom_counts->rows, used, rows));
+}
+
+
+void
+ngx_bloom_count_sums(ngx_uint_t series, uint64_t sums[NGX_BLOOM_COUNTERS])
+{
+    ngx_uint_t  i;
+
+    ngx_bloom_count_raw(series, sums);
+
+    for (i = 0; i < NGX_BLOOM_COUNTERS; i++) {
+        sums[i] -= ngx_bloom_counts->series[series].base[i];
+    }
+}
+
+
+static void
+ngx_bloom_count_raw(ngx_uint_t series, uint64_t *sums)
+{
+    ngx_uint_t  i, j;
+
+    ngx_memzero(sums, NGX_BLOOM_COUNTERS * sizeof(uint64_t));
+
+    for (i = 0; i < ngx_bloom_counts->rows; i++) {
+        for (j = 0; j < NGX_BLOOM_COUNTERS; j++) {
+            sums[j] += __atomic_load_n(&ngx_bloom_rows[i][series].n[j],
+                                       __ATOMIC_RELAXED);
+        }
+    }
+}

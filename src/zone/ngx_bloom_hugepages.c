@@ -1,0 +1,249 @@
+
+#include "ngx_bloom_hugepages.h"
+
+#include <sys/mman.h>
+
+
+/* Not in every C library: 2 to the 21st is the size of a page. */
+#ifndef MFD_HUGETLB
+#define MFD_HUGETLB          0x0004
+#endif
+#define NGX_BLOOM_MFD_2MB    (21U << 26)
+
+
+static ngx_int_t ngx_bloom_pages_reserved(u_char *p, size_t len,
+    const char **failed);
+
+
+static const char  *ngx_bloom_pages_names[] = {
+    "transparent",
+    "off",
+    "reserved"
+};
+
+
+ngx_int_t
+ngx_bloom_pages_parse(ngx_str_t *value, ngx_uint_t *pages)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i <= NGX_BLOOM_PAGES_RESERVED; i++) {
+
+        if (ngx_strcmp(value->data, ngx_bloom_pages_names[i]) == 0) {
+            *pages = i;
+            return NGX_OK;
+        }
+    }
+
+    return NGX_ERROR;
+}
+
+
+const char *
+ngx_bloom_pages_name(ngx_uint_t pages)
+{
+    return ngx_bloom_pages_names[pages];
+}
+
+
+/* The whole huge pages of a range; 0 if there are none. */
+static size_t
+ngx_bloom_pages_whole(u_char **p, size_t len)
+{
+    u_char  *from, *to;
+
+    from = ngx_align_ptr(*p, NGX_BLOOM_HUGE_PAGE);
+    to = (u_char *) ((uintptr_t) (*p + len)
+                     & ~((uintptr_t) NGX_BLOOM_HUGE_PAGE - 1));
+    *p = from;
+
+    return from < to ? (size_t) (to - from) : 0;
+}
+
+
+ngx_int_t
+ngx_bloom_pages_take(u_char *p, size_t len, ngx_uint_t *pages,
+    ngx_str_t *zone, ngx_log_t *log)
+{
+    size_t       whole;
+    u_char      *from;
+    ngx_int_t    rc;
+    const char  *failed;
+
+    from = p;
+    whole = ngx_bloom_pages_whole(&from, len);
+
+    if (*pages == NGX_BLOOM_PAGES_RESERVED && whole != 0) {
+
+        rc = ngx_bloom_pages_reserved(from, whole, &failed);
+
+        if (rc == NGX_OK) {
+            return NGX_OK;
+        }
+
+        if (rc == NGX_ERROR) {
+            ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
+                          "%s failed for bloom zone \"%V\"", failed, zone);
+            return NGX_ERROR;
+        }
+
+        ngx_log_error(NGX_LOG_WARN, log, ngx_errno,
+                      "bloom zone \"%V\" has no reserved huge pages: it wants "
+                      "%uz of 2048k, and %s failed; reserve as many with "
+                      "\"sysctl vm.nr_hugepages\" and restart, or leave out "
+                      "\"huge_pages=reserved\"", zone,
+                      whole / NGX_BLOOM_HUGE_PAGE, failed);
+    }
+
+    if (*pages == NGX_BLOOM_PAGES_RESERVED) {
+        *pages = NGX_BLOOM_PAGES_TRANSPARENT;
+    }
+
+    ngx_bloom_pages_advise(p, len, *pages);
+
+    return NGX_OK;
+}
+
+
+/*
+ * NGX_DECLINED if there are not enough, and nothing has changed.  All that may
+ * fail comes before the mapping that replaces what nginx has made.
+ */
+static ngx_int_t
+ngx_bloom_pages_reserved(u_char *p, size_t len, const char **failed)
+{
+    int        fd;
+    void      *mapped;
+    ngx_err_t  err;
+
+    fd = memfd_create("nginx bloom",
+                      MFD_CLOEXEC|MFD_HUGETLB|NGX_BLOOM_MFD_2MB);
+    if (fd == -1) {
+        *failed = "memfd_create()";
+        return NGX_DECLINED;
+    }
+
+    if (ftruncate(fd, (off_t) len) == -1 || fallocate(fd, 0, 0, len) == -1) {
+        err = ngx_errno;
+        (void) close(fd);
+        ngx_set_errno(err);
+        *failed = "fallocate()";
+        return NGX_DECLINED;
+    }
+
+    mapped = mmap(p, len, PROT_READ|PROT_WRITE, MAP_SHARED|MAP_FIXED, fd, 0);
+    err = ngx_errno;
+
+    (void) close(fd);
+
+    if (mapped == MAP_FAILED) {
+        ngx_set_errno(err);
+        *failed = "mmap(MAP_FIXED)";
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_pages_advise(u_char *p, size_t len, ngx_uint_t pages)
+{
+    len = ngx_bloom_pages_whole(&p, len);
+
+    if (len == 0) {
+        return;
+    }
+
+    /* a system without them has nothing to be told */
+
+#ifdef MADV_HUGEPAGE
+    (void) madvise(p, len, pages == NGX_BLOOM_PAGES_OFF ? MADV_NOHUGEPAGE
+                                                        : MADV_HUGEPAGE);
+#endif
+}
+
+
+void
+ngx_bloom_pages_clear(u_char *p, size_t len, ngx_uint_t pages)
+{
+    /*
+     * Nor could one that is given back be had again for certain: Linux does
+     * not keep a reservation for a hole.
+     */
+
+#ifdef MADV_REMOVE
+    if (pages != NGX_BLOOM_PAGES_RESERVED
+        && madvise(p, len, MADV_REMOVE) == 0)
+    {
+        return;
+    }
+#endif
+
+    ngx_memzero(p, len);
+}
+
+
+size_t
+ngx_bloom_pages_huge(u_char *p, size_t len)
+{
+    char            line[512];
+    FILE           *smaps;
+    u_char         *page, resident[NGX_BLOOM_HUGE_PAGE / 4096];
+    size_t          huge;
+    ngx_uint_t      i, within;
+    unsigned long   from, to, kb;
+
+    len = ngx_bloom_pages_whole(&p, len);
+
+    if (len == 0) {
+        return 0;
+    }
+
+    /* what this process has not touched is not among its pages */
+
+    for (page = p; page < p + len; page += NGX_BLOOM_HUGE_PAGE) {
+
+        if (mincore(page, NGX_BLOOM_HUGE_PAGE, resident) == 0) {
+
+            for (i = 0; i < NGX_BLOOM_HUGE_PAGE / ngx_pagesize; i++) {
+
+                if (resident[i] & 1) {
+                    (void) *(volatile u_char *) (page + i * ngx_pagesize);
+                    break;
+                }
+            }
+        }
+    }
+
+    smaps = fopen("/proc/self/smaps", "re");
+
+    if (smaps == NULL) {
+        return 0;
+    }
+
+    huge = 0;
+    within = 0;
+
+    while (fgets(line, sizeof(line), smaps) != NULL) {
+
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+            within = from < (uintptr_t) (p + len) && to > (uintptr_t) p;
+
+        } else if (!within) {
+            continue;
+
+        } else if (sscanf(line, "KernelPageSize: %lu", &kb) == 1
+                   && kb * 1024 == NGX_BLOOM_HUGE_PAGE)
+        {
+            huge += to - from;                   /* reserved, and all there */
+
+        } else if (sscanf(line, "ShmemPmdMapped: %lu", &kb) == 1) {
+            huge += kb * 1024;
+        }
+    }
+
+    (void) fclose(smaps);
+
+    return huge;
+}

@@ -1,0 +1,241 @@
+
+#include "ngx_bloom_image_file.h"
+
+#include <grp.h>
+
+
+static void ngx_bloom_file_identify(ngx_bloom_file_t *file,
+    ngx_file_info_t *fi);
+static int ngx_bloom_file_read(void *ctx, void *buf, size_t len,
+    uint64_t offset);
+static ngx_uint_t ngx_bloom_file_permits(u_char *path, mode_t mode,
+    ngx_core_conf_t *ccf);
+
+
+ngx_int_t
+ngx_bloom_file_open(ngx_bloom_file_t *file)
+{
+    ngx_file_info_t  fi;
+
+    file->err = 0;
+
+    /* non-blocking: a FIFO must not hold up the master */
+
+    file->fd = ngx_open_file(file->name.data,
+                             NGX_FILE_RDONLY|NGX_FILE_NONBLOCK|O_CLOEXEC,
+                             NGX_FILE_OPEN, 0);
+
+    if (file->fd == NGX_INVALID_FILE) {
+        file->err = ngx_errno;
+        file->error = "cannot be opened";
+
+        /* it changes when its mode or owner does */
+
+        if (file->err == NGX_EACCES
+            && ngx_file_info(file->name.data, &fi) != NGX_FILE_ERROR)
+        {
+            ngx_bloom_file_identify(file, &fi);
+        }
+
+        return NGX_ERROR;
+    }
+
+    if (ngx_fd_info(file->fd, &fi) == NGX_FILE_ERROR) {
+        file->err = ngx_errno;
+        file->error = "cannot be examined";
+        goto failed;
+    }
+
+    ngx_bloom_file_identify(file, &fi);
+
+    if (!ngx_is_file(&fi)) {
+        file->error = "is not a regular file";
+        goto failed;
+    }
+
+    if (bloom_image_open(&file->reader, ngx_bloom_file_read, file,
+                         (uint64_t) ngx_file_size(&fi))
+        != 0)
+    {
+        file->error = file->reader.error;
+        goto failed;
+    }
+
+    return NGX_OK;
+
+failed:
+
+    ngx_bloom_file_close(file);
+
+    return NGX_ERROR;
+}
+
+
+static void
+ngx_bloom_file_identify(ngx_bloom_file_t *file, ngx_file_info_t *fi)
+{
+    file->id.device = fi->st_dev;
+    file->id.inode = fi->st_ino;
+    file->id.sec = fi->st_ctim.tv_sec;
+    file->id.nsec = fi->st_ctim.tv_nsec;
+}
+
+
+ngx_int_t
+ngx_bloom_file_check(ngx_bloom_file_t *file)
+{
+    u_char     *chunk;
+    ngx_int_t   rc;
+
+    chunk = malloc(BLOOM_IMAGE_CHUNK);
+
+    if (chunk == NULL) {
+        file->err = ngx_errno;
+        file->error = "cannot be checked";
+        return NGX_ERROR;
+    }
+
+    do {
+        rc = ngx_bloom_file_next(file, chunk);
+    } while (rc == NGX_OK);
+
+    free(chunk);
+
+    return rc == NGX_DONE ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_bloom_file_next(ngx_bloom_file_t *file, u_char *dst)
+{
+    file->err = 0;
+
+    switch (bloom_image_next(&file->reader, dst)) {
+
+    case 1:
+        return NGX_OK;
+
+    case 0:
+        return NGX_DONE;
+
+    default:
+        file->error = file->reader.error;
+        return NGX_ERROR;
+    }
+}
+
+
+void
+ngx_bloom_file_close(ngx_bloom_file_t *file)
+{
+    if (file->fd == NGX_INVALID_FILE) {
+        return;
+    }
+
+    (void) ngx_close_file(file->fd);
+
+    file->fd = NGX_INVALID_FILE;
+}
+
+
+ngx_uint_t
+ngx_bloom_file_same(const ngx_bloom_file_id_t *a, const ngx_bloom_file_id_t *b)
+{
+    return a->device == b->device && a->inode == b->inode
+           && a->sec == b->sec && a->nsec == b->nsec;
+}
+
+
+static int
+ngx_bloom_file_read(void *ctx, void *buf, size_t len, uint64_t offset)
+{
+    ngx_bloom_file_t *file = ctx;
+
+    u_char   *p;
+    ssize_t   n;
+
+    for (p = buf; len != 0; p += n, offset += n, len -= n) {
+        n = pread(file->fd, p, len, (off_t) offset);
+
+        if (n == -1 && ngx_errno == NGX_EINTR) {
+            n = 0;
+            continue;
+        }
+
+        if (n <= 0) {
+            file->err = (n == -1) ? ngx_errno : 0;
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_uint_t
+ngx_bloom_file_readable(ngx_str_t *name, ngx_core_conf_t *ccf, u_char *buf,
+    u_char **what)
+{
+    u_char  *p;
+
+    *what = buf;
+
+    if (name->len >= NGX_MAX_PATH
+        || ccf->user == (ngx_uid_t) NGX_CONF_UNSET_UINT)
+    {
+        return 1;
+    }
+
+    /* every directory above must be searchable */
+
+    for (p = name->data; *p != '\0'; p++) {
+        if (*p != '/') {
+            continue;
+        }
+
+        ngx_cpystrn(buf, name->data, (size_t) (p - name->data) + 2);
+
+        if (!ngx_bloom_file_permits(buf, S_IXUSR|S_IXGRP|S_IXOTH, ccf)) {
+            return 0;
+        }
+    }
+
+    ngx_cpystrn(buf, name->data, name->len + 1);
+
+    return ngx_bloom_file_permits(buf, S_IRUSR|S_IRGRP|S_IROTH, ccf);
+}
+
+
+static ngx_uint_t
+ngx_bloom_file_permits(u_char *path, mode_t mode, ngx_core_conf_t *ccf)
+{
+    int          n;
+    gid_t        groups[64];
+    ngx_uint_t   i;
+    struct stat  st;
+
+    if (ccf->user == 0 || stat((char *) path, &st) == -1) {
+        return 1;
+    }
+
+    if (st.st_uid == (uid_t) ccf->user) {
+        return (st.st_mode & mode & S_IRWXU) != 0;
+    }
+
+    n = sizeof(groups) / sizeof(groups[0]);
+
+    if (ccf->username == NULL
+        || getgrouplist(ccf->username, (gid_t) ccf->group, groups, &n) == -1)
+    {
+        groups[0] = (gid_t) ccf->group;
+        n = 1;
+    }
+
+    for (i = 0; i < (ngx_uint_t) n; i++) {
+        if (st.st_gid == groups[i]) {
+            return (st.st_mode & mode & S_IRWXG) != 0;
+        }
+    }
+
+    return (st.st_mode & mode & S_IRWXO) != 0;
+}

@@ -1,0 +1,170 @@
+
+#include "ngx_bloom_log.h"
+#include "ngx_bloom_io.h"
+
+
+/* ", as of 2026-01-01 00:00:00 UTC" */
+#define NGX_BLOOM_NOTICE_TIME_LEN  48
+
+
+static void ngx_bloom_notice_full(ngx_bloom_zone_t *zone, uint64_t *ones);
+static void ngx_bloom_notice_stale(ngx_bloom_zone_t *zone);
+static u_char *ngx_bloom_notice_as_of(u_char *p, bloom_image_t *image);
+
+
+void
+ngx_bloom_notice_serves(ngx_bloom_load_t *load, ngx_log_t *log,
+    const char *does, const char *name)
+{
+    u_char             as_of[NGX_BLOOM_NOTICE_TIME_LEN], *last;
+    ngx_bloom_zone_t  *zone;
+
+    zone = load->zone;
+    last = ngx_bloom_notice_as_of(as_of, &load->image);
+
+    ngx_log_error(NGX_LOG_NOTICE, log, 0,
+                  "bloom zone \"%V\" %s generation %uL: %s with %uL keys, made "
+                  "for %uL%*s, and %uL keys of its journal%s, loaded in %uL ms",
+                  &zone->name, does, zone->sh->generation, name,
+                  load->image.items, load->image.capacity,
+                  (size_t) (last - as_of), as_of, load->keys,
+                  load->position ? " behind a checkpoint" : "",
+                  ngx_bloom_time() - load->begun);
+
+    if (load->cut == 0 && ngx_bloom_load_covered(&load->image) != 0) {
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "bloom zone \"%V\": its image says that it is complete%*s,"
+                      " which is still to come: it is taken to cover none of the"
+                      " keys in the journal; set this machine's clock right, or "
+                      "build the image with the time at which its keys were "
+                      "read", &zone->name, (size_t) (last - as_of), as_of);
+    }
+}
+
+
+void
+ngx_bloom_notice_look(ngx_bloom_zone_t *zone, uint64_t *ones)
+{
+    if (zone->sh->generation == 0) {
+        return;
+    }
+
+    ngx_bloom_notice_full(zone, ones);
+    ngx_bloom_notice_stale(zone);
+}
+
+
+static void
+ngx_bloom_notice_full(ngx_bloom_zone_t *zone, uint64_t *ones)
+{
+    uint64_t            set, items;
+    ngx_uint_t          bank;
+    bloom_image_t      *image;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    if (sh->full == sh->generation) {
+        return;
+    }
+
+    bank = sh->generation & 1;
+    image = &sh->bank[bank].image;
+    set = __atomic_load_n(&sh->bank[bank].ones, __ATOMIC_RELAXED);
+
+    if (set == *ones) {
+        return;
+    }
+
+    *ones = set;
+
+    items = bloom_geometry_items(&image->geometry, set);
+
+    /* the estimate is as sure as its standard error, of which three */
+
+    if (items <= image->capacity
+        + (uint64_t) (3 * bloom_geometry_items_error(&image->geometry, items))
+        || bloom_geometry_fpr(&image->geometry, items) <= image->fpr)
+    {
+        return;
+    }
+
+    sh->full = sh->generation;
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "bloom zone \"%V\" has about %uL keys and was made for %uL: "
+                  "its false-positive rate is about %.3f %% instead of "
+                  "%.3f %%; load an image with more capacity, or raise "
+                  "\"capacity\"", &zone->name, items, image->capacity,
+                  100 * bloom_geometry_fpr(&image->geometry, items),
+                  100 * image->fpr);
+}
+
+
+static void
+ngx_bloom_notice_stale(ngx_bloom_zone_t *zone)
+{
+    time_t              age;
+    u_char              as_of[NGX_BLOOM_NOTICE_TIME_LEN], *last;
+    bloom_image_t      *image;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    if (zone->max_age == 0 || sh->stale == sh->generation) {
+        return;
+    }
+
+    image = &sh->bank[sh->generation & 1].image;
+    age = ngx_time() - (time_t) (image->as_of / 1000);
+
+    if (age < zone->max_age) {
+        return;
+    }
+
+    sh->stale = sh->generation;
+
+    last = ngx_bloom_notice_as_of(as_of, image);
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "bloom zone \"%V\" is stale: its image%*s, is %T s old, with "
+                  "\"max_age\" of %T s; it answers \"cannot tell\" until a "
+                  "newer one is loaded", &zone->name,
+                  (size_t) (last - as_of), as_of, age, zone->max_age);
+}
+
+
+void
+ngx_bloom_notice_missing(ngx_bloom_zone_t *zone, ngx_err_t err)
+{
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    if (sh->missing == 2 || ++sh->missing != 2) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, err,
+                  "bloom zone \"%V\": its file \"%s\" cannot be found any "
+                  "more; what it has loaded serves on, but the next start is "
+                  "refused: put the file back", &zone->name, sh->file_name);
+}
+
+
+/* Nothing, if the image does not state it. */
+static u_char *
+ngx_bloom_notice_as_of(u_char *p, bloom_image_t *image)
+{
+    ngx_tm_t  tm;
+
+    if (image->as_of == 0) {
+        return p;
+    }
+
+    ngx_gmtime((time_t) (image->as_of / 1000), &tm);
+
+    return ngx_sprintf(p, ", as of %4d-%02d-%02d %02d:%02d:%02d UTC",
+                       tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
+                       tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec);
+}

@@ -1,0 +1,41 @@
+
+/*
+ * What the log says of a zone, unasked and once: what serves from now on, and
+ * what is wrong with it.
+ */
+
+#ifndef _NGX_BLOOM_LOG_H_INCLUDED_
+#define _NGX_BLOOM_LOG_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "ngx_bloom_load.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/*
+ * That what was loaded serves, with its figures: `does` is "starts with" or
+ * "serves", `name` what the image is called.
+ */
+void ngx_bloom_notice_serves(ngx_bloom_load_t *load, ngx_log_t *log,
+    const char *does, const char *name);
+
+/*
+ * That the image is older than max_age, and that it has more keys than it was
+ * made for; once for each generation.  *ones is the caller's, 0 at first: the
+ * bits set when it last looked.
+ */
+void ngx_bloom_notice_look(ngx_bloom_zone_t *zone, uint64_t *ones);
+
+/*
+ * That the file that is watched cannot be seen, for the reason `err`; once, the
+ * second time in a row: who replaces it in two steps is not disturbed.
+ */
+void ngx_bloom_notice_missing(ngx_bloom_zone_t *zone, ngx_err_t err);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_BLOOM_LOG_H_INCLUDED_ */

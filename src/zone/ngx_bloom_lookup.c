@@ -1,0 +1,701 @@
+
+#include "ngx_bloom_lookup.h"
+#include "bloom_bits.h"
+
+
+/* Attempts of a lookup: only as many loads in its few nanoseconds make it
+ * give up, and a load takes longer than that. */
+#define NGX_BLOOM_ATTEMPTS    8
+
+static ngx_inline ngx_int_t ngx_bloom_test_begin(ngx_bloom_zone_t *zone,
+    ngx_uint_t *behind);
+static ngx_inline ngx_int_t ngx_bloom_test_end(ngx_bloom_zone_t *zone);
+static ngx_uint_t ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_pool_t *pool);
+static ngx_inline int ngx_bloom_test_one(ngx_bloom_zone_t *zone,
+    bloom_key_t *canonical, ngx_str_t *key, u_char *buf);
+static int ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+    ngx_str_t *key, u_char *buf);
+static const char *ngx_bloom_test_expand(ngx_bloom_zone_t *zone,
+    bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key, u_char *buf);
+static ngx_inline u_char *ngx_bloom_test_room(ngx_bloom_zone_t *zone,
+    size_t len, ngx_pool_t *pool);
+static ngx_inline ngx_int_t ngx_bloom_test_keep(ngx_str_t *key,
+    const bloom_key_t *canonical, ngx_pool_t *pool);
+static void ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t n, u_char *answer, u_char *buf);
+static ngx_uint_t ngx_bloom_test_group(ngx_bloom_zone_t *zone,
+    const ngx_str_t *key, ngx_uint_t n, u_char *answer, u_char *buf);
+static ngx_uint_t ngx_bloom_test_cut(ngx_str_t *part, u_char **pos,
+    u_char *end, u_char separator);
+static ngx_uint_t ngx_bloom_test_next_part(ngx_str_t *part, u_char **pos,
+    u_char *end, u_char separator);
+
+
+/* Where keys are brought into their form; what is longer has memory of its own.
+ * No lookup is under way when another begins. */
+static u_char  ngx_bloom_test_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
+
+
+/*
+ * What a lookup does is between these two.  begin: NGX_OK, NGX_AGAIN to begin
+ * anew, NGX_DECLINED if nothing serves.
+ */
+static ngx_inline ngx_int_t
+ngx_bloom_test_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
+{
+    uint64_t  generation;
+
+    generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
+
+    if (generation == 0) {
+        return NGX_DECLINED;
+    }
+
+    if (generation != zone->generation
+        && ngx_bloom_zone_attend(zone, generation) != NGX_OK)
+    {
+        return NGX_AGAIN;
+    }
+
+    /* before the bits: what is applied later may be missing in them */
+
+    *behind = ngx_bloom_zone_behind(zone);
+
+    return NGX_OK;
+}
+
+
+/*
+ * NGX_OK; NGX_AGAIN: what was seen is not of one generation, begin anew;
+ * NGX_DECLINED: its image is too old.
+ */
+static ngx_inline ngx_int_t
+ngx_bloom_test_end(ngx_bloom_zone_t *zone)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+
+    if (__atomic_load_n(&zone->sh->generation, __ATOMIC_RELAXED)
+        != zone->generation)
+    {
+        return NGX_AGAIN;
+    }
+
+    return ngx_time() < zone->stale ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_uint_t
+ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
+{
+    int           present;
+    ngx_int_t     rc;
+    ngx_uint_t    i, behind;
+    bloom_hash_t  hash;
+
+    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+
+        rc = ngx_bloom_test_begin(zone, &behind);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc == NGX_DECLINED) {
+            break;
+        }
+
+        if (zone->form != BLOOM_KEY_RAW) {
+            return ngx_bloom_test_form(zone, key, pool);
+        }
+
+        hash = bloom_hash(&zone->hasher, key->data, key->len);
+        present = bloom_test(&zone->geometry, zone->words, hash);
+
+        rc = ngx_bloom_test_end(zone);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc == NGX_DECLINED) {
+            break;
+        }
+
+        if (present) {
+            return NGX_BLOOM_PRESENT;
+        }
+
+        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+    }
+
+    return NGX_BLOOM_UNKNOWN;
+}
+
+
+/* The same for whatever key form. */
+static ngx_uint_t
+ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
+{
+    int          present;
+    u_char      *buf;
+    ngx_int_t    rc;
+    ngx_uint_t   i, behind;
+    bloom_key_t  canonical;
+
+    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+
+        rc = ngx_bloom_test_begin(zone, &behind);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc == NGX_DECLINED) {
+            break;
+        }
+
+        buf = ngx_bloom_test_room(zone, key->len, pool);
+
+        if (buf == NULL) {
+            break;
+        }
+
+        present = (zone->form == BLOOM_KEY_LOWER)
+                  ? ngx_bloom_test_one(zone, &canonical, key, buf)
+                  : ngx_bloom_test_any(zone, &canonical, key, buf);
+
+        if (present == -1) {
+            return NGX_BLOOM_UNPARSABLE;
+        }
+
+        rc = ngx_bloom_test_end(zone);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (ngx_bloom_test_keep(key, &canonical, pool) != NGX_OK
+            || rc == NGX_DECLINED)
+        {
+            break;
+        }
+
+        if (present) {
+            return NGX_BLOOM_PRESENT;
+        }
+
+        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+    }
+
+    return NGX_BLOOM_UNKNOWN;
+}
+
+
+/* Whether the bits have a key of a form in which one is looked up by one. */
+static ngx_inline int
+ngx_bloom_test_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+    ngx_str_t *key, u_char *buf)
+{
+    bloom_key_t   k;
+    bloom_hash_t  hash;
+
+    k.data = key->data;
+    k.len = key->len;
+
+    if (bloom_form_canonical(zone->form, canonical, &k, buf) != NULL) {
+        return -1;
+    }
+
+    hash = bloom_hash(&zone->hasher, canonical->data, canonical->len);
+
+    return bloom_test(&zone->geometry, zone->words, hash);
+}
+
+
+/* The same where one may be looked up by many; -1: it is none in that form. */
+static int
+ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+    ngx_str_t *key, u_char *buf)
+{
+    bloom_form_t  keys;
+    bloom_hash_t  hash[BLOOM_FORM_EXPRESSIONS];
+
+    if (ngx_bloom_test_expand(zone, &keys, hash, key, buf) != NULL) {
+        return -1;
+    }
+
+    *canonical = keys.expression[0];
+
+    return bloom_test_any(&zone->geometry, zone->words, hash, keys.n) < keys.n;
+}
+
+
+/* Memory for a key of `len` bytes in the zone's form, until the next lookup. */
+static ngx_inline u_char *
+ngx_bloom_test_room(ngx_bloom_zone_t *zone, size_t len, ngx_pool_t *pool)
+{
+    size_t  need;
+
+    need = bloom_form_room(zone->form, len);
+
+    return need <= sizeof(ngx_bloom_test_scratch)
+           ? ngx_bloom_test_scratch : ngx_pnalloc(pool, need);
+}
+
+
+/* The canonical key for the caller, who often has it already. */
+static ngx_inline ngx_int_t
+ngx_bloom_test_keep(ngx_str_t *key, const bloom_key_t *canonical,
+    ngx_pool_t *pool)
+{
+    u_char  *p;
+
+    if (key->len == canonical->len
+        && ngx_memcmp(key->data, canonical->data, key->len) == 0)
+    {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(pool, canonical->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(p, canonical->data, canonical->len);
+
+    key->data = p;
+    key->len = canonical->len;
+
+    return NGX_OK;
+}
+
+
+/* All that a key is looked up by; NULL, or why it is none. */
+static const char *
+ngx_bloom_test_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
+    bloom_hash_t *hash, const ngx_str_t *key, u_char *buf)
+{
+    unsigned      i;
+    const char   *why;
+    bloom_key_t   k;
+
+    k.data = key->data;
+    k.len = key->len;
+
+    why = bloom_form_expand(zone->form, keys, &k, buf);
+
+    if (why != NULL) {
+        return why;
+    }
+
+    for (i = 0; i < keys->n; i++) {
+        hash[i] = bloom_hash(&zone->hasher, keys->expression[i].data,
+                             keys->expression[i].len);
+    }
+
+    return NULL;
+}
+
+
+void
+ngx_bloom_zone_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_bloom_ahead_t *ahead, ngx_pool_t *pool)
+{
+    u_char       *buf;
+    ngx_uint_t    behind;
+    bloom_key_t   k, canonical;
+
+    ahead->generation = 0;
+
+    if (ngx_bloom_test_begin(zone, &behind) != NGX_OK
+        || (zone->form != BLOOM_KEY_RAW && zone->form != BLOOM_KEY_LOWER))
+    {
+        return;
+    }
+
+    ahead->key = *key;
+
+    if (zone->form == BLOOM_KEY_LOWER) {
+
+        k.data = key->data;
+        k.len = key->len;
+
+        buf = ngx_bloom_test_room(zone, key->len, pool);
+
+        if (buf == NULL
+            || bloom_form_canonical(zone->form, &canonical, &k, buf) != NULL
+            || ngx_bloom_test_keep(&ahead->key, &canonical, pool) != NGX_OK)
+        {
+            return;
+        }
+    }
+
+    /* of the kept bytes: a hash may refer to them */
+
+    ahead->hash = bloom_hash(&zone->hasher, ahead->key.data, ahead->key.len);
+    ahead->generation = zone->generation;
+}
+
+
+void
+ngx_bloom_zone_prefetch(ngx_bloom_zone_t *zone, const ngx_bloom_ahead_t *ahead)
+{
+    if (ahead->generation != 0 && ahead->generation == zone->generation) {
+        bloom_prefetch(&zone->geometry, zone->words, ahead->hash);
+    }
+}
+
+
+ngx_uint_t
+ngx_bloom_zone_test_ahead(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    const ngx_bloom_ahead_t *ahead, ngx_pool_t *pool)
+{
+    int         present;
+    ngx_uint_t  behind;
+
+    if (ngx_bloom_test_begin(zone, &behind) == NGX_OK
+        && zone->generation == ahead->generation)
+    {
+        present = bloom_test(&zone->geometry, zone->words, ahead->hash);
+
+        if (ngx_bloom_test_end(zone) == NGX_OK) {
+            *key = ahead->key;
+
+            if (present) {
+                return NGX_BLOOM_PRESENT;
+            }
+
+            return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+        }
+    }
+
+    return ngx_bloom_zone_test(zone, key, pool);
+}
+
+
+void
+ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t n, u_char *answer, ngx_pool_t *pool)
+{
+    size_t       len;
+    u_char      *buf;
+    ngx_int_t    rc;
+    ngx_uint_t   i, j, behind;
+
+    for (len = 0, j = 0; j < n; j++) {
+        len = ngx_max(len, key[j].len);
+    }
+
+    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+
+        rc = ngx_bloom_test_begin(zone, &behind);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc == NGX_DECLINED) {
+            break;
+        }
+
+        buf = ngx_bloom_test_room(zone, len, pool);
+
+        if (buf == NULL) {
+            break;
+        }
+
+        ngx_bloom_test_keys(zone, key, n, answer, buf);
+
+        rc = ngx_bloom_test_end(zone);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc == NGX_DECLINED) {
+            break;
+        }
+
+        for (j = 0; j < n; j++) {
+            if (answer[j] == NGX_BLOOM_ABSENT && behind) {
+                answer[j] = NGX_BLOOM_UNKNOWN;
+            }
+        }
+
+        return;
+    }
+
+    ngx_memset(answer, NGX_BLOOM_UNKNOWN, n);
+}
+
+
+void
+ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
+    u_char separator, ngx_uint_t tally[NGX_BLOOM_ANSWERS], ngx_pool_t *pool)
+{
+    u_char      *buf, *pos, *end, answer[BLOOM_BATCH];
+    ngx_int_t    rc;
+    ngx_str_t    part[BLOOM_BATCH];
+    ngx_uint_t   i, j, n, behind;
+
+    end = text->data + text->len;
+
+    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+
+        rc = ngx_bloom_test_begin(zone, &behind);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc == NGX_DECLINED) {
+            break;
+        }
+
+        buf = ngx_bloom_test_room(zone, text->len, pool);
+
+        if (buf == NULL) {
+            break;
+        }
+
+        ngx_memzero(tally, NGX_BLOOM_ANSWERS * sizeof(ngx_uint_t));
+
+        pos = text->data;
+
+        do {
+            n = ngx_bloom_test_cut(part, &pos, end, separator);
+
+            ngx_bloom_test_keys(zone, part, n, answer, buf);
+
+            for (j = 0; j < n; j++) {
+                tally[answer[j]]++;
+            }
+        } while (n == BLOOM_BATCH);
+
+        rc = ngx_bloom_test_end(zone);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc == NGX_DECLINED) {
+            break;
+        }
+
+        if (behind) {
+            tally[NGX_BLOOM_UNKNOWN] = tally[NGX_BLOOM_ABSENT];
+            tally[NGX_BLOOM_ABSENT] = 0;
+        }
+
+        return;
+    }
+
+    ngx_memzero(tally, NGX_BLOOM_ANSWERS * sizeof(ngx_uint_t));
+
+    pos = text->data;
+
+    do {
+        n = ngx_bloom_test_cut(part, &pos, end, separator);
+        tally[NGX_BLOOM_UNKNOWN] += n;
+    } while (n == BLOOM_BATCH);
+}
+
+
+/* Within one generation. */
+static void
+ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t n, u_char *answer, u_char *buf)
+{
+    ngx_uint_t  done;
+
+    for (done = 0; done < n; /* void */ ) {
+        done += ngx_bloom_test_group(zone, key + done, n - done, answer + done,
+                                     buf);
+    }
+}
+
+
+/* As many as are looked up by no more than BLOOM_BATCH, which is returned. */
+static ngx_uint_t
+ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t n, u_char *answer, u_char *buf)
+{
+    uint64_t      present, asked[BLOOM_BATCH];
+    ngx_uint_t    i, j, most, lines;
+    bloom_form_t  keys;
+    bloom_hash_t  hash[BLOOM_BATCH];
+
+    n = ngx_min(n, BLOOM_BATCH);
+    most = (zone->form == BLOOM_KEY_RAW || zone->form == BLOOM_KEY_LOWER)
+           ? 1 : BLOOM_FORM_EXPRESSIONS;
+
+    for (i = 0, lines = 0; i < n && lines + most <= BLOOM_BATCH; i++) {
+
+        asked[i] = 0;
+
+        if (key[i].len == 0) {
+            answer[i] = NGX_BLOOM_UNKNOWN;
+            continue;
+        }
+
+        if (ngx_bloom_test_expand(zone, &keys, &hash[lines], &key[i], buf)
+            != NULL)
+        {
+            answer[i] = NGX_BLOOM_UNPARSABLE;
+            continue;
+        }
+
+        asked[i] = (((uint64_t) 1 << keys.n) - 1) << lines;
+        lines += keys.n;
+    }
+
+    present = 0;
+
+    if (lines != 0) {
+        present = bloom_test_batch(&zone->geometry, zone->words, hash, lines);
+    }
+
+    for (j = 0; j < i; j++) {
+        if (asked[j] != 0) {
+            answer[j] = (asked[j] & present) ? NGX_BLOOM_PRESENT
+                                             : NGX_BLOOM_ABSENT;
+        }
+    }
+
+    return i;
+}
+
+
+/* The next parts of a list, up to BLOOM_BATCH; fewer: that was all. */
+static ngx_uint_t
+ngx_bloom_test_cut(ngx_str_t *part, u_char **pos, u_char *end,
+    u_char separator)
+{
+    ngx_uint_t  n;
+
+    for (n = 0; n < BLOOM_BATCH; n++) {
+        if (!ngx_bloom_test_next_part(&part[n], pos, end, separator)) {
+            break;
+        }
+    }
+
+    return n;
+}
+
+
+static ngx_uint_t
+ngx_bloom_test_next_part(ngx_str_t *part, u_char **pos, u_char *end,
+    u_char separator)
+{
+    u_char  *p, *last;
+
+    while (*pos < end) {
+        p = *pos;
+        last = ngx_strlchr(p, end, separator);
+
+        if (last == NULL) {
+            last = end;
+        }
+
+        *pos = last + 1;
+
+        while (p < last && (*p == ' ' || *p == '\t')) {
+            p++;
+        }
+
+        while (p < last && (last[-1] == ' ' || last[-1] == '\t')) {
+            last--;
+        }
+
+        if (p < last) {
+            part->data = p;
+            part->len = last - p;
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_uint_t
+ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_bloom_lookup_t *lookup, ngx_pool_t *pool)
+{
+    u_char        *buf;
+    ngx_int_t      rc;
+    ngx_uint_t     i, j, behind;
+    bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
+
+    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+
+        ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));
+
+        rc = ngx_bloom_test_begin(zone, &behind);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc == NGX_DECLINED) {
+            return NGX_BLOOM_UNKNOWN;
+        }
+
+        /* kept, as lookup->keys refer to it; one byte more: raw needs none */
+
+        buf = ngx_pnalloc(pool, bloom_form_room(zone->form, key->len) + 1);
+
+        if (buf == NULL) {
+            return NGX_BLOOM_UNKNOWN;
+        }
+
+        lookup->form = zone->form;
+        lookup->why = ngx_bloom_test_expand(zone, &lookup->keys, hash, key,
+                                            buf);
+
+        if (lookup->why != NULL) {
+            lookup->keys.n = 0;
+
+        } else {
+            lookup->k = bloom_bits(&zone->geometry, hash[0], lookup->bits);
+
+            for (j = 0; j < lookup->k; j++) {
+                lookup->set[j] = bloom_bit_load(zone->words, lookup->bits[j])
+                                 & 1;
+            }
+
+            for (j = 0; j < lookup->keys.n; j++) {
+                if (bloom_test(&zone->geometry, zone->words, hash[j])) {
+                    lookup->matches |= (uint32_t) 1 << j;
+                }
+            }
+        }
+
+        rc = ngx_bloom_test_end(zone);
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        lookup->generation = zone->generation;
+
+        if (lookup->why != NULL) {
+            return NGX_BLOOM_UNPARSABLE;
+        }
+
+        if (rc == NGX_DECLINED) {
+            return NGX_BLOOM_UNKNOWN;
+        }
+
+        if (lookup->matches != 0) {
+            return NGX_BLOOM_PRESENT;
+        }
+
+        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+    }
+
+    ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));
+
+    return NGX_BLOOM_UNKNOWN;
+}

@@ -1,0 +1,205 @@
+
+#include "ngx_bloom_shutdown.h"
+#include "ngx_bloom_add.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_journal.h"
+
+#include <ngx_event.h>
+
+
+/* Times in milliseconds.  What is not on disk at two looks in a row is late. */
+#define NGX_BLOOM_LEAVE_LOOK   500
+#define NGX_BLOOM_LEAVE_ALONE  100       /* no helper takes so long */
+#define NGX_BLOOM_LEAVE_LOCK   10000     /* for another's synchronisation */
+
+
+static void ngx_bloom_leave_look(ngx_event_t *ev);
+static void ngx_bloom_leave_end_zone(ngx_cycle_t *cycle,
+    ngx_bloom_zone_t *zone);
+
+
+/* Of this process. */
+static ngx_array_t  *ngx_bloom_leave_zones;
+static ngx_event_t   ngx_bloom_leave_timer;
+
+
+void
+ngx_bloom_leave_init(ngx_cycle_t *cycle, ngx_array_t *zones)
+{
+    static void  *ident[4];
+
+    /* the helper and the only process synchronise as long as they live */
+
+    if (ngx_process != NGX_PROCESS_WORKER) {
+        return;
+    }
+
+    ident[3] = (void *) -1;
+
+    ngx_bloom_leave_zones = zones;
+
+    ngx_bloom_leave_timer.handler = ngx_bloom_leave_look;
+    ngx_bloom_leave_timer.data = ident;
+    ngx_bloom_leave_timer.log = cycle->log;
+    ngx_bloom_leave_timer.cancelable = 1;
+}
+
+
+/*
+ * The timer runs from an addition until that is on disk, and not only while the
+ * worker goes: it is not told when it is to go.
+ */
+void
+ngx_bloom_leave_appended(ngx_bloom_zone_t *zone, uint64_t position)
+{
+    zone->state->appended = position;
+
+    if (ngx_bloom_leave_zones != NULL && !ngx_bloom_leave_timer.timer_set) {
+        ngx_add_timer(&ngx_bloom_leave_timer, NGX_BLOOM_LEAVE_LOOK);
+    }
+}
+
+
+static void
+ngx_bloom_leave_look(ngx_event_t *ev)
+{
+    uint64_t              synced;
+    ngx_uint_t            i, waits;
+    ngx_bloom_zone_t    **zone;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    zone = ngx_bloom_leave_zones->elts;
+    waits = 0;
+
+    for (i = 0; i < ngx_bloom_leave_zones->nelts; i++) {
+        state = zone[i]->state;
+
+        if (state == NULL) {
+            continue;
+        }
+
+        control = state->control;
+        synced = __atomic_load_n(&control->synced, __ATOMIC_ACQUIRE);
+
+        if (ngx_exiting && synced < state->late
+            && ngx_bloom_lock(&control->keeper, 0) == NGX_OK)
+        {
+            (void) ngx_bloom_journal_sync(state);
+            ngx_bloom_unlock(&control->keeper);
+
+            synced = control->synced;
+            ngx_time_update();
+        }
+
+        state->late = state->appended;
+
+        if (synced < state->appended) {
+            waits = 1;
+        }
+    }
+
+    if (waits) {
+        ngx_add_timer(ev, NGX_BLOOM_LEAVE_LOOK);
+    }
+}
+
+
+void
+ngx_bloom_leave_waits(ngx_bloom_zone_t *zone, ngx_msec_t since)
+{
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    state = zone->state;
+
+    if (!ngx_exiting || state == NULL
+        || (ngx_msec_int_t) (ngx_current_msec - since) < NGX_BLOOM_LEAVE_ALONE)
+    {
+        return;
+    }
+
+    control = state->control;
+
+    if (ngx_bloom_lock(&control->keeper, 0) != NGX_OK) {
+        return;                                /* another does */
+    }
+
+    (void) ngx_bloom_journal_prepare(state);
+
+    if (control->synced < control->wanted) {
+        (void) ngx_bloom_journal_sync(state);
+    }
+
+    ngx_bloom_unlock(&control->keeper);
+
+    ngx_time_update();
+}
+
+
+void
+ngx_bloom_leave_end(ngx_cycle_t *cycle, ngx_array_t *zones)
+{
+    ngx_uint_t          i;
+    ngx_bloom_zone_t  **zone;
+
+    zone = zones->elts;
+
+    for (i = 0; i < zones->nelts; i++) {
+        if (zone[i]->state != NULL) {
+            ngx_bloom_leave_end_zone(cycle, zone[i]);
+        }
+    }
+}
+
+
+static void
+ngx_bloom_leave_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
+{
+    uint64_t              tail;
+    ngx_int_t             rc;
+    ngx_uint_t            last;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    state = zone->state;
+    control = state->control;
+    last = (ngx_process != NGX_PROCESS_WORKER);
+
+    if (last) {
+        (void) ngx_bloom_kept_drain(zone);
+    }
+
+    tail = last ? ngx_bloom_state_tail(state) : state->appended;
+
+    if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE) >= tail) {
+        rc = NGX_OK;
+
+    } else if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_LEAVE_LOCK)
+               == NGX_OK)
+    {
+        /* whoever had the lock may have done it */
+
+        rc = (control->synced < tail) ? ngx_bloom_journal_sync(state)
+                                      : NGX_OK;
+
+        ngx_bloom_unlock(&control->keeper);
+
+    } else {
+        ngx_set_errno(NGX_EBUSY);
+        rc = NGX_ERROR;
+    }
+
+    /* and what it says of itself, and keys that no journal took */
+
+    if (rc == NGX_OK && last) {
+        rc = ngx_bloom_sync(state->fd);
+    }
+
+    if (rc != NGX_OK) {
+        ngx_log_error(NGX_LOG_ERR, cycle->log, ngx_errno,
+                      "bloom zone \"%V\": the journal in \"%V\" could not be "
+                      "synchronised at the end; the keys added last may not "
+                      "outlive a loss of power", &zone->name, &state->path);
+    }
+}

@@ -1,0 +1,276 @@
+
+/*
+ * Every set of vector instructions that this processor has, against one bit at
+ * a time: the same answers, the same bytes left, and nothing touched beside.
+ */
+
+#include "unit.h"
+
+#include "bloom_layout.h"
+#include "bloom_simd.h"
+
+#define LINES  5
+#define WORDS  (LINES * BLOOM_LINE_WORDS)
+#define GUARD  0x5ca1ab1e0ddba115
+
+
+typedef struct {
+    uint64_t  before;
+    uint64_t  words[WORDS];
+    uint64_t  behind;
+} lines_t;
+
+
+/* Bit i of a pattern, in the bytes of its line. */
+static unsigned
+bit_of(uint64_t pattern, unsigned i)
+{
+    return i * 64 + (unsigned) (pattern >> 6 * i & 63);
+}
+
+
+static unsigned
+slow_test(const uint64_t *words, bloom_place_t place)
+{
+    unsigned        i, bit;
+    const uint8_t  *line;
+
+    line = (const uint8_t *) words + place.line * 64;
+
+    for (i = 0; i < 8; i++) {
+        bit = bit_of(place.pattern, i);
+
+        if ((line[bit / 8] >> bit % 8 & 1) == 0) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static void
+slow_add(uint64_t *words, bloom_place_t place)
+{
+    uint8_t   *line;
+    unsigned   i, bit;
+
+    line = (uint8_t *) words + place.line * 64;
+
+    for (i = 0; i < 8; i++) {
+        bit = bit_of(place.pattern, i);
+        line[bit / 8] |= (uint8_t) (1 << bit % 8);
+    }
+}
+
+
+/* Asks for and adds all n, by each set, and compares. */
+static void
+check(const uint64_t words[WORDS], const bloom_place_t *place, unsigned n)
+{
+    lines_t                got;
+    unsigned               i, v;
+    uint64_t               present, added[WORDS];
+    const bloom_vector_t  *vector;
+
+    memcpy(added, words, sizeof(added));
+
+    for (present = 0, i = 0; i < n; i++) {
+        present |= (uint64_t) slow_test(words, place[i]) << i;
+        slow_add(added, place[i]);
+    }
+
+    for (v = 0; (vector = bloom_vector_list(v)) != NULL; v++) {
+
+        got.before = GUARD;
+        got.behind = GUARD;
+        memcpy(got.words, words, sizeof(got.words));
+
+        if (vector->test(got.words, place, n) != present) {
+            fail_msg("%s: other answers", vector->name);
+        }
+
+        assert_memory_equal(got.words, words, sizeof(got.words));
+
+        vector->add(got.words, place, n);
+
+        assert_memory_equal(got.words, added, sizeof(added));
+        assert_true(got.before == GUARD && got.behind == GUARD);
+    }
+}
+
+
+/* Words with about share/8 of their bits set. */
+static void
+fill(uint64_t words[WORDS], unsigned share, uint64_t *seed)
+{
+    unsigned  i, d;
+
+    for (i = 0; i < WORDS; i++) {
+        for (words[i] = 0, d = 1; d <= 4; d *= 2) {
+            words[i] = share & d ? words[i] | unit_random(seed)
+                                 : words[i] & unit_random(seed);
+        }
+
+        words[i] = share == 8 ? UINT64_MAX : words[i];
+    }
+}
+
+
+static void
+random_lines(void **state)
+{
+    unsigned       i, n, share, round;
+    uint64_t       seed, words[WORDS];
+    bloom_place_t  place[BLOOM_BATCH];
+
+    (void) state;
+
+    for (seed = 1, round = 0; round < 20; round++) {
+        for (share = 0; share <= 8; share++) {
+            for (n = 0; n <= BLOOM_BATCH; n++) {
+                fill(words, share, &seed);
+
+                for (i = 0; i < n; i++) {
+                    place[i].line = unit_random(&seed) % LINES;
+                    place[i].pattern = unit_random(&seed);
+                }
+
+                check(words, place, n);
+            }
+        }
+    }
+}
+
+
+/* All but one of a pattern's bits set, and that bit alone missing: for every
+ * bit of every word, beside full lines and empty ones. */
+static void
+one_bit_missing(void **state)
+{
+    unsigned       i, bit;
+    uint64_t       words[WORDS];
+    bloom_place_t  place[3];
+
+    (void) state;
+
+    for (bit = 0; bit < BLOOM_LINE_BITS; bit++) {
+
+        /* its pattern asks for the bit, and for the same ones elsewhere */
+
+        for (i = 0; i < 3; i++) {
+            place[i].line = i + 1;
+            place[i].pattern = (bit % 64) * 0x041041041041;
+        }
+
+        memset(words, 0, sizeof(words));
+        memset(words + 1 * BLOOM_LINE_WORDS, 0xff, 64);
+        memset(words + 3 * BLOOM_LINE_WORDS, 0xff, 64);
+
+        slow_add(words, place[1]);
+        check(words, place, 3);
+
+        for (i = 1; i <= 3; i++) {
+            ((uint8_t *) words)[i * 64 + bit / 8] &= (uint8_t)
+                                                     ~(1 << bit % 8);
+        }
+
+        check(words, place, 3);
+    }
+}
+
+
+/* A whole batch on one line: each sees what those before it have set. */
+static void
+the_same_line(void **state)
+{
+    unsigned       i, same;
+    uint64_t       words[WORDS], seed;
+    bloom_place_t  place[BLOOM_BATCH];
+
+    (void) state;
+
+    memset(words, 0, sizeof(words));
+
+    for (seed = 3, same = 1; same <= BLOOM_BATCH; same *= 2) {
+        for (i = 0; i < BLOOM_BATCH; i++) {
+            place[i].line = 2;
+            place[i].pattern = i % same == 0 ? unit_random(&seed)
+                                             : place[i - 1].pattern;
+        }
+
+        check(words, place, BLOOM_BATCH);
+    }
+}
+
+
+/* What is above the 48 bits of a pattern is no part of it. */
+static void
+upper_bits_do_not_count(void **state)
+{
+    unsigned       i;
+    uint64_t       words[WORDS];
+    bloom_place_t  place[2];
+
+    static const uint64_t  edges[] = {
+        0, 1, 63, 0x0000ffffffffffff, 0xffff000000000000, UINT64_MAX,
+        0x8000000000000000, 0x0000800000000000, 0x0001000000000000
+    };
+
+    (void) state;
+
+    for (i = 0; i < array_len(edges); i++) {
+        place[0].line = place[1].line = 4;
+        place[0].pattern = edges[i];
+        place[1].pattern = edges[i] ^ 0xffff000000000000;
+
+        memset(words, 0, sizeof(words));
+        check(words, place, 2);
+
+        slow_add(words, place[0]);
+        check(words, place + 1, 1);
+        assert_int_equal(bloom_vector()->test(words, place + 1, 1), 1);
+    }
+}
+
+
+static void
+portable_comes_last(void **state)
+{
+    unsigned               n;
+    const bloom_vector_t  *vector;
+
+    (void) state;
+
+    for (n = 0; bloom_vector_list(n) != NULL; n++) {
+        print_message("this processor has %s\n", bloom_vector_list(n)->name);
+    }
+
+    assert_true(n >= 1);
+    assert_string_equal(bloom_vector_list(n - 1)->name, "portable");
+    assert_null(bloom_vector_list(n + 1));
+
+    vector = bloom_vector_list(0);
+    assert_ptr_equal(bloom_vector(), vector);
+
+    bloom_vector_use(bloom_vector_list(n - 1));
+    assert_ptr_equal(bloom_vector(), bloom_vector_list(n - 1));
+
+    bloom_vector_use(NULL);
+    assert_ptr_equal(bloom_vector(), vector);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(portable_comes_last),
+        cmocka_unit_test(random_lines),
+        cmocka_unit_test(one_bit_missing),
+        cmocka_unit_test(the_same_line),
+        cmocka_unit_test(upper_bits_do_not_count),
+    };
+
+    return cmocka_run_group_tests_name("vector", tests, NULL, NULL);
+}
