@@ -39,7 +39,7 @@ unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
 bench := $(patsubst bench/%.c,build/bench/%,$(filter-out bench/http.c,$(wildcard bench/*.c)))
 
-.PHONY: all tool module deps deps-run deps-bench run unit fuzzers nginxes test test-unit \
+.PHONY: all tool module deps deps-run deps-bench run unit fuzzers nginxes check test test-unit \
         test-nginx test-nginx-1.22 test-nginx-1.26 test-sanitize \
         test-sanitize-unit test-sanitize-nginx test-chaos test-fuzz test-docs \
         test-cross cross \
@@ -188,6 +188,10 @@ test:  ## everything below; ends with a line "N passed, N failed"
 	@scripts/install-deps.sh test
 	@+MAKE="$(MAKE)" scripts/test.sh
 
+check: all unit $(packages)  ## the quick loop: unit tests, and the suite with the installed nginx
+	@scripts/install-deps.sh test
+	@+$(MAKE) --no-print-directory test-unit test-nginx
+
 test-unit: unit  ## the core's unit tests
 	@scripts/run-unit.sh $(unit:%=build/unit/%)
 
@@ -196,18 +200,18 @@ test-unit: unit  ## the core's unit tests
 
 with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
        TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)"
-suite = $(with) prove -It/lib -j $(TEST_JOBS) $(TESTS)
-TESTS ?= t/*.t
+suite = $(with) prove -r -It/lib -j $(TEST_JOBS) $(TESTS)
+TESTS ?= t/harness.t t/http t/api t/zone t/journal t/import t/tool
 
 # The same without those that run the tool alone, or a browser: it is the same
 # tool, and the same page.
 
+tests = $(shell find $(TESTS) -name '*.t' | sort)
 serving = $(with) prove -It/lib -j $(TEST_JOBS) \
-          $(filter-out t/tool-%.t t/import-%.t t/dashboard.t, \
-            $(wildcard $(TESTS))) \
-          t/import-serve.t
+          $(filter-out t/tool/% t/import/% t/api/page-browser.t,$(tests)) \
+          $(filter t/import/serve.t,$(tests))
 
-test-nginx: all $(packages)  ## TESTS (t/*.t) with the installed nginx
+test-nginx: all $(packages)  ## TESTS (files or folders of t/) with the installed nginx
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 test-nginx-1.22: tool nginx-1.22.1-static  ## with 1.22.1, linked statically

@@ -1,7 +1,7 @@
 
 /*
  * Fuzzes the image reader: the input is a file.  Its seeds are the images of
- * t/golden/ (t/01-golden.t holds them to that).
+ * t/golden/ (t/tool/golden-images.t holds them to that).
  *
  * Whatever the file, the reader asks for nothing outside it and either names a
  * reason or gives an image that is what the writer would have made of the same

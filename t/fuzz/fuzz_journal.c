@@ -1,7 +1,7 @@
 
 /*
  * Fuzzes the reader of journals: the input is a segment's file, cut behind its
- * last record.  Its seeds are made by t/tool-journal.t's own writer, which
+ * last record.  Its seeds are made by t/tool/journal.t's own writer, which
  * holds them to that.
  *
  * Whatever the file, no byte outside it is read, a search goes forward, and a

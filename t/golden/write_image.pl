@@ -289,7 +289,7 @@ sub read_vector {
 }
 
 
-# As a program; t/01-golden.t uses the functions alone.
+# As a program; t/tool/golden-images.t uses the functions alone.
 
 if (!caller) {
     my $list = @ARGV && $ARGV[0] eq '--list' && shift @ARGV;

@@ -1,5 +1,5 @@
 /*
- * Guava itself, for t/import-guava.t:
+ * Guava itself, for t/import/guava.t:
  *
  *   Guava write STRATEGY FUNNEL N FPP FILE < keys    makes a filter
  *   Guava check FUNNEL FILE < keys                   prints 0 or 1 of each key

@@ -1,4 +1,4 @@
-// bits-and-blooms itself, for t/import-bits-and-blooms.t:
+// bits-and-blooms itself, for t/import/bits-and-blooms.t:
 //
 //	write FORM M K FILE < keys    makes a filter of M bits and K hashes
 //	check FORM FILE < keys        prints 0 or 1 of each key

@@ -23,7 +23,7 @@ use BloomTest::Schemes qw(bits_of);
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
-my $doc = "$FindBin::Bin/../docs/interop.md";
+my $doc = "$FindBin::Bin/../../docs/interop.md";
 my $guava = '/usr/share/java/guava.jar';
 my ($work, $etc) = ("$dir/work", "$dir/etc");
 my $redis_port = $t->port(8082);
@@ -106,7 +106,7 @@ sub real {
     return $path // BAIL_OUT("$name is missing; run `make deps`");
 }
 
-my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../build/ngx-bloom";
+my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../../build/ngx-bloom";
 
 script('ngx-bloom', "exec $tool \"\$@\"");
 script('redis-cli', 'exec ' . real('redis-cli') . " -p $redis_port \"\$@\"");

@@ -23,7 +23,7 @@ mkdir "$dir/classes";
 my $javac = grep({ -x "$_/javac" } split /:/, $ENV{PATH}) ? 'javac' : 'ecj';
 my ($exit, $out, $err) = run_command(
     [$javac, ($javac eq 'ecj' ? ('-11', '-nowarn', '-proc:none') : ()), '-cp', $jar, '-d',
-     "$dir/classes", "$FindBin::Bin/producers/Guava.java"], limit => 120);
+     "$dir/classes", "$FindBin::Bin/../producers/Guava.java"], limit => 120);
 
 is($exit, 0, "$javac compiles the producer")
     or BAIL_OUT("no Guava to test with: $out$err");

@@ -13,7 +13,7 @@ use BloomTest::Process qw(run_command wait_until);
 use Cwd qw(abs_path);
 use File::Basename qw(basename dirname);
 
-my $examples = abs_path(dirname(__FILE__) . '/../conf-examples');
+my $examples = abs_path(dirname(__FILE__) . '/../../conf-examples');
 my %more = (
     'dry-run.conf' => \&dry_run, 'block-list.conf' => \&block_list,
     'endpoint.conf' => \&endpoint, 'shield-add.conf' => \&kept,

@@ -13,7 +13,7 @@ use BloomTest;
 use BloomTest::Foreign;
 use BloomTest::Process qw(run_command);
 
-require "$FindBin::Bin/golden/write_image.pl";      # its crc32c()
+require "$FindBin::Bin/../golden/write_image.pl";      # its crc32c()
 
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;

@@ -16,7 +16,7 @@ use BloomTest::Process qw(run_command);
 
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
-my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../build/ngx-bloom";
+my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../../build/ngx-bloom";
 
 my @commands = qw(build info test expand verify size add merge journal import
                   export analyze play bench);
@@ -166,7 +166,7 @@ tool(2, qr/option --layout wants a value/, 'size', '--layout');
 my $option = qr/-[a-zA-Z0-9], --[a-z-]+|--[a-z][a-z-]+/;
 
 {
-    open my $fh, '<', "$FindBin::Bin/../docs/ngx-bloom.1" or die $!;
+    open my $fh, '<', "$FindBin::Bin/../../docs/ngx-bloom.1" or die $!;
     my $page = do { local $/; <$fh> };
     my ($described) = $page =~ /^\.SH COMMANDS\n(.*?)^\.SH /ms;
     my %section = $described =~ /^\.SS (\w+)\n(.*?)(?=^\.SS |\z)/msg;

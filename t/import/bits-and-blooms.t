@@ -17,7 +17,7 @@ my $dir = $t->testdir;
 
 my ($exit, $out, $err) = run_command(
     ['go', 'build', '-o', "$dir/producer",
-     "$FindBin::Bin/producers/bits_and_blooms.go"], limit => 600,
+     "$FindBin::Bin/../producers/bits_and_blooms.go"], limit => 600,
     env => { GO111MODULE => 'off', GOPATH => '/usr/share/gocode',
              GOCACHE => "$dir/cache", GOFLAGS => '-buildvcs=false' });
 

@@ -14,7 +14,7 @@ use JSON::PP qw(decode_json);
 use BloomTest;
 
 my $t = BloomTest->new(module => 0);
-my $golden = dirname(__FILE__) . '/golden/key-forms';
+my $golden = dirname(__FILE__) . '/../golden/key-forms';
 
 
 sub unescape {

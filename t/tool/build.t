@@ -21,7 +21,7 @@ use constant PAGE => 4096;
 my $t = BloomTest->new(module => 0, user => 'nobody');
 my $dir = $t->testdir;
 my $tool = abs_path($ENV{TEST_BLOOM_TOOL}
-                    // dirname(__FILE__) . '/../build/ngx-bloom');
+                    // dirname(__FILE__) . '/../../build/ngx-bloom');
 
 
 # ------------------------------------------------------------------ helpers

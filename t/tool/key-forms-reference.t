@@ -6,14 +6,14 @@ use strict;
 use warnings;
 
 use File::Basename qw(dirname);
-use lib dirname(__FILE__) . '/reference';
+use lib dirname(__FILE__) . '/../reference';
 
 use BloomTest;
 use KeyForms;
 use Mutations;
 
 my $t = BloomTest->new(module => 0);
-my $here = dirname(__FILE__);
+my $here = dirname(__FILE__) . '/..';
 my $dir = $t->testdir;
 
 $ENV{TEST_BLOOM_TOOL} //= "$here/../build/ngx-bloom";

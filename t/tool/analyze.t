@@ -13,7 +13,7 @@ use BloomTest::Process qw(run_command);
 
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
-my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../build/ngx-bloom";
+my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../../build/ngx-bloom";
 
 my @columns = qw(items expected mean deviation lowest highest fill estimate);
 

@@ -14,7 +14,7 @@ use BloomTest;
 use BloomTest::Process qw(run_command);
 use BloomTest::Scene;
 
-my $top = abs_path(dirname(__FILE__) . '/..');
+my $top = abs_path(dirname(__FILE__) . '/../..');
 
 
 subtest 'the page is what dashboard/ gives' => sub {

@@ -16,7 +16,7 @@ use BloomTest::Process qw(run_command spawn wait_until);
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
 my $tool = abs_path($ENV{TEST_BLOOM_TOOL}
-                    // dirname(__FILE__) . '/../build/ngx-bloom');
+                    // dirname(__FILE__) . '/../../build/ngx-bloom');
 
 
 sub tool_ok {

@@ -19,7 +19,7 @@ use BloomTest::Process qw(run_command spawn title wait_until);
 
 my $t = BloomTest->new(module => 0, user => 'nobody');
 my $dir = $t->testdir;
-my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../build/ngx-bloom";
+my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../../build/ngx-bloom";
 my $keys = "one\ntwo\n";
 
 $t->write_file('keys.txt', $keys);

@@ -16,7 +16,7 @@ use BloomTest::Journal;
 
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
-my $checkout = "$FindBin::Bin/..";
+my $checkout = "$FindBin::Bin/../..";
 
 use constant SIZE => 262144;
 

@@ -11,7 +11,7 @@ use File::Basename qw(basename);
 use FindBin;
 use Test::More;
 
-chdir("$FindBin::Bin/..") or die "$FindBin::Bin/..: $!\n";
+chdir("$FindBin::Bin/../..") or die "$FindBin::Bin/../..: $!\n";
 
 require './t/golden/write_image.pl';
 
