@@ -35,7 +35,6 @@ int cmd_import(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_journal(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
-int cmd_play(int argc, char **argv);
 int cmd_size(int argc, char **argv);
 int cmd_test(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
