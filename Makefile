@@ -120,7 +120,19 @@ build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sources_and_objects) bench/http.c $(libs) -o $@
 
-unit: $(unit:%=build/unit/%)
+build/sanitize/bench/%: bench/%.c bench/http.c \
+                        $(call core_objects,build/sanitize)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sanitize) $(sources_and_objects) bench/http.c $(libs) \
+	    -o $@
+
+build/bench/lookups: build/obj/cli/json.o build/obj/cli/units.o
+build/sanitize/bench/lookups: build/sanitize/obj/cli/json.o \
+                              build/sanitize/obj/cli/units.o
+
+# The unit tests, and the benchmark that t/tool tests
+
+unit: $(unit:%=build/unit/%) build/bench/lookups
 fuzzers: $(fuzz)
 
 # And once more for aarch64, with Debian's libraries for it, which are unpacked
@@ -199,7 +211,8 @@ test-unit: unit  ## the core's unit tests
 # module says that it is linked into nginx
 
 with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
-       TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)"
+       TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)" \
+       BENCH_PROGRAMS="$(CURDIR)/$(dir $(or $(3),build/ngx-bloom))bench"
 suite = $(with) prove -r -It/lib -j $(TEST_JOBS) $(TESTS)
 TESTS ?= t/harness.t t/http t/api t/zone t/journal t/import t/tool
 
@@ -211,7 +224,7 @@ serving = $(with) prove -It/lib -j $(TEST_JOBS) \
           $(filter-out t/tool/% t/import/% t/api/page-browser.t,$(tests)) \
           $(filter t/import/serve.t,$(tests))
 
-test-nginx: all $(packages)  ## TESTS (files or folders of t/) with the installed nginx
+test-nginx: all build/bench/lookups $(packages)  ## TESTS (files or folders of t/) with the installed nginx
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 test-nginx-1.22: tool nginx-1.22.1-static  ## with 1.22.1, linked statically
@@ -225,7 +238,7 @@ test-sanitize: test-sanitize-unit test-sanitize-nginx  ## all with ASan and UBSa
 test-sanitize-unit: $(unit:%=build/sanitize/unit/%)
 	@scripts/run-unit.sh $^
 
-test-sanitize-nginx: build/sanitize/ngx-bloom nginx-1.26.3-sanitize $(packages)
+test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups nginx-1.26.3-sanitize $(packages)
 	TEST_NGINX_SANITIZED=1 $(call suite,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 
 # The model checker of t/chaos; CHAOS has further options, such as --seed N

@@ -27,7 +27,6 @@
 
 int cmd_add(int argc, char **argv);
 int cmd_analyze(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
 int cmd_build(int argc, char **argv);
 int cmd_expand(int argc, char **argv);
 int cmd_export(int argc, char **argv);

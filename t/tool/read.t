@@ -19,7 +19,7 @@ my $dir = $t->testdir;
 my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../../build/ngx-bloom";
 
 my @commands = qw(build info test expand verify size add merge journal import
-                  export analyze bench);
+                  export analyze);
 
 
 # Runs the tool; checks its exit status and standard error, which is empty or
