@@ -273,9 +273,14 @@ test-docs: all  ## README and examples: their commands, outputs and links
 
 # Measuring
 
-pictures: tool  ## docs/analyze-*.svg, measured anew and drawn by gnuplot
-	build/ngx-bloom analyze -o docs/analyze-blocked.svg
-	build/ngx-bloom analyze --layout classic -o docs/analyze-classic.svg
+pictures: docs/analyze-blocked.svg docs/analyze-classic.svg
+
+pictures:  ## docs/analyze-*.svg, measured again and drawn by gnuplot
+
+docs/analyze-%.svg: build/ngx-bloom scripts/analyze.gnuplot
+	build/ngx-bloom analyze --layout $* -n 100k -p 0.001 --csv > build/analyze-$*.csv
+	gnuplot -c scripts/analyze.gnuplot build/analyze-$*.csv '$* filter' 100000 0.001 > build/analyze-$*.svg
+	mv build/analyze-$*.svg $@
 
 bench: deps-bench all $(bench)  ## figures, side by side, into bench/results; no test
 	scripts/bench.sh $(BENCH)
