@@ -293,7 +293,7 @@ check_blocks() {
 
 memory() {
     ngx-bloom size --layout "$1" -n "$2" -p "$3" --json \
-    | grep -oE '"bytes": *[0-9]+' | head -n 1 | grep -oE '[0-9]+' \
+    | grep -oE '"filter_bytes": *[0-9]+' | head -n 1 | grep -oE '[0-9]+' \
     | awk '{ m = $1 / 1048576
              if (m < 1000) { printf "%.1f MiB", m }
              else { printf "%.2f GiB", m / 1024 } }'

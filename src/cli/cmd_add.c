@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom add: keys into an image that is there.
+ * ngx-bloom add: adds keys to an image that is there.
  *
  * The image is read, the keys are added to it in memory, and a new image takes
  * its place.  Who adds to the same image meanwhile waits for that; if someone
@@ -10,167 +10,60 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli.h"
-#include "key_options.h"
-#include "json.h"
+#include "command.h"
+#include "image_json.h"
 #include "image_read.h"
-#include "progress.h"
 #include "image_write.h"
+#include "key_options.h"
+#include "progress.h"
 #include "units.h"
 
 
 typedef struct {
-    const char         *path;
     uint64_t            as_of;           /* 0: not given */
     int                 json;
     collect_options_t   from;
+
     collect_counts_t    counts;
-    loaded_t            loaded;
-    uint8_t            *origin;
+    image_read_t        old;
     uint64_t            added;           /* keys that were absent before */
     double              error;           /* standard error of items */
     int                 written;
 } add_t;
 
 
-static void
-usage(void)
-{
-    printf(
-"Usage: ngx-bloom add [OPTION...] IMAGE [KEYFILE...]\n"
-"\n"
-"Adds the keys in the files, or of standard input (also \"-\"), to an image, as\n"
-"\"ngx-bloom build\" reads them.  A new image takes the place of the old one, whole\n"
-"or not at all; if all keys were present before, the old one is left as it is.\n"
-"Several additions wait for each other.  If something else replaces the image\n"
-"meanwhile, nothing is added, and that is an error: add the keys again.\n"
-"\n"
-"How many distinct keys it has then is exact, if all keys that are new were\n"
-"absent before; otherwise it is estimated.  Adding more keys than the image has\n"
-"room for is warned of: it then answers present more often than promised.\n"
-"\n"
-"      --as-of TIME    with these keys, all are there up to then:\n"
-"                      2026-01-31T12:00:00Z or seconds since 1970 (as the image\n"
-"                      says)\n"
-INTAKE_USAGE
-"  -q, --quiet         print nothing but errors\n"
-"      --json          print the result as JSON\n"
-"  -h, --help          show this\n"
-"\n"
-"Examples:\n"
-"  ngx-bloom add ids.bloom new-ids.txt\n"
-"  echo 4711 | ngx-bloom add ids.bloom\n");
-}
-
-
-/* CLI_OK, CLI_ERROR after a message, or -1 if help was asked for. */
-static int
-parse_options(add_t *add, int argc, char **argv)
-{
-    int  c, rc;
-
-    enum { AS_OF = 256, JSON };
-
-    static const struct option  names[] = {
-        { "as-of",       required_argument, NULL, AS_OF },
-        INTAKE_NAMES,
-        { "quiet",       no_argument,       NULL, 'q' },
-        { "json",        no_argument,       NULL, JSON },
-        { "help",        no_argument,       NULL, 'h' },
-        { NULL, 0, NULL, 0 }
-    };
-
-    memset(add, 0, sizeof(*add));
-    add->loaded.fd = -1;
-    intake_begin(&add->from);
-
-    while ((c = cli_option(argc, argv, ":" INTAKE_LETTERS "qh", names)) != -1) {
-
-        switch (c) {
-
-        case AS_OF:
-            if (intake_as_of(optarg, &add->as_of) != CLI_OK) {
-                return CLI_ERROR;
-            }
-
-            break;
-
-        case 'q':
-            add->from.quiet = 1;
-            break;
-
-        case JSON:
-            add->json = 1;
-            break;
-
-        case 'h':
-            usage();
-            return -1;
-
-        default:
-            rc = intake_option(&add->from, c);
-
-            if (rc != CLI_OK) {
-                return CLI_ERROR;
-            }
-        }
-    }
-
-    if (optind == argc) {
-        return cli_misuse("name the image to which keys shall be added");
-    }
-
-    add->path = argv[optind++];
-
-    return intake_check(&add->from);
-}
+static const option_t  options[] = {
+    OPTIONS_AS_OF(add_t,
+      "with these keys, all are there up to then: 2026-01-31T12:00:00Z or "
+      "seconds since 1970; not earlier than the image says (default: as the "
+      "image says)"),
+    OPTIONS_GROUP(key_options, offsetof(add_t, from)),
+    { 0, "json", NULL, offsetof(add_t, json), options_take_flag,
+      "print the result as JSON; \"added\" counts distinct keys that were "
+      "absent before, \"written\" says whether there is a new image" },
+    { 0 }
+};
 
 
 static int
-load(add_t *add)
+read_image(add_t *add, const char *path)
 {
-    int             rc;
-    char            text[UNITS_LEN];
-    bloom_image_t  *image;
+    char  text[UNITS_LEN];
 
-    rc = load_alone(add->path, &add->loaded);
-
-    if (rc != CLI_OK) {
+    if (image_read_alone(&add->old, path) != CLI_OK) {
         return CLI_ERROR;
     }
 
-    image = &add->loaded.image;
-
-    if (add->as_of != 0 && add->as_of < image->as_of) {
+    if (add->as_of != 0 && add->as_of < add->old.image.as_of) {
         cli_error("%s: is complete up to %s, which is later than --as-of; "
-                  "leave it out", add->path, format_time(text, image->as_of));
+                  "leave it out", path,
+                  format_time(text, add->old.image.as_of));
         return CLI_ERROR;
     }
 
-    rc = load_origin(&add->loaded, &add->origin);
-
-    if (rc == CLI_OK) {
-        rc = load_words(&add->loaded);
-    }
-
-    return rc == CLI_OK ? CLI_OK : CLI_ERROR;
-}
-
-
-static bloom_census_t
-take_census(const add_t *add)
-{
-    bloom_census_t  census;
-
-    memset(&census, 0, sizeof(census));
-    bloom_census(&census, &add->loaded.image.geometry, add->loaded.words,
-                 bloom_image_payload_size(&add->loaded.image)
-                 / sizeof(uint64_t));
-
-    return census;
+    return image_read_all(&add->old) == CLI_OK ? CLI_OK : CLI_ERROR;
 }
 
 
@@ -188,8 +81,8 @@ count_imported(add_t *add)
         return;
     }
 
-    image = &add->loaded.image;
-    census = take_census(add);
+    image = &add->old.image;
+    census = image_read_census(image, add->old.words);
     items = bloom_census_items(&census, &image->geometry);
     most = image->items + add->counts.received;
 
@@ -213,10 +106,10 @@ insert(add_t *add)
     bloom_image_t   *image;
     bloom_census_t   census;
 
-    image = &add->loaded.image;
+    image = &add->old.image;
 
     distinct = keystore_count(add->from.store, add->from.threads,
-                              &image->geometry, add->loaded.words,
+                              &image->geometry, add->old.words,
                               &add->added);
 
     if (image->flags & BLOOM_IMAGE_ESTIMATED) {
@@ -231,7 +124,7 @@ insert(add_t *add)
     new = distinct;
 
     if (add->added != distinct) {
-        census = take_census(add);
+        census = image_read_census(image, add->old.words);
         fpr = fmin(bloom_census_fpr(&census, &image->geometry), 0.999999);
 
         new = (uint64_t) fmin((double) add->added / (1 - fpr) + 0.5,
@@ -244,7 +137,7 @@ insert(add_t *add)
 
     image->items += new;
 
-    keystore_insert(add->from.store, &image->geometry, add->loaded.words,
+    keystore_insert(add->from.store, &image->geometry, add->old.words,
                     add->from.threads);
 }
 
@@ -252,33 +145,26 @@ insert(add_t *add)
 static int
 add_keys(add_t *add, char **names, int n)
 {
-    int             rc, imported;
-    char           *directory;
-    output_t        out;
-    bloom_image_t  *image;
+    int                 rc, imported;
+    output_t            out;
+    bloom_image_t      *image;
+    collect_options_t  *from;
 
-    if (output_open(&out, add->path) != 0) {
+    from = &add->from;
+    image = &add->old.image;
+    imported = (image->flags & BLOOM_IMAGE_IMPORTED) != 0;
+
+    if (output_open(&out, add->old.path) != 0) {
         return CLI_ERROR;
     }
 
-    output_made_of(&out, &add->loaded.st);
+    output_made_of(&out, &add->old.st);
 
-    image = &add->loaded.image;
-    imported = (image->flags & BLOOM_IMAGE_IMPORTED) != 0;
-    directory = output_directory(&out);
-
-    add->from.key_form = image->key_form;
-    add->from.hasher = &image->hasher;
-    add->from.geometry = &image->geometry;
-    add->from.words = imported ? add->loaded.words : NULL;
-    add->from.store = keystore_create(add->from.memory,
-                                      add->from.temporary ? add->from.temporary
-                                                          : directory);
-
-    rc = intake_spare(&out, names, n, "the keys");
+    from->words = imported ? add->old.words : NULL;
+    rc = key_options_begin(from, image, &out, &names, &n);
 
     if (rc == CLI_OK) {
-        rc = collect(&add->from, names, n, &add->counts);
+        rc = collect(from, names, n, &add->counts);
     }
 
     if (rc == CLI_OK && imported) {
@@ -294,7 +180,7 @@ add_keys(add_t *add, char **names, int n)
             image->as_of = add->as_of;
         }
 
-        rc = store_imported(&out, image, add->loaded.words, add->origin);
+        rc = image_write(&out, image, add->old.words, add->old.origin);
         add->written = 1;
 
     } else if (rc == CLI_OK && output_check(&out) != 0) {
@@ -305,7 +191,6 @@ add_keys(add_t *add, char **names, int n)
     }
 
     output_discard(&out);
-    free(directory);
 
     return rc;
 }
@@ -314,47 +199,22 @@ add_keys(add_t *add, char **names, int n)
 static void
 report(const add_t *add, double seconds)
 {
-    char                     rate[UNITS_LEN], text[UNITS_LEN];
-    double                   fpr;
-    json_t                   json;
-    const bloom_image_t     *image;
-    const collect_counts_t  *counts;
+    char                  rate[UNITS_LEN];
+    json_t                json;
+    const char           *path;
+    const bloom_image_t  *image;
 
-    image = &add->loaded.image;
-    counts = &add->counts;
-    fpr = bloom_geometry_fpr(&image->geometry, image->items);
+    image = &add->old.image;
+    path = add->old.path;
 
     if (add->json) {
         json_begin(&json, 0);
-        json_text(&json, "file", add->path);
+        image_json(&json, path, image, add->error);
         json_bool(&json, "written", add->written);
-        json_count(&json, "received", counts->received);
         json_count(&json, "added", add->added);
-        json_count(&json, "known", counts->received - add->added);
-        json_count(&json, "empty", counts->empty);
-        json_count(&json, "comments", counts->comments);
-        json_count(&json, "skipped", counts->skipped);
-        json_count(&json, "errors", counts->errors);
-        json_count(&json, "items", image->items);
-        json_bool(&json, "items_estimated",
-                  (image->flags & BLOOM_IMAGE_ESTIMATED) != 0);
-        json_number(&json, "items_error", add->error);
-        json_count(&json, "capacity", image->capacity);
-        json_number(&json, "fpr", image->fpr);
-        json_number(&json, "expected_fpr", fpr);
-        json_hex(&json, "build_id", image->build_id,
-                 BLOOM_IMAGE_BUILD_ID_LEN);
-        json_text(&json, "created", format_time(text, image->created));
-
-        if (image->as_of != 0) {
-            json_text(&json, "as_of", format_time(text, image->as_of));
-
-        } else {
-            json_null(&json, "as_of");
-        }
-
-        json_count(&json, "temporary", keystore_spilled(add->from.store));
-        json_number(&json, "seconds", seconds);
+        json_count(&json, "already_present",
+                   add->counts.received - add->added);
+        key_options_json(&json, &add->from, &add->counts, seconds);
         json_end(&json);
         return;
     }
@@ -363,66 +223,84 @@ report(const add_t *add, double seconds)
         return;
     }
 
-    printf("%s: %" PRIu64 " keys, %" PRIu64 " added, %" PRIu64, add->path,
-           counts->received, add->added, image->items);
+    printf("%s: %" PRIu64 " keys, %" PRIu64 " added, %" PRIu64, path,
+           add->counts.received, add->added, image->items);
 
     if (add->error != 0) {
         printf(" +- %.0f", ceil(add->error));
     }
 
     printf(" distinct of %" PRIu64 ", false-positive rate %s%s\n",
-           image->capacity, format_rate(rate, fpr),
+           image->capacity,
+           format_rate(rate, bloom_geometry_fpr(&image->geometry,
+                                                image->items)),
            add->written ? "" : "; it is as it was");
 
-    intake_report(&add->from, counts, add->path);
+    key_options_report(&add->from, &add->counts, path);
 }
 
 
-int
-cmd_add(int argc, char **argv)
+static int
+run(char **operands, int n, void *values)
 {
-    int          n, rc;
-    char       **names, *standard_input[] = { "-" };
-    add_t        add;
+    int          rc;
+    add_t       *add = values;
     progress_t   clock;
 
-    rc = parse_options(&add, argc, argv);
-
-    if (rc != CLI_OK) {
-        return rc == -1 ? CLI_OK : rc;
+    if (n == 0) {
+        return cli_misuse("name the image to which keys shall be added");
     }
 
-    names = argv + optind;
-    n = argc - optind;
-
-    if (n == 0) {
-        names = standard_input;
-        n = 1;
+    if (key_options_check(&add->from) != CLI_OK) {
+        return CLI_ERROR;
     }
 
     progress_begin(&clock, 1);
 
-    rc = load(&add);
+    rc = read_image(add, operands[0]);
 
     if (rc == CLI_OK) {
-        rc = add_keys(&add, names, n);
+        rc = add_keys(add, operands + 1, n - 1);
     }
 
     if (rc == CLI_OK) {
-        if (!add.from.quiet) {
-            store_warn_full(&add.loaded.image,
-                            "build it again, with an -n for the keys to come");
+        if (!add->from.quiet) {
+            image_write_warn_full(&add->old.image,
+                                  "build it again, with an -n for the keys to "
+                                  "come");
         }
 
-        report(&add, progress_end(&clock));
+        report(add, progress_end(&clock));
     }
 
-    if (add.from.store != NULL) {
-        keystore_free(add.from.store);
-    }
+    key_options_end(&add->from);
+    image_read_free(&add->old);
 
-    free(add.origin);
-    load_free(&add.loaded);
-
-    return rc == CLI_OK ? CLI_OK : CLI_ERROR;
+    return rc;
 }
+
+
+static add_t  values = { .from = KEY_OPTIONS_DEFAULTS, .old = { .fd = -1 } };
+
+const command_t  cmd_add = {
+    .name = "add",
+    .does = "add keys to an image",
+    .synopsis = "[OPTION...] IMAGE [KEYFILE...]",
+    .about =
+        "Adds the keys in the files, or of standard input (also \"-\"), to an "
+        "image, as \"ngx-bloom build\" reads them and in the key form that the "
+        "image has. A new image takes the place of the old one, whole or not "
+        "at all; if all keys were present before, the old one is left as it "
+        "is. Several additions wait for each other. If something else replaces "
+        "the image meanwhile, nothing is added, and that is an error: add the "
+        "keys again.\n\n"
+        "How many distinct keys it has then is exact, if it was before and all "
+        "keys that are new were absent before; otherwise it is estimated. "
+        "Adding more keys than the image has room for is warned of: it then "
+        "answers present more often than promised.",
+    .options = options,
+    .values = &values,
+    .examples = "ngx-bloom add ids.bloom new-ids.txt\n"
+                "echo 4711 | ngx-bloom add ids.bloom\n",
+    .run = run
+};

@@ -1,7 +1,7 @@
 
 /*
- * ngx-bloom analyze measures the false-positive rate of a filter while it fills,
- * and prints it beside the rate that sizing estimates.
+ * ngx-bloom analyze: measures the false-positive rate of a filter while it
+ * fills, and prints it beside the rate that sizing estimates.
  *
  * It fills a filter in steps to one and a half times its capacity and asks,
  * after each step, for keys that are not in the filter.  It does so in several
@@ -18,16 +18,14 @@
 #include "bloom_bytes.h"
 #include "bloom_layout.h"
 #include "cli.h"
+#include "command.h"
 #include "json.h"
-#include "options.h"
 #include "progress.h"
 #include "units.h"
 
 #define RUNS_MAX   1000
 #define STEPS_MAX  1000
 
-
-typedef enum { TABLE, CSV, JSON_LINES } form_t;
 
 /* What one run finds after one step. */
 typedef struct {
@@ -56,9 +54,12 @@ typedef struct {
     unsigned           steps;            /* up to the capacity */
     unsigned           rows;             /* and beyond */
     unsigned           threads;
+    uint32_t           layout;
+    uint32_t           hash;
     int                quiet;
-    form_t             form;
-    bloom_hasher_t     hasher;           /* its kind; each run has its key */
+    int                csv;
+    int                json;
+
     bloom_geometry_t   geometry;
 
     sample_t          *samples;          /* [run][row] */
@@ -69,192 +70,39 @@ typedef struct {
 } analysis_t;
 
 
-static void
-usage(void)
-{
-    printf(
-"Usage: ngx-bloom analyze [OPTION...]\n"
-"\n"
-"Measures the false-positive rate of a filter while it fills: adds keys in steps\n"
-"to one and a half times its capacity and, after each step, asks for keys that\n"
-"are not in it.  Several runs do so, each with a seed and keys of its own.  The\n"
-"same options give the same figures, whatever -j is.\n"
-"\n"
-"  -n, --capacity N    keys that the filter is made for, with k, m or g (100k)\n"
-"  -p, --fpr RATE      rate that it is made for, 1e-9 to 0.5, or in %% (0.001)\n"
-"      --layout L      blocked or classic (blocked)\n"
-"      --hash H        murmur3 or siphash (murmur3)\n"
-"      --seed S        a number below 2^32, from which the seeds and the keys of\n"
-"                      all runs follow (1)\n"
-"      --runs N        runs, 2 to 1000 (10)\n"
-"      --steps N       steps up to the capacity, to 1000; half as many follow\n"
-"                      (20)\n"
-"      --asked N       absent keys asked after each step (200k)\n"
-"  -j, --threads N     threads, each with a filter (one a processor)\n"
-"  -q, --quiet         print nothing but errors and the rows\n"
-"      --csv           print the rows as CSV, with a header\n"
-"      --json          print the rows as JSON, an object a line\n"
-"  -h, --help          show this\n"
-"\n"
-"A row has the number of items, the rate that sizing estimates, the mean of the\n"
-"rates that the runs measured, their standard deviation, the lowest and the\n"
-"highest of them, the share of bits set, and the number of items estimated from\n"
-"those bits.\n"
-"\n"
-"Examples:\n"
-"  ngx-bloom analyze\n"
-"  ngx-bloom analyze -n 1m -p 1e-4 --asked 10m --layout classic --csv\n");
-}
-
-
-/* A value of an option from `least` to `most`. */
-static int
-parse_number(const char *name, const char *text, uint64_t least, uint64_t most,
-    uint64_t *n)
-{
-    if (parse_count(text, n) != 0 || *n < least || *n > most) {
-        return cli_misuse("%s \"%s\": a count from %" PRIu64 " to %" PRIu64,
-                          name, text, least, most);
-    }
-
-    return CLI_OK;
-}
-
-
-/* CLI_OK, CLI_ERROR after a message, or -1 if help was asked for. */
-static int
-parse_options(analysis_t *a, int argc, char **argv)
-{
-    int       c, rc, csv, json;
-    uint64_t  runs, steps;
-    uint32_t  layout;
-
-    enum { LAYOUT = 256, HASH, SEED, RUNS, STEPS, ASKED, CSV_ROWS, JSON };
-
-    static const struct option  names[] = {
-        { "capacity", required_argument, NULL, 'n' },
-        { "fpr",      required_argument, NULL, 'p' },
-        { "layout",   required_argument, NULL, LAYOUT },
-        { "hash",     required_argument, NULL, HASH },
-        { "seed",     required_argument, NULL, SEED },
-        { "runs",     required_argument, NULL, RUNS },
-        { "steps",    required_argument, NULL, STEPS },
-        { "asked",    required_argument, NULL, ASKED },
-        { "threads",  required_argument, NULL, 'j' },
-        { "quiet",    no_argument,       NULL, 'q' },
-        { "csv",      no_argument,       NULL, CSV_ROWS },
-        { "json",     no_argument,       NULL, JSON },
-        { "help",     no_argument,       NULL, 'h' },
-        { NULL, 0, NULL, 0 }
-    };
-
-    a->capacity = 100000;
-    a->fpr = 0.001;
-    a->asked = 200000;
-    a->seed = 1;
-    a->hasher.kind = BLOOM_HASH_MURMUR3;
-    a->threads = option_default_threads();
-    layout = BLOOM_LAYOUT_BLOCKED;
-    runs = 10;
-    steps = 20;
-    csv = 0;
-    json = 0;
-
-    while ((c = cli_option(argc, argv, ":n:p:j:qh", names)) != -1) {
-
-        rc = CLI_OK;
-
-        switch (c) {
-
-        case 'n':
-            rc = option_capacity(optarg, &a->capacity);
-            break;
-
-        case 'p':
-            rc = option_fpr(optarg, &a->fpr);
-            break;
-
-        case LAYOUT:
-            rc = option_layout(optarg, &layout);
-            break;
-
-        case HASH:
-            rc = option_hash(optarg, &a->hasher);
-            break;
-
-        case SEED:
-            rc = parse_number("--seed", optarg, 0, UINT32_MAX, &a->seed);
-            break;
-
-        case RUNS:
-            rc = parse_number("--runs", optarg, 2, RUNS_MAX, &runs);
-            break;
-
-        case STEPS:
-            rc = parse_number("--steps", optarg, 2, STEPS_MAX, &steps);
-            break;
-
-        case ASKED:
-            rc = parse_number("--asked", optarg, 1, BLOOM_CAPACITY_MAX,
-                              &a->asked);
-            break;
-
-        case 'j':
-            rc = option_threads(optarg, &a->threads);
-            break;
-
-        case 'q':
-            a->quiet = 1;
-            break;
-
-        case CSV_ROWS:
-            csv = 1;
-            break;
-
-        case JSON:
-            json = 1;
-            break;
-
-        case 'h':
-            usage();
-            return -1;
-
-        default:
-            return CLI_ERROR;
-        }
-
-        if (rc != CLI_OK) {
-            return rc;
-        }
-    }
-
-    if (optind != argc) {
-        return cli_misuse("\"%s\" is no option", argv[optind]);
-    }
-
-    if (csv && json) {
-        return cli_misuse("--csv and --json exclude each other");
-    }
-
-    if (a->capacity < steps) {
-        return cli_misuse("-n %" PRIu64 " --steps %" PRIu64 ": there are fewer "
-                          "keys than steps", a->capacity, steps);
-    }
-
-    if (bloom_size(&a->geometry, layout, a->capacity, a->fpr) != 0) {
-        cli_error("%" PRIu64 " items at a rate of %g need more than 1 TiB in "
-                  "layout %s; take fewer or a higher rate", a->capacity,
-                  a->fpr, bloom_layout_name(layout));
-        return CLI_ERROR;
-    }
-
-    a->form = csv ? CSV : json ? JSON_LINES : TABLE;
-    a->runs = (unsigned) runs;
-    a->steps = (unsigned) steps;
-    a->rows = (unsigned) (steps + steps / 2);
-
-    return CLI_OK;
-}
+static const option_t  options[] = {
+    OPTIONS_CAPACITY(analysis_t,
+      "keys that the filter is made for, with k, m or g (default: 100k)"),
+    OPTIONS_FPR(analysis_t,
+      "the rate that it is made for, from 1e-9 to 0.5, or in % (default: "
+      "0.001)"),
+    OPTIONS_LAYOUT(analysis_t, "blocked or classic (default: blocked)"),
+    OPTIONS_HASH(analysis_t),
+    { 0, "seed", "N", offsetof(analysis_t, seed), options_take_count,
+      "a number below 2^32, from which the seeds and the keys of all runs "
+      "follow (default: 1)",
+      .is = "a seed is a count", 0, UINT32_MAX },
+    { 0, "runs", "N", offsetof(analysis_t, runs), options_take_number,
+      "runs, from 2 to 1000 (default: 10)",
+      .is = "runs are a count", 2, RUNS_MAX },
+    { 0, "steps", "N", offsetof(analysis_t, steps), options_take_number,
+      "steps up to the capacity, from 2 to 1000; half as many follow (default: "
+      "20)",
+      .is = "steps are a count", 2, STEPS_MAX },
+    { 0, "asked", "N", offsetof(analysis_t, asked), options_take_count,
+      "absent keys that are asked for after each step of each run; a rate "
+      "below some fifty in so many is measured badly (default: 200k)",
+      .is = "keys to ask for are a count", 1, BLOOM_CAPACITY_MAX },
+    OPTIONS_THREADS(analysis_t,
+      "threads, each with a filter (default: one a processor)"),
+    { 'q', "quiet", NULL, offsetof(analysis_t, quiet), options_take_flag,
+      "print nothing but errors and the rows" },
+    { 0, "csv", NULL, offsetof(analysis_t, csv), options_take_flag,
+      "print the rows as CSV, with a header" },
+    { 0, "json", NULL, offsetof(analysis_t, json), options_take_flag,
+      "print the rows as JSON, an object a line" },
+    { 0 }
+};
 
 
 static uint64_t
@@ -333,12 +181,12 @@ set_hasher(const analysis_t *a, unsigned run, bloom_hasher_t *hasher)
 
     seed = bloom_mix64(a->seed + run);
 
-    if (a->hasher.kind == BLOOM_HASH_MURMUR3) {
+    if (a->hash == BLOOM_HASH_MURMUR3) {
         bloom_hasher_murmur3(hasher, (uint32_t) (seed >> 32));
         return;
     }
 
-    hasher->kind = a->hasher.kind;
+    hasher->kind = a->hash;
     bloom_put64(hasher->key, seed);
     bloom_put64(hasher->key + 8, bloom_mix64(~seed));
 }
@@ -417,7 +265,7 @@ static void
 run_all(analysis_t *a)
 {
     unsigned   i, n;
-    pthread_t  threads[OPTION_THREADS_MAX];
+    pthread_t  threads[OPTIONS_THREADS_MAX];
 
     a->samples = cli_alloc((size_t) a->runs * a->rows * sizeof(sample_t));
     pthread_mutex_init(&a->lock, NULL);
@@ -514,18 +362,18 @@ print_json_row(const row_t *row)
 
 
 static void
-print_heading(form_t form)
+print_heading(const analysis_t *a)
 {
-    if (form == TABLE) {
+    if (a->csv) {
+        printf("items,estimated_fpr,measured_fpr,deviation,lowest,highest,"
+               "fill_ratio,estimated_items\n");
+
+    } else if (!a->json) {
         printf("%10s %10s %9s %9s %9s %9s %8s %9s\n", "", "estimated",
                "measured", "deviation", "lowest", "highest", "fill",
                "estimated");
         printf("%10s %10s %9s %9s %9s %9s %8s %9s\n", "items", "fpr, %",
                "fpr, %", "%", "%", "%", "ratio, %", "items");
-
-    } else if (form == CSV) {
-        printf("items,estimated_fpr,measured_fpr,deviation,lowest,highest,"
-               "fill_ratio,estimated_items\n");
     }
 }
 
@@ -536,22 +384,18 @@ print_rows(const analysis_t *a)
     row_t     row;
     unsigned  i;
 
-    print_heading(a->form);
+    print_heading(a);
 
     for (i = 0; i < a->rows; i++) {
         sum_up(a, i, &row);
 
-        switch (a->form) {
-
-        case CSV:
+        if (a->csv) {
             print_csv_row(&row);
-            break;
 
-        case JSON_LINES:
+        } else if (a->json) {
             print_json_row(&row);
-            break;
 
-        default:
+        } else {
             print_table_row(&row);
         }
     }
@@ -578,28 +422,79 @@ print_summary(const analysis_t *a)
 }
 
 
-int
-cmd_analyze(int argc, char **argv)
+static int
+run(char **operands, int n, void *values)
 {
-    int         rc;
-    analysis_t  a;
+    analysis_t  *a = values;
 
-    memset(&a, 0, sizeof(a));
-
-    rc = parse_options(&a, argc, argv);
-
-    if (rc != CLI_OK) {
-        return rc == -1 ? CLI_OK : rc;
+    if (n != 0) {
+        return cli_misuse("\"%s\" is no option", operands[0]);
     }
 
-    run_all(&a);
-    print_rows(&a);
-
-    if (!a.quiet) {
-        print_summary(&a);
+    if (a->csv && a->json) {
+        return cli_misuse("--csv and --json exclude each other");
     }
 
-    free(a.samples);
+    if (a->capacity < a->steps) {
+        return cli_misuse("-n %" PRIu64 " --steps %u: there are fewer keys "
+                          "than steps", a->capacity, a->steps);
+    }
+
+    if (bloom_size(&a->geometry, a->layout, a->capacity, a->fpr) != 0) {
+        cli_error("%" PRIu64 " items at a rate of %g need more than 1 TiB in "
+                  "layout %s; take fewer or a higher rate", a->capacity,
+                  a->fpr, bloom_layout_name(a->layout));
+        return CLI_ERROR;
+    }
+
+    a->rows = a->steps + a->steps / 2;
+
+    if (a->threads == 0) {
+        a->threads = options_processors();
+    }
+
+    run_all(a);
+    print_rows(a);
+
+    if (!a->quiet) {
+        print_summary(a);
+    }
+
+    free(a->samples);
 
     return CLI_OK;
 }
+
+
+static analysis_t  values = {
+    .capacity = 100000,
+    .fpr = 0.001,
+    .layout = BLOOM_LAYOUT_BLOCKED,
+    .hash = BLOOM_HASH_MURMUR3,
+    .asked = 200000,
+    .seed = 1,
+    .runs = 10,
+    .steps = 20
+};
+
+const command_t  cmd_analyze = {
+    .name = "analyze",
+    .does = "measure rates while a filter fills",
+    .synopsis = "[OPTION...]",
+    .about =
+        "Measures the false-positive rate of a filter while it fills: adds "
+        "keys in steps to one and a half times its capacity and, after each "
+        "step, asks for keys that are not in it. Several runs do so, each with "
+        "a seed and keys of its own. The same options give the same figures, "
+        "whatever -j is.\n\n"
+        "A row has the number of items, the rate that sizing estimates, the "
+        "mean of the rates that the runs measured, their standard deviation, "
+        "the lowest and the highest of them, the share of bits set, and the "
+        "number of items estimated from those bits.",
+    .options = options,
+    .values = &values,
+    .examples =
+        "ngx-bloom analyze\n"
+        "ngx-bloom analyze -n 1m -p 1e-4 --asked 10m --layout classic --csv\n",
+    .run = run
+};

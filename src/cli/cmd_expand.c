@@ -1,53 +1,38 @@
 
 /*
- * ngx-bloom expand: a key in its canonical form, and what it is looked up by.
+ * ngx-bloom expand: shows a key's canonical form, and what it is looked up by.
  */
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "asked.h"
 #include "cli.h"
-#include "keystream.h"
+#include "command.h"
 #include "json.h"
 #include "keyform.h"
 
 
 typedef struct {
-    bloom_split_e  split;
-    int            json;
-    keyform_t      keyform;
-    uint64_t       shown;
-    uint64_t       unparsable;
+    asked_t     asked;
+    uint32_t    key_form;
+    int         json;
+    keyform_t   keyform;
+    uint64_t    keys;
+    uint64_t    shown;
+    uint64_t    invalid;
 } expand_t;
 
 
-static void
-usage(void)
-{
-    printf(
-"Usage: ngx-bloom expand [OPTION...] [KEY...]\n"
-"\n"
-"Shows what keys are looked up by in an image of a key form: the canonical form\n"
-"on a line, then every expression, one a line; a blank line between keys.  It\n"
-"answers why a URL is blocked.  Without keys and without -f they are read from\n"
-"standard input, one a line.\n"
-"\n"
-"      --key FORM      url, host, lower or raw (url)\n"
-"  -f, --file FILE     read keys from a file, \"-\" for standard input\n"
-"  -0, --null          keys in a file end with a zero byte instead of a line's\n"
-"                      end\n"
-"      --json          print JSON, an object a line: \"canonical\" and\n"
-"                      \"expressions\"; null and none, with a \"reason\", where\n"
-"                      there is nothing to look up\n"
-"  -h, --help          show this\n"
-"\n"
-"Exit status: 0 all can be looked up; 1 some cannot; 2 an error, or no key.\n"
-"\n"
-"Examples:\n"
-"  ngx-bloom expand 'http://a.b.example/1/2.html?x=1'\n"
-"  ngx-bloom expand --key host www.example.co.uk\n");
-}
+static const option_t  options[] = {
+    OPTIONS_KEY_FORM(expand_t,
+      "the key form: url, host, lower or raw (default: url)"),
+    OPTIONS_GROUP(asked_options, offsetof(expand_t, asked)),
+    { 0, "json", NULL, offsetof(expand_t, json), options_take_flag,
+      "print JSON, an object a line: \"canonical\" and \"expressions\"; null "
+      "and an empty array, with a \"reason\", where there is nothing to look "
+      "up" },
+    { 0 }
+};
 
 
 static void
@@ -81,12 +66,15 @@ print_line(const bloom_key_t *text)
 
 
 static void
-expand_key(expand_t *expand, const bloom_key_t *key)
+expand_key(const bloom_key_t *key, void *data)
 {
     char           text[KEYFORM_SHOWN];
+    expand_t      *expand = data;
     unsigned       i;
     const char    *why;
     bloom_form_t   form;
+
+    expand->keys++;
 
     /* an empty key is never looked up */
 
@@ -94,7 +82,7 @@ expand_key(expand_t *expand, const bloom_key_t *key)
           : keyform_expand(&expand->keyform, &form, key);
 
     if (why != NULL) {
-        expand->unparsable++;
+        expand->invalid++;
     }
 
     if (expand->json) {
@@ -118,133 +106,44 @@ expand_key(expand_t *expand, const bloom_key_t *key)
 }
 
 
-/* How many keys there were, or -1 having said why it cannot be read. */
-static int64_t
-expand_file(expand_t *expand, const char *name)
+static int
+run(char **operands, int n, void *values)
 {
-    int             rc;
-    int64_t         n;
-    input_t         input;
-    bloom_key_t     key;
-    input_block_t   block;
-    const uint8_t  *pos;
+    int        rc;
+    expand_t  *expand = values;
 
-    if (input_open(&input, name, expand->split) != 0) {
-        return -1;
-    }
-
-    n = 0;
-    memset(&block, 0, sizeof(block));
-
-    while ((rc = input_next(&input, &block, 1)) == 1) {
-
-        for (pos = block.data;
-             bloom_key_next(&key, &pos, block.data + block.len, expand->split,
-                            block.last)
-             == 1;
-             n++)
-        {
-            expand_key(expand, &key);
-        }
-
-        if (fflush(stdout) != 0) {
-            break;
-        }
-    }
-
-    free(block.data);
-    input_close(&input);
-
-    return rc == -1 ? -1 : n;
-}
-
-
-int
-cmd_expand(int argc, char **argv)
-{
-    int           c, i, form;
-    int64_t       n;
-    expand_t      expand;
-    const char   *file;
-    bloom_key_t   key;
-
-    enum { KEY = 256, JSON };
-
-    static const struct option  names[] = {
-        { "key",   required_argument, NULL, KEY },
-        { "file",  required_argument, NULL, 'f' },
-        { "null",  no_argument,       NULL, '0' },
-        { "json",  no_argument,       NULL, JSON },
-        { "help",  no_argument,       NULL, 'h' },
-        { NULL, 0, NULL, 0 }
-    };
-
-    memset(&expand, 0, sizeof(expand));
-    form = BLOOM_KEY_URL;
-    file = NULL;
-
-    while ((c = cli_option(argc, argv, ":f:0h", names)) != -1) {
-
-        switch (c) {
-
-        case KEY:
-            form = keyform_parse(optarg);
-
-            if (form == -1) {
-                return CLI_ERROR;
-            }
-
-            break;
-
-        case 'f':
-            file = optarg;
-            break;
-
-        case '0':
-            expand.split = BLOOM_SPLIT_NUL;
-            break;
-
-        case JSON:
-            expand.json = 1;
-            break;
-
-        case 'h':
-            usage();
-            return CLI_OK;
-
-        default:
-            return CLI_ERROR;
-        }
-    }
-
-    if (file != NULL && optind < argc) {
-        return cli_misuse("keys come from -f %s or from the command line, not "
-                          "both", file);
-    }
-
-    keyform_begin(&expand.keyform, (uint32_t) form);
-
-    n = argc - optind;
-
-    for (i = optind; i < argc; i++) {
-        key.data = (const uint8_t *) argv[i];
-        key.len = strlen(argv[i]);
-        expand_key(&expand, &key);
-    }
-
-    if (n == 0) {
-        n = expand_file(&expand, file ? file : "-");
-    }
-
-    keyform_free(&expand.keyform);
-
-    if (n == 0) {
-        cli_error("there are no keys to show: the input has none");
-    }
-
-    if (n <= 0) {
+    if (asked_check(&expand->asked, n) != CLI_OK) {
         return CLI_ERROR;
     }
 
-    return expand.unparsable ? CLI_NO : CLI_OK;
+    keyform_begin(&expand->keyform, expand->key_form);
+    rc = asked_each(&expand->asked, operands, n, expand_key, expand);
+    keyform_free(&expand->keyform);
+
+    if (rc == CLI_OK && expand->keys == 0) {
+        cli_error("there are no keys to show: the input has none");
+        rc = CLI_ERROR;
+    }
+
+    return rc != CLI_OK ? rc : expand->invalid ? CLI_NO : CLI_OK;
 }
+
+
+static expand_t  values = { .key_form = BLOOM_KEY_URL };
+
+const command_t  cmd_expand = {
+    .name = "expand",
+    .does = "show what a key is looked up by",
+    .synopsis = "[OPTION...] [KEY...]",
+    .about =
+        "Shows what keys are looked up by in an image of a key form, and so "
+        "why a URL is blocked: the canonical form on a line, then every "
+        "expression, one a line; a blank line between keys. Without keys and "
+        "without -f they are read from standard input, one a line.",
+    .options = options,
+    .values = &values,
+    .status = "0 all can be looked up; 1 some cannot; 2 an error, or no key.",
+    .examples = "ngx-bloom expand 'http://a.b.example/1/2.html?x=1'\n"
+                "ngx-bloom expand --key host www.example.co.uk\n",
+    .run = run
+};

@@ -1,19 +1,18 @@
 
 /*
- * ngx-bloom export: an imported image as its source would have it.
+ * ngx-bloom export: writes an imported image as its source would have it.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bloom_foreign.h"
 #include "cli.h"
-#include "json.h"
+#include "command.h"
 #include "image_read.h"
+#include "json.h"
 #include "output.h"
-#include "units.h"
 
 #define PIECE  (4 * 1024 * 1024)
 
@@ -25,8 +24,7 @@ typedef struct {
     int                            quiet;
     int                            json;
 
-    loaded_t                       loaded;
-    uint8_t                       *origin;
+    image_read_t                   from;
     bloom_foreign_out_t            head;
     output_t                       out;
     uint8_t                        piece[PIECE];
@@ -34,30 +32,39 @@ typedef struct {
 } export_t;
 
 
-static void
-usage(void)
+static int
+take_format(const option_t *option, const char *text, void *to)
 {
-    printf(
-"Usage: ngx-bloom export --to FORMAT -o FILE [OPTION...] IMAGE\n"
-"\n"
-"Writes an imported image as its source has it: byte for byte the same where\n"
-"nothing has been added.  Images of our own layouts cannot be exported: nobody\n"
-"else looks for a key's bits where they are.\n"
-"\n"
-"  -o, --output FILE   the file; written whole or not at all\n"
-"      --to FORMAT     guava, dcso, bits-and-blooms, spark: a file\n"
-"                      redisbloom: BF.LOADCHUNK commands for \"redis-cli --pipe\"\n"
-"                      bitmap: SETRANGE commands for the same\n"
-"      --key KEY       redisbloom and bitmap: the key to be made\n"
-"  -q, --quiet         print nothing but errors\n"
-"      --json          print the result as JSON\n"
-"  -h, --help          show this\n"
-"\n"
-"Examples:\n"
-"  ngx-bloom export --to guava -o ids.guava ids.bloom\n"
-"  ngx-bloom export --to redisbloom --key ids -o ids.resp ids.bloom\n"
-"  redis-cli --pipe < ids.resp\n");
+    const bloom_foreign_format_t  **format = to;
+
+    *format = bloom_foreign_find(text);
+
+    if (*format == NULL || (*format)->write == NULL) {
+        return options_wrong(option, text, "there are guava, redisbloom, "
+                             "bitmap, dcso, bits-and-blooms and spark");
+    }
+
+    return CLI_OK;
 }
+
+
+static const option_t  options[] = {
+    { 'o', "output", "FILE", offsetof(export_t, output), options_take_text,
+      "the file; written whole or not at all",
+      .needed = "where the filter goes" },
+    { 0, "to", "FORMAT", offsetof(export_t, format), take_format,
+      "what is written\n"
+      "guava, dcso, bits-and-blooms, spark: a file\n"
+      "redisbloom: BF.LOADCHUNK commands for \"redis-cli --pipe\"\n"
+      "bitmap: SETRANGE commands for the same",
+      .needed = "what is to read it" },
+    { 0, "key", "KEY", offsetof(export_t, key), options_take_text,
+      "for redisbloom and bitmap: the key that these commands make; it should "
+      "not exist before" },
+    OPTIONS_QUIET(export_t),
+    OPTIONS_JSON(export_t),
+    { 0 }
+};
 
 
 /* An array of n strings follows, in Redis' protocol. */
@@ -165,12 +172,12 @@ write_bits(export_t *x)
     const uint8_t           *bits;
     const bloom_geometry_t  *g;
 
-    g = &x->loaded.image.geometry;
+    g = &x->from.image.geometry;
 
     for (i = 0; i < bloom_foreign_links(g); i++) {
 
         link = bloom_foreign_link(g, i, &offset);
-        bits = (const uint8_t *) x->loaded.words + offset;
+        bits = (const uint8_t *) x->from.words + offset;
         end = x->head.link_bytes[i];
 
         /* whatever the format says, no byte of another link or of nothing */
@@ -178,7 +185,7 @@ write_bits(export_t *x)
         if (end > bloom_whole_lines(link.bits) / 8) {
             cli_error("%s: cannot be written as %s: link %" PRIu32 " would "
                       "have %" PRIu64 " bytes for %" PRIu64 " bits; import it "
-                      "again", x->loaded.path, x->format->name, i, end,
+                      "again", x->from.path, x->format->name, i, end,
                       link.bits);
             return CLI_ERROR;
         }
@@ -213,43 +220,30 @@ write_bits(export_t *x)
 }
 
 
-/* The formats may say how many keys there are. */
-static uint64_t
-count_items(const export_t *x)
-{
-    bloom_census_t        census;
-    const bloom_image_t  *image;
-
-    image = &x->loaded.image;
-
-    memset(&census, 0, sizeof(census));
-    bloom_census(&census, &image->geometry, x->loaded.words,
-                 bloom_image_payload_size(image) / sizeof(uint64_t));
-
-    return bloom_census_items(&census, &image->geometry);
-}
-
-
 static int
 export_image(export_t *x)
 {
     int                   rc;
+    bloom_census_t        census;
     const bloom_image_t  *image;
 
-    image = &x->loaded.image;
+    image = &x->from.image;
 
-    x->head.items = count_items(x);
+    /* the formats may say how many keys there are */
+
+    census = image_read_census(image, x->from.words);
+    x->head.items = bloom_census_items(&census, &image->geometry);
 
     /* a copy that nginx made may have kept nothing but the room for it */
 
-    if (x->origin != NULL
-        && is_empty(x->origin, x->loaded.image.origin_len))
+    if (x->from.origin != NULL
+        && is_empty(x->from.origin, x->from.image.origin_len))
     {
-        x->loaded.image.origin_len = 0;
+        x->from.image.origin_len = 0;
     }
 
-    if (x->format->write(&x->head, image, x->origin) != 0) {
-        cli_error("%s: %s", x->loaded.path, x->head.error);
+    if (x->format->write(&x->head, image, x->from.origin) != 0) {
+        cli_error("%s: %s", x->from.path, x->head.error);
         return CLI_ERROR;
     }
 
@@ -257,9 +251,9 @@ export_image(export_t *x)
         return CLI_ERROR;
     }
 
-    if (output_is(&x->out, x->loaded.path)) {
+    if (output_is(&x->out, x->from.path)) {
         cli_error("%s: is the output too: the filter would replace the image; "
-                  "name another output", x->loaded.path);
+                  "name another output", x->from.path);
         output_discard(&x->out);
         return CLI_ERROR;
     }
@@ -306,77 +300,13 @@ report(const export_t *x)
 }
 
 
-int
-cmd_export(int argc, char **argv)
+static int
+run(char **operands, int n, void *values)
 {
-    int              c, rc;
-    export_t        *x;
-    static export_t  exporting;
+    int        rc;
+    export_t  *x = values;
 
-    enum { TO = 256, KEY, JSON };
-
-    static const struct option  names[] = {
-        { "output", required_argument, NULL, 'o' },
-        { "to",     required_argument, NULL, TO },
-        { "key",    required_argument, NULL, KEY },
-        { "quiet",  no_argument,       NULL, 'q' },
-        { "json",   no_argument,       NULL, JSON },
-        { "help",   no_argument,       NULL, 'h' },
-        { NULL, 0, NULL, 0 }
-    };
-
-    x = &exporting;
-    x->loaded.fd = -1;
-
-    while ((c = cli_option(argc, argv, ":o:qh", names)) != -1) {
-
-        switch (c) {
-
-        case 'o':
-            x->output = optarg;
-            break;
-
-        case TO:
-            x->format = bloom_foreign_find(optarg);
-
-            if (x->format == NULL || x->format->write == NULL) {
-                return cli_misuse("--to \"%s\": there are guava, redisbloom, "
-                                  "bitmap, dcso, bits-and-blooms and spark",
-                                  optarg);
-            }
-
-            break;
-
-        case KEY:
-            x->key = optarg;
-            break;
-
-        case 'q':
-            x->quiet = 1;
-            break;
-
-        case JSON:
-            x->json = 1;
-            break;
-
-        case 'h':
-            usage();
-            return CLI_OK;
-
-        default:
-            return CLI_ERROR;
-        }
-    }
-
-    if (x->output == NULL) {
-        return cli_misuse("-o FILE is missing: where the filter goes");
-    }
-
-    if (x->format == NULL) {
-        return cli_misuse("--to FORMAT is missing: what is to read it");
-    }
-
-    if (argc - optind != 1) {
+    if (n != 1) {
         return cli_misuse("name one image");
     }
 
@@ -387,15 +317,11 @@ cmd_export(int argc, char **argv)
                           "called");
     }
 
-    rc = load_header(argv[optind], &x->loaded);
-
-    if (rc == CLI_OK) {
-        rc = load_origin(&x->loaded, &x->origin);
+    if (image_read_header(&x->from, operands[0]) != CLI_OK) {
+        return CLI_ERROR;
     }
 
-    if (rc == CLI_OK) {
-        rc = load_words(&x->loaded);
-    }
+    rc = image_read_all(&x->from);
 
     if (rc == CLI_OK) {
         rc = export_image(x);
@@ -405,8 +331,27 @@ cmd_export(int argc, char **argv)
         report(x);
     }
 
-    free(x->origin);
-    load_free(&x->loaded);
+    image_read_free(&x->from);
 
     return rc == CLI_OK ? CLI_OK : CLI_ERROR;
 }
+
+
+static export_t  values;
+
+const command_t  cmd_export = {
+    .name = "export",
+    .does = "write it back as that system's",
+    .synopsis = "--to FORMAT -o FILE [OPTION...] IMAGE",
+    .about =
+        "Writes an imported image as its source has it: byte for byte the same "
+        "where nothing has been added. Images of our own layouts cannot be "
+        "exported: nobody else looks for a key's bits where they are.",
+    .options = options,
+    .values = &values,
+    .examples =
+        "ngx-bloom export --to guava -o ids.guava ids.bloom\n"
+        "ngx-bloom export --to redisbloom --key ids -o ids.resp ids.bloom\n"
+        "redis-cli --pipe < ids.resp\n",
+    .run = run
+};

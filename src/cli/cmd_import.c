@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom import makes an image of a filter that another system made.
+ * ngx-bloom import: makes an image of a filter that another system made.
  */
 
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 #include "bloom_hash_foreign.h"
 #include "bloom_layout_foreign.h"
 #include "cli.h"
+#include "command.h"
 #include "image_write.h"
 #include "import_findings.h"
 #include "key_options.h"
@@ -33,7 +34,7 @@ typedef struct {
     int                            quiet;
     int                            json;
     bloom_foreign_t                f;
-} options_t;
+} import_t;
 
 
 /* The bits as they come; grows where the source's size is not known. */
@@ -44,254 +45,166 @@ typedef struct {
 } bits_t;
 
 
-static void
-usage(void)
-{
-    printf(
-"Usage: ngx-bloom import --from FORMAT -o FILE [OPTION...] SOURCE...\n"
-"\n"
-"Makes an image of a filter that another system made.  It answers exactly as\n"
-"that system does, and keys can be added to it.  A source is a file, plain or\n"
-"gzip, \"-\" for standard input, or a key of a Redis server:\n"
-"\n"
-"  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY       (rediss:// with TLS)\n"
-"\n"
-"  -o, --output FILE   the image; written whole or not at all\n"
-"      --from FORMAT   guava: BloomFilter.writeTo()\n"
-"                      redisbloom: a key of BF.*, or the chunks of BF.SCANDUMP\n"
-"                      in files, in their order\n"
-"                      bitmap: a Redis string; go-zero, redisson: the same, of\n"
-"                      these libraries (Redisson with StringCodec)\n"
-"                      dcso: DCSO's bloom\n"
-"                      bits-and-blooms: WriteTo() or JSON, for Go\n"
-"                      spark: Spark's BloomFilter, versions 1 and 2\n"
-"                      libbloom: bloom_save() of version 2\n"
-"      --funnel F      what the source hashes of a key: bytes (also UTF-8 text),\n"
-"                      utf16, long or int; guava has all, spark bytes and long\n"
-"                      (bytes)\n"
-"      --bits N        bitmap: bits of the filter; all digits or with k, m, g\n"
-"      --hashes N      bitmap: bits of a key\n"
-"      --scheme S      bitmap: guava64, guava32, go-zero, redisson, redisbloom,\n"
-"                      double, dcso, bits-and-blooms, spark1, spark2 or libbloom\n"
-"      --shard N       bitmap: it is split; each source has N bits of it, in\n"
-"                      their order\n"
-"  -n, --capacity N    keys that the filter was made for, where the source does\n"
-"                      not say\n"
-"  -p, --fpr RATE      the rate it was made for, likewise\n"
-"      --as-of TIME    the keys are complete up to then: 2026-01-31T12:00:00Z\n"
-"                      or seconds since 1970\n"
-"  -q, --quiet         print nothing but errors\n"
-"      --json          print the result as JSON\n"
-"  -h, --help          show this\n"
-"\n"
-"The rate is measured with a million random keys.\n"
-"\n"
-"Examples:\n"
-"  ngx-bloom import --from guava -o ids.bloom ids.guava\n"
-"  ngx-bloom import --from guava --funnel long -o ids.bloom ids.guava\n"
-"  ngx-bloom import --from redisbloom -o ids.bloom redis://localhost/0/ids\n"
-"  ngx-bloom import --from go-zero --bits 20m -o u.bloom redis://localhost/0/u\n");
-}
-
-
 /* A format, or a name for a bitmap of one scheme. */
 static int
-parse_from(options_t *options, const char *name)
+take_format(const option_t *option, const char *text, void *to)
 {
-    options->format = bloom_foreign_find(name);
+    import_t  *import = to;
 
-    if (options->format != NULL) {
+    import->format = bloom_foreign_find(text);
+
+    if (import->format != NULL) {
         return CLI_OK;
     }
 
-    if (strcmp(name, "go-zero") == 0 || strcmp(name, "redisson") == 0) {
-        options->format = &bloom_foreign_bitmap;
-        (void) bloom_scheme_parse(name, strlen(name), &options->f.layout,
-                                  &options->f.hash);
-
-        if (strcmp(name, "go-zero") == 0) {
-            options->f.k = GO_ZERO_K;
-        }
-
-        return CLI_OK;
+    if (strcmp(text, "go-zero") != 0 && strcmp(text, "redisson") != 0) {
+        return options_wrong(option, text, "there are guava, redisbloom, "
+                             "bitmap, go-zero, redisson, dcso, "
+                             "bits-and-blooms, spark and libbloom");
     }
 
-    return cli_misuse("--from \"%s\": there are guava, redisbloom, bitmap, "
-                      "go-zero, redisson, dcso, bits-and-blooms, spark and "
-                      "libbloom", name);
+    import->format = &bloom_foreign_bitmap;
+    (void) bloom_scheme_parse(text, strlen(text), &import->f.layout,
+                              &import->f.hash);
+
+    if (strcmp(text, "go-zero") == 0) {
+        import->f.k = GO_ZERO_K;
+    }
+
+    return CLI_OK;
 }
 
 
-/* CLI_OK, CLI_ERROR after a message, or -1 if help was asked for. */
 static int
-parse_options(options_t *options, int argc, char **argv)
+take_funnel(const option_t *option, const char *text, void *to)
 {
-    int       c, funnel, bitmap;
-    uint64_t  n;
+    int  funnel;
 
-    enum { FROM = 256, FUNNEL, BITS, HASHES, SCHEME, SHARD, AS_OF, JSON };
+    funnel = bloom_funnel_parse(text, strlen(text));
 
-    static const struct option  names[] = {
-        { "output",   required_argument, NULL, 'o' },
-        { "from",     required_argument, NULL, FROM },
-        { "funnel",   required_argument, NULL, FUNNEL },
-        { "bits",     required_argument, NULL, BITS },
-        { "hashes",   required_argument, NULL, HASHES },
-        { "scheme",   required_argument, NULL, SCHEME },
-        { "shard",    required_argument, NULL, SHARD },
-        { "capacity", required_argument, NULL, 'n' },
-        { "fpr",      required_argument, NULL, 'p' },
-        { "as-of",    required_argument, NULL, AS_OF },
-        { "quiet",    no_argument,       NULL, 'q' },
-        { "json",     no_argument,       NULL, JSON },
-        { "help",     no_argument,       NULL, 'h' },
-        { NULL, 0, NULL, 0 }
-    };
-
-    memset(options, 0, sizeof(*options));
-    bitmap = 0;
-
-    while ((c = cli_option(argc, argv, ":o:n:p:qh", names)) != -1) {
-
-        switch (c) {
-
-        case 'o':
-            options->output = optarg;
-            break;
-
-        case FROM:
-            if (parse_from(options, optarg) != CLI_OK) {
-                return CLI_ERROR;
-            }
-
-            break;
-
-        case FUNNEL:
-            funnel = bloom_funnel_parse(optarg, strlen(optarg));
-
-            if (funnel == -1) {
-                return cli_misuse("--funnel \"%s\": there are bytes, utf16, "
-                                  "long and int", optarg);
-            }
-
-            options->f.funnel = (uint32_t) funnel;
-            break;
-
-        case BITS:
-            bitmap = 1;
-
-            if (parse_count(optarg, &options->f.bits) != 0
-                || options->f.bits == 0 || options->f.bits > BLOOM_BITS_MAX)
-            {
-                return cli_misuse("--bits \"%s\": bits are a count from 1 to "
-                                  "%" PRIu64, optarg, BLOOM_BITS_MAX);
-            }
-
-            break;
-
-        case HASHES:
-            bitmap = 1;
-
-            if (parse_count(optarg, &n) != 0 || n == 0
-                || n > BLOOM_K_MAX)
-            {
-                return cli_misuse("--hashes \"%s\": they are from 1 to %d",
-                                  optarg, BLOOM_K_MAX);
-            }
-
-            options->f.k = (uint32_t) n;
-            break;
-
-        case SCHEME:
-            bitmap = 1;
-
-            if (bloom_scheme_parse(optarg, strlen(optarg), &options->f.layout,
-                                   &options->f.hash) != 0)
-            {
-                return cli_misuse("--scheme \"%s\": there are guava64, "
-                                  "guava32, go-zero, redisson, redisbloom, "
-                                  "double, dcso, bits-and-blooms, spark1, "
-                                  "spark2 and libbloom", optarg);
-            }
-
-            break;
-
-        case SHARD:
-            bitmap = 1;
-
-            if (parse_count(optarg, &options->shard) != 0
-                || options->shard == 0 || options->shard % 8 != 0)
-            {
-                return cli_misuse("--shard \"%s\": the bits of a shard are a "
-                                  "multiple of 8", optarg);
-            }
-
-            break;
-
-        case 'n':
-            if (parse_count(optarg, &options->capacity) != 0
-                || options->capacity == 0
-                || options->capacity > BLOOM_CAPACITY_MAX)
-            {
-                return cli_misuse("-n \"%s\": a capacity is a count from 1 "
-                                  "to %" PRIu64 ", with k, m or g", optarg,
-                                  BLOOM_CAPACITY_MAX);
-            }
-
-            break;
-
-        case 'p':
-            if (parse_rate(optarg, &options->fpr) != 0) {
-                return cli_misuse("-p \"%s\": a rate is between 0 and 1",
-                                  optarg);
-            }
-
-            break;
-
-        case AS_OF:
-            if (intake_as_of(optarg, &options->as_of) != CLI_OK) {
-                return CLI_ERROR;
-            }
-
-            break;
-
-        case 'q':
-            options->quiet = 1;
-            break;
-
-        case JSON:
-            options->json = 1;
-            break;
-
-        case 'h':
-            usage();
-            return -1;
-
-        default:
-            return CLI_ERROR;
-        }
+    if (funnel == -1) {
+        return options_wrong(option, text, "there are bytes, utf16, long and "
+                             "int");
     }
 
-    if (options->output == NULL) {
-        return cli_misuse("-o FILE is missing: where the image goes");
+    *(uint32_t *) to = (uint32_t) funnel;
+
+    return CLI_OK;
+}
+
+
+static int
+take_scheme(const option_t *option, const char *text, void *to)
+{
+    bloom_foreign_t  *f = to;
+
+    if (bloom_scheme_parse(text, strlen(text), &f->layout, &f->hash) != 0) {
+        return options_wrong(option, text, "there are guava64, guava32, "
+                             "go-zero, redisson, redisbloom, double, dcso, "
+                             "bits-and-blooms, spark1, spark2 and libbloom");
     }
 
-    if (options->format == NULL) {
-        return cli_misuse("--from FORMAT is missing: what made the filter");
+    return CLI_OK;
+}
+
+
+static int
+take_shard(const option_t *option, const char *text, void *to)
+{
+    uint64_t  *bits = to;
+
+    if (parse_count(text, bits) != 0 || *bits == 0 || *bits % 8 != 0) {
+        return options_wrong(option, text, "the bits of a shard are a multiple "
+                             "of 8");
     }
 
-    if (optind == argc) {
+    return CLI_OK;
+}
+
+
+static int
+take_any_rate(const option_t *option, const char *text, void *to)
+{
+    if (parse_rate(text, to) != 0) {
+        return options_wrong(option, text, "a rate is between 0 and 1");
+    }
+
+    return CLI_OK;
+}
+
+
+static const option_t  options[] = {
+    OPTIONS_IMAGE(import_t),
+    { 0, "from", "FORMAT", 0, take_format,
+      "what made the filter\n"
+      "guava: a file of BloomFilter.writeTo(), of either strategy\n"
+      "redisbloom: a key of BF.* commands in RedisBloom or Redis 8, or the "
+      "chunks of BF.SCANDUMP in files, in their order; up to 56 links\n"
+      "bitmap: a Redis string, with --scheme, --bits and --hashes\n"
+      "go-zero: the same, of that library, with --bits\n"
+      "redisson: the same, of Redisson's RBloomFilter with StringCodec, whose "
+      "configuration is found beside it in a server\n"
+      "dcso: a file of DCSO's bloom, version 1\n"
+      "bits-and-blooms: a file of that Go library's WriteTo(), or its JSON\n"
+      "spark: a file of Spark's BloomFilter.writeTo(), version 1 or 2\n"
+      "libbloom: a file of bloom_save() of libbloom 2",
+      .needed = "what made the filter" },
+    { 0, "funnel", "NAME", offsetof(import_t, f.funnel), take_funnel,
+      "what the source hashes of a key: bytes (also UTF-8 text), utf16, long "
+      "or int; guava has all and does not record which, spark has bytes and "
+      "long (default: bytes)" },
+    { 0, "bits", "N", offsetof(import_t, f.bits), options_take_count,
+      "for a bitmap: the bits of the filter; a Redis string is only as long as "
+      "the highest one that is set",
+      .is = "bits are a count", 1, BLOOM_BITS_MAX },
+    { 0, "hashes", "N", offsetof(import_t, f.k), options_take_number,
+      "for a bitmap: the bits of a key",
+      .is = "they are", 1, BLOOM_K_MAX },
+    { 0, "scheme", "NAME", offsetof(import_t, f), take_scheme,
+      "for a bitmap: where the bits of a key are, as in guava64, guava32, "
+      "go-zero, redisson, redisbloom, dcso, bits-and-blooms, spark1, spark2 or "
+      "libbloom\n"
+      "double: at (h1 + i h2) mod bits, of the halves of MurmurHash3 x64 128" },
+    { 0, "shard", "N", offsetof(import_t, shard), take_shard,
+      "for a bitmap that is split: each source has N bits of it, in their "
+      "order, and the last one what is left" },
+    { 'n', "capacity", "N", offsetof(import_t, capacity), options_take_count,
+      "keys that the filter was made for, where the source does not say "
+      "(default: the number for which its bits and hashes are best)",
+      .is = "a capacity is a count", 1, BLOOM_CAPACITY_MAX },
+    { 'p', "fpr", "RATE", offsetof(import_t, fpr), take_any_rate,
+      "the rate that the filter was made for, where the source does not say" },
+    OPTIONS_AS_OF(import_t,
+      "the keys are complete up to then: 2026-01-31T12:00:00Z or seconds since "
+      "1970 (default: not stated)"),
+    OPTIONS_QUIET(import_t),
+    OPTIONS_JSON(import_t),
+    { 0 }
+};
+
+
+/* Sees that options and sources go together. */
+static int
+check_options(const import_t *import, int sources)
+{
+    const bloom_foreign_t  *f;
+
+    f = &import->f;
+
+    if (sources == 0) {
         return cli_misuse("no source is named");
     }
 
-    if (bitmap && options->format != &bloom_foreign_bitmap) {
+    if (import->format != &bloom_foreign_bitmap
+        && (f->bits != 0 || f->k != 0 || f->layout != 0 || import->shard != 0))
+    {
         return cli_misuse("--bits, --hashes, --scheme and --shard are for "
                           "bitmaps: %s has them in its header",
-                          options->format->name);
+                          import->format->name);
     }
 
-    if (argc - optind > 1 && options->shard == 0
-        && options->format != &bloom_foreign_redisbloom)
+    if (sources > 1 && import->shard == 0
+        && import->format != &bloom_foreign_redisbloom)
     {
         return cli_misuse("name one source; several are chunks of redisbloom, "
                           "or shards of a bitmap with --shard");
@@ -377,16 +290,16 @@ read_bits(source_t *source, bits_t *bits, const bloom_foreign_t *f,
 /* What follows the bits: nothing, or data of someone that is kept if it is
  * little. */
 static int
-read_tail(source_t *source, options_t *options, uint8_t *origin)
+read_tail(source_t *source, import_t *import, uint8_t *origin)
 {
     int64_t         n;
     uint8_t         more;
     uint32_t        room;
     bloom_image_t  *image;
 
-    image = &options->f.image;
+    image = &import->f.image;
 
-    if (!options->f.may_be_long) {
+    if (!import->f.may_be_long) {
 
         n = source_read(source, &more, 1);
 
@@ -424,7 +337,7 @@ read_tail(source_t *source, options_t *options, uint8_t *origin)
 
 
 static int
-refuse(const options_t *options, const source_t *source, const uint8_t *head,
+refuse(const import_t *import, const source_t *source, const uint8_t *head,
     size_t len)
 {
     const bloom_foreign_format_t  *other;
@@ -437,12 +350,12 @@ refuse(const options_t *options, const source_t *source, const uint8_t *head,
 
     other = bloom_foreign_guess(head, len, source->size);
 
-    if (other != NULL && other != options->format) {
+    if (other != NULL && other != import->format) {
         cli_error("%s: %s; this looks like %s: try --from %s", source->name,
-                  options->f.error, other->title, other->name);
+                  import->f.error, other->title, other->name);
 
     } else {
-        cli_error("%s: %s", source->name, options->f.error);
+        cli_error("%s: %s", source->name, import->f.error);
     }
 
     return CLI_ERROR;
@@ -479,7 +392,7 @@ read_json(source_t *source)
 
 
 static int
-read_source(options_t *options, source_t *source, bits_t *bits,
+read_source(import_t *import, source_t *source, bits_t *bits,
     uint8_t *origin)
 {
     int               rc;
@@ -490,7 +403,7 @@ read_source(options_t *options, source_t *source, bits_t *bits,
     const uint8_t    *head;
     bloom_foreign_t  *f;
 
-    f = &options->f;
+    f = &import->f;
     len = source_peek(source, BLOOM_FOREIGN_HEAD, &head);
 
     if (len == -1) {
@@ -499,7 +412,7 @@ read_source(options_t *options, source_t *source, bits_t *bits,
 
     /* a binary one begins with a zero byte: it has less than 2^56 bits */
 
-    if (options->format == &bloom_foreign_bits_and_blooms && len > 0
+    if (import->format == &bloom_foreign_bits_and_blooms && len > 0
         && head[0] != 0 && strchr("{ \t\r\n", head[0]) != NULL)
     {
         rc = read_json(source);
@@ -511,8 +424,8 @@ read_source(options_t *options, source_t *source, bits_t *bits,
         len = source_peek(source, BLOOM_FOREIGN_HEAD, &head);
     }
 
-    if (options->format->parse(f, head, (size_t) len, source->size) != 0) {
-        return refuse(options, source, head, (size_t) len);
+    if (import->format->parse(f, head, (size_t) len, source->size) != 0) {
+        return refuse(import, source, head, (size_t) len);
     }
 
     memcpy(origin, head, f->image.origin_len);
@@ -540,18 +453,18 @@ read_source(options_t *options, source_t *source, bits_t *bits,
 
     need(bits, bits->total);
 
-    return read_tail(source, options, origin);
+    return read_tail(source, import, origin);
 }
 
 
 /* Redisson has bits and k beside the bitmap. */
 static int
-ask_redisson(options_t *options, source_t *source)
+ask_redisson(import_t *import, source_t *source)
 {
     uint64_t          k;
     bloom_foreign_t  *f;
 
-    f = &options->f;
+    f = &import->f;
 
     if (source->redis == NULL || f->layout != BLOOM_LAYOUT_ZIGZAG
         || f->bits != 0 || f->k != 0)
@@ -559,8 +472,8 @@ ask_redisson(options_t *options, source_t *source)
         return CLI_OK;
     }
 
-    if (redis_redisson(source->redis, &f->bits, &k, &options->capacity,
-                       &options->fpr) != 0)
+    if (redis_redisson(source->redis, &f->bits, &k, &import->capacity,
+                       &import->fpr) != 0)
     {
         return CLI_ERROR;
     }
@@ -573,30 +486,30 @@ ask_redisson(options_t *options, source_t *source)
 
 /* A bitmap in pieces of --shard bits. */
 static int
-read_shards(options_t *options, char **paths, int n, bits_t *bits)
+read_shards(import_t *import, char **paths, int n, bits_t *bits)
 {
     int               i, rc;
     source_t          source;
     uint64_t          bytes, at, size;
     bloom_foreign_t  *f;
 
-    f = &options->f;
+    f = &import->f;
 
-    if (f->bits == 0 || (f->bits + options->shard - 1) / options->shard
+    if (f->bits == 0 || (f->bits + import->shard - 1) / import->shard
                         != (uint64_t) n)
     {
         return cli_misuse("%d sources of %" PRIu64 " bits are no %" PRIu64
                           " bits; give the right --bits and --shard", n,
-                          options->shard, f->bits);
+                          import->shard, f->bits);
     }
 
-    if (options->format->parse(f, NULL, 0, BLOOM_FOREIGN_UNKNOWN) != 0) {
+    if (import->format->parse(f, NULL, 0, BLOOM_FOREIGN_UNKNOWN) != 0) {
         cli_error("%s: %s", source_shown(paths[0]), f->error);
         return CLI_ERROR;
     }
 
     bits->total = bloom_image_payload_size(&f->image);
-    bytes = options->shard / 8;
+    bytes = import->shard / 8;
     rc = CLI_OK;
 
     for (i = 0; i < n && rc == CLI_OK; i++) {
@@ -628,38 +541,38 @@ read_shards(options_t *options, char **paths, int n, bits_t *bits)
 
 
 static int
-read_all(options_t *options, char **paths, int n, bits_t *bits,
+read_all(import_t *import, char **paths, int n, bits_t *bits,
     uint8_t *origin)
 {
     int       rc;
     source_t  source;
 
-    if (options->shard != 0) {
-        rc = read_shards(options, paths, n, bits);
+    if (import->shard != 0) {
+        rc = read_shards(import, paths, n, bits);
 
     } else {
         if (source_open(&source, paths, n,
-                        options->format == &bloom_foreign_redisbloom) != 0)
+                        import->format == &bloom_foreign_redisbloom) != 0)
         {
             return CLI_ERROR;
         }
 
-        rc = ask_redisson(options, &source);
+        rc = ask_redisson(import, &source);
 
         if (rc == CLI_OK) {
-            rc = read_source(options, &source, bits, origin);
+            rc = read_source(import, &source, bits, origin);
         }
 
         source_close(&source);
     }
 
     if (rc == CLI_OK
-        && !bloom_foreign_padded(&options->f.image.geometry,
+        && !bloom_foreign_padded(&import->f.image.geometry,
                                  (uint64_t *) bits->data))
     {
         cli_error("%s: bits behind the filter's last one are set; %s",
                   source_shown(paths[0]),
-                  options->format == &bloom_foreign_bitmap
+                  import->format == &bloom_foreign_bitmap
                   ? "give the right --bits" : "copy it again");
         rc = CLI_ERROR;
     }
@@ -668,67 +581,95 @@ read_all(options_t *options, char **paths, int n, bits_t *bits,
 }
 
 
-int
-cmd_import(int argc, char **argv)
+static int
+run(char **operands, int n, void *values)
 {
-    int                rc;
-    bits_t             bits;
-    output_t           out;
-    uint8_t            origin[BLOOM_FOREIGN_HEAD];
-    options_t          options;
-    import_findings_t  findings;
+    int                 rc;
+    bits_t              bits;
+    uint8_t             origin[BLOOM_FOREIGN_HEAD];
+    import_t           *import = values;
+    output_t            out;
+    bloom_image_t      *image;
+    import_findings_t   findings;
 
-    rc = parse_options(&options, argc, argv);
+    image = &import->f.image;
 
-    if (rc != CLI_OK) {
-        return rc == -1 ? CLI_OK : rc;
-    }
-
-    if (output_open(&out, options.output) != 0) {
+    if (check_options(import, n) != CLI_OK
+        || output_open(&out, import->output) != 0)
+    {
         return CLI_ERROR;
     }
 
     memset(&bits, 0, sizeof(bits));
 
-    rc = intake_spare(&out, argv + optind, argc - optind,
-                      "the filter that is imported");
+    rc = key_options_spare(&out, operands, n, "the filter that is imported");
 
     if (rc == CLI_OK) {
-        rc = read_all(&options, argv + optind, argc - optind, &bits, origin);
+        rc = read_all(import, operands, n, &bits, origin);
     }
 
     if (rc == CLI_OK) {
-        if (options.capacity != 0) {
-            options.f.image.capacity = options.capacity;
+        if (import->capacity != 0) {
+            image->capacity = import->capacity;
         }
 
-        if (options.fpr > 0 && options.fpr < 1) {
-            options.f.image.fpr = options.fpr;
-            options.f.promised = 1;
+        if (import->fpr > 0 && import->fpr < 1) {
+            image->fpr = import->fpr;
+            import->f.promised = 1;
         }
 
-        options.f.image.as_of = options.as_of;
+        image->as_of = import->as_of;
 
-        import_findings_measure(&findings, &options.f,
-                                (uint64_t *) bits.data);
+        import_findings_measure(&findings, &import->f, (uint64_t *) bits.data);
 
-        rc = store_imported(&out, &options.f.image, (uint64_t *) bits.data,
-                            origin);
+        rc = image_write(&out, image, (uint64_t *) bits.data, origin);
     }
 
-    if (rc == CLI_OK && !options.quiet) {
-        import_findings_warn(&findings, &options.f, options.output);
+    if (rc == CLI_OK && !import->quiet) {
+        import_findings_warn(&findings, &import->f, import->output);
     }
 
-    if (rc == CLI_OK && options.json) {
-        import_findings_json(&findings, &options.f, options.output,
-                             options.format->name);
+    if (rc == CLI_OK && import->json) {
+        import_findings_json(&findings, &import->f, import->output);
 
-    } else if (rc == CLI_OK && !options.quiet) {
-        import_findings_print(&findings, &options.f, options.output);
+    } else if (rc == CLI_OK && !import->quiet) {
+        import_findings_print(&findings, &import->f, import->output);
     }
 
     output_discard(&out);
 
     return rc;
 }
+
+
+static import_t  values;
+
+const command_t  cmd_import = {
+    .name = "import",
+    .does = "make an image of another system's filter",
+    .synopsis = "--from FORMAT -o FILE [OPTION...] SOURCE...",
+    .about =
+        "Makes an image of a filter that another system made. It answers "
+        "exactly as that system does, as it keeps that system's hash and the "
+        "places of a key's bits; and keys can be added to it. A source is a "
+        "file, plain or gzip, \"-\" for standard input, or a key of a Redis "
+        "server:\n\n"
+        "  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY       (rediss:// "
+        "with TLS)\n\n"
+        "What was imported is measured: the share of bits set, the number of "
+        "keys estimated from it, and the false-positive rate of a million "
+        "random keys. A rate of more than twice what the bits predict, or the "
+        "source promised, is warned of, and so is an over-full filter. None of "
+        "these hashes has a secret: who can choose keys can choose some that "
+        "pass.",
+    .options = options,
+    .values = &values,
+    .examples =
+        "ngx-bloom import --from guava -o ids.bloom ids.guava\n"
+        "ngx-bloom import --from guava --funnel long -o ids.bloom ids.guava\n"
+        "ngx-bloom import --from redisbloom -o ids.bloom "
+        "redis://localhost/0/ids\n"
+        "ngx-bloom import --from go-zero --bits 20m -o u.bloom "
+        "redis://localhost/0/u\n",
+    .run = run
+};

@@ -1,109 +1,32 @@
 
 /*
- * ngx-bloom info: what an image is, from its header.
+ * ngx-bloom info: shows what images are, from their headers.
  */
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "bloom_hash_foreign.h"
 #include "bloom_layout_foreign.h"
 #include "cli.h"
-#include "json.h"
+#include "command.h"
+#include "image_json.h"
 #include "image_read.h"
 #include "units.h"
 
 
-static void
-usage(void)
-{
-    printf(
-"Usage: ngx-bloom info [OPTION...] IMAGE...\n"
-"\n"
-"Shows what images are: layout, hash, how many keys they have and have room\n"
-"for, when and up to when they were made.  Reads and checks their headers only;\n"
-"\"ngx-bloom verify\" checks every byte.\n"
-"\n"
-"      --json          print JSON; with several images, an object a line\n"
-"  -h, --help          show this\n"
-"\n"
-"Examples:\n"
-"  ngx-bloom info ids.bloom\n"
-"  ngx-bloom info --json ids.bloom | jq .items\n");
-}
+typedef struct {
+    int  json;
+    int  several;                        /* images */
+    int  shown;
+} info_t;
 
 
-static void
-print_json(const char *path, const bloom_image_t *image, int compact)
-{
-    int                      estimated;
-    char                     time[UNITS_LEN];
-    json_t                   json;
-    const bloom_geometry_t  *g;
-
-    g = &image->geometry;
-    estimated = (image->flags & BLOOM_IMAGE_ESTIMATED) != 0;
-
-    json_begin(&json, compact);
-
-    json_text(&json, "file", path);
-    json_count(&json, "bytes", bloom_image_file_size(image));
-    json_count(&json, "version", BLOOM_IMAGE_VERSION);
-    json_hex(&json, "build_id", image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
-    json_text(&json, "created", format_time(time, image->created));
-
-    if (image->as_of != 0) {
-        json_text(&json, "as_of", format_time(time, image->as_of));
-
-    } else {
-        json_null(&json, "as_of");
-    }
-
-    json_text(&json, "layout", bloom_layout_name(g->layout));
-    json_count(&json, "bits", g->bits);
-    json_count(&json, "k", g->k);
-    json_count(&json, "lines", g->lines);
-
-    json_text(&json, "hash", bloom_hash_name(image->hasher.kind));
-
-    if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
-        json_null(&json, "seed");        /* a secret */
-
-    } else {
-        json_count(&json, "seed", bloom_hasher_seed(&image->hasher));
-    }
-
-    if (image->flags & BLOOM_IMAGE_IMPORTED) {
-        json_text(&json, "from", bloom_origin_name(image->origin));
-        json_text(&json, "scheme",
-                  bloom_scheme_name(g->layout, image->hasher.kind));
-        json_text(&json, "funnel",
-                  bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
-
-        if (g->layout == BLOOM_LAYOUT_LINKS) {
-            json_count(&json, "links", g->links);
-        }
-    }
-
-    json_text(&json, "key", bloom_key_form_name(image->key_form));
-    json_count(&json, "capacity", image->capacity);
-    json_number(&json, "fpr", image->fpr);
-    json_count(&json, "items", image->items);
-    json_bool(&json, "items_estimated", estimated);
-
-    if (estimated) {
-        json_number(&json, "items_error",
-                    bloom_geometry_items_error(g, image->items));
-    }
-
-    json_number(&json, "bits_per_item",
-                (double) g->bits / (double) (image->items ? image->items : 1));
-    json_number(&json, "expected_fpr", bloom_geometry_fpr(g, image->items));
-
-    json_end(&json);
-}
+static const option_t  options[] = {
+    OPTIONS_JSON_LINES(info_t),
+    { 0 }
+};
 
 
 static void
@@ -159,73 +82,64 @@ print_text(const char *path, const bloom_image_t *image)
     printf("items           %" PRIu64, image->items);
 
     if (image->flags & BLOOM_IMAGE_ESTIMATED) {
-        printf(", estimated, +- %.0f",
-               ceil(bloom_geometry_items_error(g, image->items)));
+        printf(", estimated, +- %.0f", ceil(image_json_items_error(image)));
     }
 
-    printf("\nexpected rate   %s with these items\n",
+    printf("\nestimated rate  %s with these items\n",
            format_rate(text, bloom_geometry_fpr(g, image->items)));
 }
 
 
-int
-cmd_info(int argc, char **argv)
+static int
+show(image_read_t *read, int rc, void *data)
 {
-    int       c, i, rc, status, json;
-    loaded_t  loaded;
+    info_t  *info = data;
+    json_t   json;
 
-    enum { JSON = 256 };
-
-    static const struct option  names[] = {
-        { "json", no_argument, NULL, JSON },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 }
-    };
-
-    json = 0;
-
-    while ((c = cli_option(argc, argv, ":h", names)) != -1) {
-
-        switch (c) {
-
-        case JSON:
-            json = 1;
-            break;
-
-        case 'h':
-            usage();
-            return CLI_OK;
-
-        default:
-            return CLI_ERROR;
-        }
+    if (rc != CLI_OK) {
+        return CLI_ERROR;
     }
 
-    if (optind == argc) {
-        return cli_misuse("no image is named");
+    if (info->json) {
+        json_begin(&json, info->several);
+        image_json(&json, read->path, &read->image,
+                   image_json_items_error(&read->image));
+        json_end(&json);
+
+    } else {
+        printf("%s", info->shown++ ? "\n" : "");
+        print_text(read->path, &read->image);
     }
 
-    status = CLI_OK;
-
-    for (i = optind; i < argc; i++) {
-
-        rc = load_header(argv[i], &loaded);
-
-        if (rc != CLI_OK) {
-            status = CLI_ERROR;
-            continue;
-        }
-
-        if (json) {
-            print_json(argv[i], &loaded.image, argc - optind > 1);
-
-        } else {
-            printf("%s", i > optind ? "\n" : "");
-            print_text(argv[i], &loaded.image);
-        }
-
-        load_free(&loaded);
-    }
-
-    return status;
+    return CLI_OK;
 }
+
+
+static int
+run(char **operands, int n, void *values)
+{
+    info_t  *info = values;
+
+    info->several = n > 1;
+
+    return image_read_each(operands, n, show, info);
+}
+
+
+static info_t  values;
+
+const command_t  cmd_info = {
+    .name = "info",
+    .does = "show what an image is",
+    .synopsis = "[OPTION...] IMAGE...",
+    .about =
+        "Shows what images are: layout, hash, how many keys they have and have "
+        "room for, when and up to when they were made. The key of a siphash "
+        "image is a secret and not shown. Only the headers are read and "
+        "checked; \"ngx-bloom verify\" checks every byte.",
+    .options = options,
+    .values = &values,
+    .examples = "ngx-bloom info ids.bloom\n"
+                "ngx-bloom info --json ids.bloom | jq .items\n",
+    .run = run
+};

@@ -1,12 +1,11 @@
 
 /*
- * ngx-bloom journal: what segments of a journal hold, every record of them
- * verified; or their keys.
+ * ngx-bloom journal: shows what segments of a journal hold, every record of
+ * them verified; or their keys.
  */
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,8 @@
 
 #include "bloom_record.h"
 #include "cli.h"
+#include "command.h"
+#include "file.h"
 #include "json.h"
 #include "units.h"
 
@@ -46,7 +47,7 @@ typedef struct {
 
 typedef struct {
     int               keys;              /* print these, and nothing else */
-    int               end;               /* of each: LF, or zero */
+    int               null;              /* a zero byte ends each, not LF */
     int               json;
     int               compact;           /* more than one object */
     int               quiet;
@@ -61,34 +62,21 @@ typedef struct {
 } journal_t;
 
 
-static void
-usage(void)
-{
-    printf(
-"Usage: ngx-bloom journal [OPTION...] SEGMENT...|DIRECTORY...\n"
-"\n"
-"Shows what segments of a journal hold, the keys added to a zone since its\n"
-"image, and verifies every record.  A directory stands for all segments in it,\n"
-"in order of position; what is missing between them is reported, and files that\n"
-"are none are passed over.\n"
-"\n"
-"A torn tail, the record that was being written when a machine or a process\n"
-"stopped, is mentioned and no error.\n"
-"\n"
-"      --keys          print the keys, one a line, and nothing else\n"
-"  -0, --null          keys end with a zero byte instead of a line's end\n"
-"  -q, --quiet         print nothing but errors\n"
-"      --json          print JSON; of several segments, or of keys, an object a\n"
-"                      line\n"
-"  -h, --help          show this\n"
-"\n"
-"Exit status: 0 all is good; 1 something is damaged or missing; 2 something\n"
-"could not be read, or is no journal.\n"
-"\n"
-"Examples:\n"
-"  ngx-bloom journal /var/lib/nginx/bloom/ids\n"
-"  ngx-bloom journal --keys -0 DIRECTORY | ngx-bloom build -0 -o added.bloom\n");
-}
+static const option_t  options[] = {
+    { 0, "keys", NULL, offsetof(journal_t, keys), options_take_flag,
+      "print the keys, one a line, in the order in which they were added, and "
+      "nothing else" },
+    { '0', "null", NULL, offsetof(journal_t, null), options_take_flag,
+      "keys end with a zero byte instead of a line's end" },
+    { 'q', "quiet", NULL, offsetof(journal_t, quiet), options_take_flag,
+      "print nothing but errors, and with --keys these" },
+    { 0, "json", NULL, offsetof(journal_t, json), options_take_flag,
+      "print JSON; of several segments an object a line, whose \"result\" is "
+      "ok, damaged or unreadable; with --keys an object for each key, with "
+      "\"key\", \"sequence\" and \"time\", and \"key_hex\" if it is not "
+      "UTF-8" },
+    { 0 }
+};
 
 
 static int
@@ -102,65 +90,11 @@ worse(int a, int b)
 
 
 static int
-unreadable(piece_t *piece, const char *what, int err)
+unreadable(piece_t *piece)
 {
-    snprintf(piece->error, sizeof(piece->error), "%s: %s", what,
-             strerror(err));
+    snprintf(piece->error, sizeof(piece->error), "cannot be read: %s",
+             strerror(errno));
     piece->rc = CLI_ERROR;
-
-    return -1;
-}
-
-
-/* How many bytes were read, which are fewer at the file's end; -1 error. */
-static ssize_t
-read_at(int fd, uint8_t *buf, size_t len, size_t offset)
-{
-    size_t   done;
-    ssize_t  n;
-
-    for (done = 0; done < len; done += (size_t) n) {
-        n = pread(fd, buf + done, len - done, (off_t) (offset + done));
-
-        if (n == -1 && errno == EINTR) {
-            n = 0;
-
-        } else if (n == -1) {
-            return -1;
-
-        } else if (n == 0) {
-            break;
-        }
-    }
-
-    return (ssize_t) done;
-}
-
-
-static int
-open_segment(piece_t *piece, struct stat *st)
-{
-    int  fd;
-
-    /* a pipe without a writer would never open */
-
-    fd = open(piece->path, O_RDONLY|O_NONBLOCK|O_CLOEXEC);
-
-    if (fd == -1 || fstat(fd, st) == -1) {
-        (void) unreadable(piece, "cannot be opened", errno);
-
-    } else if (!S_ISREG(st->st_mode)) {
-        snprintf(piece->error, sizeof(piece->error), "is not a regular file; "
-                 "name a segment, or the directory of a journal");
-        piece->rc = CLI_ERROR;
-
-    } else {
-        return fd;
-    }
-
-    if (fd != -1) {
-        close(fd);
-    }
 
     return -1;
 }
@@ -173,8 +107,8 @@ read_header(piece_t *piece, int fd, uint64_t size)
 
     memset(header, 0, sizeof(header));
 
-    if (read_at(fd, header, sizeof(header), 0) == -1) {
-        return unreadable(piece, "cannot be read", errno);
+    if (file_read_at(fd, header, sizeof(header), 0) == -1) {
+        return unreadable(piece);
     }
 
     piece->kind = bloom_segment_decode(&piece->segment, header, size,
@@ -197,8 +131,8 @@ read_data(piece_t *piece, int fd, size_t size)
     piece->data = cli_alloc(piece->len);
     memset(piece->data, 0, piece->len);
 
-    if (read_at(fd, piece->data, size, 0) == -1) {
-        return unreadable(piece, "cannot be read", errno);
+    if (file_read_at(fd, piece->data, size, 0) == -1) {
+        return unreadable(piece);
     }
 
     return 0;
@@ -213,9 +147,11 @@ load(piece_t *piece, int all)
     struct stat  st;
 
     piece->rc = CLI_OK;
-    fd = open_segment(piece, &st);
+    fd = file_open(piece->path, &st, piece->error, sizeof(piece->error),
+                   "a segment, or the directory of a journal");
 
     if (fd == -1) {
+        piece->rc = CLI_ERROR;
         return;
     }
 
@@ -239,16 +175,12 @@ print_key(const journal_t *journal, const bloom_record_t *record,
 
     if (!journal->json) {
         fwrite(key->data, 1, key->len, stdout);
-        putchar(journal->end);
+        putchar(journal->null ? '\0' : '\n');
         return;
     }
 
     json_begin(&json, 1);
-    json_bytes(&json, "key", key->data, key->len);
-
-    if (!json_is_utf8(key->data, key->len)) {
-        json_hex(&json, "key_hex", key->data, key->len);
-    }
+    json_key(&json, key);
 
     json_count(&json, "sequence", record->sequence);
     json_text(&json, "time", format_time(time, record->time));
@@ -371,7 +303,7 @@ check_records(const piece_t *piece, char *error, size_t size)
 
     } else if (piece->backward != 0) {
         snprintf(error, size, "record %" PRIu64 " is older than the one before "
-                 "it; mend the program that wrote it", piece->backward);
+                 "it; repair the program that wrote it", piece->backward);
     }
 }
 
@@ -751,71 +683,58 @@ is_directory(const char *path)
 }
 
 
-int
-cmd_journal(int argc, char **argv)
+static int
+run(char **operands, int n, void *values)
 {
-    int        c, i, rc;
-    journal_t  journal;
+    int         i, rc;
+    journal_t  *journal = values;
 
-    enum { JSON = 256, KEYS };
-
-    static const struct option  names[] = {
-        { "keys",  no_argument, NULL, KEYS },
-        { "null",  no_argument, NULL, '0' },
-        { "quiet", no_argument, NULL, 'q' },
-        { "json",  no_argument, NULL, JSON },
-        { "help",  no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 }
-    };
-
-    memset(&journal, 0, sizeof(journal));
-    journal.end = '\n';
-
-    while ((c = cli_option(argc, argv, ":0qh", names)) != -1) {
-
-        switch (c) {
-
-        case KEYS:
-            journal.keys = 1;
-            break;
-
-        case '0':
-            journal.end = '\0';
-            break;
-
-        case 'q':
-            journal.quiet = 1;
-            break;
-
-        case JSON:
-            journal.json = 1;
-            break;
-
-        case 'h':
-            usage();
-            return CLI_OK;
-
-        default:
-            return CLI_ERROR;
-        }
-    }
-
-    if (optind == argc) {
+    if (n == 0) {
         return cli_misuse("no segment and no directory is named");
     }
 
-    if (journal.end == '\0' && (!journal.keys || journal.json)) {
+    if (journal->null && (!journal->keys || journal->json)) {
         return cli_misuse("-0 says how --keys end, and JSON has lines");
     }
 
-    journal.compact = argc - optind > 1 || is_directory(argv[optind]);
+    journal->compact = n > 1 || is_directory(operands[0]);
     rc = CLI_OK;
 
-    for (i = optind; i < argc; i++) {
-        rc = worse(rc, is_directory(argv[i])
-                       ? show_directory(&journal, argv[i])
-                       : show_file(&journal, argv[i]));
+    for (i = 0; i < n; i++) {
+        rc = worse(rc, is_directory(operands[i])
+                       ? show_directory(journal, operands[i])
+                       : show_file(journal, operands[i]));
     }
 
     return rc;
 }
+
+
+static journal_t  values;
+
+const command_t  cmd_journal = {
+    .name = "journal",
+    .does = "show and verify what was added",
+    .synopsis = "[OPTION...] SEGMENT...|DIRECTORY...",
+    .about =
+        "Shows what segments of a journal hold, the keys added to a zone since "
+        "its image, and verifies every record: the position in the journal, "
+        "how much of the segment is used, how many records and keys it has, "
+        "their numbers and times. A directory stands for all segments in it, "
+        "in order of position; what is missing between them is reported, and "
+        "files that are none are passed over. What is damaged is reported, and "
+        "what is before and behind it is shown. nginx may append meanwhile.\n\n"
+        "A torn tail, the record that was being written when a machine or a "
+        "process stopped, is mentioned and is no error: nobody was told that "
+        "its keys had been added.",
+    .options = options,
+    .values = &values,
+    .status = "0 all segments are good, torn tails or not; 1 something is "
+              "damaged or missing; 2 something could not be read, or is no "
+              "journal.",
+    .examples =
+        "ngx-bloom journal /var/lib/nginx/bloom/ids\n"
+        "ngx-bloom journal --keys -0 DIRECTORY | ngx-bloom build -0 -o "
+        "added.bloom\n",
+    .run = run
+};

@@ -1,17 +1,17 @@
 
 /*
- * ngx-bloom merge: one image that has the keys of several.
+ * ngx-bloom merge: makes one image that has the keys of several.
  */
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "cli.h"
-#include "json.h"
+#include "command.h"
+#include "image_json.h"
 #include "image_read.h"
 #include "image_write.h"
 #include "units.h"
@@ -19,40 +19,27 @@
 
 /* What the images are together. */
 typedef struct {
-    loaded_t       *loaded;              /* of each */
-    int             n;                   /* that are open */
-    bloom_image_t   image;               /* of all */
-    uint64_t        least;               /* of distinct keys there can be */
-    uint64_t        most;
-    bloom_census_t  census;
-    uint8_t        *origin;
+    const char      *output;
+    int              quiet;
+    int              json;
+
+    image_read_t    *images;
+    int              n;                  /* that are open */
+    bloom_image_t    image;              /* of all */
+    uint64_t         least;              /* of distinct keys there can be */
+    uint64_t         most;
+    bloom_census_t   census;
 } merge_t;
 
 
-static void
-usage(void)
-{
-    printf(
-"Usage: ngx-bloom merge -o FILE [OPTION...] IMAGE IMAGE...\n"
-"\n"
-"Makes one image of several: it has the keys of all.  They must agree in layout,\n"
-"size, hash and seed, and how keys are written; build them with --like.\n"
-"\n"
-"How many distinct keys it has is estimated from its bits, unless only one of\n"
-"the images has any.  Capacity and rate are those of the first image.  It is\n"
-"complete as of the earliest time that the images state, if they all state one.\n"
-"\n"
-"  -o, --output FILE   the image; written whole or not at all; may be one of\n"
-"                      those merged\n"
-"  -q, --quiet         print nothing but errors\n"
-"      --json          print the result as JSON\n"
-"  -h, --help          show this\n"
-"\n"
-"Examples:\n"
-"  ngx-bloom build -o ids.bloom -n 10m ids.txt\n"
-"  ngx-bloom build -o new.bloom --like ids.bloom new.txt\n"
-"  ngx-bloom merge -o ids.bloom ids.bloom new.bloom\n");
-}
+static const option_t  options[] = {
+    { 'o', "output", "FILE", offsetof(merge_t, output), options_take_text,
+      "the image; written whole or not at all; may be one of those merged",
+      .needed = "where the image goes" },
+    OPTIONS_QUIET(merge_t),
+    OPTIONS_JSON(merge_t),
+    { 0 }
+};
 
 
 static void
@@ -81,10 +68,10 @@ take_header(merge_t *merge, const bloom_image_t *image)
 static int
 open_images(merge_t *merge, output_t *out, char **paths, int n)
 {
-    int            rc;
-    loaded_t      *first, *other;
-    const char    *what;
-    struct rlimit  files;
+    int             rc;
+    const char     *what;
+    image_read_t   *first, *other;
+    struct rlimit   files;
 
     /* each of them is open until all are merged */
 
@@ -93,20 +80,20 @@ open_images(merge_t *merge, output_t *out, char **paths, int n)
         (void) setrlimit(RLIMIT_NOFILE, &files);
     }
 
-    first = merge->loaded;
+    first = merge->images;
 
     while (merge->n < n) {
-        other = &merge->loaded[merge->n];
+        other = &merge->images[merge->n];
 
         if (!out->fixed && output_is(out, paths[merge->n])) {
-            rc = load_alone(paths[merge->n], other);
+            rc = image_read_alone(other, paths[merge->n]);
 
             if (rc == CLI_OK) {
                 output_made_of(out, &other->st);
             }
 
         } else {
-            rc = load_header(paths[merge->n], other);
+            rc = image_read_header(other, paths[merge->n]);
         }
 
         if (rc != CLI_OK) {
@@ -115,7 +102,7 @@ open_images(merge_t *merge, output_t *out, char **paths, int n)
 
         if (merge->n++ == 0) {
             merge->image = first->image;
-            rc = load_origin(first, &merge->origin);
+            rc = image_read_origin(first);
 
             if (rc != CLI_OK) {
                 return rc;
@@ -146,10 +133,10 @@ merge_chunk(merge_t *merge, uint64_t chunk, uint64_t *dst, uint64_t *other)
     uint64_t  words;
 
     words = bloom_image_chunk_size(&merge->image, chunk) / sizeof(uint64_t);
-    rc = load_chunk(&merge->loaded[0], dst);
+    rc = image_read_chunk(&merge->images[0], dst);
 
     for (i = 1; i < merge->n && rc == CLI_OK; i++) {
-        rc = load_chunk(&merge->loaded[i], other);
+        rc = image_read_chunk(&merge->images[i], other);
 
         if (rc == CLI_OK) {
             bloom_merge(dst, other, words);
@@ -186,74 +173,31 @@ count_items(merge_t *merge)
 }
 
 
-static void
-report(const merge_t *merge, const char *path, int n, int json)
-{
-    char                  bytes[UNITS_LEN], rate[UNITS_LEN];
-    double                error, fpr;
-    json_t                object;
-    const bloom_image_t  *image;
-
-    image = &merge->image;
-    fpr = bloom_geometry_fpr(&image->geometry, image->items);
-    error = (image->flags & BLOOM_IMAGE_ESTIMATED)
-            ? bloom_geometry_items_error(&image->geometry, image->items) : 0;
-
-    if (json) {
-        json_begin(&object, 0);
-        json_text(&object, "file", path);
-        json_count(&object, "bytes", bloom_image_file_size(image));
-        json_count(&object, "images", (uint64_t) n);
-        json_count(&object, "items", image->items);
-        json_bool(&object, "items_estimated", error != 0);
-        json_number(&object, "items_error", error);
-        json_count(&object, "capacity", image->capacity);
-        json_number(&object, "fpr", image->fpr);
-        json_number(&object, "expected_fpr", fpr);
-        json_hex(&object, "build_id", image->build_id,
-                 BLOOM_IMAGE_BUILD_ID_LEN);
-        json_end(&object);
-        return;
-    }
-
-    printf("%s: %d images, %" PRIu64, path, n, image->items);
-
-    if (error != 0) {
-        printf(" +- %.0f", ceil(error));
-    }
-
-    printf(" distinct, %s, %s, false-positive rate %s\n",
-           bloom_layout_name(image->geometry.layout),
-           format_bytes(bytes, bloom_image_file_size(image)),
-           format_rate(rate, fpr));
-}
-
-
 /* Writes the image of all, chunk by chunk. */
 static int
 merge_all(merge_t *merge, output_t *out)
 {
-    int       rc;
-    void     *dst, *other;
-    store_t   store;
-    uint64_t  i;
+    int             rc;
+    void           *dst, *other;
+    uint64_t        i;
+    image_write_t   write;
 
     dst = cli_alloc(BLOOM_IMAGE_CHUNK);
     other = cli_alloc(BLOOM_IMAGE_CHUNK);
 
-    rc = store_begin(&store, out, &merge->image);
+    rc = image_write_begin(&write, out, &merge->image);
 
     for (i = 0; rc == CLI_OK && i < bloom_image_chunks(&merge->image); i++) {
         rc = merge_chunk(merge, i, dst, other);
 
         if (rc == CLI_OK) {
-            rc = store_chunk(&store, dst);
+            rc = image_write_chunk(&write, dst);
         }
     }
 
     count_items(merge);
 
-    rc = store_end(&store, merge->origin, rc != CLI_OK);
+    rc = image_write_end(&write, merge->images[0].origin, rc != CLI_OK);
 
     free(dst);
     free(other);
@@ -262,97 +206,106 @@ merge_all(merge_t *merge, output_t *out)
 }
 
 
-int
-cmd_merge(int argc, char **argv)
+static void
+report(const merge_t *merge)
 {
-    int          c, n, rc, quiet, json;
-    merge_t      merge;
-    output_t     out;
-    const char  *output;
+    char                  bytes[UNITS_LEN], rate[UNITS_LEN];
+    double                error;
+    json_t                json;
+    const bloom_image_t  *image;
 
-    enum { JSON = 256 };
+    image = &merge->image;
+    error = image_json_items_error(image);
 
-    static const struct option  names[] = {
-        { "output", required_argument, NULL, 'o' },
-        { "quiet",  no_argument,       NULL, 'q' },
-        { "json",   no_argument,       NULL, JSON },
-        { "help",   no_argument,       NULL, 'h' },
-        { NULL, 0, NULL, 0 }
-    };
-
-    output = NULL;
-    quiet = 0;
-    json = 0;
-
-    while ((c = cli_option(argc, argv, ":o:qh", names)) != -1) {
-
-        switch (c) {
-
-        case 'o':
-            output = optarg;
-            break;
-
-        case 'q':
-            quiet = 1;
-            break;
-
-        case JSON:
-            json = 1;
-            break;
-
-        case 'h':
-            usage();
-            return CLI_OK;
-
-        default:
-            return CLI_ERROR;
-        }
+    if (merge->json) {
+        json_begin(&json, 0);
+        image_json(&json, merge->output, image, error);
+        json_count(&json, "images", (uint64_t) merge->n);
+        json_end(&json);
+        return;
     }
 
-    n = argc - optind;
-
-    if (output == NULL) {
-        return cli_misuse("-o FILE is missing: where the image goes");
+    if (merge->quiet) {
+        return;
     }
+
+    printf("%s: %d images, %" PRIu64, merge->output, merge->n, image->items);
+
+    if (error != 0) {
+        printf(" +- %.0f", ceil(error));
+    }
+
+    printf(" distinct, %s, %s, false-positive rate %s\n",
+           bloom_layout_name(image->geometry.layout),
+           format_bytes(bytes, bloom_image_file_size(image)),
+           format_rate(rate, bloom_geometry_fpr(&image->geometry,
+                                                image->items)));
+}
+
+
+static int
+run(char **operands, int n, void *values)
+{
+    int        rc;
+    merge_t   *merge = values;
+    output_t   out;
 
     if (n < 2) {
         return cli_misuse("name two images or more to merge");
     }
 
-    if (output_open(&out, output) != 0) {
+    if (output_open(&out, merge->output) != 0) {
         return CLI_ERROR;
     }
 
-    memset(&merge, 0, sizeof(merge));
+    merge->images = cli_alloc((size_t) n * sizeof(*merge->images));
 
-    merge.loaded = cli_alloc((size_t) n * sizeof(*merge.loaded));
-
-    rc = open_images(&merge, &out, argv + optind, n);
+    rc = open_images(merge, &out, operands, n);
 
     if (rc == CLI_OK) {
-        rc = merge_all(&merge, &out);
+        rc = merge_all(merge, &out);
     }
 
     if (rc == CLI_OK) {
-        if (!quiet) {
-            store_warn_full(&merge.image,
-                            "build the first image again, with an "
-                            "-n for the keys of all, and the others like it");
+        if (!merge->quiet) {
+            image_write_warn_full(&merge->image,
+                                  "build the first image again, with an -n for "
+                                  "the keys of all, and the others like it");
         }
 
-        if (json || !quiet) {
-            report(&merge, output, n, json);
-        }
+        report(merge);
     }
 
     output_discard(&out);
-    free(merge.origin);
 
-    while (merge.n != 0) {
-        load_free(&merge.loaded[--merge.n]);
+    while (merge->n != 0) {
+        image_read_free(&merge->images[--merge->n]);
     }
 
-    free(merge.loaded);
+    free(merge->images);
 
     return rc == CLI_OK ? CLI_OK : CLI_ERROR;
 }
+
+
+static merge_t  values;
+
+const command_t  cmd_merge = {
+    .name = "merge",
+    .does = "make one image of several",
+    .synopsis = "-o FILE [OPTION...] IMAGE IMAGE...",
+    .about =
+        "Makes one image of several: it has the keys of all. They must agree "
+        "in layout, size, hash, seed and key form; build them with --like. "
+        "Images are read and written piece by piece, whatever their size.\n\n"
+        "How many distinct keys the result has is estimated from its bits, "
+        "unless only one of the images has any. Capacity and rate are those of "
+        "the first image. It is complete as of the earliest time that the "
+        "images state, if they all state one.",
+    .options = options,
+    .values = &values,
+    .examples = "ngx-bloom build -o ids.bloom -n 10m ids.txt\n"
+                "ngx-bloom build -o new.bloom --like ids.bloom new.txt\n"
+                "ngx-bloom merge -o ids.bloom ids.bloom new.bloom\n",
+    .run = run
+};

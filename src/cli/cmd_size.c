@@ -1,16 +1,15 @@
 
 /*
- * ngx-bloom size: of items, rate and memory, two give the third.
+ * ngx-bloom size: finds items, rate or memory of a filter from the other two.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "bloom_geometry.h"
 #include "cli.h"
+#include "command.h"
 #include "json.h"
-#include "options.h"
 #include "units.h"
 
 
@@ -18,7 +17,9 @@
 typedef struct {
     uint64_t  items;
     double    fpr;
-    uint64_t  bytes;
+    uint64_t  memory;                    /* bytes */
+    uint32_t  layout;                    /* 0: both */
+    int       json;
 } plan_t;
 
 typedef struct {
@@ -28,30 +29,21 @@ typedef struct {
 } answer_t;
 
 
-static void
-usage(void)
-{
-    printf(
-"Usage: ngx-bloom size [OPTION...] (two of -n, -p and -m)\n"
-"\n"
-"Of the number of keys, the false-positive rate and the memory of a filter, two\n"
-"give the third: the least memory, the most keys, or the least rate.\n"
-"\n"
-"  -n, --items N       so many keys, with k, m or g (decimal)\n"
-"  -p, --fpr RATE      false-positive rate, 1e-9 to 0.5, or in %%\n"
-"  -m, --memory SIZE   memory of the filter in bytes, or with k, m or g (binary)\n"
-"      --layout L      only this layout: blocked or classic (both)\n"
-"      --json          print JSON; with both layouts, an object a line\n"
-"  -h, --help          show this\n"
-"\n"
-"An image file is a few KiB larger than the filter.  A zone of nginx takes room\n"
-"for two images and a quarter more, unless its size is given.\n"
-"\n"
-"Examples:\n"
-"  ngx-bloom size -n 10m -p 0.001\n"
-"  ngx-bloom size -n 10m -m 16m\n"
-"  ngx-bloom size -p 1e-6 -m 1g --layout blocked\n");
-}
+static const option_t  options[] = {
+    { 'n', "items", "N", offsetof(plan_t, items), options_take_count,
+      "so many keys, with k, m or g (decimal)",
+      .is = "a number of keys is a count", 1, BLOOM_CAPACITY_MAX },
+    OPTIONS_FPR(plan_t, "the false-positive rate, from 1e-9 to 0.5, or in %"),
+    { 'm', "memory", "SIZE", offsetof(plan_t, memory), options_take_bytes,
+      "the filter's memory in bytes, or with k, m or g (binary); an image file "
+      "is a few KiB larger",
+      .is = "memory is", 1, BLOOM_BITS_MAX / 8 },
+    OPTIONS_LAYOUT(plan_t,
+      "only this layout, blocked or classic (default: both)"),
+    { 0, "json", NULL, offsetof(plan_t, json), options_take_flag,
+      "print JSON; with both layouts, an object a line" },
+    { 0 }
+};
 
 
 /* Fills what is missing in one layout; CLI_OK, or CLI_ERROR with a message. */
@@ -67,7 +59,7 @@ solve(const plan_t *plan, uint32_t layout, answer_t *answer)
 
     answer->items = plan->items;
 
-    if (plan->bytes == 0) {
+    if (plan->memory == 0) {
         if (bloom_size(g, layout, plan->items, plan->fpr) != 0) {
             cli_error("%" PRIu64 " items at a rate of %g need more than 1 TiB "
                       "in layout %s; take fewer or a higher rate",
@@ -76,19 +68,19 @@ solve(const plan_t *plan, uint32_t layout, answer_t *answer)
         }
 
     } else if (plan->items == 0) {
-        answer->items = bloom_size_capacity(g, layout, plan->bytes, plan->fpr);
+        answer->items = bloom_size_capacity(g, layout, plan->memory, plan->fpr);
 
         if (answer->items == 0) {
             cli_error("%s is too little for even one item at a rate of %g in "
                       "layout %s; give more memory or a higher rate",
-                      format_bytes(bytes, plan->bytes), plan->fpr, name);
+                      format_bytes(bytes, plan->memory), plan->fpr, name);
             return CLI_ERROR;
         }
 
-    } else if (bloom_size_fpr(g, layout, plan->bytes, plan->items) == 0) {
+    } else if (bloom_size_fpr(g, layout, plan->memory, plan->items) == 0) {
         cli_error("%s is too little for %" PRIu64 " items in layout %s, even "
                   "at a rate of %g; give more memory",
-                  format_bytes(bytes, plan->bytes), plan->items, name,
+                  format_bytes(bytes, plan->memory), plan->items, name,
                   BLOOM_FPR_MAX);
         return CLI_ERROR;
     }
@@ -111,7 +103,7 @@ print_json(const answer_t *answer, int compact)
     json_text(&json, "layout", bloom_layout_name(g->layout));
     json_count(&json, "items", answer->items);
     json_number(&json, "fpr", answer->fpr);
-    json_count(&json, "bytes", bloom_geometry_bytes(g));
+    json_count(&json, "filter_bytes", bloom_geometry_bytes(g));
     json_number(&json, "bits_per_item",
                 (double) g->bits / (double) answer->items);
     json_count(&json, "bits", g->bits);
@@ -139,123 +131,43 @@ print_row(const answer_t *answer)
 }
 
 
-/* CLI_OK, CLI_ERROR after a message, or -1 if help was asked for. */
 static int
-parse_options(int argc, char **argv, plan_t *plan, uint32_t *layout, int *json)
+run(char **operands, int n, void *values)
 {
-    int  c;
+    int        i;
+    plan_t    *plan = values;
+    answer_t   answers[2];
 
-    enum { LAYOUT = 256, JSON };
-
-    static const struct option  names[] = {
-        { "items",  required_argument, NULL, 'n' },
-        { "fpr",    required_argument, NULL, 'p' },
-        { "memory", required_argument, NULL, 'm' },
-        { "layout", required_argument, NULL, LAYOUT },
-        { "json",   no_argument,       NULL, JSON },
-        { "help",   no_argument,       NULL, 'h' },
-        { NULL, 0, NULL, 0 }
-    };
-
-    while ((c = cli_option(argc, argv, ":n:p:m:h", names)) != -1) {
-
-        switch (c) {
-
-        case 'n':
-            if (option_capacity(optarg, &plan->items) != CLI_OK) {
-                return CLI_ERROR;
-            }
-
-            break;
-
-        case 'p':
-            if (option_fpr(optarg, &plan->fpr) != CLI_OK) {
-                return CLI_ERROR;
-            }
-
-            break;
-
-        case 'm':
-            if (parse_bytes(optarg, &plan->bytes) != 0 || plan->bytes == 0
-                || plan->bytes > BLOOM_BITS_MAX / 8)
-            {
-                return cli_misuse("-m \"%s\": memory is in bytes, or with k, "
-                                  "m or g, up to 1024g", optarg);
-            }
-
-            break;
-
-        case LAYOUT:
-            if (option_layout(optarg, layout) != CLI_OK) {
-                return CLI_ERROR;
-            }
-
-            break;
-
-        case JSON:
-            *json = 1;
-            break;
-
-        case 'h':
-            usage();
-            return -1;
-
-        default:
-            return CLI_ERROR;
-        }
+    if (n != 0) {
+        return cli_misuse("\"%s\" is no option", operands[0]);
     }
 
-    if (optind != argc) {
-        return cli_misuse("\"%s\" is no option", argv[optind]);
-    }
-
-    if ((plan->items != 0) + (plan->fpr != 0) + (plan->bytes != 0) != 2) {
+    if ((plan->items != 0) + (plan->fpr != 0) + (plan->memory != 0) != 2) {
         return cli_misuse("give two of -n (items), -p (rate) and -m (memory); "
                           "the third is found");
     }
 
-    return CLI_OK;
-}
-
-
-int
-cmd_size(int argc, char **argv)
-{
-    int       i, n, rc, json;
-    plan_t    plan;
-    answer_t  answers[2];
-    uint32_t  layout;
-
-    memset(&plan, 0, sizeof(plan));
-    layout = 0;
-    json = 0;
-
-    rc = parse_options(argc, argv, &plan, &layout, &json);
-
-    if (rc != CLI_OK) {
-        return rc == -1 ? CLI_OK : rc;
-    }
-
-    n = layout ? 1 : 2;
+    n = plan->layout ? 1 : 2;
 
     for (i = 0; i < n; i++) {
 
         /* both layouts are 1 and 2 */
 
-        if (solve(&plan, layout ? layout : (uint32_t) i + 1, &answers[i])
+        if (solve(plan, plan->layout ? plan->layout : (uint32_t) i + 1,
+                  &answers[i])
             != CLI_OK)
         {
             return CLI_ERROR;
         }
     }
 
-    if (!json) {
+    if (!plan->json) {
         printf("layout            items         rate      memory  bits/item"
                "    k  lines\n");
     }
 
     for (i = 0; i < n; i++) {
-        if (json) {
+        if (plan->json) {
             print_json(&answers[i], n > 1);
 
         } else {
@@ -265,3 +177,23 @@ cmd_size(int argc, char **argv)
 
     return CLI_OK;
 }
+
+
+static plan_t  values;
+
+const command_t  cmd_size = {
+    .name = "size",
+    .does = "plan: items, rate, memory",
+    .synopsis = "[OPTION...] (two of -n, -p and -m)",
+    .about =
+        "Of the number of keys, the false-positive rate and the memory of a "
+        "filter, two give the third: the least memory, the most keys, or the "
+        "least rate. A zone of nginx takes room for two images and a quarter "
+        "more, unless its size is given.",
+    .options = options,
+    .values = &values,
+    .examples = "ngx-bloom size -n 10m -p 0.001\n"
+                "ngx-bloom size -n 10m -m 16m\n"
+                "ngx-bloom size -p 1e-6 -m 1g --layout blocked\n",
+    .run = run
+};

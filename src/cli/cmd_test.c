@@ -5,104 +5,82 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "asked.h"
 #include "cli.h"
-#include "keystream.h"
+#include "command.h"
+#include "image_read.h"
 #include "json.h"
 #include "keyform.h"
-#include "image_read.h"
 
 
 typedef struct {
-    bloom_split_e   split;
-    int             quiet;
-    int             json;
-    int             count;               /* print the totals alone */
+    asked_t        asked;
+    int            quiet;
+    int            json;
+    int            count;                /* print the totals alone */
 
-    loaded_t        loaded;
-    keyform_t       keyform;
-    uint64_t        present;
-    uint64_t        absent;
-    uint64_t        unparsable;
-    uint64_t        empty;
+    image_read_t   image;
+    keyform_t      keyform;
+    uint64_t       present;
+    uint64_t       absent;
+    uint64_t       invalid;
+    uint64_t       empty;
 } test_t;
 
 
-static void
-usage(void)
-{
-    printf(
-"Usage: ngx-bloom test [OPTION...] IMAGE [KEY...]\n"
-"\n"
-"Says of each key whether it is absent or (maybe) present, a line each.  Without\n"
-"keys and without -f they are read from standard input, one a line; what gzip\n"
-"compressed is read as it is.  Empty lines are skipped.  A key is looked up as\n"
-"the image's key form has it; one that has no such form is unparsable.\n"
-"\n"
-"  -f, --file FILE     read keys from a file, \"-\" for standard input\n"
-"  -0, --null          keys in a file end with a zero byte instead of a line's\n"
-"                      end, and so do lines of the output\n"
-"  -c, --count         print only how many are present and absent\n"
-"  -q, --quiet         print nothing but errors\n"
-"      --json          print JSON, an object a line; with host and url it says\n"
-"                      which \"expression\" is present; a key that is not UTF-8\n"
-"                      is in hexadecimal too, as \"key_hex\"\n"
-"  -h, --help          show this\n"
-"\n"
-"Exit status: 0 all are present; 1 some is absent or unparsable; 2 an error, or\n"
-"no key.\n"
-"\n"
-"Examples:\n"
-"  ngx-bloom test ids.bloom 4711 4712\n"
-"  ngx-bloom test ids.bloom -- -4711\n"
-"  ngx-bloom test -c ids.bloom -f ids.txt.gz\n");
-}
+static const option_t  options[] = {
+    OPTIONS_GROUP(asked_options, offsetof(test_t, asked)),
+    { 'c', "count", NULL, offsetof(test_t, count), options_take_flag,
+      "print only how many are present and absent" },
+    OPTIONS_QUIET(test_t),
+    { 0, "json", NULL, offsetof(test_t, json), options_take_flag,
+      "print JSON, an object a line with \"key\" and \"answer\"; for host and "
+      "url, \"expression\" is the first that is present; \"reason\" says why a "
+      "key is invalid; a key that is not UTF-8 is in hexadecimal too, as "
+      "\"key_hex\"" },
+    { 0 }
+};
 
 
-/* `expression` is what is present, `why` says that the key is unparsable; both
- * may be NULL. */
+/* `expression` is what is present, `why` says that the key is invalid; both may
+ * be NULL. */
 static void
-print_key(const test_t *test, const bloom_key_t *key, const char *result,
+print_key(const test_t *test, const bloom_key_t *key, const char *answer,
     const bloom_key_t *expression, const char *why)
 {
     json_t  json;
 
-    if (test->json) {
-        json_begin(&json, 1);
-        json_bytes(&json, "key", key->data, key->len);
-
-        if (!json_is_utf8(key->data, key->len)) {
-            json_hex(&json, "key_hex", key->data, key->len);
-        }
-
-        json_text(&json, "result", result);
-
-        if (expression != NULL) {
-            json_bytes(&json, "expression", expression->data,
-                       expression->len);
-        }
-
-        if (why != NULL) {
-            json_text(&json, "reason", why);
-        }
-
-        json_end(&json);
+    if (!test->json) {
+        printf("%s ", answer);
+        fwrite(key->data, 1, key->len, stdout);
+        putchar(test->asked.split == BLOOM_SPLIT_NUL ? '\0' : '\n');
         return;
     }
 
-    printf("%s ", result);
-    fwrite(key->data, 1, key->len, stdout);
-    putchar(test->split == BLOOM_SPLIT_NUL ? '\0' : '\n');
+    json_begin(&json, 1);
+    json_key(&json, key);
+    json_text(&json, "answer", answer);
+
+    if (expression != NULL) {
+        json_bytes(&json, "expression", expression->data, expression->len);
+    }
+
+    if (why != NULL) {
+        json_text(&json, "reason", why);
+    }
+
+    json_end(&json);
 }
 
 
 static void
-test_key(test_t *test, const bloom_key_t *key)
+test_key(const bloom_key_t *key, void *data)
 {
+    test_t               *test = data;
     unsigned              i;
-    const char           *why, *result;
+    const char           *why, *answer;
     bloom_form_t          form;
     bloom_hash_t          hash[BLOOM_FORM_EXPRESSIONS];
     const bloom_key_t    *expression;
@@ -113,14 +91,14 @@ test_key(test_t *test, const bloom_key_t *key)
         return;
     }
 
-    image = &test->loaded.image;
+    image = &test->image.image;
     expression = NULL;
 
     why = keyform_expand(&test->keyform, &form, key);
 
     if (why != NULL) {
-        test->unparsable++;
-        result = "unparsable";
+        test->invalid++;
+        answer = "invalid";
 
     } else {
 
@@ -129,80 +107,23 @@ test_key(test_t *test, const bloom_key_t *key)
                                  form.expression[i].len);
         }
 
-        i = bloom_test_any(&image->geometry, test->loaded.words, hash, form.n);
+        i = bloom_test_any(&image->geometry, test->image.words, hash, form.n);
 
         if (i < form.n) {
             test->present++;
-            result = "present";
+            answer = "present";
             expression = &form.expression[i];
 
         } else {
             test->absent++;
-            result = "absent";
+            answer = "absent";
         }
     }
 
     if (!test->quiet && !test->count) {
-        print_key(test, key, result,
+        print_key(test, key, answer,
                   image->key_form >= BLOOM_KEY_HOST ? expression : NULL, why);
     }
-}
-
-
-static int
-test_file(test_t *test, const char *name)
-{
-    int             rc;
-    input_t         input;
-    bloom_key_t     key;
-    input_block_t   block;
-    const uint8_t  *pos;
-
-    if (input_open(&input, name, test->split) != 0) {
-        return CLI_ERROR;
-    }
-
-    memset(&block, 0, sizeof(block));
-
-    /* who asks key by key is answered key by key; and there is no use in going
-     * on when nobody gets the answers */
-
-    while ((rc = input_next(&input, &block, 1)) == 1) {
-
-        pos = block.data;
-
-        while (bloom_key_next(&key, &pos, block.data + block.len, test->split,
-                              block.last)
-               == 1)
-        {
-            test_key(test, &key);
-        }
-
-        if (fflush(stdout) != 0) {
-            break;
-        }
-    }
-
-    free(block.data);
-    input_close(&input);
-
-    return rc == -1 ? CLI_ERROR : CLI_OK;
-}
-
-
-static int
-test_arguments(test_t *test, char **keys, int n)
-{
-    bloom_key_t  key;
-
-    for ( /* void */ ; n != 0; n--, keys++) {
-        key.data = (const uint8_t *) *keys;
-        key.len = strlen(*keys);
-
-        test_key(test, &key);
-    }
-
-    return CLI_OK;
 }
 
 
@@ -215,7 +136,7 @@ print_count(const test_t *test)
         json_begin(&json, 0);
         json_count(&json, "present", test->present);
         json_count(&json, "absent", test->absent);
-        json_count(&json, "unparsable", test->unparsable);
+        json_count(&json, "invalid", test->invalid);
         json_count(&json, "empty", test->empty);
         json_end(&json);
         return;
@@ -224,8 +145,8 @@ print_count(const test_t *test)
     printf("%" PRIu64 " present, %" PRIu64 " absent", test->present,
            test->absent);
 
-    if (test->unparsable != 0) {
-        printf(", %" PRIu64 " unparsable", test->unparsable);
+    if (test->invalid != 0) {
+        printf(", %" PRIu64 " invalid", test->invalid);
     }
 
     if (test->empty != 0) {
@@ -236,103 +157,71 @@ print_count(const test_t *test)
 }
 
 
-int
-cmd_test(int argc, char **argv)
+static int
+run(char **operands, int n, void *values)
 {
-    int          c, rc;
-    test_t       test;
-    const char  *file;
+    int      rc;
+    test_t  *test = values;
 
-    enum { JSON = 256 };
-
-    static const struct option  names[] = {
-        { "file",  required_argument, NULL, 'f' },
-        { "null",  no_argument,       NULL, '0' },
-        { "count", no_argument,       NULL, 'c' },
-        { "quiet", no_argument,       NULL, 'q' },
-        { "json",  no_argument,       NULL, JSON },
-        { "help",  no_argument,       NULL, 'h' },
-        { NULL, 0, NULL, 0 }
-    };
-
-    memset(&test, 0, sizeof(test));
-    file = NULL;
-
-    while ((c = cli_option(argc, argv, ":f:0cqh", names)) != -1) {
-
-        switch (c) {
-
-        case 'f':
-            file = optarg;
-            break;
-
-        case '0':
-            test.split = BLOOM_SPLIT_NUL;
-            break;
-
-        case 'c':
-            test.count = 1;
-            break;
-
-        case 'q':
-            test.quiet = 1;
-            break;
-
-        case JSON:
-            test.json = 1;
-            break;
-
-        case 'h':
-            usage();
-            return CLI_OK;
-
-        default:
-            return CLI_ERROR;
-        }
-    }
-
-    if (optind == argc) {
+    if (n == 0) {
         return cli_misuse("no image is named");
     }
 
-    if (file != NULL && argc - optind > 1) {
-        return cli_misuse("keys come from -f %s or from the command line, not "
-                          "both", file);
-    }
-
-    if (load_header(argv[optind], &test.loaded) != CLI_OK) {
+    if (asked_check(&test->asked, n - 1) != CLI_OK
+        || image_read_header(&test->image, operands[0]) != CLI_OK)
+    {
         return CLI_ERROR;
     }
 
-    keyform_begin(&test.keyform, test.loaded.image.key_form);
-    rc = load_words(&test.loaded);
+    keyform_begin(&test->keyform, test->image.image.key_form);
+    rc = image_read_all(&test->image);
+
+    if (rc == CLI_OK) {
+        rc = asked_each(&test->asked, operands + 1, n - 1, test_key, test);
+    }
+
+    image_read_free(&test->image);
+    keyform_free(&test->keyform);
 
     if (rc != CLI_OK) {
-        rc = CLI_ERROR;                  /* no answer of no */
-
-    } else if (argc - optind > 1) {
-        rc = test_arguments(&test, argv + optind + 1, argc - optind - 1);
-
-    } else {
-        rc = test_file(&test, file ? file : "-");
+        return CLI_ERROR;                /* no answer of no */
     }
 
-    load_free(&test.loaded);
-    keyform_free(&test.keyform);
-
-    if (rc != CLI_OK) {
-        return rc;
+    if (test->count && !test->quiet) {
+        print_count(test);
     }
 
-    if (test.count && !test.quiet) {
-        print_count(&test);
-    }
-
-    if (test.present + test.absent + test.unparsable == 0) {
+    if (test->present + test->absent + test->invalid == 0) {
         cli_error("there are no keys to ask about: %s",
-                  test.empty ? "all are empty" : "the input has none");
+                  test->empty ? "all are empty" : "the input has none");
         return CLI_ERROR;
     }
 
-    return test.absent + test.unparsable ? CLI_NO : CLI_OK;
+    return test->absent + test->invalid ? CLI_NO : CLI_OK;
 }
+
+
+static test_t  values;
+
+const command_t  cmd_test = {
+    .name = "test",
+    .does = "ask an image about keys",
+    .synopsis = "[OPTION...] IMAGE [KEY...]",
+    .about =
+        "Says of each key whether it is absent or (maybe) present, a line "
+        "each. Without keys and without -f they are read from standard input, "
+        "one a line; what gzip compressed is read as it is. Empty keys are "
+        "skipped. With -0, lines of the output end with a zero byte, too.\n\n"
+        "A key is looked up as the image's key form has it: with host and url "
+        "it is present if any of its expressions is, and a key that has no "
+        "such form is invalid. The whole image is checked before it is asked.",
+    .options = options,
+    .values = &values,
+    .status =
+        "0 all keys are (maybe) present; 1 some key is absent or invalid; 2 an "
+        "error, or no key.",
+    .examples = "ngx-bloom test ids.bloom 4711 4712\n"
+                "ngx-bloom test ids.bloom -- -4711\n"
+                "ngx-bloom test -c ids.bloom -f ids.txt.gz\n",
+    .run = run
+};

@@ -15,14 +15,14 @@
 
 /* A file, as far as its lines need to know. */
 typedef struct {
-    const char  *name;
-    list_t       list;                   /* csv: with its column */
+    const char    *name;
+    listformat_t   list;                 /* csv: with its column */
 } source_t;
 
 typedef struct {
-    input_block_t    in;
-    unsigned         source;
-    uint64_t         line;               /* number of its first, from 1 */
+    keystream_block_t   in;
+    unsigned            source;
+    uint64_t            line;            /* number of its first, from 1 */
 } block_t;
 
 /* A line that has no key where it should. */
@@ -44,7 +44,7 @@ typedef struct {
                                             is to read a block */
     unsigned                  current;   /* source */
     int                       open;
-    input_t                   input;
+    keystream_t               stream;
     uint64_t                  line;      /* the next block's first */
     int                       found;     /* csv: the column is known */
     uint64_t                  before;    /* bytes of the sources before */
@@ -154,13 +154,13 @@ add_key(hasher_t *hasher, const bloom_key_t *key)
 
 /* All keys of a line; 0, or -1 if one of them cannot be read. */
 static int
-hash_line(hasher_t *hasher, const block_t *block, list_line_t *line,
+hash_line(hasher_t *hasher, const block_t *block, listformat_line_t *line,
     collect_counts_t *counts)
 {
-    work_t        *work;
-    const char    *why;
-    bloom_key_t    whole, key, canonical;
-    const list_t  *list;
+    work_t              *work;
+    const char          *why;
+    bloom_key_t          whole, key, canonical;
+    const listformat_t  *list;
 
     work = hasher->work;
     list = &work->source[block->source].list;
@@ -168,9 +168,9 @@ hash_line(hasher_t *hasher, const block_t *block, list_line_t *line,
 
     for ( ;; ) {
 
-        switch (list_next(list, line, &key, &why)) {
+        switch (listformat_next(list, line, &key, &why)) {
 
-        case LIST_KEY:
+        case LISTFORMAT_KEY:
             why = keyform_canonical(&hasher->keyform, &canonical, &key);
 
             if (why != NULL) {
@@ -183,22 +183,22 @@ hash_line(hasher_t *hasher, const block_t *block, list_line_t *line,
             add_key(hasher, &canonical);
             break;
 
-        case LIST_END:
+        case LISTFORMAT_END:
             return 0;
 
-        case LIST_EMPTY:
+        case LISTFORMAT_EMPTY:
             counts->empty++;
             return 0;
 
-        case LIST_COMMENT:
+        case LISTFORMAT_COMMENT:
             counts->comments++;
             return 0;
 
-        case LIST_SKIPPED:
+        case LISTFORMAT_SKIPPED:
             counts->skipped++;
             return 0;
 
-        default: /* LIST_BAD */
+        default: /* LISTFORMAT_BAD */
             counts->errors++;
             complain(work, block, line->number, &whole, why);
             return -1;
@@ -212,12 +212,14 @@ static int
 hash_other(hasher_t *hasher, const block_t *block, const bloom_key_t *key,
     uint64_t number, collect_counts_t *counts)
 {
-    work_t       *work;
-    list_line_t   line;
+    work_t             *work;
+    listformat_line_t   line;
 
     work = hasher->work;
 
-    if (work->options->list.kind == LIST_CSV && key->len > hasher->field_size) {
+    if (work->options->list.kind == LISTFORMAT_CSV
+        && key->len > hasher->field_size)
+    {
         hasher->field_size = 2 * key->len;
         hasher->field = cli_realloc(hasher->field, hasher->field_size);
     }
@@ -252,7 +254,7 @@ hash_block(hasher_t *hasher, const block_t *block)
 
     /* nothing to be done for a line but to hash it? */
 
-    plain = options->list.kind == LIST_KEYS
+    plain = options->list.kind == LISTFORMAT_KEYS
             && options->key_form == BLOOM_KEY_RAW;
 
     number = block->line;
@@ -302,7 +304,7 @@ done:
 
 
 static uint64_t
-count_lines(const input_block_t *block, int delimiter)
+count_lines(const keystream_block_t *block, int delimiter)
 {
     size_t    i;
     uint64_t  n;
@@ -335,7 +337,7 @@ find_column(source_t *source, const block_t *block)
             == 1;
          number++)
     {
-        rc = list_header(&source->list, &line, number, &why);
+        rc = listformat_header(&source->list, &line, number, &why);
 
         if (rc == -1) {
             cli_error("%s: line %" PRIu64 ": \"%s\" %s; give csv:COLUMN one of "
@@ -354,20 +356,20 @@ open_source(work_t *work)
 {
     source_t  *source;
 
-    if (input_open(&work->input, work->names[work->current],
-                   work->options->split)
+    if (keystream_open(&work->stream, work->names[work->current],
+                       work->options->split)
         != 0)
     {
         return -1;
     }
 
     source = &work->source[work->current];
-    source->name = work->input.name;
+    source->name = work->stream.name;
     source->list = work->options->list;
 
     work->open = 1;
     work->line = 1;
-    work->found = source->list.kind != LIST_CSV;
+    work->found = source->list.kind != LISTFORMAT_CSV;
 
     return 0;
 }
@@ -376,10 +378,10 @@ open_source(work_t *work)
 static void
 close_source(work_t *work)
 {
-    work->before += work->input.offset;
+    work->before += work->stream.offset;
     work->open = 0;
     work->current++;
-    input_close(&work->input);
+    keystream_close(&work->stream);
 }
 
 
@@ -402,7 +404,7 @@ next_block(work_t *work, block_t *block)
             return -1;
         }
 
-        rc = input_next(&work->input, &block->in, 0);
+        rc = keystream_next(&work->stream, &block->in, 0);
 
         if (rc != 0) {
             break;
@@ -418,7 +420,8 @@ next_block(work_t *work, block_t *block)
     block->source = work->current;
     block->line = work->line;
 
-    if (options->list.kind != LIST_KEYS || options->key_form >= BLOOM_KEY_HOST)
+    if (options->list.kind != LISTFORMAT_KEYS
+        || options->key_form >= BLOOM_KEY_HOST)
     {
         work->line += count_lines(&block->in,
                                   options->split == BLOOM_SPLIT_NUL ? '\0'
@@ -435,7 +438,7 @@ next_block(work_t *work, block_t *block)
         work->found = found;
     }
 
-    progress_update(&work->progress, work->before + work->input.offset,
+    progress_update(&work->progress, work->before + work->stream.offset,
                     work->total, __atomic_load_n(&work->counts.received,
                                                  __ATOMIC_RELAXED));
     return 1;
@@ -554,7 +557,7 @@ collect(const collect_options_t *options, char **names, int n,
     unsigned    i;
     pthread_t  *thread;
 
-    total = input_total(names, n);
+    total = keystream_total(names, n);
 
     if (total == -1) {
         return CLI_ERROR;
@@ -594,7 +597,7 @@ collect(const collect_options_t *options, char **names, int n,
     }
 
     if (work.open) {
-        input_close(&work.input);
+        keystream_close(&work.stream);
     }
 
     *counts = work.counts;

@@ -15,13 +15,14 @@
 
 typedef struct {
     bloom_split_e            split;
-    list_t                   list;
+    listformat_t             list;
     uint32_t                 key_form;
     const bloom_hasher_t    *hasher;
     unsigned                 threads;
     uint64_t                 max_errors; /* lines that may be left out */
     uint64_t                 memory;     /* for the keystore, bytes */
-    const char              *temporary;  /* its directory, or NULL */
+    const char              *temporary;  /* its directory, or NULL: */
+    char                    *directory;  /* that of the image */
     int                      quiet;      /* no progress */
     keystore_t              *store;      /* hashes go there, or */
     uint64_t                *words;      /* into these at once, if not NULL, */

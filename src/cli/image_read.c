@@ -1,7 +1,5 @@
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "file.h"
 #include "image_read.h"
 
 #define HUGE_PAGE  (2 * 1024 * 1024)
@@ -19,128 +18,86 @@
 static int
 read_at(void *ctx, void *buf, size_t len, uint64_t offset)
 {
-    loaded_t  *loaded = ctx;
-    ssize_t    n;
-    uint8_t   *p;
+    ssize_t        n;
+    image_read_t  *read = ctx;
 
-    for (p = buf; len != 0; p += n, len -= (size_t) n, offset += (size_t) n) {
-        n = pread(loaded->fd, p, len, (off_t) offset);
+    n = file_read_at(read->fd, buf, len, offset);
 
-        if (n == -1 && errno == EINTR) {
-            n = 0;
-
-        } else if (n <= 0) {
-            loaded->unread = n == 0 ? -1 : errno;
-            return -1;
-        }
+    if (n == (ssize_t) len) {
+        return 0;
     }
 
-    return 0;
-}
+    read->unread = n == -1 ? errno : -1;
 
-
-/* Says what is wrong with a file that could not be read; CLI_ERROR. */
-static int __attribute__((format(printf, 2, 3)))
-unreadable(loaded_t *loaded, const char *fmt, ...)
-{
-    va_list  args;
-
-    va_start(args, fmt);
-    vsnprintf(loaded->error, sizeof(loaded->error), fmt, args);
-    va_end(args);
-
-    cli_error("%s: %s", loaded->path, loaded->error);
-
-    return CLI_ERROR;
+    return -1;
 }
 
 
 /* Says what the image reader found. */
 static int
-refused(loaded_t *loaded)
+refused(image_read_t *read)
 {
     const char  *found;
 
-    found = loaded->reader.error;
+    found = read->reader.error;
 
-    if (loaded->unread == -1) {
-        return unreadable(loaded, "%.160s: it became shorter meanwhile; leave "
-                          "it alone and try again", found);
+    if (read->unread == -1) {
+        snprintf(read->error, sizeof(read->error), "%.160s: it became shorter "
+                 "meanwhile; leave it alone and try again", found);
+
+    } else if (read->unread != 0) {
+        snprintf(read->error, sizeof(read->error), "%.160s: %s", found,
+                 strerror(read->unread));
+
+    } else {
+        snprintf(read->error, sizeof(read->error), "%s", found);
     }
 
-    if (loaded->unread != 0) {
-        return unreadable(loaded, "%.160s: %s", found,
-                          strerror(loaded->unread));
-    }
+    cli_error("%s: %s", read->path, read->error);
 
-    snprintf(loaded->error, sizeof(loaded->error), "%s", found);
-
-    cli_error("%s: %s", loaded->path, loaded->error);
-
-    return CLI_NO;
+    return read->unread != 0 ? CLI_ERROR : CLI_NO;
 }
 
 
-static int
-open_image(loaded_t *loaded)
+int
+image_read_header(image_read_t *read, const char *path)
 {
-    struct stat  *st;
+    int  rc;
 
-    st = &loaded->st;
+    memset(read, 0, sizeof(*read));
 
-    /* a pipe without a writer would never open */
+    read->path = path;
+    read->fd = file_open(path, &read->st, read->error, sizeof(read->error),
+                         "an image");
 
-    loaded->fd = open(loaded->path, O_RDONLY|O_NONBLOCK|O_CLOEXEC);
-
-    if (loaded->fd == -1 || fstat(loaded->fd, st) == -1) {
-        return unreadable(loaded, "cannot be opened: %s", strerror(errno));
+    if (read->fd == -1) {
+        cli_error("%s: %s", path, read->error);
+        return CLI_ERROR;
     }
 
-    if (!S_ISREG(st->st_mode)) {
-        return unreadable(loaded, "is not a regular file; name an image");
-    }
-
-    if (bloom_image_open(&loaded->reader, read_at, loaded,
-                         (uint64_t) st->st_size)
+    if (bloom_image_open(&read->reader, read_at, read,
+                         (uint64_t) read->st.st_size)
         != 0)
     {
-        return refused(loaded);
+        rc = refused(read);
+        image_read_free(read);
+        return rc;
     }
 
-    loaded->image = loaded->reader.image;
+    read->image = read->reader.image;
 
     return CLI_OK;
 }
 
 
 int
-load_header(const char *path, loaded_t *loaded)
-{
-    int  rc;
-
-    loaded->path = path;
-    loaded->words = NULL;
-    loaded->unread = 0;
-    loaded->error[0] = '\0';
-
-    rc = open_image(loaded);
-
-    if (rc != CLI_OK) {
-        load_free(loaded);
-    }
-
-    return rc;
-}
-
-
-int
-load_alone(const char *path, loaded_t *loaded)
+image_read_alone(image_read_t *read, const char *path)
 {
     int          rc;
     struct stat  named;
 
     for ( ;; ) {
-        rc = load_header(path, loaded);
+        rc = image_read_header(read, path);
 
         if (rc != CLI_OK) {
             return rc;
@@ -148,40 +105,68 @@ load_alone(const char *path, loaded_t *loaded)
 
         /* where files cannot be locked, we do without */
 
-        (void) flock(loaded->fd, LOCK_EX);
+        (void) flock(read->fd, LOCK_EX);
 
         if (stat(path, &named) == 0
-            && named.st_dev == loaded->st.st_dev
-            && named.st_ino == loaded->st.st_ino)
+            && named.st_dev == read->st.st_dev
+            && named.st_ino == read->st.st_ino)
         {
             return CLI_OK;
         }
 
-        load_free(loaded);
+        image_read_free(read);
     }
 }
 
 
 int
-load_chunk(loaded_t *loaded, void *dst)
+image_read_chunk(image_read_t *read, void *dst)
 {
-    if (bloom_image_next(&loaded->reader, dst) == -1) {
-        return refused(loaded);
+    return bloom_image_next(&read->reader, dst) != -1 ? CLI_OK : refused(read);
+}
+
+
+int
+image_read_origin(image_read_t *read)
+{
+    uint8_t   header[BLOOM_IMAGE_PAGE];
+    uint32_t  len;
+
+    len = read->image.origin_len;
+
+    if (len == 0) {
+        return CLI_OK;
     }
+
+    if (read_at(read, header, sizeof(header), 0) != 0) {
+        snprintf(read->reader.error, sizeof(read->reader.error),
+                 "cannot be read at byte 0 again");
+
+        return refused(read);
+    }
+
+    read->origin = cli_alloc(len);
+    memcpy(read->origin, bloom_image_origin(&read->image, header), len);
 
     return CLI_OK;
 }
 
 
 int
-load_words(loaded_t *loaded)
+image_read_all(image_read_t *read)
 {
     int       rc;
     void     *words;
     uint8_t  *p;
     uint64_t  i, size;
 
-    size = bloom_image_payload_size(&loaded->image);
+    rc = image_read_origin(read);
+
+    if (rc != CLI_OK) {
+        return rc;
+    }
+
+    size = bloom_image_payload_size(&read->image);
 
     if (posix_memalign(&words, HUGE_PAGE, size) != 0) {
         cli_no_memory(size);
@@ -190,59 +175,72 @@ load_words(loaded_t *loaded)
     /* lookups are all over the place; if it cannot be had, so be it */
     (void) madvise(words, size, MADV_HUGEPAGE);
 
-    loaded->words = words;
+    read->words = words;
     p = words;
 
-    for (i = 0; i < bloom_image_chunks(&loaded->image); i++) {
-        rc = load_chunk(loaded, p);
+    for (i = 0; i < bloom_image_chunks(&read->image); i++) {
+        rc = image_read_chunk(read, p);
 
         if (rc != CLI_OK) {
             return rc;
         }
 
-        p += bloom_image_chunk_size(&loaded->image, i);
+        p += bloom_image_chunk_size(&read->image, i);
     }
-
-    return CLI_OK;
-}
-
-
-int
-load_origin(loaded_t *loaded, uint8_t **origin)
-{
-    uint8_t   header[BLOOM_IMAGE_PAGE];
-    uint32_t  len;
-
-    *origin = NULL;
-    len = loaded->image.origin_len;
-
-    if (len == 0) {
-        return CLI_OK;
-    }
-
-    if (read_at(loaded, header, sizeof(header), 0) != 0) {
-        snprintf(loaded->reader.error, sizeof(loaded->reader.error),
-                 "cannot be read at byte 0 again");
-
-        return refused(loaded);
-    }
-
-    *origin = cli_alloc(len);
-    memcpy(*origin, bloom_image_origin(&loaded->image, header), len);
 
     return CLI_OK;
 }
 
 
 void
-load_free(loaded_t *loaded)
+image_read_free(image_read_t *read)
 {
-    if (loaded->fd != -1) {
-        close(loaded->fd);
+    if (read->fd != -1) {
+        (void) close(read->fd);
     }
 
-    free(loaded->words);
+    free(read->words);
+    free(read->origin);
 
-    loaded->fd = -1;
-    loaded->words = NULL;
+    read->fd = -1;
+    read->words = NULL;
+    read->origin = NULL;
+}
+
+
+int
+image_read_each(char **paths, int n,
+    int (*show)(image_read_t *read, int rc, void *data), void *data)
+{
+    int           i, rc, worst;
+    image_read_t  read;
+
+    if (n == 0) {
+        return cli_misuse("no image is named");
+    }
+
+    worst = CLI_OK;
+
+    for (i = 0; i < n; i++) {
+        rc = image_read_header(&read, paths[i]);
+        rc = show(&read, rc, data);
+        worst = rc > worst ? rc : worst;
+
+        image_read_free(&read);
+    }
+
+    return worst;
+}
+
+
+bloom_census_t
+image_read_census(const bloom_image_t *image, const uint64_t *words)
+{
+    bloom_census_t  census;
+
+    memset(&census, 0, sizeof(census));
+    bloom_census(&census, &image->geometry, words,
+                 bloom_image_payload_size(image) / sizeof(uint64_t));
+
+    return census;
 }

@@ -4,8 +4,8 @@
  *
  * Each function returns CLI_OK; CLI_NO if the file was read and is not what an
  * image should be; CLI_ERROR if it could not be read.  What is wrong has then
- * been said on standard error, and is in loaded_t.error for whoever wants to
- * say it again.
+ * been said on standard error, and is in image_read_t.error for whoever wants
+ * to say it again.
  */
 
 #ifndef IMAGE_READ_H
@@ -18,7 +18,9 @@
 
 typedef struct {
     bloom_image_t         image;
-    uint64_t             *words;         /* the bits; NULL until load_words() */
+    uint64_t             *words;         /* the bits; NULL: not read */
+    uint8_t              *origin;        /* what an imported filter's source had
+                                            in front of them; or NULL */
 
     const char           *path;
     int                   fd;            /* -1: not open */
@@ -26,29 +28,39 @@ typedef struct {
     int                   unread;        /* errno of a read; -1: too short */
     bloom_image_reader_t  reader;
     char                  error[BLOOM_IMAGE_ERROR_LEN];
-} loaded_t;
+} image_read_t;
 
 
 /* Opens a file; reads header and table.  After anything but CLI_OK there is
  * nothing to free. */
-int load_header(const char *path, loaded_t *loaded);
+int image_read_header(image_read_t *read, const char *path);
 
-/* The same, alone among those who do so: they are going to make a new file of
+/* Does so alone among those who do so: they are going to make a new file of
  * it.  One that took its place while they were waited for is opened instead. */
-int load_alone(const char *path, loaded_t *loaded);
+int image_read_alone(image_read_t *read, const char *path);
 
-/* Then its chunks in their order, bloom_image_chunks() of them: `dst` gets
+/* Reads the chunks in their order, bloom_image_chunks() of them: `dst` gets
  * bloom_image_chunk_size() bytes. */
-int load_chunk(loaded_t *loaded, void *dst);
+int image_read_chunk(image_read_t *read, void *dst);
 
-/* Or all of them into loaded->words. */
-int load_words(loaded_t *loaded);
+/* Reads origin, if there is one. */
+int image_read_origin(image_read_t *read);
 
-/* What its source had in front of the bits, image.origin_len bytes, to be
- * freed; NULL if there is none. */
-int load_origin(loaded_t *loaded, uint8_t **origin);
+/* Reads words and origin. */
+int image_read_all(image_read_t *read);
 
-void load_free(loaded_t *loaded);
+void image_read_free(image_read_t *read);
+
+/*
+ * Opens images one after the other.  `show` gets each with what came of it,
+ * and has to return that or worse.  Returns the worst.
+ */
+int image_read_each(char **paths, int n,
+    int (*show)(image_read_t *read, int rc, void *data), void *data);
+
+/* Counts the bits of a filter that is in memory. */
+bloom_census_t image_read_census(const bloom_image_t *image,
+    const uint64_t *words);
 
 
 #endif /* IMAGE_READ_H */

@@ -12,7 +12,7 @@
 
 
 void
-store_random(void *buf, size_t len)
+image_write_random(void *buf, size_t len)
 {
     if (getrandom(buf, len, 0) != (ssize_t) len) {
         cli_error("no random bytes can be had: %s", strerror(errno));
@@ -22,7 +22,7 @@ store_random(void *buf, size_t len)
 
 
 void
-store_warn_full(const bloom_image_t *image, const char *advice)
+image_write_warn_full(const bloom_image_t *image, const char *advice)
 {
     char  rate[UNITS_LEN], promised[UNITS_LEN];
 
@@ -42,40 +42,33 @@ store_warn_full(const bloom_image_t *image, const char *advice)
 
 
 int
-store_image(output_t *out, bloom_image_t *image, const uint64_t *words)
-{
-    return store_imported(out, image, words, NULL);
-}
-
-
-int
-store_imported(output_t *out, bloom_image_t *image, const uint64_t *words,
+image_write(output_t *out, bloom_image_t *image, const uint64_t *words,
     const uint8_t *origin)
 {
     int             rc;
-    store_t         store;
+    image_write_t   write;
     const uint8_t  *p;
 
-    rc = store_begin(&store, out, image);
+    rc = image_write_begin(&write, out, image);
 
     for (p = (const uint8_t *) words;
-         rc == CLI_OK && store.chunk < bloom_image_chunks(image);
+         rc == CLI_OK && write.chunk < bloom_image_chunks(image);
          p += BLOOM_IMAGE_CHUNK)
     {
-        rc = store_chunk(&store, p);
+        rc = image_write_chunk(&write, p);
     }
 
-    return store_end(&store, origin, rc != CLI_OK);
+    return image_write_end(&write, origin, rc != CLI_OK);
 }
 
 
 int
-store_begin(store_t *store, output_t *out, bloom_image_t *image)
+image_write_begin(image_write_t *write, output_t *out, bloom_image_t *image)
 {
-    store->out = out;
-    store->image = image;
-    store->chunk = 0;
-    store->table = cli_alloc(bloom_image_table_size(image));
+    write->out = out;
+    write->image = image;
+    write->chunk = 0;
+    write->table = cli_alloc(bloom_image_table_size(image));
 
     return output_seek(out, BLOOM_IMAGE_PAGE + bloom_image_table_size(image))
            == 0 ? CLI_OK : CLI_ERROR;
@@ -83,40 +76,40 @@ store_begin(store_t *store, output_t *out, bloom_image_t *image)
 
 
 int
-store_chunk(store_t *store, const void *data)
+image_write_chunk(image_write_t *write, const void *data)
 {
-    bloom_image_seal_chunk(store->image, store->chunk, data, store->table);
+    bloom_image_seal_chunk(write->image, write->chunk, data, write->table);
 
-    return output_write(store->out, data,
-                        bloom_image_chunk_size(store->image, store->chunk++))
+    return output_write(write->out, data,
+                        bloom_image_chunk_size(write->image, write->chunk++))
            == 0 ? CLI_OK : CLI_ERROR;
 }
 
 
 /* Header and table, when the rest is there. */
 static int
-write_header(store_t *store, const uint8_t *origin)
+write_header(image_write_t *write, const uint8_t *origin)
 {
     uint8_t          header[BLOOM_IMAGE_PAGE];
     output_t        *out;
     bloom_image_t   *image;
     struct timespec  now;
 
-    out = store->out;
-    image = store->image;
+    out = write->out;
+    image = write->image;
 
     clock_gettime(CLOCK_REALTIME, &now);
 
     image->created = (uint64_t) now.tv_sec * 1000
                      + (uint64_t) now.tv_nsec / 1000000;
 
-    store_random(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
+    image_write_random(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
 
     if (origin == NULL) {
         image->origin_len = 0;
     }
 
-    bloom_image_seal_table(image, store->table);
+    bloom_image_seal_table(image, write->table);
     bloom_image_encode(image, header);
 
     if (image->origin_len != 0) {
@@ -126,19 +119,19 @@ write_header(store_t *store, const uint8_t *origin)
 
     return output_seek(out, 0) == 0
            && output_write(out, header, sizeof(header)) == 0
-           && output_write(out, store->table, bloom_image_table_size(image))
+           && output_write(out, write->table, bloom_image_table_size(image))
               == 0
            && output_commit(out) == 0 ? CLI_OK : CLI_ERROR;
 }
 
 
 int
-store_end(store_t *store, const uint8_t *origin, int failed)
+image_write_end(image_write_t *write, const uint8_t *origin, int failed)
 {
     int  rc;
 
-    rc = failed ? CLI_ERROR : write_header(store, origin);
-    free(store->table);
+    rc = failed ? CLI_ERROR : write_header(write, origin);
+    free(write->table);
 
     return rc;
 }

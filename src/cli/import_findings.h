@@ -18,9 +18,9 @@
 
 
 typedef struct {
-    double    fill;
-    double    predicted;                 /* rate that the fill ratio gives */
-    double    measured;
+    double    fill_ratio;
+    double    estimated_fpr;             /* of exactly these bits */
+    double    measured_fpr;
     uint64_t  found;                     /* of the random keys */
 } import_findings_t;
 
@@ -33,9 +33,9 @@ void import_findings_measure(import_findings_t *findings, bloom_foreign_t *f,
 void import_findings_warn(const import_findings_t *findings,
     const bloom_foreign_t *f, const char *output);
 
-/* Print the result to standard output; `from` is the format's name. */
+/* Print the result to standard output. */
 void import_findings_json(const import_findings_t *findings,
-    const bloom_foreign_t *f, const char *output, const char *from);
+    const bloom_foreign_t *f, const char *output);
 void import_findings_print(const import_findings_t *findings,
     const bloom_foreign_t *f, const char *output);
 

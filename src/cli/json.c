@@ -222,6 +222,17 @@ json_null(json_t *json, const char *name)
 
 
 void
+json_key(json_t *json, const bloom_key_t *key)
+{
+    json_bytes(json, "key", key->data, key->len);
+
+    if (!json_is_utf8(key->data, key->len)) {
+        json_hex(json, "key_hex", key->data, key->len);
+    }
+}
+
+
+void
 json_texts(json_t *json, const char *name, const bloom_key_t *texts,
     unsigned n)
 {

@@ -32,6 +32,9 @@ void json_number(json_t *json, const char *name, double value);
 void json_bool(json_t *json, const char *name, int value);
 void json_null(json_t *json, const char *name);
 
+/* A key, and if it is not valid UTF-8 its bytes as "key_hex", too. */
+void json_key(json_t *json, const bloom_key_t *key);
+
 /* An array of texts. */
 void json_texts(json_t *json, const char *name, const bloom_key_t *texts,
     unsigned n);

@@ -1,117 +1,116 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
+#include <stdlib.h>
 
 #include "cli.h"
 #include "key_options.h"
-#include "options.h"
-#include "units.h"
 
-#define MEMORY       ((uint64_t) 1 << 30)
-#define MEMORY_MAX   ((uint64_t) 1 << 40)
-
-/* Seconds by which another machine's clock may be ahead of ours. */
-#define CLOCKS_DIFFER  3600
+#define MEMORY_MAX  ((uint64_t) 1 << 40)
 
 
-void
-intake_begin(collect_options_t *options)
+static int
+take_list(const option_t *option, const char *text, void *to)
 {
-    memset(options, 0, sizeof(*options));
-
-    options->threads = option_default_threads();
-    options->memory = MEMORY;
+    return listformat_parse(to, text) == 0
+           ? CLI_OK
+           : options_wrong(option, text, "there are lines, hosts, "
+                           "adblock-domains and csv:COLUMN");
 }
 
 
-int
-intake_option(collect_options_t *options, int c)
-{
-    switch (c) {
-
-    case INTAKE_FROM:
-        if (list_parse(&options->list, optarg) != 0) {
-            return CLI_ERROR;
-        }
-
-        break;
-
-    case INTAKE_MAX_ERRORS:
-        if (parse_count(optarg, &options->max_errors) != 0) {
-            return cli_misuse("--max-errors \"%s\": lines to leave out "
-                              "are a count", optarg);
-        }
-
-        break;
-
-    case '0':
-        options->split = BLOOM_SPLIT_NUL;
-        break;
-
-    case 'j':
-        return option_threads(optarg, &options->threads);
-
-    case INTAKE_MEMORY:
-        if (parse_bytes(optarg, &options->memory) != 0
-            || options->memory < KEYSTORE_MEMORY_MIN
-            || options->memory > MEMORY_MAX)
-        {
-            return cli_misuse("--memory \"%s\": a size is from 16m to "
-                              "1024g", optarg);
-        }
-
-        break;
-
-    case INTAKE_TEMP:
-        options->temporary = optarg;
-        break;
-
-    default:
-        return -1;
-    }
-
-    return CLI_OK;
-}
+const option_t  key_options[] = {
+    { 0, "from", "LIST", offsetof(collect_options_t, list), take_list,
+      "what the files are (default: every line is a key)\n"
+      "lines: keys with comments\n"
+      "hosts: a hosts file\n"
+      "adblock-domains: ||domain^ lines\n"
+      "csv:COLUMN: a column, by name or number" },
+    { 0, "max-errors", "N", offsetof(collect_options_t, max_errors),
+      options_take_count,
+      "leave out up to N lines that cannot be read, and say of each its number "
+      "and the reason (default: 0)",
+      .is = "lines to leave out are a count", 0, BLOOM_CAPACITY_MAX },
+    { '0', "null", NULL, offsetof(collect_options_t, split), options_take_flag,
+      "keys end with a zero byte instead of a line's end, and are not stripped "
+      "of anything" },
+    OPTIONS_THREADS(collect_options_t,
+      "threads that read, hash and insert; the bits do not depend on it "
+      "(default: one a processor)"),
+    { 0, "memory", "SIZE", offsetof(collect_options_t, memory),
+      options_take_bytes,
+      "memory for keys, from 16m to 1024g, beside the filter's own and some "
+      "MiB for each thread; the bits do not depend on it (default: 1g)",
+      .is = "a size is", KEYSTORE_MEMORY_MIN, MEMORY_MAX },
+    { 0, "temp", "DIR", offsetof(collect_options_t, temporary),
+      options_take_text,
+      "where the temporary file is made if there are more keys: 16 bytes for "
+      "each, and more where keys are given twice; it has no name, so that "
+      "nothing is left of it (default: where the image goes)" },
+    OPTIONS_QUIET(collect_options_t),
+    { 0 }
+};
 
 
 int
-intake_check(const collect_options_t *options)
+key_options_check(collect_options_t *options)
 {
-    if (options->split == BLOOM_SPLIT_NUL && options->list.kind != LIST_KEYS) {
+    if (options->split == BLOOM_SPLIT_NUL
+        && options->list.kind != LISTFORMAT_KEYS)
+    {
         return cli_misuse("--from is for lists of lines, and -0 for keys that "
                           "end with a zero byte: give one of them");
     }
 
+    if (options->threads == 0) {
+        options->threads = options_processors();
+    }
+
     return CLI_OK;
 }
 
 
 int
-intake_as_of(const char *text, uint64_t *as_of)
+key_options_begin(collect_options_t *options, const bloom_image_t *image,
+    const output_t *out, char ***names, int *n)
 {
-    char  shown[UNITS_LEN];
+    static char  *standard_input[] = { "-" };
 
-    if (parse_time(text, as_of) != 0 || *as_of == 0) {
-        return cli_misuse("--as-of \"%s\": a time is written as "
-                          "2026-01-31T12:00:00Z or as seconds since "
-                          "1970", text);
+    if (*n == 0) {
+        *names = standard_input;
+        *n = 1;
     }
 
-    if (*as_of / 1000 > (uint64_t) time(NULL) + CLOCKS_DIFFER) {
-        return cli_misuse("--as-of \"%s\": %s is in the future, and "
-                          "keys cannot be complete up to then; give "
-                          "the time at which they were read", text,
-                          format_time(shown, *as_of));
+    if (key_options_spare(out, *names, *n, "the keys") != CLI_OK) {
+        return CLI_ERROR;
     }
+
+    options->key_form = image->key_form;
+    options->hasher = &image->hasher;
+    options->geometry = &image->geometry;
+
+    options->directory = output_directory(out);
+    options->store = keystore_create(options->memory,
+                                     options->temporary ? options->temporary
+                                                        : options->directory);
 
     return CLI_OK;
 }
 
 
+void
+key_options_end(collect_options_t *options)
+{
+    if (options->store != NULL) {
+        keystore_free(options->store);
+    }
+
+    free(options->directory);
+}
+
+
 int
-intake_spare(const output_t *out, char **names, int n, const char *what)
+key_options_spare(const output_t *out, char **names, int n, const char *what)
 {
     const char  *name;
 
@@ -127,7 +126,22 @@ intake_spare(const output_t *out, char **names, int n, const char *what)
 }
 
 
-/* ", 3 comments" to standard output; without the comma at the beginning. */
+void
+key_options_json(json_t *json, const collect_options_t *options,
+    const collect_counts_t *counts, double seconds)
+{
+    json_count(json, "received", counts->received);
+    json_count(json, "empty", counts->empty);
+    json_count(json, "comments", counts->comments);
+    json_count(json, "skipped", counts->skipped);
+    json_count(json, "errors", counts->errors);
+    json_count(json, "temporary_bytes", keystore_spilled(options->store));
+    json_count(json, "duration_ms", (uint64_t) (seconds * 1000 + 0.5));
+}
+
+
+/* Prints ", 3 comments", without the comma at the beginning.  Returns what
+ * goes before the next count. */
 static const char *
 print_count(const char *before, uint64_t n, const char *what)
 {
@@ -142,8 +156,8 @@ print_count(const char *before, uint64_t n, const char *what)
 
 
 void
-intake_report(const collect_options_t *options, const collect_counts_t *counts,
-    const char *file)
+key_options_report(const collect_options_t *options,
+    const collect_counts_t *counts, const char *file)
 {
     uint64_t     n;
     const char  *before;
@@ -156,8 +170,9 @@ intake_report(const collect_options_t *options, const collect_counts_t *counts,
 
     printf("%s: ", file);
 
-    before = print_count("", counts->empty, options->list.kind == LIST_KEYS
-                                            ? "empty key" : "empty line");
+    before = print_count("", counts->empty,
+                         options->list.kind == LISTFORMAT_KEYS ? "empty key"
+                                                               : "empty line");
     before = print_count(before, counts->comments, "comment");
     before = print_count(before, counts->skipped, "other line");
     (void) print_count(before, counts->errors, "unreadable line");

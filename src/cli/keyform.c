@@ -58,22 +58,6 @@ keyform_expand(keyform_t *keyform, bloom_form_t *result,
 }
 
 
-int
-keyform_parse(const char *name)
-{
-    int  form;
-
-    form = bloom_key_form_parse(name, strlen(name));
-
-    if (form == -1) {
-        (void) cli_misuse("--key \"%s\": there are raw, lower, host and url",
-                          name);
-    }
-
-    return form;
-}
-
-
 const char *
 keyform_show(char text[KEYFORM_SHOWN], const bloom_key_t *key)
 {

@@ -25,9 +25,6 @@ const char *keyform_canonical(keyform_t *keyform, bloom_key_t *canonical,
 const char *keyform_expand(keyform_t *keyform, bloom_form_t *result,
     const bloom_key_t *key);
 
-/* The form of this name; -1 having said which there are. */
-int keyform_parse(const char *name);
-
 /* Printable ASCII of a key, for messages, cut where it is long. */
 #define KEYFORM_SHOWN  100
 

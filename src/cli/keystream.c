@@ -25,7 +25,7 @@ is_stdin(const char *path)
 
 /* The descriptor's bytes: how many, 0 at the end, -1 having said why. */
 static ssize_t
-read_stored(input_t *in, void *buf, size_t size)
+read_stored(keystream_t *in, void *buf, size_t size)
 {
     ssize_t  n;
 
@@ -46,7 +46,7 @@ read_stored(input_t *in, void *buf, size_t size)
 
 
 int
-input_open(input_t *in, const char *path, bloom_split_e split)
+keystream_open(keystream_t *in, const char *path, bloom_split_e split)
 {
     ssize_t      n;
     struct stat  st;
@@ -64,13 +64,13 @@ input_open(input_t *in, const char *path, bloom_split_e split)
 
     if (fstat(in->fd, &st) == -1) {
         cli_error("%s: cannot be opened: %s", in->name, strerror(errno));
-        input_close(in);
+        keystream_close(in);
         return -1;
     }
 
     if (S_ISDIR(st.st_mode)) {
         cli_error("%s: is a directory; name the files in it", in->name);
-        input_close(in);
+        keystream_close(in);
         return -1;
     }
 
@@ -83,7 +83,7 @@ input_open(input_t *in, const char *path, bloom_split_e split)
     }
 
 #ifdef F_SETPIPE_SZ
-    (void) fcntl(in->fd, F_SETPIPE_SZ, INPUT_BLOCK);
+    (void) fcntl(in->fd, F_SETPIPE_SZ, KEYSTREAM_BLOCK);
 #endif
 
     in->raw = cli_alloc(RAW_SIZE);
@@ -92,7 +92,7 @@ input_open(input_t *in, const char *path, bloom_split_e split)
         n = read_stored(in, in->raw + in->raw_len, RAW_SIZE - in->raw_len);
 
         if (n == -1) {
-            input_close(in);
+            keystream_close(in);
             return -1;
         }
 
@@ -120,7 +120,7 @@ input_open(input_t *in, const char *path, bloom_split_e split)
 
 
 void
-input_close(input_t *in)
+keystream_close(keystream_t *in)
 {
     if (in->fd > STDERR_FILENO) {
         (void) close(in->fd);
@@ -138,7 +138,7 @@ input_close(input_t *in)
 
 
 static ssize_t
-inflate_error(input_t *in)
+inflate_error(keystream_t *in)
 {
     uint64_t  at;
 
@@ -160,7 +160,7 @@ inflate_error(input_t *in)
 
 
 static ssize_t
-read_gzip(input_t *in, uint8_t *buf, size_t size)
+read_gzip(keystream_t *in, uint8_t *buf, size_t size)
 {
     int      rc;
     ssize_t  n;
@@ -216,7 +216,7 @@ read_gzip(input_t *in, uint8_t *buf, size_t size)
 
 
 ssize_t
-input_read(input_t *in, uint8_t *buf, size_t size)
+keystream_read(keystream_t *in, uint8_t *buf, size_t size)
 {
     size_t  n;
 
@@ -239,9 +239,9 @@ input_read(input_t *in, uint8_t *buf, size_t size)
 
 
 static int
-grow(input_t *in, input_block_t *block, size_t size)
+grow(keystream_t *in, keystream_block_t *block, size_t size)
 {
-    if (size > INPUT_KEY_MAX) {
+    if (size > KEYSTREAM_KEY_MAX) {
         cli_error("%s: byte %" PRIu64 ": within a key of more than 1 GiB; %s",
                   in->name, in->offset, in->split == BLOOM_SPLIT_NUL
                   ? "with -0, keys end with a zero byte"
@@ -259,7 +259,7 @@ grow(input_t *in, input_block_t *block, size_t size)
 
 /* Keeps what follows the block's last delimiter for the next block. */
 static void
-carry_over(input_t *in, input_block_t *block, size_t whole)
+carry_over(keystream_t *in, keystream_block_t *block, size_t whole)
 {
     in->tail_len = block->len - whole;
 
@@ -273,7 +273,7 @@ carry_over(input_t *in, input_block_t *block, size_t whole)
 
 
 int
-input_next(input_t *in, input_block_t *block, int eager)
+keystream_next(keystream_t *in, keystream_block_t *block, int eager)
 {
     int       delimiter;
     size_t    searched, skip;
@@ -287,7 +287,9 @@ input_next(input_t *in, input_block_t *block, int eager)
         return 0;
     }
 
-    if (block->size < INPUT_BLOCK && grow(in, block, INPUT_BLOCK) != 0) {
+    if (block->size < KEYSTREAM_BLOCK
+        && grow(in, block, KEYSTREAM_BLOCK) != 0)
+    {
         return -1;
     }
 
@@ -311,7 +313,8 @@ input_next(input_t *in, input_block_t *block, int eager)
             return -1;
         }
 
-        n = input_read(in, block->data + block->len, block->size - block->len);
+        n = keystream_read(in, block->data + block->len,
+                           block->size - block->len);
 
         if (n == -1) {
             return -1;
@@ -359,7 +362,7 @@ input_next(input_t *in, input_block_t *block, int eager)
 
 
 int64_t
-input_total(char **paths, int n)
+keystream_total(char **paths, int n)
 {
     int          i, known;
     int64_t      total;

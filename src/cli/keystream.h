@@ -1,6 +1,6 @@
 
 /*
- * Streams of keys: files or standard input, plain or gzip.
+ * A keystream reads keys from a file or standard input, plain or gzip.
  *
  * A stream that begins with gzip's magic bytes is inflated, member after
  * member.  It is handed out in blocks of whole keys; what follows the last
@@ -17,8 +17,8 @@
 #include "bloom_key.h"
 
 
-#define INPUT_BLOCK    (1024 * 1024)
-#define INPUT_KEY_MAX  (1024 * 1024 * 1024)
+#define KEYSTREAM_BLOCK    (1024 * 1024)
+#define KEYSTREAM_KEY_MAX  (1024 * 1024 * 1024)
 
 
 typedef struct {
@@ -30,7 +30,7 @@ typedef struct {
     int             begun;               /* a block was given */
     int             ended;
     uint64_t        offset;              /* bytes read, as they are stored */
-    uint64_t        size;                /* of a regular file, as stored; or 0 */
+    uint64_t        size;                /* of a regular file, stored; or 0 */
     bloom_split_e   split;
     z_stream        z;
     uint8_t        *raw;                 /* gzip, and the first bytes */
@@ -38,38 +38,38 @@ typedef struct {
     size_t          raw_len;
     uint8_t        *tail;
     size_t          tail_len;
-} input_t;
+} keystream_t;
 
 typedef struct {
     uint8_t        *data;
     size_t          len;                 /* ends behind a delimiter, or ... */
     size_t          size;
     int             last;                /* ... at the stream's end */
-} input_block_t;
+} keystream_block_t;
 
 
 /* "-" is standard input.  0, or -1 having said why. */
-int input_open(input_t *in, const char *path, bloom_split_e split);
-void input_close(input_t *in);
+int keystream_open(keystream_t *in, const char *path, bloom_split_e split);
+void keystream_close(keystream_t *in);
 
 /*
  * The next block: 1, 0 at the end, -1 having said why.  `eager` takes what is
  * there and does not wait until the block is full.  A byte order mark at the
  * beginning of a text is left out.
  */
-int input_next(input_t *in, input_block_t *block, int eager);
+int keystream_next(keystream_t *in, keystream_block_t *block, int eager);
 
 /*
  * The bytes themselves, inflated if need be: how many, up to `size`; 0 at the
- * end, -1 having said why.  Not after input_next().
+ * end, -1 having said why.  Not after keystream_next().
  */
-ssize_t input_read(input_t *in, uint8_t *buf, size_t size);
+ssize_t keystream_read(keystream_t *in, uint8_t *buf, size_t size);
 
 /*
- * The bytes that all these will give to input_t.offset, 0 if that cannot be
+ * The bytes that all these will give to keystream_t.offset, 0 if that cannot be
  * known; -1 having said that one of them cannot be read.
  */
-int64_t input_total(char **paths, int n);
+int64_t keystream_total(char **paths, int n);
 
 
 #endif /* KEYSTREAM_H */

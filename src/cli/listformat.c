@@ -11,23 +11,23 @@
 
 
 int
-list_parse(list_t *list, const char *text)
+listformat_parse(listformat_t *list, const char *text)
 {
     uint64_t  number;
 
     memset(list, 0, sizeof(*list));
 
     if (strcmp(text, "lines") == 0) {
-        list->kind = LIST_LINES;
+        list->kind = LISTFORMAT_LINES;
 
     } else if (strcmp(text, "hosts") == 0) {
-        list->kind = LIST_HOSTS;
+        list->kind = LISTFORMAT_HOSTS;
 
     } else if (strcmp(text, "adblock-domains") == 0) {
-        list->kind = LIST_ADBLOCK;
+        list->kind = LISTFORMAT_ADBLOCK;
 
     } else if (strncmp(text, "csv:", 4) == 0 && text[4] != '\0') {
-        list->kind = LIST_CSV;
+        list->kind = LISTFORMAT_CSV;
         list->column = text + 4;
 
         if (parse_count(list->column, &number) == 0 && number != 0) {
@@ -36,8 +36,7 @@ list_parse(list_t *list, const char *text)
         }
 
     } else {
-        return cli_misuse("--from \"%s\": there are lines, hosts, "
-                          "adblock-domains and csv:COLUMN", text), -1;
+        return -1;
     }
 
     return 0;
@@ -117,19 +116,19 @@ next_word(bloom_key_t *text, bloom_key_t *word)
 }
 
 
-static list_line_e
-next_of_lines(list_line_t *at, bloom_key_t *key)
+static listformat_line_e
+next_of_lines(listformat_line_t *at, bloom_key_t *key)
 {
     size_t  i;
 
     trim(&at->line);
 
     if (at->line.len == 0) {
-        return LIST_EMPTY;
+        return LISTFORMAT_EMPTY;
     }
 
     if (begins(&at->line, "#") || begins(&at->line, "!")) {
-        return LIST_COMMENT;
+        return LISTFORMAT_COMMENT;
     }
 
     *key = at->line;
@@ -142,7 +141,7 @@ next_of_lines(list_line_t *at, bloom_key_t *key)
         }
     }
 
-    return LIST_KEY;
+    return LISTFORMAT_KEY;
 }
 
 
@@ -168,8 +167,8 @@ is_local(const bloom_key_t *name)
 }
 
 
-static list_line_e
-next_of_hosts(list_line_t *at, bloom_key_t *key, const char **why)
+static listformat_line_e
+next_of_hosts(listformat_line_t *at, bloom_key_t *key, const char **why)
 {
     int             found;
     bloom_host_t    address;
@@ -181,13 +180,13 @@ next_of_hosts(list_line_t *at, bloom_key_t *key, const char **why)
         trim(&at->line);
 
         if (at->line.len == 0) {
-            return LIST_EMPTY;
+            return LISTFORMAT_EMPTY;
         }
 
         comment = memchr(at->line.data, '#', at->line.len);
 
         if (comment == at->line.data) {
-            return LIST_COMMENT;
+            return LISTFORMAT_COMMENT;
         }
 
         if (comment != NULL) {
@@ -201,14 +200,14 @@ next_of_hosts(list_line_t *at, bloom_key_t *key, const char **why)
         {
             *why = "does not begin with an address, as a line of a hosts file "
                    "does";
-            return LIST_BAD;
+            return LISTFORMAT_BAD;
         }
 
         trim(&at->line);
 
         if (at->line.len == 0) {
             *why = "has an address and no name";
-            return LIST_BAD;
+            return LISTFORMAT_BAD;
         }
 
         found = 1;
@@ -216,11 +215,11 @@ next_of_hosts(list_line_t *at, bloom_key_t *key, const char **why)
 
     while (next_word(&at->line, key)) {
         if (!is_local(key)) {
-            return LIST_KEY;
+            return LISTFORMAT_KEY;
         }
     }
 
-    return found ? LIST_SKIPPED : LIST_END;
+    return found ? LISTFORMAT_SKIPPED : LISTFORMAT_END;
 }
 
 
@@ -261,8 +260,8 @@ is_whole(bloom_key_t options)
 }
 
 
-static list_line_e
-next_of_adblock(list_line_t *at, bloom_key_t *key)
+static listformat_line_e
+next_of_adblock(listformat_line_t *at, bloom_key_t *key)
 {
     bloom_key_t    *line, rest;
     const uint8_t  *end;
@@ -271,19 +270,19 @@ next_of_adblock(list_line_t *at, bloom_key_t *key)
     trim(line);
 
     if (line->len == 0) {
-        return LIST_EMPTY;
+        return LISTFORMAT_EMPTY;
     }
 
     if (begins(line, "!") || begins(line, "[") || begins(line, "# ")
         || equals(line, "#"))
     {
-        return LIST_COMMENT;
+        return LISTFORMAT_COMMENT;
     }
 
     end = memchr(line->data, '^', line->len);
 
     if (!begins(line, "||") || end == NULL) {
-        return LIST_SKIPPED;
+        return LISTFORMAT_SKIPPED;
     }
 
     key->data = line->data + 2;
@@ -298,23 +297,23 @@ next_of_adblock(list_line_t *at, bloom_key_t *key)
 
     if (rest.len != 0) {
         if (rest.data[0] != '$') {
-            return LIST_SKIPPED;
+            return LISTFORMAT_SKIPPED;
         }
 
         skip(&rest, 1);
 
         if (!is_whole(rest)) {
-            return LIST_SKIPPED;
+            return LISTFORMAT_SKIPPED;
         }
     }
 
     if (key->len == 0 || memchr(key->data, '*', key->len) != NULL
         || memchr(key->data, '/', key->len) != NULL)
     {
-        return LIST_SKIPPED;
+        return LISTFORMAT_SKIPPED;
     }
 
-    return LIST_KEY;
+    return LISTFORMAT_KEY;
 }
 
 
@@ -384,8 +383,8 @@ next_field(bloom_key_t *record, bloom_key_t *field, uint8_t *buf)
 }
 
 
-static list_line_e
-next_of_csv(const list_t *list, list_line_t *at, bloom_key_t *key,
+static listformat_line_e
+next_of_csv(const listformat_t *list, listformat_line_t *at, bloom_key_t *key,
     const char **why)
 {
     int          more;
@@ -396,18 +395,18 @@ next_of_csv(const list_t *list, list_line_t *at, bloom_key_t *key,
     trim(&blank);
 
     if (blank.len == 0) {
-        return LIST_EMPTY;
+        return LISTFORMAT_EMPTY;
     }
 
     if (begins(&blank, "#") || at->number == list->header) {
-        return LIST_COMMENT;
+        return LISTFORMAT_COMMENT;
     }
 
     for (i = 0, more = 1; i <= list->index; i++) {
 
         if (!more) {
             *why = "has too few columns for --from";
-            return LIST_BAD;
+            return LISTFORMAT_BAD;
         }
 
         more = next_field(&at->line, key, at->buf);
@@ -415,22 +414,22 @@ next_of_csv(const list_t *list, list_line_t *at, bloom_key_t *key,
         if (more == -1) {
             *why = "has a quoted field that does not end where it should; a "
                    "record must be on one line";
-            return LIST_BAD;
+            return LISTFORMAT_BAD;
         }
     }
 
     trim(key);
 
     if (key->len == 0) {
-        return LIST_EMPTY;
+        return LISTFORMAT_EMPTY;
     }
 
-    return LIST_KEY;
+    return LISTFORMAT_KEY;
 }
 
 
 int
-list_header(list_t *list, const bloom_key_t *line, uint64_t number,
+listformat_header(listformat_t *list, const bloom_key_t *line, uint64_t number,
     const char **why)
 {
     int          more, comment;
@@ -479,37 +478,37 @@ list_header(list_t *list, const bloom_key_t *line, uint64_t number,
 }
 
 
-list_line_e
-list_next(const list_t *list, list_line_t *at, bloom_key_t *key,
-    const char **why)
+listformat_line_e
+listformat_next(const listformat_t *list, listformat_line_t *at,
+    bloom_key_t *key, const char **why)
 {
-    list_line_e  is;
+    listformat_line_e  is;
 
-    if (at->begun && list->kind != LIST_HOSTS) {
-        return LIST_END;
+    if (at->begun && list->kind != LISTFORMAT_HOSTS) {
+        return LISTFORMAT_END;
     }
 
     switch (list->kind) {
 
-    case LIST_LINES:
+    case LISTFORMAT_LINES:
         is = next_of_lines(at, key);
         break;
 
-    case LIST_HOSTS:
+    case LISTFORMAT_HOSTS:
         is = next_of_hosts(at, key, why);
         break;
 
-    case LIST_ADBLOCK:
+    case LISTFORMAT_ADBLOCK:
         is = next_of_adblock(at, key);
         break;
 
-    case LIST_CSV:
+    case LISTFORMAT_CSV:
         is = next_of_csv(list, at, key, why);
         break;
 
     default:
         *key = at->line;
-        is = key->len != 0 ? LIST_KEY : LIST_EMPTY;
+        is = key->len != 0 ? LISTFORMAT_KEY : LISTFORMAT_EMPTY;
     }
 
     at->begun = 1;

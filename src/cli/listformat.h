@@ -1,6 +1,7 @@
 
 /*
- * Lists as they are published: what a line of one is, and the keys in it.
+ * A list format tells what the lines of a published list are, and finds the
+ * keys in them.
  *
  *     keys       every line is a key; only an empty one is none
  *     lines      a key a line, with blanks around it or not, and comments:
@@ -22,44 +23,44 @@
 
 
 typedef enum {
-    LIST_KEYS = 0,
-    LIST_LINES,
-    LIST_HOSTS,
-    LIST_ADBLOCK,
-    LIST_CSV
-} list_e;
+    LISTFORMAT_KEYS = 0,
+    LISTFORMAT_LINES,
+    LISTFORMAT_HOSTS,
+    LISTFORMAT_ADBLOCK,
+    LISTFORMAT_CSV
+} listformat_e;
 
 typedef struct {
-    list_e       kind;
-    const char  *column;                 /* csv: its name */
-    size_t       index;                  /* csv: its number, from 0 */
-    uint64_t     header;                 /* csv: the line that names it; 0:
+    listformat_e   kind;
+    const char    *column;               /* csv: its name */
+    size_t         index;                /* csv: its number, from 0 */
+    uint64_t       header;               /* csv: the line that names it; 0:
                                             none does */
-} list_t;
+} listformat_t;
 
 
-/* 0, or -1 having said which lists there are. */
-int list_parse(list_t *list, const char *text);
+/* Returns 0, or -1 if there is no such list. */
+int listformat_parse(listformat_t *list, const char *text);
 
 /*
  * Looks for the header of a csv in its first line, after `line - 1` others, all
  * of them comments.  1 if that is done, 0 if another line has to be seen, -1
  * with *why, a phrase to follow the line.
  */
-int list_header(list_t *list, const bloom_key_t *line, uint64_t number,
-    const char **why);
+int listformat_header(listformat_t *list, const bloom_key_t *line,
+    uint64_t number, const char **why);
 
 
 typedef enum {
-    LIST_KEY,                            /* one more */
-    LIST_END,                            /* no more in this line */
+    LISTFORMAT_KEY,                      /* one more */
+    LISTFORMAT_END,                      /* no more in this line */
 
     /* lines without any: */
-    LIST_EMPTY,
-    LIST_COMMENT,
-    LIST_SKIPPED,                        /* understood, and none of ours */
-    LIST_BAD                             /* with the reason */
-} list_line_e;
+    LISTFORMAT_EMPTY,
+    LISTFORMAT_COMMENT,
+    LISTFORMAT_SKIPPED,                  /* understood, and none of ours */
+    LISTFORMAT_BAD                       /* with the reason */
+} listformat_line_e;
 
 /* A line while its keys are taken; begins with the line and zeros. */
 typedef struct {
@@ -67,11 +68,11 @@ typedef struct {
     uint64_t     number;                 /* from 1 */
     int          begun;
     uint8_t     *buf;                    /* csv: of at least line.len */
-} list_line_t;
+} listformat_line_t;
 
 
-list_line_e list_next(const list_t *list, list_line_t *at, bloom_key_t *key,
-    const char **why);
+listformat_line_e listformat_next(const listformat_t *list,
+    listformat_line_t *at, bloom_key_t *key, const char **why);
 
 
 #endif /* LISTFORMAT_H */

@@ -8,45 +8,21 @@
 
 #include "bloom_image.h"
 #include "cli.h"
-
-
-typedef struct {
-    const char  *name;
-    int        (*run)(int argc, char **argv);
-    const char  *does;
-} command_t;
-
-
-static const command_t  commands[] = {
-    { "build",   cmd_build,   "make an image of keys" },
-    { "info",    cmd_info,    "show what an image is" },
-    { "test",    cmd_test,    "ask an image about keys" },
-    { "expand",  cmd_expand,  "show what a key is looked up by" },
-    { "verify",  cmd_verify,  "check every byte of images" },
-    { "size",    cmd_size,    "plan: items, rate, memory" },
-    { "add",     cmd_add,     "add keys to an image" },
-    { "merge",   cmd_merge,   "make one image of several" },
-    { "journal", cmd_journal, "show and verify what was added" },
-    { "import",  cmd_import,  "make an image of another system's filter" },
-    { "export",  cmd_export,  "write it back as that system's" },
-    { "analyze", cmd_analyze, "measure rates while a filter fills" },
-};
-
-#define COMMANDS  (sizeof(commands) / sizeof(commands[0]))
+#include "commands.h"
 
 
 static void
 usage(void)
 {
-    size_t  i;
+    const command_t *const  *command;
 
     printf("ngx-bloom makes and reads Bloom filter images for "
            "ngx_http_bloom_module.\n\n"
            "Usage: ngx-bloom COMMAND [OPTION...] [ARGUMENT...]\n\n"
            "Commands:\n");
 
-    for (i = 0; i < COMMANDS; i++) {
-        printf("  %-8s %s\n", commands[i].name, commands[i].does);
+    for (command = commands; *command != NULL; command++) {
+        printf("  %-8s %s\n", (*command)->name, (*command)->does);
     }
 
     printf("  %-8s %s\n", "help", "show this, or the help of a command");
@@ -55,7 +31,8 @@ usage(void)
            "  -h, --help     show this\n"
            "      --version  show the version\n"
            "\n"
-           "\"ngx-bloom COMMAND --help\" has the options and examples of each.\n"
+           "\"ngx-bloom COMMAND --help\" has the options and examples of "
+           "each.\n"
            "\n"
            "Exit status: 0 success; 1 an answer of no (test: some key is "
            "absent; expand:\nnothing to look up; verify and journal: damaged); "
@@ -67,34 +44,18 @@ usage(void)
 }
 
 
-static void
+static int
 unknown(const char *name)
 {
-    size_t  i;
+    const command_t *const  *command;
 
     fprintf(stderr, "ngx-bloom: unknown command \"%s\"; there are", name);
 
-    for (i = 0; i < COMMANDS; i++) {
-        fprintf(stderr, " %s,", commands[i].name);
+    for (command = commands; *command != NULL; command++) {
+        fprintf(stderr, " %s,", (*command)->name);
     }
 
     fprintf(stderr, " help; see \"ngx-bloom --help\"\n");
-}
-
-
-static int
-run_command(const char *name, int argc, char **argv)
-{
-    size_t  i;
-
-    for (i = 0; i < COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) == 0) {
-            cli_command = commands[i].name;
-            return commands[i].run(argc, argv);
-        }
-    }
-
-    unknown(name);
 
     return CLI_ERROR;
 }
@@ -103,36 +64,48 @@ run_command(const char *name, int argc, char **argv)
 static int
 run(int argc, char **argv)
 {
-    char  *help[] = { "help", "--help", NULL };
+    const char       *word;
+    const command_t  *command;
 
     if (argc < 2) {
         return cli_misuse("no command given");
     }
 
-    if (strcmp(argv[1], "--version") == 0) {
+    word = argv[1];
+
+    if (strcmp(word, "--version") == 0) {
         printf("ngx-bloom %s, image format version %d\n", NGX_BLOOM_VERSION,
                BLOOM_IMAGE_VERSION);
         return CLI_OK;
     }
 
-    if (strcmp(argv[1], "help") == 0 && argc > 2
-        && strcmp(argv[2], "help") != 0)
-    {
-        return run_command(argv[2], 2, help);
+    if (strcmp(word, "help") == 0 && argc > 2 && strcmp(argv[2], "help") != 0) {
+
+        command = commands_find(argv[2]);
+
+        if (command == NULL) {
+            return unknown(argv[2]);
+        }
+
+        command_help(command);
+        return CLI_OK;
     }
 
-    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0
-        || strcmp(argv[1], "-h") == 0)
+    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0
+        || strcmp(word, "-h") == 0)
     {
         usage();
         return CLI_OK;
     }
 
-    if (argv[1][0] == '-') {
-        return cli_misuse("unknown option \"%s\"", argv[1]);
+    if (word[0] == '-') {
+        return cli_misuse("unknown option \"%s\"", word);
     }
 
-    return run_command(argv[1], argc - 1, argv + 1);
+    command = commands_find(word);
+
+    return command != NULL ? command_run(command, argc - 1, argv + 1)
+                           : unknown(word);
 }
 
 

@@ -1,23 +1,112 @@
 
+#include <getopt.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bloom_geometry.h"
+#include "bloom_hash.h"
+#include "bloom_form.h"
 #include "cli.h"
 #include "options.h"
 #include "units.h"
 
+#define OPTIONS_MAX  32
+
+/* What getopt_long() returns for the long name of option 0, and so on. */
+#define LONG  256
+
+/* Seconds by which another machine's clock may be ahead of ours. */
+#define CLOCKS_DIFFER  3600
+
+
+/* A table without its groups. */
+typedef struct {
+    const option_t  *option;
+    char            *to;
+    int              given;
+} entry_t;
+
+typedef struct {
+    entry_t  entry[OPTIONS_MAX];
+    int      n;
+} entries_t;
+
+
+static const option_t  help_option = {
+    'h', "help", NULL, 0, NULL, "show this help"
+};
+
+
+/* ---- kinds of values ---- */
+
+
+/* "-p" or "--seed", as messages call an option. */
+static const char *
+shown(const option_t *option, char text[32])
+{
+    if (option->letter != 0) {
+        snprintf(text, 32, "-%c", option->letter);
+
+    } else {
+        snprintf(text, 32, "--%s", option->name);
+    }
+
+    return text;
+}
+
 
 int
-option_capacity(const char *text, uint64_t *capacity)
+options_wrong(const option_t *option, const char *text, const char *fmt, ...)
 {
-    if (parse_count(text, capacity) != 0 || *capacity == 0
-        || *capacity > BLOOM_CAPACITY_MAX)
+    char     name[32], what[256];
+    va_list  args;
+
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+
+    return cli_misuse("%s \"%s\": %s", shown(option, name), text, what);
+}
+
+
+int
+options_take_flag(const option_t *option, const char *text, void *to)
+{
+    (void) option;
+    (void) text;
+
+    *(int *) to = 1;
+
+    return CLI_OK;
+}
+
+
+int
+options_take_text(const option_t *option, const char *text, void *to)
+{
+    (void) option;
+
+    *(const char **) to = text;
+
+    return CLI_OK;
+}
+
+
+int
+options_take_count(const option_t *option, const char *text, void *to)
+{
+    uint64_t  *value = to;
+
+    if (parse_count(text, value) != 0 || *value < option->least
+        || *value > option->most)
     {
-        return cli_misuse("-n \"%s\": a number of keys is a count from 1 to "
-                          "%" PRIu64 ", with k, m or g", text,
-                          BLOOM_CAPACITY_MAX);
+        return options_wrong(option, text, "%s from %" PRIu64 " to %" PRIu64
+                             ", with k, m or g", option->is, option->least,
+                             option->most);
     }
 
     return CLI_OK;
@@ -25,12 +114,54 @@ option_capacity(const char *text, uint64_t *capacity)
 
 
 int
-option_fpr(const char *text, double *fpr)
+options_take_number(const option_t *option, const char *text, void *to)
 {
-    if (parse_rate(text, fpr) != 0 || *fpr < BLOOM_FPR_MIN
-        || *fpr > BLOOM_FPR_MAX)
+    uint64_t  value;
+
+    if (parse_count(text, &value) != 0 || value < option->least
+        || value > option->most)
     {
-        return cli_misuse("-p \"%s\": a rate is from 1e-9 to 0.5", text);
+        return options_wrong(option, text, "%s from %" PRIu64 " to %" PRIu64,
+                             option->is, option->least, option->most);
+    }
+
+    *(unsigned *) to = (unsigned) value;
+
+    return CLI_OK;
+}
+
+
+/* As the option would have it: "16m". */
+static const char *
+bytes(char text[32], uint64_t value)
+{
+    int  unit;
+
+    static const char *const  units[] = { "", "k", "m", "g" };
+
+    for (unit = 0; unit < 3 && value != 0 && value % 1024 == 0; unit++) {
+        value /= 1024;
+    }
+
+    snprintf(text, 32, "%" PRIu64 "%s", value, units[unit]);
+
+    return text;
+}
+
+
+int
+options_take_bytes(const option_t *option, const char *text, void *to)
+{
+    char       least[32], most[32];
+    uint64_t  *value = to;
+
+    if (parse_bytes(text, value) != 0 || *value < option->least
+        || *value > option->most)
+    {
+        return options_wrong(option, text, "%s from %s to %s, in bytes or with "
+                             "k, m or g", option->is,
+                             bytes(least, option->least),
+                             bytes(most, option->most));
     }
 
     return CLI_OK;
@@ -38,81 +169,270 @@ option_fpr(const char *text, double *fpr)
 
 
 int
-option_layout(const char *text, uint32_t *layout)
+options_take_fpr(const option_t *option, const char *text, void *to)
 {
+    double  *value = to;
+
+    if (parse_rate(text, value) != 0 || *value < BLOOM_FPR_MIN
+        || *value > BLOOM_FPR_MAX)
+    {
+        return options_wrong(option, text, "%s from 1e-9 to 0.5", option->is);
+    }
+
+    return CLI_OK;
+}
+
+
+int
+options_take_layout(const option_t *option, const char *text, void *to)
+{
+    uint32_t  *layout = to;
+
     *layout = bloom_layout_parse(text, strlen(text));
 
-    if (*layout == 0) {
-        return cli_misuse("--layout \"%s\": there are blocked and classic",
-                          text);
+    return *layout != 0
+           ? CLI_OK
+           : options_wrong(option, text, "there are blocked and classic");
+}
+
+
+int
+options_take_hash(const option_t *option, const char *text, void *to)
+{
+    uint32_t  *hash = to;
+
+    *hash = bloom_hash_parse(text, strlen(text));
+
+    return *hash != 0
+           ? CLI_OK
+           : options_wrong(option, text, "there are murmur3 and siphash");
+}
+
+
+int
+options_take_key_form(const option_t *option, const char *text, void *to)
+{
+    int  form;
+
+    form = bloom_key_form_parse(text, strlen(text));
+
+    if (form == -1) {
+        return options_wrong(option, text, "there are raw, lower, host and "
+                             "url");
     }
+
+    *(uint32_t *) to = (uint32_t) form;
 
     return CLI_OK;
 }
 
 
 int
-option_hash(const char *text, bloom_hasher_t *hasher)
+options_take_as_of(const option_t *option, const char *text, void *to)
 {
-    hasher->kind = bloom_hash_parse(text, strlen(text));
+    char       time_shown[UNITS_LEN];
+    uint64_t  *as_of = to;
 
-    if (hasher->kind == 0) {
-        return cli_misuse("--hash \"%s\": there are murmur3 and siphash", text);
+    if (parse_time(text, as_of) != 0 || *as_of == 0) {
+        return options_wrong(option, text, "a time is written as "
+                             "2026-01-31T12:00:00Z or as seconds since 1970");
+    }
+
+    if (*as_of / 1000 > (uint64_t) time(NULL) + CLOCKS_DIFFER) {
+        return options_wrong(option, text, "%s is in the future, and keys "
+                             "cannot be complete up to then; give the time at "
+                             "which they were read",
+                             format_time(time_shown, *as_of));
     }
 
     return CLI_OK;
 }
 
 
-int
-option_seed(const char *text, bloom_hasher_t *hasher)
-{
-    uint64_t  seed;
+/* ---- tables ---- */
 
-    if (hasher->kind == BLOOM_HASH_SIPHASH) {
-        if (parse_hex(text, hasher->key, BLOOM_HASH_KEY_LEN) != 0) {
-            return cli_misuse("--seed \"%s\": siphash wants 32 hexadecimal "
-                              "digits", text);
+
+static void
+flatten(const option_t *table, char *values, entries_t *entries)
+{
+    entry_t  *entry;
+
+    for ( /* void */ ; table->name != NULL || table->group != NULL; table++) {
+
+        if (table->group != NULL) {
+            flatten(table->group, values + table->offset, entries);
+            continue;
         }
 
-        return CLI_OK;
+        entry = &entries->entry[entries->n++];
+        entry->option = table;
+        entry->to = values + table->offset;
+        entry->given = 0;
+    }
+}
+
+
+/* A table's options, and --help. */
+static void
+collect_entries(const option_t *table, void *values, entries_t *entries)
+{
+    entries->n = 0;
+
+    flatten(table, values, entries);
+
+    entries->entry[entries->n].option = &help_option;
+    entries->entry[entries->n++].to = NULL;
+}
+
+
+void
+options_each(const option_t *table,
+    void (*show)(const option_t *option, void *data), void *data)
+{
+    int        i;
+    entries_t  entries;
+
+    collect_entries(table, NULL, &entries);
+
+    for (i = 0; i < entries.n; i++) {
+        show(entries.entry[i].option, data);
+    }
+}
+
+
+/* The option that getopt_long() means; NULL if there is none. */
+static entry_t *
+find(entries_t *entries, int c)
+{
+    int  i;
+
+    if (c >= LONG) {
+        return &entries->entry[c - LONG];
     }
 
-    if (parse_count(text, &seed) != 0 || seed > UINT32_MAX) {
-        return cli_misuse("--seed \"%s\": murmur3 wants a number from 0 to "
-                          "%" PRIu32, text, UINT32_MAX);
+    for (i = 0; i < entries->n; i++) {
+        if (c != 0 && entries->entry[i].option->letter == c) {
+            return &entries->entry[i];
+        }
     }
 
-    bloom_hasher_murmur3(hasher, (uint32_t) seed);
+    return NULL;
+}
 
-    return CLI_OK;
+
+/* Says what is wrong with the word that getopt_long() has just refused. */
+static int
+refuse(entries_t *entries, int c, const char *word)
+{
+    char      name[32];
+    entry_t  *entry;
+
+    entry = find(entries, optopt);
+
+    if (c == ':') {
+        return cli_misuse("option %s wants a value",
+                          shown(entry->option, name));
+    }
+
+    if (optopt == 0) {
+        return cli_misuse("unknown option \"%s\"", word);
+    }
+
+    if (entry != NULL) {
+        return cli_misuse("option %.*s takes no value",
+                          (int) strcspn(word, "="), word);
+    }
+
+    return cli_misuse("unknown option \"-%c\"", optopt);
+}
+
+
+static int
+missing(const option_t *option)
+{
+    char  name[32];
+
+    return cli_misuse("%s %s is missing: %s", shown(option, name),
+                      option->value, option->needed);
 }
 
 
 int
-option_threads(const char *text, unsigned *threads)
+options_parse(const option_t *table, void *values, int argc, char **argv,
+    int *first)
 {
-    uint64_t  n;
+    int              c, i;
+    char             letters[3 * OPTIONS_MAX], *p;
+    entry_t         *entry;
+    entries_t        entries;
+    const option_t  *option;
+    struct option    names[OPTIONS_MAX + 1];
 
-    if (parse_count(text, &n) != 0 || n == 0 || n > OPTION_THREADS_MAX) {
-        return cli_misuse("-j \"%s\": threads are from 1 to %d", text,
-                          OPTION_THREADS_MAX);
+    collect_entries(table, values, &entries);
+    memset(names, 0, sizeof(names));
+
+    p = letters;
+    *p++ = ':';
+
+    for (i = 0; i < entries.n; i++) {
+        option = entries.entry[i].option;
+
+        names[i].name = option->name;
+        names[i].has_arg = option->value ? required_argument : no_argument;
+        names[i].val = LONG + i;
+
+        if (option->letter != 0) {
+            p += sprintf(p, "%c%s", option->letter, option->value ? ":" : "");
+        }
     }
 
-    *threads = (unsigned) n;
+    *p = '\0';
+    opterr = 0;
+
+    while ((c = getopt_long(argc, argv, letters, names, NULL)) != -1) {
+
+        /* a long option's word has just been passed; of a short one there is
+         * the letter, as its word may have others behind it */
+
+        if (c == ':' || c == '?') {
+            return refuse(&entries, c, argv[optind - 1]);
+        }
+
+        entry = find(&entries, c);
+
+        if (entry->option == &help_option) {
+            return OPTIONS_HELP;
+        }
+
+        entry->given = 1;
+
+        if (entry->option->take(entry->option, optarg, entry->to) != CLI_OK) {
+            return CLI_ERROR;
+        }
+    }
+
+    for (i = 0; i < entries.n; i++) {
+        if (entries.entry[i].option->needed != NULL
+            && !entries.entry[i].given)
+        {
+            return missing(entries.entry[i].option);
+        }
+    }
+
+    *first = optind;
 
     return CLI_OK;
 }
 
 
 unsigned
-option_default_threads(void)
+options_processors(void)
 {
     long  processors;
 
     processors = sysconf(_SC_NPROCESSORS_ONLN);
 
     return processors < 1 ? 1
-           : processors > OPTION_THREADS_MAX ? OPTION_THREADS_MAX
+           : processors > OPTIONS_THREADS_MAX ? OPTIONS_THREADS_MAX
            : (unsigned) processors;
 }

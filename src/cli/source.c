@@ -39,7 +39,7 @@ static int
 next_file(source_t *source)
 {
     if (source->open) {
-        input_close(&source->input);
+        keystream_close(&source->stream);
         source->open = 0;
     }
 
@@ -47,11 +47,13 @@ next_file(source_t *source)
         return 0;
     }
 
-    if (input_open(&source->input, *source->paths, BLOOM_SPLIT_LINES) != 0) {
+    if (keystream_open(&source->stream, *source->paths, BLOOM_SPLIT_LINES)
+        != 0)
+    {
         return -1;
     }
 
-    source->name = source->input.name;
+    source->name = source->stream.name;
     source->open = 1;
     source->paths++;
     source->n--;
@@ -101,8 +103,8 @@ source_open(source_t *source, char **paths, int n, int dump)
         return -1;
     }
 
-    if (n == 1 && !source->input.gzip && source->input.size != 0) {
-        source->size = source->input.size;
+    if (n == 1 && !source->stream.gzip && source->stream.size != 0) {
+        source->size = source->stream.size;
     }
 
     return 0;
@@ -113,7 +115,7 @@ void
 source_close(source_t *source)
 {
     if (source->open) {
-        input_close(&source->input);
+        keystream_close(&source->stream);
     }
 
     redis_close(source->redis);
@@ -144,8 +146,8 @@ read_some(source_t *source, uint8_t *buf, uint64_t size)
     }
 
     while (source->open) {
-        got = input_read(&source->input, buf,
-                         size < 0x40000000 ? size : 0x40000000);
+        got = keystream_read(&source->stream, buf,
+                             size < 0x40000000 ? size : 0x40000000);
 
         if (got != 0) {
             return got;

@@ -19,7 +19,7 @@ typedef struct {
     char       **paths;                  /* files yet to be read */
     int          n;
     int          open;
-    input_t      input;
+    keystream_t  stream;
 
     redis_t     *redis;                  /* or a server */
 

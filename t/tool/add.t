@@ -84,7 +84,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 
     is($result->{received}, 1015, "@how: received");
     cmp_ok(abs($result->{added} - 1000), '<', 10, "@how: added");
-    is($result->{known}, 1015 - $result->{added}, "@how: known");
+    is($result->{already_present}, 1015 - $result->{added}, "@how: known");
     ok($result->{written}, "@how: written");
     ok(substr(bytes($image), 4096) eq substr(bytes($whole), 4096),
        "@how: the bits of an image of all keys");
@@ -96,7 +96,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 
     isnt($after->{build_id}, $before->{build_id}, "@how: another image");
     is($after->{$_}, $before->{$_}, "@how: the same $_")
-        for qw(capacity fpr bits k hash layout key);
+        for qw(capacity fpr bits k hash layout key_form);
     is((stat $image)[2] & 07777, 0640, "@how: the file's mode");
 }
 
@@ -118,7 +118,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 
     $result = add($image, [@new, @old]);
     is($result->{added}, 0, 'all known: added');
-    is($result->{known}, 2000, 'known');
+    is($result->{already_present}, 2000, 'known');
     ok(!$result->{written}, 'nothing is written');
     is((stat $image)[1], $inode, 'the file is as it was');
     ok(bytes($image) eq $was, 'and what is in it');

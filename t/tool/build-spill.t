@@ -59,7 +59,7 @@ for ([blocked => '-p', '0.001'],            # a line a key
     my ($name, @how) = @$_;
 
     my $whole = build("$name.whole", @how, $keys);
-    is($whole->{temporary}, 0, "$name: all keys fit into the memory");
+    is($whole->{temporary_bytes}, 0, "$name: all keys fit into the memory");
     is($whole->{items}, $n, "$name: items");
 
     for ([1, $keys], [2, $keys], [3, $backwards]) {
@@ -68,7 +68,7 @@ for ([blocked => '-p', '0.001'],            # a line a key
         my $spilled = build("$name.spilled", @how, '--memory', '16m', '-j',
                             $threads, $file);
 
-        cmp_ok($spilled->{temporary}, '>', $n * 8,
+        cmp_ok($spilled->{temporary_bytes}, '>', $n * 8,
                "$name, $threads threads: most hashes were in the file");
         is($spilled->{items}, $n, "$name, $threads threads: items");
         ok(bits("$name.spilled") eq bits("$name.whole"),
@@ -86,7 +86,7 @@ for ([blocked => '-p', '0.001'],            # a line a key
 
     is($twice->{received}, 2 * $n, 'all keys twice: received');
     is($twice->{items}, $n, 'items');
-    cmp_ok($twice->{temporary}, '>', $n * 8, 'by a temporary file');
+    cmp_ok($twice->{temporary_bytes}, '>', $n * 8, 'by a temporary file');
     ok(bits('twice') eq bits('blocked.whole'), 'the same bits');
 
     # few, again and again, fit into the memory
@@ -96,7 +96,7 @@ for ([blocked => '-p', '0.001'],            # a line a key
 
     is($often->{received}, 2_400_000, 'a few keys often: received');
     is($often->{items}, 200_000, 'items');
-    is($often->{temporary}, 0, 'and no temporary file');
+    is($often->{temporary_bytes}, 0, 'and no temporary file');
 
     # nearly all are one
 
@@ -104,7 +104,7 @@ for ([blocked => '-p', '0.001'],            # a line a key
     my $flood = build('flood', '--memory', '16m', $keys, $one, $backwards);
 
     is($flood->{items}, $n, 'one key 3 million times among others: items');
-    cmp_ok($flood->{temporary}, '<', 16 * 2 * $n + 1e6,
+    cmp_ok($flood->{temporary_bytes}, '<', 16 * 2 * $n + 1e6,
            'does not fill the temporary file');
     ok(bits('flood') eq bits('blocked.whole'), 'the same bits');
 }

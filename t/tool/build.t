@@ -173,17 +173,17 @@ sub refused_command {
 
     my $json = build_json('-p', '0.01', '--seed', 7, $file);
 
-    is(-s $image, $json->{bytes}, '--json: bytes');
+    is(-s $image, $json->{size_bytes}, '--json: bytes');
     is($json->{received}, 1000, '--json: received');
     is($json->{items}, 1000, '--json: items');
     is($json->{duplicates}, 0, '--json: duplicates');
     is($json->{empty}, 0, '--json: empty');
     is($json->{capacity}, 1000, '--json: capacity is how many there are');
     is($json->{fpr}, 0.01, '--json: fpr');
-    cmp_ok($json->{expected_fpr}, '<=', 0.01, '--json: expected_fpr');
+    cmp_ok($json->{estimated_fpr}, '<=', 0.01, '--json: estimated_fpr');
     is($json->{bits_per_item}, $json->{bits} / 1000, '--json: bits_per_item');
     like($json->{build_id}, qr/\A[0-9a-f]{32}\z/, '--json: build_id');
-    like($json->{seconds}, qr/\A\d/, '--json: seconds');
+    like($json->{duration_ms}, qr/\A\d/, '--json: seconds');
 }
 
 
@@ -417,7 +417,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     is($default->{fpr}, 0.001, 'default: -p 0.001');
     is($default->{layout}, 'blocked', 'default: blocked');
     is($default->{hash}, 'murmur3', 'default: murmur3');
-    is($default->{key}, 'raw', 'default: raw keys');
+    is($default->{key_form}, 'raw', 'default: raw keys');
     is($default->{as_of}, undef, 'default: as of is not stated');
     is($default->{capacity}, 100, 'default: capacity as many as there are');
     isnt($default->{seed}, $as->()->{seed}, 'default: a random seed');
@@ -434,7 +434,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     is($as->('--layout', 'blocked')->{layout}, 'blocked', '--layout blocked');
     is($as->('--hash', 'siphash')->{hash}, 'siphash', '--hash siphash');
     is($as->('--hash', 'murmur3')->{hash}, 'murmur3', '--hash murmur3');
-    is($as->('--key', 'raw')->{key}, 'raw', '--key raw');
+    is($as->('--key', 'raw')->{key_form}, 'raw', '--key raw');
     is($as->('--seed', '4294967295')->{seed}, 4294967295, '--seed');
     is($as->('--seed', '0')->{seed}, 0, '--seed 0');
     is($as->('--threads', '2')->{items}, 100, '--threads');

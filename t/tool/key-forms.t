@@ -132,7 +132,7 @@ for (@forms) {
     my ($form, $keys, $present, $absent, $unparsable) = @$_;
     my $image = build("$form.bloom", $keys, '--key', $form);
 
-    is(decode_json(tool(0, undef, 'info', '--json', $image))->{key}, $form,
+    is(decode_json(tool(0, undef, 'info', '--json', $image))->{key_form}, $form,
        "$form: info --json");
     like(tool(0, undef, 'info', $image), qr/^key form +$form$/m, "$form: info");
     is(unpack('x76 L<', $t->read_file("$form.bloom")),
@@ -140,15 +140,15 @@ for (@forms) {
        "$form: its number in the image");
 
     for my $key (@$present) {
-        is((results($image, $key))[0]{result}, 'present', "$form: $key");
+        is((results($image, $key))[0]{answer}, 'present', "$form: $key");
     }
 
-    is((results($image, $_))[0]{result}, 'absent', "$form: $_") for @$absent;
+    is((results($image, $_))[0]{answer}, 'absent', "$form: $_") for @$absent;
 
     for my $key (@$unparsable) {
         my ($result) = results($image, $key);
 
-        is($result->{result}, 'unparsable', "$form: $key");
+        is($result->{answer}, 'invalid', "$form: $key");
         like($result->{reason}, qr/^has /, "$form: $key: why");
     }
 
@@ -157,28 +157,28 @@ for (@forms) {
                                                @$unparsable }),
        join('', (map { "present $_\n" } @$present),
                 (map { "absent $_\n" } @$absent),
-                (map { "unparsable $_\n" } @$unparsable)),
+                (map { "invalid $_\n" } @$unparsable)),
        "$form: a line each");
 }
 
 is_deeply([results("$dir/url.bloom", 'http://a.b.other.test/dir/x?y', 'x.test',
                    '/')],
-          [{ key => 'http://a.b.other.test/dir/x?y', result => 'present',
+          [{ key => 'http://a.b.other.test/dir/x?y', answer => 'present',
              expression => 'other.test/dir/' },
-           { key => 'x.test', result => 'absent' },
-           { key => '/', result => 'unparsable', reason => 'has no host' }],
+           { key => 'x.test', answer => 'absent' },
+           { key => '/', answer => 'invalid', reason => 'has no host' }],
           'test --json: which expression is present');
 is_deeply([results("$dir/host.bloom", 'a.Bad.Example')],
-          [{ key => 'a.Bad.Example', result => 'present',
+          [{ key => 'a.Bad.Example', answer => 'present',
              expression => 'bad.example' }], 'which parent is present');
 is_deeply([results("$dir/lower.bloom", 'AB')],
-          [{ key => 'AB', result => 'present' }],
+          [{ key => 'AB', answer => 'present' }],
           'where a key has one form only, it is not shown');
 
 is(tool(1, undef, 'test', '-c', "$dir/url.bloom", 'bad.example', 'x.test', '/'),
-   "1 present, 1 absent, 1 unparsable\n", 'test -c');
+   "1 present, 1 absent, 1 invalid\n", 'test -c');
 is(decode_json(tool(1, undef, 'test', '-c', '--json', "$dir/url.bloom", '/'))
-   ->{unparsable}, 1, 'test -c --json');
+   ->{invalid}, 1, 'test -c --json');
 
 is(decode_json((tool(0, undef, 'build', '--json', '--key', 'url', '-o',
                      "$dir/same", { stdin => "a.b\nHTTP://a.b:80/\na.b/x/..\n" }
@@ -197,7 +197,7 @@ tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
 
 tool(0, undef, 'build', '-q', '-o', "$dir/more.bloom", '--like',
      "$dir/url.bloom", { stdin => "WWW.more.test\n" });
-is((results("$dir/more.bloom", 'http://www.MORE.test/x'))[0]{result},
+is((results("$dir/more.bloom", 'http://www.MORE.test/x'))[0]{answer},
    'present', '--like takes the key form over');
 
 tool(0, undef, 'build', '-q', '-o', "$dir/more.bloom", '--like',
@@ -208,9 +208,9 @@ tool(2, qr/^ngx-bloom build: --key "host": keys of \S+ are url, as --like says;/
 
 tool(0, undef, 'merge', '-q', '-o', "$dir/all.bloom", "$dir/url.bloom",
      "$dir/more.bloom");
-is(decode_json(tool(0, undef, 'info', '--json', "$dir/all.bloom"))->{key},
+is(decode_json(tool(0, undef, 'info', '--json', "$dir/all.bloom"))->{key_form},
    'url', 'merge: the key form');
-is((results("$dir/all.bloom", $_))[0]{result}, 'present', "merged: $_")
+is((results("$dir/all.bloom", $_))[0]{answer}, 'present', "merged: $_")
     for 'x.bad.example/y', 'www.more.test:80';
 
 my @same = ('-n', '10', '--seed', '1');

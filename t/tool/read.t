@@ -210,7 +210,7 @@ my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
     my $info = json(tool(0, undef, 'info', '--json', $ids));
 
     is($info->{file}, $ids, 'info: file');
-    is($info->{bytes}, -s $ids, 'info: bytes');
+    is($info->{size_bytes}, -s $ids, 'info: bytes');
     is($info->{$_}, $header->{$_}, "info: $_ as in the header")
         for qw(version bits k lines seed capacity fpr items build_id);
     is($info->{capacity}, 2000, 'info: capacity as asked for');
@@ -218,7 +218,7 @@ my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
     is($info->{seed}, 4294967295, 'info: seed as asked for');
     is($info->{layout}, 'blocked', 'info: layout');
     is($info->{hash}, 'murmur3', 'info: hash');
-    is($info->{key}, 'raw', 'info: key form');
+    is($info->{key_form}, 'raw', 'info: key form');
     is($info->{as_of}, '2020-01-31T12:00:00.250Z', 'info: as of');
     is($header->{as_of}, 1580472000250, 'as of in the header');
     is($info->{created},
@@ -226,19 +226,19 @@ my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
        . sprintf('.%03dZ', $header->{created} % 1000), 'info: created');
     ok(!$info->{items_estimated}, 'info: items are counted');
     near($info->{bits_per_item}, $header->{bits} / 1000, 'info: bits an item');
-    ok($info->{expected_fpr} > 0 && $info->{expected_fpr} < 1e-4,
+    ok($info->{estimated_fpr} > 0 && $info->{estimated_fpr} < 1e-4,
        'info: half full, a much better rate than promised');
 
     my $text = tool(0, undef, 'info', $ids);
 
-    for ([file => $ids], [size => qr/\S+ KiB \($info->{bytes} bytes\)/],
+    for ([file => $ids], [size => qr/\S+ KiB \($info->{size_bytes} bytes\)/],
          ['format version' => 1], ['build id' => $info->{build_id}],
          [created => $info->{created}], ['complete as of' => $info->{as_of}],
          [layout => "blocked, $info->{bits} bits, k $info->{k}, lines 1"],
          [hash => 'murmur3, seed 4294967295'], ['key form' => 'raw'],
          [capacity => '2000 keys at a false-positive rate of 0.1 %'],
          [items => '1000'],
-         ['expected rate' => qr/0\.\S+ % with these items/])
+         ['estimated rate' => qr/0\.\S+ % with these items/])
     {
         my ($name, $value) = @$_;
         $value = quotemeta $value unless ref $value;
@@ -305,16 +305,16 @@ for my $path ($ids, $classic) {
     is($found->{file}, $path, 'verify: file');
     is($found->{result}, 'ok', 'verify: ok');
     is($found->{items}, 1000, 'verify: items');
-    near($found->{fill}, $ones / $bits, 'verify: fill');
+    near($found->{fill_ratio}, $ones / $bits, 'verify: fill');
     if ($path eq $ids) {
-        near($found->{fpr}, rate_of_bits($header), 'verify: rate of its bits');
+        near($found->{estimated_fpr}, rate_of_bits($header), 'verify: rate of its bits');
 
     } else {
         my $independent = ($ones / $bits) ** $k;
 
         # double hashing, whose positions are not quite independent, adds some
 
-        ok($found->{fpr} >= $independent && $found->{fpr} < 1.3 * $independent,
+        ok($found->{estimated_fpr} >= $independent && $found->{estimated_fpr} < 1.3 * $independent,
            'verify: rate of its bits, in a classic image');
     }
 
@@ -446,7 +446,7 @@ sub copy_with_header {
 
     my $info = json(tool(0, undef, 'info', '--json', $path));
     is($info->{items}, '18446744073709551615', 'info: the most items');
-    is($info->{expected_fpr}, 1, 'info: are too many');
+    is($info->{estimated_fpr}, 1, 'info: are too many');
     like(tool(0, undef, 'info', $path), qr/^items +18446744073709551615, /m,
          'info: as text');
     like(tool(0, undef, 'verify', $path), qr/: ok, 18446744073709551615 items/,
@@ -598,9 +598,9 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     my @answers = json_lines($out);
 
     is($answers[0]{key}, 'key-1', 'test: a key in JSON');
-    is($answers[0]{result}, 'present', 'test: its result');
+    is($answers[0]{answer}, 'present', 'test: its result');
     is($answers[1]{key}, $asked[1], 'test: quotes and a tab');
-    is($answers[1]{result}, 'absent', 'test: absent');
+    is($answers[1]{answer}, 'absent', 'test: absent');
     is($answers[2]{key}, "\x{e9}", 'test: UTF-8');
     ok(!exists $answers[2]{key_hex}, 'test: needs no hexadecimal');
     is($answers[3]{key}, "\x{fffd}!", 'test: not UTF-8');
@@ -683,7 +683,7 @@ for (['10m', '0.001'], ['1k', '0.1'], ['1m', '1%'], ['3', '1e-6'],
     is($textbook->{layout}, 'classic', "size $n $p: classic");
 
     for ($blocked, $textbook) {
-        is($_->{bytes} * 8, $_->{bits}, "size $n $p: bytes are bits");
+        is($_->{filter_bytes} * 8, $_->{bits}, "size $n $p: bytes are bits");
         is($_->{bits} % 512, 0, "size $n $p: whole lines");
         ok($_->{fpr} > 0 && $_->{fpr} <= $rate, "size $n $p: rate is kept");
         is($_->{items}, $items, "size $n $p: items");
@@ -707,7 +707,7 @@ for (['10m', '0.001'], ['1k', '0.1'], ['1m', '1%'], ['3', '1e-6'],
 for my $layout (qw(blocked classic)) {
     my ($most) = size('-p', '1e-4', '-m', '1m', '--layout', $layout);
 
-    cmp_ok($most->{bytes}, '<=', 1 << 20, "size: $layout fits the memory");
+    cmp_ok($most->{filter_bytes}, '<=', 1 << 20, "size: $layout fits the memory");
     cmp_ok($most->{fpr}, '<=', 1e-4, "size: $layout keeps the rate");
 
     my ($back) = size('-n', $most->{items}, '-p', '1e-4', '--layout', $layout);
@@ -715,17 +715,17 @@ for my $layout (qw(blocked classic)) {
 
     my ($over) = size('-n', $most->{items} + 1, '-p', '1e-4', '--layout',
                       $layout);
-    cmp_ok($over->{bytes}, '>', 1 << 20, "size: $layout, one more is too much");
+    cmp_ok($over->{filter_bytes}, '>', 1 << 20, "size: $layout, one more is too much");
 
     my ($least) = size('-n', '100k', '-m', '200k', '--layout', $layout);
 
-    cmp_ok($least->{bytes}, '<=', 200 << 10, "size: $layout fits again");
+    cmp_ok($least->{filter_bytes}, '<=', 200 << 10, "size: $layout fits again");
     is($least->{items}, 100_000, "size: $layout, items");
     ok($least->{fpr} > 0 && $least->{fpr} < 1e-3, "size: $layout, the rate");
 
     my ($better) = size('-n', '100k', '-p', $least->{fpr} * 0.98, '--layout',
                         $layout);
-    cmp_ok($better->{bytes}, '>', 200 << 10,
+    cmp_ok($better->{filter_bytes}, '>', 200 << 10,
            "size: $layout, a better rate is too much");
 
     my $image = $t->build_image('sized.bloom', ['key'], '--layout', $layout,
@@ -758,7 +758,7 @@ tool(2, qr/-n "\Q$_\E": a number of keys is a count/, 'size', '-n', $_, '-p',
 tool(2, qr/-p "\Q$_\E": a rate is from 1e-9 to 0\.5/, 'size', '-n', '1', '-p',
      $_)
     for '0', '1', '0.6', 'x', '', '1e-10', '-0.1', 'nan', '51%';
-tool(2, qr/-m "\Q$_\E": memory is in bytes/, 'size', '-n', '1', '-m', $_)
+tool(2, qr/-m "\Q$_\E": memory is from 1 to 1024g, in bytes/, 'size', '-n', '1', '-m', $_)
     for '0', 'x', '', '1kk', '1025g';
 tool(2, qr/--layout "x": there are blocked and classic/, 'size', '-n', '1',
      '-p', '0.1', '--layout', 'x');
@@ -819,7 +819,7 @@ sub payload { return header($_[0])->{payload} }
                            "$dir/again.bloom", $more, $ids));
     is($result->{items}, $info->{items}, 'merge: the same in another order');
     is($result->{file}, "$dir/again.bloom", 'merge: JSON has the file');
-    is($result->{bytes}, -s $merged, 'merge: and its size');
+    is($result->{size_bytes}, -s $merged, 'merge: and its size');
     is($result->{images}, 2, 'merge: and of how many');
     is($result->{build_id}, header("$dir/again.bloom")->{build_id},
        'merge: and the build id');
@@ -886,7 +886,7 @@ SKIP: {
        "2000 present, 0 absent\n", 'test: in every chunk');
 
     my $found = json(tool(0, undef, 'verify', '--json', $merged));
-    near($found->{fill}, ones(payload($both)) / header($both)->{bits},
+    near($found->{fill_ratio}, ones(payload($both)) / header($both)->{bits},
          'verify: every chunk is counted');
 
     my $size = -s $merged;

@@ -1,0 +1,94 @@
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "asked.h"
+#include "cli.h"
+#include "keystream.h"
+
+
+const option_t  asked_options[] = {
+    { 'f', "file", "FILE", offsetof(asked_t, file), options_take_text,
+      "read keys from a file, or \"-\" for standard input" },
+    { '0', "null", NULL, offsetof(asked_t, split), options_take_flag,
+      "keys in a file end with a zero byte instead of a line's end" },
+    { 0 }
+};
+
+
+int
+asked_check(const asked_t *asked, int n)
+{
+    if (asked->file != NULL && n != 0) {
+        return cli_misuse("keys come from -f %s or from the command line, not "
+                          "both", asked->file);
+    }
+
+    return CLI_OK;
+}
+
+
+static int
+read_keys(const asked_t *asked,
+    void (*answer)(const bloom_key_t *key, void *data), void *data)
+{
+    int                 rc;
+    keystream_t         stream;
+    bloom_key_t         key;
+    const uint8_t      *pos;
+    keystream_block_t   block;
+
+    if (keystream_open(&stream, asked->file ? asked->file : "-", asked->split)
+        != 0)
+    {
+        return CLI_ERROR;
+    }
+
+    memset(&block, 0, sizeof(block));
+
+    /* who asks key by key is answered key by key; and there is no use in going
+     * on when nobody gets the answers */
+
+    while ((rc = keystream_next(&stream, &block, 1)) == 1) {
+
+        pos = block.data;
+
+        while (bloom_key_next(&key, &pos, block.data + block.len, asked->split,
+                              block.last)
+               == 1)
+        {
+            answer(&key, data);
+        }
+
+        if (fflush(stdout) != 0) {
+            break;
+        }
+    }
+
+    free(block.data);
+    keystream_close(&stream);
+
+    return rc == -1 ? CLI_ERROR : CLI_OK;
+}
+
+
+int
+asked_each(const asked_t *asked, char **keys, int n,
+    void (*answer)(const bloom_key_t *key, void *data), void *data)
+{
+    bloom_key_t  key;
+
+    if (n == 0) {
+        return read_keys(asked, answer, data);
+    }
+
+    for ( /* void */ ; n != 0; n--, keys++) {
+        key.data = (const uint8_t *) *keys;
+        key.len = strlen(*keys);
+
+        answer(&key, data);
+    }
+
+    return CLI_OK;
+}

@@ -1,0 +1,79 @@
+
+#include "bloom_foreign.h"
+#include "bloom_hash_foreign.h"
+#include "bloom_layout_foreign.h"
+#include "image_json.h"
+#include "units.h"
+
+
+double
+image_json_items_error(const bloom_image_t *image)
+{
+    return (image->flags & BLOOM_IMAGE_ESTIMATED)
+           ? bloom_geometry_items_error(&image->geometry, image->items) : 0;
+}
+
+
+double
+image_json_bits_per_item(const bloom_image_t *image)
+{
+    return (double) image->geometry.bits
+           / (double) (image->items != 0 ? image->items : 1);
+}
+
+
+void
+image_json(json_t *json, const char *path, const bloom_image_t *image,
+    double items_error)
+{
+    char                     time[UNITS_LEN];
+    const bloom_geometry_t  *g;
+
+    g = &image->geometry;
+
+    json_text(json, "file", path);
+    json_count(json, "size_bytes", bloom_image_file_size(image));
+    json_count(json, "version", BLOOM_IMAGE_VERSION);
+    json_hex(json, "build_id", image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
+    json_text(json, "created", format_time(time, image->created));
+
+    if (image->as_of != 0) {
+        json_text(json, "as_of", format_time(time, image->as_of));
+
+    } else {
+        json_null(json, "as_of");
+    }
+
+    json_text(json, "layout", bloom_layout_name(g->layout));
+    json_count(json, "bits", g->bits);
+    json_count(json, "k", g->k);
+    json_count(json, "lines", g->lines);
+
+    json_text(json, "hash", bloom_hash_name(image->hasher.kind));
+
+    if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
+        json_null(json, "seed");         /* a secret */
+
+    } else {
+        json_count(json, "seed", bloom_hasher_seed(&image->hasher));
+    }
+
+    if (image->flags & BLOOM_IMAGE_IMPORTED) {
+        json_text(json, "from", bloom_origin_name(image->origin));
+        json_text(json, "scheme",
+                  bloom_scheme_name(g->layout, image->hasher.kind));
+        json_text(json, "funnel",
+                  bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
+        json_count(json, "links", bloom_foreign_links(g));
+    }
+
+    json_text(json, "key_form", bloom_key_form_name(image->key_form));
+    json_count(json, "capacity", image->capacity);
+    json_number(json, "fpr", image->fpr);
+    json_count(json, "items", image->items);
+    json_bool(json, "items_estimated",
+              (image->flags & BLOOM_IMAGE_ESTIMATED) != 0);
+    json_number(json, "items_error", items_error);
+    json_number(json, "bits_per_item", image_json_bits_per_item(image));
+    json_number(json, "estimated_fpr", bloom_geometry_fpr(g, image->items));
+}
