@@ -39,7 +39,7 @@ unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
 bench := $(patsubst bench/%.c,build/bench/%,$(filter-out bench/http.c,$(wildcard bench/*.c)))
 
-.PHONY: all tool module deps deps-run deps-bench run unit fuzzers nginxes check test test-unit \
+.PHONY: all tool module man deps deps-run deps-bench run unit fuzzers nginxes check test test-unit \
         test-nginx test-nginx-1.22 test-nginx-1.26 test-sanitize \
         test-sanitize-unit test-sanitize-nginx test-chaos test-fuzz test-docs \
         test-cross cross \
@@ -130,9 +130,20 @@ build/bench/lookups: build/obj/cli/json.o build/obj/cli/units.o
 build/sanitize/bench/lookups: build/sanitize/obj/cli/json.o \
                               build/sanitize/obj/cli/units.o
 
-# The unit tests, and the benchmark that t/tool tests
+# The man page is a file that is committed, of a template and of the tables that
+# the tool has of its options.  Tests build it again and compare.
 
-unit: $(unit:%=build/unit/%) build/bench/lookups
+build/manpage: scripts/manpage.c $(call core_objects,build) \
+               $(filter-out %/main.o,$(call cli_objects,build))
+	$(CC) $(compile) $(sources_and_objects) $(libs) -o $@
+
+man: build/manpage  ## docs/ngx-bloom.1, of docs/ngx-bloom.1.in and the tool's tables
+	build/manpage docs/ngx-bloom.1.in > build/ngx-bloom.1
+	mv build/ngx-bloom.1 docs/ngx-bloom.1
+
+# The unit tests, and the programs that t/tool and check-docs.sh run
+
+unit: $(unit:%=build/unit/%) build/bench/lookups build/manpage
 fuzzers: $(fuzz)
 
 # And once more for aarch64, with Debian's libraries for it, which are unpacked
@@ -267,7 +278,7 @@ test-cross: tool unit  ## core, tool and unit tests on aarch64 and on old x86-64
 	@+$(MAKE) --no-print-directory cross
 	@scripts/test-cross.sh $(unit)
 
-test-docs: all  ## README and examples: their commands, outputs and links
+test-docs: all build/manpage  ## README and examples: their commands, outputs and links
 	scripts/check-docs.sh
 
 

@@ -13,6 +13,7 @@
 #     that the source has, and no other, and README each request;
 #   - docs/architecture.md has a line for each file of the source, and
 #     docs/state.md for each kind of file in a state directory;
+#   - docs/ngx-bloom.1 is what `make man` makes of the tool's tables;
 #   - `make run` serves what it promises.
 #
 # In a console block a line "$ COMMAND" is followed by its output, standard
@@ -30,7 +31,7 @@ doc=README.md
 module=$top/build/ngx_http_bloom_module.so
 failed=0
 
-for file in "$nginx" "$module" build/ngx-bloom; do
+for file in "$nginx" "$module" build/ngx-bloom build/manpage; do
     if [ ! -e "$file" ]; then
         echo "$0: $file is missing; \`make test-docs\` builds first" >&2
         exit 1
@@ -287,6 +288,14 @@ check_blocks() {
 }
 
 
+# ---- the man page ----
+
+check_man_page() {
+    same "docs/ngx-bloom.1 has the options of the tool; see make man" \
+         "$(build/manpage docs/ngx-bloom.1.in 2>&1)" "$(cat docs/ngx-bloom.1)"
+}
+
+
 # ---- sizes ----
 
 # memory LAYOUT ITEMS RATE: as the table has it
@@ -500,6 +509,7 @@ check_names
 check_endpoint
 check_files
 check_sizes
+check_man_page
 check_blocks README.md
 check_blocks docs/api.md
 check_blocks docs/operations.md

@@ -76,7 +76,8 @@ static const option_t  options[] = {
     OPTIONS_FPR(analysis_t,
       "the rate that it is made for, from 1e-9 to 0.5, or in % (default: "
       "0.001)"),
-    OPTIONS_LAYOUT(analysis_t, "blocked or classic (default: blocked)"),
+    OPTIONS_LAYOUT(analysis_t,
+      "the layout, blocked or classic (default: blocked)"),
     OPTIONS_HASH(analysis_t),
     { 0, "seed", "N", offsetof(analysis_t, seed), options_take_count,
       "a number below 2^32, from which the seeds and the keys of all runs "

@@ -96,8 +96,8 @@ int options_take_as_of(const option_t *option, const char *text,
 
 #define OPTIONS_HASH(type)                                                   \
     { 0, "hash", "NAME", offsetof(type, hash), options_take_hash,            \
-      "murmur3, or siphash where those who choose keys may attack "          \
-      "(default: murmur3)" }
+      "what hashes keys: murmur3, or siphash where those who choose keys "   \
+      "may attack (default: murmur3)" }
 
 #define OPTIONS_KEY_FORM(type, text)                                         \
     { 0, "key", "FORM", offsetof(type, key_form), options_take_key_form,     \
