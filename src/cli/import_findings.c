@@ -64,10 +64,10 @@ import_findings_measure(import_findings_t *findings, bloom_foreign_t *f,
     image->items = bloom_census_items(&census, &image->geometry);
     image->origin_items = image->items;
 
-    findings->fill = bloom_census_fill(&census);
-    findings->predicted = bloom_census_fpr(&census, &image->geometry);
+    findings->fill_ratio = bloom_census_fill(&census);
+    findings->estimated_fpr = bloom_census_fpr(&census, &image->geometry);
     findings->found = probe(image, words);
-    findings->measured = (double) findings->found / IMPORT_FINDINGS_PROBES;
+    findings->measured_fpr = (double) findings->found / IMPORT_FINDINGS_PROBES;
 }
 
 
@@ -92,39 +92,39 @@ import_findings_warn(const import_findings_t *findings,
 
     image = &f->image;
 
-    if (findings->fill <= 0) {
+    if (findings->fill_ratio <= 0) {
         cli_warn("%s: is empty: no bit of the source is set, so that every key "
                  "is absent; is it the right one, and was it copied whole?",
                  output);
     }
 
-    if (more_than_twice(findings->found, findings->predicted)) {
+    if (more_than_twice(findings->found, findings->estimated_fpr)) {
         cli_warn("%s: of %d random keys %s are found, and not %s as its fill "
                  "ratio predicts: its scheme does not spread keys well over so "
                  "many bits (any over very few, DCSO's over a power of two, "
                  "those of 32 bits over more than 2^31); build it anew from "
                  "the keys",
                  output, IMPORT_FINDINGS_PROBES,
-                 format_rate(a, findings->measured),
-                 format_rate(b, findings->predicted));
+                 format_rate(a, findings->measured_fpr),
+                 format_rate(b, findings->estimated_fpr));
     }
 
     if (f->promised && more_than_twice(findings->found, image->fpr)) {
         cli_warn("%s: of %d random keys %s are found, and the source promised "
                  "%s", output, IMPORT_FINDINGS_PROBES,
-                 format_rate(a, findings->measured),
+                 format_rate(a, findings->measured_fpr),
                  format_rate(b, image->fpr));
     }
 
-    if (findings->fill > 0.6
+    if (findings->fill_ratio > 0.6
         || (image->items > image->capacity + image->capacity / 10
-            && findings->predicted > 1.5 * image->fpr))
+            && findings->estimated_fpr > 1.5 * image->fpr))
     {
         cli_warn("%s: is over-full: about %" PRIu64 " keys where %" PRIu64
                  " %s, %s of its bits are set; make a larger one",
                  output, image->items, image->capacity,
                  f->promised ? "were planned" : "suit it best",
-                 format_rate(a, findings->fill));
+                 format_rate(a, findings->fill_ratio));
     }
 }
 
@@ -161,7 +161,7 @@ import_findings_json(const import_findings_t *findings,
     json_count(&json, "bits", image->geometry.bits);
     json_count(&json, "k", image->geometry.k);
     json_count(&json, "links", bloom_foreign_links(&image->geometry));
-    json_number(&json, "fill", findings->fill);
+    json_number(&json, "fill_ratio", findings->fill_ratio);
     json_count(&json, "items", image->items);
 
     if (f->claimed != BLOOM_FOREIGN_UNKNOWN) {
@@ -174,8 +174,8 @@ import_findings_json(const import_findings_t *findings,
     json_count(&json, "capacity", image->capacity);
     json_number(&json, "fpr", image->fpr);
     json_bool(&json, "promised", f->promised);
-    json_number(&json, "predicted_fpr", findings->predicted);
-    json_number(&json, "measured_fpr", findings->measured);
+    json_number(&json, "estimated_fpr", findings->estimated_fpr);
+    json_number(&json, "measured_fpr", findings->measured_fpr);
     json_hex(&json, "build_id", image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
     json_end(&json);
 }
@@ -204,10 +204,10 @@ import_findings_print(const import_findings_t *findings,
         printf(" (the source says %" PRIu64 ")", f->claimed);
     }
 
-    printf(", fill ratio %s, false-positive rate %s predicted, %s measured\n",
-           format_rate(a, findings->fill),
-           format_rate(b, findings->predicted),
-           format_rate(c, findings->measured));
+    printf(", fill ratio %s, false-positive rate %s estimated, %s measured\n",
+           format_rate(a, findings->fill_ratio),
+           format_rate(b, findings->estimated_fpr),
+           format_rate(c, findings->measured_fpr));
 
     printf("%s: its hash has no secret: who can choose keys can choose some "
            "that pass\n", output);

@@ -18,9 +18,9 @@
 
 
 typedef struct {
-    double    fill;
-    double    predicted;                 /* rate that the fill ratio gives */
-    double    measured;
+    double    fill_ratio;
+    double    estimated_fpr;             /* by the bits that are set */
+    double    measured_fpr;              /* with random keys */
     uint64_t  found;                     /* of the random keys */
 } import_findings_t;
 
