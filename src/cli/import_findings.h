@@ -19,8 +19,8 @@
 
 typedef struct {
     double    fill_ratio;
-    double    estimated_fpr;             /* of exactly these bits */
-    double    measured_fpr;
+    double    estimated_fpr;             /* by the bits that are set */
+    double    measured_fpr;              /* with random keys */
     uint64_t  found;                     /* of the random keys */
 } import_findings_t;
 
