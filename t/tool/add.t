@@ -5,30 +5,17 @@
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Basename qw(dirname);
-use JSON::PP qw(decode_json);
 use POSIX ();
 
 use BloomTest;
 use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Tool qw(content_of info json lines_of present tool_ok
+                       tool_path tool_test);
 
-my $t = BloomTest->new(module => 0);
+my $t = tool_test();
 my $dir = $t->testdir;
-my $tool = abs_path($ENV{TEST_BLOOM_TOOL}
-                    // dirname(__FILE__) . '/../../build/ngx-bloom');
+my $tool = tool_path();
 
-
-sub tool_ok {
-    my @arguments = @_;
-
-    my ($exit, $out, $err) = $t->run_tool(@arguments);
-    $exit == 0 or fail("ngx-bloom @arguments"), diag("exit $exit: $err");
-
-    return wantarray ? ($out, $err) : $out;
-}
-
-sub lines_of { return join '', map { "$_\n" } @_ }
 
 sub build {
     my ($name, $keys, @options) = @_;
@@ -43,23 +30,9 @@ sub build {
 sub add {
     my ($image, $keys, @options) = @_;
 
-    return decode_json(scalar tool_ok('add', '--json', @options, $image,
+    return json(scalar tool_ok('add', '--json', @options, $image,
                                       { stdin => lines_of(@$keys) }));
 }
-
-sub info { return decode_json(scalar tool_ok('info', '--json', $_[0])) }
-
-# How many of these keys are present.
-
-sub present {
-    my ($image, @keys) = @_;
-
-    my ($exit, $out) = $t->run_tool('test', $image,
-                                    { stdin => lines_of(@keys) });
-    return scalar(() = $out =~ /^present /mg);
-}
-
-sub bytes { open my $fh, '<:raw', $_[0] or die $!; local $/; return <$fh> }
 
 
 my @old = map { "old$_" } 1 .. 1000;
@@ -86,7 +59,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     cmp_ok(abs($result->{added} - 1000), '<', 10, "@how: added");
     is($result->{already_present}, 1015 - $result->{added}, "@how: known");
     ok($result->{written}, "@how: written");
-    ok(substr(bytes($image), 4096) eq substr(bytes($whole), 4096),
+    ok(substr(content_of($image), 4096) eq substr(content_of($whole), 4096),
        "@how: the bits of an image of all keys");
     is(present($image, @old, @new), 2000, "@how: all are present");
 
@@ -113,7 +86,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     is($result->{items_error}, 0, 'without an error');
     ok(!info($image)->{items_estimated}, 'in the image, too');
 
-    my $was = bytes($image);
+    my $was = content_of($image);
     my $inode = (stat $image)[1];
 
     $result = add($image, [@new, @old]);
@@ -121,7 +94,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     is($result->{already_present}, 2000, 'known');
     ok(!$result->{written}, 'nothing is written');
     is((stat $image)[1], $inode, 'the file is as it was');
-    ok(bytes($image) eq $was, 'and what is in it');
+    ok(content_of($image) eq $was, 'and what is in it');
 
     like(scalar tool_ok('add', $image, { stdin => "old1\n\n" }),
          qr/^\Q$image\E: 1 keys, 0 added, 2000 distinct of 3000, false-positive rate .*; it is as it was\n.* 1 empty key was skipped\n\z/,
@@ -179,7 +152,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     ok($result->{written}, 'a later --as-of is written, even without new keys');
     is(info($image)->{as_of}, '2026-02-01T12:00:00.000Z', 'so it is');
 
-    my $was = bytes($image);
+    my $was = content_of($image);
 
     for (['2026-01-01T00:00:00Z', qr/is complete up to 2026-02-01T12:00:00.000Z, which is later than --as-of; leave it out/],
          ['tomorrow', qr/a time is written as/],
@@ -192,7 +165,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
         like($err, $message, 'and says why');
     }
 
-    ok(bytes($image) eq $was, 'the image is as it was');
+    ok(content_of($image) eq $was, 'the image is as it was');
 }
 
 
@@ -204,7 +177,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     my $list = $t->write_file('hosts',
                               "# bad\n0.0.0.0 WORSE.example worst.example\n");
 
-    my $result = decode_json(scalar tool_ok('add', '--json', '--from', 'hosts',
+    my $result = json(scalar tool_ok('add', '--json', '--from', 'hosts',
                                             $image, $list));
     is($result->{received}, 2, 'a hosts file: names');
     is($result->{comments}, 1, 'comments');
@@ -248,7 +221,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 
 {
     my $image = build('safe.bloom', \@old, '-n', 3000);
-    my $was = bytes($image);
+    my $was = content_of($image);
     my $other = build('other.bloom', \@new);
     my $torn = $t->write_file('torn.bloom', substr($was, 0, -1));
     my $keys = $t->write_file('keys', lines_of(@new));
@@ -274,7 +247,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
         my ($exit, $out, $err) = $t->run_tool('add', @arguments);
         is($exit, 2, "$name is refused");
         like($err, $message, 'and says why');
-        ok(bytes($image) eq $was, 'the image is as it was');
+        ok(content_of($image) eq $was, 'the image is as it was');
     }
 
     my ($exit, $out, $err) = run_command(
@@ -283,7 +256,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     is($exit, 2, 'a disk that is full');
     like($err, qr/safe\.bloom: cannot be written: File too large; the old file is as it was/,
          'is said');
-    ok(bytes($image) eq $was, 'the image is as it was');
+    ok(content_of($image) eq $was, 'the image is as it was');
     is_deeply([glob "$dir/*.tmp-*"], [], 'nothing is left beside it');
 }
 
@@ -308,7 +281,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
                        1 .. 12), 1200,
        'and no key is lost');
 
-    my $was = bytes($image);
+    my $was = content_of($image);
     pipe my $reader, my $writer or die $!;
     my $pid = spawn([$tool, 'add', $image], stdin => $reader,
                     env => $t->{env});
@@ -318,7 +291,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     kill 'INT', $pid;
     wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid });
     is($? & 127, 2, 'SIGINT ends it');
-    ok(bytes($image) eq $was, 'the image is as it was');
+    ok(content_of($image) eq $was, 'the image is as it was');
     is_deeply([glob "$image.*"], [], 'nothing is left beside it');
 }
 

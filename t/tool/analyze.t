@@ -7,38 +7,17 @@ use strict;
 use warnings;
 
 use FindBin;
-use JSON::PP qw(decode_json);
 
 use BloomTest;
 use BloomTest::Process qw(run_command);
+use BloomTest::Tool qw(json json_lines tool tool_test);
 
-my $t = BloomTest->new(module => 0);
+my $t = tool_test();
 my $dir = $t->testdir;
 my $script = "$FindBin::Bin/../../scripts/analyze.gnuplot";
 
 my @columns = qw(items estimated_fpr measured_fpr deviation lowest highest
                  fill_ratio estimated_items);
-
-
-# Exit status and standard error as expected; standard output.
-
-sub tool {
-    my ($status, $complaint, @arguments) = @_;
-
-    my ($exit, $out, $err) = $t->run_tool(@arguments);
-    my $shown = join ' ', grep { !ref } @arguments;
-    $shown =~ s/\Q$dir\E\///g;
-
-    is($exit, $status, "$shown: exits with $status") or diag($err);
-
-    if (defined $complaint) {
-        like($err, $complaint, "$shown: complains");
-    } else {
-        is($err, '', "$shown: does not complain");
-    }
-
-    return $out;
-}
 
 
 sub rows {
@@ -70,7 +49,7 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
               [5000, 10000, 15000, 20000, 25000, 30000],
               "$name: steps to one and a half times the capacity");
 
-    my $size = decode_json(tool(0, undef, 'size', '--json', '--layout', $layout,
+    my $size = json(tool(0, undef, 'size', '--json', '--layout', $layout,
                                 '-n', '20k', @size));
 
     cmp_ok(abs($rows[3]{estimated_fpr} / $size->{fpr} - 1), '<', 1e-5,
@@ -118,8 +97,7 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
          'another gives others');
     is(scalar rows($csv), 4, 'of three steps, one more is beyond the capacity');
 
-    my @json = map { decode_json($_) }
-               split /\n/, tool(0, undef, @small, '--json');
+    my @json = json_lines(tool(0, undef, @small, '--json'));
     my @rows = rows($csv);
 
     is_deeply([map { join ' ', sort keys %$_ } @json],

@@ -6,11 +6,11 @@ use strict;
 use warnings;
 
 use IO::Compress::Gzip qw(gzip);
-use JSON::PP qw(decode_json);
 
 use BloomTest;
+use BloomTest::Tool qw(json tool_test);
 
-my $t = BloomTest->new(module => 0);
+my $t = tool_test();
 my $dir = $t->testdir;
 my $n = 0;
 
@@ -26,7 +26,7 @@ sub build {
 
     is($exit, 0, "build @options") or diag($err);
 
-    return ($image, decode_json($out), $err);
+    return ($image, json($out), $err);
 }
 
 sub has {

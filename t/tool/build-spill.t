@@ -6,18 +6,15 @@
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Basename qw(dirname);
-use JSON::PP qw(decode_json);
 use POSIX ();
 
 use BloomTest;
 use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Tool qw(json tool_ok tool_path tool_test);
 
-my $t = BloomTest->new(module => 0);
+my $t = tool_test();
 my $dir = $t->testdir;
-my $tool = abs_path($ENV{TEST_BLOOM_TOOL}
-                    // dirname(__FILE__) . '/../../build/ngx-bloom');
+my $tool = tool_path();
 
 # --memory 16m has room for 0.9 million
 
@@ -31,11 +28,8 @@ my $backwards = $t->write_file('backwards',
 sub build {
     my ($name, @arguments) = @_;
 
-    my ($exit, $out, $err) = $t->run_tool('build', '--json', '--seed', 7, '-o',
-                                          "$dir/$name", @arguments);
-    $exit == 0 or fail("ngx-bloom build @arguments"), diag("exit $exit: $err");
-
-    return decode_json($out);
+    return json(scalar tool_ok('build', '--json', '--seed', 7, '-o',
+                               "$dir/$name", @arguments));
 }
 
 

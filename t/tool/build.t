@@ -5,23 +5,20 @@
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
 use Fcntl qw(:mode);
-use File::Basename qw(dirname);
 use IO::Compress::Gzip qw(gzip $GzipError);
 use IO::Socket::UNIX;
-use JSON::PP qw(decode_json);
 use POSIX ();
 
 use BloomTest;
 use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Tool qw(content_of info json tool_path tool_test);
 
 use constant PAGE => 4096;
 
-my $t = BloomTest->new(module => 0, user => 'nobody');
+my $t = tool_test(user => 'nobody');
 my $dir = $t->testdir;
-my $tool = abs_path($ENV{TEST_BLOOM_TOOL}
-                    // dirname(__FILE__) . '/../../build/ngx-bloom');
+my $tool = tool_path();
 
 
 # ------------------------------------------------------------------ helpers
@@ -46,17 +43,7 @@ sub build {
 }
 
 
-sub build_json { return decode_json((build('--json', @_))[1]) }
-
-
-sub info {
-    my ($image) = @_;
-
-    my ($exit, $out, $err) = $t->run_tool('info', '--json', $image);
-    $exit == 0 or fail("ngx-bloom info $image"), diag($err);
-
-    return decode_json($out);
-}
+sub build_json { return json((build('--json', @_))[1]) }
 
 
 # What two builds of the same keys have in common: the header up to the time
@@ -65,18 +52,9 @@ sub info {
 sub bits {
     my ($image) = @_;
 
-    my $file = slurp($image);
+    my $file = content_of($image);
 
     return substr($file, 0, 120) . substr($file, PAGE);
-}
-
-
-sub slurp {
-    my ($path) = @_;
-
-    open my $fh, '<:raw', $path or return "cannot open $path: $!";
-
-    return do { local $/; <$fh> };
 }
 
 
@@ -98,7 +76,7 @@ sub count {
 
     my ($exit, $out, $err) = $t->run_tool('test', '-c', '-0', '--json',
         $image, { stdin => join '', map { "$_\0" } @keys });
-    my $result = eval { decode_json($out) } || {};
+    my $result = eval { json($out) } || {};
 
     return "exit $exit: $err" if !%$result;
     return "$result->{present} present, $result->{absent} absent";
@@ -115,7 +93,7 @@ $t->write_file('refused/old.bloom', 'the old file');
 sub target_ok {
     my ($name) = @_;
 
-    is(slurp($target), 'the old file', "$name: the old file is as it was");
+    is(content_of($target), 'the old file', "$name: the old file is as it was");
     is_deeply([glob "$dir/refused/{*,.[!.]*}"], [$target],
               "$name: nothing is left beside it");
 }
@@ -441,7 +419,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 
     my $key = '00112233445566778899aabbccddeeff';
     my $image = build('--hash', 'siphash', '--seed', $key, $keys);
-    is(unpack('H*', substr slurp($image), 80, 16), $key,
+    is(unpack('H*', substr content_of($image), 80, 16), $key,
        '--seed of siphash is in the image');
     ok(bits(scalar build('--seed', uc $key, '--hash', 'siphash', $keys))
        eq bits($image), 'whatever the order of the options, and the case');
@@ -484,7 +462,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 
         # the hash's key included: bytes 48 to 95, and capacity and rate
 
-        is(substr(slurp($second), 48, 56), substr(slurp($first), 48, 56),
+        is(substr(content_of($second), 48, 56), substr(content_of($first), 48, 56),
            "--like an image of (@$options): geometry, hash and capacity");
         is($of_second->{fpr}, $of_first->{fpr}, 'and rate');
         is($of_second->{items}, 1, 'but not its keys');
@@ -632,7 +610,7 @@ for (['full', '> /dev/full'], ['closed', '>&-']) {
 
 # ------------------------------------------------------------------- refusals
 
-my $as_is = $t->write_file('like.bloom', slurp(scalar build($keys)));
+my $as_is = $t->write_file('like.bloom', content_of(scalar build($keys)));
 run_command(['gzip', '-k', $as_is]);
 
 for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
@@ -743,7 +721,7 @@ refused('only a byte order mark', qr/there are no keys/,
 {
     # what root may read, nobody may not: the tool goes where nobody finds it
 
-    my $copy = $t->write_file('tool', slurp($tool));
+    my $copy = $t->write_file('tool', content_of($tool));
     chmod 0755, $copy;
     chmod 0, $t->write_file('secret', "a\n");
     chmod 0777, "$dir/refused";
@@ -882,16 +860,16 @@ for my $signal (qw(INT TERM HUP)) {
     my $shown = wait_until(sub {
         syswrite $writer, join '', map { "key$_\n" } $i .. $i + 9999;
         $i += 10_000;
-        return slurp($screen) =~ m,\r([\d.]+ [kM]? ?keys), ;
+        return content_of($screen) =~ m,\r([\d.]+ [kM]? ?keys), ;
     });
 
-    ok($shown, 'a terminal gets the progress') or diag(slurp($screen));
-    like(slurp($screen), qr,\d\ keys/s|[kM]\ keys/s,, 'with the rate');
+    ok($shown, 'a terminal gets the progress') or diag(content_of($screen));
+    like(content_of($screen), qr,\d\ keys/s|[kM]\ keys/s,, 'with the rate');
 
     close $writer;
     ok(scalar wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid }),
        'it ends');
-    like(slurp($screen), qr/\r\e\[K[^\r]*\Q$dir\E\/tty\.bloom: $i keys/,
+    like(content_of($screen), qr/\r\e\[K[^\r]*\Q$dir\E\/tty\.bloom: $i keys/,
          'and takes the progress away before the result');
 }
 

@@ -9,48 +9,23 @@ use strict;
 use warnings;
 
 use FindBin;
-use JSON::PP ();
 
 use BloomTest;
 use BloomTest::Journal;
+use BloomTest::Tool qw(content_of json json_lines tool tool_test);
 
-my $t = BloomTest->new(module => 0);
+my $t = tool_test();
 my $dir = $t->testdir;
 my $checkout = "$FindBin::Bin/../..";
 
 use constant SIZE => 262144;
 
 
-sub content_of {
-    my ($file) = @_;
-
-    open(my $in, '<:raw', $file) or die "$file: $!\n";
-    local $/;
-    return scalar <$in>;
-}
-
-# Runs the tool; checks its exit status and standard error, which is empty or
-# matches; returns standard output.
-
 sub journal {
     my ($status, $complaint, @arguments) = @_;
 
-    my ($exit, $out, $err) = $t->run_tool('journal', @arguments);
-    (my $shown = "@arguments") =~ s/\Q$dir\E\///g;
-
-    is($exit, $status, "$shown: exits with $status");
-
-    if (defined $complaint) {
-        like($err, $complaint, "$shown: complains");
-    } else {
-        is($err, '', "$shown: does not complain");
-    }
-
-    return $out;
+    return tool($status, $complaint, 'journal', @arguments);
 }
-
-sub json { return map { JSON::PP->new->utf8->decode($_) } @_ }
-sub json_lines { return json(split /\n/, $_[0]) }
 
 sub flipped {
     my ($content, $offset) = @_;
@@ -203,7 +178,7 @@ for my $cut ($at[2] + 1, $at[2] + 31, $at[2] + 32, $used - 3) {
        join('', map { "$_\n" } @three[0 .. 3]), 'its keys are not');
     is(journal(0, undef, '--keys', '-q', $path),
        join('', map { "$_\n" } @three[0 .. 3]), '-q does not tell');
-    is((json(journal(0, undef, '--json', $path)))[0]{torn}, $left,
+    is(json(journal(0, undef, '--json', $path))->{torn}, $left,
        'JSON tells');
 }
 
@@ -315,7 +290,7 @@ for my $hit (0, 1) {
     journal(2, qr/newer: is of version 2 .* use a newer program/, $newer);
     journal(2, qr/missing: cannot be opened: No such file/, "$dir/missing");
     journal(2, qr/null: is not a regular file/, '/dev/null');
-    is((json(journal(2, qr/./, '--json', $none)))[0]{result}, 'unreadable',
+    is(json(journal(2, qr/./, '--json', $none))->{result}, 'unreadable',
        'JSON says unreadable');
 
     # the worst counts, and the others are shown

@@ -1,38 +1,16 @@
 #!/usr/bin/perl
 
-# Key forms in the tool: expand, and that build, test, info, merge and --like
-# take a key as its image has it.
+# Key forms in the tool: build, test, info, merge and --like take a key as its
+# image has it.
 
 use strict;
 use warnings;
 
-use JSON::PP qw(decode_json);
-
 use BloomTest;
+use BloomTest::Tool qw(json json_lines tool tool_test);
 
-my $t = BloomTest->new(module => 0);
+my $t = tool_test();
 my $dir = $t->testdir;
-
-# Exit status and standard error as expected; standard output.
-
-sub tool {
-    my ($status, $complaint, @arguments) = @_;
-
-    my ($exit, $out, $err) = $t->run_tool(@arguments);
-    my $shown = join ' ', grep { !ref } @arguments;
-    $shown =~ s/\Q$dir\E\///g;
-    $shown =~ s/[^ -~]/?/g;
-
-    is($exit, $status, "$shown: exits with $status") or diag($err);
-
-    if (defined $complaint) {
-        like($err, $complaint, "$shown: complains");
-    } else {
-        is($err, '', "$shown: does not complain");
-    }
-
-    return $out;
-}
 
 sub build {
     my ($name, $keys, @options) = @_;
@@ -48,62 +26,8 @@ sub results {
 
     my (undef, $out) = $t->run_tool('test', '--json', $image, '--', @keys);
 
-    return map { decode_json($_) } split /\n/, $out;
+    return json_lines($out);
 }
-
-
-# ---- expand ----
-
-is(tool(0, undef, 'expand', 'HTTP://A.b.c:80/1/%32.html?param=1'), <<'OUT',
-http://a.b.c/1/2.html?param=1
-a.b.c/1/2.html?param=1
-a.b.c/1/2.html
-a.b.c/
-a.b.c/1/
-b.c/1/2.html?param=1
-b.c/1/2.html
-b.c/
-b.c/1/
-OUT
-   'expand: the canonical form, then the expressions');
-
-is(tool(0, undef, 'expand', 'a.b', 'c.d'),
-   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n",
-   'expand: a blank line between keys');
-
-is(tool(0, undef, 'expand', '--key', 'url', { stdin => "a.b\r\nc.d" }),
-   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n", 'expand: standard input');
-
-$t->write_file('urls', "a.b\0c.d\0");
-is(tool(0, undef, 'expand', '-0', '-f', "$dir/urls"),
-   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n", 'expand: -0 -f');
-
-is(tool(0, undef, 'expand', '--key', 'host', 'A.B.Co.UK.:80'),
-   "a.b.co.uk\na.b.co.uk\nb.co.uk\nco.uk\n", 'expand --key host');
-is(tool(0, undef, 'expand', '--key', 'lower', 'A b'), "a b\na b\n",
-   'expand --key lower');
-is(tool(0, undef, 'expand', '--key', 'raw', 'A b'), "A b\nA b\n",
-   'expand --key raw');
-
-is(tool(1, qr/^ngx-bloom expand: "\/x" has no host\n\z/, 'expand', 'a.b', '/x'),
-   "http://a.b/\na.b/\n", 'expand: what cannot be looked up');
-is(tool(1, qr/^ngx-bloom expand: "\\xff\\x01:b" has a port .*\n\z/, 'expand',
-        "\xff\x01:b"), '', 'expand: bytes that cannot be shown');
-is(tool(1, qr/^ngx-bloom expand: "" is empty\n\z/, 'expand', ''), '',
-   'expand: nothing');
-
-is(tool(1, undef, 'expand', '--json', 'http://a.b/"?', '/x'),
-   '{"canonical":"http://a.b/\"?","expressions":["a.b/\"?","a.b/\"","a.b/"]}'
-   . "\n" . '{"canonical":null,"expressions":[],"reason":"has no host"}' . "\n",
-   'expand --json');
-
-tool(2, qr/there are no keys to show/, 'expand', { stdin => '' });
-tool(2, qr/not both/, 'expand', '-f', "$dir/urls", 'a.b');
-tool(2, qr/cannot be opened/, 'expand', '-f', "$dir/none");
-tool(2, qr/^ngx-bloom expand: --key "URL": there are raw, lower, host and url;/,
-     'expand', '--key', 'URL', 'a.b');
-tool(2, qr/^ngx-bloom build: --key "names": there are raw, lower, host and url;/,
-     'build', '--key', 'names', '-o', "$dir/x");
 
 
 # ---- build, info, test ----
@@ -129,10 +53,10 @@ my @forms = (
 );
 
 for (@forms) {
-    my ($form, $keys, $present, $absent, $unparsable) = @$_;
+    my ($form, $keys, $present, $absent, $invalid) = @$_;
     my $image = build("$form.bloom", $keys, '--key', $form);
 
-    is(decode_json(tool(0, undef, 'info', '--json', $image))->{key_form}, $form,
+    is(json(tool(0, undef, 'info', '--json', $image))->{key_form}, $form,
        "$form: info --json");
     like(tool(0, undef, 'info', $image), qr/^key form +$form$/m, "$form: info");
     is(unpack('x76 L<', $t->read_file("$form.bloom")),
@@ -145,19 +69,19 @@ for (@forms) {
 
     is((results($image, $_))[0]{answer}, 'absent', "$form: $_") for @$absent;
 
-    for my $key (@$unparsable) {
+    for my $key (@$invalid) {
         my ($result) = results($image, $key);
 
         is($result->{answer}, 'invalid', "$form: $key");
         like($result->{reason}, qr/^has /, "$form: $key: why");
     }
 
-    is(tool(@$absent + @$unparsable ? 1 : 0, undef, 'test', $image, '-f', '-',
+    is(tool(@$absent + @$invalid ? 1 : 0, undef, 'test', $image, '-f', '-',
             { stdin => join '', map { "$_\n" } @$present, @$absent,
-                                               @$unparsable }),
+                                               @$invalid }),
        join('', (map { "present $_\n" } @$present),
                 (map { "absent $_\n" } @$absent),
-                (map { "invalid $_\n" } @$unparsable)),
+                (map { "invalid $_\n" } @$invalid)),
        "$form: a line each");
 }
 
@@ -177,10 +101,10 @@ is_deeply([results("$dir/lower.bloom", 'AB')],
 
 is(tool(1, undef, 'test', '-c', "$dir/url.bloom", 'bad.example', 'x.test', '/'),
    "1 present, 1 absent, 1 invalid\n", 'test -c');
-is(decode_json(tool(1, undef, 'test', '-c', '--json', "$dir/url.bloom", '/'))
+is(json(tool(1, undef, 'test', '-c', '--json', "$dir/url.bloom", '/'))
    ->{invalid}, 1, 'test -c --json');
 
-is(decode_json((tool(0, undef, 'build', '--json', '--key', 'url', '-o',
+is(json((tool(0, undef, 'build', '--json', '--key', 'url', '-o',
                      "$dir/same", { stdin => "a.b\nHTTP://a.b:80/\na.b/x/..\n" }
                     )))->{items}, 1, 'spellings of one key count once');
 
@@ -192,8 +116,11 @@ tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
      'build', '-0', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\0/x" });
 
 
-# ---- --like and merge ----
+tool(2, qr/^ngx-bloom build: --key "names": there are raw, lower, host and url;/,
+     'build', '--key', 'names', '-o', "$dir/x");
 
+
+# ---- --like and merge ----
 
 tool(0, undef, 'build', '-q', '-o', "$dir/more.bloom", '--like',
      "$dir/url.bloom", { stdin => "WWW.more.test\n" });
@@ -208,7 +135,7 @@ tool(2, qr/^ngx-bloom build: --key "host": keys of \S+ are url, as --like says;/
 
 tool(0, undef, 'merge', '-q', '-o', "$dir/all.bloom", "$dir/url.bloom",
      "$dir/more.bloom");
-is(decode_json(tool(0, undef, 'info', '--json', "$dir/all.bloom"))->{key_form},
+is(json(tool(0, undef, 'info', '--json', "$dir/all.bloom"))->{key_form},
    'url', 'merge: the key form');
 is((results("$dir/all.bloom", $_))[0]{answer}, 'present', "merged: $_")
     for 'x.bad.example/y', 'www.more.test:80';

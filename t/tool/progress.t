@@ -7,13 +7,13 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Process qw(wait_until);
-use Cwd qw(abs_path);
+use BloomTest::Tool qw(tool_path tool_test);
 use IO::Handle;
 use POSIX ();
 
-my $t = BloomTest->new(module => 0);
+my $t = tool_test();
 my $dir = $t->testdir;
-my $tool = abs_path($ENV{TEST_BLOOM_TOOL} // 'build/ngx-bloom');
+my $tool = tool_path();
 
 plan(skip_all => 'script(1) is not installed')
     if system('command -v script > /dev/null') != 0;

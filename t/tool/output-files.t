@@ -11,15 +11,15 @@ use warnings;
 
 use Cwd qw(abs_path);
 use Fcntl qw(:flock);
-use FindBin;
 use POSIX ();
 
 use BloomTest;
 use BloomTest::Process qw(run_command spawn title wait_until);
+use BloomTest::Tool qw(content_of present tool_path tool_test);
 
-my $t = BloomTest->new(module => 0, user => 'nobody');
+my $t = tool_test(user => 'nobody');
 my $dir = $t->testdir;
-my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../../build/ngx-bloom";
+my $tool = tool_path();
 my $keys = "one\ntwo\n";
 
 $t->write_file('keys.txt', $keys);
@@ -221,17 +221,6 @@ sub has_open {
     });
 }
 
-# How many of these keys are present.
-
-sub present {
-    my ($image, @keys) = @_;
-
-    my (undef, $out) = $t->run_tool('test', $image,
-                                    { stdin => join '', map { "$_\n" } @keys });
-
-    return scalar(() = $out =~ /^present /mg);
-}
-
 # One of keys that another one of keys can be merged with.
 
 sub image {
@@ -398,11 +387,7 @@ subtest 'two that begin at nothing' => sub {
 # Permissions are kept from root by being nobody, who needs the tool elsewhere.
 
 subtest 'a directory without permission' => sub {
-    my $copy = $t->write_file('tool', do {
-        open my $fh, '<:raw', $tool or die "cannot open $tool: $!";
-        local $/;
-        <$fh>;
-    });
+    my $copy = $t->write_file('tool', content_of($tool));
     chmod 0755, $copy;
 
     mkdir "$dir/ro";

@@ -1,0 +1,204 @@
+package BloomTest::Tool;
+
+# What tests of ngx-bloom have in common: they run it without nginx, check its
+# exit status, its standard error and what it prints, and read images.  An
+# image's header and bits are read here from docs/image-format.md, not through
+# the tool.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use Exporter qw(import);
+use File::Basename qw(dirname);
+use JSON::PP ();
+use List::Util qw(product sum);
+
+use BloomTest;
+use BloomTest::Process qw(run_command);
+
+our @EXPORT_OK = qw(
+    tool_test tool_path tool tool_ok tool_redirected info present
+    json json_lines lines_of text_line content_of near
+    header payload ones rate_of_bits copy_with copy_with_header
+);
+
+my $t;
+
+
+# Makes the test's object; the functions below use its directory.
+
+sub tool_test { return $t = BloomTest->new(module => 0, @_) }
+
+sub tool_path {
+    return abs_path($ENV{TEST_BLOOM_TOOL}
+                    // dirname(__FILE__) . '/../../../build/ngx-bloom');
+}
+
+
+# Runs the tool; checks its exit status and standard error, which is empty or
+# matches; returns standard output.
+
+sub tool {
+    my ($status, $complaint, @arguments) = @_;
+
+    my $dir = $t->testdir;
+    my ($exit, $out, $err) = $t->run_tool(@arguments);
+    my $shown = join ' ', map { ref $_ ? () : substr($_, 0, 60) } @arguments;
+    $shown =~ s/\Q$dir\E\///g;
+    $shown =~ s/[^ -~]/?/g;
+
+    is($exit, $status, "\"ngx-bloom $shown\" exits with $status")
+        or diag($err);
+
+    if (defined $complaint) {
+        like($err, $complaint, "\"ngx-bloom $shown\" says why");
+    } else {
+        is($err, '', "\"ngx-bloom $shown\" does not complain");
+    }
+
+    return $out;
+}
+
+
+# The same without a test if it succeeds: standard output, and standard error
+# where a list is wanted.
+
+sub tool_ok {
+    my @arguments = @_;
+
+    my ($exit, $out, $err) = $t->run_tool(@arguments);
+    $exit == 0 or fail("ngx-bloom @arguments"), diag("exit $exit: $err");
+
+    return wantarray ? ($out, $err) : $out;
+}
+
+
+# With its standard output redirected by a shell.
+
+sub tool_redirected {
+    my ($redirection, @arguments) = @_;
+
+    return run_command(['sh', '-c', "\"\$0\" \"\$@\" $redirection", tool_path(),
+                        @arguments], env => $t->{env});
+}
+
+
+sub info { return json(scalar tool_ok('info', '--json', $_[0])) }
+
+# How many of these keys are present.
+
+sub present {
+    my ($image, @keys) = @_;
+
+    my (undef, $out) = $t->run_tool('test', $image,
+                                    { stdin => lines_of(@keys) });
+
+    return scalar(() = $out =~ /^present /mg);
+}
+
+
+sub json { return JSON::PP->new->utf8->decode($_[0]) }
+sub json_lines { return map { json($_) } split /\n/, $_[0] }
+sub lines_of { return join '', map { "$_\n" } @_ }
+
+
+# A line that is exactly this text, but for a number at each %% in it.
+
+sub text_line {
+    my ($text) = @_;
+
+    my $pattern = join '[0-9.e-]+', map { quotemeta } split /%%/, $text, -1;
+
+    return qr/\A$pattern\n\z/;
+}
+
+
+sub content_of {
+    my ($path) = @_;
+
+    open my $fh, '<:raw', $path or die "$path: $!";
+    local $/;
+
+    return <$fh> // '';
+}
+
+
+sub near {
+    my ($got, $wanted, $name) = @_;
+
+    ok(abs($got - $wanted) <= 1e-9 * abs $wanted, $name)
+        or diag("$got is not $wanted");
+}
+
+
+# An image's header and bits.
+
+sub header {
+    my ($path) = @_;
+
+    my $file = content_of($path);
+    my %field;
+
+    @field{qw(version file_size at size layout k lines flags bits hash key_form
+              seed capacity items fpr created as_of build_id)}
+        = unpack 'x8 L< x4 Q< Q< Q< x8 L< L< L< L< Q< L< L< L< x12 Q< Q< d<'
+                 . ' Q< Q< H32', $file;
+    $field{payload} = substr $file, $field{at};
+
+    return \%field;
+}
+
+sub payload { return header($_[0])->{payload} }
+
+sub ones { return unpack '%64b*', $_[0] }
+
+# The rate of exactly these bits of a blocked image with one line a key.
+
+sub rate_of_bits {
+    my ($header) = @_;
+
+    my $sector = 64 / $header->{k};
+    my @lines = map {
+        product(map { ones($_) / (8 * $sector) } unpack "(a$sector)*", $_)
+    } unpack '(a64)*', $header->{payload};
+
+    return sum(@lines) / @lines;
+}
+
+
+# A copy of a file of the test, changed.
+
+sub copy_with {
+    my ($from, $to, $change) = @_;
+
+    my $content = $t->read_file($from);
+    $change->($content);
+
+    return $t->write_file($to, $content);
+}
+
+sub crc32c {
+    my $crc = 0xffffffff;
+
+    for my $byte (unpack 'C*', $_[0]) {
+        $crc ^= $byte;
+        $crc = $crc & 1 ? $crc >> 1 ^ 0x82f63b78 : $crc >> 1 for 1 .. 8;
+    }
+
+    return $crc ^ 0xffffffff;
+}
+
+# A copy of an image with other bytes in its header, under a good checksum.
+
+sub copy_with_header {
+    my ($from, $to, %change) = @_;
+
+    return copy_with($from, $to, sub {
+        substr($_[0], $_, length $change{$_}) = $change{$_} for keys %change;
+        substr($_[0], 4092, 4) = pack 'L<', crc32c(substr $_[0], 0, 4092);
+    });
+}
+
+
+1;

@@ -1,0 +1,64 @@
+#!/usr/bin/perl
+
+# ngx-bloom expand: what keys are looked up by.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Tool qw(tool tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+
+
+is(tool(0, undef, 'expand', 'HTTP://A.b.c:80/1/%32.html?param=1'), <<'OUT',
+http://a.b.c/1/2.html?param=1
+a.b.c/1/2.html?param=1
+a.b.c/1/2.html
+a.b.c/
+a.b.c/1/
+b.c/1/2.html?param=1
+b.c/1/2.html
+b.c/
+b.c/1/
+OUT
+   'expand: the canonical form, then the expressions');
+
+is(tool(0, undef, 'expand', 'a.b', 'c.d'),
+   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n",
+   'expand: a blank line between keys');
+
+is(tool(0, undef, 'expand', '--key', 'url', { stdin => "a.b\r\nc.d" }),
+   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n", 'expand: standard input');
+
+$t->write_file('urls', "a.b\0c.d\0");
+is(tool(0, undef, 'expand', '-0', '-f', "$dir/urls"),
+   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n", 'expand: -0 -f');
+
+is(tool(0, undef, 'expand', '--key', 'host', 'A.B.Co.UK.:80'),
+   "a.b.co.uk\na.b.co.uk\nb.co.uk\nco.uk\n", 'expand --key host');
+is(tool(0, undef, 'expand', '--key', 'lower', 'A b'), "a b\na b\n",
+   'expand --key lower');
+is(tool(0, undef, 'expand', '--key', 'raw', 'A b'), "A b\nA b\n",
+   'expand --key raw');
+
+is(tool(1, qr/^ngx-bloom expand: "\/x" has no host\n\z/, 'expand', 'a.b', '/x'),
+   "http://a.b/\na.b/\n", 'expand: what cannot be looked up');
+is(tool(1, qr/^ngx-bloom expand: "\\xff\\x01:b" has a port .*\n\z/, 'expand',
+        "\xff\x01:b"), '', 'expand: bytes that cannot be shown');
+is(tool(1, qr/^ngx-bloom expand: "" is empty\n\z/, 'expand', ''), '',
+   'expand: nothing');
+
+is(tool(1, undef, 'expand', '--json', 'http://a.b/"?', '/x'),
+   '{"canonical":"http://a.b/\"?","expressions":["a.b/\"?","a.b/\"","a.b/"]}'
+   . "\n" . '{"canonical":null,"expressions":[],"reason":"has no host"}' . "\n",
+   'expand --json');
+
+tool(2, qr/there are no keys to show/, 'expand', { stdin => '' });
+tool(2, qr/not both/, 'expand', '-f', "$dir/urls", 'a.b');
+tool(2, qr/cannot be opened/, 'expand', '-f', "$dir/none");
+tool(2, qr/^ngx-bloom expand: --key "URL": there are raw, lower, host and url;/,
+     'expand', '--key', 'URL', 'a.b');
+
+done_testing;

@@ -1,0 +1,73 @@
+#!/usr/bin/perl
+
+# ngx-bloom --help and COMMAND --help, --version, what is no command or option,
+# and output that cannot be written.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Tool qw(text_line tool tool_redirected tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+
+my @commands = qw(build info test expand verify size add merge journal import
+                  export analyze);
+my $ids = $t->build_image('ids.bloom', ['key-1']);
+
+
+# ---- help, and what is no command or option ----
+
+for my $command (@commands) {
+    my $help = tool(0, undef, $command, '--help');
+
+    like($help, qr/\AUsage: ngx-bloom $command /, "$command: usage");
+    like($help, qr/^Examples:\n(?:  .*\n)*?  (?:.* )?ngx-bloom $command /m,
+         "$command: has examples");
+    is(join('', grep { length > 81 } split /^/, $help), '',
+       "$command: help has no line of more than 80 columns");
+    is(tool(0, undef, 'help', $command), $help, "help $command is the same");
+    is(tool(0, undef, $command, '-h'), $help, "$command -h is the same");
+
+    tool(2, text_line("ngx-bloom $command: unknown option \"--nonsense\"; see"
+                 . " \"ngx-bloom $command --help\""), $command, '--nonsense');
+    tool(2, qr/unknown option "-Z"/, $command, '--json', '-Z');
+    tool(2, qr/option --json takes no value/, $command, '--json=1');
+}
+
+my $usage = tool(0, undef, '--help');
+like($usage, qr/^  \Q$_\E /m, "the help names $_") for @commands, 'help';
+is(tool(0, undef, '-h'), $usage, '-h is the same');
+is(tool(0, undef, 'help'), $usage, 'help is the same');
+is(tool(0, undef, 'help', 'help'), $usage, 'help help as well');
+
+like(tool(0, undef, '--version'),
+     qr/^ngx-bloom \d\S*, image format version 1$/, '--version');
+
+my $list = join ', ', @commands, 'help';
+tool(2, qr/^ngx-bloom: unknown command "nonsense"; there are $list;/,
+     'nonsense');
+tool(2, qr/unknown command "nonsense"/, 'help', 'nonsense');
+tool(2, qr/^ngx-bloom: no command given;/);
+tool(2, qr/^ngx-bloom: unknown option "--nonsense"/, '--nonsense');
+tool(2, qr/option -o wants a value/, 'merge', '-o');
+tool(2, qr/option -o wants a value/, 'merge', '--output');
+tool(2, qr/option --layout wants a value/, 'size', '--layout');
+
+
+# Output that cannot be written is an error.
+
+for ([test => $ids, 'key-1'], [info => $ids], [verify => $ids],
+     [size => '-n', '1', '-p', '0.1'], ['--help'])
+{
+    for my $redirection ('> /dev/full', '>&-') {
+        my ($exit, undef, $err) = tool_redirected($redirection, @$_);
+
+        is($exit, 2, "$$_[0] $redirection: is an error");
+        like($err, qr/cannot write to standard output: /,
+             "$$_[0] $redirection: says so");
+    }
+}
+
+done_testing;

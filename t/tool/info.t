@@ -1,0 +1,112 @@
+#!/usr/bin/perl
+
+# ngx-bloom info: what images are, from their headers.
+
+use strict;
+use warnings;
+
+use POSIX ();
+
+use BloomTest;
+use BloomTest::Tool qw(copy_with header json json_lines near tool tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+
+my @keys = map { "key-$_" } 1 .. 1000;
+
+my $ids = $t->build_image('ids.bloom', \@keys, '--seed', '4294967295', '-n',
+                          '2k', '--as-of', '2020-01-31T12:00:00.25Z');
+my $classic = $t->build_image('classic.bloom', \@keys, '--layout', 'classic',
+                              '-p', '1e-4');
+my $secret = '00112233445566778899aabbccddeeff';
+my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
+                              '--seed', $secret, '-p', '1e-6');
+
+{
+    my $header = header($ids);
+    my $info = json(tool(0, undef, 'info', '--json', $ids));
+
+    is($info->{file}, $ids, 'info: file');
+    is($info->{size_bytes}, -s $ids, 'info: bytes');
+    is($info->{$_}, $header->{$_}, "info: $_ as in the header")
+        for qw(version bits k lines seed capacity fpr items build_id);
+    is($info->{capacity}, 2000, 'info: capacity as asked for');
+    is($info->{items}, 1000, 'info: items as there were');
+    is($info->{seed}, 4294967295, 'info: seed as asked for');
+    is($info->{layout}, 'blocked', 'info: layout');
+    is($info->{hash}, 'murmur3', 'info: hash');
+    is($info->{key_form}, 'raw', 'info: key form');
+    is($info->{as_of}, '2020-01-31T12:00:00.250Z', 'info: as of');
+    is($header->{as_of}, 1580472000250, 'as of in the header');
+    is($info->{created},
+       POSIX::strftime('%Y-%m-%dT%H:%M:%S', gmtime($header->{created} / 1000))
+       . sprintf('.%03dZ', $header->{created} % 1000), 'info: created');
+    ok(!$info->{items_estimated}, 'info: items are counted');
+    near($info->{bits_per_item}, $header->{bits} / 1000, 'info: bits an item');
+    ok($info->{estimated_fpr} > 0 && $info->{estimated_fpr} < 1e-4,
+       'info: half full, a much better rate than promised');
+
+    my $text = tool(0, undef, 'info', $ids);
+
+    for ([file => $ids], [size => qr/\S+ KiB \($info->{size_bytes} bytes\)/],
+         ['format version' => 1], ['build id' => $info->{build_id}],
+         [created => $info->{created}], ['complete as of' => $info->{as_of}],
+         [layout => "blocked, $info->{bits} bits, k $info->{k}, lines 1"],
+         [hash => 'murmur3, seed 4294967295'], ['key form' => 'raw'],
+         [capacity => '2000 keys at a false-positive rate of 0.1 %'],
+         [items => '1000'],
+         ['estimated rate' => qr/0\.\S+ % with these items/])
+    {
+        my ($name, $value) = @$_;
+        $value = quotemeta $value unless ref $value;
+        like($text, qr/^$name +$value$/m, "info: the text has $name");
+    }
+}
+
+{
+    my $info = json(tool(0, undef, 'info', '--json', $classic));
+
+    is($info->{layout}, 'classic', 'info: classic');
+    is($info->{lines}, 0, 'info: classic has no lines');
+    is($info->{as_of}, undef, 'info: as of is not stated');
+
+    my $text = tool(0, undef, 'info', $classic);
+
+    like($text, qr/^complete as of +not stated$/m, 'info: and says so');
+    like($text, qr/^layout +classic, \d+ bits, k \d+$/m, 'info: no lines');
+}
+
+{
+    my $json = tool(0, undef, 'info', '--json', $siphash);
+    my $text = tool(0, undef, 'info', $siphash);
+
+    is(json($json)->{hash}, 'siphash', 'info: siphash');
+    is(json($json)->{seed}, undef, 'info: its key is not in the JSON');
+    is(json($json)->{lines}, 2, 'info: two lines for a low rate');
+    like($text, qr/^hash +siphash, key secret$/m, 'info: nor in the text');
+    unlike($json . $text, qr/00112233|1100|3322/, 'info: nor anywhere');
+}
+
+{
+    my @info = json_lines(tool(0, undef, 'info', '--json', $ids, $classic));
+
+    is(join(' ', map { $_->{file} } @info), "$ids $classic",
+       'info: with several images, an object a line');
+
+    my $out = tool(2, qr/^ngx-bloom info: \Q$dir\E\/missing: /, 'info',
+                   "$dir/missing", $ids);
+    like($out, qr/^items +1000$/m, 'info: goes on behind a missing file');
+
+    copy_with('ids.bloom', 'payload.bloom', sub { substr($_[0], -1) ^= "\1" });
+    tool(0, undef, 'info', "$dir/payload.bloom");
+
+    my $name = "$dir/a\"b\xff.bloom";
+    rename copy_with('ids.bloom', 'odd.bloom', sub { }), $name;
+    is(json(tool(0, undef, 'info', '--json', $name))->{file},
+       "$dir/a\"b\x{fffd}.bloom", 'info: an odd name in JSON');
+
+    tool(2, qr/no image is named/, 'info');
+}
+
+done_testing;

@@ -1,0 +1,261 @@
+#!/usr/bin/perl
+
+# ngx-bloom merge: one image that has the keys of several.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Process qw(run_command);
+use BloomTest::Tool qw(copy_with copy_with_header header json near ones payload
+                       text_line tool tool_path tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+
+my @keys = map { "key-$_" } 1 .. 1000;
+
+my $ids = $t->build_image('ids.bloom', \@keys, '--seed', '4294967295', '-n',
+                          '2k', '--as-of', '2020-01-31T12:00:00.25Z');
+my $secret = '00112233445566778899aabbccddeeff';
+my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
+                              '--seed', $secret, '-p', '1e-6');
+
+my $damaged = copy_with('ids.bloom', 'damaged-last',
+                        sub { substr($_[0], -1) ^= "\x80" });
+
+
+# Images of keys $from to $to that can be merged with ids.bloom.
+
+sub like_ids {
+    my ($name, $from, $to, @options) = @_;
+
+    return $t->build_image($name, [map { "key-$_" } $from .. $to], '--like',
+                           $ids, @options);
+}
+
+{
+    my $more = like_ids('more.bloom', 501, 1500);
+    my $both = like_ids('both.bloom', 1, 1500);
+    my $merged = "$dir/merged.bloom";
+
+    my $out = tool(0, undef, 'merge', '-o', $merged, $ids, $more);
+    my $header = header($merged);
+
+    ok($header->{payload} eq (payload($ids) | payload($more)),
+       'merge: the bits of both');
+    ok($header->{payload} eq payload($both),
+       'merge: the bits of an image of all keys');
+    is(tool(0, undef, 'verify', '-q', $merged), '', 'merge: is a good image');
+    is(tool(0, undef, 'test', '-c', $merged,
+            { stdin => join "\n", map { "key-$_" } 1 .. 1500 }),
+       "1500 present, 0 absent\n", 'merge: all keys are in it');
+
+    is($header->{$_}, header($ids)->{$_}, "merge: $_ of the first")
+        for qw(layout bits k lines hash seed capacity fpr);
+    isnt($header->{build_id}, header($_)->{build_id}, 'merge: a new build id')
+        for $ids, $more;
+    is($header->{flags}, 1, 'merge: items are estimated');
+    is($header->{as_of}, 0, 'merge: not as of, as one does not state it');
+
+    my $info = json(tool(0, undef, 'info', '--json', $merged));
+    ok($info->{items_estimated}, 'merge: info knows');
+    ok(abs($info->{items} - 1500) < 6 * $info->{items_error},
+       'merge: the estimate is right') or diag($info->{items});
+    like($out, text_line("$merged: 2 images, $info->{items} +- %% distinct, blocked,"
+                    . ' %% KiB, false-positive rate %% %'),
+         'merge: the result');
+    like(tool(0, undef, 'info', $merged),
+         qr/^items +$info->{items}, estimated, \+- \d+$/m, 'merge: in info');
+
+    my $result = json(tool(0, undef, 'merge', '--json', '--output',
+                           "$dir/again.bloom", $more, $ids));
+    is($result->{items}, $info->{items}, 'merge: the same in another order');
+    is($result->{file}, "$dir/again.bloom", 'merge: JSON has the file');
+    is($result->{size_bytes}, -s $merged, 'merge: and its size');
+    is($result->{images}, 2, 'merge: and of how many');
+    is($result->{build_id}, header("$dir/again.bloom")->{build_id},
+       'merge: and the build id');
+    ok(payload("$dir/again.bloom") eq $header->{payload},
+       'merge: the same bits');
+
+    # an image merged with itself, or with a part, has what it has
+
+    is(tool(0, undef, 'merge', '-q', '-o', "$dir/again.bloom", $ids, $ids), '',
+       'merge: quiet');
+    ok(payload("$dir/again.bloom") eq payload($ids), 'merge: twice the same');
+
+    # into one of those merged
+
+    my $own = copy_with('more.bloom', 'own.bloom', sub { });
+    tool(0, undef, 'merge', '-o', $own, $own, $ids);
+    ok(payload($own) eq $header->{payload}, 'merge: into one of them');
+
+    # several: the OR of all
+
+    my @parts = map { like_ids("part-$_", 100 * $_ + 1, 100 * $_ + 100) }
+                    0 .. 14;
+    like(tool(0, undef, 'merge', '-o', "$dir/again.bloom", @parts),
+         qr/: 15 images, /, 'merge: fifteen');
+    ok(payload("$dir/again.bloom") eq $header->{payload},
+       'merge: fifteen parts are the whole');
+}
+
+# They need not fit into memory.
+
+SKIP: {
+    skip 'the sanitizers need more address space than that', 2
+        if $ENV{TEST_NGINX_SANITIZED};
+
+    my $large = $t->build_image('large', ['a'], '-n', '60m');
+    my $more = $t->build_image('large-more', ['b'], '--like', $large);
+
+    my ($exit, $out, $err) = run_command(
+        ['sh', '-c', 'ulimit -v 98304 && exec "$@"', 'sh', tool_path(), 'merge', '-q',
+         '-o', "$dir/large-both", $large, $more]);
+    is($exit, 0, 'merge: two images of 112 MiB with 96 MiB of memory')
+        or diag($err);
+    is(tool(0, undef, 'test', '-c', "$dir/large-both", 'a', 'b'),
+       "2 present, 0 absent\n", 'merge: and all is in it');
+
+    unlink $large, $more, "$dir/large-both";
+}
+
+# Images of several chunks.
+
+{
+    my @numbers = map { $t->build_image("$_.numbers", [$_ .. $_ + 999], '-n',
+                                        '1500k', '--seed', '1') } 1000, 5000;
+    my $both = $t->build_image('both.numbers', [1000 .. 1999, 5000 .. 5999],
+                               '--like', $numbers[0]);
+    my $merged = "$dir/merged.numbers";
+
+    cmp_ok(-s $both, '>', 2 << 20, 'an image of three chunks');
+
+    tool(0, undef, 'merge', '-q', '-o', $merged, @numbers);
+    ok(payload($merged) eq payload($both), 'merge: chunk by chunk');
+    is(tool(0, undef, 'test', '-c', $merged,
+            { stdin => join "\n", 1000 .. 1999, 5000 .. 5999 }),
+       "2000 present, 0 absent\n", 'test: in every chunk');
+
+    my $found = json(tool(0, undef, 'verify', '--json', $merged));
+    near($found->{fill_ratio}, ones(payload($both)) / header($both)->{bits},
+         'verify: every chunk is counted');
+
+    my $size = -s $merged;
+    my $damaged = copy_with('merged.numbers', 'damaged.numbers',
+                            sub { substr($_[0], -1) ^= "\1" });
+    my $message = text_line("ngx-bloom verify: $damaged: is damaged: the checksum of"
+                       . ' bytes ' . (8192 + (2 << 20)) . ' to ' . ($size - 1)
+                       . ' differs; copy or build it again');
+    tool(1, $message, 'verify', $damaged);
+    is(tool(2, qr/is damaged/, 'test', $damaged, '1000'), '',
+       'test: no answer, as the last chunk is damaged');
+}
+
+# The number of items is at most the sum: 1 and 1 are never 3.
+
+{
+    my @one = map { like_ids("one-$_.bloom", $_, $_) } 1, 2;
+    my $empty = like_ids('empty.bloom', 1, 0, '--allow-empty');
+
+    tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", @one);
+    ok(header("$dir/few.bloom")->{items} =~ /^[12]$/,
+       'merge: no more items than both have');
+
+    tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", $one[0], $empty,
+         $empty);
+    my $header = header("$dir/few.bloom");
+    is($header->{items}, 1, 'merge: with empty ones, the items');
+    is($header->{flags}, 0, 'merge: are no estimate');
+
+    unlike(tool(0, undef, 'merge', '-o', "$dir/few.bloom", $one[0], $empty),
+           qr/\+-/, 'merge: and not shown as one');
+
+    tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", $empty,
+         "$dir/merged.bloom");
+    is(header("$dir/few.bloom")->{flags}, 1,
+       'merge: an estimate stays one, with an empty one');
+
+    # what an image says that it has outweighs an estimate
+
+    my $more = copy_with_header('ids.bloom', 'claims.bloom',
+                                104 => pack 'Q<', 1200);
+
+    tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", $ids, $more);
+    is(header("$dir/few.bloom")->{items}, 1200,
+       'merge: no fewer items than one image has');
+}
+
+# As of the earliest, if all state one.
+
+{
+    my @dated = map { like_ids("dated-$_.bloom", 1, 9, '--as-of', $_) }
+                    1_600_000_000, 1_500_000_000, 1_550_000_000;
+
+    tool(0, undef, 'merge', '-q', '-o', "$dir/dated.bloom", @dated);
+    is(header("$dir/dated.bloom")->{as_of}, 1_500_000_000_000,
+       'merge: as of the earliest');
+
+    tool(0, undef, 'merge', '-q', '-o', "$dir/dated.bloom", @dated,
+         "$dir/empty.bloom");
+    is(header("$dir/dated.bloom")->{as_of}, 0,
+       'merge: not as of, if one does not say');
+}
+
+# More than there is room for.
+
+{
+    my $full = like_ids('full.bloom', 1001, 2400, '-q');
+
+    like(tool(0, text_line('ngx-bloom merge: warning: %% distinct keys are more'
+                      . ' than the capacity of 2000: the false-positive rate'
+                      . ' will be about %% % instead of the promised 0.1 %;'
+                      . ' build the first image again, with an -n for the keys of all,'
+                      . ' and the others like it'),
+              'merge', '-o', "$dir/over.bloom", $ids, $full),
+         qr/^\Q$dir\E\/over\.bloom: 2 images, /, 'merge: made all the same');
+    tool(0, undef, 'merge', '-q', '-o', "$dir/over.bloom", $ids, $full);
+}
+
+# What cannot be merged, and what that leaves behind: nothing.
+
+{
+    my $old = $t->write_file('old.bloom', 'as it was');
+
+    for ([layout => '--layout', 'classic', '-n', '2k', '--seed', '4294967295'],
+         [bits => '-n', '4k', '--seed', '4294967295'],
+         [seed => '-n', '2k', '--seed', '4294967294'],
+         [hash => '-n', '2k', '--hash', 'siphash'])
+    {
+        my ($what, @options) = @$_;
+        my $other = $t->build_image("other-$what.bloom", ['key'], @options);
+
+        tool(2, text_line("ngx-bloom merge: $other: cannot be merged with $ids, from"
+                     . " which it differs in $what; build it again with"
+                     . " \"--like $ids\""),
+             'merge', '-o', $old, $ids, $other);
+    }
+
+    my $other = $t->build_image('other-sip.bloom', \@keys, '--hash', 'siphash',
+                                '-p', '1e-6');
+    tool(2, qr/differs in seed/, 'merge', '-o', $old, $siphash, $other);
+    tool(2, qr/damaged-last: is damaged/, 'merge', '-o', $old, $ids,
+         "$dir/damaged-last");
+    is($t->read_file('old.bloom'), 'as it was', 'merge: old file untouched');
+
+    my $twin = $t->build_image('twin.bloom', ['key'], '--like', $siphash);
+    tool(0, undef, 'merge', '-o', "$dir/sip.bloom", $siphash, $twin);
+
+    tool(2, qr/-o FILE is missing/, 'merge', $ids, $ids);
+    tool(2, qr/name two images or more/, 'merge', '-o', $old);
+    tool(2, qr/name two images or more/, 'merge', '-o', $old, $ids);
+    tool(2, qr/^ngx-bloom merge: \Q$dir\E\/no\/x: /, 'merge', '-o',
+         "$dir/no/x", $ids, $ids);
+    tool(2, qr/^ngx-bloom merge: \Q$dir\E: is not a regular file/, 'merge',
+         '-o', $dir, $ids, $ids);
+
+    is(join(' ', glob "$dir/*tmp-*"), '', 'merge: no temporary file is left');
+}
+
+done_testing;

@@ -1,0 +1,119 @@
+#!/usr/bin/perl
+
+# ngx-bloom size: of items, rate and memory, two give the third.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Tool qw(header json json_lines near tool tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+
+
+# Both layouts, or the one that is asked for.
+
+sub size {
+    my $out = tool(0, undef, 'size', '--json', @_);
+
+    return grep({ $_ eq '--layout' } @_) ? json($out) : json_lines($out);
+}
+
+for (['10m', '0.001'], ['1k', '0.1'], ['1m', '1%'], ['3', '1e-6'],
+     ['1g', '1e-9'], ['1', '0.5'])
+{
+    my ($n, $p) = @$_;
+    my ($blocked, $textbook) = size('-n', $n, '-p', $p);
+    my $items = $n =~ s/k$/000/r =~ s/m$/000000/r =~ s/g$/000000000/r;
+    my $rate = $p eq '1%' ? 0.01 : $p;
+
+    is($blocked->{layout}, 'blocked', "size $n $p: blocked");
+    is($textbook->{layout}, 'classic', "size $n $p: classic");
+
+    for ($blocked, $textbook) {
+        is($_->{filter_bytes} * 8, $_->{bits}, "size $n $p: bytes are bits");
+        is($_->{bits} % 512, 0, "size $n $p: whole lines");
+        ok($_->{fpr} > 0 && $_->{fpr} <= $rate, "size $n $p: rate is kept");
+        is($_->{items}, $items, "size $n $p: items");
+        near($_->{bits_per_item}, $_->{bits} / $items,
+             "size $n $p: bits an item");
+    }
+
+    next if $items < 1000;
+
+    # the textbook's -n ln p / (ln 2)^2, a little more as k is whole
+
+    my $least = -$items * log($rate) / log(2) ** 2;
+
+    ok($textbook->{bits} > 0.999 * $least
+       && $textbook->{bits} < 1.03 * $least + 1024,
+       "size $n $p: classic is as the textbook says");
+    ok($blocked->{bits} > $least && $blocked->{bits} < 1.3 * $least + 1024,
+       "size $n $p: blocked is somewhat larger");
+}
+
+for my $layout (qw(blocked classic)) {
+    my ($most) = size('-p', '1e-4', '-m', '1m', '--layout', $layout);
+
+    cmp_ok($most->{filter_bytes}, '<=', 1 << 20, "size: $layout fits the memory");
+    cmp_ok($most->{fpr}, '<=', 1e-4, "size: $layout keeps the rate");
+
+    my ($back) = size('-n', $most->{items}, '-p', '1e-4', '--layout', $layout);
+    is($back->{bits}, $most->{bits}, "size: $layout, items and rate back");
+
+    my ($over) = size('-n', $most->{items} + 1, '-p', '1e-4', '--layout',
+                      $layout);
+    cmp_ok($over->{filter_bytes}, '>', 1 << 20, "size: $layout, one more is too much");
+
+    my ($least) = size('-n', '100k', '-m', '200k', '--layout', $layout);
+
+    cmp_ok($least->{filter_bytes}, '<=', 200 << 10, "size: $layout fits again");
+    is($least->{items}, 100_000, "size: $layout, items");
+    ok($least->{fpr} > 0 && $least->{fpr} < 1e-3, "size: $layout, the rate");
+
+    my ($better) = size('-n', '100k', '-p', $least->{fpr} * 0.98, '--layout',
+                        $layout);
+    cmp_ok($better->{filter_bytes}, '>', 200 << 10,
+           "size: $layout, a better rate is too much");
+
+    my $image = $t->build_image('sized.bloom', ['key'], '--layout', $layout,
+                                '-n', '100k', '-p', '1e-5');
+    my ($sized) = size('--items', '100k', '--fpr', '1e-5', '--layout', $layout);
+    is(header($image)->{$_}, $sized->{$_}, "size: $layout, $_ as build has it")
+        for qw(bits k lines);
+}
+
+like(tool(0, undef, 'size', '-n', '10m', '-p', '0.1%'),
+     qr{\A
+        layout  [ ]+ items    [ ]+ rate     [ ]+ memory        [ ]+ bits/item
+                [ ]+ k  [ ]+ lines \n
+        blocked [ ]+ 10000000 [ ]+ 0\.1[ ]% [ ]+ 18\.\d[ ]MiB [ ]+ 15\.\d+
+                [ ]+ 8  [ ]+ 1 \n
+        classic [ ]+ 10000000 [ ]+ 0\.1[ ]% [ ]+ 17\.\d[ ]MiB [ ]+ 14\.\d+
+                [ ]+ 10 [ ]+ - \n\z}x,
+     'size: as text');
+is(() = tool(0, undef, 'size', '--memory', '1m', '-p', '0.01', '--layout',
+             'classic') =~ /^(?:classic|blocked)/mg, 1, 'size: one layout');
+
+tool(2, qr/give two of -n \(items\), -p \(rate\) and -m \(memory\)/, 'size',
+     @$_)
+    for [], ['-n', '1'], ['-p', '0.1'], ['-m', '1k'],
+        ['-n', '1', '-p', '0.1', '-m', '1k'];
+
+tool(2, qr/-n "\Q$_\E": a number of keys is a count/, 'size', '-n', $_, '-p',
+     '0.1')
+    for '0', 'x', '', '1x', '-1', '1.5', '5000g', '99999999999999999999';
+tool(2, qr/-p "\Q$_\E": a rate is from 1e-9 to 0\.5/, 'size', '-n', '1', '-p',
+     $_)
+    for '0', '1', '0.6', 'x', '', '1e-10', '-0.1', 'nan', '51%';
+tool(2, qr/-m "\Q$_\E": memory is from 1 to 1024g, in bytes/, 'size', '-n', '1', '-m', $_)
+    for '0', 'x', '', '1kk', '1025g';
+tool(2, qr/--layout "x": there are blocked and classic/, 'size', '-n', '1',
+     '-p', '0.1', '--layout', 'x');
+tool(2, qr/"4711" is no option/, 'size', '-n', '1', '-p', '0.1', '4711');
+tool(2, qr/too little for even one item/, 'size', '-m', '63', '-p', '0.1');
+tool(2, qr/too little for 10000000 items/, 'size', '-m', '1k', '-n', '10m');
+tool(2, qr/need more than 1 TiB/, 'size', '-n', '4000g', '-p', '1e-9');
+
+done_testing;

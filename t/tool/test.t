@@ -1,0 +1,178 @@
+#!/usr/bin/perl
+
+# ngx-bloom test: asks an image about keys.
+
+use strict;
+use warnings;
+
+use IO::Compress::Gzip qw(gzip);
+
+use BloomTest;
+use BloomTest::Process qw(spawn time_limit);
+use BloomTest::Tool qw(json json_lines tool tool_path tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+
+my @keys = map { "key-$_" } 1 .. 1000;
+
+my $ids = $t->build_image('ids.bloom', \@keys, '--seed', '4294967295', '-n',
+                          '2k', '--as-of', '2020-01-31T12:00:00.25Z');
+my $secret = '00112233445566778899aabbccddeeff';
+my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
+                              '--seed', $secret, '-p', '1e-6');
+
+
+
+is(tool(0, undef, 'test', $ids, 'key-1', 'key-1000'),
+   "present key-1\npresent key-1000\n", 'test: present');
+is(tool(1, undef, 'test', $siphash, 'key-1', 'nothing', 'key-2'),
+   "present key-1\nabsent nothing\npresent key-2\n", 'test: one is absent');
+is(tool(1, undef, 'test', '-q', $siphash, 'nothing'), '', 'test: quiet, no');
+is(tool(0, undef, 'test', '-q', $siphash, 'key-1'), '', 'test: quiet, yes');
+is(tool(1, undef, 'test', $siphash, '--', '-4711', '--json'),
+   "absent -4711\nabsent --json\n", 'test: keys that look like options');
+tool(2, qr/unknown option "-4"/, 'test', $siphash, '-4711');
+
+# Every key is found, whatever the filter is like.
+
+my $all = join '', map { "$_\n" } @keys;
+
+for (['blocked'], ['classic', '--layout', 'classic'],
+     ['siphash', '--hash', 'siphash'], ['two lines', '-p', '1e-5'],
+     ['three lines', '-p', '1e-8'], ['k of 1', '-p', '0.5'],
+     ['roomy', '-n', '100k'], ['overfull', '-n', '100', '-q'])
+{
+    my ($name, @options) = @$_;
+    my $image = $t->build_image('kind.bloom', \@keys, @options);
+
+    is(tool(0, undef, 'test', $image, { stdin => $all }),
+       join('', map { "present $_\n" } @keys), "$name: all are present");
+    is(tool(0, undef, 'test', '-c', $image, { stdin => $all }),
+       "1000 present, 0 absent\n", "$name: counted");
+}
+
+# Where keys come from.
+
+{
+    my $present = "present key-1\npresent key-2\n";
+    my $file = $t->write_file('some', "key-1\nkey-2");
+    my $gz = '';
+
+    gzip(\"key-1\r\n", \$gz);
+    gzip(\"\r\nkey-2\n", \$gz, Append => 1);
+    $t->write_file('some.gz', $gz);
+    $t->write_file('cut.gz', substr $gz, 0, -1);
+
+    is(tool(0, undef, 'test', $ids, '-f', $file), $present, 'test: -f');
+    is(tool(0, undef, 'test', '-f', "$file.gz", $ids), $present,
+       'test: gzip, of two members, with CR LF and an empty line');
+    is(tool(0, undef, 'test', $ids, '--file', '-', { stdin => "key-1\nkey-2" }),
+       $present, 'test: -f - is standard input');
+    is(tool(0, undef, 'test', $ids, { stdin => $gz }), $present,
+       'test: gzip from a pipe');
+    is(tool(0, undef, 'test', $ids,
+            { stdin => "\xef\xbb\xbfkey-1\r\n\nkey-2\n" }), $present,
+       'test: a byte order mark is left out');
+
+    tool(2, qr/^ngx-bloom test: \Q$dir\E\/cut\.gz: byte \d+: /, 'test', $ids,
+         '-f', "$dir/cut.gz");
+    tool(2, qr/^ngx-bloom test: \Q$dir\E\/missing: cannot be opened: /, 'test',
+         $ids, '-f', "$dir/missing");
+    tool(2, qr/is a directory/, 'test', $ids, '-f', $dir);
+    tool(2, qr/from -f \Q$file\E or from the command line, not both/, 'test',
+         $ids, '-f', $file, 'key-1');
+    tool(2, qr/no image is named/, 'test');
+
+    tool(2, qr/no keys to ask about: the input has none/, 'test', $ids);
+    tool(2, qr/no keys to ask about: all are empty/, 'test', $ids, '');
+    tool(2, qr/no keys to ask about: all are empty/, 'test', $ids,
+         { stdin => "\n\r\n\n" });
+    is(tool(2, qr/no keys/, 'test', '-c', $ids, { stdin => "\n" }),
+       "0 present, 0 absent, 1 empty keys were skipped\n",
+       'test: empty keys are counted');
+}
+
+# Keys of all bytes, of many bytes, and with line ends in them.
+
+{
+    my $long = join '', map { chr(33 + $_ % 90) } 1 .. 1_048_577;
+    my $bytes = join '', map { chr } grep { $_ != 10 && $_ != 13 } 1 .. 255;
+    my $image = $t->build_image('odd-keys.bloom', [$long, $bytes]);
+
+    is(tool(0, undef, 'test', $image, { stdin => "$long\n$bytes\n" }),
+       "present $long\npresent $bytes\n", 'test: a key of 1 MB');
+    is(tool(1, undef, 'test', '-c', $image, { stdin => "${long}x\n$bytes" }),
+       "1 present, 1 absent\n", 'test: another, one byte longer');
+    is(tool(0, undef, 'test', $image, $bytes), "present $bytes\n",
+       'test: the bytes as an argument');
+
+    $image = $t->build_image('lines.bloom', ["two\nlines", "end\r\n", 'one']);
+
+    is(tool(1, undef, 'test', '-0', $image,
+            { stdin => "two\nlines\0one\0\0end\r\n\0end" }),
+       "present two\nlines\0present one\0present end\r\n\0absent end\0",
+       'test: -0 in and out');
+    is(tool(0, undef, 'test', '--null', '--count', $image,
+            { stdin => "two\nlines\0\0" }),
+       "1 present, 0 absent, 1 empty keys were skipped\n", 'test: counted');
+}
+
+{
+    my @asked = ('key-1', qq{a"b\\c\t}, "\xc3\xa9", "\xe9!", "\xed\xa0\x80",
+                 "\xe0\x80\x80", "\xc0\x80", "\xf4\x90\x80\x80",
+                 "\xf0\x80\x80\x80", "\xe2\x82", "\xf0\x9f\x98\x80");
+    my $out = tool(1, undef, 'test', '--json', $siphash,
+                   { stdin => join "\n", @asked });
+    my @answers = json_lines($out);
+
+    is($answers[0]{key}, 'key-1', 'test: a key in JSON');
+    is($answers[0]{answer}, 'present', 'test: its result');
+    is($answers[1]{key}, $asked[1], 'test: quotes and a tab');
+    is($answers[1]{answer}, 'absent', 'test: absent');
+    is($answers[2]{key}, "\x{e9}", 'test: UTF-8');
+    ok(!exists $answers[2]{key_hex}, 'test: needs no hexadecimal');
+    is($answers[3]{key}, "\x{fffd}!", 'test: not UTF-8');
+    is($answers[3]{key_hex}, 'e921', 'test: is in hexadecimal too');
+    is($answers[4]{key_hex}, 'eda080', 'test: a surrogate is not UTF-8');
+    ok(exists $answers[$_]{key_hex},
+       'test: nor is ' . unpack 'H*', $asked[$_])
+        for 5 .. 9;
+    is($answers[10]{key}, "\x{1f600}", 'test: of four bytes');
+
+    my $count = json(tool(1, undef, 'test', '--json', '-c', $siphash,
+                          { stdin => "key-1\n\nx\n" }));
+    is(join(' ', @$count{qw(present absent empty)}), '1 1 1',
+       'test: counted in JSON');
+}
+
+# An answer comes as soon as its question: no more input is waited for.
+
+{
+    pipe my $reader, my $questions or die $!;
+    pipe my $answers, my $writer or die $!;
+
+    my $pid = spawn([tool_path(), 'test', $siphash],
+                    stdin => $reader, stdout => $writer);
+    close $_ for $reader, $writer;
+
+    local $SIG{PIPE} = 'IGNORE';
+    local $SIG{ALRM} = sub { die "no answer\n" };
+    $questions->autoflush;
+
+    for (['key-1', 'present'], ['nothing', 'absent']) {
+        my ($key, $result) = @$_;
+
+        print $questions "$key\n";
+        alarm time_limit();
+        is(eval { scalar <$answers> }, "$result $key\n",
+           "test: is asked about $key and answers");
+        alarm 0;
+    }
+
+    close $questions;
+    waitpid $pid, 0;
+    is($? >> 8, 1, 'test: the status is that of all');
+}
+
+done_testing;

@@ -1,0 +1,202 @@
+#!/usr/bin/perl
+
+# ngx-bloom verify: every byte of images; and what verify, info, test and merge
+# say of images that are damaged, extreme or cannot be read.
+
+use strict;
+use warnings;
+
+use POSIX ();
+
+use BloomTest;
+use BloomTest::Tool qw(copy_with copy_with_header header json json_lines near
+                       ones rate_of_bits text_line tool tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+
+my @keys = map { "key-$_" } 1 .. 1000;
+
+my $ids = $t->build_image('ids.bloom', \@keys, '--seed', '4294967295', '-n',
+                          '2k', '--as-of', '2020-01-31T12:00:00.25Z');
+my $classic = $t->build_image('classic.bloom', \@keys, '--layout', 'classic',
+                              '-p', '1e-4');
+
+
+for my $path ($ids, $classic) {
+    my $header = header($path);
+    my $found = json(tool(0, undef, 'verify', '--json', $path));
+    my ($bits, $k) = @$header{qw(bits k)};
+    my $ones = ones($header->{payload});
+    my $items = -$bits / $k * log(1 - $ones / $bits);
+    my $load = $k * $found->{estimated_items} / $bits;
+
+    is($found->{file}, $path, 'verify: file');
+    is($found->{result}, 'ok', 'verify: ok');
+    is($found->{items}, 1000, 'verify: items');
+    near($found->{fill_ratio}, $ones / $bits, 'verify: fill');
+    if ($path eq $ids) {
+        near($found->{estimated_fpr}, rate_of_bits($header), 'verify: rate of its bits');
+
+    } else {
+        my $independent = ($ones / $bits) ** $k;
+
+        # double hashing, whose positions are not quite independent, adds some
+
+        ok($found->{estimated_fpr} >= $independent && $found->{estimated_fpr} < 1.3 * $independent,
+           'verify: rate of its bits, in a classic image');
+    }
+
+    is($found->{estimated_items}, int($items + 0.5), 'verify: estimate');
+    near($found->{estimated_items_error},
+         sqrt($bits * (exp($load) - 1 - $load)) / $k, 'verify: its error');
+    ok(abs($found->{estimated_items} - 1000)
+       < 6 * $found->{estimated_items_error}, 'verify: it is right');
+
+    like(tool(0, undef, 'verify', $path),
+         text_line("$path: ok, 1000 items, %% % of the bits set, false-positive"
+              . " rate %% %, $found->{estimated_items} +- %% items estimated"
+              . ' from the bits'), 'verify: as text');
+    is(tool(0, undef, 'verify', '-q', $path), '', 'verify: quiet');
+}
+
+tool(2, qr/no image is named/, 'verify');
+
+# Each kind of damage, and what verify says of it; info says the same of what
+# is not in the payload, and test and merge take none of them.
+
+my @damages = (
+    [empty => qr/is empty; /, sub { $_[0] = '' }],
+    [text => qr/is not a Bloom filter image: /, sub { $_[0] = "key\n" x 5000 }],
+    [bit => qr/is not a Bloom filter image: /, sub { substr($_[0], 3) = '' }],
+    [piece => qr/is truncated: it has 100 bytes/,
+     sub { substr($_[0], 100) = '' }],
+    [magic => qr/is not a Bloom filter image: /,
+     sub { substr($_[0], 0, 1) = "\x09" }],
+    [newer => qr/is of version 2 .* use a newer program/,
+     sub { substr($_[0], 8, 1) = "\2" }],
+    [swapped => qr/was written in big-endian byte order/,
+     sub { substr($_[0], 12, 4) = "\1\2\3\4" }],
+    [header => qr/is damaged: the checksum of its header /,
+     sub { substr($_[0], 100, 1) ^= "\x80" }],
+    [reserved => qr/is damaged: the checksum of its header /,
+     sub { substr($_[0], 4000, 1) ^= "\1" }],
+    [cut => qr/is truncated: /, sub { chop $_[0] }],
+    [header_only => qr/is truncated: /, sub { substr($_[0], 4096) = '' }],
+    [longer => qr/is longer than it says: /, sub { $_[0] .= "\0" }],
+    [table => qr/is damaged: the checksum of its table/,
+     sub { substr($_[0], 4099, 1) ^= "\1" }],
+    [padding => qr/is damaged: the checksum of its table/,
+     sub { substr($_[0], 8191, 1) ^= "\1" }],
+    [first => qr/is damaged: the checksum of bytes 8192 to /,
+     sub { substr($_[0], 8192, 1) ^= "\1" }, 'payload'],
+    [last => qr/is damaged: the checksum of bytes 8192 to /,
+     sub { substr($_[0], -1) ^= "\x80" }, 'payload'],
+);
+
+for (@damages) {
+    my ($name, $message, $damage, $in_payload) = @$_;
+    my $path = copy_with('ids.bloom', "damaged-$name", $damage);
+    my $says = qr/: \Q$path\E: $message/;
+
+    is(tool(1, qr/^ngx-bloom verify$says/, 'verify', $path), '',
+       "$name: not said to be ok");
+
+    my $found = json(tool(1, $says, 'verify', '--json', $path));
+    is($found->{result}, 'damaged', "$name: in JSON");
+    like($found->{error}, qr/^$message/, "$name: and why");
+
+    $in_payload ? tool(0, undef, 'info', $path)
+                : is(tool(2, $says, 'info', $path), '', "$name: info");
+    is(tool(2, $says, 'test', $path, 'key-1'), '', "$name: test");
+    tool(2, $says, 'merge', '-o', "$dir/none.bloom", $ids, $path);
+    tool(2, $says, 'merge', '-o', "$dir/none.bloom", $path, $ids);
+}
+
+ok(!-e "$dir/none.bloom", 'merge: no image is made of a damaged one');
+
+# One flipped bit in every byte of the header that has a meaning, and
+# truncation at a few hundred places, many files at a time.
+
+{
+    my $content = $t->read_file('ids.bloom');
+    my $size = length $content;
+    my @paths;
+
+    for my $at (0 .. 151, 4092 .. 4095) {
+        my $copy = $content;
+        substr($copy, $at, 1) ^= chr(1 << $at % 8);
+        push @paths, $t->write_file("flip/$at", $copy);
+    }
+
+    push @paths, map { $t->write_file("cut/$_", substr $content, 0, $_) }
+                     grep { $_ < $size } map { $_ * 61 } 0 .. $size / 61;
+
+    my ($exit, $out, $err) = $t->run_tool('verify', '--json', @paths);
+    my @found = json_lines($out);
+
+    is($exit, 1, 'verify: all of them are damaged');
+    is(scalar @found, scalar @paths, 'verify: every one is answered');
+    is(join(' ', grep { $_->{result} ne 'damaged' } @found), '',
+       'verify: none is found to be good');
+    is(() = $err =~ /^ngx-bloom verify: \Q$dir\E\/(?:flip|cut)\/\d+: /mg,
+       scalar @paths, 'verify: and says so, a line each');
+}
+
+# Numbers that are allowed, and beyond anything that is.
+
+{
+    my $most = "\xff" x 8;
+    my $path = copy_with_header('ids.bloom', 'extreme.bloom', 60 => "\1",
+                                96 => $most, 104 => $most, 120 => $most,
+                                128 => $most);
+
+    my $info = json(tool(0, undef, 'info', '--json', $path));
+    is($info->{items}, '18446744073709551615', 'info: the most items');
+    is($info->{estimated_fpr}, 1, 'info: are too many');
+    like(tool(0, undef, 'info', $path), qr/^items +18446744073709551615, /m,
+         'info: as text');
+    like(tool(0, undef, 'verify', $path), qr/: ok, 18446744073709551615 items/,
+         'verify: its bits are good');
+    tool(0, undef, 'merge', '-o', "$dir/extreme-2.bloom", $path, $path, $ids);
+    is(header("$dir/extreme-2.bloom")->{items}, '18446744073709551615',
+       'merge: a sum that does not overflow');
+}
+
+# What cannot be read is an error, and outweighs damage.
+
+my @unreadable = (
+    ["$dir/missing" => qr/cannot be opened: No such file/],
+    [$dir => qr/is not a regular file; name an image/],
+    ["$dir/fifo" => qr/is not a regular file; name an image/],
+);
+
+POSIX::mkfifo("$dir/fifo", 0600) or die $!;
+
+if ($> != 0) {
+    copy_with('ids.bloom', 'private.bloom', sub { });
+    chmod 0, "$dir/private.bloom";
+    push @unreadable, ["$dir/private.bloom"
+                       => qr/cannot be opened: Permission denied/];
+}
+
+for (@unreadable) {
+    my ($path, $message) = @$_;
+
+    for ([verify => $path], [info => $path], [test => $path, 'key'],
+         [merge => '-o', "$dir/none.bloom", $ids, $path])
+    {
+        tool(2, qr/^ngx-bloom $$_[0]: \Q$path\E: $message/, @$_);
+    }
+}
+
+{
+    my @found = json_lines(tool(2, qr/missing: .*damaged-cut: /s, 'verify',
+                                '--json', "$dir/missing",
+                                "$dir/damaged-cut", $ids));
+
+    is(join(' ', map { $_->{result} } @found), 'unreadable damaged ok',
+       'verify: each has its result');
+}
+
+done_testing;
