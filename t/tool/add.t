@@ -55,22 +55,34 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     my $result = add($image, [@new, @new[0 .. 9], @old[0 .. 4]]);
     my $after = info($image);
 
-    is($result->{received}, 1015, "@how: received");
-    cmp_ok(abs($result->{added} - 1000), '<', 10, "@how: added");
-    is($result->{already_present}, 1015 - $result->{added}, "@how: known");
-    ok($result->{written}, "@how: written");
+    is($result->{received}, 1015,
+       "add --json counts the keys it received for an image of (@how)");
+    cmp_ok(abs($result->{added} - 1000), '<', 10,
+           "add --json counts the keys that were absent from an image of"
+           . " (@how)");
+    is($result->{already_present}, 1015 - $result->{added},
+       "add --json counts the keys already present in an image of (@how)");
+    ok($result->{written},
+       "add --json says that it has written an image of (@how)");
     ok(substr(content_of($image), 4096) eq substr(content_of($whole), 4096),
-       "@how: the bits of an image of all keys");
-    is(present($image, @old, @new), 2000, "@how: all are present");
+       "an image of (@how) has the bits of an image built of all keys");
+    is(present($image, @old, @new), 2000,
+       "old and new keys are present in an image of (@how)");
 
-    cmp_ok(abs($after->{items} - 2000), '<', 10, "@how: items");
-    is($after->{items}, $result->{items}, "@how: as was said");
-    ok($after->{items_estimated}, "@how: an estimate, as some were known");
+    cmp_ok(abs($after->{items} - 2000), '<', 10,
+           "the items of an image of (@how) are about right after an addition");
+    is($after->{items}, $result->{items},
+       "add --json has the items that info has of an image of (@how)");
+    ok($after->{items_estimated},
+       "items are an estimate where some keys were present in (@how)");
 
-    isnt($after->{build_id}, $before->{build_id}, "@how: another image");
-    is($after->{$_}, $before->{$_}, "@how: the same $_")
+    isnt($after->{build_id}, $before->{build_id},
+         "an addition to an image of (@how) gives it a new build id");
+    is($after->{$_}, $before->{$_},
+       "an addition keeps $_ of an image of (@how)")
         for qw(capacity fpr bits k hash layout key_form);
-    is((stat $image)[2] & 07777, 0640, "@how: the file's mode");
+    is((stat $image)[2] & 07777, 0640,
+       "an addition keeps the file mode of an image of (@how)");
 }
 
 
@@ -80,34 +92,43 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     my $image = build('exact.bloom', \@old, '-n', 3000, '-p', '1e-9');
 
     my $result = add($image, \@new);
-    is($result->{added}, 1000, 'all new: added');
-    is($result->{items}, 2000, 'items');
-    ok(!$result->{items_estimated}, 'exactly');
-    is($result->{items_error}, 0, 'without an error');
-    ok(!info($image)->{items_estimated}, 'in the image, too');
+    is($result->{added}, 1000,
+       'add --json counts all keys as added where all are new');
+    is($result->{items}, 2000, 'items add up where all keys are new');
+    ok(!$result->{items_estimated},
+       'items are no estimate where all keys are new');
+    is($result->{items_error}, 0, 'items have no error where all keys are new');
+    ok(!info($image)->{items_estimated},
+       'info --json says that the items are no estimate either');
 
     my $was = content_of($image);
     my $inode = (stat $image)[1];
 
     $result = add($image, [@new, @old]);
-    is($result->{added}, 0, 'all known: added');
-    is($result->{already_present}, 2000, 'known');
-    ok(!$result->{written}, 'nothing is written');
-    is((stat $image)[1], $inode, 'the file is as it was');
-    ok(content_of($image) eq $was, 'and what is in it');
+    is($result->{added}, 0,
+       'add --json counts no key as added where all are present');
+    is($result->{already_present}, 2000,
+       'add --json counts all keys as already present');
+    ok(!$result->{written},
+       'add --json says that it has not written an image without new keys');
+    is((stat $image)[1], $inode,
+       'an addition without new keys leaves the file in place');
+    ok(content_of($image) eq $was,
+       'an addition without new keys leaves the content as it was');
 
     like(scalar tool_ok('add', $image, { stdin => "old1\n\n" }),
          qr/^\Q$image\E: 1 keys, 0 added, 2000 distinct of 3000, false-positive rate .*; it is as it was\n.* 1 empty key was skipped\n\z/,
-         'as people read it');
+         'add prints what it has added, and the empty keys it has skipped');
 
     $result = add($image, []);
-    is($result->{received}, 0, 'no key is no error');
-    ok(!$result->{written}, 'and no reason to write');
+    is($result->{received}, 0, 'add without a key is no error');
+    ok(!$result->{written}, 'add without a key does not write the image');
 
     my $empty = build('empty.bloom', [], '-n', 3000);
     is(add($empty, [@new, @new])->{items}, 1000,
-       'into an empty one: distinct keys are counted exactly');
-    ok(!info($empty)->{items_estimated}, 'and known to be');
+       'distinct keys added to an empty image are counted exactly');
+    ok(!info($empty)->{items_estimated},
+       'info --json says that items of a formerly empty image are counted');
 }
 
 {
@@ -117,10 +138,15 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
                       '-p', '0.3');
     my $result = add($image, [map { "b$_" } 1 .. 10_000]);
 
-    cmp_ok($result->{added}, '<', 7500, 'a full filter: fewer are seen as new');
+    cmp_ok($result->{added}, '<', 7500,
+           'an addition to a full filter sees fewer keys as new than there'
+           . ' are');
     cmp_ok(abs($result->{items} - 30_000), '<',
-           6 * $result->{items_error}, 'but as many are counted');
-    cmp_ok($result->{items_error}, '<', 200, 'with a small error');
+           6 * $result->{items_error},
+           'an addition to a full filter estimates the items well all the'
+           . ' same');
+    cmp_ok($result->{items_error}, '<', 200,
+           'the estimate of items of a full filter has a small error');
 }
 
 
@@ -131,10 +157,10 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 
     my ($out, $err) = tool_ok('add', $image, { stdin => lines_of(@new) });
     like($err, qr/warning: \d+ distinct keys are more than the capacity of 1000: .*-n for the keys to come/,
-         'over its capacity');
+         'add warns of more keys than the capacity');
 
     ($out, $err) = tool_ok('add', '-q', $image, { stdin => "x\ny\n" });
-    is($out . $err, '', '--quiet');
+    is($out . $err, '', 'add -q prints nothing, and no warning');
 }
 
 
@@ -145,12 +171,14 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
                       '2026-01-31T12:00:00Z');
 
     is(add($image, \@new)->{as_of}, '2026-01-31T12:00:00.000Z',
-       'as_of stays as it is');
-    is(info($image)->{as_of}, '2026-01-31T12:00:00.000Z', 'in the image');
+       'add without --as-of keeps as_of in its result');
+    is(info($image)->{as_of}, '2026-01-31T12:00:00.000Z',
+       'add without --as-of keeps as_of in the image');
 
     my $result = add($image, \@new, '--as-of', '2026-02-01T12:00:00Z');
-    ok($result->{written}, 'a later --as-of is written, even without new keys');
-    is(info($image)->{as_of}, '2026-02-01T12:00:00.000Z', 'so it is');
+    ok($result->{written}, 'add writes a later --as-of, even without new keys');
+    is(info($image)->{as_of}, '2026-02-01T12:00:00.000Z',
+       'info --json has the later as_of that add has written');
 
     my $was = content_of($image);
 
@@ -161,11 +189,12 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
         my ($as_of, $message) = @$_;
         my ($exit, $out, $err) = $t->run_tool('add', '--as-of', $as_of, $image,
                                               { stdin => "never\n" });
-        is($exit, 2, "--as-of $as_of is refused");
-        like($err, $message, 'and says why');
+        is($exit, 2, "add --as-of $as_of is refused");
+        like($err, $message, 'add --as-of $as_of is refused with a reason');
     }
 
-    ok(content_of($image) eq $was, 'the image is as it was');
+    ok(content_of($image) eq $was,
+       'refused values of --as-of leave the image as it was');
 }
 
 
@@ -179,19 +208,21 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 
     my $result = json(scalar tool_ok('add', '--json', '--from', 'hosts',
                                             $image, $list));
-    is($result->{received}, 2, 'a hosts file: names');
-    is($result->{comments}, 1, 'comments');
+    is($result->{received}, 2,
+       'add --from hosts counts the names of a hosts file');
+    is($result->{comments}, 1, 'add --from hosts counts comments');
     is(present($image, qw(worse.example a.worst.example good.example)), 2,
-       'by the form of the image');
+       'added keys are in the key form of the image');
 
     my $nul = build('nul.bloom', ['a'], '-n', 100);
     tool_ok('add', '-q', '-0', $nul, { stdin => "b\nc\0d\0" });
-    is(present($nul, qw(a b c d)), 2, '-0: keys end with a zero byte');
+    is(present($nul, qw(a b c d)), 2,
+       'add -0 takes keys that end with a zero byte');
 
     $t->write_file('one', "one\n");
     $t->write_file('two', "two\n");
     tool_ok('add', '-q', $nul, "$dir/one", "$dir/two");
-    is(present($nul, qw(one two three)), 2, 'several files');
+    is(present($nul, qw(one two three)), 2, 'add takes keys of several files');
 }
 
 
@@ -209,10 +240,14 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     my $before = info($image);
     my $result = add($image, \@new);
 
-    is(present($image, @new), 1000, 'an imported image takes keys');
-    cmp_ok(abs($result->{items} - 1000), '<', 100, 'and counts them by its bits');
-    ok($result->{items_estimated}, 'as an estimate');
-    is(info($image)->{origin}, $before->{origin}, 'its origin is kept');
+    is(present($image, @new), 1000,
+       'keys that were added to an imported image are present');
+    cmp_ok(abs($result->{items} - 1000), '<', 100,
+           'the items of an imported image are estimated from its bits');
+    ok($result->{items_estimated},
+       'the items of an imported image are marked as an estimate');
+    is(info($image)->{origin}, $before->{origin},
+       'an addition keeps the origin of an imported image');
     tool_ok('verify', '-q', $image);
 }
 
@@ -245,19 +280,23 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
         my ($message, @arguments) = @$_;
 
         my ($exit, $out, $err) = $t->run_tool('add', @arguments);
-        is($exit, 2, "$name is refused");
-        like($err, $message, 'and says why');
-        ok(content_of($image) eq $was, 'the image is as it was');
+        is($exit, 2, "an addition with $name is refused");
+        like($err, $message, 'an addition with $name says what is wrong');
+        ok(content_of($image) eq $was,
+           'an addition with $name leaves the image as it was');
     }
 
     my ($exit, $out, $err) = run_command(
         ['sh', '-c', 'ulimit -f 4 && exec "$@"', 'sh', $tool, 'add', $image,
          $keys], env => $t->{env});
-    is($exit, 2, 'a disk that is full');
+    is($exit, 2, 'an addition that finds no room on the disk fails');
     like($err, qr/safe\.bloom: cannot be written: File too large; the old file is as it was/,
-         'is said');
-    ok(content_of($image) eq $was, 'the image is as it was');
-    is_deeply([glob "$dir/*.tmp-*"], [], 'nothing is left beside it');
+         'an addition that finds no room on the disk says so');
+    ok(content_of($image) eq $was,
+       'an addition that finds no room on the disk leaves the image as it was');
+    is_deeply([glob "$dir/*.tmp-*"], [],
+              'an addition that finds no room on the disk leaves no temporary'
+              . ' file');
 }
 
 
@@ -276,10 +315,10 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     my $failed = 0;
     for (@pids) { waitpid $_, 0; $failed += $? != 0 }
 
-    is($failed, 0, 'twelve additions at once: all succeed');
+    is($failed, 0, 'twelve additions to one image at once succeed');
     is(present($image, map { my $n = $_; map { "part$n.$_" } 1 .. 100 }
                        1 .. 12), 1200,
-       'and no key is lost');
+       'no key of twelve additions at once is lost');
 
     my $was = content_of($image);
     pipe my $reader, my $writer or die $!;
@@ -287,12 +326,15 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
                     env => $t->{env});
     close $reader;
     syswrite $writer, "never\n";
-    ok(scalar wait_until(sub { () = glob "$image.tmp-*" }), 'one is under way');
+    ok(scalar wait_until(sub { () = glob "$image.tmp-*" }),
+       'an addition waits for its keys');
     kill 'INT', $pid;
     wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid });
-    is($? & 127, 2, 'SIGINT ends it');
-    ok(content_of($image) eq $was, 'the image is as it was');
-    is_deeply([glob "$image.*"], [], 'nothing is left beside it');
+    is($? & 127, 2, 'SIGINT ends an addition');
+    ok(content_of($image) eq $was,
+       'an interrupted addition leaves the image as it was');
+    is_deeply([glob "$image.*"], [],
+              'an interrupted addition leaves no temporary file');
 }
 
 done_testing;

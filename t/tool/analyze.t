@@ -25,7 +25,7 @@ sub rows {
 
     my ($header, @rows) = split /\n/, $csv;
 
-    is($header, join(',', @columns), 'the columns');
+    is($header, join(',', @columns), 'the header of the CSV names the columns');
 
     return map { my %row; @row{@columns} = split /,/; \%row } @rows;
 }
@@ -47,13 +47,14 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
 
     is_deeply([map { $_->{items} } @rows],
               [5000, 10000, 15000, 20000, 25000, 30000],
-              "$name: steps to one and a half times the capacity");
+              "analyze ($name) goes in steps to one and a half times the"
+              . " capacity");
 
     my $size = json(tool(0, undef, 'size', '--json', '--layout', $layout,
                                 '-n', '20k', @size));
 
     cmp_ok(abs($rows[3]{estimated_fpr} / $size->{fpr} - 1), '<', 1e-5,
-           "$name: at its capacity what sizing expects");
+           "analyze ($name) estimates at capacity the rate that size gives");
 
     for my $row (@rows) {
         my ($p, $n) = ($row->{estimated_fpr}, $runs * $asked);
@@ -62,25 +63,25 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
         # a filter's own rate scatters, too, and less than the answers do
 
         cmp_ok(abs($row->{measured_fpr} - $p), '<=', 5 * sqrt(2 * $p / $n) + 1 / $n,
-               "$at: measured about as expected");
+               "the measured rate is about the estimated one ($at)");
         cmp_ok(abs($row->{measured_fpr} * $n
                    - int($row->{measured_fpr} * $n + 0.5)), '<', 0.05,
-               "$at: a number of keys was found");
+               "the measured rate is that of a whole number of keys ($at)");
         ok($row->{lowest} <= $row->{measured_fpr}
            && $row->{measured_fpr} <= $row->{highest},
-           "$at: the mean is between the lowest and the highest");
+           "the mean is between the lowest and the highest rate ($at)");
         cmp_ok($row->{deviation}, '<=',
                ($row->{highest} - $row->{lowest}) * 1.0001,
-               "$at: the deviation is within them, too");
+               "the deviation is no more than lowest and highest allow ($at)");
         cmp_ok(abs($row->{estimated_items} / $row->{items} - 1), '<', 0.02,
-               "$at: the bits say how many keys there are");
+               "the bits say how many keys there are ($at)");
         ok(0 < $row->{fill_ratio} && $row->{fill_ratio} < 1,
-           "$at: a share of bits is set");
+           "a share of the bits between 0 and 1 is set ($at)");
     }
 
     cmp_ok($rows[5]{measured_fpr}, '>', 3 * $rows[3]{measured_fpr},
-           "$name: overfull, it errs");
-    ok($rows[3]{deviation} > 0, "$name: runs differ");
+           "an over-full filter errs much more often ($name)");
+    ok($rows[3]{deviation} > 0, "the runs differ from each other ($name)");
 }
 
 
@@ -91,32 +92,39 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
                  '--steps', '3', '--asked', '1k');
     my $csv = tool(0, undef, @small, '--csv', '-j', '1');
 
-    is(tool(0, undef, @small, '--csv', '-j', '3'), $csv, 'whatever the threads');
-    is(tool(0, undef, @small, '--csv', '--seed', '1'), $csv, 'the seed is 1');
+    is(tool(0, undef, @small, '--csv', '-j', '3'), $csv,
+       'the figures of analyze do not depend on -j');
+    is(tool(0, undef, @small, '--csv', '--seed', '1'), $csv,
+       'the default of analyze --seed is 1');
     isnt(tool(0, undef, @small, '--csv', '--seed', '2'), $csv,
-         'another gives others');
-    is(scalar rows($csv), 4, 'of three steps, one more is beyond the capacity');
+         'another --seed gives other figures');
+    is(scalar rows($csv), 4,
+       'three steps make four rows, one beyond the capacity');
 
     my @json = json_lines(tool(0, undef, @small, '--json'));
     my @rows = rows($csv);
 
     is_deeply([map { join ' ', sort keys %$_ } @json],
-              [map { join ' ', sort @columns } @rows], 'JSON: the same columns');
+              [map { join ' ', sort @columns } @rows],
+              'analyze --json has the columns of the CSV');
 
     for my $i (0 .. $#rows) {
         cmp_ok(abs($json[$i]{$_} - $rows[$i]{$_}), '<=',
-               1e-5 * abs $rows[$i]{$_}, "JSON: $_ is the same") for @columns;
+               1e-5 * abs $rows[$i]{$_},
+               "analyze --json has $_ as the CSV has it") for @columns;
     }
 
     my $table = tool(0, undef, @small);
     my (undef, $heading, @table) = split /\n/, $table;
 
     is($heading =~ s/ +/ /gr,
-       ' items fpr, % fpr, % % % % ratio, % items', 'the table: its heading');
+       ' items fpr, % fpr, % % % % ratio, % items',
+       'the table of analyze has a heading');
     is_deeply([grep { length != length $heading } split /\n/, $table], [],
-              'the table: its columns are aligned');
-    cmp_ok(length $heading, '<=', 80, 'the table: fits a terminal');
-    is(scalar @table, scalar @rows, 'the table: the same rows');
+              'the columns of the table are aligned');
+    cmp_ok(length $heading, '<=', 80,
+           'the table fits a terminal of 80 columns');
+    is(scalar @table, scalar @rows, 'the table has as many rows as the CSV');
 
     for my $i (0 .. $#rows) {
         my %cell;
@@ -125,7 +133,7 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
         $cell{$_} /= 100 for grep { !/items/ } @columns;
 
         cmp_ok(abs($cell{$_} - $rows[$i]{$_}), '<=', 0.006 * abs $rows[$i]{$_},
-               "the table: $_ is the same") for @columns;
+               "the table has $_ as the CSV has it") for @columns;
     }
 }
 
@@ -137,7 +145,9 @@ for my $row (rows(tool(0, undef, 'analyze', '-q', '-n', '1k', '-p', '0.05',
                        '--csv')))
 {
     cmp_ok(abs($row->{deviation} - ($row->{highest} - $row->{lowest}) / sqrt 2),
-           '<', 1e-6, "$row->{items} items: standard deviation of a sample");
+           '<', 1e-6,
+           "the deviation of two runs is that of a sample ($row->{items}"
+           . " items)");
 }
 
 
@@ -151,25 +161,27 @@ for my $layout ('blocked', 'classic') {
                    @quick, '--layout', $layout, '--csv');
 
     like($csv, qr/\A\w+(?:,\w+){7}\n(?:\d+(?:,[\d.e-]+){7}\n){3}\z/,
-         'the summary is on standard error');
+         'analyze prints rows alone to standard output, and not its summary');
 
     my $file = $t->write_file("$layout.csv", $csv);
     my ($exit, $svg, $err) = run_command(
         ['gnuplot', '-c', $script, $file, "$layout filter", 1000, 0.05]);
 
-    is($exit, 0, "$layout: gnuplot draws it") or diag($err);
-    is($err, '', "$layout: and does not complain");
-    like($svg, qr/\A<\?xml .*<\/svg>\s*\z/s, "$layout: SVG, whole");
+    is($exit, 0, "gnuplot draws the CSV of a $layout filter") or diag($err);
+    is($err, '', "gnuplot does not complain about the CSV of a $layout filter");
+    like($svg, qr/\A<\?xml .*<\/svg>\s*\z/s,
+         "the picture of a $layout filter is a whole SVG");
     like($svg, qr/>$layout filter, made for 1000 keys at 5 %</,
-         "$layout: its title");
-    like($svg, qr/>$_</, "$layout: it shows: $_")
+         "the picture of a $layout filter has its title");
+    like($svg, qr/>$_</, "the picture of a $layout filter shows \"$_\"")
         for 'estimated', 'measured: mean of the runs', 'target',
             'a run: standard deviation';
 
     # gnuplot draws a point as a use of its shape
 
     is(() = $svg =~ /<use xlink:href='#gpPt6'/g, 3 + 1,
-       "$layout: a point for each row, and one in the key");
+       "the picture of a $layout filter has a point for each row, and one in"
+       . " the key");
 }
 
 for (['of no arguments'], ['of no file', "$dir/none.csv", 'x', 1000, 0.05]) {
@@ -177,7 +189,7 @@ for (['of no arguments'], ['of no file', "$dir/none.csv", 'x', 1000, 0.05]) {
     my ($exit, $svg) = run_command(['gnuplot', '-c', $script, @arguments]);
 
     isnt($exit, 0, "a picture $name is an error");
-    unlike($svg, qr/<svg/, "a picture $name: none is drawn");
+    unlike($svg, qr/<svg/, "a picture $name is not drawn");
 }
 
 
@@ -200,6 +212,7 @@ tool(2, $$_[0], 'analyze', @$_[1 .. $#$_]) for
     [qr/need more than 1 TiB in layout blocked/, '-n', '4000g', '-p', '1e-9'],
     [qr/"keys\.txt" is no option/, 'keys.txt'];
 
-like(tool(0, undef, 'analyze', '--help'), qr/^Usage: ngx-bloom analyze/, 'help');
+like(tool(0, undef, 'analyze', '--help'), qr/^Usage: ngx-bloom analyze/,
+     'analyze --help says how it is called');
 
 done_testing();

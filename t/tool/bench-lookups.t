@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# build/bench/lookups: what it looked up, and that every knob turns something. How
-# long anything took is no matter here.
+# build/bench/lookups: what it looked up, and that every knob turns something.
+# How long anything took is no matter here.
 
 use strict;
 use warnings;
@@ -24,8 +24,8 @@ my @quick = ('-n', '20k', '-r', '3', '-m', '1m', '--json');
 sub bench {
     my ($exit, $out, $err) = run_command([$lookups, @quick, @_]);
 
-    is($exit, 0, "@_: exits with 0");
-    is($err, '', "@_: does not complain");
+    is($exit, 0, "lookups @_ exits with 0");
+    is($err, '', "lookups @_ does not complain");
 
     return JSON::PP::decode_json($out);
 }
@@ -36,9 +36,9 @@ sub refused {
 
     my ($exit, $out, $err) = run_command([$lookups, @arguments]);
 
-    is($exit, 2, "@arguments: refused");
+    is($exit, 2, "lookups @arguments is refused");
     like($err, qr/^lookups: .*$what.*; see "lookups --help"$/,
-         "@arguments: says what");
+         "lookups @arguments says what is wrong");
 }
 
 
@@ -47,11 +47,14 @@ my $plain = bench();
 is_deeply([@$plain{qw(layout k lines pages way batch key_length hash hits
                       lookups rounds)}],
           ['blocked', 8, 1, 'small', 'alone', 1, 0, 'murmur3', 0, 20000, 3],
-          'what is the default');
-cmp_ok($plain->{bytes}, '<=', 1 << 20, 'no more memory than given');
-cmp_ok($plain->{bytes}, '>', 1e6, 'and hardly less');
+          'lookups uses its defaults and reports them');
+cmp_ok($plain->{bytes}, '<=', 1 << 20,
+       'the filter takes no more memory than given');
+cmp_ok($plain->{bytes}, '>', 1e6,
+       'the filter takes nearly all the memory given');
 ok($plain->{ratio_min} <= $plain->{ratio}
-   && $plain->{ratio} <= $plain->{ratio_max}, 'the ratio is a median');
+   && $plain->{ratio} <= $plain->{ratio_max},
+   'the ratio is between its minimum and its maximum');
 
 
 # what is found is what was asked for: all, none but false positives, or a part
@@ -60,14 +63,18 @@ for my $layout (qw(blocked classic double double63 double31)) {
     for my $way (qw(alone loop batch)) {
         my @how = ('--layout', $layout, '--way', $way);
 
-        is(bench(@how, '--hits', 1)->{present}, 1, 'all keys are found');
+        is(bench(@how, '--hits', 1)->{present}, 1,
+           'lookups with --hits 1 find all keys');
 
         my $none = bench(@how)->{present};
-        cmp_ok($none, '<', 0.003, 'none but false positives');
-        cmp_ok($none, '>', 0, 'and those are there');
+        cmp_ok($none, '<', 0.003,
+               'lookups find no more absent keys than the rate allows');
+        cmp_ok($none, '>', 0,
+               'lookups find some absent keys, which are false positives');
 
         my $half = bench(@how, '--hits', 0.5)->{present};
-        ok($half > 0.48 && $half < 0.52, 'half of them') or diag($half);
+        ok($half > 0.48 && $half < 0.52,
+           'lookups with --hits 0.5 find half of the keys') or diag($half);
     }
 }
 
@@ -76,50 +83,54 @@ for (['1e-5', 16, 2], ['1e-7', 24, 3]) {
     my $got = bench('-p', $rate, '--hits', 1, '--way', 'batch');
 
     is_deeply([@$got{qw(k lines present)}], [$k, $lines, 1],
-              "a rate of $rate: $lines lines");
+              "a rate of $rate takes $lines lines");
 }
 
 is(bench('--way', 'batch', '--vector', 'portable')->{vector}, 'portable',
-   'the portable way is always there');
-is(bench('--way', 'batch', '--batch', 7)->{batch}, 7, 'batches of seven');
+   '--vector portable is available on every processor');
+is(bench('--way', 'batch', '--batch', 7)->{batch}, 7,
+   '--batch 7 makes batches of seven');
 
 for my $hash (qw(murmur3 siphash)) {
     my $got = bench('--hash', $hash, '--key-length', 21, '--hits', 1);
 
     is_deeply([@$got{qw(hash key_length present)}], [$hash, 21, 1],
-              "keys of 21 bytes, $hash");
+              "--key-length makes keys of 21 bytes and hashes them with $hash");
 }
 
 my $working = bench('--work', 100, '--way', 'batch', '--hits', 1);
 
 is_deeply([@$working{qw(work_ns present)}], [100, 1],
-          'other work takes no key away');
-is($plain->{work_ns}, 0, 'and there is none by itself');
+          'other work between lookups loses no key');
+is($plain->{work_ns}, 0, 'there is no other work by default');
 
-is(bench('--pages', 'huge')->{pages}, 'huge', 'huge pages are asked for');
+is(bench('--pages', 'huge')->{pages}, 'huge',
+   '--pages huge is reported as asked for');
 
 my ($exit, $out) = run_command([$lookups, '-n', 1000, '-r', 1, '-m', '64k']);
 
-is($exit, 0, 'without --json');
+is($exit, 0, 'lookups without --json exits with 0');
 like($out, qr/^filter   blocked, k 8 in 1 line, [0-9.]+ KiB on small pages/m,
-     'says what was looked up');
-unlike($out, qr/ns of other work/, 'says nothing of work that was not done');
+     'lookups without --json says what filter was looked up in');
+unlike($out, qr/ns of other work/,
+       'lookups without --json does not mention work that was not done');
 like($out, qr/^ratio    -?[0-9.]+ \(-?[0-9.]+ to -?[0-9.]+\)$/m,
-     'says what came out');
+     'lookups without --json prints the ratio and its range');
 
 ($exit, $out) = run_command([$lookups, '-n', 1000, '-r', 1, '-m', '64k',
                              '--work', 80]);
 
-is($exit, 0, 'with work between lookups');
-like($out, qr/^lookups  .*, 80 ns of other work a key$/m, 'says so');
+is($exit, 0, 'lookups with --work exits with 0');
+like($out, qr/^lookups  .*, 80 ns of other work a key$/m,
+     'lookups with --work says how much other work there was');
 
 ($exit, $out) = run_command([$lookups, '-n', 1000, '-r', 1, '-m', '64k',
                              '--way', 'batch', '--batch', 8, '--vector',
                              'portable']);
 
-is($exit, 0, 'in batches');
+is($exit, 0, 'lookups with --way batch exits with 0');
 like($out, qr/^lookups  .*, batch of 8, portable, hash at hand$/m,
-     'says of how many, and by what');
+     'lookups with --way batch says how many lookups a batch has, and by what');
 
 
 refused(qr/-m "1k"/, '-m', '1k');
@@ -152,17 +163,18 @@ my $help = '';
 for my $option ('--help', '-h') {
     ($exit, $out, my $err) = run_command([$lookups, $option]);
 
-    is($exit, 0, "$option: exits with 0");
-    is($err, '', "$option: does not complain");
-    like($out, qr/\AUsage: build\/bench\/lookups \[OPTION/, "$option: usage");
-    is($out, $help, '-h is the same') if $option eq '-h';
+    is($exit, 0, "lookups $option exits with 0");
+    is($err, '', "lookups $option does not complain");
+    like($out, qr/\AUsage: build\/bench\/lookups \[OPTION/,
+         "lookups $option begins with how it is called");
+    is($out, $help, 'lookups -h prints what --help prints') if $option eq '-h';
 
     $help = $out;
 }
 
 like($help, qr/^Examples:\n(?:  build\/bench\/lookups -.*\n)+\z/m,
-     'has examples');
+     'lookups --help has examples');
 is(join('', grep { length > 81 } split /^/, $help), '',
-   'help has no line of more than 80 columns');
+   'lookups --help has no line of more than 80 columns');
 
 done_testing;

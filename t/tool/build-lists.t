@@ -24,7 +24,7 @@ sub build {
         = $t->run_tool('build', '--json', '-o', $image, @options,
                        { stdin => $text });
 
-    is($exit, 0, "build @options") or diag($err);
+    is($exit, 0, "build @options exits with 0") or diag($err);
 
     return ($image, json($out), $err);
 }
@@ -34,14 +34,15 @@ sub has {
 
     my ($exit, $out) = $t->run_tool('test', $image, '--', @keys);
 
-    is($out, join('', map { "present $_\n" } @keys), "$name: its keys");
+    is($out, join('', map { "present $_\n" } @keys),
+       "the keys of this list are in the image: $name");
 }
 
 sub counts {
     my ($json, $name, %expected) = @_;
 
     is_deeply({ map { $_ => $json->{$_} } keys %expected }, \%expected,
-              "$name: counts");
+              "build --json counts the lines of this list: $name");
 }
 
 sub refused {
@@ -51,9 +52,10 @@ sub refused {
         = $t->run_tool('build', '-o', "$dir/none", @options,
                        { stdin => $text });
 
-    is($exit, 2, "build @options: refused");
-    like($err, $complaint, "build @options: says why");
-    ok(!-e "$dir/none", "build @options: nothing is left");
+    is($exit, 2, "build @options is refused");
+    like($err, $complaint, "build @options says which line or option is wrong");
+    ok(!-e "$dir/none",
+       "build @options leaves nothing behind when it is refused");
 }
 
 
@@ -109,7 +111,8 @@ HOSTS
 
     my ($exit, $out) = $t->run_tool('test', $image, 'five.example',
                                     'localhost', '0.0.0.0');
-    unlike($out, qr/present/, 'hosts: nothing else');
+    unlike($out, qr/present/,
+           'nothing but the names of a hosts file is in the image');
 
     refused("0.0.0.0 a.b\nc.d\n", qr/line 2: "c.d" does not begin with an/,
             '--from', 'hosts');
@@ -193,7 +196,8 @@ CSV
            skipped => 0, errors => 0);
 
     ($image, $json) = build($feed, '--from', 'csv:URL', '--key', 'url');
-    is($json->{items}, 3, 'csv: case makes no difference to names of columns');
+    is($json->{items}, 3,
+       'case makes no difference to the names of csv columns');
 
     ($image, $json) = build($feed, '--from', 'csv:the "tags"');
     has($image, 'csv: quotes in quotes', 'say "x"', 'tag');
@@ -204,23 +208,25 @@ CSV
 
     ($image, $json) = build("a,b\n1,2\n3,4", '--from', 'csv:b');
     has($image, 'csv: a header that is no comment', '2', '4');
-    is($json->{received}, 2, 'csv: and no key');
+    is($json->{received}, 2, 'a csv header that is no comment is no key');
 
     my $wide = join ',', map { "column$_" } 1 .. 400;
     ($image, $json) = build("$wide,b\n" . '1,' x 400 . '2', '--from', 'csv:b');
     has($image, 'csv: a long header', '2');
-    is($json->{received}, 1, 'csv: which is no key either');
+    is($json->{received}, 1, 'a long csv header is no key');
 
     ($image, $json) = build("\n# b\na,b\n1,2\n", '--from', 'csv:b');
     has($image, 'csv: the header is rather a line than a comment', '2');
-    is($json->{received}, 1, 'csv: and that alone');
+    is($json->{received}, 1,
+       'a comment that looks like a csv header is no key');
 
     $t->write_file('first.csv', "a,b\n1,2\n");
     $t->write_file('second.csv', "b,a\n3,4\n");
     ($image, $json) = build('', '--from', 'csv:b', "$dir/first.csv",
                             "$dir/second.csv");
     has($image, 'csv: each file has its header', '2', '3');
-    is($json->{received}, 2, 'csv: two files');
+    is($json->{received}, 2,
+       'the keys of two csv files with their own headers are counted');
 
     $t->write_file('none.csv', "3,4\n");
     refused('', qr{/none.csv: line 1: "3,4" is not the header}, '--from',
@@ -228,7 +234,7 @@ CSV
 
     gzip(\$feed, \my $zipped);
     ($image, $json) = build($zipped, '--from', 'csv:url', '--key', 'url');
-    is($json->{items}, 3, 'csv: gzip');
+    is($json->{items}, 3, 'a csv column is found in gzip');
 
     refused("a,b\n1,2\n", qr/line 1: "a,b" is not the header: .*csv:COLUMN/,
             '--from', 'csv:c');
@@ -255,7 +261,8 @@ CSV
     is($err, join('', map { "ngx-bloom build: standard input: line "
                             . 1000 * $_ . ": \"bad " . 1000 * $_
                             . "\" has a byte that no host has\n" } 1 .. 300),
-       'each is reported, in order, with its number and the reason');
+       'each invalid line is reported, in order, with its number and the'
+       . ' reason');
 
     refused($text, qr/more lines than --max-errors \(299\) cannot be read/,
             @options, '--max-errors', '299');
@@ -265,18 +272,18 @@ CSV
     my ($exit, undef, $where) = $t->run_tool(
         'build', '-o', "$dir/none", '--key', 'url', '--from', 'lines',
         "$dir/good", "$dir/bad");
-    is($exit, 2, 'one of two files cannot be read');
+    is($exit, 2, 'a build fails if one of two files has an invalid line');
     like($where, qr{^ngx-bloom build: \Q$dir\E/bad: line 3: "/" has no host\n},
-         'and it is named');
+         'the file, the line and the reason are named');
 
     my ($text_image) = "$dir/text";
     my ($status, $out) = $t->run_tool(
         'build', '-o', $text_image, '--key', 'url', '--from', 'hosts',
         '--max-errors', '2',
         { stdin => "# x\n\n0 a.b\n0 localhost\nx\ny\n" });
-    is($status, 0, 'a build that leaves lines out');
+    is($status, 0, 'a build with --max-errors leaves invalid lines out');
     like($out, qr/: 1 empty line, 1 comment, 1 other line, 2 unreadable lines were skipped\n\z/,
-         'says what it has left out');
+         'a build says how many lines of each kind it has left out');
 }
 
 refused("a\n", qr/--from "urls": there are lines, hosts, adblock-domains and/,

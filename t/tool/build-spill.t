@@ -53,8 +53,9 @@ for ([blocked => '-p', '0.001'],            # a line a key
     my ($name, @how) = @$_;
 
     my $whole = build("$name.whole", @how, $keys);
-    is($whole->{temporary_bytes}, 0, "$name: all keys fit into the memory");
-    is($whole->{items}, $n, "$name: items");
+    is($whole->{temporary_bytes}, 0,
+       "a $name build without --memory keeps all keys in memory");
+    is($whole->{items}, $n, "a $name build without --memory counts all keys");
 
     for ([1, $keys], [2, $keys], [3, $backwards]) {
         my ($threads, $file) = @$_;
@@ -63,10 +64,12 @@ for ([blocked => '-p', '0.001'],            # a line a key
                             $threads, $file);
 
         cmp_ok($spilled->{temporary_bytes}, '>', $n * 8,
-               "$name, $threads threads: most hashes were in the file");
-        is($spilled->{items}, $n, "$name, $threads threads: items");
+               "a $name build with $threads threads spills most hashes");
+        is($spilled->{items}, $n,
+           "a $name build with $threads threads that spills counts all keys");
         ok(bits("$name.spilled") eq bits("$name.whole"),
-           "$name, $threads threads: the same bits");
+           "a $name build with $threads threads that spills makes the same"
+           . " bits");
     }
 }
 
@@ -78,29 +81,35 @@ for ([blocked => '-p', '0.001'],            # a line a key
 
     my $twice = build('twice', '--memory', '16m', $keys, $backwards);
 
-    is($twice->{received}, 2 * $n, 'all keys twice: received');
-    is($twice->{items}, $n, 'items');
-    cmp_ok($twice->{temporary_bytes}, '>', $n * 8, 'by a temporary file');
-    ok(bits('twice') eq bits('blocked.whole'), 'the same bits');
+    is($twice->{received}, 2 * $n,
+       'keys that are given twice are received twice');
+    is($twice->{items}, $n, 'keys that are given twice count once');
+    cmp_ok($twice->{temporary_bytes}, '>', $n * 8,
+           'keys that are given twice go through the temporary file');
+    ok(bits('twice') eq bits('blocked.whole'),
+       'keys that are given twice make the same bits');
 
     # few, again and again, fit into the memory
 
     my $few = $t->write_file('few', join '', map { "key$_\n" } 1 .. 200_000);
     my $often = build('often', '--memory', '16m', ($few) x 12);
 
-    is($often->{received}, 2_400_000, 'a few keys often: received');
-    is($often->{items}, 200_000, 'items');
-    is($often->{temporary_bytes}, 0, 'and no temporary file');
+    is($often->{received}, 2_400_000,
+       'a few keys given often are all received');
+    is($often->{items}, 200_000, 'a few keys given often count once');
+    is($often->{temporary_bytes}, 0,
+       'a few keys given often need no temporary file');
 
     # nearly all are one
 
     my $one = $t->write_file('one', "key1\n" x 3_000_000);
     my $flood = build('flood', '--memory', '16m', $keys, $one, $backwards);
 
-    is($flood->{items}, $n, 'one key 3 million times among others: items');
+    is($flood->{items}, $n, 'one key 3 million times among others counts once');
     cmp_ok($flood->{temporary_bytes}, '<', 16 * 2 * $n + 1e6,
-           'does not fill the temporary file');
-    ok(bits('flood') eq bits('blocked.whole'), 'the same bits');
+           'one key 3 million times does not fill the temporary file');
+    ok(bits('flood') eq bits('blocked.whole'),
+       'one key 3 million times makes the same bits');
 }
 
 
@@ -143,8 +152,9 @@ for ([out => []], [temp => ['--temp', "$dir/temp"]]) {
     wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid })
         or kill 'KILL', $pid;
 
-    is($? & 127, 2, 'SIGINT ends the build');
-    is_deeply([glob "$dir/{out,temp}/{*,.[!.]*}"], [], 'nothing is left');
+    is($? & 127, 2, 'SIGINT ends a build that has spilled');
+    is_deeply([glob "$dir/{out,temp}/{*,.[!.]*}"], [],
+              'a build ended by SIGINT leaves nothing behind');
 }
 
 {
@@ -154,7 +164,8 @@ for ([out => []], [temp => ['--temp', "$dir/temp"]]) {
     waitpid $pid, 0;
 
     is_deeply([grep { !/x\.bloom\.tmp-/ } glob "$dir/out/*"], [],
-              'nor by SIGKILL, but for the beginning of the image');
+              'a build ended by SIGKILL leaves nothing but the beginning of'
+              . ' the image');
     unlink glob "$dir/out/*";
 }
 
@@ -169,30 +180,36 @@ for ([2000, 1], [20000, 2]) {
          $tool, 'build', '-j', $threads, '-o', "$dir/out/x.bloom", '--memory',
          '16m', $keys], env => $t->{env});
 
-    is($exit, 2, "no room for the temporary file, $threads threads");
+    is($exit, 2,
+       "a build without room for its temporary file fails with $threads"
+       . " threads");
     like($err, qr{\Angx-bloom\ build:\ \Q$dir\E/out:\ a\ temporary\ file\ there
                   \ cannot\ be\ written:\ File\ too\ large;\ it\ has\ [\d.]+\ .iB:
                   \ give\ --temp\ [^\n]*\ or\ a\ greater\ --memory\n\z}x,
-         'where, why, what to do');
-    is_deeply([glob "$dir/out/{*,.[!.]*}"], [], 'nothing is left');
+         'it says where there is no room for the temporary file and what to'
+         . ' do');
+    is_deeply([glob "$dir/out/{*,.[!.]*}"], [],
+              'a build without room for its temporary file leaves nothing'
+              . ' behind');
 }
 
 {
     my ($exit, $out, $err)
         = $t->run_tool('build', '-o', "$dir/out/x.bloom", '--memory', '16m',
                        '--temp', "$dir/nowhere", $keys);
-    is($exit, 2, 'a --temp that is not there');
+    is($exit, 2, 'a build with a --temp that does not exist fails');
     like($err,
          qr{nowhere: a temporary file there cannot be made: No such file.*; give --temp a directory that you may write to},
-         'is said so');
+         'it says that no temporary file can be made in that --temp');
 }
 
 for my $size (qw(1m 15m 2000g x 0)) {
     my ($exit, undef, $err)
         = $t->run_tool('build', '-o', "$dir/out/x.bloom", '--memory', $size,
                        $keys);
-    is($exit, 2, "--memory $size is refused");
-    like($err, qr/--memory "$size": a size is from 16m to 1024g/, 'and says so');
+    is($exit, 2, "build --memory $size is refused");
+    like($err, qr/--memory "$size": a size is from 16m to 1024g/,
+         'build --memory $size is refused with the range');
 }
 
 done_testing;

@@ -93,9 +93,11 @@ $t->write_file('refused/old.bloom', 'the old file');
 sub target_ok {
     my ($name) = @_;
 
-    is(content_of($target), 'the old file', "$name: the old file is as it was");
+    is(content_of($target), 'the old file',
+       "the old file is as it was after a refused build ($name)");
     is_deeply([glob "$dir/refused/{*,.[!.]*}"], [$target],
-              "$name: nothing is left beside it");
+              "nothing is left beside the old file after a refused build"
+              . " ($name)");
 }
 
 
@@ -109,10 +111,10 @@ sub refused {
     my ($exit, $out, $err) = $t->run_tool('build', '-o', $target, @arguments,
                                           \%option);
 
-    is($exit, 2, "$name: exit status");
-    is($out, '', "$name: no result");
+    is($exit, 2, "a refused build exits with 2 ($name)");
+    is($out, '', "a refused build prints no result ($name)");
     like($err, qr/\A ngx-bloom\ build:\ [^\n]* $message [^\n]* \n \z/x,
-         "$name: message");
+         "a refused build says what is wrong in one line ($name)");
     target_ok($name);
 }
 
@@ -124,10 +126,10 @@ sub refused_command {
 
     my ($exit, $out, $err) = run_command([@command], env => $t->{env});
 
-    is($exit, 2, "$name: exit status");
-    is($out, '', "$name: no result");
+    is($exit, 2, "a refused build exits with 2 ($name)");
+    is($out, '', "a refused build prints no result ($name)");
     like($err, qr/\A ngx-bloom\ build:\ [^\n]* $message [^\n]* \n \z/x,
-         "$name: message");
+         "a refused build says what is wrong in one line ($name)");
     target_ok($name);
 }
 
@@ -141,27 +143,34 @@ sub refused_command {
 
     like($out, qr/\A\Q$image\E:\ 1000\ keys,\ 1000\ distinct,\ blocked,
                   \ [\d.]+\ KiB,\ [\d.]+\ bits\ a\ key,
-                  \ false-positive\ rate\ [\d.]+\ %\n\z/x, 'the result line');
-    is($err, '', 'and nothing on standard error');
+                  \ false-positive\ rate\ [\d.]+\ %\n\z/x,
+         'build prints what it has made');
+    is($err, '', 'a build that succeeds does not complain');
     is(count($image, @keys), '1000 present, 0 absent',
-       'all keys are present');
+       'all keys of a build are present');
 
     my (undef, $quiet) = build('-q', $file);
-    is($quiet, '', '-q prints nothing');
+    is($quiet, '', 'build -q prints nothing');
 
     my $json = build_json('-p', '0.01', '--seed', 7, $file);
 
-    is(-s $image, $json->{size_bytes}, '--json: bytes');
-    is($json->{received}, 1000, '--json: received');
-    is($json->{items}, 1000, '--json: items');
-    is($json->{duplicates}, 0, '--json: duplicates');
-    is($json->{empty}, 0, '--json: empty');
-    is($json->{capacity}, 1000, '--json: capacity is how many there are');
-    is($json->{fpr}, 0.01, '--json: fpr');
-    cmp_ok($json->{estimated_fpr}, '<=', 0.01, '--json: estimated_fpr');
-    is($json->{bits_per_item}, $json->{bits} / 1000, '--json: bits_per_item');
-    like($json->{build_id}, qr/\A[0-9a-f]{32}\z/, '--json: build_id');
-    like($json->{duration_ms}, qr/\A\d/, '--json: seconds');
+    is(-s $image, $json->{size_bytes},
+       'build --json states the size of the file');
+    is($json->{received}, 1000, 'build --json counts the keys received');
+    is($json->{items}, 1000, 'build --json counts the items');
+    is($json->{duplicates}, 0, 'build --json counts the duplicates');
+    is($json->{empty}, 0, 'build --json counts the empty keys');
+    is($json->{capacity}, 1000,
+       'build --json has the number of keys for a capacity');
+    is($json->{fpr}, 0.01, 'build --json has the rate asked for');
+    cmp_ok($json->{estimated_fpr}, '<=', 0.01,
+           'build --json estimates a rate that keeps the promise');
+    is($json->{bits_per_item}, $json->{bits} / 1000,
+       'build --json has the bits for each item');
+    like($json->{build_id}, qr/\A[0-9a-f]{32}\z/,
+         'build --json has the build id');
+    like($json->{duration_ms}, qr/\A\d/,
+         'build --json has the duration in milliseconds');
 }
 
 
@@ -180,10 +189,10 @@ sub refused_command {
         if ($warns) {
             like($err, qr/\A ngx-bloom\ build:\ warning:\ --seed\ $seed:
                           [^\n]* take\ a\ number\ above\ 8 [^\n]* \n \z/x,
-                 "$layout, seed $seed: a warning");
+                 "build warns of seed $seed in layout $layout");
 
         } else {
-            is($err, '', "$layout, seed $seed: no warning");
+            is($err, '', "build does not warn of seed $seed in layout $layout");
         }
     }
 }
@@ -245,13 +254,13 @@ my %same = (
 
     for my $name (sort keys %same) {
         ok(bits(scalar $same{$name}->('--seed', 42)) eq $expected,
-           "$name: the same image");
+           "keys from this source make the same image: $name");
     }
 
     ok(bits(scalar build('--seed', 43, $plain)) ne $expected,
-       'another seed: another image');
+       'another seed makes another image');
     ok(bits(scalar build('--seed', 42, { stdin => "${lines}one more\n" }))
-       ne $expected, 'another key: another image');
+       ne $expected, 'another key makes another image');
 }
 
 for my $options (['-p', '0.001'], ['-p', '1e-6'], ['--layout', 'classic'],
@@ -263,28 +272,33 @@ for my $options (['-p', '0.001'], ['-p', '1e-6'], ['--layout', 'classic'],
 
     for my $threads (2, 3, 8, 256) {
         ok(bits(scalar build(@$options, @seed, '-j', $threads, $plain))
-           eq bits($image), "@$options: the same image with -j $threads");
+           eq bits($image),
+           "build @$options makes the same image with -j $threads");
     }
 
     is(count($image, @many), @many . ' present, 0 absent',
-       "@$options: all keys are present");
+       "all keys are present in the image of build @$options");
     is(info($image)->{items}, keys %distinct,
-       "@$options: items are the distinct ones");
+       "the items of build @$options are the distinct keys");
 }
 
 {
     my $json = build_json($plain);
 
-    is($json->{received}, @many + 10_000, 'received counts duplicates');
-    is($json->{items}, keys %distinct, 'items does not');
-    is($json->{duplicates}, @many + 10_000 - keys %distinct, 'duplicates');
+    is($json->{received}, @many + 10_000,
+       'build --json counts duplicates as received');
+    is($json->{items}, keys %distinct,
+       'build --json does not count duplicates as items');
+    is($json->{duplicates}, @many + 10_000 - keys %distinct,
+       'build --json counts duplicates');
 
     # more of one key than a partition is let grow to
 
     $json = build_json({ stdin => "again\nand again\n" x 300_000 });
 
-    is($json->{received}, 600_000, 'two keys many times: received');
-    is($json->{items}, 2, 'two keys many times: items');
+    is($json->{received}, 600_000,
+       'two keys given many times are all received');
+    is($json->{items}, 2, 'two keys given many times are two items');
 }
 
 
@@ -295,13 +309,13 @@ for my $options (['-p', '0.001'], ['-p', '1e-6'], ['--layout', 'classic'],
 
     is(info($image)->{items}, 2, 'empty keys are not added');
     like($out, qr/^\Q$image\E: 3 empty keys were skipped$/m,
-         'but counted');
+         'build says how many empty keys it has skipped');
     is(build_json({ stdin => "a\n\n\r\nb\n\n" })->{empty}, 3,
-       'also in JSON');
+       'build --json says how many empty keys it has skipped');
 
     my $same = bits(scalar build('--seed', 1, { stdin => "a\nb\n" }));
 
-    ok(bits($image) eq $same, 'and change nothing');
+    ok(bits($image) eq $same, 'empty keys do not change the image');
 }
 
 # what a line is, and what belongs to the key
@@ -326,7 +340,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
         my ($exit) = $t->run_tool('test', '-q', $image, '-f',
                                   $t->write_file('key', "$key\n"))
             if $key !~ /\r\z|\A\xef\xbb\xbf/;
-        is($exit // 0, 0, "$name: it is present");
+        is($exit // 0, 0, "its key is present: $name");
     }
 }
 
@@ -334,11 +348,13 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     my $image = build('-0', '--seed', 1, '-p', '1e-9',
                       { stdin => "\xef\xbb\xbf\0a\r\n\0\n" });
 
-    is(info($image)->{items}, 3, '-0: line ends and marks belong to the key');
+    is(info($image)->{items}, 3,
+       'build -0 takes line ends and byte order marks as part of a key');
     is(count($image, "a\r\n", "\xef\xbb\xbf", "\n"),
-       '3 present, 0 absent', '-0: they are present');
+       '3 present, 0 absent',
+       'keys with line ends and byte order marks are present');
     is(count($image, 'a', "a\r"), '0 present, 2 absent',
-       '-0: and not without them');
+       'keys without their line ends are absent');
 }
 
 {
@@ -348,8 +364,9 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     my $image = build('-0', '-p', '1e-9', { stdin => $input });
 
     is(count($image, @keys), @keys . ' present, 0 absent',
-       'keys of bytes 0x01 to 0xff');
-    is(info($image)->{items}, @keys, 'all of them different');
+       'keys of all bytes from 0x01 to 0xff are present');
+    is(info($image)->{items}, @keys,
+       'keys of all bytes from 0x01 to 0xff are distinct');
 }
 
 {
@@ -375,12 +392,12 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     my $image = build($seed, '-p', '1e-9', { stdin => $input });
 
     is(count($image, @keys), @keys . ' present, 0 absent',
-       'keys of 1 MB and more');
-    is(info($image)->{items}, @keys, 'each of them once');
+       'keys of 1 MB and more are present');
+    is(info($image)->{items}, @keys, 'each key of 1 MB and more counts once');
     ok(bits(scalar build($seed, '-p', '1e-9', { stdin => gz($input) }))
-       eq bits($image), 'the same from gzip');
+       eq bits($image), 'keys of 1 MB and more from gzip make the same image');
     is(count($image, substr $keys[-1], 1), '0 present, 1 absent',
-       'and a byte less is another key');
+       'a key of 3.5 MB without its first byte is absent');
 }
 
 
@@ -392,47 +409,60 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 
     my $default = $as->();
 
-    is($default->{fpr}, 0.001, 'default: -p 0.001');
-    is($default->{layout}, 'blocked', 'default: blocked');
-    is($default->{hash}, 'murmur3', 'default: murmur3');
-    is($default->{key_form}, 'raw', 'default: raw keys');
-    is($default->{as_of}, undef, 'default: as of is not stated');
-    is($default->{capacity}, 100, 'default: capacity as many as there are');
-    isnt($default->{seed}, $as->()->{seed}, 'default: a random seed');
-    isnt($default->{build_id}, $as->()->{build_id}, 'a new build id each time');
+    is($default->{fpr}, 0.001, 'the default rate of build is 0.001');
+    is($default->{layout}, 'blocked', 'the default layout of build is blocked');
+    is($default->{hash}, 'murmur3', 'the default hash of build is murmur3');
+    is($default->{key_form}, 'raw', 'the default key form of build is raw');
+    is($default->{as_of}, undef, 'build does not state as_of by default');
+    is($default->{capacity}, 100,
+       'the default capacity of build is the number of keys');
+    isnt($default->{seed}, $as->()->{seed},
+         'build takes a random seed by default');
+    isnt($default->{build_id}, $as->()->{build_id},
+         'each build has a build id of its own');
     like($default->{created}, qr/\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\z/,
-         'the time of creation');
+         'the image states when it was created');
 
-    is($as->('-p', '1e-4')->{fpr}, 1e-4, '-p 1e-4');
-    is($as->('--fpr', '1%')->{fpr}, 0.01, '--fpr 1%');
-    is($as->('-n', '5k')->{capacity}, 5000, '-n 5k is decimal');
-    is($as->('--capacity=2m')->{capacity}, 2_000_000, '--capacity');
-    is($as->('-n', '5k')->{items}, 100, '-n does not change items');
-    is($as->('--layout', 'classic')->{layout}, 'classic', '--layout classic');
-    is($as->('--layout', 'blocked')->{layout}, 'blocked', '--layout blocked');
-    is($as->('--hash', 'siphash')->{hash}, 'siphash', '--hash siphash');
-    is($as->('--hash', 'murmur3')->{hash}, 'murmur3', '--hash murmur3');
-    is($as->('--key', 'raw')->{key_form}, 'raw', '--key raw');
-    is($as->('--seed', '4294967295')->{seed}, 4294967295, '--seed');
-    is($as->('--seed', '0')->{seed}, 0, '--seed 0');
-    is($as->('--threads', '2')->{items}, 100, '--threads');
+    is($as->('-p', '1e-4')->{fpr}, 1e-4, 'build -p takes a rate as 1e-4');
+    is($as->('--fpr', '1%')->{fpr}, 0.01, 'build --fpr takes a rate as 1%');
+    is($as->('-n', '5k')->{capacity}, 5000, 'build -n takes 5k as 5000');
+    is($as->('--capacity=2m')->{capacity}, 2_000_000,
+       'build --capacity takes 2m as 2,000,000');
+    is($as->('-n', '5k')->{items}, 100, 'build -n does not change the items');
+    is($as->('--layout', 'classic')->{layout}, 'classic',
+       'build --layout classic makes a classic image');
+    is($as->('--layout', 'blocked')->{layout}, 'blocked',
+       'build --layout blocked makes a blocked image');
+    is($as->('--hash', 'siphash')->{hash}, 'siphash',
+       'build --hash siphash makes an image of siphash');
+    is($as->('--hash', 'murmur3')->{hash}, 'murmur3',
+       'build --hash murmur3 makes an image of murmur3');
+    is($as->('--key', 'raw')->{key_form}, 'raw',
+       'build --key raw makes an image of the key form raw');
+    is($as->('--seed', '4294967295')->{seed}, 4294967295,
+       'build --seed takes the greatest seed of murmur3');
+    is($as->('--seed', '0')->{seed}, 0, 'build --seed takes 0');
+    is($as->('--threads', '2')->{items}, 100,
+       'build --threads makes an image of all keys');
 
     my $key = '00112233445566778899aabbccddeeff';
     my $image = build('--hash', 'siphash', '--seed', $key, $keys);
     is(unpack('H*', substr content_of($image), 80, 16), $key,
-       '--seed of siphash is in the image');
+       'build --seed puts the key of siphash into the image');
     ok(bits(scalar build('--seed', uc $key, '--hash', 'siphash', $keys))
-       eq bits($image), 'whatever the order of the options, and the case');
+       eq bits($image),
+       'neither the order of options nor the case of a seed matters');
     ok(bits(scalar build('--hash', 'siphash', $keys))
        ne bits(scalar build('--hash', 'siphash', $keys)),
-       'default: a random key for siphash');
+       'build takes a random key for siphash by default');
 
     is($as->('--as-of', '2024-02-29T10:00:00Z')->{as_of},
-       '2024-02-29T10:00:00.000Z', '--as-of');
+       '2024-02-29T10:00:00.000Z', 'build --as-of states the time');
     is($as->('--as-of', '2024-02-29T12:30:00.25+02:30')->{as_of},
-       '2024-02-29T10:00:00.250Z', '--as-of with an offset');
+       '2024-02-29T10:00:00.250Z',
+       'build --as-of takes a time with an offset and a fraction');
     is($as->('--as-of', '1709200800')->{as_of},
-       '2024-02-29T10:00:00.000Z', '--as-of in seconds');
+       '2024-02-29T10:00:00.000Z', 'build --as-of takes seconds since 1970');
 
     # room that is too little is taken, with a warning; -q silences it
 
@@ -440,13 +470,14 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     like($err, qr/\A ngx-bloom\ build:\ warning:\ 100\ distinct\ keys\ are
                   \ more\ than\ the\ capacity\ of\ 50:\ [^\n]*\ instead\ of
                   \ the\ promised\ 0\.1\ %;\ [^\n]+\n\z/x,
-         'more keys than -n: a warning with the rate to expect');
-    is(info($small)->{capacity}, 50, 'and -n stays');
+         'build warns of more keys than -n, with the rate to expect');
+    is(info($small)->{capacity}, 50,
+       'more keys than -n do not change the capacity');
     is(count($small, 1 .. 100), '100 present, 0 absent',
-       'and all keys are present');
+       'all keys are present where there are more than -n');
 
     my (undef, undef, $none) = build('-n', '100', $keys);
-    is($none, '', 'as many keys as -n: no warning');
+    is($none, '', 'build does not warn of as many keys as -n');
 }
 
 {
@@ -462,24 +493,32 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 
         # the hash's key included: bytes 48 to 95, and capacity and rate
 
-        is(substr(content_of($second), 48, 56), substr(content_of($first), 48, 56),
-           "--like an image of (@$options): geometry, hash and capacity");
-        is($of_second->{fpr}, $of_first->{fpr}, 'and rate');
-        is($of_second->{items}, 1, 'but not its keys');
+        is(substr(content_of($second), 48, 56),
+           substr(content_of($first), 48, 56),
+           "build --like takes geometry, hash and capacity of an image of"
+           . " (@$options)");
+        is($of_second->{fpr}, $of_first->{fpr},
+           'build --like takes the rate of an image of (@$options)');
+        is($of_second->{items}, 1,
+           'build --like takes no keys of an image of (@$options)');
 
         my ($exit, undef, $err) = $t->run_tool('merge', '-o', "$dir/merged",
                                                $first, $second);
-        is($exit, 0, 'so that both can be merged') or diag($err);
+        is($exit, 0,
+           'an image made with --like can be merged with one of'
+           . ' (@$options)') or diag($err);
         is(count("$dir/merged", 1 .. 100, 'other'), '101 present, 0 absent',
-           'and have the keys of both');
+           'a merged image of (@$options) has the keys of both');
     }
 }
 
 {
     my ($image, undef, $err) = build('--allow-empty', { stdin => '' });
 
-    is(info($image)->{items}, 0, '--allow-empty');
-    is(count($image, 1 .. 100), '0 present, 100 absent', 'has no key');
+    is(info($image)->{items}, 0,
+       'build --allow-empty makes an image without keys');
+    is(count($image, 1 .. 100), '0 present, 100 absent',
+       'an image without keys answers absent');
 }
 
 # the rate that was promised, measured: the seed is fixed, so it is always
@@ -498,8 +537,10 @@ for my $options (['-p', '0.1'], ['-p', '0.01'], ['-p', '0.001'],
     # four times the standard deviation of a binomial
 
     cmp_ok($wrong, '<=', $promised + 4 * sqrt $promised,
-           "@$options: false positives among 100,000");
-    cmp_ok($wrong, '>', $promised / 3, "@$options: nor far fewer");
+           "build @$options errs no more often than promised in 100,000"
+           . " lookups");
+    cmp_ok($wrong, '>', $promised / 3,
+           "build @$options errs about as often as promised");
 }
 
 
@@ -516,38 +557,41 @@ my $keys = $t->write_file('two', "a\nb\n");
     };
 
     my $mask = umask 027;
-    is($rebuild->(), 'built', 'a new file');
-    is($mode->(), '0640', 'has the mode that umask leaves');
+    is($rebuild->(), 'built', 'build makes a new file');
+    is($mode->(), '0640', 'a new image has the mode that umask leaves');
     umask $mask;
 
     chmod 0604, $image;
     my $inode = (stat $image)[1];
-    is($rebuild->(), 'built', 'a file is replaced');
-    is($mode->(), '0604', 'its mode is kept');
-    isnt((stat $image)[1], $inode, 'it is a new file, under the old name');
+    is($rebuild->(), 'built', 'build replaces a file');
+    is($mode->(), '0604', 'a replaced file keeps its mode');
+    isnt((stat $image)[1], $inode,
+         'a replaced image is a new file under the old name');
 
     if ($> == 0) {
         chown 65534, 65533, $image;
-        is($rebuild->(), 'built', 'a file of another owner is replaced');
+        is($rebuild->(), 'built', 'build replaces a file of another owner');
         is(join(':', (stat $image)[4, 5]), '65534:65533',
-           'its owner is kept');
-        is($mode->(), '0604', 'and its mode');
+           'a replaced file keeps its owner');
+        is($mode->(), '0604',
+           'a replaced file of another owner keeps its mode');
     }
 
     mkdir "$dir/elsewhere";
     rename $image, "$dir/elsewhere/real.bloom";
     symlink 'elsewhere/real.bloom', $image;
     $inode = (stat $image)[1];
-    is($rebuild->(), 'built', 'through a symbolic link');
-    ok(-l $image, 'the link stays');
-    isnt((stat $image)[1], $inode, 'what it leads to is replaced');
+    is($rebuild->(), 'built', 'build replaces a file through a symbolic link');
+    ok(-l $image, 'the symbolic link stays');
+    isnt((stat $image)[1], $inode,
+         'the file that the link leads to is replaced');
     is(join(' ', glob "$dir/elsewhere/*"), "$dir/elsewhere/real.bloom",
-       'and nothing is left there');
+       'nothing is left beside the file that the link leads to');
 
     my ($exit) = run_command(['sh', '-c', 'cd "$1" && exec "$2" build -o here'
                               . ' keys', 'sh', $dir, $tool], env => $t->{env});
-    is($exit, 0, 'into the current directory');
-    ok(-s "$dir/here", 'by a name without a slash');
+    is($exit, 0, 'build makes an image in the current directory');
+    ok(-s "$dir/here", 'build takes an output without a slash');
 }
 
 # never a device of this machine: a tool that failed here would replace it
@@ -571,15 +615,16 @@ for (['a directory', $dir, qr/is not a regular file/],
     my ($exit, $out, $err) = $t->run_tool('build', '-o', $path,
                                           { stdin => "a\n" });
 
-    is($exit, 2, "output is $name: exit status");
+    is($exit, 2, "an output that is $name is an error");
     like($err, qr/\Angx-bloom build: [^\n]*$message[^\n]*\n\z/,
-         "output is $name: message");
-    is($out, '', "output is $name: no result");
+         "an output that is $name is refused with the reason");
+    is($out, '', "an output that is $name gives no result");
 }
 
-ok(-S "$dir/socket", 'the socket is still one');
-ok(-p "$dir/pipe", 'the pipe is still one');
-ok(-l "$dir/dangling" && !-e "$dir/none", 'the link still leads to nothing');
+ok(-S "$dir/socket", 'a socket that was named as output is still a socket');
+ok(-p "$dir/pipe", 'a pipe that was named as output is still a pipe');
+ok(-l "$dir/dangling" && !-e "$dir/none",
+   'a link to nothing that was named as output still leads to nothing');
 target_ok('outputs that cannot be');
 
 # results that nobody gets are an error, but the image is there
@@ -591,10 +636,11 @@ for (['full', '> /dev/full'], ['closed', '>&-']) {
         ['sh', '-c', "echo a | \"\$1\" build -o \"\$2\" $redirection", 'sh',
          $tool, $image], env => $t->{env});
 
-    is($exit, 2, "standard output $name: exit status");
+    is($exit, 2, "a build with standard output $name exits with 2");
     like($err, qr/\Angx-bloom build: cannot write to standard output: /,
-         "standard output $name: message");
-    is((info($image))->{items}, 1, "standard output $name: a whole image");
+         "a build with standard output $name says so");
+    is((info($image))->{items}, 1,
+       "a build with standard output $name makes a whole image");
 }
 
 {
@@ -603,8 +649,9 @@ for (['full', '> /dev/full'], ['closed', '>&-']) {
         ['sh', '-c', '"$1" build -q -o "$2" "$3" <&- >&- 2>&-', 'sh', $tool,
          $image, $t->write_file('keys', "a\n")], env => $t->{env});
 
-    is($exit, 0, 'all standard streams closed: built');
-    is(count($image, 'a'), '1 present, 0 absent', 'nothing got into the image');
+    is($exit, 0, 'a build with all standard streams closed succeeds');
+    is(count($image, 'a'), '1 present, 0 absent',
+       'no message gets into an image where standard streams are closed');
 }
 
 
@@ -678,9 +725,9 @@ refused('only a byte order mark', qr/there are no keys/,
 {
     my ($exit, $out, $err) = $t->run_tool('build', $keys);
 
-    is($exit, 2, 'no output named: exit status');
+    is($exit, 2, 'a build without -o exits with 2');
     like($err, qr/\Angx-bloom build: -o FILE is missing[^\n]*\n\z/,
-         'no output named: message');
+         'a build without -o says that it is missing');
 }
 
 {
@@ -772,12 +819,13 @@ SKIP: {
 SCRIPT
          $keys], env => $t->{env});
 
-    is($status, 2, 'a full disk: exit status');
+    is($status, 2, 'a build on a full disk exits with 2');
     like($err, qr/\Angx-bloom\ build:\ [^\n]*x\.bloom:\ cannot\ be\ written:
                   \ No\ space\ left\ on\ device;[^\n]*\n\z/x,
-         'a full disk: message');
+         'a build on a full disk says so');
     is($out, "x.bloom\nthe old file\n",
-       'a full disk: the old file is as it was, nothing is beside it');
+       'a build on a full disk leaves the old file alone, and nothing beside'
+       . ' it');
 }
 
 
@@ -806,7 +854,7 @@ sub begin_build {
     syswrite $writer, "a\nb\n";
 
     ok(scalar wait_until(sub { () = glob "$target.*" }),
-       'a build is under way');
+       'a build waits for its keys');
 
     return ($pid, $writer);
 }
@@ -820,7 +868,7 @@ for my $signal (qw(INT TERM HUP)) {
         or kill 'KILL', $pid;
 
     is($? & 127, { INT => 2, TERM => 15, HUP => 1 }->{$signal},
-       "SIG$signal ends the build as it ends any program");
+       "SIG$signal ends a build as it ends any program");
     target_ok("SIG$signal");
 }
 
@@ -830,11 +878,12 @@ for my $signal (qw(INT TERM HUP)) {
     syswrite $writer, "c\n";
     close $writer;
     ok(scalar wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid }),
-       'one that is let go on ends');
-    is($?, 0, 'well');
-    is(count($target, qw(a b c d)), '3 present, 1 absent', 'and replaces it');
+       'a build that gets all of its keys ends');
+    is($?, 0, 'a build that gets all of its keys exits with 0');
+    is(count($target, qw(a b c d)), '3 present, 1 absent',
+       'a build that gets all of its keys replaces the old image');
     is_deeply([glob "$dir/refused/{*,.[!.]*}"], [$target],
-              'nothing is left beside it');
+              'a build that ends leaves no temporary file');
 
     $t->write_file('refused/old.bloom', 'the old file');
 }
@@ -863,14 +912,16 @@ for my $signal (qw(INT TERM HUP)) {
         return content_of($screen) =~ m,\r([\d.]+ [kM]? ?keys), ;
     });
 
-    ok($shown, 'a terminal gets the progress') or diag(content_of($screen));
-    like(content_of($screen), qr,\d\ keys/s|[kM]\ keys/s,, 'with the rate');
+    ok($shown,
+       'a build on a terminal shows its progress') or diag(content_of($screen));
+    like(content_of($screen), qr,\d\ keys/s|[kM]\ keys/s,,
+         'the progress has the rate of keys');
 
     close $writer;
     ok(scalar wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid }),
-       'it ends');
+       'a build on a terminal ends with its input');
     like(content_of($screen), qr/\r\e\[K[^\r]*\Q$dir\E\/tty\.bloom: $i keys/,
-         'and takes the progress away before the result');
+         'the progress is taken away before the result');
 }
 
 
@@ -879,13 +930,15 @@ for my $signal (qw(INT TERM HUP)) {
 {
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/future",
                                            '--as-of', '1709200800000', $keys);
-    is($exit, 2, 'a time far ahead (milliseconds for seconds) is refused');
-    like($err, qr/--as-of "1709200800000": .* in the future/, 'and says so');
-    ok(!-e "$dir/future", 'nothing is made');
+    is($exit, 2, 'build --as-of refuses milliseconds, a time far ahead');
+    like($err, qr/--as-of "1709200800000": .* in the future/,
+         'build --as-of says that the time is in the future');
+    ok(!-e "$dir/future", 'build makes nothing where --as-of is in the future');
 
     ($exit) = $t->run_tool('build', '-o', "$dir/future", '--as-of',
                            time + 600, $keys);
-    is($exit, 0, 'clocks may differ by some minutes');
+    is($exit, 0,
+       'build --as-of takes a time of a clock that is some minutes ahead');
 }
 
 done_testing;

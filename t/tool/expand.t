@@ -23,37 +23,41 @@ b.c/1/2.html
 b.c/
 b.c/1/
 OUT
-   'expand: the canonical form, then the expressions');
+   'expand prints the canonical form, then every expression');
 
 is(tool(0, undef, 'expand', 'a.b', 'c.d'),
    "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n",
-   'expand: a blank line between keys');
+   'expand prints a blank line between keys');
 
 is(tool(0, undef, 'expand', '--key', 'url', { stdin => "a.b\r\nc.d" }),
-   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n", 'expand: standard input');
+   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n", 'expand reads standard input');
 
 $t->write_file('urls', "a.b\0c.d\0");
 is(tool(0, undef, 'expand', '-0', '-f', "$dir/urls"),
-   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n", 'expand: -0 -f');
+   "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n",
+   'expand -0 -f reads keys that end with a zero byte from a file');
 
 is(tool(0, undef, 'expand', '--key', 'host', 'A.B.Co.UK.:80'),
-   "a.b.co.uk\na.b.co.uk\nb.co.uk\nco.uk\n", 'expand --key host');
+   "a.b.co.uk\na.b.co.uk\nb.co.uk\nco.uk\n",
+   'expand --key host prints a name and its parent domains');
 is(tool(0, undef, 'expand', '--key', 'lower', 'A b'), "a b\na b\n",
-   'expand --key lower');
+   'expand --key lower prints a key in lower case');
 is(tool(0, undef, 'expand', '--key', 'raw', 'A b'), "A b\nA b\n",
-   'expand --key raw');
+   'expand --key raw prints a key as it is');
 
 is(tool(1, qr/^ngx-bloom expand: "\/x" has no host\n\z/, 'expand', 'a.b', '/x'),
-   "http://a.b/\na.b/\n", 'expand: what cannot be looked up');
+   "http://a.b/\na.b/\n",
+   'expand goes on behind a key that cannot be looked up');
 is(tool(1, qr/^ngx-bloom expand: "\\xff\\x01:b" has a port .*\n\z/, 'expand',
-        "\xff\x01:b"), '', 'expand: bytes that cannot be shown');
+        "\xff\x01:b"), '',
+   'expand prints nothing of a key of unprintable bytes without a form');
 is(tool(1, qr/^ngx-bloom expand: "" is empty\n\z/, 'expand', ''), '',
-   'expand: nothing');
+   'expand prints nothing of an empty key');
 
 is(tool(1, undef, 'expand', '--json', 'http://a.b/"?', '/x'),
    '{"canonical":"http://a.b/\"?","expressions":["a.b/\"?","a.b/\"","a.b/"]}'
    . "\n" . '{"canonical":null,"expressions":[],"reason":"has no host"}' . "\n",
-   'expand --json');
+   'expand --json has null, no expression and a reason for an invalid key');
 
 tool(2, qr/there are no keys to show/, 'expand', { stdin => '' });
 tool(2, qr/not both/, 'expand', '-f', "$dir/urls", 'a.b');

@@ -30,14 +30,15 @@ sub listing_in { return content_of($_[0]) =~ /^(size .*)\z/ms ? $1 : '' }
 
 # The writer's hashes and checksum, by what their authors have published
 
-is(crc32c('123456789'), 0xe3069283, 'CRC-32C has its check value');
+is(crc32c('123456789'), 0xe3069283,
+   'CRC-32C of the writer has its check value');
 
 my $verification = join '', map {
     pack('Q< Q<', murmur3_x64_128(pack('C*', 0 .. $_ - 1), 256 - $_))
 } 0 .. 255;
 
 is((murmur3_x64_128($verification, 0))[0] & 0xffffffff, 0x6384ba69,
-   'MurmurHash3_x64_128 has its verification value');
+   'MurmurHash3_x64_128 of the writer has its verification value');
 
 
 my %shown;
@@ -47,7 +48,8 @@ for my $file (glob 't/golden/*.txt') {
     my $v = read_vector($file);
     my $image = image_of($v);
 
-    is(listing_of($image), listing_in($file), "$name: each byte is made");
+    is(listing_of($image), listing_in($file),
+       "the writer makes each byte of $name");
 
     my @set = split //, unpack('b*', substr($image, -$v->{bits} / 8));
     my $maybe_present = sub {
@@ -56,14 +58,14 @@ for my $file (glob 't/golden/*.txt') {
     };
 
     is(scalar(grep { $maybe_present->($_) } @{ $v->{keys} }), $v->{items},
-       "$name: each of its $v->{items} keys is present");
+       "each of the $v->{items} keys of $name is present");
     is(scalar(grep { $maybe_present->($_) } @{ $v->{absent} }), 0,
-       "$name: each key said to be absent is absent");
+       "each absent key of $name is absent");
 
     my $seed = "t/fuzz/corpus/image/$name.bloom";
 
     if (-e $seed) {
-        ok(content_of($seed) eq $image, "$name: the fuzzer begins with it");
+        ok(content_of($seed) eq $image, "the fuzzer begins with $name");
     }
 
     $shown{"$v->{layout} $v->{hash}"}++;
@@ -87,7 +89,7 @@ for my $what ('blocked murmur3', 'blocked siphash', 'classic murmur3',
               'key with 8 bits',
               (map { "key of $_ bytes" } 1, 7, 8, 9, 15, 16, 17, 300))
 {
-    ok($shown{$what}, "a vector shows: $what");
+    ok($shown{$what}, "some vector shows: $what");
 }
 
 
@@ -104,7 +106,7 @@ s/ $// for @rows;
 
 is(scalar(@rows), 16, 'the example shows 16 rows of the image');
 is(scalar(grep { $v->{listing} !~ /^\Q$_\E$/m } @rows), 0,
-   'and all of them are in it');
+   'all rows of the example are in the image');
 
 for my $line (sprintf('h1   = 0x%016x', $h1), sprintf('h2   = 0x%016x', $h2),
               'line = scale(h1, 24) = ' . scale($h1, 24) . ',',

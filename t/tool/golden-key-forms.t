@@ -101,25 +101,28 @@ sub expressions {
 for my $form (qw(lower host url)) {
     my @vectors = vectors($form);
 
-    cmp_ok(scalar @vectors, '>=', 5, "$form: has vectors");
-    ok(scalar(grep { @$_ == 1 } @vectors), "$form: some are unparsable")
+    cmp_ok(scalar @vectors, '>=', 5,
+           "there are five vectors of the key form $form or more");
+    ok(scalar(grep { @$_ == 1 } @vectors),
+       "some vectors of the key form $form are invalid keys")
         if $form ne 'lower';
 
     for my $vector (@vectors) {
         my ($key, $canonical, @expressions) = @$vector;
         my $name = "$form: " . $key =~ s/([^ -~])/sprintf '\\x%02x', ord $1/ger;
 
-        is_deeply(expanded($form, $key), $vector, $name);
+        is_deeply(expanded($form, $key), $vector,
+                  "the tool expands this key as its vector has it ($name)");
         next if !defined $canonical;
 
         is_deeply(\@expressions, [expressions($form, $canonical)],
-                  "$name: its expressions");
+                  "the expressions follow from the canonical form ($name)");
 
         for my $again ($canonical, @expressions) {
             my (undef, $shown, $first) = @{ expanded($form, $again) };
 
             is($again eq $canonical ? $shown : $first, $again,
-               "$name: $again is canonical");
+               "$again is its own canonical form ($name)");
         }
     }
 }

@@ -22,13 +22,16 @@ my $ids = $t->build_image('ids.bloom', ['key-1']);
 for my $command (@commands) {
     my $help = tool(0, undef, $command, '--help');
 
-    like($help, qr/\AUsage: ngx-bloom $command /, "$command: usage");
+    like($help, qr/\AUsage: ngx-bloom $command /,
+         "$command --help begins with how it is called");
     like($help, qr/^Examples:\n(?:  .*\n)*?  (?:.* )?ngx-bloom $command /m,
-         "$command: has examples");
+         "$command --help has examples");
     is(join('', grep { length > 81 } split /^/, $help), '',
-       "$command: help has no line of more than 80 columns");
-    is(tool(0, undef, 'help', $command), $help, "help $command is the same");
-    is(tool(0, undef, $command, '-h'), $help, "$command -h is the same");
+       "$command --help has no line of more than 80 columns");
+    is(tool(0, undef, 'help', $command), $help,
+       "\"help $command\" prints what $command --help prints");
+    is(tool(0, undef, $command, '-h'), $help,
+       "$command -h prints what $command --help prints");
 
     tool(2, text_line("ngx-bloom $command: unknown option \"--nonsense\"; see"
                  . " \"ngx-bloom $command --help\""), $command, '--nonsense');
@@ -37,13 +40,15 @@ for my $command (@commands) {
 }
 
 my $usage = tool(0, undef, '--help');
-like($usage, qr/^  \Q$_\E /m, "the help names $_") for @commands, 'help';
-is(tool(0, undef, '-h'), $usage, '-h is the same');
-is(tool(0, undef, 'help'), $usage, 'help is the same');
-is(tool(0, undef, 'help', 'help'), $usage, 'help help as well');
+like($usage, qr/^  \Q$_\E /m, "--help lists $_") for @commands, 'help';
+is(tool(0, undef, '-h'), $usage, '-h prints what --help prints');
+is(tool(0, undef, 'help'), $usage, 'help prints what --help prints');
+is(tool(0, undef, 'help', 'help'), $usage,
+   '"help help" prints what --help prints');
 
 like(tool(0, undef, '--version'),
-     qr/^ngx-bloom \d\S*, image format version 1$/, '--version');
+     qr/^ngx-bloom \d\S*, image format version 1$/,
+     '--version shows the versions of the program and of the format');
 
 my $list = join ', ', @commands, 'help';
 tool(2, qr/^ngx-bloom: unknown command "nonsense"; there are $list;/,
@@ -64,9 +69,9 @@ for ([test => $ids, 'key-1'], [info => $ids], [verify => $ids],
     for my $redirection ('> /dev/full', '>&-') {
         my ($exit, undef, $err) = tool_redirected($redirection, @$_);
 
-        is($exit, 2, "$$_[0] $redirection: is an error");
+        is($exit, 2, "$$_[0] with output $redirection is an error");
         like($err, qr/cannot write to standard output: /,
-             "$$_[0] $redirection: says so");
+             "$$_[0] with output $redirection says that it cannot be written");
     }
 }
 

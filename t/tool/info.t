@@ -27,25 +27,30 @@ my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
     my $header = header($ids);
     my $info = json(tool(0, undef, 'info', '--json', $ids));
 
-    is($info->{file}, $ids, 'info: file');
-    is($info->{size_bytes}, -s $ids, 'info: bytes');
-    is($info->{$_}, $header->{$_}, "info: $_ as in the header")
+    is($info->{file}, $ids, 'info --json names the file');
+    is($info->{size_bytes}, -s $ids, 'info --json states the size of the file');
+    is($info->{$_}, $header->{$_}, "info --json has $_ as the header has it")
         for qw(version bits k lines seed capacity fpr items build_id);
-    is($info->{capacity}, 2000, 'info: capacity as asked for');
-    is($info->{items}, 1000, 'info: items as there were');
-    is($info->{seed}, 4294967295, 'info: seed as asked for');
-    is($info->{layout}, 'blocked', 'info: layout');
-    is($info->{hash}, 'murmur3', 'info: hash');
-    is($info->{key_form}, 'raw', 'info: key form');
-    is($info->{as_of}, '2020-01-31T12:00:00.250Z', 'info: as of');
-    is($header->{as_of}, 1580472000250, 'as of in the header');
+    is($info->{capacity}, 2000,
+       'info --json has the capacity that -n asked for');
+    is($info->{items}, 1000, 'info --json counts the 1000 keys of the build');
+    is($info->{seed}, 4294967295, 'info --json has the seed that --seed gave');
+    is($info->{layout}, 'blocked', 'info --json names the layout');
+    is($info->{hash}, 'murmur3', 'info --json names the hash');
+    is($info->{key_form}, 'raw', 'info --json names the key form');
+    is($info->{as_of}, '2020-01-31T12:00:00.250Z',
+       'info --json shows as_of to milliseconds');
+    is($header->{as_of}, 1580472000250, 'the header has as_of in milliseconds');
     is($info->{created},
        POSIX::strftime('%Y-%m-%dT%H:%M:%S', gmtime($header->{created} / 1000))
-       . sprintf('.%03dZ', $header->{created} % 1000), 'info: created');
-    ok(!$info->{items_estimated}, 'info: items are counted');
-    near($info->{bits_per_item}, $header->{bits} / 1000, 'info: bits an item');
+       . sprintf('.%03dZ', $header->{created} % 1000),
+       'info --json shows when the image was created');
+    ok(!$info->{items_estimated},
+       'info --json says that the items of a build are not estimated');
+    near($info->{bits_per_item}, $header->{bits} / 1000,
+         'info --json has the bits for each item');
     ok($info->{estimated_fpr} > 0 && $info->{estimated_fpr} < 1e-4,
-       'info: half full, a much better rate than promised');
+       'a half full image is estimated to err much less than promised');
 
     my $text = tool(0, undef, 'info', $ids);
 
@@ -60,43 +65,49 @@ my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
     {
         my ($name, $value) = @$_;
         $value = quotemeta $value unless ref $value;
-        like($text, qr/^$name +$value$/m, "info: the text has $name");
+        like($text, qr/^$name +$value$/m, "info prints \"$name\" as text");
     }
 }
 
 {
     my $info = json(tool(0, undef, 'info', '--json', $classic));
 
-    is($info->{layout}, 'classic', 'info: classic');
-    is($info->{lines}, 0, 'info: classic has no lines');
-    is($info->{as_of}, undef, 'info: as of is not stated');
+    is($info->{layout}, 'classic', 'info --json names the classic layout');
+    is($info->{lines}, 0, 'info --json gives a classic image 0 lines');
+    is($info->{as_of}, undef, 'info --json has null where as_of is not stated');
 
     my $text = tool(0, undef, 'info', $classic);
 
-    like($text, qr/^complete as of +not stated$/m, 'info: and says so');
-    like($text, qr/^layout +classic, \d+ bits, k \d+$/m, 'info: no lines');
+    like($text, qr/^complete as of +not stated$/m,
+         'info says "not stated" where as_of is not');
+    like($text, qr/^layout +classic, \d+ bits, k \d+$/m,
+         'info prints no lines of a classic image');
 }
 
 {
     my $json = tool(0, undef, 'info', '--json', $siphash);
     my $text = tool(0, undef, 'info', $siphash);
 
-    is(json($json)->{hash}, 'siphash', 'info: siphash');
-    is(json($json)->{seed}, undef, 'info: its key is not in the JSON');
-    is(json($json)->{lines}, 2, 'info: two lines for a low rate');
-    like($text, qr/^hash +siphash, key secret$/m, 'info: nor in the text');
-    unlike($json . $text, qr/00112233|1100|3322/, 'info: nor anywhere');
+    is(json($json)->{hash}, 'siphash', 'info --json names siphash');
+    is(json($json)->{seed}, undef,
+       'info --json has null for the secret key of siphash');
+    is(json($json)->{lines}, 2, 'info --json shows two lines for a low rate');
+    like($text, qr/^hash +siphash, key secret$/m,
+         'info says that the key of siphash is secret');
+    unlike($json . $text, qr/00112233|1100|3322/,
+           'the key of siphash is nowhere in the output of info');
 }
 
 {
     my @info = json_lines(tool(0, undef, 'info', '--json', $ids, $classic));
 
     is(join(' ', map { $_->{file} } @info), "$ids $classic",
-       'info: with several images, an object a line');
+       'info --json prints an object a line for several images');
 
     my $out = tool(2, qr/^ngx-bloom info: \Q$dir\E\/missing: /, 'info',
                    "$dir/missing", $ids);
-    like($out, qr/^items +1000$/m, 'info: goes on behind a missing file');
+    like($out, qr/^items +1000$/m,
+         'info goes on behind an image that is missing');
 
     copy_with('ids.bloom', 'payload.bloom', sub { substr($_[0], -1) ^= "\1" });
     tool(0, undef, 'info', "$dir/payload.bloom");
@@ -104,7 +115,8 @@ my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
     my $name = "$dir/a\"b\xff.bloom";
     rename copy_with('ids.bloom', 'odd.bloom', sub { }), $name;
     is(json(tool(0, undef, 'info', '--json', $name))->{file},
-       "$dir/a\"b\x{fffd}.bloom", 'info: an odd name in JSON');
+       "$dir/a\"b\x{fffd}.bloom",
+       'info --json makes a file name that is not UTF-8 valid');
 
     tool(2, qr/no image is named/, 'info');
 }

@@ -78,21 +78,22 @@ my $whole = $journal->segment;
         my $bytes = substr($data, $i, 16);
         next if $bytes !~ /[^\0]/;
         is($row{$i}, unpack('H*', $bytes),
-           sprintf('the example is right at %08x', $i));
+           sprintf('the row of the example at %08x is right', $i));
         $rows++;
     }
 
-    is(scalar(keys %row), $rows, 'and has nothing else');
+    is(scalar(keys %row), $rows,
+       'the example has no other rows than the segment');
 
     my ($message) = $example =~ /^    (0011 2233.*\n    2800.*)\n/m;
     $message =~ s/\s//g;
     is(sprintf('%08x', BloomTest::Journal::crc32c(pack 'H*', $message)),
        unpack('H8', reverse substr($data, 132, 4)),
-       'the bytes shown give the checksum shown');
+       'the bytes that the example shows have the checksum it shows');
 
     my $file = $t->write_file('example', $shown->segment);
     is(journal(0, undef, '--keys', '-0', $file), "one\0\0\xff\0",
-       'the tool reads the example');
+       'journal --keys reads the example');
 }
 
 
@@ -104,7 +105,7 @@ my $used = $journal->{used};
 is(journal(0, undef, $file),
    "$file: ok, position 0, $used of 262144 bytes used, 3 records, 7 keys,"
    . " number 1 to 3, 2023-11-14T22:13:20.001Z to 2023-11-14T22:13:20.003Z\n",
-   'a line says what a segment has');
+   'journal prints a line of what a segment has');
 
 is_deeply(json(journal(0, undef, '--json', $file)), {
     file => $file, result => 'ok', base => 0, size => SIZE,
@@ -113,31 +114,36 @@ is_deeply(json(journal(0, undef, '--json', $file)), {
     first_sequence => 1, last_sequence => 3,
     first_time => '2023-11-14T22:13:20.001Z',
     last_time => '2023-11-14T22:13:20.003Z',
-}, 'and so does JSON');
+}, 'journal --json has the same of a segment');
 
-is(journal(0, undef, '-q', $file), '', '-q prints nothing');
+is(journal(0, undef, '-q', $file), '',
+   'journal -q prints nothing of a good segment');
 is(journal(0, undef, '--keys', $file), join('', map { "$_\n" } @three),
-   '--keys prints the keys in their order');
+   'journal --keys prints the keys in their order');
 is(journal(0, undef, '--keys', '-0', $file), join('', map { "$_\0" } @three),
-   'with -0 they end with zeros');
+   'journal --keys -0 ends keys with zero bytes');
 
 {
     my $empty = BloomTest::Journal->new(base => 2 ** 40, sequence => 7);
     my $path = $t->write_file('empty-segment', $empty->segment);
 
     is(journal(0, undef, $path), "$path: ok, position 1099511627776, 128 of"
-       . " 262144 bytes used, 0 records, 0 keys\n", 'a segment of nothing');
-    is(journal(0, undef, '--keys', $path), '', 'has no keys');
+       . " 262144 bytes used, 0 records, 0 keys\n",
+       'journal prints a line of an empty segment');
+    is(journal(0, undef, '--keys', $path), '',
+       'journal --keys prints nothing of an empty segment');
 
     # a file may be cut down to its records: what is missing is zeros
 
     $path = $t->write_file('cut', $journal->{data});
-    like(journal(0, undef, $path), qr/: ok, .* 3 records, 7 keys/, 'a cut file');
+    like(journal(0, undef, $path), qr/: ok, .* 3 records, 7 keys/,
+         'a segment that is cut down to its records is good');
     $path = $t->write_file('cut-in-padding',
                            substr($journal->{data}, 0, $used - 2));
-    is(substr($journal->{data}, -2), "\0\0", 'two bytes of padding');
+    is(substr($journal->{data}, -2), "\0\0",
+       'the last record has two bytes of padding');
     like(journal(0, undef, $path), qr/: ok, .* 3 records, 7 keys/,
-         'even within padding');
+         'a segment that is cut off within padding is good');
 }
 
 {
@@ -148,18 +154,20 @@ is(journal(0, undef, '--keys', '-0', $file), join('', map { "$_\0" } @three),
 
     my $path = $t->write_file('any', $any->segment);
     is(journal(0, undef, '--keys', '-0', $path),
-       join('', map { "$_\0" } @keys), 'keys of any bytes and lengths');
+       join('', map { "$_\0" } @keys),
+       'journal --keys -0 prints keys of any bytes and lengths');
 
     my @objects = json_lines(journal(0, undef, '--keys', '--json', $path));
 
-    is(scalar(@objects), 4, 'JSON of keys: an object a line');
+    is(scalar(@objects), 4,
+       'journal --keys --json prints an object a line for each key');
     is_deeply($objects[0], {
         key => "\x{fffd}\n\0", key_hex => 'ff0a00', sequence => 1,
         time => '2023-11-14T22:13:20.001Z',
-    }, 'one that is not UTF-8 is in hexadecimal, too');
+    }, 'journal --keys --json has key_hex for a key that is not UTF-8');
     is_deeply($objects[3], {
         key => "\x{e9}\"", sequence => 4, time => '2023-11-14T22:13:20.004Z',
-    }, 'one that is UTF-8 is not');
+    }, 'journal --keys --json has no key_hex for a key that is UTF-8');
 }
 
 
@@ -172,14 +180,16 @@ for my $cut ($at[2] + 1, $at[2] + 31, $at[2] + 32, $used - 3) {
 
     like(journal(0, undef, $path),
          qr/: ok, .* 2 records, 4 keys, .*, then a torn tail of $left bytes$/,
-         'a torn tail is told');
+         'journal tells how long a torn tail is');
     is(journal(0, qr/warning: \S+: a torn tail of $left bytes is left out$/,
                '--keys', $path),
-       join('', map { "$_\n" } @three[0 .. 3]), 'its keys are not');
+       join('', map { "$_\n" } @three[0 .. 3]),
+       'journal --keys does not print the keys of a torn tail');
     is(journal(0, undef, '--keys', '-q', $path),
-       join('', map { "$_\n" } @three[0 .. 3]), '-q does not tell');
+       join('', map { "$_\n" } @three[0 .. 3]),
+       'journal --keys -q does not warn of a torn tail');
     is(json(journal(0, undef, '--json', $path))->{torn}, $left,
-       'JSON tells');
+       'journal --json tells how long a torn tail is');
 }
 
 
@@ -208,17 +218,21 @@ for my $hit (0, 1) {
 
         is(journal(1, $complaint, '--keys', $path),
            join('', map { "$_\n" } @left),
-           "$what is damaged: the keys before and behind are printed");
+           "journal --keys prints what is before and behind damage to $what");
 
         my ($object) = json(journal(1, $complaint, '--json', $path));
 
-        is($object->{result}, 'damaged', "$what is damaged: JSON says so");
-        is($object->{broken}, $length, 'and how much');
-        is($object->{records}, 2, 'and how many records are left');
+        is($object->{result}, 'damaged',
+           "journal --json calls a segment damaged where $what is");
+        is($object->{broken}, $length,
+           'journal --json tells how many bytes are damaged');
+        is($object->{records}, 2,
+           'journal --json counts the records that are left');
 
         like(journal(1, $complaint, $path), qr/: damaged, .* 2 records/,
-             "$what is damaged: the line says so");
-        is(journal(1, $complaint, '-q', $path), '', 'and -q only complains');
+             "the line of a segment says that it is damaged where $what is");
+        is(journal(1, $complaint, '-q', $path), '',
+           'journal -q prints nothing of a damaged segment');
     }
 }
 
@@ -226,12 +240,13 @@ for my $hit (0, 1) {
     my $path = $t->write_file('header', flipped($whole, 20));
 
     is(journal(1, qr/: is damaged: the checksum of its header differs$/,
-               $path), '', 'a damaged header');
+               $path), '',
+       'journal prints no line of a segment with a damaged header');
     my ($object) = json(journal(1, qr/header/, '--json', $path));
     is_deeply($object, {
         file => $path, result => 'damaged',
         error => 'is damaged: the checksum of its header differs',
-    }, 'in JSON');
+    }, 'journal --json says that a header is damaged, and nothing else');
 
     $path = $t->write_file('short', substr($whole, 0, 100));
     journal(1, qr/: is truncated: it has 100 bytes/, $path);
@@ -249,7 +264,8 @@ for my $hit (0, 1) {
 
     my $path = $t->write_file('gap', $gap->segment);
     is(journal(1, qr/is damaged: records missing before it or in it: 3;/, '--keys', $path),
-       "one\nfive\n", 'a gap in the numbers');
+       "one\nfive\n",
+       'journal --keys prints the keys around a gap in the numbers');
 
     my $old = BloomTest::Journal->new;
     $old->append(['nine'], sequence => 9);
@@ -258,7 +274,8 @@ for my $hit (0, 1) {
 
     $path = $t->write_file('old', $old->segment);
     is(journal(1, qr/40 bytes, the first at position 168, are no valid/,
-               '--keys', $path), "nine\nten\n", 'an old record between');
+               '--keys', $path), "nine\nten\n",
+       'journal --keys leaves out an old record between new ones');
 
     my $back = BloomTest::Journal->new;
     $back->append(['one']);
@@ -266,14 +283,15 @@ for my $hit (0, 1) {
 
     $path = $t->write_file('back', $back->segment);
     is(journal(1, qr/record 2 is older than the one before it/, '--keys',
-               $path), "one\ntwo\n", 'a time that goes back');
+               $path), "one\ntwo\n",
+       'journal --keys prints the keys where a time goes back');
 
     my $elsewhere = BloomTest::Journal->new;
     $elsewhere->append(['one'], position => 8);
 
     $path = $t->write_file('elsewhere', $elsewhere->segment);
     is(journal(0, qr/torn tail/, '--keys', $path), '',
-       'a record of another place is none');
+       'a record that belongs to another place is taken for a torn tail');
 }
 
 
@@ -291,14 +309,16 @@ for my $hit (0, 1) {
     journal(2, qr/missing: cannot be opened: No such file/, "$dir/missing");
     journal(2, qr/null: is not a regular file/, '/dev/null');
     is(json(journal(2, qr/./, '--json', $none))->{result}, 'unreadable',
-       'JSON says unreadable');
+       'journal --json calls a file unreadable that is no journal');
 
     # the worst counts, and the others are shown
 
     my $damaged = $t->write_file('damaged', flipped($whole, $at[0]));
     my @lines = split /\n/, journal(2, qr/none: .*\n.*damaged: /, $none,
                                     $damaged, $file);
-    is(scalar(@lines), 2, 'two of three can be shown');
+    is(scalar(@lines), 2,
+       'journal prints the segments that it can read beside one that it'
+       . ' cannot');
 
     journal(2, qr/^ngx-bloom journal: no segment and no directory/);
     journal(2, qr/-0 says how --keys end/, '-0', $file);
@@ -328,19 +348,24 @@ sub directory {
                          b => $third->segment, other => "one\n", empty => '');
     my @lines = split /\n/, journal(0, undef, $path);
 
-    is(scalar(@lines), 4, 'a line for each segment, and one for all');
+    is(scalar(@lines), 4,
+       'journal prints a line for each segment of a directory, and one for'
+       . ' all');
     is(join(' ', map { m{/(\w+): ok, } } @lines[0 .. 2]), 'c a b',
-       'in order of position');
-    is($lines[3], "$path: ok, 3 segments, 9 records, 21 keys", 'the sum');
+       'journal lists the segments of a directory by position');
+    is($lines[3], "$path: ok, 3 segments, 9 records, 21 keys",
+       'the last line of a directory adds up its segments');
 
     is(journal(0, undef, '--keys', "$path/"),
-       join('', map { "$_\n" } (@three) x 3), 'all keys in their order');
+       join('', map { "$_\n" } (@three) x 3),
+       'journal --keys prints all keys of a directory in their order');
 
     my @objects = json_lines(journal(0, undef, '--json', $path));
     is(join(' ', map { $_->{base} / SIZE } @objects), '1 2 3',
-       'JSON: an object a line');
+       'journal --json prints an object a line for a directory');
 
-    is(journal(0, undef, '-q', $path), '', '-q');
+    is(journal(0, undef, '-q', $path), '',
+       'journal -q prints nothing of a good directory');
 }
 
 # a process that died while it replaced the first two: one counts for both, and
@@ -357,8 +382,10 @@ sub directory {
     my @lines = split /\n/, journal(0, undef, $path);
 
     is(join(' ', map { m{/([\w.]+): ok, } } @lines[0 .. 1]),
-       "$name journal.3", 'a compacted segment, and those behind it');
-    is($lines[2], "$path: ok, 2 segments, 6 records, 14 keys", 'whole');
+       "$name journal.3",
+       'a compacted segment replaces those that it was made of');
+    is($lines[2], "$path: ok, 2 segments, 6 records, 14 keys",
+       'a directory with a compacted segment is whole');
 }
 
 # a torn tail at a segment's end loses nothing, if the next goes on from there
@@ -369,7 +396,7 @@ sub directory {
     my $path = directory('torn-between', a => $torn, b => $second->segment);
 
     like(journal(0, undef, $path), qr/then a torn tail of 5 bytes\n.*: ok, /,
-         'a torn tail between segments');
+         'a torn tail between segments is no damage');
 }
 
 {
@@ -379,9 +406,11 @@ sub directory {
                        \ records\ missing\ before\ it\ or\ in\ it:\ 3;}x;
 
     like(journal(1, $complaint, $path),
-         qr/: damaged, 2 segments, 6 records, 14 keys$/, 'a missing segment');
+         qr/: damaged, 2 segments, 6 records, 14 keys$/,
+         'a missing segment makes a directory damaged');
     is(journal(1, $complaint, '--keys', $path),
-       join('', map { "$_\n" } (@three) x 2), 'what is there is printed');
+       join('', map { "$_\n" } (@three) x 2),
+       'journal --keys prints what is there of a directory with a hole');
 }
 
 {
@@ -398,7 +427,8 @@ sub directory {
     is(journal(1, qr/begins\ at\ position\ 524280\ and\ the\ one\ before\ it
                      \ ends\ at\ 524288:\ they\ are\ of\ two\ journals/x,
                '--keys', $path),
-       join('', map { "$_\n" } (@three) x 2), 'two journals in a directory');
+       join('', map { "$_\n" } (@three) x 2),
+       'journal --keys prints the keys of two journals in a directory');
 }
 
 {
@@ -408,7 +438,8 @@ sub directory {
 
     my $out = journal(1, qr{/c:\ is\ damaged:\ the\ segment\ before\ it.*
                             \n.*/b:\ is\ damaged:\ the\ checksum}x, $path);
-    like($out, qr/: damaged, 3 segments, 6 records/, 'a damaged header');
+    like($out, qr/: damaged, 3 segments, 6 records/,
+         'a damaged header makes a directory damaged');
 }
 
 {
@@ -447,7 +478,7 @@ sub directory {
         my $path = "$checkout/t/fuzz/corpus/journal/$name";
 
         ok(-e $path && content_of($path) eq $seed{$name},
-           "the fuzzer begins with: $name");
+           "the fuzzer of the journal begins with $name");
     }
 }
 

@@ -26,7 +26,7 @@ sub unescape {
 }
 
 
-# As 02-golden-forms.t reads them: [key], or [key, canonical, expressions].
+# As golden-key-forms.t reads them: [key], or [key, canonical, expressions].
 
 sub golden {
     my ($form) = @_;
@@ -66,10 +66,12 @@ sub compare {
 for my $form (qw(host url)) {
     my @vectors = golden($form);
 
-    cmp_ok(scalar @vectors, '>', 30, "$form: golden vectors");
+    cmp_ok(scalar @vectors, '>', 30,
+           "there are more than 30 golden vectors of the key form $form");
 
     is_deeply([$_->[0], KeyForms::expand($form, $_->[0])], $_,
-              "$form: " . $_->[0] =~ s/[^ -~]/?/gr)
+              "the reference expands this key as its vector has it ($form: "
+              . ($_->[0] =~ s/[^ -~]/?/gr) . ')')
         for @vectors;
 
     # as seeds, those that are a line
@@ -88,13 +90,17 @@ for (['url', 'urls.txt', 40000], ['host', 'hosts.txt', 30000]) {
                                         "$here/reference/$list",
                                         "$dir/golden-$form.txt");
 
-    is($status, 0, "$form: nothing differs") or diag($out);
+    is($status, 0,
+       "tool and reference agree on the key form $form") or diag($out);
 
     my ($compared, $unparsable) = $last =~ /^(\d+) .*, (\d+) unparsable/;
 
-    cmp_ok($compared, '>', $count, "$form: all were compared");
-    cmp_ok($unparsable, '>', $compared / 20, "$form: some are unparsable");
-    cmp_ok($unparsable, '<', $compared * 9 / 10, "$form: and some are not");
+    cmp_ok($compared, '>', $count,
+           "all mutations of keys of the form $form were compared");
+    cmp_ok($unparsable, '>', $compared / 20,
+           "some mutations of keys of the form $form are invalid");
+    cmp_ok($unparsable, '<', $compared * 9 / 10,
+           "some mutations of keys of the form $form are valid");
 }
 
 
@@ -107,8 +113,8 @@ for (['url', 'urls.txt', 40000], ['host', 'hosts.txt', 30000]) {
         join "\n", map { $mutations->next } 1 .. 100;
     };
 
-    is($keys->(7), $keys->(7), 'mutations: the same again');
-    isnt($keys->(7), $keys->(8), 'mutations: another seed gives others');
+    is($keys->(7), $keys->(7), 'the same seed makes the same mutations');
+    isnt($keys->(7), $keys->(8), 'another seed makes other mutations');
 }
 
 
@@ -128,8 +134,9 @@ for (['an expression', 's,"b\.example/","c.example/",'],
     my ($status, $out, $last) = compare('--form', 'url', '--tool', "$dir/tool",
                                         "$dir/keys");
 
-    is($status, 1, "$what: a difference fails");
-    is($last, '3 keys compared, 1 unparsable, 1 differ', "$what: is counted");
+    is($status, 1, "the comparison notices a difference in $what");
+    is($last, '3 keys compared, 1 unparsable, 1 differ',
+       "the comparison counts a difference in $what");
 }
 
 done_testing();

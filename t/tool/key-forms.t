@@ -57,23 +57,29 @@ for (@forms) {
     my $image = build("$form.bloom", $keys, '--key', $form);
 
     is(json(tool(0, undef, 'info', '--json', $image))->{key_form}, $form,
-       "$form: info --json");
-    like(tool(0, undef, 'info', $image), qr/^key form +$form$/m, "$form: info");
+       "info --json names the key form $form");
+    like(tool(0, undef, 'info', $image), qr/^key form +$form$/m,
+         "info names the key form $form");
     is(unpack('x76 L<', $t->read_file("$form.bloom")),
        { raw => 0, lower => 1, host => 2, url => 3 }->{$form},
-       "$form: its number in the image");
+       "the image has the number of the key form $form");
 
     for my $key (@$present) {
-        is((results($image, $key))[0]{answer}, 'present', "$form: $key");
+        is((results($image, $key))[0]{answer}, 'present',
+           "this key is present by the key form $form: $key");
     }
 
-    is((results($image, $_))[0]{answer}, 'absent', "$form: $_") for @$absent;
+    is((results($image, $_))[0]{answer}, 'absent',
+       "this key is absent by the key form $form: $_") for @$absent;
 
     for my $key (@$invalid) {
         my ($result) = results($image, $key);
 
-        is($result->{answer}, 'invalid', "$form: $key");
-        like($result->{reason}, qr/^has /, "$form: $key: why");
+        is($result->{answer}, 'invalid',
+           "this key is invalid by the key form $form: $key");
+        like($result->{reason}, qr/^has /,
+             "test --json says why this key is invalid by the key form $form:"
+             . " $key");
     }
 
     is(tool(@$absent + @$invalid ? 1 : 0, undef, 'test', $image, '-f', '-',
@@ -82,7 +88,7 @@ for (@forms) {
        join('', (map { "present $_\n" } @$present),
                 (map { "absent $_\n" } @$absent),
                 (map { "invalid $_\n" } @$invalid)),
-       "$form: a line each");
+       "test prints an answer for each key of the key form $form");
 }
 
 is_deeply([results("$dir/url.bloom", 'http://a.b.other.test/dir/x?y', 'x.test',
@@ -91,18 +97,19 @@ is_deeply([results("$dir/url.bloom", 'http://a.b.other.test/dir/x?y', 'x.test',
              expression => 'other.test/dir/' },
            { key => 'x.test', answer => 'absent' },
            { key => '/', answer => 'invalid', reason => 'has no host' }],
-          'test --json: which expression is present');
+          'test --json shows which expression of a URL is present');
 is_deeply([results("$dir/host.bloom", 'a.Bad.Example')],
           [{ key => 'a.Bad.Example', answer => 'present',
-             expression => 'bad.example' }], 'which parent is present');
+             expression => 'bad.example' }],
+          'test --json shows which parent domain is present');
 is_deeply([results("$dir/lower.bloom", 'AB')],
           [{ key => 'AB', answer => 'present' }],
-          'where a key has one form only, it is not shown');
+          'test --json shows no expression where a key has one form only');
 
 is(tool(1, undef, 'test', '-c', "$dir/url.bloom", 'bad.example', 'x.test', '/'),
-   "1 present, 1 absent, 1 invalid\n", 'test -c');
+   "1 present, 1 absent, 1 invalid\n", 'test -c counts invalid keys');
 is(json(tool(1, undef, 'test', '-c', '--json', "$dir/url.bloom", '/'))
-   ->{invalid}, 1, 'test -c --json');
+   ->{invalid}, 1, 'test -c --json counts invalid keys');
 
 is(json((tool(0, undef, 'build', '--json', '--key', 'url', '-o',
                      "$dir/same", { stdin => "a.b\nHTTP://a.b:80/\na.b/x/..\n" }
@@ -111,7 +118,7 @@ is(json((tool(0, undef, 'build', '--json', '--key', 'url', '-o',
 tool(2, qr{^ngx-bloom\ build:\ standard\ input:\ line\ 2:\ "/x"\ has\ no\ host\n
            ngx-bloom\ build:\ more\ lines\ than\ --max-errors\ \(0\)\ [^\n]+\n\z}x,
      'build', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\n/x\n" });
-ok(!-e "$dir/none", 'nothing is built of a key that cannot be read');
+ok(!-e "$dir/none", 'nothing is built of a list with an invalid key');
 tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
      'build', '-0', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\0/x" });
 
@@ -125,7 +132,7 @@ tool(2, qr/^ngx-bloom build: --key "names": there are raw, lower, host and url;/
 tool(0, undef, 'build', '-q', '-o', "$dir/more.bloom", '--like',
      "$dir/url.bloom", { stdin => "WWW.more.test\n" });
 is((results("$dir/more.bloom", 'http://www.MORE.test/x'))[0]{answer},
-   'present', '--like takes the key form over');
+   'present', 'build --like takes over the key form');
 
 tool(0, undef, 'build', '-q', '-o', "$dir/more.bloom", '--like',
      "$dir/url.bloom", '--key', 'url', { stdin => "WWW.more.test\n" });
@@ -136,8 +143,9 @@ tool(2, qr/^ngx-bloom build: --key "host": keys of \S+ are url, as --like says;/
 tool(0, undef, 'merge', '-q', '-o', "$dir/all.bloom", "$dir/url.bloom",
      "$dir/more.bloom");
 is(json(tool(0, undef, 'info', '--json', "$dir/all.bloom"))->{key_form},
-   'url', 'merge: the key form');
-is((results("$dir/all.bloom", $_))[0]{answer}, 'present', "merged: $_")
+   'url', 'merge keeps the key form');
+is((results("$dir/all.bloom", $_))[0]{answer}, 'present',
+   "$_ is present in a merged image of URLs")
     for 'x.bad.example/y', 'www.more.test:80';
 
 my @same = ('-n', '10', '--seed', '1');

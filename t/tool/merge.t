@@ -43,62 +43,75 @@ sub like_ids {
     my $header = header($merged);
 
     ok($header->{payload} eq (payload($ids) | payload($more)),
-       'merge: the bits of both');
+       'a merged image has the bits of both images');
     ok($header->{payload} eq payload($both),
-       'merge: the bits of an image of all keys');
-    is(tool(0, undef, 'verify', '-q', $merged), '', 'merge: is a good image');
+       'a merged image has the bits of an image of all keys');
+    is(tool(0, undef, 'verify', '-q', $merged), '',
+       'verify finds a merged image good');
     is(tool(0, undef, 'test', '-c', $merged,
             { stdin => join "\n", map { "key-$_" } 1 .. 1500 }),
-       "1500 present, 0 absent\n", 'merge: all keys are in it');
+       "1500 present, 0 absent\n",
+       'all keys of both images are present in the merged one');
 
-    is($header->{$_}, header($ids)->{$_}, "merge: $_ of the first")
+    is($header->{$_}, header($ids)->{$_},
+       "a merged image has the $_ of the first one")
         for qw(layout bits k lines hash seed capacity fpr);
-    isnt($header->{build_id}, header($_)->{build_id}, 'merge: a new build id')
+    isnt($header->{build_id}, header($_)->{build_id},
+         'a merged image has a build id of its own')
         for $ids, $more;
-    is($header->{flags}, 1, 'merge: items are estimated');
-    is($header->{as_of}, 0, 'merge: not as of, as one does not state it');
+    is($header->{flags}, 1,
+       'the items of a merged image are marked as estimated');
+    is($header->{as_of}, 0,
+       'a merged image states no as_of where one image does not state it');
 
     my $info = json(tool(0, undef, 'info', '--json', $merged));
-    ok($info->{items_estimated}, 'merge: info knows');
+    ok($info->{items_estimated},
+       'info --json says that the items of a merged image are estimated');
     ok(abs($info->{items} - 1500) < 6 * $info->{items_error},
-       'merge: the estimate is right') or diag($info->{items});
-    like($out, text_line("$merged: 2 images, $info->{items} +- %% distinct, blocked,"
-                    . ' %% KiB, false-positive rate %% %'),
-         'merge: the result');
+       'the estimate of the items of a merged image is about'
+       . ' right') or diag($info->{items});
+    like($out, text_line("$merged: 2 images, $info->{items} +- %% distinct,"
+                         . ' blocked, %% KiB, false-positive rate %% %'),
+         'merge prints the number of images, the items and the rate');
     like(tool(0, undef, 'info', $merged),
-         qr/^items +$info->{items}, estimated, \+- \d+$/m, 'merge: in info');
+         qr/^items +$info->{items}, estimated, \+- \d+$/m,
+         'info prints the items of a merged image as an estimate');
 
     my $result = json(tool(0, undef, 'merge', '--json', '--output',
                            "$dir/again.bloom", $more, $ids));
-    is($result->{items}, $info->{items}, 'merge: the same in another order');
-    is($result->{file}, "$dir/again.bloom", 'merge: JSON has the file');
-    is($result->{size_bytes}, -s $merged, 'merge: and its size');
-    is($result->{images}, 2, 'merge: and of how many');
+    is($result->{items}, $info->{items},
+       'merge counts the same items in another order of the images');
+    is($result->{file}, "$dir/again.bloom", 'merge --json names the file');
+    is($result->{size_bytes}, -s $merged,
+       'merge --json states the size of the file');
+    is($result->{images}, 2, 'merge --json has the number of images');
     is($result->{build_id}, header("$dir/again.bloom")->{build_id},
-       'merge: and the build id');
+       'merge --json has the build id');
     ok(payload("$dir/again.bloom") eq $header->{payload},
-       'merge: the same bits');
+       'the order of the images makes no difference to the bits');
 
     # an image merged with itself, or with a part, has what it has
 
     is(tool(0, undef, 'merge', '-q', '-o', "$dir/again.bloom", $ids, $ids), '',
-       'merge: quiet');
-    ok(payload("$dir/again.bloom") eq payload($ids), 'merge: twice the same');
+       'merge -q prints nothing');
+    ok(payload("$dir/again.bloom") eq payload($ids),
+       'an image merged with itself has its own bits');
 
     # into one of those merged
 
     my $own = copy_with('more.bloom', 'own.bloom', sub { });
     tool(0, undef, 'merge', '-o', $own, $own, $ids);
-    ok(payload($own) eq $header->{payload}, 'merge: into one of them');
+    ok(payload($own) eq $header->{payload},
+       'merge may replace one of its images');
 
     # several: the OR of all
 
     my @parts = map { like_ids("part-$_", 100 * $_ + 1, 100 * $_ + 100) }
                     0 .. 14;
     like(tool(0, undef, 'merge', '-o', "$dir/again.bloom", @parts),
-         qr/: 15 images, /, 'merge: fifteen');
+         qr/: 15 images, /, 'merge says that it has merged fifteen images');
     ok(payload("$dir/again.bloom") eq $header->{payload},
-       'merge: fifteen parts are the whole');
+       'fifteen parts merged have the bits of the whole');
 }
 
 # They need not fit into memory.
@@ -111,12 +124,13 @@ SKIP: {
     my $more = $t->build_image('large-more', ['b'], '--like', $large);
 
     my ($exit, $out, $err) = run_command(
-        ['sh', '-c', 'ulimit -v 98304 && exec "$@"', 'sh', tool_path(), 'merge', '-q',
-         '-o', "$dir/large-both", $large, $more]);
-    is($exit, 0, 'merge: two images of 112 MiB with 96 MiB of memory')
+        ['sh', '-c', 'ulimit -v 98304 && exec "$@"', 'sh', tool_path(),
+         'merge', '-q', '-o', "$dir/large-both", $large, $more]);
+    is($exit, 0, 'merge joins two images of 112 MiB with 96 MiB of memory')
         or diag($err);
     is(tool(0, undef, 'test', '-c', "$dir/large-both", 'a', 'b'),
-       "2 present, 0 absent\n", 'merge: and all is in it');
+       "2 present, 0 absent\n",
+       'all keys are present in the image merged with little memory');
 
     unlink $large, $more, "$dir/large-both";
 }
@@ -130,27 +144,29 @@ SKIP: {
                                '--like', $numbers[0]);
     my $merged = "$dir/merged.numbers";
 
-    cmp_ok(-s $both, '>', 2 << 20, 'an image of three chunks');
+    cmp_ok(-s $both, '>', 2 << 20, 'the image that is merged has three chunks');
 
     tool(0, undef, 'merge', '-q', '-o', $merged, @numbers);
-    ok(payload($merged) eq payload($both), 'merge: chunk by chunk');
+    ok(payload($merged) eq payload($both), 'merge joins images chunk by chunk');
     is(tool(0, undef, 'test', '-c', $merged,
             { stdin => join "\n", 1000 .. 1999, 5000 .. 5999 }),
-       "2000 present, 0 absent\n", 'test: in every chunk');
+       "2000 present, 0 absent\n",
+       'test finds the keys of every chunk of a merged image');
 
     my $found = json(tool(0, undef, 'verify', '--json', $merged));
     near($found->{fill_ratio}, ones(payload($both)) / header($both)->{bits},
-         'verify: every chunk is counted');
+         'verify counts the bits of every chunk of a merged image');
 
     my $size = -s $merged;
     my $damaged = copy_with('merged.numbers', 'damaged.numbers',
                             sub { substr($_[0], -1) ^= "\1" });
-    my $message = text_line("ngx-bloom verify: $damaged: is damaged: the checksum of"
-                       . ' bytes ' . (8192 + (2 << 20)) . ' to ' . ($size - 1)
-                       . ' differs; copy or build it again');
+    my $message = text_line("ngx-bloom verify: $damaged: is damaged: the"
+                            . ' checksum of bytes ' . (8192 + (2 << 20))
+                            . ' to ' . ($size - 1)
+                            . ' differs; copy or build it again');
     tool(1, $message, 'verify', $damaged);
     is(tool(2, qr/is damaged/, 'test', $damaged, '1000'), '',
-       'test: no answer, as the last chunk is damaged');
+       'test gives no answer if the last chunk is damaged');
 }
 
 # The number of items is at most the sum: 1 and 1 are never 3.
@@ -161,21 +177,22 @@ SKIP: {
 
     tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", @one);
     ok(header("$dir/few.bloom")->{items} =~ /^[12]$/,
-       'merge: no more items than both have');
+       'a merged image has no more items than its images together');
 
     tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", $one[0], $empty,
          $empty);
     my $header = header("$dir/few.bloom");
-    is($header->{items}, 1, 'merge: with empty ones, the items');
-    is($header->{flags}, 0, 'merge: are no estimate');
+    is($header->{items}, 1, 'an image merged with empty ones keeps its items');
+    is($header->{flags}, 0,
+       'the items of an image merged with empty ones are no estimate');
 
     unlike(tool(0, undef, 'merge', '-o', "$dir/few.bloom", $one[0], $empty),
-           qr/\+-/, 'merge: and not shown as one');
+           qr/\+-/, 'merge prints no error for items that are no estimate');
 
     tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", $empty,
          "$dir/merged.bloom");
     is(header("$dir/few.bloom")->{flags}, 1,
-       'merge: an estimate stays one, with an empty one');
+       'an estimate stays an estimate when an empty image is merged');
 
     # what an image says that it has outweighs an estimate
 
@@ -184,7 +201,7 @@ SKIP: {
 
     tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", $ids, $more);
     is(header("$dir/few.bloom")->{items}, 1200,
-       'merge: no fewer items than one image has');
+       'a merged image has no fewer items than one of its images');
 }
 
 # As of the earliest, if all state one.
@@ -195,12 +212,12 @@ SKIP: {
 
     tool(0, undef, 'merge', '-q', '-o', "$dir/dated.bloom", @dated);
     is(header("$dir/dated.bloom")->{as_of}, 1_500_000_000_000,
-       'merge: as of the earliest');
+       'a merged image is complete as of the earliest as_of');
 
     tool(0, undef, 'merge', '-q', '-o', "$dir/dated.bloom", @dated,
          "$dir/empty.bloom");
     is(header("$dir/dated.bloom")->{as_of}, 0,
-       'merge: not as of, if one does not say');
+       'an empty image that states no as_of leaves the merged one without');
 }
 
 # More than there is room for.
@@ -209,12 +226,13 @@ SKIP: {
     my $full = like_ids('full.bloom', 1001, 2400, '-q');
 
     like(tool(0, text_line('ngx-bloom merge: warning: %% distinct keys are more'
-                      . ' than the capacity of 2000: the false-positive rate'
-                      . ' will be about %% % instead of the promised 0.1 %;'
-                      . ' build the first image again, with an -n for the keys of all,'
-                      . ' and the others like it'),
+                           . ' than the capacity of 2000: the false-positive'
+                           . ' rate will be about %% % instead of the promised'
+                           . ' 0.1 %; build the first image again, with an -n'
+                           . ' for the keys of all, and the others like it'),
               'merge', '-o', "$dir/over.bloom", $ids, $full),
-         qr/^\Q$dir\E\/over\.bloom: 2 images, /, 'merge: made all the same');
+         qr/^\Q$dir\E\/over\.bloom: 2 images, /,
+         'merge makes an image of more keys than it has room for');
     tool(0, undef, 'merge', '-q', '-o', "$dir/over.bloom", $ids, $full);
 }
 
@@ -231,9 +249,9 @@ SKIP: {
         my ($what, @options) = @$_;
         my $other = $t->build_image("other-$what.bloom", ['key'], @options);
 
-        tool(2, text_line("ngx-bloom merge: $other: cannot be merged with $ids, from"
-                     . " which it differs in $what; build it again with"
-                     . " \"--like $ids\""),
+        tool(2, text_line("ngx-bloom merge: $other: cannot be merged with $ids,"
+                          . " from which it differs in $what; build it again"
+                          . " with \"--like $ids\""),
              'merge', '-o', $old, $ids, $other);
     }
 
@@ -242,7 +260,8 @@ SKIP: {
     tool(2, qr/differs in seed/, 'merge', '-o', $old, $siphash, $other);
     tool(2, qr/damaged-last: is damaged/, 'merge', '-o', $old, $ids,
          "$dir/damaged-last");
-    is($t->read_file('old.bloom'), 'as it was', 'merge: old file untouched');
+    is($t->read_file('old.bloom'), 'as it was',
+       'merge leaves an old file as it was when it fails');
 
     my $twin = $t->build_image('twin.bloom', ['key'], '--like', $siphash);
     tool(0, undef, 'merge', '-o', "$dir/sip.bloom", $siphash, $twin);
@@ -255,7 +274,8 @@ SKIP: {
     tool(2, qr/^ngx-bloom merge: \Q$dir\E: is not a regular file/, 'merge',
          '-o', $dir, $ids, $ids);
 
-    is(join(' ', glob "$dir/*tmp-*"), '', 'merge: no temporary file is left');
+    is(join(' ', glob "$dir/*tmp-*"), '',
+       'merge leaves no temporary file behind');
 }
 
 done_testing;

@@ -37,10 +37,10 @@ sub shell {
 sub refused {
     my ($what, $complaint, $exit, undef, $err) = @_;
 
-    is($exit, 2, "$what: an error");
-    like($err, $complaint, "$what: it says what and what to do");
-    is($t->read_file('keys.txt'), $keys, "$what: the keys are as they were");
-    is_deeply([glob "$dir/*.tmp-*"], [], "$what: nothing is left");
+    is($exit, 2, "a build that cannot begin fails ($what)");
+    like($err, $complaint, "it says what is wrong and what to do ($what)");
+    is($t->read_file('keys.txt'), $keys, "the keys are as they were ($what)");
+    is_deeply([glob "$dir/*.tmp-*"], [], "no temporary file is left ($what)");
 }
 
 sub too {
@@ -51,7 +51,7 @@ sub too {
 }
 
 
-subtest 'an output that is an input' => sub {
+subtest 'an output that is an input is refused' => sub {
     refused('by its name', too("$dir/keys.txt"),
             $t->run_tool('build', '-o', "$dir/keys.txt", "$dir/keys.txt"));
     refused('among others', too("$dir/keys.txt"),
@@ -72,11 +72,12 @@ subtest 'an output that is an input' => sub {
     my ($exit) = $t->run_tool('build', '-o', $image, '--like', $image,
                               "$dir/keys.txt");
     is($exit, 0, 'an image is replaced by one that is made like it');
-    is(($t->run_tool('test', $image, 'two'))[0], 0, 'and has the new keys');
+    is(($t->run_tool('test', $image, 'two'))[0], 0,
+       'the image that was made like the old one has the new keys');
 };
 
 
-subtest 'a source that is the output' => sub {
+subtest 'an output that is the source or the image is refused' => sub {
     my $guava = pack('C C l>', 1, 7, 2) . "\x12\x34\x56\x78" x 4;
     my $source = $t->write_file('source', $guava);
     symlink 'source', "$dir/source.link" or die "cannot link: $!";
@@ -97,25 +98,28 @@ subtest 'a source that is the output' => sub {
         my ($what, $name, @arguments) = @$_;
         my ($exit, undef, $err) = $t->run_tool('import', @arguments);
 
-        is($exit, 2, "$what: an error");
+        is($exit, 2, "an import whose output is its source fails ($what)");
         is($err, "ngx-bloom import: $name: is the output too: the image would"
                  . " replace the filter that is imported; name another"
-                 . " output\n", "$what: it says what and what to do");
-        is($t->read_file('source'), $guava, "$what: it is as it was");
+                 . " output\n",
+           "it says which file is source and output ($what)");
+        is($t->read_file('source'), $guava, "the source is as it was ($what)");
     }
 
     my ($exit, undef, $err)
         = shell('"$0" import --from guava -o "$1/source" - < "$1/source"');
-    is($exit, 2, 'as standard input: an error');
-    like($err, qr/ standard input: is the output too: /, 'it says what');
-    is($t->read_file('source'), $guava, 'and it is as it was');
+    is($exit, 2, 'an import whose output is its standard input fails');
+    like($err, qr/ standard input: is the output too: /,
+         'it says that standard input is the output');
+    is($t->read_file('source'), $guava,
+       'the source on standard input is as it was');
 
     # what is no source may be replaced
 
     my $image = "$dir/imported.bloom";
     $t->write_file('imported.bloom', 'anything');
     is(($t->run_tool('import', @guava, '-o', $image, $source))[0], 0,
-       'another output is written');
+       'an import writes another output than its source');
 
     # the image of an export, likewise
 
@@ -127,17 +131,20 @@ subtest 'a source that is the output' => sub {
         my ($exit, undef, $err) = $t->run_tool('export', '--to', 'guava', '-o',
                                                $output, $image);
 
-        is($exit, 2, "an export $what: an error");
+        is($exit, 2, "an export whose output is its image fails ($what)");
         is($err, "ngx-bloom export: $image: is the output too: the filter"
                  . " would replace the image; name another output\n",
-           "$what: it says what and what to do");
-        ok($t->read_file('imported.bloom') eq $was, "$what: it is as it was");
+           "it says which file is image and output ($what)");
+        ok($t->read_file('imported.bloom') eq $was,
+           "the image is as it was ($what)");
     }
 
     is(($t->run_tool('export', '--to', 'guava', '-o', $source, $image))[0], 0,
-       'another output is written');
-    is($t->read_file('source'), $guava, 'as it was before the import');
-    is_deeply([glob "$dir/*.tmp-*"], [], 'nothing is left');
+       'an export writes another output than its image');
+    is($t->read_file('source'), $guava,
+       'an export gives the source as it was before the import');
+    is_deeply([glob "$dir/*.tmp-*"], [],
+              'imports and exports leave no temporary file');
 };
 
 
@@ -158,7 +165,7 @@ SKIP: {
 }
 
 
-subtest 'out of processor time' => sub {
+subtest 'a build out of processor time leaves nothing' => sub {
     pipe my $reader, my $writer or die "cannot make a pipe: $!";
 
     my $pid = spawn([$tool, 'build', '-o', "$dir/new.bloom"],
@@ -166,12 +173,14 @@ subtest 'out of processor time' => sub {
     close $reader;
 
     ok(wait_until(sub { my @some = glob "$dir/new.bloom.tmp-*" }),
-       'it has begun');
+       'a build waits for its keys');
     kill 'XCPU', $pid;
     waitpid $pid, 0;
 
-    is($? & 127, POSIX::SIGXCPU(), 'it dies of the signal');
-    is_deeply([glob "$dir/new.bloom*"], [], 'and leaves nothing');
+    is($? & 127, POSIX::SIGXCPU(),
+       'a build out of processor time dies of SIGXCPU');
+    is_deeply([glob "$dir/new.bloom*"], [],
+              'a build out of processor time leaves nothing');
 };
 
 
@@ -235,11 +244,11 @@ sub image {
 sub gave_up {
     my ($what, $image, $exit, $err) = @_;
 
-    is($exit, 2, "$what: an error");
+    is($exit, 2, "a command whose image was replaced meanwhile fails ($what)");
     like($err, qr/\A\Qngx-bloom \E\w+\Q: $image: was replaced or removed \E
                   \Qmeanwhile, and is left like that; try again\E\n\z/x,
-         "$what: it says what and what to do");
-    is_deeply([glob "$image.tmp-*"], [], "$what: nothing is left");
+         "it says that the image was replaced, and what to do ($what)");
+    is_deeply([glob "$image.tmp-*"], [], "no temporary file is left ($what)");
 }
 
 my $real = abs_path($dir);
@@ -247,7 +256,7 @@ my @old = map { "old$_" } 1 .. 100;
 my @new = map { "new$_" } 1 .. 100;
 
 
-subtest 'an image that is replaced while keys are added' => sub {
+subtest 'an image that is replaced while keys are added stays replaced' => sub {
     for (['by build', 'build', "extra\n"],
          ['by build, without a new key', 'build', "old1\n"],
          ['by rename', 'rename', "extra\n"],
@@ -262,13 +271,14 @@ subtest 'an image that is replaced while keys are added' => sub {
         my $adding = begin('add', $image);
 
         ok(scalar wait_until(sub { () = glob "$image.tmp-*" }),
-           "$what: it has begun");
+           "an addition waits for its keys ($what)");
 
         if ($how eq 'build') {
             my ($exit, undef, $err)
                 = $t->run_tool('build', '-q', '-p', '1e-9', '-o', $image,
                                "$dir/next.bloom.keys");
-            is("$exit $err", '0 ', "$what: build does not wait");
+            is("$exit $err", '0 ',
+               "build does not wait for an addition ($what)");
 
         } elsif ($how eq 'rename') {
             rename $next, $image or die "cannot rename: $!";
@@ -285,56 +295,66 @@ subtest 'an image that is replaced while keys are added' => sub {
         gave_up($what, $image, finish($adding, $keys));
 
         if ($how eq 'unlink') {
-            ok(!-e $image, "$what: it does not come back");
+            ok(!-e $image,
+               "an image that was removed does not come back ($what)");
 
         } else {
-            is(present($image, @new), 100, "$what: its keys are there");
-            is(present($image, 'extra', @old), 0, "$what: and no others");
+            is(present($image, @new), 100,
+               "the keys of the image that took its place are there ($what)");
+            is(present($image, 'extra', @old), 0,
+               "the keys of the old image and of the addition are not there"
+               . " ($what)");
         }
     }
 };
 
 
-subtest 'a link that leads elsewhere meanwhile' => sub {
+subtest 'nothing is added through a link that leads elsewhere meanwhile' => sub {
     my $one = image('one.bloom', @old);
     my $two = image('two.bloom', @new);
     symlink 'one.bloom', "$dir/current" or die "cannot link: $!";
 
     my $adding = begin('add', "$dir/current");
-    ok(scalar wait_until(sub { () = glob "$one.tmp-*" }), 'it has begun');
+    ok(scalar wait_until(sub { () = glob "$one.tmp-*" }),
+       'an addition through a link waits for its keys');
 
     symlink 'two.bloom', "$dir/later" or die "cannot link: $!";
     rename "$dir/later", "$dir/current" or die "cannot rename: $!";
 
     gave_up('a link', "$dir/current", finish($adding, "extra\n"));
-    is_deeply([glob "$dir/*.tmp-*"], [], 'nothing is left');
-    is(present($one, 'extra', @old), 100, 'nothing is added to the old one');
-    is(present($two, 'extra', @new), 100, 'nor to the new one');
+    is_deeply([glob "$dir/*.tmp-*"], [],
+              'an addition through a link leaves no temporary file');
+    is(present($one, 'extra', @old), 100,
+       'no key is added to the image that the link led to');
+    is(present($two, 'extra', @new), 100,
+       'no key is added to the image that the link leads to now');
 };
 
 
-subtest 'an addition and a merge' => sub {
+subtest 'an addition and a merge of one image wait for each other' => sub {
     my $image = image('r.bloom', @old);
     my $new = image('new.bloom', @new);
 
     my $adding = begin('add', $image);
     ok(scalar wait_until(sub { () = glob "$image.tmp-*" }),
-       'an addition has begun');
+       'an addition waits for its keys while a merge begins');
 
     # which has its own temporary file, and waits once it has opened the image
 
     my $merging = begin('merge', '-o', $image, $new, $image, $image);
-    ok(has_open($merging, "$real/r.bloom"), 'a merge has begun');
+    ok(has_open($merging, "$real/r.bloom"), 'a merge has opened the image');
 
     is((finish($adding, "extra\n"))[0], 0, 'the addition succeeds');
-    is((finish($merging))[0], 0, 'and so does the merge');
-    is(present($image, @old, @new, 'extra'), 201, 'all keys are there');
+    is((finish($merging))[0], 0,
+       'the merge that waited for the addition succeeds');
+    is(present($image, @old, @new, 'extra'), 201,
+       'the keys of addition and merge are all there');
 };
 
 
 # While the directory is locked here, those who would rename wait.
 
-subtest 'replaced in the moment of renaming' => sub {
+subtest 'an image that is replaced in the moment of renaming is kept' => sub {
     for (['an addition', 'add', "$dir/r.bloom", "$dir/keys.txt"],
          ['a merge', 'merge', '-o', "$dir/r.bloom", "$dir/r.bloom",
           "$dir/new.bloom"])
@@ -349,36 +369,43 @@ subtest 'replaced in the moment of renaming' => sub {
         flock $lock, LOCK_EX or die "cannot lock: $!";
 
         my $waiting = begin(@command);
-        ok(has_open($waiting, $real), "$what: it is about to rename");
+        ok(has_open($waiting, $real), "$what is about to rename its image");
         rename $next, $image or die "cannot rename: $!";
         close $lock;
 
         gave_up($what, $image, finish($waiting));
-        is(present($image, @new), 100, "$what: the new keys are there");
+        is(present($image, @new), 100,
+           "the keys of the image that took its place are there ($what)");
     }
 };
 
 
-subtest 'locked by someone who waits for us' => sub {
+subtest 'a locked directory does not stop a build' => sub {
     open my $lock, '<', $dir or die "cannot open: $!";
     flock $lock, LOCK_EX or die "cannot lock: $!";
 
     unlink "$dir/new.bloom";
     my $building = begin('build', '-q', '-o', "$dir/new.bloom");
 
-    is((finish($building, "one\n"))[0], 0, 'we do not wait for ever');
-    is(present("$dir/new.bloom", 'one'), 1, 'the image is there');
+    is((finish($building, "one\n"))[0], 0,
+       'a build does not wait for ever for the lock of the directory');
+    is(present("$dir/new.bloom", 'one'), 1,
+       'the image is there although somebody locks the directory');
 };
 
 
-subtest 'two that begin at nothing' => sub {
+subtest 'of two builds of one image, the last one to end counts' => sub {
     unlink "$dir/new.bloom";
     my @building = map { begin('build', '-q', '-o', "$dir/new.bloom") } 1, 2;
 
-    is((finish($building[1], "one\n"))[0], 0, 'one succeeds');
-    is((finish($building[0], "two\n"))[0], 0, 'and so does the other');
-    is(present("$dir/new.bloom", 'one'), 0, 'the last one to end');
-    is(present("$dir/new.bloom", 'two'), 1, 'has its image there');
+    is((finish($building[1], "one\n"))[0], 0,
+       'the second build of an image succeeds');
+    is((finish($building[0], "two\n"))[0], 0,
+       'the first build of an image succeeds, too');
+    is(present("$dir/new.bloom", 'one'), 0,
+       'the keys of the build that ended first are not there');
+    is(present("$dir/new.bloom", 'two'), 1,
+       'the keys of the build that ended last are there');
 };
 
 
@@ -386,7 +413,7 @@ subtest 'two that begin at nothing' => sub {
 
 # Permissions are kept from root by being nobody, who needs the tool elsewhere.
 
-subtest 'a directory without permission' => sub {
+subtest 'a directory without permission is named' => sub {
     my $copy = $t->write_file('tool', content_of($tool));
     chmod 0755, $copy;
 
@@ -408,25 +435,28 @@ subtest 'a directory without permission' => sub {
         my ($exit, undef, $err) = run_command([@command, @arguments],
                                               env => $t->{env});
 
-        is($exit, 2, "$what $name: an error");
+        is($exit, 2, "$what of $name in a directory without permission fails");
         is($err, "ngx-bloom $what: ro/$name: cannot be written: no temporary"
                  . " file can be made beside it, in $real/ro: Permission"
                  . " denied; get write access to that directory, as the file's"
-                 . " own is not enough\n", 'it names the directory');
+                 . " own is not enough\n",
+           '$what of $name names the directory that lacks permission');
     }
 
     chmod 0755, "$dir/ro";
-    is(present($image, @old, 'extra'), 100, 'the image is as it was');
+    is(present($image, @old, 'extra'), 100,
+       'an image in a directory without permission is as it was');
 
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none/a.bloom",
                                            $keys);
-    is($exit, 2, 'a directory that does not exist: an error');
+    is($exit, 2, 'a build into a directory that does not exist fails');
     like($err, qr{,\ in\ \Q$real\E/none:\ No\ such\ file\ or\ directory;
-                  \ make\ that\ directory\ first\n\z}x, 'and what to do');
+                  \ make\ that\ directory\ first\n\z}x,
+         'it says that the directory must be made first');
 };
 
 
-subtest 'long names' => sub {
+subtest 'outputs with long names are written' => sub {
     for (['of 252 bytes', ('n' x 246) . '.bloom'],
          ['of 255 bytes', ('n' x 249) . '.bloom'],
          ['of 126 characters', "\xc3\xa9" x 126],
@@ -437,22 +467,26 @@ subtest 'long names' => sub {
         my $building = begin('build', '-q', '-n', 10, '-o', $image);
 
         my $temporary = wait_until(sub { (glob "$dir/*.tmp-*")[0] });
-        ok(utf8::decode(my $text = $temporary), "$what: characters are whole");
+        ok(utf8::decode(my $text = $temporary),
+           "the temporary name of a file $what has whole characters");
 
         my ($exit, $err) = finish($building, "one\n");
-        is("$exit $err", '0 ', "$what: is built");
+        is("$exit $err", '0 ', "an image with a name $what is built");
 
         ($exit, $err) = finish(begin('add', '-q', $image), "two\n");
-        is("$exit $err", '0 ', "$what: is added to");
-        is(present($image, 'one', 'two'), 2, "$what: has the keys");
+        is("$exit $err", '0 ', "an image with a name $what is added to");
+        is(present($image, 'one', 'two'), 2,
+           "an image with a name $what has its keys");
     }
 
-    is_deeply([glob "$dir/*.tmp-*"], [], 'nothing is left');
+    is_deeply([glob "$dir/*.tmp-*"], [],
+              'no temporary file of a long name is left');
 
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/" . 'n' x 256,
                                            "$dir/keys.txt");
-    is($exit, 2, 'one byte too many: an error');
-    like($err, qr/: cannot be written: File name too long\n\z/, 'it says so');
+    is($exit, 2, 'a name of 256 bytes is an error');
+    like($err, qr/: cannot be written: File name too long\n\z/,
+         'it says that the name is too long');
 };
 
 

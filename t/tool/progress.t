@@ -51,16 +51,16 @@ ok(wait_until(sub {
 close $keys;
 waitpid $pid, 0;
 
-is($?, 0, 'and the build succeeds');
+is($?, 0, 'a build that shows its progress succeeds');
 like($t->read_file('terminal'), qr/ids\.bloom: $n keys, $n distinct/,
-     'with all keys');
+     'a build that shows its progress has all keys');
 
 
 my ($exit, $out, $err) = $t->run_tool('build', '-o', "$dir/ids.bloom",
     { stdin => join '', map { "key$_\n" } 1 .. 1_000_000 });
 
-is($exit, 0, 'a build without a terminal');
-is($err, '', 'is silent');
+is($exit, 0, 'a build without a terminal succeeds');
+is($err, '', 'a build without a terminal shows no progress');
 
 
 done_testing;

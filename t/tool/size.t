@@ -28,16 +28,20 @@ for (['10m', '0.001'], ['1k', '0.1'], ['1m', '1%'], ['3', '1e-6'],
     my $items = $n =~ s/k$/000/r =~ s/m$/000000/r =~ s/g$/000000000/r;
     my $rate = $p eq '1%' ? 0.01 : $p;
 
-    is($blocked->{layout}, 'blocked', "size $n $p: blocked");
-    is($textbook->{layout}, 'classic', "size $n $p: classic");
+    is($blocked->{layout}, 'blocked', "size -n $n -p $p has blocked first");
+    is($textbook->{layout}, 'classic', "size -n $n -p $p has classic second");
 
     for ($blocked, $textbook) {
-        is($_->{filter_bytes} * 8, $_->{bits}, "size $n $p: bytes are bits");
-        is($_->{bits} % 512, 0, "size $n $p: whole lines");
-        ok($_->{fpr} > 0 && $_->{fpr} <= $rate, "size $n $p: rate is kept");
-        is($_->{items}, $items, "size $n $p: items");
+        is($_->{filter_bytes} * 8, $_->{bits},
+           "filter_bytes of size -n $n -p $p ($_->{layout}) are its bits");
+        is($_->{bits} % 512, 0,
+           "size -n $n -p $p ($_->{layout}) gives whole lines");
+        ok($_->{fpr} > 0 && $_->{fpr} <= $rate,
+           "size -n $n -p $p ($_->{layout}) keeps the rate");
+        is($_->{items}, $items,
+           "size -n $n -p $p ($_->{layout}) repeats the items");
         near($_->{bits_per_item}, $_->{bits} / $items,
-             "size $n $p: bits an item");
+             "size -n $n -p $p ($_->{layout}) has the bits for each item");
     }
 
     next if $items < 1000;
@@ -48,39 +52,49 @@ for (['10m', '0.001'], ['1k', '0.1'], ['1m', '1%'], ['3', '1e-6'],
 
     ok($textbook->{bits} > 0.999 * $least
        && $textbook->{bits} < 1.03 * $least + 1024,
-       "size $n $p: classic is as the textbook says");
+       "a classic filter of size -n $n -p $p is as large as the textbook says");
     ok($blocked->{bits} > $least && $blocked->{bits} < 1.3 * $least + 1024,
-       "size $n $p: blocked is somewhat larger");
+       "a blocked filter of size -n $n -p $p is somewhat larger");
 }
 
 for my $layout (qw(blocked classic)) {
     my ($most) = size('-p', '1e-4', '-m', '1m', '--layout', $layout);
 
-    cmp_ok($most->{filter_bytes}, '<=', 1 << 20, "size: $layout fits the memory");
-    cmp_ok($most->{fpr}, '<=', 1e-4, "size: $layout keeps the rate");
+    cmp_ok($most->{filter_bytes}, '<=', 1 << 20,
+           "size -p -m finds a $layout filter that fits the memory");
+    cmp_ok($most->{fpr}, '<=', 1e-4,
+           "size -p -m finds a $layout filter that keeps the rate");
 
     my ($back) = size('-n', $most->{items}, '-p', '1e-4', '--layout', $layout);
-    is($back->{bits}, $most->{bits}, "size: $layout, items and rate back");
+    is($back->{bits}, $most->{bits},
+       "the items that size -p -m found need the same $layout filter");
 
     my ($over) = size('-n', $most->{items} + 1, '-p', '1e-4', '--layout',
                       $layout);
-    cmp_ok($over->{filter_bytes}, '>', 1 << 20, "size: $layout, one more is too much");
+    cmp_ok($over->{filter_bytes}, '>', 1 << 20,
+           "one item more than size -p -m found is too much for a $layout"
+           . " filter");
 
     my ($least) = size('-n', '100k', '-m', '200k', '--layout', $layout);
 
-    cmp_ok($least->{filter_bytes}, '<=', 200 << 10, "size: $layout fits again");
-    is($least->{items}, 100_000, "size: $layout, items");
-    ok($least->{fpr} > 0 && $least->{fpr} < 1e-3, "size: $layout, the rate");
+    cmp_ok($least->{filter_bytes}, '<=', 200 << 10,
+           "size -n -m finds a $layout filter that fits the memory");
+    is($least->{items}, 100_000,
+       "size -n -m repeats the items of a $layout filter");
+    ok($least->{fpr} > 0 && $least->{fpr} < 1e-3,
+       "size -n -m finds a plausible rate of a $layout filter");
 
     my ($better) = size('-n', '100k', '-p', $least->{fpr} * 0.98, '--layout',
                         $layout);
     cmp_ok($better->{filter_bytes}, '>', 200 << 10,
-           "size: $layout, a better rate is too much");
+           "a better rate than size -n -m found is too much for a $layout"
+           . " filter");
 
     my $image = $t->build_image('sized.bloom', ['key'], '--layout', $layout,
                                 '-n', '100k', '-p', '1e-5');
     my ($sized) = size('--items', '100k', '--fpr', '1e-5', '--layout', $layout);
-    is(header($image)->{$_}, $sized->{$_}, "size: $layout, $_ as build has it")
+    is(header($image)->{$_}, $sized->{$_},
+       "size has $_ of a $layout filter as build makes it")
         for qw(bits k lines);
 }
 
@@ -92,9 +106,10 @@ like(tool(0, undef, 'size', '-n', '10m', '-p', '0.1%'),
                 [ ]+ 8  [ ]+ 1 \n
         classic [ ]+ 10000000 [ ]+ 0\.1[ ]% [ ]+ 17\.\d[ ]MiB [ ]+ 14\.\d+
                 [ ]+ 10 [ ]+ - \n\z}x,
-     'size: as text');
+     'size prints a table of both layouts');
 is(() = tool(0, undef, 'size', '--memory', '1m', '-p', '0.01', '--layout',
-             'classic') =~ /^(?:classic|blocked)/mg, 1, 'size: one layout');
+             'classic') =~ /^(?:classic|blocked)/mg, 1,
+   'size --layout prints one layout');
 
 tool(2, qr/give two of -n \(items\), -p \(rate\) and -m \(memory\)/, 'size',
      @$_)
@@ -107,7 +122,8 @@ tool(2, qr/-n "\Q$_\E": a number of keys is a count/, 'size', '-n', $_, '-p',
 tool(2, qr/-p "\Q$_\E": a rate is from 1e-9 to 0\.5/, 'size', '-n', '1', '-p',
      $_)
     for '0', '1', '0.6', 'x', '', '1e-10', '-0.1', 'nan', '51%';
-tool(2, qr/-m "\Q$_\E": memory is from 1 to 1024g, in bytes/, 'size', '-n', '1', '-m', $_)
+tool(2, qr/-m "\Q$_\E": memory is from 1 to 1024g, in bytes/, 'size', '-n',
+     '1', '-m', $_)
     for '0', 'x', '', '1kk', '1025g';
 tool(2, qr/--layout "x": there are blocked and classic/, 'size', '-n', '1',
      '-p', '0.1', '--layout', 'x');

@@ -25,13 +25,16 @@ my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
 
 
 is(tool(0, undef, 'test', $ids, 'key-1', 'key-1000'),
-   "present key-1\npresent key-1000\n", 'test: present');
+   "present key-1\npresent key-1000\n", 'test says that keys are present');
 is(tool(1, undef, 'test', $siphash, 'key-1', 'nothing', 'key-2'),
-   "present key-1\nabsent nothing\npresent key-2\n", 'test: one is absent');
-is(tool(1, undef, 'test', '-q', $siphash, 'nothing'), '', 'test: quiet, no');
-is(tool(0, undef, 'test', '-q', $siphash, 'key-1'), '', 'test: quiet, yes');
+   "present key-1\nabsent nothing\npresent key-2\n",
+   'test says which of several keys is absent');
+is(tool(1, undef, 'test', '-q', $siphash, 'nothing'), '',
+   'test -q prints nothing if a key is absent');
+is(tool(0, undef, 'test', '-q', $siphash, 'key-1'), '',
+   'test -q prints nothing if a key is present');
 is(tool(1, undef, 'test', $siphash, '--', '-4711', '--json'),
-   "absent -4711\nabsent --json\n", 'test: keys that look like options');
+   "absent -4711\nabsent --json\n", 'test takes what follows -- for keys');
 tool(2, qr/unknown option "-4"/, 'test', $siphash, '-4711');
 
 # Every key is found, whatever the filter is like.
@@ -47,9 +50,11 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     my $image = $t->build_image('kind.bloom', \@keys, @options);
 
     is(tool(0, undef, 'test', $image, { stdin => $all }),
-       join('', map { "present $_\n" } @keys), "$name: all are present");
+       join('', map { "present $_\n" } @keys),
+       "every key is present in an image that is $name");
     is(tool(0, undef, 'test', '-c', $image, { stdin => $all }),
-       "1000 present, 0 absent\n", "$name: counted");
+       "1000 present, 0 absent\n",
+       "test -c counts every key as present in an image that is $name");
 }
 
 # Where keys come from.
@@ -64,16 +69,17 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     $t->write_file('some.gz', $gz);
     $t->write_file('cut.gz', substr $gz, 0, -1);
 
-    is(tool(0, undef, 'test', $ids, '-f', $file), $present, 'test: -f');
+    is(tool(0, undef, 'test', $ids, '-f', $file), $present,
+       'test -f reads keys from a file');
     is(tool(0, undef, 'test', '-f', "$file.gz", $ids), $present,
-       'test: gzip, of two members, with CR LF and an empty line');
+       'test reads gzip of two members, with CR LF and an empty line');
     is(tool(0, undef, 'test', $ids, '--file', '-', { stdin => "key-1\nkey-2" }),
-       $present, 'test: -f - is standard input');
+       $present, 'test -f - reads keys from standard input');
     is(tool(0, undef, 'test', $ids, { stdin => $gz }), $present,
-       'test: gzip from a pipe');
+       'test reads gzip from a pipe');
     is(tool(0, undef, 'test', $ids,
             { stdin => "\xef\xbb\xbfkey-1\r\n\nkey-2\n" }), $present,
-       'test: a byte order mark is left out');
+       'test leaves out a byte order mark');
 
     tool(2, qr/^ngx-bloom test: \Q$dir\E\/cut\.gz: byte \d+: /, 'test', $ids,
          '-f', "$dir/cut.gz");
@@ -90,7 +96,7 @@ for (['blocked'], ['classic', '--layout', 'classic'],
          { stdin => "\n\r\n\n" });
     is(tool(2, qr/no keys/, 'test', '-c', $ids, { stdin => "\n" }),
        "0 present, 0 absent, 1 empty keys were skipped\n",
-       'test: empty keys are counted');
+       'test -c counts empty keys');
 }
 
 # Keys of all bytes, of many bytes, and with line ends in them.
@@ -101,21 +107,23 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     my $image = $t->build_image('odd-keys.bloom', [$long, $bytes]);
 
     is(tool(0, undef, 'test', $image, { stdin => "$long\n$bytes\n" }),
-       "present $long\npresent $bytes\n", 'test: a key of 1 MB');
+       "present $long\npresent $bytes\n",
+       'test finds a key of 1 MB and one of all bytes');
     is(tool(1, undef, 'test', '-c', $image, { stdin => "${long}x\n$bytes" }),
-       "1 present, 1 absent\n", 'test: another, one byte longer');
+       "1 present, 1 absent\n", 'a key that is one byte longer is another key');
     is(tool(0, undef, 'test', $image, $bytes), "present $bytes\n",
-       'test: the bytes as an argument');
+       'test takes a key of any bytes as an argument');
 
     $image = $t->build_image('lines.bloom', ["two\nlines", "end\r\n", 'one']);
 
     is(tool(1, undef, 'test', '-0', $image,
             { stdin => "two\nlines\0one\0\0end\r\n\0end" }),
        "present two\nlines\0present one\0present end\r\n\0absent end\0",
-       'test: -0 in and out');
+       'test -0 reads and prints keys that end with a zero byte');
     is(tool(0, undef, 'test', '--null', '--count', $image,
             { stdin => "two\nlines\0\0" }),
-       "1 present, 0 absent, 1 empty keys were skipped\n", 'test: counted');
+       "1 present, 0 absent, 1 empty keys were skipped\n",
+       'test -0 -c counts keys that end with a zero byte');
 }
 
 {
@@ -126,24 +134,30 @@ for (['blocked'], ['classic', '--layout', 'classic'],
                    { stdin => join "\n", @asked });
     my @answers = json_lines($out);
 
-    is($answers[0]{key}, 'key-1', 'test: a key in JSON');
-    is($answers[0]{answer}, 'present', 'test: its result');
-    is($answers[1]{key}, $asked[1], 'test: quotes and a tab');
-    is($answers[1]{answer}, 'absent', 'test: absent');
-    is($answers[2]{key}, "\x{e9}", 'test: UTF-8');
-    ok(!exists $answers[2]{key_hex}, 'test: needs no hexadecimal');
-    is($answers[3]{key}, "\x{fffd}!", 'test: not UTF-8');
-    is($answers[3]{key_hex}, 'e921', 'test: is in hexadecimal too');
-    is($answers[4]{key_hex}, 'eda080', 'test: a surrogate is not UTF-8');
+    is($answers[0]{key}, 'key-1', 'test --json has the key');
+    is($answers[0]{answer}, 'present', 'test --json has the answer');
+    is($answers[1]{key}, $asked[1],
+       'test --json keeps quotes, a backslash and a tab in a key');
+    is($answers[1]{answer}, 'absent', 'test --json says that a key is absent');
+    is($answers[2]{key}, "\x{e9}", 'test --json keeps a key that is UTF-8');
+    ok(!exists $answers[2]{key_hex},
+       'test --json has no key_hex for a key that is UTF-8');
+    is($answers[3]{key}, "\x{fffd}!",
+       'test --json shows a byte that is not UTF-8 as U+FFFD');
+    is($answers[3]{key_hex}, 'e921',
+       'test --json has key_hex for a key that is not UTF-8');
+    is($answers[4]{key_hex}, 'eda080',
+       'a surrogate is not UTF-8 to test --json');
     ok(exists $answers[$_]{key_hex},
        'test: nor is ' . unpack 'H*', $asked[$_])
         for 5 .. 9;
-    is($answers[10]{key}, "\x{1f600}", 'test: of four bytes');
+    is($answers[10]{key}, "\x{1f600}",
+       'test --json keeps a character of four bytes');
 
     my $count = json(tool(1, undef, 'test', '--json', '-c', $siphash,
                           { stdin => "key-1\n\nx\n" }));
     is(join(' ', @$count{qw(present absent empty)}), '1 1 1',
-       'test: counted in JSON');
+       'test -c --json counts present, absent and empty keys');
 }
 
 # An answer comes as soon as its question: no more input is waited for.
@@ -166,13 +180,13 @@ for (['blocked'], ['classic', '--layout', 'classic'],
         print $questions "$key\n";
         alarm time_limit();
         is(eval { scalar <$answers> }, "$result $key\n",
-           "test: is asked about $key and answers");
+           "test answers for $key before it gets more input");
         alarm 0;
     }
 
     close $questions;
     waitpid $pid, 0;
-    is($? >> 8, 1, 'test: the status is that of all');
+    is($? >> 8, 1, 'the exit status of test is that of all its answers');
 }
 
 done_testing;

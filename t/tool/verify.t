@@ -31,33 +31,42 @@ for my $path ($ids, $classic) {
     my $items = -$bits / $k * log(1 - $ones / $bits);
     my $load = $k * $found->{estimated_items} / $bits;
 
-    is($found->{file}, $path, 'verify: file');
-    is($found->{result}, 'ok', 'verify: ok');
-    is($found->{items}, 1000, 'verify: items');
-    near($found->{fill_ratio}, $ones / $bits, 'verify: fill');
+    is($found->{file}, $path, 'verify --json names the file');
+    is($found->{result}, 'ok', 'verify --json says that a good image is ok');
+    is($found->{items}, 1000, 'verify --json has the items of the header');
+    near($found->{fill_ratio}, $ones / $bits,
+         'verify --json has the share of bits that are set');
     if ($path eq $ids) {
-        near($found->{estimated_fpr}, rate_of_bits($header), 'verify: rate of its bits');
+        near($found->{estimated_fpr}, rate_of_bits($header),
+             'verify --json estimates the rate of exactly these bits of a'
+             . ' blocked image');
 
     } else {
         my $independent = ($ones / $bits) ** $k;
 
         # double hashing, whose positions are not quite independent, adds some
 
-        ok($found->{estimated_fpr} >= $independent && $found->{estimated_fpr} < 1.3 * $independent,
-           'verify: rate of its bits, in a classic image');
+        ok($found->{estimated_fpr} >= $independent
+           && $found->{estimated_fpr} < 1.3 * $independent,
+           'verify --json estimates the rate of exactly these bits of a'
+           . ' classic image');
     }
 
-    is($found->{estimated_items}, int($items + 0.5), 'verify: estimate');
+    is($found->{estimated_items}, int($items + 0.5),
+       'verify --json estimates the items from the bits');
     near($found->{estimated_items_error},
-         sqrt($bits * (exp($load) - 1 - $load)) / $k, 'verify: its error');
+         sqrt($bits * (exp($load) - 1 - $load)) / $k,
+         'verify --json has the standard error of that estimate');
     ok(abs($found->{estimated_items} - 1000)
-       < 6 * $found->{estimated_items_error}, 'verify: it is right');
+       < 6 * $found->{estimated_items_error},
+       'the items that verify estimates are about right');
 
     like(tool(0, undef, 'verify', $path),
          text_line("$path: ok, 1000 items, %% % of the bits set, false-positive"
               . " rate %% %, $found->{estimated_items} +- %% items estimated"
-              . ' from the bits'), 'verify: as text');
-    is(tool(0, undef, 'verify', '-q', $path), '', 'verify: quiet');
+              . ' from the bits'), 'verify prints the same as a line of text');
+    is(tool(0, undef, 'verify', '-q', $path), '',
+       'verify -q prints nothing of a good image');
 }
 
 tool(2, qr/no image is named/, 'verify');
@@ -100,20 +109,24 @@ for (@damages) {
     my $says = qr/: \Q$path\E: $message/;
 
     is(tool(1, qr/^ngx-bloom verify$says/, 'verify', $path), '',
-       "$name: not said to be ok");
+       "verify prints nothing of an image whose damage is \"$name\"");
 
     my $found = json(tool(1, $says, 'verify', '--json', $path));
-    is($found->{result}, 'damaged', "$name: in JSON");
-    like($found->{error}, qr/^$message/, "$name: and why");
+    is($found->{result}, 'damaged',
+       "verify --json calls an image damaged whose damage is \"$name\"");
+    like($found->{error}, qr/^$message/,
+         "verify --json says what is wrong where the damage is \"$name\"");
 
     $in_payload ? tool(0, undef, 'info', $path)
-                : is(tool(2, $says, 'info', $path), '', "$name: info");
-    is(tool(2, $says, 'test', $path, 'key-1'), '', "$name: test");
+                : is(tool(2, $says, 'info', $path), '',
+                     "info prints nothing where the damage is \"$name\"");
+    is(tool(2, $says, 'test', $path, 'key-1'), '',
+       "test answers nothing where the damage is \"$name\"");
     tool(2, $says, 'merge', '-o', "$dir/none.bloom", $ids, $path);
     tool(2, $says, 'merge', '-o', "$dir/none.bloom", $path, $ids);
 }
 
-ok(!-e "$dir/none.bloom", 'merge: no image is made of a damaged one');
+ok(!-e "$dir/none.bloom", 'merge makes no image of a damaged one');
 
 # One flipped bit in every byte of the header that has a meaning, and
 # truncation at a few hundred places, many files at a time.
@@ -135,12 +148,16 @@ ok(!-e "$dir/none.bloom", 'merge: no image is made of a damaged one');
     my ($exit, $out, $err) = $t->run_tool('verify', '--json', @paths);
     my @found = json_lines($out);
 
-    is($exit, 1, 'verify: all of them are damaged');
-    is(scalar @found, scalar @paths, 'verify: every one is answered');
+    is($exit, 1,
+       'verify finds that all images with a flipped bit or cut off are'
+       . ' damaged');
+    is(scalar @found, scalar @paths,
+       'verify --json answers for every one of many damaged images');
     is(join(' ', grep { $_->{result} ne 'damaged' } @found), '',
-       'verify: none is found to be good');
+       'verify takes none of many damaged images for a good one');
     is(() = $err =~ /^ngx-bloom verify: \Q$dir\E\/(?:flip|cut)\/\d+: /mg,
-       scalar @paths, 'verify: and says so, a line each');
+       scalar @paths,
+       'verify complains of every damaged image in a line of its own');
 }
 
 # Numbers that are allowed, and beyond anything that is.
@@ -152,15 +169,17 @@ ok(!-e "$dir/none.bloom", 'merge: no image is made of a damaged one');
                                 128 => $most);
 
     my $info = json(tool(0, undef, 'info', '--json', $path));
-    is($info->{items}, '18446744073709551615', 'info: the most items');
-    is($info->{estimated_fpr}, 1, 'info: are too many');
+    is($info->{items}, '18446744073709551615',
+       'info --json prints the greatest number of items there is');
+    is($info->{estimated_fpr}, 1,
+       'info --json estimates a rate of 1 for that many items');
     like(tool(0, undef, 'info', $path), qr/^items +18446744073709551615, /m,
-         'info: as text');
+         'info prints the greatest number of items as text');
     like(tool(0, undef, 'verify', $path), qr/: ok, 18446744073709551615 items/,
-         'verify: its bits are good');
+         'verify finds an image good whatever numbers its header has');
     tool(0, undef, 'merge', '-o', "$dir/extreme-2.bloom", $path, $path, $ids);
     is(header("$dir/extreme-2.bloom")->{items}, '18446744073709551615',
-       'merge: a sum that does not overflow');
+       'merge adds up numbers of items without an overflow');
 }
 
 # What cannot be read is an error, and outweighs damage.
@@ -196,7 +215,7 @@ for (@unreadable) {
                                 "$dir/damaged-cut", $ids));
 
     is(join(' ', map { $_->{result} } @found), 'unreadable damaged ok',
-       'verify: each has its result');
+       'verify --json has a result for each of several images');
 }
 
 done_testing;

@@ -44,17 +44,17 @@ sub tool {
 
     my $dir = $t->testdir;
     my ($exit, $out, $err) = $t->run_tool(@arguments);
-    my $shown = join ' ', map { ref $_ ? () : substr($_, 0, 60) } @arguments;
+    my $shown = join ' ', 'ngx-bloom', map { ref $_ ? () : substr($_, 0, 60) }
+                                           @arguments;
     $shown =~ s/\Q$dir\E\///g;
     $shown =~ s/[^ -~]/?/g;
 
-    is($exit, $status, "\"ngx-bloom $shown\" exits with $status")
-        or diag($err);
+    is($exit, $status, "\"$shown\" exits with $status") or diag($err);
 
     if (defined $complaint) {
-        like($err, $complaint, "\"ngx-bloom $shown\" says why");
+        like($err, $complaint, "\"$shown\" prints the expected message");
     } else {
-        is($err, '', "\"ngx-bloom $shown\" does not complain");
+        is($err, '', "\"$shown\" does not complain");
     }
 
     return $out;
