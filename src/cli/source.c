@@ -1,7 +1,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bloom_foreign.h"
 #include "cli.h"

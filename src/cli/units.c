@@ -83,32 +83,44 @@ parse_unix(const char *text, uint64_t *ms)
 }
 
 
-/* Digits and signs exactly as in the pattern, where '0' stands for a digit. */
+/* The library takes more than it writes: "2026-2-30" for one. */
 static int
-looks_like(const char *text, const char *pattern)
+is_written_so(const char *text, const char *format, const struct tm *tm)
 {
-    for ( /* void */ ; *pattern != '\0'; text++, pattern++) {
-        if (*pattern == '0' ? (*text < '0' || *text > '9')
-                            : (*text != *pattern))
-        {
-            return 0;
-        }
-    }
+    char  again[UNITS_LEN];
 
-    return 1;
+    return strftime(again, sizeof(again), format, tm) != 0
+           && strcmp(again, text) == 0;
 }
 
 
+/* "Z", or an offset like "-02:30", in seconds. */
 static int
-number(const char *text, int digits)
+parse_offset(const char *text, int *seconds)
 {
-    int  v;
+    struct tm  tm;
 
-    for (v = 0; digits > 0; digits--) {
-        v = v * 10 + (*text++ - '0');
+    memset(&tm, 0, sizeof(tm));
+    *seconds = 0;
+
+    if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0) {
+        return 0;
     }
 
-    return v;
+    if ((*text != '+' && *text != '-')
+        || strptime(text + 1, "%H:%M", &tm) == NULL
+        || !is_written_so(text + 1, "%H:%M", &tm))
+    {
+        return -1;
+    }
+
+    *seconds = tm.tm_hour * 3600 + tm.tm_min * 60;
+
+    if (*text == '-') {
+        *seconds = -*seconds;
+    }
+
+    return 0;
 }
 
 
@@ -116,10 +128,13 @@ int
 parse_time(const char *text, uint64_t *ms)
 {
     int          offset;
+    char         date[sizeof("2026-01-31T12:00:00")];
     time_t       seconds;
     uint64_t     fraction;
-    struct tm    tm, back;
+    struct tm    tm;
     const char  *p;
+
+    static const char  format[] = "%Y-%m-%dT%H:%M:%S";
 
     if (*text < '0' || *text > '9') {
         return -1;
@@ -129,69 +144,35 @@ parse_time(const char *text, uint64_t *ms)
         return parse_unix(text, ms);
     }
 
-    if (!looks_like(text, "0000-00-00")
-        || (text[10] != 'T' && text[10] != 't' && text[10] != ' ')
-        || !looks_like(text + 11, "00:00:00"))
-    {
+    if (strlen(text) < sizeof(date) || strchr("Tt ", text[10]) == NULL) {
         return -1;
     }
 
-    p = text + 19;
+    memcpy(date, text, sizeof(date) - 1);
+    date[10] = 'T';
+    date[sizeof(date) - 1] = '\0';
 
-    if (parse_fraction(&p, &fraction) != 0) {
-        return -1;
-    }
-
-    if (strcmp(p, "Z") == 0 || strcmp(p, "z") == 0) {
-        offset = 0;
-
-    } else if ((looks_like(p, "+00:00") || looks_like(p, "-00:00"))
-               && p[6] == '\0')
-    {
-        offset = number(p + 1, 2) * 3600 + number(p + 4, 2) * 60;
-
-        if (number(p + 1, 2) > 23 || number(p + 4, 2) > 59) {
-            return -1;
-        }
-
-        if (*p == '-') {
-            offset = -offset;
-        }
-
-    } else {
-        return -1;
-    }
-
+    p = text + sizeof(date) - 1;
     memset(&tm, 0, sizeof(tm));
-    tm.tm_year = number(text, 4) - 1900;
-    tm.tm_mon = number(text + 5, 2) - 1;
-    tm.tm_mday = number(text + 8, 2);
-    tm.tm_hour = number(text + 11, 2);
-    tm.tm_min = number(text + 14, 2);
-    tm.tm_sec = number(text + 17, 2);
 
-    if (tm.tm_year < 70) {
-        return -1;
-    }
-
-    /* timegm() would make 3 March of 31 February */
-
-    back = tm;
-    seconds = timegm(&back);
-
-    if (back.tm_mon != tm.tm_mon || back.tm_mday != tm.tm_mday
-        || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 59)
+    if (strptime(date, format, &tm) == NULL
+        || parse_fraction(&p, &fraction) != 0
+        || parse_offset(p, &offset) != 0)
     {
         return -1;
     }
 
-    seconds -= offset;
+    /* which makes 3 March of 31 February */
 
-    if (seconds < 0) {
+    seconds = timegm(&tm);
+
+    if (!is_written_so(date, format, &tm) || tm.tm_year < 70
+        || seconds < offset)
+    {
         return -1;
     }
 
-    *ms = (uint64_t) seconds * 1000 + fraction;
+    *ms = (uint64_t) (seconds - offset) * 1000 + fraction;
 
     return 0;
 }

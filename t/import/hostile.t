@@ -62,9 +62,10 @@ for my $format (sort keys %good) {
                                            '--from', $format, '-',
                                            { stdin => substr $good{$format}, 0,
                                                              $size - 1 });
-    is($exit, 2, "$format, cut, on standard input, is refused");
+    is($exit, 2,
+       "a source of $format that is cut off on standard input is refused");
     like($err, qr/^ngx-bloom import: standard input: is truncated: /,
-         "$format: it says so");
+         "import says that a source of $format is truncated");
 
     if ($format ne 'dcso') {
         import_fails($t, "$format and a byte", qr/is longer than it says/,
@@ -103,7 +104,7 @@ for my $format (sort keys %good) {
         push @odd, "byte $at: $exit" unless $exit == 0 || $exit == 2;
     }
 
-    is("@odd", '', "$format: no byte of the header breaks anything");
+    is("@odd", '', "no byte of the header of $format breaks anything");
 }
 
 
@@ -115,7 +116,7 @@ for my $bytes (0, 100) {
                                     'go-zero', '--bits', 1000,
                                     $t->write_file('nothing', "\0" x $bytes));
     like($err, qr/nothing\.bloom: is empty: no bit of the source is set/,
-         "a bitmap of $bytes bytes, all zeros: it warns");
+         "import warns of a bitmap of $bytes bytes that is all zeros");
 }
 
 # Six bytes that ask for 17 GB: Guava's own reader allocates them. With all the
@@ -129,9 +130,9 @@ for my $source ($six, '-') {
          . 'exec "$0" import --from guava -o "$1" "$2" < "$3"',
          $tool, "$dir/six.bloom", $source, $six]);
 
-    is($exit, 2, "six bytes are refused, from $source");
+    is($exit, 2, "six bytes from $source are refused");
     like($err, qr/is truncated: 0 of the filter's 17179869176|has 6 bytes and says it should have 17179869182/,
-         'it says why');
+         'import says why six bytes are refused');
 }
 
 run_command(['gzip', '-kf', $six]);
@@ -192,15 +193,16 @@ my (undef, $err) = import_image($t, "$dir/image", '--from', 'guava',
                                                        . "\xff" x 780
                                                        . "\x0f" x 20));
 like($err, qr/warning: \S+: is over-full: about \d+ keys where 633 suit it best, 98\.\d % of its bits are set/,
-     'an over-full filter is warned of');
+     'import warns of an over-full filter');
 
 (undef, $err) = import_image($t, "$dir/image", '--from', 'guava', '-n', 10,
                              '-p', '0.001',
                              $t->write_file('x', pack('C C l>', 1, 7, 100)
                                                  . "\xf0" x 800));
 like($err, qr/of 1000000 random keys \S+ % are found, and the source promised 0\.1 %/,
-     'a broken promise, too');
-like($err, qr/about \d+ keys where 10 were planned/, 'with what was planned');
+     'import warns of a broken promise');
+like($err, qr/about \d+ keys where 10 were planned/,
+     'import says how many keys were planned');
 
 import_image($t, "$dir/image", '--from', 'guava',
              $t->write_file('empty', pack('C C l>', 1, 7, 100) . "\0" x 800));
@@ -227,8 +229,8 @@ for (['nothing', qr/-o FILE is missing/],
     my ($what, $complaint, @arguments) = @$_;
     my ($exit, undef, $err) = $t->run_tool('import', @arguments);
 
-    is($exit, 2, "$what is refused");
-    like($err, $complaint, "$what: it says why");
+    is($exit, 2, "this source is refused: $what");
+    like($err, $complaint, "import says why this source is refused: $what");
 }
 
 for (['a format that is not written', qr/--to "libbloom": there are/, '--to',
@@ -239,8 +241,8 @@ for (['a format that is not written', qr/--to "libbloom": there are/, '--to',
     my ($what, $complaint, @arguments) = @$_;
     my ($exit, undef, $err) = $t->run_tool('export', @arguments);
 
-    is($exit, 2, "$what is refused");
-    like($err, $complaint, "$what: it says why");
+    is($exit, 2, "this export is refused: $what");
+    like($err, $complaint, "export says why this export is refused: $what");
 }
 
 # a time to come is refused as it is for lists
@@ -266,7 +268,7 @@ for (['two keys', qr{redis://localhost:7/0/a: name one key and nothing else},
 
     my (undef, undef, $err) = $t->run_tool('import', '-o', "$dir/x",
                                            @arguments);
-    unlike($err, qr/secret/, "$what: no password is shown");
+    unlike($err, qr/secret/, "no password is shown: $what");
 }
 
 $t->build_image('ours.bloom', ['one']);
@@ -277,8 +279,9 @@ for my $format (qw(guava redisbloom bitmap dcso bits-and-blooms spark)) {
                                            "$dir/ours.bloom");
 
     is($exit, 2, "an image of our own is not exported as $format");
-    like($err, qr/cannot be written as .*blocked/, 'it says why');
-    ok(!-e "$dir/x.out", 'and nothing is written');
+    like($err, qr/cannot be written as .*blocked/,
+         'export says why an image of our own is not exported');
+    ok(!-e "$dir/x.out", 'export writes nothing of an image of our own');
 }
 
 
@@ -310,14 +313,17 @@ for my $format (qw(redisbloom bits-and-blooms dcso)) {
                  "$dir/good.$format");
 
     my ($exit, undef, $err) = export($format, bent($format, 0, ''));
-    is($exit, 0, "$format: what is not bent is exported") or diag $err;
+    is($exit, 0,
+       "an image of $format that is not bent is exported") or diag $err;
 
     # as in a copy that nginx made of one without
 
     ($exit, undef, $err)
         = export($format, bent($format, 0, "\0" x 73,
                                $format eq 'redisbloom' ? 73 : 24));
-    is($exit, 0, "$format: so is what has kept nothing") or diag $err;
+    is($exit, 0,
+       "an image of $format that has kept nothing of its source is"
+       . " exported") or diag $err;
     unlink "$dir/bent.out";
 }
 
@@ -353,17 +359,17 @@ for (['redisbloom', '2^40 bytes', 20, pack 'Q<', 2 ** 40],
     my $last = 175 + unpack 'L<', substr $t->read_file('bent.bloom'), 156, 4;
 
     is(($t->run_tool('verify', $image))[0], 0,
-       "$format, a source of $what: the checksums are right");
+       "the checksums of an image of $format with a source of $what are right");
 
     my ($exit, $out, $err) = export($format, $image);
 
-    is($exit, 2, "$format, a source of $what: is not exported");
+    is($exit, 2, "an image of $format with a source of $what is not exported");
     is($out . $err, "ngx-bloom export: $image: cannot be written as $format: "
                     . 'the header that it keeps of its source, bytes 176 to '
                     . "$last, is that of another filter; import it again\n",
-       "$format, a source of $what: it says why");
+       "export says why an image of $format with a source of $what is refused");
     ok(!-e "$dir/bent.out" && !glob("$dir/bent.out.tmp-*"),
-       "$format, a source of $what: nothing is left");
+       "export leaves nothing of an image of $format with a source of $what");
 }
 
 
@@ -395,7 +401,7 @@ CODE
 
 my ($exit, undef, $said) = run_command([$ENV{CC} // 'cc', '-shared', '-fPIC',
                                         '-o', "$dir/again.so", $code, '-ldl']);
-is($exit, 0, 'a library that refuses is compiled') or diag $said;
+is($exit, 0, 'a library that refuses to read is compiled') or diag $said;
 
 $t->environment(LD_PRELOAD => "$dir/again.so");
 
@@ -409,14 +415,15 @@ for (['export', '--to', 'redisbloom', '--key', 'k', '-o', "$dir/again.out",
 {
     my ($exit, $out, $err) = $t->run_tool(@$_, { stdin => "key\n" });
 
-    is($exit, 2, "$_->[0]: a header that is not read again is an error");
+    is($exit, 2, "$_->[0] fails where the header is not read again");
     is($out . $err, "ngx-bloom $_->[0]: $kept: cannot be read at byte 0 again: "
-                    . "Input/output error\n", "$_->[0]: it says so");
+                    . "Input/output error\n",
+       "$_->[0] says that the header is not read again");
     ok(!-e "$dir/again.out" && !glob("$dir/again.out.tmp-*"),
-       "$_->[0]: nothing is left");
+       "$_->[0] leaves no temporary file where the header is not read again");
 }
 
 ok($t->read_file('kept.redisbloom.bloom') eq $before,
-   'and the image is as it was');
+   'the image is as it was where its header is not read again');
 
 done_testing;
