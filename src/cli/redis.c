@@ -1,7 +1,7 @@
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,7 +224,8 @@ parse_url(redis_t *redis, const char *url)
 }
 
 
-static void
+/* Says why the connection is of no use any more; -1. */
+static int
 failed(const redis_t *redis, const char *doing)
 {
     const redisContext  *c;
@@ -246,19 +247,22 @@ failed(const redis_t *redis, const char *doing)
         cli_error("%s: the server answered what makes no sense %s (%s); is "
                   "it Redis?", redis->name, doing, c->errstr);
     }
+
+    return -1;
 }
 
 
 /*
- * Sends a command and takes its answer, into redis->reply: 0, or -1 having
- * said why.  An answer that is an error is said too.
+ * Sends a command, formatted as hiredis does, and takes its answer into
+ * redis->reply.  Returns 0, or -1 having said why.  An answer that is an error
+ * is said too.
  */
 static int
-command(redis_t *redis, const char *doing, int n, const char **words,
-    const size_t *lens)
+command(redis_t *redis, const char *doing, const char *fmt, ...)
 {
-    int            done;
+    int            rc, done;
     void          *reply;
+    va_list        args;
     redisContext  *c;
 
     if (redis->reply != NULL) {
@@ -270,7 +274,11 @@ command(redis_t *redis, const char *doing, int n, const char **words,
     c = redis->context;
     reply = NULL;
 
-    if (redisAppendCommandArgv(c, n, words, lens) != REDIS_OK) {
+    va_start(args, fmt);
+    rc = redisvAppendCommand(c, fmt, args);
+    va_end(args);
+
+    if (rc != REDIS_OK) {
         cli_no_memory(0);
     }
 
@@ -278,8 +286,7 @@ command(redis_t *redis, const char *doing, int n, const char **words,
         errno = 0;
 
         if (redisBufferWrite(c, &done) != REDIS_OK) {
-            failed(redis, doing);
-            return -1;
+            return failed(redis, doing);
         }
     }
 
@@ -288,8 +295,7 @@ command(redis_t *redis, const char *doing, int n, const char **words,
         errno = 0;
 
         if (redisGetReplyFromReader(c, &reply) != REDIS_OK) {
-            failed(redis, doing);
-            return -1;
+            return failed(redis, doing);
         }
 
         if (reply != NULL) {
@@ -305,8 +311,7 @@ command(redis_t *redis, const char *doing, int n, const char **words,
         errno = 0;
 
         if (redisBufferRead(c) != REDIS_OK) {
-            failed(redis, doing);
-            return -1;
+            return failed(redis, doing);
         }
     }
 
@@ -334,46 +339,22 @@ unexpected(const redis_t *redis, const char *doing)
 static int
 log_in(redis_t *redis)
 {
-    int          n;
-    size_t       lens[3];
-    const char  *words[3];
-
     if (redis->password == NULL) {
         return 0;
     }
 
-    n = 0;
-    words[n++] = "AUTH";
-
-    if (redis->user != NULL) {
-        words[n++] = redis->user;
-    }
-
-    words[n++] = redis->password;
-
-    lens[0] = 4;
-    lens[1] = strlen(words[1]);
-    lens[2] = n == 3 ? strlen(words[2]) : 0;
-
-    return command(redis, "at AUTH", n, words, lens);
+    return redis->user == NULL
+           ? command(redis, "at AUTH", "AUTH %s", redis->password)
+           : command(redis, "at AUTH", "AUTH %s %s", redis->user,
+                     redis->password);
 }
 
 
 static int
 choose_db(redis_t *redis)
 {
-    char         number[16];
-    size_t       lens[2];
-    const char  *words[2] = { "SELECT", number };
-
-    if (redis->db == 0) {
-        return 0;
-    }
-
-    lens[0] = 6;
-    lens[1] = (size_t) snprintf(number, sizeof(number), "%u", redis->db);
-
-    return command(redis, "at SELECT", 2, words, lens);
+    return redis->db == 0 ? 0
+           : command(redis, "at SELECT", "SELECT %u", redis->db);
 }
 
 
@@ -462,7 +443,7 @@ refused(const redis_t *redis, const SSL *ssl)
                   text);
 
     } else if (errno == EAGAIN || errno == EINTR) {
-        failed(redis, "at TLS");
+        (void) failed(redis, "at TLS");
 
     } else {
         cli_error("%s: no TLS could be agreed upon: %s; is it a port for TLS?",
@@ -512,15 +493,9 @@ start_tls(redis_t *redis)
 static int
 bitmap_begin(redis_t *redis)
 {
-    size_t       lens[2];
-    const char  *words[2];
-
-    words[0] = "STRLEN";
-    words[1] = redis->key;
-    lens[0] = 6;
-    lens[1] = redis->key_len;
-
-    if (command(redis, "at STRLEN", 2, words, lens) != 0) {
+    if (command(redis, "at STRLEN", "STRLEN %b", redis->key, redis->key_len)
+        != 0)
+    {
         return -1;
     }
 
@@ -648,10 +623,7 @@ redis_size(const redis_t *redis)
 static int
 bitmap_next(redis_t *redis)
 {
-    char         from[24], to[24];
-    size_t       lens[4];
-    uint64_t     n;
-    const char  *words[4];
+    uint64_t  n;
 
     if (redis->offset == redis->size) {
         return 0;
@@ -660,17 +632,11 @@ bitmap_next(redis_t *redis)
     n = redis->size - redis->offset;
     n = n < PIECE ? n : PIECE;
 
-    words[0] = "GETRANGE";
-    words[1] = redis->key;
-    words[2] = from;
-    words[3] = to;
-    lens[0] = 8;
-    lens[1] = redis->key_len;
-    lens[2] = (size_t) snprintf(from, sizeof(from), "%" PRIu64, redis->offset);
-    lens[3] = (size_t) snprintf(to, sizeof(to), "%" PRIu64,
-                                redis->offset + n - 1);
-
-    if (command(redis, "at GETRANGE", 4, words, lens) != 0) {
+    if (command(redis, "at GETRANGE", "GETRANGE %b %llu %llu", redis->key,
+                redis->key_len, (unsigned long long) redis->offset,
+                (unsigned long long) (redis->offset + n - 1))
+        != 0)
+    {
         return -1;
     }
 
@@ -690,24 +656,17 @@ bitmap_next(redis_t *redis)
 static int
 dump_next(redis_t *redis)
 {
-    char         iter[24];
-    size_t       lens[3];
     long long    next;
     redisReply  *reply;
-    const char  *words[3];
 
     if (redis->ended) {
         return 0;
     }
 
-    words[0] = "BF.SCANDUMP";
-    words[1] = redis->key;
-    words[2] = iter;
-    lens[0] = 11;
-    lens[1] = redis->key_len;
-    lens[2] = (size_t) snprintf(iter, sizeof(iter), "%lld", redis->iter);
-
-    if (command(redis, "at BF.SCANDUMP", 3, words, lens) != 0) {
+    if (command(redis, "at BF.SCANDUMP", "BF.SCANDUMP %b %lld", redis->key,
+                redis->key_len, redis->iter)
+        != 0)
+    {
         return -1;
     }
 
@@ -770,45 +729,20 @@ int
 redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
     uint64_t *capacity, double *fpr)
 {
-    int          i, braces;
-    char        *name, *end, text[4][40];
-    size_t       len, lens[6];
+    int          i;
+    char        *end, text[4][40];
     redisReply  *reply;
 
-    const char  *words[6] = { "HMGET", NULL, "size", "hashIterations",
-                              "expectedInsertions", "falseProbability" };
+    /* braces keep both keys on one node of a cluster */
 
-    /* the braces keep both keys on one node of a cluster */
-
-    braces = memchr(redis->key, '{', redis->key_len) == NULL;
-    name = cli_alloc(redis->key_len + sizeof("{}:config"));
-    len = 0;
-
-    if (braces) {
-        name[len++] = '{';
-    }
-
-    memcpy(name + len, redis->key, redis->key_len);
-    len += redis->key_len;
-
-    if (braces) {
-        name[len++] = '}';
-    }
-
-    memcpy(name + len, ":config", 7);
-    len += 7;
-
-    words[1] = name;
-
-    for (i = 0; i < 6; i++) {
-        lens[i] = i == 1 ? len : strlen(words[i]);
-    }
-
-    i = command(redis, "at HMGET of Redisson's configuration", 6, words, lens);
-
-    free(name);
-
-    if (i != 0) {
+    if (command(redis, "at HMGET of Redisson's configuration",
+                memchr(redis->key, '{', redis->key_len) == NULL
+                ? "HMGET {%b}:config size hashIterations expectedInsertions "
+                  "falseProbability"
+                : "HMGET %b:config size hashIterations expectedInsertions "
+                  "falseProbability", redis->key, redis->key_len)
+        != 0)
+    {
         return -1;
     }
 

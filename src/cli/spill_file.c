@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "file.h"
 #include "spill_file.h"
 #include "units.h"
 
@@ -143,17 +144,11 @@ void
 spill_file_read(const spill_file_t *file, void *data, size_t len,
     uint64_t offset)
 {
-    char     *p;
-    ssize_t   n;
+    ssize_t  n;
 
-    for (p = data; len != 0; p += n, len -= (size_t) n, offset += (size_t) n) {
-        n = pread(file->fd, p, len, (off_t) offset);
+    n = file_read_at(file->fd, data, len, offset);
 
-        if (n == -1 && errno == EINTR) {
-            n = 0;
-
-        } else if (n <= 0) {
-            fail(file, "read", n == 0 ? EIO : errno);
-        }
+    if (n != (ssize_t) len) {
+        fail(file, "read", n != -1 ? EIO : errno);
     }
 }
