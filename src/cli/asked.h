@@ -1,7 +1,7 @@
 
 /*
- * Keys that a command is asked about: on its command line, in a file, or from
- * standard input.
+ * Asked keys are those that a command is asked about: on its command line, in a
+ * file, or from standard input.
  */
 
 #ifndef ASKED_H

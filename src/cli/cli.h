@@ -1,7 +1,7 @@
 
 /*
- * What every subcommand of ngx-bloom uses: exit statuses, messages, memory and
- * threads.
+ * Every subcommand of ngx-bloom has its exit statuses, messages, memory and
+ * threads from here.
  */
 
 #ifndef CLI_H

@@ -1,7 +1,8 @@
 
 /*
- * Keys out of files into the keystore: read, taken out of their lines, brought
- * into their form and hashed, by several threads that read in turns.
+ * Collecting brings keys from files into the keystore: several threads, which
+ * read in turns, take them out of their lines, bring them into their form and
+ * hash them.
  */
 
 #ifndef COLLECT_H

@@ -1,6 +1,6 @@
 
 /*
- * What main.c, --help and the man page know of a subcommand.
+ * A descriptor tells main.c, --help and the man page what a subcommand is.
  *
  * Texts are broken where the line ends.  The paragraphs of one have an empty
  * line between them; one that begins with two blanks stays as it is.

@@ -1,6 +1,6 @@
 
 /*
- * The list of all subcommands.
+ * One list has all subcommands.
  */
 
 #ifndef COMMANDS_H

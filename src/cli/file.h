@@ -1,6 +1,6 @@
 
 /*
- * Regular files, read at any place.
+ * Files are opened if they are regular ones, and read at any place.
  */
 
 #ifndef FILE_H

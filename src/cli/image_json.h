@@ -1,6 +1,6 @@
 
 /*
- * What --json says of an image, the same in all commands.
+ * An image is described here as --json does it, the same in all commands.
  */
 
 #ifndef IMAGE_JSON_H

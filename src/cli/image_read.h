@@ -1,6 +1,6 @@
 
 /*
- * Image files, read and checked.
+ * Image files are opened, read and checked here.
  *
  * Each function returns CLI_OK; CLI_NO if the file was read and is not what an
  * image should be; CLI_ERROR if it could not be read.  What is wrong has then

@@ -1,6 +1,6 @@
 
 /*
- * Image files, sealed and written whole or not at all.
+ * Image files are sealed here, and written whole or not at all.
  */
 
 #ifndef IMAGE_WRITE_H

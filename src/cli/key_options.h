@@ -1,7 +1,7 @@
 
 /*
- * What commands that take many keys have in common: options, the files that
- * they read, and what is said of lines that were left out.
+ * Key options are what commands that take many keys have in common: how keys
+ * are read, what memory they take, and what is said of lines that are left out.
  */
 
 #ifndef KEY_OPTIONS_H

@@ -1,6 +1,6 @@
 
 /*
- * Key forms with memory that grows as keys need it.
+ * A keyform brings keys into their form, in memory that grows as they need it.
  */
 
 #ifndef KEYFORM_H

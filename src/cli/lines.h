@@ -1,6 +1,6 @@
 
 /*
- * Where lines end, many at a time.
+ * The ends of lines are found here, many at a time.
  */
 
 #ifndef LINES_H

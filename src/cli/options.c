@@ -37,7 +37,7 @@ typedef struct {
 
 
 static const option_t  help_option = {
-    'h', "help", NULL, 0, NULL, "show this help"
+    'h', "help", NULL, 0, NULL, "show the options, with examples"
 };
 
 

@@ -1,6 +1,6 @@
 
 /*
- * Tables of options: what the parser, --help and the man page know of them.
+ * A table of options tells the parser, --help and the man page what they are.
  *
  * An entry says how an option is written, what its value is and where that
  * goes.  A table ends with an empty entry; an entry may stand for the whole

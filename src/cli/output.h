@@ -1,6 +1,6 @@
 
 /*
- * Files that appear whole or not at all.
+ * An output is a file that appears whole or not at all.
  *
  * What is written goes into a temporary file beside the target, which takes
  * the target's name when all is on the disk.  Until then the old file is

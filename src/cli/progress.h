@@ -1,7 +1,7 @@
 
 /*
- * How far a long piece of work is: a line on standard error, if that is a
- * terminal, and nothing otherwise.
+ * A progress line shows on standard error how far a long piece of work is, if
+ * that is a terminal.
  */
 
 #ifndef PROGRESS_H

@@ -1,6 +1,6 @@
 
 /*
- * A key of a Redis server, read piece by piece.
+ * A key of a Redis server is read here, piece by piece.
  *
  *     redis://[[user:]password@]host[:port]/db/key        rediss:// with TLS
  *

@@ -1,7 +1,7 @@
 
 /*
- * Where an imported filter comes from: files one behind the other, plain or
- * gzip, standard input, or a key of a Redis server.
+ * A source is where an imported filter comes from: files one behind the other,
+ * plain or gzip, standard input, or a key of a Redis server.
  */
 
 #ifndef SOURCE_H

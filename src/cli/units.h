@@ -1,6 +1,6 @@
 
 /*
- * Numbers as people write and read them.
+ * Units are numbers as people write and read them.
  *
  * Parsers return 0, or -1 if the text is not what it should be: the caller
  * knows which option it came from and says so.
