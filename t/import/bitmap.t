@@ -40,7 +40,7 @@ sub redis {
     return $out;
 }
 
-ok(wait_until(sub { redis('PING') eq 'PONG' }), 'a Redis server runs')
+ok(wait_until(sub { redis('PING') eq 'PONG' }), 'Redis runs')
     or BAIL_OUT('no Redis to test with');
 note redis('INFO', 'server') =~ /(redis_version:\S+)/;
 
@@ -110,9 +110,7 @@ for my $scheme (qw(go-zero redisson guava64 guava32 double redisbloom dcso
 
     my $expected = expected($key, \@ask, $scheme, $m, $k);
 
-    like($expected, qr/\A1{800}/,
-         "all members of a bitmap of the scheme $scheme are present in its"
-         . " image");
+    like($expected, qr/\A1{800}/, "$scheme: members are there");
     same_answers(answers($t, "$dir/image", \@ask), $expected, $scheme);
 
     # a dump, from which redis-cli's line end is cut
@@ -130,13 +128,12 @@ for my $scheme (qw(go-zero redisson guava64 guava32 double redisbloom dcso
     my ($exit, undef, $err) = $t->run_tool('export', '--to', 'bitmap', '--key',
                                            'back', '-o', "$dir/resp",
                                            "$dir/image");
-    is($exit, 0, "an image of the scheme $scheme is exported") or diag $err;
+    is($exit, 0, "$scheme: is exported") or diag $err;
 
     redis('DEL', 'back');
     (undef, my $out) = run_command(['sh', '-c', "exec \"\$@\" < $dir/resp",
                                     'sh', @cli, '--pipe']);
-    like($out, qr/errors: 0,/,
-         "Redis takes the SETRANGE commands of the scheme $scheme");
+    like($out, qr/errors: 0,/, "$scheme: Redis takes it");
 
     (undef, my $back) = run_command([@cli, '--raw', 'GET', 'back']);
     chomp $back;
@@ -166,17 +163,15 @@ for my $name ('filter of redisson', 'tagged {filter} of redisson') {
     my ($out) = import_image($t, "$dir/image", '--from', 'redisson',
                              "$url/0/$name");
     like($out, qr/redisson, keys hashed as bytes, 9585 bits, k 6/,
-         "the configuration of $name is found beside its bitmap");
+         "$name: its configuration is found");
     same_answers(answers($t, "$dir/image", \@ask),
                  expected($name, \@ask, 'redisson', 9585, 6),
                  "$name, by itself");
 }
 
 my $info = ($t->run_tool('info', '--json', "$dir/image"))[1];
-like($info, qr/"capacity": 1000,/,
-     "info --json has the capacity that Redisson's configuration says");
-like($info, qr/"fpr": 0.01,/,
-     "info --json has the rate that Redisson's configuration says");
+like($info, qr/"capacity": 1000,/, 'the capacity is the source\'s');
+like($info, qr/"fpr": 0.01,/, 'and the rate');
 
 {
     my ($out) = import_image($t, "$dir/image", '--from', 'redisson', '--json',
@@ -184,17 +179,14 @@ like($info, qr/"fpr": 0.01,/,
     my $json = JSON::PP::decode_json($out);
 
     is(join(' ', sort keys %$json),
-       'as_of bits bits_per_item build_id capacity created estimated_fpr file'
-       . ' fill_ratio fpr from funnel hash items items_claimed items_error'
-       . ' items_estimated k key_form layout lines links measured_fpr promised'
-       . ' scheme seed size_bytes version',
-       'import --json has all of its members');
-    cmp_ok(abs($json->{items} / @$in - 1), '<', 0.05,
-           'import --json estimates the items from the bits');
+       'bits build_id bytes capacity estimated_fpr file fill_ratio fpr from'
+       . ' funnel items items_claimed k links measured_fpr promised scheme',
+       'JSON: its members');
+    cmp_ok(abs($json->{items} / @$in - 1), '<', 0.05, 'JSON: items');
     ok(0 < $json->{fill_ratio} && $json->{fill_ratio} < 0.6,
-       'import --json has the fill ratio');
+       'JSON: fill_ratio');
     cmp_ok(abs($json->{measured_fpr} - $json->{estimated_fpr}), '<', 0.005,
-           'import --json measures about the rate that it estimates');
+           'JSON: the rate is measured about as it is estimated');
 }
 
 
@@ -247,7 +239,7 @@ import_fails($t, 'no password', qr/the server says, at SELECT: NOAUTH/,
 for my $message (($t->run_tool('import', '-o', "$dir/x", @from,
                                "redis://:secret\@127.0.0.1:$port/3/f"))[2])
 {
-    unlike($message, qr/secret/, 'import does not show a password');
+    unlike($message, qr/secret/, 'a password is not shown');
 }
 
 

@@ -34,7 +34,7 @@ sub producer {
         ["$dir/producer", @arguments],
         stdin => join('', map { "$_\n" } @$keys), limit => 120);
 
-    is($exit, 0, "the producer makes $arguments[0]")
+    is($exit, 0, "the producer: $arguments[0]")
         or diag $err;
     chomp $out;
 
@@ -63,16 +63,14 @@ for my $form (qw(binary little words json std)) {
 
         my $go = producer(\@ask, 'check', $form, "$dir/go");
 
-        like($go, qr/\A1{$n}/,
-             "the library in Go finds all members in what was exported:"
-             . " $what") if $n < 32000;
+        like($go, qr/\A1{$n}/, "$what: Go has its members") if $n < 32000;
         $m == 1 ? is(answers($t, "$dir/image", \@ask), $go, $what)
                 : same_answers(answers($t, "$dir/image", \@ask), $go, $what);
 
         ($exit, $out, $err) = $t->run_tool('export', '--to',
                                            'bits-and-blooms', '-o',
                                            "$dir/back", "$dir/image");
-        is($exit, 0, "this image is exported: $what") or diag $err;
+        is($exit, 0, "$what: is exported") or diag $err;
 
         if ($form =~ /json|std/) {
             producer(members($n), 'write', 'binary', $m, $k, "$dir/go");

@@ -21,7 +21,7 @@ sub bloom {
         ['bloom', @arguments], limit => 120,
         stdin => join('', map { "$_\n" } @$keys));
 
-    is($exit, 0, "DCSO's bloom runs with @arguments[0, 1]")
+    is($exit, 0, "bloom @arguments[0, 1]")
         or diag $err;
 
     return $out;
@@ -59,18 +59,17 @@ for my $size ([5, 0.1], [1000, 0.01], [1000, 1e-6], [20000, 0.0005],
                                  "$dir/dcso");
         my ($claimed) = $out =~ /the source says (\d+)/;
         is($claimed, unpack('x40 Q<', $t->read_file($gzip ? 'plain' : 'dcso')),
-           "import shows the count of members of this filter: $what");
+           "$what: its count is shown");
 
         my $theirs = bloom_answers("$dir/dcso", \@ask, @gzip);
 
-        like($theirs, qr/\A1{$n}/,
-             "DCSO's bloom finds all members in what was exported: $what")
+        like($theirs, qr/\A1{$n}/, "$what: bloom has its members")
             if $n < 32000;
         same_answers(answers($t, "$dir/image", \@ask), $theirs, $what);
 
         my ($exit, undef, $err) = $t->run_tool('export', '--to', 'dcso', '-o',
                                                "$dir/back", "$dir/image");
-        is($exit, 0, "this image is exported: $what") or diag $err;
+        is($exit, 0, "$what: is exported") or diag $err;
 
         same_file("$dir/back", $gzip ? "$dir/plain" : "$dir/dcso", $what);
     }
@@ -87,7 +86,7 @@ unlink "$dir/data";
 bloom([], 'create', '-p', 0.01, '-n', 600, "$dir/data");
 bloom($in, 'insert', "$dir/data");
 bloom(['{"about": "what was added to it"}'], 'set-data', "$dir/data");
-like($t->read_file('data'), qr/about/, 'data is appended to a filter');
+like($t->read_file('data'), qr/about/, 'there is data behind a filter');
 
 import_image($t, "$dir/data.bloom", '--from', 'dcso', "$dir/data");
 $t->run_tool('export', '--to', 'dcso', '-o', "$dir/data.back",
@@ -98,7 +97,7 @@ my $file = $t->write_file('much', $t->read_file('data') . 'x' x 5000);
 my (undef, $err) = import_image($t, "$dir/much.bloom", '--from', 'dcso',
                                 $file);
 like($err, qr/more than \d+ bytes of data follow the filter; they are left/,
-     'import leaves out data that is too long, and says so');
+     'data that is too long is left out, and it says so');
 
 
 # Keys that we add are members for bloom too; N counts them.
@@ -116,16 +115,13 @@ $t->run_tool('export', '--to', 'dcso', '-o', "$dir/merged",
 bloom($more, 'insert', "$dir/data");
 my @ask = (@$in, @$not, @$more);
 my $answers = bloom_answers("$dir/merged", \@ask);
-like($answers, qr/\A1{300}/,
-     'old keys are present in an export with additions');
-like($answers, qr/1{300}\z/,
-     'new keys are present in an export with additions');
+like($answers, qr/\A1{300}/, 'old keys are there');
+like($answers, qr/1{300}\z/, 'new keys are there');
 is($answers, bloom_answers("$dir/data", \@ask),
-   'an export with additions answers as if bloom had made them');
+   'all answers are as if bloom had added them');
 
 my $n = unpack 'x40 Q<', $t->read_file('merged');
-cmp_ok(abs($n - 600), '<', 40,
-       'an export with additions counts its keys about right');
+cmp_ok(abs($n - 600), '<', 40, 'the number of keys is about right');
 
 
 # Its generator is broken for a number of bits that is a power of two: no file
@@ -147,9 +143,8 @@ cmp_ok(abs($n - 600), '<', 40,
                                     "$dir/power");
 
     like($err, qr/of 1000000 random keys (?:1\d(?:\.\d)?|2\d(?:\.\d)?) % are found, and not 0\.\d+ % as/,
-         'probing finds out a broken scheme');
-    like($err, qr/and the source promised 0\.03 %/,
-         'probing finds out a broken promise');
+         'a broken scheme is found out by probing');
+    like($err, qr/and the source promised 0\.03 %/, 'and a broken promise');
 }
 
 done_testing;

@@ -143,7 +143,7 @@ sub run_documented {
     };
 
     ok($command =~ /^curl/ ? wait_until($once) : $once->(),
-       "docs/interop.md:$line succeeds: $command")
+       "docs/interop.md:$line: $command")
         or diag "exit $exit: $out$err";
 
     return;
@@ -157,8 +157,7 @@ my ($conf) = grep { $_->{text} =~ /^bloom_zone / } @{ $server->{blocks} };
 my ($install, @asking) = map { commands($_) }
                          grep { is_shell($_) } @{ $server->{blocks} };
 
-ok($conf && $install && @asking == 2,
-   'docs/interop.md names a server and how to ask it')
+ok($conf && $install && @asking == 2, 'the server is there, and how to ask it')
     or BAIL_OUT('docs/interop.md has another server');
 
 my $http_block = $conf->{text} =~ s{/etc/nginx}{$etc}r
@@ -199,7 +198,7 @@ sub redis {
     return $out;
 }
 
-ok(wait_until(sub { redis('PING') eq 'PONG' }), 'a Redis server runs')
+ok(wait_until(sub { redis('PING') eq 'PONG' }), 'Redis runs')
     or BAIL_OUT('no Redis to test with');
 
 # Sets bits of keys in Redis; with a shard's size, in several of its keys.
@@ -433,8 +432,7 @@ for my $section (@sections) {
 
     run_command(['cp', "$dir/empty.bloom", "$etc/ids.bloom"]);
     $t->reload;
-    is($t->get('/item/4711')->status, 404,
-       "the key of the example is absent before it: $title");
+    is($t->get('/item/4711')->status, 404, "$title: before it");
     unlink glob "$work/ids.*";
     redis('FLUSHALL');
     $run{$title} = 1;
@@ -442,7 +440,7 @@ for my $section (@sections) {
     for my $block (@blocks) {
 
         if (!is_shell($block)) {
-            ok($source{$title}, "the program of the example is known: $title")
+            ok($source{$title}, "$title: its program is known")
                 or next;
             $source{$title}->($block->{text});
             next;
@@ -456,10 +454,8 @@ for my $section (@sections) {
     }
 
     if ($title =~ /RedisBloom/) {
-        is(redis('BF.EXISTS', 'ids2', 4711), 1,
-           "the filter in Redis has what was sent: $title");
-        is(redis('BF.EXISTS', 'ids2', $stranger), 0,
-           "the filter in Redis has nothing else: $title");
+        is(redis('BF.EXISTS', 'ids2', 4711), 1, "$title: it has what was sent");
+        is(redis('BF.EXISTS', 'ids2', $stranger), 0, "$title: and no more");
     }
 
     # what the last block imported serves, too
@@ -471,7 +467,7 @@ for my $section (@sections) {
 for my $title ('Guava', 'go-zero', 'Redisson', 'Other bitmaps in Redis',
                'DCSO bloom', 'bits-and-blooms', 'Spark', 'libbloom')
 {
-    ok($run{$title}, "the example has been run: $title");
+    ok($run{$title}, "$title has been run");
 }
 
 kill 'TERM', $redis;

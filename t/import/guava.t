@@ -36,7 +36,7 @@ sub guava {
         ['java', '-cp', "$jar:$dir/classes", 'Guava', @arguments],
         stdin => join('', map { "$_\n" } @$keys), limit => 120);
 
-    is($exit, 0, "Guava makes $arguments[0]")
+    is($exit, 0, "Guava: $arguments[0]")
         or diag $err;
     chomp $out;
 
@@ -72,13 +72,12 @@ for my $strategy (64, 32) {
 
             my $guava = guava(\@ask, 'check', $funnel, "$dir/guava");
 
-            like($guava, qr/\A1{$n}/,
-                 "Guava finds all members in what was exported: $what");
+            like($guava, qr/\A1{$n}/, "$what: Guava has its members");
             same_answers(answers($t, "$dir/image", \@ask), $guava, $what);
 
             ($exit, $out, $err) = $t->run_tool('export', '--to', 'guava', '-o',
                                                "$dir/back", "$dir/image");
-            is($exit, 0, "this image is exported: $what");
+            is($exit, 0, "$what: is exported");
             same_file("$dir/back", "$dir/guava", $what);
         }
     }
@@ -101,7 +100,7 @@ for my $name (qw(old new both)) {
 }
 
 is(($t->run_tool('merge', '-o', "$dir/merged.bloom", "$dir/old.bloom",
-                 "$dir/new.bloom"))[0], 0, 'two imported images are merged');
+                 "$dir/new.bloom"))[0], 0, 'two are merged');
 $t->run_tool('export', '--to', 'guava', '-o', "$dir/merged",
              "$dir/merged.bloom");
 same_file("$dir/merged", "$dir/both", 'merged, as if by putAll()');
@@ -110,10 +109,9 @@ my $keys = $t->write_file('new.txt', join '', map { "$_\n" } @new);
 
 ($exit, $out, $err) = $t->run_tool('build', '-o', "$dir/like.bloom", '--like',
                                    "$dir/old.bloom", $keys);
-is($exit, 0, 'build --like makes an image like an imported one') or diag $err;
+is($exit, 0, 'an image like an imported one is built') or diag $err;
 is(($t->run_tool('merge', '-o', "$dir/added.bloom", "$dir/old.bloom",
-                 "$dir/like.bloom"))[0], 0,
-   'an image made like an imported one is merged with it');
+                 "$dir/like.bloom"))[0], 0, 'and merged with it');
 $t->run_tool('export', '--to', 'guava', '-o', "$dir/added",
              "$dir/added.bloom");
 same_file("$dir/added", "$dir/both", 'keys that were added by us');
@@ -146,23 +144,21 @@ for (['32', 'layout'], ['other', 'bits'], ['funnel', 'hash'],
 
     ($exit, $out, $err) = $t->run_tool('merge', '-o', "$dir/x.bloom",
                                        "$dir/old.bloom", "$dir/$name.bloom");
-    is($exit, 2, "the image $name is not merged with an imported one");
-    like($err, qr/differs in $differs\b/,
-         "merge says in what the image $name differs");
+    is($exit, 2, "$name is not merged");
+    like($err, qr/differs in $differs\b/, "$name: it says what differs");
 }
 
 # A filter of Guava's is none of anything else's.
 
 ($exit, $out, $err) = $t->run_tool('export', '--to', 'dcso', '-o', "$dir/x",
                                    "$dir/old.bloom");
-is($exit, 2, "a Guava filter is not exported as DCSO's");
-like($err, qr/cannot be written as dcso.*scheme guava64/,
-     "export says why a Guava filter is not exported as DCSO's");
-ok(!-e "$dir/x", 'export writes nothing when it refuses');
+is($exit, 2, 'a Guava filter is not exported as DCSO');
+like($err, qr/cannot be written as dcso.*scheme guava64/, 'it says why');
+ok(!-e "$dir/x", 'and nothing is written');
 
 ($exit, $out) = $t->run_tool('info', "$dir/old.bloom");
 like($out, qr/^imported +from guava, scheme guava64, keys hashed as utf16$/m,
-     'info says where an imported image is from');
+     'info says where it is from');
 
 tally('Guava 31.1');
 

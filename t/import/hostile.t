@@ -62,10 +62,9 @@ for my $format (sort keys %good) {
                                            '--from', $format, '-',
                                            { stdin => substr $good{$format}, 0,
                                                              $size - 1 });
-    is($exit, 2,
-       "a source of $format that is cut off on standard input is refused");
+    is($exit, 2, "$format, cut, on standard input, is refused");
     like($err, qr/^ngx-bloom import: standard input: is truncated: /,
-         "import says that a source of $format is truncated");
+         "$format: it says so");
 
     if ($format ne 'dcso') {
         import_fails($t, "$format and a byte", qr/is longer than it says/,
@@ -104,7 +103,7 @@ for my $format (sort keys %good) {
         push @odd, "byte $at: $exit" unless $exit == 0 || $exit == 2;
     }
 
-    is("@odd", '', "no byte of the header of $format breaks anything");
+    is("@odd", '', "$format: no byte of the header breaks anything");
 }
 
 
@@ -116,7 +115,7 @@ for my $bytes (0, 100) {
                                     'go-zero', '--bits', 1000,
                                     $t->write_file('nothing', "\0" x $bytes));
     like($err, qr/nothing\.bloom: is empty: no bit of the source is set/,
-         "import warns of a bitmap of $bytes bytes that is all zeros");
+         "a bitmap of $bytes bytes, all zeros: it warns");
 }
 
 # Six bytes that ask for 17 GB: Guava's own reader allocates them. With all the
@@ -130,9 +129,9 @@ for my $source ($six, '-') {
          . 'exec "$0" import --from guava -o "$1" "$2" < "$3"',
          $tool, "$dir/six.bloom", $source, $six]);
 
-    is($exit, 2, "six bytes from $source are refused");
+    is($exit, 2, "six bytes are refused, from $source");
     like($err, qr/is truncated: 0 of the filter's 17179869176|has 6 bytes and says it should have 17179869182/,
-         'import says why six bytes are refused');
+         'it says why');
 }
 
 run_command(['gzip', '-kf', $six]);
@@ -193,16 +192,15 @@ my (undef, $err) = import_image($t, "$dir/image", '--from', 'guava',
                                                        . "\xff" x 780
                                                        . "\x0f" x 20));
 like($err, qr/warning: \S+: is over-full: about \d+ keys where 633 suit it best, 98\.\d % of its bits are set/,
-     'import warns of an over-full filter');
+     'an over-full filter is warned of');
 
 (undef, $err) = import_image($t, "$dir/image", '--from', 'guava', '-n', 10,
                              '-p', '0.001',
                              $t->write_file('x', pack('C C l>', 1, 7, 100)
                                                  . "\xf0" x 800));
 like($err, qr/of 1000000 random keys \S+ % are found, and the source promised 0\.1 %/,
-     'import warns of a broken promise');
-like($err, qr/about \d+ keys where 10 were planned/,
-     'import says how many keys were planned');
+     'a broken promise, too');
+like($err, qr/about \d+ keys where 10 were planned/, 'with what was planned');
 
 import_image($t, "$dir/image", '--from', 'guava',
              $t->write_file('empty', pack('C C l>', 1, 7, 100) . "\0" x 800));
@@ -229,8 +227,8 @@ for (['nothing', qr/-o FILE is missing/],
     my ($what, $complaint, @arguments) = @$_;
     my ($exit, undef, $err) = $t->run_tool('import', @arguments);
 
-    is($exit, 2, "this source is refused: $what");
-    like($err, $complaint, "import says why this source is refused: $what");
+    is($exit, 2, "$what is refused");
+    like($err, $complaint, "$what: it says why");
 }
 
 for (['a format that is not written', qr/--to "libbloom": there are/, '--to',
@@ -241,8 +239,8 @@ for (['a format that is not written', qr/--to "libbloom": there are/, '--to',
     my ($what, $complaint, @arguments) = @$_;
     my ($exit, undef, $err) = $t->run_tool('export', @arguments);
 
-    is($exit, 2, "this export is refused: $what");
-    like($err, $complaint, "export says why this export is refused: $what");
+    is($exit, 2, "$what is refused");
+    like($err, $complaint, "$what: it says why");
 }
 
 # a time to come is refused as it is for lists
@@ -268,7 +266,7 @@ for (['two keys', qr{redis://localhost:7/0/a: name one key and nothing else},
 
     my (undef, undef, $err) = $t->run_tool('import', '-o', "$dir/x",
                                            @arguments);
-    unlike($err, qr/secret/, "no password is shown: $what");
+    unlike($err, qr/secret/, "$what: no password is shown");
 }
 
 $t->build_image('ours.bloom', ['one']);
@@ -279,9 +277,8 @@ for my $format (qw(guava redisbloom bitmap dcso bits-and-blooms spark)) {
                                            "$dir/ours.bloom");
 
     is($exit, 2, "an image of our own is not exported as $format");
-    like($err, qr/cannot be written as .*blocked/,
-         'export says why an image of our own is not exported');
-    ok(!-e "$dir/x.out", 'export writes nothing of an image of our own');
+    like($err, qr/cannot be written as .*blocked/, 'it says why');
+    ok(!-e "$dir/x.out", 'and nothing is written');
 }
 
 
@@ -313,17 +310,14 @@ for my $format (qw(redisbloom bits-and-blooms dcso)) {
                  "$dir/good.$format");
 
     my ($exit, undef, $err) = export($format, bent($format, 0, ''));
-    is($exit, 0,
-       "an image of $format that is not bent is exported") or diag $err;
+    is($exit, 0, "$format: what is not bent is exported") or diag $err;
 
     # as in a copy that nginx made of one without
 
     ($exit, undef, $err)
         = export($format, bent($format, 0, "\0" x 73,
                                $format eq 'redisbloom' ? 73 : 24));
-    is($exit, 0,
-       "an image of $format that has kept nothing of its source is"
-       . " exported") or diag $err;
+    is($exit, 0, "$format: so is what has kept nothing") or diag $err;
     unlink "$dir/bent.out";
 }
 
@@ -359,17 +353,17 @@ for (['redisbloom', '2^40 bytes', 20, pack 'Q<', 2 ** 40],
     my $last = 175 + unpack 'L<', substr $t->read_file('bent.bloom'), 156, 4;
 
     is(($t->run_tool('verify', $image))[0], 0,
-       "the checksums of an image of $format with a source of $what are right");
+       "$format, a source of $what: the checksums are right");
 
     my ($exit, $out, $err) = export($format, $image);
 
-    is($exit, 2, "an image of $format with a source of $what is not exported");
+    is($exit, 2, "$format, a source of $what: is not exported");
     is($out . $err, "ngx-bloom export: $image: cannot be written as $format: "
                     . 'the header that it keeps of its source, bytes 176 to '
                     . "$last, is that of another filter; import it again\n",
-       "export says why an image of $format with a source of $what is refused");
+       "$format, a source of $what: it says why");
     ok(!-e "$dir/bent.out" && !glob("$dir/bent.out.tmp-*"),
-       "export leaves nothing of an image of $format with a source of $what");
+       "$format, a source of $what: nothing is left");
 }
 
 
@@ -401,7 +395,7 @@ CODE
 
 my ($exit, undef, $said) = run_command([$ENV{CC} // 'cc', '-shared', '-fPIC',
                                         '-o', "$dir/again.so", $code, '-ldl']);
-is($exit, 0, 'a library that refuses to read is compiled') or diag $said;
+is($exit, 0, 'a library that refuses is compiled') or diag $said;
 
 $t->environment(LD_PRELOAD => "$dir/again.so");
 
@@ -415,15 +409,14 @@ for (['export', '--to', 'redisbloom', '--key', 'k', '-o', "$dir/again.out",
 {
     my ($exit, $out, $err) = $t->run_tool(@$_, { stdin => "key\n" });
 
-    is($exit, 2, "$_->[0] fails where the header is not read again");
+    is($exit, 2, "$_->[0]: a header that is not read again is an error");
     is($out . $err, "ngx-bloom $_->[0]: $kept: cannot be read at byte 0 again: "
-                    . "Input/output error\n",
-       "$_->[0] says that the header is not read again");
+                    . "Input/output error\n", "$_->[0]: it says so");
     ok(!-e "$dir/again.out" && !glob("$dir/again.out.tmp-*"),
-       "$_->[0] leaves no temporary file where the header is not read again");
+       "$_->[0]: nothing is left");
 }
 
 ok($t->read_file('kept.redisbloom.bloom') eq $before,
-   'the image is as it was where its header is not read again');
+   'and the image is as it was');
 
 done_testing;

@@ -89,9 +89,8 @@ make('too many', 'redisbloom', map { [64, 5, 0, ["$_"]] } 1 .. 57);
 # the vector of redis.io
 
 is(unpack('H*', $filters{example}{data}), '0108008000042000',
-   'the script dumps the example of BF.SCANDUMP as it is');
-is(length $filters{example}{header}, 73,
-   'the script dumps the header of the example as it is');
+   'the script agrees with the example of BF.SCANDUMP');
+is(length $filters{example}{header}, 73, 'and so has its header');
 
 
 # ---- the server ----
@@ -265,8 +264,7 @@ for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
     my $expected = expected($name, \@ask);
     my $members = $name eq 'many' ? 896 : 900;
 
-    like($expected, qr/\A1{$members}/,
-         "all members of this filter are present in its image: $name");
+    like($expected, qr/\A1{$members}/, "$name: members are there");
     same_answers(answers($t, "$dir/image", \@ask), $expected, $name);
 
     # from saved chunks
@@ -288,7 +286,7 @@ for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
     my ($exit, undef, $err) = $t->run_tool('export', '--to', 'redisbloom',
                                            '--key', 'a key', '-o',
                                            "$dir/resp", "$dir/image");
-    is($exit, 0, "this image is exported: $name") or diag $err;
+    is($exit, 0, "$name: is exported") or diag $err;
 
     my ($iter, $got, $good) = (1, '', 1);
 
@@ -301,7 +299,7 @@ for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
         $got .= $data;
     }
 
-    ok($good, "the export has LOADCHUNK commands with their iterators: $name");
+    ok($good, "$name: LOADCHUNK commands with their iterators");
     $t->write_file('loaded', $got);
     same_file("$dir/loaded", "$dir/all", $name);
 }
@@ -309,15 +307,13 @@ for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
 tally('RedisBloom, by script');
 
 my ($exit, $out, $err) = $t->run_tool('info', '--json', "$dir/image");
-like($out, qr/"from": "redisbloom",\s+"scheme": "redisbloom"/,
-     'info --json says that the image is from RedisBloom');
+like($out, qr/"from": "redisbloom",\s+"scheme": "redisbloom"/, 'info says it');
 
 import_image($t, "$dir/three", '--from', 'redisbloom', "$url/three");
 ($exit, $out) = $t->run_tool('info', "$dir/three");
 like($out, qr/^layout +links, 10752 bits, k 9, links 3$/m,
-     'info shows the number of links');
-is(($t->run_tool('verify', "$dir/three"))[0], 0,
-   'verify finds an image of several links good');
+     'info shows the links');
+is(($t->run_tool('verify', "$dir/three"))[0], 0, 'it verifies');
 
 # links of other sizes are not merged; the same are
 
@@ -328,8 +324,8 @@ import_image($t, "$dir/other", '--from', 'redisbloom',
                                           . $filters{other}{data}));
 ($exit, $out, $err) = $t->run_tool('merge', '-o', "$dir/x", "$dir/three",
                                    "$dir/other");
-is($exit, 2, 'images with links of other sizes are not merged');
-like($err, qr/differs in links/, 'merge says that the links differ');
+is($exit, 2, 'links of other sizes are not merged');
+like($err, qr/differs in links/, 'it says so');
 
 # added keys go to the last link
 
@@ -344,15 +340,12 @@ my @commands = commands($t->read_file('resp'));
 my ($size, $last) = (unpack('Q<', $commands[0][3]),
                      unpack('x142 Q<', $commands[0][3]));
 is($commands[1][3], substr($filters{three}{data}, 0, 120),
-   'an addition leaves the first link as it was');
+   'the first link is as it was');
 isnt($commands[3][3], substr($filters{three}{data}, 384),
-     'an addition changes the last link');
-cmp_ok(abs($size - 1100), '<', 30,
-       'an addition counts up the keys of the filter');
-cmp_ok(abs($last - 800), '<', 30,
-       'an addition counts up the keys of the last link');
-is(answers($t, "$dir/merged", [@in, @$more]), '1' x 1100,
-   'old and new keys are all present');
+     'the last one is not');
+cmp_ok(abs($size - 1100), '<', 30, 'the number of keys grows');
+cmp_ok(abs($last - 800), '<', 30, 'and that of the last link');
+is(answers($t, "$dir/merged", [@in, @$more]), '1' x 1100, 'all are there');
 
 
 # ---- what cannot be ----

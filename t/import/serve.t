@@ -87,25 +87,22 @@ for my $scheme (@schemes) {
         (grep { !$set{$scheme}{$_} } bits_of($scheme, $_, $m, $k)) ? 0 : 1
     } @ask;
 
-    like($expected, qr/\A1{60}/,
-         "the test's own lookups find all members of the scheme $scheme");
-    is(served($scheme, @ask), $expected,
-       "nginx answers as a source of the scheme $scheme does");
+    like($expected, qr/\A1{60}/, "$scheme: members are there");
+    is(served($scheme, @ask), $expected, "$scheme: nginx answers as it does");
 }
 
 is(served('links', 'link-0', 'link-1', 'link-2', 'no', 'nothing'), '11100',
-   'a key in any of several links is present');
+   'links: a key in any of them is present');
 
 for my $zone (@schemes, 'links') {
     my $response = $t->post("/api/zones/$zone/keys", "new/1\nnew/2\n");
 
-    is($response->status, 200, "keys are added to the zone $zone")
+    is($response->status, 200, "$zone: keys are added")
         or diag $response->body;
-    is(served($zone, 'new/1', 'new/2'), '11',
-       "keys that were added to the zone $zone are present");
+    is(served($zone, 'new/1', 'new/2'), '11', "$zone: and are there");
 
     like($t->get("/api/zones/$zone/keys?key=new/1")->body, qr/"present"/,
-         "the endpoint says that a key added to the zone $zone is present");
+         "$zone: the endpoint says so");
 }
 
 done_testing;

@@ -16,7 +16,7 @@ my $dir = $t->testdir;
 # what Spark's SQL says: hash('Spark')
 
 is(unpack('l', pack 'L', spark_murmur3('Spark', 42)), 228093765,
-   'the script makes what Spark makes');
+   'the script agrees with Spark');
 
 
 # Words of 64 bits, little-endian, and the bits that are set.
@@ -80,14 +80,13 @@ for my $version (1, 2) {
             my @ask = (@$in, @$not);
             my $expected = expected($set, \@ask, @scheme, $bytes_of);
 
-            like($expected, qr/\A1{$n}/,
-                 "all members of this filter are present in its image: $what");
+            like($expected, qr/\A1{$n}/, "$what: members are there");
             same_answers(answers($t, "$dir/image", \@ask), $expected, $what);
 
             my ($exit, undef, $err) = $t->run_tool('export', '--to', 'spark',
                                                    '-o', "$dir/back",
                                                    "$dir/image");
-            is($exit, 0, "this image is exported: $what") or diag $err;
+            is($exit, 0, "$what: is exported") or diag $err;
             same_file("$dir/back", $file, $what);
         }
     }
@@ -114,13 +113,11 @@ for my $size ([9585, 6, 900], [64, 3, 10], [19171, 13, 900]) {
 
     my ($out) = import_image($t, "$dir/image", '--from', 'libbloom', $file);
     like($out, qr/^\S+: libbloom, keys hashed as bytes, $m bits, k $k$/m,
-         "import says what a libbloom filter of $m bits is");
+         "libbloom, $m bits: it says what it is");
 
     my $expected = expected($set, \@ask, 'libbloom', $m, $k);
 
-    like($expected, qr/\A1{$n}/,
-         "all members of a libbloom filter of $m bits are present in its"
-         . " image");
+    like($expected, qr/\A1{$n}/, "libbloom, $m bits: members are there");
     same_answers(answers($t, "$dir/image", \@ask), $expected,
                  "libbloom, $m bits");
 

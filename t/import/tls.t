@@ -23,7 +23,7 @@ my @key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1',
 sub openssl {
     my ($exit, undef, $err) = run_command(['openssl', @_]);
 
-    is($exit, 0, "openssl @_[0, 1] succeeds") or diag $err;
+    is($exit, 0, "openssl @_[0, 1]") or diag $err;
 }
 
 openssl('req', '-x509', '-subj', '/CN=authority', '-days', 2, @key,
@@ -62,7 +62,7 @@ CONF
     ok(wait_until(sub {
         (run_command(['redis-cli', '-p', $plain, 'SET', 'ids', 'abc']))[1]
             =~ /OK/;
-    }), "Redis runs with TLS: $name") or BAIL_OUT('no Redis to test with');
+    }), "$name: Redis runs") or BAIL_OUT('no Redis to test with');
 }
 
 start('here', 'here', 'DNS:localhost,IP:127.0.0.1');
@@ -114,7 +114,7 @@ for (['here', 'localhost'], ['here', '127.0.0.1'], ['other', '127.0.0.2'],
 
     import_image($t, "$dir/tls.bloom", @from, url($name, $host));
     ok($bits eq unpack('x8192 a*', $t->read_file('tls.bloom')),
-       "$host has proved to be itself: $name");
+       "$name: $host has proved to be it");
     unlink "$dir/tls.bloom";
 }
 
