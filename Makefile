@@ -120,7 +120,19 @@ build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sources_and_objects) bench/http.c $(libs) -o $@
 
-unit: $(unit:%=build/unit/%)
+build/sanitize/bench/%: bench/%.c bench/http.c \
+                        $(call core_objects,build/sanitize)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sanitize) $(sources_and_objects) bench/http.c $(libs) \
+	    -o $@
+
+build/bench/lookups: build/obj/cli/json.o build/obj/cli/units.o
+build/sanitize/bench/lookups: build/sanitize/obj/cli/json.o \
+                              build/sanitize/obj/cli/units.o
+
+# The unit tests, and the benchmark that t/tool tests
+
+unit: $(unit:%=build/unit/%) build/bench/lookups
 fuzzers: $(fuzz)
 
 # And once more for aarch64, with Debian's libraries for it, which are unpacked
@@ -199,7 +211,8 @@ test-unit: unit  ## the core's unit tests
 # module says that it is linked into nginx
 
 with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
-       TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)"
+       TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)" \
+       BENCH_PROGRAMS="$(CURDIR)/$(dir $(or $(3),build/ngx-bloom))bench"
 suite = $(with) prove -r -It/lib -j $(TEST_JOBS) $(TESTS)
 TESTS ?= t/harness.t t/http t/api t/zone t/journal t/import t/tool
 
@@ -211,7 +224,7 @@ serving = $(with) prove -It/lib -j $(TEST_JOBS) \
           $(filter-out t/tool/% t/import/% t/api/page-browser.t,$(tests)) \
           $(filter t/import/serve.t,$(tests))
 
-test-nginx: all $(packages)  ## TESTS (files or folders of t/) with the installed nginx
+test-nginx: all build/bench/lookups $(packages)  ## TESTS (files or folders of t/) with the installed nginx
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 test-nginx-1.22: tool nginx-1.22.1-static  ## with 1.22.1, linked statically
@@ -225,7 +238,7 @@ test-sanitize: test-sanitize-unit test-sanitize-nginx  ## all with ASan and UBSa
 test-sanitize-unit: $(unit:%=build/sanitize/unit/%)
 	@scripts/run-unit.sh $^
 
-test-sanitize-nginx: build/sanitize/ngx-bloom nginx-1.26.3-sanitize $(packages)
+test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups nginx-1.26.3-sanitize $(packages)
 	TEST_NGINX_SANITIZED=1 $(call suite,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 
 # The model checker of t/chaos; CHAOS has further options, such as --seed N
@@ -260,9 +273,14 @@ test-docs: all  ## README and examples: their commands, outputs and links
 
 # Measuring
 
-pictures: tool  ## docs/analyze-*.svg, measured anew and drawn by gnuplot
-	build/ngx-bloom analyze -o docs/analyze-blocked.svg
-	build/ngx-bloom analyze --layout classic -o docs/analyze-classic.svg
+pictures: docs/analyze-blocked.svg docs/analyze-classic.svg
+
+pictures:  ## docs/analyze-*.svg, measured again and drawn by gnuplot
+
+docs/analyze-%.svg: build/ngx-bloom scripts/analyze.gnuplot
+	build/ngx-bloom analyze --layout $* -n 100k -p 0.001 --csv > build/analyze-$*.csv
+	gnuplot -c scripts/analyze.gnuplot build/analyze-$*.csv '$* filter' 100000 0.001 > build/analyze-$*.svg
+	mv build/analyze-$*.svg $@
 
 bench: deps-bench all $(bench)  ## figures, side by side, into bench/results; no test
 	scripts/bench.sh $(BENCH)

@@ -18,7 +18,7 @@ use BloomTest::Process qw(now wait_until alive);
 $| = 1;
 
 our @EXPORT = qw(quick rounds server started stop_started first_on second_on
-                 client by_name median ratios processor_time until_idle
+                 client lookups by_name median ratios processor_time until_idle
                  section table line plot number verdict);
 
 
@@ -102,13 +102,30 @@ sub stop_started {
 sub client {
     my ($on, $name, @arguments) = @_;
 
+    return map { JSON::PP::decode_json($_) } _output($on, $name, @arguments);
+}
+
+
+# Runs build/bench/lookups; returns what it measured, a hash.
+
+sub lookups {
+    my ($on, @arguments) = @_;
+
+    return JSON::PP::decode_json(
+        join '', _output($on, 'lookups', '--json', @arguments));
+}
+
+
+sub _output {
+    my ($on, $name, @arguments) = @_;
+
     my $program = ($ENV{BENCH_PROGRAMS} // 'build/bench') . "/$name";
     -x $program or croak "$program is missing; run it as: make bench";
 
     open my $out, '-|', @$on, $program, @arguments
         or croak "cannot run $program: $!";
-    my @lines = map { JSON::PP::decode_json($_) } <$out>;
-    close $out or croak "$program failed ($?)";
+    my @lines = <$out>;
+    close $out or croak "$program @arguments failed ($?)";
 
     return @lines;
 }

@@ -7,10 +7,8 @@ use strict;
 use warnings;
 
 use Carp qw(croak);
-use JSON::PP ();
 
 use Bench;
-use BloomTest::Process qw(run_command);
 
 my $rounds = rounds(9);
 my ($capacity, $memory) = quick() ? ('30m', '64m') : ('560m', '1g');
@@ -61,14 +59,8 @@ sub asked {
 sub limit {
     my ($work) = @_;
 
-    my ($exit, $out, $err) = run_command([first_on,
-                                          $t->{tool} // 'build/ngx-bloom',
-                                          'bench', '-m', $memory, '--json',
-                                          '--way', 'batch', '--work', $work,
-                                          '-r', 3], limit => 300);
-    $exit == 0 or croak "ngx-bloom bench: $err";
-
-    return JSON::PP::decode_json($out);
+    return lookups([first_on], '-m', $memory, '--way', 'batch', '--work', $work,
+                   '-r', 3);
 }
 
 my (%ns, @more, @passed, @dense, @paced);
@@ -110,7 +102,7 @@ table(['bodies of 1,000 keys', 'ns, a key', 'what the memory costs, to that',
                      number(median(@passed))), @paced));
 
 line('What is read of a body and written into an answer is the same in both'
-     . ' zones. The random lines are those of `ngx-bloom bench --way batch`,'
+     . ' zones. The random lines are those of `lookups --way batch`,'
      . ' without and with `--work`, which found'
      . sprintf(' %.2f and %.2f of them for a lookup of the core.',
                map { median(map { $_->{ratio} } @$_) } \@dense, \@paced)

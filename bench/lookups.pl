@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
 # Lookups in the filter itself, without nginx: what one costs beside a random
-# cache line of the same memory (`ngx-bloom bench`), by layout, size and share of
+# cache line of the same memory (build/bench/lookups), by layout, size and share of
 # keys that are found; then whole lookups, hashing included, beside those of
 # other implementations. And how the ratio grows with the size, as a plot.
 
@@ -9,29 +9,20 @@ use strict;
 use warnings;
 
 use IPC::Open2 qw(open2);
-use JSON::PP ();
 use List::Util qw(min max);
 
 use Bench;
 
 my $rounds = rounds(9);
-my $tool = $ENV{TEST_BLOOM_TOOL} // 'build/ngx-bloom';
 my $lookups = quick() ? 20_000 : 1_000_000;
 my $large = quick() ? '16m' : '1g';
 
 system('scripts/install-deps.sh', 'bench');     # what is missing is said below
 
 
-# One measurement of the tool's; alone on its processor.
+# One measurement; alone on its processor.
 
-sub measure {
-    open my $out, '-|', second_on, $tool, 'bench', '--json', '-n', $lookups,
-         '-r', $rounds, @_ or die "cannot run $tool: $!\n";
-    my $json = join '', <$out>;
-    close $out or die "ngx-bloom bench @_ failed\n";
-
-    return JSON::PP::decode_json($json);
-}
+sub measure { return lookups([second_on], '-n', $lookups, '-r', $rounds, @_) }
 
 
 sub ratio_of {

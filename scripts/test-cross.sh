@@ -156,7 +156,7 @@ if [ "$(uname -m)" = x86_64 ]; then
 
         for way in alone loop batch; do
             check "$model: lookups, $way" qemu-x86_64 -cpu $model \
-                  build/ngx-bloom bench -m 1m -n 1000 -r 1 --hits 0.5 --way $way
+                  build/bench/lookups -m 1m -n 1000 -r 1 --hits 0.5 --way $way
         done
     done
 fi

@@ -27,7 +27,6 @@
 
 int cmd_add(int argc, char **argv);
 int cmd_analyze(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
 int cmd_build(int argc, char **argv);
 int cmd_expand(int argc, char **argv);
 int cmd_export(int argc, char **argv);
@@ -35,7 +34,6 @@ int cmd_import(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_journal(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
-int cmd_play(int argc, char **argv);
 int cmd_size(int argc, char **argv);
 int cmd_test(int argc, char **argv);
 int cmd_verify(int argc, char **argv);

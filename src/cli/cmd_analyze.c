@@ -1,30 +1,25 @@
 
 /*
- * ngx-bloom analyze: what the literature measures, of our own filters.
+ * ngx-bloom analyze measures the false-positive rate of a filter while it fills,
+ * and prints it beside the rate that sizing estimates.
  *
- * A filter is filled in steps to one and a half times its capacity; after each
- * step it is asked for keys that are not in it.  That is done in several runs,
- * each with a seed and keys of its own, and set beside the rate that sizing
- * expects.
+ * It fills a filter in steps to one and a half times its capacity and asks,
+ * after each step, for keys that are not in the filter.  It does so in several
+ * runs, each with a seed and keys of its own.
  */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "bloom_bytes.h"
 #include "bloom_layout.h"
 #include "cli.h"
 #include "json.h"
 #include "options.h"
-#include "output.h"
 #include "progress.h"
 #include "units.h"
 
@@ -32,28 +27,27 @@
 #define STEPS_MAX  1000
 
 
+typedef enum { TABLE, CSV, JSON_LINES } form_t;
+
 /* What one run finds after one step. */
 typedef struct {
     uint64_t  found;                     /* of the absent keys asked */
-    uint64_t  ones;                      /* bits set */
+    uint64_t  bits_set;
 } sample_t;
 
-/* All runs after one step. */
+/* A row of the result: what all runs found after one step. */
 typedef struct {
     uint64_t  items;
-    double    expected;                  /* rates: */
-    double    mean;
+    double    estimated_fpr;             /* by sizing */
+    double    measured_fpr;              /* mean of the runs */
     double    deviation;                 /* standard deviation of a run */
-    double    lowest;
+    double    lowest;                    /* rate of a run */
     double    highest;
-    double    fill;                      /* mean share of bits set */
-    double    estimate;                  /* mean of items as they are estimated
-                                            from the bits */
+    double    fill_ratio;                /* mean of the runs */
+    double    estimated_items;           /* from the bits; mean of the runs */
 } row_t;
 
 typedef struct {
-    const char        *output;           /* NULL: standard output */
-    const char        *terminal;         /* gnuplot's; NULL: CSV */
     uint64_t           capacity;
     uint64_t           asked;            /* at each step of each run */
     uint64_t           seed;
@@ -63,7 +57,7 @@ typedef struct {
     unsigned           rows;             /* and beyond */
     unsigned           threads;
     int                quiet;
-    int                json;
+    form_t             form;
     bloom_hasher_t     hasher;           /* its kind; each run has its key */
     bloom_geometry_t   geometry;
 
@@ -81,13 +75,11 @@ usage(void)
     printf(
 "Usage: ngx-bloom analyze [OPTION...]\n"
 "\n"
-"Measures filters: fills one in steps to one and a half times its capacity and,\n"
-"after each, asks for keys that are not in it; does so in several runs, each\n"
-"with a seed and keys of its own; and sets the rate of wrong answers beside the\n"
-"one that is expected.  The same options give the same figures, whatever -j is.\n"
+"Measures the false-positive rate of a filter while it fills: adds keys in steps\n"
+"to one and a half times its capacity and, after each step, asks for keys that\n"
+"are not in it.  Several runs do so, each with a seed and keys of its own.  The\n"
+"same options give the same figures, whatever -j is.\n"
 "\n"
-"  -o, --output FILE   CSV, or a picture by gnuplot, as its name ends: .csv,\n"
-"                      .svg or .png (CSV to standard output)\n"
 "  -n, --capacity N    keys that the filter is made for, with k, m or g (100k)\n"
 "  -p, --fpr RATE      rate that it is made for, 1e-9 to 0.5, or in %% (0.001)\n"
 "      --layout L      blocked or classic (blocked)\n"
@@ -100,16 +92,18 @@ usage(void)
 "      --asked N       absent keys asked after each step (200k)\n"
 "  -j, --threads N     threads, each with a filter (one a processor)\n"
 "  -q, --quiet         print nothing but errors and the rows\n"
+"      --csv           print the rows as CSV, with a header\n"
 "      --json          print the rows as JSON, an object a line\n"
 "  -h, --help          show this\n"
 "\n"
-"A row of the CSV has the items, the expected rate, the mean of the runs, their\n"
-"standard deviation, the lowest, the highest, the share of bits set, and the\n"
-"items that are estimated from those bits.\n"
+"A row has the number of items, the rate that sizing estimates, the mean of the\n"
+"rates that the runs measured, their standard deviation, the lowest and the\n"
+"highest of them, the share of bits set, and the number of items estimated from\n"
+"those bits.\n"
 "\n"
 "Examples:\n"
-"  ngx-bloom analyze -o blocked.svg\n"
-"  ngx-bloom analyze -n 1m -p 1e-4 --asked 10m --layout classic -o classic.csv\n");
+"  ngx-bloom analyze\n"
+"  ngx-bloom analyze -n 1m -p 1e-4 --asked 10m --layout classic --csv\n");
 }
 
 
@@ -127,45 +121,17 @@ parse_number(const char *name, const char *text, uint64_t least, uint64_t most,
 }
 
 
-/* By the name's end. */
-static int
-parse_output(analysis_t *a, const char *name)
-{
-    const char  *end;
-
-    end = strrchr(name, '.');
-    a->output = name;
-
-    if (strcmp(name, "-") == 0) {
-        a->output = NULL;
-
-    } else if (end != NULL && strcmp(end, ".svg") == 0) {
-        a->terminal = "svg size 900,560 dynamic noenhanced background 'white'";
-
-    } else if (end != NULL && strcmp(end, ".png") == 0) {
-        a->terminal = "pngcairo size 900,560 noenhanced background 'white'";
-
-    } else if (end == NULL || strcmp(end, ".csv") != 0) {
-        return cli_misuse("-o \"%s\": what it will be is told by its end: "
-                          ".csv, .svg or .png", name);
-    }
-
-    return CLI_OK;
-}
-
-
 /* CLI_OK, CLI_ERROR after a message, or -1 if help was asked for. */
 static int
 parse_options(analysis_t *a, int argc, char **argv)
 {
-    int       c, rc;
+    int       c, rc, csv, json;
     uint64_t  runs, steps;
     uint32_t  layout;
 
-    enum { LAYOUT = 256, HASH, SEED, RUNS, STEPS, ASKED, JSON };
+    enum { LAYOUT = 256, HASH, SEED, RUNS, STEPS, ASKED, CSV_ROWS, JSON };
 
     static const struct option  names[] = {
-        { "output",   required_argument, NULL, 'o' },
         { "capacity", required_argument, NULL, 'n' },
         { "fpr",      required_argument, NULL, 'p' },
         { "layout",   required_argument, NULL, LAYOUT },
@@ -176,6 +142,7 @@ parse_options(analysis_t *a, int argc, char **argv)
         { "asked",    required_argument, NULL, ASKED },
         { "threads",  required_argument, NULL, 'j' },
         { "quiet",    no_argument,       NULL, 'q' },
+        { "csv",      no_argument,       NULL, CSV_ROWS },
         { "json",     no_argument,       NULL, JSON },
         { "help",     no_argument,       NULL, 'h' },
         { NULL, 0, NULL, 0 }
@@ -190,16 +157,14 @@ parse_options(analysis_t *a, int argc, char **argv)
     layout = BLOOM_LAYOUT_BLOCKED;
     runs = 10;
     steps = 20;
+    csv = 0;
+    json = 0;
 
-    while ((c = cli_option(argc, argv, ":o:n:p:j:qh", names)) != -1) {
+    while ((c = cli_option(argc, argv, ":n:p:j:qh", names)) != -1) {
 
         rc = CLI_OK;
 
         switch (c) {
-
-        case 'o':
-            rc = parse_output(a, optarg);
-            break;
 
         case 'n':
             rc = option_capacity(optarg, &a->capacity);
@@ -242,8 +207,12 @@ parse_options(analysis_t *a, int argc, char **argv)
             a->quiet = 1;
             break;
 
+        case CSV_ROWS:
+            csv = 1;
+            break;
+
         case JSON:
-            a->json = 1;
+            json = 1;
             break;
 
         case 'h':
@@ -260,13 +229,11 @@ parse_options(analysis_t *a, int argc, char **argv)
     }
 
     if (optind != argc) {
-        return cli_misuse("\"%s\" is no option; a file is named by -o",
-                          argv[optind]);
+        return cli_misuse("\"%s\" is no option", argv[optind]);
     }
 
-    if (a->json && a->output != NULL) {
-        return cli_misuse("--json prints to standard output: leave -o %s out",
-                          a->output);
+    if (csv && json) {
+        return cli_misuse("--csv and --json exclude each other");
     }
 
     if (a->capacity < steps) {
@@ -281,6 +248,7 @@ parse_options(analysis_t *a, int argc, char **argv)
         return CLI_ERROR;
     }
 
+    a->form = csv ? CSV : json ? JSON_LINES : TABLE;
     a->runs = (unsigned) runs;
     a->steps = (unsigned) steps;
     a->rows = (unsigned) (steps + steps / 2);
@@ -407,7 +375,7 @@ measure(analysis_t *a, unsigned run, uint64_t *words)
 
         sample->found = count_found(a, &hasher, words, absent,
                                     absent + a->asked);
-        sample->ones = bloom_count_ones(words, bytes / sizeof(uint64_t));
+        sample->bits_set = bloom_count_ones(words, bytes / sizeof(uint64_t));
         absent += a->asked;
 
         pthread_mutex_lock(&a->lock);
@@ -470,343 +438,143 @@ run_all(analysis_t *a)
 
 
 static void
-sum_up(const analysis_t *a, unsigned row, row_t *sum)
+sum_up(const analysis_t *a, unsigned at, row_t *row)
 {
     double           rate, squares;
     unsigned         run;
     const sample_t  *sample;
 
-    memset(sum, 0, sizeof(*sum));
-    sum->items = items_of(a, row);
-    sum->expected = bloom_geometry_fpr(&a->geometry, sum->items);
-    sum->lowest = 1;
+    memset(row, 0, sizeof(*row));
+    row->items = items_of(a, at);
+    row->estimated_fpr = bloom_geometry_fpr(&a->geometry, row->items);
+    row->lowest = 1;
 
     for (run = 0; run < a->runs; run++) {
-        sample = &a->samples[(size_t) run * a->rows + row];
+        sample = &a->samples[(size_t) run * a->rows + at];
         rate = (double) sample->found / (double) a->asked;
 
-        sum->mean += rate / a->runs;
-        sum->lowest = rate < sum->lowest ? rate : sum->lowest;
-        sum->highest = rate > sum->highest ? rate : sum->highest;
-        sum->fill += (double) sample->ones / (double) a->geometry.bits
-                     / a->runs;
-        sum->estimate += (double) bloom_geometry_items(&a->geometry,
-                                                       sample->ones)
-                         / a->runs;
+        row->measured_fpr += rate / a->runs;
+        row->lowest = rate < row->lowest ? rate : row->lowest;
+        row->highest = rate > row->highest ? rate : row->highest;
+        row->fill_ratio += (double) sample->bits_set
+                           / (double) a->geometry.bits / a->runs;
+        row->estimated_items += (double) bloom_geometry_items(&a->geometry,
+                                                              sample->bits_set)
+                                / a->runs;
     }
 
     squares = 0;
 
     for (run = 0; run < a->runs; run++) {
-        sample = &a->samples[(size_t) run * a->rows + row];
-        rate = (double) sample->found / (double) a->asked - sum->mean;
+        sample = &a->samples[(size_t) run * a->rows + at];
+        rate = (double) sample->found / (double) a->asked - row->measured_fpr;
         squares += rate * rate;
     }
 
-    sum->deviation = sqrt(squares / (a->runs - 1));
+    row->deviation = sqrt(squares / (a->runs - 1));
+}
+
+
+/* Prints a row of the table, with rates in percent. */
+static void
+print_table_row(const row_t *row)
+{
+    printf("%10" PRIu64 " %10.3g %9.3g %9.3g %9.3g %9.3g %8.3g %9.0f\n",
+           row->items, 100 * row->estimated_fpr, 100 * row->measured_fpr,
+           100 * row->deviation, 100 * row->lowest, 100 * row->highest,
+           100 * row->fill_ratio, row->estimated_items);
 }
 
 
 static void
-print_rows(const analysis_t *a, FILE *out)
+print_csv_row(const row_t *row)
 {
-    row_t     sum;
-    unsigned  row;
+    printf("%" PRIu64 ",%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n", row->items,
+           row->estimated_fpr, row->measured_fpr, row->deviation, row->lowest,
+           row->highest, row->fill_ratio, row->estimated_items);
+}
 
-    for (row = 0; row < a->rows; row++) {
-        sum_up(a, row, &sum);
 
-        fprintf(out, "%" PRIu64 ",%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n",
-                sum.items, sum.expected, sum.mean, sum.deviation, sum.lowest,
-                sum.highest, sum.fill, sum.estimate);
+static void
+print_json_row(const row_t *row)
+{
+    json_t  json;
+
+    json_begin(&json, 1);
+    json_count(&json, "items", row->items);
+    json_number(&json, "estimated_fpr", row->estimated_fpr);
+    json_number(&json, "measured_fpr", row->measured_fpr);
+    json_number(&json, "deviation", row->deviation);
+    json_number(&json, "lowest", row->lowest);
+    json_number(&json, "highest", row->highest);
+    json_number(&json, "fill_ratio", row->fill_ratio);
+    json_number(&json, "estimated_items", row->estimated_items);
+    json_end(&json);
+}
+
+
+static void
+print_heading(form_t form)
+{
+    if (form == TABLE) {
+        printf("%10s %10s %9s %9s %9s %9s %8s %9s\n", "", "estimated",
+               "measured", "deviation", "lowest", "highest", "fill",
+               "estimated");
+        printf("%10s %10s %9s %9s %9s %9s %8s %9s\n", "items", "fpr, %",
+               "fpr, %", "%", "%", "%", "ratio, %", "items");
+
+    } else if (form == CSV) {
+        printf("items,estimated_fpr,measured_fpr,deviation,lowest,highest,"
+               "fill_ratio,estimated_items\n");
     }
 }
 
 
 static void
-print_csv(const analysis_t *a, FILE *out)
+print_rows(const analysis_t *a)
 {
-    fprintf(out, "items,expected,mean,deviation,lowest,highest,fill,"
-                 "estimate\n");
-    print_rows(a, out);
-}
+    row_t     row;
+    unsigned  i;
 
+    print_heading(a->form);
 
-static void
-print_json(const analysis_t *a)
-{
-    row_t     sum;
-    json_t    json;
-    unsigned  row;
+    for (i = 0; i < a->rows; i++) {
+        sum_up(a, i, &row);
 
-    for (row = 0; row < a->rows; row++) {
-        sum_up(a, row, &sum);
+        switch (a->form) {
 
-        json_begin(&json, 1);
-        json_count(&json, "items", sum.items);
-        json_number(&json, "expected", sum.expected);
-        json_number(&json, "mean", sum.mean);
-        json_number(&json, "deviation", sum.deviation);
-        json_number(&json, "lowest", sum.lowest);
-        json_number(&json, "highest", sum.highest);
-        json_number(&json, "fill", sum.fill);
-        json_number(&json, "estimate", sum.estimate);
-        json_end(&json);
-    }
-}
+        case CSV:
+            print_csv_row(&row);
+            break;
 
+        case JSON_LINES:
+            print_json_row(&row);
+            break;
 
-/* A script for gnuplot, with the rows in it. */
-static void
-print_plot(const analysis_t *a, FILE *out)
-{
-    char  rate[UNITS_LEN];
-
-    fprintf(out, "$rows << END\n");
-    print_rows(a, out);
-    fprintf(out,
-            "END\n"
-            "set datafile separator ','\n"
-            "set terminal %s font 'sans-serif,14'\n"
-            "set title '%s filter with %s, made for %" PRIu64 " keys at %s'\n"
-            "set xlabel 'keys in the filter, of those it is made for'\n"
-            "set ylabel 'false-positive rate'\n"
-            "set key left top Left reverse\n"
-            "set format '%%g %%%%'\n"
-            "set xrange [0:%.17g]\n"
-            "set yrange [0:*]\n"
-            "set grid lc '#dddddd'\n"
-            "set arrow from 100, graph 0 to 100, graph 1 nohead dashtype 2 "
-            "lc '#666666'\n"
-            "full(n) = 100.0 * n / %" PRIu64 "\n"
-            "least(y) = y < 0 ? 0 : 100 * y\n"
-            "plot $rows using (full($1)):(least($3 - $4)):(least($3 + $4)) "
-            "with filledcurves lc '#b3d1ea' "
-            "title 'a run: standard deviation', "
-            "$rows using (full($1)):(least($2)) with lines lw 2 lc '#333333' "
-            "title 'expected', "
-            "$rows using (full($1)):(least($3)) with points pt 7 ps 0.6 "
-            "lc '#1f6fb2' title 'measured: %u runs, %" PRIu64 " absent keys each', "
-            "%.17g with lines dashtype 2 lc '#c03028' title 'target'\n",
-            a->terminal, bloom_layout_name(a->geometry.layout),
-            bloom_hash_name(a->hasher.kind), a->capacity,
-            format_rate(rate, a->fpr),
-            100 * (double) items_of(a, a->rows - 1) / (double) a->capacity,
-            a->capacity, a->runs, a->asked, 100 * a->fpr);
-}
-
-
-/* Passes on all that comes; to nobody if `out` is NULL. */
-static int
-pass_on(int in, output_t *out)
-{
-    ssize_t  n;
-    uint8_t  buf[16384];
-
-    for ( ;; ) {
-        n = read(in, buf, sizeof(buf));
-
-        if (n == -1 && errno == EINTR) {
-            continue;
-        }
-
-        if (n == -1) {
-            cli_error("what gnuplot draws cannot be read: %s", strerror(errno));
-            return -1;
-        }
-
-        if (n == 0) {
-            return 0;
-        }
-
-        if (out != NULL && output_write(out, buf, (size_t) n) != 0) {
-            return -1;
+        default:
+            print_table_row(&row);
         }
     }
 }
 
 
-/*
- * Runs it with that input; its exit status, -1 if it cannot be run, or its
- * output not be written, having said so.  It does not itself notice that a disk
- * is full, so it writes through a pipe.
- */
-static int
-run_gnuplot(const char *argument, int in, output_t *out)
-{
-    int    rc, status, ends[2];
-    pid_t  pid;
-
-    enum { NOT_FOUND = 127 };
-
-    (void) fflush(NULL);
-
-    if (pipe2(ends, O_CLOEXEC) == -1) {
-        cli_error("cannot run gnuplot: %s", strerror(errno));
-        return -1;
-    }
-
-    pid = fork();
-
-    if (pid == 0) {
-        if (dup2(in, STDIN_FILENO) != -1 && dup2(ends[1], STDOUT_FILENO) != -1)
-        {
-            execlp("gnuplot", "gnuplot", argument, (char *) NULL);
-        }
-
-        _exit(NOT_FOUND);
-    }
-
-    (void) close(ends[1]);
-
-    rc = pid == -1 ? 0 : pass_on(ends[0], out);
-
-    (void) close(ends[0]);
-
-    if (pid == -1 || waitpid(pid, &status, 0) == -1) {
-        cli_error("cannot run gnuplot: %s", strerror(errno));
-        return -1;
-    }
-
-    if (rc != 0) {
-        return -1;
-    }
-
-    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND) {
-        cli_error("pictures are drawn by gnuplot, which is not found: install "
-                  "it (Debian: gnuplot-nox), or have CSV (-o FILE.csv)");
-        return -1;
-    }
-
-    if (!WIFEXITED(status)) {
-        cli_error("gnuplot was ended by signal %d", WTERMSIG(status));
-        return -1;
-    }
-
-    return WEXITSTATUS(status);
-}
-
-
-/* Before the work is done: CLI_OK if there is gnuplot. */
-static int
-find_gnuplot(void)
-{
-    int    rc;
-    FILE  *nowhere;
-
-    nowhere = fopen("/dev/null", "r");
-
-    if (nowhere == NULL) {
-        cli_error("/dev/null: %s", strerror(errno));
-        return CLI_ERROR;
-    }
-
-    rc = run_gnuplot("--version", fileno(nowhere), NULL);
-    fclose(nowhere);
-
-    return rc == -1 ? CLI_ERROR : CLI_OK;
-}
-
-
-static int
-draw(const analysis_t *a, output_t *out)
-{
-    int    rc;
-    FILE  *script;
-
-    script = tmpfile();
-
-    if (script == NULL) {
-        cli_error("cannot make a temporary file: %s", strerror(errno));
-        return CLI_ERROR;
-    }
-
-    print_plot(a, script);
-
-    if (fflush(script) != 0 || ferror(script)) {
-        cli_error("cannot write a temporary file: %s", strerror(errno));
-        fclose(script);
-        return CLI_ERROR;
-    }
-
-    rewind(script);
-    rc = run_gnuplot("-", fileno(script), out);
-    fclose(script);
-
-    if (rc > 0) {
-        cli_error("gnuplot failed with %d; the same figures as CSV: "
-                  "-o FILE.csv", rc);
-    }
-
-    return rc == 0 ? CLI_OK : CLI_ERROR;
-}
-
-
-static int
-write_csv(const analysis_t *a, output_t *out)
-{
-    int     rc;
-    char   *text;
-    FILE   *memory;
-    size_t  len;
-
-    text = NULL;
-    memory = open_memstream(&text, &len);
-
-    if (memory == NULL) {
-        cli_no_memory(STEPS_MAX);
-    }
-
-    print_csv(a, memory);
-
-    if (fclose(memory) != 0) {
-        cli_no_memory(STEPS_MAX);
-    }
-
-    rc = output_write(out, text, len) == 0 ? CLI_OK : CLI_ERROR;
-    free(text);
-
-    return rc;
-}
-
-
-static int
-write_result(const analysis_t *a, output_t *out)
-{
-    if (a->json) {
-        print_json(a);
-        return CLI_OK;
-    }
-
-    if (a->output == NULL) {
-        print_csv(a, stdout);
-        return CLI_OK;
-    }
-
-    if ((a->terminal == NULL ? write_csv(a, out) : draw(a, out)) != CLI_OK) {
-        output_discard(out);
-        return CLI_ERROR;
-    }
-
-    return output_commit(out) == 0 ? CLI_OK : CLI_ERROR;
-}
-
-
-/* What all was for. */
+/* Prints the row at capacity, which is what most readers look for. */
 static void
 print_summary(const analysis_t *a)
 {
-    char   target[UNITS_LEN], expected[UNITS_LEN], mean[UNITS_LEN],
+    char   target[UNITS_LEN], estimated[UNITS_LEN], measured[UNITS_LEN],
            deviation[UNITS_LEN];
-    row_t  sum;
+    row_t  row;
 
-    sum_up(a, a->steps - 1, &sum);
+    sum_up(a, a->steps - 1, &row);
 
     fprintf(stderr, "%s: with %" PRIu64 " keys, as many as it is made for: "
-            "measured %s (deviation of a run %s), expected %s, target %s\n",
+            "measured %s (deviation of a run %s), estimated %s, target %s\n",
             bloom_layout_name(a->geometry.layout), a->capacity,
-            format_rate(mean, sum.mean), format_rate(deviation, sum.deviation),
-            format_rate(expected, sum.expected), format_rate(target, a->fpr));
+            format_rate(measured, row.measured_fpr),
+            format_rate(deviation, row.deviation),
+            format_rate(estimated, row.estimated_fpr),
+            format_rate(target, a->fpr));
 }
 
 
@@ -814,7 +582,6 @@ int
 cmd_analyze(int argc, char **argv)
 {
     int         rc;
-    output_t    out;
     analysis_t  a;
 
     memset(&a, 0, sizeof(a));
@@ -825,22 +592,14 @@ cmd_analyze(int argc, char **argv)
         return rc == -1 ? CLI_OK : rc;
     }
 
-    if (a.terminal != NULL && find_gnuplot() != CLI_OK) {
-        return CLI_ERROR;
-    }
-
-    if (a.output != NULL && output_open(&out, a.output) != 0) {
-        return CLI_ERROR;
-    }
-
     run_all(&a);
-    rc = write_result(&a, &out);
+    print_rows(&a);
 
-    if (rc == CLI_OK && !a.quiet) {
+    if (!a.quiet) {
         print_summary(&a);
     }
 
     free(a.samples);
 
-    return rc;
+    return CLI_OK;
 }

@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom import: an image of a filter that another system made.
+ * ngx-bloom import makes an image of a filter that another system made.
  */
 
 #include <inttypes.h>
@@ -13,13 +13,12 @@
 #include "bloom_hash_foreign.h"
 #include "bloom_layout_foreign.h"
 #include "cli.h"
-#include "key_options.h"
-#include "json.h"
-#include "source.h"
 #include "image_write.h"
+#include "import_findings.h"
+#include "key_options.h"
+#include "source.h"
 #include "units.h"
 
-#define PROBES     1000000
 #define GROWS_BY   (64 * 1024 * 1024)
 #define GO_ZERO_K  14
 
@@ -43,15 +42,6 @@ typedef struct {
     uint64_t   size;
     uint64_t   total;
 } bits_t;
-
-
-/* What the bits say. */
-typedef struct {
-    double    fill;
-    double    predicted;                 /* rate that the fill ratio gives */
-    double    measured;
-    uint64_t  found;                     /* of PROBES keys nobody added */
-} findings_t;
 
 
 static void
@@ -678,203 +668,15 @@ read_all(options_t *options, char **paths, int n, bits_t *bits,
 }
 
 
-/* Asks for keys that nobody added, in the form that the source has keys. */
-static uint64_t
-probe(const bloom_image_t *image, const uint64_t *words)
-{
-    int       len;
-    char      key[40];
-    uint32_t  funnel;
-    uint64_t  i, x, seed, found;
-
-    funnel = bloom_hasher_funnel(&image->hasher);
-    store_random(&seed, sizeof(seed));
-
-    for (found = 0, i = 0; i < PROBES; i++) {
-
-        x = bloom_mix64(seed + i * 0x9e3779b97f4a7c15);
-
-        if (funnel == BLOOM_FUNNEL_INT) {
-            len = sprintf(key, "%" PRId32, (int32_t) x);
-
-        } else if (funnel == BLOOM_FUNNEL_LONG) {
-            len = sprintf(key, "%" PRId64, (int64_t) x);
-
-        } else {
-            len = sprintf(key, "%016" PRIx64, x);
-        }
-
-        found += (uint64_t) bloom_test(&image->geometry, words,
-                                       bloom_hash(&image->hasher, key,
-                                                  (size_t) len));
-    }
-
-    return found;
-}
-
-
-static void
-measure(options_t *options, const uint64_t *words, findings_t *findings)
-{
-    bloom_image_t   *image;
-    bloom_census_t   census;
-
-    image = &options->f.image;
-
-    memset(&census, 0, sizeof(census));
-    bloom_census(&census, &image->geometry, words,
-                 bloom_image_payload_size(image) / sizeof(uint64_t));
-
-    image->items = bloom_census_items(&census, &image->geometry);
-    image->origin_items = image->items;
-
-    findings->fill = bloom_census_fill(&census);
-    findings->predicted = bloom_census_fpr(&census, &image->geometry);
-    findings->found = probe(image, words);
-    findings->measured = (double) findings->found / PROBES;
-}
-
-
-/* 1 if more were found than twice the rate makes likely. */
-static int
-more_than_twice(uint64_t found, double rate)
-{
-    double  twice;
-
-    twice = 2 * rate * PROBES;
-
-    return (double) found > twice + 4 + 2 * twice / (1 + twice / 16);
-}
-
-
-static void
-warn(const options_t *options, const findings_t *findings)
-{
-    char                  a[UNITS_LEN], b[UNITS_LEN];
-    const bloom_image_t  *image;
-
-    image = &options->f.image;
-
-    if (findings->fill <= 0) {
-        cli_warn("%s: is empty: no bit of the source is set, so that every key "
-                 "is absent; is it the right one, and was it copied whole?",
-                 options->output);
-    }
-
-    if (more_than_twice(findings->found, findings->predicted)) {
-        cli_warn("%s: of %d random keys %s are found, and not %s as its fill "
-                 "ratio predicts: its scheme does not spread keys well over so "
-                 "many bits (any over very few, DCSO's over a power of two, "
-                 "those of 32 bits over more than 2^31); build it anew from "
-                 "the keys",
-                 options->output, PROBES,
-                 format_rate(a, findings->measured),
-                 format_rate(b, findings->predicted));
-    }
-
-    if (options->f.promised
-        && more_than_twice(findings->found, image->fpr))
-    {
-        cli_warn("%s: of %d random keys %s are found, and the source promised "
-                 "%s", options->output, PROBES,
-                 format_rate(a, findings->measured),
-                 format_rate(b, image->fpr));
-    }
-
-    if (findings->fill > 0.6
-        || (image->items > image->capacity + image->capacity / 10
-            && findings->predicted > 1.5 * image->fpr))
-    {
-        cli_warn("%s: is over-full: about %" PRIu64 " keys where %" PRIu64
-                 " %s, %s of its bits are set; make a larger one",
-                 options->output, image->items, image->capacity,
-                 options->f.promised ? "were planned" : "suit it best",
-                 format_rate(a, findings->fill));
-    }
-}
-
-
-static void
-report(const options_t *options, const findings_t *findings)
-{
-    char                  a[UNITS_LEN], b[UNITS_LEN], c[UNITS_LEN];
-    json_t                json;
-    const char           *scheme, *funnel;
-    const bloom_image_t  *image;
-
-    image = &options->f.image;
-    scheme = bloom_scheme_name(image->geometry.layout, image->hasher.kind);
-    funnel = bloom_funnel_name(bloom_hasher_funnel(&image->hasher));
-
-    if (options->json) {
-        json_begin(&json, 0);
-        json_text(&json, "file", options->output);
-        json_count(&json, "bytes", bloom_image_file_size(image));
-        json_text(&json, "from", options->format->name);
-        json_text(&json, "scheme", scheme);
-        json_text(&json, "funnel", funnel);
-        json_count(&json, "bits", image->geometry.bits);
-        json_count(&json, "k", image->geometry.k);
-        json_count(&json, "links",
-                   bloom_foreign_links(&image->geometry));
-        json_number(&json, "fill", findings->fill);
-        json_count(&json, "items", image->items);
-
-        if (options->f.claimed != BLOOM_FOREIGN_UNKNOWN) {
-            json_count(&json, "items_claimed", options->f.claimed);
-
-        } else {
-            json_null(&json, "items_claimed");
-        }
-
-        json_count(&json, "capacity", image->capacity);
-        json_number(&json, "fpr", image->fpr);
-        json_bool(&json, "promised", options->f.promised);
-        json_number(&json, "predicted_fpr", findings->predicted);
-        json_number(&json, "measured_fpr", findings->measured);
-        json_hex(&json, "build_id", image->build_id,
-                 BLOOM_IMAGE_BUILD_ID_LEN);
-        json_end(&json);
-        return;
-    }
-
-    if (options->quiet) {
-        return;
-    }
-
-    printf("%s: %s, keys hashed as %s, %" PRIu64 " bits, k %" PRIu32,
-           options->output, scheme, funnel, image->geometry.bits,
-           image->geometry.k);
-
-    if (image->geometry.layout == BLOOM_LAYOUT_LINKS) {
-        printf(", %" PRIu32 " links", image->geometry.links);
-    }
-
-    printf("\n%s: about %" PRIu64 " keys", options->output, image->items);
-
-    if (options->f.claimed != BLOOM_FOREIGN_UNKNOWN) {
-        printf(" (the source says %" PRIu64 ")", options->f.claimed);
-    }
-
-    printf(", fill ratio %s, false-positive rate %s predicted, %s measured\n",
-           format_rate(a, findings->fill),
-           format_rate(b, findings->predicted),
-           format_rate(c, findings->measured));
-
-    printf("%s: its hash has no secret: who can choose keys can choose some "
-           "that pass\n", options->output);
-}
-
-
 int
 cmd_import(int argc, char **argv)
 {
-    int         rc;
-    bits_t      bits;
-    output_t    out;
-    uint8_t     origin[BLOOM_FOREIGN_HEAD];
-    options_t   options;
-    findings_t  findings;
+    int                rc;
+    bits_t             bits;
+    output_t           out;
+    uint8_t            origin[BLOOM_FOREIGN_HEAD];
+    options_t          options;
+    import_findings_t  findings;
 
     rc = parse_options(&options, argc, argv);
 
@@ -907,18 +709,23 @@ cmd_import(int argc, char **argv)
 
         options.f.image.as_of = options.as_of;
 
-        measure(&options, (uint64_t *) bits.data, &findings);
+        import_findings_measure(&findings, &options.f,
+                                (uint64_t *) bits.data);
 
         rc = store_imported(&out, &options.f.image, (uint64_t *) bits.data,
                             origin);
     }
 
-    if (rc == CLI_OK) {
-        if (!options.quiet) {
-            warn(&options, &findings);
-        }
+    if (rc == CLI_OK && !options.quiet) {
+        import_findings_warn(&findings, &options.f, options.output);
+    }
 
-        report(&options, &findings);
+    if (rc == CLI_OK && options.json) {
+        import_findings_json(&findings, &options.f, options.output,
+                             options.format->name);
+
+    } else if (rc == CLI_OK && !options.quiet) {
+        import_findings_print(&findings, &options.f, options.output);
     }
 
     output_discard(&out);

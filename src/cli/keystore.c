@@ -1,14 +1,8 @@
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -16,7 +10,7 @@
 
 #include "cli.h"
 #include "keystore.h"
-#include "units.h"
+#include "spill_file.h"
 
 #define PARTITION_BITS   11
 #define PARTITIONS       (1 << PARTITION_BITS)
@@ -47,7 +41,7 @@ struct chunk_s {
     bloom_hash_t     hashes[CHUNK] __attribute__((aligned(64)));
 };
 
-/* A part of the temporary file. */
+/* A part of the spill file. */
 typedef struct {
     uint64_t         offset;
     size_t           count;              /* hashes */
@@ -68,7 +62,7 @@ typedef struct {
 
 /* Memory that grows as it is needed. */
 typedef struct {
-    bloom_hash_t    *runs;               /* what was read of the file */
+    bloom_hash_t    *runs;               /* read from the spill file */
     size_t           runs_room;
     bloom_hash_t    *hashes;
     size_t           hashes_room;
@@ -78,11 +72,9 @@ typedef struct {
 
 struct keystore_s {
     size_t           limit;              /* hashes of a partition in memory */
-    const char      *directory;
-    int              fd;                 /* of the temporary file, or -1 */
-    uint64_t         offset;             /* its end; atomic */
+    spill_file_t     file;
 
-    pthread_mutex_t  lock;               /* of all below, and opening it */
+    pthread_mutex_t  lock;               /* of the slabs */
     uint8_t         *slabs;              /* each begins with the next one's
                                             address, in the room of a chunk */
     size_t           used;               /* of the first */
@@ -124,9 +116,8 @@ keystore_create(uint64_t memory, const char *directory)
 
     store->limit = (size_t) ((memory - memory / 8)
                              / (PARTITIONS * sizeof(bloom_hash_t)));
-    store->directory = directory;
-    store->fd = -1;
 
+    spill_file_init(&store->file, directory);
     pthread_mutex_init(&store->lock, NULL);
 
     for (i = 0; i < PARTITIONS; i++) {
@@ -155,10 +146,7 @@ keystore_free(keystore_t *store)
         pthread_mutex_destroy(&store->partition[i].lock);
     }
 
-    if (store->fd != -1) {
-        (void) close(store->fd);
-    }
-
+    spill_file_close(&store->file);
     pthread_mutex_destroy(&store->lock);
     free(store);
 }
@@ -167,7 +155,7 @@ keystore_free(keystore_t *store)
 uint64_t
 keystore_spilled(const keystore_t *store)
 {
-    return store->offset;
+    return store->file.size;
 }
 
 
@@ -381,9 +369,9 @@ distinct_bucket(scratch_t *scratch, bloom_hash_t *hash, size_t n)
 
 
 /*
- * All hashes of a partition, those of the file if they are in scratch->runs,
- * each once, in scratch->hashes; how many.  They are put into buckets by the
- * bits that follow the partition's.
+ * Puts all hashes of a partition, and the first `runs` of scratch->runs, into
+ * scratch->hashes, each once.  Sorts them into buckets by the bits that follow
+ * the partition's.  Returns how many they are.
  */
 static size_t
 distinct(scratch_t *scratch, const partition_t *p, size_t runs)
@@ -453,95 +441,6 @@ distinct(scratch_t *scratch, const partition_t *p, size_t runs)
 }
 
 
-/* Says why the temporary file is of no use, and ends the program; whoever else
- * finds out waits for that. */
-static void __attribute__((noreturn))
-fail(const keystore_t *store, const char *what, int err)
-{
-    char                    bytes[UNITS_LEN];
-    static pthread_mutex_t  once = PTHREAD_MUTEX_INITIALIZER;
-
-    pthread_mutex_lock(&once);
-
-    if (store->fd == -1) {
-        cli_error("%s: a temporary file there cannot be %s: %s; give --temp a "
-                  "directory that you may write to, with room for 16 bytes a "
-                  "key, or a greater --memory", store->directory, what,
-                  strerror(err));
-
-    } else {
-        cli_error("%s: a temporary file there cannot be %s: %s; it has %s: "
-                  "give --temp a directory with more room (16 bytes a key), or "
-                  "a greater --memory", store->directory, what, strerror(err),
-                  format_bytes(bytes, store->offset));
-    }
-
-    exit(CLI_ERROR);
-}
-
-
-/* A file without a name, so that nothing is left of it. */
-static void
-open_temporary(keystore_t *store)
-{
-    int        fd, err;
-    char      *path;
-    size_t     len;
-    sigset_t   all, before;
-
-#ifdef O_TMPFILE
-    fd = open(store->directory, O_TMPFILE|O_RDWR|O_CLOEXEC, 0600);
-
-    if (fd != -1) {
-        store->fd = fd;
-        return;
-    }
-#endif
-
-    len = strlen(store->directory) + sizeof("/ngx-bloom-XXXXXX");
-    path = cli_alloc(len);
-    snprintf(path, len, "%s/ngx-bloom-XXXXXX", store->directory);
-
-    sigfillset(&all);
-    (void) pthread_sigmask(SIG_BLOCK, &all, &before);
-
-    fd = mkostemp(path, O_CLOEXEC);
-    err = errno;
-
-    if (fd != -1) {
-        (void) unlink(path);
-    }
-
-    (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
-    free(path);
-
-    if (fd == -1) {
-        fail(store, "made", err);
-    }
-
-    store->fd = fd;
-}
-
-
-static void
-write_at(keystore_t *store, const void *data, size_t len, uint64_t offset)
-{
-    ssize_t      n;
-    const char  *p;
-
-    for (p = data; len != 0; p += n, len -= (size_t) n, offset += (size_t) n) {
-        n = pwrite(store->fd, p, len, (off_t) offset);
-
-        if (n == -1 && errno == EINTR) {
-            n = 0;
-
-        } else if (n == -1) {
-            fail(store, "written", errno);
-        }
-    }
-}
-
-
 /* Writes n hashes, or the chunks if that is NULL, as a run. */
 static void
 spill(keystore_t *store, partition_t *p, const bloom_hash_t *hash, size_t n)
@@ -549,16 +448,7 @@ spill(keystore_t *store, partition_t *p, const bloom_hash_t *hash, size_t n)
     uint64_t  offset;
     chunk_t  *chunk;
 
-    pthread_mutex_lock(&store->lock);
-
-    if (store->fd == -1) {
-        open_temporary(store);
-    }
-
-    pthread_mutex_unlock(&store->lock);
-
-    offset = __atomic_fetch_add(&store->offset, n * sizeof(*hash),
-                                __ATOMIC_RELAXED);
+    offset = spill_file_reserve(&store->file, n * sizeof(*hash));
 
     p->run = cli_realloc(p->run, (p->runs + 1) * sizeof(*p->run));
     p->run[p->runs].offset = offset;
@@ -567,13 +457,14 @@ spill(keystore_t *store, partition_t *p, const bloom_hash_t *hash, size_t n)
     p->spilled += n;
 
     if (hash != NULL) {
-        write_at(store, hash, n * sizeof(*hash), offset);
+        spill_file_write(&store->file, hash, n * sizeof(*hash), offset);
         return;
     }
 
     for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
         n = chunk_count(p, chunk);
-        write_at(store, chunk->hashes, n * sizeof(*hash), offset);
+        spill_file_write(&store->file, chunk->hashes, n * sizeof(*hash),
+                         offset);
         offset += n * sizeof(*hash);
     }
 }
@@ -695,38 +586,21 @@ keystore_writer_close(keystore_writer_t *writer)
 }
 
 
-/* Reads a partition's runs into scratch->runs; how many hashes. */
+/* Reads a partition's runs into scratch->runs.  Returns how many hashes. */
 static size_t
 read_runs(const keystore_t *store, const partition_t *p, scratch_t *scratch)
 {
-    char      *dst;
-    size_t     i, len;
-    ssize_t    n;
-    uint64_t   offset;
+    size_t         i;
+    bloom_hash_t  *hash;
 
     scratch->runs = ensure(scratch->runs, &scratch->runs_room, p->spilled,
                            sizeof(bloom_hash_t));
-    dst = (char *) scratch->runs;
+    hash = scratch->runs;
 
     for (i = 0; i < p->runs; i++) {
-        offset = p->run[i].offset;
-        len = p->run[i].count * sizeof(bloom_hash_t);
-
-        while (len != 0) {
-            n = pread(store->fd, dst, len, (off_t) offset);
-
-            if (n == -1 && errno == EINTR) {
-                continue;
-            }
-
-            if (n <= 0) {
-                fail(store, "read", n == 0 ? EIO : errno);
-            }
-
-            dst += n;
-            len -= (size_t) n;
-            offset += (uint64_t) n;
-        }
+        spill_file_read(&store->file, hash, p->run[i].count * sizeof(*hash),
+                        p->run[i].offset);
+        hash += p->run[i].count;
     }
 
     return p->spilled;

@@ -1,7 +1,7 @@
 
 /*
- * The hashes of all keys of a build, until the filter's size is known and they
- * can be inserted.
+ * A keystore holds the hashes of all keys of a build until the filter's size is
+ * known and they can be inserted.
  *
  * They are kept in partitions by the first bits of h1.  As a key's place in a
  * blocked filter follows from the same bits, a partition is a stretch of the
@@ -10,10 +10,10 @@
  *
  *     keys --> writer: 32 hashes of each partition --> partition: chunks of
  *              (one for each thread)                   hashes, and runs in the
- *                                                      temporary file
+ *                                                      spill file
  *
  * A partition that has its share of the memory drops what it has twice, and if
- * that does not help writes what it has to the temporary file, as a run: so a
+ * that does not help writes what it has to the spill file, as a run: so a
  * partition is read again from a few long runs.
  *
  * About 16 bytes a distinct key, up to four times that (or 256 MiB) while there
@@ -38,9 +38,8 @@ typedef struct keystore_writer_s  keystore_writer_t;
 
 
 /*
- * With so many bytes of memory, and the temporary file in `directory`, should
- * one be needed.  It has no name, so it is gone when the program ends, however
- * it does.  If it cannot be written the program ends with a message.
+ * Creates a store with so many bytes of memory, and a spill file (spill_file.h)
+ * in `directory` should one be needed.
  */
 keystore_t *keystore_create(uint64_t memory, const char *directory);
 void keystore_free(keystore_t *store);
@@ -62,7 +61,7 @@ uint64_t keystore_count(keystore_t *store, unsigned threads,
 void keystore_insert(keystore_t *store, const bloom_geometry_t *g,
     uint64_t *words, unsigned threads);
 
-/* Bytes in the temporary file. */
+/* Bytes in the spill file. */
 uint64_t keystore_spilled(const keystore_t *store);
 
 

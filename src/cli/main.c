@@ -30,8 +30,6 @@ static const command_t  commands[] = {
     { "import",  cmd_import,  "make an image of another system's filter" },
     { "export",  cmd_export,  "write it back as that system's" },
     { "analyze", cmd_analyze, "measure rates while a filter fills" },
-    { "play",    cmd_play,    "a small filter to try things with" },
-    { "bench",   cmd_bench,   "measure lookups on this machine" },
 };
 
 #define COMMANDS  (sizeof(commands) / sizeof(commands[0]))

@@ -7,6 +7,8 @@
 use strict;
 use warnings;
 
+use JSON::PP ();
+
 use BloomTest;
 use BloomTest::Foreign;
 use BloomTest::Process qw(run_command spawn wait_until);
@@ -170,6 +172,22 @@ for my $name ('filter of redisson', 'tagged {filter} of redisson') {
 my $info = ($t->run_tool('info', '--json', "$dir/image"))[1];
 like($info, qr/"capacity": 1000,/, 'the capacity is the source\'s');
 like($info, qr/"fpr": 0.01,/, 'and the rate');
+
+{
+    my ($out) = import_image($t, "$dir/image", '--from', 'redisson', '--json',
+                             "$url/0/filter of redisson");
+    my $json = JSON::PP::decode_json($out);
+
+    is(join(' ', sort keys %$json),
+       'bits build_id bytes capacity estimated_fpr file fill_ratio fpr from'
+       . ' funnel items items_claimed k links measured_fpr promised scheme',
+       'JSON: its members');
+    cmp_ok(abs($json->{items} / @$in - 1), '<', 0.05, 'JSON: items');
+    ok(0 < $json->{fill_ratio} && $json->{fill_ratio} < 0.6,
+       'JSON: fill_ratio');
+    cmp_ok(abs($json->{measured_fpr} - $json->{estimated_fpr}), '<', 0.005,
+           'JSON: the rate is measured about as it is estimated');
+}
 
 
 # Shards: one bitmap of 100000 bits, 32768 in a key; the third is empty.

@@ -1,24 +1,31 @@
 #!/usr/bin/perl
 
-# ngx-bloom bench: what it looked up, and that every knob turns something. How
+# build/bench/lookups: what it looked up, and that every knob turns something. How
 # long anything took is no matter here.
 
 use strict;
 use warnings;
 
-use BloomTest;
+use FindBin;
 use JSON::PP ();
 
+use BloomTest;
+use BloomTest::Process qw(run_command);
+
 my $t = BloomTest->new(module => 0);
+my $lookups = ($ENV{BENCH_PROGRAMS} // "$FindBin::Bin/../../build/bench")
+              . '/lookups';
+
+-x $lookups or die "$lookups is missing; run make build/bench/lookups\n";
 
 my @quick = ('-n', '20k', '-r', '3', '-m', '1m', '--json');
 
 
 sub bench {
-    my ($exit, $out, $err) = $t->run_tool('bench', @quick, @_);
+    my ($exit, $out, $err) = run_command([$lookups, @quick, @_]);
 
-    is($exit, 0, "bench @_: exits with 0");
-    is($err, '', "bench @_: does not complain");
+    is($exit, 0, "@_: exits with 0");
+    is($err, '', "@_: does not complain");
 
     return JSON::PP::decode_json($out);
 }
@@ -27,11 +34,11 @@ sub bench {
 sub refused {
     my ($what, @arguments) = @_;
 
-    my ($exit, $out, $err) = $t->run_tool('bench', @arguments);
+    my ($exit, $out, $err) = run_command([$lookups, @arguments]);
 
-    is($exit, 2, "bench @arguments: refused");
-    like($err, qr/^ngx-bloom bench: .*$what.*; see "ngx-bloom bench --help"$/,
-         "bench @arguments: says what");
+    is($exit, 2, "@arguments: refused");
+    like($err, qr/^lookups: .*$what.*; see "lookups --help"$/,
+         "@arguments: says what");
 }
 
 
@@ -91,7 +98,7 @@ is($plain->{work_ns}, 0, 'and there is none by itself');
 
 is(bench('--pages', 'huge')->{pages}, 'huge', 'huge pages are asked for');
 
-my ($exit, $out) = $t->run_tool('bench', '-n', 1000, '-r', 1, '-m', '64k');
+my ($exit, $out) = run_command([$lookups, '-n', 1000, '-r', 1, '-m', '64k']);
 
 is($exit, 0, 'without --json');
 like($out, qr/^filter   blocked, k 8 in 1 line, [0-9.]+ KiB on small pages/m,
@@ -100,14 +107,15 @@ unlike($out, qr/ns of other work/, 'says nothing of work that was not done');
 like($out, qr/^ratio    -?[0-9.]+ \(-?[0-9.]+ to -?[0-9.]+\)$/m,
      'says what came out');
 
-($exit, $out) = $t->run_tool('bench', '-n', 1000, '-r', 1, '-m', '64k',
-                             '--work', 80);
+($exit, $out) = run_command([$lookups, '-n', 1000, '-r', 1, '-m', '64k',
+                             '--work', 80]);
 
 is($exit, 0, 'with work between lookups');
 like($out, qr/^lookups  .*, 80 ns of other work a key$/m, 'says so');
 
-($exit, $out) = $t->run_tool('bench', '-n', 1000, '-r', 1, '-m', '64k', '--way',
-                             'batch', '--batch', 8, '--vector', 'portable');
+($exit, $out) = run_command([$lookups, '-n', 1000, '-r', 1, '-m', '64k',
+                             '--way', 'batch', '--batch', 8, '--vector',
+                             'portable']);
 
 is($exit, 0, 'in batches');
 like($out, qr/^lookups  .*, batch of 8, portable, hash at hand$/m,
@@ -133,5 +141,28 @@ refused(qr/--work "-1"/, '--work', '-1');
 refused(qr/--work "100001"/, '--work', '100001');
 refused(qr/--pages "large"/, '--pages', 'large');
 refused(qr/"more" is no option/, 'more');
+refused(qr/unknown option "--nonsense"/, '--nonsense');
+refused(qr/option -m wants a value/, '-m');
+
+
+# the help
+
+my $help = '';
+
+for my $option ('--help', '-h') {
+    ($exit, $out, my $err) = run_command([$lookups, $option]);
+
+    is($exit, 0, "$option: exits with 0");
+    is($err, '', "$option: does not complain");
+    like($out, qr/\AUsage: build\/bench\/lookups \[OPTION/, "$option: usage");
+    is($out, $help, '-h is the same') if $option eq '-h';
+
+    $help = $out;
+}
+
+like($help, qr/^Examples:\n(?:  build\/bench\/lookups -.*\n)+\z/m,
+     'has examples');
+is(join('', grep { length > 81 } split /^/, $help), '',
+   'help has no line of more than 80 columns');
 
 done_testing;

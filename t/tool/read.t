@@ -19,7 +19,7 @@ my $dir = $t->testdir;
 my $tool = $ENV{TEST_BLOOM_TOOL} // "$FindBin::Bin/../../build/ngx-bloom";
 
 my @commands = qw(build info test expand verify size add merge journal import
-                  export analyze play bench);
+                  export analyze);
 
 
 # Runs the tool; checks its exit status and standard error, which is empty or
@@ -133,8 +133,6 @@ for my $command (@commands) {
 
     tool(2, line("ngx-bloom $command: unknown option \"--nonsense\"; see"
                  . " \"ngx-bloom $command --help\""), $command, '--nonsense');
-    next if $command eq 'play';    # it is for people alone
-
     tool(2, qr/unknown option "-Z"/, $command, '--json', '-Z');
     tool(2, qr/option --json takes no value/, $command, '--json=1');
 }

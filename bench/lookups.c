@@ -1,36 +1,35 @@
 
 /*
- * ngx-bloom bench: what lookups cost on this machine, beside what its memory
- * allows.
+ * lookups [OPTION...]: measures what lookups in a filter cost on this machine,
+ * beside the least that its memory allows.  --help lists the options.
  *
  * Three things take turns: making the keys (base), fetching a random cache line
- * for each (limit), and looking each up (lookup).  What is reported is limit
- * and lookup less base, and the ratio of both within a turn.
+ * for each key (limit), and looking each key up (lookup).  The program reports
+ * limit and lookup less base, and the ratio of both within a turn.
  *
- * All three do the other work that is asked for (--work).  It takes nothing from
- * the memory, but the time that it takes does: page tables that nobody walks for
- * a while are pushed out of a cache that is shared with others, so that a random
- * line costs more where one is asked for more seldom.
+ * All three do the other work that --work asks for.  That work takes nothing
+ * from the memory, but the time that it takes does: page tables that nobody
+ * walks for a while are pushed out of a cache that is shared with others, so a
+ * random line costs more where lines are read more seldom.
  *
  * The filter's bits are random ones, as many as keys up to its capacity would
  * have set; keys that are to be found are added to them.
  */
 
-#include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "bloom_layout.h"
 #include "bloom_layout_foreign.h"
 #include "bloom_simd.h"
-#include "cli.h"
+#include "http.h"
 #include "json.h"
-#include "options.h"
 #include "units.h"
 
 #define PATTERN      ((uint64_t) 1 << 20)         /* bytes of random bits */
@@ -82,7 +81,7 @@ static void
 usage(void)
 {
     printf(
-"Usage: ngx-bloom bench [OPTION...]\n"
+"Usage: build/bench/lookups [OPTION...]\n"
 "\n"
 "Measures what a lookup costs here, and a random cache line from the same\n"
 "memory, which is the least that it can cost.\n"
@@ -115,15 +114,32 @@ usage(void)
 "to another, nanoseconds do not.\n"
 "\n"
 "Examples:\n"
-"  ngx-bloom bench --hits 0.5\n"
-"  ngx-bloom bench -m 4g -p 1e-6 --hits 1 --way batch --pages huge\n",
+"  build/bench/lookups --hits 0.5\n"
+"  build/bench/lookups -m 4g -p 1e-6 --hits 1 --way batch --pages huge\n",
            BLOOM_BATCH, BLOOM_BATCH, KEY_MAX, WORK_MAX, BLOOM_BATCH,
            ROUNDS_MAX);
 }
 
 
-/* CLI_OK, CLI_ERROR after a message, or -1 if help was asked for. */
-static int
+/* Says what is wrong with the command line, and ends the program. */
+static void __attribute__((noreturn, format(printf, 1, 2)))
+refuse(const char *what, ...)
+{
+    va_list  args;
+
+    fprintf(stderr, "lookups: ");
+
+    va_start(args, what);
+    vfprintf(stderr, what, args);
+    va_end(args);
+
+    fprintf(stderr, "; see \"lookups --help\"\n");
+
+    exit(2);
+}
+
+
+static void
 parse_options(int argc, char **argv, bench_t *bench)
 {
     int                    c;
@@ -158,7 +174,7 @@ parse_options(int argc, char **argv, bench_t *bench)
     batches = NULL;
     hashed = NULL;
 
-    while ((c = cli_option(argc, argv, ":m:p:n:r:h", names)) != -1) {
+    while ((c = getopt_long(argc, argv, ":m:p:n:r:h", names, NULL)) != -1) {
 
         switch (c) {
 
@@ -166,15 +182,16 @@ parse_options(int argc, char **argv, bench_t *bench)
             if (parse_bytes(optarg, &bench->memory) != 0
                 || bench->memory < 4096 || bench->memory > BLOOM_BITS_MAX / 8)
             {
-                return cli_misuse("-m \"%s\": memory is from 4k to 1024g",
-                                  optarg);
+                refuse("-m \"%s\": memory is from 4k to 1024g", optarg);
             }
 
             break;
 
         case 'p':
-            if (option_fpr(optarg, &bench->fpr) != CLI_OK) {
-                return CLI_ERROR;
+            if (parse_rate(optarg, &bench->fpr) != 0
+                || bench->fpr < BLOOM_FPR_MIN || bench->fpr > BLOOM_FPR_MAX)
+            {
+                refuse("-p \"%s\": a rate is from 1e-9 to 0.5", optarg);
             }
 
             break;
@@ -184,8 +201,8 @@ parse_options(int argc, char **argv, bench_t *bench)
                 || bench->lookups < BLOOM_BATCH
                 || bench->lookups > 1000000000)
             {
-                return cli_misuse("-n \"%s\": lookups of a turn are from %d to "
-                                  "1g", optarg, BLOOM_BATCH);
+                refuse("-n \"%s\": lookups of a turn are from %d to 1g",
+                       optarg, BLOOM_BATCH);
             }
 
             break;
@@ -194,8 +211,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             if (parse_count(optarg, &bench->rounds) != 0 || bench->rounds == 0
                 || bench->rounds > ROUNDS_MAX)
             {
-                return cli_misuse("-r \"%s\": turns are from 1 to %d", optarg,
-                                  ROUNDS_MAX);
+                refuse("-r \"%s\": turns are from 1 to %d", optarg, ROUNDS_MAX);
             }
 
             break;
@@ -211,8 +227,8 @@ parse_options(int argc, char **argv, bench_t *bench)
             }
 
             if (i > BLOOM_LAYOUT_DOUBLE31) {
-                return cli_misuse("--layout \"%s\": there are blocked, classic,"
-                                  " double, double63 and double31", optarg);
+                refuse("--layout \"%s\": there are blocked, classic,"
+                       " double, double63 and double31", optarg);
             }
 
             bench->layout = i;
@@ -225,8 +241,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             }
 
             if (parse_rate(optarg, &bench->hits) != 0) {
-                return cli_misuse("--hits \"%s\": a share is from 0 to 1",
-                                  optarg);
+                refuse("--hits \"%s\": a share is from 0 to 1", optarg);
             }
 
             break;
@@ -240,8 +255,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             }
 
             if (i > BATCH) {
-                return cli_misuse("--way \"%s\": there are alone, loop and "
-                                  "batch", optarg);
+                refuse("--way \"%s\": there are alone, loop and batch", optarg);
             }
 
             bench->way = (way_t) i;
@@ -251,8 +265,8 @@ parse_options(int argc, char **argv, bench_t *bench)
             if (parse_count(optarg, &bench->batch) != 0 || bench->batch == 0
                 || bench->batch > BLOOM_BATCH)
             {
-                return cli_misuse("--batch \"%s\": a batch has 1 to %d keys",
-                                  optarg, BLOOM_BATCH);
+                refuse("--batch \"%s\": a batch has 1 to %d keys",
+                       optarg, BLOOM_BATCH);
             }
 
             batches = "--batch";
@@ -267,10 +281,9 @@ parse_options(int argc, char **argv, bench_t *bench)
             }
 
             if (vector == NULL) {
-                return cli_misuse("--vector \"%s\": there are avx512, avx2 and "
-                                  "portable, and of these this processor has "
-                                  "%s and what is behind it", optarg,
-                                  bloom_vector_list(0)->name);
+                refuse("--vector \"%s\": there are avx512, avx2 and portable; "
+                       "this processor has %s and those after it", optarg,
+                       bloom_vector_list(0)->name);
             }
 
             bloom_vector_use(vector);
@@ -282,16 +295,17 @@ parse_options(int argc, char **argv, bench_t *bench)
                 || (bench->key_len != 0 && bench->key_len < 8)
                 || bench->key_len > KEY_MAX)
             {
-                return cli_misuse("--key-length \"%s\": a key has 8 to %d "
-                                  "bytes, or 0 for none", optarg, KEY_MAX);
+                refuse("--key-length \"%s\": a key has 8 to %d bytes, or 0 for "
+                       "none", optarg, KEY_MAX);
             }
 
             break;
 
         case HASH:
+            bench->hasher.kind = bloom_hash_parse(optarg, strlen(optarg));
 
-            if (option_hash(optarg, &bench->hasher) != CLI_OK) {
-                return CLI_ERROR;
+            if (bench->hasher.kind == 0) {
+                refuse("--hash \"%s\": there are murmur3 and siphash", optarg);
             }
 
             hashed = "--hash";
@@ -301,8 +315,8 @@ parse_options(int argc, char **argv, bench_t *bench)
             if (parse_count(optarg, &bench->work) != 0
                 || bench->work > WORK_MAX)
             {
-                return cli_misuse("--work \"%s\": work takes 0 to %d "
-                                  "nanoseconds a key", optarg, WORK_MAX);
+                refuse("--work \"%s\": work takes 0 to %d nanoseconds a key",
+                       optarg, WORK_MAX);
             }
 
             break;
@@ -311,8 +325,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             bench->huge = strcmp(optarg, "huge") == 0;
 
             if (!bench->huge && strcmp(optarg, "small") != 0) {
-                return cli_misuse("--pages \"%s\": there are small and huge",
-                                  optarg);
+                refuse("--pages \"%s\": there are small and huge", optarg);
             }
 
             break;
@@ -323,28 +336,28 @@ parse_options(int argc, char **argv, bench_t *bench)
 
         case 'h':
             usage();
-            return -1;
+            exit(0);
+
+        case ':':
+            refuse("option %s wants a value", argv[optind - 1]);
 
         default:
-            return CLI_ERROR;
+            refuse("unknown option \"%s\"", argv[optind - 1]);
         }
     }
 
     if (optind != argc) {
-        return cli_misuse("\"%s\" is no option", argv[optind]);
+        refuse("\"%s\" is no option", argv[optind]);
     }
 
     if (batches != NULL && bench->way != BATCH) {
-        return cli_misuse("%s is for batches: give --way batch as well",
-                          batches);
+        refuse("%s is for batches: give --way batch as well", batches);
     }
 
     if (hashed != NULL && bench->key_len == 0) {
-        return cli_misuse("%s is for keys that are made: give --key-length as "
-                          "well", hashed);
+        refuse("%s is for keys that are made: give --key-length as well",
+               hashed);
     }
-
-    return CLI_OK;
 }
 
 
@@ -460,7 +473,7 @@ huge_share(const bench_t *bench)
 
 /* The words, page by page as a zone's are, or private on huge pages: shared
  * ones are huge only where the system is told so. */
-static int
+static void
 map_words(bench_t *bench)
 {
     void      *map;
@@ -474,9 +487,8 @@ map_words(bench_t *bench)
                -1, 0);
 
     if (map == MAP_FAILED) {
-        cli_error("%" PRIu64 " bytes of memory cannot be had: %s; give a "
-                  "smaller -m", size, strerror(errno));
-        return CLI_ERROR;
+        die("lookups: %" PRIu64 " bytes of memory cannot be had; give a "
+            "smaller -m", size);
     }
 
     if (bench->huge) {
@@ -488,8 +500,6 @@ map_words(bench_t *bench)
     }
 
     bench->words = map;
-
-    return CLI_OK;
 }
 
 
@@ -541,17 +551,6 @@ fill(bench_t *bench)
 
 /* ---- turns ---- */
 
-static double
-now(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (double) ts.tv_sec * 1e9 + (double) ts.tv_nsec;
-}
-
-
 /* Work that asks the memory for nothing: each step needs the one before. */
 static inline void
 work_on(uint64_t steps)
@@ -570,7 +569,8 @@ work_on(uint64_t steps)
 static double
 work_rate(void)
 {
-    double    start, best, took;
+    double    best, took;
+    uint64_t  start;
     unsigned  i;
 
     const uint64_t  steps = 200000;
@@ -578,7 +578,7 @@ work_rate(void)
     for (best = 0, i = 0; i < 10; i++) {
         start = now();
         work_on(steps);
-        took = now() - start;
+        took = (double) (now() - start);
 
         if (took > 0 && (double) steps / took > best) {
             best = (double) steps / took;
@@ -620,9 +620,9 @@ random_line(const bench_t *bench, bloom_hash_t hash)
 static double
 turn(const bench_t *bench, kind_t kind, uint64_t first, uint64_t *present)
 {
-    double         start;
+    double         ns;
     uint8_t        key[KEY_MAX];
-    uint64_t       i, j, n, x, limit, found, batch;
+    uint64_t       i, j, n, x, limit, found, batch, start;
     bloom_hash_t   hash[BLOOM_BATCH];
 
     memset(key, 'k', sizeof(key));
@@ -689,10 +689,10 @@ turn(const bench_t *bench, kind_t kind, uint64_t first, uint64_t *present)
         work_on((uint64_t) (bench->steps * (double) n));
     }
 
-    start = now() - start;
+    ns = (double) (now() - start);
     *present = found;
 
-    return start / (double) bench->lookups;
+    return ns / (double) bench->lookups;
 }
 
 
@@ -745,7 +745,7 @@ median(double *values, uint64_t n)
 }
 
 
-static int
+static void
 print(const bench_t *bench, result_t *result)
 {
     char      bytes[UNITS_LEN], rate[UNITS_LEN], lines[32], hash[64], work[64];
@@ -796,7 +796,7 @@ print(const bench_t *bench, result_t *result)
         json_number(&json, "ratio_max", ratio[bench->rounds - 1]);
         json_end(&json);
 
-        return CLI_OK;
+        return;
     }
 
     snprintf(lines, sizeof(lines), " in %" PRIu32 " line%s", g->lines,
@@ -819,22 +819,20 @@ print(const bench_t *bench, result_t *result)
            bench->lookups, bench->rounds, ways[bench->way],
            bench->way == BATCH ? many : ", one at a time",
            bench->key_len ? hash : "at hand", bench->work ? work : "",
-           format_rate(rate, present), limit, bench->way == ALONE ? ", awaited" : " of many", lookup,
-           middle, ratio[0], ratio[bench->rounds - 1]);
+           format_rate(rate, present), limit,
+           bench->way == ALONE ? ", awaited" : " of many", lookup, middle,
+           ratio[0], ratio[bench->rounds - 1]);
 
     if (ratio[0] <= 0 || limit <= 0) {
         printf("\nSome turns were lost in noise, which makes times less than "
                "nothing: more -n,\nmore -r or less --work has less of it.\n");
     }
-
-    return CLI_OK;
 }
 
 
 int
-cmd_bench(int argc, char **argv)
+main(int argc, char **argv)
 {
-    int        rc;
     bench_t    bench;
     uint32_t   layout;
     result_t  *result;
@@ -849,11 +847,7 @@ cmd_bench(int argc, char **argv)
     bench.rounds = 9;
     bench.hasher.kind = BLOOM_HASH_MURMUR3;
 
-    rc = parse_options(argc, argv, &bench);
-
-    if (rc != CLI_OK) {
-        return rc == -1 ? CLI_OK : rc;
-    }
+    parse_options(argc, argv, &bench);
 
     /* imported ones are as large as classic ones */
 
@@ -864,16 +858,18 @@ cmd_bench(int argc, char **argv)
                                          bench.fpr);
 
     if (bench.capacity == 0) {
-        return cli_misuse("-m and -p: not even one key fits");
+        refuse("-m and -p: not even one key fits");
     }
 
     bench.geometry.layout = bench.layout;
 
-    if (map_words(&bench) != CLI_OK) {
-        return CLI_ERROR;
-    }
+    map_words(&bench);
 
-    result = cli_alloc(sizeof(*result));
+    result = malloc(sizeof(*result));
+
+    if (result == NULL) {
+        die("lookups: there is not enough memory for the result");
+    }
 
     if (bench.work != 0) {
         bench.steps = (double) bench.work * work_rate();
@@ -881,11 +877,14 @@ cmd_bench(int argc, char **argv)
 
     fill(&bench);
     run(&bench, result);
-
-    rc = print(&bench, result);
+    print(&bench, result);
 
     free(result);
     (void) munmap(bench.words, bench.size);
 
-    return rc;
+    if (fflush(stdout) != 0) {
+        die("lookups: cannot write to standard output");
+    }
+
+    return 0;
 }

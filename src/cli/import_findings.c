@@ -1,0 +1,214 @@
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bloom_hash_foreign.h"
+#include "bloom_layout_foreign.h"
+#include "cli.h"
+#include "image_write.h"
+#include "import_findings.h"
+#include "json.h"
+#include "units.h"
+
+
+/* Asks for keys that nobody added, in the form that the source has keys.
+ * Returns how many are found. */
+static uint64_t
+probe(const bloom_image_t *image, const uint64_t *words)
+{
+    int       len;
+    char      key[40];
+    uint32_t  funnel;
+    uint64_t  i, x, seed, found;
+
+    funnel = bloom_hasher_funnel(&image->hasher);
+    store_random(&seed, sizeof(seed));
+
+    for (found = 0, i = 0; i < IMPORT_FINDINGS_PROBES; i++) {
+
+        x = bloom_mix64(seed + i * 0x9e3779b97f4a7c15);
+
+        if (funnel == BLOOM_FUNNEL_INT) {
+            len = sprintf(key, "%" PRId32, (int32_t) x);
+
+        } else if (funnel == BLOOM_FUNNEL_LONG) {
+            len = sprintf(key, "%" PRId64, (int64_t) x);
+
+        } else {
+            len = sprintf(key, "%016" PRIx64, x);
+        }
+
+        found += (uint64_t) bloom_test(&image->geometry, words,
+                                       bloom_hash(&image->hasher, key,
+                                                  (size_t) len));
+    }
+
+    return found;
+}
+
+
+void
+import_findings_measure(import_findings_t *findings, bloom_foreign_t *f,
+    const uint64_t *words)
+{
+    bloom_image_t   *image;
+    bloom_census_t   census;
+
+    image = &f->image;
+
+    memset(&census, 0, sizeof(census));
+    bloom_census(&census, &image->geometry, words,
+                 bloom_image_payload_size(image) / sizeof(uint64_t));
+
+    image->items = bloom_census_items(&census, &image->geometry);
+    image->origin_items = image->items;
+
+    findings->fill_ratio = bloom_census_fill(&census);
+    findings->estimated_fpr = bloom_census_fpr(&census, &image->geometry);
+    findings->found = probe(image, words);
+    findings->measured_fpr = (double) findings->found / IMPORT_FINDINGS_PROBES;
+}
+
+
+/* Returns 1 if more were found than twice the rate makes likely. */
+static int
+more_than_twice(uint64_t found, double rate)
+{
+    double  twice;
+
+    twice = 2 * rate * IMPORT_FINDINGS_PROBES;
+
+    return (double) found > twice + 4 + 2 * twice / (1 + twice / 16);
+}
+
+
+void
+import_findings_warn(const import_findings_t *findings,
+    const bloom_foreign_t *f, const char *output)
+{
+    char                  a[UNITS_LEN], b[UNITS_LEN];
+    const bloom_image_t  *image;
+
+    image = &f->image;
+
+    if (findings->fill_ratio <= 0) {
+        cli_warn("%s: is empty: no bit of the source is set, so that every key "
+                 "is absent; is it the right one, and was it copied whole?",
+                 output);
+    }
+
+    if (more_than_twice(findings->found, findings->estimated_fpr)) {
+        cli_warn("%s: of %d random keys %s are found, and not %s as its fill "
+                 "ratio predicts: its scheme does not spread keys well over so "
+                 "many bits (any over very few, DCSO's over a power of two, "
+                 "those of 32 bits over more than 2^31); build it anew from "
+                 "the keys",
+                 output, IMPORT_FINDINGS_PROBES,
+                 format_rate(a, findings->measured_fpr),
+                 format_rate(b, findings->estimated_fpr));
+    }
+
+    if (f->promised && more_than_twice(findings->found, image->fpr)) {
+        cli_warn("%s: of %d random keys %s are found, and the source promised "
+                 "%s", output, IMPORT_FINDINGS_PROBES,
+                 format_rate(a, findings->measured_fpr),
+                 format_rate(b, image->fpr));
+    }
+
+    if (findings->fill_ratio > 0.6
+        || (image->items > image->capacity + image->capacity / 10
+            && findings->estimated_fpr > 1.5 * image->fpr))
+    {
+        cli_warn("%s: is over-full: about %" PRIu64 " keys where %" PRIu64
+                 " %s, %s of its bits are set; make a larger one",
+                 output, image->items, image->capacity,
+                 f->promised ? "were planned" : "suit it best",
+                 format_rate(a, findings->fill_ratio));
+    }
+}
+
+
+static const char *
+scheme_of(const bloom_image_t *image)
+{
+    return bloom_scheme_name(image->geometry.layout, image->hasher.kind);
+}
+
+
+static const char *
+funnel_of(const bloom_image_t *image)
+{
+    return bloom_funnel_name(bloom_hasher_funnel(&image->hasher));
+}
+
+
+void
+import_findings_json(const import_findings_t *findings,
+    const bloom_foreign_t *f, const char *output, const char *from)
+{
+    json_t                json;
+    const bloom_image_t  *image;
+
+    image = &f->image;
+
+    json_begin(&json, 0);
+    json_text(&json, "file", output);
+    json_count(&json, "bytes", bloom_image_file_size(image));
+    json_text(&json, "from", from);
+    json_text(&json, "scheme", scheme_of(image));
+    json_text(&json, "funnel", funnel_of(image));
+    json_count(&json, "bits", image->geometry.bits);
+    json_count(&json, "k", image->geometry.k);
+    json_count(&json, "links", bloom_foreign_links(&image->geometry));
+    json_number(&json, "fill_ratio", findings->fill_ratio);
+    json_count(&json, "items", image->items);
+
+    if (f->claimed != BLOOM_FOREIGN_UNKNOWN) {
+        json_count(&json, "items_claimed", f->claimed);
+
+    } else {
+        json_null(&json, "items_claimed");
+    }
+
+    json_count(&json, "capacity", image->capacity);
+    json_number(&json, "fpr", image->fpr);
+    json_bool(&json, "promised", f->promised);
+    json_number(&json, "estimated_fpr", findings->estimated_fpr);
+    json_number(&json, "measured_fpr", findings->measured_fpr);
+    json_hex(&json, "build_id", image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
+    json_end(&json);
+}
+
+
+void
+import_findings_print(const import_findings_t *findings,
+    const bloom_foreign_t *f, const char *output)
+{
+    char                  a[UNITS_LEN], b[UNITS_LEN], c[UNITS_LEN];
+    const bloom_image_t  *image;
+
+    image = &f->image;
+
+    printf("%s: %s, keys hashed as %s, %" PRIu64 " bits, k %" PRIu32,
+           output, scheme_of(image), funnel_of(image), image->geometry.bits,
+           image->geometry.k);
+
+    if (image->geometry.layout == BLOOM_LAYOUT_LINKS) {
+        printf(", %" PRIu32 " links", image->geometry.links);
+    }
+
+    printf("\n%s: about %" PRIu64 " keys", output, image->items);
+
+    if (f->claimed != BLOOM_FOREIGN_UNKNOWN) {
+        printf(" (the source says %" PRIu64 ")", f->claimed);
+    }
+
+    printf(", fill ratio %s, false-positive rate %s estimated, %s measured\n",
+           format_rate(a, findings->fill_ratio),
+           format_rate(b, findings->estimated_fpr),
+           format_rate(c, findings->measured_fpr));
+
+    printf("%s: its hash has no secret: who can choose keys can choose some "
+           "that pass\n", output);
+}

@@ -1,0 +1,159 @@
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "spill_file.h"
+#include "units.h"
+
+
+void
+spill_file_init(spill_file_t *file, const char *directory)
+{
+    file->directory = directory;
+    file->fd = -1;
+    file->size = 0;
+
+    pthread_mutex_init(&file->lock, NULL);
+}
+
+
+void
+spill_file_close(spill_file_t *file)
+{
+    if (file->fd != -1) {
+        (void) close(file->fd);
+    }
+
+    pthread_mutex_destroy(&file->lock);
+}
+
+
+/* Says why the file is of no use, and ends the program.  Other threads that
+ * find out wait for that. */
+static void __attribute__((noreturn))
+fail(const spill_file_t *file, const char *what, int err)
+{
+    char                    bytes[UNITS_LEN];
+    static pthread_mutex_t  once = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&once);
+
+    if (file->fd == -1) {
+        cli_error("%s: a temporary file there cannot be %s: %s; give --temp a "
+                  "directory that you may write to, with room for 16 bytes a "
+                  "key, or a greater --memory", file->directory, what,
+                  strerror(err));
+
+    } else {
+        cli_error("%s: a temporary file there cannot be %s: %s; it has %s: "
+                  "give --temp a directory with more room (16 bytes a key), or "
+                  "a greater --memory", file->directory, what, strerror(err),
+                  format_bytes(bytes, file->size));
+    }
+
+    exit(CLI_ERROR);
+}
+
+
+/* Creates a file without a name, so that nothing is left of it. */
+static void
+create(spill_file_t *file)
+{
+    int        fd, err;
+    char      *path;
+    size_t     len;
+    sigset_t   all, before;
+
+#ifdef O_TMPFILE
+    fd = open(file->directory, O_TMPFILE|O_RDWR|O_CLOEXEC, 0600);
+
+    if (fd != -1) {
+        file->fd = fd;
+        return;
+    }
+#endif
+
+    len = strlen(file->directory) + sizeof("/ngx-bloom-XXXXXX");
+    path = cli_alloc(len);
+    snprintf(path, len, "%s/ngx-bloom-XXXXXX", file->directory);
+
+    sigfillset(&all);
+    (void) pthread_sigmask(SIG_BLOCK, &all, &before);
+
+    fd = mkostemp(path, O_CLOEXEC);
+    err = errno;
+
+    if (fd != -1) {
+        (void) unlink(path);
+    }
+
+    (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    free(path);
+
+    if (fd == -1) {
+        fail(file, "made", err);
+    }
+
+    file->fd = fd;
+}
+
+
+uint64_t
+spill_file_reserve(spill_file_t *file, size_t len)
+{
+    pthread_mutex_lock(&file->lock);
+
+    if (file->fd == -1) {
+        create(file);
+    }
+
+    pthread_mutex_unlock(&file->lock);
+
+    return __atomic_fetch_add(&file->size, len, __ATOMIC_RELAXED);
+}
+
+
+void
+spill_file_write(const spill_file_t *file, const void *data, size_t len,
+    uint64_t offset)
+{
+    ssize_t      n;
+    const char  *p;
+
+    for (p = data; len != 0; p += n, len -= (size_t) n, offset += (size_t) n) {
+        n = pwrite(file->fd, p, len, (off_t) offset);
+
+        if (n == -1 && errno == EINTR) {
+            n = 0;
+
+        } else if (n == -1) {
+            fail(file, "written", errno);
+        }
+    }
+}
+
+
+void
+spill_file_read(const spill_file_t *file, void *data, size_t len,
+    uint64_t offset)
+{
+    char     *p;
+    ssize_t   n;
+
+    for (p = data; len != 0; p += n, len -= (size_t) n, offset += (size_t) n) {
+        n = pread(file->fd, p, len, (off_t) offset);
+
+        if (n == -1 && errno == EINTR) {
+            n = 0;
+
+        } else if (n <= 0) {
+            fail(file, "read", n == 0 ? EIO : errno);
+        }
+    }
+}
