@@ -1,9 +1,9 @@
 
 #include "ngx_bloom_add.h"
-#include "ngx_bloom_helper.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
 #include "ngx_bloom_shutdown.h"
+#include "ngx_bloom_wake.h"
 
 
 /* How long a lock is tried for without giving the worker back, in rounds of
@@ -232,7 +232,7 @@ ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
             && __atomic_load_n(&control->prepared, __ATOMIC_ACQUIRE)
                <= end.limit)
         {
-            ngx_bloom_helper_wake();
+            ngx_bloom_wake();
 
             if (control->failed != 0) {
                 return ngx_bloom_batch_refuse(batch);
@@ -281,7 +281,7 @@ append:
     ngx_bloom_unlock(&state->control->append);
 
     if (rc == NGX_AGAIN) {
-        ngx_bloom_helper_wake();
+        ngx_bloom_wake();
         return ngx_bloom_batch_wait(batch, "the journal has no room, and the "
                                     "helper process has made none for ten "
                                     "seconds; look at the error log");
@@ -296,7 +296,7 @@ append:
     if (end.tail - end.base > (end.limit - end.base) / 4
         && control->prepared <= end.limit)
     {
-        ngx_bloom_helper_wake();
+        ngx_bloom_wake();
     }
 
 done:
@@ -377,7 +377,7 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
                 return ngx_bloom_batch_refuse(batch);
             }
 
-            ngx_bloom_helper_wake();
+            ngx_bloom_wake();
 
             return ngx_bloom_batch_wait(batch, "keys of bloom_add have waited "
                                         "for the journal for ten seconds; "
@@ -412,7 +412,7 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
         /* void */
     }
 
-    ngx_bloom_helper_wake();
+    ngx_bloom_wake();
 
     return ngx_bloom_batch_wait(batch, "the helper process has not "
                                 "synchronised the journal for ten seconds; "
@@ -487,7 +487,7 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
         batch.added = batch.generation ? batch.fresh : added;
         batch.known = 1 - batch.added;
 
-        ngx_bloom_helper_wake();
+        ngx_bloom_wake();
     }
 
     ngx_bloom_count(zone, NGX_BLOOM_COUNT_ADDED, batch.added);

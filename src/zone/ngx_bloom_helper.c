@@ -6,6 +6,7 @@
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_jobs.h"
+#include "ngx_bloom_wake.h"
 
 #include <ngx_event.h>
 
@@ -26,7 +27,6 @@ typedef struct {
 } ngx_bloom_helper_t;
 
 
-static ngx_int_t ngx_bloom_helper_pipe(ngx_cycle_t *cycle);
 static ngx_msec_t ngx_bloom_helper_manager(void *data);
 static ngx_int_t ngx_bloom_helper_start(ngx_bloom_helper_t *helper);
 static void ngx_bloom_helper_stop(void *data);
@@ -38,9 +38,6 @@ static void ngx_bloom_helper_count_huge(ngx_bloom_work_t *work);
 
 /* Of this process: its cycle's. */
 static ngx_bloom_helper_t  *ngx_bloom_helper;
-
-/* One for the life of a master: workers of old cycles wake the new helper. */
-static ngx_fd_t  ngx_bloom_pipe[2] = { NGX_INVALID_FILE, NGX_INVALID_FILE };
 
 
 ngx_int_t
@@ -88,7 +85,7 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
     helper->zones = zones;
     helper->cycle = cycle;
 
-    if (ngx_bloom_helper_pipe(cycle) != NGX_OK) {
+    if (ngx_bloom_wake_init(cycle) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -115,34 +112,6 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
     ngx_bloom_helper = helper;
 
     return single ? ngx_bloom_helper_start(helper) : NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_bloom_helper_pipe(ngx_cycle_t *cycle)
-{
-    ngx_uint_t  i;
-
-    if (ngx_bloom_pipe[0] != NGX_INVALID_FILE) {
-        return NGX_OK;
-    }
-
-    if (pipe(ngx_bloom_pipe) == -1) {
-        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i < 2; i++) {
-        if (ngx_nonblocking(ngx_bloom_pipe[i]) == -1
-            || fcntl(ngx_bloom_pipe[i], F_SETFD, FD_CLOEXEC) == -1)
-        {
-            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                          "fcntl() failed");
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
 }
 
 
@@ -180,7 +149,7 @@ ngx_bloom_helper_start(ngx_bloom_helper_t *helper)
     helper->timer.cancelable = 1;
     helper->runs = 1;
 
-    c = ngx_get_connection(ngx_bloom_pipe[0], helper->cycle->log);
+    c = ngx_get_connection(ngx_bloom_wake_fd(), helper->cycle->log);
 
     if (c != NULL) {
         c->read->handler = ngx_bloom_helper_read;
@@ -235,36 +204,16 @@ ngx_bloom_helper_stop(void *data)
 }
 
 
-void
-ngx_bloom_helper_wake(void)
-{
-    u_char  c;
-
-    if (ngx_bloom_pipe[1] == NGX_INVALID_FILE) {
-        return;
-    }
-
-    /* if the pipe is full, it will wake up */
-
-    c = 0;
-    (void) !write(ngx_bloom_pipe[1], &c, 1);
-}
-
-
 static void
 ngx_bloom_helper_read(ngx_event_t *ev)
 {
-    u_char               buf[256];
-    ssize_t              n;
     ngx_connection_t    *c;
     ngx_bloom_helper_t  *helper;
 
     c = ev->data;
     helper = c->data;
 
-    do {
-        n = read(c->fd, buf, sizeof(buf));
-    } while (n == (ssize_t) sizeof(buf) || (n == -1 && ngx_errno == NGX_EINTR));
+    ngx_bloom_wake_clear();
 
     ev->ready = 0;
     (void) ngx_handle_read_event(ev, 0);

@@ -37,9 +37,6 @@ ngx_int_t ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones);
 /* To be called in init_process. */
 ngx_int_t ngx_bloom_helper_process(ngx_cycle_t *cycle);
 
-/* Wakes the helper: there is something to do.  Never waits. */
-void ngx_bloom_helper_wake(void);
-
 
 #pragma GCC visibility pop
 

@@ -1,7 +1,7 @@
 
 #include "ngx_bloom_task.h"
-#include "ngx_bloom_helper.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_wake.h"
 
 
 /* A helper that lives shows it every second, ms. */
@@ -88,7 +88,7 @@ ngx_bloom_task_request(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_unlock(&sh->tasks);
 
     if (rc == NGX_OK) {
-        ngx_bloom_helper_wake();
+        ngx_bloom_wake();
     }
 
     return rc;
