@@ -84,32 +84,12 @@ ngx_uint_t ngx_bloom_zone_takes(ngx_bloom_zone_t *zone);
 
 /*
  * Adds one key and cannot be refused: where the journal cannot be written now,
- * the key is kept in the zone's memory and appended as soon as that can be.
- * Zones that take no additions ignore it.  NULL; or, if it is no key in the
- * zone's key form, or too long, why: a phrase to follow it.  That is counted.
+ * the key is pending (ngx_bloom_pending.h) until that is possible.  Zones that
+ * take no additions ignore it.  Returns NULL, or, if the key is too long or
+ * invalid in the zone's key form, why: a phrase to follow the key.  Such keys
+ * are counted.
  */
 const char *ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key);
-
-
-/* ---- within this layer: keys that wait in the zone's memory ---- */
-
-/* Sets their bits.  NGX_ERROR: not done, others hold them. */
-ngx_int_t ngx_bloom_kept_apply(ngx_bloom_zone_t *zone,
-    ngx_bloom_bits_t *bits);
-
-/*
- * The same for a switch, under the locks sh->helper and `append`: no other is
- * kept from then until the release.  To be held for a moment: workers wait for
- * it, and not long.
- */
-ngx_int_t ngx_bloom_kept_hold(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits);
-void ngx_bloom_kept_release(ngx_bloom_zone_t *zone);
-
-/*
- * Appends them to the journal: NGX_OK if none is left, NGX_AGAIN if it cannot
- * be done now.  For the helper.
- */
-ngx_int_t ngx_bloom_kept_drain(ngx_bloom_zone_t *zone);
 
 
 #pragma GCC visibility pop

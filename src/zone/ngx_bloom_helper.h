@@ -8,7 +8,7 @@
  *
  *     makes segments before they are needed, and synchronises them;
  *     applies what other instances have appended;
- *     appends keys that were kept in memory while the disk refused;
+ *     appends keys that are pending since the disk refused them;
  *     looks whether the file was replaced, and loads images;
  *     saves checkpoints and snapshots; removes what is not needed any more;
  *     compacts the journal while there is nothing else to do.

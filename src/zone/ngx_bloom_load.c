@@ -1,8 +1,8 @@
 
 #include "ngx_bloom_load.h"
-#include "ngx_bloom_add.h"
 #include "ngx_bloom_compact.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_pending.h"
 
 #include <sys/mman.h>
 
@@ -409,12 +409,12 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     }
 
     /*
-     * Keys that are kept because the journal is locked here: whoever keeps one
-     * has done so before, and it is set in the new generation, or does so
-     * after the release, and finds the generation changed.
+     * A key may be pending because the journal is locked here.  It became so
+     * before this, and is set in the new generation, or it becomes so after
+     * the release, and whoever adds it finds the generation changed.
      */
 
-    if (ngx_bloom_kept_hold(zone, &bits) != NGX_OK) {
+    if (ngx_bloom_pending_hold(zone, &bits) != NGX_OK) {
 
         if (locked) {
             ngx_bloom_unlock(&state->control->append);
@@ -450,7 +450,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
     ngx_bloom_fault("turned");
 
-    ngx_bloom_kept_release(zone);
+    ngx_bloom_pending_release(zone);
 
     __atomic_store_n(&sh->switches, 0, __ATOMIC_SEQ_CST);
 
@@ -541,7 +541,7 @@ uint64_t
 ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     uint64_t cut)
 {
-    uint64_t   lost, kept, before, position;
+    uint64_t   lost, no_room, before, position;
     ngx_tm_t   tm;
     ngx_int_t  rc;
 
@@ -564,8 +564,8 @@ ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
                ? before : ngx_bloom_time();
     }
 
-    kept = __atomic_load_n(&zone->sh->lost, __ATOMIC_SEQ_CST);
-    lost = ngx_max(lost, kept);
+    no_room = __atomic_load_n(&zone->sh->lost, __ATOMIC_SEQ_CST);
+    lost = ngx_max(lost, no_room);
 
     if (reader->damage[0]) {
         position = reader->damaged;
@@ -601,9 +601,9 @@ ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
                   tm.ngx_tm_mon, tm.ngx_tm_mday, tm.ngx_tm_hour,
                   tm.ngx_tm_min, tm.ngx_tm_sec,
                   reader->damage[0] ? (char *) reader->damage
-                  : lost == kept ? "there was no room for them while the "
-                                   "journal could not be written"
-                                 : "it was seen at an earlier start");
+                  : lost == no_room ? "there was no room for them while the "
+                                      "journal could not be written"
+                                    : "it was seen at an earlier start");
     return lost;
 }
 

@@ -8,7 +8,7 @@
  *     step      a piece: chunks of the image, then records of the journal, up
  *               to where it ends by then
  *     switch    with appending locked: the records that came meanwhile; then,
- *               with the keys locked that are kept, these and the generation.
+ *               with the pending keys locked, these and the generation.
  *               So no key is acknowledged that the new generation lacks.
  *
  * The master does it at start, the helper while nginx runs; never two for one

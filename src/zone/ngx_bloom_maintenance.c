@@ -1,7 +1,7 @@
 
 #include "ngx_bloom_maintenance.h"
-#include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_pending.h"
 #include "ngx_bloom_task.h"
 
 
@@ -71,7 +71,7 @@ ngx_bloom_upkeep_catch_up(ngx_bloom_work_t *work)
     control = zone->state->control;
     next = NGX_BLOOM_WORK_IDLE;
 
-    if (ngx_bloom_kept_drain(zone) != NGX_OK) {
+    if (ngx_bloom_pending_drain(zone) != NGX_OK) {
         next = NGX_BLOOM_WORK_IDLE / 10;
     }
 
@@ -232,8 +232,8 @@ ngx_bloom_upkeep_unrequire(ngx_bloom_zone_t *zone)
     tail = ngx_bloom_state_tail(state);
 
     if (old > tail
-        && ((old & NGX_BLOOM_KEPT) == 0
-            || ngx_bloom_kept_empty(&control->kept)))
+        && ((old & NGX_BLOOM_PENDING) == 0
+            || ngx_bloom_pending_empty(&control->pending)))
     {
         (void) __atomic_compare_exchange_n(required, &old, tail, 0,
                                            __ATOMIC_SEQ_CST,

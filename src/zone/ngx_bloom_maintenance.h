@@ -1,8 +1,8 @@
 
 /*
- * Upkeep of a zone's journal, each bounded and often: segments made before they
- * are needed, synchronisation, what other instances have appended and what was
- * kept while the disk refused, files that are of no use any more.
+ * Maintenance of a zone's journal, each bounded and often: segments made before
+ * they are needed, synchronisation, what other instances have appended, pending
+ * keys, files that are of no use any more.
  */
 
 #ifndef _NGX_BLOOM_MAINTENANCE_H_INCLUDED_
@@ -24,7 +24,7 @@
 ngx_msec_t ngx_bloom_upkeep_journal(ngx_bloom_work_t *work);
 
 /*
- * What others have appended, and keys that were kept; when to come again, in
+ * What others have appended, and pending keys; when to come again, in
  * ms.  The lock sh->helper is held.
  */
 ngx_msec_t ngx_bloom_upkeep_catch_up(ngx_bloom_work_t *work);

@@ -1,8 +1,8 @@
 
 #include "ngx_bloom_shutdown.h"
-#include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_pending.h"
 
 #include <ngx_event.h>
 
@@ -167,7 +167,7 @@ ngx_bloom_leave_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
     last = (ngx_process != NGX_PROCESS_WORKER);
 
     if (last) {
-        (void) ngx_bloom_kept_drain(zone);
+        (void) ngx_bloom_pending_drain(zone);
     }
 
     tail = last ? ngx_bloom_state_tail(state) : state->appended;

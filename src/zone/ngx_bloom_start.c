@@ -1,8 +1,8 @@
 
 #include "ngx_bloom_start.h"
-#include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_load.h"
+#include "ngx_bloom_pending.h"
 #include "ngx_bloom_repair.h"
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_save.h"
@@ -73,7 +73,7 @@ ngx_bloom_start_zone(ngx_shm_zone_t *shm_zone, void *data)
 
     } else if (old != NULL) {
         zone->sh = old->sh;
-        zone->kept = &old->sh->kept;
+        zone->pending = &old->sh->pending;
         rc = ngx_bloom_start_renew(zone, old);
 
     } else {
@@ -206,7 +206,7 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
     if (getrandom(&sh->instance, sizeof(uint64_t), 0) == -1
         || ngx_bloom_lock_init(&sh->helper) != NGX_OK
         || ngx_bloom_lock_init(&sh->tasks) != NGX_OK
-        || ngx_bloom_lock_init(&sh->kept.mutex) != NGX_OK)
+        || ngx_bloom_lock_init(&sh->pending.mutex) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -232,7 +232,7 @@ ngx_bloom_start_create(ngx_bloom_zone_t *zone)
 
     shpool->data = sh;
     zone->sh = sh;
-    zone->kept = &sh->kept;
+    zone->pending = &sh->pending;
 
     if (ngx_bloom_start_state(zone) != NGX_OK) {
         return NGX_ERROR;
@@ -391,7 +391,7 @@ ngx_bloom_start_attach(ngx_bloom_zone_t *zone)
     state = zone->state;
 
     zone->required = &state->control->instance[state->instance].required;
-    zone->kept = &state->control->kept;
+    zone->pending = &state->control->pending;
 }
 
 
@@ -472,7 +472,7 @@ ngx_bloom_start_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
      */
 
     ngx_bloom_zone_bits(zone, load->bank, &bits);
-    (void) ngx_bloom_kept_apply(zone, &bits);
+    (void) ngx_bloom_pending_apply(zone, &bits);
 
     /* not load->reader.limit: it may have moved after the last record */
 
@@ -940,7 +940,7 @@ ngx_bloom_start_refill(ngx_bloom_zone_t *zone)
     }
 
     zone->load = ngx_pcalloc(zone->pool, sizeof(ngx_bloom_load_t));
-    zone->pending = 1;
+    zone->prepared = 1;
 
     if (zone->load == NULL) {
         return NGX_ERROR;
@@ -982,11 +982,11 @@ ngx_bloom_start_refill(ngx_bloom_zone_t *zone)
 void
 ngx_bloom_start_abandon(ngx_bloom_zone_t *zone)
 {
-    if (!zone->pending) {
+    if (!zone->prepared) {
         return;
     }
 
-    zone->pending = 0;
+    zone->prepared = 0;
     zone->joins = 0;
 
     if (zone->load != NULL) {
@@ -1075,7 +1075,7 @@ ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
             }
         }
 
-        if (!zone->pending) {
+        if (!zone->prepared) {
             ngx_bloom_start_file_name(zone);
         }
 
@@ -1099,7 +1099,7 @@ ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
             }
         }
 
-        if (!zone->pending) {
+        if (!zone->prepared) {
             continue;
         }
 
@@ -1114,7 +1114,7 @@ ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
             continue;
         }
 
-        zone->pending = 0;
+        zone->prepared = 0;
         zone->sh->based = zone->sh->generation;
         zone->sh->file = (zone->file.name.len != 0);
         ngx_bloom_start_file_seen(zone);

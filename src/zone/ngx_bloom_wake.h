@@ -15,10 +15,11 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Creates the pipe unless there is one.  Returns NGX_OK or NGX_ERROR, logged. */
+/* Creates the pipe, if there is none.  Returns NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_wake_init(ngx_cycle_t *cycle);
 
-/* Returns the end of the pipe that becomes readable when the helper is woken. */
+/* Returns the end of the pipe that becomes readable when somebody wakes the
+ * helper. */
 ngx_fd_t ngx_bloom_wake_fd(void);
 
 /* Reads all that is in the pipe. */

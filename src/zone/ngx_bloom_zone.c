@@ -202,8 +202,8 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->pages = zone->pages;
     info->huge = __atomic_load_n(&sh->huge, __ATOMIC_RELAXED);
     info->got = sh->pages;
-    info->kept = zone->kept->count;
-    info->lost = zone->kept->lost;
+    info->kept = zone->pending->count;
+    info->lost = zone->pending->lost;
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
     info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
     info->heartbeat = __atomic_load_n(&sh->heartbeat, __ATOMIC_RELAXED);
@@ -307,7 +307,7 @@ ngx_bloom_zone_close(void *data)
 
     if (zone->state != NULL) {
         zone->required = &ngx_bloom_zone_never;
-        zone->kept = &zone->sh->kept;
+        zone->pending = &zone->sh->pending;
         ngx_bloom_state_close(zone->state);
         zone->state = NULL;
     }

@@ -137,7 +137,7 @@ typedef struct {
     uint64_t             missing;        /* looks in a row at a watched file
                                             that was not there */
 
-    ngx_bloom_kept_t     kept;           /* where there is no state */
+    ngx_bloom_pending_t  pending;        /* keys, where there is no state */
     uint64_t             lost;           /* atomic; when a key last came that
                                             found no room among these or the
                                             state's, ms since 1970; 0: none */
@@ -153,7 +153,8 @@ typedef struct {
     ngx_shm_zone_t     *shm_zone;        /* NULL: not declared */
     ngx_bloom_shctx_t  *sh;
     ngx_bloom_state_t  *state;           /* NULL: memory only */
-    ngx_bloom_kept_t   *kept;            /* of the state, or sh->kept */
+    ngx_bloom_pending_t *pending;        /* keys: of the state, or sh->pending
+                                            */
     ngx_uint_t          series;          /* of its counters */
 
     ngx_pool_t         *pool;            /* of the cycle */
@@ -183,7 +184,7 @@ typedef struct {
     /* between the reading of a configuration and its commit */
     ngx_uint_t          resized;         /* it was there in another size */
     ngx_uint_t          changed;         /* the file did: to be loaded */
-    ngx_uint_t          pending;         /* loaded, and serves from commit */
+    ngx_uint_t          prepared;        /* loaded, and serves from commit */
     ngx_uint_t          uploaded;        /* by an uploaded image */
     ngx_uint_t          joins;           /* the filter that serves goes on, and
                                             gets the keys of the journal */
