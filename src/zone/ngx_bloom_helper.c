@@ -277,7 +277,7 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
     }
 
     if (work->zone->state != NULL) {
-        delay = ngx_bloom_upkeep_catch_up(work);
+        delay = ngx_bloom_upkeep_zone(work);
         next = ngx_min(next, delay);
     }
 

@@ -1,9 +1,9 @@
 
 #include "ngx_bloom_jobs.h"
+#include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_task.h"
-#include "ngx_bloom_maintenance.h"
 
 
 /* After a checkpoint that failed, in ms. */
@@ -248,7 +248,7 @@ ngx_bloom_work_settle(ngx_bloom_work_t *work)
         return NGX_ERROR;
     }
 
-    if (ngx_bloom_upkeep_follow(zone) != NGX_OK) {
+    if (ngx_bloom_catch_up(zone) != NGX_OK) {
         save->error = "has keys that the zone cannot read yet; try again, and "
                       "look at the error log";
         return NGX_ERROR;
@@ -582,7 +582,7 @@ ngx_bloom_work_switch(ngx_bloom_work_t *work)
                             uploaded ? "an uploaded image"
                                      : (char *) work->path);
 
-    work->housed = ngx_current_msec - NGX_BLOOM_UPKEEP_HOUSE;
+    work->cleaned = ngx_current_msec - NGX_BLOOM_WORK_CLEAN;
     work->count_huge = ngx_current_msec;
     work->does = NGX_BLOOM_WORK_RELEASES;
 }

@@ -26,6 +26,9 @@
 #define NGX_BLOOM_WORK_IDLE       1000       /* between looks */
 #define NGX_BLOOM_WORK_BUSY       5          /* while others append */
 
+/* How often files that nobody needs are removed, ms. */
+#define NGX_BLOOM_WORK_CLEAN      10000
+
 
 /* What a helper does for a zone at the moment. */
 typedef enum {
@@ -62,7 +65,7 @@ typedef struct {
     ngx_bloom_file_id_t   refused;       /* the file that was, last */
     ngx_msec_t            looked;        /* at the file */
     ngx_msec_t            synced;
-    ngx_msec_t            housed;
+    ngx_msec_t            cleaned;       /* files that nobody needs */
     ngx_msec_t            count_huge;    /* when to, next */
     uint64_t              failed;        /* that was logged last */
     uint64_t              ones;          /* bits set when it was last asked

@@ -1,8 +1,7 @@
 
 #include "ngx_bloom_maintenance.h"
-#include "ngx_bloom_io.h"
+#include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_pending.h"
-#include "ngx_bloom_task.h"
 
 
 /* At least so often, in ms; and not more often while it fails, since all is
@@ -15,12 +14,7 @@
 
 
 static void ngx_bloom_upkeep_log(ngx_bloom_work_t *work);
-static ngx_int_t ngx_bloom_upkeep_unrequire(ngx_bloom_zone_t *zone);
-static ngx_int_t ngx_bloom_upkeep_house(ngx_bloom_work_t *work);
-
-
-/* When a failure to follow was last logged: it is tried again at once. */
-static time_t  ngx_bloom_follow_logged;
+static ngx_int_t ngx_bloom_upkeep_clean(ngx_bloom_work_t *work);
 
 
 ngx_msec_t
@@ -61,7 +55,7 @@ ngx_bloom_upkeep_journal(ngx_bloom_work_t *work)
 
 
 ngx_msec_t
-ngx_bloom_upkeep_catch_up(ngx_bloom_work_t *work)
+ngx_bloom_upkeep_zone(ngx_bloom_work_t *work)
 {
     ngx_msec_t            next;
     ngx_bloom_zone_t     *zone;
@@ -75,19 +69,19 @@ ngx_bloom_upkeep_catch_up(ngx_bloom_work_t *work)
         next = NGX_BLOOM_WORK_IDLE / 10;
     }
 
-    if (ngx_bloom_upkeep_follow(zone) != NGX_OK) {
+    if (ngx_bloom_catch_up(zone) != NGX_OK) {
         next = NGX_BLOOM_WORK_BUSY;
     }
 
     if (work->does == NGX_BLOOM_WORK_NOTHING
-        && ngx_current_msec - work->housed >= NGX_BLOOM_UPKEEP_HOUSE
+        && ngx_current_msec - work->cleaned >= NGX_BLOOM_WORK_CLEAN
         && ngx_bloom_lock(&control->keeper, 0) == NGX_OK)
     {
-        if (ngx_bloom_upkeep_house(work) == NGX_AGAIN) {
+        if (ngx_bloom_upkeep_clean(work) == NGX_AGAIN) {
             next = NGX_BLOOM_WORK_BUSY;
 
         } else {
-            work->housed = ngx_current_msec;
+            work->cleaned = ngx_current_msec;
         }
 
         ngx_bloom_unlock(&control->keeper);
@@ -135,120 +129,12 @@ ngx_bloom_upkeep_log(ngx_bloom_work_t *work)
 }
 
 
-ngx_int_t
-ngx_bloom_upkeep_follow(ngx_bloom_zone_t *zone)
-{
-    uint64_t              tail, added;
-    ngx_int_t             rc;
-    bloom_record_t        record;
-    ngx_bloom_bits_t      bits;
-    ngx_bloom_shctx_t    *sh;
-    ngx_bloom_state_t    *state;
-    ngx_bloom_reader_t    reader;
-
-    sh = zone->sh;
-    state = zone->state;
-
-    /*
-     * The end first: what others appended before it was required before it was
-     * published.
-     */
-
-    tail = ngx_bloom_state_tail(state);
-
-    if (tail <= sh->applied) {
-
-        if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > sh->applied) {
-            return ngx_bloom_upkeep_unrequire(zone);
-        }
-
-        return NGX_OK;
-    }
-
-    if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > sh->applied) {
-
-        if (ngx_bloom_reader_open(&reader, state, sh->applied, tail)
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-
-        /* the lock sh->helper is held: no other generation comes to serve */
-
-        ngx_bloom_zone_bits(zone, sh->generation & 1, &bits);
-
-        while ((rc = ngx_bloom_reader_next(&reader, &record)) == NGX_OK) {
-            (void) ngx_bloom_zone_set(&bits, record.keys, record.end, &added);
-        }
-
-        if (rc == NGX_DONE && reader.lost != 0) {
-            __atomic_store_n(&sh->doubt,
-                             ngx_bloom_load_doubt(zone, &reader, 0),
-                             __ATOMIC_SEQ_CST);
-        }
-
-        if (rc == NGX_ERROR && ngx_bloom_follow_logged != ngx_time()) {
-            ngx_bloom_follow_logged = ngx_time();
-            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, reader.err,
-                          "bloom zone \"%V\": %s", &zone->name, reader.error);
-        }
-
-        ngx_bloom_reader_close(&reader);
-
-        if (rc == NGX_ERROR) {
-            return NGX_ERROR;
-        }
-    }
-
-    __atomic_store_n(&sh->applied, tail, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&state->control->instance[state->instance].applied, tail,
-                     __ATOMIC_SEQ_CST);
-
-    return (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > tail)
-           ? ngx_bloom_upkeep_unrequire(zone) : NGX_OK;
-}
-
-
 /*
- * Something is required that is not there yet: it is being published, or who
- * was about to publish it has died, and then it never will be.
+ * Forgets instances that have ended and removes files that nobody needs.
+ * Returns NGX_OK, or NGX_AGAIN if there may be another segment to remove.
  */
 static ngx_int_t
-ngx_bloom_upkeep_unrequire(ngx_bloom_zone_t *zone)
-{
-    uint64_t              old, tail, *required;
-    ngx_bloom_state_t    *state;
-    ngx_bloom_control_t  *control;
-
-    state = zone->state;
-    control = state->control;
-
-    if (ngx_bloom_lock(&control->append, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        return NGX_AGAIN;
-    }
-
-    required = &control->instance[state->instance].required;
-    old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
-    tail = ngx_bloom_state_tail(state);
-
-    if (old > tail
-        && ((old & NGX_BLOOM_PENDING) == 0
-            || ngx_bloom_pending_empty(&control->pending)))
-    {
-        (void) __atomic_compare_exchange_n(required, &old, tail, 0,
-                                           __ATOMIC_SEQ_CST,
-                                           __ATOMIC_SEQ_CST);
-    }
-
-    ngx_bloom_unlock(&control->append);
-
-    return NGX_OK;
-}
-
-
-/* NGX_OK, or NGX_AGAIN if there may be another segment to remove. */
-static ngx_int_t
-ngx_bloom_upkeep_house(ngx_bloom_work_t *work)
+ngx_bloom_upkeep_clean(ngx_bloom_work_t *work)
 {
     u_char              name[NGX_MAX_PATH];
     uint64_t            cut;

@@ -16,10 +16,6 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Removing and pruning, in milliseconds. */
-#define NGX_BLOOM_UPKEEP_HOUSE    10000
-
-
 /* Segments and disks, for whichever instance; when to come again, in ms. */
 ngx_msec_t ngx_bloom_upkeep_journal(ngx_bloom_work_t *work);
 
@@ -27,14 +23,7 @@ ngx_msec_t ngx_bloom_upkeep_journal(ngx_bloom_work_t *work);
  * What others have appended, and pending keys; when to come again, in
  * ms.  The lock sh->helper is held.
  */
-ngx_msec_t ngx_bloom_upkeep_catch_up(ngx_bloom_work_t *work);
-
-/*
- * Applies what other instances have appended.  The lock sh->helper is held, so
- * no other generation comes to serve meanwhile.  NGX_OK; NGX_AGAIN: somebody is
- * publishing; NGX_ERROR: the journal cannot be read, which is logged.
- */
-ngx_int_t ngx_bloom_upkeep_follow(ngx_bloom_zone_t *zone);
+ngx_msec_t ngx_bloom_upkeep_zone(ngx_bloom_work_t *work);
 
 
 #pragma GCC visibility pop
