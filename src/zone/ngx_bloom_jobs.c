@@ -3,6 +3,7 @@
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_log.h"
+#include "ngx_bloom_state_files.h"
 #include "ngx_bloom_task.h"
 
 
@@ -494,16 +495,15 @@ ngx_bloom_work_rebase(ngx_bloom_work_t *work, ngx_uint_t uploaded)
     }
 
     if (!uploaded) {
-        ngx_bloom_save_remove(zone->state, "upload.", NULL, 0);
+        ngx_bloom_state_files_remove(zone->state, "upload.", NULL, 0);
 
         if (ngx_bloom_sync_directory(zone->state->path.data) != NGX_OK) {
             return NGX_ERROR;
         }
 
     } else {
-        ngx_bloom_save_upload_name(zone->state, zone->sh->file
-                                   ? zone->sh->file_build
-                                   : ngx_bloom_save_empty, name);
+        ngx_bloom_state_files_upload(zone->state, zone->sh->file
+                                     ? zone->sh->file_build : NULL, name);
 
         if (ngx_bloom_rename(zone->state->path.data, work->tmp, name)
             != NGX_OK)
@@ -511,14 +511,13 @@ ngx_bloom_work_rebase(ngx_bloom_work_t *work, ngx_uint_t uploaded)
             return NGX_ERROR;
         }
 
-        ngx_bloom_save_remove(zone->state, "upload.",
-                              (u_char *) strrchr((char *) name, '/') + 1, 0);
+        ngx_bloom_state_files_remove(zone->state, "upload.", name, 0);
     }
 
     /* a start would use a checkpoint that was made of this image before */
 
-    if (ngx_bloom_save_find(zone->state, work->load.image.build_id, name,
-                            &position)
+    if (ngx_bloom_state_files_find(zone->state, work->load.image.build_id,
+                                   name, &position)
         == NGX_OK)
     {
         zone->sh->checkpoint = position;
@@ -634,8 +633,7 @@ ngx_bloom_work_saved(ngx_bloom_work_t *work, ngx_int_t rc)
     ngx_memzero(&result, sizeof(ngx_bloom_result_t));
 
     if (rc == NGX_OK) {
-        ngx_cpystrn(result.name, (u_char *) strrchr((char *) save->name, '/')
-                                 + 1,
+        ngx_cpystrn(result.name, ngx_bloom_state_files_name(save->name),
                     sizeof(result.name));
 
     } else {

@@ -2,6 +2,7 @@
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_pending.h"
+#include "ngx_bloom_state_files.h"
 
 
 /* At least so often, in ms; and not more often while it fails, since all is
@@ -146,21 +147,19 @@ ngx_bloom_upkeep_clean(ngx_bloom_work_t *work)
 
     ngx_bloom_state_prune(zone->state);
 
-    ngx_bloom_save_remove(zone->state, "snapshot.", NULL,
-                          NGX_BLOOM_SNAPSHOT_AGE);
-    ngx_bloom_save_remove(zone->state, "save.", NULL, NGX_BLOOM_TMP_AGE);
+    ngx_bloom_state_files_remove(zone->state, "snapshot.", NULL,
+                                 NGX_BLOOM_SNAPSHOT_AGE);
+    ngx_bloom_state_files_remove(zone->state, "save.", NULL, NGX_BLOOM_TMP_AGE);
 
     if (zone->state->control->instances
         == (uint64_t) 1 << zone->state->instance)
     {
         /* uploads in place of an image that file= is no more */
 
-        ngx_bloom_save_upload_name(zone->state, sh->file
-                                   ? sh->file_build : ngx_bloom_save_empty,
-                                   name);
+        ngx_bloom_state_files_upload(zone->state,
+                                     sh->file ? sh->file_build : NULL, name);
 
-        ngx_bloom_save_remove(zone->state, "upload.",
-                              (u_char *) strrchr((char *) name, '/') + 1, 0);
+        ngx_bloom_state_files_remove(zone->state, "upload.", name, 0);
     }
 
     if (ngx_bloom_compact_settle(zone->state) != NGX_OK) {

@@ -54,29 +54,6 @@ ngx_int_t ngx_bloom_save_step(ngx_bloom_save_t *save);
 void ngx_bloom_save_end(ngx_bloom_save_t *save);
 
 
-/*
- * The newest checkpoint made from the image with this build id: NGX_OK with
- * its name in `name` of NGX_MAX_PATH bytes and its position; NGX_DECLINED if
- * there is none.
- */
-ngx_int_t ngx_bloom_save_find(ngx_bloom_state_t *state, u_char *build,
-    u_char *name, uint64_t *position);
-
-/*
- * Removes the files whose names begin with `prefix`, but for `keep`, a name
- * without directory, or NULL.  Those younger than `age` seconds stay.
- */
-void ngx_bloom_save_remove(ngx_bloom_state_t *state, const char *prefix,
-    u_char *keep, time_t age);
-
-/* The name "upload.FILE.bloom" of an upload, in `name` of NGX_MAX_PATH. */
-u_char *ngx_bloom_save_upload_name(ngx_bloom_state_t *state, u_char *build,
-    u_char *name);
-
-/* What a zone that starts empty has for the build id of an image. */
-extern u_char  ngx_bloom_save_empty[BLOOM_IMAGE_BUILD_ID_LEN];
-
-
 #pragma GCC visibility pop
 
 #endif /* _NGX_BLOOM_SAVE_H_INCLUDED_ */

@@ -5,7 +5,7 @@
 #include "ngx_bloom_pending.h"
 #include "ngx_bloom_repair.h"
 #include "ngx_bloom_log.h"
-#include "ngx_bloom_save.h"
+#include "ngx_bloom_state_files.h"
 #include "ngx_bloom_task.h"
 
 #include <sys/random.h>
@@ -527,11 +527,11 @@ ngx_bloom_start_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         return NGX_ERROR;
     }
 
-    build = sh->file ? zone->image.build_id : ngx_bloom_save_empty;
+    build = sh->file ? zone->image.build_id : NULL;
 
     if (zone->state != NULL) {
 
-        name.data = ngx_bloom_save_upload_name(zone->state, build, upload);
+        name.data = ngx_bloom_state_files_upload(zone->state, build, upload);
         name.len = ngx_strlen(upload);
 
         ngx_memzero(&file, sizeof(ngx_bloom_file_t));
@@ -589,10 +589,11 @@ ngx_bloom_start_base(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
     ngx_uint_t          empty;
 
     empty = (name->len == 0);
-    build = empty ? ngx_bloom_save_empty : image->build_id;
+    build = empty ? NULL : image->build_id;
 
     if (zone->state != NULL && !zone->joins
-        && ngx_bloom_save_find(zone->state, build, checkpoint, &position)
+        && ngx_bloom_state_files_find(zone->state, build, checkpoint,
+                                      &position)
            == NGX_OK
         && position != 0)
     {
@@ -821,7 +822,7 @@ ngx_bloom_start_journal(ngx_bloom_zone_t *zone)
 
     added = (__atomic_load_n(&sh->bank[bank].ones, __ATOMIC_RELAXED) != 0);
 
-    ngx_bloom_save_upload_name(zone->state, ngx_bloom_save_empty, upload);
+    ngx_bloom_state_files_upload(zone->state, NULL, upload);
 
     zone->joins = zone->file.name.len == 0 && !sh->uploaded
                   && ngx_bloom_start_like(&sh->bank[bank].image, &zone->image)

@@ -1,6 +1,6 @@
 
-#include "ngx_bloom_save.h"
 #include "ngx_bloom_start.h"
+#include "ngx_bloom_state_files.h"
 
 
 /* As limit_req and others have it. */
@@ -600,11 +600,10 @@ ngx_bloom_zone_upload(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *name)
 
     ngx_memzero(&file, sizeof(ngx_bloom_file_t));
     file.fd = NGX_INVALID_FILE;
-    file.name.data = ngx_bloom_save_upload_name(&state,
-                                                zone->file.name.len
-                                                ? zone->image.build_id
-                                                : ngx_bloom_save_empty,
-                                                name);
+    file.name.data = ngx_bloom_state_files_upload(&state,
+                                                  zone->file.name.len
+                                                  ? zone->image.build_id
+                                                  : NULL, name);
     file.name.len = ngx_strlen(name);
 
     if (ngx_bloom_file_open(&file) != NGX_OK) {
