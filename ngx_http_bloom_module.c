@@ -11,6 +11,7 @@
 #include "ngx_http_bloom_conf.h"
 #include "ngx_bloom_helper.h"
 #include "ngx_bloom_shutdown.h"
+#include "ngx_bloom_start.h"
 
 
 static ngx_int_t ngx_http_bloom_add_handlers(ngx_conf_t *cf);

@@ -22,6 +22,10 @@
  */
 ngx_int_t ngx_bloom_start_zone(ngx_shm_zone_t *shm_zone, void *data);
 
+/* Lets the images serve that were loaded for a configuration that has been
+ * accepted.  Cannot fail. */
+void ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones);
+
 /* Takes back what was prepared for a configuration that was refused. */
 void ngx_bloom_start_abandon(ngx_bloom_zone_t *zone);
 

@@ -201,48 +201,18 @@ typedef struct {
 } ngx_bloom_zone_t;
 
 
-/* What an administrator wants to know of a zone. */
-typedef struct {
-    uint64_t             generation;     /* 0: nothing serves */
-    uint64_t             instance;       /* random: of this memory */
-    ngx_uint_t           unsure;         /* NGX_BLOOM_SURE or why not */
-    bloom_image_t        image;          /* that serves */
-    uint64_t             ones;           /* bits set in it */
-    ngx_uint_t           file;           /* the zone has file= */
-    ngx_uint_t           uploaded;       /* an uploaded image serves */
-    size_t               size;           /* of the zone's memory */
-    size_t               bank_size;      /* the largest image that fits */
-    ngx_uint_t           pages;          /* ngx_bloom_pages_e: wanted */
-    ngx_uint_t           got;            /* the kind of the huge ones */
-    size_t               huge;           /* bytes on huge pages, lately */
-
-    ngx_uint_t           journal;        /* 0: memory only */
-    uint64_t             journal_bytes;  /* of records and segments on disk */
-    uint64_t             unsynced_bytes;
-    uint64_t             replay_bytes;   /* behind the last checkpoint */
-    uint64_t             kept;           /* keys that wait for the journal */
-    uint64_t             lost;           /* keys that found no room to wait */
-    ngx_err_t            journal_err;    /* errno of the last failure, or 0 */
-    const char          *journal_error;  /* what could not be done, or NULL */
-
-    ngx_bloom_result_t   loaded;         /* the last load; when 0: none */
-    uint64_t             load_done;      /* bytes; of a load under way */
-    uint64_t             load_total;     /* 0: none is */
-    uint64_t             heartbeat;      /* of the helper, ms since 1970 */
-
-    uint64_t             counter[NGX_BLOOM_COUNTERS];
-} ngx_bloom_info_t;
-
-
 /* Counts `n` more of something in this process's own row. */
-static ngx_inline void ngx_bloom_count(ngx_bloom_zone_t *zone,
-    ngx_bloom_counter_e what, uint64_t n);
-
-/* Copies what is known of a zone; the image is of one whole generation. */
-void ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
+static ngx_inline void
+ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
+{
+    ngx_bloom_count_in(zone->series, what, n);
+}
 
 
 /* ---- within this layer ---- */
+
+/* As small as a zone's memory may be; limit_req and others have the same. */
+#define NGX_BLOOM_ZONE_MIN    (8 * ngx_pagesize)
 
 /* Short: what is done under sh->tasks is a copy. */
 #define NGX_BLOOM_TASK_WAIT  100
@@ -313,44 +283,6 @@ ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
     return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
            > __atomic_load_n(&sh->applied, __ATOMIC_ACQUIRE)
            || __atomic_load_n(&sh->doubt, __ATOMIC_RELAXED) != 0;
-}
-
-
-/* ---- while a configuration is read: errors are logged with its line ---- */
-
-/*
- * The zone of this name in `zones`, an array of pointers; made, and not yet
- * declared, if there is none.  NULL if memory is short.
- */
-ngx_bloom_zone_t *ngx_bloom_zone_get(ngx_conf_t *cf, ngx_array_t *zones,
-    ngx_str_t *name);
-
-/*
- * Declares a zone of `size` bytes, or of a fitting size if 0, for the image
- * zone->file.name, or, if that is empty, one that starts empty with the
- * geometry, capacity, rate and kind of hash of zone->image.  `tag` is the
- * module's.
- */
-ngx_int_t ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
-    size_t size, void *tag);
-
-/*
- * Refuses zones that were spoken of and not declared; makes room for uploaded
- * images that zones would start with.
- */
-ngx_int_t ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones);
-
-
-/* ---- when a configuration has been accepted: cannot fail ---- */
-
-/* Lets the images serve that were loaded while it was not sure yet. */
-void ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones);
-
-
-static ngx_inline void
-ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
-{
-    ngx_bloom_count_in(zone->series, what, n);
 }
 
 
