@@ -10,8 +10,8 @@
 
 #include "ngx_http_bloom_conf.h"
 #include "ngx_bloom_helper.h"
+#include "ngx_bloom_reload.h"
 #include "ngx_bloom_shutdown.h"
-#include "ngx_bloom_start.h"
 
 
 static ngx_int_t ngx_http_bloom_add_handlers(ngx_conf_t *cf);

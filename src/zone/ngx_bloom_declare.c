@@ -1,5 +1,7 @@
 
 #include "ngx_bloom_declare.h"
+#include "ngx_bloom_base.h"
+#include "ngx_bloom_reload.h"
 #include "ngx_bloom_start.h"
 #include "ngx_bloom_state_files.h"
 
@@ -13,6 +15,7 @@ static ngx_shm_zone_t *ngx_bloom_declare_find_old(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, void *tag);
 static ngx_int_t ngx_bloom_declare_shm(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, size_t size, void *tag);
+static ngx_int_t ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t ngx_bloom_declare_room(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 static uint64_t ngx_bloom_declare_upload(ngx_conf_t *cf,
@@ -75,7 +78,7 @@ ngx_bloom_declare_close(void *data)
     ngx_bloom_zone_t *zone = data;
 
     ngx_bloom_file_close(&zone->file);
-    ngx_bloom_start_abandon(zone);
+    ngx_bloom_reload_abandon(zone);
 
     if (zone->state != NULL) {
         zone->required = &ngx_bloom_declare_never;
@@ -214,10 +217,48 @@ ngx_bloom_declare_shm(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
         return NGX_ERROR;
     }
 
-    zone->shm_zone->init = ngx_bloom_start_zone;
+    zone->shm_zone->init = ngx_bloom_declare_init;
     zone->shm_zone->data = zone;
 
     return ngx_bloom_count_declare(cf);
+}
+
+
+/*
+ * Fills the memory of a zone that is new, or takes over that of `data`, which
+ * is the zone of the configuration before.
+ */
+static ngx_int_t
+ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
+{
+    ngx_bloom_zone_t  *old = data;
+
+    ngx_int_t          rc;
+    ngx_bloom_zone_t  *zone;
+
+    zone = shm_zone->data;
+
+    if (zone->file.name.len != 0 && zone->max_age != 0
+        && zone->image.as_of == 0)
+    {
+        zone->file.err = 0;
+        zone->file.error = NGX_BLOOM_NO_AS_OF;
+
+        rc = ngx_bloom_base_refuse(zone);
+
+    } else if (ngx_test_config) {
+        rc = ngx_bloom_start_check(zone);
+
+    } else if (old != NULL) {
+        rc = ngx_bloom_reload_zone(zone, old);
+
+    } else {
+        rc = ngx_bloom_start_zone(zone);
+    }
+
+    ngx_bloom_file_close(&zone->file);
+
+    return rc;
 }
 
 
@@ -261,7 +302,7 @@ ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones)
 }
 
 
-/* Room for what a start would load instead of file=. */
+/* Makes room for what a start would load instead of file=. */
 static ngx_int_t
 ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 {
@@ -314,9 +355,9 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 
 
 /*
- * The size of the filter in the image that was uploaded in place of the one
- * that file= has, and its name; 0 if there is none, or it cannot be read, which
- * the start says.
+ * Returns the size of the filter in the image that was uploaded in place of that
+ * of file=, with its path in `name`; or 0 if there is none, or it cannot be
+ * read, which the start logs.
  */
 static uint64_t
 ngx_bloom_declare_upload(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *name)

@@ -16,8 +16,8 @@
 
 
 /*
- * The zone of this name in `zones`, an array of pointers; made, and not yet
- * declared, if there is none.  NULL if memory is short.
+ * Returns the zone of this name in `zones`, an array of pointers; if there is
+ * none, a new one that is not yet declared.  Returns NULL if memory is short.
  */
 ngx_bloom_zone_t *ngx_bloom_zone_get(ngx_conf_t *cf, ngx_array_t *zones,
     ngx_str_t *name);
@@ -32,8 +32,8 @@ ngx_int_t ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
     size_t size, void *tag);
 
 /*
- * Refuses zones that were spoken of and not declared; makes room for uploaded
- * images that zones would start with.
+ * Refuses zones that are used and not declared; makes room for uploaded images
+ * that zones would start with.
  */
 ngx_int_t ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones);
 

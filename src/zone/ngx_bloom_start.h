@@ -1,7 +1,7 @@
 
 /*
- * Zones at the start and at a reload: what the master does, before any process
- * that serves exists or while the old ones serve on.
+ * The master fills fresh memory of a zone, at a start or when the zone's size
+ * has changed, before any process serves from it.
  */
 
 #ifndef _NGX_BLOOM_START_H_INCLUDED_
@@ -15,19 +15,14 @@
 #pragma GCC visibility push(hidden)
 
 
+/* Fills the zone's memory.  Returns NGX_OK, or NGX_ERROR, logged. */
+ngx_int_t ngx_bloom_start_zone(ngx_bloom_zone_t *zone);
+
 /*
- * The handler of a shared memory zone: fills one that is new, takes over one
- * that is kept.  Until the configuration is accepted, a kept one serves on as
- * it is.
+ * Checks for "nginx -t" that the zone could start: reads, and leaves nothing
+ * behind.  Returns NGX_OK, or NGX_ERROR, logged.
  */
-ngx_int_t ngx_bloom_start_zone(ngx_shm_zone_t *shm_zone, void *data);
-
-/* Lets the images serve that were loaded for a configuration that has been
- * accepted.  Cannot fail. */
-void ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones);
-
-/* Takes back what was prepared for a configuration that was refused. */
-void ngx_bloom_start_abandon(ngx_bloom_zone_t *zone);
+ngx_int_t ngx_bloom_start_check(ngx_bloom_zone_t *zone);
 
 
 #pragma GCC visibility pop
