@@ -355,9 +355,9 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 
 
 /*
- * Returns the size of the filter in the image that was uploaded in place of that
- * of file=, with its path in `name`; or 0 if there is none, or it cannot be
- * read, which the start logs.
+ * Returns the size of the filter in the image that was uploaded in place of
+ * that of file=, with its path in `name`; or 0 if there is none, or it cannot
+ * be read, which the start logs.
  */
 static uint64_t
 ngx_bloom_declare_upload(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *name)

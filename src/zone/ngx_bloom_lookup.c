@@ -10,8 +10,10 @@
 static ngx_inline ngx_int_t ngx_bloom_test_begin(ngx_bloom_zone_t *zone,
     ngx_uint_t *behind);
 static ngx_inline ngx_int_t ngx_bloom_test_end(ngx_bloom_zone_t *zone);
-static ngx_uint_t ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    ngx_pool_t *pool);
+static ngx_inline ngx_uint_t ngx_bloom_test_answer(int present,
+    ngx_uint_t behind);
+static ngx_int_t ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_uint_t behind, ngx_pool_t *pool);
 static ngx_inline int ngx_bloom_test_one(ngx_bloom_zone_t *zone,
     bloom_key_t *canonical, ngx_str_t *key, u_char *buf);
 static int ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
@@ -38,8 +40,8 @@ static u_char  ngx_bloom_test_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
 /*
- * What a lookup does is between these two.  begin: NGX_OK, NGX_AGAIN to begin
- * anew, NGX_DECLINED if nothing serves.
+ * Begins a lookup.  Returns NGX_OK, NGX_AGAIN to begin anew, or NGX_DECLINED if
+ * nothing serves.
  */
 static ngx_inline ngx_int_t
 ngx_bloom_test_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
@@ -67,8 +69,8 @@ ngx_bloom_test_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 
 
 /*
- * NGX_OK; NGX_AGAIN: what was seen is not of one generation, begin anew;
- * NGX_DECLINED: its image is too old.
+ * Ends a lookup.  Returns NGX_OK, NGX_AGAIN to begin anew, as what was seen is
+ * not of one generation, or NGX_DECLINED if its image is too old.
  */
 static ngx_inline ngx_int_t
 ngx_bloom_test_end(ngx_bloom_zone_t *zone)
@@ -82,6 +84,18 @@ ngx_bloom_test_end(ngx_bloom_zone_t *zone)
     }
 
     return ngx_time() < zone->stale ? NGX_OK : NGX_DECLINED;
+}
+
+
+/* A key that is not there may be one that the zone has not applied yet. */
+static ngx_inline ngx_uint_t
+ngx_bloom_test_answer(int present, ngx_uint_t behind)
+{
+    if (present) {
+        return NGX_BLOOM_PRESENT;
+    }
+
+    return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
 }
 
 
@@ -106,93 +120,77 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
         }
 
         if (zone->form != BLOOM_KEY_RAW) {
-            return ngx_bloom_test_form(zone, key, pool);
-        }
+            rc = ngx_bloom_test_form(zone, key, behind, pool);
 
-        hash = bloom_hash(&zone->hasher, key->data, key->len);
-        present = bloom_test(&zone->geometry, zone->words, hash);
+            if (rc >= 0) {
+                return rc;
+            }
 
-        rc = ngx_bloom_test_end(zone);
+        } else {
+            hash = bloom_hash(&zone->hasher, key->data, key->len);
+            present = bloom_test(&zone->geometry, zone->words, hash);
 
-        if (rc == NGX_AGAIN) {
-            continue;
+            rc = ngx_bloom_test_end(zone);
+
+            if (rc == NGX_OK) {
+                return ngx_bloom_test_answer(present, behind);
+            }
         }
 
         if (rc == NGX_DECLINED) {
             break;
         }
-
-        if (present) {
-            return NGX_BLOOM_PRESENT;
-        }
-
-        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
     }
 
     return NGX_BLOOM_UNKNOWN;
 }
 
 
-/* The same for whatever key form. */
-static ngx_uint_t
-ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
+/*
+ * Looks up a key in a form other than raw, and ends the lookup.  Returns the
+ * answer; NGX_AGAIN to begin anew; NGX_DECLINED if the image is too old or
+ * memory is short.  Not inline, as raw keys would pay for its registers.
+ */
+static ngx_int_t __attribute__((noinline))
+ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
+    ngx_pool_t *pool)
 {
-    int          present;
-    u_char      *buf;
-    ngx_int_t    rc;
-    ngx_uint_t   i, behind;
-    bloom_key_t  canonical;
+    int           present;
+    u_char       *buf;
+    ngx_int_t     rc;
+    bloom_key_t   canonical;
 
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+    buf = ngx_bloom_test_room(zone, key->len, pool);
 
-        rc = ngx_bloom_test_begin(zone, &behind);
-
-        if (rc == NGX_AGAIN) {
-            continue;
-        }
-
-        if (rc == NGX_DECLINED) {
-            break;
-        }
-
-        buf = ngx_bloom_test_room(zone, key->len, pool);
-
-        if (buf == NULL) {
-            break;
-        }
-
-        present = (zone->form == BLOOM_KEY_LOWER)
-                  ? ngx_bloom_test_one(zone, &canonical, key, buf)
-                  : ngx_bloom_test_any(zone, &canonical, key, buf);
-
-        if (present == -1) {
-            return NGX_BLOOM_UNPARSABLE;
-        }
-
-        rc = ngx_bloom_test_end(zone);
-
-        if (rc == NGX_AGAIN) {
-            continue;
-        }
-
-        if (ngx_bloom_test_keep(key, &canonical, pool) != NGX_OK
-            || rc == NGX_DECLINED)
-        {
-            break;
-        }
-
-        if (present) {
-            return NGX_BLOOM_PRESENT;
-        }
-
-        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+    if (buf == NULL) {
+        return NGX_DECLINED;
     }
 
-    return NGX_BLOOM_UNKNOWN;
+    present = (zone->form == BLOOM_KEY_LOWER)
+              ? ngx_bloom_test_one(zone, &canonical, key, buf)
+              : ngx_bloom_test_any(zone, &canonical, key, buf);
+
+    if (present == -1) {
+        return NGX_BLOOM_UNPARSABLE;
+    }
+
+    rc = ngx_bloom_test_end(zone);
+
+    if (rc == NGX_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    if (ngx_bloom_test_keep(key, &canonical, pool) != NGX_OK
+        || rc == NGX_DECLINED)
+    {
+        return NGX_DECLINED;
+    }
+
+    return ngx_bloom_test_answer(present, behind);
 }
 
 
-/* Whether the bits have a key of a form in which one is looked up by one. */
+/* Tests a key of a form that makes one key of it; -1: the key is invalid. */
 static ngx_inline int
 ngx_bloom_test_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
@@ -213,7 +211,7 @@ ngx_bloom_test_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 }
 
 
-/* The same where one may be looked up by many; -1: it is none in that form. */
+/* Tests a key of a form that may make many keys of it; likewise. */
 static int
 ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
@@ -231,7 +229,8 @@ ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 }
 
 
-/* Memory for a key of `len` bytes in the zone's form, until the next lookup. */
+/* Returns room for a key of `len` bytes in the zone's form, until the next
+ * lookup. */
 static ngx_inline u_char *
 ngx_bloom_test_room(ngx_bloom_zone_t *zone, size_t len, ngx_pool_t *pool)
 {
@@ -271,7 +270,7 @@ ngx_bloom_test_keep(ngx_str_t *key, const bloom_key_t *canonical,
 }
 
 
-/* All that a key is looked up by; NULL, or why it is none. */
+/* Hashes all that a key is looked up by.  Returns NULL, or why it cannot be. */
 static const char *
 ngx_bloom_test_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
     bloom_hash_t *hash, const ngx_str_t *key, u_char *buf)
@@ -362,11 +361,7 @@ ngx_bloom_zone_test_ahead(ngx_bloom_zone_t *zone, ngx_str_t *key,
         if (ngx_bloom_test_end(zone) == NGX_OK) {
             *key = ahead->key;
 
-            if (present) {
-                return NGX_BLOOM_PRESENT;
-            }
-
-            return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+            return ngx_bloom_test_answer(present, behind);
         }
     }
 
@@ -502,7 +497,7 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 }
 
 
-/* Within one generation. */
+/* Looks up keys within one generation. */
 static void
 ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, u_char *buf)
@@ -516,7 +511,8 @@ ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 }
 
 
-/* As many as are looked up by no more than BLOOM_BATCH, which is returned. */
+/* Looks up as many as need no more than BLOOM_BATCH lookups.  Returns how many.
+ */
 static ngx_uint_t
 ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, u_char *buf)
@@ -567,7 +563,8 @@ ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 }
 
 
-/* The next parts of a list, up to BLOOM_BATCH; fewer: that was all. */
+/* Cuts the next parts of a list, up to BLOOM_BATCH.  Returns how many; fewer if
+ * there are no more. */
 static ngx_uint_t
 ngx_bloom_test_cut(ngx_str_t *part, u_char **pos, u_char *end,
     u_char separator)
@@ -688,11 +685,7 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             return NGX_BLOOM_UNKNOWN;
         }
 
-        if (lookup->matches != 0) {
-            return NGX_BLOOM_PRESENT;
-        }
-
-        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+        return ngx_bloom_test_answer(lookup->matches != 0, behind);
     }
 
     ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));
