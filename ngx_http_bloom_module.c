@@ -281,7 +281,7 @@ ngx_http_bloom_init_process(ngx_cycle_t *cycle)
 
     if (bmcf != NULL && bmcf->zones.nelts != 0) {
         ngx_bloom_count_process();
-        ngx_bloom_leave_init(cycle, &bmcf->zones);
+        ngx_bloom_shutdown_init(cycle, &bmcf->zones);
     }
 
     return ngx_bloom_helper_process(cycle);
@@ -296,7 +296,7 @@ ngx_http_bloom_exit(ngx_cycle_t *cycle)
     bmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_bloom_module);
 
     if (bmcf != NULL) {
-        ngx_bloom_leave_end(cycle, &bmcf->zones);
+        ngx_bloom_shutdown_end(cycle, &bmcf->zones);
     }
 }
 

@@ -9,16 +9,16 @@
 
 /* How long a lock is tried for without giving the worker back, in rounds of
  * about 100 ns: an append takes a few microseconds. */
-#define NGX_BLOOM_SPINS   500
+#define NGX_BLOOM_ADD_SPINS     500
 
 /* The same for a key that cannot be added later, ms. */
-#define NGX_BLOOM_ONCE    5
+#define NGX_BLOOM_ADD_ONCE      5
 
 /* If the helper has not made a segment by then, it does not come, ms. */
-#define NGX_BLOOM_PATIENCE  10000
+#define NGX_BLOOM_ADD_PATIENCE  10000
 
 
-static ngx_int_t ngx_bloom_append_lock(ngx_bloom_batch_t *batch);
+static ngx_int_t ngx_bloom_add_lock(ngx_bloom_batch_t *batch);
 static uint64_t ngx_bloom_add_bits(ngx_bloom_zone_t *zone,
     const uint8_t *keys, const uint8_t *end, uint64_t *count,
     uint64_t *added);
@@ -30,7 +30,7 @@ static const char *ngx_bloom_add_canonical(ngx_bloom_zone_t *zone,
 
 
 static ngx_int_t
-ngx_bloom_append_lock(ngx_bloom_batch_t *batch)
+ngx_bloom_add_lock(ngx_bloom_batch_t *batch)
 {
     ngx_uint_t        i, j;
     pthread_mutex_t  *mutex;
@@ -41,10 +41,10 @@ ngx_bloom_append_lock(ngx_bloom_batch_t *batch)
 
         /* it will not come again: the holder, if it was preempted, runs */
 
-        return ngx_bloom_lock(mutex, NGX_BLOOM_ONCE);
+        return ngx_bloom_lock(mutex, NGX_BLOOM_ADD_ONCE);
     }
 
-    for (i = 0; i < NGX_BLOOM_SPINS; i++) {
+    for (i = 0; i < NGX_BLOOM_ADD_SPINS; i++) {
 
         if (ngx_bloom_lock(mutex, 0) == NGX_OK) {
             return NGX_OK;
@@ -67,8 +67,8 @@ static uint64_t
 ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
     const uint8_t *end, uint64_t *count, uint64_t *added)
 {
-    uint64_t          generation;
-    ngx_bloom_bits_t  bits;
+    uint64_t               generation;
+    ngx_bloom_zone_bits_t  bits;
 
     *count = 0;
     *added = 0;
@@ -149,7 +149,7 @@ ngx_bloom_add_canonical(ngx_bloom_zone_t *zone, bloom_key_t *key)
     }
 
     if (generation != zone->generation) {
-        (void) ngx_bloom_zone_attend(zone, generation);
+        (void) ngx_bloom_zone_refresh(zone, generation);
     }
 
     return ngx_bloom_zone_canonical(zone->form, key);
@@ -246,7 +246,7 @@ ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
 
 append:
 
-    if (ngx_bloom_append_lock(batch) != NGX_OK) {
+    if (ngx_bloom_add_lock(batch) != NGX_OK) {
         return ngx_bloom_batch_wait(batch, "the journal has been locked for "
                                     "ten seconds; look at the processes that "
                                     "use bloom_state_path");
@@ -285,7 +285,7 @@ append:
         return ngx_bloom_batch_refuse(batch);
     }
 
-    ngx_bloom_leave_appended(zone, end.tail);
+    ngx_bloom_shutdown_appended(zone, end.tail);
 
     if (end.tail - end.base > (end.limit - end.base) / 4
         && control->prepared <= end.limit)
@@ -314,9 +314,9 @@ ngx_bloom_batch_wait(ngx_bloom_batch_t *batch, const char *error)
     }
 
     if ((ngx_msec_int_t) (ngx_current_msec - batch->waits)
-        < NGX_BLOOM_PATIENCE)
+        < NGX_BLOOM_ADD_PATIENCE)
     {
-        ngx_bloom_leave_waits(batch->zone, batch->waits);
+        ngx_bloom_shutdown_waits(batch->zone, batch->waits);
         return NGX_AGAIN;
     }
 

@@ -138,11 +138,11 @@ ngx_bloom_base_read_dropped(ngx_bloom_zone_t *zone)
 ngx_int_t
 ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
-    u_char              upload[NGX_MAX_PATH], *build;
-    ngx_str_t           name;
-    bloom_image_t       image;
-    ngx_bloom_file_t    file;
-    ngx_bloom_shctx_t  *sh;
+    u_char                  upload[NGX_MAX_PATH], *build;
+    ngx_str_t               name;
+    bloom_image_t           image;
+    ngx_bloom_image_file_t  file;
+    ngx_bloom_shctx_t      *sh;
 
     sh = zone->sh;
 
@@ -150,7 +150,7 @@ ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
     sh->file = (zone->file.name.len != 0);
 
     if (sh->file) {
-        ngx_bloom_file_close(&zone->file);
+        ngx_bloom_image_file_close(&zone->file);
 
     } else if (zone->joins) {
         zone->image = sh->bank[sh->generation & 1].image;
@@ -166,13 +166,13 @@ ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         name.data = ngx_bloom_state_files_upload(zone->state, build, upload);
         name.len = ngx_strlen(upload);
 
-        ngx_memzero(&file, sizeof(ngx_bloom_file_t));
+        ngx_memzero(&file, sizeof(ngx_bloom_image_file_t));
         file.name = name;
         file.fd = NGX_INVALID_FILE;
 
-        if (ngx_bloom_file_open(&file) == NGX_OK) {
+        if (ngx_bloom_image_file_open(&file) == NGX_OK) {
             image = file.reader.image;
-            ngx_bloom_file_close(&file);
+            ngx_bloom_image_file_close(&file);
 
             sh->uploaded = 1;
 
@@ -324,12 +324,12 @@ ngx_bloom_base_alike(bloom_image_t *one, bloom_image_t *other)
 ngx_int_t
 ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
-    uint64_t            doubt;
-    ngx_err_t           err;
-    ngx_int_t           rc;
-    ngx_bloom_bits_t    bits;
-    ngx_bloom_state_t  *state;
-    ngx_bloom_shctx_t  *sh;
+    uint64_t               doubt;
+    ngx_err_t              err;
+    ngx_int_t              rc;
+    ngx_bloom_zone_bits_t  bits;
+    ngx_bloom_state_t     *state;
+    ngx_bloom_shctx_t     *sh;
 
     sh = zone->sh;
     state = zone->state;
@@ -363,7 +363,7 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         /* another instance, with a newer image, removed records meanwhile */
 
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
-                      "the image of bloom zone \"%V\" " NGX_BLOOM_TOO_OLD,
+                      "the image of bloom zone \"%V\" " NGX_BLOOM_LOAD_TOO_OLD,
                       &zone->name);
         return NGX_ERROR;
     }

@@ -14,13 +14,13 @@ static time_t  ngx_bloom_catch_up_logged;
 ngx_int_t
 ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
 {
-    uint64_t              tail, added;
-    ngx_int_t             rc;
-    bloom_record_t        record;
-    ngx_bloom_bits_t      bits;
-    ngx_bloom_shctx_t    *sh;
-    ngx_bloom_state_t    *state;
-    ngx_bloom_reader_t    reader;
+    uint64_t               tail, added;
+    ngx_int_t              rc;
+    bloom_record_t         record;
+    ngx_bloom_zone_bits_t  bits;
+    ngx_bloom_shctx_t     *sh;
+    ngx_bloom_state_t     *state;
+    ngx_bloom_reader_t     reader;
 
     sh = zone->sh;
     state = zone->state;

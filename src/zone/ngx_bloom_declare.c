@@ -7,7 +7,7 @@
 
 
 /* Of the files in a zone's directory. */
-#define NGX_BLOOM_NAME_MAX    128
+#define NGX_BLOOM_DECLARE_NAME_MAX    128
 
 
 static void ngx_bloom_declare_close(void *data);
@@ -77,7 +77,7 @@ ngx_bloom_declare_close(void *data)
 {
     ngx_bloom_zone_t *zone = data;
 
-    ngx_bloom_file_close(&zone->file);
+    ngx_bloom_image_file_close(&zone->file);
     ngx_bloom_reload_abandon(zone);
 
     if (zone->state != NULL) {
@@ -152,7 +152,7 @@ ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
 
     if (zone->file.name.len != 0) {
 
-        if (ngx_bloom_file_open(&zone->file) != NGX_OK) {
+        if (ngx_bloom_image_file_open(&zone->file) != NGX_OK) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, zone->file.err,
                                "image \"%V\" of bloom zone \"%V\" %s",
                                &zone->file.name, &zone->name,
@@ -242,7 +242,7 @@ ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
         && zone->image.as_of == 0)
     {
         zone->file.err = 0;
-        zone->file.error = NGX_BLOOM_NO_AS_OF;
+        zone->file.error = NGX_BLOOM_LOAD_NO_AS_OF;
 
         rc = ngx_bloom_base_refuse(zone);
 
@@ -256,7 +256,7 @@ ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
         rc = ngx_bloom_start_zone(zone);
     }
 
-    ngx_bloom_file_close(&zone->file);
+    ngx_bloom_image_file_close(&zone->file);
 
     return rc;
 }
@@ -282,7 +282,7 @@ ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones)
         }
 
         if (zone[i]->state_path.len + 3 * zone[i]->name.len
-            > NGX_MAX_PATH - NGX_BLOOM_NAME_MAX)
+            > NGX_MAX_PATH - NGX_BLOOM_DECLARE_NAME_MAX)
         {
             ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                           "bloom_state_path \"%V\" is too long for bloom "
@@ -362,10 +362,10 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 static uint64_t
 ngx_bloom_declare_upload(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *name)
 {
-    u_char             *path;
-    uint64_t            payload;
-    ngx_bloom_file_t    file;
-    ngx_bloom_state_t   state;
+    u_char                 *path;
+    uint64_t                payload;
+    ngx_bloom_image_file_t  file;
+    ngx_bloom_state_t       state;
 
     if (zone->state_path.len == 0 || !zone->journal) {
         return 0;
@@ -380,7 +380,7 @@ ngx_bloom_declare_upload(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *name)
     state.path.data = path;
     state.path.len = ngx_strlen(path);
 
-    ngx_memzero(&file, sizeof(ngx_bloom_file_t));
+    ngx_memzero(&file, sizeof(ngx_bloom_image_file_t));
     file.fd = NGX_INVALID_FILE;
     file.name.data = ngx_bloom_state_files_upload(&state,
                                                   zone->file.name.len
@@ -388,13 +388,13 @@ ngx_bloom_declare_upload(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *name)
                                                   : NULL, name);
     file.name.len = ngx_strlen(name);
 
-    if (ngx_bloom_file_open(&file) != NGX_OK) {
+    if (ngx_bloom_image_file_open(&file) != NGX_OK) {
         return 0;
     }
 
     payload = bloom_image_payload_size(&file.reader.image);
 
-    ngx_bloom_file_close(&file);
+    ngx_bloom_image_file_close(&file);
 
     return payload;
 }

@@ -14,7 +14,7 @@
 #define NGX_BLOOM_LOAD_REST  (256 * 1024)
 
 /* Clocks differ, and a key may be added before what it names is committed. */
-#define NGX_BLOOM_AS_OF_SLACK  (60 * 60 * 1000)
+#define NGX_BLOOM_LOAD_SLACK  (60 * 60 * 1000)
 
 
 static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
@@ -25,7 +25,7 @@ static void ngx_bloom_load_set(ngx_bloom_load_t *load,
 static uint64_t ngx_bloom_load_lost(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
 static void ngx_bloom_load_join(ngx_bloom_load_t *load,
-    ngx_bloom_bits_t *bits);
+    ngx_bloom_zone_bits_t *bits);
 static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
     ngx_err_t err, const char *error);
 static ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
@@ -49,7 +49,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     if (name->len != 0) {
 
-        if (ngx_bloom_file_open(&load->file) != NGX_OK) {
+        if (ngx_bloom_image_file_open(&load->file) != NGX_OK) {
             return ngx_bloom_load_refuse(load, load->file.err,
                                          load->file.error);
         }
@@ -102,8 +102,8 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 uint64_t
 ngx_bloom_load_covered(bloom_image_t *image)
 {
-    return image->as_of > NGX_BLOOM_AS_OF_SLACK
-           ? image->as_of - NGX_BLOOM_AS_OF_SLACK : 0;
+    return image->as_of > NGX_BLOOM_LOAD_SLACK
+           ? image->as_of - NGX_BLOOM_LOAD_SLACK : 0;
 }
 
 
@@ -144,11 +144,11 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
     }
 
     if (zone->max_age != 0 && load->image.as_of == 0) {
-        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_NO_AS_OF);
+        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_NO_AS_OF);
     }
 
     if (ngx_bloom_load_too_old(load)) {
-        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_TOO_OLD);
+        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
     }
 
     return NGX_OK;
@@ -268,7 +268,9 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     }
 #endif
 
-    switch (ngx_bloom_file_next(&load->file, p + chunk * BLOOM_IMAGE_CHUNK)) {
+    switch (ngx_bloom_image_file_next(&load->file,
+                                      p + chunk * BLOOM_IMAGE_CHUNK))
+    {
 
     case NGX_ERROR:
         return ngx_bloom_load_refuse(load, load->file.err,
@@ -337,8 +339,8 @@ ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes)
 static void
 ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 {
-    uint64_t          added;
-    ngx_bloom_bits_t  bits;
+    uint64_t               added;
+    ngx_bloom_zone_bits_t  bits;
 
     ngx_bloom_zone_bits(load->zone, load->bank, &bits);
 
@@ -350,14 +352,14 @@ ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 ngx_int_t
 ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
-    uint64_t            doubt, lost;
-    ngx_int_t           rc;
-    ngx_uint_t          locked;
-    bloom_record_t      record;
-    ngx_bloom_bits_t    bits;
-    ngx_bloom_zone_t   *zone;
-    ngx_bloom_state_t  *state;
-    ngx_bloom_shctx_t  *sh;
+    uint64_t               doubt, lost;
+    ngx_int_t              rc;
+    ngx_uint_t             locked;
+    bloom_record_t         record;
+    ngx_bloom_zone_bits_t  bits;
+    ngx_bloom_zone_t      *zone;
+    ngx_bloom_state_t     *state;
+    ngx_bloom_shctx_t     *sh;
 
     zone = load->zone;
     sh = zone->sh;
@@ -398,7 +400,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
             /* another instance, with a newer image, removed records since */
 
             ngx_bloom_unlock(&state->control->append);
-            return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_TOO_OLD);
+            return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
         }
     }
 
@@ -497,7 +499,7 @@ ngx_bloom_load_lost(ngx_bloom_load_t *load)
 
 /* Adds the bits that were loaded to those that serve, of the same hash. */
 static void
-ngx_bloom_load_join(ngx_bloom_load_t *load, ngx_bloom_bits_t *bits)
+ngx_bloom_load_join(ngx_bloom_load_t *load, ngx_bloom_zone_bits_t *bits)
 {
     uint64_t  i, n, old, ones, *words;
 
@@ -525,7 +527,7 @@ ngx_bloom_load_join(ngx_bloom_load_t *load, ngx_bloom_bits_t *bits)
 void
 ngx_bloom_load_end(ngx_bloom_load_t *load)
 {
-    ngx_bloom_file_close(&load->file);
+    ngx_bloom_image_file_close(&load->file);
 
     if (load->reading) {
         ngx_bloom_reader_close(&load->reader);

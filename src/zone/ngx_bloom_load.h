@@ -28,36 +28,36 @@
 
 
 /* Phrases to follow the name of an image. */
-#define NGX_BLOOM_NO_AS_OF                                                   \
+#define NGX_BLOOM_LOAD_NO_AS_OF                                              \
     "does not state its time, and the zone has max_age; build it with --as-of"
-#define NGX_BLOOM_TOO_OLD                                                    \
+#define NGX_BLOOM_LOAD_TOO_OLD                                               \
     "is too old: keys added since were removed from the journal for a newer " \
     "one; build it with --as-of, more than an hour after the last of them"
 
 
 typedef struct ngx_bloom_load_s {
-    ngx_bloom_zone_t     *zone;
-    ngx_uint_t            bank;
-    uint64_t              begun;         /* ms since 1970 */
+    ngx_bloom_zone_t       *zone;
+    ngx_uint_t              bank;
+    uint64_t                begun;       /* ms since 1970 */
 
     /* the image: what it says of itself, and where its bits come from */
-    bloom_image_t         image;
-    ngx_bloom_file_t      file;          /* name.len 0: an empty filter */
-    const char           *about;         /* what it is called; NULL: its name */
-    uint64_t              position;      /* a checkpoint's; 0: no checkpoint */
-    uint64_t              cut;           /* records older than this, ms, are
+    bloom_image_t           image;
+    ngx_bloom_image_file_t  file;        /* name.len 0: an empty filter */
+    const char             *about;       /* what it is called; NULL: its name */
+    uint64_t                position;    /* a checkpoint's; 0: no checkpoint */
+    uint64_t                cut;         /* records older than this, ms, are
                                             not wanted */
 
-    ngx_uint_t            chunks;        /* all are loaded */
-    ngx_uint_t            reading;       /* the journal is open */
-    uint64_t              records;       /* replayed, and their keys */
-    uint64_t              keys;
-    ngx_bloom_reader_t    reader;
+    ngx_uint_t              chunks;      /* all are loaded */
+    ngx_uint_t              reading;     /* the journal is open */
+    uint64_t                records;     /* replayed, and their keys */
+    uint64_t                keys;
+    ngx_bloom_reader_t      reader;
 
     /* what came of it, if it failed */
-    ngx_bloom_outcome_e   outcome;
-    ngx_err_t             err;
-    u_char                error[512];    /* null-terminated; a message that
+    ngx_bloom_outcome_e     outcome;
+    ngx_err_t               err;
+    u_char                  error[512];  /* null-terminated; a message that
                                             names the zone */
 } ngx_bloom_load_t;
 
@@ -96,8 +96,8 @@ uint64_t ngx_bloom_load_covered(bloom_image_t *image);
 
 /*
  * Records before this time need not be added to it.  None may be left out, 0,
- * for an image that says so of a time to come: it cannot know, and keys that are
- * added from now on would be lost at the next start.
+ * for an image that says so of a time to come: it cannot know, and keys that
+ * are added from now on would be lost at the next start.
  */
 uint64_t ngx_bloom_load_cut(bloom_image_t *image);
 

@@ -19,7 +19,7 @@
  * That what was loaded serves, with its figures: `does` is "starts with" or
  * "serves", `name` what the image is called.
  */
-void ngx_bloom_notice_serves(ngx_bloom_load_t *load, ngx_log_t *log,
+void ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
     const char *does, const char *name);
 
 /*
@@ -27,13 +27,13 @@ void ngx_bloom_notice_serves(ngx_bloom_load_t *load, ngx_log_t *log,
  * made for; once for each generation.  *ones is the caller's, 0 at first: the
  * bits set when it last looked.
  */
-void ngx_bloom_notice_look(ngx_bloom_zone_t *zone, uint64_t *ones);
+void ngx_bloom_log_warnings(ngx_bloom_zone_t *zone, uint64_t *ones);
 
 /*
  * That the file that is watched cannot be seen, for the reason `err`; once, the
  * second time in a row: who replaces it in two steps is not disturbed.
  */
-void ngx_bloom_notice_missing(ngx_bloom_zone_t *zone, ngx_err_t err);
+void ngx_bloom_log_missing_file(ngx_bloom_zone_t *zone, ngx_err_t err);
 
 
 #pragma GCC visibility pop

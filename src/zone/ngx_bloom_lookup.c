@@ -5,7 +5,7 @@
 
 /* Attempts of a lookup: only as many loads in its few nanoseconds make it
  * give up, and a load takes longer than that. */
-#define NGX_BLOOM_ATTEMPTS    8
+#define NGX_BLOOM_LOOKUP_ATTEMPTS    8
 
 static ngx_inline ngx_int_t ngx_bloom_test_begin(ngx_bloom_zone_t *zone,
     ngx_uint_t *behind);
@@ -55,7 +55,7 @@ ngx_bloom_test_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
     }
 
     if (generation != zone->generation
-        && ngx_bloom_zone_attend(zone, generation) != NGX_OK)
+        && ngx_bloom_zone_refresh(zone, generation) != NGX_OK)
     {
         return NGX_AGAIN;
     }
@@ -107,7 +107,7 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
     ngx_uint_t    i, behind;
     bloom_hash_t  hash;
 
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
         rc = ngx_bloom_test_begin(zone, &behind);
 
@@ -382,7 +382,7 @@ ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
         len = ngx_max(len, key[j].len);
     }
 
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
         rc = ngx_bloom_test_begin(zone, &behind);
 
@@ -436,7 +436,7 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 
     end = text->data + text->len;
 
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
         rc = ngx_bloom_test_begin(zone, &behind);
 
@@ -625,7 +625,7 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t     i, j, behind;
     bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
 
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
         ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));
 

@@ -5,31 +5,32 @@
 #include "ngx_bloom_state_files.h"
 
 
-/* At least so often, in ms; and not more often while it fails, since all is
- * written again each time. */
-#define NGX_BLOOM_UPKEEP_SYNC     500
+/* How often the journal is synchronised at least, ms; and not more often while
+ * that fails, since all is written again each time. */
+#define NGX_BLOOM_MAINTENANCE_SYNC          500
 
-/* A snapshot is opened at once by who has asked for it; seconds. */
-#define NGX_BLOOM_SNAPSHOT_AGE    60
-#define NGX_BLOOM_TMP_AGE         3600
+/* When files are removed, in seconds.  A snapshot is opened at once by whoever
+ * has asked for it. */
+#define NGX_BLOOM_MAINTENANCE_SNAPSHOT_AGE  60
+#define NGX_BLOOM_MAINTENANCE_TMP_AGE       3600
 
 
-static void ngx_bloom_upkeep_log(ngx_bloom_work_t *work);
-static ngx_int_t ngx_bloom_upkeep_clean(ngx_bloom_work_t *work);
+static void ngx_bloom_maintenance_log(ngx_bloom_jobs_t *jobs);
+static ngx_int_t ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs);
 
 
 ngx_msec_t
-ngx_bloom_upkeep_journal(ngx_bloom_work_t *work)
+ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs)
 {
     uint64_t              tail;
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
-    state = work->zone->state;
+    state = jobs->zone->state;
     control = state->control;
 
     if (ngx_bloom_lock(&control->keeper, 0) != NGX_OK) {
-        return NGX_BLOOM_WORK_BUSY;            /* another does */
+        return NGX_BLOOM_JOBS_BUSY;            /* another does */
     }
 
     (void) ngx_bloom_journal_prepare(state);
@@ -38,51 +39,51 @@ ngx_bloom_upkeep_journal(ngx_bloom_work_t *work)
 
     if (control->synced < tail
         && ((control->wanted > control->synced && !control->rewrite)
-            || ngx_current_msec - work->synced >= NGX_BLOOM_UPKEEP_SYNC))
+            || ngx_current_msec - jobs->synced >= NGX_BLOOM_MAINTENANCE_SYNC))
     {
         (void) ngx_bloom_journal_sync(state);
 
         ngx_time_update();
-        work->synced = ngx_current_msec;
+        jobs->synced = ngx_current_msec;
     }
 
     ngx_bloom_unlock(&control->keeper);
 
-    ngx_bloom_upkeep_log(work);
+    ngx_bloom_maintenance_log(jobs);
 
     return control->synced < ngx_bloom_state_tail(state)
-           ? NGX_BLOOM_WORK_BUSY : NGX_BLOOM_WORK_IDLE;
+           ? NGX_BLOOM_JOBS_BUSY : NGX_BLOOM_JOBS_IDLE;
 }
 
 
 ngx_msec_t
-ngx_bloom_upkeep_zone(ngx_bloom_work_t *work)
+ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
 {
     ngx_msec_t            next;
     ngx_bloom_zone_t     *zone;
     ngx_bloom_control_t  *control;
 
-    zone = work->zone;
+    zone = jobs->zone;
     control = zone->state->control;
-    next = NGX_BLOOM_WORK_IDLE;
+    next = NGX_BLOOM_JOBS_IDLE;
 
     if (ngx_bloom_pending_drain(zone) != NGX_OK) {
-        next = NGX_BLOOM_WORK_IDLE / 10;
+        next = NGX_BLOOM_JOBS_IDLE / 10;
     }
 
     if (ngx_bloom_catch_up(zone) != NGX_OK) {
-        next = NGX_BLOOM_WORK_BUSY;
+        next = NGX_BLOOM_JOBS_BUSY;
     }
 
-    if (work->does == NGX_BLOOM_WORK_NOTHING
-        && ngx_current_msec - work->cleaned >= NGX_BLOOM_WORK_CLEAN
+    if (jobs->current == NGX_BLOOM_JOBS_NONE
+        && ngx_current_msec - jobs->cleaned >= NGX_BLOOM_JOBS_CLEAN
         && ngx_bloom_lock(&control->keeper, 0) == NGX_OK)
     {
-        if (ngx_bloom_upkeep_clean(work) == NGX_AGAIN) {
-            next = NGX_BLOOM_WORK_BUSY;
+        if (ngx_bloom_maintenance_clean(jobs) == NGX_AGAIN) {
+            next = NGX_BLOOM_JOBS_BUSY;
 
         } else {
-            work->cleaned = ngx_current_msec;
+            jobs->cleaned = ngx_current_msec;
         }
 
         ngx_bloom_unlock(&control->keeper);
@@ -91,7 +92,7 @@ ngx_bloom_upkeep_zone(ngx_bloom_work_t *work)
     /* another's worker cannot wake this process */
 
     if (control->instances & ~((uint64_t) 1 << zone->state->instance)) {
-        next = ngx_min(next, NGX_BLOOM_WORK_BUSY);
+        next = ngx_min(next, NGX_BLOOM_JOBS_BUSY);
     }
 
     return next;
@@ -100,21 +101,21 @@ ngx_bloom_upkeep_zone(ngx_bloom_work_t *work)
 
 /* Says once that the journal fails, and once that it does not any more. */
 static void
-ngx_bloom_upkeep_log(ngx_bloom_work_t *work)
+ngx_bloom_maintenance_log(ngx_bloom_jobs_t *jobs)
 {
     uint64_t              failed;
     ngx_bloom_zone_t     *zone;
     ngx_bloom_control_t  *control;
 
-    zone = work->zone;
+    zone = jobs->zone;
     control = zone->state->control;
     failed = __atomic_load_n(&control->failed, __ATOMIC_ACQUIRE);
 
-    if (failed == work->failed) {
+    if (failed == jobs->failed) {
         return;
     }
 
-    work->failed = failed;
+    jobs->failed = failed;
 
     if (failed == 0) {
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
@@ -135,21 +136,22 @@ ngx_bloom_upkeep_log(ngx_bloom_work_t *work)
  * Returns NGX_OK, or NGX_AGAIN if there may be another segment to remove.
  */
 static ngx_int_t
-ngx_bloom_upkeep_clean(ngx_bloom_work_t *work)
+ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
 {
     u_char              name[NGX_MAX_PATH];
     uint64_t            cut;
     ngx_bloom_zone_t   *zone;
     ngx_bloom_shctx_t  *sh;
 
-    zone = work->zone;
+    zone = jobs->zone;
     sh = zone->sh;
 
     ngx_bloom_state_prune(zone->state);
 
     ngx_bloom_state_files_remove(zone->state, "snapshot.", NULL,
-                                 NGX_BLOOM_SNAPSHOT_AGE);
-    ngx_bloom_state_files_remove(zone->state, "save.", NULL, NGX_BLOOM_TMP_AGE);
+                                 NGX_BLOOM_MAINTENANCE_SNAPSHOT_AGE);
+    ngx_bloom_state_files_remove(zone->state, "save.", NULL,
+                                 NGX_BLOOM_MAINTENANCE_TMP_AGE);
 
     if (zone->state->control->instances
         == (uint64_t) 1 << zone->state->instance)

@@ -1,8 +1,8 @@
 
 /*
- * Maintenance of a zone's journal, each bounded and often: segments made before
- * they are needed, synchronisation, what other instances have appended, pending
- * keys, files that are of no use any more.
+ * Maintenance of a zone's journal is brief and frequent: segments are made
+ * before they are needed and synchronised, pending keys are appended, records
+ * of other instances are applied, and files that nobody needs are removed.
  */
 
 #ifndef _NGX_BLOOM_MAINTENANCE_H_INCLUDED_
@@ -16,14 +16,18 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Segments and disks, for whichever instance; when to come again, in ms. */
-ngx_msec_t ngx_bloom_upkeep_journal(ngx_bloom_work_t *work);
+/*
+ * Makes segments and synchronises the journal, for whichever instance.  Returns
+ * when to come again, in ms.
+ */
+ngx_msec_t ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs);
 
 /*
- * What others have appended, and pending keys; when to come again, in
- * ms.  The lock sh->helper is held.
+ * Appends pending keys, applies what other instances have appended, and removes
+ * files that nobody needs.  The lock sh->helper is held.  Returns when to come
+ * again, in ms.
  */
-ngx_msec_t ngx_bloom_upkeep_zone(ngx_bloom_work_t *work);
+ngx_msec_t ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs);
 
 
 #pragma GCC visibility pop

@@ -5,7 +5,7 @@
 
 
 static uint64_t ngx_bloom_pending_set(ngx_bloom_pending_t *pending,
-    ngx_bloom_bits_t *bits, uint64_t from);
+    ngx_bloom_zone_bits_t *bits, uint64_t from);
 static ngx_int_t ngx_bloom_pending_apply_serving(ngx_bloom_zone_t *zone);
 static void ngx_bloom_pending_move(ngx_bloom_zone_t *zone);
 static void ngx_bloom_pending_note_lost(ngx_bloom_zone_t *zone);
@@ -113,7 +113,7 @@ ngx_bloom_pending_next(ngx_bloom_pending_t *pending, uint64_t *pos,
 
 /* Sets the bits of the keys from a position on.  Returns where they end. */
 static uint64_t
-ngx_bloom_pending_set(ngx_bloom_pending_t *pending, ngx_bloom_bits_t *bits,
+ngx_bloom_pending_set(ngx_bloom_pending_t *pending, ngx_bloom_zone_bits_t *bits,
     uint64_t from)
 {
     int          changed;
@@ -139,7 +139,7 @@ ngx_bloom_pending_set(ngx_bloom_pending_t *pending, ngx_bloom_bits_t *bits,
 
 
 ngx_int_t
-ngx_bloom_pending_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
+ngx_bloom_pending_apply(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
 {
     ngx_bloom_pending_t  *pending;
 
@@ -162,7 +162,7 @@ ngx_bloom_pending_apply(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
 
 
 ngx_int_t
-ngx_bloom_pending_hold(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
+ngx_bloom_pending_hold(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
 {
     uint64_t              done[2];
     ngx_uint_t            i, n, round;
@@ -341,7 +341,7 @@ done:
 static ngx_int_t
 ngx_bloom_pending_apply_serving(ngx_bloom_zone_t *zone)
 {
-    ngx_bloom_bits_t  bits;
+    ngx_bloom_zone_bits_t  bits;
 
     if (ngx_bloom_zone_serving(zone, &bits) == 0) {
         return NGX_OK;

@@ -29,7 +29,7 @@ void ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key);
  * hold the keys: then nothing is done.
  */
 ngx_int_t ngx_bloom_pending_apply(ngx_bloom_zone_t *zone,
-    ngx_bloom_bits_t *bits);
+    ngx_bloom_zone_bits_t *bits);
 
 /*
  * Sets the bits of all pending keys for a switch, under the locks sh->helper
@@ -38,7 +38,7 @@ ngx_int_t ngx_bloom_pending_apply(ngx_bloom_zone_t *zone,
  * if others hold the keys.
  */
 ngx_int_t ngx_bloom_pending_hold(ngx_bloom_zone_t *zone,
-    ngx_bloom_bits_t *bits);
+    ngx_bloom_zone_bits_t *bits);
 void ngx_bloom_pending_release(ngx_bloom_zone_t *zone);
 
 /*

@@ -208,11 +208,11 @@ ngx_bloom_reload_file(ngx_bloom_zone_t *zone)
 
     sh = zone->sh;
 
-    if (ngx_bloom_file_same(&sh->file_id, &zone->file.id)) {
+    if (ngx_bloom_image_file_same(&sh->file_id, &zone->file.id)) {
         return NGX_OK;
     }
 
-    if (ngx_bloom_file_check(&zone->file) != NGX_OK) {
+    if (ngx_bloom_image_file_check(&zone->file) != NGX_OK) {
         return ngx_bloom_base_refuse(zone);
     }
 
@@ -231,7 +231,7 @@ ngx_bloom_reload_file(ngx_bloom_zone_t *zone)
            <= zone->state->control->dropped)
     {
         zone->file.err = 0;
-        zone->file.error = NGX_BLOOM_TOO_OLD;
+        zone->file.error = NGX_BLOOM_LOAD_TOO_OLD;
         return ngx_bloom_base_refuse(zone);
     }
 
@@ -367,7 +367,7 @@ ngx_bloom_reload_check_access(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
     ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
 
     if (zone->file.name.len != 0
-        && !ngx_bloom_file_readable(&zone->file.name, ccf, path, &what))
+        && !ngx_bloom_image_file_readable(&zone->file.name, ccf, path, &what))
     {
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
                       "image \"%V\" of bloom zone \"%V\" could not be loaded "
@@ -383,7 +383,7 @@ ngx_bloom_reload_check_access(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
     name.data = ngx_bloom_state_name(zone->state, control, "control");
     name.len = ngx_strlen(control);
 
-    if (!ngx_bloom_file_readable(&name, ccf, path, &what)) {
+    if (!ngx_bloom_image_file_readable(&name, ccf, path, &what)) {
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
                       "bloom zone \"%V\" takes no additions: \"%s\" does not "
                       "let user \"%s\" in; mend its owner or mode",
@@ -442,8 +442,8 @@ ngx_bloom_reload_switch(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
     ngx_bloom_base_note_file(zone);
 
     if (!zone->joins) {
-        ngx_bloom_notice_serves(zone->load, cycle->log, "serves",
-                                ngx_bloom_base_called(zone, zone->uploaded));
+        ngx_bloom_log_serves(zone->load, cycle->log, "serves",
+                             ngx_bloom_base_called(zone, zone->uploaded));
     }
 
     zone->joins = 0;

@@ -21,7 +21,7 @@ ngx_bloom_start_check(ngx_bloom_zone_t *zone)
     ngx_bloom_control_t  control;
 
     if (zone->file.name.len != 0
-        && ngx_bloom_file_check(&zone->file) != NGX_OK)
+        && ngx_bloom_image_file_check(&zone->file) != NGX_OK)
     {
         return ngx_bloom_base_refuse(zone);
     }
@@ -190,8 +190,8 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
     sh->generation = 1;
     sh->based = 1;
 
-    ngx_bloom_notice_serves(&load, zone->shm_zone->shm.log, "starts with",
-                            ngx_bloom_base_called(zone, sh->uploaded));
+    ngx_bloom_log_serves(&load, zone->shm_zone->shm.log, "starts with",
+                         ngx_bloom_base_called(zone, sh->uploaded));
 
     return NGX_OK;
 }

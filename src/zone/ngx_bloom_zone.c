@@ -3,7 +3,7 @@
 
 
 /* Keys whose lines are asked for before the first is touched. */
-#define NGX_BLOOM_AHEAD       32
+#define NGX_BLOOM_ZONE_PREFETCH       32
 
 
 const char *
@@ -28,7 +28,7 @@ ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key)
 
 
 ngx_int_t
-ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation)
+ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
 {
     ngx_uint_t  bank;
 
@@ -62,7 +62,7 @@ ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation)
 
 void
 ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    ngx_bloom_bits_t *bits)
+    ngx_bloom_zone_bits_t *bits)
 {
     bits->form = zone->sh->bank[bank].image.key_form;
     bits->geometry = &zone->sh->bank[bank].image.geometry;
@@ -73,7 +73,7 @@ ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 
 
 uint64_t
-ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
+ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
 {
     uint64_t  generation;
 
@@ -84,7 +84,7 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
             return 0;
         }
     } while (generation != zone->generation
-             && ngx_bloom_zone_attend(zone, generation) != NGX_OK);
+             && ngx_bloom_zone_refresh(zone, generation) != NGX_OK);
 
     /* this process's own copy, which is whole */
 
@@ -99,15 +99,15 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits)
 
 
 uint64_t
-ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
+ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, uint64_t *added)
 {
-    int              changed;
-    uint64_t         ones, count;
-    ngx_uint_t       i, n;
-    bloom_key_t      key;
-    bloom_hash_t     hash[NGX_BLOOM_AHEAD];
-    bloom_record_t   record;
+    int             changed;
+    uint64_t        ones, count;
+    ngx_uint_t      i, n;
+    bloom_key_t     key;
+    bloom_hash_t    hash[NGX_BLOOM_ZONE_PREFETCH];
+    bloom_record_t  record;
 
     record.keys = keys;
     record.end = end;
@@ -119,7 +119,7 @@ ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
     do {
         n = 0;
 
-        while (n < NGX_BLOOM_AHEAD && bloom_record_key(&record, &key)) {
+        while (n < NGX_BLOOM_ZONE_PREFETCH && bloom_record_key(&record, &key)) {
             if (ngx_bloom_zone_canonical(bits->form, &key) == NULL) {
                 hash[n++] = bloom_hash(bits->hasher, key.data, key.len);
             }
@@ -139,7 +139,7 @@ ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
         }
 
         count += n;
-    } while (n == NGX_BLOOM_AHEAD);
+    } while (n == NGX_BLOOM_ZONE_PREFETCH);
 
     (void) __atomic_fetch_add(bits->ones, ones, __ATOMIC_RELAXED);
 

@@ -91,17 +91,17 @@ typedef struct {
 /* In shared memory. */
 typedef struct {
     /* read by every lookup */
-    uint64_t             generation;     /* atomic; 0: nothing serves */
-    uint64_t             applied;        /* atomic; position in the journal:
+    uint64_t              generation;    /* atomic; 0: nothing serves */
+    uint64_t              applied;       /* atomic; position in the journal:
                                             what others appended before it is
                                             in the filter */
-    uint64_t             doubt;          /* atomic; 0, or keys added up to then
+    uint64_t              doubt;         /* atomic; 0, or keys added up to then
                                             may be lost, ms since 1970 */
-    uint64_t             instance;       /* random: of this memory */
-    size_t               bank_size;
-    u_char              *banks;          /* the same address everywhere */
-    ngx_uint_t           pages;          /* ngx_bloom_pages_e, of the banks */
-    size_t               huge;           /* atomic; bytes on huge pages when
+    uint64_t              instance;      /* random: of this memory */
+    size_t                bank_size;
+    u_char               *banks;         /* the same address everywhere */
+    ngx_uint_t            pages;         /* ngx_bloom_pages_e, of the banks */
+    size_t                huge;          /* atomic; bytes on huge pages when
                                             they were last counted */
 
     struct {
@@ -114,90 +114,89 @@ typedef struct {
     } bank[2];
 
     /* the image of file=, whichever serves, as it was last seen to be whole */
-    ngx_uint_t           file;           /* 0: the zone starts empty */
-    u_char               file_name[NGX_MAX_PATH];      /* null-terminated */
-    ngx_bloom_file_id_t  file_id;
-    u_char               file_build[BLOOM_IMAGE_BUILD_ID_LEN];
-    ngx_uint_t           uploaded;       /* an uploaded image serves */
-    uint64_t             based;          /* the generation of which a start
+    ngx_uint_t            file;          /* 0: the zone starts empty */
+    u_char                file_name[NGX_MAX_PATH];     /* null-terminated */
+    ngx_bloom_image_id_t  file_id;
+    u_char                file_build[BLOOM_IMAGE_BUILD_ID_LEN];
+    ngx_uint_t            uploaded;      /* an uploaded image serves */
+    uint64_t              based;         /* the generation of which a start
                                             would begin: its image is named
                                             the base on disk */
 
-    pthread_mutex_t      helper;         /* robust; who loads and follows */
-    pthread_mutex_t      tasks;          /* robust; held for a copy */
-    ngx_bloom_task_t     task[NGX_BLOOM_TASKS];
-    ngx_bloom_result_t   loaded;         /* the last load, whoever wanted it */
-    uint64_t             load_done;      /* bytes of the load under way */
-    uint64_t             load_total;     /* 0: none is */
-    uint64_t             heartbeat;      /* of the helper, ms since 1970 */
-    uint64_t             checkpoint;     /* position of the last one */
-    uint64_t             full;           /* the generation last said to have
+    pthread_mutex_t       helper;        /* robust; who loads and follows */
+    pthread_mutex_t       tasks;         /* robust; held for a copy */
+    ngx_bloom_task_t      task[NGX_BLOOM_TASKS];
+    ngx_bloom_result_t    loaded;        /* the last load, whoever wanted it */
+    uint64_t              load_done;     /* bytes of the load under way */
+    uint64_t              load_total;    /* 0: none is */
+    uint64_t              heartbeat;     /* of the helper, ms since 1970 */
+    uint64_t              checkpoint;    /* position of the last one */
+    uint64_t              full;          /* the generation last said to have
                                             more keys than it was made for, */
-    uint64_t             stale;          /* or to be too old */
-    uint64_t             missing;        /* looks in a row at a watched file
+    uint64_t              stale;         /* or to be too old */
+    uint64_t              missing;       /* looks in a row at a watched file
                                             that was not there */
 
-    ngx_bloom_pending_t  pending;        /* keys, where there is no state */
-    uint64_t             lost;           /* atomic; when a key last came that
+    ngx_bloom_pending_t   pending;       /* keys, where there is no state */
+    uint64_t              lost;          /* atomic; when a key last came that
                                             found no room among these or the
                                             state's, ms since 1970; 0: none */
-    uint64_t             lost_noted;     /* on disk; the helper's */
-    uint64_t             switches;       /* atomic; a load is about to, so a
+    uint64_t              lost_noted;    /* on disk; the helper's */
+    uint64_t              switches;      /* atomic; a load is about to, so a
                                             key that is lost now is in doubt */
 } ngx_bloom_shctx_t;
 
 
 /* In a process's own memory: of a cycle's pool, copied by fork. */
 typedef struct {
-    ngx_str_t           name;
-    ngx_shm_zone_t     *shm_zone;        /* NULL: not declared */
-    ngx_bloom_shctx_t  *sh;
-    ngx_bloom_state_t  *state;           /* NULL: memory only */
-    ngx_bloom_pending_t *pending;        /* keys: of the state, or sh->pending
-                                            */
-    ngx_uint_t          series;          /* of its counters */
+    ngx_str_t               name;
+    ngx_shm_zone_t         *shm_zone;    /* NULL: not declared */
+    ngx_bloom_shctx_t      *sh;
+    ngx_bloom_state_t      *state;       /* NULL: memory only */
+    ngx_bloom_pending_t    *pending;     /* keys: of the state, or of sh */
+    ngx_uint_t              series;      /* of its counters */
 
-    ngx_pool_t         *pool;            /* of the cycle */
-    ngx_core_conf_t    *ccf;             /* whose user the workers are */
+    ngx_pool_t             *pool;        /* of the cycle */
+    ngx_core_conf_t        *ccf;         /* whose user the workers are */
 
     /* where the configuration first speaks of it */
-    u_char             *conf_file;
-    ngx_uint_t          conf_line;
+    u_char                 *conf_file;
+    ngx_uint_t              conf_line;
 
     /* what the configuration wants */
-    size_t              size;            /* 0: a fitting one */
-    ngx_bloom_file_t    file;            /* name.len 0: starts empty */
-    bloom_image_t       image;
-    ngx_str_t           state_path;      /* the directory of all zones, null-
+    size_t                  size;        /* 0: a fitting one */
+    ngx_bloom_image_file_t  file;        /* name.len 0: starts empty */
+    bloom_image_t           image;
+    ngx_str_t               state_path;  /* the directory of all zones, null-
                                             terminated; len 0: memory only */
-    ngx_uint_t          journal;         /* 0: "journal=off" */
-    ngx_uint_t          adds;            /* something in the configuration adds
+    ngx_uint_t              journal;     /* 0: "journal=off" */
+    ngx_uint_t              adds;        /* something in the configuration adds
                                             keys: directive or endpoint */
-    ngx_msec_t          watch;           /* 0: off */
-    time_t              max_age;         /* seconds; 0: off */
-    ngx_uint_t          pages;           /* ngx_bloom_pages_e */
+    ngx_msec_t              watch;       /* 0: off */
+    time_t                  max_age;     /* seconds; 0: off */
+    ngx_uint_t              pages;       /* ngx_bloom_pages_e */
 
     /* why there is no state though the configuration wants one */
-    ngx_err_t           state_err;
-    const char         *state_error;
+    ngx_err_t               state_err;
+    const char             *state_error;
 
     /* between the reading of a configuration and its commit */
-    ngx_uint_t          resized;         /* it was there in another size */
-    ngx_uint_t          changed;         /* the file did: to be loaded */
-    ngx_uint_t          prepared;        /* loaded, and serves from commit */
-    ngx_uint_t          uploaded;        /* by an uploaded image */
-    ngx_uint_t          joins;           /* the filter that serves goes on, and
+    ngx_uint_t              resized;     /* it was there in another size */
+    ngx_uint_t              changed;     /* the file did: to be loaded */
+    ngx_uint_t              prepared;    /* loaded, and serves from commit */
+    ngx_uint_t              uploaded;    /* by an uploaded image */
+    ngx_uint_t              joins;       /* the filter that serves goes on, and
                                             gets the keys of the journal */
-    struct ngx_bloom_load_s  *load;
+    struct ngx_bloom_load_s*load;
 
     /* what a lookup needs of the generation last seen */
-    uint64_t            generation;
-    uint32_t            form;            /* BLOOM_KEY_... */
-    bloom_geometry_t    geometry;
-    bloom_hasher_t      hasher;
-    uint64_t           *words;
-    time_t              stale;           /* from then on it cannot tell */
-    const uint64_t     *required;        /* of this instance; see state */
+    uint64_t                generation;
+    uint32_t                form;        /* BLOOM_KEY_... */
+    bloom_geometry_t        geometry;
+    bloom_hasher_t          hasher;
+    uint64_t               *words;
+    time_t                  stale;       /* from then on it cannot tell */
+    const uint64_t         *required;    /* of this instance; see state */
 } ngx_bloom_zone_t;
 
 
@@ -221,7 +220,7 @@ ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
  * Copies what lookups need of a new generation into `zone`.  NGX_AGAIN if the
  * generation changed meanwhile: then the copy may be torn, and is not used.
  */
-ngx_int_t ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation);
+ngx_int_t ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation);
 
 /* Where bits go, and how. */
 typedef struct {
@@ -230,25 +229,25 @@ typedef struct {
     const bloom_hasher_t    *hasher;
     uint64_t                *words;
     uint64_t                *ones;       /* atomic; counts what is set */
-} ngx_bloom_bits_t;
+} ngx_bloom_zone_bits_t;
 
 /* Those of a bank that the caller alone loads, or that cannot be switched. */
 void ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    ngx_bloom_bits_t *bits);
+    ngx_bloom_zone_bits_t *bits);
 
 /*
  * Those of the generation that serves, which is returned; 0: none does.  By the
  * time they are used it may serve no more.
  */
 uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
-    ngx_bloom_bits_t *bits);
+    ngx_bloom_zone_bits_t *bits);
 
 /*
  * Adds the keys of a record, from `keys` to `end`, in the image's key form; how
  * many there are, and in *added how many of them changed a bit.  Those that are
  * none in that form are left out: nobody can ask for them.
  */
-uint64_t ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
+uint64_t ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, uint64_t *added);
 
 /*
