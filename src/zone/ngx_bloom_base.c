@@ -192,7 +192,7 @@ ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         }
 
         sh->uploaded = 0;
-        sh->doubt = ngx_bloom_time();
+        sh->damaged = ngx_bloom_time();
 
         ngx_bloom_base_log(zone, NGX_LOG_ALERT, load,
                             "it answers \"cannot tell\" instead of \"absent\" "
@@ -324,7 +324,7 @@ ngx_bloom_base_alike(bloom_image_t *one, bloom_image_t *other)
 ngx_int_t
 ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
-    uint64_t               doubt;
+    uint64_t               damaged;
     ngx_err_t              err;
     ngx_int_t              rc;
     ngx_bloom_zone_bits_t  bits;
@@ -380,8 +380,8 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
     sh->applied = state->alone ? ngx_bloom_state_tail(state)
                                : load->reader.position;
-    doubt = ngx_bloom_load_doubt(zone, &load->reader, load->cut);
-    sh->doubt = ngx_max(sh->doubt, doubt);
+    damaged = ngx_bloom_load_damage(zone, &load->reader, load->cut);
+    sh->damaged = ngx_max(sh->damaged, damaged);
     sh->checkpoint = load->position;
 
     __atomic_store_n(&state->control->instance[state->instance].applied,

@@ -58,8 +58,8 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
         }
 
         if (rc == NGX_DONE && reader.lost != 0) {
-            __atomic_store_n(&sh->doubt,
-                             ngx_bloom_load_doubt(zone, &reader, 0),
+            __atomic_store_n(&sh->damaged,
+                             ngx_bloom_load_damage(zone, &reader, 0),
                              __ATOMIC_SEQ_CST);
         }
 

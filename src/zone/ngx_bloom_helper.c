@@ -302,7 +302,7 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
         return 0;
     }
 
-    ngx_bloom_log_warnings(jobs->zone, &jobs->ones);
+    ngx_bloom_log_warnings(jobs->zone, &jobs->bits_set);
     ngx_bloom_helper_count_huge(jobs);
 
     ngx_bloom_unlock(&sh->helper);

@@ -21,7 +21,8 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 
         ngx_memcpy(&info->image, &sh->bank[bank].image,
                    sizeof(bloom_image_t));
-        info->ones = __atomic_load_n(&sh->bank[bank].ones, __ATOMIC_RELAXED);
+        info->ones = __atomic_load_n(&sh->bank[bank].bits_set,
+                                     __ATOMIC_RELAXED);
         info->uploaded = sh->uploaded;
 
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -76,7 +77,7 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     {
         info->unsure = NGX_BLOOM_STALE;
 
-    } else if (sh->doubt != 0) {
+    } else if (sh->damaged != 0) {
         info->unsure = NGX_BLOOM_DAMAGED;
 
     } else if (ngx_bloom_zone_behind(zone)) {

@@ -68,8 +68,8 @@ typedef struct {
     ngx_msec_t            cleaned;       /* files that nobody needs */
     ngx_msec_t            count_huge;    /* when to, next */
     uint64_t              failed;        /* that was logged last */
-    uint64_t              ones;          /* bits set when it was last asked
-                                            whether the filter is over-full */
+    uint64_t              bits_set;      /* when it was last asked whether the
+                                            filter is over-full */
 } ngx_bloom_jobs_t;
 
 

@@ -80,7 +80,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     zone->sh->bank[load->bank].filled = 1;
     zone->sh->bank[load->bank].image = load->image;
-    zone->sh->bank[load->bank].ones = 0;
+    zone->sh->bank[load->bank].bits_set = 0;
 
     if (load->image.origin_len != 0
         && ngx_bloom_read(load->file.fd, zone->sh->bank[load->bank].header,
@@ -283,8 +283,8 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     words = (uint64_t *) (p + chunk * BLOOM_IMAGE_CHUNK);
     len = bloom_image_chunk_size(&load->image, chunk);
 
-    sh->bank[load->bank].ones += bloom_count_ones(words,
-                                                  len / sizeof(uint64_t));
+    sh->bank[load->bank].bits_set += bloom_count_ones(words,
+                                                      len / sizeof(uint64_t));
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);
@@ -352,7 +352,7 @@ ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 ngx_int_t
 ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
-    uint64_t               doubt, lost;
+    uint64_t               damaged, lost;
     ngx_int_t              rc;
     ngx_uint_t             locked;
     bloom_record_t         record;
@@ -404,10 +404,10 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         }
     }
 
-    doubt = 0;
+    damaged = 0;
 
     if (state != NULL) {
-        doubt = ngx_bloom_load_doubt(zone, &load->reader, load->cut);
+        damaged = ngx_bloom_load_damage(zone, &load->reader, load->cut);
     }
 
     /*
@@ -428,12 +428,12 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     __atomic_store_n(&sh->switches, 1, __ATOMIC_SEQ_CST);
 
     lost = ngx_bloom_load_lost(load);
-    doubt = ngx_max(doubt, lost);
+    damaged = ngx_max(damaged, lost);
 
-    /* new doubts count before it serves, what it does better only after */
+    /* new damage counts before it serves, what it repairs only after */
 
-    if (doubt > sh->doubt) {
-        __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
+    if (damaged > sh->damaged) {
+        __atomic_store_n(&sh->damaged, damaged, __ATOMIC_SEQ_CST);
     }
 
     ngx_bloom_fault("held");
@@ -459,7 +459,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     /* if the locks were held for so long that somebody gave up */
 
     lost = ngx_bloom_load_lost(load);
-    doubt = ngx_max(doubt, lost);
+    damaged = ngx_max(damaged, lost);
 
     ngx_bloom_fault("switched");
 
@@ -473,7 +473,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         sh->checkpoint = load->position;
     }
 
-    __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&sh->damaged, damaged, __ATOMIC_SEQ_CST);
 
     ngx_bloom_fault("served");
 
@@ -501,7 +501,7 @@ ngx_bloom_load_lost(ngx_bloom_load_t *load)
 static void
 ngx_bloom_load_join(ngx_bloom_load_t *load, ngx_bloom_zone_bits_t *bits)
 {
-    uint64_t  i, n, old, ones, *words;
+    uint64_t  i, n, old, bits_set, *words;
 
     if (load->records == 0) {
         return;                                /* whole pages stay untouched */
@@ -509,18 +509,18 @@ ngx_bloom_load_join(ngx_bloom_load_t *load, ngx_bloom_zone_bits_t *bits)
 
     words = (uint64_t *) ngx_bloom_zone_bank(load->zone, load->bank);
     n = bloom_image_payload_size(&load->image) / sizeof(uint64_t);
-    ones = 0;
+    bits_set = 0;
 
     for (i = 0; i < n; i++) {
 
         if (words[i] != 0) {
             old = __atomic_fetch_or(&bits->words[i], words[i],
                                     __ATOMIC_RELAXED);
-            ones += __builtin_popcountll(words[i] & ~old);
+            bits_set += __builtin_popcountll(words[i] & ~old);
         }
     }
 
-    (void) __atomic_fetch_add(bits->ones, ones, __ATOMIC_RELAXED);
+    (void) __atomic_fetch_add(bits->bits_set, bits_set, __ATOMIC_RELAXED);
 }
 
 
@@ -540,7 +540,7 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
 
 
 uint64_t
-ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
+ngx_bloom_load_damage(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     uint64_t cut)
 {
     uint64_t   lost, no_room, before, position;

@@ -105,7 +105,7 @@ uint64_t ngx_bloom_load_cut(bloom_image_t *image);
 ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
 
 /* Whether records may be missing with this image; logs what the reader saw. */
-uint64_t ngx_bloom_load_doubt(ngx_bloom_zone_t *zone,
+uint64_t ngx_bloom_load_damage(ngx_bloom_zone_t *zone,
     ngx_bloom_reader_t *reader, uint64_t cut);
 
 /* Gives back to the system at most `max` bytes of a bank that does not serve,

@@ -7,7 +7,7 @@
 #define NGX_BLOOM_LOG_TIME_LEN  48
 
 
-static void ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *ones);
+static void ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set);
 static void ngx_bloom_log_stale(ngx_bloom_zone_t *zone);
 static u_char *ngx_bloom_log_as_of(u_char *p, bloom_image_t *image);
 
@@ -43,19 +43,19 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
 
 
 void
-ngx_bloom_log_warnings(ngx_bloom_zone_t *zone, uint64_t *ones)
+ngx_bloom_log_warnings(ngx_bloom_zone_t *zone, uint64_t *bits_set)
 {
     if (zone->sh->generation == 0) {
         return;
     }
 
-    ngx_bloom_log_full(zone, ones);
+    ngx_bloom_log_full(zone, bits_set);
     ngx_bloom_log_stale(zone);
 }
 
 
 static void
-ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *ones)
+ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
 {
     uint64_t            set, items;
     ngx_uint_t          bank;
@@ -70,13 +70,13 @@ ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *ones)
 
     bank = sh->generation & 1;
     image = &sh->bank[bank].image;
-    set = __atomic_load_n(&sh->bank[bank].ones, __ATOMIC_RELAXED);
+    set = __atomic_load_n(&sh->bank[bank].bits_set, __ATOMIC_RELAXED);
 
-    if (set == *ones) {
+    if (set == *bits_set) {
         return;
     }
 
-    *ones = set;
+    *bits_set = set;
 
     items = bloom_geometry_items(&image->geometry, set);
 

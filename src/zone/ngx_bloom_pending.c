@@ -33,7 +33,7 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
         __atomic_store_n(&sh->lost, now, __ATOMIC_SEQ_CST);
 
         if (__atomic_load_n(&sh->switches, __ATOMIC_SEQ_CST)) {
-            __atomic_store_n(&sh->doubt, now, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&sh->damaged, now, __ATOMIC_SEQ_CST);
         }
 
         goto lost;
@@ -131,7 +131,7 @@ ngx_bloom_pending_set(ngx_bloom_pending_t *pending, ngx_bloom_zone_bits_t *bits,
                                    bloom_hash(bits->hasher, key.data,
                                               key.len));
 
-        (void) __atomic_fetch_add(bits->ones, changed, __ATOMIC_RELAXED);
+        (void) __atomic_fetch_add(bits->bits_set, changed, __ATOMIC_RELAXED);
     }
 
     return pos;

@@ -177,7 +177,7 @@ ngx_bloom_reload_journal(ngx_bloom_zone_t *zone)
         return ngx_bloom_reload_refill(zone);   /* that took no keys */
     }
 
-    added = (__atomic_load_n(&sh->bank[bank].ones, __ATOMIC_RELAXED) != 0);
+    added = (__atomic_load_n(&sh->bank[bank].bits_set, __ATOMIC_RELAXED) != 0);
 
     ngx_bloom_state_files_upload(zone->state, NULL, upload);
 
@@ -248,7 +248,7 @@ ngx_bloom_reload_file(ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_bloom_reload_refill(ngx_bloom_zone_t *zone)
 {
-    uint64_t            doubt, applied, checkpoint;
+    uint64_t            damaged, applied, checkpoint;
     ngx_int_t           rc;
     ngx_uint_t          uploaded, file;
     ngx_bloom_shctx_t  *sh;
@@ -274,7 +274,7 @@ ngx_bloom_reload_refill(ngx_bloom_zone_t *zone)
     zone->load->zone = zone;
     zone->load->file.fd = NGX_INVALID_FILE;
 
-    doubt = sh->doubt;
+    damaged = sh->damaged;
     applied = sh->applied;
     checkpoint = sh->checkpoint;
 
@@ -296,7 +296,7 @@ ngx_bloom_reload_refill(ngx_bloom_zone_t *zone)
 
     /* what serves goes on as it is; the switch sets these */
 
-    sh->doubt = doubt;
+    sh->damaged = damaged;
     sh->applied = applied;
     sh->checkpoint = checkpoint;
 

@@ -34,7 +34,8 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     image = &save->image;
 
     *image = sh->bank[bank].image;
-    image->items = bloom_geometry_items(&image->geometry, sh->bank[bank].ones);
+    image->items = bloom_geometry_items(&image->geometry,
+                                        sh->bank[bank].bits_set);
     image->flags |= BLOOM_IMAGE_ESTIMATED;
 
     if (kind == NGX_BLOOM_TASK_CHECKPOINT) {

@@ -68,7 +68,7 @@ ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     bits->geometry = &zone->sh->bank[bank].image.geometry;
     bits->hasher = &zone->sh->bank[bank].image.hasher;
     bits->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
-    bits->ones = &zone->sh->bank[bank].ones;
+    bits->bits_set = &zone->sh->bank[bank].bits_set;
 }
 
 
@@ -92,7 +92,7 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
     bits->geometry = &zone->geometry;
     bits->hasher = &zone->hasher;
     bits->words = zone->words;
-    bits->ones = &zone->sh->bank[generation & 1].ones;
+    bits->bits_set = &zone->sh->bank[generation & 1].bits_set;
 
     return generation;
 }
@@ -103,7 +103,7 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, uint64_t *added)
 {
     int             changed;
-    uint64_t        ones, count;
+    uint64_t        bits_set, count;
     ngx_uint_t      i, n;
     bloom_key_t     key;
     bloom_hash_t    hash[NGX_BLOOM_ZONE_PREFETCH];
@@ -112,7 +112,7 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     record.keys = keys;
     record.end = end;
 
-    ones = 0;
+    bits_set = 0;
     count = 0;
     *added = 0;
 
@@ -134,14 +134,14 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
         for (i = 0; i < n; i++) {
             changed = bloom_add_atomic(bits->geometry, bits->words, hash[i]);
 
-            ones += changed;
+            bits_set += changed;
             *added += (changed != 0);
         }
 
         count += n;
     } while (n == NGX_BLOOM_ZONE_PREFETCH);
 
-    (void) __atomic_fetch_add(bits->ones, ones, __ATOMIC_RELAXED);
+    (void) __atomic_fetch_add(bits->bits_set, bits_set, __ATOMIC_RELAXED);
 
     return count;
 }

@@ -13,7 +13,7 @@
  *     load      write bank (g + 1) & 1, which nobody reads; then g + 1
  *
  * So a lookup takes no lock and waits for nobody, and is answered from one
- * whole generation.  Generation 0 serves nothing: the zone cannot tell.
+ * whole generation.  Generation 0 serves nothing: every answer is unknown.
  *
  * The slab header stays as nginx made it: its master reads it when a process
  * dies.
@@ -95,7 +95,7 @@ typedef struct {
     uint64_t              applied;       /* atomic; position in the journal:
                                             what others appended before it is
                                             in the filter */
-    uint64_t              doubt;         /* atomic; 0, or keys added up to then
+    uint64_t              damaged;       /* atomic; 0, or keys added up to then
                                             may be lost, ms since 1970 */
     uint64_t              instance;      /* random: of this memory */
     size_t                bank_size;
@@ -108,7 +108,7 @@ typedef struct {
         ngx_uint_t           filled;     /* 0: nothing in it */
         size_t               held;       /* bytes, while it is emptied */
         bloom_image_t        image;
-        uint64_t             ones;       /* atomic; bits set */
+        uint64_t             bits_set;   /* atomic */
         u_char               header[BLOOM_IMAGE_PAGE]; /* of an imported image:
                                                           its origin */
     } bank[2];
@@ -143,7 +143,7 @@ typedef struct {
                                             state's, ms since 1970; 0: none */
     uint64_t              lost_noted;    /* on disk; the helper's */
     uint64_t              switches;      /* atomic; a load is about to, so a
-                                            key that is lost now is in doubt */
+                                            key that is lost now damages */
 } ngx_bloom_shctx_t;
 
 
@@ -195,7 +195,7 @@ typedef struct {
     bloom_geometry_t        geometry;
     bloom_hasher_t          hasher;
     uint64_t               *words;
-    time_t                  stale;       /* from then on it cannot tell */
+    time_t                  stale;       /* from then on all is unknown */
     const uint64_t         *required;    /* of this instance; see state */
 } ngx_bloom_zone_t;
 
@@ -228,7 +228,7 @@ typedef struct {
     const bloom_geometry_t  *geometry;
     const bloom_hasher_t    *hasher;
     uint64_t                *words;
-    uint64_t                *ones;       /* atomic; counts what is set */
+    uint64_t                *bits_set;     /* atomic; counts what is set */
 } ngx_bloom_zone_bits_t;
 
 /* Those of a bank that the caller alone loads, or that cannot be switched. */
@@ -281,7 +281,7 @@ ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
 
     return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
            > __atomic_load_n(&sh->applied, __ATOMIC_ACQUIRE)
-           || __atomic_load_n(&sh->doubt, __ATOMIC_RELAXED) != 0;
+           || __atomic_load_n(&sh->damaged, __ATOMIC_RELAXED) != 0;
 }
 
 
