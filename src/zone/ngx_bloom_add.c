@@ -14,23 +14,27 @@
 /* The same for a key that cannot be added later, ms. */
 #define NGX_BLOOM_ADD_ONCE      5
 
+/* Room for a record of one key, however long. */
+#define NGX_BLOOM_ADD_ONE_SIZE                                                \
+    (BLOOM_RECORD_HEADER + BLOOM_JOURNAL_KEY_MAX + 1 + 8)
+
 /* If the helper has not made a segment by then, it does not come, ms. */
 #define NGX_BLOOM_ADD_PATIENCE  10000
 
 
-static ngx_int_t ngx_bloom_add_lock(ngx_bloom_batch_t *batch);
+static ngx_int_t ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch);
 static uint64_t ngx_bloom_add_bits(ngx_bloom_zone_t *zone,
     const uint8_t *keys, const uint8_t *end, uint64_t *count,
     uint64_t *added);
-static ngx_int_t ngx_bloom_batch_wait(ngx_bloom_batch_t *batch,
+static ngx_int_t ngx_bloom_add_wait(ngx_bloom_add_batch_t *batch,
     const char *error);
-static ngx_int_t ngx_bloom_batch_refuse(ngx_bloom_batch_t *batch);
+static ngx_int_t ngx_bloom_add_refuse(ngx_bloom_add_batch_t *batch);
 static const char *ngx_bloom_add_canonical(ngx_bloom_zone_t *zone,
     bloom_key_t *key);
 
 
 static ngx_int_t
-ngx_bloom_add_lock(ngx_bloom_batch_t *batch)
+ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch)
 {
     ngx_uint_t        i, j;
     pthread_mutex_t  *mutex;
@@ -96,10 +100,10 @@ ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
 
 
 ngx_int_t
-ngx_bloom_batch_init(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
+ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
     u_char *buf)
 {
-    ngx_memzero(batch, sizeof(ngx_bloom_batch_t));
+    ngx_memzero(batch, sizeof(ngx_bloom_add_batch_t));
 
     batch->zone = zone;
     batch->buf = buf;
@@ -112,7 +116,7 @@ ngx_bloom_batch_init(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
             return NGX_ERROR;
         }
 
-        if (!ngx_bloom_zone_takes(zone)) {
+        if (!ngx_bloom_add_possible(zone)) {
             batch->error = "the zone has an image file and no journal, so an "
                            "added key would be lost with the next load; take "
                            "\"journal=off\" or \"bloom_state_path off\" away";
@@ -127,7 +131,7 @@ ngx_bloom_batch_init(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
 
     batch->durable = (zone->state != NULL);
 
-    bloom_record_begin(&batch->maker, buf, NGX_BLOOM_BATCH_SIZE);
+    bloom_record_begin(&batch->maker, buf, NGX_BLOOM_ADD_BATCH_SIZE);
 
     return NGX_OK;
 }
@@ -157,7 +161,7 @@ ngx_bloom_add_canonical(ngx_bloom_zone_t *zone, bloom_key_t *key)
 
 
 ngx_int_t
-ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key)
+ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key)
 {
     const char   *why;
     bloom_key_t   k;
@@ -178,7 +182,7 @@ ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key)
 
 
 ngx_int_t
-ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
+ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch)
 {
     uint8_t              *keys, *keys_end;
     uint64_t              count, added;
@@ -229,13 +233,13 @@ ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
             ngx_bloom_wake();
 
             if (control->failed != 0) {
-                return ngx_bloom_batch_refuse(batch);
+                return ngx_bloom_add_refuse(batch);
             }
 
-            return ngx_bloom_batch_wait(batch, "the helper process has made "
-                                        "no room in the journal for ten "
-                                        "seconds; look whether \"nginx: cache "
-                                        "manager process\" runs");
+            return ngx_bloom_add_wait(batch, "the helper process has made no "
+                                      "room in the journal for ten seconds; "
+                                      "look whether \"nginx: cache manager "
+                                      "process\" runs");
         }
 
         batch->generation = ngx_bloom_add_bits(zone, keys, keys_end,
@@ -247,9 +251,9 @@ ngx_bloom_batch_add(ngx_bloom_batch_t *batch)
 append:
 
     if (ngx_bloom_add_lock(batch) != NGX_OK) {
-        return ngx_bloom_batch_wait(batch, "the journal has been locked for "
-                                    "ten seconds; look at the processes that "
-                                    "use bloom_state_path");
+        return ngx_bloom_add_wait(batch, "the journal has been locked for ten "
+                                  "seconds; look at the processes that use "
+                                  "bloom_state_path");
     }
 
     rc = ngx_bloom_journal_append(state, &batch->maker, &end);
@@ -276,13 +280,13 @@ append:
 
     if (rc == NGX_AGAIN) {
         ngx_bloom_wake();
-        return ngx_bloom_batch_wait(batch, "the journal has no room, and the "
-                                    "helper process has made none for ten "
-                                    "seconds; look at the error log");
+        return ngx_bloom_add_wait(batch, "the journal has no room, and the "
+                                  "helper process has made none for ten "
+                                  "seconds; look at the error log");
     }
 
     if (rc == NGX_ERROR) {
-        return ngx_bloom_batch_refuse(batch);
+        return ngx_bloom_add_refuse(batch);
     }
 
     ngx_bloom_shutdown_appended(zone, end.tail);
@@ -300,14 +304,14 @@ done:
     batch->generation = 0;
     batch->waits = 0;
 
-    bloom_record_begin(&batch->maker, batch->buf, NGX_BLOOM_BATCH_SIZE);
+    bloom_record_begin(&batch->maker, batch->buf, NGX_BLOOM_ADD_BATCH_SIZE);
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_bloom_batch_wait(ngx_bloom_batch_t *batch, const char *error)
+ngx_bloom_add_wait(ngx_bloom_add_batch_t *batch, const char *error)
 {
     if (batch->waits == 0) {
         batch->waits = ngx_current_msec ? ngx_current_msec : 1;
@@ -328,7 +332,7 @@ ngx_bloom_batch_wait(ngx_bloom_batch_t *batch, const char *error)
 
 
 static ngx_int_t
-ngx_bloom_batch_refuse(ngx_bloom_batch_t *batch)
+ngx_bloom_add_refuse(ngx_bloom_add_batch_t *batch)
 {
     ngx_bloom_control_t  *control;
 
@@ -346,7 +350,7 @@ ngx_bloom_batch_refuse(ngx_bloom_batch_t *batch)
 
 
 ngx_int_t
-ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
+ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch)
 {
     uint64_t              wanted;
     ngx_bloom_state_t    *state;
@@ -368,15 +372,15 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
         if (!ngx_bloom_pending_empty(batch->zone->pending)) {
 
             if (__atomic_load_n(&control->failed, __ATOMIC_ACQUIRE) != 0) {
-                return ngx_bloom_batch_refuse(batch);
+                return ngx_bloom_add_refuse(batch);
             }
 
             ngx_bloom_wake();
 
-            return ngx_bloom_batch_wait(batch, "keys of bloom_add have waited "
-                                        "for the journal for ten seconds; "
-                                        "look whether \"nginx: cache manager "
-                                        "process\" runs");
+            return ngx_bloom_add_wait(batch, "keys of bloom_add have waited "
+                                      "for the journal for ten seconds; look "
+                                      "whether \"nginx: cache manager "
+                                      "process\" runs");
         }
 
         batch->position = ngx_bloom_state_tail(state);
@@ -392,7 +396,7 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
     if (__atomic_load_n(&control->failed, __ATOMIC_ACQUIRE)
         == NGX_BLOOM_CANNOT_SYNC)
     {
-        return ngx_bloom_batch_refuse(batch);
+        return ngx_bloom_add_refuse(batch);
     }
 
     wanted = __atomic_load_n(&control->wanted, __ATOMIC_RELAXED);
@@ -408,14 +412,14 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
 
     ngx_bloom_wake();
 
-    return ngx_bloom_batch_wait(batch, "the helper process has not "
-                                "synchronised the journal for ten seconds; "
-                                "look at the disk of bloom_state_path");
+    return ngx_bloom_add_wait(batch, "the helper process has not synchronised "
+                              "the journal for ten seconds; look at the disk "
+                              "of bloom_state_path");
 }
 
 
 ngx_uint_t
-ngx_bloom_zone_takes(ngx_bloom_zone_t *zone)
+ngx_bloom_add_possible(ngx_bloom_zone_t *zone)
 {
     return zone->state != NULL || zone->state_error != NULL
            || zone->file.name.len == 0;
@@ -423,20 +427,20 @@ ngx_bloom_zone_takes(ngx_bloom_zone_t *zone)
 
 
 const char *
-ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
+ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 {
-    u_char             buf[BLOOM_RECORD_HEADER + BLOOM_JOURNAL_KEY_MAX + 1 + 8];
-    uint64_t           count, added;
-    ngx_int_t          rc;
-    const char        *why;
-    bloom_key_t        canonical;
-    ngx_bloom_batch_t  batch;
+    u_char                 buf[NGX_BLOOM_ADD_ONE_SIZE];
+    uint64_t               count, added;
+    ngx_int_t              rc;
+    const char            *why;
+    bloom_key_t            canonical;
+    ngx_bloom_add_batch_t  batch;
 
     if (key->len == 0) {
         return NULL;
     }
 
-    rc = ngx_bloom_batch_init(&batch, zone, buf);
+    rc = ngx_bloom_add_batch_init(&batch, zone, buf);
 
     if (rc == NGX_DECLINED) {
         return NULL;
@@ -452,7 +456,7 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
     }
 
     if (why != NULL) {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNT_UNPARSABLE, 1);
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_UNPARSABLE, 1);
         return why;
     }
 
@@ -466,7 +470,7 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
     if (rc == NGX_OK) {
         batch.once = 1;
-        rc = ngx_bloom_batch_add(&batch);
+        rc = ngx_bloom_add_batch(&batch);
     }
 
     if (rc != NGX_OK) {
@@ -484,8 +488,8 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
         ngx_bloom_wake();
     }
 
-    ngx_bloom_count(zone, NGX_BLOOM_COUNT_ADDED, batch.added);
-    ngx_bloom_count(zone, NGX_BLOOM_COUNT_KNOWN, batch.known);
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_ADDED, batch.added);
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_KNOWN, batch.known);
 
     return NULL;
 }

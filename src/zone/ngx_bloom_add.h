@@ -41,26 +41,26 @@ typedef struct {
                                             disk; 0: not known yet */
     ngx_uint_t             once;         /* it is tried only once */
     ngx_msec_t             waits;        /* since when; 0: it does not */
-} ngx_bloom_batch_t;
+} ngx_bloom_add_batch_t;
 
 
 /*
- * Begins with an empty batch.  `buf` has NGX_BLOOM_BATCH_SIZE bytes and is the
- * caller's.  NGX_OK; NGX_DECLINED with batch->error if the zone takes no
+ * Begins with an empty batch.  `buf` has NGX_BLOOM_ADD_BATCH_SIZE bytes and is
+ * the caller's.  NGX_OK; NGX_DECLINED with batch->error if the zone takes no
  * additions at all, NGX_ERROR with it if it takes none now.
  */
-#define NGX_BLOOM_BATCH_SIZE  BLOOM_RECORD_MAX
+#define NGX_BLOOM_ADD_BATCH_SIZE  BLOOM_RECORD_MAX
 
-ngx_int_t ngx_bloom_batch_init(ngx_bloom_batch_t *batch,
+ngx_int_t ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch,
     ngx_bloom_zone_t *zone, u_char *buf);
 
 /*
  * Copies a key, 1 to BLOOM_JOURNAL_KEY_MAX bytes, into the batch, in the zone's
- * key form.  NGX_OK; NGX_AGAIN if there is no room: add the batch first;
- * NGX_DECLINED if it is none in that form, and batch->error says why: a phrase
- * to follow the key.
+ * key form.  Returns NGX_OK; NGX_AGAIN if there is no room: add the batch first;
+ * NGX_DECLINED if the key is invalid, and batch->error says why: a phrase to
+ * follow the key.
  */
-ngx_int_t ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key);
+ngx_int_t ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key);
 
 /*
  * Adds the batch's keys, if it has any, and empties it.  NGX_OK: they are in
@@ -68,7 +68,7 @@ ngx_int_t ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key);
  * not yet; call again in a millisecond or so, with nothing put in between.
  * NGX_ERROR with batch->error: refused, none of them is added.
  */
-ngx_int_t ngx_bloom_batch_add(ngx_bloom_batch_t *batch);
+ngx_int_t ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch);
 
 /*
  * Whether all that was added to the zone until the first such call is
@@ -76,11 +76,11 @@ ngx_int_t ngx_bloom_batch_add(ngx_bloom_batch_t *batch);
  * call again in a millisecond or so; NGX_ERROR with batch->error: it cannot be
  * had.
  */
-ngx_int_t ngx_bloom_batch_synced(ngx_bloom_batch_t *batch);
+ngx_int_t ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch);
 
 
 /* Whether keys can be added to the zone as it is configured. */
-ngx_uint_t ngx_bloom_zone_takes(ngx_bloom_zone_t *zone);
+ngx_uint_t ngx_bloom_add_possible(ngx_bloom_zone_t *zone);
 
 /*
  * Adds one key and cannot be refused: where the journal cannot be written now,
@@ -89,7 +89,7 @@ ngx_uint_t ngx_bloom_zone_takes(ngx_bloom_zone_t *zone);
  * invalid in the zone's key form, why: a phrase to follow the key.  Such keys
  * are counted.
  */
-const char *ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key);
+const char *ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key);
 
 
 #pragma GCC visibility pop

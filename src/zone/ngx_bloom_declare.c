@@ -27,7 +27,7 @@ static const uint64_t  ngx_bloom_declare_never = 0;
 
 
 ngx_bloom_zone_t *
-ngx_bloom_zone_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
+ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
 {
     ngx_uint_t          i;
     ngx_bloom_zone_t   *zone, **zonep;
@@ -125,7 +125,7 @@ ngx_bloom_declare_find_old(ngx_conf_t *cf, ngx_bloom_zone_t *zone, void *tag)
 
 
 ngx_int_t
-ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
+ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
     void *tag)
 {
     size_t             needs, roomy;
@@ -220,7 +220,7 @@ ngx_bloom_declare_shm(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
     zone->shm_zone->init = ngx_bloom_declare_init;
     zone->shm_zone->data = zone;
 
-    return ngx_bloom_count_declare(cf);
+    return ngx_bloom_counters_declare(cf);
 }
 
 
@@ -263,7 +263,7 @@ ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
 
 
 ngx_int_t
-ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones)
+ngx_bloom_declare_check(ngx_conf_t *cf, ngx_array_t *zones)
 {
     ngx_uint_t          i;
     ngx_bloom_zone_t  **zone;

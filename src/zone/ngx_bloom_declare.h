@@ -19,7 +19,7 @@
  * Returns the zone of this name in `zones`, an array of pointers; if there is
  * none, a new one that is not yet declared.  Returns NULL if memory is short.
  */
-ngx_bloom_zone_t *ngx_bloom_zone_get(ngx_conf_t *cf, ngx_array_t *zones,
+ngx_bloom_zone_t *ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones,
     ngx_str_t *name);
 
 /*
@@ -28,14 +28,14 @@ ngx_bloom_zone_t *ngx_bloom_zone_get(ngx_conf_t *cf, ngx_array_t *zones,
  * geometry, capacity, rate and kind of hash of zone->image.  `tag` is the
  * module's.
  */
-ngx_int_t ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
+ngx_int_t ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
     size_t size, void *tag);
 
 /*
  * Refuses zones that are used and not declared; makes room for uploaded images
  * that zones would start with.
  */
-ngx_int_t ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones);
+ngx_int_t ngx_bloom_declare_check(ngx_conf_t *cf, ngx_array_t *zones);
 
 
 #pragma GCC visibility pop

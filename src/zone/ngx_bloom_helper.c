@@ -33,7 +33,7 @@ static void ngx_bloom_helper_stop(void *data);
 static void ngx_bloom_helper_read(ngx_event_t *ev);
 static void ngx_bloom_helper_timer(ngx_event_t *ev);
 static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs);
-static void ngx_bloom_helper_count_huge(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_helper_measure_hugepages(ngx_bloom_jobs_t *jobs);
 
 
 /* Of this process: its cycle's. */
@@ -303,7 +303,7 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
     }
 
     ngx_bloom_log_warnings(jobs->zone, &jobs->bits_set);
-    ngx_bloom_helper_count_huge(jobs);
+    ngx_bloom_helper_measure_hugepages(jobs);
 
     ngx_bloom_unlock(&sh->helper);
 
@@ -325,19 +325,19 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
 
 /* As often as it takes a thousandth of the time, and not every second. */
 static void
-ngx_bloom_helper_count_huge(ngx_bloom_jobs_t *jobs)
+ngx_bloom_helper_measure_hugepages(ngx_bloom_jobs_t *jobs)
 {
     ngx_msec_t  begun;
 
     begun = ngx_current_msec;
 
-    if ((ngx_msec_int_t) (begun - jobs->count_huge) < 0) {
+    if ((ngx_msec_int_t) (begun - jobs->measure_hugepages) < 0) {
         return;
     }
 
-    ngx_bloom_zone_count_huge(jobs->zone);
+    ngx_bloom_zone_measure_hugepages(jobs->zone);
     ngx_time_update();
 
-    jobs->count_huge = ngx_current_msec + NGX_BLOOM_HELPER_COUNT
+    jobs->measure_hugepages = ngx_current_msec + NGX_BLOOM_HELPER_COUNT
                        + 1000 * (ngx_current_msec - begun);
 }

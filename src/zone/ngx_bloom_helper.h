@@ -29,8 +29,8 @@
 
 
 /*
- * To be called in init_module, behind ngx_bloom_zones_commit(): has nginx start
- * the process.  `zones` is an array of pointers.
+ * Has nginx start the process.  To be called in init_module, behind
+ * ngx_bloom_reload_commit().  `zones` is an array of pointers.
  */
 ngx_int_t ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones);
 

@@ -3,7 +3,7 @@
 
 
 void
-ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
+ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
     uint64_t              tail;
     ngx_uint_t            bank;
@@ -21,8 +21,8 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 
         ngx_memcpy(&info->image, &sh->bank[bank].image,
                    sizeof(bloom_image_t));
-        info->ones = __atomic_load_n(&sh->bank[bank].bits_set,
-                                     __ATOMIC_RELAXED);
+        info->bits_set = __atomic_load_n(&sh->bank[bank].bits_set,
+                                         __ATOMIC_RELAXED);
         info->uploaded = sh->uploaded;
 
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -34,10 +34,10 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
     info->bank_size = sh->bank_size;
-    info->pages = zone->pages;
-    info->huge = __atomic_load_n(&sh->huge, __ATOMIC_RELAXED);
-    info->got = sh->pages;
-    info->kept = zone->pending->count;
+    info->hugepages = zone->hugepages;
+    info->huge_bytes = __atomic_load_n(&sh->huge_bytes, __ATOMIC_RELAXED);
+    info->hugepages_got = sh->hugepages;
+    info->pending = zone->pending->count;
     info->lost = zone->pending->lost;
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
     info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
@@ -66,21 +66,21 @@ ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
         info->journal_error = zone->state_error;
     }
 
-    ngx_bloom_count_sums(zone->series, info->counter);
+    ngx_bloom_counters_sums(zone->series, info->counter);
 
     if (info->generation == 0) {
-        info->unsure = NGX_BLOOM_NOT_LOADED;
+        info->condition = NGX_BLOOM_NOT_LOADED;
 
     } else if (zone->max_age != 0
                && ngx_time() >= (time_t) (info->image.as_of / 1000)
                                 + zone->max_age)
     {
-        info->unsure = NGX_BLOOM_STALE;
+        info->condition = NGX_BLOOM_STALE;
 
     } else if (sh->damaged != 0) {
-        info->unsure = NGX_BLOOM_DAMAGED;
+        info->condition = NGX_BLOOM_DAMAGED;
 
     } else if (ngx_bloom_zone_behind(zone)) {
-        info->unsure = NGX_BLOOM_BEHIND;
+        info->condition = NGX_BLOOM_BEHIND;
     }
 }

@@ -581,7 +581,7 @@ ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
                                      : (char *) jobs->path);
 
     jobs->cleaned = ngx_current_msec - NGX_BLOOM_JOBS_CLEAN;
-    jobs->count_huge = ngx_current_msec;
+    jobs->measure_hugepages = ngx_current_msec;
     jobs->current = NGX_BLOOM_JOBS_RELEASE;
 }
 
@@ -680,14 +680,14 @@ ngx_bloom_jobs_done(ngx_bloom_jobs_t *jobs, ngx_bloom_result_t *result,
     zone = jobs->zone;
 
     result->generation = zone->sh->generation;
-    result->when = begun;
-    result->took = ngx_bloom_time() - begun;
+    result->started_at = begun;
+    result->duration = ngx_bloom_time() - begun;
 
     if (jobs->task == NGX_BLOOM_TASK_LOAD
         || jobs->task == NGX_BLOOM_TASK_UPLOAD)
     {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNT_LOAD_OK + result->outcome, 1);
-        ngx_bloom_count(zone, NGX_BLOOM_COUNT_LOAD_MS, result->took);
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_OK + result->outcome, 1);
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_MS, result->duration);
     }
 
     /* who asked for the same file meanwhile has it as well */

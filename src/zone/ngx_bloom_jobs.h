@@ -66,7 +66,7 @@ typedef struct {
     ngx_msec_t            looked;        /* at the file */
     ngx_msec_t            synced;
     ngx_msec_t            cleaned;       /* files that nobody needs */
-    ngx_msec_t            count_huge;    /* when to, next */
+    ngx_msec_t            measure_hugepages;    /* when to, next */
     uint64_t              failed;        /* that was logged last */
     uint64_t              bits_set;      /* when it was last asked whether the
                                             filter is over-full */

@@ -630,16 +630,16 @@ ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
     len = ngx_min(max, sh->bank[bank].held);
     p = ngx_bloom_zone_bank(zone, bank) + sh->bank[bank].held - len;
 
-    if (len < sh->bank[bank].held && len > NGX_BLOOM_HUGE_PAGE) {
+    if (len < sh->bank[bank].held && len > NGX_BLOOM_HUGEPAGE_SIZE) {
 
         /* half a huge page could not be given back */
 
-        whole = ngx_align_ptr(p, NGX_BLOOM_HUGE_PAGE);
+        whole = ngx_align_ptr(p, NGX_BLOOM_HUGEPAGE_SIZE);
         len -= whole - p;
         p = whole;
     }
 
-    ngx_bloom_pages_clear(p, len, sh->pages);
+    ngx_bloom_hugepages_clear(p, len, sh->hugepages);
 
     sh->bank[bank].held -= len;
 

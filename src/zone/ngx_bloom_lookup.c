@@ -7,36 +7,36 @@
  * give up, and a load takes longer than that. */
 #define NGX_BLOOM_LOOKUP_ATTEMPTS    8
 
-static ngx_inline ngx_int_t ngx_bloom_test_begin(ngx_bloom_zone_t *zone,
+static ngx_inline ngx_int_t ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone,
     ngx_uint_t *behind);
-static ngx_inline ngx_int_t ngx_bloom_test_end(ngx_bloom_zone_t *zone);
-static ngx_inline ngx_uint_t ngx_bloom_test_answer(int present,
+static ngx_inline ngx_int_t ngx_bloom_lookup_end(ngx_bloom_zone_t *zone);
+static ngx_inline ngx_uint_t ngx_bloom_lookup_answer(int present,
     ngx_uint_t behind);
-static ngx_int_t ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
+static ngx_int_t ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t behind, ngx_pool_t *pool);
-static ngx_inline int ngx_bloom_test_one(ngx_bloom_zone_t *zone,
+static ngx_inline int ngx_bloom_lookup_one(ngx_bloom_zone_t *zone,
     bloom_key_t *canonical, ngx_str_t *key, u_char *buf);
-static int ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+static int ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf);
-static const char *ngx_bloom_test_expand(ngx_bloom_zone_t *zone,
+static const char *ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone,
     bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key, u_char *buf);
-static ngx_inline u_char *ngx_bloom_test_room(ngx_bloom_zone_t *zone,
+static ngx_inline u_char *ngx_bloom_lookup_room(ngx_bloom_zone_t *zone,
     size_t len, ngx_pool_t *pool);
-static ngx_inline ngx_int_t ngx_bloom_test_keep(ngx_str_t *key,
+static ngx_inline ngx_int_t ngx_bloom_lookup_keep(ngx_str_t *key,
     const bloom_key_t *canonical, ngx_pool_t *pool);
-static void ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+static void ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, u_char *buf);
-static ngx_uint_t ngx_bloom_test_group(ngx_bloom_zone_t *zone,
+static ngx_uint_t ngx_bloom_lookup_group(ngx_bloom_zone_t *zone,
     const ngx_str_t *key, ngx_uint_t n, u_char *answer, u_char *buf);
-static ngx_uint_t ngx_bloom_test_cut(ngx_str_t *part, u_char **pos,
+static ngx_uint_t ngx_bloom_lookup_cut(ngx_str_t *part, u_char **pos,
     u_char *end, u_char separator);
-static ngx_uint_t ngx_bloom_test_next_part(ngx_str_t *part, u_char **pos,
+static ngx_uint_t ngx_bloom_lookup_next_part(ngx_str_t *part, u_char **pos,
     u_char *end, u_char separator);
 
 
 /* Where keys are brought into their form; what is longer has memory of its own.
  * No lookup is under way when another begins. */
-static u_char  ngx_bloom_test_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
+static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
 /*
@@ -44,7 +44,7 @@ static u_char  ngx_bloom_test_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
  * nothing serves.
  */
 static ngx_inline ngx_int_t
-ngx_bloom_test_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
+ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 {
     uint64_t  generation;
 
@@ -73,7 +73,7 @@ ngx_bloom_test_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
  * not of one generation, or NGX_DECLINED if its image is too old.
  */
 static ngx_inline ngx_int_t
-ngx_bloom_test_end(ngx_bloom_zone_t *zone)
+ngx_bloom_lookup_end(ngx_bloom_zone_t *zone)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
 
@@ -89,7 +89,7 @@ ngx_bloom_test_end(ngx_bloom_zone_t *zone)
 
 /* A key that is not there may be one that the zone has not applied yet. */
 static ngx_inline ngx_uint_t
-ngx_bloom_test_answer(int present, ngx_uint_t behind)
+ngx_bloom_lookup_answer(int present, ngx_uint_t behind)
 {
     if (present) {
         return NGX_BLOOM_PRESENT;
@@ -100,7 +100,7 @@ ngx_bloom_test_answer(int present, ngx_uint_t behind)
 
 
 ngx_uint_t
-ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
+ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 {
     int           present;
     ngx_int_t     rc;
@@ -109,7 +109,7 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 
     for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
-        rc = ngx_bloom_test_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -120,7 +120,7 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
         }
 
         if (zone->form != BLOOM_KEY_RAW) {
-            rc = ngx_bloom_test_form(zone, key, behind, pool);
+            rc = ngx_bloom_lookup_form(zone, key, behind, pool);
 
             if (rc >= 0) {
                 return rc;
@@ -130,10 +130,10 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
             hash = bloom_hash(&zone->hasher, key->data, key->len);
             present = bloom_test(&zone->geometry, zone->words, hash);
 
-            rc = ngx_bloom_test_end(zone);
+            rc = ngx_bloom_lookup_end(zone);
 
             if (rc == NGX_OK) {
-                return ngx_bloom_test_answer(present, behind);
+                return ngx_bloom_lookup_answer(present, behind);
             }
         }
 
@@ -152,7 +152,7 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
  * memory is short.  Not inline, as raw keys would pay for its registers.
  */
 static ngx_int_t __attribute__((noinline))
-ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
+ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
     ngx_pool_t *pool)
 {
     int           present;
@@ -160,39 +160,39 @@ ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
     ngx_int_t     rc;
     bloom_key_t   canonical;
 
-    buf = ngx_bloom_test_room(zone, key->len, pool);
+    buf = ngx_bloom_lookup_room(zone, key->len, pool);
 
     if (buf == NULL) {
         return NGX_DECLINED;
     }
 
     present = (zone->form == BLOOM_KEY_LOWER)
-              ? ngx_bloom_test_one(zone, &canonical, key, buf)
-              : ngx_bloom_test_any(zone, &canonical, key, buf);
+              ? ngx_bloom_lookup_one(zone, &canonical, key, buf)
+              : ngx_bloom_lookup_any(zone, &canonical, key, buf);
 
     if (present == -1) {
         return NGX_BLOOM_UNPARSABLE;
     }
 
-    rc = ngx_bloom_test_end(zone);
+    rc = ngx_bloom_lookup_end(zone);
 
     if (rc == NGX_AGAIN) {
         return NGX_AGAIN;
     }
 
-    if (ngx_bloom_test_keep(key, &canonical, pool) != NGX_OK
+    if (ngx_bloom_lookup_keep(key, &canonical, pool) != NGX_OK
         || rc == NGX_DECLINED)
     {
         return NGX_DECLINED;
     }
 
-    return ngx_bloom_test_answer(present, behind);
+    return ngx_bloom_lookup_answer(present, behind);
 }
 
 
 /* Tests a key of a form that makes one key of it; -1: the key is invalid. */
 static ngx_inline int
-ngx_bloom_test_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
 {
     bloom_key_t   k;
@@ -213,13 +213,13 @@ ngx_bloom_test_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
 /* Tests a key of a form that may make many keys of it; likewise. */
 static int
-ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
 {
     bloom_form_t  keys;
     bloom_hash_t  hash[BLOOM_FORM_EXPRESSIONS];
 
-    if (ngx_bloom_test_expand(zone, &keys, hash, key, buf) != NULL) {
+    if (ngx_bloom_lookup_expand(zone, &keys, hash, key, buf) != NULL) {
         return -1;
     }
 
@@ -232,20 +232,20 @@ ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 /* Returns room for a key of `len` bytes in the zone's form, until the next
  * lookup. */
 static ngx_inline u_char *
-ngx_bloom_test_room(ngx_bloom_zone_t *zone, size_t len, ngx_pool_t *pool)
+ngx_bloom_lookup_room(ngx_bloom_zone_t *zone, size_t len, ngx_pool_t *pool)
 {
     size_t  need;
 
     need = bloom_form_room(zone->form, len);
 
-    return need <= sizeof(ngx_bloom_test_scratch)
-           ? ngx_bloom_test_scratch : ngx_pnalloc(pool, need);
+    return need <= sizeof(ngx_bloom_lookup_scratch)
+           ? ngx_bloom_lookup_scratch : ngx_pnalloc(pool, need);
 }
 
 
 /* The canonical key for the caller, who often has it already. */
 static ngx_inline ngx_int_t
-ngx_bloom_test_keep(ngx_str_t *key, const bloom_key_t *canonical,
+ngx_bloom_lookup_keep(ngx_str_t *key, const bloom_key_t *canonical,
     ngx_pool_t *pool)
 {
     u_char  *p;
@@ -272,7 +272,7 @@ ngx_bloom_test_keep(ngx_str_t *key, const bloom_key_t *canonical,
 
 /* Hashes all that a key is looked up by.  Returns NULL, or why it cannot be. */
 static const char *
-ngx_bloom_test_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
+ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
     bloom_hash_t *hash, const ngx_str_t *key, u_char *buf)
 {
     unsigned      i;
@@ -298,33 +298,34 @@ ngx_bloom_test_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
 
 
 void
-ngx_bloom_zone_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_bloom_ahead_t *ahead, ngx_pool_t *pool)
+ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool)
 {
     u_char       *buf;
     ngx_uint_t    behind;
     bloom_key_t   k, canonical;
 
-    ahead->generation = 0;
+    prefetch->generation = 0;
 
-    if (ngx_bloom_test_begin(zone, &behind) != NGX_OK
+    if (ngx_bloom_lookup_begin(zone, &behind) != NGX_OK
         || (zone->form != BLOOM_KEY_RAW && zone->form != BLOOM_KEY_LOWER))
     {
         return;
     }
 
-    ahead->key = *key;
+    prefetch->key = *key;
 
     if (zone->form == BLOOM_KEY_LOWER) {
 
         k.data = key->data;
         k.len = key->len;
 
-        buf = ngx_bloom_test_room(zone, key->len, pool);
+        buf = ngx_bloom_lookup_room(zone, key->len, pool);
 
         if (buf == NULL
             || bloom_form_canonical(zone->form, &canonical, &k, buf) != NULL
-            || ngx_bloom_test_keep(&ahead->key, &canonical, pool) != NGX_OK)
+            || ngx_bloom_lookup_keep(&prefetch->key, &canonical, pool)
+               != NGX_OK)
         {
             return;
         }
@@ -332,45 +333,47 @@ ngx_bloom_zone_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
     /* of the kept bytes: a hash may refer to them */
 
-    ahead->hash = bloom_hash(&zone->hasher, ahead->key.data, ahead->key.len);
-    ahead->generation = zone->generation;
+    prefetch->hash = bloom_hash(&zone->hasher, prefetch->key.data,
+                                prefetch->key.len);
+    prefetch->generation = zone->generation;
 }
 
 
 void
-ngx_bloom_zone_prefetch(ngx_bloom_zone_t *zone, const ngx_bloom_ahead_t *ahead)
+ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
+    const ngx_bloom_lookup_prefetch_t *prefetch)
 {
-    if (ahead->generation != 0 && ahead->generation == zone->generation) {
-        bloom_prefetch(&zone->geometry, zone->words, ahead->hash);
+    if (prefetch->generation != 0 && prefetch->generation == zone->generation) {
+        bloom_prefetch(&zone->geometry, zone->words, prefetch->hash);
     }
 }
 
 
 ngx_uint_t
-ngx_bloom_zone_test_ahead(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    const ngx_bloom_ahead_t *ahead, ngx_pool_t *pool)
+ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    const ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool)
 {
     int         present;
     ngx_uint_t  behind;
 
-    if (ngx_bloom_test_begin(zone, &behind) == NGX_OK
-        && zone->generation == ahead->generation)
+    if (ngx_bloom_lookup_begin(zone, &behind) == NGX_OK
+        && zone->generation == prefetch->generation)
     {
-        present = bloom_test(&zone->geometry, zone->words, ahead->hash);
+        present = bloom_test(&zone->geometry, zone->words, prefetch->hash);
 
-        if (ngx_bloom_test_end(zone) == NGX_OK) {
-            *key = ahead->key;
+        if (ngx_bloom_lookup_end(zone) == NGX_OK) {
+            *key = prefetch->key;
 
-            return ngx_bloom_test_answer(present, behind);
+            return ngx_bloom_lookup_answer(present, behind);
         }
     }
 
-    return ngx_bloom_zone_test(zone, key, pool);
+    return ngx_bloom_lookup(zone, key, pool);
 }
 
 
 void
-ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, ngx_pool_t *pool)
 {
     size_t       len;
@@ -384,7 +387,7 @@ ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
     for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
-        rc = ngx_bloom_test_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -394,15 +397,15 @@ ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             break;
         }
 
-        buf = ngx_bloom_test_room(zone, len, pool);
+        buf = ngx_bloom_lookup_room(zone, len, pool);
 
         if (buf == NULL) {
             break;
         }
 
-        ngx_bloom_test_keys(zone, key, n, answer, buf);
+        ngx_bloom_lookup_keys(zone, key, n, answer, buf);
 
-        rc = ngx_bloom_test_end(zone);
+        rc = ngx_bloom_lookup_end(zone);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -426,7 +429,7 @@ ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
 
 void
-ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
+ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     u_char separator, ngx_uint_t tally[NGX_BLOOM_ANSWERS], ngx_pool_t *pool)
 {
     u_char      *buf, *pos, *end, answer[BLOOM_BATCH];
@@ -438,7 +441,7 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 
     for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
-        rc = ngx_bloom_test_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -448,7 +451,7 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
             break;
         }
 
-        buf = ngx_bloom_test_room(zone, text->len, pool);
+        buf = ngx_bloom_lookup_room(zone, text->len, pool);
 
         if (buf == NULL) {
             break;
@@ -459,16 +462,16 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
         pos = text->data;
 
         do {
-            n = ngx_bloom_test_cut(part, &pos, end, separator);
+            n = ngx_bloom_lookup_cut(part, &pos, end, separator);
 
-            ngx_bloom_test_keys(zone, part, n, answer, buf);
+            ngx_bloom_lookup_keys(zone, part, n, answer, buf);
 
             for (j = 0; j < n; j++) {
                 tally[answer[j]]++;
             }
         } while (n == BLOOM_BATCH);
 
-        rc = ngx_bloom_test_end(zone);
+        rc = ngx_bloom_lookup_end(zone);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -491,7 +494,7 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     pos = text->data;
 
     do {
-        n = ngx_bloom_test_cut(part, &pos, end, separator);
+        n = ngx_bloom_lookup_cut(part, &pos, end, separator);
         tally[NGX_BLOOM_UNKNOWN] += n;
     } while (n == BLOOM_BATCH);
 }
@@ -499,14 +502,14 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 
 /* Looks up keys within one generation. */
 static void
-ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, u_char *buf)
 {
     ngx_uint_t  done;
 
     for (done = 0; done < n; /* void */ ) {
-        done += ngx_bloom_test_group(zone, key + done, n - done, answer + done,
-                                     buf);
+        done += ngx_bloom_lookup_group(zone, key + done, n - done,
+                                       answer + done, buf);
     }
 }
 
@@ -514,7 +517,7 @@ ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 /* Looks up as many as need no more than BLOOM_BATCH lookups.  Returns how many.
  */
 static ngx_uint_t
-ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, u_char *buf)
 {
     uint64_t      present, asked[BLOOM_BATCH];
@@ -535,7 +538,7 @@ ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             continue;
         }
 
-        if (ngx_bloom_test_expand(zone, &keys, &hash[lines], &key[i], buf)
+        if (ngx_bloom_lookup_expand(zone, &keys, &hash[lines], &key[i], buf)
             != NULL)
         {
             answer[i] = NGX_BLOOM_UNPARSABLE;
@@ -566,13 +569,13 @@ ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 /* Cuts the next parts of a list, up to BLOOM_BATCH.  Returns how many; fewer if
  * there are no more. */
 static ngx_uint_t
-ngx_bloom_test_cut(ngx_str_t *part, u_char **pos, u_char *end,
+ngx_bloom_lookup_cut(ngx_str_t *part, u_char **pos, u_char *end,
     u_char separator)
 {
     ngx_uint_t  n;
 
     for (n = 0; n < BLOOM_BATCH; n++) {
-        if (!ngx_bloom_test_next_part(&part[n], pos, end, separator)) {
+        if (!ngx_bloom_lookup_next_part(&part[n], pos, end, separator)) {
             break;
         }
     }
@@ -582,7 +585,7 @@ ngx_bloom_test_cut(ngx_str_t *part, u_char **pos, u_char *end,
 
 
 static ngx_uint_t
-ngx_bloom_test_next_part(ngx_str_t *part, u_char **pos, u_char *end,
+ngx_bloom_lookup_next_part(ngx_str_t *part, u_char **pos, u_char *end,
     u_char separator)
 {
     u_char  *p, *last;
@@ -617,7 +620,7 @@ ngx_bloom_test_next_part(ngx_str_t *part, u_char **pos, u_char *end,
 
 
 ngx_uint_t
-ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
+ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_bloom_lookup_t *lookup, ngx_pool_t *pool)
 {
     u_char        *buf;
@@ -629,7 +632,7 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
         ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));
 
-        rc = ngx_bloom_test_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -648,8 +651,8 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
         }
 
         lookup->form = zone->form;
-        lookup->why = ngx_bloom_test_expand(zone, &lookup->keys, hash, key,
-                                            buf);
+        lookup->why = ngx_bloom_lookup_expand(zone, &lookup->keys, hash, key,
+                                              buf);
 
         if (lookup->why != NULL) {
             lookup->keys.n = 0;
@@ -669,7 +672,7 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             }
         }
 
-        rc = ngx_bloom_test_end(zone);
+        rc = ngx_bloom_lookup_end(zone);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -685,7 +688,7 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             return NGX_BLOOM_UNKNOWN;
         }
 
-        return ngx_bloom_test_answer(lookup->matches != 0, behind);
+        return ngx_bloom_lookup_answer(lookup->matches != 0, behind);
     }
 
     ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));

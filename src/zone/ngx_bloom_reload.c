@@ -10,7 +10,7 @@
 #define NGX_BLOOM_RELOAD_PATIENCE  10000
 
 
-static void ngx_bloom_reload_pages(ngx_bloom_zone_t *zone);
+static void ngx_bloom_reload_hugepages(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_reload_inherit(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_t *old);
 static ngx_int_t ngx_bloom_reload_journal(ngx_bloom_zone_t *zone);
@@ -38,8 +38,8 @@ ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
     live = &sh->bank[sh->generation & 1].image;
     file = (zone->file.name.len != 0);
 
-    if (zone->pages != old->pages) {
-        ngx_bloom_reload_pages(zone);
+    if (zone->hugepages != old->hugepages) {
+        ngx_bloom_reload_hugepages(zone);
     }
 
     if (old->state != NULL && zone->state_path.len != 0 && zone->journal) {
@@ -87,28 +87,28 @@ ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 
 /* Asks for another kind of pages for memory that is in use. */
 static void
-ngx_bloom_reload_pages(ngx_bloom_zone_t *zone)
+ngx_bloom_reload_hugepages(ngx_bloom_zone_t *zone)
 {
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
 
-    if (zone->pages == NGX_BLOOM_PAGES_RESERVED
-        || sh->pages == NGX_BLOOM_PAGES_RESERVED)
+    if (zone->hugepages == NGX_BLOOM_HUGEPAGES_RESERVED
+        || sh->hugepages == NGX_BLOOM_HUGEPAGES_RESERVED)
     {
-        if (zone->pages != sh->pages) {
+        if (zone->hugepages != sh->hugepages) {
             ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
                           "bloom zone \"%V\" keeps its memory, and its "
                           "huge_pages \"%s\": restart nginx to change them",
-                          &zone->name, ngx_bloom_pages_name(sh->pages));
+                          &zone->name, ngx_bloom_hugepages_name(sh->hugepages));
         }
 
         return;
     }
 
-    sh->pages = zone->pages;
+    sh->hugepages = zone->hugepages;
 
-    ngx_bloom_pages_advise(sh->banks, 2 * sh->bank_size, zone->pages);
+    ngx_bloom_hugepages_advise(sh->banks, 2 * sh->bank_size, zone->hugepages);
 }
 
 
@@ -327,7 +327,7 @@ ngx_bloom_reload_abandon(ngx_bloom_zone_t *zone)
 
 
 void
-ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
+ngx_bloom_reload_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
 {
     ngx_uint_t          i;
     ngx_bloom_zone_t  **zone;

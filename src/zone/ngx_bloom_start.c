@@ -7,7 +7,7 @@
 #include <sys/random.h>
 
 
-static void ngx_bloom_start_log_pages(ngx_bloom_zone_t *zone);
+static void ngx_bloom_start_log_hugepages(ngx_bloom_zone_t *zone);
 
 
 ngx_int_t
@@ -125,10 +125,10 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
-    sh->pages = zone->pages;
+    sh->hugepages = zone->hugepages;
 
-    if (ngx_bloom_pages_take(sh->banks, 2 * sh->bank_size, &sh->pages,
-                             &zone->name, zone->shm_zone->shm.log)
+    if (ngx_bloom_hugepages_take(sh->banks, 2 * sh->bank_size, &sh->hugepages,
+                                 &zone->name, zone->shm_zone->shm.log)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -177,7 +177,7 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
     }
 
     ngx_bloom_base_note_file(zone);
-    ngx_bloom_start_log_pages(zone);
+    ngx_bloom_start_log_hugepages(zone);
 
 #if (NGX_BLOOM_FAULTS)
     if (ngx_bloom_start_stays_unloaded(zone)) {
@@ -199,7 +199,7 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
 
 /* Logs how much of the filter is on huge pages, if it is larger than two. */
 static void
-ngx_bloom_start_log_pages(ngx_bloom_zone_t *zone)
+ngx_bloom_start_log_hugepages(ngx_bloom_zone_t *zone)
 {
     uint64_t            filter;
     ngx_bloom_shctx_t  *sh;
@@ -207,15 +207,15 @@ ngx_bloom_start_log_pages(ngx_bloom_zone_t *zone)
     sh = zone->sh;
     filter = bloom_image_payload_size(&sh->bank[1].image);
 
-    if (filter < 2 * NGX_BLOOM_HUGE_PAGE) {
+    if (filter < 2 * NGX_BLOOM_HUGEPAGE_SIZE) {
         return;
     }
 
-    ngx_bloom_zone_count_huge(zone);
+    ngx_bloom_zone_measure_hugepages(zone);
 
     ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
                   "bloom zone \"%V\" has %uLk for its filter and, by now, "
                   "%uzk of its memory on huge pages (with huge_pages=%s)",
-                  &zone->name, filter / 1024, sh->huge / 1024,
-                  ngx_bloom_pages_name(sh->pages));
+                  &zone->name, filter / 1024, sh->huge_bytes / 1024,
+                  ngx_bloom_hugepages_name(sh->hugepages));
 }

@@ -148,14 +148,14 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
 
 
 void
-ngx_bloom_zone_count_huge(ngx_bloom_zone_t *zone)
+ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone)
 {
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
 
-    __atomic_store_n(&sh->huge,
-                     ngx_bloom_pages_huge(sh->banks, 2 * sh->bank_size),
+    __atomic_store_n(&sh->huge_bytes,
+                     ngx_bloom_hugepages_measure(sh->banks, 2 * sh->bank_size),
                      __ATOMIC_RELAXED);
 }
 

@@ -35,12 +35,18 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Why a zone cannot be sure, or NGX_BLOOM_SURE. */
-#define NGX_BLOOM_SURE        0
-#define NGX_BLOOM_NOT_LOADED  1
-#define NGX_BLOOM_STALE       2          /* the image is older than max_age */
-#define NGX_BLOOM_BEHIND      3          /* another instance added keys */
-#define NGX_BLOOM_DAMAGED     4          /* the journal lost records */
+/*
+ * The condition of a zone.  In all but NGX_BLOOM_SERVING some or all of its
+ * answers are unknown.  In the endpoint, in metrics and in documents it is the
+ * zone's "state"; ngx_bloom_state_t is the state directory.
+ */
+typedef enum {
+    NGX_BLOOM_SERVING = 0,
+    NGX_BLOOM_NOT_LOADED,
+    NGX_BLOOM_STALE,                     /* the image is older than max_age */
+    NGX_BLOOM_BEHIND,                    /* another instance added keys */
+    NGX_BLOOM_DAMAGED                    /* the journal lost records */
+} ngx_bloom_condition_e;
 
 
 /* What the helper does when asked: see ngx_bloom_task.h. */
@@ -62,8 +68,8 @@ typedef enum {
 typedef struct {
     ngx_bloom_outcome_e  outcome;
     uint64_t             generation;     /* that serves after it */
-    uint64_t             when;           /* it began, ms since 1970 */
-    uint64_t             took;           /* ms */
+    uint64_t             started_at;     /* ms since 1970 */
+    uint64_t             duration;       /* ms */
     u_char               message[512];   /* null-terminated; why not */
     u_char               name[80];       /* null-terminated; of a snapshot, in
                                             the state directory */
@@ -100,8 +106,8 @@ typedef struct {
     uint64_t              instance;      /* random: of this memory */
     size_t                bank_size;
     u_char               *banks;         /* the same address everywhere */
-    ngx_uint_t            pages;         /* ngx_bloom_pages_e, of the banks */
-    size_t                huge;          /* atomic; bytes on huge pages when
+    ngx_uint_t            hugepages;     /* ngx_bloom_hugepages_e: got */
+    size_t                huge_bytes;    /* atomic; on huge pages when
                                             they were last counted */
 
     struct {
@@ -174,7 +180,7 @@ typedef struct {
                                             keys: directive or endpoint */
     ngx_msec_t              watch;       /* 0: off */
     time_t                  max_age;     /* seconds; 0: off */
-    ngx_uint_t              pages;       /* ngx_bloom_pages_e */
+    ngx_uint_t              hugepages;   /* ngx_bloom_hugepages_e: wanted */
 
     /* why there is no state though the configuration wants one */
     ngx_err_t               state_err;
@@ -204,7 +210,7 @@ typedef struct {
 static ngx_inline void
 ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
 {
-    ngx_bloom_count_in(zone->series, what, n);
+    ngx_bloom_counters_count(zone->series, what, n);
 }
 
 
@@ -257,7 +263,7 @@ uint64_t ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
 
 /* Counts what of the banks lies on huge pages; takes a while. */
-void ngx_bloom_zone_count_huge(ngx_bloom_zone_t *zone);
+void ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone);
 
 /* The size of a zone whose banks have room for at least `bank` bytes each. */
 size_t ngx_bloom_zone_needs(uint64_t bank);
