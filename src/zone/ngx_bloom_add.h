@@ -1,9 +1,10 @@
 
 /*
- * Additions: into the journal and into the filter that serves.
+ * Additions put keys into the journal and into the filter that serves.
  *
  * Keys are gathered in a batch and added all at once, as one record of the
- * journal.  Nothing here waits: who cannot go on is told so, and comes again.
+ * journal.  Nothing here waits: a caller that cannot go on is told so, and
+ * calls again later.
  */
 
 #ifndef _NGX_BLOOM_ADD_H_INCLUDED_
@@ -56,9 +57,9 @@ ngx_int_t ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch,
 
 /*
  * Copies a key, 1 to BLOOM_JOURNAL_KEY_MAX bytes, into the batch, in the zone's
- * key form.  Returns NGX_OK; NGX_AGAIN if there is no room: add the batch first;
- * NGX_DECLINED if the key is invalid, and batch->error says why: a phrase to
- * follow the key.
+ * key form.  Returns NGX_OK; NGX_AGAIN if there is no room until the batch is
+ * added; NGX_DECLINED if the key is invalid, and batch->error says why: a phrase
+ * to follow the key.
  */
 ngx_int_t ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key);
 

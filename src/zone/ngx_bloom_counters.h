@@ -1,10 +1,10 @@
 
 /*
- * Counters: how often what has happened, for each zone and for each rule.
+ * Counters say how often something has happened, for each zone and each rule.
  *
- * They are in shared memory of their own, since they are to outlive a zone's,
- * which a change of its size makes anew.  What is counted is a *series*; each
- * process counts in a row of its own, in cache lines that no other writes:
+ * They are in shared memory of their own, since they outlive that of a zone,
+ * which is recreated when its size changes.  What is counted is a *series*;
+ * each process counts in a row of its own, in cache lines that no other writes:
  *
  *     shared memory:   slab header | names of series | row 0 | row 1 | ...
  *     row:             series 0 | series 1 | ...          (three lines each)
@@ -87,7 +87,7 @@ void ngx_bloom_counters_sums(ngx_uint_t series,
     uint64_t sums[NGX_BLOOM_COUNTERS]);
 
 
-/* Has the memory made, while a configuration is read; again: no matter. */
+/* Declares the memory while a configuration is read, if nobody has. */
 ngx_int_t ngx_bloom_counters_declare(ngx_conf_t *cf);
 
 /*

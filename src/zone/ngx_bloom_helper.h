@@ -1,19 +1,19 @@
 
 /*
- * The helper: does the slow work of all zones, in slices of some milliseconds.
+ * The helper does the slow work of all zones, in slices of some milliseconds.
  *
  * It lives in the process that nginx starts for the managers of its caches
  * ("nginx: cache manager process"), or, with "master_process off", in the only
  * one.  For each zone it
  *
  *     makes segments before they are needed, and synchronises them;
+ *     appends pending keys;
  *     applies what other instances have appended;
- *     appends keys that are pending since the disk refused them;
  *     looks whether the file was replaced, and loads images;
  *     saves checkpoints and snapshots; removes what is not needed any more;
  *     compacts the journal while there is nothing else to do.
  *
- * A helper that dies is started again by nginx; tasks it had begun are begun
+ * nginx starts another helper for one that dies; tasks it had begun are begun
  * anew.  While nginx reloads there may be two: locks keep them apart.
  */
 

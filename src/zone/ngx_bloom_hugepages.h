@@ -1,6 +1,6 @@
 
 /*
- * Huge pages: what the banks of a zone lie on.
+ * The banks of a zone lie on huge pages where the system has any.
  *
  * A lookup reads a line somewhere in a filter, and where that is large, finding
  * the page costs as much as reading the line.  One huge page, of 2 MiB, stands
@@ -11,8 +11,8 @@
  *                   come and go, and what is not in use is given back
  *     reserved      set aside by vm.nr_hugepages.  They are taken when the zone
  *                   is made, all of them, so that none can be missing later,
- *                   which would be the death of who touches it; and kept until
- *                   the zone's memory is gone
+ *                   which would kill whoever touches it; and kept until the
+ *                   zone's memory is gone
  *
  * Only whole huge pages within a range can be any: up to 2 MiB at either end
  * stay on small ones.

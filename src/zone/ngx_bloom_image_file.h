@@ -1,6 +1,6 @@
 
 /*
- * Image files, as the zone layer reads them.
+ * The zone layer opens, checks and reads image files.
  */
 
 #ifndef _NGX_BLOOM_IMAGE_FILE_H_INCLUDED_

@@ -1,6 +1,6 @@
 
 /*
- * Loading: an image and the journal behind it, into the bank that does not
+ * A load puts an image and the journal behind it into the bank that does not
  * serve.
  *
  *     begin     open the image, check its header, see that it fits and may be
@@ -104,7 +104,11 @@ uint64_t ngx_bloom_load_cut(bloom_image_t *image);
 /* Whether records that the image lacks were removed from the journal. */
 ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
 
-/* Whether records may be missing with this image; logs what the reader saw. */
+/*
+ * Finds whether records may be missing with this image, and logs what the
+ * reader saw.  Returns the time up to which added keys may be lost, ms since
+ * 1970, or 0.
+ */
 uint64_t ngx_bloom_load_damage(ngx_bloom_zone_t *zone,
     ngx_bloom_reader_t *reader, uint64_t cut);
 

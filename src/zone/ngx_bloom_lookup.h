@@ -1,6 +1,6 @@
 
 /*
- * Lookups: whether a zone has a key.
+ * A lookup answers whether a zone has a key.
  *
  * Nothing here takes a lock or waits for anybody.  What is asked at once is
  * answered by one whole generation, that which serves at the time, and in the

@@ -1,6 +1,6 @@
 
 /*
- * Saving: the zone that serves as an image file, in the state directory.
+ * The filter that serves is saved as an image file in the state directory.
  *
  * A checkpoint is the filter as of a position of the journal: all that was
  * appended before it is in it, and some of what came later may be.  It is used

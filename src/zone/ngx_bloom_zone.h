@@ -1,6 +1,6 @@
 
 /*
- * Zones: filters in shared memory.
+ * A zone is a filter in shared memory.
  *
  * A zone has two banks, each with room for one image.  The generation counts
  * the images that have served; its lowest bit says which bank serves:
@@ -223,8 +223,9 @@ ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
 #define NGX_BLOOM_TASK_WAIT  100
 
 /*
- * Copies what lookups need of a new generation into `zone`.  NGX_AGAIN if the
- * generation changed meanwhile: then the copy may be torn, and is not used.
+ * Copies what lookups need of a new generation into `zone`.  Returns NGX_OK, or
+ * NGX_AGAIN if the generation changed meanwhile: then the copy may be torn, and
+ * is not used.
  */
 ngx_int_t ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation);
 
@@ -234,38 +235,39 @@ typedef struct {
     const bloom_geometry_t  *geometry;
     const bloom_hasher_t    *hasher;
     uint64_t                *words;
-    uint64_t                *bits_set;     /* atomic; counts what is set */
+    uint64_t                *bits_set;   /* atomic */
 } ngx_bloom_zone_bits_t;
 
-/* Those of a bank that the caller alone loads, or that cannot be switched. */
+/* Gives those of a bank that the caller alone loads or that is not switched. */
 void ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     ngx_bloom_zone_bits_t *bits);
 
 /*
- * Those of the generation that serves, which is returned; 0: none does.  By the
- * time they are used it may serve no more.
+ * Gives those of the generation that serves.  Returns that, or 0 if none does.
+ * When they are used it may serve no more.
  */
 uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits);
 
 /*
- * Adds the keys of a record, from `keys` to `end`, in the image's key form; how
- * many there are, and in *added how many of them changed a bit.  Those that are
- * none in that form are left out: nobody can ask for them.
+ * Adds the keys of a record, from `keys` to `end`, in the image's key form.
+ * Returns how many there are, and in *added how many of them changed a bit.
+ * Keys that are invalid in that form are left out: nobody can ask for them.
  */
 uint64_t ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, uint64_t *added);
 
 /*
  * Brings a key to be added into a key form, in memory of its own, which the
- * next call uses again.  NULL, or why it cannot be: a phrase to follow the key.
+ * next call uses again.  Returns NULL, or, if the key is invalid, why: a phrase
+ * to follow the key.
  */
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
 
-/* Counts what of the banks lies on huge pages; takes a while. */
+/* Measures how much of the banks lies on huge pages; takes a while. */
 void ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone);
 
-/* The size of a zone whose banks have room for at least `bank` bytes each. */
+/* Returns the size of a zone whose banks have room for `bank` bytes each. */
 size_t ngx_bloom_zone_needs(uint64_t bank);
 
 static ngx_inline u_char *
