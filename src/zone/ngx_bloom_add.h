@@ -58,8 +58,8 @@ ngx_int_t ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch,
 /*
  * Copies a key, 1 to BLOOM_JOURNAL_KEY_MAX bytes, into the batch, in the zone's
  * key form.  Returns NGX_OK; NGX_AGAIN if there is no room until the batch is
- * added; NGX_DECLINED if the key is invalid, and batch->error says why: a phrase
- * to follow the key.
+ * added; NGX_DECLINED if the key is invalid, and batch->error says why, in a
+ * phrase to follow the key.
  */
 ngx_int_t ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key);
 
