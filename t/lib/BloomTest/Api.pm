@@ -12,8 +12,8 @@ use Test::More ();
 
 use BloomTest::Process qw(wait_until);
 
-our @EXPORT = qw(api add zone_state generation build_id is_error is_added
-                 settled);
+our @EXPORT = qw(api add upload_image lookup_keys zone_state generation
+                 build_id is_error is_added settled);
 
 
 # $t->request() of a path below the prefix.
@@ -38,6 +38,34 @@ sub add {
         or croak "zone $zone: keys are not added:\n$response";
 
     return $response->json;
+}
+
+
+# Uploads the image NAME.bloom to a zone and returns the response.
+
+sub upload_image {
+    my ($t, $zone, $name) = @_;
+
+    return api($t, PUT => "zones/$zone/image",
+               body => $t->read_file("$name.bloom"));
+}
+
+
+# What the endpoint answers about each key, as soon as no answer is unknown.
+
+sub lookup_keys {
+    my ($t, $zone, @keys) = @_;
+
+    my @answers;
+
+    wait_until(sub {
+        my $response = api($t, POST => "zones/$zone/test",
+                           body => join "\n", @keys);
+        @answers = @{ $response->json->{results} };
+        return !grep { $_ eq 'unknown' } @answers;
+    });
+
+    return @answers;
 }
 
 
