@@ -9,7 +9,7 @@ package BloomTest::Faults;
 #   $faults->kill_at('any', 3);                 kills at the third place
 #   my $stop = $faults->stop_at('switch');      stops at "switch"
 #   my $pid = $faults->stopped($stop);          waits until one has stopped
-#   resume_process($pid);                         of BloomTest::Process
+#   resume_process($pid);              of BloomTest::Process
 
 use strict;
 use warnings;
