@@ -1,31 +1,21 @@
 #!/usr/bin/perl
 
-# Whoever asks the helper for something is told what came of that, and of
-# nothing else, however late its worker comes to look: it stands still while
-# others ask another worker for the same.
+# A request for a reload or an upload is answered with its own result, however
+# late its worker reads it.  The test stops that worker while other requests go
+# to another worker.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Faults;
+use BloomTest::Process qw(wait_until stop_process resume_process);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
-
-my $faults = $t->nginx_build =~ /NGX_BLOOM_FAULTS/;
-my $fault = "$dir/faults/next";
-
-if ($faults) {
-
-    # of whoever stops: it removes the file
-
-    mkdir "$dir/faults" or die "mkdir: $!";
-    chmod 0777, "$dir/faults";
-    $t->environment(NGX_BLOOM_FAULT_FILE => $fault);
-}
+my $faults = BloomTest::Faults->new($t);
 
 $t->build_image('good.bloom', ['one'], '-p', '1e-9');
 my $good = $t->read_file('good.bloom');
@@ -35,8 +25,7 @@ my $bad = $t->read_file('good.bloom');
 sub install {
     my ($image) = @_;
 
-    $t->write_file('new.bloom', $image);
-    rename "$dir/new.bloom", "$dir/ids.bloom" or die "rename: $!";
+    replace_file($t, 'ids.bloom', $image);
 }
 
 install($good);
@@ -48,54 +37,33 @@ my ($helper) = $t->helpers;
 my ($slow, $quick) = $t->workers;
 
 
-sub stands_still {
-    my ($pid) = @_;
-
-    wait_until(sub {
-        open my $stat, '<', "/proc/$pid/stat" or die "process $pid: $!";
-        return <$stat> =~ /\) T /;
-    }) or die "process $pid does not stop";
-}
-
-sub halt {
-    my ($pid) = @_;
-
-    kill 'STOP', $pid or die "kill: $!";
-    stands_still($pid);
-}
-
-sub go_on {
-    my ($pid) = @_;
-
-    kill 'CONT', $pid or die "kill: $!";
-}
-
-# Asks the slow worker, and has the helper begin only when that stands still.
-# Until then nobody else is there to answer; and whoever asks later is answered
-# later.
+# Sends a request to the slow worker, and lets the helper begin only when that
+# worker is stopped.  Until then no other worker runs.  The worker has read the
+# request when it has answered later ones.
 
 sub ask_slow {
     my ($method, $path, $body) = @_;
 
-    halt($helper);
-    halt($quick);
+    stop_process($helper);
+    stop_process($quick);
 
     my $c = $t->connect;
     $c->send($t->request_text($method, "$prefix/$path", body => $body));
 
     $t->get('/ids?k=one') for 1 .. 2;
-    is(request(PUT => 'image', $bad)->status, 409, 'it has been asked for');
+    is(request(PUT => 'image', $bad)->status, 409,
+       'another upload is refused while a request is under way');
 
-    halt($slow);
-    go_on($quick);
-    go_on($helper);
+    stop_process($slow);
+    resume_process($quick);
+    resume_process($helper);
 
     return $c;
 }
 
 sub request { return api($t, $_[0], "zones/ids/$_[1]", body => $_[2]) }
 
-# An upload, once there is no other.
+# Uploads an image, once no other upload is under way.
 
 sub upload {
     my ($image) = @_;
@@ -112,29 +80,31 @@ sub upload {
 sub slow_upload { return ask_slow(PUT => 'image', $_[0]) }
 
 
-for my $case ([$bad, 422, $good, 200, 'a damaged one'],
-              [$good, 200, $bad, 422, 'a good one'])
+for my $case ([$bad, 422, $good, 200, 'damaged', 'good'],
+              [$good, 200, $bad, 422, 'good', 'damaged'])
 {
-    my ($first, $its, $second, $other, $name) = @$case;
+    my ($first, $its, $second, $other, $name, $other_name) = @$case;
 
-    subtest "an upload of $name" => sub {
+    subtest "an upload of a $name image" => sub {
         my $before = generation($t, 'ids');
         my $c = slow_upload($first);
 
-        is(upload($second)->status, $other, 'the other image');
-        go_on($slow);
+        is(upload($second)->status, $other,
+           "the later upload of a $other_name image gets status $other");
+        resume_process($slow);
 
         my $r = $c->response;
-        is($r->status, $its, 'and this one');
+        is($r->status, $its,
+           "the first upload, of a $name image, gets status $its");
         is($r->json->{generation}, $before + ($its == 200),
-           'with its own generation');
-        is(sure($t, 'ids', 'one', 'no'), '10', 'the good one serves');
+           'the first upload is answered with its own generation');
+        is(sure($t, 'ids', 'one', 'no'), '10', 'the good image serves');
     };
 }
 
 
-# Whoever asks while the first load runs may join it: the file is another one
-# for sure when the first has ended.
+# A request for a reload during another one may join that: the file is replaced
+# when the first load has ended.
 
 subtest 'a reload' => sub {
     my $before = generation($t, 'ids');
@@ -144,65 +114,67 @@ subtest 'a reload' => sub {
         or die 'the first load never ends';
 
     install($bad);
-    is(request(POST => 'reload')->status, 422, 'of another file');
-    go_on($slow);
-    is($c->response->status, 200, 'and of the one before');
+    is(request(POST => 'reload')->status, 422,
+       'a later reload of a damaged file is refused');
+    resume_process($slow);
+    is($c->response->status, 200,
+       'the first reload, of a good file, succeeds');
 
     install($good);
-    is(request(POST => 'reload')->status, 200, 'and of a good one again');
+    is(request(POST => 'reload')->status, 200,
+       'a third reload, of a good file, succeeds');
 };
 
 
-subtest 'of a few others' => sub {
+subtest 'a few later uploads' => sub {
     my $c = slow_upload($bad);
 
-    is(upload($good)->status, 200, "the other $_") for 1 .. 6;
-    go_on($slow);
-    is($c->response->status, 422, 'it is known what came of the first');
+    is(upload($good)->status, 200, "later upload $_ succeeds") for 1 .. 6;
+    resume_process($slow);
+    is($c->response->status, 422,
+       'the first upload is answered with its own result after 6 others');
 };
 
 
-subtest 'of many others' => sub {
+subtest 'many later uploads' => sub {
     for my $image ($bad, $good) {
         my $c = slow_upload($image);
 
-        is(upload($good)->status, 200, "the other $_") for 1 .. 20;
-        go_on($slow);
+        is(upload($good)->status, 200, "later upload $_ succeeds")
+            for 1 .. 20;
+        resume_process($slow);
         is_error($c->response, 503, qr/not known any more.*state/,
-                 'nothing is known any more of the first, good or not');
+                 'the result of the first upload is gone after 20 others');
     }
 };
 
 
-# The worker has found the result and not read it when it is written over.
+# The worker has found its result, and has not read it when later ones overwrite
+# it.
 
-subtest 'read while it is written' => sub {
-    plan skip_all => 'nginx without injected faults (-DNGX_BLOOM_FAULTS)'
-        unless $faults;
+subtest 'a result is overwritten while it is read' => sub {
+    $faults->needed;
 
     for my $others (1, 20) {
-        my $mark = $t->log_mark;
+        stop_process($quick);
 
-        halt($quick);
-
-        $t->write_file('fault.tmp', "result 1 stop\n");
-        rename "$dir/fault.tmp", $fault or die "rename: $!";
-
+        my $stop = $faults->stop_at('result');
         my $c = $t->connect;
         $c->send($t->request_text(PUT => "$prefix/image", body => $bad));
-        $t->wait_for_log(qr/fault injected at "result"/, $mark);
-        stands_still($slow);
+        $faults->stopped($stop);
 
-        go_on($quick);
-        is(upload($good)->status, 200, "the other $_") for 1 .. $others;
-        go_on($slow);
+        resume_process($quick);
+        is(upload($good)->status, 200, "later upload $_ of $others succeeds")
+            for 1 .. $others;
+        resume_process($slow);
 
         if ($others == 1) {
-            is($c->response->status, 422, 'what came of the first');
+            is($c->response->status, 422,
+               'the first upload gets its own result after 1 other');
 
         } else {
             is_error($c->response, 503, qr/not known any more/,
-                     'it is not taken for what came of another');
+                     'an overwritten result is not taken for another one');
         }
     }
 };
