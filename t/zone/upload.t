@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# An upload stays the base until file= is another image or a reload asks for
-# file=; over restarts and reloads of nginx.
+# An uploaded image serves, over restarts and reloads of nginx, until file= is
+# another image or a reload by the endpoint loads file=.
 
 use strict;
 use warnings;
@@ -17,20 +17,11 @@ my $dir = $t->testdir;
 $t->build_image("$_.bloom", ['id1', $_], '-p', '1e-9')
     for qw(one two three);
 
-sub install {
-    my ($image) = @_;
-
-    unlink "$dir/new";
-    link "$dir/$image.bloom", "$dir/new" or die "link: $!";
-    rename "$dir/new", "$dir/ids.bloom" or die "rename: $!";
-}
-
 sub upload {
     my ($image) = @_;
 
-    is(api($t, PUT => 'zones/ids/image',
-           body => $t->read_file("$image.bloom"))->status, 200,
-       "$image is uploaded");
+    is(upload_image($t, 'ids', $image)->status, 200,
+       "image $image is uploaded");
 }
 
 sub serves {
@@ -39,19 +30,19 @@ sub serves {
     my $want = join '', map { $_ eq $image ? 1 : 0 } qw(one two three);
 
     is(sure($t, 'ids', qw(one two three id1 added)), "${want}11",
-       "$when: $image serves");
+       "image $image serves $when");
 }
 
-install('one');
+install_image($t, 'one');
 configure($t, ['zone=ids file=ids.bloom'], api => 1, workers => 2);
 $t->run;
 add($t, 'ids', ['added']);
-serves('one', 'at start');
+serves('one', 'after the start');
 
 
-subtest 'stays' => sub {
+subtest 'an uploaded image stays' => sub {
     upload('two');
-    serves('two', 'at once');
+    serves('two', 'as soon as it is uploaded');
 
     $t->reload;
     serves('two', 'after HUP');
@@ -62,105 +53,109 @@ subtest 'stays' => sub {
     serves('two', 'after a restart');
     $t->kill_all;
     $t->run;
-    serves('two', 'after the death of everything');
+    serves('two', 'after kill -9 of all processes');
     $t->upgrade;
     serves('two', 'after an upgrade');
 
-    # the same image in another file is the same image
+    # a copy of a file is the same image
 
-    $t->write_file('copy', $t->read_file('one.bloom'));
-    rename "$dir/copy", "$dir/ids.bloom" or die "rename: $!";
+    replace_file($t, 'ids.bloom', $t->read_file('one.bloom'));
     $t->reload;
-    serves('two', 'after file= was copied');
+    serves('two', 'after file= was replaced by a copy of itself');
 
     upload('three');
-    serves('three', 'another upload');
+    serves('three', 'in place of an earlier upload');
     $t->kill_all;
     $t->run;
-    serves('three', 'after a restart');
+    serves('three', 'after kill -9 of all processes');
 };
 
 
-subtest 'until file= is another image' => sub {
-    install('two');
+subtest 'file= becomes another image' => sub {
+    install_image($t, 'two');
     $t->reload;
     ok(wait_until(sub { sure($t, 'ids', 'two', 'three') eq '10' }),
-       'a reload of nginx loads that');
-    serves('two', 'then');
+       'a reload of nginx loads the new file=');
+    serves('two', 'after the reload of nginx');
     $t->kill_all;
     $t->run;
     serves('two', 'after a restart');
 
-    # an upload in place of one image is not used for another, nor again
+    # an upload that replaced one image of file= does not replace another one,
+    # and does not come back for the first
 
-    install('one');
+    install_image($t, 'one');
     $t->stop;
     $t->run;
-    serves('one', 'the first image, after a restart');
+    serves('one', 'after a restart with the first file= again');
 
     upload('three');
     $t->kill_all;
-    install('two');
+    install_image($t, 'two');
     $t->run;
-    serves('two', 'an image that came while nginx was down');
+    serves('two', 'if it became file= while nginx was down');
 };
 
 
-subtest 'until a reload asks for file=' => sub {
+subtest 'the endpoint is asked to reload file=' => sub {
     upload('three');
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'reload');
-    serves('two', 'after it');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'the endpoint reloads file=');
+    serves('two', 'after the reload by the endpoint');
     $t->kill_all;
     $t->run;
     serves('two', 'after a restart');
 };
 
 
-subtest 'one that is damaged on disk' => sub {
+subtest 'an uploaded image is damaged on disk' => sub {
     upload('three');
     $t->kill_all;
     my @files = glob "$dir/state/ids/upload.*.bloom";
-    is(scalar @files, 1, 'it is kept once');
+    is(scalar @files, 1, 'the state directory has one uploaded image');
     flip($files[0], -1);
     my $mark = $t->log_mark;
 
-    # it was acknowledged: what serves instead has to be said
+    # the upload was acknowledged, so that nginx has to say what serves instead
 
     my $started = eval { $t->run; 1 };
 
     if ($started) {
         is(ask($t, 'ids', qw(two one three id1 added no)), '1??11?',
-           'file= instead, which may lack what the upload had');
+           'file= serves instead, and other keys are unknown');
         $t->expect_log(qr/\[alert\].*upload.* is damaged/);
         like($t->log_since($mark), qr/\[(?:alert|error|warn|crit)\].*upload/,
-             'with a message');
+             'the log tells of the damaged upload');
 
     } else {
-        like($@, qr/\[emerg\].*upload/, 'a start that is refused, with what'
-                                        . ' is wrong');
+        like($@, qr/\[emerg\].*upload/,
+             'the refused start names the damaged upload');
         $t->expect_log(qr/\[emerg\].*upload/);
         unlink $files[0];
         $t->run;
-        serves('two', 'without it');
+        serves('two', 'without the damaged upload');
     }
 };
 
 
-# A zone that starts empty has no file= to go back to.
+# A zone that starts empty has no file= to fall back to.
 
-subtest 'to a zone without file=' => sub {
+subtest 'an upload to a zone without file=' => sub {
     $t->stop;
     configure($t, ['zone=seen:1m capacity=1k fpr=1e-9'], api => 1);
     $t->run;
     add($t, 'seen', ['s1']);
-    is(api($t, PUT => 'zones/seen/image',
-           body => $t->read_file('two.bloom'))->status, 200, 'an upload');
-    is(sure($t, 'seen', 'two', 's1', 'one'), '110', 'serves');
+    is(upload_image($t, 'seen', 'two')->status, 200,
+       'an image is uploaded to a zone without file=');
+    is(sure($t, 'seen', 'two', 's1', 'one'), '110',
+       'the uploaded image serves with the key added before');
     $t->reload;
-    is(sure($t, 'seen', 'two', 's1', 'one'), '110', 'after HUP');
+    is(sure($t, 'seen', 'two', 's1', 'one'), '110',
+       'the uploaded image serves after HUP');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'seen', 'two', 's1', 'one'), '110', 'after a restart');
+    is(sure($t, 'seen', 'two', 's1', 'one'), '110',
+       'the uploaded image serves after kill -9 of all processes');
 };
 
 

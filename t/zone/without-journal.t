@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
-# Memory only: no state directory, or no journal.  What is added lives as long
-# as the zone, says so, and leaves nothing behind on disk.
+# Zones without a journal keep added keys in memory only and write nothing to
+# disk.  The state directory is created for zones that need it, and belongs to
+# the workers' user.  A zone works without a master process.
 
 use strict;
 use warnings;
@@ -32,18 +33,20 @@ for (['journal=off', '', 'journal=off'],
         my @keys = keys_of('key', 100);
         my $r = api($t, POST => 'zones/seen/keys?durable=true',
                     body => join "\n", @keys);
-        is_added($r, 100, 100, 0, 0, 'keys are taken, and not durable');
+        is_added($r, 100, 100, 0, 0,
+                 "$what: keys are added, and are not durable");
         $t->get("/add/seen?k=add$_") for 1 .. 20;
         is(ask($t, 'seen', @keys, map { "add$_" } 1 .. 20), '1' x 120,
-           'they are in');
+           "$what: all added keys are present");
 
         is_error(api($t, POST => 'zones/ids/keys', body => "id2\n"), 409,
-                 qr/./, 'a zone with a file refuses them');
-        is(ask($t, 'ids', 'id1', 'id2'), '10', 'and has none');
+                 qr/./, "$what: a zone with a file refuses keys");
+        is(ask($t, 'ids', 'id1', 'id2'), '10',
+           "$what: a refused key is absent");
 
         my $state = zone_state($t, 'seen');
-        ok(!$state->{journal}{enabled}, 'the state says that there is no'
-                                        . ' journal')
+        ok(!$state->{journal}{enabled},
+           "$what: the zone's state says that there is no journal")
             if exists $state->{journal}{enabled};
 
         my $image = api($t, GET => 'zones/seen/image');
@@ -51,31 +54,36 @@ for (['journal=off', '', 'journal=off'],
             my $file = $t->write_file('got.bloom', $image->body);
             my ($exit) = $t->run_tool('test', '-q', $file, {
                 stdin => join '', map { "$_\n" } @keys });
-            is($exit, 0, 'it can be had as an image');
+            is($exit, 0, "$what: the zone's image has all added keys");
         } else {
-            is_error($image, 409, qr/state/, 'without a place for it, it'
-                                             . ' cannot be had as an image');
+            is_error($image, 409, qr/state/,
+                     "$what: the zone's image needs a state directory");
         }
 
         $t->kill_worker('KILL', $_) for $t->workers;
-        is(ask($t, 'seen', @keys), '1' x 100, 'they survive workers');
+        is(ask($t, 'seen', @keys), '1' x 100,
+           "$what: added keys survive the death of the workers");
         $t->reload;
-        is(ask($t, 'seen', @keys), '1' x 100, 'and a reload');
+        is(ask($t, 'seen', @keys), '1' x 100,
+           "$what: added keys survive a reload");
 
-        ok(!-e "$dir/state/seen", 'nothing is on disk');
-        ok(!-e "$dir/state/ids", 'of neither zone');
+        ok(!-e "$dir/state/seen",
+           "$what: a zone that starts empty has no directory");
+        ok(!-e "$dir/state/ids", "$what: a zone with a file has no directory");
 
         $t->stop;
         $t->run;
-        is(ask($t, 'seen', @keys), '0' x 100, 'a restart begins anew');
+        is(ask($t, 'seen', @keys), '0' x 100,
+           "$what: added keys are absent after a restart");
         $t->stop;
     };
 }
 
 
-# The directory is made when a zone needs it, for the workers' user alone.
+# The state directory is created when a zone needs it, for the workers' user
+# alone.
 
-subtest 'the directory' => sub {
+subtest 'the state directory' => sub {
     my ($owner, $group) = $> == 0 ? (getpwnam 'nobody')[2, 3] : ($>);
     my $other = BloomTest->new(
         user => $> == 0 ? 'nobody ' . getgrgid $group : 'root');
@@ -87,33 +95,37 @@ subtest 'the directory' => sub {
     $other->write_file('where/it/x', '');
     chmod 0755, "$testdir/where", "$testdir/where/it";
     $other->run;
-    ok(!-e "$testdir/where/it/is", 'nothing adds: there is none');
+    ok(!-e "$testdir/where/it/is",
+       'no directory is created for zones without additions');
     $other->stop;
 
     configure($other, \@zones, api => 1,
               http => 'bloom_state_path where/it/is;');
     $other->test_config;
-    ok(!-e "$testdir/where/it/is", 'nginx -t makes none');
+    ok(!-e "$testdir/where/it/is", 'nginx -t creates no directory');
 
     $other->run;
     my @stat = stat "$testdir/where/it/is";
-    is($stat[2] & 07777, 0700, 'its mode');
-    is($stat[4], $owner, 'its owner');
-    ok(-d "$testdir/where/it/is/seen", 'a zone has its own');
-    ok(!-e "$testdir/where/it/is/off", 'one without a journal has none');
+    is($stat[2] & 07777, 0700, 'the directory has mode 0700');
+    is($stat[4], $owner, "the directory belongs to the workers' user");
+    ok(-d "$testdir/where/it/is/seen",
+       'a zone with a journal has a directory in it');
+    ok(!-e "$testdir/where/it/is/off",
+       'a zone without a journal has no directory in it');
 
     add($other, 'seen', ['a'], durable => 1);
 
     for my $file (glob "$testdir/where/it/is/seen/*") {
-        is((stat $file)[2] & 0077, 0, "$file is nobody else's");
-        is((stat $file)[4], $stat[4], 'and of the same owner');
+        is((stat $file)[2] & 0077, 0, "no other user may access $file");
+        is((stat $file)[4], $stat[4], "the workers' user owns $file");
     }
 
     $other->kill_all;
     $other->run;
-    is(sure($other, 'seen', 'a', 'b'), '10', 'and is read again');
+    is(sure($other, 'seen', 'a', 'b'), '10',
+       'a durable key is present after kill -9 of all processes');
 
-    # a name that is no name of a file
+    # a zone's name that is not a file name
 
     $other->stop;
     configure($other, ['zone=a capacity=1k fpr=0.01'],
@@ -123,14 +135,16 @@ subtest 'the directory' => sub {
                              bloom_add $arg_k zone=../up; return 200; }');
     $other->run;
     is($other->get('/up?k=a')->status, 200,
-       'a zone with dots and a slash in its name');
-    ok(!-e "$testdir/where/it/up", 'stays in its place');
-    is(scalar files("$testdir/where/it/is/*up"), 1, 'under another name');
+       'a zone with dots and a slash in its name takes keys');
+    ok(!-e "$testdir/where/it/up",
+       'a zone named ../up writes nothing outside the state directory');
+    is(scalar files("$testdir/where/it/is/*up"), 1,
+       'a zone named ../up has a directory of another name');
     $other->stop;
 };
 
 
-# Without a master there is no helper either.
+# Without a master process there is no helper either.
 
 subtest 'master_process off' => sub {
     configure($t, ['zone=seen capacity=10k fpr=1e-9', 'zone=ids file=ids.bloom'],
@@ -138,22 +152,27 @@ subtest 'master_process off' => sub {
     $t->run;
 
     is_added(api($t, POST => 'zones/seen/keys?durable=true', body => "m1\n"),
-             1, 1, 0, 1, 'durable additions');
+             1, 1, 0, 1, 'a key is added durably without a master');
     $t->get('/add/ids?k=id2');
-    is(api($t, POST => 'zones/ids/checkpoint')->status, 200, 'a checkpoint');
+    is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
+       'a checkpoint is written without a master');
 
     $t->build_image('ids.bloom', ['id1', 'id3'], '-p', '1e-6');
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'a reload');
-    is(sure($t, 'ids', 'id1', 'id2', 'id3', 'id4'), '1110', 'keeps what was'
-                                                            . ' added');
-    is(api($t, GET => 'zones/ids/image')->status, 200, 'an image');
-    is(api($t, PUT => 'zones/seen/image',
-           body => $t->read_file('ids.bloom'))->status, 200, 'an upload');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'another image is loaded without a master');
+    is(sure($t, 'ids', 'id1', 'id2', 'id3', 'id4'), '1110',
+       'an added key is present after the load');
+    is(api($t, GET => 'zones/ids/image')->status, 200,
+       'the image of a zone is downloaded without a master');
+    is(upload_image($t, 'seen', 'ids')->status, 200,
+       'an image is uploaded without a master');
 
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', 'id1', 'id2', 'id3', 'id4'), '1110', 'all is there');
-    is(sure($t, 'seen', 'm1', 'id1'), '11', 'again');
+    is(sure($t, 'ids', 'id1', 'id2', 'id3', 'id4'), '1110',
+       'keys of the image and an added key are present after kill -9');
+    is(sure($t, 'seen', 'm1', 'id1'), '11',
+       'the durable key and the uploaded image are present after kill -9');
 };
 
 
