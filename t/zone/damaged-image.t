@@ -46,10 +46,11 @@ sub refused {
     my $log = $t->reload_fails;
     like($log, qr{\[emerg\]\ .*image\ "\Q$path\E"\ of\ bloom\ zone\ "ids"
                   \ $reason}x,
-         "$what: the message names the file, the zone and the reason");
-    unlike($log, qr/serves generation/, "$what: no other generation serves");
+         "the message about $what names file, zone and reason");
+    unlike($log, qr/serves generation/,
+           "no other generation serves after $what");
     is(ask($t, 'ids', @old, @new), "$all$none",
-       "$what: the old image continues to serve");
+       "the old image continues to serve after $what");
 }
 
 
@@ -98,7 +99,7 @@ for my $which (qw(new old)) {
         my ($what, $content, $reason) = @$_;
 
         install($content);
-        refused("$what in the $which image", $reason);
+        refused("$what of the $which image", $reason);
     }
 }
 

@@ -111,14 +111,14 @@ sub is_huge {
 }
 
 
-subtest 'huge_pages= with an invalid value' => sub {
+subtest 'huge_pages= has an invalid value' => sub {
     configure($t, ['zone=ids file=one.bloom huge_pages=big']);
     like($t->run_fails, qr/invalid huge_pages "big".*"reserved"/,
          'an invalid value is refused and the message names the valid values');
 };
 
 
-subtest 'huge_pages=off' => sub {
+subtest 'huge pages are switched off' => sub {
     machine($transparent, 'always');
 
     my $log = serve(' huge_pages=off');
@@ -135,7 +135,7 @@ subtest 'huge_pages=off' => sub {
 };
 
 
-subtest 'transparent huge pages' => sub {
+subtest 'transparent huge pages are used' => sub {
     machine($transparent, 'advise');
 
     my $log = serve('');
@@ -183,7 +183,7 @@ subtest 'transparent huge pages' => sub {
 };
 
 
-subtest 'reserved huge pages where the machine has none' => sub {
+subtest 'reserved huge pages are wanted and the machine has none' => sub {
     machine($reserved, 0);
     plan skip_all => 'this machine has reserved huge pages'
         if look($reserved) > 0;
@@ -204,7 +204,7 @@ subtest 'reserved huge pages where the machine has none' => sub {
 };
 
 
-subtest 'reserved huge pages' => sub {
+subtest 'reserved huge pages are used' => sub {
     my $needed = int(2.25 * $size / $huge) + 8;
 
     machine($reserved, $needed);
@@ -259,7 +259,7 @@ subtest 'reserved huge pages' => sub {
 };
 
 
-subtest 'a zone that starts empty' => sub {
+subtest 'a zone starts empty' => sub {
     machine($transparent, 'advise');
 
     configure($t, map { ["zone=ids capacity=6m fpr=1e-6$_"] }

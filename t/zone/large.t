@@ -55,7 +55,7 @@ my %kilobytes = map { /^(\w+):\s+(\d+) kB/ } <$meminfo>;
 my $has = $kilobytes{MemTotal} + $kilobytes{SwapTotal};
 
 for my $size ('4g', '12g') {
-    subtest "a zone of $size" => sub {
+    subtest "a zone has $size" => sub {
         plan(skip_all => "this machine has less memory than $size")
             if ($size =~ /(\d+)/)[0] << 20 > $has;
 
@@ -82,7 +82,7 @@ for my $size ('4g', '12g') {
 }
 
 
-subtest 'an image of more than a gigabyte' => sub {
+subtest 'an image has more than a gigabyte' => sub {
     plan(skip_all => 'TEST_NGINX_LARGE=1 runs it') if !$ENV{TEST_NGINX_LARGE};
 
     $t->build_image('one.bloom', \@ids, '-n', '700m');

@@ -98,7 +98,7 @@ my @clients = map { client("client$_") } 1, 2;
 $t->waitforfile("client$_.begun") for 1, 2;
 
 
-subtest 'loads that the endpoint is asked for' => sub {
+subtest 'the endpoint loads images' => sub {
     for my $image (qw(large small middle)) {
         install_image($t, $image);
         is(api($t, POST => 'zones/ids/reload')->status, 200,
@@ -107,7 +107,7 @@ subtest 'loads that the endpoint is asked for' => sub {
     }
 };
 
-subtest 'loads of a file that is watched' => sub {
+subtest 'the helper loads a watched file' => sub {
     for my $image (qw(small large middle)) {
         install_image($t, $image);
         serves($image, 'after the watched file was replaced');
@@ -129,7 +129,7 @@ subtest 'loads of a file that is watched' => sub {
     serves('large', 'after a good file has come back');
 };
 
-subtest 'loads by a reload of nginx' => sub {
+subtest 'a reload of nginx loads images' => sub {
     for my $image (qw(small large middle)) {
         install_image($t, $image);
         $t->reload;
@@ -137,7 +137,7 @@ subtest 'loads by a reload of nginx' => sub {
     }
 };
 
-subtest 'loads of uploaded images' => sub {
+subtest 'images are uploaded' => sub {
     for my $image (qw(large middle small)) {
         is(upload_image($t, 'ids', $image)->status, 200,
            "image $image is uploaded");
@@ -145,7 +145,7 @@ subtest 'loads of uploaded images' => sub {
     }
 };
 
-subtest 'loads between checkpoints and downloads of the image' => sub {
+subtest 'images are loaded between checkpoints and downloads' => sub {
     for my $image (qw(large small)) {
         is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
            'a checkpoint is written');
@@ -159,7 +159,7 @@ subtest 'loads between checkpoints and downloads of the image' => sub {
 };
 
 
-subtest 'what the clients have seen' => sub {
+subtest 'the clients have found no key absent' => sub {
     $t->write_file('enough', '');
     ok(wait_until(sub { !grep { alive($_) } @clients }, 60),
        'the clients end');
@@ -175,7 +175,7 @@ subtest 'what the clients have seen' => sub {
 };
 
 
-subtest 'a restart after the loads' => sub {
+subtest 'nginx is killed and started again' => sub {
     my @added = map {
         my $n = $_;
         my ($count) = split /\n/, $t->read_file("client$n.result");

@@ -57,7 +57,7 @@ $t->expect_log(qr/image ".*" of bloom zone "z4\d\d"/);
 $t->stop;
 
 
-subtest 'a start with an unusable checkpoint that has a long path' => sub {
+subtest 'a start finds an unusable checkpoint with a long path' => sub {
     my $state = "$deep/" . 's' x 100;
     my $checkpoint = "$state/seen/checkpoint." . '0' x 32 . '.'
                      . '0' x 15 . '1.bloom';

@@ -233,7 +233,7 @@ for my $place (qw(switch held turned switched)) {
 $t->expect_log(qr/exited on signal 9/);
 
 
-subtest 'a restart after all overtakings' => sub {
+subtest 'nginx is killed and started again' => sub {
     my @keys = ('late', 'before', 'locked',
                 (map { ("kept-$_", "waits-$_") } qw(switch switched served)),
                 map { ("dies-$_", "next-$_") } qw(switch held turned switched));

@@ -85,7 +85,7 @@ for my $case ([$bad, 422, $good, 200, 'damaged', 'good'],
 {
     my ($first, $its, $second, $other, $name, $other_name) = @$case;
 
-    subtest "an upload of a $name image" => sub {
+    subtest "a $name image is uploaded before a $other_name one" => sub {
         my $before = generation($t, 'ids');
         my $c = slow_upload($first);
 
@@ -106,7 +106,7 @@ for my $case ([$bad, 422, $good, 200, 'damaged', 'good'],
 # A request for a reload during another one may join that: the file is replaced
 # when the first load has ended.
 
-subtest 'a reload' => sub {
+subtest 'a file is reloaded before a damaged one' => sub {
     my $before = generation($t, 'ids');
     my $c = ask_slow(POST => 'reload');
 
@@ -126,7 +126,7 @@ subtest 'a reload' => sub {
 };
 
 
-subtest 'a few later uploads' => sub {
+subtest 'a few images are uploaded later' => sub {
     my $c = slow_upload($bad);
 
     is(upload($good)->status, 200, "later upload $_ succeeds") for 1 .. 6;
@@ -136,7 +136,7 @@ subtest 'a few later uploads' => sub {
 };
 
 
-subtest 'many later uploads' => sub {
+subtest 'many images are uploaded later' => sub {
     for my $image ($bad, $good) {
         my $c = slow_upload($image);
 

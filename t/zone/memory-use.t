@@ -97,7 +97,7 @@ subtest 'a reload is refused' => sub {
 };
 
 
-subtest 'zones that start empty' => sub {
+subtest 'a zone starts empty' => sub {
     configure($t, ["zone=seen capacity=2m fpr=1e-6 $small"]);
     $t->stop;
     $t->run;

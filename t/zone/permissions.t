@@ -27,18 +27,18 @@ configure($t, ['zone=ids file=sub/ids.bloom']);
 # in the way of the workers' user
 
 my @cases = (
-    ['all may read', 0755, 0, 0, 0644, 0, 0, undef],
+    ['a file that all may read', 0755, 0, 0, 0644, 0, 0, undef],
     ['a file of root alone', 0755, 0, 0, 0600, 0, 0, $image],
     ['a file that only others may write', 0755, 0, 0, 0602, 0, 0, $image],
     ['a directory of root alone', 0700, 0, 0, 0644, 0, 0, "$dir/sub/"],
     ['a directory to list and not to enter', 0744, 0, 0, 0644, 0, 0,
      "$dir/sub/"],
     ['a directory to enter and not to list', 0711, 0, 0, 0644, 0, 0, undef],
-    ["the workers' user owns both", 0700, $nobody, 0, 0400, $nobody, 0, undef],
-    ["the workers' group may read", 0710, 0, $group, 0640, 0, $group, undef],
-    ['a group without a right that others have',
+    ["a file of the workers' user", 0700, $nobody, 0, 0400, $nobody, 0, undef],
+    ["a file of the workers' group", 0710, 0, $group, 0640, 0, $group, undef],
+    ["a file that all but the workers' group may read",
      0755, 0, 0, 0604, 0, $group, $image],
-    ['an owner without a right that others have',
+    ["a file that all but the workers' user may read",
      0755, 0, 0, 0044, $nobody, 0, $image],
 );
 
@@ -53,10 +53,11 @@ for (@cases) {
 
     my $mark = $t->log_mark;
     my ($exit, $output) = $t->test_config;
-    is($exit, 0, "$what: nginx -t passes");
+    is($exit, 0, "nginx -t succeeds with $what");
 
     $t->run;
-    is(ask($t, 'ids', 'id1', 'id2'), '10', "$what: nginx starts and answers");
+    is(ask($t, 'ids', 'id1', 'id2'), '10',
+       "nginx starts and answers with $what");
 
     for (['nginx -t', $output], ['the start', $t->log_since($mark)]) {
         my ($when, $text) = @$_;
@@ -65,10 +66,10 @@ for (@cases) {
             like($text, qr{\[warn\]\ .*image\ "\Q$image\E"\ of\ bloom\ zone
                            \ "ids"\ could\ not\ be\ loaded\ again\ .*
                            "\Q$way\E"\ does\ not\ let\ user\ "nobody"\ in}x,
-                 "$what: $when warns and names the path in the way");
+                 "$when names the path in the way of $what");
 
         } else {
-            unlike($text, qr/\[warn\]/, "$what: $when gives no warning");
+            unlike($text, qr/\[warn\]/, "$when gives no warning about $what");
         }
     }
 

@@ -32,7 +32,7 @@ sub configured {
 }
 
 
-subtest 'a zone too small for an image' => sub {
+subtest 'a zone is too small for an image' => sub {
     install_image($t, 'small');
     configured(':600k');
     $t->run;
@@ -175,7 +175,7 @@ sub begin_addition {
 
 sub chunk { return sprintf "%x\r\n%s\r\n", length $_[0], $_[0] }
 
-subtest 'additions on both sides of a changed size' => sub {
+subtest 'old and new workers add keys while the size changes' => sub {
     install_image($t, 'small');
     configured(':1m');
     $t->run;

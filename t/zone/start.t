@@ -68,7 +68,7 @@ subtest 'nginx starts without a master process' => sub {
 };
 
 
-subtest 'zones that start empty' => sub {
+subtest 'zones start empty' => sub {
     configure($t, ['zone=a capacity=1k fpr=0.001',
                    'zone=b:1m capacity=100k fpr=0.01 layout=classic',
                    'zone=c capacity=10k fpr=1e-6 hash=siphash']);
@@ -79,7 +79,7 @@ subtest 'zones that start empty' => sub {
 };
 
 
-subtest 'names of image files' => sub {
+subtest 'image files have various names' => sub {
     mkdir "$dir/conf" or die "mkdir: $!";
     configure($t, ['zone=ids file=here.bloom']);
     rename "$dir/nginx.conf", "$dir/conf/nginx.conf" or die "rename: $!";

@@ -213,7 +213,7 @@ subtest 'the disk refuses to synchronise at the end' => sub {
 };
 
 
-subtest 'master_process off' => sub {
+subtest 'nginx stops without a master process' => sub {
     $t->stop;
     configure($t, \@both, api => 1, add => 1, main => 'master_process off;');
     $t->run;

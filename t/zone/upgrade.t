@@ -45,7 +45,7 @@ is_deeply([answers($t->workers)], ["$all$none"],
           'nginx answers from image one before the upgrade');
 
 
-subtest 'an upgrade with the same image' => sub {
+subtest 'nginx is upgraded with the same image' => sub {
     my $old = $t->master;
     my $new = $t->upgrade_begin;
 
@@ -58,7 +58,7 @@ subtest 'an upgrade with the same image' => sub {
 };
 
 
-subtest 'an upgrade with another image' => sub {
+subtest 'nginx is upgraded with another image' => sub {
     install_image($t, 'two');
 
     my $old = $t->master;
@@ -75,7 +75,7 @@ subtest 'an upgrade with another image' => sub {
 };
 
 
-subtest 'reloads and deaths after an upgrade' => sub {
+subtest 'the upgraded nginx reloads and replaces a worker' => sub {
     install_image($t, 'one');
     $t->reload;
     is(ask($t, 'ids', @ids, @others), "$all$none",
@@ -88,7 +88,7 @@ subtest 'reloads and deaths after an upgrade' => sub {
 
 # The new master refuses to start, and the old one continues.
 
-subtest 'an upgrade with a damaged image' => sub {
+subtest 'nginx is upgraded with a damaged image' => sub {
     my $old = $t->master;
     my $mark = $t->log_mark;
 

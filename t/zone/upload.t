@@ -140,7 +140,7 @@ subtest 'an uploaded image is damaged on disk' => sub {
 
 # A zone that starts empty has no file= to fall back to.
 
-subtest 'an upload to a zone without file=' => sub {
+subtest 'an image is uploaded to a zone without file=' => sub {
     $t->stop;
     configure($t, ['zone=seen:1m capacity=1k fpr=1e-9'], api => 1);
     $t->run;

@@ -22,7 +22,7 @@ for (['journal=off', '', 'journal=off'],
 {
     my ($what, $http, $journal) = @$_;
 
-    subtest $what => sub {
+    subtest "additions with $what" => sub {
         configure($t, ["zone=seen capacity=10k fpr=1e-9 $journal",
                        "zone=ids file=ids.bloom $journal"],
                   api => 1, add => 0, workers => 2, http => $http,
@@ -34,19 +34,19 @@ for (['journal=off', '', 'journal=off'],
         my $r = api($t, POST => 'zones/seen/keys?durable=true',
                     body => join "\n", @keys);
         is_added($r, 100, 100, 0, 0,
-                 "$what: keys are added, and are not durable");
+                 "keys are added with $what, and are not durable");
         $t->get("/add/seen?k=add$_") for 1 .. 20;
         is(ask($t, 'seen', @keys, map { "add$_" } 1 .. 20), '1' x 120,
-           "$what: all added keys are present");
+           "all added keys are present with $what");
 
         is_error(api($t, POST => 'zones/ids/keys', body => "id2\n"), 409,
-                 qr/./, "$what: a zone with a file refuses keys");
+                 qr/./, "a zone with a file refuses keys with $what");
         is(ask($t, 'ids', 'id1', 'id2'), '10',
-           "$what: a refused key is absent");
+           "a refused key is absent with $what");
 
         my $state = zone_state($t, 'seen');
         ok(!$state->{journal}{enabled},
-           "$what: the zone's state says that there is no journal")
+           "the zone's state has no journal with $what")
             if exists $state->{journal}{enabled};
 
         my $image = api($t, GET => 'zones/seen/image');
@@ -54,27 +54,28 @@ for (['journal=off', '', 'journal=off'],
             my $file = $t->write_file('got.bloom', $image->body);
             my ($exit) = $t->run_tool('test', '-q', $file, {
                 stdin => join '', map { "$_\n" } @keys });
-            is($exit, 0, "$what: the zone's image has all added keys");
+            is($exit, 0, "the zone's image has all added keys with $what");
         } else {
             is_error($image, 409, qr/state/,
-                     "$what: the zone's image needs a state directory");
+                     "the zone's image cannot be downloaded with $what");
         }
 
         $t->kill_worker('KILL', $_) for $t->workers;
         is(ask($t, 'seen', @keys), '1' x 100,
-           "$what: added keys survive the death of the workers");
+           "added keys survive the death of the workers with $what");
         $t->reload;
         is(ask($t, 'seen', @keys), '1' x 100,
-           "$what: added keys survive a reload");
+           "added keys survive a reload with $what");
 
         ok(!-e "$dir/state/seen",
-           "$what: a zone that starts empty has no directory");
-        ok(!-e "$dir/state/ids", "$what: a zone with a file has no directory");
+           "a zone that starts empty has no directory with $what");
+        ok(!-e "$dir/state/ids",
+           "a zone with a file has no directory with $what");
 
         $t->stop;
         $t->run;
         is(ask($t, 'seen', @keys), '0' x 100,
-           "$what: added keys are absent after a restart");
+           "added keys are absent after a restart with $what");
         $t->stop;
     };
 }
@@ -83,7 +84,7 @@ for (['journal=off', '', 'journal=off'],
 # The state directory is created when a zone needs it, for the workers' user
 # alone.
 
-subtest 'the state directory' => sub {
+subtest 'the state directory is created' => sub {
     my ($owner, $group) = $> == 0 ? (getpwnam 'nobody')[2, 3] : ($>);
     my $other = BloomTest->new(
         user => $> == 0 ? 'nobody ' . getgrgid $group : 'root');
@@ -146,7 +147,7 @@ subtest 'the state directory' => sub {
 
 # Without a master process there is no helper either.
 
-subtest 'master_process off' => sub {
+subtest 'nginx runs without a master process' => sub {
     configure($t, ['zone=seen capacity=10k fpr=1e-9', 'zone=ids file=ids.bloom'],
               api => 1, add => 1, main => 'master_process off;');
     $t->run;

@@ -35,11 +35,11 @@ subtest 'all workers are killed ten times' => sub {
 
         my ($answers, @workers) = ask($t, 'ids', @ids, @others);
         is($answers, "$all$none",
-           "round $round: the new workers answer correctly");
+           "the new workers answer correctly in round $round");
         ok(!grep({ my $w = $_; grep { $_ == $w } @before } @workers),
-           "round $round: no killed worker answers");
+           "no killed worker answers in round $round");
         is(ask($t, 'seen', @ids), $none,
-           "round $round: keys are absent in an empty zone");
+           "keys are absent in an empty zone in round $round");
     }
 
     ok(alive($master), 'the master survives the deaths of its workers');

@@ -91,17 +91,18 @@ sub is_error {
     my ($response, $status, $message, $name) = @_;
 
     Test::More::subtest($name => sub {
-        Test::More::is($response->status, $status, 'status')
+        Test::More::is($response->status, $status, "the status is $status")
             or Test::More::diag($response);
         Test::More::like($response->header('Content-Type') // '',
-                         qr{^application/json\b}, 'JSON');
+                         qr{^application/json\b}, 'the response is JSON');
         Test::More::like($response->header('Cache-Control') // '',
-                         qr/no-store/, 'not to be cached');
+                         qr/no-store/, 'the response is not to be cached');
 
         my $error = eval { $response->json->{error} } // {};
         Test::More::like($error->{code} // '', qr/^[a-z][a-z0-9_]+$/,
-                         'has a code');
-        Test::More::like($error->{message} // '', $message, 'says why');
+                         'the error has a code');
+        Test::More::like($error->{message} // '', $message,
+                         'the error has the expected message');
     });
 
     return $response;
