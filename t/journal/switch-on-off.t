@@ -1,14 +1,14 @@
 #!/usr/bin/perl
 
-# A journal that is switched on and off at a reload: what was added without one
-# is in the filter as long as that is in memory.
+# A reload switches the journal of a zone on or off.  Keys that were added
+# without a journal are present as long as the filter stays in memory.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(alive spawn wait_until);
+use BloomTest::Clients;
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -37,53 +37,63 @@ sub reloaded {
 }
 
 
-subtest 'switched on' => sub {
+subtest 'the journal is switched on' => sub {
     conf('off');
     $t->run;
 
-    unlike(reloaded('on'), qr/\[warn\]/, 'nothing to say of an empty filter');
+    unlike(reloaded('on'), qr/\[warn\]/,
+           'switching on with an empty filter gives no warning');
     reloaded('off');
 
     add($t, 'seen', ['memory1']);
     $t->get('/add/seen?k=memory2');
     my $generation = generation($t, 'seen');
 
-    like(reloaded('on'), $kept, 'a warning of keys that are not in it');
-    is(ask($t, 'seen', qw(memory1 memory2 no)), '110', 'they are there');
-    is(generation($t, 'seen'), $generation, 'in the same filter');
+    like(reloaded('on'), $kept,
+         'a warning says that earlier keys are not in the journal');
+    is(ask($t, 'seen', qw(memory1 memory2 no)), '110',
+       'keys added without a journal are present when it is switched on');
+    is(generation($t, 'seen'), $generation,
+       'switching on does not change the generation');
 
     is(add($t, 'seen', ['journal1'], durable => 1)->{durable}, JSON::PP::true,
-       'a key that is to be durable');
-    is(ask($t, 'seen', qw(memory1 memory2 journal1 no)), '1110', 'is there');
-    unlike(reloaded('on'), qr/\[warn\]/, 'another reload');
-    is(ask($t, 'seen', qw(memory1 memory2 journal1 no)), '1110', 'keeps all');
+       'a key is added durably to the new journal');
+    is(ask($t, 'seen', qw(memory1 memory2 journal1 no)), '1110',
+       'the durable key and the earlier keys are present');
+    unlike(reloaded('on'), qr/\[warn\]/, 'another reload gives no warning');
+    is(ask($t, 'seen', qw(memory1 memory2 journal1 no)), '1110',
+       'all keys are present after another reload');
 };
 
 
-subtest 'a journal with keys of an earlier time' => sub {
+subtest 'the journal has keys of an earlier time' => sub {
     $t->stop;
     conf('off');
     $t->run;
-    is(ask($t, 'seen', qw(memory1 journal1)), '00', 'a start without it');
+    is(ask($t, 'seen', qw(memory1 journal1)), '00',
+       'no key is present after a start without the journal');
 
     add($t, 'seen', ['memory3']);
     my $ones = zone_state($t, 'seen')->{filter}{ones};
 
     my $log = reloaded('on');
-    like($log, $kept, 'switched on again');
-    like($log, qr/has 1 keys of 1 records of its journal/, 'it is read');
-    is(ask($t, 'seen', qw(memory3 journal1 no)), '110', 'both are there');
+    like($log, $kept,
+         'a warning says that later keys are not in the old journal');
+    like($log, qr/has 1 keys of 1 records of its journal/,
+         'the old journal is read when it is switched on');
+    is(ask($t, 'seen', qw(memory3 journal1 no)), '110',
+       'the key of the old journal and the later key are present');
     cmp_ok(zone_state($t, 'seen')->{filter}{ones}, '>', $ones,
-           'and its bits are counted');
+           'the bits of the key from the journal are counted');
 
     $t->stop;
     $t->run;
     is(sure($t, 'seen', qw(journal1 memory3)), '10',
-       'a start has what is in the journal');
+       'only the key of the journal is present after a start');
 };
 
 
-subtest 'a reload that is refused' => sub {
+subtest 'a reload that switches the journal on is refused' => sub {
     reloaded('off');
     $t->stop;
     conf('off');
@@ -91,67 +101,64 @@ subtest 'a reload that is refused' => sub {
     add($t, 'seen', ['memory4']);
 
     conf('on', undef, http => "server { listen unix:$dir/none/socket; }");
-    like($t->reload_fails, qr/bind\(\)/, 'for another reason');
-    is(ask($t, 'seen', qw(memory4 journal1)), '10', 'nothing has changed');
+    like($t->reload_fails, qr/bind\(\)/,
+         'the reload is refused for a socket that cannot be opened');
+    is(ask($t, 'seen', qw(memory4 journal1)), '10',
+       'a refused reload does not read the journal');
 
     reloaded('on');
-    is(ask($t, 'seen', qw(memory4 journal1)), '11', 'then it is accepted');
+    is(ask($t, 'seen', qw(memory4 journal1)), '11',
+       'an accepted reload reads the journal');
 };
 
 
-subtest 'another capacity at the same time' => sub {
+subtest 'the journal is switched on with another capacity' => sub {
     reloaded('off');
     add($t, 'seen', ['memory5']);
 
-    like(reloaded('on', 'capacity=10k fpr=1e-9'), $lost, 'a warning');
+    like(reloaded('on', 'capacity=10k fpr=1e-9'), $lost,
+         'a warning says that another capacity loses keys');
     is(ask($t, 'seen', qw(memory4 memory5 journal1)), '001',
-       'the journal has what it has');
+       'only the key of the journal is present with another capacity');
 
     reloaded('off', 'capacity=10k fpr=1e-9');
     add($t, 'seen', ['memory6']);
-    like(reloaded('on', ':5m capacity=10k fpr=1e-9'), $lost, 'another size');
-    is(ask($t, 'seen', qw(memory6 journal1)), '01', 'the same');
+    like(reloaded('on', ':5m capacity=10k fpr=1e-9'), $lost,
+         'a warning says that another size loses keys');
+    is(ask($t, 'seen', qw(memory6 journal1)), '01',
+       'only the key of the journal is present with another size');
 };
 
 
-# Whichever way a key is added, it must be there from its answer on.
+# A key must be present as soon as its addition is acknowledged.
 
-subtest 'while keys are added' => sub {
+subtest 'the journal is switched while keys are added' => sub {
     reloaded('on', 'capacity=200k fpr=1e-9');
 
-    my @clients = map {
-        my $name = "client-$_";
-        spawn(sub {
-            my ($n, @bad) = (0);
+    my $clients = BloomTest::Clients->new($t, 2, sub {
+        my ($client, $round) = @_;
 
-            until (-e "$dir/enough") {
-                my $key = "$name-" . $n++;
-                my $added = eval {
-                    $n % 2 ? $t->get("/add/seen?k=$key")->status == 200
-                           : add($t, 'seen', [$key]);
-                };
-                push @bad, $key
-                    if $added && ask($t, 'seen', $key) eq '0';
-                $t->write_file("$name.begun", '') if $n == 1;
-                $t->write_file("$name.last", $key) if $added;
-            }
-            $t->write_file("$name.result", join "\n", $n, @bad);
-        });
-    } 1 .. 2;
+        my $key = "client-$client-$round";
+        my $added = eval {
+            $round % 2 ? $t->get("/add/seen?k=$key")->status == 200
+                       : add($t, 'seen', [$key]);
+        } or return;
 
-    $t->waitforfile("client-$_.begun") for 1 .. 2;
+        $t->write_file("client-$client.last", $key);
+
+        return ask($t, 'seen', $key) eq '0' ? $key : '';
+    });
 
     reloaded($_ % 2 ? 'off' : 'on', 'capacity=200k fpr=1e-9') for 1 .. 12;
 
-    $t->write_file('enough', '');
-    wait_until(sub { !grep { alive($_) } @clients })
-        or die 'the clients do not end';
+    for ($clients->finish) {
+        my ($client, $wrong) = ($_->{client}, $_->{wrong});
 
-    for (1 .. 2) {
-        my ($n, @bad) = split /\n/, $t->read_file("client-$_.result");
-        is(scalar @bad, 0, "$n keys of client $_ were there at once")
-            or diag("not $bad[0]");
-        is(ask($t, 'seen', $t->read_file("client-$_.last")), '1', 'and stay');
+        is(scalar @$wrong, 0,
+           "client $client finds no acknowledged key absent, of $_->{right}")
+            or diag("for example $wrong->[0]");
+        is(ask($t, 'seen', $t->read_file("client-$client.last")), '1',
+           "the last key of client $client is present after the reloads");
     }
 };
 

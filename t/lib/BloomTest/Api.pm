@@ -61,7 +61,13 @@ sub lookup_keys {
     wait_until(sub {
         my $response = api($t, POST => "zones/$zone/test",
                            body => join "\n", @keys);
-        @answers = @{ $response->json->{results} };
+
+        # a pattern, since parsing 100,000 of them takes a second
+
+        my ($results) = $response->body =~ /"results":\[(.*?)\]/
+            or croak "zone $zone: unexpected answer:\n$response";
+
+        @answers = $results =~ /"(\w+)"/g;
         return !grep { $_ eq 'unknown' } @answers;
     });
 
