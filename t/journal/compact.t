@@ -99,7 +99,8 @@ for (['one', 1], ['two', 2]) {
 install_image($t, 'one');
 
 my @single = keys_of('single', 3000);
-my @again = map { "again$_-" . 'x' x 180 } 1 .. ($faults->built_in ? 500 : 5000);
+my @again = map { "again$_-" . 'x' x 180 }
+            1 .. ($faults->built_in ? 500 : 5000);
 my @keys = (@single, @again);
 
 
