@@ -131,7 +131,7 @@ subtest 'checkpoints are damaged' => sub {
            "the last key of zone $zone is present without its checkpoint");
     }
     like($t->log_since($mark), qr/checkpoint/,
-         'the log tells of a damaged checkpoint');
+         'the log reports a damaged checkpoint');
 
     checkpoint($_) for 'ids', 'seen';
     $t->kill_all;

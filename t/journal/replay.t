@@ -11,7 +11,6 @@ use JSON::PP ();
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Journal;
-use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;

@@ -8,7 +8,6 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until);
 
 my $t = BloomTest->new;
 

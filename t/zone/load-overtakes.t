@@ -100,7 +100,7 @@ for my $place (qw(switch switched served)) {
             $stop = $faults->stop_at('switched');
             resume_process($helper);
             is($faults->stopped($stop), $helper,
-               'the load goes on to "switched"');
+               'the load reaches "switched"');
             is(ask($t, 'ids', "kept-$place", 'id1', 'no'), '110',
                'the pending key is present as soon as the other image serves');
         }
@@ -133,7 +133,7 @@ subtest 'a key becomes pending just before a load switches' => sub {
 
     $stop = $faults->stop_at('switched');
     resume_process($helper);
-    is($faults->stopped($stop), $helper, 'the load goes on to "switched"');
+    is($faults->stopped($stop), $helper, 'the load reaches "switched"');
     resume_process($worker);
     is_done($added, 'the late key is acknowledged');
     is(ask($t, 'ids', 'late', 'id1', 'no'), '110',
@@ -263,7 +263,7 @@ subtest 'a key cannot become pending during a switch' => sub {
 
     $stop = $faults->stop_at('turned');
     resume_process($helper);
-    is($faults->stopped($stop), $helper, 'the load goes on to "turned"');
+    is($faults->stopped($stop), $helper, 'the load reaches "turned"');
     is(ask($t, 'ids', 'gone', 'id1', 'no'), '?1?',
        'the lost key is unknown when the other image serves');
 

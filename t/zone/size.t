@@ -10,7 +10,6 @@ use BloomTest;
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
-my $dir = $t->testdir;
 
 my @ids = keys_of('id', 30);
 my @others = keys_of('other', 30);

@@ -7,7 +7,7 @@ use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Process qw(run_command wait_until);
+use BloomTest::Process qw(run_command);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;

@@ -13,7 +13,6 @@ use BloomTest::Process qw(alive wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
-my $dir = $t->testdir;
 my $disk = BloomTest::Disk->new($t, 'state');
 
 $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '300k');

@@ -7,7 +7,7 @@ use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Process qw(wait_until alive);
+use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;

@@ -125,7 +125,7 @@ subtest 'an uploaded image is damaged on disk' => sub {
            'file= serves instead, and other keys are unknown');
         $t->expect_log(qr/\[alert\].*upload.* is damaged/);
         like($t->log_since($mark), qr/\[(?:alert|error|warn|crit)\].*upload/,
-             'the log tells of the damaged upload');
+             'the log reports the damaged upload');
 
     } else {
         like($@, qr/\[emerg\].*upload/,
