@@ -73,8 +73,10 @@ subtest 'a checkpoint shortens the replay' => sub {
 
     # replay_bytes shows how much of the journal a start has read
 
-    for my $how ('kill_all', 'stop') {
-        $t->$how;
+    for (['kill_all', 'kill -9'], ['stop', 'a stop']) {
+        my ($method, $how) = @$_;
+
+        $t->$method;
         $t->run;
         for my $zone ('ids', 'seen') {
             all_present($zone,

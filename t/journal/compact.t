@@ -156,8 +156,10 @@ subtest 'a compacted journal is shorter and has all keys' => sub {
     is(sure($t, 'ids', 'one', 'two'), '01', 'the other image serves');
     all_present('in the other image', @keys);
 
-    for my $how ('kill_all', 'stop') {
-        $t->$how;
+    for (['kill_all', 'kill -9'], ['stop', 'a stop']) {
+        my ($method, $how) = @$_;
+
+        $t->$method;
         without_checkpoints();
         $t->run;
         all_present("after $how", @keys);
@@ -195,7 +197,7 @@ subtest 'a journal of different keys is not compacted' => sub {
     like($t->wait_for_log(qr/is not compacted/, $mark),
          qr/would not get much shorter/,
          'the log says that the journal would not get much shorter');
-    verified('of different keys');
+    verified('with different keys');
     $t->stop;
     unlike($t->log_since($mark), $became,
            'a journal of different keys is not compacted later');
@@ -514,7 +516,7 @@ with_faults('the helper dies at each step' => sub {
                 $t->run;
             }
 
-            my $when = "in $how after a death at step $step ($where)";
+            my $when = "with $how after a death at step $step ($where)";
             all_present($when, @keys, 'before');
             ok(wait_until(sub { !files("$state/compact.*") }),
                "no unfinished file is left $when");
@@ -524,7 +526,8 @@ with_faults('the helper dies at each step' => sub {
 
         $faults->withdraw;
         cmp_ok($deaths, '>', 10, "compaction has died at $deaths steps");
-        cmp_ok($deaths, '<', 60, "compaction completes in $how");
+        cmp_ok($deaths, '<', 60,
+               "compaction completes after $deaths deaths with $how");
         cmp_ok($left, '>', 3, "$left deaths left segments for $how to replace")
             if $how eq 'the next start';
         $t->kill_all;

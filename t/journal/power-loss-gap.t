@@ -154,8 +154,10 @@ for my $name (sort keys %gap) {
         load_another();
         all_present('after an addition and a load', @keys, 'later');
 
-        for my $how ('kill_all', 'stop') {
-            $t->$how;
+        for (['kill_all', 'kill -9'], ['stop', 'a stop']) {
+            my ($method, $how) = @$_;
+
+            $t->$method;
             $t->run;
             all_present("after $how", @keys, 'later');
         }

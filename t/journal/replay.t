@@ -40,8 +40,10 @@ subtest 'added keys survive restarts' => sub {
     is(join("\n", sort split /\n/, $out), join("\n", sort @keys),
        'the journal has the added keys and no other');
 
-    for my $how ('kill_all', 'stop') {
-        $t->$how;
+    for (['kill_all', 'kill -9'], ['stop', 'a stop']) {
+        my ($method, $how) = @$_;
+
+        $t->$method;
         $t->run;
         is(sure($t, 'ids', @ids, @keys), '1' x (10 + @keys),
            "all keys are present after $how");
@@ -138,7 +140,7 @@ subtest 'a journal has a torn tail' => sub {
               . "\xa5" x 100 . "\0" x (length($whole) - $cut - 100)])
         {
             my ($behind, $content) = @$_;
-            my $tail = "$left bytes of a record and $behind";
+            my $tail = "a $left-byte tail before $behind";
             begin_state($t, 'ids', $content);
             my $mark = $t->log_mark;
             $t->run;

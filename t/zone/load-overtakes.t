@@ -67,7 +67,7 @@ for my $place (qw(set append)) {
             my $worker = $faults->stopped($stop);
 
             another_image($t);
-            is_done(reload(), "another image is loaded during $how");
+            is_done(reload(), "another image is loaded while $how adds a key");
             is(generation($t, 'ids'), $before + 1, 'the other image serves');
 
             resume_process($worker);

@@ -108,7 +108,7 @@ sub is_error {
         Test::More::like($error->{code} // '', qr/^[a-z][a-z0-9_]+$/,
                          'the error has a code');
         Test::More::like($error->{message} // '', $message,
-                         'the error has the expected message');
+                         'the error message gives the reason');
     });
 
     return $response;
