@@ -9,7 +9,8 @@ package BloomTest;
 #   BloomTest/Client.pm    requests (Connection.pm for one byte by byte)
 #   BloomTest/Backend.pm   a server to stand behind nginx
 #
-# and of the module's own things in Zones.pm, Api.pm, Journal.pm, Disk.pm.
+# Zones.pm, Api.pm, Journal.pm, Disk.pm, Faults.pm and Clients.pm are for the
+# module's own zones.
 
 use strict;
 use warnings;

@@ -93,6 +93,7 @@ sub run_may_die {
 
     if ($pid == 0) {
         open STDERR, '>', "$self->{dir}/stderr";
+        %ENV = (%ENV, %{ $self->{env} || {} });
         exec $self->_command;
         die "exec: $!";
     }
