@@ -26,10 +26,13 @@ sub configure_rules {
     $t->build_image("$_.bloom", $zones->{$_}, '-p', '1e-9', '--seed', 1)
         for grep { !-e $t->testdir . "/$_.bloom" } @names;
 
+    # what stands in the http block applies to the tested servers alone
+
     my $backend = !$option{backend} ? '' : <<"CONF";
     server {
         listen 127.0.0.1:%%PORT_$option{backend}%%;
         access_log off;
+        add_header X-Backend 1;
         bloom_rules off;
         location / { return 200 "backend \$request_uri"; }
     }
