@@ -8,7 +8,7 @@ use warnings;
 
 use Exporter qw(import);
 
-our @EXPORT = qw(configure_rules outcome decisions_logged);
+our @EXPORT = qw(configure_rules outcome decisions_logged encoded);
 
 
 # Writes an nginx.conf with these lines in its http block and with a zone for
@@ -76,6 +76,12 @@ sub decisions_logged {
     return join '|', $t->log_since($mark)
         =~ /((?:rejecting|routing|passing) request.*? zone "\w+")/g;
 }
+
+
+# Returns a key as it is sent in an argument: every byte but letters, digits
+# and commas is escaped.
+
+sub encoded { return $_[0] =~ s/([^A-Za-z0-9,])/sprintf '%%%02X', ord $1/ger }
 
 
 1;
