@@ -14,7 +14,7 @@ use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-plan skip_all => 'curl or nginx without HTTP/2' unless $t->has_http2;
+plan skip_all => 'curl or nginx has no HTTP/2' unless $t->has_http2;
 
 configure_rules($t, { ids => ['one', 'a b'], bad => ['evil'] }, <<'CONF');
     bloom_lookup $arg_id $known zone=ids;

@@ -73,7 +73,7 @@ sub status { return $t->get(@_)->status }
 
 
 subtest 'rules run after realip' => sub {
-    plan skip_all => 'nginx without realip'
+    plan skip_all => 'nginx has no realip module'
         unless $t->nginx_build =~ /--with-http_realip_module/;
 
     my @bad = (headers => { 'X-Real-IP' => '192.0.2.66' });
