@@ -12,8 +12,8 @@ use Exporter qw(import);
 
 use BloomTest::Process qw(wait_until);
 
-our @EXPORT = qw(configure ask sure keys_of files another_image flip zone_memory
-                 bytes_read);
+our @EXPORT = qw(configure ask sure keys_of files install_image another_image
+                 flip zone_memory bytes_read);
 
 
 # Writes an nginx.conf with these zones, the parameters of `bloom_zone` each,
@@ -129,8 +129,21 @@ sub flip {
 }
 
 
-# Puts another image of the keys id1 to id10 in the place of ids.bloom: two take
-# turns.
+# Puts an image in the place of another one by rename, and keeps its own name.
+
+sub install_image {
+    my ($t, $image, $place) = @_;
+
+    my $dir = $t->testdir;
+
+    unlink "$dir/new.bloom";
+    link "$dir/$image", "$dir/new.bloom" or croak "link: $!";
+    rename "$dir/new.bloom", "$dir/$place" or croak "rename: $!";
+}
+
+
+# Puts another image of the keys id1 to id10 in the place of ids.bloom.  Two
+# images take turns.
 
 sub another_image {
     my ($t) = @_;
@@ -142,9 +155,7 @@ sub another_image {
                     '-n', '20k', '--seed', $t->{images})
         unless -e "$dir/$image.bloom";
 
-    unlink "$dir/new.bloom";
-    link "$dir/$image.bloom", "$dir/new.bloom" or croak "link: $!";
-    rename "$dir/new.bloom", "$dir/ids.bloom" or croak "rename: $!";
+    install_image($t, "$image.bloom", 'ids.bloom');
 }
 
 
