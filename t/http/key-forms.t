@@ -10,6 +10,7 @@ use JSON::PP qw(decode_json);
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Image qw(patch_header);
 use BloomTest::Rules;
 
 my $t = BloomTest->new;
@@ -328,10 +329,10 @@ $t->stop;
 
 # ---- images with wrong key forms ----
 
-my $image = $t->read_file('raw.bloom');
-substr($image, 76, 4) = pack 'L<', 77;
-substr($image, 4092, 4) = pack 'L<', crc32c(substr $image, 0, 4092);
-$t->write_file('raw.bloom', $image);
+my $key_form = 76;    # where it is in the header
+
+$t->write_file('raw.bloom', patch_header($t->read_file('raw.bloom'),
+                                         $key_form => pack 'L<', 77));
 
 like($t->run_fails, qr{\[emerg\].*image\ "\S+/raw\.bloom"\ of\ bloom\ zone\ "raw"\ has
                        \ key\ form\ 77,\ which\ this\ program\ does\ not\ know;
@@ -348,25 +349,11 @@ my ($exit, undef, $err) = $t->run_tool('import', '--from', 'bitmap', '--scheme',
                                        '-o', "$dir/raw.bloom", "$dir/bitmap");
 is($exit, 0, 'the tool imports a bitmap') or diag($err);
 
-$image = $t->read_file('raw.bloom');
-substr($image, 76, 4) = pack 'L<', 3;
-substr($image, 4092, 4) = pack 'L<', crc32c(substr $image, 0, 4092);
-$t->write_file('raw.bloom', $image);
+$t->write_file('raw.bloom', patch_header($t->read_file('raw.bloom'),
+                                         $key_form => pack 'L<', 3));
 
 like($t->run_fails, qr/raw\.bloom" .* is impossible: imported, with key form url/,
      'nginx refuses an imported image with a key form');
 $t->expect_log(qr/is impossible: imported/);
 
 done_testing();
-
-
-sub crc32c {
-    my $crc = 0xffffffff;
-
-    for my $byte (unpack 'C*', $_[0]) {
-        $crc ^= $byte;
-        $crc = $crc & 1 ? $crc >> 1 ^ 0x82f63b78 : $crc >> 1 for 1 .. 8;
-    }
-
-    return $crc ^ 0xffffffff;
-}

@@ -13,12 +13,7 @@ package BloomTest::Journal;
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Basename qw(dirname);
-
-# its crc32c() and more, into this package
-
-require(abs_path(dirname(__FILE__) . '/../../golden/write_image.pl'));
+use BloomTest::Image qw(crc32c);
 
 use constant {
     HEADER => 128,
