@@ -143,7 +143,8 @@ sub finds_all {
 
     is(sure($t, 'hosts', 'x.evil.EXAMPLE:1', 'xn--bcher-kva.example',
             'h19999.feed.example', 'a.added.example', 'h10.feed.example',
-            'good.example'), '111100', "zone hosts has other spellings of added keys $when");
+            'good.example'), '111100',
+       "zone hosts has other spellings of added keys $when");
     is(sure($t, 'urls', 'http://EVIL.example/b?x', 'evil.example/c',
             'added.example/a/b', 'added.example/b'), '1010', 
        "zone urls has other spellings of added keys $when");
@@ -234,7 +235,7 @@ for my $load ('load', 'restart', 'reload') {
         while (my ($key, $want) = splice @cases, 0, 2) {
             is($want eq '?' ? ask($t, 'list', $key) : sure($t, 'list', $key),
                $want,
-               "key $key is $answer{$want} for key form $form after a $load");
+               "$key is $answer{$want} for key form $form after a $load");
         }
     }
 }
