@@ -259,7 +259,8 @@ is(sure($t, 'list', 'later.example/a?q', 'HTTP://Later.Example:80/%61?q'),
        'a key is pending under key form raw');
     install('url');
     my $r = api($t, POST => 'zones/list/reload');
-    is($r->status, 200, 'the endpoint loads an image with a pending key') or diag($r);
+    is($r->status, 200, 'the endpoint loads an image with a pending key')
+        or diag($r);
     is(sure($t, 'list', 'waits.example/a'), '1',
        'key form url has a key that is pending under raw');
     $disk->allow;
