@@ -278,7 +278,8 @@ JAVA
 
         succeeds('the program for Guava compiles', @javac, '-cp', $guava,
                  'Ids.java');
-        succeeds('the program for Guava runs', 'java', '-cp', "$guava:.", 'Ids');
+        succeeds('the program for Guava runs', 'java', '-cp', "$guava:.",
+                 'Ids');
     },
 
     'RedisBloom and Redis 8' => sub { },
@@ -384,7 +385,8 @@ sub prepare {
     if ($command =~ /import --from redisbloom.* (chunk\.0 .*)/) {
         my @files = split ' ', $1;
 
-        succeeds('a client saves the chunks of a RedisBloom filter', 'perl', '-e', <<'PERL', $redis_port,
+        succeeds('a client saves the chunks of a RedisBloom filter', 'perl',
+                 '-e', <<'PERL', $redis_port,
 use IO::Socket::INET;
 my $s = IO::Socket::INET->new("127.0.0.1:" . shift) or die $!;
 my $i = 0;
@@ -443,7 +445,8 @@ for my $section (@sections) {
     for my $block (@blocks) {
 
         if (!is_shell($block)) {
-            ok($source{$title}, "this test knows the program of the section '$title'")
+            ok($source{$title},
+               "this test knows the program of the section '$title'")
                 or next;
             $source{$title}->($block->{text});
             next;
