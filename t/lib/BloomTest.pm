@@ -9,7 +9,8 @@ package BloomTest;
 #   BloomTest/Client.pm    requests (Connection.pm for one byte by byte)
 #   BloomTest/Backend.pm   a server to stand behind nginx
 #
-# and of the module's own things in Zones.pm, Api.pm, Journal.pm, Disk.pm.
+# What tests of the module share is in Rules.pm, Zones.pm, Api.pm, Foreign.pm,
+# Schemes.pm, Image.pm, Journal.pm, Disk.pm and Scene.pm.
 
 use strict;
 use warnings;
