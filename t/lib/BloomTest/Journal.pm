@@ -14,18 +14,14 @@ package BloomTest::Journal;
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
 use Exporter qw(import);
-use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
 use JSON::PP ();
 use Test::More ();
 
+use BloomTest::Image qw(crc32c);
+
 our @EXPORT = qw(begin_state write_segments read_journal);
-
-# its crc32c() and more, into this package
-
-require(abs_path(dirname(__FILE__) . '/../../golden/write_image.pl'));
 
 use constant {
     HEADER => 128,

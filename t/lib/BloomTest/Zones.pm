@@ -141,21 +141,23 @@ sub replace_file {
 }
 
 
-# Replaces ids.bloom, the file of the zone in most tests, by the image
-# NAME.bloom: a link to it.
+# Replaces PLACE.bloom, by default ids.bloom, the file of the zone in most
+# tests, by a link to the image NAME.bloom.
 
 sub install_image {
-    my ($t, $name) = @_;
+    my ($t, $name, $place) = @_;
 
     my $dir = $t->testdir;
+    my $new = "$dir/" . ($place // 'ids') . '.bloom';
 
-    unlink "$dir/ids.bloom.new";
-    link "$dir/$name.bloom", "$dir/ids.bloom.new" or croak "link: $!";
-    rename "$dir/ids.bloom.new", "$dir/ids.bloom" or croak "rename: $!";
+    unlink "$new.new";
+    link "$dir/$name.bloom", "$new.new" or croak "link: $!";
+    rename "$new.new", $new or croak "rename: $!";
 }
 
 
-# Installs another image of the keys id1 to id10: two images take turns.
+# Puts another image of the keys id1 to id10 in the place of ids.bloom.  Two
+# images take turns.
 
 sub another_image {
     my ($t) = @_;
