@@ -10,6 +10,7 @@
 
 #include "ngx_http_bloom_conf.h"
 #include "ngx_bloom_helper.h"
+#include "ngx_bloom_reload.h"
 #include "ngx_bloom_shutdown.h"
 
 
@@ -196,7 +197,7 @@ ngx_http_bloom_add_handlers(ngx_conf_t *cf)
 
     ngx_http_bloom_init_zones(cf, bmcf);
 
-    if (ngx_bloom_zones_check(cf, &bmcf->zones) != NGX_OK
+    if (ngx_bloom_declare_check(cf, &bmcf->zones) != NGX_OK
         || ngx_http_bloom_check_routes(cf, bmcf) != NGX_OK)
     {
         return NGX_ERROR;
@@ -227,7 +228,7 @@ ngx_http_bloom_init_module(ngx_cycle_t *cycle)
         ngx_http_bloom_plan_ahead(
             ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module),
             bmcf);
-        ngx_bloom_zones_commit(cycle, &bmcf->zones);
+        ngx_bloom_reload_commit(cycle, &bmcf->zones);
         (void) ngx_bloom_helper_init(cycle, &bmcf->zones);
     }
 
@@ -251,12 +252,12 @@ ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf)
         return;
     }
 
-    ngx_bloom_count_begin();
+    ngx_bloom_counters_begin();
 
     zone = bmcf->zones.elts;
 
     for (i = 0; i < bmcf->zones.nelts; i++) {
-        zone[i]->series = ngx_bloom_count_claim(&zone[i]->name);
+        zone[i]->series = ngx_bloom_counters_claim(&zone[i]->name);
     }
 
     list = bmcf->rules.elts;
@@ -265,7 +266,7 @@ ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf)
         rule = list[i]->elts;
 
         for (j = 0; j < list[i]->nelts; j++) {
-            rule[j].series = ngx_bloom_count_claim(&rule[j].identity);
+            rule[j].series = ngx_bloom_counters_claim(&rule[j].identity);
         }
     }
 }
@@ -279,8 +280,8 @@ ngx_http_bloom_init_process(ngx_cycle_t *cycle)
     bmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_bloom_module);
 
     if (bmcf != NULL && bmcf->zones.nelts != 0) {
-        ngx_bloom_count_process();
-        ngx_bloom_leave_init(cycle, &bmcf->zones);
+        ngx_bloom_counters_process();
+        ngx_bloom_shutdown_init(cycle, &bmcf->zones);
     }
 
     return ngx_bloom_helper_process(cycle);
@@ -295,7 +296,7 @@ ngx_http_bloom_exit(ngx_cycle_t *cycle)
     bmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_bloom_module);
 
     if (bmcf != NULL) {
-        ngx_bloom_leave_end(cycle, &bmcf->zones);
+        ngx_bloom_shutdown_end(cycle, &bmcf->zones);
     }
 }
 

@@ -217,9 +217,9 @@ my @rows;
 
 for (0 .. $#keys) {
     my ($key, $what, undef, $limit) = @{ $keys[$_] };
-    my ($n) = measure("key-$_", 'ngx_bloom_zone_test');
+    my ($n) = measure("key-$_", 'ngx_bloom_lookup');
 
-    $n or croak 'ngx_bloom_zone_test() has not been called';
+    $n or croak 'ngx_bloom_lookup() has not been called';
 
     push @rows, [$what, length $key, whole($n),
                  defined $limit ? "$limit: " . verdict($n <= $limit) : ''];

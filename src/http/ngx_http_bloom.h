@@ -370,7 +370,7 @@ ngx_http_bloom_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     rc = ngx_http_bloom_text(r, key, text);
 
     if (rc == NGX_OK) {
-        *answer = ngx_bloom_zone_test(key->zone, text, r->pool);
+        *answer = ngx_bloom_lookup(key->zone, text, r->pool);
 
         ngx_bloom_count(key->zone, (ngx_bloom_counter_e) *answer, 1);
     }

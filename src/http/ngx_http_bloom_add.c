@@ -76,7 +76,7 @@ ngx_http_bloom_add_one(ngx_http_request_t *r,
         return rc == NGX_DECLINED ? NGX_OK : rc;
     }
 
-    why = ngx_bloom_zone_add(addition->key.zone, &text);
+    why = ngx_bloom_add_key(addition->key.zone, &text);
 
     if (why != NULL) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,

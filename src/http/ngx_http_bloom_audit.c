@@ -197,8 +197,8 @@ ngx_http_bloom_audit_takes(ngx_http_request_t *r,
 
     ctx->audited = audited;
 
-    ngx_bloom_count(audited->zone, NGX_BLOOM_COUNT_AUDITED, 1);
-    ngx_bloom_count_in(rule->series, NGX_HTTP_BLOOM_COUNT_AUDITED, 1);
+    ngx_bloom_count(audited->zone, NGX_BLOOM_COUNTER_AUDITED, 1);
+    ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_AUDITED, 1);
 
     return 1;
 }
@@ -229,7 +229,7 @@ ngx_http_bloom_audit(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
 
     if (none) {
         audited->settled = 1;
-        ngx_bloom_count(audited->zone, NGX_BLOOM_COUNT_CONFIRMED, 1);
+        ngx_bloom_count(audited->zone, NGX_BLOOM_COUNTER_CONFIRMED, 1);
     }
 }
 
@@ -245,12 +245,12 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     zone = audited->zone;
     then = "add it, or load an image that has it";
 
-    ngx_bloom_count(zone, NGX_BLOOM_COUNT_WRONG_ABSENT, 1);
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_WRONG_ABSENT, 1);
 
-    if (audited->learn && ngx_bloom_zone_takes(zone)
-        && ngx_bloom_zone_add(zone, &audited->key) == NULL)
+    if (audited->learn && ngx_bloom_add_possible(zone)
+        && ngx_bloom_add_key(zone, &audited->key) == NULL)
     {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNT_LEARNED, 1);
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LEARNED, 1);
         then = "it was added now, and belongs into the next image";
     }
 
@@ -270,6 +270,6 @@ ngx_http_bloom_audit_end(void *data)
     ngx_http_bloom_audited_t *audited = data;
 
     if (!audited->settled) {
-        ngx_bloom_count(audited->zone, NGX_BLOOM_COUNT_UNANSWERED, 1);
+        ngx_bloom_count(audited->zone, NGX_BLOOM_COUNTER_UNANSWERED, 1);
     }
 }

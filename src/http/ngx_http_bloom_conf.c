@@ -199,7 +199,7 @@ ngx_http_bloom_key(ngx_conf_t *cf, ngx_str_t *text,
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
 
-    key->zone = ngx_bloom_zone_get(cf, &bmcf->zones, &params->zone);
+    key->zone = ngx_bloom_declare_get(cf, &bmcf->zones, &params->zone);
 
     return key->zone ? NGX_CONF_OK : NGX_CONF_ERROR;
 }

@@ -13,6 +13,7 @@
 #ifndef _NGX_HTTP_BLOOM_CONF_H_INCLUDED_
 #define _NGX_HTTP_BLOOM_CONF_H_INCLUDED_
 
+#include "ngx_bloom_declare.h"
 #include "ngx_http_bloom.h"
 
 #pragma GCC visibility push(hidden)

@@ -73,7 +73,7 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                       "a number with k, m or g");
     }
 
-    zone = ngx_bloom_zone_get(cf, &bmcf->zones, &params.zone);
+    zone = ngx_bloom_declare_get(cf, &bmcf->zones, &params.zone);
     if (zone == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -93,7 +93,7 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (params.huge_pages.data != NULL
-            && ngx_bloom_pages_parse(&params.huge_pages, &zone->pages)
+            && ngx_bloom_hugepages_parse(&params.huge_pages, &zone->hugepages)
                != NGX_OK)
         {
             return ngx_http_bloom_invalid(cf, "huge_pages",
@@ -121,7 +121,7 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    if (ngx_bloom_zone_declare(cf, zone, (size_t) size,
+    if (ngx_bloom_declare_zone(cf, zone, (size_t) size,
                                &ngx_http_bloom_module)
         != NGX_OK)
     {

@@ -78,7 +78,7 @@ ngx_http_bloom_feedback_note(ngx_http_bloom_ctx_t *ctx, ngx_array_t *statuses,
     }
 
     if (answer == NGX_BLOOM_ABSENT) {
-        ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNT_FEEDBACK_ABSENT, 1);
+        ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_FEEDBACK_ABSENT, 1);
     }
 
     if (answer != NGX_BLOOM_PRESENT) {
@@ -115,7 +115,7 @@ ngx_http_bloom_feedback(ngx_http_bloom_ctx_t *ctx, ngx_uint_t status)
     if (ctx->suspects == 1
         && ngx_http_bloom_says_none(ctx->feedback, status))
     {
-        ngx_bloom_count(ctx->suspect, NGX_BLOOM_COUNT_FALSE_POSITIVE, 1);
+        ngx_bloom_count(ctx->suspect, NGX_BLOOM_COUNTER_FALSE_POSITIVE, 1);
     }
 
     ctx->suspects = 0;                   /* said once */

@@ -22,7 +22,7 @@
 typedef struct {
     ngx_str_t                  text;     /* decoded; len 0: there is no key,
                                             data NULL: it has not been taken */
-    ngx_bloom_ahead_t          ahead;    /* if len is not 0 */
+    ngx_bloom_lookup_prefetch_t  ahead;  /* if len is not 0 */
 } ngx_http_bloom_taken_t;
 
 
@@ -170,8 +170,8 @@ ngx_http_bloom_check_ahead(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
 
     *text = taken->text;
 
-    answer = ngx_bloom_zone_test_ahead(rule->key.zone, text, &taken->ahead,
-                                       r->pool);
+    answer = ngx_bloom_lookup_prefetched(rule->key.zone, text, &taken->ahead,
+                                         r->pool);
 
     ngx_bloom_count(rule->key.zone, (ngx_bloom_counter_e) answer, 1);
 
@@ -211,13 +211,13 @@ ngx_http_bloom_look_ahead(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
             continue;
         }
 
-        ngx_bloom_zone_hash(rule[i].key.zone, &taken[i].text, &taken[i].ahead,
-                            r->pool);
+        ngx_bloom_lookup_hash(rule[i].key.zone, &taken[i].text, &taken[i].ahead,
+                              r->pool);
     }
 
     for (j = 0; j < i; j++) {
         if (taken[j].text.len != 0) {
-            ngx_bloom_zone_prefetch(rule[j].key.zone, &taken[j].ahead);
+            ngx_bloom_lookup_prefetch(rule[j].key.zone, &taken[j].ahead);
         }
     }
 

@@ -94,7 +94,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
             continue;                            /* there is no key */
         }
 
-        ngx_bloom_count_in(rule[i].series, answer, 1);
+        ngx_bloom_counters_count(rule[i].series, answer, 1);
 
         if (blcf->feedback != NULL) {
             ngx_http_bloom_feedback_note(ctx, blcf->feedback, &rule[i],
@@ -139,9 +139,9 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
             ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i],
                                &key);
             ctx->decided = 1;
-            ngx_bloom_count(rule[i].key.zone, NGX_BLOOM_COUNT_REJECTED, 1);
-            ngx_bloom_count_in(rule[i].series,
-                               NGX_HTTP_BLOOM_COUNT_UNAVAILABLE, 1);
+            ngx_bloom_count(rule[i].key.zone, NGX_BLOOM_COUNTER_REJECTED, 1);
+            ngx_bloom_counters_count(rule[i].series,
+                                     NGX_HTTP_BLOOM_COUNT_UNAVAILABLE, 1);
             return NGX_HTTP_SERVICE_UNAVAILABLE;
         }
     }
@@ -193,7 +193,7 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
     ctx->decided = (rule->action != NGX_HTTP_BLOOM_ROUTE || blcf->dry_run);
 
     if (rule->action == NGX_HTTP_BLOOM_PASS) {
-        ngx_bloom_count_in(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
+        ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
 
         if (ctx->status != NGX_HTTP_BLOOM_AUDITED) {
             ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_PASSED, rule, key);
@@ -210,17 +210,17 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
                        key);
 
     if (blcf->dry_run) {
-        ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNT_DRY_RUN, 1);
-        ngx_bloom_count_in(rule->series, NGX_HTTP_BLOOM_COUNT_DRY_RUN, 1);
+        ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_DRY_RUN, 1);
+        ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_DRY_RUN, 1);
         ngx_http_bloom_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED_DRY_RUN
                                        : NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
                            rule, key);
         return NGX_DECLINED;
     }
 
-    ngx_bloom_count(rule->key.zone, reject ? NGX_BLOOM_COUNT_REJECTED
-                                           : NGX_BLOOM_COUNT_ROUTED, 1);
-    ngx_bloom_count_in(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
+    ngx_bloom_count(rule->key.zone, reject ? NGX_BLOOM_COUNTER_REJECTED
+                                           : NGX_BLOOM_COUNTER_ROUTED, 1);
+    ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
     ngx_http_bloom_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED
                                    : NGX_HTTP_BLOOM_ROUTED,
                        rule, key);
@@ -285,8 +285,8 @@ ngx_http_bloom_check_list(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
         return rc;
     }
 
-    ngx_bloom_zone_test_parts(rule->key.zone, text, rule->split, tally,
-                              r->pool);
+    ngx_bloom_lookup_parts(rule->key.zone, text, rule->split, tally,
+                           r->pool);
 
     for (parts = 0, i = 0; i < NGX_BLOOM_ANSWERS; i++) {
         parts += tally[i];

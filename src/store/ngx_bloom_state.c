@@ -225,8 +225,8 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
     __atomic_fetch_or(&control->instances, (uint64_t) 1 << state->instance,
                       __ATOMIC_SEQ_CST);
 
-    if (!ngx_bloom_kept_empty(&control->kept)) {
-        control->instance[state->instance].required = NGX_BLOOM_KEPT;
+    if (!ngx_bloom_pending_empty(&control->pending)) {
+        control->instance[state->instance].required = NGX_BLOOM_PENDING;
     }
 
     ngx_bloom_unlock(&control->append);
@@ -236,7 +236,7 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
 
 
 void
-ngx_bloom_state_keep(ngx_bloom_state_t *state)
+ngx_bloom_state_announce_pending(ngx_bloom_state_t *state)
 {
     uint64_t              instances, old, *required;
     ngx_uint_t            i;
@@ -259,8 +259,8 @@ ngx_bloom_state_keep(ngx_bloom_state_t *state)
         old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
 
         while (!__atomic_compare_exchange_n(required, &old,
-                                            (old & NGX_BLOOM_KEPT)
-                                            ? old + 1 : NGX_BLOOM_KEPT,
+                                            (old & NGX_BLOOM_PENDING)
+                                            ? old + 1 : NGX_BLOOM_PENDING,
                                             0, __ATOMIC_SEQ_CST,
                                             __ATOMIC_SEQ_CST))
         {
@@ -465,8 +465,8 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 }
 
 
-/* Makes the control page anew; of use are `synced`, `rewrite` and `kept`, if
- * whole. */
+/* Makes the control page anew; of use are `synced`, `rewrite` and `pending`,
+ * if whole. */
 static ngx_int_t
 ngx_bloom_state_renew(ngx_bloom_state_t *state)
 {
@@ -479,22 +479,22 @@ ngx_bloom_state_renew(ngx_bloom_state_t *state)
 
     if (control->magic != NGX_BLOOM_CONTROL_MAGIC
         || control->size != sizeof(ngx_bloom_control_t)
-        || control->kept.begin > control->kept.end
-        || control->kept.end > NGX_BLOOM_KEPT_SIZE)
+        || control->pending.begin > control->pending.end
+        || control->pending.end > NGX_BLOOM_PENDING_SIZE)
     {
-        control->kept.begin = 0;
-        control->kept.end = 0;
-        control->kept.count = 0;
+        control->pending.begin = 0;
+        control->pending.end = 0;
+        control->pending.count = 0;
 
     } else if (control->synced == ~control->synced_check) {
         synced = control->synced;
     }
 
-    /* all but the keys that are kept, and that it was valid: whoever dies here
+    /* all but the pending keys, and that it was valid: whoever dies here
      * leaves them to the next */
 
     ngx_memzero((u_char *) control + offsetof(ngx_bloom_control_t, append),
-                offsetof(ngx_bloom_control_t, kept)
+                offsetof(ngx_bloom_control_t, pending)
                 - offsetof(ngx_bloom_control_t, append));
 
     control->size = sizeof(ngx_bloom_control_t);
@@ -504,7 +504,7 @@ ngx_bloom_state_renew(ngx_bloom_state_t *state)
 
     if (ngx_bloom_lock_init(&control->append) != NGX_OK
         || ngx_bloom_lock_init(&control->keeper) != NGX_OK
-        || ngx_bloom_lock_init(&control->kept.mutex) != NGX_OK
+        || ngx_bloom_lock_init(&control->pending.mutex) != NGX_OK
         || ngx_bloom_lock_init(&control->history) != NGX_OK)
     {
         return NGX_ERROR;

@@ -26,9 +26,10 @@
  *                  lock `append`.
  *     required     of each instance: the end of the last record that another
  *                  has appended.  Until it has applied the journal so far, it
- *                  cannot say "absent".  With the bit NGX_BLOOM_KEPT: another
- *                  has keys that it could not append yet, so there is no end.
- *     kept         these keys.  They survive whoever added them, and any helper
+ *                  cannot say "absent".  With the bit NGX_BLOOM_PENDING,
+ *                  another has keys that it could not append yet, so there is
+ *                  no end.
+ *     pending      these keys.  They survive whoever added them, and any helper
  *                  appends them as soon as that can be.
  *     synced       everything before it is on disk.
  *
@@ -55,7 +56,7 @@
 
 
 #define NGX_BLOOM_INSTANCES    64
-#define NGX_BLOOM_KEPT         ((uint64_t) 1 << 63)
+#define NGX_BLOOM_PENDING      ((uint64_t) 1 << 63)
 
 
 /* The end of the journal. */
@@ -72,7 +73,7 @@ typedef struct {
  * Keys that were added and are not in the journal yet, since it could not be
  * written: length (2 bytes), bytes, and so on, from `begin` to `end`.
  */
-#define NGX_BLOOM_KEPT_SIZE    (256 * 1024)
+#define NGX_BLOOM_PENDING_SIZE  (256 * 1024)
 
 typedef struct {
     pthread_mutex_t      mutex;          /* robust; held for a copy */
@@ -80,8 +81,8 @@ typedef struct {
     uint64_t             end;
     uint64_t             count;          /* keys in it */
     uint64_t             lost;           /* keys there was no room for */
-    u_char               data[NGX_BLOOM_KEPT_SIZE];
-} ngx_bloom_kept_t;
+    u_char               data[NGX_BLOOM_PENDING_SIZE];
+} ngx_bloom_pending_t;
 
 
 /* In the file "control".  All atomic, but what a lock guards. */
@@ -120,7 +121,7 @@ typedef struct {
         uint64_t             reserved[6];
     } instance[NGX_BLOOM_INSTANCES];
 
-    ngx_bloom_kept_t     kept;
+    ngx_bloom_pending_t  pending;
 } ngx_bloom_control_t;
 
 #define NGX_BLOOM_CANNOT_WRITE    1
@@ -193,16 +194,16 @@ ngx_int_t ngx_bloom_state_inherit(ngx_bloom_state_t *state,
 void ngx_bloom_state_close(ngx_bloom_state_t *state);
 
 /*
- * Tells the other instances that this one keeps a key: they cannot say "absent"
- * until all that are kept have been appended.
+ * Tells the other instances that this one has a pending key: they cannot say
+ * "absent" until all pending keys have been appended.
  */
-void ngx_bloom_state_keep(ngx_bloom_state_t *state);
+void ngx_bloom_state_announce_pending(ngx_bloom_state_t *state);
 
 static ngx_inline ngx_uint_t
-ngx_bloom_kept_empty(ngx_bloom_kept_t *kept)
+ngx_bloom_pending_empty(ngx_bloom_pending_t *pending)
 {
-    return __atomic_load_n(&kept->end, __ATOMIC_SEQ_CST)
-           == __atomic_load_n(&kept->begin, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&pending->end, __ATOMIC_SEQ_CST)
+           == __atomic_load_n(&pending->begin, __ATOMIC_SEQ_CST);
 }
 
 /* Forgets instances that have ended. */

@@ -1,9 +1,10 @@
 
 /*
- * Additions: into the journal and into the filter that serves.
+ * Additions put keys into the journal and into the filter that serves.
  *
  * Keys are gathered in a batch and added all at once, as one record of the
- * journal.  Nothing here waits: who cannot go on is told so, and comes again.
+ * journal.  Nothing here waits: a caller that cannot go on is told so, and
+ * calls again later.
  */
 
 #ifndef _NGX_BLOOM_ADD_H_INCLUDED_
@@ -41,26 +42,26 @@ typedef struct {
                                             disk; 0: not known yet */
     ngx_uint_t             once;         /* it is tried only once */
     ngx_msec_t             waits;        /* since when; 0: it does not */
-} ngx_bloom_batch_t;
+} ngx_bloom_add_batch_t;
 
 
 /*
- * Begins with an empty batch.  `buf` has NGX_BLOOM_BATCH_SIZE bytes and is the
- * caller's.  NGX_OK; NGX_DECLINED with batch->error if the zone takes no
+ * Begins with an empty batch.  `buf` has NGX_BLOOM_ADD_BATCH_SIZE bytes and is
+ * the caller's.  NGX_OK; NGX_DECLINED with batch->error if the zone takes no
  * additions at all, NGX_ERROR with it if it takes none now.
  */
-#define NGX_BLOOM_BATCH_SIZE  BLOOM_RECORD_MAX
+#define NGX_BLOOM_ADD_BATCH_SIZE  BLOOM_RECORD_MAX
 
-ngx_int_t ngx_bloom_batch_init(ngx_bloom_batch_t *batch,
+ngx_int_t ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch,
     ngx_bloom_zone_t *zone, u_char *buf);
 
 /*
  * Copies a key, 1 to BLOOM_JOURNAL_KEY_MAX bytes, into the batch, in the zone's
- * key form.  NGX_OK; NGX_AGAIN if there is no room: add the batch first;
- * NGX_DECLINED if it is none in that form, and batch->error says why: a phrase
- * to follow the key.
+ * key form.  Returns NGX_OK; NGX_AGAIN if there is no room until the batch is
+ * added; NGX_DECLINED if the key is invalid, and batch->error says why, in a
+ * phrase to follow the key.
  */
-ngx_int_t ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key);
+ngx_int_t ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key);
 
 /*
  * Adds the batch's keys, if it has any, and empties it.  NGX_OK: they are in
@@ -68,7 +69,7 @@ ngx_int_t ngx_bloom_batch_put(ngx_bloom_batch_t *batch, ngx_str_t *key);
  * not yet; call again in a millisecond or so, with nothing put in between.
  * NGX_ERROR with batch->error: refused, none of them is added.
  */
-ngx_int_t ngx_bloom_batch_add(ngx_bloom_batch_t *batch);
+ngx_int_t ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch);
 
 /*
  * Whether all that was added to the zone until the first such call is
@@ -76,40 +77,20 @@ ngx_int_t ngx_bloom_batch_add(ngx_bloom_batch_t *batch);
  * call again in a millisecond or so; NGX_ERROR with batch->error: it cannot be
  * had.
  */
-ngx_int_t ngx_bloom_batch_synced(ngx_bloom_batch_t *batch);
+ngx_int_t ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch);
 
 
 /* Whether keys can be added to the zone as it is configured. */
-ngx_uint_t ngx_bloom_zone_takes(ngx_bloom_zone_t *zone);
+ngx_uint_t ngx_bloom_add_possible(ngx_bloom_zone_t *zone);
 
 /*
  * Adds one key and cannot be refused: where the journal cannot be written now,
- * the key is kept in the zone's memory and appended as soon as that can be.
- * Zones that take no additions ignore it.  NULL; or, if it is no key in the
- * zone's key form, or too long, why: a phrase to follow it.  That is counted.
+ * the key is pending (ngx_bloom_pending.h) until that is possible.  Zones that
+ * take no additions ignore it.  Returns NULL, or, if the key is too long or
+ * invalid in the zone's key form, why: a phrase to follow the key.  Such keys
+ * are counted.
  */
-const char *ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key);
-
-
-/* ---- within this layer: keys that wait in the zone's memory ---- */
-
-/* Sets their bits.  NGX_ERROR: not done, others hold them. */
-ngx_int_t ngx_bloom_kept_apply(ngx_bloom_zone_t *zone,
-    ngx_bloom_bits_t *bits);
-
-/*
- * The same for a switch, under the locks sh->helper and `append`: no other is
- * kept from then until the release.  To be held for a moment: workers wait for
- * it, and not long.
- */
-ngx_int_t ngx_bloom_kept_hold(ngx_bloom_zone_t *zone, ngx_bloom_bits_t *bits);
-void ngx_bloom_kept_release(ngx_bloom_zone_t *zone);
-
-/*
- * Appends them to the journal: NGX_OK if none is left, NGX_AGAIN if it cannot
- * be done now.  For the helper.
- */
-ngx_int_t ngx_bloom_kept_drain(ngx_bloom_zone_t *zone);
+const char *ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key);
 
 
 #pragma GCC visibility pop

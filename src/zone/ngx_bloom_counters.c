@@ -4,12 +4,12 @@
 #include <ngx_md5.h>
 
 
-#define NGX_BLOOM_COUNT_NAME_LEN  16
+#define NGX_BLOOM_COUNTERS_NAME_LEN  16
 
 
 /* A series: whose it is, and since when. */
 typedef struct {
-    u_char              name[NGX_BLOOM_COUNT_NAME_LEN];  /* MD5 of it */
+    u_char              name[NGX_BLOOM_COUNTERS_NAME_LEN];  /* MD5 of it */
     uint64_t            claimed;         /* by that configuration, counted
                                             from 1; 0: by none yet */
     uint64_t            base[NGX_BLOOM_COUNTERS];        /* what there was of
@@ -20,27 +20,27 @@ typedef struct {
     uint64_t            configurations;
     ngx_atomic_t        rows;            /* that have been counted in */
     ngx_bloom_series_t  series[NGX_BLOOM_SERIES];
-} ngx_bloom_count_t;
+} ngx_bloom_counters_shm_t;
 
-#define NGX_BLOOM_COUNT_SIZE                                                  \
-    (ngx_align(sizeof(ngx_bloom_count_t), ngx_pagesize)                       \
-     + NGX_MAX_PROCESSES * sizeof(*ngx_bloom_rows))
+#define NGX_BLOOM_COUNTERS_SIZE                                               \
+    (ngx_align(sizeof(ngx_bloom_counters_shm_t), ngx_pagesize)                \
+     + NGX_MAX_PROCESSES * sizeof(*ngx_bloom_counters_rows))
 
 
-static ngx_int_t ngx_bloom_count_init(ngx_shm_zone_t *shm_zone, void *data);
-static void ngx_bloom_count_raw(ngx_uint_t series, uint64_t *sums);
+static ngx_int_t ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data);
+static void ngx_bloom_counters_raw(ngx_uint_t series, uint64_t *sums);
 
 
 /* No zone's name: those of bloom_zone have no space. */
-static ngx_str_t           ngx_bloom_count_name = ngx_string("bloom counters");
+static ngx_str_t  ngx_bloom_counters_name = ngx_string("bloom counters");
 
-static ngx_bloom_count_t  *ngx_bloom_counts;
+static ngx_bloom_counters_shm_t  *ngx_bloom_counters_shm;
 
-ngx_bloom_counters_t     (*ngx_bloom_rows)[NGX_BLOOM_SERIES];
+ngx_bloom_counters_t  (*ngx_bloom_counters_rows)[NGX_BLOOM_SERIES];
 
 
 ngx_int_t
-ngx_bloom_count_declare(ngx_conf_t *cf)
+ngx_bloom_counters_declare(ngx_conf_t *cf)
 {
     size_t           size;
     ngx_shm_zone_t  *shm_zone;
@@ -53,31 +53,31 @@ ngx_bloom_count_declare(ngx_conf_t *cf)
 
         /* with the slab allocator's descriptor of each page */
 
-        size += NGX_BLOOM_COUNT_SIZE / ngx_pagesize
+        size += NGX_BLOOM_COUNTERS_SIZE / ngx_pagesize
                 * (ngx_pagesize + sizeof(ngx_slab_page_t));
     }
 
-    shm_zone = ngx_shared_memory_add(cf, &ngx_bloom_count_name, size,
-                                     &ngx_bloom_count_name);
+    shm_zone = ngx_shared_memory_add(cf, &ngx_bloom_counters_name, size,
+                                     &ngx_bloom_counters_name);
     if (shm_zone == NULL) {
         return NGX_ERROR;
     }
 
-    shm_zone->init = ngx_bloom_count_init;
+    shm_zone->init = ngx_bloom_counters_init;
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_bloom_count_init(ngx_shm_zone_t *shm_zone, void *data)
+ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data)
 {
     u_char           *p;
     ngx_slab_pool_t  *shpool;
 
     /* nginx hands this on to the next configuration */
 
-    shm_zone->data = &ngx_bloom_count_name;
+    shm_zone->data = &ngx_bloom_counters_name;
 
     if (data != NULL || ngx_test_config) {
         return NGX_OK;
@@ -85,7 +85,7 @@ ngx_bloom_count_init(ngx_shm_zone_t *shm_zone, void *data)
 
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
 
-    p = ngx_slab_alloc(shpool, NGX_BLOOM_COUNT_SIZE);
+    p = ngx_slab_alloc(shpool, NGX_BLOOM_COUNTERS_SIZE);
     if (p == NULL) {
         return NGX_ERROR;
     }
@@ -93,31 +93,33 @@ ngx_bloom_count_init(ngx_shm_zone_t *shm_zone, void *data)
     /* fresh memory is zero; most of it is never touched */
 
 #if (NGX_DEBUG_MALLOC)
-    ngx_memzero(p, NGX_BLOOM_COUNT_SIZE);
+    ngx_memzero(p, NGX_BLOOM_COUNTERS_SIZE);
 #endif
 
     shpool->data = p;
 
-    ngx_bloom_counts = (ngx_bloom_count_t *) p;
-    ngx_bloom_rows = (void *) (p + ngx_align(sizeof(ngx_bloom_count_t),
-                                             ngx_pagesize));
+    ngx_bloom_counters_shm = (ngx_bloom_counters_shm_t *) p;
+    ngx_bloom_counters_rows = (void *) (p
+                                        + ngx_align(
+                                              sizeof(ngx_bloom_counters_shm_t),
+                                              ngx_pagesize));
 
     return NGX_OK;
 }
 
 
 void
-ngx_bloom_count_begin(void)
+ngx_bloom_counters_begin(void)
 {
-    ngx_bloom_counts->configurations++;
-    ngx_bloom_count_process();
+    ngx_bloom_counters_shm->configurations++;
+    ngx_bloom_counters_process();
 }
 
 
 ngx_uint_t
-ngx_bloom_count_claim(ngx_str_t *name)
+ngx_bloom_counters_claim(ngx_str_t *name)
 {
-    u_char               digest[NGX_BLOOM_COUNT_NAME_LEN];
+    u_char               digest[NGX_BLOOM_COUNTERS_NAME_LEN];
     ngx_md5_t            md5;
     ngx_uint_t           i, idle;
     ngx_bloom_series_t  *series;
@@ -126,7 +128,7 @@ ngx_bloom_count_claim(ngx_str_t *name)
     ngx_md5_update(&md5, name->data, name->len);
     ngx_md5_final(digest, &md5);
 
-    series = ngx_bloom_counts->series;
+    series = ngx_bloom_counters_shm->series;
     idle = NGX_BLOOM_SERIES_OTHER;
 
     for (i = 1; i < NGX_BLOOM_SERIES; i++) {
@@ -137,13 +139,13 @@ ngx_bloom_count_claim(ngx_str_t *name)
         }
 
         if (ngx_memcmp(series[i].name, digest, sizeof(digest)) == 0) {
-            series[i].claimed = ngx_bloom_counts->configurations;
+            series[i].claimed = ngx_bloom_counters_shm->configurations;
             return i;
         }
 
         /* processes of the configuration before still count in its own */
 
-        if (series[i].claimed + 1 < ngx_bloom_counts->configurations
+        if (series[i].claimed + 1 < ngx_bloom_counters_shm->configurations
             && (idle == NGX_BLOOM_SERIES_OTHER
                 || series[i].claimed < series[idle].claimed))
         {
@@ -153,8 +155,8 @@ ngx_bloom_count_claim(ngx_str_t *name)
 
     if (idle != NGX_BLOOM_SERIES_OTHER) {
         ngx_memcpy(series[idle].name, digest, sizeof(digest));
-        series[idle].claimed = ngx_bloom_counts->configurations;
-        ngx_bloom_count_raw(idle, series[idle].base);
+        series[idle].claimed = ngx_bloom_counters_shm->configurations;
+        ngx_bloom_counters_raw(idle, series[idle].base);
     }
 
     return idle;
@@ -162,46 +164,46 @@ ngx_bloom_count_claim(ngx_str_t *name)
 
 
 void
-ngx_bloom_count_process(void)
+ngx_bloom_counters_process(void)
 {
     ngx_atomic_uint_t  rows, used;
 
-    if (ngx_bloom_counts == NULL) {
+    if (ngx_bloom_counters_shm == NULL) {
         return;
     }
 
     rows = ngx_process_slot + 1;
 
     do {
-        used = ngx_bloom_counts->rows;
+        used = ngx_bloom_counters_shm->rows;
     } while (used < rows
-             && !ngx_atomic_cmp_set(&ngx_bloom_counts->rows, used, rows));
+             && !ngx_atomic_cmp_set(&ngx_bloom_counters_shm->rows, used, rows));
 }
 
 
 void
-ngx_bloom_count_sums(ngx_uint_t series, uint64_t sums[NGX_BLOOM_COUNTERS])
+ngx_bloom_counters_sums(ngx_uint_t series, uint64_t sums[NGX_BLOOM_COUNTERS])
 {
     ngx_uint_t  i;
 
-    ngx_bloom_count_raw(series, sums);
+    ngx_bloom_counters_raw(series, sums);
 
     for (i = 0; i < NGX_BLOOM_COUNTERS; i++) {
-        sums[i] -= ngx_bloom_counts->series[series].base[i];
+        sums[i] -= ngx_bloom_counters_shm->series[series].base[i];
     }
 }
 
 
 static void
-ngx_bloom_count_raw(ngx_uint_t series, uint64_t *sums)
+ngx_bloom_counters_raw(ngx_uint_t series, uint64_t *sums)
 {
     ngx_uint_t  i, j;
 
     ngx_memzero(sums, NGX_BLOOM_COUNTERS * sizeof(uint64_t));
 
-    for (i = 0; i < ngx_bloom_counts->rows; i++) {
+    for (i = 0; i < ngx_bloom_counters_shm->rows; i++) {
         for (j = 0; j < NGX_BLOOM_COUNTERS; j++) {
-            sums[j] += __atomic_load_n(&ngx_bloom_rows[i][series].n[j],
+            sums[j] += __atomic_load_n(&ngx_bloom_counters_rows[i][series].n[j],
                                        __ATOMIC_RELAXED);
         }
     }

@@ -6,6 +6,7 @@
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_jobs.h"
+#include "ngx_bloom_wake.h"
 
 #include <ngx_event.h>
 
@@ -17,7 +18,7 @@
 
 typedef struct {
     ngx_array_t          *zones;         /* of ngx_bloom_zone_t * */
-    ngx_bloom_work_t     *works;
+    ngx_bloom_jobs_t     *jobs;          /* of each zone */
     ngx_connection_t     *c;             /* of the pipe's reading end */
     ngx_event_t           timer;
     ngx_path_t            path;
@@ -26,21 +27,17 @@ typedef struct {
 } ngx_bloom_helper_t;
 
 
-static ngx_int_t ngx_bloom_helper_pipe(ngx_cycle_t *cycle);
 static ngx_msec_t ngx_bloom_helper_manager(void *data);
 static ngx_int_t ngx_bloom_helper_start(ngx_bloom_helper_t *helper);
 static void ngx_bloom_helper_stop(void *data);
 static void ngx_bloom_helper_read(ngx_event_t *ev);
 static void ngx_bloom_helper_timer(ngx_event_t *ev);
-static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_work_t *work);
-static void ngx_bloom_helper_count_huge(ngx_bloom_work_t *work);
+static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_helper_measure_hugepages(ngx_bloom_jobs_t *jobs);
 
 
 /* Of this process: its cycle's. */
 static ngx_bloom_helper_t  *ngx_bloom_helper;
-
-/* One for the life of a master: workers of old cycles wake the new helper. */
-static ngx_fd_t  ngx_bloom_pipe[2] = { NGX_INVALID_FILE, NGX_INVALID_FILE };
 
 
 ngx_int_t
@@ -58,7 +55,7 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
         /* "master_process off", and the configuration is read again */
 
         single = 1;
-        ngx_bloom_leave_end(cycle, ngx_bloom_helper->zones);
+        ngx_bloom_shutdown_end(cycle, ngx_bloom_helper->zones);
         ngx_bloom_helper_stop(ngx_bloom_helper);
     }
 
@@ -73,22 +70,22 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
         return NGX_ERROR;
     }
 
-    helper->works = ngx_pcalloc(cycle->pool,
-                                zones->nelts * sizeof(ngx_bloom_work_t));
-    if (helper->works == NULL) {
+    helper->jobs = ngx_pcalloc(cycle->pool,
+                               zones->nelts * sizeof(ngx_bloom_jobs_t));
+    if (helper->jobs == NULL) {
         return NGX_ERROR;
     }
 
     for (i = 0; i < zones->nelts; i++) {
-        helper->works[i].zone = ((ngx_bloom_zone_t **) zones->elts)[i];
-        helper->works[i].from = NGX_INVALID_FILE;
-        helper->works[i].to = NGX_INVALID_FILE;
+        helper->jobs[i].zone = ((ngx_bloom_zone_t **) zones->elts)[i];
+        helper->jobs[i].from = NGX_INVALID_FILE;
+        helper->jobs[i].to = NGX_INVALID_FILE;
     }
 
     helper->zones = zones;
     helper->cycle = cycle;
 
-    if (ngx_bloom_helper_pipe(cycle) != NGX_OK) {
+    if (ngx_bloom_wake_init(cycle) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -118,34 +115,6 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 }
 
 
-static ngx_int_t
-ngx_bloom_helper_pipe(ngx_cycle_t *cycle)
-{
-    ngx_uint_t  i;
-
-    if (ngx_bloom_pipe[0] != NGX_INVALID_FILE) {
-        return NGX_OK;
-    }
-
-    if (pipe(ngx_bloom_pipe) == -1) {
-        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i < 2; i++) {
-        if (ngx_nonblocking(ngx_bloom_pipe[i]) == -1
-            || fcntl(ngx_bloom_pipe[i], F_SETFD, FD_CLOEXEC) == -1)
-        {
-            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                          "fcntl() failed");
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
 ngx_int_t
 ngx_bloom_helper_process(ngx_cycle_t *cycle)
 {
@@ -163,7 +132,7 @@ ngx_bloom_helper_manager(void *data)
     ngx_bloom_helper_t *helper = data;
 
     if (!helper->runs && ngx_bloom_helper_start(helper) != NGX_OK) {
-        return NGX_BLOOM_WORK_IDLE;
+        return NGX_BLOOM_JOBS_IDLE;
     }
 
     return 60 * 60 * 1000;
@@ -180,7 +149,7 @@ ngx_bloom_helper_start(ngx_bloom_helper_t *helper)
     helper->timer.cancelable = 1;
     helper->runs = 1;
 
-    c = ngx_get_connection(ngx_bloom_pipe[0], helper->cycle->log);
+    c = ngx_get_connection(ngx_bloom_wake_fd(), helper->cycle->log);
 
     if (c != NULL) {
         c->read->handler = ngx_bloom_helper_read;
@@ -225,7 +194,7 @@ ngx_bloom_helper_stop(void *data)
         ngx_free_connection(helper->c);
 
         for (i = 0; i < helper->zones->nelts; i++) {
-            ngx_bloom_work_abandon(&helper->works[i]);
+            ngx_bloom_jobs_abandon(&helper->jobs[i]);
         }
     }
 
@@ -235,36 +204,16 @@ ngx_bloom_helper_stop(void *data)
 }
 
 
-void
-ngx_bloom_helper_wake(void)
-{
-    u_char  c;
-
-    if (ngx_bloom_pipe[1] == NGX_INVALID_FILE) {
-        return;
-    }
-
-    /* if the pipe is full, it will wake up */
-
-    c = 0;
-    (void) !write(ngx_bloom_pipe[1], &c, 1);
-}
-
-
 static void
 ngx_bloom_helper_read(ngx_event_t *ev)
 {
-    u_char               buf[256];
-    ssize_t              n;
     ngx_connection_t    *c;
     ngx_bloom_helper_t  *helper;
 
     c = ev->data;
     helper = c->data;
 
-    do {
-        n = read(c->fd, buf, sizeof(buf));
-    } while (n == (ssize_t) sizeof(buf) || (n == -1 && ngx_errno == NGX_EINTR));
+    ngx_bloom_wake_clear();
 
     ev->ready = 0;
     (void) ngx_handle_read_event(ev, 0);
@@ -287,7 +236,7 @@ ngx_bloom_helper_timer(ngx_event_t *ev)
 
     c = ev->data;
     helper = c->data;
-    next = NGX_BLOOM_WORK_IDLE;
+    next = NGX_BLOOM_JOBS_IDLE;
 
     for (i = 0; i < helper->zones->nelts; i++) {
 
@@ -295,7 +244,7 @@ ngx_bloom_helper_timer(ngx_event_t *ev)
             return;
         }
 
-        delay = ngx_bloom_helper_zone(&helper->works[i]);
+        delay = ngx_bloom_helper_zone(&helper->jobs[i]);
         next = ngx_min(next, delay);
     }
 
@@ -305,43 +254,43 @@ ngx_bloom_helper_timer(ngx_event_t *ev)
 
 /* A slice of a zone's work; when to come again, in ms. */
 static ngx_msec_t
-ngx_bloom_helper_zone(ngx_bloom_work_t *work)
+ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
 {
     ngx_msec_t          next, delay, begun;
     ngx_bloom_shctx_t  *sh;
 
-    sh = work->zone->sh;
-    next = NGX_BLOOM_WORK_IDLE;
+    sh = jobs->zone->sh;
+    next = NGX_BLOOM_JOBS_IDLE;
 
     __atomic_store_n(&sh->heartbeat, ngx_bloom_time(), __ATOMIC_RELAXED);
 
     /* not even the master's loading holds this up */
 
-    if (work->zone->state != NULL) {
-        next = ngx_bloom_upkeep_journal(work);
+    if (jobs->zone->state != NULL) {
+        next = ngx_bloom_maintenance_journal(jobs);
     }
 
-    if (work->does == NGX_BLOOM_WORK_NOTHING
+    if (jobs->current == NGX_BLOOM_JOBS_NONE
         && ngx_bloom_lock(&sh->helper, 0) != NGX_OK)
     {
-        return NGX_BLOOM_WORK_BUSY;            /* the one before still does */
+        return NGX_BLOOM_JOBS_BUSY;            /* the one before still does */
     }
 
-    if (work->zone->state != NULL) {
-        delay = ngx_bloom_upkeep_catch_up(work);
+    if (jobs->zone->state != NULL) {
+        delay = ngx_bloom_maintenance_zone(jobs);
         next = ngx_min(next, delay);
     }
 
-    if (work->does == NGX_BLOOM_WORK_NOTHING) {
-        ngx_bloom_work_look(work);
-        ngx_bloom_work_choose(work);
+    if (jobs->current == NGX_BLOOM_JOBS_NONE) {
+        ngx_bloom_jobs_look(jobs);
+        ngx_bloom_jobs_choose(jobs);
     }
 
     begun = ngx_current_msec;
 
-    while (work->does != NGX_BLOOM_WORK_NOTHING) {
+    while (jobs->current != NGX_BLOOM_JOBS_NONE) {
 
-        ngx_bloom_work_step(work);
+        ngx_bloom_jobs_step(jobs);
         ngx_time_update();
 
         if (ngx_current_msec - begun >= NGX_BLOOM_HELPER_SLICE) {
@@ -349,25 +298,25 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
         }
     }
 
-    if (work->does != NGX_BLOOM_WORK_NOTHING) {
+    if (jobs->current != NGX_BLOOM_JOBS_NONE) {
         return 0;
     }
 
-    ngx_bloom_notice_look(work->zone, &work->ones);
-    ngx_bloom_helper_count_huge(work);
+    ngx_bloom_log_warnings(jobs->zone, &jobs->bits_set);
+    ngx_bloom_helper_measure_hugepages(jobs);
 
     ngx_bloom_unlock(&sh->helper);
 
-    if (ngx_bloom_task_waits(work->zone)) {
+    if (ngx_bloom_task_waits(jobs->zone)) {
         return 0;
     }
 
-    if (work->compact != NULL) {
+    if (jobs->compact != NULL) {
         return 1;
     }
 
-    if (work->zone->watch != 0) {
-        next = ngx_min(next, work->zone->watch);
+    if (jobs->zone->watch != 0) {
+        next = ngx_min(next, jobs->zone->watch);
     }
 
     return next;
@@ -376,19 +325,19 @@ ngx_bloom_helper_zone(ngx_bloom_work_t *work)
 
 /* As often as it takes a thousandth of the time, and not every second. */
 static void
-ngx_bloom_helper_count_huge(ngx_bloom_work_t *work)
+ngx_bloom_helper_measure_hugepages(ngx_bloom_jobs_t *jobs)
 {
     ngx_msec_t  begun;
 
     begun = ngx_current_msec;
 
-    if ((ngx_msec_int_t) (begun - work->count_huge) < 0) {
+    if ((ngx_msec_int_t) (begun - jobs->measure_hugepages) < 0) {
         return;
     }
 
-    ngx_bloom_zone_count_huge(work->zone);
+    ngx_bloom_zone_measure_hugepages(jobs->zone);
     ngx_time_update();
 
-    work->count_huge = ngx_current_msec + NGX_BLOOM_HELPER_COUNT
+    jobs->measure_hugepages = ngx_current_msec + NGX_BLOOM_HELPER_COUNT
                        + 1000 * (ngx_current_msec - begun);
 }

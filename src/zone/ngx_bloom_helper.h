@@ -1,19 +1,19 @@
 
 /*
- * The helper: does the slow work of all zones, in slices of some milliseconds.
+ * The helper does the slow work of all zones, in slices of some milliseconds.
  *
  * It lives in the process that nginx starts for the managers of its caches
  * ("nginx: cache manager process"), or, with "master_process off", in the only
  * one.  For each zone it
  *
  *     makes segments before they are needed, and synchronises them;
+ *     appends pending keys;
  *     applies what other instances have appended;
- *     appends keys that were kept in memory while the disk refused;
  *     looks whether the file was replaced, and loads images;
  *     saves checkpoints and snapshots; removes what is not needed any more;
  *     compacts the journal while there is nothing else to do.
  *
- * A helper that dies is started again by nginx; tasks it had begun are begun
+ * nginx starts another helper for one that dies; tasks it had begun are begun
  * anew.  While nginx reloads there may be two: locks keep them apart.
  */
 
@@ -29,16 +29,13 @@
 
 
 /*
- * To be called in init_module, behind ngx_bloom_zones_commit(): has nginx start
- * the process.  `zones` is an array of pointers.
+ * Has nginx start the process.  To be called in init_module, behind
+ * ngx_bloom_reload_commit().  `zones` is an array of pointers.
  */
 ngx_int_t ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones);
 
 /* To be called in init_process. */
 ngx_int_t ngx_bloom_helper_process(ngx_cycle_t *cycle);
-
-/* Wakes the helper: there is something to do.  Never waits. */
-void ngx_bloom_helper_wake(void);
 
 
 #pragma GCC visibility pop

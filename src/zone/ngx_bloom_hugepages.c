@@ -11,11 +11,11 @@
 #define NGX_BLOOM_MFD_2MB    (21U << 26)
 
 
-static ngx_int_t ngx_bloom_pages_reserved(u_char *p, size_t len,
+static ngx_int_t ngx_bloom_hugepages_reserved(u_char *p, size_t len,
     const char **failed);
 
 
-static const char  *ngx_bloom_pages_names[] = {
+static const char  *ngx_bloom_hugepages_names[] = {
     "transparent",
     "off",
     "reserved"
@@ -23,13 +23,13 @@ static const char  *ngx_bloom_pages_names[] = {
 
 
 ngx_int_t
-ngx_bloom_pages_parse(ngx_str_t *value, ngx_uint_t *pages)
+ngx_bloom_hugepages_parse(ngx_str_t *value, ngx_uint_t *pages)
 {
     ngx_uint_t  i;
 
-    for (i = 0; i <= NGX_BLOOM_PAGES_RESERVED; i++) {
+    for (i = 0; i <= NGX_BLOOM_HUGEPAGES_RESERVED; i++) {
 
-        if (ngx_strcmp(value->data, ngx_bloom_pages_names[i]) == 0) {
+        if (ngx_strcmp(value->data, ngx_bloom_hugepages_names[i]) == 0) {
             *pages = i;
             return NGX_OK;
         }
@@ -40,21 +40,21 @@ ngx_bloom_pages_parse(ngx_str_t *value, ngx_uint_t *pages)
 
 
 const char *
-ngx_bloom_pages_name(ngx_uint_t pages)
+ngx_bloom_hugepages_name(ngx_uint_t pages)
 {
-    return ngx_bloom_pages_names[pages];
+    return ngx_bloom_hugepages_names[pages];
 }
 
 
 /* The whole huge pages of a range; 0 if there are none. */
 static size_t
-ngx_bloom_pages_whole(u_char **p, size_t len)
+ngx_bloom_hugepages_whole(u_char **p, size_t len)
 {
     u_char  *from, *to;
 
-    from = ngx_align_ptr(*p, NGX_BLOOM_HUGE_PAGE);
+    from = ngx_align_ptr(*p, NGX_BLOOM_HUGEPAGE_SIZE);
     to = (u_char *) ((uintptr_t) (*p + len)
-                     & ~((uintptr_t) NGX_BLOOM_HUGE_PAGE - 1));
+                     & ~((uintptr_t) NGX_BLOOM_HUGEPAGE_SIZE - 1));
     *p = from;
 
     return from < to ? (size_t) (to - from) : 0;
@@ -62,7 +62,7 @@ ngx_bloom_pages_whole(u_char **p, size_t len)
 
 
 ngx_int_t
-ngx_bloom_pages_take(u_char *p, size_t len, ngx_uint_t *pages,
+ngx_bloom_hugepages_take(u_char *p, size_t len, ngx_uint_t *pages,
     ngx_str_t *zone, ngx_log_t *log)
 {
     size_t       whole;
@@ -71,11 +71,11 @@ ngx_bloom_pages_take(u_char *p, size_t len, ngx_uint_t *pages,
     const char  *failed;
 
     from = p;
-    whole = ngx_bloom_pages_whole(&from, len);
+    whole = ngx_bloom_hugepages_whole(&from, len);
 
-    if (*pages == NGX_BLOOM_PAGES_RESERVED && whole != 0) {
+    if (*pages == NGX_BLOOM_HUGEPAGES_RESERVED && whole != 0) {
 
-        rc = ngx_bloom_pages_reserved(from, whole, &failed);
+        rc = ngx_bloom_hugepages_reserved(from, whole, &failed);
 
         if (rc == NGX_OK) {
             return NGX_OK;
@@ -92,14 +92,14 @@ ngx_bloom_pages_take(u_char *p, size_t len, ngx_uint_t *pages,
                       "%uz of 2048k, and %s failed; reserve as many with "
                       "\"sysctl vm.nr_hugepages\" and restart, or leave out "
                       "\"huge_pages=reserved\"", zone,
-                      whole / NGX_BLOOM_HUGE_PAGE, failed);
+                      whole / NGX_BLOOM_HUGEPAGE_SIZE, failed);
     }
 
-    if (*pages == NGX_BLOOM_PAGES_RESERVED) {
-        *pages = NGX_BLOOM_PAGES_TRANSPARENT;
+    if (*pages == NGX_BLOOM_HUGEPAGES_RESERVED) {
+        *pages = NGX_BLOOM_HUGEPAGES_TRANSPARENT;
     }
 
-    ngx_bloom_pages_advise(p, len, *pages);
+    ngx_bloom_hugepages_advise(p, len, *pages);
 
     return NGX_OK;
 }
@@ -110,7 +110,7 @@ ngx_bloom_pages_take(u_char *p, size_t len, ngx_uint_t *pages,
  * fail comes before the mapping that replaces what nginx has made.
  */
 static ngx_int_t
-ngx_bloom_pages_reserved(u_char *p, size_t len, const char **failed)
+ngx_bloom_hugepages_reserved(u_char *p, size_t len, const char **failed)
 {
     int        fd;
     void      *mapped;
@@ -147,9 +147,9 @@ ngx_bloom_pages_reserved(u_char *p, size_t len, const char **failed)
 
 
 void
-ngx_bloom_pages_advise(u_char *p, size_t len, ngx_uint_t pages)
+ngx_bloom_hugepages_advise(u_char *p, size_t len, ngx_uint_t pages)
 {
-    len = ngx_bloom_pages_whole(&p, len);
+    len = ngx_bloom_hugepages_whole(&p, len);
 
     if (len == 0) {
         return;
@@ -158,14 +158,14 @@ ngx_bloom_pages_advise(u_char *p, size_t len, ngx_uint_t pages)
     /* a system without them has nothing to be told */
 
 #ifdef MADV_HUGEPAGE
-    (void) madvise(p, len, pages == NGX_BLOOM_PAGES_OFF ? MADV_NOHUGEPAGE
+    (void) madvise(p, len, pages == NGX_BLOOM_HUGEPAGES_OFF ? MADV_NOHUGEPAGE
                                                         : MADV_HUGEPAGE);
 #endif
 }
 
 
 void
-ngx_bloom_pages_clear(u_char *p, size_t len, ngx_uint_t pages)
+ngx_bloom_hugepages_clear(u_char *p, size_t len, ngx_uint_t pages)
 {
     /*
      * Nor could one that is given back be had again for certain: Linux does
@@ -173,7 +173,7 @@ ngx_bloom_pages_clear(u_char *p, size_t len, ngx_uint_t pages)
      */
 
 #ifdef MADV_REMOVE
-    if (pages != NGX_BLOOM_PAGES_RESERVED
+    if (pages != NGX_BLOOM_HUGEPAGES_RESERVED
         && madvise(p, len, MADV_REMOVE) == 0)
     {
         return;
@@ -185,16 +185,16 @@ ngx_bloom_pages_clear(u_char *p, size_t len, ngx_uint_t pages)
 
 
 size_t
-ngx_bloom_pages_huge(u_char *p, size_t len)
+ngx_bloom_hugepages_measure(u_char *p, size_t len)
 {
-    char            line[512];
-    FILE           *smaps;
-    u_char         *page, resident[NGX_BLOOM_HUGE_PAGE / 4096];
-    size_t          huge;
-    ngx_uint_t      i, within;
-    unsigned long   from, to, kb;
+    char           line[512];
+    FILE          *smaps;
+    u_char        *page, resident[NGX_BLOOM_HUGEPAGE_SIZE / 4096];
+    size_t         huge;
+    ngx_uint_t     i, within;
+    unsigned long  from, to, kb;
 
-    len = ngx_bloom_pages_whole(&p, len);
+    len = ngx_bloom_hugepages_whole(&p, len);
 
     if (len == 0) {
         return 0;
@@ -202,11 +202,11 @@ ngx_bloom_pages_huge(u_char *p, size_t len)
 
     /* what this process has not touched is not among its pages */
 
-    for (page = p; page < p + len; page += NGX_BLOOM_HUGE_PAGE) {
+    for (page = p; page < p + len; page += NGX_BLOOM_HUGEPAGE_SIZE) {
 
-        if (mincore(page, NGX_BLOOM_HUGE_PAGE, resident) == 0) {
+        if (mincore(page, NGX_BLOOM_HUGEPAGE_SIZE, resident) == 0) {
 
-            for (i = 0; i < NGX_BLOOM_HUGE_PAGE / ngx_pagesize; i++) {
+            for (i = 0; i < NGX_BLOOM_HUGEPAGE_SIZE / ngx_pagesize; i++) {
 
                 if (resident[i] & 1) {
                     (void) *(volatile u_char *) (page + i * ngx_pagesize);
@@ -234,7 +234,7 @@ ngx_bloom_pages_huge(u_char *p, size_t len)
             continue;
 
         } else if (sscanf(line, "KernelPageSize: %lu", &kb) == 1
-                   && kb * 1024 == NGX_BLOOM_HUGE_PAGE)
+                   && kb * 1024 == NGX_BLOOM_HUGEPAGE_SIZE)
         {
             huge += to - from;                   /* reserved, and all there */
 

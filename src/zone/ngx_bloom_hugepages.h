@@ -1,6 +1,6 @@
 
 /*
- * Huge pages: what the banks of a zone lie on.
+ * The banks of a zone lie on huge pages where the system has any.
  *
  * A lookup reads a line somewhere in a filter, and where that is large, finding
  * the page costs as much as reading the line.  One huge page, of 2 MiB, stands
@@ -11,8 +11,8 @@
  *                   come and go, and what is not in use is given back
  *     reserved      set aside by vm.nr_hugepages.  They are taken when the zone
  *                   is made, all of them, so that none can be missing later,
- *                   which would be the death of who touches it; and kept until
- *                   the zone's memory is gone
+ *                   which would kill whoever touches it; and kept until the
+ *                   zone's memory is gone
  *
  * Only whole huge pages within a range can be any: up to 2 MiB at either end
  * stay on small ones.
@@ -27,19 +27,19 @@
 #pragma GCC visibility push(hidden)
 
 
-#define NGX_BLOOM_HUGE_PAGE  (2 * 1024 * 1024)
+#define NGX_BLOOM_HUGEPAGE_SIZE  (2 * 1024 * 1024)
 
 /* What is wanted, or was got. */
 typedef enum {
-    NGX_BLOOM_PAGES_TRANSPARENT = 0,
-    NGX_BLOOM_PAGES_OFF,                 /* small ones */
-    NGX_BLOOM_PAGES_RESERVED
-} ngx_bloom_pages_e;
+    NGX_BLOOM_HUGEPAGES_TRANSPARENT = 0,
+    NGX_BLOOM_HUGEPAGES_OFF,                 /* small ones */
+    NGX_BLOOM_HUGEPAGES_RESERVED
+} ngx_bloom_hugepages_e;
 
 
 /* "transparent", "off", "reserved"; NGX_ERROR if it is neither. */
-ngx_int_t ngx_bloom_pages_parse(ngx_str_t *value, ngx_uint_t *pages);
-const char *ngx_bloom_pages_name(ngx_uint_t pages);
+ngx_int_t ngx_bloom_hugepages_parse(ngx_str_t *value, ngx_uint_t *pages);
+const char *ngx_bloom_hugepages_name(ngx_uint_t pages);
 
 /*
  * Asks for huge pages in shared memory that nobody has touched yet, before
@@ -48,23 +48,23 @@ const char *ngx_bloom_pages_name(ngx_uint_t pages);
  * ones.  *pages says what is wanted, and then which of them they are.
  * NGX_ERROR, logged, if the memory is lost.
  */
-ngx_int_t ngx_bloom_pages_take(u_char *p, size_t len, ngx_uint_t *pages,
+ngx_int_t ngx_bloom_hugepages_take(u_char *p, size_t len, ngx_uint_t *pages,
     ngx_str_t *zone, ngx_log_t *log);
 
 /*
  * Asks for transparent ones, or for none, in memory that is in use: for what
  * this process and those it forks touch from now on.
  */
-void ngx_bloom_pages_advise(u_char *p, size_t len, ngx_uint_t pages);
+void ngx_bloom_hugepages_advise(u_char *p, size_t len, ngx_uint_t pages);
 
 /* Makes it zero, and gives it back to the system unless it is reserved. */
-void ngx_bloom_pages_clear(u_char *p, size_t len, ngx_uint_t pages);
+void ngx_bloom_hugepages_clear(u_char *p, size_t len, ngx_uint_t pages);
 
 /*
  * How many bytes of it lie on huge pages, as the system says of this process,
  * which touches each page that is in memory.  Takes milliseconds for each GiB.
  */
-size_t ngx_bloom_pages_huge(u_char *p, size_t len);
+size_t ngx_bloom_hugepages_measure(u_char *p, size_t len);
 
 
 #pragma GCC visibility pop

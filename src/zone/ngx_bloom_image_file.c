@@ -4,16 +4,16 @@
 #include <grp.h>
 
 
-static void ngx_bloom_file_identify(ngx_bloom_file_t *file,
+static void ngx_bloom_image_file_identify(ngx_bloom_image_file_t *file,
     ngx_file_info_t *fi);
-static int ngx_bloom_file_read(void *ctx, void *buf, size_t len,
+static int ngx_bloom_image_file_read(void *ctx, void *buf, size_t len,
     uint64_t offset);
-static ngx_uint_t ngx_bloom_file_permits(u_char *path, mode_t mode,
+static ngx_uint_t ngx_bloom_image_file_permits(u_char *path, mode_t mode,
     ngx_core_conf_t *ccf);
 
 
 ngx_int_t
-ngx_bloom_file_open(ngx_bloom_file_t *file)
+ngx_bloom_image_file_open(ngx_bloom_image_file_t *file)
 {
     ngx_file_info_t  fi;
 
@@ -34,7 +34,7 @@ ngx_bloom_file_open(ngx_bloom_file_t *file)
         if (file->err == NGX_EACCES
             && ngx_file_info(file->name.data, &fi) != NGX_FILE_ERROR)
         {
-            ngx_bloom_file_identify(file, &fi);
+            ngx_bloom_image_file_identify(file, &fi);
         }
 
         return NGX_ERROR;
@@ -46,14 +46,14 @@ ngx_bloom_file_open(ngx_bloom_file_t *file)
         goto failed;
     }
 
-    ngx_bloom_file_identify(file, &fi);
+    ngx_bloom_image_file_identify(file, &fi);
 
     if (!ngx_is_file(&fi)) {
         file->error = "is not a regular file";
         goto failed;
     }
 
-    if (bloom_image_open(&file->reader, ngx_bloom_file_read, file,
+    if (bloom_image_open(&file->reader, ngx_bloom_image_file_read, file,
                          (uint64_t) ngx_file_size(&fi))
         != 0)
     {
@@ -65,14 +65,14 @@ ngx_bloom_file_open(ngx_bloom_file_t *file)
 
 failed:
 
-    ngx_bloom_file_close(file);
+    ngx_bloom_image_file_close(file);
 
     return NGX_ERROR;
 }
 
 
 static void
-ngx_bloom_file_identify(ngx_bloom_file_t *file, ngx_file_info_t *fi)
+ngx_bloom_image_file_identify(ngx_bloom_image_file_t *file, ngx_file_info_t *fi)
 {
     file->id.device = fi->st_dev;
     file->id.inode = fi->st_ino;
@@ -82,7 +82,7 @@ ngx_bloom_file_identify(ngx_bloom_file_t *file, ngx_file_info_t *fi)
 
 
 ngx_int_t
-ngx_bloom_file_check(ngx_bloom_file_t *file)
+ngx_bloom_image_file_check(ngx_bloom_image_file_t *file)
 {
     u_char     *chunk;
     ngx_int_t   rc;
@@ -96,7 +96,7 @@ ngx_bloom_file_check(ngx_bloom_file_t *file)
     }
 
     do {
-        rc = ngx_bloom_file_next(file, chunk);
+        rc = ngx_bloom_image_file_next(file, chunk);
     } while (rc == NGX_OK);
 
     free(chunk);
@@ -106,7 +106,7 @@ ngx_bloom_file_check(ngx_bloom_file_t *file)
 
 
 ngx_int_t
-ngx_bloom_file_next(ngx_bloom_file_t *file, u_char *dst)
+ngx_bloom_image_file_next(ngx_bloom_image_file_t *file, u_char *dst)
 {
     file->err = 0;
 
@@ -126,7 +126,7 @@ ngx_bloom_file_next(ngx_bloom_file_t *file, u_char *dst)
 
 
 void
-ngx_bloom_file_close(ngx_bloom_file_t *file)
+ngx_bloom_image_file_close(ngx_bloom_image_file_t *file)
 {
     if (file->fd == NGX_INVALID_FILE) {
         return;
@@ -139,7 +139,8 @@ ngx_bloom_file_close(ngx_bloom_file_t *file)
 
 
 ngx_uint_t
-ngx_bloom_file_same(const ngx_bloom_file_id_t *a, const ngx_bloom_file_id_t *b)
+ngx_bloom_image_file_same(const ngx_bloom_image_id_t *a,
+    const ngx_bloom_image_id_t *b)
 {
     return a->device == b->device && a->inode == b->inode
            && a->sec == b->sec && a->nsec == b->nsec;
@@ -147,9 +148,9 @@ ngx_bloom_file_same(const ngx_bloom_file_id_t *a, const ngx_bloom_file_id_t *b)
 
 
 static int
-ngx_bloom_file_read(void *ctx, void *buf, size_t len, uint64_t offset)
+ngx_bloom_image_file_read(void *ctx, void *buf, size_t len, uint64_t offset)
 {
-    ngx_bloom_file_t *file = ctx;
+    ngx_bloom_image_file_t *file = ctx;
 
     u_char   *p;
     ssize_t   n;
@@ -173,8 +174,8 @@ ngx_bloom_file_read(void *ctx, void *buf, size_t len, uint64_t offset)
 
 
 ngx_uint_t
-ngx_bloom_file_readable(ngx_str_t *name, ngx_core_conf_t *ccf, u_char *buf,
-    u_char **what)
+ngx_bloom_image_file_readable(ngx_str_t *name, ngx_core_conf_t *ccf,
+    u_char *buf, u_char **what)
 {
     u_char  *p;
 
@@ -195,19 +196,19 @@ ngx_bloom_file_readable(ngx_str_t *name, ngx_core_conf_t *ccf, u_char *buf,
 
         ngx_cpystrn(buf, name->data, (size_t) (p - name->data) + 2);
 
-        if (!ngx_bloom_file_permits(buf, S_IXUSR|S_IXGRP|S_IXOTH, ccf)) {
+        if (!ngx_bloom_image_file_permits(buf, S_IXUSR|S_IXGRP|S_IXOTH, ccf)) {
             return 0;
         }
     }
 
     ngx_cpystrn(buf, name->data, name->len + 1);
 
-    return ngx_bloom_file_permits(buf, S_IRUSR|S_IRGRP|S_IROTH, ccf);
+    return ngx_bloom_image_file_permits(buf, S_IRUSR|S_IRGRP|S_IROTH, ccf);
 }
 
 
 static ngx_uint_t
-ngx_bloom_file_permits(u_char *path, mode_t mode, ngx_core_conf_t *ccf)
+ngx_bloom_image_file_permits(u_char *path, mode_t mode, ngx_core_conf_t *ccf)
 {
     int          n;
     gid_t        groups[64];

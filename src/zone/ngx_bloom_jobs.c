@@ -1,73 +1,74 @@
 
 #include "ngx_bloom_jobs.h"
+#include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_log.h"
+#include "ngx_bloom_state_files.h"
 #include "ngx_bloom_task.h"
-#include "ngx_bloom_maintenance.h"
 
 
-/* After a checkpoint that failed, in ms. */
-#define NGX_BLOOM_WORK_RETRY      10000
+/* How long after a checkpoint that failed the next is tried, ms. */
+#define NGX_BLOOM_JOBS_RETRY           10000
 
-/* For a synchronisation under way, in ms. */
-#define NGX_BLOOM_WORK_KEEPER     1000
+/* How long a synchronisation that is under way is waited for, ms. */
+#define NGX_BLOOM_JOBS_KEEPER          1000
 
-/* Replay takes about a second for each of these; bytes. */
-#define NGX_BLOOM_CHECKPOINT_MIN  (64 * 1024 * 1024)
+/* Bytes of the journal; their replay takes about a second. */
+#define NGX_BLOOM_JOBS_CHECKPOINT_MIN  (64 * 1024 * 1024)
 
-#define NGX_BLOOM_RELEASE         (32 * 1024 * 1024)
+/* Bytes of a bank that are given back in a step. */
+#define NGX_BLOOM_JOBS_RELEASE_STEP    (32 * 1024 * 1024)
 
 
-static void ngx_bloom_work_load(ngx_bloom_work_t *work,
+static void ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs,
     ngx_bloom_task_e task);
-static void ngx_bloom_work_save(ngx_bloom_work_t *work,
+static void ngx_bloom_jobs_save(ngx_bloom_jobs_t *jobs,
     ngx_bloom_task_e task);
-static ngx_int_t ngx_bloom_work_settle(ngx_bloom_work_t *work);
-static void ngx_bloom_work_loaded(ngx_bloom_work_t *work);
-static ngx_int_t ngx_bloom_work_copy(ngx_bloom_work_t *work);
-static void ngx_bloom_work_close(ngx_bloom_work_t *work);
-static ngx_int_t ngx_bloom_work_rebase(ngx_bloom_work_t *work,
+static ngx_int_t ngx_bloom_jobs_settle(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs);
+static ngx_int_t ngx_bloom_jobs_copy(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_jobs_close(ngx_bloom_jobs_t *jobs);
+static ngx_int_t ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs,
     ngx_uint_t uploaded);
-static void ngx_bloom_work_switch(ngx_bloom_work_t *work);
-static void ngx_bloom_work_refused(ngx_bloom_work_t *work);
-static void ngx_bloom_work_saved(ngx_bloom_work_t *work, ngx_int_t rc);
-static void ngx_bloom_work_done(ngx_bloom_work_t *work,
+static void ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_jobs_refused(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_jobs_saved(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
+static void ngx_bloom_jobs_done(ngx_bloom_jobs_t *jobs,
     ngx_bloom_result_t *result, uint64_t begun);
-static ngx_uint_t ngx_bloom_work_file_id(u_char *name,
-    ngx_bloom_file_id_t *id);
+static ngx_uint_t ngx_bloom_jobs_file_id(u_char *name,
+    ngx_bloom_image_id_t *id);
 
 
-/* Has the file been replaced? */
 void
-ngx_bloom_work_look(ngx_bloom_work_t *work)
+ngx_bloom_jobs_look(ngx_bloom_jobs_t *jobs)
 {
-    uint64_t              ticket;
-    const char           *error;
-    ngx_bloom_zone_t     *zone;
-    ngx_bloom_shctx_t    *sh;
-    ngx_bloom_file_id_t   id;
+    uint64_t                   ticket;
+    const char                *error;
+    ngx_bloom_zone_t          *zone;
+    ngx_bloom_shctx_t         *sh;
+    ngx_bloom_image_id_t  id;
 
-    zone = work->zone;
+    zone = jobs->zone;
     sh = zone->sh;
 
     if (zone->watch == 0
-        || ngx_current_msec - work->looked < zone->watch
+        || ngx_current_msec - jobs->looked < zone->watch
         || ngx_strcmp(zone->file.name.data, sh->file_name) != 0)
     {
         return;
     }
 
-    work->looked = ngx_current_msec;
+    jobs->looked = ngx_current_msec;
 
-    if (!ngx_bloom_work_file_id(sh->file_name, &id)) {
-        ngx_bloom_notice_missing(zone, ngx_errno);
+    if (!ngx_bloom_jobs_file_id(sh->file_name, &id)) {
+        ngx_bloom_log_missing_file(zone, ngx_errno);
         return;
     }
 
     sh->missing = 0;
 
-    if (ngx_bloom_file_same(&id, &sh->file_id)
-        || ngx_bloom_file_same(&id, &work->refused))
+    if (ngx_bloom_image_file_same(&id, &sh->file_id)
+        || ngx_bloom_image_file_same(&id, &jobs->refused))
     {
         return;
     }
@@ -78,7 +79,7 @@ ngx_bloom_work_look(ngx_bloom_work_t *work)
 
 
 static ngx_uint_t
-ngx_bloom_work_file_id(u_char *name, ngx_bloom_file_id_t *id)
+ngx_bloom_jobs_file_id(u_char *name, ngx_bloom_image_id_t *id)
 {
     struct stat  st;
 
@@ -95,40 +96,39 @@ ngx_bloom_work_file_id(u_char *name, ngx_bloom_file_id_t *id)
 }
 
 
-/* What to do next, if anything. */
 void
-ngx_bloom_work_choose(ngx_bloom_work_t *work)
+ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
 {
     uint64_t              behind, limit;
     ngx_bloom_zone_t     *zone;
     ngx_bloom_shctx_t    *sh;
 
-    zone = work->zone;
+    zone = jobs->zone;
     sh = zone->sh;
 
-    work->asked = 1;
+    jobs->asked = 1;
 
-    if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_UPLOAD, work->path)
+    if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_UPLOAD, jobs->path)
         == NGX_OK)
     {
-        ngx_bloom_work_load(work, NGX_BLOOM_TASK_UPLOAD);
+        ngx_bloom_jobs_load(jobs, NGX_BLOOM_TASK_UPLOAD);
         return;
     }
 
     if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_LOAD, NULL) == NGX_OK) {
-        ngx_bloom_work_load(work, NGX_BLOOM_TASK_LOAD);
+        ngx_bloom_jobs_load(jobs, NGX_BLOOM_TASK_LOAD);
         return;
     }
 
     if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_CHECKPOINT, NULL)
         == NGX_OK)
     {
-        ngx_bloom_work_save(work, NGX_BLOOM_TASK_CHECKPOINT);
+        ngx_bloom_jobs_save(jobs, NGX_BLOOM_TASK_CHECKPOINT);
         return;
     }
 
     if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_SNAPSHOT, NULL) == NGX_OK) {
-        ngx_bloom_work_save(work, NGX_BLOOM_TASK_SNAPSHOT);
+        ngx_bloom_jobs_save(jobs, NGX_BLOOM_TASK_SNAPSHOT);
         return;
     }
 
@@ -139,85 +139,85 @@ ngx_bloom_work_choose(ngx_bloom_work_t *work)
     /* would a start take long? */
 
     behind = ngx_max(sh->checkpoint, zone->state->control->begin);
-    limit = ngx_max(NGX_BLOOM_CHECKPOINT_MIN,
+    limit = ngx_max(NGX_BLOOM_JOBS_CHECKPOINT_MIN,
                     bloom_image_payload_size(&sh->bank[sh->generation & 1]
                                               .image));
 
     if (sh->generation != 0
         && sh->applied > behind && sh->applied - behind > limit
-        && ngx_current_msec - work->save_failed >= NGX_BLOOM_WORK_RETRY)
+        && ngx_current_msec - jobs->save_failed >= NGX_BLOOM_JOBS_RETRY)
     {
-        work->asked = 0;
-        ngx_bloom_work_save(work, NGX_BLOOM_TASK_CHECKPOINT);
+        jobs->asked = 0;
+        ngx_bloom_jobs_save(jobs, NGX_BLOOM_TASK_CHECKPOINT);
         return;
     }
 
-    if (work->compact == NULL) {
-        work->compact = ngx_bloom_compact_begin(zone);
+    if (jobs->compact == NULL) {
+        jobs->compact = ngx_bloom_compact_begin(zone);
     }
 
-    if (work->compact != NULL) {
-        work->does = NGX_BLOOM_WORK_COMPACTS;
+    if (jobs->compact != NULL) {
+        jobs->current = NGX_BLOOM_JOBS_COMPACT;
     }
 }
 
 
 static void
-ngx_bloom_work_load(ngx_bloom_work_t *work, ngx_bloom_task_e task)
+ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 {
     ngx_int_t          rc;
     ngx_str_t          name;
     ngx_bloom_zone_t  *zone;
 
-    zone = work->zone;
+    zone = jobs->zone;
 
-    work->does = NGX_BLOOM_WORK_LOADS;
-    work->task = task;
-    work->old = zone->sh->generation & 1;
-    work->saved = 0;
+    jobs->current = NGX_BLOOM_JOBS_LOAD;
+    jobs->task = task;
+    jobs->old = zone->sh->generation & 1;
+    jobs->saved = 0;
 
     /* not zone->file: that may be of the cycle before */
 
     if (task == NGX_BLOOM_TASK_LOAD) {
-        ngx_cpystrn(work->path, zone->sh->file_name, NGX_MAX_PATH);
+        ngx_cpystrn(jobs->path, zone->sh->file_name, NGX_MAX_PATH);
     }
 
-    name.data = work->path;
-    name.len = ngx_strlen(work->path);
+    name.data = jobs->path;
+    name.len = ngx_strlen(jobs->path);
 
-    rc = ngx_bloom_load_begin(&work->load, zone, &name, NULL, 0,
+    rc = ngx_bloom_load_begin(&jobs->load, zone, &name, NULL, 0,
                               task == NGX_BLOOM_TASK_UPLOAD
                               ? "the uploaded image" : NULL);
 
-    work->file_id = work->load.file.id;
+    jobs->file_id = jobs->load.file.id;
 
     if (rc != NGX_OK) {
-        ngx_bloom_work_refused(work);
+        ngx_bloom_jobs_refused(jobs);
     }
 }
 
 
 static void
-ngx_bloom_work_save(ngx_bloom_work_t *work, ngx_bloom_task_e task)
+ngx_bloom_jobs_save(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 {
     ngx_int_t           rc;
     ngx_bloom_zone_t   *zone;
 
-    zone = work->zone;
+    zone = jobs->zone;
 
-    work->does = NGX_BLOOM_WORK_SAVES;
-    work->task = task;
-    work->save_begun = ngx_bloom_time();
+    jobs->current = NGX_BLOOM_JOBS_SAVE;
+    jobs->task = task;
+    jobs->save_begun = ngx_bloom_time();
 
-    rc = ngx_bloom_work_settle(work);
+    rc = ngx_bloom_jobs_settle(jobs);
 
     if (rc == NGX_OK) {
-        rc = ngx_bloom_save_begin(&work->save, zone, task,
+        rc = ngx_bloom_save_begin(&jobs->save, zone, task,
                                   zone->sh->task[task].begun);
     }
 
     if (rc != NGX_OK) {
-        ngx_bloom_work_saved(work, rc);
+        ngx_bloom_jobs_saved(jobs, rc);
     }
 }
 
@@ -227,15 +227,15 @@ ngx_bloom_work_save(ngx_bloom_work_t *work, ngx_bloom_task_e task)
  * and on disk.
  */
 static ngx_int_t
-ngx_bloom_work_settle(ngx_bloom_work_t *work)
+ngx_bloom_jobs_settle(ngx_bloom_jobs_t *jobs)
 {
     ngx_int_t             rc;
     ngx_bloom_save_t     *save;
     ngx_bloom_zone_t     *zone;
     ngx_bloom_control_t  *control;
 
-    zone = work->zone;
-    save = &work->save;
+    zone = jobs->zone;
+    save = &jobs->save;
     control = zone->state->control;
 
     ngx_memzero(save, sizeof(ngx_bloom_save_t));
@@ -248,13 +248,13 @@ ngx_bloom_work_settle(ngx_bloom_work_t *work)
         return NGX_ERROR;
     }
 
-    if (ngx_bloom_upkeep_follow(zone) != NGX_OK) {
+    if (ngx_bloom_catch_up(zone) != NGX_OK) {
         save->error = "has keys that the zone cannot read yet; try again, and "
                       "look at the error log";
         return NGX_ERROR;
     }
 
-    if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_WORK_KEEPER) != NGX_OK) {
+    if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_JOBS_KEEPER) != NGX_OK) {
 
         /* whoever has it may be done with what matters here */
 
@@ -283,132 +283,132 @@ ngx_bloom_work_settle(ngx_bloom_work_t *work)
 
 
 void
-ngx_bloom_work_step(ngx_bloom_work_t *work)
+ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
 {
     ngx_int_t  rc;
 
-    switch (work->does) {
+    switch (jobs->current) {
 
-    case NGX_BLOOM_WORK_LOADS:
-        rc = ngx_bloom_load_step(&work->load);
+    case NGX_BLOOM_JOBS_LOAD:
+        rc = ngx_bloom_load_step(&jobs->load);
 
         if (rc == NGX_ERROR) {
-            ngx_bloom_work_refused(work);
+            ngx_bloom_jobs_refused(jobs);
 
         } else if (rc == NGX_OK) {
-            ngx_bloom_work_loaded(work);
+            ngx_bloom_jobs_loaded(jobs);
         }
 
         break;
 
-    case NGX_BLOOM_WORK_COPIES:
-        rc = ngx_bloom_work_copy(work);
+    case NGX_BLOOM_JOBS_COPY:
+        rc = ngx_bloom_jobs_copy(jobs);
 
         if (rc == NGX_ERROR) {
-            ngx_bloom_work_refused(work);
+            ngx_bloom_jobs_refused(jobs);
 
         } else if (rc == NGX_OK) {
 
             /* what was added meanwhile */
 
-            work->saved = 1;
-            work->does = NGX_BLOOM_WORK_LOADS;
+            jobs->saved = 1;
+            jobs->current = NGX_BLOOM_JOBS_LOAD;
         }
 
         break;
 
-    case NGX_BLOOM_WORK_RELEASES:
+    case NGX_BLOOM_JOBS_RELEASE:
 
-        if (!ngx_bloom_load_release(work->zone, work->old,
-                                    NGX_BLOOM_RELEASE))
+        if (!ngx_bloom_load_release(jobs->zone, jobs->old,
+                                    NGX_BLOOM_JOBS_RELEASE_STEP))
         {
-            work->does = NGX_BLOOM_WORK_NOTHING;
+            jobs->current = NGX_BLOOM_JOBS_NONE;
         }
 
         break;
 
-    case NGX_BLOOM_WORK_SAVES:
-        rc = ngx_bloom_save_step(&work->save);
+    case NGX_BLOOM_JOBS_SAVE:
+        rc = ngx_bloom_save_step(&jobs->save);
 
         if (rc != NGX_AGAIN) {
-            ngx_bloom_work_saved(work, rc);
+            ngx_bloom_jobs_saved(jobs, rc);
         }
 
         break;
 
-    case NGX_BLOOM_WORK_COMPACTS:
+    case NGX_BLOOM_JOBS_COMPACT:
 
         /* whatever else there is to do comes between its steps */
 
-        if (ngx_bloom_compact_step(work->compact) == NGX_DONE) {
-            ngx_bloom_compact_end(work->compact);
-            work->compact = NULL;
+        if (ngx_bloom_compact_step(jobs->compact) == NGX_DONE) {
+            ngx_bloom_compact_end(jobs->compact);
+            jobs->compact = NULL;
         }
 
-        work->does = NGX_BLOOM_WORK_NOTHING;
+        jobs->current = NGX_BLOOM_JOBS_NONE;
         break;
 
-    default: /* NGX_BLOOM_WORK_NOTHING */
+    default: /* NGX_BLOOM_JOBS_NONE */
         break;
     }
 }
 
 
 void
-ngx_bloom_work_abandon(ngx_bloom_work_t *work)
+ngx_bloom_jobs_abandon(ngx_bloom_jobs_t *jobs)
 {
-    if (work->does == NGX_BLOOM_WORK_SAVES) {
-        ngx_bloom_save_end(&work->save);
+    if (jobs->current == NGX_BLOOM_JOBS_SAVE) {
+        ngx_bloom_save_end(&jobs->save);
 
-    } else if (work->does == NGX_BLOOM_WORK_COPIES) {
-        ngx_bloom_work_close(work);
-        ngx_bloom_load_end(&work->load);
+    } else if (jobs->current == NGX_BLOOM_JOBS_COPY) {
+        ngx_bloom_jobs_close(jobs);
+        ngx_bloom_load_end(&jobs->load);
 
-    } else if (work->does != NGX_BLOOM_WORK_NOTHING) {
-        ngx_bloom_load_end(&work->load);
+    } else if (jobs->current != NGX_BLOOM_JOBS_NONE) {
+        ngx_bloom_load_end(&jobs->load);
     }
 
-    if (work->does != NGX_BLOOM_WORK_NOTHING) {
-        work->does = NGX_BLOOM_WORK_NOTHING;
-        ngx_bloom_unlock(&work->zone->sh->helper);
+    if (jobs->current != NGX_BLOOM_JOBS_NONE) {
+        jobs->current = NGX_BLOOM_JOBS_NONE;
+        ngx_bloom_unlock(&jobs->zone->sh->helper);
     }
 
-    if (work->compact != NULL) {
-        ngx_bloom_compact_end(work->compact);
-        work->compact = NULL;
+    if (jobs->compact != NULL) {
+        ngx_bloom_compact_end(jobs->compact);
+        jobs->compact = NULL;
     }
 }
 
 
 /* An image is loaded, checked, and has the journal's keys. */
 static void
-ngx_bloom_work_loaded(ngx_bloom_work_t *work)
+ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs)
 {
     ngx_bloom_zone_t  *zone;
 
-    zone = work->zone;
+    zone = jobs->zone;
 
-    if (work->task == NGX_BLOOM_TASK_UPLOAD && !work->saved) {
+    if (jobs->task == NGX_BLOOM_TASK_UPLOAD && !jobs->saved) {
 
         /* it must be there after a restart */
 
-        ngx_bloom_state_name(zone->state, work->tmp, "upload.%P.tmp",
+        ngx_bloom_state_name(zone->state, jobs->tmp, "upload.%P.tmp",
                              ngx_pid);
 
-        work->copied = 0;
-        work->from = ngx_bloom_open(work->path, O_RDONLY);
-        work->to = ngx_bloom_open(work->tmp, O_RDWR|O_CREAT|O_TRUNC);
-        work->does = NGX_BLOOM_WORK_COPIES;
+        jobs->copied = 0;
+        jobs->from = ngx_bloom_open(jobs->path, O_RDONLY);
+        jobs->to = ngx_bloom_open(jobs->tmp, O_RDWR|O_CREAT|O_TRUNC);
+        jobs->current = NGX_BLOOM_JOBS_COPY;
 
         return;
     }
 
-    ngx_bloom_work_switch(work);
+    ngx_bloom_jobs_switch(jobs);
 }
 
 
 static ngx_int_t
-ngx_bloom_work_copy(ngx_bloom_work_t *work)
+ngx_bloom_jobs_copy(ngx_bloom_jobs_t *jobs)
 {
     u_char            *buf;
     ssize_t            n;
@@ -416,25 +416,25 @@ ngx_bloom_work_copy(ngx_bloom_work_t *work)
     ngx_int_t          rc;
     ngx_bloom_zone_t  *zone;
 
-    zone = work->zone;
+    zone = jobs->zone;
     rc = NGX_ERROR;
     buf = malloc(BLOOM_IMAGE_CHUNK);
 
-    if (buf == NULL || work->from == NGX_INVALID_FILE
-        || work->to == NGX_INVALID_FILE)
+    if (buf == NULL || jobs->from == NGX_INVALID_FILE
+        || jobs->to == NGX_INVALID_FILE)
     {
         goto done;
     }
 
-    n = ngx_bloom_read(work->from, buf, BLOOM_IMAGE_CHUNK, work->copied);
+    n = ngx_bloom_read(jobs->from, buf, BLOOM_IMAGE_CHUNK, jobs->copied);
 
-    if (n > 0 && ngx_bloom_write(work->to, buf, n, work->copied) == NGX_OK) {
-        work->copied += n;
+    if (n > 0 && ngx_bloom_write(jobs->to, buf, n, jobs->copied) == NGX_OK) {
+        jobs->copied += n;
         free(buf);
         return NGX_AGAIN;
     }
 
-    if (n == 0 && ngx_bloom_sync(work->to) == NGX_OK) {
+    if (n == 0 && ngx_bloom_sync(jobs->to) == NGX_OK) {
         rc = NGX_OK;
     }
 
@@ -443,15 +443,15 @@ done:
     err = ngx_errno;
 
     free(buf);
-    ngx_bloom_work_close(work);
+    ngx_bloom_jobs_close(jobs);
 
     if (rc != NGX_OK) {
-        (void) ngx_bloom_remove(work->tmp);
+        (void) ngx_bloom_remove(jobs->tmp);
     }
 
     if (rc != NGX_OK) {
-        work->load.outcome = NGX_BLOOM_FAILED;
-        ngx_bloom_print(work->load.error, sizeof(work->load.error),
+        jobs->load.outcome = NGX_BLOOM_FAILED;
+        ngx_bloom_print(jobs->load.error, sizeof(jobs->load.error),
                             "the image cannot be kept in \"%V\" (%d: %s)",
                             &zone->state->path, err, strerror(err));
     }
@@ -461,16 +461,16 @@ done:
 
 
 static void
-ngx_bloom_work_close(ngx_bloom_work_t *work)
+ngx_bloom_jobs_close(ngx_bloom_jobs_t *jobs)
 {
-    if (work->from != NGX_INVALID_FILE) {
-        (void) ngx_close_file(work->from);
-        work->from = NGX_INVALID_FILE;
+    if (jobs->from != NGX_INVALID_FILE) {
+        (void) ngx_close_file(jobs->from);
+        jobs->from = NGX_INVALID_FILE;
     }
 
-    if (work->to != NGX_INVALID_FILE) {
-        (void) ngx_close_file(work->to);
-        work->to = NGX_INVALID_FILE;
+    if (jobs->to != NGX_INVALID_FILE) {
+        (void) ngx_close_file(jobs->to);
+        jobs->to = NGX_INVALID_FILE;
     }
 }
 
@@ -481,44 +481,42 @@ ngx_bloom_work_close(ngx_bloom_work_t *work)
  * told otherwise.
  */
 static ngx_int_t
-ngx_bloom_work_rebase(ngx_bloom_work_t *work, ngx_uint_t uploaded)
+ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs, ngx_uint_t uploaded)
 {
     u_char             name[NGX_MAX_PATH];
     uint64_t           position;
     ngx_bloom_zone_t  *zone;
 
-    zone = work->zone;
+    zone = jobs->zone;
 
     if (zone->state == NULL) {
         return NGX_OK;
     }
 
     if (!uploaded) {
-        ngx_bloom_save_remove(zone->state, "upload.", NULL, 0);
+        ngx_bloom_state_files_remove(zone->state, "upload.", NULL, 0);
 
         if (ngx_bloom_sync_directory(zone->state->path.data) != NGX_OK) {
             return NGX_ERROR;
         }
 
     } else {
-        ngx_bloom_save_upload_name(zone->state, zone->sh->file
-                                   ? zone->sh->file_build
-                                   : ngx_bloom_save_empty, name);
+        ngx_bloom_state_files_upload(zone->state, zone->sh->file
+                                     ? zone->sh->file_build : NULL, name);
 
-        if (ngx_bloom_rename(zone->state->path.data, work->tmp, name)
+        if (ngx_bloom_rename(zone->state->path.data, jobs->tmp, name)
             != NGX_OK)
         {
             return NGX_ERROR;
         }
 
-        ngx_bloom_save_remove(zone->state, "upload.",
-                              (u_char *) strrchr((char *) name, '/') + 1, 0);
+        ngx_bloom_state_files_remove(zone->state, "upload.", name, 0);
     }
 
     /* a start would use a checkpoint that was made of this image before */
 
-    if (ngx_bloom_save_find(zone->state, work->load.image.build_id, name,
-                            &position)
+    if (ngx_bloom_state_files_find(zone->state, jobs->load.image.build_id,
+                                   name, &position)
         == NGX_OK)
     {
         zone->sh->checkpoint = position;
@@ -529,31 +527,31 @@ ngx_bloom_work_rebase(ngx_bloom_work_t *work, ngx_uint_t uploaded)
 
 
 static void
-ngx_bloom_work_switch(ngx_bloom_work_t *work)
+ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
 {
     ngx_uint_t           uploaded;
     ngx_bloom_zone_t    *zone;
     ngx_bloom_shctx_t   *sh;
     ngx_bloom_result_t   result;
 
-    zone = work->zone;
+    zone = jobs->zone;
     sh = zone->sh;
-    uploaded = (work->task == NGX_BLOOM_TASK_UPLOAD);
+    uploaded = (jobs->task == NGX_BLOOM_TASK_UPLOAD);
 
-    if (ngx_bloom_load_switch(&work->load, uploaded) != NGX_OK) {
+    if (ngx_bloom_load_switch(&jobs->load, uploaded) != NGX_OK) {
 
         if (uploaded) {
-            (void) ngx_bloom_remove(work->tmp);
+            (void) ngx_bloom_remove(jobs->tmp);
         }
 
-        ngx_bloom_work_refused(work);
+        ngx_bloom_jobs_refused(jobs);
         return;
     }
 
     ngx_memzero(&result, sizeof(ngx_bloom_result_t));
     result.outcome = NGX_BLOOM_DONE;
 
-    if (ngx_bloom_work_rebase(work, uploaded) != NGX_OK) {
+    if (ngx_bloom_jobs_rebase(jobs, uploaded) != NGX_OK) {
         result.outcome = NGX_BLOOM_FAILED;
 
         ngx_bloom_print(result.message, sizeof(result.message),
@@ -569,73 +567,72 @@ ngx_bloom_work_switch(ngx_bloom_work_t *work)
     }
 
     if (!uploaded) {
-        sh->file_id = work->file_id;
-        ngx_memcpy(sh->file_build, work->load.image.build_id,
+        sh->file_id = jobs->file_id;
+        ngx_memcpy(sh->file_build, jobs->load.image.build_id,
                    BLOOM_IMAGE_BUILD_ID_LEN);
     }
 
-    ngx_bloom_load_end(&work->load);
+    ngx_bloom_load_end(&jobs->load);
 
-    ngx_bloom_work_done(work, &result, work->load.begun);
+    ngx_bloom_jobs_done(jobs, &result, jobs->load.begun);
 
-    ngx_bloom_notice_serves(&work->load, ngx_cycle->log, "serves",
-                            uploaded ? "an uploaded image"
-                                     : (char *) work->path);
+    ngx_bloom_log_serves(&jobs->load, ngx_cycle->log, "serves",
+                         uploaded ? "an uploaded image"
+                                     : (char *) jobs->path);
 
-    work->housed = ngx_current_msec - NGX_BLOOM_UPKEEP_HOUSE;
-    work->count_huge = ngx_current_msec;
-    work->does = NGX_BLOOM_WORK_RELEASES;
+    jobs->cleaned = ngx_current_msec - NGX_BLOOM_JOBS_CLEAN;
+    jobs->measure_hugepages = ngx_current_msec;
+    jobs->current = NGX_BLOOM_JOBS_RELEASE;
 }
 
 
 static void
-ngx_bloom_work_refused(ngx_bloom_work_t *work)
+ngx_bloom_jobs_refused(ngx_bloom_jobs_t *jobs)
 {
     ngx_bloom_zone_t    *zone;
     ngx_bloom_result_t   result;
 
-    zone = work->zone;
+    zone = jobs->zone;
 
-    if (work->task == NGX_BLOOM_TASK_LOAD
-        && work->load.outcome != NGX_BLOOM_FAILED)
+    if (jobs->task == NGX_BLOOM_TASK_LOAD
+        && jobs->load.outcome != NGX_BLOOM_FAILED)
     {
-        work->refused = work->file_id;
+        jobs->refused = jobs->file_id;
     }
 
     ngx_memzero(&result, sizeof(ngx_bloom_result_t));
 
-    result.outcome = work->load.outcome;
-    ngx_cpystrn(result.message, work->load.error, sizeof(result.message));
+    result.outcome = jobs->load.outcome;
+    ngx_cpystrn(result.message, jobs->load.error, sizeof(result.message));
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "%s; bloom zone \"%V\" goes on with generation %uL",
-                  work->load.error, &zone->name, zone->sh->generation);
+                  jobs->load.error, &zone->name, zone->sh->generation);
 
-    ngx_bloom_load_end(&work->load);
-    ngx_bloom_work_done(work, &result, work->load.begun);
+    ngx_bloom_load_end(&jobs->load);
+    ngx_bloom_jobs_done(jobs, &result, jobs->load.begun);
 
     /* what was loaded of it */
 
-    work->old = work->load.bank;
-    work->does = NGX_BLOOM_WORK_RELEASES;
+    jobs->old = jobs->load.bank;
+    jobs->current = NGX_BLOOM_JOBS_RELEASE;
 }
 
 
 static void
-ngx_bloom_work_saved(ngx_bloom_work_t *work, ngx_int_t rc)
+ngx_bloom_jobs_saved(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 {
     ngx_bloom_save_t    *save;
     ngx_bloom_zone_t    *zone;
     ngx_bloom_result_t   result;
 
-    zone = work->zone;
-    save = &work->save;
+    zone = jobs->zone;
+    save = &jobs->save;
 
     ngx_memzero(&result, sizeof(ngx_bloom_result_t));
 
     if (rc == NGX_OK) {
-        ngx_cpystrn(result.name, (u_char *) strrchr((char *) save->name, '/')
-                                 + 1,
+        ngx_cpystrn(result.name, ngx_bloom_state_files_name(save->name),
                     sizeof(result.name));
 
     } else {
@@ -659,45 +656,45 @@ ngx_bloom_work_saved(ngx_bloom_work_t *work, ngx_int_t rc)
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "bloom zone \"%V\": %s", &zone->name, result.message);
 
-        work->save_failed = ngx_current_msec;
+        jobs->save_failed = ngx_current_msec;
     }
 
     ngx_bloom_save_end(save);
 
-    work->does = NGX_BLOOM_WORK_NOTHING;
+    jobs->current = NGX_BLOOM_JOBS_NONE;
 
-    if (work->asked) {
-        ngx_bloom_work_done(work, &result, work->save_begun);
+    if (jobs->asked) {
+        ngx_bloom_jobs_done(jobs, &result, jobs->save_begun);
     }
 }
 
 
 static void
-ngx_bloom_work_done(ngx_bloom_work_t *work, ngx_bloom_result_t *result,
+ngx_bloom_jobs_done(ngx_bloom_jobs_t *jobs, ngx_bloom_result_t *result,
     uint64_t begun)
 {
-    ngx_uint_t            all;
-    ngx_bloom_zone_t     *zone;
-    ngx_bloom_file_id_t   id;
+    ngx_uint_t                 all;
+    ngx_bloom_zone_t          *zone;
+    ngx_bloom_image_id_t  id;
 
-    zone = work->zone;
+    zone = jobs->zone;
 
     result->generation = zone->sh->generation;
-    result->when = begun;
-    result->took = ngx_bloom_time() - begun;
+    result->started_at = begun;
+    result->duration = ngx_bloom_time() - begun;
 
-    if (work->task == NGX_BLOOM_TASK_LOAD
-        || work->task == NGX_BLOOM_TASK_UPLOAD)
+    if (jobs->task == NGX_BLOOM_TASK_LOAD
+        || jobs->task == NGX_BLOOM_TASK_UPLOAD)
     {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNT_LOAD_OK + result->outcome, 1);
-        ngx_bloom_count(zone, NGX_BLOOM_COUNT_LOAD_MS, result->took);
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_OK + result->outcome, 1);
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_MS, result->duration);
     }
 
     /* who asked for the same file meanwhile has it as well */
 
-    all = (work->task == NGX_BLOOM_TASK_LOAD
-           && ngx_bloom_work_file_id(zone->sh->file_name, &id)
-           && ngx_bloom_file_same(&id, &work->file_id));
+    all = (jobs->task == NGX_BLOOM_TASK_LOAD
+           && ngx_bloom_jobs_file_id(zone->sh->file_name, &id)
+           && ngx_bloom_image_file_same(&id, &jobs->file_id));
 
-    ngx_bloom_task_end(zone, work->task, result, all);
+    ngx_bloom_task_end(zone, jobs->task, result, all);
 }

@@ -1,8 +1,8 @@
 
 #include "ngx_bloom_load.h"
-#include "ngx_bloom_add.h"
 #include "ngx_bloom_compact.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_pending.h"
 
 #include <sys/mman.h>
 
@@ -14,7 +14,7 @@
 #define NGX_BLOOM_LOAD_REST  (256 * 1024)
 
 /* Clocks differ, and a key may be added before what it names is committed. */
-#define NGX_BLOOM_AS_OF_SLACK  (60 * 60 * 1000)
+#define NGX_BLOOM_LOAD_SLACK  (60 * 60 * 1000)
 
 
 static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
@@ -25,7 +25,7 @@ static void ngx_bloom_load_set(ngx_bloom_load_t *load,
 static uint64_t ngx_bloom_load_lost(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
 static void ngx_bloom_load_join(ngx_bloom_load_t *load,
-    ngx_bloom_bits_t *bits);
+    ngx_bloom_zone_bits_t *bits);
 static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
     ngx_err_t err, const char *error);
 static ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
@@ -49,7 +49,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     if (name->len != 0) {
 
-        if (ngx_bloom_file_open(&load->file) != NGX_OK) {
+        if (ngx_bloom_image_file_open(&load->file) != NGX_OK) {
             return ngx_bloom_load_refuse(load, load->file.err,
                                          load->file.error);
         }
@@ -80,7 +80,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     zone->sh->bank[load->bank].filled = 1;
     zone->sh->bank[load->bank].image = load->image;
-    zone->sh->bank[load->bank].ones = 0;
+    zone->sh->bank[load->bank].bits_set = 0;
 
     if (load->image.origin_len != 0
         && ngx_bloom_read(load->file.fd, zone->sh->bank[load->bank].header,
@@ -102,8 +102,8 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 uint64_t
 ngx_bloom_load_covered(bloom_image_t *image)
 {
-    return image->as_of > NGX_BLOOM_AS_OF_SLACK
-           ? image->as_of - NGX_BLOOM_AS_OF_SLACK : 0;
+    return image->as_of > NGX_BLOOM_LOAD_SLACK
+           ? image->as_of - NGX_BLOOM_LOAD_SLACK : 0;
 }
 
 
@@ -144,11 +144,11 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
     }
 
     if (zone->max_age != 0 && load->image.as_of == 0) {
-        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_NO_AS_OF);
+        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_NO_AS_OF);
     }
 
     if (ngx_bloom_load_too_old(load)) {
-        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_TOO_OLD);
+        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
     }
 
     return NGX_OK;
@@ -268,7 +268,9 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     }
 #endif
 
-    switch (ngx_bloom_file_next(&load->file, p + chunk * BLOOM_IMAGE_CHUNK)) {
+    switch (ngx_bloom_image_file_next(&load->file,
+                                      p + chunk * BLOOM_IMAGE_CHUNK))
+    {
 
     case NGX_ERROR:
         return ngx_bloom_load_refuse(load, load->file.err,
@@ -281,8 +283,8 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     words = (uint64_t *) (p + chunk * BLOOM_IMAGE_CHUNK);
     len = bloom_image_chunk_size(&load->image, chunk);
 
-    sh->bank[load->bank].ones += bloom_count_ones(words,
-                                                  len / sizeof(uint64_t));
+    sh->bank[load->bank].bits_set += bloom_count_ones(words,
+                                                      len / sizeof(uint64_t));
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);
@@ -337,8 +339,8 @@ ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes)
 static void
 ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 {
-    uint64_t          added;
-    ngx_bloom_bits_t  bits;
+    uint64_t               added;
+    ngx_bloom_zone_bits_t  bits;
 
     ngx_bloom_zone_bits(load->zone, load->bank, &bits);
 
@@ -350,14 +352,14 @@ ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 ngx_int_t
 ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
-    uint64_t            doubt, lost;
-    ngx_int_t           rc;
-    ngx_uint_t          locked;
-    bloom_record_t      record;
-    ngx_bloom_bits_t    bits;
-    ngx_bloom_zone_t   *zone;
-    ngx_bloom_state_t  *state;
-    ngx_bloom_shctx_t  *sh;
+    uint64_t               damaged, lost;
+    ngx_int_t              rc;
+    ngx_uint_t             locked;
+    bloom_record_t         record;
+    ngx_bloom_zone_bits_t  bits;
+    ngx_bloom_zone_t      *zone;
+    ngx_bloom_state_t     *state;
+    ngx_bloom_shctx_t     *sh;
 
     zone = load->zone;
     sh = zone->sh;
@@ -398,23 +400,23 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
             /* another instance, with a newer image, removed records since */
 
             ngx_bloom_unlock(&state->control->append);
-            return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_TOO_OLD);
+            return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
         }
     }
 
-    doubt = 0;
+    damaged = 0;
 
     if (state != NULL) {
-        doubt = ngx_bloom_load_doubt(zone, &load->reader, load->cut);
+        damaged = ngx_bloom_load_damage(zone, &load->reader, load->cut);
     }
 
     /*
-     * Keys that are kept because the journal is locked here: whoever keeps one
-     * has done so before, and it is set in the new generation, or does so
-     * after the release, and finds the generation changed.
+     * A key may be pending because the journal is locked here.  It became so
+     * before this, and is set in the new generation, or it becomes so after
+     * the release, and whoever adds it finds the generation changed.
      */
 
-    if (ngx_bloom_kept_hold(zone, &bits) != NGX_OK) {
+    if (ngx_bloom_pending_hold(zone, &bits) != NGX_OK) {
 
         if (locked) {
             ngx_bloom_unlock(&state->control->append);
@@ -426,12 +428,12 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     __atomic_store_n(&sh->switches, 1, __ATOMIC_SEQ_CST);
 
     lost = ngx_bloom_load_lost(load);
-    doubt = ngx_max(doubt, lost);
+    damaged = ngx_max(damaged, lost);
 
-    /* new doubts count before it serves, what it does better only after */
+    /* new damage counts before it serves, what it repairs only after */
 
-    if (doubt > sh->doubt) {
-        __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
+    if (damaged > sh->damaged) {
+        __atomic_store_n(&sh->damaged, damaged, __ATOMIC_SEQ_CST);
     }
 
     ngx_bloom_fault("held");
@@ -450,14 +452,14 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
     ngx_bloom_fault("turned");
 
-    ngx_bloom_kept_release(zone);
+    ngx_bloom_pending_release(zone);
 
     __atomic_store_n(&sh->switches, 0, __ATOMIC_SEQ_CST);
 
     /* if the locks were held for so long that somebody gave up */
 
     lost = ngx_bloom_load_lost(load);
-    doubt = ngx_max(doubt, lost);
+    damaged = ngx_max(damaged, lost);
 
     ngx_bloom_fault("switched");
 
@@ -471,7 +473,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         sh->checkpoint = load->position;
     }
 
-    __atomic_store_n(&sh->doubt, doubt, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&sh->damaged, damaged, __ATOMIC_SEQ_CST);
 
     ngx_bloom_fault("served");
 
@@ -497,9 +499,9 @@ ngx_bloom_load_lost(ngx_bloom_load_t *load)
 
 /* Adds the bits that were loaded to those that serve, of the same hash. */
 static void
-ngx_bloom_load_join(ngx_bloom_load_t *load, ngx_bloom_bits_t *bits)
+ngx_bloom_load_join(ngx_bloom_load_t *load, ngx_bloom_zone_bits_t *bits)
 {
-    uint64_t  i, n, old, ones, *words;
+    uint64_t  i, n, old, bits_set, *words;
 
     if (load->records == 0) {
         return;                                /* whole pages stay untouched */
@@ -507,25 +509,25 @@ ngx_bloom_load_join(ngx_bloom_load_t *load, ngx_bloom_bits_t *bits)
 
     words = (uint64_t *) ngx_bloom_zone_bank(load->zone, load->bank);
     n = bloom_image_payload_size(&load->image) / sizeof(uint64_t);
-    ones = 0;
+    bits_set = 0;
 
     for (i = 0; i < n; i++) {
 
         if (words[i] != 0) {
             old = __atomic_fetch_or(&bits->words[i], words[i],
                                     __ATOMIC_RELAXED);
-            ones += __builtin_popcountll(words[i] & ~old);
+            bits_set += __builtin_popcountll(words[i] & ~old);
         }
     }
 
-    (void) __atomic_fetch_add(bits->ones, ones, __ATOMIC_RELAXED);
+    (void) __atomic_fetch_add(bits->bits_set, bits_set, __ATOMIC_RELAXED);
 }
 
 
 void
 ngx_bloom_load_end(ngx_bloom_load_t *load)
 {
-    ngx_bloom_file_close(&load->file);
+    ngx_bloom_image_file_close(&load->file);
 
     if (load->reading) {
         ngx_bloom_reader_close(&load->reader);
@@ -538,10 +540,10 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
 
 
 uint64_t
-ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
+ngx_bloom_load_damage(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     uint64_t cut)
 {
-    uint64_t   lost, kept, before, position;
+    uint64_t   lost, no_room, before, position;
     ngx_tm_t   tm;
     ngx_int_t  rc;
 
@@ -564,8 +566,8 @@ ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
                ? before : ngx_bloom_time();
     }
 
-    kept = __atomic_load_n(&zone->sh->lost, __ATOMIC_SEQ_CST);
-    lost = ngx_max(lost, kept);
+    no_room = __atomic_load_n(&zone->sh->lost, __ATOMIC_SEQ_CST);
+    lost = ngx_max(lost, no_room);
 
     if (reader->damage[0]) {
         position = reader->damaged;
@@ -601,9 +603,9 @@ ngx_bloom_load_doubt(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
                   tm.ngx_tm_mon, tm.ngx_tm_mday, tm.ngx_tm_hour,
                   tm.ngx_tm_min, tm.ngx_tm_sec,
                   reader->damage[0] ? (char *) reader->damage
-                  : lost == kept ? "there was no room for them while the "
-                                   "journal could not be written"
-                                 : "it was seen at an earlier start");
+                  : lost == no_room ? "there was no room for them while the "
+                                      "journal could not be written"
+                                    : "it was seen at an earlier start");
     return lost;
 }
 
@@ -628,16 +630,16 @@ ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
     len = ngx_min(max, sh->bank[bank].held);
     p = ngx_bloom_zone_bank(zone, bank) + sh->bank[bank].held - len;
 
-    if (len < sh->bank[bank].held && len > NGX_BLOOM_HUGE_PAGE) {
+    if (len < sh->bank[bank].held && len > NGX_BLOOM_HUGEPAGE_SIZE) {
 
         /* half a huge page could not be given back */
 
-        whole = ngx_align_ptr(p, NGX_BLOOM_HUGE_PAGE);
+        whole = ngx_align_ptr(p, NGX_BLOOM_HUGEPAGE_SIZE);
         len -= whole - p;
         p = whole;
     }
 
-    ngx_bloom_pages_clear(p, len, sh->pages);
+    ngx_bloom_hugepages_clear(p, len, sh->hugepages);
 
     sh->bank[bank].held -= len;
 

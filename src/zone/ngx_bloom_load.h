@@ -1,6 +1,6 @@
 
 /*
- * Loading: an image and the journal behind it, into the bank that does not
+ * A load puts an image and the journal behind it into the bank that does not
  * serve.
  *
  *     begin     open the image, check its header, see that it fits and may be
@@ -8,7 +8,7 @@
  *     step      a piece: chunks of the image, then records of the journal, up
  *               to where it ends by then
  *     switch    with appending locked: the records that came meanwhile; then,
- *               with the keys locked that are kept, these and the generation.
+ *               with the pending keys locked, these and the generation.
  *               So no key is acknowledged that the new generation lacks.
  *
  * The master does it at start, the helper while nginx runs; never two for one
@@ -28,36 +28,36 @@
 
 
 /* Phrases to follow the name of an image. */
-#define NGX_BLOOM_NO_AS_OF                                                   \
+#define NGX_BLOOM_LOAD_NO_AS_OF                                              \
     "does not state its time, and the zone has max_age; build it with --as-of"
-#define NGX_BLOOM_TOO_OLD                                                    \
+#define NGX_BLOOM_LOAD_TOO_OLD                                               \
     "is too old: keys added since were removed from the journal for a newer " \
     "one; build it with --as-of, more than an hour after the last of them"
 
 
 typedef struct ngx_bloom_load_s {
-    ngx_bloom_zone_t     *zone;
-    ngx_uint_t            bank;
-    uint64_t              begun;         /* ms since 1970 */
+    ngx_bloom_zone_t       *zone;
+    ngx_uint_t              bank;
+    uint64_t                begun;       /* ms since 1970 */
 
     /* the image: what it says of itself, and where its bits come from */
-    bloom_image_t         image;
-    ngx_bloom_file_t      file;          /* name.len 0: an empty filter */
-    const char           *about;         /* what it is called; NULL: its name */
-    uint64_t              position;      /* a checkpoint's; 0: no checkpoint */
-    uint64_t              cut;           /* records older than this, ms, are
+    bloom_image_t           image;
+    ngx_bloom_image_file_t  file;        /* name.len 0: an empty filter */
+    const char             *about;       /* what it is called; NULL: its name */
+    uint64_t                position;    /* a checkpoint's; 0: no checkpoint */
+    uint64_t                cut;         /* records older than this, ms, are
                                             not wanted */
 
-    ngx_uint_t            chunks;        /* all are loaded */
-    ngx_uint_t            reading;       /* the journal is open */
-    uint64_t              records;       /* replayed, and their keys */
-    uint64_t              keys;
-    ngx_bloom_reader_t    reader;
+    ngx_uint_t              chunks;      /* all are loaded */
+    ngx_uint_t              reading;     /* the journal is open */
+    uint64_t                records;     /* replayed, and their keys */
+    uint64_t                keys;
+    ngx_bloom_reader_t      reader;
 
     /* what came of it, if it failed */
-    ngx_bloom_outcome_e   outcome;
-    ngx_err_t             err;
-    u_char                error[512];    /* null-terminated; a message that
+    ngx_bloom_outcome_e     outcome;
+    ngx_err_t               err;
+    u_char                  error[512];  /* null-terminated; a message that
                                             names the zone */
 } ngx_bloom_load_t;
 
@@ -96,16 +96,20 @@ uint64_t ngx_bloom_load_covered(bloom_image_t *image);
 
 /*
  * Records before this time need not be added to it.  None may be left out, 0,
- * for an image that says so of a time to come: it cannot know, and keys that are
- * added from now on would be lost at the next start.
+ * for an image that says so of a time to come: it cannot know, and keys that
+ * are added from now on would be lost at the next start.
  */
 uint64_t ngx_bloom_load_cut(bloom_image_t *image);
 
 /* Whether records that the image lacks were removed from the journal. */
 ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
 
-/* Whether records may be missing with this image; logs what the reader saw. */
-uint64_t ngx_bloom_load_doubt(ngx_bloom_zone_t *zone,
+/*
+ * Finds whether records may be missing with this image, and logs what the
+ * reader saw.  Returns the time up to which added keys may be lost, ms since
+ * 1970, or 0.
+ */
+uint64_t ngx_bloom_load_damage(ngx_bloom_zone_t *zone,
     ngx_bloom_reader_t *reader, uint64_t cut);
 
 /* Gives back to the system at most `max` bytes of a bank that does not serve,

@@ -4,23 +4,23 @@
 
 
 /* ", as of 2026-01-01 00:00:00 UTC" */
-#define NGX_BLOOM_NOTICE_TIME_LEN  48
+#define NGX_BLOOM_LOG_TIME_LEN  48
 
 
-static void ngx_bloom_notice_full(ngx_bloom_zone_t *zone, uint64_t *ones);
-static void ngx_bloom_notice_stale(ngx_bloom_zone_t *zone);
-static u_char *ngx_bloom_notice_as_of(u_char *p, bloom_image_t *image);
+static void ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set);
+static void ngx_bloom_log_stale(ngx_bloom_zone_t *zone);
+static u_char *ngx_bloom_log_as_of(u_char *p, bloom_image_t *image);
 
 
 void
-ngx_bloom_notice_serves(ngx_bloom_load_t *load, ngx_log_t *log,
+ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
     const char *does, const char *name)
 {
-    u_char             as_of[NGX_BLOOM_NOTICE_TIME_LEN], *last;
+    u_char             as_of[NGX_BLOOM_LOG_TIME_LEN], *last;
     ngx_bloom_zone_t  *zone;
 
     zone = load->zone;
-    last = ngx_bloom_notice_as_of(as_of, &load->image);
+    last = ngx_bloom_log_as_of(as_of, &load->image);
 
     ngx_log_error(NGX_LOG_NOTICE, log, 0,
                   "bloom zone \"%V\" %s generation %uL: %s with %uL keys, made "
@@ -43,19 +43,19 @@ ngx_bloom_notice_serves(ngx_bloom_load_t *load, ngx_log_t *log,
 
 
 void
-ngx_bloom_notice_look(ngx_bloom_zone_t *zone, uint64_t *ones)
+ngx_bloom_log_warnings(ngx_bloom_zone_t *zone, uint64_t *bits_set)
 {
     if (zone->sh->generation == 0) {
         return;
     }
 
-    ngx_bloom_notice_full(zone, ones);
-    ngx_bloom_notice_stale(zone);
+    ngx_bloom_log_full(zone, bits_set);
+    ngx_bloom_log_stale(zone);
 }
 
 
 static void
-ngx_bloom_notice_full(ngx_bloom_zone_t *zone, uint64_t *ones)
+ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
 {
     uint64_t            set, items;
     ngx_uint_t          bank;
@@ -70,13 +70,13 @@ ngx_bloom_notice_full(ngx_bloom_zone_t *zone, uint64_t *ones)
 
     bank = sh->generation & 1;
     image = &sh->bank[bank].image;
-    set = __atomic_load_n(&sh->bank[bank].ones, __ATOMIC_RELAXED);
+    set = __atomic_load_n(&sh->bank[bank].bits_set, __ATOMIC_RELAXED);
 
-    if (set == *ones) {
+    if (set == *bits_set) {
         return;
     }
 
-    *ones = set;
+    *bits_set = set;
 
     items = bloom_geometry_items(&image->geometry, set);
 
@@ -102,10 +102,10 @@ ngx_bloom_notice_full(ngx_bloom_zone_t *zone, uint64_t *ones)
 
 
 static void
-ngx_bloom_notice_stale(ngx_bloom_zone_t *zone)
+ngx_bloom_log_stale(ngx_bloom_zone_t *zone)
 {
     time_t              age;
-    u_char              as_of[NGX_BLOOM_NOTICE_TIME_LEN], *last;
+    u_char              as_of[NGX_BLOOM_LOG_TIME_LEN], *last;
     bloom_image_t      *image;
     ngx_bloom_shctx_t  *sh;
 
@@ -124,7 +124,7 @@ ngx_bloom_notice_stale(ngx_bloom_zone_t *zone)
 
     sh->stale = sh->generation;
 
-    last = ngx_bloom_notice_as_of(as_of, image);
+    last = ngx_bloom_log_as_of(as_of, image);
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                   "bloom zone \"%V\" is stale: its image%*s, is %T s old, with "
@@ -135,7 +135,7 @@ ngx_bloom_notice_stale(ngx_bloom_zone_t *zone)
 
 
 void
-ngx_bloom_notice_missing(ngx_bloom_zone_t *zone, ngx_err_t err)
+ngx_bloom_log_missing_file(ngx_bloom_zone_t *zone, ngx_err_t err)
 {
     ngx_bloom_shctx_t  *sh;
 
@@ -154,7 +154,7 @@ ngx_bloom_notice_missing(ngx_bloom_zone_t *zone, ngx_err_t err)
 
 /* Nothing, if the image does not state it. */
 static u_char *
-ngx_bloom_notice_as_of(u_char *p, bloom_image_t *image)
+ngx_bloom_log_as_of(u_char *p, bloom_image_t *image)
 {
     ngx_tm_t  tm;
 

@@ -1,7 +1,7 @@
 
 /*
- * What the log says of a zone, unasked and once: what serves from now on, and
- * what is wrong with it.
+ * The log says of a zone, unasked and once, what serves from now on and what is
+ * wrong with it.
  */
 
 #ifndef _NGX_BLOOM_LOG_H_INCLUDED_
@@ -16,24 +16,24 @@
 
 
 /*
- * That what was loaded serves, with its figures: `does` is "starts with" or
- * "serves", `name` what the image is called.
+ * Logs that a loaded image is now serving, with its statistics.  `does` is
+ * "starts with" or "serves", `name` what the image is called.
  */
-void ngx_bloom_notice_serves(ngx_bloom_load_t *load, ngx_log_t *log,
+void ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
     const char *does, const char *name);
 
 /*
- * That the image is older than max_age, and that it has more keys than it was
- * made for; once for each generation.  *ones is the caller's, 0 at first: the
- * bits set when it last looked.
+ * Logs that the image is older than max_age, and that the filter has more keys
+ * than it was made for; once for each generation.  *bits_set is the caller's, 0
+ * at first: how many bits were set at the last call.
  */
-void ngx_bloom_notice_look(ngx_bloom_zone_t *zone, uint64_t *ones);
+void ngx_bloom_log_warnings(ngx_bloom_zone_t *zone, uint64_t *bits_set);
 
 /*
- * That the file that is watched cannot be seen, for the reason `err`; once, the
- * second time in a row: who replaces it in two steps is not disturbed.
+ * Logs that the watched file cannot be found, for the reason `err`; once, the
+ * second time in a row, so that replacing it in two steps is not disturbed.
  */
-void ngx_bloom_notice_missing(ngx_bloom_zone_t *zone, ngx_err_t err);
+void ngx_bloom_log_missing_file(ngx_bloom_zone_t *zone, ngx_err_t err);
 
 
 #pragma GCC visibility pop

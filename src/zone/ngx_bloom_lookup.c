@@ -5,44 +5,46 @@
 
 /* Attempts of a lookup: only as many loads in its few nanoseconds make it
  * give up, and a load takes longer than that. */
-#define NGX_BLOOM_ATTEMPTS    8
+#define NGX_BLOOM_LOOKUP_ATTEMPTS    8
 
-static ngx_inline ngx_int_t ngx_bloom_test_begin(ngx_bloom_zone_t *zone,
+static ngx_inline ngx_int_t ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone,
     ngx_uint_t *behind);
-static ngx_inline ngx_int_t ngx_bloom_test_end(ngx_bloom_zone_t *zone);
-static ngx_uint_t ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    ngx_pool_t *pool);
-static ngx_inline int ngx_bloom_test_one(ngx_bloom_zone_t *zone,
+static ngx_inline ngx_int_t ngx_bloom_lookup_end(ngx_bloom_zone_t *zone);
+static ngx_inline ngx_uint_t ngx_bloom_lookup_answer(int present,
+    ngx_uint_t behind);
+static ngx_int_t ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_uint_t behind, ngx_pool_t *pool);
+static ngx_inline int ngx_bloom_lookup_one(ngx_bloom_zone_t *zone,
     bloom_key_t *canonical, ngx_str_t *key, u_char *buf);
-static int ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+static int ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf);
-static const char *ngx_bloom_test_expand(ngx_bloom_zone_t *zone,
+static const char *ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone,
     bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key, u_char *buf);
-static ngx_inline u_char *ngx_bloom_test_room(ngx_bloom_zone_t *zone,
+static ngx_inline u_char *ngx_bloom_lookup_room(ngx_bloom_zone_t *zone,
     size_t len, ngx_pool_t *pool);
-static ngx_inline ngx_int_t ngx_bloom_test_keep(ngx_str_t *key,
+static ngx_inline ngx_int_t ngx_bloom_lookup_keep(ngx_str_t *key,
     const bloom_key_t *canonical, ngx_pool_t *pool);
-static void ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+static void ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, u_char *buf);
-static ngx_uint_t ngx_bloom_test_group(ngx_bloom_zone_t *zone,
+static ngx_uint_t ngx_bloom_lookup_group(ngx_bloom_zone_t *zone,
     const ngx_str_t *key, ngx_uint_t n, u_char *answer, u_char *buf);
-static ngx_uint_t ngx_bloom_test_cut(ngx_str_t *part, u_char **pos,
+static ngx_uint_t ngx_bloom_lookup_cut(ngx_str_t *part, u_char **pos,
     u_char *end, u_char separator);
-static ngx_uint_t ngx_bloom_test_next_part(ngx_str_t *part, u_char **pos,
+static ngx_uint_t ngx_bloom_lookup_next_part(ngx_str_t *part, u_char **pos,
     u_char *end, u_char separator);
 
 
 /* Where keys are brought into their form; what is longer has memory of its own.
  * No lookup is under way when another begins. */
-static u_char  ngx_bloom_test_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
+static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
 /*
- * What a lookup does is between these two.  begin: NGX_OK, NGX_AGAIN to begin
- * anew, NGX_DECLINED if nothing serves.
+ * Begins a lookup.  Returns NGX_OK, NGX_AGAIN to begin anew, or NGX_DECLINED if
+ * nothing serves.
  */
 static ngx_inline ngx_int_t
-ngx_bloom_test_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
+ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 {
     uint64_t  generation;
 
@@ -53,7 +55,7 @@ ngx_bloom_test_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
     }
 
     if (generation != zone->generation
-        && ngx_bloom_zone_attend(zone, generation) != NGX_OK)
+        && ngx_bloom_zone_refresh(zone, generation) != NGX_OK)
     {
         return NGX_AGAIN;
     }
@@ -67,11 +69,11 @@ ngx_bloom_test_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 
 
 /*
- * NGX_OK; NGX_AGAIN: what was seen is not of one generation, begin anew;
- * NGX_DECLINED: its image is too old.
+ * Ends a lookup.  Returns NGX_OK, NGX_AGAIN to begin anew, as what was seen is
+ * not of one generation, or NGX_DECLINED if its image is too old.
  */
 static ngx_inline ngx_int_t
-ngx_bloom_test_end(ngx_bloom_zone_t *zone)
+ngx_bloom_lookup_end(ngx_bloom_zone_t *zone)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
 
@@ -85,17 +87,29 @@ ngx_bloom_test_end(ngx_bloom_zone_t *zone)
 }
 
 
+/* A key that is not there may be one that the zone has not applied yet. */
+static ngx_inline ngx_uint_t
+ngx_bloom_lookup_answer(int present, ngx_uint_t behind)
+{
+    if (present) {
+        return NGX_BLOOM_PRESENT;
+    }
+
+    return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+}
+
+
 ngx_uint_t
-ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
+ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 {
     int           present;
     ngx_int_t     rc;
     ngx_uint_t    i, behind;
     bloom_hash_t  hash;
 
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
-        rc = ngx_bloom_test_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -106,95 +120,79 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
         }
 
         if (zone->form != BLOOM_KEY_RAW) {
-            return ngx_bloom_test_form(zone, key, pool);
-        }
+            rc = ngx_bloom_lookup_form(zone, key, behind, pool);
 
-        hash = bloom_hash(&zone->hasher, key->data, key->len);
-        present = bloom_test(&zone->geometry, zone->words, hash);
+            if (rc >= 0) {
+                return rc;
+            }
 
-        rc = ngx_bloom_test_end(zone);
+        } else {
+            hash = bloom_hash(&zone->hasher, key->data, key->len);
+            present = bloom_test(&zone->geometry, zone->words, hash);
 
-        if (rc == NGX_AGAIN) {
-            continue;
+            rc = ngx_bloom_lookup_end(zone);
+
+            if (rc == NGX_OK) {
+                return ngx_bloom_lookup_answer(present, behind);
+            }
         }
 
         if (rc == NGX_DECLINED) {
             break;
         }
-
-        if (present) {
-            return NGX_BLOOM_PRESENT;
-        }
-
-        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
     }
 
     return NGX_BLOOM_UNKNOWN;
 }
 
 
-/* The same for whatever key form. */
-static ngx_uint_t
-ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
+/*
+ * Looks up a key in a form other than raw, and ends the lookup.  Returns the
+ * answer; NGX_AGAIN to begin anew; NGX_DECLINED if the image is too old or
+ * memory is short.  Not inline, as raw keys would pay for its registers.
+ */
+static ngx_int_t __attribute__((noinline))
+ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
+    ngx_pool_t *pool)
 {
-    int          present;
-    u_char      *buf;
-    ngx_int_t    rc;
-    ngx_uint_t   i, behind;
-    bloom_key_t  canonical;
+    int           present;
+    u_char       *buf;
+    ngx_int_t     rc;
+    bloom_key_t   canonical;
 
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+    buf = ngx_bloom_lookup_room(zone, key->len, pool);
 
-        rc = ngx_bloom_test_begin(zone, &behind);
-
-        if (rc == NGX_AGAIN) {
-            continue;
-        }
-
-        if (rc == NGX_DECLINED) {
-            break;
-        }
-
-        buf = ngx_bloom_test_room(zone, key->len, pool);
-
-        if (buf == NULL) {
-            break;
-        }
-
-        present = (zone->form == BLOOM_KEY_LOWER)
-                  ? ngx_bloom_test_one(zone, &canonical, key, buf)
-                  : ngx_bloom_test_any(zone, &canonical, key, buf);
-
-        if (present == -1) {
-            return NGX_BLOOM_UNPARSABLE;
-        }
-
-        rc = ngx_bloom_test_end(zone);
-
-        if (rc == NGX_AGAIN) {
-            continue;
-        }
-
-        if (ngx_bloom_test_keep(key, &canonical, pool) != NGX_OK
-            || rc == NGX_DECLINED)
-        {
-            break;
-        }
-
-        if (present) {
-            return NGX_BLOOM_PRESENT;
-        }
-
-        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+    if (buf == NULL) {
+        return NGX_DECLINED;
     }
 
-    return NGX_BLOOM_UNKNOWN;
+    present = (zone->form == BLOOM_KEY_LOWER)
+              ? ngx_bloom_lookup_one(zone, &canonical, key, buf)
+              : ngx_bloom_lookup_any(zone, &canonical, key, buf);
+
+    if (present == -1) {
+        return NGX_BLOOM_UNPARSABLE;
+    }
+
+    rc = ngx_bloom_lookup_end(zone);
+
+    if (rc == NGX_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    if (ngx_bloom_lookup_keep(key, &canonical, pool) != NGX_OK
+        || rc == NGX_DECLINED)
+    {
+        return NGX_DECLINED;
+    }
+
+    return ngx_bloom_lookup_answer(present, behind);
 }
 
 
-/* Whether the bits have a key of a form in which one is looked up by one. */
+/* Tests a key of a form that makes one key of it; -1: the key is invalid. */
 static ngx_inline int
-ngx_bloom_test_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
 {
     bloom_key_t   k;
@@ -213,15 +211,15 @@ ngx_bloom_test_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 }
 
 
-/* The same where one may be looked up by many; -1: it is none in that form. */
+/* Tests a key of a form that may make many keys of it; likewise. */
 static int
-ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
+ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
 {
     bloom_form_t  keys;
     bloom_hash_t  hash[BLOOM_FORM_EXPRESSIONS];
 
-    if (ngx_bloom_test_expand(zone, &keys, hash, key, buf) != NULL) {
+    if (ngx_bloom_lookup_expand(zone, &keys, hash, key, buf) != NULL) {
         return -1;
     }
 
@@ -231,22 +229,23 @@ ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 }
 
 
-/* Memory for a key of `len` bytes in the zone's form, until the next lookup. */
+/* Returns room for a key of `len` bytes in the zone's form, until the next
+ * lookup. */
 static ngx_inline u_char *
-ngx_bloom_test_room(ngx_bloom_zone_t *zone, size_t len, ngx_pool_t *pool)
+ngx_bloom_lookup_room(ngx_bloom_zone_t *zone, size_t len, ngx_pool_t *pool)
 {
     size_t  need;
 
     need = bloom_form_room(zone->form, len);
 
-    return need <= sizeof(ngx_bloom_test_scratch)
-           ? ngx_bloom_test_scratch : ngx_pnalloc(pool, need);
+    return need <= sizeof(ngx_bloom_lookup_scratch)
+           ? ngx_bloom_lookup_scratch : ngx_pnalloc(pool, need);
 }
 
 
 /* The canonical key for the caller, who often has it already. */
 static ngx_inline ngx_int_t
-ngx_bloom_test_keep(ngx_str_t *key, const bloom_key_t *canonical,
+ngx_bloom_lookup_keep(ngx_str_t *key, const bloom_key_t *canonical,
     ngx_pool_t *pool)
 {
     u_char  *p;
@@ -271,9 +270,9 @@ ngx_bloom_test_keep(ngx_str_t *key, const bloom_key_t *canonical,
 }
 
 
-/* All that a key is looked up by; NULL, or why it is none. */
+/* Hashes all that a key is looked up by.  Returns NULL, or why it cannot be. */
 static const char *
-ngx_bloom_test_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
+ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
     bloom_hash_t *hash, const ngx_str_t *key, u_char *buf)
 {
     unsigned      i;
@@ -299,33 +298,34 @@ ngx_bloom_test_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
 
 
 void
-ngx_bloom_zone_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_bloom_ahead_t *ahead, ngx_pool_t *pool)
+ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool)
 {
     u_char       *buf;
     ngx_uint_t    behind;
     bloom_key_t   k, canonical;
 
-    ahead->generation = 0;
+    prefetch->generation = 0;
 
-    if (ngx_bloom_test_begin(zone, &behind) != NGX_OK
+    if (ngx_bloom_lookup_begin(zone, &behind) != NGX_OK
         || (zone->form != BLOOM_KEY_RAW && zone->form != BLOOM_KEY_LOWER))
     {
         return;
     }
 
-    ahead->key = *key;
+    prefetch->key = *key;
 
     if (zone->form == BLOOM_KEY_LOWER) {
 
         k.data = key->data;
         k.len = key->len;
 
-        buf = ngx_bloom_test_room(zone, key->len, pool);
+        buf = ngx_bloom_lookup_room(zone, key->len, pool);
 
         if (buf == NULL
             || bloom_form_canonical(zone->form, &canonical, &k, buf) != NULL
-            || ngx_bloom_test_keep(&ahead->key, &canonical, pool) != NGX_OK)
+            || ngx_bloom_lookup_keep(&prefetch->key, &canonical, pool)
+               != NGX_OK)
         {
             return;
         }
@@ -333,49 +333,47 @@ ngx_bloom_zone_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
     /* of the kept bytes: a hash may refer to them */
 
-    ahead->hash = bloom_hash(&zone->hasher, ahead->key.data, ahead->key.len);
-    ahead->generation = zone->generation;
+    prefetch->hash = bloom_hash(&zone->hasher, prefetch->key.data,
+                                prefetch->key.len);
+    prefetch->generation = zone->generation;
 }
 
 
 void
-ngx_bloom_zone_prefetch(ngx_bloom_zone_t *zone, const ngx_bloom_ahead_t *ahead)
+ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
+    const ngx_bloom_lookup_prefetch_t *prefetch)
 {
-    if (ahead->generation != 0 && ahead->generation == zone->generation) {
-        bloom_prefetch(&zone->geometry, zone->words, ahead->hash);
+    if (prefetch->generation != 0 && prefetch->generation == zone->generation) {
+        bloom_prefetch(&zone->geometry, zone->words, prefetch->hash);
     }
 }
 
 
 ngx_uint_t
-ngx_bloom_zone_test_ahead(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    const ngx_bloom_ahead_t *ahead, ngx_pool_t *pool)
+ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    const ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool)
 {
     int         present;
     ngx_uint_t  behind;
 
-    if (ngx_bloom_test_begin(zone, &behind) == NGX_OK
-        && zone->generation == ahead->generation)
+    if (ngx_bloom_lookup_begin(zone, &behind) == NGX_OK
+        && zone->generation == prefetch->generation)
     {
-        present = bloom_test(&zone->geometry, zone->words, ahead->hash);
+        present = bloom_test(&zone->geometry, zone->words, prefetch->hash);
 
-        if (ngx_bloom_test_end(zone) == NGX_OK) {
-            *key = ahead->key;
+        if (ngx_bloom_lookup_end(zone) == NGX_OK) {
+            *key = prefetch->key;
 
-            if (present) {
-                return NGX_BLOOM_PRESENT;
-            }
-
-            return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+            return ngx_bloom_lookup_answer(present, behind);
         }
     }
 
-    return ngx_bloom_zone_test(zone, key, pool);
+    return ngx_bloom_lookup(zone, key, pool);
 }
 
 
 void
-ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, ngx_pool_t *pool)
 {
     size_t       len;
@@ -387,9 +385,9 @@ ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
         len = ngx_max(len, key[j].len);
     }
 
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
-        rc = ngx_bloom_test_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -399,15 +397,15 @@ ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             break;
         }
 
-        buf = ngx_bloom_test_room(zone, len, pool);
+        buf = ngx_bloom_lookup_room(zone, len, pool);
 
         if (buf == NULL) {
             break;
         }
 
-        ngx_bloom_test_keys(zone, key, n, answer, buf);
+        ngx_bloom_lookup_keys(zone, key, n, answer, buf);
 
-        rc = ngx_bloom_test_end(zone);
+        rc = ngx_bloom_lookup_end(zone);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -431,7 +429,7 @@ ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
 
 void
-ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
+ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     u_char separator, ngx_uint_t tally[NGX_BLOOM_ANSWERS], ngx_pool_t *pool)
 {
     u_char      *buf, *pos, *end, answer[BLOOM_BATCH];
@@ -441,9 +439,9 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 
     end = text->data + text->len;
 
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
-        rc = ngx_bloom_test_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -453,7 +451,7 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
             break;
         }
 
-        buf = ngx_bloom_test_room(zone, text->len, pool);
+        buf = ngx_bloom_lookup_room(zone, text->len, pool);
 
         if (buf == NULL) {
             break;
@@ -464,16 +462,16 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
         pos = text->data;
 
         do {
-            n = ngx_bloom_test_cut(part, &pos, end, separator);
+            n = ngx_bloom_lookup_cut(part, &pos, end, separator);
 
-            ngx_bloom_test_keys(zone, part, n, answer, buf);
+            ngx_bloom_lookup_keys(zone, part, n, answer, buf);
 
             for (j = 0; j < n; j++) {
                 tally[answer[j]]++;
             }
         } while (n == BLOOM_BATCH);
 
-        rc = ngx_bloom_test_end(zone);
+        rc = ngx_bloom_lookup_end(zone);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -496,29 +494,30 @@ ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     pos = text->data;
 
     do {
-        n = ngx_bloom_test_cut(part, &pos, end, separator);
+        n = ngx_bloom_lookup_cut(part, &pos, end, separator);
         tally[NGX_BLOOM_UNKNOWN] += n;
     } while (n == BLOOM_BATCH);
 }
 
 
-/* Within one generation. */
+/* Looks up keys within one generation. */
 static void
-ngx_bloom_test_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, u_char *buf)
 {
     ngx_uint_t  done;
 
     for (done = 0; done < n; /* void */ ) {
-        done += ngx_bloom_test_group(zone, key + done, n - done, answer + done,
-                                     buf);
+        done += ngx_bloom_lookup_group(zone, key + done, n - done,
+                                       answer + done, buf);
     }
 }
 
 
-/* As many as are looked up by no more than BLOOM_BATCH, which is returned. */
+/* Looks up as many as need no more than BLOOM_BATCH lookups.  Returns how many.
+ */
 static ngx_uint_t
-ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, u_char *buf)
 {
     uint64_t      present, asked[BLOOM_BATCH];
@@ -539,7 +538,7 @@ ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             continue;
         }
 
-        if (ngx_bloom_test_expand(zone, &keys, &hash[lines], &key[i], buf)
+        if (ngx_bloom_lookup_expand(zone, &keys, &hash[lines], &key[i], buf)
             != NULL)
         {
             answer[i] = NGX_BLOOM_UNPARSABLE;
@@ -567,15 +566,16 @@ ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 }
 
 
-/* The next parts of a list, up to BLOOM_BATCH; fewer: that was all. */
+/* Cuts the next parts of a list, up to BLOOM_BATCH.  Returns how many; fewer if
+ * there are no more. */
 static ngx_uint_t
-ngx_bloom_test_cut(ngx_str_t *part, u_char **pos, u_char *end,
+ngx_bloom_lookup_cut(ngx_str_t *part, u_char **pos, u_char *end,
     u_char separator)
 {
     ngx_uint_t  n;
 
     for (n = 0; n < BLOOM_BATCH; n++) {
-        if (!ngx_bloom_test_next_part(&part[n], pos, end, separator)) {
+        if (!ngx_bloom_lookup_next_part(&part[n], pos, end, separator)) {
             break;
         }
     }
@@ -585,7 +585,7 @@ ngx_bloom_test_cut(ngx_str_t *part, u_char **pos, u_char *end,
 
 
 static ngx_uint_t
-ngx_bloom_test_next_part(ngx_str_t *part, u_char **pos, u_char *end,
+ngx_bloom_lookup_next_part(ngx_str_t *part, u_char **pos, u_char *end,
     u_char separator)
 {
     u_char  *p, *last;
@@ -620,7 +620,7 @@ ngx_bloom_test_next_part(ngx_str_t *part, u_char **pos, u_char *end,
 
 
 ngx_uint_t
-ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
+ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_bloom_lookup_t *lookup, ngx_pool_t *pool)
 {
     u_char        *buf;
@@ -628,11 +628,11 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t     i, j, behind;
     bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
 
-    for (i = 0; i < NGX_BLOOM_ATTEMPTS; i++) {
+    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
         ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));
 
-        rc = ngx_bloom_test_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -651,8 +651,8 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
         }
 
         lookup->form = zone->form;
-        lookup->why = ngx_bloom_test_expand(zone, &lookup->keys, hash, key,
-                                            buf);
+        lookup->why = ngx_bloom_lookup_expand(zone, &lookup->keys, hash, key,
+                                              buf);
 
         if (lookup->why != NULL) {
             lookup->keys.n = 0;
@@ -672,7 +672,7 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             }
         }
 
-        rc = ngx_bloom_test_end(zone);
+        rc = ngx_bloom_lookup_end(zone);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -688,11 +688,7 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             return NGX_BLOOM_UNKNOWN;
         }
 
-        if (lookup->matches != 0) {
-            return NGX_BLOOM_PRESENT;
-        }
-
-        return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+        return ngx_bloom_lookup_answer(lookup->matches != 0, behind);
     }
 
     ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));

@@ -1,6 +1,6 @@
 
 /*
- * Lookups: whether a zone has a key.
+ * A lookup answers whether a zone has a key.
  *
  * Nothing here takes a lock or waits for anybody.  What is asked at once is
  * answered by one whole generation, that which serves at the time, and in the
@@ -22,17 +22,17 @@
 /* Answers of a zone; each has a counter. */
 #define NGX_BLOOM_ABSENT      0
 #define NGX_BLOOM_PRESENT     1          /* maybe */
-#define NGX_BLOOM_UNKNOWN     2          /* the zone cannot tell */
-#define NGX_BLOOM_UNPARSABLE  3          /* no key in the zone's key form */
+#define NGX_BLOOM_UNKNOWN     2          /* see ngx_bloom_condition_e */
+#define NGX_BLOOM_UNPARSABLE  3          /* invalid in the zone's key form */
 #define NGX_BLOOM_ANSWERS     4
 
 
 /*
- * Whether the zone has the key: NGX_BLOOM_...  Where the key form is another
- * than raw, *key becomes the canonical key, in memory of `pool`; it stays as it
- * is where the answer is none.  If memory is short, the zone cannot tell.
+ * Looks up a key.  Returns NGX_BLOOM_...; NGX_BLOOM_UNKNOWN also if memory is
+ * short.  Unless the key form is raw, *key becomes the canonical key, in memory
+ * of `pool`; it stays as it is if it is invalid.
  */
-ngx_uint_t ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key,
+ngx_uint_t ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_pool_t *pool);
 
 /* A key whose line is on its way from memory while others are tested. */
@@ -40,32 +40,32 @@ typedef struct {
     uint64_t            generation;      /* it was hashed for; 0: it was not */
     bloom_hash_t        hash;
     ngx_str_t           key;             /* canonical */
-} ngx_bloom_ahead_t;
+} ngx_bloom_lookup_prefetch_t;
 
 /* Hashes a key, if the key form makes one key of it: raw or lower. */
-void ngx_bloom_zone_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_bloom_ahead_t *ahead, ngx_pool_t *pool);
+void ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
 
 /*
  * Asks the processor for its line.  That stops it until it knows where the page
  * is, so lines are on their way together only if they are asked for one right
  * after the other, with nothing between.
  */
-void ngx_bloom_zone_prefetch(ngx_bloom_zone_t *zone,
-    const ngx_bloom_ahead_t *ahead);
+void ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
+    const ngx_bloom_lookup_prefetch_t *prefetch);
 
 /*
- * ngx_bloom_zone_test() of the same key.  What was hashed is used if the
+ * ngx_bloom_lookup() of the same key.  What was hashed is used if the
  * generation it was hashed for still serves.
  */
-ngx_uint_t ngx_bloom_zone_test_ahead(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    const ngx_bloom_ahead_t *ahead, ngx_pool_t *pool);
+ngx_uint_t ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    const ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
 
 /*
- * ngx_bloom_zone_test() of n keys, none of which is changed, with their lines
- * under way from memory together; an empty one cannot be told.
+ * ngx_bloom_lookup() of n keys, none of which is changed, with their lines
+ * under way from memory together; the answer for an empty one is unknown.
  */
-void ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+void ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, ngx_pool_t *pool);
 
 /*
@@ -73,7 +73,7 @@ void ngx_bloom_zone_test_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
  * around a part are left out, and so are empty parts.  How many parts have each
  * answer; all zero if there is none.
  */
-void ngx_bloom_zone_test_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
+void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     u_char separator, ngx_uint_t tally[NGX_BLOOM_ANSWERS], ngx_pool_t *pool);
 
 
@@ -93,8 +93,8 @@ typedef struct {
     u_char              set[BLOOM_K_MAX];              /* 1: that bit is set */
 } ngx_bloom_lookup_t;
 
-/* As ngx_bloom_zone_test(), but *key stays as it is. */
-ngx_uint_t ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
+/* As ngx_bloom_lookup(), but *key stays as it is. */
+ngx_uint_t ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_bloom_lookup_t *lookup, ngx_pool_t *pool);
 
 

@@ -1,8 +1,8 @@
 
 /*
- * Upkeep of a zone's journal, each bounded and often: segments made before they
- * are needed, synchronisation, what other instances have appended and what was
- * kept while the disk refused, files that are of no use any more.
+ * Maintenance of a zone's journal is brief and frequent: segments are made
+ * before they are needed and synchronised, pending keys are appended, records
+ * of other instances are applied, and files that nobody needs are removed.
  */
 
 #ifndef _NGX_BLOOM_MAINTENANCE_H_INCLUDED_
@@ -16,25 +16,18 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Removing and pruning, in milliseconds. */
-#define NGX_BLOOM_UPKEEP_HOUSE    10000
-
-
-/* Segments and disks, for whichever instance; when to come again, in ms. */
-ngx_msec_t ngx_bloom_upkeep_journal(ngx_bloom_work_t *work);
+/*
+ * Makes segments and synchronises the journal, for whichever instance.  Returns
+ * when to come again, in ms.
+ */
+ngx_msec_t ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs);
 
 /*
- * What others have appended, and keys that were kept; when to come again, in
- * ms.  The lock sh->helper is held.
+ * Appends pending keys, applies what other instances have appended, and removes
+ * files that nobody needs.  The lock sh->helper is held.  Returns when to come
+ * again, in ms.
  */
-ngx_msec_t ngx_bloom_upkeep_catch_up(ngx_bloom_work_t *work);
-
-/*
- * Applies what other instances have appended.  The lock sh->helper is held, so
- * no other generation comes to serve meanwhile.  NGX_OK; NGX_AGAIN: somebody is
- * publishing; NGX_ERROR: the journal cannot be read, which is logged.
- */
-ngx_int_t ngx_bloom_upkeep_follow(ngx_bloom_zone_t *zone);
+ngx_msec_t ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs);
 
 
 #pragma GCC visibility pop

@@ -1,12 +1,9 @@
 
 #include "ngx_bloom_save.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_state_files.h"
 
-#include <dirent.h>
 #include <sys/random.h>
-
-
-u_char  ngx_bloom_save_empty[BLOOM_IMAGE_BUILD_ID_LEN];
 
 
 static ngx_int_t ngx_bloom_save_finish(ngx_bloom_save_t *save);
@@ -19,7 +16,6 @@ ngx_int_t
 ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     ngx_bloom_task_e kind, uint64_t ticket)
 {
-    u_char              hex[2 * BLOOM_IMAGE_BUILD_ID_LEN + 1], *p;
     ngx_uint_t          bank;
     bloom_image_t      *image;
     ngx_bloom_shctx_t  *sh;
@@ -38,17 +34,14 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     image = &save->image;
 
     *image = sh->bank[bank].image;
-    image->items = bloom_geometry_items(&image->geometry, sh->bank[bank].ones);
+    image->items = bloom_geometry_items(&image->geometry,
+                                        sh->bank[bank].bits_set);
     image->flags |= BLOOM_IMAGE_ESTIMATED;
 
     if (kind == NGX_BLOOM_TASK_CHECKPOINT) {
-        p = ngx_hex_dump(hex, ngx_bloom_save_base(zone, bank),
-                         BLOOM_IMAGE_BUILD_ID_LEN);
-        *p = '\0';
-
-        ngx_bloom_state_name(zone->state, save->name,
-                             "checkpoint.%s.%016xL.bloom", hex,
-                             save->position);
+        ngx_bloom_state_files_checkpoint(zone->state,
+                                         ngx_bloom_save_base(zone, bank),
+                                         save->position, save->name);
 
     } else {
         image->created = ngx_bloom_time();
@@ -57,8 +50,7 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
             return ngx_bloom_save_fails(save, "has no build id");
         }
 
-        ngx_bloom_state_name(zone->state, save->name, "snapshot.%P.%uL.bloom",
-                             ngx_pid, ticket);
+        ngx_bloom_state_files_snapshot(zone->state, ticket, save->name);
     }
 
     ngx_bloom_state_name(zone->state, save->tmp, "save.%P.tmp", ngx_pid);
@@ -80,12 +72,12 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
 }
 
 
-/* By which image a checkpoint is found again. */
+/* Returns the build id by which a checkpoint is found again. */
 static u_char *
 ngx_bloom_save_base(ngx_bloom_zone_t *zone, ngx_uint_t bank)
 {
     return (zone->file.name.len != 0 || zone->sh->uploaded)
-           ? zone->sh->bank[bank].image.build_id : ngx_bloom_save_empty;
+           ? zone->sh->bank[bank].image.build_id : NULL;
 }
 
 
@@ -136,7 +128,7 @@ ngx_bloom_save_step(ngx_bloom_save_t *save)
 static ngx_int_t
 ngx_bloom_save_finish(ngx_bloom_save_t *save)
 {
-    u_char      header[BLOOM_IMAGE_PAGE], *name;
+    u_char      header[BLOOM_IMAGE_PAGE];
     ngx_uint_t  bank;
 
     bloom_image_seal_table(&save->image, save->table);
@@ -173,8 +165,8 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
     if (save->kind == NGX_BLOOM_TASK_CHECKPOINT) {
         save->zone->sh->checkpoint = save->position;
 
-        name = (u_char *) strrchr((char *) save->name, '/') + 1;
-        ngx_bloom_save_remove(save->zone->state, "checkpoint.", name, 0);
+        ngx_bloom_state_files_remove(save->zone->state, "checkpoint.",
+                                     save->name, 0);
     }
 
     return NGX_OK;
@@ -208,104 +200,4 @@ ngx_bloom_save_fails(ngx_bloom_save_t *save, const char *error)
     save->error = error;
 
     return NGX_ERROR;
-}
-
-
-ngx_int_t
-ngx_bloom_save_find(ngx_bloom_state_t *state, u_char *build, u_char *name,
-    uint64_t *position)
-{
-    DIR            *dir;
-    char           *end;
-    u_char          prefix[64], *p;
-    size_t          len;
-    uint64_t        at;
-    ngx_int_t       rc;
-    struct dirent  *entry;
-
-    p = ngx_cpymem(prefix, "checkpoint.", sizeof("checkpoint.") - 1);
-    p = ngx_hex_dump(p, build, BLOOM_IMAGE_BUILD_ID_LEN);
-    *p++ = '.';
-    len = p - prefix;
-
-    dir = opendir((char *) state->path.data);
-    if (dir == NULL) {
-        return NGX_DECLINED;
-    }
-
-    rc = NGX_DECLINED;
-
-    while ((entry = readdir(dir)) != NULL) {
-
-        if (ngx_strncmp(entry->d_name, prefix, len) != 0) {
-            continue;
-        }
-
-        at = strtoull(entry->d_name + len, &end, 16);
-
-        if (strcmp(end, ".bloom") != 0 || (rc == NGX_OK && at <= *position)) {
-            continue;
-        }
-
-        ngx_bloom_state_name(state, name, "%s", entry->d_name);
-        *position = at;
-        rc = NGX_OK;
-    }
-
-    (void) closedir(dir);
-
-    return rc;
-}
-
-
-void
-ngx_bloom_save_remove(ngx_bloom_state_t *state, const char *prefix,
-    u_char *keep, time_t age)
-{
-    DIR            *dir;
-    u_char          name[NGX_MAX_PATH];
-    struct stat     st;
-    struct dirent  *entry;
-
-    dir = opendir((char *) state->path.data);
-    if (dir == NULL) {
-        return;
-    }
-
-    while ((entry = readdir(dir)) != NULL) {
-
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0
-            || (keep != NULL && strcmp(entry->d_name, (char *) keep) == 0))
-        {
-            continue;
-        }
-
-        ngx_bloom_state_name(state, name, "%s", entry->d_name);
-
-        if (age != 0
-            && (stat((char *) name, &st) == -1
-                || st.st_mtime + age > ngx_time()))
-        {
-            continue;
-        }
-
-        if (ngx_bloom_remove(name) != NGX_OK) {
-            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
-                          "\"%s\" cannot be removed", name);
-        }
-    }
-
-    (void) closedir(dir);
-}
-
-
-u_char *
-ngx_bloom_save_upload_name(ngx_bloom_state_t *state, u_char *build,
-    u_char *name)
-{
-    u_char  hex[2 * BLOOM_IMAGE_BUILD_ID_LEN + 1];
-
-    *ngx_hex_dump(hex, build, BLOOM_IMAGE_BUILD_ID_LEN) = '\0';
-
-    return ngx_bloom_state_name(state, name, "upload.%s.bloom", hex);
 }

@@ -1,6 +1,6 @@
 
 /*
- * Saving: the zone that serves as an image file, in the state directory.
+ * The filter that serves is saved as an image file in the state directory.
  *
  * A checkpoint is the filter as of a position of the journal: all that was
  * appended before it is in it, and some of what came later may be.  It is used
@@ -52,29 +52,6 @@ ngx_int_t ngx_bloom_save_begin(ngx_bloom_save_t *save,
 ngx_int_t ngx_bloom_save_step(ngx_bloom_save_t *save);
 
 void ngx_bloom_save_end(ngx_bloom_save_t *save);
-
-
-/*
- * The newest checkpoint made from the image with this build id: NGX_OK with
- * its name in `name` of NGX_MAX_PATH bytes and its position; NGX_DECLINED if
- * there is none.
- */
-ngx_int_t ngx_bloom_save_find(ngx_bloom_state_t *state, u_char *build,
-    u_char *name, uint64_t *position);
-
-/*
- * Removes the files whose names begin with `prefix`, but for `keep`, a name
- * without directory, or NULL.  Those younger than `age` seconds stay.
- */
-void ngx_bloom_save_remove(ngx_bloom_state_t *state, const char *prefix,
-    u_char *keep, time_t age);
-
-/* The name "upload.FILE.bloom" of an upload, in `name` of NGX_MAX_PATH. */
-u_char *ngx_bloom_save_upload_name(ngx_bloom_state_t *state, u_char *build,
-    u_char *name);
-
-/* What a zone that starts empty has for the build id of an image. */
-extern u_char  ngx_bloom_save_empty[BLOOM_IMAGE_BUILD_ID_LEN];
 
 
 #pragma GCC visibility pop

@@ -1,30 +1,30 @@
 
 #include "ngx_bloom_shutdown.h"
-#include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_pending.h"
 
 #include <ngx_event.h>
 
 
 /* Times in milliseconds.  What is not on disk at two looks in a row is late. */
-#define NGX_BLOOM_LEAVE_LOOK   500
-#define NGX_BLOOM_LEAVE_ALONE  100       /* no helper takes so long */
-#define NGX_BLOOM_LEAVE_LOCK   10000     /* for another's synchronisation */
+#define NGX_BLOOM_SHUTDOWN_LOOK   500
+#define NGX_BLOOM_SHUTDOWN_ALONE  100        /* no helper takes so long */
+#define NGX_BLOOM_SHUTDOWN_LOCK   10000      /* for another's synchronisation */
 
 
-static void ngx_bloom_leave_look(ngx_event_t *ev);
-static void ngx_bloom_leave_end_zone(ngx_cycle_t *cycle,
+static void ngx_bloom_shutdown_look(ngx_event_t *ev);
+static void ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle,
     ngx_bloom_zone_t *zone);
 
 
 /* Of this process. */
-static ngx_array_t  *ngx_bloom_leave_zones;
-static ngx_event_t   ngx_bloom_leave_timer;
+static ngx_array_t  *ngx_bloom_shutdown_zones;
+static ngx_event_t   ngx_bloom_shutdown_timer;
 
 
 void
-ngx_bloom_leave_init(ngx_cycle_t *cycle, ngx_array_t *zones)
+ngx_bloom_shutdown_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 {
     static void  *ident[4];
 
@@ -36,12 +36,12 @@ ngx_bloom_leave_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 
     ident[3] = (void *) -1;
 
-    ngx_bloom_leave_zones = zones;
+    ngx_bloom_shutdown_zones = zones;
 
-    ngx_bloom_leave_timer.handler = ngx_bloom_leave_look;
-    ngx_bloom_leave_timer.data = ident;
-    ngx_bloom_leave_timer.log = cycle->log;
-    ngx_bloom_leave_timer.cancelable = 1;
+    ngx_bloom_shutdown_timer.handler = ngx_bloom_shutdown_look;
+    ngx_bloom_shutdown_timer.data = ident;
+    ngx_bloom_shutdown_timer.log = cycle->log;
+    ngx_bloom_shutdown_timer.cancelable = 1;
 }
 
 
@@ -50,18 +50,20 @@ ngx_bloom_leave_init(ngx_cycle_t *cycle, ngx_array_t *zones)
  * worker goes: it is not told when it is to go.
  */
 void
-ngx_bloom_leave_appended(ngx_bloom_zone_t *zone, uint64_t position)
+ngx_bloom_shutdown_appended(ngx_bloom_zone_t *zone, uint64_t position)
 {
     zone->state->appended = position;
 
-    if (ngx_bloom_leave_zones != NULL && !ngx_bloom_leave_timer.timer_set) {
-        ngx_add_timer(&ngx_bloom_leave_timer, NGX_BLOOM_LEAVE_LOOK);
+    if (ngx_bloom_shutdown_zones != NULL
+        && !ngx_bloom_shutdown_timer.timer_set)
+    {
+        ngx_add_timer(&ngx_bloom_shutdown_timer, NGX_BLOOM_SHUTDOWN_LOOK);
     }
 }
 
 
 static void
-ngx_bloom_leave_look(ngx_event_t *ev)
+ngx_bloom_shutdown_look(ngx_event_t *ev)
 {
     uint64_t              synced;
     ngx_uint_t            i, waits;
@@ -69,10 +71,10 @@ ngx_bloom_leave_look(ngx_event_t *ev)
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
-    zone = ngx_bloom_leave_zones->elts;
+    zone = ngx_bloom_shutdown_zones->elts;
     waits = 0;
 
-    for (i = 0; i < ngx_bloom_leave_zones->nelts; i++) {
+    for (i = 0; i < ngx_bloom_shutdown_zones->nelts; i++) {
         state = zone[i]->state;
 
         if (state == NULL) {
@@ -100,13 +102,13 @@ ngx_bloom_leave_look(ngx_event_t *ev)
     }
 
     if (waits) {
-        ngx_add_timer(ev, NGX_BLOOM_LEAVE_LOOK);
+        ngx_add_timer(ev, NGX_BLOOM_SHUTDOWN_LOOK);
     }
 }
 
 
 void
-ngx_bloom_leave_waits(ngx_bloom_zone_t *zone, ngx_msec_t since)
+ngx_bloom_shutdown_waits(ngx_bloom_zone_t *zone, ngx_msec_t since)
 {
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
@@ -114,7 +116,8 @@ ngx_bloom_leave_waits(ngx_bloom_zone_t *zone, ngx_msec_t since)
     state = zone->state;
 
     if (!ngx_exiting || state == NULL
-        || (ngx_msec_int_t) (ngx_current_msec - since) < NGX_BLOOM_LEAVE_ALONE)
+        || (ngx_msec_int_t) (ngx_current_msec - since)
+           < NGX_BLOOM_SHUTDOWN_ALONE)
     {
         return;
     }
@@ -138,7 +141,7 @@ ngx_bloom_leave_waits(ngx_bloom_zone_t *zone, ngx_msec_t since)
 
 
 void
-ngx_bloom_leave_end(ngx_cycle_t *cycle, ngx_array_t *zones)
+ngx_bloom_shutdown_end(ngx_cycle_t *cycle, ngx_array_t *zones)
 {
     ngx_uint_t          i;
     ngx_bloom_zone_t  **zone;
@@ -147,14 +150,14 @@ ngx_bloom_leave_end(ngx_cycle_t *cycle, ngx_array_t *zones)
 
     for (i = 0; i < zones->nelts; i++) {
         if (zone[i]->state != NULL) {
-            ngx_bloom_leave_end_zone(cycle, zone[i]);
+            ngx_bloom_shutdown_end_zone(cycle, zone[i]);
         }
     }
 }
 
 
 static void
-ngx_bloom_leave_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
+ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
 {
     uint64_t              tail;
     ngx_int_t             rc;
@@ -167,7 +170,7 @@ ngx_bloom_leave_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
     last = (ngx_process != NGX_PROCESS_WORKER);
 
     if (last) {
-        (void) ngx_bloom_kept_drain(zone);
+        (void) ngx_bloom_pending_drain(zone);
     }
 
     tail = last ? ngx_bloom_state_tail(state) : state->appended;
@@ -175,7 +178,7 @@ ngx_bloom_leave_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
     if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE) >= tail) {
         rc = NGX_OK;
 
-    } else if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_LEAVE_LOCK)
+    } else if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_SHUTDOWN_LOCK)
                == NGX_OK)
     {
         /* whoever had the lock may have done it */

@@ -1,7 +1,7 @@
 
 /*
- * Zones at the start and at a reload: what the master does, before any process
- * that serves exists or while the old ones serve on.
+ * The master fills fresh memory of a zone, at a start or when the zone's size
+ * has changed, before any process serves from it.
  */
 
 #ifndef _NGX_BLOOM_START_H_INCLUDED_
@@ -15,15 +15,14 @@
 #pragma GCC visibility push(hidden)
 
 
-/*
- * The handler of a shared memory zone: fills one that is new, takes over one
- * that is kept.  Until the configuration is accepted, a kept one serves on as
- * it is.
- */
-ngx_int_t ngx_bloom_start_zone(ngx_shm_zone_t *shm_zone, void *data);
+/* Fills the zone's memory.  Returns NGX_OK, or NGX_ERROR, logged. */
+ngx_int_t ngx_bloom_start_zone(ngx_bloom_zone_t *zone);
 
-/* Takes back what was prepared for a configuration that was refused. */
-void ngx_bloom_start_abandon(ngx_bloom_zone_t *zone);
+/*
+ * Checks for "nginx -t" that the zone could start: reads, and leaves nothing
+ * behind.  Returns NGX_OK, or NGX_ERROR, logged.
+ */
+ngx_int_t ngx_bloom_start_check(ngx_bloom_zone_t *zone);
 
 
 #pragma GCC visibility pop

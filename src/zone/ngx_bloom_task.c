@@ -1,7 +1,7 @@
 
 #include "ngx_bloom_task.h"
-#include "ngx_bloom_helper.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_wake.h"
 
 
 /* A helper that lives shows it every second, ms. */
@@ -25,7 +25,7 @@ ngx_bloom_task_served(ngx_bloom_task_t *task)
 
 
 static ngx_uint_t
-ngx_bloom_task_pending(ngx_bloom_shctx_t *sh, ngx_bloom_task_e kind)
+ngx_bloom_task_unserved(ngx_bloom_shctx_t *sh, ngx_bloom_task_e kind)
 {
     return sh->task[kind].asked != ngx_bloom_task_served(&sh->task[kind]);
 }
@@ -61,14 +61,14 @@ ngx_bloom_task_request(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     switch (kind) {
 
     case NGX_BLOOM_TASK_LOAD:
-        if (ngx_bloom_task_pending(sh, NGX_BLOOM_TASK_UPLOAD)) {
+        if (ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_UPLOAD)) {
             rc = NGX_BUSY;
         }
         break;
 
     case NGX_BLOOM_TASK_UPLOAD:
-        if (ngx_bloom_task_pending(sh, NGX_BLOOM_TASK_UPLOAD)
-            || ngx_bloom_task_pending(sh, NGX_BLOOM_TASK_LOAD))
+        if (ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_UPLOAD)
+            || ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_LOAD))
         {
             rc = NGX_BUSY;
             break;
@@ -88,7 +88,7 @@ ngx_bloom_task_request(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_unlock(&sh->tasks);
 
     if (rc == NGX_OK) {
-        ngx_bloom_helper_wake();
+        ngx_bloom_wake();
     }
 
     return rc;
@@ -191,7 +191,7 @@ ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
     task = &zone->sh->task[kind];
 
-    if (!ngx_bloom_task_pending(zone->sh, kind)
+    if (!ngx_bloom_task_unserved(zone->sh, kind)
         || ngx_bloom_lock(&zone->sh->tasks, NGX_BLOOM_TASK_WAIT) != NGX_OK)
     {
         return NGX_DECLINED;
@@ -199,7 +199,7 @@ ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
     rc = NGX_DECLINED;
 
-    if (ngx_bloom_task_pending(zone->sh, kind)) {
+    if (ngx_bloom_task_unserved(zone->sh, kind)) {
         task->begun = task->asked;
 
         if (path != NULL) {
@@ -221,7 +221,7 @@ ngx_bloom_task_waits(ngx_bloom_zone_t *zone)
     ngx_uint_t  kind;
 
     for (kind = 0; kind < NGX_BLOOM_TASKS; kind++) {
-        if (ngx_bloom_task_pending(zone->sh, kind)) {
+        if (ngx_bloom_task_unserved(zone->sh, kind)) {
             return 1;
         }
     }

@@ -1,6 +1,6 @@
 
 /*
- * Tasks: what processes ask the helper to do, and what came of it.
+ * Processes ask the helper for tasks, and learn what came of them.
  *
  * A zone has one task of each kind in its shared memory.  A request draws a
  * ticket; each run of the task serves all tickets drawn before it began, so

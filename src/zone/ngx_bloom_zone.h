@@ -1,6 +1,6 @@
 
 /*
- * Zones: filters in shared memory.
+ * A zone is a filter in shared memory.
  *
  * A zone has two banks, each with room for one image.  The generation counts
  * the images that have served; its lowest bit says which bank serves:
@@ -13,7 +13,7 @@
  *     load      write bank (g + 1) & 1, which nobody reads; then g + 1
  *
  * So a lookup takes no lock and waits for nobody, and is answered from one
- * whole generation.  Generation 0 serves nothing: the zone cannot tell.
+ * whole generation.  Generation 0 serves nothing: every answer is unknown.
  *
  * The slab header stays as nginx made it: its master reads it when a process
  * dies.
@@ -35,12 +35,18 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Why a zone cannot be sure, or NGX_BLOOM_SURE. */
-#define NGX_BLOOM_SURE        0
-#define NGX_BLOOM_NOT_LOADED  1
-#define NGX_BLOOM_STALE       2          /* the image is older than max_age */
-#define NGX_BLOOM_BEHIND      3          /* another instance added keys */
-#define NGX_BLOOM_DAMAGED     4          /* the journal lost records */
+/*
+ * The condition of a zone.  In all but NGX_BLOOM_SERVING some or all of its
+ * answers are unknown.  In the endpoint, in metrics and in documents it is the
+ * zone's "state"; ngx_bloom_state_t is the state directory.
+ */
+typedef enum {
+    NGX_BLOOM_SERVING = 0,
+    NGX_BLOOM_NOT_LOADED,
+    NGX_BLOOM_STALE,                     /* the image is older than max_age */
+    NGX_BLOOM_BEHIND,                    /* another instance added keys */
+    NGX_BLOOM_DAMAGED                    /* the journal lost records */
+} ngx_bloom_condition_e;
 
 
 /* What the helper does when asked: see ngx_bloom_task.h. */
@@ -62,8 +68,8 @@ typedef enum {
 typedef struct {
     ngx_bloom_outcome_e  outcome;
     uint64_t             generation;     /* that serves after it */
-    uint64_t             when;           /* it began, ms since 1970 */
-    uint64_t             took;           /* ms */
+    uint64_t             started_at;     /* ms since 1970 */
+    uint64_t             duration;       /* ms */
     u_char               message[512];   /* null-terminated; why not */
     u_char               name[80];       /* null-terminated; of a snapshot, in
                                             the state directory */
@@ -91,166 +97,137 @@ typedef struct {
 /* In shared memory. */
 typedef struct {
     /* read by every lookup */
-    uint64_t             generation;     /* atomic; 0: nothing serves */
-    uint64_t             applied;        /* atomic; position in the journal:
+    uint64_t              generation;    /* atomic; 0: nothing serves */
+    uint64_t              applied;       /* atomic; position in the journal:
                                             what others appended before it is
                                             in the filter */
-    uint64_t             doubt;          /* atomic; 0, or keys added up to then
+    uint64_t              damaged;       /* atomic; 0, or keys added up to then
                                             may be lost, ms since 1970 */
-    uint64_t             instance;       /* random: of this memory */
-    size_t               bank_size;
-    u_char              *banks;          /* the same address everywhere */
-    ngx_uint_t           pages;          /* ngx_bloom_pages_e, of the banks */
-    size_t               huge;           /* atomic; bytes on huge pages when
+    uint64_t              instance;      /* random: of this memory */
+    size_t                bank_size;
+    u_char               *banks;         /* the same address everywhere */
+    ngx_uint_t            hugepages;     /* ngx_bloom_hugepages_e: got */
+    size_t                huge_bytes;    /* atomic; on huge pages when
                                             they were last counted */
 
     struct {
         ngx_uint_t           filled;     /* 0: nothing in it */
         size_t               held;       /* bytes, while it is emptied */
         bloom_image_t        image;
-        uint64_t             ones;       /* atomic; bits set */
+        uint64_t             bits_set;   /* atomic */
         u_char               header[BLOOM_IMAGE_PAGE]; /* of an imported image:
                                                           its origin */
     } bank[2];
 
     /* the image of file=, whichever serves, as it was last seen to be whole */
-    ngx_uint_t           file;           /* 0: the zone starts empty */
-    u_char               file_name[NGX_MAX_PATH];      /* null-terminated */
-    ngx_bloom_file_id_t  file_id;
-    u_char               file_build[BLOOM_IMAGE_BUILD_ID_LEN];
-    ngx_uint_t           uploaded;       /* an uploaded image serves */
-    uint64_t             based;          /* the generation of which a start
+    ngx_uint_t            file;          /* 0: the zone starts empty */
+    u_char                file_name[NGX_MAX_PATH];     /* null-terminated */
+    ngx_bloom_image_id_t  file_id;
+    u_char                file_build[BLOOM_IMAGE_BUILD_ID_LEN];
+    ngx_uint_t            uploaded;      /* an uploaded image serves */
+    uint64_t              based;         /* the generation of which a start
                                             would begin: its image is named
                                             the base on disk */
 
-    pthread_mutex_t      helper;         /* robust; who loads and follows */
-    pthread_mutex_t      tasks;          /* robust; held for a copy */
-    ngx_bloom_task_t     task[NGX_BLOOM_TASKS];
-    ngx_bloom_result_t   loaded;         /* the last load, whoever wanted it */
-    uint64_t             load_done;      /* bytes of the load under way */
-    uint64_t             load_total;     /* 0: none is */
-    uint64_t             heartbeat;      /* of the helper, ms since 1970 */
-    uint64_t             checkpoint;     /* position of the last one */
-    uint64_t             full;           /* the generation last said to have
+    pthread_mutex_t       helper;        /* robust; who loads and follows */
+    pthread_mutex_t       tasks;         /* robust; held for a copy */
+    ngx_bloom_task_t      task[NGX_BLOOM_TASKS];
+    ngx_bloom_result_t    loaded;        /* the last load, whoever wanted it */
+    uint64_t              load_done;     /* bytes of the load under way */
+    uint64_t              load_total;    /* 0: none is */
+    uint64_t              heartbeat;     /* of the helper, ms since 1970 */
+    uint64_t              checkpoint;    /* position of the last one */
+    uint64_t              full;          /* the generation last said to have
                                             more keys than it was made for, */
-    uint64_t             stale;          /* or to be too old */
-    uint64_t             missing;        /* looks in a row at a watched file
+    uint64_t              stale;         /* or to be too old */
+    uint64_t              missing;       /* looks in a row at a watched file
                                             that was not there */
 
-    ngx_bloom_kept_t     kept;           /* where there is no state */
-    uint64_t             lost;           /* atomic; when a key last came that
+    ngx_bloom_pending_t   pending;       /* keys, where there is no state */
+    uint64_t              lost;          /* atomic; when a key last came that
                                             found no room among these or the
                                             state's, ms since 1970; 0: none */
-    uint64_t             lost_noted;     /* on disk; the helper's */
-    uint64_t             switches;       /* atomic; a load is about to, so a
-                                            key that is lost now is in doubt */
+    uint64_t              lost_noted;    /* on disk; the helper's */
+    uint64_t              switches;      /* atomic; a load is about to, so a
+                                            key that is lost now damages */
 } ngx_bloom_shctx_t;
 
 
 /* In a process's own memory: of a cycle's pool, copied by fork. */
 typedef struct {
-    ngx_str_t           name;
-    ngx_shm_zone_t     *shm_zone;        /* NULL: not declared */
-    ngx_bloom_shctx_t  *sh;
-    ngx_bloom_state_t  *state;           /* NULL: memory only */
-    ngx_bloom_kept_t   *kept;            /* of the state, or sh->kept */
-    ngx_uint_t          series;          /* of its counters */
+    ngx_str_t               name;
+    ngx_shm_zone_t         *shm_zone;    /* NULL: not declared */
+    ngx_bloom_shctx_t      *sh;
+    ngx_bloom_state_t      *state;       /* NULL: memory only */
+    ngx_bloom_pending_t    *pending;     /* keys: of the state, or of sh */
+    ngx_uint_t              series;      /* of its counters */
 
-    ngx_pool_t         *pool;            /* of the cycle */
-    ngx_core_conf_t    *ccf;             /* whose user the workers are */
+    ngx_pool_t             *pool;        /* of the cycle */
+    ngx_core_conf_t        *ccf;         /* whose user the workers are */
 
     /* where the configuration first speaks of it */
-    u_char             *conf_file;
-    ngx_uint_t          conf_line;
+    u_char                 *conf_file;
+    ngx_uint_t              conf_line;
 
     /* what the configuration wants */
-    size_t              size;            /* 0: a fitting one */
-    ngx_bloom_file_t    file;            /* name.len 0: starts empty */
-    bloom_image_t       image;
-    ngx_str_t           state_path;      /* the directory of all zones, null-
+    size_t                  size;        /* 0: a fitting one */
+    ngx_bloom_image_file_t  file;        /* name.len 0: starts empty */
+    bloom_image_t           image;
+    ngx_str_t               state_path;  /* the directory of all zones, null-
                                             terminated; len 0: memory only */
-    ngx_uint_t          journal;         /* 0: "journal=off" */
-    ngx_uint_t          adds;            /* something in the configuration adds
+    ngx_uint_t              journal;     /* 0: "journal=off" */
+    ngx_uint_t              adds;        /* something in the configuration adds
                                             keys: directive or endpoint */
-    ngx_msec_t          watch;           /* 0: off */
-    time_t              max_age;         /* seconds; 0: off */
-    ngx_uint_t          pages;           /* ngx_bloom_pages_e */
+    ngx_msec_t              watch;       /* 0: off */
+    time_t                  max_age;     /* seconds; 0: off */
+    ngx_uint_t              hugepages;   /* ngx_bloom_hugepages_e: wanted */
 
     /* why there is no state though the configuration wants one */
-    ngx_err_t           state_err;
-    const char         *state_error;
+    ngx_err_t               state_err;
+    const char             *state_error;
 
     /* between the reading of a configuration and its commit */
-    ngx_uint_t          resized;         /* it was there in another size */
-    ngx_uint_t          changed;         /* the file did: to be loaded */
-    ngx_uint_t          pending;         /* loaded, and serves from commit */
-    ngx_uint_t          uploaded;        /* by an uploaded image */
-    ngx_uint_t          joins;           /* the filter that serves goes on, and
+    ngx_uint_t              resized;     /* it was there in another size */
+    ngx_uint_t              changed;     /* the file did: to be loaded */
+    ngx_uint_t              prepared;    /* loaded, and serves from commit */
+    ngx_uint_t              uploaded;    /* by an uploaded image */
+    ngx_uint_t              joins;       /* the filter that serves goes on, and
                                             gets the keys of the journal */
-    struct ngx_bloom_load_s  *load;
+    struct ngx_bloom_load_s*load;
 
     /* what a lookup needs of the generation last seen */
-    uint64_t            generation;
-    uint32_t            form;            /* BLOOM_KEY_... */
-    bloom_geometry_t    geometry;
-    bloom_hasher_t      hasher;
-    uint64_t           *words;
-    time_t              stale;           /* from then on it cannot tell */
-    const uint64_t     *required;        /* of this instance; see state */
+    uint64_t                generation;
+    uint32_t                form;        /* BLOOM_KEY_... */
+    bloom_geometry_t        geometry;
+    bloom_hasher_t          hasher;
+    uint64_t               *words;
+    time_t                  stale;       /* from then on all is unknown */
+    const uint64_t         *required;    /* of this instance; see state */
 } ngx_bloom_zone_t;
 
 
-/* What an administrator wants to know of a zone. */
-typedef struct {
-    uint64_t             generation;     /* 0: nothing serves */
-    uint64_t             instance;       /* random: of this memory */
-    ngx_uint_t           unsure;         /* NGX_BLOOM_SURE or why not */
-    bloom_image_t        image;          /* that serves */
-    uint64_t             ones;           /* bits set in it */
-    ngx_uint_t           file;           /* the zone has file= */
-    ngx_uint_t           uploaded;       /* an uploaded image serves */
-    size_t               size;           /* of the zone's memory */
-    size_t               bank_size;      /* the largest image that fits */
-    ngx_uint_t           pages;          /* ngx_bloom_pages_e: wanted */
-    ngx_uint_t           got;            /* the kind of the huge ones */
-    size_t               huge;           /* bytes on huge pages, lately */
-
-    ngx_uint_t           journal;        /* 0: memory only */
-    uint64_t             journal_bytes;  /* of records and segments on disk */
-    uint64_t             unsynced_bytes;
-    uint64_t             replay_bytes;   /* behind the last checkpoint */
-    uint64_t             kept;           /* keys that wait for the journal */
-    uint64_t             lost;           /* keys that found no room to wait */
-    ngx_err_t            journal_err;    /* errno of the last failure, or 0 */
-    const char          *journal_error;  /* what could not be done, or NULL */
-
-    ngx_bloom_result_t   loaded;         /* the last load; when 0: none */
-    uint64_t             load_done;      /* bytes; of a load under way */
-    uint64_t             load_total;     /* 0: none is */
-    uint64_t             heartbeat;      /* of the helper, ms since 1970 */
-
-    uint64_t             counter[NGX_BLOOM_COUNTERS];
-} ngx_bloom_info_t;
-
-
 /* Counts `n` more of something in this process's own row. */
-static ngx_inline void ngx_bloom_count(ngx_bloom_zone_t *zone,
-    ngx_bloom_counter_e what, uint64_t n);
-
-/* Copies what is known of a zone; the image is of one whole generation. */
-void ngx_bloom_zone_info(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
+static ngx_inline void
+ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
+{
+    ngx_bloom_counters_count(zone->series, what, n);
+}
 
 
 /* ---- within this layer ---- */
+
+/* As small as a zone's memory may be; limit_req and others have the same. */
+#define NGX_BLOOM_ZONE_MIN    (8 * ngx_pagesize)
 
 /* Short: what is done under sh->tasks is a copy. */
 #define NGX_BLOOM_TASK_WAIT  100
 
 /*
- * Copies what lookups need of a new generation into `zone`.  NGX_AGAIN if the
- * generation changed meanwhile: then the copy may be torn, and is not used.
+ * Copies what lookups need of a new generation into `zone`.  Returns NGX_OK, or
+ * NGX_AGAIN if the generation changed meanwhile: then the copy may be torn, and
+ * is not used.
  */
-ngx_int_t ngx_bloom_zone_attend(ngx_bloom_zone_t *zone, uint64_t generation);
+ngx_int_t ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation);
 
 /* Where bits go, and how. */
 typedef struct {
@@ -258,38 +235,39 @@ typedef struct {
     const bloom_geometry_t  *geometry;
     const bloom_hasher_t    *hasher;
     uint64_t                *words;
-    uint64_t                *ones;       /* atomic; counts what is set */
-} ngx_bloom_bits_t;
+    uint64_t                *bits_set;   /* atomic */
+} ngx_bloom_zone_bits_t;
 
-/* Those of a bank that the caller alone loads, or that cannot be switched. */
+/* Gives those of a bank that the caller alone loads or that is not switched. */
 void ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    ngx_bloom_bits_t *bits);
+    ngx_bloom_zone_bits_t *bits);
 
 /*
- * Those of the generation that serves, which is returned; 0: none does.  By the
- * time they are used it may serve no more.
+ * Gives those of the generation that serves.  Returns that, or 0 if none does.
+ * When they are used it may serve no more.
  */
 uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
-    ngx_bloom_bits_t *bits);
+    ngx_bloom_zone_bits_t *bits);
 
 /*
- * Adds the keys of a record, from `keys` to `end`, in the image's key form; how
- * many there are, and in *added how many of them changed a bit.  Those that are
- * none in that form are left out: nobody can ask for them.
+ * Adds the keys of a record, from `keys` to `end`, in the image's key form.
+ * Returns how many there are, and in *added how many of them changed a bit.
+ * Keys that are invalid in that form are left out: nobody can ask for them.
  */
-uint64_t ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
+uint64_t ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, uint64_t *added);
 
 /*
  * Brings a key to be added into a key form, in memory of its own, which the
- * next call uses again.  NULL, or why it cannot be: a phrase to follow the key.
+ * next call uses again.  Returns NULL, or, if the key is invalid, why: a phrase
+ * to follow the key.
  */
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
 
-/* Counts what of the banks lies on huge pages; takes a while. */
-void ngx_bloom_zone_count_huge(ngx_bloom_zone_t *zone);
+/* Measures how much of the banks lies on huge pages; takes a while. */
+void ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone);
 
-/* The size of a zone whose banks have room for at least `bank` bytes each. */
+/* Returns the size of a zone whose banks have room for `bank` bytes each. */
 size_t ngx_bloom_zone_needs(uint64_t bank);
 
 static ngx_inline u_char *
@@ -311,45 +289,7 @@ ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
 
     return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
            > __atomic_load_n(&sh->applied, __ATOMIC_ACQUIRE)
-           || __atomic_load_n(&sh->doubt, __ATOMIC_RELAXED) != 0;
-}
-
-
-/* ---- while a configuration is read: errors are logged with its line ---- */
-
-/*
- * The zone of this name in `zones`, an array of pointers; made, and not yet
- * declared, if there is none.  NULL if memory is short.
- */
-ngx_bloom_zone_t *ngx_bloom_zone_get(ngx_conf_t *cf, ngx_array_t *zones,
-    ngx_str_t *name);
-
-/*
- * Declares a zone of `size` bytes, or of a fitting size if 0, for the image
- * zone->file.name, or, if that is empty, one that starts empty with the
- * geometry, capacity, rate and kind of hash of zone->image.  `tag` is the
- * module's.
- */
-ngx_int_t ngx_bloom_zone_declare(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
-    size_t size, void *tag);
-
-/*
- * Refuses zones that were spoken of and not declared; makes room for uploaded
- * images that zones would start with.
- */
-ngx_int_t ngx_bloom_zones_check(ngx_conf_t *cf, ngx_array_t *zones);
-
-
-/* ---- when a configuration has been accepted: cannot fail ---- */
-
-/* Lets the images serve that were loaded while it was not sure yet. */
-void ngx_bloom_zones_commit(ngx_cycle_t *cycle, ngx_array_t *zones);
-
-
-static ngx_inline void
-ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
-{
-    ngx_bloom_count_in(zone->series, what, n);
+           || __atomic_load_n(&sh->damaged, __ATOMIC_RELAXED) != 0;
 }
 
 

@@ -1,14 +1,13 @@
 #!/usr/bin/perl
 
-# bloom_add: which requests add a key, and when: before the client has the
-# header.  Where the list comes from, and what ends it.
+# Tests bloom_add: which requests add which keys, how locations inherit the
+# directive, and that a key is in its zone before the client has a response.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -70,83 +69,98 @@ $t->backend(8081, sub {
 $t->run;
 
 
-# Each request and the keys of zone seen after it: those with + are in
+# Each request and the keys of zone seen after it: + is present, - is absent.
 
 my $n = 0;
 
-for (['/page?s=%', 200, '+%', 'of the server'],
-     ['/own?s=%a&o=%b', 200, '-%a +%b', 'a list of its own'],
-     ['/none?s=%', 200, '-%', 'off'],
-     ['/outer/none?s=%a&o=%b&n=%c', 200, '-%a -%b -%c', 'off, deeper'],
-     ['/outer/own?s=%a&o=%b&n=%c', 200, '-%a -%b +%c', 'its own, deeper'],
-     ['/outer/inherits?s=%a&o=%b', 200, '-%a +%b', 'inherited'],
-     ['/if?o=%', 200, '-%', 'if= of nothing'],
-     ['/if?o=%&if=0', 200, '-%', 'if= of 0'],
-     ['/if?o=%&if=1', 200, '+%', 'if= of 1'],
-     ['/if?o=%&if=00', 200, '+%', 'if= of anything else'],
-     ['/form?o=%%2B1+2', 200, '+%%2B1%202', 'decode=form'],
-     ['/uri?o=%%2B1+2', 200, '+%%2B1+2', 'decode=uri'],
-     ['/raw?o=%%2B1+2', 200, '+%%252B1+2', 'no decoding'],
-     ['/error?o=%', 404, '+%', 'an error'],
-     ['/errors?o=%', 404, '', 'an error with a page'],
-     ['/redirect?o=%', 302, '+%', 'a redirect'],
-     ['/page/none?s=%', 404, '+%', 'not found'])
+for (['/page?s=%', 200, '+%', 'a location without bloom_add'],
+     ['/own?s=%a&o=%b', 200, '-%a +%b', 'a location with its own bloom_add'],
+     ['/none?s=%', 200, '-%', 'a location with bloom_add off'],
+     ['/outer/none?s=%a&o=%b&n=%c', 200, '-%a -%b -%c',
+      'a nested location with bloom_add off'],
+     ['/outer/own?s=%a&o=%b&n=%c', 200, '-%a -%b +%c',
+      'a nested location with its own bloom_add'],
+     ['/outer/inherits?s=%a&o=%b', 200, '-%a +%b',
+      'a nested location without bloom_add'],
+     ['/if?o=%', 200, '-%', 'a location whose if= is empty'],
+     ['/if?o=%&if=0', 200, '-%', 'a location whose if= is 0'],
+     ['/if?o=%&if=1', 200, '+%', 'a location whose if= is 1'],
+     ['/if?o=%&if=00', 200, '+%', 'a location whose if= is 00'],
+     ['/form?o=%%2B1+2', 200, '+%%2B1%202', 'a location with decode=form'],
+     ['/uri?o=%%2B1+2', 200, '+%%2B1+2', 'a location with decode=uri'],
+     ['/raw?o=%%2B1+2', 200, '+%%252B1+2', 'a location without decode='],
+     ['/error?o=%', 404, '+%', 'a location that returns an error'],
+     ['/errors?o=%', 404, '', 'a location with an error page'],
+     ['/redirect?o=%', 302, '+%', 'a location that redirects the client'],
+     ['/page/none?s=%', 404, '+%', 'a location whose file does not exist'])
 {
     my ($uri, $status, $keys, $what) = @$_;
 
     $n++;
     s/%(?=[a-z]\b|[&\s]|$|%)/k$n/g for $uri, $keys;
 
-    is($t->get($uri)->status, $status, "$what: status");
+    is($t->get($uri)->status, $status, "$what answers $status");
 
-    for my $key (split ' ', $keys) {
-        my $in = $key =~ s/^\+// ? 'present' : ($key =~ s/^-//, 'absent')[1];
+    for (split ' ', $keys) {
+        my ($sign, $key) = /^([+-])(.*)/;
         my $form = $key =~ s/\+/%2B/gr;
-        is(api($t, GET => "zones/seen/keys?key=$form")->json->{answer}, $in,
-           "$what: $key");
+
+        is(api($t, GET => "zones/seen/keys?key=$form")->json->{answer},
+           $sign eq '+' ? 'present' : 'absent',
+           "$what " . ($sign eq '+' ? 'adds' : 'does not add') . " key $key");
     }
 }
 
 
-subtest 'with the right rules' => sub {
+subtest 'bloom_add adds keys once the final status is known' => sub {
     $t->get('/both?o=b1&i=b2');
-    is(ask($t, 'seen', 'b1', 'b2'), '10', 'one zone');
-    is(ask($t, 'ids', 'b1', 'b2'), '01', 'and the other');
+    is(ask($t, 'seen', 'b1', 'b2'), '10',
+       'the first of two bloom_add directives adds its key to its zone alone');
+    is(ask($t, 'ids', 'b1', 'b2'), '01',
+       'the second of two bloom_add directives adds its key to its zone alone');
 
-    is($t->get('/status')->status, 201, 'what is known with the header');
-    is(ask($t, 'seen', 'st201', 'st200', 'st', 'st000'), '1000', 'is known');
+    is($t->get('/status')->status, 201,
+       'a request whose key contains $status is answered with 201');
+    is(ask($t, 'seen', 'st201', 'st200', 'st', 'st000'), '1000',
+       'a key that contains $status is added with the final status');
 
-    is($t->get('/raw?o=')->status, 200, 'an empty key');
-    is($t->get('/raw')->status, 200, 'none');
+    is($t->get('/raw?o=')->status, 200, 'a request with an empty key succeeds');
+    is($t->get('/raw')->status, 200, 'a request without a key succeeds');
 
-    is($t->get('/shield?o=new')->status, 404, 'rejected first');
-    is($t->get('/shield?o=new')->status, 200, 'and then known');
+    is($t->get('/shield?o=new')->status, 404,
+       'a request for an absent key is rejected where bloom_add adds it');
+    is($t->get('/shield?o=new')->status, 200,
+       'a key that the rejected request added is present to the next request');
 
     $t->get('/inside?o=inside&s=insides');
     is(ask($t, 'seen', 'insides'), '1',
-       'a request adds where it ends up, not on its way');
-    is(ask($t, 'seen', 'inside'), '0', 'and there alone');
+       'a redirected request adds the key of the location it ends in');
+    is(ask($t, 'seen', 'inside'), '0',
+       'a redirected request does not add the key of the location it left');
 
     $t->head('/own?o=head');
-    is(ask($t, 'seen', 'head'), '1', 'HEAD');
+    is(ask($t, 'seen', 'head'), '1', 'a HEAD request adds its key');
     $t->post('/made?id=posted&status=201', 'x' x 100_000);
-    is(ask($t, 'ids', 'posted'), '1', 'POST');
+    is(ask($t, 'ids', 'posted'), '1', 'a POST request adds its key');
 };
 
 
-subtest 'subrequests' => sub {
-    is($t->get('/sub?o=main')->body, 'part', 'one within another');
-    is(ask($t, 'seen', 'main', 'part'), '10', 'adds nothing');
+subtest 'subrequests add no keys' => sub {
+    is($t->get('/sub?o=main')->body, 'part',
+       'a page includes the response of a subrequest');
+    is(ask($t, 'seen', 'main', 'part'), '10',
+       'a request adds its key and its included subrequest does not');
 
-    is($t->get('/asks?o=asker')->status, 200, 'one before the other');
-    is(ask($t, 'seen', 'asker', 'asked'), '10', 'nor does that');
+    is($t->get('/asks?o=asker')->status, 200,
+       'a request passes its auth_request subrequest');
+    is(ask($t, 'seen', 'asker', 'asked'), '10',
+       'a request adds its key and its auth_request subrequest does not');
 };
 
 
-# The client has the header and nothing else yet: the key is in, in all
-# workers.
+# The client has the header and nothing else yet: all workers find the key.
 
-subtest 'before the client sees the header' => sub {
+subtest 'a key is in its zone before the client sees the header' => sub {
     for my $i (1 .. 200) {
         my $c = $t->connect;
         $c->send("GET /made?id=head$i&status=201 HTTP/1.1\r\n"
@@ -154,47 +168,51 @@ subtest 'before the client sees the header' => sub {
         $c->interim == 201 or die 'no header';
 
         my $answer = ask($t, 'ids', "head$i");
-        $answer eq '1' or is($answer, '1', "key $i") or last;
+        $answer eq '1'
+            or is($answer, '1', "key head$i is present once its header is sent")
+            or last;
         $c->close;
     }
 
     is(ask($t, 'ids', map { "head$_" } 1 .. 200), '1' x 200,
-       'two hundred of them were');
+       'two hundred added keys are present');
 };
 
 
-subtest 'what is no key' => sub {
-    my $mark = $t->log_mark;
+subtest 'long keys are added and zones without a journal take none' => sub {
     my $r = $t->get('/own?o=' . 'x' x 7000);
-    is($r->status, 200, 'a long one');
+    is($r->status, 200, 'a request with a key of 7,000 bytes succeeds');
     is(api($t, GET => 'zones/seen/keys?key=' . 'x' x 7000)->json->{answer},
-       'present', 'is one');
+       'present', 'a key of 7,000 bytes is added');
 
-    is($t->get('/to-fixed?o=fixed1')->status, 200, 'a zone that takes none');
-    is(ask($t, 'fixed', 'fixed1', 'id1'), '01', 'takes none');
+    is($t->get('/to-fixed?o=fixed1')->status, 200,
+       'a request that would add to a zone without a journal succeeds');
+    is(ask($t, 'fixed', 'fixed1', 'id1'), '01',
+       'a zone with an image and without a journal takes no key');
 };
 
 
 # What a dead worker has answered for is in the zone, and in the journal.
 
-subtest 'survives' => sub {
+subtest 'added keys survive crashes and restarts' => sub {
     my @keys = keys_of('kill', 50);
     $t->get("/raw?o=$_") for @keys;
 
     $t->kill_worker('KILL', $_) for $t->workers;
-    is(sure($t, 'seen', @keys), '1' x 50, 'the death of all workers');
+    is(sure($t, 'seen', @keys), '1' x 50,
+       'added keys survive the death of all workers');
 
     $t->get("/raw?o=last$_") for 1 .. 50;
     $t->kill_all;
     $t->run;
     is(sure($t, 'seen', @keys, map { "last$_" } 1 .. 50), '1' x 100,
-       'the death of everything');
+       'keys added to an empty zone survive the death of all processes');
     is(sure($t, 'ids', 'posted', 'head7', 'id1', 'no'), '1110',
-       'in the other zone, too');
+       'keys added to a zone with an image survive the death of all processes');
 
     $t->stop;
     $t->run;
-    is(sure($t, 'seen', @keys), '1' x 50, 'and a restart');
+    is(sure($t, 'seen', @keys), '1' x 50, 'added keys survive a restart');
 };
 
 

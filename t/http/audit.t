@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# bloom_audit: some requests that would be rejected are let through, and what
-# the backend says of them is counted, logged and, if wanted, learnt.
+# Tests bloom_audit: some requests that would be rejected are passed to the
+# backend, and its answers are counted, logged and, with learn=on, learned.
 
 use strict;
 use warnings;
@@ -9,28 +9,19 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-# The backend has all that begins with "id", the filter one of them.
+# The backend has every key that begins with "id", zone ids only one of them.
 
-$t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '--seed', 1);
 $t->build_image('hosts.bloom', ['one.example'], '-p', '1e-9', '--seed', 1,
                 '--key', 'host');
-$t->build_image('bad.bloom', ['id-bad'], '-p', '1e-9', '--seed', 1);
 
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-worker_processes 2;
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, { ids => ['id1'], bad => ['id-bad'] }, <<'CONF',
     proxy_cache_path %%TESTDIR%%/cache keys_zone=cache:1m;
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=learner file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=hosts file=%%TESTDIR%%/hosts.bloom;
-    bloom_zone zone=bad file=%%TESTDIR%%/bad.bloom;
-    bloom_zone zone=memory capacity=1k fpr=1e-9 journal=off;
     bloom_zone zone=fixed file=%%TESTDIR%%/ids.bloom journal=off;
     bloom_state_path %%TESTDIR%%/state;
     bloom_audit 100%;
@@ -148,8 +139,8 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
     }
-}
 CONF
+                main => 'worker_processes 2;');
 
 my $backend = $t->backend(8081, sub {
     my ($request) = @_;
@@ -167,7 +158,8 @@ $t->run;
 
 my @members = qw(audited confirmed wrong_absent unanswered learned);
 
-# What a request adds to the counters, in their order, and its status.
+# Returns what a request adds to each of these counters, $bloom_status and the
+# status of the response.
 
 sub audit {
     my ($path, %option) = @_;
@@ -177,7 +169,7 @@ sub audit {
     my $response = $t->request($option{method} // 'GET', $path);
     my $after;
 
-    # the request ends after its response
+    # counters change after the response is sent
 
     wait_until(sub {
         $after = zone_state($t, $zone)->{audit};
@@ -191,111 +183,133 @@ sub audit {
 }
 
 
-subtest 'what the backend says' => sub {
-    is(audit('/?id=id1'), '0 0 0 0 0 PASSED 200', 'a key that is there');
-    is(audit('/?id=none'), '1 1 0 0 0 AUDITED 404', 'absent, confirmed');
-    is(audit('/?id=none&status=410'), '1 1 0 0 0 AUDITED 410', '410 as well');
+subtest 'the answer of the backend confirms or contradicts the filter' => sub {
+    is(audit('/?id=id1'), '0 0 0 0 0 PASSED 200',
+       'a request for a present key is not audited');
+    is(audit('/?id=none'), '1 1 0 0 0 AUDITED 404',
+       'status 404 confirms that a key is absent');
+    is(audit('/?id=none&status=410'), '1 1 0 0 0 AUDITED 410',
+       'status 410 confirms that a key is absent');
 
     my $mark = $t->log_mark;
-    is(audit('/?id=id2'), '1 0 1 0 0 AUDITED 200', 'absent, and wrong');
+    is(audit('/?id=id2'), '1 0 1 0 0 AUDITED 200',
+       'status 200 reveals that a key is wrongly absent');
     like($t->wait_for_log(qr/wrong absent/, $mark),
          qr/\[error\] .* wrong absent: bloom zone "ids" lacks key "id2": add it, or load an image that has it; the backend answered 200 .*, client: /,
-         'which is logged');
+         'the error log names a wrongly absent key and what to do');
 
-    is(audit('/?id=id2&status=206'), '1 0 1 0 0 AUDITED 206', 'part of it');
-    is(audit('/?id=id2', method => 'HEAD'), '1 0 1 0 0 AUDITED 200', 'HEAD');
+    is(audit('/?id=id2&status=206'), '1 0 1 0 0 AUDITED 206',
+       'status 206 reveals that a key is wrongly absent');
+    is(audit('/?id=id2', method => 'HEAD'), '1 0 1 0 0 AUDITED 200',
+       'a HEAD request reveals that a key is wrongly absent');
 
     for my $status (301, 304, 400, 401, 403, 429, 500, 503) {
         is(audit("/?id=id2&status=$status"), "1 0 0 1 0 AUDITED $status",
-           "$status says nothing");
+           "status $status leaves an audited request unanswered");
     }
 
     is(audit('/feedback?id=none&status=403'), '1 1 0 0 0 AUDITED 403',
-       'statuses of bloom_feedback');
+       'a status of bloom_feedback confirms that a key is absent');
     is(audit('/feedback?id=none&status=404'), '1 0 0 1 0 AUDITED 404',
-       'and none else then');
+       'status 404 leaves a request unanswered under bloom_feedback 403');
 };
 
-subtest 'no answer of the backend' => sub {
-    is(audit('/own?id=id2'), '1 0 0 1 0 AUDITED 200', "nginx's own");
-    is(audit('/down?id=id2'), '1 0 0 1 0 AUDITED 502', 'it is not there');
-    is(audit('/sorry?id=id2'), '1 0 0 1 0 AUDITED 200', 'another speaks for it');
-    is(audit('/?id=id2&status=999'), '1 0 0 1 0 AUDITED 504', 'too late');
-    is(audit('/cached?id=id2'), '1 0 1 0 0 AUDITED 200', 'not cached yet');
-    is(audit('/cached?id=none'), '1 0 0 1 0 AUDITED 200', 'cached');
+subtest 'only an answer of the backend itself counts' => sub {
+    is(audit('/own?id=id2'), '1 0 0 1 0 AUDITED 200',
+       'a file that nginx serves leaves an audited request unanswered');
+    is(audit('/down?id=id2'), '1 0 0 1 0 AUDITED 502',
+       'a backend that is down leaves an audited request unanswered');
+    is(audit('/sorry?id=id2'), '1 0 0 1 0 AUDITED 200',
+       'an error page by another backend leaves an audited request unanswered');
+    is(audit('/?id=id2&status=999'), '1 0 0 1 0 AUDITED 504',
+       'a backend that times out leaves an audited request unanswered');
+    is(audit('/cached?id=id2'), '1 0 1 0 0 AUDITED 200',
+       'a response that is not cached yet reveals a wrongly absent key');
+    is(audit('/cached?id=none'), '1 0 0 1 0 AUDITED 200',
+       'a cached response leaves an audited request unanswered');
     is(audit('/cached-page?id=none'), '1 1 0 0 0 AUDITED 200',
-       'an error page for it');
+       'an uncached 404 behind an error page confirms that a key is absent');
     is(audit('/cached-page?id=none'), '1 0 0 1 0 AUDITED 200',
-       'for a cached one');
+       'a cached 404 behind an error page leaves the request unanswered');
     is(audit('/accel?id=id2'), '1 0 0 1 0 AUDITED 404',
-       'a file that it names, which may be there or not');
+       'a backend that names a file leaves an audited request unanswered');
     is(audit('/ignored?id=id2'), '1 0 1 0 0 AUDITED 200',
-       'a name that is ignored');
+       'an ignored X-Accel-Redirect does not hide a wrongly absent key');
 };
 
-subtest 'what is audited' => sub {
-    is(audit('/off?id=none'), '0 0 0 0 0 REJECTED 404', 'nothing, if off');
+subtest 'bloom_reject absent of one key is audited' => sub {
+    is(audit('/off?id=none'), '0 0 0 0 0 REJECTED 404',
+       'bloom_audit off audits no request');
     is(audit('/?id=none', method => 'POST'), '0 0 0 0 0 REJECTED 404',
-       'no request that may change something');
-    is(audit('/present?id=id1'), '0 0 0 0 0 REJECTED 403', 'no block list');
-    is(audit('/route?id=none'), '0 0 0 0 0 ROUTED 404', 'no route');
-    is(audit('/split?id=id1,none'), '0 0 0 0 0 REJECTED 404', 'no list');
+       'a POST request is not audited');
+    is(audit('/present?id=id1'), '0 0 0 0 0 REJECTED 403',
+       'bloom_reject present is not audited');
+    is(audit('/route?id=none'), '0 0 0 0 0 ROUTED 404',
+       'bloom_route is not audited');
+    is(audit('/split?id=id1,none'), '0 0 0 0 0 REJECTED 404',
+       'a rule with split= is not audited');
     is(audit('/bad?id=id-bad'), '1 0 0 1 0 REJECTED 403',
-       'and later rules hold');
-    is(audit('/bad?id=none'), '1 1 0 0 0 AUDITED 404', 'if they fire');
+       'a later rule that fires rejects an audited request');
+    is(audit('/bad?id=none'), '1 1 0 0 0 AUDITED 404',
+       'a later rule that does not fire passes an audited request');
     is(audit('/allowed?id=none'), '1 1 0 0 0 AUDITED 404',
-       'a rule that lets it pass hides no audit');
-    is(audit('/dry?id=id2'), '1 0 1 0 0 REJECTED_DRY_RUN 200', 'dry run');
+       'a later bloom_pass leaves the request audited');
+    is(audit('/dry?id=id2'), '1 0 1 0 0 REJECTED_DRY_RUN 200',
+       'a dry run audits requests');
 };
 
-subtest 'learning' => sub {
+subtest 'learn=on adds wrongly absent keys' => sub {
     my $mark = $t->log_mark;
     is(audit('/learn?id=id2', zone => 'learner'), '1 0 1 0 1 AUDITED 200',
-       'a wrong one is learnt');
+       'a wrongly absent key is learned');
     like($t->wait_for_log(qr/wrong absent/, $mark), qr/lacks key "id2": it was added now, and belongs into the next image; the backend answered /,
-         'and the log says so');
+         'the error log says that a wrongly absent key was added');
     is(audit('/learn?id=id2', zone => 'learner'), '0 0 0 0 0 PASSED 200',
-       'at once');
+       'the next request for a learned key is passed');
     is(audit('/learn?id=none', zone => 'learner'), '1 1 0 0 0 AUDITED 404',
-       'a right one is not');
+       'a rightly absent key is not learned');
     $mark = $t->log_mark;
     is(audit('/fixed?id=id2', zone => 'fixed'), '1 0 1 0 0 AUDITED 200',
-       'nor where no key can be added');
+       'a zone without a journal learns no key');
     like($t->wait_for_log(qr/wrong absent/, $mark),
          qr/lacks key "id2": add it, or load an image that has it;/,
-         'which the log says');
+         'the error log says what to do about a key that cannot be learned');
     is(audit('/learn?id=none', zone => 'learner'), '1 1 0 0 0 AUDITED 404',
-       'nor later');
+       'a rightly absent key is audited again');
     is(audit('/learn?id=id3&status=301', zone => 'learner'),
-       '1 0 0 1 0 AUDITED 301', 'nor is what was not answered');
+       '1 0 0 1 0 AUDITED 301', 'an unanswered key is not learned');
     is(audit('/hosts?id=ID.Example.', zone => 'hosts'),
-       '1 1 0 0 0 AUDITED 404', 'no such host');
+       '1 1 0 0 0 AUDITED 404',
+       'a host is confirmed absent from a zone with key form host');
     is(audit('/hosts?id=id.Example&status=200', zone => 'hosts'),
-       '1 0 1 0 1 AUDITED 200', 'a host in its form');
+       '1 0 1 0 1 AUDITED 200',
+       'a zone with key form host learns a wrongly absent host');
     is(audit('/hosts?id=a.ID.example', zone => 'hosts'),
-       '0 0 0 0 0 PASSED 404', 'and all below it');
+       '0 0 0 0 0 PASSED 404', 'a subdomain of a learned host is passed');
 
     my ($journal) = grep { /^id2$/m }
         $t->run_tool('journal', '--keys', $t->testdir . '/state/learner');
-    ok($journal, 'the journal has it');
+    ok($journal, 'the journal has a learned key');
 
     $t->kill_all;
     $t->run;
     is($t->get('/learn?id=id2')->header('X-Bloom'), 'PASSED',
-       'it outlives all processes');
+       'a learned key survives the death of all processes');
 };
 
-subtest 'a fraction' => sub {
+subtest 'bloom_audit 50% audits about half of the requests' => sub {
     my $before = zone_state($t, 'ids')->{audit}{audited};
     my @passed = grep { $_->header('X-Bloom') eq 'AUDITED' }
                       $t->pipeline(('/half?id=none') x 400);
 
     # fails by chance once in 1e15
 
-    cmp_ok(scalar @passed, '>', 120, 'half of them');
-    cmp_ok(scalar @passed, '<', 280, 'and not all');
+    cmp_ok(scalar @passed, '>', 120,
+           'more than 120 of 400 requests are audited');
+    cmp_ok(scalar @passed, '<', 280,
+           'fewer than 280 of 400 requests are audited');
     is(zone_state($t, 'ids')->{audit}{audited} - $before, scalar @passed,
-       'as counted');
+       'the counter grows by the number of audited requests');
 };
 
 done_testing;

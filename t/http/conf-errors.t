@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 
-# Configurations that are refused: what nginx says, and of which line.
+# Tests that nginx refuses wrong directives and images of the module, and that
+# its message names the file, the line and the reason.
 
 use strict;
 use warnings;
@@ -17,8 +18,8 @@ my $dir = $t->testdir;
 $t->build_image('ids.bloom', ['one'], '-p', '1e-9', '--seed', 1);
 
 
-# A configuration of what stands in http, and in its server and location: a
-# line marked with > is where the error is to be found.  Returns its number.
+# Writes an nginx.conf with these lines in its block http, server or location.
+# Returns the number of the line that is marked with >, where the error is.
 
 sub write_conf {
     my ($where, $lines) = @_;
@@ -61,9 +62,9 @@ sub line_of {
 }
 
 
-# The message must be the whole of it, but for the place, which follows it
-# unless the message says itself where, with %FILE%, %LINE%, and %SERVER% for
-# the line of the server.
+# Tests that nginx refuses the lines with exactly this message.  The file and
+# the line follow it unless it contains %FILE%, %LINE% or, for the line of the
+# server, %SERVER%.
 
 sub is_refused {
     my ($where, $lines, $message, $what) = @_;
@@ -78,9 +79,10 @@ sub is_refused {
     $message =~ s/%LINE%/$line/g;
     $message =~ s/%SERVER%/$server/g;
 
-    $what //= $lines =~ s/^\s*>//mr;
+    $what //= quoted($where, $lines);
 
-    ok($exit != 0 && $output =~ /^nginx: \[emerg\] \Q$message\E$/m, $what)
+    ok($exit != 0 && $output =~ /^nginx: \[emerg\] \Q$message\E$/m,
+       "nginx refuses $what")
         or diag("exit status $exit, expected:\n$message\ngot:\n$output");
 }
 
@@ -91,9 +93,22 @@ sub is_accepted {
     write_conf($where, $lines);
     my ($exit, $output) = $t->test_config;
 
-    is($exit, 0, $lines) or diag($output);
+    is($exit, 0, 'nginx accepts ' . quoted($where, $lines)) or diag($output);
 }
 
+
+# Returns lines of a configuration as they are called in the name of a test.
+
+sub quoted {
+    my ($where, $lines) = @_;
+
+    my $text = $lines =~ s/^\s*>//mr =~ s/\s+/ /gr;
+
+    return "'$text' in $where";
+}
+
+
+# Tests that nginx refuses the lines with each of the values in place of %s.
 
 sub table {
     my ($where, $case, $message, @values) = @_;
@@ -105,25 +120,26 @@ sub table {
 }
 
 
-subtest 'zones' => sub {
+subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
     is_refused('http', '>bloom_zone zone=ids capacity=1k fpr=0.1;',
         "bloom zone \"ids\" is already declared in %FILE%:%LINE-1%"
-        . ' in %FILE%:%LINE%', 'declared twice');
+        . ' in %FILE%:%LINE%', 'a zone that is declared twice');
     is_refused('http', "bloom_zone zone=z capacity=1k fpr=0.1;\n"
         . '>limit_req_zone $uri zone=z:1m rate=1r/s;',
         'the shared memory zone "z" is already declared for a different use',
-        'then used by another module');
+        'a zone whose name another module uses later');
     is_refused('http', "limit_req_zone \$uri zone=z:1m rate=1r/s;\n"
         . '>bloom_zone zone=z capacity=1k fpr=0.1;',
         'the shared memory zone "z" is already declared for a different use',
-        'used by another module before');
+        'a zone whose name another module uses before');
 
     my $unknown = 'unknown bloom zone "nope" in %FILE%:%LINE%: declare it with'
                   . ' "bloom_zone zone=nope ..."';
 
     is_refused('http', '>bloom_lookup $uri $known zone=nope;', $unknown);
     is_refused($_, '>bloom_reject absent $uri zone=nope;', $unknown,
-               "unknown in $_") for qw(http server location);
+               "a rule with an unknown zone in $_")
+        for qw(http server location);
     is_accepted('http', 'bloom_lookup $uri $known zone=later;'
                         . 'bloom_zone zone=later capacity=1k fpr=0.1;');
 
@@ -158,7 +174,7 @@ subtest 'zones' => sub {
 };
 
 
-subtest 'zones that start empty' => sub {
+subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     table('http', 'bloom_zone zone=z capacity=%s fpr=0.1;',
           'invalid capacity "%s": it must be a count with k, m or g, up to'
           . ' 4398g', qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
@@ -192,7 +208,7 @@ subtest 'zones that start empty' => sub {
 };
 
 
-subtest 'sizes' => sub {
+subtest 'nginx refuses wrong sizes of zones' => sub {
     table('http', 'bloom_zone zone=z:%s file=ids.bloom;',
           'invalid zone size "%s": it must be a number with k, m or g',
           '', qw(64x 0 0m m -1m 1.5m 1mm 18446744073709551616
@@ -200,7 +216,7 @@ subtest 'sizes' => sub {
     is_accepted('http', "bloom_zone zone=z:$_ file=ids.bloom;")
         for qw(1048576 1024k 4096K 64m 2M 1g 1G);
 
-    # what the message asks for, is enough, and not more than needed
+    # the size that the message asks for is the smallest that is enough
 
     for my $zone ('file=ids.bloom', 'capacity=100k fpr=0.001') {
         my $line = write_conf('http', ">bloom_zone zone=z:4k $zone;");
@@ -210,21 +226,23 @@ subtest 'sizes' => sub {
             \ serves\ and\ one\ that\ is\ loaded;\ write\ "zone=z:\1"\ or
             \ leave\ the\ size\ out\ in\ \Q$dir\E\/nginx.conf:$line$/mx;
 
-        ok(defined $needed, "$zone: too small") or diag($output);
+        ok(defined $needed, "nginx says which size a zone with $zone needs")
+            or diag($output);
 
         write_conf('http', "bloom_zone zone=z:$needed $zone;");
         $t->run;
-        ok($t->master, "$needed are enough");
+        ok($t->master, "nginx starts with $needed for a zone with $zone");
         $t->stop;
 
         my $less = $needed =~ s/(\d+)/$1 - 1/er;
         write_conf('http', "bloom_zone zone=z:$less $zone;");
-        like($t->run_fails, qr/it needs $needed/, "and $less are not");
+        like($t->run_fails, qr/it needs $needed/,
+             "nginx refuses $less for a zone with $zone");
     }
 };
 
 
-subtest 'rules' => sub {
+subtest 'nginx refuses wrong parameters of rules' => sub {
     table('location', 'bloom_reject %s $uri zone=ids;',
           'invalid condition "%s": it must be "absent" or "present"',
           qw(missing Absent absentx zone=ids));
@@ -263,19 +281,20 @@ subtest 'rules' => sub {
           'duplicate parameter "%s"', qw(zone=ids to=/x));
     for my $parameter ('split=,', 'match=all') {
         is_refused('http', ">bloom_lookup \$uri \$known zone=ids $parameter;",
-                   "invalid parameter \"$parameter\"", "lookup: $parameter");
+                   "invalid parameter \"$parameter\"");
         is_refused('location', ">bloom_add \$uri zone=ids $parameter;",
-                   "invalid parameter \"$parameter\"", "add: $parameter");
+                   "invalid parameter \"$parameter\"");
     }
     table('location', 'bloom_pass absent $uri zone=ids decode=uri %s;',
           'duplicate parameter "%s"', qw(decode=form));
 
     is_refused('location', "if (\$uri) {\n>bloom_reject absent x zone=ids; }",
-               '"bloom_reject" directive is not allowed here', 'in "if"');
+               '"bloom_reject" directive is not allowed here',
+               'a rule within "if"');
 };
 
 
-subtest 'routes' => sub {
+subtest 'nginx refuses wrong targets of routes' => sub {
     my $where = '"@name" without variables, or a URI that begins with "/"';
 
     table('location', 'bloom_route absent $uri zone=ids to=%s;',
@@ -293,11 +312,12 @@ subtest 'routes' => sub {
     for my $where (qw(http server location)) {
         for my $name (qw(unknown know known2)) {
             is_refused($where, ">bloom_route absent \$uri zone=ids to=\@$name;",
-                       $unknown =~ s/%s/$name/gr, "to=\@$name in $where");
+                       $unknown =~ s/%s/$name/gr,
+                       "a route to an unknown location \@$name in $where");
         }
     }
 
-    # every server to which the rule comes needs the location
+    # every server that inherits the rule needs the location
 
     my $rule = 'bloom_route absent $uri zone=ids to=@known;';
     my $second = 'server { listen 127.0.0.1:%%PORT_8081%%;';
@@ -306,9 +326,10 @@ subtest 'routes' => sub {
     my ($exit, $output) = $t->test_config;
     my $next = $line + 1;
 
-    ok($exit != 0, 'a server to which it comes, without the location');
+    ok($exit != 0,
+       'nginx refuses a server that lacks the location of an inherited route');
     like($output, qr/"\@known" .* in \S+:$line: the server in \S+:$next, /,
-         'is named');
+         'the message names the server that lacks the location');
 
     is_accepted('http', "$rule $second location \@known { } }");
     is_accepted('http', "$rule $second bloom_rules off; }");
@@ -316,27 +337,27 @@ subtest 'routes' => sub {
 };
 
 
-subtest 'bloom_rules' => sub {
+subtest 'nginx refuses bloom_rules beside rules' => sub {
     table('location', 'bloom_rules %s;', 'invalid value "%s": it must be "off"',
           qw(on offf));
     is_refused('location', "bloom_rules off;\n>bloom_rules off;",
-               '"bloom_rules" directive is duplicate', 'twice');
+               '"bloom_rules" directive is duplicate');
     is_refused('location', "bloom_pass absent x zone=ids;\n>bloom_rules off;",
         '"bloom_rules" directive is in one level with rules: leave it out,'
-        . ' since a level that has rules inherits none', 'after rules');
+        . ' since a level that has rules inherits none');
     is_refused('location', "bloom_rules off;\n>$_ absent x zone=ids;",
-        "\"$_\" directive is in one level with \"bloom_rules off\"",
-        "before $_") for qw(bloom_pass bloom_reject bloom_route);
+        "\"$_\" directive is in one level with \"bloom_rules off\"")
+        for qw(bloom_pass bloom_reject bloom_route);
     is_refused('http', '>bloom_rules off;',
                '"bloom_rules" directive is not allowed here');
 };
 
 
-subtest 'settings' => sub {
+subtest 'nginx refuses wrong and duplicate settings' => sub {
     for my $where (qw(http server location)) {
         is_refused($where, '>bloom_dry_run maybe;',
             'invalid value "maybe" in "bloom_dry_run" directive, it must be'
-            . ' "on" or "off"', "bloom_dry_run in $where");
+            . ' "on" or "off"');
         table($where, 'bloom_unavailable %s;', 'invalid value "%s"', 'off');
         table($where, 'bloom_log_level %s;', 'invalid value "%s"', 'debug');
     }
@@ -346,12 +367,12 @@ subtest 'settings' => sub {
     {
         my ($name) = split ' ', $setting;
         is_refused('server', "$setting;\n>$setting;",
-                   "\"$name\" directive is duplicate", "$name twice");
+                   "\"$name\" directive is duplicate");
     }
 };
 
 
-subtest 'feedback and audit' => sub {
+subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
     for my $where (qw(http server location)) {
         table($where, 'bloom_feedback %s;',
               'invalid status "%s": it must be a code from 400 to 499, as 404,'
@@ -377,7 +398,7 @@ subtest 'feedback and audit' => sub {
 };
 
 
-subtest 'an audit of nothing' => sub {
+subtest 'nginx warns of a bloom_audit that audits no rule' => sub {
     my $audited = 'bloom_reject absent $uri zone=ids;';
     my $nothing = qr/\[warn\] .*"bloom_audit" in .*nginx\.conf:(\d+) audits none of the rules beside it: it is for "bloom_reject absent" of one key, without "split="/;
 
@@ -393,17 +414,19 @@ subtest 'an audit of nothing' => sub {
         for my $where (qw(server location)) {
             my $line = write_conf($where, $rules);
             my ($exit, $output) = $t->test_config;
-            is($exit, 0, "$where: $rules");
+            my $shown = quoted($where, $rules);
+            is($exit, 0, "nginx accepts $shown");
 
             my @lines = $output =~ /$nothing/g;
             is("@lines", $warned ? $line : '',
-               $warned ? 'is warned of, once' : 'is no reason to warn');
+               $warned ? "nginx warns once of $shown"
+                       : "nginx does not warn of $shown");
         }
     }
 };
 
 
-subtest 'what would add nothing' => sub {
+subtest 'nginx warns of directives that can add no key' => sub {
     for my $adds ('bloom_add $uri zone=kept;',
                   "bloom_reject absent \$uri zone=kept;\nbloom_audit 1% learn=on;")
     {
@@ -414,14 +437,15 @@ subtest 'what would add nothing' => sub {
         $t->write_file('nginx.conf', $conf);
 
         my ($exit, $output) = $t->test_config;
-        is($exit, 0, $adds);
+        my $shown = quoted('server', $adds);
+        is($exit, 0, "nginx accepts $shown");
         like($output, qr/\[warn\] .*"bloom_add" or "learn=on" adds nothing to bloom zone "kept" of .*: a zone with "file" takes keys only with a journal, and it has "journal=off"/,
-             'is warned of');
+             "nginx warns of $shown");
     }
 };
 
 
-subtest 'lookups' => sub {
+subtest 'nginx refuses wrong parameters of bloom_lookup' => sub {
     table('http', 'bloom_lookup $uri %s zone=ids;',
           'invalid variable name "%s": it must be a name with "$" before it',
           qw(known $));
@@ -429,10 +453,10 @@ subtest 'lookups' => sub {
           'the duplicate "%s" variable', qw(uri args bloom_status));
     is_refused('http', "map \$uri \$known { default 1; }\n"
                        . '>bloom_lookup $uri $known zone=ids;',
-               'the duplicate "known" variable', 'of a map');
+               'the duplicate "known" variable');
     is_refused('http', "bloom_lookup \$uri \$known zone=ids;\n"
                        . '>bloom_lookup $args $known zone=ids;',
-               'the duplicate "known" variable', 'twice');
+               'the duplicate "known" variable');
     is_refused('http', '>bloom_lookup $uri $known;',
                '"bloom_lookup" directive must have the "zone" parameter');
     table('http', 'bloom_lookup $uri $known zone=ids %s;',
@@ -444,9 +468,7 @@ subtest 'lookups' => sub {
 };
 
 
-# What is wrong with an image that cannot be loaded, at start and under -t.
-
-subtest 'images' => sub {
+subtest 'nginx refuses images that it cannot load' => sub {
     my $good = $t->read_file('ids.bloom');
     my $put = sub {
         my ($at, $bytes) = @_;
@@ -461,10 +483,10 @@ subtest 'images' => sub {
     my @images = (
         ['missing', undef, 'cannot be opened (2: No such file or directory)'],
         ['empty', '', 'is empty; build it again'],
-        ['a text', "ids\nof\nmine\n", 'is not a Bloom filter image: it does'
+        ['text', "ids\nof\nmine\n", 'is not a Bloom filter image: it does'
          . ' not begin as one; make one with "ngx-bloom build"'],
-        ['a newer version', $put->(8, pack 'V', 2), 'is of version 2 and this'
-         . ' program reads up to version 1; use a newer program'],
+        ['of a newer version', $put->(8, pack 'V', 2), 'is of version 2 and'
+         . ' this program reads up to version 1; use a newer program'],
         ['big-endian', $put->(12, pack 'N', 0x01020304), 'was written in'
          . ' big-endian byte order; an image is little-endian on every'
          . ' machine: write it again'],
@@ -472,11 +494,11 @@ subtest 'images' => sub {
          . ($size - 1) . " bytes and says it should have $size; $again"],
         ['too long', "$good\n", 'is longer than it says: it has '
          . ($size + 1) . " bytes and says it should have $size; $again"],
-        ['a flipped bit of the header', $put->(100, "\x01"),
+        ['damaged in its header', $put->(100, "\x01"),
          "$sum its header differs; $again"],
-        ['a flipped bit of the table', $put->(8191, "\x01"),
+        ['damaged in its table', $put->(8191, "\x01"),
          "$sum its table, bytes 4096 to 8191, differs; $again"],
-        ['a flipped bit of the payload', $put->(8192, ~substr $good, 8192, 1),
+        ['damaged in its payload', $put->(8192, ~substr $good, 8192, 1),
          "$sum bytes 8192 to " . ($size - 1) . " differs; $again", 'late'],
         ['a directory', sub { mkdir "$dir/$_[0]" },
          'is not a regular file'],
@@ -494,7 +516,7 @@ subtest 'images' => sub {
         my $line = write_conf('http', ">bloom_zone zone=z file=$name;");
         my $full = "image \"$dir/$name\" of bloom zone \"z\" ";
 
-        # errno is said before the rest by nginx itself
+        # nginx itself puts errno before the file and the line
 
         my ($said, $errno) = $message =~ /^(.*?)( \(\d+: .*\))?$/;
         $full .= $said . ($errno // '');
@@ -502,19 +524,21 @@ subtest 'images' => sub {
 
         my ($exit, $output) = $t->test_config;
         ok($exit != 0 && $output =~ /^nginx: \[emerg\] \Q$full\E$/m,
-           "$what, nginx -t") or diag("expected: $full\ngot: $output");
+           "nginx -t refuses an image that is $what")
+            or diag("expected: $full\ngot: $output");
 
         $output = $t->run_fails;
-        ok($output =~ /^nginx: \[emerg\] \Q$full\E$/m, "$what, start")
+        ok($output =~ /^nginx: \[emerg\] \Q$full\E$/m,
+           "nginx says at start why it refuses an image that is $what")
             or diag("expected: $full\ngot: $output");
     }
 };
 
 
-# A master that is not root, with copies of what it runs, for the checkout may
-# be out of its reach.
+# The master is not root.  It runs copies of nginx and of the module, since it
+# may not be allowed to read the checkout.
 
-subtest 'an image that the master may not read' => sub {
+subtest 'nginx refuses an image that its master may not read' => sub {
     my $nobody = 65534;
     my $root = $> == 0;
 
@@ -553,16 +577,18 @@ CONF
 
     chmod 0644, "$dir/secret.bloom";
     my ($exit, $out, $err) = run_command(\@test, env => $t->{env});
-    is($exit, 0, 'as long as it may') or diag($err);
+    is($exit, 0, 'nginx -t accepts an image that the master may read')
+        or diag($err);
 
     chmod 0000, "$dir/secret.bloom";
     ($exit, $out, $err) = run_command(\@test, env => $t->{env});
-    isnt($exit, 0, 'refused');
+    isnt($exit, 0, 'nginx -t refuses an image that the master may not read');
 
     my $message = "image \"$dir/secret.bloom\" of bloom zone \"secret\" cannot"
                   . ' be opened (13: Permission denied) in'
                   . " $dir/own/nginx.conf:8";
-    like($err, qr/\[emerg\] .*: \Q$message\E$/m, 'with reason');
+    like($err, qr/\[emerg\] .*: \Q$message\E$/m,
+         'the message gives the reason why the image cannot be opened');
 };
 
 

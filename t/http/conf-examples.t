@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 
-# conf-examples/: each starts as it stands, and does what its first comment
-# says: the commands are run in a directory that looks like the checkout, in
-# their order.  Only the ports, and the lines that name the module, the pid
-# file and the log, are replaced by those of the test.
+# Tests that each file in conf-examples/ works as its first comment says.  The
+# commands of that comment run in their order, in a directory that looks like
+# the checkout.  The test replaces only the ports and the lines that name the
+# module, the pid file and the log.
 
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ use File::Basename qw(basename dirname);
 my $examples = abs_path(dirname(__FILE__) . '/../../conf-examples');
 my %more = (
     'dry-run.conf' => \&dry_run, 'block-list.conf' => \&block_list,
-    'endpoint.conf' => \&endpoint, 'shield-add.conf' => \&kept,
+    'endpoint.conf' => \&endpoint, 'shield-add.conf' => \&survives_crash,
     'leaked-passwords.conf' => \&leaked_passwords,
     'revoked-tokens.conf' => \&revoked_tokens,
     'redirect.conf' => \&redirect,
@@ -27,11 +27,13 @@ for my $path (sort glob "$examples/*.conf") {
     my $name = basename($path);
     next if $name eq 'local.conf';
 
-    subtest $name => sub { example($name) };
+    subtest "$name works as its first comment says"
+        => sub { example($name) };
 }
 
-like(content('README.md'), qr/\Q($_)\E/, "README.md has $_")
-    for grep { $_ ne 'local.conf' } map { basename($_) } glob "$examples/*.conf";
+like(content('README.md'), qr/\Q($_)\E/, "README.md lists $_")
+    for grep { $_ ne 'local.conf' }
+        map { basename($_) } glob "$examples/*.conf";
 
 done_testing();
 
@@ -47,14 +49,16 @@ sub example {
                        0 .. $#commands;
     my $stop = pop @commands;
 
-    ok(defined $start, 'says how it is started') or return;
-    is($stop, start_command($name) . ' -s stop', 'says how it is stopped');
+    ok(defined $start, "$name says how to start nginx") or return;
+    is($stop, start_command($name) . ' -s stop',
+       "$name says how to stop nginx");
 
     my @before = splice @commands, 0, $start;
     shift @commands;
 
-    ok(scalar @before, 'says how its images are made');
-    ok(scalar(grep { /^curl -i / } @commands), 'has requests to try');
+    ok(scalar @before, "$name says how to build its images");
+    ok(scalar(grep { /^curl -i / } @commands),
+       "$name has requests to try");
 
     checkout($t);
     configure($t, $text);
@@ -75,7 +79,7 @@ sub start_command {
 }
 
 
-# What the commands find in the directory that they are run from.
+# Makes the directory that the commands run in look like the checkout.
 
 sub checkout {
     my ($t) = @_;
@@ -94,7 +98,8 @@ sub checkout {
 }
 
 
-# A line of the comment: a command; a request has "# STATUS, TEXT" behind it.
+# Runs a command of the comment.  A request is followed by "# STATUS, TEXT",
+# which states its response.
 
 sub command {
     my ($t, $line) = @_;
@@ -105,9 +110,10 @@ sub command {
     $command =~ s/\b127\.0\.0\.1:(80\d\d)\b/'127.0.0.1:' . $t->port($1)/ge;
 
     if (!defined $status) {
-        unlike($command, qr/^curl -i/, "not without what it answers: $line");
+        unlike($command, qr/^curl -i/,
+               "a command without a stated response is no request: $line");
 
-        # what nginx is to write is there after a moment, too
+        # nginx writes its logs a moment after its response
 
         my ($exit, $out, $err);
 
@@ -116,12 +122,12 @@ sub command {
             return $exit == 0;
         });
 
-        is($exit, 0, $line) or diag($err);
+        is($exit, 0, "the command succeeds: $line") or diag($err);
         return;
     }
 
-    # a file that is watched is loaded after a moment; what changes something
-    # is asked for once
+    # nginx loads a watched file after a moment, so the request is repeated
+    # unless it changes something
 
     my $once = $command =~ / -(?:d|X) /;
     my $response;
@@ -131,7 +137,7 @@ sub command {
         return matches($response, $status, $text) ? 'yes' : $once && 'no';
     });
 
-    is($matches, 'yes', $line) or diag($response);
+    is($matches, 'yes', "the response is as stated: $line") or diag($response);
 
     my ($path) = $command =~ m{http://[^/]+(/(?:item|go|news|old)\b[^\s']*)};
 
@@ -139,16 +145,16 @@ sub command {
 
     if ($status == 200) {
         like($response, qr/ answers \Q$path\E$/m,
-             "$path: reaches the server behind");
+             "a request for $path reaches the server behind nginx");
     } else {
         unlike($response, qr/ answers /,
-               "$path: does not reach the server behind");
+               "a request for $path does not reach the server behind nginx");
     }
 }
 
 
-# In a list the exit status, the output and what was said of errors; else the
-# output.
+# Runs a command at the top of the checkout.  Returns its output or, in list
+# context, its exit status, its output and its errors.
 
 sub run_at_top {
     my ($t, $command) = @_;
@@ -161,9 +167,9 @@ sub run_at_top {
 }
 
 
-# Whether a response has the status and the text: a piece of the body if it
-# begins with a quote, a header if it looks like one, or else the value of
-# X-Bloom-Status or X-Cache-Status, "-" where there is none.
+# Says whether a response has the status and the text.  A text that begins with
+# a quote is part of the body, one with a colon is a header, and any other is
+# the value of X-Bloom-Status or X-Cache-Status, or "-" if neither is there.
 
 sub matches {
     my ($response, $status, $text) = @_;
@@ -186,7 +192,7 @@ sub configure {
 
     my $header = qr/^load_module\s.*\npid\s.*\nerror_log\s.*\n/m;
 
-    like($text, $header, 'has the lines that the test replaces');
+    like($text, $header, 'the example has the lines that the test replaces');
     $text =~ s/$header/%%TEST_GLOBALS%%\n/;
     $text =~ s/\b127\.0\.0\.1:(80\d\d)\b/127.0.0.1:%%PORT_$1%%/g;
 
@@ -203,19 +209,21 @@ sub dry_run {
 
     is(() = $log =~ /\n/g, 1, 'rejected.log has one line');
     like($log, qr{"GET /item/9999 .* 200 REJECTED_DRY_RUN by ids },
-         'it is about the request that would have been rejected');
+         'the line in rejected.log is about the request not really rejected');
     like($t->log_since(0), qr/rejecting request, dry run: key "9999" absent/,
-         'the error log has a line, too');
+         'the error log says which key would have been rejected');
 }
 
 
 sub block_list {
     my ($t) = @_;
 
-    is($t->get('/go/malware.example')->status, 403, 'the other bad site');
-    is($t->get('/confirm')->status, 404, 'clients cannot ask the service');
+    is($t->get('/go/malware.example')->status, 403,
+       'a request for the other listed site is rejected');
+    is($t->get('/confirm')->status, 404,
+       'a client cannot reach the confirming service');
     is($t->get('/go/EVIL.example')->status, 404,
-       'other spellings of a name find no redirector');
+       'a request for another spelling of a listed site finds no redirector');
 }
 
 
@@ -223,38 +231,39 @@ sub endpoint {
     my ($t) = @_;
 
     is($t->get('/bloom/zones', port => 8082)->status, 200,
-       'the endpoint for reading');
+       'the read-only endpoint answers');
 
     my ($exit) = $t->run_tool('test', $t->testdir . '/backup.bloom', '1004');
-    is($exit, 0, 'the backup has the key that was added');
+    is($exit, 0, 'the backup has an added key');
 
-    kept($t);
+    survives_crash($t);
 }
 
 
-# Keys that were added outlive a kill -9 of everything.
+# Tests that added keys survive a kill -9 of all processes.
 
-sub kept {
+sub survives_crash {
     my ($t) = @_;
 
     my $id = $t->read_file('nginx.conf') =~ /bloom_add/ ? 1009 : 1004;
 
     $t->kill_all;
     $t->run;
-    is($t->get("/item/$id")->status, 200, "$id: it is there after a crash");
+    is($t->get("/item/$id")->status, 200,
+       "added key $id is present after a crash");
 }
 
 
-# The list's other hashes; and the count is no part of a key.
+# Tests that the image has all hashes of the list, without their counts.
 
 sub leaked_passwords {
     my ($t) = @_;
 
     my @hashes = content('keys/leaked-sha1.txt') =~ /^([0-9A-F]{40}):\d+$/mg;
 
-    is(scalar @hashes, 4, 'the list is as it is published');
+    is(scalar @hashes, 4, 'the list has four hashes with counts');
     is($t->get("/leaked/$_")->header('X-Bloom-Status'), 'PASSED',
-       "$_ is in the image") for @hashes;
+       "hash $_ is present") for @hashes;
 }
 
 
@@ -265,14 +274,15 @@ sub revoked_tokens {
         $t->get('/api/', headers => [Authorization => $_[0]])->status;
     };
 
-    is($ask->('bearer  8a20c95d-revoked '), 401, 'another spelling of Bearer');
-    is($ask->('Basic 8a20c95d-revoked'), 200, 'another scheme is not checked');
-    is($t->get('/introspect')->status, 404, 'clients cannot ask the issuer');
+    is($ask->('bearer  8a20c95d-revoked '), 401,
+       'a revoked token is rejected however Bearer is spelled');
+    is($ask->('Basic 8a20c95d-revoked'), 200,
+       'a request with another scheme is passed');
+    is($t->get('/introspect')->status, 404, 'a client cannot reach the issuer');
 }
 
 
-# A listed URL is refused however it is written; and what confirm.pl asks Redis
-# for is what the tool says it is looked up by.
+# Tests that confirm.pl looks a URL up by the same expressions as the tool.
 
 sub redirect {
     my ($t) = @_;
@@ -280,7 +290,8 @@ sub redirect {
     my $script = content('confirm.pl');
     my ($sub) = $script =~ /^(sub expressions \{.*?^\})/ms;
 
-    ok(defined $sub && eval "$sub; 1", 'confirm.pl has expressions')
+    ok(defined $sub && eval "$sub; 1",
+       'confirm.pl defines the function expressions')
         or return diag($@);
 
     for my $url ('http://a.b.c/1/2.html?param=1', 'http://a.b.c.d.e.f.g/1.html',
@@ -291,7 +302,7 @@ sub redirect {
         my ($canonical, @want) = split /\n/, $out;
 
         is_deeply([sort(expressions($want[0]))], [sort @want],
-                  "confirm.pl: $url");
+                  "confirm.pl and the tool look up equal expressions for $url");
     }
 }
 

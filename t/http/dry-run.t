@@ -1,28 +1,20 @@
 #!/usr/bin/perl
 
-# bloom_dry_run: what would be rejected or routed is logged and counted as
-# such, and passes.
+# Tests bloom_dry_run: a request that the rules would reject or route is passed,
+# and the logs and variables say what would have happened.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Process qw(wait_until);
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-$t->build_image('ids.bloom', ['one', 'both'], '-p', '1e-9', '--seed', 1);
-$t->build_image('bad.bloom', ['evil', 'both'], '-p', '1e-9', '--seed', 1);
-
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, { ids => ['one', 'both'], bad => ['evil', 'both'] },
+                <<'CONF', backend => 8081);
     log_format outcome '$request_uri [$bloom_status] [$bloom_zone] $status';
-
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
-    bloom_zone zone=bad file=%%TESTDIR%%/bad.bloom;
 
     server {
         listen 127.0.0.1:%%PORT_8080%%;
@@ -74,92 +66,76 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
     }
-
-    server {
-        listen 127.0.0.1:%%PORT_8081%%;
-        location / { return 200 "backend $request_uri"; }
-    }
-}
 CONF
 
 $t->run;
 
 
-sub is_outcome {
-    my ($path, $expected, $what) = @_;
+subtest 'a dry run passes requests and says what the rules would do' => sub {
+    is(outcome($t, '/reject?id=none'), '200 REJECTED_DRY_RUN ids',
+       'a request that would be rejected is passed in a dry run');
+    is($t->get('/reject?id=none')->body, 'backend /reject?id=none',
+       'a request that would be rejected reaches the backend');
+    is(outcome($t, '/reject?id=one'), '200 PASSED ids',
+       'a request that would not be rejected is passed in a dry run');
 
-    my $r = $t->get($path);
+    is(outcome($t, '/route?id=none'), '200 ROUTED_DRY_RUN ids',
+       'a request that would be routed is passed in a dry run');
+    is($t->get('/route?id=none')->body, 'backend /route?id=none',
+       'a request that would be routed reaches the backend of its location');
+    is(outcome($t, '/route?id=one'), '200 PASSED ids',
+       'a request that would not be routed is passed in a dry run');
 
-    is($r->status . ' ' . ($r->header('X-Bloom') // ''), $expected, $what);
-
-    return $r;
-}
-
-
-# The lines about decisions that a request left in the error log.
-
-sub logged {
-    my ($path) = @_;
-
-    my $mark = $t->log_mark;
-    $t->get($path);
-
-    return join '|', $t->log_since($mark)
-        =~ /((?:rejecting|routing|passing) request.*? zone "\w+")/g;
-}
-
-
-subtest 'outcomes' => sub {
-    my $r = is_outcome('/reject?id=none', '200 REJECTED_DRY_RUN ids', 'reject');
-    is($r->body, 'backend /reject?id=none', 'goes where it wanted');
-    is_outcome('/reject?id=one', '200 PASSED ids', 'reject, passing');
-
-    $r = is_outcome('/route?id=none', '200 ROUTED_DRY_RUN ids', 'route');
-    is($r->body, 'backend /route?id=none', 'goes where it wanted');
-    is_outcome('/route?id=one', '200 PASSED ids', 'route, passing');
-
-    is_outcome('/reject', '200 ', 'no key');
-    is_outcome('/page?id=none', '200 REJECTED_DRY_RUN ids', 'no error page');
-    is_outcome('/wet?id=none', '451 REJECTED ids', 'off');
+    is(outcome($t, '/reject'), '200 ',
+       'a request without a key has no outcome in a dry run');
+    is(outcome($t, '/page?id=none'), '200 REJECTED_DRY_RUN ids',
+       'a request that would be rejected gets no error page in a dry run');
+    is(outcome($t, '/wet?id=none'), '451 REJECTED ids',
+       'a request is rejected under bloom_dry_run off');
 };
 
 
-subtest 'the first rule that fires' => sub {
-    is_outcome('/list?id=both', '200 PASSED ids', 'a pass');
-    is_outcome('/list?id=evil', '200 REJECTED_DRY_RUN bad', 'a reject');
-    is_outcome('/list?id=none', '200 ROUTED_DRY_RUN ids', 'a route');
-    is(logged('/list?id=evil'),
+subtest 'the first rule that fires ends the dry run' => sub {
+    is(outcome($t, '/list?id=both'), '200 PASSED ids',
+       'a bloom_pass that fires ends the rules');
+    is(outcome($t, '/list?id=evil'), '200 REJECTED_DRY_RUN bad',
+       'a bloom_reject that fires ends the rules');
+    is(outcome($t, '/list?id=none'), '200 ROUTED_DRY_RUN ids',
+       'a bloom_route that fires ends the rules');
+    is(decisions_logged($t, '/list?id=evil'),
        'rejecting request, dry run: key "evil" maybe present in bloom zone'
-       . ' "bad"', 'it alone is logged');
+       . ' "bad"', 'the error log has only the rule that fired');
 
-    is_outcome('/twice?id=evil', '200 REJECTED_DRY_RUN ids',
-               'of two that would fire');
-    is(logged('/twice?id=evil'),
+    is(outcome($t, '/twice?id=evil'), '200 REJECTED_DRY_RUN ids',
+       'the first of two rules that would fire names the zone');
+    is(decisions_logged($t, '/twice?id=evil'),
        'rejecting request, dry run: key "evil" absent from bloom zone "ids"',
-       'the second is not consulted');
-    is_outcome('/redirected?id=none', '200 REJECTED_DRY_RUN ids',
-               'nor are those of other locations');
-    is_outcome('/route-redirected?id=none', '200 ROUTED_DRY_RUN ids',
-               'not after a route either');
+       'the second of two rules that would fire is not evaluated');
+    is(outcome($t, '/redirected?id=none'), '200 REJECTED_DRY_RUN ids',
+       'rules of a later location do not run after a dry-run rejection');
+    is(outcome($t, '/route-redirected?id=none'), '200 ROUTED_DRY_RUN ids',
+       'rules of a later location do not run after a dry-run route');
 };
 
 
-subtest 'logs' => sub {
-    is(logged('/reject?id=none'),
+subtest 'the logs say what the rules would do' => sub {
+    is(decisions_logged($t, '/reject?id=none'),
        'rejecting request, dry run: key "none" absent from bloom zone "ids"',
-       'reject');
-    is(logged('/route?id=none'),
+       'the error log has a dry-run rejection');
+    is(decisions_logged($t, '/route?id=none'),
        'routing request, dry run: key "none" absent from bloom zone "ids"',
-       'route');
-    is(logged('/wet?id=none'),
-       'rejecting request: key "none" absent from bloom zone "ids"', 'off');
-    is(logged('/reject?id=one'), '', 'what passes is not logged');
+       'the error log has a dry-run route');
+    is(decisions_logged($t, '/wet?id=none'),
+       'rejecting request: key "none" absent from bloom zone "ids"',
+       'the error log has a real rejection under bloom_dry_run off');
+    is(decisions_logged($t, '/reject?id=one'), '',
+       'the error log does not have a passed request');
 
     $t->get('/reject?id=logged');
     ok(wait_until(sub {
         $t->read_file('outcome.log')
             =~ m{^/reject\?id=logged \[REJECTED_DRY_RUN\] \[ids\] 200$}m;
-    }), 'the access log has it, too');
+    }), 'the access log has a dry-run rejection');
 };
 
 

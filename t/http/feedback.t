@@ -1,29 +1,22 @@
 #!/usr/bin/perl
 
-# bloom_feedback: keys that a shield let pass, and of which the backend says
-# that there is no such thing, are counted; nothing else is.
+# Tests bloom_feedback: a key that a shield passes and that the backend does not
+# have is counted as a false positive.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-# The filter has "gone", and the backend no more.
+# Both filters have the key "gone", which the backend no longer has.
 
-$t->build_image('ids.bloom', ['one', 'gone'], '-p', '1e-9', '--seed', 1);
-$t->build_image('other.bloom', ['one', 'gone'], '-p', '1e-9', '--seed', 1);
-
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, { ids => ['one', 'gone'], other => ['one', 'gone'] },
+                <<'CONF');
     proxy_cache_path %%TESTDIR%%/cache keys_zone=cache:1m;
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
-    bloom_zone zone=other file=%%TESTDIR%%/other.bloom;
     bloom_feedback 404 410;
 
     server {
@@ -117,7 +110,6 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
     }
-}
 CONF
 
 $t->backend(8081, sub {
@@ -128,7 +120,7 @@ $t->backend(8081, sub {
 $t->run;
 
 
-# What a request adds to "absent" and "false_positives".
+# Returns what a request adds to the counters absent and false_positives.
 
 sub counts {
     my ($path, %option) = @_;
@@ -144,56 +136,78 @@ sub counts {
 
 
 is(zone_state($t, 'ids')->{feedback}{measured_fpr}, undef,
-   'nothing is measured yet');
+   'the measured rate is null before the first request');
 
-subtest 'a shield' => sub {
-    is(counts('/?id=one'), '0 0', 'the backend has it');
-    is(counts('/?id=gone&status=404'), '0 1', 'the backend has it not');
-    is(counts('/?id=gone&status=410'), '0 1', 'any status that was given');
-    is(counts('/?id=gone&status=403'), '0 0', 'no other');
-    is(counts('/?id=gone&status=500'), '0 0', 'nor a failure');
-    is(counts('/?id=none'), '1 0', 'a key that was turned away');
-    is(counts('/'), '0 0', 'no key');
-    is(counts('/?id=gone&status=404', method => 'HEAD'), '0 1', 'HEAD');
-    is(counts('/route?id=none'), '1 0', 'routing away');
-    is(counts('/route?id=gone&status=404'), '0 1', 'or not');
-    is(counts('/dry?id=none&status=404'), '1 0', 'dry run: absent');
-    is(counts('/dry?id=gone&status=404'), '0 1', 'dry run: false positive');
+subtest 'a shield counts absent keys and false positives' => sub {
+    is(counts('/?id=one'), '0 0', 'a key that the backend has is not counted');
+    is(counts('/?id=gone&status=404'), '0 1',
+       'status 404 counts a present key as a false positive');
+    is(counts('/?id=gone&status=410'), '0 1',
+       'status 410 counts a present key as a false positive');
+    is(counts('/?id=gone&status=403'), '0 0',
+       'a status that bloom_feedback does not name counts nothing');
+    is(counts('/?id=gone&status=500'), '0 0',
+       'a failure of the backend counts nothing');
+    is(counts('/?id=none'), '1 0', 'a rejected request counts an absent key');
+    is(counts('/'), '0 0', 'a request without a key counts nothing');
+    is(counts('/?id=gone&status=404', method => 'HEAD'), '0 1',
+       'a HEAD request counts a false positive');
+    is(counts('/route?id=none'), '1 0',
+       'a routed request counts an absent key');
+    is(counts('/route?id=gone&status=404'), '0 1',
+       'a request that bloom_route passes counts a false positive');
+    is(counts('/dry?id=none&status=404'), '1 0',
+       'a dry run counts an absent key');
+    is(counts('/dry?id=gone&status=404'), '0 1',
+       'a dry run counts a false positive');
 };
 
-subtest 'whose answer' => sub {
-    is(counts('/off?id=gone&status=404'), '0 0', 'off');
-    is(counts('/off?id=none'), '0 0', 'off, and absent');
-    is(counts('/own?id=gone'), '0 0', 'a 404 of nginx');
-    is(counts('/down?id=gone'), '0 0', 'no backend, and an error page of 404');
-    is($t->get('/page?id=gone&status=404')->status, 200, 'an error page');
+subtest 'only an answer to the rule of one zone is counted' => sub {
+    is(counts('/off?id=gone&status=404'), '0 0',
+       'bloom_feedback off counts no false positive');
+    is(counts('/off?id=none'), '0 0',
+       'bloom_feedback off counts no absent key');
+    is(counts('/own?id=gone'), '0 0', 'a 404 of nginx itself counts nothing');
+    is(counts('/down?id=gone'), '0 0',
+       'an error page of status 404 for a backend that is down counts nothing');
+    is($t->get('/page?id=gone&status=404')->status, 200,
+       'an error page replaces the response of the backend');
     is(counts('/page?id=gone&status=404'), '0 1',
-       'in place of what the backend said');
-    is(counts('/fallback?id=gone&status=404'), '0 0', 'two backends');
-    is(counts('/two?id=gone&status=404'), '0 0', 'two zones: neither the one');
+       'a 404 of the backend behind an error page counts a false positive');
+    is(counts('/fallback?id=gone&status=404'), '0 0',
+       'a request that reaches two backends counts nothing');
+    is(counts('/two?id=gone&status=404'), '0 0',
+       'rules of two zones count nothing for the first zone');
     is(counts('/two?id=gone&status=404', zone => 'other'), '0 0',
-       'nor the other');
+       'rules of two zones count nothing for the second zone');
     is(counts("/$_-two?id=gone&other=none&status=404"), '0 0',
-       "two zones, and the other says absent: $_")
+       "a key that is absent from another zone of $_ rules counts nothing")
         for qw(dry audit route);
-    is(counts('/dry-two?id=gone&status=404'), '0 1', 'no key for the other');
-    is(counts('/block?id=gone&status=404'), '0 0', 'a block list');
-    is(counts('/block?id=none&status=404'), '0 0', 'and an allow list');
-    is(counts('/cached?id=gone&status=404'), '0 1', 'an answer not in the cache');
-    is(counts('/cached?id=gone&status=404'), '0 1', 'and in the cache');
+    is(counts('/dry-two?id=gone&status=404'), '0 1',
+       'a rule without a key does not prevent the count of another rule');
+    is(counts('/block?id=gone&status=404'), '0 0',
+       'bloom_reject present counts no false positive');
+    is(counts('/block?id=none&status=404'), '0 0',
+       'bloom_pass absent counts no absent key');
+    is(counts('/cached?id=gone&status=404'), '0 1',
+       'a response that is not cached yet counts a false positive');
+    is(counts('/cached?id=gone&status=404'), '0 1',
+       'a cached response counts a false positive');
     is(counts('/cached-page?id=gone&status=404'), '0 1',
-       'an error page for one that is not');
-    is(counts('/cached-page?id=gone&status=404'), '0 1', 'and for one that is');
-    is(counts('/cached-page?id=gone&status=403'), '0 0', 'of another status')
+       'an uncached 404 behind an error page counts a false positive');
+    is(counts('/cached-page?id=gone&status=404'), '0 1',
+       'a cached 404 behind an error page counts a false positive');
+    is(counts('/cached-page?id=gone&status=403'), '0 0',
+       "response $_ of status 403 behind an error page counts nothing")
         for 1 .. 2;
 };
 
-subtest 'the rate' => sub {
+subtest 'the endpoint states the measured false-positive rate' => sub {
     my $feedback = zone_state($t, 'ids')->{feedback};
     my ($absent, $false) = @$feedback{qw(absent false_positives)};
 
     cmp_ok(abs($feedback->{measured_fpr} - $false / ($false + $absent)), '<',
-           1e-5, 'the share of those that were not turned away');
+           1e-5, 'the measured rate is the share of false positives');
 };
 
 done_testing;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# HTTP/2: the streams of a connection are requests like others, each decided
-# once and alone.
+# Tests rules and bloom_lookup under HTTP/2: each stream of a connection is
+# decided once and independently of the others.
 
 use strict;
 use warnings;
@@ -10,21 +10,13 @@ use IO::Socket::INET;
 
 use BloomTest;
 use BloomTest::Process qw(time_limit);
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-plan skip_all => 'curl or nginx without HTTP/2' unless $t->has_http2;
+plan skip_all => 'curl or nginx has no HTTP/2' unless $t->has_http2;
 
-$t->build_image('ids.bloom', ['one', 'a b'], '-p', '1e-9', '--seed', 1);
-$t->build_image('bad.bloom', ['evil'], '-p', '1e-9', '--seed', 1);
-
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
-    bloom_zone zone=bad file=%%TESTDIR%%/bad.bloom;
+configure_rules($t, { ids => ['one', 'a b'], bad => ['evil'] }, <<'CONF');
     bloom_lookup $arg_id $known zone=ids;
 
     server {
@@ -53,7 +45,6 @@ http {
         }
         location /lookup { return 200 "<$known>"; }
     }
-}
 CONF
 
 my $backend = $t->backend(8081, sub { "backend $_[0]{method} $_[0]{body}" });
@@ -72,33 +63,41 @@ sub is_outcome {
 }
 
 
-subtest 'outcomes' => sub {
-    is_outcome('/?id=one', '200 PASSED idsh2c', 'passed');
-    is_outcome('/?id=a+b', '200 PASSED idsh2c', 'decoded');
-    is_outcome('/?id=none', '404 REJECTED idsh2c', 'rejected');
-    is_outcome('/', '200 h2c', 'unchecked');
-    is_outcome('/route?id=one', '200 PASSED idsh2c', 'not routed');
-    is_outcome('/route?id=none', '200 ROUTED idsh2c', 'routed');
+subtest 'rules decide about requests over HTTP/2' => sub {
+    is_outcome('/?id=one', '200 PASSED idsh2c',
+               'a request for a present key is passed');
+    is_outcome('/?id=a+b', '200 PASSED idsh2c',
+               'a request for a present key is passed after decoding');
+    is_outcome('/?id=none', '404 REJECTED idsh2c',
+               'a request for an absent key is rejected');
+    is_outcome('/', '200 h2c', 'a request without a key has no outcome');
+    is_outcome('/route?id=one', '200 PASSED idsh2c',
+               'a request for a present key is not routed');
+    is_outcome('/route?id=none', '200 ROUTED idsh2c',
+               'a request for an absent key is routed');
     is_outcome('/route?id=evil', '403 REJECTED badh2c',
-               'rejected where it was routed');
-    is($t->get_http2('/lookup?id=one')->body, '<1>', 'lookup');
+               'a routed request is rejected by a rule of its target');
+    is($t->get_http2('/lookup?id=one')->body, '<1>',
+       'the variable of bloom_lookup is 1 for a present key');
 
     my $mark = $t->log_mark;
-    is_outcome('/page?id=none', '200 REJECTED idsh2c', 'a page for it');
+    is_outcome('/page?id=none', '200 REJECTED idsh2c',
+               'a rejected request is answered with its error page');
     is(scalar(() = $t->log_since($mark) =~ /rejecting request/g), 1,
-       'is not checked');
+       'a rejected request is not checked again for its error page');
 };
 
 
-subtest 'bodies' => sub {
-    my $r = is_outcome('/route?id=none', '200 ROUTED idsh2c', 'a POST routed',
+subtest 'a routed request keeps its body over HTTP/2' => sub {
+    my $r = is_outcome('/route?id=none', '200 ROUTED idsh2c',
+                       'a POST request for an absent key is routed',
                        body => 'x=1');
-    is($r->body, 'backend POST x=1', 'with its body');
+    is($r->body, 'backend POST x=1', 'a routed POST request keeps its body');
 };
 
 
-# Sends a GET for each path over one connection, all at once, and returns the
-# status of each answer: 200, 404, or what is neither.
+# Sends a GET for each path over one connection, all at once.  Returns the
+# status of each response: 200, 404, or else its encoding in hexadecimal.
 
 sub streams {
     my ($port, @paths) = @_;
@@ -116,7 +115,7 @@ sub streams {
                . pack('CCN', $type, $flags, $stream) . $payload;
     };
 
-    # HPACK: the method, the scheme, then path and authority as they are
+    # HPACK: the method and the scheme by index, path and authority as text
 
     my $id = 1;
     my $requests = join '', map {
@@ -154,12 +153,12 @@ sub streams {
 }
 
 
-subtest 'many streams of one connection' => sub {
+subtest 'each stream of a connection is decided alone' => sub {
     my @paths = map { ("/?id=none$_", '/lookup', '/?id=one') } 1 .. 20;
     my @got = streams($t->port(8080), @paths);
 
     is("@got", join(' ', map { /none/ ? 404 : 200 } @paths),
-       'each is decided alone');
+       'each of 60 streams gets the response to its own key');
 };
 
 

@@ -1,28 +1,23 @@
 #!/usr/bin/perl
 
-# decode=uri|form|off: nginx leaves $arg_* and $request_uri as they were sent,
-# and decodes $uri and what is captured from it.
+# Tests decode=uri, decode=form and decode=off.  nginx leaves $arg_*,
+# $request_uri and $cookie_* as the client sent them, and decodes $uri and
+# captures from it.
 
 use strict;
 use warnings;
 
 use BloomTest;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
 my $url = 'http://example.com/a b?x=1&y=+';
 
-$t->build_image('ids.bloom',
-    ['plain', 'a b', 'a+b', 'x y', 'p+q', "caf\xc3\xa9", '100%', '%zz', '%4', 'a%20b', 'a%',
-     '/uri/a b', "nul\0", $url], '-p', '1e-9', '--seed', 1);
+my @keys = ('plain', 'a b', 'a+b', 'x y', 'p+q', "caf\xc3\xa9", '100%', '%zz',
+            '%4', 'a%20b', 'a%', '/uri/a b', "nul\0", $url);
 
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
-
+configure_rules($t, { ids => \@keys }, <<'CONF', backend => 8081);
     bloom_lookup $arg_id $none zone=ids;
     bloom_lookup $arg_id $off zone=ids decode=off;
     bloom_lookup $arg_id $uri_ zone=ids decode=uri;
@@ -70,90 +65,89 @@ http {
         }
         location @routed { return 200 "routed $bloom_key of $bloom_zone"; }
     }
-
-    server {
-        listen 127.0.0.1:%%PORT_8081%%;
-        location / { return 200 "backend $request_uri"; }
-    }
-}
 CONF
 
 $t->run;
 
 
-subtest 'arguments' => sub {
+subtest 'decode= decides which key an argument is' => sub {
     my @expected = (
         # argument       none, off, uri, form
-        ['plain',        '1111', 'nothing to decode'],
-        ['none',         '0000', 'nothing to decode, absent'],
-        ['%70lai%6e',    '0011', 'letters that need no encoding'],
-        ['a%20b',        '1111', 'present as it is and decoded'],
-        ['a%2520b',      '0011', 'decoded once and not twice'],
-        ['a+b',          '1111', 'present with plus and with space'],
-        ['x+y',          '0001', 'plus is a space in forms'],
-        ['p+q',          '1110', 'and elsewhere it is itself'],
-        ['a%2Bb',        '0011', 'an encoded plus is none'],
-        ['a%2bb',        '0011', 'in lower case, too'],
-        ['caf%C3%A9',    '0011', 'UTF-8'],
-        ['caf%c3%a9',    '0011', 'UTF-8 in lower case'],
-        ["caf\xc3\xa9",  '1111', 'UTF-8 as it is'],
-        ['caf%c3%a',     '0000', 'an escape cut short is no letter'],
-        ['100%25',       '0011', 'an encoded percent sign'],
-        ['100%',         '1111', 'a percent sign at the end is itself'],
-        ['%zz',          '1111', 'what is no escape is itself'],
-        ['%4',           '1111', 'nor is half of one'],
-        ['%25%7a%7A',    '0011', 'and the same encoded'],
-        ['nul%00',       '0011', 'NUL'],
-        ['nul',          '0000', 'without NUL'],
+        ['plain',        '1111', 'a present key without escapes'],
+        ['none',         '0000', 'an absent key without escapes'],
+        ['%70lai%6e',    '0011', 'a key with escaped letters'],
+        ['a%20b',        '1111', 'a key that is present raw and decoded'],
+        ['a%2520b',      '0011', 'a key that is escaped twice'],
+        ['a+b',          '1111', 'a key that is present with plus and space'],
+        ['x+y',          '0001', 'a key that is present with a space'],
+        ['p+q',          '1110', 'a key that is present with a plus'],
+        ['a%2Bb',        '0011', 'a key with an escaped plus'],
+        ['a%2bb',        '0011', 'a key with a plus escaped in lower case'],
+        ['caf%C3%A9',    '0011', 'a key of escaped UTF-8'],
+        ['caf%c3%a9',    '0011', 'a key of UTF-8 escaped in lower case'],
+        ["caf\xc3\xa9",  '1111', 'a key of unescaped UTF-8'],
+        ['caf%c3%a',     '0000', 'a key with a truncated escape'],
+        ['100%25',       '0011', 'a key with an escaped percent sign'],
+        ['100%',         '1111', 'a key that ends with a percent sign'],
+        ['%zz',          '1111', 'a key with an invalid escape'],
+        ['%4',           '1111', 'a key that is half an escape'],
+        ['%25%7a%7A',    '0011', 'a key that is an escaped invalid escape'],
+        ['nul%00',       '0011', 'a key with an escaped NUL'],
+        ['nul',          '0000', 'a key without the NUL of a present key'],
     );
 
     for (@expected) {
         my ($id, $bits, $what) = @$_;
 
-        is($t->get("/arg?id=$id")->body, $bits, "$what: $id");
+        is($t->get("/arg?id=$id")->body, $bits,
+           "bloom_lookup handles $what: $id");
 
         my @got = map { $t->get("/rule/$_?id=$id")->status }
                       qw(none off uri form);
         is("@got", join(' ', map { $_ ? 200 : 404 } split //, $bits),
-           "$what, by rules");
+           "bloom_reject handles $what: $id");
     }
 
     (my $sent = $url) =~ s/([^A-Za-z0-9.])/sprintf '%%%02X', ord $1/ge;
-    is($t->get("/arg?id=$sent")->body, '0011', 'a URL within a URL');
+    is($t->get("/arg?id=$sent")->body, '0011',
+       'bloom_lookup decodes a URL within a URL');
     is($t->get("/route?id=$sent")->body, "routed $url of ids",
-       'a route with decode, and the key as it was looked up');
+       'bloom_route with decode= sets $bloom_key to the decoded key');
 };
 
 
-subtest 'the trap' => sub {
+subtest 'without decode= an escaped key is another key' => sub {
     is($t->get('/rule/none?id=plain')->status, 200,
-       'without decode a key passes as it is');
+       'a request for an unescaped key is passed without decode=');
     is($t->get('/rule/none?id=%70lain')->status, 404,
-       'encoded, the same key is turned away');
-    is($t->get('/rule/uri?id=%70lain')->status, 200, 'unless it is decoded');
+       'a request for an escaped key is rejected without decode=');
+    is($t->get('/rule/uri?id=%70lain')->status, 200,
+       'a request for an escaped key is passed with decode=uri');
 };
 
 
-subtest 'URIs' => sub {
+subtest 'nginx decodes $uri and its captures itself' => sub {
     is($t->get('/uri/a%20b')->body, '011',
-       '$request_uri as it was sent, then decoded; $uri is decoded');
-    is($t->get('/uri/./x/../a%20%62')->body, '001', '$uri is normalised');
+       '$request_uri is escaped unless decode=uri is given, $uri is not');
+    is($t->get('/uri/./x/../a%20%62')->body, '001', '$uri is normalized');
 
     is($t->get('/item/a%20b')->status, 200, 'a capture is decoded');
-    is($t->get('/item/pl%61in')->status, 200, 'letters, too');
-    is($t->get('/item/a%2520b')->status, 200, 'once');
-    is($t->get('/item/a+b')->status, 200, 'a plus stays one');
+    is($t->get('/item/pl%61in')->status, 200,
+       'an escaped letter in a capture is decoded');
+    is($t->get('/item/a%2520b')->status, 200, 'a capture is decoded only once');
+    is($t->get('/item/a+b')->status, 200, 'a plus in a capture stays a plus');
     is($t->get('/twice/%2570lain')->status, 200,
-       'decode on a capture is once more');
-    is($t->get('/item/%2570lain')->status, 404, 'which it should not be');
+       'decode=uri decodes a capture a second time');
+    is($t->get('/item/%2570lain')->status, 404,
+       'a capture that is escaped twice is absent without decode=uri');
 };
 
 
-subtest 'cookies' => sub {
+subtest 'decode=uri decodes cookies' => sub {
     my $r = $t->get('/cookie', headers => { Cookie => 'id=a%20b' });
-    is($r->body, 1, 'are as they were sent');
+    is($r->body, 1, 'an escaped key in a cookie is present');
     $r = $t->get('/cookie', headers => { Cookie => 'id=b%20a' });
-    is($r->body, 0, 'absent');
+    is($r->body, 0, 'another escaped key in a cookie is absent');
 };
 
 

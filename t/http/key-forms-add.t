@@ -1,9 +1,8 @@
 #!/usr/bin/perl
 
-# Key forms of zones that take keys: an added key is found however it is
-# written, after a restart and after a reload, and by an image of another form,
-# too.  The journal has the canonical keys; what is no key is left out, counted
-# and said.
+# Tests key forms of zones that take keys: every spelling of an added key is
+# present, also after restarts and with an image of another key form.  The
+# journal has the canonical keys.  An invalid key is counted and not added.
 
 use strict;
 use warnings;
@@ -22,13 +21,7 @@ my $disk = BloomTest::Disk->new($t, 'state');
 $t->build_image("$_.bloom", ['first.example'], '-p', '1e-9', '-n', '10k',
                 '--key', $_) for qw(raw lower host url);
 
-sub install {
-    my ($image) = @_;
-
-    unlink "$dir/new";
-    link "$dir/$image.bloom", "$dir/new" or die "link: $!";
-    rename "$dir/new", "$dir/list.bloom" or die "rename: $!";
-}
+sub install { install_image($t, "$_[0].bloom", 'list.bloom') }
 
 my @zones = ('zone=hosts capacity=10k fpr=1e-9 key=host',
              'zone=urls capacity=10k fpr=1e-9 key=url',
@@ -40,14 +33,14 @@ install('raw');
 configure($t, \@zones, api => 1, add => 1, workers => 2);
 $t->run;
 
-# The keys of a journal, but those of the feed.
+# Returns the keys of a journal except those of the feed.
 
 sub journal {
     my ($zone) = @_;
 
     my ($exit, $out) = $t->run_tool('journal', '--keys',
                                     files("$dir/state/$zone/journal.*"));
-    is($exit, 0, "$zone: the tool reads the journal");
+    is($exit, 0, "the tool reads the journal of zone $zone");
 
     my %keys = map { $_ => 1 } grep { !/\bfeed\b/i } split /\n/, $out;
 
@@ -55,7 +48,7 @@ sub journal {
 }
 
 
-# ---- what is said of a feed ----
+# ---- keys that the endpoint adds ----
 
 is_deeply(api($t, POST => 'zones/hosts/keys', body => join "\n",
               '# comment', 'Evil.Example.', 'EVIL.example:80', '', 'not a host',
@@ -64,7 +57,7 @@ is_deeply(api($t, POST => 'zones/hosts/keys', body => join "\n",
             first_unparsable => { number => 1,
                                   reason => 'has a byte that no host has' },
             durable => JSON::PP::false },
-          'lines: what is no host is left out, counted, and said');
+          'the endpoint adds lines and reports those that are invalid hosts');
 
 is_deeply(api($t, POST => 'zones/urls/keys?durable=true',
               headers => ['Content-Type' => 'application/json'],
@@ -73,30 +66,35 @@ is_deeply(api($t, POST => 'zones/urls/keys?durable=true',
           { received => 4, added => 1, known => 1, unparsable => 2,
             first_unparsable => { number => 4, reason => 'has no host' },
             durable => JSON::PP::true },
-          'an array: likewise');
+          'the endpoint adds an array and reports elements without a host');
 
 is_deeply(api($t, POST => 'zones/hosts/keys', body => "a b\nc d\n")->json,
           { received => 2, added => 0, known => 0, unparsable => 2,
             first_unparsable => { number => 1,
                                   reason => 'has a byte that no host has' },
             durable => JSON::PP::false },
-          'nothing but what is no host');
+          'the endpoint adds nothing from lines that are invalid hosts');
 
 is_deeply(api($t, POST => 'zones/small/keys', body => "A B\na b\n")->json,
           { received => 2, added => 1, known => 1, unparsable => 0,
             durable => JSON::PP::false },
-          'where every key is one');
+          'the endpoint reports no invalid key of key form lower');
 
-is(zone_state($t, 'hosts')->{counters}{unparsable}, 5, 'hosts: counted');
-is(zone_state($t, 'urls')->{counters}{unparsable}, 2, 'urls: counted');
+is(zone_state($t, 'hosts')->{counters}{unparsable}, 5,
+   'the invalid keys of zone hosts are counted');
+is(zone_state($t, 'urls')->{counters}{unparsable}, 2,
+   'the invalid keys of zone urls are counted');
 
 {
     my @feed = map { $_ % 10 ? "h$_.FEED.example" : "no host $_" } 1 .. 20_000;
     my $r = api($t, POST => 'zones/hosts/keys', body => join "\n", @feed);
 
-    is_added($r, 20_000, 18_000, 0, undef, 'a feed of many');
-    is($r->json->{unparsable}, 2000, 'of which some are none');
-    is($r->json->{first_unparsable}{number}, 10, 'the first of them');
+    is_added($r, 20_000, 18_000, 0, undef,
+             'the endpoint adds a feed of 18,000 valid keys');
+    is($r->json->{unparsable}, 2000,
+       'the endpoint reports 2,000 invalid keys of a feed');
+    is($r->json->{first_unparsable}{number}, 10,
+       'the endpoint reports the first invalid key of a feed');
 }
 
 
@@ -105,16 +103,20 @@ is(zone_state($t, 'urls')->{counters}{unparsable}, 2, 'urls: counted');
 {
     my $mark = $t->log_mark;
 
-    is($t->get('/add/hosts?k=ADDED.example:1')->status, 200, 'bloom_add');
-    is($t->get('/add/hosts?k=..')->status, 200, 'of what is no key');
+    is($t->get('/add/hosts?k=ADDED.example:1')->status, 200,
+       'a request whose key bloom_add adds succeeds');
+    is($t->get('/add/hosts?k=..')->status, 200,
+       'a request whose key is invalid for bloom_add succeeds');
     like($t->wait_for_log(qr/is not added/, $mark) && $t->log_since($mark),
          qr/\[error\].*a key of 2 bytes is not added to bloom zone "hosts": it /,
-         'says so');
-    is(zone_state($t, 'hosts')->{counters}{unparsable}, 2006, 'and counts it');
+         'the error log says that an invalid key is not added');
+    is(zone_state($t, 'hosts')->{counters}{unparsable}, 2006,
+       'an invalid key of bloom_add is counted');
 
     my $long = 'http://long.example/' . 'x' x 5000;
     $t->get("/add/urls?k=$long");
-    is(ask($t, 'urls', $long, "$long/"), '10', 'a long one');
+    is(ask($t, 'urls', $long, "$long/"), '10',
+       'a long key that bloom_add adds is present');
 }
 
 $t->get("/add/$_->[0]?k=$_->[1]")
@@ -123,68 +125,87 @@ $t->get("/add/$_->[0]?k=$_->[1]")
         ['list', 'Plain.Example'];
 
 is(journal('urls'), 'added.example/a/,evil.example/b,long.example/'
-                    . 'x' x 5000, 'urls: the journal has the canonical keys');
-is(journal('small'), 'a b,added', 'small: likewise');
-is(journal('list'), 'HTTP://Raw.Example/p,Plain.Example', 'list: raw');
+                    . 'x' x 5000,
+   'the journal of zone urls has the canonical keys');
+is(journal('small'), 'a b,added',
+   'the journal of zone small has the canonical keys');
+is(journal('list'), 'HTTP://Raw.Example/p,Plain.Example',
+   'the journal of zone list has the raw keys');
 is(journal('hosts'), 'added.example,evil.example,other.example,'
-                     . 'xn--bcher-kva.example', 'hosts: likewise');
+                     . 'xn--bcher-kva.example',
+   'the journal of zone hosts has the canonical keys');
 
 
-# ---- as they are asked for ----
+# ---- other spellings of added keys ----
 
-sub there {
-    my ($name) = @_;
+sub finds_all {
+    my ($when) = @_;
 
     is(sure($t, 'hosts', 'x.evil.EXAMPLE:1', 'xn--bcher-kva.example',
             'h19999.feed.example', 'a.added.example', 'h10.feed.example',
-            'good.example'), '111100', "$name: hosts");
+            'good.example'), '111100',
+       "zone hosts has other spellings of added keys $when");
     is(sure($t, 'urls', 'http://EVIL.example/b?x', 'evil.example/c',
-            'added.example/a/b', 'added.example/b'), '1010', "$name: urls");
-    is(sure($t, 'small', 'Added', 'ADDED', 'other'), '110', "$name: lower");
+            'added.example/a/b', 'added.example/b'), '1010', 
+       "zone urls has other spellings of added keys $when");
+    is(sure($t, 'small', 'Added', 'ADDED', 'other'), '110',
+       "zone small has other spellings of added keys $when");
 }
 
-there('at once');
+finds_all('at once');
 is(ask($t, 'memory', 'memory.example/x?y', 'memory.example/y'), '10',
-   'memory only');
+   'zone memory has another spelling of an added key at once');
 
-# what nginx was told while the disk refuses is kept, in its key form
+# A key that is added while the disk refuses writes is pending in its canonical
+# form.
 
 {
     $disk->refuse('ENOSPC', qw(write grow open sync));
     $t->get('/add/hosts?k=KEPT.example:77');
-    is(ask($t, 'hosts', 'a.kept.example'), '1', 'kept: is there at once');
-    is(zone_state($t, 'hosts')->{journal}{kept_keys}, 1, 'kept: it waits');
+    is(ask($t, 'hosts', 'a.kept.example'), '1', 
+       'a pending key is present at once');
+    is(zone_state($t, 'hosts')->{journal}{kept_keys}, 1,
+       'the endpoint counts a pending key');
 
     api($t, POST => 'zones/list/reload');
     $disk->allow;
     ok(settled($t, 'hosts', sub { !$_[0]{journal}{kept_keys} }),
-       'kept: it is appended');
-    like(journal('hosts'), qr/\bkept\.example\b/, 'kept: as it is canonical');
+       'a pending key is appended once the disk allows writes');
+    like(journal('hosts'), qr/\bkept\.example\b/,
+         'the journal has the canonical form of a pending key');
     $t->expect_log(qr/No space left on device/);
 }
 
 for my $how (qw(stop kill_all)) {
     $t->$how;
     $t->run;
-    there($how);
-    is(sure($t, 'hosts', 'kept.example'), '1', "$how: kept");
-    is(ask($t, 'memory', 'memory.example/x'), '0', "$how: memory only");
+    finds_all("after $how");
+    is(sure($t, 'hosts', 'kept.example'), '1',
+       "a key that was pending is present after $how");
+    is(ask($t, 'memory', 'memory.example/x'), '0',
+       "a key of zone memory is absent after $how");
 }
 
-is(api($t, POST => 'zones/hosts/checkpoint')->status, 200, 'a checkpoint');
+is(api($t, POST => 'zones/hosts/checkpoint')->status, 200,
+   'the endpoint takes a checkpoint');
 add($t, 'hosts', ['Behind.example']);
 $t->kill_all;
 $t->run;
-there('behind a checkpoint');
-is(sure($t, 'hosts', 'a.behind.example'), '1', 'behind a checkpoint');
+finds_all('after a checkpoint and kill_all');
+is(sure($t, 'hosts', 'a.behind.example'), '1',
+   'a key added after the checkpoint is present after kill_all');
 
 
-# ---- an image of another form ----
+# ---- an image of another key form ----
 
 is(sure($t, 'list', 'HTTP://Raw.Example/p', 'http://raw.example/p',
-        'Plain.Example', 'plain.example'), '1010', 'raw: byte for byte');
+        'Plain.Example', 'plain.example'), '1010',
+   'only the exact spelling of an added key is present under key form raw');
 
-for my $load ('reload', 'restart', 'watch') {
+my %answer = (0 => 'absent', 1 => 'present',
+              '?' => 'neither absent nor present');
+
+for my $load ('load', 'restart', 'reload') {
     for (['url', 'HTTP://Raw.Example/p' => 1, 'raw.example/p?q' => 1,
           'raw.example/' => 0, 'plain.example' => 1, 'first.example' => 1],
          ['host', 'http://raw.example/p' => '?', 'PLAIN.example' => 1,
@@ -198,9 +219,9 @@ for my $load ('reload', 'restart', 'watch') {
 
         install($form);
 
-        if ($load eq 'reload') {
+        if ($load eq 'load') {
             is(api($t, POST => 'zones/list/reload')->status, 200,
-               "$form: $load");
+               "the endpoint loads an image with key form $form");
         } elsif ($load eq 'restart') {
             $t->stop;
             $t->run;
@@ -209,16 +230,17 @@ for my $load ('reload', 'restart', 'watch') {
         }
 
         ok(settled($t, 'list', sub { $_[0]{image}{key_form} eq $form }),
-           "$form: $load: it serves");
+           "an image with key form $form serves after a $load");
 
         while (my ($key, $want) = splice @cases, 0, 2) {
             is($want eq '?' ? ask($t, 'list', $key) : sure($t, 'list', $key),
-               $want, "$form: $load: $key");
+               $want,
+               "$key is $answer{$want} for key form $form after a $load");
         }
     }
 }
 
-# what is added under one form is canonical to the next
+# A key that is added under one key form is canonical to the next.
 
 install('url');
 api($t, POST => 'zones/list/reload');
@@ -226,22 +248,24 @@ add($t, 'list', ['HTTP://Later.Example:80/%61?q']);
 install('raw');
 api($t, POST => 'zones/list/reload');
 is(sure($t, 'list', 'later.example/a?q', 'HTTP://Later.Example:80/%61?q'),
-   '10', 'url, then raw: the canonical key');
+   '10', 'key form raw has the canonical form of a key added under url');
 
-
-# and what is kept under one form is loaded into an image of the next
+# A key that is pending under one key form is added to an image of the next.
 
 {
     $disk->refuse('ENOSPC', qw(write grow));
     $t->get('/add/list?k=HTTP://Waits.Example');
-    is(zone_state($t, 'list')->{journal}{kept_keys}, 1, 'kept under raw');
+    is(zone_state($t, 'list')->{journal}{kept_keys}, 1,
+       'a key is pending under key form raw');
     install('url');
     my $r = api($t, POST => 'zones/list/reload');
-    is($r->status, 200, 'kept: a reload') or diag($r);
-    is(sure($t, 'list', 'waits.example/a'), '1', 'kept: raw, then url');
+    is($r->status, 200, 'the endpoint loads an image with a pending key')
+        or diag($r);
+    is(sure($t, 'list', 'waits.example/a'), '1',
+       'key form url has a key that is pending under raw');
     $disk->allow;
     ok(settled($t, 'list', sub { !$_[0]{journal}{kept_keys} }),
-       'kept: it is appended');
+       'a pending key is appended after a change of the key form');
 }
 
 
@@ -252,7 +276,7 @@ for my $how ('reload', 'restart') {
 
     add($t, 'hosts', ['Mixed.Example']);
     is(api($t, POST => 'zones/hosts/checkpoint')->status, 200,
-       "$how: a checkpoint of key=$key");
+       "the endpoint takes a checkpoint of key=$key before the $how");
 
     $t->stop if $how eq 'restart';
     $zones[0] =~ s/key=\w+/key=$other/;
@@ -263,14 +287,15 @@ for my $how ('reload', 'restart') {
     $how eq 'reload' ? $t->reload : $t->run;
 
     is(zone_state($t, 'hosts')->{image}{key_form}, $other,
-       "$how: key=$other serves");
+       "the zone serves key=$other after the $how");
     is(sure($t, 'hosts', 'Evil.EXAMPLE', 'mixed.example', 'a.evil.example',
             'kept.example', 'a.behind.example'),
        $other eq 'host' ? '11111' : '11010',
-       "$how: the keys are looked up as that has them");
+       "the added keys are looked up with key=$other after the $how");
     like($t->log_since($mark),
          qr/zone "memory" starts empty again: .* or key form changed/,
-         "$how: a zone without a journal starts anew") if $how eq 'reload';
+         "a zone without a journal starts empty after the $how")
+        if $how eq 'reload';
 }
 
 done_testing();

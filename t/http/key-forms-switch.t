@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
-# A lookup is answered by one generation, its key form included: while images of
-# different forms take turns, a key that each of them has in its own way is
-# never absent, and one that none has is never anything else.
+# Tests that one generation answers a lookup, with its own key form: while
+# images of different key forms take turns, a key that each image has is never
+# absent and a key that no image has is never present.
 
 use strict;
 use warnings;
@@ -15,7 +15,8 @@ use BloomTest::Zones;
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 
-# the same host, as each form stores it, and a seed of its own for each
+# The images have the same host as each key form stores it, and each has its own
+# seed.
 
 my %key = (raw => 'WWW.Evil.Example/', lower => 'www.evil.example/',
            url => 'evil.example/');
@@ -27,15 +28,7 @@ $t->build_image("$_.bloom", [$key{$_}, "second.$key{$_}"], '-p', '1e-9', '-n',
 $t->build_image('other.bloom', ['other.example/'], '-p', '1e-9', '--key',
                 'url');
 
-sub install {
-    my ($form) = @_;
-
-    unlink "$dir/new";
-    link "$dir/$form.bloom", "$dir/new" or die "link: $!";
-    rename "$dir/new", "$dir/list.bloom" or die "rename: $!";
-}
-
-install('raw');
+install_image($t, 'raw', 'list');
 configure($t, ['zone=list:1m file=list.bloom', 'zone=other file=other.bloom'],
           api => 1, workers => 2, server => <<'CONF');
     location = /all {
@@ -68,7 +61,7 @@ my $generation = generation($t, 'list');
 my $switcher = spawn(sub {
     for (my $round = 1; $round <= 40 || !-e "$dir/enough"; $round++) {
         for my $form (qw(url raw lower)) {
-            install($form);
+            install_image($t, $form, 'list');
             api($t, POST => 'zones/list/reload')->status == 200 or die;
         }
     }
@@ -87,7 +80,7 @@ while (alive($switcher)) {
         $rejected{$asked++ % 40 < 20 ? 'all' : 'not all'}{$_->status}++;
     }
 
-    # rules that take long, so that images change before the last is tested
+    # rules that take long, so that images change before the last rule runs
 
     $late{$_->status}++
         for map { $t->get("/late?one=$key{raw}",
@@ -107,15 +100,20 @@ while (alive($switcher)) {
     $t->write_file('enough', '') if $asked >= 200;
 }
 
-cmp_ok(generation($t, 'list'), '>=', $generation + 120, 'images took turns');
-cmp_ok($asked, '>=', 200, 'while many were asked');
+cmp_ok(generation($t, 'list'), '>=', $generation + 120,
+       'images of three key forms take turns in 120 generations');
+cmp_ok($asked, '>=', 200, 'at least 200 lists are looked up meanwhile');
 is(join(' ', sort keys %{ $rules{$_} }), $_ ? "48$_" : '200',
-   $_ ? "several rules: the $_. decides" : 'several rules: none fires')
+   $_ ? "rule $_ of three decides in every generation"
+      : 'none of three rules fires in any generation')
     for 0 .. 3;
-is(join(' ', sort keys %late), '200', 'a rule behind others that take long');
-is(join(' ', sort keys %answers), '10', 'a key: always there, another never');
-is(join(' ', sort keys %{ $rejected{all} }), '403', 'a list: likewise');
+is(join(' ', sort keys %late), '200',
+   'a present key is never absent for a rule after others that take long');
+is(join(' ', sort keys %answers), '10',
+   'a present key is never absent and another key is never present');
+is(join(' ', sort keys %{ $rejected{all} }), '403',
+   'a list of present keys is rejected in every generation');
 is(join(' ', sort keys %{ $rejected{'not all'} }), '200',
-   'a list with another: likewise');
+   'a list with an absent key is passed in every generation');
 
 done_testing();

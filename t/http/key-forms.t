@@ -1,8 +1,7 @@
 #!/usr/bin/perl
 
-# Key forms where requests are decided: what is looked up is what the image's
-# key form makes of a key, and what is no key in it fires no rule.  The endpoint
-# says by what a key was found.
+# Tests key forms: a key is looked up in the form of the image, an invalid key
+# fires no rule, and the endpoint says which expressions of a key it looked up.
 
 use strict;
 use warnings;
@@ -11,6 +10,8 @@ use JSON::PP qw(decode_json);
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Image qw(patch_header);
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
@@ -24,34 +25,22 @@ my %list = (
               'dir.example/x/', '192.0.2.1/'],
 );
 
-# the same seed each time: whether a key is absent is no matter of chance
+# The seed is fixed: whether a key is absent does not depend on chance.
 
 $t->build_image("$_.bloom", $list{$_}, '-p', '1e-9', '--seed', 1, '--key', $_)
     for sort keys %list;
 
 my @zones = sort keys %list;
 
-$t->write_file_expand('nginx.conf', join "\n", <<'HTTP', (map {
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
-    large_client_header_buffers 4 256k;
-    log_format decided '$uri [$bloom_status] [$bloom_zone] [$bloom_key]';
-    access_log %%TESTDIR%%/decided.log decided;
+my ($zones, $locations) = ('', '');
 
-    bloom_unavailable reject;
-HTTP
-    "    bloom_zone zone=$_ file=%%TESTDIR%%/$_.bloom;
-    bloom_lookup \$arg_k \$known_$_ zone=$_ decode=form;"
-} @zones), <<'SERVER', (map {
-    server {
-        listen 127.0.0.1:%%PORT_8080%%;
-        add_header X-Status $bloom_status always;
-        add_header X-Key $bloom_key always;
-        location /bloom/ { client_max_body_size 0; bloom_api; }
-SERVER
-    "        location = /known/$_ { return 200 \"<\$known_$_>\"; }
+for (@zones) {
+    $zones .= <<"CONF";
+    bloom_zone zone=$_ file=%%TESTDIR%%/$_.bloom;
+    bloom_lookup \$arg_k \$known_$_ zone=$_ decode=form;
+CONF
+    $locations .= <<"CONF";
+        location = /known/$_ { return 200 "<\$known_$_>"; }
         location = /absent/$_ {
             bloom_log_level error;
             bloom_reject absent \$arg_k zone=$_ decode=form;
@@ -61,14 +50,25 @@ SERVER
             bloom_log_level error;
             bloom_reject present \$arg_k zone=$_ decode=form;
             try_files /page =500;
-        }"
-} @zones), '    }', '}', '');
+        }
+CONF
+}
 
+configure_rules($t, {}, <<"CONF");
+    large_client_header_buffers 4 256k;
+    bloom_unavailable reject;
+$zones
+    server {
+        listen 127.0.0.1:%%PORT_8080%%;
+        add_header X-Status \$bloom_status always;
+        add_header X-Key \$bloom_key always;
+        location /bloom/ { client_max_body_size 0; bloom_api; }
+$locations
+    }
+CONF
 $t->write_file('html/page', 'a page');
 $t->run;
 
-
-sub encoded { return $_[0] =~ s/([^A-Za-z0-9])/sprintf '%%%02X', ord $1/ger }
 
 sub known {
     my ($zone, $key) = @_;
@@ -81,7 +81,10 @@ sub known {
 sub shown { return $_[0] =~ s/([^ -~])/sprintf '\\x%02x', ord $1/ger }
 
 
-# ---- what a key is looked up by ----
+# ---- canonical keys and expressions ----
+
+my %answer = (0 => 'absent', 1 => 'present',
+              '?' => 'neither absent nor present');
 
 for (['raw', 'Evil.Example' => 1, 'evil.example' => 0],
 
@@ -112,12 +115,13 @@ for (['raw', 'Evil.Example' => 1, 'evil.example' => 0],
     my ($zone, @cases) = @$_;
 
     while (my ($key, $want) = splice @cases, 0, 2) {
-        is(known($zone, $key), $want, "$zone: " . shown($key));
+        is(known($zone, $key), $want,
+           "key '" . shown($key) . "' is $answer{$want} for key form $zone");
     }
 }
 
 
-# ---- what is no key ----
+# ---- invalid keys ----
 
 my %unparsable = (
     host => ['.', 'a b', 'evil.example:x', '1.2.3.4.5', '[::', "a\0.example",
@@ -134,32 +138,37 @@ for my $zone (sort keys %unparsable) {
 
     for my $key (@{ $unparsable{$zone} }) {
         my $k = encoded($key);
-        my $name = "$zone: " . substr shown($key), 0, 30;
+        my $name = "invalid $zone key '"
+                   . substr(shown($key), 0, 30) . q(');
 
-        is(known($zone, $key), '?', "$name: neither absent nor present");
+        is(known($zone, $key), '?', "$name is neither absent nor present");
 
         for my $rule (qw(absent present)) {
             my $r = $t->get("/$rule/$zone?k=$k");
-            is($r->status, 200, "$name: $rule does not fire");
-            is($r->header('X-Status'), 'PASSED', "$name: it can tell");
+            is($r->status, 200, "$name does not fire bloom_reject $rule");
+            is($r->header('X-Status'), 'PASSED',
+               "$name does not make bloom_reject $rule unavailable");
         }
     }
 
     my $after = $counters->();
     my $n = 3 * @{ $unparsable{$zone} };
 
-    is($after->{unparsable} - $before->{unparsable}, $n, "$zone: all counted");
-    is($after->{$_}, $before->{$_}, "$zone: not as $_")
+    is($after->{unparsable} - $before->{unparsable}, $n,
+       "each invalid $zone key is counted as unparsable");
+    is($after->{$_}, $before->{$_}, "an invalid $zone key is not counted in $_")
         for qw(checks absent present unknown rejected);
     is(scalar(() = $t->log_since($mark) =~ / passing request: key "[^"]*" unparsable for/g),
-       2 * $n / 3, "$zone: a line in the log at the rules' level");
-    ok(zone_state($t, $zone)->{image}{key_form} eq $zone, "$zone: key_form");
+       2 * $n / 3,
+       "each rule logs an invalid $zone key at the level of bloom_log_level");
+    ok(zone_state($t, $zone)->{image}{key_form} eq $zone,
+       "the state of zone $zone has its key form");
 }
 
-is(known($_, "\0 %"), 0, "$_: every key is one") for qw(raw lower);
+is(known($_, "\0 %"), 0, "key form $_ has no invalid keys") for qw(raw lower);
 
 
-# ---- what a decision says of it ----
+# ---- variables and the log ----
 
 for (['present', 'url', 'HTTP://WWW.Evil.Example:80/a/%2e./b?c#d', 403,
       'www.evil.example/b?c'],
@@ -173,26 +182,30 @@ for (['present', 'url', 'HTTP://WWW.Evil.Example:80/a/%2e./b?c#d', 403,
     my ($rule, $zone, $key, $status, $canonical) = @$_;
     my $r = $t->get("/$rule/$zone?k=" . encoded($key));
 
-    is($r->status, $status, "$rule $zone $key: status");
-    is($r->header('X-Key'), $canonical, "$rule $zone $key: \$bloom_key");
+    is($r->status, $status,
+       "bloom_reject $rule zone=$zone answers $status to $key");
+    is($r->header('X-Key'), $canonical,
+       "bloom_reject $rule zone=$zone changes $key to $canonical");
 }
 
 like($t->log_since(0), qr{rejecting\ request:\ key\ "www\.evil\.example/b\?c"\ maybe
                           \ present\ in\ bloom\ zone\ "url"}x,
-     'the log has the canonical key');
+     'the error log has the canonical key');
 
 
 # ---- long keys ----
 
-for (['escapes', 'http://evil.example/' . '%25' x 21_000, 1],
-     ['slashes', 'http://evil.example/' . '/.' x 30_000, 1],
-     ['labels', 'a.' x 32_000 . 'evil.example', '?'],
-     ['no match', 'http://good.example/' . '/..' x 20_000, 0])
+for (['many escapes', 'http://evil.example/' . '%25' x 21_000, 1],
+     ['many slashes', 'http://evil.example/' . '/.' x 30_000, 1],
+     ['many labels', 'a.' x 32_000 . 'evil.example', '?'],
+     ['many parent directories', 'http://good.example/' . '/..' x 20_000, 0])
 {
     my ($name, $key, $want) = @$_;
 
-    is(known('url', $key), $want, "url: $name");
-    is(known('host', $key), '?', "host: $name");
+    is(known('url', $key), $want,
+       "a long key with $name is $answer{$want} for key form url");
+    is(known('host', $key), '?',
+       "a long key with $name is neither absent nor present for key form host");
 }
 
 
@@ -202,7 +215,8 @@ sub explained {
     my ($zone, $key) = @_;
 
     my $r = api($t, GET => "zones/$zone/keys?key=" . encoded($key));
-    is($r->status, 200, "$zone: GET keys: " . shown($key));
+    is($r->status, 200, 
+       "the endpoint explains key '" . shown($key) . "' of zone $zone");
 
     return $r->json;
 }
@@ -210,32 +224,39 @@ sub explained {
 {
     my $got = explained('url', 'http://a.EVIL.example/x?y');
 
-    is($got->{key}, 'http://a.EVIL.example/x?y', 'the key as it came');
-    is($got->{key_form}, 'url', 'its form');
-    is($got->{canonical}, 'http://a.evil.example/x?y', 'its canonical form');
-    is($got->{answer}, 'present', 'the answer');
+    is($got->{key}, 'http://a.EVIL.example/x?y',
+       'the endpoint repeats the key');
+    is($got->{key_form}, 'url', 'the endpoint states the key form');
+    is($got->{canonical}, 'http://a.evil.example/x?y',
+       'the endpoint states the canonical key');
+    is($got->{answer}, 'present', 'the endpoint answers that a key is present');
     is_deeply([map { ($_->{present} ? '+' : '-') . $_->{key} }
                    @{ $got->{expressions} }],
               ['-a.evil.example/x?y', '-a.evil.example/x', '-a.evil.example/',
                '-evil.example/x?y', '-evil.example/x', '+evil.example/'],
-              'which expression it is');
+              'the endpoint states which expression of a key is present');
 
     $got = explained('host', 'not a host');
-    is($got->{answer}, 'unparsable', 'what is no key');
-    like($got->{reason}, qr/^has /, 'and why');
+    is($got->{answer}, 'unparsable',
+       'the endpoint answers that a key is invalid');
+    like($got->{reason}, qr/^has /,
+         'the endpoint gives the reason why a key is invalid');
     is_deeply([$got->{expressions}, $got->{bits}], [[], []],
-              'is not looked up');
-    ok(!exists $got->{canonical}, 'and has no canonical form');
+              'the endpoint states no expressions of an invalid key');
+    ok(!exists $got->{canonical}, 
+       'the endpoint states no canonical form of an invalid key');
 
     $got = explained('raw', 'Evil.Example');
-    is($got->{canonical}, 'Evil.Example', 'raw: itself');
+    is($got->{canonical}, 'Evil.Example',
+       'the canonical form of a raw key is the key');
     is_deeply($got->{expressions},
               [{ key => 'Evil.Example', present => JSON::PP::true }],
-              'raw: found by itself');
-    ok(scalar @{ $got->{bits} }, 'raw: has bits');
+              'the only expression of a raw key is the key');
+    ok(scalar @{ $got->{bits} }, 
+       'the endpoint states the bits of a raw key');
 }
 
-# the module and the tool make the same of keys
+# The module and the tool agree on canonical keys and expressions.
 
 my @keys = map { @$_ } values %list;
 push @keys, 'http://A.b.c.d.e.f.g/1/2/3/4/5.html?p=%3F', 'a.b.c.d.e.f.g.h.i',
@@ -258,7 +279,9 @@ for my $zone (@zones) {
 
     for my $i (0 .. $#keys) {
         my %want = map { $_ => $expanded[$i]{$_} } keys %{ $found[$i] };
-        is_deeply($found[$i], \%want, "$zone: as the tool: " . shown($keys[$i]))
+        is_deeply($found[$i], \%want,
+                  "the endpoint and the tool explain $zone key '"
+                  . shown($keys[$i]) . "' alike")
             or diag(explain($found[$i], $expanded[$i]));
     }
 }
@@ -271,14 +294,16 @@ for my $zone (@zones) {
     is_deeply($r->json, {
         results => [qw(present unparsable absent unparsable present present)],
         tested => 6, absent => 1, present => 3, unknown => 0, unparsable => 2 },
-        'POST test') or diag($r);
+        'POST test answers and counts present, absent and invalid keys')
+        or diag($r);
 
     $r = api($t, POST => 'zones/url/test', body => join "\n",
              map { "http://h$_.example/" . 'p' x 1000 } 1 .. 20_000);
-    is($r->json->{absent}, 20_000, 'POST test: many long ones');
+    is($r->json->{absent}, 20_000,
+       'POST test answers 20,000 long keys');
 
-    # they are asked for in groups: by one expression and by thirty, and those
-    # that are no key
+    # Keys are looked up in groups.  These have one expression, thirty or, if
+    # invalid, none.
 
     my %one = (
         present => ['evil.example', 'http://a.b.c.d.e.evil.example/1/2/3/4?5'],
@@ -296,52 +321,39 @@ for my $zone (@zones) {
                  $keys->[$_ / 50 % @$keys];
              } 0 .. $#order]));
     is(join(' ', @{ $r->json->{results} }), join(' ', @order),
-       'POST test: each in its place') or diag($r);
+       'POST test answers 3,000 keys in their order') or diag($r);
 }
 
 $t->stop;
 
 
-# ---- forms to come ----
+# ---- images with wrong key forms ----
 
-my $image = $t->read_file('raw.bloom');
-substr($image, 76, 4) = pack 'L<', 77;
-substr($image, 4092, 4) = pack 'L<', crc32c(substr $image, 0, 4092);
-$t->write_file('raw.bloom', $image);
+my $key_form = 76;    # where it is in the header
+
+$t->write_file('raw.bloom', patch_header($t->read_file('raw.bloom'),
+                                         $key_form => pack 'L<', 77));
 
 like($t->run_fails, qr{\[emerg\].*image\ "\S+/raw\.bloom"\ of\ bloom\ zone\ "raw"\ has
                        \ key\ form\ 77,\ which\ this\ program\ does\ not\ know;
                        \ use\ a\ newer\ program}x,
-     'an unknown key form is refused, and what to do');
+     'nginx refuses an image with an unknown key form and says what to do');
 $t->expect_log(qr/key form 77/);
 
-# An imported image hashes keys as its system does: no form may change them.
+# An imported image hashes keys as its system does, so no key form may change
+# them.
 
 $t->write_file('bitmap', "\1" x 64);
 my ($exit, undef, $err) = $t->run_tool('import', '--from', 'bitmap', '--scheme',
                                        'go-zero', '--bits', 512, '--hashes', 3,
                                        '-o', "$dir/raw.bloom", "$dir/bitmap");
-is($exit, 0, 'an imported image') or diag($err);
+is($exit, 0, 'the tool imports a bitmap') or diag($err);
 
-$image = $t->read_file('raw.bloom');
-substr($image, 76, 4) = pack 'L<', 3;
-substr($image, 4092, 4) = pack 'L<', crc32c(substr $image, 0, 4092);
-$t->write_file('raw.bloom', $image);
+$t->write_file('raw.bloom', patch_header($t->read_file('raw.bloom'),
+                                         $key_form => pack 'L<', 3));
 
 like($t->run_fails, qr/raw\.bloom" .* is impossible: imported, with key form url/,
-     'that has a key form is refused');
+     'nginx refuses an imported image with a key form');
 $t->expect_log(qr/is impossible: imported/);
 
 done_testing();
-
-
-sub crc32c {
-    my $crc = 0xffffffff;
-
-    for my $byte (unpack 'C*', $_[0]) {
-        $crc ^= $byte;
-        $crc = $crc & 1 ? $crc >> 1 ^ 0x82f63b78 : $crc >> 1 for 1 .. 8;
-    }
-
-    return $crc ^ 0xffffffff;
-}

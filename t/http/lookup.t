@@ -1,26 +1,19 @@
 #!/usr/bin/perl
 
-# bloom_lookup: a variable that is 0 for a key that is absent, 1 for one that
-# may be present, and empty without a key.
+# Tests bloom_lookup: its variable is 0 for an absent key, 1 for a present key
+# and empty without a key, wherever nginx evaluates it.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Process qw(wait_until);
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-$t->build_image('ids.bloom', ['one', 'a b'], '-p', '1e-9', '--seed', 1);
-
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, { ids => ['one', 'a b'] }, <<'CONF');
     log_format known '$request_uri [$known]';
-
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
 
     bloom_lookup $arg_id $known zone=ids decode=form;
     bloom_lookup $key $key_known zone=ids;
@@ -83,7 +76,6 @@ http {
     }
 
     map $known $not_known { 0 1; default ""; }
-}
 CONF
 
 $t->write_file('html/ssi/page.html',
@@ -98,32 +90,38 @@ $t->run;
 sub body { return $t->get(@_)->body }
 
 
-subtest 'its values' => sub {
-    is(body('/return?id=one'), '<1>', 'present');
-    is(body('/return?id=none'), '<0>', 'absent');
-    is(body('/return?id=a+b'), '<1>', 'decoded');
-    is(body('/return?id='), '<>', 'empty key');
-    is(body('/return'), '<>', 'no key');
-    is(body('/composed?a=o&b=ne'), '<11>', 'of two variables');
-    is(body('/composed?a=o&b=n'), '<01>', 'or parts of them');
-    is(body('/composed'), '<1>', 'or none of them');
+subtest 'the variable says whether its key is present' => sub {
+    is(body('/return?id=one'), '<1>', 'the variable is 1 for a present key');
+    is(body('/return?id=none'), '<0>', 'the variable is 0 for an absent key');
+    is(body('/return?id=a+b'), '<1>',
+       'the variable is 1 for a key that is present after decoding');
+    is(body('/return?id='), '<>', 'the variable is empty for an empty key');
+    is(body('/return'), '<>', 'the variable is empty without a key');
+    is(body('/composed?a=o&b=ne'), '<11>',
+       'a key of two variables that is present has the value 1');
+    is(body('/composed?a=o&b=n'), '<01>',
+       'a key of two variables that is absent has the value 0');
+    is(body('/composed'), '<1>', 'a key of two empty variables has no value');
 };
 
 
-subtest 'where it serves' => sub {
-    is(body('/map?id=one'), 'present', 'map, 1');
-    is(body('/map?id=none'), 'absent', 'map, 0');
-    is(body('/map'), 'none', 'map, empty');
-    is(body('/if?id=one'), 'passed', 'if, 1');
-    is($t->get('/if?id=none')->status, 404, 'if, 0');
-    is(body('/if'), 'passed', 'if, empty');
-    is(body('/bare-if?id=one'), 'present', 'if ($known), 1');
-    is(body('/bare-if?id=none'), 'not', 'if ($known), 0');
+subtest 'the variable serves where nginx evaluates variables' => sub {
+    is(body('/map?id=one'), 'present', 'a map sees 1 for a present key');
+    is(body('/map?id=none'), 'absent', 'a map sees 0 for an absent key');
+    is(body('/map'), 'none', 'a map sees the empty text without a key');
+    is(body('/if?id=one'), 'passed', '"if ($known = 0)" skips a present key');
+    is($t->get('/if?id=none')->status, 404,
+       '"if ($known = 0)" selects an absent key');
+    is(body('/if'), 'passed',
+       '"if ($known = 0)" skips a request without a key');
+    is(body('/bare-if?id=one'), 'present',
+       '"if ($known)" selects a present key');
+    is(body('/bare-if?id=none'), 'not', '"if ($known)" skips an absent key');
 
     my $r = $t->get('/rules?id=one');
-    is($r->body, '<1>', 'beside a rule');
+    is($r->body, '<1>', 'a request that a rule passes has the variable');
     is($t->get('/rules?id=none')->header('X-Known'), '0 REJECTED',
-       'beside a rule that rejects');
+       'a request that a rule rejects has the variable');
 
     my %lines;
     my @uris = qw(/return?id=one /return?id=none /return);
@@ -132,39 +130,48 @@ subtest 'where it serves' => sub {
                      split /\n/, $t->read_file('known.log');
         return exists $lines{'/rules?id=none'};
     }), 'the access log is written');
-    is(join(' ', map { "<$_>" } @lines{@uris}), '<1> <0> <>', 'and has it');
+    is(join(' ', map { "<$_>" } @lines{@uris}), '<1> <0> <>',
+       'the access log has the variable of each request');
 };
 
 
-subtest 'it follows its key' => sub {
-    is(body('/changes'), '<1><0><>', 'which changes');
-    is(body('/redirected'), '<0>', 'after a redirect');
+subtest 'the variable follows its key' => sub {
+    is(body('/changes'), '<1><0><>',
+       'the variable changes with the variable that is its key');
+    is(body('/redirected'), '<0>',
+       'the variable changes with its key after a redirect');
 
     my $r = $t->get('/ssi/page.html?id=one');
-    is($r->body, '<0><1><>', 'subrequests have theirs');
-    is($r->header('X-Known'), 1, 'and the request its own');
+    is($r->body, '<0><1><>', 'each subrequest has the variable of its own key');
+    is($r->header('X-Known'), 1,
+       'a request with subrequests has the variable of its own key');
     is(body('/ssi/page.html?id=none'), '<0><1><>',
-       'whatever the key of the request');
+       'the key of the request does not change the variable of subrequests');
 
     my @r = $t->pipeline(map { "/return?id=$_" } qw(one none one none));
-    is(join('', map { $_->body } @r), '<1><0><1><0>', 'pipelined requests');
+    is(join('', map { $_->body } @r), '<1><0><1><0>',
+       'each pipelined request has the variable of its own key');
 };
 
 
-subtest 'admission to a cache' => sub {
+subtest 'the variable admits responses to a cache' => sub {
     my $cache = sub { $t->get("/cached?id=$_[0]")->header('X-Cache') };
 
-    is($cache->('one'), 'MISS', 'known, at first');
-    is($cache->('one'), 'HIT', 'known, then from the cache');
-    is($cache->('none'), 'BYPASS', 'unknown, at first');
-    is($cache->('none'), 'BYPASS', 'unknown, and never from the cache');
+    is($cache->('one'), 'MISS',
+       'the first request for a present key misses the cache');
+    is($cache->('one'), 'HIT',
+       'the second request for a present key hits the cache');
+    is($cache->('none'), 'BYPASS',
+       'the first request for an absent key bypasses the cache');
+    is($cache->('none'), 'BYPASS',
+       'the second request for an absent key bypasses the cache');
 
     my @asked = map { $_->{uri} } $backend->requests;
     is("@asked", '/cached?id=one /cached?id=none /cached?id=none',
-       'what the backend was asked');
+       'the backend sees each request that the cache does not answer');
 
     my @files = glob $t->testdir . '/cache/*';
-    is(scalar @files, 1, 'what is kept');
+    is(scalar @files, 1, 'the cache has only the response for a present key');
 };
 
 

@@ -1,23 +1,17 @@
 #!/usr/bin/perl
 
-# How rules and their settings go from http to server to location: a level
-# with rules of its own inherits none, "bloom_rules off" empties the list.
+# Tests how locations inherit rules and bloom_dry_run from server and http: a
+# level that has rules inherits none, and "bloom_rules off" cancels them.
 
 use strict;
 use warnings;
 
 use BloomTest;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-$t->build_image('ids.bloom', ['one', 'UP'], '-p', '1e-9', '--seed', 1);
-
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
+configure_rules($t, { ids => ['one', 'UP'] }, <<'CONF', backend => 8090);
     bloom_zone zone=empty capacity=10 fpr=0.1;
 
     add_header X-Bloom "$bloom_status $bloom_zone" always;
@@ -125,92 +119,99 @@ http {
             bloom_reject absent $arg_id zone=ids;
         }
     }
-
-    server {
-        listen 127.0.0.1:%%PORT_8090%%;
-        add_header X-Backend 1;
-        bloom_rules off;
-        location / { return 200 "backend"; }
-    }
-}
 CONF
 
 $t->run;
 
 
 sub is_outcome {
-    my ($port, $path, $expected, $what) = @_;
+    my ($port, $path, $expected, $name) = @_;
 
-    my $r = $t->get($path, port => $port);
-    my $got = $r->status . ' ' . ($r->header('X-Bloom') // '');
-
-    is($got, $expected, $what);
+    is(outcome($t, $path, port => $port), $expected, $name);
 }
 
 
-subtest 'from http' => sub {
-    is_outcome(8080, '/?id=none', '410 REJECTED ids', 'to a location');
-    is_outcome(8080, '/?id=one', '200 PASSED ids', 'which it lets pass');
+subtest 'locations inherit the rules of http' => sub {
+    is_outcome(8080, '/?id=none', '410 REJECTED ids',
+               'an inherited rule of http rejects a request');
+    is_outcome(8080, '/?id=one', '200 PASSED ids',
+               'an inherited rule of http passes a request');
     is_outcome(8080, '/own?id=none', '411 REJECTED ids',
-               'but one with its own');
+               'a location with its own bloom_reject inherits no rules');
     is_outcome(8080, '/pass?id=none', '200 PASSED empty',
-               'even if they are of another kind');
-    is_outcome(8080, '/off?id=none', '200 ', 'or off');
-    is_outcome(8080, '/off/inner?id=none', '200 ', 'which is inherited');
+               'a location with its own bloom_pass inherits no bloom_reject');
+    is_outcome(8080, '/off?id=none', '200 ',
+               'a location with bloom_rules off inherits no rules');
+    is_outcome(8080, '/off/inner?id=none', '200 ',
+               'a nested location inherits bloom_rules off');
     is_outcome(8080, '/off/on?id=none', '412 REJECTED ids',
-               'until others come');
+               'a nested location has rules within one with bloom_rules off');
 };
 
 
-subtest 'from server' => sub {
-    is_outcome(8081, '/?id=none', '420 REJECTED ids', 'hides those of http');
-    is_outcome(8082, '/?id=none', '200 ', 'off hides them, too');
+subtest 'locations inherit the rules of server' => sub {
+    is_outcome(8081, '/?id=none', '420 REJECTED ids',
+               'a server with its own rules inherits no rules of http');
+    is_outcome(8082, '/?id=none', '200 ',
+               'a server with bloom_rules off inherits no rules of http');
     is_outcome(8082, '/again?id=none', '200 REJECTED_DRY_RUN ids',
-               'a location may have its own');
+               'a location has rules within a server with bloom_rules off');
 };
 
 
-subtest 'from location' => sub {
+subtest 'locations inherit the rules of an outer location' => sub {
     is_outcome(8081, '/nested/same?id=none', '421 REJECTED ids',
-               'to one in it');
+               'a nested location inherits the rules of the outer location');
     is_outcome(8081, '/nested/own?id=none', '422 REJECTED ids',
-               'which may have its own');
-    is_outcome(8081, '/nested/own/off?id=none', '200 ', 'or none');
-    is_outcome(8081, '/if?id=none', '423 REJECTED ids', 'without "if"');
-    is_outcome(8081, '/if?id=none&case=other', '423 REJECTED ids', 'into "if"');
+               'a nested location with its own rules inherits none');
+    is_outcome(8081, '/nested/own/off?id=none', '200 ',
+               'a nested location with bloom_rules off inherits no rules');
+    is_outcome(8081, '/if?id=none', '423 REJECTED ids',
+               'a location with an "if" that is false has its rules');
+    is_outcome(8081, '/if?id=none&case=other', '423 REJECTED ids',
+               'an "if" inherits a rule that rejects a request');
     is_outcome(8081, '/if?id=one&case=other', '200 PASSED ids',
-               'into "if", passing');
+               'an "if" inherits a rule that passes a request');
     is_outcome(8081, '/rewritten?id=one', '422 REJECTED ids',
-               'a rewrite brings the rules of where it leads');
+               'a rewritten request meets the rules of its new location');
 };
 
 
-subtest 'limit_except' => sub {
-    is_outcome(8081, '/limit?id=none', '424 REJECTED ids', 'outside');
-    is($t->post('/limit?id=none', 'x', port => 8081)->status, 424, 'inside');
-    is($t->post('/limit?id=one', 'x', port => 8081)->status, 200, 'passing');
+subtest 'limit_except inherits the rules of its location' => sub {
+    is_outcome(8081, '/limit?id=none', '424 REJECTED ids',
+               'a request outside of limit_except is rejected');
+    is($t->post('/limit?id=none', 'x', port => 8081)->status, 424,
+       'a request within limit_except is rejected');
+    is($t->post('/limit?id=one', 'x', port => 8081)->status, 200,
+       'a request within limit_except is passed');
 };
 
 
-subtest 'captures' => sub {
-    is_outcome(8081, '/item/one/UP', '200 PASSED ids', 'both are there');
-    is_outcome(8081, '/item/none/UP', '425 REJECTED ids', 'by name');
-    is_outcome(8081, '/item/one/down', '426 REJECTED ids', 'by number');
-    is_outcome(8081, '/item/%6fn%65/UP', '200 PASSED ids', 'decoded by nginx');
+subtest 'captures of a location are keys' => sub {
+    is_outcome(8081, '/item/one/UP', '200 PASSED ids',
+               'a request whose two captures are present is passed');
+    is_outcome(8081, '/item/none/UP', '425 REJECTED ids',
+               'a request whose named capture is absent is rejected');
+    is_outcome(8081, '/item/one/down', '426 REJECTED ids',
+               'a request whose numbered capture is absent is rejected');
+    is_outcome(8081, '/item/%6fn%65/UP', '200 PASSED ids',
+               'a request whose capture is present after decoding is passed');
     is_outcome(8081, '/item/one?id=none', '420 REJECTED ids',
-               'an URI that does not match is not captured');
+               'a URI without the captures meets the rules of its server');
 };
 
 
-subtest 'dry run' => sub {
+subtest 'locations inherit bloom_dry_run' => sub {
     is_outcome(8080, '/dry?id=none', '200 REJECTED_DRY_RUN ids',
-               'with rules of http');
+               'bloom_dry_run of a location applies to rules of http');
     is_outcome(8080, '/dry/inner?id=none', '200 REJECTED_DRY_RUN ids',
-               'is inherited');
-    is_outcome(8080, '/dry/wet?id=none', '410 REJECTED ids', 'or ended');
+               'a nested location inherits bloom_dry_run on');
+    is_outcome(8080, '/dry/wet?id=none', '410 REJECTED ids',
+               'a nested location overrides bloom_dry_run on');
     is_outcome(8082, '/again?id=none', '200 REJECTED_DRY_RUN ids',
-               'from server');
-    is_outcome(8082, '/wet?id=none', '404 REJECTED ids', 'or ended there');
+               'a location inherits bloom_dry_run on from its server');
+    is_outcome(8082, '/wet?id=none', '404 REJECTED ids',
+               'a location overrides bloom_dry_run on of its server');
 };
 
 

@@ -1,32 +1,25 @@
 #!/usr/bin/perl
 
-# A request is decided once: internal redirects, named locations, error pages
-# and subrequests do not evaluate the same rules again, while the rules of a
-# route's target are evaluated.
+# Tests that a request is decided once: internal redirects, named locations,
+# error pages and subrequests do not evaluate the same rules again.  The rules
+# of a route's target are evaluated.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Process qw(wait_until);
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-$t->build_image('ids.bloom', ['one'], '-p', '1e-9', '--seed', 1);
-$t->build_image('bad.bloom', ['evil', 'none'], '-p', '1e-9', '--seed', 1);
+# A rule that fires leaves one line in the log.  In a dry run the request goes
+# on, so a rule that is evaluated twice leaves two lines.
 
-# Each evaluation of a rule that fires leaves one line in the log, for in dry
-# run a rule that is evaluated again would say so again.
+configure_rules($t, { ids => ['one'], bad => ['evil', 'none'] },
+                <<'CONF', backend => 8081);
 
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
-    bloom_zone zone=bad file=%%TESTDIR%%/bad.bloom;
-
-    # one list for the server, inherited by most of its locations
+    # the locations inherit the rules of the server
 
     server {
         listen 127.0.0.1:%%PORT_8080%%;
@@ -62,7 +55,7 @@ http {
         location @again { try_files /none /none/ /dry/index/?$args; }
     }
 
-    # routes
+    # the rules route requests
 
     server {
         listen 127.0.0.1:%%PORT_8082%%;
@@ -104,7 +97,7 @@ http {
         }
     }
 
-    # what has rejected or passed is not decided again
+    # the rules of a location meet requests that are already decided
 
     server {
         listen 127.0.0.1:%%PORT_8083%%;
@@ -139,7 +132,7 @@ http {
         }
     }
 
-    # subrequests
+    # the requests have subrequests
 
     server {
         listen 127.0.0.1:%%PORT_8084%%;
@@ -179,12 +172,6 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
     }
-
-    server {
-        listen 127.0.0.1:%%PORT_8081%%;
-        location / { return 200 "backend $request_uri"; }
-    }
-}
 CONF
 
 $t->write_file('html/dry/index/final.html', 'index');
@@ -199,18 +186,18 @@ my $mirrored = $t->backend(8085, 'mirrored');
 $t->run;
 
 
-# An answer as "status $bloom_status $bloom_zone", and how many lines about
-# rules that fired it left in the log.
+# Asks for a path and returns the status of the response, $bloom_status,
+# $bloom_zone, and how many rules that fired the request left in the log.
 
-sub outcome {
+sub outcome_and_lines {
     my ($path, %option) = @_;
 
     my $mark = $t->log_mark;
-    my $r = $t->get($path, %option);
+    my $outcome = outcome($t, $path, %option);
     my $lines = () = $t->log_since($mark)
                      =~ /(?:rejecting|routing|passing) request/g;
 
-    return $r->status . ' ' . ($r->header('X-Bloom') // '') . " $lines";
+    return "$outcome $lines";
 }
 
 
@@ -221,101 +208,119 @@ sub body {
 }
 
 
-subtest 'one list, several passes' => sub {
-    is(outcome('/?id=none'), '404 REJECTED ids 1', 'no redirect');
-    is(outcome('/?id=one'), '200 PASSED ids 0', 'index');
+subtest 'redirects do not evaluate inherited rules again' => sub {
+    is(outcome_and_lines('/?id=none'), '404 REJECTED ids 1',
+       'a request is rejected once without a redirect');
+    is(outcome_and_lines('/?id=one'), '200 PASSED ids 0',
+       'a request is passed once when index redirects it');
 
     for my $how (qw(try error rewrite named several index/)) {
-        is(outcome("/dry/$how?id=none"), '200 REJECTED_DRY_RUN ids 1', $how);
-        is(outcome("/dry/$how?id=one"), '200 PASSED ids 0', "$how, passing");
+        is(outcome_and_lines("/dry/$how?id=none"),
+           '200 REJECTED_DRY_RUN ids 1',
+           "a rule fires once for the redirects of /dry/$how");
+        is(outcome_and_lines("/dry/$how?id=one"), '200 PASSED ids 0',
+           "a request is passed through the redirects of /dry/$how");
     }
 
-    is(body('/dry/several?id=none'), 'index', 'after three redirects');
+    is(body('/dry/several?id=none'), 'index',
+       'a request is answered after three redirects');
 };
 
 
-subtest 'routes' => sub {
+subtest 'a route does not evaluate the same rule again' => sub {
     my @to = (port => 8082);
 
-    is(outcome('/?id=none', @to), '200 ROUTED ids 1',
-       'to a location that inherits the same rule');
-    is(body('/?id=none', @to), 'backend /confirm?id=none', 'and there');
-    is(outcome('/self?id=none', @to), '404 ROUTED ids 1', 'to itself');
-    is(outcome('/ping?id=none', @to), '404 ROUTED ids 2', 'in a circle');
-    is(outcome('/?id=one', @to), '200 PASSED ids 0', 'nowhere');
+    is(outcome_and_lines('/?id=none', @to), '200 ROUTED ids 1',
+       'a rule routes a request once to a location that inherits the rule');
+    is(body('/?id=none', @to), 'backend /confirm?id=none',
+       'a routed request is answered by the target location');
+    is(outcome_and_lines('/self?id=none', @to), '404 ROUTED ids 1',
+       'a rule that routes to its own location fires once');
+    is(outcome_and_lines('/ping?id=none', @to), '404 ROUTED ids 2',
+       'two rules that route to each other fire once each');
+    is(outcome_and_lines('/?id=one', @to), '200 PASSED ids 0',
+       'a request for a present key is not routed');
 };
 
 
-subtest 'the rules of a target' => sub {
+subtest 'the rules of a target are evaluated' => sub {
     my @to = (port => 8082);
 
-    is(outcome('/named?id=none', @to), '403 REJECTED bad 2', 'one fires');
-    is(outcome('/named?id=new', @to), '200 ROUTED ids 1',
-       'none fires: the request stays routed');
-    is(body('/named?id=new', @to), 'backend /named?id=new', 'and passes');
-    is(outcome('/chain?id=none', @to), '451 REJECTED bad 3', 'on and on');
-    is(outcome('/chain?id=new', @to), '200 ROUTED ids 1', 'or not');
-    is(outcome('/moves?id=none', @to), '403 REJECTED bad 2',
-       'after a rewrite in between');
+    is(outcome_and_lines('/named?id=none', @to), '403 REJECTED bad 2',
+       'a rule of the target rejects a routed request');
+    is(outcome_and_lines('/named?id=new', @to), '200 ROUTED ids 1',
+       'a request stays routed when no rule of the target fires');
+    is(body('/named?id=new', @to), 'backend /named?id=new',
+       'a request that the target passes reaches the backend');
+    is(outcome_and_lines('/chain?id=none', @to), '451 REJECTED bad 3',
+       'a rule of a second target rejects a request that is routed twice');
+    is(outcome_and_lines('/chain?id=new', @to), '200 ROUTED ids 1',
+       'a request that the first target passes is not routed twice');
+    is(outcome_and_lines('/moves?id=none', @to), '403 REJECTED bad 2',
+       'a rule rejects a routed request after a rewrite of the target');
 };
 
 
-subtest 'what has been decided' => sub {
+subtest 'a decided request is not decided again' => sub {
     my @to = (port => 8083);
 
-    is(outcome('/rejected?id=none', @to), '404 REJECTED ids 1',
-       'a rejection, before a page with rules');
+    is(outcome_and_lines('/rejected?id=none', @to), '404 REJECTED ids 1',
+       'the rules of an error page do not change a rejection');
     is(body('/rejected?id=none', @to), 'backend /sorry?id=none',
-       'which serves');
-    is(outcome('/rejected-named?id=none', @to), '404 REJECTED ids 1',
-       'the same by name');
-    is(outcome('/passed?id=none', @to), '200 PASSED ids 0', 'a pass');
-    is(outcome('/unfired?id=none', @to), '410 REJECTED bad 1',
-       'no decision yet: the next list is evaluated');
-    is(outcome('/unlisted?id=none', @to), '410 REJECTED bad 1',
-       'likewise where nothing was checked before');
-    is(outcome('/unlisted?id=one', @to), '200 PASSED bad 0', 'and passes');
+       'a rejected request is answered with its error page');
+    is(outcome_and_lines('/rejected-named?id=none', @to),
+       '404 REJECTED ids 1',
+       'the rules of a named error page do not change a rejection');
+    is(outcome_and_lines('/passed?id=none', @to), '200 PASSED ids 0',
+       'the rules of a later location do not change a bloom_pass');
+    is(outcome_and_lines('/unfired?id=none', @to), '410 REJECTED bad 1',
+       'the rules of a later location are evaluated when none has fired');
+    is(outcome_and_lines('/unlisted?id=none', @to), '410 REJECTED bad 1',
+       'the rules of a later location reject a request not checked before');
+    is(outcome_and_lines('/unlisted?id=one', @to), '200 PASSED bad 0',
+       'the rules of a later location pass a request not checked before');
 };
 
 
-subtest 'subrequests' => sub {
+subtest 'subrequests are not checked' => sub {
     my @to = (port => 8084);
 
-    is(outcome('/ssi/page.html?id=one', @to), '200 PASSED ids 0',
-       'SSI: the page is decided about');
+    is(outcome_and_lines('/ssi/page.html?id=one', @to), '200 PASSED ids 0',
+       'a request for a page with SSI is checked');
     is(body('/ssi/page.html?id=one', @to),
        'head backend /part?id=none backend /part?id=one tail',
-       'its parts are not');
-    is(outcome('/ssi/page.html?id=none', @to), '404 REJECTED ids 1',
-       'or it is rejected');
+       'the parts of a page with SSI are not checked');
+    is(outcome_and_lines('/ssi/page.html?id=none', @to),
+       '404 REJECTED ids 1', 'a request for a page with SSI is rejected');
 
-    is(outcome('/addition/page.html?id=one', @to), '200 PASSED ids 0',
-       'addition');
+    is(outcome_and_lines('/addition/page.html?id=one', @to),
+       '200 PASSED ids 0', 'a request for a page with an addition is checked');
     is(body('/addition/page.html?id=one', @to), 'page backend /part',
-       'what is added is not checked');
+       'an addition to a page is not checked');
 
-    is(outcome('/auth/?id=one', @to), '200 PASSED ids 0', 'auth_request');
-    is(outcome('/auth/?id=none', @to), '404 REJECTED ids 1',
-       'the check of the request comes before it');
+    is(outcome_and_lines('/auth/?id=one', @to), '200 PASSED ids 0',
+       'the subrequest of auth_request is not checked');
+    is(outcome_and_lines('/auth/?id=none', @to), '404 REJECTED ids 1',
+       'a request is rejected before its auth_request');
 
-    is(outcome('/mirror/?id=none', @to), '404 REJECTED ids 1',
-       'a rejected request is not mirrored');
-    is(outcome('/mirror/?id=one', @to), '200 PASSED ids 0',
-       'and one that passes');
-    ok(wait_until(sub { $mirrored->requests }), 'is mirrored');
+    is(outcome_and_lines('/mirror/?id=none', @to), '404 REJECTED ids 1',
+       'a request that would be mirrored is rejected');
+    is(outcome_and_lines('/mirror/?id=one', @to), '200 PASSED ids 0',
+       'a request that is mirrored is passed');
+    ok(wait_until(sub { $mirrored->requests }), 'a passed request is mirrored');
     is(join(' ', map { $_->{uri} } $mirrored->requests), '/mirrored?id=one',
-       'alone, and its mirror is not checked');
+       'a rejected request is not mirrored and a mirror is not checked');
 };
 
 
-subtest 'requests of one connection' => sub {
+subtest 'each request of a connection is decided alone' => sub {
     my @ids = (qw(one none one), '', qw(none none one));
     my @r = $t->pipeline(map { $_ eq '' ? '/' : "/?id=$_" } @ids);
 
     is(join(', ', map { $_->status . ' ' . ($_->header('X-Bloom') // '') } @r),
        '200 PASSED ids, 404 REJECTED ids, 200 PASSED ids, 200 , '
        . '404 REJECTED ids, 404 REJECTED ids, 200 PASSED ids',
-       'each is decided alone');
+       'each pipelined request has its own outcome');
 
     my $c = $t->connect(8082);
     my @got = map {
@@ -326,7 +331,8 @@ subtest 'requests of one connection' => sub {
     $c->close;
 
     is(join(', ', @got), '403 REJECTED bad, 200 PASSED ids, 200 ROUTED ids, '
-       . '403 REJECTED bad', 'also after routes');
+       . '403 REJECTED bad',
+       'each request of a connection has its own outcome after routes');
 };
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
-# Several rules: their keys are taken before the first is tested, and yet each
-# is tested with its own, in its turn, and the first that fires decides.
+# Tests rules whose keys are prefetched: nginx reads the keys of several rules
+# before it evaluates the first one, and each rule still gets its own key in its
+# turn.
 
 use strict;
 use warnings;
@@ -11,7 +12,7 @@ use BloomTest::Api;
 
 my $t = BloomTest->new;
 
-# Each zone has keys of its own, which the others have not.
+# Each zone has a key that no other zone has.
 
 my %form = (raw => 'raw', lower => 'lower', host => 'host', url => 'url',
             lines => 'raw');
@@ -24,7 +25,7 @@ $t->build_image("$_.bloom", [$has{$_}], '-p', $_ eq 'lines' ? '1e-9' : '1e-6',
 $t->build_image('old.bloom', ['old'], '-p', '1e-9', '--seed', 1, '--as-of',
                 '2001-01-01T00:00:00Z');
 
-# nine rules: one more than are taken together
+# Keys of at most eight rules are prefetched together.
 
 my $nine = join "\n", map {
     "bloom_reject present \$arg_k$_ zone=raw decode=form status=48$_;"
@@ -42,8 +43,8 @@ http {
     bloom_zone zone=lines file=%%TESTDIR%%/lines.bloom;
     bloom_zone zone=old file=%%TESTDIR%%/old.bloom max_age=1d;
 
-    # What these are depends on the rules before: they must not be evaluated
-    # until those have been tested.
+    # The values depend on the rules before: they must not be evaluated until
+    # those rules have been.
 
     map \$bloom_status \$after { PASSED "a b"; default ""; }
     map \$bloom_status \$arg_after { PASSED "a b"; default ""; }
@@ -126,7 +127,7 @@ sub outcome {
 sub status { return $t->get(@_)->status }
 
 
-subtest 'the first that fires' => sub {
+subtest 'the first rule that fires decides' => sub {
     my @ways = (
         ['raw', sub { "raw=$_[0]" }, 'a+b', 'none'],
         ['lower', sub { ('X-Lower' => $_[0]) }, 'MIXED-Case', 'none'],
@@ -137,7 +138,7 @@ subtest 'the first that fires' => sub {
         ['lines', sub { "lines=$_[0]" }, 'x,y', 'x'],
     );
 
-    # each key: as one that is there, another, an empty one, in all mixtures
+    # each key is present, absent or empty, in all combinations
 
     my %wrong;
 
@@ -164,65 +165,87 @@ subtest 'the first that fires' => sub {
         $wrong{"$mixture: $got, not $want"} = 1 if $got ne $want;
     }
 
-    is(join("\n", sort keys %wrong), '', 'in all mixtures of keys');
+    is(join("\n", sort keys %wrong), '',
+       'the first rule that fires decides in all combinations of five keys');
 };
 
 
-subtest 'more rules than are taken together' => sub {
-    is(status("/nine?k$_=a+b"), "48$_", "the rule $_") for 1 .. 9;
-    is(status('/nine?k9=a+b&k8=a+b&k1=b'), 488, 'the first of two');
-    is(status('/nine?' . join '&', map { "k$_=x" } 1 .. 9), 200, 'none');
+subtest 'a ninth rule is evaluated after eight prefetched ones' => sub {
+    is(status("/nine?k$_=a+b"), "48$_", "rule $_ of nine rejects its own key")
+        for 1 .. 9;
+    is(status('/nine?k9=a+b&k8=a+b&k1=b'), 488,
+       'rule 8 decides before rule 9');
+    is(status('/nine?' . join '&', map { "k$_=x" } 1 .. 9), 200,
+       'a request that none of nine rules rejects is passed');
 };
 
 
-subtest 'variables' => sub {
-    is(status('/captured/a%20b/x,y?three=a+b'), 481, 'a capture');
-    is(status('/captured/x,y/x,y?three=a+b'), 482, 'the other one');
-    is(status('/captured/x,y/a%20b'), 200, 'each in its own zone');
+subtest 'the keys may be any variables' => sub {
+    is(status('/captured/a%20b/x,y?three=a+b'), 481,
+       'the first of two captures is the key of the first rule');
+    is(status('/captured/x,y/x,y?three=a+b'), 482,
+       'the second of two captures is the key of the second rule');
+    is(status('/captured/x,y/a%20b'), 200,
+       'a capture that is present in the zone of another rule is passed');
 
     is(status('/own/x', headers => { 'User-Agent' => 'Mixed-CASE' }), 484,
-       'a header');
+       'a request header is a key');
     like($t->http("GET /own/x HTTP/1.0\r\nHost: Evil.example\r\n\r\n"),
-         qr/^HTTP\S+ 483 /, 'a host');
+         qr/^HTTP\S+ 483 /, 'the host of a request is a key');
 
-    is(status('/after?k=x'), 482, 'of a map that sees what the rules said');
-    is(status("/after$_?k=x&raw=x"), 482, "the same with a name in a$_...")
+    is(status('/after?k=x'), 482,
+       'a map is evaluated after the rules that it depends on');
+    is(status("/after$_?k=x&raw=x"), 482,
+       "a map named like a$_ variable is evaluated after the rules before it")
         for qw(-arg -http);
-    is(status('/after-http?raw=x'), 200, 'and what it sees without a rule');
+    is(status('/after-http?raw=x'), 200,
+       'a map sees no outcome when no rule before it had a key');
 };
 
 
-subtest 'a zone that cannot tell' => sub {
-    is(status('/unavailable?one=a+b&two=x'), 481, 'behind the one that fires');
-    is(status('/unavailable?one=x&two=x&three=a+b'), 503, 'before it');
-    is(status('/unavailable?one=x&three=a+b'), 483, 'with no key for it');
+subtest 'a zone that answers unknown decides in its turn' => sub {
+    is(status('/unavailable?one=a+b&two=x'), 481,
+       'a rule that fires decides before a zone that answers unknown');
+    is(status('/unavailable?one=x&two=x&three=a+b'), 503,
+       'a zone that answers unknown decides before a later rule');
+    is(status('/unavailable?one=x&three=a+b'), 483,
+       'a rule decides when the zone that answers unknown has no key');
 };
 
 
-subtest 'rules of other kinds between' => sub {
-    is(status('/split?one=a+b&two=x,y&three=a+b'), 481, 'before a list');
-    is(status('/split?one=x&two=x|x,y&three=a+b'), 482, 'the list');
-    is(status('/split?one=x&two=x&three=a+b'), 483, 'behind the list');
-    is(status('/split?one=x&two=x&four=a+b'), 484, 'a text');
-    is(status('/pass?one=a+b&two=x'), 200, 'an allow list');
-    is(status('/pass?one=x&two=x'), 482, 'and who is not in it');
-    is(status('/pass?one=x&two=x,y'), 200, 'but elsewhere');
+subtest 'rules that are not prefetched decide in their turn' => sub {
+    is(status('/split?one=a+b&two=x,y&three=a+b'), 481,
+       'a rule before one with split= decides first');
+    is(status('/split?one=x&two=x|x,y&three=a+b'), 482,
+       'a rule with split= decides before a later rule');
+    is(status('/split?one=x&two=x&three=a+b'), 483,
+       'a rule after one with split= decides when that does not fire');
+    is(status('/split?one=x&two=x&four=a+b'), 484,
+       'a rule whose key is a text with a variable decides last');
+    is(status('/pass?one=a+b&two=x'), 200,
+       'a bloom_pass that fires decides before a bloom_reject');
+    is(status('/pass?one=x&two=x'), 482,
+       'a bloom_reject decides when the bloom_pass before it does not fire');
+    is(status('/pass?one=x&two=x,y'), 200,
+       'a request that neither bloom_pass nor bloom_reject decides is passed');
 };
 
 
-# The answers are counted as they are given, not as keys are taken.
+# A key is counted when its rule is evaluated, not when it is prefetched.
 
-subtest 'counters' => sub {
+subtest 'a prefetched key is counted when its rule is evaluated' => sub {
     my $counted = sub {
         my $counters = api($t, GET => 'zones/lines')->json->{counters};
         return $counters->{absent} + $counters->{present};
     };
     my $before = $counted->();
 
-    is(status('/pass?one=a+b&two=x'), 200, 'the first rule decides');
-    is($counted->(), $before, 'the second has not been asked');
-    is(status('/pass?one=x&two=x'), 482, 'the second decides');
-    is($counted->(), $before + 1, 'it has been asked once');
+    is(status('/pass?one=a+b&two=x'), 200,
+       'the first of two rules decides a request');
+    is($counted->(), $before, 'the key of the second rule is not counted');
+    is(status('/pass?one=x&two=x'), 482,
+       'the second of two rules decides a request');
+    is($counted->(), $before + 1, 'the key of the second rule is counted once');
 };
 
 

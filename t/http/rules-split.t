@@ -1,14 +1,14 @@
 #!/usr/bin/perl
 
-# split=: a key that is a list.  Each part is looked up; a rule fires if one of
-# them is so, or, with match=all, if all are.
+# Tests split=, which makes a key a list of parts: a rule fires if its condition
+# holds for one of them or, with match=all, for all of them.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
@@ -43,7 +43,7 @@ my %rules = (
                     bloom_reject absent $arg_k zone=cold split=,',
 );
 
-# what a rule that let pass is followed by, to tell its effect
+# A later rule that rejects every request shows whether bloom_pass fires.
 
 my %then = map { $_ => "bloom_reject absent never zone=ids status=410;" }
                qw(pass pass_any);
@@ -75,7 +75,8 @@ $t->build_image('cold.bloom', \@ids, '--as-of', '2020-01-01T00:00:00Z');
 $t->run;
 
 
-sub encoded { return $_[0] =~ s/([^A-Za-z0-9,])/sprintf '%%%02X', ord $1/ger }
+my %verb = (200 => 'passes', 403 => 'rejects', 404 => 'rejects',
+            410 => 'does not pass');
 
 for (# rule, list, status
      ['absent', 'id1,id2,id3', 200], ['absent', 'id1', 200],
@@ -95,11 +96,14 @@ for (# rule, list, status
 {
     my ($rule, $list, $status) = @$_;
 
-    is($t->get("/$rule?k=$list")->status, $status, "$rule: $list");
+    is($t->get("/$rule?k=$list")->status, $status,
+       "rule $rule $verb{$status} the list '$list'");
 }
 
-is($t->get('/route?k=no,id3')->body, 'routed', 'a route');
-is($t->get('/route?k=no,none')->body, 'a page', 'and none');
+is($t->get('/route?k=no,id3')->body, 'routed',
+   "rule route routes the list 'no,id3'");
+is($t->get('/route?k=no,none')->body, 'a page',
+   "rule route passes the list 'no,none'");
 
 for (['form', ' id1 ,  id2', 200], ['form', "id1\t,\tid2 ", 200],
      ['form', 'id1, no', 404], ['form', 'a b', 200], ['form', 'a, b', 404],
@@ -107,19 +111,20 @@ for (['form', ' id1 ,  id2', 200], ['form', "id1\t,\tid2 ", 200],
      ['form', 'x' x 500 . ',id9', 200])
 {
     my ($rule, $list, $status) = @$_;
-    my $name = $list =~ s/([^ -~])/sprintf '\\x%02x', ord $1/ger;
+    my $name = substr $list =~ s/([^ -~])/sprintf '\\x%02x', ord $1/ger, 0, 30;
 
     is($t->get("/$rule?k=" . $list =~ s/([^\w])/sprintf '%%%02X', ord $1/ger)
-           ->status, $status, "decoded, then cut, then trimmed: $name");
+           ->status, $status,
+       "rule $rule decodes, splits, trims and $verb{$status} the list '$name'");
 }
 
 is($t->get('/header', headers => ['X-Ids' => 'id1, id2,  id3'])->status, 200,
-   'a header');
+   'a header that lists present keys is passed');
 is($t->get('/header', headers => ['X-Ids' => 'id1, no'])->status, 404,
-   'a header with one that is absent');
+   'a header that lists an absent key is rejected');
 
 
-# ---- what is counted, and said ----
+# ---- counters and variables ----
 
 {
     my $counted = sub {
@@ -132,36 +137,40 @@ is($t->get('/header', headers => ['X-Ids' => 'id1, no'])->status, 404,
     };
 
     my ($r, @counts) = $counted->('absent', 'id1,,no,id2,none');
-    is("@counts", '4 2 2 1', 'every part is counted, the request once');
-    is($r->header('X-Key'), 'id1,,no,id2,none', '$bloom_key is the list');
-    is($r->header('X-Status'), 'REJECTED', '$bloom_status');
+    is("@counts", '4 2 2 1',
+       'a rejected list counts each part and one rejected request');
+    is($r->header('X-Key'), 'id1,,no,id2,none', '$bloom_key is the whole list');
+    is($r->header('X-Status'), 'REJECTED',
+       '$bloom_status says that the list is rejected');
 
     ($r, @counts) = $counted->('absent', ',');
-    is("@counts", '0 0 0 0', 'a list of nothing is not checked');
-    is($r->header('X-Status'), undef, 'and nothing is said of it');
+    is("@counts", '0 0 0 0', 'a list of empty parts counts nothing');
+    is($r->header('X-Status'), undef, 'a list of empty parts has no outcome');
 }
 
 
-# ---- long lists, in which one part is different ----
+# ---- long lists with one part that differs ----
 
 for my $n (1, 2, 63, 64, 65, 128, 400) {
     my @some = @ids[0 .. $n - 1];
 
-    is($t->get('/absent?k=' . join(',', @some))->status, 200, "$n parts");
+    is($t->get('/absent?k=' . join(',', @some))->status, 200,
+       "a list of $n present parts is passed");
     is($t->get('/absent?k=' . join(',', @some, 'no'))->status, 404,
-       "$n parts and one that is absent");
+       "a list of $n present parts and an absent one is rejected");
 
     for my $at (0, int($n / 2), $n - 1) {
         my @other = map { "no$_" } 1 .. $n;
         $other[$at] = 'id500';
         is($t->get('/present?k=' . join(',', @other))->status, 403,
-           "$n parts that are absent, but the one at $at");
+           "a list of $n parts is rejected for the present part at $at");
     }
 }
 
 is($t->get('/absent?k=' . join(',', (@ids) x 20, 'no'))->status, 404,
-   'ten thousand parts');
-is($t->get('/absent?k=' . ',' x 60_000 . 'id1')->status, 200, 'and empty ones');
+   'a list of 10,000 present parts and an absent one is rejected');
+is($t->get('/absent?k=' . ',' x 60_000 . 'id1')->status, 200,
+   'a list of 60,000 empty parts and a present one is passed');
 
 
 # ---- key forms ----
@@ -178,7 +187,7 @@ for (['host', 'good.example,WWW.EVIL.example:80', 403],
     my ($rule, $list, $status) = @$_;
 
     is($t->get("/$rule?k=" . encoded($list))->status, $status,
-       "$rule: $list");
+       "rule $rule $verb{$status} the list '$list'");
 }
 
 {
@@ -188,15 +197,16 @@ for (['host', 'good.example,WWW.EVIL.example:80', 403],
 
     is(join(' ', map { $after->{$_} - $before->{$_} }
                      qw(checks absent present unparsable)), '2 1 1 2',
-       'what is no key is counted apart');
+       'invalid parts are counted as unparsable');
 
-    # as many lines as fit are tested together: two long names fill that
+    # The expressions of several parts are looked up together.  Those of two
+    # long names fill a group.
 
     my $long = join '.', ('a') x 40, 'example';
     is($t->get("/host?k=$long,$long,$long,b.$long,evil.example")->status, 403,
-       'names with many parents');
+       'a list with names of many labels is rejected for a present part');
 
-    # and the last of them may have lines behind those that fit
+    # The expressions of one name may be divided between two groups.
 
     my $deep = 'a.b.c.d.e.evil.example';
     my @passed = grep {
@@ -204,22 +214,27 @@ for (['host', 'good.example,WWW.EVIL.example:80', 403],
           ->status != 403
     } 20 .. 66;
 
-    is("@passed", '', 'a name with parents behind any number of others');
+    is("@passed", '',
+       'a present parent of a name is found after 20 to 66 other names');
 }
 
 
-# ---- a zone that cannot tell ----
+# ---- a zone that answers unknown ----
 
-is($t->get('/cold?k=id1,no')->status, 200, 'cannot tell: passes');
-is($t->get('/cold?k=id1,no')->header('X-Status'), 'UNAVAILABLE', 'and says so');
-is($t->get('/cold_closed?k=id1,no')->status, 503, 'or is rejected');
-is($t->get('/cold_closed?k=,')->status, 200, 'unless there is nothing to ask');
+is($t->get('/cold?k=id1,no')->status, 200,
+   'a list is passed by default when the zone answers unknown');
+is($t->get('/cold?k=id1,no')->header('X-Status'), 'UNAVAILABLE',
+   '$bloom_status says that the zone is unavailable');
+is($t->get('/cold_closed?k=id1,no')->status, 503,
+   'bloom_unavailable reject rejects a list with status 503');
+is($t->get('/cold_closed?k=,')->status, 200,
+   'bloom_unavailable reject passes a list of empty parts');
 
 {
     my $before = zone_state($t, 'cold')->{counters}{unknown};
     $t->get('/cold?k=id1,no,,id2');
     is(zone_state($t, 'cold')->{counters}{unknown} - $before, 3,
-       'every part is counted');
+       'each part counts as unknown');
 }
 
 done_testing();

@@ -1,39 +1,31 @@
 #!/usr/bin/perl
 
-# bloom_pass, bloom_reject, bloom_route: what each does with a key that is
-# absent or present, which of several decides, and what keys may be like.
+# Tests bloom_pass, bloom_reject and bloom_route: what each does with an absent
+# and a present key, which of several rules decides, and which bytes a key has.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Process qw(wait_until);
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
 my $huge = 'x' x 30_000;
 
-# the same seed each time: whether a key is absent is no matter of chance
+my %keys = (
+    ids => ['one', 'both', "caf\xc3\xa9", "\xff\x80\xfe", 'a"b\\c', "nul\0key",
+            "tab\tkey", ' ', $huge],
+    lines => ["two\nlines"],
+    bad => ['evil', 'both'],
+);
 
-$t->build_image('ids.bloom',
-    ['one', 'both', "caf\xc3\xa9", "\xff\x80\xfe", 'a"b\\c', "nul\0key",
-     "tab\tkey", ' ', $huge],
-    '-p', '1e-9', '--seed', 1);
-$t->build_image('lines.bloom', ["two\nlines"], '-p', '1e-9', '--seed', 1);
-$t->build_image('bad.bloom', ['evil', 'both'], '-p', '1e-9', '--seed', 1);
-
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, \%keys, <<'CONF');
     log_format outcome '$request_uri [$bloom_status] [$bloom_zone] $status';
     access_log %%TESTDIR%%/outcome.log outcome;
     large_client_header_buffers 4 64k;
 
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
-    bloom_zone zone=lines file=%%TESTDIR%%/lines.bloom;
-    bloom_zone zone=bad file=%%TESTDIR%%/bad.bloom;
     bloom_zone zone=empty capacity=1k fpr=0.001;
 
     server {
@@ -177,7 +169,6 @@ http {
         access_log off;
         location / { return 200 "backend $request_method $request_uri"; }
     }
-}
 CONF
 
 my $backend = $t->backend(8082, sub { "got $_[0]{method} $_[0]{uri}" });
@@ -185,18 +176,14 @@ my $backend = $t->backend(8082, sub { "got $_[0]{method} $_[0]{uri}" });
 $t->run;
 
 
-# Status of the answer, and what $bloom_status and $bloom_zone say in it.
+sub is_outcome {
+    my ($path, $expected, $name, %option) = @_;
 
-sub outcome {
-    my ($path, @options) = @_;
-
-    my $r = $t->get($path, @options);
-
-    return $r->status . ' ' . ($r->header('X-Bloom') // '');
+    is(outcome($t, $path, %option), $expected, $name);
 }
 
 
-# The line of the access log about a request, once it is there.
+# Waits for the line of the access log about a request and returns it.
 
 sub logged {
     my ($uri) = @_;
@@ -211,9 +198,9 @@ sub logged {
 }
 
 
-subtest 'what each rule does' => sub {
+subtest 'each rule fires on its condition' => sub {
     my @expected = (
-        # location             in the zone       not in the zone
+        # location             present key            absent key
         ['pass-absent',        '410 REJECTED empty', '200 PASSED ids'],
         ['pass-present',       '200 PASSED ids',     '410 REJECTED empty'],
         ['reject-absent',      '200 PASSED ids',     '404 REJECTED ids'],
@@ -227,156 +214,190 @@ subtest 'what each rule does' => sub {
     for (@expected) {
         my ($name, $in, $out) = @$_;
 
-        is(outcome("/$name/?id=one"), $in, "$name, a key that is there");
-        is(outcome("/$name/?id=none"), $out, "$name, a key that is not");
+        is_outcome("/$name/?id=one", $in,
+                   "the outcome of $name for a present key is $in");
+        is_outcome("/$name/?id=none", $out,
+                   "the outcome of $name for an absent key is $out");
 
         my ($status, $bloom, $zone) = split ' ', $out;
         is(logged("/$name/?id=none"),
            "/$name/?id=none [$bloom] [$zone] $status",
-           "$name, in the access log");
+           "the access log has the outcome of $name for an absent key");
     }
 
-    is(outcome('/reject-599/?id=none'), '599 REJECTED ids',
-       'the highest status');
-    is($t->get('/close/?id=none')->status, 0, '444 closes the connection');
+    is_outcome('/reject-599/?id=none', '599 REJECTED ids',
+               'status=599 rejects with the highest status');
+    is($t->get('/close/?id=none')->status, 0,
+       'status=444 closes the connection');
     is(logged('/close/?id=none'), '/close/?id=none [REJECTED] [ids] 444',
-       'and is logged as a rejection');
+       'the access log has a rejection by status=444');
 
-    is(outcome('/early/?id=none'), '404 <> REJECTED ids',
-       'the variables change when it is decided');
-    is(outcome('/unchecked/?id=none'), '200 ', 'no rules, no status');
+    is_outcome('/early/?id=none', '404 <> REJECTED ids',
+               'the variables are empty until the request is decided');
+    is_outcome('/unchecked/?id=none', '200 ',
+               'the variables are empty without rules');
     is(logged('/unchecked/?id=none'), '/unchecked/?id=none [-] [-] 200',
-       'nor in the access log');
+       'the access log has no outcome without rules');
 
     is($t->get('/reject-absent/?id=one')->body,
-       'backend GET /reject-absent/?id=one', 'what passes reaches the backend');
+       'backend GET /reject-absent/?id=one',
+       'a passed request reaches the backend');
     unlike($t->get('/reject-absent/?id=none')->body, qr/backend/,
-           'what is rejected does not');
-    is($t->head('/reject-absent/?id=none')->status, 404, 'nor by HEAD');
+           'a rejected request does not reach the backend');
+    is($t->head('/reject-absent/?id=none')->status, 404,
+       'a HEAD request for an absent key is rejected');
 
     my ($rejected, $next) = $t->pipeline(
         $t->request_text(POST => '/reject-absent/?id=none', body => 'a=b',
                          keepalive => 1), '/reject-absent/?id=one');
     is($rejected->status . ' ' . $next->status, '404 200',
-       'the body of a rejected request is no request');
+       'the body of a rejected request is not read as the next request');
 };
 
 
-subtest 'where a route leads' => sub {
+subtest 'a route leads to a named location or to a URI' => sub {
     is($t->get('/route-absent/a%20b?id=none')->body,
-       'routed /route-absent/a b id=none', '@name keeps URI and arguments');
+       'routed /route-absent/a b id=none',
+       'a route to @name keeps the URI and the arguments');
     is($t->get('/route-uri/?id=none')->body, 'target /target  ',
-       'a URI replaces both');
+       'a route to a URI replaces the URI and the arguments');
     is($t->get('/route-args/?id=none&n=7')->body,
-       'target /target/7 id=none&x none', 'a URI with variables and arguments');
+       'target /target/7 id=none&x none',
+       'a route to a URI evaluates its variables and arguments');
     is($t->get('/route-args/?id=one&n=7')->body,
-       'backend GET /route-args/?id=one&n=7', 'or none at all');
+       'backend GET /route-args/?id=one&n=7',
+       'a request that is not routed keeps its URI and arguments');
 
     my $body = 'name=' . 'v' x 20_000;
 
     is($t->post('/route-post/?id=none', $body)->body,
-       'got POST /route-post/?id=none', 'a POST stays one with @name');
+       'got POST /route-post/?id=none',
+       'a POST request that is routed to @name stays a POST request');
     is($t->request(POST => '/route-post/?id=none', chunks => ['ab', 'cd'])
-         ->body, 'got POST /route-post/?id=none', 'in chunks, too');
+         ->body, 'got POST /route-post/?id=none',
+       'a chunked POST request that is routed to @name stays a POST request');
     is($t->post('/route-post-uri/?id=none', $body)->body,
-       'got POST /by-uri?n=1', 'and with a URI');
+       'got POST /by-uri?n=1',
+       'a POST request that is routed to a URI stays a POST request');
 
     my @seen = map { $_->{body} } $backend->requests;
-    is(scalar @seen, 3, 'the confirming backend saw each');
-    is($seen[0], $body, 'its body');
-    is($seen[1], 'abcd', 'its chunks');
-    is($seen[2], $body, 'its body by URI');
+    is(scalar @seen, 3, 'the backend of the routes sees three requests');
+    is($seen[0], $body, 'a POST request that is routed to @name has its body');
+    is($seen[1], 'abcd',
+       'a chunked POST request that is routed to @name has its body');
+    is($seen[2], $body, 'a POST request that is routed to a URI has its body');
 };
 
 
-subtest 'error pages' => sub {
+subtest 'a rejected request is answered with the error page' => sub {
     my $r = $t->get('/page-uri/?id=none');
-    is($r->status, 404, 'a page for the status keeps it');
-    is($r->body, 'page REJECTED ids', 'and knows the outcome');
+    is($r->status, 404, 'an error page keeps the status of the rejection');
+    is($r->body, 'page REJECTED ids', 'an error page has the variables');
 
     $r = $t->get('/page-named/?id=none');
-    is($r->status . ' ' . $r->body, '200 named REJECTED ids', 'a named page');
+    is($r->status . ' ' . $r->body, '200 named REJECTED ids',
+       'a named error page has the variables');
     is(logged('/page-named/?id=none'),
        '/page-named/?id=none [REJECTED] [ids] 200',
-       'the log keeps the outcome');
+       'the access log has the outcome of a request with a named error page');
 
     $r = $t->get('/page-status/?id=none');
-    is($r->status . ' ' . $r->body, '202 page REJECTED ids', 'another status');
+    is($r->status . ' ' . $r->body, '202 page REJECTED ids',
+       'an error page sets another status');
 };
 
 
-subtest 'the first rule that fires' => sub {
-    is(outcome('/order/?id=one'), '200 PASSED ids', 'a pass ends checking');
-    is(outcome('/order/?id=evil'), '403 REJECTED bad', 'a reject after it');
-    is(outcome('/order/?id=both'), '200 PASSED ids', 'both: the pass is first');
-    is(outcome('/order/?id=none'), '410 REJECTED empty', 'neither: the last');
-    is(outcome('/order-reversed/?id=both'), '403 REJECTED bad',
-       'both: the reject is first');
-    is(outcome('/order-reversed/?id=one'), '200 PASSED ids',
-       'what does not fire lets the next one decide');
-    is(outcome('/last/?a=1&b=2'), '200 PASSED ids',
-       'none fires: the zone is the last one asked');
-    is(outcome('/last/?a=1'), '200 PASSED bad', 'of those that had a key');
+subtest 'the first rule that fires decides' => sub {
+    is_outcome('/order/?id=one', '200 PASSED ids',
+               'a bloom_pass that fires ends the rules');
+    is_outcome('/order/?id=evil', '403 REJECTED bad',
+               'a bloom_reject decides after a bloom_pass that does not fire');
+    is_outcome('/order/?id=both', '200 PASSED ids',
+               'a bloom_pass decides before a bloom_reject that would fire');
+    is_outcome('/order/?id=none', '410 REJECTED empty',
+               'the last of three rules decides when no other fires');
+    is_outcome('/order-reversed/?id=both', '403 REJECTED bad',
+               'a bloom_reject decides before a bloom_pass that would fire');
+    is_outcome('/order-reversed/?id=one', '200 PASSED ids',
+               'a bloom_pass decides after a bloom_reject that does not fire');
+    is_outcome('/last/?a=1&b=2', '200 PASSED ids',
+               '$bloom_zone names the last zone asked when no rule fires');
+    is_outcome('/last/?a=1', '200 PASSED bad',
+               '$bloom_zone does not name the zone of a rule without a key');
 };
 
 
-subtest 'empty keys' => sub {
-    is(outcome('/reject-absent/'), '200 ', 'no argument is no key');
-    is(outcome('/reject-absent/?id='), '200 ', 'nor is an empty one');
-    is(outcome('/pass-absent/'), '410 REJECTED empty', 'the next rule decides');
-    is(outcome('/order/'), '200 ', 'if it has a key');
-    is(outcome('/skip/?id=none'), '404 REJECTED ids', 'the first key is empty');
-    is(outcome('/skip/?id=one'), '200 PASSED ids', 'and another one is not');
-    is(outcome('/skip/?none=one'), '200 PASSED ids', 'or the other way round');
+subtest 'a rule without a key does not fire' => sub {
+    is_outcome('/reject-absent/', '200 ',
+               'a request without the argument is not checked');
+    is_outcome('/reject-absent/?id=', '200 ',
+               'a request with an empty argument is not checked');
+    is_outcome('/pass-absent/', '410 REJECTED empty',
+               'a rule decides after a rule without a key');
+    is_outcome('/order/', '200 ', 'a request without any key is not checked');
+    is_outcome('/skip/?id=none', '404 REJECTED ids',
+               'a rule with a key rejects after a rule without a key');
+    is_outcome('/skip/?id=one', '200 PASSED ids',
+               'a rule with a key passes after a rule without a key');
+    is_outcome('/skip/?none=one', '200 PASSED ids',
+               'a rule with a key passes before a rule without a key');
     is(logged('/reject-absent/'), '/reject-absent/ [-] [-] 200',
-       'an unchecked request is logged without outcome');
+       'the access log has no outcome of a request that is not checked');
 };
 
 
-subtest 'any key' => sub {
-    is(outcome('/composed/?a=o&b=ne'), '200 PASSED ids', 'of two variables');
-    is(outcome('/composed/?a=o&b=n'), '404 REJECTED ids', 'or parts of them');
+subtest 'a key may have any bytes' => sub {
+    is_outcome('/composed/?a=o&b=ne', '200 PASSED ids',
+               'a key of two variables is present');
+    is_outcome('/composed/?a=o&b=n', '404 REJECTED ids',
+               'a key of two variables is absent');
 
     my @header = (
         ["caf\xc3\xa9", 'UTF-8'],
-        ["\xff\x80\xfe", 'bytes that are no text'],
-        ['a"b\\c', 'quote and backslash'],
+        ["\xff\x80\xfe", 'bytes that are not text'],
+        ['a"b\\c', 'a quote and a backslash'],
         ["tab\tkey", 'a tab'],
-        [$huge, '30 thousand bytes'],
+        [$huge, '30,000 bytes'],
     );
 
     for (@header) {
         my ($key, $what) = @$_;
 
-        is(outcome('/header/', headers => { 'X-Key' => $key }),
-           '200 PASSED ids', "$what, present");
-        is(outcome('/header/', headers => { 'X-Key' => "$key." }),
-           '404 REJECTED ids', "$what, absent");
+        is_outcome('/header/', '200 PASSED ids',
+                   "a key in a header with $what is present",
+                   headers => { 'X-Key' => $key });
+        is_outcome('/header/', '404 REJECTED ids',
+                   "a longer key in a header with $what is absent",
+                   headers => { 'X-Key' => "$key." });
     }
 
     my $longer = 'y' x 32_700;
-    is(outcome('/header/', headers => { 'X-Key' => $longer }),
-       '404 REJECTED ids', 'a header of almost 32 KB');
+    is_outcome('/header/', '404 REJECTED ids',
+               'a key in a header of almost 32 KB is absent',
+               headers => { 'X-Key' => $longer });
 
     my @encoded = (
-        ['nul%00key', 'NUL'], ['%ff%80%FE', 'bytes above 0x7f'],
-        ['a%22b%5cc', 'quote and backslash'], ['%20', 'one space'],
+        ['nul%00key', 'a NUL'], ['%ff%80%FE', 'bytes above 0x7f'],
+        ['a%22b%5cc', 'a quote and a backslash'], ['%20', 'a single space'],
     );
 
     for (@encoded) {
         my ($key, $what) = @$_;
 
-        is(outcome("/decoded/?id=$key"), '200 PASSED ids', "$what, present");
-        is(outcome("/decoded/?id=$key%00"), '404 REJECTED ids',
-           "$what, absent");
+        is_outcome("/decoded/?id=$key", '200 PASSED ids',
+                   "an escaped key with $what is present");
+        is_outcome("/decoded/?id=$key%00", '404 REJECTED ids',
+                   "an escaped key with $what and a final NUL is absent");
     }
 
-    is(outcome('/decoded/?id=nul'), '404 REJECTED ids',
-       'NUL does not end a key');
-    is(outcome('/lines/?id=two%0alines'), '200 PASSED lines',
-       'newline, present');
-    is(outcome('/lines/?id=two%0a'), '404 REJECTED lines', 'newline, absent');
-    is(outcome('/decoded/?id=%00'), '404 REJECTED ids', 'only NUL');
+    is_outcome('/decoded/?id=nul', '404 REJECTED ids',
+               'a key is not truncated at a NUL');
+    is_outcome('/lines/?id=two%0alines', '200 PASSED lines',
+               'an escaped key with a newline is present');
+    is_outcome('/lines/?id=two%0a', '404 REJECTED lines',
+               'a key is not truncated at a newline');
+    is_outcome('/decoded/?id=%00', '404 REJECTED ids',
+               'a key that is a single NUL is absent');
 };
 
 

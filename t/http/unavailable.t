@@ -1,30 +1,25 @@
 #!/usr/bin/perl
 
-# bloom_unavailable: a zone that has nothing to serve cannot tell.  By default
-# the request passes; rejecting answers 503, never the rule's status.
+# Tests bloom_unavailable, which decides about requests when a zone answers
+# unknown: they are passed by default, or rejected with status 503.
 
 use strict;
 use warnings;
 
 use BloomTest;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-plan skip_all => 'nginx without injected faults (-DNGX_BLOOM_FAULTS)'
+plan skip_all => 'nginx has no injected faults (-DNGX_BLOOM_FAULTS)'
     unless $t->nginx_build =~ /NGX_BLOOM_FAULTS/;
 
 $ENV{NGX_BLOOM_FAULT_UNLOADED} = 'lost';
 
-$t->build_image('ids.bloom', ['one'], '-p', '1e-9', '--seed', 1);
+# Zone lost has no generation: it answers unknown.
 
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-env NGX_BLOOM_FAULT_UNLOADED;
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, { ids => ['one'] }, <<'CONF',
     bloom_zone zone=lost file=%%TESTDIR%%/ids.bloom;
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
 
     bloom_lookup $arg_id $known zone=lost;
 
@@ -127,104 +122,97 @@ http {
             }
         }
     }
-
-    server {
-        listen 127.0.0.1:%%PORT_8081%%;
-        add_header X-Backend 1;
-        location / { return 200 "backend"; }
-    }
-}
 CONF
+                main => 'env NGX_BLOOM_FAULT_UNLOADED;', backend => 8081);
 
 $t->run;
 
 
 sub is_outcome {
-    my ($path, $expected, $what) = @_;
+    my ($path, $expected, $name) = @_;
 
-    my $r = $t->get($path);
-
-    is($r->status . ' ' . ($r->header('X-Bloom') // ''), $expected, $what);
-
-    return $r;
+    is(outcome($t, $path), $expected, $name);
 }
 
 
-sub logged {
-    my ($path) = @_;
+subtest 'bloom_unavailable pass is the default' => sub {
+    for (qw(reject reject-present route)) {
+        is_outcome("/pass/$_?id=one", '200 UNAVAILABLE lost',
+                   "/pass/$_ passes a key of the image");
+        is_outcome("/pass/$_?id=none", '200 UNAVAILABLE lost',
+                   "/pass/$_ passes a key that the image does not have");
+    }
 
-    my $mark = $t->log_mark;
-    $t->get($path);
-
-    return join '|', $t->log_since($mark)
-        =~ /((?:rejecting|routing|passing) request.*? zone "\w+")/g;
-}
-
-
-subtest 'pass, the default' => sub {
-    is_outcome("/pass/$_?id=one", '200 UNAVAILABLE lost', $_)
-        for qw(reject reject-present route);
-    is_outcome("/pass/$_?id=none", '200 UNAVAILABLE lost', "$_, another key")
-        for qw(reject reject-present route);
-    is_outcome('/pass/reject', '200 ', 'no key, no question');
+    is_outcome('/pass/reject', '200 ',
+               'a request without a key has no outcome by default');
 };
 
 
-subtest 'reject' => sub {
-    is_outcome("/reject/$_?id=one", '503 UNAVAILABLE lost', $_)
+subtest 'bloom_unavailable reject rejects with status 503' => sub {
+    is_outcome("/reject/$_?id=one", '503 UNAVAILABLE lost',
+               "/reject/$_ rejects a request with status 503")
         for qw(reject route pass page);
-    is_outcome('/reject/reject', '200 ', 'no key, no question');
-    is($t->get('/reject/page?id=none')->body, 'backend',
-       'a page for it is not checked');
+    is_outcome('/reject/reject', '200 ',
+               'a request without a key is passed under reject');
+    like($t->get('/reject/page?id=none')->body, qr/^backend/,
+         'the error page of status 503 is not checked');
     is_outcome('/reject/not?id=one', '200 UNAVAILABLE lost',
-               'a location may choose otherwise');
+               'a location overrides bloom_unavailable reject');
 };
 
 
-subtest 'beside zones that can tell' => sub {
+subtest 'rules of other zones still decide' => sub {
     is_outcome('/pass/then?id=none', '411 REJECTED ids',
-               'the next rule decides');
+               'a later rule that fires rejects a request');
     is_outcome('/pass/then?id=one', '200 UNAVAILABLE lost',
-               'and if it does not fire, the zone that is lost is named');
+               'a request is unavailable when a later rule does not fire');
     is_outcome('/pass/before?id=one', '200 UNAVAILABLE lost',
-               'in either order');
+               'a request is unavailable when an earlier rule does not fire');
     is_outcome('/pass/before?id=none', '411 REJECTED ids',
-               'a rule before it decides');
+               'an earlier rule that fires rejects a request');
     is_outcome('/pass/allowed?id=none', '411 REJECTED ids',
-               'an allow list that is lost allows nobody');
+               'bloom_pass does not fire when its zone answers unknown');
     is_outcome('/pass/routed?id=none', '200 ROUTED ids',
-               'what was routed stays so');
+               'a request stays routed when the target zone answers unknown');
 
-    is_outcome('/reject/good?id=one', '200 PASSED ids', 'a good zone passes');
-    is_outcome('/reject/good?id=none', '411 REJECTED ids', 'and rejects');
+    is_outcome('/reject/good?id=one', '200 PASSED ids',
+               'a zone that serves passes a present key under reject');
+    is_outcome('/reject/good?id=none', '411 REJECTED ids',
+               'a zone that serves rejects an absent key by its own status');
     is_outcome('/reject/before?id=none', '411 REJECTED ids',
-               'a rule that fires comes first');
+               'an earlier rule that fires decides the status of a rejection');
     is_outcome('/reject/before?id=one', '503 UNAVAILABLE lost',
-               'one that does not leaves it to the next');
+               'a request is rejected when an earlier rule does not fire');
     is_outcome('/reject/allowed?id=one', '200 PASSED ids',
-               'what is allowed asks no lost zone');
+               'an earlier bloom_pass that fires passes a request');
 };
 
 
-subtest 'dry run' => sub {
-    is_outcome('/reject/dry?id=one', '200 UNAVAILABLE lost', 'passes');
+subtest 'a dry run passes under bloom_unavailable reject' => sub {
+    is_outcome('/reject/dry?id=one', '200 UNAVAILABLE lost',
+               'a dry run passes a request when the zone answers unknown');
 };
 
 
-subtest 'lookup' => sub {
-    is($t->get('/lookup?id=one')->body, '<>', 'is empty');
-    is($t->get('/if?id=none')->body, 'passed', 'and not 0');
+subtest 'bloom_lookup has an empty value' => sub {
+    is($t->get('/lookup?id=one')->body, '<>',
+       'the variable of bloom_lookup is empty when the zone answers unknown');
+    is($t->get('/if?id=none')->body, 'passed',
+       'the variable of bloom_lookup is not 0 when the zone answers unknown');
 };
 
 
-subtest 'the log' => sub {
+subtest 'the error log says that a key is undecided' => sub {
     my $line = 'key "one" undecided in bloom zone "lost"';
 
-    is(logged('/pass/reject?id=one'), "passing request: $line", 'pass');
-    is(logged('/reject/reject?id=one'), "rejecting request: $line", 'reject');
-    is(logged('/reject/dry?id=one'), "rejecting request, dry run: $line",
-       'dry run');
-    is(logged('/lookup?id=one'), '', 'lookup');
+    is(decisions_logged($t, '/pass/reject?id=one'), "passing request: $line",
+       'the error log has a passed request');
+    is(decisions_logged($t, '/reject/reject?id=one'),
+       "rejecting request: $line", 'the error log has a rejected request');
+    is(decisions_logged($t, '/reject/dry?id=one'),
+       "rejecting request, dry run: $line", 'the error log has a dry run');
+    is(decisions_logged($t, '/lookup?id=one'), '',
+       'the error log does not have a lookup');
 };
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
-# Bitmaps in a real Redis (Debian's redis-server), set with SETBIT by a script
-# that computes each scheme from its published algorithm: go-zero, Redisson and
-# all others; from the server, from a dump, and in shards.
+# Tests the import and export of bitmaps in a real Redis: from the server, from
+# a dump and in shards.  The test sets the bits with SETBIT and computes each
+# scheme (go-zero, Redisson and all others) from its published algorithm.
 
 use strict;
 use warnings;
@@ -40,12 +40,12 @@ sub redis {
     return $out;
 }
 
-ok(wait_until(sub { redis('PING') eq 'PONG' }), 'Redis runs')
+ok(wait_until(sub { redis('PING') eq 'PONG' }), 'redis-server starts')
     or BAIL_OUT('no Redis to test with');
 note redis('INFO', 'server') =~ /(redis_version:\S+)/;
 
 
-# Commands in Redis' own protocol, to a database.
+# Sends commands to a database in the protocol of Redis.
 
 sub pipe {
     my ($db, @commands) = @_;
@@ -59,25 +59,28 @@ sub pipe {
 
     my ($exit, $out) = run_command([@cli, '--pipe'], stdin => $text);
 
-    like($out, qr/errors: 0,/, 'Redis takes all commands');
+    like($out, qr/errors: 0,/, "Redis accepts commands for database $db");
 
     return;
 }
 
 
-# A filter in Redis; and what a reader of it must answer.
-
 my %set;
+
+# Makes a filter in Redis.
 
 sub make {
     my ($db, $name, $keys, @scheme) = @_;
 
-    $set{$name} = { map { $_ => 1 } map { bits_of($scheme[0], $_, @scheme[1, 2]) }
+    $set{$name} = { map { $_ => 1 }
+                    map { bits_of($scheme[0], $_, @scheme[1, 2]) }
                     @$keys };
     main::pipe($db, map { ['SETBIT', $name, $_, 1] } keys %{ $set{$name} });
 
     return;
 }
+
+# Returns what a reader of the filter must answer, as "0110...".
 
 sub expected {
     my ($name, $keys, $scheme, $m, $k) = @_;
@@ -93,7 +96,7 @@ my @ask = (@$in, @$not);
 my $url = "redis://:p%40ss%2Fword%3A1\@127.0.0.1:$port";
 
 
-# Bits that are no whole number of words, nor of bytes.
+# The number of bits is a multiple neither of 64 nor of 8.
 
 my %k = ('go-zero' => 14);
 
@@ -110,10 +113,12 @@ for my $scheme (qw(go-zero redisson guava64 guava32 double redisbloom dcso
 
     my $expected = expected($key, \@ask, $scheme, $m, $k);
 
-    like($expected, qr/\A1{800}/, "$scheme: members are there");
-    same_answers(answers($t, "$dir/image", \@ask), $expected, $scheme);
+    like($expected, qr/\A1{800}/,
+         "a filter of scheme $scheme has its 800 members");
+    same_answers(answers($t, "$dir/image", \@ask), $expected,
+                 "an image of scheme $scheme from the server");
 
-    # a dump, from which redis-cli's line end is cut
+    # a dump, without the line end of redis-cli
 
     my (undef, $dump) = run_command([@cli, '-n', 3, '--raw', 'GET', $key]);
     chomp $dump;
@@ -121,36 +126,33 @@ for my $scheme (qw(go-zero redisson guava64 guava32 double redisbloom dcso
     import_image($t, "$dir/dumped.bloom", '--from', 'bitmap', '--scheme',
                  $scheme, '--bits', $m, '--hashes', $k, "$dir/dump");
     same_answers(answers($t, "$dir/dumped.bloom", \@ask), $expected,
-                 "$scheme, a dump");
+                 "an image of scheme $scheme from a dump");
 
-    # and back
-
-    my ($exit, undef, $err) = $t->run_tool('export', '--to', 'bitmap', '--key',
-                                           'back', '-o', "$dir/resp",
-                                           "$dir/image");
-    is($exit, 0, "$scheme: is exported") or diag $err;
+    export_image($t, 'bitmap', "$dir/resp", "$dir/image", '--key', 'back');
 
     redis('DEL', 'back');
     (undef, my $out) = run_command(['sh', '-c', "exec \"\$@\" < $dir/resp",
                                     'sh', @cli, '--pipe']);
-    like($out, qr/errors: 0,/, "$scheme: Redis takes it");
+    like($out, qr/errors: 0,/, 
+         "Redis accepts the export of scheme $scheme");
 
     (undef, my $back) = run_command([@cli, '--raw', 'GET', 'back']);
     chomp $back;
     $t->write_file('back', $back);
-    same_file("$dir/back", "$dir/dump", $scheme);
+    same_file("$dir/back", "$dir/dump",
+              "the exported bitmap of scheme $scheme equals its source");
 }
 
 tally('Redis 7.0.15');
 
 
-# The names of libraries.
+# The name of a library stands for its scheme.
 
 import_image($t, "$dir/image", '--from', 'go-zero', '--bits', 12021,
              "$url/3/filter of go-zero");
 same_answers(answers($t, "$dir/image", \@ask),
              expected('filter of go-zero', \@ask, 'go-zero', 12021, 14),
-             'go-zero by its name');
+             'an image imported with --from go-zero');
 
 for my $name ('filter of redisson', 'tagged {filter} of redisson') {
 
@@ -163,15 +165,15 @@ for my $name ('filter of redisson', 'tagged {filter} of redisson') {
     my ($out) = import_image($t, "$dir/image", '--from', 'redisson',
                              "$url/0/$name");
     like($out, qr/redisson, keys hashed as bytes, 9585 bits, k 6/,
-         "$name: its configuration is found");
+         "the tool finds the configuration of '$name'");
     same_answers(answers($t, "$dir/image", \@ask),
                  expected($name, \@ask, 'redisson', 9585, 6),
-                 "$name, by itself");
+                 "an image of '$name' with the bits of its configuration");
 }
 
 my $info = ($t->run_tool('info', '--json', "$dir/image"))[1];
-like($info, qr/"capacity": 1000,/, 'the capacity is the source\'s');
-like($info, qr/"fpr": 0.01,/, 'and the rate');
+like($info, qr/"capacity": 1000,/, 'info states the capacity of the source');
+like($info, qr/"fpr": 0.01,/, 'info states the rate of the source');
 
 {
     my ($out) = import_image($t, "$dir/image", '--from', 'redisson', '--json',
@@ -190,7 +192,8 @@ like($info, qr/"fpr": 0.01,/, 'and the rate');
 }
 
 
-# Shards: one bitmap of 100000 bits, 32768 in a key; the third is empty.
+# Shards: a bitmap of 100000 bits is divided into keys of 32768 bits.  The third
+# shard is empty.
 
 {
     my ($m, $k, $shard) = (100000, 3, 32768);
@@ -209,17 +212,20 @@ like($info, qr/"fpr": 0.01,/, 'and the rate');
     import_image($t, "$dir/image", @from, '--bits', $m,
                  map { "$url/0/part:$_" } 0 .. 3);
     same_answers(answers($t, "$dir/image", \@ask),
-                 expected('sharded', \@ask, 'double', $m, $k), 'shards');
+                 expected('sharded', \@ask, 'double', $m, $k),
+                 'an image of four shards');
 
-    import_fails($t, 'a shard too few', qr/3 sources of 32768 bits are no/,
+    import_fails($t, 'a list that lacks a shard',
+                 qr/3 sources of 32768 bits are no/,
                  @from, '--bits', $m, map { "$url/0/part:$_" } 0 .. 2);
-    import_fails($t, 'a shard too long', qr/has 40\d\d bytes, and a shard 128/,
+    import_fails($t, 'a shard that is too long',
+                 qr/has 40\d\d bytes, and a shard 128/,
                  @from, '--shard', 1024, '--bits', 4000,
                  map { "$url/0/part:$_" } 0 .. 3);
 }
 
 
-# Logging in.
+# Users and passwords.
 
 my @from = ('--from', 'go-zero', '--bits', 12021);
 
@@ -233,48 +239,59 @@ import_image($t, "$dir/image", @from,
 
 import_fails($t, 'a wrong password', qr/the server says, at AUTH: WRONGPASS/,
              @from, "redis://:secret\@127.0.0.1:$port/3/filter of go-zero");
-import_fails($t, 'no password', qr/the server says, at SELECT: NOAUTH/,
+import_fails($t, 'a missing password', qr/the server says, at SELECT: NOAUTH/,
              @from, "redis://127.0.0.1:$port/3/filter of go-zero");
 
 for my $message (($t->run_tool('import', '-o', "$dir/x", @from,
                                "redis://:secret\@127.0.0.1:$port/3/f"))[2])
 {
-    unlike($message, qr/secret/, 'a password is not shown');
+    unlike($message, qr/secret/,
+           'the refusal of a wrong password does not show it');
 }
 
 
-# What cannot be.
+# Sources that are refused.
 
-import_fails($t, 'no such key', qr/there is no such key/, @from, "$url/0/no");
-import_fails($t, 'no such database', qr/at SELECT: ERR DB index/, @from,
+import_fails($t, 'a key that does not exist',
+             qr/there is no such key/, @from, "$url/0/no");
+import_fails($t, 'a database that does not exist',
+             qr/at SELECT: ERR DB index/, @from,
              "$url/99/x");
 redis('LPUSH', 'list', 'x');
-import_fails($t, 'another type', qr/at STRLEN: WRONGTYPE/, @from,
+import_fails($t, 'a key of another type', qr/at STRLEN: WRONGTYPE/, @from,
              "$url/0/list");
-import_fails($t, 'too few bits', qr/are more than 1000 bits/, '--from',
+import_fails($t, 'a number of bits that is much too low',
+             qr/are more than 1000 bits/, '--from',
              'go-zero', '--bits', 1000, "$url/3/filter of go-zero");
-import_fails($t, 'a bit too few', qr/behind the filter's last one are set/,
+import_fails($t, 'a number of bits that is too low by one',
+             qr/behind the filter's last one are set/,
              '--from', 'go-zero', '--bits', 12020 - (12020 % 8 ? 1 : 2),
              $t->write_file('ff', "\xff" x 1503));
-import_fails($t, 'no bits given', qr/has no header: give --bits --hashes$/m,
+import_fails($t, 'a bitmap without --bits and --hashes',
+             qr/has no header: give --bits --hashes$/m,
              '--from', 'redisson', $t->write_file('x', 'x'));
-import_fails($t, 'the rest is known', qr/has no header: give --bits$/m,
+import_fails($t, 'a go-zero bitmap without --bits',
+             qr/has no header: give --bits$/m,
              '--from', 'go-zero', "$url/3/filter of go-zero");
-import_fails($t, 'nothing given',
+import_fails($t, 'a bitmap without any option',
              qr/has no header: give --scheme --bits --hashes$/m,
              '--from', 'bitmap', "$url/3/filter of go-zero");
-import_fails($t, 'not RedisBloom', qr/unknown command .BF.SCANDUMP/,
+import_fails($t, 'a server without RedisBloom',
+             qr/unknown command .BF.SCANDUMP/,
              '--from', 'redisbloom', "$url/0/list");
-import_fails($t, 'no configuration', qr/no configuration of Redisson beside/,
+import_fails($t, 'a Redisson filter without a configuration',
+             qr/no configuration of Redisson beside/,
              '--from', 'redisson', "$url/3/filter of redisson");
-import_fails($t, 'nobody listens', qr/cannot connect: Connection refused/,
+import_fails($t, 'a port that nobody listens on',
+             qr/cannot connect: Connection refused/,
              @from, 'redis://127.0.0.1:' . $t->port(8099) . '/0/x');
 
 for my $bad ('redis://127.0.0.1', 'redis://127.0.0.1/x', 'redis://:6379/0/x',
              'redis://127.0.0.1:70000/0/x', 'redis://127.0.0.1/0/',
              'redis://[::1/0/x', 'redis://u:p@/0/x')
 {
-    import_fails($t, $bad, qr/is no address of a key; write redis:/, @from,
+    import_fails($t, "the address '$bad'",
+                 qr/is no address of a key; write redis:/, @from,
                  $bad);
 }
 

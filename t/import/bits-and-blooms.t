@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Filters that bits-and-blooms itself writes (Debian's golang-github-willf-
-# bloom-dev), binary and JSON; and it reads what is exported.
+# Tests the import of binary and JSON filters that bits-and-blooms itself writes
+# (Debian's golang-github-willf-bloom-dev), and their export.
 
 use strict;
 use warnings;
@@ -34,7 +34,7 @@ sub producer {
         ["$dir/producer", @arguments],
         stdin => join('', map { "$_\n" } @$keys), limit => 120);
 
-    is($exit, 0, "the producer: $arguments[0]")
+    is($exit, 0, shown($t, 'producer', @arguments) . ' succeeds')
         or diag $err;
     chomp $out;
 
@@ -44,13 +44,14 @@ sub producer {
 
 for my $form (qw(binary little words json std)) {
 
-    # m, k, keys: of one word, of part of one, and large ones
+    # m, k and number of keys: filters of one word, of part of a word, and large
+    # ones
 
     for my $size ([64, 3, 5], [1000, 4, 100], [1, 1, 1], [95851, 7, 10000],
                   [1 << 20, 10, 60000], [2000003, 20, 30000])
     {
         my ($m, $k, $n) = @$size;
-        my $what = "$form, $m bits, k $k";
+        my $what = "the $form filter of $m bits with k $k";
         my @ask = (@{ members($n) }, @{ strangers($n + 50) });
 
         next if $form eq 'words' && $m % 64 == 0;
@@ -63,27 +64,28 @@ for my $form (qw(binary little words json std)) {
 
         my $go = producer(\@ask, 'check', $form, "$dir/go");
 
-        like($go, qr/\A1{$n}/, "$what: Go has its members") if $n < 32000;
-        $m == 1 ? is(answers($t, "$dir/image", \@ask), $go, $what)
-                : same_answers(answers($t, "$dir/image", \@ask), $go, $what);
+        like($go, qr/\A1{$n}/, "bits-and-blooms has the members of $what")
+            if $n < 32000;
+        $m == 1 ? is(answers($t, "$dir/image", \@ask), $go,
+                     "the image of $what gives all answers of its source")
+                : same_answers(answers($t, "$dir/image", \@ask), $go,
+                               "the image of $what");
 
-        ($exit, $out, $err) = $t->run_tool('export', '--to',
-                                           'bits-and-blooms', '-o',
-                                           "$dir/back", "$dir/image");
-        is($exit, 0, "$what: is exported") or diag $err;
+        export_image($t, 'bits-and-blooms', "$dir/back", "$dir/image");
 
         if ($form =~ /json|std/) {
             producer(members($n), 'write', 'binary', $m, $k, "$dir/go");
         }
 
-        same_file("$dir/back", "$dir/go", $what);
+        same_file("$dir/back", "$dir/go",
+                  "the export of $what equals its source");
     }
 }
 
 tally('bits-and-blooms 3.3.1');
 
 
-# Keys that we add are members for Go.
+# Keys that the tool adds are members for bits-and-blooms.
 
 my ($in, $not) = (members(500), strangers(500));
 my @old = @$in[0 .. 249];
@@ -100,10 +102,11 @@ $t->run_tool('merge', '-o', "$dir/merged.bloom", "$dir/old.bloom",
              "$dir/new.bloom");
 $t->run_tool('export', '--to', 'bits-and-blooms', '-o', "$dir/merged",
              "$dir/merged.bloom");
-same_file("$dir/merged", "$dir/both", 'keys that were added by us');
+same_file("$dir/merged", "$dir/both",
+          'bits-and-blooms and the tool add keys alike');
 
 
-# Other JSON.
+# JSON that is refused.
 
 my $json = qr/is no bits-and-blooms filter in JSON/;
 my @from = ('--from', 'bits-and-blooms');
@@ -111,16 +114,20 @@ my @from = ('--from', 'bits-and-blooms');
 producer(['one'], 'write', 'json', 100, 3, "$dir/json");
 my $good = $t->read_file('json');
 
-for (['not this JSON', '{"k":4}'], ['cut', substr $good, 0, 30],
-     ['cut at the end', substr $good, 0, -2], ['more behind', "${good}x"],
-     ['a number too large', $good =~ s/100/99999999999999999999999/r],
-     ['other characters', $good =~ s/A/*/r])
+for (['JSON of another kind', '{"k":4}'],
+     ['truncated JSON', substr $good, 0, 30],
+     ['JSON without its end', substr $good, 0, -2],
+     ['JSON with another byte at its end', "${good}x"],
+     ['JSON with a number that is too large',
+      $good =~ s/100/99999999999999999999999/r],
+     ['JSON with a wrong character in its bits', $good =~ s/A/*/r])
 {
     my ($what, $text) = @$_;
     import_fails($t, $what, $json, @from, $t->write_file('bad', $text));
 }
 
-import_fails($t, 'another m', qr/bits in a set of/, @from,
+import_fails($t, 'JSON with another number of bits',
+             qr/bits in a set of/, @from,
              $t->write_file('bad', $good =~ s/100/200/r));
 import_image($t, "$dir/x.bloom", @from,
              $t->write_file('spaces', $good =~ s/([,:{}])/ \n$1 /gr));

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Filters that DCSO's own bloom makes (Debian's golang-github-dcso-bloom-cli),
-# plain and gzip; and it reads what is exported.
+# Tests the import of plain and gzip filters that DCSO's own bloom makes
+# (Debian's golang-github-dcso-bloom-cli), and their export.
 
 use strict;
 use warnings;
@@ -21,13 +21,14 @@ sub bloom {
         ['bloom', @arguments], limit => 120,
         stdin => join('', map { "$_\n" } @$keys));
 
-    is($exit, 0, "bloom @arguments[0, 1]")
+    is($exit, 0, shown($t, 'bloom', @arguments) . ' succeeds')
         or diag $err;
 
     return $out;
 }
 
-# It prints the keys that it has.
+# Returns what bloom answers to each key, as "0110...".  It prints the keys that
+# are present.
 
 sub bloom_answers {
     my ($file, $keys, @gzip) = @_;
@@ -44,7 +45,8 @@ for my $size ([5, 0.1], [1000, 0.01], [1000, 1e-6], [20000, 0.0005],
     for my $gzip (0, 1) {
 
         my ($n, $p) = @$size;
-        my $what = "$n at $p" . ($gzip ? ', gzip' : '');
+        my $what = "the filter of $n keys at $p"
+                   . ($gzip ? ' in gzip' : '');
         my @gzip = $gzip ? '--gzip' : ();
         my @ask = (@{ members($n) }, @{ strangers($n + 100) });
 
@@ -59,26 +61,25 @@ for my $size ([5, 0.1], [1000, 0.01], [1000, 1e-6], [20000, 0.0005],
                                  "$dir/dcso");
         my ($claimed) = $out =~ /the source says (\d+)/;
         is($claimed, unpack('x40 Q<', $t->read_file($gzip ? 'plain' : 'dcso')),
-           "$what: its count is shown");
+           "the import states the number of keys of $what");
 
         my $theirs = bloom_answers("$dir/dcso", \@ask, @gzip);
 
-        like($theirs, qr/\A1{$n}/, "$what: bloom has its members")
+        like($theirs, qr/\A1{$n}/, "bloom has the members of $what")
             if $n < 32000;
-        same_answers(answers($t, "$dir/image", \@ask), $theirs, $what);
+        same_answers(answers($t, "$dir/image", \@ask), $theirs,
+                     "the image of $what");
 
-        my ($exit, undef, $err) = $t->run_tool('export', '--to', 'dcso', '-o',
-                                               "$dir/back", "$dir/image");
-        is($exit, 0, "$what: is exported") or diag $err;
-
-        same_file("$dir/back", $gzip ? "$dir/plain" : "$dir/dcso", $what);
+        export_image($t, 'dcso', "$dir/back", "$dir/image");
+        same_file("$dir/back", $gzip ? "$dir/plain" : "$dir/dcso",
+                  "the export of $what equals its source");
     }
 }
 
 tally('DCSO bloom 0.2.4');
 
 
-# Data behind the filter is kept.
+# Data after the filter is exported again.
 
 my ($in, $not) = (members(300), strangers(3000));
 
@@ -86,21 +87,22 @@ unlink "$dir/data";
 bloom([], 'create', '-p', 0.01, '-n', 600, "$dir/data");
 bloom($in, 'insert', "$dir/data");
 bloom(['{"about": "what was added to it"}'], 'set-data', "$dir/data");
-like($t->read_file('data'), qr/about/, 'there is data behind a filter');
+like($t->read_file('data'), qr/about/, 'bloom writes data after the filter');
 
 import_image($t, "$dir/data.bloom", '--from', 'dcso', "$dir/data");
 $t->run_tool('export', '--to', 'dcso', '-o', "$dir/data.back",
              "$dir/data.bloom");
-same_file("$dir/data.back", "$dir/data", 'with data');
+same_file("$dir/data.back", "$dir/data",
+          'the export of a filter with data equals its source');
 
 my $file = $t->write_file('much', $t->read_file('data') . 'x' x 5000);
 my (undef, $err) = import_image($t, "$dir/much.bloom", '--from', 'dcso',
                                 $file);
 like($err, qr/more than \d+ bytes of data follow the filter; they are left/,
-     'data that is too long is left out, and it says so');
+     'the import says that it leaves out data that is too long');
 
 
-# Keys that we add are members for bloom too; N counts them.
+# Keys that the tool adds are members for bloom, and the filter counts them.
 
 my $more = strangers(300);
 my $keys = $t->write_file('new.txt', join '', map { "$_\n" } @$more);
@@ -115,17 +117,18 @@ $t->run_tool('export', '--to', 'dcso', '-o', "$dir/merged",
 bloom($more, 'insert', "$dir/data");
 my @ask = (@$in, @$not, @$more);
 my $answers = bloom_answers("$dir/merged", \@ask);
-like($answers, qr/\A1{300}/, 'old keys are there');
-like($answers, qr/1{300}\z/, 'new keys are there');
+like($answers, qr/\A1{300}/, 'bloom has the keys that it added itself');
+like($answers, qr/1{300}\z/, 'bloom has the keys that the tool added');
 is($answers, bloom_answers("$dir/data", \@ask),
-   'all answers are as if bloom had added them');
+   'bloom and the tool add keys alike');
 
 my $n = unpack 'x40 Q<', $t->read_file('merged');
-cmp_ok(abs($n - 600), '<', 40, 'the number of keys is about right');
+cmp_ok(abs($n - 600), '<', 40, 'the filter counts about 600 keys');
 
 
-# Its generator is broken for a number of bits that is a power of two: no file
-# of its own has one, as 2^24 bits for 12 hashes.
+# The generator of DCSO's bloom is broken for a number of bits that is a power
+# of two, which its own files never have.  This filter has 2^24 bits and 12
+# hashes.
 
 {
     my $m = 2 ** 24;
@@ -143,8 +146,9 @@ cmp_ok(abs($n - 600), '<', 40, 'the number of keys is about right');
                                     "$dir/power");
 
     like($err, qr/of 1000000 random keys (?:1\d(?:\.\d)?|2\d(?:\.\d)?) % are found, and not 0\.\d+ % as/,
-         'a broken scheme is found out by probing');
-    like($err, qr/and the source promised 0\.03 %/, 'and a broken promise');
+         'the import finds a broken scheme by probing');
+    like($err, qr/and the source promised 0\.03 %/,
+         'the import says that the filter misses the promised rate');
 }
 
 done_testing;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Filters that Guava itself writes (Debian's libguava-java): the image answers
-# as Guava does, and Guava reads what is exported.
+# Tests the import of filters that Guava itself writes (Debian's libguava-java):
+# the image answers as Guava does, and the export equals the file of Guava.
 
 use strict;
 use warnings;
@@ -18,12 +18,13 @@ my $jar = '/usr/share/java/guava.jar';
 
 mkdir "$dir/classes";
 
-# javac, or the smaller ecj
+# The compiler is javac, or else the smaller ecj.
 
 my $javac = grep({ -x "$_/javac" } split /:/, $ENV{PATH}) ? 'javac' : 'ecj';
 my ($exit, $out, $err) = run_command(
-    [$javac, ($javac eq 'ecj' ? ('-11', '-nowarn', '-proc:none') : ()), '-cp', $jar, '-d',
-     "$dir/classes", "$FindBin::Bin/../producers/Guava.java"], limit => 120);
+    [$javac, ($javac eq 'ecj' ? ('-11', '-nowarn', '-proc:none') : ()),
+     '-cp', $jar, '-d', "$dir/classes",
+     "$FindBin::Bin/../producers/Guava.java"], limit => 120);
 
 is($exit, 0, "$javac compiles the producer")
     or BAIL_OUT("no Guava to test with: $out$err");
@@ -36,14 +37,14 @@ sub guava {
         ['java', '-cp', "$jar:$dir/classes", 'Guava', @arguments],
         stdin => join('', map { "$_\n" } @$keys), limit => 120);
 
-    is($exit, 0, "Guava: $arguments[0]")
+    is($exit, 0, shown($t, 'Guava', @arguments) . ' succeeds')
         or diag $err;
     chomp $out;
 
     return $out;
 }
 
-# without the empty key that Guava has, and we do not ask for
+# Returns members and strangers, without the empty key.
 
 sub keys_of {
     my ($funnel, $n) = @_;
@@ -60,7 +61,8 @@ for my $strategy (64, 32) {
             next if $size->[0] == 50000 && $funnel !~ /string|long/;
 
             my ($n, $fpp) = @$size;
-            my $what = "MITZ_$strategy, $funnel, $n at $fpp";
+            my $what = "the filter of MITZ_$strategy with $n keys of funnel"
+                       . " $funnel at $fpp";
             my $ours = $funnel eq 'string' ? 'bytes' : $funnel;
             my ($in, $not) = keys_of($funnel, $n);
             my @ask = (@$in, @$not);
@@ -72,19 +74,20 @@ for my $strategy (64, 32) {
 
             my $guava = guava(\@ask, 'check', $funnel, "$dir/guava");
 
-            like($guava, qr/\A1{$n}/, "$what: Guava has its members");
-            same_answers(answers($t, "$dir/image", \@ask), $guava, $what);
+            like($guava, qr/\A1{$n}/, "Guava has the members of $what");
+            same_answers(answers($t, "$dir/image", \@ask), $guava,
+                         "the image of $what");
 
-            ($exit, $out, $err) = $t->run_tool('export', '--to', 'guava', '-o',
-                                               "$dir/back", "$dir/image");
-            is($exit, 0, "$what: is exported");
-            same_file("$dir/back", "$dir/guava", $what);
+            export_image($t, 'guava', "$dir/back", "$dir/image");
+            same_file("$dir/back", "$dir/guava",
+                      "the export of $what equals its source");
         }
     }
 }
 
 
-# Keys added by us are members for Guava too; merging is its putAll().
+# Keys that the tool adds are members for Guava, and the tool merges as putAll()
+# does.
 
 my ($in, $not) = keys_of('utf16', 2000);
 my @old = @$in[0 .. 999];
@@ -100,32 +103,37 @@ for my $name (qw(old new both)) {
 }
 
 is(($t->run_tool('merge', '-o', "$dir/merged.bloom", "$dir/old.bloom",
-                 "$dir/new.bloom"))[0], 0, 'two are merged');
+                 "$dir/new.bloom"))[0], 0,
+   'the tool merges two images of Guava filters');
 $t->run_tool('export', '--to', 'guava', '-o', "$dir/merged",
              "$dir/merged.bloom");
-same_file("$dir/merged", "$dir/both", 'merged, as if by putAll()');
+same_file("$dir/merged", "$dir/both",
+          'the export of a merged image equals the result of putAll()');
 
 my $keys = $t->write_file('new.txt', join '', map { "$_\n" } @new);
 
 ($exit, $out, $err) = $t->run_tool('build', '-o', "$dir/like.bloom", '--like',
                                    "$dir/old.bloom", $keys);
-is($exit, 0, 'an image like an imported one is built') or diag $err;
+is($exit, 0, 'the tool builds an image like an imported one')
+    or diag $err;
 is(($t->run_tool('merge', '-o', "$dir/added.bloom", "$dir/old.bloom",
-                 "$dir/like.bloom"))[0], 0, 'and merged with it');
+                 "$dir/like.bloom"))[0], 0,
+   'the tool merges an image with one built like it');
 $t->run_tool('export', '--to', 'guava', '-o', "$dir/added",
              "$dir/added.bloom");
-same_file("$dir/added", "$dir/both", 'keys that were added by us');
+same_file("$dir/added", "$dir/both", 'Guava and the tool add keys alike');
 
-# gzip, and standard input
+# A filter in gzip is imported.
 
 run_command(['gzip', '-k', "$dir/both"]);
 import_image($t, "$dir/gz.bloom", '--from', 'guava', '--funnel', 'utf16',
              "$dir/both.gz");
 same_answers(answers($t, "$dir/gz.bloom", [@$in, @$not]),
-             guava([@$in, @$not], 'check', 'utf16', "$dir/both"), 'gzip');
+             guava([@$in, @$not], 'check', 'utf16', "$dir/both"),
+             'the image of a filter in gzip');
 
 
-# What does not fit is not merged.
+# Filters of different kinds are not merged.
 
 guava(\@new, 'write', 32, 'utf16', 2000, 0.01, "$dir/32");
 guava(\@new, 'write', 64, 'utf16', 2000, 0.001, "$dir/other");
@@ -144,21 +152,23 @@ for (['32', 'layout'], ['other', 'bits'], ['funnel', 'hash'],
 
     ($exit, $out, $err) = $t->run_tool('merge', '-o', "$dir/x.bloom",
                                        "$dir/old.bloom", "$dir/$name.bloom");
-    is($exit, 2, "$name is not merged");
-    like($err, qr/differs in $differs\b/, "$name: it says what differs");
+    is($exit, 2, "an image that differs in $differs is not merged");
+    like($err, qr/differs in $differs\b/,
+         "the refusal to merge says that the images differ in $differs");
 }
 
-# A filter of Guava's is none of anything else's.
+# A filter of Guava is not exported to another format.
 
 ($exit, $out, $err) = $t->run_tool('export', '--to', 'dcso', '-o', "$dir/x",
                                    "$dir/old.bloom");
 is($exit, 2, 'a Guava filter is not exported as DCSO');
-like($err, qr/cannot be written as dcso.*scheme guava64/, 'it says why');
-ok(!-e "$dir/x", 'and nothing is written');
+like($err, qr/cannot be written as dcso.*scheme guava64/,
+     'the refusal to export a Guava filter as DCSO gives the reason');
+ok(!-e "$dir/x", 'the refusal to export leaves no file');
 
 ($exit, $out) = $t->run_tool('info', "$dir/old.bloom");
 like($out, qr/^imported +from guava, scheme guava64, keys hashed as utf16$/m,
-     'info says where it is from');
+     'info states the source, the scheme and the funnel');
 
 tally('Guava 31.1');
 

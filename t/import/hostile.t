@@ -1,19 +1,16 @@
 #!/usr/bin/perl
 
-# Files that lie, files cut short or longer than they say, and files of another
-# format than was named; over-full filters; images that lie about their source.
-# Nothing is left of what is refused, and nothing is allocated for it.
+# Tests that the tool refuses wrong and truncated filters, filters of another
+# format and images with a wrong source header: it does not crash, allocates
+# little and leaves no file.  It imports over-full filters with a warning.
 
 use strict;
 use warnings;
 
-use FindBin;
-
 use BloomTest;
 use BloomTest::Foreign;
+use BloomTest::Image qw(patch_header);
 use BloomTest::Process qw(run_command);
-
-require "$FindBin::Bin/../golden/write_image.pl";      # its crc32c()
 
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
@@ -48,12 +45,13 @@ for my $format (sort keys %good) {
     my $file = $t->write_file("good.$format", $good{$format});
     import_image($t, "$dir/image", '--from', $format, $file);
 
-    # every shorter file is refused, and longer ones are, but DCSO's
+    # A shorter file is refused.  A longer one is refused except for DCSO, which
+    # has data after the filter.
 
     my $size = length $good{$format};
 
     for my $cut (0 .. 8, $size - 9 .. $size - 1) {
-        import_fails($t, "$format of $cut bytes",
+        import_fails($t, "a $format filter truncated to $cut bytes",
                      qr/\Q$dir\E\/cut: is (?:truncated|no )/, '--from', $format,
                      $t->write_file('cut', substr $good{$format}, 0, $cut));
     }
@@ -62,33 +60,34 @@ for my $format (sort keys %good) {
                                            '--from', $format, '-',
                                            { stdin => substr $good{$format}, 0,
                                                              $size - 1 });
-    is($exit, 2, "$format, cut, on standard input, is refused");
+    is($exit, 2, "a truncated $format filter on standard input is refused");
     like($err, qr/^ngx-bloom import: standard input: is truncated: /,
-         "$format: it says so");
+         "the refusal of a truncated $format filter names standard input");
 
     if ($format ne 'dcso') {
-        import_fails($t, "$format and a byte", qr/is longer than it says/,
+        import_fails($t, "a $format filter with another byte at its end",
+                     qr/is longer than it says/,
                      '--from', $format,
                      $t->write_file('long', "$good{$format}x"));
     }
 
-    # another format is recognised
+    # A filter of another format is recognized.
 
     for my $other (sort keys %good) {
         next if $other eq $format;
 
-        import_fails($t, "$format as $other",
+        import_fails($t, "a $format filter imported as $other",
                      qr/this looks like \Q$title{$format}\E: try --from $format/,
                      '--from', $other, $file);
     }
 
     my $image = $t->write_file('image', $t->read_file('image'));
-    import_fails($t, "an image as $format",
+    import_fails($t, "an image imported as $format",
                  qr/image: is an image already; there is nothing to import/,
                  '--from', $format, $image);
 
-    # bytes of the header, one after the other: refused or not, but never a
-    # crash (t/fuzz does more of it)
+    # A wrong byte of the header is refused or not, but never a crash.  t/fuzz
+    # tests more of them.
 
     my @odd;
 
@@ -103,23 +102,24 @@ for my $format (sort keys %good) {
         push @odd, "byte $at: $exit" unless $exit == 0 || $exit == 2;
     }
 
-    is("@odd", '', "$format: no byte of the header breaks anything");
+    is("@odd", '', 
+       "a wrong byte in the header of a $format filter crashes nothing");
 }
 
 
-# What redis-cli prints of a key that is not there, without its line's end: a
-# bitmap of no bits, which is a filter, and hardly one that was meant.
+# An empty bitmap is what redis-cli prints of a key that does not exist, without
+# its line end.  It is a filter, but hardly the one that was meant.
 
 for my $bytes (0, 100) {
     my (undef, $err) = import_image($t, "$dir/nothing.bloom", '--from',
                                     'go-zero', '--bits', 1000,
                                     $t->write_file('nothing', "\0" x $bytes));
     like($err, qr/nothing\.bloom: is empty: no bit of the source is set/,
-         "a bitmap of $bytes bytes, all zeros: it warns");
+         "the import warns of a bitmap of $bytes zero bytes");
 }
 
-# Six bytes that ask for 17 GB: Guava's own reader allocates them. With all the
-# memory that a process may have limited to 300 MB it makes no difference.
+# Six bytes declare a filter of 17 GB, and Guava's own reader allocates it.  The
+# tool refuses them in a process whose memory is limited to 300 MB.
 
 my $six = $t->write_file('six', pack 'C C l>', 1, 7, 0x7fffffff);
 
@@ -129,17 +129,19 @@ for my $source ($six, '-') {
          . 'exec "$0" import --from guava -o "$1" "$2" < "$3"',
          $tool, "$dir/six.bloom", $source, $six]);
 
-    is($exit, 2, "six bytes are refused, from $source");
+    is($exit, 2, 
+       "six bytes that declare 17 GB are refused from $source");
     like($err, qr/is truncated: 0 of the filter's 17179869176|has 6 bytes and says it should have 17179869182/,
-         'it says why');
+         "the refusal of six bytes from $source gives the reason");
 }
 
 run_command(['gzip', '-kf', $six]);
-import_fails($t, 'six bytes in gzip', qr/is truncated/, '--from', 'guava',
+import_fails($t, 'a filter of six bytes in gzip',
+             qr/is truncated/, '--from', 'guava',
              "$six.gz");
 
 
-# Numbers out of range, in each format.
+# Numbers out of range in the header of each format are refused.
 
 sub lie {
     my ($what, $complaint, $format, $at, $bytes) = @_;
@@ -147,26 +149,27 @@ sub lie {
     my $text = $good{$format};
 
     substr $text, $at, length $bytes, $bytes;
-    import_fails($t, "$format: $what", $complaint, '--from', $format,
+    import_fails($t, "a $format filter with $what",
+                 $complaint, '--from', $format,
                  $t->write_file('lie', $text));
 
     return;
 }
 
-lie('another strategy', qr/strategy 2/, 'guava', 0, "\2");
+lie('an unknown strategy', qr/strategy 2/, 'guava', 0, "\2");
 lie('k 0', qr/0 hashes/, 'guava', 1, "\0");
-lie('no words', qr/0 words/, 'guava', 2, pack 'l>', 0);
-lie('words below 0', qr/-1 words/, 'guava', 2, pack 'l>', -1);
-lie('another version', qr/begin with version 1 or 2/, 'spark', 0,
+lie('0 words', qr/0 words/, 'guava', 2, pack 'l>', 0);
+lie('-1 words', qr/-1 words/, 'guava', 2, pack 'l>', -1);
+lie('an unknown version', qr/begin with version 1 or 2/, 'spark', 0,
     pack 'l>', 3);
 lie('k 0', qr/has 0 bits for a key/, 'spark', 4, pack 'l>', 0);
-lie('k below 0', qr/bits for a key/, 'spark', 4, pack 'l>', -1);
+lie('k -1', qr/bits for a key/, 'spark', 4, pack 'l>', -1);
 lie('k 256', qr/has 256 bits for a key/, 'spark', 4, pack 'l>', 256);
-lie('words below 0', qr/-2 words/, 'spark', 8, pack 'l>', -2);
-lie('another version', qr/begins with version 2/, 'dcso', 0, "\2");
+lie('-2 words', qr/-2 words/, 'spark', 8, pack 'l>', -2);
+lie('an unknown version', qr/begins with version 2/, 'dcso', 0, "\2");
 lie('a rate of 0', qr/at a rate of 0/, 'dcso', 16, pack 'd<', 0);
 lie('a rate of NaN', qr/at a rate of -?nan/, 'dcso', 16, "\xff" x 8);
-lie('no bits', qr/has 0 bits/, 'dcso', 32, pack 'Q<', 0);
+lie('0 bits', qr/has 0 bits/, 'dcso', 32, pack 'Q<', 0);
 lie('2^62 bits', qr/has 4611686018427387904 bits/, 'dcso', 32,
     pack 'Q<', 2 ** 62);
 lie('2^64 - 1 bits', qr/has 18446744073709551615 bits/, 'dcso', 32,
@@ -175,16 +178,18 @@ lie('2^64 - 1 hashes', qr/has 18446744073709551615 bits for a key/, 'dcso',
     24, pack 'Q<', ~0);
 lie('a set of 2^64 - 1 bits', qr/in a set of 18446744073709551615/,
     'bits-and-blooms', 16, pack 'Q>', ~0);
-lie('a set too small', qr/bits in a set of 127/, 'bits-and-blooms', 16,
+lie('a set that is too small', qr/bits in a set of 127/, 'bits-and-blooms', 16,
     pack 'Q>', 127);
 lie('2^60 bits', qr/has 1152921504606846976 bits/, 'bits-and-blooms', 0,
     pack 'Q> Q> Q>', 2 ** 60, 7, 2 ** 60);
-lie('bytes that do not fit', qr/128 bits in 17 bytes/, 'libbloom', 27,
+lie('bytes that do not match its bits',
+    qr/128 bits in 17 bytes/, 'libbloom', 27,
     pack 'Q<', 17);
-lie('version 1', qr/struct has 64 bytes and version 1/, 'libbloom', 52, "\1");
+lie('struct version 1',
+    qr/struct has 64 bytes and version 1/, 'libbloom', 52, "\1");
 
 
-# What is over-full says so.
+# Over-full filters are imported with a warning.
 
 my (undef, $err) = import_image($t, "$dir/image", '--from', 'guava',
                                 $t->write_file('full', pack('C C l>', 1, 7,
@@ -192,71 +197,83 @@ my (undef, $err) = import_image($t, "$dir/image", '--from', 'guava',
                                                        . "\xff" x 780
                                                        . "\x0f" x 20));
 like($err, qr/warning: \S+: is over-full: about \d+ keys where 633 suit it best, 98\.\d % of its bits are set/,
-     'an over-full filter is warned of');
+     'the import warns of an over-full filter');
 
 (undef, $err) = import_image($t, "$dir/image", '--from', 'guava', '-n', 10,
                              '-p', '0.001',
                              $t->write_file('x', pack('C C l>', 1, 7, 100)
                                                  . "\xf0" x 800));
 like($err, qr/of 1000000 random keys \S+ % are found, and the source promised 0\.1 %/,
-     'a broken promise, too');
-like($err, qr/about \d+ keys where 10 were planned/, 'with what was planned');
+     'the import warns of a filter that misses the promised rate');
+like($err, qr/about \d+ keys where 10 were planned/, 
+     'the import warns of more keys than were planned');
 
 import_image($t, "$dir/image", '--from', 'guava',
              $t->write_file('empty', pack('C C l>', 1, 7, 100) . "\0" x 800));
 
 
-# Misuse.
+# Wrong arguments are refused.
 
-for (['nothing', qr/-o FILE is missing/],
-     ['no format', qr/--from FORMAT is missing/, '-o', 'x', 'y'],
-     ['no source', qr/no source is named/, '-o', 'x', '--from', 'guava'],
-     ['another format', qr/--from "java": there are guava/, '--from', 'java'],
-     ['another funnel', qr/there are bytes, utf16, long and int/, '--funnel',
+for (['an import without arguments', qr/-o FILE is missing/],
+     ['an import without a format',
+      qr/--from FORMAT is missing/, '-o', 'x', 'y'],
+     ['an import without a source',
+      qr/no source is named/, '-o', 'x', '--from', 'guava'],
+     ['an import of an unknown format',
+      qr/--from "java": there are guava/, '--from', 'java'],
+     ['an unknown funnel', qr/there are bytes, utf16, long and int/, '--funnel',
       'kryo'],
      ['a funnel that does not fit', qr/cannot have the funnel "utf16"/, '-o',
       "$dir/x", '--from', 'dcso', '--funnel', 'utf16', "$dir/good.dcso"],
-     ['bits of no bitmap', qr/guava has them in its header/, '-o', 'x',
+     ['--bits for a filter with a header',
+      qr/guava has them in its header/, '-o', 'x',
       '--from', 'guava', '--bits', 5, 'y'],
-     ['two sources', qr/name one source/, '-o', 'x', '--from', 'guava', 'y',
-      'z'],
+     ['an import of two sources',
+      qr/name one source/, '-o', 'x', '--from', 'guava', 'y', 'z'],
      ['a shard of 7 bits', qr/a multiple of 8/, '--shard', 7],
-     ['an absent file', qr/cannot be opened: No such file/, '-o', "$dir/x",
+     ['a file that does not exist',
+      qr/cannot be opened: No such file/, '-o', "$dir/x",
       '--from', 'guava', "$dir/absent"])
 {
     my ($what, $complaint, @arguments) = @$_;
     my ($exit, undef, $err) = $t->run_tool('import', @arguments);
 
     is($exit, 2, "$what is refused");
-    like($err, $complaint, "$what: it says why");
+    like($err, $complaint, "the refusal of $what gives the reason");
 }
 
-for (['a format that is not written', qr/--to "libbloom": there are/, '--to',
-      'libbloom'],
-     ['no key', qr/--key KEY is missing/, '--to', 'bitmap', '-o', 'x', 'y'],
-     ['no image', qr/name one image/, '--to', 'guava', '-o', 'x'])
+for (['an export to a format that is only imported',
+      qr/--to "libbloom": there are/, '--to', 'libbloom'],
+     ['an export without a key',
+      qr/--key KEY is missing/, '--to', 'bitmap', '-o', 'x', 'y'],
+     ['an export without an image',
+      qr/name one image/, '--to', 'guava', '-o', 'x'])
 {
     my ($what, $complaint, @arguments) = @$_;
     my ($exit, undef, $err) = $t->run_tool('export', @arguments);
 
     is($exit, 2, "$what is refused");
-    like($err, $complaint, "$what: it says why");
+    like($err, $complaint, "the refusal of $what gives the reason");
 }
 
-# a time to come is refused as it is for lists
+# A time in the future is refused.
 
-import_fails($t, 'milliseconds for seconds',
+import_fails($t, '--as-of in milliseconds',
              qr/--as-of "1769860800000": .* is in the future/,
              '--from', 'guava', '--as-of', '1769860800000', "$dir/good.guava");
 
-# passwords are shown nowhere, whatever is wrong
+# No message shows a password.
 
-for (['two keys', qr{redis://localhost:7/0/a: name one key and nothing else},
+for (['an import of two keys',
+      qr{redis://localhost:7/0/a: name one key and nothing else},
       '--from', 'redisbloom', 'redis://:secret@localhost:7/0/a',
       'redis://me:secret@localhost:7/0/b'],
-     ['a file and a key', qr{rediss://localhost:7/0/a: name one key},
-      '--from', 'redisbloom', "$dir/good.guava", 'rediss://secret@localhost:7/0/a'],
-     ['shards of nothing', qr{redis://localhost:7/0/a: has no header},
+     ['an import of a file and a key',
+      qr{rediss://localhost:7/0/a: name one key},
+      '--from', 'redisbloom', "$dir/good.guava",
+      'rediss://secret@localhost:7/0/a'],
+     ['a list of shards without a scheme',
+      qr{redis://localhost:7/0/a: has no header},
       '--from', 'bitmap', '--shard', '8k', '--bits', '16k',
       map { "redis://:secret\@localhost:7/0/$_" } 'a', 'b'])
 {
@@ -266,7 +283,7 @@ for (['two keys', qr{redis://localhost:7/0/a: name one key and nothing else},
 
     my (undef, undef, $err) = $t->run_tool('import', '-o', "$dir/x",
                                            @arguments);
-    unlike($err, qr/secret/, "$what: no password is shown");
+    unlike($err, qr/secret/, "the refusal of $what shows no password");
 }
 
 $t->build_image('ours.bloom', ['one']);
@@ -276,26 +293,24 @@ for my $format (qw(guava redisbloom bitmap dcso bits-and-blooms spark)) {
                                            'k', '-o', "$dir/x.out",
                                            "$dir/ours.bloom");
 
-    is($exit, 2, "an image of our own is not exported as $format");
-    like($err, qr/cannot be written as .*blocked/, 'it says why');
-    ok(!-e "$dir/x.out", 'and nothing is written');
+    is($exit, 2, "an image that is not imported is not exported as $format");
+    like($err, qr/cannot be written as .*blocked/,
+         "the refusal to export as $format gives the reason");
+    ok(!-e "$dir/x.out", "the refusal to export as $format leaves no file");
 }
 
 
-# Images whose checksums are right, and which keep of their source the header of
-# another filter: as many bytes are read as the image has, and not as it says.
+# An image contains the header of its source.  These images have that of another
+# filter and right checksums: the tool reads as many bytes as the image has, not
+# as many as its header says.
 
 sub bent {
     my ($format, $at, $bytes, $len) = @_;
 
-    my ($header, $rest) = unpack 'a4092 x4 a*',
-                                 $t->read_file("kept.$format.bloom");
-
-    substr $header, 156, 4, pack 'L<', $len if defined $len;
-    substr $header, 176 + $at, length $bytes, $bytes;
-
     return $t->write_file('bent.bloom',
-                          $header . pack('L<', crc32c($header)) . $rest);
+        patch_header($t->read_file("kept.$format.bloom"),
+                     176 + $at => $bytes,
+                     defined $len ? (156 => pack 'L<', $len) : ()));
 }
 
 sub export {
@@ -310,65 +325,67 @@ for my $format (qw(redisbloom bits-and-blooms dcso)) {
                  "$dir/good.$format");
 
     my ($exit, undef, $err) = export($format, bent($format, 0, ''));
-    is($exit, 0, "$format: what is not bent is exported") or diag $err;
+    is($exit, 0, "an image with its own $format header is exported")
+        or diag $err;
 
-    # as in a copy that nginx made of one without
+    # nginx makes such copies of images without the header
 
     ($exit, undef, $err)
         = export($format, bent($format, 0, "\0" x 73,
                                $format eq 'redisbloom' ? 73 : 24));
-    is($exit, 0, "$format: so is what has kept nothing") or diag $err;
+    is($exit, 0, "an image without its $format header is exported")
+        or diag $err;
     unlink "$dir/bent.out";
 }
 
 for (['redisbloom', '2^40 bytes', 20, pack 'Q<', 2 ** 40],
      ['redisbloom', '4096 bytes', 20, pack 'Q<', 4096],
-     ['redisbloom', 'a byte more than there is', 20, pack 'Q<', 65],
-     ['redisbloom', 'a byte less than it needs', 20, pack 'Q<', 15],
-     ['redisbloom', 'other bits', 28, pack 'Q<', 127],
-     ['redisbloom', 'other hashes', 60, pack 'L<', 8],
+     ['redisbloom', 'a byte more than the image has', 20, pack 'Q<', 65],
+     ['redisbloom', 'a byte less than the filter needs', 20, pack 'Q<', 15],
+     ['redisbloom', 'another number of bits', 28, pack 'Q<', 127],
+     ['redisbloom', 'another k', 60, pack 'L<', 8],
      ['redisbloom', 'hashes of 32 bits', 12,
       pack 'L< L< Q< Q< Q< d< d< L< Q< C', 0, 2, 16, 128, 3, 0.01, 10, 7, 10,
            7],
      ['redisbloom', 'two links', 8, pack 'L<', 2],
      ['redisbloom', '2^32 - 1 links', 8, pack 'L<', 0xffffffff],
-     ['redisbloom', 'a byte behind it', 0, '', 74],
-     ['redisbloom', 'a byte too few', 72, "\0", 72],
-     ['redisbloom', 'no sense', 0, "\xff" x 73],
+     ['redisbloom', 'another byte at the end', 0, '', 74],
+     ['redisbloom', 'a missing byte', 72, "\0", 72],
+     ['redisbloom', 'only bytes 0xff', 0, "\xff" x 73],
      ['bits-and-blooms', 'a set of 2^40 bits', 16, pack 'Q<', 2 ** 40],
      ['bits-and-blooms', 'a set of 1024 bits', 16, pack 'Q<', 1024],
      ['bits-and-blooms', 'a set of 127 bits', 16, pack 'Q<', 127],
-     ['bits-and-blooms', 'other bits', 0, pack 'Q>', 127],
-     ['bits-and-blooms', 'other hashes', 8, pack 'Q>', 8],
-     ['bits-and-blooms', 'no sense', 0, "\xff" x 24],
+     ['bits-and-blooms', 'another number of bits', 0, pack 'Q>', 127],
+     ['bits-and-blooms', 'another k', 8, pack 'Q>', 8],
+     ['bits-and-blooms', 'only bytes 0xff', 0, "\xff" x 24],
      ['dcso', 'another version', 0, "\2"],
-     ['dcso', 'other bits', 32, pack 'Q<', 2 ** 40],
-     ['dcso', 'other hashes', 24, pack 'Q<', 8],
+     ['dcso', 'another number of bits', 32, pack 'Q<', 2 ** 40],
+     ['dcso', 'another k', 24, pack 'Q<', 8],
      ['dcso', 'a rate of NaN', 16, "\xff" x 8],
-     ['dcso', 'a byte too few', 47, "\0", 47],
-     ['dcso', 'no sense', 0, "\xff" x 48])
+     ['dcso', 'a missing byte', 47, "\0", 47],
+     ['dcso', 'only bytes 0xff', 0, "\xff" x 48])
 {
     my ($format, $what, @bend) = @$_;
     my $image = bent($format, @bend);
     my $last = 175 + unpack 'L<', substr $t->read_file('bent.bloom'), 156, 4;
 
     is(($t->run_tool('verify', $image))[0], 0,
-       "$format, a source of $what: the checksums are right");
+       "the checksums of an image with $what in its $format header are right");
 
     my ($exit, $out, $err) = export($format, $image);
 
-    is($exit, 2, "$format, a source of $what: is not exported");
+    is($exit, 2, "an image with $what in its $format header is not exported");
     is($out . $err, "ngx-bloom export: $image: cannot be written as $format: "
                     . 'the header that it keeps of its source, bytes 176 to '
                     . "$last, is that of another filter; import it again\n",
-       "$format, a source of $what: it says why");
+       "the refusal of $what in a $format header gives the reason");
     ok(!-e "$dir/bent.out" && !glob("$dir/bent.out.tmp-*"),
-       "$format, a source of $what: nothing is left");
+       "the refusal of $what in a $format header leaves no file");
 }
 
 
-# A header that cannot be read a second time: what the image keeps is not lost
-# without a word.
+# A header that cannot be read a second time is an error: the source header
+# would be lost.
 
 my $code = $t->write_file('again.c', <<'CODE');
 #define _GNU_SOURCE
@@ -395,7 +412,8 @@ CODE
 
 my ($exit, undef, $said) = run_command([$ENV{CC} // 'cc', '-shared', '-fPIC',
                                         '-o', "$dir/again.so", $code, '-ldl']);
-is($exit, 0, 'a library that refuses is compiled') or diag $said;
+is($exit, 0, 'the compiler builds a library whose second pread() fails')
+    or diag $said;
 
 $t->environment(LD_PRELOAD => "$dir/again.so");
 
@@ -409,14 +427,16 @@ for (['export', '--to', 'redisbloom', '--key', 'k', '-o', "$dir/again.out",
 {
     my ($exit, $out, $err) = $t->run_tool(@$_, { stdin => "key\n" });
 
-    is($exit, 2, "$_->[0]: a header that is not read again is an error");
+    is($exit, 2,
+       "'ngx-bloom $_->[0]' fails when it cannot read the header again");
     is($out . $err, "ngx-bloom $_->[0]: $kept: cannot be read at byte 0 again: "
-                    . "Input/output error\n", "$_->[0]: it says so");
+                    . "Input/output error\n",
+       "'ngx-bloom $_->[0]' says that it cannot read the header again");
     ok(!-e "$dir/again.out" && !glob("$dir/again.out.tmp-*"),
-       "$_->[0]: nothing is left");
+       "'ngx-bloom $_->[0]' leaves no file");
 }
 
 ok($t->read_file('kept.redisbloom.bloom') eq $before,
-   'and the image is as it was');
+   'the image is unchanged after errors');
 
 done_testing;

@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 
-# RedisBloom's filters: Debian has no RedisBloom, so a small server in here
-# speaks its commands over filters that BloomTest::Schemes computes.  Links,
-# saved chunks, what is exported; and servers that lie, stop or talk nonsense.
+# Tests the import of RedisBloom filters from a server and from saved chunks,
+# their export, and that wrong answers of a server are refused.  Debian has no
+# RedisBloom: a small server of this test speaks its commands, with filters that
+# BloomTest::Schemes computes.
 
 use strict;
 use warnings;
@@ -86,17 +87,18 @@ make('old links', 'old', [1024, 6, 10, [@in[0 .. 99]]],
 make('short', 'redisbloom', [9590, 7, 0, \@in]);
 make('too many', 'redisbloom', map { [64, 5, 0, ["$_"]] } 1 .. 57);
 
-# the vector of redis.io
+# The example is that of redis.io.
 
 is(unpack('H*', $filters{example}{data}), '0108008000042000',
-   'the script agrees with the example of BF.SCANDUMP');
-is(length $filters{example}{header}, 73, 'and so has its header');
+   'the bits of this test equal those of the example of BF.SCANDUMP');
+is(length $filters{example}{header}, 73,
+   'the header of this test is as long as that of the example');
 
 
 # ---- the server ----
 
-# What it answers to BF.SCANDUMP, by the key: as RedisBloom does, in slices of
-# 1000 bytes of one link at a time, or some nonsense.
+# The key decides what the server answers to BF.SCANDUMP: slices of 1000 bytes
+# of one link at a time, as RedisBloom does, or a wrong answer.
 
 my $slice = 1000;
 
@@ -147,7 +149,7 @@ my %nonsense = (
     'huge array' => "*2147483647\r\n:1\r\n",
     'huger array' => "*4611686018427387904\r\n:1\r\n",
     'deep array' => "*1\r\n" x 100,
-    'a string' => "\$2\r\nhi\r\n",
+    'string' => "\$2\r\nhi\r\n",
     'three members' => "*3\r\n:1\r\n:2\r\n:3\r\n",
     'two strings' => "*2\r\n\$1\r\n1\r\n\$1\r\n1\r\n",
     'back' => "*2\r\n:-5\r\n\$1\r\nx\r\n",
@@ -181,8 +183,8 @@ sub serve {
 
             } elsif ($words[1] eq 'grows' || $words[1] eq 'stops') {
 
-                # the key is made anew, larger, while it is read; or the
-                # server goes away
+                # the key is replaced by a larger one while it is read, or
+                # the server closes the connection
 
                 if ($words[1] eq 'stops' && $dumps > 1) {
                     last;
@@ -195,7 +197,7 @@ sub serve {
 
             } elsif ($words[1] eq 'short header') {
 
-                # Dragonfly's, which is another one
+                # the header of Dragonfly
 
                 print $client $words[2] == 0
                     ? "*2\r\n:1\r\n\$12\r\n\1" . "\0" x 11 . "\r\n"
@@ -231,7 +233,7 @@ my $url = "redis://127.0.0.1:$port/0";
 
 # ---- importing ----
 
-# RESP commands, as lists of words.
+# Returns the commands of a text in RESP, each as a list of words.
 
 sub commands {
     my ($text) = @_;
@@ -264,29 +266,24 @@ for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
     my $expected = expected($name, \@ask);
     my $members = $name eq 'many' ? 896 : 900;
 
-    like($expected, qr/\A1{$members}/, "$name: members are there");
-    same_answers(answers($t, "$dir/image", \@ask), $expected, $name);
-
-    # from saved chunks
+    like($expected, qr/\A1{$members}/, "filter '$name' has its members");
+    same_answers(answers($t, "$dir/image", \@ask), $expected,
+                 "the image of filter '$name' from the server");
 
     my $i = 0;
     my @files = map { $t->write_file('chunk' . $i++, $_) } chunks($name);
 
     import_image($t, "$dir/saved.bloom", '--from', 'redisbloom', @files);
     same_answers(answers($t, "$dir/saved.bloom", \@ask), $expected,
-                 "$name, saved chunks");
+                 "the image of filter '$name' from saved chunks");
 
     my $file = $t->write_file('all', $filter->{header} . $filter->{data});
     import_image($t, "$dir/saved.bloom", '--from', 'redisbloom', $file);
     same_answers(answers($t, "$dir/saved.bloom", \@ask), $expected,
-                 "$name, one file");
+                 "the image of filter '$name' from one file");
 
-    # and back
-
-    my ($exit, undef, $err) = $t->run_tool('export', '--to', 'redisbloom',
-                                           '--key', 'a key', '-o',
-                                           "$dir/resp", "$dir/image");
-    is($exit, 0, "$name: is exported") or diag $err;
+    export_image($t, 'redisbloom', "$dir/resp", "$dir/image", '--key',
+                 'a key');
 
     my ($iter, $got, $good) = (1, '', 1);
 
@@ -299,23 +296,27 @@ for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
         $got .= $data;
     }
 
-    ok($good, "$name: LOADCHUNK commands with their iterators");
+    ok($good, 
+       "the export of filter '$name' has LOADCHUNK commands in order");
     $t->write_file('loaded', $got);
-    same_file("$dir/loaded", "$dir/all", $name);
+    same_file("$dir/loaded", "$dir/all",
+              "the export of filter '$name' equals its source");
 }
 
 tally('RedisBloom, by script');
 
 my ($exit, $out, $err) = $t->run_tool('info', '--json', "$dir/image");
-like($out, qr/"from": "redisbloom",\s+"scheme": "redisbloom"/, 'info says it');
+like($out, qr/"from": "redisbloom",\s+"scheme": "redisbloom"/, 
+     'info --json states the source and the scheme');
 
 import_image($t, "$dir/three", '--from', 'redisbloom', "$url/three");
 ($exit, $out) = $t->run_tool('info', "$dir/three");
 like($out, qr/^layout +links, 10752 bits, k 9, links 3$/m,
-     'info shows the links');
-is(($t->run_tool('verify', "$dir/three"))[0], 0, 'it verifies');
+     'info states the links of a filter');
+is(($t->run_tool('verify', "$dir/three"))[0], 0,
+   'an image with links is verified');
 
-# links of other sizes are not merged; the same are
+# Links of other sizes are not merged.
 
 make('other', 'redisbloom', [1024, 7, 0, ['a']], [2560, 8, 0, ['b']],
      [7040, 9, 0, ['c']]);
@@ -324,10 +325,11 @@ import_image($t, "$dir/other", '--from', 'redisbloom',
                                           . $filters{other}{data}));
 ($exit, $out, $err) = $t->run_tool('merge', '-o', "$dir/x", "$dir/three",
                                    "$dir/other");
-is($exit, 2, 'links of other sizes are not merged');
-like($err, qr/differs in links/, 'it says so');
+is($exit, 2, 'images with links of other sizes are not merged');
+like($err, qr/differs in links/, 
+     'the refusal to merge says that the links differ');
 
-# added keys go to the last link
+# Added keys go to the last link.
 
 my $more = strangers(200);
 my $keys = $t->write_file('more.txt', join '', map { "$_\n" } @$more);
@@ -340,19 +342,22 @@ my @commands = commands($t->read_file('resp'));
 my ($size, $last) = (unpack('Q<', $commands[0][3]),
                      unpack('x142 Q<', $commands[0][3]));
 is($commands[1][3], substr($filters{three}{data}, 0, 120),
-   'the first link is as it was');
+   'a merge does not change the first link');
 isnt($commands[3][3], substr($filters{three}{data}, 384),
-     'the last one is not');
-cmp_ok(abs($size - 1100), '<', 30, 'the number of keys grows');
-cmp_ok(abs($last - 800), '<', 30, 'and that of the last link');
-is(answers($t, "$dir/merged", [@in, @$more]), '1' x 1100, 'all are there');
+     'a merge changes the last link');
+cmp_ok(abs($size - 1100), '<', 30, 'a merge increases the number of keys');
+cmp_ok(abs($last - 800), '<', 30, 
+       'a merge increases the number of keys of the last link');
+is(answers($t, "$dir/merged", [@in, @$more]), '1' x 1100, 
+   'a merged image has the keys of both images');
 
 
-# ---- what cannot be ----
+# ---- filters and servers that are refused ----
 
 my @from = ('--from', 'redisbloom');
 
-import_fails($t, 'too many links', qr/has 57 links, and 56 are the most/,
+import_fails($t, 'a filter with too many links',
+             qr/has 57 links, and 56 are the most/,
              @from, "$url/too many");
 
 my %says = (
@@ -365,11 +370,11 @@ my %says = (
     'ends' => qr/is no RedisBloom dump: it has 0 bytes/,
     'back' => qr/whose iterator does not go on/,
     'still' => qr/whose iterator does not go on/,
-    'a string' => qr/answered something else than was asked for/,
+    'string' => qr/answered something else than was asked for/,
 );
 
 for my $name (sort keys %nonsense) {
-    import_fails($t, "a server that answers: $name",
+    import_fails($t, "the server answer '$name'",
                  $says{$name} // qr/the server (?:answered|closed)/, @from,
                  "$url/$name");
 }
@@ -377,15 +382,17 @@ for my $name (sort keys %nonsense) {
 import_fails($t, 'a header of 12 bytes',
              qr/is no RedisBloom dump: it has 12 bytes/, @from,
              "$url/short header");
-import_fails($t, 'a server that stops', qr/closed the connection/, @from,
+import_fails($t, 'a server that closes the connection',
+             qr/closed the connection/, @from,
              "$url/stops");
-import_fails($t, 'a key that grows', qr/longer than it says: it changed meanwhile/,
+import_fails($t, 'a key that grows',
+             qr/longer than it says: it changed meanwhile/,
              @from, "$url/grows");
-import_fails($t, 'an iterator that stands still', qr/does not go on/, @from,
+import_fails($t, 'an iterator that does not advance', qr/does not go on/, @from,
              "$url/loops");
 
 
-# Headers that lie, in a file.
+# Wrong headers in a file are refused.
 
 sub lie {
     my ($what, $complaint, $at, $bytes, $name) = @_;
@@ -395,7 +402,8 @@ sub lie {
 
     substr $text, $at, length $bytes, $bytes;
 
-    import_fails($t, $what, $complaint, @from, $t->write_file('lie', $text));
+    import_fails($t, "a file with $what", $complaint, @from,
+                 $t->write_file('lie', $text));
 
     return;
 }
@@ -404,7 +412,8 @@ my $no = qr/is no RedisBloom dump/;
 
 lie('no links', $no, 8, pack('L<', 0));
 lie('2^32 - 1 links', qr/has 4294967295 links/, 8, pack('L<', 0xffffffff));
-lie('one link more', qr/filters have from 1/, 8, pack('L<', 4));
+lie('one link too many in its header',
+    qr/filters have from 1/, 8, pack('L<', 4));
 lie('unknown options', $no, 12, pack('L<', 0x100));
 lie('2^62 bytes in a link', $no, 20, pack('Q<', 2 ** 62));
 lie('a link of no bits', qr/has 0 bits/, 28, pack('Q<', 0));
@@ -415,18 +424,23 @@ lie('a number of bits near 2^64', qr/has 18446744073709551615 bits/, 28,
 lie('k 0', qr/has 0 bits for a key/, 60, pack('L<', 0));
 lie('k of 2^31', qr/has 2147483648 bits for a key/, 60, pack('L<', 2 ** 31));
 lie('n2 of 255', qr/bits; filters have/, 72, chr 255);
-lie('32 bits and no power of two', qr/no power of two/, 12, pack('L<', 1));
-lie('a size too large', qr/is truncated/, 28 + 53 * 2 - 8,
+lie('32-bit hashes and bits that are no power of two',
+    qr/no power of two/, 12, pack('L<', 1));
+lie('a size that is too large', qr/is truncated/, 28 + 53 * 2 - 8,
     pack('Q< Q<', 8 * 1024, 65536));
 
-import_fails($t, 'cut in the header', qr/is no RedisBloom dump|truncated/,
+import_fails($t, 'a file truncated in its header',
+             qr/is no RedisBloom dump|truncated/,
              @from, $t->write_file('cut', substr $filters{three}{header}, 0,
                                                   100));
-import_fails($t, 'cut in the bits', qr/is truncated/, @from,
+import_fails($t, 'a file truncated in its bits', qr/is truncated/, @from,
              $t->write_file('cut', $filters{three}{header} . 'x'));
-import_fails($t, 'longer', qr/is longer than it says: 1 bytes follow/, @from,
-             $t->write_file('long', "$filters{one}{header}$filters{one}{data}\n"));
-import_fails($t, 'bits behind the last', qr/behind the filter's last one/,
+import_fails($t, 'a file with another byte at its end',
+             qr/is longer than it says: 1 bytes follow/, @from,
+             $t->write_file('long', $filters{one}{header}
+                                    . "$filters{one}{data}\n"));
+import_fails($t, 'a file with bits after the last one',
+             qr/behind the filter's last one/,
              @from, $t->write_file('over', $filters{short}{header}
                                    . substr($filters{short}{data}, 0, -1)
                                    . "\xff"));

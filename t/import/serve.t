@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Imported images in nginx, one of each scheme: lookups are the source's, and
-# keys can be added.
+# Tests imported images of each scheme in nginx: a zone answers as the source
+# does and takes keys.
 
 use strict;
 use warnings;
@@ -34,7 +34,7 @@ for my $scheme (@schemes) {
                  $t->write_file("$scheme.bitmap", $bitmap));
 }
 
-# three links, the key in each being one of its own
+# The filter has three links with a key of its own in each.
 
 my $header = pack 'Q< L< L< L<', 3, 3, 5, 2;
 my $data = '';
@@ -87,22 +87,25 @@ for my $scheme (@schemes) {
         (grep { !$set{$scheme}{$_} } bits_of($scheme, $_, $m, $k)) ? 0 : 1
     } @ask;
 
-    like($expected, qr/\A1{60}/, "$scheme: members are there");
-    is(served($scheme, @ask), $expected, "$scheme: nginx answers as it does");
+    like($expected, qr/\A1{60}/,
+         "the filter of scheme $scheme has its 60 members");
+    is(served($scheme, @ask), $expected,
+       "a zone with scheme $scheme answers as its source does");
 }
 
 is(served('links', 'link-0', 'link-1', 'link-2', 'no', 'nothing'), '11100',
-   'links: a key in any of them is present');
+   'a key in any of three links is present');
 
 for my $zone (@schemes, 'links') {
     my $response = $t->post("/api/zones/$zone/keys", "new/1\nnew/2\n");
 
-    is($response->status, 200, "$zone: keys are added")
+    is($response->status, 200, "zone $zone takes keys")
         or diag $response->body;
-    is(served($zone, 'new/1', 'new/2'), '11', "$zone: and are there");
+    is(served($zone, 'new/1', 'new/2'), '11',
+       "zone $zone has the added keys");
 
     like($t->get("/api/zones/$zone/keys?key=new/1")->body, qr/"present"/,
-         "$zone: the endpoint says so");
+         "the endpoint answers that zone $zone has an added key");
 }
 
 done_testing;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Spark's filters of both versions and libbloom's files, whose bytes a script
-# makes from the published algorithms.
+# Tests the import of Spark filters of both versions and of libbloom files.  The
+# test makes their bytes from the published algorithms.
 
 use strict;
 use warnings;
@@ -13,13 +13,13 @@ use BloomTest::Schemes qw(bits_of spark_murmur3);
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
 
-# what Spark's SQL says: hash('Spark')
+# The number is the result of SELECT hash('Spark') in Spark SQL.
 
 is(unpack('l', pack 'L', spark_murmur3('Spark', 42)), 228093765,
-   'the script agrees with Spark');
+   'the hash of this test equals that of Spark');
 
 
-# Words of 64 bits, little-endian, and the bits that are set.
+# Returns little-endian words of 64 bits, and the set of bits that are 1.
 
 sub filter {
     my ($keys, $scheme, $m, @rest) = @_;
@@ -63,7 +63,7 @@ for my $version (1, 2) {
             my ($in, $not) = $funnel eq 'long'
                              ? (numbers($n, 0), numbers($n + 900, 1))
                              : (members($n), strangers($n + 900));
-            my $what = "Spark $version, $funnel, $m bits";
+            my $what = "the Spark $version filter of $m bits with $funnel";
             my @scheme = ("spark$version", $m, $k, $seed);
 
             my ($words, $set) = filter([map { $bytes_of->($_) } @$in],
@@ -80,14 +80,13 @@ for my $version (1, 2) {
             my @ask = (@$in, @$not);
             my $expected = expected($set, \@ask, @scheme, $bytes_of);
 
-            like($expected, qr/\A1{$n}/, "$what: members are there");
-            same_answers(answers($t, "$dir/image", \@ask), $expected, $what);
+            like($expected, qr/\A1{$n}/, "$what has its members");
+            same_answers(answers($t, "$dir/image", \@ask), $expected,
+                         "the image of $what");
 
-            my ($exit, undef, $err) = $t->run_tool('export', '--to', 'spark',
-                                                   '-o', "$dir/back",
-                                                   "$dir/image");
-            is($exit, 0, "$what: is exported") or diag $err;
-            same_file("$dir/back", $file, $what);
+            export_image($t, 'spark', "$dir/back", "$dir/image");
+            same_file("$dir/back", $file,
+                      "the export of $what equals its source");
         }
     }
 }
@@ -113,15 +112,17 @@ for my $size ([9585, 6, 900], [64, 3, 10], [19171, 13, 900]) {
 
     my ($out) = import_image($t, "$dir/image", '--from', 'libbloom', $file);
     like($out, qr/^\S+: libbloom, keys hashed as bytes, $m bits, k $k$/m,
-         "libbloom, $m bits: it says what it is");
+         "the import describes the libbloom filter of $m bits");
 
     my $expected = expected($set, \@ask, 'libbloom', $m, $k);
 
-    like($expected, qr/\A1{$n}/, "libbloom, $m bits: members are there");
+    like($expected, qr/\A1{$n}/,
+         "the libbloom filter of $m bits has its members");
     same_answers(answers($t, "$dir/image", \@ask), $expected,
-                 "libbloom, $m bits");
+                 "the image of the libbloom filter of $m bits");
 
-    import_fails($t, 'another libbloom', qr/another libbloom than 2.x/,
+    import_fails($t, "a libbloom filter of $m bits with an unknown layout",
+                 qr/another libbloom than 2.x/,
                  '--from', 'libbloom',
                  $t->write_file('32', $t->read_file('libbloom')
                                       =~ s/\Alibbloom2\K@/\x34/r));

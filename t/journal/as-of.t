@@ -1,16 +1,17 @@
 #!/usr/bin/perl
 
-# What a new image drops of the journal: nothing, unless it states as of when
-# it is complete; then what is older than that by more than an hour.
+# A new image drops no key of the journal, unless it states with as_of when it
+# was complete.  It then drops the keys that are older by more than an hour.
 
 use strict;
 use warnings;
 
-use File::Path qw(make_path remove_tree);
+use File::Path qw(remove_tree);
 
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Disk;
+use BloomTest::Faults;
 use BloomTest::Journal;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
@@ -21,64 +22,38 @@ my $state = "$dir/state/ids";
 my @ids = keys_of('id', 10);
 my $now = time;
 
-# of whoever stops: it removes the file
-
-mkdir "$dir/faults" or die "mkdir: $!";
-chmod 0777, "$dir/faults";
-my $fault = "$dir/faults/next";
-$t->environment(NGX_BLOOM_FAULT_FILE => $fault);
-
+my $faults = BloomTest::Faults->new($t);
 my $disk = BloomTest::Disk->new($t, 'state');
 
-sub rfc {
-    my @time = gmtime $_[0];
-
-    return sprintf '%04d-%02d-%02dT%02d:%02d:%02dZ', $time[5] + 1900,
-                   $time[4] + 1, @time[3, 2, 1, 0];
-}
-
-# An image of @ids and a key of its own name, and the file of the zone
+# Builds an image of @ids and of a key that is the image's name.
 
 sub image {
     my ($name, $as_of) = @_;
 
     $t->build_image("$name.bloom", [@ids, $name], '-p', '1e-9',
-                    defined $as_of ? ('--as-of', rfc($as_of)) : ());
+                    defined $as_of ? ('--as-of', rfc3339($as_of)) : ());
 }
 
-sub install {
-    my ($name) = @_;
-
-    unlink "$dir/ids.bloom";
-    link "$dir/$name.bloom", "$dir/ids.bloom" or die "link: $!";
-}
-
-# A journal of the hours: a segment for each, with a key of its name, such as
-# h3, that was added so many hours ago
+# Starts nginx with an image and with a journal that has a segment for each of
+# the last hours, in which a key such as h3 was added that many hours ago.
 
 my @hours = (6, 5, 4, 3, 2);
 
 sub begin_with_hours {
     my ($name) = @_;
 
-    remove_tree("$dir/state");
-    make_path($state, { mode => 0700 });
-    chmod 0700, "$dir/state";
-
-    my ($base, $sequence) = (0, 1);
+    my @journals;
 
     for my $hours (@hours) {
-        my $time = ($now - $hours * 3600) * 1000;
-        my $segment = BloomTest::Journal->new(
-            base => $base, sequence => $sequence, created => $time);
-        $segment->append(["h$hours"], time => $time);
-        $t->write_file(sprintf('state/ids/journal.%016x', $base),
-                       $segment->segment);
-        $base += $segment->{size};
-        $sequence = $segment->{next};
+        my @created = (created => ($now - $hours * 3600) * 1000);
+
+        push @journals, @journals ? $journals[-1]->next_segment(@created)
+                                  : BloomTest::Journal->new(@created);
+        $journals[-1]->append(["h$hours"], time => $created[1]);
     }
 
-    install($name);
+    begin_state($t, 'ids', @journals);
+    install_image($t, $name);
     configure($t, ['zone=ids file=ids.bloom'], api => 1, workers => 2);
     $t->run;
 }
@@ -90,26 +65,6 @@ sub hours { return sure($t, 'ids', @names) }
 sub segments { return scalar files("$state/journal.*") }
 
 
-# The next to come to a place stops there.
-
-sub stop_at {
-    my ($place) = @_;
-
-    $t->write_file('fault.tmp', "$place 1 stop\n");
-    rename "$dir/fault.tmp", $fault or die "rename: $!";
-
-    return { place => $place, mark => $t->log_mark };
-}
-
-sub stopped {
-    my ($stop) = @_;
-
-    my $line = $t->wait_for_log(qr/fault injected at "$stop->{place}"/,
-                                $stop->{mark});
-
-    return ($line =~ / (\d+)#\d+: /)[0] // die "no process in: $line";
-}
-
 
 image('plain');
 image('ancient', $now - 10 * 3600);
@@ -120,103 +75,112 @@ image('recent', $now);
 
 subtest 'an image without as_of drops nothing' => sub {
     begin_with_hours('plain');
-    is(hours(), '11111', 'at start');
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'reload');
-    is(hours(), '11111', 'nor then');
-    cmp_ok(segments(), '>=', 5, 'all segments are there');
+    is(hours(), '11111', 'a start with an image without as_of drops no key');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'an image without as_of is loaded again');
+    is(hours(), '11111', 'a load of an image without as_of drops no key');
+    cmp_ok(segments(), '>=', 5, 'an image without as_of removes no segment');
     $t->stop;
 };
 
 
-subtest 'one with as_of drops what is older by more than an hour' => sub {
+subtest 'an image with as_of drops keys older by more than an hour' => sub {
     begin_with_hours('plain');
     add($t, 'ids', ['new']);
-    install('between');
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'reload');
+    install_image($t, 'between');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'an image as of 2.5 hours ago is loaded');
 
-    # 2.5 hours ago less one: h6, h5, h4 go, h3 and h2 stay
+    # keys from more than 3.5 hours ago are dropped: h6, h5 and h4
 
-    is(hours(), '00011', 'and no more than that');
-    is(sure($t, 'ids', 'new', 'between', 'plain', 'id1'), '1101', 'so the rest');
+    is(hours(), '00011', 'an image as of 2.5 hours ago drops h6, h5 and h4');
+    is(sure($t, 'ids', 'new', 'between', 'plain', 'id1'), '1101',
+       'a new key and the keys of the new image are present');
 
     ok(wait_until(sub {
         return !-e "$state/journal.0000000000000000";
-    }), 'segments that it covers are removed');
-    cmp_ok(segments(), '>=', 2, 'those that it does not are kept');
+    }), 'a segment of dropped keys is removed');
+    cmp_ok(segments(), '>=', 2, 'segments of other keys are kept');
 
     $t->kill_all;
     $t->run;
-    is(hours(), '00011', 'after a restart, too');
-    is(sure($t, 'ids', 'new'), '1', 'with what is new');
+    is(hours(), '00011', 'dropped keys are absent after a restart');
+    is(sure($t, 'ids', 'new'), '1', 'the new key is present after a restart');
 
-    # what was removed is in no older image
+    # an older image lacks the keys of the removed segments
 
     my $generation = generation($t, 'ids');
-    is_error(api($t, PUT => 'zones/ids/image',
-                 body => $t->read_file("$_.bloom")),
-             422, qr/too old.*--as-of/, "an image as of before is refused: $_")
+    is_error(upload_image($t, 'ids', $_), 422, qr/too old.*--as-of/,
+             "the older image $_ is refused when segments are removed")
         for 'ancient', 'before';
-    is(generation($t, 'ids'), $generation, 'the zone serves on');
-    is(hours(), '00011', 'as it did');
+    is(generation($t, 'ids'), $generation,
+       'the generation before the refused images continues to serve');
+    is(hours(), '00011', 'keys are present as before the refused images');
 
-    # nor, as far as anybody knows, in one that does not say
+    # an image without as_of may lack them
 
-    is_error(api($t, PUT => 'zones/ids/image',
-                 body => $t->read_file('plain.bloom')),
-             422, qr/too old.*--as-of/, 'nor one that does not say');
-    is(sure($t, 'ids', @names[3, 4], 'new'), '111', 'nothing is lost');
+    is_error(upload_image($t, 'ids', 'plain'), 422, qr/too old.*--as-of/,
+             'an image without as_of is refused when segments are removed');
+    is(sure($t, 'ids', @names[3, 4], 'new'), '111',
+       'keys are present after a refused image without as_of');
 
-    is(api($t, PUT => 'zones/ids/image', body => $t->read_file('recent.bloom'))
-           ->status, 200, 'a newer one');
-    is(sure($t, 'ids', 'h3', 'h2', 'new', 'recent'), '0011', 'drops the rest');
+    is(upload_image($t, 'ids', 'recent')->status, 200,
+       'a more recent image is uploaded');
+    is(sure($t, 'ids', 'h3', 'h2', 'new', 'recent'), '0011',
+       'the more recent image drops h3 and h2');
     $t->stop;
 };
 
 
-subtest 'an older image is refused at start as well' => sub {
+subtest 'a start refuses an older image' => sub {
     begin_with_hours('between');
-    is(hours(), '00011', 'begins with a newer one');
+    is(hours(), '00011', 'a start with image between drops h6, h5 and h4');
     ok(wait_until(sub { !-e "$state/journal.0000000000000000" }),
-       'which removes segments');
+       'a segment of dropped keys is removed after the start');
 
-    install('ancient');
+    install_image($t, 'ancient');
     my $log = $t->reload_fails;
-    like($log, qr/too old.*--as-of/, 'the reload says why');
-    is(hours(), '00011', 'the zone serves on');
+    like($log, qr/too old.*--as-of/,
+         'a reload refuses an older image with the reason');
+    is(hours(), '00011', 'image between continues to serve');
     is_error(api($t, POST => 'zones/ids/reload'), 422, qr/too old.*--as-of/,
-             'by the endpoint, too');
+             'the endpoint refuses an older image with the reason');
 
     $t->stop;
-    like($t->run_fails, qr/\[emerg\].*too old.*--as-of/, 'the start as well');
+    like($t->run_fails, qr/\[emerg\].*too old.*--as-of/,
+         'a start refuses an older image with the reason');
 
-    install('recent');
+    install_image($t, 'recent');
     $t->run;
-    is(sure($t, 'ids', 'recent', 'id1', 'no'), '110', 'a newer one is good');
+    is(sure($t, 'ids', 'recent', 'id1', 'no'), '110',
+       'a start accepts a more recent image');
     $t->stop;
 };
 
 
-subtest 'what was added within the hour stays, whatever the image says' => sub {
+subtest 'no image drops keys of the last hour' => sub {
     begin_with_hours('plain');
     add($t, 'ids', [keys_of('fresh', 50)]);
 
     image('later', time);
 
     for my $name (qw(between recent later)) {
-        is(api($t, PUT => 'zones/ids/image',
-               body => $t->read_file("$name.bloom"))->status, 200, $name);
-        is(sure($t, 'ids', keys_of('fresh', 50)), '1' x 50, 'all are there');
+        is(upload_image($t, 'ids', $name)->status, 200,
+           "image $name is uploaded");
+        is(sure($t, 'ids', keys_of('fresh', 50)), '1' x 50,
+           "fresh keys are present in image $name");
     }
 
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', keys_of('fresh', 50)), '1' x 50, 'after a restart, too');
+    is(sure($t, 'ids', keys_of('fresh', 50)), '1' x 50,
+       'fresh keys are present after a restart');
 };
 
 
-# None of the tools makes such an image, but a wrong clock or another program.
+# ngx-bloom writes no such image, but a wrong clock or another program may.
 
-subtest 'an image of a time to come drops nothing' => sub {
+subtest 'an image as of a future time drops nothing' => sub {
     $t->stop;
 
     my $image = $t->read_file('recent.bloom');
@@ -231,130 +195,136 @@ subtest 'an image of a time to come drops nothing' => sub {
 
     my $mark = $t->log_mark;
 
-    is(api($t, PUT => 'zones/ids/image',
-           body => $t->read_file('tomorrow.bloom'))->status, 200,
-       'it is loaded');
+    is(upload_image($t, 'ids', 'tomorrow')->status, 200,
+       'an image as of a future time is loaded');
     like($t->log_since($mark),
          qr/\[warn\].* complete, as of .* UTC, which is still to come: .*clock/,
-         'and warned of');
-    is(sure($t, 'ids', keys_of('fresh', 50)), '1' x 50, 'fresh keys stay');
-    is(hours(), '11111', 'older ones as well');
-    is(sure($t, 'ids', 'recent', 'id1', 'plain'), '110', 'the image serves');
+         'a warning says that the time of the image is in the future');
+    is(sure($t, 'ids', keys_of('fresh', 50)), '1' x 50,
+       'an image as of a future time drops no fresh key');
+    is(hours(), '11111', 'an image as of a future time drops no older key');
+    is(sure($t, 'ids', 'recent', 'id1', 'plain'), '110',
+       'the image as of a future time serves');
 
     add($t, 'ids', [keys_of('later', 50)]);
     $t->kill_all;
     $t->run;
     is(sure($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
-       'after a restart, too, with those that were added since');
-    is(hours(), '11111', 'and the older ones');
+       'fresh and later keys are present after a restart');
+    is(hours(), '11111', 'older keys are present after a restart');
 
-    # where an image has covered some, and segments are gone for it
+    # the image is loaded again when segments are removed for another one
 
-    is(api($t, PUT => 'zones/ids/image',
-           body => $t->read_file('between.bloom'))->status, 200,
-       'one of the past');
+    is(upload_image($t, 'ids', 'between')->status, 200,
+       'an image as of a past time is uploaded');
     ok(wait_until(sub { !-e "$state/journal.0000000000000000" }),
-       'lets segments be removed');
-    is(api($t, PUT => 'zones/ids/image',
-           body => $t->read_file('tomorrow.bloom'))->status, 200,
-       'then one of a time to come is not too old');
+       'a segment of dropped keys is removed after the upload');
+    is(upload_image($t, 'ids', 'tomorrow')->status, 200,
+       'an image as of a future time is not too old');
     is(sure($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
-       'and fresh keys stay');
+       'fresh and later keys are present in the image of a future time');
     $t->stop;
 };
 
 
-# Until a start would begin with the image that serves, the journal keeps what
-# the one before needs.
+# Until a start would use the uploaded image that serves, the journal keeps the
+# segments that the image before needs.
 
-subtest 'an upload that does not become the base' => sub {
+subtest 'an uploaded image cannot be stored' => sub {
     begin_with_hours('plain');
 
     $disk->refuse('EIO', 'rename');
-    is_error(api($t, PUT => 'zones/ids/image',
-                 body => $t->read_file('between.bloom')),
-             503, qr/serves, but after a restart the one before will/,
-             'cannot be kept');
+    is_error(upload_image($t, 'ids', 'between'), 503,
+             qr/serves, but after a restart the one before will/,
+             'the endpoint says that the image serves until a restart');
     $disk->allow;
-    is(hours(), '00011', 'and serves');
+    is(hours(), '00011', 'the image that is not stored serves');
 
-    # a new helper looks for what is not needed before it writes one
+    # a new helper removes segments that are not needed before it writes a
+    # checkpoint
 
     $t->expect_log(qr/exited on signal 9/);
     $t->kill_helper;
-    is(api($t, POST => 'zones/ids/checkpoint')->status, 200, 'a checkpoint');
-    cmp_ok(segments(), '>=', 5, 'all segments are there');
+    is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
+       'a new helper writes a checkpoint');
+    cmp_ok(segments(), '>=', 5,
+           'an image that is not stored removes no segment');
 
     $t->kill_all;
     $t->run;
-    is(hours(), '11111', 'after a restart the one before has all it had');
-    is(sure($t, 'ids', 'plain', 'between'), '10', 'and serves');
+    is(hours(), '11111', 'all keys are present after a restart');
+    is(sure($t, 'ids', 'plain', 'between'), '10',
+       'the image before the upload serves after a restart');
 
-    is(api($t, PUT => 'zones/ids/image',
-           body => $t->read_file('between.bloom'))->status, 200,
-       'one that is kept');
+    is(upload_image($t, 'ids', 'between')->status, 200,
+       'the same image is uploaded and stored');
     ok(wait_until(sub { !-e "$state/journal.0000000000000000" }),
-       'lets segments be removed');
+       'a segment of dropped keys is removed after the upload');
     $t->stop;
 };
 
 
-subtest 'an upload that does not become the base by a death' => sub {
-    plan skip_all => 'nginx without injected faults (-DNGX_BLOOM_FAULTS)'
-        unless $t->nginx_build =~ /NGX_BLOOM_FAULTS/;
+subtest 'the helper dies before an uploaded image is stored' => sub {
+    $faults->needed;
 
     begin_with_hours('plain');
 
-    my $stop = stop_at('switched');
+    my $stop = $faults->stop_at('switched');
     my $c = $t->connect;
     $c->send($t->request_text(PUT => '/bloom/zones/ids/image',
                               body => $t->read_file('between.bloom')));
-    my $helper = stopped($stop);
-    is(hours(), '00011', 'it serves');
+    my $helper = $faults->stopped($stop);
+    is(hours(), '00011', 'the uploaded image serves before it is stored');
 
-    # the next helper loads it again, and looks for what is not needed before
+    # the next helper removes segments that are not needed before it loads the
+    # image again
 
-    $stop = stop_at('switch');
+    $stop = $faults->stop_at('switch');
     kill 'KILL', $helper or die "kill: $!";
-    stopped($stop);
-    cmp_ok(segments(), '>=', 5, 'all segments are there');
+    $faults->stopped($stop);
+    cmp_ok(segments(), '>=', 5,
+           'the next helper removes no segment before the image is stored');
 
     $t->kill_all;
     $t->run;
-    is(hours(), '11111', 'after a restart the one before has all it had');
-    is(sure($t, 'ids', 'plain', 'between'), '10', 'and serves');
+    is(hours(), '11111', 'all keys are present after a restart');
+    is(sure($t, 'ids', 'plain', 'between'), '10',
+       'the image before the upload serves after a restart');
 };
 
 
-subtest 'max_age' => sub {
+subtest 'a zone has max_age=' => sub {
     $t->stop;
     remove_tree("$dir/state");
-    install('between');
+    install_image($t, 'between');
 
     configure($t, ['zone=ids file=ids.bloom max_age=2h'], api => 1);
     $t->run;
-    is(ask($t, 'ids', 'id1', 'no'), '??', 'an image that is too old counts as'
-                                          . ' not loaded');
-    like(api($t, GET => 'zones/ids')->body, qr/stale/, 'the state says so');
+    is(ask($t, 'ids', 'id1', 'no'), '??',
+       'every key is unknown in an image older than max_age=');
+    like(api($t, GET => 'zones/ids')->body, qr/stale/,
+         'a zone with an image older than max_age= is stale');
 
-    install('recent');
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'a newer one');
-    is(ask($t, 'ids', 'id1', 'no'), '10', 'serves');
+    install_image($t, 'recent');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'a more recent image is loaded');
+    is(ask($t, 'ids', 'id1', 'no'), '10', 'the more recent image answers');
 
-    install('plain');
+    install_image($t, 'plain');
     is_error(api($t, POST => 'zones/ids/reload'), 422, qr/as.of/,
-             'one that does not say is refused');
-    is(ask($t, 'ids', 'id1', 'no'), '10', 'the other one serves on');
+             'a zone with max_age= refuses an image without as_of');
+    is(ask($t, 'ids', 'id1', 'no'), '10',
+       'the more recent image continues to serve');
     $t->stop;
 
-    # one that grows old while it serves
+    # this image becomes too old while it serves
 
     image('growing', time - 7195);
-    install('growing');
+    install_image($t, 'growing');
     configure($t, ['zone=ids file=ids.bloom max_age=2h'], api => 1);
     $t->run;
     ok(wait_until(sub { ask($t, 'ids', 'id1', 'no') eq '??' }),
-       'one that grows too old');
+       'every key becomes unknown when an image reaches max_age=');
 };
 
 

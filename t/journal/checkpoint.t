@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Checkpoints: they shorten the replay and are nothing else.  No segment is
-# removed for one, and none is used for another image than its own.
+# A checkpoint shortens the replay of the journal and does nothing else: no
+# segment is removed for it, and it is not used with another image.
 
 use strict;
 use warnings;
@@ -22,18 +22,11 @@ my @ids = keys_of('id', 10);
 $t->build_image('one.bloom', \@ids, '-p', '1e-9', '-n', '500k');
 $t->build_image('two.bloom', [@ids, 'two'], '-p', '1e-9', '-n', '400k');
 
-sub install {
-    my ($image) = @_;
-
-    unlink "$dir/ids.bloom";
-    link "$dir/$image.bloom", "$dir/ids.bloom" or die "link: $!";
-}
-
 sub checkpoint {
     my ($zone) = @_;
 
     is(api($t, POST => "zones/$zone/checkpoint")->status, 200,
-       "a checkpoint of $zone");
+       "a checkpoint of zone $zone is written");
 }
 
 sub segments {
@@ -42,31 +35,23 @@ sub segments {
     return map { m{/(journal\.[^/]*)$} } sort glob "$dir/state/$zone/journal.*";
 }
 
-# All of `$prefix`1 to `$prefix`count, asked for at once
+# Tests that the keys k1 to k100000 are present.
 
-sub all_in {
-    my ($zone, $prefix, $count, $name) = @_;
+sub all_present {
+    my ($zone, $name) = @_;
 
-    my ($present, $unknown);
-    wait_until(sub {
-        my $r = api($t, POST => "zones/$zone/test",
-                    body => join "\n", keys_of($prefix, $count));
-        my ($results) = $r->body =~ /"results":\[(.*?)\]/;
-        $present = () = $results =~ /"present"/g;
-        $unknown = () = $results =~ /"unknown"/g;
-        return !$unknown;
-    });
-    is($present, $count, $name);
+    my @answers = lookup_keys($t, $zone, keys_of('k', 100_000));
+    is(scalar(grep { $_ eq 'present' } @answers), 100_000, $name);
 }
 
 
-install('one');
+install_image($t, 'one');
 configure($t, ['zone=ids file=ids.bloom',
                'zone=seen capacity=500k fpr=1e-9'], api => 1, workers => 2);
 $t->run;
 
 
-subtest 'shortens the replay' => sub {
+subtest 'a checkpoint shortens the replay' => sub {
     my $count = 100_000;
     my $body = join '', map { "k$_\n" } 1 .. $count;
 
@@ -75,70 +60,80 @@ subtest 'shortens the replay' => sub {
         my @before = segments($zone);
         my $bytes = zone_state($t, $zone)->{journal}{replay_bytes};
 
-        cmp_ok($bytes, '>', 6 * $count, "$zone: there is much to replay");
+        cmp_ok($bytes, '>', 6 * $count,
+               "zone $zone has much to replay before a checkpoint");
         checkpoint($zone);
         cmp_ok(zone_state($t, $zone)->{journal}{replay_bytes}, '<', 1000,
-               'and then nothing');
+               "zone $zone has almost nothing to replay after it");
         my %after = map { $_ => 1 } segments($zone);
         is(scalar(grep { !$after{$_} } @before), 0,
-           'no segment is removed for it');
+           "no segment of zone $zone is removed for a checkpoint");
         add($t, $zone, ['behind']);
     }
 
-    # what a start reads of the journal tells
+    # replay_bytes shows how much of the journal a start has read
 
-    for my $how ('kill_all', 'stop') {
-        $t->$how;
+    for (['kill_all', 'kill -9'], ['stop', 'a stop']) {
+        my ($method, $how) = @$_;
+
+        $t->$method;
         $t->run;
         for my $zone ('ids', 'seen') {
-            all_in($zone, 'k', $count, "$zone: all are there after $how");
-            is(sure($t, $zone, 'behind', 'no'), '10', 'with what came later');
+            all_present($zone,
+                        "all keys of zone $zone are present after $how");
+            is(sure($t, $zone, 'behind', 'no'), '10',
+               "the key behind the checkpoint of $zone is present after $how");
             cmp_ok(zone_state($t, $zone)->{journal}{replay_bytes}, '<', 100_000,
-                   'most of it not from the journal');
+                   "most keys of zone $zone are not replayed after $how");
         }
     }
 };
 
 
-subtest 'is not used for another image' => sub {
+subtest 'a checkpoint is not used with another image' => sub {
     checkpoint('ids');
     $t->stop;
-    install('two');
+    install_image($t, 'two');
     $t->run;
-    all_in('ids', 'k', 100_000, 'what was added is in the other one');
-    is(sure($t, 'ids', 'two', 'behind', 'no'), '110', 'which serves');
+    all_present('ids', 'all added keys are present in the other image');
+    is(sure($t, 'ids', 'two', 'behind', 'no'), '110',
+       'the other image serves after a start');
 
-    # a checkpoint with something in it that no other place has would show
+    # key "two" is in the second image alone, and in its checkpoint
 
     checkpoint('ids');
-    install('one');
+    install_image($t, 'one');
     $t->reload;
     ok(wait_until(sub { sure($t, 'ids', 'two') eq '0' }),
-       'the first one again, without what was in the second');
+       'a key of the second image is absent when the first one serves');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', 'two', 'behind', 'id1'), '011', 'at start as well');
-    all_in('ids', 'k', 100_000, 'with all that was added');
+    is(sure($t, 'ids', 'two', 'behind', 'id1'), '011',
+       'a key of the second image is absent after a start with the first');
+    all_present('ids', 'all added keys are present in the first image');
 };
 
 
-subtest 'one that is damaged' => sub {
+subtest 'checkpoints are damaged' => sub {
     checkpoint($_) for 'ids', 'seen';
     $t->kill_all;
 
     for my $zone ('ids', 'seen') {
         my @files = glob "$dir/state/$zone/checkpoint.*.bloom";
-        ok(scalar @files, "$zone has one");
+        ok(scalar @files, "zone $zone has a checkpoint");
         flip($_, -1) for @files;
     }
 
     my $mark = $t->log_mark;
     $t->run;
     for my $zone ('ids', 'seen') {
-        all_in($zone, 'k', 100_000, "$zone: all come from the journal then");
-        is(sure($t, $zone, 'behind', 'no'), '10', 'all of it');
+        all_present($zone, "all keys of zone $zone are present without its"
+                           . ' damaged checkpoint');
+        is(sure($t, $zone, 'behind', 'no'), '10',
+           "the last key of zone $zone is present without its checkpoint");
     }
-    like($t->log_since($mark), qr/checkpoint/, 'the log says so');
+    like($t->log_since($mark), qr/checkpoint/,
+         'the log reports a damaged checkpoint');
 
     checkpoint($_) for 'ids', 'seen';
     $t->kill_all;
@@ -148,24 +143,27 @@ subtest 'one that is damaged' => sub {
         truncate $file, (-s $file) - 1;
     }
     $t->run;
-    all_in($_, 'k', 100_000, "$_: truncated") for 'ids', 'seen';
+    all_present($_, "all keys of zone $_ are present without its truncated"
+                    . ' checkpoint') for 'ids', 'seen';
     $t->stop;
 };
 
 
-subtest 'one of a geometry that is gone' => sub {
+subtest 'a checkpoint has the geometry of an earlier configuration' => sub {
     configure($t, ['zone=ids file=ids.bloom',
                    'zone=seen capacity=800k fpr=1e-6'],
               api => 1, workers => 2);
     $t->run;
-    all_in('seen', 'k', 100_000, 'all are in the zone of another capacity');
-    is(sure($t, 'seen', 'behind', 'no'), '10', 'and answer');
+    all_present('seen',
+                'all keys are present in the zone of another capacity');
+    is(sure($t, 'seen', 'behind', 'no'), '10',
+       'the last key is present in the zone of another capacity');
 };
 
 
-# Without anybody's asking, once the replay would be long.
+# The helper writes a checkpoint once the replay would be long.
 
-subtest 'by itself' => sub {
+subtest 'the helper writes a checkpoint without a request' => sub {
     my $sent = 0;
     my $position = sub {
         return join ' ', map { /\.([0-9a-f]{16})\.bloom$/ }
@@ -183,14 +181,14 @@ subtest 'by itself' => sub {
     }, 120);
 
     ok(wait_until(sub { $position->() gt $before }),
-       "there is another one after some time ($sent times 20,000 keys)");
+       "the helper has written a checkpoint after $sent times 20,000 keys");
 };
 
 
-# Another process has the lock under which journals are synchronised, as one
-# does whose disk is slow: docs/state.md says where it is.
+# Another process holds the lock under which journals are synchronised, as a
+# process on a slow disk does.  docs/state.md says where the lock is.
 
-subtest 'while another process synchronises' => sub {
+subtest 'another process synchronises the journal' => sub {
     my $code = $t->write_file('keeper.c', <<'C');
 #include <fcntl.h>
 #include <pthread.h>
@@ -224,7 +222,7 @@ C
 
     my ($exit, undef, $err) = run_command(
         [$ENV{CC} // 'cc', '-O1', '-pthread', '-o', "$dir/keeper", $code]);
-    is($exit, 0, 'compiled') or die $err;
+    is($exit, 0, 'the program that holds the lock is compiled') or die $err;
 
     my $other = open2(my $out, my $in, "$dir/keeper", "$state/control");
     read $out, my $locked, 1;
@@ -233,11 +231,11 @@ C
 
     is_error(api($t, POST => 'zones/ids/checkpoint'), 503,
              qr/is being synchronised by another process[^(]*$/,
-             'no checkpoint of what is not on disk');
+             'no checkpoint is written of records that are not on disk');
 
     close $in;
     waitpid $other, 0;
-    is($?, 0, 'then it is done');
+    is($?, 0, 'the other process releases the lock');
     checkpoint('ids');
 };
 

@@ -1,19 +1,18 @@
 #!/usr/bin/perl
 
-# Keys that were added again and again, and records of a key or two, do not
-# make a journal longer for ever: it is compacted, and nobody can tell but by
-# its length.
+# A journal with many repeated keys or small records is compacted: it becomes
+# shorter and keeps every key, the time of its last addition, and its order.
 
 use strict;
 use warnings;
 
-use File::Path qw(make_path remove_tree);
-use JSON::PP ();
+use File::Path qw(remove_tree);
 use List::Util qw(sum);
 
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Disk;
+use BloomTest::Faults;
 use BloomTest::Journal;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
@@ -22,35 +21,18 @@ my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $state = "$dir/state/ids";
 
-# with injected faults it is less that a journal has to grow
-my $faults = $t->nginx_build =~ /NGX_BLOOM_FAULTS/;
-my $enough = $faults ? 2_500_000 : 80_000_000;
+# an nginx with injected faults compacts a smaller journal
+my $faults = BloomTest::Faults->new($t);
+my $enough = $faults->built_in ? 2_500_000 : 80_000_000;
 
 use constant NEVER => 1 << 60;
-
-mkdir "$dir/faults" or die "mkdir: $!";
-my $fault = "$dir/faults/next";
-$t->environment(NGX_BLOOM_FAULT_FILE => $fault);
 
 my $became = qr/(\d+) bytes of the journal became (\d+)/;
 my $now = time;
 my @ids = keys_of('id', 10);
 
-sub rfc {
-    my @time = gmtime $_[0];
-
-    return sprintf '%04d-%02d-%02dT%02d:%02d:%02dZ', $time[5] + 1900,
-                   $time[4] + 1, @time[3, 2, 1, 0];
-}
-
-sub install {
-    my ($name) = @_;
-
-    unlink "$dir/ids.bloom";
-    link "$dir/$name.bloom", "$dir/ids.bloom" or die "link: $!";
-}
-
-# From how many bytes on, of an nginx that is started then
+# Configures nginx, which is started later, to compact a journal of so many
+# bytes.
 
 sub compact_from {
     my ($bytes) = @_;
@@ -61,7 +43,7 @@ sub compact_from {
 
 sub segments { return files("$state/journal.0*") }
 
-# Waits until it has been compacted since a point in the log.
+# Waits until the journal has been compacted since a point in the log.
 
 sub compacted {
     my ($mark) = @_;
@@ -72,19 +54,18 @@ sub compacted {
     return ($before, $after, $line);
 }
 
-# What ngx-bloom says of the journal, whose every record is to be good: an
-# object for each segment, and for each key the times it has
+# Tests that ngx-bloom finds no damage in the journal.  Returns an object for
+# each segment, and for each key the times at which it was added.
 
 sub verified {
     my ($name) = @_;
 
-    my ($exit, $out, $err) = $t->run_tool('journal', '--json', $state);
-    is($exit, 0, "$name: the journal is whole") or diag($err);
-    my @segments = JSON::PP->new->incr_parse($out);
+    my ($exit, @segments) = read_journal($t, $state);
+    is($exit, 0, "ngx-bloom accepts the journal $name");
     is(sum(map { $_->{missing} + $_->{broken} + $_->{torn} } @segments), 0,
-       "$name: without a gap");
+       "the journal has no gap $name");
 
-    (my $status, $out) = $t->run_tool('journal', '--json', '--keys', $state);
+    my (undef, $out) = $t->run_tool('journal', '--json', '--keys', $state);
     my %times;
     push @{ $times{$1} }, $2
         while $out =~ /"key": ?"([^"]*)".*?"time": ?"([^"]*)"/g;
@@ -92,21 +73,17 @@ sub verified {
     return (\@segments, \%times);
 }
 
-# All of these keys are there, and what was never added is not.
+# Tests that these keys are present, and keys that were never added are absent.
 
-sub all_there {
+sub all_present {
     my ($name, @keys) = @_;
 
-    my @results;
-    wait_until(sub {
-        my $r = api($t, POST => 'zones/ids/test', body => join "\n", @keys);
-        @results = @{ $r->json->{results} };
-        return !grep { $_ eq 'unknown' } @results;
-    });
-    my @lost = map { $keys[$_] } grep { $results[$_] ne 'present' } 0 .. $#keys;
-    is("@lost[0 .. ($#lost > 5 ? 5 : $#lost)]", '', "$name: all are there");
+    my @answers = lookup_keys($t, 'ids', @keys);
+    my @lost = map { $keys[$_] } grep { $answers[$_] ne 'present' } 0 .. $#keys;
+    is("@lost[0 .. ($#lost > 5 ? 5 : $#lost)]", '',
+       "all keys are present $name");
     is(sure($t, 'ids', 'id1', map { "no$_" } 1 .. 20), '1' . '0' x 20,
-       "$name: and nothing else");
+       "keys that were never added are absent $name");
 }
 
 sub without_checkpoints { unlink files("$state/checkpoint.*") }
@@ -119,14 +96,15 @@ for (['one', 1], ['two', 2]) {
                     '--seed', $seed);
 }
 
-install('one');
+install_image($t, 'one');
 
 my @single = keys_of('single', 3000);
-my @again = map { "again$_-" . 'x' x 180 } 1 .. ($faults ? 500 : 5000);
+my @again = map { "again$_-" . 'x' x 180 }
+            1 .. ($faults->built_in ? 500 : 5000);
 my @keys = (@single, @again);
 
 
-subtest 'nobody can tell but by its length' => sub {
+subtest 'a compacted journal is shorter and has all keys' => sub {
     compact_from(NEVER);
     $t->run;
 
@@ -139,7 +117,7 @@ subtest 'nobody can tell but by its length' => sub {
         api($t, POST => 'zones/ids/keys?durable=true', body => $body);
     }
 
-    if ($faults) {
+    if ($faults->built_in) {
         $t->stop;
         compact_from(1_000_000);
         $mark = $t->log_mark;
@@ -149,51 +127,61 @@ subtest 'nobody can tell but by its length' => sub {
     my ($before, $after, $line) = compacted($mark);
     my $count = @keys;
     like($line, qr/\[notice\].*"ids".* keys $count were different/,
-         'the log says what it did');
-    cmp_ok($after, '<', $before / 4, 'it is shorter');
-    is(-s (segments())[0], $after, 'by so much');
-    ok(!-e "$state/journal.0000000000000000", 'the first segment is gone');
-    is(scalar files("$state/compact.*"), 0, 'nothing is left of the work');
-    is(scalar files("$state/*.tmp"), 0, 'nor are temporary files');
-    all_there('then', @keys);
+         'the log says how many keys were different');
+    cmp_ok($after, '<', $before / 4,
+           'the compacted journal has less than a quarter of its bytes');
+    is(-s (segments())[0], $after,
+       'the compacted segment is as long as the log says');
+    ok(!-e "$state/journal.0000000000000000", 'the first segment is removed');
+    is(scalar files("$state/compact.*"), 0, 'compaction leaves no files');
+    is(scalar files("$state/*.tmp"), 0,
+       'compaction leaves no temporary files');
+    all_present('after compaction', @keys);
 
-    my ($segments, $times) = verified('then');
-    is(scalar(grep { !$times->{$_} } @keys), 0, 'it has every key');
-    is(scalar(keys %$times), scalar @keys, 'and no other');
-    cmp_ok($segments->[0]{keys}, '<=', @keys, 'the first segment, each once');
-    cmp_ok($segments->[0]{records}, '<', 30, 'in a few records');
+    my ($segments, $times) = verified('after compaction');
+    is(scalar(grep { !$times->{$_} } @keys), 0,
+       'the compacted journal has every key');
+    is(scalar(keys %$times), scalar @keys,
+       'the compacted journal has no other key');
+    cmp_ok($segments->[0]{keys}, '<=', @keys,
+           'the compacted segment has each key once');
+    cmp_ok($segments->[0]{records}, '<', 30,
+           'the compacted segment has a few records');
 
-    # a later image has other bits: only the journal knows the keys
+    # another image has other bits, so that its keys come from the journal
 
-    install('two');
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'another image');
-    is(sure($t, 'ids', 'one', 'two'), '01', 'serves');
-    all_there('with it', @keys);
+    install_image($t, 'two');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'another image is loaded');
+    is(sure($t, 'ids', 'one', 'two'), '01', 'the other image serves');
+    all_present('in the other image', @keys);
 
-    for my $how ('kill_all', 'stop') {
-        $t->$how;
+    for (['kill_all', 'kill -9'], ['stop', 'a stop']) {
+        my ($method, $how) = @$_;
+
+        $t->$method;
         without_checkpoints();
         $t->run;
-        all_there("after $how", @keys);
+        all_present("after $how", @keys);
     }
 
     add($t, 'ids', ['later']);
     $t->kill_all;
     without_checkpoints();
     $t->run;
-    all_there('written on', @keys, 'later');
-    verified('written on');
+    all_present('after another addition', @keys, 'later');
+    verified('after another addition');
 
-    install('one');
+    install_image($t, 'one');
     $t->reload;
     ok(wait_until(sub { sure($t, 'ids', 'one', 'two') eq '10' }),
-       'the first image again');
-    all_there('with that', @keys, 'later');
+       'a reload loads the first image again');
+    all_present('in the first image again', @keys, 'later');
     $t->stop;
 };
 
 
-subtest 'what is not worth it is left alone' => sub {
+subtest 'a journal of different keys is not compacted' => sub {
     remove_tree("$dir/state");
     compact_from(1_000_000);
     my $mark = $t->log_mark;
@@ -207,17 +195,20 @@ subtest 'what is not worth it is left alone' => sub {
     }
 
     like($t->wait_for_log(qr/is not compacted/, $mark),
-         qr/would not get much shorter/, 'the log says so');
-    verified('different keys');
+         qr/would not get much shorter/,
+         'the log says that the journal would not get much shorter');
+    verified('with different keys');
     $t->stop;
-    unlike($t->log_since($mark), $became, 'not later either');
+    unlike($t->log_since($mark), $became,
+           'a journal of different keys is not compacted later');
 };
 
 
-subtest 'a load comes first' => sub {
-    plan skip_all => 'the journal is small with injected faults' if $faults;
+subtest 'a load precedes compaction' => sub {
+    plan skip_all => 'the journal is small with injected faults'
+        if $faults->built_in;
 
-    # enough of the same for a run that takes a second
+    # repeated keys enough for a compaction that takes a second
 
     remove_tree("$dir/state");
     $t->run;
@@ -228,61 +219,59 @@ subtest 'a load comes first' => sub {
         api($t, POST => 'zones/ids/keys', body => $body);
     }
 
-    # it has begun, or is about to
+    # compaction has begun or is about to begin
 
-    install('two');
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'reload');
+    install_image($t, 'two');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'another image is loaded');
     my ($last) = $t->log_since($mark) =~ /.*(serves generation|$became)/s;
-    is($last, 'serves generation', 'serves before the work is done');
+    is($last, 'serves generation',
+       'the other image serves before the journal is compacted');
     compacted($mark);
-    all_there('both done', @again, 'two');
+    all_present('after a load and a compaction', @again, 'two');
     $t->stop;
 };
 
 
-sub small {
+# A subtest with a small journal, which only an nginx with injected faults
+# compacts.
+
+sub with_faults {
     my ($name, $code) = @_;
 
     subtest $name => sub {
-        plan skip_all => 'nginx without injected faults (-DNGX_BLOOM_FAULTS)'
-            unless $faults;
+        $faults->needed;
 
         remove_tree("$dir/state");
-        install('one');
+        install_image($t, 'one');
         $code->();
     };
 }
 
-# A journal of segments, each a list of [seconds ago, keys...]; the last one is
-# not compacted, since it is written on.
+# Makes a journal of segments, each a list of records [seconds ago, keys...].
+# The last segment is not compacted, since nginx appends to it.
 
 sub begin_with {
     my (@segments) = @_;
 
-    remove_tree("$dir/state");
-    make_path($state, { mode => 0700 });
-    chmod 0700, "$dir/state";
-
-    my ($base, $sequence) = (0, 1);
+    my @created = (created => ($now - 7 * 3600) * 1000);
+    my @journals;
 
     for my $records (@segments) {
-        my $segment = BloomTest::Journal->new(base => $base,
-            sequence => $sequence, created => ($now - 7 * 3600) * 1000);
+        push @journals, @journals ? $journals[-1]->next_segment(@created)
+                                  : BloomTest::Journal->new(@created);
 
         for (@$records) {
             my ($ago, @keys) = @$_;
-            $segment->append(\@keys, time => ($now - $ago) * 1000);
+            $journals[-1]->append(\@keys, time => ($now - $ago) * 1000);
         }
-
-        $t->write_file(sprintf('state/ids/journal.%016x', $base),
-                       $segment->segment);
-        $base += $segment->{size};
-        $sequence = $segment->{next};
     }
+
+    begin_state($t, 'ids', @journals);
 }
 
 
-small('times' => sub {
+with_faults('keys keep the time of their last addition' => sub {
     my @filler = map { "filler$_" } 1 .. 40;
     my $hour = 3600;
 
@@ -298,62 +287,67 @@ small('times' => sub {
     my $mark = $t->log_mark;
     $t->run;
     my ($before, $after) = compacted($mark);
-    cmp_ok($after, '<', $before / 4, 'compacted');
-    all_there('then', @all);
+    cmp_ok($after, '<', $before / 4,
+           'a journal of several hours becomes much shorter');
+    all_present('after compaction', @all);
 
-    my ($segments, $times) = verified('then');
+    my ($segments, $times) = verified('after compaction');
     my %ago = (again => 2 * $hour, old => 6 * $hour - 20,
                near => 6 * $hour - 20, far => 6 * $hour - 100,
                middle => 5 * $hour, end => 1,
                map { $_ => 2 * $hour } @filler);
-    is($times->{$_}[0], rfc($now - $ago{$_}) =~ s/Z/.000Z/r,
-       "$_: its last time, or within a minute") for sort keys %ago;
-    is(scalar(grep { @$_ != 1 } values %$times), 0, 'each once');
-    is($segments->[0]{records}, 4, 'records near each other become one');
+    is($times->{$_}[0], rfc3339($now - $ago{$_}) =~ s/Z/.000Z/r,
+       "key $_ has its last time or one that is later by less than a minute")
+        for sort keys %ago;
+    is(scalar(grep { @$_ != 1 } values %$times), 0,
+       'the compacted journal has each key once');
+    is($segments->[0]{records}, 4,
+       'records of the same minute become one record');
     is($segments->[1]{first_sequence}, $segments->[0]{last_sequence} + 1,
-       'numbered without a gap');
+       'sequence numbers have no gap behind the compacted segment');
 
-    # now what as_of says is what it said before
+    # as_of drops the keys that it would have dropped before
 
     $t->build_image('between.bloom', [@ids], '-p', '1e-9', '--as-of',
-                    rfc($now - 3 * $hour));
-    is(api($t, PUT => 'zones/ids/image',
-           body => $t->read_file('between.bloom'))->status, 200,
-       'an image as of 3 hours ago');
+                    rfc3339($now - 3 * $hour));
+    is(upload_image($t, 'ids', 'between')->status, 200,
+       'an image as of 3 hours ago is uploaded');
     is(sure($t, 'ids', qw(again old near far middle end), @filler),
-       '100001' . '1' x 40, 'drops what was added last 4 hours ago');
+       '100001' . '1' x 40,
+       'the image drops keys that were added last 4 hours ago');
     $t->kill_all;
     $t->run;
     is(sure($t, 'ids', qw(again old near far middle end), @filler),
-       '100001' . '1' x 40, 'after a restart, too');
+       '100001' . '1' x 40, 'the dropped keys are absent after a restart');
 
     $t->build_image('recent.bloom', [@ids], '-p', '1e-9', '--as-of',
-                    rfc($now));
+                    rfc3339($now));
     my ($first) = segments();
-    is(api($t, PUT => 'zones/ids/image',
-           body => $t->read_file('recent.bloom'))->status, 200,
-       'one that covers it all');
-    ok(wait_until(sub { !-e $first }), 'removes the segment');
+    is(upload_image($t, 'ids', 'recent')->status, 200,
+       'an image that covers the compacted segment is uploaded');
+    ok(wait_until(sub { !-e $first }), 'the compacted segment is removed');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', 'again', 'end', 'id1'), '011', 'for good');
+    is(sure($t, 'ids', 'again', 'end', 'id1'), '011',
+       'keys of the removed segment are absent after a restart');
     $t->stop;
 });
 
 
-small('a checkpoint of a position that is no more' => sub {
+with_faults('a checkpoint has a position that was compacted' => sub {
     compact_from(NEVER);
     $t->run;
 
     my $body = join "\n", @again;
     add($t, 'ids', \@single);
     api($t, POST => 'zones/ids/keys', body => $body) for 1 .. 5;
-    is(api($t, POST => 'zones/ids/checkpoint')->status, 200, 'a checkpoint');
+    is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
+       'a checkpoint is written');
     my @behind = keys_of('behind', 100);
     add($t, 'ids', \@behind);
     api($t, POST => 'zones/ids/keys', body => $body) for 1 .. 16;
     is(api($t, POST => 'zones/ids/keys?durable=true', body => 'last')->status,
-       200, 'more');
+       200, 'keys are added behind the checkpoint');
     $t->kill_all;
 
     my ($checkpoint) = files("$state/checkpoint.*");
@@ -363,23 +357,25 @@ small('a checkpoint of a position that is no more' => sub {
     my $mark = $t->log_mark;
     $t->run;
     compacted($mark);
-    my ($segments) = verified('then');
+    my ($segments) = verified('after compaction');
     my ($first) = segments();
     cmp_ok(hex $position, '<', $segments->[0]{base} + $segments->[0]{size},
-           'its position lies in what was compacted, or before');
-    all_there('then', @keys, @behind, 'last');
+           'the position of the checkpoint is not behind the compacted'
+           . ' segment');
+    all_present('after compaction', @keys, @behind, 'last');
 
     $t->kill_all;
-    ok(-e $checkpoint, 'it is still there');
+    ok(-e $checkpoint, 'the checkpoint is kept');
     $mark = $t->log_mark;
     $t->run;
-    like($t->log_since($mark), qr/behind a checkpoint/, 'and used');
-    all_there('after it', @keys, @behind, 'last');
+    like($t->log_since($mark), qr/behind a checkpoint/,
+         'the next start uses the checkpoint');
+    all_present('after a start with the checkpoint', @keys, @behind, 'last');
     $t->stop;
 });
 
 
-small('damage' => sub {
+with_faults('a segment is damaged or missing' => sub {
     my @segments = map { [[3600, 'lost', keys_of('kept', 20)]] } 1 .. 6;
     begin_with(@segments, [[1, 'end']]);
 
@@ -390,31 +386,34 @@ small('damage' => sub {
     my $mark = $t->log_mark;
     $t->run;
     like($t->wait_for_log(qr/is not compacted/, $mark), qr/damaged/,
-         'is left as it is');
-    ok(-e $first, 'with its segment');
-    is(ask($t, 'ids', 'kept1', 'end', 'no'), '11?', 'and is not forgotten');
+         'the log says that a damaged journal is not compacted');
+    ok(-e $first, 'the damaged segment is kept');
+    is(ask($t, 'ids', 'kept1', 'end', 'no'), '11?',
+       'keys that were not added are unknown in a damaged journal');
     $t->kill_all;
     $t->run;
-    is(ask($t, 'ids', 'kept1', 'end', 'no'), '11?', 'after a restart, too');
+    is(ask($t, 'ids', 'kept1', 'end', 'no'), '11?',
+       'keys that were not added are unknown after a restart');
     $t->stop;
 
-    # a segment that is gone
+    # now the compacted segment is missing
 
     begin_with(@segments, [[1, 'end']]);
     $mark = $t->log_mark;
     $t->run;
     compacted($mark);
-    all_there('compacted', 'lost', keys_of('kept', 20), 'end');
+    all_present('after compaction', 'lost', keys_of('kept', 20), 'end');
     $t->kill_all;
     unlink +(segments())[0];
     $t->run;
-    is(ask($t, 'ids', 'end', 'no'), '1?', 'the compacted segment is missed');
+    is(ask($t, 'ids', 'end', 'no'), '1?',
+       'keys are unknown when the compacted segment is missing');
     $t->stop;
 });
 
 
-# Enough of the same to be compacted, once something is written behind it: into
-# the second segment, which is there by then
+# Repeated keys fill the first segment, which is compacted once records are
+# written to the second one.  That one exists already.
 
 my @full = map { "full$_-" . 'x' x 100 } 1 .. 400;
 my @big = map { "big$_-" . 'x' x 200 } 1 .. 300;
@@ -427,26 +426,27 @@ sub begin_with_a_full_segment {
 }
 
 
-small('not while there are two instances' => sub {
+with_faults('no instance compacts while there are two' => sub {
     begin_with_a_full_segment();
     $t->upgrade_begin;
 
     my $mark = $t->log_mark;
     add($t, 'ids', \@big, durable => 1);
     ok(!wait_until(sub { $t->log_since($mark) =~ $became }, 2),
-       'nothing is compacted');
-    ok(-e "$state/journal.0000000000000000", 'all segments are there');
+       'the journal is not compacted while two instances run');
+    ok(-e "$state/journal.0000000000000000",
+       'the first segment is kept while two instances run');
 
-    # the one that is left does it
+    # the instance that is left compacts
 
     $t->upgrade_finish;
     compacted($mark);
-    all_there('then', @full, @big);
+    all_present('after the upgrade', @full, @big);
     $t->stop;
 });
 
 
-small('a full disk' => sub {
+with_faults('the disk is full' => sub {
     my $disk = BloomTest::Disk->new($t, 'state');
 
     for my $what ('grow', 'rename') {
@@ -455,27 +455,30 @@ small('a full disk' => sub {
         my $mark = $t->log_mark;
         add($t, 'ids', \@big);
         like($t->wait_for_log(qr/is not compacted/, $mark),
-             qr/\[error\].*segment.*No space left/, "$what: the log says so");
-        all_there($what, @full, @big);
-        ok(-e "$state/journal.0000000000000000", 'all segments are there');
-        is(scalar files("$state/save.compact*"), 0, 'and nothing else');
+             qr/\[error\].*segment.*No space left/,
+             "the log says that the disk is full when $what is refused");
+        all_present("when $what is refused", @full, @big);
+        ok(-e "$state/journal.0000000000000000",
+           "the first segment is kept when $what is refused");
+        is(scalar files("$state/save.compact*"), 0,
+           "no unfinished file is left when $what is refused");
 
         $disk->allow;
         $t->kill_all;
         $mark = $t->log_mark;
         $t->run;
         compacted($mark);
-        all_there("$what: later", @full, @big);
-        verified($what);
+        all_present("when $what is allowed again", @full, @big);
+        verified("when $what is allowed again");
         $t->stop;
     }
 });
 
 
-# The helper dies at every step in turn, and the next helper, or the next start,
-# finds what it left.
+# The helper dies at every step in turn.  The next helper, or the next start,
+# finds the files that it left behind.
 
-small('a death at any step' => sub {
+with_faults('the helper dies at each step' => sub {
     my @keys = (keys_of('once', 20), keys_of('dies', 200), 'end');
 
     for my $how ('the next helper', 'the next start') {
@@ -487,7 +490,7 @@ small('a death at any step' => sub {
                        (map { [[3600, keys_of('dies', 200)]] } 1 .. 3),
                        [[1, 'end']]);
 
-            # segments are made before, and steps for them are none of its own
+            # segments exist before, so that every step belongs to compaction
 
             compact_from(NEVER);
             $t->run;
@@ -495,9 +498,8 @@ small('a death at any step' => sub {
             $t->kill_all;
 
             compact_from(1000);
-            $t->write_file('fault.tmp', "any $step\n");
             my $mark = $t->log_mark;
-            rename "$dir/fault.tmp", $fault or die "rename: $!";
+            $faults->kill_at('any', $step);
             $t->run;
 
             my $line = $t->wait_for_log(qr/$became|fault injected/, $mark);
@@ -505,7 +507,7 @@ small('a death at any step' => sub {
 
             $deaths++;
             my ($where) = $line =~ /injected at "(\w+)"/;
-            wait_until(sub { !-e $fault });
+            wait_until(sub { !$faults->pending });
 
             if ($how eq 'the next start') {
                 $t->kill_all;
@@ -514,23 +516,25 @@ small('a death at any step' => sub {
                 $t->run;
             }
 
-            all_there("$how: step $step, $where", @keys, 'before');
+            my $when = "with $how after a death at step $step ($where)";
+            all_present($when, @keys, 'before');
             ok(wait_until(sub { !files("$state/compact.*") }),
-               'nothing is left of it');
+               "no unfinished file is left $when");
             $t->kill_all;
-            verified("$how: step $step");
+            verified($when);
         }
 
-        unlink $fault;
-        cmp_ok($deaths, '>', 10, "$how: died at $deaths steps");
-        cmp_ok($deaths, '<', 60, 'and got through');
-        cmp_ok($left, '>', 3, "$left of them left segments to replace")
+        $faults->withdraw;
+        cmp_ok($deaths, '>', 10, "compaction has died at $deaths steps");
+        cmp_ok($deaths, '<', 60,
+               "compaction completes after $deaths deaths with $how");
+        cmp_ok($left, '>', 3, "$left deaths left segments for $how to replace")
             if $how eq 'the next start';
         $t->kill_all;
     }
 });
 
-if ($faults) {
+if ($faults->built_in) {
     $t->expect_log(qr/exited on signal 9/);
     $t->expect_log(qr/has lost added keys/);
 }

@@ -1,34 +1,27 @@
 #!/usr/bin/perl
 
-# A process that dies at any write, synchronisation, rename, removal, switch or
-# publication: whatever was acknowledged before is there after it, and nginx
-# goes on.  Each operation is done again and again, and dies a step later each
-# time, until it gets through.
+# Every acknowledged key is present after a process has died at any write,
+# synchronisation, rename, removal, switch or publication, and nginx continues.
+# Each operation is repeated and dies a step later each time, until it
+# completes.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Faults;
 use BloomTest::Process qw(wait_until alive);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 
-plan skip_all => 'nginx without injected faults (-DNGX_BLOOM_FAULTS)'
-    unless $t->nginx_build =~ /NGX_BLOOM_FAULTS/;
-
 my $dir = $t->testdir;
+my $faults = BloomTest::Faults->new($t);
+$faults->needed;
 
-# of whoever dies: it removes the file
-mkdir "$dir/faults" or die "mkdir: $!";
-chmod 0777, "$dir/faults";
-my $fault = "$dir/faults/next";
-
-# more steps than any operation has: then it would not end
+# more steps than any operation has
 use constant STEPS => 60;
-
-$ENV{NGX_BLOOM_FAULT_FILE} = $fault;
 
 $t->build_image("image$_.bloom", [map { "id$_" } 1 .. 10], '-p', '1e-9',
                 '-n', '20k', '--seed', $_)
@@ -37,15 +30,15 @@ $t->build_image("image$_.bloom", [map { "id$_" } 1 .. 10], '-p', '1e-9',
 sub install {
     my ($number) = @_;
 
-    $t->write_file('new.bloom', $t->read_file("image$number.bloom"));
-    rename "$dir/new.bloom", "$dir/ids.bloom" or die "rename: $!";
+    replace_file($t, 'ids.bloom', $t->read_file("image$number.bloom"));
 }
 
 sub write_conf {
     my ($size) = @_;
 
-    configure($t, ["zone=ids$size file=ids.bloom", 'zone=seen capacity=20k fpr=1e-9'],
-              api => 1, add => 1, main => 'env NGX_BLOOM_FAULT_FILE;');
+    configure($t, ["zone=ids$size file=ids.bloom",
+                   'zone=seen capacity=20k fpr=1e-9'],
+              api => 1, add => 1);
 }
 
 install(1);
@@ -56,7 +49,7 @@ my %acknowledged = (ids => [map { "id$_" } 1 .. 10], seen => []);
 my $next = 0;
 
 
-# Adds keys; they count when nginx says so.
+# Adds keys.  They have to be present from the acknowledgement on.
 
 sub try_add {
     my ($zone, %option) = @_;
@@ -80,7 +73,7 @@ sub try_bloom_add {
         if $response && $response->complete && $response->status == 200;
 }
 
-sub all_there {
+sub all_present {
     my ($name) = @_;
 
     my @lost;
@@ -100,15 +93,8 @@ sub all_there {
 }
 
 
-sub inject {
-    my ($step) = @_;
-
-    $t->write_file('fault.tmp', "any $step\n");
-    rename "$dir/fault.tmp", $fault or die "rename: $!";
-}
-
-
-# Operation by operation.  It dies in some process; nginx replaces that.
+# Repeats an operation, in which a process dies at its first step, its second
+# one, and so on.  nginx replaces the process.
 
 sub dies_at_each_step {
     my ($name, $operation) = @_;
@@ -116,19 +102,20 @@ sub dies_at_each_step {
     my $deaths = 0;
 
     for my $step (1 .. STEPS) {
-        inject($step);
+        $faults->kill_at('any', $step);
 
         my $mark = $t->log_mark;
         $operation->();
 
-        # what an operation sets off may die later than it is answered
+        # a process may die in what the operation has set off, after the
+        # response
 
-        my $died = wait_until(sub { !-e $fault }, 1);
+        my $died = wait_until(sub { !$faults->pending }, 1);
 
         if (!$died) {
-            unlink $fault;
-            ok($deaths > 0, "$name: died at $deaths steps and got through");
-            all_there("$name: nothing is lost");
+            $faults->withdraw;
+            ok($deaths > 0, "$name completes after deaths at $deaths steps");
+            all_present("every acknowledged key is present after $name");
             return;
         }
 
@@ -139,18 +126,19 @@ sub dies_at_each_step {
             return $state && $state->{state} eq 'serving' && $t->helpers;
         }) or diag('nginx does not serve: ' . $t->log_since($mark));
 
-        all_there("$name: a death at step $step");
+        all_present("every acknowledged key is present after a death at step"
+                    . " $step of $name");
     }
 
-    fail("$name: gets through");
+    fail("$name completes");
 }
 
 $t->expect_log(qr/exited on signal 9/);
 
 my $image = 0;
 
-dies_at_each_step('additions' => sub { try_add('seen') });
-dies_at_each_step('durable additions' => sub { try_add('ids', durable => 1) });
+dies_at_each_step('an addition' => sub { try_add('seen') });
+dies_at_each_step('a durable addition' => sub { try_add('ids', durable => 1) });
 dies_at_each_step('bloom_add' => \&try_bloom_add);
 
 dies_at_each_step('a reload' => sub {
@@ -159,9 +147,7 @@ dies_at_each_step('a reload' => sub {
 });
 
 dies_at_each_step('an upload' => sub {
-    eval { api($t, PUT => 'zones/ids/image',
-               body => $t->read_file('image' . (1 + $image++ % 2)
-                                     . '.bloom')) };
+    eval { upload_image($t, 'ids', 'image' . (1 + $image++ % 2)) };
 });
 
 dies_at_each_step('a checkpoint' => sub {
@@ -173,14 +159,14 @@ dies_at_each_step('a snapshot' => sub {
 });
 
 
-# The same after a restart: what is on disk is what the processes had.
+# The files have what the processes had.
 
 $t->kill_all;
 $t->run;
-all_there('after all of them are killed and started again');
+all_present('every acknowledged key is present after kill -9 of all processes');
 
 
-# The start itself: the master dies, and the next one gets through.
+# The master dies while it starts, and the next one completes its start.
 
 for my $what ('a start', 'a start with a torn tail') {
     my $deaths = 0;
@@ -198,24 +184,26 @@ for my $what ('a start', 'a start with a torn tail') {
             $t->write_file($segment =~ s{^\Q$dir/}{}r, $bytes);
         }
 
-        inject($step);
+        $faults->kill_at('any', $step);
 
         last unless $t->run_may_die;
 
         $deaths++;
         $t->run;
-        all_there("$what: a death at step $step");
+        all_present("every acknowledged key is present after a death at step"
+                    . " $step of $what");
     }
 
-    # the last one lives, outside of what the harness knows
+    # the last master has completed its start, unknown to the harness
 
-    unlink $fault;
+    $faults->withdraw;
     my ($pid) = $t->read_file('nginx.pid') =~ /(\d+)/;
     kill 'QUIT', $pid;
     wait_until(sub { !alive($pid) }) or diag("master $pid stays");
 
     $t->run;
-    all_there("$what: $deaths deaths, and then it gets through");
+    all_present("every acknowledged key is present when $what completes after"
+                . " $deaths deaths");
 }
 
 done_testing;

@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 
-# A worker dies when it has written a record and not published it.  The next
-# addition does not fit behind it any more, gets the same number in another
-# segment, and is acknowledged: every reader has to find that one.
+# A worker dies when it has written a record to the journal and not published
+# it.  The next record no longer fits behind it and gets the same sequence
+# number in another segment.  Every reader of the journal has to find that
+# record.
 
 use strict;
 use warnings;
@@ -11,29 +12,25 @@ use File::Path qw(remove_tree);
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Faults;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 
-plan skip_all => 'nginx without injected faults (-DNGX_BLOOM_FAULTS)'
-    unless $t->nginx_build =~ /NGX_BLOOM_FAULTS/;
+my $faults = BloomTest::Faults->new($t);
+$faults->needed;
 
 my $dir = $t->testdir;
 my $state = "$dir/state/ids";
 
-# of whoever dies: it removes the file
-mkdir "$dir/faults" or die "mkdir: $!";
-chmod 0777, "$dir/faults";
-my $fault = "$dir/faults/next";
-
 # more steps than an addition has
 use constant STEPS => 20;
 
-$t->environment(NGX_BLOOM_FAULT_FILE => $fault);
 $t->expect_log(qr/exited on signal 9/);
 
-# Keys of a record of some 122 KB: eight of them fit into the first segment.
+# Keys for a record of some 122 KB.  The first segment has room for eight
+# records.
 
 sub long {
     my ($name) = @_;
@@ -50,13 +47,6 @@ sub try_long {
     };
 }
 
-sub inject {
-    my ($place, $time) = @_;
-
-    $t->write_file('fault.tmp', "$place $time\n");
-    rename "$dir/fault.tmp", $fault or die "rename: $!";
-}
-
 sub serves {
     return wait_until(sub {
         my $zone = eval { zone_state($t, 'ids') };
@@ -64,32 +54,33 @@ sub serves {
     });
 }
 
-# Its record stays behind the end.
+# A worker dies, and its record stays behind the published end of the journal.
 
 sub dies_with {
     my ($key) = @_;
 
-    inject('publish', 1);
+    $faults->kill_at('publish');
     my $mark = $t->log_mark;
     eval { $t->get("/add/ids?k=$key") };
     $t->wait_for_log(qr/exited on signal 9/, $mark);
-    ok(serves(), 'a worker dies before it publishes a record');
+    ok(serves(),
+       'nginx serves when a worker has died before it publishes a record');
 }
 
-# A segment that is nearly full, and such a record in it.
+# Starts nginx with a segment that is nearly full and has such a record.
 
 sub begin_with {
-    my ($prefix, @main) = @_;
+    my ($prefix) = @_;
 
     remove_tree("$dir/state");
     another_image($t);
-    configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1,
-              main => join "\n", 'env NGX_BLOOM_FAULT_FILE;', @main);
+    configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1);
     $t->run;
 
     for my $n (1 .. 8) {
         my $r = try_long($prefix->($n));
-        is($r->status, 200, 'an addition') if $r->status != 200;
+        is($r->status, 200,
+           'keys are added to the first segment') if $r->status != 200;
     }
 
     dies_with('unpublished');
@@ -97,9 +88,9 @@ sub begin_with {
 
 sub different { return "long$_[0]" }
 
-# The first and the last of each, and another key.
+# Tests the first and the last key of each record, and another key.
 
-sub all_there {
+sub all_present {
     my ($name, @long) = @_;
 
     my @keys = map { (long($_))[0, 199] } @long;
@@ -107,94 +98,99 @@ sub all_there {
     is(sure($t, 'ids', @keys, 'after', 'no'), '1' x @keys . '10', $name);
 }
 
-# What nobody reads again hides nothing: after another image, and a restart.
+# The unpublished record hides no key from the tool, a load and a start, which
+# read the journal again.
 
-sub all_found {
+sub every_reader_finds {
     my (@long) = @_;
 
-    is($t->get('/add/ids?k=after')->status, 200, 'another addition');
-    all_there('all of them are in what serves', @long);
+    is($t->get('/add/ids?k=after')->status, 200, 'bloom_add adds a key');
+    all_present('all keys are present in the generation that serves', @long);
 
     my ($exit, $out) = $t->run_tool('journal', '--keys', $state);
-    is($exit, 0, 'the journal is whole');
+    is($exit, 0, 'ngx-bloom finds no damage in the journal');
     my %in = map { $_ => 1 } split /\n/, $out;
     is(scalar(grep { !$in{$_} } 'after', map { long($_) } @long), 0,
-       'with all of them');
+       'ngx-bloom finds all keys in the journal');
 
     another_image($t);
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'another image');
-    all_there('they are in what is read then', @long);
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'another image is loaded');
+    all_present('all keys are present in the other image', @long);
 
     $t->kill_all;
     $t->run;
-    all_there('and at a start', @long);
-    is(zone_state($t, 'ids')->{state}, 'serving', 'which finds nothing wrong');
+    all_present('all keys are present after kill -9 of all processes', @long);
+    is(zone_state($t, 'ids')->{state}, 'serving', 'the zone is serving');
 }
 
 
-subtest 'the next one goes to another segment' => sub {
+subtest 'the next record goes to another segment' => sub {
     begin_with(\&different);
-    is(try_long('next')->status, 200, 'it is acknowledged');
-    all_found('long8', 'next');
+    is(try_long('next')->status, 200, 'the next record is acknowledged');
+    every_reader_finds('long8', 'next');
     $t->stop;
 };
 
 
-subtest 'its writer dies as well' => sub {
+subtest 'the writer of the next record dies' => sub {
     my $deaths = 0;
 
     for my $step (1 .. STEPS) {
         begin_with(\&different);
 
-        inject('any', $step);
+        $faults->kill_at('any', $step);
         my $mark = $t->log_mark;
         my $response = try_long('dies');
 
-        # the helper synchronises it, and may be the one that dies
+        # the helper synchronises the record, and it may be the one that dies
 
         my $died = $response && $response->complete
                    && $response->status == 200
-                   ? wait_until(sub { !-e $fault }, 1) : 1;
+                   ? wait_until(sub { !$faults->pending }, 1) : 1;
 
-        unlink $fault;
+        $faults->withdraw;
 
         if ($died) {
             $deaths++;
             $t->wait_for_log(qr/exited on signal 9/, $mark);
-            ok(serves(), "a death at step $step");
+            ok(serves(), "nginx serves after a death at step $step");
         }
 
-        is(try_long('next')->status, 200, 'the next one is acknowledged');
-        all_found('long8', 'next');
+        is(try_long('next')->status, 200,
+           "the next record is acknowledged after step $step");
+        every_reader_finds('long8', 'next');
         $t->kill_all;
 
         last if !$died;
     }
 
-    # the end of the segment that is left, and the record, are two writes
+    # the end of the old segment and the record are two writes
 
-    cmp_ok($deaths, '>=', 6, "$deaths deaths, and then it gets through");
+    cmp_ok($deaths, '>=', 6,
+           "the addition completes after deaths at $deaths steps");
 };
 
 
-subtest 'the segment that is left cannot be written' => sub {
+subtest 'the end of the old segment cannot be written' => sub {
     begin_with(\&different);
 
     my ($segment) = files("$state/journal.*");
     rename $segment, "$dir/away" or die "rename: $!";
     mkdir $segment or die "mkdir: $!";
     is_error(try_long('next'), 503, qr/cannot be written/,
-             'the addition is refused');
+             'the addition is refused while the segment cannot be written');
     rmdir $segment or die "rmdir: $!";
     rename "$dir/away", $segment or die "rename: $!";
 
-    is(try_long('next')->status, 200, 'later it is not');
-    all_found('long8', 'next');
+    is(try_long('next')->status, 200,
+       'the next record is acknowledged when the segment can be written');
+    every_reader_finds('long8', 'next');
     $t->stop;
 };
 
 
-subtest 'another instance follows' => sub {
+subtest 'another instance reads the journal' => sub {
     begin_with(\&different);
 
     my $old = $t->master;
@@ -202,7 +198,7 @@ subtest 'another instance follows' => sub {
     my %side = map { $_ => 'old' } $t->workers($old);
     $side{$_} = 'new' for $t->workers($new);
 
-    is(try_long('next')->status, 200, 'it is acknowledged');
+    is(try_long('next')->status, 200, 'the next record is acknowledged');
 
     my %answers;
     wait_until(sub {
@@ -210,9 +206,10 @@ subtest 'another instance follows' => sub {
         $answers{$side{$by[0]}} = $answers if $answers !~ /\?/;
         return keys %answers == 2;
     });
-    is_deeply(\%answers, { old => '11', new => '11' }, 'both have it');
+    is_deeply(\%answers, { old => '11', new => '11' },
+              'the keys of the next record are present in both instances');
     $t->upgrade_finish;
-    all_found('long8', 'next');
+    every_reader_finds('long8', 'next');
     $t->stop;
 };
 
@@ -220,11 +217,11 @@ subtest 'another instance follows' => sub {
 subtest 'the segment is compacted' => sub {
     $t->environment(NGX_BLOOM_FAULT_COMPACT => 500_000);
     my $mark = $t->log_mark;
-    begin_with(sub { 'same' }, 'env NGX_BLOOM_FAULT_COMPACT;');
-    is(try_long('next')->status, 200, 'it is acknowledged');
+    begin_with(sub { 'same' });
+    is(try_long('next')->status, 200, 'the next record is acknowledged');
     like($t->wait_for_log(qr/bytes of the journal became/, $mark),
-         qr/\[notice\]/, 'and what is before it compacted');
-    all_found('same', 'next');
+         qr/\[notice\]/, 'the segment before the next record is compacted');
+    every_reader_finds('same', 'next');
     $t->stop;
 };
 

@@ -9,7 +9,9 @@ package BloomTest;
 #   BloomTest/Client.pm    requests (Connection.pm for one byte by byte)
 #   BloomTest/Backend.pm   a server to stand behind nginx
 #
-# and of the module's own things in Zones.pm, Api.pm, Journal.pm, Disk.pm.
+# What tests of the module share is in Rules.pm, Zones.pm, Api.pm, Image.pm,
+# Journal.pm, Foreign.pm, Schemes.pm, Disk.pm, Faults.pm, Clients.pm and
+# Scene.pm.
 
 use strict;
 use warnings;
@@ -402,7 +404,7 @@ sub _check_leftovers {
     kill 'KILL', @left;
     wait_until(sub { !leftovers() }, 5) if @left;
 
-    _check(!@left, 'no process left behind', join "\n", @titles);
+    _check(!@left, 'the test leaves no process behind', join "\n", @titles);
 }
 
 
@@ -413,7 +415,7 @@ sub _check_reports {
     my @reports = grep { /$sanitizer/ } map { split /^/, $self->_content($_) }
                       @files, glob "$self->{dir}/{stderr*,error*.log}";
 
-    _check(!@reports, 'no sanitizer report',
+    _check(!@reports, 'the sanitizers report nothing',
            @reports, map { $self->_content($_) } @files);
 }
 
@@ -441,12 +443,13 @@ sub _check_logs {
             && !grep { $line =~ $_ } @expected;
     } @lines;
 
-    _check(!@bad, 'no unexpected [alert], [emerg] or death in the error log',
+    _check(!@bad,
+           'the error log has no unexpected [alert], [emerg] or death',
            join "\n", @bad);
 
     for my $pattern (@expected) {
         _check(scalar(grep { /$pattern/ } @lines),
-               "expected in the error log: $pattern");
+               "the error log has an expected line: $pattern");
     }
 }
 

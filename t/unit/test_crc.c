@@ -33,7 +33,7 @@ slow_crc32c(uint32_t crc, const uint8_t *p, size_t len)
 
 
 static void
-check_value(void **state)
+test_the_check_value_is_published(void **state)
 {
     (void) state;
 
@@ -46,7 +46,7 @@ check_value(void **state)
 
 
 static void
-rfc_3720_examples(void **state)
+test_the_examples_of_rfc_3720_hold(void **state)
 {
     int      i;
     uint8_t  zeros[32], ones[32], up[32], down[32];
@@ -95,7 +95,7 @@ fill(uint8_t *p, size_t len)
 
 
 static void
-every_length_and_alignment(void **state)
+test_short_messages_match_slow_division(void **state)
 {
     size_t    len, offset;
     uint8_t   noise[LEN_MAX + OFFSETS];
@@ -119,7 +119,7 @@ every_length_and_alignment(void **state)
 
 /* A message in two pieces, by either implementation, gives the same. */
 static void
-every_split(void **state)
+test_a_message_in_two_pieces_has_the_same_sum(void **state)
 {
     size_t    cut;
     uint8_t   noise[LEN_MAX];
@@ -145,7 +145,7 @@ every_split(void **state)
 
 /* Lengths beside each multiple of a kilobyte, behind any beginning. */
 static void
-long_messages(void **state)
+test_long_messages_match_slow_division(void **state)
 {
     size_t          len;
     uint32_t        before, expected;
@@ -171,11 +171,11 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(check_value),
-        cmocka_unit_test(rfc_3720_examples),
-        cmocka_unit_test(every_length_and_alignment),
-        cmocka_unit_test(every_split),
-        cmocka_unit_test(long_messages),
+        cmocka_unit_test(test_the_check_value_is_published),
+        cmocka_unit_test(test_the_examples_of_rfc_3720_hold),
+        cmocka_unit_test(test_short_messages_match_slow_division),
+        cmocka_unit_test(test_a_message_in_two_pieces_has_the_same_sum),
+        cmocka_unit_test(test_long_messages_match_slow_division),
     };
 
     return cmocka_run_group_tests_name("crc", tests, NULL, NULL);

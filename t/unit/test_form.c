@@ -109,7 +109,7 @@ shown(uint32_t form, const char *text)
 
 
 static void
-names(void **state)
+test_form_names_go_both_ways(void **state)
 {
     uint32_t  form;
 
@@ -140,7 +140,7 @@ names(void **state)
 
 
 static void
-raw(void **state)
+test_the_raw_form_changes_nothing(void **state)
 {
     bloom_key_t   key, canonical;
     bloom_form_t  result;
@@ -164,7 +164,7 @@ raw(void **state)
 
 
 static void
-lower(void **state)
+test_the_lower_form_changes_ascii_letters_only(void **state)
 {
     int      c;
     made_t   made;
@@ -191,7 +191,7 @@ lower(void **state)
 
 
 static void
-host(void **state)
+test_the_host_form_expands_to_parent_domains(void **state)
 {
     (void) state;
 
@@ -230,7 +230,7 @@ host(void **state)
 
 
 static void
-url(void **state)
+test_the_url_form_expands_to_hosts_and_paths(void **state)
 {
     (void) state;
 
@@ -242,7 +242,7 @@ url(void **state)
 
 
 static void
-limits(void **state)
+test_keys_longer_than_the_limit_are_refused(void **state)
 {
     made_t        made;
     uint8_t      *text, *buf;
@@ -306,7 +306,7 @@ limits(void **state)
 
 /* Every byte at every place of short keys. */
 static void
-lower_case(void **state)
+test_lower_case_is_right_at_every_place(void **state)
 {
     int       c;
     size_t    len, at;
@@ -343,7 +343,7 @@ lower_case(void **state)
  * longer one: both must lead to the same.
  */
 static void
-both_ways(void **state)
+test_the_short_way_gives_what_the_long_one_gives(void **state)
 {
     char      text[220];
     int       i, readable;
@@ -430,7 +430,7 @@ both_ways(void **state)
  * canonical form, and so is every expression, or it could never be stored.
  */
 static void
-canonical_twice(void **state)
+test_a_canonical_key_is_its_own_canonical_form(void **state)
 {
     char      text[200];
     int       i, readable;
@@ -506,15 +506,15 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(names),
-        cmocka_unit_test(raw),
-        cmocka_unit_test(lower),
-        cmocka_unit_test(host),
-        cmocka_unit_test(url),
-        cmocka_unit_test(limits),
-        cmocka_unit_test(lower_case),
-        cmocka_unit_test(both_ways),
-        cmocka_unit_test(canonical_twice),
+        cmocka_unit_test(test_form_names_go_both_ways),
+        cmocka_unit_test(test_the_raw_form_changes_nothing),
+        cmocka_unit_test(test_the_lower_form_changes_ascii_letters_only),
+        cmocka_unit_test(test_the_host_form_expands_to_parent_domains),
+        cmocka_unit_test(test_the_url_form_expands_to_hosts_and_paths),
+        cmocka_unit_test(test_keys_longer_than_the_limit_are_refused),
+        cmocka_unit_test(test_lower_case_is_right_at_every_place),
+        cmocka_unit_test(test_the_short_way_gives_what_the_long_one_gives),
+        cmocka_unit_test(test_a_canonical_key_is_its_own_canonical_form),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

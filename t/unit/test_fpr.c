@@ -168,7 +168,7 @@ measure_at_capacity(uint32_t layout, double fpr, uint32_t hash, int random)
 
 
 static void
-rate_at_capacity(void **state)
+test_the_rate_at_capacity_keeps_its_promise(void **state)
 {
     int     random;
     size_t  l, i;
@@ -252,7 +252,7 @@ measure_small(uint32_t layout, uint64_t items, double fpr)
 
 
 static void
-rate_of_small_filters(void **state)
+test_small_filters_keep_the_expected_rate(void **state)
 {
     size_t  l, i, j;
 
@@ -330,7 +330,7 @@ measure_items(uint32_t layout, double fpr, uint64_t items)
 
 
 static void
-items_are_estimated_as_stated(void **state)
+test_items_are_estimated_with_the_stated_error(void **state)
 {
     size_t    l, i;
     uint64_t  items;
@@ -357,9 +357,9 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(rate_at_capacity),
-        cmocka_unit_test(rate_of_small_filters),
-        cmocka_unit_test(items_are_estimated_as_stated),
+        cmocka_unit_test(test_the_rate_at_capacity_keeps_its_promise),
+        cmocka_unit_test(test_small_filters_keep_the_expected_rate),
+        cmocka_unit_test(test_items_are_estimated_with_the_stated_error),
     };
 
     return cmocka_run_group_tests_name("fpr", tests, NULL, NULL);

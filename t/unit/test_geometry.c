@@ -40,7 +40,7 @@ sized(uint32_t layout, uint64_t capacity, double fpr)
 
 /* Bits in units of n log2(1/p), the least any filter can do with. */
 static void
-space(void **state)
+test_sizes_stay_near_the_least_space(void **state)
 {
     size_t            i, j;
     double            least, classic, blocked;
@@ -121,7 +121,7 @@ assert_no_smaller(const bloom_geometry_t *g, uint64_t capacity, double fpr)
 
 
 static void
-smallest_that_keeps_the_rate(void **state)
+test_the_size_is_the_smallest_that_keeps_the_rate(void **state)
 {
     size_t            l, i, j;
     bloom_geometry_t  g;
@@ -146,7 +146,7 @@ smallest_that_keeps_the_rate(void **state)
 
 
 static void
-lines_follow_the_rate(void **state)
+test_the_number_of_lines_follows_the_rate(void **state)
 {
     (void) state;
 
@@ -161,7 +161,7 @@ lines_follow_the_rate(void **state)
 
 
 static void
-out_of_range(void **state)
+test_values_out_of_range_are_refused(void **state)
 {
     size_t            l;
     uint32_t          x;
@@ -209,7 +209,7 @@ out_of_range(void **state)
 
 
 static void
-geometries_that_are_not_valid(void **state)
+test_invalid_geometries_are_refused(void **state)
 {
     size_t                  i;
     const bloom_geometry_t  good[] = {
@@ -254,7 +254,7 @@ geometries_that_are_not_valid(void **state)
 
 /* More items, or a lesser rate with as many lines, never take less space. */
 static void
-monotonic(void **state)
+test_more_items_never_take_less_space(void **state)
 {
     size_t            l, i;
     double            fpr;
@@ -289,7 +289,7 @@ monotonic(void **state)
 
 /* The rate grows with the items, where it is more than rounding. */
 static void
-rate_grows(void **state)
+test_the_rate_grows_with_the_items(void **state)
 {
     size_t            l, i;
     double            rate, last;
@@ -318,7 +318,7 @@ rate_grows(void **state)
 
 /* Any two of capacity, rate and memory give the third. */
 static void
-capacity_of_memory(void **state)
+test_memory_and_rate_give_the_capacity(void **state)
 {
     size_t            l, i, j;
     uint64_t          bytes, n;
@@ -350,7 +350,7 @@ capacity_of_memory(void **state)
 
 
 static void
-rate_of_memory(void **state)
+test_memory_and_capacity_give_the_rate(void **state)
 {
     size_t            l, i, j;
     double            fpr, less;
@@ -446,7 +446,7 @@ summed_rate(const bloom_geometry_t *g, unsigned items)
  * other.  With a mean load of L in each of m lines that is r^2 / (L m) at most.
  */
 static void
-blocked_rate_is_the_binomial_sum(void **state)
+test_the_blocked_rate_is_the_binomial_sum(void **state)
 {
     double            closed, summed;
     uint32_t          r;
@@ -486,7 +486,7 @@ blocked_rate_is_the_binomial_sum(void **state)
 
 /* All keys are in the one line of a filter of 512 bits. */
 static void
-rate_of_a_single_line(void **state)
+test_the_rate_of_a_single_line_is_exact(void **state)
 {
     unsigned          n;
     bloom_geometry_t  g = { BLOOM_LAYOUT_BLOCKED, 8, 1, 512 };
@@ -509,7 +509,7 @@ rate_of_a_single_line(void **state)
 
 /* Large classic filters follow the textbook: double hashing adds little. */
 static void
-classic_rate_is_the_textbooks(void **state)
+test_the_classic_rate_follows_the_textbook(void **state)
 {
     size_t            i;
     double            fpr, textbook;
@@ -534,7 +534,7 @@ classic_rate_is_the_textbooks(void **state)
 
 
 static void
-items_from_ones(void **state)
+test_bits_set_give_the_number_of_items(void **state)
 {
     size_t            l, i;
     double            n, ones, error;
@@ -573,7 +573,7 @@ items_from_ones(void **state)
 
 
 static void
-geometries_differ(void **state)
+test_different_geometries_are_not_equal(void **state)
 {
     bloom_geometry_t  a, b;
 
@@ -601,7 +601,7 @@ geometries_differ(void **state)
 
 
 static void
-names_go_both_ways(void **state)
+test_layout_names_go_both_ways(void **state)
 {
     (void) state;
 
@@ -622,21 +622,21 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(space),
-        cmocka_unit_test(smallest_that_keeps_the_rate),
-        cmocka_unit_test(lines_follow_the_rate),
-        cmocka_unit_test(out_of_range),
-        cmocka_unit_test(geometries_that_are_not_valid),
-        cmocka_unit_test(geometries_differ),
-        cmocka_unit_test(monotonic),
-        cmocka_unit_test(rate_grows),
-        cmocka_unit_test(capacity_of_memory),
-        cmocka_unit_test(rate_of_memory),
-        cmocka_unit_test(blocked_rate_is_the_binomial_sum),
-        cmocka_unit_test(rate_of_a_single_line),
-        cmocka_unit_test(classic_rate_is_the_textbooks),
-        cmocka_unit_test(items_from_ones),
-        cmocka_unit_test(names_go_both_ways),
+        cmocka_unit_test(test_sizes_stay_near_the_least_space),
+        cmocka_unit_test(test_the_size_is_the_smallest_that_keeps_the_rate),
+        cmocka_unit_test(test_the_number_of_lines_follows_the_rate),
+        cmocka_unit_test(test_values_out_of_range_are_refused),
+        cmocka_unit_test(test_invalid_geometries_are_refused),
+        cmocka_unit_test(test_different_geometries_are_not_equal),
+        cmocka_unit_test(test_more_items_never_take_less_space),
+        cmocka_unit_test(test_the_rate_grows_with_the_items),
+        cmocka_unit_test(test_memory_and_rate_give_the_capacity),
+        cmocka_unit_test(test_memory_and_capacity_give_the_rate),
+        cmocka_unit_test(test_the_blocked_rate_is_the_binomial_sum),
+        cmocka_unit_test(test_the_rate_of_a_single_line_is_exact),
+        cmocka_unit_test(test_the_classic_rate_follows_the_textbook),
+        cmocka_unit_test(test_bits_set_give_the_number_of_items),
+        cmocka_unit_test(test_layout_names_go_both_ways),
     };
 
     return cmocka_run_group_tests_name("size", tests, NULL, NULL);

@@ -337,7 +337,7 @@ make(const vector_t *v)
 
 
 static void
-is_made(void **state)
+test_the_core_makes_the_golden_image(void **state)
 {
     vector_t   v;
     uint8_t   *file;
@@ -371,7 +371,7 @@ read_listing(void *ctx, void *buf, size_t len, uint64_t offset)
 
 
 static void
-is_read(void **state)
+test_the_core_reads_the_golden_image(void **state)
 {
     int                    rc;
     size_t                 i;
@@ -459,11 +459,11 @@ main(void)
 
     for (i = 0; i < found.gl_pathc; i++) {
         tests[2 * i].name = found.gl_pathv[i];
-        tests[2 * i].test_func = is_made;
+        tests[2 * i].test_func = test_the_core_makes_the_golden_image;
         tests[2 * i].initial_state = found.gl_pathv[i];
 
         tests[2 * i + 1] = tests[2 * i];
-        tests[2 * i + 1].test_func = is_read;
+        tests[2 * i + 1].test_func = test_the_core_reads_the_golden_image;
     }
 
     failed = _cmocka_run_group_tests("golden", tests, 2 * found.gl_pathc,

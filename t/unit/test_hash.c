@@ -75,7 +75,7 @@ hash_hex(char out[33], bloom_hash_t hash)
  * length, then the hash of all the hashes with seed 0, its first four bytes.
  */
 static void
-murmur3_verification_value(void **state)
+test_murmur3_has_smhashers_verification_value(void **state)
 {
     int           i;
     uint8_t       key[256], hashes[256 * 16];
@@ -96,7 +96,7 @@ murmur3_verification_value(void **state)
 
 
 static void
-murmur3_equals_libmurmurhash(void **state)
+test_murmur3_equals_libmurmurhash(void **state)
 {
     size_t           i, len, offset;
     uint64_t         theirs[2];
@@ -193,7 +193,7 @@ static const char *const  sip_2_4[64] = {
 
 
 static void
-siphash_2_4_published(void **state)
+test_siphash_2_4_has_the_published_values(void **state)
 {
     char    hex[33];
     size_t  len;
@@ -232,7 +232,7 @@ static const struct {
 
 
 static void
-siphash_1_3_published(void **state)
+test_siphash_1_3_has_the_published_values(void **state)
 {
     char    hex[33];
     size_t  i;
@@ -277,7 +277,7 @@ openssl_siphash_1_3(uint8_t out[16], EVP_MAC *mac, const void *data, size_t len,
 
 
 static void
-siphash_1_3_equals_openssl(void **state)
+test_siphash_1_3_equals_openssl(void **state)
 {
     size_t          len, offset;
     EVP_MAC        *mac;
@@ -307,7 +307,7 @@ siphash_1_3_equals_openssl(void **state)
 
 /* The seed is the first four bytes of the key, little-endian. */
 static void
-murmur3_hasher_keeps_its_seed(void **state)
+test_a_murmur3_hasher_keeps_its_seed(void **state)
 {
     bloom_hash_t          a, b;
     bloom_hasher_t        hasher;
@@ -330,7 +330,7 @@ murmur3_hasher_keeps_its_seed(void **state)
 
 
 static void
-names_go_both_ways(void **state)
+test_hash_names_go_both_ways(void **state)
 {
     (void) state;
 
@@ -351,13 +351,13 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(murmur3_verification_value),
-        cmocka_unit_test(murmur3_equals_libmurmurhash),
-        cmocka_unit_test(murmur3_hasher_keeps_its_seed),
-        cmocka_unit_test(siphash_2_4_published),
-        cmocka_unit_test(siphash_1_3_published),
-        cmocka_unit_test(siphash_1_3_equals_openssl),
-        cmocka_unit_test(names_go_both_ways),
+        cmocka_unit_test(test_murmur3_has_smhashers_verification_value),
+        cmocka_unit_test(test_murmur3_equals_libmurmurhash),
+        cmocka_unit_test(test_a_murmur3_hasher_keeps_its_seed),
+        cmocka_unit_test(test_siphash_2_4_has_the_published_values),
+        cmocka_unit_test(test_siphash_1_3_has_the_published_values),
+        cmocka_unit_test(test_siphash_1_3_equals_openssl),
+        cmocka_unit_test(test_hash_names_go_both_ways),
     };
 
     return cmocka_run_group_tests_name("hash", tests, make_messages, NULL);

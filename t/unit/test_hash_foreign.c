@@ -50,7 +50,7 @@ murmur2(const void *data, size_t len, uint32_t seed)
 
 
 static void
-verification_values(void **state)
+test_murmur64a_and_murmur2_have_smhashers_values(void **state)
 {
     (void) state;
 
@@ -60,7 +60,7 @@ verification_values(void **state)
 
 
 static void
-highway_of_redisson(void **state)
+test_highwayhash_equals_redissons(void **state)
 {
     size_t        i;
     bloom_hash_t  hash;
@@ -100,7 +100,7 @@ highway_of_redisson(void **state)
 
 /* The authors' vectors for 64 bits: bytes 0, 1, 2, ... and a key likewise. */
 static void
-fnv_and_spark(void **state)
+test_fnv_and_spark_hashes_have_published_values(void **state)
 {
     (void) state;
 
@@ -126,7 +126,7 @@ fnv_and_spark(void **state)
 
 
 static void
-murmur3_in_pieces(void **state)
+test_murmur3_in_pieces_equals_murmur3_of_the_whole(void **state)
 {
     size_t           i, j, len;
     uint8_t          data[80];
@@ -179,7 +179,7 @@ assert_funnel(uint32_t funnel, const char *key, const void *bytes, size_t len)
 
 
 static void
-funnels(void **state)
+test_funnels_encode_keys_as_guava_does(void **state)
 {
     size_t  i;
     char    text[600], units[1200];
@@ -238,7 +238,7 @@ funnels(void **state)
 
 
 static void
-hashers_that_cannot_be(void **state)
+test_impossible_hashers_are_invalid(void **state)
 {
     uint32_t        kind, funnel;
     bloom_hasher_t  hasher;
@@ -284,12 +284,12 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(verification_values),
-        cmocka_unit_test(highway_of_redisson),
-        cmocka_unit_test(fnv_and_spark),
-        cmocka_unit_test(murmur3_in_pieces),
-        cmocka_unit_test(funnels),
-        cmocka_unit_test(hashers_that_cannot_be),
+        cmocka_unit_test(test_murmur64a_and_murmur2_have_smhashers_values),
+        cmocka_unit_test(test_highwayhash_equals_redissons),
+        cmocka_unit_test(test_fnv_and_spark_hashes_have_published_values),
+        cmocka_unit_test(test_murmur3_in_pieces_equals_murmur3_of_the_whole),
+        cmocka_unit_test(test_funnels_encode_keys_as_guava_does),
+        cmocka_unit_test(test_impossible_hashers_are_invalid),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ check(const host_case_t *cases, size_t n)
 
 
 static void
-names(void **state)
+test_names_are_normalised_or_refused(void **state)
 {
     static const host_case_t  cases[] = {
         { "example.com",           "example.com",   BLOOM_HOST_NAME, NULL },
@@ -115,7 +115,7 @@ names(void **state)
 
 
 static void
-internationalised(void **state)
+test_internationalised_names_become_ascii(void **state)
 {
     static const host_case_t  cases[] = {
         { "b\xc3\xbc" "cher.example", "xn--bcher-kva.example",
@@ -160,7 +160,7 @@ internationalised(void **state)
 
 
 static void
-ipv4(void **state)
+test_ipv4_addresses_are_normalised_or_refused(void **state)
 {
     static const host_case_t  cases[] = {
         { "1.2.3.4",               "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
@@ -201,7 +201,7 @@ ipv4(void **state)
 
 /* Random addresses in random spellings, as inet_aton() reads them. */
 static void
-ipv4_spellings(void **state)
+test_random_ipv4_spellings_match_inet_aton(void **state)
 {
     char            text[80], expected[INET_ADDRSTRLEN];
     int             i, len;
@@ -246,7 +246,7 @@ ipv4_spellings(void **state)
 
 
 static void
-ipv6(void **state)
+test_ipv6_addresses_are_normalised_or_refused(void **state)
 {
     static const host_case_t  cases[] = {
         { "[::1]",                 "::1",           BLOOM_HOST_IPV6, NULL },
@@ -298,7 +298,7 @@ ipv6(void **state)
 
 /* Random addresses, many zeros in them, written out in full. */
 static void
-ipv6_spellings(void **state)
+test_random_ipv6_addresses_match_inet_ntop(void **state)
 {
     char             text[80], expected[INET6_ADDRSTRLEN];
     int              i, g, len;
@@ -342,7 +342,7 @@ ipv6_spellings(void **state)
 
 
 static void
-lengths(void **state)
+test_hosts_longer_than_253_bytes_are_refused(void **state)
 {
     char          text[70000];
     size_t        i;
@@ -431,7 +431,7 @@ begins(size_t *offset, const char *name, unsigned labels)
 
 
 static void
-parents(void **state)
+test_parent_domains_begin_at_the_right_offsets(void **state)
 {
     char      name[2 * 40];
     size_t    i, offset[BLOOM_HOST_EXPRESSIONS];
@@ -477,7 +477,7 @@ parents(void **state)
 
 /* Where the short way ends: at this byte, or nowhere as the long one is due. */
 static void
-scanned(void **state)
+test_a_short_scan_ends_at_the_right_byte(void **state)
 {
     size_t          i;
     uint8_t         name[BLOOM_HOST_MAX + 2];
@@ -530,7 +530,7 @@ scanned(void **state)
 
 
 static void
-plain(void **state)
+test_plain_hosts_are_recognised(void **state)
 {
     size_t        i;
     bloom_host_t  host;
@@ -556,16 +556,16 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(names),
-        cmocka_unit_test(internationalised),
-        cmocka_unit_test(ipv4),
-        cmocka_unit_test(ipv4_spellings),
-        cmocka_unit_test(ipv6),
-        cmocka_unit_test(ipv6_spellings),
-        cmocka_unit_test(lengths),
-        cmocka_unit_test(parents),
-        cmocka_unit_test(scanned),
-        cmocka_unit_test(plain),
+        cmocka_unit_test(test_names_are_normalised_or_refused),
+        cmocka_unit_test(test_internationalised_names_become_ascii),
+        cmocka_unit_test(test_ipv4_addresses_are_normalised_or_refused),
+        cmocka_unit_test(test_random_ipv4_spellings_match_inet_aton),
+        cmocka_unit_test(test_ipv6_addresses_are_normalised_or_refused),
+        cmocka_unit_test(test_random_ipv6_addresses_match_inet_ntop),
+        cmocka_unit_test(test_hosts_longer_than_253_bytes_are_refused),
+        cmocka_unit_test(test_parent_domains_begin_at_the_right_offsets),
+        cmocka_unit_test(test_a_short_scan_ends_at_the_right_byte),
+        cmocka_unit_test(test_plain_hosts_are_recognised),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -321,7 +321,7 @@ check_round_trip(const bloom_image_t *image)
 
 
 static void
-round_trips(void **state)
+test_a_written_image_is_read_back(void **state)
 {
     bloom_image_t  image;
 
@@ -387,7 +387,7 @@ number(const file_t *file, size_t at, size_t len)
 
 /* Each field at its offset, little-endian; all else is zero. */
 static void
-header_is_as_documented(void **state)
+test_the_header_is_as_documented(void **state)
 {
     size_t    i;
     double    fpr;
@@ -478,7 +478,7 @@ read_large(void *ctx, void *buf, size_t len, uint64_t offset)
 
 /* A table of more than one page: 1025 chunks. */
 static void
-large_table(void **state)
+test_a_table_of_several_pages_is_read_back(void **state)
 {
     int                          rc, round;
     uint8_t                     *dst;
@@ -588,7 +588,7 @@ corrupt_every_byte(const bloom_image_t *image)
 
 
 static void
-corruptions(void **state)
+test_every_damaged_byte_is_detected(void **state)
 {
     (void) state;
 
@@ -658,7 +658,7 @@ check_lengths(const bloom_image_t *image)
 
 
 static void
-lengths(void **state)
+test_files_of_a_wrong_length_are_refused(void **state)
 {
     (void) state;
 
@@ -692,7 +692,7 @@ assert_value_refused(const bloom_image_t *image, size_t at, size_t len,
 
 
 static void
-another_kind_of_file(void **state)
+test_another_kind_of_file_is_refused(void **state)
 {
     size_t  i;
     file_t  file;
@@ -716,7 +716,7 @@ another_kind_of_file(void **state)
 
 
 static void
-versions_and_byte_order(void **state)
+test_other_versions_and_byte_orders_are_refused(void **state)
 {
     size_t   i;
     file_t   file;
@@ -763,7 +763,7 @@ versions_and_byte_order(void **state)
 
 
 static void
-impossible_lengths(void **state)
+test_impossible_lengths_are_refused(void **state)
 {
     size_t  i;
 
@@ -804,7 +804,7 @@ impossible_lengths(void **state)
 
 /* A file whose lengths agree with each other, but not with its bits. */
 static void
-lengths_that_agree_among_themselves(void **state)
+test_lengths_that_do_not_fit_the_bits_are_refused(void **state)
 {
     file_t  file;
 
@@ -840,7 +840,7 @@ lengths_that_agree_among_themselves(void **state)
 
 
 static void
-values_out_of_range(void **state)
+test_values_out_of_range_are_refused(void **state)
 {
     size_t    i;
     file_t    file;
@@ -920,7 +920,7 @@ may_differ(size_t at)
 
 
 static void
-values_that_may_differ(void **state)
+test_only_free_header_fields_may_change(void **state)
 {
     size_t  at;
     file_t  file;
@@ -945,7 +945,7 @@ values_that_may_differ(void **state)
 
 
 static void
-damage_is_located(void **state)
+test_damage_is_located(void **state)
 {
     file_t         file;
     bloom_image_t  image;
@@ -982,7 +982,7 @@ damage_is_located(void **state)
 /* ---- a disk that fails ---- */
 
 static void
-each_read_may_fail(void **state)
+test_a_failure_of_any_read_is_reported(void **state)
 {
     int            reads;
     char           reason[64];
@@ -1028,7 +1028,7 @@ each_read_may_fail(void **state)
 
 /* A chunk that failed can be asked for again. */
 static void
-reading_goes_on_after_a_failure(void **state)
+test_reading_continues_after_a_failed_chunk(void **state)
 {
     file_t                       file;
     uint8_t                     *dst;
@@ -1071,7 +1071,7 @@ reading_goes_on_after_a_failure(void **state)
  * are good, but for another seed: with this header keys would be absent.
  */
 static void
-a_file_that_is_overwritten(void **state)
+test_an_image_overwritten_while_it_is_read_is_refused(void **state)
 {
     file_t                       file, other;
     uint8_t                      dst[3 * 64];
@@ -1103,7 +1103,7 @@ a_file_that_is_overwritten(void **state)
 /* ---- the header alone, comparing, names ---- */
 
 static void
-decoding_a_header_alone(void **state)
+test_a_header_is_decoded_alone(void **state)
 {
     char           error[BLOOM_IMAGE_ERROR_LEN];
     uint8_t       *header;
@@ -1132,7 +1132,7 @@ decoding_a_header_alone(void **state)
 
 
 static void
-what_differs(void **state)
+test_images_that_cannot_be_merged_differ(void **state)
 {
     bloom_image_t  other;
 
@@ -1183,23 +1183,23 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(round_trips),
-        cmocka_unit_test(header_is_as_documented),
-        cmocka_unit_test(large_table),
-        cmocka_unit_test(corruptions),
-        cmocka_unit_test(lengths),
-        cmocka_unit_test(another_kind_of_file),
-        cmocka_unit_test(versions_and_byte_order),
-        cmocka_unit_test(impossible_lengths),
-        cmocka_unit_test(lengths_that_agree_among_themselves),
-        cmocka_unit_test(values_out_of_range),
-        cmocka_unit_test(values_that_may_differ),
-        cmocka_unit_test(damage_is_located),
-        cmocka_unit_test(each_read_may_fail),
-        cmocka_unit_test(reading_goes_on_after_a_failure),
-        cmocka_unit_test(a_file_that_is_overwritten),
-        cmocka_unit_test(decoding_a_header_alone),
-        cmocka_unit_test(what_differs),
+        cmocka_unit_test(test_a_written_image_is_read_back),
+        cmocka_unit_test(test_the_header_is_as_documented),
+        cmocka_unit_test(test_a_table_of_several_pages_is_read_back),
+        cmocka_unit_test(test_every_damaged_byte_is_detected),
+        cmocka_unit_test(test_files_of_a_wrong_length_are_refused),
+        cmocka_unit_test(test_another_kind_of_file_is_refused),
+        cmocka_unit_test(test_other_versions_and_byte_orders_are_refused),
+        cmocka_unit_test(test_impossible_lengths_are_refused),
+        cmocka_unit_test(test_lengths_that_do_not_fit_the_bits_are_refused),
+        cmocka_unit_test(test_values_out_of_range_are_refused),
+        cmocka_unit_test(test_only_free_header_fields_may_change),
+        cmocka_unit_test(test_damage_is_located),
+        cmocka_unit_test(test_a_failure_of_any_read_is_reported),
+        cmocka_unit_test(test_reading_continues_after_a_failed_chunk),
+        cmocka_unit_test(test_an_image_overwritten_while_it_is_read_is_refused),
+        cmocka_unit_test(test_a_header_is_decoded_alone),
+        cmocka_unit_test(test_images_that_cannot_be_merged_differ),
     };
 
     return cmocka_run_group_tests_name("image", tests, make_examples, NULL);

@@ -100,7 +100,7 @@ comes_back(const bloom_image_t *image)
 
 
 static void
-headers_come_back(void **state)
+test_imported_headers_are_read_back(void **state)
 {
     bloom_image_t  image;
 
@@ -148,7 +148,7 @@ refused(const bloom_image_t *image, size_t at, size_t len, uint64_t value,
 
 
 static void
-what_cannot_be(void **state)
+test_impossible_imported_headers_are_refused(void **state)
 {
     size_t         at;
     bloom_image_t  one, many;
@@ -223,7 +223,7 @@ read_file(void *ctx, void *buf, size_t len, uint64_t offset)
 
 /* Bits behind the last are refused, all others are not. */
 static void
-bits_behind_the_last(void **state)
+test_bits_behind_the_last_are_refused(void **state)
 {
     int                    rc;
     size_t                 i;
@@ -264,9 +264,9 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(headers_come_back),
-        cmocka_unit_test(what_cannot_be),
-        cmocka_unit_test(bits_behind_the_last),
+        cmocka_unit_test(test_imported_headers_are_read_back),
+        cmocka_unit_test(test_impossible_imported_headers_are_refused),
+        cmocka_unit_test(test_bits_behind_the_last_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

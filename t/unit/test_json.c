@@ -144,7 +144,7 @@ static const struct {
 
 
 static void
-arrays(void **state)
+test_valid_arrays_are_read(void **state)
 {
     size_t     i;
     outcome_t  out;
@@ -225,7 +225,7 @@ static const struct {
 
 
 static void
-no_arrays(void **state)
+test_invalid_arrays_are_refused_at_the_mistake(void **state)
 {
     size_t     i;
     outcome_t  out;
@@ -248,7 +248,7 @@ no_arrays(void **state)
 
 /* What came before the mistake is given out, and counted. */
 static void
-before_the_mistake(void **state)
+test_strings_before_the_mistake_are_given_out(void **state)
 {
     outcome_t  out;
 
@@ -265,7 +265,7 @@ before_the_mistake(void **state)
 
 /* The longest string, and one byte more, of each kind of character. */
 static void
-lengths(void **state)
+test_strings_longer_than_the_limit_are_refused(void **state)
 {
     int             rc;
     char           *json, *p;
@@ -339,7 +339,7 @@ lengths(void **state)
 
 
 static void
-escaped(void **state)
+test_strings_are_escaped_for_writing(void **state)
 {
     size_t   i, len;
     uint8_t  out[64];
@@ -379,7 +379,7 @@ escaped(void **state)
 
 /* Each valid character is one, and no other sequence of two bytes is. */
 static void
-characters(void **state)
+test_only_valid_utf8_is_a_character(void **state)
 {
     uint32_t  c;
     uint8_t   p[4];
@@ -413,12 +413,12 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(arrays),
-        cmocka_unit_test(no_arrays),
-        cmocka_unit_test(before_the_mistake),
-        cmocka_unit_test(lengths),
-        cmocka_unit_test(escaped),
-        cmocka_unit_test(characters),
+        cmocka_unit_test(test_valid_arrays_are_read),
+        cmocka_unit_test(test_invalid_arrays_are_refused_at_the_mistake),
+        cmocka_unit_test(test_strings_before_the_mistake_are_given_out),
+        cmocka_unit_test(test_strings_longer_than_the_limit_are_refused),
+        cmocka_unit_test(test_strings_are_escaped_for_writing),
+        cmocka_unit_test(test_only_valid_utf8_is_a_character),
     };
 
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);

@@ -97,7 +97,7 @@ split_pieces(list_t *list, const uint8_t *text, const size_t *cuts, size_t n,
 
 
 static void
-lines(void **state)
+test_lines_are_split_at_line_ends(void **state)
 {
     (void) state;
 
@@ -122,7 +122,7 @@ lines(void **state)
 
 
 static void
-nul_separated(void **state)
+test_nul_separated_keys_are_split_at_nuls(void **state)
 {
     (void) state;
 
@@ -139,7 +139,7 @@ nul_separated(void **state)
 
 
 static void
-rest_without_delimiter_waits(void **state)
+test_a_rest_without_delimiter_waits(void **state)
 {
     bloom_key_t     key;
     const uint8_t  *text, *pos;
@@ -166,7 +166,7 @@ rest_without_delimiter_waits(void **state)
 
 /* Every way to cut a text into three pieces gives the same keys. */
 static void
-cuts_do_not_matter(void **state)
+test_keys_do_not_depend_on_where_a_stream_is_cut(void **state)
 {
     size_t         a, b, len;
     list_t         whole, pieces;
@@ -199,7 +199,7 @@ cuts_do_not_matter(void **state)
 
 
 static void
-byte_order_mark(void **state)
+test_a_byte_order_mark_is_recognised(void **state)
 {
     (void) state;
 
@@ -266,7 +266,7 @@ decode_one(const char *in, const char *expected, bloom_decode_e how)
 
 
 static void
-decode(void **state)
+test_escapes_are_decoded_in_each_mode(void **state)
 {
     size_t  i;
 
@@ -281,7 +281,7 @@ decode(void **state)
 
 
 static void
-decode_every_byte(void **state)
+test_every_escaped_byte_is_decoded(void **state)
 {
     int      b;
     char     lower[4], upper[4];
@@ -311,13 +311,13 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(lines),
-        cmocka_unit_test(nul_separated),
-        cmocka_unit_test(rest_without_delimiter_waits),
-        cmocka_unit_test(cuts_do_not_matter),
-        cmocka_unit_test(byte_order_mark),
-        cmocka_unit_test(decode),
-        cmocka_unit_test(decode_every_byte),
+        cmocka_unit_test(test_lines_are_split_at_line_ends),
+        cmocka_unit_test(test_nul_separated_keys_are_split_at_nuls),
+        cmocka_unit_test(test_a_rest_without_delimiter_waits),
+        cmocka_unit_test(test_keys_do_not_depend_on_where_a_stream_is_cut),
+        cmocka_unit_test(test_a_byte_order_mark_is_recognised),
+        cmocka_unit_test(test_escapes_are_decoded_in_each_mode),
+        cmocka_unit_test(test_every_escaped_byte_is_decoded),
     };
 
     return cmocka_run_group_tests_name("key", tests, NULL, NULL);

@@ -271,7 +271,7 @@ check_against_slow(const bloom_geometry_t *g)
 
 
 static void
-bits_are_where_the_header_says(void **state)
+test_bits_are_where_the_header_says(void **state)
 {
     (void) state;
 
@@ -281,7 +281,7 @@ bits_are_where_the_header_says(void **state)
 
 /* Filters far beyond 2^32 bits and bytes; only touched pages cost memory. */
 static void
-large_filters(void **state)
+test_filters_beyond_4_gigabytes_are_addressed(void **state)
 {
     int           i;
     size_t        l;
@@ -343,7 +343,7 @@ check_never_absent(const bloom_geometry_t *g)
 
 
 static void
-added_keys_are_never_absent(void **state)
+test_added_keys_are_never_absent(void **state)
 {
     (void) state;
 
@@ -376,7 +376,7 @@ add_many(void *data)
 
 /* Four threads at the same few lines: no bit is lost. */
 static void
-atomic_additions_lose_nothing(void **state)
+test_concurrent_additions_lose_no_bit(void **state)
 {
     size_t      i, l, round;
     adder_t     adder[4];
@@ -449,7 +449,7 @@ check_merge(const bloom_geometry_t *g)
 
 
 static void
-merging_is_adding_all(void **state)
+test_merging_equals_adding_all_keys(void **state)
 {
     (void) state;
 
@@ -540,7 +540,7 @@ check_census(const bloom_geometry_t *g)
 
 
 static void
-census_counts_bit_by_bit(void **state)
+test_a_census_equals_counting_bit_by_bit(void **state)
 {
     (void) state;
 
@@ -672,7 +672,7 @@ check_batch(const bloom_geometry_t *g)
 
 
 static void
-batches_are_keys_one_by_one(void **state)
+test_a_batch_equals_its_keys_one_by_one(void **state)
 {
     (void) state;
 
@@ -681,7 +681,7 @@ batches_are_keys_one_by_one(void **state)
 
 
 static void
-any_of_several(void **state)
+test_the_first_present_key_of_several_is_found(void **state)
 {
     (void) state;
 
@@ -690,7 +690,7 @@ any_of_several(void **state)
 
 
 static void
-census_of_nothing_and_of_all(void **state)
+test_a_census_of_no_bits_and_of_all_bits_is_exact(void **state)
 {
     (void) state;
 
@@ -702,15 +702,15 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(bits_are_where_the_header_says),
-        cmocka_unit_test(large_filters),
-        cmocka_unit_test(added_keys_are_never_absent),
-        cmocka_unit_test(atomic_additions_lose_nothing),
-        cmocka_unit_test(merging_is_adding_all),
-        cmocka_unit_test(any_of_several),
-        cmocka_unit_test(batches_are_keys_one_by_one),
-        cmocka_unit_test(census_counts_bit_by_bit),
-        cmocka_unit_test(census_of_nothing_and_of_all),
+        cmocka_unit_test(test_bits_are_where_the_header_says),
+        cmocka_unit_test(test_filters_beyond_4_gigabytes_are_addressed),
+        cmocka_unit_test(test_added_keys_are_never_absent),
+        cmocka_unit_test(test_concurrent_additions_lose_no_bit),
+        cmocka_unit_test(test_merging_equals_adding_all_keys),
+        cmocka_unit_test(test_the_first_present_key_of_several_is_found),
+        cmocka_unit_test(test_a_batch_equals_its_keys_one_by_one),
+        cmocka_unit_test(test_a_census_equals_counting_bit_by_bit),
+        cmocka_unit_test(test_a_census_of_no_bits_and_of_all_bits_is_exact),
     };
 
     return cmocka_run_group_tests_name("layout", tests, NULL, NULL);

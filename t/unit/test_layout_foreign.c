@@ -102,7 +102,7 @@ assert_bits(const bloom_geometry_t *g, uint32_t kind, const char *key,
 /* Filters that Guava 31.1 wrote: create(funnel, 10, 0.01), two keys; the
  * words are big-endian there. */
 static void
-guava(void **state)
+test_bits_match_filters_of_guava(void **state)
 {
     bloom_geometry_t  g;
 
@@ -128,7 +128,7 @@ guava(void **state)
 
 /* The example of redis.io for BF.SCANDUMP. */
 static void
-redisbloom(void **state)
+test_bits_match_the_filter_of_redisbloom(void **state)
 {
     bloom_geometry_t  g;
 
@@ -142,7 +142,7 @@ redisbloom(void **state)
 
 
 static void
-go(void **state)
+test_bits_match_filters_of_go(void **state)
 {
     bloom_geometry_t  g;
 
@@ -166,7 +166,7 @@ go(void **state)
  * Schemes.pm has them, which the producers themselves agree with.
  */
 static void
-a_key_in_each_scheme(void **state)
+test_bits_match_the_producers_in_each_scheme(void **state)
 {
     size_t            i, j;
     uint32_t          layout, hash;
@@ -215,7 +215,7 @@ a_key_in_each_scheme(void **state)
 
 /* Every scheme: what was added is present, and the rate is as counted. */
 static void
-every_scheme(void **state)
+test_every_scheme_finds_its_keys_at_the_counted_rate(void **state)
 {
     char              key[32];
     size_t            len, n;
@@ -291,7 +291,7 @@ every_scheme(void **state)
 
 
 static void
-links(void **state)
+test_a_key_is_present_if_any_link_has_it(void **state)
 {
     char              key[32];
     size_t            len;
@@ -383,7 +383,7 @@ links(void **state)
 
 
 static void
-scheme_names(void **state)
+test_scheme_names_go_both_ways(void **state)
 {
     unsigned  i;
     uint32_t  layout, hash;
@@ -413,13 +413,13 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(guava),
-        cmocka_unit_test(redisbloom),
-        cmocka_unit_test(go),
-        cmocka_unit_test(a_key_in_each_scheme),
-        cmocka_unit_test(every_scheme),
-        cmocka_unit_test(links),
-        cmocka_unit_test(scheme_names),
+        cmocka_unit_test(test_bits_match_filters_of_guava),
+        cmocka_unit_test(test_bits_match_the_filter_of_redisbloom),
+        cmocka_unit_test(test_bits_match_filters_of_go),
+        cmocka_unit_test(test_bits_match_the_producers_in_each_scheme),
+        cmocka_unit_test(test_every_scheme_finds_its_keys_at_the_counted_rate),
+        cmocka_unit_test(test_a_key_is_present_if_any_link_has_it),
+        cmocka_unit_test(test_scheme_names_go_both_ways),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

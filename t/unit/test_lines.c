@@ -54,7 +54,7 @@ expect_ends(const uint8_t *data, size_t len)
 
 /* From none to nothing but ends, at every length and alignment. */
 static void
-every_density(void **state)
+test_line_ends_are_found_at_every_density(void **state)
 {
     size_t    i, len, at;
     uint8_t   data[LEN + 64];
@@ -80,7 +80,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(every_density),
+        cmocka_unit_test(test_line_ends_are_found_at_every_density),
     };
 
     return cmocka_run_group_tests_name("lines", tests, NULL, NULL);

@@ -207,7 +207,7 @@ read_at(const journal_t *journal, size_t at, uint64_t sequence)
 
 
 static void
-segment_round_trip(void **state)
+test_a_written_segment_header_is_read_back(void **state)
 {
     char             error[BLOOM_JOURNAL_ERROR_LEN];
     journal_t        journal;
@@ -237,7 +237,7 @@ segment_round_trip(void **state)
 
 /* Each bit of the header counts. */
 static void
-segment_damage(void **state)
+test_flipped_bits_of_a_segment_header_are_detected(void **state)
 {
     int              bit;
     char             error[BLOOM_JOURNAL_ERROR_LEN];
@@ -304,7 +304,7 @@ refused_with(const journal_t *journal, size_t at, uint64_t value, size_t bytes,
 
 
 static void
-segment_reasons(void **state)
+test_refused_segment_headers_have_a_reason(void **state)
 {
     size_t     i;
     journal_t  journal;
@@ -362,7 +362,7 @@ segment_reasons(void **state)
 
 
 static void
-keys_of_all_lengths(void **state)
+test_keys_of_all_lengths_are_read_back(void **state)
 {
     size_t          i, j;
     uint8_t        *bytes;
@@ -448,7 +448,7 @@ keys_of_all_lengths(void **state)
 
 
 static void
-limits_of_a_record(void **state)
+test_a_record_takes_keys_up_to_its_limits(void **state)
 {
     size_t                room, n, size;
     uint8_t              *buf, *bytes;
@@ -542,7 +542,7 @@ limits_of_a_record(void **state)
 
 /* The same record, sealed again for another place. */
 static void
-sealed_again(void **state)
+test_a_record_can_be_sealed_for_another_place(void **state)
 {
     uint8_t               buf[64];
     journal_t             journal;
@@ -573,7 +573,7 @@ sealed_again(void **state)
 
 /* The bytes that docs/journal-format.md shows. */
 static void
-frozen_bytes(void **state)
+test_the_bytes_are_as_documented(void **state)
 {
     size_t                size;
     uint8_t               header[BLOOM_SEGMENT_HEADER], buf[64];
@@ -627,7 +627,7 @@ frozen_bytes(void **state)
 
 /* A record is at home in one place only. */
 static void
-place_and_number(void **state)
+test_a_record_is_valid_in_one_place_only(void **state)
 {
     int              i;
     uint8_t         *data;
@@ -690,7 +690,7 @@ place_and_number(void **state)
 
 /* Of every beginning of a segment, the records that are whole in it. */
 static void
-every_truncation(void **state)
+test_a_truncated_segment_has_its_whole_records(void **state)
 {
     size_t           len, whole, i;
     uint8_t         *exact;
@@ -774,7 +774,7 @@ every_truncation(void **state)
 
 /* All others are found, the one that is hit is not, and it is noticed. */
 static void
-every_damaged_byte(void **state)
+test_a_damaged_byte_breaks_only_its_record(void **state)
 {
     int        change;
     size_t     at, hit, size;
@@ -838,7 +838,7 @@ every_damaged_byte(void **state)
 
 /* Zeros where records were: the end if none is behind them, else damage. */
 static void
-every_hole(void **state)
+test_zeros_between_records_are_damage(void **state)
 {
     size_t     from, to, i;
     uint64_t   seen;
@@ -879,7 +879,7 @@ every_hole(void **state)
 
 /* A greater number than expected is a gap, a lesser one is an old record. */
 static void
-numbers_out_of_order(void **state)
+test_sequence_numbers_show_gaps_and_old_records(void **state)
 {
     journal_t       journal;
     bloom_record_t  record;
@@ -998,7 +998,7 @@ read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
 
 
 static void
-against_the_format(void **state)
+test_records_against_the_format_are_broken(void **state)
 {
     char  long_key[BLOOM_RECORD_MAX];
 
@@ -1083,7 +1083,7 @@ against_the_format(void **state)
  * a perfect one for its place is none, since the key's record covers it.
  */
 static void
-records_in_keys(void **state)
+test_a_record_within_a_key_is_not_found(void **state)
 {
     int              known, broken;
     size_t           at, inner_at, i;
@@ -1163,7 +1163,7 @@ records_in_keys(void **state)
  * search that took each byte up again and again would take minutes here.
  */
 static void
-hostile_segment(void **state)
+test_a_hostile_segment_is_searched_quickly(void **state)
 {
     size_t          at;
     uint64_t        seed;
@@ -1215,7 +1215,7 @@ hostile_segment(void **state)
 
 
 static void
-tails(void **state)
+test_a_tail_ends_at_its_last_byte_that_is_not_zero(void **state)
 {
     uint8_t  bytes[9] = { 0 };
 
@@ -1235,22 +1235,22 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(segment_round_trip),
-        cmocka_unit_test(segment_damage),
-        cmocka_unit_test(segment_reasons),
-        cmocka_unit_test(keys_of_all_lengths),
-        cmocka_unit_test(limits_of_a_record),
-        cmocka_unit_test(sealed_again),
-        cmocka_unit_test(frozen_bytes),
-        cmocka_unit_test(place_and_number),
-        cmocka_unit_test(every_truncation),
-        cmocka_unit_test(every_damaged_byte),
-        cmocka_unit_test(every_hole),
-        cmocka_unit_test(numbers_out_of_order),
-        cmocka_unit_test(against_the_format),
-        cmocka_unit_test(records_in_keys),
-        cmocka_unit_test(hostile_segment),
-        cmocka_unit_test(tails),
+        cmocka_unit_test(test_a_written_segment_header_is_read_back),
+        cmocka_unit_test(test_flipped_bits_of_a_segment_header_are_detected),
+        cmocka_unit_test(test_refused_segment_headers_have_a_reason),
+        cmocka_unit_test(test_keys_of_all_lengths_are_read_back),
+        cmocka_unit_test(test_a_record_takes_keys_up_to_its_limits),
+        cmocka_unit_test(test_a_record_can_be_sealed_for_another_place),
+        cmocka_unit_test(test_the_bytes_are_as_documented),
+        cmocka_unit_test(test_a_record_is_valid_in_one_place_only),
+        cmocka_unit_test(test_a_truncated_segment_has_its_whole_records),
+        cmocka_unit_test(test_a_damaged_byte_breaks_only_its_record),
+        cmocka_unit_test(test_zeros_between_records_are_damage),
+        cmocka_unit_test(test_sequence_numbers_show_gaps_and_old_records),
+        cmocka_unit_test(test_records_against_the_format_are_broken),
+        cmocka_unit_test(test_a_record_within_a_key_is_not_found),
+        cmocka_unit_test(test_a_hostile_segment_is_searched_quickly),
+        cmocka_unit_test(test_a_tail_ends_at_its_last_byte_that_is_not_zero),
     };
 
     return cmocka_run_group_tests_name("journal", tests, NULL, NULL);

@@ -118,7 +118,7 @@ fill(uint64_t words[WORDS], unsigned share, uint64_t *seed)
 
 
 static void
-random_lines(void **state)
+test_every_set_answers_as_slow_code_on_random_lines(void **state)
 {
     unsigned       i, n, share, round;
     uint64_t       seed, words[WORDS];
@@ -146,7 +146,7 @@ random_lines(void **state)
 /* All but one of a pattern's bits set, and that bit alone missing: for every
  * bit of every word, beside full lines and empty ones. */
 static void
-one_bit_missing(void **state)
+test_a_single_missing_bit_makes_a_key_absent(void **state)
 {
     unsigned       i, bit;
     uint64_t       words[WORDS];
@@ -182,7 +182,7 @@ one_bit_missing(void **state)
 
 /* A whole batch on one line: each sees what those before it have set. */
 static void
-the_same_line(void **state)
+test_keys_of_one_batch_on_one_line_see_each_other(void **state)
 {
     unsigned       i, same;
     uint64_t       words[WORDS], seed;
@@ -206,7 +206,7 @@ the_same_line(void **state)
 
 /* What is above the 48 bits of a pattern is no part of it. */
 static void
-upper_bits_do_not_count(void **state)
+test_bits_above_a_pattern_do_not_count(void **state)
 {
     unsigned       i;
     uint64_t       words[WORDS];
@@ -235,7 +235,7 @@ upper_bits_do_not_count(void **state)
 
 
 static void
-portable_comes_last(void **state)
+test_the_portable_set_comes_last(void **state)
 {
     unsigned               n;
     const bloom_vector_t  *vector;
@@ -265,11 +265,11 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(portable_comes_last),
-        cmocka_unit_test(random_lines),
-        cmocka_unit_test(one_bit_missing),
-        cmocka_unit_test(the_same_line),
-        cmocka_unit_test(upper_bits_do_not_count),
+        cmocka_unit_test(test_the_portable_set_comes_last),
+        cmocka_unit_test(test_every_set_answers_as_slow_code_on_random_lines),
+        cmocka_unit_test(test_a_single_missing_bit_makes_a_key_absent),
+        cmocka_unit_test(test_keys_of_one_batch_on_one_line_see_each_other),
+        cmocka_unit_test(test_bits_above_a_pattern_do_not_count),
     };
 
     return cmocka_run_group_tests_name("vector", tests, NULL, NULL);

@@ -68,7 +68,7 @@ static const struct {
 
 
 static void
-expected_rate_covers_double_hashing(void **state)
+test_the_expected_rate_covers_double_hashing(void **state)
 {
     int               f;
     double            rate, sum, squares, mean, error, expected;
@@ -112,7 +112,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(expected_rate_covers_double_hashing),
+        cmocka_unit_test(test_the_expected_rate_covers_double_hashing),
     };
 
     return cmocka_run_group_tests_name("small", tests, NULL, NULL);

@@ -27,7 +27,7 @@ static const struct {
 
 
 static void
-counts_and_bytes(void **state)
+test_counts_and_bytes_are_parsed(void **state)
 {
     size_t    i, len;
     uint64_t  value;
@@ -50,7 +50,7 @@ counts_and_bytes(void **state)
 
 /* The last number that fits, and the first that does not. */
 static void
-range(void **state)
+test_numbers_that_do_not_fit_are_refused(void **state)
 {
     uint64_t  value;
 
@@ -76,7 +76,7 @@ range(void **state)
 
 
 static void
-no_numbers(void **state)
+test_texts_that_are_no_numbers_are_refused(void **state)
 {
     size_t    i, len;
     uint64_t  value;
@@ -129,7 +129,7 @@ static const struct {
 
 
 static void
-rates(void **state)
+test_rates_are_parsed_or_refused(void **state)
 {
     size_t  i;
     double  rate;
@@ -169,10 +169,10 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(counts_and_bytes),
-        cmocka_unit_test(range),
-        cmocka_unit_test(no_numbers),
-        cmocka_unit_test(rates),
+        cmocka_unit_test(test_counts_and_bytes_are_parsed),
+        cmocka_unit_test(test_numbers_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_texts_that_are_no_numbers_are_refused),
+        cmocka_unit_test(test_rates_are_parsed_or_refused),
     };
 
     return cmocka_run_group_tests_name("units", tests, NULL, NULL);

@@ -73,7 +73,7 @@ check(const url_case_t *cases, size_t n)
 
 /* All that the document has, in its order. */
 static void
-published(void **state)
+test_published_urls_become_canonical(void **state)
 {
     static const url_case_t  cases[] = {
         { "http://host/%25%32%35", "http://host/%25" },
@@ -128,7 +128,7 @@ published(void **state)
 
 /* As docs/key-forms.md decides it. */
 static void
-decided(void **state)
+test_undecided_urls_follow_the_documented_decisions(void **state)
 {
     static const url_case_t  cases[] = {
 
@@ -269,7 +269,7 @@ expressions(const char *in)
 
 
 static void
-published_expressions(void **state)
+test_published_expressions_are_made(void **state)
 {
     (void) state;
 
@@ -302,7 +302,7 @@ published_expressions(void **state)
 
 
 static void
-more_expressions(void **state)
+test_other_urls_have_the_right_expressions(void **state)
 {
     const char  *text;
     unsigned     lines;
@@ -367,7 +367,7 @@ unescape_repeatedly(char *text, size_t len)
 
 /* Escapes of escapes, at random: in a query nothing else happens to them. */
 static void
-nested_escapes(void **state)
+test_nested_escapes_are_decoded_completely(void **state)
 {
     char      in[80], text[80], expected[300];
     int       i, nested;
@@ -415,11 +415,11 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(published),
-        cmocka_unit_test(decided),
-        cmocka_unit_test(published_expressions),
-        cmocka_unit_test(more_expressions),
-        cmocka_unit_test(nested_escapes),
+        cmocka_unit_test(test_published_urls_become_canonical),
+        cmocka_unit_test(test_undecided_urls_follow_the_documented_decisions),
+        cmocka_unit_test(test_published_expressions_are_made),
+        cmocka_unit_test(test_other_urls_have_the_right_expressions),
+        cmocka_unit_test(test_nested_escapes_are_decoded_completely),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

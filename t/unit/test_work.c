@@ -125,7 +125,7 @@ work_of(uint32_t form, const shape_t *shape, size_t size)
 
 
 static void
-linear(void **state)
+test_work_grows_linearly_with_the_key(void **state)
 {
     size_t    i;
     uint32_t  form;
@@ -215,7 +215,7 @@ linear(void **state)
 
 /* A count that never counts would find everything linear. */
 static void
-it_counts(void **state)
+test_work_is_counted(void **state)
 {
     static const shape_t  shape = { "http://h/", "a", "" };
 
@@ -230,8 +230,8 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(it_counts),
-        cmocka_unit_test(linear),
+        cmocka_unit_test(test_work_is_counted),
+        cmocka_unit_test(test_work_grows_linearly_with_the_key),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,13 @@
 #!/usr/bin/perl
 
-# Counters never go backwards: not at a reload, not when a zone's memory is
-# made anew, not when a worker dies.
+# The counters of zones and rules never decrease: not when nginx reloads, not
+# when a zone's memory is recreated, not when a worker dies.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until);
 
 my $t = BloomTest->new;
 
@@ -48,28 +47,29 @@ configure($ids =~ s/%s//r, $rule);
 $t->run;
 
 asks(40);
-is(checks(), 40, 'counted by two workers');
+is(checks(), 40, 'two workers count 40 checks for 40 requests');
 
 $t->reload;
-is(checks(), 40, 'a reload');
+is(checks(), 40, 'a reload keeps the count of checks');
 asks(5);
 
 configure($ids =~ s/%s/:8m/r, $rule);
 my $mark = $t->log_mark;
 $t->reload;
 $t->wait_for_log(qr/its memory is made anew/, $mark);
-is(checks(), 45, 'new memory');
+is(checks(), 45, 'a zone whose memory is recreated keeps its count of checks');
 asks(5);
-is(checks(), 50, 'which counts on');
+is(checks(), 50, 'the recreated zone counts further checks');
 
 $t->kill_worker;
-is(checks(), 50, 'a dead worker');
+is(checks(), 50, 'the death of a worker keeps the count of checks');
 asks(30);
-is(checks(), 80, 'and those that live');
+is(checks(), 80, 'the other worker and the new one count further checks');
 
 
-# More rules than there is room for; then others, twice: these take the places
-# of those that nobody has claimed any more, and begin at 0.
+# There are more rules than the memory of the counters has room for.  Rules of
+# other names take the places of rules that two configurations in a row do not
+# have, and begin at 0.
 
 sub many {
     my ($prefix) = @_;
@@ -90,28 +90,33 @@ sub fired {
 
 many('a');
 $t->get('/a1?id=none') for 1 .. 7;
-is(fired('a1'), 7, 'a rule');
-is(fired('a300'), 'none', 'one that finds no room');
+is(fired('a1'), 7, 'rule a1 counts 7 requests');
+is(fired('a300'), 'none',
+   'rule a300, for which there is no room, has no counter');
 many('b');
-is(fired('b1'), 'none', 'workers may still count for those before');
+is(fired('b1'), 'none',
+   'rule b1 has no counter while old workers may count for rule a1');
 many('b');
-is(fired('b1'), 0, 'then they make room');
+is(fired('b1'), 0,
+   'rule b1 takes the place of a removed rule and begins at 0');
 $t->get('/b1?id=none') for 1 .. 2;
-is(fired('b1'), 2, 'for others');
+is(fired('b1'), 2, 'rule b1 counts 2 requests');
 
 configure('bloom_zone zone=other capacity=1k fpr=0.1 journal=off;', '');
 $t->reload;
-is(zone_state($t, 'other')->{counters}{checks}, 0, 'another zone');
+is(zone_state($t, 'other')->{counters}{checks}, 0,
+   'a new zone begins with 0 checks');
 configure($ids =~ s/%s/:8m/r, $rule);
 $t->reload;
-is(checks(), 89, 'the zone was away');
+is(checks(), 89,
+   'a zone that was removed and comes back keeps its count of checks');
 
 configure('', '');
 $t->reload;
-is($t->get('/')->status, 404, 'no zone at all');
+is($t->get('/')->status, 404, 'a configuration without zones is accepted');
 configure($ids =~ s/%s//r, $rule);
 $t->reload;
 asks(3);
-is(checks(), 3, 'begins anew');
+is(checks(), 3, 'after a configuration without zones, counters begin at 0');
 
 done_testing;

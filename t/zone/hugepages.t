@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
-# Huge pages: each kind where the machine has it, and what is said where it has
-# not.  With TEST_NGINX_HUGE_PAGES=1, and root, the machine is made to have
-# both, and is as before in the end.
+# A zone uses each kind of huge pages where the machine has it, and reports what
+# it got where the machine has none.  With TEST_NGINX_HUGE_PAGES=1, as root, the
+# test switches both kinds on, and restores the machine's settings at its end.
 
 use strict;
 use warnings;
@@ -65,45 +65,37 @@ $t->build_image('two.bloom', \@others, '-p', '1e-6', '-n', '6m');
 
 my $size = -s $t->testdir . '/one.bloom';      # about 24 MiB
 
-sub install {
-    my ($image) = @_;
-
-    my $dir = $t->testdir;
-
-    unlink "$dir/ids.bloom";
-    link "$dir/$image.bloom", "$dir/ids.bloom" or die "link: $!";
-}
-
 sub pages { return $t->get('/bloom/zones/ids')->json->{memory}{pages} }
 
 sub serve {
     my ($option) = @_;
 
-    install('one');
+    install_image($t, 'one');
     configure($t, ["zone=ids file=ids.bloom$option"], api => 1, workers => 2);
     my $mark = $t->log_mark;
     $t->run;
 
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'the zone answers');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'the zone answers from its image');
 
     return $t->log_since($mark);
 }
 
-# The helper loads another image, and the first again: a bank that was used is
-# used again.
+# The helper loads another image, and then the first one again, so that each
+# bank of the zone's memory is used twice.
 
 sub load_twice {
     for my $image (qw(two one)) {
-        install($image);
+        install_image($t, $image);
         is($t->post('/bloom/zones/ids/reload')->status, 200,
-           'another image is loaded');
+           "image $image is loaded");
         is(ask($t, 'ids', @ids, @others),
-           $image eq 'one' ? "$all$none" : "$none$all", 'and serves');
+           $image eq 'one' ? "$all$none" : "$none$all", "image $image serves");
     }
 }
 
-# How much of the memory the endpoint says to be on huge pages; all of the
-# filter but what is at its ends.
+# The endpoint reports that all of the filter, but for its two ends, is on huge
+# pages.
 
 sub is_huge {
     my ($what) = @_;
@@ -119,44 +111,47 @@ sub is_huge {
 }
 
 
-subtest 'no such kind' => sub {
+subtest 'huge_pages= has an invalid value' => sub {
     configure($t, ['zone=ids file=one.bloom huge_pages=big']);
     like($t->run_fails, qr/invalid huge_pages "big".*"reserved"/,
-         'is refused, and those there are are named');
+         'an invalid value is refused and the message names the valid values');
 };
 
 
-subtest 'small pages' => sub {
+subtest 'huge pages are switched off' => sub {
     machine($transparent, 'always');
 
     my $log = serve(' huge_pages=off');
 
     like($log, qr/"ids" has \d+k for its filter and, by now, 0k of its memory on huge pages/,
-         'the log says so');
+         'the log says that no memory is on huge pages');
     is_deeply(pages(), { wanted => 'off', kind => 'small', huge_bytes => 0 },
-              'and the endpoint');
+              'the endpoint reports small pages');
 
     load_twice();
-    is(pages()->{huge_bytes}, 0, 'they stay small');
+    is(pages()->{huge_bytes}, 0,
+       'no memory is on huge pages after loads by the helper');
     $t->stop;
 };
 
 
-subtest 'transparent ones' => sub {
+subtest 'transparent huge pages are used' => sub {
     machine($transparent, 'advise');
 
     my $log = serve('');
 
-    is(pages()->{wanted}, 'transparent', 'are asked for unless told otherwise');
+    is(pages()->{wanted}, 'transparent',
+       'transparent huge pages are wanted by default');
 
     if (look($transparent) =~ /^(?:advise|always|within_size|force)$/) {
-        is(pages()->{kind}, 'transparent', 'and are there');
-        is_huge('under all of the filter');
+        is(pages()->{kind}, 'transparent',
+           'the endpoint reports transparent huge pages');
+        is_huge('all of the filter is on transparent huge pages');
         like($log, qr/by now, [1-9]\d*k of its memory on huge pages \(with huge_pages=transparent\)/,
-             'the log says so');
+             'the log says how much memory is on transparent huge pages');
 
         load_twice();
-        is_huge('also after a load by the helper');
+        is_huge('all of the filter is on huge pages after loads by the helper');
 
         if (my @memory = zone_memory($t->master)) {
             my $resident = 0;
@@ -165,46 +160,51 @@ subtest 'transparent ones' => sub {
                 ($resident) = sort { $b <=> $a }
                               map { $_->{resident} } zone_memory($t->master);
                 return $resident < 1.3 * $size;
-            }), 'the old bank was given back')
+            }), 'the memory of the old bank is given back')
                 or diag("$resident bytes of $size");
         }
 
-        install('one');
+        install_image($t, 'one');
         configure($t, ['zone=ids file=ids.bloom'], api => 1);
         $t->reload;
-        is_huge('a new helper finds them too');
+        is_huge('a new helper reports that all of the filter is on huge pages');
 
     } else {
         is_deeply(pages(), { wanted => 'transparent', kind => 'small',
                              huge_bytes => 0 },
-                  'where the system has none the endpoint says so');
-        like($log, qr/by now, 0k of its memory on huge pages/, 'and the log');
-        note("$transparent lets nobody have them");
+                  'the endpoint reports small pages where the system has no'
+                  . ' huge ones');
+        like($log, qr/by now, 0k of its memory on huge pages/,
+             'the log says that no memory is on huge pages');
+        note("$transparent allows no transparent huge pages");
     }
 
     $t->stop;
 };
 
 
-subtest 'reserved ones, and none there' => sub {
+subtest 'reserved huge pages are wanted and the machine has none' => sub {
     machine($reserved, 0);
-    plan skip_all => 'this machine has some' if look($reserved) > 0;
+    plan skip_all => 'this machine has reserved huge pages'
+        if look($reserved) > 0;
 
     my $log = serve(' huge_pages=reserved');
 
     like($log, qr/\[warn\].*bloom zone "ids" has no reserved huge pages: it /,
-         'a warning');
+         'a warning says that there are no reserved huge pages');
     like($log, qr/it wants \d+ of 2048k, .* with "sysctl vm.nr_hugepages"/,
-         'says what to do');
-    is(pages()->{wanted}, 'reserved', 'what was wanted');
-    isnt(pages()->{kind}, 'reserved', 'and was not got');
+         'the warning says how many are needed and how to reserve them');
+    is(pages()->{wanted}, 'reserved',
+       'the endpoint reports that reserved huge pages are wanted');
+    isnt(pages()->{kind}, 'reserved',
+         'the endpoint does not report reserved huge pages');
 
     load_twice();
     $t->stop;
 };
 
 
-subtest 'reserved ones' => sub {
+subtest 'reserved huge pages are used' => sub {
     my $needed = int(2.25 * $size / $huge) + 8;
 
     machine($reserved, $needed);
@@ -214,26 +214,29 @@ subtest 'reserved ones' => sub {
 
     my $log = serve(' huge_pages=reserved');
 
-    unlike($log, qr/\[warn\]/, 'no warning');
-    is(pages()->{kind}, 'reserved', 'are got');
-    is_huge('under all of the filter');
+    unlike($log, qr/\[warn\]/, 'nginx starts without a warning');
+    is(pages()->{kind}, 'reserved',
+       'the endpoint reports reserved huge pages');
+    is_huge('all of the filter is on reserved huge pages');
 
     load_twice();
-    is_huge('after loads by the helper');
+    is_huge('all of the filter is on huge pages after loads by the helper');
 
     $t->reload;
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'a reload keeps them');
-    is(pages()->{kind}, 'reserved', 'reserved as before');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'the zone answers after a reload');
+    is(pages()->{kind}, 'reserved', 'a reload keeps the reserved huge pages');
 
     my $mark = $t->log_mark;
     configure($t, ['zone=ids file=ids.bloom'], api => 1, workers => 2);
     $t->reload;
     like($t->log_since($mark),
          qr/"ids" keeps its memory, and its huge_pages "reserved": restart/,
-         'memory in use cannot change its kind');
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'and serves on');
+         'the log says that memory in use cannot change its kind of pages');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'the zone continues to answer');
 
-    # two instances at once, and pages for one
+    # two instances run at once, and there are huge pages for one
 
     configure($t, ['zone=ids file=ids.bloom huge_pages=reserved'], api => 1,
               workers => 2);
@@ -241,8 +244,10 @@ subtest 'reserved ones' => sub {
     my ($free) = look('/proc/meminfo') =~ /^HugePages_Free:\s*(\d+)/m;
 
     $t->upgrade;
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'an upgrade serves');
-    isnt(pages()->{kind}, 'reserved', 'on other pages where these are taken')
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'the zone answers after an upgrade');
+    isnt(pages()->{kind}, 'reserved',
+         'the new instance gets no reserved huge pages while the old has them')
         if $free < $needed - 8;
 
     $t->stop;
@@ -250,21 +255,23 @@ subtest 'reserved ones' => sub {
     ok(wait_until(sub {
         look('/proc/meminfo') =~ /^HugePages_Free:\s*(\d+)/m;
         return $1 >= $needed;
-    }), 'nginx leaves none taken');
+    }), 'all reserved huge pages are free after nginx stops');
 };
 
 
-subtest 'a zone that starts empty' => sub {
+subtest 'a zone starts empty' => sub {
     machine($transparent, 'advise');
 
     configure($t, map { ["zone=ids capacity=6m fpr=1e-6$_"] }
                       ' huge_pages=transparent');
     $t->run;
-    is(ask($t, 'ids', @ids), $none, 'answers');
+    is(ask($t, 'ids', @ids), $none,
+       'everything is absent in an empty zone on huge pages');
 
     configure($t, ['zone=ids capacity=6m fpr=1e-6 huge_pages=off']);
     $t->reload;
-    is(ask($t, 'ids', @ids), $none, 'also when it wants other pages');
+    is(ask($t, 'ids', @ids), $none,
+       'everything is absent after a change of huge_pages=');
     $t->stop;
 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Loads while keys are added: by the endpoint, by watch=, by HUP and by upload,
-# each keeps what was added before, meanwhile and after.
+# A load keeps all keys that are added before it, during it and after it,
+# whether the endpoint, watch=, HUP or an upload has caused it.
 
 use strict;
 use warnings;
@@ -16,8 +16,8 @@ my $dir = $t->testdir;
 
 my @ids = keys_of('id', 100);
 
-# images of several sizes and seeds, each with a key of its own, and with room
-# for what is going to be added
+# images of several sizes and hash keys, each with a key of its own, and with
+# room for the keys that are going to be added
 
 my %size = (small => 50_000, large => 400_000, middle => 150_000);
 
@@ -26,34 +26,26 @@ for my $name (sort keys %size) {
                     $size{$name});
 }
 
-sub install {
-    my ($image) = @_;
-
-    unlink "$dir/new";
-    link "$dir/$image.bloom", "$dir/new" or die "link: $!";
-    rename "$dir/new", "$dir/ids.bloom" or die "rename: $!";
-}
-
 sub serves {
-    my ($image, $what) = @_;
+    my ($image, $when) = @_;
 
     my @names = sort keys %size;
     my $want = join '', map { $_ eq $image ? 1 : 0 } @names;
 
     ok(wait_until(sub {
         return sure($t, 'ids', map { "$_-own" } @names) eq $want;
-    }), "$what: $image serves");
+    }), "image $image serves $when");
 }
 
 
-install('small');
+install_image($t, 'small');
 configure($t, ['zone=ids:8m file=ids.bloom watch=50ms'], api => 1, add => 1,
           workers => 2);
 $t->run;
 
 
-# What the zone answers about each key, on a connection each: a worker that
-# ends does not take another request of one that it has.
+# What the zone answers about each key, each on a connection of its own: a
+# worker that shuts down takes no further request on a connection that it has.
 
 sub known {
     return join '', map {
@@ -64,9 +56,9 @@ sub known {
 }
 
 
-# Adds keys one after another until it is told to stop; asks for each at once,
-# for one of the others and for one of the image.  Reports what it has seen
-# absent.
+# Adds keys one after another until it is told to stop.  After each it looks up
+# that key, another added key and a key of the image, and reports those that
+# were absent.
 
 sub client {
     my ($name) = @_;
@@ -75,7 +67,7 @@ sub client {
 
     return spawn(sub {
         my (@added, @lost);
-        my $unsure = 0;
+        my $unknown = 0;
 
         until (-e "$dir/enough") {
             my $n = @added + 1;
@@ -90,7 +82,7 @@ sub client {
 
             my $answers = known($key, $added[rand @added], 'id7');
             push @lost, "$key: $answers" if $answers =~ /0/;
-            $unsure++ if $answers =~ /\?/;
+            $unknown++ if $answers =~ /\?/;
 
             $t->write_file("$name.begun", '') if $n == 20;
         }
@@ -98,7 +90,7 @@ sub client {
         my $answers = sure($t, 'ids', @added, @ids);
         push @lost, 'at the end' if $answers =~ /[^1]/;
         $t->write_file("$name.result",
-                       join "\n", scalar(@added), $unsure, @lost);
+                       join "\n", scalar(@added), $unknown, @lost);
     }, stderr => $stderr);
 }
 
@@ -106,78 +98,84 @@ my @clients = map { client("client$_") } 1, 2;
 $t->waitforfile("client$_.begun") for 1, 2;
 
 
-subtest 'by the endpoint' => sub {
+subtest 'the endpoint loads images' => sub {
     for my $image (qw(large small middle)) {
-        install($image);
-        is(api($t, POST => 'zones/ids/reload')->status, 200, 'reload');
-        serves($image, 'the endpoint');
+        install_image($t, $image);
+        is(api($t, POST => 'zones/ids/reload')->status, 200,
+           "the endpoint loads image $image");
+        serves($image, 'after a load by the endpoint');
     }
 };
 
-subtest 'by watch=' => sub {
+subtest 'the helper loads a watched file' => sub {
     for my $image (qw(small large middle)) {
-        install($image);
-        serves($image, 'a file that was replaced');
+        install_image($t, $image);
+        serves($image, 'after the watched file was replaced');
     }
 
-    # what is no good is reported once, and not loaded
+    # an invalid file is reported once and is not loaded
 
     my $mark = $t->log_mark;
-    $t->write_file('bad', 'no image');
-    rename "$dir/bad", "$dir/ids.bloom" or die "rename: $!";
+    replace_file($t, 'ids.bloom', 'no image');
     $t->wait_for_log(qr/ids\.bloom.*is not a Bloom filter image/, $mark);
-    serves('middle', 'a damaged file');
+    serves('middle', 'while the watched file is damaged');
     my $count = () = $t->log_since($mark) =~ /is not a Bloom filter image/g;
-    cmp_ok($count, '<=', 2, 'it is not reported for ever');
+    cmp_ok($count, '<=', 2,
+           'a damaged watched file is not reported again and again');
 
     unlink "$dir/ids.bloom";
-    serves('middle', 'a missing file');
-    install('large');
-    serves('large', 'a good one after it');
+    serves('middle', 'while the watched file is missing');
+    install_image($t, 'large');
+    serves('large', 'after a good file has come back');
 };
 
-subtest 'by HUP' => sub {
+subtest 'a reload of nginx loads images' => sub {
     for my $image (qw(small large middle)) {
-        install($image);
+        install_image($t, $image);
         $t->reload;
-        serves($image, 'HUP');
+        serves($image, 'after HUP');
     }
 };
 
-subtest 'by upload' => sub {
+subtest 'images are uploaded' => sub {
     for my $image (qw(large middle small)) {
-        is(api($t, PUT => 'zones/ids/image',
-               body => $t->read_file("$image.bloom"))->status, 200, 'upload');
-        serves($image, 'the upload');
+        is(upload_image($t, 'ids', $image)->status, 200,
+           "image $image is uploaded");
+        serves($image, 'after its upload');
     }
 };
 
-subtest 'with checkpoints and images in between' => sub {
+subtest 'images are loaded between checkpoints and downloads' => sub {
     for my $image (qw(large small)) {
-        is(api($t, POST => 'zones/ids/checkpoint')->status, 200, 'checkpoint');
-        install($image);
-        is(api($t, POST => 'zones/ids/reload')->status, 200, 'reload');
-        is(api($t, GET => 'zones/ids/image')->status, 200, 'image');
-        serves($image, 'the endpoint');
+        is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
+           'a checkpoint is written');
+        install_image($t, $image);
+        is(api($t, POST => 'zones/ids/reload')->status, 200,
+           "image $image is loaded after a checkpoint");
+        is(api($t, GET => 'zones/ids/image')->status, 200,
+           'the image of the zone is downloaded');
+        serves($image, 'after a checkpoint and a download');
     }
 };
 
 
-subtest 'the clients' => sub {
+subtest 'the clients have found no key absent' => sub {
     $t->write_file('enough', '');
-    ok(wait_until(sub { !grep { alive($_) } @clients }, 60), 'end');
+    ok(wait_until(sub { !grep { alive($_) } @clients }, 60),
+       'the clients end');
 
     for (1, 2) {
-        my ($added, $unsure, @lost)
+        my ($added, $unknown, @lost)
             = split /\n/, $t->read_file("client$_.result");
-        cmp_ok($added, '>=', 20, "client $_ has added keys");
-        is(scalar @lost, 0, 'and lost none') or diag("such as $lost[0]");
-        is($unsure, 0, 'nor was the zone ever unsure');
+        cmp_ok($added, '>=', 20, "client $_ has added at least 20 keys");
+        is(scalar @lost, 0, "client $_ never found a key absent")
+            or diag("for example $lost[0]");
+        is($unknown, 0, "client $_ never got the answer unknown");
     }
 };
 
 
-subtest 'when all is over' => sub {
+subtest 'nginx is killed and started again' => sub {
     my @added = map {
         my $n = $_;
         my ($count) = split /\n/, $t->read_file("client$n.result");
@@ -187,7 +185,7 @@ subtest 'when all is over' => sub {
     $t->kill_all;
     $t->run;
     is(sure($t, 'ids', @ids, @added), '1' x (@ids + @added),
-       'all are there after a restart');
+       'all added keys are present after kill -9 of all processes');
 };
 
 

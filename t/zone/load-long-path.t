@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# What an error says of a file may be longer than there is room for, with the
-# system's reason behind it: it is cut off, wherever the room ends.
+# A message about a file with a very long name is cut off where its buffer ends,
+# be it in the name or in the system's reason behind it.
 
 use strict;
 use warnings;
@@ -15,7 +15,7 @@ my $dir = $t->testdir;
 
 $t->build_image('image.bloom', ['id1']);
 
-# names so long that the message ends before, in and behind the last bytes
+# names so long that the buffer ends before, in and behind the system's reason
 
 my $deep = $dir;
 for my $length (200, 380) {
@@ -42,12 +42,14 @@ for my $length (@lengths) {
     my ($message) = ($r->json->{error} // {})->{message} // $r->body;
 
     like($message, qr/^image "\Q$file{$length}\E/,
-         "a name of $length bytes is not there");
-    cmp_ok(length $message, '<', 512, 'the message has an end');
-    is(ask($t, "z$length", 'id1', 'no'), '10', 'the image serves on');
+         "the message names the missing file with a path of $length bytes");
+    cmp_ok(length $message, '<', 512,
+           "the message about a path of $length bytes is cut off");
+    is(ask($t, "z$length", 'id1', 'no'), '10',
+       "the image whose path has $length bytes continues to serve");
 
     like($message, qr/ cannot be opened \(2: No such file or directory\)$/,
-         'with the reason') if $length == 400;
+         'the message ends with the reason if that fits') if $length == 400;
 }
 
 $t->expect_log(qr/image ".*" of bloom zone "z4\d\d"/);
@@ -55,7 +57,7 @@ $t->expect_log(qr/image ".*" of bloom zone "z4\d\d"/);
 $t->stop;
 
 
-subtest 'at a start' => sub {
+subtest 'a start finds an unusable checkpoint with a long path' => sub {
     my $state = "$deep/" . 's' x 100;
     my $checkpoint = "$state/seen/checkpoint." . '0' x 32 . '.'
                      . '0' x 15 . '1.bloom';
@@ -67,7 +69,8 @@ subtest 'at a start' => sub {
               http => "bloom_state_path $state;");
     $t->expect_log(qr/\[warn\] .*image "\Q$state\E/);
     $t->run;
-    is(ask($t, 'seen', 'id1'), '0', 'an unusable checkpoint is left out');
+    is(ask($t, 'seen', 'id1'), '0',
+       'nginx starts without an unusable checkpoint that has a long path');
 };
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
-# A key is added while another image comes to serve, at each moment that
-# matters: whoever adds or loads is stopped there, and the other one goes on.
-# Once a key is acknowledged, no worker finds it absent.
+# An acknowledged key is never absent, at whichever step an addition and a load
+# overtake each other.  The test stops the process that adds or loads at a step,
+# lets the other one finish, and then resumes the first.
 
 use strict;
 use warnings;
@@ -10,22 +10,14 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Disk;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Faults;
+use BloomTest::Process qw(wait_until resume_process);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 
-plan skip_all => 'nginx without injected faults (-DNGX_BLOOM_FAULTS)'
-    unless $t->nginx_build =~ /NGX_BLOOM_FAULTS/;
-
-my $dir = $t->testdir;
-
-# of whoever stops: it removes the file
-mkdir "$dir/faults" or die "mkdir: $!";
-chmod 0777, "$dir/faults";
-my $fault = "$dir/faults/next";
-
-$t->environment(NGX_BLOOM_FAULT_FILE => $fault);
+my $faults = BloomTest::Faults->new($t);
+$faults->needed;
 
 my $disk = BloomTest::Disk->new($t, 'state');
 
@@ -34,45 +26,9 @@ configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2);
 $t->run;
 
 
-# The process that comes to a place next, or for the time-th time, stops there,
-# or dies.
+# Sends a request and does not wait for its response.
 
-sub stop_at {
-    my ($place, $time, $how) = @_;
-
-    $t->write_file('fault.tmp',
-                   join(' ', $place, $time // 1, $how // 'stop') . "\n");
-    rename "$dir/fault.tmp", $fault or die "rename: $!";
-
-    return { place => $place, mark => $t->log_mark };
-}
-
-# Waits until one has, and returns which.
-
-sub stopped {
-    my ($stop) = @_;
-
-    my $line = $t->wait_for_log(qr/fault injected at "$stop->{place}"/,
-                                $stop->{mark});
-    my ($pid) = $line =~ / (\d+)#\d+: / or die "no process in: $line";
-
-    wait_until(sub {
-        open my $stat, '<', "/proc/$pid/stat" or die "process $pid: $!";
-        return <$stat> =~ /\) T /;
-    }) or die "process $pid does not stop";
-
-    return $pid;
-}
-
-sub go_on {
-    my ($pid) = @_;
-
-    kill 'CONT', $pid or die "kill: $!";
-}
-
-# Something that is asked for and not waited for.
-
-sub ask_for {
+sub send_request {
     my ($method, $uri, $body) = @_;
 
     my $c = $t->connect;
@@ -81,175 +37,195 @@ sub ask_for {
     return $c;
 }
 
-sub done {
+sub is_done {
     my ($c, $name) = @_;
 
     is($c->response->status, 200, $name);
 }
 
 my %add = (
-    'the endpoint' => sub { ask_for(POST => '/bloom/zones/ids/keys', $_[0]) },
-    'bloom_add' => sub { ask_for(GET => "/add/ids?k=$_[0]") },
+    'the endpoint' => sub {
+        send_request(POST => '/bloom/zones/ids/keys', $_[0]);
+    },
+    'bloom_add' => sub { send_request(GET => "/add/ids?k=$_[0]") },
 );
 
-sub reload { return ask_for(POST => '/bloom/zones/ids/reload') }
+sub reload { return send_request(POST => '/bloom/zones/ids/reload') }
 
 
-# Whoever adds has set its bits, and has asked, or not, which generation serves.
+# The process that adds has set the key's bits.  At "append" it has also looked
+# which generation serves, at "set" it has not.
 
 for my $place (qw(set append)) {
     for my $how (sort keys %add) {
-        subtest "$how is overtaken at \"$place\"" => sub {
+        subtest "a load overtakes $how at \"$place\"" => sub {
             my $before = generation($t, 'ids');
             my $key = "$place-$before";
 
-            my $stop = stop_at($place);
+            my $stop = $faults->stop_at($place);
             my $added = $add{$how}->($key);
-            my $worker = stopped($stop);
+            my $worker = $faults->stopped($stop);
 
             another_image($t);
-            done(reload(), 'another image is loaded meanwhile');
-            is(generation($t, 'ids'), $before + 1, 'and serves');
+            is_done(reload(), "another image is loaded while $how adds a key");
+            is(generation($t, 'ids'), $before + 1, 'the other image serves');
 
-            go_on($worker);
-            done($added, 'the key is acknowledged');
-            is(ask($t, 'ids', $key, 'id1', 'no'), '110', 'and there');
+            resume_process($worker);
+            is_done($added, "$how acknowledges the key after the load");
+            is(ask($t, 'ids', $key, 'id1', 'no'), '110',
+               'the acknowledged key is present in the other image');
         };
     }
 }
 
 
-# Whoever loads holds the journal: a key of bloom_add is kept, and the endpoint
-# waits.
+# The process that loads holds the journal's lock: a key of bloom_add becomes a
+# pending key, and the endpoint waits.
 
 for my $place (qw(switch switched served)) {
-    subtest "a load is overtaken at \"$place\"" => sub {
+    subtest "additions overtake a load at \"$place\"" => sub {
         my $before = generation($t, 'ids');
-        my $stop = stop_at($place);
+        my $stop = $faults->stop_at($place);
         another_image($t);
         my $reloaded = reload();
-        my $helper = stopped($stop);
+        my $helper = $faults->stopped($stop);
 
-        done($add{bloom_add}->("kept-$place"), 'a key is kept');
+        is_done($add{bloom_add}->("kept-$place"),
+                'bloom_add adds a pending key during a load');
         my $waits = $add{'the endpoint'}->("waits-$place");
-        is(ask($t, 'ids', "kept-$place", 'id1', 'no'), '110', 'and there');
+        is(ask($t, 'ids', "kept-$place", 'id1', 'no'), '110',
+           'the pending key is present during the load');
 
         if ($place eq 'switch') {
-            $stop = stop_at('switched');
-            go_on($helper);
-            is(stopped($stop), $helper, 'the other image serves');
+            $stop = $faults->stop_at('switched');
+            resume_process($helper);
+            is($faults->stopped($stop), $helper,
+               'the load reaches "switched"');
             is(ask($t, 'ids', "kept-$place", 'id1', 'no'), '110',
-               'with the key that was kept');
+               'the pending key is present as soon as the other image serves');
         }
 
-        go_on($helper);
-        done($reloaded, 'the image is loaded');
-        done($waits, 'another key is added then');
-        is(generation($t, 'ids'), $before + 1, 'another generation');
+        resume_process($helper);
+        is_done($reloaded, 'the other image is loaded');
+        is_done($waits, 'the endpoint adds its key after the load');
+        is(generation($t, 'ids'), $before + 1, 'the next generation serves');
         is(ask($t, 'ids', "kept-$place", "waits-$place", 'id1', 'no'), '1110',
-           'with both keys');
+           'the keys of bloom_add and of the endpoint are present');
     };
 }
 
-subtest 'a key that is kept is set in what serves by then' => sub {
-    my $stop = stop_at('switch');
+subtest 'a key becomes pending just before a load switches' => sub {
+    my $stop = $faults->stop_at('switch');
     another_image($t);
     my $reloaded = reload();
-    my $helper = stopped($stop);
+    my $helper = $faults->stopped($stop);
 
-    # The load has looked at what was kept, and this comes after it.  It is set
-    # once before the journal is found locked, and again when it is kept.
+    # The load has read the pending keys, and this key comes after them.  Its
+    # bits are set once before the journal is found locked, and again when the
+    # key becomes pending.
 
-    $stop = stop_at('set', 2);
+    $stop = $faults->stop_at('set', 2);
     my $added = $add{bloom_add}->('late');
-    my $worker = stopped($stop);
+    my $worker = $faults->stopped($stop);
 
-    # now the other image serves, and what was kept is not looked at again yet
+    # now the other image serves, and the load has not read the pending keys
+    # again
 
-    $stop = stop_at('switched');
-    go_on($helper);
-    is(stopped($stop), $helper, 'the load is at its next step');
-    go_on($worker);
-    done($added, 'the key is acknowledged');
-    is(ask($t, 'ids', 'late', 'id1', 'no'), '110', 'and there at once');
+    $stop = $faults->stop_at('switched');
+    resume_process($helper);
+    is($faults->stopped($stop), $helper, 'the load reaches "switched"');
+    resume_process($worker);
+    is_done($added, 'the late key is acknowledged');
+    is(ask($t, 'ids', 'late', 'id1', 'no'), '110',
+       'the late key is present as soon as it is acknowledged');
 
-    go_on($helper);
-    done($reloaded, 'the image is loaded');
-    is(ask($t, 'ids', 'late', 'id1', 'no'), '110', 'and then');
+    resume_process($helper);
+    is_done($reloaded, 'the other image is loaded');
+    is(ask($t, 'ids', 'late', 'id1', 'no'), '110',
+       'the late key is present after the load');
 };
 
 
-subtest 'a key that was kept before' => sub {
+subtest 'a key is pending before a load' => sub {
     $disk->refuse('ENOSPC', qw(open write grow rename));
-    done($add{bloom_add}->('before'), 'the disk is full: a key is kept');
-    cmp_ok(zone_state($t, 'ids')->{journal}{kept_keys}, '>', 0, 'and waits');
+    is_done($add{bloom_add}->('before'),
+            'bloom_add adds a key while the disk is full');
+    cmp_ok(zone_state($t, 'ids')->{journal}{kept_keys}, '>', 0,
+           'the key that is not on disk is pending');
 
-    my $stop = stop_at('switched');
+    my $stop = $faults->stop_at('switched');
     another_image($t);
     my $reloaded = reload();
-    my $helper = stopped($stop);
+    my $helper = $faults->stopped($stop);
     is(ask($t, 'ids', 'before', 'id1', 'no'), '110',
-       'it is in another image as soon as that serves');
+       'the pending key is present as soon as the other image serves');
 
-    go_on($helper);
-    done($reloaded, 'the image is loaded');
+    resume_process($helper);
+    is_done($reloaded, 'the other image is loaded');
     $disk->allow;
 };
 
 
-# Who keeps a key and who lets another image serve do so one after the other.
+# One lock protects the pending keys from the switch to another image.
 
-subtest 'a load that finds what is kept locked' => sub {
+subtest 'a load finds the pending keys locked' => sub {
     my $before = generation($t, 'ids');
 
     $disk->refuse('ENOSPC', qw(open write grow rename));
-    my $stop = stop_at('keep');
+    my $stop = $faults->stop_at('keep');
     my $added = $add{bloom_add}->('locked');
-    my $worker = stopped($stop);
+    my $worker = $faults->stopped($stop);
 
     another_image($t);
     my $reloaded = reload()->response;
-    is($reloaded->status, 503, 'cannot be');
-    like($reloaded->body, qr/busy with additions; try again/, 'and says so');
+    is($reloaded->status, 503,
+       'a load is refused while the pending keys are locked');
+    like($reloaded->body, qr/busy with additions; try again/,
+         'the refusal of the load says that additions are the reason');
     $t->expect_log(qr/busy with additions; try again/);
-    is(generation($t, 'ids'), $before, 'what served goes on');
+    is(generation($t, 'ids'), $before,
+       'the generation before continues to serve');
 
-    go_on($worker);
-    done($added, 'the key is acknowledged');
-    done(reload(), 'now it can');
-    is(ask($t, 'ids', 'locked', 'id1', 'no'), '110', 'and has the key');
+    resume_process($worker);
+    is_done($added, 'the key is acknowledged');
+    is_done(reload(), 'a load succeeds when the pending keys are unlocked');
+    is(ask($t, 'ids', 'locked', 'id1', 'no'), '110',
+       'the key is present after the load');
     $disk->allow;
 };
 
 
 for my $place (qw(switch held turned switched)) {
-    subtest "the death of who loads at \"$place\"" => sub {
+    subtest "the helper dies during a load at \"$place\"" => sub {
         my $before = generation($t, 'ids');
 
         $disk->refuse('ENOSPC', qw(open write grow rename));
-        my $stop = stop_at('switch');
+        my $stop = $faults->stop_at('switch');
         another_image($t);
         my $reloaded = reload();
-        my $helper = stopped($stop);
-        done($add{bloom_add}->("dies-$place"), 'a key is kept');
+        my $helper = $faults->stopped($stop);
+        is_done($add{bloom_add}->("dies-$place"),
+                'bloom_add adds a pending key during the load');
 
         if ($place eq 'switch') {
             kill 'KILL', $helper or die "kill: $!";
 
         } else {
-            stop_at($place, 1, 'kill');
-            go_on($helper);
+            $faults->kill_at($place);
+            resume_process($helper);
         }
 
         $t->wait_for_log(qr/ $helper exited on signal 9/, $stop->{mark});
         is(ask($t, 'ids', "dies-$place", 'id1', 'no'), '110',
-           'in whatever serves then');
-        done($add{bloom_add}->("next-$place"), 'another key is kept');
+           'the pending key is present after the death of the helper');
+        is_done($add{bloom_add}->("next-$place"),
+                'bloom_add adds another pending key');
 
-        done($reloaded, 'the next loads the image');
-        cmp_ok(generation($t, 'ids'), '>', $before, 'another generation');
+        is_done($reloaded, 'the next helper loads the image');
+        cmp_ok(generation($t, 'ids'), '>', $before,
+               'a later generation serves');
         is(ask($t, 'ids', "dies-$place", "next-$place", 'id1', 'no'), '1110',
-           'with both keys');
+           'both pending keys are present after the load');
         $disk->allow;
     };
 }
@@ -257,39 +233,44 @@ for my $place (qw(switch held turned switched)) {
 $t->expect_log(qr/exited on signal 9/);
 
 
-subtest 'all of them, after the death of everything' => sub {
+subtest 'nginx is killed and started again' => sub {
     my @keys = ('late', 'before', 'locked',
                 (map { ("kept-$_", "waits-$_") } qw(switch switched served)),
                 map { ("dies-$_", "next-$_") } qw(switch held turned switched));
 
     wait_until(sub { zone_state($t, 'ids')->{journal}{kept_keys} == 0 })
-        or die 'what is kept does not come into the journal';
+        or die 'the pending keys are not written to the journal';
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0', 'are there');
+    is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0',
+       'all acknowledged keys are present after kill -9 of all processes');
 };
 
 
-# Who loads is held up where others have to wait, for longer than they may.
+# The load is stopped while it holds the lock of the pending keys, for longer
+# than an addition waits.
 
-subtest 'a key that cannot be kept during a switch' => sub {
-    my $stop = stop_at('held');
+subtest 'a key cannot become pending during a switch' => sub {
+    my $stop = $faults->stop_at('held');
     another_image($t);
     my $reloaded = reload();
-    my $helper = stopped($stop);
+    my $helper = $faults->stopped($stop);
 
     $t->expect_log(qr/\[alert\].*has no room left for keys/);
-    done($add{bloom_add}->('gone'), 'is acknowledged');
-    unlike(ask($t, 'ids', 'gone'), qr/0/, 'and not absent');
+    is_done($add{bloom_add}->('gone'),
+            'bloom_add answers although the key cannot become pending');
+    unlike(ask($t, 'ids', 'gone'), qr/0/, 'the lost key is not absent');
 
-    $stop = stop_at('turned');
-    go_on($helper);
-    is(stopped($stop), $helper, 'the other image serves');
-    is(ask($t, 'ids', 'gone', 'id1', 'no'), '?1?', 'and cannot tell');
+    $stop = $faults->stop_at('turned');
+    resume_process($helper);
+    is($faults->stopped($stop), $helper, 'the load reaches "turned"');
+    is(ask($t, 'ids', 'gone', 'id1', 'no'), '?1?',
+       'the lost key is unknown when the other image serves');
 
-    go_on($helper);
-    done($reloaded, 'the image is loaded');
-    is(ask($t, 'ids', 'gone', 'id1', 'no'), '?1?', 'it still cannot tell');
+    resume_process($helper);
+    is_done($reloaded, 'the other image is loaded');
+    is(ask($t, 'ids', 'gone', 'id1', 'no'), '?1?',
+       'the lost key is unknown after the load');
 };
 
 

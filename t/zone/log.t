@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
-# What the log says of a zone, unasked: that it is loaded, that another image
-# serves or was refused, that it is stale or over-full; once each, with figures.
+# The log says once, with figures, that a zone has started, that another image
+# serves or was refused, that a zone is stale or over-full, and that a watched
+# file is missing.
 
 use strict;
 use warnings;
@@ -45,9 +46,9 @@ sub lines {
     return grep { /$pattern/ } split /\n/, $t->log_since($mark // 0);
 }
 
-# When the helper has come to every zone twice.
+# Returns when the helper has checked every zone twice.
 
-sub helper_looks {
+sub helper_checks {
     for (1 .. 2) {
         my $before = zone_state($t, 'seen')->{helper}{heartbeat};
         wait_until(sub {
@@ -57,65 +58,72 @@ sub helper_looks {
 }
 
 
-subtest 'a start' => sub {
+subtest 'zones start' => sub {
     my @lines = lines(qr/starts with generation/);
 
-    is(scalar @lines, 4, 'a line for each zone');
+    is(scalar @lines, 4, 'the log has a line for the start of each zone');
     like($lines[0], qr{\[notice\] .*bloom zone "ids" starts with generation 1: \Q$dir\E/ids\.bloom with 2 keys, made for 10, as of 2020-01-02 03:04:05 UTC, and 0 keys of its journal, loaded in \d+ ms$},
-         'of a file');
+         'the line about a zone with a file has its figures');
     like($lines[3], qr/bloom zone "seen" starts with generation 1: a filter that starts empty with 0 keys, made for 1000, and 0 keys of its journal, loaded/,
-         'of none');
+         'the line about a zone that starts empty has its figures');
 };
 
 
-subtest 'another image' => sub {
+subtest 'another image is loaded' => sub {
     my $mark = $t->log_mark;
     add($t, 'ids', ['four']);
     rename "$dir/next.bloom", "$dir/ids.bloom" or die "rename: $!";
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'a reload');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'the endpoint loads another image');
 
     my $line = $t->wait_for_log(qr/serves generation/, $mark);
     like($line, qr{\[notice\] .*bloom zone "ids" serves generation 2: \Q$dir\E/ids\.bloom with 3 keys, made for 3, and 1 keys of its journal, loaded in \d+ ms$},
-         'is told');
-    is(scalar lines(qr/serves generation/, $mark), 1, 'in one line');
+         'the line about another image has its figures');
+    is(scalar lines(qr/serves generation/, $mark), 1,
+       'the log has one line about the other image');
 };
 
 
-subtest 'a bad image' => sub {
+subtest 'an invalid image is refused' => sub {
     my $mark = $t->log_mark;
     unlink "$dir/ids.bloom";
     $t->write_file('ids.bloom', 'x' x 5000);
-    is(api($t, POST => 'zones/ids/reload')->status, 422, 'is refused');
+    is(api($t, POST => 'zones/ids/reload')->status, 422,
+       'the endpoint refuses an invalid image');
 
     my $line = $t->wait_for_log(qr/goes on with/, $mark);
     like($line, qr{\[error\] .*image "\Q$dir\E/ids\.bloom" of bloom zone "ids" is not a Bloom filter image: .*; bloom zone "ids" goes on with generation 2$},
-         'and the line says why');
-    is(scalar lines(qr/goes on with/, $mark), 1, 'once');
+         'the line about the invalid image has the reason');
+    is(scalar lines(qr/goes on with/, $mark), 1,
+       'the log has one line about the invalid image');
 };
 
 
-subtest 'a stale one' => sub {
+subtest 'a zone is stale' => sub {
     $t->get('/?id=one') for 1 .. 20;
-    helper_looks();
+    helper_checks();
 
     my @lines = lines(qr/is stale/);
-    is(scalar @lines, 1, 'one line, not one for each request');
+    is(scalar @lines, 1,
+       'the log has one line about a stale zone after 20 requests');
     like($lines[0], qr/\[warn\] .*bloom zone "aged" is stale: its image, as of 2020-01-02 03:04:05 UTC, is \d+ s old, with "max_age" of 3600 s; it answers "cannot tell" until a newer one is loaded$/,
-         'with its age');
+         'the line about a stale zone has the age of its image');
 
     $t->kill_helper;
-    helper_looks();
-    is(scalar lines(qr/is stale/), 1, 'nor for each helper');
+    helper_checks();
+    is(scalar lines(qr/is stale/), 1,
+       'a new helper does not repeat that a zone is stale');
 
     my $mark = $t->log_mark;
     $t->build_image('aged.bloom', ['two'], '--as-of', '2021-01-01T00:00:00Z');
-    is(api($t, POST => 'zones/aged/reload')->status, 200, 'another image');
+    is(api($t, POST => 'zones/aged/reload')->status, 200,
+       'the endpoint loads another image that is too old');
     like($t->wait_for_log(qr/is stale/, $mark), qr/as of 2021-01-01/,
-         'is stale again');
+         'the log says that the zone is stale with the other image');
 };
 
 
-subtest 'a watched file that is gone' => sub {
+subtest 'a watched file is missing' => sub {
     my $missing = qr/its file .* cannot be found/;
 
     for my $time (1, 2) {
@@ -124,44 +132,49 @@ subtest 'a watched file that is gone' => sub {
 
         my $line = $t->wait_for_log($missing, $mark);
         like($line, qr{\[warn\] .*bloom zone "watched": its file "\Q$dir\E/watched\.bloom" cannot be found any more; what it has loaded serves on, but the next start is refused: put the file back \(2: No such file or directory\)$},
-             'is told');
+             "the line about a missing file says what to do (time $time)");
         $t->kill_helper;
-        helper_looks();
-        is(scalar lines($missing, $mark), 1, 'once');
-        is(generation($t, 'watched'), $time, 'the image serves on');
+        helper_checks();
+        is(scalar lines($missing, $mark), 1,
+           "a new helper does not repeat that the file is missing"
+           . " (time $time)");
+        is(generation($t, 'watched'), $time,
+           "generation $time continues to serve without its file");
 
         rename "$dir/away.bloom", "$dir/watched.bloom" or die "rename: $!";
         ok(wait_until(sub { generation($t, 'watched') == $time + 1 }),
-           'it is seen when it is back');
-        is(scalar lines($missing, $mark), 1, 'without more words');
+           "the file is loaded when it is back (time $time)");
+        is(scalar lines($missing, $mark), 1,
+           "the log does not repeat that the file was missing (time $time)");
     }
 };
 
 
-# The number of keys is estimated: with a random hash key the estimate of a full
-# one is, once in 740 times, off by more than the three standard errors that the
-# message waits for. So the hash key is a given one.
+# The number of keys is an estimate.  With a random hash key the estimate for a
+# full filter exceeds, once in 740 times, the three standard errors that the
+# message waits for.  The test therefore sets the hash key.
 
-subtest 'an over-full one' => sub {
+subtest 'a zone is over-full' => sub {
     $t->build_image('full.bloom', [], '-p', '1e-3', '-n', 1000, '--seed', 1,
                     '--allow-empty');
-    is(api($t, PUT => 'zones/seen/image',
-           body => $t->read_file('full.bloom'))->status, 200,
-       'a filter whose hash is known');
+    is(upload_image($t, 'seen', 'full')->status, 200,
+       'a filter with a given hash key is uploaded');
 
     my $mark = $t->log_mark;
     add($t, 'seen', [map { "k$_" } 1 .. 1000]);
-    helper_looks();
-    is(scalar lines(qr/was made for/, $mark), 0, 'full is not over-full');
+    helper_checks();
+    is(scalar lines(qr/was made for/, $mark), 0,
+       'the log says nothing about a zone that is just full');
 
     add($t, 'seen', [map { "k$_" } 1001 .. 2000]);
     my $line = $t->wait_for_log(qr/was made for/, $mark);
     like($line, qr/\[warn\] .*bloom zone "seen" has about (19\d\d|20\d\d) keys and was made for 1000: its false-positive rate is about \d+\.\d{3} % instead of 0\.100 %; load an image/,
-         'a line with the figures');
+         'the line about an over-full zone has its figures');
 
     add($t, 'seen', [map { "k$_" } 2001 .. 3000]);
-    helper_looks();
-    is(scalar lines(qr/was made for/, $mark), 1, 'once');
+    helper_checks();
+    is(scalar lines(qr/was made for/, $mark), 1,
+       'the log has one line about an over-full zone');
 };
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# The master reads images as root.  Who will read them later, while nginx
-# runs, are the workers: start and nginx -t warn when they could not.
+# A start and nginx -t warn about an image that only root can read: the master
+# reads it as root, but later loads run as the workers' user.
 
 use strict;
 use warnings;
@@ -23,21 +23,22 @@ my $image = $t->build_image('sub/ids.bloom', ['id1']);
 configure($t, ['zone=ids file=sub/ids.bloom']);
 
 
-# mode and owner of the directory and of the file, and what is in the way
+# mode, owner and group of the directory and of the file, and the path that is
+# in the way of the workers' user
 
 my @cases = (
-    ['open to all', 0755, 0, 0, 0644, 0, 0, undef],
+    ['a file that all may read', 0755, 0, 0, 0644, 0, 0, undef],
     ['a file of root alone', 0755, 0, 0, 0600, 0, 0, $image],
     ['a file that only others may write', 0755, 0, 0, 0602, 0, 0, $image],
     ['a directory of root alone', 0700, 0, 0, 0644, 0, 0, "$dir/sub/"],
     ['a directory to list and not to enter', 0744, 0, 0, 0644, 0, 0,
      "$dir/sub/"],
     ['a directory to enter and not to list', 0711, 0, 0, 0644, 0, 0, undef],
-    ['all by owner', 0700, $nobody, 0, 0400, $nobody, 0, undef],
-    ['all by group', 0710, 0, $group, 0640, 0, $group, undef],
-    ['a group without a right that others have',
+    ["a file of the workers' user", 0700, $nobody, 0, 0400, $nobody, 0, undef],
+    ["a file of the workers' group", 0710, 0, $group, 0640, 0, $group, undef],
+    ["a file that all but the workers' group may read",
      0755, 0, 0, 0604, 0, $group, $image],
-    ['an owner without a right that others have',
+    ["a file that all but the workers' user may read",
      0755, 0, 0, 0044, $nobody, 0, $image],
 );
 
@@ -52,22 +53,23 @@ for (@cases) {
 
     my $mark = $t->log_mark;
     my ($exit, $output) = $t->test_config;
-    is($exit, 0, "$what: nginx -t passes");
+    is($exit, 0, "nginx -t succeeds with $what");
 
     $t->run;
-    is(ask($t, 'ids', 'id1', 'id2'), '10', 'nginx starts and answers');
+    is(ask($t, 'ids', 'id1', 'id2'), '10',
+       "nginx starts and answers with $what");
 
-    for (["nginx -t", $output], ['start', $t->log_since($mark)]) {
+    for (['nginx -t', $output], ['the start', $t->log_since($mark)]) {
         my ($when, $text) = @$_;
 
         if (defined $way) {
             like($text, qr{\[warn\]\ .*image\ "\Q$image\E"\ of\ bloom\ zone
                            \ "ids"\ could\ not\ be\ loaded\ again\ .*
                            "\Q$way\E"\ does\ not\ let\ user\ "nobody"\ in}x,
-                 "$when warns and names what is in the way");
+                 "$when names the path in the way of $what");
 
         } else {
-            unlike($text, qr/\[warn\]/, "$when has nothing to warn of");
+            unlike($text, qr/\[warn\]/, "$when gives no warning about $what");
         }
     }
 
@@ -75,11 +77,11 @@ for (@cases) {
 }
 
 
-# With watch= a file that the helper may not read is said once and not again
-# whenever it looks, and so is what is no file.  That it went on looking is told
-# by a zone beside it, whose file is replaced some times.
+# With watch= a file that the helper may not read, or that is not a regular one,
+# is reported once and not at every check.  A second zone, whose file is
+# replaced four times, shows that the helper continues to check.
 
-subtest 'watched' => sub {
+subtest 'a watched file cannot be read' => sub {
     chown 0, 0, "$dir/sub", $image;
     chmod 0755, "$dir/sub" or die "chmod: $!";
     chmod 0644, $image or die "chmod: $!";
@@ -88,14 +90,14 @@ subtest 'watched' => sub {
                    'zone=other file=other.bloom watch=50ms']);
     $t->run;
 
-    my $look = sub {
+    my $checks_on = sub {
         for my $i (1 .. 4) {
             $t->build_image('other.bloom', ["new$i"]);
             ok(wait_until(sub { scalar(ask($t, 'other', "new$i")) eq '1' }),
-               'the helper looks');
+               "the helper loads replacement $i of another watched file");
         }
     };
-    my $said = sub {
+    my $reports = sub {
         my ($mark, $what) = @_;
 
         return scalar(() = $t->log_since($mark)
@@ -107,20 +109,23 @@ subtest 'watched' => sub {
     chmod 0600, "$dir/sub/new.bloom" or die "chmod: $!";
     rename "$dir/sub/new.bloom", $image or die "rename: $!";
     $t->wait_for_log(qr/cannot be opened/, $mark);
-    $look->();
-    is($said->($mark, 'cannot be opened'), 1, 'a file of root is said once');
-    is(ask($t, 'ids', 'id1', 'id2'), '10', 'the image before serves');
+    $checks_on->();
+    is($reports->($mark, 'cannot be opened'), 1,
+       'a file that only root may read is reported once');
+    is(ask($t, 'ids', 'id1', 'id2'), '10',
+       'the image before continues to serve');
 
     chmod 0644, $image or die "chmod: $!";
     ok(wait_until(sub { scalar(ask($t, 'ids', 'id1', 'id2')) eq '01' }),
-       'and is loaded when its mode is mended');
+       'the file is loaded when its mode is corrected');
 
     $mark = $t->log_mark;
     unlink $image or die "unlink: $!";
     mkdir $image or die "mkdir: $!";
     $t->wait_for_log(qr/is not a regular file/, $mark);
-    $look->();
-    is($said->($mark, 'is not a regular file'), 1, 'a directory likewise');
+    $checks_on->();
+    is($reports->($mark, 'is not a regular file'), 1,
+       'a directory in place of the file is reported once');
 
     $t->stop;
 };

@@ -1,13 +1,14 @@
 #!/usr/bin/perl
 
-# Reload: an unchanged image costs nothing, a changed one is served as a
-# whole and only once the whole configuration is accepted.
+# A reload of nginx does not read an unchanged image.  A changed image serves as
+# a whole, and only when the whole configuration is accepted.
 
 use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Process qw(spawn alive wait_until);
+use BloomTest::Clients;
+use BloomTest::Process qw(alive wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -18,7 +19,7 @@ my @one = keys_of('one', 40);
 my @two = keys_of('two', 40);
 my ($all, $none) = ('1' x 40, '0' x 40);
 
-# two images that differ in everything, and a third of the size of the first
+# two images that differ in size, layout, hash function and half of their keys
 
 $t->build_image('one.bloom', [@both, @one], '-p', '1e-7', '-n', 200_000);
 $t->build_image('two.bloom', [@both, @two], '-p', '1e-6', '-n', 100_000,
@@ -27,15 +28,12 @@ $t->build_image('two.bloom', [@both, @two], '-p', '1e-6', '-n', 100_000,
 my $serves = qr/bloom zone "ids" serves generation (\d+)/;
 
 
-# Puts a copy of an image in the place of the one that is configured, as one
-# would: by rename.
+# Replaces the zone's file by a copy of an image.
 
 sub install {
-    my ($image, $name) = @_;
+    my ($image) = @_;
 
-    $name //= 'ids.bloom';
-    $t->write_file("$name.new", $t->read_file($image));
-    rename "$dir/$name.new", "$dir/$name" or die "cannot rename: $!";
+    replace_file($t, 'ids.bloom', $t->read_file($image));
 }
 
 sub serves {
@@ -49,68 +47,73 @@ sub serves {
 install('one.bloom');
 configure($t, ['zone=ids file=ids.bloom'], workers => 2);
 $t->run;
-serves('one', 'the first image');
+serves('one', 'the first image serves');
 
 
-subtest 'an unchanged image' => sub {
+subtest 'the image is unchanged' => sub {
     my $size = -s "$dir/ids.bloom";
-    cmp_ok($size, '>', 800_000, 'is large enough to be seen');
+    cmp_ok($size, '>', 800_000,
+           'the image is large enough to be seen in the number of bytes read');
 
     my $mark = $t->log_mark;
     my $before = bytes_read($t->master);
     $t->reload;
     my $read = bytes_read($t->master) - $before;
 
-    cmp_ok($read, '<', $size / 10, 'is not read again');
-    unlike($t->log_since($mark), qr/bloom zone/, 'nothing to tell');
-    serves('one', 'it serves on');
+    cmp_ok($read, '<', $size / 10, 'an unchanged image is not read again');
+    unlike($t->log_since($mark), qr/bloom zone/,
+           'the log says nothing about an unchanged image');
+    serves('one', 'an unchanged image continues to serve');
 
     utime 1, 1, "$dir/ids.bloom" or die "cannot touch: $!";
     $before = bytes_read($t->master);
     $t->reload;
     cmp_ok(bytes_read($t->master) - $before, '>=', $size,
-           'once touched, it is verified');
+           'an image whose file has another time is read again');
 
     install('one.bloom');
     $before = bytes_read($t->master);
     $t->reload;
     cmp_ok(bytes_read($t->master) - $before, '>=', $size,
-           'and so is the same image in another file');
+           'the same image in another file is read again');
 
     $before = bytes_read($t->master);
     $t->reload;
-    cmp_ok(bytes_read($t->master) - $before, '<', $size / 10, 'once');
+    cmp_ok(bytes_read($t->master) - $before, '<', $size / 10,
+           'the same image in another file is read only once');
 
-    unlike($t->log_since($mark), qr/bloom zone/, 'the zone is kept');
-    serves('one', 'and serves on');
+    unlike($t->log_since($mark), qr/bloom zone/,
+           'the log says nothing about the same image in another file');
+    serves('one', 'the same image in another file continues to serve');
 };
 
 
-subtest 'a changed image' => sub {
+subtest 'the image is another one' => sub {
     for my $generation (2 .. 5) {
         my $image = $generation % 2 ? 'one' : 'two';
         my $mark = $t->log_mark;
 
         install("$image.bloom");
-        serves($image eq 'one' ? 'two' : 'one', 'is not served by itself');
+        serves($image eq 'one' ? 'two' : 'one',
+               "image $image does not serve before a reload");
         $t->reload;
-        serves($image, 'serves after a reload');
+        serves($image, "image $image serves after a reload");
 
         is(($t->log_since($mark) =~ $serves)[0], $generation,
-           'and the log says so');
+           "the log says that generation $generation serves");
         unlike($t->log_since($mark), qr/changes from|\[warn\]/,
-               'the memory is kept');
+               "the zone keeps its memory for generation $generation");
     }
 };
 
 
-subtest 'a busy worker of the old configuration' => sub {
+subtest 'a worker of the old configuration is busy' => sub {
     my @old = $t->workers;
     my $connection = $t->connect;
     $connection->send("GET /ids?k=one1 HTTP/1.1\r\n");
 
-    # the worker has accepted when it has answered another request on the
-    # same event loop; both do, so that it does not matter which it is
+    # either worker may have accepted the connection, and has done so when it
+    # has answered another request
 
     my %seen;
     wait_until(sub {
@@ -123,29 +126,31 @@ subtest 'a busy worker of the old configuration' => sub {
     $connection->send("Host: localhost\r\nConnection: close\r\n\r\n");
 
     my ($known, $worker) = $connection->response->body =~ /^(.*) of (\d+)/;
-    ok(scalar(grep { $_ == $worker } @old), 'answers still');
-    is($known, '0', 'from the new image');
-    serves('two', 'as do the new ones');
-    ok(wait_until(sub { !grep { alive($_) } @old }), 'and goes');
+    ok(scalar(grep { $_ == $worker } @old),
+       'the old worker answers its last request');
+    is($known, '0', 'the old worker answers from the new image');
+    serves('two', 'the new workers answer from the new image');
+    ok(wait_until(sub { !grep { alive($_) } @old }),
+       'the old workers exit after the last request');
 };
 
 
-subtest 'a configuration that is refused for another reason' => sub {
+subtest 'a configuration is refused for another reason' => sub {
     install('two.bloom');
     configure($t, ['zone=ids file=ids.bloom'], workers => 2);
     $t->reload;
-    serves('two', 'before');
+    serves('two', 'the old image serves before the refused reloads');
     install('one.bloom');
 
-    # in the order in which nginx comes to them: as it is parsed, in a zone
-    # behind ours, when it listens
+    # nginx refuses these while it parses, when it sets up a zone behind ours,
+    # and when it opens sockets
 
     my %reason = (
-        'a directive' =>
+        'an unknown directive' =>
             [[], 'no_such_directive;', qr/unknown directive/],
-        'another zone' =>
+        'a damaged image of another zone' =>
             [['zone=zz file=bad.bloom'], '', qr/checksum of bytes/],
-        'a socket' =>
+        'a socket that cannot be opened' =>
             [[], "server { listen unix:$dir/none/socket; }", qr/bind\(\)/],
     );
 
@@ -159,20 +164,21 @@ subtest 'a configuration that is refused for another reason' => sub {
         configure($t, ['zone=ids file=ids.bloom', @$zones], workers => 2,
                   http => $http);
         like($t->reload_fails, $message, "$_ is refused");
-        serves('two', 'the old image serves on');
-        unlike($t->log_since($mark), $serves, 'and no other');
+        serves('two', "the old image continues to serve after $_");
+        unlike($t->log_since($mark), $serves,
+               "no other generation serves after $_");
     }
 
     configure($t, ['zone=ids file=ids.bloom'], workers => 2);
     $t->reload;
-    serves('one', 'the new image, once all is well');
+    serves('one', 'the new image serves when the configuration is accepted');
 };
 
 
-# The keys of both images must never be absent, whichever serves when they are
-# looked up.  Long keys make lookups so slow that images change under them.
+# Keys that both images have must never be absent, whichever image serves.  Long
+# keys make lookups so slow that the image changes during a lookup.
 
-subtest 'under load, from one whole image or the other' => sub {
+subtest 'images change during lookups' => sub {
     my ($long, $times) = ('x' x 1000, 400);
     my @long = map { $long x $times . $_ } 1 .. 4;
 
@@ -197,23 +203,13 @@ CONF
     configure($t, ['zone=ids file=ids.bloom'], workers => 2,
               http => "include $dir/long.conf;");
     $t->reload;
-    is($t->get('/', port => 8081)->body, join(' ', (1) x 16), 'before');
+    is($t->get('/', port => 8081)->body, join(' ', (1) x 16),
+       'keys of both images are present before the reloads');
 
-    my @clients = map {
-        my $name = "client-$_";
-        spawn(sub {
-            my ($good, @bad) = (0);
-
-            until (-e "$dir/enough") {
-                my $body = eval { $t->get('/', port => 8081)->body } // $@;
-                $body =~ /^1(?: 1){15}$/ ? $good++ : push @bad, $body;
-                $t->write_file("$name.begun", '');
-            }
-            $t->write_file("$name.result", join "\n", $good, @bad);
-        });
-    } 1 .. 3;
-
-    $t->waitforfile("client-$_.begun") for 1 .. 3;
+    my $clients = BloomTest::Clients->new($t, 3, sub {
+        my $body = eval { $t->get('/', port => 8081)->body } // $@;
+        return $body =~ /^1(?: 1){15}$/ ? '' : $body;
+    });
     my $mark = $t->log_mark;
 
     for (1 .. 10) {
@@ -221,17 +217,17 @@ CONF
         $t->reload;
     }
 
-    $t->write_file('enough', '');
-    wait_until(sub { !grep { alive($_) } @clients })
-        or die 'the clients do not end';
+    my @results = $clients->finish;
 
     is(scalar(() = $t->log_since($mark) =~ /$serves/g), 10,
-       'ten images have served');
+       'ten more generations have served');
 
-    for (1 .. 3) {
-        my ($good, @bad) = split /\n/, $t->read_file("client-$_.result");
-        cmp_ok($good, '>', 0, "client $_ was answered");
-        is(scalar @bad, 0, 'and always right') or diag("for one: $bad[0]");
+    for (@results) {
+        my ($client, $wrong) = ($_->{client}, $_->{wrong});
+
+        cmp_ok($_->{right}, '>', 0, "client $client is answered");
+        is(scalar @$wrong, 0, "client $client finds no key absent")
+            or diag("for example $wrong->[0]");
     }
 };
 

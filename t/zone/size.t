@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# The size of a zone: kept as long as images fit, grown when they do not;
-# zones that come, go and change what they are.
+# A zone keeps its size as long as images fit, and grows when they do not.  A
+# reload adds, removes and changes zones.
 
 use strict;
 use warnings;
@@ -10,7 +10,6 @@ use BloomTest;
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
-my $dir = $t->testdir;
 
 my @ids = keys_of('id', 30);
 my @others = keys_of('other', 30);
@@ -36,7 +35,7 @@ sub reload {
     return join "\n", $t->log_since($mark) =~ /^(.* bloom zone .*)$/mg;
 }
 
-sub full {
+sub serves_ids {
     my ($what) = @_;
 
     is(ask($t, 'ids', @ids, @others), "$all$none", $what);
@@ -46,121 +45,130 @@ sub full {
 image(100_000);
 configure($t, ['zone=ids file=ids.bloom']);
 $t->run;
-full('an image');
+serves_ids('an image serves');
 
 
-subtest 'sized by the file' => sub {
+subtest 'a zone is sized by its file' => sub {
     my $changes = qr/\[notice\].* bloom zone "ids" changes from (\d+)k to (\d+)k: its memory is made anew/;
 
     image(110_000);
     my $log = reload();
-    unlike($log, $changes, 'a tenth more fits');
-    like($log, qr/serves generation 2/, 'and is loaded beside');
-    full('and serves');
+    unlike($log, $changes, 'an image for a tenth more keys fits');
+    like($log, qr/serves generation 2/,
+         'an image that fits becomes the next generation');
+    serves_ids('the image for a tenth more keys serves');
 
     image(50_000);
-    unlike(reload(), $changes, 'a smaller one leaves the size as it is');
-    full('and serves');
+    unlike(reload(), $changes, 'a smaller image does not change the size');
+    serves_ids('the smaller image serves');
 
     image(110_000);
-    unlike(reload(), $changes, 'so that the larger one fits again');
-    full('and serves');
+    unlike(reload(), $changes, 'a larger image fits after a smaller one');
+    serves_ids('the larger image serves after the smaller one');
 
     image(300_000);
     $log = reload();
-    like($log, $changes, 'three times as many do not fit: there is a notice');
+    like($log, $changes,
+         'the log says that the size changes for three times as many keys');
     my ($from, $to) = $log =~ $changes;
-    cmp_ok($to, '>', 2 * $from, 'the zone is larger');
-    unlike($log, qr/starts empty/, 'and not empty');
-    full('and full');
+    cmp_ok($to, '>', 2 * $from, 'the zone becomes more than twice as large');
+    unlike($log, qr/starts empty/, 'the larger zone does not start empty');
+    serves_ids('the image for three times as many keys serves');
 
     image(290_000);
-    unlike(reload(), $changes, 'the new size is kept then');
-    full('and the zone serves');
+    unlike(reload(), $changes,
+           'the larger zone keeps its size for a smaller image');
+    serves_ids('the smaller image serves in the larger zone');
 };
 
 
-subtest 'a given size' => sub {
+subtest 'a zone has a given size' => sub {
     image(100_000);
     my $log = reload('zone=ids:1500k file=ids.bloom');
-    like($log, qr/changes from \d+k to 1500k/, 'a size is given');
-    full('and the zone is full');
+    like($log, qr/changes from \d+k to 1500k/,
+         'a reload changes the zone to the given size');
+    serves_ids('the image serves in a zone of the given size');
 
     image(200_000);
     $log = $t->reload_fails;
     my ($needs) = $log =~ /\[emerg\].*\ bloom\ zone\ "ids"\ is\ too\ small:
                            \ it\ needs\ \d+k\ .*write\ "zone=ids:(\d+k)"/x;
-    ok(defined $needs, 'a large image is refused, and the size needed is told')
+    ok(defined $needs, 'the refusal of a large image names the size needed')
         or diag($log);
-    full('the old image serves on');
+    serves_ids('the old image continues to serve');
 
     my $less = ($needs =~ /(\d+)/)[0] - 1;
     configure($t, ["zone=ids:${less}k file=ids.bloom"]);
-    like($t->reload_fails, qr/is too small/, 'less than that is refused');
+    like($t->reload_fails, qr/is too small/,
+         'a size that is smaller by 1k is refused');
 
     reload("zone=ids:$needs file=ids.bloom");
-    full('that size is enough');
+    serves_ids('the large image serves in a zone of the size needed');
 
     image(200_000);
     $log = reload();
-    like($log, qr/serves generation 2/, 'for two images side by side');
-    unlike($log, qr/changes from/, 'in the same memory');
-    full('and the zone serves');
+    like($log, qr/serves generation 2/,
+         'the size needed is enough for two images side by side');
+    unlike($log, qr/changes from/,
+           'another large image is loaded into the same memory');
+    serves_ids('the other large image serves');
 };
 
 
-subtest 'zones that come and go' => sub {
+subtest 'zones are added and removed' => sub {
     reload('zone=ids file=ids.bloom', 'zone=more file=ids.bloom');
-    is(ask($t, 'more', @ids, @others), "$all$none", 'a zone comes');
-    full('beside another');
+    is(ask($t, 'more', @ids, @others), "$all$none", 'an added zone serves');
+    serves_ids('the zone that was there continues to serve');
 
     reload('zone=more file=ids.bloom');
-    is(ask($t, 'more', @ids, @others), "$all$none", 'a zone stays');
+    is(ask($t, 'more', @ids, @others), "$all$none",
+       'the added zone serves when the first is removed');
 
     reload('zone=ids file=ids.bloom', 'zone=more file=ids.bloom');
-    full('the other is back');
+    serves_ids('the first zone serves when it is back');
 
     image(200_000, 'more.bloom');
     reload('zone=ids file=ids.bloom', 'zone=more file=more.bloom');
     my $log = reload('zone=ids file=more.bloom', 'zone=more file=ids.bloom');
-    is(scalar(() = $log =~ /serves generation/g), 2, 'two trade their files');
-    full('and serve');
+    is(scalar(() = $log =~ /serves generation/g), 2,
+       'two zones that trade their files load them');
+    serves_ids('a zone that has traded its file serves');
 };
 
 
-subtest 'from a file to empty and back' => sub {
+subtest 'a zone with a file becomes one that starts empty' => sub {
     reload('zone=ids file=ids.bloom');
 
     my $log = reload('zone=ids capacity=100k fpr=0.001');
     like($log, qr/\[warn\].*bloom zone "ids" .*starts empty/,
-         'a zone that starts empty takes its place, with a warning');
-    is(ask($t, 'ids', @ids), $none, 'and is empty');
+         'a warning says that a zone without its file starts empty');
+    is(ask($t, 'ids', @ids), $none, 'the zone without its file is empty');
 
     $log = reload();
-    is($log, '', 'it is kept');
+    is($log, '', 'a reload without a change says nothing of the empty zone');
 
     $log = reload('zone=ids capacity=100k fpr=0.01');
     like($log, qr/\[warn\].*bloom zone "ids" .*starts empty/,
-         'another rate is warned of');
+         'a warning says that a zone with another fpr starts empty');
 
     $log = reload('zone=ids capacity=200k fpr=0.01');
     like($log, qr/\[warn\].*bloom zone "ids" .*starts empty/,
-         'another capacity is warned of');
+         'a warning says that a zone with another capacity starts empty');
 
     reload('zone=ids file=ids.bloom');
-    full('the file is back');
+    serves_ids('the zone serves when its file is back');
 
-    # the same where the memory is kept, and the empty zone is of the same
-    # kind as the image
+    # now the memory is kept, and the empty filter has the geometry of the image
 
     image(100_000);
     reload('zone=ids:2m file=ids.bloom');
     $log = reload('zone=ids:2m capacity=100k fpr=1e-6');
     like($log, qr/\[warn\].*bloom zone "ids" .*starts empty/,
-         'in the same memory: a warning');
-    unlike($log, qr/changes from/, 'about nothing else');
-    is(ask($t, 'ids', @ids), $none, 'and empty');
-    is(reload(), '', 'and kept');
+         'a warning says that a zone in the same memory starts empty');
+    unlike($log, qr/changes from/,
+           'a zone that starts empty in the same memory keeps its size');
+    is(ask($t, 'ids', @ids), $none, 'the zone in the same memory is empty');
+    is(reload(), '', 'a reload without a change says nothing of that zone');
 
     for ('capacity=90k fpr=0.001', 'capacity=90k fpr=0.002',
          'capacity=90k fpr=0.002 layout=classic',
@@ -168,12 +176,12 @@ subtest 'from a file to empty and back' => sub {
     {
         like(reload("zone=ids:2m $_"),
              qr/\[warn\].*bloom zone "ids" starts empty again/,
-             "now $_: a warning");
-        is(reload(), '', 'and kept');
+             "a warning says that the zone starts empty again with $_");
+        is(reload(), '', "a reload without a change keeps the zone with $_");
     }
 
     reload('zone=ids:2m file=ids.bloom');
-    full('the file is back');
+    serves_ids('the zone of a given size serves when its file is back');
 };
 
 

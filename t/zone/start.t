@@ -1,13 +1,13 @@
 #!/usr/bin/perl
 
-# Start: a zone is loaded before the first request can be answered, or nginx
-# does not start.
+# nginx loads every zone before it answers the first request, and does not start
+# if it cannot load one.
 
 use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Process qw(run_command wait_until);
+use BloomTest::Process qw(run_command);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -21,21 +21,25 @@ my $image = $t->build_image('ids.bloom', \@ids, '-p', '1e-6');
 $t->build_image('other.bloom', \@others, '-p', '1e-6', '--layout', 'classic');
 
 
-subtest 'zones are full at the first request' => sub {
+subtest 'zones are loaded before the first request' => sub {
     configure($t, ['zone=ids file=ids.bloom',
                    'zone=other:1m file=other.bloom',
                    'zone=twin file=ids.bloom'], workers => 2);
     $t->run;
 
-    is(ask($t, 'ids', $ids[0]), '1', 'the very first request is decided');
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'a zone sized by its file');
-    is(ask($t, 'other', @ids, @others), "$none$all", 'a zone of a given size');
+    is(ask($t, 'ids', $ids[0]), '1',
+       'the very first request gets an answer from the image');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'a zone that is sized by its file answers');
+    is(ask($t, 'other', @ids, @others), "$none$all",
+       'a zone of a given size answers');
     is(ask($t, 'twin', @ids, @others), "$all$none",
-       'another zone of the same file');
+       'a second zone with the same file answers');
 
     my $log = $t->log_since(0);
-    unlike($log, qr/\[warn\]/, 'nothing to warn of');
-    unlike($log, qr/serves generation/, 'nothing is loaded after the start');
+    unlike($log, qr/\[warn\]/, 'the start gives no warning');
+    unlike($log, qr/serves generation/,
+           'no other generation is loaded after the start');
 
     my @open = grep { defined && /\.bloom/ }
                map { readlink } map { glob "/proc/$_/fd/*" }
@@ -45,36 +49,37 @@ subtest 'zones are full at the first request' => sub {
 };
 
 
-subtest 'an image large enough to take its time' => sub {
+subtest 'an image takes a while to load' => sub {
     $t->build_image('large.bloom', \@ids, '-p', '1e-6', '-n', 10_000_000);
     configure($t, ['zone=ids file=large.bloom']);
     $t->run;
     is(ask($t, 'ids', @ids, @others), "$all$none",
-       'the first requests are decided');
+       'the first requests get answers from a large image');
     $t->stop;
 };
 
 
-subtest 'without a master' => sub {
+subtest 'nginx starts without a master process' => sub {
     configure($t, ['zone=ids file=ids.bloom'], main => 'master_process off;');
     $t->run;
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'the zone is loaded');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'a zone without a master process answers from its image');
     $t->stop;
 };
 
 
-subtest 'zones that start empty' => sub {
+subtest 'zones start empty' => sub {
     configure($t, ['zone=a capacity=1k fpr=0.001',
                    'zone=b:1m capacity=100k fpr=0.01 layout=classic',
                    'zone=c capacity=10k fpr=1e-6 hash=siphash']);
     $t->run;
-    is(ask($t, $_, @ids), $none, "everything is absent in zone $_")
+    is(ask($t, $_, @ids), $none, "every key is absent in the empty zone $_")
         for qw(a b c);
     $t->stop;
 };
 
 
-subtest 'names of files' => sub {
+subtest 'image files have various names' => sub {
     mkdir "$dir/conf" or die "mkdir: $!";
     configure($t, ['zone=ids file=here.bloom']);
     rename "$dir/nginx.conf", "$dir/conf/nginx.conf" or die "rename: $!";
@@ -84,14 +89,16 @@ subtest 'names of files' => sub {
 
     link $image, "$dir/here.bloom" or die "link: $!";
     my ($exit, $out, $err) = run_command(\@test, env => $t->{env});
-    is($exit, 1, 'a relative name is not looked up in the prefix');
+    is($exit, 1, 'a file name relative to the prefix is not found');
     like($err, qr{"\Q$dir\E/conf/here\.bloom" .* cannot be opened},
-         'but in the directory of nginx.conf');
+         'a relative file name belongs to the directory of nginx.conf');
     $t->expect_log(qr{conf/here\.bloom" .* cannot be opened});
 
     link $image, "$dir/conf/here.bloom" or die "link: $!";
     ($exit, $out, $err) = run_command(\@test, env => $t->{env});
-    is($exit, 0, 'where it is found') or diag($err);
+    is($exit, 0,
+       'a file name relative to the directory of nginx.conf is found')
+       or diag($err);
 
     mkdir "$dir/with space" or die "mkdir: $!";
     link $image, "$dir/with space/\xc3\xbc.bloom" or die "link: $!";
@@ -99,27 +106,30 @@ subtest 'names of files' => sub {
     configure($t, ["zone=ids 'file=$dir/with space/\xc3\xbc.bloom'",
                    'zone=linked file=link']);
     $t->run;
-    is(ask($t, 'ids', @ids), $all, 'a name with a space and an umlaut');
-    is(ask($t, 'linked', @ids), $all, 'a symbolic link');
+    is(ask($t, 'ids', @ids), $all,
+       'a file whose name has a space and an umlaut is loaded');
+    is(ask($t, 'linked', @ids), $all,
+       'a file that is a symbolic link is loaded');
     $t->stop;
 };
 
 
-subtest 'no start with an image that is not whole' => sub {
+subtest 'nginx refuses to start with an invalid image' => sub {
     configure($t, ['zone=good file=ids.bloom', 'zone=ids file=bad.bloom']);
 
     like($t->run_fails,
          qr{\[emerg\]\ .*image\ "\Q$dir\E/bad\.bloom"\ of\ bloom\ zone\ "ids"
             \ cannot\ be\ opened\ \(2:.*\ in\ .*/nginx\.conf:\d+}x,
-         'missing: file, zone, reason and line are named');
+         'the message about a missing file names file, zone, reason and line');
 
     my $good = $t->read_file('ids.bloom');
     (my $flipped = $good) =~ s/(.)\z/chr(ord($1) ^ 1)/es;
 
-    for (['payload', $flipped, qr/is damaged: the checksum of bytes \d+ to/],
-         ['truncated', substr($good, 0, -1), qr/is truncated/],
-         ['empty', '', qr/is empty/],
-         ['text', "id1\nid2\n", qr/is not a Bloom filter image/])
+    for (['a damaged image', $flipped,
+          qr/is damaged: the checksum of bytes \d+ to/],
+         ['a truncated image', substr($good, 0, -1), qr/is truncated/],
+         ['an empty file', '', qr/is empty/],
+         ['a text file', "id1\nid2\n", qr/is not a Bloom filter image/])
     {
         my ($name, $content, $reason) = @$_;
 
@@ -127,29 +137,31 @@ subtest 'no start with an image that is not whole' => sub {
         like($t->run_fails,
              qr{\[emerg\]\ .*image\ "\Q$dir\E/bad\.bloom"
                 \ of\ bloom\ zone\ "ids"\ $reason}x,
-             "$name: file, zone and reason are named");
+             "the message about $name names file, zone and reason");
     }
 
     $t->write_file('bad.bloom', $good);
     $t->run;
-    is(ask($t, 'ids', @ids), $all, 'with the whole image it starts');
+    is(ask($t, 'ids', @ids), $all, 'nginx starts with the complete image');
 };
 
 
-subtest 'again' => sub {
+subtest 'nginx starts again' => sub {
     $t->stop;
     $t->run;
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'after a stop');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'the zone answers from its image after a stop');
 
     $t->kill_all;
     $t->run;
     is(ask($t, 'ids', @ids, @others), "$all$none",
-       'after the death of everything');
+       'the zone answers from its image after kill -9 of all processes');
 
     $t->stop;
     $t->build_image('bad.bloom', \@others);
     $t->run;
-    is(ask($t, 'ids', @others), $all, 'with another image');
+    is(ask($t, 'ids', @others), $all,
+       'the zone answers from an image that was replaced during a stop');
 };
 
 

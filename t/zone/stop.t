@@ -1,8 +1,7 @@
 #!/usr/bin/perl
 
-# Stops and reloads while workers have requests to finish: the helper has gone,
-# or knows nothing of a zone any more, and what is added gets to disk all the
-# same.
+# Keys that are added while nginx stops or reloads get to disk, although the
+# helper has exited or no longer has the zone.
 
 use strict;
 use warnings;
@@ -14,7 +13,6 @@ use BloomTest::Process qw(alive wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
-my $dir = $t->testdir;
 my $disk = BloomTest::Disk->new($t, 'state');
 
 $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '300k');
@@ -26,8 +24,8 @@ configure($t, \@both, api => 1, add => 1);
 $t->run;
 
 
-# Where a zone's journal ends, and what of it is on disk, as its control page
-# has it: docs/state.md.
+# The positions at which a zone's journal ends, and up to which it is on disk,
+# from the control page (docs/state.md).
 
 sub positions {
     my ($zone) = @_;
@@ -56,8 +54,8 @@ sub synced_soon {
 }
 
 
-# A request that a worker has begun to read: it does not go before that is
-# answered.
+# Sends the beginning of a request to the worker, which then does not exit
+# before it has answered it.
 
 sub begin {
     my ($text) = @_;
@@ -89,7 +87,8 @@ sub begin_get {
 sub rest { return "Host: localhost\r\n\r\n" }
 
 
-# The response, after which nginx need not wait for us.
+# Sends the rest of a request, returns the response and closes the connection,
+# so that nginx does not wait for it.
 
 sub finish {
     my ($connection, $text) = @_;
@@ -102,7 +101,7 @@ sub finish {
 }
 
 
-# Tells nginx to stop, and returns when the helper has gone.
+# Tells nginx to stop, and returns when the helper has exited.
 
 sub quit {
     my ($helper) = $t->helpers;
@@ -112,7 +111,7 @@ sub quit {
 }
 
 
-subtest 'a stop while keys are added' => sub {
+subtest 'nginx stops while keys are added' => sub {
     my @large = map { sprintf 'large-%06d', $_ } 1 .. 100_000;
 
     my %body = (few => "few1\nfew2\n", many => join("\n", @large));
@@ -121,47 +120,58 @@ subtest 'a stop while keys are added' => sub {
     my $late = begin_get('/add/ids?k=late');
     my $last = begin_get('/add/ids?k=last');
 
-    is($t->get('/add/ids?k=before')->status, 200, 'added right before');
+    is($t->get('/add/ids?k=before')->status, 200,
+       'a key is added just before the stop');
     quit();
 
-    is_added(finish($post{few}, $body{few}), 2, 2, 0, 1, 'keys that are to be durable');
-    is_synced('ids', 'are');
+    is_added(finish($post{few}, $body{few}), 2, 2, 0, 1,
+             'a request during the stop adds keys durably');
+    is_synced('ids', 'the durable keys are on disk');
 
-    is(finish($late, rest())->status, 200, 'a key of bloom_add');
-    synced_soon('ids', 'is on disk while the worker has other requests');
+    is(finish($late, rest())->status, 200,
+       'bloom_add adds a key during the stop');
+    synced_soon('ids',
+                'the key of bloom_add gets to disk before the last request');
 
     cmp_ok(length $body{many}, '>', 1024 * 1024,
-           'more than there is room for in the segments there are');
+           'the large request has more keys than the segments have room for');
     is_added(finish($post{many}, $body{many}), 100_000, undef, undef, 1,
-             'are added, too, and durable');
+             'the large request adds keys durably during the stop');
 
-    is(finish($last, rest())->status, 200, 'and one more key');
+    is(finish($last, rest())->status, 200,
+       'bloom_add adds a key as the last request');
 
     ok($t->stop(told => 1), 'nginx stops');
-    is_synced($_, "all of $_ is on disk") for qw(ids seen);
+    is_synced($_, "the whole journal of zone $_ is on disk")
+        for qw(ids seen);
 
     $t->run;
     is(sure($t, 'ids', qw(id1 before few1 few2 late last), @large[0, -1], 'no'),
-       '111111110', 'and found after a start');
+       '111111110',
+       'all keys added during the stop are present after a start');
 };
 
 
 for my $signal (qw(QUIT TERM)) {
-    subtest "a stop right after additions, by $signal" => sub {
-        is($t->get("/add/$_?k=at-$signal")->status, 200, "to $_")
+    subtest "$signal stops nginx right after additions" => sub {
+        is($t->get("/add/$_?k=at-$signal")->status, 200,
+           "a key is added to zone $_ before $signal")
             for qw(ids seen);
 
         kill $signal, $t->master;
-        ok($t->stop(told => 1), 'nginx stops');
-        is_synced($_, "all of $_ is on disk") for qw(ids seen);
+        ok($t->stop(told => 1), "nginx stops by $signal");
+        is_synced($_, "the whole journal of zone $_ is on disk after $signal")
+            for qw(ids seen);
 
         $t->run;
-        is(sure($t, $_, "at-$signal"), '1', "$_ has it") for qw(ids seen);
+        is(sure($t, $_, "at-$signal"), '1',
+           "the key added to zone $_ before $signal is present")
+            for qw(ids seen);
     };
 }
 
 
-subtest 'a zone that is no more after a reload' => sub {
+subtest 'a reload removes a zone' => sub {
     my $post = begin_post('seen', "removed1\nremoved2\n");
     my $add = begin_get('/add/seen?k=removed3');
     my @old = $t->workers;
@@ -170,43 +180,49 @@ subtest 'a zone that is no more after a reload' => sub {
     $t->reload(keep_old => 1);
 
     is_added(finish($post, "removed1\nremoved2\n"), 2, 2, 0, 1,
-             'durable keys of a request begun');
-    is(finish($add, rest())->status, 200, 'a key of bloom_add');
-    ok(wait_until(sub { !grep { alive($_) } @old }), 'the old worker goes');
-    is_synced('seen', 'all is on disk');
+             'an old worker adds keys durably to the removed zone');
+    is(finish($add, rest())->status, 200,
+       'bloom_add in an old worker adds a key to the removed zone');
+    ok(wait_until(sub { !grep { alive($_) } @old }),
+       'the old worker exits after its last request');
+    is_synced('seen', 'the whole journal of the removed zone is on disk');
 
     configure($t, \@both, api => 1, add => 1);
     $t->reload;
     is(sure($t, 'seen', map { "removed$_" } 1 .. 3), '111',
-       'and found when the zone is there again');
+       'all keys are present when the zone is configured again');
 };
 
 
-subtest 'a disk that refuses at the end' => sub {
-    is($t->get('/add/ids?k=refused')->status, 200, 'a key');
+subtest 'the disk refuses to synchronise at the end' => sub {
+    is($t->get('/add/ids?k=refused')->status, 200,
+       'a key is added before the disk refuses');
     $disk->refuse('EIO', 'sync');
 
     my $mark = $t->log_mark;
     $t->stop;
     like($t->log_since($mark),
          qr/bloom zone "ids": the journal .* could not be synchronised at the/,
-         'the log says that it is not on disk');
+         'the log says that the journal could not be synchronised');
 
     $disk->allow;
     $t->run;
-    is(sure($t, 'ids', 'refused'), '1', 'it is there as long as power is');
+    is(sure($t, 'ids', 'refused'), '1',
+       'the key is present since no power was lost');
 };
 
 
-subtest 'master_process off' => sub {
+subtest 'nginx stops without a master process' => sub {
     $t->stop;
     configure($t, \@both, api => 1, add => 1, main => 'master_process off;');
     $t->run;
 
-    is($t->get("/add/$_?k=single")->status, 200, "a key of $_")
+    is($t->get("/add/$_?k=single")->status, 200,
+       "a key is added to zone $_ without a master process")
         for qw(ids seen);
     $t->stop;
-    is_synced($_, "all of $_ is on disk") for qw(ids seen);
+    is_synced($_, "the whole journal of zone $_ is on disk after the stop")
+        for qw(ids seen);
 };
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# nginx -t: verifies images to the last byte, takes no memory for them, leaves
-# nothing behind and does not disturb the nginx that runs.
+# nginx -t verifies whole images without taking memory for them, leaves no files
+# behind, and does not disturb an nginx that runs.
 
 use strict;
 use warnings;
@@ -42,8 +42,9 @@ sub passes {
     my ($what) = @_;
 
     my ($exit, $output) = $t->test_config;
-    is($exit, 0, $what);
-    like($output, qr/test is successful/, 'and says so');
+    is($exit, 0, "nginx -t accepts $what");
+    like($output, qr/test is successful/,
+         "nginx -t reports success with $what");
 
     return $output;
 }
@@ -52,29 +53,31 @@ sub fails {
     my ($what, $reason) = @_;
 
     my ($exit, $output) = $t->test_config;
-    is($exit, 1, "$what: refused");
+    is($exit, 1, "nginx -t refuses $what");
     like($output, qr{\[emerg\]\ image\ "\Q$dir\E/ids\.bloom"\ of\ bloom\ zone
-                     \ "ids"\ $reason}x, 'file, zone and reason are named');
+                     \ "ids"\ $reason}x,
+                     "nginx -t names file, zone and reason for $what");
 }
 
-# Every path in the test's directory; nginx itself makes its logs, its pid file
-# and its temporary directories.
+# Every path in the test's directory, but for the logs, the pid file and the
+# temporary directories of nginx itself.
 
-sub files {
+sub paths {
     return grep { !m{/(?:\w+\.log|nginx\.pid|\w+_temp)$} }
                 sort glob("$dir/* $dir/.??*");
 }
 
 
-subtest 'without an nginx that runs' => sub {
+subtest 'no nginx runs' => sub {
     install($good);
     configure($t, ['zone=ids file=ids.bloom',
                    'zone=seen capacity=1m fpr=0.001']);
 
-    my @before = (files(), sort glob('/dev/shm/*bloom*'));
-    unlike(passes('a good image'), qr/warn|notice/, 'and nothing else');
-    is_deeply([files(), sort glob('/dev/shm/*bloom*')], \@before,
-              'nothing is left behind');
+    my @before = (paths(), sort glob('/dev/shm/*bloom*'));
+    unlike(passes('a good image'), qr/warn|notice/,
+           'nginx -t gives no warning about a good image');
+    is_deeply([paths(), sort glob('/dev/shm/*bloom*')], \@before,
+              'nginx -t leaves no file behind');
 
     install(flipped(140));
     fails('a damaged header', qr/is damaged: .* header/);
@@ -83,26 +86,26 @@ subtest 'without an nginx that runs' => sub {
     install(flipped(8192));
     fails('a damaged first byte of the payload', qr/is damaged: .* bytes 8192/);
     install(flipped(length($good) - 1));
-    fails('a damaged last byte', qr/is damaged: .* bytes/);
+    fails('a damaged last byte of the payload', qr/is damaged: .* bytes/);
     install(substr $good, 0, -1);
     fails('a missing last byte', qr/is truncated/);
     install(undef);
     fails('a missing file', qr/cannot be opened/);
     symlink 'ids.bloom', "$dir/ids.bloom" or die "symlink: $!";
-    fails('a link to itself', qr/cannot be opened \(\d+: /);
+    fails('a symbolic link to itself', qr/cannot be opened \(\d+: /);
     install('');
     fails('an empty file', qr/is empty/);
 };
 
 
-subtest 'beside an nginx that runs' => sub {
+subtest 'an nginx runs' => sub {
     install($good);
     configure($t, ['zone=ids file=ids.bloom'], workers => 2);
     $t->run;
 
     my @workers = $t->workers;
     my $mark = $t->log_mark;
-    my @before = files();
+    my @before = paths();
 
     for (1 .. 3) {
         install($t->read_file('other.bloom'));
@@ -116,37 +119,40 @@ subtest 'beside an nginx that runs' => sub {
     install($good);
     passes('another configuration');
 
-    is("@{[$t->workers]}", "@workers", 'the workers are the same');
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'and answer as before');
+    is("@{[$t->workers]}", "@workers",
+       'nginx -t does not replace the workers');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'the workers answer as before nginx -t');
     unlike($t->log_since($mark), qr/serves generation/,
-           'nothing is loaded');
-    is_deeply([files()], \@before, 'nothing is left behind');
+           'nginx -t loads no generation into the running nginx');
+    is_deeply([paths()], \@before,
+              'nginx -t beside a running nginx leaves no file behind');
 
     install($t->read_file('other.bloom'));
     $t->reload;
     is(ask($t, 'ids', @ids, @others), "$none$all",
-       'a reload works afterwards');
+       'a reload after nginx -t loads the other image');
     $t->stop;
 };
 
 
-subtest 'a size that is too small' => sub {
+subtest 'a zone is too small' => sub {
     install($good);
     configure($t, ['zone=ids:64k file=ids.bloom']);
 
     my ($exit, $output) = $t->test_config;
-    is($exit, 1, 'is refused');
+    is($exit, 1, 'nginx -t refuses a zone that is too small');
     my ($needs) = $output =~ /is too small: it needs (\d+k)/;
-    ok(defined $needs, 'with the size needed');
+    ok(defined $needs, 'nginx -t names the size needed');
 
     configure($t, ["zone=ids:$needs file=ids.bloom"]);
-    passes('which passes');
+    passes('a zone of the size needed');
 };
 
 
-# Far more than the process may map.
+# The zones are far larger than what the process may map.
 
-subtest 'memory' => sub {
+subtest 'zones are larger than the memory' => sub {
     plan(skip_all => 'the address sanitizer maps terabytes by itself')
         if $ENV{TEST_NGINX_SANITIZED};
 
@@ -159,9 +165,11 @@ subtest 'memory' => sub {
          $t->{binary}, '-p', "$dir/", '-c', 'nginx.conf', '-e', 'error.log',
          '-t']);
 
-    is($exit, 0, 'zones of 64 and 40 gigabytes are tested within one')
+    is($exit, 0,
+       'nginx -t accepts zones of 64 and 40 gigabytes within one gigabyte')
         or diag($err);
-    like($err, qr/test is successful/, 'with success');
+    like($err, qr/test is successful/,
+         'nginx -t reports success with zones of 64 and 40 gigabytes');
 };
 
 

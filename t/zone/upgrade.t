@@ -1,13 +1,13 @@
 #!/usr/bin/perl
 
-# Upgrade of the binary (USR2): the new master loads zones of its own, and old
-# and new processes answer side by side, each from their own.
+# During an upgrade of the binary (USR2) the new master loads zones of its own,
+# and the workers of both masters answer, each from its own zone.
 
 use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Process qw(wait_until alive);
+use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -20,15 +20,8 @@ my ($all, $none) = ('1' x 30, '0' x 30);
 $t->build_image('one.bloom', \@ids, '-p', '1e-6');
 $t->build_image('two.bloom', \@others, '-p', '1e-6');
 
-sub install {
-    my ($image) = @_;
-
-    unlink "$dir/ids.bloom";
-    link "$dir/$image.bloom", "$dir/ids.bloom" or die "link: $!";
-}
-
-# What each worker answers, as soon as all have answered; a connection is
-# served by one worker, whichever is first.
+# What each worker answers, as soon as all have answered.  Any of the workers
+# may accept a connection.
 
 sub answers {
     my (@workers) = @_;
@@ -45,48 +38,57 @@ sub answers {
 }
 
 
-install('one');
+install_image($t, 'one');
 configure($t, ['zone=ids file=ids.bloom'], workers => 1);
 $t->run;
-is_deeply([answers($t->workers)], ["$all$none"], 'the old one answers');
+is_deeply([answers($t->workers)], ["$all$none"],
+          'nginx answers from image one before the upgrade');
 
 
-subtest 'with the same image' => sub {
+subtest 'nginx is upgraded with the same image' => sub {
     my $old = $t->master;
     my $new = $t->upgrade_begin;
 
     is_deeply([answers($t->workers($old), $t->workers($new))],
-              [("$all$none") x 2], 'both answer alike');
+              [("$all$none") x 2],
+              'the old and the new workers answer from the same image');
     $t->upgrade_finish;
-    is_deeply([answers($t->workers)], ["$all$none"], 'the new one goes on');
+    is_deeply([answers($t->workers)], ["$all$none"],
+              'the new worker answers when the old master has ended');
 };
 
 
-subtest 'with another image' => sub {
-    install('two');
+subtest 'nginx is upgraded with another image' => sub {
+    install_image($t, 'two');
 
     my $old = $t->master;
     my $new = $t->upgrade_begin;
 
     is_deeply([answers($t->workers($old), $t->workers($new))],
-              ["$all$none", "$none$all"], 'each from its own zone');
+              ["$all$none", "$none$all"],
+              'the old worker answers from image one, the new one from image'
+              . ' two');
     $t->upgrade_finish;
-    is_deeply([answers($t->workers)], ["$none$all"], 'the new one goes on');
+    is_deeply([answers($t->workers)], ["$none$all"],
+              'the new worker answers from image two when the old master has'
+              . ' ended');
 };
 
 
-subtest 'afterwards' => sub {
-    install('one');
+subtest 'the upgraded nginx reloads and replaces a worker' => sub {
+    install_image($t, 'one');
     $t->reload;
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'a reload works');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'a reload after an upgrade loads image one');
     $t->kill_worker;
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'and the death of a worker');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'a replaced worker answers from image one after an upgrade');
 };
 
 
-# The new master refuses to start: the old one goes on as if nothing had been.
+# The new master refuses to start, and the old one continues.
 
-subtest 'with a damaged image' => sub {
+subtest 'nginx is upgraded with a damaged image' => sub {
     my $old = $t->master;
     my $mark = $t->log_mark;
 
@@ -100,12 +102,14 @@ subtest 'with a damaged image' => sub {
     $t->expect_log(qr/new binary process \d+ exited with code 1/);
 
     ok(wait_until(sub { !-e "$dir/nginx.pid.oldbin" }),
-       'the pid file has its name again');
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'the old zone serves on');
+       'the old master takes back the name of its pid file');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'the old zone continues to serve');
 
-    install('two');
+    install_image($t, 'two');
     $t->reload;
-    is(ask($t, 'ids', @ids, @others), "$none$all", 'and reloads');
+    is(ask($t, 'ids', @ids, @others), "$none$all",
+       'the old master reloads with image two');
 };
 
 

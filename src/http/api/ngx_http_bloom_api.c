@@ -393,7 +393,7 @@ ngx_http_bloom_match(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
         return NGX_OK;
     }
 
-    ngx_bloom_zone_info(zone, &info);
+    ngx_bloom_info_get(zone, &info);
 
     if (info.generation == 0) {
         ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_GENERATION,
@@ -574,7 +574,7 @@ ngx_http_bloom_get_zones(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     zones = bmcf->zones.elts;
 
     for (i = 0; i < bmcf->zones.nelts; i++) {
-        ngx_bloom_zone_info(zones[i], &info);
+        ngx_bloom_info_get(zones[i], &info);
 
         ngx_http_bloom_printf(&text, i == 0 ? "" : ",");
         ngx_http_bloom_render_zone(&text, zones[i], &info);
@@ -598,7 +598,7 @@ ngx_http_bloom_get_zone(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         return rc;
     }
 
-    ngx_bloom_zone_info(zone, &info);
+    ngx_bloom_info_get(zone, &info);
 
     if (ngx_http_bloom_etag(r, &info) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

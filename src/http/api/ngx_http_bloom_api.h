@@ -23,6 +23,7 @@
 
 #include "ngx_http_bloom.h"
 #include "ngx_bloom_add.h"
+#include "ngx_bloom_info.h"
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_lookup.h"
 #include "bloom_json.h"

@@ -120,7 +120,7 @@ ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_str_t          value;
     ngx_bloom_info_t   info;
 
-    ngx_bloom_zone_info(zone, &info);
+    ngx_bloom_info_get(zone, &info);
 
     ngx_str_set(&value, "no-store");
 

@@ -101,7 +101,8 @@ static ngx_http_bloom_member_t  ngx_http_bloom_image_members[] = {
 
 static ngx_http_bloom_member_t  ngx_http_bloom_filter_members[] = {
 
-    { "ones", ngx_http_bloom_render_u64, ngx_http_bloom_of(info.ones), NULL },
+    { "ones", ngx_http_bloom_render_u64,
+      ngx_http_bloom_of(info.bits_set), NULL },
     { "fill_ratio", ngx_http_bloom_render_rate,
       ngx_http_bloom_of(fill_ratio), NULL },
     { "estimated_items", ngx_http_bloom_render_u64,
@@ -118,7 +119,7 @@ static ngx_http_bloom_member_t  ngx_http_bloom_pages_members[] = {
     { "wanted", ngx_http_bloom_render_wanted, 0, NULL },
     { "kind", ngx_http_bloom_render_kind, 0, NULL },
     { "huge_bytes", ngx_http_bloom_render_size,
-      ngx_http_bloom_of(info.huge), NULL },
+      ngx_http_bloom_of(info.huge_bytes), NULL },
 
     { NULL, NULL, 0, NULL }
 };
@@ -150,7 +151,7 @@ static ngx_http_bloom_member_t  ngx_http_bloom_journal_members[] = {
     { "replay_bytes", ngx_http_bloom_render_u64,
       ngx_http_bloom_of(info.replay_bytes), NULL },
     { "kept_keys", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.kept), NULL },
+      ngx_http_bloom_of(info.pending), NULL },
     { "lost_keys", ngx_http_bloom_render_u64,
       ngx_http_bloom_of(info.lost), NULL },
     { "error", ngx_http_bloom_render_journal_error, 0, NULL },
@@ -163,23 +164,23 @@ static ngx_http_bloom_member_t  ngx_http_bloom_counter_members[] = {
 
     { "checks", ngx_http_bloom_render_u64, ngx_http_bloom_of(checks), NULL },
     { "absent", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_ABSENT]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_ABSENT]), NULL },
     { "present", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_PRESENT]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_PRESENT]), NULL },
     { "unknown", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_UNKNOWN]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_UNKNOWN]), NULL },
     { "unparsable", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_UNPARSABLE]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_UNPARSABLE]), NULL },
     { "rejected", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_REJECTED]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_REJECTED]), NULL },
     { "routed", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_ROUTED]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_ROUTED]), NULL },
     { "dry_run", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_DRY_RUN]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_DRY_RUN]), NULL },
     { "added", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_ADDED]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_ADDED]), NULL },
     { "known", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_KNOWN]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_KNOWN]), NULL },
 
     { NULL, NULL, 0, NULL }
 };
@@ -188,10 +189,10 @@ static ngx_http_bloom_member_t  ngx_http_bloom_counter_members[] = {
 static ngx_http_bloom_member_t  ngx_http_bloom_feedback_members[] = {
 
     { "absent", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_FEEDBACK_ABSENT]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT]),
       NULL },
     { "false_positives", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_FALSE_POSITIVE]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE]), NULL },
     { "measured_fpr", ngx_http_bloom_render_measured,
       ngx_http_bloom_of(measured_fpr), NULL },
 
@@ -202,15 +203,15 @@ static ngx_http_bloom_member_t  ngx_http_bloom_feedback_members[] = {
 static ngx_http_bloom_member_t  ngx_http_bloom_audit_members[] = {
 
     { "audited", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_AUDITED]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_AUDITED]), NULL },
     { "confirmed", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_CONFIRMED]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_CONFIRMED]), NULL },
     { "wrong_absent", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_WRONG_ABSENT]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_WRONG_ABSENT]), NULL },
     { "unanswered", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_UNANSWERED]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_UNANSWERED]), NULL },
     { "learned", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_LEARNED]), NULL },
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_LEARNED]), NULL },
 
     { NULL, NULL, 0, NULL }
 };
@@ -221,9 +222,9 @@ static ngx_http_bloom_member_t  ngx_http_bloom_load_members[] = {
     { "result", ngx_http_bloom_render_result, 0, NULL },
     { "message", ngx_http_bloom_render_message, 0, NULL },
     { "when", ngx_http_bloom_render_time,
-      ngx_http_bloom_of(info.loaded.when), NULL },
+      ngx_http_bloom_of(info.loaded.started_at), NULL },
     { "took_ms", ngx_http_bloom_render_u64,
-      ngx_http_bloom_of(info.loaded.took), NULL },
+      ngx_http_bloom_of(info.loaded.duration), NULL },
 
     { "under_way", ngx_http_bloom_render_bool,
       ngx_http_bloom_of(loading), NULL },
@@ -274,7 +275,7 @@ static ngx_http_bloom_member_t  ngx_http_bloom_zone_members[] = {
 };
 
 
-/* by NGX_BLOOM_SURE and what may be instead */
+/* by ngx_bloom_condition_e */
 static const char  *ngx_http_bloom_states[] = {
     "serving",
     "not loaded",
@@ -473,7 +474,7 @@ ngx_http_bloom_render_state(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
     ngx_http_bloom_render_cstring(text,
-                                  ngx_http_bloom_states[view->info.unsure]);
+                                  ngx_http_bloom_states[view->info.condition]);
 }
 
 
@@ -509,7 +510,8 @@ ngx_http_bloom_render_wanted(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
     ngx_http_bloom_render_cstring(text,
-                                  ngx_bloom_pages_name(view->info.pages));
+                                  ngx_bloom_hugepages_name(
+                                      view->info.hugepages));
 }
 
 
@@ -517,8 +519,9 @@ static void
 ngx_http_bloom_render_kind(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
-    ngx_http_bloom_render_cstring(text, view->info.huge == 0 ? "small"
-                                   : ngx_bloom_pages_name(view->info.got));
+    ngx_http_bloom_render_cstring(text, view->info.huge_bytes == 0 ? "small"
+                                   : ngx_bloom_hugepages_name(
+                                         view->info.hugepages_got));
 }
 
 
@@ -555,7 +558,7 @@ ngx_http_bloom_render_result(ngx_http_bloom_text_t *text,
     loaded = &view->info.loaded;
 
     ngx_http_bloom_render_cstring(text,
-                                  loaded->when == 0
+                                  loaded->started_at == 0
                                   ? NULL
                                   : ngx_http_bloom_outcomes[loaded->outcome]);
 }

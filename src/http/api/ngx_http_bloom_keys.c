@@ -25,7 +25,7 @@ typedef enum {
 
 typedef struct {
     ngx_http_bloom_body_t       body;
-    ngx_bloom_batch_t           batch;
+    ngx_bloom_add_batch_t       batch;
     ngx_http_bloom_pause_t      pause;
     ngx_http_bloom_pause_t      idle;    /* while the client sends nothing */
     ngx_http_bloom_fault_t      fault;   /* what is to be said, if any */
@@ -118,7 +118,7 @@ ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rc = ngx_bloom_batch_init(&adding->batch, zone, adding->buf);
+    rc = ngx_bloom_add_batch_init(&adding->batch, zone, adding->buf);
 
     if (rc != NGX_OK) {
         ngx_http_bloom_put_buffer(adding->buf);
@@ -303,7 +303,7 @@ ngx_http_bloom_adding_flush(ngx_http_bloom_adding_t *adding)
 static ngx_int_t
 ngx_http_bloom_adding_sync(ngx_http_bloom_adding_t *adding)
 {
-    switch (ngx_bloom_batch_synced(&adding->batch)) {
+    switch (ngx_bloom_add_batch_synced(&adding->batch)) {
 
     case NGX_OK:
         adding->durable = 1;
@@ -349,7 +349,7 @@ ngx_http_bloom_adding_take(void *data, ngx_str_t *key)
             }
         }
 
-        switch (ngx_bloom_batch_put(&adding->batch, key)) {
+        switch (ngx_bloom_add_batch_put(&adding->batch, key)) {
 
         case NGX_OK:
             adding->received++;
@@ -379,7 +379,7 @@ ngx_http_bloom_adding_skip(ngx_http_bloom_adding_t *adding)
         adding->why = adding->batch.error;
     }
 
-    ngx_bloom_count(adding->batch.zone, NGX_BLOOM_COUNT_UNPARSABLE, 1);
+    ngx_bloom_count(adding->batch.zone, NGX_BLOOM_COUNTER_UNPARSABLE, 1);
 }
 
 
@@ -387,19 +387,19 @@ ngx_http_bloom_adding_skip(ngx_http_bloom_adding_t *adding)
 static ngx_int_t
 ngx_http_bloom_adding_batch(ngx_http_bloom_adding_t *adding)
 {
-    uint64_t            added, known;
-    ngx_int_t           rc;
-    ngx_bloom_batch_t  *batch;
+    uint64_t                added, known;
+    ngx_int_t               rc;
+    ngx_bloom_add_batch_t  *batch;
 
     batch = &adding->batch;
 
     added = batch->added;
     known = batch->known;
 
-    rc = ngx_bloom_batch_add(batch);
+    rc = ngx_bloom_add_batch(batch);
 
-    ngx_bloom_count(batch->zone, NGX_BLOOM_COUNT_ADDED, batch->added - added);
-    ngx_bloom_count(batch->zone, NGX_BLOOM_COUNT_KNOWN, batch->known - known);
+    ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_ADDED, batch->added - added);
+    ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_KNOWN, batch->known - known);
 
     adding->full = (rc == NGX_AGAIN);
 
@@ -418,8 +418,8 @@ static void
 ngx_http_bloom_adding_fault(ngx_http_bloom_adding_t *adding,
     ngx_http_bloom_error_e error, const char *meaning)
 {
-    u_char              buf[NGX_MAX_ERROR_STR], *p;
-    ngx_bloom_batch_t  *batch;
+    u_char                  buf[NGX_MAX_ERROR_STR], *p;
+    ngx_bloom_add_batch_t  *batch;
 
     batch = &adding->batch;
 
@@ -513,7 +513,7 @@ ngx_http_bloom_get_buffer(ngx_log_t *log)
         return ngx_http_bloom_buffer[--ngx_http_bloom_nbuffers];
     }
 
-    return ngx_alloc(NGX_BLOOM_BATCH_SIZE, log);
+    return ngx_alloc(NGX_BLOOM_ADD_BATCH_SIZE, log);
 }
 
 

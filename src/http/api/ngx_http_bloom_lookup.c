@@ -83,9 +83,9 @@ ngx_http_bloom_get_key(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     key.len = bloom_key_decode(p, key.data, key.len, BLOOM_DECODE_FORM);
     key.data = p;
 
-    answer = ngx_bloom_zone_explain(zone, &key, &lookup, r->pool);
+    answer = ngx_bloom_lookup_explain(zone, &key, &lookup, r->pool);
 
-    ngx_bloom_zone_info(zone, &info);
+    ngx_bloom_info_get(zone, &info);
 
     ngx_http_bloom_text_init(&text, r->pool);
 
@@ -321,8 +321,8 @@ ngx_http_bloom_testing_flush(ngx_http_bloom_testing_t *testing)
     ngx_str_t   *name;
     ngx_uint_t   i;
 
-    ngx_bloom_zone_test_many(testing->zone, testing->key, testing->keys,
-                             answer, testing->scratch);
+    ngx_bloom_lookup_many(testing->zone, testing->key, testing->keys,
+                          answer, testing->scratch);
 
     for (i = 0; i < testing->keys; i++) {
 

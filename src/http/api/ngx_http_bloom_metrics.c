@@ -105,104 +105,104 @@ static ngx_http_bloom_metric_t  ngx_http_bloom_metrics[] = {
 
     { "checks_total", "counter", "answer=\"absent\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_ABSENT]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_ABSENT]),
       "Lookups of rules and variables, by what the zone answered." },
     { "checks_total", "counter", "answer=\"present\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_PRESENT]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_PRESENT]),
       NULL },
     { "checks_total", "counter", "answer=\"unknown\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_UNKNOWN]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_UNKNOWN]),
       NULL },
 
     { "unparsable_keys_total", "counter", NULL,
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_UNPARSABLE]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_UNPARSABLE]),
       "Keys that were none in the image's key form, asked for or to be "
       "added." },
 
     { "requests_total", "counter", "decision=\"rejected\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_REJECTED]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_REJECTED]),
       "Requests, by what a rule decided; dry_run would have been either "
       "of the others." },
     { "requests_total", "counter", "decision=\"routed\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_ROUTED]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_ROUTED]),
       NULL },
     { "requests_total", "counter", "decision=\"dry_run\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_DRY_RUN]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_DRY_RUN]),
       NULL },
 
     { "additions_total", "counter", "result=\"added\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_ADDED]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_ADDED]),
       "Keys that were to be added, by whether they changed the filter." },
     { "additions_total", "counter", "result=\"known\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_KNOWN]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_KNOWN]),
       NULL },
 
     { "feedback_requests_total", "counter", "result=\"absent\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_FEEDBACK_ABSENT]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT]),
       "Requests under bloom_feedback for keys that are not there, by "
       "whether the filter noticed." },
     { "feedback_requests_total", "counter", "result=\"false_positive\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_FALSE_POSITIVE]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE]),
       NULL },
 
     { "audited_requests_total", "counter", NULL,
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_AUDITED]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_AUDITED]),
       "Requests with an absent key that bloom_audit let through." },
 
     { "audit_results_total", "counter", "result=\"confirmed\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_CONFIRMED]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_CONFIRMED]),
       "What came of audited requests; wrong_absent: the filter lacks a "
       "key that is there." },
     { "audit_results_total", "counter", "result=\"wrong_absent\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_WRONG_ABSENT]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_WRONG_ABSENT]),
       NULL },
     { "audit_results_total", "counter", "result=\"unanswered\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_UNANSWERED]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_UNANSWERED]),
       NULL },
 
     { "learned_keys_total", "counter", NULL,
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_LEARNED]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_LEARNED]),
       "Wrongly absent keys that bloom_audit added." },
 
     { "loads_total", "counter", "result=\"ok\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_LOAD_OK]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_LOAD_OK]),
       "Loads of images while nginx ran, by their result." },
     { "loads_total", "counter", "result=\"refused\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_LOAD_REFUSED]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_LOAD_REFUSED]),
       NULL },
     { "loads_total", "counter", "result=\"no_room\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_LOAD_NO_ROOM]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_LOAD_NO_ROOM]),
       NULL },
     { "loads_total", "counter", "result=\"failed\"",
       ngx_http_bloom_metric_u64,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_LOAD_FAILED]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_LOAD_FAILED]),
       NULL },
 
     { "load_seconds_total", "counter", NULL,
       ngx_http_bloom_metric_ms,
-      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNT_LOAD_MS]),
+      ngx_http_bloom_of(info.counter[NGX_BLOOM_COUNTER_LOAD_MS]),
       "Time that these loads took." },
 
     { "state", "gauge", "state=\"serving\"",
-      ngx_http_bloom_metric_state, NGX_BLOOM_SURE,
+      ngx_http_bloom_metric_state, NGX_BLOOM_SERVING,
       "1 for the state that the zone is in." },
     { "state", "gauge", "state=\"not_loaded\"",
       ngx_http_bloom_metric_state, NGX_BLOOM_NOT_LOADED,
@@ -283,7 +283,7 @@ static ngx_http_bloom_metric_t  ngx_http_bloom_metrics[] = {
       "Size of the zone's shared memory." },
 
     { "huge_page_bytes", "gauge", NULL,
-      ngx_http_bloom_metric_size, ngx_http_bloom_of(info.huge),
+      ngx_http_bloom_metric_size, ngx_http_bloom_of(info.huge_bytes),
       "Of the zone's memory in use, what lies on huge pages." },
 
     { "journal_bytes", "gauge", NULL,
@@ -304,7 +304,7 @@ static ngx_http_bloom_metric_t  ngx_http_bloom_metrics[] = {
       "1 while the journal cannot be written or synchronised." },
 
     { "journal_kept_keys", "gauge", NULL,
-      ngx_http_bloom_metric_u64, ngx_http_bloom_of(info.kept),
+      ngx_http_bloom_metric_u64, ngx_http_bloom_of(info.pending),
       "Keys of bloom_add that wait for the disk." },
 
     { "journal_lost_keys", "gauge", NULL,
@@ -317,11 +317,11 @@ static ngx_http_bloom_metric_t  ngx_http_bloom_metrics[] = {
       "1 if the last load while nginx ran loaded its image, 0 if not." },
 
     { "last_load_timestamp_seconds", "gauge", NULL,
-      ngx_http_bloom_metric_load_ms, ngx_http_bloom_of(info.loaded.when),
+      ngx_http_bloom_metric_load_ms, ngx_http_bloom_of(info.loaded.started_at),
       "When it began." },
 
     { "last_load_duration_seconds", "gauge", NULL,
-      ngx_http_bloom_metric_load_ms, ngx_http_bloom_of(info.loaded.took),
+      ngx_http_bloom_metric_load_ms, ngx_http_bloom_of(info.loaded.duration),
       "Time it took." },
 
     { "load_done_bytes", "gauge", NULL,
@@ -420,7 +420,7 @@ ngx_http_bloom_metrics_of_zones(ngx_http_bloom_text_t *text,
     }
 
     for (i = 0; i < bmcf->zones.nelts; i++) {
-        ngx_bloom_zone_info(zone[i], &info);
+        ngx_bloom_info_get(zone[i], &info);
         ngx_http_bloom_view(&shown[i].view, zone[i], &info);
 
         p = ngx_pnalloc(text->pool, NGX_HTTP_BLOOM_LABEL_LEN(&zone[i]->name));
@@ -561,7 +561,7 @@ ngx_http_bloom_show_rule(ngx_array_t *shown, ngx_http_bloom_rule_t *rule,
 
     show->labels.len = p - show->labels.data;
 
-    ngx_bloom_count_sums(rule->series, show->counter);
+    ngx_bloom_counters_sums(rule->series, show->counter);
 
     return NGX_OK;
 }
@@ -747,7 +747,7 @@ static u_char *
 ngx_http_bloom_metric_state(u_char *p, ngx_http_bloom_view_t *view,
     ngx_http_bloom_metric_t *metric)
 {
-    return ngx_sprintf(p, "} %d", view->info.unsure == metric->offset);
+    return ngx_sprintf(p, "} %d", view->info.condition == metric->offset);
 }
 
 
@@ -798,7 +798,7 @@ static u_char *
 ngx_http_bloom_metric_load_ok(u_char *p, ngx_http_bloom_view_t *view,
     ngx_http_bloom_metric_t *metric)
 {
-    return view->info.loaded.when
+    return view->info.loaded.started_at
            ? ngx_sprintf(p, "} %d",
                          view->info.loaded.outcome == NGX_BLOOM_DONE)
            : NULL;
@@ -809,6 +809,6 @@ static u_char *
 ngx_http_bloom_metric_load_ms(u_char *p, ngx_http_bloom_view_t *view,
     ngx_http_bloom_metric_t *metric)
 {
-    return view->info.loaded.when ? ngx_http_bloom_metric_ms(p, view, metric)
-                                  : NULL;
+    return view->info.loaded.started_at
+           ? ngx_http_bloom_metric_ms(p, view, metric) : NULL;
 }

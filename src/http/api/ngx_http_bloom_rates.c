@@ -26,7 +26,7 @@ ngx_http_bloom_get_rates(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         return rc;
     }
 
-    ngx_bloom_zone_info(zone, &info);
+    ngx_bloom_info_get(zone, &info);
 
     if (ngx_http_bloom_etag(r, &info) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -38,7 +38,7 @@ ngx_http_bloom_get_rates(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     if (info.generation != 0) {
         g = &info.image.geometry;
 
-        most = bloom_geometry_items(g, info.ones);
+        most = bloom_geometry_items(g, info.bits_set);
         most = ngx_max(most, info.image.capacity);
         most += most / 2;
 

@@ -18,9 +18,9 @@ ngx_http_bloom_view(ngx_http_bloom_view_t *view, ngx_bloom_zone_t *zone,
         g = &view->info.image.geometry;
 
         view->filter_bytes = bloom_geometry_bytes(g);
-        view->estimated_items = bloom_geometry_items(g, info->ones);
+        view->estimated_items = bloom_geometry_items(g, info->bits_set);
         view->estimated_fpr = bloom_geometry_fpr(g, view->estimated_items);
-        view->fill_ratio = (double) info->ones / (double) g->bits;
+        view->fill_ratio = (double) info->bits_set / (double) g->bits;
     }
 
     view->items_estimated = (info->image.flags & BLOOM_IMAGE_ESTIMATED) != 0;
@@ -28,14 +28,14 @@ ngx_http_bloom_view(ngx_http_bloom_view_t *view, ngx_bloom_zone_t *zone,
 
     counter = view->info.counter;
 
-    view->checks = counter[NGX_BLOOM_COUNT_ABSENT]
-                   + counter[NGX_BLOOM_COUNT_PRESENT]
-                   + counter[NGX_BLOOM_COUNT_UNKNOWN];
+    view->checks = counter[NGX_BLOOM_COUNTER_ABSENT]
+                   + counter[NGX_BLOOM_COUNTER_PRESENT]
+                   + counter[NGX_BLOOM_COUNTER_UNKNOWN];
 
     /* of 0 requests: 0 / 0 */
 
-    wrong = counter[NGX_BLOOM_COUNT_FALSE_POSITIVE];
-    right = counter[NGX_BLOOM_COUNT_FEEDBACK_ABSENT];
+    wrong = counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE];
+    right = counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT];
 
     view->measured_fpr = (double) wrong / (double) (wrong + right);
 }

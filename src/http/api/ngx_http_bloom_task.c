@@ -167,7 +167,7 @@ ngx_http_bloom_job_answer(ngx_http_request_t *r, ngx_http_bloom_job_t *job)
     ngx_http_bloom_text_t   text;
     ngx_http_bloom_fault_t  fault;
 
-    ngx_bloom_zone_info(job->zone, &info);
+    ngx_bloom_info_get(job->zone, &info);
 
     if (ngx_http_bloom_etag(r, &info) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -185,7 +185,7 @@ ngx_http_bloom_job_answer(ngx_http_request_t *r, ngx_http_bloom_job_t *job)
 
     ngx_http_bloom_printf(&text, "\"generation\":%uL,\"took_ms\":%uL,"
                           "\"zone\":", job->result.generation,
-                          job->result.took);
+                          job->result.duration);
     ngx_http_bloom_render_zone(&text, job->zone, &info);
     ngx_http_bloom_printf(&text, "}");
 

@@ -12,8 +12,8 @@ use Test::More ();
 
 use BloomTest::Process qw(wait_until);
 
-our @EXPORT = qw(api add zone_state generation build_id is_error is_added
-                 settled);
+our @EXPORT = qw(api add upload_image lookup_keys zone_state generation
+                 build_id is_error is_added settled);
 
 
 # $t->request() of a path below the prefix.
@@ -41,6 +41,40 @@ sub add {
 }
 
 
+# Uploads the image NAME.bloom to a zone and returns the response.
+
+sub upload_image {
+    my ($t, $zone, $name) = @_;
+
+    return api($t, PUT => "zones/$zone/image",
+               body => $t->read_file("$name.bloom"));
+}
+
+
+# What the endpoint answers about each key, as soon as no answer is unknown.
+
+sub lookup_keys {
+    my ($t, $zone, @keys) = @_;
+
+    my @answers;
+
+    wait_until(sub {
+        my $response = api($t, POST => "zones/$zone/test",
+                           body => join "\n", @keys);
+
+        # a pattern, since parsing 100,000 of them takes a second
+
+        my ($results) = $response->body =~ /"results":\[(.*?)\]/
+            or croak "zone $zone: unexpected answer:\n$response";
+
+        @answers = $results =~ /"(\w+)"/g;
+        return !grep { $_ eq 'unknown' } @answers;
+    });
+
+    return @answers;
+}
+
+
 sub zone_state {
     my ($t, $zone) = @_;
 
@@ -63,17 +97,18 @@ sub is_error {
     my ($response, $status, $message, $name) = @_;
 
     Test::More::subtest($name => sub {
-        Test::More::is($response->status, $status, 'status')
+        Test::More::is($response->status, $status, "the status is $status")
             or Test::More::diag($response);
         Test::More::like($response->header('Content-Type') // '',
-                         qr{^application/json\b}, 'JSON');
+                         qr{^application/json\b}, 'the response is JSON');
         Test::More::like($response->header('Cache-Control') // '',
-                         qr/no-store/, 'not to be cached');
+                         qr/no-store/, 'the response is not to be cached');
 
         my $error = eval { $response->json->{error} } // {};
         Test::More::like($error->{code} // '', qr/^[a-z][a-z0-9_]+$/,
-                         'has a code');
-        Test::More::like($error->{message} // '', $message, 'says why');
+                         'the error has a code');
+        Test::More::like($error->{message} // '', $message,
+                         'the error message gives the reason');
     });
 
     return $response;

@@ -1,7 +1,7 @@
 package BloomTest::Foreign;
 
-# What the tests of import and export share: keys, asking an image about many
-# of them, and counting how often it differs from what the source answers.
+# Serves the tests of import and export: it makes keys, looks many of them up in
+# an image, and compares the answers with those of the source system.
 
 use strict;
 use warnings;
@@ -11,14 +11,14 @@ use Test::More;
 
 use BloomTest::Process qw(run_command);
 
-our @EXPORT = qw(members strangers numbers answers import_image import_fails
-                 same_answers same_file tally);
+our @EXPORT = qw(members strangers numbers answers shown import_image
+                 export_image import_fails same_answers same_file tally);
 
 my %tally = (filters => 0, keys => 0, wrong => 0, files => 0);
 
 
-# Keys of many lengths, in part not ASCII; those of members() and strangers()
-# are never the same.
+# Return keys of many lengths, in part not ASCII.  No key of members() is one of
+# strangers().
 
 sub _keys {
     my ($kind, $n) = @_;
@@ -32,7 +32,8 @@ sub _keys {
 sub members { return _keys('member', @_) }
 sub strangers { return _keys('stranger', @_) }
 
-# Numbers of up to 32 bits, even ones for members and odd ones for strangers.
+# Returns numbers of up to 32 bits: even ones are for members, odd ones for
+# strangers.
 
 sub numbers {
     my ($n, $odd) = @_;
@@ -41,7 +42,7 @@ sub numbers {
 }
 
 
-# "0110...": what ngx-bloom test says of each key.
+# Returns what ngx-bloom test answers to each key, as "0110...".
 
 sub answers {
     my ($t, $image, $keys) = @_;
@@ -55,12 +56,26 @@ sub answers {
 }
 
 
+# Returns a command as it is called in the name of a test: without the test's
+# directory and ports.
+
+sub shown {
+    my ($t, @words) = @_;
+
+    my $dir = $t->testdir;
+    my $text = join(' ', @words) =~ s{\Q$dir\E/}{}gr
+               =~ s{\b(127\.0\.0\.\d|localhost):\d+}{$1}gr;
+
+    return "'$text'";
+}
+
+
 sub import_image {
     my ($t, $image, @arguments) = @_;
 
     my ($exit, $out, $err) = $t->run_tool('import', '-o', $image, @arguments);
 
-    is($exit, 0, "import @arguments[0, 1]")
+    is($exit, 0, shown($t, 'ngx-bloom import', @arguments) . ' succeeds')
         or diag $err;
 
     $tally{filters}++;
@@ -69,7 +84,20 @@ sub import_image {
 }
 
 
-# Refused, with a message that is like this; and nothing is left behind.
+sub export_image {
+    my ($t, $format, $file, $image, @options) = @_;
+
+    my @arguments = ('--to', $format, @options, '-o', $file, $image);
+    my ($exit, undef, $err) = $t->run_tool('export', @arguments);
+
+    is($exit, 0, shown($t, 'ngx-bloom export', @arguments) . ' succeeds')
+        or diag $err;
+
+    return;
+}
+
+
+# Tests that an import is refused with such a message and leaves no file.
 
 sub import_fails {
     my ($t, $what, $complaint, @arguments) = @_;
@@ -80,13 +108,16 @@ sub import_fails {
     my ($exit, $out, $err) = $t->run_tool('import', '-o', $image, @arguments);
 
     is($exit, 2, "$what is refused");
-    like($err, $complaint, "$what: it says why");
-    unlike($err, qr/^[^\n]+\n./s, "$what: in one line");
-    ok(!-e $image && !glob("$image.tmp-*"), "$what: nothing is left");
+    like($err, $complaint, "the refusal of $what gives the reason");
+    unlike($err, qr/^[^\n]+\n./s, "the refusal of $what is one line");
+    ok(!-e $image && !glob("$image.tmp-*"),
+       "the refusal of $what leaves no file");
 
     return;
 }
 
+
+# Tests that an image answers as its source does.
 
 sub same_answers {
     my ($got, $expected, $what) = @_;
@@ -101,9 +132,10 @@ sub same_answers {
     my $present = ($expected =~ tr/1//);
 
     ok(length $expected > 0 && $present > 0 && $present < length $expected,
-       "$what: the source has answers of both kinds")
+       "the source of $what has present and absent keys")
         or diag substr $expected, 0, 200;
-    is($wrong, 0, "$what: all " . length($expected) . ' answers agree')
+    is($wrong, 0, "$what gives all " . length($expected)
+                  . ' answers of its source')
         or diag substr $got, 0, 200;
 
     return;
@@ -111,20 +143,20 @@ sub same_answers {
 
 
 sub same_file {
-    my ($got, $expected, $what) = @_;
+    my ($got, $expected, $name) = @_;
 
     $tally{files}++;
 
     my ($exit, $out, $err) = run_command(['cmp', $got, $expected]);
 
-    is($exit, 0, "$what: byte for byte the same")
+    is($exit, 0, $name)
         or diag "$out$err";
 
     return;
 }
 
 
-# For the table of what was tried; shown by prove -v.
+# Notes how much was compared; prove -v shows it.
 
 sub tally {
     my ($what) = @_;

@@ -6,6 +6,7 @@ package BloomTest::Journal;
 #   my $journal = BloomTest::Journal->new(base => 0, sequence => 1);
 #   $journal->append(['one', 'two'], time => 1700000000123);
 #   $journal->segment           the bytes of the file, `size` of them
+#   $journal->next_segment      an empty segment that follows it
 #
 # Fields that are not given to new() have the values below; what is given to
 # append() overrules what the record would have, right or wrong.
@@ -13,12 +14,14 @@ package BloomTest::Journal;
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Basename qw(dirname);
+use Exporter qw(import);
+use File::Path qw(make_path remove_tree);
+use JSON::PP ();
+use Test::More ();
 
-# its crc32c() and more, into this package
+use BloomTest::Image qw(crc32c);
 
-require(abs_path(dirname(__FILE__) . '/../../golden/write_image.pl'));
+our @EXPORT = qw(begin_state write_segments read_journal);
 
 use constant {
     HEADER => 128,
@@ -102,6 +105,57 @@ sub segment {
     my ($self) = @_;
 
     return $self->{data} . "\0" x ($self->{size} - $self->{used});
+}
+
+
+sub next_segment {
+    my ($self, %field) = @_;
+
+    return BloomTest::Journal->new(
+        base => $self->{base} + $self->{size}, sequence => $self->{next},
+        %field);
+}
+
+
+# Makes a state directory that has nothing but these segments of a zone.
+
+sub begin_state {
+    my ($t, $zone, @segments) = @_;
+
+    my $state = $t->testdir . '/state';
+
+    remove_tree($state);
+    make_path("$state/$zone", { mode => 0700 });
+    chmod 0700, $state;
+
+    write_segments($t, $zone, @segments);
+}
+
+
+# Writes segments into a zone's directory: journals, or the bytes of the first
+# one.
+
+sub write_segments {
+    my ($t, $zone, @segments) = @_;
+
+    for (@segments) {
+        my ($base, $bytes) = ref ? ($_->{base}, $_->segment) : (0, $_);
+
+        $t->write_file(sprintf("state/$zone/journal.%016x", $base), $bytes);
+    }
+}
+
+
+# What `ngx-bloom journal` says of a directory or of segments: its exit status,
+# and an object for each segment.
+
+sub read_journal {
+    my ($t, @paths) = @_;
+
+    my ($exit, $out, $err) = $t->run_tool('journal', '--json', @paths);
+    Test::More::diag($err) if $exit != 0;
+
+    return ($exit, JSON::PP->new->incr_parse($out));
 }
 
 

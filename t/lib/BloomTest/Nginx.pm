@@ -65,6 +65,9 @@ sub run {
         my $master = $self->_pid_in_file or return;
         return unless alive($master);
 
+        # a daemon ignores SIGUSR2 as long as the process that started it exists
+        return unless defined $exit || $master == $child;
+
         return $self->_complete($master) && $self->_accepts && $master;
     });
 
@@ -90,6 +93,7 @@ sub run_may_die {
 
     if ($pid == 0) {
         open STDERR, '>', "$self->{dir}/stderr";
+        %ENV = (%ENV, %{ $self->{env} || {} });
         exec $self->_command;
         die "exec: $!";
     }

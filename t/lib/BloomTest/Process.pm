@@ -18,6 +18,7 @@ use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC sleep);
 our @EXPORT_OK = qw(
     time_limit wait_until now alive title children
     spawn run_command adopt_session session_members leftovers
+    stop_process wait_until_stopped resume_process
 );
 
 my %sessions;    # the sessions this script has started and not seen end
@@ -135,6 +136,33 @@ sub leftovers {
     %sessions = map { $_ => 1 } keys %members;
 
     return _find(sub { $sessions{$_[1]} });
+}
+
+
+# A process that is stopped does nothing until it is resumed.
+
+sub stop_process {
+    my ($pid) = @_;
+
+    kill 'STOP', $pid or croak "cannot stop process $pid: $!";
+    wait_until_stopped($pid);
+}
+
+
+sub wait_until_stopped {
+    my ($pid) = @_;
+
+    wait_until(sub {
+        open my $stat, '<', "/proc/$pid/stat" or croak "process $pid: $!";
+        return <$stat> =~ /\) T /;
+    }) or croak "process $pid does not stop";
+}
+
+
+sub resume_process {
+    my ($pid) = @_;
+
+    kill 'CONT', $pid or croak "cannot resume process $pid: $!";
 }
 
 

@@ -1,8 +1,8 @@
 package BloomTest::Zones;
 
-# What the tests of zones share: a configuration that tells what each zone
-# answers, questions to it, and what a zone costs.  A test of the HTTP layer
-# has no use for it.
+# What the tests of zones share: a configuration that shows what each zone
+# answers, questions to it, the files of its images, and the memory it takes.
+# A test of the HTTP layer has no use for it.
 
 use strict;
 use warnings;
@@ -12,8 +12,8 @@ use Exporter qw(import);
 
 use BloomTest::Process qw(wait_until);
 
-our @EXPORT = qw(configure ask sure keys_of files another_image flip zone_memory
-                 bytes_read);
+our @EXPORT = qw(configure ask sure keys_of files replace_file install_image
+                 another_image flip rfc3339 zone_memory bytes_read);
 
 
 # Writes an nginx.conf with these zones, the parameters of `bloom_zone` each,
@@ -54,8 +54,8 @@ sub configure {
 }
 
 
-# What a zone answers about each key, in a string: 0 absent, 1 present,
-# ? cannot tell.  In list context also the workers that answered.
+# What a zone answers about each key, in a string: 0 for absent, 1 for present,
+# ? for unknown.  In list context also the workers that answered.
 
 sub ask {
     my ($t, $zone, @keys) = @_;
@@ -76,8 +76,8 @@ sub ask {
 }
 
 
-# The same, once the zone can tell: after a start or an upgrade it may have
-# something to catch up with.
+# What a zone answers about each key, as soon as no answer is unknown: after a
+# start or an upgrade it may have records to catch up with.
 
 sub sure {
     my ($t, $zone, @keys) = @_;
@@ -129,8 +129,35 @@ sub flip {
 }
 
 
-# Puts another image of the keys id1 to id10 in the place of ids.bloom: two take
-# turns.
+# Replaces a file by rename, as a program should that writes an image.
+
+sub replace_file {
+    my ($t, $name, $content) = @_;
+
+    my $path = $t->testdir . "/$name";
+
+    $t->write_file("$name.new", $content);
+    rename "$path.new", $path or croak "cannot replace $path: $!";
+}
+
+
+# Replaces PLACE.bloom, by default ids.bloom, the file of the zone in most
+# tests, by a link to the image NAME.bloom.
+
+sub install_image {
+    my ($t, $name, $place) = @_;
+
+    my $dir = $t->testdir;
+    my $new = "$dir/" . ($place // 'ids') . '.bloom';
+
+    unlink "$new.new";
+    link "$dir/$name.bloom", "$new.new" or croak "link: $!";
+    rename "$new.new", $new or croak "rename: $!";
+}
+
+
+# Puts another image of the keys id1 to id10 in the place of ids.bloom.  Two
+# images take turns.
 
 sub another_image {
     my ($t) = @_;
@@ -142,9 +169,17 @@ sub another_image {
                     '-n', '20k', '--seed', $t->{images})
         unless -e "$dir/$image.bloom";
 
-    unlink "$dir/new.bloom";
-    link "$dir/$image.bloom", "$dir/new.bloom" or croak "link: $!";
-    rename "$dir/new.bloom", "$dir/ids.bloom" or croak "rename: $!";
+    install_image($t, $image);
+}
+
+
+# A time in seconds, as --as-of takes it.
+
+sub rfc3339 {
+    my @time = gmtime $_[0];
+
+    return sprintf '%04d-%02d-%02dT%02d:%02d:%02dZ', $time[5] + 1900,
+                   $time[4] + 1, @time[3, 2, 1, 0];
 }
 
 

@@ -1,24 +1,18 @@
 #!/usr/bin/perl
 
-# The line in the error log about a request that is rejected or routed: its
-# level, its words, and that no key can spoil the log.
+# Tests the line that a rejected or routed request leaves in the error log: its
+# text, its level, and that it escapes and truncates keys.
 
 use strict;
 use warnings;
 
 use BloomTest;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-$t->build_image('ids.bloom', ['one'], '-p', '1e-9', '--seed', 1);
-
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, { ids => ['one'] }, <<'CONF');
     large_client_header_buffers 4 64k;
-    bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
 
     server {
         listen 127.0.0.1:%%PORT_8080%%;
@@ -53,13 +47,12 @@ http {
             bloom_reject absent $arg_id zone=ids decode=uri;
         }
     }
-}
 CONF
 
 $t->run;
 
 
-# What a request left in the log about a decision.
+# Returns the lines that a request leaves in the error log about a decision.
 
 sub logged {
     my ($path, @options) = @_;
@@ -72,87 +65,97 @@ sub logged {
 }
 
 
+# Returns the key as it is shown in such a line.
+
 sub key {
     return (logged(@_) =~ / request: key "(.*)" absent from /s)[0] // 'no line';
 }
 
 
-subtest 'words' => sub {
+subtest 'the line names the decision, the key and the zone' => sub {
     my ($line) = logged('/x?id=none') =~ / \[info\] .*: \*\d+ (.*)/;
     is($line, 'rejecting request: key "none" absent from bloom zone "ids",'
               . ' client: 127.0.0.1, server: log.example,'
               . ' request: "GET /x?id=none HTTP/1.1", host: "localhost"',
-       'rejecting what is absent');
+       'the log says that a request for an absent key is rejected');
     like(logged('/present?id=one'),
          qr/rejecting request: key "one" maybe present in bloom zone "ids",/,
-         'rejecting what is present');
+         'the log says that a request for a present key is rejected');
     like(logged('/route?id=none'),
          qr/ routing request: key "none" absent from bloom zone "ids", /,
-         'routing');
+         'the log says that a request for an absent key is routed');
 
-    is(logged('/pass?id=none'), '', 'passing is not logged');
-    is(logged('/x?id=one'), '', 'nor is what no rule fires on');
-    is(logged('/x'), '', 'nor what is not checked');
+    is(logged('/pass?id=none'), '', 'a bloom_pass that fires logs nothing');
+    is(logged('/x?id=one'), '', 'a rule that does not fire logs nothing');
+    is(logged('/x'), '', 'a request without a key logs nothing');
 };
 
 
-subtest 'level' => sub {
+subtest 'bloom_log_level sets the level of the line' => sub {
     for my $level (qw(info notice warn error)) {
-        like(logged("/$level?id=none"), qr/ \[$level\] .* rejecting /, $level);
+        like(logged("/$level?id=none"), qr/ \[$level\] .* rejecting /,
+             "bloom_log_level $level logs at level $level");
     }
 
-    like(logged('/?id=none'), qr/ \[info\] /, 'info by default');
-    like(logged('/notice/inner?id=none'), qr/ \[notice\] /, 'inherited');
-    like(logged('/notice/error?id=none'), qr/ \[error\] /, 'or not');
-    is(logged('/quiet/info?id=none'), '', 'below what is logged');
-    like(logged('/quiet/notice?id=none'), qr/ \[notice\] /, 'and above');
+    like(logged('/?id=none'), qr/ \[info\] /, 'the default level is info');
+    like(logged('/notice/inner?id=none'), qr/ \[notice\] /,
+         'a location inherits the level');
+    like(logged('/notice/error?id=none'), qr/ \[error\] /,
+         'a location overrides the inherited level');
+    is(logged('/quiet/info?id=none'), '',
+       'a line below the level of error_log is not logged');
+    like(logged('/quiet/notice?id=none'), qr/ \[notice\] /,
+         'a line at the level of error_log is logged');
 };
 
 
-subtest 'hostile keys' => sub {
+subtest 'the log escapes bytes that are not printable' => sub {
     my $mark = $t->log_mark;
 
     my @expected = (
-        ['a%0ab', 'a\x0Ab', 'newline'],
+        ['a%0ab', 'a\x0Ab', 'a newline'],
         ['a%0d%0a2020/01/01%20%5Berror%5d%201', 'a\x0D\x0A2020/01/01 [error] 1',
          'a forged line'],
-        ['%00', '\x00', 'NUL'],
-        ['%1b[31m', '\x1B[31m', 'escape sequence'],
-        ['%22%5c', '\x22\x5C', 'quote and backslash'],
-        ['%7f%80%ff', '\x7F\x80\xFF', 'DEL and above'],
-        ['~%7e', '~~', 'the last that is printed'],
-        ['%1f%20%21', '\x1F !', 'the first'],
-        ['%25s%25n', '%s%n', 'a format'],
+        ['%00', '\x00', 'a NUL'],
+        ['%1b[31m', '\x1B[31m', 'a terminal escape sequence'],
+        ['%22%5c', '\x22\x5C', 'a quote and a backslash'],
+        ['%7f%80%ff', '\x7F\x80\xFF', 'DEL and higher bytes'],
+        ['~%7e', '~~', 'the last printable byte'],
+        ['%1f%20%21', '\x1F !', 'the first printable bytes'],
+        ['%25s%25n', '%s%n', 'a format string'],
     );
 
     for (@expected) {
         my ($sent, $shown, $what) = @$_;
-        is(key("/decoded?id=$sent"), $shown, $what);
+        is(key("/decoded?id=$sent"), $shown,
+           "the log shows a key with $what as $shown");
     }
 
     is(key('/header', headers => { 'X-Key' => "t\tu\x80\xc3\xa9" }),
-       't\x09u\x80\xC3\xA9', 'raw bytes of a header');
+       't\x09u\x80\xC3\xA9', 'the log escapes raw bytes of a header');
 
     unlike($t->log_since($mark), qr/[^\x20-\x7e\n]/,
-           'nothing but printable ASCII in the log');
+           'the log has only printable ASCII');
 };
 
 
-subtest 'long keys' => sub {
+subtest 'the log truncates keys to 256 bytes' => sub {
     my %key = (255 => '', 256 => '', 257 => '...', 30_000 => '...');
 
     for my $length (sort { $a <=> $b } keys %key) {
         my $shown = $length > 256 ? 256 : $length;
 
         is(key('/header', headers => { 'X-Key' => 'k' x $length }),
-           'k' x $shown . $key{$length}, "$length bytes");
+           'k' x $shown . $key{$length},
+           "the log shows $shown bytes of a key of $length bytes");
     }
 
     is(key('/header', headers => { 'X-Key' => "\xff" x 300 }),
-       '\xFF' x 256 . '...', '300 bytes that are escaped');
+       '\xFF' x 256 . '...',
+       'the log shows 256 bytes of a key of 300 bytes that are escaped');
     like(logged('/header', headers => { 'X-Key' => "\xff" x 300 }),
          qr/ absent from bloom zone "ids", client: .* host: /,
-         'and the rest of the line');
+         'the line of a truncated key is complete');
 };
 
 

@@ -1,16 +1,16 @@
 #!/usr/bin/perl
 
-# The examples of docs/interop.md as they are written, from the command of the
-# source system to the curl that shows nginx deciding.
+# Tests that the examples of docs/interop.md work as they are written, from the
+# command of the source system to the curl that shows the decision of nginx.
 #
-# Each block of a section is run, in order: programs (Java, Go) are completed to
-# files that compile, and what cannot run here (Scala, and C for a library that
-# Debian does not have) is done by a script with the numbers of the program.
-# Commands run in one directory, with other ports and another place than
-# /etc/nginx.  A section that has commands and is not known here fails.
+# The blocks of each section run in their order.  Programs in Java and Go are
+# completed and compiled.  Programs in Scala, and in C for a library that Debian
+# does not have, cannot run here; this test does what they do.  Commands run in
+# one directory, with other ports and without /etc/nginx.  The test fails for a
+# section that it does not know.
 #
-# TEST_REDIS_MODULE names a RedisBloom that Redis loads, where there is one:
-# then that section runs too.
+# The section about RedisBloom runs if TEST_REDIS_MODULE names a RedisBloom that
+# Redis can load.
 
 use strict;
 use warnings;
@@ -34,7 +34,7 @@ my $stranger = 'nonsense';
 mkdir $_ for $work, $etc, "$dir/bin";
 
 
-# ---- the document: sections, and the lines of each block ----
+# ---- the sections of the document, with the lines of each block ----
 
 my (@sections, $block);
 
@@ -61,7 +61,7 @@ close $fh;
 
 sub is_shell { return $_[0]{text} =~ /^\$ / }
 
-# [line, command, output] for each command of a block
+# Returns [line, command, output] for each command of a block.
 
 sub commands {
     my ($block) = @_;
@@ -87,7 +87,7 @@ sub commands {
 }
 
 
-# ---- what commands find ----
+# ---- the programs that the commands call ----
 
 sub script {
     my ($name, $text) = @_;
@@ -114,7 +114,7 @@ script('sudo', 'exec "$@"');
 
 my $path = "$dir/bin:$ENV{PATH}";
 
-# Runs a command of the document; a curl is repeated until its output is right,
+# Runs a command of the document.  A curl is repeated until its output is right,
 # since a reload takes a moment.
 
 sub run_documented {
@@ -143,7 +143,7 @@ sub run_documented {
     };
 
     ok($command =~ /^curl/ ? wait_until($once) : $once->(),
-       "docs/interop.md:$line: $command")
+       "line $line of docs/interop.md works as written: $command")
         or diag "exit $exit: $out$err";
 
     return;
@@ -157,7 +157,8 @@ my ($conf) = grep { $_->{text} =~ /^bloom_zone / } @{ $server->{blocks} };
 my ($install, @asking) = map { commands($_) }
                          grep { is_shell($_) } @{ $server->{blocks} };
 
-ok($conf && $install && @asking == 2, 'the server is there, and how to ask it')
+ok($conf && $install && @asking == 2,
+   'docs/interop.md has a server and two requests to it')
     or BAIL_OUT('docs/interop.md has another server');
 
 my $http_block = $conf->{text} =~ s{/etc/nginx}{$etc}r
@@ -198,10 +199,11 @@ sub redis {
     return $out;
 }
 
-ok(wait_until(sub { redis('PING') eq 'PONG' }), 'Redis runs')
+ok(wait_until(sub { redis('PING') eq 'PONG' }), 'redis-server starts')
     or BAIL_OUT('no Redis to test with');
 
-# Sets bits of keys in Redis; with a shard's size, in several of its keys.
+# Sets the bits of keys in Redis.  With the size of a shard, it sets them in
+# several keys of Redis.
 
 sub set_bits {
     my ($key, $keys, $shard, @scheme) = @_;
@@ -215,7 +217,7 @@ sub set_bits {
 
     my ($exit, $out) = run_command(["$dir/bin/redis-cli", '--pipe'],
                                    stdin => $text);
-    like($out, qr/errors: 0,/, "bits of $key are set in Redis");
+    like($out, qr/errors: 0,/, "Redis sets the bits of $key");
 
     return;
 }
@@ -274,9 +276,10 @@ JAVA
         my @javac = grep({ -x "$_/javac" } split /:/, $ENV{PATH})
                     ? 'javac' : qw(ecj -11 -nowarn -proc:none);
 
-        succeeds('Guava: the program compiles', @javac, '-cp', $guava,
+        succeeds('the program for Guava compiles', @javac, '-cp', $guava,
                  'Ids.java');
-        succeeds('Guava: and runs', 'java', '-cp', "$guava:.", 'Ids');
+        succeeds('the program for Guava runs', 'java', '-cp', "$guava:.",
+                 'Ids');
     },
 
     'RedisBloom and Redis 8' => sub { },
@@ -284,7 +287,7 @@ JAVA
     'go-zero' => sub {
         my ($program) = @_;
         my ($key, $bits) = $program =~ /, "(\w+)", (\d+\*\d+)\)/
-            or return fail('go-zero: the filter');
+            or return fail('the program for go-zero names its filter');
 
         set_bits($key, \@ids, 0, 'go-zero', eval $bits, 14);
     },
@@ -293,7 +296,7 @@ JAVA
         my ($program) = @_;
         my ($key) = $program =~ /getBloomFilter\("(\w+)"/;
         my ($n, $p) = $program =~ /tryInit\(([\d_]+), ([\d.]+)\)/
-            or return fail('Redisson: the filter');
+            or return fail('the program for Redisson names its filter');
 
         $n =~ tr/_//d;
         my $m = int(-$n * log($p) / log(2) ** 2);
@@ -323,14 +326,14 @@ func main() {
     $program
 }
 GO
-        succeeds('bits-and-blooms: the program runs', 'go', 'run', 'ids.go');
+        succeeds('the program for bits-and-blooms runs', 'go', 'run', 'ids.go');
         run_command(['rm', '-rf', "$dir/cache"]);
     },
 
     'Spark' => sub {
         my ($program) = @_;
         my ($n, $p) = $program =~ /bloomFilter\("id", (\d+)L, ([\d.]+)\)/
-            or return fail('Spark: the filter');
+            or return fail('the program for Spark names its filter');
 
         my $m = 64 * int((int(-$n * log($p) / log(2) ** 2) + 63) / 64);
         my $k = int($m / $n * log(2) + 0.5);
@@ -345,7 +348,7 @@ GO
     'libbloom' => sub {
         my ($program) = @_;
         my ($n, $p) = $program =~ /bloom_init2\(&ids, (\d+), ([\d.]+)\)/
-            or return fail('libbloom: the filter');
+            or return fail('the program for libbloom names its filter');
 
         my $bpe = -log($p) / log(2) ** 2;
         my $m = int($n * $bpe);
@@ -360,7 +363,7 @@ GO
     },
 );
 
-# What a command needs that the document has not made before it.
+# Makes what a command needs and the document does not make before it.
 
 sub prepare {
     my ($command) = @_;
@@ -382,7 +385,8 @@ sub prepare {
     if ($command =~ /import --from redisbloom.* (chunk\.0 .*)/) {
         my @files = split ' ', $1;
 
-        succeeds('chunks are saved', 'perl', '-e', <<'PERL', $redis_port,
+        succeeds('a client saves the chunks of a RedisBloom filter', 'perl',
+                 '-e', <<'PERL', $redis_port,
 use IO::Socket::INET;
 my $s = IO::Socket::INET->new("127.0.0.1:" . shift) or die $!;
 my $i = 0;
@@ -399,7 +403,7 @@ while (1) {
 PERL
                  @files);
 
-        # this filter has less of them
+        # this filter has fewer chunks
         $t->write_file("work/$_", '') for grep { !-e "$work/$_" } @files;
     }
 
@@ -424,15 +428,16 @@ for my $section (@sections) {
     next if !grep { is_shell($_) } @blocks;
 
     if ($title =~ /RedisBloom/ && !$ENV{TEST_REDIS_MODULE}) {
-        note "$title: there is no such server; TEST_REDIS_MODULE names none";
+        note "the section '$title' is skipped without TEST_REDIS_MODULE";
         next;
     }
 
-    # an image that has no id, so that what follows is of the new one
+    # an empty image, so that later answers are those of the new one
 
     run_command(['cp', "$dir/empty.bloom", "$etc/ids.bloom"]);
     $t->reload;
-    is($t->get('/item/4711')->status, 404, "$title: before it");
+    is($t->get('/item/4711')->status, 404,
+       "a request is rejected before the section '$title' runs");
     unlink glob "$work/ids.*";
     redis('FLUSHALL');
     $run{$title} = 1;
@@ -440,7 +445,8 @@ for my $section (@sections) {
     for my $block (@blocks) {
 
         if (!is_shell($block)) {
-            ok($source{$title}, "$title: its program is known")
+            ok($source{$title},
+               "this test knows the program of the section '$title'")
                 or next;
             $source{$title}->($block->{text});
             next;
@@ -454,11 +460,13 @@ for my $section (@sections) {
     }
 
     if ($title =~ /RedisBloom/) {
-        is(redis('BF.EXISTS', 'ids2', 4711), 1, "$title: it has what was sent");
-        is(redis('BF.EXISTS', 'ids2', $stranger), 0, "$title: and no more");
+        is(redis('BF.EXISTS', 'ids2', 4711), 1, 
+           "RedisBloom has an exported key");
+        is(redis('BF.EXISTS', 'ids2', $stranger), 0, 
+           "RedisBloom does not have another key");
     }
 
-    # what the last block imported serves, too
+    # the image of the last block serves, too
 
     run_documented(@$install) if -e "$work/ids.bloom";
     run_documented(@$_) for @asking;
@@ -467,7 +475,7 @@ for my $section (@sections) {
 for my $title ('Guava', 'go-zero', 'Redisson', 'Other bitmaps in Redis',
                'DCSO bloom', 'bits-and-blooms', 'Spark', 'libbloom')
 {
-    ok($run{$title}, "$title has been run");
+    ok($run{$title}, "the section '$title' has run");
 }
 
 kill 'TERM', $redis;

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
-# A state directory that refuses: additions get 503 and the filter serves on;
-# what bloom_add could not write is kept, and written when that can be done
-# again.
+# While the disk refuses to write, additions by the endpoint get 503 and the
+# filter continues to serve.  Keys of bloom_add become pending keys, which are
+# written when the disk allows.
 
 use strict;
 use warnings;
@@ -28,7 +28,7 @@ sub post {
     return api($t, POST => "zones/$zone/keys", body => join "\n", @keys);
 }
 
-# Waits until additions work again.
+# Waits until the endpoint adds keys again.
 
 sub recovered {
     my ($zone) = @_;
@@ -58,64 +58,65 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
         $disk->refuse($error, qw(open write grow rename));
 
         my $r = post('ids', map { "$error$_" } 1 .. 5);
-        is_error($r, 503, $text, 'additions are refused with the reason');
-        is_added($r, 5, 0, 0, undef, 'and none is in')
+        is_error($r, 503, $text, "additions are refused with $error");
+        is_added($r, 5, 0, 0, undef, "no key is added with $error")
             if defined $r->json->{received};
         is(ask($t, 'ids', 'id1', "before-$error", 'no'), '110',
-           'the filter serves on');
+           "the filter continues to serve with $error");
         like(ask($t, 'ids', map { "$error$_" } 1 .. 5), qr/^[01]{5}$/,
-             'and may be asked for them');
+             "refused keys are not unknown with $error");
         is(post('ids', "before-$error")->status, 503,
-           'known keys are refused as well')
+           "keys that are present are refused with $error")
             if post('ids', "before-$error")->status != 200;
 
         my $state = zone_state($t, 'ids')->{journal};
         like(join(' ', map { $_ // '' } values %$state), $text,
-             'the state has the reason');
+             "the zone's state has the reason for $error");
 
-        # a directive cannot be refused
+        # bloom_add has no way to refuse
 
-        is($t->get("/add/ids?k=kept-$error-$_")->status, 200, 'bloom_add')
+        is($t->get("/add/ids?k=kept-$error-$_")->status, 200,
+           "bloom_add adds a key with $error")
             for 1 .. 20;
         is(ask($t, 'ids', map { "kept-$error-$_" } 1 .. 20), '1' x 20,
-           'its keys are in all the same');
+           "the keys of bloom_add are present with $error");
         cmp_ok(zone_state($t, 'ids')->{journal}{kept_keys}, '>=', 20,
-               'the state says that they wait');
+               "the zone's state counts the pending keys with $error");
         my $in = journal_keys('ids');
         is(scalar(grep { $in->{"kept-$error-$_"} } 1 .. 20), 0,
-           'they are not in the journal');
+           "the pending keys are not in the journal with $error");
 
-        # while it lasts the zone outlives its processes
+        # pending keys live in the zone's shared memory
 
         $t->kill_worker('KILL', $_) for $t->workers;
         is(ask($t, 'ids', map { "kept-$error-$_" } 1 .. 20), '1' x 20,
-           'they outlive workers');
+           "the pending keys survive the death of the workers with $error");
         $t->kill_helper;
 
         $disk->allow;
-        ok(recovered('ids'), 'later it works again');
+        ok(recovered('ids'), "additions succeed after $error");
         ok(settled($t, 'ids', sub { !$_[0]{journal}{kept_keys} }),
-           'nothing waits any more');
+           "no key is pending after $error");
         $in = journal_keys('ids');
         is(scalar(grep { $in->{"kept-$error-$_"} } 1 .. 20), 20,
-           'all that was kept is in the journal');
+           "all pending keys are in the journal after $error");
 
         $t->kill_all;
         $t->run;
         is(sure($t, 'ids', 'id1', "before-$error",
                 map { "kept-$error-$_" } 1 .. 20), '1' x 22,
-           'and there after the death of everything');
+           "all keys are present after $error and kill -9 of all processes");
         $state = zone_state($t, 'ids')->{journal};
         unlike(join(' ', map { $_ // '' } values %$state), $text,
-               'the reason is gone');
+               "the zone's state no longer has the reason for $error");
     };
 }
 
 
-# A disk with no room takes what lies in a segment that it has, and then no
+# A full disk takes the records that fit into a segment that exists, and then no
 # more.
 
-subtest 'no room for another segment' => sub {
+subtest 'the disk has no room for another segment' => sub {
     $disk->refuse('ENOSPC', 'grow');
 
     my (@taken, $refused);
@@ -130,92 +131,101 @@ subtest 'no room for another segment' => sub {
         push @taken, $keys[0], $keys[-1];
     }
 
-    cmp_ok(scalar @taken, '>', 0, 'some are taken');
+    cmp_ok(scalar @taken, '>', 0,
+           'keys are added while the segments have room');
     is_error($refused // $t->get('/'), 503, qr/No space left/,
-             'then they are refused');
-    is(ask($t, 'seen', @taken), '1' x @taken, 'what was taken is in');
+             'keys are refused when the segments are full');
+    is(ask($t, 'seen', @taken), '1' x @taken,
+       'keys that were added before the refusal are present');
 
     $disk->allow;
-    ok(recovered('seen'), 'with room it works again');
+    ok(recovered('seen'), 'additions succeed when the disk has room');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'seen', @taken), '1' x @taken, 'all that was taken is there');
+    is(sure($t, 'seen', @taken), '1' x @taken,
+       'keys that were added are present after kill -9 of all processes');
 };
 
 
-subtest 'synchronising fails' => sub {
+subtest 'the disk refuses to synchronise' => sub {
     $disk->refuse('EIO', 'sync');
     my $r = api($t, POST => 'zones/seen/keys?durable=true', body => "sync1\n");
-    is_error($r, 503, qr/Input\/output/, 'durable is not promised then');
+    is_error($r, 503, qr/Input\/output/,
+             'a durable addition is refused when the disk does not'
+             . ' synchronise');
     $disk->allow;
     ok(wait_until(sub {
         my $r = api($t, POST => 'zones/seen/keys?durable=true',
                     body => "sync2\n");
         return $r->status == 200 && $r->json->{durable};
-    }), 'until it works again');
+    }), 'a durable addition succeeds when the disk synchronises');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'seen', 'sync2', 'no'), '10', 'what was promised is there');
+    is(sure($t, 'seen', 'sync2', 'no'), '10',
+       'a durable key is present after kill -9 of all processes');
 };
 
 
-# The client of a key that is kept has its answer.
+# bloom_add has acknowledged the pending key.
 
-subtest 'durable, while keys wait' => sub {
+subtest 'durability is asked for while a key is pending' => sub {
     $disk->refuse('ENOSPC', qw(open write grow rename));
     $t->get('/add/seen?k=waits');
-    is(ask($t, 'seen', 'waits'), '1', 'a key is in');
+    is(ask($t, 'seen', 'waits'), '1', 'the pending key is present');
 
     my $r = api($t, POST => 'zones/seen/keys?durable=true', body => "\n");
-    is_error($r, 503, qr/No space left/, 'and not on disk');
-    is_added($r, 0, 0, 0, 0, 'as is said');
+    is_error($r, 503, qr/No space left/,
+             'durability is refused while a key is pending');
+    is_added($r, 0, 0, 0, 0, 'the refusal says that nothing is durable');
 
     $disk->allow;
     ok(wait_until(sub {
         my $r = api($t, POST => 'zones/seen/keys?durable=true', body => "\n");
         return $r->status == 200 && $r->json->{durable};
-    }), 'until it is there');
-    ok(journal_keys('seen')->{waits}, 'and in the journal');
+    }), 'durability is confirmed when the disk allows');
+    ok(journal_keys('seen')->{waits}, 'the pending key is in the journal');
 };
 
 
-# Where it failed, all is written again before the next time: the system may
-# think to be on disk what is not.
+# After a failed synchronisation all records are written again before the next
+# one, since the system may take pages for clean that are not on disk.
 
-subtest 'synchronising fails for some time' => sub {
+subtest 'the disk refuses to synchronise for some time' => sub {
     add($t, 'seen', [map { "again$_-" . 'x' x 500 } 1 .. 4000]);
     $disk->refuse('EIO', 'sync');
 
     my $durable = sub {
         return api($t, POST => 'zones/seen/keys?durable=true', body => 'd');
     };
-    is($durable->()->status, 503, 'it fails');
+    is($durable->()->status, 503,
+       'a durable addition is refused when the disk does not synchronise');
 
-    # not more often than twice a second, a segment of 16 MiB at most, however
-    # long this takes
+    # each attempt, twice a second at most, reads a segment of at most 16 MiB
 
     my ($helper) = $t->helpers;
     my $began = time;
     my $before = bytes_read($helper);
     select undef, undef, undef, 2;
-    is($durable->()->status, 503, 'and fails on');
+    is($durable->()->status, 503,
+       'a durable addition is refused two seconds later');
     my $read = bytes_read($helper) - $before;
     cmp_ok($read, '<=', (2 * (time - $began) + 4) * 16 * 1024 * 1024,
-           'it is not tried again without a pause');
+           'the helper pauses between its attempts to synchronise');
 
     $t->kill_all;
     $disk->allow;
     $t->run;
     ok(wait_until(sub { $durable->()->status == 200 }),
-       'a start with a disk that works');
-    cmp_ok(bytes_read($t->helpers), '>', 2_000_000, 'writes it again, too');
+       'a durable addition succeeds after a start with a good disk');
+    cmp_ok(bytes_read($t->helpers), '>', 2_000_000,
+           'the new helper writes all records again');
 };
 
 
-# Two instances of a zone, and a disk that refuses: what one keeps in its
-# memory the other cannot read in the journal, so it cannot tell.
+# The pending keys of one instance are not in the journal, where the other could
+# read them, so that its answers are unknown.
 
-subtest 'while nginx is upgraded' => sub {
+subtest 'the disk refuses while nginx is upgraded' => sub {
     my $old = $t->master;
     my $new = $t->upgrade_begin;
     my %side = map { $_ => 'old' } $t->workers($old);
@@ -232,56 +242,65 @@ subtest 'while nginx is upgraded' => sub {
         $answers{$side{$by[0]}} .= $answers;
         return keys %answers == 2;
     });
-    is(join(' ', sort keys %answers), 'new old', 'both sides are asked');
-    unlike($answers{$_}, qr/0/, "the $_ one does not say absent")
+    is(join(' ', sort keys %answers), 'new old',
+       'the old and the new instance are asked');
+    unlike($answers{$_}, qr/0/,
+           "no pending key is absent in the $_ instance")
         for sort keys %answers;
 
     $disk->allow;
-    is(sure($t, 'ids', @keys), '1' x 50, 'they are told when the disk allows')
+    is(sure($t, 'ids', @keys), '1' x 50,
+       "the pending keys are present when the disk allows (time $_)")
         for 1 .. 10;
     recovered('ids');
     $t->upgrade_finish;
-    is(sure($t, 'ids', @keys), '1' x 50, 'and none is lost');
+    is(sure($t, 'ids', @keys), '1' x 50,
+       'the pending keys are present after the upgrade');
 };
 
 
-subtest 'tasks' => sub {
+subtest 'the disk refuses tasks of the helper' => sub {
     add($t, 'ids', ['task1']);
     my $generation = generation($t, 'ids');
 
     $disk->refuse('ENOSPC', qw(open write grow));
     is_error(api($t, POST => 'zones/ids/checkpoint'), 503, qr/No space left/,
-             'a checkpoint');
+             'a checkpoint is refused while the disk is full');
     is_error(api($t, GET => 'zones/ids/image'), 503, qr/No space left/,
-             'an image');
-    is_error(api($t, PUT => 'zones/ids/image',
-                 body => $t->read_file('ids.bloom')), 503, qr/No space left/,
-             'an upload');
-    is(generation($t, 'ids'), $generation, 'nothing is changed');
-    is(sure($t, 'ids', 'id1', 'task1', 'no'), '110', 'and the zone answers');
+             'a download of the image is refused while the disk is full');
+    is_error(upload_image($t, 'ids', 'ids'), 503, qr/No space left/,
+             'an upload is refused while the disk is full');
+    is(generation($t, 'ids'), $generation,
+       'a refused upload does not change the generation');
+    is(sure($t, 'ids', 'id1', 'task1', 'no'), '110',
+       'the zone answers after refused tasks');
     $disk->allow;
 
-    is(api($t, POST => 'zones/ids/checkpoint')->status, 200, 'then it works');
-    is(api($t, GET => 'zones/ids/image')->status, 200, 'all');
+    is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
+       'a checkpoint is written when the disk has room');
+    is(api($t, GET => 'zones/ids/image')->status, 200,
+       'the image is downloaded when the disk has room');
     is(scalar files("$dir/state/ids/*.tmp"), 0,
-       'and nothing is left unfinished');
+       'refused tasks leave no temporary files');
 };
 
 
-# At start there is nobody who could be served yet.
+# Nothing is served yet, so that nginx can refuse to start.
 
-subtest 'at start' => sub {
+subtest 'the disk refuses at the start' => sub {
     $t->stop;
     $disk->refuse('EROFS', qw(open write grow rename));
     my $log = $t->run_fails;
-    like($log, qr{\[emerg\].*state/}, 'a start is refused, and says where');
+    like($log, qr{\[emerg\].*state/},
+         'the refused start names the state directory');
     $disk->allow;
     $t->run;
-    is(sure($t, 'ids', 'id1', 'task1', 'no'), '110', 'then it starts');
+    is(sure($t, 'ids', 'id1', 'task1', 'no'), '110',
+       'nginx starts when the disk allows');
 };
 
 
-subtest 'a segment is removed by somebody' => sub {
+subtest 'another program removes the segments' => sub {
     $t->stop;
     configure($t, ['zone=ids file=ids.bloom'], api => 1, workers => 1);
     $t->run;
@@ -289,22 +308,22 @@ subtest 'a segment is removed by somebody' => sub {
     unlink files("$dir/state/ids/journal.*");
     is_error(api($t, POST => 'zones/ids/keys?durable=true', body => 'gone'),
              503, qr/synchronised.*No such file|No such file.*synchronised/,
-             'nothing is promised to be in it');
+             'a durable addition to a removed segment is refused');
     $t->stop;
 };
 
 
-# The same on a file system that is really full, where one may be made.
+# A real file system is full, where the test may mount one.
 
 my $mounted;
 
 END { system 'umount', '-l', $mounted if $mounted }
 
-subtest 'a full file system' => sub {
+subtest 'a file system is full' => sub {
     mkdir "$dir/small" or die "mkdir: $!";
     my ($exit) = run_command(['mount', '-t', 'tmpfs', '-o',
                               'size=6m,mode=0755', 'tmpfs', "$dir/small"]);
-    plan skip_all => 'may not mount a file system' if $exit != 0;
+    plan skip_all => 'the test may not mount a file system' if $exit != 0;
 
     $mounted = "$dir/small";
 
@@ -325,23 +344,26 @@ subtest 'a full file system' => sub {
         }
         push @taken, $keys[0], $keys[-1];
     }
-    is_error($refused // $small->get('/'), 503, qr/No space left/, 'is full');
+    is_error($refused // $small->get('/'), 503, qr/No space left/,
+             'additions are refused when the file system is full');
     is(ask($small, 'ids', 'id1', @taken, 'no'), '1' x (1 + @taken) . '0',
-       'what was taken is in');
+       'keys that were added before the refusal are present');
     $small->get("/add/ids?k=late$_") for 1 .. 10;
-    is(ask($small, 'ids', keys_of('late', 10)), '1' x 10, 'bloom_add adds');
+    is(ask($small, 'ids', keys_of('late', 10)), '1' x 10,
+       'the keys of bloom_add are present on a full file system');
 
     ($exit) = run_command(['mount', '-o', 'remount,size=64m', "$dir/small"]);
-    is($exit, 0, 'it gets room');
+    is($exit, 0, 'the file system is enlarged');
     ok(settled($small, 'ids', sub { !$_[0]{journal}{kept_keys} }),
-       'what waited is written');
+       'the pending keys are written when the file system has room');
     $small->kill_all;
     $small->run;
     is(sure($small, 'ids', @taken, keys_of('late', 10), 'no'),
-       '1' x (@taken + 10) . '0', 'and nothing is lost');
+       '1' x (@taken + 10) . '0',
+       'all keys are present after kill -9 of all processes');
     $small->stop;
     ($exit) = run_command(['umount', $mounted]);
-    is($exit, 0, 'nobody uses it any more');
+    is($exit, 0, 'no process uses the file system after the stop');
     undef $mounted if $exit == 0;
 };
 

@@ -1,17 +1,17 @@
 #!/usr/bin/perl
 
-# A machine that loses its power may have written what was added later and not
-# what was added first.  Nobody was told that this is on disk, so nothing is
-# lost: the gap is closed at the start, and nobody finds it later.
+# A loss of power may leave a gap in the journal: a later record is on disk and
+# an earlier one is not.  If the missing record was never reported as durable,
+# the next start closes the gap, and no key becomes unknown.
 
 use strict;
 use warnings;
 
 use File::Path qw(remove_tree);
-use JSON::PP ();
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Faults;
 use BloomTest::Journal;
 use BloomTest::Process qw(wait_until alive);
 use BloomTest::Zones;
@@ -20,25 +20,19 @@ my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $state = "$dir/state/ids";
 
-# of the control page: `synced` and its complement, see docs/state.md
+# the place of `synced` and its complement in the control page (docs/state.md)
 use constant SYNCED => 248;
 
 # more steps than a start has
 use constant STEPS => 60;
 
-my $faults = $t->nginx_build =~ /NGX_BLOOM_FAULTS/;
-
-mkdir "$dir/faults" or die "mkdir: $!";
-my $fault = "$dir/faults/next";
-$ENV{NGX_BLOOM_FAULT_FILE} = $fault;
+my $faults = BloomTest::Faults->new($t);
 
 another_image($t);
-configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1,
-          main => 'env NGX_BLOOM_FAULT_FILE;');
+configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1);
 
 
-# The disk as power failure leaves it: synchronised up to a position, with these
-# segments.
+# Makes the control page say that the journal is synchronised up to a position.
 
 sub synced_up_to {
     my ($position) = @_;
@@ -48,6 +42,9 @@ sub synced_up_to {
     print $fh pack 'Q<Q<', $position, ~$position;
     close $fh or die "control: $!";
 }
+
+# Makes the state directory as a loss of power leaves it: synchronised up to a
+# position, and with these segments.
 
 sub begin_with {
     my ($synced, @journals) = @_;
@@ -59,14 +56,11 @@ sub begin_with {
 
     unlink files("$state/journal.*"), "$state/lost";
 
-    $t->write_file(sprintf('state/ids/journal.%016x', $_->{base}), $_->segment)
-        for @journals;
-
+    write_segments($t, 'ids', @journals);
     synced_up_to($synced);
 }
 
-# A record that was not written, where one was to be: in a journal of
-# BloomTest::Journal zeros, or other bytes.
+# Puts zeros, or other bytes, in the place of a record that was not written.
 
 sub lose {
     my ($journal, $key, $byte) = @_;
@@ -76,7 +70,8 @@ sub lose {
     substr($journal->{data}, $at, $size) = ($byte // "\0") x $size;
 }
 
-# Three records, of which the second was lost; synchronised up to it.
+# A first record, up to which the journal is synchronised, one that is lost, and
+# three more.
 
 sub one_segment {
     my (@how) = @_;
@@ -90,7 +85,7 @@ sub one_segment {
     return ($synced, $journal);
 }
 
-# The last of one segment, some of the next, and so on.
+# The last records of the first segment are lost, and some of the second one.
 
 sub three_segments {
     my $first = BloomTest::Journal->new;
@@ -99,7 +94,7 @@ sub three_segments {
     $first->append(['k2']);
     lose($first, 'gone') for 1 .. 5;
 
-    # made when the last number was that of one which was lost
+    # when this segment was created, the last record was one that is lost
     my $second = BloomTest::Journal->new(base => $first->{size},
                                          sequence => $first->{next} - 1);
     lose($second, 'gone');
@@ -107,40 +102,40 @@ sub three_segments {
     lose($second, 'gone', "\xa5");
     $second->append(['x' x 60_000, 'k4']);
 
-    my $third = BloomTest::Journal->new(base => 2 * $first->{size},
-                                        sequence => $second->{next});
+    my $third = $second->next_segment;
     $third->append(['k5']);
 
     return ($synced, $first, $second, $third);
 }
 
-sub whole {
-    my ($name) = @_;
+sub is_whole {
+    my ($when) = @_;
 
-    my ($exit, $out) = $t->run_tool('journal', '--json', $state);
-    my @segments = JSON::PP->new->incr_parse($out);
-    is($exit, 0, "$name, the journal is whole");
+    my ($exit, @segments) = read_journal($t, $state);
+    is($exit, 0, "ngx-bloom accepts the journal $when");
     is(scalar(grep { $_->{missing} || $_->{broken} || $_->{torn} } @segments),
-       0, 'without a gap');
+       0, "the journal has no gap $when");
 }
 
-sub sure_of {
-    my ($name, @keys) = @_;
+sub all_present {
+    my ($when, @keys) = @_;
 
-    is(ask($t, 'ids', 'id1', @keys, 'no'), '11' . '1' x $#keys . '0', $name);
-    is(zone_state($t, 'ids')->{state}, 'serving', 'and nothing is damaged');
+    is(ask($t, 'ids', 'id1', @keys, 'no'), '11' . '1' x $#keys . '0',
+       "all keys are present and no key is unknown $when");
+    is(zone_state($t, 'ids')->{state}, 'serving', "the zone is serving $when");
 }
 
 sub load_another {
     another_image($t);
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'another image');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'another image is loaded');
 }
 
 
 my %gap = (
-    'a gap of zeros' => [sub { one_segment() }, qw(k1 k3)],
-    'a gap with something in it' => [sub { one_segment("\xa5") }, qw(k1 k3)],
-    'gaps in several segments' => [\&three_segments, qw(k1 k2 k3 k4 k5)],
+    'a gap has zeros' => [sub { one_segment() }, qw(k1 k3)],
+    'a gap has other bytes' => [sub { one_segment("\xa5") }, qw(k1 k3)],
+    'several segments have gaps' => [\&three_segments, qw(k1 k2 k3 k4 k5)],
 );
 
 for my $name (sort keys %gap) {
@@ -149,35 +144,39 @@ for my $name (sort keys %gap) {
     subtest $name => sub {
         begin_with($make->());
         $t->run;
-        sure_of('the first start is sure', @keys);
-        whole('at once');
+        all_present('after the first start', @keys);
+        is_whole('after the first start');
         load_another();
-        sure_of('so is a load', @keys);
+        all_present('after a load', @keys);
 
         add($t, 'ids', ['later'], durable => 1);
-        sure_of('what is added is synchronised', @keys, 'later');
+        all_present('after a durable addition', @keys, 'later');
         load_another();
-        sure_of('and read by another load', @keys, 'later');
+        all_present('after an addition and a load', @keys, 'later');
 
-        for my $how ('kill_all', 'stop') {
-            $t->$how;
+        for (['kill_all', 'kill -9'], ['stop', 'a stop']) {
+            my ($method, $how) = @$_;
+
+            $t->$method;
             $t->run;
-            sure_of("after $how", @keys, 'later');
+            all_present("after $how", @keys, 'later');
         }
 
         $t->stop;
-        whole('in the end');
+        is_whole('after the last stop');
     };
 }
 
 
-# It has a position that the journal, once it has moved up, does not reach.
+# The journal becomes shorter when the gap is closed, and then ends before the
+# position of the checkpoint.
 
-subtest 'a gap before a checkpoint' => sub {
+subtest 'a gap is before the position of a checkpoint' => sub {
     remove_tree("$dir/state");
     $t->run;
     add($t, 'ids', ["k$_"], durable => 1) for 1 .. 3;
-    is(api($t, POST => 'zones/ids/checkpoint')->status, 200, 'a checkpoint');
+    is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
+       'a checkpoint is written');
     $t->kill_all;
 
     my ($segment) = files("$state/journal.*");
@@ -191,20 +190,20 @@ subtest 'a gap before a checkpoint' => sub {
     my $mark = $t->log_mark;
     $t->run;
     $t->wait_for_log(qr/behind a checkpoint/, $mark);
-    sure_of('the first start is sure', qw(k1 k2 k3));
+    all_present('after a start with the checkpoint', qw(k1 k2 k3));
 
     add($t, 'ids', ['later'], durable => 1);
     load_another();
-    sure_of('and so is a load', qw(k1 k3 later));
+    all_present('after an addition and a load', qw(k1 k3 later));
     $t->kill_all;
     $t->run;
-    sure_of('and another start', qw(k1 k3 later));
+    all_present('after kill -9 of all processes', qw(k1 k3 later));
     $t->stop;
-    whole('in the end');
+    is_whole('after the last stop');
 };
 
 
-subtest 'a gap and damage' => sub {
+subtest 'a journal has a gap and damage' => sub {
     my $journal = BloomTest::Journal->new;
     lose($journal, 'lost', "\xa5");
     my $broken = $journal->{used} - BloomTest::Journal::HEADER;
@@ -219,49 +218,47 @@ subtest 'a gap and damage' => sub {
     for my $start (1 .. 2) {
         $t->run;
         is(ask($t, 'ids', qw(id1 k1 k3 no)), '111?',
-           "what was promised is missing at start $start");
+           "keys are unknown at start $start since a durable record is"
+           . " missing");
         $t->kill_all;
         unlink "$state/lost";
     }
 
-    my ($exit, $out) = $t->run_tool('journal', '--json', $state);
-    my ($segment) = JSON::PP->new->incr_parse($out);
-    is($exit, 1, 'the damage stays');
+    my ($exit, $segment) = read_journal($t, $state);
+    is($exit, 1, 'ngx-bloom reports the damage after the gap is closed');
     is("@$segment{qw(broken missing)}", "$broken 0",
-       'and is all that is broken');
+       'the damaged record is all that is broken');
 };
 
 
-subtest 'the start dies' => sub {
-    plan skip_all => 'nginx without injected faults (-DNGX_BLOOM_FAULTS)'
-        unless $faults;
+subtest 'nginx dies while it closes gaps' => sub {
+    $faults->needed;
 
-    my ($make, @keys) = @{ $gap{'gaps in several segments'} };
+    my ($make, @keys) = @{ $gap{'several segments have gaps'} };
     my ($deaths, $mark) = (0);
 
     for my $step (1 .. STEPS) {
         begin_with($make->());
 
-        $t->write_file('fault.tmp', "any $step\n");
-        rename "$dir/fault.tmp", $fault or die "rename: $!";
-
+        $faults->kill_at('any', $step);
         $mark = $t->log_mark;
 
         last unless $t->run_may_die;
 
         $deaths++;
         $t->run;
-        sure_of("a death at step $step: the next one is sure", @keys);
+        all_present("after a death at step $step", @keys);
         $t->kill_all;
-        whole('and then');
+        is_whole("after a death at step $step");
     }
 
     # two segments are replaced: written, synchronised, renamed, and so on
 
-    cmp_ok($deaths, '>=', 16, "$deaths deaths, and then it gets through");
+    cmp_ok($deaths, '>=', 16,
+           "a start completes after deaths at $deaths steps");
 
-    # the last one lives, outside of what the harness knows, and its helper dies
-    # of what was left: it has something to synchronise
+    # the last master has completed its start, unknown to the harness; the fault
+    # that is left kills its helper, which synchronises the journal
 
     $t->expect_log(qr/cache manager process \d+ exited on signal 9/);
     $t->wait_for_log(qr/exited on signal 9/, $mark);

@@ -1,7 +1,6 @@
 #!/usr/bin/perl
 
-# What a zone costs: one image in memory, and a second only while it is
-# loaded.
+# A zone takes the memory of one image, and of a second one only during a load.
 
 use strict;
 use warnings;
@@ -12,7 +11,7 @@ use BloomTest::Zones;
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 
-# A huge page is taken whole, if the system gives any: here each byte counts.
+# a huge page would be taken as a whole, and this test counts bytes
 
 my $small = 'huge_pages=off';
 
@@ -28,26 +27,19 @@ $t->build_image('two.bloom', \@others, '-p', '1e-6', '-n', 1_900_000);
 
 my %size = map { $_ => -s "$dir/$_.bloom" } qw(one two);
 
-sub install {
-    my ($image) = @_;
-
-    unlink "$dir/ids.bloom";
-    link "$dir/$image.bloom", "$dir/ids.bloom" or die "link: $!";
-}
-
-# The slab allocator's descriptors and the control block take 1 % of a zone
-# at most.
+# Tests that a zone has the memory of one image.  The slab allocator's
+# descriptors and the control block take 1 % of a zone at most.
 
 sub one_image {
     my ($image, $what) = @_;
 
-    # the zone's, not that of the counters, which is made for a thousand
-    # processes and mostly never touched
+    # the memory of the zone, not that of the counters, which is made for a
+    # thousand processes and mostly never touched
 
     my ($zone) = grep { $_->{size} > 2 * $size{$image}
                         && $_->{size} < 3 * $size{$image} }
                       zone_memory($t->master);
-    ok($zone, 'there is a zone for two of the image') or return;
+    ok($zone, "the zone has room for two of image $image") or return;
 
     my $percent = 100 * $zone->{resident} / $size{$image};
 
@@ -56,56 +48,63 @@ sub one_image {
 }
 
 
-install('one');
+install_image($t, 'one');
 configure($t, ["zone=ids file=ids.bloom $small"], workers => 2);
 $t->run;
 zone_memory($t->master)
     or plan(skip_all => 'not allowed to look into /proc/PID/map_files; run as'
                         . ' root');
 
-is(ask($t, 'ids', @ids, @others), "$all$none", 'an image serves');
-one_image('one', 'one image is in memory after the start');
+is(ask($t, 'ids', @ids, @others), "$all$none", 'image one serves');
+one_image('one', 'the zone has one image in memory after the start');
 
 $t->reload;
-one_image('one', 'and after a reload');
+one_image('one',
+          'the zone has one image in memory after a reload without a change');
 
 for my $image (qw(two one two)) {
-    install($image);
+    install_image($t, $image);
     $t->reload;
-    one_image($image, 'one image after a reload with another');
+    one_image($image,
+              "the zone has one image in memory after a reload with image"
+              . " $image");
 }
 
-is(ask($t, 'ids', @ids, @others), "$none$all", 'which serves');
+is(ask($t, 'ids', @ids, @others), "$none$all", 'the last image serves');
 
 
-subtest 'a refused reload' => sub {
+subtest 'a reload is refused' => sub {
     unlink "$dir/ids.bloom";
     $t->write_file('ids.bloom', $t->read_file('one.bloom'));
     flip("$dir/ids.bloom", -1);
     $t->reload_fails;
-    one_image('two', 'leaves nothing of a damaged image');
+    one_image('two', 'the zone keeps no memory of a damaged image');
 
-    install('one');
+    install_image($t, 'one');
     configure($t, ["zone=ids file=ids.bloom $small"],
               http => "server { listen unix:$dir/none/socket; }");
-    like($t->reload_fails, qr/bind\(\)/, 'after the image was loaded');
-    is(ask($t, 'ids', @ids, @others), "$none$all", 'the old one serves');
+    like($t->reload_fails, qr/bind\(\)/,
+         'a reload is refused after the image was loaded');
+    is(ask($t, 'ids', @ids, @others), "$none$all",
+       'the old image continues to serve');
 
-    install('two');
+    install_image($t, 'two');
     configure($t, ["zone=ids file=ids.bloom $small"]);
     $t->reload;
-    one_image('two', 'what was loaded in vain is gone after the next reload');
+    one_image('two',
+              'the next reload gives back the memory of the image that never'
+              . ' served');
 };
 
 
-subtest 'zones that start empty' => sub {
+subtest 'a zone starts empty' => sub {
     configure($t, ["zone=seen capacity=2m fpr=1e-6 $small"]);
     $t->stop;
     $t->run;
 
     my ($zone) = sort { $b->{size} <=> $a->{size} } zone_memory($t->master);
     cmp_ok($zone->{resident}, '<', $zone->{size} / 50,
-           'take no memory before they are written');
+           'an empty zone takes no memory before a key is added');
 };
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
-# rediss://, with real servers: the certificate has to be one for the host that
-# was named, from an authority that is trusted. Where ngx-bloom was built with a
-# hiredis that has no TLS, it says so and asks nothing.
+# Tests rediss:// with real servers: the certificate must be for the named host
+# and from a trusted authority.  A tool that was built without TLS refuses
+# rediss:// and says so.
 
 use strict;
 use warnings;
@@ -23,7 +23,7 @@ my @key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1',
 sub openssl {
     my ($exit, undef, $err) = run_command(['openssl', @_]);
 
-    is($exit, 0, "openssl @_[0, 1]") or diag $err;
+    is($exit, 0, "'openssl $_[0]' succeeds for $_[3]") or diag $err;
 }
 
 openssl('req', '-x509', '-subj', '/CN=authority', '-days', 2, @key,
@@ -62,7 +62,8 @@ CONF
     ok(wait_until(sub {
         (run_command(['redis-cli', '-p', $plain, 'SET', 'ids', 'abc']))[1]
             =~ /OK/;
-    }), "$name: Redis runs") or BAIL_OUT('no Redis to test with');
+    }), "redis-server starts with certificate '$name'")
+        or BAIL_OUT('no Redis to test with');
 }
 
 start('here', 'here', 'DNS:localhost,IP:127.0.0.1');
@@ -91,15 +92,15 @@ my ($exit, undef, $err) = $t->run_tool('import', '-o', "$dir/x", @from,
                                                       => "$dir/ca.pem" } });
 
 if ($err =~ /has no TLS for Redis/) {
-    note 'this ngx-bloom has no TLS for Redis';
-    import_fails($t, 'TLS, which is not there',
+    note 'this ngx-bloom was built without TLS for Redis';
+    import_fails($t, 'rediss:// by a tool without TLS',
                  qr/has no TLS for Redis, .*; use a tunnel/, @from,
                  url('here', 'localhost'));
     stop();
 }
 
 
-# Trusted, and of this name or address.
+# The certificate is trusted and has the name or the address.
 
 $t->environment(SSL_CERT_FILE => "$dir/ca.pem");
 
@@ -114,31 +115,31 @@ for (['here', 'localhost'], ['here', '127.0.0.1'], ['other', '127.0.0.2'],
 
     import_image($t, "$dir/tls.bloom", @from, url($name, $host));
     ok($bits eq unpack('x8192 a*', $t->read_file('tls.bloom')),
-       "$name: $host has proved to be it");
+       "an import from $host by TLS equals one without TLS: '$name'");
     unlink "$dir/tls.bloom";
 }
 
 
-# Trusted, but of another host.
+# The certificate is trusted, but it is for another host.
 
 for (['other', 'localhost'], ['other', '127.0.0.1'], ['here', '127.0.0.2'],
      ['named', '127.0.0.1'], ['named', 'localhost'], ['plain', '127.0.0.1'])
 {
     my ($name, $host) = @$_;
 
-    import_fails($t, "$name: $host with the certificate of another",
+    import_fails($t, "$host with certificate '$name' of another host",
                  qr/the server's certificate is not for \Q$host\E: (?:hostname|IP address) mismatch; write a name or an address that it has/i,
                  @from, url($name, $host));
 }
 
 
-# Not trusted, or no TLS at all.
+# The certificate is not trusted, or there is no TLS.
 
-import_fails($t, 'a server that asks for a certificate',
+import_fails($t, 'a server that requires a certificate of the client',
              qr/(?:closed the connection|reset by peer|Broken pipe) at STRLEN/,
              @from, url('strict', 'localhost'));
 
-for (['closes', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
+for (['closes the connection', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
     my ($what, $answer) = @$_;
 
     my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
@@ -159,12 +160,12 @@ for (['closes', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
 }
 
 $t->environment(SSL_CERT_FILE => "$dir/none.pem");
-import_fails($t, 'authorities that are not there',
+import_fails($t, 'a file of authorities that does not exist',
              qr/no certificate can be read from \S+none\.pem, which SSL_CERT_FILE names/,
              @from, url('here', 'localhost'));
 
 $t->environment(SSL_CERT_FILE => "$dir/other.pem");
-import_fails($t, 'an unknown authority',
+import_fails($t, 'a certificate of an unknown authority',
              qr/the server's certificate is not trusted: .*certificate.*; SSL_CERT_FILE can name that of its authority/,
              @from, url('here', 'localhost'));
 

@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 
-# Zones too small for what is to be loaded, and zones that change their size
-# or their process while keys are added: two instances of a zone, of which
-# neither answers "absent" for what the other has acknowledged.
+# Keys survive a change of a zone's size, an upgrade of nginx and the death of
+# its master, and no instance of a zone answers "absent" about a key that
+# another one has acknowledged.  An image that is too large for its zone is
+# refused with the size it needs.
 
 use strict;
 use warnings;
@@ -22,14 +23,6 @@ $t->build_image('small.bloom', ['id1', 'small'], '-p', '1e-9', '-n', '5k');
 $t->build_image('large.bloom', ['id1', 'large', keys_of('l', 100_000)],
                 '-p', '1e-9');
 
-sub install {
-    my ($image) = @_;
-
-    unlink "$dir/new";
-    link "$dir/$image.bloom", "$dir/new" or die "link: $!";
-    rename "$dir/new", "$dir/ids.bloom" or die "rename: $!";
-}
-
 sub configured {
     my ($size) = @_;
 
@@ -39,62 +32,64 @@ sub configured {
 }
 
 
-subtest 'too small' => sub {
-    install('small');
+subtest 'a zone is too small for an image' => sub {
+    install_image($t, 'small');
     configured(':600k');
     $t->run;
     add($t, 'ids', ['a1']);
     my $need = -s "$dir/large.bloom";
 
-    install('large');
+    install_image($t, 'large');
     my $r = is_error(api($t, POST => 'zones/ids/reload'), 507, qr/\d/,
-                     'a reload');
+                     'a load of an image that does not fit is refused');
     my ($size, $unit) = $r->json->{error}{message}
                         =~ /(?:at least|zone=ids:|need\w*)\D{0,40}?(\d+)([kmg]?)/i;
-    ok(defined $size, 'the size needed is said')
+    ok(defined $size, 'the refusal names the size needed')
         or diag($r->body);
     like($r->json->{error}{message}, qr/reload nginx, or, if .* is given/,
-         'and that a reload will do where none was given');
+         'the refusal says that a reload of nginx is enough without a size');
     if (defined $size) {
         my $bytes = $size * { '' => 1, k => 1024, m => 1024 ** 2,
                               g => 1024 ** 3 }->{lc $unit};
         configured(":$size$unit");
         $t->reload;
         ok(wait_until(sub { sure($t, 'ids', 'large') eq '1' }),
-           'with it the image fits') or diag("$bytes bytes, image of $need");
-        is(sure($t, 'ids', 'a1', 'id1', 'no'), '110', 'and nothing is lost');
+           'the image fits into a zone of the size needed')
+            or diag("$bytes bytes, image of $need");
+        is(sure($t, 'ids', 'a1', 'id1', 'no'), '110',
+           'added keys and keys of the image are present in the larger zone');
     }
 
     $t->stop;
 };
 
 
-# After a reload a zone has the room of the image before, and an upload may use
-# it; a start must not take the size of file= alone.
+# After a reload a zone keeps the room that its former image needed, and an
+# upload may use it.  A later start must not size the zone by file= alone.
 
-subtest 'an upload that is larger than the image of file=' => sub {
+subtest 'an upload is larger than the image of file=' => sub {
     my $upload = sub {
         my ($zone) = @_;
 
-        is(api($t, PUT => "zones/$zone/image",
-               body => $t->read_file('large.bloom'))->status, 200,
-           "an upload to $zone");
+        is(upload_image($t, $zone, 'large')->status, 200,
+           "a large image is uploaded to zone $zone");
         add($t, $zone, ['a1']);
     };
     my $serves = sub {
         is(sure($t, $_, 'large', 'id1', 'a1', 'no', 'small'), '11100',
-           "$_: $_[0]") for 'ids', 'seen';
+           "the uploaded image serves in zone $_ $_[0]") for 'ids', 'seen';
     };
 
-    install('large');
+    install_image($t, 'large');
     configure($t, ['zone=ids file=ids.bloom',
                    'zone=seen capacity=200k fpr=1e-9'], api => 1);
     $t->run;
-    install('small');
+    install_image($t, 'small');
     $t->reload;
-    ok(wait_until(sub { sure($t, 'ids', 'small') eq '1' }), 'a small image');
+    ok(wait_until(sub { sure($t, 'ids', 'small') eq '1' }),
+       'a small image serves in a zone with room for a large one');
     $upload->($_) for 'ids', 'seen';
-    $serves->('it serves');
+    $serves->('at once');
 
     configured('');
     $t->stop;
@@ -105,7 +100,7 @@ subtest 'an upload that is larger than the image of file=' => sub {
     $t->upgrade;
     $serves->('after an upgrade');
 
-    # a size that is given is another matter
+    # a configured size is not exceeded for an uploaded image
 
     configured(':600k');
     my $upload_file = qr{"\Q$dir\E/state/ids/upload\..*"};
@@ -114,22 +109,24 @@ subtest 'an upload that is larger than the image of file=' => sub {
                      .*write\ "zone=ids:(\d+k)"}x;
 
     my ($exit, $output) = $t->test_config;
-    isnt($exit, 0, 'nginx -t refuses one that is too small');
-    like($output, $refused, 'for the uploaded image');
-    like($t->reload_fails, $refused, 'a reload as well');
-    $serves->('it serves on');
+    isnt($exit, 0,
+         'nginx -t refuses a size that is too small for the uploaded image');
+    like($output, $refused, 'nginx -t names the upload and the size it needs');
+    like($t->reload_fails, $refused,
+         'a refused reload names the upload and the size it needs');
+    $serves->('after a refused reload');
 
     my ($size) = $output =~ $refused;
     configured(":$size");
     $t->reload;
-    $serves->('with the size that was said');
+    $serves->('with the size that it needs');
     $t->stop;
     remove_tree("$dir/state");
 };
 
 
-subtest 'a size that changes' => sub {
-    install('small');
+subtest 'the size of a zone changes' => sub {
+    install_image($t, 'small');
     configured(':1m');
     $t->run;
 
@@ -149,26 +146,25 @@ subtest 'a size that changes' => sub {
         $t->reload;
         for my $zone ('ids', 'seen') {
             is(sure($t, $zone, @keys, 'no'), '1' x @keys . '0',
-               "zone=$zone$size: all are there");
+               "all keys are present in zone=$zone$size");
         }
         $add->("size$size");
     }
 
     $t->kill_all;
     $t->run;
-    is(sure($t, $_, @keys, 'no'), '1' x @keys . '0', "after a restart: $_")
+    is(sure($t, $_, @keys, 'no'), '1' x @keys . '0',
+       "all keys are present in zone $_ after a restart")
         for 'ids', 'seen';
     $t->stop;
 };
 
 
-# An old worker is held by a connection with a request in the middle, on which
-# it is asked and added to, while a new one serves others.
+# Begins a request.  Its worker stays until it is answered, while new workers
+# serve other connections.
 
-sub keep {
+sub begin_addition {
     my $c = BloomTest::Connection->new($t->port(8080));
-
-    # a request that has begun: the worker stays until it is done
 
     $c->send("POST /bloom/zones/ids/keys HTTP/1.1\r\nHost: localhost\r\n"
              . "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -179,47 +175,48 @@ sub keep {
 
 sub chunk { return sprintf "%x\r\n%s\r\n", length $_[0], $_[0] }
 
-subtest 'additions on both sides of a changed size' => sub {
-    install('small');
+subtest 'old and new workers add keys while the size changes' => sub {
+    install_image($t, 'small');
     configured(':1m');
     $t->run;
     my @old = $t->workers;
-    my $c = keep();
+    my $c = begin_addition();
     $c->send(chunk("old1\n"));
 
     configured(':2m');
     $t->reload(keep_old => 1);
-    ok(alive($old[0]), 'the old worker is there still');
+    ok(alive($old[0]), 'the old worker still runs');
 
     add($t, 'ids', ['new1']);
     $c->send(chunk("old2\nold3\n"));
     $c->send("0\r\n\r\n");
     my $r = $c->response;
-    is_added($r, 3, 3, 0, undef, 'it takes keys');
+    is_added($r, 3, 3, 0, undef, 'the old worker adds keys');
 
-    # acknowledged a moment ago by the other instance: never absent
+    # the other instance has just acknowledged these keys
 
     my $at_once = ask($t, 'ids', qw(old1 old2 old3 new1));
-    unlike($at_once, qr/0/, 'the new one does not say absent')
+    unlike($at_once, qr/0/,
+           'keys of the old instance are not absent in the new one')
         or diag($at_once);
     is(sure($t, 'ids', qw(old1 old2 old3 new1 no)), '11110',
-       'and then it knows');
+       'keys of the old instance become present in the new one');
 
     $c->close;
-    ok(wait_until(sub { !alive($old[0]) }), 'the old worker goes');
+    ok(wait_until(sub { !alive($old[0]) }), 'the old worker exits');
     $t->kill_all;
     $t->run;
     is(sure($t, 'ids', qw(old1 old2 old3 new1 no)), '11110',
-       'all are there after a restart');
+       'the keys of both instances are present after a restart');
     $t->stop;
 };
 
 
-# Two masters, each with its own memory: whatever is added to one is known to
-# the other, or it cannot tell.
+# Two masters have a memory of their own each.  A key that is added to one is
+# present in the other, or unknown.
 
-subtest 'an upgrade' => sub {
-    install('small');
+subtest 'nginx is upgraded' => sub {
+    install_image($t, 'small');
     configured(':1m');
     $t->run;
 
@@ -229,7 +226,7 @@ subtest 'an upgrade' => sub {
     $side{$_} = 'new' for $t->workers($new);
     my (%asked, %added, @lost, @keys);
 
-    # each connection is served by one worker: ask who it was
+    # each connection is served by one worker, which tells its pid
 
     for my $n (1 .. 2000) {
         my $key = "up$n";
@@ -252,59 +249,64 @@ subtest 'an upgrade' => sub {
         last if $n >= 300 && keys %asked == 2;
     }
 
-    is(join(' ', sort keys %asked), 'new old', 'both sides are asked');
-    is(scalar @lost, 0, 'neither has said absent of what was added')
-        or diag("such as $lost[0], of " . @lost);
+    is(join(' ', sort keys %asked), 'new old',
+       'the old and the new instance are asked');
+    is(scalar @lost, 0, 'no added key is absent in either instance')
+        or diag("for example $lost[0], of " . @lost);
 
     is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
-       'a checkpoint meanwhile');
-    is(api($t, PUT => 'zones/ids/image',
-           body => $t->read_file('small.bloom'))->status, 200,
-       'an upload meanwhile');
+       'a checkpoint is written during the upgrade');
+    is(upload_image($t, 'ids', 'small')->status, 200,
+       'an image is uploaded during the upgrade');
 
     $t->upgrade_finish;
     is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0',
-       'the new one has all');
+       'all keys are present in the new instance');
     $t->kill_all;
     $t->run;
     is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0',
-       'after a restart, too');
+       'all keys are present after a restart of the new instance');
 };
 
 
-# The upgrade is called off: the old master goes on.
+# The new master is ended, and the old one starts workers again.
 
-subtest 'an upgrade that is taken back' => sub {
+subtest 'an upgrade is taken back' => sub {
     my $old = $t->master;
     my $new = $t->upgrade_begin;
     my @keys = keys_of('back', 200);
 
     add($t, 'ids', [$_]) for @keys;
     $t->upgrade_back;
-    ok(!alive($new) && alive($old), 'the new master ends');
+    ok(!alive($new) && alive($old),
+       'the new master ends and the old one survives');
 
-    is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0', 'the old one has all');
+    is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0',
+       'keys added during the upgrade are present in the old instance');
     $t->kill_helper;
     add($t, 'ids', ['helped'], durable => 1);
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'and a helper');
-    is(sure($t, 'ids', @keys, 'helped'), '1' x (1 + @keys), 'as before');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'the helper of the old instance loads an image');
+    is(sure($t, 'ids', @keys, 'helped'), '1' x (1 + @keys),
+       'all keys are present after the load');
 };
 
 
-# Its master dies and its workers serve on; another nginx takes over.
+# The workers of a dead master continue to serve until another nginx starts.
 
-subtest 'a master that dies' => sub {
+subtest 'the master dies' => sub {
     my @left = $t->kill_master;
     my @keys = keys_of('orphan', 50);
 
     add($t, 'ids', \@keys);
     $t->get("/add/ids?k=more$_") for 1 .. 50;
-    is(ask($t, 'ids', @keys), '1' x 50, 'its workers serve on');
+    is(ask($t, 'ids', @keys), '1' x 50,
+       'the workers of a dead master serve the keys that they add');
 
     $t->end_processes('KILL', @left);
     $t->run;
     is(sure($t, 'ids', @keys, keys_of('more', 50), 'no'), '1' x 100 . '0',
-       'the next one has all');
+       'keys that those workers added are present in the next nginx');
 };
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# A file that is not a whole image refuses the reload, wherever it is damaged:
-# the old image serves on, and a good file is accepted afterwards.
+# A reload is refused if the file of a zone is not a complete, undamaged image.
+# The old image continues to serve, and a good file is accepted later.
 
 use strict;
 use warnings;
@@ -46,16 +46,19 @@ sub refused {
     my $log = $t->reload_fails;
     like($log, qr{\[emerg\]\ .*image\ "\Q$path\E"\ of\ bloom\ zone\ "ids"
                   \ $reason}x,
-         "$what: file, zone and reason are named");
-    unlike($log, qr/serves generation/, 'nothing else serves');
-    is(ask($t, 'ids', @old, @new), "$all$none", 'the old image serves on');
+         "the message about $what names file, zone and reason");
+    unlike($log, qr/serves generation/,
+           "no other generation serves after $what");
+    is(ask($t, 'ids', @old, @new), "$all$none",
+       "the old image continues to serve after $what");
 }
 
 
 install($image{old});
 configure($t, ['zone=ids file=ids.bloom']);
 $t->run;
-is(ask($t, 'ids', @old, @new), "$all$none", 'the old image serves');
+is(ask($t, 'ids', @old, @new), "$all$none",
+   'the old image serves after the start');
 
 my $sum = qr/is damaged: the checksum of/;
 
@@ -63,28 +66,33 @@ for my $which (qw(new old)) {
     my $good = $image{$which};
     my $size = length $good;
 
-    for (['first byte', flipped($good, 0),
+    for (['a flipped first byte', flipped($good, 0),
           qr/is not a Bloom filter image/],
-         ['version', substr($good, 0, 8) . "\2\0\0\0" . substr($good, 12),
+         ['an unsupported version',
+          substr($good, 0, 8) . "\2\0\0\0" . substr($good, 12),
           qr/is of version 2 and this program reads up to version 1/],
-         ['header', flipped($good, 140), qr/$sum its header/],
-         ['reserved bytes of the header', flipped($good, 3000),
+         ['a flipped bit in the header', flipped($good, 140),
           qr/$sum its header/],
-         ['table', flipped($good, 4096), qr/$sum its table/],
-         ['padding of the table', flipped($good, 8191), qr/$sum its table/],
-         ['first byte of the payload', flipped($good, 8192),
+         ['a flipped bit in reserved bytes of the header', flipped($good, 3000),
+          qr/$sum its header/],
+         ['a flipped bit in the table', flipped($good, 4096),
+          qr/$sum its table/],
+         ['a flipped bit in the padding of the table', flipped($good, 8191),
+          qr/$sum its table/],
+         ['a flipped first byte of the payload', flipped($good, 8192),
           qr/$sum bytes 8192 to 1056767\b/],
-         ['second chunk of the payload', flipped($good, 8192 + 1_500_000),
+         ['a flipped bit in the second chunk of the payload',
+          flipped($good, 8192 + 1_500_000),
           qr/$sum bytes 1056768 to 2105343\b/],
-         ['last byte of the payload', flipped($good, $size - 1),
+         ['a flipped last byte of the payload', flipped($good, $size - 1),
           qr/$sum bytes \d+ to @{[$size - 1]}\b/],
-         ['last byte missing', substr($good, 0, -1),
+         ['a missing last byte', substr($good, 0, -1),
           qr/is truncated: it has @{[$size - 1]} bytes .* $size/],
-         ['half of it missing', substr($good, 0, $size / 2),
+         ['a missing second half', substr($good, 0, $size / 2),
           qr/is truncated/],
-         ['a piece of the header', substr($good, 0, 100), qr/is truncated/],
-         ['a byte too many', "$good\0", qr/is longer than it says/],
-         ['a foreign page in the middle',
+         ['a truncated header', substr($good, 0, 100), qr/is truncated/],
+         ['an additional last byte', "$good\0", qr/is longer than it says/],
+         ['foreign bytes in the middle',
           substr($good, 0, 1_000_000) . "\xaa" x 4096
               . substr($good, 1_004_096), qr/$sum bytes/])
     {
@@ -100,10 +108,10 @@ install('');
 refused('an empty file', qr/is empty/);
 
 install("new1\nnew2\n");
-refused('a text', qr/is not a Bloom filter image/);
+refused('a text file', qr/is not a Bloom filter image/);
 
 install("\0" x 10_000);
-refused('zeros', qr/is not a Bloom filter image/);
+refused('a file of zeros', qr/is not a Bloom filter image/);
 
 install(undef);
 refused('a missing file', qr/cannot be opened \(2: /);
@@ -117,10 +125,10 @@ refused('a FIFO', qr/is not a regular file/);
 
 install(undef);
 symlink "$dir/nowhere", $path or die "symlink: $!";
-refused('a dangling link', qr/cannot be opened \(2: /);
+refused('a dangling symbolic link', qr/cannot be opened \(2: /);
 
 
-# a file damaged where it lies, after it was accepted
+# the file is damaged in place after it was accepted
 
 install($image{old});
 $t->reload;
@@ -128,11 +136,12 @@ flip($path, -1);
 refused('an image damaged in place', qr/$sum bytes/);
 flip($path, -1);
 $t->reload;
-is(ask($t, 'ids', @old, @new), "$all$none", 'mended in place it is accepted');
+is(ask($t, 'ids', @old, @new), "$all$none",
+   'an image that is repaired in place is accepted');
 
 install($image{new});
 $t->reload;
-is(ask($t, 'ids', @old, @new), "$none$all", 'a good image is accepted');
+is(ask($t, 'ids', @old, @new), "$none$all", 'a good new image is accepted');
 
 
 done_testing;

@@ -1,0 +1,400 @@
+
+#include "ngx_bloom_declare.h"
+#include "ngx_bloom_base.h"
+#include "ngx_bloom_reload.h"
+#include "ngx_bloom_start.h"
+#include "ngx_bloom_state_files.h"
+
+
+/* Of the files in a zone's directory. */
+#define NGX_BLOOM_DECLARE_NAME_MAX    128
+
+
+static void ngx_bloom_declare_close(void *data);
+static ngx_shm_zone_t *ngx_bloom_declare_find_old(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone, void *tag);
+static ngx_int_t ngx_bloom_declare_shm(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone, size_t size, void *tag);
+static ngx_int_t ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data);
+static ngx_int_t ngx_bloom_declare_room(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone);
+static uint64_t ngx_bloom_declare_upload(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone, u_char *name);
+
+
+/* What others require of a zone that has no state directory. */
+static const uint64_t  ngx_bloom_declare_never = 0;
+
+
+ngx_bloom_zone_t *
+ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
+{
+    ngx_uint_t          i;
+    ngx_bloom_zone_t   *zone, **zonep;
+    ngx_pool_cleanup_t *cln;
+
+    zonep = zones->elts;
+
+    for (i = 0; i < zones->nelts; i++) {
+        zone = zonep[i];
+
+        if (zone->name.len == name->len
+            && ngx_strncmp(zone->name.data, name->data, name->len) == 0)
+        {
+            return zone;
+        }
+    }
+
+    zonep = ngx_array_push(zones);
+    zone = ngx_pcalloc(cf->pool, sizeof(ngx_bloom_zone_t));
+    cln = ngx_pool_cleanup_add(cf->pool, 0);
+
+    if (zonep == NULL || zone == NULL || cln == NULL) {
+        return NULL;
+    }
+
+    zone->name = *name;
+    zone->conf_file = cf->conf_file->file.name.data;
+    zone->conf_line = cf->conf_file->line;
+    zone->file.fd = NGX_INVALID_FILE;
+    zone->required = &ngx_bloom_declare_never;
+    zone->journal = 1;
+    zone->pool = cf->pool;
+    zone->ccf = (ngx_core_conf_t *) ngx_get_conf(cf->cycle->conf_ctx,
+                                                 ngx_core_module);
+
+    cln->handler = ngx_bloom_declare_close;
+    cln->data = zone;
+
+    *zonep = zone;
+
+    return zone;
+}
+
+
+static void
+ngx_bloom_declare_close(void *data)
+{
+    ngx_bloom_zone_t *zone = data;
+
+    ngx_bloom_image_file_close(&zone->file);
+    ngx_bloom_reload_abandon(zone);
+
+    if (zone->state != NULL) {
+        zone->required = &ngx_bloom_declare_never;
+        zone->pending = &zone->sh->pending;
+        ngx_bloom_state_close(zone->state);
+        zone->state = NULL;
+    }
+}
+
+
+static ngx_shm_zone_t *
+ngx_bloom_declare_find_old(ngx_conf_t *cf, ngx_bloom_zone_t *zone, void *tag)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_shm_zone_t   *shm_zone;
+
+    if (cf->cycle->old_cycle == NULL) {
+        return NULL;
+    }
+
+    for (part = &cf->cycle->old_cycle->shared_memory.part;
+         part != NULL;
+         part = part->next)
+    {
+        shm_zone = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (shm_zone[i].tag == tag
+                && shm_zone[i].data != NULL
+                && shm_zone[i].shm.name.len == zone->name.len
+                && ngx_strncmp(shm_zone[i].shm.name.data, zone->name.data,
+                               zone->name.len)
+                   == 0)
+            {
+                return &shm_zone[i];
+            }
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_int_t
+ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
+    void *tag)
+{
+    size_t             needs, roomy;
+    uint64_t           payload;
+    ngx_shm_zone_t    *old;
+    ngx_bloom_zone_t  *live;
+
+    if (zone->shm_zone != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" is already declared in %s:%ui",
+                           &zone->name, zone->conf_file, zone->conf_line);
+        return NGX_ERROR;
+    }
+
+    zone->conf_file = cf->conf_file->file.name.data;
+    zone->conf_line = cf->conf_file->line;
+
+    if (ngx_process == NGX_PROCESS_SIGNALLER) {
+
+        /* "nginx -s stop" must not depend on the state of an image */
+
+        return ngx_bloom_declare_shm(cf, zone, NGX_BLOOM_ZONE_MIN, tag);
+    }
+
+    if (zone->file.name.len != 0) {
+
+        if (ngx_bloom_image_file_open(&zone->file) != NGX_OK) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, zone->file.err,
+                               "image \"%V\" of bloom zone \"%V\" %s",
+                               &zone->file.name, &zone->name,
+                               zone->file.error);
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(&zone->image, &zone->file.reader.image,
+                   sizeof(bloom_image_t));
+    }
+
+    payload = bloom_image_payload_size(&zone->image);
+    needs = ngx_bloom_zone_needs(payload);
+    roomy = zone->file.name.len ? ngx_bloom_zone_needs(payload + payload / 8)
+                                : needs;
+
+    if (size != 0 && size < needs) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" is too small: it needs %uzk "
+                           "for two images of %uLk, one that serves and one "
+                           "that is loaded; write \"zone=%V:%uzk\" or leave "
+                           "the size out",
+                           &zone->name, (needs + 1023) / 1024,
+                           (payload + 1023) / 1024,
+                           &zone->name, (needs + 1023) / 1024);
+        return NGX_ERROR;
+    }
+
+    old = ngx_bloom_declare_find_old(cf, zone, tag);
+    live = old ? old->data : NULL;
+
+    zone->size = size;
+
+    if (size == 0) {
+        size = roomy;
+
+        if (live != NULL
+            && zone->file.name.len != 0
+            && payload <= live->sh->bank_size)
+        {
+            size = old->shm.size;
+        }
+    }
+
+    if (ngx_test_config) {
+
+        /* nothing is loaded: the memory would be mapped in vain */
+
+        size = NGX_BLOOM_ZONE_MIN;
+    }
+
+    return ngx_bloom_declare_shm(cf, zone, size, tag);
+}
+
+
+static ngx_int_t
+ngx_bloom_declare_shm(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
+    size_t size, void *tag)
+{
+    zone->shm_zone = ngx_shared_memory_add(cf, &zone->name, size, tag);
+    if (zone->shm_zone == NULL) {
+        return NGX_ERROR;
+    }
+
+    zone->shm_zone->init = ngx_bloom_declare_init;
+    zone->shm_zone->data = zone;
+
+    return ngx_bloom_counters_declare(cf);
+}
+
+
+/*
+ * Fills the memory of a zone that is new, or takes over that of `data`, which
+ * is the zone of the configuration before.
+ */
+static ngx_int_t
+ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
+{
+    ngx_bloom_zone_t  *old = data;
+
+    ngx_int_t          rc;
+    ngx_bloom_zone_t  *zone;
+
+    zone = shm_zone->data;
+
+    if (zone->file.name.len != 0 && zone->max_age != 0
+        && zone->image.as_of == 0)
+    {
+        zone->file.err = 0;
+        zone->file.error = NGX_BLOOM_LOAD_NO_AS_OF;
+
+        rc = ngx_bloom_base_refuse(zone);
+
+    } else if (ngx_test_config) {
+        rc = ngx_bloom_start_check(zone);
+
+    } else if (old != NULL) {
+        rc = ngx_bloom_reload_zone(zone, old);
+
+    } else {
+        rc = ngx_bloom_start_zone(zone);
+    }
+
+    ngx_bloom_image_file_close(&zone->file);
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_bloom_declare_check(ngx_conf_t *cf, ngx_array_t *zones)
+{
+    ngx_uint_t          i;
+    ngx_bloom_zone_t  **zone;
+
+    zone = zones->elts;
+
+    for (i = 0; i < zones->nelts; i++) {
+
+        if (zone[i]->shm_zone == NULL) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "unknown bloom zone \"%V\" in %s:%ui: declare it "
+                          "with \"bloom_zone zone=%V ...\"",
+                          &zone[i]->name, zone[i]->conf_file,
+                          zone[i]->conf_line, &zone[i]->name);
+            return NGX_ERROR;
+        }
+
+        if (zone[i]->state_path.len + 3 * zone[i]->name.len
+            > NGX_MAX_PATH - NGX_BLOOM_DECLARE_NAME_MAX)
+        {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "bloom_state_path \"%V\" is too long for bloom "
+                          "zone \"%V\"", &zone[i]->state_path,
+                          &zone[i]->name);
+            return NGX_ERROR;
+        }
+
+        if (ngx_process != NGX_PROCESS_SIGNALLER
+            && ngx_bloom_declare_room(cf, zone[i]) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* Makes room for what a start would load instead of file=. */
+static ngx_int_t
+ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
+{
+    u_char           name[NGX_MAX_PATH];
+    size_t           needs;
+    uint64_t         payload;
+    ngx_shm_t       *shm;
+    ngx_shm_zone_t  *old;
+
+    shm = &zone->shm_zone->shm;
+    payload = ngx_bloom_declare_upload(cf, zone, name);
+    needs = payload ? ngx_bloom_zone_needs(payload) : 0;
+
+    if (zone->size != 0 && zone->size < needs) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "bloom zone \"%V\" in %s:%ui is too small for the "
+                      "uploaded image that it starts with, \"%s\": it needs "
+                      "%uzk; write \"zone=%V:%uzk\", leave the size out, or "
+                      "remove that file to start with %s instead",
+                      &zone->name, zone->conf_file, zone->conf_line, name,
+                      (needs + 1023) / 1024, &zone->name,
+                      (needs + 1023) / 1024,
+                      zone->file.name.len ? "the image of \"file\""
+                                          : "an empty filter");
+        return NGX_ERROR;
+    }
+
+    if (ngx_test_config) {
+        return NGX_OK;
+    }
+
+    if (shm->size < needs) {
+        shm->size = ngx_bloom_zone_needs(payload + payload / 8);
+    }
+
+    old = ngx_bloom_declare_find_old(cf, zone, zone->shm_zone->tag);
+
+    if (old != NULL && old->shm.size != shm->size) {
+        zone->resized = 1;
+
+        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
+                      "bloom zone \"%V\" changes from %uzk to %uzk: its "
+                      "memory is made anew in %s:%ui",
+                      &zone->name, old->shm.size / 1024, shm->size / 1024,
+                      zone->conf_file, zone->conf_line);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Returns the size of the filter in the image that was uploaded in place of
+ * that of file=, with its path in `name`; or 0 if there is none, or it cannot
+ * be read, which the start logs.
+ */
+static uint64_t
+ngx_bloom_declare_upload(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *name)
+{
+    u_char                 *path;
+    uint64_t                payload;
+    ngx_bloom_image_file_t  file;
+    ngx_bloom_state_t       state;
+
+    if (zone->state_path.len == 0 || !zone->journal) {
+        return 0;
+    }
+
+    path = ngx_bloom_state_path(cf->pool, &zone->state_path, &zone->name);
+    if (path == NULL) {
+        return 0;
+    }
+
+    ngx_memzero(&state, sizeof(ngx_bloom_state_t));
+    state.path.data = path;
+    state.path.len = ngx_strlen(path);
+
+    ngx_memzero(&file, sizeof(ngx_bloom_image_file_t));
+    file.fd = NGX_INVALID_FILE;
+    file.name.data = ngx_bloom_state_files_upload(&state,
+                                                  zone->file.name.len
+                                                  ? zone->image.build_id
+                                                  : NULL, name);
+    file.name.len = ngx_strlen(name);
+
+    if (ngx_bloom_image_file_open(&file) != NGX_OK) {
+        return 0;
+    }
+
+    payload = bloom_image_payload_size(&file.reader.image);
+
+    ngx_bloom_image_file_close(&file);
+
+    return payload;
+}

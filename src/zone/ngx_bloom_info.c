@@ -1,0 +1,86 @@
+
+#include "ngx_bloom_info.h"
+
+
+void
+ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
+{
+    uint64_t              tail;
+    ngx_uint_t            bank;
+    ngx_bloom_shctx_t    *sh;
+    ngx_bloom_control_t  *control;
+
+    sh = zone->sh;
+
+    ngx_memzero(info, sizeof(ngx_bloom_info_t));
+
+    do {
+        info->generation = __atomic_load_n(&sh->generation, __ATOMIC_ACQUIRE);
+
+        bank = info->generation & 1;
+
+        ngx_memcpy(&info->image, &sh->bank[bank].image,
+                   sizeof(bloom_image_t));
+        info->bits_set = __atomic_load_n(&sh->bank[bank].bits_set,
+                                         __ATOMIC_RELAXED);
+        info->uploaded = sh->uploaded;
+
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+
+    } while (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED)
+             != info->generation);
+
+    info->instance = sh->instance;
+    info->file = (zone->file.name.len != 0);
+    info->size = zone->shm_zone->shm.size;
+    info->bank_size = sh->bank_size;
+    info->hugepages = zone->hugepages;
+    info->huge_bytes = __atomic_load_n(&sh->huge_bytes, __ATOMIC_RELAXED);
+    info->hugepages_got = sh->hugepages;
+    info->pending = zone->pending->count;
+    info->lost = zone->pending->lost;
+    info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
+    info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
+    info->heartbeat = __atomic_load_n(&sh->heartbeat, __ATOMIC_RELAXED);
+
+    if (ngx_bloom_lock(&sh->tasks, NGX_BLOOM_TASK_WAIT) == NGX_OK) {
+        info->loaded = sh->loaded;
+        ngx_bloom_unlock(&sh->tasks);
+    }
+
+    if (zone->state != NULL) {
+        control = zone->state->control;
+        tail = ngx_bloom_state_tail(zone->state);
+
+        info->journal = 1;
+        info->journal_bytes = tail - ngx_min(tail, control->begin);
+        info->unsynced_bytes = tail - ngx_min(tail, control->synced);
+        info->replay_bytes = tail - ngx_min(tail, ngx_max(control->begin,
+                                                          sh->checkpoint));
+        info->journal_err = (ngx_err_t) control->err;
+        info->journal_error = ngx_bloom_state_error(control->failed,
+                                                    info->journal_err);
+
+    } else if (zone->state_error != NULL) {
+        info->journal_err = zone->state_err;
+        info->journal_error = zone->state_error;
+    }
+
+    ngx_bloom_counters_sums(zone->series, info->counter);
+
+    if (info->generation == 0) {
+        info->condition = NGX_BLOOM_NOT_LOADED;
+
+    } else if (zone->max_age != 0
+               && ngx_time() >= (time_t) (info->image.as_of / 1000)
+                                + zone->max_age)
+    {
+        info->condition = NGX_BLOOM_STALE;
+
+    } else if (sh->damaged != 0) {
+        info->condition = NGX_BLOOM_DAMAGED;
+
+    } else if (ngx_bloom_zone_behind(zone)) {
+        info->condition = NGX_BLOOM_BEHIND;
+    }
+}

@@ -1,0 +1,53 @@
+
+/*
+ * Pending keys: keys that were added and wait in memory until the journal can
+ * take them.
+ *
+ * They lie in the control page of the state directory, where they outlive every
+ * process, or, where a zone has no state, in its shared memory.
+ */
+
+#ifndef _NGX_BLOOM_PENDING_H_INCLUDED_
+#define _NGX_BLOOM_PENDING_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "ngx_bloom_zone.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/*
+ * Makes a key pending.  A key that finds no room is lost to the next load,
+ * which is logged and leaves the zone damaged.
+ */
+void ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key);
+
+/*
+ * Sets the bits of all pending keys.  Returns NGX_OK, or NGX_ERROR if others
+ * hold the keys: then nothing is done.
+ */
+ngx_int_t ngx_bloom_pending_apply(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits);
+
+/*
+ * Sets the bits of all pending keys for a switch, under the locks sh->helper
+ * and `append`.  No further key becomes pending until the release, which must
+ * come soon: workers wait for it, and not long.  Returns NGX_OK, or NGX_ERROR
+ * if others hold the keys.
+ */
+ngx_int_t ngx_bloom_pending_hold(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits);
+void ngx_bloom_pending_release(ngx_bloom_zone_t *zone);
+
+/*
+ * Appends the pending keys to the journal; for the helper.  Returns NGX_OK if
+ * none is left, NGX_AGAIN if it cannot be done now.
+ */
+ngx_int_t ngx_bloom_pending_drain(ngx_bloom_zone_t *zone);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_BLOOM_PENDING_H_INCLUDED_ */

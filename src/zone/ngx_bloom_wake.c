@@ -1,0 +1,70 @@
+
+#include "ngx_bloom_wake.h"
+
+
+static ngx_fd_t  ngx_bloom_wake_pipe[2] = {
+    NGX_INVALID_FILE, NGX_INVALID_FILE
+};
+
+
+ngx_int_t
+ngx_bloom_wake_init(ngx_cycle_t *cycle)
+{
+    ngx_uint_t  i;
+
+    if (ngx_bloom_wake_pipe[0] != NGX_INVALID_FILE) {
+        return NGX_OK;
+    }
+
+    if (pipe(ngx_bloom_wake_pipe) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < 2; i++) {
+        if (ngx_nonblocking(ngx_bloom_wake_pipe[i]) == -1
+            || fcntl(ngx_bloom_wake_pipe[i], F_SETFD, FD_CLOEXEC) == -1)
+        {
+            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                          "fcntl() failed");
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_fd_t
+ngx_bloom_wake_fd(void)
+{
+    return ngx_bloom_wake_pipe[0];
+}
+
+
+void
+ngx_bloom_wake_clear(void)
+{
+    u_char   buf[256];
+    ssize_t  n;
+
+    do {
+        n = read(ngx_bloom_wake_pipe[0], buf, sizeof(buf));
+    } while (n == (ssize_t) sizeof(buf) || (n == -1 && ngx_errno == NGX_EINTR));
+}
+
+
+void
+ngx_bloom_wake(void)
+{
+    u_char  c;
+
+    if (ngx_bloom_wake_pipe[1] == NGX_INVALID_FILE) {
+        return;
+    }
+
+    /* a full pipe wakes the helper as well */
+
+    c = 0;
+    (void) !write(ngx_bloom_wake_pipe[1], &c, 1);
+}

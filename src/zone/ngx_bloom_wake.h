@@ -1,0 +1,34 @@
+
+/*
+ * The pipe through which any process wakes the helper.
+ *
+ * There is one pipe for the life of a master, so workers of old cycles wake
+ * the new helper.
+ */
+
+#ifndef _NGX_BLOOM_WAKE_H_INCLUDED_
+#define _NGX_BLOOM_WAKE_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#pragma GCC visibility push(hidden)
+
+
+/* Creates the pipe, if there is none.  Returns NGX_OK or NGX_ERROR. */
+ngx_int_t ngx_bloom_wake_init(ngx_cycle_t *cycle);
+
+/* Returns the end of the pipe that becomes readable when somebody wakes the
+ * helper. */
+ngx_fd_t ngx_bloom_wake_fd(void);
+
+/* Reads all that is in the pipe. */
+void ngx_bloom_wake_clear(void);
+
+/* Tells the helper that there is something to do.  Never waits. */
+void ngx_bloom_wake(void);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_BLOOM_WAKE_H_INCLUDED_ */

@@ -1,0 +1,111 @@
+package BloomTest::Faults;
+
+# Kills or stops an nginx process at a named place in its code.  Only an nginx
+# that is built with -DNGX_BLOOM_FAULTS (make test-sanitize-nginx) obeys;
+# src/store/ngx_bloom_io.h says what it does.
+#
+#   my $faults = BloomTest::Faults->new($t);    before $t->run
+#   $faults->needed;                            skips the test without them
+#   $faults->kill_at('any', 3);                 kills at the third place
+#   my $stop = $faults->stop_at('switch');      stops at "switch"
+#   my $pid = $faults->stopped($stop);          waits until one has stopped
+#   resume_process($pid);              of BloomTest::Process
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Test::More ();
+
+use BloomTest::Process qw(wait_until wait_until_stopped);
+
+
+sub new {
+    my ($class, $t) = @_;
+
+    my $dir = $t->testdir . '/faults';
+    my $self = bless { t => $t, file => "$dir/next" }, $class;
+
+    # the process that obeys removes the file, and may be a worker of another
+    # user
+
+    mkdir $dir or croak "cannot make $dir: $!";
+    chmod 0777, $dir or croak "cannot open $dir to all: $!";
+
+    $t->environment(NGX_BLOOM_FAULT_FILE => $self->{file});
+
+    return $self;
+}
+
+
+sub built_in { return $_[0]{t}->nginx_build =~ /NGX_BLOOM_FAULTS/ }
+
+
+# Skips the test, or the subtest, that nginx is not built for.
+
+sub needed {
+    my ($self) = @_;
+
+    Test::More::plan(skip_all => 'nginx without injected faults'
+                                 . ' (-DNGX_BLOOM_FAULTS)')
+        unless $self->built_in;
+}
+
+
+# The process that reaches the place for the time-th time, counted over all
+# processes, kills itself.  "any" is every place.
+
+sub kill_at {
+    my ($self, $place, $time) = @_;
+
+    $self->_inject($place, $time // 1);
+}
+
+
+# The process stops there instead.  Returns what stopped() takes.
+
+sub stop_at {
+    my ($self, $place, $time) = @_;
+
+    my $mark = $self->{t}->log_mark;
+
+    $self->_inject($place, $time // 1, 'stop');
+
+    return { place => $place, mark => $mark };
+}
+
+
+# Waits until a process has stopped, and returns its id.
+
+sub stopped {
+    my ($self, $stop) = @_;
+
+    my $line = $self->{t}->wait_for_log(
+        qr/fault injected at "$stop->{place}"/, $stop->{mark});
+    my ($pid) = $line =~ / (\d+)#\d+: / or croak "no process in: $line";
+
+    wait_until_stopped($pid);
+
+    return $pid;
+}
+
+
+# Whether a process is still to be killed or stopped.
+
+sub pending { return -e $_[0]{file} }
+
+
+sub withdraw { unlink $_[0]{file} }
+
+
+sub _inject {
+    my ($self, @words) = @_;
+
+    open my $fh, '>', "$self->{file}.new" or croak "$self->{file}: $!";
+    print $fh "@words\n";
+    close $fh or croak "$self->{file}: $!";
+    rename "$self->{file}.new", $self->{file} or croak "$self->{file}: $!";
+}
+
+
+1;

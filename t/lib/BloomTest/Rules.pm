@@ -1,0 +1,87 @@
+package BloomTest::Rules;
+
+# Serves the tests of directives: it writes a configuration whose zones have
+# known keys, and says what became of a request.
+
+use strict;
+use warnings;
+
+use Exporter qw(import);
+
+our @EXPORT = qw(configure_rules outcome decisions_logged encoded);
+
+
+# Writes an nginx.conf with these lines in its http block and with a zone for
+# each list of keys.  The zone "ids" serves the image ids.bloom, which is built
+# here unless it exists.  Its false-positive rate is 1e-9 and its seed is fixed:
+# whether a key is absent does not depend on chance.  Options: main (lines
+# outside of the http block), backend (the number of a port on which nginx
+# itself answers with "backend" and the URI it was asked for).
+
+sub configure_rules {
+    my ($t, $zones, $lines, %option) = @_;
+
+    my @names = sort keys %$zones;
+
+    $t->build_image("$_.bloom", $zones->{$_}, '-p', '1e-9', '--seed', 1)
+        for grep { !-e $t->testdir . "/$_.bloom" } @names;
+
+    # what stands in the http block applies to the tested servers alone
+
+    my $backend = !$option{backend} ? '' : <<"CONF";
+    server {
+        listen 127.0.0.1:%%PORT_$option{backend}%%;
+        access_log off;
+        add_header X-Backend 1;
+        bloom_rules off;
+        location / { return 200 "backend \$request_uri"; }
+    }
+CONF
+
+    $t->write_file_expand('nginx.conf', join "\n",
+        '%%TEST_GLOBALS%%',
+        $option{main} // '',
+        'events { }',
+        'http {',
+        '%%TEST_GLOBALS_HTTP%%',
+        (map { "bloom_zone zone=$_ file=%%TESTDIR%%/$_.bloom;" } @names),
+        $lines,
+        $backend,
+        '}',
+        '');
+}
+
+
+# Asks for a path and returns the status of the response and its header
+# X-Bloom, in which the tests' servers put "$bloom_status $bloom_zone".
+
+sub outcome {
+    my ($t, $path, %option) = @_;
+
+    my $response = $t->get($path, %option);
+
+    return $response->status . ' ' . ($response->header('X-Bloom') // '');
+}
+
+
+# Asks for a path and returns what the error log then says of decisions, from
+# "rejecting request" to the name of the zone, separated by "|".
+
+sub decisions_logged {
+    my ($t, $path, %option) = @_;
+
+    my $mark = $t->log_mark;
+    $t->get($path, %option);
+
+    return join '|', $t->log_since($mark)
+        =~ /((?:rejecting|routing|passing) request.*? zone "\w+")/g;
+}
+
+
+# Returns a key as it is sent in an argument: every byte but letters, digits
+# and commas is escaped.
+
+sub encoded { return $_[0] =~ s/([^A-Za-z0-9,])/sprintf '%%%02X', ord $1/ger }
+
+
+1;
