@@ -181,14 +181,17 @@ like($info, qr/"fpr": 0.01,/, 'info states the rate of the source');
     my $json = JSON::PP::decode_json($out);
 
     is(join(' ', sort keys %$json),
-       'bits build_id bytes capacity estimated_fpr file fill_ratio fpr from'
-       . ' funnel items items_claimed k links measured_fpr promised scheme',
-       'JSON: its members');
-    cmp_ok(abs($json->{items} / @$in - 1), '<', 0.05, 'JSON: items');
+       'as_of bits bits_per_item build_id capacity created estimated_fpr file'
+       . ' fill_ratio fpr from funnel hash items items_claimed items_error'
+       . ' items_estimated k key_form layout lines links measured_fpr promised'
+       . ' scheme seed size_bytes version',
+       'import --json has all of its members');
+    cmp_ok(abs($json->{items} / @$in - 1), '<', 0.05,
+           'import --json estimates the items from the bits');
     ok(0 < $json->{fill_ratio} && $json->{fill_ratio} < 0.6,
-       'JSON: fill_ratio');
+       'import --json has the fill ratio');
     cmp_ok(abs($json->{measured_fpr} - $json->{estimated_fpr}), '<', 0.005,
-           'JSON: the rate is measured about as it is estimated');
+           'import --json measures about the rate that it estimates');
 }
 
 

@@ -9,9 +9,9 @@ package BloomTest;
 #   BloomTest/Client.pm    requests (Connection.pm for one byte by byte)
 #   BloomTest/Backend.pm   a server to stand behind nginx
 #
-# What tests of the module share is in Rules.pm, Zones.pm, Api.pm, Image.pm,
-# Journal.pm, Foreign.pm, Schemes.pm, Disk.pm, Faults.pm, Clients.pm and
-# Scene.pm.
+# What tests of the module share is in Rules.pm, Zones.pm, Api.pm, Tool.pm,
+# Image.pm, Journal.pm, Foreign.pm, Schemes.pm, Disk.pm, Faults.pm, Clients.pm
+# and Scene.pm.
 
 use strict;
 use warnings;

@@ -1,9 +1,8 @@
 package BloomTest::Tool;
 
-# What tests of ngx-bloom have in common: they run it without nginx, check its
-# exit status, its standard error and what it prints, and read images.  An
-# image's header and bits are read here from docs/image-format.md, not through
-# the tool.
+# Serves the tests of ngx-bloom: it runs the tool without nginx, checks its exit
+# status and its standard error, and reads images.  It reads an image's header
+# and bits as docs/image-format.md says, not through the tool.
 
 use strict;
 use warnings;
@@ -15,6 +14,7 @@ use JSON::PP ();
 use List::Util qw(product sum);
 
 use BloomTest;
+use BloomTest::Image qw(patch_header);
 use BloomTest::Process qw(run_command);
 
 our @EXPORT_OK = qw(
@@ -26,7 +26,7 @@ our @EXPORT_OK = qw(
 my $t;
 
 
-# Makes the test's object; the functions below use its directory.
+# Makes and returns the test's object, whose directory the functions below use.
 
 sub tool_test { return $t = BloomTest->new(module => 0, @_) }
 
@@ -61,8 +61,8 @@ sub tool {
 }
 
 
-# The same without a test if it succeeds: standard output, and standard error
-# where a list is wanted.
+# Runs the tool without a test if it succeeds; returns standard output and,
+# where a list is wanted, standard error.
 
 sub tool_ok {
     my @arguments = @_;
@@ -74,7 +74,8 @@ sub tool_ok {
 }
 
 
-# With its standard output redirected by a shell.
+# Runs the tool with its standard output redirected by a shell; returns what
+# run_command() does.
 
 sub tool_redirected {
     my ($redirection, @arguments) = @_;
@@ -86,7 +87,7 @@ sub tool_redirected {
 
 sub info { return json(scalar tool_ok('info', '--json', $_[0])) }
 
-# How many of these keys are present.
+# Returns how many of these keys are present.
 
 sub present {
     my ($image, @keys) = @_;
@@ -103,7 +104,8 @@ sub json_lines { return map { json($_) } split /\n/, $_[0] }
 sub lines_of { return join '', map { "$_\n" } @_ }
 
 
-# A line that is exactly this text, but for a number at each %% in it.
+# Returns a pattern of a line that is exactly this text, but for a number at
+# each %% in it.
 
 sub text_line {
     my ($text) = @_;
@@ -132,7 +134,7 @@ sub near {
 }
 
 
-# An image's header and bits.
+# Returns the fields of an image's header, and its bits as payload.
 
 sub header {
     my ($path) = @_;
@@ -153,7 +155,7 @@ sub payload { return header($_[0])->{payload} }
 
 sub ones { return unpack '%64b*', $_[0] }
 
-# The rate of exactly these bits of a blocked image with one line a key.
+# Returns the rate of exactly these bits of a blocked image with one line a key.
 
 sub rate_of_bits {
     my ($header) = @_;
@@ -167,7 +169,7 @@ sub rate_of_bits {
 }
 
 
-# A copy of a file of the test, changed.
+# Makes a changed copy of a file of the test; returns its path.
 
 sub copy_with {
     my ($from, $to, $change) = @_;
@@ -178,26 +180,13 @@ sub copy_with {
     return $t->write_file($to, $content);
 }
 
-sub crc32c {
-    my $crc = 0xffffffff;
-
-    for my $byte (unpack 'C*', $_[0]) {
-        $crc ^= $byte;
-        $crc = $crc & 1 ? $crc >> 1 ^ 0x82f63b78 : $crc >> 1 for 1 .. 8;
-    }
-
-    return $crc ^ 0xffffffff;
-}
-
-# A copy of an image with other bytes in its header, under a good checksum.
+# Makes a copy of an image with other bytes in its header, under a checksum that
+# belongs to them; returns its path.
 
 sub copy_with_header {
     my ($from, $to, %change) = @_;
 
-    return copy_with($from, $to, sub {
-        substr($_[0], $_, length $change{$_}) = $change{$_} for keys %change;
-        substr($_[0], 4092, 4) = pack 'L<', crc32c(substr $_[0], 0, 4092);
-    });
+    return $t->write_file($to, patch_header($t->read_file($from), %change));
 }
 
 
