@@ -102,7 +102,8 @@ main(int argc, char **argv)
     n = strtoull(argv[1], NULL, 10);
     bloom_hasher_murmur3(&f.hasher, 7);
 
-    if (bloom_size(&f.geometry, BLOOM_LAYOUT_BLOCKED, n, strtod(argv[2], NULL))
+    if (bloom_geometry_size(&f.geometry, BLOOM_LAYOUT_BLOCKED, n,
+                            strtod(argv[2], NULL))
         != 0)
     {
         fprintf(stderr, "filter: no filter of %s keys at %s\n", argv[1],

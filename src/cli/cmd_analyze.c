@@ -274,10 +274,10 @@ parse_options(analysis_t *a, int argc, char **argv)
                           "keys than steps", a->capacity, steps);
     }
 
-    if (bloom_size(&a->geometry, layout, a->capacity, a->fpr) != 0) {
+    if (bloom_geometry_size(&a->geometry, layout, a->capacity, a->fpr) != 0) {
         cli_error("%" PRIu64 " items at a rate of %g need more than 1 TiB in "
                   "layout %s; take fewer or a higher rate", a->capacity,
-                  a->fpr, bloom_layout_name(layout));
+                  a->fpr, bloom_geometry_layout_name(layout));
         return CLI_ERROR;
     }
 
@@ -588,7 +588,7 @@ print_plot(const analysis_t *a, FILE *out)
             "$rows using (full($1)):(least($3)) with points pt 7 ps 0.6 "
             "lc '#1f6fb2' title 'measured: %u runs, %" PRIu64 " absent keys each', "
             "%.17g with lines dashtype 2 lc '#c03028' title 'target'\n",
-            a->terminal, bloom_layout_name(a->geometry.layout),
+            a->terminal, bloom_geometry_layout_name(a->geometry.layout),
             bloom_hash_name(a->hasher.kind), a->capacity,
             format_rate(rate, a->fpr),
             100 * (double) items_of(a, a->rows - 1) / (double) a->capacity,
@@ -804,7 +804,7 @@ print_summary(const analysis_t *a)
 
     fprintf(stderr, "%s: with %" PRIu64 " keys, as many as it is made for: "
             "measured %s (deviation of a run %s), expected %s, target %s\n",
-            bloom_layout_name(a->geometry.layout), a->capacity,
+            bloom_geometry_layout_name(a->geometry.layout), a->capacity,
             format_rate(mean, sum.mean), format_rate(deviation, sum.deviation),
             format_rate(expected, sum.expected), format_rate(target, a->fpr));
 }

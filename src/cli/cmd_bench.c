@@ -203,7 +203,7 @@ parse_options(int argc, char **argv, bench_t *bench)
         case LAYOUT:
 
             for (i = BLOOM_LAYOUT_BLOCKED; i <= BLOOM_LAYOUT_DOUBLE31; i++) {
-                name = bloom_layout_name(i);
+                name = bloom_geometry_layout_name(i);
 
                 if (name != NULL && strcmp(name, optarg) == 0) {
                     break;
@@ -773,7 +773,7 @@ print(const bench_t *bench, result_t *result)
 
     if (bench->json) {
         json_begin(&json, 0);
-        json_text(&json, "layout", bloom_layout_name(g->layout));
+        json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
         json_count(&json, "k", g->k);
         json_count(&json, "lines", g->lines);
         json_count(&json, "bytes", bench->size);
@@ -814,7 +814,7 @@ print(const bench_t *bench, result_t *result)
            "limit    %.1f ns (a random line%s)\n"
            "lookup   %.1f ns\n"
            "ratio    %.2f (%.2f to %.2f)\n",
-           bloom_layout_name(g->layout), g->k, g->lines ? lines : "",
+           bloom_geometry_layout_name(g->layout), g->k, g->lines ? lines : "",
            format_bytes(bytes, bench->size), pages, 100 * share,
            bench->lookups, bench->rounds, ways[bench->way],
            bench->way == BATCH ? many : ", one at a time",
@@ -860,8 +860,8 @@ cmd_bench(int argc, char **argv)
     layout = bench.layout == BLOOM_LAYOUT_BLOCKED ? BLOOM_LAYOUT_BLOCKED
                                                   : BLOOM_LAYOUT_CLASSIC;
 
-    bench.capacity = bloom_size_capacity(&bench.geometry, layout, bench.memory,
-                                         bench.fpr);
+    bench.capacity = bloom_geometry_size_capacity(&bench.geometry, layout,
+                                                  bench.memory, bench.fpr);
 
     if (bench.capacity == 0) {
         return cli_misuse("-m and -p: not even one key fits");

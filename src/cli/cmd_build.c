@@ -333,8 +333,8 @@ choose_size(options_t *options, uint64_t distinct)
     }
 
     if (options->like == NULL
-        && bloom_size(&image->geometry, options->layout, image->capacity,
-                      image->fpr)
+        && bloom_geometry_size(&image->geometry, options->layout,
+                               image->capacity, image->fpr)
            != 0)
     {
         cli_error("%" PRIu64 " keys at a rate of %g need more than 1 TiB; "
@@ -419,7 +419,8 @@ report(const options_t *options, const collect_counts_t *counts,
         json_number(&json, "fpr", image->fpr);
         json_number(&json, "expected_fpr",
                     bloom_geometry_fpr(&image->geometry, image->items));
-        json_text(&json, "layout", bloom_layout_name(image->geometry.layout));
+        json_text(&json, "layout",
+                  bloom_geometry_layout_name(image->geometry.layout));
         json_text(&json, "hash", bloom_hash_name(image->hasher.kind));
         json_text(&json, "key", bloom_key_form_name(image->key_form));
         json_count(&json, "k", image->geometry.k);
@@ -442,7 +443,7 @@ report(const options_t *options, const collect_counts_t *counts,
     printf("%s: %" PRIu64 " keys, %" PRIu64 " distinct, %s, %s, "
            "%.1f bits a key, false-positive rate %s\n",
            options->output, counts->received, image->items,
-           bloom_layout_name(image->geometry.layout),
+           bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)), bits,
            format_rate(rate, bloom_geometry_fpr(&image->geometry,
                                                 image->items)));

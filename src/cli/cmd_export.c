@@ -175,7 +175,7 @@ write_bits(export_t *x)
 
         /* whatever the format says, no byte of another link or of nothing */
 
-        if (end > bloom_whole_lines(link.bits) / 8) {
+        if (end > bloom_geometry_whole_lines(link.bits) / 8) {
             cli_error("%s: cannot be written as %s: link %" PRIu32 " would "
                       "have %" PRIu64 " bytes for %" PRIu64 " bits; import it "
                       "again", x->loaded.path, x->format->name, i, end,

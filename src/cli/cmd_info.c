@@ -61,7 +61,7 @@ print_json(const char *path, const bloom_image_t *image, int compact)
         json_null(&json, "as_of");
     }
 
-    json_text(&json, "layout", bloom_layout_name(g->layout));
+    json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
     json_count(&json, "bits", g->bits);
     json_count(&json, "k", g->k);
     json_count(&json, "lines", g->lines);
@@ -127,7 +127,7 @@ print_text(const char *path, const bloom_image_t *image)
                                    : "not stated");
 
     printf("layout          %s, %" PRIu64 " bits, k %" PRIu32,
-           bloom_layout_name(g->layout), g->bits, g->k);
+           bloom_geometry_layout_name(g->layout), g->bits, g->k);
 
     if (g->lines != 0) {
         printf(", lines %" PRIu32, g->lines);

@@ -223,7 +223,7 @@ report(const merge_t *merge, const char *path, int n, int json)
     }
 
     printf(" distinct, %s, %s, false-positive rate %s\n",
-           bloom_layout_name(image->geometry.layout),
+           bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
            format_rate(rate, fpr));
 }

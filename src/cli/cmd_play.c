@@ -171,7 +171,8 @@ parse_options(play_t *play, int argc, char **argv)
         return CLI_ERROR;
     }
 
-    if (bloom_size(&play->geometry, layout, play->capacity, play->fpr) != 0
+    if (bloom_geometry_size(&play->geometry, layout, play->capacity,
+                            play->fpr) != 0
         || play->geometry.bits > BITS_MAX)
     {
         return cli_misuse("%" PRIu64 " keys at a rate of %g need more than the "
@@ -647,7 +648,7 @@ cmd_play(int argc, char **argv)
                    && (terminal == NULL || strcmp(terminal, "dumb") != 0);
 
     printf("%s, %s, %" PRIu32 " bits a key; \"help\" lists the commands\n",
-           bloom_layout_name(play.geometry.layout),
+           bloom_geometry_layout_name(play.geometry.layout),
            bloom_hash_name(play.hasher.kind), play.geometry.k);
     (void) run_show(&play, NULL);
 

@@ -40,7 +40,7 @@ option_fpr(const char *text, double *fpr)
 int
 option_layout(const char *text, uint32_t *layout)
 {
-    *layout = bloom_layout_parse(text, strlen(text));
+    *layout = bloom_geometry_layout_parse(text, strlen(text));
 
     if (*layout == 0) {
         return cli_misuse("--layout \"%s\": there are blocked and classic",

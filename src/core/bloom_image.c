@@ -388,7 +388,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
         return -1;
     }
 
-    if (bloom_layout_name(g->layout) == NULL) {
+    if (bloom_geometry_layout_name(g->layout) == NULL) {
         return fail("has layout %" PRIu32 ", which this program does not "
                     "know; use a newer program", g->layout);
     }
@@ -409,11 +409,12 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     }
 
     if (!bloom_scheme_valid(g->layout, image->hasher.kind)
-        || bloom_layout_is_foreign(g->layout)
+        || bloom_geometry_is_foreign(g->layout)
            != ((image->flags & BLOOM_IMAGE_IMPORTED) != 0))
     {
         return fail("is impossible: layout %s and hash %s with flags 0x%"
-                    PRIx32 "; build it again", bloom_layout_name(g->layout),
+                    PRIx32 "; build it again",
+                    bloom_geometry_layout_name(g->layout),
                     bloom_hash_name(image->hasher.kind), image->flags);
     }
 
@@ -429,7 +430,8 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     if (!bloom_geometry_valid(g)) {
         return fail("is impossible: layout %s, %" PRIu64 " bits, k %" PRIu32
                     ", lines %" PRIu32 "; build it again",
-                    bloom_layout_name(g->layout), g->bits, g->k, g->lines);
+                    bloom_geometry_layout_name(g->layout), g->bits, g->k,
+                    g->lines);
     }
 
     if (bloom_get64(h + AT_PAYLOAD_SIZE) != bloom_image_payload_size(image)
@@ -546,7 +548,7 @@ padding_zero(const bloom_image_t *image, const uint8_t *chunk, size_t len)
     g = &image->geometry;
     bits = g->layout == BLOOM_LAYOUT_LINKS ? g->link[g->links - 1].bits
                                            : g->bits;
-    over = bloom_whole_lines(bits) - bits;
+    over = bloom_geometry_whole_lines(bits) - bits;
 
     return all_zero(chunk + len - over / 8, over / 8)
            && (over % 8 == 0

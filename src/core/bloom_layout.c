@@ -187,7 +187,7 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
     uint32_t   i, j, r, shift;
     uint64_t  *line;
 
-    if (bloom_layout_is_foreign(g->layout)) {
+    if (bloom_geometry_is_foreign(g->layout)) {
         return bloom_foreign_add(g, words, hash, atomic);
     }
 
@@ -225,7 +225,7 @@ bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     bloom_place_t  at;
     uint32_t  i, j, r;
 
-    if (bloom_layout_is_foreign(g->layout)) {
+    if (bloom_geometry_is_foreign(g->layout)) {
         return bloom_foreign_bits(g, hash, bits);
     }
 
@@ -281,7 +281,7 @@ void
 bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
-    if (!bloom_layout_is_foreign(g->layout)) {
+    if (!bloom_geometry_is_foreign(g->layout)) {
         __builtin_prefetch(first_line(g, words, hash), 1);
     }
 }
@@ -459,7 +459,7 @@ bloom_add_many(const bloom_geometry_t *g, uint64_t *words,
             continue;
         }
 
-        if (!bloom_layout_is_foreign(g->layout)) {
+        if (!bloom_geometry_is_foreign(g->layout)) {
             for (i = 0; i < part; i++) {
                 __builtin_prefetch(first_line(g, words, hash[i]), 1);
             }
@@ -481,7 +481,7 @@ bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
 
     if (n < FEW) {
 
-        for (i = 1; i < n && !bloom_layout_is_foreign(g->layout); i++) {
+        for (i = 1; i < n && !bloom_geometry_is_foreign(g->layout); i++) {
             __builtin_prefetch(first_line(g, words, hash[i]), 0);
         }
 
@@ -602,7 +602,7 @@ count_links(bloom_census_t *census, const bloom_geometry_t *g,
 
     for (end = 0, i = 0; i < g->links && n != 0; i++) {
 
-        end += bloom_whole_lines(g->link[i].bits) / 64;
+        end += bloom_geometry_whole_lines(g->link[i].bits) / 64;
 
         if (census->words >= end) {
             continue;
@@ -618,15 +618,15 @@ count_links(bloom_census_t *census, const bloom_geometry_t *g,
         if (census->words == end) {
             one = link_geometry(&g->link[i]);
 
-            census->padding += bloom_whole_lines(one.bits) - one.bits;
+            census->padding += bloom_geometry_whole_lines(one.bits) - one.bits;
 
             census->items += bloom_geometry_items(&one,
                                                   census->ones
                                                   - census->closed);
 
-            rate = bloom_classic_fpr(&one, (double) (census->ones
-                                                     - census->closed)
-                                           / (double) one.bits);
+            rate = bloom_geometry_classic_fpr(&one, (double) (census->ones
+                                                              - census->closed)
+                                                    / (double) one.bits);
 
             census->matches += log1p(-fmin(rate, 1 - 1e-15));
             census->closed = census->ones;
@@ -707,8 +707,8 @@ bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
     if (g->layout != BLOOM_LAYOUT_BLOCKED) {
         count_ones(census, words, n);
 
-        if (census->words == bloom_whole_lines(g->bits) / 64) {
-            census->padding = bloom_whole_lines(g->bits) - g->bits;
+        if (census->words == bloom_geometry_whole_lines(g->bits) / 64) {
+            census->padding = bloom_geometry_whole_lines(g->bits) - g->bits;
         }
 
         return;
@@ -749,7 +749,7 @@ bloom_census_fpr(const bloom_census_t *census, const bloom_geometry_t *g)
     }
 
     if (g->layout != BLOOM_LAYOUT_BLOCKED) {
-        return bloom_classic_fpr(g, bloom_census_fill(census));
+        return bloom_geometry_classic_fpr(g, bloom_census_fill(census));
     }
 
     one = census->words ? census->matches * BLOOM_LINE_WORDS / census->words

@@ -180,7 +180,7 @@ links_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 
     for (i = g->links; i != 0; i--) {
         link = &g->link[i - 1];
-        from -= bloom_whole_lines(link->bits);
+        from -= bloom_geometry_whole_lines(link->bits);
 
         if (test_bits(BLOOM_LAYOUT_DOUBLE, link->k, link->bits,
                       words + from / 64, hash))
@@ -239,7 +239,7 @@ bloom_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 
     if (layout == BLOOM_LAYOUT_LINKS) {
         link = &g->link[g->links - 1];
-        from = g->bits - bloom_whole_lines(link->bits);
+        from = g->bits - bloom_geometry_whole_lines(link->bits);
         end = link->bits;
         layout = BLOOM_LAYOUT_DOUBLE;
     }
@@ -354,7 +354,7 @@ bloom_scheme_list(unsigned i)
 int
 bloom_scheme_valid(uint32_t layout, uint32_t hash)
 {
-    if (bloom_layout_is_foreign(layout)) {
+    if (bloom_geometry_is_foreign(layout)) {
         return bloom_scheme_name(layout, hash) != NULL;
     }
 

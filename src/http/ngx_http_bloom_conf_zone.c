@@ -224,8 +224,8 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
     }
 
     if (params->layout.data != NULL) {
-        layout = bloom_layout_parse((char *) params->layout.data,
-                                    params->layout.len);
+        layout = bloom_geometry_layout_parse((char *) params->layout.data,
+                                             params->layout.len);
         if (layout == 0) {
             return ngx_http_bloom_invalid(cf, "layout", &params->layout,
                                           "\"blocked\" or \"classic\"");
@@ -253,7 +253,8 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         image->key_form = (uint32_t) form;
     }
 
-    if (bloom_size(&image->geometry, layout, image->capacity, image->fpr)
+    if (bloom_geometry_size(&image->geometry, layout, image->capacity,
+                            image->fpr)
         != 0)
     {
         return ngx_http_bloom_invalid(cf, "capacity", &params->capacity,

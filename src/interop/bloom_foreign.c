@@ -122,7 +122,7 @@ bloom_foreign_link(const bloom_geometry_t *g, uint32_t i, uint64_t *offset)
     }
 
     for (j = 0; j < i; j++) {
-        *offset += bloom_whole_lines(g->link[j].bits) / 8;
+        *offset += bloom_geometry_whole_lines(g->link[j].bits) / 8;
     }
 
     return g->link[i];
@@ -141,7 +141,7 @@ bloom_foreign_padded(const bloom_geometry_t *g, const uint64_t *words)
 
         link = bloom_foreign_link(g, i, &offset);
         p = (const uint8_t *) words + offset;
-        end = bloom_whole_lines(link.bits);
+        end = bloom_geometry_whole_lines(link.bits);
 
         for (bit = link.bits; bit < end; bit++) {
             if (p[bit / 8] >> (bit % 8) & 1) {
@@ -272,7 +272,7 @@ bloom_foreign_scheme(bloom_foreign_out_t *out, const bloom_image_t *image,
 
     return bloom_foreign_fail(out, "cannot be written as %s, whose keys have "
                               "other bits: it is of the scheme %s", format,
-                              is ? is : bloom_layout_name(
+                              is ? is : bloom_geometry_layout_name(
                                               image->geometry.layout));
 }
 

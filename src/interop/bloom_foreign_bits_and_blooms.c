@@ -59,7 +59,7 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     f->bytes = (set + 63) / 64 * 8;
     f->link_bytes[0] = f->bytes;
 
-    if (f->bytes > bloom_whole_lines(bits) / 8) {
+    if (f->bytes > bloom_geometry_whole_lines(bits) / 8) {
         return bloom_foreign_fail(f, "is no bits-and-blooms filter: %" PRIu64
                                   " bits in a set of %" PRIu64, bits, set);
     }

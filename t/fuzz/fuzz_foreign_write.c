@@ -150,7 +150,7 @@ write_as(const bloom_foreign_format_t *format, const bloom_image_t *image,
         bytes = out.link_bytes[i];
 
         expect(bytes >= (link.bits + 7) / 8);
-        expect(bytes <= bloom_whole_lines(link.bits) / 8);
+        expect(bytes <= bloom_geometry_whole_lines(link.bits) / 8);
         expect(offset + bytes <= bloom_image_payload_size(image));
         expect(out.order != BLOOM_ORDER_BE || bytes % 8 == 0);
 

@@ -28,7 +28,7 @@ sized(uint32_t layout, uint64_t capacity, double fpr)
 {
     bloom_geometry_t  g;
 
-    assert_int_equal(bloom_size(&g, layout, capacity, fpr), 0);
+    assert_int_equal(bloom_geometry_size(&g, layout, capacity, fpr), 0);
 
     return g;
 }
@@ -153,7 +153,7 @@ measure_at_capacity(uint32_t layout, double fpr, uint32_t hash, int random)
 
     print_message("%-8.0e %s %-7s %-7s %2u %u  %7.3f %7.4f  %.4e %.4e %9.0f "
                   "%+7.1f %+7.1f\n", fpr,
-                  bloom_layout_name(layout), bloom_hash_name(hash),
+                  bloom_geometry_layout_name(layout), bloom_hash_name(hash),
                   random ? "random" : "numbers", g.k, g.lines,
                   (double) g.bits / (double) n,
                   (double) g.bits / (double) n / -log2(fpr),
@@ -241,7 +241,8 @@ measure_small(uint32_t layout, uint64_t items, double fpr)
     error = fmax(error, sqrt(expected / each / (double) probes));
 
     print_message("%-8.0e %s %5.0f %2u %u %7.0f  %.3e %.3e %+7.1f\n", fpr,
-                  bloom_layout_name(layout), (double) items, g.k, g.lines,
+                  bloom_geometry_layout_name(layout), (double) items, g.k,
+                  g.lines,
                   (double) g.bits, mean, expected, (mean - expected) / error);
 
     free(words);
@@ -315,8 +316,8 @@ measure_items(uint32_t layout, double fpr, uint64_t items)
     found = sqrt(squares / (double) runs);
 
     print_message("%-8.0e %s %2u %u %6.0f  %7.2f %7.2f %+7.2f %7.2f\n", fpr,
-                  bloom_layout_name(layout), g.k, g.lines, (double) items,
-                  stated, found, sum / (double) runs, worst);
+                  bloom_geometry_layout_name(layout), g.k, g.lines,
+                  (double) items, stated, found, sum / (double) runs, worst);
 
     free(words);
 

@@ -143,7 +143,7 @@ parse_field(vector_t *v, const char *name, char *value)
     switch (i) {
 
     case LAYOUT:
-        im->geometry.layout = bloom_layout_parse(value, strlen(value));
+        im->geometry.layout = bloom_geometry_layout_parse(value, strlen(value));
         break;
 
     case K:

@@ -579,7 +579,8 @@ corrupt_every_byte(const bloom_image_t *image)
 
     assert_null(refused(&file, NULL));
     print_message("%u corruptions of %zu bytes refused (%s)\n", count,
-                  file.size, bloom_layout_name(image->geometry.layout));
+                  file.size,
+                  bloom_geometry_layout_name(image->geometry.layout));
 
     free(file.bytes);
 
@@ -651,7 +652,7 @@ check_lengths(const bloom_image_t *image)
     assert_int_equal(longer, 4999);
 
     print_message("%u truncations and %u longer files refused (%s)\n", shorter,
-                  longer, bloom_layout_name(image->geometry.layout));
+                  longer, bloom_geometry_layout_name(image->geometry.layout));
 
     free(whole.bytes);
 }

@@ -61,7 +61,7 @@ linked(void)
     for (i = 0; i < BLOOM_LINKS_MAX; i++) {
         image.geometry.link[i].bits = 64 + 64 * i;
         image.geometry.link[i].k = 5 + i;
-        image.geometry.bits += bloom_whole_lines(64 + 64 * i);
+        image.geometry.bits += bloom_geometry_whole_lines(64 + 64 * i);
     }
 
     image.origin = BLOOM_ORIGIN_REDISBLOOM;

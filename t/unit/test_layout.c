@@ -492,7 +492,8 @@ slow_census(const bloom_geometry_t *g, const uint8_t *bytes, uint64_t *ones)
 
     sum /= (double) (g->bits / 512);
 
-    return g->layout == BLOOM_LAYOUT_CLASSIC ? bloom_classic_fpr(g, sum)
+    return g->layout == BLOOM_LAYOUT_CLASSIC ? bloom_geometry_classic_fpr(g,
+                                                                          sum)
                                              : pow(sum, g->lines);
 }
 

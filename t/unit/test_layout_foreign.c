@@ -396,8 +396,8 @@ scheme_names(void **state)
                                             &layout, &hash), 0);
         assert_string_equal(bloom_scheme_name(layout, hash),
                             bloom_scheme_list(i));
-        assert_true(bloom_layout_is_foreign(layout));
-        assert_non_null(bloom_layout_name(layout));
+        assert_true(bloom_geometry_is_foreign(layout));
+        assert_non_null(bloom_geometry_layout_name(layout));
     }
 
     assert_int_equal(i, 11);

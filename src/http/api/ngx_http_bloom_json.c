@@ -481,8 +481,11 @@ static void
 ngx_http_bloom_render_layout(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
-    ngx_http_bloom_render_cstring(text,
-                      bloom_layout_name(view->info.image.geometry.layout));
+    uint32_t  layout;
+
+    layout = view->info.image.geometry.layout;
+
+    ngx_http_bloom_render_cstring(text, bloom_geometry_layout_name(layout));
 }
 
 

@@ -769,7 +769,7 @@ ngx_http_bloom_metric_info(u_char *p, ngx_http_bloom_view_t *view,
     return ngx_sprintf(p, ",build_id=\"%*s\",layout=\"%s\",hash=\"%s\","
                        "key_form=\"%s\",k=\"%uD\",uploaded=\"%s\"} 1",
                        sizeof(hex), hex,
-                       bloom_layout_name(image->geometry.layout),
+                       bloom_geometry_layout_name(image->geometry.layout),
                        bloom_hash_name(image->hasher.kind),
                        bloom_key_form_name(image->key_form),
                        image->geometry.k,
