@@ -70,11 +70,13 @@ look_up(const filter_t *f, uint64_t count, int batch)
         }
 
         if (n == 1) {
-            found += (uint64_t) bloom_test(&f->geometry, f->words, hash[0]);
+            found += (uint64_t) bloom_layout_test(&f->geometry, f->words,
+                                                  hash[0]);
 
         } else {
             found += (uint64_t) __builtin_popcountll(
-                         bloom_test_batch(&f->geometry, f->words, hash, n));
+                         bloom_layout_test_batch(&f->geometry, f->words, hash,
+                                                 n));
         }
     }
 
@@ -123,7 +125,7 @@ main(int argc, char **argv)
     for (i = 0; i < n; i++) {
         make_key(key, i);
         hash = bloom_hash(&f.hasher, key, KEY_LEN);
-        bloom_add_many(&f.geometry, f.words, &hash, 1);
+        bloom_layout_add_many(&f.geometry, f.words, &hash, 1);
     }
 
     printf("%" PRIu64 "\n", f.geometry.bits);

@@ -328,7 +328,7 @@ add_keys(const analysis_t *a, const bloom_hasher_t *hasher, uint64_t *words,
         hash_keys(hasher, hash, first, n);
 
         for (i = 0; i < n; i++) {
-            (void) bloom_add(&a->geometry, words, hash[i]);
+            (void) bloom_layout_add(&a->geometry, words, hash[i]);
         }
     }
 }
@@ -347,7 +347,7 @@ count_found(const analysis_t *a, const bloom_hasher_t *hasher,
 
         hash_keys(hasher, hash, first, n);
 
-        present = bloom_test_batch(&a->geometry, words, hash, n);
+        present = bloom_layout_test_batch(&a->geometry, words, hash, n);
         found += (uint64_t) __builtin_popcountll(present);
     }
 
@@ -407,7 +407,7 @@ measure(analysis_t *a, unsigned run, uint64_t *words)
 
         sample->found = count_found(a, &hasher, words, absent,
                                     absent + a->asked);
-        sample->ones = bloom_count_ones(words, bytes / sizeof(uint64_t));
+        sample->ones = bloom_layout_count_ones(words, bytes / sizeof(uint64_t));
         absent += a->asked;
 
         pthread_mutex_lock(&a->lock);

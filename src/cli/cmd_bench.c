@@ -534,7 +534,7 @@ fill(bench_t *bench)
                                      : key_hash(done + i);
         }
 
-        bloom_add_many(&bench->geometry, bench->words, hash, n);
+        bloom_layout_add_many(&bench->geometry, bench->words, hash, n);
     }
 }
 
@@ -673,12 +673,13 @@ turn(const bench_t *bench, kind_t kind, uint64_t first, uint64_t *present)
         default:
             if (bench->way == BATCH) {
                 found += (uint64_t) __builtin_popcountll(
-                             bloom_test_batch(&bench->geometry, bench->words,
-                                              hash, (unsigned) n));
+                             bloom_layout_test_batch(&bench->geometry,
+                                                     bench->words,
+                                                     hash, (unsigned) n));
 
             } else {
-                found += (uint64_t) bloom_test(&bench->geometry, bench->words,
-                                               hash[0]);
+                found += (uint64_t) bloom_layout_test(&bench->geometry,
+                                                      bench->words, hash[0]);
             }
         }
 

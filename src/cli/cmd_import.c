@@ -704,9 +704,9 @@ probe(const bloom_image_t *image, const uint64_t *words)
             len = sprintf(key, "%016" PRIx64, x);
         }
 
-        found += (uint64_t) bloom_test(&image->geometry, words,
-                                       bloom_hash(&image->hasher, key,
-                                                  (size_t) len));
+        found += (uint64_t) bloom_layout_test(&image->geometry, words,
+                                              bloom_hash(&image->hasher, key,
+                                                         (size_t) len));
     }
 
     return found;

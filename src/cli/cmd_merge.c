@@ -152,7 +152,7 @@ merge_chunk(merge_t *merge, uint64_t chunk, uint64_t *dst, uint64_t *other)
         rc = load_chunk(&merge->loaded[i], other);
 
         if (rc == CLI_OK) {
-            bloom_merge(dst, other, words);
+            bloom_layout_merge(dst, other, words);
         }
     }
 

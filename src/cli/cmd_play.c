@@ -337,7 +337,7 @@ mark_key(const play_t *play, const char *key, uint8_t clear,
     uint32_t  i, k;
 
     *hash = bloom_hash(&play->hasher, key, strlen(key));
-    k = bloom_bits(&play->geometry, *hash, bits);
+    k = bloom_layout_bits(&play->geometry, *hash, bits);
     mark_all(play, mark);
 
     for (i = 0; i < k; i++) {
@@ -367,7 +367,7 @@ run_add(play_t *play, char *rest)
     do {
         k = mark_key(play, key, OWN_NEW, &hash, bits, mark);
 
-        if (bloom_add(&play->geometry, play->words, hash)) {
+        if (bloom_layout_add(&play->geometry, play->words, hash)) {
             play->items++;
             printf("added \"%s\":", key);
 
@@ -407,7 +407,7 @@ run_test(play_t *play, char *rest)
         k = mark_key(play, key, OWN_CLEAR, &hash, bits, mark);
 
         printf("\"%s\" is %s:", key,
-               bloom_test(&play->geometry, play->words, hash)
+               bloom_layout_test(&play->geometry, play->words, hash)
                ? "maybe present" : "absent");
         print_bits(bits, k, mark);
 
@@ -464,8 +464,8 @@ run_fill(play_t *play, char *rest)
 
     for (i = 0; i < n; i++) {
         play->items += (uint64_t)
-            bloom_add(&play->geometry, play->words,
-                      hash_numbered(play, "key", ++play->filled));
+            bloom_layout_add(&play->geometry, play->words,
+                             hash_numbered(play, "key", ++play->filled));
     }
 
     if (n != 0) {
@@ -491,8 +491,8 @@ run_ask(play_t *play, char *rest)
 
     for (i = 0; i < n; i++) {
         found += (uint64_t)
-            bloom_test(&play->geometry, play->words,
-                       hash_numbered(play, "absent", ++play->asked));
+            bloom_layout_test(&play->geometry, play->words,
+                              hash_numbered(play, "absent", ++play->asked));
     }
 
     if (n != 0) {

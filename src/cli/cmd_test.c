@@ -129,7 +129,8 @@ test_key(test_t *test, const bloom_key_t *key)
                                  form.expression[i].len);
         }
 
-        i = bloom_test_any(&image->geometry, test->loaded.words, hash, form.n);
+        i = bloom_layout_test_any(&image->geometry, test->loaded.words, hash,
+                                  form.n);
 
         if (i < form.n) {
             test->present++;

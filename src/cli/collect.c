@@ -123,8 +123,8 @@ flush(hasher_t *hasher)
     }
 
     for (i = 0, changed = 0; i < hasher->n; i++) {
-        changed += bloom_add_atomic(options->geometry, options->words,
-                                    hasher->hash[i])
+        changed += bloom_layout_add_atomic(options->geometry, options->words,
+                                           hasher->hash[i])
                    != 0;
     }
 

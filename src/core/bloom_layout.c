@@ -158,12 +158,13 @@ other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
         return classic_test(g, words, hash);
     }
 
-    return bloom_foreign_test(g, words, hash);
+    return bloom_layout_foreign_test(g, words, hash);
 }
 
 
 int
-bloom_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+bloom_layout_test(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
 {
     uint64_t  line;
 
@@ -188,7 +189,7 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
     uint64_t  *line;
 
     if (bloom_geometry_is_foreign(g->layout)) {
-        return bloom_foreign_add(g, words, hash, atomic);
+        return bloom_layout_foreign_add(g, words, hash, atomic);
     }
 
     changed = 0;
@@ -219,14 +220,14 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
 
 
 uint32_t
-bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX])
 {
     bloom_place_t  at;
     uint32_t  i, j, r;
 
     if (bloom_geometry_is_foreign(g->layout)) {
-        return bloom_foreign_bits(g, hash, bits);
+        return bloom_layout_foreign_bits(g, hash, bits);
     }
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
@@ -253,14 +254,15 @@ bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 
 
 int
-bloom_add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash)
+bloom_layout_add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash)
 {
     return add(g, words, hash, 0) != 0;
 }
 
 
 int
-bloom_add_atomic(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash)
+bloom_layout_add_atomic(const bloom_geometry_t *g, uint64_t *words,
+    bloom_hash_t hash)
 {
     return add(g, words, hash, 1);
 }
@@ -278,7 +280,7 @@ first_line(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 
 
 void
-bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
+bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
     if (!bloom_geometry_is_foreign(g->layout)) {
@@ -290,9 +292,9 @@ bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
 /*
  * Batches go line by line, or bit by bit: whatever the keys that are still in
  * question need next is asked for before the first of it is looked at, so that
- * the memory has all of them to do at once.  Not through bloom_prefetch(): gcc
- * takes a function that does nothing else for one without effects, and leaves
- * its calls out.
+ * the memory has all of them to do at once.  Not through
+ * bloom_layout_prefetch(): gcc takes a function that does nothing else for one
+ * without effects, and leaves its calls out.
  */
 
 
@@ -398,7 +400,7 @@ classic_test_batch(const bloom_geometry_t *g, const uint64_t *words,
 
 
 uint64_t
-bloom_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n)
 {
     unsigned  i;
@@ -413,7 +415,7 @@ bloom_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     }
 
     for (present = 0, i = 0; i < n; i++) {
-        present |= (uint64_t) bloom_foreign_test(g, words, hash[i]) << i;
+        present |= (uint64_t) bloom_layout_foreign_test(g, words, hash[i]) << i;
     }
 
     return present;
@@ -443,7 +445,7 @@ blocked_add_batch(const bloom_geometry_t *g, uint64_t *words,
 
 
 void
-bloom_add_many(const bloom_geometry_t *g, uint64_t *words,
+bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
     const bloom_hash_t *hash, size_t n)
 {
     size_t    i;
@@ -466,14 +468,14 @@ bloom_add_many(const bloom_geometry_t *g, uint64_t *words,
         }
 
         for (i = 0; i < part; i++) {
-            (void) bloom_add(g, words, hash[i]);
+            (void) bloom_layout_add(g, words, hash[i]);
         }
     }
 }
 
 
 unsigned
-bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
+bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n)
 {
     unsigned  i, part;
@@ -485,7 +487,7 @@ bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
             __builtin_prefetch(first_line(g, words, hash[i]), 0);
         }
 
-        for (i = 0; i < n && !bloom_test(g, words, hash[i]); i++) {
+        for (i = 0; i < n && !bloom_layout_test(g, words, hash[i]); i++) {
             /* void */
         }
 
@@ -494,7 +496,7 @@ bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
 
     for (i = 0; i < n; i += part) {
         part = (n - i < BLOOM_BATCH) ? n - i : BLOOM_BATCH;
-        present = bloom_test_batch(g, words, hash + i, part);
+        present = bloom_layout_test_batch(g, words, hash + i, part);
 
         if (present != 0) {
             return i + (unsigned) __builtin_ctzll(present);
@@ -506,7 +508,7 @@ bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
 
 
 void
-bloom_merge(uint64_t *dst, const uint64_t *src, uint64_t n)
+bloom_layout_merge(uint64_t *dst, const uint64_t *src, uint64_t n)
 {
     uint64_t  i;
 
@@ -554,7 +556,7 @@ count_popcnt(const uint64_t *words, uint64_t n)
 
 
 uint64_t
-bloom_count_ones(const uint64_t *words, uint64_t n)
+bloom_layout_count_ones(const uint64_t *words, uint64_t n)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("popcnt")) {
@@ -570,7 +572,7 @@ static void
 count_ones(bloom_census_t *census, const uint64_t *words, uint64_t n)
 {
     census->words += n;
-    census->ones += bloom_count_ones(words, n);
+    census->ones += bloom_layout_count_ones(words, n);
 }
 
 

@@ -194,7 +194,7 @@ links_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 
 
 int
-bloom_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
+bloom_layout_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
     /* a loop of its own for each, in which nothing asks for the layout */
@@ -225,7 +225,7 @@ bloom_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
 
 
 uint32_t
-bloom_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+bloom_layout_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX])
 {
     walk_t               w;
@@ -255,7 +255,7 @@ bloom_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 
 
 int
-bloom_foreign_add(const bloom_geometry_t *g, uint64_t *words,
+bloom_layout_foreign_add(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash, int atomic)
 {
     int       changed;
@@ -266,7 +266,7 @@ bloom_foreign_add(const bloom_geometry_t *g, uint64_t *words,
         return 0;
     }
 
-    (void) bloom_foreign_bits(g, hash, bits);
+    (void) bloom_layout_foreign_bits(g, hash, bits);
 
     for (changed = 0, i = 0; i < g->k; i++) {
         changed += bloom_bit_set(words, bits[i], atomic);

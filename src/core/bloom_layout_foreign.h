@@ -44,13 +44,13 @@
 #pragma GCC visibility push(hidden)
 
 
-/* bloom_test(), bloom_add(), bloom_add_atomic() and bloom_bits() of these
- * layouts. */
-int bloom_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
+/* Do what bloom_layout_test(), bloom_layout_add() or, with `atomic`,
+ * bloom_layout_add_atomic(), and bloom_layout_bits() do, with these layouts. */
+int bloom_layout_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
-int bloom_foreign_add(const bloom_geometry_t *g, uint64_t *words,
+int bloom_layout_foreign_add(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash, int atomic);
-uint32_t bloom_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+uint32_t bloom_layout_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX]);
 
 /*

@@ -611,9 +611,9 @@ ngx_bloom_kept_set(ngx_bloom_kept_t *kept, ngx_bloom_bits_t *bits,
             continue;
         }
 
-        changed = bloom_add_atomic(bits->geometry, bits->words,
-                                   bloom_hash(bits->hasher, key.data,
-                                              key.len));
+        changed = bloom_layout_add_atomic(bits->geometry, bits->words,
+                                          bloom_hash(bits->hasher, key.data,
+                                                     key.len));
 
         (void) __atomic_fetch_add(bits->ones, changed, __ATOMIC_RELAXED);
     }

@@ -281,8 +281,8 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     words = (uint64_t *) (p + chunk * BLOOM_IMAGE_CHUNK);
     len = bloom_image_chunk_size(&load->image, chunk);
 
-    sh->bank[load->bank].ones += bloom_count_ones(words,
-                                                  len / sizeof(uint64_t));
+    sh->bank[load->bank].ones +=
+                      bloom_layout_count_ones(words, len / sizeof(uint64_t));
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);

@@ -110,7 +110,7 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
         }
 
         hash = bloom_hash(&zone->hasher, key->data, key->len);
-        present = bloom_test(&zone->geometry, zone->words, hash);
+        present = bloom_layout_test(&zone->geometry, zone->words, hash);
 
         rc = ngx_bloom_test_end(zone);
 
@@ -209,7 +209,7 @@ ngx_bloom_test_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
     hash = bloom_hash(&zone->hasher, canonical->data, canonical->len);
 
-    return bloom_test(&zone->geometry, zone->words, hash);
+    return bloom_layout_test(&zone->geometry, zone->words, hash);
 }
 
 
@@ -227,7 +227,8 @@ ngx_bloom_test_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
     *canonical = keys.expression[0];
 
-    return bloom_test_any(&zone->geometry, zone->words, hash, keys.n) < keys.n;
+    return bloom_layout_test_any(&zone->geometry, zone->words, hash,
+                                 keys.n) < keys.n;
 }
 
 
@@ -342,7 +343,7 @@ void
 ngx_bloom_zone_prefetch(ngx_bloom_zone_t *zone, const ngx_bloom_ahead_t *ahead)
 {
     if (ahead->generation != 0 && ahead->generation == zone->generation) {
-        bloom_prefetch(&zone->geometry, zone->words, ahead->hash);
+        bloom_layout_prefetch(&zone->geometry, zone->words, ahead->hash);
     }
 }
 
@@ -357,7 +358,7 @@ ngx_bloom_zone_test_ahead(ngx_bloom_zone_t *zone, ngx_str_t *key,
     if (ngx_bloom_test_begin(zone, &behind) == NGX_OK
         && zone->generation == ahead->generation)
     {
-        present = bloom_test(&zone->geometry, zone->words, ahead->hash);
+        present = bloom_layout_test(&zone->geometry, zone->words, ahead->hash);
 
         if (ngx_bloom_test_end(zone) == NGX_OK) {
             *key = ahead->key;
@@ -553,7 +554,8 @@ ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     present = 0;
 
     if (lines != 0) {
-        present = bloom_test_batch(&zone->geometry, zone->words, hash, lines);
+        present = bloom_layout_test_batch(&zone->geometry, zone->words, hash,
+                                          lines);
     }
 
     for (j = 0; j < i; j++) {
@@ -658,7 +660,8 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             lookup->keys.n = 0;
 
         } else {
-            lookup->k = bloom_bits(&zone->geometry, hash[0], lookup->bits);
+            lookup->k = bloom_layout_bits(&zone->geometry, hash[0],
+                                          lookup->bits);
 
             for (j = 0; j < lookup->k; j++) {
                 lookup->set[j] = bloom_bit_load(zone->words, lookup->bits[j])
@@ -666,7 +669,7 @@ ngx_bloom_zone_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             }
 
             for (j = 0; j < lookup->keys.n; j++) {
-                if (bloom_test(&zone->geometry, zone->words, hash[j])) {
+                if (bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
                     lookup->matches |= (uint32_t) 1 << j;
                 }
             }

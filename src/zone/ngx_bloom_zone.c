@@ -149,11 +149,12 @@ ngx_bloom_zone_set(ngx_bloom_bits_t *bits, const uint8_t *keys,
         /* one after another, with nothing in between: so most overlap */
 
         for (i = 0; i < n; i++) {
-            bloom_prefetch(bits->geometry, bits->words, hash[i]);
+            bloom_layout_prefetch(bits->geometry, bits->words, hash[i]);
         }
 
         for (i = 0; i < n; i++) {
-            changed = bloom_add_atomic(bits->geometry, bits->words, hash[i]);
+            changed = bloom_layout_add_atomic(bits->geometry, bits->words,
+                                              hash[i]);
 
             ones += changed;
             *added += (changed != 0);

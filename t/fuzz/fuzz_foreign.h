@@ -92,9 +92,9 @@ use(const bloom_foreign_t *f, uint64_t *words)
 
     for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         hash = bloom_hash(&f->image.hasher, keys[i], strlen(keys[i]));
-        (void) bloom_add_atomic(&f->image.geometry, words, hash);
-        expect(bloom_test(&f->image.geometry, words, hash));
-        expect(bloom_add(&f->image.geometry, words, hash) == 0);
+        (void) bloom_layout_add_atomic(&f->image.geometry, words, hash);
+        expect(bloom_layout_test(&f->image.geometry, words, hash));
+        expect(bloom_layout_add(&f->image.geometry, words, hash) == 0);
     }
 
     expect(bloom_foreign_padded(&f->image.geometry, words));

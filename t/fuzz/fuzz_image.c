@@ -194,12 +194,12 @@ can_be_used(const bloom_image_t *image, uint64_t *words)
     for (i = 0; i < 8; i++) {
         hash = i < 5 ? corners[i] : bloom_hash(&image->hasher, &i, sizeof(i));
 
-        bloom_prefetch(g, words, hash);
-        before = bloom_test(g, words, hash);
+        bloom_layout_prefetch(g, words, hash);
+        before = bloom_layout_test(g, words, hash);
 
-        expect(bloom_add(g, words, hash) == !before);
-        expect(bloom_test(g, words, hash));
-        expect(bloom_add_atomic(g, words, hash) == 0);
+        expect(bloom_layout_add(g, words, hash) == !before);
+        expect(bloom_layout_test(g, words, hash));
+        expect(bloom_layout_add_atomic(g, words, hash) == 0);
     }
 }
 

@@ -134,13 +134,14 @@ measure_at_capacity(uint32_t layout, double fpr, uint32_t hash, int random)
 
     for (i = 0; i < n; i++) {
         key = next_key(&keys);
-        bloom_add(&g, words, bloom_hash(&hasher, key, keys.len));
+        bloom_layout_add(&g, words, bloom_hash(&hasher, key, keys.len));
     }
 
     for (hits = 0, i = 0; i < probes; i++) {
         key = next_key(&keys);
-        hits += (uint64_t) bloom_test(&g, words,
-                                      bloom_hash(&hasher, key, keys.len));
+        hits += (uint64_t) bloom_layout_test(&g, words,
+                                             bloom_hash(&hasher, key,
+                                                        keys.len));
     }
 
     memset(&census, 0, sizeof(census));
@@ -223,11 +224,11 @@ measure_small(uint32_t layout, uint64_t items, double fpr)
         memset(words, 0, bloom_geometry_bytes(&g));
 
         for (i = 0; i < items; i++) {
-            bloom_add(&g, words, random_hash(&seed));
+            bloom_layout_add(&g, words, random_hash(&seed));
         }
 
         for (hits = 0, i = 0; i < probes; i++) {
-            hits += bloom_test(&g, words, random_hash(&seed));
+            hits += bloom_layout_test(&g, words, random_hash(&seed));
         }
 
         sum += hits;
@@ -300,7 +301,7 @@ measure_items(uint32_t layout, double fpr, uint64_t items)
         seed = run << 40;
 
         for (i = 0; i < items; i++) {
-            bloom_add(&g, words, random_hash(&seed));
+            bloom_layout_add(&g, words, random_hash(&seed));
         }
 
         memset(&census, 0, sizeof(census));

@@ -320,7 +320,7 @@ make(const vector_t *v)
     assert_non_null(file);
 
     for (i = 0; i < v->nkeys; i++) {
-        bloom_add(&image.geometry, words, hash(v, &v->keys[i]));
+        bloom_layout_add(&image.geometry, words, hash(v, &v->keys[i]));
     }
 
     table = file + BLOOM_IMAGE_PAGE;
@@ -422,12 +422,13 @@ is_read(void **state)
     assert_int_equal(p - (uint8_t *) words, bloom_image_payload_size(got));
 
     for (i = 0; i < v.nkeys; i++) {
-        assert_true(bloom_test(&got->geometry, words, hash(&v, &v.keys[i])));
+        assert_true(bloom_layout_test(&got->geometry, words,
+                                      hash(&v, &v.keys[i])));
     }
 
     for (i = 0; i < v.nabsent; i++) {
-        assert_false(bloom_test(&got->geometry, words,
-                                hash(&v, &v.absent[i])));
+        assert_false(bloom_layout_test(&got->geometry, words,
+                                       hash(&v, &v.absent[i])));
     }
 
     free(words);

@@ -147,7 +147,7 @@ some_bits(const bloom_image_t *image)
 
     for (i = 0; i < 40; i++) {
         hash = bloom_hash(&image->hasher, &i, sizeof(i));
-        bloom_add(&image->geometry, words, hash);
+        bloom_layout_add(&image->geometry, words, hash);
     }
 
     return words;

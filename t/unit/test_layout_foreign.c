@@ -62,10 +62,10 @@ assert_filter(const bloom_geometry_t *g, uint32_t kind, uint32_t funnel,
     assert_true(bloom_hasher_valid(&hasher));
     assert_true(bloom_scheme_valid(g->layout, kind));
 
-    bloom_add(g, words, bloom_hash(&hasher, one, strlen(one)));
+    bloom_layout_add(g, words, bloom_hash(&hasher, one, strlen(one)));
 
     if (two != NULL) {
-        bloom_add(g, words, bloom_hash(&hasher, two, strlen(two)));
+        bloom_layout_add(g, words, bloom_hash(&hasher, two, strlen(two)));
     }
 
     p = (uint8_t *) words;
@@ -199,8 +199,9 @@ a_key_in_each_scheme(void **state)
         bloom_hasher_foreign(&hasher, hash, 0,
                              layout == BLOOM_LAYOUT_SPARK2 ? 5 : 0);
 
-        assert_int_equal(bloom_bits(&g, bloom_hash(&hasher, "/products/42",
-                                                   12), bits), 7);
+        assert_int_equal(bloom_layout_bits(&g,
+                                           bloom_hash(&hasher, "/products/42",
+                                                          12), bits), 7);
 
         for (j = 0; j < 7; j++) {
             if (bits[j] != known[i].bits[j]) {
@@ -250,16 +251,17 @@ every_scheme(void **state)
 
             for (i = 0; i < 5000; i++) {
                 len = (size_t) sprintf(key, "key %d", (int) i);
-                (void) bloom_add_atomic(&g, words,
-                                        bloom_hash(&hasher, key, len));
-                assert_int_equal(bloom_add(&g, words,
-                                           bloom_hash(&hasher, key, len)), 0);
+                (void) bloom_layout_add_atomic(&g, words,
+                                               bloom_hash(&hasher, key, len));
+                assert_int_equal(bloom_layout_add(&g, words,
+                                                  bloom_hash(&hasher, key,
+                                                             len)), 0);
             }
 
             for (i = 0; i < 5000; i++) {
                 len = (size_t) sprintf(key, "key %d", (int) i);
-                assert_true(bloom_test(&g, words,
-                                       bloom_hash(&hasher, key, len)));
+                assert_true(bloom_layout_test(&g, words,
+                                              bloom_hash(&hasher, key, len)));
             }
 
             assert_int_equal(words[511], 0);
@@ -275,9 +277,9 @@ every_scheme(void **state)
 
             for (present = 0, i = 0; i < 200000; i++) {
                 len = (size_t) sprintf(key, "absent %d", (int) i);
-                present += (uint64_t) bloom_test(&g, words,
-                                                 bloom_hash(&hasher, key,
-                                                            len));
+                present += (uint64_t) bloom_layout_test(&g, words,
+                                                        bloom_hash(&hasher, key,
+                                                                   len));
             }
 
             /* small filters do a little worse than fill^k says */
@@ -315,10 +317,13 @@ links(void **state)
         len = (size_t) sprintf(key, "in link %d", (int) i);
         one = geometry(BLOOM_LAYOUT_DOUBLE, g.link[i].k, g.link[i].bits);
 
-        assert_false(bloom_test(&g, words, bloom_hash(&hasher, key, len)));
-        bloom_add(&one, words + 8 * i, bloom_hash(&hasher, key, len));
-        assert_true(bloom_test(&g, words, bloom_hash(&hasher, key, len)));
-        assert_int_equal(bloom_add(&g, words, bloom_hash(&hasher, key, len)),
+        assert_false(bloom_layout_test(&g, words,
+                                       bloom_hash(&hasher, key, len)));
+        bloom_layout_add(&one, words + 8 * i, bloom_hash(&hasher, key, len));
+        assert_true(bloom_layout_test(&g, words,
+                                      bloom_hash(&hasher, key, len)));
+        assert_int_equal(bloom_layout_add(&g, words,
+                                          bloom_hash(&hasher, key, len)),
                          0);
     }
 
@@ -328,8 +333,10 @@ links(void **state)
 
     for (n = 0, i = 0; i < 20; i++) {
         len = (size_t) sprintf(key, "new %d", (int) i);
-        n += (uint64_t) bloom_add(&g, words, bloom_hash(&hasher, key, len));
-        assert_true(bloom_test(&g, words, bloom_hash(&hasher, key, len)));
+        n += (uint64_t) bloom_layout_add(&g, words,
+                                         bloom_hash(&hasher, key, len));
+        assert_true(bloom_layout_test(&g, words,
+                                      bloom_hash(&hasher, key, len)));
     }
 
     assert_true(n >= 18);

@@ -42,11 +42,11 @@ rate_of_one(const bloom_geometry_t *g, uint64_t *words, uint64_t items,
     memset(words, 0, bloom_geometry_bytes(g));
 
     for (n = 0; n < items; n++) {
-        bloom_add(g, words, random_hash(seed));
+        bloom_layout_add(g, words, random_hash(seed));
     }
 
     for (hits = 0, i = 0; i < PROBES; i++) {
-        hits += bloom_test(g, words, random_hash(seed));
+        hits += bloom_layout_test(g, words, random_hash(seed));
     }
 
     return (double) hits / PROBES;
