@@ -126,10 +126,10 @@ usage(void)
 static int
 parse_options(int argc, char **argv, bench_t *bench)
 {
-    int                    c;
-    unsigned               i;
-    const char            *name, *batches, *hashed;
-    const bloom_vector_t  *vector;
+    int                  c;
+    unsigned             i;
+    const char          *name, *batches, *hashed;
+    const bloom_simd_t  *vector;
 
     enum {
         LAYOUT = 256, HITS, WAY, BATCH_SIZE, VECTOR, KEY_LENGTH, HASH, WORK,
@@ -260,7 +260,7 @@ parse_options(int argc, char **argv, bench_t *bench)
 
         case VECTOR:
 
-            for (i = 0; (vector = bloom_vector_list(i)) != NULL; i++) {
+            for (i = 0; (vector = bloom_simd_list(i)) != NULL; i++) {
                 if (strcmp(vector->name, optarg) == 0) {
                     break;
                 }
@@ -270,10 +270,10 @@ parse_options(int argc, char **argv, bench_t *bench)
                 return cli_misuse("--vector \"%s\": there are avx512, avx2 and "
                                   "portable, and of these this processor has "
                                   "%s and what is behind it", optarg,
-                                  bloom_vector_list(0)->name);
+                                  bloom_simd_list(0)->name);
             }
 
-            bloom_vector_use(vector);
+            bloom_simd_use(vector);
             batches = "--vector";
             break;
 
@@ -782,7 +782,7 @@ print(const bench_t *bench, result_t *result)
         json_number(&json, "huge", share);
         json_text(&json, "way", ways[bench->way]);
         json_count(&json, "batch", bench->way == BATCH ? bench->batch : 1);
-        json_text(&json, "vector", bloom_vector()->name);
+        json_text(&json, "vector", bloom_simd()->name);
         json_count(&json, "key_length", bench->key_len);
         json_text(&json, "hash", bloom_hash_name(bench->hasher.kind));
         json_count(&json, "work_ns", bench->work);
@@ -805,7 +805,7 @@ print(const bench_t *bench, result_t *result)
     snprintf(hash, sizeof(hash), "%s of %" PRIu64 " bytes",
              bloom_hash_name(bench->hasher.kind), bench->key_len);
     snprintf(many, sizeof(many), " of %" PRIu64 ", %s", bench->batch,
-             bloom_vector()->name);
+             bloom_simd()->name);
     snprintf(work, sizeof(work), ", %" PRIu64 " ns of other work a key",
              bench->work);
 

@@ -354,7 +354,7 @@ blocked_test_batch(const bloom_geometry_t *g, const uint64_t *words,
         n = places(g, words, hash, present, j, at);
 
         if (r == BLOOM_LINE_WORDS) {
-            answers = bloom_vector()->test(words, at, n);
+            answers = bloom_simd()->test(words, at, n);
 
         } else {
             for (answers = 0, i = 0; i < n; i++) {
@@ -439,7 +439,7 @@ blocked_add_batch(const bloom_geometry_t *g, uint64_t *words,
     }
 
     for (j = 0; j < g->lines; j++) {
-        bloom_vector()->add(words, at[j], n);
+        bloom_simd()->add(words, at[j], n);
     }
 }
 

@@ -622,14 +622,14 @@ check_any(const bloom_geometry_t *g)
 static void
 check_batch(const bloom_geometry_t *g)
 {
-    uint8_t               *slow;
-    uint64_t               seed, answers, *words;
-    unsigned               i, n, v;
-    bloom_hash_t           hash[BLOOM_BATCH];
-    const bloom_vector_t  *vector;
+    uint8_t             *slow;
+    uint64_t             seed, answers, *words;
+    unsigned             i, n, v;
+    bloom_hash_t         hash[BLOOM_BATCH];
+    const bloom_simd_t  *vector;
 
-    for (v = 0; (vector = bloom_vector_list(v)) != NULL; v++) {
-        bloom_vector_use(vector);
+    for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
+        bloom_simd_use(vector);
 
         words = filter_new(g);
         slow = calloc(g->bits / 8, 1);
@@ -671,7 +671,7 @@ check_batch(const bloom_geometry_t *g)
         filter_free(g, words);
     }
 
-    bloom_vector_use(NULL);
+    bloom_simd_use(NULL);
 }
 
 
