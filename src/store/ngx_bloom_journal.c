@@ -41,7 +41,7 @@ ngx_bloom_segment_name(ngx_bloom_state_t *state, u_char *name, uint64_t base)
 
 /*
  * Opens a segment and reads its header.  If that is no good, *what says so,
- * with `error` of BLOOM_JOURNAL_ERROR_LEN bytes; if it cannot be read,
+ * with `error` of BLOOM_RECORD_ERROR_LEN bytes; if it cannot be read,
  * NGX_INVALID_FILE with errno.
  */
 static ngx_fd_t
@@ -74,7 +74,7 @@ ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base, int flags,
 
     if (*what == BLOOM_SEGMENT_OK && segment->base != base) {
         *what = BLOOM_SEGMENT_DAMAGED;
-        (void) snprintf(error, BLOOM_JOURNAL_ERROR_LEN,
+        (void) snprintf(error, BLOOM_RECORD_ERROR_LEN,
                         "was renamed: it is \"journal.%016lx\"",
                         (unsigned long) segment->base);
     }
@@ -88,7 +88,7 @@ ngx_bloom_journal_find(ngx_bloom_state_t *state, uint64_t position,
     uint64_t *base)
 {
     DIR              *dir;
-    char             *end, error[BLOOM_JOURNAL_ERROR_LEN];
+    char             *end, error[BLOOM_RECORD_ERROR_LEN];
     uint64_t          at, before, behind;
     ngx_fd_t          fd;
     ngx_uint_t        has_before, has_behind;
@@ -316,7 +316,7 @@ ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader)
 static ngx_int_t
 ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
 {
-    char             error[BLOOM_JOURNAL_ERROR_LEN];
+    char             error[BLOOM_RECORD_ERROR_LEN];
     uint64_t         base;
     ngx_int_t        rc;
     bloom_segment_e  what;
@@ -475,7 +475,7 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state,
     bloom_segment_e       what;
     bloom_segment_t       segment;
     ngx_bloom_control_t  *control;
-    char                  error[BLOOM_JOURNAL_ERROR_LEN];
+    char                  error[BLOOM_RECORD_ERROR_LEN];
 
     control = state->control;
     end = &control->end[0];
@@ -710,7 +710,7 @@ ngx_int_t
 ngx_bloom_journal_append(ngx_bloom_state_t *state,
     bloom_record_maker_t *maker, ngx_bloom_end_t *end)
 {
-    char                  error[BLOOM_JOURNAL_ERROR_LEN];
+    char                  error[BLOOM_RECORD_ERROR_LEN];
     size_t                size;
     uint64_t              now;
     bloom_segment_e       what;
@@ -950,7 +950,7 @@ failed:
 ngx_int_t
 ngx_bloom_journal_sync(ngx_bloom_state_t *state)
 {
-    char                  error[BLOOM_JOURNAL_ERROR_LEN];
+    char                  error[BLOOM_RECORD_ERROR_LEN];
     uint64_t              at, tail, base;
     ngx_fd_t              fd;
     ngx_err_t             err;

@@ -36,7 +36,7 @@ typedef struct {
     ngx_uint_t           broken;         /* if the next record does not tell
                                             otherwise */
     uint64_t             damaged;
-    u_char               damage[NGX_MAX_PATH + BLOOM_JOURNAL_ERROR_LEN];
+    u_char               damage[NGX_MAX_PATH + BLOOM_RECORD_ERROR_LEN];
 
     uint64_t             gap;            /* where records are missing that
                                             were never said to be on disk; 0:
@@ -44,7 +44,7 @@ typedef struct {
 
     /* the system refused something, or the journal is of a newer version */
     ngx_err_t            err;
-    u_char               error[NGX_MAX_PATH + BLOOM_JOURNAL_ERROR_LEN];
+    u_char               error[NGX_MAX_PATH + BLOOM_RECORD_ERROR_LEN];
 
     /* of the segment that is read */
     uint64_t             next;           /* where the next one begins */

@@ -431,7 +431,7 @@ ngx_bloom_zone_takes(ngx_bloom_zone_t *zone)
 const char *
 ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
 {
-    u_char             buf[BLOOM_RECORD_HEADER + BLOOM_JOURNAL_KEY_MAX + 1 + 8];
+    u_char             buf[BLOOM_RECORD_HEADER + BLOOM_RECORD_KEY_MAX + 1 + 8];
     uint64_t           count, added;
     ngx_int_t          rc;
     const char        *why;
@@ -453,7 +453,7 @@ ngx_bloom_zone_add(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
     why = ngx_bloom_add_canonical(zone, &canonical);
 
-    if (why == NULL && canonical.len > BLOOM_JOURNAL_KEY_MAX) {
+    if (why == NULL && canonical.len > BLOOM_RECORD_KEY_MAX) {
         why = "is longer than 65535 bytes";
     }
 

@@ -55,7 +55,7 @@ ngx_int_t ngx_bloom_batch_init(ngx_bloom_batch_t *batch,
     ngx_bloom_zone_t *zone, u_char *buf);
 
 /*
- * Copies a key, 1 to BLOOM_JOURNAL_KEY_MAX bytes, into the batch, in the zone's
+ * Copies a key, 1 to BLOOM_RECORD_KEY_MAX bytes, into the batch, in the zone's
  * key form.  NGX_OK; NGX_AGAIN if there is no room: add the batch first;
  * NGX_DECLINED if it is none in that form, and batch->error says why: a phrase
  * to follow the key.
