@@ -104,9 +104,9 @@ take_like(options_t *options)
     if (options->key_given && options->image.key_form != like.image.key_form) {
         (void) cli_misuse("--key \"%s\": keys of %s are %s, as --like says; "
                           "leave --key out",
-                          bloom_key_form_name(options->image.key_form),
+                          bloom_form_name(options->image.key_form),
                           options->like,
-                          bloom_key_form_name(like.image.key_form));
+                          bloom_form_name(like.image.key_form));
         load_free(&like);
         return CLI_ERROR;
     }
@@ -422,7 +422,7 @@ report(const options_t *options, const collect_counts_t *counts,
         json_text(&json, "layout",
                   bloom_geometry_layout_name(image->geometry.layout));
         json_text(&json, "hash", bloom_hash_name(image->hasher.kind));
-        json_text(&json, "key", bloom_key_form_name(image->key_form));
+        json_text(&json, "key", bloom_form_name(image->key_form));
         json_count(&json, "k", image->geometry.k);
         json_count(&json, "lines", image->geometry.lines);
         json_count(&json, "bits", image->geometry.bits);

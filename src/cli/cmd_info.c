@@ -87,7 +87,7 @@ print_json(const char *path, const bloom_image_t *image, int compact)
         }
     }
 
-    json_text(&json, "key", bloom_key_form_name(image->key_form));
+    json_text(&json, "key", bloom_form_name(image->key_form));
     json_count(&json, "capacity", image->capacity);
     json_number(&json, "fpr", image->fpr);
     json_count(&json, "items", image->items);
@@ -153,7 +153,7 @@ print_text(const char *path, const bloom_image_t *image)
                bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
     }
 
-    printf("key form        %s\n", bloom_key_form_name(image->key_form));
+    printf("key form        %s\n", bloom_form_name(image->key_form));
     printf("capacity        %" PRIu64 " keys at a false-positive rate of %s\n",
            image->capacity, format_rate(text, image->fpr));
     printf("items           %" PRIu64, image->items);

@@ -145,7 +145,7 @@ test_key(test_t *test, const bloom_key_t *key)
 
     if (!test->quiet && !test->count) {
         print_key(test, key, result,
-                  image->key_form >= BLOOM_KEY_HOST ? expression : NULL, why);
+                  image->key_form >= BLOOM_FORM_HOST ? expression : NULL, why);
     }
 }
 

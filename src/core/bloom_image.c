@@ -398,7 +398,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
                     "know; use a newer program", image->hasher.kind);
     }
 
-    if (bloom_key_form_name(image->key_form) == NULL) {
+    if (bloom_form_name(image->key_form) == NULL) {
         return fail("has key form %" PRIu32 ", which this program does not "
                     "know; use a newer program", image->key_form);
     }
@@ -420,11 +420,11 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
 
     /* some imported hashes refer to the key, which has to lie still for that */
 
-    if (image->key_form != BLOOM_KEY_RAW
+    if (image->key_form != BLOOM_FORM_RAW
         && (image->flags & BLOOM_IMAGE_IMPORTED))
     {
         return fail("is impossible: imported, with key form %s; import it "
-                    "again", bloom_key_form_name(image->key_form));
+                    "again", bloom_form_name(image->key_form));
     }
 
     if (!bloom_geometry_valid(g)) {

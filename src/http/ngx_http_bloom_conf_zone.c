@@ -242,8 +242,8 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
     }
 
     if (params->key.data != NULL) {
-        form = bloom_key_form_parse((char *) params->key.data,
-                                    params->key.len);
+        form = bloom_form_parse((char *) params->key.data,
+                                params->key.len);
         if (form == -1) {
             return ngx_http_bloom_invalid(cf, "key", &params->key,
                                           "\"raw\", \"lower\", \"host\" or "

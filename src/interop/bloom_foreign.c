@@ -195,7 +195,7 @@ bloom_foreign_hasher(bloom_foreign_t *f, uint32_t kind, uint32_t seed)
     }
 
     f->image.flags = BLOOM_IMAGE_IMPORTED | BLOOM_IMAGE_ESTIMATED;
-    f->image.key_form = BLOOM_KEY_RAW;
+    f->image.key_form = BLOOM_FORM_RAW;
     f->claimed = BLOOM_FOREIGN_UNKNOWN;
 
     return 0;

@@ -105,7 +105,7 @@ ngx_bloom_zone_test(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
             break;
         }
 
-        if (zone->form != BLOOM_KEY_RAW) {
+        if (zone->form != BLOOM_FORM_RAW) {
             return ngx_bloom_test_form(zone, key, pool);
         }
 
@@ -161,7 +161,7 @@ ngx_bloom_test_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
             break;
         }
 
-        present = (zone->form == BLOOM_KEY_LOWER)
+        present = (zone->form == BLOOM_FORM_LOWER)
                   ? ngx_bloom_test_one(zone, &canonical, key, buf)
                   : ngx_bloom_test_any(zone, &canonical, key, buf);
 
@@ -310,14 +310,14 @@ ngx_bloom_zone_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ahead->generation = 0;
 
     if (ngx_bloom_test_begin(zone, &behind) != NGX_OK
-        || (zone->form != BLOOM_KEY_RAW && zone->form != BLOOM_KEY_LOWER))
+        || (zone->form != BLOOM_FORM_RAW && zone->form != BLOOM_FORM_LOWER))
     {
         return;
     }
 
     ahead->key = *key;
 
-    if (zone->form == BLOOM_KEY_LOWER) {
+    if (zone->form == BLOOM_FORM_LOWER) {
 
         k.data = key->data;
         k.len = key->len;
@@ -528,7 +528,7 @@ ngx_bloom_test_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     bloom_hash_t  hash[BLOOM_BATCH];
 
     n = ngx_min(n, BLOOM_BATCH);
-    most = (zone->form == BLOOM_KEY_RAW || zone->form == BLOOM_KEY_LOWER)
+    most = (zone->form == BLOOM_FORM_RAW || zone->form == BLOOM_FORM_LOWER)
            ? 1 : BLOOM_FORM_EXPRESSIONS;
 
     for (i = 0, lines = 0; i < n && lines + most <= BLOOM_BATCH; i++) {

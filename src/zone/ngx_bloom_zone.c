@@ -34,7 +34,7 @@ ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key)
     bloom_key_t      canonical;
     static uint8_t   buf[BLOOM_URL_ROOM(BLOOM_FORM_KEY_MAX)];
 
-    if (form == BLOOM_KEY_RAW) {
+    if (form == BLOOM_FORM_RAW) {
         return NULL;
     }
 

@@ -167,7 +167,7 @@ parse_field(vector_t *v, const char *name, char *value)
         break;
 
     case KEY_FORM:
-        form = bloom_key_form_parse(value, strlen(value));
+        form = bloom_form_parse(value, strlen(value));
         assert_int_not_equal(form, -1);
         im->key_form = (uint32_t) form;
         break;

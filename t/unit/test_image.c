@@ -109,7 +109,7 @@ example(uint32_t layout, uint32_t k, uint32_t lines, uint64_t bits)
     image.geometry.k = k;
     image.geometry.lines = lines;
     image.geometry.bits = bits;
-    image.key_form = BLOOM_KEY_RAW;
+    image.key_form = BLOOM_FORM_RAW;
     image.flags = BLOOM_IMAGE_ESTIMATED;
     image.capacity = 0x1122334455667788;
     image.items = 0x0102030405060708;
@@ -1175,7 +1175,7 @@ what_differs(void **state)
     assert_string_equal(bloom_image_differs(&classic, &other), "seed");
 
     other = blocked;
-    other.key_form = BLOOM_KEY_LOWER;
+    other.key_form = BLOOM_FORM_LOWER;
     assert_string_equal(bloom_image_differs(&blocked, &other), "key form");
 }
 

@@ -503,7 +503,7 @@ ngx_http_bloom_render_key_form(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
     ngx_http_bloom_render_cstring(text,
-                              bloom_key_form_name(view->info.image.key_form));
+                              bloom_form_name(view->info.image.key_form));
 }
 
 
