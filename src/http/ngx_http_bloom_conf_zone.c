@@ -64,7 +64,7 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     size = 0;
 
     if (params.size.data != NULL
-        && (bloom_parse_bytes((char *) params.size.data, params.size.len,
+        && (bloom_units_bytes((char *) params.size.data, params.size.len,
                               &size)
             != 0
             || size == 0 || size > NGX_MAX_SIZE_T_VALUE))
@@ -198,7 +198,7 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         return NGX_CONF_ERROR;
     }
 
-    if (bloom_parse_count((char *) params->capacity.data, params->capacity.len,
+    if (bloom_units_count((char *) params->capacity.data, params->capacity.len,
                           &image->capacity)
         != 0
         || image->capacity == 0 || image->capacity > BLOOM_CAPACITY_MAX)
@@ -214,7 +214,7 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         return NGX_CONF_ERROR;
     }
 
-    if (bloom_parse_rate((char *) params->fpr.data, params->fpr.len,
+    if (bloom_units_rate((char *) params->fpr.data, params->fpr.len,
                          &image->fpr)
         != 0
         || image->fpr < BLOOM_FPR_MIN || image->fpr > BLOOM_FPR_MAX)

@@ -65,7 +65,7 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 #define bloom_host_parents    counted_host_parents
 #define bloom_url_parse       counted_url_parse
 #define bloom_url_expand      counted_url_expand
-#define bloom_form_name   counted_key_form_name
+#define bloom_form_name       counted_form_name
 #define bloom_form_parse      counted_form_parse
 #define bloom_form_room       counted_form_room
 #define bloom_form_canonical  counted_form_canonical
