@@ -244,7 +244,7 @@ ngx_bloom_compact_end(ngx_bloom_compact_t *compact)
     }
 
     if (compact->tmp[0] != '\0') {
-        (void) ngx_bloom_remove(compact->tmp);
+        (void) ngx_bloom_io_remove(compact->tmp);
     }
 
     free(compact->table);
@@ -760,8 +760,9 @@ ngx_bloom_compact_write(ngx_bloom_compact_t *compact)
 {
     ngx_int_t  rc;
 
-    rc = ngx_bloom_write(compact->fd, compact->buf, compact->full,
-                         BLOOM_SEGMENT_HEADER + compact->len - compact->full);
+    rc = ngx_bloom_io_write(compact->fd, compact->buf, compact->full,
+                            BLOOM_SEGMENT_HEADER + compact->len
+                            - compact->full);
 
     compact->full = 0;
 
@@ -771,7 +772,7 @@ ngx_bloom_compact_write(ngx_bloom_compact_t *compact)
         && compact->len - compact->synced >= NGX_BLOOM_COMPACT_SYNC)
     {
         compact->synced = compact->len;
-        rc = ngx_bloom_sync(compact->fd);
+        rc = ngx_bloom_io_sync(compact->fd);
     }
 
     if (rc != NGX_OK) {
@@ -816,7 +817,7 @@ ngx_bloom_compact_sized(ngx_bloom_compact_t *compact)
     ngx_bloom_state_name(compact->zone->state, compact->tmp,
                          "save.compact.%P.tmp", ngx_pid);
 
-    compact->fd = ngx_bloom_open(compact->tmp, O_RDWR|O_CREAT|O_TRUNC);
+    compact->fd = ngx_bloom_io_open(compact->tmp, O_RDWR|O_CREAT|O_TRUNC);
 
     if (compact->fd != NGX_INVALID_FILE) {
 
@@ -863,8 +864,9 @@ ngx_bloom_compact_written(ngx_bloom_compact_t *compact)
 
     bloom_segment_encode(&compact->segment, header);
 
-    if (ngx_bloom_write(compact->fd, header, BLOOM_SEGMENT_HEADER, 0) != NGX_OK
-        || ngx_bloom_sync(compact->fd) != NGX_OK)
+    if (ngx_bloom_io_write(compact->fd, header, BLOOM_SEGMENT_HEADER, 0)
+        != NGX_OK
+        || ngx_bloom_io_sync(compact->fd) != NGX_OK)
     {
         return ngx_bloom_compact_fails(compact, NGX_LOG_ERR, ngx_errno,
                                        "a segment cannot be written");
@@ -908,7 +910,7 @@ ngx_bloom_compact_replace(ngx_bloom_compact_t *compact)
     ngx_bloom_state_name(zone->state, name, "compact.%016xL.%016xL",
                          compact->segment.base, compact->end);
 
-    rc = ngx_bloom_rename(zone->state->path.data, compact->tmp, name);
+    rc = ngx_bloom_io_rename(zone->state->path.data, compact->tmp, name);
 
     if (rc == NGX_OK) {
         rc = ngx_bloom_compact_finish(zone->state);
@@ -1003,7 +1005,7 @@ ngx_bloom_compact_finish(ngx_bloom_state_t *state)
 
     /* its name has to be on disk before anything is removed */
 
-    if (ngx_bloom_sync_directory(state->path.data) != NGX_OK) {
+    if (ngx_bloom_io_sync_directory(state->path.data) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -1018,7 +1020,7 @@ ngx_bloom_compact_finish(ngx_bloom_state_t *state)
         || ngx_bloom_state_write_mark(state, "dropped",
                                       state->control->dropped, base)
            != NGX_OK
-        || ngx_bloom_rename(state->path.data, from, to) != NGX_OK)
+        || ngx_bloom_io_rename(state->path.data, from, to) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -1090,7 +1092,7 @@ ngx_bloom_compact_remove(ngx_bloom_state_t *state, uint64_t end)
 
         ngx_bloom_state_name(state, name, "journal.%016xL", base);
 
-        if (ngx_bloom_remove(name) != NGX_OK) {
+        if (ngx_bloom_io_remove(name) != NGX_OK) {
             return NGX_ERROR;
         }
     }

@@ -53,14 +53,14 @@ ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base, int flags,
     ngx_err_t        err;
     ngx_file_info_t  fi;
 
-    fd = ngx_bloom_open(ngx_bloom_segment_name(state, name, base), flags);
+    fd = ngx_bloom_io_open(ngx_bloom_segment_name(state, name, base), flags);
     if (fd == NGX_INVALID_FILE) {
         return NGX_INVALID_FILE;
     }
 
     ngx_memzero(header, BLOOM_SEGMENT_HEADER);
 
-    if (ngx_bloom_read(fd, header, BLOOM_SEGMENT_HEADER, 0) == NGX_ERROR
+    if (ngx_bloom_io_read(fd, header, BLOOM_SEGMENT_HEADER, 0) == NGX_ERROR
         || ngx_fd_info(fd, &fi) == NGX_FILE_ERROR)
     {
         err = ngx_errno;
@@ -410,8 +410,8 @@ ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len)
         reader->room = len;
     }
 
-    n = ngx_bloom_read(reader->fd, reader->window, len,
-                       reader->position - reader->segment.base);
+    n = ngx_bloom_io_read(reader->fd, reader->window, len,
+                          reader->position - reader->segment.base);
 
     if (n == NGX_ERROR) {
         return ngx_bloom_reader_fails(reader, "cannot be read", ngx_errno);
@@ -618,7 +618,7 @@ ngx_bloom_segment_cut(ngx_bloom_state_t *state, uint64_t base, uint64_t tail)
         return NGX_ERROR;
     }
 
-    fd = ngx_bloom_open(ngx_bloom_segment_name(state, name, base), O_RDWR);
+    fd = ngx_bloom_io_open(ngx_bloom_segment_name(state, name, base), O_RDWR);
     if (fd == NGX_INVALID_FILE) {
         goto done;
     }
@@ -628,7 +628,7 @@ ngx_bloom_segment_cut(ngx_bloom_state_t *state, uint64_t base, uint64_t tail)
 
     for ( /* void */ ; ; offset += n) {
 
-        n = ngx_bloom_read(fd, buf, NGX_BLOOM_WINDOW, offset);
+        n = ngx_bloom_io_read(fd, buf, NGX_BLOOM_WINDOW, offset);
 
         if (n == NGX_ERROR) {
             goto done;
@@ -644,13 +644,13 @@ ngx_bloom_segment_cut(ngx_bloom_state_t *state, uint64_t base, uint64_t tail)
             ngx_memzero(buf, dirty);
             cut = 1;
 
-            if (ngx_bloom_write(fd, buf, dirty, offset) != NGX_OK) {
+            if (ngx_bloom_io_write(fd, buf, dirty, offset) != NGX_OK) {
                 goto done;
             }
         }
     }
 
-    if (!cut || ngx_bloom_sync(fd) == NGX_OK) {
+    if (!cut || ngx_bloom_io_sync(fd) == NGX_OK) {
         rc = NGX_OK;
     }
 
@@ -686,8 +686,8 @@ ngx_bloom_segment_leave(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
         return NGX_OK;
     }
 
-    fd = ngx_bloom_open(ngx_bloom_segment_name(state, name, end->base),
-                        O_RDWR);
+    fd = ngx_bloom_io_open(ngx_bloom_segment_name(state, name, end->base),
+                           O_RDWR);
 
     if (fd == NGX_INVALID_FILE) {
         return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
@@ -695,8 +695,8 @@ ngx_bloom_segment_leave(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 
     ngx_memzero(zeros, BLOOM_RECORD_HEADER);
 
-    rc = ngx_bloom_write(fd, zeros, BLOOM_RECORD_HEADER,
-                         end->tail - end->base);
+    rc = ngx_bloom_io_write(fd, zeros, BLOOM_RECORD_HEADER,
+                            end->tail - end->base);
 
     err = ngx_errno;
     (void) ngx_close_file(fd);
@@ -776,8 +776,8 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
     (void) bloom_record_seal(maker, &state->segment, end->tail, end->sequence,
                              end->time);
 
-    if (ngx_bloom_write(state->segment_fd, maker->buf, size,
-                        end->tail - end->base)
+    if (ngx_bloom_io_write(state->segment_fd, maker->buf, size,
+                           end->tail - end->base)
         != NGX_OK)
     {
         ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_WRITE, ngx_errno);
@@ -850,7 +850,7 @@ ngx_bloom_journal_make(ngx_bloom_state_t *state,
     ngx_bloom_state_name(state, from, "segment.tmp");
     ngx_bloom_segment_name(state, name, segment->base);
 
-    fd = ngx_bloom_open(from, O_RDWR|O_CREAT|O_TRUNC);
+    fd = ngx_bloom_io_open(from, O_RDWR|O_CREAT|O_TRUNC);
 
     if (fd == NGX_INVALID_FILE) {
         return NGX_ERROR;
@@ -867,9 +867,9 @@ ngx_bloom_journal_make(ngx_bloom_state_t *state,
     if (err != 0) {
         ngx_set_errno(err);
 
-    } else if (ngx_bloom_write(fd, data, len, 0) == NGX_OK
-               && ngx_bloom_sync(fd) == NGX_OK
-               && ngx_bloom_rename(state->path.data, from, name) == NGX_OK)
+    } else if (ngx_bloom_io_write(fd, data, len, 0) == NGX_OK
+               && ngx_bloom_io_sync(fd) == NGX_OK
+               && ngx_bloom_io_rename(state->path.data, from, name) == NGX_OK)
     {
         rc = NGX_OK;
     }
@@ -879,7 +879,7 @@ ngx_bloom_journal_make(ngx_bloom_state_t *state,
     (void) ngx_close_file(fd);
 
     if (rc != NGX_OK) {
-        (void) ngx_bloom_remove(from);
+        (void) ngx_bloom_io_remove(from);
     }
 
     ngx_set_errno(err);
@@ -1003,7 +1003,7 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
              : NGX_OK;
 
         if (rc == NGX_OK) {
-            rc = ngx_bloom_sync(fd);
+            rc = ngx_bloom_io_sync(fd);
         }
 
         err = ngx_errno;
@@ -1054,15 +1054,15 @@ ngx_bloom_segment_rewrite(ngx_fd_t fd, uint64_t size)
 
     for (offset = 0; rc == NGX_OK && offset < size; offset += n) {
 
-        n = ngx_bloom_read(fd, buf, ngx_min(NGX_BLOOM_WINDOW, size - offset),
-                           offset);
+        n = ngx_bloom_io_read(fd, buf, ngx_min(NGX_BLOOM_WINDOW, size - offset),
+                              offset);
 
         if (n <= 0) {
             rc = (n == 0) ? NGX_OK : NGX_ERROR;
             break;
         }
 
-        rc = ngx_bloom_write(fd, buf, n, offset);
+        rc = ngx_bloom_io_write(fd, buf, n, offset);
     }
 
     free(buf);
@@ -1167,7 +1167,7 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
         control->begin = behind;
     }
 
-    if (ngx_bloom_remove(ngx_bloom_segment_name(state, name, base))
+    if (ngx_bloom_io_remove(ngx_bloom_segment_name(state, name, base))
         != NGX_OK)
     {
         return NGX_ERROR;

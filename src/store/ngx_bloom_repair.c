@@ -128,8 +128,8 @@ ngx_bloom_mend_begin(ngx_bloom_mend_t *mend, ngx_bloom_reader_t *reader)
     mend->buf = calloc(1, mend->segment.size);
 
     if (mend->buf == NULL
-        || ngx_bloom_read(reader->fd, mend->buf,
-                          mend->end.tail - mend->end.base, 0)
+        || ngx_bloom_io_read(reader->fd, mend->buf,
+                             mend->end.tail - mend->end.base, 0)
            == NGX_ERROR)
     {
         return NGX_ERROR;

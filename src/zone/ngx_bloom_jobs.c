@@ -396,8 +396,8 @@ ngx_bloom_work_loaded(ngx_bloom_work_t *work)
                              ngx_pid);
 
         work->copied = 0;
-        work->from = ngx_bloom_open(work->path, O_RDONLY);
-        work->to = ngx_bloom_open(work->tmp, O_RDWR|O_CREAT|O_TRUNC);
+        work->from = ngx_bloom_io_open(work->path, O_RDONLY);
+        work->to = ngx_bloom_io_open(work->tmp, O_RDWR|O_CREAT|O_TRUNC);
         work->does = NGX_BLOOM_WORK_COPIES;
 
         return;
@@ -426,15 +426,15 @@ ngx_bloom_work_copy(ngx_bloom_work_t *work)
         goto done;
     }
 
-    n = ngx_bloom_read(work->from, buf, BLOOM_IMAGE_CHUNK, work->copied);
+    n = ngx_bloom_io_read(work->from, buf, BLOOM_IMAGE_CHUNK, work->copied);
 
-    if (n > 0 && ngx_bloom_write(work->to, buf, n, work->copied) == NGX_OK) {
+    if (n > 0 && ngx_bloom_io_write(work->to, buf, n, work->copied) == NGX_OK) {
         work->copied += n;
         free(buf);
         return NGX_AGAIN;
     }
 
-    if (n == 0 && ngx_bloom_sync(work->to) == NGX_OK) {
+    if (n == 0 && ngx_bloom_io_sync(work->to) == NGX_OK) {
         rc = NGX_OK;
     }
 
@@ -446,7 +446,7 @@ done:
     ngx_bloom_work_close(work);
 
     if (rc != NGX_OK) {
-        (void) ngx_bloom_remove(work->tmp);
+        (void) ngx_bloom_io_remove(work->tmp);
     }
 
     if (rc != NGX_OK) {
@@ -496,7 +496,7 @@ ngx_bloom_work_rebase(ngx_bloom_work_t *work, ngx_uint_t uploaded)
     if (!uploaded) {
         ngx_bloom_save_remove(zone->state, "upload.", NULL, 0);
 
-        if (ngx_bloom_sync_directory(zone->state->path.data) != NGX_OK) {
+        if (ngx_bloom_io_sync_directory(zone->state->path.data) != NGX_OK) {
             return NGX_ERROR;
         }
 
@@ -505,7 +505,7 @@ ngx_bloom_work_rebase(ngx_bloom_work_t *work, ngx_uint_t uploaded)
                                    ? zone->sh->file_build
                                    : ngx_bloom_save_empty, name);
 
-        if (ngx_bloom_rename(zone->state->path.data, work->tmp, name)
+        if (ngx_bloom_io_rename(zone->state->path.data, work->tmp, name)
             != NGX_OK)
         {
             return NGX_ERROR;
@@ -543,7 +543,7 @@ ngx_bloom_work_switch(ngx_bloom_work_t *work)
     if (ngx_bloom_load_switch(&work->load, uploaded) != NGX_OK) {
 
         if (uploaded) {
-            (void) ngx_bloom_remove(work->tmp);
+            (void) ngx_bloom_io_remove(work->tmp);
         }
 
         ngx_bloom_work_refused(work);

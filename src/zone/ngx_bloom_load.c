@@ -83,8 +83,8 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     zone->sh->bank[load->bank].ones = 0;
 
     if (load->image.origin_len != 0
-        && ngx_bloom_read(load->file.fd, zone->sh->bank[load->bank].header,
-                          BLOOM_IMAGE_PAGE, 0)
+        && ngx_bloom_io_read(load->file.fd, zone->sh->bank[load->bank].header,
+                             BLOOM_IMAGE_PAGE, 0)
            != BLOOM_IMAGE_PAGE)
     {
         return ngx_bloom_load_refuse(load, ngx_errno, "cannot be read");
