@@ -309,7 +309,7 @@ hash_keys(const bloom_hasher_t *hasher, bloom_hash_t *hash, uint64_t first,
     unsigned  i;
 
     for (i = 0; i < n; i++) {
-        bloom_put64(key, bloom_mix64(first + i));
+        bloom_put64(key, bloom_murmur3_mix(first + i));
         hash[i] = bloom_hash(hasher, key, sizeof(key));
     }
 }
@@ -363,7 +363,7 @@ set_hasher(const analysis_t *a, unsigned run, bloom_hasher_t *hasher)
     /* no small numbers: where it is the length of the keys, MurmurHash3 gives
      * two halves that are one */
 
-    seed = bloom_mix64(a->seed + run);
+    seed = bloom_murmur3_mix(a->seed + run);
 
     if (a->hasher.kind == BLOOM_HASH_MURMUR3) {
         bloom_hasher_murmur3(hasher, (uint32_t) (seed >> 32));
@@ -372,7 +372,7 @@ set_hasher(const analysis_t *a, unsigned run, bloom_hasher_t *hasher)
 
     hasher->kind = a->hasher.kind;
     bloom_put64(hasher->key, seed);
-    bloom_put64(hasher->key + 8, bloom_mix64(~seed));
+    bloom_put64(hasher->key + 8, bloom_murmur3_mix(~seed));
 }
 
 
@@ -394,7 +394,7 @@ measure(analysis_t *a, unsigned run, uint64_t *words)
 
     set_hasher(a, run, &hasher);
 
-    base = bloom_mix64(~(a->seed + run));
+    base = bloom_murmur3_mix(~(a->seed + run));
     absent = base + ((uint64_t) 1 << 63);
     added = 0;
 
@@ -589,7 +589,7 @@ print_plot(const analysis_t *a, FILE *out)
             "lc '#1f6fb2' title 'measured: %u runs, %" PRIu64 " absent keys each', "
             "%.17g with lines dashtype 2 lc '#c03028' title 'target'\n",
             a->terminal, bloom_geometry_layout_name(a->geometry.layout),
-            bloom_hash_name(a->hasher.kind), a->capacity,
+            bloom_hasher_name(a->hasher.kind), a->capacity,
             format_rate(rate, a->fpr),
             100 * (double) items_of(a, a->rows - 1) / (double) a->capacity,
             a->capacity, a->runs, a->asked, 100 * a->fpr);

@@ -356,8 +356,8 @@ key_hash(uint64_t x)
 {
     bloom_hash_t  hash;
 
-    hash.h1 = bloom_mix64(x * 0x9e3779b97f4a7c15 + 1);
-    hash.h2 = bloom_mix64(x * 0xd1342543de82ef95 + 3);
+    hash.h1 = bloom_murmur3_mix(x * 0x9e3779b97f4a7c15 + 1);
+    hash.h2 = bloom_murmur3_mix(x * 0xd1342543de82ef95 + 3);
 
     return hash;
 }
@@ -370,7 +370,7 @@ key_number(const bench_t *bench, uint64_t i, uint64_t limit)
 {
     uint64_t  x;
 
-    x = bloom_mix64(i);
+    x = bloom_murmur3_mix(i);
 
     if ((x & 0xffffffff) < limit) {
         return (x >> 32) * bench->added >> 32;
@@ -395,7 +395,7 @@ bytes_hash(const bench_t *bench, uint64_t x, uint8_t *key)
 static uint64_t
 random_next(uint64_t *state)
 {
-    return bloom_mix64(*state += 0x9e3779b97f4a7c15);
+    return bloom_murmur3_mix(*state += 0x9e3779b97f4a7c15);
 }
 
 
@@ -559,7 +559,7 @@ work_on(uint64_t steps)
     uint64_t  x;
 
     for (x = steps; steps != 0; steps--) {
-        x = bloom_mix64(x);
+        x = bloom_murmur3_mix(x);
         __asm__ volatile ("" : "+r" (x));
     }
 }
@@ -784,7 +784,7 @@ print(const bench_t *bench, result_t *result)
         json_count(&json, "batch", bench->way == BATCH ? bench->batch : 1);
         json_text(&json, "vector", bloom_simd()->name);
         json_count(&json, "key_length", bench->key_len);
-        json_text(&json, "hash", bloom_hash_name(bench->hasher.kind));
+        json_text(&json, "hash", bloom_hasher_name(bench->hasher.kind));
         json_count(&json, "work_ns", bench->work);
         json_number(&json, "hits", bench->hits);
         json_number(&json, "present", present);
@@ -803,7 +803,7 @@ print(const bench_t *bench, result_t *result)
     snprintf(lines, sizeof(lines), " in %" PRIu32 " line%s", g->lines,
              g->lines == 1 ? "" : "s");
     snprintf(hash, sizeof(hash), "%s of %" PRIu64 " bytes",
-             bloom_hash_name(bench->hasher.kind), bench->key_len);
+             bloom_hasher_name(bench->hasher.kind), bench->key_len);
     snprintf(many, sizeof(many), " of %" PRIu64 ", %s", bench->batch,
              bloom_simd()->name);
     snprintf(work, sizeof(work), ", %" PRIu64 " ns of other work a key",

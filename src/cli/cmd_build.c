@@ -421,7 +421,7 @@ report(const options_t *options, const collect_counts_t *counts,
                     bloom_geometry_fpr(&image->geometry, image->items));
         json_text(&json, "layout",
                   bloom_geometry_layout_name(image->geometry.layout));
-        json_text(&json, "hash", bloom_hash_name(image->hasher.kind));
+        json_text(&json, "hash", bloom_hasher_name(image->hasher.kind));
         json_text(&json, "key", bloom_form_name(image->key_form));
         json_count(&json, "k", image->geometry.k);
         json_count(&json, "lines", image->geometry.lines);

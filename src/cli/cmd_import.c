@@ -177,7 +177,7 @@ parse_options(options_t *options, int argc, char **argv)
             break;
 
         case FUNNEL:
-            funnel = bloom_funnel_parse(optarg, strlen(optarg));
+            funnel = bloom_hasher_funnel_parse(optarg, strlen(optarg));
 
             if (funnel == -1) {
                 return cli_misuse("--funnel \"%s\": there are bytes, utf16, "
@@ -692,7 +692,7 @@ probe(const bloom_image_t *image, const uint64_t *words)
 
     for (found = 0, i = 0; i < PROBES; i++) {
 
-        x = bloom_mix64(seed + i * 0x9e3779b97f4a7c15);
+        x = bloom_murmur3_mix(seed + i * 0x9e3779b97f4a7c15);
 
         if (funnel == BLOOM_FUNNEL_INT) {
             len = sprintf(key, "%" PRId32, (int32_t) x);
@@ -804,7 +804,7 @@ report(const options_t *options, const findings_t *findings)
 
     image = &options->f.image;
     scheme = bloom_scheme_name(image->geometry.layout, image->hasher.kind);
-    funnel = bloom_funnel_name(bloom_hasher_funnel(&image->hasher));
+    funnel = bloom_hasher_funnel_name(bloom_hasher_funnel(&image->hasher));
 
     if (options->json) {
         json_begin(&json, 0);

@@ -66,7 +66,7 @@ print_json(const char *path, const bloom_image_t *image, int compact)
     json_count(&json, "k", g->k);
     json_count(&json, "lines", g->lines);
 
-    json_text(&json, "hash", bloom_hash_name(image->hasher.kind));
+    json_text(&json, "hash", bloom_hasher_name(image->hasher.kind));
 
     if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
         json_null(&json, "seed");        /* a secret */
@@ -79,8 +79,8 @@ print_json(const char *path, const bloom_image_t *image, int compact)
         json_text(&json, "from", bloom_origin_name(image->origin));
         json_text(&json, "scheme",
                   bloom_scheme_name(g->layout, image->hasher.kind));
-        json_text(&json, "funnel",
-                  bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
+        json_text(&json, "funnel", bloom_hasher_funnel_name(
+                                       bloom_hasher_funnel(&image->hasher)));
 
         if (g->layout == BLOOM_LAYOUT_LINKS) {
             json_count(&json, "links", g->links);
@@ -137,7 +137,7 @@ print_text(const char *path, const bloom_image_t *image)
         printf(", links %" PRIu32, g->links);
     }
 
-    printf("\nhash            %s, ", bloom_hash_name(image->hasher.kind));
+    printf("\nhash            %s, ", bloom_hasher_name(image->hasher.kind));
 
     if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
         printf("key secret\n");
@@ -150,7 +150,7 @@ print_text(const char *path, const bloom_image_t *image)
         printf("imported        from %s, scheme %s, keys hashed as %s\n",
                bloom_origin_name(image->origin),
                bloom_scheme_name(g->layout, image->hasher.kind),
-               bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
+               bloom_hasher_funnel_name(bloom_hasher_funnel(&image->hasher)));
     }
 
     printf("key form        %s\n", bloom_form_name(image->key_form));

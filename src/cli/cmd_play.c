@@ -649,7 +649,7 @@ cmd_play(int argc, char **argv)
 
     printf("%s, %s, %" PRIu32 " bits a key; \"help\" lists the commands\n",
            bloom_geometry_layout_name(play.geometry.layout),
-           bloom_hash_name(play.hasher.kind), play.geometry.k);
+           bloom_hasher_name(play.hasher.kind), play.geometry.k);
     (void) run_show(&play, NULL);
 
     line = NULL;

@@ -52,7 +52,7 @@ bloom_hash(const bloom_hasher_t *hasher, const void *data, size_t len)
 
 
 uint64_t
-bloom_mix64(uint64_t x)
+bloom_murmur3_mix(uint64_t x)
 {
     x ^= x >> 33;
     x *= 0xff51afd7ed558ccd;
@@ -93,8 +93,8 @@ murmur_end(uint64_t h1, uint64_t h2, uint64_t len)
     h1 += h2;
     h2 += h1;
 
-    h1 = bloom_mix64(h1);
-    h2 = bloom_mix64(h2);
+    h1 = bloom_murmur3_mix(h1);
+    h2 = bloom_murmur3_mix(h2);
 
     h1 += h2;
     h2 += h1;
@@ -275,7 +275,7 @@ bloom_hasher_seed(const bloom_hasher_t *hasher)
 
 
 const char *
-bloom_hash_name(uint32_t kind)
+bloom_hasher_name(uint32_t kind)
 {
     switch (kind) {
 
@@ -291,13 +291,13 @@ bloom_hash_name(uint32_t kind)
 
 
 uint32_t
-bloom_hash_parse(const char *name, size_t len)
+bloom_hasher_parse(const char *name, size_t len)
 {
     uint32_t     kind;
     const char  *known;
 
     for (kind = BLOOM_HASH_MURMUR3; kind <= BLOOM_HASH_SIPHASH; kind++) {
-        known = bloom_hash_name(kind);
+        known = bloom_hasher_name(kind);
 
         if (strlen(known) == len && memcmp(known, name, len) == 0) {
             return kind;

@@ -89,7 +89,7 @@ bloom_hash_t bloom_siphash_128(const void *data, size_t len,
     const uint8_t key[BLOOM_HASH_KEY_LEN], unsigned c, unsigned d);
 
 /* MurmurHash3's 64-bit finalizer: a bijection that mixes every bit. */
-uint64_t bloom_mix64(uint64_t x);
+uint64_t bloom_murmur3_mix(uint64_t x);
 
 /* Makes a MURMUR3 hasher of a seed. */
 void bloom_hasher_murmur3(bloom_hasher_t *hasher, uint32_t seed);
@@ -102,8 +102,8 @@ uint32_t bloom_hasher_seed(const bloom_hasher_t *hasher);
  * unknown; and back, for the first two, which filters can be made with: 0 if
  * unknown.
  */
-const char *bloom_hash_name(uint32_t kind);
-uint32_t bloom_hash_parse(const char *name, size_t len);
+const char *bloom_hasher_name(uint32_t kind);
+uint32_t bloom_hasher_parse(const char *name, size_t len);
 
 
 #pragma GCC visibility pop

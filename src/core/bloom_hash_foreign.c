@@ -598,14 +598,14 @@ static const char *const  funnels[] = { "bytes", "utf16", "long", "int" };
 
 
 const char *
-bloom_funnel_name(uint32_t funnel)
+bloom_hasher_funnel_name(uint32_t funnel)
 {
     return funnel <= BLOOM_FUNNEL_INT ? funnels[funnel] : NULL;
 }
 
 
 int
-bloom_funnel_parse(const char *name, size_t len)
+bloom_hasher_funnel_parse(const char *name, size_t len)
 {
     int  i;
 

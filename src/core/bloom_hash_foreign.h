@@ -65,8 +65,8 @@ uint32_t bloom_hasher_funnel(const bloom_hasher_t *hasher);
 const char *bloom_hash_foreign_name(uint32_t kind);
 
 /* "bytes", "utf16", "long" or "int", NULL if unknown; and back: -1. */
-const char *bloom_funnel_name(uint32_t funnel);
-int bloom_funnel_parse(const char *name, size_t len);
+const char *bloom_hasher_funnel_name(uint32_t funnel);
+int bloom_hasher_funnel_parse(const char *name, size_t len);
 
 
 /* ---- the functions themselves ---- */

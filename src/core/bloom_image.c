@@ -393,7 +393,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
                     "know; use a newer program", g->layout);
     }
 
-    if (bloom_hash_name(image->hasher.kind) == NULL) {
+    if (bloom_hasher_name(image->hasher.kind) == NULL) {
         return fail("has hash %" PRIu32 ", which this program does not "
                     "know; use a newer program", image->hasher.kind);
     }
@@ -415,7 +415,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
         return fail("is impossible: layout %s and hash %s with flags 0x%"
                     PRIx32 "; build it again",
                     bloom_geometry_layout_name(g->layout),
-                    bloom_hash_name(image->hasher.kind), image->flags);
+                    bloom_hasher_name(image->hasher.kind), image->flags);
     }
 
     /* some imported hashes refer to the key, which has to lie still for that */
@@ -461,7 +461,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
 
     if (!bloom_hasher_valid(&image->hasher)) {
         return fail("is impossible: hash %s has no such key; build it again",
-                    bloom_hash_name(image->hasher.kind));
+                    bloom_hasher_name(image->hasher.kind));
     }
 
     if (!all_zero(h + used, AT_HEADER_CRC - used)) {

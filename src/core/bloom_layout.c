@@ -32,8 +32,8 @@ place(const bloom_geometry_t *g, bloom_hash_t hash, uint32_t j)
     bloom_place_t  at;
 
     if (j != 0) {
-        hash.h1 = bloom_mix64(hash.h1 + j * PHI);
-        hash.h2 = bloom_mix64(hash.h2 + j * PHI);
+        hash.h1 = bloom_murmur3_mix(hash.h1 + j * PHI);
+        hash.h2 = bloom_murmur3_mix(hash.h2 + j * PHI);
     }
 
     at.line = scale(hash.h1, g->bits / BLOOM_LINE_BITS);

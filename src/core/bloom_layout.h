@@ -19,8 +19,8 @@
  *     line   = a * (bits / 512) / 2^64
  *     b      = line * 512 + i * S + (c >> (i * log2 S)) mod S,   i = 0 .. r-1
  *
- * with S = 512 / r, PHI = 0x9e3779b97f4a7c15 and mix64 = bloom_mix64().  The
- * divisions round down; sums wrap at 2^64; products are of 128 bits.  Every
+ * with S = 512 / r, PHI = 0x9e3779b97f4a7c15 and mix64 = bloom_murmur3_mix().
+ * The divisions round down; sums wrap at 2^64; products are of 128 bits.  Every
  * bit of a key within a line comes from hash bits of its own: double hashing
  * inside so small a line would give too few distinct patterns.
  *

@@ -233,8 +233,8 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
     }
 
     if (params->hash.data != NULL) {
-        image->hasher.kind = bloom_hash_parse((char *) params->hash.data,
-                                              params->hash.len);
+        image->hasher.kind = bloom_hasher_parse((char *) params->hash.data,
+                                                params->hash.len);
         if (image->hasher.kind == 0) {
             return ngx_http_bloom_invalid(cf, "hash", &params->hash,
                                           "\"murmur3\" or \"siphash\"");

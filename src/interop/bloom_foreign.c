@@ -191,7 +191,7 @@ bloom_foreign_hasher(bloom_foreign_t *f, uint32_t kind, uint32_t seed)
     if (!bloom_hasher_valid(&f->image.hasher)) {
         return bloom_foreign_fail(f, "cannot have the funnel \"%s\" with this "
                                   "scheme; leave --funnel out",
-                                  bloom_funnel_name(f->funnel));
+                                  bloom_hasher_funnel_name(f->funnel));
     }
 
     f->image.flags = BLOOM_IMAGE_IMPORTED | BLOOM_IMAGE_ESTIMATED;

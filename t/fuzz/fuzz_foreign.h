@@ -206,8 +206,9 @@ fuzz_foreign_funnels(const bloom_foreign_format_t *format, const uint8_t *data,
 
     memset(&said, 0, sizeof(said));
 
-    for ( /* void */ ; bloom_funnel_name(said.funnel) != NULL; said.funnel++) {
+    while (bloom_hasher_funnel_name(said.funnel) != NULL) {
         fuzz_foreign(format, &said, data, size);
+        said.funnel++;
     }
 }
 

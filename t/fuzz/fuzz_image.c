@@ -110,7 +110,7 @@ is_in_range(const bloom_image_t *image)
 
     expect(bloom_geometry_valid(&image->geometry));
     expect(image->geometry.bits % BLOOM_LINE_BITS == 0);
-    expect(bloom_hash_name(image->hasher.kind) != NULL);
+    expect(bloom_hasher_name(image->hasher.kind) != NULL);
     expect(bloom_form_name(image->key_form) != NULL);
     expect((image->flags & ~(uint32_t) BLOOM_IMAGE_FLAGS) == 0);
     expect(image->capacity >= 1);

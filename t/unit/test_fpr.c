@@ -154,7 +154,7 @@ measure_at_capacity(uint32_t layout, double fpr, uint32_t hash, int random)
 
     print_message("%-8.0e %s %-7s %-7s %2u %u  %7.3f %7.4f  %.4e %.4e %9.0f "
                   "%+7.1f %+7.1f\n", fpr,
-                  bloom_geometry_layout_name(layout), bloom_hash_name(hash),
+                  bloom_geometry_layout_name(layout), bloom_hasher_name(hash),
                   random ? "random" : "numbers", g.k, g.lines,
                   (double) g.bits / (double) n,
                   (double) g.bits / (double) n / -log2(fpr),

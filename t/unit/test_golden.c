@@ -163,7 +163,7 @@ parse_field(vector_t *v, const char *name, char *value)
         break;
 
     case HASH:
-        im->hasher.kind = bloom_hash_parse(value, strlen(value));
+        im->hasher.kind = bloom_hasher_parse(value, strlen(value));
         break;
 
     case KEY_FORM:

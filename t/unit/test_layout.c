@@ -333,7 +333,8 @@ check_never_absent(const bloom_geometry_t *g)
 
     for (seed = start, i = 0; i < n; i++) {
         hash = random_hash(&seed);
-        (void) (i % 2 ? bloom_layout_add : bloom_layout_add_atomic)(g, words, hash);
+        (void) (i % 2 ? bloom_layout_add : bloom_layout_add_atomic)(g, words,
+                                                               hash);
     }
 
     for (seed = start, i = 0; i < n; i++) {

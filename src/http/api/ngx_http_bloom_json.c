@@ -494,7 +494,7 @@ ngx_http_bloom_render_hash(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
     ngx_http_bloom_render_cstring(text,
-                              bloom_hash_name(view->info.image.hasher.kind));
+                              bloom_hasher_name(view->info.image.hasher.kind));
 }
 
 

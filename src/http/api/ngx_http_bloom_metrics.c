@@ -770,7 +770,7 @@ ngx_http_bloom_metric_info(u_char *p, ngx_http_bloom_view_t *view,
                        "key_form=\"%s\",k=\"%uD\",uploaded=\"%s\"} 1",
                        sizeof(hex), hex,
                        bloom_geometry_layout_name(image->geometry.layout),
-                       bloom_hash_name(image->hasher.kind),
+                       bloom_hasher_name(image->hasher.kind),
                        bloom_form_name(image->key_form),
                        image->geometry.k,
                        view->info.uploaded ? "true" : "false");
