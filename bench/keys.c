@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bloom_hash.h"
+#include "bloom_murmur3.h"
 #include "http.h"
 
 #define PIECE  (1024 * 1024)

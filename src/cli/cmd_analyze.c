@@ -21,6 +21,7 @@
 
 #include "bloom_bytes.h"
 #include "bloom_layout.h"
+#include "bloom_murmur3.h"
 #include "cli.h"
 #include "json.h"
 #include "options.h"

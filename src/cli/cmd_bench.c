@@ -27,6 +27,7 @@
 
 #include "bloom_layout.h"
 #include "bloom_layout_foreign.h"
+#include "bloom_murmur3.h"
 #include "bloom_simd.h"
 #include "cli.h"
 #include "json.h"

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 
 #include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
 #include "bloom_layout_foreign.h"
+#include "bloom_murmur3.h"
 #include "cli.h"
 #include "key_options.h"
 #include "json.h"

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bloom_hash_foreign.h"
 #include "bloom_layout_foreign.h"
 #include "cli.h"
 #include "json.h"

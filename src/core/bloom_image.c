@@ -6,7 +6,6 @@
 #include "bloom_image.h"
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
-#include "bloom_hash_foreign.h"
 #include "bloom_layout_foreign.h"
 
 

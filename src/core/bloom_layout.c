@@ -4,6 +4,7 @@
 #include "bloom_layout.h"
 #include "bloom_bits.h"
 #include "bloom_layout_foreign.h"
+#include "bloom_murmur3.h"
 #include "bloom_simd.h"
 
 

@@ -1,7 +1,7 @@
 
 #include "bloom_layout_foreign.h"
 #include "bloom_bits.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_murmur3.h"
 
 #define LEHMER_P  18446744073709551557ull
 #define LEHMER_G  18446744073709550147ull

@@ -38,7 +38,7 @@
 #ifndef BLOOM_LAYOUT_FOREIGN_H
 #define BLOOM_LAYOUT_FOREIGN_H
 
-#include "bloom_hash.h"
+#include "bloom_hasher.h"
 #include "bloom_geometry.h"
 
 #pragma GCC visibility push(hidden)

@@ -5,7 +5,7 @@
 
 #include "bloom_foreign.h"
 #include "bloom_bytes.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_hasher.h"
 #include "bloom_layout_foreign.h"
 
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_hasher.h"
 #include "bloom_layout_foreign.h"
 
 

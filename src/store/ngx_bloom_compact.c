@@ -3,6 +3,8 @@
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
 
+#include "bloom_siphash.h"
+
 #include <dirent.h>
 #include <sys/random.h>
 

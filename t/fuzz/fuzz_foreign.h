@@ -13,7 +13,6 @@
 
 #include "bloom_bytes.h"
 #include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
 #include "bloom_layout_foreign.h"
 
 #define SIZE_MAX_HERE  (1024 * 1024)

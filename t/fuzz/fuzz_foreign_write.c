@@ -13,7 +13,6 @@
 
 #include "bloom_bytes.h"
 #include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
 
 /* As in docs/image-format.md */
 #define AT_FILE_SIZE     16

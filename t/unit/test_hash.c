@@ -15,6 +15,8 @@
 
 #include "bloom_bytes.h"
 #include "bloom_hash.h"
+#include "bloom_murmur3.h"
+#include "bloom_siphash.h"
 
 #define LEN_MAX  300
 #define OFFSETS  16

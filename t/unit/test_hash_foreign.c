@@ -8,7 +8,9 @@
 #include "unit.h"
 
 #include "bloom_bytes.h"
+#include "bloom_hash.h"
 #include "bloom_hash_foreign.h"
+#include "bloom_murmur3.h"
 
 
 static const uint64_t  redisson_key[4] = {

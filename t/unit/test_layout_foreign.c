@@ -7,7 +7,6 @@
 #include "unit.h"
 
 #include "bloom_bytes.h"
-#include "bloom_hash_foreign.h"
 #include "bloom_layout.h"
 #include "bloom_layout_foreign.h"
 
