@@ -26,7 +26,6 @@
 #include <time.h>
 
 #include "bloom_layout.h"
-#include "bloom_layout_foreign.h"
 #include "bloom_murmur3.h"
 #include "bloom_simd.h"
 #include "cli.h"

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bloom_census.h"
 #include "cli.h"
 #include "key_options.h"
 #include "json.h"

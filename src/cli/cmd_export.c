@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bloom_census.h"
 #include "bloom_foreign.h"
 #include "cli.h"
 #include "json.h"

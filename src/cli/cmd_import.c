@@ -9,9 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bloom_census.h"
 #include "bloom_foreign.h"
-#include "bloom_layout_foreign.h"
 #include "bloom_murmur3.h"
+#include "bloom_scheme.h"
 #include "cli.h"
 #include "key_options.h"
 #include "json.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 #include "cli.h"
 #include "json.h"
 #include "image_read.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "bloom_census.h"
 #include "cli.h"
 #include "json.h"
 #include "image_read.h"

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bloom_census.h"
 #include "bloom_layout.h"
 #include "cli.h"
 #include "options.h"

@@ -6,7 +6,7 @@
 #include "bloom_image.h"
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 
 
 /*

@@ -88,39 +88,8 @@ uint32_t bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 /* dst |= src, over n words. */
 void bloom_layout_merge(uint64_t *dst, const uint64_t *src, uint64_t n);
 
-
 /* How many bits of n words are set. */
 uint64_t bloom_layout_count_ones(const uint64_t *words, uint64_t n);
-
-/*
- * What the bits themselves say, gathered piece by piece: begin with zeros,
- * give every word once, in pieces of whole lines, in their order.
- */
-typedef struct {
-    uint64_t  ones;                      /* bits set */
-    uint64_t  words;                     /* words given */
-    uint64_t  padding;                   /* zeros that fill up a last line */
-    double    matches;                   /* blocked: sum over lines of the
-                                            chance that a pattern matches;
-                                            links: sum of the logarithms of
-                                            the chance that it does not */
-    uint64_t  items;                     /* links: of those at an end */
-    uint64_t  closed;                    /* links: their ones */
-} bloom_census_t;
-
-void bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
-    const uint64_t *words, uint64_t n);
-
-/* The false-positive rate of exactly these bits for a random absent key. */
-double bloom_census_fpr(const bloom_census_t *census,
-    const bloom_geometry_t *g);
-
-/* The share of bits set, 0 to 1. */
-double bloom_census_fill(const bloom_census_t *census);
-
-/* bloom_geometry_items() of all words. */
-uint64_t bloom_census_items(const bloom_census_t *census,
-    const bloom_geometry_t *g);
 
 
 #pragma GCC visibility pop

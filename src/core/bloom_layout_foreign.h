@@ -53,22 +53,6 @@ int bloom_layout_foreign_add(const bloom_geometry_t *g, uint64_t *words,
 uint32_t bloom_layout_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX]);
 
-/*
- * The schemes there are: a layout and a hash that go together.  NULL if these
- * two do not, or for a layout of our own.
- */
-const char *bloom_scheme_name(uint32_t layout, uint32_t hash);
-
-/* The pair of a name, with the funnel "bytes"; -1 if unknown. */
-int bloom_scheme_parse(const char *name, size_t len, uint32_t *layout,
-    uint32_t *hash);
-
-/* The i-th scheme that a plain bitmap can have, NULL behind the last. */
-const char *bloom_scheme_list(unsigned i);
-
-/* 1 if filters of this layout can have this hash. */
-int bloom_scheme_valid(uint32_t layout, uint32_t hash);
-
 
 #pragma GCC visibility pop
 

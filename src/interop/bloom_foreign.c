@@ -6,7 +6,7 @@
 #include "bloom_foreign.h"
 #include "bloom_bytes.h"
 #include "bloom_hasher.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 
 
 static const bloom_foreign_format_t *const  formats[] = {

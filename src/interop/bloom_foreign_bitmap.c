@@ -10,7 +10,7 @@
 
 #include "bloom_foreign.h"
 #include "bloom_hasher.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 
 
 static int

@@ -12,8 +12,9 @@
 #include "fuzz.h"
 
 #include "bloom_bytes.h"
+#include "bloom_census.h"
 #include "bloom_foreign.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 
 #define SIZE_MAX_HERE  (1024 * 1024)
 

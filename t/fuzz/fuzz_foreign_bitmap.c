@@ -5,6 +5,7 @@
  * are.
  */
 
+#include "bloom_scheme.h"
 #include "fuzz_foreign.h"
 
 

@@ -14,6 +14,7 @@
 #include "fuzz.h"
 
 #include "bloom_bytes.h"
+#include "bloom_census.h"
 #include "bloom_crc.h"
 #include "bloom_image.h"
 

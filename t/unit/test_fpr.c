@@ -6,6 +6,7 @@
 
 #include "unit.h"
 
+#include "bloom_census.h"
 #include "bloom_layout.h"
 
 /* Sanitizers make each lookup several times slower: they get fewer. */

@@ -8,7 +8,6 @@
 
 #include "bloom_bytes.h"
 #include "bloom_image.h"
-#include "bloom_layout_foreign.h"
 
 #define AT_LAYOUT      48
 #define AT_K           52

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "bloom_census.h"
 #include "bloom_layout.h"
 #include "bloom_simd.h"
 

@@ -7,8 +7,9 @@
 #include "unit.h"
 
 #include "bloom_bytes.h"
+#include "bloom_census.h"
 #include "bloom_layout.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 
 #define WORDS  64
 
