@@ -75,7 +75,7 @@ print_json(const char *path, const bloom_image_t *image, int compact)
     }
 
     if (image->flags & BLOOM_IMAGE_IMPORTED) {
-        json_text(&json, "from", bloom_origin_name(image->origin));
+        json_text(&json, "from", bloom_image_origin_name(image->origin));
         json_text(&json, "scheme",
                   bloom_scheme_name(g->layout, image->hasher.kind));
         json_text(&json, "funnel", bloom_hasher_funnel_name(
@@ -147,7 +147,7 @@ print_text(const char *path, const bloom_image_t *image)
 
     if (image->flags & BLOOM_IMAGE_IMPORTED) {
         printf("imported        from %s, scheme %s, keys hashed as %s\n",
-               bloom_origin_name(image->origin),
+               bloom_image_origin_name(image->origin),
                bloom_scheme_name(g->layout, image->hasher.kind),
                bloom_hasher_funnel_name(bloom_hasher_funnel(&image->hasher)));
     }

@@ -315,7 +315,7 @@ decode_origin(bloom_image_t *image, const uint8_t *h, size_t *used,
     image->origin_len = bloom_get32(h + AT_ORIGIN_LEN);
     image->origin_items = bloom_get64(h + AT_ORIGIN_ITEMS);
 
-    if (bloom_origin_name(image->origin) == NULL) {
+    if (bloom_image_origin_name(image->origin) == NULL) {
         return fail("has origin %" PRIu32 ", which this program does not "
                     "know; use a newer program", image->origin);
     }
@@ -654,31 +654,13 @@ bloom_image_differs(const bloom_image_t *a, const bloom_image_t *b)
 }
 
 
-static const char *const  origins[] = {
-    NULL, "guava", "redisbloom", "bitmap", "dcso", "bits-and-blooms", "spark",
-    "libbloom"
-};
-
-#define ORIGINS  (sizeof(origins) / sizeof(origins[0]))
-
-
 const char *
-bloom_origin_name(uint32_t origin)
+bloom_image_origin_name(uint32_t origin)
 {
-    return origin < ORIGINS ? origins[origin] : NULL;
-}
+    static const char *const  names[] = {
+        NULL, "guava", "redisbloom", "bitmap", "dcso", "bits-and-blooms",
+        "spark", "libbloom"
+    };
 
-
-int
-bloom_origin_parse(const char *name, size_t len)
-{
-    int  i;
-
-    for (i = 1; i < (int) ORIGINS; i++) {
-        if (strlen(origins[i]) == len && memcmp(name, origins[i], len) == 0) {
-            return i;
-        }
-    }
-
-    return -1;
+    return origin < sizeof(names) / sizeof(names[0]) ? names[origin] : NULL;
 }
