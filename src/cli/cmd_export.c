@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bloom_census.h"
-#include "bloom_foreign.h"
+#include "bloom_foreign_formats.h"
 #include "cli.h"
 #include "json.h"
 #include "image_read.h"
@@ -338,7 +338,7 @@ cmd_export(int argc, char **argv)
             break;
 
         case TO:
-            x->format = bloom_foreign_find(optarg);
+            x->format = bloom_foreign_formats_find(optarg);
 
             if (x->format == NULL || x->format->write == NULL) {
                 return cli_misuse("--to \"%s\": there are guava, redisbloom, "

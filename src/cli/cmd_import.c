@@ -10,7 +10,8 @@
 #include <sys/mman.h>
 
 #include "bloom_census.h"
-#include "bloom_foreign.h"
+#include "bloom_foreign_formats.h"
+#include "bloom_foreign_json.h"
 #include "bloom_murmur3.h"
 #include "bloom_scheme.h"
 #include "cli.h"
@@ -109,7 +110,7 @@ usage(void)
 static int
 parse_from(options_t *options, const char *name)
 {
-    options->format = bloom_foreign_find(name);
+    options->format = bloom_foreign_formats_find(name);
 
     if (options->format != NULL) {
         return CLI_OK;
@@ -446,7 +447,7 @@ refuse(const options_t *options, const source_t *source, const uint8_t *head,
         return CLI_ERROR;
     }
 
-    other = bloom_foreign_guess(head, len, source->size);
+    other = bloom_foreign_formats_guess(head, len, source->size);
 
     if (other != NULL && other != options->format) {
         cli_error("%s: %s; this looks like %s: try --from %s", source->name,

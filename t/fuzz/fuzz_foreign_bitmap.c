@@ -5,8 +5,9 @@
  * are.
  */
 
-#include "bloom_scheme.h"
 #include "fuzz_foreign.h"
+
+#include "bloom_scheme.h"
 
 
 static unsigned

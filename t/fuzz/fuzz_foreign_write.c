@@ -12,7 +12,7 @@
 #include "fuzz.h"
 
 #include "bloom_bytes.h"
-#include "bloom_foreign.h"
+#include "bloom_foreign_formats.h"
 
 /* As in docs/image-format.md */
 #define AT_FILE_SIZE     16
@@ -179,7 +179,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     origin = malloc(image.origin_len);
     memcpy(origin, bloom_image_origin(&image, page), image.origin_len);
 
-    for (i = 0; (format = bloom_foreign_format(i)) != NULL; i++) {
+    for (i = 0; (format = bloom_foreign_formats_list(i)) != NULL; i++) {
         if (format->write != NULL) {
             write_as(format, &image, origin);
         }
