@@ -2,6 +2,7 @@
 #include "bloom_hash_foreign.h"
 #include "bloom_bytes.h"
 #include "bloom_murmur3.h"
+#include "bloom_utf8.h"
 
 #define REDISBLOOM_SEED  0xc6a4a7935bd1e995
 #define LIBBLOOM_SEED    0x9747b28c
@@ -313,41 +314,19 @@ utf8_next(const uint8_t **pos, const uint8_t *end)
 {
     uint8_t         low, high;
     uint32_t        c;
-    unsigned        more;
+    unsigned        len;
     const uint8_t  *p;
 
     p = *pos;
     c = *p++;
-    low = 0x80;
-    high = 0xbf;
+    len = bloom_utf8_begin((uint8_t) c, &low, &high);
 
-    if (c < 0x80) {
+    if (len <= 1) {
         *pos = p;
-        return c;
+        return len == 1 ? c : 0xfffd;
     }
 
-    if (c >= 0xc2 && c <= 0xdf) {
-        more = 1;
-        c &= 0x1f;
-
-    } else if (c >= 0xe0 && c <= 0xef) {
-        more = 2;
-        low = c == 0xe0 ? 0xa0 : 0x80;
-        high = c == 0xed ? 0x9f : 0xbf;
-        c &= 0x0f;
-
-    } else if (c >= 0xf0 && c <= 0xf4) {
-        more = 3;
-        low = c == 0xf0 ? 0x90 : 0x80;
-        high = c == 0xf4 ? 0x8f : 0xbf;
-        c &= 0x07;
-
-    } else {
-        *pos = p;
-        return 0xfffd;
-    }
-
-    for ( /* void */ ; more != 0; more--, p++) {
+    for (c &= 0x7fu >> len; len != 1; len--, p++) {
 
         if (p == end || *p < low || *p > high) {
             *pos = p;
