@@ -10,6 +10,8 @@
 
 #include "ngx_http_bloom_stats.h"
 
+#include "bloom_utf8.h"
+
 #include <math.h>
 
 
@@ -595,8 +597,8 @@ ngx_http_bloom_append(ngx_http_bloom_text_t *text, ngx_str_t *value)
 static u_char *
 ngx_http_bloom_label(u_char *p, ngx_str_t *value)
 {
-    u_char    *c, *next, *end;
-    uint32_t   code;
+    size_t   len;
+    u_char  *c, *end;
 
     c = value->data;
     end = value->data + value->len;
@@ -616,17 +618,15 @@ ngx_http_bloom_label(u_char *p, ngx_str_t *value)
             *p++ = *c++;
 
         } else {
-            next = c;
+            len = bloom_utf8_len(c, end - c);
 
-            code = ngx_utf8_decode(&next, end - c);
-
-            if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
+            if (len == 0) {
                 *p++ = '?';
                 c++;
 
             } else {
-                p = ngx_cpymem(p, c, next - c);
-                c = next;
+                p = ngx_cpymem(p, c, len);
+                c += len;
             }
         }
     }
