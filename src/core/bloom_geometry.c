@@ -38,7 +38,8 @@ bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill)
          * that small filters feel.  Summed over the fractions, and over how
          * nearly, that is fill (1 + fill) / ((1 - fill)^2 (k - 1) m).  A key
          * beside a member's sequence, either way round, adds the rest, which
-         * is measured and felt at low fill (t/unit/test_small.c).
+         * is measured and felt at low fill: see
+         * t/unit/test_geometry_small_filters.c.
          */
 
         rate += fill * (1.35 + 0.65 * fill)

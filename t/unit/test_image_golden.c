@@ -467,8 +467,8 @@ main(void)
         tests[2 * i + 1].test_func = is_read;
     }
 
-    failed = _cmocka_run_group_tests("golden", tests, 2 * found.gl_pathc,
-                                     NULL, NULL);
+    failed = _cmocka_run_group_tests("image, golden vectors", tests,
+                                     2 * found.gl_pathc, NULL, NULL);
 
     free(tests);
     globfree(&found);

@@ -365,5 +365,5 @@ main(void)
         cmocka_unit_test(items_are_estimated_as_stated),
     };
 
-    return cmocka_run_group_tests_name("fpr", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("geometry, rates", tests, NULL, NULL);
 }

@@ -234,5 +234,5 @@ main(void)
         cmocka_unit_test(linear),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("form, linear time", tests, NULL, NULL);
 }
