@@ -649,5 +649,5 @@ main(void)
         cmocka_unit_test(names_go_both_ways),
     };
 
-    return cmocka_run_group_tests_name("size", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("geometry", tests, NULL, NULL);
 }

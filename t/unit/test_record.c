@@ -1253,5 +1253,5 @@ main(void)
         cmocka_unit_test(tails),
     };
 
-    return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("record", tests, NULL, NULL);
 }

@@ -272,5 +272,5 @@ main(void)
         cmocka_unit_test(upper_bits_do_not_count),
     };
 
-    return cmocka_run_group_tests_name("vector", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("simd", tests, NULL, NULL);
 }
