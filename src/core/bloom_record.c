@@ -85,7 +85,7 @@ bloom_segment_decode(bloom_segment_t *segment,
 
     if (bloom_get32(h + AT_ORDER) == ORDER_REVERSED) {
         return refuse(DAMAGED, "was written with numbers the wrong way round; "
-                      "mend the program that wrote it");
+                      "repair the program that wrote it");
     }
 
     version = bloom_get32(h + AT_VERSION);
@@ -122,7 +122,7 @@ bloom_segment_decode(bloom_segment_t *segment,
     {
         return refuse(DAMAGED, "is impossible: version %" PRIu32 ", %" PRIu64
                       " bytes from position %" PRIu64 " and record %" PRIu64
-                      " on; mend the program that wrote it", version,
+                      " on; repair the program that wrote it", version,
                       segment->size, segment->base, segment->sequence);
     }
 
