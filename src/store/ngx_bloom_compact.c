@@ -1082,7 +1082,7 @@ ngx_bloom_compact_remove(ngx_bloom_state_t *state, uint64_t end)
     ngx_int_t  rc;
 
     for ( ;; ) {
-        rc = ngx_bloom_journal_find(state, 0, &base);
+        rc = ngx_bloom_segment_find(state, 0, &base);
 
         if (rc == NGX_ERROR) {
             return NGX_ERROR;

@@ -37,7 +37,7 @@ ngx_bloom_repair(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 
     /* the reader may have begun behind a gap: at a checkpoint */
 
-    rc = ngx_bloom_journal_find(state, synced - 1, &base);
+    rc = ngx_bloom_segment_find(state, synced - 1, &base);
 
     if (rc != NGX_OK) {
         return rc == NGX_DONE ? NGX_OK : NGX_ERROR;
@@ -176,7 +176,7 @@ ngx_bloom_repair_replace(ngx_bloom_repair_t *repair, ngx_bloom_state_t *state)
         return NGX_OK;
     }
 
-    rc = ngx_bloom_journal_make(state, &repair->segment, repair->buf,
+    rc = ngx_bloom_segment_make(state, &repair->segment, repair->buf,
                                 repair->end.tail - repair->end.base);
     err = ngx_errno;
 

@@ -202,7 +202,7 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
         from = state->control->begin;
 
         if (rc == NGX_OK && load->position != 0) {
-            rc = ngx_bloom_journal_find(state, load->position - 1, &from);
+            rc = ngx_bloom_segment_find(state, load->position - 1, &from);
         }
 
         if (rc == NGX_ERROR) {
