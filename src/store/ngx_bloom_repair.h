@@ -15,7 +15,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "ngx_bloom_journal.h"
+#include "ngx_bloom_reader.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -153,7 +153,8 @@ ngx_bloom_work_choose(ngx_bloom_work_t *work)
     }
 
     if (work->compact == NULL) {
-        work->compact = ngx_bloom_compact_begin(zone);
+        work->compact = ngx_bloom_compact_begin(zone->state, sh->generation,
+                                                &zone->name);
     }
 
     if (work->compact != NULL) {

@@ -1,8 +1,8 @@
 
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_add.h"
-#include "ngx_bloom_compact.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_replace.h"
 
 #include <sys/mman.h>
 
@@ -197,7 +197,7 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
             limit = ngx_bloom_state_tail(state);
         }
 
-        rc = ngx_bloom_compact_settle(state);
+        rc = ngx_bloom_replace_settle(state);
 
         from = state->control->begin;
 

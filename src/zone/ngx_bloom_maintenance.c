@@ -2,6 +2,7 @@
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_replace.h"
 #include "ngx_bloom_task.h"
 
 
@@ -277,7 +278,7 @@ ngx_bloom_upkeep_house(ngx_bloom_work_t *work)
                               (u_char *) strrchr((char *) name, '/') + 1, 0);
     }
 
-    if (ngx_bloom_compact_settle(zone->state) != NGX_OK) {
+    if (ngx_bloom_replace_settle(zone->state) != NGX_OK) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
                       "bloom zone \"%V\": compacting the journal in \"%V\" "
                       "cannot be brought to its end; look at the disk",
