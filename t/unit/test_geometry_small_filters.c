@@ -115,5 +115,6 @@ main(void)
         cmocka_unit_test(expected_rate_covers_double_hashing),
     };
 
-    return cmocka_run_group_tests_name("geometry, small filters", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("geometry, small filters", tests, NULL,
+                                       NULL);
 }
