@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bloom_census.h"
 #include "cli.h"
 #include "key_options.h"
 #include "json.h"

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bloom_census.h"
 #include "cli.h"
 #include "key_options.h"
 #include "json.h"
@@ -104,9 +105,9 @@ take_like(options_t *options)
     if (options->key_given && options->image.key_form != like.image.key_form) {
         (void) cli_misuse("--key \"%s\": keys of %s are %s, as --like says; "
                           "leave --key out",
-                          bloom_key_form_name(options->image.key_form),
+                          bloom_form_name(options->image.key_form),
                           options->like,
-                          bloom_key_form_name(like.image.key_form));
+                          bloom_form_name(like.image.key_form));
         load_free(&like);
         return CLI_ERROR;
     }
@@ -333,8 +334,8 @@ choose_size(options_t *options, uint64_t distinct)
     }
 
     if (options->like == NULL
-        && bloom_size(&image->geometry, options->layout, image->capacity,
-                      image->fpr)
+        && bloom_geometry_size(&image->geometry, options->layout,
+                               image->capacity, image->fpr)
            != 0)
     {
         cli_error("%" PRIu64 " keys at a rate of %g need more than 1 TiB; "
@@ -419,9 +420,10 @@ report(const options_t *options, const collect_counts_t *counts,
         json_number(&json, "fpr", image->fpr);
         json_number(&json, "expected_fpr",
                     bloom_geometry_fpr(&image->geometry, image->items));
-        json_text(&json, "layout", bloom_layout_name(image->geometry.layout));
-        json_text(&json, "hash", bloom_hash_name(image->hasher.kind));
-        json_text(&json, "key", bloom_key_form_name(image->key_form));
+        json_text(&json, "layout",
+                  bloom_geometry_layout_name(image->geometry.layout));
+        json_text(&json, "hash", bloom_hasher_name(image->hasher.kind));
+        json_text(&json, "key", bloom_form_name(image->key_form));
         json_count(&json, "k", image->geometry.k);
         json_count(&json, "lines", image->geometry.lines);
         json_count(&json, "bits", image->geometry.bits);
@@ -442,7 +444,7 @@ report(const options_t *options, const collect_counts_t *counts,
     printf("%s: %" PRIu64 " keys, %" PRIu64 " distinct, %s, %s, "
            "%.1f bits a key, false-positive rate %s\n",
            options->output, counts->received, image->items,
-           bloom_layout_name(image->geometry.layout),
+           bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)), bits,
            format_rate(rate, bloom_geometry_fpr(&image->geometry,
                                                 image->items)));

@@ -180,7 +180,7 @@ cmd_expand(int argc, char **argv)
     };
 
     memset(&expand, 0, sizeof(expand));
-    form = BLOOM_KEY_URL;
+    form = BLOOM_FORM_URL;
     file = NULL;
 
     while ((c = cli_option(argc, argv, ":f:0h", names)) != -1) {

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bloom_foreign.h"
+#include "bloom_census.h"
+#include "bloom_foreign_formats.h"
 #include "cli.h"
 #include "json.h"
 #include "image_read.h"
@@ -175,7 +176,7 @@ write_bits(export_t *x)
 
         /* whatever the format says, no byte of another link or of nothing */
 
-        if (end > bloom_whole_lines(link.bits) / 8) {
+        if (end > bloom_geometry_whole_lines(link.bits) / 8) {
             cli_error("%s: cannot be written as %s: link %" PRIu32 " would "
                       "have %" PRIu64 " bytes for %" PRIu64 " bits; import it "
                       "again", x->loaded.path, x->format->name, i, end,
@@ -337,7 +338,7 @@ cmd_export(int argc, char **argv)
             break;
 
         case TO:
-            x->format = bloom_foreign_find(optarg);
+            x->format = bloom_foreign_formats_find(optarg);
 
             if (x->format == NULL || x->format->write == NULL) {
                 return cli_misuse("--to \"%s\": there are guava, redisbloom, "

@@ -10,8 +10,11 @@
 #include <sys/mman.h>
 
 #include "bloom_foreign.h"
+#include "bloom_foreign_formats.h"
+#include "bloom_foreign_json.h"
 #include "bloom_hash_foreign.h"
 #include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 #include "cli.h"
 #include "image_write.h"
 #include "import_findings.h"
@@ -98,7 +101,7 @@ usage(void)
 static int
 parse_from(options_t *options, const char *name)
 {
-    options->format = bloom_foreign_find(name);
+    options->format = bloom_foreign_formats_find(name);
 
     if (options->format != NULL) {
         return CLI_OK;
@@ -167,7 +170,7 @@ parse_options(options_t *options, int argc, char **argv)
             break;
 
         case FUNNEL:
-            funnel = bloom_funnel_parse(optarg, strlen(optarg));
+            funnel = bloom_hasher_funnel_parse(optarg, strlen(optarg));
 
             if (funnel == -1) {
                 return cli_misuse("--funnel \"%s\": there are bytes, utf16, "
@@ -435,7 +438,7 @@ refuse(const options_t *options, const source_t *source, const uint8_t *head,
         return CLI_ERROR;
     }
 
-    other = bloom_foreign_guess(head, len, source->size);
+    other = bloom_foreign_formats_guess(head, len, source->size);
 
     if (other != NULL && other != options->format) {
         cli_error("%s: %s; this looks like %s: try --from %s", source->name,

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bloom_hash_foreign.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 #include "cli.h"
 #include "json.h"
 #include "image_read.h"
@@ -61,12 +60,12 @@ print_json(const char *path, const bloom_image_t *image, int compact)
         json_null(&json, "as_of");
     }
 
-    json_text(&json, "layout", bloom_layout_name(g->layout));
+    json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
     json_count(&json, "bits", g->bits);
     json_count(&json, "k", g->k);
     json_count(&json, "lines", g->lines);
 
-    json_text(&json, "hash", bloom_hash_name(image->hasher.kind));
+    json_text(&json, "hash", bloom_hasher_name(image->hasher.kind));
 
     if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
         json_null(&json, "seed");        /* a secret */
@@ -76,18 +75,18 @@ print_json(const char *path, const bloom_image_t *image, int compact)
     }
 
     if (image->flags & BLOOM_IMAGE_IMPORTED) {
-        json_text(&json, "from", bloom_origin_name(image->origin));
+        json_text(&json, "from", bloom_image_origin_name(image->origin));
         json_text(&json, "scheme",
                   bloom_scheme_name(g->layout, image->hasher.kind));
-        json_text(&json, "funnel",
-                  bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
+        json_text(&json, "funnel", bloom_hasher_funnel_name(
+                                       bloom_hasher_funnel(&image->hasher)));
 
         if (g->layout == BLOOM_LAYOUT_LINKS) {
             json_count(&json, "links", g->links);
         }
     }
 
-    json_text(&json, "key", bloom_key_form_name(image->key_form));
+    json_text(&json, "key", bloom_form_name(image->key_form));
     json_count(&json, "capacity", image->capacity);
     json_number(&json, "fpr", image->fpr);
     json_count(&json, "items", image->items);
@@ -127,7 +126,7 @@ print_text(const char *path, const bloom_image_t *image)
                                    : "not stated");
 
     printf("layout          %s, %" PRIu64 " bits, k %" PRIu32,
-           bloom_layout_name(g->layout), g->bits, g->k);
+           bloom_geometry_layout_name(g->layout), g->bits, g->k);
 
     if (g->lines != 0) {
         printf(", lines %" PRIu32, g->lines);
@@ -137,7 +136,7 @@ print_text(const char *path, const bloom_image_t *image)
         printf(", links %" PRIu32, g->links);
     }
 
-    printf("\nhash            %s, ", bloom_hash_name(image->hasher.kind));
+    printf("\nhash            %s, ", bloom_hasher_name(image->hasher.kind));
 
     if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
         printf("key secret\n");
@@ -148,12 +147,12 @@ print_text(const char *path, const bloom_image_t *image)
 
     if (image->flags & BLOOM_IMAGE_IMPORTED) {
         printf("imported        from %s, scheme %s, keys hashed as %s\n",
-               bloom_origin_name(image->origin),
+               bloom_image_origin_name(image->origin),
                bloom_scheme_name(g->layout, image->hasher.kind),
-               bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
+               bloom_hasher_funnel_name(bloom_hasher_funnel(&image->hasher)));
     }
 
-    printf("key form        %s\n", bloom_key_form_name(image->key_form));
+    printf("key form        %s\n", bloom_form_name(image->key_form));
     printf("capacity        %" PRIu64 " keys at a false-positive rate of %s\n",
            image->capacity, format_rate(text, image->fpr));
     printf("items           %" PRIu64, image->items);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "bloom_record.h"
+#include "bloom_utf8.h"
 #include "cli.h"
 #include "json.h"
 #include "units.h"
@@ -23,7 +24,7 @@
 typedef struct {
     char             *path;
     int               rc;                /* CLI_OK, _NO or _ERROR */
-    char              error[2 * BLOOM_JOURNAL_ERROR_LEN];
+    char              error[2 * BLOOM_RECORD_ERROR_LEN];
     bloom_segment_e   kind;
     bloom_segment_t   segment;           /* if its kind is OK */
     uint8_t          *data;
@@ -246,7 +247,7 @@ print_key(const journal_t *journal, const bloom_record_t *record,
     json_begin(&json, 1);
     json_bytes(&json, "key", key->data, key->len);
 
-    if (!json_is_utf8(key->data, key->len)) {
+    if (!bloom_utf8_valid(key->data, key->len)) {
         json_hex(&json, "key_hex", key->data, key->len);
     }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "bloom_census.h"
 #include "cli.h"
 #include "json.h"
 #include "image_read.h"
@@ -152,7 +153,7 @@ merge_chunk(merge_t *merge, uint64_t chunk, uint64_t *dst, uint64_t *other)
         rc = load_chunk(&merge->loaded[i], other);
 
         if (rc == CLI_OK) {
-            bloom_merge(dst, other, words);
+            bloom_layout_merge(dst, other, words);
         }
     }
 
@@ -223,7 +224,7 @@ report(const merge_t *merge, const char *path, int n, int json)
     }
 
     printf(" distinct, %s, %s, false-positive rate %s\n",
-           bloom_layout_name(image->geometry.layout),
+           bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
            format_rate(rate, fpr));
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bloom_utf8.h"
 #include "cli.h"
 #include "keystream.h"
 #include "json.h"
@@ -73,7 +74,7 @@ print_key(const test_t *test, const bloom_key_t *key, const char *result,
         json_begin(&json, 1);
         json_bytes(&json, "key", key->data, key->len);
 
-        if (!json_is_utf8(key->data, key->len)) {
+        if (!bloom_utf8_valid(key->data, key->len)) {
             json_hex(&json, "key_hex", key->data, key->len);
         }
 
@@ -129,7 +130,8 @@ test_key(test_t *test, const bloom_key_t *key)
                                  form.expression[i].len);
         }
 
-        i = bloom_test_any(&image->geometry, test->loaded.words, hash, form.n);
+        i = bloom_layout_test_any(&image->geometry, test->loaded.words, hash,
+                                  form.n);
 
         if (i < form.n) {
             test->present++;
@@ -144,7 +146,7 @@ test_key(test_t *test, const bloom_key_t *key)
 
     if (!test->quiet && !test->count) {
         print_key(test, key, result,
-                  image->key_form >= BLOOM_KEY_HOST ? expression : NULL, why);
+                  image->key_form >= BLOOM_FORM_HOST ? expression : NULL, why);
     }
 }
 

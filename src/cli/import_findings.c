@@ -3,8 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bloom_census.h"
 #include "bloom_hash_foreign.h"
 #include "bloom_layout_foreign.h"
+#include "bloom_murmur3.h"
+#include "bloom_scheme.h"
 #include "cli.h"
 #include "image_write.h"
 #include "import_findings.h"
@@ -27,7 +30,7 @@ probe(const bloom_image_t *image, const uint64_t *words)
 
     for (found = 0, i = 0; i < IMPORT_FINDINGS_PROBES; i++) {
 
-        x = bloom_mix64(seed + i * 0x9e3779b97f4a7c15);
+        x = bloom_murmur3_mix(seed + i * 0x9e3779b97f4a7c15);
 
         if (funnel == BLOOM_FUNNEL_INT) {
             len = sprintf(key, "%" PRId32, (int32_t) x);
@@ -39,9 +42,9 @@ probe(const bloom_image_t *image, const uint64_t *words)
             len = sprintf(key, "%016" PRIx64, x);
         }
 
-        found += (uint64_t) bloom_test(&image->geometry, words,
-                                       bloom_hash(&image->hasher, key,
-                                                  (size_t) len));
+        found += (uint64_t) bloom_layout_test(&image->geometry, words,
+                                              bloom_hash(&image->hasher, key,
+                                                         (size_t) len));
     }
 
     return found;
@@ -139,7 +142,7 @@ scheme_of(const bloom_image_t *image)
 static const char *
 funnel_of(const bloom_image_t *image)
 {
-    return bloom_funnel_name(bloom_hasher_funnel(&image->hasher));
+    return bloom_hasher_funnel_name(bloom_hasher_funnel(&image->hasher));
 }
 
 

@@ -63,7 +63,7 @@ keyform_parse(const char *name)
 {
     int  form;
 
-    form = bloom_key_form_parse(name, strlen(name));
+    form = bloom_form_parse(name, strlen(name));
 
     if (form == -1) {
         (void) cli_misuse("--key \"%s\": there are raw, lower, host and url",

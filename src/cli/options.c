@@ -40,7 +40,7 @@ option_fpr(const char *text, double *fpr)
 int
 option_layout(const char *text, uint32_t *layout)
 {
-    *layout = bloom_layout_parse(text, strlen(text));
+    *layout = bloom_geometry_layout_parse(text, strlen(text));
 
     if (*layout == 0) {
         return cli_misuse("--layout \"%s\": there are blocked and classic",
@@ -54,7 +54,7 @@ option_layout(const char *text, uint32_t *layout)
 int
 option_hash(const char *text, bloom_hasher_t *hasher)
 {
-    hasher->kind = bloom_hash_parse(text, strlen(text));
+    hasher->kind = bloom_hasher_parse(text, strlen(text));
 
     if (hasher->kind == 0) {
         return cli_misuse("--hash \"%s\": there are murmur3 and siphash", text);

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "bloom_hash.h"
+#include "bloom_hasher.h"
 
 
 #define OPTION_THREADS_MAX  256

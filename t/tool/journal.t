@@ -447,7 +447,7 @@ sub directory {
 }
 
 
-# ---- t/fuzz/corpus/journal ----
+# ---- t/fuzz/corpus/record ----
 
 {
     my $torn = BloomTest::Journal->new;
@@ -469,7 +469,7 @@ sub directory {
     );
 
     for my $name (sort keys %seed) {
-        my $path = "$checkout/t/fuzz/corpus/journal/$name";
+        my $path = "$checkout/t/fuzz/corpus/record/$name";
 
         ok(-e $path && content_of($path) eq $seed{$name},
            "the fuzzer begins with: $name");
