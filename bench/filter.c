@@ -70,11 +70,13 @@ look_up(const filter_t *f, uint64_t count, int batch)
         }
 
         if (n == 1) {
-            found += (uint64_t) bloom_test(&f->geometry, f->words, hash[0]);
+            found += (uint64_t) bloom_layout_test(&f->geometry, f->words,
+                                                  hash[0]);
 
         } else {
             found += (uint64_t) __builtin_popcountll(
-                         bloom_test_batch(&f->geometry, f->words, hash, n));
+                         bloom_layout_test_batch(&f->geometry, f->words, hash,
+                                                 n));
         }
     }
 
@@ -102,7 +104,8 @@ main(int argc, char **argv)
     n = strtoull(argv[1], NULL, 10);
     bloom_hasher_murmur3(&f.hasher, 7);
 
-    if (bloom_size(&f.geometry, BLOOM_LAYOUT_BLOCKED, n, strtod(argv[2], NULL))
+    if (bloom_geometry_size(&f.geometry, BLOOM_LAYOUT_BLOCKED, n,
+                            strtod(argv[2], NULL))
         != 0)
     {
         fprintf(stderr, "filter: no filter of %s keys at %s\n", argv[1],
@@ -122,7 +125,7 @@ main(int argc, char **argv)
     for (i = 0; i < n; i++) {
         make_key(key, i);
         hash = bloom_hash(&f.hasher, key, KEY_LEN);
-        bloom_add_many(&f.geometry, f.words, &hash, 1);
+        bloom_layout_add_many(&f.geometry, f.words, &hash, 1);
     }
 
     printf("%" PRIu64 "\n", f.geometry.bits);

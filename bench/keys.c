@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bloom_hash.h"
+#include "bloom_murmur3.h"
 #include "http.h"
 
 #define PIECE  (1024 * 1024)
@@ -68,7 +68,7 @@ write_keys(uint64_t n, const char *path)
 
     for (i = 0, len = 0; i < n; i++) {
 
-        for (x = bloom_mix64(i + 1), j = 15; j >= 0; j--, x >>= 4) {
+        for (x = bloom_murmur3_mix(i + 1), j = 15; j >= 0; j--, x >>= 4) {
             buf[len + (size_t) j] = "0123456789abcdef"[x & 15];
         }
 

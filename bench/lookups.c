@@ -27,6 +27,7 @@
 
 #include "bloom_layout.h"
 #include "bloom_layout_foreign.h"
+#include "bloom_murmur3.h"
 #include "bloom_simd.h"
 #include "http.h"
 #include "json.h"
@@ -145,7 +146,7 @@ parse_options(int argc, char **argv, bench_t *bench)
     int                    c;
     unsigned               i;
     const char            *name, *batches, *hashed;
-    const bloom_vector_t  *vector;
+    const bloom_simd_t  *vector;
 
     enum {
         LAYOUT = 256, HITS, WAY, BATCH_SIZE, VECTOR, KEY_LENGTH, HASH, WORK,
@@ -219,7 +220,7 @@ parse_options(int argc, char **argv, bench_t *bench)
         case LAYOUT:
 
             for (i = BLOOM_LAYOUT_BLOCKED; i <= BLOOM_LAYOUT_DOUBLE31; i++) {
-                name = bloom_layout_name(i);
+                name = bloom_geometry_layout_name(i);
 
                 if (name != NULL && strcmp(name, optarg) == 0) {
                     break;
@@ -274,7 +275,7 @@ parse_options(int argc, char **argv, bench_t *bench)
 
         case VECTOR:
 
-            for (i = 0; (vector = bloom_vector_list(i)) != NULL; i++) {
+            for (i = 0; (vector = bloom_simd_list(i)) != NULL; i++) {
                 if (strcmp(vector->name, optarg) == 0) {
                     break;
                 }
@@ -283,10 +284,10 @@ parse_options(int argc, char **argv, bench_t *bench)
             if (vector == NULL) {
                 refuse("--vector \"%s\": there are avx512, avx2 and portable; "
                        "this processor has %s and those after it", optarg,
-                       bloom_vector_list(0)->name);
+                       bloom_simd_list(0)->name);
             }
 
-            bloom_vector_use(vector);
+            bloom_simd_use(vector);
             batches = "--vector";
             break;
 
@@ -302,7 +303,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             break;
 
         case HASH:
-            bench->hasher.kind = bloom_hash_parse(optarg, strlen(optarg));
+            bench->hasher.kind = bloom_hasher_parse(optarg, strlen(optarg));
 
             if (bench->hasher.kind == 0) {
                 refuse("--hash \"%s\": there are murmur3 and siphash", optarg);
@@ -369,8 +370,8 @@ key_hash(uint64_t x)
 {
     bloom_hash_t  hash;
 
-    hash.h1 = bloom_mix64(x * 0x9e3779b97f4a7c15 + 1);
-    hash.h2 = bloom_mix64(x * 0xd1342543de82ef95 + 3);
+    hash.h1 = bloom_murmur3_mix(x * 0x9e3779b97f4a7c15 + 1);
+    hash.h2 = bloom_murmur3_mix(x * 0xd1342543de82ef95 + 3);
 
     return hash;
 }
@@ -383,7 +384,7 @@ key_number(const bench_t *bench, uint64_t i, uint64_t limit)
 {
     uint64_t  x;
 
-    x = bloom_mix64(i);
+    x = bloom_murmur3_mix(i);
 
     if ((x & 0xffffffff) < limit) {
         return (x >> 32) * bench->added >> 32;
@@ -408,7 +409,7 @@ bytes_hash(const bench_t *bench, uint64_t x, uint8_t *key)
 static uint64_t
 random_next(uint64_t *state)
 {
-    return bloom_mix64(*state += 0x9e3779b97f4a7c15);
+    return bloom_murmur3_mix(*state += 0x9e3779b97f4a7c15);
 }
 
 
@@ -544,7 +545,7 @@ fill(bench_t *bench)
                                      : key_hash(done + i);
         }
 
-        bloom_add_many(&bench->geometry, bench->words, hash, n);
+        bloom_layout_add_many(&bench->geometry, bench->words, hash, n);
     }
 }
 
@@ -558,7 +559,7 @@ work_on(uint64_t steps)
     uint64_t  x;
 
     for (x = steps; steps != 0; steps--) {
-        x = bloom_mix64(x);
+        x = bloom_murmur3_mix(x);
         __asm__ volatile ("" : "+r" (x));
     }
 }
@@ -673,12 +674,13 @@ turn(const bench_t *bench, kind_t kind, uint64_t first, uint64_t *present)
         default:
             if (bench->way == BATCH) {
                 found += (uint64_t) __builtin_popcountll(
-                             bloom_test_batch(&bench->geometry, bench->words,
-                                              hash, (unsigned) n));
+                             bloom_layout_test_batch(&bench->geometry,
+                                                     bench->words,
+                                                     hash, (unsigned) n));
 
             } else {
-                found += (uint64_t) bloom_test(&bench->geometry, bench->words,
-                                               hash[0]);
+                found += (uint64_t) bloom_layout_test(&bench->geometry,
+                                                      bench->words, hash[0]);
             }
         }
 
@@ -773,7 +775,7 @@ print(const bench_t *bench, result_t *result)
 
     if (bench->json) {
         json_begin(&json, 0);
-        json_text(&json, "layout", bloom_layout_name(g->layout));
+        json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
         json_count(&json, "k", g->k);
         json_count(&json, "lines", g->lines);
         json_count(&json, "bytes", bench->size);
@@ -781,9 +783,9 @@ print(const bench_t *bench, result_t *result)
         json_number(&json, "huge", share);
         json_text(&json, "way", ways[bench->way]);
         json_count(&json, "batch", bench->way == BATCH ? bench->batch : 1);
-        json_text(&json, "vector", bloom_vector()->name);
+        json_text(&json, "vector", bloom_simd()->name);
         json_count(&json, "key_length", bench->key_len);
-        json_text(&json, "hash", bloom_hash_name(bench->hasher.kind));
+        json_text(&json, "hash", bloom_hasher_name(bench->hasher.kind));
         json_count(&json, "work_ns", bench->work);
         json_number(&json, "hits", bench->hits);
         json_number(&json, "present", present);
@@ -802,9 +804,9 @@ print(const bench_t *bench, result_t *result)
     snprintf(lines, sizeof(lines), " in %" PRIu32 " line%s", g->lines,
              g->lines == 1 ? "" : "s");
     snprintf(hash, sizeof(hash), "%s of %" PRIu64 " bytes",
-             bloom_hash_name(bench->hasher.kind), bench->key_len);
+             bloom_hasher_name(bench->hasher.kind), bench->key_len);
     snprintf(many, sizeof(many), " of %" PRIu64 ", %s", bench->batch,
-             bloom_vector()->name);
+             bloom_simd()->name);
     snprintf(work, sizeof(work), ", %" PRIu64 " ns of other work a key",
              bench->work);
 
@@ -814,7 +816,7 @@ print(const bench_t *bench, result_t *result)
            "limit    %.1f ns (a random line%s)\n"
            "lookup   %.1f ns\n"
            "ratio    %.2f (%.2f to %.2f)\n",
-           bloom_layout_name(g->layout), g->k, g->lines ? lines : "",
+           bloom_geometry_layout_name(g->layout), g->k, g->lines ? lines : "",
            format_bytes(bytes, bench->size), pages, 100 * share,
            bench->lookups, bench->rounds, ways[bench->way],
            bench->way == BATCH ? many : ", one at a time",
@@ -854,8 +856,8 @@ main(int argc, char **argv)
     layout = bench.layout == BLOOM_LAYOUT_BLOCKED ? BLOOM_LAYOUT_BLOCKED
                                                   : BLOOM_LAYOUT_CLASSIC;
 
-    bench.capacity = bloom_size_capacity(&bench.geometry, layout, bench.memory,
-                                         bench.fpr);
+    bench.capacity = bloom_geometry_size_capacity(&bench.geometry, layout,
+                                                  bench.memory, bench.fpr);
 
     if (bench.capacity == 0) {
         refuse("-m and -p: not even one key fits");

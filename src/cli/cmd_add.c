@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "bloom_census.h"
 #include "cli.h"
 #include "command.h"
 #include "image_json.h"

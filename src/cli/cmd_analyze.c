@@ -17,6 +17,7 @@
 
 #include "bloom_bytes.h"
 #include "bloom_layout.h"
+#include "bloom_murmur3.h"
 #include "cli.h"
 #include "command.h"
 #include "json.h"
@@ -126,7 +127,7 @@ hash_keys(const bloom_hasher_t *hasher, bloom_hash_t *hash, uint64_t first,
     unsigned  i;
 
     for (i = 0; i < n; i++) {
-        bloom_put64(key, bloom_mix64(first + i));
+        bloom_put64(key, bloom_murmur3_mix(first + i));
         hash[i] = bloom_hash(hasher, key, sizeof(key));
     }
 }
@@ -145,7 +146,7 @@ add_keys(const analysis_t *a, const bloom_hasher_t *hasher, uint64_t *words,
         hash_keys(hasher, hash, first, n);
 
         for (i = 0; i < n; i++) {
-            (void) bloom_add(&a->geometry, words, hash[i]);
+            (void) bloom_layout_add(&a->geometry, words, hash[i]);
         }
     }
 }
@@ -164,7 +165,7 @@ count_found(const analysis_t *a, const bloom_hasher_t *hasher,
 
         hash_keys(hasher, hash, first, n);
 
-        present = bloom_test_batch(&a->geometry, words, hash, n);
+        present = bloom_layout_test_batch(&a->geometry, words, hash, n);
         found += (uint64_t) __builtin_popcountll(present);
     }
 
@@ -180,7 +181,7 @@ set_hasher(const analysis_t *a, unsigned run, bloom_hasher_t *hasher)
     /* no small numbers: where it is the length of the keys, MurmurHash3 gives
      * two halves that are one */
 
-    seed = bloom_mix64(a->seed + run);
+    seed = bloom_murmur3_mix(a->seed + run);
 
     if (a->hash == BLOOM_HASH_MURMUR3) {
         bloom_hasher_murmur3(hasher, (uint32_t) (seed >> 32));
@@ -189,7 +190,7 @@ set_hasher(const analysis_t *a, unsigned run, bloom_hasher_t *hasher)
 
     hasher->kind = a->hash;
     bloom_put64(hasher->key, seed);
-    bloom_put64(hasher->key + 8, bloom_mix64(~seed));
+    bloom_put64(hasher->key + 8, bloom_murmur3_mix(~seed));
 }
 
 
@@ -211,7 +212,7 @@ measure(analysis_t *a, unsigned run, uint64_t *words)
 
     set_hasher(a, run, &hasher);
 
-    base = bloom_mix64(~(a->seed + run));
+    base = bloom_murmur3_mix(~(a->seed + run));
     absent = base + ((uint64_t) 1 << 63);
     added = 0;
 
@@ -224,7 +225,8 @@ measure(analysis_t *a, unsigned run, uint64_t *words)
 
         sample->found = count_found(a, &hasher, words, absent,
                                     absent + a->asked);
-        sample->bits_set = bloom_count_ones(words, bytes / sizeof(uint64_t));
+        sample->bits_set = bloom_layout_count_ones(words,
+                                                   bytes / sizeof(uint64_t));
         absent += a->asked;
 
         pthread_mutex_lock(&a->lock);
@@ -415,7 +417,7 @@ print_summary(const analysis_t *a)
 
     fprintf(stderr, "%s: with %" PRIu64 " keys, as many as it is made for: "
             "measured %s (deviation of a run %s), estimated %s, target %s\n",
-            bloom_layout_name(a->geometry.layout), a->capacity,
+            bloom_geometry_layout_name(a->geometry.layout), a->capacity,
             format_rate(measured, row.measured_fpr),
             format_rate(deviation, row.deviation),
             format_rate(estimated, row.estimated_fpr),
@@ -441,10 +443,12 @@ run(char **operands, int n, void *values)
                           "than steps", a->capacity, a->steps);
     }
 
-    if (bloom_size(&a->geometry, a->layout, a->capacity, a->fpr) != 0) {
+    if (bloom_geometry_size(&a->geometry, a->layout, a->capacity, a->fpr)
+        != 0)
+    {
         cli_error("%" PRIu64 " items at a rate of %g need more than 1 TiB in "
                   "layout %s; take fewer or a higher rate", a->capacity,
-                  a->fpr, bloom_layout_name(a->layout));
+                  a->fpr, bloom_geometry_layout_name(a->layout));
         return CLI_ERROR;
     }
 

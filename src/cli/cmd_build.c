@@ -110,8 +110,8 @@ take_like(build_t *build)
     {
         return cli_misuse("--key \"%s\": keys of %s are %s, as --like says; "
                           "leave --key out",
-                          bloom_key_form_name(build->key_form), build->like,
-                          bloom_key_form_name(like.image.key_form));
+                          bloom_form_name(build->key_form), build->like,
+                          bloom_form_name(like.image.key_form));
     }
 
     image->geometry = like.image.geometry;
@@ -201,7 +201,7 @@ prepare(build_t *build)
     image->fpr = build->fpr != 0 ? build->fpr : DEFAULT_FPR;
     image->capacity = build->capacity;
     image->key_form = build->key_form != NO_KEY_FORM ? build->key_form
-                                                     : BLOOM_KEY_RAW;
+                                                     : BLOOM_FORM_RAW;
     image->hasher.kind = build->hash != 0 ? build->hash : BLOOM_HASH_MURMUR3;
 
     if (take_seed(&image->hasher, build->seed) != CLI_OK) {
@@ -230,8 +230,8 @@ choose_size(build_t *build, uint64_t distinct)
     }
 
     if (build->like == NULL
-        && bloom_size(&image->geometry, build->layout, image->capacity,
-                      image->fpr)
+        && bloom_geometry_size(&image->geometry, build->layout,
+                               image->capacity, image->fpr)
            != 0)
     {
         cli_error("%" PRIu64 " keys at a rate of %g need more than 1 TiB; "
@@ -363,7 +363,7 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
     printf("%s: %" PRIu64 " keys, %" PRIu64 " distinct, %s, %s, "
            "%.1f bits a key, false-positive rate %s\n",
            build->output, counts->received, image->items,
-           bloom_layout_name(image->geometry.layout),
+           bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
            image_json_bits_per_item(image),
            format_rate(rate, bloom_geometry_fpr(&image->geometry,

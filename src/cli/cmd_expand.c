@@ -129,7 +129,7 @@ run(char **operands, int n, void *values)
 }
 
 
-static expand_t  values = { .key_form = BLOOM_KEY_URL };
+static expand_t  values = { .key_form = BLOOM_FORM_URL };
 
 const command_t  cmd_expand = {
     .name = "expand",

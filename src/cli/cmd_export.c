@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bloom_foreign.h"
+#include "bloom_census.h"
+#include "bloom_foreign_formats.h"
 #include "cli.h"
 #include "command.h"
 #include "image_read.h"
@@ -37,7 +38,7 @@ take_format(const option_t *option, const char *text, void *to)
 {
     const bloom_foreign_format_t  **format = to;
 
-    *format = bloom_foreign_find(text);
+    *format = bloom_foreign_formats_find(text);
 
     if (*format == NULL || (*format)->write == NULL) {
         return options_wrong(option, text, "there are guava, redisbloom, "
@@ -182,7 +183,7 @@ write_bits(export_t *x)
 
         /* whatever the format says, no byte of another link or of nothing */
 
-        if (end > bloom_whole_lines(link.bits) / 8) {
+        if (end > bloom_geometry_whole_lines(link.bits) / 8) {
             cli_error("%s: cannot be written as %s: link %" PRIu32 " would "
                       "have %" PRIu64 " bytes for %" PRIu64 " bits; import it "
                       "again", x->from.path, x->format->name, i, end,

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_foreign_formats.h"
+#include "bloom_foreign_json.h"
+#include "bloom_scheme.h"
 #include "cli.h"
 #include "command.h"
 #include "image_write.h"
@@ -51,7 +51,7 @@ take_format(const option_t *option, const char *text, void *to)
 {
     import_t  *import = to;
 
-    import->format = bloom_foreign_find(text);
+    import->format = bloom_foreign_formats_find(text);
 
     if (import->format != NULL) {
         return CLI_OK;
@@ -80,7 +80,7 @@ take_funnel(const option_t *option, const char *text, void *to)
 {
     int  funnel;
 
-    funnel = bloom_funnel_parse(text, strlen(text));
+    funnel = bloom_hasher_funnel_parse(text, strlen(text));
 
     if (funnel == -1) {
         return options_wrong(option, text, "there are bytes, utf16, long and "
@@ -348,7 +348,7 @@ refuse(const import_t *import, const source_t *source, const uint8_t *head,
         return CLI_ERROR;
     }
 
-    other = bloom_foreign_guess(head, len, source->size);
+    other = bloom_foreign_formats_guess(head, len, source->size);
 
     if (other != NULL && other != import->format) {
         cli_error("%s: %s; this looks like %s: try --from %s", source->name,

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "bloom_hash_foreign.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 #include "cli.h"
 #include "command.h"
 #include "image_json.h"
@@ -50,7 +49,7 @@ print_text(const char *path, const bloom_image_t *image)
                                    : "not stated");
 
     printf("layout          %s, %" PRIu64 " bits, k %" PRIu32,
-           bloom_layout_name(g->layout), g->bits, g->k);
+           bloom_geometry_layout_name(g->layout), g->bits, g->k);
 
     if (g->lines != 0) {
         printf(", lines %" PRIu32, g->lines);
@@ -60,7 +59,7 @@ print_text(const char *path, const bloom_image_t *image)
         printf(", links %" PRIu32, g->links);
     }
 
-    printf("\nhash            %s, ", bloom_hash_name(image->hasher.kind));
+    printf("\nhash            %s, ", bloom_hasher_name(image->hasher.kind));
 
     if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
         printf("key secret\n");
@@ -71,12 +70,12 @@ print_text(const char *path, const bloom_image_t *image)
 
     if (image->flags & BLOOM_IMAGE_IMPORTED) {
         printf("imported        from %s, scheme %s, keys hashed as %s\n",
-               bloom_origin_name(image->origin),
+               bloom_image_origin_name(image->origin),
                bloom_scheme_name(g->layout, image->hasher.kind),
-               bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
+               bloom_hasher_funnel_name(bloom_hasher_funnel(&image->hasher)));
     }
 
-    printf("key form        %s\n", bloom_key_form_name(image->key_form));
+    printf("key form        %s\n", bloom_form_name(image->key_form));
     printf("capacity        %" PRIu64 " keys at a false-positive rate of %s\n",
            image->capacity, format_rate(text, image->fpr));
     printf("items           %" PRIu64, image->items);

@@ -24,7 +24,7 @@
 typedef struct {
     char             *path;
     int               rc;                /* CLI_OK, _NO or _ERROR */
-    char              error[2 * BLOOM_JOURNAL_ERROR_LEN];
+    char              error[2 * BLOOM_RECORD_ERROR_LEN];
     bloom_segment_e   kind;
     bloom_segment_t   segment;           /* if its kind is OK */
     uint8_t          *data;

@@ -139,7 +139,7 @@ merge_chunk(merge_t *merge, uint64_t chunk, uint64_t *dst, uint64_t *other)
         rc = image_read_chunk(&merge->images[i], other);
 
         if (rc == CLI_OK) {
-            bloom_merge(dst, other, words);
+            bloom_layout_merge(dst, other, words);
         }
     }
 
@@ -236,7 +236,7 @@ report(const merge_t *merge)
     }
 
     printf(" distinct, %s, %s, false-positive rate %s\n",
-           bloom_layout_name(image->geometry.layout),
+           bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
            format_rate(rate, bloom_geometry_fpr(&image->geometry,
                                                 image->items)));

@@ -55,12 +55,12 @@ solve(const plan_t *plan, uint32_t layout, answer_t *answer)
     bloom_geometry_t  *g;
 
     g = &answer->geometry;
-    name = bloom_layout_name(layout);
+    name = bloom_geometry_layout_name(layout);
 
     answer->items = plan->items;
 
     if (plan->memory == 0) {
-        if (bloom_size(g, layout, plan->items, plan->fpr) != 0) {
+        if (bloom_geometry_size(g, layout, plan->items, plan->fpr) != 0) {
             cli_error("%" PRIu64 " items at a rate of %g need more than 1 TiB "
                       "in layout %s; take fewer or a higher rate",
                       plan->items, plan->fpr, name);
@@ -68,7 +68,8 @@ solve(const plan_t *plan, uint32_t layout, answer_t *answer)
         }
 
     } else if (plan->items == 0) {
-        answer->items = bloom_size_capacity(g, layout, plan->memory, plan->fpr);
+        answer->items = bloom_geometry_size_capacity(g, layout, plan->memory,
+                                                     plan->fpr);
 
         if (answer->items == 0) {
             cli_error("%s is too little for even one item at a rate of %g in "
@@ -77,7 +78,9 @@ solve(const plan_t *plan, uint32_t layout, answer_t *answer)
             return CLI_ERROR;
         }
 
-    } else if (bloom_size_fpr(g, layout, plan->memory, plan->items) == 0) {
+    } else if (bloom_geometry_size_fpr(g, layout, plan->memory, plan->items)
+               == 0)
+    {
         cli_error("%s is too little for %" PRIu64 " items in layout %s, even "
                   "at a rate of %g; give more memory",
                   format_bytes(bytes, plan->memory), plan->items, name,
@@ -100,7 +103,7 @@ print_json(const answer_t *answer, int compact)
     g = &answer->geometry;
 
     json_begin(&json, compact);
-    json_text(&json, "layout", bloom_layout_name(g->layout));
+    json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
     json_count(&json, "items", answer->items);
     json_number(&json, "fpr", answer->fpr);
     json_count(&json, "filter_bytes", bloom_geometry_bytes(g));
@@ -124,7 +127,7 @@ print_row(const answer_t *answer)
     snprintf(lines, sizeof(lines), g->lines ? "%" PRIu32 : "-", g->lines);
 
     printf("%-8s %14" PRIu64 " %12s %11s %10.2f %4" PRIu32 " %6s\n",
-           bloom_layout_name(g->layout), answer->items,
+           bloom_geometry_layout_name(g->layout), answer->items,
            format_rate(rate, answer->fpr),
            format_bytes(bytes, bloom_geometry_bytes(g)),
            (double) g->bits / (double) answer->items, g->k, lines);

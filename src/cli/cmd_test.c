@@ -106,7 +106,8 @@ test_key(const bloom_key_t *key, void *data)
                                  form.expression[i].len);
         }
 
-        i = bloom_test_any(&image->geometry, test->image.words, hash, form.n);
+        i = bloom_layout_test_any(&image->geometry, test->image.words, hash,
+                                  form.n);
 
         if (i < form.n) {
             test->present++;
@@ -121,7 +122,7 @@ test_key(const bloom_key_t *key, void *data)
 
     if (!test->quiet && !test->count) {
         print_key(test, key, answer,
-                  image->key_form >= BLOOM_KEY_HOST ? expression : NULL, why);
+                  image->key_form >= BLOOM_FORM_HOST ? expression : NULL, why);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bloom_census.h"
 #include "cli.h"
 #include "command.h"
 #include "image_read.h"

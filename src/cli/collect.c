@@ -123,8 +123,8 @@ flush(hasher_t *hasher)
     }
 
     for (i = 0, changed = 0; i < hasher->n; i++) {
-        changed += bloom_add_atomic(options->geometry, options->words,
-                                    hasher->hash[i])
+        changed += bloom_layout_add_atomic(options->geometry, options->words,
+                                           hasher->hash[i])
                    != 0;
     }
 
@@ -255,7 +255,7 @@ hash_block(hasher_t *hasher, const block_t *block)
     /* nothing to be done for a line but to hash it? */
 
     plain = options->list.kind == LISTFORMAT_KEYS
-            && options->key_form == BLOOM_KEY_RAW;
+            && options->key_form == BLOOM_FORM_RAW;
 
     number = block->line;
     begin = 0;
@@ -421,7 +421,7 @@ next_block(work_t *work, block_t *block)
     block->line = work->line;
 
     if (options->list.kind != LISTFORMAT_KEYS
-        || options->key_form >= BLOOM_KEY_HOST)
+        || options->key_form >= BLOOM_FORM_HOST)
     {
         work->line += count_lines(&block->in,
                                   options->split == BLOOM_SPLIT_NUL ? '\0'

@@ -1,7 +1,6 @@
 
 #include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 #include "image_json.h"
 #include "units.h"
 
@@ -44,12 +43,12 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
         json_null(json, "as_of");
     }
 
-    json_text(json, "layout", bloom_layout_name(g->layout));
+    json_text(json, "layout", bloom_geometry_layout_name(g->layout));
     json_count(json, "bits", g->bits);
     json_count(json, "k", g->k);
     json_count(json, "lines", g->lines);
 
-    json_text(json, "hash", bloom_hash_name(image->hasher.kind));
+    json_text(json, "hash", bloom_hasher_name(image->hasher.kind));
 
     if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
         json_null(json, "seed");         /* a secret */
@@ -59,15 +58,15 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
     }
 
     if (image->flags & BLOOM_IMAGE_IMPORTED) {
-        json_text(json, "from", bloom_origin_name(image->origin));
+        json_text(json, "from", bloom_image_origin_name(image->origin));
         json_text(json, "scheme",
                   bloom_scheme_name(g->layout, image->hasher.kind));
-        json_text(json, "funnel",
-                  bloom_funnel_name(bloom_hasher_funnel(&image->hasher)));
+        json_text(json, "funnel", bloom_hasher_funnel_name(
+                                      bloom_hasher_funnel(&image->hasher)));
         json_count(json, "links", bloom_foreign_links(g));
     }
 
-    json_text(json, "key_form", bloom_key_form_name(image->key_form));
+    json_text(json, "key_form", bloom_form_name(image->key_form));
     json_count(json, "capacity", image->capacity);
     json_number(json, "fpr", image->fpr);
     json_count(json, "items", image->items);

@@ -13,6 +13,7 @@
 
 #include <sys/stat.h>
 
+#include "bloom_census.h"
 #include "bloom_image.h"
 
 

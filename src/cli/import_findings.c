@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "bloom_hash_foreign.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_murmur3.h"
+#include "bloom_scheme.h"
 #include "cli.h"
 #include "image_json.h"
 #include "image_read.h"
@@ -27,7 +27,7 @@ probe(const bloom_image_t *image, const uint64_t *words)
 
     for (found = 0, i = 0; i < IMPORT_FINDINGS_PROBES; i++) {
 
-        x = bloom_mix64(seed + i * 0x9e3779b97f4a7c15);
+        x = bloom_murmur3_mix(seed + i * 0x9e3779b97f4a7c15);
 
         if (funnel == BLOOM_FUNNEL_INT) {
             len = sprintf(key, "%" PRId32, (int32_t) x);
@@ -39,9 +39,9 @@ probe(const bloom_image_t *image, const uint64_t *words)
             len = sprintf(key, "%016" PRIx64, x);
         }
 
-        found += (uint64_t) bloom_test(&image->geometry, words,
-                                       bloom_hash(&image->hasher, key,
-                                                  (size_t) len));
+        found += (uint64_t) bloom_layout_test(&image->geometry, words,
+                                              bloom_hash(&image->hasher, key,
+                                                         (size_t) len));
     }
 
     return found;
@@ -162,7 +162,7 @@ import_findings_print(const import_findings_t *findings,
     printf("%s: %s, keys hashed as %s, %" PRIu64 " bits, k %" PRIu32,
            output,
            bloom_scheme_name(image->geometry.layout, image->hasher.kind),
-           bloom_funnel_name(bloom_hasher_funnel(&image->hasher)),
+           bloom_hasher_funnel_name(bloom_hasher_funnel(&image->hasher)),
            image->geometry.bits, image->geometry.k);
 
     if (image->geometry.layout == BLOOM_LAYOUT_LINKS) {

@@ -5,94 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bloom_json.h"
+#include "bloom_utf8.h"
 #include "json.h"
-
-
-/* Length of the UTF-8 character at p, 0 if there is no valid one. */
-static size_t
-character(const uint8_t *p, size_t rest)
-{
-    size_t    i, len;
-    uint32_t  c;
-
-    if (p[0] < 0x80) {
-        return 1;
-    }
-
-    if (p[0] < 0xc2 || p[0] > 0xf4) {
-        return 0;
-    }
-
-    len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-
-    if (len > rest) {
-        return 0;
-    }
-
-    c = p[0] & (0x7fu >> len);
-
-    for (i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-
-        c = c << 6 | (p[i] & 0x3f);
-    }
-
-    /* neither longer than need be, nor a surrogate, nor past the end */
-
-    if ((len == 3 && c < 0x800) || (len == 4 && c < 0x10000)
-        || (c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff)
-    {
-        return 0;
-    }
-
-    return len;
-}
-
-
-int
-json_is_utf8(const void *data, size_t len)
-{
-    size_t          n;
-    const uint8_t  *p;
-
-    for (p = data; len != 0; p += n, len -= n) {
-        n = character(p, len);
-
-        if (n == 0) {
-            return 0;
-        }
-    }
-
-    return 1;
-}
 
 
 static void
 string(const uint8_t *p, size_t len)
 {
-    size_t  n;
+    size_t   n, used;
+    uint8_t  escaped[BLOOM_JSON_ESCAPED_MAX];
 
     putchar('"');
 
-    for ( /* void */ ; len != 0; p += n, len -= n) {
-        n = character(p, len);
-
-        if (n == 0) {
-            fputs("\xef\xbf\xbd", stdout);
-            n = 1;
-
-        } else if (*p == '"' || *p == '\\') {
-            putchar('\\');
-            putchar(*p);
-
-        } else if (*p < 0x20 || *p == 0x7f) {
-            printf("\\u%04x", *p);
-
-        } else {
-            fwrite(p, 1, n, stdout);
-        }
+    for ( /* void */ ; len != 0; p += used, len -= used) {
+        n = bloom_json_escape_next(escaped, p, len, &used);
+        fwrite(escaped, 1, n, stdout);
     }
 
     putchar('"');
@@ -226,7 +154,7 @@ json_key(json_t *json, const bloom_key_t *key)
 {
     json_bytes(json, "key", key->data, key->len);
 
-    if (!json_is_utf8(key->data, key->len)) {
+    if (!bloom_utf8_valid(key->data, key->len)) {
         json_hex(json, "key_hex", key->data, key->len);
     }
 }

@@ -39,8 +39,5 @@ void json_key(json_t *json, const bloom_key_t *key);
 void json_texts(json_t *json, const char *name, const bloom_key_t *texts,
     unsigned n);
 
-/* 1 if these bytes are valid UTF-8 (RFC 3629). */
-int json_is_utf8(const void *data, size_t len);
-
 
 #endif /* JSON_H */

@@ -617,10 +617,11 @@ count_absent(const share_t *share, const bloom_hash_t *hash, size_t n)
     for (i = 0, absent = 0; i < n; i++) {
 
         if (i + PREFETCH < n) {
-            bloom_prefetch(share->geometry, share->filter, hash[i + PREFETCH]);
+            bloom_layout_prefetch(share->geometry, share->filter,
+                                  hash[i + PREFETCH]);
         }
 
-        absent += !bloom_test(share->geometry, share->filter, hash[i]);
+        absent += !bloom_layout_test(share->geometry, share->filter, hash[i]);
     }
 
     return absent;
@@ -663,17 +664,18 @@ insert_hashes(const share_t *share, const bloom_hash_t *hash, size_t n)
     size_t  i;
 
     if (!share->atomic) {
-        bloom_add_many(share->geometry, share->words, hash, n);
+        bloom_layout_add_many(share->geometry, share->words, hash, n);
         return;
     }
 
     for (i = 0; i < n; i++) {
 
         if (i + PREFETCH < n) {
-            bloom_prefetch(share->geometry, share->words, hash[i + PREFETCH]);
+            bloom_layout_prefetch(share->geometry, share->words,
+                                  hash[i + PREFETCH]);
         }
 
-        (void) bloom_add_atomic(share->geometry, share->words, hash[i]);
+        (void) bloom_layout_add_atomic(share->geometry, share->words, hash[i]);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "bloom_geometry.h"
-#include "bloom_hash.h"
+#include "bloom_hasher.h"
 #include "bloom_form.h"
 #include "cli.h"
 #include "options.h"
@@ -188,7 +188,7 @@ options_take_layout(const option_t *option, const char *text, void *to)
 {
     uint32_t  *layout = to;
 
-    *layout = bloom_layout_parse(text, strlen(text));
+    *layout = bloom_geometry_layout_parse(text, strlen(text));
 
     return *layout != 0
            ? CLI_OK
@@ -201,7 +201,7 @@ options_take_hash(const option_t *option, const char *text, void *to)
 {
     uint32_t  *hash = to;
 
-    *hash = bloom_hash_parse(text, strlen(text));
+    *hash = bloom_hasher_parse(text, strlen(text));
 
     return *hash != 0
            ? CLI_OK
@@ -214,7 +214,7 @@ options_take_key_form(const option_t *option, const char *text, void *to)
 {
     int  form;
 
-    form = bloom_key_form_parse(text, strlen(text));
+    form = bloom_form_parse(text, strlen(text));
 
     if (form == -1) {
         return options_wrong(option, text, "there are raw, lower, host and "

@@ -13,21 +13,21 @@
 int
 parse_count(const char *text, uint64_t *value)
 {
-    return bloom_parse_count(text, strlen(text), value);
+    return bloom_units_count(text, strlen(text), value);
 }
 
 
 int
 parse_bytes(const char *text, uint64_t *value)
 {
-    return bloom_parse_bytes(text, strlen(text), value);
+    return bloom_units_bytes(text, strlen(text), value);
 }
 
 
 int
 parse_rate(const char *text, double *value)
 {
-    return bloom_parse_rate(text, strlen(text), value);
+    return bloom_units_rate(text, strlen(text), value);
 }
 
 

@@ -6,6 +6,7 @@
 #ifndef BLOOM_BYTES_H
 #define BLOOM_BYTES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -38,6 +39,30 @@ bloom_get32(const void *p)
     memcpy(&v, p, sizeof(v));
 
     return bloom_le32(v);
+}
+
+
+/*
+ * Returns n bytes, 0 to 7, as a number: without a loop, of pieces that overlap.
+ */
+static inline uint64_t
+bloom_get_short(const uint8_t *p, size_t n)
+{
+    size_t  middle;
+
+    if (n >= 4) {
+        return bloom_get32(p)
+               | (uint64_t) bloom_get32(p + n - 4) << (8 * (n - 4));
+    }
+
+    if (n == 0) {
+        return 0;
+    }
+
+    middle = n / 2;
+
+    return p[0] | (uint64_t) p[middle] << (8 * middle)
+           | (uint64_t) p[n - 1] << (8 * (n - 1));
 }
 
 

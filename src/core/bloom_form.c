@@ -19,14 +19,14 @@ static const char  too_long[] = "is longer than 65535 bytes";
 
 
 const char *
-bloom_key_form_name(uint32_t form)
+bloom_form_name(uint32_t form)
 {
     return form < FORMS ? names[form] : NULL;
 }
 
 
 int
-bloom_key_form_parse(const char *name, size_t len)
+bloom_form_parse(const char *name, size_t len)
 {
     size_t  i;
 
@@ -45,13 +45,13 @@ bloom_form_room(uint32_t form, size_t len)
 {
     switch (form) {
 
-    case BLOOM_KEY_LOWER:
+    case BLOOM_FORM_LOWER:
         return len;
 
-    case BLOOM_KEY_HOST:
+    case BLOOM_FORM_HOST:
         return BLOOM_HOST_MAX;
 
-    case BLOOM_KEY_URL:
+    case BLOOM_FORM_URL:
         return BLOOM_URL_ROOM(len < BLOOM_URL_MAX ? len : BLOOM_URL_MAX);
 
     default:
@@ -139,14 +139,14 @@ bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
 
     switch (form) {
 
-    case BLOOM_KEY_LOWER:
+    case BLOOM_FORM_LOWER:
         lower(canonical, key, buf);
         return NULL;
 
-    case BLOOM_KEY_HOST:
+    case BLOOM_FORM_HOST:
         return parse_host(&host, canonical, key, buf);
 
-    case BLOOM_KEY_URL:
+    case BLOOM_FORM_URL:
         why = bloom_url_parse(&url, key->data, key->len, buf);
 
         if (why != NULL) {
@@ -183,7 +183,7 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
 
     switch (form) {
 
-    case BLOOM_KEY_HOST:
+    case BLOOM_FORM_HOST:
         why = parse_host(&host, &result->canonical, key, buf);
 
         if (why != NULL) {
@@ -199,7 +199,7 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
 
         return NULL;
 
-    case BLOOM_KEY_URL:
+    case BLOOM_FORM_URL:
         why = bloom_url_parse(&url, key->data, key->len, buf);
 
         if (why != NULL) {
@@ -211,7 +211,7 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
 
         return NULL;
 
-    case BLOOM_KEY_LOWER:
+    case BLOOM_FORM_LOWER:
         lower(&result->canonical, key, buf);
         break;
 

@@ -33,10 +33,10 @@
 
 
 /* Values recorded in image files: never renumbered. */
-#define BLOOM_KEY_RAW           0
-#define BLOOM_KEY_LOWER         1
-#define BLOOM_KEY_HOST          2
-#define BLOOM_KEY_URL           3
+#define BLOOM_FORM_RAW          0
+#define BLOOM_FORM_LOWER        1
+#define BLOOM_FORM_HOST         2
+#define BLOOM_FORM_URL          3
 
 /* Of host and url: longer keys have no canonical form. */
 #define BLOOM_FORM_KEY_MAX      65535
@@ -52,8 +52,8 @@ typedef struct {
 
 
 /* "raw", NULL if unknown; and back: -1 if unknown. */
-const char *bloom_key_form_name(uint32_t form);
-int bloom_key_form_parse(const char *name, size_t len);
+const char *bloom_form_name(uint32_t form);
+int bloom_form_parse(const char *name, size_t len);
 
 /* Bytes of memory that a key of `len` bytes needs below; 0 for raw. */
 size_t bloom_form_room(uint32_t form, size_t len);

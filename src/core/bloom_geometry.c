@@ -21,7 +21,7 @@ lines_suffice(uint32_t lines)
 
 
 double
-bloom_classic_fpr(const bloom_geometry_t *g, double fill)
+bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill)
 {
     double  m, k, rate;
 
@@ -38,7 +38,8 @@ bloom_classic_fpr(const bloom_geometry_t *g, double fill)
          * that small filters feel.  Summed over the fractions, and over how
          * nearly, that is fill (1 + fill) / ((1 - fill)^2 (k - 1) m).  A key
          * beside a member's sequence, either way round, adds the rest, which
-         * is measured and felt at low fill (t/unit/test_small.c).
+         * is measured and felt at low fill: see
+         * t/unit/test_geometry_small_filters.c.
          */
 
         rate += fill * (1.35 + 0.65 * fill)
@@ -52,8 +53,11 @@ bloom_classic_fpr(const bloom_geometry_t *g, double fill)
 static double
 classic_fpr(const bloom_geometry_t *g, double items)
 {
-    return bloom_classic_fpr(g, -expm1(g->k * items
-                                       * log1p(-1 / (double) g->bits)));
+    double  fill;
+
+    fill = -expm1(g->k * items * log1p(-1 / (double) g->bits));
+
+    return bloom_geometry_classic_fpr(g, fill);
 }
 
 
@@ -204,7 +208,8 @@ fit_bits(bloom_geometry_t *g, uint64_t items, double fpr)
 
 
 int
-bloom_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity, double fpr)
+bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
+    double fpr)
 {
     int               found;
     double            rate, best;
@@ -264,8 +269,8 @@ bloom_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity, double fpr)
 
 
 uint64_t
-bloom_size_capacity(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
-    double fpr)
+bloom_geometry_size_capacity(bloom_geometry_t *g, uint32_t layout,
+    uint64_t bytes, double fpr)
 {
     uint64_t          low, high, mid;
     bloom_geometry_t  try;
@@ -276,7 +281,7 @@ bloom_size_capacity(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
     while (high - low > 1) {
         mid = low + (high - low) / 2;
 
-        if (bloom_size(&try, layout, mid, fpr) == 0
+        if (bloom_geometry_size(&try, layout, mid, fpr) == 0
             && bloom_geometry_bytes(&try) <= bytes)
         {
             *g = try;
@@ -295,13 +300,13 @@ static int
 fits(bloom_geometry_t *g, uint32_t layout, uint64_t bytes, uint64_t capacity,
     double fpr)
 {
-    return bloom_size(g, layout, capacity, fpr) == 0
+    return bloom_geometry_size(g, layout, capacity, fpr) == 0
            && bloom_geometry_bytes(g) <= bytes;
 }
 
 
 double
-bloom_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
+bloom_geometry_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
     uint64_t capacity)
 {
     int       i;
@@ -342,7 +347,7 @@ bloom_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
             }
         }
 
-        (void) bloom_size(g, layout, capacity, high);
+        (void) bloom_geometry_size(g, layout, capacity, high);
 
         return high;
     }
@@ -354,7 +359,7 @@ bloom_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
 uint64_t
 bloom_geometry_bytes(const bloom_geometry_t *g)
 {
-    return bloom_whole_lines(g->bits) / 8;
+    return bloom_geometry_whole_lines(g->bits) / 8;
 }
 
 
@@ -379,7 +384,7 @@ links_valid(const bloom_geometry_t *g)
             return 0;
         }
 
-        bits += bloom_whole_lines(g->link[i].bits);
+        bits += bloom_geometry_whole_lines(g->link[i].bits);
     }
 
     return bits == g->bits;
@@ -399,7 +404,7 @@ foreign_valid(const bloom_geometry_t *g)
         return links_valid(g);
     }
 
-    return bloom_layout_name(g->layout) != NULL;
+    return bloom_geometry_layout_name(g->layout) != NULL;
 }
 
 
@@ -408,7 +413,7 @@ bloom_geometry_valid(const bloom_geometry_t *g)
 {
     uint32_t  per_line;
 
-    if (bloom_layout_is_foreign(g->layout)) {
+    if (bloom_geometry_is_foreign(g->layout)) {
         return foreign_valid(g);
     }
 
@@ -516,7 +521,7 @@ bloom_geometry_items_error(const bloom_geometry_t *g, uint64_t items)
 
 
 const char *
-bloom_layout_name(uint32_t layout)
+bloom_geometry_layout_name(uint32_t layout)
 {
     static const char *const  names[] = {
         NULL, "blocked", "classic", NULL, "double", "double63", "double31",
@@ -528,7 +533,7 @@ bloom_layout_name(uint32_t layout)
 
 
 uint32_t
-bloom_layout_parse(const char *name, uint64_t len)
+bloom_geometry_layout_parse(const char *name, uint64_t len)
 {
     uint32_t     layout;
     const char  *known;
@@ -536,7 +541,7 @@ bloom_layout_parse(const char *name, uint64_t len)
     for (layout = BLOOM_LAYOUT_BLOCKED; layout <= BLOOM_LAYOUT_CLASSIC;
          layout++)
     {
-        known = bloom_layout_name(layout);
+        known = bloom_geometry_layout_name(layout);
 
         if (strlen(known) == len && memcmp(known, name, len) == 0) {
             return layout;

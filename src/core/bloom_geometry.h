@@ -94,33 +94,34 @@ typedef struct {
  * 1..BLOOM_CAPACITY_MAX, fpr not in BLOOM_FPR_MIN..BLOOM_FPR_MAX, or the result
  * over BLOOM_BITS_MAX.
  */
-int bloom_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
+int bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
     double fpr);
 
 /*
- * The greatest capacity for which bloom_size() at `fpr` needs at most `bytes`,
- * with its geometry; 0 if even one item does not fit, or fpr is out of range.
+ * The greatest capacity for which bloom_geometry_size() at `fpr` needs at most
+ * `bytes`, with its geometry; 0 if even one item does not fit, or fpr is out of
+ * range.
  */
-uint64_t bloom_size_capacity(bloom_geometry_t *g, uint32_t layout,
+uint64_t bloom_geometry_size_capacity(bloom_geometry_t *g, uint32_t layout,
     uint64_t bytes, double fpr);
 
 /*
- * The least rate for which bloom_size() at `capacity` needs at most `bytes`,
- * with its geometry; 0 if not even BLOOM_FPR_MAX fits.
+ * The least rate for which bloom_geometry_size() at `capacity` needs at most
+ * `bytes`, with its geometry; 0 if not even BLOOM_FPR_MAX fits.
  */
-double bloom_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
-    uint64_t capacity);
+double bloom_geometry_size_fpr(bloom_geometry_t *g, uint32_t layout,
+    uint64_t bytes, uint64_t capacity);
 
 /* 1 if a filter of this layout is an imported one. */
 static inline int
-bloom_layout_is_foreign(uint32_t layout)
+bloom_geometry_is_foreign(uint32_t layout)
 {
     return layout > BLOOM_LAYOUT_CLASSIC;
 }
 
 /* A number of bits rounded up to whole lines. */
 static inline uint64_t
-bloom_whole_lines(uint64_t bits)
+bloom_geometry_whole_lines(uint64_t bits)
 {
     return (bits + BLOOM_LINE_BITS - 1) / BLOOM_LINE_BITS * BLOOM_LINE_BITS;
 }
@@ -139,7 +140,7 @@ double bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items);
 
 /* The rate of a classic or imported filter, or of a link of one, with the share
  * `fill` of its bits set. */
-double bloom_classic_fpr(const bloom_geometry_t *g, double fill);
+double bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill);
 
 /*
  * The number of distinct keys estimated from the number of bits set
@@ -162,8 +163,8 @@ double bloom_geometry_items_error(const bloom_geometry_t *g, uint64_t items);
  * unknown; and back, for the first two, which filters can be made with: 0 if
  * unknown.
  */
-const char *bloom_layout_name(uint32_t layout);
-uint32_t bloom_layout_parse(const char *name, uint64_t len);
+const char *bloom_geometry_layout_name(uint32_t layout);
+uint32_t bloom_geometry_layout_parse(const char *name, uint64_t len);
 
 
 #pragma GCC visibility pop

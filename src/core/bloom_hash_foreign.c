@@ -1,14 +1,11 @@
 
 #include "bloom_hash_foreign.h"
 #include "bloom_bytes.h"
+#include "bloom_murmur3.h"
+#include "bloom_utf8.h"
 
 #define REDISBLOOM_SEED  0xc6a4a7935bd1e995
 #define LIBBLOOM_SEED    0x9747b28c
-
-/* The bytes of a hasher's key. */
-#define AT_SEED          0
-#define AT_FUNNEL        4
-#define AT_REST          5
 
 
 static const uint64_t  redisson_key[4] = {
@@ -317,41 +314,19 @@ utf8_next(const uint8_t **pos, const uint8_t *end)
 {
     uint8_t         low, high;
     uint32_t        c;
-    unsigned        more;
+    unsigned        len;
     const uint8_t  *p;
 
     p = *pos;
     c = *p++;
-    low = 0x80;
-    high = 0xbf;
+    len = bloom_utf8_begin((uint8_t) c, &low, &high);
 
-    if (c < 0x80) {
+    if (len <= 1) {
         *pos = p;
-        return c;
+        return len == 1 ? c : 0xfffd;
     }
 
-    if (c >= 0xc2 && c <= 0xdf) {
-        more = 1;
-        c &= 0x1f;
-
-    } else if (c >= 0xe0 && c <= 0xef) {
-        more = 2;
-        low = c == 0xe0 ? 0xa0 : 0x80;
-        high = c == 0xed ? 0x9f : 0xbf;
-        c &= 0x0f;
-
-    } else if (c >= 0xf0 && c <= 0xf4) {
-        more = 3;
-        low = c == 0xf0 ? 0x90 : 0x80;
-        high = c == 0xf4 ? 0x8f : 0xbf;
-        c &= 0x07;
-
-    } else {
-        *pos = p;
-        return 0xfffd;
-    }
-
-    for ( /* void */ ; more != 0; more--, p++) {
+    for (c &= 0x7fu >> len; len != 1; len--, p++) {
 
         if (p == end || *p < low || *p > high) {
             *pos = p;
@@ -520,100 +495,4 @@ bloom_hash_foreign(const bloom_hasher_t *hasher, const void *data, size_t len)
     }
 
     return hash;
-}
-
-
-void
-bloom_hasher_foreign(bloom_hasher_t *hasher, uint32_t kind, uint32_t funnel,
-    uint32_t seed)
-{
-    memset(hasher, 0, sizeof(*hasher));
-
-    hasher->kind = kind;
-    bloom_put32(hasher->key + AT_SEED, seed);
-    hasher->key[AT_FUNNEL] = (uint8_t) funnel;
-}
-
-
-uint32_t
-bloom_hasher_funnel(const bloom_hasher_t *hasher)
-{
-    return hasher->kind >= BLOOM_HASH_FUNNEL ? hasher->key[AT_FUNNEL]
-                                             : BLOOM_FUNNEL_BYTES;
-}
-
-
-int
-bloom_hasher_valid(const bloom_hasher_t *hasher)
-{
-    uint32_t  i, funnel, seed;
-
-    if (hasher->kind == BLOOM_HASH_SIPHASH) {
-        return 1;
-    }
-
-    seed = bloom_hasher_seed(hasher);
-    funnel = bloom_hasher_funnel(hasher);
-
-    i = hasher->kind == BLOOM_HASH_MURMUR3 ? AT_FUNNEL : AT_REST;
-
-    for ( /* void */ ; i < BLOOM_HASH_KEY_LEN; i++) {
-        if (hasher->key[i] != 0) {
-            return 0;
-        }
-    }
-
-    switch (hasher->kind) {
-
-    case BLOOM_HASH_MURMUR3:
-        return 1;
-
-    case BLOOM_HASH_FUNNEL:
-        return seed == 0 && funnel >= BLOOM_FUNNEL_UTF16
-               && funnel <= BLOOM_FUNNEL_INT;
-
-    case BLOOM_HASH_MURMUR3_32:
-        return funnel == BLOOM_FUNNEL_BYTES || funnel == BLOOM_FUNNEL_LONG;
-    }
-
-    return bloom_hash_foreign_name(hasher->kind) != NULL
-           && seed == 0 && funnel == BLOOM_FUNNEL_BYTES;
-}
-
-
-const char *
-bloom_hash_foreign_name(uint32_t kind)
-{
-    static const char *const  names[] = {
-        "murmur3-funnel", "murmur64a", "murmur2", "murmur3-32", "highwayhash",
-        "fnv1", "murmur3-twice", "murmur3-each"
-    };
-
-    return kind >= BLOOM_HASH_FUNNEL && kind <= BLOOM_HASH_MURMUR3_EACH
-           ? names[kind - BLOOM_HASH_FUNNEL] : NULL;
-}
-
-
-static const char *const  funnels[] = { "bytes", "utf16", "long", "int" };
-
-
-const char *
-bloom_funnel_name(uint32_t funnel)
-{
-    return funnel <= BLOOM_FUNNEL_INT ? funnels[funnel] : NULL;
-}
-
-
-int
-bloom_funnel_parse(const char *name, size_t len)
-{
-    int  i;
-
-    for (i = BLOOM_FUNNEL_BYTES; i <= BLOOM_FUNNEL_INT; i++) {
-        if (strlen(funnels[i]) == len && memcmp(name, funnels[i], len) == 0) {
-            return i;
-        }
-    }
-
-    return -1;
 }

@@ -1,7 +1,7 @@
 
 /*
- * The hash functions of filters that other systems made.  bloom_hash() knows
- * them all; below, P || b is P followed by the byte b.
+ * The hash functions of filters that other systems made; below, P || b is P
+ * followed by the byte b.
  *
  *   FUNNEL         MurmurHash3 x64 128 of the key's funnel
  *   MURMUR64A      h1 = MurmurHash64A(key, 0xc6a4a7935bd1e995)
@@ -36,37 +36,14 @@
 #ifndef BLOOM_HASH_FOREIGN_H
 #define BLOOM_HASH_FOREIGN_H
 
-#include "bloom_hash.h"
+#include "bloom_hasher.h"
 
 #pragma GCC visibility push(hidden)
 
 
-/* Values recorded in image files: never renumbered. */
-#define BLOOM_FUNNEL_BYTES  0
-#define BLOOM_FUNNEL_UTF16  1
-#define BLOOM_FUNNEL_LONG   2
-#define BLOOM_FUNNEL_INT    3
-
-
-/* bloom_hash() of the kinds above. */
+/* Returns the hash of a key, as bloom_hash() does, by one of these kinds. */
 bloom_hash_t bloom_hash_foreign(const bloom_hasher_t *hasher, const void *data,
     size_t len);
-
-/* Makes a hasher of these kinds; `seed` is 0 but for MURMUR3_32. */
-void bloom_hasher_foreign(bloom_hasher_t *hasher, uint32_t kind,
-    uint32_t funnel, uint32_t seed);
-
-/* 1 if every byte of the hasher is one that its kind may have. */
-int bloom_hasher_valid(const bloom_hasher_t *hasher);
-
-uint32_t bloom_hasher_funnel(const bloom_hasher_t *hasher);
-
-/* The name of a kind, NULL if it is none of these. */
-const char *bloom_hash_foreign_name(uint32_t kind);
-
-/* "bytes", "utf16", "long" or "int", NULL if unknown; and back: -1. */
-const char *bloom_funnel_name(uint32_t funnel);
-int bloom_funnel_parse(const char *name, size_t len);
 
 
 /* ---- the functions themselves ---- */

@@ -76,9 +76,10 @@ const uint8_t *bloom_host_scan(bloom_host_t *host, const uint8_t *p,
 int bloom_host_is_plain(const bloom_host_t *host);
 
 /*
- * Where the host and its parent domains begin, as offsets into its text: itself,
- * then the parents, the longest first, of at most `labels` labels and at least
- * two.  Their number, 1 to `labels`.  An address has no parents.
+ * Finds where the host and its parent domains begin, as offsets into its text:
+ * itself, then the parents, the longest first, of at most `labels` labels and
+ * at least two.  Returns their number, 1 to `labels`.  An address has no
+ * parents.
  *
  * The top-level domain is no parent: a false positive there would be one for
  * all names below it.

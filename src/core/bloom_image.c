@@ -6,8 +6,7 @@
 #include "bloom_image.h"
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
-#include "bloom_hash_foreign.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 
 
 /*
@@ -316,7 +315,7 @@ decode_origin(bloom_image_t *image, const uint8_t *h, size_t *used,
     image->origin_len = bloom_get32(h + AT_ORIGIN_LEN);
     image->origin_items = bloom_get64(h + AT_ORIGIN_ITEMS);
 
-    if (bloom_origin_name(image->origin) == NULL) {
+    if (bloom_image_origin_name(image->origin) == NULL) {
         return fail("has origin %" PRIu32 ", which this program does not "
                     "know; use a newer program", image->origin);
     }
@@ -388,17 +387,17 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
         return -1;
     }
 
-    if (bloom_layout_name(g->layout) == NULL) {
+    if (bloom_geometry_layout_name(g->layout) == NULL) {
         return fail("has layout %" PRIu32 ", which this program does not "
                     "know; use a newer program", g->layout);
     }
 
-    if (bloom_hash_name(image->hasher.kind) == NULL) {
+    if (bloom_hasher_name(image->hasher.kind) == NULL) {
         return fail("has hash %" PRIu32 ", which this program does not "
                     "know; use a newer program", image->hasher.kind);
     }
 
-    if (bloom_key_form_name(image->key_form) == NULL) {
+    if (bloom_form_name(image->key_form) == NULL) {
         return fail("has key form %" PRIu32 ", which this program does not "
                     "know; use a newer program", image->key_form);
     }
@@ -409,27 +408,29 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     }
 
     if (!bloom_scheme_valid(g->layout, image->hasher.kind)
-        || bloom_layout_is_foreign(g->layout)
+        || bloom_geometry_is_foreign(g->layout)
            != ((image->flags & BLOOM_IMAGE_IMPORTED) != 0))
     {
         return fail("is impossible: layout %s and hash %s with flags 0x%"
-                    PRIx32 "; build it again", bloom_layout_name(g->layout),
-                    bloom_hash_name(image->hasher.kind), image->flags);
+                    PRIx32 "; build it again",
+                    bloom_geometry_layout_name(g->layout),
+                    bloom_hasher_name(image->hasher.kind), image->flags);
     }
 
     /* some imported hashes refer to the key, which has to lie still for that */
 
-    if (image->key_form != BLOOM_KEY_RAW
+    if (image->key_form != BLOOM_FORM_RAW
         && (image->flags & BLOOM_IMAGE_IMPORTED))
     {
         return fail("is impossible: imported, with key form %s; import it "
-                    "again", bloom_key_form_name(image->key_form));
+                    "again", bloom_form_name(image->key_form));
     }
 
     if (!bloom_geometry_valid(g)) {
         return fail("is impossible: layout %s, %" PRIu64 " bits, k %" PRIu32
                     ", lines %" PRIu32 "; build it again",
-                    bloom_layout_name(g->layout), g->bits, g->k, g->lines);
+                    bloom_geometry_layout_name(g->layout), g->bits, g->k,
+                    g->lines);
     }
 
     if (bloom_get64(h + AT_PAYLOAD_SIZE) != bloom_image_payload_size(image)
@@ -459,7 +460,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
 
     if (!bloom_hasher_valid(&image->hasher)) {
         return fail("is impossible: hash %s has no such key; build it again",
-                    bloom_hash_name(image->hasher.kind));
+                    bloom_hasher_name(image->hasher.kind));
     }
 
     if (!all_zero(h + used, AT_HEADER_CRC - used)) {
@@ -546,7 +547,7 @@ padding_zero(const bloom_image_t *image, const uint8_t *chunk, size_t len)
     g = &image->geometry;
     bits = g->layout == BLOOM_LAYOUT_LINKS ? g->link[g->links - 1].bits
                                            : g->bits;
-    over = bloom_whole_lines(bits) - bits;
+    over = bloom_geometry_whole_lines(bits) - bits;
 
     return all_zero(chunk + len - over / 8, over / 8)
            && (over % 8 == 0
@@ -653,31 +654,13 @@ bloom_image_differs(const bloom_image_t *a, const bloom_image_t *b)
 }
 
 
-static const char *const  origins[] = {
-    NULL, "guava", "redisbloom", "bitmap", "dcso", "bits-and-blooms", "spark",
-    "libbloom"
-};
-
-#define ORIGINS  (sizeof(origins) / sizeof(origins[0]))
-
-
 const char *
-bloom_origin_name(uint32_t origin)
+bloom_image_origin_name(uint32_t origin)
 {
-    return origin < ORIGINS ? origins[origin] : NULL;
-}
+    static const char *const  names[] = {
+        NULL, "guava", "redisbloom", "bitmap", "dcso", "bits-and-blooms",
+        "spark", "libbloom"
+    };
 
-
-int
-bloom_origin_parse(const char *name, size_t len)
-{
-    int  i;
-
-    for (i = 1; i < (int) ORIGINS; i++) {
-        if (strlen(origins[i]) == len && memcmp(name, origins[i], len) == 0) {
-            return i;
-        }
-    }
-
-    return -1;
+    return origin < sizeof(names) / sizeof(names[0]) ? names[origin] : NULL;
 }

@@ -167,9 +167,8 @@ int bloom_image_decode(bloom_image_t *image,
 const char *bloom_image_differs(const bloom_image_t *a,
     const bloom_image_t *b);
 
-/* "guava" and so on, NULL if unknown; and back: -1 if unknown. */
-const char *bloom_origin_name(uint32_t origin);
-int bloom_origin_parse(const char *name, size_t len);
+/* Returns the name of an origin, such as "guava"; NULL if it is unknown. */
+const char *bloom_image_origin_name(uint32_t origin);
 
 
 #pragma GCC visibility pop

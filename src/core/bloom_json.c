@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "bloom_json.h"
+#include "bloom_ascii.h"
+#include "bloom_utf8.h"
 
 
 enum {
@@ -41,20 +43,6 @@ static inline int
 is_plain(uint8_t c)
 {
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
-}
-
-
-/* A byte as a digit, or 16. */
-static inline uint32_t
-hex_value(uint8_t c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    c |= 0x20;
-
-    return c >= 'a' && c <= 'f' ? (uint32_t) c - 'a' + 10 : 16;
 }
 
 
@@ -138,7 +126,7 @@ bloom_json_next(bloom_json_t *json, bloom_key_t *key, const uint8_t **pos,
 static int
 between(bloom_json_t *json, uint8_t c)
 {
-    uint32_t  digit;
+    int  digit;
 
     switch (json->state) {
 
@@ -157,14 +145,14 @@ between(bloom_json_t *json, uint8_t c)
         return escape(json, c);
 
     case HEX:
-        digit = hex_value(c);
+        digit = bloom_hex_digit(c);
 
-        if (digit == 16) {
+        if (digit == -1) {
             return fail(json, "\\u must be followed by four hexadecimal "
                               "digits");
         }
 
-        json->unit = json->unit << 4 | digit;
+        json->unit = json->unit << 4 | (uint32_t) digit;
 
         return --json->more == 0 ? unit(json) : 0;
 
@@ -258,15 +246,15 @@ append(bloom_json_t *json, uint8_t c)
 static int
 begin_utf8(bloom_json_t *json, uint8_t c)
 {
-    if (c < 0xc2 || c > 0xf4) {
+    unsigned  len;
+
+    len = bloom_utf8_begin(c, &json->from, &json->to);
+
+    if (len == 0) {
         return fail(json, "the string is not valid UTF-8");
     }
 
-    /* neither longer than need be, nor a surrogate, nor past the end */
-
-    json->from = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
-    json->to = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
-    json->more = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+    json->more = (int) len - 1;
     json->state = UTF8;
 
     return append(json, c);
@@ -363,78 +351,49 @@ bloom_json_end(bloom_json_t *json)
 
 
 size_t
-bloom_utf8_len(const uint8_t *p, size_t rest)
+bloom_json_escape_next(uint8_t dst[BLOOM_JSON_ESCAPED_MAX],
+    const uint8_t *p, size_t rest, size_t *used)
 {
-    size_t   i, len;
-    uint8_t  from, to;
+    static const char  hex[] = "0123456789abcdef";
 
-    if (p[0] < 0x80) {
-        return 1;
+    *used = bloom_utf8_len(p, rest);
+
+    if (*used == 0) {
+        *used = 1;
+        memcpy(dst, "\xef\xbf\xbd", 3);
+        return 3;
     }
 
-    if (p[0] < 0xc2 || p[0] > 0xf4) {
-        return 0;
+    if (*p == '"' || *p == '\\') {
+        dst[0] = '\\';
+        dst[1] = *p;
+        return 2;
     }
 
-    len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-
-    if (len > rest) {
-        return 0;
+    if (*p < 0x20 || *p == 0x7f) {
+        memcpy(dst, "\\u00", 4);
+        dst[4] = (uint8_t) hex[*p >> 4];
+        dst[5] = (uint8_t) hex[*p & 0xf];
+        return 6;
     }
 
-    from = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
-    to = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
+    memcpy(dst, p, *used);
 
-    for (i = 1; i < len; i++) {
-        if (p[i] < from || p[i] > to) {
-            return 0;
-        }
-
-        from = 0x80;
-        to = 0xbf;
-    }
-
-    return len;
+    return *used;
 }
 
 
 size_t
 bloom_json_escape(uint8_t *dst, const uint8_t *src, size_t len)
 {
-    static const char  hex[] = "0123456789abcdef";
+    size_t   n, used, total;
+    uint8_t  escaped[BLOOM_JSON_ESCAPED_MAX];
 
-    size_t          n, size, total;
-    uint8_t         buf[6];
-    const uint8_t  *out;
-
-    for (total = 0; len != 0; src += n, len -= n, total += size) {
-        n = bloom_utf8_len(src, len);
-
-        if (n == 0) {
-            n = 1;
-            out = (const uint8_t *) "\xef\xbf\xbd";
-            size = 3;
-
-        } else if (*src == '"' || *src == '\\') {
-            buf[0] = '\\';
-            buf[1] = *src;
-            out = buf;
-            size = 2;
-
-        } else if (*src < 0x20 || *src == 0x7f) {
-            memcpy(buf, "\\u00", 4);
-            buf[4] = (uint8_t) hex[*src >> 4];
-            buf[5] = (uint8_t) hex[*src & 0xf];
-            out = buf;
-            size = 6;
-
-        } else {
-            out = src;
-            size = n;
-        }
+    for (total = 0; len != 0; src += used, len -= used, total += n) {
+        n = bloom_json_escape_next(escaped, src, len, &used);
 
         if (dst != NULL) {
-            memcpy(dst + total, out, size);
+            memcpy(dst + total, escaped, n);
         }
     }
 

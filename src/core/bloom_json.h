@@ -12,7 +12,8 @@
 #pragma GCC visibility push(hidden)
 
 
-#define BLOOM_JSON_KEY_MAX  65535        /* bytes of a string, decoded */
+#define BLOOM_JSON_KEY_MAX      65535    /* bytes of a string, decoded */
+#define BLOOM_JSON_ESCAPED_MAX  6        /* bytes that one becomes */
 
 
 /*
@@ -56,15 +57,18 @@ int bloom_json_end(bloom_json_t *json);
 
 
 /*
- * Writes the inside of a JSON string to `dst`, or nothing if that is NULL, and
- * returns its length, at most 6 * len.  A byte that fits in no UTF-8 character
- * becomes U+FFFD.
+ * Writes the inside of a JSON string to `dst`, or nothing if that is NULL.  A
+ * byte that fits in no UTF-8 character becomes U+FFFD.  Returns the length, at
+ * most BLOOM_JSON_ESCAPED_MAX * len.
  */
 size_t bloom_json_escape(uint8_t *dst, const uint8_t *src, size_t len);
 
-/* Length of the UTF-8 character (RFC 3629) at p, 0 if there is no valid one;
- * `rest` is at least 1. */
-size_t bloom_utf8_len(const uint8_t *p, size_t rest);
+/*
+ * Does so for the character at p alone, of which `used` bytes are used; `rest`
+ * is at least 1.
+ */
+size_t bloom_json_escape_next(uint8_t dst[BLOOM_JSON_ESCAPED_MAX],
+    const uint8_t *p, size_t rest, size_t *used);
 
 
 #pragma GCC visibility pop

@@ -1,9 +1,8 @@
 
-#include <math.h>
-
 #include "bloom_layout.h"
 #include "bloom_bits.h"
 #include "bloom_layout_foreign.h"
+#include "bloom_murmur3.h"
 #include "bloom_simd.h"
 
 
@@ -32,8 +31,8 @@ place(const bloom_geometry_t *g, bloom_hash_t hash, uint32_t j)
     bloom_place_t  at;
 
     if (j != 0) {
-        hash.h1 = bloom_mix64(hash.h1 + j * PHI);
-        hash.h2 = bloom_mix64(hash.h2 + j * PHI);
+        hash.h1 = bloom_murmur3_mix(hash.h1 + j * PHI);
+        hash.h2 = bloom_murmur3_mix(hash.h2 + j * PHI);
     }
 
     at.line = scale(hash.h1, g->bits / BLOOM_LINE_BITS);
@@ -158,12 +157,13 @@ other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
         return classic_test(g, words, hash);
     }
 
-    return bloom_foreign_test(g, words, hash);
+    return bloom_layout_foreign_test(g, words, hash);
 }
 
 
 int
-bloom_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+bloom_layout_test(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
 {
     uint64_t  line;
 
@@ -187,8 +187,8 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
     uint32_t   i, j, r, shift;
     uint64_t  *line;
 
-    if (bloom_layout_is_foreign(g->layout)) {
-        return bloom_foreign_add(g, words, hash, atomic);
+    if (bloom_geometry_is_foreign(g->layout)) {
+        return bloom_layout_foreign_add(g, words, hash, atomic);
     }
 
     changed = 0;
@@ -219,14 +219,14 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
 
 
 uint32_t
-bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX])
 {
     bloom_place_t  at;
     uint32_t  i, j, r;
 
-    if (bloom_layout_is_foreign(g->layout)) {
-        return bloom_foreign_bits(g, hash, bits);
+    if (bloom_geometry_is_foreign(g->layout)) {
+        return bloom_layout_foreign_bits(g, hash, bits);
     }
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
@@ -253,14 +253,15 @@ bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 
 
 int
-bloom_add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash)
+bloom_layout_add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash)
 {
     return add(g, words, hash, 0) != 0;
 }
 
 
 int
-bloom_add_atomic(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash)
+bloom_layout_add_atomic(const bloom_geometry_t *g, uint64_t *words,
+    bloom_hash_t hash)
 {
     return add(g, words, hash, 1);
 }
@@ -278,10 +279,10 @@ first_line(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 
 
 void
-bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
+bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
-    if (!bloom_layout_is_foreign(g->layout)) {
+    if (!bloom_geometry_is_foreign(g->layout)) {
         __builtin_prefetch(first_line(g, words, hash), 1);
     }
 }
@@ -290,9 +291,9 @@ bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
 /*
  * Batches go line by line, or bit by bit: whatever the keys that are still in
  * question need next is asked for before the first of it is looked at, so that
- * the memory has all of them to do at once.  Not through bloom_prefetch(): gcc
- * takes a function that does nothing else for one without effects, and leaves
- * its calls out.
+ * the memory has all of them to do at once.  Not through
+ * bloom_layout_prefetch(): gcc takes a function that does nothing else for one
+ * without effects, and leaves its calls out.
  */
 
 
@@ -352,7 +353,7 @@ blocked_test_batch(const bloom_geometry_t *g, const uint64_t *words,
         n = places(g, words, hash, present, j, at);
 
         if (r == BLOOM_LINE_WORDS) {
-            answers = bloom_vector()->test(words, at, n);
+            answers = bloom_simd()->test(words, at, n);
 
         } else {
             for (answers = 0, i = 0; i < n; i++) {
@@ -398,7 +399,7 @@ classic_test_batch(const bloom_geometry_t *g, const uint64_t *words,
 
 
 uint64_t
-bloom_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n)
 {
     unsigned  i;
@@ -413,7 +414,7 @@ bloom_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     }
 
     for (present = 0, i = 0; i < n; i++) {
-        present |= (uint64_t) bloom_foreign_test(g, words, hash[i]) << i;
+        present |= (uint64_t) bloom_layout_foreign_test(g, words, hash[i]) << i;
     }
 
     return present;
@@ -437,13 +438,13 @@ blocked_add_batch(const bloom_geometry_t *g, uint64_t *words,
     }
 
     for (j = 0; j < g->lines; j++) {
-        bloom_vector()->add(words, at[j], n);
+        bloom_simd()->add(words, at[j], n);
     }
 }
 
 
 void
-bloom_add_many(const bloom_geometry_t *g, uint64_t *words,
+bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
     const bloom_hash_t *hash, size_t n)
 {
     size_t    i;
@@ -459,21 +460,21 @@ bloom_add_many(const bloom_geometry_t *g, uint64_t *words,
             continue;
         }
 
-        if (!bloom_layout_is_foreign(g->layout)) {
+        if (!bloom_geometry_is_foreign(g->layout)) {
             for (i = 0; i < part; i++) {
                 __builtin_prefetch(first_line(g, words, hash[i]), 1);
             }
         }
 
         for (i = 0; i < part; i++) {
-            (void) bloom_add(g, words, hash[i]);
+            (void) bloom_layout_add(g, words, hash[i]);
         }
     }
 }
 
 
 unsigned
-bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
+bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n)
 {
     unsigned  i, part;
@@ -481,11 +482,11 @@ bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
 
     if (n < FEW) {
 
-        for (i = 1; i < n && !bloom_layout_is_foreign(g->layout); i++) {
+        for (i = 1; i < n && !bloom_geometry_is_foreign(g->layout); i++) {
             __builtin_prefetch(first_line(g, words, hash[i]), 0);
         }
 
-        for (i = 0; i < n && !bloom_test(g, words, hash[i]); i++) {
+        for (i = 0; i < n && !bloom_layout_test(g, words, hash[i]); i++) {
             /* void */
         }
 
@@ -494,7 +495,7 @@ bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
 
     for (i = 0; i < n; i += part) {
         part = (n - i < BLOOM_BATCH) ? n - i : BLOOM_BATCH;
-        present = bloom_test_batch(g, words, hash + i, part);
+        present = bloom_layout_test_batch(g, words, hash + i, part);
 
         if (present != 0) {
             return i + (unsigned) __builtin_ctzll(present);
@@ -506,7 +507,7 @@ bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
 
 
 void
-bloom_merge(uint64_t *dst, const uint64_t *src, uint64_t n)
+bloom_layout_merge(uint64_t *dst, const uint64_t *src, uint64_t n)
 {
     uint64_t  i;
 
@@ -554,7 +555,7 @@ count_popcnt(const uint64_t *words, uint64_t n)
 
 
 uint64_t
-bloom_count_ones(const uint64_t *words, uint64_t n)
+bloom_layout_count_ones(const uint64_t *words, uint64_t n)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("popcnt")) {
@@ -563,201 +564,4 @@ bloom_count_ones(const uint64_t *words, uint64_t n)
 #endif
 
     return count_portable(words, n);
-}
-
-
-static void
-count_ones(bloom_census_t *census, const uint64_t *words, uint64_t n)
-{
-    census->words += n;
-    census->ones += bloom_count_ones(words, n);
-}
-
-
-/* A link as a filter of its own. */
-static bloom_geometry_t
-link_geometry(const bloom_link_t *link)
-{
-    bloom_geometry_t  g;
-
-    memset(&g, 0, sizeof(g));
-
-    g.layout = BLOOM_LAYOUT_DOUBLE;
-    g.k = link->k;
-    g.bits = link->bits;
-
-    return g;
-}
-
-
-/* Goes on where the last piece ended, and closes each link at its end. */
-static void
-count_links(bloom_census_t *census, const bloom_geometry_t *g,
-    const uint64_t *words, uint64_t n)
-{
-    double            rate;
-    uint32_t          i;
-    uint64_t          end, part;
-    bloom_geometry_t  one;
-
-    for (end = 0, i = 0; i < g->links && n != 0; i++) {
-
-        end += bloom_whole_lines(g->link[i].bits) / 64;
-
-        if (census->words >= end) {
-            continue;
-        }
-
-        part = end - census->words < n ? end - census->words : n;
-
-        count_ones(census, words, part);
-
-        words += part;
-        n -= part;
-
-        if (census->words == end) {
-            one = link_geometry(&g->link[i]);
-
-            census->padding += bloom_whole_lines(one.bits) - one.bits;
-
-            census->items += bloom_geometry_items(&one,
-                                                  census->ones
-                                                  - census->closed);
-
-            rate = bloom_classic_fpr(&one, (double) (census->ones
-                                                     - census->closed)
-                                           / (double) one.bits);
-
-            census->matches += log1p(-fmin(rate, 1 - 1e-15));
-            census->closed = census->ones;
-        }
-    }
-}
-
-
-/* Blocked: how many bits there are in each sector of so many words. */
-static inline __attribute__((always_inline)) void
-count_sectors(bloom_census_t *census, const uint64_t *words, uint64_t n,
-    uint32_t sector)
-{
-    double           match;
-    uint32_t         i, w, ones;
-    const uint64_t  *end;
-
-    for (end = words + n; words < end; /* void */ ) {
-        match = 1;
-
-        for (i = 0; i < BLOOM_LINE_WORDS; i += sector) {
-
-            for (ones = 0, w = 0; w < sector; w++) {
-                ones += (uint32_t) __builtin_popcountll(*words++);
-            }
-
-            match *= ones / (64.0 * sector);
-            census->ones += ones;
-        }
-
-        census->matches += match;
-    }
-}
-
-
-#if defined(__x86_64__)
-
-__attribute__((target("popcnt")))
-static void
-count_sectors_popcnt(bloom_census_t *census, const uint64_t *words, uint64_t n,
-    uint32_t sector)
-{
-    if (sector == 1) {
-        count_sectors(census, words, n, 1);
-
-    } else {
-        count_sectors(census, words, n, sector);
-    }
-}
-
-#endif
-
-
-static void
-count_lines(bloom_census_t *census, const uint64_t *words, uint64_t n,
-    uint32_t sector)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("popcnt")) {
-        count_sectors_popcnt(census, words, n, sector);
-        return;
-    }
-#endif
-
-    count_sectors(census, words, n, sector);
-}
-
-
-void
-bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
-    const uint64_t *words, uint64_t n)
-{
-    if (g->layout == BLOOM_LAYOUT_LINKS) {
-        count_links(census, g, words, n);
-        return;
-    }
-
-    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
-        count_ones(census, words, n);
-
-        if (census->words == bloom_whole_lines(g->bits) / 64) {
-            census->padding = bloom_whole_lines(g->bits) - g->bits;
-        }
-
-        return;
-    }
-
-    census->words += n;
-
-    count_lines(census, words, n, BLOOM_LINE_WORDS * g->lines / g->k);
-}
-
-
-double
-bloom_census_fill(const bloom_census_t *census)
-{
-    return census->words ? (double) census->ones
-                           / (64.0 * (double) census->words
-                              - (double) census->padding)
-                         : 0;
-}
-
-
-uint64_t
-bloom_census_items(const bloom_census_t *census, const bloom_geometry_t *g)
-{
-    return g->layout == BLOOM_LAYOUT_LINKS
-           ? census->items : bloom_geometry_items(g, census->ones);
-}
-
-
-double
-bloom_census_fpr(const bloom_census_t *census, const bloom_geometry_t *g)
-{
-    double    rate, one;
-    uint32_t  j;
-
-    if (g->layout == BLOOM_LAYOUT_LINKS) {
-        return -expm1(census->matches);
-    }
-
-    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
-        return bloom_classic_fpr(g, bloom_census_fill(census));
-    }
-
-    one = census->words ? census->matches * BLOOM_LINE_WORDS / census->words
-                        : 0;
-
-    for (rate = 1, j = 0; j < g->lines; j++) {
-        rate *= one;
-    }
-
-    return rate;
 }

@@ -19,8 +19,8 @@
  *     line   = a * (bits / 512) / 2^64
  *     b      = line * 512 + i * S + (c >> (i * log2 S)) mod S,   i = 0 .. r-1
  *
- * with S = 512 / r, PHI = 0x9e3779b97f4a7c15 and mix64 = bloom_mix64().  The
- * divisions round down; sums wrap at 2^64; products are of 128 bits.  Every
+ * with S = 512 / r, PHI = 0x9e3779b97f4a7c15 and mix64 = bloom_murmur3_mix().
+ * The divisions round down; sums wrap at 2^64; products are of 128 bits.  Every
  * bit of a key within a line comes from hash bits of its own: double hashing
  * inside so small a line would give too few distinct patterns.
  *
@@ -43,26 +43,27 @@
 
 
 /* 1 if the key with this hash may be present, 0 if it is absent.  Safe while
- * other threads or processes add with bloom_add_atomic(). */
-int bloom_test(const bloom_geometry_t *g, const uint64_t *words,
+ * other threads or processes add with bloom_layout_add_atomic(). */
+int bloom_layout_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 
 /* Adds; 1 if any bit changed, 0 if the key was maybe present before.  The
  * caller is alone with the words. */
-int bloom_add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash);
+int bloom_layout_add(const bloom_geometry_t *g, uint64_t *words,
+    bloom_hash_t hash);
 
 /* The same for n keys, having asked for their lines ahead, and with vector
  * instructions where the processor has them. */
-void bloom_add_many(const bloom_geometry_t *g, uint64_t *words,
+void bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
     const bloom_hash_t *hash, size_t n);
 
-/* Like bloom_add() with an atomic OR for each word, safe beside any other: how
- * many bits it changed, 0 if the key was maybe present before. */
-int bloom_add_atomic(const bloom_geometry_t *g, uint64_t *words,
+/* Like bloom_layout_add() with an atomic OR for each word, safe beside any
+ * other: how many bits it changed, 0 if the key was maybe present before. */
+int bloom_layout_add_atomic(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash);
 
 /* Asks the processor for the first line a test or an addition will touch. */
-void bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
+void bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 
 /*
@@ -70,56 +71,25 @@ void bloom_prefetch(const bloom_geometry_t *g, const uint64_t *words,
  * has them, and with all lines that they need next under way from memory
  * together: bit i is 1 if key i may be present.
  */
-uint64_t bloom_test_batch(const bloom_geometry_t *g, const uint64_t *words,
-    const bloom_hash_t *hash, unsigned n);
+uint64_t bloom_layout_test_batch(const bloom_geometry_t *g,
+    const uint64_t *words, const bloom_hash_t *hash, unsigned n);
 
 /* In batches: the index of the first of n that may be present, n if all are
  * absent. */
-unsigned bloom_test_any(const bloom_geometry_t *g, const uint64_t *words,
+unsigned bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n);
 
 /* The numbers of the k bits of the key with this hash, in the order above;
  * some may be equal, and they may or may not be set.  Returns k.  Of links,
  * those of the last one, to which it would be added. */
-uint32_t bloom_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+uint32_t bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX]);
 
 /* dst |= src, over n words. */
-void bloom_merge(uint64_t *dst, const uint64_t *src, uint64_t n);
-
+void bloom_layout_merge(uint64_t *dst, const uint64_t *src, uint64_t n);
 
 /* How many bits of n words are set. */
-uint64_t bloom_count_ones(const uint64_t *words, uint64_t n);
-
-/*
- * What the bits themselves say, gathered piece by piece: begin with zeros,
- * give every word once, in pieces of whole lines, in their order.
- */
-typedef struct {
-    uint64_t  ones;                      /* bits set */
-    uint64_t  words;                     /* words given */
-    uint64_t  padding;                   /* zeros that fill up a last line */
-    double    matches;                   /* blocked: sum over lines of the
-                                            chance that a pattern matches;
-                                            links: sum of the logarithms of
-                                            the chance that it does not */
-    uint64_t  items;                     /* links: of those at an end */
-    uint64_t  closed;                    /* links: their ones */
-} bloom_census_t;
-
-void bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
-    const uint64_t *words, uint64_t n);
-
-/* The false-positive rate of exactly these bits for a random absent key. */
-double bloom_census_fpr(const bloom_census_t *census,
-    const bloom_geometry_t *g);
-
-/* The share of bits set, 0 to 1. */
-double bloom_census_fill(const bloom_census_t *census);
-
-/* bloom_geometry_items() of all words. */
-uint64_t bloom_census_items(const bloom_census_t *census,
-    const bloom_geometry_t *g);
+uint64_t bloom_layout_count_ones(const uint64_t *words, uint64_t n);
 
 
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
 
 #include "bloom_layout_foreign.h"
 #include "bloom_bits.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_murmur3.h"
 
 #define LEHMER_P  18446744073709551557ull
 #define LEHMER_G  18446744073709550147ull
@@ -180,7 +180,7 @@ links_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 
     for (i = g->links; i != 0; i--) {
         link = &g->link[i - 1];
-        from -= bloom_whole_lines(link->bits);
+        from -= bloom_geometry_whole_lines(link->bits);
 
         if (test_bits(BLOOM_LAYOUT_DOUBLE, link->k, link->bits,
                       words + from / 64, hash))
@@ -194,7 +194,7 @@ links_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 
 
 int
-bloom_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
+bloom_layout_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
     /* a loop of its own for each, in which nothing asks for the layout */
@@ -225,7 +225,7 @@ bloom_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
 
 
 uint32_t
-bloom_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+bloom_layout_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX])
 {
     walk_t               w;
@@ -239,7 +239,7 @@ bloom_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 
     if (layout == BLOOM_LAYOUT_LINKS) {
         link = &g->link[g->links - 1];
-        from = g->bits - bloom_whole_lines(link->bits);
+        from = g->bits - bloom_geometry_whole_lines(link->bits);
         end = link->bits;
         layout = BLOOM_LAYOUT_DOUBLE;
     }
@@ -255,7 +255,7 @@ bloom_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 
 
 int
-bloom_foreign_add(const bloom_geometry_t *g, uint64_t *words,
+bloom_layout_foreign_add(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash, int atomic)
 {
     int       changed;
@@ -266,97 +266,11 @@ bloom_foreign_add(const bloom_geometry_t *g, uint64_t *words,
         return 0;
     }
 
-    (void) bloom_foreign_bits(g, hash, bits);
+    (void) bloom_layout_foreign_bits(g, hash, bits);
 
     for (changed = 0, i = 0; i < g->k; i++) {
         changed += bloom_bit_set(words, bits[i], atomic);
     }
 
     return changed;
-}
-
-
-/* ---- schemes ---- */
-
-static const struct {
-    const char  *name;
-    uint32_t     layout;
-    uint32_t     hash;
-} schemes[] = {
-    { "guava64",         BLOOM_LAYOUT_DOUBLE63, BLOOM_HASH_MURMUR3 },
-    { "guava32",         BLOOM_LAYOUT_DOUBLE31, BLOOM_HASH_MURMUR3 },
-    { "go-zero",         BLOOM_LAYOUT_EACH,     BLOOM_HASH_MURMUR3_EACH },
-    { "redisson",        BLOOM_LAYOUT_ZIGZAG,   BLOOM_HASH_HIGHWAY },
-    { "redisbloom",      BLOOM_LAYOUT_DOUBLE,   BLOOM_HASH_MURMUR64A },
-    { "double",          BLOOM_LAYOUT_DOUBLE,   BLOOM_HASH_MURMUR3 },
-    { "dcso",            BLOOM_LAYOUT_LEHMER,   BLOOM_HASH_FNV1 },
-    { "bits-and-blooms", BLOOM_LAYOUT_FOUR,     BLOOM_HASH_MURMUR3_TWICE },
-    { "spark1",          BLOOM_LAYOUT_DOUBLE31, BLOOM_HASH_MURMUR3_32 },
-    { "spark2",          BLOOM_LAYOUT_SPARK2,   BLOOM_HASH_MURMUR3_32 },
-    { "libbloom",        BLOOM_LAYOUT_DOUBLE,   BLOOM_HASH_MURMUR2 },
-
-    /* other pairs and their names */
-
-    { "guava64",         BLOOM_LAYOUT_DOUBLE63, BLOOM_HASH_FUNNEL },
-    { "guava32",         BLOOM_LAYOUT_DOUBLE31, BLOOM_HASH_FUNNEL },
-    { "double",          BLOOM_LAYOUT_DOUBLE,   BLOOM_HASH_FUNNEL },
-    { "redisbloom",      BLOOM_LAYOUT_LINKS,    BLOOM_HASH_MURMUR64A },
-    { "redisbloom",      BLOOM_LAYOUT_LINKS,    BLOOM_HASH_MURMUR2 },
-};
-
-#define SCHEMES  (sizeof(schemes) / sizeof(schemes[0]))
-#define PLAIN    11                      /* the first so many */
-
-
-const char *
-bloom_scheme_name(uint32_t layout, uint32_t hash)
-{
-    size_t  i;
-
-    for (i = 0; i < SCHEMES; i++) {
-        if (schemes[i].layout == layout && schemes[i].hash == hash) {
-            return schemes[i].name;
-        }
-    }
-
-    return NULL;
-}
-
-
-int
-bloom_scheme_parse(const char *name, size_t len, uint32_t *layout,
-    uint32_t *hash)
-{
-    size_t  i;
-
-    for (i = 0; i < PLAIN; i++) {
-
-        if (strlen(schemes[i].name) == len
-            && memcmp(schemes[i].name, name, len) == 0)
-        {
-            *layout = schemes[i].layout;
-            *hash = schemes[i].hash;
-            return 0;
-        }
-    }
-
-    return -1;
-}
-
-
-const char *
-bloom_scheme_list(unsigned i)
-{
-    return i < PLAIN ? schemes[i].name : NULL;
-}
-
-
-int
-bloom_scheme_valid(uint32_t layout, uint32_t hash)
-{
-    if (bloom_layout_is_foreign(layout)) {
-        return bloom_scheme_name(layout, hash) != NULL;
-    }
-
-    return hash == BLOOM_HASH_MURMUR3 || hash == BLOOM_HASH_SIPHASH;
 }

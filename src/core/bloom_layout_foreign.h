@@ -38,36 +38,20 @@
 #ifndef BLOOM_LAYOUT_FOREIGN_H
 #define BLOOM_LAYOUT_FOREIGN_H
 
-#include "bloom_hash.h"
+#include "bloom_hasher.h"
 #include "bloom_geometry.h"
 
 #pragma GCC visibility push(hidden)
 
 
-/* bloom_test(), bloom_add(), bloom_add_atomic() and bloom_bits() of these
- * layouts. */
-int bloom_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
+/* Do what bloom_layout_test(), bloom_layout_add() or, with `atomic`,
+ * bloom_layout_add_atomic(), and bloom_layout_bits() do, with these layouts. */
+int bloom_layout_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
-int bloom_foreign_add(const bloom_geometry_t *g, uint64_t *words,
+int bloom_layout_foreign_add(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash, int atomic);
-uint32_t bloom_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
+uint32_t bloom_layout_foreign_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX]);
-
-/*
- * The schemes there are: a layout and a hash that go together.  NULL if these
- * two do not, or for a layout of our own.
- */
-const char *bloom_scheme_name(uint32_t layout, uint32_t hash);
-
-/* The pair of a name, with the funnel "bytes"; -1 if unknown. */
-int bloom_scheme_parse(const char *name, size_t len, uint32_t *layout,
-    uint32_t *hash);
-
-/* The i-th scheme that a plain bitmap can have, NULL behind the last. */
-const char *bloom_scheme_list(unsigned i);
-
-/* 1 if filters of this layout can have this hash. */
-int bloom_scheme_valid(uint32_t layout, uint32_t hash);
 
 
 #pragma GCC visibility pop

@@ -34,7 +34,7 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 #define AT_RECORD_KEYS   28              /* CRC of all behind the header */
 
 #define RECORD_ALIGN     8
-#define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_JOURNAL_KEY_MAX */
+#define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_RECORD_KEY_MAX */
 #define KEY_MIN          2               /* a key of one byte */
 
 
@@ -58,7 +58,7 @@ bloom_segment_encode(const bloom_segment_t *segment,
 
 
 #define refuse(how, ...)                                                     \
-    (snprintf(error, BLOOM_JOURNAL_ERROR_LEN, __VA_ARGS__),                  \
+    (snprintf(error, BLOOM_RECORD_ERROR_LEN, __VA_ARGS__),                  \
      BLOOM_SEGMENT_##how)
 
 
@@ -85,7 +85,7 @@ bloom_segment_decode(bloom_segment_t *segment,
 
     if (bloom_get32(h + AT_ORDER) == ORDER_REVERSED) {
         return refuse(DAMAGED, "was written with numbers the wrong way round; "
-                      "mend the program that wrote it");
+                      "repair the program that wrote it");
     }
 
     version = bloom_get32(h + AT_VERSION);
@@ -122,7 +122,7 @@ bloom_segment_decode(bloom_segment_t *segment,
     {
         return refuse(DAMAGED, "is impossible: version %" PRIu32 ", %" PRIu64
                       " bytes from position %" PRIu64 " and record %" PRIu64
-                      " on; mend the program that wrote it", version,
+                      " on; repair the program that wrote it", version,
                       segment->size, segment->base, segment->sequence);
     }
 
@@ -154,7 +154,7 @@ bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key)
     size_t    rest;
     uint8_t   length[KEY_HEADER_MAX];
 
-    if (key->len == 0 || key->len > BLOOM_JOURNAL_KEY_MAX) {
+    if (key->len == 0 || key->len > BLOOM_RECORD_KEY_MAX) {
         return -1;
     }
 
@@ -343,7 +343,7 @@ bloom_record_key(bloom_record_t *record, bloom_key_t *key)
 
     /* a last byte of zero is that of no key, or could have been left out */
 
-    if (p[-1] == 0 || len > BLOOM_JOURNAL_KEY_MAX
+    if (p[-1] == 0 || len > BLOOM_RECORD_KEY_MAX
         || len > (size_t) (record->end - p))
     {
         return 0;

@@ -50,9 +50,9 @@
 
 #define BLOOM_RECORD_HEADER      32
 #define BLOOM_RECORD_MAX         (128 * 1024)           /* header included */
-#define BLOOM_JOURNAL_KEY_MAX    65535
+#define BLOOM_RECORD_KEY_MAX     65535
 
-#define BLOOM_JOURNAL_ERROR_LEN  256
+#define BLOOM_RECORD_ERROR_LEN   256
 
 
 typedef struct {
@@ -87,7 +87,7 @@ typedef enum {
 } bloom_segment_e;
 
 /*
- * Anything but OK comes with `error`, BLOOM_JOURNAL_ERROR_LEN bytes: a phrase
+ * Anything but OK comes with `error`, BLOOM_RECORD_ERROR_LEN bytes: a phrase
  * to follow the file's name.  `file_size` may be less than the segment's size,
  * where a file was cut: what is missing counts as zeros, in the header, too.
  */

@@ -60,7 +60,7 @@ add_portable(uint64_t *words, const bloom_place_t *place, unsigned n)
 }
 
 
-static const bloom_vector_t  portable = {
+static const bloom_simd_t  portable = {
     "portable", test_portable, add_portable
 };
 
@@ -137,7 +137,7 @@ add_avx2(uint64_t *words, const bloom_place_t *place, unsigned n)
 }
 
 
-static const bloom_vector_t  avx2 = { "avx2", test_avx2, add_avx2 };
+static const bloom_simd_t  avx2 = { "avx2", test_avx2, add_avx2 };
 
 
 #define AVX512  __attribute__((target("avx512f")))
@@ -171,13 +171,13 @@ test_avx512(const uint64_t *words, const bloom_place_t *place, unsigned n)
 
 /* Wider stores gain nothing where two narrower ones are in one line: measured
  * the same. */
-static const bloom_vector_t  avx512 = { "avx512", test_avx512, add_avx2 };
+static const bloom_simd_t  avx512 = { "avx512", test_avx512, add_avx2 };
 
 #endif /* __x86_64__ */
 
 
-const bloom_vector_t *
-bloom_vector_list(unsigned i)
+const bloom_simd_t *
+bloom_simd_list(unsigned i)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2")) {
@@ -197,19 +197,19 @@ bloom_vector_list(unsigned i)
 
 
 /* Whoever comes first at the same time as others chooses as they do. */
-static const bloom_vector_t  *chosen;
+static const bloom_simd_t  *chosen;
 
 
-const bloom_vector_t *
-bloom_vector(void)
+const bloom_simd_t *
+bloom_simd(void)
 {
-    const bloom_vector_t  *vector;
+    const bloom_simd_t  *vector;
 
     vector = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
 
     if (vector == NULL) {
-        vector = bloom_vector_list(0);
-        bloom_vector_use(vector);
+        vector = bloom_simd_list(0);
+        bloom_simd_use(vector);
     }
 
     return vector;
@@ -217,7 +217,7 @@ bloom_vector(void)
 
 
 void
-bloom_vector_use(const bloom_vector_t *vector)
+bloom_simd_use(const bloom_simd_t *vector)
 {
     __atomic_store_n(&chosen, vector, __ATOMIC_RELAXED);
 }

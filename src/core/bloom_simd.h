@@ -43,18 +43,18 @@ typedef struct {
 
     /* Sets the bits of n patterns.  The caller is alone with the words. */
     void       (*add)(uint64_t *words, const bloom_place_t *place, unsigned n);
-} bloom_vector_t;
+} bloom_simd_t;
 
 
 /* The best for this processor. */
-const bloom_vector_t *bloom_vector(void);
+const bloom_simd_t *bloom_simd(void);
 
 /* The i-th that it can run, the best first and "portable" last; then NULL. */
-const bloom_vector_t *bloom_vector_list(unsigned i);
+const bloom_simd_t *bloom_simd_list(unsigned i);
 
-/* For tests and measurements: from now on bloom_vector() is this one, or, with
+/* For tests and measurements: from now on bloom_simd() is this one, or, with
  * NULL, the best again. */
-void bloom_vector_use(const bloom_vector_t *vector);
+void bloom_simd_use(const bloom_simd_t *vector);
 
 
 #pragma GCC visibility pop

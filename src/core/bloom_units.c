@@ -60,21 +60,21 @@ parse_scaled(const char *text, size_t len, uint64_t unit, uint64_t *value)
 
 
 int
-bloom_parse_count(const char *text, size_t len, uint64_t *count)
+bloom_units_count(const char *text, size_t len, uint64_t *count)
 {
     return parse_scaled(text, len, 1000, count);
 }
 
 
 int
-bloom_parse_bytes(const char *text, size_t len, uint64_t *bytes)
+bloom_units_bytes(const char *text, size_t len, uint64_t *bytes)
 {
     return parse_scaled(text, len, 1024, bytes);
 }
 
 
 int
-bloom_parse_rate(const char *text, size_t len, double *rate)
+bloom_units_rate(const char *text, size_t len, double *rate)
 {
     char    copy[64], *end;
     double  v;

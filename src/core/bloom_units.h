@@ -18,13 +18,13 @@
  */
 
 /* A count: digits and an optional decimal k, m or g: "10m" is 10,000,000. */
-int bloom_parse_count(const char *text, size_t len, uint64_t *count);
+int bloom_units_count(const char *text, size_t len, uint64_t *count);
 
 /* Bytes: digits and an optional binary k, m or g: "64m" is 67,108,864. */
-int bloom_parse_bytes(const char *text, size_t len, uint64_t *bytes);
+int bloom_units_bytes(const char *text, size_t len, uint64_t *bytes);
 
 /* A rate, 0 < rate < 1: "0.001", "1e-3" or "0.1%". */
-int bloom_parse_rate(const char *text, size_t len, double *rate);
+int bloom_units_rate(const char *text, size_t len, double *rate);
 
 
 #pragma GCC visibility pop

@@ -64,7 +64,7 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     size = 0;
 
     if (params.size.data != NULL
-        && (bloom_parse_bytes((char *) params.size.data, params.size.len,
+        && (bloom_units_bytes((char *) params.size.data, params.size.len,
                               &size)
             != 0
             || size == 0 || size > NGX_MAX_SIZE_T_VALUE))
@@ -198,7 +198,7 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         return NGX_CONF_ERROR;
     }
 
-    if (bloom_parse_count((char *) params->capacity.data, params->capacity.len,
+    if (bloom_units_count((char *) params->capacity.data, params->capacity.len,
                           &image->capacity)
         != 0
         || image->capacity == 0 || image->capacity > BLOOM_CAPACITY_MAX)
@@ -214,7 +214,7 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         return NGX_CONF_ERROR;
     }
 
-    if (bloom_parse_rate((char *) params->fpr.data, params->fpr.len,
+    if (bloom_units_rate((char *) params->fpr.data, params->fpr.len,
                          &image->fpr)
         != 0
         || image->fpr < BLOOM_FPR_MIN || image->fpr > BLOOM_FPR_MAX)
@@ -224,8 +224,8 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
     }
 
     if (params->layout.data != NULL) {
-        layout = bloom_layout_parse((char *) params->layout.data,
-                                    params->layout.len);
+        layout = bloom_geometry_layout_parse((char *) params->layout.data,
+                                             params->layout.len);
         if (layout == 0) {
             return ngx_http_bloom_invalid(cf, "layout", &params->layout,
                                           "\"blocked\" or \"classic\"");
@@ -233,8 +233,8 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
     }
 
     if (params->hash.data != NULL) {
-        image->hasher.kind = bloom_hash_parse((char *) params->hash.data,
-                                              params->hash.len);
+        image->hasher.kind = bloom_hasher_parse((char *) params->hash.data,
+                                                params->hash.len);
         if (image->hasher.kind == 0) {
             return ngx_http_bloom_invalid(cf, "hash", &params->hash,
                                           "\"murmur3\" or \"siphash\"");
@@ -242,8 +242,8 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
     }
 
     if (params->key.data != NULL) {
-        form = bloom_key_form_parse((char *) params->key.data,
-                                    params->key.len);
+        form = bloom_form_parse((char *) params->key.data,
+                                params->key.len);
         if (form == -1) {
             return ngx_http_bloom_invalid(cf, "key", &params->key,
                                           "\"raw\", \"lower\", \"host\" or "
@@ -253,7 +253,8 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         image->key_form = (uint32_t) form;
     }
 
-    if (bloom_size(&image->geometry, layout, image->capacity, image->fpr)
+    if (bloom_geometry_size(&image->geometry, layout, image->capacity,
+                            image->fpr)
         != 0)
     {
         return ngx_http_bloom_invalid(cf, "capacity", &params->capacity,

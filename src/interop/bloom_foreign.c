@@ -4,63 +4,8 @@
 #include <stdio.h>
 
 #include "bloom_foreign.h"
-#include "bloom_bytes.h"
-#include "bloom_hash_foreign.h"
-#include "bloom_layout_foreign.h"
-
-
-static const bloom_foreign_format_t *const  formats[] = {
-    &bloom_foreign_guava, &bloom_foreign_redisbloom, &bloom_foreign_bitmap,
-    &bloom_foreign_dcso, &bloom_foreign_bits_and_blooms, &bloom_foreign_spark,
-    &bloom_foreign_libbloom
-};
-
-#define FORMATS  (sizeof(formats) / sizeof(formats[0]))
-
-
-const bloom_foreign_format_t *
-bloom_foreign_format(unsigned i)
-{
-    return i < FORMATS ? formats[i] : NULL;
-}
-
-
-const bloom_foreign_format_t *
-bloom_foreign_find(const char *name)
-{
-    size_t  i;
-
-    for (i = 0; i < FORMATS; i++) {
-        if (strcmp(formats[i]->name, name) == 0) {
-            return formats[i];
-        }
-    }
-
-    return NULL;
-}
-
-
-const bloom_foreign_format_t *
-bloom_foreign_guess(const uint8_t *head, size_t len, uint64_t size)
-{
-    size_t           i;
-    bloom_foreign_t  f;
-
-    for (i = 0; i < FORMATS; i++) {
-
-        memset(&f, 0, sizeof(f));
-
-        /* a bitmap fits anything */
-
-        if (formats[i] != &bloom_foreign_bitmap
-            && formats[i]->parse(&f, head, len, size) == 0)
-        {
-            return formats[i];
-        }
-    }
-
-    return NULL;
-}
+#include "bloom_hasher.h"
+#include "bloom_scheme.h"
 
 
 static inline uint64_t
@@ -122,7 +67,7 @@ bloom_foreign_link(const bloom_geometry_t *g, uint32_t i, uint64_t *offset)
     }
 
     for (j = 0; j < i; j++) {
-        *offset += bloom_whole_lines(g->link[j].bits) / 8;
+        *offset += bloom_geometry_whole_lines(g->link[j].bits) / 8;
     }
 
     return g->link[i];
@@ -141,7 +86,7 @@ bloom_foreign_padded(const bloom_geometry_t *g, const uint64_t *words)
 
         link = bloom_foreign_link(g, i, &offset);
         p = (const uint8_t *) words + offset;
-        end = bloom_whole_lines(link.bits);
+        end = bloom_geometry_whole_lines(link.bits);
 
         for (bit = link.bits; bit < end; bit++) {
             if (p[bit / 8] >> (bit % 8) & 1) {
@@ -191,11 +136,11 @@ bloom_foreign_hasher(bloom_foreign_t *f, uint32_t kind, uint32_t seed)
     if (!bloom_hasher_valid(&f->image.hasher)) {
         return bloom_foreign_fail(f, "cannot have the funnel \"%s\" with this "
                                   "scheme; leave --funnel out",
-                                  bloom_funnel_name(f->funnel));
+                                  bloom_hasher_funnel_name(f->funnel));
     }
 
     f->image.flags = BLOOM_IMAGE_IMPORTED | BLOOM_IMAGE_ESTIMATED;
-    f->image.key_form = BLOOM_KEY_RAW;
+    f->image.key_form = BLOOM_FORM_RAW;
     f->claimed = BLOOM_FOREIGN_UNKNOWN;
 
     return 0;
@@ -272,7 +217,7 @@ bloom_foreign_scheme(bloom_foreign_out_t *out, const bloom_image_t *image,
 
     return bloom_foreign_fail(out, "cannot be written as %s, whose keys have "
                               "other bits: it is of the scheme %s", format,
-                              is ? is : bloom_layout_name(
+                              is ? is : bloom_geometry_layout_name(
                                               image->geometry.layout));
 }
 

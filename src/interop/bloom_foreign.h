@@ -1,7 +1,8 @@
 
 /*
- * Filters that other systems wrote: what their files say, and how to write
- * such a file again.  One file for each format: bloom_foreign_FORMAT.c.
+ * Filters that other systems wrote: what a format is, and what the formats
+ * share, each of which is in a file bloom_foreign_FORMAT.c that says how its
+ * files are read and written again.  bloom_foreign_formats.h finds a format.
  *
  * A source is a header, which a format describes, and the filter's bits:
  *
@@ -100,17 +101,6 @@ typedef struct {
 } bloom_foreign_format_t;
 
 
-/* By number from 0, NULL behind the last; by name, NULL if unknown. */
-const bloom_foreign_format_t *bloom_foreign_format(unsigned i);
-const bloom_foreign_format_t *bloom_foreign_find(const char *name);
-
-/*
- * The format that a source seems to have, NULL if none is sure: for telling
- * someone who named another.
- */
-const bloom_foreign_format_t *bloom_foreign_guess(const uint8_t *head,
-    size_t len, uint64_t size);
-
 /* Turns bits from an order to LE or back, in place; `len` is a multiple of 8
  * where words are turned. */
 void bloom_foreign_order(bloom_order_e order, void *bits, size_t len);
@@ -202,6 +192,8 @@ bloom_put64be(void *p, uint64_t v)
     bloom_put32be((uint8_t *) p + 4, (uint32_t) v);
 }
 
+/* One for each file bloom_foreign_FORMAT.c. */
+
 extern const bloom_foreign_format_t  bloom_foreign_guava;
 extern const bloom_foreign_format_t  bloom_foreign_redisbloom;
 extern const bloom_foreign_format_t  bloom_foreign_bitmap;
@@ -209,15 +201,6 @@ extern const bloom_foreign_format_t  bloom_foreign_dcso;
 extern const bloom_foreign_format_t  bloom_foreign_bits_and_blooms;
 extern const bloom_foreign_format_t  bloom_foreign_spark;
 extern const bloom_foreign_format_t  bloom_foreign_libbloom;
-
-
-/*
- * bits-and-blooms in JSON, {"m":1000,"k":4,"b":"AAAA..."}, as its binary form:
- * into `dst`, which has room for `len` bytes and may be `src`.  The length, or
- * -1 with `error`.
- */
-int64_t bloom_foreign_json(uint8_t *dst, const uint8_t *src, size_t len,
-    char error[BLOOM_FOREIGN_ERROR_LEN]);
 
 
 #pragma GCC visibility pop

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_hasher.h"
+#include "bloom_scheme.h"
 
 
 static int
@@ -60,14 +60,17 @@ static int
 write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
     const uint8_t *origin)
 {
+    uint32_t  layout;
+
     (void) origin;
 
-    if (!bloom_layout_is_foreign(image->geometry.layout)
-        || image->geometry.layout == BLOOM_LAYOUT_LINKS)
+    layout = image->geometry.layout;
+
+    if (!bloom_geometry_is_foreign(layout) || layout == BLOOM_LAYOUT_LINKS)
     {
         return bloom_foreign_fail(out, "cannot be written as a bitmap: its "
                                   "layout is %s, which nobody else reads",
-                                  bloom_layout_name(image->geometry.layout));
+                                  bloom_geometry_layout_name(layout));
     }
 
     out->head_len = 0;

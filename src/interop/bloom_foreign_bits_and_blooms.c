@@ -7,9 +7,7 @@
  *     16 bits of the bit set: m, or up to 63 more
  *     24 words of 64 bits
  *
- * The last two are little-endian if the program had said so.  In JSON there is
- * {"m":1000,"k":4,"b":"..."}, where b is all from byte 16 on in base64, of
- * either alphabet.
+ * The last two are little-endian if the program had said so.
  */
 
 #include <inttypes.h>
@@ -17,7 +15,7 @@
 
 #include "bloom_foreign.h"
 #include "bloom_bytes.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_hasher.h"
 
 #define HEAD  24
 
@@ -59,7 +57,7 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     f->bytes = (set + 63) / 64 * 8;
     f->link_bytes[0] = f->bytes;
 
-    if (f->bytes > bloom_whole_lines(bits) / 8) {
+    if (f->bytes > bloom_geometry_whole_lines(bits) / 8) {
         return bloom_foreign_fail(f, "is no bits-and-blooms filter: %" PRIu64
                                   " bits in a set of %" PRIu64, bits, set);
     }
@@ -122,162 +120,3 @@ const bloom_foreign_format_t  bloom_foreign_bits_and_blooms = {
     "bits-and-blooms", BLOOM_ORIGIN_BITS_AND_BLOOMS, "a bits-and-blooms filter",
     parse, write_head
 };
-
-
-/* ---- JSON ---- */
-
-static const uint8_t *
-skip_space(const uint8_t *p, const uint8_t *end)
-{
-    while (p != end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r')) {
-        p++;
-    }
-
-    return p;
-}
-
-
-/* Behind `what`, which may have blanks between its words; NULL if it is not
- * there. */
-static const uint8_t *
-expect(const uint8_t *p, const uint8_t *end, const char *what)
-{
-    char  before;
-
-    for (before = 'a'; *what != '\0'; before = *what++, p++) {
-
-        if (strchr("{,:}", *what) != NULL || (*what == '"'
-                                              && !(before >= 'a'
-                                                   && before <= 'z')))
-        {
-            p = skip_space(p, end);
-        }
-
-        if (p == end || *p != (uint8_t) *what) {
-            return NULL;
-        }
-    }
-
-    return p;
-}
-
-
-static const uint8_t *
-number(const uint8_t *p, const uint8_t *end, uint64_t *value)
-{
-    const uint8_t  *begin;
-
-    p = skip_space(p, end);
-    begin = p;
-
-    for (*value = 0; p != end && *p >= '0' && *p <= '9'; p++) {
-
-        if (*value > (UINT64_MAX - 9) / 10) {
-            return NULL;
-        }
-
-        *value = *value * 10 + (uint64_t) (*p - '0');
-    }
-
-    return p == begin ? NULL : p;
-}
-
-
-/* 0 to 63, -1 if the character is none of the alphabet's. */
-static int
-base64_digit(uint8_t c)
-{
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
-    }
-
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-
-    return c == '-' || c == '+' ? 62 : c == '_' || c == '/' ? 63 : -1;
-}
-
-
-int64_t
-bloom_foreign_json(uint8_t *dst, const uint8_t *src, size_t len,
-    char error[BLOOM_FOREIGN_ERROR_LEN])
-{
-    int             digit, n;
-    uint8_t        *out;
-    uint32_t        group;
-    uint64_t        m, k;
-    const uint8_t  *p, *end;
-
-    p = src;
-    end = src + len;
-
-    p = expect(p, end, "{\"m\":");
-    p = p ? number(p, end, &m) : NULL;
-    p = p ? expect(p, end, ",\"k\":") : NULL;
-    p = p ? number(p, end, &k) : NULL;
-    p = p ? expect(p, end, ",\"b\":\"") : NULL;
-
-    if (p == NULL) {
-        snprintf(error, BLOOM_FOREIGN_ERROR_LEN,
-                 "is no bits-and-blooms filter in JSON: it does not begin with "
-                 "{\"m\":...,\"k\":...,\"b\":\"");
-        return -1;
-    }
-
-    /* the text before took more than these 16 bytes */
-
-    bloom_put64be(dst, m);
-    bloom_put64be(dst + 8, k);
-    out = dst + 16;
-
-    group = 0;
-    n = 0;
-
-    for ( /* void */ ; p != end; p++) {
-
-        digit = base64_digit(*p);
-
-        if (digit == -1) {
-            break;
-        }
-
-        group = group << 6 | (uint32_t) digit;
-
-        if (++n == 4) {
-            *out++ = (uint8_t) (group >> 16);
-            *out++ = (uint8_t) (group >> 8);
-            *out++ = (uint8_t) group;
-            group = 0;
-            n = 0;
-        }
-    }
-
-    if (n == 2) {
-        *out++ = (uint8_t) (group >> 4);
-
-    } else if (n == 3) {
-        *out++ = (uint8_t) (group >> 10);
-        *out++ = (uint8_t) (group >> 2);
-    }
-
-    while (n > 1 && n < 4 && p != end && *p == '=') {
-        p++;
-        n++;
-    }
-
-    p = n == 1 ? NULL : expect(p, end, "\"}");
-
-    if (p == NULL || skip_space(p, end) != end) {
-        snprintf(error, BLOOM_FOREIGN_ERROR_LEN,
-                 "is no bits-and-blooms filter in JSON: its base64 does not "
-                 "end with \"} at the end of the file");
-        return -1;
-    }
-
-    return out - dst;
-}

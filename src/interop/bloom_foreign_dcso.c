@@ -15,7 +15,7 @@
 
 #include "bloom_foreign.h"
 #include "bloom_bytes.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_hasher.h"
 
 #define HEAD  48
 

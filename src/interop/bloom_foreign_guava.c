@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_hasher.h"
 
 #define HEAD  6
 

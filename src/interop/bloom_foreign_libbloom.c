@@ -16,7 +16,7 @@
 
 #include "bloom_foreign.h"
 #include "bloom_bytes.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_hasher.h"
 
 #define STRUCT  11
 #define HEAD    75

@@ -21,7 +21,7 @@
 
 #include "bloom_foreign.h"
 #include "bloom_bytes.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_hasher.h"
 
 #define HEAD         20
 #define LINK         53
@@ -55,7 +55,9 @@ parse_link(bloom_foreign_t *f, const uint8_t *p, uint32_t i, uint32_t options,
         return -1;
     }
 
-    if (bytes < (bits + 7) / 8 || bytes > bloom_whole_lines(bits) / 8) {
+    if (bytes < (bits + 7) / 8
+        || bytes > bloom_geometry_whole_lines(bits) / 8)
+    {
         return bloom_foreign_fail(f, "is no RedisBloom dump: link %" PRIu32
                                   " has %" PRIu64 " bits in %" PRIu64
                                   " bytes", i, bits, bytes);
@@ -147,7 +149,7 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
         first = hash;
         memcpy(&fpr, p + 24, 8);
         none += log1p(-fpr);
-        lines += bloom_whole_lines(g->link[i].bits);
+        lines += bloom_geometry_whole_lines(g->link[i].bits);
         f->bytes += f->link_bytes[i];
 
         if (__builtin_add_overflow(entries, bloom_get64(p + 44), &entries)) {

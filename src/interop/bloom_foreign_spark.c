@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_hasher.h"
 
 
 static int

@@ -54,7 +54,7 @@ ngx_bloom_fault(const char *name)
 
 
 ngx_fd_t
-ngx_bloom_open(const u_char *path, int flags)
+ngx_bloom_io_open(const u_char *path, int flags)
 {
     ngx_fd_t  fd;
 
@@ -67,7 +67,7 @@ ngx_bloom_open(const u_char *path, int flags)
 
 
 ngx_int_t
-ngx_bloom_write(ngx_fd_t fd, const void *buf, size_t len, uint64_t offset)
+ngx_bloom_io_write(ngx_fd_t fd, const void *buf, size_t len, uint64_t offset)
 {
     ssize_t        n;
     const u_char  *p;
@@ -94,7 +94,7 @@ ngx_bloom_write(ngx_fd_t fd, const void *buf, size_t len, uint64_t offset)
 
 
 ssize_t
-ngx_bloom_read(ngx_fd_t fd, void *buf, size_t len, uint64_t offset)
+ngx_bloom_io_read(ngx_fd_t fd, void *buf, size_t len, uint64_t offset)
 {
     size_t   done;
     ssize_t  n;
@@ -122,7 +122,7 @@ ngx_bloom_read(ngx_fd_t fd, void *buf, size_t len, uint64_t offset)
 
 
 ngx_int_t
-ngx_bloom_sync(ngx_fd_t fd)
+ngx_bloom_io_sync(ngx_fd_t fd)
 {
     ngx_int_t  rc;
 
@@ -139,13 +139,13 @@ ngx_bloom_sync(ngx_fd_t fd)
 
 
 ngx_int_t
-ngx_bloom_sync_directory(const u_char *path)
+ngx_bloom_io_sync_directory(const u_char *path)
 {
     ngx_fd_t   fd;
     ngx_err_t  err;
     ngx_int_t  rc;
 
-    fd = ngx_bloom_open(path, O_RDONLY|O_DIRECTORY);
+    fd = ngx_bloom_io_open(path, O_RDONLY|O_DIRECTORY);
     if (fd == NGX_INVALID_FILE) {
         return NGX_ERROR;
     }
@@ -171,7 +171,7 @@ ngx_bloom_sync_directory(const u_char *path)
 
 
 ngx_int_t
-ngx_bloom_rename(const u_char *path, const u_char *from, const u_char *to)
+ngx_bloom_io_rename(const u_char *path, const u_char *from, const u_char *to)
 {
     ngx_bloom_fault("rename");
 
@@ -181,12 +181,12 @@ ngx_bloom_rename(const u_char *path, const u_char *from, const u_char *to)
 
     ngx_bloom_fault("renamed");
 
-    return ngx_bloom_sync_directory(path);
+    return ngx_bloom_io_sync_directory(path);
 }
 
 
 ngx_int_t
-ngx_bloom_remove(const u_char *path)
+ngx_bloom_io_remove(const u_char *path)
 {
     ngx_bloom_fault("remove");
 

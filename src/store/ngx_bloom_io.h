@@ -31,27 +31,27 @@ void ngx_bloom_fault(const char *name);
 /* All of these set ngx_errno when they fail. */
 
 /* O_CLOEXEC and O_NOFOLLOW are added to `flags`; mode is 0600. */
-ngx_fd_t ngx_bloom_open(const u_char *path, int flags);
+ngx_fd_t ngx_bloom_io_open(const u_char *path, int flags);
 
 /* Writes all of it.  NGX_OK or NGX_ERROR. */
-ngx_int_t ngx_bloom_write(ngx_fd_t fd, const void *buf, size_t len,
+ngx_int_t ngx_bloom_io_write(ngx_fd_t fd, const void *buf, size_t len,
     uint64_t offset);
 
 /* Bytes read, less than `len` only at the file's end, or NGX_ERROR. */
-ssize_t ngx_bloom_read(ngx_fd_t fd, void *buf, size_t len, uint64_t offset);
+ssize_t ngx_bloom_io_read(ngx_fd_t fd, void *buf, size_t len, uint64_t offset);
 
 /* Synchronises a file's data to disk. */
-ngx_int_t ngx_bloom_sync(ngx_fd_t fd);
+ngx_int_t ngx_bloom_io_sync(ngx_fd_t fd);
 
 /* Synchronises the directory `path`, with the names in it. */
-ngx_int_t ngx_bloom_sync_directory(const u_char *path);
+ngx_int_t ngx_bloom_io_sync_directory(const u_char *path);
 
 /* Renames a file within the directory `path`, and synchronises that. */
-ngx_int_t ngx_bloom_rename(const u_char *path, const u_char *from,
+ngx_int_t ngx_bloom_io_rename(const u_char *path, const u_char *from,
     const u_char *to);
 
 /* Removes a file; it is no error if there is none. */
-ngx_int_t ngx_bloom_remove(const u_char *path);
+ngx_int_t ngx_bloom_io_remove(const u_char *path);
 
 /* Formats as ngx_sprintf() does into `size` bytes, cut off and terminated. */
 void ngx_cdecl ngx_bloom_print(u_char *buf, size_t size, const char *fmt, ...);

@@ -9,24 +9,24 @@ typedef struct {
     u_char              *buf;            /* all of it; NULL: none is */
     ngx_bloom_end_t      end;            /* behind what was put; sequence 0:
                                             nothing yet */
-} ngx_bloom_mend_t;
+} ngx_bloom_repair_t;
 
 
-static ngx_int_t ngx_bloom_mend_begin(ngx_bloom_mend_t *mend,
+static ngx_int_t ngx_bloom_repair_begin(ngx_bloom_repair_t *repair,
     ngx_bloom_reader_t *reader);
-static void ngx_bloom_mend_put(ngx_bloom_mend_t *mend,
+static void ngx_bloom_repair_put(ngx_bloom_repair_t *repair,
     bloom_record_t *record);
-static ngx_int_t ngx_bloom_mend_replace(ngx_bloom_mend_t *mend,
+static ngx_int_t ngx_bloom_repair_replace(ngx_bloom_repair_t *repair,
     ngx_bloom_state_t *state);
 
 
 ngx_int_t
-ngx_bloom_mend(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
+ngx_bloom_repair(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 {
     uint64_t             base, synced, sequence;
     ngx_int_t            rc;
     bloom_record_t       record;
-    ngx_bloom_mend_t     mend;
+    ngx_bloom_repair_t   repair;
     ngx_bloom_reader_t   all;
 
     synced = state->control->synced;
@@ -37,7 +37,7 @@ ngx_bloom_mend(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 
     /* the reader may have begun behind a gap: at a checkpoint */
 
-    rc = ngx_bloom_journal_find(state, synced - 1, &base);
+    rc = ngx_bloom_segment_find(state, synced - 1, &base);
 
     if (rc != NGX_OK) {
         return rc == NGX_DONE ? NGX_OK : NGX_ERROR;
@@ -53,7 +53,7 @@ ngx_bloom_mend(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
         all.sequence = 1;
     }
 
-    ngx_memzero(&mend, sizeof(ngx_bloom_mend_t));
+    ngx_memzero(&repair, sizeof(ngx_bloom_repair_t));
 
     for ( ;; ) {
         sequence = all.sequence;
@@ -72,37 +72,37 @@ ngx_bloom_mend(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
             continue;
         }
 
-        if (mend.end.sequence == 0) {
-            mend.end.sequence = sequence ? sequence : record.sequence;
+        if (repair.end.sequence == 0) {
+            repair.end.sequence = sequence ? sequence : record.sequence;
         }
 
-        if (mend.buf == NULL || mend.segment.base != all.segment.base) {
+        if (repair.buf == NULL || repair.segment.base != all.segment.base) {
 
-            rc = ngx_bloom_mend_replace(&mend, state);
+            rc = ngx_bloom_repair_replace(&repair, state);
 
             if (rc != NGX_OK) {
                 break;
             }
 
-            rc = ngx_bloom_mend_begin(&mend, &all);
+            rc = ngx_bloom_repair_begin(&repair, &all);
 
             if (rc != NGX_OK) {
                 break;
             }
         }
 
-        ngx_bloom_mend_put(&mend, &record);
+        ngx_bloom_repair_put(&repair, &record);
     }
 
     if (rc == NGX_DONE) {
-        rc = ngx_bloom_mend_replace(&mend, state);
+        rc = ngx_bloom_repair_replace(&repair, state);
 
-        if (rc == NGX_OK && mend.end.sequence != 0) {
-            reader->end = mend.end;
+        if (rc == NGX_OK && repair.end.sequence != 0) {
+            reader->end = repair.end;
         }
     }
 
-    free(mend.buf);
+    free(repair.buf);
     ngx_bloom_reader_close(&all);
 
     return rc;
@@ -111,42 +111,42 @@ ngx_bloom_mend(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 
 /* What is before the first gap stays as it is. */
 static ngx_int_t
-ngx_bloom_mend_begin(ngx_bloom_mend_t *mend, ngx_bloom_reader_t *reader)
+ngx_bloom_repair_begin(ngx_bloom_repair_t *repair, ngx_bloom_reader_t *reader)
 {
-    mend->segment = reader->segment;
+    repair->segment = reader->segment;
 
     /* the number of what was lost may have been the lowest in it */
 
-    mend->segment.sequence = ngx_min(mend->segment.sequence,
-                                     mend->end.sequence);
+    repair->segment.sequence = ngx_min(repair->segment.sequence,
+                                       repair->end.sequence);
 
-    mend->end.base = mend->segment.base;
-    mend->end.limit = mend->segment.base + mend->segment.size;
-    mend->end.tail = ngx_max(reader->gap,
-                             mend->segment.base + BLOOM_SEGMENT_HEADER);
+    repair->end.base = repair->segment.base;
+    repair->end.limit = repair->segment.base + repair->segment.size;
+    repair->end.tail = ngx_max(reader->gap,
+                               repair->segment.base + BLOOM_SEGMENT_HEADER);
 
-    mend->buf = calloc(1, mend->segment.size);
+    repair->buf = calloc(1, repair->segment.size);
 
-    if (mend->buf == NULL
-        || ngx_bloom_read(reader->fd, mend->buf,
-                          mend->end.tail - mend->end.base, 0)
+    if (repair->buf == NULL
+        || ngx_bloom_io_read(reader->fd, repair->buf,
+                             repair->end.tail - repair->end.base, 0)
            == NGX_ERROR)
     {
         return NGX_ERROR;
     }
 
-    bloom_segment_encode(&mend->segment, mend->buf);
+    bloom_segment_encode(&repair->segment, repair->buf);
 
     return NGX_OK;
 }
 
 
 static void
-ngx_bloom_mend_put(ngx_bloom_mend_t *mend, bloom_record_t *record)
+ngx_bloom_repair_put(ngx_bloom_repair_t *repair, bloom_record_t *record)
 {
     bloom_record_maker_t  maker;
 
-    maker.buf = mend->buf + (mend->end.tail - mend->end.base);
+    maker.buf = repair->buf + (repair->end.tail - repair->end.base);
     maker.room = record->size;
     maker.len = BLOOM_RECORD_HEADER + (record->end - record->keys);
     maker.count = record->count;
@@ -154,11 +154,11 @@ ngx_bloom_mend_put(ngx_bloom_mend_t *mend, bloom_record_t *record)
     ngx_memcpy(maker.buf + BLOOM_RECORD_HEADER, record->keys,
                record->end - record->keys);
 
-    mend->end.tail += bloom_record_seal(&maker, &mend->segment,
-                                        mend->end.tail, mend->end.sequence,
-                                        record->time);
-    mend->end.sequence++;
-    mend->end.time = record->time;
+    repair->end.tail += bloom_record_seal(&maker, &repair->segment,
+                                          repair->end.tail,
+                                          repair->end.sequence, record->time);
+    repair->end.sequence++;
+    repair->end.time = record->time;
 }
 
 
@@ -167,21 +167,21 @@ ngx_bloom_mend_put(ngx_bloom_mend_t *mend, bloom_record_t *record)
  * before the next one is replaced leaves a gap before that, to be closed again.
  */
 static ngx_int_t
-ngx_bloom_mend_replace(ngx_bloom_mend_t *mend, ngx_bloom_state_t *state)
+ngx_bloom_repair_replace(ngx_bloom_repair_t *repair, ngx_bloom_state_t *state)
 {
     ngx_int_t  rc;
     ngx_err_t  err;
 
-    if (mend->buf == NULL) {
+    if (repair->buf == NULL) {
         return NGX_OK;
     }
 
-    rc = ngx_bloom_journal_make(state, &mend->segment, mend->buf,
-                                mend->end.tail - mend->end.base);
+    rc = ngx_bloom_segment_make(state, &repair->segment, repair->buf,
+                                repair->end.tail - repair->end.base);
     err = ngx_errno;
 
-    free(mend->buf);
-    mend->buf = NULL;
+    free(repair->buf);
+    repair->buf = NULL;
     ngx_set_errno(err);
 
     if (rc != NGX_OK && (err == NGX_ENOSPC || err == EDQUOT)) {

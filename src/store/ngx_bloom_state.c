@@ -362,7 +362,7 @@ ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name)
 {
     ngx_fd_t  fd;
 
-    fd = ngx_bloom_open(name, O_RDWR|O_CREAT);
+    fd = ngx_bloom_io_open(name, O_RDWR|O_CREAT);
 
     if (fd != NGX_INVALID_FILE) {
         ngx_bloom_state_own(state, fd);
@@ -431,7 +431,7 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 
         fd = (state->lock == NGX_INVALID_FILE)
              ? ngx_bloom_state_file(state, name)
-             : ngx_bloom_open(name, O_RDWR);
+             : ngx_bloom_io_open(name, O_RDWR);
 
         if (fd == NGX_INVALID_FILE) {
             if (state->lock != NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
@@ -595,9 +595,9 @@ ngx_bloom_state_prune(ngx_bloom_state_t *state)
             continue;
         }
 
-        fd = ngx_bloom_open(ngx_bloom_state_name(state, name, "instance.%ui",
-                                                 i),
-                            O_RDWR);
+        fd = ngx_bloom_io_open(ngx_bloom_state_name(state, name, "instance.%ui",
+                                                    i),
+                               O_RDWR);
 
         if (fd == NGX_INVALID_FILE) {
             continue;
@@ -732,14 +732,14 @@ ngx_bloom_state_read_mark(ngx_bloom_state_t *state, const char *name,
     *time = 0;
     *position = 0;
 
-    fd = ngx_bloom_open(ngx_bloom_state_name(state, path, "%s", name),
-                        O_RDONLY);
+    fd = ngx_bloom_io_open(ngx_bloom_state_name(state, path, "%s", name),
+                           O_RDONLY);
 
     if (fd == NGX_INVALID_FILE) {
         return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
     }
 
-    n = ngx_bloom_read(fd, buf, sizeof(buf), 0);
+    n = ngx_bloom_io_read(fd, buf, sizeof(buf), 0);
     err = ngx_errno;
 
     (void) ngx_close_file(fd);
@@ -790,7 +790,7 @@ ngx_bloom_state_write_mark(ngx_bloom_state_t *state, const char *name,
     ngx_bloom_state_name(state, from, "%s.tmp", name);
     ngx_bloom_state_name(state, to, "%s", name);
 
-    fd = ngx_bloom_open(from, O_RDWR|O_CREAT|O_TRUNC);
+    fd = ngx_bloom_io_open(from, O_RDWR|O_CREAT|O_TRUNC);
     if (fd == NGX_INVALID_FILE) {
         return NGX_ERROR;
     }
@@ -799,14 +799,14 @@ ngx_bloom_state_write_mark(ngx_bloom_state_t *state, const char *name,
 
     p = ngx_sprintf(buf, "%uL %uL\n", time, position);
 
-    rc = ngx_bloom_write(fd, buf, p - buf, 0);
+    rc = ngx_bloom_io_write(fd, buf, p - buf, 0);
 
     if (rc == NGX_OK) {
-        rc = ngx_bloom_sync(fd);
+        rc = ngx_bloom_io_sync(fd);
     }
 
     (void) ngx_close_file(fd);
 
-    return rc == NGX_OK ? ngx_bloom_rename(state->path.data, from, to)
+    return rc == NGX_OK ? ngx_bloom_io_rename(state->path.data, from, to)
                         : NGX_ERROR;
 }

@@ -93,7 +93,7 @@ typedef struct {
     pthread_mutex_t      append;         /* guards the end; held for a write */
     pthread_mutex_t      keeper;         /* guards segments and files */
     pthread_mutex_t      history;        /* guards segments that are replaced;
-                                            see ngx_bloom_compact.h */
+                                            see ngx_bloom_replace.h */
 
     uint64_t             which;          /* end[which & 1] is true */
     ngx_bloom_end_t      end[2];

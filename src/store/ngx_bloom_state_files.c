@@ -141,7 +141,7 @@ ngx_bloom_state_files_remove(ngx_bloom_state_t *state, const char *prefix,
             continue;
         }
 
-        if (ngx_bloom_remove(path) != NGX_OK) {
+        if (ngx_bloom_io_remove(path) != NGX_OK) {
             ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
                           "\"%s\" cannot be removed", path);
         }

@@ -16,7 +16,7 @@
 
 /* Room for a record of one key, however long. */
 #define NGX_BLOOM_ADD_ONE_SIZE                                                \
-    (BLOOM_RECORD_HEADER + BLOOM_JOURNAL_KEY_MAX + 1 + 8)
+    (BLOOM_RECORD_HEADER + BLOOM_RECORD_KEY_MAX + 1 + 8)
 
 /* If the helper has not made a segment by then, it does not come, ms. */
 #define NGX_BLOOM_ADD_PATIENCE  10000
@@ -451,7 +451,7 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
     why = ngx_bloom_add_canonical(zone, &canonical);
 
-    if (why == NULL && canonical.len > BLOOM_JOURNAL_KEY_MAX) {
+    if (why == NULL && canonical.len > BLOOM_RECORD_KEY_MAX) {
         why = "is longer than 65535 bytes";
     }
 

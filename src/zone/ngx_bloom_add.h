@@ -56,7 +56,7 @@ ngx_int_t ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch,
     ngx_bloom_zone_t *zone, u_char *buf);
 
 /*
- * Copies a key, 1 to BLOOM_JOURNAL_KEY_MAX bytes, into the batch, in the zone's
+ * Copies a key, 1 to BLOOM_RECORD_KEY_MAX bytes, into the batch, in the zone's
  * key form.  Returns NGX_OK; NGX_AGAIN if there is no room until the batch is
  * added; NGX_DECLINED if the key is invalid, and batch->error says why, in a
  * phrase to follow the key.

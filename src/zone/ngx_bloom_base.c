@@ -334,7 +334,7 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
     sh = zone->sh;
     state = zone->state;
 
-    rc = state->alone ? ngx_bloom_mend(state, &load->reader) : NGX_OK;
+    rc = state->alone ? ngx_bloom_repair(state, &load->reader) : NGX_OK;
 
     if (rc == NGX_DECLINED) {
         ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, ngx_errno,

@@ -153,7 +153,8 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
     }
 
     if (jobs->compact == NULL) {
-        jobs->compact = ngx_bloom_compact_begin(zone);
+        jobs->compact = ngx_bloom_compact_begin(zone->state,
+                                                sh->generation, &zone->name);
     }
 
     if (jobs->compact != NULL) {
@@ -396,8 +397,8 @@ ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs)
                              ngx_pid);
 
         jobs->copied = 0;
-        jobs->from = ngx_bloom_open(jobs->path, O_RDONLY);
-        jobs->to = ngx_bloom_open(jobs->tmp, O_RDWR|O_CREAT|O_TRUNC);
+        jobs->from = ngx_bloom_io_open(jobs->path, O_RDONLY);
+        jobs->to = ngx_bloom_io_open(jobs->tmp, O_RDWR|O_CREAT|O_TRUNC);
         jobs->current = NGX_BLOOM_JOBS_COPY;
 
         return;
@@ -426,15 +427,15 @@ ngx_bloom_jobs_copy(ngx_bloom_jobs_t *jobs)
         goto done;
     }
 
-    n = ngx_bloom_read(jobs->from, buf, BLOOM_IMAGE_CHUNK, jobs->copied);
+    n = ngx_bloom_io_read(jobs->from, buf, BLOOM_IMAGE_CHUNK, jobs->copied);
 
-    if (n > 0 && ngx_bloom_write(jobs->to, buf, n, jobs->copied) == NGX_OK) {
+    if (n > 0 && ngx_bloom_io_write(jobs->to, buf, n, jobs->copied) == NGX_OK) {
         jobs->copied += n;
         free(buf);
         return NGX_AGAIN;
     }
 
-    if (n == 0 && ngx_bloom_sync(jobs->to) == NGX_OK) {
+    if (n == 0 && ngx_bloom_io_sync(jobs->to) == NGX_OK) {
         rc = NGX_OK;
     }
 
@@ -446,7 +447,7 @@ done:
     ngx_bloom_jobs_close(jobs);
 
     if (rc != NGX_OK) {
-        (void) ngx_bloom_remove(jobs->tmp);
+        (void) ngx_bloom_io_remove(jobs->tmp);
     }
 
     if (rc != NGX_OK) {
@@ -496,7 +497,7 @@ ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs, ngx_uint_t uploaded)
     if (!uploaded) {
         ngx_bloom_state_files_remove(zone->state, "upload.", NULL, 0);
 
-        if (ngx_bloom_sync_directory(zone->state->path.data) != NGX_OK) {
+        if (ngx_bloom_io_sync_directory(zone->state->path.data) != NGX_OK) {
             return NGX_ERROR;
         }
 
@@ -504,7 +505,7 @@ ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs, ngx_uint_t uploaded)
         ngx_bloom_state_files_upload(zone->state, zone->sh->file
                                      ? zone->sh->file_build : NULL, name);
 
-        if (ngx_bloom_rename(zone->state->path.data, jobs->tmp, name)
+        if (ngx_bloom_io_rename(zone->state->path.data, jobs->tmp, name)
             != NGX_OK)
         {
             return NGX_ERROR;
@@ -541,7 +542,7 @@ ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
     if (ngx_bloom_load_switch(&jobs->load, uploaded) != NGX_OK) {
 
         if (uploaded) {
-            (void) ngx_bloom_remove(jobs->tmp);
+            (void) ngx_bloom_io_remove(jobs->tmp);
         }
 
         ngx_bloom_jobs_refused(jobs);

@@ -1,6 +1,6 @@
 
 #include "ngx_bloom_load.h"
-#include "ngx_bloom_compact.h"
+#include "ngx_bloom_replace.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_pending.h"
 
@@ -83,8 +83,8 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     zone->sh->bank[load->bank].bits_set = 0;
 
     if (load->image.origin_len != 0
-        && ngx_bloom_read(load->file.fd, zone->sh->bank[load->bank].header,
-                          BLOOM_IMAGE_PAGE, 0)
+        && ngx_bloom_io_read(load->file.fd, zone->sh->bank[load->bank].header,
+                             BLOOM_IMAGE_PAGE, 0)
            != BLOOM_IMAGE_PAGE)
     {
         return ngx_bloom_load_refuse(load, ngx_errno, "cannot be read");
@@ -197,12 +197,12 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
             limit = ngx_bloom_state_tail(state);
         }
 
-        rc = ngx_bloom_compact_settle(state);
+        rc = ngx_bloom_replace_settle(state);
 
         from = state->control->begin;
 
         if (rc == NGX_OK && load->position != 0) {
-            rc = ngx_bloom_journal_find(state, load->position - 1, &from);
+            rc = ngx_bloom_segment_find(state, load->position - 1, &from);
         }
 
         if (rc == NGX_ERROR) {
@@ -283,8 +283,8 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     words = (uint64_t *) (p + chunk * BLOOM_IMAGE_CHUNK);
     len = bloom_image_chunk_size(&load->image, chunk);
 
-    sh->bank[load->bank].bits_set += bloom_count_ones(words,
-                                                      len / sizeof(uint64_t));
+    sh->bank[load->bank].bits_set +=
+                      bloom_layout_count_ones(words, len / sizeof(uint64_t));
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);

@@ -119,7 +119,7 @@ ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
             break;
         }
 
-        if (zone->form != BLOOM_KEY_RAW) {
+        if (zone->form != BLOOM_FORM_RAW) {
             rc = ngx_bloom_lookup_form(zone, key, behind, pool);
 
             if (rc >= 0) {
@@ -128,7 +128,7 @@ ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 
         } else {
             hash = bloom_hash(&zone->hasher, key->data, key->len);
-            present = bloom_test(&zone->geometry, zone->words, hash);
+            present = bloom_layout_test(&zone->geometry, zone->words, hash);
 
             rc = ngx_bloom_lookup_end(zone);
 
@@ -166,7 +166,7 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
         return NGX_DECLINED;
     }
 
-    present = (zone->form == BLOOM_KEY_LOWER)
+    present = (zone->form == BLOOM_FORM_LOWER)
               ? ngx_bloom_lookup_one(zone, &canonical, key, buf)
               : ngx_bloom_lookup_any(zone, &canonical, key, buf);
 
@@ -207,7 +207,7 @@ ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
     hash = bloom_hash(&zone->hasher, canonical->data, canonical->len);
 
-    return bloom_test(&zone->geometry, zone->words, hash);
+    return bloom_layout_test(&zone->geometry, zone->words, hash);
 }
 
 
@@ -225,7 +225,8 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
     *canonical = keys.expression[0];
 
-    return bloom_test_any(&zone->geometry, zone->words, hash, keys.n) < keys.n;
+    return bloom_layout_test_any(&zone->geometry, zone->words, hash,
+                                 keys.n) < keys.n;
 }
 
 
@@ -308,14 +309,14 @@ ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     prefetch->generation = 0;
 
     if (ngx_bloom_lookup_begin(zone, &behind) != NGX_OK
-        || (zone->form != BLOOM_KEY_RAW && zone->form != BLOOM_KEY_LOWER))
+        || (zone->form != BLOOM_FORM_RAW && zone->form != BLOOM_FORM_LOWER))
     {
         return;
     }
 
     prefetch->key = *key;
 
-    if (zone->form == BLOOM_KEY_LOWER) {
+    if (zone->form == BLOOM_FORM_LOWER) {
 
         k.data = key->data;
         k.len = key->len;
@@ -344,7 +345,7 @@ ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
     const ngx_bloom_lookup_prefetch_t *prefetch)
 {
     if (prefetch->generation != 0 && prefetch->generation == zone->generation) {
-        bloom_prefetch(&zone->geometry, zone->words, prefetch->hash);
+        bloom_layout_prefetch(&zone->geometry, zone->words, prefetch->hash);
     }
 }
 
@@ -359,7 +360,8 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
     if (ngx_bloom_lookup_begin(zone, &behind) == NGX_OK
         && zone->generation == prefetch->generation)
     {
-        present = bloom_test(&zone->geometry, zone->words, prefetch->hash);
+        present = bloom_layout_test(&zone->geometry, zone->words,
+                                    prefetch->hash);
 
         if (ngx_bloom_lookup_end(zone) == NGX_OK) {
             *key = prefetch->key;
@@ -526,7 +528,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     bloom_hash_t  hash[BLOOM_BATCH];
 
     n = ngx_min(n, BLOOM_BATCH);
-    most = (zone->form == BLOOM_KEY_RAW || zone->form == BLOOM_KEY_LOWER)
+    most = (zone->form == BLOOM_FORM_RAW || zone->form == BLOOM_FORM_LOWER)
            ? 1 : BLOOM_FORM_EXPRESSIONS;
 
     for (i = 0, lines = 0; i < n && lines + most <= BLOOM_BATCH; i++) {
@@ -552,7 +554,8 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     present = 0;
 
     if (lines != 0) {
-        present = bloom_test_batch(&zone->geometry, zone->words, hash, lines);
+        present = bloom_layout_test_batch(&zone->geometry, zone->words, hash,
+                                          lines);
     }
 
     for (j = 0; j < i; j++) {
@@ -658,7 +661,8 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             lookup->keys.n = 0;
 
         } else {
-            lookup->k = bloom_bits(&zone->geometry, hash[0], lookup->bits);
+            lookup->k = bloom_layout_bits(&zone->geometry, hash[0],
+                                          lookup->bits);
 
             for (j = 0; j < lookup->k; j++) {
                 lookup->set[j] = bloom_bit_load(zone->words, lookup->bits[j])
@@ -666,7 +670,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             }
 
             for (j = 0; j < lookup->keys.n; j++) {
-                if (bloom_test(&zone->geometry, zone->words, hash[j])) {
+                if (bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
                     lookup->matches |= (uint32_t) 1 << j;
                 }
             }

@@ -2,6 +2,7 @@
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_pending.h"
+#include "ngx_bloom_replace.h"
 #include "ngx_bloom_state_files.h"
 
 
@@ -164,7 +165,7 @@ ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
         ngx_bloom_state_files_remove(zone->state, "upload.", name, 0);
     }
 
-    if (ngx_bloom_compact_settle(zone->state) != NGX_OK) {
+    if (ngx_bloom_replace_settle(zone->state) != NGX_OK) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
                       "bloom zone \"%V\": compacting the journal in \"%V\" "
                       "cannot be brought to its end; look at the disk",

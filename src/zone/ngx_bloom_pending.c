@@ -127,9 +127,9 @@ ngx_bloom_pending_set(ngx_bloom_pending_t *pending, ngx_bloom_zone_bits_t *bits,
             continue;
         }
 
-        changed = bloom_add_atomic(bits->geometry, bits->words,
-                                   bloom_hash(bits->hasher, key.data,
-                                              key.len));
+        changed = bloom_layout_add_atomic(bits->geometry, bits->words,
+                                          bloom_hash(bits->hasher, key.data,
+                                                     key.len));
 
         (void) __atomic_fetch_add(bits->bits_set, changed, __ATOMIC_RELAXED);
     }

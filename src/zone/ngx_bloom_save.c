@@ -62,7 +62,7 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
         return ngx_bloom_save_fails(save, "cannot be written");
     }
 
-    save->fd = ngx_bloom_open(save->tmp, O_RDWR|O_CREAT|O_TRUNC);
+    save->fd = ngx_bloom_io_open(save->tmp, O_RDWR|O_CREAT|O_TRUNC);
 
     if (save->fd == NGX_INVALID_FILE) {
         return ngx_bloom_save_fails(save, "cannot be made");
@@ -115,7 +115,7 @@ ngx_bloom_save_step(ngx_bloom_save_t *save)
 
     offset += BLOOM_IMAGE_PAGE + bloom_image_table_size(&save->image);
 
-    if (ngx_bloom_write(save->fd, save->buf, len, offset) != NGX_OK) {
+    if (ngx_bloom_io_write(save->fd, save->buf, len, offset) != NGX_OK) {
         return ngx_bloom_save_fails(save, "cannot be written");
     }
 
@@ -147,14 +147,14 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
         bloom_image_encode_again(header);
     }
 
-    if (ngx_bloom_write(save->fd, save->table,
-                        bloom_image_table_size(&save->image),
-                        BLOOM_IMAGE_PAGE)
+    if (ngx_bloom_io_write(save->fd, save->table,
+                           bloom_image_table_size(&save->image),
+                           BLOOM_IMAGE_PAGE)
         != NGX_OK
-        || ngx_bloom_write(save->fd, header, BLOOM_IMAGE_PAGE, 0) != NGX_OK
-        || ngx_bloom_sync(save->fd) != NGX_OK
-        || ngx_bloom_rename(save->zone->state->path.data, save->tmp,
-                            save->name)
+        || ngx_bloom_io_write(save->fd, header, BLOOM_IMAGE_PAGE, 0) != NGX_OK
+        || ngx_bloom_io_sync(save->fd) != NGX_OK
+        || ngx_bloom_io_rename(save->zone->state->path.data, save->tmp,
+                               save->name)
            != NGX_OK)
     {
         return ngx_bloom_save_fails(save, "cannot be written");
@@ -181,7 +181,7 @@ ngx_bloom_save_end(ngx_bloom_save_t *save)
         save->fd = NGX_INVALID_FILE;
 
         if (save->tmp[0] != '\0') {
-            (void) ngx_bloom_remove(save->tmp);
+            (void) ngx_bloom_io_remove(save->tmp);
         }
     }
 

@@ -196,7 +196,7 @@ ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
     /* and what it says of itself, and keys that no journal took */
 
     if (rc == NGX_OK && last) {
-        rc = ngx_bloom_sync(state->fd);
+        rc = ngx_bloom_io_sync(state->fd);
     }
 
     if (rc != NGX_OK) {

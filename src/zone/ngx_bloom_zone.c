@@ -13,7 +13,7 @@ ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key)
     bloom_key_t      canonical;
     static uint8_t   buf[BLOOM_URL_ROOM(BLOOM_FORM_KEY_MAX)];
 
-    if (form == BLOOM_KEY_RAW) {
+    if (form == BLOOM_FORM_RAW) {
         return NULL;
     }
 
@@ -128,11 +128,12 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
         /* one after another, with nothing in between: so most overlap */
 
         for (i = 0; i < n; i++) {
-            bloom_prefetch(bits->geometry, bits->words, hash[i]);
+            bloom_layout_prefetch(bits->geometry, bits->words, hash[i]);
         }
 
         for (i = 0; i < n; i++) {
-            changed = bloom_add_atomic(bits->geometry, bits->words, hash[i]);
+            changed = bloom_layout_add_atomic(bits->geometry, bits->words,
+                                              hash[i]);
 
             bits_set += changed;
             *added += (changed != 0);

@@ -12,9 +12,9 @@
 #include "fuzz.h"
 
 #include "bloom_bytes.h"
-#include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_census.h"
+#include "bloom_foreign_formats.h"
+#include "bloom_scheme.h"
 
 #define SIZE_MAX_HERE  (1024 * 1024)
 
@@ -92,9 +92,9 @@ use(const bloom_foreign_t *f, uint64_t *words)
 
     for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         hash = bloom_hash(&f->image.hasher, keys[i], strlen(keys[i]));
-        (void) bloom_add_atomic(&f->image.geometry, words, hash);
-        expect(bloom_test(&f->image.geometry, words, hash));
-        expect(bloom_add(&f->image.geometry, words, hash) == 0);
+        (void) bloom_layout_add_atomic(&f->image.geometry, words, hash);
+        expect(bloom_layout_test(&f->image.geometry, words, hash));
+        expect(bloom_layout_add(&f->image.geometry, words, hash) == 0);
     }
 
     expect(bloom_foreign_padded(&f->image.geometry, words));
@@ -156,7 +156,7 @@ fuzz_foreign(const bloom_foreign_format_t *format, const bloom_foreign_t *said,
     piped = *said;
     len = size < BLOOM_FOREIGN_HEAD ? size : BLOOM_FOREIGN_HEAD;
 
-    (void) bloom_foreign_guess(copy, len, size);
+    (void) bloom_foreign_formats_guess(copy, len, size);
 
     rc = format->parse(&f, copy, len, size);
 
@@ -206,8 +206,9 @@ fuzz_foreign_funnels(const bloom_foreign_format_t *format, const uint8_t *data,
 
     memset(&said, 0, sizeof(said));
 
-    for ( /* void */ ; bloom_funnel_name(said.funnel) != NULL; said.funnel++) {
+    while (bloom_hasher_funnel_name(said.funnel) != NULL) {
         fuzz_foreign(format, &said, data, size);
+        said.funnel++;
     }
 }
 

@@ -7,6 +7,8 @@
 
 #include "fuzz_foreign.h"
 
+#include "bloom_scheme.h"
+
 
 static unsigned
 schemes(void)

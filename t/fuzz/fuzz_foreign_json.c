@@ -6,6 +6,8 @@
 
 #include "fuzz_foreign.h"
 
+#include "bloom_foreign_json.h"
+
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -12,8 +12,7 @@
 #include "fuzz.h"
 
 #include "bloom_bytes.h"
-#include "bloom_foreign.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_foreign_formats.h"
 
 /* As in docs/image-format.md */
 #define AT_FILE_SIZE     16
@@ -150,7 +149,7 @@ write_as(const bloom_foreign_format_t *format, const bloom_image_t *image,
         bytes = out.link_bytes[i];
 
         expect(bytes >= (link.bits + 7) / 8);
-        expect(bytes <= bloom_whole_lines(link.bits) / 8);
+        expect(bytes <= bloom_geometry_whole_lines(link.bits) / 8);
         expect(offset + bytes <= bloom_image_payload_size(image));
         expect(out.order != BLOOM_ORDER_BE || bytes % 8 == 0);
 
@@ -180,7 +179,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     origin = malloc(image.origin_len);
     memcpy(origin, bloom_image_origin(&image, page), image.origin_len);
 
-    for (i = 0; (format = bloom_foreign_format(i)) != NULL; i++) {
+    for (i = 0; (format = bloom_foreign_formats_list(i)) != NULL; i++) {
         if (format->write != NULL) {
             write_as(format, &image, origin);
         }

@@ -86,7 +86,7 @@ is_clean(uint32_t form, const bloom_key_t *key)
     for (i = 0; i < key->len; i++) {
         c = key->data[i];
 
-        if (form == BLOOM_KEY_URL ? c <= ' ' || c >= 0x7f || c == '#'
+        if (form == BLOOM_FORM_URL ? c <= ' ' || c >= 0x7f || c == '#'
             : c <= ' ' || c >= 0x7f || (c >= 'A' && c <= 'Z')
               || strchr("/\\?@[]%#*", c) != NULL)
         {
@@ -120,7 +120,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     why = bloom_form_expand(form, &result, &in.key, in.buf);
 
     if (why != NULL) {
-        expect(form == BLOOM_KEY_HOST || form == BLOOM_KEY_URL);
+        expect(form == BLOOM_FORM_HOST || form == BLOOM_FORM_URL);
         expect(bloom_form_canonical(form, &canonical, &other.key, other.buf)
                == why);
         goto done;
@@ -130,7 +130,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     for (i = 0; i < result.n; i++) {
         expect(result.expression[i].len != 0);
-        expect(form == BLOOM_KEY_RAW
+        expect(form == BLOOM_FORM_RAW
                ? within(&result.expression[i], in.data, in.key.len)
                : within(&result.expression[i], in.buf, in.room));
 
@@ -149,7 +149,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
 
     } else {
-        expect(form == BLOOM_KEY_URL);
+        expect(form == BLOOM_FORM_URL);
         expect(result.expression[0].len > BLOOM_FORM_KEY_MAX);
     }
 
@@ -157,7 +157,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         its_own_canonical_form(form, &result.canonical, 1);
     }
 
-    if (form >= BLOOM_KEY_HOST) {
+    if (form >= BLOOM_FORM_HOST) {
         expect(is_clean(form, &result.canonical));
     }
 

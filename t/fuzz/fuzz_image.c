@@ -14,6 +14,7 @@
 #include "fuzz.h"
 
 #include "bloom_bytes.h"
+#include "bloom_census.h"
 #include "bloom_crc.h"
 #include "bloom_image.h"
 
@@ -110,8 +111,8 @@ is_in_range(const bloom_image_t *image)
 
     expect(bloom_geometry_valid(&image->geometry));
     expect(image->geometry.bits % BLOOM_LINE_BITS == 0);
-    expect(bloom_hash_name(image->hasher.kind) != NULL);
-    expect(bloom_key_form_name(image->key_form) != NULL);
+    expect(bloom_hasher_name(image->hasher.kind) != NULL);
+    expect(bloom_form_name(image->key_form) != NULL);
     expect((image->flags & ~(uint32_t) BLOOM_IMAGE_FLAGS) == 0);
     expect(image->capacity >= 1);
     expect(image->fpr > 0 && image->fpr < 1);
@@ -194,12 +195,12 @@ can_be_used(const bloom_image_t *image, uint64_t *words)
     for (i = 0; i < 8; i++) {
         hash = i < 5 ? corners[i] : bloom_hash(&image->hasher, &i, sizeof(i));
 
-        bloom_prefetch(g, words, hash);
-        before = bloom_test(g, words, hash);
+        bloom_layout_prefetch(g, words, hash);
+        before = bloom_layout_test(g, words, hash);
 
-        expect(bloom_add(g, words, hash) == !before);
-        expect(bloom_test(g, words, hash));
-        expect(bloom_add_atomic(g, words, hash) == 0);
+        expect(bloom_layout_add(g, words, hash) == !before);
+        expect(bloom_layout_test(g, words, hash));
+        expect(bloom_layout_add_atomic(g, words, hash) == 0);
     }
 }
 

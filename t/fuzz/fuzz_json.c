@@ -8,6 +8,7 @@
 #include "fuzz.h"
 
 #include "bloom_json.h"
+#include "bloom_utf8.h"
 
 
 typedef struct {

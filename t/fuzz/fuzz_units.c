@@ -29,7 +29,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bytes = 1;
     rate = 2;
 
-    rc = bloom_parse_count(given, size, &count);
+    rc = bloom_units_count(given, size, &count);
 
     if (rc != 0) {
         expect(rc == -1 && count == 1);
@@ -51,25 +51,25 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
     }
 
-    if (bloom_parse_bytes(given, size, &bytes) == 0) {
+    if (bloom_units_bytes(given, size, &bytes) == 0) {
 
         /* k, m and g are more of bytes than of a count */
 
         expect(rc == 0 && bytes >= count);
 
         n = snprintf(text, sizeof(text), "%" PRIu64, bytes);
-        expect(bloom_parse_bytes(text, (size_t) n, &again) == 0);
+        expect(bloom_units_bytes(text, (size_t) n, &again) == 0);
         expect(again == bytes);
 
     } else {
         expect(bytes == 1);
     }
 
-    if (bloom_parse_rate(given, size, &rate) == 0) {
+    if (bloom_units_rate(given, size, &rate) == 0) {
         expect(rate > 0 && rate < 1);
 
         n = snprintf(text, sizeof(text), "%.17g", rate);
-        expect(bloom_parse_rate(text, (size_t) n, &rate) == 0);
+        expect(bloom_units_rate(text, (size_t) n, &rate) == 0);
 
     } else {
         expect(rate == 2);

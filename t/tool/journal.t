@@ -453,7 +453,7 @@ sub directory {
 }
 
 
-# ---- t/fuzz/corpus/journal ----
+# ---- t/fuzz/corpus/record ----
 
 {
     my $torn = BloomTest::Journal->new;
@@ -475,7 +475,7 @@ sub directory {
     );
 
     for my $name (sort keys %seed) {
-        my $path = "$checkout/t/fuzz/corpus/journal/$name";
+        my $path = "$checkout/t/fuzz/corpus/record/$name";
 
         ok(-e $path && content_of($path) eq $seed{$name},
            "the fuzzer of the journal begins with $name");

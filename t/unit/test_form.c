@@ -117,25 +117,25 @@ test_form_names_go_both_ways(void **state)
 
     (void) state;
 
-    assert_int_equal(BLOOM_KEY_RAW, 0);
-    assert_int_equal(BLOOM_KEY_LOWER, 1);
-    assert_int_equal(BLOOM_KEY_HOST, 2);
-    assert_int_equal(BLOOM_KEY_URL, 3);
+    assert_int_equal(BLOOM_FORM_RAW, 0);
+    assert_int_equal(BLOOM_FORM_LOWER, 1);
+    assert_int_equal(BLOOM_FORM_HOST, 2);
+    assert_int_equal(BLOOM_FORM_URL, 3);
 
     for (form = 0; form < array_len(names); form++) {
-        assert_string_equal(bloom_key_form_name(form), names[form]);
-        assert_int_equal(bloom_key_form_parse(names[form],
-                                              strlen(names[form])), form);
+        assert_string_equal(bloom_form_name(form), names[form]);
+        assert_int_equal(bloom_form_parse(names[form],
+                                          strlen(names[form])), form);
     }
 
-    assert_null(bloom_key_form_name(4));
-    assert_null(bloom_key_form_name(UINT32_MAX));
+    assert_null(bloom_form_name(4));
+    assert_null(bloom_form_name(UINT32_MAX));
 
-    assert_int_equal(bloom_key_form_parse("raw;", 3), BLOOM_KEY_RAW);
-    assert_int_equal(bloom_key_form_parse("rawx", 4), -1);
-    assert_int_equal(bloom_key_form_parse("ra", 2), -1);
-    assert_int_equal(bloom_key_form_parse("URL", 3), -1);
-    assert_int_equal(bloom_key_form_parse("", 0), -1);
+    assert_int_equal(bloom_form_parse("raw;", 3), BLOOM_FORM_RAW);
+    assert_int_equal(bloom_form_parse("rawx", 4), -1);
+    assert_int_equal(bloom_form_parse("ra", 2), -1);
+    assert_int_equal(bloom_form_parse("URL", 3), -1);
+    assert_int_equal(bloom_form_parse("", 0), -1);
 }
 
 
@@ -150,13 +150,13 @@ test_the_raw_form_changes_nothing(void **state)
     key.data = (const uint8_t *) "A\0\xff ";
     key.len = 4;
 
-    assert_int_equal(bloom_form_room(BLOOM_KEY_RAW, 1 << 30), 0);
+    assert_int_equal(bloom_form_room(BLOOM_FORM_RAW, 1 << 30), 0);
 
-    assert_null(bloom_form_canonical(BLOOM_KEY_RAW, &canonical, &key, NULL));
+    assert_null(bloom_form_canonical(BLOOM_FORM_RAW, &canonical, &key, NULL));
     assert_ptr_equal(canonical.data, key.data);
     assert_int_equal(canonical.len, 4);
 
-    assert_null(bloom_form_expand(BLOOM_KEY_RAW, &result, &key, NULL));
+    assert_null(bloom_form_expand(BLOOM_FORM_RAW, &result, &key, NULL));
     assert_int_equal(result.n, 1);
     assert_ptr_equal(result.expression[0].data, key.data);
     assert_int_equal(result.expression[0].len, 4);
@@ -176,7 +176,7 @@ test_the_lower_form_changes_ascii_letters_only(void **state)
         all[c] = (uint8_t) c;
     }
 
-    make(&made, BLOOM_KEY_LOWER, all, sizeof(all));
+    make(&made, BLOOM_FORM_LOWER, all, sizeof(all));
     assert_null(made.why);
     assert_int_equal(made.expanded.n, 1);
     assert_int_equal(made.expanded.expression[0].len, 256);
@@ -195,36 +195,36 @@ test_the_host_form_expands_to_parent_domains(void **state)
 {
     (void) state;
 
-    assert_string_equal(shown(BLOOM_KEY_HOST, "A.B.Example.COM.:443"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "A.B.Example.COM.:443"),
                         "a.b.example.com: a.b.example.com, b.example.com, "
                         "example.com");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "bad.co.uk"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "bad.co.uk"),
                         "bad.co.uk: bad.co.uk, co.uk");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "example.com"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "example.com"),
                         "example.com: example.com");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "com"), "com: com");
-    assert_string_equal(shown(BLOOM_KEY_HOST, ".example.com"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "com"), "com: com");
+    assert_string_equal(shown(BLOOM_FORM_HOST, ".example.com"),
                         "example.com: example.com");
-    assert_string_equal(shown(BLOOM_KEY_HOST, " \texample.com \t"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, " \texample.com \t"),
                         "example.com: example.com");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "b\xc3\xbc" "cher.example"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "b\xc3\xbc" "cher.example"),
                         "xn--bcher-kva.example: xn--bcher-kva.example");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "0x7f.1"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "0x7f.1"),
                         "127.0.0.1: 127.0.0.1");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "[2001:DB8::1]:443"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "[2001:DB8::1]:443"),
                         "2001:db8::1: 2001:db8::1");
 
-    assert_string_equal(shown(BLOOM_KEY_HOST, "..."), "has no host");
-    assert_string_equal(shown(BLOOM_KEY_HOST, " "), "has no host");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "*.example.com"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "..."), "has no host");
+    assert_string_equal(shown(BLOOM_FORM_HOST, " "), "has no host");
+    assert_string_equal(shown(BLOOM_FORM_HOST, "*.example.com"),
                         "has a byte that no host has");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "a%2eb"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "a%2eb"),
                         "has a byte that no host has");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "a b"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "a b"),
                         "has a byte that no host has");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "http://example.com/"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "http://example.com/"),
                         "has a byte that no host has");
-    assert_string_equal(shown(BLOOM_KEY_HOST, "example.com/"),
+    assert_string_equal(shown(BLOOM_FORM_HOST, "example.com/"),
                         "has a byte that no host has");
 }
 
@@ -234,10 +234,10 @@ test_the_url_form_expands_to_hosts_and_paths(void **state)
 {
     (void) state;
 
-    assert_string_equal(shown(BLOOM_KEY_URL, "HTTPS://A.B.c:80/1/%32?x"),
+    assert_string_equal(shown(BLOOM_FORM_URL, "HTTPS://A.B.c:80/1/%32?x"),
                         "https://a.b.c/1/2?x: a.b.c/1/2?x, a.b.c/1/2, "
                         "a.b.c/, a.b.c/1/, b.c/1/2?x, b.c/1/2, b.c/, b.c/1/");
-    assert_string_equal(shown(BLOOM_KEY_URL, "/x"), "has no host");
+    assert_string_equal(shown(BLOOM_FORM_URL, "/x"), "has no host");
 }
 
 
@@ -257,23 +257,23 @@ test_keys_longer_than_the_limit_are_refused(void **state)
     memset(text, 'a', BLOOM_FORM_KEY_MAX + 1);
 
     memcpy(text, "http://h/", 9);
-    make(&made, BLOOM_KEY_URL, text, BLOOM_FORM_KEY_MAX);
+    make(&made, BLOOM_FORM_URL, text, BLOOM_FORM_KEY_MAX);
     assert_null(made.why);
     assert_int_equal(made.canonical.len, BLOOM_FORM_KEY_MAX - 7);
     drop(&made);
 
-    make(&made, BLOOM_KEY_URL, text, BLOOM_FORM_KEY_MAX + 1);
+    make(&made, BLOOM_FORM_URL, text, BLOOM_FORM_KEY_MAX + 1);
     assert_string_equal(made.why, "is longer than 65535 bytes");
     drop(&made);
 
     memset(text, '.', BLOOM_FORM_KEY_MAX + 1);
     text[40] = 'a';
-    make(&made, BLOOM_KEY_HOST, text, BLOOM_FORM_KEY_MAX);
+    make(&made, BLOOM_FORM_HOST, text, BLOOM_FORM_KEY_MAX);
     assert_null(made.why);
     assert_int_equal(made.canonical.len, 1);
     drop(&made);
 
-    make(&made, BLOOM_KEY_HOST, text, BLOOM_FORM_KEY_MAX + 1);
+    make(&made, BLOOM_FORM_HOST, text, BLOOM_FORM_KEY_MAX + 1);
     assert_string_equal(made.why, "is longer than 65535 bytes");
     drop(&made);
 
@@ -285,14 +285,14 @@ test_keys_longer_than_the_limit_are_refused(void **state)
 
     key.data = text;
     key.len = BLOOM_FORM_KEY_MAX;
-    len = bloom_form_room(BLOOM_KEY_URL, key.len);
+    len = bloom_form_room(BLOOM_FORM_URL, key.len);
     buf = malloc(len);
     assert_non_null(buf);
 
-    assert_string_equal(bloom_form_canonical(BLOOM_KEY_URL, &canonical, &key,
+    assert_string_equal(bloom_form_canonical(BLOOM_FORM_URL, &canonical, &key,
                                              buf),
                         "is longer than 65535 bytes once it is canonical");
-    assert_null(bloom_form_expand(BLOOM_KEY_URL, &result, &key, buf));
+    assert_null(bloom_form_expand(BLOOM_FORM_URL, &result, &key, buf));
     assert_int_equal(result.n, 2);
     assert_int_equal(result.expression[0].len,
                      2 + 3 * (BLOOM_FORM_KEY_MAX - 10) + 1);
@@ -324,7 +324,7 @@ test_lower_case_is_right_at_every_place(void **state)
                 key[at] = (uint8_t) c;
                 expected[at] = (uint8_t) (c >= 'A' && c <= 'Z' ? c + 32 : c);
 
-                make(&made, BLOOM_KEY_LOWER, key, len);
+                make(&made, BLOOM_FORM_LOWER, key, len);
 
                 assert_null(made.why);
                 assert_int_equal(made.expanded.canonical.len, len);
@@ -363,7 +363,7 @@ test_the_short_way_gives_what_the_long_one_gives(void **state)
 
     (void) state;
 
-    for (form = BLOOM_KEY_HOST; form <= BLOOM_KEY_URL; form++) {
+    for (form = BLOOM_FORM_HOST; form <= BLOOM_FORM_URL; form++) {
 
         seed = 12;
         readable = 0;
@@ -380,7 +380,7 @@ test_the_short_way_gives_what_the_long_one_gives(void **state)
 
             make(&made, form, text + 1, len - 1);
 
-            if (form == BLOOM_KEY_HOST) {
+            if (form == BLOOM_FORM_HOST) {
 
                 if (strchr(text, ':') != NULL) {
                     drop(&made);
@@ -451,7 +451,7 @@ test_a_canonical_key_is_its_own_canonical_form(void **state)
 
     (void) state;
 
-    for (form = BLOOM_KEY_LOWER; form <= BLOOM_KEY_URL; form++) {
+    for (form = BLOOM_FORM_LOWER; form <= BLOOM_FORM_URL; form++) {
 
         seed = 11;
         readable = 0;
@@ -480,7 +480,7 @@ test_a_canonical_key_is_its_own_canonical_form(void **state)
                 drop(&again);
             }
 
-            if (made.why == NULL && form == BLOOM_KEY_URL) {
+            if (made.why == NULL && form == BLOOM_FORM_URL) {
                 make(&again, form, made.expanded.canonical.data,
                      made.expanded.canonical.len);
 

@@ -29,9 +29,9 @@ sized(uint32_t layout, uint64_t capacity, double fpr)
 {
     bloom_geometry_t  g;
 
-    if (bloom_size(&g, layout, capacity, fpr) != 0) {
+    if (bloom_geometry_size(&g, layout, capacity, fpr) != 0) {
         fail_msg("no %s geometry for %g items at %g",
-                 bloom_layout_name(layout), (double) capacity, fpr);
+                 bloom_geometry_layout_name(layout), (double) capacity, fpr);
     }
 
     return g;
@@ -172,37 +172,42 @@ test_values_out_of_range_are_refused(void **state)
     for (l = 0; l < array_len(layouts); l++) {
         x = layouts[l];
 
-        assert_int_equal(bloom_size(&g, x, 0, 0.01), -1);
-        assert_int_equal(bloom_size(&g, x, BLOOM_CAPACITY_MAX + 1, 0.5), -1);
-        assert_int_equal(bloom_size(&g, x, UINT64_MAX, 0.5), -1);
-        assert_int_equal(bloom_size(&g, x, 10, 0), -1);
-        assert_int_equal(bloom_size(&g, x, 10, -0.1), -1);
-        assert_int_equal(bloom_size(&g, x, 10, NAN), -1);
-        assert_int_equal(bloom_size(&g, x, 10, INFINITY), -1);
-        assert_int_equal(bloom_size(&g, x, 10, 1), -1);
-        assert_int_equal(bloom_size(&g, x, 10, nextafter(BLOOM_FPR_MAX, 1)),
+        assert_int_equal(bloom_geometry_size(&g, x, 0, 0.01), -1);
+        assert_int_equal(bloom_geometry_size(&g, x, BLOOM_CAPACITY_MAX + 1,
+                                             0.5), -1);
+        assert_int_equal(bloom_geometry_size(&g, x, UINT64_MAX, 0.5), -1);
+        assert_int_equal(bloom_geometry_size(&g, x, 10, 0), -1);
+        assert_int_equal(bloom_geometry_size(&g, x, 10, -0.1), -1);
+        assert_int_equal(bloom_geometry_size(&g, x, 10, NAN), -1);
+        assert_int_equal(bloom_geometry_size(&g, x, 10, INFINITY), -1);
+        assert_int_equal(bloom_geometry_size(&g, x, 10, 1), -1);
+        assert_int_equal(bloom_geometry_size(&g, x, 10,
+                                             nextafter(BLOOM_FPR_MAX, 1)),
                          -1);
-        assert_int_equal(bloom_size(&g, x, 10, nextafter(BLOOM_FPR_MIN, 0)),
+        assert_int_equal(bloom_geometry_size(&g, x, 10,
+                                             nextafter(BLOOM_FPR_MIN, 0)),
                          -1);
 
         /* in range one by one, too large together */
 
-        assert_int_equal(bloom_size(&g, x, BLOOM_CAPACITY_MAX, 1e-9), -1);
+        assert_int_equal(bloom_geometry_size(&g, x, BLOOM_CAPACITY_MAX, 1e-9),
+                         -1);
 
-        assert_int_equal(bloom_size_capacity(&g, x, 0, 0.01), 0);
-        assert_int_equal(bloom_size_capacity(&g, x, 63, 0.01), 0);
-        assert_int_equal(bloom_size_capacity(&g, x, 1 << 20, 0), 0);
-        assert_int_equal(bloom_size_capacity(&g, x, 1 << 20, NAN), 0);
+        assert_int_equal(bloom_geometry_size_capacity(&g, x, 0, 0.01), 0);
+        assert_int_equal(bloom_geometry_size_capacity(&g, x, 63, 0.01), 0);
+        assert_int_equal(bloom_geometry_size_capacity(&g, x, 1 << 20, 0), 0);
+        assert_int_equal(bloom_geometry_size_capacity(&g, x, 1 << 20, NAN), 0);
 
-        assert_true(bloom_size_fpr(&g, x, 1 << 20, 0) == 0);
-        assert_true(bloom_size_fpr(&g, x, 63, 1) == 0);
-        assert_true(bloom_size_fpr(&g, x, 64, 1000000) == 0);
+        assert_true(bloom_geometry_size_fpr(&g, x, 1 << 20, 0) == 0);
+        assert_true(bloom_geometry_size_fpr(&g, x, 63, 1) == 0);
+        assert_true(bloom_geometry_size_fpr(&g, x, 64, 1000000) == 0);
 
         /* the ends are in range */
 
-        assert_int_equal(bloom_size(&g, x, 1, BLOOM_FPR_MAX), 0);
-        assert_int_equal(bloom_size(&g, x, 1, BLOOM_FPR_MIN), 0);
-        assert_int_equal(bloom_size(&g, x, BLOOM_CAPACITY_MAX, BLOOM_FPR_MAX),
+        assert_int_equal(bloom_geometry_size(&g, x, 1, BLOOM_FPR_MAX), 0);
+        assert_int_equal(bloom_geometry_size(&g, x, 1, BLOOM_FPR_MIN), 0);
+        assert_int_equal(bloom_geometry_size(&g, x, BLOOM_CAPACITY_MAX,
+                                             BLOOM_FPR_MAX),
                          0);
     }
 }
@@ -332,7 +337,8 @@ test_memory_and_rate_give_the_capacity(void **state)
                 g = sized(layouts[l], counts[j], rates[i]);
                 bytes = bloom_geometry_bytes(&g);
 
-                n = bloom_size_capacity(&h, layouts[l], bytes, rates[i]);
+                n = bloom_geometry_size_capacity(&h, layouts[l], bytes,
+                                                 rates[i]);
 
                 assert_true(n >= counts[j]);
                 assert_true(bloom_geometry_bytes(&h) <= bytes);
@@ -365,7 +371,7 @@ test_memory_and_capacity_give_the_rate(void **state)
                 g = sized(layouts[l], counts[j], rates[i]);
                 bytes = bloom_geometry_bytes(&g);
 
-                fpr = bloom_size_fpr(&h, layouts[l], bytes, counts[j]);
+                fpr = bloom_geometry_size_fpr(&h, layouts[l], bytes, counts[j]);
 
                 assert_true(fpr <= rates[i]);
                 assert_true(fpr >= BLOOM_FPR_MIN);
@@ -605,16 +611,20 @@ test_layout_names_go_both_ways(void **state)
 {
     (void) state;
 
-    assert_string_equal(bloom_layout_name(BLOOM_LAYOUT_BLOCKED), "blocked");
-    assert_string_equal(bloom_layout_name(BLOOM_LAYOUT_CLASSIC), "classic");
-    assert_null(bloom_layout_name(0));
-    assert_null(bloom_layout_name(3));
+    assert_string_equal(bloom_geometry_layout_name(BLOOM_LAYOUT_BLOCKED),
+                        "blocked");
+    assert_string_equal(bloom_geometry_layout_name(BLOOM_LAYOUT_CLASSIC),
+                        "classic");
+    assert_null(bloom_geometry_layout_name(0));
+    assert_null(bloom_geometry_layout_name(3));
 
-    assert_int_equal(bloom_layout_parse("blocked", 7), BLOOM_LAYOUT_BLOCKED);
-    assert_int_equal(bloom_layout_parse("classic;", 7), BLOOM_LAYOUT_CLASSIC);
-    assert_int_equal(bloom_layout_parse("classi", 6), 0);
-    assert_int_equal(bloom_layout_parse("classic;", 8), 0);
-    assert_int_equal(bloom_layout_parse("", 0), 0);
+    assert_int_equal(bloom_geometry_layout_parse("blocked", 7),
+                     BLOOM_LAYOUT_BLOCKED);
+    assert_int_equal(bloom_geometry_layout_parse("classic;", 7),
+                     BLOOM_LAYOUT_CLASSIC);
+    assert_int_equal(bloom_geometry_layout_parse("classi", 6), 0);
+    assert_int_equal(bloom_geometry_layout_parse("classic;", 8), 0);
+    assert_int_equal(bloom_geometry_layout_parse("", 0), 0);
 }
 
 
@@ -639,5 +649,5 @@ main(void)
         cmocka_unit_test(test_layout_names_go_both_ways),
     };
 
-    return cmocka_run_group_tests_name("size", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("geometry", tests, NULL, NULL);
 }

@@ -8,7 +8,9 @@
 #include "unit.h"
 
 #include "bloom_bytes.h"
+#include "bloom_hash.h"
 #include "bloom_hash_foreign.h"
+#include "bloom_murmur3.h"
 
 
 static const uint64_t  redisson_key[4] = {
@@ -172,7 +174,7 @@ assert_funnel(uint32_t funnel, const char *key, const void *bytes, size_t len)
 
     if (a.h1 != b.h1 || a.h2 != b.h2) {
         print_error("the funnel %s of \"%s\" differs\n",
-                    bloom_funnel_name(funnel), key);
+                    bloom_hasher_funnel_name(funnel), key);
         fail();
     }
 }
@@ -241,13 +243,14 @@ static void
 test_impossible_hashers_are_invalid(void **state)
 {
     uint32_t        kind, funnel;
+    const char     *name;
     bloom_hasher_t  hasher;
 
     (void) state;
 
     for (kind = BLOOM_HASH_FUNNEL; kind <= BLOOM_HASH_MURMUR3_EACH; kind++) {
 
-        assert_non_null(bloom_hash_name(kind));
+        assert_non_null(bloom_hasher_name(kind));
 
         for (funnel = 0; funnel < 256; funnel++) {
             bloom_hasher_foreign(&hasher, kind, funnel, 0);
@@ -270,13 +273,13 @@ test_impossible_hashers_are_invalid(void **state)
     }
 
     for (funnel = 0; funnel <= BLOOM_FUNNEL_INT; funnel++) {
-        assert_int_equal(bloom_funnel_parse(bloom_funnel_name(funnel),
-                                            strlen(bloom_funnel_name(funnel))),
+        name = bloom_hasher_funnel_name(funnel);
+        assert_int_equal(bloom_hasher_funnel_parse(name, strlen(name)),
                          funnel);
     }
 
-    assert_null(bloom_funnel_name(4));
-    assert_int_equal(bloom_funnel_parse("lon", 3), -1);
+    assert_null(bloom_hasher_funnel_name(4));
+    assert_int_equal(bloom_hasher_funnel_parse("lon", 3), -1);
 }
 
 

@@ -109,7 +109,7 @@ example(uint32_t layout, uint32_t k, uint32_t lines, uint64_t bits)
     image.geometry.k = k;
     image.geometry.lines = lines;
     image.geometry.bits = bits;
-    image.key_form = BLOOM_KEY_RAW;
+    image.key_form = BLOOM_FORM_RAW;
     image.flags = BLOOM_IMAGE_ESTIMATED;
     image.capacity = 0x1122334455667788;
     image.items = 0x0102030405060708;
@@ -147,7 +147,7 @@ some_bits(const bloom_image_t *image)
 
     for (i = 0; i < 40; i++) {
         hash = bloom_hash(&image->hasher, &i, sizeof(i));
-        bloom_add(&image->geometry, words, hash);
+        bloom_layout_add(&image->geometry, words, hash);
     }
 
     return words;
@@ -579,7 +579,8 @@ corrupt_every_byte(const bloom_image_t *image)
 
     assert_null(refused(&file, NULL));
     print_message("%u corruptions of %zu bytes refused (%s)\n", count,
-                  file.size, bloom_layout_name(image->geometry.layout));
+                  file.size,
+                  bloom_geometry_layout_name(image->geometry.layout));
 
     free(file.bytes);
 
@@ -651,7 +652,7 @@ check_lengths(const bloom_image_t *image)
     assert_int_equal(longer, 4999);
 
     print_message("%u truncations and %u longer files refused (%s)\n", shorter,
-                  longer, bloom_layout_name(image->geometry.layout));
+                  longer, bloom_geometry_layout_name(image->geometry.layout));
 
     free(whole.bytes);
 }
@@ -1174,7 +1175,7 @@ test_images_that_cannot_be_merged_differ(void **state)
     assert_string_equal(bloom_image_differs(&classic, &other), "seed");
 
     other = blocked;
-    other.key_form = BLOOM_KEY_LOWER;
+    other.key_form = BLOOM_FORM_LOWER;
     assert_string_equal(bloom_image_differs(&blocked, &other), "key form");
 }
 

@@ -7,9 +7,7 @@
 #include "unit.h"
 
 #include "bloom_bytes.h"
-#include "bloom_hash_foreign.h"
 #include "bloom_image.h"
-#include "bloom_layout_foreign.h"
 
 #define AT_LAYOUT      48
 #define AT_K           52
@@ -61,7 +59,7 @@ linked(void)
     for (i = 0; i < BLOOM_LINKS_MAX; i++) {
         image.geometry.link[i].bits = 64 + 64 * i;
         image.geometry.link[i].k = 5 + i;
-        image.geometry.bits += bloom_whole_lines(64 + 64 * i);
+        image.geometry.bits += bloom_geometry_whole_lines(64 + 64 * i);
     }
 
     image.origin = BLOOM_ORIGIN_REDISBLOOM;

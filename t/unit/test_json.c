@@ -377,38 +377,6 @@ test_strings_are_escaped_for_writing(void **state)
 }
 
 
-/* Each valid character is one, and no other sequence of two bytes is. */
-static void
-test_only_valid_utf8_is_a_character(void **state)
-{
-    uint32_t  c;
-    uint8_t   p[4];
-
-    (void) state;
-
-    for (c = 0; c < 0x10000; c++) {
-        p[0] = (uint8_t) (c >> 8);
-        p[1] = (uint8_t) c;
-
-        if (p[0] < 0x80) {
-            assert_int_equal(bloom_utf8_len(p, 2), 1);
-
-        } else if (p[0] >= 0xc2 && p[0] <= 0xdf && (p[1] & 0xc0) == 0x80) {
-            assert_int_equal(bloom_utf8_len(p, 2), 2);
-            assert_int_equal(bloom_utf8_len(p, 1), 0);
-
-        } else {
-            assert_int_equal(bloom_utf8_len(p, 2), 0);
-        }
-    }
-
-    assert_int_equal(bloom_utf8_len((const uint8_t *) "\xe2\x82\xac", 3), 3);
-    assert_int_equal(bloom_utf8_len((const uint8_t *) "\xe2\x82\xac", 2), 0);
-    assert_int_equal(bloom_utf8_len((const uint8_t *) "\xf0\x9f\x98\x80", 4),
-                     4);
-}
-
-
 int
 main(void)
 {
@@ -418,7 +386,6 @@ main(void)
         cmocka_unit_test(test_strings_before_the_mistake_are_given_out),
         cmocka_unit_test(test_strings_longer_than_the_limit_are_refused),
         cmocka_unit_test(test_strings_are_escaped_for_writing),
-        cmocka_unit_test(test_only_valid_utf8_is_a_character),
     };
 
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);

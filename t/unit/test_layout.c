@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "bloom_census.h"
 #include "bloom_layout.h"
 #include "bloom_simd.h"
 
@@ -228,23 +229,25 @@ check_against_slow(const bloom_geometry_t *g)
             hash.h2 = edges[b];
         }
 
-        assert_int_equal(bloom_test(g, plain, hash), slow_test(g, slow, hash));
+        assert_int_equal(bloom_layout_test(g, plain, hash),
+                         slow_test(g, slow, hash));
 
-        bloom_prefetch(g, plain, hash);
+        bloom_layout_prefetch(g, plain, hash);
         all[i] = hash;
 
         changed = slow_add(g, slow, hash);
-        assert_int_equal(bloom_add(g, plain, hash), changed);
-        assert_int_equal(bloom_add_atomic(g, atomic, hash) != 0, changed);
+        assert_int_equal(bloom_layout_add(g, plain, hash), changed);
+        assert_int_equal(bloom_layout_add_atomic(g, atomic, hash) != 0,
+                         changed);
 
-        assert_int_equal(bloom_test(g, plain, hash), 1);
-        assert_int_equal(bloom_add(g, plain, hash), 0);
-        assert_int_equal(bloom_add_atomic(g, atomic, hash), 0);
+        assert_int_equal(bloom_layout_test(g, plain, hash), 1);
+        assert_int_equal(bloom_layout_add(g, plain, hash), 0);
+        assert_int_equal(bloom_layout_add_atomic(g, atomic, hash), 0);
     }
 
-    bloom_add_many(g, many, all, 0);
-    bloom_add_many(g, many, all, 1);
-    bloom_add_many(g, many, all + 1, 299);
+    bloom_layout_add_many(g, many, all, 0);
+    bloom_layout_add_many(g, many, all, 1);
+    bloom_layout_add_many(g, many, all + 1, 299);
 
     assert_memory_equal(plain, slow, g->bits / 8);
     assert_memory_equal(atomic, slow, g->bits / 8);
@@ -254,13 +257,14 @@ check_against_slow(const bloom_geometry_t *g)
         hash = random_hash(&seed);
         places = slow_places(g, hash);
 
-        assert_int_equal(bloom_bits(g, hash, bits), g->k);
+        assert_int_equal(bloom_layout_bits(g, hash, bits), g->k);
         assert_memory_equal(bits, places.bit, g->k * sizeof(uint64_t));
     }
 
     for (i = 0; i < 300; i++) {
         hash = random_hash(&seed);
-        assert_int_equal(bloom_test(g, plain, hash), slow_test(g, slow, hash));
+        assert_int_equal(bloom_layout_test(g, plain, hash),
+                         slow_test(g, slow, hash));
     }
 
     free(slow);
@@ -305,9 +309,9 @@ test_filters_beyond_4_gigabytes_are_addressed(void **state)
         for (seed = 1, i = 0; i < 100; i++) {
             hash = random_hash(&seed);
 
-            assert_int_equal(bloom_test(&large[l], map, hash), 0);
+            assert_int_equal(bloom_layout_test(&large[l], map, hash), 0);
             assert_int_equal(slow_test(&large[l], map, hash), 0);
-            assert_int_equal(bloom_add(&large[l], map, hash), 1);
+            assert_int_equal(bloom_layout_add(&large[l], map, hash), 1);
             assert_int_equal(slow_test(&large[l], map, hash), 1);
         }
 
@@ -330,12 +334,13 @@ check_never_absent(const bloom_geometry_t *g)
 
     for (seed = start, i = 0; i < n; i++) {
         hash = random_hash(&seed);
-        (void) (i % 2 ? bloom_add : bloom_add_atomic)(g, words, hash);
+        (void) (i % 2 ? bloom_layout_add : bloom_layout_add_atomic)(g, words,
+                                                               hash);
     }
 
     for (seed = start, i = 0; i < n; i++) {
         hash = random_hash(&seed);
-        assert_int_equal(bloom_test(g, words, hash), 1);
+        assert_int_equal(bloom_layout_test(g, words, hash), 1);
     }
 
     filter_free(g, words);
@@ -366,8 +371,8 @@ add_many(void *data)
     adder_t  *adder = data;
 
     for (i = 0; i < adder->n; i++) {
-        (void) bloom_add_atomic(adder->g, adder->words,
-                                random_hash(&adder->seed));
+        (void) bloom_layout_add_atomic(adder->g, adder->words,
+                                       random_hash(&adder->seed));
     }
 
     return NULL;
@@ -435,11 +440,11 @@ check_merge(const bloom_geometry_t *g)
 
     for (seed = 5, i = 0; i < 200; i++) {
         hash = random_hash(&seed);
-        bloom_add(g, i % 3 ? a : b, hash);
-        bloom_add(g, both, hash);
+        bloom_layout_add(g, i % 3 ? a : b, hash);
+        bloom_layout_add(g, both, hash);
     }
 
-    bloom_merge(a, b, g->bits / 64);
+    bloom_layout_merge(a, b, g->bits / 64);
     assert_memory_equal(a, both, g->bits / 8);
 
     filter_free(g, a);
@@ -492,7 +497,8 @@ slow_census(const bloom_geometry_t *g, const uint8_t *bytes, uint64_t *ones)
 
     sum /= (double) (g->bits / 512);
 
-    return g->layout == BLOOM_LAYOUT_CLASSIC ? bloom_classic_fpr(g, sum)
+    return g->layout == BLOOM_LAYOUT_CLASSIC ? bloom_geometry_classic_fpr(g,
+                                                                          sum)
                                              : pow(sum, g->lines);
 }
 
@@ -507,7 +513,7 @@ check_census(const bloom_geometry_t *g)
     words = filter_new(g);
 
     for (seed = 7, i = 0; i < g->bits / g->k; i++) {
-        bloom_add(g, words, random_hash(&seed));
+        bloom_layout_add(g, words, random_hash(&seed));
     }
 
     rate = slow_census(g, (uint8_t *) words, &ones);
@@ -595,16 +601,16 @@ check_any(const bloom_geometry_t *g)
             hash[i].h2 = unit_random(&seed);
         }
 
-        assert_int_equal(bloom_test_any(g, words, hash, n), n);
+        assert_int_equal(bloom_layout_test_any(g, words, hash, n), n);
 
         if (n != 0) {
-            bloom_add(g, words, hash[in]);
+            bloom_layout_add(g, words, hash[in]);
 
-            for (i = 0; !bloom_test(g, words, hash[i]); i++) {
+            for (i = 0; !bloom_layout_test(g, words, hash[i]); i++) {
                 /* void */
             }
 
-            assert_int_equal(bloom_test_any(g, words, hash, n), i);
+            assert_int_equal(bloom_layout_test_any(g, words, hash, n), i);
             assert_true(i <= in);
         }
 
@@ -618,14 +624,14 @@ check_any(const bloom_geometry_t *g)
 static void
 check_batch(const bloom_geometry_t *g)
 {
-    uint8_t               *slow;
-    uint64_t               seed, answers, *words;
-    unsigned               i, n, v;
-    bloom_hash_t           hash[BLOOM_BATCH];
-    const bloom_vector_t  *vector;
+    uint8_t             *slow;
+    uint64_t             seed, answers, *words;
+    unsigned             i, n, v;
+    bloom_hash_t         hash[BLOOM_BATCH];
+    const bloom_simd_t  *vector;
 
-    for (v = 0; (vector = bloom_vector_list(v)) != NULL; v++) {
-        bloom_vector_use(vector);
+    for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
+        bloom_simd_use(vector);
 
         words = filter_new(g);
         slow = calloc(g->bits / 8, 1);
@@ -641,7 +647,7 @@ check_batch(const bloom_geometry_t *g)
                 answers |= (uint64_t) slow_test(g, slow, hash[i]) << i;
             }
 
-            assert_true(bloom_test_batch(g, words, hash, n) == answers);
+            assert_true(bloom_layout_test_batch(g, words, hash, n) == answers);
 
             /* every other one is added, so that some are there and some not */
 
@@ -653,21 +659,21 @@ check_batch(const bloom_geometry_t *g)
                 (void) slow_add(g, slow, hash[i]);
             }
 
-            bloom_add_many(g, words, hash, n / 2);
+            bloom_layout_add_many(g, words, hash, n / 2);
             assert_memory_equal(words, slow, g->bits / 8);
 
             for (answers = 0, i = 0; i < n; i++) {
                 answers |= (uint64_t) slow_test(g, slow, hash[i]) << i;
             }
 
-            assert_true(bloom_test_batch(g, words, hash, n) == answers);
+            assert_true(bloom_layout_test_batch(g, words, hash, n) == answers);
         }
 
         free(slow);
         filter_free(g, words);
     }
 
-    bloom_vector_use(NULL);
+    bloom_simd_use(NULL);
 }
 
 

@@ -7,9 +7,9 @@
 #include "unit.h"
 
 #include "bloom_bytes.h"
-#include "bloom_hash_foreign.h"
+#include "bloom_census.h"
 #include "bloom_layout.h"
-#include "bloom_layout_foreign.h"
+#include "bloom_scheme.h"
 
 #define WORDS  64
 
@@ -62,10 +62,10 @@ assert_filter(const bloom_geometry_t *g, uint32_t kind, uint32_t funnel,
     assert_true(bloom_hasher_valid(&hasher));
     assert_true(bloom_scheme_valid(g->layout, kind));
 
-    bloom_add(g, words, bloom_hash(&hasher, one, strlen(one)));
+    bloom_layout_add(g, words, bloom_hash(&hasher, one, strlen(one)));
 
     if (two != NULL) {
-        bloom_add(g, words, bloom_hash(&hasher, two, strlen(two)));
+        bloom_layout_add(g, words, bloom_hash(&hasher, two, strlen(two)));
     }
 
     p = (uint8_t *) words;
@@ -199,8 +199,9 @@ test_bits_match_the_producers_in_each_scheme(void **state)
         bloom_hasher_foreign(&hasher, hash, 0,
                              layout == BLOOM_LAYOUT_SPARK2 ? 5 : 0);
 
-        assert_int_equal(bloom_bits(&g, bloom_hash(&hasher, "/products/42",
-                                                   12), bits), 7);
+        assert_int_equal(bloom_layout_bits(&g,
+                                           bloom_hash(&hasher, "/products/42",
+                                                          12), bits), 7);
 
         for (j = 0; j < 7; j++) {
             if (bits[j] != known[i].bits[j]) {
@@ -250,16 +251,17 @@ test_every_scheme_finds_its_keys_at_the_counted_rate(void **state)
 
             for (i = 0; i < 5000; i++) {
                 len = (size_t) sprintf(key, "key %d", (int) i);
-                (void) bloom_add_atomic(&g, words,
-                                        bloom_hash(&hasher, key, len));
-                assert_int_equal(bloom_add(&g, words,
-                                           bloom_hash(&hasher, key, len)), 0);
+                (void) bloom_layout_add_atomic(&g, words,
+                                               bloom_hash(&hasher, key, len));
+                assert_int_equal(bloom_layout_add(&g, words,
+                                                  bloom_hash(&hasher, key,
+                                                             len)), 0);
             }
 
             for (i = 0; i < 5000; i++) {
                 len = (size_t) sprintf(key, "key %d", (int) i);
-                assert_true(bloom_test(&g, words,
-                                       bloom_hash(&hasher, key, len)));
+                assert_true(bloom_layout_test(&g, words,
+                                              bloom_hash(&hasher, key, len)));
             }
 
             assert_int_equal(words[511], 0);
@@ -275,9 +277,9 @@ test_every_scheme_finds_its_keys_at_the_counted_rate(void **state)
 
             for (present = 0, i = 0; i < 200000; i++) {
                 len = (size_t) sprintf(key, "absent %d", (int) i);
-                present += (uint64_t) bloom_test(&g, words,
-                                                 bloom_hash(&hasher, key,
-                                                            len));
+                present += (uint64_t) bloom_layout_test(&g, words,
+                                                        bloom_hash(&hasher, key,
+                                                                   len));
             }
 
             /* small filters do a little worse than fill^k says */
@@ -315,10 +317,13 @@ test_a_key_is_present_if_any_link_has_it(void **state)
         len = (size_t) sprintf(key, "in link %d", (int) i);
         one = geometry(BLOOM_LAYOUT_DOUBLE, g.link[i].k, g.link[i].bits);
 
-        assert_false(bloom_test(&g, words, bloom_hash(&hasher, key, len)));
-        bloom_add(&one, words + 8 * i, bloom_hash(&hasher, key, len));
-        assert_true(bloom_test(&g, words, bloom_hash(&hasher, key, len)));
-        assert_int_equal(bloom_add(&g, words, bloom_hash(&hasher, key, len)),
+        assert_false(bloom_layout_test(&g, words,
+                                       bloom_hash(&hasher, key, len)));
+        bloom_layout_add(&one, words + 8 * i, bloom_hash(&hasher, key, len));
+        assert_true(bloom_layout_test(&g, words,
+                                      bloom_hash(&hasher, key, len)));
+        assert_int_equal(bloom_layout_add(&g, words,
+                                          bloom_hash(&hasher, key, len)),
                          0);
     }
 
@@ -328,8 +333,10 @@ test_a_key_is_present_if_any_link_has_it(void **state)
 
     for (n = 0, i = 0; i < 20; i++) {
         len = (size_t) sprintf(key, "new %d", (int) i);
-        n += (uint64_t) bloom_add(&g, words, bloom_hash(&hasher, key, len));
-        assert_true(bloom_test(&g, words, bloom_hash(&hasher, key, len)));
+        n += (uint64_t) bloom_layout_add(&g, words,
+                                         bloom_hash(&hasher, key, len));
+        assert_true(bloom_layout_test(&g, words,
+                                      bloom_hash(&hasher, key, len)));
     }
 
     assert_true(n >= 18);
@@ -396,8 +403,8 @@ test_scheme_names_go_both_ways(void **state)
                                             &layout, &hash), 0);
         assert_string_equal(bloom_scheme_name(layout, hash),
                             bloom_scheme_list(i));
-        assert_true(bloom_layout_is_foreign(layout));
-        assert_non_null(bloom_layout_name(layout));
+        assert_true(bloom_geometry_is_foreign(layout));
+        assert_non_null(bloom_geometry_layout_name(layout));
     }
 
     assert_int_equal(i, 11);

@@ -209,7 +209,7 @@ read_at(const journal_t *journal, size_t at, uint64_t sequence)
 static void
 test_a_written_segment_header_is_read_back(void **state)
 {
-    char             error[BLOOM_JOURNAL_ERROR_LEN];
+    char             error[BLOOM_RECORD_ERROR_LEN];
     journal_t        journal;
     bloom_segment_t  segment;
 
@@ -240,7 +240,7 @@ static void
 test_flipped_bits_of_a_segment_header_are_detected(void **state)
 {
     int              bit;
-    char             error[BLOOM_JOURNAL_ERROR_LEN];
+    char             error[BLOOM_RECORD_ERROR_LEN];
     journal_t        journal;
     bloom_segment_t  segment;
 
@@ -267,7 +267,7 @@ static void
 refused(const uint8_t *header, uint64_t file_size, bloom_segment_e rc,
     const char *expected)
 {
-    char             error[BLOOM_JOURNAL_ERROR_LEN];
+    char             error[BLOOM_RECORD_ERROR_LEN];
     bloom_segment_t  segment;
 
     error[0] = '\0';
@@ -373,18 +373,18 @@ test_keys_of_all_lengths_are_read_back(void **state)
 
     static const size_t  lens[] = {
         1, 2, 7, 8, 9, 127, 128, 129, 255, 256, 16383, 16384, 16385, 65534,
-        BLOOM_JOURNAL_KEY_MAX
+        BLOOM_RECORD_KEY_MAX
     };
 
     (void) state;
 
-    bytes = malloc(BLOOM_JOURNAL_KEY_MAX);
+    bytes = malloc(BLOOM_RECORD_KEY_MAX);
     assert_non_null(bytes);
 
     create(&journal, 256 * 1024);
     seed = 1;
 
-    for (i = 0; i < BLOOM_JOURNAL_KEY_MAX; i++) {
+    for (i = 0; i < BLOOM_RECORD_KEY_MAX; i++) {
         bytes[i] = (uint8_t) unit_random(&seed);
     }
 
@@ -461,7 +461,7 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
 
     create(&journal, ROOM);
     buf = malloc(2 * BLOOM_RECORD_MAX);
-    bytes = calloc(1, BLOOM_JOURNAL_KEY_MAX + 1);
+    bytes = calloc(1, BLOOM_RECORD_KEY_MAX + 1);
     assert_non_null(buf);
     assert_non_null(bytes);
 
@@ -471,7 +471,7 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
     key.data = bytes;
     key.len = 0;
     assert_int_equal(bloom_record_put(&maker, &key), -1);
-    key.len = BLOOM_JOURNAL_KEY_MAX + 1;
+    key.len = BLOOM_RECORD_KEY_MAX + 1;
     assert_int_equal(bloom_record_put(&maker, &key), -1);
     key.len = (size_t) 1 << 32 | 1;
     assert_int_equal(bloom_record_put(&maker, &key), -1);
@@ -485,10 +485,10 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
     /* a record of the greatest size, to the byte: two keys */
 
     bloom_record_begin(&maker, buf, 2 * BLOOM_RECORD_MAX);
-    key.len = BLOOM_JOURNAL_KEY_MAX;
+    key.len = BLOOM_RECORD_KEY_MAX;
     assert_int_equal(bloom_record_put(&maker, &key), 0);
     key.len = BLOOM_RECORD_MAX - BLOOM_RECORD_HEADER
-              - (3 + BLOOM_JOURNAL_KEY_MAX) - 3 + 1;
+              - (3 + BLOOM_RECORD_KEY_MAX) - 3 + 1;
     assert_int_equal(bloom_record_put(&maker, &key), -1);
     key.len--;
     assert_int_equal(bloom_record_put(&maker, &key), 0);
@@ -1253,5 +1253,5 @@ main(void)
         cmocka_unit_test(test_a_tail_ends_at_its_last_byte_that_is_not_zero),
     };
 
-    return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("record", tests, NULL, NULL);
 }

@@ -68,10 +68,10 @@ slow_add(uint64_t *words, bloom_place_t place)
 static void
 check(const uint64_t words[WORDS], const bloom_place_t *place, unsigned n)
 {
-    lines_t                got;
-    unsigned               i, v;
-    uint64_t               present, added[WORDS];
-    const bloom_vector_t  *vector;
+    lines_t              got;
+    unsigned             i, v;
+    uint64_t             present, added[WORDS];
+    const bloom_simd_t  *vector;
 
     memcpy(added, words, sizeof(added));
 
@@ -80,7 +80,7 @@ check(const uint64_t words[WORDS], const bloom_place_t *place, unsigned n)
         slow_add(added, place[i]);
     }
 
-    for (v = 0; (vector = bloom_vector_list(v)) != NULL; v++) {
+    for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
 
         got.before = GUARD;
         got.behind = GUARD;
@@ -229,7 +229,7 @@ test_bits_above_a_pattern_do_not_count(void **state)
 
         slow_add(words, place[0]);
         check(words, place + 1, 1);
-        assert_int_equal(bloom_vector()->test(words, place + 1, 1), 1);
+        assert_int_equal(bloom_simd()->test(words, place + 1, 1), 1);
     }
 }
 
@@ -237,27 +237,27 @@ test_bits_above_a_pattern_do_not_count(void **state)
 static void
 test_the_portable_set_comes_last(void **state)
 {
-    unsigned               n;
-    const bloom_vector_t  *vector;
+    unsigned             n;
+    const bloom_simd_t  *vector;
 
     (void) state;
 
-    for (n = 0; bloom_vector_list(n) != NULL; n++) {
-        print_message("this processor has %s\n", bloom_vector_list(n)->name);
+    for (n = 0; bloom_simd_list(n) != NULL; n++) {
+        print_message("this processor has %s\n", bloom_simd_list(n)->name);
     }
 
     assert_true(n >= 1);
-    assert_string_equal(bloom_vector_list(n - 1)->name, "portable");
-    assert_null(bloom_vector_list(n + 1));
+    assert_string_equal(bloom_simd_list(n - 1)->name, "portable");
+    assert_null(bloom_simd_list(n + 1));
 
-    vector = bloom_vector_list(0);
-    assert_ptr_equal(bloom_vector(), vector);
+    vector = bloom_simd_list(0);
+    assert_ptr_equal(bloom_simd(), vector);
 
-    bloom_vector_use(bloom_vector_list(n - 1));
-    assert_ptr_equal(bloom_vector(), bloom_vector_list(n - 1));
+    bloom_simd_use(bloom_simd_list(n - 1));
+    assert_ptr_equal(bloom_simd(), bloom_simd_list(n - 1));
 
-    bloom_vector_use(NULL);
-    assert_ptr_equal(bloom_vector(), vector);
+    bloom_simd_use(NULL);
+    assert_ptr_equal(bloom_simd(), vector);
 }
 
 
@@ -272,5 +272,5 @@ main(void)
         cmocka_unit_test(test_bits_above_a_pattern_do_not_count),
     };
 
-    return cmocka_run_group_tests_name("vector", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("simd", tests, NULL, NULL);
 }

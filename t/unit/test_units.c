@@ -38,11 +38,11 @@ test_counts_and_bytes_are_parsed(void **state)
         len = strlen(numbers[i].text);
 
         value = 99;
-        assert_int_equal(bloom_parse_count(numbers[i].text, len, &value), 0);
+        assert_int_equal(bloom_units_count(numbers[i].text, len, &value), 0);
         assert_int_equal(value, numbers[i].count);
 
         value = 99;
-        assert_int_equal(bloom_parse_bytes(numbers[i].text, len, &value), 0);
+        assert_int_equal(bloom_units_bytes(numbers[i].text, len, &value), 0);
         assert_int_equal(value, numbers[i].bytes);
     }
 }
@@ -56,8 +56,8 @@ test_numbers_that_do_not_fit_are_refused(void **state)
 
     (void) state;
 
-#define count(text)  bloom_parse_count(text, strlen(text), &value)
-#define bytes(text)  bloom_parse_bytes(text, strlen(text), &value)
+#define count(text)  bloom_units_count(text, strlen(text), &value)
+#define bytes(text)  bloom_units_bytes(text, strlen(text), &value)
 
     assert_int_equal(count("18446744073709551615"), 0);
     assert_int_equal(value, UINT64_MAX);
@@ -92,20 +92,20 @@ test_texts_that_are_no_numbers_are_refused(void **state)
         len = strlen(texts[i]);
         value = 99;
 
-        assert_int_equal(bloom_parse_count(texts[i], len, &value), -1);
-        assert_int_equal(bloom_parse_bytes(texts[i], len, &value), -1);
+        assert_int_equal(bloom_units_count(texts[i], len, &value), -1);
+        assert_int_equal(bloom_units_bytes(texts[i], len, &value), -1);
         assert_int_equal(value, 99);
     }
 
     /* all of the bytes, not up to a zero */
 
-    assert_int_equal(bloom_parse_count("1\0k", 3, &value), -1);
-    assert_int_equal(bloom_parse_count("1", 2, &value), -1);
+    assert_int_equal(bloom_units_count("1\0k", 3, &value), -1);
+    assert_int_equal(bloom_units_count("1", 2, &value), -1);
     assert_int_equal(value, 99);
 
     /* and no more of them */
 
-    assert_int_equal(bloom_parse_count("12m", 2, &value), 0);
+    assert_int_equal(bloom_units_count("12m", 2, &value), 0);
     assert_int_equal(value, 12);
 }
 
@@ -148,19 +148,19 @@ test_rates_are_parsed_or_refused(void **state)
     (void) state;
 
     for (i = 0; i < array_len(good_rates); i++) {
-        assert_int_equal(bloom_parse_rate(good_rates[i].text,
+        assert_int_equal(bloom_units_rate(good_rates[i].text,
                                           strlen(good_rates[i].text), &rate),
                          0);
         assert_near(rate, good_rates[i].rate, 1e-15);
     }
 
     for (rate = 99, i = 0; i < array_len(bad); i++) {
-        assert_int_equal(bloom_parse_rate(bad[i], strlen(bad[i]), &rate), -1);
+        assert_int_equal(bloom_units_rate(bad[i], strlen(bad[i]), &rate), -1);
         assert_true(rate == 99);
     }
 
-    assert_int_equal(bloom_parse_rate("0.1\0", 4, &rate), -1);
-    assert_int_equal(bloom_parse_rate("0.1%", 3, &rate), 0);
+    assert_int_equal(bloom_units_rate("0.1\0", 4, &rate), -1);
+    assert_int_equal(bloom_units_rate("0.1%", 3, &rate), 0);
     assert_near(rate, 0.1, 1e-15);
 }
 

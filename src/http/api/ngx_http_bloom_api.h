@@ -154,7 +154,7 @@ void ngx_http_bloom_stop(ngx_http_bloom_pause_t *pause);
 /* ---- body ---- */
 
 /*
- * Takes a key, of 1 to BLOOM_JOURNAL_KEY_MAX bytes, or empty if it is an empty
+ * Takes a key, of 1 to BLOOM_RECORD_KEY_MAX bytes, or empty if it is an empty
  * string of an array.  NGX_OK; NGX_AGAIN: not yet, it is offered once more;
  * NGX_ERROR: no more keys are wanted.
  */

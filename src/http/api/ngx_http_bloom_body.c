@@ -14,7 +14,7 @@
 #define NGX_HTTP_BLOOM_TURN   (32 * 1024)
 
 /* A line of several pieces, with CR and LF. */
-#define NGX_HTTP_BLOOM_LINE   (BLOOM_JOURNAL_KEY_MAX + 2)
+#define NGX_HTTP_BLOOM_LINE   (BLOOM_RECORD_KEY_MAX + 2)
 
 
 static ngx_int_t ngx_http_bloom_body_copy(ngx_http_bloom_body_t *body);
@@ -462,10 +462,10 @@ ngx_http_bloom_line(ngx_http_bloom_body_t *body, bloom_key_t *key)
         return NGX_OK;
     }
 
-    if (key->len > BLOOM_JOURNAL_KEY_MAX) {
+    if (key->len > BLOOM_RECORD_KEY_MAX) {
         ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_KEY,
                              "line %uL: the key has over %d bytes",
-                             body->lines, BLOOM_JOURNAL_KEY_MAX);
+                             body->lines, BLOOM_RECORD_KEY_MAX);
         return NGX_ERROR;
     }
 
@@ -523,7 +523,7 @@ ngx_http_bloom_join(ngx_http_bloom_body_t *body, const u_char **pos,
     if (n > NGX_HTTP_BLOOM_LINE - body->joined_len) {
         ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_KEY,
                              "line %uL: the key has over %d bytes",
-                             body->lines + 1, BLOOM_JOURNAL_KEY_MAX);
+                             body->lines + 1, BLOOM_RECORD_KEY_MAX);
         return NGX_ERROR;
     }
 

@@ -482,8 +482,11 @@ static void
 ngx_http_bloom_render_layout(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
-    ngx_http_bloom_render_cstring(text,
-                      bloom_layout_name(view->info.image.geometry.layout));
+    uint32_t  layout;
+
+    layout = view->info.image.geometry.layout;
+
+    ngx_http_bloom_render_cstring(text, bloom_geometry_layout_name(layout));
 }
 
 
@@ -492,7 +495,7 @@ ngx_http_bloom_render_hash(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
     ngx_http_bloom_render_cstring(text,
-                              bloom_hash_name(view->info.image.hasher.kind));
+                              bloom_hasher_name(view->info.image.hasher.kind));
 }
 
 
@@ -501,7 +504,7 @@ ngx_http_bloom_render_key_form(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
     ngx_http_bloom_render_cstring(text,
-                              bloom_key_form_name(view->info.image.key_form));
+                              bloom_form_name(view->info.image.key_form));
 }
 
 

@@ -117,7 +117,7 @@ ngx_http_bloom_put_lookup(ngx_http_bloom_text_t *text,
 
     if (lookup->generation != 0) {
         ngx_http_bloom_printf(text, ",\"key_form\":\"%s\"",
-                              bloom_key_form_name(lookup->form));
+                              bloom_form_name(lookup->form));
     }
 
     if (lookup->why != NULL) {

@@ -10,6 +10,8 @@
 
 #include "ngx_http_bloom_stats.h"
 
+#include "bloom_utf8.h"
+
 #include <math.h>
 
 
@@ -595,8 +597,8 @@ ngx_http_bloom_append(ngx_http_bloom_text_t *text, ngx_str_t *value)
 static u_char *
 ngx_http_bloom_label(u_char *p, ngx_str_t *value)
 {
-    u_char    *c, *next, *end;
-    uint32_t   code;
+    size_t   len;
+    u_char  *c, *end;
 
     c = value->data;
     end = value->data + value->len;
@@ -616,17 +618,15 @@ ngx_http_bloom_label(u_char *p, ngx_str_t *value)
             *p++ = *c++;
 
         } else {
-            next = c;
+            len = bloom_utf8_len(c, end - c);
 
-            code = ngx_utf8_decode(&next, end - c);
-
-            if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
+            if (len == 0) {
                 *p++ = '?';
                 c++;
 
             } else {
-                p = ngx_cpymem(p, c, next - c);
-                c = next;
+                p = ngx_cpymem(p, c, len);
+                c += len;
             }
         }
     }
@@ -769,9 +769,9 @@ ngx_http_bloom_metric_info(u_char *p, ngx_http_bloom_view_t *view,
     return ngx_sprintf(p, ",build_id=\"%*s\",layout=\"%s\",hash=\"%s\","
                        "key_form=\"%s\",k=\"%uD\",uploaded=\"%s\"} 1",
                        sizeof(hex), hex,
-                       bloom_layout_name(image->geometry.layout),
-                       bloom_hash_name(image->hasher.kind),
-                       bloom_key_form_name(image->key_form),
+                       bloom_geometry_layout_name(image->geometry.layout),
+                       bloom_hasher_name(image->hasher.kind),
+                       bloom_form_name(image->key_form),
                        image->geometry.k,
                        view->info.uploaded ? "true" : "false");
 }

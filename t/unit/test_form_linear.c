@@ -65,8 +65,8 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 #define bloom_host_parents    counted_host_parents
 #define bloom_url_parse       counted_url_parse
 #define bloom_url_expand      counted_url_expand
-#define bloom_key_form_name   counted_key_form_name
-#define bloom_key_form_parse  counted_key_form_parse
+#define bloom_form_name       counted_form_name
+#define bloom_form_parse      counted_form_parse
 #define bloom_form_room       counted_form_room
 #define bloom_form_canonical  counted_form_canonical
 #define bloom_form_expand     counted_form_expand
@@ -187,7 +187,7 @@ test_work_grows_linearly_with_the_key(void **state)
 
     (void) state;
 
-    for (form = BLOOM_KEY_LOWER; form <= BLOOM_KEY_URL; form++) {
+    for (form = BLOOM_FORM_LOWER; form <= BLOOM_FORM_URL; form++) {
 
         for (i = 0; i < array_len(shapes); i++) {
             none = work_of(form, &shapes[i], 64);
@@ -200,7 +200,7 @@ test_work_grows_linearly_with_the_key(void **state)
                 || whole > 100 * 65536)
             {
                 print_error("%s: \"%s\" \"%s\"...: %llu, %llu, %llu\n",
-                            bloom_key_form_name(form), shapes[i].start,
+                            bloom_form_name(form), shapes[i].start,
                             shapes[i].piece, (unsigned long long) none,
                             (unsigned long long) half,
                             (unsigned long long) whole);
@@ -221,8 +221,8 @@ test_work_is_counted(void **state)
 
     (void) state;
 
-    assert_true(work_of(BLOOM_KEY_URL, &shape, 65536) > 3 * 65536);
-    assert_true(work_of(BLOOM_KEY_LOWER, &shape, 65536) > 65536);
+    assert_true(work_of(BLOOM_FORM_URL, &shape, 65536) > 3 * 65536);
+    assert_true(work_of(BLOOM_FORM_LOWER, &shape, 65536) > 65536);
 }
 
 
@@ -234,5 +234,5 @@ main(void)
         cmocka_unit_test(test_work_grows_linearly_with_the_key),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("form, linear time", tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ is_canonical(const bloom_segment_t *segment, uint64_t position,
     bloom_record_begin(&maker, again, sizeof(again));
 
     for (count = 0; bloom_record_key(&record, &key) == 1; count++) {
-        expect(key.len >= 1 && key.len <= BLOOM_JOURNAL_KEY_MAX);
+        expect(key.len >= 1 && key.len <= BLOOM_RECORD_KEY_MAX);
         expect(bloom_record_put(&maker, &key) == 0);
     }
 
@@ -115,7 +115,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t         *copy, header[BLOOM_SEGMENT_HEADER];
     bloom_segment_t  segment;
 
-    static char  error[BLOOM_JOURNAL_ERROR_LEN];
+    static char  error[BLOOM_RECORD_ERROR_LEN];
 
     memset(header, 0, sizeof(header));
 

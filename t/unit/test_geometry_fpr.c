@@ -6,6 +6,7 @@
 
 #include "unit.h"
 
+#include "bloom_census.h"
 #include "bloom_layout.h"
 
 /* Sanitizers make each lookup several times slower: they get fewer. */
@@ -28,7 +29,7 @@ sized(uint32_t layout, uint64_t capacity, double fpr)
 {
     bloom_geometry_t  g;
 
-    assert_int_equal(bloom_size(&g, layout, capacity, fpr), 0);
+    assert_int_equal(bloom_geometry_size(&g, layout, capacity, fpr), 0);
 
     return g;
 }
@@ -134,13 +135,14 @@ measure_at_capacity(uint32_t layout, double fpr, uint32_t hash, int random)
 
     for (i = 0; i < n; i++) {
         key = next_key(&keys);
-        bloom_add(&g, words, bloom_hash(&hasher, key, keys.len));
+        bloom_layout_add(&g, words, bloom_hash(&hasher, key, keys.len));
     }
 
     for (hits = 0, i = 0; i < probes; i++) {
         key = next_key(&keys);
-        hits += (uint64_t) bloom_test(&g, words,
-                                      bloom_hash(&hasher, key, keys.len));
+        hits += (uint64_t) bloom_layout_test(&g, words,
+                                             bloom_hash(&hasher, key,
+                                                        keys.len));
     }
 
     memset(&census, 0, sizeof(census));
@@ -153,7 +155,7 @@ measure_at_capacity(uint32_t layout, double fpr, uint32_t hash, int random)
 
     print_message("%-8.0e %s %-7s %-7s %2u %u  %7.3f %7.4f  %.4e %.4e %9.0f "
                   "%+7.1f %+7.1f\n", fpr,
-                  bloom_layout_name(layout), bloom_hash_name(hash),
+                  bloom_geometry_layout_name(layout), bloom_hasher_name(hash),
                   random ? "random" : "numbers", g.k, g.lines,
                   (double) g.bits / (double) n,
                   (double) g.bits / (double) n / -log2(fpr),
@@ -223,11 +225,11 @@ measure_small(uint32_t layout, uint64_t items, double fpr)
         memset(words, 0, bloom_geometry_bytes(&g));
 
         for (i = 0; i < items; i++) {
-            bloom_add(&g, words, random_hash(&seed));
+            bloom_layout_add(&g, words, random_hash(&seed));
         }
 
         for (hits = 0, i = 0; i < probes; i++) {
-            hits += bloom_test(&g, words, random_hash(&seed));
+            hits += bloom_layout_test(&g, words, random_hash(&seed));
         }
 
         sum += hits;
@@ -241,7 +243,8 @@ measure_small(uint32_t layout, uint64_t items, double fpr)
     error = fmax(error, sqrt(expected / each / (double) probes));
 
     print_message("%-8.0e %s %5.0f %2u %u %7.0f  %.3e %.3e %+7.1f\n", fpr,
-                  bloom_layout_name(layout), (double) items, g.k, g.lines,
+                  bloom_geometry_layout_name(layout), (double) items, g.k,
+                  g.lines,
                   (double) g.bits, mean, expected, (mean - expected) / error);
 
     free(words);
@@ -299,7 +302,7 @@ measure_items(uint32_t layout, double fpr, uint64_t items)
         seed = run << 40;
 
         for (i = 0; i < items; i++) {
-            bloom_add(&g, words, random_hash(&seed));
+            bloom_layout_add(&g, words, random_hash(&seed));
         }
 
         memset(&census, 0, sizeof(census));
@@ -315,8 +318,8 @@ measure_items(uint32_t layout, double fpr, uint64_t items)
     found = sqrt(squares / (double) runs);
 
     print_message("%-8.0e %s %2u %u %6.0f  %7.2f %7.2f %+7.2f %7.2f\n", fpr,
-                  bloom_layout_name(layout), g.k, g.lines, (double) items,
-                  stated, found, sum / (double) runs, worst);
+                  bloom_geometry_layout_name(layout), g.k, g.lines,
+                  (double) items, stated, found, sum / (double) runs, worst);
 
     free(words);
 
@@ -362,5 +365,5 @@ main(void)
         cmocka_unit_test(test_items_are_estimated_with_the_stated_error),
     };
 
-    return cmocka_run_group_tests_name("fpr", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("geometry, rates", tests, NULL, NULL);
 }

@@ -143,7 +143,7 @@ parse_field(vector_t *v, const char *name, char *value)
     switch (i) {
 
     case LAYOUT:
-        im->geometry.layout = bloom_layout_parse(value, strlen(value));
+        im->geometry.layout = bloom_geometry_layout_parse(value, strlen(value));
         break;
 
     case K:
@@ -163,11 +163,11 @@ parse_field(vector_t *v, const char *name, char *value)
         break;
 
     case HASH:
-        im->hasher.kind = bloom_hash_parse(value, strlen(value));
+        im->hasher.kind = bloom_hasher_parse(value, strlen(value));
         break;
 
     case KEY_FORM:
-        form = bloom_key_form_parse(value, strlen(value));
+        form = bloom_form_parse(value, strlen(value));
         assert_int_not_equal(form, -1);
         im->key_form = (uint32_t) form;
         break;
@@ -320,7 +320,7 @@ make(const vector_t *v)
     assert_non_null(file);
 
     for (i = 0; i < v->nkeys; i++) {
-        bloom_add(&image.geometry, words, hash(v, &v->keys[i]));
+        bloom_layout_add(&image.geometry, words, hash(v, &v->keys[i]));
     }
 
     table = file + BLOOM_IMAGE_PAGE;
@@ -422,12 +422,13 @@ test_the_core_reads_the_golden_image(void **state)
     assert_int_equal(p - (uint8_t *) words, bloom_image_payload_size(got));
 
     for (i = 0; i < v.nkeys; i++) {
-        assert_true(bloom_test(&got->geometry, words, hash(&v, &v.keys[i])));
+        assert_true(bloom_layout_test(&got->geometry, words,
+                                      hash(&v, &v.keys[i])));
     }
 
     for (i = 0; i < v.nabsent; i++) {
-        assert_false(bloom_test(&got->geometry, words,
-                                hash(&v, &v.absent[i])));
+        assert_false(bloom_layout_test(&got->geometry, words,
+                                       hash(&v, &v.absent[i])));
     }
 
     free(words);
@@ -466,8 +467,8 @@ main(void)
         tests[2 * i + 1].test_func = test_the_core_reads_the_golden_image;
     }
 
-    failed = _cmocka_run_group_tests("golden", tests, 2 * found.gl_pathc,
-                                     NULL, NULL);
+    failed = _cmocka_run_group_tests("image, golden vectors", tests,
+                                     2 * found.gl_pathc, NULL, NULL);
 
     free(tests);
     globfree(&found);

@@ -42,11 +42,11 @@ rate_of_one(const bloom_geometry_t *g, uint64_t *words, uint64_t items,
     memset(words, 0, bloom_geometry_bytes(g));
 
     for (n = 0; n < items; n++) {
-        bloom_add(g, words, random_hash(seed));
+        bloom_layout_add(g, words, random_hash(seed));
     }
 
     for (hits = 0, i = 0; i < PROBES; i++) {
-        hits += bloom_test(g, words, random_hash(seed));
+        hits += bloom_layout_test(g, words, random_hash(seed));
     }
 
     return (double) hits / PROBES;
@@ -115,5 +115,6 @@ main(void)
         cmocka_unit_test(test_the_expected_rate_covers_double_hashing),
     };
 
-    return cmocka_run_group_tests_name("small", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("geometry, small filters", tests, NULL,
+                                       NULL);
 }

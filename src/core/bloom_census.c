@@ -1,0 +1,203 @@
+
+#include <math.h>
+#include <string.h>
+
+#include "bloom_census.h"
+#include "bloom_layout.h"
+
+
+static void
+count_ones(bloom_census_t *census, const uint64_t *words, uint64_t n)
+{
+    census->words += n;
+    census->ones += bloom_layout_count_ones(words, n);
+}
+
+
+/* A link as a filter of its own. */
+static bloom_geometry_t
+link_geometry(const bloom_link_t *link)
+{
+    bloom_geometry_t  g;
+
+    memset(&g, 0, sizeof(g));
+
+    g.layout = BLOOM_LAYOUT_DOUBLE;
+    g.k = link->k;
+    g.bits = link->bits;
+
+    return g;
+}
+
+
+/* Goes on where the last piece ended, and closes each link at its end. */
+static void
+count_links(bloom_census_t *census, const bloom_geometry_t *g,
+    const uint64_t *words, uint64_t n)
+{
+    double            rate;
+    uint32_t          i;
+    uint64_t          end, part;
+    bloom_geometry_t  one;
+
+    for (end = 0, i = 0; i < g->links && n != 0; i++) {
+
+        end += bloom_geometry_whole_lines(g->link[i].bits) / 64;
+
+        if (census->words >= end) {
+            continue;
+        }
+
+        part = end - census->words < n ? end - census->words : n;
+
+        count_ones(census, words, part);
+
+        words += part;
+        n -= part;
+
+        if (census->words == end) {
+            one = link_geometry(&g->link[i]);
+
+            census->padding += bloom_geometry_whole_lines(one.bits) - one.bits;
+
+            census->items += bloom_geometry_items(&one,
+                                                  census->ones
+                                                  - census->closed);
+
+            rate = bloom_geometry_classic_fpr(&one, (double) (census->ones
+                                                              - census->closed)
+                                                    / (double) one.bits);
+
+            census->matches += log1p(-fmin(rate, 1 - 1e-15));
+            census->closed = census->ones;
+        }
+    }
+}
+
+
+/* Blocked: how many bits there are in each sector of so many words. */
+static inline __attribute__((always_inline)) void
+count_sectors(bloom_census_t *census, const uint64_t *words, uint64_t n,
+    uint32_t sector)
+{
+    double           match;
+    uint32_t         i, w, ones;
+    const uint64_t  *end;
+
+    for (end = words + n; words < end; /* void */ ) {
+        match = 1;
+
+        for (i = 0; i < BLOOM_LINE_WORDS; i += sector) {
+
+            for (ones = 0, w = 0; w < sector; w++) {
+                ones += (uint32_t) __builtin_popcountll(*words++);
+            }
+
+            match *= ones / (64.0 * sector);
+            census->ones += ones;
+        }
+
+        census->matches += match;
+    }
+}
+
+
+#if defined(__x86_64__)
+
+__attribute__((target("popcnt")))
+static void
+count_sectors_popcnt(bloom_census_t *census, const uint64_t *words, uint64_t n,
+    uint32_t sector)
+{
+    if (sector == 1) {
+        count_sectors(census, words, n, 1);
+
+    } else {
+        count_sectors(census, words, n, sector);
+    }
+}
+
+#endif
+
+
+static void
+count_lines(bloom_census_t *census, const uint64_t *words, uint64_t n,
+    uint32_t sector)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("popcnt")) {
+        count_sectors_popcnt(census, words, n, sector);
+        return;
+    }
+#endif
+
+    count_sectors(census, words, n, sector);
+}
+
+
+void
+bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
+    const uint64_t *words, uint64_t n)
+{
+    if (g->layout == BLOOM_LAYOUT_LINKS) {
+        count_links(census, g, words, n);
+        return;
+    }
+
+    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
+        count_ones(census, words, n);
+
+        if (census->words == bloom_geometry_whole_lines(g->bits) / 64) {
+            census->padding = bloom_geometry_whole_lines(g->bits) - g->bits;
+        }
+
+        return;
+    }
+
+    census->words += n;
+
+    count_lines(census, words, n, BLOOM_LINE_WORDS * g->lines / g->k);
+}
+
+
+double
+bloom_census_fill(const bloom_census_t *census)
+{
+    return census->words ? (double) census->ones
+                           / (64.0 * (double) census->words
+                              - (double) census->padding)
+                         : 0;
+}
+
+
+uint64_t
+bloom_census_items(const bloom_census_t *census, const bloom_geometry_t *g)
+{
+    return g->layout == BLOOM_LAYOUT_LINKS
+           ? census->items : bloom_geometry_items(g, census->ones);
+}
+
+
+double
+bloom_census_fpr(const bloom_census_t *census, const bloom_geometry_t *g)
+{
+    double    rate, one;
+    uint32_t  j;
+
+    if (g->layout == BLOOM_LAYOUT_LINKS) {
+        return -expm1(census->matches);
+    }
+
+    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
+        return bloom_geometry_classic_fpr(g, bloom_census_fill(census));
+    }
+
+    one = census->words ? census->matches * BLOOM_LINE_WORDS / census->words
+                        : 0;
+
+    for (rate = 1, j = 0; j < g->lines; j++) {
+        rate *= one;
+    }
+
+    return rate;
+}

@@ -1,0 +1,73 @@
+
+#include "bloom_siphash.h"
+
+
+static inline uint64_t
+rotl(uint64_t x, unsigned r)
+{
+    return (x << r) | (x >> (64 - r));
+}
+
+
+static inline void
+sip_rounds(uint64_t v[4], unsigned n)
+{
+    while (n--) {
+        v[0] += v[1];
+        v[2] += v[3];
+        v[1] = rotl(v[1], 13) ^ v[0];
+        v[3] = rotl(v[3], 16) ^ v[2];
+        v[0] = rotl(v[0], 32);
+
+        v[2] += v[1];
+        v[0] += v[3];
+        v[1] = rotl(v[1], 17) ^ v[2];
+        v[3] = rotl(v[3], 21) ^ v[0];
+        v[2] = rotl(v[2], 32);
+    }
+}
+
+
+bloom_hash_t
+bloom_siphash_128(const void *data, size_t len,
+    const uint8_t key[BLOOM_HASH_KEY_LEN], unsigned c, unsigned d)
+{
+    size_t          rest;
+    uint64_t        k0, k1, m, v[4];
+    bloom_hash_t    hash;
+    const uint8_t  *p;
+
+    k0 = bloom_get64(key);
+    k1 = bloom_get64(key + 8);
+
+    /* "somepseudorandomlygeneratedbytes"; 0xee marks the 128-bit variant */
+
+    v[0] = k0 ^ 0x736f6d6570736575;
+    v[1] = k1 ^ 0x646f72616e646f6d ^ 0xee;
+    v[2] = k0 ^ 0x6c7967656e657261;
+    v[3] = k1 ^ 0x7465646279746573;
+
+    p = data;
+
+    for (rest = len; rest >= 8; rest -= 8, p += 8) {
+        m = bloom_get64(p);
+        v[3] ^= m;
+        sip_rounds(v, c);
+        v[0] ^= m;
+    }
+
+    m = bloom_get_short(p, rest) | (uint64_t) len << 56;
+    v[3] ^= m;
+    sip_rounds(v, c);
+    v[0] ^= m;
+
+    v[2] ^= 0xee;
+    sip_rounds(v, d);
+    hash.h1 = v[0] ^ v[1] ^ v[2] ^ v[3];
+
+    v[1] ^= 0xdd;
+    sip_rounds(v, d);
+    hash.h2 = v[0] ^ v[1] ^ v[2] ^ v[3];
+
+    return hash;
+}

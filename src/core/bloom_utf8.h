@@ -1,0 +1,48 @@
+
+/*
+ * UTF-8 as RFC 3629 has it: no character is longer than need be, a surrogate,
+ * or past U+10FFFF.
+ */
+
+#ifndef BLOOM_UTF8_H
+#define BLOOM_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+
+/*
+ * Returns the length, 1 to 4, of a character that begins with this byte, and
+ * the range of its second byte; the others are from 0x80 to 0xbf.  Returns 0 if
+ * no character begins so.
+ */
+static inline unsigned
+bloom_utf8_begin(uint8_t first, uint8_t *from, uint8_t *to)
+{
+    if (first < 0x80) {
+        return 1;
+    }
+
+    if (first < 0xc2 || first > 0xf4) {
+        return 0;
+    }
+
+    *from = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    *to = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+
+    return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+/* Returns the length of the character at p, 0 if there is no valid one; `rest`
+ * is at least 1. */
+size_t bloom_utf8_len(const uint8_t *p, size_t rest);
+
+/* Returns 1 if these bytes are valid UTF-8. */
+int bloom_utf8_valid(const uint8_t *p, size_t len);
+
+
+#pragma GCC visibility pop
+
+#endif /* BLOOM_UTF8_H */

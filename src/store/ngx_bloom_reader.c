@@ -1,0 +1,328 @@
+
+#include "ngx_bloom_reader.h"
+#include "ngx_bloom_io.h"
+
+
+#define NGX_BLOOM_READER_WINDOW  (1024 * 1024)
+
+
+static ngx_int_t ngx_bloom_reader_segment(ngx_bloom_reader_t *reader);
+static ngx_int_t ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len);
+static ngx_uint_t ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader);
+static void ngx_bloom_reader_release(ngx_bloom_reader_t *reader);
+static void ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader,
+    const char *what);
+static ngx_int_t ngx_bloom_reader_fails(ngx_bloom_reader_t *reader,
+    const char *what, ngx_err_t err);
+
+
+ngx_int_t
+ngx_bloom_reader_open(ngx_bloom_reader_t *reader, ngx_bloom_state_t *state,
+    uint64_t position, uint64_t limit)
+{
+    ngx_memzero(reader, sizeof(ngx_bloom_reader_t));
+
+    reader->state = state;
+    reader->position = position;
+    reader->next = position;
+    reader->limit = limit;
+    reader->fd = NGX_INVALID_FILE;
+    reader->room = NGX_BLOOM_READER_WINDOW;
+    reader->window = malloc(reader->room);
+
+    return reader->window != NULL ? NGX_OK : NGX_ERROR;
+}
+
+
+void
+ngx_bloom_reader_close(ngx_bloom_reader_t *reader)
+{
+    ngx_bloom_reader_release(reader);
+
+    free(reader->window);
+    reader->window = NULL;
+}
+
+
+ngx_int_t
+ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
+{
+    u_char    *p;
+    size_t     rest, found;
+    uint64_t   end;
+    ngx_int_t  rc;
+
+    for ( ;; ) {
+
+        if (reader->position >= reader->limit) {
+            return NGX_DONE;
+        }
+
+        if (reader->fd == NGX_INVALID_FILE) {
+            rc = ngx_bloom_reader_segment(reader);
+
+            if (rc == NGX_DONE && reader->broken) {
+                reader->lost = UINT64_MAX;
+                reader->damaged = reader->position;
+            }
+
+            if (rc != NGX_OK) {
+                return rc;
+            }
+
+            continue;
+        }
+
+        end = ngx_min(reader->next, reader->limit);
+
+        /* the window has the longest of records, or all there is */
+
+        if (reader->start + reader->len
+            < ngx_min(reader->position + BLOOM_RECORD_MAX, end)
+            && ngx_bloom_reader_fill(reader,
+                                     ngx_min(NGX_BLOOM_READER_WINDOW,
+                                             end - reader->position))
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        p = reader->window + (reader->position - reader->start);
+        rest = reader->start + reader->len - reader->position;
+        found = 0;
+
+        if (bloom_record_read(record, &reader->segment, reader->position,
+                              reader->sequence, p, rest)
+            != BLOOM_RECORD_OK)
+        {
+            /* only the rest of the segment can tell what this is */
+
+            if (ngx_bloom_reader_fill(reader, end - reader->position)
+                != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+
+            found = bloom_record_find(record, &reader->segment,
+                                      reader->position, reader->sequence,
+                                      reader->window, reader->len);
+
+            if (found == reader->len) {
+
+                ngx_bloom_reader_release(reader);
+
+                if (end == reader->limit) {
+                    ngx_bloom_reader_lost_end(reader, reader->position);
+                    return NGX_DONE;
+                }
+
+                continue;
+            }
+        }
+
+        /* numbers without a gap prove that nothing is missing */
+
+        if (reader->sequence != 0 ? record->sequence != reader->sequence
+                                  : (found != 0 || reader->broken))
+        {
+            if (ngx_bloom_reader_unpromised(reader)) {
+                reader->gap = reader->gap ? reader->gap : reader->position;
+
+            } else {
+                ngx_bloom_reader_damaged(reader, "has lost records");
+                reader->lost = ngx_max(reader->lost, record->time);
+            }
+        }
+
+        reader->broken = 0;
+        reader->position += found + record->size;
+        reader->sequence = record->sequence + 1;
+        reader->time = record->time;
+
+        reader->end.tail = reader->position;
+        reader->end.base = reader->segment.base;
+        reader->end.limit = reader->next;
+        reader->end.sequence = reader->sequence;
+        reader->end.time = reader->time;
+
+        return NGX_OK;
+    }
+}
+
+
+/*
+ * Returns whether the records that are missing here were never said to be on
+ * disk: a machine that lost its power may have written what came later and not
+ * what came first.
+ */
+static ngx_uint_t
+ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader)
+{
+    uint64_t  synced;
+
+    synced = reader->state->control->synced;
+
+    return reader->limit == NGX_BLOOM_TO_THE_END && synced != 0
+           && reader->position >= synced;
+}
+
+
+/* Opens the next segment, or the first one behind it. */
+static ngx_int_t
+ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
+{
+    char             error[BLOOM_RECORD_ERROR_LEN];
+    uint64_t         base;
+    ngx_int_t        rc;
+    bloom_segment_e  what;
+
+    for ( ;; ) {
+
+        if (reader->next < reader->state->control->begin) {
+
+            /* removed: all that was read is covered by an image */
+
+            reader->next = reader->state->control->begin;
+            reader->sequence = 0;
+        }
+
+        rc = ngx_bloom_segment_find(reader->state, reader->next, &base);
+
+        if (rc == NGX_ERROR) {
+            return ngx_bloom_reader_fails(reader, "cannot be read", ngx_errno);
+        }
+
+        if (rc == NGX_DONE && reader->limit == NGX_BLOOM_TO_THE_END) {
+            return NGX_DONE;
+        }
+
+        if (rc == NGX_DONE || base > reader->next) {
+            ngx_bloom_reader_damaged(reader, "lacks a segment");
+            reader->broken = 1;
+        }
+
+        if (rc == NGX_DONE || base >= reader->limit) {
+            return NGX_DONE;
+        }
+
+        reader->fd = ngx_bloom_segment_open(reader->state, base, O_RDONLY,
+                                            &reader->segment, error, &what);
+
+        if (reader->fd == NGX_INVALID_FILE) {
+
+            if (ngx_errno == NGX_ENOENT) {
+                continue;                        /* removed meanwhile */
+            }
+
+            return ngx_bloom_reader_fails(reader, "cannot be opened",
+                                          ngx_errno);
+        }
+
+        if (what == BLOOM_SEGMENT_OK) {
+            break;
+        }
+
+        ngx_bloom_reader_release(reader);
+
+        if (what == BLOOM_SEGMENT_NEWER) {
+            ngx_bloom_print(reader->error, sizeof(reader->error),
+                                "\"%V/journal.%016xL\" %s",
+                                &reader->state->path, base, error);
+            return NGX_ERROR;
+        }
+
+        ngx_bloom_reader_damaged(reader, error);
+        reader->broken = 1;
+        reader->next = base + 1;
+    }
+
+    reader->next = reader->segment.base + reader->segment.size;
+    reader->position = ngx_max(reader->position, reader->segment.base
+                                                 + BLOOM_SEGMENT_HEADER);
+    reader->start = reader->position;
+    reader->len = 0;
+
+    return NGX_OK;
+}
+
+
+/* Reads `len` bytes from the position on; what a short file lacks is zero. */
+static ngx_int_t
+ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len)
+{
+    u_char   *p;
+    ssize_t   n;
+
+    if (len > reader->room) {
+        p = realloc(reader->window, len);
+
+        if (p == NULL) {
+            return ngx_bloom_reader_fails(reader, "cannot be read",
+                                          ngx_errno);
+        }
+
+        reader->window = p;
+        reader->room = len;
+    }
+
+    n = ngx_bloom_io_read(reader->fd, reader->window, len,
+                          reader->position - reader->segment.base);
+
+    if (n == NGX_ERROR) {
+        return ngx_bloom_reader_fails(reader, "cannot be read", ngx_errno);
+    }
+
+    ngx_memzero(reader->window + n, len - n);
+
+    reader->start = reader->position;
+    reader->len = len;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_bloom_reader_release(ngx_bloom_reader_t *reader)
+{
+    if (reader->fd != NGX_INVALID_FILE) {
+        (void) ngx_close_file(reader->fd);
+        reader->fd = NGX_INVALID_FILE;
+    }
+}
+
+
+/* Notes the first damage for the log. */
+static void
+ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader, const char *what)
+{
+    if (reader->damage[0] == '\0') {
+        reader->damaged = reader->position;
+
+        ngx_bloom_print(reader->damage, sizeof(reader->damage),
+                            "the journal in \"%V\" %s, near position %uL",
+                            &reader->state->path, what, reader->position);
+    }
+}
+
+
+void
+ngx_bloom_reader_lost_end(ngx_bloom_reader_t *reader, uint64_t position)
+{
+    ngx_bloom_reader_damaged(reader, "has lost its end");
+
+    reader->lost = UINT64_MAX;
+    reader->damaged = position;
+}
+
+
+static ngx_int_t
+ngx_bloom_reader_fails(ngx_bloom_reader_t *reader, const char *what,
+    ngx_err_t err)
+{
+    reader->err = err;
+
+    ngx_bloom_print(reader->error, sizeof(reader->error),
+                        "the journal in \"%V\" %s", &reader->state->path,
+                        what);
+    return NGX_ERROR;
+}

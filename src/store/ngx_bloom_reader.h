@@ -1,0 +1,81 @@
+
+/*
+ * A reader walks the records of the journal from segment to segment, and tells
+ * a torn tail from damage.
+ */
+
+#ifndef _NGX_BLOOM_READER_H_INCLUDED_
+#define _NGX_BLOOM_READER_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "ngx_bloom_segment.h"
+
+#pragma GCC visibility push(hidden)
+
+
+#define NGX_BLOOM_TO_THE_END  UINT64_MAX
+
+typedef struct {
+    ngx_bloom_state_t   *state;
+    uint64_t             position;       /* of the next record */
+    uint64_t             limit;          /* where reading ends */
+    uint64_t             sequence;       /* of the next record; 0: any */
+    uint64_t             time;           /* of the last record read */
+    ngx_bloom_end_t      end;            /* behind the last record read */
+
+    /*
+     * Records that were lost: none of them is newer than `lost`, ms since
+     * 1970, UINT64_MAX if that cannot be known.  0: nothing was lost.
+     * `damage` says where, for the log, and `damaged` the position.
+     */
+    uint64_t             lost;
+    ngx_uint_t           broken;         /* if the next record does not tell
+                                            otherwise */
+    uint64_t             damaged;
+    u_char               damage[NGX_MAX_PATH + BLOOM_RECORD_ERROR_LEN];
+
+    uint64_t             gap;            /* where records are missing that
+                                            were never said to be on disk; 0:
+                                            nowhere */
+
+    /* the system refused something, or the journal is of a newer version */
+    ngx_err_t            err;
+    u_char               error[NGX_MAX_PATH + BLOOM_RECORD_ERROR_LEN];
+
+    /* of the segment that is read */
+    uint64_t             next;           /* where the next one begins */
+    ngx_fd_t             fd;
+    bloom_segment_t      segment;
+    u_char              *window;         /* its bytes from `start` on */
+    uint64_t             start;
+    size_t               len;
+    size_t               room;
+} ngx_bloom_reader_t;
+
+/*
+ * Begins to read at `position`, that of a record or of a segment.  `limit` is
+ * the journal's end, or NGX_BLOOM_TO_THE_END to find it: then whatever is not
+ * whole at the very end is a torn tail.  Returns NGX_OK, or NGX_ERROR if memory
+ * is short.
+ */
+ngx_int_t ngx_bloom_reader_open(ngx_bloom_reader_t *reader,
+    ngx_bloom_state_t *state, uint64_t position, uint64_t limit);
+
+/*
+ * Reads the next record, which is valid until the next call.  Returns NGX_OK,
+ * NGX_DONE at the end, or NGX_ERROR with reader->error.
+ */
+ngx_int_t ngx_bloom_reader_next(ngx_bloom_reader_t *reader,
+    bloom_record_t *record);
+
+void ngx_bloom_reader_close(ngx_bloom_reader_t *reader);
+
+/* Notes that the journal has lost its end, from a position on. */
+void ngx_bloom_reader_lost_end(ngx_bloom_reader_t *reader, uint64_t position);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_BLOOM_READER_H_INCLUDED_ */

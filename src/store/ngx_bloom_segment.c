@@ -1,0 +1,319 @@
+
+#include "ngx_bloom_segment.h"
+#include "ngx_bloom_io.h"
+
+#include <dirent.h>
+
+
+#define NGX_BLOOM_SEGMENT_BUF  (1024 * 1024)
+
+
+u_char *
+ngx_bloom_segment_name(ngx_bloom_state_t *state, u_char *name, uint64_t base)
+{
+    return ngx_bloom_state_name(state, name, "journal.%016xL", base);
+}
+
+
+ngx_fd_t
+ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base, int flags,
+    bloom_segment_t *segment, char *error, bloom_segment_e *what)
+{
+    u_char           name[NGX_MAX_PATH], header[BLOOM_SEGMENT_HEADER];
+    ngx_fd_t         fd;
+    ngx_err_t        err;
+    ngx_file_info_t  fi;
+
+    fd = ngx_bloom_io_open(ngx_bloom_segment_name(state, name, base), flags);
+    if (fd == NGX_INVALID_FILE) {
+        return NGX_INVALID_FILE;
+    }
+
+    ngx_memzero(header, BLOOM_SEGMENT_HEADER);
+
+    if (ngx_bloom_io_read(fd, header, BLOOM_SEGMENT_HEADER, 0) == NGX_ERROR
+        || ngx_fd_info(fd, &fi) == NGX_FILE_ERROR)
+    {
+        err = ngx_errno;
+        (void) ngx_close_file(fd);
+        ngx_set_errno(err);
+        return NGX_INVALID_FILE;
+    }
+
+    *what = bloom_segment_decode(segment, header,
+                                 (uint64_t) ngx_file_size(&fi), error);
+
+    if (*what == BLOOM_SEGMENT_OK && segment->base != base) {
+        *what = BLOOM_SEGMENT_DAMAGED;
+        (void) snprintf(error, BLOOM_RECORD_ERROR_LEN,
+                        "was renamed: it is \"journal.%016lx\"",
+                        (unsigned long) segment->base);
+    }
+
+    return fd;
+}
+
+
+ngx_int_t
+ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
+    uint64_t *base)
+{
+    DIR              *dir;
+    char             *end, error[BLOOM_RECORD_ERROR_LEN];
+    uint64_t          at, before, behind;
+    ngx_fd_t          fd;
+    ngx_uint_t        has_before, has_behind;
+    struct dirent    *entry;
+    bloom_segment_e   what;
+    bloom_segment_t   segment;
+
+    dir = opendir((char *) state->path.data);
+    if (dir == NULL) {
+        return NGX_ERROR;
+    }
+
+    has_before = 0;
+    has_behind = 0;
+    before = 0;
+    behind = 0;
+
+    while ((entry = readdir(dir)) != NULL) {
+
+        if (strncmp(entry->d_name, "journal.", 8) != 0
+            || strlen(entry->d_name) != 24)
+        {
+            continue;
+        }
+
+        at = strtoull(entry->d_name + 8, &end, 16);
+
+        if (*end != '\0') {
+            continue;
+        }
+
+        if (at <= position) {
+            if (!has_before || at > before) {
+                before = at;
+                has_before = 1;
+            }
+
+        } else if (!has_behind || at < behind) {
+            behind = at;
+            has_behind = 1;
+        }
+    }
+
+    (void) closedir(dir);
+
+    if (has_before && before != position) {
+
+        fd = ngx_bloom_segment_open(state, before, O_RDONLY, &segment, error,
+                                    &what);
+        if (fd == NGX_INVALID_FILE) {
+            return NGX_ERROR;
+        }
+
+        (void) ngx_close_file(fd);
+
+        if (what != BLOOM_SEGMENT_OK || position >= before + segment.size) {
+            has_before = 0;
+        }
+    }
+
+    if (has_before) {
+        *base = before;
+        return NGX_OK;
+    }
+
+    *base = behind;
+
+    return has_behind ? NGX_OK : NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_bloom_segment_make(ngx_bloom_state_t *state,
+    const bloom_segment_t *segment, const u_char *data, size_t len)
+{
+    int         err;
+    u_char      name[NGX_MAX_PATH], from[NGX_MAX_PATH];
+    ngx_fd_t    fd;
+    ngx_int_t   rc;
+
+    ngx_bloom_state_name(state, from, "segment.tmp");
+    ngx_bloom_segment_name(state, name, segment->base);
+
+    fd = ngx_bloom_io_open(from, O_RDWR|O_CREAT|O_TRUNC);
+
+    if (fd == NGX_INVALID_FILE) {
+        return NGX_ERROR;
+    }
+
+    rc = NGX_ERROR;
+
+    ngx_bloom_state_own(state, fd);
+
+    do {
+        err = posix_fallocate(fd, 0, segment->size);
+    } while (err == NGX_EINTR);
+
+    if (err != 0) {
+        ngx_set_errno(err);
+
+    } else if (ngx_bloom_io_write(fd, data, len, 0) == NGX_OK
+               && ngx_bloom_io_sync(fd) == NGX_OK
+               && ngx_bloom_io_rename(state->path.data, from, name) == NGX_OK)
+    {
+        rc = NGX_OK;
+    }
+
+    err = ngx_errno;
+
+    (void) ngx_close_file(fd);
+
+    if (rc != NGX_OK) {
+        (void) ngx_bloom_io_remove(from);
+    }
+
+    ngx_set_errno(err);
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_bloom_segment_cut(ngx_bloom_state_t *state, uint64_t base, uint64_t tail)
+{
+    u_char           *buf, name[NGX_MAX_PATH];
+    size_t            dirty;
+    ssize_t           n;
+    uint64_t          offset;
+    ngx_fd_t          fd;
+    ngx_err_t         err;
+    ngx_int_t         rc;
+    ngx_uint_t        cut;
+
+    rc = NGX_ERROR;
+    cut = 0;
+
+    buf = malloc(NGX_BLOOM_SEGMENT_BUF);
+    if (buf == NULL) {
+        return NGX_ERROR;
+    }
+
+    fd = ngx_bloom_io_open(ngx_bloom_segment_name(state, name, base), O_RDWR);
+    if (fd == NGX_INVALID_FILE) {
+        goto done;
+    }
+
+    offset = (tail > base + BLOOM_SEGMENT_HEADER) ? tail - base
+                                                  : BLOOM_SEGMENT_HEADER;
+
+    for ( /* void */ ; ; offset += n) {
+
+        n = ngx_bloom_io_read(fd, buf, NGX_BLOOM_SEGMENT_BUF, offset);
+
+        if (n == NGX_ERROR) {
+            goto done;
+        }
+
+        if (n == 0) {
+            break;
+        }
+
+        dirty = bloom_record_tail(buf, n);
+
+        if (dirty != 0) {
+            ngx_memzero(buf, dirty);
+            cut = 1;
+
+            if (ngx_bloom_io_write(fd, buf, dirty, offset) != NGX_OK) {
+                goto done;
+            }
+        }
+    }
+
+    if (!cut || ngx_bloom_io_sync(fd) == NGX_OK) {
+        rc = NGX_OK;
+    }
+
+done:
+
+    err = ngx_errno;
+
+    if (fd != NGX_INVALID_FILE) {
+        (void) ngx_close_file(fd);
+    }
+
+    free(buf);
+    ngx_set_errno(err);
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_bloom_segment_finish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
+{
+    u_char     name[NGX_MAX_PATH], zeros[BLOOM_RECORD_HEADER];
+    ngx_fd_t   fd;
+    ngx_err_t  err;
+    ngx_int_t  rc;
+
+    if (end->limit - end->tail <= BLOOM_RECORD_HEADER) {
+        return NGX_OK;
+    }
+
+    fd = ngx_bloom_io_open(ngx_bloom_segment_name(state, name, end->base),
+                           O_RDWR);
+
+    if (fd == NGX_INVALID_FILE) {
+        return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
+    }
+
+    ngx_memzero(zeros, BLOOM_RECORD_HEADER);
+
+    rc = ngx_bloom_io_write(fd, zeros, BLOOM_RECORD_HEADER,
+                            end->tail - end->base);
+
+    err = ngx_errno;
+    (void) ngx_close_file(fd);
+    ngx_set_errno(err);
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_bloom_segment_rewrite(ngx_fd_t fd, uint64_t size)
+{
+    u_char     *buf;
+    ssize_t     n;
+    uint64_t    offset;
+    ngx_int_t   rc;
+
+    buf = malloc(NGX_BLOOM_SEGMENT_BUF);
+    if (buf == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = NGX_OK;
+
+    for (offset = 0; rc == NGX_OK && offset < size; offset += n) {
+
+        n = ngx_bloom_io_read(fd, buf,
+                              ngx_min(NGX_BLOOM_SEGMENT_BUF, size - offset),
+                              offset);
+
+        if (n <= 0) {
+            rc = (n == 0) ? NGX_OK : NGX_ERROR;
+            break;
+        }
+
+        rc = ngx_bloom_io_write(fd, buf, n, offset);
+    }
+
+    free(buf);
+
+    return rc;
+}
