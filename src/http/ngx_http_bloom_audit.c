@@ -1,21 +1,12 @@
 
 /*
- * bloom_audit: is the filter right about what it turns away?
- *
- * Some of the requests that a rule would reject, since their key is absent, are
- * let through, drawn at random.  What the backend then answers decides:
- *
- *     2xx                       the key is there: a wrong absent
- *     404, 410, or a status     it is not: the filter was right
- *       of bloom_feedback
- *     anything else, nothing,   nobody knows: unanswered
- *       or an answer of ours
- *
- * Each audited request is counted as one of the three, at the latest when it
- * ends.
+ * This file lets some requests through that a rule would reject, to learn
+ * whether the filter is right (bloom_audit).
  */
 
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_audit.h"
+#include "ngx_http_bloom_feedback.h"
+#include "ngx_http_bloom_key.h"
 #include "ngx_bloom_add.h"
 
 
@@ -71,7 +62,8 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (rate < 1 || rate > NGX_HTTP_BLOOM_AUDIT_ALL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid fraction \"%V\": it must be from 0.001%% "
-                           "to 100%%, with up to three decimals, or \"off\" alone",
+                           "to 100%%, with up to three decimals, or "
+                           "\"off\" alone",
                            &value[1]);
         return NGX_CONF_ERROR;
     }
@@ -205,7 +197,7 @@ ngx_http_bloom_audit_takes(ngx_http_request_t *r,
 
 
 void
-ngx_http_bloom_audit(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
+ngx_http_bloom_audit_response(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     ngx_uint_t status)
 {
     ngx_uint_t                 none;
@@ -224,7 +216,7 @@ ngx_http_bloom_audit(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     }
 
     none = audited->feedback
-           ? ngx_http_bloom_says_none(audited->feedback, status)
+           ? ngx_http_bloom_feedback_denies(audited->feedback, status)
            : (status == 404 || status == 410);
 
     if (none) {
@@ -238,7 +230,7 @@ static void
 ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status)
 {
-    u_char             buf[NGX_HTTP_BLOOM_LOGGED_LEN], *last;
+    u_char             buf[NGX_HTTP_BLOOM_KEY_LOG_LEN], *last;
     const char        *then;
     ngx_bloom_zone_t  *zone;
 
@@ -254,7 +246,7 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
         then = "it was added now, and belongs into the next image";
     }
 
-    last = ngx_http_bloom_log_key(buf, &audited->key);
+    last = ngx_http_bloom_key_log(buf, &audited->key);
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "wrong absent: bloom zone \"%V\" lacks key \"%*s\": %s; "

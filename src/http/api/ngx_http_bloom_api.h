@@ -21,22 +21,13 @@
 #ifndef _NGX_HTTP_BLOOM_API_H_INCLUDED_
 #define _NGX_HTTP_BLOOM_API_H_INCLUDED_
 
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_ctx.h"
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_lookup.h"
 #include "bloom_json.h"
 
 #pragma GCC visibility push(hidden)
-
-
-/*
- * Requests that outlast their handler keep their state here; it is of the
- * request's pool.
- */
-#define ngx_http_bloom_work(r)  (ngx_http_bloom_get_ctx(r)->work)
-
-ngx_int_t ngx_http_bloom_set_work(ngx_http_request_t *r, void *work);
 
 
 /* ---- answer ---- */
@@ -271,6 +262,8 @@ ngx_int_t ngx_http_bloom_page(ngx_http_request_t *r);
 
 
 /* ---- api ---- */
+
+ngx_int_t ngx_http_bloom_api_handler(ngx_http_request_t *r);
 
 /* The value of a request's first header of that name, in lower case; NULL. */
 ngx_str_t *ngx_http_bloom_request_header(ngx_http_request_t *r,

@@ -102,7 +102,7 @@ ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     cln = ngx_pool_cleanup_add(r->pool, 0);
 
     if (rc != NGX_OK || cln == NULL
-        || ngx_http_bloom_set_work(r, adding) != NGX_OK
+        || ngx_http_bloom_ctx_set_operation(r, adding) != NGX_OK
         || ngx_http_bloom_pause_init(&adding->pause, r,
                                      ngx_http_bloom_adding_run)
            != NGX_OK
@@ -176,7 +176,7 @@ ngx_http_bloom_adding_run(ngx_http_request_t *r)
 {
     ngx_http_bloom_adding_t  *adding;
 
-    adding = ngx_http_bloom_work(r);
+    adding = ngx_http_bloom_ctx_operation(r);
 
     /* data that comes while the body is not read waits its turn */
 
@@ -200,7 +200,7 @@ ngx_http_bloom_adding_idle(ngx_http_request_t *r)
 {
     ngx_http_bloom_adding_t  *adding;
 
-    adding = ngx_http_bloom_work(r);
+    adding = ngx_http_bloom_ctx_operation(r);
 
     if (adding->stage != NGX_HTTP_BLOOM_READ) {
         return;

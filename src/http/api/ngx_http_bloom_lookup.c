@@ -195,7 +195,7 @@ ngx_http_bloom_post_test(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     cln->data = testing;
 
     if (rc != NGX_OK || testing->scratch == NULL
-        || ngx_http_bloom_set_work(r, testing) != NGX_OK
+        || ngx_http_bloom_ctx_set_operation(r, testing) != NGX_OK
         || ngx_http_bloom_pause_init(&testing->pause, r,
                                      ngx_http_bloom_testing_run)
            != NGX_OK)
@@ -227,7 +227,7 @@ ngx_http_bloom_testing_run(ngx_http_request_t *r)
 {
     ngx_http_bloom_testing_t  *testing;
 
-    testing = ngx_http_bloom_work(r);
+    testing = ngx_http_bloom_ctx_operation(r);
 
     r->read_event_handler = ngx_http_bloom_testing_run;
 

@@ -44,26 +44,6 @@ static ngx_http_bloom_error_t  ngx_http_bloom_errors[] = {
 };
 
 
-ngx_int_t
-ngx_http_bloom_set_work(ngx_http_request_t *r, void *work)
-{
-    ngx_http_bloom_ctx_t  *ctx;
-
-    ctx = ngx_http_bloom_get_ctx(r);
-
-    if (ctx == NULL) {
-        ctx = ngx_http_bloom_create_ctx(r);
-        if (ctx == NULL) {
-            return NGX_ERROR;
-        }
-    }
-
-    ctx->work = work;
-
-    return NGX_OK;
-}
-
-
 void
 ngx_http_bloom_text_init(ngx_http_bloom_text_t *text, ngx_pool_t *pool)
 {

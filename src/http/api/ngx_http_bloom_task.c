@@ -90,7 +90,7 @@ ngx_http_bloom_job_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     job = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_job_t));
 
     if (job == NULL
-        || ngx_http_bloom_set_work(r, job) != NGX_OK
+        || ngx_http_bloom_ctx_set_operation(r, job) != NGX_OK
         || ngx_http_bloom_pause_init(&job->pause, r, ngx_http_bloom_job_ask)
            != NGX_OK)
     {
@@ -129,7 +129,7 @@ ngx_http_bloom_job_ask(ngx_http_request_t *r)
     ngx_http_bloom_job_t    *job;
     ngx_http_bloom_fault_t   fault;
 
-    job = ngx_http_bloom_work(r);
+    job = ngx_http_bloom_ctx_operation(r);
 
     if (ngx_bloom_task_result(job->zone, job->kind, job->ticket, &job->result)
         == NGX_OK)

@@ -42,7 +42,7 @@ ngx_http_bloom_put_image(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     upload = ngx_palloc(r->pool, sizeof(ngx_http_bloom_upload_t));
 
-    if (upload == NULL || ngx_http_bloom_set_work(r, upload) != NGX_OK) {
+    if (upload == NULL || ngx_http_bloom_ctx_set_operation(r, upload) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -95,7 +95,7 @@ ngx_http_bloom_upload_body(ngx_http_request_t *r)
     ngx_int_t                 rc;
     ngx_http_bloom_upload_t  *upload;
 
-    upload = ngx_http_bloom_work(r);
+    upload = ngx_http_bloom_ctx_operation(r);
 
     r->read_event_handler = ngx_http_block_reading;
 
