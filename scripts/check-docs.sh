@@ -381,7 +381,7 @@ described_routes() {
 # "STATUS CODE" of each error
 
 errors() {
-    grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/http/api/ngx_http_bloom_response.c \
+    grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/http/api/ngx_http_bloom_error.c \
     | tr -d '{}",' | awk '$1 != 200 { print $1, $2 }' | sort
 }
 

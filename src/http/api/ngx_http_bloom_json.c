@@ -3,6 +3,7 @@
  * A zone's state in JSON, from tables: another member is another line.
  */
 
+#include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_stats.h"
 
 #include <math.h>
@@ -294,7 +295,7 @@ static const char  *ngx_http_bloom_outcomes[] = {
 
 
 void
-ngx_http_bloom_render_zone(ngx_http_bloom_text_t *text,
+ngx_http_bloom_json_zone(ngx_http_bloom_text_t *text,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
     ngx_http_bloom_view_t  view;
@@ -314,12 +315,12 @@ ngx_http_bloom_render_members(ngx_http_bloom_text_t *text,
     before = "{";
 
     for ( /* void */ ; member->name != NULL; member++) {
-        ngx_http_bloom_printf(text, "%s\"%s\":", before, member->name);
+        ngx_http_bloom_text_printf(text, "%s\"%s\":", before, member->name);
         member->handler(text, view, member);
         before = ",";
     }
 
-    ngx_http_bloom_printf(text, "}");
+    ngx_http_bloom_text_printf(text, "}");
 }
 
 
@@ -337,7 +338,7 @@ ngx_http_bloom_render_served(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
     if (view->info.generation == 0) {
-        ngx_http_bloom_printf(text, "null");
+        ngx_http_bloom_text_printf(text, "null");
         return;
     }
 
@@ -349,8 +350,8 @@ static void
 ngx_http_bloom_render_u64(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
-    ngx_http_bloom_printf(text, "%uL",
-                          ngx_http_bloom_value(view, member, uint64_t));
+    ngx_http_bloom_text_printf(text, "%uL",
+                               ngx_http_bloom_value(view, member, uint64_t));
 }
 
 
@@ -358,8 +359,8 @@ static void
 ngx_http_bloom_render_u32(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
-    ngx_http_bloom_printf(text, "%uD",
-                          ngx_http_bloom_value(view, member, uint32_t));
+    ngx_http_bloom_text_printf(text, "%uD",
+                               ngx_http_bloom_value(view, member, uint32_t));
 }
 
 
@@ -367,8 +368,8 @@ static void
 ngx_http_bloom_render_size(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
-    ngx_http_bloom_printf(text, "%uz",
-                          ngx_http_bloom_value(view, member, size_t));
+    ngx_http_bloom_text_printf(text, "%uz",
+                               ngx_http_bloom_value(view, member, size_t));
 }
 
 
@@ -382,7 +383,7 @@ ngx_http_bloom_render_rate(ngx_http_bloom_text_t *text,
     (void) snprintf(buf, sizeof(buf), "%.6g",
                     ngx_http_bloom_value(view, member, double));
 
-    ngx_http_bloom_printf(text, "%s", buf);
+    ngx_http_bloom_text_printf(text, "%s", buf);
 }
 
 
@@ -392,7 +393,7 @@ ngx_http_bloom_render_measured(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
     if (isnan(ngx_http_bloom_value(view, member, double))) {
-        ngx_http_bloom_printf(text, "null");
+        ngx_http_bloom_text_printf(text, "null");
         return;
     }
 
@@ -404,9 +405,9 @@ static void
 ngx_http_bloom_render_bool(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
-    ngx_http_bloom_printf(text,
-                          ngx_http_bloom_value(view, member, ngx_uint_t)
-                          ? "true" : "false");
+    ngx_http_bloom_text_printf(text,
+                               ngx_http_bloom_value(view, member, ngx_uint_t)
+                               ? "true" : "false");
 }
 
 
@@ -421,16 +422,16 @@ ngx_http_bloom_render_time(ngx_http_bloom_text_t *text,
     ms = ngx_http_bloom_value(view, member, uint64_t);
 
     if (ms == 0) {
-        ngx_http_bloom_printf(text, "null");
+        ngx_http_bloom_text_printf(text, "null");
         return;
     }
 
     ngx_gmtime((time_t) (ms / 1000), &tm);
 
-    ngx_http_bloom_printf(text, "\"%4d-%02d-%02dT%02d:%02d:%02d.%03uLZ\"",
-                          tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
-                          tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
-                          ms % 1000);
+    ngx_http_bloom_text_printf(text, "\"%4d-%02d-%02dT%02d:%02d:%02d.%03uLZ\"",
+                               tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
+                               tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
+                               ms % 1000);
 }
 
 
@@ -442,7 +443,7 @@ ngx_http_bloom_render_build(ngx_http_bloom_text_t *text,
 
     ngx_hex_dump(hex, view->info.image.build_id, BLOOM_IMAGE_BUILD_ID_LEN);
 
-    ngx_http_bloom_quote(text, hex, sizeof(hex));
+    ngx_http_bloom_text_quote(text, hex, sizeof(hex));
 }
 
 
@@ -450,7 +451,8 @@ static void
 ngx_http_bloom_render_name(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
-    ngx_http_bloom_quote(text, view->zone->name.data, view->zone->name.len);
+    ngx_http_bloom_text_quote(text, view->zone->name.data,
+                              view->zone->name.len);
 }
 
 
@@ -459,12 +461,12 @@ ngx_http_bloom_render_file(ngx_http_bloom_text_t *text,
     ngx_http_bloom_view_t *view, ngx_http_bloom_member_t *member)
 {
     if (view->zone->file.name.len == 0) {
-        ngx_http_bloom_printf(text, "null");
+        ngx_http_bloom_text_printf(text, "null");
         return;
     }
 
-    ngx_http_bloom_quote(text, view->zone->file.name.data,
-                         view->zone->file.name.len);
+    ngx_http_bloom_text_quote(text, view->zone->file.name.data,
+                              view->zone->file.name.len);
 }
 
 
@@ -532,7 +534,7 @@ ngx_http_bloom_render_journal_error(ngx_http_bloom_text_t *text,
     info = &view->info;
 
     if (info->journal_error == NULL) {
-        ngx_http_bloom_printf(text, "null");
+        ngx_http_bloom_text_printf(text, "null");
         return;
     }
 
@@ -542,7 +544,7 @@ ngx_http_bloom_render_journal_error(ngx_http_bloom_text_t *text,
         p = ngx_log_errno(p, buf + NGX_MAX_ERROR_STR, info->journal_err);
     }
 
-    ngx_http_bloom_quote(text, buf, p - buf);
+    ngx_http_bloom_text_quote(text, buf, p - buf);
 }
 
 
@@ -577,9 +579,9 @@ static void
 ngx_http_bloom_render_cstring(ngx_http_bloom_text_t *text, const char *value)
 {
     if (value == NULL) {
-        ngx_http_bloom_printf(text, "null");
+        ngx_http_bloom_text_printf(text, "null");
         return;
     }
 
-    ngx_http_bloom_quote(text, (u_char *) value, ngx_strlen(value));
+    ngx_http_bloom_text_quote(text, (u_char *) value, ngx_strlen(value));
 }

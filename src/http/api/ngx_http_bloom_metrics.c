@@ -8,6 +8,9 @@
  * series of counters (ngx_bloom_counters.h); those that found no room are one.
  */
 
+#include "ngx_http_bloom_metrics.h"
+#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_stats.h"
 
 #include <math.h>
@@ -66,8 +69,6 @@ static ngx_int_t ngx_http_bloom_show_rule(ngx_array_t *shown,
     ngx_http_bloom_rule_t *rule, uint64_t *seen);
 static void ngx_http_bloom_metric_head(ngx_http_bloom_text_t *text,
     char *name, char *type, char *help);
-static void ngx_http_bloom_append(ngx_http_bloom_text_t *text,
-    ngx_str_t *value);
 static u_char *ngx_http_bloom_label(u_char *p, ngx_str_t *value);
 static u_char *ngx_http_bloom_metric_u64(u_char *p,
     ngx_http_bloom_view_t *view, ngx_http_bloom_metric_t *metric);
@@ -374,7 +375,7 @@ static const char  *ngx_http_bloom_actions[] = {
 
 
 ngx_int_t
-ngx_http_bloom_get_metrics(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+ngx_http_bloom_metrics_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
     ngx_int_t                    rc;
     ngx_str_t                    type;
@@ -395,7 +396,7 @@ ngx_http_bloom_get_metrics(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     ngx_str_set(&type, "text/plain; version=0.0.4; charset=utf-8");
 
-    return ngx_http_bloom_answer_as(r, NGX_HTTP_OK, &type, &text);
+    return ngx_http_bloom_response_text(r, NGX_HTTP_OK, &type, &text);
 }
 
 
@@ -445,13 +446,13 @@ ngx_http_bloom_metrics_of_zones(ngx_http_bloom_text_t *text,
             p = metric->handler(sample, &shown[i].view, metric);
 
             if (p != NULL) {
-                ngx_http_bloom_printf(text, "nginx_bloom_%s{zone=\"",
-                                      metric->name);
-                ngx_http_bloom_append(text, &shown[i].label);
-                ngx_http_bloom_printf(text, "\"%s%s%*s\n",
-                                      metric->labels ? "," : "",
-                                      metric->labels ? metric->labels : "",
-                                      (size_t) (p - sample), sample);
+                ngx_http_bloom_text_printf(text, "nginx_bloom_%s{zone=\"",
+                                           metric->name);
+                ngx_http_bloom_text_append(text, &shown[i].label);
+                ngx_http_bloom_text_printf(text, "\"%s%s%*s\n",
+                                           metric->labels ? "," : "",
+                                           metric->labels ? metric->labels : "",
+                                           (size_t) (p - sample), sample);
             }
         }
     }
@@ -502,10 +503,10 @@ ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
         }
 
         for (i = 0; i < shown.nelts; i++) {
-            ngx_http_bloom_printf(text, "nginx_bloom_%s{", metric->name);
-            ngx_http_bloom_append(text, &show[i].labels);
-            ngx_http_bloom_printf(text, "%s} %uL\n", metric->labels,
-                                  show[i].counter[metric->counter]);
+            ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", metric->name);
+            ngx_http_bloom_text_append(text, &show[i].labels);
+            ngx_http_bloom_text_printf(text, "%s} %uL\n", metric->labels,
+                                       show[i].counter[metric->counter]);
         }
     }
 }
@@ -571,23 +572,9 @@ static void
 ngx_http_bloom_metric_head(ngx_http_bloom_text_t *text, char *name,
     char *type, char *help)
 {
-    ngx_http_bloom_printf(text, "# HELP nginx_bloom_%s %s\n"
-                          "# TYPE nginx_bloom_%s %s\n",
-                          name, help, name, type);
-}
-
-
-/* Text of any length. */
-static void
-ngx_http_bloom_append(ngx_http_bloom_text_t *text, ngx_str_t *value)
-{
-    u_char  *p;
-
-    p = ngx_http_bloom_text_room(text, value->len);
-
-    if (p != NULL) {
-        text->pos = ngx_cpymem(p, value->data, value->len);
-    }
+    ngx_http_bloom_text_printf(text, "# HELP nginx_bloom_%s %s\n"
+                               "# TYPE nginx_bloom_%s %s\n",
+                               name, help, name, type);
 }
 
 

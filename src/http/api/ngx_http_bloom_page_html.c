@@ -3,7 +3,7 @@
  * Generated from dashboard/ by "make dashboard": do not edit.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_page_html.h"
 
 
 const char    ngx_http_bloom_page_etag[] = "\"d5141eb280a38cdf32bcc48b5de577aa\"";

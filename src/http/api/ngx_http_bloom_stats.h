@@ -7,7 +7,7 @@
 #ifndef _NGX_HTTP_BLOOM_STATS_H_INCLUDED_
 #define _NGX_HTTP_BLOOM_STATS_H_INCLUDED_
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
 
