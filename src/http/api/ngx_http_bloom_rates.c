@@ -15,7 +15,6 @@
 ngx_int_t
 ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    char                    fpr[32];
     uint64_t                most, items;
     ngx_int_t               rc;
     ngx_uint_t              i;
@@ -48,11 +47,10 @@ ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
             items = (uint64_t) ((double) most * i
                                 / NGX_HTTP_BLOOM_RATES_POINTS);
 
-            (void) snprintf(fpr, sizeof(fpr), "%.6g",
-                            bloom_geometry_fpr(g, items));
-
-            ngx_http_bloom_text_printf(&text, "%s[%uL,%s]", i == 0 ? "" : ",",
-                                       items, fpr);
+            ngx_http_bloom_text_printf(&text, "%s[%uL,", i == 0 ? "" : ",",
+                                       items);
+            ngx_http_bloom_text_rate(&text, bloom_geometry_fpr(g, items));
+            ngx_http_bloom_text_printf(&text, "]");
         }
     }
 

@@ -1,41 +1,433 @@
 
+/*
+ * This file has the table of what the endpoint tells of a zone.
+ */
+
 #include "ngx_http_bloom_stats.h"
 
 
+static ngx_str_t ngx_http_bloom_stats_text(const char *text);
+static void ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats);
+static void ngx_http_bloom_stats_journal(ngx_http_bloom_stats_t *stats);
+static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
+
+
+/* Columns of the table: where a value is, and what it needs. */
+
+#define AT(type, value)                                                       \
+    NGX_HTTP_BLOOM_STATS_##type, offsetof(ngx_http_bloom_stats_t, value),     \
+    sizeof(((ngx_http_bloom_stats_t *) 0)->value)
+
+#define NUMBER(value)   AT(NUMBER, value)
+#define BOOL(value)     AT(BOOL, value)
+#define RATE(value)     AT(RATE, value)
+#define TIME(value)     AT(TIME, value)
+#define MS(value)       AT(MS, value)
+#define STRING(value)   AT(STRING, value)
+#define LABELS(value)   AT(LABELS, value)
+#define COUNTER(what)   NUMBER(info.counter[NGX_BLOOM_COUNT_##what])
+#define OBJECT          NGX_HTTP_BLOOM_STATS_OBJECT, 0, 0
+
+#define IF(need)        NGX_HTTP_BLOOM_STATS_##need
+#define ALWAYS          IF(ALWAYS)
+#define MEMBER          NULL, NULL, NULL           /* of JSON alone */
+
+
+const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
+
+    { "name", STRING(name), ALWAYS, MEMBER },
+    { "state", STRING(state), ALWAYS, MEMBER },
+
+    { "counters.checks", NUMBER(checks), ALWAYS, MEMBER },
+    { "counters.absent", COUNTER(ABSENT), ALWAYS,
+      "checks_total", "answer=\"absent\"",
+      "Lookups of rules and variables, by what the zone answered." },
+    { "counters.present", COUNTER(PRESENT), ALWAYS,
+      "checks_total", "answer=\"present\"", NULL },
+    { "counters.unknown", COUNTER(UNKNOWN), ALWAYS,
+      "checks_total", "answer=\"unknown\"", NULL },
+    { "counters.unparsable", COUNTER(UNPARSABLE), ALWAYS,
+      "unparsable_keys_total", NULL,
+      "Keys that were none in the image's key form, asked for or to be "
+      "added." },
+    { "counters.rejected", COUNTER(REJECTED), ALWAYS,
+      "requests_total", "decision=\"rejected\"",
+      "Requests, by what a rule decided; dry_run would have been either "
+      "of the others." },
+    { "counters.routed", COUNTER(ROUTED), ALWAYS,
+      "requests_total", "decision=\"routed\"", NULL },
+    { "counters.dry_run", COUNTER(DRY_RUN), ALWAYS,
+      "requests_total", "decision=\"dry_run\"", NULL },
+    { "counters.added", COUNTER(ADDED), ALWAYS,
+      "additions_total", "result=\"added\"",
+      "Keys that were to be added, by whether they changed the filter." },
+    { "counters.known", COUNTER(KNOWN), ALWAYS,
+      "additions_total", "result=\"known\"", NULL },
+
+    { "feedback.absent", COUNTER(FEEDBACK_ABSENT), ALWAYS,
+      "feedback_requests_total", "result=\"absent\"",
+      "Requests under bloom_feedback for keys that are not there, by "
+      "whether the filter noticed." },
+    { "feedback.false_positives", COUNTER(FALSE_POSITIVE), ALWAYS,
+      "feedback_requests_total", "result=\"false_positive\"", NULL },
+
+    { "audit.audited", COUNTER(AUDITED), ALWAYS,
+      "audited_requests_total", NULL,
+      "Requests with an absent key that bloom_audit let through." },
+    { "audit.confirmed", COUNTER(CONFIRMED), ALWAYS,
+      "audit_results_total", "result=\"confirmed\"",
+      "What came of audited requests; wrong_absent: the filter lacks a "
+      "key that is there." },
+    { "audit.wrong_absent", COUNTER(WRONG_ABSENT), ALWAYS,
+      "audit_results_total", "result=\"wrong_absent\"", NULL },
+    { "audit.unanswered", COUNTER(UNANSWERED), ALWAYS,
+      "audit_results_total", "result=\"unanswered\"", NULL },
+    { "audit.learned", COUNTER(LEARNED), ALWAYS,
+      "learned_keys_total", NULL,
+      "Wrongly absent keys that bloom_audit added." },
+
+    { NULL, COUNTER(LOAD_OK), ALWAYS,
+      "loads_total", "result=\"ok\"",
+      "Loads of images while nginx ran, by their result." },
+    { NULL, COUNTER(LOAD_REFUSED), ALWAYS,
+      "loads_total", "result=\"refused\"", NULL },
+    { NULL, COUNTER(LOAD_NO_ROOM), ALWAYS,
+      "loads_total", "result=\"no_room\"", NULL },
+    { NULL, COUNTER(LOAD_FAILED), ALWAYS,
+      "loads_total", "result=\"failed\"", NULL },
+    { NULL, MS(info.counter[NGX_BLOOM_COUNT_LOAD_MS]), ALWAYS,
+      "load_seconds_total", NULL,
+      "Time that these loads took." },
+
+    { NULL, BOOL(in_state[NGX_BLOOM_SURE]), ALWAYS,
+      "state", "state=\"serving\"",
+      "1 for the state that the zone is in." },
+    { NULL, BOOL(in_state[NGX_BLOOM_NOT_LOADED]), ALWAYS,
+      "state", "state=\"not_loaded\"", NULL },
+    { NULL, BOOL(in_state[NGX_BLOOM_STALE]), ALWAYS,
+      "state", "state=\"stale\"", NULL },
+    { NULL, BOOL(in_state[NGX_BLOOM_BEHIND]), ALWAYS,
+      "state", "state=\"behind\"", NULL },
+    { NULL, BOOL(in_state[NGX_BLOOM_DAMAGED]), ALWAYS,
+      "state", "state=\"damaged\"", NULL },
+    { "generation", NUMBER(info.generation), ALWAYS,
+      "generation", NULL,
+      "Images that have served since the zone's memory was made; 0: none "
+      "does." },
+    { "file", STRING(file), ALWAYS, MEMBER },
+
+    { "image", OBJECT, IF(SERVING), MEMBER },
+    { "filter", OBJECT, IF(SERVING), MEMBER },
+    { "memory", OBJECT, ALWAYS, MEMBER },
+    { "journal", OBJECT, ALWAYS, MEMBER },
+    { "counters", OBJECT, ALWAYS, MEMBER },
+    { "feedback", OBJECT, ALWAYS, MEMBER },
+    { "audit", OBJECT, ALWAYS, MEMBER },
+    { "load", OBJECT, ALWAYS, MEMBER },
+    { "helper", OBJECT, ALWAYS, MEMBER },
+
+    { NULL, LABELS(labels), IF(SERVING),
+      "image_info", NULL,
+      "What the image that serves says of itself, as labels." },
+    { "image.build_id", STRING(build_id), ALWAYS, MEMBER },
+    { "image.uploaded", BOOL(info.uploaded), ALWAYS, MEMBER },
+    { "image.created", TIME(info.image.created), IF(CREATED),
+      "image_created_timestamp_seconds", NULL,
+      "When the image was built." },
+    { "image.as_of", TIME(info.image.as_of), IF(AS_OF),
+      "image_as_of_timestamp_seconds", NULL,
+      "Up to when its keys are complete, if it says so." },
+    { NULL, NUMBER(age), IF(SERVING),
+      "image_age_seconds", NULL,
+      "Time since then, or since it was built if it does not say so." },
+    { NULL, NUMBER(max_age), IF(MAX_AGE),
+      "image_max_age_seconds", NULL,
+      "Age from which on the zone cannot tell (max_age)." },
+    { "image.layout", STRING(layout), ALWAYS, MEMBER },
+    { "image.lines", NUMBER(info.image.geometry.lines), ALWAYS, MEMBER },
+    { "image.hash", STRING(hash), ALWAYS, MEMBER },
+    { "image.key_form", STRING(key_form), ALWAYS, MEMBER },
+    { "image.k", NUMBER(info.image.geometry.k), ALWAYS, MEMBER },
+    { "image.bits", NUMBER(info.image.geometry.bits), ALWAYS, MEMBER },
+    { "image.capacity", NUMBER(info.image.capacity), IF(SERVING),
+      "capacity_items", NULL,
+      "Keys that the image was made for." },
+    { "image.items", NUMBER(info.image.items), IF(SERVING),
+      "image_items", NULL,
+      "Keys that the image was built with." },
+    { "image.items_estimated", BOOL(items_estimated), ALWAYS, MEMBER },
+
+    { "filter.ones", NUMBER(info.ones), ALWAYS, MEMBER },
+    { "filter.fill_ratio", RATE(fill_ratio), IF(SERVING),
+      "fill_ratio", NULL,
+      "Share of the filter's bits that are set." },
+    { "filter.estimated_items", NUMBER(estimated_items), IF(SERVING),
+      "estimated_items", NULL,
+      "Keys in the filter, additions included, estimated from its bits." },
+    { "filter.estimated_fpr", RATE(estimated_fpr), IF(SERVING),
+      "estimated_false_positive_ratio", NULL,
+      "Expected share of absent keys that the filter takes for present." },
+    { "image.fpr", RATE(info.image.fpr), IF(SERVING),
+      "target_false_positive_ratio", NULL,
+      "The same as the image was made for, at its capacity." },
+    { "feedback.measured_fpr", RATE(measured_fpr), IF(MEASURED),
+      "measured_false_positive_ratio", NULL,
+      "The same as bloom_feedback measured it, of all requests so far." },
+
+    { "memory.zone_bytes", NUMBER(info.size), ALWAYS,
+      "zone_bytes", NULL,
+      "Size of the zone's shared memory." },
+    { "memory.bank_bytes", NUMBER(info.bank_size), ALWAYS,
+      "bank_bytes", NULL,
+      "Size of the largest filter that fits the zone." },
+    { "memory.filter_bytes", NUMBER(filter_bytes), IF(SERVING),
+      "filter_bytes", NULL,
+      "Size of the filter that serves." },
+    { "memory.pages", OBJECT, ALWAYS, MEMBER },
+    { "memory.pages.wanted", STRING(pages_wanted), ALWAYS, MEMBER },
+    { "memory.pages.kind", STRING(pages_kind), ALWAYS, MEMBER },
+    { "memory.pages.huge_bytes", NUMBER(info.huge), ALWAYS,
+      "huge_page_bytes", NULL,
+      "Of the zone's memory in use, what lies on huge pages." },
+
+    { "journal.enabled", BOOL(info.journal), ALWAYS, MEMBER },
+    { "journal.bytes", NUMBER(info.journal_bytes), IF(JOURNAL),
+      "journal_bytes", NULL,
+      "Size of the journal, from its oldest segment to its end." },
+    { "journal.unsynced_bytes", NUMBER(info.unsynced_bytes), IF(JOURNAL),
+      "journal_unsynced_bytes", NULL,
+      "Of these, not known to be on disk yet." },
+    { "journal.replay_bytes", NUMBER(info.replay_bytes), IF(JOURNAL),
+      "journal_replay_bytes", NULL,
+      "Of these, behind the last checkpoint: a start has to replay them." },
+    { "journal.kept_keys", NUMBER(info.kept), ALWAYS,
+      "journal_kept_keys", NULL,
+      "Keys of bloom_add that wait for the disk." },
+    { "journal.lost_keys", NUMBER(info.lost), ALWAYS,
+      "journal_lost_keys", NULL,
+      "Keys of bloom_add that found no room to wait: they end with the "
+      "generation." },
+    { "journal.error", STRING(journal_error), ALWAYS,
+      "journal_error", NULL,
+      "1 while the journal cannot be written or synchronised." },
+
+    { NULL, BOOL(load_ok), IF(LOADED),
+      "last_load_success", NULL,
+      "1 if the last load while nginx ran loaded its image, 0 if not." },
+    { "load.result", STRING(load_result), ALWAYS, MEMBER },
+    { "load.message", STRING(load_message), ALWAYS, MEMBER },
+    { "load.when", TIME(info.loaded.when), IF(LOADED),
+      "last_load_timestamp_seconds", NULL,
+      "When it began." },
+    { "load.took_ms", MS(info.loaded.took), IF(LOADED),
+      "last_load_duration_seconds", NULL,
+      "Time it took." },
+    { "load.under_way", BOOL(info.load_total), ALWAYS, MEMBER },
+    { "load.done_bytes", NUMBER(info.load_done), ALWAYS,
+      "load_done_bytes", NULL,
+      "Of the load under way: read so far." },
+    { "load.total_bytes", NUMBER(info.load_total), ALWAYS,
+      "load_size_bytes", NULL,
+      "Of the load under way: size of the image; 0: none is." },
+
+    { "helper.heartbeat", TIME(info.heartbeat), ALWAYS,
+      "helper_heartbeat_timestamp_seconds", NULL,
+      "When the helper process was last at work." },
+
+    { NULL, NGX_HTTP_BLOOM_STATS_END, 0, 0, ALWAYS, MEMBER }
+};
+
+
+/* by NGX_BLOOM_SURE and what may be instead */
+static const char  *ngx_http_bloom_stats_states[] = {
+    "serving",
+    "not loaded",
+    "stale",
+    "behind",
+    "damaged"
+};
+
+
+/* by ngx_bloom_outcome_e */
+static const char  *ngx_http_bloom_stats_results[] = {
+    "ok",
+    "refused",
+    "no_room",
+    "failed"
+};
+
+
 void
-ngx_http_bloom_view(ngx_http_bloom_view_t *view, ngx_bloom_zone_t *zone,
-    ngx_bloom_info_t *info)
+ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
+    ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
-    uint64_t          *counter, wrong, right;
-    bloom_geometry_t  *g;
+    uint64_t  *counter, wrong, right;
 
-    ngx_memzero(view, sizeof(ngx_http_bloom_view_t));
+    ngx_memzero(stats, sizeof(ngx_http_bloom_stats_t));
 
-    view->zone = zone;
-    view->info = *info;
+    stats->info = *info;
+    stats->name = zone->name;
+    stats->max_age = zone->max_age;
 
-    if (info->generation != 0) {
-        g = &view->info.image.geometry;
-
-        view->filter_bytes = bloom_geometry_bytes(g);
-        view->estimated_items = bloom_geometry_items(g, info->ones);
-        view->estimated_fpr = bloom_geometry_fpr(g, view->estimated_items);
-        view->fill_ratio = (double) info->ones / (double) g->bits;
+    if (zone->file.name.len != 0) {
+        stats->file = zone->file.name;
     }
 
-    view->items_estimated = (info->image.flags & BLOOM_IMAGE_ESTIMATED) != 0;
-    view->loading = (info->load_total != 0);
+    stats->state =
+        ngx_http_bloom_stats_text(ngx_http_bloom_stats_states[info->unsure]);
+    stats->in_state[info->unsure] = 1;
 
-    counter = view->info.counter;
+    stats->pages_wanted =
+        ngx_http_bloom_stats_text(ngx_bloom_pages_name(info->pages));
+    stats->pages_kind =
+        ngx_http_bloom_stats_text(info->huge == 0
+                                  ? "small" : ngx_bloom_pages_name(info->got));
 
-    view->checks = counter[NGX_BLOOM_COUNT_ABSENT]
-                   + counter[NGX_BLOOM_COUNT_PRESENT]
-                   + counter[NGX_BLOOM_COUNT_UNKNOWN];
+    stats->has[NGX_HTTP_BLOOM_STATS_ALWAYS] = 1;
+    stats->has[NGX_HTTP_BLOOM_STATS_MAX_AGE] = (zone->max_age != 0);
+    stats->has[NGX_HTTP_BLOOM_STATS_JOURNAL] = info->journal;
+
+    if (info->generation != 0) {
+        ngx_http_bloom_stats_image(stats);
+    }
+
+    ngx_http_bloom_stats_journal(stats);
+    ngx_http_bloom_stats_load(stats);
+
+    counter = info->counter;
+
+    stats->checks = counter[NGX_BLOOM_COUNT_ABSENT]
+                    + counter[NGX_BLOOM_COUNT_PRESENT]
+                    + counter[NGX_BLOOM_COUNT_UNKNOWN];
 
     /* of 0 requests: 0 / 0 */
 
     wrong = counter[NGX_BLOOM_COUNT_FALSE_POSITIVE];
     right = counter[NGX_BLOOM_COUNT_FEEDBACK_ABSENT];
 
-    view->measured_fpr = (double) wrong / (double) (wrong + right);
+    stats->measured_fpr = (double) wrong / (double) (wrong + right);
+    stats->has[NGX_HTTP_BLOOM_STATS_MEASURED] = (wrong + right != 0);
+}
+
+
+/* Returns a string, which is null if `text` is NULL. */
+static ngx_str_t
+ngx_http_bloom_stats_text(const char *text)
+{
+    ngx_str_t  value;
+
+    value.data = (u_char *) text;
+    value.len = text ? ngx_strlen(text) : 0;
+
+    return value;
+}
+
+
+/* Fills in what there is if an image serves. */
+static void
+ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
+{
+    u_char            *p;
+    uint64_t           now, since;
+    bloom_image_t     *image;
+    bloom_geometry_t  *g;
+
+    image = &stats->info.image;
+    g = &image->geometry;
+
+    stats->filter_bytes = bloom_geometry_bytes(g);
+    stats->estimated_items = bloom_geometry_items(g, stats->info.ones);
+    stats->estimated_fpr = bloom_geometry_fpr(g, stats->estimated_items);
+    stats->fill_ratio = (double) stats->info.ones / (double) g->bits;
+    stats->items_estimated = (image->flags & BLOOM_IMAGE_ESTIMATED) != 0;
+
+    now = (uint64_t) ngx_time() * 1000;
+    since = image->as_of ? image->as_of : image->created;
+
+    stats->age = (now - ngx_min(now, since)) / 1000;
+
+    p = ngx_hex_dump(stats->build_buf, image->build_id,
+                     BLOOM_IMAGE_BUILD_ID_LEN);
+
+    stats->build_id.data = stats->build_buf;
+    stats->build_id.len = p - stats->build_buf;
+
+    stats->layout = ngx_http_bloom_stats_text(bloom_layout_name(g->layout));
+    stats->hash =
+        ngx_http_bloom_stats_text(bloom_hash_name(image->hasher.kind));
+    stats->key_form =
+        ngx_http_bloom_stats_text(bloom_key_form_name(image->key_form));
+
+    p = ngx_snprintf(stats->labels_buf, sizeof(stats->labels_buf),
+                     "build_id=\"%V\",layout=\"%V\",hash=\"%V\","
+                     "key_form=\"%V\",k=\"%uD\",uploaded=\"%s\"",
+                     &stats->build_id, &stats->layout, &stats->hash,
+                     &stats->key_form, g->k,
+                     stats->info.uploaded ? "true" : "false");
+
+    stats->labels.data = stats->labels_buf;
+    stats->labels.len = p - stats->labels_buf;
+
+    stats->has[NGX_HTTP_BLOOM_STATS_SERVING] = 1;
+    stats->has[NGX_HTTP_BLOOM_STATS_CREATED] = (image->created != 0);
+    stats->has[NGX_HTTP_BLOOM_STATS_AS_OF] = (image->as_of != 0);
+}
+
+
+static void
+ngx_http_bloom_stats_journal(ngx_http_bloom_stats_t *stats)
+{
+    u_char            *p, *end;
+    ngx_bloom_info_t  *info;
+
+    info = &stats->info;
+
+    if (info->journal_error == NULL) {
+        return;
+    }
+
+    end = stats->error_buf + sizeof(stats->error_buf);
+
+    p = ngx_slprintf(stats->error_buf, end, "%s", info->journal_error);
+
+    if (info->journal_err != 0) {
+        p = ngx_log_errno(p, end, info->journal_err);
+    }
+
+    stats->journal_error.data = stats->error_buf;
+    stats->journal_error.len = p - stats->error_buf;
+}
+
+
+static void
+ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats)
+{
+    ngx_bloom_result_t  *loaded;
+
+    loaded = &stats->info.loaded;
+
+    if (loaded->when != 0) {
+        stats->has[NGX_HTTP_BLOOM_STATS_LOADED] = 1;
+        stats->load_ok = (loaded->outcome == NGX_BLOOM_DONE);
+        stats->load_result = ngx_http_bloom_stats_text(
+                             ngx_http_bloom_stats_results[loaded->outcome]);
+    }
+
+    if (loaded->message[0] != '\0') {
+        stats->load_message =
+            ngx_http_bloom_stats_text((char *) loaded->message);
+    }
+}
+
+
+uint64_t
+ngx_http_bloom_stats_number(ngx_http_bloom_stats_t *stats,
+    const ngx_http_bloom_stats_field_t *field)
+{
+    u_char  *value;
+
+    value = (u_char *) stats + field->offset;
+
+    return field->size == sizeof(uint32_t) ? *(uint32_t *) value
+                                           : *(uint64_t *) value;
 }

@@ -74,6 +74,17 @@ ngx_http_bloom_text_printf(ngx_http_bloom_text_t *text, const char *fmt, ...)
 
 
 void
+ngx_http_bloom_text_rate(ngx_http_bloom_text_t *text, double rate)
+{
+    char  buf[32];
+
+    (void) snprintf(buf, sizeof(buf), "%.6g", rate);
+
+    ngx_http_bloom_text_printf(text, "%s", buf);
+}
+
+
+void
 ngx_http_bloom_text_quote(ngx_http_bloom_text_t *text, u_char *data, size_t len)
 {
     u_char  *p;

@@ -33,6 +33,9 @@ void ngx_cdecl ngx_http_bloom_text_printf(ngx_http_bloom_text_t *text,
 /* Appends text of any length. */
 void ngx_http_bloom_text_append(ngx_http_bloom_text_t *text, ngx_str_t *value);
 
+/* Appends a rate: nginx's formats know no exponents, and rates may be tiny. */
+void ngx_http_bloom_text_rate(ngx_http_bloom_text_t *text, double rate);
+
 /* Appends a JSON string in quotes, whatever the bytes are. */
 void ngx_http_bloom_text_quote(ngx_http_bloom_text_t *text, u_char *data,
     size_t len);
