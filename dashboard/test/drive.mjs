@@ -139,7 +139,7 @@ async function outcome(page) {
 
     await page.waitForFunction(() => {
         const text = document.querySelector('p.result').textContent;
-        return text !== '' && !text.startsWith('Under way');
+        return text !== '' && !text.startsWith('In progress');
     });
 
     return result.innerText();
@@ -213,7 +213,7 @@ async function looks(page) {
     like(text, /Generation \d/, 'the generation');
     like(text, /Image complete 2 h ago/, 'how fresh it is');
     like(text, /Memory 192 KiB of/, 'the memory');
-    like(text, /Last load (at the start|ok|under way)/, 'the last load');
+    like(text, /Last load (at the start|ok|in progress)/, 'the last load');
 
     const meter = items.getByRole('meter');
 
@@ -346,7 +346,7 @@ async function keys(page) {
     is(await page.locator('.bits').count(), 2, 'two lines of bits');
 
     await lookUp(page, 'http://a<b>.example:no/');
-    like(await result.innerText(), /^No key[^]*Why not\s+it /,
+    like(await result.innerText(), /^Invalid key[^]*Why not\s+it /,
          'what is no URL, and why');
 
     await choose(page, 'seen');
@@ -357,7 +357,7 @@ async function keys(page) {
 
     await choose(page, 'customers');
     await lookUp(page, 'id1');
-    like(await result.innerText(), /^Cannot tell/, 'of a stale zone');
+    like(await result.innerText(), /^Unknown/, 'of a stale zone');
 }
 
 
@@ -395,7 +395,7 @@ async function changes(page, watched) {
 
     await press(page, 'Add keys');
     await press(page, 'Add 2 keys');
-    is(await outcome(page), '2 keys received: 2 added, 0 known.',
+    is(await outcome(page), '2 keys received: 2 added, 0 already present.',
        'then they are added');
     is(await page.getByLabel('Keys to add').inputValue(), '',
        'and gone from the box');
@@ -415,7 +415,7 @@ async function changes(page, watched) {
     await press(page, 'Add keys');
     await press(page, 'Add 1 key');
     is(await outcome(page),
-       '1 key received: 1 added, 0 known; all are on disk.', 'onto the disk');
+       '1 key received: 1 added, 0 already present; all are on disk.', 'onto the disk');
 
     await choose(page, 'bad-urls');
     await page.getByLabel('Keys to add')
@@ -423,7 +423,7 @@ async function changes(page, watched) {
     await press(page, 'Add keys');
     await press(page, 'Add 2 keys');
     like(await outcome(page),
-         /^2 keys received: 1 added, 0 known, 1 left out .* number 2, /,
+         /^2 keys received: 1 added, 0 already present, 1 left out .* number 2, /,
          'what is no key is said');
 
     // the file, a checkpoint
@@ -593,18 +593,18 @@ async function troubles(browser) {
         const answer = await response.json();
         const [first, second] = answer.zones;
 
-        Object.assign(first, { state: 'not loaded', generation: 0, image: null,
+        Object.assign(first, { state: 'not_loaded', generation: 0, image: null,
                                filter: null });
         Object.assign(second, { state: 'damaged' });
         Object.assign(second.journal, { error: 'No space <b>left</b>',
-                                        kept_keys: 2, lost_keys: 1 });
-        second.load = { ...second.load, under_way: true, done_bytes: 1 << 20,
-                        total_bytes: 4 << 20 };
+                                        pending_keys: 2, lost_keys: 1 });
+        second.load = { ...second.load, in_progress: true, done_bytes: 1 << 20,
+                        size_bytes: 4 << 20 };
 
         await route.fulfill({ response, json: answer });
     });
 
-    await page.getByText('Nothing is loaded: the zone').first().waitFor();
+    await page.getByText('Nothing is loaded: every answer').first().waitFor();
     like(await card(page, 'items').innerText(), /^items\s+not loaded/,
          'a zone that is not loaded');
     is(await page.locator('#detail-title').innerText(), 'items', 'is shown');

@@ -121,7 +121,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
         if (answer == NGX_BLOOM_UNPARSABLE) {
             ngx_http_bloom_rules_log(r, blcf, &rule[i], "passing",
-                                     "unparsable for", &key);
+                                     "invalid for", &key);
         }
 
         if (answer != NGX_BLOOM_UNKNOWN) {

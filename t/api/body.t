@@ -73,7 +73,7 @@ sub all_in {
 
     my $r = api($t, POST => 'zones/' . ($zone // 'seen') . '/test',
                 body => join "\n", keys_of($prefix, $count));
-    my $results = $r->json->{results};
+    my $results = $r->json->{answers};
 
     is(scalar @$results, $count, "$name: all are asked for");
     is(scalar(grep { $_ ne 'present' } @$results), 0, "$name: all are in");

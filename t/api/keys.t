@@ -260,7 +260,7 @@ subtest 'many' => sub {
     is_added(post('seen', body => $body), 300_000, undef, undef, undef,
              'three hundred thousand');
     my $r = api($t, POST => 'zones/seen/test', body => $body);
-    is(scalar(grep { $_ ne 'present' } @{ $r->json->{results} }), 0,
+    is(scalar(grep { $_ ne 'present' } @{ $r->json->{answers} }), 0,
        'are in');
     is_added(post('seen', body => $body), 300_000, 0, 300_000, undef,
              'and known');

@@ -142,16 +142,15 @@ subtest 'zones' => sub {
         'checks_total{zone="ids",answer="present"}' => 4 + 1 + 5 + 6 + 7,
         'checks_total{zone="ids",answer="unknown"}' => 0,
         'checks_total{zone="aged",answer="unknown"}' => 1,
-        'unparsable_keys_total{zone="ids"}' => 0,
+        'invalid_keys_total{zone="ids"}' => 0,
         'requests_total{zone="ids",decision="rejected"}' => 3,
         'requests_total{zone="aged",decision="rejected"}' => 1,
         'requests_total{zone="ids",decision="routed"}' => 6,
         'requests_total{zone="ids",decision="dry_run"}' => 5,
         'additions_total{zone="seen",result="added"}' => 2,
-        'additions_total{zone="seen",result="known"}' => 1,
+        'additions_total{zone="seen",result="already_present"}' => 1,
         'feedback_requests_total{zone="ids",result="absent"}' => 3,
         'feedback_requests_total{zone="ids",result="false_positive"}' => 1,
-        'measured_false_positive_ratio{zone="ids"}' => '0.25',
         'audited_requests_total{zone="ids"}' => 2,
         'audit_results_total{zone="ids",result="wrong_absent"}' => 1,
         'audit_results_total{zone="ids",result="confirmed"}' => 1,
@@ -166,8 +165,8 @@ subtest 'zones' => sub {
         'image_max_age_seconds{zone="aged"}' => 3600,
         'image_items{zone="ids"}' => 2,
         'estimated_items{zone="seen"}' => 2,
-        'capacity_items{zone="seen"}' => 100,
-        'target_false_positive_ratio{zone="seen"}' => '0.01',
+        'image_capacity{zone="seen"}' => 100,
+        'image_fpr{zone="seen"}' => '0.01',
         'journal_error{zone="seen"}' => 0,
         'loads_total{zone="ids",result="ok"}' => 0,
         'load_size_bytes{zone="ids"}' => 0,
@@ -187,7 +186,6 @@ subtest 'zones' => sub {
 
     for my $none ('image_as_of_timestamp_seconds{zone="seen"}',
                   'image_max_age_seconds{zone="ids"}',
-                  'measured_false_positive_ratio{zone="seen"}',
                   'last_load_success{zone="ids"}')
     {
         ok(!exists $s->{$none}, "no $none");
@@ -215,7 +213,7 @@ sub rules {
 
     return { map { my $value = $s->{$_};
                    s/^rule_(checks|requests)_total\{rule=//;
-                   s/\b(zone|action|on|answer|decision)=//g; tr/"}//d;
+                   s/\b(zone|action|condition|answer|decision)=//g; tr/"}//d;
                    ($_ => $value) }
              grep { /^rule_/ } keys %$s };
 }

@@ -85,7 +85,8 @@ subtest 'a zone' => sub {
 subtest 'counters' => sub {
     my $counters = sub {
         my $c = zone_state($t, 'ids')->{counters};
-        return map { $c->{$_} // 0 } qw(absent present rejected added known);
+        return map { $c->{$_} // 0 } qw(absent present rejected added
+                                             already_present);
     };
 
     my @before = $counters->();
@@ -146,25 +147,25 @@ subtest 'testing many' => sub {
 
     my $r = api($t, POST => 'zones/ids/test', body => join "\n", @keys);
     is($r->status, 200, 'lines');
-    is_deeply($r->json->{results}, \@want, 'their results');
+    is_deeply($r->json->{answers}, \@want, 'their results');
 
     $r = api($t, POST => 'zones/ids/test',
              body => JSON::PP::encode_json(\@keys),
              headers => { 'Content-Type' => 'application/json' });
-    is_deeply($r->json->{results}, \@want, 'JSON');
+    is_deeply($r->json->{answers}, \@want, 'JSON');
 
     $r = $t->post('/reading/zones/ids/test', "id1\n");
-    is_deeply($r->json->{results}, ['present'], 'where writing is off, too');
+    is_deeply($r->json->{answers}, ['present'], 'where writing is off, too');
 
     $r = api($t, POST => 'zones/ids/test', body => '');
-    is_deeply($r->json->{results}, [], 'nothing');
+    is_deeply($r->json->{answers}, [], 'nothing');
 
     # those that are too many are refused as a whole
 
     my @many = map { $_ % 10 ? "no$_" : 'id1' } 1 .. 200_000;
     $r = api($t, POST => 'zones/ids/test', body => join "\n", @many);
     is($r->status, 200, 'two hundred thousand');
-    is(join(',', map { substr $_, 0, 1 } @{ $r->json->{results} }),
+    is(join(',', map { substr $_, 0, 1 } @{ $r->json->{answers} }),
        join(',', map { $_ % 10 ? 'a' : 'p' } 1 .. 200_000),
        'each in its place');
 

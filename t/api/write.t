@@ -134,7 +134,7 @@ subtest 'reload' => sub {
     my $r = api($t, POST => 'zones/ids/reload');
     is($r->status, 200, 'status');
     cmp_ok($r->json->{generation}, '>', $before, 'another generation');
-    like($r->json->{took_ms}, qr/^\d+$/, 'and how long it took');
+    like($r->json->{duration_ms}, qr/^\d+$/, 'and how long it took');
     is(generation($t, 'ids'), $r->json->{generation}, 'which serves');
     is(ask($t, 'ids', @ids, @others), "$none$all", 'when it has answered');
 

@@ -60,8 +60,8 @@ sub journal {
 is_deeply(api($t, POST => 'zones/hosts/keys', body => join "\n",
               '# comment', 'Evil.Example.', 'EVIL.example:80', '', 'not a host',
               'other.example', "b\xc3\xbccher.example", '..')->json,
-          { received => 7, added => 3, known => 1, unparsable => 3,
-            first_unparsable => { number => 1,
+          { received => 7, added => 3, already_present => 1, invalid => 3,
+            first_invalid => { number => 1,
                                   reason => 'has a byte that no host has' },
             durable => JSON::PP::false },
           'lines: what is no host is left out, counted, and said');
@@ -70,33 +70,33 @@ is_deeply(api($t, POST => 'zones/urls/keys?durable=true',
               headers => ['Content-Type' => 'application/json'],
               body => '["http://Evil.Example/a/../b", "", "evil.example/b",'
                       . ' "http://", "mailto:x"]')->json,
-          { received => 4, added => 1, known => 1, unparsable => 2,
-            first_unparsable => { number => 4, reason => 'has no host' },
+          { received => 4, added => 1, already_present => 1, invalid => 2,
+            first_invalid => { number => 4, reason => 'has no host' },
             durable => JSON::PP::true },
           'an array: likewise');
 
 is_deeply(api($t, POST => 'zones/hosts/keys', body => "a b\nc d\n")->json,
-          { received => 2, added => 0, known => 0, unparsable => 2,
-            first_unparsable => { number => 1,
+          { received => 2, added => 0, already_present => 0, invalid => 2,
+            first_invalid => { number => 1,
                                   reason => 'has a byte that no host has' },
             durable => JSON::PP::false },
           'nothing but what is no host');
 
 is_deeply(api($t, POST => 'zones/small/keys', body => "A B\na b\n")->json,
-          { received => 2, added => 1, known => 1, unparsable => 0,
+          { received => 2, added => 1, already_present => 1, invalid => 0,
             durable => JSON::PP::false },
           'where every key is one');
 
-is(zone_state($t, 'hosts')->{counters}{unparsable}, 5, 'hosts: counted');
-is(zone_state($t, 'urls')->{counters}{unparsable}, 2, 'urls: counted');
+is(zone_state($t, 'hosts')->{counters}{invalid}, 5, 'hosts: counted');
+is(zone_state($t, 'urls')->{counters}{invalid}, 2, 'urls: counted');
 
 {
     my @feed = map { $_ % 10 ? "h$_.FEED.example" : "no host $_" } 1 .. 20_000;
     my $r = api($t, POST => 'zones/hosts/keys', body => join "\n", @feed);
 
     is_added($r, 20_000, 18_000, 0, undef, 'a feed of many');
-    is($r->json->{unparsable}, 2000, 'of which some are none');
-    is($r->json->{first_unparsable}{number}, 10, 'the first of them');
+    is($r->json->{invalid}, 2000, 'of which some are none');
+    is($r->json->{first_invalid}{number}, 10, 'the first of them');
 }
 
 
@@ -110,7 +110,7 @@ is(zone_state($t, 'urls')->{counters}{unparsable}, 2, 'urls: counted');
     like($t->wait_for_log(qr/is not added/, $mark) && $t->log_since($mark),
          qr/\[error\].*a key of 2 bytes is not added to bloom zone "hosts": it /,
          'says so');
-    is(zone_state($t, 'hosts')->{counters}{unparsable}, 2006, 'and counts it');
+    is(zone_state($t, 'hosts')->{counters}{invalid}, 2006, 'and counts it');
 
     my $long = 'http://long.example/' . 'x' x 5000;
     $t->get("/add/urls?k=$long");
@@ -153,11 +153,11 @@ is(ask($t, 'memory', 'memory.example/x?y', 'memory.example/y'), '10',
     $disk->refuse('ENOSPC', qw(write grow open sync));
     $t->get('/add/hosts?k=KEPT.example:77');
     is(ask($t, 'hosts', 'a.kept.example'), '1', 'kept: is there at once');
-    is(zone_state($t, 'hosts')->{journal}{kept_keys}, 1, 'kept: it waits');
+    is(zone_state($t, 'hosts')->{journal}{pending_keys}, 1, 'kept: it waits');
 
     api($t, POST => 'zones/list/reload');
     $disk->allow;
-    ok(settled($t, 'hosts', sub { !$_[0]{journal}{kept_keys} }),
+    ok(settled($t, 'hosts', sub { !$_[0]{journal}{pending_keys} }),
        'kept: it is appended');
     like(journal('hosts'), qr/\bkept\.example\b/, 'kept: as it is canonical');
     $t->expect_log(qr/No space left on device/);
@@ -234,13 +234,13 @@ is(sure($t, 'list', 'later.example/a?q', 'HTTP://Later.Example:80/%61?q'),
 {
     $disk->refuse('ENOSPC', qw(write grow));
     $t->get('/add/list?k=HTTP://Waits.Example');
-    is(zone_state($t, 'list')->{journal}{kept_keys}, 1, 'kept under raw');
+    is(zone_state($t, 'list')->{journal}{pending_keys}, 1, 'kept under raw');
     install('url');
     my $r = api($t, POST => 'zones/list/reload');
     is($r->status, 200, 'kept: a reload') or diag($r);
     is(sure($t, 'list', 'waits.example/a'), '1', 'kept: raw, then url');
     $disk->allow;
-    ok(settled($t, 'list', sub { !$_[0]{journal}{kept_keys} }),
+    ok(settled($t, 'list', sub { !$_[0]{journal}{pending_keys} }),
        'kept: it is appended');
 }
 

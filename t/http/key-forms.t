@@ -148,10 +148,10 @@ for my $zone (sort keys %unparsable) {
     my $after = $counters->();
     my $n = 3 * @{ $unparsable{$zone} };
 
-    is($after->{unparsable} - $before->{unparsable}, $n, "$zone: all counted");
+    is($after->{invalid} - $before->{invalid}, $n, "$zone: all counted");
     is($after->{$_}, $before->{$_}, "$zone: not as $_")
         for qw(checks absent present unknown rejected);
-    is(scalar(() = $t->log_since($mark) =~ / passing request: key "[^"]*" unparsable for/g),
+    is(scalar(() = $t->log_since($mark) =~ / passing request: key "[^"]*" invalid for/g),
        2 * $n / 3, "$zone: a line in the log at the rules' level");
     ok(zone_state($t, $zone)->{image}{key_form} eq $zone, "$zone: key_form");
 }
@@ -221,7 +221,7 @@ sub explained {
               'which expression it is');
 
     $got = explained('host', 'not a host');
-    is($got->{answer}, 'unparsable', 'what is no key');
+    is($got->{answer}, 'invalid', 'what is no key');
     like($got->{reason}, qr/^has /, 'and why');
     is_deeply([$got->{expressions}, $got->{bits}], [[], []],
               'is not looked up');
@@ -269,8 +269,8 @@ for my $zone (@zones) {
                 'EVIL.example', 'http://evil.example/' . 'x' x 60_000);
 
     is_deeply($r->json, {
-        results => [qw(present unparsable absent unparsable present present)],
-        tested => 6, absent => 1, present => 3, unknown => 0, unparsable => 2 },
+        answers => [qw(present invalid absent invalid present present)],
+        tested => 6, absent => 1, present => 3, unknown => 0, invalid => 2 },
         'POST test') or diag($r);
 
     $r = api($t, POST => 'zones/url/test', body => join "\n",
@@ -283,10 +283,10 @@ for my $zone (@zones) {
     my %one = (
         present => ['evil.example', 'http://a.b.c.d.e.evil.example/1/2/3/4?5'],
         absent => ['good.example', 'http://a.b.c.d.e.good.example/1/2/3/4?5'],
-        unparsable => ['http://'],
+        invalid => ['http://'],
         unknown => [''],
     );
-    my @order = map { (qw(present absent unparsable unknown))
+    my @order = map { (qw(present absent invalid unknown))
                       [($_ * $_ + int($_ / 7)) % 4] } 1 .. 3000;
 
     $r = api($t, POST => 'zones/url/test',
@@ -295,7 +295,7 @@ for my $zone (@zones) {
                  my $keys = $one{ $order[$_] };
                  $keys->[$_ / 50 % @$keys];
              } 0 .. $#order]));
-    is(join(' ', @{ $r->json->{results} }), join(' ', @order),
+    is(join(' ', @{ $r->json->{answers} }), join(' ', @order),
        'POST test: each in its place') or diag($r);
 }
 

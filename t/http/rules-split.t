@@ -187,7 +187,7 @@ for (['host', 'good.example,WWW.EVIL.example:80', 403],
     my $after = zone_state($t, 'hosts')->{counters};
 
     is(join(' ', map { $after->{$_} - $before->{$_} }
-                     qw(checks absent present unparsable)), '2 1 1 2',
+                     qw(checks absent present invalid)), '2 1 1 2',
        'what is no key is counted apart');
 
     # as many lines as fit are tested together: two long names fill that

@@ -51,7 +51,7 @@ sub all_in {
     wait_until(sub {
         my $r = api($t, POST => "zones/$zone/test",
                     body => join "\n", keys_of($prefix, $count));
-        my ($results) = $r->body =~ /"results":\[(.*?)\]/;
+        my ($results) = $r->body =~ /"answers":\[(.*?)\]/;
         $present = () = $results =~ /"present"/g;
         $unknown = () = $results =~ /"unknown"/g;
         return !$unknown;

@@ -100,7 +100,7 @@ sub all_there {
     my @results;
     wait_until(sub {
         my $r = api($t, POST => 'zones/ids/test', body => join "\n", @keys);
-        @results = @{ $r->json->{results} };
+        @results = @{ $r->json->{answers} };
         return !grep { $_ eq 'unknown' } @results;
     });
     my @lost = map { $keys[$_] } grep { $results[$_] ne 'present' } 0 .. $#keys;

@@ -89,7 +89,7 @@ sub all_there {
         my @keys = @{ $acknowledged{$zone} };
         my $response = api($t, POST => "zones/$zone/test",
                            body => join "\n", @keys);
-        my @results = @{ $response->json->{results} };
+        my @results = @{ $response->json->{answers} };
 
         push @lost, map { $keys[$_] } grep { $results[$_] =~ /absent/ }
                                       0 .. $#keys;

@@ -79,7 +79,7 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
             for 1 .. 20;
         is(ask($t, 'ids', map { "kept-$error-$_" } 1 .. 20), '1' x 20,
            'its keys are in all the same');
-        cmp_ok(zone_state($t, 'ids')->{journal}{kept_keys}, '>=', 20,
+        cmp_ok(zone_state($t, 'ids')->{journal}{pending_keys}, '>=', 20,
                'the state says that they wait');
         my $in = journal_keys('ids');
         is(scalar(grep { $in->{"kept-$error-$_"} } 1 .. 20), 0,
@@ -94,7 +94,7 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
 
         $disk->allow;
         ok(recovered('ids'), 'later it works again');
-        ok(settled($t, 'ids', sub { !$_[0]{journal}{kept_keys} }),
+        ok(settled($t, 'ids', sub { !$_[0]{journal}{pending_keys} }),
            'nothing waits any more');
         $in = journal_keys('ids');
         is(scalar(grep { $in->{"kept-$error-$_"} } 1 .. 20), 20,
@@ -333,7 +333,7 @@ subtest 'a full file system' => sub {
 
     ($exit) = run_command(['mount', '-o', 'remount,size=64m', "$dir/small"]);
     is($exit, 0, 'it gets room');
-    ok(settled($small, 'ids', sub { !$_[0]{journal}{kept_keys} }),
+    ok(settled($small, 'ids', sub { !$_[0]{journal}{pending_keys} }),
        'what waited is written');
     $small->kill_all;
     $small->run;

@@ -69,7 +69,7 @@ subtest 'and after a start' => sub {
     $disk->allow;
     ok(wait_until(sub { -e "$dir/state/ids/lost" }),
        'it is noted when there is room');
-    ok(wait_until(sub { !zone_state($t, 'ids')->{journal}{kept_keys} }),
+    ok(wait_until(sub { !zone_state($t, 'ids')->{journal}{pending_keys} }),
        'and what waited is written');
 
     $t->kill_all;

@@ -109,9 +109,9 @@ subtest 'several segments' => sub {
     wait_until(sub {
         $r = api($t, POST => 'zones/ids/test',
                  body => join "\n", map { @$_ } @batches);
-        return !grep { $_ eq 'unknown' } @{ $r->json->{results} };
+        return !grep { $_ eq 'unknown' } @{ $r->json->{answers} };
     });
-    is(scalar(grep { $_ eq 'present' } @{ $r->json->{results} }), 40_000,
+    is(scalar(grep { $_ eq 'present' } @{ $r->json->{answers} }), 40_000,
        'all of them are read');
     $t->stop;
 

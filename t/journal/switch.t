@@ -67,13 +67,13 @@ subtest 'a journal with keys of an earlier time' => sub {
     is(ask($t, 'seen', qw(memory1 journal1)), '00', 'a start without it');
 
     add($t, 'seen', ['memory3']);
-    my $ones = zone_state($t, 'seen')->{filter}{ones};
+    my $ones = zone_state($t, 'seen')->{filter}{bits_set};
 
     my $log = reloaded('on');
     like($log, $kept, 'switched on again');
     like($log, qr/has 1 keys of 1 records of its journal/, 'it is read');
     is(ask($t, 'seen', qw(memory3 journal1 no)), '110', 'both are there');
-    cmp_ok(zone_state($t, 'seen')->{filter}{ones}, '>', $ones,
+    cmp_ok(zone_state($t, 'seen')->{filter}{bits_set}, '>', $ones,
            'and its bits are counted');
 
     $t->stop;

@@ -182,7 +182,7 @@ subtest 'a key that is kept is set in what serves by then' => sub {
 subtest 'a key that was kept before' => sub {
     $disk->refuse('ENOSPC', qw(open write grow rename));
     done($add{bloom_add}->('before'), 'the disk is full: a key is kept');
-    cmp_ok(zone_state($t, 'ids')->{journal}{kept_keys}, '>', 0, 'and waits');
+    cmp_ok(zone_state($t, 'ids')->{journal}{pending_keys}, '>', 0, 'and waits');
 
     my $stop = stop_at('switched');
     another_image($t);
@@ -262,7 +262,7 @@ subtest 'all of them, after the death of everything' => sub {
                 (map { ("kept-$_", "waits-$_") } qw(switch switched served)),
                 map { ("dies-$_", "next-$_") } qw(switch held turned switched));
 
-    wait_until(sub { zone_state($t, 'ids')->{journal}{kept_keys} == 0 })
+    wait_until(sub { zone_state($t, 'ids')->{journal}{pending_keys} == 0 })
         or die 'what is kept does not come into the journal';
     $t->kill_all;
     $t->run;

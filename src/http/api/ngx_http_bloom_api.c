@@ -85,7 +85,7 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
       ngx_http_bloom_lookup_post, "tests the body's keys" },
 
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/rates"), 0,
-      ngx_http_bloom_rates_get, "the expected false-positive rate by keys" },
+      ngx_http_bloom_rates_get, "the estimated false-positive rate by keys" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), 1,
       ngx_http_bloom_task_post_reload, "loads the zone's file again" },

@@ -24,7 +24,7 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
     { 404, "not_found" },
     { 404, "unknown_zone" },
     { 405, "method_not_allowed" },
-    { 409, "load_under_way" },
+    { 409, "load_in_progress" },
     { 409, "no_additions" },
     { 409, "not_possible" },
     { 412, "generation_changed" },

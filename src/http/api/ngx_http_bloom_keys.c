@@ -38,8 +38,8 @@ typedef struct {
 
     u_char                     *buf;     /* of the batch */
     uint64_t                    received;
-    uint64_t                    unparsable;            /* of these */
-    uint64_t                    number;  /* of the first of them, */
+    uint64_t                    invalid; /* of these */
+    uint64_t                    number;  /* of the first invalid one, */
     const char                 *why;     /* and what is wrong with it */
     ngx_http_bloom_keys_stage_e  stage;
 
@@ -379,7 +379,7 @@ ngx_http_bloom_keys_take(void *data, ngx_str_t *key)
 static void
 ngx_http_bloom_keys_skip(ngx_http_bloom_keys_t *adding)
 {
-    if (adding->unparsable++ == 0) {
+    if (adding->invalid++ == 0) {
         adding->number = ngx_http_bloom_body_number(&adding->body);
         adding->why = adding->batch.error;
     }
@@ -411,7 +411,8 @@ ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *adding)
     if (rc == NGX_ERROR) {
         ngx_http_bloom_keys_error(adding, NGX_HTTP_BLOOM_E_JOURNAL,
                                   "the keys that are neither added nor "
-                                  "known were refused; send them again");
+                                  "already present were refused; send them "
+                                  "again");
     }
 
     return rc;
@@ -470,13 +471,13 @@ ngx_http_bloom_keys_respond(ngx_http_request_t *r,
     }
 
     ngx_http_bloom_text_printf(&text, "\"received\":%uL,\"added\":%uL,"
-                               "\"known\":%uL,\"unparsable\":%uL,",
+                               "\"already_present\":%uL,\"invalid\":%uL,",
                                adding->received, adding->batch.added,
-                               adding->batch.known, adding->unparsable);
+                               adding->batch.known, adding->invalid);
 
-    if (adding->unparsable != 0) {
+    if (adding->invalid != 0) {
         ngx_http_bloom_text_printf(&text,
-                                   "\"first_unparsable\":{\"number\":%uL,"
+                                   "\"first_invalid\":{\"number\":%uL,"
                                    "\"reason\":\"%s\"},", adding->number,
                                    adding->why);
     }
@@ -501,11 +502,11 @@ ngx_http_bloom_keys_cleanup(void *data)
 
         ngx_log_error(NGX_LOG_INFO, adding->request->connection->log, 0,
                       "client went away while it sent keys for bloom zone "
-                      "\"%V\": %uL received, %uL of them added, %uL known, "
-                      "%uL unparsable",
+                      "\"%V\": %uL received, %uL of them added, "
+                      "%uL already present, %uL invalid",
                       &adding->batch.zone->name, adding->received,
                       adding->batch.added, adding->batch.known,
-                      adding->unparsable);
+                      adding->invalid);
     }
 
     ngx_http_bloom_keys_put_buffer(adding->buf);

@@ -54,7 +54,7 @@ static ngx_str_t  ngx_http_bloom_lookup_answers[] = {
     ngx_string("absent"),
     ngx_string("present"),
     ngx_string("unknown"),
-    ngx_string("unparsable")
+    ngx_string("invalid")
 };
 
 
@@ -214,7 +214,7 @@ ngx_http_bloom_lookup_post(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     }
 
     ngx_http_bloom_text_init(&lookups->text, r->pool);
-    ngx_http_bloom_text_printf(&lookups->text, "{\"results\":[");
+    ngx_http_bloom_text_printf(&lookups->text, "{\"answers\":[");
 
     return ngx_http_bloom_body_start(&lookups->body,
                                      ngx_http_bloom_lookup_run);
@@ -380,7 +380,7 @@ ngx_http_bloom_lookup_respond(ngx_http_request_t *r,
     ngx_http_bloom_text_printf(&lookups->text,
                                "],\"tested\":%uL,\"absent\":%uL,"
                                "\"present\":%uL,\"unknown\":%uL,"
-                               "\"unparsable\":%uL}",
+                               "\"invalid\":%uL}",
                                lookups->tested,
                                lookups->answers[NGX_BLOOM_ABSENT],
                                lookups->answers[NGX_BLOOM_PRESENT],

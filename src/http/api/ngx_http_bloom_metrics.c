@@ -5,8 +5,9 @@
  * below.
  *
  * Metrics of zones have the label "zone"; those of rules also "rule", its name
- * or place, "action" and "on".  There are at most as many rules as there are
- * series of counters (ngx_bloom_counters.h); those that found no room are one.
+ * or place, "action" and "condition".  There are at most as many rules as there
+ * are series of counters (ngx_bloom_counters.h); those that found no room are
+ * one.
  */
 
 #include "ngx_http_bloom_metrics.h"
@@ -56,14 +57,14 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
       "Requests that a rule looked at, by what its zone answered." },
     { "rule_checks_total", "answer=\"present\"", NGX_BLOOM_PRESENT, NULL },
     { "rule_checks_total", "answer=\"unknown\"", NGX_BLOOM_UNKNOWN, NULL },
-    { "rule_checks_total", "answer=\"unparsable\"", NGX_BLOOM_UNPARSABLE,
+    { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_UNPARSABLE,
       NULL },
 
     { "rule_requests_total", "decision=\"fired\"",
       NGX_HTTP_BLOOM_COUNT_FIRED,
-      "Requests that a rule decided: fired, it did what it says; dry_run and "
-      "audited, it would have; unavailable, it rejected what it could not "
-      "tell." },
+      "Requests that a rule decided; fired: the rule did what it says; dry_run "
+      "and audited: it would have done so; unavailable: it rejected the "
+      "request, since the answer was unknown." },
     { "rule_requests_total", "decision=\"dry_run\"",
       NGX_HTTP_BLOOM_COUNT_DRY_RUN, NULL },
     { "rule_requests_total", "decision=\"audited\"",
@@ -268,7 +269,7 @@ ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
     show = ngx_array_push(shown);
     p = ngx_pnalloc(shown->pool,
                     sizeof("rule=\"\",zone=\"\",action=\"reject\","
-                           "on=\"present\",")
+                           "condition=\"present\",")
                     + NGX_HTTP_BLOOM_METRICS_LABEL(label)
                     + NGX_HTTP_BLOOM_METRICS_LABEL(zone));
 
@@ -282,7 +283,7 @@ ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
     p = ngx_http_bloom_metrics_label(p, label);
     p = ngx_sprintf(p, "\",zone=\"");
     p = ngx_http_bloom_metrics_label(p, zone);
-    p = ngx_sprintf(p, "\",action=\"%s\",on=\"%s\",",
+    p = ngx_sprintf(p, "\",action=\"%s\",condition=\"%s\",",
                     is_other ? "other"
                     : ngx_http_bloom_metrics_actions[rule->action],
                     is_other ? "other"

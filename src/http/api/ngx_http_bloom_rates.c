@@ -1,6 +1,6 @@
 
 /*
- * This file tells the expected false-positive rate by the number of keys, from
+ * This file tells the estimated false-positive rate by the number of keys, from
  * none to half as many again as the filter was made for, or has.
  */
 

@@ -25,7 +25,7 @@ static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
 #define MS(value)       AT(MS, value)
 #define STRING(value)   AT(STRING, value)
 #define LABELS(value)   AT(LABELS, value)
-#define COUNTER(what)   NUMBER(info.counter[NGX_BLOOM_COUNT_##what])
+#define COUNTER(what)   NUMBER(info.counter[what])
 #define OBJECT          NGX_HTTP_BLOOM_STATS_OBJECT, 0, 0
 
 #define IF(need)        NGX_HTTP_BLOOM_STATS_##need
@@ -39,69 +39,71 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "state", STRING(state), ALWAYS, MEMBER },
 
     { "counters.checks", NUMBER(checks), ALWAYS, MEMBER },
-    { "counters.absent", COUNTER(ABSENT), ALWAYS,
+    { "counters.absent", COUNTER(NGX_BLOOM_COUNT_ABSENT), ALWAYS,
       "checks_total", "answer=\"absent\"",
       "Lookups of rules and variables, by what the zone answered." },
-    { "counters.present", COUNTER(PRESENT), ALWAYS,
+    { "counters.present", COUNTER(NGX_BLOOM_COUNT_PRESENT), ALWAYS,
       "checks_total", "answer=\"present\"", NULL },
-    { "counters.unknown", COUNTER(UNKNOWN), ALWAYS,
+    { "counters.unknown", COUNTER(NGX_BLOOM_COUNT_UNKNOWN), ALWAYS,
       "checks_total", "answer=\"unknown\"", NULL },
-    { "counters.unparsable", COUNTER(UNPARSABLE), ALWAYS,
-      "unparsable_keys_total", NULL,
-      "Keys that were none in the image's key form, asked for or to be "
-      "added." },
-    { "counters.rejected", COUNTER(REJECTED), ALWAYS,
+    { "counters.invalid", COUNTER(NGX_BLOOM_COUNT_UNPARSABLE), ALWAYS,
+      "invalid_keys_total", NULL,
+      "Keys, looked up or to be added, that are invalid in the image's key "
+      "form." },
+    { "counters.rejected", COUNTER(NGX_BLOOM_COUNT_REJECTED), ALWAYS,
       "requests_total", "decision=\"rejected\"",
-      "Requests, by what a rule decided; dry_run would have been either "
-      "of the others." },
-    { "counters.routed", COUNTER(ROUTED), ALWAYS,
+      "Requests by what a rule decided; in a dry run, a rule would have "
+      "rejected or routed the request." },
+    { "counters.routed", COUNTER(NGX_BLOOM_COUNT_ROUTED), ALWAYS,
       "requests_total", "decision=\"routed\"", NULL },
-    { "counters.dry_run", COUNTER(DRY_RUN), ALWAYS,
+    { "counters.dry_run", COUNTER(NGX_BLOOM_COUNT_DRY_RUN), ALWAYS,
       "requests_total", "decision=\"dry_run\"", NULL },
-    { "counters.added", COUNTER(ADDED), ALWAYS,
+    { "counters.added", COUNTER(NGX_BLOOM_COUNT_ADDED), ALWAYS,
       "additions_total", "result=\"added\"",
-      "Keys that were to be added, by whether they changed the filter." },
-    { "counters.known", COUNTER(KNOWN), ALWAYS,
-      "additions_total", "result=\"known\"", NULL },
+      "Keys to be added, by whether they changed the filter or were already "
+      "present." },
+    { "counters.already_present", COUNTER(NGX_BLOOM_COUNT_KNOWN), ALWAYS,
+      "additions_total", "result=\"already_present\"", NULL },
 
-    { "feedback.absent", COUNTER(FEEDBACK_ABSENT), ALWAYS,
+    { "feedback.absent", COUNTER(NGX_BLOOM_COUNT_FEEDBACK_ABSENT), ALWAYS,
       "feedback_requests_total", "result=\"absent\"",
-      "Requests under bloom_feedback for keys that are not there, by "
-      "whether the filter noticed." },
-    { "feedback.false_positives", COUNTER(FALSE_POSITIVE), ALWAYS,
-      "feedback_requests_total", "result=\"false_positive\"", NULL },
+      "Requests under bloom_feedback for keys that do not exist, by whether "
+      "the filter noticed." },
+    { "feedback.false_positives", COUNTER(NGX_BLOOM_COUNT_FALSE_POSITIVE),
+      ALWAYS, "feedback_requests_total", "result=\"false_positive\"", NULL },
+    { "feedback.measured_fpr", RATE(measured_fpr), ALWAYS, MEMBER },
 
-    { "audit.audited", COUNTER(AUDITED), ALWAYS,
+    { "audit.audited", COUNTER(NGX_BLOOM_COUNT_AUDITED), ALWAYS,
       "audited_requests_total", NULL,
       "Requests with an absent key that bloom_audit let through." },
-    { "audit.confirmed", COUNTER(CONFIRMED), ALWAYS,
+    { "audit.confirmed", COUNTER(NGX_BLOOM_COUNT_CONFIRMED), ALWAYS,
       "audit_results_total", "result=\"confirmed\"",
-      "What came of audited requests; wrong_absent: the filter lacks a "
-      "key that is there." },
-    { "audit.wrong_absent", COUNTER(WRONG_ABSENT), ALWAYS,
+      "Audited requests by what the backend said of the key; wrong_absent: "
+      "the key exists, and the filter lacks it." },
+    { "audit.wrong_absent", COUNTER(NGX_BLOOM_COUNT_WRONG_ABSENT), ALWAYS,
       "audit_results_total", "result=\"wrong_absent\"", NULL },
-    { "audit.unanswered", COUNTER(UNANSWERED), ALWAYS,
+    { "audit.unanswered", COUNTER(NGX_BLOOM_COUNT_UNANSWERED), ALWAYS,
       "audit_results_total", "result=\"unanswered\"", NULL },
-    { "audit.learned", COUNTER(LEARNED), ALWAYS,
+    { "audit.learned", COUNTER(NGX_BLOOM_COUNT_LEARNED), ALWAYS,
       "learned_keys_total", NULL,
       "Wrongly absent keys that bloom_audit added." },
 
-    { NULL, COUNTER(LOAD_OK), ALWAYS,
+    { NULL, COUNTER(NGX_BLOOM_COUNT_LOAD_OK), ALWAYS,
       "loads_total", "result=\"ok\"",
       "Loads of images while nginx ran, by their result." },
-    { NULL, COUNTER(LOAD_REFUSED), ALWAYS,
+    { NULL, COUNTER(NGX_BLOOM_COUNT_LOAD_REFUSED), ALWAYS,
       "loads_total", "result=\"refused\"", NULL },
-    { NULL, COUNTER(LOAD_NO_ROOM), ALWAYS,
+    { NULL, COUNTER(NGX_BLOOM_COUNT_LOAD_NO_ROOM), ALWAYS,
       "loads_total", "result=\"no_room\"", NULL },
-    { NULL, COUNTER(LOAD_FAILED), ALWAYS,
+    { NULL, COUNTER(NGX_BLOOM_COUNT_LOAD_FAILED), ALWAYS,
       "loads_total", "result=\"failed\"", NULL },
     { NULL, MS(info.counter[NGX_BLOOM_COUNT_LOAD_MS]), ALWAYS,
       "load_seconds_total", NULL,
-      "Time that these loads took." },
+      "Time that loads of images took while nginx ran." },
 
     { NULL, BOOL(in_state[NGX_BLOOM_SURE]), ALWAYS,
       "state", "state=\"serving\"",
-      "1 for the state that the zone is in." },
+      "1 for the state that the zone is in, 0 for the others." },
     { NULL, BOOL(in_state[NGX_BLOOM_NOT_LOADED]), ALWAYS,
       "state", "state=\"not_loaded\"", NULL },
     { NULL, BOOL(in_state[NGX_BLOOM_STALE]), ALWAYS,
@@ -112,8 +114,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "state", "state=\"damaged\"", NULL },
     { "generation", NUMBER(info.generation), ALWAYS,
       "generation", NULL,
-      "Images that have served since the zone's memory was made; 0: none "
-      "does." },
+      "Images that have served since the zone's memory was created; 0: no "
+      "image serves." },
     { "file", STRING(file), ALWAYS, MEMBER },
 
     { "image", OBJECT, IF(SERVING), MEMBER },
@@ -133,16 +135,18 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "image.uploaded", BOOL(info.uploaded), ALWAYS, MEMBER },
     { "image.created", TIME(info.image.created), IF(CREATED),
       "image_created_timestamp_seconds", NULL,
-      "When the image was built." },
+      "Unix time at which the image that serves was built." },
     { "image.as_of", TIME(info.image.as_of), IF(AS_OF),
       "image_as_of_timestamp_seconds", NULL,
-      "Up to when its keys are complete, if it says so." },
+      "Unix time up to which the keys of the image that serves are "
+      "complete, if the image states it." },
     { NULL, NUMBER(age), IF(SERVING),
       "image_age_seconds", NULL,
-      "Time since then, or since it was built if it does not say so." },
+      "Age of the image that serves: time since its as_of, or since it was "
+      "built if it states none." },
     { NULL, NUMBER(max_age), IF(MAX_AGE),
       "image_max_age_seconds", NULL,
-      "Age from which on the zone cannot tell (max_age)." },
+      "Age of an image from which on every answer is unknown (max_age)." },
     { "image.layout", STRING(layout), ALWAYS, MEMBER },
     { "image.lines", NUMBER(info.image.geometry.lines), ALWAYS, MEMBER },
     { "image.hash", STRING(hash), ALWAYS, MEMBER },
@@ -150,14 +154,14 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "image.k", NUMBER(info.image.geometry.k), ALWAYS, MEMBER },
     { "image.bits", NUMBER(info.image.geometry.bits), ALWAYS, MEMBER },
     { "image.capacity", NUMBER(info.image.capacity), IF(SERVING),
-      "capacity_items", NULL,
-      "Keys that the image was made for." },
+      "image_capacity", NULL,
+      "Keys that the image that serves was made for." },
     { "image.items", NUMBER(info.image.items), IF(SERVING),
       "image_items", NULL,
-      "Keys that the image was built with." },
+      "Keys that the image that serves was built with." },
     { "image.items_estimated", BOOL(items_estimated), ALWAYS, MEMBER },
 
-    { "filter.ones", NUMBER(info.ones), ALWAYS, MEMBER },
+    { "filter.bits_set", NUMBER(info.ones), ALWAYS, MEMBER },
     { "filter.fill_ratio", RATE(fill_ratio), IF(SERVING),
       "fill_ratio", NULL,
       "Share of the filter's bits that are set." },
@@ -165,14 +169,12 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "estimated_items", NULL,
       "Keys in the filter, additions included, estimated from its bits." },
     { "filter.estimated_fpr", RATE(estimated_fpr), IF(SERVING),
-      "estimated_false_positive_ratio", NULL,
-      "Expected share of absent keys that the filter takes for present." },
+      "estimated_fpr", NULL,
+      "Estimated share of absent keys that the filter takes for present." },
     { "image.fpr", RATE(info.image.fpr), IF(SERVING),
-      "target_false_positive_ratio", NULL,
-      "The same as the image was made for, at its capacity." },
-    { "feedback.measured_fpr", RATE(measured_fpr), IF(MEASURED),
-      "measured_false_positive_ratio", NULL,
-      "The same as bloom_feedback measured it, of all requests so far." },
+      "image_fpr", NULL,
+      "False-positive rate that the image that serves was made for, at its "
+      "capacity." },
 
     { "memory.zone_bytes", NUMBER(info.size), ALWAYS,
       "zone_bytes", NULL,
@@ -188,7 +190,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "memory.pages.kind", STRING(pages_kind), ALWAYS, MEMBER },
     { "memory.pages.huge_bytes", NUMBER(info.huge), ALWAYS,
       "huge_page_bytes", NULL,
-      "Of the zone's memory in use, what lies on huge pages." },
+      "Size of the zone's memory in use that lies on huge pages." },
 
     { "journal.enabled", BOOL(info.journal), ALWAYS, MEMBER },
     { "journal.bytes", NUMBER(info.journal_bytes), IF(JOURNAL),
@@ -196,43 +198,45 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Size of the journal, from its oldest segment to its end." },
     { "journal.unsynced_bytes", NUMBER(info.unsynced_bytes), IF(JOURNAL),
       "journal_unsynced_bytes", NULL,
-      "Of these, not known to be on disk yet." },
+      "Size of the part of the journal that is not known to be on disk yet." },
     { "journal.replay_bytes", NUMBER(info.replay_bytes), IF(JOURNAL),
       "journal_replay_bytes", NULL,
-      "Of these, behind the last checkpoint: a start has to replay them." },
-    { "journal.kept_keys", NUMBER(info.kept), ALWAYS,
-      "journal_kept_keys", NULL,
+      "Size of the journal behind the last checkpoint, which a start has to "
+      "replay." },
+    { "journal.pending_keys", NUMBER(info.kept), ALWAYS,
+      "journal_pending_keys", NULL,
       "Keys of bloom_add that wait for the disk." },
     { "journal.lost_keys", NUMBER(info.lost), ALWAYS,
       "journal_lost_keys", NULL,
-      "Keys of bloom_add that found no room to wait: they end with the "
-      "generation." },
+      "Keys of bloom_add that found no room to wait for the disk: they end "
+      "with the generation." },
     { "journal.error", STRING(journal_error), ALWAYS,
       "journal_error", NULL,
       "1 while the journal cannot be written or synchronised." },
 
     { NULL, BOOL(load_ok), IF(LOADED),
       "last_load_success", NULL,
-      "1 if the last load while nginx ran loaded its image, 0 if not." },
+      "1 if the last load of an image while nginx ran succeeded, 0 if not." },
     { "load.result", STRING(load_result), ALWAYS, MEMBER },
     { "load.message", STRING(load_message), ALWAYS, MEMBER },
-    { "load.when", TIME(info.loaded.when), IF(LOADED),
+    { "load.started_at", TIME(info.loaded.when), IF(LOADED),
       "last_load_timestamp_seconds", NULL,
-      "When it began." },
-    { "load.took_ms", MS(info.loaded.took), IF(LOADED),
+      "Unix time at which the last load of an image began." },
+    { "load.duration_ms", MS(info.loaded.took), IF(LOADED),
       "last_load_duration_seconds", NULL,
-      "Time it took." },
-    { "load.under_way", BOOL(info.load_total), ALWAYS, MEMBER },
+      "Time that the last load of an image took." },
+    { "load.in_progress", BOOL(info.load_total), ALWAYS, MEMBER },
     { "load.done_bytes", NUMBER(info.load_done), ALWAYS,
       "load_done_bytes", NULL,
-      "Of the load under way: read so far." },
-    { "load.total_bytes", NUMBER(info.load_total), ALWAYS,
+      "Size of what the load in progress has read of its image so far." },
+    { "load.size_bytes", NUMBER(info.load_total), ALWAYS,
       "load_size_bytes", NULL,
-      "Of the load under way: size of the image; 0: none is." },
+      "Size of the image that the load in progress reads; 0: no load is in "
+      "progress." },
 
     { "helper.heartbeat", TIME(info.heartbeat), ALWAYS,
       "helper_heartbeat_timestamp_seconds", NULL,
-      "When the helper process was last at work." },
+      "Unix time at which the helper process was last at work." },
 
     { NULL, NGX_HTTP_BLOOM_STATS_END, 0, 0, ALWAYS, MEMBER }
 };
@@ -241,7 +245,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 /* by NGX_BLOOM_SURE and what may be instead */
 static const char  *ngx_http_bloom_stats_states[] = {
     "serving",
-    "not loaded",
+    "not_loaded",
     "stale",
     "behind",
     "damaged"
@@ -306,7 +310,6 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     right = counter[NGX_BLOOM_COUNT_FEEDBACK_ABSENT];
 
     stats->measured_fpr = (double) wrong / (double) (wrong + right);
-    stats->has[NGX_HTTP_BLOOM_STATS_MEASURED] = (wrong + right != 0);
 }
 
 

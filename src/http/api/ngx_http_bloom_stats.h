@@ -43,7 +43,6 @@ typedef enum {
     NGX_HTTP_BLOOM_STATS_MAX_AGE,
     NGX_HTTP_BLOOM_STATS_JOURNAL,
     NGX_HTTP_BLOOM_STATS_LOADED,         /* there was a load */
-    NGX_HTTP_BLOOM_STATS_MEASURED,
     NGX_HTTP_BLOOM_STATS_NEEDS
 } ngx_http_bloom_stats_need_e;
 

@@ -112,8 +112,9 @@ ngx_http_bloom_task_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     if (rc == NGX_BUSY) {
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_LOADING,
                              "another image is being loaded into zone \"%V\"; "
-                             "wait until the zone's state says \"under_way\": "
-                             "false, and ask again", &zone->name);
+                             "wait until the zone's state says "
+                             "\"in_progress\": false, and ask again",
+                             &zone->name);
         return NGX_DECLINED;
     }
 
@@ -190,7 +191,7 @@ ngx_http_bloom_task_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
         ngx_http_bloom_text_printf(&text, ",");
     }
 
-    ngx_http_bloom_text_printf(&text, "\"generation\":%uL,\"took_ms\":%uL,"
+    ngx_http_bloom_text_printf(&text, "\"generation\":%uL,\"duration_ms\":%uL,"
                                "\"zone\":", task->result.generation,
                                task->result.took);
     ngx_http_bloom_json_zone(&text, task->zone, &info);

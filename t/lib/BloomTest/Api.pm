@@ -80,14 +80,15 @@ sub is_error {
 }
 
 
-# Tests what an answer says of keys: received, added, known, durable; those
-# that are undef do not matter.
+# Tests what a response says of added keys: received, added, already present,
+# durable.  Those that are undef do not matter.
 
 sub is_added {
-    my ($response, $received, $added, $known, $durable, $name) = @_;
+    my ($response, $received, $added, $present, $durable, $name) = @_;
 
     my $got = eval { $response->json } // {};
-    my %want = (received => $received, added => $added, known => $known);
+    my %want = (received => $received, added => $added,
+                already_present => $present);
 
     delete $want{$_} for grep { !defined $want{$_} } keys %want;
     my %have = map { $_ => $got->{$_} } keys %want;
