@@ -24,13 +24,9 @@ ngx_http_bloom_add_keys(ngx_http_request_t *r)
 
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
 
-    ctx = ngx_http_bloom_ctx_get(r);
-
+    ctx = ngx_http_bloom_ctx_obtain(r);
     if (ctx == NULL) {
-        ctx = ngx_http_bloom_ctx_create(r);
-        if (ctx == NULL) {
-            return NGX_ERROR;
-        }
+        return NGX_ERROR;
     }
 
     /* a later filter may replace the response by an error page */

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_bloom_audit.h"
+#include "ngx_http_bloom_conf.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_key.h"
 #include "ngx_bloom_add.h"
@@ -60,12 +61,9 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     rate = ngx_http_bloom_audit_rate(&value[1]);
 
     if (rate < 1 || rate > NGX_HTTP_BLOOM_AUDIT_ALL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid fraction \"%V\": it must be from 0.001%% "
-                           "to 100%%, with up to three decimals, or "
-                           "\"off\" alone",
-                           &value[1]);
-        return NGX_CONF_ERROR;
+        return ngx_http_bloom_conf_invalid(cf, "fraction", &value[1],
+                                           "from 0.001% to 100%, with up to "
+                                           "three decimals, or \"off\" alone");
     }
 
     blcf->audit = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_audit_t));
@@ -83,10 +81,8 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             blcf->audit->learn = 1;
 
         } else if (ngx_strcmp(value[2].data, "learn=off") != 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\": it must be "
-                               "\"learn=on\" or \"learn=off\"", &value[2]);
-            return NGX_CONF_ERROR;
+            return ngx_http_bloom_conf_invalid(cf, "parameter", &value[2],
+                                            "\"learn=on\" or \"learn=off\"");
         }
     }
 

@@ -1,7 +1,7 @@
 
 /*
  * bloom_audit: some of the requests that a rule would reject, since their key
- * is absent, are let through, drawn at random.  What the backend answers decides:
+ * is absent, are let through, drawn at random.  The backend's answer decides:
  *
  *     2xx                       the key exists: a wrong absent
  *     404, 410, or a status     the key does not exist: the filter was right

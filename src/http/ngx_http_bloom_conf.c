@@ -152,17 +152,10 @@ char *
 ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_key_t *key)
 {
-    ngx_conf_enum_t                   *decode;
-    ngx_http_bloom_main_conf_t        *bmcf;
-    ngx_http_compile_complex_value_t   ccv;
+    ngx_conf_enum_t             *decode;
+    ngx_http_bloom_main_conf_t  *bmcf;
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = text;
-    ccv.complex_value = &key->value;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+    if (ngx_http_bloom_conf_value(cf, text, &key->value) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -176,8 +169,8 @@ ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
 
     if (params->size.data != NULL) {
         return ngx_http_bloom_conf_invalid(cf, "zone", &params->zone,
-                                           "a name without a size: that belongs "
-                                           "to \"bloom_zone\"");
+                                           "a name without a size: that "
+                                           "belongs to \"bloom_zone\"");
     }
 
     key->decode = BLOOM_DECODE_OFF;
@@ -232,6 +225,23 @@ ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text)
     }
 
     return ngx_http_get_variable_index(cf, &name);
+}
+
+
+char *
+ngx_http_bloom_conf_value(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_http_complex_value_t *value)
+{
+    ngx_http_compile_complex_value_t  ccv;
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = text;
+    ccv.complex_value = value;
+
+    return ngx_http_compile_complex_value(&ccv) == NGX_OK ? NGX_CONF_OK
+                                                          : NGX_CONF_ERROR;
 }
 
 

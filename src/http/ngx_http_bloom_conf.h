@@ -55,6 +55,10 @@ char *ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
 char *ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_key_t *key);
 
+/* Compiles a value with variables; returns NGX_CONF_OK or NGX_CONF_ERROR. */
+char *ngx_http_bloom_conf_value(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_http_complex_value_t *value);
+
 /* Logs what a value must be; returns NGX_CONF_ERROR. */
 char *ngx_http_bloom_conf_invalid(ngx_conf_t *cf, char *name, ngx_str_t *value,
     char *want);

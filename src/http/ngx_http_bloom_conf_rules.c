@@ -259,19 +259,11 @@ static char *
 ngx_http_bloom_conf_rules_to(ngx_conf_t *cf, ngx_str_t *to,
     ngx_http_bloom_rule_t *rule)
 {
-    ngx_http_compile_complex_value_t  ccv;
-
     if (to->data == NULL) {
         return "must have the \"to\" parameter";
     }
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = to;
-    ccv.complex_value = &rule->to;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+    if (ngx_http_bloom_conf_value(cf, to, &rule->to) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -323,12 +315,11 @@ ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_bloom_loc_conf_t *blcf = conf;
 
-    char                              *rc;
-    ngx_str_t                         *value;
-    ngx_uint_t                         where;
-    ngx_http_bloom_conf_params_t       params;
-    ngx_http_bloom_addition_t         *addition;
-    ngx_http_compile_complex_value_t   ccv;
+    char                          *rc;
+    ngx_str_t                     *value;
+    ngx_uint_t                     where;
+    ngx_http_bloom_addition_t     *addition;
+    ngx_http_bloom_conf_params_t   params;
 
     value = cf->args->elts;
 
@@ -395,17 +386,7 @@ ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = &params.condition;
-    ccv.complex_value = addition->filter;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_bloom_conf_value(cf, &params.condition, addition->filter);
 }
 
 

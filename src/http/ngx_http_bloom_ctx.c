@@ -59,13 +59,9 @@ ngx_http_bloom_ctx_set_operation(ngx_http_request_t *r, void *operation)
 {
     ngx_http_bloom_ctx_t  *ctx;
 
-    ctx = ngx_http_bloom_ctx_get(r);
-
+    ctx = ngx_http_bloom_ctx_obtain(r);
     if (ctx == NULL) {
-        ctx = ngx_http_bloom_ctx_create(r);
-        if (ctx == NULL) {
-            return NGX_ERROR;
-        }
+        return NGX_ERROR;
     }
 
     ctx->operation = operation;

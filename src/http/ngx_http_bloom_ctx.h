@@ -16,6 +16,10 @@
 static ngx_inline ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_get(
     ngx_http_request_t *r);
 
+/* Returns the context, created if there is none, or NULL if memory is short. */
+static ngx_inline ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_obtain(
+    ngx_http_request_t *r);
+
 /* Creates the context.  Returns NULL if memory is short. */
 ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_create(ngx_http_request_t *r);
 
@@ -51,6 +55,17 @@ ngx_http_bloom_ctx_get(ngx_http_request_t *r)
     }
 
     return ctx;
+}
+
+
+static ngx_inline ngx_http_bloom_ctx_t *
+ngx_http_bloom_ctx_obtain(ngx_http_request_t *r)
+{
+    ngx_http_bloom_ctx_t  *ctx;
+
+    ctx = ngx_http_bloom_ctx_get(r);
+
+    return ctx ? ctx : ngx_http_bloom_ctx_create(r);
 }
 
 

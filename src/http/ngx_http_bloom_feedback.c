@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_bloom_feedback.h"
+#include "ngx_http_bloom_conf.h"
 
 
 char *
@@ -38,11 +39,9 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         status = ngx_atoi(value[i].data, value[i].len);
 
         if (status < 400 || status > 499) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid status \"%V\": it must be a code from "
-                               "400 to 499, as 404, or \"off\" alone",
-                               &value[i]);
-            return NGX_CONF_ERROR;
+            return ngx_http_bloom_conf_invalid(cf, "status", &value[i],
+                                               "a code from 400 to 499, as "
+                                               "404, or \"off\" alone");
         }
 
         code = ngx_array_push(blcf->feedback);

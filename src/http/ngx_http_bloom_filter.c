@@ -95,8 +95,8 @@ ngx_http_bloom_filter_header(ngx_http_request_t *r)
  * Returns the backend's own status, now or, if cached, some time ago; 0: none.
  * It is not the response's, which may be an error page of nginx.  Where an
  * internal redirect led to another backend, as error_page does, none of them
- * speaks for the key.  Nor does a backend that names a file by X-Accel-Redirect:
- * often it has not looked for it.
+ * speaks for the key.  Nor does a backend that names a file by
+ * X-Accel-Redirect: often it has not looked for the file.
  */
 static ngx_uint_t
 ngx_http_bloom_filter_status(ngx_http_request_t *r, ngx_uint_t *cached)

@@ -50,13 +50,9 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    ctx = ngx_http_bloom_ctx_get(r);
-
+    ctx = ngx_http_bloom_ctx_obtain(r);
     if (ctx == NULL) {
-        ctx = ngx_http_bloom_ctx_create(r);
-        if (ctx == NULL) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     if (ctx->decided
@@ -281,8 +277,8 @@ ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
 
 /*
  * Does the same for a list.  One part, or all of them, make the rule fire.  A
- * part that is unknown and could make it fire makes the list unknown; an invalid
- * one never does.
+ * part that is unknown and could make it fire makes the list unknown; an
+ * invalid one never does.
  */
 static ngx_int_t
 ngx_http_bloom_rules_check_list(ngx_http_request_t *r,

@@ -30,6 +30,7 @@ typedef struct {
     ngx_uint_t                  zone;    /* it is about one */
     ngx_str_t                   path;
     ngx_uint_t                  write;   /* it needs write=on */
+    ngx_uint_t                  body;    /* the handler reads the body */
     ngx_int_t                 (*handler)(ngx_http_request_t *r,
                                          ngx_bloom_zone_t *zone);
     char                       *does;
@@ -62,42 +63,42 @@ static ngx_int_t ngx_http_bloom_api_zone(ngx_http_request_t *r,
 
 static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 
-    { NGX_HTTP_BLOOM_GET, 0, ngx_string(""), 0,
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string(""), 0, 0,
       ngx_http_bloom_api_index, "this index" },
 
-    { NGX_HTTP_BLOOM_GET, 0, ngx_string("zones"), 0,
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string("zones"), 0, 0,
       ngx_http_bloom_api_zones, "the state of all zones" },
 
-    { NGX_HTTP_BLOOM_GET, 0, ngx_string("metrics"), 0,
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string("metrics"), 0, 0,
       ngx_http_bloom_metrics_get, "metrics for Prometheus" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string(""), 0,
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string(""), 0, 0,
       ngx_http_bloom_api_zone, "the state of a zone" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/keys"), 0,
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/keys"), 0, 0,
       ngx_http_bloom_lookup_get, "?key=K: tests a key" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/keys"), 1,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/keys"), 1, 1,
       ngx_http_bloom_keys_post, "adds the body's keys; ?durable=true waits "
                                 "for the disk" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), 0,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), 0, 1,
       ngx_http_bloom_lookup_post, "tests the body's keys" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/rates"), 0,
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/rates"), 0, 0,
       ngx_http_bloom_rates_get, "the estimated false-positive rate by keys" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), 1,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), 1, 0,
       ngx_http_bloom_task_post_reload, "loads the zone's file again" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"), 1,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"), 1, 0,
       ngx_http_bloom_task_post_checkpoint,
       "folds the journal into a checkpoint" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), 0,
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), 0, 0,
       ngx_http_bloom_image_get, "the zone as an image file" },
 
-    { NGX_HTTP_BLOOM_PUT, 1, ngx_string("/image"), 1,
+    { NGX_HTTP_BLOOM_PUT, 1, ngx_string("/image"), 1, 1,
       ngx_http_bloom_upload_put, "replaces the zone's image by the body" },
 };
 
@@ -295,6 +296,7 @@ static ngx_int_t
 ngx_http_bloom_api_call(ngx_http_request_t *r,
     ngx_http_bloom_api_route_t *route, ngx_bloom_zone_t *zone)
 {
+    ngx_int_t                   rc;
     ngx_http_bloom_error_t      error;
     ngx_http_core_loc_conf_t   *clcf;
     ngx_http_bloom_loc_conf_t  *blcf;
@@ -321,6 +323,13 @@ ngx_http_bloom_api_call(ngx_http_request_t *r,
 
     if (zone != NULL && ngx_http_bloom_etag_match(r, zone, &error) != NGX_OK) {
         return ngx_http_bloom_response_refuse_error(r, &error);
+    }
+
+    if (!route->body) {
+        rc = ngx_http_discard_request_body(r);
+        if (rc != NGX_OK) {
+            return rc;
+        }
     }
 
     return route->handler(r, zone);
@@ -372,7 +381,6 @@ ngx_http_bloom_api_is_cross_site(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_int_t                     rc;
     ngx_str_t                     vary;
     ngx_uint_t                    i;
     ngx_bloom_zone_t            **zones;
@@ -383,11 +391,6 @@ ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     if (ngx_http_bloom_page_wanted(r)) {
         return ngx_http_bloom_page_respond(r);
-    }
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
     }
 
     ngx_str_set(&vary, "Accept");
@@ -436,17 +439,11 @@ ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_http_bloom_api_zones(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_int_t                    rc;
     ngx_uint_t                   i;
     ngx_bloom_info_t             info;
     ngx_bloom_zone_t           **zones;
     ngx_http_bloom_text_t        text;
     ngx_http_bloom_main_conf_t  *bmcf;
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
 
     ngx_http_bloom_text_init(&text, r->pool);
 
@@ -472,14 +469,8 @@ ngx_http_bloom_api_zones(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_http_bloom_api_zone(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_int_t              rc;
     ngx_bloom_info_t       info;
     ngx_http_bloom_text_t  text;
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
 
     ngx_bloom_zone_info(zone, &info);
 

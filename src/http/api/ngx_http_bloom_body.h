@@ -59,7 +59,7 @@ typedef struct {
 ngx_int_t ngx_http_bloom_body_init(ngx_http_bloom_body_t *body,
     ngx_http_request_t *r, ngx_http_bloom_body_take_pt take, void *data);
 
-/* Has `run` called when the body begins to come, or cannot; returns NGX_DONE. */
+/* Has `run` called when the body begins to come or fails; returns NGX_DONE. */
 ngx_int_t ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
     void (*run)(ngx_http_request_t *r));
 

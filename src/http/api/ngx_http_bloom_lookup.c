@@ -62,7 +62,6 @@ ngx_int_t
 ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
     u_char                 *p;
-    ngx_int_t               rc;
     ngx_str_t               key;
     ngx_uint_t              answer;
     ngx_bloom_info_t        info;
@@ -77,11 +76,6 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                               "\"%V?key=K\", with K "
                                               "percent-encoded",
                                               &r->uri);
-    }
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
     }
 
     p = ngx_pnalloc(r->pool, key.len);

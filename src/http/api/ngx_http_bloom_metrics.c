@@ -87,15 +87,9 @@ static const char  *ngx_http_bloom_metrics_actions[] = {
 ngx_int_t
 ngx_http_bloom_metrics_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_int_t                    rc;
     ngx_str_t                    type;
     ngx_http_bloom_text_t        text;
     ngx_http_bloom_main_conf_t  *bmcf;
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
 
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 

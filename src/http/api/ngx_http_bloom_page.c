@@ -119,13 +119,7 @@ ngx_http_bloom_page_quality(ngx_str_t *accept, const char *type)
 ngx_int_t
 ngx_http_bloom_page_respond(ngx_http_request_t *r)
 {
-    ngx_int_t   rc;
     ngx_buf_t  *b;
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
 
     if (ngx_http_bloom_page_headers(r) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

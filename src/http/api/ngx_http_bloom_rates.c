@@ -16,16 +16,10 @@ ngx_int_t
 ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
     uint64_t                most, items;
-    ngx_int_t               rc;
     ngx_uint_t              i;
     bloom_geometry_t       *g;
     ngx_bloom_info_t        info;
     ngx_http_bloom_text_t   text;
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
 
     ngx_bloom_zone_info(zone, &info);
 

@@ -46,13 +46,7 @@ ngx_http_bloom_task_run(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     ngx_bloom_task_e kind, ngx_int_t (*done)(ngx_http_request_t *r,
     ngx_http_bloom_task_t *task))
 {
-    ngx_int_t               rc;
     ngx_http_bloom_error_t  error;
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
 
     switch (ngx_http_bloom_task_start(r, zone, kind, NULL, done, &error)) {
 
