@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# GET /metrics: what Prometheus reads.  promtool and a real Prometheus say
-# whether it is right in form; the rest is what it says.
+# GET metrics tells Prometheus of zones and rules: promtool and a real
+# Prometheus read it, and its figures are those of the requests that were made.
 
 use strict;
 use warnings;
@@ -100,28 +100,31 @@ sub promtool_says {
 }
 
 
-subtest 'form' => sub {
+subtest 'The metrics are in the format of Prometheus' => sub {
     my $response = $t->get('/bloom/metrics');
 
-    is($response->status, 200, 'status');
+    is($response->status, 200, 'GET metrics answers with 200');
     is($response->header('Content-Type'),
-       'text/plain; version=0.0.4; charset=utf-8', 'type');
-    is($t->head('/bloom/metrics')->status, 200, 'HEAD');
-    is($t->post('/bloom/metrics')->status, 405, 'POST');
+       'text/plain; version=0.0.4; charset=utf-8',
+       'the metrics have the type of the text format');
+    is($t->head('/bloom/metrics')->status, 200,
+       'HEAD metrics answers with 200');
+    is($t->post('/bloom/metrics')->status, 405, 'POST metrics is refused');
 
     my ($exit, $said) = promtool_says($response->body);
-    is($exit, 0, 'promtool takes it');
-    is($said, '', 'and has nothing to say');
+    is($exit, 0, 'promtool accepts the metrics');
+    is($said, '', 'promtool has nothing to say about the metrics');
 
     ($exit, $said) = promtool_says("# TYPE x_total gauge\nx_total 1\n");
-    isnt($exit, 0, 'as it would otherwise');
+    isnt($exit, 0, 'promtool refuses metrics that are wrong');
 };
 
 
-subtest 'zones' => sub {
+subtest 'Metrics of zones' => sub {
     my $before = samples();
 
-    is($before->{'checks_total{zone="ids",answer="absent"}'}, 0, 'a counter');
+    is($before->{'checks_total{zone="ids",answer="absent"}'}, 0,
+       'a counter is 0 at first');
 
     $t->get('/shield?id=none') for 1 .. 3;
     $t->get('/shield?id=one') for 1 .. 4;
@@ -173,36 +176,39 @@ subtest 'zones' => sub {
         'generation{zone="q\\"\\\\x' . "\xc3\xa9" . '?"}' => 1,
     );
 
-    is($s->{$_}, $want{$_}, $_) for sort keys %want;
+    is($s->{$_}, $want{$_}, "$_ is $want{$_}") for sort keys %want;
 
     my $state = zone_state($t, 'seen');
     is($s->{'journal_bytes{zone="seen"}'}, $state->{journal}{bytes},
-       'journal_bytes');
-    cmp_ok($s->{'journal_bytes{zone="seen"}'}, '>', 0, 'which is something');
+       'journal_bytes is that of the state');
+    cmp_ok($s->{'journal_bytes{zone="seen"}'}, '>', 0,
+           'journal_bytes of a zone with a journal is over 0');
     is($s->{'zone_bytes{zone="seen"}'}, $state->{memory}{zone_bytes},
-       'zone_bytes');
+       'zone_bytes is that of the state');
     cmp_ok(abs($s->{'fill_ratio{zone="seen"}'}
-               - $state->{filter}{fill_ratio}), '<', 1e-6, 'fill_ratio');
+               - $state->{filter}{fill_ratio}), '<', 1e-6,
+           'fill_ratio is that of the state');
 
     for my $none ('image_as_of_timestamp_seconds{zone="seen"}',
                   'image_max_age_seconds{zone="ids"}',
                   'last_load_success{zone="ids"}')
     {
-        ok(!exists $s->{$none}, "no $none");
+        ok(!exists $s->{$none}, "there is no $none");
     }
 
     my $age = $s->{'image_age_seconds{zone="ids"}'};
-    cmp_ok(abs($age - (time - 1577836800)), '<', 60, 'image_age_seconds');
+    cmp_ok(abs($age - (time - 1577836800)), '<', 60,
+           'image_age_seconds is the time since as_of');
     cmp_ok($s->{'image_age_seconds{zone="seen"}'}, '<', 600,
-           'since it was built');
+           'image_age_seconds is the time since the filter was made');
     cmp_ok(abs($s->{'helper_heartbeat_timestamp_seconds{zone="ids"}'} - time),
-           '<', 60, 'heartbeat');
+           '<', 60, 'the heartbeat of the helper is of the last minute');
 
     my $build = zone_state($t, 'ids')->{image}{build_id};
     is($s->{"image_info{zone=\"ids\",build_id=\"$build\",layout=\"blocked\","
             . 'hash="murmur3",key_form="raw",k="'
             . zone_state($t, 'ids')->{image}{k} . '",uploaded="false"}'}, 1,
-       'image_info');
+       'image_info has what the image says of itself as labels');
 };
 
 
@@ -219,7 +225,7 @@ sub rules {
 }
 
 
-subtest 'rules' => sub {
+subtest 'Metrics of rules' => sub {
     my $rules = rules();
     my ($line) = grep { /bloom_route/ } split /^/, $t->read_file('nginx.conf');
     my $at = 1;
@@ -245,33 +251,41 @@ subtest 'rules' => sub {
         'stale,aged,reject,absent,fired' => 0,
     );
 
-    is($rules->{$_}, $want{$_}, $_) for sort keys %want;
+    is($rules->{$_}, $want{$_}, "rule $_ is $want{$_}") for sort keys %want;
 };
 
 
-subtest 'loads' => sub {
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'a load');
+subtest 'Metrics of loads' => sub {
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'a good image is loaded');
     unlink "$dir/ids.bloom";
     $t->write_file('ids.bloom', 'none');
-    is(api($t, POST => 'zones/ids/reload')->status, 422, 'and a bad one');
+    is(api($t, POST => 'zones/ids/reload')->status, 422,
+       'a bad image is refused');
 
     my $s = samples();
-    is($s->{'loads_total{zone="ids",result="ok"}'}, 1, 'ok');
-    is($s->{'loads_total{zone="ids",result="refused"}'}, 1, 'refused');
-    is($s->{'last_load_success{zone="ids"}'}, 0, 'the last one failed');
-    is($s->{'generation{zone="ids"}'}, 2, 'generation');
+    is($s->{'loads_total{zone="ids",result="ok"}'}, 1,
+       'the good load is counted');
+    is($s->{'loads_total{zone="ids",result="refused"}'}, 1,
+       'the refused load is counted');
+    is($s->{'last_load_success{zone="ids"}'}, 0,
+       'last_load_success is 0 after a refused load');
+    is($s->{'generation{zone="ids"}'}, 2,
+       'the generation is that of the good load');
     like($s->{'last_load_duration_seconds{zone="ids"}'}, qr/^\d+\.\d{3}$/,
-         'duration');
+         'the duration of the last load has milliseconds');
     cmp_ok(abs($s->{'last_load_timestamp_seconds{zone="ids"}'} - time), '<',
-           60, 'time');
+           60, 'the time of the last load is of the last minute');
 
     rename "$dir/next.bloom", "$dir/ids.bloom" or die "rename: $!";
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'a good one');
-    is(samples()->{'last_load_success{zone="ids"}'}, 1, 'loads');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'a good image is loaded after a bad one');
+    is(samples()->{'last_load_success{zone="ids"}'}, 1,
+       'last_load_success is 1 after a good load');
 };
 
 
-subtest 'nothing goes backwards' => sub {
+subtest 'Counters never go backwards' => sub {
     my $counters = sub {
         my $s = samples();
         return { map { $_ => $s->{$_} } grep { /_total\{/ } keys %$s };
@@ -287,12 +301,13 @@ subtest 'nothing goes backwards' => sub {
 
     my @less = grep { !defined $after->{$_} || $after->{$_} < $before->{$_} }
                     keys %$before;
-    is("@less", '', 'a reload, another rule, and a dead worker');
-    cmp_ok(scalar keys %$after, '>', scalar keys %$before, 'a rule more');
+    is("@less", '', 'no counter is less after a reload and a dead worker');
+    cmp_ok(scalar keys %$after, '>', scalar keys %$before,
+           'another rule has counters of its own');
 };
 
 
-subtest 'many rules' => sub {
+subtest 'The number of series of rules is bounded' => sub {
     my $rules = join "\n", map {
         "location /many$_ { bloom_reject absent \$arg_id zone=ids name=m$_; }"
     } 1 .. 400;
@@ -302,22 +317,23 @@ subtest 'many rules' => sub {
     $t->get("/many$_?id=none") for 1, 399, 400;
 
     my $names = { map { /^([^,]*)/ ? ($1 => 1) : () } keys %{ rules() } };
-    cmp_ok(scalar keys %$names, '<=', 256, 'they are bounded');
-    is(rules()->{'m1,ids,reject,absent,fired'}, 1, 'one of the first');
+    cmp_ok(scalar keys %$names, '<=', 256, '400 rules have at most 256 series');
+    is(rules()->{'m1,ids,reject,absent,fired'}, 1,
+       'one of the first rules has a series of its own');
     cmp_ok(rules()->{'other,other,other,other,fired'}, '>=', 1,
-           'and the rest together');
+           'rules that find no room are counted together');
 
     my ($exit, $said) = promtool_says($t->get('/bloom/metrics')->body);
-    is("$exit $said", '0 ', 'promtool takes them');
+    is("$exit $said", '0 ', 'promtool accepts metrics of many rules');
 
     configure(server => '');
     $t->reload;
     is(rules()->{'shield,ids,reject,absent,fired'}, 3,
-       'those that stayed go on');
+       'the series of a rule that stayed goes on');
 };
 
 
-subtest 'Prometheus' => sub {
+subtest 'Prometheus reads the metrics' => sub {
     my $port = $t->port(9090);
 
     $t->write_file('prometheus.yml', <<"YML");
@@ -350,12 +366,12 @@ YML
         my $result = $query->('nginx_bloom_generation{zone="ids"}');
         return @$result && $result->[0]{value}[1];
     });
-    is($found, 3, 'scrapes it');
+    is($found, 3, 'Prometheus has the generation of a zone');
 
     my $up = $query->('up{job="nginx"}');
-    is($up->[0]{value}[1], 1, 'without an error');
+    is($up->[0]{value}[1], 1, 'Prometheus reads without an error');
     is($query->('count(nginx_bloom_rule_checks_total{rule="shield"})')
-       ->[0]{value}[1], 4, 'rules as well');
+       ->[0]{value}[1], 4, 'Prometheus has the series of a rule');
 
     kill 'TERM', $pid;
     wait_until(sub { !BloomTest::Process::alive($pid) })
@@ -363,7 +379,7 @@ YML
 };
 
 
-subtest 'no zones' => sub {
+subtest 'Metrics where no zone is declared' => sub {
     $t->write_file_expand('nginx.conf', <<'CONF');
 %%TEST_GLOBALS%%
 events { }
@@ -380,13 +396,13 @@ CONF
 
     my $response = $t->get('/bloom/metrics');
 
-    is($response->status, 200, 'status');
+    is($response->status, 200, 'GET metrics answers with 200 without zones');
     like($response->body, qr/^# TYPE nginx_bloom_state gauge$/m,
-         'says what there would be');
-    is_deeply(samples(), {}, 'and has no sample');
+         'the metrics are described without zones');
+    is_deeply(samples(), {}, 'the metrics have no sample without zones');
 
     my ($exit, $said) = promtool_says($response->body);
-    is("$exit $said", '0 ', 'promtool takes it');
+    is("$exit $said", '0 ', 'promtool accepts metrics without samples');
 };
 
 

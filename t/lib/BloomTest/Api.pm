@@ -1,7 +1,7 @@
 package BloomTest::Api;
 
-# Requests to the admin endpoint, which `configure` of BloomTest::Zones puts
-# at /bloom/, and what its answers say.
+# Requests to the endpoint, which `configure` of BloomTest::Zones puts at
+# /bloom/, and tests of what it answers.
 
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ sub api {
 }
 
 
-# Adds keys and returns what the endpoint says of it; it has to work.
+# Adds keys and returns what the endpoint answers; dies if they are not added.
 
 sub add {
     my ($t, $zone, $keys, %option) = @_;
@@ -56,24 +56,25 @@ sub generation { return zone_state(@_)->{generation} }
 sub build_id { return zone_state(@_)->{image}{build_id} }
 
 
-# Tests a refusal: its status, that it is the endpoint's own error object, and
-# what its message says.  Returns it.
+# Tests a refusal: its status, that it is an error object of the endpoint, and
+# what its message says.  Returns the response.
 
 sub is_error {
     my ($response, $status, $message, $name) = @_;
 
     Test::More::subtest($name => sub {
-        Test::More::is($response->status, $status, 'status')
+        Test::More::is($response->status, $status, "the status is $status")
             or Test::More::diag($response);
         Test::More::like($response->header('Content-Type') // '',
-                         qr{^application/json\b}, 'JSON');
+                         qr{^application/json\b}, 'the error is JSON');
         Test::More::like($response->header('Cache-Control') // '',
-                         qr/no-store/, 'not to be cached');
+                         qr/no-store/, 'the error is not to be cached');
 
         my $error = eval { $response->json->{error} } // {};
         Test::More::like($error->{code} // '', qr/^[a-z][a-z0-9_]+$/,
-                         'has a code');
-        Test::More::like($error->{message} // '', $message, 'says why');
+                         'the error has a code');
+        Test::More::like($error->{message} // '', $message,
+                         'the message of the error says why');
     });
 
     return $response;
