@@ -20,9 +20,6 @@ static ngx_inline ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_get(
 static ngx_inline ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_obtain(
     ngx_http_request_t *r);
 
-/* Creates the context.  Returns NULL if memory is short. */
-ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_create(ngx_http_request_t *r);
-
 /* Finds a context that an internal redirect has cleared, or returns NULL. */
 ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_find(ngx_http_request_t *r);
 
@@ -37,6 +34,10 @@ ngx_int_t ngx_http_bloom_ctx_set_operation(ngx_http_request_t *r,
 
 
 /* ---- inline, as every check goes through it ---- */
+
+/* Does nothing: its address marks the cleanup that is a context. */
+void ngx_http_bloom_ctx_mark(void *data);
+
 
 static ngx_inline ngx_http_bloom_ctx_t *
 ngx_http_bloom_ctx_get(ngx_http_request_t *r)
@@ -65,7 +66,27 @@ ngx_http_bloom_ctx_obtain(ngx_http_request_t *r)
 
     ctx = ngx_http_bloom_ctx_get(r);
 
-    return ctx ? ctx : ngx_http_bloom_ctx_create(r);
+    if (ctx != NULL) {
+        return ctx;
+    }
+
+    ctx = ngx_palloc(r->pool, sizeof(ngx_http_bloom_ctx_t));
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(&ctx->status, offsetof(ngx_http_bloom_ctx_t, zone)
+                              - offsetof(ngx_http_bloom_ctx_t, status));
+
+    /* not ngx_pool_cleanup_add(), which would allocate twice */
+
+    ctx->mark.handler = ngx_http_bloom_ctx_mark;
+    ctx->mark.next = r->pool->cleanup;
+    r->pool->cleanup = &ctx->mark;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_bloom_module);
+
+    return ctx;
 }
 
 
