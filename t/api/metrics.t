@@ -11,7 +11,8 @@ use JSON::PP ();
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Process qw(spawn wait_until);
+use BloomTest::Prometheus;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
@@ -80,26 +81,6 @@ $t->backend(8081, sub {
 $t->run;
 
 
-# The samples: "name{labels}" => value; name is without "nginx_bloom_".
-
-sub samples {
-    my $response = $t->get('/bloom/metrics');
-
-    return { map { /^nginx_bloom_(\S+?\{.*\}) (\S+)$/
-                   ? ($1 => $2) : die "not a sample: $_" }
-             grep { !/^#/ } split /\n/, $response->body };
-}
-
-sub promtool_says {
-    my ($text) = @_;
-
-    my (undef, $out, $err) = my @result
-        = run_command(['promtool', 'check', 'metrics'], stdin => $text);
-
-    return ($result[0], "$out$err");
-}
-
-
 subtest 'The metrics are in the format of Prometheus' => sub {
     my $response = $t->get('/bloom/metrics');
 
@@ -111,17 +92,18 @@ subtest 'The metrics are in the format of Prometheus' => sub {
        'HEAD metrics answers with 200');
     is($t->post('/bloom/metrics')->status, 405, 'POST metrics is refused');
 
-    my ($exit, $said) = promtool_says($response->body);
+    my ($exit, $said) = promtool('check', 'metrics', { stdin => $response->body });
     is($exit, 0, 'promtool accepts the metrics');
     is($said, '', 'promtool has nothing to say about the metrics');
 
-    ($exit, $said) = promtool_says("# TYPE x_total gauge\nx_total 1\n");
+    ($exit, $said) = promtool('check', 'metrics',
+                              { stdin => "# TYPE x_total gauge\nx_total 1\n" });
     isnt($exit, 0, 'promtool refuses metrics that are wrong');
 };
 
 
 subtest 'Metrics of zones' => sub {
-    my $before = samples();
+    my $before = samples($t);
 
     is($before->{'checks_total{zone="ids",answer="absent"}'}, 0,
        'a counter is 0 at first');
@@ -139,7 +121,7 @@ subtest 'Metrics of zones' => sub {
     add($t, 'seen', ['a', 'b']);
     add($t, 'seen', ['a']);
 
-    my $s = samples();
+    my $s = samples($t);
     my %want = (
         'checks_total{zone="ids",answer="absent"}' => 3 + 2 + 4,
         'checks_total{zone="ids",answer="present"}' => 4 + 1 + 5 + 6 + 7,
@@ -179,6 +161,10 @@ subtest 'Metrics of zones' => sub {
     is($s->{$_}, $want{$_}, "$_ is $want{$_}") for sort keys %want;
 
     my $state = zone_state($t, 'seen');
+    is(zone_state($t, 'ids')->{feedback}{measured_fpr}, 0.25,
+       'the state has the rate that follows from feedback_requests_total');
+    is($state->{feedback}{measured_fpr}, undef,
+       'the state has no such rate without feedback');
     is($s->{'journal_bytes{zone="seen"}'}, $state->{journal}{bytes},
        'journal_bytes is that of the state');
     cmp_ok($s->{'journal_bytes{zone="seen"}'}, '>', 0,
@@ -215,7 +201,7 @@ subtest 'Metrics of zones' => sub {
 # The samples of rules, without what they have in common.
 
 sub rules {
-    my $s = samples();
+    my $s = samples($t);
 
     return { map { my $value = $s->{$_};
                    s/^rule_(checks|requests)_total\{rule=//;
@@ -263,7 +249,7 @@ subtest 'Metrics of loads' => sub {
     is(api($t, POST => 'zones/ids/reload')->status, 422,
        'a bad image is refused');
 
-    my $s = samples();
+    my $s = samples($t);
     is($s->{'loads_total{zone="ids",result="ok"}'}, 1,
        'the good load is counted');
     is($s->{'loads_total{zone="ids",result="refused"}'}, 1,
@@ -280,14 +266,14 @@ subtest 'Metrics of loads' => sub {
     rename "$dir/next.bloom", "$dir/ids.bloom" or die "rename: $!";
     is(api($t, POST => 'zones/ids/reload')->status, 200,
        'a good image is loaded after a bad one');
-    is(samples()->{'last_load_success{zone="ids"}'}, 1,
+    is(samples($t)->{'last_load_success{zone="ids"}'}, 1,
        'last_load_success is 1 after a good load');
 };
 
 
 subtest 'Counters never go backwards' => sub {
     my $counters = sub {
-        my $s = samples();
+        my $s = samples($t);
         return { map { $_ => $s->{$_} } grep { /_total\{/ } keys %$s };
     };
 
@@ -323,7 +309,8 @@ subtest 'The number of series of rules is bounded' => sub {
     cmp_ok(rules()->{'other,other,other,other,fired'}, '>=', 1,
            'rules that find no room are counted together');
 
-    my ($exit, $said) = promtool_says($t->get('/bloom/metrics')->body);
+    my ($exit, $said) = promtool('check', 'metrics',
+                                 { stdin => $t->get('/bloom/metrics')->body });
     is("$exit $said", '0 ', 'promtool accepts metrics of many rules');
 
     configure(server => '');
@@ -399,9 +386,9 @@ CONF
     is($response->status, 200, 'GET metrics answers with 200 without zones');
     like($response->body, qr/^# TYPE nginx_bloom_state gauge$/m,
          'the metrics are described without zones');
-    is_deeply(samples(), {}, 'the metrics have no sample without zones');
+    is_deeply(samples($t), {}, 'the metrics have no sample without zones');
 
-    my ($exit, $said) = promtool_says($response->body);
+    my ($exit, $said) = promtool('check', 'metrics', { stdin => $response->body });
     is("$exit $said", '0 ', 'promtool accepts metrics without samples');
 };
 

@@ -9,7 +9,7 @@ use warnings;
 use JSON::PP ();
 
 use BloomTest;
-use BloomTest::Process qw(run_command);
+use BloomTest::Prometheus;
 
 my $t = BloomTest->new;
 my $examples = 'conf-examples/prometheus';
@@ -22,13 +22,6 @@ sub slurp {
 
     return <$fh>;
 }
-
-sub promtool {
-    my ($exit, $out, $err) = run_command(['promtool', @_], limit => 60);
-
-    return ($exit, "$out$err");
-}
-
 
 # All metrics of a zone that has everything.
 
@@ -55,8 +48,8 @@ CONF
     $t->get('/?id=none');
     $t->post('/bloom/zones/ids/reload')->status == 200 or die 'no reload';
 
-    return { map { /^(nginx_bloom_\w+)\{/ ? ($1 => 1) : () }
-                 split /\n/, $t->get('/bloom/metrics')->body };
+    return { map { /^(\w+)/ ? ("nginx_bloom_$1" => 1) : () }
+                 keys %{ samples($t) } };
 }
 
 

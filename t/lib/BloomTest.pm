@@ -9,7 +9,8 @@ package BloomTest;
 #   BloomTest/Client.pm    requests (Connection.pm for one byte by byte)
 #   BloomTest/Backend.pm   a server to stand behind nginx
 #
-# and of the module's own things in Zones.pm, Api.pm, Journal.pm, Disk.pm.
+# and of the module's own things in Zones.pm, Api.pm, Prometheus.pm, Journal.pm,
+# Disk.pm.
 
 use strict;
 use warnings;
