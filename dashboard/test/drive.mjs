@@ -226,7 +226,8 @@ async function looks(page) {
     const width = await items.locator('.gauge .bar').evaluate((bar) =>
         bar.getBoundingClientRect().width
         / bar.parentNode.getBoundingClientRect().width);
-    check('the gauge of a half-full filter is half full', width > .45 && width < .55, `is ${width}`);
+    check('the gauge of a half-full filter is half full',
+          width > .45 && width < .55, `is ${width}`);
 
     like(await card(page, 'customers').innerText(),
          /stale[^]*older than max_age/, 'the card of a stale zone says so');
@@ -462,7 +463,8 @@ async function changes(page, watched) {
         .some((one) => /^items/.test(one.innerText)
                        && /Generation\s+(\d+)/.exec(one.innerText)[1] > n),
         last);
-    check('the card has the generation that was loaded', await generation() > last);
+    check('the card has the generation that was loaded',
+          await generation() > last);
 
     await press(page, 'Save a checkpoint');
     await press(page, 'Save it');

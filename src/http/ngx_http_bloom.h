@@ -95,13 +95,13 @@ typedef struct {
 } ngx_http_bloom_rule_t;
 
 
-/* Counters of a rule: requests, by the answer first, as NGX_BLOOM_ABSENT ... */
+/* Counters of a rule: requests by answer, as NGX_BLOOM_ABSENT ..., and these. */
 typedef enum {
     NGX_HTTP_BLOOM_COUNT_FIRED = NGX_BLOOM_ANSWERS,    /* it did what it says */
     NGX_HTTP_BLOOM_COUNT_DRY_RUN,                      /* it would have */
     NGX_HTTP_BLOOM_COUNT_AUDITED,                      /* likewise */
-    NGX_HTTP_BLOOM_COUNT_UNAVAILABLE                   /* rejected, as the zone
-                                                          could not tell */
+    NGX_HTTP_BLOOM_COUNT_UNAVAILABLE                   /* it rejected an unknown
+                                                          key */
 } ngx_http_bloom_count_e;
 
 

@@ -93,7 +93,7 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Only these: one key, and turned away. */
+/* Returns 1 for rules that an audit applies to: they reject one absent key. */
 static ngx_inline ngx_uint_t
 ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
 {
@@ -104,8 +104,8 @@ ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
 
 
 /*
- * Zones whose keys a location may learn take additions.  An audit beside rules
- * of which it is for none would look as if it found nothing.
+ * Lets zones take the keys that a location may learn.  Warns of an audit that
+ * applies to none of the rules beside it, which would seem to find nothing.
  */
 void
 ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,

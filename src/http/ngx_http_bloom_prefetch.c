@@ -27,8 +27,8 @@ static ngx_http_bloom_prefetch_t
     ngx_http_bloom_prefetch_taken[NGX_HTTP_BLOOM_PREFETCH_MAX];
 
 
-/* Variables that only read the request, and that no configuration can define
- * anew: $args can be. */
+/* Variables that only read the request and that no configuration can redefine,
+ * as it can redefine $args. */
 static ngx_str_t  ngx_http_bloom_prefetch_plain[] = {
     ngx_string("binary_remote_addr"),
     ngx_string("document_uri"),

@@ -282,7 +282,7 @@ ngx_http_bloom_lookup_take(void *data, ngx_str_t *key)
     ngx_http_bloom_lookup_t *lookups = data;
 
     u_char     *p;
-    ngx_str_t  *kept;
+    ngx_str_t  *slot;
 
     if (lookups->tested + lookups->keys == NGX_HTTP_BLOOM_LOOKUP_MAX) {
         ngx_http_bloom_error(&lookups->body.error, NGX_HTTP_BLOOM_E_TOO_LARGE,
@@ -301,9 +301,9 @@ ngx_http_bloom_lookup_take(void *data, ngx_str_t *key)
 
     ngx_memcpy(p, key->data, key->len);
 
-    kept = &lookups->key[lookups->keys++];
-    kept->data = p;
-    kept->len = key->len;
+    slot = &lookups->key[lookups->keys++];
+    slot->data = p;
+    slot->len = key->len;
 
     lookups->bytes += key->len;
 
