@@ -95,7 +95,7 @@ typedef struct {
 } ngx_http_bloom_rule_t;
 
 
-/* Counters of a rule: requests by answer, as NGX_BLOOM_ABSENT ..., and these. */
+/* Counters of a rule: requests by answer, NGX_BLOOM_ABSENT ..., and these. */
 typedef enum {
     NGX_HTTP_BLOOM_COUNT_FIRED = NGX_BLOOM_ANSWERS,    /* it did what it says */
     NGX_HTTP_BLOOM_COUNT_DRY_RUN,                      /* it would have */

@@ -11,7 +11,7 @@
 #include "ngx_bloom_add.h"
 
 
-/* Of an audited request, until it is known what came of it. */
+/* An audited request. */
 typedef struct {
     ngx_bloom_zone_t          *zone;
     ngx_str_t                  key;      /* canonical */
@@ -26,7 +26,7 @@ static void ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status);
 
 
-/* A fraction as "0.1%", in thousandths of a percent. */
+/* Reads a fraction such as "0.1%"; returns thousandths of a percent. */
 static ngx_int_t
 ngx_http_bloom_audit_rate(ngx_str_t *value)
 {
@@ -251,7 +251,7 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
 }
 
 
-/* With the request's pool. */
+/* Ends an audited request: one that nobody answered is counted as that. */
 static void
 ngx_http_bloom_audit_end(void *data)
 {

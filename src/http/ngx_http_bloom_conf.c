@@ -199,7 +199,10 @@ ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
 }
 
 
-/* The index of a variable where a text is that variable alone: "$name". */
+/*
+ * Returns the index of a variable that is the whole text, as "$name", or
+ * NGX_ERROR.
+ */
 static ngx_int_t
 ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text)
 {

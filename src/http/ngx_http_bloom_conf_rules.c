@@ -168,8 +168,8 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * A list of keys.  Where one part is enough to reject a request, all parts are
- * needed to let it pass.
+ * Reads how a list of keys is cut and matched.  Where one part is enough to
+ * reject a request, all parts are needed to let it pass.
  */
 static char *
 ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
@@ -206,8 +206,9 @@ ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
 
 
 /*
- * What the metrics call it.  Its counters go on after a reload if that, what it
- * does and its zone are the same; rules that have these in common share them.
+ * Sets what metrics call a rule.  Its counters go on after a reload if its
+ * name, action, condition and zone are the same; rules that share these share
+ * their counters.
  */
 static char *
 ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,

@@ -135,7 +135,7 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* What a zone with an image's file is to be. */
+/* Reads what a zone with an image's file is to be. */
 static char *
 ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone)
@@ -182,7 +182,7 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
 }
 
 
-/* What a zone that starts empty is to be, as an image without keys. */
+/* Reads what a zone that starts empty is to be, as an image without keys. */
 static char *
 ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, bloom_image_t *image)

@@ -45,7 +45,7 @@ static ngx_str_t  ngx_http_bloom_prefetch_plain[] = {
 };
 
 
-/* The same for families of them; one of the name may be of a "map". */
+/* Families of such variables; one of that name may also be of a "map". */
 static ngx_str_t  ngx_http_bloom_prefetch_families[] = {
     ngx_string("arg_"),
     ngx_string("cookie_"),
