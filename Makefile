@@ -39,10 +39,10 @@ unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
 bench := $(patsubst bench/%.c,build/bench/%,$(filter-out bench/http.c,$(wildcard bench/*.c)))
 
-.PHONY: all tool module man deps deps-run deps-bench run unit fuzzers nginxes check test test-unit \
-        test-nginx test-nginx-1.22 test-nginx-1.26 test-sanitize \
-        test-sanitize-unit test-sanitize-nginx test-chaos test-fuzz test-docs \
-        test-cross cross \
+.PHONY: all tool module man deps deps-run deps-bench run unit fuzzers nginxes \
+        check test test-layers test-unit test-nginx test-nginx-1.22 \
+        test-nginx-1.26 test-sanitize test-sanitize-unit \
+        test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos dashboard dashboard-packages screenshots \
         bench pictures install clean help
 .DELETE_ON_ERROR:
@@ -211,9 +211,12 @@ test:  ## everything below; ends with a line "N passed, N failed"
 	@scripts/install-deps.sh test
 	@+MAKE="$(MAKE)" scripts/test.sh
 
-check: all unit $(packages)  ## the quick loop: unit tests, and the suite with the installed nginx
+check:  ## the quick loop: unit tests, and the suite with the installed nginx
 	@scripts/install-deps.sh test
 	@+$(MAKE) --no-print-directory test-unit test-nginx
+
+test-layers: all  ## the folders of src/ are layers, and nothing is in a circle
+	@scripts/check-layers.pl
 
 test-unit: unit  ## the core's unit tests
 	@scripts/run-unit.sh $(unit:%=build/unit/%)

@@ -2,13 +2,22 @@
 /*
  * ngx_http_bloom_module: Bloom filters in shared memory decide about requests.
  *
- * This file is the module's face: its directives, their configuration and its
- * registration.  Requests are decided in src/ngx_http_bloom_rules.c, the
- * endpoint is in src/ngx_http_bloom_api.c, filters live in
- * src/ngx_bloom_zone.c; docs/architecture.md has the picture.
+ * This file registers the module: its directives, their configuration and its
+ * handlers.  Requests are decided in src/http/ngx_http_bloom_rules.c, the
+ * endpoint is in src/http/api, and filters are in src/zone; docs/architecture.md
+ * has the picture.
  */
 
+#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_audit.h"
 #include "ngx_http_bloom_conf.h"
+#include "ngx_http_bloom_conf_rules.h"
+#include "ngx_http_bloom_conf_zone.h"
+#include "ngx_http_bloom_feedback.h"
+#include "ngx_http_bloom_prefetch.h"
+#include "ngx_http_bloom_rules.h"
+#include "ngx_http_bloom_variables.h"
 #include "ngx_bloom_helper.h"
 #include "ngx_bloom_reload.h"
 #include "ngx_bloom_shutdown.h"
@@ -47,56 +56,56 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
 
     { ngx_string("bloom_state_path"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_bloom_state_path,
+      ngx_http_bloom_conf_zone_state_path,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
 
     { ngx_string("bloom_zone"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
-      ngx_http_bloom_zone,
+      ngx_http_bloom_conf_zone,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
 
     { ngx_string("bloom_lookup"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE,
-      ngx_http_bloom_lookup,
+      ngx_http_bloom_conf_rules_lookup,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
 
     { ngx_string("bloom_pass"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_2MORE,
-      ngx_http_bloom_rule,
+      ngx_http_bloom_conf_rules_rule,
       NGX_HTTP_LOC_CONF_OFFSET,
       NGX_HTTP_BLOOM_PASS,
       NULL },
 
     { ngx_string("bloom_reject"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_2MORE,
-      ngx_http_bloom_rule,
+      ngx_http_bloom_conf_rules_rule,
       NGX_HTTP_LOC_CONF_OFFSET,
       NGX_HTTP_BLOOM_REJECT,
       NULL },
 
     { ngx_string("bloom_route"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_2MORE,
-      ngx_http_bloom_rule,
+      ngx_http_bloom_conf_rules_rule,
       NGX_HTTP_LOC_CONF_OFFSET,
       NGX_HTTP_BLOOM_ROUTE,
       NULL },
 
     { ngx_string("bloom_rules"),
       NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_bloom_rules,
+      ngx_http_bloom_conf_rules_off,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
 
     { ngx_string("bloom_add"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
-      ngx_http_bloom_add,
+      ngx_http_bloom_conf_rules_add,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
@@ -148,7 +157,7 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
 
 
 static ngx_http_module_t  ngx_http_bloom_module_ctx = {
-    ngx_http_bloom_add_variables,          /* preconfiguration */
+    ngx_http_bloom_variables_add,          /* preconfiguration */
     ngx_http_bloom_add_handlers,           /* postconfiguration */
 
     ngx_http_bloom_create_main_conf,       /* create main configuration */
@@ -195,10 +204,10 @@ ngx_http_bloom_add_handlers(ngx_conf_t *cf)
         }
     }
 
-    ngx_http_bloom_init_zones(cf, bmcf);
+    ngx_http_bloom_conf_zone_init(cf, bmcf);
 
     if (ngx_bloom_declare_check(cf, &bmcf->zones) != NGX_OK
-        || ngx_http_bloom_check_routes(cf, bmcf) != NGX_OK)
+        || ngx_http_bloom_conf_rules_check_routes(cf, bmcf) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -225,7 +234,7 @@ ngx_http_bloom_init_module(ngx_cycle_t *cycle)
 
     if (bmcf != NULL) {
         ngx_http_bloom_claim(bmcf);
-        ngx_http_bloom_plan_ahead(
+        ngx_http_bloom_prefetch_plan(
             ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module),
             bmcf);
         ngx_bloom_reload_commit(cycle, &bmcf->zones);
@@ -237,8 +246,8 @@ ngx_http_bloom_init_module(ngx_cycle_t *cycle)
 
 
 /*
- * The counters of this configuration's zones and rules, by what they are about:
- * so they go on where those of the configuration before were.
+ * Claims the counters of this configuration's zones and rules by what they are
+ * about, so that they go on where those of the previous configuration were.
  */
 static void
 ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf)
@@ -448,8 +457,8 @@ ngx_http_bloom_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             endpoint->write = 1;
 
         } else if (ngx_strcmp(value[1].data, "write=off") != 0) {
-            return ngx_http_bloom_invalid(cf, "parameter", &value[1],
-                                          "\"write=on\" or \"write=off\"");
+            return ngx_http_bloom_conf_invalid(cf, "parameter", &value[1],
+                                               "\"write=on\" or \"write=off\"");
         }
     }
 

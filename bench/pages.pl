@@ -52,7 +52,7 @@ for my $round (1 .. $rounds) {
             or die "zone $kind cannot be loaded again\n";
         until_idle($t);
         push @{ $load{$kind} },
-            $t->get("/bloom/zones/$kind")->json->{load}{took_ms} / 1e3;
+            $t->get("/bloom/zones/$kind")->json->{load}{duration_ms} / 1e3;
         $page{$kind} = $t->get("/bloom/zones/$kind")->json->{memory}{pages};
     }
 }

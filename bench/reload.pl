@@ -61,7 +61,7 @@ for (1 .. $rounds) {
     push @{ $seconds{load} }, $line->{seconds};
 
     until_idle($t);
-    push @took, $t->get('/bloom/zones/big')->json->{load}{took_ms};
+    push @took, $t->get('/bloom/zones/big')->json->{load}{duration_ms};
 
     for (['read'], ['check', '-c']) {
         my ($name, @option) = @$_;

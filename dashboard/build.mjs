@@ -91,7 +91,7 @@ function source(document, csp) {
  * Generated from dashboard/ by "make dashboard": do not edit.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_page_html.h"
 
 
 const char    ngx_http_bloom_page_etag[] = "\\"${tag}\\"";

@@ -390,33 +390,48 @@ described_routes() {
 # "STATUS CODE" of each error
 
 errors() {
-    grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/http/api/ngx_http_bloom_response.c \
+    grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/http/api/ngx_http_bloom_error.c \
     | tr -d '{}",' | awk '$1 != 200 { print $1, $2 }' | sort
 }
 
-# Members of a zone's state, those of an object behind its name and a dot.  The
-# source has a table for each object.
+# The places in JSON of a zone's state, each with its objects' names and dots:
+# the first column of the table of stats.
 
 members() {
-    tr -d '\n' < src/http/api/ngx_http_bloom_json.c \
-    | grep -oE 'ngx_http_bloom_member_t +ngx_http_bloom_[a-z]+_members\[\] = \{[^;]*;' \
-    | while IFS= read -r table; do
-        name=${table#*ngx_http_bloom_member_t*ngx_http_bloom_}
-        name=${name%%_members*}
-        case $name in
-            zone)    name= ;;
-            counter) name=counters. ;;
-            pages)   name=memory.pages. ;;
-            *)       name=$name. ;;
-        esac
-        grep -oE '\{ "[a-z_]+"' <<< "$table" | tr -d '{ "' | sed "s/^/$name/"
-    done | sort
+    grep -oE '^    \{ "[a-z_.]+"' src/http/api/ngx_http_bloom_stats.c \
+    | tr -d '{ "' | sort
 }
 
+# "NAME TYPE LABEL: VALUE, VALUE ...: HELP" of each metric, as the tables of
+# stats and of rules' metrics have them
+
 metrics() {
-    grep -oE '^    \{ "[a-z_]+", ("(counter|gauge)"|"[a-z]+=)' \
-         src/http/api/ngx_http_bloom_metrics.c \
-    | cut -d '"' -f 2 | sed 's/^/nginx_bloom_/' | sort -u
+    perl -0777 -ne '
+        while (/"([a-z_]+)",\s+(?:NULL|"([a-z]+)=\\"([a-z_]+)\\""),
+                \s+(?:NGX_\w+,\s+)?(NULL|"(?:[^"\\]|"\s+")*")\s\}/gx)
+        {
+            my ($name, $label, $value, $help) = ($1, $2, $3, $4);
+            push @names, $name if !$metric{$name};
+            my $m = $metric{$name} //= {};
+            $m->{label} = $label // "";
+            push @{ $m->{values} }, $value if defined $value;
+            next if $help eq "NULL";
+            ($m->{help} = $help) =~ s/"\s+"//g;
+            $m->{help} =~ s/^"|\.?"$//g;
+        }
+        END {
+            for (@names) {
+                my $m = $metric{$_};
+                print "nginx_bloom_$_ ", /_total$/ ? "counter" : "gauge",
+                      $m->{values} ? " $m->{label}: " : "",
+                      join(", ", @{ $m->{values} // [] }), ": $m->{help}\n";
+            }
+        }' src/http/api/ngx_http_bloom_{stats,metrics}.c | sort
+}
+
+described_metrics() {
+    sed -nE 's/^\| `(nginx_bloom_[a-z_]+)` \| ([a-z]+) \| (.*) \| (.*) \|$/\1 \2 \3: \4/p' \
+        docs/api.md | tr -d '`' | sed 's/  *: /: /' | sort
 }
 
 # the names of files in a state directory, with "*" for what differs
@@ -438,9 +453,8 @@ check_endpoint() {
          "$(sed -nE 's/^\| ([0-9]{3}) \| `([a-z_]+)` .*/\1 \2/p' docs/api.md \
             | sort)"
 
-    same "docs/api.md has the metrics of the source" "$(metrics)" \
-         "$(sed -nE 's/^\| `(nginx_bloom_[a-z_]+)` \|.*/\1/p' docs/api.md \
-            | sort)"
+    same "docs/api.md has the metrics of the source, with labels and help" \
+         "$(metrics)" "$(described_metrics)"
 
     # the members before the table of states
 

@@ -88,6 +88,7 @@ background_result() {
 }
 
 stage build build
+stage layers $make test-layers
 
 # One lane compiles and fuzzes, the other one runs tests, which mostly wait. A
 # stage that needs an nginx which is being compiled waits for its lock.

@@ -77,9 +77,9 @@ export class Actions {
             yes: 'Load it',
             path: 'reload',
             failed: 'It was not loaded',
-            done: ({ generation, took_ms }) =>
+            done: ({ generation, duration_ms }) =>
                 `Generation ${number(generation)} serves, after `
-                + `${duration(took_ms)}.`,
+                + `${duration(duration_ms)}.`,
         });
     }
 
@@ -92,9 +92,9 @@ export class Actions {
             yes: 'Save it',
             path: 'checkpoint',
             failed: 'It was not saved',
-            done: ({ generation, took_ms }) =>
+            done: ({ generation, duration_ms }) =>
                 `Generation ${number(generation)} is saved, in `
-                + `${duration(took_ms)}.`,
+                + `${duration(duration_ms)}.`,
         });
     }
 
@@ -106,7 +106,7 @@ export class Actions {
             return;
         }
 
-        this.#say('', 'Under way …');
+        this.#say('', 'In progress …');
         this.#enable(false);
 
         try {
@@ -139,13 +139,13 @@ export class Actions {
 }
 
 
-function counts({ received, added, known, unparsable, first_unparsable: first,
-                  durable })
+function counts({ received, added, already_present: present, invalid,
+                  first_invalid: first, durable })
 {
     return `${plural(received, 'key')} received: ${number(added)} added, `
-           + `${number(known)} known`
-           + (unparsable > 0
-                ? `, ${number(unparsable)} left out as none in the zone’s key `
+           + `${number(present)} already present`
+           + (invalid > 0
+                ? `, ${number(invalid)} left out as invalid in the zone’s key `
                   + `form (the first, number ${number(first.number)}, `
                   + `${first.reason})`
                 : '')

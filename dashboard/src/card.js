@@ -39,7 +39,7 @@ export class Card {
         const { image, filter, memory, load } = zone;
         const level = worst(found);
         const state = level === 'good' || zone.state !== 'serving'
-            ? zone.state : 'serving, with trouble';
+            ? zone.state.replace('_', ' ') : 'serving, with trouble';
 
         setText(this.state, state);
         setAttribute(this.state, 'class', `state ${level}`);
@@ -58,7 +58,7 @@ export class Card {
         setText(facts.decisions, series.latest === null ? '–'
             : `${perSecond(series.latest.checks)}, `
               + (series.latest.unknown > 0
-                    ? `${perSecond(series.latest.unknown)} cannot tell`
+                    ? `${perSecond(series.latest.unknown)} unknown`
                     : `${perSecond(series.latest.absent)} absent`));
         setText(facts.expected, filter === null ? '–'
             : rate(filter.estimated_fpr));
@@ -130,14 +130,14 @@ export function freshness(image, now) {
 
 
 export function lastLoad(load, now) {
-    if (load.under_way) {
-        return 'under way';
+    if (load.in_progress) {
+        return 'in progress';
     }
 
     if (load.result === null) {
         return 'at the start';
     }
 
-    return `${load.result.replace('_', ' ')}, ${ago(load.when, now)}, `
-           + `took ${duration(load.took_ms)}`;
+    return `${load.result.replace('_', ' ')}, ${ago(load.started_at, now)}, `
+           + `took ${duration(load.duration_ms)}`;
 }

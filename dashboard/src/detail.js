@@ -178,7 +178,7 @@ function tables(zone, now) {
         ['Generation', number(zone.generation)],
         ...(filter === null ? [] : [
             ['Bits', number(image.bits)],
-            ['Set', `${number(filter.ones)}, ${rate(filter.fill_ratio)}`],
+            ['Set', `${number(filter.bits_set)}, ${rate(filter.fill_ratio)}`],
             ['Keys', `about ${number(filter.estimated_items)}`],
             ['False positives', `${rate(filter.estimated_fpr)} expected`],
             ['Measured', measured(zone)],
@@ -194,7 +194,7 @@ function tables(zone, now) {
         ...(journal.enabled ? [
             ['Not on disk yet', bytes(journal.unsynced_bytes)],
             ['To replay', bytes(journal.replay_bytes)],
-            ['Keys that wait', number(journal.kept_keys)],
+            ['Keys that wait', number(journal.pending_keys)],
             ['Keys lost', number(journal.lost_keys)],
         ] : []),
     ]]);

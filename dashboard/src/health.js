@@ -7,11 +7,11 @@ const ENOUGH = 20;                    // cases that a measured rate rests on
 
 
 const states = {
-    'not loaded': ['bad', 'Nothing is loaded: the zone cannot tell of any key.'],
-    'stale': ['bad', 'The image is older than max_age allows: the zone cannot '
-                     + 'tell of any key until a newer one is loaded.'],
+    'not_loaded': ['bad', 'Nothing is loaded: every answer is “unknown”.'],
+    'stale': ['bad', 'The image is older than max_age allows: every answer is '
+                     + '“unknown” until a newer one is loaded.'],
     'damaged': ['bad', 'Added keys were lost: keys that the filter lacks are '
-                       + '“cannot tell” until an image has them.'],
+                       + '“unknown” until an image has them.'],
     'behind': ['warn', 'Another instance of the zone has added keys that this '
                        + 'one has yet to apply.'],
 };
@@ -65,9 +65,9 @@ export function problems(zone, now) {
                    + 'next load.');
     }
 
-    if (zone.journal.kept_keys > 0) {
-        say('warn', `${plural(zone.journal.kept_keys, 'added key')} `
-                    + `${zone.journal.kept_keys === 1 ? 'waits' : 'wait'} for `
+    if (zone.journal.pending_keys > 0) {
+        say('warn', `${plural(zone.journal.pending_keys, 'added key')} `
+                    + `${zone.journal.pending_keys === 1 ? 'waits' : 'wait'} for `
                     + 'the disk.');
     }
 
@@ -85,10 +85,10 @@ export function problems(zone, now) {
                     + `${rate(zone.image.fpr)} were meant.`);
     }
 
-    if (zone.load.under_way) {
-        say('note', zone.load.total_bytes > 0
+    if (zone.load.in_progress) {
+        say('note', zone.load.size_bytes > 0
             ? `Loading: ${bytes(zone.load.done_bytes)} of `
-              + `${bytes(zone.load.total_bytes)}.`
+              + `${bytes(zone.load.size_bytes)}.`
             : 'Loading.');
     }
 

@@ -49,8 +49,8 @@ export class Probe {
 const words = {
     absent: 'Absent: definitely not in the filter',
     present: 'Maybe present',
-    unknown: 'Cannot tell',
-    unparsable: 'No key',
+    unknown: 'Unknown',
+    invalid: 'Invalid key',
 };
 
 

@@ -6,7 +6,7 @@ const KEPT = 150;                     // samples; five minutes
 export const decisions = [
     { name: 'absent', label: 'absent' },
     { name: 'present', label: 'maybe present' },
-    { name: 'unknown', label: 'cannot tell' },
+    { name: 'unknown', label: 'unknown' },
     { name: 'rejected', label: 'rejected' },
     { name: 'routed', label: 'routed' },
 ];

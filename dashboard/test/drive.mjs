@@ -139,7 +139,7 @@ async function outcome(page) {
 
     await page.waitForFunction(() => {
         const text = document.querySelector('p.result').textContent;
-        return text !== '' && !text.startsWith('Under way');
+        return text !== '' && !text.startsWith('In progress');
     });
 
     return result.innerText();
@@ -156,14 +156,14 @@ async function accessible(page, what) {
             `${id} at ${nodes.map(({ target }) => target).join(' and ')}`);
     });
 
-    is(found.join('; '), '', `${what}: nothing that axe objects to`);
+    is(found.join('; '), '', `axe objects to nothing: ${what}`);
 }
 
 
 const fits = async (page, what) =>
     is(await page.evaluate(() => document.documentElement.scrollWidth
                                  - document.documentElement.clientWidth), 0,
-       `${what}: as wide as the window`);
+       `the page is no wider than the window: ${what}`);
 
 
 // ---- all that there is, in one colour scheme and size ----
@@ -171,14 +171,16 @@ const fits = async (page, what) =>
 async function everything(browser, options) {
     const { context, page, watched } = await open(browser, '/bloom/', options);
 
-    is(await page.title(), '(3) Bloom filters', 'the title counts the trouble');
+    is(await page.title(), '(3) Bloom filters',
+       'the title counts the zones in trouble');
     is(await page.locator('#where').innerText(),
-       `${address.replace('http://', '')}/bloom/`, 'where it is');
+       `${address.replace('http://', '')}/bloom/`,
+       'the page says where the endpoint is');
     is((await page.locator('.card h3').allInnerTexts()).slice(0, 3).sort()
            .join(' '),
-       'customers leaked tokens', 'the worst come first');
+       'customers leaked tokens', 'zones in trouble come first');
     is((await page.locator('.card h3').allInnerTexts()).slice(3).join(' '),
-       'items bad-urls seen', 'then the others');
+       'items bad-urls seen', 'the other zones come after those in trouble');
 
     await looks(page);
     await charts(page);
@@ -194,9 +196,9 @@ async function everything(browser, options) {
     await choose(page, 'bad-urls');
     await lookUp(page, 'http://a.b.evil.example/x/y?q');
     await fits(page, 'with a long answer');
-    await accessible(page, 'the page');
+    await accessible(page, 'the page with a long answer');
 
-    watched.quiet('no error, no violation, nothing asked of others');
+    watched.quiet('the page has no error and asks no other site');
     await context.close();
 }
 
@@ -205,38 +207,46 @@ async function looks(page) {
     const items = card(page, 'items');
     const text = (await items.innerText()).replace(/\s+/g, ' ');
 
-    like(text, /^items serving /, 'a card has its state');
-    like(text, /items\.bloom/, 'the file');
-    like(text, /6[12](\.\d)? k of 100 k keys/, 'the keys of the capacity');
-    like(text, /Target 0\.1 %/, 'the target');
-    like(text, /False positives 0\.00\d+ %/, 'the rate that is expected');
-    like(text, /Generation \d/, 'the generation');
-    like(text, /Image complete 2 h ago/, 'how fresh it is');
-    like(text, /Memory 192 KiB of/, 'the memory');
-    like(text, /Last load (at the start|ok|under way)/, 'the last load');
+    like(text, /^items serving /, 'a card has the state of its zone');
+    like(text, /items\.bloom/, 'a card has the file of its zone');
+    like(text, /6[12](\.\d)? k of 100 k keys/,
+         'a card has the keys and the capacity');
+    like(text, /Target 0\.1 %/, 'a card has the target');
+    like(text, /False positives 0\.00\d+ %/, 'a card has the estimated rate');
+    like(text, /Generation \d/, 'a card has the generation');
+    like(text, /Image complete 2 h ago/, 'a card says how fresh the image is');
+    like(text, /Memory 192 KiB of/, 'a card has the memory');
+    like(text, /Last load (at the start|ok|in progress)/,
+         'a card has the last load');
 
     const meter = items.getByRole('meter');
 
-    is(await meter.getAttribute('aria-valuemax'), '100000', 'a gauge');
+    is(await meter.getAttribute('aria-valuemax'), '100000',
+       'a card has a gauge up to the capacity');
     const width = await items.locator('.gauge .bar').evaluate((bar) =>
         bar.getBoundingClientRect().width
         / bar.parentNode.getBoundingClientRect().width);
-    check('which is half full', width > .45 && width < .55, `is ${width}`);
+    check('the gauge of a half-full filter is half full',
+          width > .45 && width < .55, `is ${width}`);
 
     like(await card(page, 'customers').innerText(),
-         /stale[^]*older than max_age/, 'a stale zone says so');
+         /stale[^]*older than max_age/, 'the card of a stale zone says so');
     like(await card(page, 'tokens').innerText(),
-         /Over-full: about 2,\d\d\d keys/, 'an over-full one');
+         /Over-full: about 2,\d\d\d keys/,
+         'the card of an over-full zone says so');
     like(await card(page, 'leaked').innerText(),
-         /The last load was refused: [^]*damaged/, 'one with a bad image');
+         /The last load was refused: [^]*damaged/,
+         'the card of a zone with a bad image says so');
     like(await card(page, 'leaked').innerText(),
-         /audit found 3 wrong “absent” among 3/, 'or with keys that it lacks');
+         /audit found 3 wrong “absent” among 3/,
+         'the card of a zone that lacks keys says so');
     like(await card(page, 'tokens').innerText(),
          /positives are measured at \d[\d.]* %, where 0\.1 %[^]*Measured\s+\d[\d.]* %, \d+ cases/,
-         'a measured rate');
-    is(await page.locator('.card.bad').count(), 3, 'and look like it');
+         'the card of a zone with feedback has the measured rate');
+    is(await page.locator('.card.bad').count(), 3,
+       'cards of zones in trouble look like it');
     is(await page.locator('#summary').innerText(), '3 of 6 zones have trouble',
-       'the summary counts them');
+       'the summary counts the zones in trouble');
 }
 
 
@@ -273,18 +283,18 @@ async function charts(page) {
             .getAttribute('aria-label');
     }
 
-    is(lines, 'true,true', 'two charts, with lines in them');
-    like(said, words, 'the first in words');
+    is(lines, 'true,true', 'both charts have lines in them');
+    like(said, words, 'the chart of decisions is told in words');
 
     like(await page.locator('#detail .chart').nth(1).getAttribute('aria-label'),
          /^With about 6\d,\d{3} keys 0\.00\d+ % of absent keys .* 0\.1 % with 100,000/,
-         'the curve in words');
+         'the curve is told in words');
     like(await page.locator('#detail .u-legend').nth(1).innerText(),
-         /now:?\s*0\.00\d+ %/, 'the present point on it');
+         /now:?\s*0\.00\d+ %/, 'the curve has the present point');
 
     await choose(page, 'seen');
     like(await page.locator('#detail .u-legend').first().innerText(),
-         /absent/, 'a chart of another zone');
+         /absent/, 'another zone has a chart of its own');
 }
 
 
@@ -293,26 +303,30 @@ async function keys(page) {
 
     await choose(page, 'items');
     await lookUp(page, 'id17');
-    like(await result.innerText(), /^Maybe present/, 'a key that is there');
-    is(await page.locator('.bits').count(), 1, 'its line');
-    is(await page.locator('.bits .set').count(), 8, 'with its bits');
-    is(await page.locator('.bits .clear').count(), 0, 'all set');
+    like(await result.innerText(), /^Maybe present/,
+         'a present key is maybe present');
+    is(await page.locator('.bits').count(), 1, 'the line of a key is drawn');
+    is(await page.locator('.bits .set').count(), 8,
+       'the bits of a key are drawn');
+    is(await page.locator('.bits .clear').count(), 0,
+       'all bits of a present key are set');
     like(await page.locator('.bits').getAttribute('aria-label'),
-         /^Line [\d,]+ of 3,072: 8 bits of the key, 8 set$/, 'in words');
+         /^Line [\d,]+ of 3,072: 8 bits of the key, 8 set$/,
+         'the bits of a key are told in words');
 
     await page.getByText('Their numbers').click();
     is((await page.locator('.numbers').innerText()).split(', ').length, 8,
-       'and by their numbers');
+       'the bits of a key are told by their numbers');
 
     await lookUp(page, 'nobody');
-    like(await result.innerText(), /^Absent/, 'one that is not');
-    check('not all its bits are set',
+    like(await result.innerText(), /^Absent/, 'an absent key is absent');
+    check('not all bits of an absent key are set',
           await page.locator('.bits .clear').count() > 0);
 
     await result.evaluate((node) => node.replaceChildren());
     await page.getByLabel('Key', { exact: true }).press('Enter');
     await result.locator('> *').first().waitFor();
-    like(await result.innerText(), /^Absent/, 'Enter asks as well');
+    like(await result.innerText(), /^Absent/, 'Enter looks a key up');
 
     // whatever a key is, it is text
 
@@ -322,42 +336,46 @@ async function keys(page) {
     {
         await lookUp(page, key);
         is(await result.locator('dd code').first().innerText(), key,
-           `${key} is shown as it is`);
+           `the key ${key} is shown as text`);
         is(await result.locator('script, img, b, svg:not(.bits)').count(), 0,
-           'and is no element');
+           `the key ${key} becomes no element`);
     }
 
-    check('nor does it run', !(await page.title()).includes('taken'));
+    check('no key is run as a script', !(await page.title()).includes('taken'));
 
     await choose(page, 'bad-urls');
     await lookUp(page, 'http://WWW.Evil.example:80/a/../b?<script>');
-    like(await result.innerText(), /^Maybe present/, 'a URL');
+    like(await result.innerText(), /^Maybe present/,
+         'a listed URL is maybe present');
     like(await result.innerText(),
          /Canonical\s+http:\/\/www\.evil\.example\/b\?<script>/,
-         'its canonical form');
+         'a URL has its canonical form');
 
     const expressions = await page.locator('.expressions li').allInnerTexts();
 
-    check('all it was looked up by', expressions.length >= 5,
+    check('a URL has all that it was looked up by', expressions.length >= 5,
           expressions.join());
     is(expressions.filter((text) => /maybe present/.test(text)).join()
            .replace(/\s+/g, ' '),
-       'evil.example/ maybe present', 'which of it is there');
-    is(await page.locator('.bits').count(), 2, 'two lines of bits');
+       'evil.example/ maybe present',
+       'a URL has the expression that is present');
+    is(await page.locator('.bits').count(), 2,
+       'the bits of a URL are in two lines');
 
     await lookUp(page, 'http://a<b>.example:no/');
-    like(await result.innerText(), /^No key[^]*Why not\s+it /,
-         'what is no URL, and why');
+    like(await result.innerText(), /^Invalid key[^]*Why not\s+it /,
+         'an invalid URL is named, with the reason');
 
     await choose(page, 'seen');
     await lookUp(page, 'x');
     like(await page.locator('.bits').getAttribute('aria-label'),
          /^All [\d,]+ bits: 7 bits of the key, 0 set$/,
-         'a classic filter as a whole');
+         'the bits of a classic filter are told as a whole');
 
     await choose(page, 'customers');
     await lookUp(page, 'id1');
-    like(await result.innerText(), /^Cannot tell/, 'of a stale zone');
+    like(await result.innerText(), /^Unknown/,
+         'every key of a stale zone is unknown');
 }
 
 
@@ -370,7 +388,7 @@ async function changes(page, watched) {
 
     await choose(page, 'seen');
     await press(page, 'Add keys');
-    like(await outcome(page), /no key to add/, 'no key to add');
+    like(await outcome(page), /no key to add/, 'adding no key is refused');
 
     const mine = ++added;             // others add keys meanwhile
     const hostile = `<script>document.title = "taken"</script>${mine}`;
@@ -379,35 +397,35 @@ async function changes(page, watched) {
     await page.getByLabel('Keys to add').fill(`key${mine}\n\n${hostile}\n`);
     await press(page, 'Add keys');
     is(await dialog.getByRole('heading').innerText(), 'Add 2 keys to seen?',
-       'asks first');
+       'the page asks before it adds keys');
     is(await page.evaluate(() => document.activeElement.textContent), 'Cancel',
-       'and would rather not');
+       'the question has the focus on Cancel');
     await accessible(page, 'a question');
     await press(page, 'Cancel');
-    is(await outcome(page), 'Nothing was changed.', 'is told not to');
+    is(await outcome(page), 'Nothing was changed.', 'Cancel changes nothing');
 
     await press(page, 'Add keys');
     await page.keyboard.press('Escape');
-    is(await outcome(page), 'Nothing was changed.', 'or by Escape');
+    is(await outcome(page), 'Nothing was changed.', 'Escape changes nothing');
     await lookUp(page, hostile);
     like(await page.locator('.answer').innerText(), /^Absent/,
-         'then nothing is');
+         'a key that was not added is absent');
 
     await press(page, 'Add keys');
     await press(page, 'Add 2 keys');
-    is(await outcome(page), '2 keys received: 2 added, 0 known.',
-       'then they are added');
+    is(await outcome(page), '2 keys received: 2 added, 0 already present.',
+       'the answer counts the added keys');
     is(await page.getByLabel('Keys to add').inputValue(), '',
-       'and gone from the box');
+       'added keys are gone from the box');
     await lookUp(page, hostile);
     like(await page.locator('.answer').innerText(), /^Maybe present/,
-         'they are there');
+         'an added key is maybe present');
 
     await page.waitForFunction((n) => [...document.querySelectorAll('.card')]
         .some((one) => /^seen/.test(one.innerText)
                        && one.querySelector('.gauge')
                            .getAttribute('aria-valuenow') > n), before);
-    check('the gauge has moved', await count() > before);
+    check('the gauge moves when keys are added', await count() > before);
 
     await choose(page, 'items');
     await page.getByLabel('Keys to add').fill(`new${mine}`);
@@ -415,7 +433,8 @@ async function changes(page, watched) {
     await press(page, 'Add keys');
     await press(page, 'Add 1 key');
     is(await outcome(page),
-       '1 key received: 1 added, 0 known; all are on disk.', 'onto the disk');
+       '1 key received: 1 added, 0 already present; all are on disk.',
+       'a key that is added onto the disk is said to be there');
 
     await choose(page, 'bad-urls');
     await page.getByLabel('Keys to add')
@@ -423,8 +442,8 @@ async function changes(page, watched) {
     await press(page, 'Add keys');
     await press(page, 'Add 2 keys');
     like(await outcome(page),
-         /^2 keys received: 1 added, 0 known, 1 left out .* number 2, /,
-         'what is no key is said');
+         /^2 keys received: 1 added, 0 already present, 1 left out .* number 2, /,
+         'the answer names an invalid key');
 
     // the file, a checkpoint
 
@@ -436,19 +455,21 @@ async function changes(page, watched) {
 
     await press(page, 'Reload the file');
     like(await page.locator('#confirm-text').innerText(), /items\.bloom/,
-         'names the file to load');
+         'the question names the file to load');
     await press(page, 'Load it');
     like(await outcome(page),
-         /^Generation \d+ serves, after /, 'is loaded');
+         /^Generation \d+ serves, after /, 'the file is loaded again');
     await page.waitForFunction((n) => [...document.querySelectorAll('.card')]
         .some((one) => /^items/.test(one.innerText)
                        && /Generation\s+(\d+)/.exec(one.innerText)[1] > n),
         last);
-    check('the card says so', await generation() > last);
+    check('the card has the generation that was loaded',
+          await generation() > last);
 
     await press(page, 'Save a checkpoint');
     await press(page, 'Save it');
-    like(await outcome(page), /^Generation \d+ is saved, in /, 'is saved');
+    like(await outcome(page), /^Generation \d+ is saved, in /,
+         'a checkpoint is saved');
 
     // errors, in words
 
@@ -457,7 +478,7 @@ async function changes(page, watched) {
         await press(page, 'Reload the file');
         await press(page, 'Load it');
         like(await outcome(page), /^It was not loaded: .*\(409, not_possible\)/,
-             'what is not possible');
+             'a load without a file is said to be impossible');
     });
 
     await watched.during(/status of 422/, async () => {
@@ -465,7 +486,7 @@ async function changes(page, watched) {
         await press(page, 'Reload the file');
         await press(page, 'Load it');
         like(await outcome(page), /^It was not loaded: .*damaged.*\(422, /,
-             'what is refused');
+             'a refused image is said to be damaged');
     });
 }
 
@@ -475,17 +496,18 @@ async function keyboard(page) {
     await page.locator('.card').first().waitFor();
     await page.keyboard.press('Tab');
     is(await page.evaluate(() => document.activeElement.textContent),
-       'Skip the list of zones', 'the first stop leads past the list');
+       'Skip the list of zones',
+       'the first stop of the keyboard leads past the list');
     await page.keyboard.press('Tab');
     is(await page.evaluate(() => document.activeElement.id), 'pause',
-       'then the pause');
+       'the second stop of the keyboard is the pause');
 
     for (let i = 0; i < 4; i++) {
         await page.keyboard.press('Tab');
     }
 
     is(await page.evaluate(() => document.activeElement.textContent), 'items',
-       'then zone by zone');
+       'later stops of the keyboard are zones');
 
     const outline = await page.evaluate(() =>
         getComputedStyle(document.activeElement).outlineStyle);
@@ -494,10 +516,11 @@ async function keyboard(page) {
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 2, name: 'items' }).waitFor();
     await page.waitForFunction(() => document.activeElement.id === 'detail');
-    check('Enter chooses it', true);
+    check('Enter chooses a zone', true);
     is(await page.locator('[aria-current]').innerText(), 'items',
-       'and it is marked');
-    is(new URL(page.url()).hash, '#zone=items', 'the address names it');
+       'the chosen zone is marked');
+    is(new URL(page.url()).hash, '#zone=items',
+       'the address names the chosen zone');
 }
 
 
@@ -510,10 +533,11 @@ async function elsewhere(browser) {
         await choose(page, 'items');
         await lookUp(page, 'id1');
         like(await page.locator('.answer').innerText(), /^Maybe present/,
-             `${path}: a key`);
+             `a key is looked up at ${path}`);
         is(await page.getByRole('button', { name: 'Add keys' }).count(),
-           path === '/reading/' ? 0 : 1, 'changes where writing is on');
-        watched.quiet('without an error');
+           path === '/reading/' ? 0 : 1,
+           `keys can be added at ${path} only where writing is on`);
+        watched.quiet(`the page at ${path} has no error`);
         await context.close();
     }
 }
@@ -547,31 +571,34 @@ async function pauses(browser) {
         document.dispatchEvent(new Event('visibilitychange'));
     }, hidden);
 
-    check('it asks again and again', await asksOn());
+    check('the page asks again and again', await asksOn());
     await hide(true);
-    is(await asks(), 0, 'not while it is hidden');
+    is(await asks(), 0, 'a hidden page asks nothing');
     await hide(false);
-    check('again when it is not', await asksOn());
+    check('a page that is shown again asks again', await asksOn());
 
     await press(page, 'Pause updates');
     is(await page.getByRole('button', { name: 'Pause updates' })
-           .getAttribute('aria-pressed'), 'true', 'the button is pressed');
-    is(await asks(), 0, 'not while it is paused');
+           .getAttribute('aria-pressed'), 'true',
+           'the button of the pause is pressed');
+    is(await asks(), 0, 'a paused page asks nothing');
 
     await choose(page, 'tokens');
     like(await page.locator('#detail .u-legend').nth(1).innerText(),
-         /now:?\s*\d[\d.]* %/, 'a new chart says the present figures');
+         /now:?\s*\d[\d.]* %/,
+         'a new chart of a paused page has the present figures');
 
     await press(page, 'Pause updates');
-    check('again when it is not', await asksOn());
+    check('a page that is not paused any more asks again', await asksOn());
 
-    watched.quiet('without an error');
+    watched.quiet('pauses cause no error');
     await context.close();
 }
 
 
 async function troubles(browser) {
-    const { context, page, watched } = await open(browser, '/bloom/#zone=items');
+    const { context, page, watched } = await open(browser,
+                                                  '/bloom/#zone=items');
     const trouble = page.getByRole('alert');
 
     // the helper
@@ -579,12 +606,13 @@ async function troubles(browser) {
     await nginx('silence');
     await page.locator('.card.bad h3', { hasText: 'items' }).waitFor();
     like(await card(page, 'items').innerText(),
-         /helper process has been silent for \d+ s/, 'a helper is silent');
+         /helper process has been silent for \d+ s/,
+         'a card says that the helper is silent');
     is(await page.locator('#summary').innerText(), '6 of 6 zones have trouble',
-       'everywhere');
+       'all zones are in trouble while the helper is silent');
     await nginx('wake');
     await page.locator('.card.good h3', { hasText: 'items' }).waitFor();
-    check('and speaks again', true);
+    check('zones recover when the helper works again', true);
 
     // states that are hard to bring about
 
@@ -593,27 +621,28 @@ async function troubles(browser) {
         const answer = await response.json();
         const [first, second] = answer.zones;
 
-        Object.assign(first, { state: 'not loaded', generation: 0, image: null,
+        Object.assign(first, { state: 'not_loaded', generation: 0, image: null,
                                filter: null });
         Object.assign(second, { state: 'damaged' });
         Object.assign(second.journal, { error: 'No space <b>left</b>',
-                                        kept_keys: 2, lost_keys: 1 });
-        second.load = { ...second.load, under_way: true, done_bytes: 1 << 20,
-                        total_bytes: 4 << 20 };
+                                        pending_keys: 2, lost_keys: 1 });
+        second.load = { ...second.load, in_progress: true, done_bytes: 1 << 20,
+                        size_bytes: 4 << 20 };
 
         await route.fulfill({ response, json: answer });
     });
 
-    await page.getByText('Nothing is loaded: the zone').first().waitFor();
+    await page.getByText('Nothing is loaded: every answer').first().waitFor();
     like(await card(page, 'items').innerText(), /^items\s+not loaded/,
-         'a zone that is not loaded');
-    is(await page.locator('#detail-title').innerText(), 'items', 'is shown');
+         'the card of a zone that is not loaded says so');
+    is(await page.locator('#detail-title').innerText(), 'items',
+       'a zone that is not loaded is shown');
     like(await card(page, 'bad-urls').innerText(),
          /damaged[^]*No space <b>left<\/b>[^]*1 added key found[^]*2 added keys wait for[^]*Loading: 1 MiB of 4 MiB/,
-         'a damaged one, and its journal');
-    await accessible(page, 'in trouble');
+         'the card of a damaged zone says what its journal lost');
+    await accessible(page, 'zones in trouble');
     await page.unrouteAll({ behavior: 'wait' });
-    watched.quiet('without an error');
+    watched.quiet('zones in trouble cause no error');
 
     // the endpoint
 
@@ -622,16 +651,17 @@ async function troubles(browser) {
         await trouble.filter({ hasText: 'does not answer' }).waitFor();
         like(await trouble.innerText(),
              /cannot be reached\. What is below is of \d\d:\d\d:\d\d\./,
-             'nginx is gone');
-        is(await page.title(), 'No answer – Bloom filters', 'the title says so');
+             'the page says that nginx does not answer');
+        is(await page.title(), 'No answer – Bloom filters',
+           'the title says that nginx does not answer');
         await page.getByLabel('Key', { exact: true }).fill('id1');
         await press(page, 'Look up');
         await page.getByText('The key was not looked up: it cannot be reached')
             .waitFor();
-        check('and so does a look-up', true);
+        check('a lookup says that nginx does not answer', true);
         await nginx('start');
         await trouble.waitFor({ state: 'hidden' });
-        check('and it is back', true);
+        check('the page recovers when nginx is back', true);
     });
 
     await watched.during(/status of 403/, async () => {
@@ -639,12 +669,12 @@ async function troubles(browser) {
             route.fulfill({ status: 403, contentType: 'text/html',
                             body: '<h1>403 Forbidden</h1>' }));
         await trouble.filter({ hasText: 'nginx does not let you' }).waitFor();
-        check('nginx refuses', true);
+        check('the page says that nginx refuses it', true);
         await page.unrouteAll({ behavior: 'wait' });
         await trouble.waitFor({ state: 'hidden' });
     });
 
-    watched.quiet('without any other error');
+    watched.quiet('an nginx that is gone causes no other error');
     await context.close();
 }
 

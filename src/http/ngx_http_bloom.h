@@ -1,6 +1,7 @@
 
 /*
- * The HTTP layer's own header: configurations, rules, a request's decision.
+ * This header has the types that the files of the HTTP layer share:
+ * configurations, rules and a request's context.
  */
 
 #ifndef _NGX_HTTP_BLOOM_H_INCLUDED_
@@ -22,7 +23,6 @@
 
 
 extern ngx_module_t  ngx_http_bloom_module;
-extern ngx_module_t  ngx_http_bloom_filter_module;
 
 #pragma GCC visibility push(hidden)
 
@@ -63,11 +63,9 @@ typedef struct {
 typedef enum {
     NGX_HTTP_BLOOM_ALONE = 0,
     NGX_HTTP_BLOOM_LIST,                 /* cut into parts */
-    NGX_HTTP_BLOOM_AHEAD                 /* taken together with others, see
-                                            ngx_http_bloom_prefetch.c */
+    NGX_HTTP_BLOOM_PREFETCH              /* taken together with others, see
+                                            ngx_http_bloom_prefetch.h */
 } ngx_http_bloom_how_e;
-
-#define NGX_HTTP_BLOOM_AHEAD_MAX  8
 
 
 typedef struct {
@@ -84,9 +82,9 @@ typedef struct {
                                             so, not if one is */
     unsigned                   plain:1;  /* to evaluate the key's variable has
                                             no effect on others */
-    ngx_uint_t                 nahead;   /* of a list's first rule: how many,
-                                            from it on, are NGX_HTTP_BLOOM_AHEAD
-                                            */
+    ngx_uint_t                 nprefetch;  /* of a list's first rule: how
+                                            many, from it on, are
+                                            NGX_HTTP_BLOOM_PREFETCH */
 
     ngx_str_t                  label;    /* "name=", or FILE:LINE */
     ngx_str_t                  identity; /* by which it is known again */
@@ -97,13 +95,13 @@ typedef struct {
 } ngx_http_bloom_rule_t;
 
 
-/* Counters of a rule: requests, by the answer first, as NGX_BLOOM_ABSENT ... */
+/* Counters of a rule: requests by answer, NGX_BLOOM_ABSENT ..., and these. */
 typedef enum {
     NGX_HTTP_BLOOM_COUNT_FIRED = NGX_BLOOM_ANSWERS,    /* it did what it says */
     NGX_HTTP_BLOOM_COUNT_DRY_RUN,                      /* it would have */
     NGX_HTTP_BLOOM_COUNT_AUDITED,                      /* likewise */
-    NGX_HTTP_BLOOM_COUNT_UNAVAILABLE                   /* rejected, as the zone
-                                                          could not tell */
+    NGX_HTTP_BLOOM_COUNT_UNAVAILABLE                   /* it rejected an unknown
+                                                          key */
 } ngx_http_bloom_count_e;
 
 
@@ -116,7 +114,7 @@ typedef struct {
 
 /* bloom_audit: how many requests with absent keys are let through. */
 typedef struct {
-    ngx_uint_t                 rate;     /* of NGX_HTTP_BLOOM_AUDIT_ALL; 0: off */
+    ngx_uint_t                 rate;     /* of NGX_HTTP_BLOOM_AUDIT_ALL */
     ngx_flag_t                 learn;    /* wrongly absent keys are added */
     ngx_str_t                  file;     /* where it is configured */
     ngx_uint_t                 line;
@@ -171,7 +169,7 @@ typedef struct {
 
 /*
  * What was decided about a request.  It outlives internal redirects, which
- * clear a request's contexts: ngx_http_bloom_get_ctx() finds it among the
+ * clear a request's contexts: ngx_http_bloom_ctx_get() finds it among the
  * pool's cleanups, where it is for nothing else.
  */
 typedef struct {
@@ -188,9 +186,10 @@ typedef struct {
                                             than with "maybe present" count
                                             twice; over 1: nobody knows whose
                                             key it would be */
-    void                      *work;     /* of a request to the endpoint */
+    void                      *operation;  /* of a request to the endpoint
+                                            that outlasts its handler */
     void                      *audited;  /* see ngx_http_bloom_audit.c; NULL:
-                                            it is not */
+                                            the request is not audited */
 
     /* set with `status`: */
 
@@ -207,176 +206,6 @@ typedef struct {
 
     ngx_array_t               *checked[NGX_HTTP_MAX_URI_CHANGES + 2];
 } ngx_http_bloom_ctx_t;
-
-
-/* ngx_http_bloom_rules.c */
-
-ngx_int_t ngx_http_bloom_rules_handler(ngx_http_request_t *r);
-ngx_http_bloom_ctx_t *ngx_http_bloom_create_ctx(ngx_http_request_t *r);
-
-/* NULL: nothing has been decided yet. */
-static ngx_inline ngx_http_bloom_ctx_t *ngx_http_bloom_get_ctx(
-    ngx_http_request_t *r);
-
-/*
- * Evaluates and decodes a key.  NGX_OK with *text, NGX_DECLINED if the key is
- * empty, NGX_ERROR if memory is short.
- */
-static ngx_inline ngx_int_t ngx_http_bloom_text(ngx_http_request_t *r,
-    ngx_http_bloom_key_t *key, ngx_str_t *text);
-
-/*
- * The same, and asks the key's zone: *answer is one of NGX_BLOOM_..., and is
- * counted.  *text is the canonical key, unless the answer is that it is none.
- */
-static ngx_inline ngx_int_t ngx_http_bloom_check(ngx_http_request_t *r,
-    ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
-
-
-/* ngx_http_bloom_prefetch.c */
-
-/* Which rules of each list are NGX_HTTP_BLOOM_AHEAD: once all variables of a
- * configuration are known. */
-void ngx_http_bloom_plan_ahead(ngx_http_core_main_conf_t *cmcf,
-    ngx_http_bloom_main_conf_t *bmcf);
-
-/*
- * ngx_http_bloom_check() of a list's i-th rule, of those that are
- * NGX_HTTP_BLOOM_AHEAD, which are checked one after the other from 0 on; but
- * returns the answer instead of NGX_OK.
- */
-ngx_int_t ngx_http_bloom_check_ahead(ngx_http_request_t *r,
-    ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text);
-
-
-/*
- * A key for the log: keys come from clients, and what is not printable ASCII
- * is written as \xHH.  Returns the end; more than so much of it is not shown.
- */
-#define NGX_HTTP_BLOOM_LOGGED_KEY  256
-#define NGX_HTTP_BLOOM_LOGGED_LEN  (NGX_HTTP_BLOOM_LOGGED_KEY * 4 + 3)
-
-u_char *ngx_http_bloom_log_key(u_char *p, ngx_str_t *key);
-
-
-/*
- * What is taken from a response's header: see ngx_http_bloom_filter.c.
- * `status` is the backend's, or that of nginx's cache; 0: none.
- */
-
-/* ngx_http_bloom_add.c */
-
-ngx_int_t ngx_http_bloom_add_keys(ngx_http_request_t *r);
-
-/* ngx_http_bloom_feedback.c */
-
-char *ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-/* What a rule under bloom_feedback has answered. */
-void ngx_http_bloom_feedback_note(ngx_http_bloom_ctx_t *ctx,
-    ngx_array_t *statuses, ngx_http_bloom_rule_t *rule, ngx_uint_t answer);
-
-ngx_uint_t ngx_http_bloom_says_none(ngx_array_t *statuses, ngx_uint_t status);
-void ngx_http_bloom_feedback(ngx_http_bloom_ctx_t *ctx, ngx_uint_t status);
-
-/* ngx_http_bloom_audit.c */
-
-char *ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-void ngx_http_bloom_audit_merge(ngx_conf_t *cf,
-    ngx_http_bloom_loc_conf_t *prev, ngx_http_bloom_loc_conf_t *conf);
-
-/* Whether a request that is about to be rejected is to be let through. */
-ngx_uint_t ngx_http_bloom_audit_takes(ngx_http_request_t *r,
-    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
-    ngx_http_bloom_rule_t *rule, ngx_str_t *key);
-void ngx_http_bloom_audit(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
-    ngx_uint_t status);
-
-
-/* ngx_http_bloom_api.c */
-
-ngx_int_t ngx_http_bloom_api_handler(ngx_http_request_t *r);
-
-
-/* ngx_http_bloom_variables.c */
-
-ngx_int_t ngx_http_bloom_add_variables(ngx_conf_t *cf);
-ngx_int_t ngx_http_bloom_add_lookup(ngx_conf_t *cf, ngx_str_t *name,
-    ngx_http_bloom_key_t *key);
-
-
-/* ---- inline, as every check goes through it ---- */
-
-ngx_http_bloom_ctx_t *ngx_http_bloom_find_ctx(ngx_http_request_t *r);
-ngx_int_t ngx_http_bloom_compose(ngx_http_request_t *r,
-    ngx_http_bloom_key_t *key, ngx_str_t *text);
-ngx_int_t ngx_http_bloom_decode(ngx_http_request_t *r,
-    ngx_http_bloom_key_t *key, ngx_str_t *text);
-
-
-static ngx_inline ngx_http_bloom_ctx_t *
-ngx_http_bloom_get_ctx(ngx_http_request_t *r)
-{
-    ngx_http_bloom_ctx_t  *ctx;
-
-    r = r->main;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_bloom_module);
-
-    if (ctx == NULL && (r->internal || r->filter_finalize)) {
-
-        /* the context was cleared by an internal redirect */
-
-        ctx = ngx_http_bloom_find_ctx(r);
-    }
-
-    return ctx;
-}
-
-
-static ngx_inline ngx_int_t
-ngx_http_bloom_text(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
-    ngx_str_t *text)
-{
-    ngx_http_variable_value_t  *v;
-
-    if (key->index == NGX_ERROR) {
-        return ngx_http_bloom_compose(r, key, text);
-    }
-
-    /* nothing to put together, and so nothing to copy */
-
-    v = ngx_http_get_flushed_variable(r, key->index);
-
-    if (v == NULL || v->not_found || v->len == 0) {
-        return NGX_DECLINED;
-    }
-
-    text->data = v->data;
-    text->len = v->len;
-
-    return key->decode == BLOOM_DECODE_OFF
-           ? NGX_OK : ngx_http_bloom_decode(r, key, text);
-}
-
-
-static ngx_inline ngx_int_t
-ngx_http_bloom_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
-    ngx_str_t *text, ngx_uint_t *answer)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_bloom_text(r, key, text);
-
-    if (rc == NGX_OK) {
-        *answer = ngx_bloom_lookup(key->zone, text, r->pool);
-
-        ngx_bloom_count(key->zone, (ngx_bloom_counter_e) *answer, 1);
-    }
-
-    return rc;
-}
 
 
 #pragma GCC visibility pop

@@ -1,10 +1,12 @@
 
 /*
- * bloom_add: keys that a response tells, added before the client can ask for
- * them.
+ * This file adds the keys that a response tells, before the client can ask for
+ * them (bloom_add).
  */
 
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_add.h"
+#include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_key.h"
 #include "ngx_bloom_add.h"
 
 
@@ -22,13 +24,9 @@ ngx_http_bloom_add_keys(ngx_http_request_t *r)
 
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
 
-    ctx = ngx_http_bloom_get_ctx(r);
-
+    ctx = ngx_http_bloom_ctx_obtain(r);
     if (ctx == NULL) {
-        ctx = ngx_http_bloom_create_ctx(r);
-        if (ctx == NULL) {
-            return NGX_ERROR;
-        }
+        return NGX_ERROR;
     }
 
     /* a later filter may replace the response by an error page */
@@ -70,7 +68,7 @@ ngx_http_bloom_add_one(ngx_http_request_t *r,
         }
     }
 
-    rc = ngx_http_bloom_text(r, &addition->key, &text);
+    rc = ngx_http_bloom_key_text(r, &addition->key, &text);
 
     if (rc != NGX_OK) {
         return rc == NGX_DECLINED ? NGX_OK : rc;

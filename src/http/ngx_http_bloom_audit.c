@@ -1,25 +1,17 @@
 
 /*
- * bloom_audit: is the filter right about what it turns away?
- *
- * Some of the requests that a rule would reject, since their key is absent, are
- * let through, drawn at random.  What the backend then answers decides:
- *
- *     2xx                       the key is there: a wrong absent
- *     404, 410, or a status     it is not: the filter was right
- *       of bloom_feedback
- *     anything else, nothing,   nobody knows: unanswered
- *       or an answer of ours
- *
- * Each audited request is counted as one of the three, at the latest when it
- * ends.
+ * This file lets some requests through that a rule would reject, to learn
+ * whether the filter is right (bloom_audit).
  */
 
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_audit.h"
+#include "ngx_http_bloom_conf.h"
+#include "ngx_http_bloom_feedback.h"
+#include "ngx_http_bloom_key.h"
 #include "ngx_bloom_add.h"
 
 
-/* Of an audited request, until it is known what came of it. */
+/* An audited request. */
 typedef struct {
     ngx_bloom_zone_t          *zone;
     ngx_str_t                  key;      /* canonical */
@@ -34,7 +26,7 @@ static void ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status);
 
 
-/* A fraction as "0.1%", in thousandths of a percent. */
+/* Reads a fraction such as "0.1%"; returns thousandths of a percent. */
 static ngx_int_t
 ngx_http_bloom_audit_rate(ngx_str_t *value)
 {
@@ -69,11 +61,9 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     rate = ngx_http_bloom_audit_rate(&value[1]);
 
     if (rate < 1 || rate > NGX_HTTP_BLOOM_AUDIT_ALL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid fraction \"%V\": it must be from 0.001%% "
-                           "to 100%%, with up to three decimals, or \"off\" alone",
-                           &value[1]);
-        return NGX_CONF_ERROR;
+        return ngx_http_bloom_conf_invalid(cf, "fraction", &value[1],
+                                           "from 0.001% to 100%, with up to "
+                                           "three decimals, or \"off\" alone");
     }
 
     blcf->audit = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_audit_t));
@@ -91,10 +81,8 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             blcf->audit->learn = 1;
 
         } else if (ngx_strcmp(value[2].data, "learn=off") != 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\": it must be "
-                               "\"learn=on\" or \"learn=off\"", &value[2]);
-            return NGX_CONF_ERROR;
+            return ngx_http_bloom_conf_invalid(cf, "parameter", &value[2],
+                                            "\"learn=on\" or \"learn=off\"");
         }
     }
 
@@ -105,7 +93,7 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Only these: one key, and turned away. */
+/* Returns 1 for rules that an audit applies to: they reject one absent key. */
 static ngx_inline ngx_uint_t
 ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
 {
@@ -116,8 +104,8 @@ ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
 
 
 /*
- * Zones whose keys a location may learn take additions.  An audit beside rules
- * of which it is for none would look as if it found nothing.
+ * Lets zones take the keys that a location may learn.  Warns of an audit that
+ * applies to none of the rules beside it, which would seem to find nothing.
  */
 void
 ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
@@ -205,7 +193,7 @@ ngx_http_bloom_audit_takes(ngx_http_request_t *r,
 
 
 void
-ngx_http_bloom_audit(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
+ngx_http_bloom_audit_response(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     ngx_uint_t status)
 {
     ngx_uint_t                 none;
@@ -224,7 +212,7 @@ ngx_http_bloom_audit(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     }
 
     none = audited->feedback
-           ? ngx_http_bloom_says_none(audited->feedback, status)
+           ? ngx_http_bloom_feedback_denies(audited->feedback, status)
            : (status == 404 || status == 410);
 
     if (none) {
@@ -238,7 +226,7 @@ static void
 ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status)
 {
-    u_char             buf[NGX_HTTP_BLOOM_LOGGED_LEN], *last;
+    u_char             buf[NGX_HTTP_BLOOM_KEY_LOG_LEN], *last;
     const char        *then;
     ngx_bloom_zone_t  *zone;
 
@@ -254,7 +242,7 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
         then = "it was added now, and belongs into the next image";
     }
 
-    last = ngx_http_bloom_log_key(buf, &audited->key);
+    last = ngx_http_bloom_key_log(buf, &audited->key);
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "wrong absent: bloom zone \"%V\" lacks key \"%*s\": %s; "
@@ -263,7 +251,7 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
 }
 
 
-/* With the request's pool. */
+/* Ends an audited request: one that nobody answered is counted as that. */
 static void
 ngx_http_bloom_audit_end(void *data)
 {

@@ -1,6 +1,6 @@
 
 /*
- * Directives: parameters and keys.
+ * This file reads the parameters and keys of directives.
  */
 
 #include "ngx_http_bloom_conf.h"
@@ -10,13 +10,13 @@ typedef struct {
     ngx_str_t                  name;     /* with "=" */
     size_t                     offset;
     ngx_uint_t                 where;    /* directives that take it */
-} ngx_http_bloom_param_t;
+} ngx_http_bloom_conf_param_t;
 
 
-static ngx_int_t ngx_http_bloom_variable(ngx_conf_t *cf, ngx_str_t *text);
+static ngx_int_t ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text);
 
 
-static ngx_conf_enum_t  ngx_http_bloom_decodes[] = {
+static ngx_conf_enum_t  ngx_http_bloom_conf_decodes[] = {
     { ngx_string("off"), BLOOM_DECODE_OFF },
     { ngx_string("uri"), BLOOM_DECODE_URI },
     { ngx_string("form"), BLOOM_DECODE_FORM },
@@ -24,82 +24,83 @@ static ngx_conf_enum_t  ngx_http_bloom_decodes[] = {
 };
 
 
-static ngx_http_bloom_param_t  ngx_http_bloom_param[] = {
+static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
 
-    { ngx_string("zone="), offsetof(ngx_http_bloom_params_t, zone),
-      NGX_HTTP_BLOOM_OF_ZONE|NGX_HTTP_BLOOM_OF_KEY },
+    { ngx_string("zone="), offsetof(ngx_http_bloom_conf_params_t, zone),
+      NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_KEY },
 
-    { ngx_string("file="), offsetof(ngx_http_bloom_params_t, file),
-      NGX_HTTP_BLOOM_OF_ZONE },
+    { ngx_string("file="), offsetof(ngx_http_bloom_conf_params_t, file),
+      NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("capacity="), offsetof(ngx_http_bloom_params_t, capacity),
-      NGX_HTTP_BLOOM_OF_ZONE },
+    { ngx_string("capacity="), offsetof(ngx_http_bloom_conf_params_t, capacity),
+      NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("fpr="), offsetof(ngx_http_bloom_params_t, fpr),
-      NGX_HTTP_BLOOM_OF_ZONE },
+    { ngx_string("fpr="), offsetof(ngx_http_bloom_conf_params_t, fpr),
+      NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("layout="), offsetof(ngx_http_bloom_params_t, layout),
-      NGX_HTTP_BLOOM_OF_ZONE },
+    { ngx_string("layout="), offsetof(ngx_http_bloom_conf_params_t, layout),
+      NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("hash="), offsetof(ngx_http_bloom_params_t, hash),
-      NGX_HTTP_BLOOM_OF_ZONE },
+    { ngx_string("hash="), offsetof(ngx_http_bloom_conf_params_t, hash),
+      NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("key="), offsetof(ngx_http_bloom_params_t, key),
-      NGX_HTTP_BLOOM_OF_ZONE },
+    { ngx_string("key="), offsetof(ngx_http_bloom_conf_params_t, key),
+      NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("journal="), offsetof(ngx_http_bloom_params_t, journal),
-      NGX_HTTP_BLOOM_OF_ZONE },
+    { ngx_string("journal="), offsetof(ngx_http_bloom_conf_params_t, journal),
+      NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("watch="), offsetof(ngx_http_bloom_params_t, watch),
-      NGX_HTTP_BLOOM_OF_ZONE },
+    { ngx_string("watch="), offsetof(ngx_http_bloom_conf_params_t, watch),
+      NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("max_age="), offsetof(ngx_http_bloom_params_t, max_age),
-      NGX_HTTP_BLOOM_OF_ZONE },
+    { ngx_string("max_age="), offsetof(ngx_http_bloom_conf_params_t, max_age),
+      NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("huge_pages="), offsetof(ngx_http_bloom_params_t, huge_pages),
-      NGX_HTTP_BLOOM_OF_ZONE },
+    { ngx_string("huge_pages="),
+    offsetof(ngx_http_bloom_conf_params_t, huge_pages),
+      NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("decode="), offsetof(ngx_http_bloom_params_t, decode),
-      NGX_HTTP_BLOOM_OF_KEY },
+    { ngx_string("decode="), offsetof(ngx_http_bloom_conf_params_t, decode),
+      NGX_HTTP_BLOOM_CONF_KEY },
 
-    { ngx_string("if="), offsetof(ngx_http_bloom_params_t, condition),
-      NGX_HTTP_BLOOM_OF_ADD },
+    { ngx_string("if="), offsetof(ngx_http_bloom_conf_params_t, condition),
+      NGX_HTTP_BLOOM_CONF_ADD },
 
-    { ngx_string("status="), offsetof(ngx_http_bloom_params_t, status),
-      NGX_HTTP_BLOOM_OF_REJECT },
+    { ngx_string("status="), offsetof(ngx_http_bloom_conf_params_t, status),
+      NGX_HTTP_BLOOM_CONF_REJECT },
 
-    { ngx_string("to="), offsetof(ngx_http_bloom_params_t, to),
-      NGX_HTTP_BLOOM_OF_ROUTE },
+    { ngx_string("to="), offsetof(ngx_http_bloom_conf_params_t, to),
+      NGX_HTTP_BLOOM_CONF_ROUTE },
 
-    { ngx_string("split="), offsetof(ngx_http_bloom_params_t, split),
-      NGX_HTTP_BLOOM_OF_RULE },
+    { ngx_string("split="), offsetof(ngx_http_bloom_conf_params_t, split),
+      NGX_HTTP_BLOOM_CONF_RULE },
 
-    { ngx_string("match="), offsetof(ngx_http_bloom_params_t, match),
-      NGX_HTTP_BLOOM_OF_RULE },
+    { ngx_string("match="), offsetof(ngx_http_bloom_conf_params_t, match),
+      NGX_HTTP_BLOOM_CONF_RULE },
 
-    { ngx_string("name="), offsetof(ngx_http_bloom_params_t, name),
-      NGX_HTTP_BLOOM_OF_RULE },
+    { ngx_string("name="), offsetof(ngx_http_bloom_conf_params_t, name),
+      NGX_HTTP_BLOOM_CONF_RULE },
 
     { ngx_null_string, 0, 0 }
 };
 
 
 char *
-ngx_http_bloom_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
-    ngx_http_bloom_params_t *params)
+ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
+    ngx_http_bloom_conf_params_t *params)
 {
-    u_char                  *colon;
-    ngx_str_t               *value, *field;
-    ngx_uint_t               i;
-    ngx_http_bloom_param_t  *param;
+    u_char                       *colon;
+    ngx_str_t                    *value, *field;
+    ngx_uint_t                    i;
+    ngx_http_bloom_conf_param_t  *param;
 
-    ngx_memzero(params, sizeof(ngx_http_bloom_params_t));
+    ngx_memzero(params, sizeof(ngx_http_bloom_conf_params_t));
 
     value = cf->args->elts;
 
     for (i = first; i < cf->args->nelts; i++) {
 
-        for (param = ngx_http_bloom_param; param->name.len; param++) {
+        for (param = ngx_http_bloom_conf_param; param->name.len; param++) {
             if ((param->where & where)
                 && ngx_strncmp(value[i].data, param->name.data,
                                param->name.len)
@@ -140,7 +141,7 @@ ngx_http_bloom_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
     }
 
     if (params->zone.len == 0) {
-        return ngx_http_bloom_invalid(cf, "zone", &params->zone, "a name");
+        return ngx_http_bloom_conf_invalid(cf, "zone", &params->zone, "a name");
     }
 
     return NGX_CONF_OK;
@@ -148,24 +149,17 @@ ngx_http_bloom_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
 
 
 char *
-ngx_http_bloom_key(ngx_conf_t *cf, ngx_str_t *text,
-    ngx_http_bloom_params_t *params, ngx_http_bloom_key_t *key)
+ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_key_t *key)
 {
-    ngx_conf_enum_t                   *decode;
-    ngx_http_bloom_main_conf_t        *bmcf;
-    ngx_http_compile_complex_value_t   ccv;
+    ngx_conf_enum_t             *decode;
+    ngx_http_bloom_main_conf_t  *bmcf;
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = text;
-    ccv.complex_value = &key->value;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+    if (ngx_http_bloom_conf_value(cf, text, &key->value) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
-    key->index = ngx_http_bloom_variable(cf, text);
+    key->index = ngx_http_bloom_conf_variable(cf, text);
 
     if (key->value.lengths == NULL) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
@@ -174,24 +168,24 @@ ngx_http_bloom_key(ngx_conf_t *cf, ngx_str_t *text,
     }
 
     if (params->size.data != NULL) {
-        return ngx_http_bloom_invalid(cf, "zone", &params->zone,
-                                      "a name without a size: that belongs to "
-                                      "\"bloom_zone\"");
+        return ngx_http_bloom_conf_invalid(cf, "zone", &params->zone,
+                                           "a name without a size: that "
+                                           "belongs to \"bloom_zone\"");
     }
 
     key->decode = BLOOM_DECODE_OFF;
 
     if (params->decode.data != NULL) {
 
-        for (decode = ngx_http_bloom_decodes; decode->name.len; decode++) {
+        for (decode = ngx_http_bloom_conf_decodes; decode->name.len; decode++) {
             if (ngx_strcmp(decode->name.data, params->decode.data) == 0) {
                 break;
             }
         }
 
         if (decode->name.len == 0) {
-            return ngx_http_bloom_invalid(cf, "decode", &params->decode,
-                                          "\"uri\", \"form\" or \"off\"");
+            return ngx_http_bloom_conf_invalid(cf, "decode", &params->decode,
+                                               "\"uri\", \"form\" or \"off\"");
         }
 
         key->decode = decode->value;
@@ -205,9 +199,12 @@ ngx_http_bloom_key(ngx_conf_t *cf, ngx_str_t *text,
 }
 
 
-/* The index of a variable where a text is that variable alone: "$name". */
+/*
+ * Returns the index of a variable that is the whole text, as "$name", or
+ * NGX_ERROR.
+ */
 static ngx_int_t
-ngx_http_bloom_variable(ngx_conf_t *cf, ngx_str_t *text)
+ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text)
 {
     u_char      c;
     size_t      i;
@@ -235,7 +232,24 @@ ngx_http_bloom_variable(ngx_conf_t *cf, ngx_str_t *text)
 
 
 char *
-ngx_http_bloom_invalid(ngx_conf_t *cf, char *name, ngx_str_t *value,
+ngx_http_bloom_conf_value(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_http_complex_value_t *value)
+{
+    ngx_http_compile_complex_value_t  ccv;
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = text;
+    ccv.complex_value = value;
+
+    return ngx_http_compile_complex_value(&ccv) == NGX_OK ? NGX_CONF_OK
+                                                          : NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_bloom_conf_invalid(ngx_conf_t *cf, char *name, ngx_str_t *value,
     char *want)
 {
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,

@@ -1,41 +1,44 @@
 
 /*
- * Directives of rules and of keys that are looked up or added: bloom_pass,
- * bloom_reject, bloom_route, bloom_rules, bloom_lookup and bloom_add.
+ * This file reads the directives of rules and of keys that are looked up or
+ * added: bloom_pass, bloom_reject, bloom_route, bloom_rules, bloom_lookup and
+ * bloom_add.
  */
 
+#include "ngx_http_bloom_conf_rules.h"
 #include "ngx_http_bloom_conf.h"
+#include "ngx_http_bloom_variables.h"
 
 
-static char *ngx_http_bloom_rule_split(ngx_conf_t *cf,
-    ngx_http_bloom_params_t *params, ngx_http_bloom_rule_t *rule);
-static char *ngx_http_bloom_rule_name(ngx_conf_t *cf,
-    ngx_http_bloom_params_t *params, ngx_http_bloom_rule_t *rule);
-static char *ngx_http_bloom_rule_to(ngx_conf_t *cf, ngx_str_t *to,
+static char *ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
+static char *ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
+static char *ngx_http_bloom_conf_rules_to(ngx_conf_t *cf, ngx_str_t *to,
     ngx_http_bloom_rule_t *rule);
 
 
 char *
-ngx_http_bloom_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    char                     *rc;
-    ngx_str_t                *value, name;
-    ngx_http_bloom_key_t     *key;
-    ngx_http_bloom_params_t   params;
+    char                          *rc;
+    ngx_str_t                     *value, name;
+    ngx_http_bloom_key_t          *key;
+    ngx_http_bloom_conf_params_t   params;
 
     value = cf->args->elts;
 
     name = value[2];
 
     if (name.len < 2 || name.data[0] != '$') {
-        return ngx_http_bloom_invalid(cf, "variable name", &name,
-                                      "a name with \"$\" before it");
+        return ngx_http_bloom_conf_invalid(cf, "variable name", &name,
+                                           "a name with \"$\" before it");
     }
 
     name.data++;
     name.len--;
 
-    rc = ngx_http_bloom_params(cf, 3, NGX_HTTP_BLOOM_OF_KEY, &params);
+    rc = ngx_http_bloom_conf_params(cf, 3, NGX_HTTP_BLOOM_CONF_KEY, &params);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -45,12 +48,12 @@ ngx_http_bloom_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    rc = ngx_http_bloom_key(cf, &value[1], &params, key);
+    rc = ngx_http_bloom_conf_key(cf, &value[1], &params, key);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
 
-    if (ngx_http_bloom_add_lookup(cf, &name, key) != NGX_OK) {
+    if (ngx_http_bloom_variables_add_lookup(cf, &name, key) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -59,18 +62,18 @@ ngx_http_bloom_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 char *
-ngx_http_bloom_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_bloom_loc_conf_t *blcf = conf;
 
-    char                        *rc;
-    ngx_int_t                    status;
-    ngx_str_t                   *value;
-    ngx_uint_t                   where;
-    ngx_array_t                **list;
-    ngx_http_bloom_rule_t       *rule;
-    ngx_http_bloom_params_t      params;
-    ngx_http_bloom_main_conf_t  *bmcf;
+    char                           *rc;
+    ngx_int_t                       status;
+    ngx_str_t                      *value;
+    ngx_uint_t                      where;
+    ngx_array_t                   **list;
+    ngx_http_bloom_rule_t          *rule;
+    ngx_http_bloom_conf_params_t    params;
+    ngx_http_bloom_main_conf_t     *bmcf;
 
     if (blcf->rules == NULL) {
         return "is in one level with \"bloom_rules off\"";
@@ -112,35 +115,35 @@ ngx_http_bloom_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         rule->status = NGX_HTTP_FORBIDDEN;
 
     } else {
-        return ngx_http_bloom_invalid(cf, "condition", &value[1],
-                                      "\"absent\" or \"present\"");
+        return ngx_http_bloom_conf_invalid(cf, "condition", &value[1],
+                                           "\"absent\" or \"present\"");
     }
 
-    where = NGX_HTTP_BLOOM_OF_KEY|NGX_HTTP_BLOOM_OF_RULE;
+    where = NGX_HTTP_BLOOM_CONF_KEY|NGX_HTTP_BLOOM_CONF_RULE;
 
     if (rule->action == NGX_HTTP_BLOOM_REJECT) {
-        where |= NGX_HTTP_BLOOM_OF_REJECT;
+        where |= NGX_HTTP_BLOOM_CONF_REJECT;
 
     } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
-        where |= NGX_HTTP_BLOOM_OF_ROUTE;
+        where |= NGX_HTTP_BLOOM_CONF_ROUTE;
     }
 
-    rc = ngx_http_bloom_params(cf, 3, where, &params);
+    rc = ngx_http_bloom_conf_params(cf, 3, where, &params);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
 
-    rc = ngx_http_bloom_key(cf, &value[2], &params, &rule->key);
+    rc = ngx_http_bloom_conf_key(cf, &value[2], &params, &rule->key);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
 
-    rc = ngx_http_bloom_rule_split(cf, &params, rule);
+    rc = ngx_http_bloom_conf_rules_split(cf, &params, rule);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
 
-    rc = ngx_http_bloom_rule_name(cf, &params, rule);
+    rc = ngx_http_bloom_conf_rules_name(cf, &params, rule);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -149,15 +152,15 @@ ngx_http_bloom_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         status = ngx_atoi(params.status.data, params.status.len);
 
         if (status < 400 || status > 599) {
-            return ngx_http_bloom_invalid(cf, "status", &params.status,
-                                          "a code from 400 to 599");
+            return ngx_http_bloom_conf_invalid(cf, "status", &params.status,
+                                               "a code from 400 to 599");
         }
 
         rule->status = (ngx_uint_t) status;
     }
 
     if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
-        return ngx_http_bloom_rule_to(cf, &params.to, rule);
+        return ngx_http_bloom_conf_rules_to(cf, &params.to, rule);
     }
 
     return NGX_CONF_OK;
@@ -165,12 +168,12 @@ ngx_http_bloom_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * A list of keys.  Where one part is enough to reject a request, all parts are
- * needed to let it pass.
+ * Reads how a list of keys is cut and matched.  Where one part is enough to
+ * reject a request, all parts are needed to let it pass.
  */
 static char *
-ngx_http_bloom_rule_split(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
-    ngx_http_bloom_rule_t *rule)
+ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule)
 {
     rule->all = (rule->action == NGX_HTTP_BLOOM_PASS);
 
@@ -180,8 +183,8 @@ ngx_http_bloom_rule_split(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
     }
 
     if (params->split.len != 1) {
-        return ngx_http_bloom_invalid(cf, "split", &params->split,
-                                      "one byte, as split=,");
+        return ngx_http_bloom_conf_invalid(cf, "split", &params->split,
+                                           "one byte, as split=,");
     }
 
     rule->how = NGX_HTTP_BLOOM_LIST;
@@ -194,8 +197,8 @@ ngx_http_bloom_rule_split(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
     rule->all = (ngx_strcmp(params->match.data, "all") == 0);
 
     if (!rule->all && ngx_strcmp(params->match.data, "any") != 0) {
-        return ngx_http_bloom_invalid(cf, "match", &params->match,
-                                      "\"any\" or \"all\"");
+        return ngx_http_bloom_conf_invalid(cf, "match", &params->match,
+                                           "\"any\" or \"all\"");
     }
 
     return NGX_CONF_OK;
@@ -203,12 +206,13 @@ ngx_http_bloom_rule_split(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
 
 
 /*
- * What the metrics call it.  Its counters go on after a reload if that, what it
- * does and its zone are the same; rules that have these in common share them.
+ * Sets what metrics call a rule.  Its counters go on after a reload if its
+ * name, action, condition and zone are the same; rules that share these share
+ * their counters.
  */
 static char *
-ngx_http_bloom_rule_name(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
-    ngx_http_bloom_rule_t *rule)
+ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule)
 {
     size_t      len;
     u_char     *p;
@@ -217,8 +221,8 @@ ngx_http_bloom_rule_name(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
     rule->label = params->name;
 
     if (params->name.data != NULL && params->name.len == 0) {
-        return ngx_http_bloom_invalid(cf, "name", &params->name,
-                                      "not empty");
+        return ngx_http_bloom_conf_invalid(cf, "name", &params->name,
+                                           "not empty");
     }
 
     if (params->name.data == NULL) {
@@ -253,22 +257,14 @@ ngx_http_bloom_rule_name(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
 
 
 static char *
-ngx_http_bloom_rule_to(ngx_conf_t *cf, ngx_str_t *to,
+ngx_http_bloom_conf_rules_to(ngx_conf_t *cf, ngx_str_t *to,
     ngx_http_bloom_rule_t *rule)
 {
-    ngx_http_compile_complex_value_t  ccv;
-
     if (to->data == NULL) {
         return "must have the \"to\" parameter";
     }
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = to;
-    ccv.complex_value = &rule->to;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+    if (ngx_http_bloom_conf_value(cf, to, &rule->to) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -278,9 +274,9 @@ ngx_http_bloom_rule_to(ngx_conf_t *cf, ngx_str_t *to,
     }
 
     if (to->len == 0 || to->data[0] != '/') {
-        return ngx_http_bloom_invalid(cf, "to", to,
-                                      "\"@name\" without variables, or a URI "
-                                      "that begins with \"/\"");
+        return ngx_http_bloom_conf_invalid(cf, "to", to,
+                                           "\"@name\" without variables, or a "
+                                           "URI that begins with \"/\"");
     }
 
     return NGX_CONF_OK;
@@ -288,7 +284,7 @@ ngx_http_bloom_rule_to(ngx_conf_t *cf, ngx_str_t *to,
 
 
 char *
-ngx_http_bloom_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_bloom_loc_conf_t *blcf = conf;
 
@@ -297,7 +293,7 @@ ngx_http_bloom_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     value = cf->args->elts;
 
     if (ngx_strcmp(value[1].data, "off") != 0) {
-        return ngx_http_bloom_invalid(cf, "value", &value[1], "\"off\"");
+        return ngx_http_bloom_conf_invalid(cf, "value", &value[1], "\"off\"");
     }
 
     if (blcf->rules == NULL) {
@@ -316,15 +312,15 @@ ngx_http_bloom_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 char *
-ngx_http_bloom_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_bloom_loc_conf_t *blcf = conf;
 
-    char                              *rc;
-    ngx_str_t                         *value;
-    ngx_http_bloom_params_t            params;
-    ngx_http_bloom_addition_t         *addition;
-    ngx_http_compile_complex_value_t   ccv;
+    char                          *rc;
+    ngx_str_t                     *value;
+    ngx_uint_t                     where;
+    ngx_http_bloom_addition_t     *addition;
+    ngx_http_bloom_conf_params_t   params;
 
     value = cf->args->elts;
 
@@ -348,9 +344,9 @@ ngx_http_bloom_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is in one level with \"bloom_add off\"";
     }
 
-    rc = ngx_http_bloom_params(cf, 2,
-                               NGX_HTTP_BLOOM_OF_KEY|NGX_HTTP_BLOOM_OF_ADD,
-                               &params);
+    where = NGX_HTTP_BLOOM_CONF_KEY|NGX_HTTP_BLOOM_CONF_ADD;
+
+    rc = ngx_http_bloom_conf_params(cf, 2, where, &params);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -370,7 +366,7 @@ ngx_http_bloom_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_memzero(addition, sizeof(ngx_http_bloom_addition_t));
 
-    rc = ngx_http_bloom_key(cf, &value[1], &params, &addition->key);
+    rc = ngx_http_bloom_conf_key(cf, &value[1], &params, &addition->key);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -382,8 +378,8 @@ ngx_http_bloom_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (params.condition.len == 0) {
-        return ngx_http_bloom_invalid(cf, "if", &params.condition,
-                                      "a condition, as if=$variable");
+        return ngx_http_bloom_conf_invalid(cf, "if", &params.condition,
+                                           "a condition, as if=$variable");
     }
 
     addition->filter = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
@@ -391,22 +387,13 @@ ngx_http_bloom_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = &params.condition;
-    ccv.complex_value = addition->filter;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_bloom_conf_value(cf, &params.condition, addition->filter);
 }
 
 
 ngx_int_t
-ngx_http_bloom_check_routes(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
+ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
+    ngx_http_bloom_main_conf_t *bmcf)
 {
     ngx_str_t                  *to;
     ngx_uint_t                  i, j;

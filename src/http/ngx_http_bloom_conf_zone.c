@@ -1,20 +1,22 @@
 
 /*
- * Directives of zones: bloom_state_path and bloom_zone.
+ * This file reads the directives of zones: bloom_state_path and bloom_zone.
  */
 
+#include "ngx_http_bloom_conf_zone.h"
 #include "ngx_http_bloom_conf.h"
 #include "bloom_units.h"
 
 
-static char *ngx_http_bloom_file_zone(ngx_conf_t *cf,
-    ngx_http_bloom_params_t *params, ngx_bloom_zone_t *zone);
-static char *ngx_http_bloom_empty_zone(ngx_conf_t *cf,
-    ngx_http_bloom_params_t *params, bloom_image_t *image);
+static char *ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
+static char *ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, bloom_image_t *image);
 
 
 char *
-ngx_http_bloom_state_path(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_bloom_conf_zone_state_path(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
 {
     ngx_http_bloom_main_conf_t *bmcf = conf;
 
@@ -32,8 +34,8 @@ ngx_http_bloom_state_path(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (value[1].len == 0) {
-        return ngx_http_bloom_invalid(cf, "path", &value[1],
-                                      "a directory, or \"off\"");
+        return ngx_http_bloom_conf_invalid(cf, "path", &value[1],
+                                           "a directory, or \"off\"");
     }
 
     bmcf->state_path = value[1];
@@ -47,16 +49,16 @@ ngx_http_bloom_state_path(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 char *
-ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_bloom_main_conf_t *bmcf = conf;
 
-    char                     *rc;
-    uint64_t                  size;
-    ngx_bloom_zone_t         *zone;
-    ngx_http_bloom_params_t   params;
+    char                          *rc;
+    uint64_t                       size;
+    ngx_bloom_zone_t              *zone;
+    ngx_http_bloom_conf_params_t   params;
 
-    rc = ngx_http_bloom_params(cf, 1, NGX_HTTP_BLOOM_OF_ZONE, &params);
+    rc = ngx_http_bloom_conf_params(cf, 1, NGX_HTTP_BLOOM_CONF_ZONE, &params);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -69,8 +71,8 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             != 0
             || size == 0 || size > NGX_MAX_SIZE_T_VALUE))
     {
-        return ngx_http_bloom_invalid(cf, "zone size", &params.size,
-                                      "a number with k, m or g");
+        return ngx_http_bloom_conf_invalid(cf, "zone size", &params.size,
+                                           "a number with k, m or g");
     }
 
     zone = ngx_bloom_declare_get(cf, &bmcf->zones, &params.zone);
@@ -87,8 +89,9 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
             if (!zone->journal && ngx_strcmp(params.journal.data, "off") != 0)
             {
-                return ngx_http_bloom_invalid(cf, "journal", &params.journal,
-                                              "\"on\" or \"off\"");
+                return ngx_http_bloom_conf_invalid(cf, "journal",
+                                                   &params.journal,
+                                                   "\"on\" or \"off\"");
             }
         }
 
@@ -96,10 +99,10 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             && ngx_bloom_hugepages_parse(&params.huge_pages, &zone->hugepages)
                != NGX_OK)
         {
-            return ngx_http_bloom_invalid(cf, "huge_pages",
-                                          &params.huge_pages,
-                                          "\"transparent\", \"off\" or "
-                                          "\"reserved\"");
+            return ngx_http_bloom_conf_invalid(cf, "huge_pages",
+                                               &params.huge_pages,
+                                               "\"transparent\", \"off\" or "
+                                               "\"reserved\"");
         }
 
         if ((params.file.len != 0) == (params.capacity.len != 0)) {
@@ -110,10 +113,10 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (params.file.len != 0) {
-            rc = ngx_http_bloom_file_zone(cf, &params, zone);
+            rc = ngx_http_bloom_conf_zone_file(cf, &params, zone);
 
         } else {
-            rc = ngx_http_bloom_empty_zone(cf, &params, &zone->image);
+            rc = ngx_http_bloom_conf_zone_empty(cf, &params, &zone->image);
         }
 
         if (rc != NGX_CONF_OK) {
@@ -132,10 +135,10 @@ ngx_http_bloom_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* What a zone with an image's file is to be. */
+/* Reads what a zone with an image's file is to be. */
 static char *
-ngx_http_bloom_file_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
-    ngx_bloom_zone_t *zone)
+ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone)
 {
     ngx_int_t  watch;
 
@@ -153,8 +156,8 @@ ngx_http_bloom_file_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         watch = ngx_parse_time(&params->watch, 0);
 
         if (watch == NGX_ERROR || watch == 0) {
-            return ngx_http_bloom_invalid(cf, "watch", &params->watch,
-                                          "a time over 0, as 10s");
+            return ngx_http_bloom_conf_invalid(cf, "watch", &params->watch,
+                                               "a time over 0, as 10s");
         }
 
         zone->watch = (ngx_msec_t) watch;
@@ -164,8 +167,8 @@ ngx_http_bloom_file_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         zone->max_age = ngx_parse_time(&params->max_age, 1);
 
         if (zone->max_age == (time_t) NGX_ERROR || zone->max_age == 0) {
-            return ngx_http_bloom_invalid(cf, "max_age", &params->max_age,
-                                          "a time over 0, as 2d");
+            return ngx_http_bloom_conf_invalid(cf, "max_age", &params->max_age,
+                                               "a time over 0, as 2d");
         }
     }
 
@@ -179,10 +182,10 @@ ngx_http_bloom_file_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
 }
 
 
-/* What a zone that starts empty is to be, as an image without keys. */
+/* Reads what a zone that starts empty is to be, as an image without keys. */
 static char *
-ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
-    bloom_image_t *image)
+ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, bloom_image_t *image)
 {
     int       form;
     uint32_t  layout;
@@ -203,8 +206,9 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         != 0
         || image->capacity == 0 || image->capacity > BLOOM_CAPACITY_MAX)
     {
-        return ngx_http_bloom_invalid(cf, "capacity", &params->capacity,
-                                      "a count with k, m or g, up to 4398g");
+        return ngx_http_bloom_conf_invalid(cf, "capacity", &params->capacity,
+                                           "a count with k, m or g, up to "
+                                           "4398g");
     }
 
     if (params->fpr.data == NULL) {
@@ -219,16 +223,16 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         != 0
         || image->fpr < BLOOM_FPR_MIN || image->fpr > BLOOM_FPR_MAX)
     {
-        return ngx_http_bloom_invalid(cf, "fpr", &params->fpr,
-                                      "a rate from 1e-9 to 0.5");
+        return ngx_http_bloom_conf_invalid(cf, "fpr", &params->fpr,
+                                           "a rate from 1e-9 to 0.5");
     }
 
     if (params->layout.data != NULL) {
         layout = bloom_geometry_layout_parse((char *) params->layout.data,
                                              params->layout.len);
         if (layout == 0) {
-            return ngx_http_bloom_invalid(cf, "layout", &params->layout,
-                                          "\"blocked\" or \"classic\"");
+            return ngx_http_bloom_conf_invalid(cf, "layout", &params->layout,
+                                               "\"blocked\" or \"classic\"");
         }
     }
 
@@ -236,8 +240,8 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         image->hasher.kind = bloom_hasher_parse((char *) params->hash.data,
                                                 params->hash.len);
         if (image->hasher.kind == 0) {
-            return ngx_http_bloom_invalid(cf, "hash", &params->hash,
-                                          "\"murmur3\" or \"siphash\"");
+            return ngx_http_bloom_conf_invalid(cf, "hash", &params->hash,
+                                               "\"murmur3\" or \"siphash\"");
         }
     }
 
@@ -245,9 +249,9 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
         form = bloom_form_parse((char *) params->key.data,
                                 params->key.len);
         if (form == -1) {
-            return ngx_http_bloom_invalid(cf, "key", &params->key,
-                                          "\"raw\", \"lower\", \"host\" or "
-                                          "\"url\"");
+            return ngx_http_bloom_conf_invalid(cf, "key", &params->key,
+                                               "\"raw\", \"lower\", \"host\" "
+                                               "or \"url\"");
         }
 
         image->key_form = (uint32_t) form;
@@ -257,8 +261,9 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
                             image->fpr)
         != 0)
     {
-        return ngx_http_bloom_invalid(cf, "capacity", &params->capacity,
-                                      "less: the filter would be over 1 TiB");
+        return ngx_http_bloom_conf_invalid(cf, "capacity", &params->capacity,
+                                           "less: the filter would be over "
+                                           "1 TiB");
     }
 
     return NGX_CONF_OK;
@@ -266,7 +271,7 @@ ngx_http_bloom_empty_zone(ngx_conf_t *cf, ngx_http_bloom_params_t *params,
 
 
 void
-ngx_http_bloom_init_zones(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
+ngx_http_bloom_conf_zone_init(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
 {
     ngx_uint_t          i;
     ngx_bloom_zone_t  **zone;

@@ -1,21 +1,11 @@
 
 /*
- * bloom_feedback: what the backend says about keys that a shield let pass.
- *
- * A key that is maybe present, and of which the backend says that there is no
- * such thing, was a false positive.  Of all requests for keys that are not
- * there, these are the ones that the filter did not turn away: the others had
- * an absent key.  So the measured rate of a zone is
- *
- *     false positives / (false positives + absent)
- *
- * counted in requests where bloom_feedback is on.  Where several rules let one
- * request pass, any of them may be wrong, and none is counted; nor if one of
- * them did not say "maybe present", as in a dry run, or under bloom_audit: the
- * backend's answer may be about that one's key.
+ * This file counts what the backend says about keys that a rule let pass
+ * (bloom_feedback).
  */
 
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_feedback.h"
+#include "ngx_http_bloom_conf.h"
 
 
 char *
@@ -49,11 +39,9 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         status = ngx_atoi(value[i].data, value[i].len);
 
         if (status < 400 || status > 499) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid status \"%V\": it must be a code from "
-                               "400 to 499, as 404, or \"off\" alone",
-                               &value[i]);
-            return NGX_CONF_ERROR;
+            return ngx_http_bloom_conf_invalid(cf, "status", &value[i],
+                                               "a code from 400 to 499, as "
+                                               "404, or \"off\" alone");
         }
 
         code = ngx_array_push(blcf->feedback);
@@ -93,7 +81,7 @@ ngx_http_bloom_feedback_note(ngx_http_bloom_ctx_t *ctx, ngx_array_t *statuses,
 
 
 ngx_uint_t
-ngx_http_bloom_says_none(ngx_array_t *statuses, ngx_uint_t status)
+ngx_http_bloom_feedback_denies(ngx_array_t *statuses, ngx_uint_t status)
 {
     ngx_uint_t  i, *code;
 
@@ -110,10 +98,10 @@ ngx_http_bloom_says_none(ngx_array_t *statuses, ngx_uint_t status)
 
 
 void
-ngx_http_bloom_feedback(ngx_http_bloom_ctx_t *ctx, ngx_uint_t status)
+ngx_http_bloom_feedback_response(ngx_http_bloom_ctx_t *ctx, ngx_uint_t status)
 {
     if (ctx->suspects == 1
-        && ngx_http_bloom_says_none(ctx->feedback, status))
+        && ngx_http_bloom_feedback_denies(ctx->feedback, status))
     {
         ngx_bloom_count(ctx->suspect, NGX_BLOOM_COUNTER_FALSE_POSITIVE, 1);
     }

@@ -1,16 +1,20 @@
 
 /*
- * The header filter: what a response tells is taken before the client sees it.
+ * This file is the header filter: it takes what a response tells before the
+ * client sees the response.
  *
  * A filter needs a module of its own kind: among the handlers' modules nginx
  * would set up its own header filter later, and forget this one.
  */
 
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_add.h"
+#include "ngx_http_bloom_audit.h"
+#include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_feedback.h"
 
 
-static ngx_int_t ngx_http_bloom_header_filter(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_bloom_backend_status(ngx_http_request_t *r,
+static ngx_int_t ngx_http_bloom_filter_header(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_bloom_filter_status(ngx_http_request_t *r,
     ngx_uint_t *cached);
 static ngx_int_t ngx_http_bloom_filter_init(ngx_conf_t *cf);
 
@@ -50,7 +54,7 @@ static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
 
 
 static ngx_int_t
-ngx_http_bloom_header_filter(ngx_http_request_t *r)
+ngx_http_bloom_filter_header(ngx_http_request_t *r)
 {
     ngx_uint_t                   status, cached;
     ngx_http_bloom_ctx_t        *ctx;
@@ -64,15 +68,15 @@ ngx_http_bloom_header_filter(ngx_http_request_t *r)
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
     if (bmcf->asks) {
-        ctx = ngx_http_bloom_get_ctx(r);
+        ctx = ngx_http_bloom_ctx_get(r);
 
         if (ctx != NULL && (ctx->suspects != 0 || ctx->audited != NULL)) {
-            status = ngx_http_bloom_backend_status(r, &cached);
+            status = ngx_http_bloom_filter_status(r, &cached);
 
-            ngx_http_bloom_feedback(ctx, status);
+            ngx_http_bloom_feedback_response(ctx, status);
 
             if (!cached) {
-                ngx_http_bloom_audit(r, ctx, status);
+                ngx_http_bloom_audit_response(r, ctx, status);
             }
         }
     }
@@ -88,13 +92,14 @@ ngx_http_bloom_header_filter(ngx_http_request_t *r)
 
 
 /*
- * Not the response's, which may be an error page of ours, but what the backend
- * said itself, now or, if cached, some time ago.  Where an internal redirect led
- * to another one, as error_page does, none of them speaks for the key.  Nor does
- * one that names a file by X-Accel-Redirect: often it has not looked for it.
+ * Returns the backend's own status, now or, if cached, some time ago; 0: none.
+ * It is not the response's, which may be an error page of nginx.  Where an
+ * internal redirect led to another backend, as error_page does, none of them
+ * speaks for the key.  Nor does a backend that names a file by
+ * X-Accel-Redirect: often it has not looked for the file.
  */
 static ngx_uint_t
-ngx_http_bloom_backend_status(ngx_http_request_t *r, ngx_uint_t *cached)
+ngx_http_bloom_filter_status(ngx_http_request_t *r, ngx_uint_t *cached)
 {
     ngx_uint_t                  i;
     ngx_http_upstream_t        *u;
@@ -151,7 +156,7 @@ static ngx_int_t
 ngx_http_bloom_filter_init(ngx_conf_t *cf)
 {
     ngx_http_next_header_filter = ngx_http_top_header_filter;
-    ngx_http_top_header_filter = ngx_http_bloom_header_filter;
+    ngx_http_top_header_filter = ngx_http_bloom_filter_header;
 
     return NGX_OK;
 }

@@ -1,45 +1,35 @@
 
 /*
- * Looking ahead: where a request has several rules, their keys are taken and
- * hashed, then their lines asked for, all before the first is tested: so the
- * memory brings them at once.  Whether it does changes no answer.
- *
- * That holds for the first rules of a list, up to one whose key cannot be taken
- * before its turn:
- *
- *     a text of several variables, or a list of keys
- *     a variable that is to be evaluated, if that may have an effect which a
- *     rule before would not see yet: of map, js_set, perl_set, auth_request ...
- *
- * It can be taken if it need not be evaluated, as captures and what "set" has
- * set, or is one of nginx's own that only read the request.  A rule that stands
- * alone is not concerned, nor what it costs.
+ * This file takes the keys of several rules together, so that memory brings
+ * their lines at once.
  */
 
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_prefetch.h"
+#include "ngx_http_bloom_key.h"
 
 
 typedef struct {
     ngx_str_t                  text;     /* decoded; len 0: there is no key,
                                             data NULL: it has not been taken */
-    ngx_bloom_lookup_prefetch_t  ahead;  /* if len is not 0 */
-} ngx_http_bloom_taken_t;
+    ngx_bloom_lookup_prefetch_t          ahead;    /* if len is not 0 */
+} ngx_http_bloom_prefetch_t;
 
 
-static ngx_uint_t ngx_http_bloom_is_plain(ngx_http_core_main_conf_t *cmcf,
-    ngx_http_variable_t *v);
-static void ngx_http_bloom_look_ahead(ngx_http_request_t *r,
+static ngx_uint_t ngx_http_bloom_prefetch_is_plain(
+    ngx_http_core_main_conf_t *cmcf, ngx_http_variable_t *v);
+static void ngx_http_bloom_prefetch_take(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule);
 
 
-/* Of the list that is being checked: no other begins before that has been
- * decided. */
-static ngx_http_bloom_taken_t  ngx_http_bloom_taken[NGX_HTTP_BLOOM_AHEAD_MAX];
+/* The keys of the list that is being checked: no other list is begun before
+ * this one has been decided. */
+static ngx_http_bloom_prefetch_t
+    ngx_http_bloom_prefetch_taken[NGX_HTTP_BLOOM_PREFETCH_MAX];
 
 
-/* Variables that only read the request, and that no configuration can define
- * anew: $args can be. */
-static ngx_str_t  ngx_http_bloom_plain[] = {
+/* Variables that only read the request and that no configuration can redefine,
+ * as it can redefine $args. */
+static ngx_str_t  ngx_http_bloom_prefetch_plain[] = {
     ngx_string("binary_remote_addr"),
     ngx_string("document_uri"),
     ngx_string("host"),
@@ -55,8 +45,8 @@ static ngx_str_t  ngx_http_bloom_plain[] = {
 };
 
 
-/* The same for families of them; one of the name may be of a "map". */
-static ngx_str_t  ngx_http_bloom_plain_families[] = {
+/* Families of such variables; one of that name may also be of a "map". */
+static ngx_str_t  ngx_http_bloom_prefetch_families[] = {
     ngx_string("arg_"),
     ngx_string("cookie_"),
     ngx_string("http_"),
@@ -65,7 +55,7 @@ static ngx_str_t  ngx_http_bloom_plain_families[] = {
 
 
 void
-ngx_http_bloom_plan_ahead(ngx_http_core_main_conf_t *cmcf,
+ngx_http_bloom_prefetch_plan(ngx_http_core_main_conf_t *cmcf,
     ngx_http_bloom_main_conf_t *bmcf)
 {
     ngx_uint_t              i, j, n;
@@ -79,7 +69,7 @@ ngx_http_bloom_plan_ahead(ngx_http_core_main_conf_t *cmcf,
     for (i = 0; i < bmcf->rules.nelts; i++) {
 
         rule = list[i]->elts;
-        n = ngx_min(list[i]->nelts, NGX_HTTP_BLOOM_AHEAD_MAX);
+        n = ngx_min(list[i]->nelts, NGX_HTTP_BLOOM_PREFETCH_MAX);
 
         for (j = 0; j < n; j++) {
             if (rule[j].how != NGX_HTTP_BLOOM_ALONE
@@ -93,26 +83,26 @@ ngx_http_bloom_plan_ahead(ngx_http_core_main_conf_t *cmcf,
             continue;
         }
 
-        rule[0].nahead = j;
+        rule[0].nprefetch = j;
 
         while (j-- != 0) {
-            rule[j].how = NGX_HTTP_BLOOM_AHEAD;
-            rule[j].plain = ngx_http_bloom_is_plain(cmcf,
-                                                    &v[rule[j].key.index]);
+            rule[j].how = NGX_HTTP_BLOOM_PREFETCH;
+            rule[j].plain =
+                ngx_http_bloom_prefetch_is_plain(cmcf, &v[rule[j].key.index]);
         }
     }
 }
 
 
 static ngx_uint_t
-ngx_http_bloom_is_plain(ngx_http_core_main_conf_t *cmcf,
+ngx_http_bloom_prefetch_is_plain(ngx_http_core_main_conf_t *cmcf,
     ngx_http_variable_t *v)
 {
     ngx_str_t            *name;
     ngx_uint_t            i;
     ngx_http_variable_t  *family;
 
-    for (name = ngx_http_bloom_plain; name->len; name++) {
+    for (name = ngx_http_bloom_prefetch_plain; name->len; name++) {
         if (v->name.len == name->len
             && ngx_strncmp(v->name.data, name->data, name->len) == 0)
         {
@@ -122,7 +112,7 @@ ngx_http_bloom_is_plain(ngx_http_core_main_conf_t *cmcf,
 
     family = cmcf->prefix_variables.elts;
 
-    for (name = ngx_http_bloom_plain_families; name->len; name++) {
+    for (name = ngx_http_bloom_prefetch_families; name->len; name++) {
 
         if (v->name.len <= name->len
             || ngx_strncmp(v->name.data, name->data, name->len) != 0)
@@ -145,21 +135,21 @@ ngx_http_bloom_is_plain(ngx_http_core_main_conf_t *cmcf,
 
 
 ngx_int_t
-ngx_http_bloom_check_ahead(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
-    ngx_uint_t i, ngx_str_t *text)
+ngx_http_bloom_prefetch_check(ngx_http_request_t *r,
+    ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text)
 {
-    ngx_int_t                rc;
-    ngx_uint_t               answer;
-    ngx_http_bloom_taken_t  *taken;
+    ngx_int_t                   rc;
+    ngx_uint_t                  answer;
+    ngx_http_bloom_prefetch_t  *taken;
 
     if (i == 0) {
-        ngx_http_bloom_look_ahead(r, rule);
+        ngx_http_bloom_prefetch_take(r, rule);
     }
 
-    taken = &ngx_http_bloom_taken[i];
+    taken = &ngx_http_bloom_prefetch_taken[i];
 
     if (taken->text.data == NULL) {
-        rc = ngx_http_bloom_check(r, &rule->key, text, &answer);
+        rc = ngx_http_bloom_key_check(r, &rule->key, text, &answer);
 
         return rc == NGX_OK ? (ngx_int_t) answer : rc;
     }
@@ -180,15 +170,15 @@ ngx_http_bloom_check_ahead(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
 
 
 static void
-ngx_http_bloom_look_ahead(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
+ngx_http_bloom_prefetch_take(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
 {
     ngx_int_t                   rc;
     ngx_uint_t                  i, j, n;
-    ngx_http_bloom_taken_t     *taken;
+    ngx_http_bloom_prefetch_t  *taken;
     ngx_http_variable_value_t  *v;
 
-    n = rule->nahead;
-    taken = ngx_http_bloom_taken;
+    n = rule->nprefetch;
+    taken = ngx_http_bloom_prefetch_taken;
 
     for (i = 0; i < n; i++) {
 
@@ -200,7 +190,7 @@ ngx_http_bloom_look_ahead(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
             break;
         }
 
-        rc = ngx_http_bloom_text(r, &rule[i].key, &taken[i].text);
+        rc = ngx_http_bloom_key_text(r, &rule[i].key, &taken[i].text);
 
         if (rc == NGX_ERROR) {
             break;

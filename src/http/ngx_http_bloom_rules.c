@@ -1,33 +1,37 @@
 
 /*
- * Deciding about requests: the handler of the PREACCESS phase.
+ * This file decides about requests: it has the handler of the PREACCESS phase.
  */
 
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_rules.h"
+#include "ngx_http_bloom_audit.h"
+#include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_feedback.h"
+#include "ngx_http_bloom_key.h"
+#include "ngx_http_bloom_prefetch.h"
 
 
-static ngx_int_t ngx_http_bloom_check_more(ngx_http_request_t *r,
+static ngx_int_t ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text);
-static ngx_int_t ngx_http_bloom_check_list(ngx_http_request_t *r,
+static ngx_int_t ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_str_t *text);
-static ngx_int_t ngx_http_bloom_fire(ngx_http_request_t *r,
+static ngx_int_t ngx_http_bloom_rules_fire(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key);
-static void ngx_http_bloom_note(ngx_http_bloom_ctx_t *ctx,
+static void ngx_http_bloom_rules_note(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
     ngx_str_t *key);
-static ngx_inline void ngx_http_bloom_set(ngx_http_bloom_ctx_t *ctx,
+static ngx_inline void ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
     ngx_str_t *key);
-static ngx_int_t ngx_http_bloom_route(ngx_http_request_t *r,
+static ngx_int_t ngx_http_bloom_rules_route(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule);
-static ngx_inline void ngx_http_bloom_log(ngx_http_request_t *r,
+static ngx_inline void ngx_http_bloom_rules_log(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
     char *doing, char *finding, ngx_str_t *key);
-static void ngx_http_bloom_write_log(ngx_log_t *log,
+static void ngx_http_bloom_rules_write_log(ngx_log_t *log,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
     char *doing, char *finding, ngx_str_t *key);
-static void ngx_http_bloom_cleanup(void *data);
 
 
 ngx_int_t
@@ -46,13 +50,9 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    ctx = ngx_http_bloom_get_ctx(r);
-
+    ctx = ngx_http_bloom_ctx_obtain(r);
     if (ctx == NULL) {
-        ctx = ngx_http_bloom_create_ctx(r);
-        if (ctx == NULL) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     if (ctx->decided
@@ -75,10 +75,10 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
     for (i = 0; i < blcf->rules->nelts; i++) {
 
         if (rule[i].how == NGX_HTTP_BLOOM_ALONE) {
-            rc = ngx_http_bloom_check(r, &rule[i].key, &key, &answer);
+            rc = ngx_http_bloom_key_check(r, &rule[i].key, &key, &answer);
 
         } else {
-            rc = ngx_http_bloom_check_more(r, &rule[i], i, &key);
+            rc = ngx_http_bloom_rules_check_more(r, &rule[i], i, &key);
 
             if (rc >= 0) {
                 answer = (ngx_uint_t) rc;
@@ -107,37 +107,40 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
                 || !ngx_http_bloom_audit_takes(r, blcf, ctx, &rule[i], &key)
                 || blcf->dry_run)
             {
-                return ngx_http_bloom_fire(r, blcf, ctx, &rule[i], &key);
+                return ngx_http_bloom_rules_fire(r, blcf, ctx, &rule[i], &key);
             }
 
-            ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_AUDITED, &rule[i], &key);
+            ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_AUDITED, &rule[i],
+                                     &key);
             continue;
         }
 
         if (answer == NGX_BLOOM_UNPARSABLE) {
-            ngx_http_bloom_log(r, blcf, &rule[i], "passing",
-                               "unparsable for", &key);
+            ngx_http_bloom_rules_log(r, blcf, &rule[i], "passing",
+                                     "invalid for", &key);
         }
 
         if (answer != NGX_BLOOM_UNKNOWN) {
-            ngx_http_bloom_note(ctx, NGX_HTTP_BLOOM_PASSED, &rule[i], &key);
+            ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_PASSED, &rule[i],
+                                      &key);
             continue;
         }
 
-        ngx_http_bloom_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i], &key);
+        ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i],
+                                  &key);
 
         if (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS) {
-            ngx_http_bloom_log(r, blcf, &rule[i], "passing", "undecided in",
-                               &key);
+            ngx_http_bloom_rules_log(r, blcf, &rule[i], "passing",
+                                     "undecided in", &key);
             continue;
         }
 
-        ngx_http_bloom_log(r, blcf, &rule[i], "rejecting", "undecided in",
-                           &key);
+        ngx_http_bloom_rules_log(r, blcf, &rule[i], "rejecting", "undecided in",
+                                 &key);
 
         if (!blcf->dry_run) {
-            ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i],
-                               &key);
+            ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i],
+                                     &key);
             ctx->decided = 1;
             ngx_bloom_count(rule[i].key.zone, NGX_BLOOM_COUNTER_REJECTED, 1);
             ngx_bloom_counters_count(rule[i].series,
@@ -151,13 +154,14 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
 
 /*
- * What came of a rule that did not fire.  It hides neither that an earlier
- * rule routed the request, or would have rejected it, nor that a zone could not
- * tell.
+ * Notes what came of a rule that did not fire.  This hides neither that an
+ * earlier rule routed the request, or would have rejected it, nor that the
+ * answer of a zone was unknown.
  */
 static void
-ngx_http_bloom_note(ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_status_e status,
-    ngx_http_bloom_rule_t *rule, ngx_str_t *key)
+ngx_http_bloom_rules_note(ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
+    ngx_str_t *key)
 {
     if (ctx->status == NGX_HTTP_BLOOM_ROUTED
         || ctx->status == NGX_HTTP_BLOOM_AUDITED
@@ -167,14 +171,15 @@ ngx_http_bloom_note(ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_status_e status,
         return;
     }
 
-    ngx_http_bloom_set(ctx, status, rule, key);
+    ngx_http_bloom_rules_set(ctx, status, rule, key);
 }
 
 
-/* What $bloom_status, $bloom_zone and $bloom_key say. */
+/* Sets what $bloom_status, $bloom_zone and $bloom_key say. */
 static ngx_inline void
-ngx_http_bloom_set(ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_status_e status,
-    ngx_http_bloom_rule_t *rule, ngx_str_t *key)
+ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
+    ngx_str_t *key)
 {
     ctx->status = status;
     ctx->zone = &rule->key.zone->name;
@@ -183,8 +188,9 @@ ngx_http_bloom_set(ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_status_e status,
 
 
 static ngx_int_t
-ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
-    ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_rule_t *rule, ngx_str_t *key)
+ngx_http_bloom_rules_fire(ngx_http_request_t *r,
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_rule_t *rule, ngx_str_t *key)
 {
     ngx_uint_t  reject;
 
@@ -196,7 +202,7 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
         ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
 
         if (ctx->status != NGX_HTTP_BLOOM_AUDITED) {
-            ngx_http_bloom_set(ctx, NGX_HTTP_BLOOM_PASSED, rule, key);
+            ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_PASSED, rule, key);
         }
 
         return NGX_DECLINED;
@@ -204,33 +210,34 @@ ngx_http_bloom_fire(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
 
     reject = (rule->action == NGX_HTTP_BLOOM_REJECT);
 
-    ngx_http_bloom_log(r, blcf, rule, reject ? "rejecting" : "routing",
-                       rule->fires == NGX_BLOOM_ABSENT ? "absent from"
-                                                       : "maybe present in",
-                       key);
+    ngx_http_bloom_rules_log(r, blcf, rule, reject ? "rejecting" : "routing",
+                             rule->fires == NGX_BLOOM_ABSENT
+                             ? "absent from" : "maybe present in",
+                             key);
 
     if (blcf->dry_run) {
         ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_DRY_RUN, 1);
         ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_DRY_RUN, 1);
-        ngx_http_bloom_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED_DRY_RUN
-                                       : NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
-                           rule, key);
+        ngx_http_bloom_rules_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED_DRY_RUN
+                                             : NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
+                                 rule, key);
         return NGX_DECLINED;
     }
 
     ngx_bloom_count(rule->key.zone, reject ? NGX_BLOOM_COUNTER_REJECTED
                                            : NGX_BLOOM_COUNTER_ROUTED, 1);
     ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
-    ngx_http_bloom_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED
-                                   : NGX_HTTP_BLOOM_ROUTED,
-                       rule, key);
+    ngx_http_bloom_rules_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED
+                                         : NGX_HTTP_BLOOM_ROUTED,
+                             rule, key);
 
-    return reject ? (ngx_int_t) rule->status : ngx_http_bloom_route(r, rule);
+    return reject ? (ngx_int_t) rule->status : ngx_http_bloom_rules_route(r,
+                                                                          rule);
 }
 
 
 static ngx_int_t
-ngx_http_bloom_route(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
+ngx_http_bloom_rules_route(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
 {
     ngx_str_t  to, args;
 
@@ -254,32 +261,33 @@ ngx_http_bloom_route(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
 
 
 /*
- * ngx_http_bloom_check() of a rule that is not NGX_HTTP_BLOOM_ALONE, but returns
- * the answer instead of NGX_OK.  Not inline, as those that are would pay for it.
+ * Does ngx_http_bloom_key_check() for a rule that is not NGX_HTTP_BLOOM_ALONE,
+ * but returns the answer instead of NGX_OK.  It is not inline, as rules that
+ * stand alone would pay for it.
  */
 static ngx_int_t __attribute__((noinline))
-ngx_http_bloom_check_more(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
-    ngx_uint_t i, ngx_str_t *text)
+ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
+    ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text)
 {
     return rule->how == NGX_HTTP_BLOOM_LIST
-           ? ngx_http_bloom_check_list(r, rule, text)
-           : ngx_http_bloom_check_ahead(r, rule, i, text);
+           ? ngx_http_bloom_rules_check_list(r, rule, text)
+           : ngx_http_bloom_prefetch_check(r, rule, i, text);
 }
 
 
 /*
- * The same of a list, for what makes the rule fire: one part, or all of them.
- * What may do so and cannot be told makes the whole unknown; what is no key
- * never does.
+ * Does the same for a list.  One part, or all of them, make the rule fire.  A
+ * part that is unknown and could make it fire makes the list unknown; an
+ * invalid one never does.
  */
 static ngx_int_t
-ngx_http_bloom_check_list(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
-    ngx_str_t *text)
+ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
+    ngx_http_bloom_rule_t *rule, ngx_str_t *text)
 {
     ngx_int_t   rc;
     ngx_uint_t  i, answer, parts, fires, other, tally[NGX_BLOOM_ANSWERS];
 
-    rc = ngx_http_bloom_text(r, &rule->key, text);
+    rc = ngx_http_bloom_key_text(r, &rule->key, text);
 
     if (rc != NGX_OK) {
         return rc;
@@ -324,43 +332,8 @@ ngx_http_bloom_check_list(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule,
 }
 
 
-ngx_int_t
-ngx_http_bloom_compose(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
-    ngx_str_t *text)
-{
-    if (ngx_http_complex_value(r, &key->value, text) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    if (text->len == 0) {
-        return NGX_DECLINED;
-    }
-
-    return key->decode == BLOOM_DECODE_OFF
-           ? NGX_OK : ngx_http_bloom_decode(r, key, text);
-}
-
-
-ngx_int_t
-ngx_http_bloom_decode(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
-    ngx_str_t *text)
-{
-    u_char  *p;
-
-    p = ngx_pnalloc(r->pool, text->len);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    text->len = bloom_key_decode(p, text->data, text->len, key->decode);
-    text->data = p;
-
-    return NGX_OK;
-}
-
-
 static ngx_inline void
-ngx_http_bloom_log(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
+ngx_http_bloom_rules_log(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
     ngx_http_bloom_rule_t *rule, char *doing, char *finding, ngx_str_t *key)
 {
     ngx_log_t  *log;
@@ -368,96 +341,21 @@ ngx_http_bloom_log(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
     log = r->connection->log;
 
     if (log->log_level >= blcf->log_level) {
-        ngx_http_bloom_write_log(log, blcf, rule, doing, finding, key);
+        ngx_http_bloom_rules_write_log(log, blcf, rule, doing, finding, key);
     }
 }
 
 
 static void
-ngx_http_bloom_write_log(ngx_log_t *log, ngx_http_bloom_loc_conf_t *blcf,
+ngx_http_bloom_rules_write_log(ngx_log_t *log, ngx_http_bloom_loc_conf_t *blcf,
     ngx_http_bloom_rule_t *rule, char *doing, char *finding, ngx_str_t *key)
 {
-    u_char  *p, buf[NGX_HTTP_BLOOM_LOGGED_LEN];
+    u_char  *p, buf[NGX_HTTP_BLOOM_KEY_LOG_LEN];
 
-    p = ngx_http_bloom_log_key(buf, key);
+    p = ngx_http_bloom_key_log(buf, key);
 
     ngx_log_error(blcf->log_level, log, 0,
                   "%s request%s: key \"%*s\" %s bloom zone \"%V\"",
                   doing, blcf->dry_run ? ", dry run" : "",
                   (size_t) (p - buf), buf, finding, &rule->key.zone->name);
-}
-
-
-u_char *
-ngx_http_bloom_log_key(u_char *p, ngx_str_t *key)
-{
-    u_char  c;
-    size_t  i, len;
-
-    len = ngx_min(key->len, NGX_HTTP_BLOOM_LOGGED_KEY);
-
-    for (i = 0; i < len; i++) {
-        c = key->data[i];
-
-        if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
-            p = ngx_sprintf(p, "\\x%02Xi", (ngx_int_t) c);
-
-        } else {
-            *p++ = c;
-        }
-    }
-
-    return len < key->len ? ngx_cpymem(p, "...", 3) : p;
-}
-
-
-ngx_http_bloom_ctx_t *
-ngx_http_bloom_find_ctx(ngx_http_request_t *r)
-{
-    ngx_pool_cleanup_t    *cln;
-    ngx_http_bloom_ctx_t  *ctx;
-
-    for (cln = r->pool->cleanup; cln; cln = cln->next) {
-
-        if (cln->handler == ngx_http_bloom_cleanup) {
-            ctx = (ngx_http_bloom_ctx_t *) cln;
-            ngx_http_set_ctx(r, ctx, ngx_http_bloom_module);
-
-            return ctx;
-        }
-    }
-
-    return NULL;
-}
-
-
-ngx_http_bloom_ctx_t *
-ngx_http_bloom_create_ctx(ngx_http_request_t *r)
-{
-    ngx_http_bloom_ctx_t  *ctx;
-
-    ctx = ngx_palloc(r->pool, sizeof(ngx_http_bloom_ctx_t));
-    if (ctx == NULL) {
-        return NULL;
-    }
-
-    ngx_memzero(&ctx->status, offsetof(ngx_http_bloom_ctx_t, zone)
-                              - offsetof(ngx_http_bloom_ctx_t, status));
-
-    /* not ngx_pool_cleanup_add(), which would allocate twice */
-
-    ctx->mark.handler = ngx_http_bloom_cleanup;
-    ctx->mark.next = r->pool->cleanup;
-    r->pool->cleanup = &ctx->mark;
-
-    ngx_http_set_ctx(r, ctx, ngx_http_bloom_module);
-
-    return ctx;
-}
-
-
-/* Only a mark by which the context is found again. */
-static void
-ngx_http_bloom_cleanup(void *data)
-{
 }

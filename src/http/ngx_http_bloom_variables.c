@@ -1,16 +1,19 @@
 
 /*
- * Variables: $bloom_status, $bloom_zone, $bloom_key, and those of bloom_lookup.
+ * This file has the variables: $bloom_status, $bloom_zone, $bloom_key, and
+ * those of bloom_lookup.
  */
 
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_variables.h"
+#include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_key.h"
 
 
-static ngx_int_t ngx_http_bloom_decision_variable(ngx_http_request_t *r,
+static ngx_int_t ngx_http_bloom_variables_decision(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_bloom_lookup_variable(ngx_http_request_t *r,
+static ngx_int_t ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_bloom_set_value(ngx_http_variable_value_t *v,
+static ngx_int_t ngx_http_bloom_variables_set(ngx_http_variable_value_t *v,
     ngx_str_t *value);
 
 
@@ -42,15 +45,15 @@ static ngx_str_t  ngx_http_bloom_answers[] = {
 #define NGX_HTTP_BLOOM_VAR_KEY     2
 
 
-static ngx_http_variable_t  ngx_http_bloom_vars[] = {
+static ngx_http_variable_t  ngx_http_bloom_variables[] = {
 
-    { ngx_string("bloom_status"), NULL, ngx_http_bloom_decision_variable,
+    { ngx_string("bloom_status"), NULL, ngx_http_bloom_variables_decision,
       NGX_HTTP_BLOOM_VAR_STATUS, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("bloom_zone"), NULL, ngx_http_bloom_decision_variable,
+    { ngx_string("bloom_zone"), NULL, ngx_http_bloom_variables_decision,
       NGX_HTTP_BLOOM_VAR_ZONE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("bloom_key"), NULL, ngx_http_bloom_decision_variable,
+    { ngx_string("bloom_key"), NULL, ngx_http_bloom_variables_decision,
       NGX_HTTP_BLOOM_VAR_KEY, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
       ngx_http_null_variable
@@ -58,11 +61,11 @@ static ngx_http_variable_t  ngx_http_bloom_vars[] = {
 
 
 ngx_int_t
-ngx_http_bloom_add_variables(ngx_conf_t *cf)
+ngx_http_bloom_variables_add(ngx_conf_t *cf)
 {
     ngx_http_variable_t  *var, *v;
 
-    for (v = ngx_http_bloom_vars; v->name.len; v++) {
+    for (v = ngx_http_bloom_variables; v->name.len; v++) {
         var = ngx_http_add_variable(cf, &v->name, v->flags);
         if (var == NULL) {
             return NGX_ERROR;
@@ -77,7 +80,7 @@ ngx_http_bloom_add_variables(ngx_conf_t *cf)
 
 
 ngx_int_t
-ngx_http_bloom_add_lookup(ngx_conf_t *cf, ngx_str_t *name,
+ngx_http_bloom_variables_add_lookup(ngx_conf_t *cf, ngx_str_t *name,
     ngx_http_bloom_key_t *key)
 {
     ngx_http_variable_t  *var;
@@ -99,7 +102,7 @@ ngx_http_bloom_add_lookup(ngx_conf_t *cf, ngx_str_t *name,
         return NGX_ERROR;
     }
 
-    var->get_handler = ngx_http_bloom_lookup_variable;
+    var->get_handler = ngx_http_bloom_variables_lookup;
     var->data = (uintptr_t) key;
 
     return NGX_OK;
@@ -107,12 +110,12 @@ ngx_http_bloom_add_lookup(ngx_conf_t *cf, ngx_str_t *name,
 
 
 static ngx_int_t
-ngx_http_bloom_decision_variable(ngx_http_request_t *r,
+ngx_http_bloom_variables_decision(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     ngx_http_bloom_ctx_t  *ctx;
 
-    ctx = ngx_http_bloom_get_ctx(r);
+    ctx = ngx_http_bloom_ctx_get(r);
 
     if (ctx == NULL || ctx->status == NGX_HTTP_BLOOM_UNCHECKED) {
         v->not_found = 1;
@@ -122,20 +125,20 @@ ngx_http_bloom_decision_variable(ngx_http_request_t *r,
     switch (data) {
 
     case NGX_HTTP_BLOOM_VAR_ZONE:
-        return ngx_http_bloom_set_value(v, ctx->zone);
+        return ngx_http_bloom_variables_set(v, ctx->zone);
 
     case NGX_HTTP_BLOOM_VAR_KEY:
-        return ngx_http_bloom_set_value(v, &ctx->key);
+        return ngx_http_bloom_variables_set(v, &ctx->key);
 
     default: /* NGX_HTTP_BLOOM_VAR_STATUS */
-        return ngx_http_bloom_set_value(v,
-                                        &ngx_http_bloom_statuses[ctx->status]);
+        return ngx_http_bloom_variables_set(v,
+                                       &ngx_http_bloom_statuses[ctx->status]);
     }
 }
 
 
 static ngx_int_t
-ngx_http_bloom_lookup_variable(ngx_http_request_t *r,
+ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     ngx_http_bloom_key_t *key = (ngx_http_bloom_key_t *) data;
@@ -143,23 +146,18 @@ ngx_http_bloom_lookup_variable(ngx_http_request_t *r,
     ngx_str_t   text;
     ngx_uint_t  answer;
 
-    switch (ngx_http_bloom_check(r, key, &text, &answer)) {
+    answer = NGX_BLOOM_UNKNOWN;
 
-    case NGX_OK:
-        return ngx_http_bloom_set_value(v, &ngx_http_bloom_answers[answer]);
-
-    case NGX_DECLINED:
-        return ngx_http_bloom_set_value(v,
-                                  &ngx_http_bloom_answers[NGX_BLOOM_UNKNOWN]);
-
-    default: /* NGX_ERROR */
+    if (ngx_http_bloom_key_check(r, key, &text, &answer) == NGX_ERROR) {
         return NGX_ERROR;
     }
+
+    return ngx_http_bloom_variables_set(v, &ngx_http_bloom_answers[answer]);
 }
 
 
 static ngx_int_t
-ngx_http_bloom_set_value(ngx_http_variable_value_t *v, ngx_str_t *value)
+ngx_http_bloom_variables_set(ngx_http_variable_value_t *v, ngx_str_t *value)
 {
     v->valid = 1;
     v->no_cacheable = 0;

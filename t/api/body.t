@@ -1,8 +1,7 @@
 #!/usr/bin/perl
 
-# Bodies of the endpoint: long ones over each protocol, those that end too
-# early, clients that go away, those that are mirrored.  What was taken of them
-# is said and kept.
+# The endpoint reads bodies of any size over each protocol, and says and keeps
+# what it took of those that end early, break off or are mirrored.
 
 use strict;
 use warnings;
@@ -73,14 +72,15 @@ sub all_in {
 
     my $r = api($t, POST => 'zones/' . ($zone // 'seen') . '/test',
                 body => join "\n", keys_of($prefix, $count));
-    my $results = $r->json->{results};
+    my $results = $r->json->{answers};
 
-    is(scalar @$results, $count, "$name: all are asked for");
-    is(scalar(grep { $_ ne 'present' } @$results), 0, "$name: all are in");
+    is(scalar @$results, $count, "$name: all keys are looked up");
+    is(scalar(grep { $_ ne 'present' } @$results), 0,
+       "$name: all keys are in the zone");
 }
 
 
-subtest 'many megabytes' => sub {
+subtest 'Bodies of many megabytes are read' => sub {
     my $count = 500_000;
     my $lines = sub {
         my ($prefix) = @_;
@@ -90,33 +90,37 @@ subtest 'many megabytes' => sub {
     my $mark = $t->log_mark;
 
     is_added(post(body => $lines->('a-rather-long-key-')), $count, $count, 0,
-             undef, 'HTTP/1.1');
+             undef,
+             'a body over HTTP/1.1 is read whole');
     all_in('a-rather-long-key-', $count, 'HTTP/1.1');
 
     my $body = $lines->('another-long-key-');
     is_added(post(chunks => [$body =~ /(.{1,50000})/gs]), $count, $count, 0,
-             undef, 'chunks');
+             undef,
+             'a body in chunks is read whole');
     all_in('another-long-key-', $count, 'chunks');
 
     is_added(post(body => $body, headers => { Expect => '100-continue' }),
-             $count, 0, $count, undef, 'after a 100 Continue');
+             $count, 0, $count, undef,
+             'a body after a 100 Continue is read whole');
 
     if ($t->has_http2) {
         my $file = $t->write_file('body', $lines->('yet-another-key-'));
         my $r = $t->request_http2('POST', '/bloom/zones/seen/keys',
                                   body_file => $file, port => 8082);
-        is_added($r, $count, $count, 0, undef, 'HTTP/2');
+        is_added($r, $count, $count, 0, undef,
+                 'a body over HTTP/2 is read whole');
         all_in('yet-another-key-', $count, 'HTTP/2');
     }
 
     unlike($t->log_since($mark), qr/buffered to a temporary file/,
-           'nothing was put into a file on the way');
+           'no body is put into a file on the way');
 };
 
 
 # Keys of all lengths: wherever a turn of it ends, that is within one.
 
-subtest 'a body that a buffer holds whole' => sub {
+subtest 'A body that a buffer holds whole is read' => sub {
     my @keys = map { "whole$_-" . 'x' x ($_ % 61) } 1 .. 50_000;
     my %of = ('text/plain' => join("\n", @keys),
               'application/json' => JSON::PP::encode_json(
@@ -125,12 +129,13 @@ subtest 'a body that a buffer holds whole' => sub {
     for my $type (sort keys %of) {
         my @how = (body => $of{$type}, headers => { 'Content-Type' => $type });
 
-        is_added(post(@how, port => 8084), 50_000, 50_000, 0, undef, $type);
+        is_added(post(@how, port => 8084), 50_000, 50_000, 0, undef,
+                 "a body of $type in a large buffer is read whole");
 
         # in pieces that are cut elsewhere
 
         is(api($t, POST => 'zones/seen/test', @how)->json->{present}, 50_000,
-           "$type: all are in");
+           "$type: all keys are in the zone");
     }
 };
 
@@ -138,20 +143,21 @@ subtest 'a body that a buffer holds whole' => sub {
 # What mirrors a request reads its body before the endpoint does, and sends it
 # after that.
 
-subtest 'mirrored' => sub {
+subtest 'A mirrored body is read here and there' => sub {
     my $mirrored = 0;
 
     my $check = sub {
         my ($r, $prefix, $count, $body, $name) = @_;
 
-        is_added($r, $count, $count, 0, undef, "$name: added");
+        is_added($r, $count, $count, 0, undef, "$name: the keys are added");
         all_in($prefix, $count, "$name: here");
         ok(wait_until(sub { $backend->requests > $mirrored }),
-           "$name: is mirrored");
-        is(($backend->requests)[$mirrored++]{body}, $body, "$name: whole");
+           "$name: the body is mirrored");
+        is(($backend->requests)[$mirrored++]{body}, $body,
+           "$name: the mirrored body is whole");
         ok(wait_until(sub {
             return ask($t, 'copy', "${prefix}1", "$prefix$count") eq '11';
-        }), "$name: added there");
+        }), "$name: the keys are added at the mirror");
         all_in($prefix, $count, "$name: there", 'copy');
     };
 
@@ -164,7 +170,8 @@ subtest 'mirrored' => sub {
         $check->($t->request(POST => "/mirrored/$path", body => $body),
                  "$what-", $count, $body, $what);
         is($t->log_since($mark) =~ /buffered to a temporary file/ ? 1 : 0,
-           $what eq 'file' ? 1 : 0, "$what: where nginx had it");
+           $what eq 'file' ? 1 : 0,
+           "$what: nginx puts only a long body into a file");
 
         $body = join "\n", keys_of("$what-f-", $count);
         $check->($t->request(POST => "/in-file/$path", body => $body),
@@ -180,54 +187,61 @@ subtest 'mirrored' => sub {
 
     my $body = "short-1\nshort-9\n";
     my $r = $t->request(POST => '/mirrored/zones/seen/test', body => $body);
-    is($r->json->{present} . $r->json->{absent}, '11', 'keys are tested');
-    ok(wait_until(sub { $backend->requests > $mirrored }), 'and mirrored');
-    is(($backend->requests)[$mirrored]{body}, $body, 'whole');
+    is($r->json->{present} . $r->json->{absent}, '11',
+       'keys of a mirrored POST test are looked up');
+    ok(wait_until(sub { $backend->requests > $mirrored }),
+       'a POST test is mirrored');
+    is(($backend->requests)[$mirrored]{body}, $body,
+       'the mirrored body of a POST test is whole');
 };
 
 
-subtest 'an image over HTTP/2' => sub {
+subtest 'An image is sent and uploaded over HTTP/2' => sub {
     plan skip_all => 'curl or nginx without HTTP/2' unless $t->has_http2;
 
     my $image = $t->write_file('got.bloom',
         $t->request_http2('GET', '/bloom/zones/seen/image', port => 8082)
             ->body);
     my ($exit) = $t->run_tool('verify', $image);
-    is($exit, 0, 'is fetched whole');
+    is($exit, 0, 'an image is fetched whole over HTTP/2');
 
     my $r = $t->request_http2('PUT', '/bloom/zones/seen/image',
                               body_file => $image, port => 8082);
-    is($r->status, 200, 'and put back') or diag($r);
-    cmp_ok($r->json->{generation}, '>', 1, 'as another generation');
-    is(ask($t, 'seen', 'another-long-key-7', 'no'), '10', 'with its keys');
+    is($r->status, 200, 'an image is uploaded over HTTP/2') or diag($r);
+    cmp_ok($r->json->{generation}, '>', 1,
+           'an image uploaded over HTTP/2 is another generation');
+    is(ask($t, 'seen', 'another-long-key-7', 'no'), '10',
+       'an image uploaded over HTTP/2 has its keys');
 };
 
 
-subtest 'while others are served' => sub {
+subtest 'Others are served while a body comes' => sub {
     my $body = join '', map { "beside$_\n" } 1 .. 300_000;
     my $c = $t->connect;
     my $text = $t->request_text(POST => '/bloom/zones/seen/keys',
                                 body => $body, keepalive => 1);
 
     $c->send(substr($text, 0, 2_000_000));
-    is(ask($t, 'seen', 'no1'), '0', 'a question in between');
+    is(ask($t, 'seen', 'no1'), '0', 'a key is looked up while a body comes');
     $c->send(substr($text, 2_000_000));
-    is_added($c->response, 300_000, 300_000, 0, undef, 'the rest comes later');
+    is_added($c->response, 300_000, 300_000, 0, undef,
+             'a body whose end comes later is read whole');
 
     $c->send($t->request_text(POST => '/bloom/zones/seen/keys',
                               body => "next\n", keepalive => 1));
-    is_added($c->response, 1, 1, 0, undef, 'and the connection is good still');
+    is_added($c->response, 1, 1, 0, undef,
+             'a connection is kept after a long body');
 
     my @r = $t->pipeline(map {
         $t->request_text(POST => '/bloom/zones/seen/keys',
                          body => "p$_\n", keepalive => 1)
     } 1 .. 50);
     is(scalar(grep { $_->status == 200 && $_->json->{added} == 1 } @r), 50,
-       'fifty at once over one');
+       'fifty pipelined requests add a key each');
 };
 
 
-subtest 'a broken chunk' => sub {
+subtest 'A body with a broken chunk is refused' => sub {
     my $head = "POST /bloom/zones/seen/keys HTTP/1.1\r\nHost: localhost\r\n"
                . "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
 
@@ -240,18 +254,21 @@ subtest 'a broken chunk' => sub {
     $broken->send("nonsense\r\n");
 
     my $r = $broken->response;
-    is_error($r, 400, qr/chunk/, 'is refused');
+    is_error($r, 400, qr/chunk/, 'a body with a broken chunk is refused');
     my $taken = $r->json->{received} // 0;
-    is_added($r, $taken, $taken, 0, undef, 'with what was taken');
-    cmp_ok($taken, '>', 1000, 'which is all that was whole, or nearly');
-    all_in('broken', $taken, 'kept');
+    is_added($r, $taken, $taken, 0, undef,
+             'the answer to a broken chunk counts what was taken');
+    cmp_ok($taken, '>', 1000,
+           'nearly all keys before a broken chunk are taken');
+    all_in('broken', $taken, 'before a broken chunk');
 
     # whatever of it came together with its head: what is said is true
 
     $r = $t->http($head . "12\r\nat-once1\nat-once2\n\r\nnonsense\r\n");
-    is_error($r, 400, qr/chunk/, 'all at once');
+    is_error($r, 400, qr/chunk/,
+             'a broken chunk that comes with the head is refused');
     my ($in) = ask($t, 'seen', 'at-once1', 'at-once2') =~ tr/1//;
-    is($r->json->{received}, $in, 'what was taken is said');
+    is($r->json->{received}, $in, 'the answer to it counts what was taken');
 
     # over HTTP/1.1 nobody can be told who has closed before the end
 
@@ -259,15 +276,17 @@ subtest 'a broken chunk' => sub {
     $c->send($head . "e\r\ncut1\ncut2\ncut3\r\n");
     $c->end;
     my $cut = $c->response;
-    ok($cut->status == 400 || $cut->status == 0, 'no end of chunks')
+    ok($cut->status == 400 || $cut->status == 0,
+       'a body without a last chunk is refused, or nobody is told')
         or diag($cut);
     ok(wait_until(sub { ask($t, 'seen', 'cut1', 'cut2') eq '11' }),
-       'what was whole is kept');
-    is(ask($t, 'seen', 'cut3', 'cut'), '00', 'what was not is none');
+       'whole lines before a missing last chunk are kept');
+    is(ask($t, 'seen', 'cut3', 'cut'), '00',
+       'a line that is cut by a missing last chunk is no key');
 };
 
 
-subtest 'a client that goes away' => sub {
+subtest 'Keys of a client that goes away are kept' => sub {
     my $mark = $t->log_mark;
     my $text = $t->request_text(
         POST => '/bloom/zones/seen/keys', headers => { 'X' => 1 },
@@ -275,36 +294,41 @@ subtest 'a client that goes away' => sub {
 
     $t->http_abort($text, after => int(length($text) / 2));
 
-    ok(wait_until(sub { ask($t, 'seen', 'away1', 'away2', 'away1000') eq '111' }),
-       'what it has sent is kept');
-    is(ask($t, 'seen', 'away99999'), '0', 'what it has not is none');
+    ok(wait_until(sub { ask($t, 'seen', 'away1', 'away2',
+                            'away1000') eq '111' }),
+       'keys that a client sent before it went away are kept');
+    is(ask($t, 'seen', 'away99999'), '0',
+       'keys that a client did not send are absent');
 
     for my $after (1, 50, 100, 150, 200, 300) {
         $t->http_abort($text, after => $after);
     }
-    is(ask($t, 'seen', 'away1', 'no'), '10', 'again and again');
+    is(ask($t, 'seen', 'away1', 'no'), '10',
+       'the zone answers after several clients went away');
 
     like($t->wait_for_log(
              qr/"seen": (?!0\b)\d+ received, (?!0\b)\d+ of them added/, $mark),
-         qr/\[info\].*client went away while it sent keys/, 'the log has it');
+         qr/\[info\].*client went away while it sent keys/,
+         'the log says that a client went away');
 };
 
 
-subtest 'a body that is too long' => sub {
+subtest 'A body over client_max_body_size is refused' => sub {
     my $r = $t->post('/bloom/zones/seen/keys', "limited\n" x 1000,
                      port => 8083);
-    is($r->status, 413, 'for client_max_body_size');
-    is(ask($t, 'seen', 'limited'), '0', 'nothing of it is added');
+    is($r->status, 413, 'a body that is too long is refused');
+    is(ask($t, 'seen', 'limited'), '0',
+       'no key of a body that is too long is added');
 
     $r = $t->request(POST => '/bloom/zones/seen/keys', port => 8083,
                      chunks => [("chunked\n" x 100) x 20]);
-    is($r->status, 413, 'in chunks');
+    is($r->status, 413, 'a body in chunks that is too long is refused');
     is($t->post('/bloom/zones/seen/keys', "fits\n", port => 8083)->status,
-       200, 'one that fits');
+       200, 'a body that fits is taken');
 };
 
 
-subtest 'a body for what wants none' => sub {
+subtest 'A body that no request wants is skipped' => sub {
     my @r = $t->pipeline(
         $t->request_text(GET => '/bloom/zones/seen', body => 'x' x 10000,
                          keepalive => 1),
@@ -314,13 +338,13 @@ subtest 'a body for what wants none' => sub {
                          body => 'z' x 10000, keepalive => 1),
         $t->request_text(GET => '/bloom/zones/seen', keepalive => 1));
     is(join(' ', map { $_->status } @r), '200 200 404 200',
-       'it is skipped, and the next request is read');
+       'requests behind bodies that are skipped are answered');
 };
 
 
 # A worker that ends while it takes a body takes it to its end.
 
-subtest 'while nginx reloads' => sub {
+subtest 'A body that comes while nginx reloads is read whole' => sub {
     my $c = $t->connect;
     my $text = $t->request_text(
         POST => '/bloom/zones/seen/keys',
@@ -328,10 +352,11 @@ subtest 'while nginx reloads' => sub {
         body => join '', map { "reload$_\n" } 1 .. 10_000);
 
     $c->send(substr $text, 0, 1000);
-    is($c->interim, 100, 'a worker reads the body');
+    is($c->interim, 100, 'a worker waits for the body before the reload');
     $t->reload(keep_old => 1);
     $c->send(substr $text, 1000);
-    is_added($c->response, 10_000, 10_000, 0, undef, 'all are taken');
+    is_added($c->response, 10_000, 10_000, 0, undef,
+             'all keys of a body are taken after a reload');
     $c->close;
     all_in('reload', 10_000, 'after the reload');
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Where the directives of the endpoint, of additions and of the journal may
-# stand, and what is wrong with the others.
+# The directives of the endpoint, of additions and of the journal are accepted
+# where they may stand, and refused with a reason elsewhere.
 
 use strict;
 use warnings;
@@ -52,10 +52,10 @@ my @good = (
 for (@good) {
     my ($http, $server) = @$_;
     my ($exit, $output) = configured($http, $server);
-    is($exit, 0, "good: $http $server") or diag($output);
+    is($exit, 0, "nginx accepts: $http $server") or diag($output);
 }
 
-ok(!-e $t->testdir . '/state', 'nginx -t makes no directory');
+ok(!-e $t->testdir . '/state', 'nginx -t makes no state directory');
 
 my @bad = (
     [$zone, 'location ~ /b { bloom_api; }', qr/"bloom_api"/],
@@ -86,15 +86,17 @@ my @bad = (
     [$seen, 'bloom_add $arg_k zone=seen nonsense;',
      qr/invalid parameter "nonsense"/],
     [$seen, 'bloom_add $arg_k zone=seen if=;', qr/if=/],
-    [$seen, 'bloom_add $arg_k zone=seen decode=json;', qr/invalid decode "json"/],
+    [$seen,
+     'bloom_add $arg_k zone=seen decode=json;', qr/invalid decode "json"/],
     [$seen, 'bloom_add off on;', qr/./],
 );
 
 for (@bad) {
     my ($http, $server, $message) = @$_;
     my ($exit, $output) = configured($http, $server);
-    is($exit, 1, "bad: $http $server");
-    like($output, qr/\[emerg\].*$message/, 'says what');
+    is($exit, 1, "nginx refuses: $http $server");
+    like($output, qr/\[emerg\].*$message/,
+         "nginx says what is wrong with: $http $server");
 }
 
 
@@ -108,7 +110,7 @@ for (['bloom_zone zone=a file=ids.bloom journal=off;',
     my ($http, $server) = @$_;
     my ($exit, $output) = configured($http, $server);
     like($output, qr/\[(?:emerg|warn)\].*"a"/,
-         "said of: $http $server");
+         "nginx says that keys cannot be added: $http $server");
 }
 
 

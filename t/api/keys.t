@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# POST .../keys: all forms of a body, what is counted, what is refused and
-# what was taken before that.
+# POST keys adds the keys of a body, in lines or JSON; it counts them, refuses
+# what it cannot read, and keeps what came before that.
 
 use strict;
 use warnings;
@@ -30,7 +30,7 @@ my $json = { 'Content-Type' => 'application/json' };
 sub post { return api($t, POST => 'zones/' . shift(@_) . '/keys', @_) }
 
 
-subtest 'lines' => sub {
+subtest 'Keys are added from lines' => sub {
     for my $type (undef, 'text/plain', 'text/plain; charset=utf-8',
                   'application/x-www-form-urlencoded',
                   'application/octet-stream')
@@ -40,45 +40,51 @@ subtest 'lines' => sub {
         my $r = post('seen', body => "$key.1\n$key.2\n$key.1\n",
                      headers => defined $type ? { 'Content-Type' => $type }
                                               : {});
-        is($r->status, 200, "$name: status");
-        is_added($r, 3, 2, 1, undef, 'what was new');
-        is(ask($t, 'seen', "$key.1", "$key.2", "$key.3"), '110', 'and is in');
+        is($r->status, 200, "lines with $name are taken");
+        is_added($r, 3, 2, 1, undef,
+                 "the new ones of lines with $name are added");
+        is(ask($t, 'seen', "$key.1", "$key.2", "$key.3"), '110',
+           "keys of lines with $name are in the zone");
     }
 
     is_added(post('seen', body => "unended"), 1, 1, 0, undef,
-             'no newline at the end');
+             'a last line without a newline is a key');
     is_added(post('seen', body => "unended\n"), 1, 0, 1, undef,
-             'is the same key');
-    is_added(post('seen', body => ''), 0, 0, 0, undef, 'nothing');
+             'a last line with a newline is the same key');
+    is_added(post('seen', body => ''), 0, 0, 0, undef,
+             'an empty body adds nothing');
     is_added(post('seen', body => "\n\nempty\n\n\n"), 1, 1, 0, undef,
-             'empty lines');
+             'empty lines are no keys');
     is_added(post('seen', body => "returns\r\nreturn\r\n"), 2, 2, 0, undef,
-             'lines of another system');
+             'CR before the end of a line is no part of the key');
     is(ask($t, 'seen', 'unended', 'empty', 'returns', 'return'), '1111',
-       'all are in');
+       'keys of lines are in the zone');
 };
 
 
-subtest 'JSON' => sub {
+subtest 'Keys are added from JSON' => sub {
     is_added(post('seen', body => '["j1", "j2","j1"]', headers => $json),
-             3, 2, 1, undef, 'an array');
+             3, 2, 1, undef,
+             'strings of an array are keys');
     is_added(post('seen', body => '[]', headers => $json), 0, 0, 0, undef,
-             'of nothing');
+             'an empty array adds nothing');
     is_added(post('seen', body => qq( [ "\\u0061b" ,\n"\\"q" ]\n),
-                  headers => $json), 2, 2, 0, undef, 'with escapes');
+                  headers => $json), 2, 2, 0, undef,
+                  'escapes in a string are decoded');
     is_added(post('seen', body => '["\ud83d\ude00"]', headers => {
                  'Content-Type' => 'application/json; charset=utf-8' }),
-             1, 1, 0, undef, 'with surrogates');
-    is(ask($t, 'seen', 'j1', 'j2', 'ab', 'abc'), '1110', 'they are in');
+             1, 1, 0, undef, 'surrogates in a string are decoded');
+    is(ask($t, 'seen', 'j1', 'j2', 'ab', 'abc'), '1110',
+       'keys of JSON are in the zone');
 
     for my $key ("%22q", "%F0%9F%98%80") {
         is(api($t, GET => "zones/seen/keys?key=$key")->json->{answer},
-           'present', "$key is in");
+           'present', "the key $key is in the zone");
     }
 };
 
 
-subtest 'JSON that is none' => sub {
+subtest 'A body that is no JSON array of strings is refused' => sub {
     my @cases = (
         ['{"a": 1}', 0, 'an object'], ['"a"', 0, 'a string'],
         ['["a" "b"]', 5, 'no comma'], ['["bad1", 7]', 9, 'a number'],
@@ -94,71 +100,84 @@ subtest 'JSON that is none' => sub {
     for (@cases) {
         my ($body, $at, $what) = @$_;
         my $r = is_error(post('seen', body => $body, headers => $json), 400,
-                         qr/\b(?:byte|position)\D*\d/, $what);
+                         qr/\b(?:byte|position)\D*\d/,
+                         "JSON with this is refused: $what");
         like($r->json->{error}{message} // '',
-             qr/\b(?:byte|position)\D*(?:$at|@{[$at + 1]})\b/, 'where it is')
+             qr/\b(?:byte|position)\D*(?:$at|@{[$at + 1]})\b/,
+             "the error says where it is: $what")
             if defined $at;
     }
 
     my $r = post('seen', body => '["kept1", "kept2", nonsense',
                  headers => $json);
-    is($r->status, 400, 'what came before');
-    is_added($r, 2, 2, 0, undef, 'is said');
-    is(ask($t, 'seen', 'kept1', 'kept2'), '11', 'and kept');
+    is($r->status, 400, 'an error behind two keys is an error');
+    is_added($r, 2, 2, 0, undef, 'the answer counts the keys before an error');
+    is(ask($t, 'seen', 'kept1', 'kept2'), '11',
+       'keys before an error are kept');
 };
 
 
-subtest 'keys that are too long' => sub {
+subtest 'Keys over 65535 bytes are refused' => sub {
     my $long = 'x' x 65535;
     is_added(post('seen', body => "$long\n"), 1, 1, 0, undef,
-             '65535 bytes are a key');
+             'a line of 65535 bytes is a key');
     is_added(post('seen', body => JSON::PP::encode_json(["a$long" =~ s/x$//r]),
-                  headers => $json), 1, 1, 0, undef, 'in JSON, too');
+                  headers => $json), 1, 1, 0, undef,
+             'a string of 65535 bytes is a key');
 
-    my $r = is_error(post('seen', body => "short1\n\nshort2\n${long}x\nshort3\n"),
-                     400, qr/line 4\b/, 'one more is none');
-    is_added($r, 2, 2, 0, undef, 'what came before is said');
-    is(ask($t, 'seen', 'short1', 'short2', 'short3'), '110', 'and kept');
+    my $r = is_error(post('seen',
+                          body => "short1\n\nshort2\n${long}x\nshort3\n"),
+                     400, qr/line 4\b/, 'a line of 65536 bytes is refused');
+    is_added($r, 2, 2, 0, undef,
+             'the answer counts the keys before one that is too long');
+    is(ask($t, 'seen', 'short1', 'short2', 'short3'), '110',
+       'keys before one that is too long are kept');
 
     is_error(post('seen', body => "short4\n" . 'y' x 10_000_000), 400,
-             qr/line 2\b/, 'ten million bytes');
+             qr/line 2\b/, 'a line of ten million bytes is refused');
     is_error(post('seen', body => JSON::PP::encode_json(['ok', "${long}x"]),
-                  headers => $json), 400, qr/\b[12]\b/, 'in JSON');
+                  headers => $json), 400, qr/\b[12]\b/,
+                  'a string of 65536 bytes is refused');
 };
 
 
-subtest 'other content types' => sub {
+subtest 'Bodies of other types are refused' => sub {
     for my $type ('application/xml', 'multipart/form-data; boundary=x',
                   'text/html', 'application/jsonx', 'nonsense')
     {
         is_error(post('seen', body => "typed\n",
                       headers => { 'Content-Type' => $type }),
-                 415, qr/./, $type);
+                 415, qr/./, "a body of type $type is refused");
     }
     is_error(post('seen', body => "typed\n",
                   headers => { 'Content-Encoding' => 'gzip' }),
-             415, qr/compress|encod/i, 'what is compressed');
-    is(ask($t, 'seen', 'typed'), '0', 'nothing was added');
+             415, qr/compress|encod/i, 'a compressed body is refused');
+    is(ask($t, 'seen', 'typed'), '0',
+       'a refused body adds nothing');
 };
 
 
-subtest 'durable' => sub {
+subtest 'durable=true waits for the disk' => sub {
     for my $query ('durable=true', 'durable=1') {
         my $r = api($t, POST => "zones/seen/keys?$query", body => "$query\n");
-        is_added($r, 1, 1, 0, 1, $query);
+        is_added($r, 1, 1, 0, 1, "a key with $query is durable");
     }
 
-    # keys that are known have to be on disk as well
+    # keys that are present already have to be on disk as well
 
     is_added(api($t, POST => 'zones/seen/keys?durable=true',
-                 body => "durable=1\n"), 1, 0, 1, 1, 'known ones');
+                 body => "durable=1\n"), 1, 0, 1, 1,
+                 'a key that is already present is durable');
     is_added(api($t, POST => 'zones/seen/keys?durable=true', body => ''),
-             0, 0, 0, undef, 'none');
+             0, 0, 0, undef,
+             'an empty body may be durable');
 
     my $r = post('memory', body => "m1\n");
-    is_added($r, 1, 1, 0, 0, 'a zone without a journal is not');
+    is_added($r, 1, 1, 0, 0,
+             'a key in a zone without a journal is not durable');
     is_added(api($t, POST => 'zones/memory/keys?durable=true', body => "m2\n"),
-             1, 1, 0, 0, 'whatever is asked for')
+             1, 1, 0, 0,
+             'durable=true cannot make it durable without a journal')
         if api($t, GET => 'zones/memory')->status == 200;
 };
 
@@ -167,14 +186,14 @@ subtest 'durable' => sub {
 # still, so they are not; and the only worker has seen a request before the next
 # is answered.
 
-subtest 'durable, with nothing to add' => sub {
+subtest 'durable=true waits for the disk where nothing is added' => sub {
     my $one = BloomTest->new;
     configure($one, ['zone=hosts capacity=10k fpr=1e-6 key=host'], api => 1);
     $one->run;
 
     my $path = 'zones/hosts/keys';
     is_added(api($one, POST => "$path?durable=true", body => "\n"),
-             0, 0, 0, 1, 'to a zone without a key');
+             0, 0, 0, 1, 'an empty line is durable in a zone without keys');
     add($one, 'hosts', ['a.example']);
 
     my ($helper) = $one->helpers;
@@ -182,15 +201,15 @@ subtest 'durable, with nothing to add' => sub {
     ok(wait_until(sub {
         open my $stat, '<', "/proc/$helper/stat" or return;
         return <$stat> =~ /\) T /;
-    }), 'the helper stands still');
+    }), 'the helper is stopped');
 
     add($one, 'hosts', ['b.example']);
 
     my @cases = (
-        ['nothing', '', {}, 0, 0], ['an empty line', "\n", {}, 0, 0],
+        ['an empty body', '', {}, 0, 0], ['an empty line', "\n", {}, 0, 0],
         ['an empty array', '[]', $json, 0, 0],
-        ['a key that is none', "a b\n", {}, 1, 0],
-        ['a key that is known', "a.example\n", {}, 1, 1],
+        ['an invalid key', "a b\n", {}, 1, 0],
+        ['a key that is present', "a.example\n", {}, 1, 1],
     );
 
     my @asked = map {
@@ -198,81 +217,89 @@ subtest 'durable, with nothing to add' => sub {
         $c->send($one->request_text(POST => "/bloom/$path?durable=true",
                                     body => $_->[1], headers => $_->[2]));
         cmp_ok(zone_state($one, 'hosts')->{journal}{unsynced_bytes}, '>', 0,
-               "$_->[0]: a key is not on disk");
+               "$_->[0] is sent while a key is not on disk");
         $c;
     } @cases;
 
     my @told = IO::Select->new(map { $_->{socket} } @asked)->can_read(0);
-    is(scalar @told, 0, 'and nobody is told that it is');
+    is(scalar @told, 0,
+       'nobody is told that a key is durable before it is on disk');
 
     kill 'CONT', $helper;
 
     for (@cases) {
         my ($what, undef, undef, $received, $known) = @$_;
         is_added((shift @asked)->response, $received, 0, $known, 1,
-                 "$what: until it is");
+                 "$what is durable once all keys are on disk");
     }
-    is(zone_state($one, 'hosts')->{journal}{unsynced_bytes}, 0, 'all are');
+    is(zone_state($one, 'hosts')->{journal}{unsynced_bytes}, 0,
+       'no byte of the journal is unsynced after that');
     $one->stop;
 };
 
 
-subtest 'zones that take none' => sub {
+subtest 'A zone with a file and without a journal takes no keys' => sub {
     my $r = post('fixed', body => "f1\n");
-    cmp_ok($r->status, '>=', 400, 'a file and no journal');
-    is_error($r, 409, qr/journal/, 'says why');
-    is(ask($t, 'fixed', 'f1', 'id1'), '01', 'nothing was added');
+    cmp_ok($r->status, '>=', 400,
+           'POST keys to a zone with a file and no journal fails');
+    is_error($r, 409, qr/journal/,
+             'POST keys to a zone with a file and no journal is refused');
+    is(ask($t, 'fixed', 'f1', 'id1'), '01', 'a refused key is not added');
 };
 
 
-subtest 'past the capacity' => sub {
+subtest 'Keys past the capacity are taken and warned of' => sub {
     my $mark = $t->log_mark;
     is_added(post('small', body => join '', map { "s$_\n" } 1 .. 30),
-             30, undef, undef, undef, 'is accepted');
+             30, undef, undef, undef, 'keys past the capacity are accepted');
     is_added(post('small', body => join '', map { "t$_\n" } 1 .. 30),
-             30, undef, undef, undef, 'again');
+             30, undef, undef, undef,
+             'more keys past the capacity are accepted');
     is(ask($t, 'small', map { ("s$_", "t$_") } 1 .. 30), '1' x 60,
-       'all are in');
+       'all keys past the capacity are in the zone');
     $t->wait_for_log(qr/\[warn\].*small/, $mark);
     is(scalar(() = $t->log_since($mark) =~ /\[warn\].*"small".*capacity/g), 1,
-       'and warned of once');
+       'the log warns once of keys past the capacity');
 };
 
 
-subtest 'to a zone with an image' => sub {
-    is_added(post('ids', body => "id1\nid2\n"), 2, 1, 1, undef, 'counts');
-    is(ask($t, 'ids', 'id1', 'id2', 'id3'), '110', 'both are in');
+subtest 'Keys are added to a zone with an image' => sub {
+    is_added(post('ids', body => "id1\nid2\n"), 2, 1, 1, undef,
+             'a key of the image is already present, another is added');
+    is(ask($t, 'ids', 'id1', 'id2', 'id3'), '110',
+       'keys of the image and added ones are in the zone');
 
     my ($answers, @workers);
     for (1 .. 100) {
         ($answers, @workers) = ask($t, 'ids', 'id2');
-        is($answers, '1', 'in all workers') or last if $_ == 1;
+        is($answers, '1',
+           'an added key is in the zone at once') or last if $_ == 1;
         last if $answers ne '1';
     }
-    is($answers, '1', 'again and again');
+    is($answers, '1', 'all workers have an added key');
 };
 
 
-subtest 'many' => sub {
+subtest 'Hundreds of thousands of keys are added at once' => sub {
     my @keys = map { "many$_" } 1 .. 300_000;
     my $body = join '', map { "$_\n" } @keys;
 
     is_added(post('seen', body => $body), 300_000, undef, undef, undef,
-             'three hundred thousand');
+             '300,000 keys in lines are taken');
     my $r = api($t, POST => 'zones/seen/test', body => $body);
-    is(scalar(grep { $_ ne 'present' } @{ $r->json->{results} }), 0,
-       'are in');
+    is(scalar(grep { $_ ne 'present' } @{ $r->json->{answers} }), 0,
+       '300,000 keys are in the zone');
     is_added(post('seen', body => $body), 300_000, 0, 300_000, undef,
-             'and known');
+             '300,000 keys in lines are already present');
     is_added(post('seen', body => JSON::PP::encode_json(\@keys),
                   headers => $json), 300_000, 0, 300_000, undef,
-             'in JSON, too');
+             '300,000 keys in JSON are already present');
 };
 
 
 # Bytes that separate keys may come in any piece.
 
-subtest 'in pieces' => sub {
+subtest 'A body may come in pieces of any size' => sub {
     my @keys = map { "piece$_" } 1 .. 20;
     my $body = join "\n", @keys;
 
@@ -280,16 +307,16 @@ subtest 'in pieces' => sub {
         my @chunks = $body =~ /(.{1,$size})/gs;
         my $r = post('seen', chunks => \@chunks);
         is_added($r, 20, $size == 1 ? 20 : 0, $size == 1 ? 0 : 20, undef,
-                 "chunks of $size");
+                 "keys of lines in chunks of $size bytes are read");
     }
 
     @keys = map { "slow$_" } 1 .. 20;
     is_added(post('seen', body => JSON::PP::encode_json(\@keys),
                   headers => $json, piece => 1, pause => 0.0005),
-             20, 20, 0, undef, 'JSON byte by byte');
+             20, 20, 0, undef, 'keys of JSON that comes byte by byte are read');
     is_added(post('seen', body => join("\r\n", @keys), piece => 1,
                   pause => 0.0005),
-             20, 0, 20, undef, 'lines byte by byte');
+             20, 0, 20, undef, 'keys of lines that come byte by byte are read');
 };
 
 

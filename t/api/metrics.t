@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# GET /metrics: what Prometheus reads.  promtool and a real Prometheus say
-# whether it is right in form; the rest is what it says.
+# GET metrics tells Prometheus of zones and rules: promtool and a real
+# Prometheus read it, and its figures are those of the requests that were made.
 
 use strict;
 use warnings;
@@ -11,7 +11,8 @@ use JSON::PP ();
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Process qw(spawn wait_until);
+use BloomTest::Prometheus;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
@@ -80,48 +81,32 @@ $t->backend(8081, sub {
 $t->run;
 
 
-# The samples: "name{labels}" => value; name is without "nginx_bloom_".
-
-sub samples {
+subtest 'The metrics are in the format of Prometheus' => sub {
     my $response = $t->get('/bloom/metrics');
 
-    return { map { /^nginx_bloom_(\S+?\{.*\}) (\S+)$/
-                   ? ($1 => $2) : die "not a sample: $_" }
-             grep { !/^#/ } split /\n/, $response->body };
-}
-
-sub promtool_says {
-    my ($text) = @_;
-
-    my (undef, $out, $err) = my @result
-        = run_command(['promtool', 'check', 'metrics'], stdin => $text);
-
-    return ($result[0], "$out$err");
-}
-
-
-subtest 'form' => sub {
-    my $response = $t->get('/bloom/metrics');
-
-    is($response->status, 200, 'status');
+    is($response->status, 200, 'GET metrics answers with 200');
     is($response->header('Content-Type'),
-       'text/plain; version=0.0.4; charset=utf-8', 'type');
-    is($t->head('/bloom/metrics')->status, 200, 'HEAD');
-    is($t->post('/bloom/metrics')->status, 405, 'POST');
+       'text/plain; version=0.0.4; charset=utf-8',
+       'the metrics have the type of the text format');
+    is($t->head('/bloom/metrics')->status, 200,
+       'HEAD metrics answers with 200');
+    is($t->post('/bloom/metrics')->status, 405, 'POST metrics is refused');
 
-    my ($exit, $said) = promtool_says($response->body);
-    is($exit, 0, 'promtool takes it');
-    is($said, '', 'and has nothing to say');
+    my ($exit, $said) = promtool('check', 'metrics', { stdin => $response->body });
+    is($exit, 0, 'promtool accepts the metrics');
+    is($said, '', 'promtool has nothing to say about the metrics');
 
-    ($exit, $said) = promtool_says("# TYPE x_total gauge\nx_total 1\n");
-    isnt($exit, 0, 'as it would otherwise');
+    ($exit, $said) = promtool('check', 'metrics',
+                              { stdin => "# TYPE x_total gauge\nx_total 1\n" });
+    isnt($exit, 0, 'promtool refuses metrics that are wrong');
 };
 
 
-subtest 'zones' => sub {
-    my $before = samples();
+subtest 'Metrics of zones' => sub {
+    my $before = samples($t);
 
-    is($before->{'checks_total{zone="ids",answer="absent"}'}, 0, 'a counter');
+    is($before->{'checks_total{zone="ids",answer="absent"}'}, 0,
+       'a counter is 0 at first');
 
     $t->get('/shield?id=none') for 1 .. 3;
     $t->get('/shield?id=one') for 1 .. 4;
@@ -136,22 +121,21 @@ subtest 'zones' => sub {
     add($t, 'seen', ['a', 'b']);
     add($t, 'seen', ['a']);
 
-    my $s = samples();
+    my $s = samples($t);
     my %want = (
         'checks_total{zone="ids",answer="absent"}' => 3 + 2 + 4,
         'checks_total{zone="ids",answer="present"}' => 4 + 1 + 5 + 6 + 7,
         'checks_total{zone="ids",answer="unknown"}' => 0,
         'checks_total{zone="aged",answer="unknown"}' => 1,
-        'unparsable_keys_total{zone="ids"}' => 0,
+        'invalid_keys_total{zone="ids"}' => 0,
         'requests_total{zone="ids",decision="rejected"}' => 3,
         'requests_total{zone="aged",decision="rejected"}' => 1,
         'requests_total{zone="ids",decision="routed"}' => 6,
         'requests_total{zone="ids",decision="dry_run"}' => 5,
         'additions_total{zone="seen",result="added"}' => 2,
-        'additions_total{zone="seen",result="known"}' => 1,
+        'additions_total{zone="seen",result="already_present"}' => 1,
         'feedback_requests_total{zone="ids",result="absent"}' => 3,
         'feedback_requests_total{zone="ids",result="false_positive"}' => 1,
-        'measured_false_positive_ratio{zone="ids"}' => '0.25',
         'audited_requests_total{zone="ids"}' => 2,
         'audit_results_total{zone="ids",result="wrong_absent"}' => 1,
         'audit_results_total{zone="ids",result="confirmed"}' => 1,
@@ -166,62 +150,68 @@ subtest 'zones' => sub {
         'image_max_age_seconds{zone="aged"}' => 3600,
         'image_items{zone="ids"}' => 2,
         'estimated_items{zone="seen"}' => 2,
-        'capacity_items{zone="seen"}' => 100,
-        'target_false_positive_ratio{zone="seen"}' => '0.01',
+        'image_capacity{zone="seen"}' => 100,
+        'image_fpr{zone="seen"}' => '0.01',
         'journal_error{zone="seen"}' => 0,
         'loads_total{zone="ids",result="ok"}' => 0,
         'load_size_bytes{zone="ids"}' => 0,
         'generation{zone="q\\"\\\\x' . "\xc3\xa9" . '?"}' => 1,
     );
 
-    is($s->{$_}, $want{$_}, $_) for sort keys %want;
+    is($s->{$_}, $want{$_}, "$_ is $want{$_}") for sort keys %want;
 
     my $state = zone_state($t, 'seen');
+    is(zone_state($t, 'ids')->{feedback}{measured_fpr}, 0.25,
+       'the state has the rate that follows from feedback_requests_total');
+    is($state->{feedback}{measured_fpr}, undef,
+       'the state has no such rate without feedback');
     is($s->{'journal_bytes{zone="seen"}'}, $state->{journal}{bytes},
-       'journal_bytes');
-    cmp_ok($s->{'journal_bytes{zone="seen"}'}, '>', 0, 'which is something');
+       'journal_bytes is that of the state');
+    cmp_ok($s->{'journal_bytes{zone="seen"}'}, '>', 0,
+           'journal_bytes of a zone with a journal is over 0');
     is($s->{'zone_bytes{zone="seen"}'}, $state->{memory}{zone_bytes},
-       'zone_bytes');
+       'zone_bytes is that of the state');
     cmp_ok(abs($s->{'fill_ratio{zone="seen"}'}
-               - $state->{filter}{fill_ratio}), '<', 1e-6, 'fill_ratio');
+               - $state->{filter}{fill_ratio}), '<', 1e-6,
+           'fill_ratio is that of the state');
 
     for my $none ('image_as_of_timestamp_seconds{zone="seen"}',
                   'image_max_age_seconds{zone="ids"}',
-                  'measured_false_positive_ratio{zone="seen"}',
                   'last_load_success{zone="ids"}')
     {
-        ok(!exists $s->{$none}, "no $none");
+        ok(!exists $s->{$none}, "there is no $none");
     }
 
     my $age = $s->{'image_age_seconds{zone="ids"}'};
-    cmp_ok(abs($age - (time - 1577836800)), '<', 60, 'image_age_seconds');
+    cmp_ok(abs($age - (time - 1577836800)), '<', 60,
+           'image_age_seconds is the time since as_of');
     cmp_ok($s->{'image_age_seconds{zone="seen"}'}, '<', 600,
-           'since it was built');
+           'image_age_seconds is the time since the filter was made');
     cmp_ok(abs($s->{'helper_heartbeat_timestamp_seconds{zone="ids"}'} - time),
-           '<', 60, 'heartbeat');
+           '<', 60, 'the heartbeat of the helper is of the last minute');
 
     my $build = zone_state($t, 'ids')->{image}{build_id};
     is($s->{"image_info{zone=\"ids\",build_id=\"$build\",layout=\"blocked\","
             . 'hash="murmur3",key_form="raw",k="'
             . zone_state($t, 'ids')->{image}{k} . '",uploaded="false"}'}, 1,
-       'image_info');
+       'image_info has what the image says of itself as labels');
 };
 
 
 # The samples of rules, without what they have in common.
 
 sub rules {
-    my $s = samples();
+    my $s = samples($t);
 
     return { map { my $value = $s->{$_};
                    s/^rule_(checks|requests)_total\{rule=//;
-                   s/\b(zone|action|on|answer|decision)=//g; tr/"}//d;
+                   s/\b(zone|action|condition|answer|decision)=//g; tr/"}//d;
                    ($_ => $value) }
              grep { /^rule_/ } keys %$s };
 }
 
 
-subtest 'rules' => sub {
+subtest 'Metrics of rules' => sub {
     my $rules = rules();
     my ($line) = grep { /bloom_route/ } split /^/, $t->read_file('nginx.conf');
     my $at = 1;
@@ -247,35 +237,43 @@ subtest 'rules' => sub {
         'stale,aged,reject,absent,fired' => 0,
     );
 
-    is($rules->{$_}, $want{$_}, $_) for sort keys %want;
+    is($rules->{$_}, $want{$_}, "rule $_ is $want{$_}") for sort keys %want;
 };
 
 
-subtest 'loads' => sub {
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'a load');
+subtest 'Metrics of loads' => sub {
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'a good image is loaded');
     unlink "$dir/ids.bloom";
     $t->write_file('ids.bloom', 'none');
-    is(api($t, POST => 'zones/ids/reload')->status, 422, 'and a bad one');
+    is(api($t, POST => 'zones/ids/reload')->status, 422,
+       'a bad image is refused');
 
-    my $s = samples();
-    is($s->{'loads_total{zone="ids",result="ok"}'}, 1, 'ok');
-    is($s->{'loads_total{zone="ids",result="refused"}'}, 1, 'refused');
-    is($s->{'last_load_success{zone="ids"}'}, 0, 'the last one failed');
-    is($s->{'generation{zone="ids"}'}, 2, 'generation');
+    my $s = samples($t);
+    is($s->{'loads_total{zone="ids",result="ok"}'}, 1,
+       'the good load is counted');
+    is($s->{'loads_total{zone="ids",result="refused"}'}, 1,
+       'the refused load is counted');
+    is($s->{'last_load_success{zone="ids"}'}, 0,
+       'last_load_success is 0 after a refused load');
+    is($s->{'generation{zone="ids"}'}, 2,
+       'the generation is that of the good load');
     like($s->{'last_load_duration_seconds{zone="ids"}'}, qr/^\d+\.\d{3}$/,
-         'duration');
+         'the duration of the last load has milliseconds');
     cmp_ok(abs($s->{'last_load_timestamp_seconds{zone="ids"}'} - time), '<',
-           60, 'time');
+           60, 'the time of the last load is of the last minute');
 
     rename "$dir/next.bloom", "$dir/ids.bloom" or die "rename: $!";
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'a good one');
-    is(samples()->{'last_load_success{zone="ids"}'}, 1, 'loads');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'a good image is loaded after a bad one');
+    is(samples($t)->{'last_load_success{zone="ids"}'}, 1,
+       'last_load_success is 1 after a good load');
 };
 
 
-subtest 'nothing goes backwards' => sub {
+subtest 'Counters never go backwards' => sub {
     my $counters = sub {
-        my $s = samples();
+        my $s = samples($t);
         return { map { $_ => $s->{$_} } grep { /_total\{/ } keys %$s };
     };
 
@@ -289,12 +287,13 @@ subtest 'nothing goes backwards' => sub {
 
     my @less = grep { !defined $after->{$_} || $after->{$_} < $before->{$_} }
                     keys %$before;
-    is("@less", '', 'a reload, another rule, and a dead worker');
-    cmp_ok(scalar keys %$after, '>', scalar keys %$before, 'a rule more');
+    is("@less", '', 'no counter is less after a reload and a dead worker');
+    cmp_ok(scalar keys %$after, '>', scalar keys %$before,
+           'another rule has counters of its own');
 };
 
 
-subtest 'many rules' => sub {
+subtest 'The number of series of rules is bounded' => sub {
     my $rules = join "\n", map {
         "location /many$_ { bloom_reject absent \$arg_id zone=ids name=m$_; }"
     } 1 .. 400;
@@ -304,22 +303,24 @@ subtest 'many rules' => sub {
     $t->get("/many$_?id=none") for 1, 399, 400;
 
     my $names = { map { /^([^,]*)/ ? ($1 => 1) : () } keys %{ rules() } };
-    cmp_ok(scalar keys %$names, '<=', 256, 'they are bounded');
-    is(rules()->{'m1,ids,reject,absent,fired'}, 1, 'one of the first');
+    cmp_ok(scalar keys %$names, '<=', 256, '400 rules have at most 256 series');
+    is(rules()->{'m1,ids,reject,absent,fired'}, 1,
+       'one of the first rules has a series of its own');
     cmp_ok(rules()->{'other,other,other,other,fired'}, '>=', 1,
-           'and the rest together');
+           'rules that find no room are counted together');
 
-    my ($exit, $said) = promtool_says($t->get('/bloom/metrics')->body);
-    is("$exit $said", '0 ', 'promtool takes them');
+    my ($exit, $said) = promtool('check', 'metrics',
+                                 { stdin => $t->get('/bloom/metrics')->body });
+    is("$exit $said", '0 ', 'promtool accepts metrics of many rules');
 
     configure(server => '');
     $t->reload;
     is(rules()->{'shield,ids,reject,absent,fired'}, 3,
-       'those that stayed go on');
+       'the series of a rule that stayed goes on');
 };
 
 
-subtest 'Prometheus' => sub {
+subtest 'Prometheus reads the metrics' => sub {
     my $port = $t->port(9090);
 
     $t->write_file('prometheus.yml', <<"YML");
@@ -352,12 +353,12 @@ YML
         my $result = $query->('nginx_bloom_generation{zone="ids"}');
         return @$result && $result->[0]{value}[1];
     });
-    is($found, 3, 'scrapes it');
+    is($found, 3, 'Prometheus has the generation of a zone');
 
     my $up = $query->('up{job="nginx"}');
-    is($up->[0]{value}[1], 1, 'without an error');
+    is($up->[0]{value}[1], 1, 'Prometheus reads without an error');
     is($query->('count(nginx_bloom_rule_checks_total{rule="shield"})')
-       ->[0]{value}[1], 4, 'rules as well');
+       ->[0]{value}[1], 4, 'Prometheus has the series of a rule');
 
     kill 'TERM', $pid;
     wait_until(sub { !BloomTest::Process::alive($pid) })
@@ -365,7 +366,7 @@ YML
 };
 
 
-subtest 'no zones' => sub {
+subtest 'Metrics where no zone is declared' => sub {
     $t->write_file_expand('nginx.conf', <<'CONF');
 %%TEST_GLOBALS%%
 events { }
@@ -382,13 +383,13 @@ CONF
 
     my $response = $t->get('/bloom/metrics');
 
-    is($response->status, 200, 'status');
+    is($response->status, 200, 'GET metrics answers with 200 without zones');
     like($response->body, qr/^# TYPE nginx_bloom_state gauge$/m,
-         'says what there would be');
-    is_deeply(samples(), {}, 'and has no sample');
+         'the metrics are described without zones');
+    is_deeply(samples($t), {}, 'the metrics have no sample without zones');
 
-    my ($exit, $said) = promtool_says($response->body);
-    is("$exit $said", '0 ', 'promtool takes it');
+    my ($exit, $said) = promtool('check', 'metrics', { stdin => $response->body });
+    is("$exit $said", '0 ', 'promtool accepts metrics without samples');
 };
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
-# The page in a real browser, through all that it does, in both colour schemes
-# and at a phone's width, with zones in good order and in trouble; and that the
-# page which is committed is the one that dashboard/ gives.
+# The page does in a real browser all that it should, in both colour schemes and
+# at a phone's width, with zones in good order and in trouble; the page that is
+# committed is the one that dashboard/ is built into.
 
 use strict;
 use warnings;
@@ -17,14 +17,14 @@ use BloomTest::Scene;
 my $top = abs_path(dirname(__FILE__) . '/../..');
 
 
-subtest 'the page is what dashboard/ gives' => sub {
+subtest 'The committed page is what dashboard/ is built into' => sub {
     my $t = BloomTest->new;
     my $built = $t->testdir . '/page.c';
 
     my ($exit, $out, $err) =
         run_command(['node', "$top/dashboard/build.mjs", $built]);
 
-    is($exit, 0, 'it is built') or diag($err);
+    is($exit, 0, 'the page is built') or diag($err);
 
     my @texts = map {
         open my $fh, '<:raw', $_ or die "cannot open $_: $!";
@@ -32,7 +32,7 @@ subtest 'the page is what dashboard/ gives' => sub {
         scalar <$fh>;
     } $built, "$top/src/http/api/ngx_http_bloom_page_html.c";
 
-    ok($texts[0] eq $texts[1], 'the same bytes')
+    ok($texts[0] eq $texts[1], 'the page that was built is the committed one')
         or diag('run: make dashboard, and commit '
                 . 'src/http/api/ngx_http_bloom_page_html.c');
 };
@@ -51,7 +51,7 @@ my %do = (
     silence => sub { ($helper) = $t->helpers; kill 'STOP', $helper },
     wake => sub { kill 'CONT', $helper },
     stop => sub { $t->stop },
-    start => sub { mend($t); $t->run },
+    start => sub { repair($t); $t->run },
 );
 
 my $status = browse($t, 'drive.mjs', sub {
@@ -72,7 +72,7 @@ my $status = browse($t, 'drive.mjs', sub {
     return;
 });
 
-is($status, 0, 'the browser ended well');
-ok($ended, 'having done all');
+is($status, 0, 'the test in the browser ended without an error');
+ok($ended, 'the test in the browser came to its end');
 
 done_testing;

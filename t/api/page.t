@@ -1,8 +1,7 @@
 #!/usr/bin/perl
 
-# GET / of the endpoint: the page to a browser, the index in JSON to anything
-# else; its headers, and that it is whole.  What it does in a browser is tested
-# by dashboard.t.
+# GET / of the endpoint sends the page to a browser and the index in JSON to
+# anything else; page-browser.t tests what the page does in a browser.
 
 use strict;
 use warnings;
@@ -35,7 +34,7 @@ sub page {
 }
 
 
-subtest 'who gets what' => sub {
+subtest 'Accept decides between the page and the index' => sub {
     my %html = (
         $browser => 1,
         'text/html' => 1,
@@ -63,40 +62,48 @@ subtest 'who gets what' => sub {
         my $type = $html{$accept} ? 'text/html; charset=utf-8'
                                   : 'application/json';
 
-        is($r->status, 200, "Accept: $accept");
-        is($r->header('Content-Type'), $type, "gets $type");
-        is($r->header('Vary'), 'Accept', 'and so it varies');
+        is($r->status, 200, "GET / with Accept: $accept answers with 200");
+        is($r->header('Content-Type'), $type,
+           "GET / with Accept: $accept gets $type");
+        is($r->header('Vary'), 'Accept',
+           "the answer to Accept: $accept varies with it");
     }
 
     like($t->get('/bloom/')->header('Content-Type'), qr{^application/json},
-         'no Accept');
+         'GET / without Accept gets JSON');
     like(page('/bloom/zones')->header('Content-Type'), qr{^application/json},
-         'any other path has no page');
+         'another path sends JSON to a browser');
 };
 
 
-subtest 'the index says whether it may be written' => sub {
-    is(!!$t->get('/bloom/')->json->{write}, !!1, 'write=on');
-    is(!!$t->get('/reading/')->json->{write}, !!0, 'not');
+subtest 'The index says whether the endpoint takes changes' => sub {
+    is(!!$t->get('/bloom/')->json->{write}, !!1,
+       'the index says that the endpoint takes changes');
+    is(!!$t->get('/reading/')->json->{write}, !!0,
+       'the index says that the endpoint takes no changes');
 };
 
 
-subtest 'headers' => sub {
+subtest 'The headers of the page keep it to itself' => sub {
     my $r = page('/bloom/');
     my $csp = $r->header('Content-Security-Policy') // '';
 
-    is($r->header('X-Content-Type-Options'), 'nosniff', 'no sniffing');
-    is($r->header('Referrer-Policy'), 'same-origin', 'tells others nothing');
-    is($r->header('Cache-Control'), 'no-cache', 'is asked for again');
+    is($r->header('X-Content-Type-Options'), 'nosniff',
+       'a browser may not guess the type of the page');
+    is($r->header('Referrer-Policy'), 'same-origin',
+       'the page tells other sites nothing');
+    is($r->header('Cache-Control'), 'no-cache',
+       'the page is asked for each time');
 
     for my $directive ("default-src 'none'", "connect-src 'self'",
                        "frame-ancestors 'none'", "base-uri 'none'",
                        "form-action 'none'", 'img-src data:')
     {
-        like($csp, qr/(?:^|; )\Q$directive\E(?:;|$)/, $directive);
+        like($csp, qr/(?:^|; )\Q$directive\E(?:;|$)/,
+             "the policy of the page has $directive");
     }
 
-    unlike($csp, qr/unsafe/, 'nothing unsafe');
+    unlike($csp, qr/unsafe/, 'the policy of the page allows nothing unsafe');
 
     # the hashes are those of what is in the page
 
@@ -104,95 +111,105 @@ subtest 'headers' => sub {
         my @texts = $r->body =~ m{<$tag>(.*?)</$tag>}gs;
         my @opened = $r->body =~ m{<$tag\b}g;
 
-        is(scalar @opened, 1, "one $tag");
-        is(scalar @texts, 1, 'as a whole');
+        is(scalar @opened, 1, "the page has one $tag");
+        is(scalar @texts, 1, "the $tag of the page is whole");
         like($csp, qr/$tag-src 'sha256-\Q@{[sha256_base64($texts[0])]}\E='/,
-             'with its hash');
+             "the policy of the page has the hash of its $tag");
     }
 };
 
 
-subtest 'the page' => sub {
+subtest 'The page is whole and needs nothing else' => sub {
     my $r = page('/bloom/');
 
-    ok($r->complete, 'complete');
-    is(length $r->body, $r->header('Content-Length'), 'its length');
-    like($r->body, qr{^<!doctype html>.*</html>\n\z}s, 'a document');
+    ok($r->complete, 'the page is complete');
+    is(length $r->body, $r->header('Content-Length'),
+       'the page has a Content-Length');
+    like($r->body, qr{^<!doctype html>.*</html>\n\z}s,
+         'the page is an HTML document');
     unlike($r->body, qr/\b(?:src|href|url\()\s*=?\s*["']?(?:https?:)?\/\//,
-           'that names nothing elsewhere');
+           'the page names nothing of other sites');
     like($r->body, qr/uPlot is in this page:.*MIT License.*Copyright/s,
-         'what it is made with is named');
+         'the page names what it is made with');
 
-    is(page($_)->body, $r->body, "$_: the same")
+    is(page($_)->body, $r->body, "the page at $_ is the same")
         for '/reading/', '/bare', '/bare/';
 
-    my $head = $t->request('HEAD', '/bloom/', headers => { Accept => $browser });
-    is($head->status, 200, 'HEAD');
-    is($head->body, '', 'without a body');
-    is($head->header('Content-Length'), length $r->body, 'with its length');
+    my $head = $t->request('HEAD',
+                           '/bloom/', headers => { Accept => $browser });
+    is($head->status, 200, 'HEAD of the page answers with 200');
+    is($head->body, '', 'HEAD of the page has no body');
+    is($head->header('Content-Length'), length $r->body,
+       'HEAD of the page has the length of the page');
 
     is($t->request('POST', '/bloom/', headers => { Accept => $browser },
-                   body => '')->status, 405, 'POST');
+                   body => '')->status, 405, 'POST to the page is refused');
 };
 
 
-subtest 'ETag' => sub {
+subtest 'The ETag of the page saves sending it again' => sub {
     my $etag = page('/bloom/')->header('ETag') // '';
 
-    like($etag, qr/^"[0-9a-f]{32}"$/, 'a strong one');
+    like($etag, qr/^"[0-9a-f]{32}"$/, 'the page has a strong ETag');
 
     my $again = page('/bloom/', 'If-None-Match' => $etag);
-    is($again->status, 304, 'the same page is not sent again');
-    is($again->body, '', 'nothing of it');
-    is($again->header('ETag'), $etag, 'its tag is');
+    is($again->status, 304,
+       'the page is not sent again to who has it');
+    is($again->body, '', 'an answer 304 has no body');
+    is($again->header('ETag'), $etag, 'an answer 304 has the ETag of the page');
 
     is(page('/bloom/', 'If-None-Match' => '"other"')->status, 200,
-       'another one is');
+       'the page is sent to who has another one');
     is(page('/bloom/', Accept => '*/*', 'If-None-Match' => $etag)->status, 200,
-       'the index never is the same');
+       'the index is sent whatever ETag is known');
 
     SKIP: {
         skip 'nginx has no gzip', 3 if $t->nginx_build =~ /without-http_gzip/;
 
         my $small = page('/small/', 'Accept-Encoding' => 'gzip');
         is($small->header('Content-Encoding'), 'gzip',
-           'nginx compresses it where it is told to');
-        is($small->header('ETag'), "W/$etag", 'which weakens the tag');
+           'nginx compresses the page where gzip is on');
+        is($small->header('ETag'), "W/$etag",
+           'a compressed page has a weak ETag');
         is(page('/small/', 'Accept-Encoding' => 'gzip',
                 'If-None-Match' => "W/$etag")->status, 304,
-           'that is still good for this');
+           'a compressed page is not sent again to who has it');
     }
 };
 
 
-subtest 'rates' => sub {
+subtest 'GET rates has the curve of false positives' => sub {
     my $empty = api($t, GET => 'zones/seen/rates');
-    is($empty->status, 200, 'of an empty zone');
-    like($empty->header('ETag') // '', qr/^"[^"]+"$/, 'with the tag');
+    is($empty->status, 200, 'GET rates of an empty zone answers with 200');
+    like($empty->header('ETag') // '', qr/^"[^"]+"$/,
+         'the rates have the ETag of the zone');
 
     my @rates = @{ $empty->json->{rates} };
-    is($rates[0][0], 0, 'from no key');
-    is($rates[0][1], 0, 'without a false positive');
-    is($rates[-1][0], 1500, 'to half as many again as its capacity');
+    is($rates[0][0], 0, 'the rates begin with no key');
+    is($rates[0][1], 0, 'the rate with no key is 0');
+    is($rates[-1][0], 1500,
+       'the rates go to half as many keys again as the capacity');
 
     my ($at) = grep { $_->[0] == 1000 } @rates;
-    cmp_ok($at->[1], '<=', 1e-3, 'the rate at its capacity');
-    cmp_ok($at->[1], '>', 5e-4, 'is not far from what it was made for');
+    cmp_ok($at->[1], '<=', 1e-3,
+           'the rate at the capacity is no higher than that asked for');
+    cmp_ok($at->[1], '>', 5e-4,
+           'the rate at the capacity is near that asked for');
     is(scalar(grep { $rates[$_][1] < $rates[$_ - 1][1] } 1 .. $#rates), 0,
-       'it never falls');
+       'the rates never fall');
 
     add($t, 'seen', [map { "k$_" } 1 .. 2000]);
 
     my $state = zone_state($t, 'seen')->{filter};
     my $full = api($t, GET => 'zones/seen/rates')->json->{rates};
     cmp_ok(abs($full->[-1][0] - 1.5 * $state->{estimated_items}), '<', 2,
-           'of an over-full zone: further');
+           'the rates of an over-full zone go further');
 
     # the numbers of keys are whole: one more or less is a thousandth
 
     my ($now) = grep { abs($_->[0] - $state->{estimated_items}) < 2 } @$full;
     cmp_ok(abs($now->[1] / $state->{estimated_fpr} - 1), '<', 0.01,
-           'the present rate lies on it');
+           'the present rate of an over-full zone is on the curve');
 };
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# conf-examples/prometheus: alerts that are what they should be, by promtool;
-# and neither they nor the dashboard ask for a metric that there is not.
+# The alerts of conf-examples/prometheus pass their tests, and neither they nor
+# the dashboard ask for a metric that does not exist.
 
 use strict;
 use warnings;
@@ -9,7 +9,7 @@ use warnings;
 use JSON::PP ();
 
 use BloomTest;
-use BloomTest::Process qw(run_command);
+use BloomTest::Prometheus;
 
 my $t = BloomTest->new;
 my $examples = 'conf-examples/prometheus';
@@ -22,13 +22,6 @@ sub slurp {
 
     return <$fh>;
 }
-
-sub promtool {
-    my ($exit, $out, $err) = run_command(['promtool', @_], limit => 60);
-
-    return ($exit, "$out$err");
-}
-
 
 # All metrics of a zone that has everything.
 
@@ -55,19 +48,19 @@ CONF
     $t->get('/?id=none');
     $t->post('/bloom/zones/ids/reload')->status == 200 or die 'no reload';
 
-    return { map { /^(nginx_bloom_\w+)\{/ ? ($1 => 1) : () }
-                 split /\n/, $t->get('/bloom/metrics')->body };
+    return { map { /^(\w+)/ ? ("nginx_bloom_$1" => 1) : () }
+                 keys %{ samples($t) } };
 }
 
 
-subtest 'promtool' => sub {
+subtest 'promtool accepts and tests the examples' => sub {
     for (['check', 'config', "$examples/prometheus.yml"],
          ['check', 'rules', "$examples/alerts.yml"],
          ['test', 'rules', "$examples/alerts-test.yml"])
     {
         my ($exit, $said) = promtool(@$_);
-        is($exit, 0, "@$_") or diag($said);
-        like($said, qr/SUCCESS/, 'it looked');
+        is($exit, 0, "promtool @$_ succeeds") or diag($said);
+        like($said, qr/SUCCESS/, "promtool @$_ looked at something");
     }
 
     # as it would not, if an alert were wrong
@@ -77,41 +70,42 @@ subtest 'promtool' => sub {
     $t->write_file('alerts-test.yml', slurp("$examples/alerts-test.yml"));
 
     my ($exit) = promtool('test', 'rules', $t->testdir . '/alerts-test.yml');
-    isnt($exit, 0, 'another number fails');
+    isnt($exit, 0, 'a test of a wrong alert fails');
 };
 
 
-subtest 'each alert is tested' => sub {
+subtest 'Each alert is tested' => sub {
     my $tests = slurp("$examples/alerts-test.yml");
     my @alerts = slurp("$examples/alerts.yml") =~ /- alert: (\w+)/g;
 
-    cmp_ok(scalar @alerts, '>', 5, 'there are alerts');
+    cmp_ok(scalar @alerts, '>', 5, 'alerts.yml has alerts');
 
     for my $alert (@alerts) {
         like($tests, qr/alertname: $alert\n\s+eval_time: \w+\n\s+exp_alerts:\n/,
-             $alert);
+             "$alert is tested");
     }
 };
 
 
-subtest 'metrics' => sub {
+subtest 'The examples ask for metrics that exist' => sub {
     my $metrics = metrics();
     my $dashboard = eval {
         JSON::PP->new->utf8->decode(slurp("$examples/grafana.json"));
     };
 
-    is(ref $dashboard, 'HASH', 'the dashboard is JSON') or diag($@);
-    cmp_ok(scalar @{ $dashboard->{panels} }, '>', 5, 'with panels');
+    is(ref $dashboard, 'HASH', 'the dashboard of Grafana is JSON') or diag($@);
+    cmp_ok(scalar @{ $dashboard->{panels} }, '>', 5,
+           'the dashboard of Grafana has panels');
     is(scalar(grep { !@{ $_->{targets} } } @{ $dashboard->{panels} }), 0,
-       'which show something');
+       'each panel of the dashboard shows something');
 
     for my $file ('grafana.json', 'alerts.yml', 'alerts-test.yml') {
         my %asked = map { $_ => 1 }
                         slurp("$examples/$file") =~ /(nginx_bloom_\w+)/g;
         my @missing = grep { !$metrics->{$_} } sort keys %asked;
 
-        cmp_ok(scalar keys %asked, '>', 5, "$file asks");
-        is("@missing", '', 'for what there is');
+        cmp_ok(scalar keys %asked, '>', 5, "$file asks for metrics");
+        is("@missing", '', "all metrics that $file asks for exist");
     }
 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# The endpoint, reading: the index, the state of zones, testing keys; methods
-# and names that there are not.
+# The endpoint answers questions without changing anything: the index, the state
+# of zones, lookups of keys; it refuses methods and names that do not exist.
 
 use strict;
 use warnings;
@@ -30,86 +30,103 @@ $t->run;
 my $time = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 
-subtest 'index' => sub {
+subtest 'The index is at the location, with or without a slash' => sub {
     for my $path ('/bloom/', '/reading/', '/off/', '/bare', '/bare/') {
         my $r = $t->get($path);
-        is($r->status, 200, "$path: status");
-        like($r->header('Content-Type'), qr{^application/json\b}, 'JSON');
-        like($r->header('Cache-Control'), qr/no-store/, 'not to be cached');
-        is(ref $r->json, 'HASH', 'an object');
-        like($r->body, qr/zones/, 'that leads on to the zones');
+        is($r->status, 200, "GET $path answers with 200");
+        like($r->header('Content-Type'), qr{^application/json\b},
+             "GET $path answers with JSON");
+        like($r->header('Cache-Control'), qr/no-store/,
+             "the answer to GET $path is not to be cached");
+        is(ref $r->json, 'HASH', "GET $path answers with an object");
+        like($r->body, qr/zones/, "the index at $path names the zones");
     }
 };
 
 
-subtest 'zones' => sub {
+subtest 'GET zones has the state of all zones' => sub {
     my $r = api($t, GET => 'zones');
-    is($r->status, 200, 'status');
-    like($r->body, qr/"ids"/, 'ids is there');
-    like($r->body, qr/"seen"/, 'seen is there');
+    is($r->status, 200, 'GET zones answers with 200');
+    like($r->body, qr/"ids"/, 'GET zones has the zone ids');
+    like($r->body, qr/"seen"/, 'GET zones has the zone seen');
     is_deeply($r->json, $t->get('/reading/zones')->json,
-              'and the same by reading alone');
-    is($t->get('/bare/zones')->status, 200, 'a prefix without a slash');
+              'GET zones is the same where writing is off');
+    is($t->get('/bare/zones')->status, 200,
+       'GET zones works below a location without a slash');
 };
 
 
-subtest 'a zone' => sub {
+subtest 'GET zones/NAME has the state of one zone' => sub {
     my $r = api($t, GET => 'zones/ids');
-    is($r->status, 200, 'status');
-    like($r->header('ETag') // '', qr/^"[^"]+"$/, 'a strong ETag');
+    is($r->status, 200, 'GET zones/ids answers with 200');
+    like($r->header('ETag') // '', qr/^"[^"]+"$/,
+         'the state of a zone has a strong ETag');
 
     my $ids = $r->json;
     my ($exit, $out) = $t->run_tool('info', '--json',
                                     $t->testdir . '/ids.bloom');
     my $info = JSON::PP::decode_json($out);
 
-    is($ids->{name}, 'ids', 'its name');
-    is($ids->{generation}, 1, 'its generation');
-    is($ids->{image}{build_id}, $info->{build_id}, 'the build id');
-    is($ids->{image}{layout}, $info->{layout}, 'the layout');
-    like($ids->{image}{as_of}, qr/^2026-01-02T03:04:05(?:\.000)?Z$/, 'as_of');
-    like($ids->{image}{created}, $time, 'created');
-    like($ids->{helper}{heartbeat}, $time, 'the helper lives');
+    is($ids->{name}, 'ids', 'the state has the name of the zone');
+    is($ids->{generation}, 1, 'the state has the generation of the zone');
+    is($ids->{image}{build_id}, $info->{build_id},
+       'the state has the build id that the tool reads in the image');
+    is($ids->{image}{layout}, $info->{layout},
+       'the state has the layout that the tool reads in the image');
+    like($ids->{image}{as_of}, qr/^2026-01-02T03:04:05(?:\.000)?Z$/,
+         'the state has the as_of of the image');
+    like($ids->{image}{created}, $time,
+         'the state has the time at which the image was built');
+    like($ids->{helper}{heartbeat}, $time,
+         'the state has the heartbeat of the helper');
 
     my $seen = zone_state($t, 'seen');
-    is($seen->{generation}, 1, 'an empty zone serves its first generation');
-    is($seen->{image}{as_of}, undef, 'that has no as_of');
+    is($seen->{generation}, 1,
+       'a zone that starts empty serves its first generation');
+    is($seen->{image}{as_of}, undef,
+       'an empty filter has no as_of');
 
-    like($r->body, qr/"$_"/, "it has $_")
+    like($r->body, qr/"$_"/, "the state of a zone has $_")
         for qw(hash bits capacity items journal memory counters fill_ratio);
 };
 
 
 # Numbers that change: asked of one worker, there is one.
 
-subtest 'counters' => sub {
+subtest 'Counters count what is looked up' => sub {
     my $counters = sub {
         my $c = zone_state($t, 'ids')->{counters};
-        return map { $c->{$_} // 0 } qw(absent present rejected added known);
+        return map { $c->{$_} // 0 } qw(absent present rejected added
+                                             already_present);
     };
 
     my @before = $counters->();
     ask($t, 'ids', @ids[0 .. 6], 'no1', 'no2', 'no3');
     $t->get('/ids?k=');
     my @after = $counters->();
-    is($after[0] - $before[0], 3, 'three absent');
-    is($after[1] - $before[1], 7, 'seven present');
-    is($after[2] - $before[2], 0, 'none rejected');
+    is($after[0] - $before[0], 3,
+       'three lookups of absent keys are counted');
+    is($after[1] - $before[1], 7,
+       'seven lookups of present keys are counted');
+    is($after[2] - $before[2], 0, 'a lookup rejects no request');
 };
 
 
-subtest 'testing a key' => sub {
-    for (['id1', 'present', 'a key'], ['no1', 'absent', 'no key'],
-         ['id%31', 'present', 'a key as in a URL'],
+subtest 'GET keys looks one key up' => sub {
+    for (['id1', 'present', 'a present key'], ['no1', 'absent',
+                                               'an absent key'],
+         ['id%31', 'present', 'a percent-encoded key'],
          ['a+b', 'absent', 'a key with a space'])
     {
         my ($key, $answer, $what) = @$_;
         my $r = api($t, GET => "zones/ids/keys?key=$key");
-        is($r->status, 200, "$what: status");
-        is($r->json->{answer}, $answer, $answer);
+        is($r->status, 200, "a lookup of $what answers with 200");
+        is($r->json->{answer}, $answer,
+           "a lookup of $what answers $answer");
         (my $decoded = $key) =~ tr/+/ /;
         $decoded =~ s/%31/1/;
-        is($r->json->{key}, $decoded, 'the key as it was looked up');
+        is($r->json->{key}, $decoded,
+           "a lookup of $what names the key decoded");
     }
 
     my $k = zone_state($t, 'ids')->{image}{k};
@@ -117,74 +134,84 @@ subtest 'testing a key' => sub {
     for (['id1', 0], ['no1', 1]) {
         my ($key, $clear) = @$_;
         my $r = api($t, GET => "zones/ids/keys?key=$key")->json;
-        is(scalar @{ $r->{bits} }, $k, "$key: k bits");
-        is(scalar @{ $r->{set} }, $k, 'and of each whether it is set');
+        is(scalar @{ $r->{bits} }, $k, "a lookup of $key has k bits");
+        is(scalar @{ $r->{set} }, $k,
+           "a lookup of $key says of each bit whether it is set");
         is(!!grep({ !$_ } @{ $r->{set} }), !!$clear,
-           $clear ? 'of an absent key one is not' : 'they all are');
+           $clear ? "a bit of the absent key $key is not set"
+                  : "all bits of the present key $key are set");
     }
 
     for my $path ('zones/ids/keys', 'zones/ids/keys?key=',
                   'zones/ids/keys?k=id1')
     {
-        is_error(api($t, GET => $path), 400, qr/key/, "$path: refused");
+        is_error(api($t, GET => $path), 400, qr/key/,
+                 "GET $path is refused, since it names no key");
     }
 
     is(api($t, GET => 'zones/ids/keys?x=key&key=id1')->json->{answer},
-       'present', 'the right argument');
+       'present', 'the argument "key" is found behind others');
 
     my $key = '%00%ff%22';
     my $r = api($t, GET => "zones/ids/keys?key=$key");
-    is($r->status, 200, 'any byte in a key');
-    ok(eval { JSON::PP->new->latin1->decode($r->body); 1 }, 'is still JSON')
+    is($r->status, 200, 'a key may have any byte');
+    ok(eval { JSON::PP->new->latin1->decode($r->body); 1 },
+       'an answer about a key of any bytes is JSON')
         or diag($@);
 };
 
 
-subtest 'testing many' => sub {
+subtest 'POST test looks many keys up' => sub {
     my @keys = ('id1', 'no1', 'id2', 'no2', 'id3');
     my @want = qw(present absent present absent present);
 
     my $r = api($t, POST => 'zones/ids/test', body => join "\n", @keys);
-    is($r->status, 200, 'lines');
-    is_deeply($r->json->{results}, \@want, 'their results');
+    is($r->status, 200, 'POST test takes keys in lines');
+    is_deeply($r->json->{answers}, \@want,
+              'POST test of lines answers in the order of the keys');
 
     $r = api($t, POST => 'zones/ids/test',
              body => JSON::PP::encode_json(\@keys),
              headers => { 'Content-Type' => 'application/json' });
-    is_deeply($r->json->{results}, \@want, 'JSON');
+    is_deeply($r->json->{answers}, \@want,
+              'POST test of JSON answers in the order of the keys');
 
     $r = $t->post('/reading/zones/ids/test', "id1\n");
-    is_deeply($r->json->{results}, ['present'], 'where writing is off, too');
+    is_deeply($r->json->{answers}, ['present'],
+              'POST test works where writing is off');
 
     $r = api($t, POST => 'zones/ids/test', body => '');
-    is_deeply($r->json->{results}, [], 'nothing');
+    is_deeply($r->json->{answers}, [], 'POST test of no key has no answer');
 
     # those that are too many are refused as a whole
 
     my @many = map { $_ % 10 ? "no$_" : 'id1' } 1 .. 200_000;
     $r = api($t, POST => 'zones/ids/test', body => join "\n", @many);
-    is($r->status, 200, 'two hundred thousand');
-    is(join(',', map { substr $_, 0, 1 } @{ $r->json->{results} }),
+    is($r->status, 200, 'POST test takes 200,000 keys');
+    is(join(',', map { substr $_, 0, 1 } @{ $r->json->{answers} }),
        join(',', map { $_ % 10 ? 'a' : 'p' } 1 .. 200_000),
-       'each in its place');
+       'each of 200,000 keys is answered in its place');
 
     is_error(api($t, POST => 'zones/ids/test', body => "a\n" x 1_000_001),
-             413, qr/1,?000,?000/, 'a million and one');
+             413, qr/1,?000,?000/,
+             'POST test of more than a million keys is refused');
     is_error(api($t, POST => 'zones/ids/test', body => '["a", 1]',
                  headers => { 'Content-Type' => 'application/json' }),
-             400, qr/\b(?:byte|position)\D*\d/, 'JSON of something else');
+             400, qr/\b(?:byte|position)\D*\d/,
+             'POST test of JSON that has a number is refused');
     is_error(api($t, POST => 'zones/ids/test', body => "a\n" . 'x' x 65536),
-             400, qr/line 2/, 'a key that is too long');
+             400, qr/line 2/, 'POST test of a key over 65535 bytes is refused');
 };
 
 
-subtest 'HEAD' => sub {
+subtest 'HEAD answers as GET does, without a body' => sub {
     for my $path ('', 'zones', 'zones/ids', 'zones/ids/keys?key=id1') {
         my $r = $t->head("/bloom/$path");
-        is($r->status, 200, "HEAD $path");
-        is($r->body, '', 'no body');
+        is($r->status, 200, "HEAD /bloom/$path answers with 200");
+        is($r->body, '', "HEAD /bloom/$path has no body");
     }
-    is($t->head('/bloom/zones/none')->status, 404, 'of what is not there');
+    is($t->head('/bloom/zones/none')->status, 404,
+       'HEAD of a zone that does not exist answers with 404');
 };
 
 
@@ -202,7 +229,7 @@ my %allow = (
     'zones/ids/checkpoint' => [qw(POST)],
 );
 
-subtest 'methods' => sub {
+subtest 'Methods that a path does not take are refused' => sub {
     for my $path (sort keys %allow) {
         my %allowed = map { $_ => 1 } @{ $allow{$path} };
 
@@ -210,34 +237,38 @@ subtest 'methods' => sub {
             next if $allowed{$method};
 
             my $r = api($t, $method, $path);
-            is($r->status, 405, "$method $path");
+            is($r->status, 405, "$method /$path is refused");
             is(join(' ', sort split /,\s*/, $r->header('Allow') // ''),
-               join(' ', sort @{ $allow{$path} }), 'allows the others');
+               join(' ', sort @{ $allow{$path} }),
+               "the answer to $method /$path names the methods allowed");
         }
     }
 
-    is_error(api($t, DELETE => 'zones/ids'), 405, qr/./, 'as an error object');
+    is_error(api($t, DELETE => 'zones/ids'), 405, qr/./,
+             'a refused method is an error of the endpoint');
 };
 
 
-subtest 'what is not there' => sub {
-    is_error(api($t, GET => 'zones/none'), 404, qr/none/, 'a zone');
+subtest 'Paths and zones that do not exist are refused' => sub {
+    is_error(api($t, GET => 'zones/none'), 404, qr/none/,
+             'GET of an unknown zone is refused');
     is_error(api($t, POST => "zones/none/$_", body => "x\n"), 404, qr/none/,
-             "a zone's $_")
+             "POST $_ of an unknown zone is refused")
         for qw(keys test reload checkpoint);
     is_error(api($t, PUT => 'zones/none/image', body => 'x'), 404, qr/none/,
-             "a zone's image");
-    is_error(api($t, GET => $_), 404, qr/./, "/$_")
+             'PUT image of an unknown zone is refused');
+    is_error(api($t, GET => $_), 404, qr/./, "GET /$_ is refused")
         for 'none', 'zones/ids/none', 'zones/ids/keys/none', 'zones//keys',
             'zones/ids%2fkeys%2fmore', 'zones/ID', 'zones/ids%01';
 
     is(api($t, GET => 'zones/%69ds')->json->{name}, 'ids',
-       'a name may be encoded');
-    is_error($t->get('/off/zones/none'), 404, qr/none/, 'nor by reading');
+       'the name of a zone may be percent-encoded');
+    is_error($t->get('/off/zones/none'), 404, qr/none/,
+             'GET of an unknown zone is refused where writing is off');
 };
 
 
-subtest 'writing is off' => sub {
+subtest 'Nothing is changed where writing is off' => sub {
     for my $prefix ('/reading', '/off') {
         for (['POST', 'keys'], ['POST', 'reload'], ['PUT', 'image'],
              ['POST', 'checkpoint'])
@@ -245,22 +276,25 @@ subtest 'writing is off' => sub {
             my ($method, $what) = @$_;
             is_error($t->request($method, "$prefix/zones/seen/$what",
                                  body => "new\n"),
-                     403, qr/write=on/, "$method $what: refused");
+                     403, qr/write=on/,
+                     "$method $prefix/zones/seen/$what is refused");
         }
     }
 
-    is(ask($t, 'seen', 'new'), '0', 'nothing was added');
-    is(generation($t, 'seen'), 1, 'nothing was loaded');
+    is(ask($t, 'seen', 'new'), '0', 'a refused POST keys adds nothing');
+    is(generation($t, 'seen'), 1,
+       'a refused load leaves the generation as it was');
 };
 
 
-subtest 'questions about the ETag' => sub {
+subtest 'The ETag is that of one zone' => sub {
     my $etag = api($t, GET => 'zones/ids')->header('ETag');
 
     is(api($t, GET => 'zones/ids', headers => { 'If-None-Match' => '*' })
-           ->status, 200, 'a state is no document to be cached');
+           ->status, 200,
+       'GET with If-None-Match answers with the state of a zone');
     isnt($etag, api($t, GET => 'zones/seen')->header('ETag'),
-         'zones have their own');
+         'two zones have two ETags');
 };
 
 

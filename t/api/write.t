@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Writes by the endpoint: If-Match and pages of other sites, both before
-# anything changes; loads, uploads, images and checkpoints, and their refusals.
+# The endpoint loads, uploads, sends and saves images; it refuses a bad image, a
+# stale If-Match and pages of other sites before anything changes.
 
 use strict;
 use warnings;
@@ -60,47 +60,49 @@ sub refused_all {
     for (@writes) {
         my ($method, $path, $body) = @$_;
         is_error(api($t, $method, $path, body => $body, headers => \%headers),
-                 $status, $message, "$what: $method $path");
+                 $status, $message, "$method $path is refused with $what");
     }
 
-    is(generation($t, 'ids'), $before, 'no generation later');
+    is(generation($t, 'ids'), $before,
+       "the generation is as it was after a refusal with $what");
     is(ask($t, 'ids', 'new', @ids, @others), "0$all$none",
-       'and nothing is changed');
+       "the zone answers as before after a refusal with $what");
 }
 
 
-subtest 'If-Match' => sub {
+subtest 'If-Match that names another generation is refused' => sub {
     my $etag = api($t, GET => 'zones/ids')->header('ETag');
 
-    refused_all(412, qr/generation/, $_, 'If-Match' => $_)
+    refused_all(412, qr/generation/, "If-Match: $_", 'If-Match' => $_)
         for '"none"', "W/$etag", '"1", "2"', substr($etag, 0, -1);
 
     for my $match ($etag, '*', qq("x", $etag), qq($etag,"x")) {
         my $r = api($t, POST => 'zones/seen/keys', body => "m\n",
                     headers => { 'If-Match' => $match =~ s/\Q$etag\E/
                         api($t, GET => 'zones\/seen')->header('ETag')/er });
-        is($r->status, 200, "$match matches");
+        is($r->status, 200, "If-Match: $match matches");
     }
 
     my $r = api($t, POST => 'zones/ids/reload',
                 headers => { 'If-Match' => $etag });
-    is($r->status, 200, 'a load of the generation that was seen');
+    is($r->status, 200,
+       'a load with the ETag of the generation that serves works');
     isnt(api($t, GET => 'zones/ids')->header('ETag'), $etag,
-         'after which there is another one');
+         'a load changes the ETag');
     is_error(api($t, POST => 'zones/ids/reload',
                  headers => { 'If-Match' => $etag }), 412, qr/generation/,
-             'so it is not done twice');
+             'a load with an ETag that was used is not done again');
 
     is(api($t, POST => 'zones/ids/reload',
            headers => { 'If-None-Match' => '*' })->status, 200,
-       'other conditions are for documents');
+       'If-None-Match does not keep a load from being done');
     is(api($t, POST => 'zones/ids/reload', headers => {
            'If-Unmodified-Since' => 'Thu, 01 Jan 1970 00:00:00 GMT' })->status,
-       200, 'as are those of time');
+       200, 'If-Unmodified-Since does not keep a load from being done');
 };
 
 
-subtest 'pages of other sites' => sub {
+subtest 'Changes by pages of other sites are refused' => sub {
     refused_all(403, qr/site/, "Sec-Fetch-Site: $_", 'Sec-Fetch-Site' => $_)
         for qw(cross-site same-site);
     refused_all(403, qr/site/, "Origin: $_", Origin => $_)
@@ -116,37 +118,42 @@ subtest 'pages of other sites' => sub {
     {
         my $r = api($t, POST => 'zones/seen/keys', body => "mine\n",
                     headers => $headers);
-        is($r->status, 200, join ' ', %$headers);
+        is($r->status, 200,
+           'keys are added with ' . join ' ', %$headers);
     }
 
     is(api($t, POST => 'zones/seen/keys', body => "mine\n",
            host => 'bloom.example:8080',
            headers => { Origin => 'http://bloom.example:8080' })->status, 200,
-       'a page of the same host and port');
+       'a page of the same host and port may add keys');
     is(api($t, GET => 'zones/ids', headers => { 'Sec-Fetch-Site' =>
-           'cross-site' })->status, 200, 'reading is not writing');
+           'cross-site' })->status, 200, 'a page of another site may read');
 };
 
 
-subtest 'reload' => sub {
+subtest 'POST reload loads the file again' => sub {
     my $before = generation($t, 'ids');
     install('two');
     my $r = api($t, POST => 'zones/ids/reload');
-    is($r->status, 200, 'status');
-    cmp_ok($r->json->{generation}, '>', $before, 'another generation');
-    like($r->json->{took_ms}, qr/^\d+$/, 'and how long it took');
-    is(generation($t, 'ids'), $r->json->{generation}, 'which serves');
-    is(ask($t, 'ids', @ids, @others), "$none$all", 'when it has answered');
+    is($r->status, 200, 'a reload answers with 200');
+    cmp_ok($r->json->{generation}, '>', $before,
+           'a reload answers with a later generation');
+    like($r->json->{duration_ms}, qr/^\d+$/,
+         'a reload answers with its duration');
+    is(generation($t, 'ids'), $r->json->{generation},
+       'the generation of the answer serves');
+    is(ask($t, 'ids', @ids, @others), "$none$all",
+       'the new image answers once a reload has answered');
 
     my $load = zone_state($t, 'ids')->{load};
-    is($load->{result}, 'ok', 'the state has it, too');
+    is($load->{result}, 'ok', 'the state has the result of a reload');
 
     is_error(api($t, POST => 'zones/seen/reload'), 409, qr/file/,
-             'a zone without a file');
+             'a reload of a zone without a file is refused');
 };
 
 
-subtest 'reload of what is no good' => sub {
+subtest 'A reload of a bad file changes nothing' => sub {
     my @cases = (
         ['a damaged file', 422, qr/damaged|checksum/,
          sub { flip("$dir/ids.bloom", -1) }],
@@ -170,35 +177,44 @@ subtest 'reload of what is no good' => sub {
         $make->();
 
         my $mark = $t->log_mark;
-        is_error(api($t, POST => 'zones/ids/reload'), $status, $message, $what);
-        is(generation($t, 'ids'), $before, 'the old one serves on');
+        is_error(api($t, POST => 'zones/ids/reload'), $status, $message,
+                 "a reload of $what is refused");
+        is(generation($t, 'ids'), $before,
+           "the generation is as it was after a reload of $what");
         is(api($t, GET => 'zones/ids')->header('ETag'), $etag,
-           'and nothing has changed');
-        is(ask($t, 'ids', @ids, @others), "$none$all", 'so it answers');
+           "the ETag is as it was after a reload of $what");
+        is(ask($t, 'ids', @ids, @others), "$none$all",
+           "the old image answers after a reload of $what");
         like($t->wait_for_log(qr/zone "ids"/, $mark), qr/\[(error|warn)\]/,
-             'the log has the reason');
+             "the log has the reason after a reload of $what");
         isnt(zone_state($t, 'ids')->{load}{result}, 'ok',
-             'and so has the state');
+             "the state has the reason after a reload of $what");
     }
 
     install('one');
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'then a good one');
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'serves');
-    is(zone_state($t, 'ids')->{load}{result}, 'ok', 'and the state says so');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'a good file is loaded after bad ones');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'a good file answers after bad ones');
+    is(zone_state($t, 'ids')->{load}{result}, 'ok',
+       'the state has the result of a load after bad ones');
 };
 
 
-subtest 'upload' => sub {
+subtest 'PUT image loads the body' => sub {
     my $r = api($t, PUT => 'zones/ids/image',
                 body => $t->read_file('two.bloom'));
-    is($r->status, 200, 'status') or diag($r);
-    is($r->json->{generation}, generation($t, 'ids'), 'it serves');
-    is(ask($t, 'ids', @ids, @others), "$none$all", 'and answers');
+    is($r->status, 200, 'an upload answers with 200') or diag($r);
+    is($r->json->{generation}, generation($t, 'ids'),
+       'an upload answers with the generation that serves');
+    is(ask($t, 'ids', @ids, @others), "$none$all",
+       'the uploaded image answers');
 
     $r = api($t, PUT => 'zones/ids/image', chunks => [
         $t->read_file('one.bloom') =~ /(.{1,1000})/gs]);
-    is($r->status, 200, 'one in chunks');
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'serves');
+    is($r->status, 200, 'an upload in chunks answers with 200');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'an image uploaded in chunks answers');
 
     my $image = $t->read_file('two.bloom');
     my $flipped = $image;
@@ -214,18 +230,21 @@ subtest 'upload' => sub {
         my $before = generation($t, 'ids');
 
         is_error(api($t, PUT => 'zones/ids/image', body => $body), $status,
-                 qr/./, $what);
-        is(generation($t, 'ids'), $before, 'the old one serves on');
-        is(ask($t, 'ids', @ids, @others), "$all$none", 'and answers');
+                 qr/./, "an upload is refused: $what");
+        is(generation($t, 'ids'), $before,
+           "the generation is as it was after an upload: $what");
+        is(ask($t, 'ids', @ids, @others), "$all$none",
+           "the old image answers after an upload: $what");
     }
 
     like(api($t, PUT => 'zones/ids/image',
              body => $t->read_file('large.bloom'))->json->{error}{message},
-         qr/\d{6}|\d+[km]/i, 'of one too large it is said what it needs');
+         qr/\d{6}|\d+[km]/i,
+         'the error about a too large image has the size that it needs');
 
     is_error(api($t, PUT => 'zones/ids/image', body => $image,
                  headers => { 'Content-Encoding' => 'gzip' }),
-             415, qr/not compressed/, 'compressed, as is said');
+             415, qr/not compressed/, 'a compressed upload is refused');
 
     # the length is promised and does not come
 
@@ -234,30 +253,32 @@ subtest 'upload' => sub {
                                 body => $image);
     $c->send(substr($text, 0, -100));
     $c->abort;
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'a client that goes away');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'an upload that is broken off changes nothing');
 
     opendir my $state, "$dir/state/ids" or die "$dir/state/ids: $!";
     ok(wait_until(sub {
         rewinddir $state;
         return !grep { /\.tmp$/ } readdir $state;
-    }), 'nothing unfinished is left behind');
+    }), 'uploads leave nothing unfinished in the state directory');
 
     ok(wait_until(sub { !files("$dir/client_body_temp/*") }),
-       'and no body');
+       'uploads leave no body behind');
 
     # a client names no file
 
     is_error(api($t, PUT => "zones/ids/image?file=$dir/two.bloom", body => ''),
-             400, qr/body/, 'a file name counts for nothing');
+             400, qr/body/, 'an upload that names a file has no body');
     is(api($t, POST => "zones/ids/reload?file=$dir/two.bloom")->status, 200,
-       'nor for a reload');
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'which loads file=');
+       'a reload that names a file works');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'a reload that names a file loads the one of file=');
 };
 
 
 # It is no image that could be loaded, and so no load that failed.
 
-subtest 'an upload of nothing' => sub {
+subtest 'An upload without a body is refused and is no load' => sub {
     my %before = map { $_ => zone_state($t, 'ids')->{$_} } 'load', 'generation';
     my $loads = sub {
         return join '', grep { /loads_total|last_load/ && !/^#/ }
@@ -266,27 +287,30 @@ subtest 'an upload of nothing' => sub {
     my $counted = $loads->();
 
     for (['a length of 0', body => ''], ['no chunks', chunks => []],
-         ['neither', ()])
+         ['neither a length nor chunks', ()])
     {
         my ($what, %body) = @$_;
 
         my $r = is_error(api($t, PUT => 'zones/ids/image', %body), 400,
-                         qr/no body/, $what);
-        is($r->json->{error}{code}, 'bad_body', 'its code');
+                         qr/no body/,
+                         "an upload with $what is refused");
+        is($r->json->{error}{code}, 'bad_body',
+           "an upload with $what is a bad body");
     }
 
     my $state = zone_state($t, 'ids');
     is_deeply({ map { $_ => $state->{$_} } keys %before }, \%before,
-              'the last load is the one before');
-    is($loads->(), $counted, 'and none is counted');
+              'the last load is that before an upload without a body');
+    is($loads->(), $counted,
+       'an upload without a body is not counted as a load');
     ok(wait_until(sub { !files("$dir/client_body_temp/*") }),
-       'no file is left');
+       'an upload without a body leaves no file');
 };
 
 
 # What is wrong with a body shows at its beginning, which comes with the head.
 
-subtest 'an upload that cannot be read' => sub {
+subtest 'An upload that cannot be read is refused' => sub {
     my $head = "PUT /bloom/zones/ids/image HTTP/1.1\r\nHost: localhost\r\n"
                . "Transfer-Encoding: chunked\r\n\r\n";
     my $before = zone_state($t, 'ids')->{load};
@@ -300,84 +324,97 @@ subtest 'an upload that cannot be read' => sub {
         my ($body, $status, $code, $message) = @$_;
 
         my $r = is_error($t->http($head . $body, port => 8081), $status,
-                         $message, "$code: " . substr($body, 0, 15));
-        is($r->json->{error}{code}, $code, 'its code');
-        is($r->header('Connection'), 'close', 'nothing else can follow');
+                         $message,
+                         "an upload is refused as $code: "
+                         . substr($body, 0, 15));
+        is($r->json->{error}{code}, $code, "the error has the code $code");
+        is($r->header('Connection'), 'close',
+           "the connection is closed after $code");
     }
 
     # and what shows later
 
     my $r = $t->request(PUT => '/bloom/zones/ids/image', port => 8081,
                         chunks => [('x' x 100) x 1000]);
-    is($r->status, 413, 'many chunks');
+    is($r->status, 413,
+       'an upload whose chunks become too large is refused');
 
-    is_deeply(zone_state($t, 'ids')->{load}, $before, 'nothing is loaded');
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'the old image serves on');
+    is_deeply(zone_state($t, 'ids')->{load}, $before,
+              'an upload that cannot be read is no load');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'the old image answers after uploads that cannot be read');
     ok(wait_until(sub { !files("$dir/client_body_temp/*") }),
-       'no file is left');
+       'an upload that cannot be read leaves no file');
 };
 
 
-subtest 'image' => sub {
+subtest 'GET image sends the zone as an image' => sub {
     add($t, 'ids', ['added']);
     my $r = api($t, GET => 'zones/ids/image');
-    is($r->status, 200, 'status');
-    is(length $r->body, $r->header('Content-Length'), 'its length');
+    is($r->status, 200, 'GET image answers with 200');
+    is(length $r->body, $r->header('Content-Length'),
+       'an image has a Content-Length');
     like($r->header('Content-Disposition') // '', qr/^attachment;.*ids/,
-         'a name for it');
-    like($r->header('ETag') // '', qr/^"/, 'and an ETag');
+         'an image has a file name with the name of the zone');
+    like($r->header('ETag') // '', qr/^"/, 'an image has an ETag');
 
     my $file = $t->write_file('got.bloom', $r->body);
     my ($exit) = $t->run_tool('verify', $file);
-    is($exit, 0, 'it is whole');
+    is($exit, 0, 'the tool verifies the image that was sent');
     ($exit) = $t->run_tool('test', '-q', $file,
                            { stdin => join '', map { "$_\n" } @ids, 'added' });
-    is($exit, 0, 'and has all, with what was added');
+    is($exit, 0, 'the image that was sent has all keys, added ones too');
     ($exit) = $t->run_tool('test', '-q', $file, { stdin => "no\n" });
-    is($exit, 1, 'and nothing else');
+    is($exit, 1, 'the image that was sent lacks other keys');
 
     my $h = $t->head('/bloom/zones/ids/image');
-    is($h->status, 200, 'HEAD');
-    is($h->body, '', 'has no body');
+    is($h->status, 200, 'HEAD image answers with 200');
+    is($h->body, '', 'HEAD image has no body');
 
     is_error(api($t, GET => 'zones/memory/image'), 409, qr/state|journal/,
-             'of a zone that has no place for it');
+             'GET image of a zone without a state directory is refused');
 
     # the image of one zone is the seed of another
 
     add($t, 'seen', ['s1', 's2']);
     my $seed = api($t, GET => 'zones/seen/image')->body;
     is(api($t, PUT => 'zones/ids/image', body => $seed)->status, 200,
-       'it loads elsewhere');
+       'the image of one zone is loaded into another');
     is(ask($t, 'ids', 's1', 's2', 'added', 'id1'), '1110',
-       'where what was added there is not lost');
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'back');
-    is(ask($t, 'ids', 's1', 's2', 'added', 'id1'), '0011', 'to file=');
+       'keys that were added to the other zone are in it still');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'a reload answers with 200 after an upload');
+    is(ask($t, 'ids', 's1', 's2', 'added', 'id1'), '0011',
+       'a reload after an upload loads file= and its additions');
 };
 
 
-subtest 'checkpoint' => sub {
+subtest 'POST checkpoint saves the zone' => sub {
     add($t, 'seen', ['c1']);
     my $r = api($t, POST => 'zones/seen/checkpoint');
-    is($r->status, 200, 'status') or diag($r);
-    is(scalar files("$dir/state/seen/checkpoint.*"), 1, 'there is one');
-    is(ask($t, 'seen', 'c1', 'c2'), '10', 'and the zone answers');
+    is($r->status, 200, 'POST checkpoint answers with 200') or diag($r);
+    is(scalar files("$dir/state/seen/checkpoint.*"), 1,
+       'POST checkpoint leaves one checkpoint');
+    is(ask($t, 'seen', 'c1', 'c2'), '10',
+       'the zone answers after a checkpoint');
 
     $r = api($t, POST => 'zones/memory/checkpoint');
-    is_error($r, 409, qr/journal|state/, 'a zone without a journal');
+    is_error($r, 409, qr/journal|state/,
+             'POST checkpoint of a zone without a journal is refused');
 };
 
 
 # Loads at once.  Those of the same file join; an upload beside a load is
 # refused while that is under way, and what is refused changes nothing.
 
-subtest 'two at once' => sub {
+subtest 'Loads at once join or are refused' => sub {
     install('two');
     my @r = map { my $c = $t->connect; $c->send($t->request_text(
         POST => '/bloom/zones/ids/reload')); $c } 1 .. 5;
     is(join(' ', map { $_->response->status } @r), '200 200 200 200 200',
-       'five reloads of the same file');
-    is(ask($t, 'ids', @ids, @others), "$none$all", 'and it serves');
+       'five reloads of the same file at once all succeed');
+    is(ask($t, 'ids', @ids, @others), "$none$all",
+       'the new image answers after five reloads at once');
 
     # the helper stands still: both are there at once for sure
 
@@ -398,14 +435,17 @@ subtest 'two at once' => sub {
     my ($refused) = grep { $_->{socket} == $second } @uploads;
     my ($first) = grep { $_ != $refused } @uploads;
 
-    is_error($refused->response, 409, qr/load/, 'an upload beside an upload');
+    is_error($refused->response, 409, qr/load/,
+             'an upload beside an upload is refused');
     is_error(api($t, POST => 'zones/ids/reload'), 409, qr/load/,
-             'a reload beside an upload');
-    is(ask($t, 'ids', @ids, @others), "$none$all", 'nothing is changed');
+             'a reload beside an upload is refused');
+    is(ask($t, 'ids', @ids, @others), "$none$all",
+       'the old image answers while an upload waits');
 
     kill 'CONT', $helper;
-    is($first->response->status, 200, 'the first one is done');
-    is(ask($t, 'ids', @ids, @others), "$all$none", 'and serves');
+    is($first->response->status, 200, 'the first of two uploads succeeds');
+    is(ask($t, 'ids', @ids, @others), "$all$none",
+       'the image of the first of two uploads answers');
 };
 
 

@@ -53,8 +53,8 @@ sub journal {
 is_deeply(api($t, POST => 'zones/hosts/keys', body => join "\n",
               '# comment', 'Evil.Example.', 'EVIL.example:80', '', 'not a host',
               'other.example', "b\xc3\xbccher.example", '..')->json,
-          { received => 7, added => 3, known => 1, unparsable => 3,
-            first_unparsable => { number => 1,
+          { received => 7, added => 3, already_present => 1, invalid => 3,
+            first_invalid => { number => 1,
                                   reason => 'has a byte that no host has' },
             durable => JSON::PP::false },
           'the endpoint adds lines and reports those that are invalid hosts');
@@ -63,26 +63,26 @@ is_deeply(api($t, POST => 'zones/urls/keys?durable=true',
               headers => ['Content-Type' => 'application/json'],
               body => '["http://Evil.Example/a/../b", "", "evil.example/b",'
                       . ' "http://", "mailto:x"]')->json,
-          { received => 4, added => 1, known => 1, unparsable => 2,
-            first_unparsable => { number => 4, reason => 'has no host' },
+          { received => 4, added => 1, already_present => 1, invalid => 2,
+            first_invalid => { number => 4, reason => 'has no host' },
             durable => JSON::PP::true },
           'the endpoint adds an array and reports elements without a host');
 
 is_deeply(api($t, POST => 'zones/hosts/keys', body => "a b\nc d\n")->json,
-          { received => 2, added => 0, known => 0, unparsable => 2,
-            first_unparsable => { number => 1,
+          { received => 2, added => 0, already_present => 0, invalid => 2,
+            first_invalid => { number => 1,
                                   reason => 'has a byte that no host has' },
             durable => JSON::PP::false },
           'the endpoint adds nothing from lines that are invalid hosts');
 
 is_deeply(api($t, POST => 'zones/small/keys', body => "A B\na b\n")->json,
-          { received => 2, added => 1, known => 1, unparsable => 0,
+          { received => 2, added => 1, already_present => 1, invalid => 0,
             durable => JSON::PP::false },
           'the endpoint reports no invalid key of key form lower');
 
-is(zone_state($t, 'hosts')->{counters}{unparsable}, 5,
+is(zone_state($t, 'hosts')->{counters}{invalid}, 5,
    'the invalid keys of zone hosts are counted');
-is(zone_state($t, 'urls')->{counters}{unparsable}, 2,
+is(zone_state($t, 'urls')->{counters}{invalid}, 2,
    'the invalid keys of zone urls are counted');
 
 {
@@ -91,9 +91,9 @@ is(zone_state($t, 'urls')->{counters}{unparsable}, 2,
 
     is_added($r, 20_000, 18_000, 0, undef,
              'the endpoint adds a feed of 18,000 valid keys');
-    is($r->json->{unparsable}, 2000,
+    is($r->json->{invalid}, 2000,
        'the endpoint reports 2,000 invalid keys of a feed');
-    is($r->json->{first_unparsable}{number}, 10,
+    is($r->json->{first_invalid}{number}, 10,
        'the endpoint reports the first invalid key of a feed');
 }
 
@@ -110,7 +110,7 @@ is(zone_state($t, 'urls')->{counters}{unparsable}, 2,
     like($t->wait_for_log(qr/is not added/, $mark) && $t->log_since($mark),
          qr/\[error\].*a key of 2 bytes is not added to bloom zone "hosts": it /,
          'the error log says that an invalid key is not added');
-    is(zone_state($t, 'hosts')->{counters}{unparsable}, 2006,
+    is(zone_state($t, 'hosts')->{counters}{invalid}, 2006,
        'an invalid key of bloom_add is counted');
 
     my $long = 'http://long.example/' . 'x' x 5000;
@@ -164,12 +164,12 @@ is(ask($t, 'memory', 'memory.example/x?y', 'memory.example/y'), '10',
     $t->get('/add/hosts?k=KEPT.example:77');
     is(ask($t, 'hosts', 'a.kept.example'), '1', 
        'a pending key is present at once');
-    is(zone_state($t, 'hosts')->{journal}{kept_keys}, 1,
+    is(zone_state($t, 'hosts')->{journal}{pending_keys}, 1,
        'the endpoint counts a pending key');
 
     api($t, POST => 'zones/list/reload');
     $disk->allow;
-    ok(settled($t, 'hosts', sub { !$_[0]{journal}{kept_keys} }),
+    ok(settled($t, 'hosts', sub { !$_[0]{journal}{pending_keys} }),
        'a pending key is appended once the disk allows writes');
     like(journal('hosts'), qr/\bkept\.example\b/,
          'the journal has the canonical form of a pending key');
@@ -255,7 +255,7 @@ is(sure($t, 'list', 'later.example/a?q', 'HTTP://Later.Example:80/%61?q'),
 {
     $disk->refuse('ENOSPC', qw(write grow));
     $t->get('/add/list?k=HTTP://Waits.Example');
-    is(zone_state($t, 'list')->{journal}{kept_keys}, 1,
+    is(zone_state($t, 'list')->{journal}{pending_keys}, 1,
        'a key is pending under key form raw');
     install('url');
     my $r = api($t, POST => 'zones/list/reload');
@@ -264,7 +264,7 @@ is(sure($t, 'list', 'later.example/a?q', 'HTTP://Later.Example:80/%61?q'),
     is(sure($t, 'list', 'waits.example/a'), '1',
        'key form url has a key that is pending under raw');
     $disk->allow;
-    ok(settled($t, 'list', sub { !$_[0]{journal}{kept_keys} }),
+    ok(settled($t, 'list', sub { !$_[0]{journal}{pending_keys} }),
        'a pending key is appended after a change of the key form');
 }
 

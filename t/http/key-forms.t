@@ -123,7 +123,7 @@ for (['raw', 'Evil.Example' => 1, 'evil.example' => 0],
 
 # ---- invalid keys ----
 
-my %unparsable = (
+my %invalid = (
     host => ['.', 'a b', 'evil.example:x', '1.2.3.4.5', '[::', "a\0.example",
              'x' x 300, 'x' x 70_000],
     url  => ['http://', '/path', 'mailto:a@evil.example', 'http://a:b/',
@@ -131,12 +131,12 @@ my %unparsable = (
              'http://256.256.256.256/', 'evil.example/' . 'x' x 70_000],
 );
 
-for my $zone (sort keys %unparsable) {
+for my $zone (sort keys %invalid) {
     my $counters = sub { zone_state($t, $zone)->{counters} };
     my $before = $counters->();
     my $mark = $t->log_mark;
 
-    for my $key (@{ $unparsable{$zone} }) {
+    for my $key (@{ $invalid{$zone} }) {
         my $k = encoded($key);
         my $name = "invalid $zone key '"
                    . substr(shown($key), 0, 30) . q(');
@@ -152,13 +152,13 @@ for my $zone (sort keys %unparsable) {
     }
 
     my $after = $counters->();
-    my $n = 3 * @{ $unparsable{$zone} };
+    my $n = 3 * @{ $invalid{$zone} };
 
-    is($after->{unparsable} - $before->{unparsable}, $n,
-       "each invalid $zone key is counted as unparsable");
+    is($after->{invalid} - $before->{invalid}, $n,
+       "each invalid $zone key is counted");
     is($after->{$_}, $before->{$_}, "an invalid $zone key is not counted in $_")
         for qw(checks absent present unknown rejected);
-    is(scalar(() = $t->log_since($mark) =~ / passing request: key "[^"]*" unparsable for/g),
+    is(scalar(() = $t->log_since($mark) =~ / passing request: key "[^"]*" invalid for/g),
        2 * $n / 3,
        "each rule logs an invalid $zone key at the level of bloom_log_level");
     ok(zone_state($t, $zone)->{image}{key_form} eq $zone,
@@ -237,7 +237,7 @@ sub explained {
               'the endpoint states which expression of a key is present');
 
     $got = explained('host', 'not a host');
-    is($got->{answer}, 'unparsable',
+    is($got->{answer}, 'invalid',
        'the endpoint answers that a key is invalid');
     like($got->{reason}, qr/^has /,
          'the endpoint gives the reason why a key is invalid');
@@ -292,8 +292,8 @@ for my $zone (@zones) {
                 'EVIL.example', 'http://evil.example/' . 'x' x 60_000);
 
     is_deeply($r->json, {
-        results => [qw(present unparsable absent unparsable present present)],
-        tested => 6, absent => 1, present => 3, unknown => 0, unparsable => 2 },
+        answers => [qw(present invalid absent invalid present present)],
+        tested => 6, absent => 1, present => 3, unknown => 0, invalid => 2 },
         'POST test answers and counts present, absent and invalid keys')
         or diag($r);
 
@@ -308,10 +308,10 @@ for my $zone (@zones) {
     my %one = (
         present => ['evil.example', 'http://a.b.c.d.e.evil.example/1/2/3/4?5'],
         absent => ['good.example', 'http://a.b.c.d.e.good.example/1/2/3/4?5'],
-        unparsable => ['http://'],
+        invalid => ['http://'],
         unknown => [''],
     );
-    my @order = map { (qw(present absent unparsable unknown))
+    my @order = map { (qw(present absent invalid unknown))
                       [($_ * $_ + int($_ / 7)) % 4] } 1 .. 3000;
 
     $r = api($t, POST => 'zones/url/test',
@@ -320,7 +320,7 @@ for my $zone (@zones) {
                  my $keys = $one{ $order[$_] };
                  $keys->[$_ / 50 % @$keys];
              } 0 .. $#order]));
-    is(join(' ', @{ $r->json->{results} }), join(' ', @order),
+    is(join(' ', @{ $r->json->{answers} }), join(' ', @order),
        'POST test answers 3,000 keys in their order') or diag($r);
 }
 

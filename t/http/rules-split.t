@@ -196,8 +196,8 @@ for (['host', 'good.example,WWW.EVIL.example:80', 403],
     my $after = zone_state($t, 'hosts')->{counters};
 
     is(join(' ', map { $after->{$_} - $before->{$_} }
-                     qw(checks absent present unparsable)), '2 1 1 2',
-       'invalid parts are counted as unparsable');
+                     qw(checks absent present invalid)), '2 1 1 2',
+       'invalid parts are counted');
 
     # The expressions of several parts are looked up together.  Those of two
     # long names fill a group.

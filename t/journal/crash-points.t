@@ -82,7 +82,7 @@ sub all_present {
         my @keys = @{ $acknowledged{$zone} };
         my $response = api($t, POST => "zones/$zone/test",
                            body => join "\n", @keys);
-        my @results = @{ $response->json->{results} };
+        my @results = @{ $response->json->{answers} };
 
         push @lost, map { $keys[$_] } grep { $results[$_] =~ /absent/ }
                                       0 .. $#keys;

@@ -80,7 +80,7 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
             for 1 .. 20;
         is(ask($t, 'ids', map { "kept-$error-$_" } 1 .. 20), '1' x 20,
            "the keys of bloom_add are present with $error");
-        cmp_ok(zone_state($t, 'ids')->{journal}{kept_keys}, '>=', 20,
+        cmp_ok(zone_state($t, 'ids')->{journal}{pending_keys}, '>=', 20,
                "the zone's state counts the pending keys with $error");
         my $in = journal_keys('ids');
         is(scalar(grep { $in->{"kept-$error-$_"} } 1 .. 20), 0,
@@ -95,7 +95,7 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
 
         $disk->allow;
         ok(recovered('ids'), "additions succeed after $error");
-        ok(settled($t, 'ids', sub { !$_[0]{journal}{kept_keys} }),
+        ok(settled($t, 'ids', sub { !$_[0]{journal}{pending_keys} }),
            "no key is pending after $error");
         $in = journal_keys('ids');
         is(scalar(grep { $in->{"kept-$error-$_"} } 1 .. 20), 20,
@@ -354,7 +354,7 @@ subtest 'a file system is full' => sub {
 
     ($exit) = run_command(['mount', '-o', 'remount,size=64m', "$dir/small"]);
     is($exit, 0, 'the file system is enlarged');
-    ok(settled($small, 'ids', sub { !$_[0]{journal}{kept_keys} }),
+    ok(settled($small, 'ids', sub { !$_[0]{journal}{pending_keys} }),
        'the pending keys are written when the file system has room');
     $small->kill_all;
     $small->run;

@@ -68,7 +68,7 @@ subtest 'nginx is started again' => sub {
     $disk->allow;
     ok(wait_until(sub { -e "$dir/state/ids/lost" }),
        'a file records the loss when the disk has room');
-    ok(wait_until(sub { !zone_state($t, 'ids')->{journal}{kept_keys} }),
+    ok(wait_until(sub { !zone_state($t, 'ids')->{journal}{pending_keys} }),
        'the pending keys are written when the disk has room');
 
     $t->kill_all;

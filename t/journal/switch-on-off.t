@@ -74,7 +74,7 @@ subtest 'the journal has keys of an earlier time' => sub {
        'no key is present after a start without the journal');
 
     add($t, 'seen', ['memory3']);
-    my $ones = zone_state($t, 'seen')->{filter}{ones};
+    my $ones = zone_state($t, 'seen')->{filter}{bits_set};
 
     my $log = reloaded('on');
     like($log, $kept,
@@ -83,7 +83,7 @@ subtest 'the journal has keys of an earlier time' => sub {
          'the old journal is read when it is switched on');
     is(ask($t, 'seen', qw(memory3 journal1 no)), '110',
        'the key of the old journal and the later key are present');
-    cmp_ok(zone_state($t, 'seen')->{filter}{ones}, '>', $ones,
+    cmp_ok(zone_state($t, 'seen')->{filter}{bits_set}, '>', $ones,
            'the bits of the key from the journal are counted');
 
     $t->stop;

@@ -5,7 +5,7 @@ package KeyForms;
 #
 #     my ($canonical, @expressions) = KeyForms::expand('url', $key);
 #
-# Strings are bytes.  An empty list: the key is unparsable.  For "url" the
+# Strings are bytes.  An empty list: the key is invalid.  For "url" the
 # canonical form has its scheme, and the expressions have none.
 
 use strict;

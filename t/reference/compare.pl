@@ -5,7 +5,7 @@
 #
 # What `ngx-bloom expand` makes of keys, against what KeyForms.pm does: of each
 # line of the files, and of --count changed ones (Mutations.pm).  Prints the
-# first differences (--show, 20) and, last, "N keys compared, N unparsable, N
+# first differences (--show, 20) and, last, "N keys compared, N invalid, N
 # differ"; exits with 1 if any does.
 
 use strict;
@@ -29,7 +29,7 @@ GetOptions(\%with, 'form=s', 'seed=i', 'count=i', 'show=i', 'tool=s')
     or die "usage: $0 --form url|host [--seed N] [--count N] [--show N]"
            . " [--tool TOOL] [FILE...]\n";
 
-my ($compared, $unparsable, $differ) = (0, 0, 0);
+my ($compared, $invalid, $differ) = (0, 0, 0);
 
 
 sub shown { return $_[0] =~ s/([^ -~]|\\)/sprintf '\\x%02x', ord $1/ger }
@@ -86,7 +86,7 @@ sub compare_split {
 
         chomp $got;
         $compared++;
-        $unparsable++ if $expected =~ /^\{"canonical":null/;
+        $invalid++ if $expected =~ /^\{"canonical":null/;
 
         my $same = $expected =~ /^\{"canonical":null/
                    ? index($got, $expected) == 0 : $got eq $expected;
@@ -126,6 +126,6 @@ for (my $left = $with{count}; $left > 0; $left -= BATCH) {
     compare(map { $mutations->next } 1 .. ($left > BATCH ? BATCH : $left));
 }
 
-print "$compared keys compared, $unparsable unparsable, $differ differ\n";
+print "$compared keys compared, $invalid invalid, $differ differ\n";
 
 exit($differ ? 1 : 0);

@@ -150,7 +150,7 @@ subtest 'a key is pending before a load' => sub {
     $disk->refuse('ENOSPC', qw(open write grow rename));
     is_done($add{bloom_add}->('before'),
             'bloom_add adds a key while the disk is full');
-    cmp_ok(zone_state($t, 'ids')->{journal}{kept_keys}, '>', 0,
+    cmp_ok(zone_state($t, 'ids')->{journal}{pending_keys}, '>', 0,
            'the key that is not on disk is pending');
 
     my $stop = $faults->stop_at('switched');
@@ -238,7 +238,7 @@ subtest 'nginx is killed and started again' => sub {
                 (map { ("kept-$_", "waits-$_") } qw(switch switched served)),
                 map { ("dies-$_", "next-$_") } qw(switch held turned switched));
 
-    wait_until(sub { zone_state($t, 'ids')->{journal}{kept_keys} == 0 })
+    wait_until(sub { zone_state($t, 'ids')->{journal}{pending_keys} == 0 })
         or die 'the pending keys are not written to the journal';
     $t->kill_all;
     $t->run;

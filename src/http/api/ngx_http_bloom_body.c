@@ -1,46 +1,48 @@
 
 /*
- * Keys out of a request's body, as it comes: lines, or a JSON array of
- * strings.  The body may be of any size; no more of it is held than nginx has
- * read at a time.
+ * This file reads keys from a request's body as it comes.  The body may be of
+ * any size; no more of it is held than nginx has read at a time.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_body.h"
+#include "ngx_http_bloom_header.h"
+#include "bloom_key.h"
+#include "bloom_record.h"
 
 
 /* Bytes that are read in one turn, of a buffer or of a file that something
- * before us has put the body into: others wait for the keys in them, 3000 of
- * them for 0.3 ms. */
-#define NGX_HTTP_BLOOM_TURN   (32 * 1024)
+ * before this handler has put the body into.  Other connections wait meanwhile:
+ * 0.3 ms for 3000 keys. */
+#define NGX_HTTP_BLOOM_BODY_TURN   (32 * 1024)
 
-/* A line of several pieces, with CR and LF. */
-#define NGX_HTTP_BLOOM_LINE   (BLOOM_RECORD_KEY_MAX + 2)
+/* The longest line of several pieces, with CR and LF. */
+#define NGX_HTTP_BLOOM_BODY_LINE   (BLOOM_RECORD_KEY_MAX + 2)
 
 
 static ngx_int_t ngx_http_bloom_body_copy(ngx_http_bloom_body_t *body);
-static ngx_int_t ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body,
+static ngx_int_t ngx_http_bloom_body_next(ngx_http_bloom_body_t *body,
     ngx_buf_t **b);
-static ngx_int_t ngx_http_bloom_broken(ngx_http_bloom_body_t *body,
+static ngx_int_t ngx_http_bloom_body_fail(ngx_http_bloom_body_t *body,
     ngx_int_t rc);
-static ngx_int_t ngx_http_bloom_read_slice(ngx_http_bloom_body_t *body,
+static ngx_int_t ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body,
     ngx_buf_t **b);
-static ngx_int_t ngx_http_bloom_lines(ngx_http_bloom_body_t *body,
+static ngx_int_t ngx_http_bloom_body_lines(ngx_http_bloom_body_t *body,
     const u_char **pos, const u_char *end);
-static ngx_int_t ngx_http_bloom_join(ngx_http_bloom_body_t *body,
+static ngx_int_t ngx_http_bloom_body_join(ngx_http_bloom_body_t *body,
     const u_char **pos, const u_char *end);
-static ngx_int_t ngx_http_bloom_strings(ngx_http_bloom_body_t *body,
+static ngx_int_t ngx_http_bloom_body_strings(ngx_http_bloom_body_t *body,
     const u_char **pos, const u_char *end);
-static ngx_int_t ngx_http_bloom_last(ngx_http_bloom_body_t *body);
-static ngx_int_t ngx_http_bloom_bad_json(ngx_http_bloom_body_t *body);
-static ngx_int_t ngx_http_bloom_no_memory(ngx_http_bloom_body_t *body);
+static ngx_int_t ngx_http_bloom_body_last(ngx_http_bloom_body_t *body);
+static ngx_int_t ngx_http_bloom_body_bad_json(ngx_http_bloom_body_t *body);
+static ngx_int_t ngx_http_bloom_body_no_memory(ngx_http_bloom_body_t *body);
 
 
 typedef struct {
     ngx_str_t                   name;
     ngx_uint_t                  json;
-} ngx_http_bloom_type_t;
+} ngx_http_bloom_body_type_t;
 
-static ngx_http_bloom_type_t  ngx_http_bloom_types[] = {
+static ngx_http_bloom_body_type_t  ngx_http_bloom_body_types[] = {
     { ngx_string("text/plain"), 0 },
     { ngx_string("application/x-www-form-urlencoded"), 0 },
     { ngx_string("application/octet-stream"), 0 },
@@ -51,11 +53,11 @@ static ngx_http_bloom_type_t  ngx_http_bloom_types[] = {
 
 ngx_int_t
 ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
-    ngx_http_bloom_take_pt take, void *data)
+    ngx_http_bloom_body_take_pt take, void *data)
 {
-    u_char                 *end;
-    ngx_str_t               type;
-    ngx_http_bloom_type_t  *t;
+    u_char                      *end;
+    ngx_str_t                    type;
+    ngx_http_bloom_body_type_t  *t;
 
     ngx_memzero(body, sizeof(ngx_http_bloom_body_t));
 
@@ -63,8 +65,8 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
     body->take = take;
     body->data = data;
 
-    if (ngx_http_bloom_request_header(r, "content-encoding") != NULL) {
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_TYPE,
+    if (ngx_http_bloom_header_in(r, "content-encoding") != NULL) {
+        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_TYPE,
                              "a body with \"Content-Encoding\" cannot be "
                              "read: send it as it is, not compressed");
         return NGX_DECLINED;
@@ -86,7 +88,7 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
         type.len--;
     }
 
-    for (t = ngx_http_bloom_types; t->name.len != 0; t++) {
+    for (t = ngx_http_bloom_body_types; t->name.len != 0; t++) {
         if (t->name.len == type.len
             && ngx_strncasecmp(t->name.data, type.data, type.len) == 0)
         {
@@ -95,7 +97,7 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
     }
 
     if (t->name.len == 0) {
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_TYPE,
+        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_TYPE,
                              "a body of type \"%V\" cannot be read: send "
                              "keys, one in a line, as text/plain, or an array "
                              "of strings as application/json", &type);
@@ -164,8 +166,8 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
 
 
 /*
- * Requests of "mirror" send the same buffers after us: these stay as they are,
- * and what moves along the body is a copy of each.
+ * Copies the buffers, but not their bytes: requests of "mirror" send the same
+ * buffers later, so these have to stay as they are.
  */
 static ngx_int_t
 ngx_http_bloom_body_copy(ngx_http_bloom_body_t *body)
@@ -222,26 +224,26 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
             body->pending.data = NULL;
         }
 
-        rc = ngx_http_bloom_next_piece(body, &b);
+        rc = ngx_http_bloom_body_next(body, &b);
 
         if (rc == NGX_DONE) {
-            return ngx_http_bloom_last(body);
+            return ngx_http_bloom_body_last(body);
         }
 
         if (rc != NGX_OK) {
             return rc;
         }
 
-        if (done >= NGX_HTTP_BLOOM_TURN) {
+        if (done >= NGX_HTTP_BLOOM_BODY_TURN) {
             return NGX_DONE;
         }
 
         pos = b->pos;
         end = pos + ngx_min((size_t) (b->last - pos),
-                            NGX_HTTP_BLOOM_TURN - done);
+                            NGX_HTTP_BLOOM_BODY_TURN - done);
 
-        rc = body->json ? ngx_http_bloom_strings(body, &pos, end)
-                        : ngx_http_bloom_lines(body, &pos, end);
+        rc = body->json ? ngx_http_bloom_body_strings(body, &pos, end)
+                        : ngx_http_bloom_body_lines(body, &pos, end);
 
         done += pos - b->pos;
         b->pos = (u_char *) pos;
@@ -254,11 +256,11 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
 
 
 /*
- * What is to be read next.  NGX_OK; NGX_DONE: the body is at its end;
- * NGX_AGAIN; NGX_ERROR.
+ * Finds what is to be read next.  Returns NGX_OK with *b; NGX_DONE at the end
+ * of the body; NGX_AGAIN if more is to come; NGX_ERROR.
  */
 static ngx_int_t
-ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body, ngx_buf_t **b)
+ngx_http_bloom_body_next(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 {
     ngx_int_t            rc;
     ngx_chain_t         *cl;
@@ -278,7 +280,7 @@ ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body, ngx_buf_t **b)
                 }
 
             } else if ((*b)->in_file) {
-                rc = ngx_http_bloom_read_slice(body, b);
+                rc = ngx_http_bloom_body_slice(body, b);
 
                 if (rc != NGX_DONE) {
                     return rc;
@@ -294,7 +296,7 @@ ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body, ngx_buf_t **b)
             || r->request_body->bufs == NULL)
         {
             if (body->failed) {
-                return ngx_http_bloom_broken(body, body->failed);
+                return ngx_http_bloom_body_fail(body, body->failed);
             }
 
             if (body->shared || !r->reading_body) {
@@ -304,7 +306,7 @@ ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body, ngx_buf_t **b)
             rc = ngx_http_read_unbuffered_request_body(r);
 
             if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
-                return ngx_http_bloom_broken(body, rc);
+                return ngx_http_bloom_body_fail(body, rc);
             }
 
             if (r->request_body->bufs == NULL && r->reading_body) {
@@ -319,21 +321,22 @@ ngx_http_bloom_next_piece(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 
 
 static ngx_int_t
-ngx_http_bloom_broken(ngx_http_bloom_body_t *body, ngx_int_t rc)
+ngx_http_bloom_body_fail(ngx_http_bloom_body_t *body, ngx_int_t rc)
 {
-    body->gone = ngx_http_bloom_body_broken(body->request, rc, &body->fault);
+    body->gone = ngx_http_bloom_body_broken(body->request, rc, &body->error);
 
     return NGX_ERROR;
 }
 
 
 /*
- * nginx takes a connection at its end for one that nobody reads from, too; but
- * a client that only said that it sends no more can be told how far it came.
+ * nginx takes a connection at its end for one that nobody reads from.  But a
+ * client that has only said that it sends no more can still be told how much of
+ * its body was read.
  */
 ngx_uint_t
 ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
-    ngx_http_bloom_fault_t *fault)
+    ngx_http_bloom_error_t *error)
 {
     ngx_connection_t  *c;
 
@@ -342,18 +345,18 @@ ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
     switch (rc) {
 
     case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
-        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_TOO_LARGE,
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_TOO_LARGE,
                              "the body is larger than \"client_max_body_size\" "
                              "allows; set it to 0, or send less");
         return 0;
 
     case NGX_HTTP_REQUEST_TIME_OUT:
-        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_BAD_BODY,
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_BODY,
                              "the body did not come in time");
         return 1;
 
     case NGX_HTTP_BAD_REQUEST:
-        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_BAD_BODY,
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_BODY,
                              c->error ? "the body ends before its end"
                                       : "the body is not chunked as it should "
                                         "be");
@@ -366,16 +369,16 @@ ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
         return c->error;
 
     default:
-        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_FAILED,
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_FAILED,
                              "the body could not be read; see the error log");
         return c->error;
     }
 }
 
 
-/* The next bytes of a buffer in a file; NGX_DONE: there are none. */
+/* Reads the next bytes of a buffer in a file; returns NGX_DONE at its end. */
 static ngx_int_t
-ngx_http_bloom_read_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
+ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 {
     size_t      size;
     ssize_t     n;
@@ -385,9 +388,9 @@ ngx_http_bloom_read_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 
     if (body->slice == NULL) {
         body->slice = ngx_create_temp_buf(body->request->pool,
-                                          NGX_HTTP_BLOOM_TURN);
+                                          NGX_HTTP_BLOOM_BODY_TURN);
         if (body->slice == NULL) {
-            return ngx_http_bloom_no_memory(body);
+            return ngx_http_bloom_body_no_memory(body);
         }
     }
 
@@ -398,7 +401,7 @@ ngx_http_bloom_read_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
     }
 
     size = (size_t) ngx_min(file->file_last - file->file_pos,
-                            NGX_HTTP_BLOOM_TURN);
+                            NGX_HTTP_BLOOM_BODY_TURN);
     if (size == 0) {
         return NGX_DONE;
     }
@@ -406,7 +409,7 @@ ngx_http_bloom_read_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
     n = ngx_read_file(file->file, body->slice->start, size, file->file_pos);
 
     if (n <= 0) {
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_FAILED,
+        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_FAILED,
                              "the body could not be read from \"%V\"; see the "
                              "error log", &file->file->name);
         return NGX_ERROR;
@@ -421,9 +424,9 @@ ngx_http_bloom_read_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 }
 
 
-/* Offers a key; NGX_BUSY: it is offered again by the next read. */
+/* Offers a key; returns NGX_BUSY if the next read offers it again. */
 static ngx_inline ngx_int_t
-ngx_http_bloom_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
+ngx_http_bloom_body_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
 {
     ngx_int_t  rc;
     ngx_str_t  text;
@@ -446,9 +449,9 @@ ngx_http_bloom_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
 }
 
 
-/* A line: a byte order mark is no part of the first, and empty ones no keys. */
+/* Offers a line, but for the first one's byte order mark and empty lines. */
 static ngx_inline ngx_int_t
-ngx_http_bloom_line(ngx_http_bloom_body_t *body, bloom_key_t *key)
+ngx_http_bloom_body_line(ngx_http_bloom_body_t *body, bloom_key_t *key)
 {
     size_t  mark;
 
@@ -463,25 +466,25 @@ ngx_http_bloom_line(ngx_http_bloom_body_t *body, bloom_key_t *key)
     }
 
     if (key->len > BLOOM_RECORD_KEY_MAX) {
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_KEY,
+        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_KEY,
                              "line %uL: the key has over %d bytes",
                              body->lines, BLOOM_RECORD_KEY_MAX);
         return NGX_ERROR;
     }
 
-    return ngx_http_bloom_offer(body, key);
+    return ngx_http_bloom_body_offer(body, key);
 }
 
 
 static ngx_int_t
-ngx_http_bloom_lines(ngx_http_bloom_body_t *body, const u_char **pos,
+ngx_http_bloom_body_lines(ngx_http_bloom_body_t *body, const u_char **pos,
     const u_char *end)
 {
     ngx_int_t    rc;
     bloom_key_t  key;
 
     if (body->joined_len != 0) {
-        rc = ngx_http_bloom_join(body, pos, end);
+        rc = ngx_http_bloom_body_join(body, pos, end);
 
         if (rc != NGX_OK) {
             return rc;
@@ -489,20 +492,20 @@ ngx_http_bloom_lines(ngx_http_bloom_body_t *body, const u_char **pos,
     }
 
     while (bloom_key_next(&key, pos, end, BLOOM_SPLIT_LINES, 0)) {
-        rc = ngx_http_bloom_line(body, &key);
+        rc = ngx_http_bloom_body_line(body, &key);
 
         if (rc != NGX_OK) {
             return rc;
         }
     }
 
-    return *pos == end ? NGX_OK : ngx_http_bloom_join(body, pos, end);
+    return *pos == end ? NGX_OK : ngx_http_bloom_body_join(body, pos, end);
 }
 
 
-/* Adds to a line of several pieces; the line, if it ends in this one. */
+/* Adds to a line of several pieces, and offers the line if this ends it. */
 static ngx_int_t
-ngx_http_bloom_join(ngx_http_bloom_body_t *body, const u_char **pos,
+ngx_http_bloom_body_join(ngx_http_bloom_body_t *body, const u_char **pos,
     const u_char *end)
 {
     size_t         n;
@@ -510,9 +513,10 @@ ngx_http_bloom_join(ngx_http_bloom_body_t *body, const u_char **pos,
     const u_char  *stop, *joined;
 
     if (body->joined == NULL) {
-        body->joined = ngx_palloc(body->request->pool, NGX_HTTP_BLOOM_LINE);
+        body->joined = ngx_palloc(body->request->pool,
+                                  NGX_HTTP_BLOOM_BODY_LINE);
         if (body->joined == NULL) {
-            return ngx_http_bloom_no_memory(body);
+            return ngx_http_bloom_body_no_memory(body);
         }
     }
 
@@ -520,8 +524,8 @@ ngx_http_bloom_join(ngx_http_bloom_body_t *body, const u_char **pos,
 
     n = (stop != NULL ? stop + 1 : end) - *pos;
 
-    if (n > NGX_HTTP_BLOOM_LINE - body->joined_len) {
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_KEY,
+    if (n > NGX_HTTP_BLOOM_BODY_LINE - body->joined_len) {
+        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_KEY,
                              "line %uL: the key has over %d bytes",
                              body->lines + 1, BLOOM_RECORD_KEY_MAX);
         return NGX_ERROR;
@@ -541,12 +545,12 @@ ngx_http_bloom_join(ngx_http_bloom_body_t *body, const u_char **pos,
                           BLOOM_SPLIT_LINES, 0);
     body->joined_len = 0;
 
-    return ngx_http_bloom_line(body, &key);
+    return ngx_http_bloom_body_line(body, &key);
 }
 
 
 static ngx_int_t
-ngx_http_bloom_strings(ngx_http_bloom_body_t *body, const u_char **pos,
+ngx_http_bloom_body_strings(ngx_http_bloom_body_t *body, const u_char **pos,
     const u_char *end)
 {
     int          found;
@@ -561,10 +565,10 @@ ngx_http_bloom_strings(ngx_http_bloom_body_t *body, const u_char **pos,
         }
 
         if (found == -1) {
-            return ngx_http_bloom_bad_json(body);
+            return ngx_http_bloom_body_bad_json(body);
         }
 
-        rc = ngx_http_bloom_offer(body, &key);
+        rc = ngx_http_bloom_body_offer(body, &key);
 
         if (rc != NGX_OK) {
             return rc;
@@ -573,16 +577,16 @@ ngx_http_bloom_strings(ngx_http_bloom_body_t *body, const u_char **pos,
 }
 
 
-/* The body is at its end; and may be asked for its end again. */
+/* Ends the body; may be called again. */
 static ngx_int_t
-ngx_http_bloom_last(ngx_http_bloom_body_t *body)
+ngx_http_bloom_body_last(ngx_http_bloom_body_t *body)
 {
     bloom_key_t    key;
     const u_char  *joined;
 
     if (body->json != NULL) {
-        return bloom_json_end(body->json) == 0 ? NGX_OK
-                                               : ngx_http_bloom_bad_json(body);
+        return bloom_json_end(body->json) == 0
+               ? NGX_OK : ngx_http_bloom_body_bad_json(body);
     }
 
     if (body->joined_len == 0) {
@@ -595,25 +599,25 @@ ngx_http_bloom_last(ngx_http_bloom_body_t *body)
                           BLOOM_SPLIT_LINES, 1);
     body->joined_len = 0;
 
-    return ngx_http_bloom_line(body, &key);
+    return ngx_http_bloom_body_line(body, &key);
 }
 
 
-/* Bytes and strings are counted from 1, as lines are. */
+/* Notes what is wrong: bytes and strings are counted from 1, as lines are. */
 static ngx_int_t
-ngx_http_bloom_bad_json(ngx_http_bloom_body_t *body)
+ngx_http_bloom_body_bad_json(ngx_http_bloom_body_t *body)
 {
     bloom_json_t  *json;
 
     json = body->json;
 
     if (json->too_long) {
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_KEY,
+        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_KEY,
                              "string %uL of the array: the key has over %d "
                              "bytes", json->strings, BLOOM_JSON_KEY_MAX);
 
     } else {
-        ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_BAD_JSON,
+        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_JSON,
                              "byte %uL: %s", json->offset + 1, json->error);
     }
 
@@ -622,9 +626,9 @@ ngx_http_bloom_bad_json(ngx_http_bloom_body_t *body)
 
 
 static ngx_int_t
-ngx_http_bloom_no_memory(ngx_http_bloom_body_t *body)
+ngx_http_bloom_body_no_memory(ngx_http_bloom_body_t *body)
 {
-    ngx_http_bloom_fault(&body->fault, NGX_HTTP_BLOOM_E_FAILED,
+    ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_FAILED,
                          "memory is short");
     return NGX_ERROR;
 }

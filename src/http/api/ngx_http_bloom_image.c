@@ -1,15 +1,20 @@
 
 /*
- * GET image: the helper writes the zone into a file, and the file is sent.
+ * This file sends a zone as an image: the helper writes it into a file, which
+ * is then sent.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_image.h"
+#include "ngx_http_bloom_etag.h"
+#include "ngx_http_bloom_header.h"
+#include "ngx_http_bloom_response.h"
+#include "ngx_http_bloom_task.h"
 
 
-static ngx_int_t ngx_http_bloom_image_answer(ngx_http_request_t *r,
-    ngx_http_bloom_job_t *job);
+static ngx_int_t ngx_http_bloom_image_respond(ngx_http_request_t *r,
+    ngx_http_bloom_task_t *task);
 static ngx_int_t ngx_http_bloom_image_open(ngx_http_request_t *r,
-    ngx_http_bloom_job_t *job, ngx_file_t **file, off_t *size);
+    ngx_http_bloom_task_t *task, ngx_file_t **file, off_t *size);
 static ngx_int_t ngx_http_bloom_image_headers(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_image_send(ngx_http_request_t *r,
@@ -17,41 +22,41 @@ static ngx_int_t ngx_http_bloom_image_send(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_bloom_get_image(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+ngx_http_bloom_image_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    return ngx_http_bloom_job_run(r, zone, NGX_BLOOM_TASK_SNAPSHOT,
-                                  ngx_http_bloom_image_answer);
+    return ngx_http_bloom_task_run(r, zone, NGX_BLOOM_TASK_SNAPSHOT,
+                                   ngx_http_bloom_image_respond);
 }
 
 
 static ngx_int_t
-ngx_http_bloom_image_answer(ngx_http_request_t *r, ngx_http_bloom_job_t *job)
+ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 {
     off_t                    size;
     ngx_file_t              *file;
-    ngx_http_bloom_fault_t   fault;
+    ngx_http_bloom_error_t   error;
 
-    if (job->result.outcome != NGX_BLOOM_DONE) {
-        return ngx_http_bloom_job_answer(r, job);
+    if (task->result.outcome != NGX_BLOOM_DONE) {
+        return ngx_http_bloom_task_respond(r, task);
     }
 
-    switch (ngx_http_bloom_image_open(r, job, &file, &size)) {
+    switch (ngx_http_bloom_image_open(r, task, &file, &size)) {
 
     case NGX_OK:
         break;
 
     case NGX_DECLINED:
-        ngx_http_bloom_fault(&fault, NGX_HTTP_BLOOM_E_FAILED,
+        ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_FAILED,
                              "the image of zone \"%V\" was written and cannot "
                              "be read; see the error log, and ask again",
-                             &job->zone->name);
-        return ngx_http_bloom_answer_fault(r, &fault);
+                             &task->zone->name);
+        return ngx_http_bloom_response_error(r, &error);
 
     default: /* NGX_ERROR */
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (ngx_http_bloom_image_headers(r, job->zone) != NGX_OK) {
+    if (ngx_http_bloom_image_headers(r, task->zone) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -59,9 +64,9 @@ ngx_http_bloom_image_answer(ngx_http_request_t *r, ngx_http_bloom_job_t *job)
 }
 
 
-/* At once: the helper removes the file after a while. */
+/* Opens the file at once, since the helper removes it after a while. */
 static ngx_int_t
-ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_job_t *job,
+ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_task_t *task,
     ngx_file_t **filep, off_t *size)
 {
     u_char                   *name;
@@ -78,7 +83,7 @@ ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_job_t *job,
         return NGX_ERROR;
     }
 
-    ngx_bloom_state_name(job->zone->state, name, "%s", job->result.name);
+    ngx_bloom_state_name(task->zone->state, name, "%s", task->result.name);
 
     file->name.len = ngx_strlen(name);
     file->name.data = name;
@@ -124,8 +129,8 @@ ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     ngx_str_set(&value, "no-store");
 
-    if (ngx_http_bloom_etag(r, &info) != NGX_OK
-        || ngx_http_bloom_header(r, "Cache-Control", &value) != NGX_OK)
+    if (ngx_http_bloom_etag_add(r, &info) != NGX_OK
+        || ngx_http_bloom_header_out(r, "Cache-Control", &value) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -152,43 +157,26 @@ ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     p = ngx_cpymem(p, ".bloom\"", sizeof(".bloom\"") - 1);
     value.len = p - value.data;
 
-    return ngx_http_bloom_header(r, "Content-Disposition", &value);
+    return ngx_http_bloom_header_out(r, "Content-Disposition", &value);
 }
 
 
 static ngx_int_t
 ngx_http_bloom_image_send(ngx_http_request_t *r, ngx_file_t *file, off_t size)
 {
-    ngx_int_t     rc;
-    ngx_buf_t    *b;
-    ngx_chain_t   out;
+    ngx_buf_t  *b;
 
     b = ngx_calloc_buf(r->pool);
     if (b == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    r->headers_out.status = NGX_HTTP_OK;
-    r->headers_out.content_length_n = size;
-
-    ngx_str_set(&r->headers_out.content_type, "application/octet-stream");
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
-    r->headers_out.content_type_lowcase = NULL;
-
-    rc = ngx_http_send_header(r);
-
-    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-        return rc;
-    }
-
     b->file = file;
     b->file_last = size;
     b->in_file = 1;
-    b->last_buf = 1;
-    b->last_in_chain = 1;
 
-    out.buf = b;
-    out.next = NULL;
+    ngx_str_set(&r->headers_out.content_type, "application/octet-stream");
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
 
-    return ngx_http_output_filter(r, &out);
+    return ngx_http_bloom_response_send(r, NGX_HTTP_OK, b);
 }

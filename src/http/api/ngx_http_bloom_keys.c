@@ -1,90 +1,95 @@
 
 /*
- * POST keys: the body's keys are added, in batches, as they come.
+ * This file adds the keys of a request's body, in batches, as they come.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_keys.h"
+#include "ngx_http_bloom_body.h"
+#include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_response.h"
+#include "ngx_http_bloom_resume.h"
+#include "ngx_bloom_add.h"
 
 
-/* How long to wait where a batch cannot be added or is not on disk yet, ms. */
-#define NGX_HTTP_BLOOM_RETRY    1
+/* How long to wait where a batch cannot be added, or is not on disk yet, ms. */
+#define NGX_HTTP_BLOOM_KEYS_RETRY    1
 
 /* How long keys wait in a batch for others to come, ms. */
-#define NGX_HTTP_BLOOM_IDLE     10
+#define NGX_HTTP_BLOOM_KEYS_IDLE     10
 
 /* Memory of batches that a process keeps for its next requests. */
-#define NGX_HTTP_BLOOM_BUFFERS  4
+#define NGX_HTTP_BLOOM_KEYS_BUFFERS  4
 
 
 typedef enum {
-    NGX_HTTP_BLOOM_READ = 0,             /* the body */
-    NGX_HTTP_BLOOM_FLUSH,                /* what is left in the batch */
-    NGX_HTTP_BLOOM_SYNC,                 /* wait for the disk */
-    NGX_HTTP_BLOOM_REPLY
-} ngx_http_bloom_stage_e;
+    NGX_HTTP_BLOOM_KEYS_READ = 0,             /* the body */
+    NGX_HTTP_BLOOM_KEYS_FLUSH,                /* what is left in the batch */
+    NGX_HTTP_BLOOM_KEYS_SYNC,                 /* wait for the disk */
+    NGX_HTTP_BLOOM_KEYS_RESPOND
+} ngx_http_bloom_keys_stage_e;
 
 typedef struct {
     ngx_http_bloom_body_t       body;
-    ngx_bloom_add_batch_t       batch;
-    ngx_http_bloom_pause_t      pause;
-    ngx_http_bloom_pause_t      idle;    /* while the client sends nothing */
-    ngx_http_bloom_fault_t      fault;   /* what is to be said, if any */
+    ngx_bloom_add_batch_t           batch;
+    ngx_http_bloom_resume_t     resume;
+    ngx_http_bloom_resume_t     idle;     /* while the client sends nothing */
+    ngx_http_bloom_error_t      error;   /* of the response, if any */
     ngx_http_request_t         *request;
 
     u_char                     *buf;     /* of the batch */
     uint64_t                    received;
-    uint64_t                    unparsable;            /* of these */
-    uint64_t                    number;  /* of the first of them, */
+    uint64_t                    invalid; /* of these */
+    uint64_t                    number;  /* of the first invalid one, */
     const char                 *why;     /* and what is wrong with it */
-    ngx_http_bloom_stage_e      stage;
+    ngx_http_bloom_keys_stage_e  stage;
 
     unsigned                    full:1;  /* the batch is to be added before
                                             anything is put into it */
     unsigned                    wait:1;  /* durability was asked for */
     unsigned                    durable:1;
     unsigned                    answered:1;
-} ngx_http_bloom_adding_t;
+} ngx_http_bloom_keys_t;
 
 
-static ngx_int_t ngx_http_bloom_durable(ngx_http_request_t *r,
+static ngx_int_t ngx_http_bloom_keys_durable(ngx_http_request_t *r,
     ngx_uint_t *durable);
-static void ngx_http_bloom_adding_run(ngx_http_request_t *r);
-static void ngx_http_bloom_adding_idle(ngx_http_request_t *r);
-static ngx_int_t ngx_http_bloom_adding_step(ngx_http_bloom_adding_t *adding);
-static ngx_int_t ngx_http_bloom_adding_read(ngx_http_bloom_adding_t *adding);
-static ngx_int_t ngx_http_bloom_adding_flush(ngx_http_bloom_adding_t *adding);
-static ngx_int_t ngx_http_bloom_adding_sync(ngx_http_bloom_adding_t *adding);
-static ngx_int_t ngx_http_bloom_adding_take(void *data, ngx_str_t *key);
-static void ngx_http_bloom_adding_skip(ngx_http_bloom_adding_t *adding);
-static ngx_int_t ngx_http_bloom_adding_batch(ngx_http_bloom_adding_t *adding);
-static void ngx_http_bloom_adding_fault(ngx_http_bloom_adding_t *adding,
-    ngx_http_bloom_error_e error, const char *meaning);
-static ngx_int_t ngx_http_bloom_adding_reply(ngx_http_request_t *r,
-    ngx_http_bloom_adding_t *adding);
-static void ngx_http_bloom_adding_cleanup(void *data);
-static u_char *ngx_http_bloom_get_buffer(ngx_log_t *log);
-static void ngx_http_bloom_put_buffer(u_char *buf);
+static void ngx_http_bloom_keys_run(ngx_http_request_t *r);
+static void ngx_http_bloom_keys_idle(ngx_http_request_t *r);
+static ngx_int_t ngx_http_bloom_keys_step(ngx_http_bloom_keys_t *adding);
+static ngx_int_t ngx_http_bloom_keys_read(ngx_http_bloom_keys_t *adding);
+static ngx_int_t ngx_http_bloom_keys_flush(ngx_http_bloom_keys_t *adding);
+static ngx_int_t ngx_http_bloom_keys_sync(ngx_http_bloom_keys_t *adding);
+static ngx_int_t ngx_http_bloom_keys_take(void *data, ngx_str_t *key);
+static void ngx_http_bloom_keys_skip(ngx_http_bloom_keys_t *adding);
+static ngx_int_t ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *adding);
+static void ngx_http_bloom_keys_error(ngx_http_bloom_keys_t *adding,
+    ngx_http_bloom_error_code_e code, const char *meaning);
+static ngx_int_t ngx_http_bloom_keys_respond(ngx_http_request_t *r,
+    ngx_http_bloom_keys_t *adding);
+static void ngx_http_bloom_keys_cleanup(void *data);
+static u_char *ngx_http_bloom_keys_get_buffer(ngx_log_t *log);
+static void ngx_http_bloom_keys_put_buffer(u_char *buf);
 
 
-static u_char     *ngx_http_bloom_buffer[NGX_HTTP_BLOOM_BUFFERS];
-static ngx_uint_t  ngx_http_bloom_nbuffers;
+static u_char     *ngx_http_bloom_keys_buffer[NGX_HTTP_BLOOM_KEYS_BUFFERS];
+static ngx_uint_t  ngx_http_bloom_keys_nbuffers;
 
 
 ngx_int_t
-ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+ngx_http_bloom_keys_post(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_int_t                 rc;
-    ngx_uint_t                durable;
-    ngx_pool_cleanup_t       *cln;
-    ngx_http_bloom_adding_t  *adding;
+    ngx_int_t               rc;
+    ngx_uint_t              durable;
+    ngx_pool_cleanup_t     *cln;
+    ngx_http_bloom_keys_t  *adding;
 
-    if (ngx_http_bloom_durable(r, &durable) != NGX_OK) {
-        return ngx_http_bloom_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                     "\"durable\" must be \"true\" or "
-                                     "\"false\"");
+    if (ngx_http_bloom_keys_durable(r, &durable) != NGX_OK) {
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                              "\"durable\" must be \"true\" or "
+                                              "\"false\"");
     }
 
-    adding = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_adding_t));
+    adding = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_keys_t));
     if (adding == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -93,27 +98,27 @@ ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     adding->wait = durable;
 
     rc = ngx_http_bloom_body_init(&adding->body, r,
-                                  ngx_http_bloom_adding_take, adding);
+                                  ngx_http_bloom_keys_take, adding);
 
     if (rc == NGX_DECLINED) {
-        return ngx_http_bloom_refuse_fault(r, &adding->body.fault);
+        return ngx_http_bloom_response_refuse_error(r, &adding->body.error);
     }
 
     cln = ngx_pool_cleanup_add(r->pool, 0);
 
     if (rc != NGX_OK || cln == NULL
-        || ngx_http_bloom_set_work(r, adding) != NGX_OK
-        || ngx_http_bloom_pause_init(&adding->pause, r,
-                                     ngx_http_bloom_adding_run)
+        || ngx_http_bloom_ctx_set_operation(r, adding) != NGX_OK
+        || ngx_http_bloom_resume_init(&adding->resume, r,
+                                      ngx_http_bloom_keys_run)
            != NGX_OK
-        || ngx_http_bloom_pause_init(&adding->idle, r,
-                                     ngx_http_bloom_adding_idle)
+        || ngx_http_bloom_resume_init(&adding->idle, r,
+                                      ngx_http_bloom_keys_idle)
            != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    adding->buf = ngx_http_bloom_get_buffer(r->connection->log);
+    adding->buf = ngx_http_bloom_keys_get_buffer(r->connection->log);
     if (adding->buf == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -121,27 +126,27 @@ ngx_http_bloom_post_keys(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     rc = ngx_bloom_add_batch_init(&adding->batch, zone, adding->buf);
 
     if (rc != NGX_OK) {
-        ngx_http_bloom_put_buffer(adding->buf);
+        ngx_http_bloom_keys_put_buffer(adding->buf);
 
-        ngx_http_bloom_adding_fault(adding,
-                                    rc == NGX_DECLINED
-                                    ? NGX_HTTP_BLOOM_E_NO_ADDITIONS
-                                    : NGX_HTTP_BLOOM_E_JOURNAL,
-                                    "no key was added");
+        ngx_http_bloom_keys_error(adding,
+                                  rc == NGX_DECLINED
+                                  ? NGX_HTTP_BLOOM_E_NO_ADDITIONS
+                                  : NGX_HTTP_BLOOM_E_JOURNAL,
+                                  "no key was added");
 
-        return ngx_http_bloom_refuse_fault(r, &adding->fault);
+        return ngx_http_bloom_response_refuse_error(r, &adding->error);
     }
 
-    cln->handler = ngx_http_bloom_adding_cleanup;
+    cln->handler = ngx_http_bloom_keys_cleanup;
     cln->data = adding;
 
     return ngx_http_bloom_body_start(&adding->body,
-                                     ngx_http_bloom_adding_run);
+                                     ngx_http_bloom_keys_run);
 }
 
 
 static ngx_int_t
-ngx_http_bloom_durable(ngx_http_request_t *r, ngx_uint_t *durable)
+ngx_http_bloom_keys_durable(ngx_http_request_t *r, ngx_uint_t *durable)
 {
     ngx_str_t  value;
 
@@ -170,104 +175,104 @@ ngx_http_bloom_durable(ngx_http_request_t *r, ngx_uint_t *durable)
 }
 
 
-/* Goes on until it has to wait for something, or has answered. */
+/* Goes on until it has to wait for something, or has responded. */
 static void
-ngx_http_bloom_adding_run(ngx_http_request_t *r)
+ngx_http_bloom_keys_run(ngx_http_request_t *r)
 {
-    ngx_http_bloom_adding_t  *adding;
+    ngx_http_bloom_keys_t  *adding;
 
-    adding = ngx_http_bloom_work(r);
+    adding = ngx_http_bloom_ctx_operation(r);
 
     /* data that comes while the body is not read waits its turn */
 
-    r->read_event_handler = (adding->stage == NGX_HTTP_BLOOM_READ)
-                            ? ngx_http_bloom_adding_run
+    r->read_event_handler = (adding->stage == NGX_HTTP_BLOOM_KEYS_READ)
+                            ? ngx_http_bloom_keys_run
                             : ngx_http_block_reading;
 
-    while (adding->stage != NGX_HTTP_BLOOM_REPLY) {
-        if (ngx_http_bloom_adding_step(adding) == NGX_AGAIN) {
+    while (adding->stage != NGX_HTTP_BLOOM_KEYS_RESPOND) {
+        if (ngx_http_bloom_keys_step(adding) == NGX_AGAIN) {
             return;
         }
     }
 
-    ngx_http_finalize_request(r, ngx_http_bloom_adding_reply(r, adding));
+    ngx_http_finalize_request(r, ngx_http_bloom_keys_respond(r, adding));
 }
 
 
-/* Who sends slowly has what came before in the filter meanwhile. */
+/* Adds what a slow client has sent so far. */
 static void
-ngx_http_bloom_adding_idle(ngx_http_request_t *r)
+ngx_http_bloom_keys_idle(ngx_http_request_t *r)
 {
-    ngx_http_bloom_adding_t  *adding;
+    ngx_http_bloom_keys_t  *adding;
 
-    adding = ngx_http_bloom_work(r);
+    adding = ngx_http_bloom_ctx_operation(r);
 
-    if (adding->stage != NGX_HTTP_BLOOM_READ) {
+    if (adding->stage != NGX_HTTP_BLOOM_KEYS_READ) {
         return;
     }
 
-    switch (ngx_http_bloom_adding_batch(adding)) {
+    switch (ngx_http_bloom_keys_batch(adding)) {
 
     case NGX_OK:
         return;
 
     case NGX_AGAIN:
-        ngx_http_bloom_sleep(&adding->idle, NGX_HTTP_BLOOM_RETRY);
+        ngx_http_bloom_resume_after(&adding->idle, NGX_HTTP_BLOOM_KEYS_RETRY);
         return;
 
     default: /* NGX_ERROR */
-        adding->stage = NGX_HTTP_BLOOM_REPLY;
-        ngx_http_bloom_adding_run(r);
+        adding->stage = NGX_HTTP_BLOOM_KEYS_RESPOND;
+        ngx_http_bloom_keys_run(r);
     }
 }
 
 
-/* NGX_OK: on to the next stage; NGX_AGAIN: later. */
+/* Returns NGX_OK at the end of a stage, NGX_AGAIN if the request waits. */
 static ngx_int_t
-ngx_http_bloom_adding_step(ngx_http_bloom_adding_t *adding)
+ngx_http_bloom_keys_step(ngx_http_bloom_keys_t *adding)
 {
     switch (adding->stage) {
 
-    case NGX_HTTP_BLOOM_READ:
-        return ngx_http_bloom_adding_read(adding);
+    case NGX_HTTP_BLOOM_KEYS_READ:
+        return ngx_http_bloom_keys_read(adding);
 
-    case NGX_HTTP_BLOOM_FLUSH:
-        return ngx_http_bloom_adding_flush(adding);
+    case NGX_HTTP_BLOOM_KEYS_FLUSH:
+        return ngx_http_bloom_keys_flush(adding);
 
-    default: /* NGX_HTTP_BLOOM_SYNC */
-        return ngx_http_bloom_adding_sync(adding);
+    default: /* NGX_HTTP_BLOOM_KEYS_SYNC */
+        return ngx_http_bloom_keys_sync(adding);
     }
 }
 
 
 static ngx_int_t
-ngx_http_bloom_adding_read(ngx_http_bloom_adding_t *adding)
+ngx_http_bloom_keys_read(ngx_http_bloom_keys_t *adding)
 {
     switch (ngx_http_bloom_body_read(&adding->body)) {
 
     case NGX_AGAIN:
-        ngx_http_bloom_sleep(&adding->idle, NGX_HTTP_BLOOM_IDLE);
+        ngx_http_bloom_resume_after(&adding->idle, NGX_HTTP_BLOOM_KEYS_IDLE);
         return NGX_AGAIN;
 
     case NGX_BUSY:
-        ngx_http_bloom_sleep(&adding->pause, NGX_HTTP_BLOOM_RETRY);
+        ngx_http_bloom_resume_after(&adding->resume, NGX_HTTP_BLOOM_KEYS_RETRY);
         return NGX_AGAIN;
 
     case NGX_DONE:
-        ngx_http_bloom_yield(&adding->pause);
+        ngx_http_bloom_resume_soon(&adding->resume);
         return NGX_AGAIN;
 
     case NGX_ABORT:
-        adding->stage = NGX_HTTP_BLOOM_REPLY;
+        adding->stage = NGX_HTTP_BLOOM_KEYS_RESPOND;
         break;
 
     case NGX_ERROR:
-        adding->fault = adding->body.fault;
-        adding->stage = NGX_HTTP_BLOOM_FLUSH;
+        adding->error = adding->body.error;
+        adding->stage = NGX_HTTP_BLOOM_KEYS_FLUSH;
         break;
 
     default: /* NGX_OK */
-        adding->stage = NGX_HTTP_BLOOM_FLUSH;
+        adding->stage = NGX_HTTP_BLOOM_KEYS_FLUSH;
     }
 
     adding->request->read_event_handler = ngx_http_block_reading;
@@ -277,31 +282,31 @@ ngx_http_bloom_adding_read(ngx_http_bloom_adding_t *adding)
 
 
 static ngx_int_t
-ngx_http_bloom_adding_flush(ngx_http_bloom_adding_t *adding)
+ngx_http_bloom_keys_flush(ngx_http_bloom_keys_t *adding)
 {
-    switch (ngx_http_bloom_adding_batch(adding)) {
+    switch (ngx_http_bloom_keys_batch(adding)) {
 
     case NGX_AGAIN:
-        ngx_http_bloom_sleep(&adding->pause, NGX_HTTP_BLOOM_RETRY);
+        ngx_http_bloom_resume_after(&adding->resume, NGX_HTTP_BLOOM_KEYS_RETRY);
         return NGX_AGAIN;
 
     case NGX_OK:
         if (adding->wait && adding->batch.durable && !adding->body.gone) {
-            adding->stage = NGX_HTTP_BLOOM_SYNC;
+            adding->stage = NGX_HTTP_BLOOM_KEYS_SYNC;
             return NGX_OK;
         }
 
         /* fall through */
 
     default: /* NGX_ERROR */
-        adding->stage = NGX_HTTP_BLOOM_REPLY;
+        adding->stage = NGX_HTTP_BLOOM_KEYS_RESPOND;
         return NGX_OK;
     }
 }
 
 
 static ngx_int_t
-ngx_http_bloom_adding_sync(ngx_http_bloom_adding_t *adding)
+ngx_http_bloom_keys_sync(ngx_http_bloom_keys_t *adding)
 {
     switch (ngx_bloom_add_batch_synced(&adding->batch)) {
 
@@ -310,18 +315,18 @@ ngx_http_bloom_adding_sync(ngx_http_bloom_adding_t *adding)
         break;
 
     case NGX_AGAIN:
-        ngx_http_bloom_sleep(&adding->pause, NGX_HTTP_BLOOM_RETRY);
+        ngx_http_bloom_resume_after(&adding->resume, NGX_HTTP_BLOOM_KEYS_RETRY);
         return NGX_AGAIN;
 
     default: /* NGX_ERROR */
-        if (adding->fault.error == NGX_HTTP_BLOOM_E_NONE) {
-            ngx_http_bloom_adding_fault(adding, NGX_HTTP_BLOOM_E_JOURNAL,
-                                        "keys that are added may not outlive "
-                                        "a loss of power");
+        if (adding->error.code == NGX_HTTP_BLOOM_E_NONE) {
+            ngx_http_bloom_keys_error(adding, NGX_HTTP_BLOOM_E_JOURNAL,
+                                      "keys that are added may not outlive "
+                                      "a loss of power");
         }
     }
 
-    adding->stage = NGX_HTTP_BLOOM_REPLY;
+    adding->stage = NGX_HTTP_BLOOM_KEYS_RESPOND;
 
     return NGX_OK;
 }
@@ -329,9 +334,9 @@ ngx_http_bloom_adding_sync(ngx_http_bloom_adding_t *adding)
 
 /* Takes a key of the body. */
 static ngx_int_t
-ngx_http_bloom_adding_take(void *data, ngx_str_t *key)
+ngx_http_bloom_keys_take(void *data, ngx_str_t *key)
 {
-    ngx_http_bloom_adding_t *adding = data;
+    ngx_http_bloom_keys_t *adding = data;
 
     ngx_int_t  rc;
 
@@ -342,7 +347,7 @@ ngx_http_bloom_adding_take(void *data, ngx_str_t *key)
     for ( ;; ) {
 
         if (adding->full) {
-            rc = ngx_http_bloom_adding_batch(adding);
+            rc = ngx_http_bloom_keys_batch(adding);
 
             if (rc != NGX_OK) {
                 return rc;
@@ -357,7 +362,7 @@ ngx_http_bloom_adding_take(void *data, ngx_str_t *key)
 
         case NGX_DECLINED:
             adding->received++;
-            ngx_http_bloom_adding_skip(adding);
+            ngx_http_bloom_keys_skip(adding);
             return NGX_OK;
 
         default: /* NGX_AGAIN */
@@ -368,13 +373,13 @@ ngx_http_bloom_adding_take(void *data, ngx_str_t *key)
 
 
 /*
- * A feed of a million lines has some that are no URLs: those are left out, and
- * the answer says so.
+ * Leaves out an invalid key: a feed of a million lines has some that are no
+ * URLs.  The response says so.
  */
 static void
-ngx_http_bloom_adding_skip(ngx_http_bloom_adding_t *adding)
+ngx_http_bloom_keys_skip(ngx_http_bloom_keys_t *adding)
 {
-    if (adding->unparsable++ == 0) {
+    if (adding->invalid++ == 0) {
         adding->number = ngx_http_bloom_body_number(&adding->body);
         adding->why = adding->batch.error;
     }
@@ -385,7 +390,7 @@ ngx_http_bloom_adding_skip(ngx_http_bloom_adding_t *adding)
 
 /* Adds what is in the batch. */
 static ngx_int_t
-ngx_http_bloom_adding_batch(ngx_http_bloom_adding_t *adding)
+ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *adding)
 {
     uint64_t                added, known;
     ngx_int_t               rc;
@@ -404,19 +409,20 @@ ngx_http_bloom_adding_batch(ngx_http_bloom_adding_t *adding)
     adding->full = (rc == NGX_AGAIN);
 
     if (rc == NGX_ERROR) {
-        ngx_http_bloom_adding_fault(adding, NGX_HTTP_BLOOM_E_JOURNAL,
-                                    "the keys that are neither added nor "
-                                    "known were refused; send them again");
+        ngx_http_bloom_keys_error(adding, NGX_HTTP_BLOOM_E_JOURNAL,
+                                  "the keys that are neither added nor "
+                                  "already present were refused; send them "
+                                  "again");
     }
 
     return rc;
 }
 
 
-/* What the zone says of the last failure, behind what that means. */
+/* Notes what the zone says of the last failure, behind what that means. */
 static void
-ngx_http_bloom_adding_fault(ngx_http_bloom_adding_t *adding,
-    ngx_http_bloom_error_e error, const char *meaning)
+ngx_http_bloom_keys_error(ngx_http_bloom_keys_t *adding,
+    ngx_http_bloom_error_code_e code, const char *meaning)
 {
     u_char                  buf[NGX_MAX_ERROR_STR], *p;
     ngx_bloom_add_batch_t  *batch;
@@ -429,25 +435,26 @@ ngx_http_bloom_adding_fault(ngx_http_bloom_adding_t *adding,
         p = ngx_log_errno(p, buf + sizeof(buf), batch->err);
     }
 
-    ngx_http_bloom_fault(&adding->fault, error, "zone \"%V\": %s: %s%*s",
+    ngx_http_bloom_error(&adding->error, code, "zone \"%V\": %s: %s%*s",
                          &batch->zone->name, meaning, batch->error,
                          (size_t) (p - buf), buf);
 }
 
 
-/* What it returns ends the request. */
+/* Responds; what it returns ends the request. */
 static ngx_int_t
-ngx_http_bloom_adding_reply(ngx_http_request_t *r,
-    ngx_http_bloom_adding_t *adding)
+ngx_http_bloom_keys_respond(ngx_http_request_t *r,
+    ngx_http_bloom_keys_t *adding)
 {
+    ngx_uint_t             status;
     ngx_http_bloom_text_t  text;
 
-    ngx_http_bloom_stop(&adding->pause);
-    ngx_http_bloom_stop(&adding->idle);
+    ngx_http_bloom_resume_stop(&adding->resume);
+    ngx_http_bloom_resume_stop(&adding->idle);
 
     if (adding->body.gone) {
 
-        /* said by the cleanup */
+        /* the cleanup logs it */
 
         return NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
@@ -456,61 +463,63 @@ ngx_http_bloom_adding_reply(ngx_http_request_t *r,
 
     ngx_http_bloom_text_init(&text, r->pool);
 
-    ngx_http_bloom_printf(&text, "{");
+    ngx_http_bloom_text_printf(&text, "{");
 
-    if (adding->fault.error != NGX_HTTP_BLOOM_E_NONE) {
-        ngx_http_bloom_put_fault(&text, &adding->fault);
-        ngx_http_bloom_printf(&text, ",");
+    if (adding->error.code != NGX_HTTP_BLOOM_E_NONE) {
+        ngx_http_bloom_error_put(&text, &adding->error);
+        ngx_http_bloom_text_printf(&text, ",");
     }
 
-    ngx_http_bloom_printf(&text, "\"received\":%uL,\"added\":%uL,"
-                          "\"known\":%uL,\"unparsable\":%uL,",
-                          adding->received, adding->batch.added,
-                          adding->batch.known, adding->unparsable);
+    ngx_http_bloom_text_printf(&text, "\"received\":%uL,\"added\":%uL,"
+                               "\"already_present\":%uL,\"invalid\":%uL,",
+                               adding->received, adding->batch.added,
+                               adding->batch.known, adding->invalid);
 
-    if (adding->unparsable != 0) {
-        ngx_http_bloom_printf(&text, "\"first_unparsable\":{\"number\":%uL,"
-                              "\"reason\":\"%s\"},", adding->number,
-                              adding->why);
+    if (adding->invalid != 0) {
+        ngx_http_bloom_text_printf(&text,
+                                   "\"first_invalid\":{\"number\":%uL,"
+                                   "\"reason\":\"%s\"},", adding->number,
+                                   adding->why);
     }
 
-    ngx_http_bloom_printf(&text, "\"durable\":%s}",
-                          adding->durable ? "true" : "false");
+    ngx_http_bloom_text_printf(&text, "\"durable\":%s}",
+                               adding->durable ? "true" : "false");
 
-    return ngx_http_bloom_answer(r,
-                                 ngx_http_bloom_fault_status(&adding->fault),
-                                 &text);
+    status = ngx_http_bloom_error_status(&adding->error);
+
+    return ngx_http_bloom_response_json(r, status, &text);
 }
 
 
-/* The request ends, and maybe nobody was told. */
+/* Ends the request; nobody may have been told what came of it. */
 static void
-ngx_http_bloom_adding_cleanup(void *data)
+ngx_http_bloom_keys_cleanup(void *data)
 {
-    ngx_http_bloom_adding_t *adding = data;
+    ngx_http_bloom_keys_t *adding = data;
 
     if (!adding->answered) {
-        (void) ngx_http_bloom_adding_batch(adding);
+        (void) ngx_http_bloom_keys_batch(adding);
 
         ngx_log_error(NGX_LOG_INFO, adding->request->connection->log, 0,
                       "client went away while it sent keys for bloom zone "
-                      "\"%V\": %uL received, %uL of them added, %uL known, "
-                      "%uL unparsable",
+                      "\"%V\": %uL received, %uL of them added, "
+                      "%uL already present, %uL invalid",
                       &adding->batch.zone->name, adding->received,
                       adding->batch.added, adding->batch.known,
-                      adding->unparsable);
+                      adding->invalid);
     }
 
-    ngx_http_bloom_put_buffer(adding->buf);
+    ngx_http_bloom_keys_put_buffer(adding->buf);
 }
 
 
-/* Large, and for a single key hardly touched: not made anew each time. */
+/* Returns a buffer that was used before, if there is one: it is large, and a
+ * single key hardly touches it. */
 static u_char *
-ngx_http_bloom_get_buffer(ngx_log_t *log)
+ngx_http_bloom_keys_get_buffer(ngx_log_t *log)
 {
-    if (ngx_http_bloom_nbuffers != 0) {
-        return ngx_http_bloom_buffer[--ngx_http_bloom_nbuffers];
+    if (ngx_http_bloom_keys_nbuffers != 0) {
+        return ngx_http_bloom_keys_buffer[--ngx_http_bloom_keys_nbuffers];
     }
 
     return ngx_alloc(NGX_BLOOM_ADD_BATCH_SIZE, log);
@@ -518,10 +527,10 @@ ngx_http_bloom_get_buffer(ngx_log_t *log)
 
 
 static void
-ngx_http_bloom_put_buffer(u_char *buf)
+ngx_http_bloom_keys_put_buffer(u_char *buf)
 {
-    if (ngx_http_bloom_nbuffers < NGX_HTTP_BLOOM_BUFFERS) {
-        ngx_http_bloom_buffer[ngx_http_bloom_nbuffers++] = buf;
+    if (ngx_http_bloom_keys_nbuffers < NGX_HTTP_BLOOM_KEYS_BUFFERS) {
+        ngx_http_bloom_keys_buffer[ngx_http_bloom_keys_nbuffers++] = buf;
         return;
     }
 

@@ -1,12 +1,16 @@
 
 /*
- * GET / for a browser: the page that dashboard/ is built into.
+ * This file sends the page that dashboard/ is built into, to those who prefer
+ * it.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_page.h"
+#include "ngx_http_bloom_header.h"
+#include "ngx_http_bloom_page_html.h"
+#include "ngx_http_bloom_response.h"
 
 
-#define NGX_HTTP_BLOOM_NOT_NAMED  -1
+#define NGX_HTTP_BLOOM_PAGE_NOT_NAMED  -1
 
 
 typedef struct {
@@ -15,13 +19,15 @@ typedef struct {
 } ngx_http_bloom_page_header_t;
 
 
-static ngx_int_t ngx_http_bloom_quality(ngx_str_t *accept, const char *type);
+static ngx_int_t ngx_http_bloom_page_quality(ngx_str_t *accept,
+    const char *type);
 static ngx_int_t ngx_http_bloom_page_headers(ngx_http_request_t *r);
 
 
 /*
- * The page asks its own origin alone, runs no script but its own, is shown in
- * no frame, and is asked for again each time, which its tag makes cheap.
+ * With these headers the page asks its own origin alone, runs no script but its
+ * own, is shown in no frame, and is asked for again each time, which its tag
+ * makes cheap.
  */
 static ngx_http_bloom_page_header_t  ngx_http_bloom_page_header_table[] = {
     { "Vary", "Accept" },
@@ -35,38 +41,38 @@ static ngx_http_bloom_page_header_t  ngx_http_bloom_page_header_table[] = {
 
 
 ngx_uint_t
-ngx_http_bloom_wants_page(ngx_http_request_t *r)
+ngx_http_bloom_page_wanted(ngx_http_request_t *r)
 {
     ngx_int_t   html, json, any;
     ngx_str_t  *accept;
 
-    accept = ngx_http_bloom_request_header(r, "accept");
+    accept = ngx_http_bloom_header_in(r, "accept");
 
     if (accept == NULL) {
         return 0;
     }
 
-    html = ngx_http_bloom_quality(accept, "text/html");
-    json = ngx_http_bloom_quality(accept, "application/json");
+    html = ngx_http_bloom_page_quality(accept, "text/html");
+    json = ngx_http_bloom_page_quality(accept, "application/json");
 
     if (html <= 0) {
         return 0;
     }
 
-    if (json != NGX_HTTP_BLOOM_NOT_NAMED) {
+    if (json != NGX_HTTP_BLOOM_PAGE_NOT_NAMED) {
         return html > json;
     }
 
-    any = ngx_max(ngx_http_bloom_quality(accept, "application/*"),
-                  ngx_http_bloom_quality(accept, "*/*"));
+    any = ngx_max(ngx_http_bloom_page_quality(accept, "application/*"),
+                  ngx_http_bloom_page_quality(accept, "*/*"));
 
     return html >= any;
 }
 
 
-/* In thousandths. */
+/* Returns the quality of a type in thousandths. */
 static ngx_int_t
-ngx_http_bloom_quality(ngx_str_t *accept, const char *type)
+ngx_http_bloom_page_quality(ngx_str_t *accept, const char *type)
 {
     u_char     *p, *end, *last, *q;
     size_t      len;
@@ -106,21 +112,14 @@ ngx_http_bloom_quality(ngx_str_t *accept, const char *type)
         return quality == NGX_ERROR ? 1000 : ngx_min(quality, 1000);
     }
 
-    return NGX_HTTP_BLOOM_NOT_NAMED;
+    return NGX_HTTP_BLOOM_PAGE_NOT_NAMED;
 }
 
 
 ngx_int_t
-ngx_http_bloom_page(ngx_http_request_t *r)
+ngx_http_bloom_page_respond(ngx_http_request_t *r)
 {
-    ngx_int_t     rc;
-    ngx_buf_t    *b;
-    ngx_chain_t   out;
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
+    ngx_buf_t  *b;
 
     if (ngx_http_bloom_page_headers(r) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -131,33 +130,18 @@ ngx_http_bloom_page(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* nothing changes here, so the core may answer 304 */
-
-    r->disable_not_modified = 0;
-
-    r->headers_out.status = NGX_HTTP_OK;
-    r->headers_out.content_length_n = ngx_http_bloom_page_size;
-
-    ngx_str_set(&r->headers_out.content_type, "text/html; charset=utf-8");
-    r->headers_out.content_type_len = sizeof("text/html") - 1;
-    r->headers_out.content_type_lowcase = NULL;
-
-    rc = ngx_http_send_header(r);
-
-    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-        return rc;
-    }
-
     b->pos = (u_char *) ngx_http_bloom_page_html;
     b->last = b->pos + ngx_http_bloom_page_size;
     b->memory = 1;
-    b->last_buf = 1;
-    b->last_in_chain = 1;
 
-    out.buf = b;
-    out.next = NULL;
+    /* nothing changes here, so nginx may respond with 304 */
 
-    return ngx_http_output_filter(r, &out);
+    r->disable_not_modified = 0;
+
+    ngx_str_set(&r->headers_out.content_type, "text/html; charset=utf-8");
+    r->headers_out.content_type_len = sizeof("text/html") - 1;
+
+    return ngx_http_bloom_response_send(r, NGX_HTTP_OK, b);
 }
 
 
@@ -173,7 +157,7 @@ ngx_http_bloom_page_headers(ngx_http_request_t *r)
         value.data = (u_char *) header->value;
         value.len = ngx_strlen(header->value);
 
-        if (ngx_http_bloom_header(r, header->name, &value) != NGX_OK) {
+        if (ngx_http_bloom_header_out(r, header->name, &value) != NGX_OK) {
             return NGX_ERROR;
         }
     }

@@ -1,39 +1,34 @@
 
 /*
- * GET rates: the expected false-positive rate by the number of keys, from none
- * to half as many again as the filter was made for, or has.
+ * This file tells the estimated false-positive rate by the number of keys, from
+ * none to half as many again as the filter was made for, or has.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_rates.h"
+#include "ngx_http_bloom_etag.h"
+#include "ngx_http_bloom_response.h"
 
 
-#define NGX_HTTP_BLOOM_RATES  60
+#define NGX_HTTP_BLOOM_RATES_POINTS  60
 
 
 ngx_int_t
-ngx_http_bloom_get_rates(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    char                    fpr[32];
     uint64_t                most, items;
-    ngx_int_t               rc;
     ngx_uint_t              i;
     bloom_geometry_t       *g;
     ngx_bloom_info_t        info;
     ngx_http_bloom_text_t   text;
 
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
     ngx_bloom_info_get(zone, &info);
 
-    if (ngx_http_bloom_etag(r, &info) != NGX_OK) {
+    if (ngx_http_bloom_etag_add(r, &info) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ngx_http_bloom_text_init(&text, r->pool);
-    ngx_http_bloom_printf(&text, "{\"rates\":[");
+    ngx_http_bloom_text_printf(&text, "{\"rates\":[");
 
     if (info.generation != 0) {
         g = &info.image.geometry;
@@ -42,18 +37,18 @@ ngx_http_bloom_get_rates(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         most = ngx_max(most, info.image.capacity);
         most += most / 2;
 
-        for (i = 0; i <= NGX_HTTP_BLOOM_RATES; i++) {
-            items = (uint64_t) ((double) most * i / NGX_HTTP_BLOOM_RATES);
+        for (i = 0; i <= NGX_HTTP_BLOOM_RATES_POINTS; i++) {
+            items = (uint64_t) ((double) most * i
+                                / NGX_HTTP_BLOOM_RATES_POINTS);
 
-            (void) snprintf(fpr, sizeof(fpr), "%.6g",
-                            bloom_geometry_fpr(g, items));
-
-            ngx_http_bloom_printf(&text, "%s[%uL,%s]", i == 0 ? "" : ",",
-                                  items, fpr);
+            ngx_http_bloom_text_printf(&text, "%s[%uL,", i == 0 ? "" : ",",
+                                       items);
+            ngx_http_bloom_text_rate(&text, bloom_geometry_fpr(g, items));
+            ngx_http_bloom_text_printf(&text, "]");
         }
     }
 
-    ngx_http_bloom_printf(&text, "]}");
+    ngx_http_bloom_text_printf(&text, "]}");
 
-    return ngx_http_bloom_answer(r, NGX_HTTP_OK, &text);
+    return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &text);
 }

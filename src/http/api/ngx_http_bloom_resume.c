@@ -1,22 +1,22 @@
 
 /*
- * Requests that go on later: after a while, or after the others' turn.
+ * This file lets requests go on later, by a timer or a posted event.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_resume.h"
 
 
-/* More than others' turns take, ms. */
-#define NGX_HTTP_BLOOM_YIELD  1000
+/* Longer than other connections' turns take, ms. */
+#define NGX_HTTP_BLOOM_RESUME_TURN  1000
 
 
-static void ngx_http_bloom_resume(ngx_event_t *ev);
-static void ngx_http_bloom_pause_cleanup(void *data);
+static void ngx_http_bloom_resume_event(ngx_event_t *ev);
+static void ngx_http_bloom_resume_cleanup(void *data);
 
 
 ngx_int_t
-ngx_http_bloom_pause_init(ngx_http_bloom_pause_t *pause,
-    ngx_http_request_t *r, void (*resume)(ngx_http_request_t *r))
+ngx_http_bloom_resume_init(ngx_http_bloom_resume_t *resume,
+    ngx_http_request_t *r, void (*handler)(ngx_http_request_t *r))
 {
     ngx_pool_cleanup_t  *cln;
 
@@ -25,82 +25,82 @@ ngx_http_bloom_pause_init(ngx_http_bloom_pause_t *pause,
         return NGX_ERROR;
     }
 
-    cln->handler = ngx_http_bloom_pause_cleanup;
-    cln->data = pause;
+    cln->handler = ngx_http_bloom_resume_cleanup;
+    cln->data = resume;
 
-    ngx_memzero(pause, sizeof(ngx_http_bloom_pause_t));
+    ngx_memzero(resume, sizeof(ngx_http_bloom_resume_t));
 
-    pause->event.handler = ngx_http_bloom_resume;
-    pause->event.data = r->connection;
-    pause->event.log = r->connection->log;
-    pause->request = r;
-    pause->resume = resume;
+    resume->event.handler = ngx_http_bloom_resume_event;
+    resume->event.data = r->connection;
+    resume->event.log = r->connection->log;
+    resume->request = r;
+    resume->handler = handler;
 
     return NGX_OK;
 }
 
 
 void
-ngx_http_bloom_sleep(ngx_http_bloom_pause_t *pause, ngx_msec_t ms)
+ngx_http_bloom_resume_after(ngx_http_bloom_resume_t *resume, ngx_msec_t ms)
 {
-    if (!pause->event.timer_set) {
-        ngx_add_timer(&pause->event, ms);
+    if (!resume->event.timer_set) {
+        ngx_add_timer(&resume->event, ms);
     }
 }
 
 
 /*
- * A worker that is told to go waits for timers, but not for what is posted: so
- * there is one, although it never comes to its end.
+ * A worker that is to exit waits for timers, but not for posted events, so
+ * there is a timer as well, although it never expires.
  */
 void
-ngx_http_bloom_yield(ngx_http_bloom_pause_t *pause)
+ngx_http_bloom_resume_soon(ngx_http_bloom_resume_t *resume)
 {
-    ngx_http_bloom_sleep(pause, NGX_HTTP_BLOOM_YIELD);
+    ngx_http_bloom_resume_after(resume, NGX_HTTP_BLOOM_RESUME_TURN);
 
-    ngx_post_event(&pause->event, &ngx_posted_next_events);
+    ngx_post_event(&resume->event, &ngx_posted_next_events);
 }
 
 
 static void
-ngx_http_bloom_resume(ngx_event_t *ev)
+ngx_http_bloom_resume_event(ngx_event_t *ev)
 {
-    ngx_connection_t        *c;
-    ngx_http_request_t      *r;
-    ngx_http_bloom_pause_t  *pause;
+    ngx_connection_t         *c;
+    ngx_http_request_t       *r;
+    ngx_http_bloom_resume_t  *resume;
 
-    pause = (ngx_http_bloom_pause_t *) ev;
+    resume = (ngx_http_bloom_resume_t *) ev;
 
-    ngx_http_bloom_stop(pause);
+    ngx_http_bloom_resume_stop(resume);
 
-    r = pause->request;
+    r = resume->request;
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
 
-    pause->resume(r);
+    resume->handler(r);
 
     ngx_http_run_posted_requests(c);
 }
 
 
 static void
-ngx_http_bloom_pause_cleanup(void *data)
+ngx_http_bloom_resume_cleanup(void *data)
 {
-    ngx_http_bloom_pause_t *pause = data;
+    ngx_http_bloom_resume_t *resume = data;
 
-    ngx_http_bloom_stop(pause);
+    ngx_http_bloom_resume_stop(resume);
 }
 
 
 void
-ngx_http_bloom_stop(ngx_http_bloom_pause_t *pause)
+ngx_http_bloom_resume_stop(ngx_http_bloom_resume_t *resume)
 {
-    if (pause->event.timer_set) {
-        ngx_del_timer(&pause->event);
+    if (resume->event.timer_set) {
+        ngx_del_timer(&resume->event);
     }
 
-    if (pause->event.posted) {
-        ngx_delete_posted_event(&pause->event);
+    if (resume->event.posted) {
+        ngx_delete_posted_event(&resume->event);
     }
 }

@@ -1,41 +1,438 @@
 
+/*
+ * This file has the table of what the endpoint tells of a zone.
+ */
+
 #include "ngx_http_bloom_stats.h"
 
 
+static ngx_str_t ngx_http_bloom_stats_text(const char *text);
+static void ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats);
+static void ngx_http_bloom_stats_journal(ngx_http_bloom_stats_t *stats);
+static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
+
+
+/* Columns of the table: where a value is, and what it needs. */
+
+#define AT(type, value)                                                       \
+    NGX_HTTP_BLOOM_STATS_##type, offsetof(ngx_http_bloom_stats_t, value),     \
+    sizeof(((ngx_http_bloom_stats_t *) 0)->value)
+
+#define NUMBER(value)   AT(NUMBER, value)
+#define BOOL(value)     AT(BOOL, value)
+#define RATE(value)     AT(RATE, value)
+#define TIME(value)     AT(TIME, value)
+#define MS(value)       AT(MS, value)
+#define STRING(value)   AT(STRING, value)
+#define LABELS(value)   AT(LABELS, value)
+#define COUNTER(what)   NUMBER(info.counter[what])
+#define OBJECT          NGX_HTTP_BLOOM_STATS_OBJECT, 0, 0
+
+#define IF(need)        NGX_HTTP_BLOOM_STATS_##need
+#define ALWAYS          IF(ALWAYS)
+#define MEMBER          NULL, NULL, NULL           /* of JSON alone */
+
+
+const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
+
+    { "name", STRING(name), ALWAYS, MEMBER },
+    { "state", STRING(state), ALWAYS, MEMBER },
+
+    { "counters.checks", NUMBER(checks), ALWAYS, MEMBER },
+    { "counters.absent", COUNTER(NGX_BLOOM_COUNTER_ABSENT), ALWAYS,
+      "checks_total", "answer=\"absent\"",
+      "Lookups of rules and variables, by what the zone answered." },
+    { "counters.present", COUNTER(NGX_BLOOM_COUNTER_PRESENT), ALWAYS,
+      "checks_total", "answer=\"present\"", NULL },
+    { "counters.unknown", COUNTER(NGX_BLOOM_COUNTER_UNKNOWN), ALWAYS,
+      "checks_total", "answer=\"unknown\"", NULL },
+    { "counters.invalid", COUNTER(NGX_BLOOM_COUNTER_UNPARSABLE), ALWAYS,
+      "invalid_keys_total", NULL,
+      "Keys, looked up or to be added, that are invalid in the image's key "
+      "form." },
+    { "counters.rejected", COUNTER(NGX_BLOOM_COUNTER_REJECTED), ALWAYS,
+      "requests_total", "decision=\"rejected\"",
+      "Requests by what a rule decided; in a dry run, a rule would have "
+      "rejected or routed the request." },
+    { "counters.routed", COUNTER(NGX_BLOOM_COUNTER_ROUTED), ALWAYS,
+      "requests_total", "decision=\"routed\"", NULL },
+    { "counters.dry_run", COUNTER(NGX_BLOOM_COUNTER_DRY_RUN), ALWAYS,
+      "requests_total", "decision=\"dry_run\"", NULL },
+    { "counters.added", COUNTER(NGX_BLOOM_COUNTER_ADDED), ALWAYS,
+      "additions_total", "result=\"added\"",
+      "Keys to be added, by whether they changed the filter or were already "
+      "present." },
+    { "counters.already_present", COUNTER(NGX_BLOOM_COUNTER_KNOWN), ALWAYS,
+      "additions_total", "result=\"already_present\"", NULL },
+
+    { "feedback.absent", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_ABSENT), ALWAYS,
+      "feedback_requests_total", "result=\"absent\"",
+      "Requests under bloom_feedback for keys that do not exist, by whether "
+      "the filter noticed." },
+    { "feedback.false_positives", COUNTER(NGX_BLOOM_COUNTER_FALSE_POSITIVE),
+      ALWAYS, "feedback_requests_total", "result=\"false_positive\"", NULL },
+    { "feedback.measured_fpr", RATE(measured_fpr), ALWAYS, MEMBER },
+
+    { "audit.audited", COUNTER(NGX_BLOOM_COUNTER_AUDITED), ALWAYS,
+      "audited_requests_total", NULL,
+      "Requests with an absent key that bloom_audit let through." },
+    { "audit.confirmed", COUNTER(NGX_BLOOM_COUNTER_CONFIRMED), ALWAYS,
+      "audit_results_total", "result=\"confirmed\"",
+      "Audited requests by what the backend said of the key; wrong_absent: "
+      "the key exists, and the filter lacks it." },
+    { "audit.wrong_absent", COUNTER(NGX_BLOOM_COUNTER_WRONG_ABSENT), ALWAYS,
+      "audit_results_total", "result=\"wrong_absent\"", NULL },
+    { "audit.unanswered", COUNTER(NGX_BLOOM_COUNTER_UNANSWERED), ALWAYS,
+      "audit_results_total", "result=\"unanswered\"", NULL },
+    { "audit.learned", COUNTER(NGX_BLOOM_COUNTER_LEARNED), ALWAYS,
+      "learned_keys_total", NULL,
+      "Wrongly absent keys that bloom_audit added." },
+
+    { NULL, COUNTER(NGX_BLOOM_COUNTER_LOAD_OK), ALWAYS,
+      "loads_total", "result=\"ok\"",
+      "Loads of images while nginx ran, by their result." },
+    { NULL, COUNTER(NGX_BLOOM_COUNTER_LOAD_REFUSED), ALWAYS,
+      "loads_total", "result=\"refused\"", NULL },
+    { NULL, COUNTER(NGX_BLOOM_COUNTER_LOAD_NO_ROOM), ALWAYS,
+      "loads_total", "result=\"no_room\"", NULL },
+    { NULL, COUNTER(NGX_BLOOM_COUNTER_LOAD_FAILED), ALWAYS,
+      "loads_total", "result=\"failed\"", NULL },
+    { NULL, MS(info.counter[NGX_BLOOM_COUNTER_LOAD_MS]), ALWAYS,
+      "load_seconds_total", NULL,
+      "Time that loads of images took while nginx ran." },
+
+    { NULL, BOOL(in_state[NGX_BLOOM_SERVING]), ALWAYS,
+      "state", "state=\"serving\"",
+      "1 for the state that the zone is in, 0 for the others." },
+    { NULL, BOOL(in_state[NGX_BLOOM_NOT_LOADED]), ALWAYS,
+      "state", "state=\"not_loaded\"", NULL },
+    { NULL, BOOL(in_state[NGX_BLOOM_STALE]), ALWAYS,
+      "state", "state=\"stale\"", NULL },
+    { NULL, BOOL(in_state[NGX_BLOOM_BEHIND]), ALWAYS,
+      "state", "state=\"behind\"", NULL },
+    { NULL, BOOL(in_state[NGX_BLOOM_DAMAGED]), ALWAYS,
+      "state", "state=\"damaged\"", NULL },
+    { "generation", NUMBER(info.generation), ALWAYS,
+      "generation", NULL,
+      "Images that have served since the zone's memory was created; 0: no "
+      "image serves." },
+    { "file", STRING(file), ALWAYS, MEMBER },
+
+    { "image", OBJECT, IF(SERVING), MEMBER },
+    { "filter", OBJECT, IF(SERVING), MEMBER },
+    { "memory", OBJECT, ALWAYS, MEMBER },
+    { "journal", OBJECT, ALWAYS, MEMBER },
+    { "counters", OBJECT, ALWAYS, MEMBER },
+    { "feedback", OBJECT, ALWAYS, MEMBER },
+    { "audit", OBJECT, ALWAYS, MEMBER },
+    { "load", OBJECT, ALWAYS, MEMBER },
+    { "helper", OBJECT, ALWAYS, MEMBER },
+
+    { NULL, LABELS(labels), IF(SERVING),
+      "image_info", NULL,
+      "What the image that serves says of itself, as labels." },
+    { "image.build_id", STRING(build_id), ALWAYS, MEMBER },
+    { "image.uploaded", BOOL(info.uploaded), ALWAYS, MEMBER },
+    { "image.created", TIME(info.image.created), IF(CREATED),
+      "image_created_timestamp_seconds", NULL,
+      "Unix time at which the image that serves was built." },
+    { "image.as_of", TIME(info.image.as_of), IF(AS_OF),
+      "image_as_of_timestamp_seconds", NULL,
+      "Unix time up to which the keys of the image that serves are "
+      "complete, if the image states it." },
+    { NULL, NUMBER(age), IF(SERVING),
+      "image_age_seconds", NULL,
+      "Age of the image that serves: time since its as_of, or since it was "
+      "built if it states none." },
+    { NULL, NUMBER(max_age), IF(MAX_AGE),
+      "image_max_age_seconds", NULL,
+      "Age of an image from which on every answer is unknown (max_age)." },
+    { "image.layout", STRING(layout), ALWAYS, MEMBER },
+    { "image.lines", NUMBER(info.image.geometry.lines), ALWAYS, MEMBER },
+    { "image.hash", STRING(hash), ALWAYS, MEMBER },
+    { "image.key_form", STRING(key_form), ALWAYS, MEMBER },
+    { "image.k", NUMBER(info.image.geometry.k), ALWAYS, MEMBER },
+    { "image.bits", NUMBER(info.image.geometry.bits), ALWAYS, MEMBER },
+    { "image.capacity", NUMBER(info.image.capacity), IF(SERVING),
+      "image_capacity", NULL,
+      "Keys that the image that serves was made for." },
+    { "image.items", NUMBER(info.image.items), IF(SERVING),
+      "image_items", NULL,
+      "Keys that the image that serves was built with." },
+    { "image.items_estimated", BOOL(items_estimated), ALWAYS, MEMBER },
+
+    { "filter.bits_set", NUMBER(info.bits_set), ALWAYS, MEMBER },
+    { "filter.fill_ratio", RATE(fill_ratio), IF(SERVING),
+      "fill_ratio", NULL,
+      "Share of the filter's bits that are set." },
+    { "filter.estimated_items", NUMBER(estimated_items), IF(SERVING),
+      "estimated_items", NULL,
+      "Keys in the filter, additions included, estimated from its bits." },
+    { "filter.estimated_fpr", RATE(estimated_fpr), IF(SERVING),
+      "estimated_fpr", NULL,
+      "Estimated share of absent keys that the filter takes for present." },
+    { "image.fpr", RATE(info.image.fpr), IF(SERVING),
+      "image_fpr", NULL,
+      "False-positive rate that the image that serves was made for, at its "
+      "capacity." },
+
+    { "memory.zone_bytes", NUMBER(info.size), ALWAYS,
+      "zone_bytes", NULL,
+      "Size of the zone's shared memory." },
+    { "memory.bank_bytes", NUMBER(info.bank_size), ALWAYS,
+      "bank_bytes", NULL,
+      "Size of the largest filter that fits the zone." },
+    { "memory.filter_bytes", NUMBER(filter_bytes), IF(SERVING),
+      "filter_bytes", NULL,
+      "Size of the filter that serves." },
+    { "memory.pages", OBJECT, ALWAYS, MEMBER },
+    { "memory.pages.wanted", STRING(pages_wanted), ALWAYS, MEMBER },
+    { "memory.pages.kind", STRING(pages_kind), ALWAYS, MEMBER },
+    { "memory.pages.huge_bytes", NUMBER(info.huge_bytes), ALWAYS,
+      "huge_page_bytes", NULL,
+      "Size of the zone's memory in use that lies on huge pages." },
+
+    { "journal.enabled", BOOL(info.journal), ALWAYS, MEMBER },
+    { "journal.bytes", NUMBER(info.journal_bytes), IF(JOURNAL),
+      "journal_bytes", NULL,
+      "Size of the journal, from its oldest segment to its end." },
+    { "journal.unsynced_bytes", NUMBER(info.unsynced_bytes), IF(JOURNAL),
+      "journal_unsynced_bytes", NULL,
+      "Size of the part of the journal that is not known to be on disk yet." },
+    { "journal.replay_bytes", NUMBER(info.replay_bytes), IF(JOURNAL),
+      "journal_replay_bytes", NULL,
+      "Size of the journal behind the last checkpoint, which a start has to "
+      "replay." },
+    { "journal.pending_keys", NUMBER(info.pending), ALWAYS,
+      "journal_pending_keys", NULL,
+      "Keys of bloom_add that wait for the disk." },
+    { "journal.lost_keys", NUMBER(info.lost), ALWAYS,
+      "journal_lost_keys", NULL,
+      "Keys of bloom_add that found no room to wait for the disk: they end "
+      "with the generation." },
+    { "journal.error", STRING(journal_error), ALWAYS,
+      "journal_error", NULL,
+      "1 while the journal cannot be written or synchronised." },
+
+    { NULL, BOOL(load_ok), IF(LOADED),
+      "last_load_success", NULL,
+      "1 if the last load of an image while nginx ran succeeded, 0 if not." },
+    { "load.result", STRING(load_result), ALWAYS, MEMBER },
+    { "load.message", STRING(load_message), ALWAYS, MEMBER },
+    { "load.started_at", TIME(info.loaded.started_at), IF(LOADED),
+      "last_load_timestamp_seconds", NULL,
+      "Unix time at which the last load of an image began." },
+    { "load.duration_ms", MS(info.loaded.duration), IF(LOADED),
+      "last_load_duration_seconds", NULL,
+      "Time that the last load of an image took." },
+    { "load.in_progress", BOOL(info.load_total), ALWAYS, MEMBER },
+    { "load.done_bytes", NUMBER(info.load_done), ALWAYS,
+      "load_done_bytes", NULL,
+      "Size of what the load in progress has read of its image so far." },
+    { "load.size_bytes", NUMBER(info.load_total), ALWAYS,
+      "load_size_bytes", NULL,
+      "Size of the image that the load in progress reads; 0: no load is in "
+      "progress." },
+
+    { "helper.heartbeat", TIME(info.heartbeat), ALWAYS,
+      "helper_heartbeat_timestamp_seconds", NULL,
+      "Unix time at which the helper process was last at work." },
+
+    { NULL, NGX_HTTP_BLOOM_STATS_END, 0, 0, ALWAYS, MEMBER }
+};
+
+
+/* by NGX_BLOOM_SERVING and what may be instead */
+static const char  *ngx_http_bloom_stats_states[] = {
+    "serving",
+    "not_loaded",
+    "stale",
+    "behind",
+    "damaged"
+};
+
+
+/* by ngx_bloom_outcome_e */
+static const char  *ngx_http_bloom_stats_results[] = {
+    "ok",
+    "refused",
+    "no_room",
+    "failed"
+};
+
+
 void
-ngx_http_bloom_view(ngx_http_bloom_view_t *view, ngx_bloom_zone_t *zone,
-    ngx_bloom_info_t *info)
+ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
+    ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
-    uint64_t          *counter, wrong, right;
-    bloom_geometry_t  *g;
+    uint64_t  *counter, wrong, right;
 
-    ngx_memzero(view, sizeof(ngx_http_bloom_view_t));
+    ngx_memzero(stats, sizeof(ngx_http_bloom_stats_t));
 
-    view->zone = zone;
-    view->info = *info;
+    stats->info = *info;
+    stats->name = zone->name;
+    stats->max_age = zone->max_age;
 
-    if (info->generation != 0) {
-        g = &view->info.image.geometry;
-
-        view->filter_bytes = bloom_geometry_bytes(g);
-        view->estimated_items = bloom_geometry_items(g, info->bits_set);
-        view->estimated_fpr = bloom_geometry_fpr(g, view->estimated_items);
-        view->fill_ratio = (double) info->bits_set / (double) g->bits;
+    if (zone->file.name.len != 0) {
+        stats->file = zone->file.name;
     }
 
-    view->items_estimated = (info->image.flags & BLOOM_IMAGE_ESTIMATED) != 0;
-    view->loading = (info->load_total != 0);
+    stats->state =
+        ngx_http_bloom_stats_text(ngx_http_bloom_stats_states[info->condition]);
+    stats->in_state[info->condition] = 1;
 
-    counter = view->info.counter;
+    stats->pages_wanted =
+        ngx_http_bloom_stats_text(ngx_bloom_hugepages_name(info->hugepages));
+    stats->pages_kind =
+        ngx_http_bloom_stats_text(info->huge_bytes != 0
+                                  ? ngx_bloom_hugepages_name(info->hugepages_got)
+                                  : "small");
 
-    view->checks = counter[NGX_BLOOM_COUNTER_ABSENT]
-                   + counter[NGX_BLOOM_COUNTER_PRESENT]
-                   + counter[NGX_BLOOM_COUNTER_UNKNOWN];
+    stats->has[NGX_HTTP_BLOOM_STATS_ALWAYS] = 1;
+    stats->has[NGX_HTTP_BLOOM_STATS_MAX_AGE] = (zone->max_age != 0);
+    stats->has[NGX_HTTP_BLOOM_STATS_JOURNAL] = info->journal;
+
+    if (info->generation != 0) {
+        ngx_http_bloom_stats_image(stats);
+    }
+
+    ngx_http_bloom_stats_journal(stats);
+    ngx_http_bloom_stats_load(stats);
+
+    counter = info->counter;
+
+    stats->checks = counter[NGX_BLOOM_COUNTER_ABSENT]
+                    + counter[NGX_BLOOM_COUNTER_PRESENT]
+                    + counter[NGX_BLOOM_COUNTER_UNKNOWN];
 
     /* of 0 requests: 0 / 0 */
 
     wrong = counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE];
     right = counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT];
 
-    view->measured_fpr = (double) wrong / (double) (wrong + right);
+    stats->measured_fpr = (double) wrong / (double) (wrong + right);
+}
+
+
+/* Returns a string, which is null if `text` is NULL. */
+static ngx_str_t
+ngx_http_bloom_stats_text(const char *text)
+{
+    ngx_str_t  value;
+
+    value.data = (u_char *) text;
+    value.len = text ? ngx_strlen(text) : 0;
+
+    return value;
+}
+
+
+/* Fills in what there is if an image serves. */
+static void
+ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
+{
+    u_char            *p;
+    uint64_t           now, since;
+    bloom_image_t     *image;
+    bloom_geometry_t  *g;
+
+    image = &stats->info.image;
+    g = &image->geometry;
+
+    stats->filter_bytes = bloom_geometry_bytes(g);
+    stats->estimated_items = bloom_geometry_items(g, stats->info.bits_set);
+    stats->estimated_fpr = bloom_geometry_fpr(g, stats->estimated_items);
+    stats->fill_ratio = (double) stats->info.bits_set / (double) g->bits;
+    stats->items_estimated = (image->flags & BLOOM_IMAGE_ESTIMATED) != 0;
+
+    now = (uint64_t) ngx_time() * 1000;
+    since = image->as_of ? image->as_of : image->created;
+
+    stats->age = (now - ngx_min(now, since)) / 1000;
+
+    p = ngx_hex_dump(stats->build_buf, image->build_id,
+                     BLOOM_IMAGE_BUILD_ID_LEN);
+
+    stats->build_id.data = stats->build_buf;
+    stats->build_id.len = p - stats->build_buf;
+
+    stats->layout =
+        ngx_http_bloom_stats_text(bloom_geometry_layout_name(g->layout));
+    stats->hash =
+        ngx_http_bloom_stats_text(bloom_hasher_name(image->hasher.kind));
+    stats->key_form =
+        ngx_http_bloom_stats_text(bloom_form_name(image->key_form));
+
+    p = ngx_snprintf(stats->labels_buf, sizeof(stats->labels_buf),
+                     "build_id=\"%V\",layout=\"%V\",hash=\"%V\","
+                     "key_form=\"%V\",k=\"%uD\",uploaded=\"%s\"",
+                     &stats->build_id, &stats->layout, &stats->hash,
+                     &stats->key_form, g->k,
+                     stats->info.uploaded ? "true" : "false");
+
+    stats->labels.data = stats->labels_buf;
+    stats->labels.len = p - stats->labels_buf;
+
+    stats->has[NGX_HTTP_BLOOM_STATS_SERVING] = 1;
+    stats->has[NGX_HTTP_BLOOM_STATS_CREATED] = (image->created != 0);
+    stats->has[NGX_HTTP_BLOOM_STATS_AS_OF] = (image->as_of != 0);
+}
+
+
+static void
+ngx_http_bloom_stats_journal(ngx_http_bloom_stats_t *stats)
+{
+    u_char            *p, *end;
+    ngx_bloom_info_t  *info;
+
+    info = &stats->info;
+
+    if (info->journal_error == NULL) {
+        return;
+    }
+
+    end = stats->error_buf + sizeof(stats->error_buf);
+
+    p = ngx_slprintf(stats->error_buf, end, "%s", info->journal_error);
+
+    if (info->journal_err != 0) {
+        p = ngx_log_errno(p, end, info->journal_err);
+    }
+
+    stats->journal_error.data = stats->error_buf;
+    stats->journal_error.len = p - stats->error_buf;
+}
+
+
+static void
+ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats)
+{
+    ngx_bloom_result_t  *loaded;
+
+    loaded = &stats->info.loaded;
+
+    if (loaded->started_at != 0) {
+        stats->has[NGX_HTTP_BLOOM_STATS_LOADED] = 1;
+        stats->load_ok = (loaded->outcome == NGX_BLOOM_DONE);
+        stats->load_result = ngx_http_bloom_stats_text(
+                             ngx_http_bloom_stats_results[loaded->outcome]);
+    }
+
+    if (loaded->message[0] != '\0') {
+        stats->load_message =
+            ngx_http_bloom_stats_text((char *) loaded->message);
+    }
+}
+
+
+uint64_t
+ngx_http_bloom_stats_number(ngx_http_bloom_stats_t *stats,
+    const ngx_http_bloom_stats_field_t *field)
+{
+    u_char  *value;
+
+    value = (u_char *) stats + field->offset;
+
+    return field->size == sizeof(uint32_t) ? *(uint32_t *) value
+                                           : *(uint64_t *) value;
 }

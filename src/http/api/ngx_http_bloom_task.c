@@ -1,67 +1,66 @@
 
 /*
- * POST reload and POST checkpoint, and waiting for the helper: the request asks
- * every few milliseconds what came of its task, and holds nothing meanwhile.
+ * This file waits for the helper: a request asks every few milliseconds what
+ * came of its task, and holds nothing meanwhile.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_task.h"
+#include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_etag.h"
+#include "ngx_http_bloom_json.h"
+#include "ngx_http_bloom_response.h"
 
 
-/* Between two questions, ms. */
-#define NGX_HTTP_BLOOM_ASK       10
+/* The time between two questions, ms. */
+#define NGX_HTTP_BLOOM_TASK_POLL       10
 
-/* A worker that is to end waits no longer than that, ms: its zone may be of a
+/* A worker that is to exit waits no longer than this, ms: its zone may be of a
  * configuration that no helper works for any more. */
-#define NGX_HTTP_BLOOM_PATIENCE  60000
+#define NGX_HTTP_BLOOM_TASK_PATIENCE  60000
 
 
-static void ngx_http_bloom_job_ask(ngx_http_request_t *r);
-static void ngx_http_bloom_job_fault(ngx_http_bloom_job_t *job,
-    ngx_http_bloom_fault_t *fault);
+static void ngx_http_bloom_task_poll(ngx_http_request_t *r);
+static void ngx_http_bloom_task_error(ngx_http_bloom_task_t *task,
+    ngx_http_bloom_error_t *error);
 
 
 ngx_int_t
-ngx_http_bloom_post_reload(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+ngx_http_bloom_task_post_reload(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    return ngx_http_bloom_job_run(r, zone, NGX_BLOOM_TASK_LOAD,
-                                  ngx_http_bloom_job_answer);
+    return ngx_http_bloom_task_run(r, zone, NGX_BLOOM_TASK_LOAD,
+                                   ngx_http_bloom_task_respond);
 }
 
 
 ngx_int_t
-ngx_http_bloom_post_checkpoint(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+ngx_http_bloom_task_post_checkpoint(ngx_http_request_t *r,
+    ngx_bloom_zone_t *zone)
 {
-    return ngx_http_bloom_job_run(r, zone, NGX_BLOOM_TASK_CHECKPOINT,
-                                  ngx_http_bloom_job_answer);
+    return ngx_http_bloom_task_run(r, zone, NGX_BLOOM_TASK_CHECKPOINT,
+                                   ngx_http_bloom_task_respond);
 }
 
 
 ngx_int_t
-ngx_http_bloom_job_run(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
+ngx_http_bloom_task_run(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     ngx_bloom_task_e kind, ngx_int_t (*done)(ngx_http_request_t *r,
-    ngx_http_bloom_job_t *job))
+    ngx_http_bloom_task_t *task))
 {
-    ngx_int_t               rc;
-    ngx_http_bloom_fault_t  fault;
+    ngx_http_bloom_error_t  error;
 
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    switch (ngx_http_bloom_job_start(r, zone, kind, NULL, done, &fault)) {
+    switch (ngx_http_bloom_task_start(r, zone, kind, NULL, done, &error)) {
 
     case NGX_OK:
         break;
 
     case NGX_DECLINED:
-        return ngx_http_bloom_answer_fault(r, &fault);
+        return ngx_http_bloom_response_error(r, &error);
 
     default: /* NGX_ERROR */
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* what the client does not wait for, it is not told */
+    /* a client that goes away is not waited for */
 
     if (!r->discard_body) {
         r->read_event_handler = ngx_http_test_reading;
@@ -78,134 +77,137 @@ ngx_http_bloom_job_run(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 
 
 ngx_int_t
-ngx_http_bloom_job_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
+ngx_http_bloom_task_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     ngx_bloom_task_e kind, u_char *path, ngx_int_t (*done)(
-    ngx_http_request_t *r, ngx_http_bloom_job_t *job),
-    ngx_http_bloom_fault_t *fault)
+    ngx_http_request_t *r, ngx_http_bloom_task_t *task),
+    ngx_http_bloom_error_t *error)
 {
-    ngx_int_t              rc;
-    const char            *error;
-    ngx_http_bloom_job_t  *job;
+    ngx_int_t               rc;
+    const char             *why;
+    ngx_http_bloom_task_t  *task;
 
-    job = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_job_t));
+    task = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_task_t));
 
-    if (job == NULL
-        || ngx_http_bloom_set_work(r, job) != NGX_OK
-        || ngx_http_bloom_pause_init(&job->pause, r, ngx_http_bloom_job_ask)
+    if (task == NULL
+        || ngx_http_bloom_ctx_set_operation(r, task) != NGX_OK
+        || ngx_http_bloom_resume_init(&task->resume, r,
+                                      ngx_http_bloom_task_poll)
            != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    job->zone = zone;
-    job->kind = kind;
-    job->done = done;
+    task->zone = zone;
+    task->kind = kind;
+    task->done = done;
 
-    rc = ngx_bloom_task_request(zone, kind, path, &job->ticket, &error);
+    rc = ngx_bloom_task_request(zone, kind, path, &task->ticket, &why);
 
     if (rc == NGX_BUSY) {
-        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_LOADING,
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_LOADING,
                              "another image is being loaded into zone \"%V\"; "
-                             "wait until the zone's state says \"under_way\": "
-                             "false, and ask again", &zone->name);
+                             "wait until the zone's state says "
+                             "\"in_progress\": false, and ask again",
+                             &zone->name);
         return NGX_DECLINED;
     }
 
     if (rc != NGX_OK) {
-        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
-                             "zone \"%V\": %s", &zone->name, error);
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
+                             "zone \"%V\": %s", &zone->name, why);
         return NGX_DECLINED;
     }
 
-    ngx_http_bloom_sleep(&job->pause, NGX_HTTP_BLOOM_ASK);
+    ngx_http_bloom_resume_after(&task->resume, NGX_HTTP_BLOOM_TASK_POLL);
 
     return NGX_OK;
 }
 
 
 static void
-ngx_http_bloom_job_ask(ngx_http_request_t *r)
+ngx_http_bloom_task_poll(ngx_http_request_t *r)
 {
-    ngx_http_bloom_job_t    *job;
-    ngx_http_bloom_fault_t   fault;
+    ngx_http_bloom_task_t   *task;
+    ngx_http_bloom_error_t   error;
 
-    job = ngx_http_bloom_work(r);
+    task = ngx_http_bloom_ctx_operation(r);
 
-    if (ngx_bloom_task_result(job->zone, job->kind, job->ticket, &job->result)
+    if (ngx_bloom_task_result(task->zone, task->kind, task->ticket,
+                              &task->result)
         == NGX_OK)
     {
         r->read_event_handler = ngx_http_block_reading;
-        ngx_http_finalize_request(r, job->done(r, job));
+        ngx_http_finalize_request(r, task->done(r, task));
         return;
     }
 
     if (ngx_exiting || ngx_terminate) {
 
-        if (job->exiting == 0) {
-            job->exiting = ngx_current_msec ? ngx_current_msec : 1;
+        if (task->exiting == 0) {
+            task->exiting = ngx_current_msec ? ngx_current_msec : 1;
         }
 
-        if (ngx_current_msec - job->exiting >= NGX_HTTP_BLOOM_PATIENCE) {
-            ngx_http_bloom_fault(&fault, NGX_HTTP_BLOOM_E_FAILED,
+        if (ngx_current_msec - task->exiting >= NGX_HTTP_BLOOM_TASK_PATIENCE) {
+            ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_FAILED,
                                  "nginx was reloaded while zone \"%V\" worked "
                                  "on it; look at the zone's state",
-                                 &job->zone->name);
+                                 &task->zone->name);
             ngx_http_finalize_request(r,
-                                      ngx_http_bloom_answer_fault(r, &fault));
+                                      ngx_http_bloom_response_error(r, &error));
             return;
         }
     }
 
-    ngx_http_bloom_sleep(&job->pause, NGX_HTTP_BLOOM_ASK);
+    ngx_http_bloom_resume_after(&task->resume, NGX_HTTP_BLOOM_TASK_POLL);
 }
 
 
 ngx_int_t
-ngx_http_bloom_job_answer(ngx_http_request_t *r, ngx_http_bloom_job_t *job)
+ngx_http_bloom_task_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 {
     ngx_bloom_info_t        info;
     ngx_http_bloom_text_t   text;
-    ngx_http_bloom_fault_t  fault;
+    ngx_http_bloom_error_t  error;
 
-    ngx_bloom_info_get(job->zone, &info);
+    ngx_bloom_info_get(task->zone, &info);
 
-    if (ngx_http_bloom_etag(r, &info) != NGX_OK) {
+    if (ngx_http_bloom_etag_add(r, &info) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ngx_http_bloom_text_init(&text, r->pool);
-    ngx_http_bloom_printf(&text, "{");
+    ngx_http_bloom_text_printf(&text, "{");
 
-    ngx_http_bloom_job_fault(job, &fault);
+    ngx_http_bloom_task_error(task, &error);
 
-    if (fault.error != NGX_HTTP_BLOOM_E_NONE) {
-        ngx_http_bloom_put_fault(&text, &fault);
-        ngx_http_bloom_printf(&text, ",");
+    if (error.code != NGX_HTTP_BLOOM_E_NONE) {
+        ngx_http_bloom_error_put(&text, &error);
+        ngx_http_bloom_text_printf(&text, ",");
     }
 
-    ngx_http_bloom_printf(&text, "\"generation\":%uL,\"took_ms\":%uL,"
-                          "\"zone\":", job->result.generation,
-                          job->result.duration);
-    ngx_http_bloom_render_zone(&text, job->zone, &info);
-    ngx_http_bloom_printf(&text, "}");
+    ngx_http_bloom_text_printf(&text, "\"generation\":%uL,\"duration_ms\":%uL,"
+                               "\"zone\":", task->result.generation,
+                               task->result.duration);
+    ngx_http_bloom_json_zone(&text, task->zone, &info);
+    ngx_http_bloom_text_printf(&text, "}");
 
-    return ngx_http_bloom_answer(r, ngx_http_bloom_fault_status(&fault),
-                                 &text);
+    return ngx_http_bloom_response_json(r, ngx_http_bloom_error_status(&error),
+                                        &text);
 }
 
 
 static void
-ngx_http_bloom_job_fault(ngx_http_bloom_job_t *job,
-    ngx_http_bloom_fault_t *fault)
+ngx_http_bloom_task_error(ngx_http_bloom_task_t *task,
+    ngx_http_bloom_error_t *error)
 {
     /* by ngx_bloom_outcome_e */
-    static ngx_http_bloom_error_e  errors[] = {
+    static ngx_http_bloom_error_code_e  errors[] = {
         NGX_HTTP_BLOOM_E_NONE,
         NGX_HTTP_BLOOM_E_REFUSED,
         NGX_HTTP_BLOOM_E_NO_ROOM,
         NGX_HTTP_BLOOM_E_FAILED
     };
 
-    ngx_http_bloom_fault(fault, errors[job->result.outcome], "%s",
-                         job->result.message);
+    ngx_http_bloom_error(error, errors[task->result.outcome], "%s",
+                         task->result.message);
 }

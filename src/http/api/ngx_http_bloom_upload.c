@@ -1,10 +1,16 @@
 
 /*
- * PUT image: nginx keeps the body in a file, and the helper takes it from
- * there.
+ * This file takes an image from a client: nginx keeps the body in a file, and
+ * the helper loads it from there.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_upload.h"
+#include "ngx_http_bloom_body.h"
+#include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_etag.h"
+#include "ngx_http_bloom_header.h"
+#include "ngx_http_bloom_response.h"
+#include "ngx_http_bloom_task.h"
 
 
 typedef struct {
@@ -18,31 +24,34 @@ static void ngx_http_bloom_upload_body(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_upload_start(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_upload_file(ngx_http_request_t *r,
-    u_char **path, ngx_http_bloom_fault_t *fault);
+    u_char **path, ngx_http_bloom_error_t *error);
 
 
 ngx_int_t
-ngx_http_bloom_put_image(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+ngx_http_bloom_upload_put(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
     ngx_int_t                 rc;
     ngx_http_bloom_upload_t  *upload;
 
     if (r->headers_in.content_range != NULL) {
-        return ngx_http_bloom_refuse(r, NGX_HTTP_BLOOM_E_BAD_BODY,
-                                     "an image cannot be sent in parts; send "
-                                     "it whole, without \"Content-Range\"");
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_BODY,
+                                              "an image cannot be sent in "
+                                              "parts; send it whole, without "
+                                              "\"Content-Range\"");
     }
 
-    if (ngx_http_bloom_request_header(r, "content-encoding") != NULL) {
-        return ngx_http_bloom_refuse(r, NGX_HTTP_BLOOM_E_TYPE,
-                                     "an image with \"Content-Encoding\" cannot "
-                                     "be read: send it as it is, not "
-                                     "compressed");
+    if (ngx_http_bloom_header_in(r, "content-encoding") != NULL) {
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_TYPE,
+                                              "an image with "
+                                              "\"Content-Encoding\" cannot be "
+                                              "read: send it as it is, not "
+                                              "compressed");
     }
 
     upload = ngx_palloc(r->pool, sizeof(ngx_http_bloom_upload_t));
 
-    if (upload == NULL || ngx_http_bloom_set_work(r, upload) != NGX_OK) {
+    if (upload == NULL || ngx_http_bloom_ctx_set_operation(r,
+                                                           upload) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -65,13 +74,14 @@ ngx_http_bloom_put_image(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 }
 
 
-/* What comes later and cannot be read is answered by nginx itself. */
+/* Responds to a body whose beginning cannot be read; to what comes later, nginx
+ * itself responds. */
 static ngx_int_t
 ngx_http_bloom_upload_broken(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_bloom_fault_t  fault;
+    ngx_http_bloom_error_t  error;
 
-    if (ngx_http_bloom_body_broken(r, rc, &fault)) {
+    if (ngx_http_bloom_body_broken(r, rc, &error)) {
         return rc;
     }
 
@@ -81,13 +91,13 @@ ngx_http_bloom_upload_broken(ngx_http_request_t *r, ngx_int_t rc)
     r->lingering_close = 1;
     r->read_event_handler = ngx_http_block_reading;
 
-    return ngx_http_bloom_answer_fault(r, &fault);
+    return ngx_http_bloom_response_error(r, &error);
 }
 
 
 /*
- * From here on the request waits for the helper, even if the client does not:
- * the file is to stay as long.
+ * From here on the request waits for the helper, even if the client has gone:
+ * the file has to stay until then.
  */
 static void
 ngx_http_bloom_upload_body(ngx_http_request_t *r)
@@ -95,7 +105,7 @@ ngx_http_bloom_upload_body(ngx_http_request_t *r)
     ngx_int_t                 rc;
     ngx_http_bloom_upload_t  *upload;
 
-    upload = ngx_http_bloom_work(r);
+    upload = ngx_http_bloom_ctx_operation(r);
 
     r->read_event_handler = ngx_http_block_reading;
 
@@ -107,26 +117,26 @@ ngx_http_bloom_upload_body(ngx_http_request_t *r)
 }
 
 
-/* NGX_AGAIN: the helper is at it. */
+/* Returns NGX_AGAIN if the request waits for the helper. */
 static ngx_int_t
 ngx_http_bloom_upload_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
     u_char                  *path;
     ngx_int_t                rc;
-    ngx_http_bloom_fault_t   fault;
+    ngx_http_bloom_error_t   error;
 
-    rc = ngx_http_bloom_upload_file(r, &path, &fault);
+    rc = ngx_http_bloom_upload_file(r, &path, &error);
 
     if (rc == NGX_OK) {
 
         /* the body may have taken a while */
 
-        rc = ngx_http_bloom_match(r, zone, &fault);
+        rc = ngx_http_bloom_etag_match(r, zone, &error);
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_http_bloom_job_start(r, zone, NGX_BLOOM_TASK_UPLOAD, path,
-                                      ngx_http_bloom_job_answer, &fault);
+        rc = ngx_http_bloom_task_start(r, zone, NGX_BLOOM_TASK_UPLOAD, path,
+                                       ngx_http_bloom_task_respond, &error);
     }
 
     switch (rc) {
@@ -135,7 +145,7 @@ ngx_http_bloom_upload_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         return NGX_AGAIN;
 
     case NGX_DECLINED:
-        return ngx_http_bloom_answer_fault(r, &fault);
+        return ngx_http_bloom_response_error(r, &error);
 
     default: /* NGX_ERROR */
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -143,10 +153,13 @@ ngx_http_bloom_upload_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 }
 
 
-/* The name of the file with the body; NGX_DECLINED with *fault; NGX_ERROR. */
+/*
+ * Finds the name of the file with the body.  Returns NGX_OK; NGX_DECLINED with
+ * *error; NGX_ERROR.
+ */
 static ngx_int_t
 ngx_http_bloom_upload_file(ngx_http_request_t *r, u_char **path,
-    ngx_http_bloom_fault_t *fault)
+    ngx_http_bloom_error_t *error)
 {
     off_t                      size;
     ngx_chain_t               *cl;
@@ -162,7 +175,7 @@ ngx_http_bloom_upload_file(ngx_http_request_t *r, u_char **path,
     }
 
     if (size == 0) {
-        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_BAD_BODY,
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_BODY,
                              "the request has no body; send an image file, as "
                              "ngx-bloom build makes it");
         return NGX_DECLINED;
@@ -171,7 +184,7 @@ ngx_http_bloom_upload_file(ngx_http_request_t *r, u_char **path,
     tf = body->temp_file;
 
     if (tf != NULL && !tf->persistent) {
-        ngx_http_bloom_fault(fault, NGX_HTTP_BLOOM_E_FAILED,
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_FAILED,
                              "something else has read the body before the "
                              "endpoint could, as \"mirror\" does; turn that "
                              "off in the endpoint's location");

@@ -1,7 +1,7 @@
 package BloomTest::Api;
 
-# Requests to the admin endpoint, which `configure` of BloomTest::Zones puts
-# at /bloom/, and what its answers say.
+# Requests to the endpoint, which `configure` of BloomTest::Zones puts at
+# /bloom/, and tests of what it answers.
 
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ sub api {
 }
 
 
-# Adds keys and returns what the endpoint says of it; it has to work.
+# Adds keys and returns what the endpoint answers; dies if they are not added.
 
 sub add {
     my ($t, $zone, $keys, %option) = @_;
@@ -64,10 +64,10 @@ sub lookup_keys {
 
         # a pattern, since parsing 100,000 of them takes a second
 
-        my ($results) = $response->body =~ /"results":\[(.*?)\]/
+        my ($list) = $response->body =~ /"answers":\[(.*?)\]/
             or croak "zone $zone: unexpected answer:\n$response";
 
-        @answers = $results =~ /"(\w+)"/g;
+        @answers = $list =~ /"(\w+)"/g;
         return !grep { $_ eq 'unknown' } @answers;
     });
 
@@ -90,8 +90,8 @@ sub generation { return zone_state(@_)->{generation} }
 sub build_id { return zone_state(@_)->{image}{build_id} }
 
 
-# Tests a refusal: its status, that it is the endpoint's own error object, and
-# what its message says.  Returns it.
+# Tests a refusal: its status, that it is an error object of the endpoint, and
+# what its message says.  Returns the response.
 
 sub is_error {
     my ($response, $status, $message, $name) = @_;
@@ -115,14 +115,15 @@ sub is_error {
 }
 
 
-# Tests what an answer says of keys: received, added, known, durable; those
-# that are undef do not matter.
+# Tests what a response says of added keys: received, added, already present,
+# durable.  Those that are undef do not matter.
 
 sub is_added {
-    my ($response, $received, $added, $known, $durable, $name) = @_;
+    my ($response, $received, $added, $present, $durable, $name) = @_;
 
     my $got = eval { $response->json } // {};
-    my %want = (received => $received, added => $added, known => $known);
+    my %want = (received => $received, added => $added,
+                already_present => $present);
 
     delete $want{$_} for grep { !defined $want{$_} } keys %want;
     my %have = map { $_ => $got->{$_} } keys %want;

@@ -14,7 +14,7 @@ use POSIX ();
 use BloomTest::Api;
 use BloomTest::Zones;
 
-our @EXPORT = qw(scene bad_day worsen mend browse);
+our @EXPORT = qw(scene bad_day worsen repair browse);
 
 my $page = abs_path(dirname(__FILE__) . '/../../../dashboard');
 
@@ -113,7 +113,7 @@ sub bad_day {
 
     $t->build_image('old.bloom', [map { "id$_" } 1 .. 1000], '--as-of',
                     time_of(time - 30 * 3600));
-    mend($t);
+    repair($t);
 
     return ('zone=customers file=old.bloom max_age=24h',
             'zone=tokens capacity=1k fpr=0.001',
@@ -142,7 +142,7 @@ sub worsen {
 
 # A whole image again, without which nginx does not start.
 
-sub mend {
+sub repair {
     my ($t) = @_;
 
     return $t->build_image('leaked.bloom', [map { "t$_" } 1 .. 1000]);

@@ -481,11 +481,11 @@ sub _verify_some {
 
         # one answer for each key; only what is wrong is looked at closely
 
-        my ($answers) = $body =~ /"results":\s*\[(.*?)\]/s;
+        my ($answers) = $body =~ /"answers":\s*\[(.*?)\]/s;
         $answers //= '';
 
         if ($answers =~ /"absent"/) {
-            my @results = @{ $response->json->{results} };
+            my @results = @{ $response->json->{answers} };
             $self->_lost($zone, $keys[$_], $numbers[$_], 'verified')
                 for grep { $results[$_] eq 'absent' } 0 .. $#keys;
             return 1;

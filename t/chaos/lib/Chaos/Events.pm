@@ -465,7 +465,7 @@ sub disk {
         wait_until(sub {
             my @journals = map { zone_state($t, $zone)->{journal} } 1 .. 8;
             ($lost) = grep { $_ } map { $_->{lost_keys} } @journals;
-            return !grep { $_->{kept_keys} } @journals;
+            return !grep { $_->{pending_keys} } @journals;
         }) or die "zone $zone still keeps keys with room on the disk\n";
         die "zone $zone had no room for all keys: $lost lost\n" if $lost;
     }
@@ -507,7 +507,7 @@ sub check {
     my @keys = (map({ "base$_" } 0 .. BASE - 1),
                 map({ "old$_" } $self->{newest} ? () : 1 .. OLD));
     my $results = api($t, POST => 'zones/shield/test',
-                      body => join "\n", @keys)->json->{results};
+                      body => join "\n", @keys)->json->{answers};
     my @absent = grep { $results->[$_] eq 'absent' } 0 .. $#keys;
 
     $self->{count}{lost} += @absent;

@@ -1,0 +1,315 @@
+#!/usr/bin/perl
+
+# check-layers.pl: proves that the folders of src/ are layers.
+#
+#   - A file includes only headers of its own layer or of those below it.
+#   - No two files need each other, directly or in a longer circle.  X.c and
+#     X.h count as one file.
+#   - The same holds for symbols of the compiled objects, which show a call
+#     through a declaration that stands in the wrong header.
+#   - A function is declared in the header of the file that defines it, unless
+#     it has the name of that file, as cmd_add() of cmd_add.c.
+#   - No source file has more than 900 lines, generated ones apart.
+#   - `config` lists existing files, none of them the tool's, and each listed
+#     file is needed by another one.
+#
+# Prints a line "ok ..." or "not ok ..." for each rule; "make all" comes first.
+# The rules about includes are then broken in a copy, to see them noticed.
+
+use strict;
+use warnings;
+
+use File::Basename qw/ basename dirname /;
+use File::Copy qw/ copy /;
+use File::Find;
+use File::Path qw/ make_path /;
+use File::Temp;
+
+chdir dirname(__FILE__) . '/..' or die "cannot enter the checkout: $!\n";
+
+# each layer, and those below it that it may use
+
+my %below = (
+    'src/core'     => [],
+    'src/interop'  => ['src/core'],
+    'src/store'    => ['src/core'],
+    'src/zone'     => ['src/store', 'src/core'],
+    'src/http'     => ['src/zone', 'src/store', 'src/core'],
+    'src/http/api' => ['src/http', 'src/zone', 'src/store', 'src/core'],
+    'src/cli'      => ['src/interop', 'src/core'],
+    '.'            => ['src/http/api', 'src/http', 'src/zone', 'src/store',
+                       'src/core'],
+);
+
+my $longest = 900;
+my $generated = qr/_page_html\.c$/;
+
+# nginx's idiom: the files of a module refer to the module's own structure
+
+my $module = qr/^ngx_http_bloom(?:_filter)?_module$/;
+
+my $failed = 0;
+
+
+# Prints the result of a rule: its violations, if there are any.
+sub result {
+    my ($rule, @violations) = @_;
+
+    print @violations ? 'not ok' : 'ok', " - $rule\n";
+    print "#   $_\n" for @violations;
+    $failed = 1 if @violations;
+}
+
+
+# Returns the paths of all sources and headers below a directory.
+sub files_of {
+    my ($root) = @_;
+
+    my @files = 'ngx_http_bloom_module.c';
+    find({ no_chdir => 1, wanted => sub {
+        push @files, s,^\Q$root\E/,,r if /\.[ch]$/;
+    } }, "$root/src");
+
+    return sort @files;
+}
+
+
+sub unit_of { return basename($_[0]) =~ s/\.[cho]$//r }
+
+
+sub slurp {
+    my ($file) = @_;
+
+    open my $fh, '<', $file or die "cannot read $file: $!\n";
+    local $/;
+    return <$fh>;
+}
+
+
+# Returns a circle in a graph { unit => { unit => reason } }, as a list of units
+# that begins and ends with the same one, or nothing.
+sub circle {
+    my ($graph) = @_;
+    my (%seen, $visit);
+
+    $visit = sub {
+        my ($unit, @path) = @_;
+
+        for my $i (0 .. $#path) {
+            return @path[$i .. $#path], $unit if $path[$i] eq $unit;
+        }
+        return if $seen{$unit}++;
+
+        for my $next (sort keys %{ $graph->{$unit} || {} }) {
+            my @circle = $visit->($next, @path, $unit);
+            return @circle if @circle;
+        }
+        return;
+    };
+
+    for my $unit (sort keys %$graph) {
+        my @circle = $visit->($unit);
+        return @circle if @circle;
+    }
+
+    return;
+}
+
+
+sub describe {
+    my ($graph, @circle) = @_;
+
+    return map { "$circle[$_] needs $circle[$_ + 1] for "
+                 . $graph->{ $circle[$_] }{ $circle[$_ + 1] } }
+           0 .. $#circle - 1;
+}
+
+
+# Whether a layer may use another.
+sub may_use {
+    my ($from, $to) = @_;
+
+    return $from eq $to || grep { $_ eq $to } @{ $below{$from} };
+}
+
+
+# Returns the violations of the rules about includes: references to a list of
+# includes that point the wrong way, and to a circle.
+sub includes {
+    my ($root) = @_;
+    my @files = files_of($root);
+    my %path = map { basename($_) => $_ } @files;
+    my (@wrong, %graph);
+
+    push @wrong, "the name of $_ stands for two files"
+        for grep { $path{ basename($_) } ne $_ } @files;
+
+    for my $file (@files) {
+        my $layer = dirname($file);
+
+        if (!$below{$layer}) {
+            push @wrong, "$file is in no layer";
+            next;
+        }
+
+        my $line = 0;
+        for (split /\n/, slurp("$root/$file")) {
+            $line++;
+            my ($header) = /^\s*#\s*include\s+"([^"]+)"/ or next;
+            my $target = $path{ basename($header) };
+
+            if ($header =~ m,/, || !$target) {
+                push @wrong, "$file:$line includes \"$header\", which is not "
+                             . 'the bare name of a header below src/';
+                next;
+            }
+
+            push @wrong, "$file:$line includes $target, which is not below it"
+                unless may_use($layer, dirname($target));
+
+            $graph{ unit_of($file) }{ unit_of($target) } //= $header
+                if unit_of($file) ne unit_of($target);
+        }
+    }
+
+    return \@wrong, [ describe(\%graph, circle(\%graph)) ];
+}
+
+
+# Checks what the compiled objects need of each other.
+sub symbols {
+    my (%source, %defined, %needs, %used);
+
+    for (grep { /\.c$/ } files_of('.')) {
+        $source{ unit_of($_) } = $_;
+    }
+
+    my @objects = (glob('build/obj/{core,interop,cli}/*.o'),
+        glob('build/nginx-installed-dynamic/objs/addon/*/ngx_*.o'));
+    die "no objects below build/: run make all\n" unless @objects;
+
+    my %seen;
+    for my $object (@objects) {
+        my $unit = unit_of($object);
+        next if !$source{$unit} || $seen{$unit}++;
+
+        open my $nm, '-|', 'nm', $object or die "cannot run nm: $!\n";
+        while (<$nm>) {
+            my ($kind, $symbol) = /([A-Z]) (\S+)$/ or next;
+            if ($symbol =~ $module) {
+                $used{$unit} = 1 if $kind ne 'U';
+            } elsif ($kind eq 'U') {
+                $needs{$unit}{$symbol} = 1;
+            } else {
+                $defined{$symbol} = $unit;
+            }
+        }
+        close $nm or die "nm failed for $object\n";
+    }
+
+    my @missing = grep { !$seen{$_} } sort keys %source;
+
+    my (%graph, @wrong);
+    for my $unit (sort keys %needs) {
+        for my $symbol (sort keys %{ $needs{$unit} }) {
+            my $from = $defined{$symbol} // next;
+            next if $from eq $unit;
+
+            $graph{$unit}{$from} //= $symbol;
+            $used{$from} = 1;
+            push @wrong, "$source{$unit} needs $symbol of $source{$from}"
+                unless may_use(dirname($source{$unit}),
+                               dirname($source{$from}));
+        }
+    }
+
+    my @undeclared;
+    for my $symbol (sort keys %defined) {
+        my $file = $source{ $defined{$symbol} };
+        my $header = $file =~ s/\.c$/.h/r;
+        next if $symbol eq 'main' || $symbol eq $defined{$symbol}
+                || $file =~ $generated;
+        push @undeclared, "$header does not declare $symbol"
+            unless -e $header && slurp($header) =~ /\b\Q$symbol\E\b/;
+    }
+
+    return {
+        missing => [map { "$source{$_} has no object" } @missing],
+        wrong => \@wrong,
+        circle => [describe(\%graph, circle(\%graph))],
+        undeclared => \@undeclared,
+        used => \%used,
+    };
+}
+
+
+# Returns what is wrong with the files that config lists.
+sub listed {
+    my ($used) = @_;
+    my ($list) = slurp('config') =~ /^ngx_bloom_files="\n(.*?)^"/ms
+        or return 'config has no list ngx_bloom_files';
+    my @files = split ' ', $list;
+    my @wrong;
+
+    push @wrong, "config lists $_, which does not exist"
+        for grep { !-e } @files;
+    push @wrong, "config lists $_, which is the tool's"
+        for grep { m,^src/(?:interop|cli)/, } @files;
+    push @wrong, "config lists $_, which no other file needs"
+        for grep { /\.c$/ && !$used->{ unit_of($_) } } @files;
+
+    my %listed = map { $_ => 1 } @files;
+    push @wrong, "config does not list $_"
+        for grep { m,^src/(?:store|zone|http)/, && !$listed{$_} }
+            files_of('.');
+
+    return @wrong;
+}
+
+
+# Adds a line to a file of a copy of the sources, and returns what is noticed.
+sub broken {
+    my ($file, $line) = @_;
+    my $copy = File::Temp->newdir;
+
+    for my $source (files_of('.')) {
+        make_path("$copy/" . dirname($source));
+        copy($source, "$copy/$source") or die "cannot copy $source: $!\n";
+    }
+
+    open my $fh, '>>', "$copy/$file" or die "cannot write $file: $!\n";
+    print $fh "$line\n";
+    close $fh;
+
+    return includes("$copy");
+}
+
+
+my ($wrong, $circle) = includes('.');
+result('every #include points to the same layer or to one below', @$wrong);
+result('no two files include each other, nor in a circle', @$circle);
+
+result("no source file has more than $longest lines",
+       map { my $n = () = slurp($_) =~ /\n/g;
+             $n > $longest && $_ !~ $generated ? "$_ has $n lines" : () }
+       files_of('.'));
+
+my $symbols = symbols();
+result('every source file is compiled', @{ $symbols->{missing} });
+result('every file calls only its own layer or those below',
+       @{ $symbols->{wrong} });
+result('no two files call each other, nor in a circle',
+       @{ $symbols->{circle} });
+result('every function is declared in the header of its file',
+       @{ $symbols->{undeclared} });
+result('config lists the files of the module, and each is needed',
+       listed($symbols->{used}));
+
+my ($more) = broken('src/core/bloom_crc.h', '#include "ngx_bloom_io.h"');
+result('an include that points the wrong way is noticed',
+       @$more == @$wrong + 1 ? () : 'it was not found');
+
+(undef, $circle) = broken('src/core/bloom_bytes.h', '#include "bloom_image.h"');
+result('a circle of includes is noticed', @$circle ? () : 'none was found');
+
+exit $failed;

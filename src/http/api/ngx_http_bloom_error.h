@@ -1,0 +1,63 @@
+
+/*
+ * An error of the endpoint has a code, which stays the same, and a message.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_ERROR_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_ERROR_H_INCLUDED_
+
+#include "ngx_http_bloom_text.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* Each error has a status and a code: see ngx_http_bloom_errors[]. */
+typedef enum {
+    NGX_HTTP_BLOOM_E_NONE = 0,
+    NGX_HTTP_BLOOM_E_BAD_QUERY,
+    NGX_HTTP_BLOOM_E_BAD_KEY,
+    NGX_HTTP_BLOOM_E_BAD_JSON,
+    NGX_HTTP_BLOOM_E_BAD_BODY,
+    NGX_HTTP_BLOOM_E_READ_ONLY,
+    NGX_HTTP_BLOOM_E_CROSS_SITE,
+    NGX_HTTP_BLOOM_E_NOT_FOUND,
+    NGX_HTTP_BLOOM_E_UNKNOWN_ZONE,
+    NGX_HTTP_BLOOM_E_METHOD,
+    NGX_HTTP_BLOOM_E_LOADING,
+    NGX_HTTP_BLOOM_E_NO_ADDITIONS,
+    NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
+    NGX_HTTP_BLOOM_E_GENERATION,
+    NGX_HTTP_BLOOM_E_TOO_LARGE,
+    NGX_HTTP_BLOOM_E_TYPE,
+    NGX_HTTP_BLOOM_E_REFUSED,
+    NGX_HTTP_BLOOM_E_JOURNAL,
+    NGX_HTTP_BLOOM_E_FAILED,
+    NGX_HTTP_BLOOM_E_NO_ROOM
+} ngx_http_bloom_error_code_e;
+
+#define NGX_HTTP_BLOOM_ERROR_LEN  640
+
+typedef struct {
+    ngx_http_bloom_error_code_e  code;   /* NGX_HTTP_BLOOM_E_NONE: none */
+    size_t                      len;
+    u_char                      message[NGX_HTTP_BLOOM_ERROR_LEN];
+} ngx_http_bloom_error_t;
+
+/* Notes an error; formats its message as ngx_sprintf() does. */
+void ngx_cdecl ngx_http_bloom_error(ngx_http_bloom_error_t *error,
+    ngx_http_bloom_error_code_e code, const char *fmt, ...);
+
+void ngx_http_bloom_error_v(ngx_http_bloom_error_t *error,
+    ngx_http_bloom_error_code_e code, const char *fmt, va_list args);
+
+/* Appends the member "error" of a response's object. */
+void ngx_http_bloom_error_put(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_error_t *error);
+
+/* Returns the status of a response with this error. */
+ngx_uint_t ngx_http_bloom_error_status(ngx_http_bloom_error_t *error);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_ERROR_H_INCLUDED_ */

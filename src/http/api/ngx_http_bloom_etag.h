@@ -1,0 +1,33 @@
+
+/*
+ * The ETag of a zone says which generation serves.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_ETAG_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_ETAG_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_bloom_info.h"
+#include "ngx_http_bloom_error.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* Adds the header of the generation that serves, if one does. */
+ngx_int_t ngx_http_bloom_etag_add(ngx_http_request_t *r,
+    ngx_bloom_info_t *info);
+
+/*
+ * Compares a request's If-Match with the generation that serves.  Returns
+ * NGX_OK if they match or there is no If-Match, or NGX_DECLINED with *error.
+ */
+ngx_int_t ngx_http_bloom_etag_match(ngx_http_request_t *r,
+    ngx_bloom_zone_t *zone, ngx_http_bloom_error_t *error);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_ETAG_H_INCLUDED_ */

@@ -1,0 +1,22 @@
+
+/*
+ * The state of a zone in JSON.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_JSON_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_JSON_H_INCLUDED_
+
+#include "ngx_bloom_info.h"
+#include "ngx_http_bloom_text.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* Appends an object with all members that a zone has. */
+void ngx_http_bloom_json_zone(ngx_http_bloom_text_t *text,
+    ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_JSON_H_INCLUDED_ */

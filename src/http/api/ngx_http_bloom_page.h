@@ -1,0 +1,25 @@
+
+/*
+ * GET / for a browser: the page.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_PAGE_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_PAGE_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#pragma GCC visibility push(hidden)
+
+
+/* Returns 1 if the request prefers HTML to JSON, as browsers say. */
+ngx_uint_t ngx_http_bloom_page_wanted(ngx_http_request_t *r);
+
+/* Responds with the page. */
+ngx_int_t ngx_http_bloom_page_respond(ngx_http_request_t *r);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_PAGE_H_INCLUDED_ */

@@ -1,0 +1,48 @@
+
+/*
+ * Responses of the endpoint.  What these functions return is for a content
+ * handler to return, or for ngx_http_finalize_request().
+ */
+
+#ifndef _NGX_HTTP_BLOOM_RESPONSE_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_RESPONSE_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_http_bloom_error.h"
+#include "ngx_http_bloom_text.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* Responds with JSON, to which it adds a newline. */
+ngx_int_t ngx_http_bloom_response_json(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_http_bloom_text_t *text);
+
+/* Responds with text of another type. */
+ngx_int_t ngx_http_bloom_response_text(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *type, ngx_http_bloom_text_t *text);
+
+/* Responds with an error. */
+ngx_int_t ngx_http_bloom_response_error(ngx_http_request_t *r,
+    ngx_http_bloom_error_t *error);
+
+/* Do the same for requests that are refused before their body is read. */
+ngx_int_t ngx_http_bloom_response_refuse_error(ngx_http_request_t *r,
+    ngx_http_bloom_error_t *error);
+ngx_int_t ngx_cdecl ngx_http_bloom_response_refuse(ngx_http_request_t *r,
+    ngx_http_bloom_error_code_e code, const char *fmt, ...);
+
+/*
+ * Sends a header with this status, of which the caller has set the type, and a
+ * buffer as the whole body.
+ */
+ngx_int_t ngx_http_bloom_response_send(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_buf_t *b);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_RESPONSE_H_INCLUDED_ */

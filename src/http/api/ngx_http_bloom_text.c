@@ -1,0 +1,116 @@
+
+/*
+ * This file writes text that grows in a request's pool, and JSON strings.
+ */
+
+#include "ngx_http_bloom_text.h"
+#include "bloom_json.h"
+
+
+#define NGX_HTTP_BLOOM_TEXT_PRINTF  1024
+
+
+void
+ngx_http_bloom_text_init(ngx_http_bloom_text_t *text, ngx_pool_t *pool)
+{
+    ngx_memzero(text, sizeof(ngx_http_bloom_text_t));
+
+    text->pool = pool;
+}
+
+
+u_char *
+ngx_http_bloom_text_room(ngx_http_bloom_text_t *text, size_t size)
+{
+    size_t   used, room;
+    u_char  *p;
+
+    if (text->failed) {
+        return NULL;
+    }
+
+    if ((size_t) (text->end - text->pos) >= size) {
+        return text->pos;
+    }
+
+    used = text->pos - text->start;
+    room = ngx_max(2 * (size_t) (text->end - text->start), used + size);
+    room = ngx_max(room, 2 * NGX_HTTP_BLOOM_TEXT_PRINTF);
+
+    p = ngx_palloc(text->pool, room);
+    if (p == NULL) {
+        text->failed = 1;
+        return NULL;
+    }
+
+    if (used != 0) {
+        ngx_memcpy(p, text->start, used);
+        ngx_pfree(text->pool, text->start);
+    }
+
+    text->start = p;
+    text->pos = p + used;
+    text->end = p + room;
+
+    return text->pos;
+}
+
+
+void ngx_cdecl
+ngx_http_bloom_text_printf(ngx_http_bloom_text_t *text, const char *fmt, ...)
+{
+    u_char   *p;
+    va_list   args;
+
+    p = ngx_http_bloom_text_room(text, NGX_HTTP_BLOOM_TEXT_PRINTF);
+    if (p == NULL) {
+        return;
+    }
+
+    va_start(args, fmt);
+    text->pos = ngx_vslprintf(p, p + NGX_HTTP_BLOOM_TEXT_PRINTF, fmt, args);
+    va_end(args);
+}
+
+
+void
+ngx_http_bloom_text_rate(ngx_http_bloom_text_t *text, double rate)
+{
+    char  buf[32];
+
+    (void) snprintf(buf, sizeof(buf), "%.6g", rate);
+
+    ngx_http_bloom_text_printf(text, "%s", buf);
+}
+
+
+void
+ngx_http_bloom_text_quote(ngx_http_bloom_text_t *text, u_char *data, size_t len)
+{
+    u_char  *p;
+
+    p = ngx_http_bloom_text_room(text,
+                                 bloom_json_escape(NULL, data, len) + 2);
+    if (p == NULL) {
+        return;
+    }
+
+    *p++ = '"';
+    p += bloom_json_escape(p, data, len);
+    *p++ = '"';
+
+    text->pos = p;
+}
+
+
+void
+ngx_http_bloom_text_append(ngx_http_bloom_text_t *text, ngx_str_t *value)
+{
+    u_char  *p;
+
+    p = ngx_http_bloom_text_room(text, value->len);
+
+    if (p != NULL) {
+        text->pos = ngx_cpymem(p, value->data, value->len);
+    }
+}

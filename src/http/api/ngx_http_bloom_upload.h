@@ -1,0 +1,24 @@
+
+/*
+ * PUT image: the body replaces the image of a zone.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_UPLOAD_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_UPLOAD_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_bloom_zone.h"
+
+#pragma GCC visibility push(hidden)
+
+
+ngx_int_t ngx_http_bloom_upload_put(ngx_http_request_t *r,
+    ngx_bloom_zone_t *zone);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_UPLOAD_H_INCLUDED_ */

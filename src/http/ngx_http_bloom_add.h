@@ -1,0 +1,20 @@
+
+/*
+ * bloom_add: keys that a response tells are added.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_ADD_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_ADD_H_INCLUDED_
+
+#include "ngx_http_bloom.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* Adds the keys of a response whose header is about to be sent. */
+ngx_int_t ngx_http_bloom_add_keys(ngx_http_request_t *r);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_ADD_H_INCLUDED_ */

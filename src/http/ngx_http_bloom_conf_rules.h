@@ -1,0 +1,34 @@
+
+/*
+ * Directives of rules and of keys: bloom_pass, bloom_reject, bloom_route,
+ * bloom_rules, bloom_lookup and bloom_add.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_CONF_RULES_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_CONF_RULES_H_INCLUDED_
+
+#include "ngx_http_bloom.h"
+
+#pragma GCC visibility push(hidden)
+
+
+char *ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/*
+ * Refuses routes to named locations that do not exist: otherwise only a request
+ * that is routed to one would find out.
+ */
+ngx_int_t ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
+    ngx_http_bloom_main_conf_t *bmcf);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_CONF_RULES_H_INCLUDED_ */

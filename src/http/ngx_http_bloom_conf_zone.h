@@ -1,0 +1,25 @@
+
+/*
+ * Directives of zones: bloom_state_path and bloom_zone.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_CONF_ZONE_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_CONF_ZONE_H_INCLUDED_
+
+#include "ngx_http_bloom.h"
+
+#pragma GCC visibility push(hidden)
+
+
+char *ngx_http_bloom_conf_zone_state_path(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Tells the zones what only the whole configuration says of them. */
+void ngx_http_bloom_conf_zone_init(ngx_conf_t *cf,
+    ngx_http_bloom_main_conf_t *bmcf);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_CONF_ZONE_H_INCLUDED_ */

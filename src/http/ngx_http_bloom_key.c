@@ -1,0 +1,64 @@
+
+/*
+ * This file evaluates and decodes keys, and writes them for the log.
+ */
+
+#include "ngx_http_bloom_key.h"
+
+
+ngx_int_t
+ngx_http_bloom_key_compose(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+    ngx_str_t *text)
+{
+    if (ngx_http_complex_value(r, &key->value, text) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (text->len == 0) {
+        return NGX_DECLINED;
+    }
+
+    return key->decode == BLOOM_DECODE_OFF
+           ? NGX_OK : ngx_http_bloom_key_decode(r, key, text);
+}
+
+
+ngx_int_t
+ngx_http_bloom_key_decode(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+    ngx_str_t *text)
+{
+    u_char  *p;
+
+    p = ngx_pnalloc(r->pool, text->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    text->len = bloom_key_decode(p, text->data, text->len, key->decode);
+    text->data = p;
+
+    return NGX_OK;
+}
+
+
+u_char *
+ngx_http_bloom_key_log(u_char *p, ngx_str_t *key)
+{
+    u_char  c;
+    size_t  i, len;
+
+    len = ngx_min(key->len, NGX_HTTP_BLOOM_KEY_LOGGED);
+
+    for (i = 0; i < len; i++) {
+        c = key->data[i];
+
+        if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
+            p = ngx_sprintf(p, "\\x%02Xi", (ngx_int_t) c);
+
+        } else {
+            *p++ = c;
+        }
+    }
+
+    return len < key->len ? ngx_cpymem(p, "...", 3) : p;
+}

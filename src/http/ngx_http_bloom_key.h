@@ -1,0 +1,97 @@
+
+/*
+ * A key of the configuration becomes the text that a zone is asked for.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_KEY_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_KEY_H_INCLUDED_
+
+#include "ngx_http_bloom.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/*
+ * Evaluates and decodes a key.  Returns NGX_OK with *text, NGX_DECLINED if the
+ * key is empty, NGX_ERROR if memory is short.
+ */
+static ngx_inline ngx_int_t ngx_http_bloom_key_text(ngx_http_request_t *r,
+    ngx_http_bloom_key_t *key, ngx_str_t *text);
+
+/*
+ * Does the same and looks the key up in its zone.  *answer is one of
+ * NGX_BLOOM_ABSENT ..., and is counted.  *text becomes the canonical key,
+ * unless the key is invalid.
+ */
+static ngx_inline ngx_int_t ngx_http_bloom_key_check(ngx_http_request_t *r,
+    ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
+
+/*
+ * Writes a key for the log.  Keys come from clients, so what is not printable
+ * ASCII becomes \xHH, and a long key is cut.  Returns the end of what was
+ * written, at most NGX_HTTP_BLOOM_KEY_LOG_LEN bytes.
+ */
+#define NGX_HTTP_BLOOM_KEY_LOGGED  256
+#define NGX_HTTP_BLOOM_KEY_LOG_LEN  (NGX_HTTP_BLOOM_KEY_LOGGED * 4 + 3)
+
+u_char *ngx_http_bloom_key_log(u_char *p, ngx_str_t *key);
+
+
+/* ---- inline, as every check goes through it ---- */
+
+/* Evaluates a key that is not one variable alone. */
+ngx_int_t ngx_http_bloom_key_compose(ngx_http_request_t *r,
+    ngx_http_bloom_key_t *key, ngx_str_t *text);
+
+/* Decodes an evaluated key into memory of the request's pool. */
+ngx_int_t ngx_http_bloom_key_decode(ngx_http_request_t *r,
+    ngx_http_bloom_key_t *key, ngx_str_t *text);
+
+
+static ngx_inline ngx_int_t
+ngx_http_bloom_key_text(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+    ngx_str_t *text)
+{
+    ngx_http_variable_value_t  *v;
+
+    if (key->index == NGX_ERROR) {
+        return ngx_http_bloom_key_compose(r, key, text);
+    }
+
+    /* nothing to put together, and so nothing to copy */
+
+    v = ngx_http_get_flushed_variable(r, key->index);
+
+    if (v == NULL || v->not_found || v->len == 0) {
+        return NGX_DECLINED;
+    }
+
+    text->data = v->data;
+    text->len = v->len;
+
+    return key->decode == BLOOM_DECODE_OFF
+           ? NGX_OK : ngx_http_bloom_key_decode(r, key, text);
+}
+
+
+static ngx_inline ngx_int_t
+ngx_http_bloom_key_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+    ngx_str_t *text, ngx_uint_t *answer)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_bloom_key_text(r, key, text);
+
+    if (rc == NGX_OK) {
+        *answer = ngx_bloom_lookup(key->zone, text, r->pool);
+
+        ngx_bloom_count(key->zone, (ngx_bloom_counter_e) *answer, 1);
+    }
+
+    return rc;
+}
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_KEY_H_INCLUDED_ */

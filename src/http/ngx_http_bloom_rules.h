@@ -1,0 +1,19 @@
+
+/*
+ * Rules decide about a request in the PREACCESS phase.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_RULES_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_RULES_H_INCLUDED_
+
+#include "ngx_http_bloom.h"
+
+#pragma GCC visibility push(hidden)
+
+
+ngx_int_t ngx_http_bloom_rules_handler(ngx_http_request_t *r);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_RULES_H_INCLUDED_ */
