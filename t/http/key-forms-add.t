@@ -21,7 +21,7 @@ my $disk = BloomTest::Disk->new($t, 'state');
 $t->build_image("$_.bloom", ['first.example'], '-p', '1e-9', '-n', '10k',
                 '--key', $_) for qw(raw lower host url);
 
-sub install { install_image($t, "$_[0].bloom", 'list.bloom') }
+sub install { install_image($t, $_[0], 'list') }
 
 my @zones = ('zone=hosts capacity=10k fpr=1e-9 key=host',
              'zone=urls capacity=10k fpr=1e-9 key=url',

@@ -44,7 +44,7 @@ sub vectors {
         } elsif (/^expression\s+(.+)$/) {
             push @{ $vectors[-1] }, unescape($1);
         } else {
-            /^unparsable$/ or die "$form.txt line $.: not understood\n";
+            /^invalid$/ or die "$form.txt line $.: not understood\n";
         }
     }
 
