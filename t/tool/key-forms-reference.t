@@ -121,7 +121,7 @@ for (['url', 'urls.txt', 40000], ['host', 'hosts.txt', 30000]) {
 # ---- it does notice a difference ----
 
 for (['an expression', 's,"b\.example/","c.example/",'],
-     ['what is parsable', 's,^.*mailto.*$,{"canonical":null\\,"expressions":[]},'],
+     ['what is valid', 's,^.*mailto.*$,{"canonical":null\\,"expressions":[]},'],
      ['what is not', 's,^{"canonical":null.*,{"canonical":"x"},'])
 {
     my ($what, $change) = @$_;
