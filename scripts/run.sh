@@ -146,7 +146,7 @@ http {
     map \$known \$answer {
         0        "absent";
         1        "maybe present";
-        default  "cannot tell";
+        default  "unknown";
     }
 
     server {

@@ -34,7 +34,7 @@
  *     synced       everything before it is on disk.
  *
  * The locks are robust: the system gives them to the next who asks when their
- * holder has died.  Nothing has to be mended then, since each change is made by
+ * holder has died.  Nothing has to be repaired then, since each change is made by
  * one store that comes last.
  *
  * The page is believed only while somebody uses it: who finds himself alone

@@ -88,12 +88,12 @@ ngx_bloom_base_open_state(ngx_bloom_zone_t *zone)
 
     ngx_log_error(NGX_LOG_WARN, log, failure.err,
                   "cannot %s \"%s\": bloom zone \"%V\" takes no additions; "
-                  "mend it and reload, or set another bloom_state_path",
+                  "repair it and reload, or set another bloom_state_path",
                   failure.what, failure.name, &zone->name);
 
     zone->state_err = failure.err;
     zone->state_error = "the directory of bloom_state_path cannot be used; "
-                        "the error log says why: mend it and reload nginx";
+                        "the error log says why: correct that and reload nginx";
 
     return NGX_OK;
 }
@@ -195,7 +195,7 @@ ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         sh->damaged = ngx_bloom_time();
 
         ngx_bloom_base_log(zone, NGX_LOG_ALERT, load,
-                            "it answers \"cannot tell\" instead of \"absent\" "
+                            "it answers \"unknown\" instead of \"absent\" "
                             "until an image is loaded");
     }
 
@@ -353,7 +353,8 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         err = ngx_errno;
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, err,
                       "the journal in \"%V\" of bloom zone \"%V\" cannot be "
-                      "recovered; mend the disk, or the owner of its files",
+                      "recovered; repair the disk, or correct the owner of "
+                      "its files",
                       &state->path, &zone->name);
         return NGX_ERROR;
     }

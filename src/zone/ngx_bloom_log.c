@@ -128,7 +128,7 @@ ngx_bloom_log_stale(ngx_bloom_zone_t *zone)
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                   "bloom zone \"%V\" is stale: its image%*s, is %T s old, with "
-                  "\"max_age\" of %T s; it answers \"cannot tell\" until a "
+                  "\"max_age\" of %T s; it answers \"unknown\" until a "
                   "newer one is loaded", &zone->name,
                   (size_t) (last - as_of), as_of, age, zone->max_age);
 }

@@ -87,7 +87,7 @@ lost:
                   "bloom zone \"%V\" has no room left for keys that the "
                   "journal cannot take: %uL are in the filter that serves and "
                   "nowhere else, and from the next load on it answers "
-                  "\"cannot tell\" instead of \"absent\"; look at the disk of "
+                  "\"unknown\" instead of \"absent\"; look at the disk of "
                   "bloom_state_path", &zone->name, pending->lost);
 }
 

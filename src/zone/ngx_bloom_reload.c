@@ -372,7 +372,7 @@ ngx_bloom_reload_check_access(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
                       "image \"%V\" of bloom zone \"%V\" could not be loaded "
                       "again while nginx runs: \"%s\" does not let user \"%s\" "
-                      "in; mend its owner or mode",
+                      "in; correct its owner or mode",
                       &zone->file.name, &zone->name, what, ccf->username);
     }
 
@@ -386,7 +386,7 @@ ngx_bloom_reload_check_access(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
     if (!ngx_bloom_image_file_readable(&name, ccf, path, &what)) {
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
                       "bloom zone \"%V\" takes no additions: \"%s\" does not "
-                      "let user \"%s\" in; mend its owner or mode",
+                      "let user \"%s\" in; correct its owner or mode",
                       &zone->name, what, ccf->username);
     }
 }

@@ -416,7 +416,7 @@ subtest 'Loads at once join or are refused' => sub {
     is(ask($t, 'ids', @ids, @others), "$none$all",
        'the new image answers after five reloads at once');
 
-    # the helper stands still: both are there at once for sure
+    # the helper stands still, so both requests wait at once
 
     my ($helper) = $t->helpers;
     kill 'STOP', $helper;

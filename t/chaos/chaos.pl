@@ -187,14 +187,14 @@ sub report {
         $sum{$1} += $2 while $counts =~ /^(\w+) (\d+)$/mg;
     }
 
-    $sum{$_} //= 0 for qw(requests acked asked unsure again cut refused lost
+    $sum{$_} //= 0 for qw(requests acked asked unknown again cut refused lost
                           torn failed images absent false events);
 
     my $rate = int($sum{requests} / (now() - $start));
 
     print map { "# $_\n" } (
         "operations: $sum{requests} ($rate/s), answers about keys: $sum{asked},"
-            . " of which cannot tell: $sum{unsure}",
+            . " of which unknown: $sum{unknown}",
         "events: $sum{events}, kills: $sum{kills}, reloads: $sum{reloads},"
             . " images read: $sum{images}",
         "requests cut by a kill: $sum{cut}, closed while idle and sent again:"

@@ -199,20 +199,20 @@ subtest 'added keys survive crashes and restarts' => sub {
     $t->get("/raw?o=$_") for @keys;
 
     $t->kill_worker('KILL', $_) for $t->workers;
-    is(sure($t, 'seen', @keys), '1' x 50,
+    is(ask_until_known($t, 'seen', @keys), '1' x 50,
        'added keys survive the death of all workers');
 
     $t->get("/raw?o=last$_") for 1 .. 50;
     $t->kill_all;
     $t->run;
-    is(sure($t, 'seen', @keys, map { "last$_" } 1 .. 50), '1' x 100,
+    is(ask_until_known($t, 'seen', @keys, map { "last$_" } 1 .. 50), '1' x 100,
        'keys added to an empty zone survive the death of all processes');
-    is(sure($t, 'ids', 'posted', 'head7', 'id1', 'no'), '1110',
+    is(ask_until_known($t, 'ids', 'posted', 'head7', 'id1', 'no'), '1110',
        'keys added to a zone with an image survive the death of all processes');
 
     $t->stop;
     $t->run;
-    is(sure($t, 'seen', @keys), '1' x 50, 'added keys survive a restart');
+    is(ask_until_known($t, 'seen', @keys), '1' x 50, 'added keys survive a restart');
 };
 
 

@@ -60,7 +60,7 @@ sub begin_with_hours {
 
 my @names = map { "h$_" } @hours;
 
-sub hours { return sure($t, 'ids', @names) }
+sub hours { return ask_until_known($t, 'ids', @names) }
 
 sub segments { return scalar files("$state/journal.*") }
 
@@ -94,7 +94,7 @@ subtest 'an image with as_of drops keys older by more than an hour' => sub {
     # keys from more than 3.5 hours ago are dropped: h6, h5 and h4
 
     is(hours(), '00011', 'an image as of 2.5 hours ago drops h6, h5 and h4');
-    is(sure($t, 'ids', 'new', 'between', 'plain', 'id1'), '1101',
+    is(ask_until_known($t, 'ids', 'new', 'between', 'plain', 'id1'), '1101',
        'a new key and the keys of the new image are present');
 
     ok(wait_until(sub {
@@ -105,7 +105,7 @@ subtest 'an image with as_of drops keys older by more than an hour' => sub {
     $t->kill_all;
     $t->run;
     is(hours(), '00011', 'dropped keys are absent after a restart');
-    is(sure($t, 'ids', 'new'), '1', 'the new key is present after a restart');
+    is(ask_until_known($t, 'ids', 'new'), '1', 'the new key is present after a restart');
 
     # an older image lacks the keys of the removed segments
 
@@ -121,12 +121,12 @@ subtest 'an image with as_of drops keys older by more than an hour' => sub {
 
     is_error(upload_image($t, 'ids', 'plain'), 422, qr/too old.*--as-of/,
              'an image without as_of is refused when segments are removed');
-    is(sure($t, 'ids', @names[3, 4], 'new'), '111',
+    is(ask_until_known($t, 'ids', @names[3, 4], 'new'), '111',
        'keys are present after a refused image without as_of');
 
     is(upload_image($t, 'ids', 'recent')->status, 200,
        'a more recent image is uploaded');
-    is(sure($t, 'ids', 'h3', 'h2', 'new', 'recent'), '0011',
+    is(ask_until_known($t, 'ids', 'h3', 'h2', 'new', 'recent'), '0011',
        'the more recent image drops h3 and h2');
     $t->stop;
 };
@@ -152,7 +152,7 @@ subtest 'a start refuses an older image' => sub {
 
     install_image($t, 'recent');
     $t->run;
-    is(sure($t, 'ids', 'recent', 'id1', 'no'), '110',
+    is(ask_until_known($t, 'ids', 'recent', 'id1', 'no'), '110',
        'a start accepts a more recent image');
     $t->stop;
 };
@@ -167,13 +167,13 @@ subtest 'no image drops keys of the last hour' => sub {
     for my $name (qw(between recent later)) {
         is(upload_image($t, 'ids', $name)->status, 200,
            "image $name is uploaded");
-        is(sure($t, 'ids', keys_of('fresh', 50)), '1' x 50,
+        is(ask_until_known($t, 'ids', keys_of('fresh', 50)), '1' x 50,
            "fresh keys are present in image $name");
     }
 
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', keys_of('fresh', 50)), '1' x 50,
+    is(ask_until_known($t, 'ids', keys_of('fresh', 50)), '1' x 50,
        'fresh keys are present after a restart');
 };
 
@@ -200,16 +200,16 @@ subtest 'an image as of a future time drops nothing' => sub {
     like($t->log_since($mark),
          qr/\[warn\].* complete, as of .* UTC, which is still to come: .*clock/,
          'a warning says that the time of the image is in the future');
-    is(sure($t, 'ids', keys_of('fresh', 50)), '1' x 50,
+    is(ask_until_known($t, 'ids', keys_of('fresh', 50)), '1' x 50,
        'an image as of a future time drops no fresh key');
     is(hours(), '11111', 'an image as of a future time drops no older key');
-    is(sure($t, 'ids', 'recent', 'id1', 'plain'), '110',
+    is(ask_until_known($t, 'ids', 'recent', 'id1', 'plain'), '110',
        'the image as of a future time serves');
 
     add($t, 'ids', [keys_of('later', 50)]);
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
+    is(ask_until_known($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
        'fresh and later keys are present after a restart');
     is(hours(), '11111', 'older keys are present after a restart');
 
@@ -221,7 +221,7 @@ subtest 'an image as of a future time drops nothing' => sub {
        'a segment of dropped keys is removed after the upload');
     is(upload_image($t, 'ids', 'tomorrow')->status, 200,
        'an image as of a future time is not too old');
-    is(sure($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
+    is(ask_until_known($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
        'fresh and later keys are present in the image of a future time');
     $t->stop;
 };
@@ -253,7 +253,7 @@ subtest 'an uploaded image cannot be stored' => sub {
     $t->kill_all;
     $t->run;
     is(hours(), '11111', 'all keys are present after a restart');
-    is(sure($t, 'ids', 'plain', 'between'), '10',
+    is(ask_until_known($t, 'ids', 'plain', 'between'), '10',
        'the image before the upload serves after a restart');
 
     is(upload_image($t, 'ids', 'between')->status, 200,
@@ -288,7 +288,7 @@ subtest 'the helper dies before an uploaded image is stored' => sub {
     $t->kill_all;
     $t->run;
     is(hours(), '11111', 'all keys are present after a restart');
-    is(sure($t, 'ids', 'plain', 'between'), '10',
+    is(ask_until_known($t, 'ids', 'plain', 'between'), '10',
        'the image before the upload serves after a restart');
 };
 

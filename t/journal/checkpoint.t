@@ -81,7 +81,7 @@ subtest 'a checkpoint shortens the replay' => sub {
         for my $zone ('ids', 'seen') {
             all_present($zone,
                         "all keys of zone $zone are present after $how");
-            is(sure($t, $zone, 'behind', 'no'), '10',
+            is(ask_until_known($t, $zone, 'behind', 'no'), '10',
                "the key behind the checkpoint of $zone is present after $how");
             cmp_ok(zone_state($t, $zone)->{journal}{replay_bytes}, '<', 100_000,
                    "most keys of zone $zone are not replayed after $how");
@@ -96,7 +96,7 @@ subtest 'a checkpoint is not used with another image' => sub {
     install_image($t, 'two');
     $t->run;
     all_present('ids', 'all added keys are present in the other image');
-    is(sure($t, 'ids', 'two', 'behind', 'no'), '110',
+    is(ask_until_known($t, 'ids', 'two', 'behind', 'no'), '110',
        'the other image serves after a start');
 
     # key "two" is in the second image alone, and in its checkpoint
@@ -104,11 +104,11 @@ subtest 'a checkpoint is not used with another image' => sub {
     checkpoint('ids');
     install_image($t, 'one');
     $t->reload;
-    ok(wait_until(sub { sure($t, 'ids', 'two') eq '0' }),
+    ok(wait_until(sub { ask_until_known($t, 'ids', 'two') eq '0' }),
        'a key of the second image is absent when the first one serves');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', 'two', 'behind', 'id1'), '011',
+    is(ask_until_known($t, 'ids', 'two', 'behind', 'id1'), '011',
        'a key of the second image is absent after a start with the first');
     all_present('ids', 'all added keys are present in the first image');
 };
@@ -129,7 +129,7 @@ subtest 'checkpoints are damaged' => sub {
     for my $zone ('ids', 'seen') {
         all_present($zone, "all keys of zone $zone are present without its"
                            . ' damaged checkpoint');
-        is(sure($t, $zone, 'behind', 'no'), '10',
+        is(ask_until_known($t, $zone, 'behind', 'no'), '10',
            "the last key of zone $zone is present without its checkpoint");
     }
     like($t->log_since($mark), qr/checkpoint/,
@@ -156,7 +156,7 @@ subtest 'a checkpoint has the geometry of an earlier configuration' => sub {
     $t->run;
     all_present('seen',
                 'all keys are present in the zone of another capacity');
-    is(sure($t, 'seen', 'behind', 'no'), '10',
+    is(ask_until_known($t, 'seen', 'behind', 'no'), '10',
        'the last key is present in the zone of another capacity');
 };
 

@@ -82,7 +82,7 @@ sub all_present {
     my @lost = map { $keys[$_] } grep { $answers[$_] ne 'present' } 0 .. $#keys;
     is("@lost[0 .. ($#lost > 5 ? 5 : $#lost)]", '',
        "all keys are present $name");
-    is(sure($t, 'ids', 'id1', map { "no$_" } 1 .. 20), '1' . '0' x 20,
+    is(ask_until_known($t, 'ids', 'id1', map { "no$_" } 1 .. 20), '1' . '0' x 20,
        "keys that were never added are absent $name");
 }
 
@@ -153,7 +153,7 @@ subtest 'a compacted journal is shorter and has all keys' => sub {
     install_image($t, 'two');
     is(api($t, POST => 'zones/ids/reload')->status, 200,
        'another image is loaded');
-    is(sure($t, 'ids', 'one', 'two'), '01', 'the other image serves');
+    is(ask_until_known($t, 'ids', 'one', 'two'), '01', 'the other image serves');
     all_present('in the other image', @keys);
 
     for (['kill_all', 'kill -9'], ['stop', 'a stop']) {
@@ -174,7 +174,7 @@ subtest 'a compacted journal is shorter and has all keys' => sub {
 
     install_image($t, 'one');
     $t->reload;
-    ok(wait_until(sub { sure($t, 'ids', 'one', 'two') eq '10' }),
+    ok(wait_until(sub { ask_until_known($t, 'ids', 'one', 'two') eq '10' }),
        'a reload loads the first image again');
     all_present('in the first image again', @keys, 'later');
     $t->stop;
@@ -312,12 +312,12 @@ with_faults('keys keep the time of their last addition' => sub {
                     rfc3339($now - 3 * $hour));
     is(upload_image($t, 'ids', 'between')->status, 200,
        'an image as of 3 hours ago is uploaded');
-    is(sure($t, 'ids', qw(again old near far middle end), @filler),
+    is(ask_until_known($t, 'ids', qw(again old near far middle end), @filler),
        '100001' . '1' x 40,
        'the image drops keys that were added last 4 hours ago');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', qw(again old near far middle end), @filler),
+    is(ask_until_known($t, 'ids', qw(again old near far middle end), @filler),
        '100001' . '1' x 40, 'the dropped keys are absent after a restart');
 
     $t->build_image('recent.bloom', [@ids], '-p', '1e-9', '--as-of',
@@ -328,7 +328,7 @@ with_faults('keys keep the time of their last addition' => sub {
     ok(wait_until(sub { !-e $first }), 'the compacted segment is removed');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', 'again', 'end', 'id1'), '011',
+    is(ask_until_known($t, 'ids', 'again', 'end', 'id1'), '011',
        'keys of the removed segment are absent after a restart');
     $t->stop;
 });

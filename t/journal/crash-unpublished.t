@@ -95,7 +95,7 @@ sub all_present {
 
     my @keys = map { (long($_))[0, 199] } @long;
 
-    is(sure($t, 'ids', @keys, 'after', 'no'), '1' x @keys . '10', $name);
+    is(ask_until_known($t, 'ids', @keys, 'after', 'no'), '1' x @keys . '10', $name);
 }
 
 # The unpublished record hides no key from the tool, a load and a start, which

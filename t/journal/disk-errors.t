@@ -103,7 +103,7 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
 
         $t->kill_all;
         $t->run;
-        is(sure($t, 'ids', 'id1', "before-$error",
+        is(ask_until_known($t, 'ids', 'id1', "before-$error",
                 map { "kept-$error-$_" } 1 .. 20), '1' x 22,
            "all keys are present after $error and kill -9 of all processes");
         $state = zone_state($t, 'ids')->{journal};
@@ -142,7 +142,7 @@ subtest 'the disk has no room for another segment' => sub {
     ok(recovered('seen'), 'additions succeed when the disk has room');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'seen', @taken), '1' x @taken,
+    is(ask_until_known($t, 'seen', @taken), '1' x @taken,
        'keys that were added are present after kill -9 of all processes');
 };
 
@@ -161,7 +161,7 @@ subtest 'the disk refuses to synchronise' => sub {
     }), 'a durable addition succeeds when the disk synchronises');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'seen', 'sync2', 'no'), '10',
+    is(ask_until_known($t, 'seen', 'sync2', 'no'), '10',
        'a durable key is present after kill -9 of all processes');
 };
 
@@ -249,12 +249,12 @@ subtest 'the disk refuses while nginx is upgraded' => sub {
         for sort keys %answers;
 
     $disk->allow;
-    is(sure($t, 'ids', @keys), '1' x 50,
+    is(ask_until_known($t, 'ids', @keys), '1' x 50,
        "the pending keys are present when the disk allows (time $_)")
         for 1 .. 10;
     recovered('ids');
     $t->upgrade_finish;
-    is(sure($t, 'ids', @keys), '1' x 50,
+    is(ask_until_known($t, 'ids', @keys), '1' x 50,
        'the pending keys are present after the upgrade');
 };
 
@@ -272,7 +272,7 @@ subtest 'the disk refuses tasks of the helper' => sub {
              'an upload is refused while the disk is full');
     is(generation($t, 'ids'), $generation,
        'a refused upload does not change the generation');
-    is(sure($t, 'ids', 'id1', 'task1', 'no'), '110',
+    is(ask_until_known($t, 'ids', 'id1', 'task1', 'no'), '110',
        'the zone answers after refused tasks');
     $disk->allow;
 
@@ -295,7 +295,7 @@ subtest 'the disk refuses at the start' => sub {
          'the refused start names the state directory');
     $disk->allow;
     $t->run;
-    is(sure($t, 'ids', 'id1', 'task1', 'no'), '110',
+    is(ask_until_known($t, 'ids', 'id1', 'task1', 'no'), '110',
        'nginx starts when the disk allows');
 };
 
@@ -358,7 +358,7 @@ subtest 'a file system is full' => sub {
        'the pending keys are written when the file system has room');
     $small->kill_all;
     $small->run;
-    is(sure($small, 'ids', @taken, keys_of('late', 10), 'no'),
+    is(ask_until_known($small, 'ids', @taken, keys_of('late', 10), 'no'),
        '1' x (@taken + 10) . '0',
        'all keys are present after kill -9 of all processes');
     $small->stop;

@@ -45,9 +45,9 @@ subtest 'added keys survive restarts' => sub {
 
         $t->$method;
         $t->run;
-        is(sure($t, 'ids', @ids, @keys), '1' x (10 + @keys),
+        is(ask_until_known($t, 'ids', @ids, @keys), '1' x (10 + @keys),
            "all keys are present after $how");
-        is(sure($t, 'ids', map { "no$_" } 1 .. 500), '0' x 500,
+        is(ask_until_known($t, 'ids', map { "no$_" } 1 .. 500), '0' x 500,
            "keys that were never added are absent after $how");
     }
 
@@ -57,7 +57,7 @@ subtest 'added keys survive restarts' => sub {
     add($t, 'ids', ['later']);
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', 'later', @keys), '1' x (1 + @keys),
+    is(ask_until_known($t, 'ids', 'later', @keys), '1' x (1 + @keys),
        'a key that is added after a replay is present after a restart');
     $t->stop;
 
@@ -102,7 +102,7 @@ subtest 'another program has written the segments' => sub {
 
     begin_state($t, 'ids', $first, $second);
     $t->run;
-    is(sure($t, 'ids', @ids, qw(w1 w2 w3 w4 any%ff)), '1' x 13 . '0' . '0',
+    is(ask_until_known($t, 'ids', @ids, qw(w1 w2 w3 w4 any%ff)), '1' x 13 . '0' . '0',
        'the keys of another program are present');
     is(api($t, GET => 'zones/ids/keys?key=any%ff')->json->{answer}, 'present',
        'a key with a byte that is not ASCII is present');
@@ -110,7 +110,7 @@ subtest 'another program has written the segments' => sub {
     add($t, 'ids', ['w4']);
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', qw(w1 w2 w3 w4 w5)), '11110',
+    is(ask_until_known($t, 'ids', qw(w1 w2 w3 w4 w5)), '11110',
        'a key that is added behind those of another program is present');
     $t->stop;
 
@@ -145,13 +145,13 @@ subtest 'a journal has a torn tail' => sub {
             my $mark = $t->log_mark;
             $t->run;
 
-            my $answers = sure($t, 'ids', qw(id1 t1 t2 torn1 torn2 no));
+            my $answers = ask_until_known($t, 'ids', qw(id1 t1 t2 torn1 torn2 no));
             is($answers, '111000', "a start cuts off $tail");
 
             add($t, 'ids', ['after1']);
             $t->kill_all;
             $t->run;
-            is(sure($t, 'ids', qw(t1 t2 torn1 after1 no)), '11010',
+            is(ask_until_known($t, 'ids', qw(t1 t2 torn1 after1 no)), '11010',
                "a key that is added in place of $tail is present");
             $t->kill_all;
 
@@ -236,11 +236,11 @@ subtest 'a journal is damaged' => sub {
                     rfc3339(time));
     is(upload_image($t, 'ids', 'new')->status, 200,
        'an image as of now is uploaded');
-    is(sure($t, 'ids', qw(id1 no)), '10',
+    is(ask_until_known($t, 'ids', qw(id1 no)), '10',
        'no key is unknown in the image as of now');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', qw(id1 no)), '10',
+    is(ask_until_known($t, 'ids', qw(id1 no)), '10',
        'no key is unknown after a restart with the image as of now');
     $t->stop;
 };

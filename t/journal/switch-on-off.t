@@ -88,7 +88,7 @@ subtest 'the journal has keys of an earlier time' => sub {
 
     $t->stop;
     $t->run;
-    is(sure($t, 'seen', qw(journal1 memory3)), '10',
+    is(ask_until_known($t, 'seen', qw(journal1 memory3)), '10',
        'only the key of the journal is present after a start');
 };
 

@@ -33,7 +33,7 @@ sub serves {
     my $want = join '', map { $_ eq $image ? 1 : 0 } @names;
 
     ok(wait_until(sub {
-        return sure($t, 'ids', map { "$_-own" } @names) eq $want;
+        return ask_until_known($t, 'ids', map { "$_-own" } @names) eq $want;
     }), "image $image serves $when");
 }
 
@@ -87,7 +87,7 @@ sub client {
             $t->write_file("$name.begun", '') if $n == 20;
         }
 
-        my $answers = sure($t, 'ids', @added, @ids);
+        my $answers = ask_until_known($t, 'ids', @added, @ids);
         push @lost, 'at the end' if $answers =~ /[^1]/;
         $t->write_file("$name.result",
                        join "\n", scalar(@added), $unknown, @lost);
@@ -184,7 +184,7 @@ subtest 'nginx is killed and started again' => sub {
 
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', @ids, @added), '1' x (@ids + @added),
+    is(ask_until_known($t, 'ids', @ids, @added), '1' x (@ids + @added),
        'all added keys are present after kill -9 of all processes');
 };
 

@@ -242,7 +242,7 @@ subtest 'nginx is killed and started again' => sub {
         or die 'the pending keys are not written to the journal';
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0',
+    is(ask_until_known($t, 'ids', @keys, 'no'), '1' x @keys . '0',
        'all acknowledged keys are present after kill -9 of all processes');
 };
 

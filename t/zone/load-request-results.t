@@ -98,7 +98,7 @@ for my $case ([$bad, 422, $good, 200, 'damaged', 'good'],
            "the first upload, of a $name image, gets status $its");
         is($r->json->{generation}, $before + ($its == 200),
            'the first upload is answered with its own generation');
-        is(sure($t, 'ids', 'one', 'no'), '10', 'the good image serves');
+        is(ask_until_known($t, 'ids', 'one', 'no'), '10', 'the good image serves');
     };
 }
 

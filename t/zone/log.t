@@ -106,7 +106,7 @@ subtest 'a zone is stale' => sub {
     my @lines = lines(qr/is stale/);
     is(scalar @lines, 1,
        'the log has one line about a stale zone after 20 requests');
-    like($lines[0], qr/\[warn\] .*bloom zone "aged" is stale: its image, as of 2020-01-02 03:04:05 UTC, is \d+ s old, with "max_age" of 3600 s; it answers "cannot tell" until a newer one is loaded$/,
+    like($lines[0], qr/\[warn\] .*bloom zone "aged" is stale: its image, as of 2020-01-02 03:04:05 UTC, is \d+ s old, with "max_age" of 3600 s; it answers "unknown" until a newer one is loaded$/,
          'the line about a stale zone has the age of its image');
 
     $t->kill_helper;

@@ -53,10 +53,10 @@ subtest 'a zone is too small for an image' => sub {
                               g => 1024 ** 3 }->{lc $unit};
         configured(":$size$unit");
         $t->reload;
-        ok(wait_until(sub { sure($t, 'ids', 'large') eq '1' }),
+        ok(wait_until(sub { ask_until_known($t, 'ids', 'large') eq '1' }),
            'the image fits into a zone of the size needed')
             or diag("$bytes bytes, image of $need");
-        is(sure($t, 'ids', 'a1', 'id1', 'no'), '110',
+        is(ask_until_known($t, 'ids', 'a1', 'id1', 'no'), '110',
            'added keys and keys of the image are present in the larger zone');
     }
 
@@ -76,7 +76,7 @@ subtest 'an upload is larger than the image of file=' => sub {
         add($t, $zone, ['a1']);
     };
     my $serves = sub {
-        is(sure($t, $_, 'large', 'id1', 'a1', 'no', 'small'), '11100',
+        is(ask_until_known($t, $_, 'large', 'id1', 'a1', 'no', 'small'), '11100',
            "the uploaded image serves in zone $_ $_[0]") for 'ids', 'seen';
     };
 
@@ -86,7 +86,7 @@ subtest 'an upload is larger than the image of file=' => sub {
     $t->run;
     install_image($t, 'small');
     $t->reload;
-    ok(wait_until(sub { sure($t, 'ids', 'small') eq '1' }),
+    ok(wait_until(sub { ask_until_known($t, 'ids', 'small') eq '1' }),
        'a small image serves in a zone with room for a large one');
     $upload->($_) for 'ids', 'seen';
     $serves->('at once');
@@ -145,7 +145,7 @@ subtest 'the size of a zone changes' => sub {
         configured($size);
         $t->reload;
         for my $zone ('ids', 'seen') {
-            is(sure($t, $zone, @keys, 'no'), '1' x @keys . '0',
+            is(ask_until_known($t, $zone, @keys, 'no'), '1' x @keys . '0',
                "all keys are present in zone=$zone$size");
         }
         $add->("size$size");
@@ -153,7 +153,7 @@ subtest 'the size of a zone changes' => sub {
 
     $t->kill_all;
     $t->run;
-    is(sure($t, $_, @keys, 'no'), '1' x @keys . '0',
+    is(ask_until_known($t, $_, @keys, 'no'), '1' x @keys . '0',
        "all keys are present in zone $_ after a restart")
         for 'ids', 'seen';
     $t->stop;
@@ -199,14 +199,14 @@ subtest 'old and new workers add keys while the size changes' => sub {
     unlike($at_once, qr/0/,
            'keys of the old instance are not absent in the new one')
         or diag($at_once);
-    is(sure($t, 'ids', qw(old1 old2 old3 new1 no)), '11110',
+    is(ask_until_known($t, 'ids', qw(old1 old2 old3 new1 no)), '11110',
        'keys of the old instance become present in the new one');
 
     $c->close;
     ok(wait_until(sub { !alive($old[0]) }), 'the old worker exits');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', qw(old1 old2 old3 new1 no)), '11110',
+    is(ask_until_known($t, 'ids', qw(old1 old2 old3 new1 no)), '11110',
        'the keys of both instances are present after a restart');
     $t->stop;
 };
@@ -260,11 +260,11 @@ subtest 'nginx is upgraded' => sub {
        'an image is uploaded during the upgrade');
 
     $t->upgrade_finish;
-    is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0',
+    is(ask_until_known($t, 'ids', @keys, 'no'), '1' x @keys . '0',
        'all keys are present in the new instance');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0',
+    is(ask_until_known($t, 'ids', @keys, 'no'), '1' x @keys . '0',
        'all keys are present after a restart of the new instance');
 };
 
@@ -281,13 +281,13 @@ subtest 'an upgrade is taken back' => sub {
     ok(!alive($new) && alive($old),
        'the new master ends and the old one survives');
 
-    is(sure($t, 'ids', @keys, 'no'), '1' x @keys . '0',
+    is(ask_until_known($t, 'ids', @keys, 'no'), '1' x @keys . '0',
        'keys added during the upgrade are present in the old instance');
     $t->kill_helper;
     add($t, 'ids', ['helped'], durable => 1);
     is(api($t, POST => 'zones/ids/reload')->status, 200,
        'the helper of the old instance loads an image');
-    is(sure($t, 'ids', @keys, 'helped'), '1' x (1 + @keys),
+    is(ask_until_known($t, 'ids', @keys, 'helped'), '1' x (1 + @keys),
        'all keys are present after the load');
 };
 
@@ -305,7 +305,7 @@ subtest 'the master dies' => sub {
 
     $t->end_processes('KILL', @left);
     $t->run;
-    is(sure($t, 'ids', @keys, keys_of('more', 50), 'no'), '1' x 100 . '0',
+    is(ask_until_known($t, 'ids', @keys, keys_of('more', 50), 'no'), '1' x 100 . '0',
        'keys that those workers added are present in the next nginx');
 };
 

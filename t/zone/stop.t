@@ -146,7 +146,7 @@ subtest 'nginx stops while keys are added' => sub {
         for qw(ids seen);
 
     $t->run;
-    is(sure($t, 'ids', qw(id1 before few1 few2 late last), @large[0, -1], 'no'),
+    is(ask_until_known($t, 'ids', qw(id1 before few1 few2 late last), @large[0, -1], 'no'),
        '111111110',
        'all keys added during the stop are present after a start');
 };
@@ -164,7 +164,7 @@ for my $signal (qw(QUIT TERM)) {
             for qw(ids seen);
 
         $t->run;
-        is(sure($t, $_, "at-$signal"), '1',
+        is(ask_until_known($t, $_, "at-$signal"), '1',
            "the key added to zone $_ before $signal is present")
             for qw(ids seen);
     };
@@ -189,7 +189,7 @@ subtest 'a reload removes a zone' => sub {
 
     configure($t, \@both, api => 1, add => 1);
     $t->reload;
-    is(sure($t, 'seen', map { "removed$_" } 1 .. 3), '111',
+    is(ask_until_known($t, 'seen', map { "removed$_" } 1 .. 3), '111',
        'all keys are present when the zone is configured again');
 };
 
@@ -207,7 +207,7 @@ subtest 'the disk refuses to synchronise at the end' => sub {
 
     $disk->allow;
     $t->run;
-    is(sure($t, 'ids', 'refused'), '1',
+    is(ask_until_known($t, 'ids', 'refused'), '1',
        'the key is present since no power was lost');
 };
 

@@ -29,7 +29,7 @@ sub serves {
 
     my $want = join '', map { $_ eq $image ? 1 : 0 } qw(one two three);
 
-    is(sure($t, 'ids', qw(one two three id1 added)), "${want}11",
+    is(ask_until_known($t, 'ids', qw(one two three id1 added)), "${want}11",
        "image $image serves $when");
 }
 
@@ -74,7 +74,7 @@ subtest 'an uploaded image stays' => sub {
 subtest 'file= becomes another image' => sub {
     install_image($t, 'two');
     $t->reload;
-    ok(wait_until(sub { sure($t, 'ids', 'two', 'three') eq '10' }),
+    ok(wait_until(sub { ask_until_known($t, 'ids', 'two', 'three') eq '10' }),
        'a reload of nginx loads the new file=');
     serves('two', 'after the reload of nginx');
     $t->kill_all;
@@ -147,14 +147,14 @@ subtest 'an image is uploaded to a zone without file=' => sub {
     add($t, 'seen', ['s1']);
     is(upload_image($t, 'seen', 'two')->status, 200,
        'an image is uploaded to a zone without file=');
-    is(sure($t, 'seen', 'two', 's1', 'one'), '110',
+    is(ask_until_known($t, 'seen', 'two', 's1', 'one'), '110',
        'the uploaded image serves with the key added before');
     $t->reload;
-    is(sure($t, 'seen', 'two', 's1', 'one'), '110',
+    is(ask_until_known($t, 'seen', 'two', 's1', 'one'), '110',
        'the uploaded image serves after HUP');
     $t->kill_all;
     $t->run;
-    is(sure($t, 'seen', 'two', 's1', 'one'), '110',
+    is(ask_until_known($t, 'seen', 'two', 's1', 'one'), '110',
        'the uploaded image serves after kill -9 of all processes');
 };
 

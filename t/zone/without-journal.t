@@ -123,7 +123,7 @@ subtest 'the state directory is created' => sub {
 
     $other->kill_all;
     $other->run;
-    is(sure($other, 'seen', 'a', 'b'), '10',
+    is(ask_until_known($other, 'seen', 'a', 'b'), '10',
        'a durable key is present after kill -9 of all processes');
 
     # a zone's name that is not a file name
@@ -161,7 +161,7 @@ subtest 'nginx runs without a master process' => sub {
     $t->build_image('ids.bloom', ['id1', 'id3'], '-p', '1e-6');
     is(api($t, POST => 'zones/ids/reload')->status, 200,
        'another image is loaded without a master');
-    is(sure($t, 'ids', 'id1', 'id2', 'id3', 'id4'), '1110',
+    is(ask_until_known($t, 'ids', 'id1', 'id2', 'id3', 'id4'), '1110',
        'an added key is present after the load');
     is(api($t, GET => 'zones/ids/image')->status, 200,
        'the image of a zone is downloaded without a master');
@@ -170,9 +170,9 @@ subtest 'nginx runs without a master process' => sub {
 
     $t->kill_all;
     $t->run;
-    is(sure($t, 'ids', 'id1', 'id2', 'id3', 'id4'), '1110',
+    is(ask_until_known($t, 'ids', 'id1', 'id2', 'id3', 'id4'), '1110',
        'keys of the image and an added key are present after kill -9');
-    is(sure($t, 'seen', 'm1', 'id1'), '11',
+    is(ask_until_known($t, 'seen', 'm1', 'id1'), '11',
        'the durable key and the uploaded image are present after kill -9');
 };
 

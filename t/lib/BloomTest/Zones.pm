@@ -12,8 +12,9 @@ use Exporter qw(import);
 
 use BloomTest::Process qw(wait_until);
 
-our @EXPORT = qw(configure ask sure keys_of files replace_file install_image
-                 another_image flip rfc3339 zone_memory bytes_read);
+our @EXPORT = qw(configure ask ask_until_known keys_of files replace_file
+                 install_image another_image flip rfc3339 zone_memory
+                 bytes_read);
 
 
 # Writes an nginx.conf with these zones, the parameters of `bloom_zone` each,
@@ -79,7 +80,7 @@ sub ask {
 # What a zone answers about each key, as soon as no answer is unknown: after a
 # start or an upgrade it may have records to catch up with.
 
-sub sure {
+sub ask_until_known {
     my ($t, $zone, @keys) = @_;
 
     my $answers = '';

@@ -5,7 +5,7 @@ package Chaos::Client;
 # ever were.  A process of its own, which the driver sends words to:
 #
 #   verify all | verify some    ask for keys that were acknowledged
-#   verify unsure               the same; the zone may say that it cannot tell
+#   verify unknown              the same; the answer may be unknown
 #   image ZONE                  fetch the zone as an image, and look into it
 #   quit
 #
@@ -34,7 +34,7 @@ sub new {
     return bless {
         %self, idle => [], acked => {}, next => {}, checked => {}, marks => {},
         lost => {},
-        count => { map { $_ => 0 } qw(requests acked asked unsure again cut
+        count => { map { $_ => 0 } qw(requests acked asked unknown again cut
                                       refused lost torn failed images
                                       absent false) },
     }, $class;
@@ -371,7 +371,7 @@ sub _answered {
     $self->{count}{asked}++;
 
     if ($known eq '') {
-        $self->{count}{unsure}++;
+        $self->{count}{unknown}++;
 
     } elsif ($request->{never}) {
         $self->{count}{$known ? 'false' : 'absent'}++;
@@ -452,7 +452,7 @@ sub _verify {
                          $self->_some_acked($zone, 5000));
 
         while (my @some = splice @numbers, 0, 20_000) {
-            $self->_verify_some($zone, $how eq 'unsure', @some);
+            $self->_verify_some($zone, $how eq 'unknown', @some);
         }
 
         $self->{checked}{$zone} = $next;
@@ -462,7 +462,7 @@ sub _verify {
 
 
 sub _verify_some {
-    my ($self, $zone, $may_be_unsure, @numbers) = @_;
+    my ($self, $zone, $may_be_unknown, @numbers) = @_;
 
     my @keys = map { $self->_name($zone, $_) } @numbers;
     my $last = '';
@@ -495,7 +495,7 @@ sub _verify_some {
 
         my $present = () = $answers =~ /"present"/g;
         my $unknown = () = $answers =~ /"unknown"/g;
-        $self->{count}{unsure} += $unknown;
+        $self->{count}{unknown} += $unknown;
 
         if ($present + $unknown != @keys) {
             $self->_wrong(failed => "$request{path}: " . @keys
@@ -503,8 +503,8 @@ sub _verify_some {
             return 1;
         }
 
-        return $unknown == 0 || $may_be_unsure;
-    }) or $self->_wrong(failed => "zone $zone stays unsure: "
+        return $unknown == 0 || $may_be_unknown;
+    }) or $self->_wrong(failed => "zone $zone stays unknown: "
                                   . substr $last, 0, 80);
 }
 

@@ -438,7 +438,7 @@ sub disk {
     # what one of two instances keeps until the disk allows, the other cannot
     # know
 
-    my $verify = $t->{new_master} ? 'verify unsure' : 'verify some';
+    my $verify = $t->{new_master} ? 'verify unknown' : 'verify some';
 
     $disk->refuse('ENOSPC', @what);
     $self->{command}->($verify);
@@ -493,10 +493,10 @@ sub check {
 
     alive($t->master) or die "the master is dead\n";
 
-    # "cannot tell" has an end
+    # the answer "unknown" has an end
 
     for my $zone ('shield', 'empty') {
-        my $answer = sure($t, $zone, map { "nobody$_" } 1 .. 20);
+        my $answer = ask_until_known($t, $zone, map { "nobody$_" } 1 .. 20);
         $answer =~ tr/0// >= 15
             or die "zone $zone, of keys that were never added: $answer\n";
     }
