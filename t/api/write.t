@@ -91,18 +91,18 @@ subtest 'If-Match that names another generation is refused' => sub {
          'a load changes the ETag');
     is_error(api($t, POST => 'zones/ids/reload',
                  headers => { 'If-Match' => $etag }), 412, qr/generation/,
-             'a load with an ETag that was used is not done again');
+             'a load with the ETag of an earlier generation is refused');
 
     is(api($t, POST => 'zones/ids/reload',
            headers => { 'If-None-Match' => '*' })->status, 200,
-       'If-None-Match does not keep a load from being done');
+       'If-None-Match does not prevent a load');
     is(api($t, POST => 'zones/ids/reload', headers => {
            'If-Unmodified-Since' => 'Thu, 01 Jan 1970 00:00:00 GMT' })->status,
-       200, 'If-Unmodified-Since does not keep a load from being done');
+       200, 'If-Unmodified-Since does not prevent a load');
 };
 
 
-subtest 'Changes by pages of other sites are refused' => sub {
+subtest 'changes by pages of other sites are refused' => sub {
     refused_all(403, qr/site/, "Sec-Fetch-Site: $_", 'Sec-Fetch-Site' => $_)
         for qw(cross-site same-site);
     refused_all(403, qr/site/, "Origin: $_", Origin => $_)
@@ -153,7 +153,7 @@ subtest 'POST reload loads the file again' => sub {
 };
 
 
-subtest 'A reload of a bad file changes nothing' => sub {
+subtest 'a reload of a bad file changes nothing' => sub {
     my @cases = (
         ['a damaged file', 422, qr/damaged|checksum/,
          sub { flip("$dir/ids.bloom", -1) }],
@@ -254,7 +254,7 @@ subtest 'PUT image loads the body' => sub {
     $c->send(substr($text, 0, -100));
     $c->abort;
     is(ask($t, 'ids', @ids, @others), "$all$none",
-       'an upload that is broken off changes nothing');
+       'an upload that is cut short changes nothing');
 
     opendir my $state, "$dir/state/ids" or die "$dir/state/ids: $!";
     ok(wait_until(sub {
@@ -278,7 +278,7 @@ subtest 'PUT image loads the body' => sub {
 
 # It is no image that could be loaded, and so no load that failed.
 
-subtest 'An upload without a body is refused and is no load' => sub {
+subtest 'an upload without a body is refused and is no load' => sub {
     my %before = map { $_ => zone_state($t, 'ids')->{$_} } 'load', 'generation';
     my $loads = sub {
         return join '', grep { /loads_total|last_load/ && !/^#/ }
@@ -310,7 +310,7 @@ subtest 'An upload without a body is refused and is no load' => sub {
 
 # What is wrong with a body shows at its beginning, which comes with the head.
 
-subtest 'An upload that cannot be read is refused' => sub {
+subtest 'an upload that cannot be read is refused' => sub {
     my $head = "PUT /bloom/zones/ids/image HTTP/1.1\r\nHost: localhost\r\n"
                . "Transfer-Encoding: chunked\r\n\r\n";
     my $before = zone_state($t, 'ids')->{load};
@@ -363,7 +363,7 @@ subtest 'GET image sends the zone as an image' => sub {
     is($exit, 0, 'the tool verifies the image that was sent');
     ($exit) = $t->run_tool('test', '-q', $file,
                            { stdin => join '', map { "$_\n" } @ids, 'added' });
-    is($exit, 0, 'the image that was sent has all keys, added ones too');
+    is($exit, 0, 'the image that was sent has its own and all added keys');
     ($exit) = $t->run_tool('test', '-q', $file, { stdin => "no\n" });
     is($exit, 1, 'the image that was sent lacks other keys');
 
@@ -381,7 +381,7 @@ subtest 'GET image sends the zone as an image' => sub {
     is(api($t, PUT => 'zones/ids/image', body => $seed)->status, 200,
        'the image of one zone is loaded into another');
     is(ask($t, 'ids', 's1', 's2', 'added', 'id1'), '1110',
-       'keys that were added to the other zone are in it still');
+       'keys that were added to the other zone are still present');
     is(api($t, POST => 'zones/ids/reload')->status, 200,
        'a reload answers with 200 after an upload');
     is(ask($t, 'ids', 's1', 's2', 'added', 'id1'), '0011',
@@ -407,7 +407,7 @@ subtest 'POST checkpoint saves the zone' => sub {
 # Loads at once.  Those of the same file join; an upload beside a load is
 # refused while that is under way, and what is refused changes nothing.
 
-subtest 'Loads at once join or are refused' => sub {
+subtest 'loads at once join or are refused' => sub {
     install('two');
     my @r = map { my $c = $t->connect; $c->send($t->request_text(
         POST => '/bloom/zones/ids/reload')); $c } 1 .. 5;

@@ -105,7 +105,7 @@ my $used = $journal->{used};
 is(journal(0, undef, $file),
    "$file: ok, position 0, $used of 262144 bytes used, 3 records, 7 keys,"
    . " number 1 to 3, 2023-11-14T22:13:20.001Z to 2023-11-14T22:13:20.003Z\n",
-   'journal prints a line of what a segment has');
+   'journal prints a line about a segment');
 
 is_deeply(json(journal(0, undef, '--json', $file)), {
     file => $file, result => 'ok', base => 0, size => SIZE,
@@ -114,7 +114,7 @@ is_deeply(json(journal(0, undef, '--json', $file)), {
     first_sequence => 1, last_sequence => 3,
     first_time => '2023-11-14T22:13:20.001Z',
     last_time => '2023-11-14T22:13:20.003Z',
-}, 'journal --json has the same of a segment');
+}, 'journal --json prints an object about a segment');
 
 is(journal(0, undef, '-q', $file), '',
    'journal -q prints nothing of a good segment');

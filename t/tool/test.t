@@ -147,9 +147,9 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     is($answers[3]{key_hex}, 'e921',
        'test --json has key_hex for a key that is not UTF-8');
     is($answers[4]{key_hex}, 'eda080',
-       'a surrogate is not UTF-8 to test --json');
+       'test --json has key_hex for a surrogate');
     ok(exists $answers[$_]{key_hex},
-       'test: nor is ' . unpack 'H*', $asked[$_])
+       'test --json has key_hex for the bytes ' . unpack 'H*', $asked[$_])
         for 5 .. 9;
     is($answers[10]{key}, "\x{1f600}",
        'test --json keeps a character of four bytes');

@@ -56,7 +56,7 @@ for my $path ($ids, $classic) {
        'verify --json estimates the items from the bits');
     near($found->{estimated_items_error},
          sqrt($bits * (exp($load) - 1 - $load)) / $k,
-         'verify --json has the standard error of that estimate');
+         'verify --json has the standard error of the estimated items');
     ok(abs($found->{estimated_items} - 1000)
        < 6 * $found->{estimated_items_error},
        'the items that verify estimates are about right');
@@ -64,7 +64,8 @@ for my $path ($ids, $classic) {
     like(tool(0, undef, 'verify', $path),
          text_line("$path: ok, 1000 items, %% % of the bits set, false-positive"
               . " rate %% %, $found->{estimated_items} +- %% items estimated"
-              . ' from the bits'), 'verify prints the same as a line of text');
+              . ' from the bits'),
+         'verify prints its figures as a line of text');
     is(tool(0, undef, 'verify', '-q', $path), '',
        'verify -q prints nothing of a good image');
 }
@@ -172,7 +173,7 @@ ok(!-e "$dir/none.bloom", 'merge makes no image of a damaged one');
     is($info->{items}, '18446744073709551615',
        'info --json prints the greatest number of items there is');
     is($info->{estimated_fpr}, 1,
-       'info --json estimates a rate of 1 for that many items');
+       'info --json estimates a rate of 1 for the greatest number of items');
     like(tool(0, undef, 'info', $path), qr/^items +18446744073709551615, /m,
          'info prints the greatest number of items as text');
     like(tool(0, undef, 'verify', $path), qr/: ok, 18446744073709551615 items/,
