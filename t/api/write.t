@@ -24,14 +24,7 @@ $t->build_image('one.bloom', \@ids, '-p', '1e-6');
 $t->build_image('two.bloom', \@others, '-p', '1e-6');
 $t->build_image('large.bloom', [keys_of('large', 300_000)], '-p', '1e-6');
 
-sub install {
-    my ($image) = @_;
-
-    unlink "$dir/ids.bloom";
-    link "$dir/$image.bloom", "$dir/ids.bloom" or die "link: $!";
-}
-
-install('one');
+install_image($t, 'one');
 configure($t, ['zone=ids:600k file=ids.bloom', 'zone=seen capacity=1k fpr=1e-6',
                'zone=memory capacity=1k fpr=1e-6 journal=off'],
           api => 1, workers => 2, http => <<'CONF');
@@ -133,7 +126,7 @@ subtest 'changes by pages of other sites are refused' => sub {
 
 subtest 'POST reload loads the file again' => sub {
     my $before = generation($t, 'ids');
-    install('two');
+    install_image($t, 'two');
     my $r = api($t, POST => 'zones/ids/reload');
     is($r->status, 200, 'a reload answers with 200');
     cmp_ok($r->json->{generation}, '>', $before,
@@ -164,7 +157,7 @@ subtest 'a reload of a bad file changes nothing' => sub {
         ['no file', 422, qr/ids\.bloom.*No such file/s,
          sub { unlink "$dir/ids.bloom" }],
         ['a file that is too large', 507, qr/\d/,
-         sub { install('large') }],
+         sub { install_image($t, 'large') }],
     );
 
     for (@cases) {
@@ -191,7 +184,7 @@ subtest 'a reload of a bad file changes nothing' => sub {
              "the state has the reason after a reload of $what");
     }
 
-    install('one');
+    install_image($t, 'one');
     is(api($t, POST => 'zones/ids/reload')->status, 200,
        'a good file is loaded after bad ones');
     is(ask($t, 'ids', @ids, @others), "$all$none",
@@ -408,7 +401,7 @@ subtest 'POST checkpoint saves the zone' => sub {
 # refused while that is under way, and what is refused changes nothing.
 
 subtest 'loads at once join or are refused' => sub {
-    install('two');
+    install_image($t, 'two');
     my @r = map { my $c = $t->connect; $c->send($t->request_text(
         POST => '/bloom/zones/ids/reload')); $c } 1 .. 5;
     is(join(' ', map { $_->response->status } @r), '200 200 200 200 200',

@@ -308,7 +308,7 @@ sub bent {
     my ($format, $at, $bytes, $len) = @_;
 
     return $t->write_file('bent.bloom',
-        patch_header($t->read_file("kept.$format.bloom"),
+        patch_header($t->read_file("imported.$format.bloom"),
                      176 + $at => $bytes,
                      defined $len ? (156 => pack 'L<', $len) : ()));
 }
@@ -321,7 +321,7 @@ sub export {
 }
 
 for my $format (qw(redisbloom bits-and-blooms dcso)) {
-    import_image($t, "$dir/kept.$format.bloom", '--from', $format,
+    import_image($t, "$dir/imported.$format.bloom", '--from', $format,
                  "$dir/good.$format");
 
     my ($exit, undef, $err) = export($format, bent($format, 0, ''));
@@ -417,26 +417,27 @@ is($exit, 0, 'the compiler builds a library whose second pread() fails')
 
 $t->environment(LD_PRELOAD => "$dir/again.so");
 
-my $kept = "$dir/kept.redisbloom.bloom";
-my $before = $t->read_file('kept.redisbloom.bloom');
+my $imported = "$dir/imported.redisbloom.bloom";
+my $before = $t->read_file('imported.redisbloom.bloom');
 
 for (['export', '--to', 'redisbloom', '--key', 'k', '-o', "$dir/again.out",
-      $kept],
-     ['merge', '-o', "$dir/again.out", $kept, $kept],
-     ['add', $kept])
+      $imported],
+     ['merge', '-o', "$dir/again.out", $imported, $imported],
+     ['add', $imported])
 {
     my ($exit, $out, $err) = $t->run_tool(@$_, { stdin => "key\n" });
 
     is($exit, 2,
        "'ngx-bloom $_->[0]' fails when it cannot read the header again");
-    is($out . $err, "ngx-bloom $_->[0]: $kept: cannot be read at byte 0 again: "
+    is($out . $err,
+       "ngx-bloom $_->[0]: $imported: cannot be read at byte 0 again: "
                     . "Input/output error\n",
        "'ngx-bloom $_->[0]' says that it cannot read the header again");
     ok(!-e "$dir/again.out" && !glob("$dir/again.out.tmp-*"),
        "'ngx-bloom $_->[0]' leaves no file");
 }
 
-ok($t->read_file('kept.redisbloom.bloom') eq $before,
+ok($t->read_file('imported.redisbloom.bloom') eq $before,
    'the image is unchanged after errors');
 
 done_testing;

@@ -376,7 +376,7 @@ with_faults('a checkpoint has a position that was compacted' => sub {
 
 
 with_faults('a segment is damaged or missing' => sub {
-    my @segments = map { [[3600, 'lost', keys_of('kept', 20)]] } 1 .. 6;
+    my @segments = map { [[3600, 'lost', keys_of('found', 20)]] } 1 .. 6;
     begin_with(@segments, [[1, 'end']]);
 
     my ($first) = segments();
@@ -388,11 +388,11 @@ with_faults('a segment is damaged or missing' => sub {
     like($t->wait_for_log(qr/is not compacted/, $mark), qr/damaged/,
          'the log says that a damaged journal is not compacted');
     ok(-e $first, 'the damaged segment is not removed');
-    is(ask($t, 'ids', 'kept1', 'end', 'no'), '11?',
+    is(ask($t, 'ids', 'found1', 'end', 'no'), '11?',
        'keys that were not added are unknown in a damaged journal');
     $t->kill_all;
     $t->run;
-    is(ask($t, 'ids', 'kept1', 'end', 'no'), '11?',
+    is(ask($t, 'ids', 'found1', 'end', 'no'), '11?',
        'keys that were not added are unknown after a restart');
     $t->stop;
 
@@ -402,7 +402,7 @@ with_faults('a segment is damaged or missing' => sub {
     $mark = $t->log_mark;
     $t->run;
     compacted($mark);
-    all_present('after compaction', 'lost', keys_of('kept', 20), 'end');
+    all_present('after compaction', 'lost', keys_of('found', 20), 'end');
     $t->kill_all;
     unlink +(segments())[0];
     $t->run;

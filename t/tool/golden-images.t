@@ -23,7 +23,7 @@ sub content_of {
     return scalar <$in>;
 }
 
-# The listing, as it stands in a vector, of its image made anew
+# Returns the listing of an image that a vector has.
 
 sub listing_in { return content_of($_[0]) =~ /^(size .*)\z/ms ? $1 : '' }
 

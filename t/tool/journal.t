@@ -11,6 +11,7 @@ use warnings;
 use FindBin;
 
 use BloomTest;
+use BloomTest::Image qw(crc32c);
 use BloomTest::Journal;
 use BloomTest::Tool qw(content_of json json_lines tool tool_test);
 
@@ -87,7 +88,7 @@ my $whole = $journal->segment;
 
     my ($message) = $example =~ /^    (0011 2233.*\n    2800.*)\n/m;
     $message =~ s/\s//g;
-    is(sprintf('%08x', BloomTest::Journal::crc32c(pack 'H*', $message)),
+    is(sprintf('%08x', crc32c(pack 'H*', $message)),
        unpack('H8', reverse substr($data, 132, 4)),
        'the bytes that the example shows have the checksum it shows');
 

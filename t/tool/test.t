@@ -9,19 +9,15 @@ use IO::Compress::Gzip qw(gzip);
 
 use BloomTest;
 use BloomTest::Process qw(spawn time_limit);
-use BloomTest::Tool qw(json json_lines tool tool_path tool_test);
+use BloomTest::Tool qw(example_image example_keys json json_lines tool
+                       tool_path tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
 
-my @keys = map { "key-$_" } 1 .. 1000;
-
-my $ids = $t->build_image('ids.bloom', \@keys, '--seed', '4294967295', '-n',
-                          '2k', '--as-of', '2020-01-31T12:00:00.25Z');
-my $secret = '00112233445566778899aabbccddeeff';
-my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
-                              '--seed', $secret, '-p', '1e-6');
-
+my @keys = example_keys();
+my $ids = example_image('ids');
+my $siphash = example_image('siphash');
 
 
 is(tool(0, undef, 'test', $ids, 'key-1', 'key-1000'),
