@@ -229,8 +229,8 @@ subtest 'durable=true waits for the disk where nothing is added' => sub {
     kill 'CONT', $helper;
 
     for (@cases) {
-        my ($what, undef, undef, $received, $known) = @$_;
-        is_added((shift @asked)->response, $received, 0, $known, 1,
+        my ($what, undef, undef, $received, $present) = @$_;
+        is_added((shift @asked)->response, $received, 0, $present, 1,
                  "$what is durable once all keys are on disk");
     }
     is(zone_state($one, 'hosts')->{journal}{unsynced_bytes}, 0,
