@@ -394,7 +394,7 @@ subtest 'a locked directory does not stop a build' => sub {
     is((finish($building, "one\n"))[0], 0,
        'a build does not wait for ever for the lock of the directory');
     is(present("$dir/new.bloom", 'one'), 1,
-       'the image is there although somebody locks the directory');
+       'a build makes its image although the directory is locked');
 };
 
 
@@ -405,7 +405,7 @@ subtest 'of two builds of one image, the last one to end counts' => sub {
     is((finish($building[1], "one\n"))[0], 0,
        'the second build of an image succeeds');
     is((finish($building[0], "two\n"))[0], 0,
-       'the first build of an image succeeds, too');
+       'the first build of an image succeeds');
     is(present("$dir/new.bloom", 'one'), 0,
        'the keys of the build that ended first are absent');
     is(present("$dir/new.bloom", 'two'), 1,
