@@ -117,7 +117,7 @@ configure('');
 $t->reload;
 is(ask(@missing), 1000,
    'requests for learned IDs are passed without bloom_audit');
-is(ask(@none), 0, 
+is(ask(@none), 0,
    'requests for IDs of neither backend nor image are rejected');
 is(ask(@known), 2000, 'requests for known IDs are passed after learning');
 

@@ -146,7 +146,7 @@ sub finds_all {
             'good.example'), '111100',
        "zone hosts has other spellings of added keys $when");
     is(ask_until_known($t, 'urls', 'http://EVIL.example/b?x', 'evil.example/c',
-            'added.example/a/b', 'added.example/b'), '1010', 
+            'added.example/a/b', 'added.example/b'), '1010',
        "zone urls has other spellings of added keys $when");
     is(ask_until_known($t, 'small', 'Added', 'ADDED', 'other'), '110',
        "zone small has other spellings of added keys $when");
@@ -162,7 +162,7 @@ is(ask($t, 'memory', 'memory.example/x?y', 'memory.example/y'), '10',
 {
     $disk->refuse('ENOSPC', qw(write grow open sync));
     $t->get('/add/hosts?k=PENDING.example:77');
-    is(ask($t, 'hosts', 'a.pending.example'), '1', 
+    is(ask($t, 'hosts', 'a.pending.example'), '1',
        'a pending key is present at once');
     is(zone_state($t, 'hosts')->{journal}{pending_keys}, 1,
        'the endpoint counts a pending key');

@@ -215,7 +215,7 @@ sub explained {
     my ($zone, $key) = @_;
 
     my $r = api($t, GET => "zones/$zone/keys?key=" . encoded($key));
-    is($r->status, 200, 
+    is($r->status, 200,
        "the endpoint explains key '" . shown($key) . "' of zone $zone");
 
     return $r->json;
@@ -243,7 +243,7 @@ sub explained {
          'the endpoint gives the reason why a key is invalid');
     is_deeply([$got->{expressions}, $got->{bits}], [[], []],
               'the endpoint states no expressions of an invalid key');
-    ok(!exists $got->{canonical}, 
+    ok(!exists $got->{canonical},
        'the endpoint states no canonical form of an invalid key');
 
     $got = explained('raw', 'Evil.Example');
@@ -252,7 +252,7 @@ sub explained {
     is_deeply($got->{expressions},
               [{ key => 'Evil.Example', present => JSON::PP::true }],
               'the only expression of a raw key is the key');
-    ok(scalar @{ $got->{bits} }, 
+    ok(scalar @{ $got->{bits} },
        'the endpoint states the bits of a raw key');
 }
 

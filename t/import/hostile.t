@@ -102,7 +102,7 @@ for my $format (sort keys %good) {
         push @odd, "byte $at: $exit" unless $exit == 0 || $exit == 2;
     }
 
-    is("@odd", '', 
+    is("@odd", '',
        "a wrong byte in the header of a $format filter crashes nothing");
 }
 
@@ -129,7 +129,7 @@ for my $source ($six, '-') {
          . 'exec "$0" import --from guava -o "$1" "$2" < "$3"',
          $tool, "$dir/six.bloom", $source, $six]);
 
-    is($exit, 2, 
+    is($exit, 2,
        "six bytes that declare 17 GB are refused from $source");
     like($err, qr/is truncated: 0 of the filter's 17179869176|has 6 bytes and says it should have 17179869182/,
          "the refusal of six bytes from $source gives the reason");
@@ -205,7 +205,7 @@ like($err, qr/warning: \S+: is over-full: about \d+ keys where 633 suit it best,
                                                  . "\xf0" x 800));
 like($err, qr/of 1000000 random keys \S+ % are found, and the source promised 0\.1 %/,
      'the import warns of a filter that misses the promised rate');
-like($err, qr/about \d+ keys where 10 were planned/, 
+like($err, qr/about \d+ keys where 10 were planned/,
      'the import warns of more keys than were planned');
 
 import_image($t, "$dir/image", '--from', 'guava',
