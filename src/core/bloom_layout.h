@@ -89,7 +89,7 @@ uint32_t bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 void bloom_layout_merge(uint64_t *dst, const uint64_t *src, uint64_t n);
 
 /* How many bits of n words are set. */
-uint64_t bloom_layout_count_ones(const uint64_t *words, uint64_t n);
+uint64_t bloom_layout_bits_set(const uint64_t *words, uint64_t n);
 
 
 #pragma GCC visibility pop

@@ -54,7 +54,7 @@ const bloom_simd_t *bloom_simd_list(unsigned i);
 
 /* For tests and measurements: from now on bloom_simd() is this one, or, with
  * NULL, the best again. */
-void bloom_simd_use(const bloom_simd_t *vector);
+void bloom_simd_use(const bloom_simd_t *simd);
 
 
 #pragma GCC visibility pop

@@ -34,8 +34,8 @@
  *     synced       everything before it is on disk.
  *
  * The locks are robust: the system gives them to the next who asks when their
- * holder has died.  Nothing has to be repaired then, since each change is made by
- * one store that comes last.
+ * holder has died.  Nothing has to be repaired then, since each change is made
+ * by one store that comes last.
  *
  * The page is believed only while somebody uses it: who finds himself alone
  * reads the segments and makes it anew.

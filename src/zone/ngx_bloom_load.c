@@ -284,7 +284,7 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     len = bloom_image_chunk_size(&load->image, chunk);
 
     sh->bank[load->bank].bits_set +=
-                      bloom_layout_count_ones(words, len / sizeof(uint64_t));
+                      bloom_layout_bits_set(words, len / sizeof(uint64_t));
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);
@@ -596,10 +596,10 @@ ngx_bloom_load_damage(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     ngx_gmtime((time_t) (lost / 1000), &tm);
 
     ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
-                  "bloom zone \"%V\" has lost added keys and answers \"cannot "
-                  "tell\" instead of \"absent\" until an image built with "
-                  "--as-of more than an hour after %4d-%02d-%02dT%02d:%02d:%02dZ "
-                  "is loaded: %s", &zone->name, tm.ngx_tm_year,
+                  "bloom zone \"%V\" has lost added keys and answers "
+                  "\"unknown\" instead of \"absent\" until an image built with "
+                  "--as-of more than an hour after "
+                  "%4d-%02d-%02dT%02d:%02d:%02dZ is loaded: %s", &zone->name, tm.ngx_tm_year,
                   tm.ngx_tm_mon, tm.ngx_tm_mday, tm.ngx_tm_hour,
                   tm.ngx_tm_min, tm.ngx_tm_sec,
                   reader->damage[0] ? (char *) reader->damage

@@ -171,7 +171,7 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
               : ngx_bloom_lookup_any(zone, &canonical, key, buf);
 
     if (present == -1) {
-        return NGX_BLOOM_UNPARSABLE;
+        return NGX_BLOOM_INVALID;
     }
 
     rc = ngx_bloom_lookup_end(zone);
@@ -543,7 +543,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
         if (ngx_bloom_lookup_expand(zone, &keys, &hash[lines], &key[i], buf)
             != NULL)
         {
-            answer[i] = NGX_BLOOM_UNPARSABLE;
+            answer[i] = NGX_BLOOM_INVALID;
             continue;
         }
 
@@ -685,7 +685,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
         lookup->generation = zone->generation;
 
         if (lookup->why != NULL) {
-            return NGX_BLOOM_UNPARSABLE;
+            return NGX_BLOOM_INVALID;
         }
 
         if (rc == NGX_DECLINED) {

@@ -23,7 +23,7 @@
 #define NGX_BLOOM_ABSENT      0
 #define NGX_BLOOM_PRESENT     1          /* maybe */
 #define NGX_BLOOM_UNKNOWN     2          /* see ngx_bloom_condition_e */
-#define NGX_BLOOM_UNPARSABLE  3          /* invalid in the zone's key form */
+#define NGX_BLOOM_INVALID     3          /* invalid in the zone's key form */
 #define NGX_BLOOM_ANSWERS     4
 
 
@@ -82,7 +82,7 @@ typedef struct {
     uint64_t            generation;      /* 0: nothing serves, and nothing
                                             below is known */
     uint32_t            form;            /* BLOOM_KEY_... */
-    const char         *why;             /* of NGX_BLOOM_UNPARSABLE: a phrase
+    const char         *why;             /* of NGX_BLOOM_INVALID: a phrase
                                             to follow the key; else NULL */
     bloom_form_t        keys;            /* that were looked up, if not `why` */
     uint32_t            matches;         /* bit i: keys.expression[i] is maybe
