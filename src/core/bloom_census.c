@@ -1,4 +1,9 @@
 
+/*
+ * A census takes a filter's words piece by piece, and counts what the rate of
+ * its layout needs: bits, sectors of lines, or links.
+ */
+
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 
 /*
- * A census is what a filter's bits themselves say: how full it is, about how
- * many keys it has, and the false-positive rate of exactly these bits.
+ * A census finds out what a filter's bits themselves say: how full it is, about
+ * how many keys it has, and the false-positive rate of exactly these bits.
  */
 
 #ifndef BLOOM_CENSUS_H

@@ -1,4 +1,9 @@
 
+/*
+ * Rates are computed from the geometry, and sizes are searched for until their
+ * rate fits.
+ */
+
 #include <math.h>
 #include <string.h>
 

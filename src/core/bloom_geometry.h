@@ -1,7 +1,7 @@
 
 /*
- * Sizing: how many bits for how many items at which false-positive rate, and
- * back.  All of the project's arithmetic is here.
+ * This header has all of the project's arithmetic: how many bits a filter needs
+ * for how many items at which false-positive rate, and back.
  *
  * A geometry says where a key's bits may fall:
  *

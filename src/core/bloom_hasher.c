@@ -1,4 +1,9 @@
 
+/*
+ * This file names hash functions and funnels, and checks what an image says of
+ * its hasher.
+ */
+
 #include "bloom_hasher.h"
 
 

@@ -1,6 +1,6 @@
 
 /*
- * Image files: a filter with all that is needed to use it.
+ * An image file is a filter with all that is needed to use it.
  *
  *     0       header, one page (4096 bytes)
  *     4096    table: CRC-32C of every chunk, padded with zeros to a page
@@ -52,7 +52,7 @@
 typedef struct {
     bloom_geometry_t  geometry;
     bloom_hasher_t    hasher;
-    uint32_t          key_form;          /* BLOOM_KEY_... */
+    uint32_t          key_form;          /* BLOOM_FORM_... */
     uint32_t          flags;
     uint64_t          capacity;          /* items it was sized for, >= 1 */
     uint64_t          items;             /* distinct keys in it */

@@ -1,4 +1,9 @@
 
+/*
+ * This file tests and adds keys in the layouts blocked and classic, one by one
+ * and in batches, and calls bloom_layout_foreign.c for all others.
+ */
+
 #include "bloom_layout.h"
 #include "bloom_bits.h"
 #include "bloom_layout_foreign.h"

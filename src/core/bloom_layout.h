@@ -1,6 +1,6 @@
 
 /*
- * Layouts: where a key's bits are, on memory that the caller owns.
+ * A layout says where a key's bits are, in memory that the caller owns.
  *
  * A filter's bits are an array of 64-bit words, little-endian in memory on
  * every machine: bit b is bit b & 7 of byte b / 8.  So memory, file and other

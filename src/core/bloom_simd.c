@@ -1,4 +1,9 @@
 
+/*
+ * Each set of instructions has functions of its own here; which one runs is
+ * decided at run time, by what the processor has.
+ */
+
 #include <stddef.h>
 
 #include "bloom_simd.h"

@@ -1,4 +1,9 @@
 
+/*
+ * A run reads its segments to count, mark, size and write keys, one bounded
+ * step at a time, and then replaces them.
+ */
+
 #include "ngx_bloom_compact.h"
 #include "ngx_bloom_compact_keys.h"
 #include "ngx_bloom_io.h"

@@ -1,7 +1,8 @@
 
 /*
- * The keys of a run of compaction: how many of them are distinct, estimated
- * from a sample, and which occurrence of each is its last one and stays.
+ * This table finds out how many keys of a run of compaction are distinct,
+ * estimated from a sample, and which occurrence of each is its last one and
+ * stays.
  *
  * Distinct keys are told apart by a fingerprint, in a table that has room for a
  * million of them.  Where there are more, each pass over the journal takes its

@@ -1,4 +1,8 @@
 
+/*
+ * A call that a signal interrupts is made again.
+ */
+
 #include "ngx_bloom_io.h"
 
 

@@ -1,7 +1,8 @@
 
 /*
- * System calls on the files of a state directory.  All of them are here, so
- * that a test can stop the process at each.
+ * These functions make system calls on the files of a state directory.  All
+ * that write, synchronise, rename or remove a file are here, so that a test can
+ * stop the process at each.
  */
 
 #ifndef _NGX_BLOOM_IO_H_INCLUDED_

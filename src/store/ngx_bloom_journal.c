@@ -1,4 +1,9 @@
 
+/*
+ * A record is written behind the end and counts once the end has moved, so that
+ * a process may die between the two.
+ */
+
 #include "ngx_bloom_journal.h"
 #include "ngx_bloom_io.h"
 

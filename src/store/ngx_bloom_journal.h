@@ -1,8 +1,8 @@
 
 /*
- * The journal's end and its segments: a start recovers them, workers append
- * records, and the helper makes, synchronises and removes segments.
- * ngx_bloom_reader.h reads what they have written.
+ * The journal's end and its segments are kept here: a start recovers them,
+ * workers append records, and the helper makes, synchronises and removes
+ * segments.  ngx_bloom_reader.h reads what they have written.
  */
 
 #ifndef _NGX_BLOOM_JOURNAL_H_INCLUDED_

@@ -1,4 +1,9 @@
 
+/*
+ * A reader has a window of one segment in memory, and moves it on as records
+ * are read.
+ */
+
 #include "ngx_bloom_reader.h"
 #include "ngx_bloom_io.h"
 

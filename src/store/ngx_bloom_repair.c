@@ -1,4 +1,9 @@
 
+/*
+ * The records behind a gap are put, with new numbers, into copies of their
+ * segments, each of which replaces its segment once it is whole.
+ */
+
 #include "ngx_bloom_repair.h"
 #include "ngx_bloom_io.h"
 

@@ -1,4 +1,9 @@
 
+/*
+ * A segment is written into a temporary file and renamed, so that nobody sees
+ * half of one.
+ */
+
 #include "ngx_bloom_segment.h"
 #include "ngx_bloom_io.h"
 

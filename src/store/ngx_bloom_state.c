@@ -1,4 +1,9 @@
 
+/*
+ * This file opens state directories and maps their control pages; it has the
+ * locks, the end of the journal, and the list of instances.
+ */
+
 #include "ngx_bloom_state.h"
 #include "ngx_bloom_io.h"
 

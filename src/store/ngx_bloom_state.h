@@ -1,6 +1,7 @@
 
 /*
- * The state directory of a zone, and its control page.
+ * A zone's state directory has all that outlives nginx, and a control page by
+ * which the processes that use it agree.
  *
  *     STATE_PATH/ZONE/    control               the control page, mapped
  *                         instance.N            locked while instance N lives
@@ -38,7 +39,7 @@
  * by one store that comes last.
  *
  * The page is believed only while somebody uses it: who finds himself alone
- * reads the segments and makes it anew.
+ * reads the segments and fills it again.
  */
 
 #ifndef _NGX_BLOOM_STATE_H_INCLUDED_

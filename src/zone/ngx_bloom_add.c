@@ -1,4 +1,9 @@
 
+/*
+ * A batch's bits are set before its record is written, so that the lock is held
+ * for the write alone.
+ */
+
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"

@@ -30,7 +30,7 @@
 
 /*
  * Has nginx start the process.  To be called in init_module, behind
- * ngx_bloom_reload_commit().  `zones` is an array of pointers.
+ * ngx_bloom_reload_accepted().  `zones` is an array of pointers.
  */
 ngx_int_t ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones);
 

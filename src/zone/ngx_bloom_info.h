@@ -1,6 +1,6 @@
 
 /*
- * The status of a zone, copied for an administrator.
+ * The status of a zone is copied for an administrator.
  */
 
 #ifndef _NGX_BLOOM_INFO_H_INCLUDED_

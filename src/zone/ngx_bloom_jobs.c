@@ -1,4 +1,9 @@
 
+/*
+ * This file chooses a zone's next job, does its steps, and tells whoever asked
+ * for it how it ended.
+ */
+
 #include "ngx_bloom_jobs.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_io.h"

@@ -1,4 +1,9 @@
 
+/*
+ * This file loads images and replays the journal step by step, and switches to
+ * a new generation.
+ */
+
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_replace.h"
 #include "ngx_bloom_io.h"
@@ -599,9 +604,9 @@ ngx_bloom_load_damage(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
                   "bloom zone \"%V\" has lost added keys and answers "
                   "\"unknown\" instead of \"absent\" until an image built with "
                   "--as-of more than an hour after "
-                  "%4d-%02d-%02dT%02d:%02d:%02dZ is loaded: %s", &zone->name, tm.ngx_tm_year,
-                  tm.ngx_tm_mon, tm.ngx_tm_mday, tm.ngx_tm_hour,
-                  tm.ngx_tm_min, tm.ngx_tm_sec,
+                  "%4d-%02d-%02dT%02d:%02d:%02dZ is loaded: %s", &zone->name,
+                  tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
+                  tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
                   reader->damage[0] ? (char *) reader->damage
                   : lost == no_room ? "there was no room for them while the "
                                       "journal could not be written"

@@ -1,4 +1,9 @@
 
+/*
+ * What has been logged of a generation is noted in shared memory, so that no
+ * other process repeats it.
+ */
+
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_io.h"
 

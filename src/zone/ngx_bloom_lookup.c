@@ -1,4 +1,9 @@
 
+/*
+ * A lookup reads the generation, tests the key in the bank it names, and starts
+ * again if the generation has changed.
+ */
+
 #include "ngx_bloom_lookup.h"
 #include "bloom_bits.h"
 

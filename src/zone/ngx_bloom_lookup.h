@@ -81,7 +81,7 @@ void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 typedef struct {
     uint64_t            generation;      /* 0: nothing serves, and nothing
                                             below is known */
-    uint32_t            form;            /* BLOOM_KEY_... */
+    uint32_t            form;            /* BLOOM_FORM_... */
     const char         *why;             /* of NGX_BLOOM_INVALID: a phrase
                                             to follow the key; else NULL */
     bloom_form_t        keys;            /* that were looked up, if not `why` */

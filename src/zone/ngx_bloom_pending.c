@@ -1,4 +1,9 @@
 
+/*
+ * A pending key counts from the moment at which the end of the pending keys has
+ * moved behind it, even if its process dies then.
+ */
+
 #include "ngx_bloom_pending.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
@@ -53,7 +58,7 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
         goto lost;
     }
 
-    ngx_bloom_fault("keep");
+    ngx_bloom_fault("pending");
 
     p = pending->data + pending->end;
 
