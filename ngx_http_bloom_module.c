@@ -1,6 +1,7 @@
 
 /*
- * ngx_http_bloom_module decides about requests by Bloom filters in shared memory.
+ * ngx_http_bloom_module decides about requests by Bloom filters in shared
+ * memory.
  *
  * This file registers the module: its directives, their configuration and its
  * handlers.  Requests are decided in src/http/ngx_http_bloom_rules.c, the

@@ -204,9 +204,7 @@ ngx_bloom_compact_end(ngx_bloom_compact_t *compact)
         ngx_bloom_reader_close(&compact->reader);
     }
 
-    if (compact->fd != NGX_INVALID_FILE) {
-        (void) ngx_close_file(compact->fd);
-    }
+    ngx_bloom_io_close(&compact->fd);
 
     if (compact->tmp[0] != '\0') {
         (void) ngx_bloom_io_remove(compact->tmp);

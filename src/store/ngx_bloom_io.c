@@ -174,6 +174,16 @@ ngx_bloom_io_sync_directory(const u_char *path)
 }
 
 
+void
+ngx_bloom_io_close(ngx_fd_t *fd)
+{
+    if (*fd != NGX_INVALID_FILE) {
+        (void) ngx_close_file(*fd);
+        *fd = NGX_INVALID_FILE;
+    }
+}
+
+
 ngx_int_t
 ngx_bloom_io_rename(const u_char *path, const u_char *from, const u_char *to)
 {

@@ -47,6 +47,9 @@ ngx_int_t ngx_bloom_io_sync(ngx_fd_t fd);
 /* Synchronises the directory `path`, with the names in it. */
 ngx_int_t ngx_bloom_io_sync_directory(const u_char *path);
 
+/* Closes a file, if *fd is one, and sets *fd to NGX_INVALID_FILE. */
+void ngx_bloom_io_close(ngx_fd_t *fd);
+
 /* Renames a file within the directory `path`, and synchronises that. */
 ngx_int_t ngx_bloom_io_rename(const u_char *path, const u_char *from,
     const u_char *to);

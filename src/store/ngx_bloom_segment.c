@@ -246,9 +246,7 @@ done:
 
     err = ngx_errno;
 
-    if (fd != NGX_INVALID_FILE) {
-        (void) ngx_close_file(fd);
-    }
+    ngx_bloom_io_close(&fd);
 
     free(buf);
     ngx_set_errno(err);

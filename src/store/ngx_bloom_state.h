@@ -195,10 +195,11 @@ ngx_int_t ngx_bloom_state_inherit(ngx_bloom_state_t *state,
 void ngx_bloom_state_close(ngx_bloom_state_t *state);
 
 /*
- * Tells the other instances that this one has a pending key: they cannot say
- * "absent" until all pending keys have been appended.
+ * Requires that the other instances apply the journal up to `position` before
+ * they say "absent"; or, with NGX_BLOOM_PENDING, that they do not say so until
+ * all pending keys have been appended.
  */
-void ngx_bloom_state_announce_pending(ngx_bloom_state_t *state);
+void ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t position);
 
 static ngx_inline ngx_uint_t
 ngx_bloom_pending_empty(ngx_bloom_pending_t *pending)

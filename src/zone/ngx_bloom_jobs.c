@@ -469,15 +469,8 @@ done:
 static void
 ngx_bloom_jobs_close(ngx_bloom_jobs_t *jobs)
 {
-    if (jobs->from != NGX_INVALID_FILE) {
-        (void) ngx_close_file(jobs->from);
-        jobs->from = NGX_INVALID_FILE;
-    }
-
-    if (jobs->to != NGX_INVALID_FILE) {
-        (void) ngx_close_file(jobs->to);
-        jobs->to = NGX_INVALID_FILE;
-    }
+    ngx_bloom_io_close(&jobs->from);
+    ngx_bloom_io_close(&jobs->to);
 }
 
 

@@ -75,7 +75,7 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
                      __ATOMIC_SEQ_CST);
 
     if (zone->state != NULL) {
-        ngx_bloom_state_announce_pending(zone->state);
+        ngx_bloom_state_require(zone->state, NGX_BLOOM_PENDING);
     }
 
     ngx_bloom_unlock(&pending->mutex);
