@@ -58,7 +58,7 @@ typedef struct {
     uint64_t          items;             /* distinct keys in it */
     double            fpr;               /* promised at capacity, 0 < fpr < 1 */
     uint64_t          created;           /* ms since 1970-01-01 UTC */
-    uint64_t          as_of;             /* complete up to then, likewise;
+    uint64_t          as_of;             /* complete up to then, in ms too;
                                             0: not stated */
     uint8_t           build_id[BLOOM_IMAGE_BUILD_ID_LEN];
     uint32_t          table_crc;

@@ -68,7 +68,7 @@ void bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
 
 /*
  * Tests n keys, up to BLOOM_BATCH, with vector instructions where the processor
- * has them, and with all lines that they need next under way from memory
+ * has them, and with all lines that they need next on their way from memory
  * together: bit i is 1 if key i may be present.
  */
 uint64_t bloom_layout_test_batch(const bloom_geometry_t *g,

@@ -184,7 +184,7 @@ ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
     ngx_int_t  rc;
 
     if (!ngx_bloom_replace_allowed(compact->state, compact->begin)) {
-        return NGX_DONE;                         /* begin anew, some day */
+        return NGX_DONE;                    /* another run may begin later */
     }
 
     if (compact->does == NGX_BLOOM_COMPACT_REPLACES) {

@@ -69,7 +69,7 @@ ngx_int_t ngx_bloom_compact_keys_mark_begin(ngx_bloom_compact_keys_t *keys);
 /*
  * Marks the keys of a record as far as they belong to this pass.  Returns
  * NGX_OK; NGX_AGAIN if there are more keys than was estimated, and the first
- * pass begins anew; or NGX_ERROR.
+ * pass starts again; or NGX_ERROR.
  */
 ngx_int_t ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
     bloom_record_t *record);

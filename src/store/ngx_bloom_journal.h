@@ -51,7 +51,10 @@ void ngx_bloom_journal_publish(ngx_bloom_state_t *state,
  */
 ngx_int_t ngx_bloom_journal_prepare(ngx_bloom_state_t *state);
 
-/* Synchronises all records before the end.  Returns the same. */
+/*
+ * Synchronises all records before the end.  Returns NGX_OK, or NGX_ERROR, which
+ * is noted in the control page.
+ */
 ngx_int_t ngx_bloom_journal_sync(ngx_bloom_state_t *state);
 
 /*

@@ -8,7 +8,7 @@
 #include "ngx_bloom_io.h"
 
 
-/* A segment that is written anew, without a gap. */
+/* A segment that is rewritten without a gap. */
 typedef struct {
     bloom_segment_t      segment;
     u_char              *buf;            /* all of it; NULL: none is */

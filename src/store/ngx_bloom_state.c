@@ -467,7 +467,7 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 }
 
 
-/* Makes the control page anew; of use are `synced`, `rewrite` and `pending`,
+/* Fills the control page again; of use are `synced`, `rewrite` and `pending`,
  * if whole. */
 static ngx_int_t
 ngx_bloom_state_renew(ngx_bloom_state_t *state)

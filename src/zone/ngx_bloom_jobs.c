@@ -15,7 +15,7 @@
 /* How long after a checkpoint that failed the next is tried, ms. */
 #define NGX_BLOOM_JOBS_RETRY           10000
 
-/* How long a synchronisation that is under way is waited for, ms. */
+/* How long a synchronisation that is running is waited for, ms. */
 #define NGX_BLOOM_JOBS_KEEPER          1000
 
 /* Bytes of the journal; their replay takes about a second. */

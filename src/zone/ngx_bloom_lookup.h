@@ -63,7 +63,7 @@ ngx_uint_t ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
 /*
  * ngx_bloom_lookup() of n keys, none of which is changed, with their lines
- * under way from memory together; the answer for an empty one is unknown.
+ * on their way from memory together; the answer for an empty one is unknown.
  */
 void ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, ngx_pool_t *pool);

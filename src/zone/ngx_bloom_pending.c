@@ -30,7 +30,7 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
     if (ngx_bloom_lock(&pending->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
         (void) __atomic_fetch_add(&pending->lost, 1, __ATOMIC_RELAXED);
 
-        /* a switch either sees that, or is seen to be under way, or is over
+        /* a switch either sees that, or is seen to be running, or is over
          * when it is asked for the last time who serves */
 
         now = ngx_bloom_time();

@@ -11,7 +11,7 @@
 #include "ngx_bloom_task.h"
 
 
-/* How long the master waits for a load that is under way, ms. */
+/* How long the master waits for a load that is running, ms. */
 #define NGX_BLOOM_RELOAD_PATIENCE  10000
 
 

@@ -9,7 +9,7 @@
  *
  *     lookup    read generation g; test in bank g & 1; read the generation
  *               again: if it changed, the answer is thrown away and the lookup
- *               begins anew (ngx_bloom_lookup.h)
+ *               starts again (ngx_bloom_lookup.h)
  *     load      write bank (g + 1) & 1, which nobody reads; then g + 1
  *
  * So a lookup takes no lock and waits for nobody, and is answered from one
@@ -133,7 +133,7 @@ typedef struct {
     pthread_mutex_t       tasks;         /* robust; held for a copy */
     ngx_bloom_task_t      task[NGX_BLOOM_TASKS];
     ngx_bloom_result_t    loaded;        /* the last load, whoever wanted it */
-    uint64_t              load_done;     /* bytes of the load under way */
+    uint64_t              load_done;     /* bytes of the load that runs */
     uint64_t              load_total;    /* 0: none is */
     uint64_t              heartbeat;     /* of the helper, ms since 1970 */
     uint64_t              checkpoint;    /* position of the last one */

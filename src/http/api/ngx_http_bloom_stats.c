@@ -186,8 +186,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "filter_bytes", NULL,
       "Size of the filter that serves." },
     { "memory.pages", OBJECT, ALWAYS, MEMBER },
-    { "memory.pages.wanted", STRING(pages_wanted), ALWAYS, MEMBER },
-    { "memory.pages.kind", STRING(pages_kind), ALWAYS, MEMBER },
+    { "memory.pages.wanted", STRING(hugepages_wanted), ALWAYS, MEMBER },
+    { "memory.pages.kind", STRING(hugepages_kind), ALWAYS, MEMBER },
     { "memory.pages.huge_bytes", NUMBER(info.huge_bytes), ALWAYS,
       "huge_page_bytes", NULL,
       "Size of the zone's memory in use that lies on huge pages." },
@@ -281,9 +281,9 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
         ngx_http_bloom_stats_text(ngx_http_bloom_stats_states[info->condition]);
     stats->in_state[info->condition] = 1;
 
-    stats->pages_wanted =
+    stats->hugepages_wanted =
         ngx_http_bloom_stats_text(ngx_bloom_hugepages_name(info->hugepages));
-    stats->pages_kind =
+    stats->hugepages_kind =
         ngx_http_bloom_stats_text(info->huge_bytes == 0
                                   ? "small"
                                   : ngx_bloom_hugepages_name(

@@ -74,8 +74,8 @@ typedef struct {
     double                       estimated_fpr;
     double                       fill_ratio;
 
-    ngx_str_t                    pages_wanted;
-    ngx_str_t                    pages_kind;
+    ngx_str_t                    hugepages_wanted;
+    ngx_str_t                    hugepages_kind;
     ngx_str_t                    journal_error;
     ngx_str_t                    load_result;
     ngx_str_t                    load_message;
