@@ -1,11 +1,12 @@
 
 /*
- * ngx_http_bloom_module: Bloom filters in shared memory decide about requests.
+ * ngx_http_bloom_module decides about requests by Bloom filters in shared
+ * memory.
  *
  * This file registers the module: its directives, their configuration and its
  * handlers.  Requests are decided in src/http/ngx_http_bloom_rules.c, the
- * endpoint is in src/http/api, and filters are in src/zone; docs/architecture.md
- * has the picture.
+ * endpoint is in src/http/api, and filters are in src/zone;
+ * docs/architecture.md has the picture.
  */
 
 #include "ngx_http_bloom.h"
@@ -237,7 +238,7 @@ ngx_http_bloom_init_module(ngx_cycle_t *cycle)
         ngx_http_bloom_prefetch_plan(
             ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module),
             bmcf);
-        ngx_bloom_reload_commit(cycle, &bmcf->zones);
+        ngx_bloom_reload_accepted(cycle, &bmcf->zones);
         (void) ngx_bloom_helper_init(cycle, &bmcf->zones);
     }
 

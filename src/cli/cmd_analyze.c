@@ -225,8 +225,8 @@ measure(analysis_t *a, unsigned run, uint64_t *words)
 
         sample->found = count_found(a, &hasher, words, absent,
                                     absent + a->asked);
-        sample->bits_set = bloom_layout_count_ones(words,
-                                                   bytes / sizeof(uint64_t));
+        sample->bits_set = bloom_layout_bits_set(words,
+                                                 bytes / sizeof(uint64_t));
         absent += a->asked;
 
         pthread_mutex_lock(&a->lock);

@@ -1,6 +1,7 @@
 
 /*
- * ASCII letters and digits, whatever the locale.
+ * These functions test and convert ASCII letters and digits, whatever the
+ * locale.
  */
 
 #ifndef BLOOM_ASCII_H

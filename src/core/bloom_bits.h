@@ -1,6 +1,7 @@
 
 /*
- * One bit of a filter's words, which others may be setting at the same time.
+ * These functions read and set one bit of a filter's words, which others may be
+ * setting at the same time.
  */
 
 #ifndef BLOOM_BITS_H

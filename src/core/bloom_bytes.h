@@ -1,6 +1,7 @@
 
 /*
- * Little-endian numbers in byte strings, whatever the machine's own order.
+ * These functions read and write little-endian numbers in byte strings,
+ * whatever the machine's own order.
  */
 
 #ifndef BLOOM_BYTES_H

@@ -1,4 +1,9 @@
 
+/*
+ * A census takes a filter's words piece by piece, and counts what the rate of
+ * its layout needs: bits, sectors of lines, or links.
+ */
+
 #include <math.h>
 #include <string.h>
 
@@ -7,10 +12,10 @@
 
 
 static void
-count_ones(bloom_census_t *census, const uint64_t *words, uint64_t n)
+count_bits_set(bloom_census_t *census, const uint64_t *words, uint64_t n)
 {
     census->words += n;
-    census->ones += bloom_layout_count_ones(words, n);
+    census->bits_set += bloom_layout_bits_set(words, n);
 }
 
 
@@ -50,7 +55,7 @@ count_links(bloom_census_t *census, const bloom_geometry_t *g,
 
         part = end - census->words < n ? end - census->words : n;
 
-        count_ones(census, words, part);
+        count_bits_set(census, words, part);
 
         words += part;
         n -= part;
@@ -61,15 +66,15 @@ count_links(bloom_census_t *census, const bloom_geometry_t *g,
             census->padding += bloom_geometry_whole_lines(one.bits) - one.bits;
 
             census->items += bloom_geometry_items(&one,
-                                                  census->ones
+                                                  census->bits_set
                                                   - census->closed);
 
-            rate = bloom_geometry_classic_fpr(&one, (double) (census->ones
+            rate = bloom_geometry_classic_fpr(&one, (double) (census->bits_set
                                                               - census->closed)
                                                     / (double) one.bits);
 
             census->matches += log1p(-fmin(rate, 1 - 1e-15));
-            census->closed = census->ones;
+            census->closed = census->bits_set;
         }
     }
 }
@@ -81,7 +86,7 @@ count_sectors(bloom_census_t *census, const uint64_t *words, uint64_t n,
     uint32_t sector)
 {
     double           match;
-    uint32_t         i, w, ones;
+    uint32_t         i, w, bits_set;
     const uint64_t  *end;
 
     for (end = words + n; words < end; /* void */ ) {
@@ -89,12 +94,12 @@ count_sectors(bloom_census_t *census, const uint64_t *words, uint64_t n,
 
         for (i = 0; i < BLOOM_LINE_WORDS; i += sector) {
 
-            for (ones = 0, w = 0; w < sector; w++) {
-                ones += (uint32_t) __builtin_popcountll(*words++);
+            for (bits_set = 0, w = 0; w < sector; w++) {
+                bits_set += (uint32_t) __builtin_popcountll(*words++);
             }
 
-            match *= ones / (64.0 * sector);
-            census->ones += ones;
+            match *= bits_set / (64.0 * sector);
+            census->bits_set += bits_set;
         }
 
         census->matches += match;
@@ -145,7 +150,7 @@ bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
     }
 
     if (g->layout != BLOOM_LAYOUT_BLOCKED) {
-        count_ones(census, words, n);
+        count_bits_set(census, words, n);
 
         if (census->words == bloom_geometry_whole_lines(g->bits) / 64) {
             census->padding = bloom_geometry_whole_lines(g->bits) - g->bits;
@@ -163,7 +168,7 @@ bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
 double
 bloom_census_fill(const bloom_census_t *census)
 {
-    return census->words ? (double) census->ones
+    return census->words ? (double) census->bits_set
                            / (64.0 * (double) census->words
                               - (double) census->padding)
                          : 0;
@@ -174,7 +179,7 @@ uint64_t
 bloom_census_items(const bloom_census_t *census, const bloom_geometry_t *g)
 {
     return g->layout == BLOOM_LAYOUT_LINKS
-           ? census->items : bloom_geometry_items(g, census->ones);
+           ? census->items : bloom_geometry_items(g, census->bits_set);
 }
 
 

@@ -1,7 +1,7 @@
 
 /*
- * A census is what a filter's bits themselves say: how full it is, about how
- * many keys it has, and the false-positive rate of exactly these bits.
+ * A census finds out what a filter's bits themselves say: how full it is, about
+ * how many keys it has, and the false-positive rate of exactly these bits.
  */
 
 #ifndef BLOOM_CENSUS_H
@@ -14,7 +14,7 @@
 
 /* Begins with zeros. */
 typedef struct {
-    uint64_t  ones;                      /* bits set */
+    uint64_t  bits_set;
     uint64_t  words;                     /* words given */
     uint64_t  padding;                   /* zeros that fill up a last line */
     double    matches;                   /* blocked: sum over lines of the
@@ -22,7 +22,7 @@ typedef struct {
                                             links: sum of the logarithms of
                                             the chance that it does not */
     uint64_t  items;                     /* links: of those at an end */
-    uint64_t  closed;                    /* links: their ones */
+    uint64_t  closed;                    /* links: their bits_set */
 } bloom_census_t;
 
 /* Adds n words.  Every word of a filter is given once, in their order, in

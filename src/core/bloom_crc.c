@@ -1,4 +1,9 @@
 
+/*
+ * The checksum is computed by the processor's instruction for it, or else by
+ * tables, eight bytes at a time.
+ */
+
 #include <string.h>
 
 #include "bloom_crc.h"

@@ -1,6 +1,6 @@
 
 /*
- * CRC-32C (Castagnoli; RFC 3720, B.4): the checksum of images and journals.
+ * CRC-32C (Castagnoli; RFC 3720, B.4) is the checksum of images and journals.
  *
  * Any change within 32 consecutive bits is detected for sure, any other with
  * probability 1 - 2^-32.  The check value of "123456789" is 0xe3069283.

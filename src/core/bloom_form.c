@@ -1,4 +1,9 @@
 
+/*
+ * This file converts keys to the four key forms; bloom_host.c and bloom_url.c
+ * do so for the forms host and url.
+ */
+
 #include <string.h>
 
 #include "bloom_ascii.h"

@@ -1,6 +1,6 @@
 
 /*
- * Key forms: how a key is written before it is hashed, and what a key is
+ * A key form says how a key is written before it is hashed, and what a key is
  * looked up by.  An image records its form, so that whoever fills it and
  * whoever asks it cannot disagree.
  *

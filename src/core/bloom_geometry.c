@@ -1,4 +1,9 @@
 
+/*
+ * Rates are computed from the geometry, and sizes are searched for until their
+ * rate fits.
+ */
+
 #include <math.h>
 #include <string.h>
 
@@ -496,12 +501,12 @@ mean_k(const bloom_geometry_t *g)
 
 
 uint64_t
-bloom_geometry_items(const bloom_geometry_t *g, uint64_t ones)
+bloom_geometry_items(const bloom_geometry_t *g, uint64_t bits_set)
 {
     double  m, zeros;
 
     m = (double) g->bits;
-    zeros = ones < g->bits ? (double) (g->bits - ones) : 1;
+    zeros = bits_set < g->bits ? (double) (g->bits - bits_set) : 1;
 
     return (uint64_t) llround(-m / mean_k(g) * log(zeros / m));
 }
@@ -536,14 +541,14 @@ uint32_t
 bloom_geometry_layout_parse(const char *name, uint64_t len)
 {
     uint32_t     layout;
-    const char  *known;
+    const char  *candidate;
 
     for (layout = BLOOM_LAYOUT_BLOCKED; layout <= BLOOM_LAYOUT_CLASSIC;
          layout++)
     {
-        known = bloom_geometry_layout_name(layout);
+        candidate = bloom_geometry_layout_name(layout);
 
-        if (strlen(known) == len && memcmp(known, name, len) == 0) {
+        if (strlen(candidate) == len && memcmp(candidate, name, len) == 0) {
             return layout;
         }
     }

@@ -1,7 +1,7 @@
 
 /*
- * Sizing: how many bits for how many items at which false-positive rate, and
- * back.  All of the project's arithmetic is here.
+ * This header has all of the project's arithmetic: how many bits a filter needs
+ * for how many items at which false-positive rate, and back.
  *
  * A geometry says where a key's bits may fall:
  *
@@ -144,13 +144,13 @@ double bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill);
 
 /*
  * The number of distinct keys estimated from the number of bits set
- * (Swamidass and Baldi, 2007): -(bits/k) ln(1 - ones/bits).  It holds for both
- * layouts: a line's load being close to Poisson, the expected share of zero
- * bits is e^(-k items/bits) in a blocked filter too.  A filter with no zero
- * bit left gives the estimate for one zero bit.  Of links it is rough, as they
- * are not equally full; bloom_census_items() takes them one by one.
+ * (Swamidass and Baldi, 2007): -(bits/k) ln(1 - bits_set/bits).  It holds for
+ * both layouts: a line's load being close to Poisson, the expected share of
+ * zero bits is e^(-k items/bits) in a blocked filter too.  A filter with no
+ * zero bit left gives the estimate for one zero bit.  Of links it is rough, as
+ * they are not equally full; bloom_census_items() takes them one by one.
  */
-uint64_t bloom_geometry_items(const bloom_geometry_t *g, uint64_t ones);
+uint64_t bloom_geometry_items(const bloom_geometry_t *g, uint64_t bits_set);
 
 /*
  * The standard error of that estimate where `items` keys were added:

@@ -1,4 +1,9 @@
 
+/*
+ * Our own hashes are asked for first, as the common case; all others are in
+ * bloom_hash_foreign.c.
+ */
+
 #include "bloom_hash.h"
 #include "bloom_hash_foreign.h"
 #include "bloom_murmur3.h"

@@ -1,4 +1,9 @@
 
+/*
+ * Each function gives the values that its system publishes or computes:
+ * t/unit/test_hash_foreign.c compares them.
+ */
+
 #include "bloom_hash_foreign.h"
 #include "bloom_bytes.h"
 #include "bloom_murmur3.h"

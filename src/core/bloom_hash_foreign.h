@@ -1,7 +1,7 @@
 
 /*
- * The hash functions of filters that other systems made; below, P || b is P
- * followed by the byte b.
+ * These hash functions are those of filters that other systems made; below, P
+ * || b is P followed by the byte b.
  *
  *   FUNNEL         MurmurHash3 x64 128 of the key's funnel
  *   MURMUR64A      h1 = MurmurHash64A(key, 0xc6a4a7935bd1e995)

@@ -1,4 +1,9 @@
 
+/*
+ * This file names hash functions and funnels, and checks what an image says of
+ * its hasher.
+ */
+
 #include "bloom_hasher.h"
 
 
@@ -82,12 +87,12 @@ uint32_t
 bloom_hasher_parse(const char *name, size_t len)
 {
     uint32_t     kind;
-    const char  *known;
+    const char  *candidate;
 
     for (kind = BLOOM_HASH_MURMUR3; kind <= BLOOM_HASH_SIPHASH; kind++) {
-        known = bloom_hasher_name(kind);
+        candidate = bloom_hasher_name(kind);
 
-        if (strlen(known) == len && memcmp(known, name, len) == 0) {
+        if (strlen(candidate) == len && memcmp(candidate, name, len) == 0) {
             return kind;
         }
     }

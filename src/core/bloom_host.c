@@ -1,4 +1,9 @@
 
+/*
+ * A plain name, the common case, is copied in one pass; only what is not plain
+ * is tried as an address or converted to punycode.
+ */
+
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 
 /*
- * Hosts: names, IPv4 and IPv6 addresses, each in one way of writing them.
+ * A host is a name, an IPv4 or an IPv6 address, and each is written in one way
+ * only.
  *
  *     name   lower case; no dot at either end, no two dots in a row; labels
  *            with bytes above 0x7f in punycode, where they have one

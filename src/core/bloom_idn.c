@@ -1,4 +1,9 @@
 
+/*
+ * A name is converted by IDNA 2008 without transitional processing, or with it
+ * if that refuses the name.
+ */
+
 #include <string.h>
 
 #include <idn2.h>

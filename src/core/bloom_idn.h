@@ -1,6 +1,7 @@
 
 /*
- * Internationalised names: the only user of libidn2.
+ * This file converts internationalised names to ASCII, and is the only user of
+ * libidn2.
  *
  * libidn2 allocates memory while it converts and has released it all when it
  * returns; nothing else of the core allocates.  So it is called only for what

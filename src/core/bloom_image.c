@@ -1,4 +1,9 @@
 
+/*
+ * A header is read field by field and believed only if every field is within
+ * its bounds and agrees with the file's size.
+ */
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

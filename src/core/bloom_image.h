@@ -1,6 +1,6 @@
 
 /*
- * Image files: a filter with all that is needed to use it.
+ * An image file is a filter with all that is needed to use it.
  *
  *     0       header, one page (4096 bytes)
  *     4096    table: CRC-32C of every chunk, padded with zeros to a page
@@ -52,13 +52,13 @@
 typedef struct {
     bloom_geometry_t  geometry;
     bloom_hasher_t    hasher;
-    uint32_t          key_form;          /* BLOOM_KEY_... */
+    uint32_t          key_form;          /* BLOOM_FORM_... */
     uint32_t          flags;
     uint64_t          capacity;          /* items it was sized for, >= 1 */
     uint64_t          items;             /* distinct keys in it */
     double            fpr;               /* promised at capacity, 0 < fpr < 1 */
     uint64_t          created;           /* ms since 1970-01-01 UTC */
-    uint64_t          as_of;             /* complete up to then, likewise;
+    uint64_t          as_of;             /* complete up to then, in ms too;
                                             0: not stated */
     uint8_t           build_id[BLOOM_IMAGE_BUILD_ID_LEN];
     uint32_t          table_crc;

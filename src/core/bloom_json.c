@@ -1,4 +1,9 @@
 
+/*
+ * The reader is a state machine that takes one byte after the other, so that
+ * the input may be cut anywhere.
+ */
+
 #include <string.h>
 
 #include "bloom_json.h"

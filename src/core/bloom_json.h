@@ -1,7 +1,7 @@
 
 /*
- * JSON, as much of it as is needed: an array of strings is read piece by
- * piece, and strings are escaped for writing.
+ * This is as much JSON as the project needs: a reader takes an array of strings
+ * piece by piece, and strings are escaped for writing.
  */
 
 #ifndef BLOOM_JSON_H

@@ -1,4 +1,9 @@
 
+/*
+ * This file copies nothing by itself: a key that is cut out lies in the
+ * caller's piece, and decoding may be done in place.
+ */
+
 #include <string.h>
 
 #include "bloom_ascii.h"

@@ -1,6 +1,6 @@
 
 /*
- * Keys: cut out of streams, and decoded as requests carry them.
+ * Keys are cut out of streams, and decoded as requests carry them.
  */
 
 #ifndef BLOOM_KEY_H

@@ -1,4 +1,9 @@
 
+/*
+ * This file tests and adds keys in the layouts blocked and classic, one by one
+ * and in batches, and calls bloom_layout_foreign.c for all others.
+ */
+
 #include "bloom_layout.h"
 #include "bloom_bits.h"
 #include "bloom_layout_foreign.h"
@@ -520,19 +525,19 @@ bloom_layout_merge(uint64_t *dst, const uint64_t *src, uint64_t n)
 static uint64_t
 count_portable(const uint64_t *words, uint64_t n)
 {
-    uint64_t  i, w, ones;
+    uint64_t  i, w, bits_set;
 
-    for (i = 0, ones = 0; i < n; i++) {
+    for (i = 0, bits_set = 0; i < n; i++) {
         w = words[i];
 
         w -= (w >> 1) & 0x5555555555555555;
         w = (w & 0x3333333333333333) + ((w >> 2) & 0x3333333333333333);
         w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0f;
 
-        ones += (w * 0x0101010101010101) >> 56;
+        bits_set += (w * 0x0101010101010101) >> 56;
     }
 
-    return ones;
+    return bits_set;
 }
 
 
@@ -542,20 +547,20 @@ __attribute__((target("popcnt")))
 static uint64_t
 count_popcnt(const uint64_t *words, uint64_t n)
 {
-    uint64_t  i, ones;
+    uint64_t  i, bits_set;
 
-    for (i = 0, ones = 0; i < n; i++) {
-        ones += (uint64_t) __builtin_popcountll(words[i]);
+    for (i = 0, bits_set = 0; i < n; i++) {
+        bits_set += (uint64_t) __builtin_popcountll(words[i]);
     }
 
-    return ones;
+    return bits_set;
 }
 
 #endif
 
 
 uint64_t
-bloom_layout_count_ones(const uint64_t *words, uint64_t n)
+bloom_layout_bits_set(const uint64_t *words, uint64_t n)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("popcnt")) {

@@ -1,6 +1,6 @@
 
 /*
- * Layouts: where a key's bits are, on memory that the caller owns.
+ * A layout says where a key's bits are, in memory that the caller owns.
  *
  * A filter's bits are an array of 64-bit words, little-endian in memory on
  * every machine: bit b is bit b & 7 of byte b / 8.  So memory, file and other
@@ -68,7 +68,7 @@ void bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
 
 /*
  * Tests n keys, up to BLOOM_BATCH, with vector instructions where the processor
- * has them, and with all lines that they need next under way from memory
+ * has them, and with all lines that they need next on their way from memory
  * together: bit i is 1 if key i may be present.
  */
 uint64_t bloom_layout_test_batch(const bloom_geometry_t *g,
@@ -89,7 +89,7 @@ uint32_t bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
 void bloom_layout_merge(uint64_t *dst, const uint64_t *src, uint64_t n);
 
 /* How many bits of n words are set. */
-uint64_t bloom_layout_count_ones(const uint64_t *words, uint64_t n);
+uint64_t bloom_layout_bits_set(const uint64_t *words, uint64_t n);
 
 
 #pragma GCC visibility pop

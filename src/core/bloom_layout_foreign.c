@@ -1,4 +1,9 @@
 
+/*
+ * All of these layouts share one loop: a walk yields the positions of a key's
+ * bits one after the other.
+ */
+
 #include "bloom_layout_foreign.h"
 #include "bloom_bits.h"
 #include "bloom_murmur3.h"

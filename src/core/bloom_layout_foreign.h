@@ -1,6 +1,6 @@
 
 /*
- * Where a key's bits are in filters that other systems made.
+ * These layouts say where a key's bits are in filters that other systems made.
  *
  * Bit i of a key, i = 0 .. k-1, with h1 and h2 of bloom_hash(); sums and
  * products wrap at 2^64 unless said otherwise, i32(x) is the lower half of x

@@ -1,4 +1,9 @@
 
+/*
+ * The message is read as little-endian numbers, so that the hash is the same on
+ * every machine.
+ */
+
 #include "bloom_murmur3.h"
 
 #define MURMUR_C1  0x87c37b91114253d5

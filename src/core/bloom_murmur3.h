@@ -1,7 +1,7 @@
 
 /*
- * MurmurHash3_x64_128 by Austin Appleby (public domain, SMHasher), of a message
- * that is there as a whole or comes in pieces.
+ * MurmurHash3_x64_128 by Austin Appleby (public domain, SMHasher) hashes a
+ * message that is there as a whole or comes in pieces.
  */
 
 #ifndef BLOOM_MURMUR3_H

@@ -1,4 +1,9 @@
 
+/*
+ * This file encodes and decodes headers of segments and records, and looks for
+ * the next valid record behind a broken one.
+ */
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

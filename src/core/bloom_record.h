@@ -1,6 +1,6 @@
 
 /*
- * The journal: the keys added to a zone since its image, in order, on disk.
+ * A journal holds the keys added to a zone since its image, in order, on disk.
  *
  * It is one endless sequence of bytes, and a position in it is a 64-bit
  * number.  Segments, files of a fixed size, hold it piece by piece:

@@ -1,4 +1,8 @@
 
+/*
+ * One table has all schemes; those that a plain bitmap can have come first.
+ */
+
 #include <string.h>
 
 #include "bloom_scheme.h"

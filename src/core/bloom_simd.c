@@ -1,4 +1,9 @@
 
+/*
+ * Each set of instructions has functions of its own here; which one runs is
+ * decided at run time, by what the processor has.
+ */
+
 #include <stddef.h>
 
 #include "bloom_simd.h"
@@ -203,21 +208,21 @@ static const bloom_simd_t  *chosen;
 const bloom_simd_t *
 bloom_simd(void)
 {
-    const bloom_simd_t  *vector;
+    const bloom_simd_t  *simd;
 
-    vector = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
+    simd = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
 
-    if (vector == NULL) {
-        vector = bloom_simd_list(0);
-        bloom_simd_use(vector);
+    if (simd == NULL) {
+        simd = bloom_simd_list(0);
+        bloom_simd_use(simd);
     }
 
-    return vector;
+    return simd;
 }
 
 
 void
-bloom_simd_use(const bloom_simd_t *vector)
+bloom_simd_use(const bloom_simd_t *simd)
 {
-    __atomic_store_n(&chosen, vector, __ATOMIC_RELAXED);
+    __atomic_store_n(&chosen, simd, __ATOMIC_RELAXED);
 }

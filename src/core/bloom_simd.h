@@ -1,7 +1,7 @@
 
 /*
- * Patterns of eight bits in lines, many at a time, by whatever vector
- * instructions the processor has.
+ * Patterns of eight bits are tested or set in lines, many at a time, by
+ * whatever vector instructions the processor has.
  *
  * A pattern is 48 bits: word i of its line, i = 0 .. 7, is asked for bit
  * (pattern >> 6 i) & 63, as bloom_layout.h describes it for 8 bits in a line.
@@ -54,7 +54,7 @@ const bloom_simd_t *bloom_simd_list(unsigned i);
 
 /* For tests and measurements: from now on bloom_simd() is this one, or, with
  * NULL, the best again. */
-void bloom_simd_use(const bloom_simd_t *vector);
+void bloom_simd_use(const bloom_simd_t *simd);
 
 
 #pragma GCC visibility pop

@@ -1,4 +1,9 @@
 
+/*
+ * The numbers of rounds, c and d, are the caller's, since tests compare with
+ * the published vectors of SipHash-2-4.
+ */
+
 #include "bloom_siphash.h"
 
 

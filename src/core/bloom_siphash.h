@@ -1,8 +1,8 @@
 
 /*
- * SipHash-c-d with 128 bits of output, by Jean-Philippe Aumasson and Daniel
- * J. Bernstein: "SipHash: a fast short-input PRF" (2012), and the authors'
- * later 128-bit variant.
+ * SipHash-c-d, by Jean-Philippe Aumasson and Daniel J. Bernstein, hashes with a
+ * secret and has 128 bits of output here: "SipHash: a fast short-input PRF"
+ * (2012), and the authors' later 128-bit variant.
  */
 
 #ifndef BLOOM_SIPHASH_H

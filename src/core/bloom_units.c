@@ -1,4 +1,8 @@
 
+/*
+ * A number outside its type's range is an error; it is never cut off.
+ */
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 
 /*
- * Numbers as people write them: counts, sizes, rates.
+ * Numbers are read here as people write them: counts, sizes, rates.
  */
 
 #ifndef BLOOM_UNITS_H

@@ -1,4 +1,9 @@
 
+/*
+ * A URL that is canonical already, the common case, is recognised and only cut;
+ * any other is copied and rewritten step by step.
+ */
+
 #include <string.h>
 
 #include "bloom_ascii.h"

@@ -1,7 +1,8 @@
 
 /*
- * URLs in Safe Browsing's canonical form, and the expressions by which a URL
- * is looked up: "URLs and Hashing" of the Safe Browsing API, version 4.
+ * A URL is brought into Safe Browsing's canonical form, and taken apart into
+ * the expressions by which it is looked up: "URLs and Hashing" of the Safe
+ * Browsing API, version 4.
  *
  *     http://a.b.example/1/2.html?x=1        canonical form
  *            |           |       |

@@ -1,4 +1,9 @@
 
+/*
+ * A character's first byte tells its length and the range of its second byte;
+ * all others are from 0x80 to 0xbf.
+ */
+
 #include "bloom_utf8.h"
 
 

@@ -1,7 +1,7 @@
 
 /*
- * UTF-8 as RFC 3629 has it: no character is longer than need be, a surrogate,
- * or past U+10FFFF.
+ * These functions check UTF-8 as RFC 3629 has it: no character is longer than
+ * need be, a surrogate, or past U+10FFFF.
  */
 
 #ifndef BLOOM_UTF8_H

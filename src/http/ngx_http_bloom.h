@@ -49,7 +49,7 @@ typedef enum {
 #define NGX_HTTP_BLOOM_UNAVAILABLE_REJECT  1
 
 
-/* A key as the configuration writes it: whence, how decoded, in which zone. */
+/* A key as the configuration writes it: its value, decoding and zone. */
 typedef struct {
     ngx_http_complex_value_t   value;
     ngx_int_t                  index;    /* of the variable that the value is,
@@ -99,7 +99,7 @@ typedef struct {
 typedef enum {
     NGX_HTTP_BLOOM_COUNT_FIRED = NGX_BLOOM_ANSWERS,    /* it did what it says */
     NGX_HTTP_BLOOM_COUNT_DRY_RUN,                      /* it would have */
-    NGX_HTTP_BLOOM_COUNT_AUDITED,                      /* likewise */
+    NGX_HTTP_BLOOM_COUNT_AUDITED,                      /* it audited it */
     NGX_HTTP_BLOOM_COUNT_UNAVAILABLE                   /* it rejected an unknown
                                                           key */
 } ngx_http_bloom_count_e;
@@ -155,7 +155,7 @@ typedef struct {
     ngx_array_t               *rules;    /* of ngx_http_bloom_rule_t;
                                             NULL: none; inherited whole */
     ngx_array_t               *adds;     /* of ngx_http_bloom_addition_t;
-                                            likewise */
+                                            NULL: none; inherited whole */
     ngx_http_bloom_endpoint_t *endpoint; /* NULL: none */
     ngx_array_t               *feedback; /* of ngx_uint_t: statuses that say
                                             that there is no such key; NULL:

@@ -1,6 +1,6 @@
 
 /*
- * bloom_add: keys that a response tells are added.
+ * bloom_add adds keys that a response tells.
  */
 
 #ifndef _NGX_HTTP_BLOOM_ADD_H_INCLUDED_

@@ -1,7 +1,8 @@
 
 /*
- * bloom_audit: some of the requests that a rule would reject, since their key
- * is absent, are let through, drawn at random.  The backend's answer decides:
+ * bloom_audit lets through some of the requests that a rule would reject, since
+ * their key is absent; they are drawn at random, and the backend's answer
+ * decides:
  *
  *     2xx                       the key exists: a wrong absent
  *     404, 410, or a status     the key does not exist: the filter was right

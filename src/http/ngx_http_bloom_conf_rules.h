@@ -1,7 +1,8 @@
 
 /*
- * Directives of rules and of keys: bloom_pass, bloom_reject, bloom_route,
- * bloom_rules, bloom_lookup and bloom_add.
+ * This header declares the handlers of the directives of rules and of keys:
+ * bloom_pass, bloom_reject, bloom_route, bloom_rules, bloom_lookup and
+ * bloom_add.
  */
 
 #ifndef _NGX_HTTP_BLOOM_CONF_RULES_H_INCLUDED_

@@ -1,6 +1,7 @@
 
 /*
- * Directives of zones: bloom_state_path and bloom_zone.
+ * This header declares the handlers of the directives of zones:
+ * bloom_state_path and bloom_zone.
  */
 
 #ifndef _NGX_HTTP_BLOOM_CONF_ZONE_H_INCLUDED_

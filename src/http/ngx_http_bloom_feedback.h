@@ -1,7 +1,7 @@
 
 /*
- * bloom_feedback: the backend says which keys do not exist, of those that a
- * rule let pass.
+ * With bloom_feedback, the backend says which keys do not exist, of those that
+ * a rule let pass.
  *
  * A key that is maybe present, and of which the backend says that it does not
  * exist, was a false positive.  A key that does not exist is either such a

@@ -9,9 +9,9 @@
 
 
 typedef struct {
-    ngx_str_t                  text;     /* decoded; len 0: there is no key,
+    ngx_str_t                    text;   /* decoded; len 0: there is no key,
                                             data NULL: it has not been taken */
-    ngx_bloom_lookup_prefetch_t          ahead;    /* if len is not 0 */
+    ngx_bloom_lookup_prefetch_t  lookup; /* if len is not 0 */
 } ngx_http_bloom_prefetch_t;
 
 
@@ -160,7 +160,7 @@ ngx_http_bloom_prefetch_check(ngx_http_request_t *r,
 
     *text = taken->text;
 
-    answer = ngx_bloom_lookup_prefetched(rule->key.zone, text, &taken->ahead,
+    answer = ngx_bloom_lookup_prefetched(rule->key.zone, text, &taken->lookup,
                                          r->pool);
 
     ngx_bloom_count(rule->key.zone, (ngx_bloom_counter_e) answer, 1);
@@ -201,13 +201,13 @@ ngx_http_bloom_prefetch_take(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
             continue;
         }
 
-        ngx_bloom_lookup_hash(rule[i].key.zone, &taken[i].text, &taken[i].ahead,
-                              r->pool);
+        ngx_bloom_lookup_hash(rule[i].key.zone, &taken[i].text,
+                              &taken[i].lookup, r->pool);
     }
 
     for (j = 0; j < i; j++) {
         if (taken[j].text.len != 0) {
-            ngx_bloom_lookup_prefetch(rule[j].key.zone, &taken[j].ahead);
+            ngx_bloom_lookup_prefetch(rule[j].key.zone, &taken[j].lookup);
         }
     }
 

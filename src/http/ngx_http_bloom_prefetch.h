@@ -1,8 +1,8 @@
 
 /*
- * Prefetch: where a list has several rules, the keys of the first ones are
- * taken and hashed, and their lines asked for, before the first is looked up.
- * So memory brings the lines at once.  This changes no answer.
+ * Prefetch takes and hashes the keys of the first rules of a list, and asks for
+ * their lines, before the first is looked up.  So memory brings the lines at
+ * once.  This changes no answer.
  *
  * It goes up to the first rule whose key cannot be taken before its turn:
  *

@@ -115,7 +115,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
             continue;
         }
 
-        if (answer == NGX_BLOOM_UNPARSABLE) {
+        if (answer == NGX_BLOOM_INVALID) {
             ngx_http_bloom_rules_log(r, blcf, &rule[i], "passing",
                                      "invalid for", &key);
         }
@@ -313,7 +313,7 @@ ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
         answer = fires;
 
     } else if (rule->all
-               && (tally[other] != 0 || tally[NGX_BLOOM_UNPARSABLE] != 0))
+               && (tally[other] != 0 || tally[NGX_BLOOM_INVALID] != 0))
     {
         answer = other;
 
@@ -324,8 +324,8 @@ ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
         answer = other;
     }
 
-    if (answer == other && tally[NGX_BLOOM_UNPARSABLE] == parts) {
-        answer = NGX_BLOOM_UNPARSABLE;
+    if (answer == other && tally[NGX_BLOOM_INVALID] == parts) {
+        answer = NGX_BLOOM_INVALID;
     }
 
     return (ngx_int_t) answer;

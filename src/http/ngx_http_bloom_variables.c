@@ -30,7 +30,7 @@ static ngx_str_t  ngx_http_bloom_statuses[] = {
 };
 
 
-/* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN, _UNPARSABLE */
+/* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN, _INVALID */
 static ngx_str_t  ngx_http_bloom_answers[] = {
     ngx_string("0"),
     ngx_string("1"),

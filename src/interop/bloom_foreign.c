@@ -1,4 +1,8 @@
 
+/*
+ * This file has the checks and conversions that all formats share.
+ */
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

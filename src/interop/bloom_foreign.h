@@ -1,8 +1,9 @@
 
 /*
- * Filters that other systems wrote: what a format is, and what the formats
- * share, each of which is in a file bloom_foreign_FORMAT.c that says how its
- * files are read and written again.  bloom_foreign_formats.h finds a format.
+ * A foreign filter is one that another system wrote, in one of several formats.
+ * This header says what a format is, and has what formats share; each is in a
+ * file bloom_foreign_FORMAT.c that says how its files are read and written
+ * again.  bloom_foreign_formats.h finds a format.
  *
  * A source is a header, which a format describes, and the filter's bits:
  *

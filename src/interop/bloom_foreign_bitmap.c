@@ -1,8 +1,9 @@
 
 /*
- * A Redis string with one bit for each of the filter's, set with SETBIT: go-
- * zero's, Redisson's and many of one's own.  It has no header, and is only as
- * long as its highest bit needs: bits, k and scheme come from the user.
+ * A bitmap is a Redis string with one bit for each of the filter's, set with
+ * SETBIT: filters of go-zero, of Redisson and many home-made ones are bitmaps.
+ * It has no header, and is only as long as its highest bit needs: bits, k and
+ * scheme come from the user.
  */
 
 #include <inttypes.h>

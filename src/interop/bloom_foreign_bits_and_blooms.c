@@ -1,7 +1,7 @@
 
 /*
- * bits-and-blooms (formerly willf) bloom, for Go: BloomFilter.WriteTo().
- * Numbers of 8 bytes, big-endian:
+ * BloomFilter.WriteTo() of bits-and-blooms (formerly willf) bloom, for Go,
+ * writes numbers of 8 bytes, big-endian:
  *
  *     0  m, bits of the filter      8   k
  *     16 bits of the bit set: m, or up to 63 more

@@ -1,6 +1,6 @@
 
 /*
- * DCSO's bloom, version 1.  Little-endian, numbers of 8 bytes:
+ * DCSO's bloom, version 1, writes numbers of 8 bytes, little-endian:
  *
  *     0   flags; the lowest byte is the version, 1
  *     8   n, keys it was made for       16  p, the rate promised, a double

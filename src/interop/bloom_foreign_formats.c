@@ -1,4 +1,9 @@
 
+/*
+ * This file has the list of formats: a new one is a line here and a file of its
+ * own.
+ */
+
 #include <string.h>
 
 #include "bloom_foreign_formats.h"

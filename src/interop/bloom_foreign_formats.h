@@ -1,7 +1,7 @@
 
 /*
- * The formats of other systems that there are, found by name or by a source's
- * first bytes.
+ * This header lists the formats of other systems, and finds one by its name or
+ * by a source's first bytes.
  */
 
 #ifndef BLOOM_FOREIGN_FORMATS_H

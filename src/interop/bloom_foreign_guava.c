@@ -1,6 +1,6 @@
 
 /*
- * Guava: BloomFilter.writeTo().  Big-endian:
+ * Guava's BloomFilter.writeTo() writes a header, big-endian, and the words:
  *
  *     0  strategy, 1 byte: 0 MURMUR128_MITZ_32, 1 MURMUR128_MITZ_64
  *     1  k, 1 byte, from 1

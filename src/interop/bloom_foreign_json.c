@@ -1,4 +1,9 @@
 
+/*
+ * The JSON may have blanks, but its members come in the order in which the
+ * library writes them; the base64 is decoded in place.
+ */
+
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 
 /*
- * bits-and-blooms bloom in JSON, {"m":1000,"k":4,"b":"AAAA..."}, where b is the
- * binary form from byte 16 on in base64, of either alphabet.
+ * This converts JSON of bits-and-blooms bloom to its binary form:
+ * {"m":1000,"k":4,"b":"AAAA..."}, where b is the binary form from byte 16 on in
+ * base64, of either alphabet.
  */
 
 #ifndef BLOOM_FOREIGN_JSON_H

@@ -1,7 +1,7 @@
 
 /*
- * libbloom 2.0: bloom_save() on x86-64, a C struct as it was in memory.
- * Little-endian:
+ * libbloom 2.0's bloom_save() on x86-64 writes a C struct as it was in memory,
+ * little-endian:
  *
  *     0   "libbloom2"           9   size of the struct, 2 bytes: 64
  *     11  the struct, in which, counted from it:

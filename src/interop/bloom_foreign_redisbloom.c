@@ -1,7 +1,8 @@
 
 /*
- * RedisBloom, and BF.* of Redis 8: the chunks of BF.SCANDUMP, one behind the
- * other.  Little-endian, packed; the first chunk is the header,
+ * RedisBloom, and BF.* of Redis 8, give a filter away in the chunks of
+ * BF.SCANDUMP, which follow one another in a file.  They are little-endian and
+ * packed; the first chunk is the header,
  *
  *     0   size, keys added, 8 bytes        8   number of links, 4
  *     12  options, 4                       16  growth, 4

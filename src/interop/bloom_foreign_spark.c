@@ -1,6 +1,6 @@
 
 /*
- * Spark: org.apache.spark.util.sketch.BloomFilter.writeTo().  Big-endian
+ * Spark's org.apache.spark.util.sketch.BloomFilter.writeTo() writes big-endian
  * numbers of 4 bytes, then words of 64 bits:
  *
  *     version 1:   1 | k | number of words | words

@@ -1,4 +1,9 @@
 
+/*
+ * A run reads its segments to count, mark, size and write keys, one bounded
+ * step at a time, and then replaces them.
+ */
+
 #include "ngx_bloom_compact.h"
 #include "ngx_bloom_compact_keys.h"
 #include "ngx_bloom_io.h"
@@ -179,7 +184,7 @@ ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
     ngx_int_t  rc;
 
     if (!ngx_bloom_replace_allowed(compact->state, compact->begin)) {
-        return NGX_DONE;                         /* begin anew, some day */
+        return NGX_DONE;                    /* another run may begin later */
     }
 
     if (compact->does == NGX_BLOOM_COMPACT_REPLACES) {
@@ -199,9 +204,7 @@ ngx_bloom_compact_end(ngx_bloom_compact_t *compact)
         ngx_bloom_reader_close(&compact->reader);
     }
 
-    if (compact->fd != NGX_INVALID_FILE) {
-        (void) ngx_close_file(compact->fd);
-    }
+    ngx_bloom_io_close(&compact->fd);
 
     if (compact->tmp[0] != '\0') {
         (void) ngx_bloom_io_remove(compact->tmp);

@@ -1,4 +1,9 @@
 
+/*
+ * The table is open addressing with linear steps, over hashes with the run's
+ * secret, so that nobody can choose keys that collide.
+ */
+
 #include "ngx_bloom_compact_keys.h"
 
 #include "bloom_siphash.h"

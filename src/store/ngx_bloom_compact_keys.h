@@ -1,7 +1,8 @@
 
 /*
- * The keys of a run of compaction: how many of them are distinct, estimated
- * from a sample, and which occurrence of each is its last one and stays.
+ * This table finds out how many keys of a run of compaction are distinct,
+ * estimated from a sample, and which occurrence of each is its last one and
+ * stays.
  *
  * Distinct keys are told apart by a fingerprint, in a table that has room for a
  * million of them.  Where there are more, each pass over the journal takes its
@@ -68,7 +69,7 @@ ngx_int_t ngx_bloom_compact_keys_mark_begin(ngx_bloom_compact_keys_t *keys);
 /*
  * Marks the keys of a record as far as they belong to this pass.  Returns
  * NGX_OK; NGX_AGAIN if there are more keys than was estimated, and the first
- * pass begins anew; or NGX_ERROR.
+ * pass starts again; or NGX_ERROR.
  */
 ngx_int_t ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
     bloom_record_t *record);

@@ -1,4 +1,8 @@
 
+/*
+ * A call that a signal interrupts is made again.
+ */
+
 #include "ngx_bloom_io.h"
 
 
@@ -167,6 +171,16 @@ ngx_bloom_io_sync_directory(const u_char *path)
     ngx_bloom_fault("synced");
 
     return NGX_OK;
+}
+
+
+void
+ngx_bloom_io_close(ngx_fd_t *fd)
+{
+    if (*fd != NGX_INVALID_FILE) {
+        (void) ngx_close_file(*fd);
+        *fd = NGX_INVALID_FILE;
+    }
 }
 
 

@@ -1,7 +1,8 @@
 
 /*
- * System calls on the files of a state directory.  All of them are here, so
- * that a test can stop the process at each.
+ * These functions make system calls on the files of a state directory.  All
+ * that write, synchronise, rename or remove a file are here, so that a test can
+ * stop the process at each.
  */
 
 #ifndef _NGX_BLOOM_IO_H_INCLUDED_
@@ -45,6 +46,9 @@ ngx_int_t ngx_bloom_io_sync(ngx_fd_t fd);
 
 /* Synchronises the directory `path`, with the names in it. */
 ngx_int_t ngx_bloom_io_sync_directory(const u_char *path);
+
+/* Closes a file, if *fd is one, and sets *fd to NGX_INVALID_FILE. */
+void ngx_bloom_io_close(ngx_fd_t *fd);
 
 /* Renames a file within the directory `path`, and synchronises that. */
 ngx_int_t ngx_bloom_io_rename(const u_char *path, const u_char *from,

@@ -1,4 +1,9 @@
 
+/*
+ * A record is written behind the end and counts once the end has moved, so that
+ * a process may die between the two.
+ */
+
 #include "ngx_bloom_journal.h"
 #include "ngx_bloom_io.h"
 
@@ -178,9 +183,7 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
     if (state->segment_fd == NGX_INVALID_FILE
         || state->segment.base != end->base)
     {
-        if (state->segment_fd != NGX_INVALID_FILE) {
-            (void) ngx_close_file(state->segment_fd);
-        }
+        ngx_bloom_io_close(&state->segment_fd);
 
         what = BLOOM_SEGMENT_DAMAGED;
         state->segment_fd = ngx_bloom_segment_open(state, end->base, O_RDWR,
@@ -192,10 +195,7 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
                                  state->segment_fd == NGX_INVALID_FILE
                                  ? ngx_errno : NGX_EINVAL);
 
-            if (state->segment_fd != NGX_INVALID_FILE) {
-                (void) ngx_close_file(state->segment_fd);
-                state->segment_fd = NGX_INVALID_FILE;
-            }
+            ngx_bloom_io_close(&state->segment_fd);
 
             return NGX_ERROR;
         }
@@ -233,34 +233,14 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
 void
 ngx_bloom_journal_publish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 {
-    uint64_t              which, instances, old, *required;
-    ngx_uint_t            i;
+    uint64_t              which;
     ngx_bloom_control_t  *control;
 
     control = state->control;
 
     /* others are told first: they must not miss a key that counts */
 
-    instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
-    instances &= ~((uint64_t) 1 << state->instance);
-
-    for (i = 0; instances != 0; i++, instances >>= 1) {
-
-        if ((instances & 1) == 0) {
-            continue;
-        }
-
-        required = &control->instance[i].required;
-        old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
-
-        while (old < end->tail
-               && !__atomic_compare_exchange_n(required, &old, end->tail, 0,
-                                               __ATOMIC_SEQ_CST,
-                                               __ATOMIC_SEQ_CST))
-        {
-            /* void */
-        }
-    }
+    ngx_bloom_state_require(state, end->tail);
 
     ngx_bloom_fault("publish");
 

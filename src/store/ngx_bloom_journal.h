@@ -1,8 +1,8 @@
 
 /*
- * The journal's end and its segments: a start recovers them, workers append
- * records, and the helper makes, synchronises and removes segments.
- * ngx_bloom_reader.h reads what they have written.
+ * The journal's end and its segments are kept here: a start recovers them,
+ * workers append records, and the helper makes, synchronises and removes
+ * segments.  ngx_bloom_reader.h reads what they have written.
  */
 
 #ifndef _NGX_BLOOM_JOURNAL_H_INCLUDED_
@@ -51,7 +51,10 @@ void ngx_bloom_journal_publish(ngx_bloom_state_t *state,
  */
 ngx_int_t ngx_bloom_journal_prepare(ngx_bloom_state_t *state);
 
-/* Synchronises all records before the end.  Returns the same. */
+/*
+ * Synchronises all records before the end.  Returns NGX_OK, or NGX_ERROR, which
+ * is noted in the control page.
+ */
 ngx_int_t ngx_bloom_journal_sync(ngx_bloom_state_t *state);
 
 /*

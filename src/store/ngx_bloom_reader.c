@@ -1,4 +1,9 @@
 
+/*
+ * A reader has a window of one segment in memory, and moves it on as records
+ * are read.
+ */
+
 #include "ngx_bloom_reader.h"
 #include "ngx_bloom_io.h"
 
@@ -9,7 +14,6 @@
 static ngx_int_t ngx_bloom_reader_segment(ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len);
 static ngx_uint_t ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader);
-static void ngx_bloom_reader_release(ngx_bloom_reader_t *reader);
 static void ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader,
     const char *what);
 static ngx_int_t ngx_bloom_reader_fails(ngx_bloom_reader_t *reader,
@@ -37,7 +41,7 @@ ngx_bloom_reader_open(ngx_bloom_reader_t *reader, ngx_bloom_state_t *state,
 void
 ngx_bloom_reader_close(ngx_bloom_reader_t *reader)
 {
-    ngx_bloom_reader_release(reader);
+    ngx_bloom_io_close(&reader->fd);
 
     free(reader->window);
     reader->window = NULL;
@@ -109,7 +113,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 
             if (found == reader->len) {
 
-                ngx_bloom_reader_release(reader);
+                ngx_bloom_io_close(&reader->fd);
 
                 if (end == reader->limit) {
                     ngx_bloom_reader_lost_end(reader, reader->position);
@@ -222,7 +226,7 @@ ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
             break;
         }
 
-        ngx_bloom_reader_release(reader);
+        ngx_bloom_io_close(&reader->fd);
 
         if (what == BLOOM_SEGMENT_NEWER) {
             ngx_bloom_print(reader->error, sizeof(reader->error),
@@ -278,16 +282,6 @@ ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len)
     reader->len = len;
 
     return NGX_OK;
-}
-
-
-static void
-ngx_bloom_reader_release(ngx_bloom_reader_t *reader)
-{
-    if (reader->fd != NGX_INVALID_FILE) {
-        (void) ngx_close_file(reader->fd);
-        reader->fd = NGX_INVALID_FILE;
-    }
 }
 
 

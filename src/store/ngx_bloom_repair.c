@@ -1,9 +1,14 @@
 
+/*
+ * The records behind a gap are put, with new numbers, into copies of their
+ * segments, each of which replaces its segment once it is whole.
+ */
+
 #include "ngx_bloom_repair.h"
 #include "ngx_bloom_io.h"
 
 
-/* A segment that is written anew, without a gap. */
+/* A segment that is rewritten without a gap. */
 typedef struct {
     bloom_segment_t      segment;
     u_char              *buf;            /* all of it; NULL: none is */

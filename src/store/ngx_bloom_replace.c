@@ -1,4 +1,8 @@
 
+/*
+ * Each step of a replacement can be done again by whoever finds it half done.
+ */
+
 #include "ngx_bloom_replace.h"
 #include "ngx_bloom_io.h"
 

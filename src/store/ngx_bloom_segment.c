@@ -1,4 +1,9 @@
 
+/*
+ * A segment is written into a temporary file and renamed, so that nobody sees
+ * half of one.
+ */
+
 #include "ngx_bloom_segment.h"
 #include "ngx_bloom_io.h"
 
@@ -241,9 +246,7 @@ done:
 
     err = ngx_errno;
 
-    if (fd != NGX_INVALID_FILE) {
-        (void) ngx_close_file(fd);
-    }
+    ngx_bloom_io_close(&fd);
 
     free(buf);
     ngx_set_errno(err);

@@ -1,7 +1,7 @@
 
 /*
- * A segment is one file of the journal, and this is how it is found, opened,
- * made, and written to beside its records.  bloom_record.h has the format.
+ * A segment is one file of the journal, which is found, opened, made, and
+ * written to beside its records here.  bloom_record.h has the format.
  */
 
 #ifndef _NGX_BLOOM_SEGMENT_H_INCLUDED_

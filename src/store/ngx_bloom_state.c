@@ -1,4 +1,9 @@
 
+/*
+ * This file opens state directories and maps their control pages; it has the
+ * locks, the end of the journal, and the list of instances.
+ */
+
 #include "ngx_bloom_state.h"
 #include "ngx_bloom_io.h"
 
@@ -193,10 +198,7 @@ failed:
 
     failure->err = ngx_errno;
 
-    if (lock != NGX_INVALID_FILE) {
-        (void) ngx_close_file(lock);
-    }
-
+    ngx_bloom_io_close(&lock);
     ngx_bloom_state_close(state);
 
     return NGX_ERROR;
@@ -236,9 +238,9 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
 
 
 void
-ngx_bloom_state_announce_pending(ngx_bloom_state_t *state)
+ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t position)
 {
-    uint64_t              instances, old, *required;
+    uint64_t              instances, old, new, *required;
     ngx_uint_t            i;
     ngx_bloom_control_t  *control;
 
@@ -253,19 +255,22 @@ ngx_bloom_state_announce_pending(ngx_bloom_state_t *state)
             continue;
         }
 
-        /* another value each time, so that nobody takes it back unseen */
-
         required = &control->instance[i].required;
         old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
 
-        while (!__atomic_compare_exchange_n(required, &old,
-                                            (old & NGX_BLOOM_PENDING)
-                                            ? old + 1 : NGX_BLOOM_PENDING,
-                                            0, __ATOMIC_SEQ_CST,
-                                            __ATOMIC_SEQ_CST))
-        {
-            /* void */
-        }
+        do {
+            if (old >= position && position != NGX_BLOOM_PENDING) {
+                break;
+            }
+
+            /* pending: another value each time, so that nobody takes it back
+             * unseen */
+
+            new = (old & NGX_BLOOM_PENDING) ? old + 1 : position;
+
+        } while (!__atomic_compare_exchange_n(required, &old, new, 0,
+                                              __ATOMIC_SEQ_CST,
+                                              __ATOMIC_SEQ_CST));
     }
 }
 
@@ -273,10 +278,7 @@ ngx_bloom_state_announce_pending(ngx_bloom_state_t *state)
 void
 ngx_bloom_state_ready(ngx_bloom_state_t *state)
 {
-    if (state->starts != NGX_INVALID_FILE) {
-        (void) ngx_close_file(state->starts);
-        state->starts = NGX_INVALID_FILE;
-    }
+    ngx_bloom_io_close(&state->starts);
 }
 
 
@@ -465,7 +467,7 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 }
 
 
-/* Makes the control page anew; of use are `synced`, `rewrite` and `pending`,
+/* Fills the control page again; of use are `synced`, `rewrite` and `pending`,
  * if whole. */
 static ngx_int_t
 ngx_bloom_state_renew(ngx_bloom_state_t *state)
@@ -561,20 +563,9 @@ ngx_bloom_state_close(ngx_bloom_state_t *state)
         state->control = NULL;
     }
 
-    if (state->fd != NGX_INVALID_FILE) {
-        (void) ngx_close_file(state->fd);
-        state->fd = NGX_INVALID_FILE;
-    }
-
-    if (state->lock != NGX_INVALID_FILE) {
-        (void) ngx_close_file(state->lock);
-        state->lock = NGX_INVALID_FILE;
-    }
-
-    if (state->segment_fd != NGX_INVALID_FILE) {
-        (void) ngx_close_file(state->segment_fd);
-        state->segment_fd = NGX_INVALID_FILE;
-    }
+    ngx_bloom_io_close(&state->fd);
+    ngx_bloom_io_close(&state->lock);
+    ngx_bloom_io_close(&state->segment_fd);
 }
 
 

@@ -1,6 +1,7 @@
 
 /*
- * The state directory of a zone, and its control page.
+ * A zone's state directory has all that outlives nginx, and a control page by
+ * which the processes that use it agree.
  *
  *     STATE_PATH/ZONE/    control               the control page, mapped
  *                         instance.N            locked while instance N lives
@@ -34,11 +35,11 @@
  *     synced       everything before it is on disk.
  *
  * The locks are robust: the system gives them to the next who asks when their
- * holder has died.  Nothing has to be repaired then, since each change is made by
- * one store that comes last.
+ * holder has died.  Nothing has to be repaired then, since each change is made
+ * by one store that comes last.
  *
  * The page is believed only while somebody uses it: who finds himself alone
- * reads the segments and makes it anew.
+ * reads the segments and fills it again.
  */
 
 #ifndef _NGX_BLOOM_STATE_H_INCLUDED_
@@ -194,10 +195,11 @@ ngx_int_t ngx_bloom_state_inherit(ngx_bloom_state_t *state,
 void ngx_bloom_state_close(ngx_bloom_state_t *state);
 
 /*
- * Tells the other instances that this one has a pending key: they cannot say
- * "absent" until all pending keys have been appended.
+ * Requires that the other instances apply the journal up to `position` before
+ * they say "absent"; or, with NGX_BLOOM_PENDING, that they do not say so until
+ * all pending keys have been appended.
  */
-void ngx_bloom_state_announce_pending(ngx_bloom_state_t *state);
+void ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t position);
 
 static ngx_inline ngx_uint_t
 ngx_bloom_pending_empty(ngx_bloom_pending_t *pending)

@@ -1,4 +1,9 @@
 
+/*
+ * A file's name says all about it, so that finding one means reading the
+ * directory.
+ */
+
 #include "ngx_bloom_state_files.h"
 #include "ngx_bloom_io.h"
 

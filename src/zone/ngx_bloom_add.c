@@ -1,4 +1,9 @@
 
+/*
+ * A batch's bits are set before its record is written, so that the lock is held
+ * for the write alone.
+ */
+
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
@@ -300,7 +305,7 @@ append:
 done:
 
     batch->added += batch->fresh;
-    batch->known += batch->keys - batch->fresh;
+    batch->already_present += batch->keys - batch->fresh;
     batch->generation = 0;
     batch->waits = 0;
 
@@ -456,7 +461,7 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
     }
 
     if (why != NULL) {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_UNPARSABLE, 1);
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
         return why;
     }
 
@@ -483,13 +488,14 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
                                   buf + batch.maker.len, &count, &added);
 
         batch.added = batch.generation ? batch.fresh : added;
-        batch.known = 1 - batch.added;
+        batch.already_present = 1 - batch.added;
 
         ngx_bloom_wake();
     }
 
     ngx_bloom_count(zone, NGX_BLOOM_COUNTER_ADDED, batch.added);
-    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_KNOWN, batch.known);
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_ALREADY_PRESENT,
+                    batch.already_present);
 
     return NULL;
 }

@@ -22,7 +22,7 @@
 typedef struct {
     ngx_bloom_zone_t      *zone;
     uint64_t               added;        /* keys so far that changed a bit */
-    uint64_t               known;        /* keys so far that did not */
+    uint64_t               already_present;      /* keys so far that did not */
     ngx_uint_t             durable;      /* the zone can promise durability */
 
     /*

@@ -1,4 +1,8 @@
 
+/*
+ * A base is loaded in one go, by the master: no request waits for it.
+ */
+
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_pending.h"

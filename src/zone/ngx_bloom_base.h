@@ -1,7 +1,8 @@
 
 /*
- * What a zone serves first, after a start or a reload: the master opens its
- * state directory and loads its base with the journal behind it.
+ * The base is what a zone serves first, after a start or a reload: the master
+ * opens the zone's state directory and loads the base with the journal behind
+ * it.
  *
  * The base of a zone is the image that was uploaded in place of that of file=,
  * if there is one; else the image of file=, or an empty filter.

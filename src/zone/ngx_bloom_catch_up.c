@@ -1,4 +1,9 @@
 
+/*
+ * Records are read from where this instance has applied the journal up to the
+ * journal's end, and their bits are set in the bank that serves.
+ */
+
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_journal.h"
 #include "ngx_bloom_load.h"

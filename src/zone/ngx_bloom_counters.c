@@ -1,4 +1,8 @@
 
+/*
+ * A process counts in the row of its slot in nginx's table of processes.
+ */
+
 #include "ngx_bloom_counters.h"
 
 #include <ngx_md5.h>

@@ -39,14 +39,14 @@ typedef enum {
     NGX_BLOOM_COUNTER_ABSENT = 0,        /* answers: as NGX_BLOOM_ABSENT ... */
     NGX_BLOOM_COUNTER_PRESENT,
     NGX_BLOOM_COUNTER_UNKNOWN,
-    NGX_BLOOM_COUNTER_UNPARSABLE,        /* asked for, or to be added */
+    NGX_BLOOM_COUNTER_INVALID,           /* asked for, or to be added */
 
     NGX_BLOOM_COUNTER_REJECTED,          /* requests */
     NGX_BLOOM_COUNTER_ROUTED,
     NGX_BLOOM_COUNTER_DRY_RUN,           /* that would have been either */
 
     NGX_BLOOM_COUNTER_ADDED,             /* keys that changed a bit */
-    NGX_BLOOM_COUNTER_KNOWN,             /* keys that did not */
+    NGX_BLOOM_COUNTER_ALREADY_PRESENT,   /* keys that did not */
 
     NGX_BLOOM_COUNTER_FEEDBACK_ABSENT,   /* requests under bloom_feedback: key
                                             absent, */

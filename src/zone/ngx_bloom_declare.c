@@ -1,4 +1,9 @@
 
+/*
+ * This file creates zones and sizes their shared memory, and then has the
+ * memory filled at a start or taken over at a reload.
+ */
+
 #include "ngx_bloom_declare.h"
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_reload.h"

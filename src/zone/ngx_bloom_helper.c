@@ -1,4 +1,9 @@
 
+/*
+ * A timer gives each zone a slice in turn; the zone says when it wants the
+ * next, and the pipe wakes the helper before.
+ */
+
 #include "ngx_bloom_helper.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_shutdown.h"

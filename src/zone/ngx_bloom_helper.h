@@ -13,8 +13,8 @@
  *     saves checkpoints and snapshots; removes what is not needed any more;
  *     compacts the journal while there is nothing else to do.
  *
- * nginx starts another helper for one that dies; tasks it had begun are begun
- * anew.  While nginx reloads there may be two: locks keep them apart.
+ * nginx starts another helper for one that dies; tasks it had begun start
+ * again.  While nginx reloads there may be two: locks keep them apart.
  */
 
 #ifndef _NGX_BLOOM_HELPER_H_INCLUDED_
@@ -30,7 +30,7 @@
 
 /*
  * Has nginx start the process.  To be called in init_module, behind
- * ngx_bloom_reload_commit().  `zones` is an array of pointers.
+ * ngx_bloom_reload_accepted().  `zones` is an array of pointers.
  */
 ngx_int_t ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones);
 

@@ -1,4 +1,10 @@
 
+/*
+ * Transparent pages are asked for by madvise(), reserved ones are mapped in
+ * place of the memory that nginx made, and /proc/self/smaps says which there
+ * are.
+ */
+
 #include "ngx_bloom_hugepages.h"
 
 #include <sys/mman.h>

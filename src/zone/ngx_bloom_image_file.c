@@ -1,4 +1,9 @@
 
+/*
+ * A file is opened once and read by its descriptor, so that its name may mean
+ * another file meanwhile.
+ */
+
 #include "ngx_bloom_image_file.h"
 
 #include <grp.h>

@@ -1,4 +1,8 @@
 
+/*
+ * The image is copied again if the generation changes meanwhile.
+ */
+
 #include "ngx_bloom_info.h"
 
 

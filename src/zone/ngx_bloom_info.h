@@ -1,6 +1,6 @@
 
 /*
- * The status of a zone, copied for an administrator.
+ * The status of a zone is copied for an administrator.
  */
 
 #ifndef _NGX_BLOOM_INFO_H_INCLUDED_
@@ -40,7 +40,7 @@ typedef struct {
 
     ngx_bloom_result_t   loaded;         /* the last load; none if
                                             started_at is 0 */
-    uint64_t             load_done;      /* bytes; of a load under way */
+    uint64_t             load_done;      /* bytes of the load that runs */
     uint64_t             load_total;     /* 0: none is */
     uint64_t             heartbeat;      /* of the helper, ms since 1970 */
 

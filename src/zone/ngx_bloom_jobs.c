@@ -1,4 +1,9 @@
 
+/*
+ * This file chooses a zone's next job, does its steps, and tells whoever asked
+ * for it how it ended.
+ */
+
 #include "ngx_bloom_jobs.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_io.h"
@@ -10,7 +15,7 @@
 /* How long after a checkpoint that failed the next is tried, ms. */
 #define NGX_BLOOM_JOBS_RETRY           10000
 
-/* How long a synchronisation that is under way is waited for, ms. */
+/* How long a synchronisation that is running is waited for, ms. */
 #define NGX_BLOOM_JOBS_KEEPER          1000
 
 /* Bytes of the journal; their replay takes about a second. */
@@ -464,15 +469,8 @@ done:
 static void
 ngx_bloom_jobs_close(ngx_bloom_jobs_t *jobs)
 {
-    if (jobs->from != NGX_INVALID_FILE) {
-        (void) ngx_close_file(jobs->from);
-        jobs->from = NGX_INVALID_FILE;
-    }
-
-    if (jobs->to != NGX_INVALID_FILE) {
-        (void) ngx_close_file(jobs->to);
-        jobs->to = NGX_INVALID_FILE;
-    }
+    ngx_bloom_io_close(&jobs->from);
+    ngx_bloom_io_close(&jobs->to);
 }
 
 

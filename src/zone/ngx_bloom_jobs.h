@@ -82,7 +82,7 @@ void ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs);
 /* Does a step of it; jobs->current is NGX_BLOOM_JOBS_NONE when it is done. */
 void ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs);
 
-/* Drops the current job, which another helper begins anew, and the lock. */
+/* Drops the current job, which another helper starts again, and the lock. */
 void ngx_bloom_jobs_abandon(ngx_bloom_jobs_t *jobs);
 
 

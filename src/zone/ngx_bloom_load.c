@@ -1,4 +1,9 @@
 
+/*
+ * This file loads images and replays the journal step by step, and switches to
+ * a new generation.
+ */
+
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_replace.h"
 #include "ngx_bloom_io.h"
@@ -284,7 +289,7 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     len = bloom_image_chunk_size(&load->image, chunk);
 
     sh->bank[load->bank].bits_set +=
-                      bloom_layout_count_ones(words, len / sizeof(uint64_t));
+                      bloom_layout_bits_set(words, len / sizeof(uint64_t));
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);

@@ -1,4 +1,9 @@
 
+/*
+ * What has been logged of a generation is noted in shared memory, so that no
+ * other process repeats it.
+ */
+
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_io.h"
 
@@ -33,9 +38,10 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
 
     if (load->cut == 0 && ngx_bloom_load_covered(&load->image) != 0) {
         ngx_log_error(NGX_LOG_WARN, log, 0,
-                      "bloom zone \"%V\": its image says that it is complete%*s,"
-                      " which is still to come: it is taken to cover none of the"
-                      " keys in the journal; set this machine's clock right, or "
+                      "bloom zone \"%V\": its image says that it is "
+                      "complete%*s, which is still to come: it is taken to "
+                      "cover none of the keys in the journal; set this "
+                      "machine's clock right, or "
                       "build the image with the time at which its keys were "
                       "read", &zone->name, (size_t) (last - as_of), as_of);
     }

@@ -1,7 +1,7 @@
 
 /*
- * The log says of a zone, unasked and once, what serves from now on and what is
- * wrong with it.
+ * The log says of a zone, without being asked and once, what serves from now on
+ * and what is wrong with it.
  */
 
 #ifndef _NGX_BLOOM_LOG_H_INCLUDED_

@@ -1,4 +1,9 @@
 
+/*
+ * A lookup reads the generation, tests the key in the bank it names, and starts
+ * again if the generation has changed.
+ */
+
 #include "ngx_bloom_lookup.h"
 #include "bloom_bits.h"
 
@@ -6,6 +11,7 @@
 /* Attempts of a lookup: only as many loads in its few nanoseconds make it
  * give up, and a load takes longer than that. */
 #define NGX_BLOOM_LOOKUP_ATTEMPTS    8
+
 
 static ngx_inline ngx_int_t ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone,
     ngx_uint_t *behind);
@@ -35,13 +41,13 @@ static ngx_uint_t ngx_bloom_lookup_next_part(ngx_str_t *part, u_char **pos,
 
 
 /* Where keys are brought into their form; what is longer has memory of its own.
- * No lookup is under way when another begins. */
+ * No lookup is running when another begins. */
 static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
 /*
- * Begins a lookup.  Returns NGX_OK, NGX_AGAIN to begin anew, or NGX_DECLINED if
- * nothing serves.
+ * Begins a lookup.  Returns NGX_OK, NGX_AGAIN to start again, or NGX_DECLINED
+ * if nothing serves.
  */
 static ngx_inline ngx_int_t
 ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
@@ -69,7 +75,7 @@ ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 
 
 /*
- * Ends a lookup.  Returns NGX_OK, NGX_AGAIN to begin anew, as what was seen is
+ * Ends a lookup.  Returns NGX_OK, NGX_AGAIN to start again, as what was seen is
  * not of one generation, or NGX_DECLINED if its image is too old.
  */
 static ngx_inline ngx_int_t
@@ -148,7 +154,7 @@ ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 
 /*
  * Looks up a key in a form other than raw, and ends the lookup.  Returns the
- * answer; NGX_AGAIN to begin anew; NGX_DECLINED if the image is too old or
+ * answer; NGX_AGAIN to start again; NGX_DECLINED if the image is too old or
  * memory is short.  Not inline, as raw keys would pay for its registers.
  */
 static ngx_int_t __attribute__((noinline))
@@ -171,7 +177,7 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
               : ngx_bloom_lookup_any(zone, &canonical, key, buf);
 
     if (present == -1) {
-        return NGX_BLOOM_UNPARSABLE;
+        return NGX_BLOOM_INVALID;
     }
 
     rc = ngx_bloom_lookup_end(zone);
@@ -211,7 +217,7 @@ ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 }
 
 
-/* Tests a key of a form that may make many keys of it; likewise. */
+/* Tests a key of a form that may make many keys of it; -1: it is invalid. */
 static int
 ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
@@ -543,7 +549,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
         if (ngx_bloom_lookup_expand(zone, &keys, &hash[lines], &key[i], buf)
             != NULL)
         {
-            answer[i] = NGX_BLOOM_UNPARSABLE;
+            answer[i] = NGX_BLOOM_INVALID;
             continue;
         }
 
@@ -685,7 +691,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
         lookup->generation = zone->generation;
 
         if (lookup->why != NULL) {
-            return NGX_BLOOM_UNPARSABLE;
+            return NGX_BLOOM_INVALID;
         }
 
         if (rc == NGX_DECLINED) {

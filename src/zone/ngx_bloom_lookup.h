@@ -23,7 +23,7 @@
 #define NGX_BLOOM_ABSENT      0
 #define NGX_BLOOM_PRESENT     1          /* maybe */
 #define NGX_BLOOM_UNKNOWN     2          /* see ngx_bloom_condition_e */
-#define NGX_BLOOM_UNPARSABLE  3          /* invalid in the zone's key form */
+#define NGX_BLOOM_INVALID     3          /* invalid in the zone's key form */
 #define NGX_BLOOM_ANSWERS     4
 
 
@@ -63,7 +63,7 @@ ngx_uint_t ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
 /*
  * ngx_bloom_lookup() of n keys, none of which is changed, with their lines
- * under way from memory together; the answer for an empty one is unknown.
+ * on their way from memory together; the answer for an empty one is unknown.
  */
 void ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, ngx_pool_t *pool);
@@ -81,8 +81,8 @@ void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 typedef struct {
     uint64_t            generation;      /* 0: nothing serves, and nothing
                                             below is known */
-    uint32_t            form;            /* BLOOM_KEY_... */
-    const char         *why;             /* of NGX_BLOOM_UNPARSABLE: a phrase
+    uint32_t            form;            /* BLOOM_FORM_... */
+    const char         *why;             /* of NGX_BLOOM_INVALID: a phrase
                                             to follow the key; else NULL */
     bloom_form_t        keys;            /* that were looked up, if not `why` */
     uint32_t            matches;         /* bit i: keys.expression[i] is maybe

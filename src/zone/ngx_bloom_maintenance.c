@@ -1,4 +1,9 @@
 
+/*
+ * Maintenance takes a millisecond or so at a time, apart from waiting for the
+ * disk, which the helper alone may do.
+ */
+
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_pending.h"

@@ -1,4 +1,9 @@
 
+/*
+ * A pending key counts from the moment at which the end of the pending keys has
+ * moved behind it, even if its process dies then.
+ */
+
 #include "ngx_bloom_pending.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
@@ -25,7 +30,7 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
     if (ngx_bloom_lock(&pending->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
         (void) __atomic_fetch_add(&pending->lost, 1, __ATOMIC_RELAXED);
 
-        /* a switch either sees that, or is seen to be under way, or is over
+        /* a switch either sees that, or is seen to be running, or is over
          * when it is asked for the last time who serves */
 
         now = ngx_bloom_time();
@@ -53,7 +58,7 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
         goto lost;
     }
 
-    ngx_bloom_fault("keep");
+    ngx_bloom_fault("pending");
 
     p = pending->data + pending->end;
 
@@ -70,7 +75,7 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
                      __ATOMIC_SEQ_CST);
 
     if (zone->state != NULL) {
-        ngx_bloom_state_announce_pending(zone->state);
+        ngx_bloom_state_require(zone->state, NGX_BLOOM_PENDING);
     }
 
     ngx_bloom_unlock(&pending->mutex);

@@ -1,7 +1,6 @@
 
 /*
- * Pending keys: keys that were added and wait in memory until the journal can
- * take them.
+ * Pending keys were added, and wait in memory until the journal can take them.
  *
  * They lie in the control page of the state directory, where they outlive every
  * process, or, where a zone has no state, in its shared memory.

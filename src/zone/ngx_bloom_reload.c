@@ -1,4 +1,9 @@
 
+/*
+ * This file compares a zone's new configuration with what serves, and prepares
+ * what has changed.
+ */
+
 #include "ngx_bloom_reload.h"
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_log.h"
@@ -6,7 +11,7 @@
 #include "ngx_bloom_task.h"
 
 
-/* How long the master waits for a load that is under way, ms. */
+/* How long the master waits for a load that is running, ms. */
 #define NGX_BLOOM_RELOAD_PATIENCE  10000
 
 
@@ -327,7 +332,7 @@ ngx_bloom_reload_abandon(ngx_bloom_zone_t *zone)
 
 
 void
-ngx_bloom_reload_commit(ngx_cycle_t *cycle, ngx_array_t *zones)
+ngx_bloom_reload_accepted(ngx_cycle_t *cycle, ngx_array_t *zones)
 {
     ngx_uint_t          i;
     ngx_bloom_zone_t  **zone;

@@ -23,7 +23,7 @@ ngx_int_t ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old);
 
 /* Lets the prepared images serve, after the configuration has been accepted.
  * Cannot fail: a zone whose image cannot serve goes on as it was. */
-void ngx_bloom_reload_commit(ngx_cycle_t *cycle, ngx_array_t *zones);
+void ngx_bloom_reload_accepted(ngx_cycle_t *cycle, ngx_array_t *zones);
 
 /* Drops what was prepared for a configuration that was refused. */
 void ngx_bloom_reload_abandon(ngx_bloom_zone_t *zone);

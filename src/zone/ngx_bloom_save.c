@@ -1,4 +1,9 @@
 
+/*
+ * Chunks are copied before they are written, since bits are added meanwhile and
+ * the checksum has to fit.
+ */
+
 #include "ngx_bloom_save.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_state_files.h"

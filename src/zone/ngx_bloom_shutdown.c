@@ -1,4 +1,8 @@
 
+/*
+ * A worker that exits looks at its journals by a timer, until it ends.
+ */
+
 #include "ngx_bloom_shutdown.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
@@ -47,7 +51,7 @@ ngx_bloom_shutdown_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 
 /*
  * The timer runs from an addition until that is on disk, and not only while the
- * worker goes: it is not told when it is to go.
+ * worker exits: it is not told when it is to exit.
  */
 void
 ngx_bloom_shutdown_appended(ngx_bloom_zone_t *zone, uint64_t position)

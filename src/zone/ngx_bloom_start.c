@@ -1,4 +1,9 @@
 
+/*
+ * This file loads a zone's base into fresh memory, or checks for "nginx -t"
+ * that it could be loaded.
+ */
+
 #include "ngx_bloom_start.h"
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_io.h"
@@ -185,7 +190,7 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
     }
 #endif
 
-    /* no process has seen this memory: there is no need to wait for commit */
+    /* no process has seen this memory: it serves without waiting */
 
     sh->generation = 1;
     sh->based = 1;

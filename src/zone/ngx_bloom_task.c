@@ -1,4 +1,8 @@
 
+/*
+ * This file draws tickets for tasks, and keeps the results of their last runs.
+ */
+
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_wake.h"

@@ -13,7 +13,7 @@
  *
  *     helper    writes run (runs + 1) % NGX_BLOOM_TASK_RUNS; then runs + 1
  *     reader    reads `runs`, then any of the others; if `runs` has changed
- *               since, it begins anew
+ *               since, it starts again
  */
 
 #ifndef _NGX_BLOOM_TASK_H_INCLUDED_

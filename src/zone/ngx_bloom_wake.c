@@ -1,4 +1,9 @@
 
+/*
+ * Both ends of the pipe are non-blocking: a pipe that is full wakes the helper
+ * as well.
+ */
+
 #include "ngx_bloom_wake.h"
 
 

@@ -1,6 +1,6 @@
 
 /*
- * The pipe through which any process wakes the helper.
+ * Any process wakes the helper through a pipe.
  *
  * There is one pipe for the life of a master, so workers of old cycles wake
  * the new helper.

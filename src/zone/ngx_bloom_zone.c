@@ -1,4 +1,9 @@
 
+/*
+ * This file copies what lookups need of a generation, and sets the bits of
+ * added keys.
+ */
+
 #include "ngx_bloom_zone.h"
 
 

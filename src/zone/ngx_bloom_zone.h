@@ -9,7 +9,7 @@
  *
  *     lookup    read generation g; test in bank g & 1; read the generation
  *               again: if it changed, the answer is thrown away and the lookup
- *               begins anew (ngx_bloom_lookup.h)
+ *               starts again (ngx_bloom_lookup.h)
  *     load      write bank (g + 1) & 1, which nobody reads; then g + 1
  *
  * So a lookup takes no lock and waits for nobody, and is answered from one
@@ -133,7 +133,7 @@ typedef struct {
     pthread_mutex_t       tasks;         /* robust; held for a copy */
     ngx_bloom_task_t      task[NGX_BLOOM_TASKS];
     ngx_bloom_result_t    loaded;        /* the last load, whoever wanted it */
-    uint64_t              load_done;     /* bytes of the load under way */
+    uint64_t              load_done;     /* bytes of the load that runs */
     uint64_t              load_total;    /* 0: none is */
     uint64_t              heartbeat;     /* of the helper, ms since 1970 */
     uint64_t              checkpoint;    /* position of the last one */
@@ -186,18 +186,18 @@ typedef struct {
     ngx_err_t               state_err;
     const char             *state_error;
 
-    /* between the reading of a configuration and its commit */
+    /* until the configuration that is read has been accepted */
     ngx_uint_t              resized;     /* it was there in another size */
     ngx_uint_t              changed;     /* the file did: to be loaded */
-    ngx_uint_t              prepared;    /* loaded, and serves from commit */
+    ngx_uint_t              prepared;    /* loaded, and serves from then on */
     ngx_uint_t              uploaded;    /* by an uploaded image */
     ngx_uint_t              joins;       /* the filter that serves goes on, and
                                             gets the keys of the journal */
-    struct ngx_bloom_load_s*load;
+    struct ngx_bloom_load_s *load;
 
     /* what a lookup needs of the generation last seen */
     uint64_t                generation;
-    uint32_t                form;        /* BLOOM_KEY_... */
+    uint32_t                form;        /* BLOOM_FORM_... */
     bloom_geometry_t        geometry;
     bloom_hasher_t          hasher;
     uint64_t               *words;
@@ -231,7 +231,7 @@ ngx_int_t ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation);
 
 /* Where bits go, and how. */
 typedef struct {
-    uint32_t                 form;       /* BLOOM_KEY_... */
+    uint32_t                 form;       /* BLOOM_FORM_... */
     const bloom_geometry_t  *geometry;
     const bloom_hasher_t    *hasher;
     uint64_t                *words;

@@ -182,11 +182,11 @@ can_be_used(const bloom_image_t *image, uint64_t *words)
     memset(&census, 0, sizeof(census));
     bloom_census(&census, g, words, n);
 
-    expect(census.words == n && census.ones <= g->bits);
+    expect(census.words == n && census.bits_set <= g->bits);
 
     fpr = bloom_census_fpr(&census, g);
     expect(fpr >= 0 && fpr <= 1 + 1e-9);
-    expect(bloom_geometry_items(g, census.ones) <= 64 * g->bits);
+    expect(bloom_geometry_items(g, census.bits_set) <= 64 * g->bits);
 
     fpr = bloom_geometry_fpr(g, image->items);
     expect(fpr >= 0 && fpr <= 1 + 1e-9);

@@ -308,7 +308,7 @@ measure_items(uint32_t layout, double fpr, uint64_t items)
         memset(&census, 0, sizeof(census));
         bloom_census(&census, &g, words, g.bits / 64);
 
-        d = (double) bloom_geometry_items(&g, census.ones) - (double) items;
+        d = (double) bloom_geometry_items(&g, census.bits_set) - (double) items;
 
         sum += d;
         squares += d * d;

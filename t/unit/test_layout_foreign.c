@@ -353,7 +353,7 @@ test_a_key_is_present_if_any_link_has_it(void **state)
     items = bloom_census_items(&census, &g);
     assert_in_range(items, n + 2, n + 4);
     assert_near(bloom_census_fill(&census),
-                (double) census.ones / (64 + 512 + 1000), 1e-12);
+                (double) census.bits_set / (64 + 512 + 1000), 1e-12);
     assert_true(bloom_census_fpr(&census, &g) < 1e-4);
     assert_true(bloom_geometry_fpr(&g, items) < 1e-4);
 

@@ -173,7 +173,7 @@ subtest 'a load finds the pending keys locked' => sub {
     my $before = generation($t, 'ids');
 
     $disk->refuse('ENOSPC', qw(open write grow rename));
-    my $stop = $faults->stop_at('keep');
+    my $stop = $faults->stop_at('pending');
     my $added = $add{bloom_add}->('locked');
     my $worker = $faults->stopped($stop);
 

@@ -1,6 +1,7 @@
 
 /*
- * The endpoint.
+ * The endpoint finds out which request it is and calls the function that
+ * answers it.
  */
 
 #ifndef _NGX_HTTP_BLOOM_API_H_INCLUDED_

@@ -1,6 +1,6 @@
 
 /*
- * Headers of a request and of its response.
+ * Headers of a request are read, and headers of its response are added.
  */
 
 #ifndef _NGX_HTTP_BLOOM_HEADER_H_INCLUDED_

@@ -1,6 +1,6 @@
 
 /*
- * GET image: the zone is sent as an image file.
+ * GET image sends the zone as an image file.
  */
 
 #ifndef _NGX_HTTP_BLOOM_IMAGE_H_INCLUDED_

@@ -1,6 +1,6 @@
 
 /*
- * The state of a zone in JSON.
+ * The state of a zone is written in JSON.
  */
 
 #ifndef _NGX_HTTP_BLOOM_JSON_H_INCLUDED_

@@ -384,7 +384,7 @@ ngx_http_bloom_keys_skip(ngx_http_bloom_keys_t *adding)
         adding->why = adding->batch.error;
     }
 
-    ngx_bloom_count(adding->batch.zone, NGX_BLOOM_COUNTER_UNPARSABLE, 1);
+    ngx_bloom_count(adding->batch.zone, NGX_BLOOM_COUNTER_INVALID, 1);
 }
 
 
@@ -392,19 +392,20 @@ ngx_http_bloom_keys_skip(ngx_http_bloom_keys_t *adding)
 static ngx_int_t
 ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *adding)
 {
-    uint64_t                added, known;
+    uint64_t                added, present;
     ngx_int_t               rc;
     ngx_bloom_add_batch_t  *batch;
 
     batch = &adding->batch;
 
     added = batch->added;
-    known = batch->known;
+    present = batch->already_present;
 
     rc = ngx_bloom_add_batch(batch);
 
     ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_ADDED, batch->added - added);
-    ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_KNOWN, batch->known - known);
+    ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_ALREADY_PRESENT,
+                    batch->already_present - present);
 
     adding->full = (rc == NGX_AGAIN);
 
@@ -473,7 +474,7 @@ ngx_http_bloom_keys_respond(ngx_http_request_t *r,
     ngx_http_bloom_text_printf(&text, "\"received\":%uL,\"added\":%uL,"
                                "\"already_present\":%uL,\"invalid\":%uL,",
                                adding->received, adding->batch.added,
-                               adding->batch.known, adding->invalid);
+                               adding->batch.already_present, adding->invalid);
 
     if (adding->invalid != 0) {
         ngx_http_bloom_text_printf(&text,
@@ -505,7 +506,7 @@ ngx_http_bloom_keys_cleanup(void *data)
                       "\"%V\": %uL received, %uL of them added, "
                       "%uL already present, %uL invalid",
                       &adding->batch.zone->name, adding->received,
-                      adding->batch.added, adding->batch.known,
+                      adding->batch.added, adding->batch.already_present,
                       adding->invalid);
     }
 

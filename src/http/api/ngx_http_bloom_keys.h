@@ -1,6 +1,6 @@
 
 /*
- * POST keys: the keys of the body are added.
+ * POST keys adds the keys of the body.
  */
 
 #ifndef _NGX_HTTP_BLOOM_KEYS_H_INCLUDED_

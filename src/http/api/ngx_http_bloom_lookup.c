@@ -49,7 +49,7 @@ static void ngx_http_bloom_lookup_respond(ngx_http_request_t *r,
     ngx_http_bloom_lookup_t *lookups);
 
 
-/* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN, _UNPARSABLE */
+/* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN, _INVALID */
 static ngx_str_t  ngx_http_bloom_lookup_answers[] = {
     ngx_string("absent"),
     ngx_string("present"),
@@ -379,7 +379,7 @@ ngx_http_bloom_lookup_respond(ngx_http_request_t *r,
                                lookups->answers[NGX_BLOOM_ABSENT],
                                lookups->answers[NGX_BLOOM_PRESENT],
                                lookups->answers[NGX_BLOOM_UNKNOWN],
-                               lookups->answers[NGX_BLOOM_UNPARSABLE]);
+                               lookups->answers[NGX_BLOOM_INVALID]);
 
     ngx_http_finalize_request(r,
                               ngx_http_bloom_response_json(r, NGX_HTTP_OK,

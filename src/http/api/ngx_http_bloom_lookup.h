@@ -1,6 +1,6 @@
 
 /*
- * GET keys and POST test: keys are looked up.
+ * GET keys and POST test look keys up.
  */
 
 #ifndef _NGX_HTTP_BLOOM_LOOKUP_H_INCLUDED_

@@ -57,7 +57,7 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
       "Requests that a rule looked at, by what its zone answered." },
     { "rule_checks_total", "answer=\"present\"", NGX_BLOOM_PRESENT, NULL },
     { "rule_checks_total", "answer=\"unknown\"", NGX_BLOOM_UNKNOWN, NULL },
-    { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_UNPARSABLE,
+    { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_INVALID,
       NULL },
 
     { "rule_requests_total", "decision=\"fired\"",

@@ -1,6 +1,6 @@
 
 /*
- * GET metrics: all zones and rules for Prometheus.
+ * GET metrics writes all zones and rules for Prometheus.
  */
 
 #ifndef _NGX_HTTP_BLOOM_METRICS_H_INCLUDED_

@@ -1,6 +1,6 @@
 
 /*
- * GET / for a browser: the page.
+ * GET / sends the page to browsers.
  */
 
 #ifndef _NGX_HTTP_BLOOM_PAGE_H_INCLUDED_

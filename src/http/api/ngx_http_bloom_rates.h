@@ -1,6 +1,6 @@
 
 /*
- * GET rates: the estimated false-positive rate by the number of keys.
+ * GET rates tells the estimated false-positive rate by the number of keys.
  */
 
 #ifndef _NGX_HTTP_BLOOM_RATES_H_INCLUDED_

@@ -1,7 +1,7 @@
 
 /*
- * Responses of the endpoint.  What these functions return is for a content
- * handler to return, or for ngx_http_finalize_request().
+ * These functions send responses of the endpoint.  What they return is for a
+ * content handler to return, or for ngx_http_finalize_request().
  */
 
 #ifndef _NGX_HTTP_BLOOM_RESPONSE_H_INCLUDED_

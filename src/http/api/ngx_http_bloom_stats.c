@@ -46,7 +46,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "checks_total", "answer=\"present\"", NULL },
     { "counters.unknown", COUNTER(NGX_BLOOM_COUNTER_UNKNOWN), ALWAYS,
       "checks_total", "answer=\"unknown\"", NULL },
-    { "counters.invalid", COUNTER(NGX_BLOOM_COUNTER_UNPARSABLE), ALWAYS,
+    { "counters.invalid", COUNTER(NGX_BLOOM_COUNTER_INVALID), ALWAYS,
       "invalid_keys_total", NULL,
       "Keys, looked up or to be added, that are invalid in the image's key "
       "form." },
@@ -62,8 +62,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "additions_total", "result=\"added\"",
       "Keys to be added, by whether they changed the filter or were already "
       "present." },
-    { "counters.already_present", COUNTER(NGX_BLOOM_COUNTER_KNOWN), ALWAYS,
-      "additions_total", "result=\"already_present\"", NULL },
+    { "counters.already_present", COUNTER(NGX_BLOOM_COUNTER_ALREADY_PRESENT),
+      ALWAYS, "additions_total", "result=\"already_present\"", NULL },
 
     { "feedback.absent", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_ABSENT), ALWAYS,
       "feedback_requests_total", "result=\"absent\"",
@@ -186,8 +186,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "filter_bytes", NULL,
       "Size of the filter that serves." },
     { "memory.pages", OBJECT, ALWAYS, MEMBER },
-    { "memory.pages.wanted", STRING(pages_wanted), ALWAYS, MEMBER },
-    { "memory.pages.kind", STRING(pages_kind), ALWAYS, MEMBER },
+    { "memory.pages.wanted", STRING(hugepages_wanted), ALWAYS, MEMBER },
+    { "memory.pages.kind", STRING(hugepages_kind), ALWAYS, MEMBER },
     { "memory.pages.huge_bytes", NUMBER(info.huge_bytes), ALWAYS,
       "pages_huge_bytes", NULL,
       "Size of the zone's memory in use that lies on huge pages." },
@@ -281,12 +281,13 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
         ngx_http_bloom_stats_text(ngx_http_bloom_stats_states[info->condition]);
     stats->in_state[info->condition] = 1;
 
-    stats->pages_wanted =
+    stats->hugepages_wanted =
         ngx_http_bloom_stats_text(ngx_bloom_hugepages_name(info->hugepages));
-    stats->pages_kind =
-        ngx_http_bloom_stats_text(info->huge_bytes != 0
-                                  ? ngx_bloom_hugepages_name(info->hugepages_got)
-                                  : "small");
+    stats->hugepages_kind =
+        ngx_http_bloom_stats_text(info->huge_bytes == 0
+                                  ? "small"
+                                  : ngx_bloom_hugepages_name(
+                                                      info->hugepages_got));
 
     stats->has[NGX_HTTP_BLOOM_STATS_ALWAYS] = 1;
     stats->has[NGX_HTTP_BLOOM_STATS_MAX_AGE] = (zone->max_age != 0);

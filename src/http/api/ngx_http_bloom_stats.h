@@ -1,6 +1,6 @@
 
 /*
- * Stats: what the endpoint tells of a zone, in JSON and as metrics.
+ * The stats are what the endpoint tells of a zone, in JSON and as metrics.
  *
  * One table has all of it: a line is a value's place in JSON, its type, where
  * it is in ngx_http_bloom_stats_t, and its metric.  Members of an object, and
@@ -74,8 +74,8 @@ typedef struct {
     double                       estimated_fpr;
     double                       fill_ratio;
 
-    ngx_str_t                    pages_wanted;
-    ngx_str_t                    pages_kind;
+    ngx_str_t                    hugepages_wanted;
+    ngx_str_t                    hugepages_kind;
     ngx_str_t                    journal_error;
     ngx_str_t                    load_result;
     ngx_str_t                    load_message;

@@ -1,7 +1,7 @@
 
 /*
- * A request waits for a task of the helper: POST reload, POST checkpoint, and
- * what other files ask for.
+ * A request waits here for a task of the helper: POST reload, POST checkpoint,
+ * and what other files ask for.
  */
 
 #ifndef _NGX_HTTP_BLOOM_TASK_H_INCLUDED_

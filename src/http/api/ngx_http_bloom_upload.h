@@ -1,6 +1,6 @@
 
 /*
- * PUT image: the body replaces the image of a zone.
+ * PUT image replaces the image of a zone by the body.
  */
 
 #ifndef _NGX_HTTP_BLOOM_UPLOAD_H_INCLUDED_
