@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "commands.h"
+#include "command_list.h"
 
 
 static int  described;                   /* commands with their options */
@@ -125,7 +125,7 @@ print_synopsis(void)
 {
     const command_t *const  *command;
 
-    for (command = commands; *command != NULL; command++) {
+    for (command = command_list; *command != NULL; command++) {
         printf(".br\n\\fBngx\\-bloom %s\\fR ", (*command)->name);
         print_usage((*command)->synopsis);
     }
@@ -192,7 +192,7 @@ print_status(void)
 {
     const command_t *const  *command;
 
-    for (command = commands; *command != NULL; command++) {
+    for (command = command_list; *command != NULL; command++) {
         if ((*command)->status != NULL) {
             printf(".TP\n.B %s\n", (*command)->name);
             print_sentences((*command)->status, strlen((*command)->status));
@@ -222,7 +222,7 @@ print_line(const char *line)
 
     } else if (sscanf(line, "@%15[A-Z] %15[a-z]@", what, name) == 2) {
 
-        command = commands_find(name);
+        command = command_list_find(name);
 
         if (command != NULL && strcmp(what, "ABOUT") == 0) {
             print_about(command);
@@ -265,7 +265,7 @@ main(int argc, char **argv)
 
     fclose(template);
 
-    for (n = 0; commands[n] != NULL; n++) { /* void */ }
+    for (n = 0; command_list[n] != NULL; n++) { /* void */ }
 
     if (described != n) {
         fprintf(stderr, "manpage: %d of %d commands have their options\n",

@@ -1,10 +1,10 @@
 
 /*
- * ngx-bloom add: adds keys to an image that is there.
+ * `ngx-bloom add` adds keys to an existing image.
  *
- * The image is read, the keys are added to it in memory, and a new image takes
- * its place.  Who adds to the same image meanwhile waits for that; if someone
- * else puts another one there, nothing is added.
+ * It reads the image, adds the keys in memory, and replaces the file with a new
+ * image.  Other additions to the same image wait until then.  If another
+ * program replaces the image meanwhile, nothing is added.
  */
 
 #include <inttypes.h>

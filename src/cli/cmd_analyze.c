@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom analyze: measures the false-positive rate of a filter while it
+ * `ngx-bloom analyze` measures the false-positive rate of a filter while it
  * fills, and prints it beside the rate that sizing estimates.
  *
  * It fills a filter in steps to one and a half times its capacity and asks,

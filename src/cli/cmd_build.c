@@ -1,9 +1,9 @@
 
 /*
- * ngx-bloom build: makes an image of keys.
+ * `ngx-bloom build` makes an image of keys.
  *
- * When all keys are in the keystore, the number of distinct ones is known, the
- * filter's size follows from it, and their hashes are inserted.
+ * It first puts the hashes of all keys into the keystore.  The number of
+ * distinct ones gives the filter's size; then they are inserted.
  */
 
 #include <inttypes.h>

@@ -1,32 +1,33 @@
 
 /*
- * ngx-bloom expand: shows a key's canonical form, and what it is looked up by.
+ * `ngx-bloom expand` shows a key's canonical form and the expressions by which
+ * it is looked up.
  */
 
 #include <stdio.h>
 
-#include "asked.h"
 #include "cli.h"
 #include "command.h"
+#include "given_keys.h"
 #include "json.h"
 #include "keyform.h"
 
 
 typedef struct {
-    asked_t     asked;
-    uint32_t    key_form;
-    int         json;
-    keyform_t   keyform;
-    uint64_t    keys;
-    uint64_t    shown;
-    uint64_t    invalid;
+    given_keys_t   given;
+    uint32_t       key_form;
+    int            json;
+    keyform_t      keyform;
+    uint64_t       keys;
+    uint64_t       shown;
+    uint64_t       invalid;
 } expand_t;
 
 
 static const option_t  options[] = {
     OPTIONS_KEY_FORM(expand_t,
       "the key form: url, host, lower or raw (default: url)"),
-    OPTIONS_GROUP(asked_options, offsetof(expand_t, asked)),
+    OPTIONS_GROUP(given_keys_options, offsetof(expand_t, given)),
     { 0, "json", NULL, offsetof(expand_t, json), options_take_flag,
       "print JSON, an object a line: \"canonical\" and \"expressions\"; null "
       "and an empty array, with a \"reason\", where there is nothing to look "
@@ -112,12 +113,12 @@ run(char **operands, int n, void *values)
     int        rc;
     expand_t  *expand = values;
 
-    if (asked_check(&expand->asked, n) != CLI_OK) {
+    if (given_keys_check(&expand->given, n) != CLI_OK) {
         return CLI_ERROR;
     }
 
     keyform_begin(&expand->keyform, expand->key_form);
-    rc = asked_each(&expand->asked, operands, n, expand_key, expand);
+    rc = given_keys_each(&expand->given, operands, n, expand_key, expand);
     keyform_free(&expand->keyform);
 
     if (rc == CLI_OK && expand->keys == 0) {

@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom export: writes an imported image as its source would have it.
+ * `ngx-bloom export` writes an imported image in the format of its source.
  */
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom import: makes an image of a filter that another system made.
+ * `ngx-bloom import` makes an image of a filter that another system made.
  */
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include "image_write.h"
 #include "import_findings.h"
 #include "key_options.h"
-#include "source.h"
+#include "import_source.h"
 #include "units.h"
 
 #define GROWS_BY   (64 * 1024 * 1024)
@@ -249,7 +249,7 @@ need(bits_t *bits, uint64_t size)
 
 /* `size` bytes of the source to `at`; fewer only if it may be short. */
 static int
-read_bits(source_t *source, bits_t *bits, const bloom_foreign_t *f,
+read_bits(import_source_t *source, bits_t *bits, const bloom_foreign_t *f,
     uint64_t at, uint64_t size)
 {
     int64_t   n;
@@ -260,7 +260,7 @@ read_bits(source_t *source, bits_t *bits, const bloom_foreign_t *f,
         part = size - done < GROWS_BY ? size - done : GROWS_BY;
         need(bits, at + done + part);
 
-        n = source_read(source, bits->data + at + done, part);
+        n = import_source_read(source, bits->data + at + done, part);
 
         if (n == -1) {
             return CLI_ERROR;
@@ -290,7 +290,7 @@ read_bits(source_t *source, bits_t *bits, const bloom_foreign_t *f,
 /* What follows the bits: nothing, or data of someone that is kept if it is
  * little. */
 static int
-read_tail(source_t *source, import_t *import, uint8_t *origin)
+read_tail(import_source_t *source, import_t *import, uint8_t *origin)
 {
     int64_t         n;
     uint8_t         more;
@@ -301,7 +301,7 @@ read_tail(source_t *source, import_t *import, uint8_t *origin)
 
     if (!import->f.may_be_long) {
 
-        n = source_read(source, &more, 1);
+        n = import_source_read(source, &more, 1);
 
         if (n == 1) {
             cli_error("%s: is longer than it says%s", source->name,
@@ -314,15 +314,15 @@ read_tail(source_t *source, import_t *import, uint8_t *origin)
     }
 
     room = bloom_image_origin_room(image);
-    n = source_read(source, origin + image->origin_len,
-                    room - image->origin_len);
+    n = import_source_read(source, origin + image->origin_len,
+                           room - image->origin_len);
 
     if (n == -1) {
         return CLI_ERROR;
     }
 
     if (image->origin_len + (uint32_t) n == room
-        && source_read(source, &more, 1) == 1)
+        && import_source_read(source, &more, 1) == 1)
     {
         cli_warn("%s: more than %" PRId64 " bytes of data follow the filter; "
                  "they are left out, and an export will not have them",
@@ -337,8 +337,8 @@ read_tail(source_t *source, import_t *import, uint8_t *origin)
 
 
 static int
-refuse(const import_t *import, const source_t *source, const uint8_t *head,
-    size_t len)
+refuse(const import_t *import, const import_source_t *source,
+    const uint8_t *head, size_t len)
 {
     const bloom_foreign_format_t  *other;
 
@@ -364,13 +364,13 @@ refuse(const import_t *import, const source_t *source, const uint8_t *head,
 
 /* JSON becomes the binary form it stands for. */
 static int
-read_json(source_t *source)
+read_json(import_source_t *source)
 {
     char      error[BLOOM_FOREIGN_ERROR_LEN];
     int64_t   len;
     uint8_t  *data;
 
-    len = source_all(source, &data);
+    len = import_source_all(source, &data);
 
     if (len == -1) {
         return CLI_ERROR;
@@ -384,7 +384,7 @@ read_json(source_t *source)
         return CLI_ERROR;
     }
 
-    source_replace(source, data, (size_t) len);
+    import_source_replace(source, data, (size_t) len);
     source->size = (uint64_t) len;
 
     return CLI_OK;
@@ -392,7 +392,7 @@ read_json(source_t *source)
 
 
 static int
-read_source(import_t *import, source_t *source, bits_t *bits,
+read_source(import_t *import, import_source_t *source, bits_t *bits,
     uint8_t *origin)
 {
     int               rc;
@@ -404,7 +404,7 @@ read_source(import_t *import, source_t *source, bits_t *bits,
     bloom_foreign_t  *f;
 
     f = &import->f;
-    len = source_peek(source, BLOOM_FOREIGN_HEAD, &head);
+    len = import_source_peek(source, BLOOM_FOREIGN_HEAD, &head);
 
     if (len == -1) {
         return CLI_ERROR;
@@ -421,7 +421,7 @@ read_source(import_t *import, source_t *source, bits_t *bits,
             return rc;
         }
 
-        len = source_peek(source, BLOOM_FOREIGN_HEAD, &head);
+        len = import_source_peek(source, BLOOM_FOREIGN_HEAD, &head);
     }
 
     if (import->format->parse(f, head, (size_t) len, source->size) != 0) {
@@ -436,7 +436,9 @@ read_source(import_t *import, source_t *source, bits_t *bits,
         need(bits, bits->total);
     }
 
-    if (source_read(source, skipped, f->payload) != (int64_t) f->payload) {
+    if (import_source_read(source, skipped, f->payload)
+        != (int64_t) f->payload)
+    {
         return CLI_ERROR;
     }
 
@@ -459,7 +461,7 @@ read_source(import_t *import, source_t *source, bits_t *bits,
 
 /* Redisson has bits and k beside the bitmap. */
 static int
-ask_redisson(import_t *import, source_t *source)
+ask_redisson(import_t *import, import_source_t *source)
 {
     uint64_t          k;
     bloom_foreign_t  *f;
@@ -489,7 +491,7 @@ static int
 read_shards(import_t *import, char **paths, int n, bits_t *bits)
 {
     int               i, rc;
-    source_t          source;
+    import_source_t   source;
     uint64_t          bytes, at, size;
     bloom_foreign_t  *f;
 
@@ -504,7 +506,7 @@ read_shards(import_t *import, char **paths, int n, bits_t *bits)
     }
 
     if (import->format->parse(f, NULL, 0, BLOOM_FOREIGN_UNKNOWN) != 0) {
-        cli_error("%s: %s", source_shown(paths[0]), f->error);
+        cli_error("%s: %s", import_source_shown(paths[0]), f->error);
         return CLI_ERROR;
     }
 
@@ -514,7 +516,7 @@ read_shards(import_t *import, char **paths, int n, bits_t *bits)
 
     for (i = 0; i < n && rc == CLI_OK; i++) {
 
-        if (source_open(&source, paths + i, 1, 0) != 0) {
+        if (import_source_open(&source, paths + i, 1, 0) != 0) {
             return CLI_ERROR;
         }
 
@@ -531,7 +533,7 @@ read_shards(import_t *import, char **paths, int n, bits_t *bits)
             rc = read_bits(&source, bits, f, at, size);
         }
 
-        source_close(&source);
+        import_source_close(&source);
     }
 
     need(bits, bits->total);
@@ -544,15 +546,16 @@ static int
 read_all(import_t *import, char **paths, int n, bits_t *bits,
     uint8_t *origin)
 {
-    int       rc;
-    source_t  source;
+    int              rc;
+    import_source_t  source;
 
     if (import->shard != 0) {
         rc = read_shards(import, paths, n, bits);
 
     } else {
-        if (source_open(&source, paths, n,
-                        import->format == &bloom_foreign_redisbloom) != 0)
+        if (import_source_open(&source, paths, n,
+                               import->format == &bloom_foreign_redisbloom)
+            != 0)
         {
             return CLI_ERROR;
         }
@@ -563,7 +566,7 @@ read_all(import_t *import, char **paths, int n, bits_t *bits,
             rc = read_source(import, &source, bits, origin);
         }
 
-        source_close(&source);
+        import_source_close(&source);
     }
 
     if (rc == CLI_OK
@@ -571,7 +574,7 @@ read_all(import_t *import, char **paths, int n, bits_t *bits,
                                  (uint64_t *) bits->data))
     {
         cli_error("%s: bits behind the filter's last one are set; %s",
-                  source_shown(paths[0]),
+                  import_source_shown(paths[0]),
                   import->format == &bloom_foreign_bitmap
                   ? "give the right --bits" : "copy it again");
         rc = CLI_ERROR;

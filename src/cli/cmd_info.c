@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom info: shows what images are, from their headers.
+ * `ngx-bloom info` shows the headers of images.
  */
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 
 /*
- * ngx-bloom journal: shows what segments of a journal hold, every record of
- * them verified; or their keys.
+ * `ngx-bloom journal` verifies every record in segments of a journal, and shows
+ * what they hold, or their keys.
  */
 
 #include <dirent.h>
@@ -16,8 +16,8 @@
 #include "bloom_record.h"
 #include "cli.h"
 #include "command.h"
-#include "file.h"
 #include "json.h"
+#include "regular_file.h"
 #include "units.h"
 
 
@@ -107,7 +107,7 @@ read_header(piece_t *piece, int fd, uint64_t size)
 
     memset(header, 0, sizeof(header));
 
-    if (file_read_at(fd, header, sizeof(header), 0) == -1) {
+    if (regular_file_read_at(fd, header, sizeof(header), 0) == -1) {
         return unreadable(piece);
     }
 
@@ -131,7 +131,7 @@ read_data(piece_t *piece, int fd, size_t size)
     piece->data = cli_alloc(piece->len);
     memset(piece->data, 0, piece->len);
 
-    if (file_read_at(fd, piece->data, size, 0) == -1) {
+    if (regular_file_read_at(fd, piece->data, size, 0) == -1) {
         return unreadable(piece);
     }
 
@@ -147,8 +147,9 @@ load(piece_t *piece, int all)
     struct stat  st;
 
     piece->rc = CLI_OK;
-    fd = file_open(piece->path, &st, piece->error, sizeof(piece->error),
-                   "a segment, or the directory of a journal");
+    fd = regular_file_open(piece->path, &st, piece->error,
+                           sizeof(piece->error),
+                           "a segment, or the directory of a journal");
 
     if (fd == -1) {
         piece->rc = CLI_ERROR;

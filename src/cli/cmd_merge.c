@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom merge: makes one image that has the keys of several.
+ * `ngx-bloom merge` makes one image that has the keys of several.
  */
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 
 /*
- * ngx-bloom size: finds items, rate or memory of a filter from the other two.
+ * `ngx-bloom size` computes the items, rate or memory of a filter from the
+ * other two.
  */
 
 #include <inttypes.h>

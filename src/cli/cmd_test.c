@@ -1,21 +1,21 @@
 
 /*
- * ngx-bloom test: asks an image about keys.
+ * `ngx-bloom test` looks keys up in an image.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "asked.h"
 #include "cli.h"
 #include "command.h"
+#include "given_keys.h"
 #include "image_read.h"
 #include "json.h"
 #include "keyform.h"
 
 
 typedef struct {
-    asked_t        asked;
+    given_keys_t   given;
     int            quiet;
     int            json;
     int            count;                /* print the totals alone */
@@ -30,7 +30,7 @@ typedef struct {
 
 
 static const option_t  options[] = {
-    OPTIONS_GROUP(asked_options, offsetof(test_t, asked)),
+    OPTIONS_GROUP(given_keys_options, offsetof(test_t, given)),
     { 'c', "count", NULL, offsetof(test_t, count), options_take_flag,
       "print only how many are present and absent" },
     OPTIONS_QUIET(test_t),
@@ -54,7 +54,7 @@ print_key(const test_t *test, const bloom_key_t *key, const char *answer,
     if (!test->json) {
         printf("%s ", answer);
         fwrite(key->data, 1, key->len, stdout);
-        putchar(test->asked.split == BLOOM_SPLIT_NUL ? '\0' : '\n');
+        putchar(test->given.split == BLOOM_SPLIT_NUL ? '\0' : '\n');
         return;
     }
 
@@ -167,7 +167,7 @@ run(char **operands, int n, void *values)
         return cli_misuse("no image is named");
     }
 
-    if (asked_check(&test->asked, n - 1) != CLI_OK
+    if (given_keys_check(&test->given, n - 1) != CLI_OK
         || image_read_header(&test->image, operands[0]) != CLI_OK)
     {
         return CLI_ERROR;
@@ -177,7 +177,7 @@ run(char **operands, int n, void *values)
     rc = image_read_all(&test->image);
 
     if (rc == CLI_OK) {
-        rc = asked_each(&test->asked, operands + 1, n - 1, test_key, test);
+        rc = given_keys_each(&test->given, operands + 1, n - 1, test_key, test);
     }
 
     image_read_free(&test->image);

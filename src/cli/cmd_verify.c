@@ -1,7 +1,8 @@
 
 /*
- * ngx-bloom verify: checks every byte of images against its checksum, and shows
- * what their bits say about themselves.
+ * `ngx-bloom verify` checks every byte of images against its checksum, and
+ * shows the fill ratio, false-positive rate and number of keys that their bits
+ * imply.
  */
 
 #include <inttypes.h>

@@ -1,4 +1,9 @@
 
+/*
+ * This file has the table of the options that commands with files of keys
+ * share, and reports how many lines were skipped.
+ */
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

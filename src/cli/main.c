@@ -1,4 +1,8 @@
 
+/*
+ * This file finds the subcommand that the command line names, and runs it.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,7 +12,7 @@
 
 #include "bloom_image.h"
 #include "cli.h"
-#include "commands.h"
+#include "command_list.h"
 
 
 static void
@@ -21,7 +25,7 @@ usage(void)
            "Usage: ngx-bloom COMMAND [OPTION...] [ARGUMENT...]\n\n"
            "Commands:\n");
 
-    for (command = commands; *command != NULL; command++) {
+    for (command = command_list; *command != NULL; command++) {
         printf("  %-8s %s\n", (*command)->name, (*command)->does);
     }
 
@@ -51,7 +55,7 @@ unknown(const char *name)
 
     fprintf(stderr, "ngx-bloom: unknown command \"%s\"; there are", name);
 
-    for (command = commands; *command != NULL; command++) {
+    for (command = command_list; *command != NULL; command++) {
         fprintf(stderr, " %s,", (*command)->name);
     }
 
@@ -81,7 +85,7 @@ run(int argc, char **argv)
 
     if (strcmp(word, "help") == 0 && argc > 2 && strcmp(argv[2], "help") != 0) {
 
-        command = commands_find(argv[2]);
+        command = command_list_find(argv[2]);
 
         if (command == NULL) {
             return unknown(argv[2]);
@@ -102,7 +106,7 @@ run(int argc, char **argv)
         return cli_misuse("unknown option \"%s\"", word);
     }
 
-    command = commands_find(word);
+    command = command_list_find(word);
 
     return command != NULL ? command_run(command, argc - 1, argv + 1)
                            : unknown(word);

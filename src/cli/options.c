@@ -1,4 +1,9 @@
 
+/*
+ * This file parses a command line by tables of options, and the values of those
+ * that several subcommands share.
+ */
+
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
