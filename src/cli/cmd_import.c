@@ -136,47 +136,50 @@ take_any_rate(const option_t *option, const char *text, void *to)
 static const option_t  options[] = {
     OPTIONS_IMAGE(import_t),
     { 0, "from", "FORMAT", 0, take_format,
-      "what made the filter\n"
+      "the format of the source\n"
       "guava: a file of BloomFilter.writeTo(), of either strategy\n"
       "redisbloom: a key of BF.* commands in RedisBloom or Redis 8, or the "
       "chunks of BF.SCANDUMP in files, in their order; up to 56 links\n"
-      "bitmap: a Redis string, with --scheme, --bits and --hashes\n"
-      "go-zero: the same, of that library, with --bits\n"
-      "redisson: the same, of Redisson's RBloomFilter with StringCodec, whose "
-      "configuration is found beside it in a server\n"
+      "bitmap: a Redis string; needs --scheme, --bits and --hashes\n"
+      "go-zero: a Redis string of that library; needs --bits\n"
+      "redisson: a Redis string of Redisson's RBloomFilter with StringCodec; "
+      "its configuration is read from the same server\n"
       "dcso: a file of DCSO's bloom, version 1\n"
       "bits-and-blooms: a file of that Go library's WriteTo(), or its JSON\n"
       "spark: a file of Spark's BloomFilter.writeTo(), version 1 or 2\n"
       "libbloom: a file of bloom_save() of libbloom 2",
       .needed = "what made the filter" },
     { 0, "funnel", "NAME", offsetof(import_t, f.funnel), take_funnel,
-      "what the source hashes of a key: bytes (also UTF-8 text), utf16, long "
-      "or int; guava has all and does not record which, spark has bytes and "
-      "long (default: bytes)" },
+      "how the source hashes a key: as bytes (also UTF-8 text), utf16, long "
+      "or int; guava has all of them and does not record which, spark has "
+      "bytes and long (default: bytes)" },
     { 0, "bits", "N", offsetof(import_t, f.bits), options_take_count,
-      "for a bitmap: the bits of the filter; a Redis string is only as long as "
-      "the highest one that is set",
+      "for a bitmap: the number of bits in the filter; the length of a Redis "
+      "string does not tell it, as the string ends with the highest bit set",
       .is = "bits are a count", 1, BLOOM_BITS_MAX },
     { 0, "hashes", "N", offsetof(import_t, f.k), options_take_number,
-      "for a bitmap: the bits of a key",
+      "for a bitmap: the number of bits of a key",
       .is = "they are", 1, BLOOM_K_MAX },
     { 0, "scheme", "NAME", offsetof(import_t, f), take_scheme,
-      "for a bitmap: where the bits of a key are, as in guava64, guava32, "
-      "go-zero, redisson, redisbloom, dcso, bits-and-blooms, spark1, spark2 or "
-      "libbloom\n"
-      "double: at (h1 + i h2) mod bits, of the halves of MurmurHash3 x64 128" },
+      "for a bitmap: where the bits of a key are: as in guava64, guava32, "
+      "go-zero, redisson, redisbloom, dcso, bits-and-blooms, spark1, spark2 "
+      "or libbloom, or double\n"
+      "double: at (h1 + i h2) mod bits, with the halves h1 and h2 of "
+      "MurmurHash3 x64 128" },
     { 0, "shard", "N", offsetof(import_t, shard), take_shard,
-      "for a bitmap that is split: each source has N bits of it, in their "
-      "order, and the last one what is left" },
+      "for a bitmap that is split: the sources have N bits each, in this "
+      "order, and the last one has the rest" },
     { 'n', "capacity", "N", offsetof(import_t, capacity), options_take_count,
-      "keys that the filter was made for, where the source does not say "
-      "(default: the number for which its bits and hashes are best)",
+      "the number of keys that the filter was made for, if the source does "
+      "not record it (default: the number that suits its bits and hashes "
+      "best)",
       .is = "a capacity is a count", 1, BLOOM_CAPACITY_MAX },
     { 'p', "fpr", "RATE", offsetof(import_t, fpr), take_any_rate,
-      "the rate that the filter was made for, where the source does not say" },
+      "the rate that the filter was made for, if the source does not record "
+      "it" },
     OPTIONS_AS_OF(import_t,
-      "the keys are complete up to then: 2026-01-31T12:00:00Z or seconds since "
-      "1970 (default: not stated)"),
+      "state that the keys are complete as of that time; 2026-01-31T12:00:00Z "
+      "or seconds since 1970 (default: not stated)"),
     OPTIONS_QUIET(import_t),
     OPTIONS_JSON(import_t),
     { 0 }
@@ -649,22 +652,20 @@ static import_t  values;
 
 const command_t  cmd_import = {
     .name = "import",
-    .does = "make an image of another system's filter",
+    .does = "make an image from another system's filter",
     .synopsis = "--from FORMAT -o FILE [OPTION...] SOURCE...",
     .about =
-        "Makes an image of a filter that another system made. It answers "
-        "exactly as that system does, as it keeps that system's hash and the "
-        "places of a key's bits; and keys can be added to it. A source is a "
-        "file, plain or gzip, \"-\" for standard input, or a key of a Redis "
-        "server:\n\n"
-        "  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY       (rediss:// "
-        "with TLS)\n\n"
-        "What was imported is measured: the share of bits set, the number of "
-        "keys estimated from it, and the false-positive rate of a million "
-        "random keys. A rate of more than twice what the bits predict, or the "
-        "source promised, is warned of, and so is an over-full filter. None of "
-        "these hashes has a secret: who can choose keys can choose some that "
-        "pass.",
+        "Makes an image from a filter that another system made. The image "
+        "keeps that system's hash and layout, so it gives exactly the same "
+        "answers, and keys can be added to it. A source is a file, plain or "
+        "gzip, \"-\" for standard input, or a key of a Redis server "
+        "(rediss:// with TLS):\n\n"
+        "  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY\n\n"
+        "The image is measured: its fill ratio, the number of keys estimated "
+        "from that, and the false-positive rate with a million random keys. A "
+        "warning tells if the rate is more than twice what the bits imply or "
+        "the source promised, and if the filter is over-full. None of these "
+        "hashes has a secret: people who choose keys can find keys that pass.",
     .options = options,
     .values = &values,
     .examples =

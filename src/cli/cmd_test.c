@@ -32,13 +32,13 @@ typedef struct {
 static const option_t  options[] = {
     OPTIONS_GROUP(given_keys_options, offsetof(test_t, given)),
     { 'c', "count", NULL, offsetof(test_t, count), options_take_flag,
-      "print only how many are present and absent" },
+      "print only how many keys are present and absent" },
     OPTIONS_QUIET(test_t),
     { 0, "json", NULL, offsetof(test_t, json), options_take_flag,
       "print JSON, an object a line with \"key\" and \"answer\"; for host and "
-      "url, \"expression\" is the first that is present; \"reason\" says why a "
-      "key is invalid; a key that is not UTF-8 is in hexadecimal too, as "
-      "\"key_hex\"" },
+      "url, \"expression\" is the first one that is present; \"reason\" tells "
+      "why a key is invalid; \"key_hex\" has a key that is not UTF-8 in "
+      "hexadecimal" },
     { 0 }
 };
 
@@ -205,21 +205,22 @@ static test_t  values;
 
 const command_t  cmd_test = {
     .name = "test",
-    .does = "ask an image about keys",
+    .does = "look keys up in an image",
     .synopsis = "[OPTION...] IMAGE [KEY...]",
     .about =
-        "Says of each key whether it is absent or (maybe) present, a line "
-        "each. Without keys and without -f they are read from standard input, "
-        "one a line; what gzip compressed is read as it is. Empty keys are "
+        "Prints for each key, on a line of its own, whether it is absent or "
+        "(maybe) present. Without keys and without -f, keys are read from "
+        "standard input, one a line; gzip is decompressed. Empty keys are "
         "skipped. With -0, lines of the output end with a zero byte, too.\n\n"
-        "A key is looked up as the image's key form has it: with host and url "
-        "it is present if any of its expressions is, and a key that has no "
-        "such form is invalid. The whole image is checked before it is asked.",
+        "Keys are converted to the image's key form before they are looked "
+        "up. With host and url, a key is present if any of its expressions "
+        "is. A key that cannot be converted is invalid. The whole image is "
+        "checked before the first lookup.",
     .options = options,
     .values = &values,
     .status =
-        "0 all keys are (maybe) present; 1 some key is absent or invalid; 2 an "
-        "error, or no key.",
+        "0 all keys are (maybe) present; 1 some key is absent or invalid; 2 "
+        "an error, or there are no keys.",
     .examples = "ngx-bloom test ids.bloom 4711 4712\n"
                 "ngx-bloom test ids.bloom -- -4711\n"
                 "ngx-bloom test -c ids.bloom -f ids.txt.gz\n",

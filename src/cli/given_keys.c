@@ -17,7 +17,7 @@ const option_t  given_keys_options[] = {
     { 'f', "file", "FILE", offsetof(given_keys_t, file), options_take_text,
       "read keys from a file, or \"-\" for standard input" },
     { '0', "null", NULL, offsetof(given_keys_t, split), options_take_flag,
-      "keys in a file end with a zero byte instead of a line's end" },
+      "keys in a file end with a zero byte instead of a line end" },
     { 0 }
 };
 

@@ -29,18 +29,18 @@ usage(void)
         printf("  %-8s %s\n", (*command)->name, (*command)->does);
     }
 
-    printf("  %-8s %s\n", "help", "show this, or the help of a command");
+    printf("  %-8s %s\n", "help", "show this help, or the help of a command");
 
     printf("\n"
-           "  -h, --help     show this\n"
+           "  -h, --help     show this help\n"
            "      --version  show the version\n"
            "\n"
-           "\"ngx-bloom COMMAND --help\" has the options and examples of "
-           "each.\n"
+           "\"ngx-bloom COMMAND --help\" shows the options and examples of a "
+           "command.\n"
            "\n"
-           "Exit status: 0 success; 1 an answer of no (test: some key is "
-           "absent; expand:\nnothing to look up; verify and journal: damaged); "
-           "2 an error.\n"
+           "Exit status: 0 success; 1 a negative answer (test: some key is "
+           "absent; expand:\nsome key is invalid; verify and journal: some "
+           "file is damaged); 2 an error.\n"
            "\n"
            "Examples:\n"
            "  ngx-bloom build -o ids.bloom -p 0.001 ids.txt\n"
