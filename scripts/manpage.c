@@ -1,7 +1,9 @@
 
 /*
- * manpage TEMPLATE: prints the man page of ngx-bloom, for which the template
- * has the prose and the tool's own tables the options.
+ * manpage prints the man page of ngx-bloom: the template has the prose, and the
+ * tool's own tables have the options.
+ *
+ *     manpage TEMPLATE
  *
  * A line of the template is printed as it is, with @VERSION@ replaced, or is
  * one of these:

@@ -249,7 +249,7 @@ run(char **operands, int n, void *values)
     progress_t   clock;
 
     if (n == 0) {
-        return cli_misuse("name the image to which keys shall be added");
+        return cli_misuse("no image is named");
     }
 
     if (key_options_check(&add->from) != CLI_OK) {

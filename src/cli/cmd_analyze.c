@@ -433,7 +433,7 @@ run(char **operands, int n, void *values)
     analysis_t  *a = values;
 
     if (n != 0) {
-        return cli_misuse("\"%s\" is no option", operands[0]);
+        return cli_misuse("unexpected argument \"%s\"", operands[0]);
     }
 
     if (a->csv && a->json) {

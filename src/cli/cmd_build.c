@@ -164,13 +164,13 @@ take_seed(bloom_hasher_t *hasher, const char *text)
 
     } else if (hasher->kind == BLOOM_HASH_SIPHASH) {
         if (parse_hex(text, hasher->key, BLOOM_HASH_KEY_LEN) != 0) {
-            return cli_misuse("--seed \"%s\": siphash wants 32 hexadecimal "
+            return cli_misuse("--seed \"%s\": siphash needs 32 hexadecimal "
                               "digits", text);
         }
 
     } else {
         if (parse_count(text, &seed) != 0 || seed > UINT32_MAX) {
-            return cli_misuse("--seed \"%s\": murmur3 wants a number from 0 to "
+            return cli_misuse("--seed \"%s\": murmur3 needs a number from 0 to "
                               "%" PRIu32, text, UINT32_MAX);
         }
 

@@ -41,8 +41,8 @@ take_format(const option_t *option, const char *text, void *to)
     *format = bloom_foreign_formats_find(text);
 
     if (*format == NULL || (*format)->write == NULL) {
-        return options_wrong(option, text, "there are guava, redisbloom, "
-                             "bitmap, dcso, bits-and-blooms and spark");
+        return options_wrong(option, text, "must be guava, redisbloom, bitmap, "
+                             "dcso, bits-and-blooms or spark");
     }
 
     return CLI_OK;

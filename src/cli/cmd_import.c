@@ -58,9 +58,9 @@ take_format(const option_t *option, const char *text, void *to)
     }
 
     if (strcmp(text, "go-zero") != 0 && strcmp(text, "redisson") != 0) {
-        return options_wrong(option, text, "there are guava, redisbloom, "
+        return options_wrong(option, text, "must be guava, redisbloom, "
                              "bitmap, go-zero, redisson, dcso, "
-                             "bits-and-blooms, spark and libbloom");
+                             "bits-and-blooms, spark or libbloom");
     }
 
     import->format = &bloom_foreign_bitmap;
@@ -83,8 +83,7 @@ take_funnel(const option_t *option, const char *text, void *to)
     funnel = bloom_hasher_funnel_parse(text, strlen(text));
 
     if (funnel == -1) {
-        return options_wrong(option, text, "there are bytes, utf16, long and "
-                             "int");
+        return options_wrong(option, text, "must be bytes, utf16, long or int");
     }
 
     *(uint32_t *) to = (uint32_t) funnel;
@@ -99,9 +98,9 @@ take_scheme(const option_t *option, const char *text, void *to)
     bloom_foreign_t  *f = to;
 
     if (bloom_scheme_parse(text, strlen(text), &f->layout, &f->hash) != 0) {
-        return options_wrong(option, text, "there are guava64, guava32, "
+        return options_wrong(option, text, "must be guava64, guava32, "
                              "go-zero, redisson, redisbloom, double, dcso, "
-                             "bits-and-blooms, spark1, spark2 and libbloom");
+                             "bits-and-blooms, spark1, spark2 or libbloom");
     }
 
     return CLI_OK;

@@ -143,7 +143,7 @@ run(char **operands, int n, void *values)
     answer_t   answers[2];
 
     if (n != 0) {
-        return cli_misuse("\"%s\" is no option", operands[0]);
+        return cli_misuse("unexpected argument \"%s\"", operands[0]);
     }
 
     if ((plan->items != 0) + (plan->fpr != 0) + (plan->memory != 0) != 2) {

@@ -19,8 +19,8 @@ take_list(const option_t *option, const char *text, void *to)
 {
     return listformat_parse(to, text) == 0
            ? CLI_OK
-           : options_wrong(option, text, "there are lines, hosts, "
-                           "adblock-domains and csv:COLUMN");
+           : options_wrong(option, text, "must be lines, hosts, "
+                           "adblock-domains or csv:COLUMN");
 }
 
 

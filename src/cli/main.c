@@ -53,7 +53,8 @@ unknown(const char *name)
 {
     const command_t *const  *command;
 
-    fprintf(stderr, "ngx-bloom: unknown command \"%s\"; there are", name);
+    fprintf(stderr, "ngx-bloom: unknown command \"%s\"; the commands are",
+            name);
 
     for (command = command_list; *command != NULL; command++) {
         fprintf(stderr, " %s,", (*command)->name);

@@ -124,7 +124,7 @@ int options_take_as_of(const option_t *option, const char *text,
 int options_parse(const option_t *table, void *values, int argc, char **argv,
     int *first);
 
-/* Says what is wrong with the value of an option: "there are a and b" or the
+/* Says what is wrong with the value of an option: "must be a or b" or the
  * like.  Returns CLI_ERROR. */
 int options_wrong(const option_t *option, const char *text, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));

@@ -402,8 +402,8 @@ redis_open(const char *url, int dump)
     }
 
     if (redis->context->err != 0) {
-        cli_error("%s: cannot connect: %s", redis->url.shown,
-                  redis->context->errstr);
+        cli_error("%s: cannot connect: %s; is the server running there?",
+                  redis->url.shown, redis->context->errstr);
         redis_close(redis);
         return NULL;
     }
