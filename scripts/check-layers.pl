@@ -8,13 +8,16 @@
 #   - The same holds for symbols of the compiled objects, which show a call
 #     through a declaration that stands in the wrong header.
 #   - A function is declared in the header of the file that defines it, unless
-#     it has the name of that file, as cmd_add() of cmd_add.c.
+#     it has the name of that file, as cmd_add of cmd_add.c.
 #   - No source file has more than 900 lines, generated ones apart.
 #   - `config` lists existing files, none of them the tool's, and each listed
 #     file is needed by another one.
 #
 # Prints a line "ok ..." or "not ok ..." for each rule; "make all" comes first.
 # The rules about includes are then broken in a copy, to see them noticed.
+#
+# check-layers.pl --order prints the files of each layer from the ground up: a
+# file needs only those above its line, and those of the layers below.
 
 use strict;
 use warnings;
@@ -172,7 +175,7 @@ sub includes {
         }
     }
 
-    return \@wrong, [ describe(\%graph, circle(\%graph)) ];
+    return \@wrong, [ describe(\%graph, circle(\%graph)) ], \%graph;
 }
 
 
@@ -239,7 +242,44 @@ sub symbols {
         circle => [describe(\%graph, circle(\%graph))],
         undeclared => \@undeclared,
         used => \%used,
+        graph => \%graph,
     };
+}
+
+
+# Prints each layer's files by the longest way down from each within its layer.
+# The graphs have no circle.
+sub print_order {
+    my @graphs = @_;
+    my (%layer, %height, $height);
+
+    $layer{ unit_of($_) } = dirname($_) for files_of('.');
+
+    $height = sub {
+        my ($unit) = @_;
+
+        return $height{$unit} //= do {
+            my $most = 0;
+            for my $below (map { keys %{ $_->{$unit} || {} } } @graphs) {
+                next if $layer{$below} ne $layer{$unit};
+                my $steps = 1 + $height->($below);
+                $most = $steps if $steps > $most;
+            }
+            $most;
+        };
+    };
+
+    for my $layer ('src/core', 'src/interop', 'src/store', 'src/zone',
+                   'src/http', 'src/http/api', 'src/cli')
+    {
+        my @rows;
+        push @{ $rows[ $height->($_) ] }, s/^(?:ngx_http|ngx)?_?bloom_//r
+            for sort grep { $layer{$_} eq $layer } keys %layer;
+
+        print "$layer\n";
+        print '    ', join(', ', @$_), "\n" for @rows;
+        print "\n";
+    }
 }
 
 
@@ -285,7 +325,16 @@ sub broken {
 }
 
 
-my ($wrong, $circle) = includes('.');
+my ($wrong, $circle, $included) = includes('.');
+my $symbols = symbols();
+
+if (@ARGV) {
+    die "usage: $0 [--order]\n" if "@ARGV" ne '--order';
+    die "there is a circle: run $0\n" if @$circle || @{ $symbols->{circle} };
+    print_order($included, $symbols->{graph});
+    exit;
+}
+
 result('every #include points to the same layer or to one below', @$wrong);
 result('no two files include each other, nor in a circle', @$circle);
 
@@ -294,7 +343,6 @@ result("no source file has more than $longest lines",
              $n > $longest && $_ !~ $generated ? "$_ has $n lines" : () }
        files_of('.'));
 
-my $symbols = symbols();
 result('every source file is compiled', @{ $symbols->{missing} });
 result('every file calls only its own layer or those below',
        @{ $symbols->{wrong} });

@@ -54,13 +54,13 @@ subtest 'run starts nginx and each test has its own ports' => sub {
     ok(alive($t->master), 'master returns the process of a running master');
 
     my $other = BloomTest->new(module => 0);
-    isnt($other->port(8080), $t->port(8080), 
+    isnt($other->port(8080), $t->port(8080),
          'two tests have different ports for a number');
-    isnt($other->port(8081), $other->port(8080), 
+    isnt($other->port(8081), $other->port(8080),
          'two numbers have different ports');
-    is($other->port(8080), $other->port(8080), 
+    is($other->port(8080), $other->port(8080),
        'a number keeps its port');
-    isnt($other->testdir, $t->testdir, 
+    isnt($other->testdir, $t->testdir,
          'two tests have different directories');
 
     ok(!eval { $t->write_file_expand('x', '%%NO_SUCH%%'); 1 },
@@ -253,7 +253,7 @@ subtest 'reload waits for new workers and the end of old ones' => sub {
     $t->write_file('release', '');
     is($c->response->body, 'released', 'the busy old worker ends its request');
     $c->close;
-    ok(wait_until(sub { !grep { alive($_) } @old }), 
+    ok(wait_until(sub { !grep { alive($_) } @old }),
        'the busy old worker exits after its request');
 
     # a reload that waits for a busy worker: the file is written only after a
@@ -262,7 +262,7 @@ subtest 'reload waits for new workers and the end of old ones' => sub {
     unlink $release;
     $c = $t->connect;
     $c->send("GET /held HTTP/1.1\r\n$head");
-    ok(wait_until(sub { $backend->requests == 2 }), 
+    ok(wait_until(sub { $backend->requests == 2 }),
        'a worker is busy with another request');
     @old = $t->workers;
 
@@ -322,7 +322,7 @@ subtest 'the log is read from a mark' => sub {
     my $second = $t->log_mark;
     $t->get('/second-missing');
     like($t->wait_for_log(qr/second-missing/, $mark),
-         qr/^\S+ \S+ \[error\].*second-missing/, 
+         qr/^\S+ \S+ \[error\].*second-missing/,
          'wait_for_log returns a line after the mark');
     unlike($t->log_since($second), qr/first-missing/,
            'log_since leaves out lines before the mark');
@@ -529,7 +529,7 @@ subtest 'run_tool runs a command' => sub {
     is_deeply([$t->run_tool('-e', 'print <STDIN>', { stdin => $much })],
               [0, $much, ''], 'run_tool passes a megabyte through a command');
     is_deeply([$t->run_tool('-e', 'print "out"; warn "err\n"; exit 3')],
-              [3, 'out', "err\n"], 
+              [3, 'out', "err\n"],
               'run_tool returns the exit status and the output');
     is_deeply([$t->run_tool('-e', 'exit 0', { stdin => $much })],
               [0, '', ''],
@@ -559,14 +559,14 @@ TOOL
     my $image = $t->build_image('a.bloom', ['x', 'y']);
     is($image, $t->testdir . '/a.bloom',
        'build_image returns the path of the image');
-    is($t->read_file('a.bloom'), "build -o -p 0.001|x\ny\n", 
+    is($t->read_file('a.bloom'), "build -o -p 0.001|x\ny\n",
        'build_image writes keys as lines');
 
     $t->build_image('b.bloom', ["x\n", 'y'], '-p', '0.1');
     is($t->read_file('b.bloom'), "build -o -p 0.1 -0|x\n\0y\0",
        'build_image writes keys with a newline separated by NUL');
 
-    ok(!eval { $t->build_image('c.bloom', [], 'bad'); 1 }, 
+    ok(!eval { $t->build_image('c.bloom', [], 'bad'); 1 },
        'build_image dies when the tool fails');
     like($@, qr/ngx-bloom build failed \(2\): no good/,
          'build_image dies with the reason');
@@ -761,7 +761,7 @@ subtest 'a script without failures passes' => sub {
     ($exit, $output) = child(q{pass('x'); done_testing;},
                              TEST_NGINX_LEAVE => 1);
     ($dir) = $output =~ /test directory: (.*)/;
-    ok(defined $dir && -e "$dir/nginx.conf", 
+    ok(defined $dir && -e "$dir/nginx.conf",
        'the directory of a script is left with TEST_NGINX_LEAVE');
     run_command(['rm', '-r', $dir]) if $dir;
 };

@@ -1,4 +1,4 @@
-// What changes a zone; each asks first
+// The actions that change a zone; each asks for confirmation.
 
 import { post, zonePath } from './api.js';
 import { byId, h, setText } from './dom.js';
@@ -9,7 +9,7 @@ export class Actions {
     constructor(name, zone, changed) {
         this.name = name;
         this.zone = zone;
-        this.changed = changed;       // called when something has
+        this.changed = changed;       // called after a change
 
         this.keys = h('textarea', { id: 'keys', rows: '4', spellcheck: 'false',
                                     autocapitalize: 'off',

@@ -44,7 +44,7 @@ async function ask(path, options, timeout) {
         answer = JSON.parse(text);
 
     } catch {
-        // not the endpoint's own
+        // the answer is not the endpoint's
     }
 
     if (!response.ok || answer === null) {
@@ -92,7 +92,7 @@ function failure(response, answer) {
 }
 
 
-// What nginx itself refuses has a page of its own
+// Messages for what nginx itself refuses with a page of its own
 
 const words = {
     401: 'nginx asks who you are (401): load the page again',

@@ -1,5 +1,5 @@
 // Charts: decisions per second, and false-positive rates by number of keys.
-// What a chart shows is also told in words, by whoever shows it.
+// The code that shows a chart also describes it in words.
 
 import uPlot from 'uplot';
 
@@ -13,9 +13,9 @@ const colour = (name) =>
         .trim();
 
 
-// A chart in `place`, as wide as that is, in the colours of the moment.
-// `make` gives its options; `draw` takes data, and which of it the legend shows
-// while nobody points at the chart.
+// A chart as wide as `place`, in the colours of the moment.  `make` gives its
+// options; `draw` takes data, and which of it the legend shows while the
+// pointer is elsewhere.
 
 class Chart {
     #place;
@@ -49,8 +49,8 @@ class Chart {
         }
     }
 
-    // uPlot empties it whenever it looks where the pointer is and finds none:
-    // when that leaves, but also behind a new chart or another size.
+    // uPlot empties the legend whenever it finds no pointer over the chart:
+    // when the pointer leaves, but also after a new chart or another size.
 
     #legend() {
         if (this.#plot?.legend.show && this.#plot.cursor.idx == null) {

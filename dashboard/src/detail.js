@@ -1,4 +1,4 @@
-// All about the zone that was chosen
+// Shows all about the chosen zone.
 
 import { get, zonePath } from './api.js';
 import { Actions } from './actions.js';
@@ -207,8 +207,8 @@ function tables(zone, now) {
 }
 
 
-// The members of an object by their own names, so that a new one needs nothing
-// here; a rate is none of the numbers that `shown` is for.
+// Lists the members of an object by their names, so that a new member needs no
+// change here.  `shown` formats numbers, except rates.
 
 function rows(object, shown) {
     return Object.entries(object).map(([name, value]) => [

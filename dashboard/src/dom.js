@@ -1,5 +1,5 @@
-// Elements.  Text becomes text nodes and nothing else: what comes from outside
-// is never read as markup.
+// Makes elements.  Text becomes text nodes and nothing else: what comes from
+// outside is never read as markup.
 
 export function h(tag, props = {}, ...children) {
     return fill(document.createElement(tag), props, children);
@@ -51,7 +51,7 @@ export function setAttribute(node, name, value) {
 }
 
 
-// Children from a list of data, made anew if the data changed
+// Makes a node's children from a list of data again if the data changed.
 
 export function setChildren(node, data, make) {
     const key = JSON.stringify(data);

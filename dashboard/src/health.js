@@ -96,7 +96,8 @@ export function problems(zone, now) {
 }
 
 
-// As the error log has it: by more than the estimate's own error
+// Says whether a filter is over-full by the rule of the error log: by more than
+// the error of the estimate.
 
 export function overFull({ filter, image }) {
     if (filter === null || image === null) {

@@ -1,4 +1,4 @@
-// The page: asks for the zones every other second and shows what they say
+// The page: asks for the zones every other second and shows their state.
 
 import { get } from './api.js';
 import { Card } from './card.js';
@@ -117,8 +117,8 @@ function show() {
 }
 
 
-// The worst come first.  No card moves away under a pointer, and one that moves
-// keeps the focus.
+// Puts the zones in the worst state first.  No card moves away under a pointer,
+// and a card that moves keeps the focus.
 
 function arrange(nodes) {
     const list = byId('zones');
@@ -212,7 +212,7 @@ addEventListener('hashchange', () => {
     }
 });
 
-// a zone that is chosen already is gone to, too
+// a click on the chosen zone scrolls to it, too
 
 byId('zones').addEventListener('click', ({ target }) => {
     if (target.hash === location.hash) {

@@ -1,7 +1,7 @@
-// What each zone decided, per second, over the last minutes: made from the
-// counters of one poll and the next.
+// Computes what each zone decided per second over the last minutes, from the
+// counters of successive polls.
 
-const KEPT = 150;                     // samples; five minutes
+const SAMPLES = 150;                  // five minutes
 
 export const decisions = [
     { name: 'absent', label: 'absent' },
@@ -19,8 +19,8 @@ export class Series {
 
     #last = null;
 
-    // `at` in ms.  Counters that went back began anew; after a gap there is
-    // nothing to draw between.
+    // Adds the counters of a poll at `at`, in ms.  The line is interrupted when
+    // counters have gone back, since they began again, and after a gap.
 
     add(counters, at, gap) {
         const last = gap ? null : this.#last;
@@ -47,7 +47,7 @@ export class Series {
         this.times.push(at / 1000);
         row.forEach((value, i) => this.values[i].push(value));
 
-        if (this.times.length > KEPT) {
+        if (this.times.length > SAMPLES) {
             this.times.shift();
             this.values.forEach((column) => column.shift());
         }

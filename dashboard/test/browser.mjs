@@ -1,5 +1,5 @@
-// The browser that the page is tested and pictured with, and those who ask
-// nginx meanwhile
+// Starts the browser that tests and pictures the page, and sends requests to
+// nginx meanwhile.
 
 import { existsSync } from 'node:fs';
 
@@ -33,8 +33,8 @@ export async function withBrowser(work) {
 }
 
 
-// Requests that the zones decide about: `n` of each kind; on a bad day there are
-// more kinds
+// Sends requests that the zones decide about: `n` of each kind, and more kinds
+// on a bad day.
 
 export async function traffic(address, n, from = 0, bad = false) {
     const paths = [];

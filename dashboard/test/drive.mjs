@@ -1,7 +1,7 @@
-// drive.mjs ADDRESS: the page in a browser, through all it does.
+// drive.mjs ADDRESS: tests all that the page does, in a browser.
 //
-// Says "ok WHAT" or "not ok WHAT: WHY" for each check, and "do WORD" for what
-// has to be done to nginx, which dashboard.t does and answers.
+// Prints "ok WHAT" or "not ok WHAT: WHY" for each check, and "do WORD" for what
+// must be done to nginx, which t/api/page-browser.t does and then answers.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { readFileSync } from 'node:fs';
@@ -39,8 +39,8 @@ async function nginx(word) {
 }
 
 
-// A page, and all that must not happen on it.  `expected` takes what is about
-// to be said, and is to be said.
+// A page, with its errors and its requests to other sites in `bad`.  `during`
+// excuses those that match a pattern while it works.
 
 class Watched {
     constructor(page) {
@@ -244,7 +244,7 @@ async function looks(page) {
          /positives are measured at \d[\d.]* %, where 0\.1 %[^]*Measured\s+\d[\d.]* %, \d+ cases/,
          'the card of a zone with feedback has the measured rate');
     is(await page.locator('.card.bad').count(), 3,
-       'cards of zones in trouble look like it');
+       'cards of zones in trouble are marked');
     is(await page.locator('#summary').innerText(), '3 of 6 zones have trouble',
        'the summary counts the zones in trouble');
 }
@@ -316,7 +316,7 @@ async function keys(page) {
 
     await page.getByText('Their numbers').click();
     is((await page.locator('.numbers').innerText()).split(', ').length, 8,
-       'the bits of a key are told by their numbers');
+       'the numbers of the bits of a key are listed');
 
     await lookUp(page, 'nobody');
     like(await result.innerText(), /^Absent/, 'an absent key is absent');
@@ -353,7 +353,7 @@ async function keys(page) {
 
     const expressions = await page.locator('.expressions li').allInnerTexts();
 
-    check('a URL has all that it was looked up by', expressions.length >= 5,
+    check('a URL has five expressions or more', expressions.length >= 5,
           expressions.join());
     is(expressions.filter((text) => /maybe present/.test(text)).join()
            .replace(/\s+/g, ' '),
@@ -364,7 +364,7 @@ async function keys(page) {
 
     await lookUp(page, 'http://a<b>.example:no/');
     like(await result.innerText(), /^Invalid key[^]*Why not\s+it /,
-         'an invalid URL is named, with the reason');
+         'the page says why a URL is an invalid key');
 
     await choose(page, 'seen');
     await lookUp(page, 'x');
@@ -414,7 +414,7 @@ async function changes(page, watched) {
     await press(page, 'Add keys');
     await press(page, 'Add 2 keys');
     is(await outcome(page), '2 keys received: 2 added, 0 already present.',
-       'the answer counts the added keys');
+       'the result counts the added keys');
     is(await page.getByLabel('Keys to add').inputValue(), '',
        'added keys are gone from the box');
     await lookUp(page, hostile);
@@ -434,7 +434,7 @@ async function changes(page, watched) {
     await press(page, 'Add 1 key');
     is(await outcome(page),
        '1 key received: 1 added, 0 already present; all are on disk.',
-       'a key that is added onto the disk is said to be there');
+       'the result says that a durable key is on disk');
 
     await choose(page, 'bad-urls');
     await page.getByLabel('Keys to add')
@@ -443,7 +443,7 @@ async function changes(page, watched) {
     await press(page, 'Add 2 keys');
     like(await outcome(page),
          /^2 keys received: 1 added, 0 already present, 1 left out .* number 2, /,
-         'the answer names an invalid key');
+         'the result names an invalid key');
 
     // the file, a checkpoint
 
@@ -478,7 +478,7 @@ async function changes(page, watched) {
         await press(page, 'Reload the file');
         await press(page, 'Load it');
         like(await outcome(page), /^It was not loaded: .*\(409, not_possible\)/,
-             'a load without a file is said to be impossible');
+             'the result says that a load without a file is impossible');
     });
 
     await watched.during(/status of 422/, async () => {
@@ -486,7 +486,7 @@ async function changes(page, watched) {
         await press(page, 'Reload the file');
         await press(page, 'Load it');
         like(await outcome(page), /^It was not loaded: .*damaged.*\(422, /,
-             'a refused image is said to be damaged');
+             'the result says that a refused image is damaged');
     });
 }
 
@@ -497,22 +497,22 @@ async function keyboard(page) {
     await page.keyboard.press('Tab');
     is(await page.evaluate(() => document.activeElement.textContent),
        'Skip the list of zones',
-       'the first stop of the keyboard leads past the list');
+       'the first Tab stop skips the list of zones');
     await page.keyboard.press('Tab');
     is(await page.evaluate(() => document.activeElement.id), 'pause',
-       'the second stop of the keyboard is the pause');
+       'the second Tab stop is the pause button');
 
     for (let i = 0; i < 4; i++) {
         await page.keyboard.press('Tab');
     }
 
     is(await page.evaluate(() => document.activeElement.textContent), 'items',
-       'later stops of the keyboard are zones');
+       'later Tab stops are zones');
 
     const outline = await page.evaluate(() =>
         getComputedStyle(document.activeElement).outlineStyle);
 
-    is(outline, 'solid', 'the focus is seen');
+    is(outline, 'solid', 'the focus is visible');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 2, name: 'items' }).waitFor();
     await page.waitForFunction(() => document.activeElement.id === 'detail');
@@ -524,7 +524,7 @@ async function keyboard(page) {
 }
 
 
-// ---- what is the same in all of them ----
+// ---- the same checks at other addresses ----
 
 async function elsewhere(browser) {
     for (const path of ['/reading/', '/bare', '/proxied/deep/']) {
@@ -679,7 +679,7 @@ async function troubles(browser) {
 }
 
 
-// What the checks above rest on: that these are noticed
+// The checks above rely on that the browser reports each of these.
 
 async function noticed(browser) {
     const { context, page, watched } = await open(browser, '/bloom/');

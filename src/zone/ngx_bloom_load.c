@@ -596,12 +596,12 @@ ngx_bloom_load_damage(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     ngx_gmtime((time_t) (lost / 1000), &tm);
 
     ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
-                  "bloom zone \"%V\" has lost added keys and answers \"cannot "
-                  "tell\" instead of \"absent\" until an image built with "
-                  "--as-of more than an hour after %4d-%02d-%02dT%02d:%02d:%02dZ "
-                  "is loaded: %s", &zone->name, tm.ngx_tm_year,
-                  tm.ngx_tm_mon, tm.ngx_tm_mday, tm.ngx_tm_hour,
-                  tm.ngx_tm_min, tm.ngx_tm_sec,
+                  "bloom zone \"%V\" has lost added keys and answers "
+                  "\"unknown\" instead of \"absent\" until an image built with "
+                  "--as-of more than an hour after "
+                  "%4d-%02d-%02dT%02d:%02d:%02dZ is loaded: %s",
+                  &zone->name, tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
+                  tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
                   reader->damage[0] ? (char *) reader->damage
                   : lost == no_room ? "there was no room for them while the "
                                       "journal could not be written"

@@ -80,7 +80,7 @@ sub all_in {
 }
 
 
-subtest 'Bodies of many megabytes are read' => sub {
+subtest 'bodies of many megabytes are read' => sub {
     my $count = 500_000;
     my $lines = sub {
         my ($prefix) = @_;
@@ -120,7 +120,7 @@ subtest 'Bodies of many megabytes are read' => sub {
 
 # Keys of all lengths: wherever a turn of it ends, that is within one.
 
-subtest 'A body that a buffer holds whole is read' => sub {
+subtest 'a body that a buffer holds whole is read' => sub {
     my @keys = map { "whole$_-" . 'x' x ($_ % 61) } 1 .. 50_000;
     my %of = ('text/plain' => join("\n", @keys),
               'application/json' => JSON::PP::encode_json(
@@ -143,7 +143,7 @@ subtest 'A body that a buffer holds whole is read' => sub {
 # What mirrors a request reads its body before the endpoint does, and sends it
 # after that.
 
-subtest 'A mirrored body is read here and there' => sub {
+subtest 'a mirrored body is read here and there' => sub {
     my $mirrored = 0;
 
     my $check = sub {
@@ -196,7 +196,7 @@ subtest 'A mirrored body is read here and there' => sub {
 };
 
 
-subtest 'An image is sent and uploaded over HTTP/2' => sub {
+subtest 'an image is sent and uploaded over HTTP/2' => sub {
     plan skip_all => 'curl or nginx without HTTP/2' unless $t->has_http2;
 
     my $image = $t->write_file('got.bloom',
@@ -215,7 +215,7 @@ subtest 'An image is sent and uploaded over HTTP/2' => sub {
 };
 
 
-subtest 'Others are served while a body comes' => sub {
+subtest 'others are served while a body comes' => sub {
     my $body = join '', map { "beside$_\n" } 1 .. 300_000;
     my $c = $t->connect;
     my $text = $t->request_text(POST => '/bloom/zones/seen/keys',
@@ -230,7 +230,7 @@ subtest 'Others are served while a body comes' => sub {
     $c->send($t->request_text(POST => '/bloom/zones/seen/keys',
                               body => "next\n", keepalive => 1));
     is_added($c->response, 1, 1, 0, undef,
-             'a connection is kept after a long body');
+             'a connection stays open after a long body');
 
     my @r = $t->pipeline(map {
         $t->request_text(POST => '/bloom/zones/seen/keys',
@@ -241,7 +241,7 @@ subtest 'Others are served while a body comes' => sub {
 };
 
 
-subtest 'A body with a broken chunk is refused' => sub {
+subtest 'a body with a broken chunk is refused' => sub {
     my $head = "POST /bloom/zones/seen/keys HTTP/1.1\r\nHost: localhost\r\n"
                . "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
 
@@ -257,36 +257,37 @@ subtest 'A body with a broken chunk is refused' => sub {
     is_error($r, 400, qr/chunk/, 'a body with a broken chunk is refused');
     my $taken = $r->json->{received} // 0;
     is_added($r, $taken, $taken, 0, undef,
-             'the answer to a broken chunk counts what was taken');
+             'the response to a broken chunk counts the keys before it');
     cmp_ok($taken, '>', 1000,
-           'nearly all keys before a broken chunk are taken');
+           'nearly all keys before a broken chunk are received');
     all_in('broken', $taken, 'before a broken chunk');
 
-    # whatever of it came together with its head: what is said is true
+    # the response is true of whatever part came together with the head
 
     $r = $t->http($head . "12\r\nat-once1\nat-once2\n\r\nnonsense\r\n");
     is_error($r, 400, qr/chunk/,
              'a broken chunk that comes with the head is refused');
     my ($in) = ask($t, 'seen', 'at-once1', 'at-once2') =~ tr/1//;
-    is($r->json->{received}, $in, 'the answer to it counts what was taken');
+    is($r->json->{received}, $in,
+       'the response to a broken chunk beside its head counts the added keys');
 
-    # over HTTP/1.1 nobody can be told who has closed before the end
+    # a client that has closed its side may get no response over HTTP/1.1
 
     my $c = $t->connect;
     $c->send($head . "e\r\ncut1\ncut2\ncut3\r\n");
     $c->end;
     my $cut = $c->response;
     ok($cut->status == 400 || $cut->status == 0,
-       'a body without a last chunk is refused, or nobody is told')
+       'a body without a last chunk is refused or gets no response')
         or diag($cut);
     ok(wait_until(sub { ask($t, 'seen', 'cut1', 'cut2') eq '11' }),
-       'whole lines before a missing last chunk are kept');
+       'keys of whole lines before a missing last chunk are added');
     is(ask($t, 'seen', 'cut3', 'cut'), '00',
        'a line that is cut by a missing last chunk is no key');
 };
 
 
-subtest 'Keys of a client that goes away are kept' => sub {
+subtest 'keys of a client that disconnects are added' => sub {
     my $mark = $t->log_mark;
     my $text = $t->request_text(
         POST => '/bloom/zones/seen/keys', headers => { 'X' => 1 },
@@ -296,7 +297,7 @@ subtest 'Keys of a client that goes away are kept' => sub {
 
     ok(wait_until(sub { ask($t, 'seen', 'away1', 'away2',
                             'away1000') eq '111' }),
-       'keys that a client sent before it went away are kept');
+       'keys that a client sent before it disconnected are added');
     is(ask($t, 'seen', 'away99999'), '0',
        'keys that a client did not send are absent');
 
@@ -304,16 +305,16 @@ subtest 'Keys of a client that goes away are kept' => sub {
         $t->http_abort($text, after => $after);
     }
     is(ask($t, 'seen', 'away1', 'no'), '10',
-       'the zone answers after several clients went away');
+       'the zone answers after several clients disconnected');
 
     like($t->wait_for_log(
              qr/"seen": (?!0\b)\d+ received, (?!0\b)\d+ of them added/, $mark),
          qr/\[info\].*client went away while it sent keys/,
-         'the log says that a client went away');
+         'the log says that a client disconnected');
 };
 
 
-subtest 'A body over client_max_body_size is refused' => sub {
+subtest 'a body over client_max_body_size is refused' => sub {
     my $r = $t->post('/bloom/zones/seen/keys', "limited\n" x 1000,
                      port => 8083);
     is($r->status, 413, 'a body that is too long is refused');
@@ -328,7 +329,7 @@ subtest 'A body over client_max_body_size is refused' => sub {
 };
 
 
-subtest 'A body that no request wants is skipped' => sub {
+subtest 'a body that no request wants is skipped' => sub {
     my @r = $t->pipeline(
         $t->request_text(GET => '/bloom/zones/seen', body => 'x' x 10000,
                          keepalive => 1),
@@ -344,7 +345,7 @@ subtest 'A body that no request wants is skipped' => sub {
 
 # A worker that ends while it takes a body takes it to its end.
 
-subtest 'A body that comes while nginx reloads is read whole' => sub {
+subtest 'a body that comes while nginx reloads is read whole' => sub {
     my $c = $t->connect;
     my $text = $t->request_text(
         POST => '/bloom/zones/seen/keys',

@@ -30,7 +30,7 @@ my $json = { 'Content-Type' => 'application/json' };
 sub post { return api($t, POST => 'zones/' . shift(@_) . '/keys', @_) }
 
 
-subtest 'Keys are added from lines' => sub {
+subtest 'keys are added from lines' => sub {
     for my $type (undef, 'text/plain', 'text/plain; charset=utf-8',
                   'application/x-www-form-urlencoded',
                   'application/octet-stream')
@@ -42,7 +42,7 @@ subtest 'Keys are added from lines' => sub {
                                               : {});
         is($r->status, 200, "lines with $name are taken");
         is_added($r, 3, 2, 1, undef,
-                 "the new ones of lines with $name are added");
+                 "new keys of lines with $name are added");
         is(ask($t, 'seen', "$key.1", "$key.2", "$key.3"), '110',
            "keys of lines with $name are in the zone");
     }
@@ -62,7 +62,7 @@ subtest 'Keys are added from lines' => sub {
 };
 
 
-subtest 'Keys are added from JSON' => sub {
+subtest 'keys are added from JSON' => sub {
     is_added(post('seen', body => '["j1", "j2","j1"]', headers => $json),
              3, 2, 1, undef,
              'strings of an array are keys');
@@ -84,7 +84,7 @@ subtest 'Keys are added from JSON' => sub {
 };
 
 
-subtest 'A body that is no JSON array of strings is refused' => sub {
+subtest 'a body that is no JSON array of strings is refused' => sub {
     my @cases = (
         ['{"a": 1}', 0, 'an object'], ['"a"', 0, 'a string'],
         ['["a" "b"]', 5, 'no comma'], ['["bad1", 7]', 9, 'a number'],
@@ -104,20 +104,21 @@ subtest 'A body that is no JSON array of strings is refused' => sub {
                          "JSON with this is refused: $what");
         like($r->json->{error}{message} // '',
              qr/\b(?:byte|position)\D*(?:$at|@{[$at + 1]})\b/,
-             "the error says where it is: $what")
+             "the error states the position in JSON with this: $what")
             if defined $at;
     }
 
-    my $r = post('seen', body => '["kept1", "kept2", nonsense',
+    my $r = post('seen', body => '["before1", "before2", nonsense',
                  headers => $json);
-    is($r->status, 400, 'an error behind two keys is an error');
-    is_added($r, 2, 2, 0, undef, 'the answer counts the keys before an error');
-    is(ask($t, 'seen', 'kept1', 'kept2'), '11',
-       'keys before an error are kept');
+    is($r->status, 400, 'a body with an error behind two keys is refused');
+    is_added($r, 2, 2, 0, undef,
+             'the response counts the keys before an error');
+    is(ask($t, 'seen', 'before1', 'before2'), '11',
+       'keys before an error are in the zone');
 };
 
 
-subtest 'Keys over 65535 bytes are refused' => sub {
+subtest 'keys over 65535 bytes are refused' => sub {
     my $long = 'x' x 65535;
     is_added(post('seen', body => "$long\n"), 1, 1, 0, undef,
              'a line of 65535 bytes is a key');
@@ -129,9 +130,9 @@ subtest 'Keys over 65535 bytes are refused' => sub {
                           body => "short1\n\nshort2\n${long}x\nshort3\n"),
                      400, qr/line 4\b/, 'a line of 65536 bytes is refused');
     is_added($r, 2, 2, 0, undef,
-             'the answer counts the keys before one that is too long');
+             'the response counts the keys before one that is too long');
     is(ask($t, 'seen', 'short1', 'short2', 'short3'), '110',
-       'keys before one that is too long are kept');
+       'keys before one that is too long are in the zone');
 
     is_error(post('seen', body => "short4\n" . 'y' x 10_000_000), 400,
              qr/line 2\b/, 'a line of ten million bytes is refused');
@@ -141,7 +142,7 @@ subtest 'Keys over 65535 bytes are refused' => sub {
 };
 
 
-subtest 'Bodies of other types are refused' => sub {
+subtest 'bodies of other types are refused' => sub {
     for my $type ('application/xml', 'multipart/form-data; boundary=x',
                   'text/html', 'application/jsonx', 'nonsense')
     {
@@ -177,14 +178,14 @@ subtest 'durable=true waits for the disk' => sub {
              'a key in a zone without a journal is not durable');
     is_added(api($t, POST => 'zones/memory/keys?durable=true', body => "m2\n"),
              1, 1, 0, 0,
-             'durable=true cannot make it durable without a journal')
+             'durable=true makes no key durable without a journal')
         if api($t, GET => 'zones/memory')->status == 200;
 };
 
 
-# Who adds nothing is told that all others' keys are on disk.  The helper stands
-# still, so they are not; and the only worker has seen a request before the next
-# is answered.
+# A request that adds nothing is durable when the keys of all others are on
+# disk.  The helper is stopped, so they are not, and the only worker has seen
+# each request before the next one is answered.
 
 subtest 'durable=true waits for the disk where nothing is added' => sub {
     my $one = BloomTest->new;
@@ -223,22 +224,22 @@ subtest 'durable=true waits for the disk where nothing is added' => sub {
 
     my @told = IO::Select->new(map { $_->{socket} } @asked)->can_read(0);
     is(scalar @told, 0,
-       'nobody is told that a key is durable before it is on disk');
+       'no response says that a key is durable before it is on disk');
 
     kill 'CONT', $helper;
 
     for (@cases) {
-        my ($what, undef, undef, $received, $known) = @$_;
-        is_added((shift @asked)->response, $received, 0, $known, 1,
+        my ($what, undef, undef, $received, $present) = @$_;
+        is_added((shift @asked)->response, $received, 0, $present, 1,
                  "$what is durable once all keys are on disk");
     }
     is(zone_state($one, 'hosts')->{journal}{unsynced_bytes}, 0,
-       'no byte of the journal is unsynced after that');
+       'no byte of the journal is unsynced once all keys are durable');
     $one->stop;
 };
 
 
-subtest 'A zone with a file and without a journal takes no keys' => sub {
+subtest 'a zone with a file and without a journal takes no keys' => sub {
     my $r = post('fixed', body => "f1\n");
     cmp_ok($r->status, '>=', 400,
            'POST keys to a zone with a file and no journal fails');
@@ -248,7 +249,7 @@ subtest 'A zone with a file and without a journal takes no keys' => sub {
 };
 
 
-subtest 'Keys past the capacity are taken and warned of' => sub {
+subtest 'keys past the capacity are taken and warned of' => sub {
     my $mark = $t->log_mark;
     is_added(post('small', body => join '', map { "s$_\n" } 1 .. 30),
              30, undef, undef, undef, 'keys past the capacity are accepted');
@@ -263,7 +264,7 @@ subtest 'Keys past the capacity are taken and warned of' => sub {
 };
 
 
-subtest 'Keys are added to a zone with an image' => sub {
+subtest 'keys are added to a zone with an image' => sub {
     is_added(post('ids', body => "id1\nid2\n"), 2, 1, 1, undef,
              'a key of the image is already present, another is added');
     is(ask($t, 'ids', 'id1', 'id2', 'id3'), '110',
@@ -280,7 +281,7 @@ subtest 'Keys are added to a zone with an image' => sub {
 };
 
 
-subtest 'Hundreds of thousands of keys are added at once' => sub {
+subtest 'hundreds of thousands of keys are added at once' => sub {
     my @keys = map { "many$_" } 1 .. 300_000;
     my $body = join '', map { "$_\n" } @keys;
 
@@ -299,7 +300,7 @@ subtest 'Hundreds of thousands of keys are added at once' => sub {
 
 # Bytes that separate keys may come in any piece.
 
-subtest 'A body may come in pieces of any size' => sub {
+subtest 'a body may come in pieces of any size' => sub {
     my @keys = map { "piece$_" } 1 .. 20;
     my $body = join "\n", @keys;
 

@@ -81,7 +81,7 @@ $t->backend(8081, sub {
 $t->run;
 
 
-subtest 'The metrics are in the format of Prometheus' => sub {
+subtest 'the metrics are in the format of Prometheus' => sub {
     my $response = $t->get('/bloom/metrics');
 
     is($response->status, 200, 'GET metrics answers with 200');
@@ -94,7 +94,7 @@ subtest 'The metrics are in the format of Prometheus' => sub {
 
     my ($exit, $said) = promtool('check', 'metrics', { stdin => $response->body });
     is($exit, 0, 'promtool accepts the metrics');
-    is($said, '', 'promtool has nothing to say about the metrics');
+    is($said, '', 'promtool prints no complaint about the metrics');
 
     ($exit, $said) = promtool('check', 'metrics',
                               { stdin => "# TYPE x_total gauge\nx_total 1\n" });
@@ -102,7 +102,7 @@ subtest 'The metrics are in the format of Prometheus' => sub {
 };
 
 
-subtest 'Metrics of zones' => sub {
+subtest 'zones have metrics' => sub {
     my $before = samples($t);
 
     is($before->{'checks_total{zone="ids",answer="absent"}'}, 0,
@@ -164,22 +164,22 @@ subtest 'Metrics of zones' => sub {
     is(zone_state($t, 'ids')->{feedback}{measured_fpr}, 0.25,
        'the state has the rate that follows from feedback_requests_total');
     is($state->{feedback}{measured_fpr}, undef,
-       'the state has no such rate without feedback');
+       'the state has no measured rate without feedback');
     is($s->{'journal_bytes{zone="seen"}'}, $state->{journal}{bytes},
-       'journal_bytes is that of the state');
+       'journal_bytes equals the bytes of the journal in the state');
     cmp_ok($s->{'journal_bytes{zone="seen"}'}, '>', 0,
            'journal_bytes of a zone with a journal is over 0');
     is($s->{'zone_bytes{zone="seen"}'}, $state->{memory}{zone_bytes},
-       'zone_bytes is that of the state');
+       'zone_bytes equals the one in the state');
     cmp_ok(abs($s->{'fill_ratio{zone="seen"}'}
                - $state->{filter}{fill_ratio}), '<', 1e-6,
-           'fill_ratio is that of the state');
+           'fill_ratio equals the one in the state');
 
     for my $none ('image_as_of_timestamp_seconds{zone="seen"}',
                   'image_max_age_seconds{zone="ids"}',
                   'last_load_success{zone="ids"}')
     {
-        ok(!exists $s->{$none}, "there is no $none");
+        ok(!exists $s->{$none}, "the metrics do not have $none");
     }
 
     my $age = $s->{'image_age_seconds{zone="ids"}'};
@@ -188,13 +188,13 @@ subtest 'Metrics of zones' => sub {
     cmp_ok($s->{'image_age_seconds{zone="seen"}'}, '<', 600,
            'image_age_seconds is the time since the filter was made');
     cmp_ok(abs($s->{'helper_heartbeat_timestamp_seconds{zone="ids"}'} - time),
-           '<', 60, 'the heartbeat of the helper is of the last minute');
+           '<', 60, 'the heartbeat of the helper is less than a minute old');
 
     my $build = zone_state($t, 'ids')->{image}{build_id};
     is($s->{"image_info{zone=\"ids\",build_id=\"$build\",layout=\"blocked\","
             . 'hash="murmur3",key_form="raw",k="'
             . zone_state($t, 'ids')->{image}{k} . '",uploaded="false"}'}, 1,
-       'image_info has what the image says of itself as labels');
+       'image_info has the properties of the image as labels');
 };
 
 
@@ -211,7 +211,7 @@ sub rules {
 }
 
 
-subtest 'Metrics of rules' => sub {
+subtest 'rules have metrics' => sub {
     my $rules = rules();
     my ($line) = grep { /bloom_route/ } split /^/, $t->read_file('nginx.conf');
     my $at = 1;
@@ -241,7 +241,7 @@ subtest 'Metrics of rules' => sub {
 };
 
 
-subtest 'Metrics of loads' => sub {
+subtest 'loads have metrics' => sub {
     is(api($t, POST => 'zones/ids/reload')->status, 200,
        'a good image is loaded');
     unlink "$dir/ids.bloom";
@@ -261,7 +261,7 @@ subtest 'Metrics of loads' => sub {
     like($s->{'last_load_duration_seconds{zone="ids"}'}, qr/^\d+\.\d{3}$/,
          'the duration of the last load has milliseconds');
     cmp_ok(abs($s->{'last_load_timestamp_seconds{zone="ids"}'} - time), '<',
-           60, 'the time of the last load is of the last minute');
+           60, 'the time of the last load is less than a minute ago');
 
     rename "$dir/next.bloom", "$dir/ids.bloom" or die "rename: $!";
     is(api($t, POST => 'zones/ids/reload')->status, 200,
@@ -271,7 +271,7 @@ subtest 'Metrics of loads' => sub {
 };
 
 
-subtest 'Counters never go backwards' => sub {
+subtest 'counters never go backwards' => sub {
     my $counters = sub {
         my $s = samples($t);
         return { map { $_ => $s->{$_} } grep { /_total\{/ } keys %$s };
@@ -289,11 +289,11 @@ subtest 'Counters never go backwards' => sub {
                     keys %$before;
     is("@less", '', 'no counter is less after a reload and a dead worker');
     cmp_ok(scalar keys %$after, '>', scalar keys %$before,
-           'another rule has counters of its own');
+           'a rule that is added has counters of its own');
 };
 
 
-subtest 'The number of series of rules is bounded' => sub {
+subtest 'the number of series of rules is bounded' => sub {
     my $rules = join "\n", map {
         "location /many$_ { bloom_reject absent \$arg_id zone=ids name=m$_; }"
     } 1 .. 400;
@@ -307,7 +307,7 @@ subtest 'The number of series of rules is bounded' => sub {
     is(rules()->{'m1,ids,reject,absent,fired'}, 1,
        'one of the first rules has a series of its own');
     cmp_ok(rules()->{'other,other,other,other,fired'}, '>=', 1,
-           'rules that find no room are counted together');
+           'rules without a series of their own are counted together');
 
     my ($exit, $said) = promtool('check', 'metrics',
                                  { stdin => $t->get('/bloom/metrics')->body });
@@ -316,7 +316,7 @@ subtest 'The number of series of rules is bounded' => sub {
     configure(server => '');
     $t->reload;
     is(rules()->{'shield,ids,reject,absent,fired'}, 3,
-       'the series of a rule that stayed goes on');
+       'the series of a rule continues when other rules are removed');
 };
 
 
@@ -356,7 +356,7 @@ YML
     is($found, 3, 'Prometheus has the generation of a zone');
 
     my $up = $query->('up{job="nginx"}');
-    is($up->[0]{value}[1], 1, 'Prometheus reads without an error');
+    is($up->[0]{value}[1], 1, 'Prometheus reads the metrics without an error');
     is($query->('count(nginx_bloom_rule_checks_total{rule="shield"})')
        ->[0]{value}[1], 4, 'Prometheus has the series of a rule');
 
@@ -366,7 +366,7 @@ YML
 };
 
 
-subtest 'Metrics where no zone is declared' => sub {
+subtest 'the metrics are valid where no zone is declared' => sub {
     $t->write_file_expand('nginx.conf', <<'CONF');
 %%TEST_GLOBALS%%
 events { }

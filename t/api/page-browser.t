@@ -17,7 +17,7 @@ use BloomTest::Scene;
 my $top = abs_path(dirname(__FILE__) . '/../..');
 
 
-subtest 'The committed page is what dashboard/ is built into' => sub {
+subtest 'the committed page is what dashboard/ is built into' => sub {
     my $t = BloomTest->new;
     my $built = $t->testdir . '/page.c';
 

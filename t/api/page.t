@@ -66,7 +66,7 @@ subtest 'Accept decides between the page and the index' => sub {
         is($r->header('Content-Type'), $type,
            "GET / with Accept: $accept gets $type");
         is($r->header('Vary'), 'Accept',
-           "the answer to Accept: $accept varies with it");
+           "the response to Accept: $accept has Vary: Accept");
     }
 
     like($t->get('/bloom/')->header('Content-Type'), qr{^application/json},
@@ -76,7 +76,7 @@ subtest 'Accept decides between the page and the index' => sub {
 };
 
 
-subtest 'The index says whether the endpoint takes changes' => sub {
+subtest 'the index says whether the endpoint takes changes' => sub {
     is(!!$t->get('/bloom/')->json->{write}, !!1,
        'the index says that the endpoint takes changes');
     is(!!$t->get('/reading/')->json->{write}, !!0,
@@ -84,16 +84,16 @@ subtest 'The index says whether the endpoint takes changes' => sub {
 };
 
 
-subtest 'The headers of the page keep it to itself' => sub {
+subtest 'the headers of the page keep it to itself' => sub {
     my $r = page('/bloom/');
     my $csp = $r->header('Content-Security-Policy') // '';
 
     is($r->header('X-Content-Type-Options'), 'nosniff',
        'a browser may not guess the type of the page');
     is($r->header('Referrer-Policy'), 'same-origin',
-       'the page tells other sites nothing');
+       'the page sends no referrer to other sites');
     is($r->header('Cache-Control'), 'no-cache',
-       'the page is asked for each time');
+       'a browser asks for the page each time');
 
     for my $directive ("default-src 'none'", "connect-src 'self'",
                        "frame-ancestors 'none'", "base-uri 'none'",
@@ -119,7 +119,7 @@ subtest 'The headers of the page keep it to itself' => sub {
 };
 
 
-subtest 'The page is whole and needs nothing else' => sub {
+subtest 'the page is whole and needs nothing else' => sub {
     my $r = page('/bloom/');
 
     ok($r->complete, 'the page is complete');
@@ -130,9 +130,9 @@ subtest 'The page is whole and needs nothing else' => sub {
     unlike($r->body, qr/\b(?:src|href|url\()\s*=?\s*["']?(?:https?:)?\/\//,
            'the page names nothing of other sites');
     like($r->body, qr/uPlot is in this page:.*MIT License.*Copyright/s,
-         'the page names what it is made with');
+         'the page has the license of uPlot');
 
-    is(page($_)->body, $r->body, "the page at $_ is the same")
+    is(page($_)->body, $r->body, "the page at $_ equals the page at /bloom/")
         for '/reading/', '/bare', '/bare/';
 
     my $head = $t->request('HEAD',
@@ -147,19 +147,20 @@ subtest 'The page is whole and needs nothing else' => sub {
 };
 
 
-subtest 'The ETag of the page saves sending it again' => sub {
+subtest 'the ETag of the page saves sending it again' => sub {
     my $etag = page('/bloom/')->header('ETag') // '';
 
     like($etag, qr/^"[0-9a-f]{32}"$/, 'the page has a strong ETag');
 
     my $again = page('/bloom/', 'If-None-Match' => $etag);
     is($again->status, 304,
-       'the page is not sent again to who has it');
-    is($again->body, '', 'an answer 304 has no body');
-    is($again->header('ETag'), $etag, 'an answer 304 has the ETag of the page');
+       'the page is not sent again to a browser that has it');
+    is($again->body, '', 'a response with status 304 has no body');
+    is($again->header('ETag'), $etag,
+       'a response with status 304 has the ETag of the page');
 
     is(page('/bloom/', 'If-None-Match' => '"other"')->status, 200,
-       'the page is sent to who has another one');
+       'the page is sent to a browser that has another one');
     is(page('/bloom/', Accept => '*/*', 'If-None-Match' => $etag)->status, 200,
        'the index is sent whatever ETag is known');
 
@@ -173,7 +174,7 @@ subtest 'The ETag of the page saves sending it again' => sub {
            'a compressed page has a weak ETag');
         is(page('/small/', 'Accept-Encoding' => 'gzip',
                 'If-None-Match' => "W/$etag")->status, 304,
-           'a compressed page is not sent again to who has it');
+           'a compressed page is not sent again to a browser that has it');
     }
 };
 

@@ -60,7 +60,7 @@ subtest 'promtool accepts and tests the examples' => sub {
     {
         my ($exit, $said) = promtool(@$_);
         is($exit, 0, "promtool @$_ succeeds") or diag($said);
-        like($said, qr/SUCCESS/, "promtool @$_ looked at something");
+        like($said, qr/SUCCESS/, "promtool @$_ reports success");
     }
 
     # as it would not, if an alert were wrong
@@ -74,7 +74,7 @@ subtest 'promtool accepts and tests the examples' => sub {
 };
 
 
-subtest 'Each alert is tested' => sub {
+subtest 'each alert is tested' => sub {
     my $tests = slurp("$examples/alerts-test.yml");
     my @alerts = slurp("$examples/alerts.yml") =~ /- alert: (\w+)/g;
 
@@ -87,7 +87,7 @@ subtest 'Each alert is tested' => sub {
 };
 
 
-subtest 'The examples ask for metrics that exist' => sub {
+subtest 'the examples ask for metrics that exist' => sub {
     my $metrics = metrics();
     my $dashboard = eval {
         JSON::PP->new->utf8->decode(slurp("$examples/grafana.json"));

@@ -30,7 +30,7 @@ $t->run;
 my $time = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 
-subtest 'The index is at the location, with or without a slash' => sub {
+subtest 'the index is at the location, with or without a slash' => sub {
     for my $path ('/bloom/', '/reading/', '/off/', '/bare', '/bare/') {
         my $r = $t->get($path);
         is($r->status, 200, "GET $path answers with 200");
@@ -93,7 +93,7 @@ subtest 'GET zones/NAME has the state of one zone' => sub {
 
 # Numbers that change: asked of one worker, there is one.
 
-subtest 'Counters count what is looked up' => sub {
+subtest 'counters count what is looked up' => sub {
     my $counters = sub {
         my $c = zone_state($t, 'ids')->{counters};
         return map { $c->{$_} // 0 } qw(absent present rejected added
@@ -229,7 +229,7 @@ my %allow = (
     'zones/ids/checkpoint' => [qw(POST)],
 );
 
-subtest 'Methods that a path does not take are refused' => sub {
+subtest 'methods that a path does not take are refused' => sub {
     for my $path (sort keys %allow) {
         my %allowed = map { $_ => 1 } @{ $allow{$path} };
 
@@ -249,7 +249,7 @@ subtest 'Methods that a path does not take are refused' => sub {
 };
 
 
-subtest 'Paths and zones that do not exist are refused' => sub {
+subtest 'paths and zones that do not exist are refused' => sub {
     is_error(api($t, GET => 'zones/none'), 404, qr/none/,
              'GET of an unknown zone is refused');
     is_error(api($t, POST => "zones/none/$_", body => "x\n"), 404, qr/none/,
@@ -268,7 +268,7 @@ subtest 'Paths and zones that do not exist are refused' => sub {
 };
 
 
-subtest 'Nothing is changed where writing is off' => sub {
+subtest 'nothing is changed where writing is off' => sub {
     for my $prefix ('/reading', '/off') {
         for (['POST', 'keys'], ['POST', 'reload'], ['PUT', 'image'],
              ['POST', 'checkpoint'])
@@ -287,7 +287,7 @@ subtest 'Nothing is changed where writing is off' => sub {
 };
 
 
-subtest 'The ETag is that of one zone' => sub {
+subtest 'the ETag is that of one zone' => sub {
     my $etag = api($t, GET => 'zones/ids')->header('ETag');
 
     is(api($t, GET => 'zones/ids', headers => { 'If-None-Match' => '*' })

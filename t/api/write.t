@@ -24,14 +24,7 @@ $t->build_image('one.bloom', \@ids, '-p', '1e-6');
 $t->build_image('two.bloom', \@others, '-p', '1e-6');
 $t->build_image('large.bloom', [keys_of('large', 300_000)], '-p', '1e-6');
 
-sub install {
-    my ($image) = @_;
-
-    unlink "$dir/ids.bloom";
-    link "$dir/$image.bloom", "$dir/ids.bloom" or die "link: $!";
-}
-
-install('one');
+install_image($t, 'one');
 configure($t, ['zone=ids:600k file=ids.bloom', 'zone=seen capacity=1k fpr=1e-6',
                'zone=memory capacity=1k fpr=1e-6 journal=off'],
           api => 1, workers => 2, http => <<'CONF');
@@ -91,18 +84,18 @@ subtest 'If-Match that names another generation is refused' => sub {
          'a load changes the ETag');
     is_error(api($t, POST => 'zones/ids/reload',
                  headers => { 'If-Match' => $etag }), 412, qr/generation/,
-             'a load with an ETag that was used is not done again');
+             'a load with the ETag of an earlier generation is refused');
 
     is(api($t, POST => 'zones/ids/reload',
            headers => { 'If-None-Match' => '*' })->status, 200,
-       'If-None-Match does not keep a load from being done');
+       'If-None-Match does not prevent a load');
     is(api($t, POST => 'zones/ids/reload', headers => {
            'If-Unmodified-Since' => 'Thu, 01 Jan 1970 00:00:00 GMT' })->status,
-       200, 'If-Unmodified-Since does not keep a load from being done');
+       200, 'If-Unmodified-Since does not prevent a load');
 };
 
 
-subtest 'Changes by pages of other sites are refused' => sub {
+subtest 'changes by pages of other sites are refused' => sub {
     refused_all(403, qr/site/, "Sec-Fetch-Site: $_", 'Sec-Fetch-Site' => $_)
         for qw(cross-site same-site);
     refused_all(403, qr/site/, "Origin: $_", Origin => $_)
@@ -133,7 +126,7 @@ subtest 'Changes by pages of other sites are refused' => sub {
 
 subtest 'POST reload loads the file again' => sub {
     my $before = generation($t, 'ids');
-    install('two');
+    install_image($t, 'two');
     my $r = api($t, POST => 'zones/ids/reload');
     is($r->status, 200, 'a reload answers with 200');
     cmp_ok($r->json->{generation}, '>', $before,
@@ -153,7 +146,7 @@ subtest 'POST reload loads the file again' => sub {
 };
 
 
-subtest 'A reload of a bad file changes nothing' => sub {
+subtest 'a reload of a bad file changes nothing' => sub {
     my @cases = (
         ['a damaged file', 422, qr/damaged|checksum/,
          sub { flip("$dir/ids.bloom", -1) }],
@@ -164,7 +157,7 @@ subtest 'A reload of a bad file changes nothing' => sub {
         ['no file', 422, qr/ids\.bloom.*No such file/s,
          sub { unlink "$dir/ids.bloom" }],
         ['a file that is too large', 507, qr/\d/,
-         sub { install('large') }],
+         sub { install_image($t, 'large') }],
     );
 
     for (@cases) {
@@ -191,7 +184,7 @@ subtest 'A reload of a bad file changes nothing' => sub {
              "the state has the reason after a reload of $what");
     }
 
-    install('one');
+    install_image($t, 'one');
     is(api($t, POST => 'zones/ids/reload')->status, 200,
        'a good file is loaded after bad ones');
     is(ask($t, 'ids', @ids, @others), "$all$none",
@@ -254,7 +247,7 @@ subtest 'PUT image loads the body' => sub {
     $c->send(substr($text, 0, -100));
     $c->abort;
     is(ask($t, 'ids', @ids, @others), "$all$none",
-       'an upload that is broken off changes nothing');
+       'an upload that is cut short changes nothing');
 
     opendir my $state, "$dir/state/ids" or die "$dir/state/ids: $!";
     ok(wait_until(sub {
@@ -278,7 +271,7 @@ subtest 'PUT image loads the body' => sub {
 
 # It is no image that could be loaded, and so no load that failed.
 
-subtest 'An upload without a body is refused and is no load' => sub {
+subtest 'an upload without a body is refused and is no load' => sub {
     my %before = map { $_ => zone_state($t, 'ids')->{$_} } 'load', 'generation';
     my $loads = sub {
         return join '', grep { /loads_total|last_load/ && !/^#/ }
@@ -310,7 +303,7 @@ subtest 'An upload without a body is refused and is no load' => sub {
 
 # What is wrong with a body shows at its beginning, which comes with the head.
 
-subtest 'An upload that cannot be read is refused' => sub {
+subtest 'an upload that cannot be read is refused' => sub {
     my $head = "PUT /bloom/zones/ids/image HTTP/1.1\r\nHost: localhost\r\n"
                . "Transfer-Encoding: chunked\r\n\r\n";
     my $before = zone_state($t, 'ids')->{load};
@@ -363,7 +356,7 @@ subtest 'GET image sends the zone as an image' => sub {
     is($exit, 0, 'the tool verifies the image that was sent');
     ($exit) = $t->run_tool('test', '-q', $file,
                            { stdin => join '', map { "$_\n" } @ids, 'added' });
-    is($exit, 0, 'the image that was sent has all keys, added ones too');
+    is($exit, 0, 'the image that was sent has its own and all added keys');
     ($exit) = $t->run_tool('test', '-q', $file, { stdin => "no\n" });
     is($exit, 1, 'the image that was sent lacks other keys');
 
@@ -381,7 +374,7 @@ subtest 'GET image sends the zone as an image' => sub {
     is(api($t, PUT => 'zones/ids/image', body => $seed)->status, 200,
        'the image of one zone is loaded into another');
     is(ask($t, 'ids', 's1', 's2', 'added', 'id1'), '1110',
-       'keys that were added to the other zone are in it still');
+       'keys that were added to the other zone are still present');
     is(api($t, POST => 'zones/ids/reload')->status, 200,
        'a reload answers with 200 after an upload');
     is(ask($t, 'ids', 's1', 's2', 'added', 'id1'), '0011',
@@ -407,8 +400,8 @@ subtest 'POST checkpoint saves the zone' => sub {
 # Loads at once.  Those of the same file join; an upload beside a load is
 # refused while that is under way, and what is refused changes nothing.
 
-subtest 'Loads at once join or are refused' => sub {
-    install('two');
+subtest 'loads at once join or are refused' => sub {
+    install_image($t, 'two');
     my @r = map { my $c = $t->connect; $c->send($t->request_text(
         POST => '/bloom/zones/ids/reload')); $c } 1 .. 5;
     is(join(' ', map { $_->response->status } @r), '200 200 200 200 200',

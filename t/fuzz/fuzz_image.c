@@ -8,7 +8,7 @@
  * values, and whose bits can be used.
  *
  * Checksums would stop nearly every change of a file at once.  So most
- * mutations are followed by making them anew, as an attacker would.
+ * mutations also correct the checksums, as an attacker would.
  */
 
 #include "fuzz.h"

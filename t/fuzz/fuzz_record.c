@@ -8,8 +8,8 @@
  * record that is found is, byte for byte, what the writer would have made of
  * the same keys for that place.
  *
- * Checksums would stop nearly every change at once.  So most mutations are
- * followed by making them anew, as an attacker would.
+ * Checksums would stop nearly every change at once.  So most mutations also
+ * correct the checksums, as an attacker would.
  */
 
 #include "fuzz.h"

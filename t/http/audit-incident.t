@@ -98,7 +98,7 @@ my $found = findings();
 is($found->{wrong_absent}, 1000,
    'each missing ID is counted as wrongly absent');
 is($found->{confirmed}, 1000,
-   'each ID that nobody has is confirmed to be absent');
+   'each ID of neither backend nor image is confirmed to be absent');
 is($found->{unanswered}, 0, 'no audited request is unanswered');
 is($found->{false_positives}, 500,
    'each ID that the backend no longer has is counted as a false positive');
@@ -117,7 +117,8 @@ configure('');
 $t->reload;
 is(ask(@missing), 1000,
    'requests for learned IDs are passed without bloom_audit');
-is(ask(@none), 0, 'requests for IDs that nobody has are rejected');
+is(ask(@none), 0,
+   'requests for IDs of neither backend nor image are rejected');
 is(ask(@known), 2000, 'requests for known IDs are passed after learning');
 
 done_testing;

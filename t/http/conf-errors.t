@@ -427,19 +427,20 @@ subtest 'nginx warns of a bloom_audit that audits no rule' => sub {
 
 
 subtest 'nginx warns of directives that can add no key' => sub {
-    for my $adds ('bloom_add $uri zone=kept;',
-                  "bloom_reject absent \$uri zone=kept;\nbloom_audit 1% learn=on;")
+    for my $adds ('bloom_add $uri zone=fixed;',
+                  "bloom_reject absent \$uri zone=fixed;\n"
+                  . 'bloom_audit 1% learn=on;')
     {
         write_conf('server', ">$adds");
         my $conf = $t->read_file('nginx.conf');
         $conf =~ s/^(\s*bloom_zone zone=ids .*)$/$1
-    bloom_zone zone=kept file=ids.bloom journal=off;/m;
+    bloom_zone zone=fixed file=ids.bloom journal=off;/m;
         $t->write_file('nginx.conf', $conf);
 
         my ($exit, $output) = $t->test_config;
         my $shown = quoted('server', $adds);
         is($exit, 0, "nginx accepts $shown");
-        like($output, qr/\[warn\] .*"bloom_add" or "learn=on" adds nothing to bloom zone "kept" of .*: a zone with "file" takes keys only with a journal, and it has "journal=off"/,
+        like($output, qr/\[warn\] .*"bloom_add" or "learn=on" adds nothing to bloom zone "fixed" of .*: a zone with "file" takes keys only with a journal, and it has "journal=off"/,
              "nginx warns of $shown");
     }
 };

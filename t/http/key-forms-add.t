@@ -146,7 +146,7 @@ sub finds_all {
             'good.example'), '111100',
        "zone hosts has other spellings of added keys $when");
     is(ask_until_known($t, 'urls', 'http://EVIL.example/b?x', 'evil.example/c',
-            'added.example/a/b', 'added.example/b'), '1010', 
+            'added.example/a/b', 'added.example/b'), '1010',
        "zone urls has other spellings of added keys $when");
     is(ask_until_known($t, 'small', 'Added', 'ADDED', 'other'), '110',
        "zone small has other spellings of added keys $when");
@@ -161,8 +161,8 @@ is(ask($t, 'memory', 'memory.example/x?y', 'memory.example/y'), '10',
 
 {
     $disk->refuse('ENOSPC', qw(write grow open sync));
-    $t->get('/add/hosts?k=KEPT.example:77');
-    is(ask($t, 'hosts', 'a.kept.example'), '1', 
+    $t->get('/add/hosts?k=PENDING.example:77');
+    is(ask($t, 'hosts', 'a.pending.example'), '1',
        'a pending key is present at once');
     is(zone_state($t, 'hosts')->{journal}{pending_keys}, 1,
        'the endpoint counts a pending key');
@@ -171,7 +171,7 @@ is(ask($t, 'memory', 'memory.example/x?y', 'memory.example/y'), '10',
     $disk->allow;
     ok(settled($t, 'hosts', sub { !$_[0]{journal}{pending_keys} }),
        'a pending key is appended once the disk allows writes');
-    like(journal('hosts'), qr/\bkept\.example\b/,
+    like(journal('hosts'), qr/\bpending\.example\b/,
          'the journal has the canonical form of a pending key');
     $t->expect_log(qr/No space left on device/);
 }
@@ -180,7 +180,7 @@ for my $how (qw(stop kill_all)) {
     $t->$how;
     $t->run;
     finds_all("after $how");
-    is(ask_until_known($t, 'hosts', 'kept.example'), '1',
+    is(ask_until_known($t, 'hosts', 'pending.example'), '1',
        "a key that was pending is present after $how");
     is(ask($t, 'memory', 'memory.example/x'), '0',
        "a key of zone memory is absent after $how");
@@ -289,7 +289,7 @@ for my $how ('reload', 'restart') {
     is(zone_state($t, 'hosts')->{image}{key_form}, $other,
        "the zone serves key=$other after the $how");
     is(ask_until_known($t, 'hosts', 'Evil.EXAMPLE', 'mixed.example', 'a.evil.example',
-            'kept.example', 'a.behind.example'),
+            'pending.example', 'a.behind.example'),
        $other eq 'host' ? '11111' : '11010',
        "the added keys are looked up with key=$other after the $how");
     like($t->log_since($mark),

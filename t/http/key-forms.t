@@ -70,7 +70,7 @@ $t->write_file('html/page', 'a page');
 $t->run;
 
 
-sub known {
+sub answer {
     my ($zone, $key) = @_;
 
     my ($known) = $t->get("/known/$zone?k=" . encoded($key))->body =~ /<(.*)>/;
@@ -115,7 +115,7 @@ for (['raw', 'Evil.Example' => 1, 'evil.example' => 0],
     my ($zone, @cases) = @$_;
 
     while (my ($key, $want) = splice @cases, 0, 2) {
-        is(known($zone, $key), $want,
+        is(answer($zone, $key), $want,
            "key '" . shown($key) . "' is $answer{$want} for key form $zone");
     }
 }
@@ -141,7 +141,7 @@ for my $zone (sort keys %invalid) {
         my $name = "invalid $zone key '"
                    . substr(shown($key), 0, 30) . q(');
 
-        is(known($zone, $key), '?', "$name is neither absent nor present");
+        is(answer($zone, $key), '?', "$name is neither absent nor present");
 
         for my $rule (qw(absent present)) {
             my $r = $t->get("/$rule/$zone?k=$k");
@@ -165,7 +165,7 @@ for my $zone (sort keys %invalid) {
        "the state of zone $zone has its key form");
 }
 
-is(known($_, "\0 %"), 0, "key form $_ has no invalid keys") for qw(raw lower);
+is(answer($_, "\0 %"), 0, "key form $_ has no invalid keys") for qw(raw lower);
 
 
 # ---- variables and the log ----
@@ -202,9 +202,9 @@ for (['many escapes', 'http://evil.example/' . '%25' x 21_000, 1],
 {
     my ($name, $key, $want) = @$_;
 
-    is(known('url', $key), $want,
+    is(answer('url', $key), $want,
        "a long key with $name is $answer{$want} for key form url");
-    is(known('host', $key), '?',
+    is(answer('host', $key), '?',
        "a long key with $name is neither absent nor present for key form host");
 }
 
@@ -215,7 +215,7 @@ sub explained {
     my ($zone, $key) = @_;
 
     my $r = api($t, GET => "zones/$zone/keys?key=" . encoded($key));
-    is($r->status, 200, 
+    is($r->status, 200,
        "the endpoint explains key '" . shown($key) . "' of zone $zone");
 
     return $r->json;
@@ -243,7 +243,7 @@ sub explained {
          'the endpoint gives the reason why a key is invalid');
     is_deeply([$got->{expressions}, $got->{bits}], [[], []],
               'the endpoint states no expressions of an invalid key');
-    ok(!exists $got->{canonical}, 
+    ok(!exists $got->{canonical},
        'the endpoint states no canonical form of an invalid key');
 
     $got = explained('raw', 'Evil.Example');
@@ -252,7 +252,7 @@ sub explained {
     is_deeply($got->{expressions},
               [{ key => 'Evil.Example', present => JSON::PP::true }],
               'the only expression of a raw key is the key');
-    ok(scalar @{ $got->{bits} }, 
+    ok(scalar @{ $got->{bits} },
        'the endpoint states the bits of a raw key');
 }
 

@@ -133,7 +133,7 @@ for my $scheme (qw(go-zero redisson guava64 guava32 double redisbloom dcso
     redis('DEL', 'back');
     (undef, my $out) = run_command(['sh', '-c', "exec \"\$@\" < $dir/resp",
                                     'sh', @cli, '--pipe']);
-    like($out, qr/errors: 0,/, 
+    like($out, qr/errors: 0,/,
          "Redis accepts the export of scheme $scheme");
 
     (undef, my $back) = run_command([@cli, '--raw', 'GET', 'back']);

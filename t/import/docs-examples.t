@@ -460,9 +460,9 @@ for my $section (@sections) {
     }
 
     if ($title =~ /RedisBloom/) {
-        is(redis('BF.EXISTS', 'ids2', 4711), 1, 
+        is(redis('BF.EXISTS', 'ids2', 4711), 1,
            "RedisBloom has an exported key");
-        is(redis('BF.EXISTS', 'ids2', $stranger), 0, 
+        is(redis('BF.EXISTS', 'ids2', $stranger), 0,
            "RedisBloom does not have another key");
     }
 

@@ -102,7 +102,7 @@ for my $format (sort keys %good) {
         push @odd, "byte $at: $exit" unless $exit == 0 || $exit == 2;
     }
 
-    is("@odd", '', 
+    is("@odd", '',
        "a wrong byte in the header of a $format filter crashes nothing");
 }
 
@@ -129,7 +129,7 @@ for my $source ($six, '-') {
          . 'exec "$0" import --from guava -o "$1" "$2" < "$3"',
          $tool, "$dir/six.bloom", $source, $six]);
 
-    is($exit, 2, 
+    is($exit, 2,
        "six bytes that declare 17 GB are refused from $source");
     like($err, qr/is truncated: 0 of the filter's 17179869176|has 6 bytes and says it should have 17179869182/,
          "the refusal of six bytes from $source gives the reason");
@@ -205,7 +205,7 @@ like($err, qr/warning: \S+: is over-full: about \d+ keys where 633 suit it best,
                                                  . "\xf0" x 800));
 like($err, qr/of 1000000 random keys \S+ % are found, and the source promised 0\.1 %/,
      'the import warns of a filter that misses the promised rate');
-like($err, qr/about \d+ keys where 10 were planned/, 
+like($err, qr/about \d+ keys where 10 were planned/,
      'the import warns of more keys than were planned');
 
 import_image($t, "$dir/image", '--from', 'guava',
@@ -308,7 +308,7 @@ sub bent {
     my ($format, $at, $bytes, $len) = @_;
 
     return $t->write_file('bent.bloom',
-        patch_header($t->read_file("kept.$format.bloom"),
+        patch_header($t->read_file("imported.$format.bloom"),
                      176 + $at => $bytes,
                      defined $len ? (156 => pack 'L<', $len) : ()));
 }
@@ -321,7 +321,7 @@ sub export {
 }
 
 for my $format (qw(redisbloom bits-and-blooms dcso)) {
-    import_image($t, "$dir/kept.$format.bloom", '--from', $format,
+    import_image($t, "$dir/imported.$format.bloom", '--from', $format,
                  "$dir/good.$format");
 
     my ($exit, undef, $err) = export($format, bent($format, 0, ''));
@@ -417,26 +417,27 @@ is($exit, 0, 'the compiler builds a library whose second pread() fails')
 
 $t->environment(LD_PRELOAD => "$dir/again.so");
 
-my $kept = "$dir/kept.redisbloom.bloom";
-my $before = $t->read_file('kept.redisbloom.bloom');
+my $imported = "$dir/imported.redisbloom.bloom";
+my $before = $t->read_file('imported.redisbloom.bloom');
 
 for (['export', '--to', 'redisbloom', '--key', 'k', '-o', "$dir/again.out",
-      $kept],
-     ['merge', '-o', "$dir/again.out", $kept, $kept],
-     ['add', $kept])
+      $imported],
+     ['merge', '-o', "$dir/again.out", $imported, $imported],
+     ['add', $imported])
 {
     my ($exit, $out, $err) = $t->run_tool(@$_, { stdin => "key\n" });
 
     is($exit, 2,
        "'ngx-bloom $_->[0]' fails when it cannot read the header again");
-    is($out . $err, "ngx-bloom $_->[0]: $kept: cannot be read at byte 0 again: "
+    is($out . $err,
+       "ngx-bloom $_->[0]: $imported: cannot be read at byte 0 again: "
                     . "Input/output error\n",
        "'ngx-bloom $_->[0]' says that it cannot read the header again");
     ok(!-e "$dir/again.out" && !glob("$dir/again.out.tmp-*"),
        "'ngx-bloom $_->[0]' leaves no file");
 }
 
-ok($t->read_file('kept.redisbloom.bloom') eq $before,
+ok($t->read_file('imported.redisbloom.bloom') eq $before,
    'the image is unchanged after errors');
 
 done_testing;

@@ -296,7 +296,7 @@ for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
         $got .= $data;
     }
 
-    ok($good, 
+    ok($good,
        "the export of filter '$name' has LOADCHUNK commands in order");
     $t->write_file('loaded', $got);
     same_file("$dir/loaded", "$dir/all",
@@ -306,7 +306,7 @@ for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
 tally('RedisBloom, by script');
 
 my ($exit, $out, $err) = $t->run_tool('info', '--json', "$dir/image");
-like($out, qr/"from": "redisbloom",\s+"scheme": "redisbloom"/, 
+like($out, qr/"from": "redisbloom",\s+"scheme": "redisbloom"/,
      'info --json states the source and the scheme');
 
 import_image($t, "$dir/three", '--from', 'redisbloom', "$url/three");
@@ -326,7 +326,7 @@ import_image($t, "$dir/other", '--from', 'redisbloom',
 ($exit, $out, $err) = $t->run_tool('merge', '-o', "$dir/x", "$dir/three",
                                    "$dir/other");
 is($exit, 2, 'images with links of other sizes are not merged');
-like($err, qr/differs in links/, 
+like($err, qr/differs in links/,
      'the refusal to merge says that the links differ');
 
 # Added keys go to the last link.
@@ -346,9 +346,9 @@ is($commands[1][3], substr($filters{three}{data}, 0, 120),
 isnt($commands[3][3], substr($filters{three}{data}, 384),
      'a merge changes the last link');
 cmp_ok(abs($size - 1100), '<', 30, 'a merge increases the number of keys');
-cmp_ok(abs($last - 800), '<', 30, 
+cmp_ok(abs($last - 800), '<', 30,
        'a merge increases the number of keys of the last link');
-is(answers($t, "$dir/merged", [@in, @$more]), '1' x 1100, 
+is(answers($t, "$dir/merged", [@in, @$more]), '1' x 1100,
    'a merged image has the keys of both images');
 
 

@@ -12,6 +12,7 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Disk;
 use BloomTest::Faults;
+use BloomTest::Image qw(patch_header);
 use BloomTest::Journal;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
@@ -100,7 +101,7 @@ subtest 'an image with as_of drops keys older by more than an hour' => sub {
     ok(wait_until(sub {
         return !-e "$state/journal.0000000000000000";
     }), 'a segment of dropped keys is removed');
-    cmp_ok(segments(), '>=', 2, 'segments of other keys are kept');
+    cmp_ok(segments(), '>=', 2, 'segments of other keys are not removed');
 
     $t->kill_all;
     $t->run;
@@ -183,12 +184,10 @@ subtest 'no image drops keys of the last hour' => sub {
 subtest 'an image as of a future time drops nothing' => sub {
     $t->stop;
 
-    my $image = $t->read_file('recent.bloom');
-    substr($image, 128, 8) = pack 'Q<', ($now + 90 * 86400) * 1000;
-    substr($image, 136, 16) = 'another build id';
-    substr($image, 4092, 4)
-        = pack 'L<', BloomTest::Journal::crc32c(substr $image, 0, 4092);
-    $t->write_file('tomorrow.bloom', $image);
+    $t->write_file('tomorrow.bloom', patch_header(
+        $t->read_file('recent.bloom'),
+        128 => pack('Q<', ($now + 90 * 86400) * 1000),
+        136 => 'another build id'));
 
     begin_with_hours('plain');
     add($t, 'ids', [keys_of('fresh', 50)]);

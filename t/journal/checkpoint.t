@@ -64,7 +64,7 @@ subtest 'a checkpoint shortens the replay' => sub {
                "zone $zone has much to replay before a checkpoint");
         checkpoint($zone);
         cmp_ok(zone_state($t, $zone)->{journal}{replay_bytes}, '<', 1000,
-               "zone $zone has almost nothing to replay after it");
+               "zone $zone has almost nothing to replay after a checkpoint");
         my %after = map { $_ => 1 } segments($zone);
         is(scalar(grep { !$after{$_} } @before), 0,
            "no segment of zone $zone is removed for a checkpoint");

@@ -365,7 +365,7 @@ with_faults('a checkpoint has a position that was compacted' => sub {
     all_present('after compaction', @keys, @behind, 'last');
 
     $t->kill_all;
-    ok(-e $checkpoint, 'the checkpoint is kept');
+    ok(-e $checkpoint, 'the checkpoint is not removed');
     $mark = $t->log_mark;
     $t->run;
     like($t->log_since($mark), qr/behind a checkpoint/,
@@ -376,7 +376,7 @@ with_faults('a checkpoint has a position that was compacted' => sub {
 
 
 with_faults('a segment is damaged or missing' => sub {
-    my @segments = map { [[3600, 'lost', keys_of('kept', 20)]] } 1 .. 6;
+    my @segments = map { [[3600, 'lost', keys_of('found', 20)]] } 1 .. 6;
     begin_with(@segments, [[1, 'end']]);
 
     my ($first) = segments();
@@ -387,12 +387,12 @@ with_faults('a segment is damaged or missing' => sub {
     $t->run;
     like($t->wait_for_log(qr/is not compacted/, $mark), qr/damaged/,
          'the log says that a damaged journal is not compacted');
-    ok(-e $first, 'the damaged segment is kept');
-    is(ask($t, 'ids', 'kept1', 'end', 'no'), '11?',
+    ok(-e $first, 'the damaged segment is not removed');
+    is(ask($t, 'ids', 'found1', 'end', 'no'), '11?',
        'keys that were not added are unknown in a damaged journal');
     $t->kill_all;
     $t->run;
-    is(ask($t, 'ids', 'kept1', 'end', 'no'), '11?',
+    is(ask($t, 'ids', 'found1', 'end', 'no'), '11?',
        'keys that were not added are unknown after a restart');
     $t->stop;
 
@@ -402,7 +402,7 @@ with_faults('a segment is damaged or missing' => sub {
     $mark = $t->log_mark;
     $t->run;
     compacted($mark);
-    all_present('after compaction', 'lost', keys_of('kept', 20), 'end');
+    all_present('after compaction', 'lost', keys_of('found', 20), 'end');
     $t->kill_all;
     unlink +(segments())[0];
     $t->run;
@@ -435,7 +435,7 @@ with_faults('no instance compacts while there are two' => sub {
     ok(!wait_until(sub { $t->log_since($mark) =~ $became }, 2),
        'the journal is not compacted while two instances run');
     ok(-e "$state/journal.0000000000000000",
-       'the first segment is kept while two instances run');
+       'the first segment is not removed while two instances run');
 
     # the instance that is left compacts
 
@@ -459,7 +459,7 @@ with_faults('the disk is full' => sub {
              "the log says that the disk is full when $what is refused");
         all_present("when $what is refused", @full, @big);
         ok(-e "$state/journal.0000000000000000",
-           "the first segment is kept when $what is refused");
+           "the first segment is not removed when $what is refused");
         is(scalar files("$state/save.compact*"), 0,
            "no unfinished file is left when $what is refused");
 

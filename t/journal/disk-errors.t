@@ -75,21 +75,21 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
 
         # bloom_add has no way to refuse
 
-        is($t->get("/add/ids?k=kept-$error-$_")->status, 200,
+        is($t->get("/add/ids?k=pending-$error-$_")->status, 200,
            "bloom_add adds a key with $error")
             for 1 .. 20;
-        is(ask($t, 'ids', map { "kept-$error-$_" } 1 .. 20), '1' x 20,
+        is(ask($t, 'ids', map { "pending-$error-$_" } 1 .. 20), '1' x 20,
            "the keys of bloom_add are present with $error");
         cmp_ok(zone_state($t, 'ids')->{journal}{pending_keys}, '>=', 20,
                "the zone's state counts the pending keys with $error");
         my $in = journal_keys('ids');
-        is(scalar(grep { $in->{"kept-$error-$_"} } 1 .. 20), 0,
+        is(scalar(grep { $in->{"pending-$error-$_"} } 1 .. 20), 0,
            "the pending keys are not in the journal with $error");
 
         # pending keys live in the zone's shared memory
 
         $t->kill_worker('KILL', $_) for $t->workers;
-        is(ask($t, 'ids', map { "kept-$error-$_" } 1 .. 20), '1' x 20,
+        is(ask($t, 'ids', map { "pending-$error-$_" } 1 .. 20), '1' x 20,
            "the pending keys survive the death of the workers with $error");
         $t->kill_helper;
 
@@ -98,13 +98,13 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
         ok(settled($t, 'ids', sub { !$_[0]{journal}{pending_keys} }),
            "no key is pending after $error");
         $in = journal_keys('ids');
-        is(scalar(grep { $in->{"kept-$error-$_"} } 1 .. 20), 20,
+        is(scalar(grep { $in->{"pending-$error-$_"} } 1 .. 20), 20,
            "all pending keys are in the journal after $error");
 
         $t->kill_all;
         $t->run;
         is(ask_until_known($t, 'ids', 'id1', "before-$error",
-                map { "kept-$error-$_" } 1 .. 20), '1' x 22,
+                map { "pending-$error-$_" } 1 .. 20), '1' x 22,
            "all keys are present after $error and kill -9 of all processes");
         $state = zone_state($t, 'ids')->{journal};
         unlike(join(' ', map { $_ // '' } values %$state), $text,

@@ -287,7 +287,7 @@ subtest 'a journal has a newer version' => sub {
     $t->run;
     add($t, 'ids', ['x1']);
     is(ask($t, 'ids', 'x1', 'no'), '10',
-       'an added key is present when that journal is removed');
+       'an added key is present when a newer journal is removed');
     $t->stop;
 };
 

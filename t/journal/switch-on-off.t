@@ -14,7 +14,7 @@ use BloomTest::Zones;
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 
-my $kept = qr/bloom zone "seen" has a journal from now on: keys that were added before are not in it/;
+my $earlier = qr/bloom zone "seen" has a journal from now on: keys that were added before are not in it/;
 my $lost = qr/bloom zone "seen" starts again from its journal: keys .* are lost/;
 
 
@@ -49,7 +49,7 @@ subtest 'the journal is switched on' => sub {
     $t->get('/add/seen?k=memory2');
     my $generation = generation($t, 'seen');
 
-    like(reloaded('on'), $kept,
+    like(reloaded('on'), $earlier,
          'a warning says that earlier keys are not in the journal');
     is(ask($t, 'seen', qw(memory1 memory2 no)), '110',
        'keys added without a journal are present when it is switched on');
@@ -74,16 +74,16 @@ subtest 'the journal has keys of an earlier time' => sub {
        'no key is present after a start without the journal');
 
     add($t, 'seen', ['memory3']);
-    my $ones = zone_state($t, 'seen')->{filter}{bits_set};
+    my $bits = zone_state($t, 'seen')->{filter}{bits_set};
 
     my $log = reloaded('on');
-    like($log, $kept,
+    like($log, $earlier,
          'a warning says that later keys are not in the old journal');
     like($log, qr/has 1 keys of 1 records of its journal/,
          'the old journal is read when it is switched on');
     is(ask($t, 'seen', qw(memory3 journal1 no)), '110',
        'the key of the old journal and the later key are present');
-    cmp_ok(zone_state($t, 'seen')->{filter}{bits_set}, '>', $ones,
+    cmp_ok(zone_state($t, 'seen')->{filter}{bits_set}, '>', $bits,
            'the bits of the key from the journal are counted');
 
     $t->stop;

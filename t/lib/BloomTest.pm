@@ -9,9 +9,7 @@ package BloomTest;
 #   BloomTest/Client.pm    requests (Connection.pm for one byte by byte)
 #   BloomTest/Backend.pm   a server to stand behind nginx
 #
-# What tests of the module share is in Rules.pm, Zones.pm, Api.pm, Tool.pm,
-# Image.pm, Journal.pm, Foreign.pm, Schemes.pm, Disk.pm, Faults.pm, Clients.pm
-# and Scene.pm.
+# A test loads what it shares with others from the other files beside them.
 
 use strict;
 use warnings;

@@ -99,7 +99,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
        'items are no estimate where all keys are new');
     is($result->{items_error}, 0, 'items have no error where all keys are new');
     ok(!info($image)->{items_estimated},
-       'info --json says that the items are no estimate either');
+       'info --json says that items of new keys alone are no estimate');
 
     my $was = content_of($image);
     my $inode = (stat $image)[1];
@@ -143,8 +143,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
            . ' are');
     cmp_ok(abs($result->{items} - 30_000), '<',
            6 * $result->{items_error},
-           'an addition to a full filter estimates the items well all the'
-           . ' same');
+           'an addition to a full filter estimates the items well');
     cmp_ok($result->{items_error}, '<', 200,
            'the estimate of items of a full filter has a small error');
 }
@@ -190,7 +189,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
         my ($exit, $out, $err) = $t->run_tool('add', '--as-of', $as_of, $image,
                                               { stdin => "never\n" });
         is($exit, 2, "add --as-of $as_of is refused");
-        like($err, $message, 'add --as-of $as_of is refused with a reason');
+        like($err, $message, "add --as-of $as_of is refused with a reason");
     }
 
     ok(content_of($image) eq $was,
@@ -281,9 +280,9 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 
         my ($exit, $out, $err) = $t->run_tool('add', @arguments);
         is($exit, 2, "an addition with $name is refused");
-        like($err, $message, 'an addition with $name says what is wrong');
+        like($err, $message, "an addition with $name says what is wrong");
         ok(content_of($image) eq $was,
-           'an addition with $name leaves the image as it was');
+           "an addition with $name leaves the image as it was");
     }
 
     my ($exit, $out, $err) = run_command(

@@ -186,8 +186,8 @@ for ([2000, 1], [20000, 2]) {
     like($err, qr{\Angx-bloom\ build:\ \Q$dir\E/out:\ a\ temporary\ file\ there
                   \ cannot\ be\ written:\ File\ too\ large;\ it\ has\ [\d.]+\ .iB:
                   \ give\ --temp\ [^\n]*\ or\ a\ greater\ --memory\n\z}x,
-         'it says where there is no room for the temporary file and what to'
-         . ' do');
+         "a build with $threads threads says where its temporary file has no"
+         . ' room and what to do');
     is_deeply([glob "$dir/out/{*,.[!.]*}"], [],
               'a build without room for its temporary file leaves nothing'
               . ' behind');
@@ -200,7 +200,7 @@ for ([2000, 1], [20000, 2]) {
     is($exit, 2, 'a build with a --temp that does not exist fails');
     like($err,
          qr{nowhere: a temporary file there cannot be made: No such file.*; give --temp a directory that you may write to},
-         'it says that no temporary file can be made in that --temp');
+         'a build with a --temp that does not exist gives the reason');
 }
 
 for my $size (qw(1m 15m 2000g x 0)) {
@@ -209,7 +209,7 @@ for my $size (qw(1m 15m 2000g x 0)) {
                        $keys);
     is($exit, 2, "build --memory $size is refused");
     like($err, qr/--memory "$size": a size is from 16m to 1024g/,
-         'build --memory $size is refused with the range');
+         "build --memory $size is refused with the range");
 }
 
 done_testing;

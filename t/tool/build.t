@@ -340,7 +340,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
         my ($exit) = $t->run_tool('test', '-q', $image, '-f',
                                   $t->write_file('key', "$key\n"))
             if $key !~ /\r\z|\A\xef\xbb\xbf/;
-        is($exit // 0, 0, "its key is present: $name");
+        is($exit // 0, 0, "the key is present where $name");
     }
 }
 

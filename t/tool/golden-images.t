@@ -23,7 +23,7 @@ sub content_of {
     return scalar <$in>;
 }
 
-# The listing, as it stands in a vector, of its image made anew
+# Returns the listing of an image that a vector has.
 
 sub listing_in { return content_of($_[0]) =~ /^(size .*)\z/ms ? $1 : '' }
 
@@ -89,7 +89,7 @@ for my $what ('blocked murmur3', 'blocked siphash', 'classic murmur3',
               'key with 8 bits',
               (map { "key of $_ bytes" } 1, 7, 8, 9, 15, 16, 17, 300))
 {
-    ok($shown{$what}, "some vector shows: $what");
+    ok($shown{$what}, "some vector has $what");
 }
 
 
@@ -116,7 +116,8 @@ for my $line (sprintf('h1   = 0x%016x', $h1), sprintf('h2   = 0x%016x', $h2),
                       hash_of(read_vector('t/golden/siphash.txt'),
                               'one')))
 {
-    like($example, qr/\Q$line\E$|\Q$line\E\W/m, "the example is right: $line");
+    like($example, qr/\Q$line\E$|\Q$line\E\W/m,
+         "the example has the line: $line");
 }
 
 done_testing;

@@ -26,7 +26,7 @@ sub unescape {
 }
 
 
-# [key, canonical, expressions], or [key] for what is none
+# [key, canonical, expressions], or [key] for an invalid key
 
 sub vectors {
     my ($form) = @_;

@@ -8,20 +8,15 @@ use warnings;
 use POSIX ();
 
 use BloomTest;
-use BloomTest::Tool qw(copy_with header json json_lines near tool tool_test);
+use BloomTest::Tool qw(copy_with example_image header json json_lines near
+                       tool tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
 
-my @keys = map { "key-$_" } 1 .. 1000;
-
-my $ids = $t->build_image('ids.bloom', \@keys, '--seed', '4294967295', '-n',
-                          '2k', '--as-of', '2020-01-31T12:00:00.25Z');
-my $classic = $t->build_image('classic.bloom', \@keys, '--layout', 'classic',
-                              '-p', '1e-4');
-my $secret = '00112233445566778899aabbccddeeff';
-my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
-                              '--seed', $secret, '-p', '1e-6');
+my $ids = example_image('ids');
+my $classic = example_image('classic');
+my $siphash = example_image('siphash');
 
 {
     my $header = header($ids);
@@ -94,6 +89,8 @@ my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
     is(json($json)->{lines}, 2, 'info --json shows two lines for a low rate');
     like($text, qr/^hash +siphash, key secret$/m,
          'info says that the key of siphash is secret');
+    # the seed of this example begins with 00112233
+
     unlike($json . $text, qr/00112233|1100|3322/,
            'the key of siphash is nowhere in the output of info');
 }

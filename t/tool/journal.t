@@ -11,6 +11,7 @@ use warnings;
 use FindBin;
 
 use BloomTest;
+use BloomTest::Image qw(crc32c);
 use BloomTest::Journal;
 use BloomTest::Tool qw(content_of json json_lines tool tool_test);
 
@@ -87,7 +88,7 @@ my $whole = $journal->segment;
 
     my ($message) = $example =~ /^    (0011 2233.*\n    2800.*)\n/m;
     $message =~ s/\s//g;
-    is(sprintf('%08x', BloomTest::Journal::crc32c(pack 'H*', $message)),
+    is(sprintf('%08x', crc32c(pack 'H*', $message)),
        unpack('H8', reverse substr($data, 132, 4)),
        'the bytes that the example shows have the checksum it shows');
 
@@ -105,7 +106,7 @@ my $used = $journal->{used};
 is(journal(0, undef, $file),
    "$file: ok, position 0, $used of 262144 bytes used, 3 records, 7 keys,"
    . " number 1 to 3, 2023-11-14T22:13:20.001Z to 2023-11-14T22:13:20.003Z\n",
-   'journal prints a line of what a segment has');
+   'journal prints a line about a segment');
 
 is_deeply(json(journal(0, undef, '--json', $file)), {
     file => $file, result => 'ok', base => 0, size => SIZE,
@@ -114,7 +115,7 @@ is_deeply(json(journal(0, undef, '--json', $file)), {
     first_sequence => 1, last_sequence => 3,
     first_time => '2023-11-14T22:13:20.001Z',
     last_time => '2023-11-14T22:13:20.003Z',
-}, 'journal --json has the same of a segment');
+}, 'journal --json prints an object about a segment');
 
 is(journal(0, undef, '-q', $file), '',
    'journal -q prints nothing of a good segment');

@@ -118,7 +118,7 @@ for (['url', 'urls.txt', 40000], ['host', 'hosts.txt', 30000]) {
 }
 
 
-# ---- it does notice a difference ----
+# ---- the comparison notices a difference ----
 
 for (['an expression', 's,"b\.example/","c.example/",'],
      ['what is valid', 's,^.*mailto.*$,{"canonical":null\\,"expressions":[]},'],

@@ -7,20 +7,15 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Process qw(run_command);
-use BloomTest::Tool qw(copy_with copy_with_header header json near ones payload
-                       text_line tool tool_path tool_test);
+use BloomTest::Tool qw(copy_with copy_with_header count_bits example_image
+                       example_keys header json near payload text_line
+                       tool tool_path tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
 
-my @keys = map { "key-$_" } 1 .. 1000;
-
-my $ids = $t->build_image('ids.bloom', \@keys, '--seed', '4294967295', '-n',
-                          '2k', '--as-of', '2020-01-31T12:00:00.25Z');
-my $secret = '00112233445566778899aabbccddeeff';
-my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
-                              '--seed', $secret, '-p', '1e-6');
-
+my $ids = example_image('ids');
+my $siphash = example_image('siphash');
 my $damaged = copy_with('ids.bloom', 'damaged-last',
                         sub { substr($_[0], -1) ^= "\x80" });
 
@@ -154,7 +149,8 @@ SKIP: {
        'test finds the keys of every chunk of a merged image');
 
     my $found = json(tool(0, undef, 'verify', '--json', $merged));
-    near($found->{fill_ratio}, ones(payload($both)) / header($both)->{bits},
+    near($found->{fill_ratio},
+         count_bits(payload($both)) / header($both)->{bits},
          'verify counts the bits of every chunk of a merged image');
 
     my $size = -s $merged;
@@ -255,8 +251,8 @@ SKIP: {
              'merge', '-o', $old, $ids, $other);
     }
 
-    my $other = $t->build_image('other-sip.bloom', \@keys, '--hash', 'siphash',
-                                '-p', '1e-6');
+    my $other = $t->build_image('other-sip.bloom', [example_keys()],
+                                '--hash', 'siphash', '-p', '1e-6');
     tool(2, qr/differs in seed/, 'merge', '-o', $old, $siphash, $other);
     tool(2, qr/damaged-last: is damaged/, 'merge', '-o', $old, $ids,
          "$dir/damaged-last");

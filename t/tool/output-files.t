@@ -38,9 +38,11 @@ sub refused {
     my ($what, $complaint, $exit, undef, $err) = @_;
 
     is($exit, 2, "a build that cannot begin fails ($what)");
-    like($err, $complaint, "it says what is wrong and what to do ($what)");
-    is($t->read_file('keys.txt'), $keys, "the keys are as they were ($what)");
-    is_deeply([glob "$dir/*.tmp-*"], [], "no temporary file is left ($what)");
+    like($err, $complaint, "a build that cannot begin says what to do ($what)");
+    is($t->read_file('keys.txt'), $keys,
+       "a build that cannot begin leaves the keys as they were ($what)");
+    is_deeply([glob "$dir/*.tmp-*"], [],
+              "a build that cannot begin leaves no temporary file ($what)");
 }
 
 sub too {
@@ -102,15 +104,16 @@ subtest 'an output that is the source or the image is refused' => sub {
         is($err, "ngx-bloom import: $name: is the output too: the image would"
                  . " replace the filter that is imported; name another"
                  . " output\n",
-           "it says which file is source and output ($what)");
-        is($t->read_file('source'), $guava, "the source is as it was ($what)");
+           "the import says which file is source and output ($what)");
+        is($t->read_file('source'), $guava,
+           "the import leaves the source as it was ($what)");
     }
 
     my ($exit, undef, $err)
         = shell('"$0" import --from guava -o "$1/source" - < "$1/source"');
     is($exit, 2, 'an import whose output is its standard input fails');
     like($err, qr/ standard input: is the output too: /,
-         'it says that standard input is the output');
+         'the import says that standard input is the output');
     is($t->read_file('source'), $guava,
        'the source on standard input is as it was');
 
@@ -121,7 +124,7 @@ subtest 'an output that is the source or the image is refused' => sub {
     is(($t->run_tool('import', @guava, '-o', $image, $source))[0], 0,
        'an import writes another output than its source');
 
-    # the image of an export, likewise
+    # an export does not replace its image
 
     my $was = $t->read_file('imported.bloom');
     symlink 'imported.bloom', "$dir/imported.link" or die "cannot link: $!";
@@ -134,9 +137,9 @@ subtest 'an output that is the source or the image is refused' => sub {
         is($exit, 2, "an export whose output is its image fails ($what)");
         is($err, "ngx-bloom export: $image: is the output too: the filter"
                  . " would replace the image; name another output\n",
-           "it says which file is image and output ($what)");
+           "the export says which file is image and output ($what)");
         ok($t->read_file('imported.bloom') eq $was,
-           "the image is as it was ($what)");
+           "the export leaves the image as it was ($what)");
     }
 
     is(($t->run_tool('export', '--to', 'guava', '-o', $source, $image))[0], 0,
@@ -247,8 +250,9 @@ sub gave_up {
     is($exit, 2, "a command whose image was replaced meanwhile fails ($what)");
     like($err, qr/\A\Qngx-bloom \E\w+\Q: $image: was replaced or removed \E
                   \Qmeanwhile, and is left like that; try again\E\n\z/x,
-         "it says that the image was replaced, and what to do ($what)");
-    is_deeply([glob "$image.tmp-*"], [], "no temporary file is left ($what)");
+         "the command says that the image was replaced ($what)");
+    is_deeply([glob "$image.tmp-*"], [],
+              "a command that fails leaves no temporary file ($what)");
 }
 
 my $real = abs_path($dir);
@@ -300,9 +304,9 @@ subtest 'an image that is replaced while keys are added stays replaced' => sub {
 
         } else {
             is(present($image, @new), 100,
-               "the keys of the image that took its place are there ($what)");
+               "keys of the image in its place are present ($what)");
             is(present($image, 'extra', @old), 0,
-               "the keys of the old image and of the addition are not there"
+               "the keys of the old image and of the addition are absent"
                . " ($what)");
         }
     }
@@ -348,13 +352,13 @@ subtest 'an addition and a merge of one image wait for each other' => sub {
     is((finish($merging))[0], 0,
        'the merge that waited for the addition succeeds');
     is(present($image, @old, @new, 'extra'), 201,
-       'the keys of addition and merge are all there');
+       'the keys of addition and merge are all present');
 };
 
 
 # While the directory is locked here, those who would rename wait.
 
-subtest 'an image that is replaced in the moment of renaming is kept' => sub {
+subtest 'an image that is replaced just before a rename stays replaced' => sub {
     for (['an addition', 'add', "$dir/r.bloom", "$dir/keys.txt"],
          ['a merge', 'merge', '-o', "$dir/r.bloom", "$dir/r.bloom",
           "$dir/new.bloom"])
@@ -375,7 +379,7 @@ subtest 'an image that is replaced in the moment of renaming is kept' => sub {
 
         gave_up($what, $image, finish($waiting));
         is(present($image, @new), 100,
-           "the keys of the image that took its place are there ($what)");
+           "keys of the image in its place are present ($what)");
     }
 };
 
@@ -390,7 +394,7 @@ subtest 'a locked directory does not stop a build' => sub {
     is((finish($building, "one\n"))[0], 0,
        'a build does not wait for ever for the lock of the directory');
     is(present("$dir/new.bloom", 'one'), 1,
-       'the image is there although somebody locks the directory');
+       'a build makes its image although the directory is locked');
 };
 
 
@@ -401,11 +405,11 @@ subtest 'of two builds of one image, the last one to end counts' => sub {
     is((finish($building[1], "one\n"))[0], 0,
        'the second build of an image succeeds');
     is((finish($building[0], "two\n"))[0], 0,
-       'the first build of an image succeeds, too');
+       'the first build of an image succeeds');
     is(present("$dir/new.bloom", 'one'), 0,
-       'the keys of the build that ended first are not there');
+       'the keys of the build that ended first are absent');
     is(present("$dir/new.bloom", 'two'), 1,
-       'the keys of the build that ended last are there');
+       'the keys of the build that ended last are present');
 };
 
 
@@ -440,7 +444,7 @@ subtest 'a directory without permission is named' => sub {
                  . " file can be made beside it, in $real/ro: Permission"
                  . " denied; get write access to that directory, as the file's"
                  . " own is not enough\n",
-           '$what of $name names the directory that lacks permission');
+           "$what of $name names the directory that lacks permission");
     }
 
     chmod 0755, "$dir/ro";
@@ -452,7 +456,7 @@ subtest 'a directory without permission is named' => sub {
     is($exit, 2, 'a build into a directory that does not exist fails');
     like($err, qr{,\ in\ \Q$real\E/none:\ No\ such\ file\ or\ directory;
                   \ make\ that\ directory\ first\n\z}x,
-         'it says that the directory must be made first');
+         'a build says that a missing directory must be made first');
 };
 
 
@@ -486,7 +490,7 @@ subtest 'outputs with long names are written' => sub {
                                            "$dir/keys.txt");
     is($exit, 2, 'a name of 256 bytes is an error');
     like($err, qr/: cannot be written: File name too long\n\z/,
-         'it says that the name is too long');
+         'a build says that a name of 256 bytes is too long');
 };
 
 

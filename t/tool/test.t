@@ -9,19 +9,15 @@ use IO::Compress::Gzip qw(gzip);
 
 use BloomTest;
 use BloomTest::Process qw(spawn time_limit);
-use BloomTest::Tool qw(json json_lines tool tool_path tool_test);
+use BloomTest::Tool qw(example_image example_keys json json_lines tool
+                       tool_path tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
 
-my @keys = map { "key-$_" } 1 .. 1000;
-
-my $ids = $t->build_image('ids.bloom', \@keys, '--seed', '4294967295', '-n',
-                          '2k', '--as-of', '2020-01-31T12:00:00.25Z');
-my $secret = '00112233445566778899aabbccddeeff';
-my $siphash = $t->build_image('siphash.bloom', \@keys, '--hash', 'siphash',
-                              '--seed', $secret, '-p', '1e-6');
-
+my @keys = example_keys();
+my $ids = example_image('ids');
+my $siphash = example_image('siphash');
 
 
 is(tool(0, undef, 'test', $ids, 'key-1', 'key-1000'),
@@ -147,9 +143,9 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     is($answers[3]{key_hex}, 'e921',
        'test --json has key_hex for a key that is not UTF-8');
     is($answers[4]{key_hex}, 'eda080',
-       'a surrogate is not UTF-8 to test --json');
+       'test --json has key_hex for a surrogate');
     ok(exists $answers[$_]{key_hex},
-       'test: nor is ' . unpack 'H*', $asked[$_])
+       'test --json has key_hex for the bytes ' . unpack 'H*', $asked[$_])
         for 5 .. 9;
     is($answers[10]{key}, "\x{1f600}",
        'test --json keeps a character of four bytes');

@@ -9,32 +9,28 @@ use warnings;
 use POSIX ();
 
 use BloomTest;
-use BloomTest::Tool qw(copy_with copy_with_header header json json_lines near
-                       ones rate_of_bits text_line tool tool_test);
+use BloomTest::Tool qw(copy_with copy_with_header count_bits example_image
+                       header json json_lines near rate_of_bits text_line tool
+                       tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
 
-my @keys = map { "key-$_" } 1 .. 1000;
-
-my $ids = $t->build_image('ids.bloom', \@keys, '--seed', '4294967295', '-n',
-                          '2k', '--as-of', '2020-01-31T12:00:00.25Z');
-my $classic = $t->build_image('classic.bloom', \@keys, '--layout', 'classic',
-                              '-p', '1e-4');
-
+my $ids = example_image('ids');
+my $classic = example_image('classic');
 
 for my $path ($ids, $classic) {
     my $header = header($path);
     my $found = json(tool(0, undef, 'verify', '--json', $path));
     my ($bits, $k) = @$header{qw(bits k)};
-    my $ones = ones($header->{payload});
-    my $items = -$bits / $k * log(1 - $ones / $bits);
+    my $set = count_bits($header->{payload});
+    my $items = -$bits / $k * log(1 - $set / $bits);
     my $load = $k * $found->{estimated_items} / $bits;
 
     is($found->{file}, $path, 'verify --json names the file');
     is($found->{result}, 'ok', 'verify --json says that a good image is ok');
     is($found->{items}, 1000, 'verify --json has the items of the header');
-    near($found->{fill_ratio}, $ones / $bits,
+    near($found->{fill_ratio}, $set / $bits,
          'verify --json has the share of bits that are set');
     if ($path eq $ids) {
         near($found->{estimated_fpr}, rate_of_bits($header),
@@ -42,7 +38,7 @@ for my $path ($ids, $classic) {
              . ' blocked image');
 
     } else {
-        my $independent = ($ones / $bits) ** $k;
+        my $independent = ($set / $bits) ** $k;
 
         # double hashing, whose positions are not quite independent, adds some
 
@@ -56,7 +52,7 @@ for my $path ($ids, $classic) {
        'verify --json estimates the items from the bits');
     near($found->{estimated_items_error},
          sqrt($bits * (exp($load) - 1 - $load)) / $k,
-         'verify --json has the standard error of that estimate');
+         'verify --json has the standard error of the estimated items');
     ok(abs($found->{estimated_items} - 1000)
        < 6 * $found->{estimated_items_error},
        'the items that verify estimates are about right');
@@ -64,7 +60,8 @@ for my $path ($ids, $classic) {
     like(tool(0, undef, 'verify', $path),
          text_line("$path: ok, 1000 items, %% % of the bits set, false-positive"
               . " rate %% %, $found->{estimated_items} +- %% items estimated"
-              . ' from the bits'), 'verify prints the same as a line of text');
+              . ' from the bits'),
+         'verify prints its figures as a line of text');
     is(tool(0, undef, 'verify', '-q', $path), '',
        'verify -q prints nothing of a good image');
 }
@@ -172,7 +169,7 @@ ok(!-e "$dir/none.bloom", 'merge makes no image of a damaged one');
     is($info->{items}, '18446744073709551615',
        'info --json prints the greatest number of items there is');
     is($info->{estimated_fpr}, 1,
-       'info --json estimates a rate of 1 for that many items');
+       'info --json estimates a rate of 1 for the greatest number of items');
     like(tool(0, undef, 'info', $path), qr/^items +18446744073709551615, /m,
          'info prints the greatest number of items as text');
     like(tool(0, undef, 'verify', $path), qr/: ok, 18446744073709551615 items/,

@@ -74,7 +74,7 @@ drop(made_t *made)
 }
 
 
-/* "canonical: expression, expression", or why there is none. */
+/* Returns "canonical: expression, expression", or why a key is invalid. */
 static const char *
 shown(uint32_t form, const char *text)
 {

@@ -100,7 +100,7 @@ test_highwayhash_equals_redissons(void **state)
 }
 
 
-/* The authors' vectors for 64 bits: bytes 0, 1, 2, ... and a key likewise. */
+/* Values of FNV's authors, of Spark, and of MurmurHash3, which Spark's is. */
 static void
 test_fnv_and_spark_hashes_have_published_values(void **state)
 {

@@ -1079,8 +1079,8 @@ test_records_against_the_format_are_broken(void **state)
 
 
 /*
- * A record within a key.  Whoever does not know the salt makes none; and even
- * a perfect one for its place is none, since the key's record covers it.
+ * A record within a key is not found.  Without the salt it cannot be valid, and
+ * a valid one in the right place lies within the key's own record.
  */
 static void
 test_a_record_within_a_key_is_not_found(void **state)

@@ -17,7 +17,7 @@ typedef struct {
 } url_case_t;
 
 
-/* The canonical form, or why there is none; in memory that is reused. */
+/* Returns the canonical form, or why a URL is invalid, in reused memory. */
 static const char *
 canonical(const void *data, size_t len)
 {

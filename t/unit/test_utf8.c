@@ -1,5 +1,5 @@
 
-/* UTF-8: what is a character, and what is none. */
+/* Tests which bytes are a character of UTF-8 and which are not. */
 
 #include "unit.h"
 

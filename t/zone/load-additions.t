@@ -47,7 +47,7 @@ $t->run;
 # What the zone answers about each key, each on a connection of its own: a
 # worker that shuts down takes no further request on a connection that it has.
 
-sub known {
+sub answers {
     return join '', map {
         my ($known) = $t->get("/ids?k=$_")->body =~ /^([01]?) of/
             or die "no answer about $_\n";
@@ -80,7 +80,7 @@ sub client {
             }
             push @added, $key;
 
-            my $answers = known($key, $added[rand @added], 'id7');
+            my $answers = answers($key, $added[rand @added], 'id7');
             push @lost, "$key: $answers" if $answers =~ /0/;
             $unknown++ if $answers =~ /\?/;
 

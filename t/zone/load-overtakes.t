@@ -90,10 +90,10 @@ for my $place (qw(switch switched served)) {
         my $reloaded = reload();
         my $helper = $faults->stopped($stop);
 
-        is_done($add{bloom_add}->("kept-$place"),
+        is_done($add{bloom_add}->("pending-$place"),
                 'bloom_add adds a pending key during a load');
         my $waits = $add{'the endpoint'}->("waits-$place");
-        is(ask($t, 'ids', "kept-$place", 'id1', 'no'), '110',
+        is(ask($t, 'ids', "pending-$place", 'id1', 'no'), '110',
            'the pending key is present during the load');
 
         if ($place eq 'switch') {
@@ -101,7 +101,7 @@ for my $place (qw(switch switched served)) {
             resume_process($helper);
             is($faults->stopped($stop), $helper,
                'the load reaches "switched"');
-            is(ask($t, 'ids', "kept-$place", 'id1', 'no'), '110',
+            is(ask($t, 'ids', "pending-$place", 'id1', 'no'), '110',
                'the pending key is present as soon as the other image serves');
         }
 
@@ -109,7 +109,8 @@ for my $place (qw(switch switched served)) {
         is_done($reloaded, 'the other image is loaded');
         is_done($waits, 'the endpoint adds its key after the load');
         is(generation($t, 'ids'), $before + 1, 'the next generation serves');
-        is(ask($t, 'ids', "kept-$place", "waits-$place", 'id1', 'no'), '1110',
+        is(ask($t, 'ids', "pending-$place", "waits-$place", 'id1', 'no'),
+           '1110',
            'the keys of bloom_add and of the endpoint are present');
     };
 }
@@ -235,7 +236,7 @@ $t->expect_log(qr/exited on signal 9/);
 
 subtest 'nginx is killed and started again' => sub {
     my @keys = ('late', 'before', 'locked',
-                (map { ("kept-$_", "waits-$_") } qw(switch switched served)),
+                (map { ("pending-$_", "waits-$_") } qw(switch switched served)),
                 map { ("dies-$_", "next-$_") } qw(switch held turned switched));
 
     wait_until(sub { zone_state($t, 'ids')->{journal}{pending_keys} == 0 })

@@ -306,7 +306,7 @@ subtest 'the master dies' => sub {
     $t->end_processes('KILL', @left);
     $t->run;
     is(ask_until_known($t, 'ids', @keys, keys_of('more', 50), 'no'), '1' x 100 . '0',
-       'keys that those workers added are present in the next nginx');
+       'keys added by workers of a dead master are present after a start');
 };
 
 

@@ -145,7 +145,8 @@ subtest 'a zone with a file becomes one that starts empty' => sub {
     is(ask($t, 'ids', @ids), $none, 'the zone without its file is empty');
 
     $log = reload();
-    is($log, '', 'a reload without a change says nothing of the empty zone');
+    is($log, '',
+       'a reload without a change says nothing of the zone without its file');
 
     $log = reload('zone=ids capacity=100k fpr=0.01');
     like($log, qr/\[warn\].*bloom zone "ids" .*starts empty/,
@@ -168,7 +169,7 @@ subtest 'a zone with a file becomes one that starts empty' => sub {
     unlike($log, qr/changes from/,
            'a zone that starts empty in the same memory keeps its size');
     is(ask($t, 'ids', @ids), $none, 'the zone in the same memory is empty');
-    is(reload(), '', 'a reload without a change says nothing of that zone');
+    is(reload(), '', 'a reload without a change says nothing of an empty zone');
 
     for ('capacity=90k fpr=0.001', 'capacity=90k fpr=0.002',
          'capacity=90k fpr=0.002 layout=classic',

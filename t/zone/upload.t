@@ -122,7 +122,7 @@ subtest 'an uploaded image is damaged on disk' => sub {
 
     if ($started) {
         is(ask($t, 'ids', qw(two one three id1 added no)), '1??11?',
-           'file= serves instead, and other keys are unknown');
+           'file= serves without the damaged upload, other keys are unknown');
         $t->expect_log(qr/\[alert\].*upload.* is damaged/);
         like($t->log_since($mark), qr/\[(?:alert|error|warn|crit)\].*upload/,
              'the log reports the damaged upload');

@@ -189,7 +189,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "memory.pages.wanted", STRING(pages_wanted), ALWAYS, MEMBER },
     { "memory.pages.kind", STRING(pages_kind), ALWAYS, MEMBER },
     { "memory.pages.huge_bytes", NUMBER(info.huge_bytes), ALWAYS,
-      "huge_page_bytes", NULL,
+      "pages_huge_bytes", NULL,
       "Size of the zone's memory in use that lies on huge pages." },
 
     { "journal.enabled", BOOL(info.journal), ALWAYS, MEMBER },

@@ -83,8 +83,8 @@ sub run {
 }
 
 
-# Starts nginx where it may be killed meanwhile: the signal that it was, or 0 if
-# it runs, outside of what is known here.
+# Starts nginx where it may be killed meanwhile; the test object does not learn
+# of its processes.  Returns the signal that killed it, or 0 if it runs.
 
 sub run_may_die {
     my ($self) = @_;

@@ -1,7 +1,7 @@
 package BloomTest::Rules;
 
 # Serves the tests of directives: it writes a configuration whose zones have
-# known keys, and says what became of a request.
+# given keys, and returns the outcome of a request.
 
 use strict;
 use warnings;

@@ -18,9 +18,10 @@ use BloomTest::Image qw(patch_header);
 use BloomTest::Process qw(run_command);
 
 our @EXPORT_OK = qw(
-    tool_test tool_path tool tool_ok tool_redirected info present
-    json json_lines lines_of text_line content_of near
-    header payload ones rate_of_bits copy_with copy_with_header
+    tool_test tool_path example_keys example_image tool tool_ok
+    tool_redirected info present json json_lines lines_of text_line
+    content_of near
+    header payload count_bits rate_of_bits copy_with copy_with_header
 );
 
 my $t;
@@ -33,6 +34,29 @@ sub tool_test { return $t = BloomTest->new(module => 0, @_) }
 sub tool_path {
     return abs_path($ENV{TEST_BLOOM_TOOL}
                     // dirname(__FILE__) . '/../../../build/ngx-bloom');
+}
+
+
+# Returns the keys key-1 to key-1000.
+
+sub example_keys { return map { "key-$_" } 1 .. 1000 }
+
+# Builds the image ids, classic or siphash of these keys, whose properties the
+# tests compare, and returns its path.
+
+my %example = (
+    ids => ['--seed', '4294967295', '-n', '2k', '--as-of',
+            '2020-01-31T12:00:00.25Z'],
+    classic => ['--layout', 'classic', '-p', '1e-4'],
+    siphash => ['--hash', 'siphash', '--seed',
+                '00112233445566778899aabbccddeeff', '-p', '1e-6'],
+);
+
+sub example_image {
+    my ($name) = @_;
+
+    return $t->build_image("$name.bloom", [example_keys()],
+                           @{ $example{$name} });
 }
 
 
@@ -153,7 +177,7 @@ sub header {
 
 sub payload { return header($_[0])->{payload} }
 
-sub ones { return unpack '%64b*', $_[0] }
+sub count_bits { return unpack '%64b*', $_[0] }
 
 # Returns the rate of exactly these bits of a blocked image with one line a key.
 
@@ -162,7 +186,7 @@ sub rate_of_bits {
 
     my $sector = 64 / $header->{k};
     my @lines = map {
-        product(map { ones($_) / (8 * $sector) } unpack "(a$sector)*", $_)
+        product(map { count_bits($_) / (8 * $sector) } unpack "(a$sector)*", $_)
     } unpack '(a64)*', $header->{payload};
 
     return sum(@lines) / @lines;

@@ -209,7 +209,7 @@ sub _acknowledge {
 
 # The first number that no image may have dropped, as far as is known.
 
-sub _kept_from {
+sub _first_not_dropped {
     my ($self, $zone) = @_;
 
     my $first = 1;
@@ -227,7 +227,7 @@ sub _kept_from {
 sub _some_acked {
     my ($self, $zone, $count) = @_;
 
-    my $first = $self->_kept_from($zone);
+    my $first = $self->_first_not_dropped($zone);
     my $range = $self->{next}{$zone} - $first;
 
     return $range <= 0 ? () : grep { $self->_acked($zone, $_) }
@@ -386,7 +386,7 @@ sub _answered {
 sub _lost {
     my ($self, $zone, $key, $number, $how) = @_;
 
-    return if defined $number && $number < $self->_kept_from($zone);
+    return if defined $number && $number < $self->_first_not_dropped($zone);
     return if $self->{lost}{$key}++;
 
     $self->_wrong(lost => "zone $zone, key $key: $how");
@@ -442,7 +442,7 @@ sub _verify {
     for my $zone (@{ $self->{zones} }) {
         my $next = $self->{next}{$zone};
         my $checked = $self->{checked}{$zone} // 1;
-        my $first = $self->_kept_from($zone);
+        my $first = $self->_first_not_dropped($zone);
 
         my @numbers = $how eq 'all'
                       ? grep({ $self->_acked($zone, $_) } $first .. $next - 1)
@@ -515,7 +515,7 @@ sub _verify_some {
 sub _image {
     my ($self, $zone) = @_;
 
-    my $first = $self->_kept_from($zone);
+    my $first = $self->_first_not_dropped($zone);
     my @keys = map { $self->_name($zone, $_) }
                    grep { $self->_acked($zone, $_) }
                         $first .. $self->{next}{$zone} - 1;

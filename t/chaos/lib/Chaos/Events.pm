@@ -516,7 +516,7 @@ sub check {
 }
 
 
-# ---- breaking the promise by hand, to see that it is noticed ----
+# ---- breaking each promise by hand, to prove that the checker fails ----
 
 # The journal is taken away while nobody looks.
 
