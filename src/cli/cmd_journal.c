@@ -141,7 +141,7 @@ read_data(piece_t *piece, int fd, size_t size)
 
 /* The header, and with `all` the rest; what is wrong is told by others. */
 static void
-load(piece_t *piece, int all)
+read_segment(piece_t *piece, int all)
 {
     int          fd;
     struct stat  st;
@@ -412,7 +412,7 @@ print_text(const piece_t *piece)
 static int
 show(journal_t *journal, piece_t *piece)
 {
-    load(piece, 1);
+    read_segment(piece, 1);
 
     if (piece->rc == CLI_OK) {
         verify(journal, piece);
@@ -591,7 +591,7 @@ list_directory(const char *directory, piece_t **pieces)
         if (!is_temporary(entry->d_name)
             && stat(piece.path, &st) == 0 && S_ISREG(st.st_mode))
         {
-            load(&piece, 0);
+            read_segment(&piece, 0);
 
         } else {
             piece.kind = BLOOM_SEGMENT_NONE;

@@ -243,7 +243,7 @@ for (['an import without arguments', qr/-o FILE is missing/],
 }
 
 for (['an export to a format that is only imported',
-      qr/--to "libbloom": there are/, '--to', 'libbloom'],
+      qr/--to "libbloom": must be/, '--to', 'libbloom'],
      ['an export without a key',
       qr/--key KEY is missing/, '--to', 'bitmap', '-o', 'x', 'y'],
      ['an export without an image',

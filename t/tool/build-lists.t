@@ -288,7 +288,7 @@ CSV
 
 refused("a\n", qr/--from "urls": must be lines, hosts, adblock-domains or/,
         '--from', 'urls');
-refused("a\n", qr/--from "csv:": there are/, '--from', 'csv:');
+refused("a\n", qr/--from "csv:": must be/, '--from', 'csv:');
 refused("a\n", qr/--from is for lists of lines, and -0/, '--from', 'lines',
         '-0');
 refused("a\n", qr/--max-errors "x": lines to leave out are a count/,
