@@ -8,21 +8,24 @@ CLANG ?= clang
 
 CFLAGS ?= -O2 -g
 
-# what each compilation needs; it also writes down the headers it read
+# A file under src/ may include from its own folder and those below it; any
+# other file, from all of them.
+
+layers_of_core = core
+layers_of_interop = core interop
+
+# What each compilation needs.  It also writes down the headers it read.
+
 compile = -std=c11 $(CFLAGS) -Wall -Wextra -Werror -D_GNU_SOURCE \
           $(addprefix -Isrc/,$(or $(layers_of_$(firstword \
             $(subst /, ,$(patsubst src/%,%,$<)))),core interop cli)) \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
-
-# which folders a file under src/ may include from: its own and those below
-layers_of_core = core
-layers_of_interop = core interop
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
 libs = $(LDFLAGS) -lhiredis -lz -lm -lidn2 -lpthread
 
-# TLS for redis:// sources, where hiredis has it (from 1.0 on), and OpenSSL's
-# headers are there
+# The tool has TLS for rediss:// sources if hiredis has it (from 1.0 on) and
+# OpenSSL's headers are installed.
 
 header = $(wildcard $(addsuffix /$(1),/usr/include /usr/local/include))
 hiredis_tls := $(and $(call header,hiredis/hiredis_ssl.h), \
@@ -37,7 +40,8 @@ interop := $(wildcard src/interop/*.c)
 cli := $(wildcard src/cli/*.c)
 unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
-bench := $(patsubst bench/%.c,build/bench/%,$(filter-out bench/http.c,$(wildcard bench/*.c)))
+bench := $(patsubst bench/%.c,build/bench/%, \
+           $(filter-out bench/http.c,$(wildcard bench/*.c)))
 
 .PHONY: all tool module man deps deps-run deps-bench run unit fuzzers nginxes \
         check test test-layers test-unit test-nginx test-nginx-1.22 \
@@ -48,14 +52,14 @@ bench := $(patsubst bench/%.c,build/bench/%,$(filter-out bench/http.c,$(wildcard
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: module tool  ## the module and the tool (default)
+all: module tool  ## build the module and the tool (default)
 
 
 # Building
 
-tool: build/ngx-bloom  ## build/ngx-bloom, the command-line tool
+tool: build/ngx-bloom  ## build the command-line tool, build/ngx-bloom
 
-module:  ## build/ngx_http_bloom_module.so, for the nginx that is installed
+module:  ## build build/ngx_http_bloom_module.so for the installed nginx
 	scripts/build-nginx.sh installed dynamic
 	@# by rename: an nginx that runs may have the old file mapped
 	@cp build/nginx-installed-dynamic/objs/ngx_http_bloom_module.so build/new.so
@@ -64,13 +68,13 @@ module:  ## build/ngx_http_bloom_module.so, for the nginx that is installed
 deps:  ## install the Debian packages that building and testing need
 	scripts/install-deps.sh test
 
-deps-run:
+deps-run:  ## install the packages that `make run` needs
 	@scripts/install-deps.sh run
 
-deps-bench:
+deps-bench:  ## install the packages that `make bench` compares with
 	@scripts/install-deps.sh bench || echo "what is missing is not measured"
 
-# Everything that is plain C is compiled thrice: into build/, with gcc's
+# The core and the tool are compiled up to three times: into build/, with gcc's
 # sanitizers into build/sanitize/, and for the fuzzers into build/fuzz/.
 
 core_objects = $(patsubst src/%.c,$(1)/obj/%.o,$(core) $(interop))
@@ -130,24 +134,24 @@ build/bench/lookups: build/obj/cli/json.o build/obj/cli/units.o
 build/sanitize/bench/lookups: build/sanitize/obj/cli/json.o \
                               build/sanitize/obj/cli/units.o
 
-# The man page is a file that is committed, of a template and of the tables that
-# the tool has of its options.  Tests build it again and compare.
+# The man page is made from a template and the tool's tables of options, and is
+# committed.  test-docs makes it again and compares.
 
 build/manpage: scripts/manpage.c $(call core_objects,build) \
                $(filter-out %/main.o,$(call cli_objects,build))
 	$(CC) $(compile) $(sources_and_objects) $(libs) -o $@
 
-man: build/manpage  ## docs/ngx-bloom.1, of docs/ngx-bloom.1.in and the tool's tables
+man: build/manpage  ## write docs/ngx-bloom.1 from its template
 	build/manpage docs/ngx-bloom.1.in > build/ngx-bloom.1
 	mv build/ngx-bloom.1 docs/ngx-bloom.1
 
-# The unit tests, and the programs that t/tool and check-docs.sh run
+# The unit tests, and the programs that t/tool and scripts/check-docs.sh run
 
-unit: $(unit:%=build/unit/%) build/bench/lookups build/manpage
-fuzzers: $(fuzz)
+unit: $(unit:%=build/unit/%) build/bench/lookups build/manpage  ## build the unit tests
+fuzzers: $(fuzz)  ## build the fuzzers
 
-# And once more for aarch64, with Debian's libraries for it, which are unpacked
-# into build/cross and not installed.
+# test-cross compiles them for aarch64, too, with Debian's libraries for it,
+# which are unpacked into build/cross and not installed.
 
 cross = aarch64-linux-gnu
 cross_libs = -Lbuild/cross/usr/lib/$(cross) \
@@ -172,10 +176,10 @@ build/cross/unit/%: t/unit/%.c $(call core_objects,build/cross)
 	$(cross)-gcc $(cross_compile) $(unit_flags) $(sources_and_objects) \
 	    $(cross_libs) $(unit_libs) -o $@
 
-cross: build/cross/ngx-bloom $(unit:%=build/cross/unit/%)
+cross: build/cross/ngx-bloom $(unit:%=build/cross/unit/%)  ## build the tool and unit tests for aarch64
 
-# The page that the endpoint shows to browsers, as a file of C that is committed:
-# building the module takes no Node.js.  Its packages are locked.
+# The page that the endpoint shows to browsers is a committed C file, so that
+# building the module needs no Node.js.  Its packages are locked.
 
 packages := dashboard/node_modules/.package-lock.json
 
@@ -183,17 +187,17 @@ $(packages): dashboard/package.json dashboard/package-lock.json dashboard/.npmrc
 	cd dashboard && npm ci
 	@touch $@
 
-dashboard-packages: $(packages)
+dashboard-packages: $(packages)  ## install the locked packages of dashboard/
 
-dashboard: $(packages)  ## build the page anew from dashboard/
+dashboard: $(packages)  ## build the page for browsers from dashboard/
 	node dashboard/build.mjs src/http/api/ngx_http_bloom_page_html.c
 
-screenshots: all $(packages)  ## pictures of the page, into docs/screenshots (needs pngquant)
+screenshots: all $(packages)  ## take docs/screenshots (needs pngquant)
 	perl -It/lib dashboard/test/screenshots.pl docs/screenshots
 
 # nginx from Debian's sources; see scripts/build-nginx.sh for the kinds
 
-nginxes: nginx-1.22.1-static nginx-1.26.3-dynamic nginx-1.26.3-sanitize
+nginxes: nginx-1.22.1-static nginx-1.26.3-dynamic nginx-1.26.3-sanitize  ## build every nginx that the tests use
 
 nginx-%:
 	scripts/build-nginx.sh $(subst -, ,$*)
@@ -201,28 +205,28 @@ nginx-%:
 
 # Running
 
-run: deps-run all  ## build all, then serve a shield of real keys on localhost
+run: deps-run all  ## build all, and serve a shield of real keys on localhost
 	scripts/run.sh
 
 
 # Testing
 
-test:  ## everything below; ends with a line "N passed, N failed"
+test:  ## run every test-... below; the last line is "N passed, N failed"
 	@scripts/install-deps.sh test
 	@+MAKE="$(MAKE)" scripts/test.sh
 
-check:  ## the quick loop: unit tests, and the suite with the installed nginx
+check:  ## run test-unit and test-nginx only, for a quick answer
 	@scripts/install-deps.sh test
 	@+$(MAKE) --no-print-directory test-unit test-nginx
 
-test-layers: all  ## the folders of src/ are layers, and nothing is in a circle
+test-layers: all  ## prove that the folders of src/ are layers, without circles
 	@scripts/check-layers.pl
 
-test-unit: unit  ## the core's unit tests
+test-unit: unit  ## run the unit tests
 	@scripts/run-unit.sh $(unit:%=build/unit/%)
 
-# $(call suite,NGINX,MODULE,TOOL): the tests in t/ with that nginx; an empty
-# module says that it is linked into nginx
+# $(call suite,NGINX,MODULE,TOOL) runs the tests in t/ with that nginx; an empty
+# MODULE means that the module is linked into nginx.
 
 with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
        TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)" \
@@ -230,73 +234,72 @@ with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
 suite = $(with) prove -r -It/lib -j $(TEST_JOBS) $(TESTS)
 TESTS ?= t/harness.t t/http t/api t/zone t/journal t/import t/tool
 
-# The same without those that run the tool alone, or a browser: it is the same
-# tool, and the same page.
+# $(call serving,NGINX,MODULE) leaves out the tests of the tool alone and of the
+# page in a browser, which do not depend on nginx's version.
 
 tests = $(shell find $(TESTS) -name '*.t' | sort)
 serving = $(with) prove -It/lib -j $(TEST_JOBS) \
           $(filter-out t/tool/% t/import/% t/api/page-browser.t,$(tests)) \
           $(filter t/import/serve.t,$(tests))
 
-test-nginx: all build/bench/lookups $(packages)  ## TESTS (files or folders of t/) with the installed nginx
+test-nginx: all build/bench/lookups $(packages)  ## run TESTS (files or folders of t/) with the installed nginx
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
-test-nginx-1.22: tool nginx-1.22.1-static  ## with 1.22.1, linked statically
+test-nginx-1.22: tool nginx-1.22.1-static  ## run the tests with nginx 1.22.1, linked statically
 	$(call serving,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,)
 
-test-nginx-1.26: tool nginx-1.26.3-dynamic  ## with 1.26.3, loaded dynamically
+test-nginx-1.26: tool nginx-1.26.3-dynamic  ## run the tests with nginx 1.26.3, loaded dynamically
 	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
 
-test-sanitize: test-sanitize-unit test-sanitize-nginx  ## all with ASan and UBSan
+test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run both of the following
 
-test-sanitize-unit: $(unit:%=build/sanitize/unit/%)
+test-sanitize-unit: $(unit:%=build/sanitize/unit/%)  ## run the unit tests with ASan and UBSan
 	@scripts/run-unit.sh $^
 
-test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups nginx-1.26.3-sanitize $(packages)
+test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups nginx-1.26.3-sanitize $(packages)  ## run TESTS with ASan and UBSan
 	TEST_NGINX_SANITIZED=1 $(call suite,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 
-# The model checker of t/chaos; CHAOS has further options, such as --seed N
+# The model checker is in t/chaos; CHAOS has further options, such as --seed N.
 
 TIME ?= 20s
 installed = $(call with,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 sanitized = TEST_NGINX_SANITIZED=1 $(call with,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 checker = perl -It/lib t/chaos/chaos.pl --time $(TIME) $(CHAOS)
 
-test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## the model checker for TIME (20s), its own test, and with ASan
+test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## run the model checker for TIME (20s), its test, and with ASan
 	$(installed) prove -It/lib t/chaos/self.t
 	$(installed) $(checker)
 	$(sanitized) $(checker)
 
-chaos: all  ## the model checker for as long as wanted: make chaos TIME=10m
+chaos: all  ## run the model checker alone: make chaos TIME=10m
 	$(installed) $(checker)
 
 test-fuzz fuzz: fuzzers
 	@scripts/run-fuzz.sh $(FUZZ_SECONDS) $(fuzz)
 
-test-fuzz:  ## the fuzzers, FUZZ_SECONDS (10) each
-fuzz:  ## the same, for more: make fuzz FUZZ_SECONDS=3600
+test-fuzz:  ## run the fuzzers for FUZZ_SECONDS (10) each
+fuzz:  ## run them for longer: make fuzz FUZZ_SECONDS=3600
 
-test-cross: tool unit  ## core, tool and unit tests on aarch64 and on old x86-64
+test-cross: tool unit  ## run the tool and unit tests on aarch64 and old x86-64
 	@scripts/install-deps.sh cross
 	@+$(MAKE) --no-print-directory cross
 	@scripts/test-cross.sh $(unit)
 
-test-docs: all build/manpage  ## README and examples: their commands, outputs and links
+test-docs: all build/manpage  ## check the commands, outputs and links in the documents
 	scripts/check-docs.sh
 
 
 # Measuring
 
 pictures: docs/analyze-blocked.svg docs/analyze-classic.svg
-
-pictures:  ## docs/analyze-*.svg, measured again and drawn by gnuplot
+pictures:  ## measure and draw docs/analyze-*.svg (needs gnuplot)
 
 docs/analyze-%.svg: build/ngx-bloom scripts/analyze.gnuplot
 	build/ngx-bloom analyze --layout $* -n 100k -p 0.001 --csv > build/analyze-$*.csv
 	gnuplot -c scripts/analyze.gnuplot build/analyze-$*.csv '$* filter' 100000 0.001 > build/analyze-$*.svg
 	mv build/analyze-$*.svg $@
 
-bench: deps-bench all $(bench)  ## figures, side by side, into bench/results; no test
+bench: deps-bench all $(bench)  ## measure BENCH (all sections), into bench/results
 	scripts/bench.sh $(BENCH)
 
 
@@ -304,19 +307,19 @@ bench: deps-bench all $(bench)  ## figures, side by side, into bench/results; no
 
 modules_path = $(shell $(NGINX) -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
 
-install: all  ## tool and man page into PREFIX, module into nginx's; or DESTDIR
+install: all  ## install into PREFIX, and the module for nginx
 	install -D -m 755 build/ngx-bloom "$(DESTDIR)$(PREFIX)/bin/ngx-bloom"
 	install -D -m 644 docs/ngx-bloom.1 \
 	    "$(DESTDIR)$(PREFIX)/share/man/man1/ngx-bloom.1"
 	install -D -m 644 build/ngx_http_bloom_module.so \
 	    "$(DESTDIR)$(or $(modules_path),$(error $(NGINX) -V shows no --modules-path; is nginx installed?))/ngx_http_bloom_module.so"
 
-clean:  ## remove build/; the cache of compiled nginxes stays
+clean:  ## remove build/ (not the cache of compiled nginxes)
 	rm -rf build
 
-help:  ## this list
+help:  ## list the targets
 	@sed -n 's/^\([a-z0-9.-]*\):.*  ## \(.*\)/\1|\2/p' Makefile \
 	| while IFS='|' read -r target text; do \
-	    printf '%-16s %s\n' "$$target" "$$text"; done
+	    printf '%-19s %s\n' "$$target" "$$text"; done
 
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -1,8 +1,8 @@
 package Bench;
 
-# What the benchmarks share: nginx on this machine's processors, the clients in
-# C, medians, and a section of the report.  nginx itself is controlled by the
-# tests' BloomTest.
+# This package has what the benchmarks share: it runs nginx on this machine's
+# processors, by the tests' BloomTest, and the clients in C, computes medians,
+# and prints a section of the report.
 
 use strict;
 use warnings;

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
-# Keys added through the endpoint, on one connection: in bodies of 100,000
-# keys, and in bodies of one. Beside them, on the same connection in turns: the
-# same bodies thrown away by `return 200`, and requests for a `return 200`.
+# This section measures adding keys through the endpoint, on one connection: in
+# bodies of 100,000 keys, and in bodies of one. The same connection sends in
+# turns the same bodies to a `return 200`, and requests for a `return 200`.
 
 use strict;
 use warnings;

@@ -1,10 +1,12 @@
 
 /*
- * ask -p PORT [-c CONNECTIONS] [-r ROUNDS] [-q SECONDS] [-a SECONDS]
- *     -t URI PREFIX
+ * ask keeps a server busy: it sends requests on many connections at once, each
+ * of which sends the next request as soon as it has the answer.
  *
- * Asks for PREFIX with random digits behind it, on many connections at once,
- * each of which sends as soon as it was answered: the server is always busy.
+ *     ask -p PORT [-c CONNECTIONS] [-r ROUNDS] [-q SECONDS] [-a SECONDS]
+ *         -t URI PREFIX
+ *
+ * A request's URI is PREFIX and random digits.
  * In each round there are three phases:
  *
  *     quiet     for -q seconds

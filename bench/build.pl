@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Images: built from a text file on one processor and on two, checked and
-# merged, and loaded when nginx starts.
+# This section measures how images are built from a text file, on one processor
+# and on two, verified and merged, and loaded when nginx starts.
 
 use strict;
 use warnings;
@@ -181,9 +181,9 @@ section('Merging and verifying images');
         stop_started($none);
         push @without, $seconds;
 
-        my ($fill) = client([], 'fill', "$shm/one");
+        my ($fill) = client([], 'read_shm', "$shm/one");
         push @fill, $fill->{seconds};
-        push @fill_cpu, $fill->{cpu} // $fill->{processor} // 0;
+        push @fill_cpu, $fill->{cpu};
     }
 
     my @load = map { $with[$_] - $without[$_] } 0 .. $#with;

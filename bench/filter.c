@@ -1,7 +1,7 @@
 
 /*
- * This project's filter behind the interface of the programs in bench/others,
- * which lookups.pl compares:
+ * filter gives this project's filter the command line of the programs in
+ * bench/others, with which lookups.pl compares it:
  *
  *     PROGRAM N RATE
  *

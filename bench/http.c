@@ -1,4 +1,8 @@
 
+/*
+ * This file sends HTTP/1.1 requests to localhost and reads the answers.
+ */
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

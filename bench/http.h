@@ -1,7 +1,7 @@
 
 /*
- * What the clients of the benchmarks share: a clock, and HTTP/1.1 over a
- * connection to localhost, for answers with a Content-Length.
+ * The clients of the benchmarks share a clock, and HTTP/1.1 over a connection
+ * to localhost, for answers with a Content-Length.
  */
 
 #ifndef BENCH_HTTP_H

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Importing and exporting a filter, one of each format: how fast it is beside a
-# copy of the same file that is on the disk as surely.
+# This section measures how fast a filter of each format is imported and
+# exported, beside a copy of the same file that is synchronised, too.
 
 use strict;
 use warnings;

@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 
-# A staged incident: the image lacks 1,000 of 100,000 IDs that are there.  How
-# many requests pass until the audit tells, and how many customers were turned
-# away by then; and what the feedback measures meanwhile.  It is counted in
-# requests, which other work on the machine does not disturb: seconds are those
-# of 1,000 requests a second.
+# This section stages an incident: the image lacks 1,000 of 100,000 existing
+# IDs. It counts the requests until the audit reports that, and the customers
+# turned away until then, and shows what the feedback measures meanwhile. Other
+# work on the machine does not disturb a count of requests; seconds assume 1,000
+# requests a second.
 
 use strict;
 use warnings;

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
-# What a check costs in instructions, which no other work on the machine
-# disturbs: nginx as one process under valgrind's callgrind.
+# This section counts the instructions of a check, which other work on the
+# machine does not disturb: nginx runs as one process under valgrind's
+# callgrind.
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 
 /*
+ * keys writes files of keys, and measures what reading and copying them costs.
+ *
  * keys -w COUNT FILE     writes so many distinct keys, 16 digits and a line's
  *                        end each
  * keys -r FILE           reads a file in pieces of 1 MiB

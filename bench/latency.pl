@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Latency while keys are added in bulk, beside the same requests while nobody
-# adds any.
+# This section measures latency while keys are added in bulk, beside the same
+# requests while nobody adds keys.
 
 use strict;
 use warnings;

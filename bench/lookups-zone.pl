@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
-# Keys asked for together: POST .../test of a zone that no cache holds, against
-# one that a cache does, and against random lines of as much memory.
+# This section measures lookups of many keys at once, by POST .../test, in a
+# zone that no cache holds, in one that a cache holds, and beside random lines
+# of as much memory.
 
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 
 /*
- * lookups [OPTION...]: measures what lookups in a filter cost on this machine,
- * beside the least that its memory allows.  --help lists the options.
+ * lookups measures what lookups in a filter cost on this machine, beside the
+ * least that its memory allows.  --help lists the options.
  *
  * Three things take turns: making the keys (base), fetching a random cache line
  * for each key (limit), and looking each key up (lookup).  The program reports
@@ -228,8 +228,8 @@ parse_options(int argc, char **argv, bench_t *bench)
             }
 
             if (i > BLOOM_LAYOUT_DOUBLE31) {
-                refuse("--layout \"%s\": there are blocked, classic,"
-                       " double, double63 and double31", optarg);
+                refuse("--layout \"%s\": must be blocked, classic,"
+                       " double, double63 or double31", optarg);
             }
 
             bench->layout = i;
@@ -256,7 +256,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             }
 
             if (i > BATCH) {
-                refuse("--way \"%s\": there are alone, loop and batch", optarg);
+                refuse("--way \"%s\": must be alone, loop or batch", optarg);
             }
 
             bench->way = (way_t) i;
@@ -282,7 +282,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             }
 
             if (vector == NULL) {
-                refuse("--vector \"%s\": there are avx512, avx2 and portable; "
+                refuse("--vector \"%s\": must be avx512, avx2 or portable; "
                        "this processor has %s and those after it", optarg,
                        bloom_simd_list(0)->name);
             }
@@ -306,7 +306,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             bench->hasher.kind = bloom_hasher_parse(optarg, strlen(optarg));
 
             if (bench->hasher.kind == 0) {
-                refuse("--hash \"%s\": there are murmur3 and siphash", optarg);
+                refuse("--hash \"%s\": must be murmur3 or siphash", optarg);
             }
 
             hashed = "--hash";
@@ -326,7 +326,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             bench->huge = strcmp(optarg, "huge") == 0;
 
             if (!bench->huge && strcmp(optarg, "small") != 0) {
-                refuse("--pages \"%s\": there are small and huge", optarg);
+                refuse("--pages \"%s\": must be small or huge", optarg);
             }
 
             break;
@@ -340,7 +340,7 @@ parse_options(int argc, char **argv, bench_t *bench)
             exit(0);
 
         case ':':
-            refuse("option %s wants a value", argv[optind - 1]);
+            refuse("option %s needs a value", argv[optind - 1]);
 
         default:
             refuse("unknown option \"%s\"", argv[optind - 1]);
@@ -348,7 +348,7 @@ parse_options(int argc, char **argv, bench_t *bench)
     }
 
     if (optind != argc) {
-        refuse("\"%s\" is no option", argv[optind]);
+        refuse("unexpected argument \"%s\"", argv[optind]);
     }
 
     if (batches != NULL && bench->way != BATCH) {

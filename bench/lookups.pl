@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 
-# Lookups in the filter itself, without nginx: what one costs beside a random
-# cache line of the same memory (build/bench/lookups), by layout, size and share of
-# keys that are found; then whole lookups, hashing included, beside those of
-# other implementations. And how the ratio grows with the size, as a plot.
+# This section measures lookups in the filter itself, without nginx: first what
+# one costs beside a random cache line of the same memory (build/bench/lookups),
+# by layout, size and share of keys that are found; then whole lookups, hashing
+# included, beside other implementations. A plot shows how the ratio grows with
+# the size.
 
 use strict;
 use warnings;

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
-# What huge pages are worth: the same image in a zone on each kind of them, as
-# far as the machine has them.  It changes no setting of the machine.
+# This section measures what huge pages are worth: it serves the same image in a
+# zone on each kind of pages that the machine has. It changes no setting of the
+# machine.
 
 use strict;
 use warnings;

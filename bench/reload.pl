@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
-# An image loaded while nginx serves: what the requests notice, how fast it is
-# beside a plain read() of the same file into fresh shared memory, and what
-# memory is left in use.
+# This section loads an image while nginx serves: it measures what the requests
+# notice, how fast loading is beside a plain read() of the same file into fresh
+# shared memory, and how much memory stays in use.
 
 use strict;
 use warnings;
@@ -65,7 +65,7 @@ for (1 .. $rounds) {
 
     for (['read'], ['check', '-c']) {
         my ($name, @option) = @$_;
-        my ($line) = client([second_on], 'fill', @option, $image);
+        my ($line) = client([second_on], 'read_shm', @option, $image);
 
         push @{ $seconds{$name} }, $line->{seconds};
         push @{ $cpu{$name} }, $line->{cpu};

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# A journal replayed when nginx starts: as the log has it, and from outside,
-# against a start without one.
+# This section measures how long nginx replays a journal at its start: by the
+# log, and from outside against a start without a journal.
 
 use strict;
 use warnings;

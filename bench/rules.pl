@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 
-# Requests with several rules: what it is worth that their lines are asked for
-# before the first is tested.  Beside it are the same rules with keys that the
-# module does not take ahead: "${arg_a}", a text put together, for $arg_a.  The
-# rest of what differs tells a zone that the processor's cache holds.
+# This section measures what prefetching is worth to requests with several
+# rules: their cache lines are requested before the first is tested. Beside it
+# are the same rules with keys that the module does not prefetch: "${arg_a}",
+# which is composed, for $arg_a. A zone that the processor's cache holds shows
+# what else differs between both.
 
 use strict;
 use warnings;

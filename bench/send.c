@@ -1,9 +1,11 @@
 
 /*
- * send -p PORT [-r ROUNDS] [-f FIRST] [-w PID] KIND...
+ * send sends requests one after the other on one connection, each when the one
+ * before is answered.
  *
- * Sends requests one after the other on one connection, each when the one
- * before is answered.  A KIND is
+ *     send -p PORT [-r ROUNDS] [-f FIRST] [-w PID] KIND...
+ *
+ * A KIND is
  *
  *     NAME,METHOD,URI,COUNT,KEYS[,STATUS]
  *

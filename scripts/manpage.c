@@ -1,7 +1,9 @@
 
 /*
- * manpage TEMPLATE: prints the man page of ngx-bloom, for which the template
- * has the prose and the tool's own tables the options.
+ * manpage prints the man page of ngx-bloom: the template has the prose, and the
+ * tool's own tables have the options.
+ *
+ *     manpage TEMPLATE
  *
  * A line of the template is printed as it is, with @VERSION@ replaced, or is
  * one of these:
@@ -18,7 +20,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "commands.h"
+#include "command_list.h"
 
 
 static int  described;                   /* commands with their options */
@@ -125,7 +127,7 @@ print_synopsis(void)
 {
     const command_t *const  *command;
 
-    for (command = commands; *command != NULL; command++) {
+    for (command = command_list; *command != NULL; command++) {
         printf(".br\n\\fBngx\\-bloom %s\\fR ", (*command)->name);
         print_usage((*command)->synopsis);
     }
@@ -192,7 +194,7 @@ print_status(void)
 {
     const command_t *const  *command;
 
-    for (command = commands; *command != NULL; command++) {
+    for (command = command_list; *command != NULL; command++) {
         if ((*command)->status != NULL) {
             printf(".TP\n.B %s\n", (*command)->name);
             print_sentences((*command)->status, strlen((*command)->status));
@@ -222,7 +224,7 @@ print_line(const char *line)
 
     } else if (sscanf(line, "@%15[A-Z] %15[a-z]@", what, name) == 2) {
 
-        command = commands_find(name);
+        command = command_list_find(name);
 
         if (command != NULL && strcmp(what, "ABOUT") == 0) {
             print_about(command);
@@ -265,7 +267,7 @@ main(int argc, char **argv)
 
     fclose(template);
 
-    for (n = 0; commands[n] != NULL; n++) { /* void */ }
+    for (n = 0; command_list[n] != NULL; n++) { /* void */ }
 
     if (described != n) {
         fprintf(stderr, "manpage: %d of %d commands have their options\n",

@@ -137,7 +137,7 @@ if [ "$(uname -m)" = x86_64 ]; then
 
     for model in Nehalem core2duo Haswell; do
 
-        for name in test_layout test_layout_foreign test_crc test_lines \
+        for name in test_layout test_layout_foreign test_crc test_line_ends \
                     test_image_golden test_hash test_simd
         do
             [ -e "build/unit/$name" ] || continue

@@ -1,4 +1,9 @@
 
+/*
+ * This file prints messages, and ends the program where memory or threads are
+ * not to be had.
+ */
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

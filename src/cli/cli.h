@@ -1,6 +1,6 @@
 
 /*
- * Every subcommand of ngx-bloom has its exit statuses, messages, memory and
+ * All subcommands share these exit statuses and messages, and get memory and
  * threads from here.
  */
 

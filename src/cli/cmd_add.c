@@ -1,10 +1,10 @@
 
 /*
- * ngx-bloom add: adds keys to an image that is there.
+ * `ngx-bloom add` adds keys to an existing image.
  *
- * The image is read, the keys are added to it in memory, and a new image takes
- * its place.  Who adds to the same image meanwhile waits for that; if someone
- * else puts another one there, nothing is added.
+ * It reads the image, adds the keys in memory, and replaces the file with a new
+ * image.  Other additions to the same image wait until then.  If another
+ * program replaces the image meanwhile, nothing is added.
  */
 
 #include <inttypes.h>
@@ -37,13 +37,13 @@ typedef struct {
 
 static const option_t  options[] = {
     OPTIONS_AS_OF(add_t,
-      "with these keys, all are there up to then: 2026-01-31T12:00:00Z or "
-      "seconds since 1970; not earlier than the image says (default: as the "
-      "image says)"),
+      "state that with these keys the image is complete as of that time; "
+      "2026-01-31T12:00:00Z or seconds since 1970, not earlier than the "
+      "image's own time (default: the image's own time)"),
     OPTIONS_GROUP(key_options, offsetof(add_t, from)),
     { 0, "json", NULL, offsetof(add_t, json), options_take_flag,
       "print the result as JSON; \"added\" counts distinct keys that were "
-      "absent before, \"written\" says whether there is a new image" },
+      "absent before, \"written\" tells whether there is a new image" },
     { 0 }
 };
 
@@ -249,7 +249,7 @@ run(char **operands, int n, void *values)
     progress_t   clock;
 
     if (n == 0) {
-        return cli_misuse("name the image to which keys shall be added");
+        return cli_misuse("no image is named");
     }
 
     if (key_options_check(&add->from) != CLI_OK) {
@@ -288,17 +288,17 @@ const command_t  cmd_add = {
     .does = "add keys to an image",
     .synopsis = "[OPTION...] IMAGE [KEYFILE...]",
     .about =
-        "Adds the keys in the files, or of standard input (also \"-\"), to an "
-        "image, as \"ngx-bloom build\" reads them and in the key form that the "
-        "image has. A new image takes the place of the old one, whole or not "
-        "at all; if all keys were present before, the old one is left as it "
-        "is. Several additions wait for each other. If something else replaces "
-        "the image meanwhile, nothing is added, and that is an error: add the "
-        "keys again.\n\n"
-        "How many distinct keys it has then is exact, if it was before and all "
-        "keys that are new were absent before; otherwise it is estimated. "
-        "Adding more keys than the image has room for is warned of: it then "
-        "answers present more often than promised.",
+        "Adds the keys in the files, or from standard input (also \"-\"), to "
+        "an image. Files are read as by \"ngx-bloom build\", and keys are "
+        "converted to the image's key form. A new image replaces the old one, "
+        "whole or not at all; if all keys were present before, the old image "
+        "is kept. Several additions to the same image wait for each other. If "
+        "another program replaces the image meanwhile, nothing is added, and "
+        "the exit status is 2: add the keys again.\n\n"
+        "The number of distinct keys in the new image is exact if it was "
+        "exact before and all new keys were absent; otherwise it is "
+        "estimated. If there are more keys than the image's capacity, a "
+        "warning tells which false-positive rate to expect.",
     .options = options,
     .values = &values,
     .examples = "ngx-bloom add ids.bloom new-ids.txt\n"

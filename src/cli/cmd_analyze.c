@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom analyze: measures the false-positive rate of a filter while it
+ * `ngx-bloom analyze` measures the false-positive rate of a filter while it
  * fills, and prints it beside the rate that sizing estimates.
  *
  * It fills a filter in steps to one and a half times its capacity and asks,
@@ -73,30 +73,32 @@ typedef struct {
 
 static const option_t  options[] = {
     OPTIONS_CAPACITY(analysis_t,
-      "keys that the filter is made for, with k, m or g (default: 100k)"),
+      "the number of keys that the filter is made for, with k, m or g "
+      "(default: 100k)"),
     OPTIONS_FPR(analysis_t,
-      "the rate that it is made for, from 1e-9 to 0.5, or in % (default: "
-      "0.001)"),
+      "the rate that the filter is made for, from 1e-9 to 0.5, or in % "
+      "(default: 0.001)"),
     OPTIONS_LAYOUT(analysis_t,
       "the layout, blocked or classic (default: blocked)"),
     OPTIONS_HASH(analysis_t),
     { 0, "seed", "N", offsetof(analysis_t, seed), options_take_count,
-      "a number below 2^32, from which the seeds and the keys of all runs "
-      "follow (default: 1)",
+      "a number below 2^32 that determines the seeds and keys of all runs "
+      "(default: 1)",
       .is = "a seed is a count", 0, UINT32_MAX },
     { 0, "runs", "N", offsetof(analysis_t, runs), options_take_number,
-      "runs, from 2 to 1000 (default: 10)",
+      "the number of runs, from 2 to 1000 (default: 10)",
       .is = "runs are a count", 2, RUNS_MAX },
     { 0, "steps", "N", offsetof(analysis_t, steps), options_take_number,
-      "steps up to the capacity, from 2 to 1000; half as many follow (default: "
-      "20)",
+      "the number of steps up to the capacity, from 2 to 1000; half as many "
+      "follow (default: 20)",
       .is = "steps are a count", 2, STEPS_MAX },
     { 0, "asked", "N", offsetof(analysis_t, asked), options_take_count,
-      "absent keys that are asked for after each step of each run; a rate "
-      "below some fifty in so many is measured badly (default: 200k)",
+      "the number of absent keys that are looked up after each step of each "
+      "run; rates below about 50 / N are measured badly (default: 200k)",
       .is = "keys to ask for are a count", 1, BLOOM_CAPACITY_MAX },
     OPTIONS_THREADS(analysis_t,
-      "threads, each with a filter (default: one a processor)"),
+      "the number of threads, each with a filter of its own (default: one a "
+      "processor)"),
     { 'q', "quiet", NULL, offsetof(analysis_t, quiet), options_take_flag,
       "print nothing but errors and the rows" },
     { 0, "csv", NULL, offsetof(analysis_t, csv), options_take_flag,
@@ -431,7 +433,7 @@ run(char **operands, int n, void *values)
     analysis_t  *a = values;
 
     if (n != 0) {
-        return cli_misuse("\"%s\" is no option", operands[0]);
+        return cli_misuse("unexpected argument \"%s\"", operands[0]);
     }
 
     if (a->csv && a->json) {
@@ -484,18 +486,18 @@ static analysis_t  values = {
 
 const command_t  cmd_analyze = {
     .name = "analyze",
-    .does = "measure rates while a filter fills",
+    .does = "measure false-positive rates while a filter fills",
     .synopsis = "[OPTION...]",
     .about =
         "Measures the false-positive rate of a filter while it fills: adds "
-        "keys in steps to one and a half times its capacity and, after each "
-        "step, asks for keys that are not in it. Several runs do so, each with "
-        "a seed and keys of its own. The same options give the same figures, "
-        "whatever -j is.\n\n"
-        "A row has the number of items, the rate that sizing estimates, the "
-        "mean of the rates that the runs measured, their standard deviation, "
-        "the lowest and the highest of them, the share of bits set, and the "
-        "number of items estimated from those bits.",
+        "keys in steps up to one and a half times its capacity and, after "
+        "each step, looks up keys that are not in it. Several runs do so, "
+        "each with its own seed and keys. The same options give the same "
+        "figures, whatever -j is.\n\n"
+        "A row has the number of items, the estimated false-positive rate, "
+        "the mean of the rates that the runs measured, their standard "
+        "deviation, the lowest and the highest of them, the fill ratio, and "
+        "the number of items estimated from it.",
     .options = options,
     .values = &values,
     .examples =

@@ -1,9 +1,9 @@
 
 /*
- * ngx-bloom build: makes an image of keys.
+ * `ngx-bloom build` makes an image of keys.
  *
- * When all keys are in the keystore, the number of distinct ones is known, the
- * filter's size follows from it, and their hashes are inserted.
+ * It first puts the hashes of all keys into the keystore.  The number of
+ * distinct ones gives the filter's size; then they are inserted.
  */
 
 #include <inttypes.h>
@@ -49,35 +49,35 @@ static const option_t  options[] = {
       "the false-positive rate at capacity, from 1e-9 to 0.5, or in % "
       "(default: 0.001)"),
     OPTIONS_CAPACITY(build_t,
-      "room for N keys at that rate, with k, m or g; with more keys, the image "
-      "is made all the same, with a warning that says which rate to expect "
-      "(default: as many as there are)"),
+      "room for N keys at that rate, with k, m or g; if there are more keys, "
+      "the image is made nevertheless, and a warning tells which rate to "
+      "expect (default: as many as there are keys)"),
     OPTIONS_LAYOUT(build_t,
       "where the bits of a key are (default: blocked)\n"
-      "blocked: in one cache line, or two or three where the rate is very low; "
-      "a lookup is about one access to memory\n"
-      "classic: anywhere, as in textbooks; 5 to 9 % smaller, with an access "
-      "for each bit"),
+      "blocked: in one cache line, or in two or three for very low rates; a "
+      "lookup takes about one memory access\n"
+      "classic: anywhere, as in textbooks; the filter is 5 to 9 % smaller, "
+      "and a lookup takes a memory access for each bit"),
     OPTIONS_HASH(build_t),
     OPTIONS_KEY_FORM(build_t,
-      "how keys are written (default: raw)\n"
-      "raw: byte for byte\n"
-      "lower: in lower case\n"
-      "host: names and addresses\n"
-      "url: as Safe Browsing has them"),
+      "the key form (default: raw)\n"
+      "raw: keys byte for byte\n"
+      "lower: keys in lower case\n"
+      "host: host names and IP addresses\n"
+      "url: URLs as in Safe Browsing"),
     { 0, "seed", "SEED", offsetof(build_t, seed), options_take_text,
-      "for murmur3 a number below 2^32, for siphash 32 hexadecimal digits "
-      "(default: at random)" },
+      "the seed of the hash: for murmur3 a number below 2^32, for siphash 32 "
+      "hexadecimal digits (default: random)" },
     { 0, "like", "IMAGE", offsetof(build_t, like), options_take_text,
-      "take capacity, rate, layout, hash, seed and key form of that image, so "
-      "that both can be merged" },
+      "take capacity, rate, layout, hash, seed and key form from that image, "
+      "so that both can be merged" },
     OPTIONS_AS_OF(build_t,
-      "every key that existed at that moment is in the input: nginx may then "
-      "forget keys that were added long before; 2026-01-31T12:00:00Z or "
-      "seconds since 1970 (default: not stated)"),
+      "state that every key that existed at that time is in the image, so "
+      "that nginx may drop keys added to the zone long before; "
+      "2026-01-31T12:00:00Z or seconds since 1970 (default: not stated)"),
     OPTIONS_GROUP(key_options, offsetof(build_t, from)),
     { 0, "allow-empty", NULL, offsetof(build_t, allow_empty), options_take_flag,
-      "make an image even if there is no key" },
+      "make an image even if there are no keys" },
     OPTIONS_JSON(build_t),
     { 0 }
 };
@@ -164,13 +164,13 @@ take_seed(bloom_hasher_t *hasher, const char *text)
 
     } else if (hasher->kind == BLOOM_HASH_SIPHASH) {
         if (parse_hex(text, hasher->key, BLOOM_HASH_KEY_LEN) != 0) {
-            return cli_misuse("--seed \"%s\": siphash wants 32 hexadecimal "
+            return cli_misuse("--seed \"%s\": siphash needs 32 hexadecimal "
                               "digits", text);
         }
 
     } else {
         if (parse_count(text, &seed) != 0 || seed > UINT32_MAX) {
-            return cli_misuse("--seed \"%s\": murmur3 wants a number from 0 to "
+            return cli_misuse("--seed \"%s\": murmur3 needs a number from 0 to "
                               "%" PRIu32, text, UINT32_MAX);
         }
 
@@ -416,16 +416,16 @@ static build_t  values = {
 
 const command_t  cmd_build = {
     .name = "build",
-    .does = "make an image of keys",
+    .does = "make an image from keys",
     .synopsis = "-o FILE [OPTION...] [KEYFILE...]",
     .about =
-        "Makes an image of the keys in the files, or of standard input (also "
-        "\"-\"). Keys are one a line; what gzip compressed is read as it is. "
-        "Empty lines are skipped, duplicates count once. How many keys there "
-        "are need not be known: as a rule 16 bytes of memory are used for each "
-        "distinct key, up to four times that where many are given twice, and "
-        "the filter's own size; what exceeds --memory goes to a temporary "
-        "file.",
+        "Makes an image from the keys in the files, or from standard input "
+        "(also \"-\"). Each line is a key; gzip files are decompressed. Empty "
+        "lines are skipped, and duplicates count once.\n\n"
+        "The number of keys need not be known beforehand. The build takes the "
+        "filter's own size and usually 16 bytes of memory for each distinct "
+        "key, up to four times that if there are many duplicates. Keys that "
+        "exceed --memory go to a temporary file.",
     .options = options,
     .values = &values,
     .examples =

@@ -1,36 +1,37 @@
 
 /*
- * ngx-bloom expand: shows a key's canonical form, and what it is looked up by.
+ * `ngx-bloom expand` shows a key's canonical form and the expressions by which
+ * it is looked up.
  */
 
 #include <stdio.h>
 
-#include "asked.h"
 #include "cli.h"
 #include "command.h"
+#include "given_keys.h"
 #include "json.h"
 #include "keyform.h"
 
 
 typedef struct {
-    asked_t     asked;
-    uint32_t    key_form;
-    int         json;
-    keyform_t   keyform;
-    uint64_t    keys;
-    uint64_t    shown;
-    uint64_t    invalid;
+    given_keys_t   given;
+    uint32_t       key_form;
+    int            json;
+    keyform_t      keyform;
+    uint64_t       keys;
+    uint64_t       shown;
+    uint64_t       invalid;
 } expand_t;
 
 
 static const option_t  options[] = {
     OPTIONS_KEY_FORM(expand_t,
       "the key form: url, host, lower or raw (default: url)"),
-    OPTIONS_GROUP(asked_options, offsetof(expand_t, asked)),
+    OPTIONS_GROUP(given_keys_options, offsetof(expand_t, given)),
     { 0, "json", NULL, offsetof(expand_t, json), options_take_flag,
-      "print JSON, an object a line: \"canonical\" and \"expressions\"; null "
-      "and an empty array, with a \"reason\", where there is nothing to look "
-      "up" },
+      "print JSON, an object a line with \"canonical\" and \"expressions\"; "
+      "for an invalid key these are null and an empty array, and \"reason\" "
+      "tells why" },
     { 0 }
 };
 
@@ -112,12 +113,12 @@ run(char **operands, int n, void *values)
     int        rc;
     expand_t  *expand = values;
 
-    if (asked_check(&expand->asked, n) != CLI_OK) {
+    if (given_keys_check(&expand->given, n) != CLI_OK) {
         return CLI_ERROR;
     }
 
     keyform_begin(&expand->keyform, expand->key_form);
-    rc = asked_each(&expand->asked, operands, n, expand_key, expand);
+    rc = given_keys_each(&expand->given, operands, n, expand_key, expand);
     keyform_free(&expand->keyform);
 
     if (rc == CLI_OK && expand->keys == 0) {
@@ -133,16 +134,18 @@ static expand_t  values = { .key_form = BLOOM_FORM_URL };
 
 const command_t  cmd_expand = {
     .name = "expand",
-    .does = "show what a key is looked up by",
+    .does = "show the expressions by which a key is looked up",
     .synopsis = "[OPTION...] [KEY...]",
     .about =
-        "Shows what keys are looked up by in an image of a key form, and so "
-        "why a URL is blocked: the canonical form on a line, then every "
-        "expression, one a line; a blank line between keys. Without keys and "
-        "without -f they are read from standard input, one a line.",
+        "Shows the expressions by which keys are looked up in an image of a "
+        "key form, for instance to find out why a URL is blocked. Prints the "
+        "canonical form of a key, then its expressions, one a line, with a "
+        "blank line between keys. Without keys and without -f, keys are read "
+        "from standard input, one a line.",
     .options = options,
     .values = &values,
-    .status = "0 all can be looked up; 1 some cannot; 2 an error, or no key.",
+    .status = "0 all keys can be looked up; 1 some key is invalid; 2 an "
+              "error, or there are no keys.",
     .examples = "ngx-bloom expand 'http://a.b.example/1/2.html?x=1'\n"
                 "ngx-bloom expand --key host www.example.co.uk\n",
     .run = run

@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom export: writes an imported image as its source would have it.
+ * `ngx-bloom export` writes an imported image in the format of its source.
  */
 
 #include <inttypes.h>
@@ -41,8 +41,8 @@ take_format(const option_t *option, const char *text, void *to)
     *format = bloom_foreign_formats_find(text);
 
     if (*format == NULL || (*format)->write == NULL) {
-        return options_wrong(option, text, "there are guava, redisbloom, "
-                             "bitmap, dcso, bits-and-blooms and spark");
+        return options_wrong(option, text, "must be guava, redisbloom, bitmap, "
+                             "dcso, bits-and-blooms or spark");
     }
 
     return CLI_OK;
@@ -51,17 +51,17 @@ take_format(const option_t *option, const char *text, void *to)
 
 static const option_t  options[] = {
     { 'o', "output", "FILE", offsetof(export_t, output), options_take_text,
-      "the file; written whole or not at all",
+      "the file, written whole or not at all",
       .needed = "where the filter goes" },
     { 0, "to", "FORMAT", offsetof(export_t, format), take_format,
-      "what is written\n"
+      "the format to write\n"
       "guava, dcso, bits-and-blooms, spark: a file\n"
       "redisbloom: BF.LOADCHUNK commands for \"redis-cli --pipe\"\n"
-      "bitmap: SETRANGE commands for the same",
+      "bitmap: SETRANGE commands for \"redis-cli --pipe\"",
       .needed = "what is to read it" },
     { 0, "key", "KEY", offsetof(export_t, key), options_take_text,
-      "for redisbloom and bitmap: the key that these commands make; it should "
-      "not exist before" },
+      "for redisbloom and bitmap: the key that these commands create, which "
+      "should not exist before" },
     OPTIONS_QUIET(export_t),
     OPTIONS_JSON(export_t),
     { 0 }
@@ -342,12 +342,13 @@ static export_t  values;
 
 const command_t  cmd_export = {
     .name = "export",
-    .does = "write it back as that system's",
+    .does = "write an imported image in its source's format",
     .synopsis = "--to FORMAT -o FILE [OPTION...] IMAGE",
     .about =
-        "Writes an imported image as its source has it: byte for byte the same "
-        "where nothing has been added. Images of our own layouts cannot be "
-        "exported: nobody else looks for a key's bits where they are.",
+        "Writes an imported image in the format of its source: byte for byte "
+        "the same if no keys have been added. Images in the layouts blocked "
+        "and classic cannot be exported, as no other system has these "
+        "layouts.",
     .options = options,
     .values = &values,
     .examples =

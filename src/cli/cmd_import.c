@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom import: makes an image of a filter that another system made.
+ * `ngx-bloom import` makes an image of a filter that another system made.
  */
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include "image_write.h"
 #include "import_findings.h"
 #include "key_options.h"
-#include "source.h"
+#include "import_source.h"
 #include "units.h"
 
 #define GROWS_BY   (64 * 1024 * 1024)
@@ -58,9 +58,9 @@ take_format(const option_t *option, const char *text, void *to)
     }
 
     if (strcmp(text, "go-zero") != 0 && strcmp(text, "redisson") != 0) {
-        return options_wrong(option, text, "there are guava, redisbloom, "
+        return options_wrong(option, text, "must be guava, redisbloom, "
                              "bitmap, go-zero, redisson, dcso, "
-                             "bits-and-blooms, spark and libbloom");
+                             "bits-and-blooms, spark or libbloom");
     }
 
     import->format = &bloom_foreign_bitmap;
@@ -83,8 +83,7 @@ take_funnel(const option_t *option, const char *text, void *to)
     funnel = bloom_hasher_funnel_parse(text, strlen(text));
 
     if (funnel == -1) {
-        return options_wrong(option, text, "there are bytes, utf16, long and "
-                             "int");
+        return options_wrong(option, text, "must be bytes, utf16, long or int");
     }
 
     *(uint32_t *) to = (uint32_t) funnel;
@@ -99,9 +98,9 @@ take_scheme(const option_t *option, const char *text, void *to)
     bloom_foreign_t  *f = to;
 
     if (bloom_scheme_parse(text, strlen(text), &f->layout, &f->hash) != 0) {
-        return options_wrong(option, text, "there are guava64, guava32, "
+        return options_wrong(option, text, "must be guava64, guava32, "
                              "go-zero, redisson, redisbloom, double, dcso, "
-                             "bits-and-blooms, spark1, spark2 and libbloom");
+                             "bits-and-blooms, spark1, spark2 or libbloom");
     }
 
     return CLI_OK;
@@ -136,47 +135,50 @@ take_any_rate(const option_t *option, const char *text, void *to)
 static const option_t  options[] = {
     OPTIONS_IMAGE(import_t),
     { 0, "from", "FORMAT", 0, take_format,
-      "what made the filter\n"
+      "the format of the source\n"
       "guava: a file of BloomFilter.writeTo(), of either strategy\n"
       "redisbloom: a key of BF.* commands in RedisBloom or Redis 8, or the "
       "chunks of BF.SCANDUMP in files, in their order; up to 56 links\n"
-      "bitmap: a Redis string, with --scheme, --bits and --hashes\n"
-      "go-zero: the same, of that library, with --bits\n"
-      "redisson: the same, of Redisson's RBloomFilter with StringCodec, whose "
-      "configuration is found beside it in a server\n"
+      "bitmap: a Redis string; needs --scheme, --bits and --hashes\n"
+      "go-zero: a Redis string of that library; needs --bits\n"
+      "redisson: a Redis string of Redisson's RBloomFilter with StringCodec; "
+      "its configuration is read from the same server\n"
       "dcso: a file of DCSO's bloom, version 1\n"
       "bits-and-blooms: a file of that Go library's WriteTo(), or its JSON\n"
       "spark: a file of Spark's BloomFilter.writeTo(), version 1 or 2\n"
       "libbloom: a file of bloom_save() of libbloom 2",
       .needed = "what made the filter" },
     { 0, "funnel", "NAME", offsetof(import_t, f.funnel), take_funnel,
-      "what the source hashes of a key: bytes (also UTF-8 text), utf16, long "
-      "or int; guava has all and does not record which, spark has bytes and "
-      "long (default: bytes)" },
+      "how the source hashes a key: as bytes (also UTF-8 text), utf16, long "
+      "or int; guava has all of them and does not record which, spark has "
+      "bytes and long (default: bytes)" },
     { 0, "bits", "N", offsetof(import_t, f.bits), options_take_count,
-      "for a bitmap: the bits of the filter; a Redis string is only as long as "
-      "the highest one that is set",
+      "for a bitmap: the number of bits in the filter; the length of a Redis "
+      "string does not tell it, as the string ends with the highest bit set",
       .is = "bits are a count", 1, BLOOM_BITS_MAX },
     { 0, "hashes", "N", offsetof(import_t, f.k), options_take_number,
-      "for a bitmap: the bits of a key",
+      "for a bitmap: the number of bits of a key",
       .is = "they are", 1, BLOOM_K_MAX },
     { 0, "scheme", "NAME", offsetof(import_t, f), take_scheme,
-      "for a bitmap: where the bits of a key are, as in guava64, guava32, "
-      "go-zero, redisson, redisbloom, dcso, bits-and-blooms, spark1, spark2 or "
-      "libbloom\n"
-      "double: at (h1 + i h2) mod bits, of the halves of MurmurHash3 x64 128" },
+      "for a bitmap: where the bits of a key are: as in guava64, guava32, "
+      "go-zero, redisson, redisbloom, dcso, bits-and-blooms, spark1, spark2 "
+      "or libbloom, or double\n"
+      "double: at (h1 + i h2) mod bits, with the halves h1 and h2 of "
+      "MurmurHash3 x64 128" },
     { 0, "shard", "N", offsetof(import_t, shard), take_shard,
-      "for a bitmap that is split: each source has N bits of it, in their "
-      "order, and the last one what is left" },
+      "for a bitmap that is split: the sources have N bits each, in this "
+      "order, and the last one has the rest" },
     { 'n', "capacity", "N", offsetof(import_t, capacity), options_take_count,
-      "keys that the filter was made for, where the source does not say "
-      "(default: the number for which its bits and hashes are best)",
+      "the number of keys that the filter was made for, if the source does "
+      "not record it (default: the number that suits its bits and hashes "
+      "best)",
       .is = "a capacity is a count", 1, BLOOM_CAPACITY_MAX },
     { 'p', "fpr", "RATE", offsetof(import_t, fpr), take_any_rate,
-      "the rate that the filter was made for, where the source does not say" },
+      "the rate that the filter was made for, if the source does not record "
+      "it" },
     OPTIONS_AS_OF(import_t,
-      "the keys are complete up to then: 2026-01-31T12:00:00Z or seconds since "
-      "1970 (default: not stated)"),
+      "state that the keys are complete as of that time; 2026-01-31T12:00:00Z "
+      "or seconds since 1970 (default: not stated)"),
     OPTIONS_QUIET(import_t),
     OPTIONS_JSON(import_t),
     { 0 }
@@ -249,7 +251,7 @@ need(bits_t *bits, uint64_t size)
 
 /* `size` bytes of the source to `at`; fewer only if it may be short. */
 static int
-read_bits(source_t *source, bits_t *bits, const bloom_foreign_t *f,
+read_bits(import_source_t *source, bits_t *bits, const bloom_foreign_t *f,
     uint64_t at, uint64_t size)
 {
     int64_t   n;
@@ -260,7 +262,7 @@ read_bits(source_t *source, bits_t *bits, const bloom_foreign_t *f,
         part = size - done < GROWS_BY ? size - done : GROWS_BY;
         need(bits, at + done + part);
 
-        n = source_read(source, bits->data + at + done, part);
+        n = import_source_read(source, bits->data + at + done, part);
 
         if (n == -1) {
             return CLI_ERROR;
@@ -290,7 +292,7 @@ read_bits(source_t *source, bits_t *bits, const bloom_foreign_t *f,
 /* What follows the bits: nothing, or data of someone that is kept if it is
  * little. */
 static int
-read_tail(source_t *source, import_t *import, uint8_t *origin)
+read_tail(import_source_t *source, import_t *import, uint8_t *origin)
 {
     int64_t         n;
     uint8_t         more;
@@ -301,7 +303,7 @@ read_tail(source_t *source, import_t *import, uint8_t *origin)
 
     if (!import->f.may_be_long) {
 
-        n = source_read(source, &more, 1);
+        n = import_source_read(source, &more, 1);
 
         if (n == 1) {
             cli_error("%s: is longer than it says%s", source->name,
@@ -314,15 +316,15 @@ read_tail(source_t *source, import_t *import, uint8_t *origin)
     }
 
     room = bloom_image_origin_room(image);
-    n = source_read(source, origin + image->origin_len,
-                    room - image->origin_len);
+    n = import_source_read(source, origin + image->origin_len,
+                           room - image->origin_len);
 
     if (n == -1) {
         return CLI_ERROR;
     }
 
     if (image->origin_len + (uint32_t) n == room
-        && source_read(source, &more, 1) == 1)
+        && import_source_read(source, &more, 1) == 1)
     {
         cli_warn("%s: more than %" PRId64 " bytes of data follow the filter; "
                  "they are left out, and an export will not have them",
@@ -337,8 +339,8 @@ read_tail(source_t *source, import_t *import, uint8_t *origin)
 
 
 static int
-refuse(const import_t *import, const source_t *source, const uint8_t *head,
-    size_t len)
+refuse(const import_t *import, const import_source_t *source,
+    const uint8_t *head, size_t len)
 {
     const bloom_foreign_format_t  *other;
 
@@ -364,13 +366,13 @@ refuse(const import_t *import, const source_t *source, const uint8_t *head,
 
 /* JSON becomes the binary form it stands for. */
 static int
-read_json(source_t *source)
+read_json(import_source_t *source)
 {
     char      error[BLOOM_FOREIGN_ERROR_LEN];
     int64_t   len;
     uint8_t  *data;
 
-    len = source_all(source, &data);
+    len = import_source_all(source, &data);
 
     if (len == -1) {
         return CLI_ERROR;
@@ -384,7 +386,7 @@ read_json(source_t *source)
         return CLI_ERROR;
     }
 
-    source_replace(source, data, (size_t) len);
+    import_source_replace(source, data, (size_t) len);
     source->size = (uint64_t) len;
 
     return CLI_OK;
@@ -392,7 +394,7 @@ read_json(source_t *source)
 
 
 static int
-read_source(import_t *import, source_t *source, bits_t *bits,
+read_source(import_t *import, import_source_t *source, bits_t *bits,
     uint8_t *origin)
 {
     int               rc;
@@ -404,7 +406,7 @@ read_source(import_t *import, source_t *source, bits_t *bits,
     bloom_foreign_t  *f;
 
     f = &import->f;
-    len = source_peek(source, BLOOM_FOREIGN_HEAD, &head);
+    len = import_source_peek(source, BLOOM_FOREIGN_HEAD, &head);
 
     if (len == -1) {
         return CLI_ERROR;
@@ -421,7 +423,7 @@ read_source(import_t *import, source_t *source, bits_t *bits,
             return rc;
         }
 
-        len = source_peek(source, BLOOM_FOREIGN_HEAD, &head);
+        len = import_source_peek(source, BLOOM_FOREIGN_HEAD, &head);
     }
 
     if (import->format->parse(f, head, (size_t) len, source->size) != 0) {
@@ -436,7 +438,9 @@ read_source(import_t *import, source_t *source, bits_t *bits,
         need(bits, bits->total);
     }
 
-    if (source_read(source, skipped, f->payload) != (int64_t) f->payload) {
+    if (import_source_read(source, skipped, f->payload)
+        != (int64_t) f->payload)
+    {
         return CLI_ERROR;
     }
 
@@ -459,7 +463,7 @@ read_source(import_t *import, source_t *source, bits_t *bits,
 
 /* Redisson has bits and k beside the bitmap. */
 static int
-ask_redisson(import_t *import, source_t *source)
+ask_redisson(import_t *import, import_source_t *source)
 {
     uint64_t          k;
     bloom_foreign_t  *f;
@@ -489,7 +493,7 @@ static int
 read_shards(import_t *import, char **paths, int n, bits_t *bits)
 {
     int               i, rc;
-    source_t          source;
+    import_source_t   source;
     uint64_t          bytes, at, size;
     bloom_foreign_t  *f;
 
@@ -504,7 +508,7 @@ read_shards(import_t *import, char **paths, int n, bits_t *bits)
     }
 
     if (import->format->parse(f, NULL, 0, BLOOM_FOREIGN_UNKNOWN) != 0) {
-        cli_error("%s: %s", source_shown(paths[0]), f->error);
+        cli_error("%s: %s", import_source_shown(paths[0]), f->error);
         return CLI_ERROR;
     }
 
@@ -514,7 +518,7 @@ read_shards(import_t *import, char **paths, int n, bits_t *bits)
 
     for (i = 0; i < n && rc == CLI_OK; i++) {
 
-        if (source_open(&source, paths + i, 1, 0) != 0) {
+        if (import_source_open(&source, paths + i, 1, 0) != 0) {
             return CLI_ERROR;
         }
 
@@ -531,7 +535,7 @@ read_shards(import_t *import, char **paths, int n, bits_t *bits)
             rc = read_bits(&source, bits, f, at, size);
         }
 
-        source_close(&source);
+        import_source_close(&source);
     }
 
     need(bits, bits->total);
@@ -544,15 +548,16 @@ static int
 read_all(import_t *import, char **paths, int n, bits_t *bits,
     uint8_t *origin)
 {
-    int       rc;
-    source_t  source;
+    int              rc;
+    import_source_t  source;
 
     if (import->shard != 0) {
         rc = read_shards(import, paths, n, bits);
 
     } else {
-        if (source_open(&source, paths, n,
-                        import->format == &bloom_foreign_redisbloom) != 0)
+        if (import_source_open(&source, paths, n,
+                               import->format == &bloom_foreign_redisbloom)
+            != 0)
         {
             return CLI_ERROR;
         }
@@ -563,7 +568,7 @@ read_all(import_t *import, char **paths, int n, bits_t *bits,
             rc = read_source(import, &source, bits, origin);
         }
 
-        source_close(&source);
+        import_source_close(&source);
     }
 
     if (rc == CLI_OK
@@ -571,7 +576,7 @@ read_all(import_t *import, char **paths, int n, bits_t *bits,
                                  (uint64_t *) bits->data))
     {
         cli_error("%s: bits behind the filter's last one are set; %s",
-                  source_shown(paths[0]),
+                  import_source_shown(paths[0]),
                   import->format == &bloom_foreign_bitmap
                   ? "give the right --bits" : "copy it again");
         rc = CLI_ERROR;
@@ -646,22 +651,20 @@ static import_t  values;
 
 const command_t  cmd_import = {
     .name = "import",
-    .does = "make an image of another system's filter",
+    .does = "make an image from another system's filter",
     .synopsis = "--from FORMAT -o FILE [OPTION...] SOURCE...",
     .about =
-        "Makes an image of a filter that another system made. It answers "
-        "exactly as that system does, as it keeps that system's hash and the "
-        "places of a key's bits; and keys can be added to it. A source is a "
-        "file, plain or gzip, \"-\" for standard input, or a key of a Redis "
-        "server:\n\n"
-        "  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY       (rediss:// "
-        "with TLS)\n\n"
-        "What was imported is measured: the share of bits set, the number of "
-        "keys estimated from it, and the false-positive rate of a million "
-        "random keys. A rate of more than twice what the bits predict, or the "
-        "source promised, is warned of, and so is an over-full filter. None of "
-        "these hashes has a secret: who can choose keys can choose some that "
-        "pass.",
+        "Makes an image from a filter that another system made. The image "
+        "keeps that system's hash and layout, so it gives exactly the same "
+        "answers, and keys can be added to it. A source is a file, plain or "
+        "gzip, \"-\" for standard input, or a key of a Redis server "
+        "(rediss:// with TLS):\n\n"
+        "  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY\n\n"
+        "The image is measured: its fill ratio, the number of keys estimated "
+        "from that, and the false-positive rate with a million random keys. A "
+        "warning tells if the rate is more than twice what the bits imply or "
+        "the source promised, and if the filter is over-full. None of these "
+        "hashes has a secret: people who choose keys can find keys that pass.",
     .options = options,
     .values = &values,
     .examples =

@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom info: shows what images are, from their headers.
+ * `ngx-bloom info` shows the headers of images.
  */
 
 #include <inttypes.h>
@@ -129,13 +129,14 @@ static info_t  values;
 
 const command_t  cmd_info = {
     .name = "info",
-    .does = "show what an image is",
+    .does = "show the headers of images",
     .synopsis = "[OPTION...] IMAGE...",
     .about =
-        "Shows what images are: layout, hash, how many keys they have and have "
-        "room for, when and up to when they were made. The key of a siphash "
-        "image is a secret and not shown. Only the headers are read and "
-        "checked; \"ngx-bloom verify\" checks every byte.",
+        "Shows the headers of images: layout, hash, number of keys, capacity, "
+        "and the times when the image was made and up to which it is "
+        "complete. The key of a siphash image is a secret and is not shown. "
+        "Only the headers are read and checked; \"ngx-bloom verify\" checks "
+        "every byte.",
     .options = options,
     .values = &values,
     .examples = "ngx-bloom info ids.bloom\n"

@@ -1,7 +1,7 @@
 
 /*
- * ngx-bloom journal: shows what segments of a journal hold, every record of
- * them verified; or their keys.
+ * `ngx-bloom journal` verifies every record in segments of a journal, and shows
+ * what they hold, or their keys.
  */
 
 #include <dirent.h>
@@ -16,8 +16,8 @@
 #include "bloom_record.h"
 #include "cli.h"
 #include "command.h"
-#include "file.h"
 #include "json.h"
+#include "regular_file.h"
 #include "units.h"
 
 
@@ -64,16 +64,16 @@ typedef struct {
 
 static const option_t  options[] = {
     { 0, "keys", NULL, offsetof(journal_t, keys), options_take_flag,
-      "print the keys, one a line, in the order in which they were added, and "
-      "nothing else" },
+      "print only the keys, one a line, in the order in which they were "
+      "added" },
     { '0', "null", NULL, offsetof(journal_t, null), options_take_flag,
-      "keys end with a zero byte instead of a line's end" },
+      "with --keys: end each key with a zero byte instead of a line end" },
     { 'q', "quiet", NULL, offsetof(journal_t, quiet), options_take_flag,
-      "print nothing but errors, and with --keys these" },
+      "print nothing but errors, and the keys with --keys" },
     { 0, "json", NULL, offsetof(journal_t, json), options_take_flag,
-      "print JSON; of several segments an object a line, whose \"result\" is "
-      "ok, damaged or unreadable; with --keys an object for each key, with "
-      "\"key\", \"sequence\" and \"time\", and \"key_hex\" if it is not "
+      "print JSON; with several segments, an object a line; \"result\" is ok, "
+      "damaged or unreadable; with --keys, an object for each key, with "
+      "\"key\", \"sequence\" and \"time\", and \"key_hex\" if the key is not "
       "UTF-8" },
     { 0 }
 };
@@ -107,7 +107,7 @@ read_header(piece_t *piece, int fd, uint64_t size)
 
     memset(header, 0, sizeof(header));
 
-    if (file_read_at(fd, header, sizeof(header), 0) == -1) {
+    if (regular_file_read_at(fd, header, sizeof(header), 0) == -1) {
         return unreadable(piece);
     }
 
@@ -131,7 +131,7 @@ read_data(piece_t *piece, int fd, size_t size)
     piece->data = cli_alloc(piece->len);
     memset(piece->data, 0, piece->len);
 
-    if (file_read_at(fd, piece->data, size, 0) == -1) {
+    if (regular_file_read_at(fd, piece->data, size, 0) == -1) {
         return unreadable(piece);
     }
 
@@ -141,14 +141,15 @@ read_data(piece_t *piece, int fd, size_t size)
 
 /* The header, and with `all` the rest; what is wrong is told by others. */
 static void
-load(piece_t *piece, int all)
+read_segment(piece_t *piece, int all)
 {
     int          fd;
     struct stat  st;
 
     piece->rc = CLI_OK;
-    fd = file_open(piece->path, &st, piece->error, sizeof(piece->error),
-                   "a segment, or the directory of a journal");
+    fd = regular_file_open(piece->path, &st, piece->error,
+                           sizeof(piece->error),
+                           "a segment, or the directory of a journal");
 
     if (fd == -1) {
         piece->rc = CLI_ERROR;
@@ -411,7 +412,7 @@ print_text(const piece_t *piece)
 static int
 show(journal_t *journal, piece_t *piece)
 {
-    load(piece, 1);
+    read_segment(piece, 1);
 
     if (piece->rc == CLI_OK) {
         verify(journal, piece);
@@ -590,7 +591,7 @@ list_directory(const char *directory, piece_t **pieces)
         if (!is_temporary(entry->d_name)
             && stat(piece.path, &st) == 0 && S_ISREG(st.st_mode))
         {
-            load(&piece, 0);
+            read_segment(&piece, 0);
 
         } else {
             piece.kind = BLOOM_SEGMENT_NONE;
@@ -714,24 +715,25 @@ static journal_t  values;
 
 const command_t  cmd_journal = {
     .name = "journal",
-    .does = "show and verify what was added",
+    .does = "verify a journal and show the keys added to a zone",
     .synopsis = "[OPTION...] SEGMENT...|DIRECTORY...",
     .about =
-        "Shows what segments of a journal hold, the keys added to a zone since "
-        "its image, and verifies every record: the position in the journal, "
-        "how much of the segment is used, how many records and keys it has, "
-        "their numbers and times. A directory stands for all segments in it, "
-        "in order of position; what is missing between them is reported, and "
-        "files that are none are passed over. What is damaged is reported, and "
-        "what is before and behind it is shown. nginx may append meanwhile.\n\n"
-        "A torn tail, the record that was being written when a machine or a "
-        "process stopped, is mentioned and is no error: nobody was told that "
-        "its keys had been added.",
+        "Verifies every record in segments of a journal, which has the keys "
+        "added to a zone since its image. Prints for each segment its "
+        "position in the journal, how much of it is used, and the number of "
+        "records and keys, with the sequence numbers and times of the "
+        "records. A directory stands for all segments in it, in order of "
+        "position; other files in it are ignored. Segments that are missing "
+        "and records that are damaged are reported, and the records before "
+        "and after them are shown. nginx may append meanwhile.\n\n"
+        "A torn tail, which is a record that was being written when the "
+        "machine or the process stopped, is mentioned but is not an error: "
+        "its keys were never acknowledged.",
     .options = options,
     .values = &values,
-    .status = "0 all segments are good, torn tails or not; 1 something is "
-              "damaged or missing; 2 something could not be read, or is no "
-              "journal.",
+    .status = "0 all segments are good, with or without torn tails; 1 "
+              "something is damaged or missing; 2 some file could not be read "
+              "or is not part of a journal.",
     .examples =
         "ngx-bloom journal /var/lib/nginx/bloom/ids\n"
         "ngx-bloom journal --keys -0 DIRECTORY | ngx-bloom build -0 -o "

@@ -1,6 +1,6 @@
 
 /*
- * ngx-bloom merge: makes one image that has the keys of several.
+ * `ngx-bloom merge` makes one image that has the keys of several.
  */
 
 #include <inttypes.h>
@@ -34,7 +34,8 @@ typedef struct {
 
 static const option_t  options[] = {
     { 'o', "output", "FILE", offsetof(merge_t, output), options_take_text,
-      "the image; written whole or not at all; may be one of those merged",
+      "the image, written whole or not at all; may be one of the images to "
+      "merge",
       .needed = "where the image goes" },
     OPTIONS_QUIET(merge_t),
     OPTIONS_JSON(merge_t),
@@ -292,16 +293,16 @@ static merge_t  values;
 
 const command_t  cmd_merge = {
     .name = "merge",
-    .does = "make one image of several",
+    .does = "make one image from several",
     .synopsis = "-o FILE [OPTION...] IMAGE IMAGE...",
     .about =
-        "Makes one image of several: it has the keys of all. They must agree "
+        "Makes one image that has the keys of several. The images must agree "
         "in layout, size, hash, seed and key form; build them with --like. "
-        "Images are read and written piece by piece, whatever their size.\n\n"
-        "How many distinct keys the result has is estimated from its bits, "
-        "unless only one of the images has any. Capacity and rate are those of "
-        "the first image. It is complete as of the earliest time that the "
-        "images state, if they all state one.",
+        "Images of any size are read and written piece by piece.\n\n"
+        "The number of distinct keys in the result is estimated from its "
+        "bits, unless only one of the images has keys. Capacity and rate are "
+        "those of the first image. The result is complete as of the earliest "
+        "time that the images state, if all of them state one.",
     .options = options,
     .values = &values,
     .examples = "ngx-bloom build -o ids.bloom -n 10m ids.txt\n"

@@ -1,6 +1,7 @@
 
 /*
- * ngx-bloom size: finds items, rate or memory of a filter from the other two.
+ * `ngx-bloom size` computes the items, rate or memory of a filter from the
+ * other two.
  */
 
 #include <inttypes.h>
@@ -31,7 +32,7 @@ typedef struct {
 
 static const option_t  options[] = {
     { 'n', "items", "N", offsetof(plan_t, items), options_take_count,
-      "so many keys, with k, m or g (decimal)",
+      "the number of keys, with k, m or g (decimal)",
       .is = "a number of keys is a count", 1, BLOOM_CAPACITY_MAX },
     OPTIONS_FPR(plan_t, "the false-positive rate, from 1e-9 to 0.5, or in %"),
     { 'm', "memory", "SIZE", offsetof(plan_t, memory), options_take_bytes,
@@ -142,7 +143,7 @@ run(char **operands, int n, void *values)
     answer_t   answers[2];
 
     if (n != 0) {
-        return cli_misuse("\"%s\" is no option", operands[0]);
+        return cli_misuse("unexpected argument \"%s\"", operands[0]);
     }
 
     if ((plan->items != 0) + (plan->fpr != 0) + (plan->memory != 0) != 2) {
@@ -186,13 +187,13 @@ static plan_t  values;
 
 const command_t  cmd_size = {
     .name = "size",
-    .does = "plan: items, rate, memory",
+    .does = "compute items, rate or memory from the other two",
     .synopsis = "[OPTION...] (two of -n, -p and -m)",
     .about =
-        "Of the number of keys, the false-positive rate and the memory of a "
-        "filter, two give the third: the least memory, the most keys, or the "
-        "least rate. A zone of nginx takes room for two images and a quarter "
-        "more, unless its size is given.",
+        "Computes the number of keys, the false-positive rate or the memory "
+        "of a filter from the other two: the least memory, the most keys, or "
+        "the lowest rate. A zone of nginx has room for two images and a "
+        "quarter more, unless its size is configured.",
     .options = options,
     .values = &values,
     .examples = "ngx-bloom size -n 10m -p 0.001\n"

@@ -1,21 +1,21 @@
 
 /*
- * ngx-bloom test: asks an image about keys.
+ * `ngx-bloom test` looks keys up in an image.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "asked.h"
 #include "cli.h"
 #include "command.h"
+#include "given_keys.h"
 #include "image_read.h"
 #include "json.h"
 #include "keyform.h"
 
 
 typedef struct {
-    asked_t        asked;
+    given_keys_t   given;
     int            quiet;
     int            json;
     int            count;                /* print the totals alone */
@@ -30,15 +30,15 @@ typedef struct {
 
 
 static const option_t  options[] = {
-    OPTIONS_GROUP(asked_options, offsetof(test_t, asked)),
+    OPTIONS_GROUP(given_keys_options, offsetof(test_t, given)),
     { 'c', "count", NULL, offsetof(test_t, count), options_take_flag,
-      "print only how many are present and absent" },
+      "print only how many keys are present and absent" },
     OPTIONS_QUIET(test_t),
     { 0, "json", NULL, offsetof(test_t, json), options_take_flag,
       "print JSON, an object a line with \"key\" and \"answer\"; for host and "
-      "url, \"expression\" is the first that is present; \"reason\" says why a "
-      "key is invalid; a key that is not UTF-8 is in hexadecimal too, as "
-      "\"key_hex\"" },
+      "url, \"expression\" is the first one that is present; \"reason\" tells "
+      "why a key is invalid; \"key_hex\" has a key that is not UTF-8 in "
+      "hexadecimal" },
     { 0 }
 };
 
@@ -54,7 +54,7 @@ print_key(const test_t *test, const bloom_key_t *key, const char *answer,
     if (!test->json) {
         printf("%s ", answer);
         fwrite(key->data, 1, key->len, stdout);
-        putchar(test->asked.split == BLOOM_SPLIT_NUL ? '\0' : '\n');
+        putchar(test->given.split == BLOOM_SPLIT_NUL ? '\0' : '\n');
         return;
     }
 
@@ -167,7 +167,7 @@ run(char **operands, int n, void *values)
         return cli_misuse("no image is named");
     }
 
-    if (asked_check(&test->asked, n - 1) != CLI_OK
+    if (given_keys_check(&test->given, n - 1) != CLI_OK
         || image_read_header(&test->image, operands[0]) != CLI_OK)
     {
         return CLI_ERROR;
@@ -177,7 +177,7 @@ run(char **operands, int n, void *values)
     rc = image_read_all(&test->image);
 
     if (rc == CLI_OK) {
-        rc = asked_each(&test->asked, operands + 1, n - 1, test_key, test);
+        rc = given_keys_each(&test->given, operands + 1, n - 1, test_key, test);
     }
 
     image_read_free(&test->image);
@@ -205,21 +205,22 @@ static test_t  values;
 
 const command_t  cmd_test = {
     .name = "test",
-    .does = "ask an image about keys",
+    .does = "look keys up in an image",
     .synopsis = "[OPTION...] IMAGE [KEY...]",
     .about =
-        "Says of each key whether it is absent or (maybe) present, a line "
-        "each. Without keys and without -f they are read from standard input, "
-        "one a line; what gzip compressed is read as it is. Empty keys are "
+        "Prints for each key, on a line of its own, whether it is absent or "
+        "(maybe) present. Without keys and without -f, keys are read from "
+        "standard input, one a line; gzip is decompressed. Empty keys are "
         "skipped. With -0, lines of the output end with a zero byte, too.\n\n"
-        "A key is looked up as the image's key form has it: with host and url "
-        "it is present if any of its expressions is, and a key that has no "
-        "such form is invalid. The whole image is checked before it is asked.",
+        "Keys are converted to the image's key form before they are looked "
+        "up. With host and url, a key is present if any of its expressions "
+        "is. A key that cannot be converted is invalid. The whole image is "
+        "checked before the first lookup.",
     .options = options,
     .values = &values,
     .status =
-        "0 all keys are (maybe) present; 1 some key is absent or invalid; 2 an "
-        "error, or no key.",
+        "0 all keys are (maybe) present; 1 some key is absent or invalid; 2 "
+        "an error, or there are no keys.",
     .examples = "ngx-bloom test ids.bloom 4711 4712\n"
                 "ngx-bloom test ids.bloom -- -4711\n"
                 "ngx-bloom test -c ids.bloom -f ids.txt.gz\n",

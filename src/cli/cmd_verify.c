@@ -1,7 +1,8 @@
 
 /*
- * ngx-bloom verify: checks every byte of images against its checksum, and shows
- * what their bits say about themselves.
+ * `ngx-bloom verify` checks every byte of images against its checksum, and
+ * shows the fill ratio, false-positive rate and number of keys that their bits
+ * imply.
  */
 
 #include <inttypes.h>
@@ -161,14 +162,15 @@ const command_t  cmd_verify = {
     .does = "check every byte of images",
     .synopsis = "[OPTION...] IMAGE...",
     .about =
-        "Reads images and checks every byte of them against their checksums. "
-        "For a good one it prints what the bits themselves say: the share of "
-        "them that is set, the false-positive rate of exactly these bits, and "
-        "an estimate of the number of keys with its standard error.",
+        "Checks every byte of images against their checksums. For a good "
+        "image it prints what its bits imply: the fill ratio, the "
+        "false-positive rate, and an estimate of the number of keys with its "
+        "standard error.",
     .options = options,
     .values = &values,
-    .status = "0 all images are good; 1 some file is damaged, or no image, and "
-              "every one could be read; 2 some could not be read.",
+    .status = "0 all images are good; 1 all files could be read, and some "
+              "file is damaged or is not an image; 2 some file could not be "
+              "read.",
     .examples =
         "ngx-bloom verify ids.bloom\n"
         "ngx-bloom verify -q ids.bloom.new && mv ids.bloom.new ids.bloom\n",

@@ -1,4 +1,8 @@
 
+/*
+ * This file reads blocks of keys in turns, and hashes them in several threads.
+ */
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,27 +11,27 @@
 
 #include "cli.h"
 #include "collect.h"
-#include "keystream.h"
 #include "keyform.h"
-#include "lines.h"
+#include "keystream.h"
+#include "line_ends.h"
 #include "progress.h"
 
 
-/* A file, as far as its lines need to know. */
+/* A file of keys: what is needed to read its lines. */
 typedef struct {
     const char    *name;
     listformat_t   list;                 /* csv: with its column */
-} source_t;
+} keyfile_t;
 
 typedef struct {
     keystream_block_t   in;
-    unsigned            source;
+    unsigned            file;
     uint64_t            line;            /* number of its first, from 1 */
 } block_t;
 
 /* A line that has no key where it should. */
 typedef struct {
-    unsigned  source;
+    unsigned  file;
     uint64_t  line;
     char      text[KEYFORM_SHOWN + 128];
 } complaint_t;
@@ -38,16 +42,16 @@ typedef struct {
     char                    **names;
     unsigned                  n;
     uint64_t                  total;     /* bytes in all files, or 0 */
-    source_t                 *source;    /* n of them */
+    keyfile_t                *file;      /* n of them */
 
     pthread_mutex_t           reading;   /* of what follows, and whose turn it
                                             is to read a block */
-    unsigned                  current;   /* source */
+    unsigned                  current;   /* file */
     int                       open;
     keystream_t               stream;
     uint64_t                  line;      /* the next block's first */
     int                       found;     /* csv: the column is known */
-    uint64_t                  before;    /* bytes of the sources before */
+    uint64_t                  before;    /* bytes of the files before */
     int                       ended;
     progress_t                progress;
 
@@ -92,7 +96,7 @@ complain(work_t *work, const block_t *block, uint64_t line,
     }
 
     complaint = &work->complaint[work->complaints++];
-    complaint->source = block->source;
+    complaint->file = block->file;
     complaint->line = line;
 
     snprintf(complaint->text, sizeof(complaint->text), "\"%s\" %s",
@@ -163,7 +167,7 @@ hash_line(hasher_t *hasher, const block_t *block, listformat_line_t *line,
     const listformat_t  *list;
 
     work = hasher->work;
-    list = &work->source[block->source].list;
+    list = &work->file[block->file].list;
     whole = line->line;
 
     for ( ;; ) {
@@ -262,8 +266,8 @@ hash_block(hasher_t *hasher, const block_t *block)
     seen = 0;
 
     while (begin < block->in.len) {
-        n = lines_find(data, &seen, block->in.len, (uint8_t) delimiter,
-                       hasher->end, BATCH - 1);
+        n = line_ends_find(data, &seen, block->in.len, (uint8_t) delimiter,
+                           hasher->end, BATCH - 1);
 
         if (seen == block->in.len
             && (n == 0 ? begin : hasher->end[n - 1] + 1u) < block->in.len)
@@ -319,7 +323,7 @@ count_lines(const keystream_block_t *block, int delimiter)
 
 /* csv: 1 if the column is known, 0 if not yet, -1 having said why not. */
 static int
-find_column(source_t *source, const block_t *block)
+find_column(keyfile_t *file, const block_t *block)
 {
     int             rc;
     char            shown[KEYFORM_SHOWN];
@@ -337,11 +341,11 @@ find_column(source_t *source, const block_t *block)
             == 1;
          number++)
     {
-        rc = listformat_header(&source->list, &line, number, &why);
+        rc = listformat_header(&file->list, &line, number, &why);
 
         if (rc == -1) {
             cli_error("%s: line %" PRIu64 ": \"%s\" %s; give csv:COLUMN one of "
-                      "its names, or a number", source->name, number,
+                      "its names, or a number", file->name, number,
                       keyform_show(shown, &line), why);
         }
     }
@@ -350,11 +354,11 @@ find_column(source_t *source, const block_t *block)
 }
 
 
-/* Opens the current source; 0, or -1 having said why not. */
+/* Opens the current file; 0, or -1 having said why not. */
 static int
-open_source(work_t *work)
+open_keyfile(work_t *work)
 {
-    source_t  *source;
+    keyfile_t  *file;
 
     if (keystream_open(&work->stream, work->names[work->current],
                        work->options->split)
@@ -363,20 +367,20 @@ open_source(work_t *work)
         return -1;
     }
 
-    source = &work->source[work->current];
-    source->name = work->stream.name;
-    source->list = work->options->list;
+    file = &work->file[work->current];
+    file->name = work->stream.name;
+    file->list = work->options->list;
 
     work->open = 1;
     work->line = 1;
-    work->found = source->list.kind != LISTFORMAT_CSV;
+    work->found = file->list.kind != LISTFORMAT_CSV;
 
     return 0;
 }
 
 
 static void
-close_source(work_t *work)
+close_keyfile(work_t *work)
 {
     work->before += work->stream.offset;
     work->open = 0;
@@ -400,7 +404,7 @@ next_block(work_t *work, block_t *block)
             return 0;
         }
 
-        if (!work->open && open_source(work) != 0) {
+        if (!work->open && open_keyfile(work) != 0) {
             return -1;
         }
 
@@ -410,14 +414,14 @@ next_block(work_t *work, block_t *block)
             break;
         }
 
-        close_source(work);
+        close_keyfile(work);
     }
 
     if (rc == -1) {
         return -1;
     }
 
-    block->source = work->current;
+    block->file = work->current;
     block->line = work->line;
 
     if (options->list.kind != LISTFORMAT_KEYS
@@ -429,7 +433,7 @@ next_block(work_t *work, block_t *block)
     }
 
     if (!work->found) {
-        found = find_column(&work->source[work->current], block);
+        found = find_column(&work->file[work->current], block);
 
         if (found == -1) {
             return -1;
@@ -501,8 +505,8 @@ by_place(const void *one, const void *two)
 {
     const complaint_t  *a = one, *b = two;
 
-    if (a->source != b->source) {
-        return a->source < b->source ? -1 : 1;
+    if (a->file != b->file) {
+        return a->file < b->file ? -1 : 1;
     }
 
     return a->line < b->line ? -1 : a->line > b->line;
@@ -530,7 +534,7 @@ judge(const work_t *work)
 
     for (i = 0; i < n; i++) {
         cli_error("%s: %s %" PRIu64 ": %s",
-                  work->source[work->complaint[i].source].name,
+                  work->file[work->complaint[i].file].name,
                   options->split == BLOOM_SPLIT_NUL ? "key" : "line",
                   work->complaint[i].line, work->complaint[i].text);
     }
@@ -571,7 +575,7 @@ collect(const collect_options_t *options, char **names, int n,
     work.total = (uint64_t) total;
 
     thread = cli_alloc(options->threads * sizeof(*thread));
-    work.source = cli_alloc((size_t) n * sizeof(*work.source));
+    work.file = cli_alloc((size_t) n * sizeof(*work.file));
 
     pthread_mutex_init(&work.reading, NULL);
     pthread_mutex_init(&work.lock, NULL);
@@ -603,7 +607,7 @@ collect(const collect_options_t *options, char **names, int n,
     *counts = work.counts;
 
     free(work.complaint);
-    free(work.source);
+    free(work.file);
     free(thread);
 
     return rc;

@@ -1,8 +1,8 @@
 
 /*
- * Collecting brings keys from files into the keystore: several threads, which
- * read in turns, take them out of their lines, bring them into their form and
- * hash them.
+ * Collecting puts the hashes of the keys in files into the keystore: several
+ * threads read blocks in turns, find the keys in their lines, convert them to
+ * their key form and hash them.
  */
 
 #ifndef COLLECT_H

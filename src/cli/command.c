@@ -1,4 +1,8 @@
 
+/*
+ * This file runs a subcommand, and prints what --help shows of it.
+ */
+
 #include <stdio.h>
 #include <string.h>
 

@@ -27,7 +27,7 @@ typedef struct {
 } command_t;
 
 
-/* Each is in the file of its name; commands.c has the list. */
+/* Each is in the file of its name; command_list.c lists them. */
 extern const command_t  cmd_add, cmd_analyze, cmd_build, cmd_expand,
                         cmd_export, cmd_import, cmd_info, cmd_journal,
                         cmd_merge, cmd_size, cmd_test, cmd_verify;

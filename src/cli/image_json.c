@@ -1,4 +1,8 @@
 
+/*
+ * This file prints an image's header as members of a JSON object.
+ */
+
 #include "bloom_foreign.h"
 #include "bloom_scheme.h"
 #include "image_json.h"

@@ -1,6 +1,6 @@
 
 /*
- * An image is described here as --json does it, the same in all commands.
+ * This function describes an image in JSON, in the same words for all commands.
  */
 
 #ifndef IMAGE_JSON_H

@@ -1,4 +1,8 @@
 
+/*
+ * This file opens image files, checks them, and reads or maps their words.
+ */
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +12,8 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "file.h"
 #include "image_read.h"
+#include "regular_file.h"
 
 #define HUGE_PAGE  (2 * 1024 * 1024)
 
@@ -21,7 +25,7 @@ read_at(void *ctx, void *buf, size_t len, uint64_t offset)
     ssize_t        n;
     image_read_t  *read = ctx;
 
-    n = file_read_at(read->fd, buf, len, offset);
+    n = regular_file_read_at(read->fd, buf, len, offset);
 
     if (n == (ssize_t) len) {
         return 0;
@@ -67,8 +71,8 @@ image_read_header(image_read_t *read, const char *path)
     memset(read, 0, sizeof(*read));
 
     read->path = path;
-    read->fd = file_open(path, &read->st, read->error, sizeof(read->error),
-                         "an image");
+    read->fd = regular_file_open(path, &read->st, read->error,
+                                 sizeof(read->error), "an image");
 
     if (read->fd == -1) {
         cli_error("%s: %s", path, read->error);

@@ -1,11 +1,10 @@
 
 /*
- * Image files are opened, read and checked here.
+ * These functions open, read and check image files.
  *
- * Each function returns CLI_OK; CLI_NO if the file was read and is not what an
- * image should be; CLI_ERROR if it could not be read.  What is wrong has then
- * been said on standard error, and is in image_read_t.error for whoever wants
- * to say it again.
+ * Each returns CLI_OK; CLI_NO if the file was read and is not a valid image; or
+ * CLI_ERROR if it could not be read.  The reason has then been printed to
+ * standard error, and is also in image_read_t.error.
  */
 
 #ifndef IMAGE_READ_H

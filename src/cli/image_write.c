@@ -1,4 +1,8 @@
 
+/*
+ * This file seals an image's header and writes the image to an output.
+ */
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

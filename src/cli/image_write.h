@@ -1,6 +1,6 @@
 
 /*
- * Image files are sealed here, and written whole or not at all.
+ * These functions seal image files and write them, whole or not at all.
  */
 
 #ifndef IMAGE_WRITE_H

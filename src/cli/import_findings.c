@@ -1,4 +1,9 @@
 
+/*
+ * This file measures an imported filter, and warns if it is empty, over-full or
+ * wrong more often than it should be.
+ */
+
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,4 +1,8 @@
 
+/*
+ * This file prints JSON objects, whose strings are always valid UTF-8.
+ */
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

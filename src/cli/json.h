@@ -1,6 +1,7 @@
 
 /*
- * A JSON object to standard output, one member a line or all on one line.
+ * These functions print a JSON object to standard output, one member a line or
+ * all on one line.
  *
  * Text that is not valid UTF-8 becomes valid: each byte that fits nowhere
  * turns into U+FFFD.

@@ -1,4 +1,9 @@
 
+/*
+ * This file has the table of the options that commands with files of keys
+ * share, and reports how many lines were skipped.
+ */
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,39 +19,40 @@ take_list(const option_t *option, const char *text, void *to)
 {
     return listformat_parse(to, text) == 0
            ? CLI_OK
-           : options_wrong(option, text, "there are lines, hosts, "
-                           "adblock-domains and csv:COLUMN");
+           : options_wrong(option, text, "must be lines, hosts, "
+                           "adblock-domains or csv:COLUMN");
 }
 
 
 const option_t  key_options[] = {
     { 0, "from", "LIST", offsetof(collect_options_t, list), take_list,
-      "what the files are (default: every line is a key)\n"
-      "lines: keys with comments\n"
+      "the format of the files (default: every line is a key)\n"
+      "lines: keys and comments\n"
       "hosts: a hosts file\n"
       "adblock-domains: ||domain^ lines\n"
       "csv:COLUMN: a column, by name or number" },
     { 0, "max-errors", "N", offsetof(collect_options_t, max_errors),
       options_take_count,
-      "leave out up to N lines that cannot be read, and say of each its number "
-      "and the reason (default: 0)",
+      "leave out up to N invalid lines, and print the number of each and the "
+      "reason (default: 0)",
       .is = "lines to leave out are a count", 0, BLOOM_CAPACITY_MAX },
     { '0', "null", NULL, offsetof(collect_options_t, split), options_take_flag,
-      "keys end with a zero byte instead of a line's end, and are not stripped "
-      "of anything" },
+      "keys end with a zero byte instead of a line end, and nothing is "
+      "stripped from them" },
     OPTIONS_THREADS(collect_options_t,
-      "threads that read, hash and insert; the bits do not depend on it "
-      "(default: one a processor)"),
+      "the number of threads; the result does not depend on it (default: one "
+      "a processor)"),
     { 0, "memory", "SIZE", offsetof(collect_options_t, memory),
       options_take_bytes,
-      "memory for keys, from 16m to 1024g, beside the filter's own and some "
-      "MiB for each thread; the bits do not depend on it (default: 1g)",
+      "memory for keys, from 16m to 1024g, in addition to the filter and some "
+      "MiB for each thread; the result does not depend on it (default: 1g)",
       .is = "a size is", KEYSTORE_MEMORY_MIN, MEMORY_MAX },
     { 0, "temp", "DIR", offsetof(collect_options_t, temporary),
       options_take_text,
-      "where the temporary file is made if there are more keys: 16 bytes for "
-      "each, and more where keys are given twice; it has no name, so that "
-      "nothing is left of it (default: where the image goes)" },
+      "the directory of the temporary file for keys that exceed --memory: 16 "
+      "bytes for each, and more if there are duplicates; the file has no "
+      "name, so that it cannot be left behind (default: the image's "
+      "directory)" },
     OPTIONS_QUIET(collect_options_t),
     { 0 }
 };

@@ -1,7 +1,7 @@
 
 /*
- * Key options are what commands that take many keys have in common: how keys
- * are read, what memory they take, and what is said of lines that are left out.
+ * Key options are the options that commands with files of keys share: how keys
+ * are read, how much memory they take, and how many lines may be left out.
  */
 
 #ifndef KEY_OPTIONS_H

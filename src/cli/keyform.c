@@ -1,4 +1,8 @@
 
+/*
+ * This file converts keys to a key form, in memory that grows as needed.
+ */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 
 /*
- * A keyform brings keys into their form, in memory that grows as they need it.
+ * A keyform converts keys to a key form, in memory that grows as needed.
  */
 
 #ifndef KEYFORM_H

@@ -1,4 +1,10 @@
 
+/*
+ * This file holds the hashes of all keys in partitions, drops duplicates,
+ * spills what exceeds the memory to a file, and inserts all of them into a
+ * filter.
+ */
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

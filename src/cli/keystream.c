@@ -1,4 +1,9 @@
 
+/*
+ * This file reads a stream of keys, inflates it if it is gzip, and cuts it into
+ * blocks of whole keys.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

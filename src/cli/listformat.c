@@ -1,4 +1,8 @@
 
+/*
+ * This file finds the keys in the lines of published lists.
+ */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,8 @@
 
+/*
+ * This file finds the subcommand that the command line names, and runs it.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,7 +12,7 @@
 
 #include "bloom_image.h"
 #include "cli.h"
-#include "commands.h"
+#include "command_list.h"
 
 
 static void
@@ -21,22 +25,22 @@ usage(void)
            "Usage: ngx-bloom COMMAND [OPTION...] [ARGUMENT...]\n\n"
            "Commands:\n");
 
-    for (command = commands; *command != NULL; command++) {
+    for (command = command_list; *command != NULL; command++) {
         printf("  %-8s %s\n", (*command)->name, (*command)->does);
     }
 
-    printf("  %-8s %s\n", "help", "show this, or the help of a command");
+    printf("  %-8s %s\n", "help", "show this help, or the help of a command");
 
     printf("\n"
-           "  -h, --help     show this\n"
+           "  -h, --help     show this help\n"
            "      --version  show the version\n"
            "\n"
-           "\"ngx-bloom COMMAND --help\" has the options and examples of "
-           "each.\n"
+           "\"ngx-bloom COMMAND --help\" shows the options and examples of a "
+           "command.\n"
            "\n"
-           "Exit status: 0 success; 1 an answer of no (test: some key is "
-           "absent; expand:\nnothing to look up; verify and journal: damaged); "
-           "2 an error.\n"
+           "Exit status: 0 success; 1 a negative answer (test: some key is "
+           "absent; expand:\nsome key is invalid; verify and journal: some "
+           "file is damaged); 2 an error.\n"
            "\n"
            "Examples:\n"
            "  ngx-bloom build -o ids.bloom -p 0.001 ids.txt\n"
@@ -49,9 +53,10 @@ unknown(const char *name)
 {
     const command_t *const  *command;
 
-    fprintf(stderr, "ngx-bloom: unknown command \"%s\"; there are", name);
+    fprintf(stderr, "ngx-bloom: unknown command \"%s\"; the commands are",
+            name);
 
-    for (command = commands; *command != NULL; command++) {
+    for (command = command_list; *command != NULL; command++) {
         fprintf(stderr, " %s,", (*command)->name);
     }
 
@@ -81,7 +86,7 @@ run(int argc, char **argv)
 
     if (strcmp(word, "help") == 0 && argc > 2 && strcmp(argv[2], "help") != 0) {
 
-        command = commands_find(argv[2]);
+        command = command_list_find(argv[2]);
 
         if (command == NULL) {
             return unknown(argv[2]);
@@ -102,7 +107,7 @@ run(int argc, char **argv)
         return cli_misuse("unknown option \"%s\"", word);
     }
 
-    command = commands_find(word);
+    command = command_list_find(word);
 
     return command != NULL ? command_run(command, argc - 1, argv + 1)
                            : unknown(word);

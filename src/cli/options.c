@@ -1,4 +1,9 @@
 
+/*
+ * This file parses a command line by tables of options, and the values of those
+ * that several subcommands share.
+ */
+
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -192,7 +197,7 @@ options_take_layout(const option_t *option, const char *text, void *to)
 
     return *layout != 0
            ? CLI_OK
-           : options_wrong(option, text, "there are blocked and classic");
+           : options_wrong(option, text, "must be blocked or classic");
 }
 
 
@@ -205,7 +210,7 @@ options_take_hash(const option_t *option, const char *text, void *to)
 
     return *hash != 0
            ? CLI_OK
-           : options_wrong(option, text, "there are murmur3 and siphash");
+           : options_wrong(option, text, "must be murmur3 or siphash");
 }
 
 
@@ -217,8 +222,7 @@ options_take_key_form(const option_t *option, const char *text, void *to)
     form = bloom_form_parse(text, strlen(text));
 
     if (form == -1) {
-        return options_wrong(option, text, "there are raw, lower, host and "
-                             "url");
+        return options_wrong(option, text, "must be raw, lower, host or url");
     }
 
     *(uint32_t *) to = (uint32_t) form;
@@ -330,7 +334,7 @@ refuse(entries_t *entries, int c, const char *word)
     entry = find(entries, optopt);
 
     if (c == ':') {
-        return cli_misuse("option %s wants a value",
+        return cli_misuse("option %s needs a value",
                           shown(entry->option, name));
     }
 

@@ -79,7 +79,7 @@ int options_take_as_of(const option_t *option, const char *text,
 
 #define OPTIONS_IMAGE(type)                                                  \
     { 'o', "output", "FILE", offsetof(type, output), options_take_text,      \
-      "the image; written whole or not at all",                              \
+      "the image, written whole or not at all",                              \
       .needed = "where the image goes" }
 
 #define OPTIONS_FPR(type, text)                                              \
@@ -96,8 +96,8 @@ int options_take_as_of(const option_t *option, const char *text,
 
 #define OPTIONS_HASH(type)                                                   \
     { 0, "hash", "NAME", offsetof(type, hash), options_take_hash,            \
-      "what hashes keys: murmur3, or siphash where those who choose keys "   \
-      "may attack (default: murmur3)" }
+      "the hash: murmur3, or siphash if people who choose keys may attack "  \
+      "(default: murmur3)" }
 
 #define OPTIONS_KEY_FORM(type, text)                                         \
     { 0, "key", "FORM", offsetof(type, key_form), options_take_key_form,     \
@@ -124,7 +124,7 @@ int options_take_as_of(const option_t *option, const char *text,
 int options_parse(const option_t *table, void *values, int argc, char **argv,
     int *first);
 
-/* Says what is wrong with the value of an option: "there are a and b" or the
+/* Says what is wrong with the value of an option: "must be a or b" or the
  * like.  Returns CLI_ERROR. */
 int options_wrong(const option_t *option, const char *text, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));

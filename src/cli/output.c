@@ -1,8 +1,12 @@
 
+/*
+ * This file writes a file under a temporary name, and puts it into the place of
+ * the target only if nobody else has replaced that meanwhile.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +16,7 @@
 
 #include "cli.h"
 #include "output.h"
+#include "temporary_file.h"
 
 #define TEMPORARY  ".tmp-XXXXXX"
 #define ADDED      (sizeof(TEMPORARY) - 1)
@@ -19,93 +24,6 @@
 /* None of us holds a directory's lock for longer than it takes to rename. */
 #define LOCK_TRIES  500
 #define LOCK_PAUSE  10000000             /* nanoseconds */
-
-
-/* The temporary file to remove should the program end; NULL if there is
- * none.  Changed only while the signals below wait. */
-static const char *volatile  pending;
-
-static const int  signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE,
-                                SIGXCPU };
-
-#define SIGNALS  (sizeof(signals) / sizeof(signals[0]))
-
-
-static void
-remove_pending(void)
-{
-    if (pending != NULL) {
-        (void) unlink(pending);
-        pending = NULL;
-    }
-}
-
-
-static void
-on_signal(int signo)
-{
-    remove_pending();
-
-    /* handled once (SA_RESETHAND): now it does what it would have done */
-
-    (void) raise(signo);
-}
-
-
-static void
-block_signals(sigset_t *before)
-{
-    size_t    i;
-    sigset_t  set;
-
-    sigemptyset(&set);
-
-    for (i = 0; i < SIGNALS; i++) {
-        sigaddset(&set, signals[i]);
-    }
-
-    (void) pthread_sigmask(SIG_BLOCK, &set, before);
-}
-
-
-static void
-restore_signals(const sigset_t *before)
-{
-    (void) pthread_sigmask(SIG_SETMASK, before, NULL);
-}
-
-
-static void
-catch_signals(void)
-{
-    size_t            i;
-    static int        done;
-    struct sigaction  now, before;
-
-    if (done) {
-        return;
-    }
-
-    done = 1;
-
-    memset(&now, 0, sizeof(now));
-    now.sa_handler = on_signal;
-    now.sa_flags = SA_RESETHAND;
-    sigemptyset(&now.sa_mask);
-
-    for (i = 0; i < SIGNALS; i++) {
-
-        /* what nohup and the like have switched off stays so */
-
-        if (sigaction(signals[i], NULL, &before) == 0
-            && before.sa_handler != SIG_IGN)
-        {
-            (void) sigaction(signals[i], &now, NULL);
-        }
-    }
-
-    (void) atexit(remove_pending);
-}
 
 
 /* Where the file really is, what it is, and who owns it. */
@@ -259,8 +177,7 @@ complain(const output_t *out, int err)
 int
 output_open(output_t *out, const char *name)
 {
-    int       err;
-    sigset_t  before;
+    int  err;
 
     memset(out, 0, sizeof(*out));
     out->name = name;
@@ -272,19 +189,10 @@ output_open(output_t *out, const char *name)
 
     out->temporary = temporary_name(out);
 
-    catch_signals();
-    block_signals(&before);
-
-    out->fd = mkostemp(out->temporary, O_CLOEXEC);
-    err = errno;
-
-    if (out->fd != -1) {
-        pending = out->temporary;
-    }
-
-    restore_signals(&before);
+    out->fd = temporary_file_create(out->temporary);
 
     if (out->fd == -1) {
+        err = errno;
         complain(out, err);
         output_discard(out);
         return -1;
@@ -471,8 +379,7 @@ lock_directory(const output_t *out)
 int
 output_commit(output_t *out)
 {
-    int       rc, err, lock;
-    sigset_t  before;
+    int  rc, err, lock;
 
     if (out->replaces) {
 
@@ -509,16 +416,8 @@ output_commit(output_t *out)
         return -1;
     }
 
-    block_signals(&before);
-
-    rc = rename(out->temporary, out->path);
+    rc = temporary_file_rename(out->path);
     err = errno;
-
-    if (rc == 0) {
-        pending = NULL;
-    }
-
-    restore_signals(&before);
 
     if (lock != -1) {
         (void) close(lock);
@@ -545,16 +444,12 @@ output_commit(output_t *out)
 void
 output_discard(output_t *out)
 {
-    sigset_t  before;
-
     if (out->fd != -1) {
         (void) close(out->fd);
         out->fd = -1;
     }
 
-    block_signals(&before);
-    remove_pending();
-    restore_signals(&before);
+    temporary_file_remove();
 
     free(out->temporary);
     free(out->path);

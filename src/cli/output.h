@@ -2,17 +2,15 @@
 /*
  * An output is a file that appears whole or not at all.
  *
- * What is written goes into a temporary file beside the target, which takes
- * the target's name when all is on the disk.  Until then the old file is
- * untouched; the temporary one is removed when the program ends, also by a
- * signal that people or the system's limits send, SIGKILL excepted.  One at a
- * time.
+ * Data is written to a temporary file beside the target (temporary_file.h),
+ * which takes the target's name when all of it is on the disk.  Until then the
+ * old file is untouched.  There is one output at a time.
  *
- * What is made of the file whose place it takes must not undo what others put
- * there meanwhile.  A lock on that file does not keep them out, as they give
- * its name to another one.  So it is seen just before the renaming whether the
- * name still leads to the file that was read, and all of us lock the directory
- * for that moment.
+ * A command that makes the new file from the old one must not undo what another
+ * program put there meanwhile.  A lock on the old file does not prevent that,
+ * as the other program renames a new file to its name.  So a commit checks,
+ * just before the renaming, that the name still leads to the file that was
+ * read; and every command locks the directory for that moment.
  */
 
 #ifndef OUTPUT_H

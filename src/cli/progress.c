@@ -1,4 +1,9 @@
 
+/*
+ * This file prints the progress line: how much is done, how fast, and how long
+ * the rest takes.
+ */
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 
 /*
- * A progress line shows on standard error how far a long piece of work is, if
+ * A progress line shows how far a long piece of work is, on standard error if
  * that is a terminal.
  */
 

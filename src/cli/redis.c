@@ -1,4 +1,9 @@
 
+/*
+ * This file connects to a Redis server, by TLS if wanted, and reads a bitmap or
+ * the chunks of a RedisBloom filter from it.
+ */
+
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +21,7 @@
 
 #include "cli.h"
 #include "redis.h"
+#include "redis_url.h"
 
 #define TIMEOUT     30                   /* seconds without a byte */
 #define PIECE       (8 * 1024 * 1024)
@@ -26,15 +32,7 @@
 
 
 struct redis_s {
-    char          *name;
-    char          *host;
-    char          *user;                 /* NULL: none; password likewise */
-    char          *password;
-    char          *key;
-    size_t         key_len;
-    unsigned       port;
-    unsigned       db;
-    int            tls;
+    redis_url_t    url;
 
     int            dump;
     uint64_t       size;                 /* bitmap */
@@ -71,159 +69,6 @@ small_array(const redisReadTask *task, members_t n)
 }
 
 
-static int
-hex(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-
-/* %41 -> A; `len` bytes in a string of its own. */
-static char *
-unescape(const char *text, size_t len, size_t *out_len)
-{
-    char    *out;
-    size_t   i, n;
-
-    out = cli_alloc(len + 1);
-
-    for (n = 0, i = 0; i < len; i++, n++) {
-
-        if (text[i] == '%' && i + 2 < len && hex(text[i + 1]) != -1
-            && hex(text[i + 2]) != -1)
-        {
-            out[n] = (char) (hex(text[i + 1]) << 4 | hex(text[i + 2]));
-            i += 2;
-
-        } else {
-            out[n] = text[i];
-        }
-    }
-
-    out[n] = '\0';
-
-    if (out_len != NULL) {
-        *out_len = n;
-    }
-
-    return out;
-}
-
-
-/* A decimal number up to `max` that ends at `end`. */
-static int
-parse_small(const char *p, const char *end, unsigned max, unsigned *value)
-{
-    if (p == end) {
-        return -1;
-    }
-
-    for (*value = 0; p != end; p++) {
-
-        if (*p < '0' || *p > '9') {
-            return -1;
-        }
-
-        *value = *value * 10 + (unsigned) (*p - '0');
-
-        if (*value > max) {
-            return -1;
-        }
-    }
-
-    return 0;
-}
-
-
-char *
-redis_shown(const char *url)
-{
-    char        *shown;
-    size_t       scheme;
-    const char  *host, *at;
-
-    host = strstr(url, "://") + 3;
-    scheme = (size_t) (host - url);
-    at = memrchr(host, '@', strcspn(host, "/"));
-    host = at ? at + 1 : host;
-
-    shown = cli_alloc(scheme + strlen(host) + 1);
-    memcpy(shown, url, scheme);
-    strcpy(shown + scheme, host);
-
-    return shown;
-}
-
-
-static int
-parse_url(redis_t *redis, const char *url)
-{
-    const char  *at, *host, *end, *colon, *slash;
-
-    redis->tls = strncmp(url, "rediss:", 7) == 0;
-    host = url + (redis->tls ? 9 : 8);
-
-    end = host + strcspn(host, "/");
-    at = memrchr(host, '@', (size_t) (end - host));
-
-    if (at != NULL) {
-        colon = memchr(host, ':', (size_t) (at - host));
-
-        if (colon != NULL && colon != host) {
-            redis->user = unescape(host, (size_t) (colon - host), NULL);
-        }
-
-        host = colon != NULL ? colon + 1 : host;
-        redis->password = unescape(host, (size_t) (at - host), NULL);
-        host = at + 1;
-    }
-
-    redis->name = redis_shown(url);
-
-    if (*host == '[') {
-        colon = memchr(host, ']', (size_t) (end - host));
-
-        if (colon == NULL) {
-            return -1;
-        }
-
-        redis->host = strndup(host + 1, (size_t) (colon - host - 1));
-        colon++;
-
-    } else {
-        colon = memchr(host, ':', (size_t) (end - host));
-        colon = colon ? colon : end;
-        redis->host = strndup(host, (size_t) (colon - host));
-    }
-
-    redis->port = 6379;
-
-    if (redis->host == NULL || redis->host[0] == '\0'
-        || (colon != end
-            && (*colon != ':'
-                || parse_small(colon + 1, end, 65535, &redis->port) != 0))
-        || *end != '/')
-    {
-        return -1;
-    }
-
-    slash = strchr(end + 1, '/');
-
-    if (slash == NULL
-        || parse_small(end + 1, slash, 1000000, &redis->db) != 0
-        || slash[1] == '\0')
-    {
-        return -1;
-    }
-
-    redis->key = unescape(slash + 1, strlen(slash + 1), &redis->key_len);
-
-    return 0;
-}
-
-
 /* Says why the connection is of no use any more; -1. */
 static int
 failed(const redis_t *redis, const char *doing)
@@ -234,18 +79,18 @@ failed(const redis_t *redis, const char *doing)
 
     if (c->err == REDIS_ERR_EOF || (c->err == REDIS_ERR_IO && errno == 0)) {
         cli_error("%s: the server closed the connection %s; look at its log",
-                  redis->name, doing);
+                  redis->url.shown, doing);
 
     } else if (c->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EINTR)) {
         cli_error("%s: the server has not answered for %d s %s; try again",
-                  redis->name, TIMEOUT, doing);
+                  redis->url.shown, TIMEOUT, doing);
 
     } else if (c->err == REDIS_ERR_IO) {
-        cli_error("%s: %s %s", redis->name, strerror(errno), doing);
+        cli_error("%s: %s %s", redis->url.shown, strerror(errno), doing);
 
     } else {
         cli_error("%s: the server answered what makes no sense %s (%s); is "
-                  "it Redis?", redis->name, doing, c->errstr);
+                  "it Redis?", redis->url.shown, doing, c->errstr);
     }
 
     return -1;
@@ -304,7 +149,7 @@ command(redis_t *redis, const char *doing, const char *fmt, ...)
 
         if (c->reader->len > ANSWER_MAX) {
             cli_error("%s: the server's answer is longer than %d bytes %s; is "
-                      "it Redis?", redis->name, ANSWER_MAX, doing);
+                      "it Redis?", redis->url.shown, ANSWER_MAX, doing);
             return -1;
         }
 
@@ -318,7 +163,7 @@ command(redis_t *redis, const char *doing, const char *fmt, ...)
     redis->reply = reply;
 
     if (redis->reply->type == REDIS_REPLY_ERROR) {
-        cli_error("%s: the server says, %s: %.*s", redis->name, doing,
+        cli_error("%s: the server says, %s: %.*s", redis->url.shown, doing,
                   (int) redis->reply->len, redis->reply->str);
         return -1;
     }
@@ -331,7 +176,7 @@ static int
 unexpected(const redis_t *redis, const char *doing)
 {
     cli_error("%s: the server answered something else than was asked for %s; "
-              "is it Redis?", redis->name, doing);
+              "is it Redis?", redis->url.shown, doing);
     return -1;
 }
 
@@ -339,22 +184,22 @@ unexpected(const redis_t *redis, const char *doing)
 static int
 log_in(redis_t *redis)
 {
-    if (redis->password == NULL) {
+    if (redis->url.password == NULL) {
         return 0;
     }
 
-    return redis->user == NULL
-           ? command(redis, "at AUTH", "AUTH %s", redis->password)
-           : command(redis, "at AUTH", "AUTH %s %s", redis->user,
-                     redis->password);
+    return redis->url.user == NULL
+           ? command(redis, "at AUTH", "AUTH %s", redis->url.password)
+           : command(redis, "at AUTH", "AUTH %s %s", redis->url.user,
+                     redis->url.password);
 }
 
 
 static int
 choose_db(redis_t *redis)
 {
-    return redis->db == 0 ? 0
-           : command(redis, "at SELECT", "SELECT %u", redis->db);
+    return redis->url.db == 0 ? 0
+           : command(redis, "at SELECT", "SELECT %u", redis->url.db);
 }
 
 
@@ -384,7 +229,7 @@ require_host(const redis_t *redis)
 
     if (SSL_CTX_load_verify_locations(ctx, file, directory) != 1) {
         cli_error("%s: no certificate can be read from %s, which %s names",
-                  redis->name, file ? file : directory,
+                  redis->url.shown, file ? file : directory,
                   file ? "SSL_CERT_FILE" : "SSL_CERT_DIR");
         SSL_CTX_free(ctx);
         return NULL;
@@ -402,17 +247,19 @@ require_host(const redis_t *redis)
 
     /* certificates have addresses apart from names; a server is told names */
 
-    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), redis->host) == 1) {
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), redis->url.host)
+        == 1)
+    {
         return ssl;
     }
 
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 
-    if (SSL_set1_host(ssl, redis->host) != 1
-        || SSL_set_tlsext_host_name(ssl, redis->host) != 1)
+    if (SSL_set1_host(ssl, redis->url.host) != 1
+        || SSL_set_tlsext_host_name(ssl, redis->url.host) != 1)
     {
         cli_error("%s: \"%s\" is no name for TLS; write another one of the "
-                  "server's", redis->name, redis->host);
+                  "server's", redis->url.shown, redis->url.host);
         SSL_free(ssl);
         return NULL;
     }
@@ -434,20 +281,20 @@ refused(const redis_t *redis, const SSL *ssl)
         || why == X509_V_ERR_IP_ADDRESS_MISMATCH)
     {
         cli_error("%s: the server's certificate is not for %s: %s; write a "
-                  "name or an address that it has", redis->name, redis->host,
-                  text);
+                  "name or an address that it has", redis->url.shown,
+                  redis->url.host, text);
 
     } else if (why != X509_V_OK) {
         cli_error("%s: the server's certificate is not trusted: %s; "
-                  "SSL_CERT_FILE can name that of its authority", redis->name,
-                  text);
+                  "SSL_CERT_FILE can name that of its authority",
+                  redis->url.shown, text);
 
     } else if (errno == EAGAIN || errno == EINTR) {
         (void) failed(redis, "at TLS");
 
     } else {
         cli_error("%s: no TLS could be agreed upon: %s; is it a port for TLS?",
-                  redis->name, redis->context->errstr);
+                  redis->url.shown, redis->context->errstr);
     }
 }
 
@@ -483,7 +330,7 @@ start_tls(redis_t *redis)
 
     cli_error("%s: this ngx-bloom has no TLS for Redis, as it was built with "
               "a hiredis without it; use a tunnel, or redis:// where the net "
-              "can be trusted", redis->name);
+              "can be trusted", redis->url.shown);
     return -1;
 
 #endif
@@ -493,7 +340,8 @@ start_tls(redis_t *redis)
 static int
 bitmap_begin(redis_t *redis)
 {
-    if (command(redis, "at STRLEN", "STRLEN %b", redis->key, redis->key_len)
+    if (command(redis, "at STRLEN", "STRLEN %b", redis->url.key,
+                redis->url.key_len)
         != 0)
     {
         return -1;
@@ -507,7 +355,7 @@ bitmap_begin(redis_t *redis)
 
     if (redis->reply->integer == 0) {
         cli_error("%s: there is no such key; name the bitmap's, and the right "
-                  "database", redis->name);
+                  "database", redis->url.shown);
         return -1;
     }
 
@@ -534,28 +382,28 @@ redis_open(const char *url, int dump)
     ignore.sa_handler = SIG_IGN;
     (void) sigaction(SIGPIPE, &ignore, &redis->on_pipe);
 
-    if (parse_url(redis, url) != 0) {
+    if (redis_url_parse(&redis->url, url) != 0) {
         cli_error("%s: is no address of a key; write "
                   "redis://host:port/database/key",
-                  redis->name ? redis->name : "redis://...");
+                  redis->url.shown ? redis->url.shown : "redis://...");
         redis_close(redis);
         return NULL;
     }
 
-    if (redis->password == NULL && getenv("REDISCLI_AUTH") != NULL) {
-        redis->password = strdup(getenv("REDISCLI_AUTH"));
+    if (redis->url.password == NULL && getenv("REDISCLI_AUTH") != NULL) {
+        redis->url.password = strdup(getenv("REDISCLI_AUTH"));
     }
 
-    redis->context = redisConnectWithTimeout(redis->host, (int) redis->port,
-                                             tv);
+    redis->context = redisConnectWithTimeout(redis->url.host,
+                                             (int) redis->url.port, tv);
 
     if (redis->context == NULL) {
         cli_no_memory(sizeof(redisContext));
     }
 
     if (redis->context->err != 0) {
-        cli_error("%s: cannot connect: %s", redis->name,
-                  redis->context->errstr);
+        cli_error("%s: cannot connect: %s; is the server running there?",
+                  redis->url.shown, redis->context->errstr);
         redis_close(redis);
         return NULL;
     }
@@ -566,7 +414,7 @@ redis_open(const char *url, int dump)
     redis->context->reader->fn = &redis->functions;
 
     if (redisSetTimeout(redis->context, tv) != REDIS_OK
-        || (redis->tls && start_tls(redis) != 0)
+        || (redis->url.tls && start_tls(redis) != 0)
         || log_in(redis) != 0
         || choose_db(redis) != 0
         || (!dump && bitmap_begin(redis) != 0))
@@ -596,11 +444,7 @@ redis_close(redis_t *redis)
 
     (void) sigaction(SIGPIPE, &redis->on_pipe, NULL);
 
-    free(redis->name);
-    free(redis->host);
-    free(redis->user);
-    free(redis->password);
-    free(redis->key);
+    redis_url_free(&redis->url);
     free(redis);
 }
 
@@ -608,7 +452,7 @@ redis_close(redis_t *redis)
 const char *
 redis_name(const redis_t *redis)
 {
-    return redis->name;
+    return redis->url.shown;
 }
 
 
@@ -632,8 +476,8 @@ bitmap_next(redis_t *redis)
     n = redis->size - redis->offset;
     n = n < PIECE ? n : PIECE;
 
-    if (command(redis, "at GETRANGE", "GETRANGE %b %llu %llu", redis->key,
-                redis->key_len, (unsigned long long) redis->offset,
+    if (command(redis, "at GETRANGE", "GETRANGE %b %llu %llu", redis->url.key,
+                redis->url.key_len, (unsigned long long) redis->offset,
                 (unsigned long long) (redis->offset + n - 1))
         != 0)
     {
@@ -663,8 +507,8 @@ dump_next(redis_t *redis)
         return 0;
     }
 
-    if (command(redis, "at BF.SCANDUMP", "BF.SCANDUMP %b %lld", redis->key,
-                redis->key_len, redis->iter)
+    if (command(redis, "at BF.SCANDUMP", "BF.SCANDUMP %b %lld", redis->url.key,
+                redis->url.key_len, redis->iter)
         != 0)
     {
         return -1;
@@ -736,11 +580,11 @@ redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
     /* braces keep both keys on one node of a cluster */
 
     if (command(redis, "at HMGET of Redisson's configuration",
-                memchr(redis->key, '{', redis->key_len) == NULL
+                memchr(redis->url.key, '{', redis->url.key_len) == NULL
                 ? "HMGET {%b}:config size hashIterations expectedInsertions "
                   "falseProbability"
                 : "HMGET %b:config size hashIterations expectedInsertions "
-                  "falseProbability", redis->key, redis->key_len)
+                  "falseProbability", redis->url.key, redis->url.key_len)
         != 0)
     {
         return -1;
@@ -759,7 +603,7 @@ redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
             || reply->element[i]->len >= sizeof(text[i]))
         {
             cli_error("%s: has no configuration of Redisson beside it; give "
-                      "--bits and --hashes", redis->name);
+                      "--bits and --hashes", redis->url.shown);
             return -1;
         }
 
@@ -780,7 +624,7 @@ redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
     if (i || errno != 0) {
         cli_error("%s: its configuration has size \"%s\" and hashIterations "
                   "\"%s\", which are no numbers; give --bits and --hashes",
-                  redis->name, text[0], text[1]);
+                  redis->url.shown, text[0], text[1]);
         return -1;
     }
 

@@ -1,13 +1,11 @@
 
 /*
- * A key of a Redis server is read here, piece by piece.
+ * These functions read the value of a Redis server's key, piece by piece.
  *
- *     redis://[[user:]password@]host[:port]/db/key        rediss:// with TLS
- *
- * A password may also be in the environment, REDISCLI_AUTH, where it is not
- * seen in the list of processes.  What the server answers is believed no more
- * than a file: an answer of another form than was asked for, or longer, is an
- * error, and so is silence.
+ * A password may also be in the environment, REDISCLI_AUTH, where the list of
+ * processes does not show it.  The server's answers are trusted no more than a
+ * file: an answer of another type than requested, or a longer one, is an error,
+ * and so is silence.
  */
 
 #ifndef REDIS_H
@@ -20,13 +18,12 @@
 typedef struct redis_s  redis_t;
 
 
-/* Connects, and begins to read; NULL having said why. */
+/* Connects to the server that a URL names (redis_url.h), to read its key as a
+ * bitmap or, if `dump`, by BF.SCANDUMP.  Returns NULL after a message. */
 redis_t *redis_open(const char *url, int dump);
 void redis_close(redis_t *redis);
 
-/* The address without the password: of a URL, to be freed; and of what is
- * open. */
-char *redis_shown(const char *url);
+/* Returns the URL without the password. */
 const char *redis_name(const redis_t *redis);
 
 /* The length of a bitmap. */

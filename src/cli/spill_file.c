@@ -1,4 +1,8 @@
 
+/*
+ * This file writes to and reads from a temporary file that has no name.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "file.h"
+#include "regular_file.h"
 #include "spill_file.h"
 #include "units.h"
 
@@ -146,7 +150,7 @@ spill_file_read(const spill_file_t *file, void *data, size_t len,
 {
     ssize_t  n;
 
-    n = file_read_at(file->fd, data, len, offset);
+    n = regular_file_read_at(file->fd, data, len, offset);
 
     if (n != (ssize_t) len) {
         fail(file, "read", n != -1 ? EIO : errno);

@@ -1,4 +1,9 @@
 
+/*
+ * This file parses and formats numbers with units, times and hexadecimal
+ * digits.
+ */
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 
 /*
- * Units are numbers as people write and read them.
+ * These functions parse and format numbers with units, times and hexadecimal
+ * digits as people write them.
  *
- * Parsers return 0, or -1 if the text is not what it should be: the caller
- * knows which option it came from and says so.
+ * A parser returns 0, or -1 if the text is invalid; the caller knows which
+ * option it came from and prints the message.
  */
 
 #ifndef UNITS_H

@@ -260,7 +260,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     my $torn = $t->write_file('torn.bloom', substr($was, 0, -1));
     my $keys = $t->write_file('keys', lines_of(@new));
 
-    for ([qr/name the image/],
+    for ([qr/no image is named/],
          ['nowhere.bloom', qr/nowhere\.bloom: cannot be opened: No such file/,
           "$dir/nowhere.bloom", $keys],
          ['no image', qr/keys: is not a Bloom filter image/, $keys, $keys],

@@ -200,8 +200,8 @@ tool(2, $$_[0], 'analyze', @$_[1 .. $#$_]) for
     [qr/unknown option "-o"/, '-o', 'a.svg'],
     [qr/-n "0": a number of keys is a count from 1/, '-n', '0'],
     [qr/-p "1": a rate is from 1e-9 to 0\.5/, '-p', '1'],
-    [qr/--layout "x": there are blocked and classic/, '--layout', 'x'],
-    [qr/--hash "x": there are murmur3 and siphash/, '--hash', 'x'],
+    [qr/--layout "x": must be blocked or classic/, '--layout', 'x'],
+    [qr/--hash "x": must be murmur3 or siphash/, '--hash', 'x'],
     [qr/--seed "4294967296": [a-z ]+ a count from 0 to 4294967295/,
      '--seed', '4294967296'],
     [qr/--runs "1": [a-z ]+ a count from 2 to 1000/, '--runs', '1'],
@@ -210,7 +210,7 @@ tool(2, $$_[0], 'analyze', @$_[1 .. $#$_]) for
     [qr/-j "0": threads are from 1 to 256/, '-j', '0'],
     [qr/-n 10 --steps 20: there are fewer keys than steps/, '-n', '10'],
     [qr/need more than 1 TiB in layout blocked/, '-n', '4000g', '-p', '1e-9'],
-    [qr/"keys\.txt" is no option/, 'keys.txt'];
+    [qr/unexpected argument "keys\.txt"/, 'keys.txt'];
 
 like(tool(0, undef, 'analyze', '--help'), qr/^Usage: ngx-bloom analyze/,
      'analyze --help says how it is called');

@@ -286,9 +286,9 @@ CSV
          'a build says how many lines of each kind it has left out');
 }
 
-refused("a\n", qr/--from "urls": there are lines, hosts, adblock-domains and/,
+refused("a\n", qr/--from "urls": must be lines, hosts, adblock-domains or/,
         '--from', 'urls');
-refused("a\n", qr/--from "csv:": there are/, '--from', 'csv:');
+refused("a\n", qr/--from "csv:": must be/, '--from', 'csv:');
 refused("a\n", qr/--from is for lists of lines, and -0/, '--from', 'lines',
         '-0');
 refused("a\n", qr/--max-errors "x": lines to leave out are a count/,

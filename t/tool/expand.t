@@ -62,7 +62,7 @@ is(tool(1, undef, 'expand', '--json', 'http://a.b/"?', '/x'),
 tool(2, qr/there are no keys to show/, 'expand', { stdin => '' });
 tool(2, qr/not both/, 'expand', '-f', "$dir/urls", 'a.b');
 tool(2, qr/cannot be opened/, 'expand', '-f', "$dir/none");
-tool(2, qr/^ngx-bloom expand: --key "URL": there are raw, lower, host and url;/,
+tool(2, qr/^ngx-bloom expand: --key "URL": must be raw, lower, host or url;/,
      'expand', '--key', 'URL', 'a.b');
 
 done_testing;

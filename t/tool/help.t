@@ -51,14 +51,14 @@ like(tool(0, undef, '--version'),
      '--version shows the versions of the program and of the format');
 
 my $list = join ', ', @commands, 'help';
-tool(2, qr/^ngx-bloom: unknown command "nonsense"; there are $list;/,
+tool(2, qr/^ngx-bloom: unknown command "nonsense"; the commands are $list;/,
      'nonsense');
 tool(2, qr/unknown command "nonsense"/, 'help', 'nonsense');
 tool(2, qr/^ngx-bloom: no command given;/);
 tool(2, qr/^ngx-bloom: unknown option "--nonsense"/, '--nonsense');
-tool(2, qr/option -o wants a value/, 'merge', '-o');
-tool(2, qr/option -o wants a value/, 'merge', '--output');
-tool(2, qr/option --layout wants a value/, 'size', '--layout');
+tool(2, qr/option -o needs a value/, 'merge', '-o');
+tool(2, qr/option -o needs a value/, 'merge', '--output');
+tool(2, qr/option --layout needs a value/, 'size', '--layout');
 
 
 # Output that cannot be written is an error.

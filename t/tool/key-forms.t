@@ -123,7 +123,7 @@ tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
      'build', '-0', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\0/x" });
 
 
-tool(2, qr/^ngx-bloom build: --key "names": there are raw, lower, host and url;/,
+tool(2, qr/^ngx-bloom build: --key "names": must be raw, lower, host or url;/,
      'build', '--key', 'names', '-o', "$dir/x");
 
 

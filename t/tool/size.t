@@ -125,9 +125,9 @@ tool(2, qr/-p "\Q$_\E": a rate is from 1e-9 to 0\.5/, 'size', '-n', '1', '-p',
 tool(2, qr/-m "\Q$_\E": memory is from 1 to 1024g, in bytes/, 'size', '-n',
      '1', '-m', $_)
     for '0', 'x', '', '1kk', '1025g';
-tool(2, qr/--layout "x": there are blocked and classic/, 'size', '-n', '1',
+tool(2, qr/--layout "x": must be blocked or classic/, 'size', '-n', '1',
      '-p', '0.1', '--layout', 'x');
-tool(2, qr/"4711" is no option/, 'size', '-n', '1', '-p', '0.1', '4711');
+tool(2, qr/unexpected argument "4711"/, 'size', '-n', '1', '-p', '0.1', '4711');
 tool(2, qr/too little for even one item/, 'size', '-m', '63', '-p', '0.1');
 tool(2, qr/too little for 10000000 items/, 'size', '-m', '1k', '-n', '10m');
 tool(2, qr/need more than 1 TiB/, 'size', '-n', '4000g', '-p', '1e-9');

@@ -4,8 +4,8 @@
  * plain or gzip, standard input, or a key of a Redis server.
  */
 
-#ifndef SOURCE_H
-#define SOURCE_H
+#ifndef IMPORT_SOURCE_H
+#define IMPORT_SOURCE_H
 
 #include "keystream.h"
 #include "redis.h"
@@ -26,33 +26,34 @@ typedef struct {
     uint8_t     *memory;                 /* read in advance */
     size_t       memory_pos;
     size_t       memory_len;
-} source_t;
+} import_source_t;
 
 
 /* 1 if it is the address of a server's key. */
-int source_is_redis(const char *path);
+int import_source_is_redis(const char *path);
 
 /* The path as messages show it: a server's address without the password.  Until
  * the next call. */
-const char *source_shown(const char *path);
+const char *import_source_shown(const char *path);
 
 /* A server's key is read as a bitmap, or, if `dump`, by BF.SCANDUMP.  0, or -1
  * having said why. */
-int source_open(source_t *source, char **paths, int n, int dump);
-void source_close(source_t *source);
+int import_source_open(import_source_t *source, char **paths, int n, int dump);
+void import_source_close(import_source_t *source);
 
 /* As many bytes as `size`, fewer only at the end; -1 having said why. */
-int64_t source_read(source_t *source, void *buf, uint64_t size);
+int64_t import_source_read(import_source_t *source, void *buf, uint64_t size);
 
 /* Reads up to `n` bytes in advance, if none have been: they will be read again.
  * How many there are, at *data; -1 having said why. */
-int64_t source_peek(source_t *source, size_t n, const uint8_t **data);
+int64_t import_source_peek(import_source_t *source, size_t n,
+    const uint8_t **data);
 
 /* Reads all that is left in advance, into memory that is the caller's now. */
-int64_t source_all(source_t *source, uint8_t **data);
+int64_t import_source_all(import_source_t *source, uint8_t **data);
 
 /* Goes on with these bytes, which become the source's, instead. */
-void source_replace(source_t *source, uint8_t *data, size_t len);
+void import_source_replace(import_source_t *source, uint8_t *data, size_t len);
 
 
-#endif /* SOURCE_H */
+#endif /* IMPORT_SOURCE_H */

@@ -1,15 +1,19 @@
 
+/*
+ * This file opens regular files and reads them at any offset.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "regular_file.h"
 
 
 int
-file_open(const char *path, struct stat *st, char *error, size_t size,
+regular_file_open(const char *path, struct stat *st, char *error, size_t size,
     const char *what)
 {
     int  fd;
@@ -37,7 +41,7 @@ file_open(const char *path, struct stat *st, char *error, size_t size,
 
 
 ssize_t
-file_read_at(int fd, void *buf, size_t len, uint64_t offset)
+regular_file_read_at(int fd, void *buf, size_t len, uint64_t offset)
 {
     size_t   done;
     ssize_t  n;

@@ -1,7 +1,11 @@
 
+/*
+ * This file finds the ends of lines, by AVX2 where the processor has it.
+ */
+
 #include <string.h>
 
-#include "lines.h"
+#include "line_ends.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -9,13 +13,13 @@
 
 
 size_t
-lines_find_portable(const uint8_t *data, size_t *from, size_t len,
+line_ends_find_portable(const uint8_t *data, size_t *from, size_t len,
     uint8_t delimiter, uint32_t *ends, size_t room)
 {
     size_t          n;
     const uint8_t  *p;
 
-    for (n = 0; n + LINES_MIN <= room && *from < len; n++) {
+    for (n = 0; n + LINE_ENDS_MIN <= room && *from < len; n++) {
         p = memchr(data + *from, delimiter, len - *from);
 
         if (p == NULL) {
@@ -49,7 +53,10 @@ find_avx2(const uint8_t *data, size_t *from, size_t len, uint8_t delimiter,
 
     wanted = _mm256_set1_epi8((char) delimiter);
 
-    for (n = 0, at = *from; n + LINES_MIN <= room && len - at >= 64; at += 64) {
+    for (n = 0, at = *from;
+         n + LINE_ENDS_MIN <= room && len - at >= 64;
+         at += 64)
+    {
         a = _mm256_loadu_si256((const __m256i *) (const void *) (data + at));
         b = _mm256_loadu_si256((const __m256i *) (const void *)
                                (data + at + 32));
@@ -77,7 +84,7 @@ find_avx2(const uint8_t *data, size_t *from, size_t len, uint8_t delimiter,
     *from = at;
 
     if (len - at < 64) {
-        n += lines_find_portable(data, from, len, delimiter, ends + n,
+        n += line_ends_find_portable(data, from, len, delimiter, ends + n,
                                  room - n);
     }
 
@@ -88,7 +95,7 @@ find_avx2(const uint8_t *data, size_t *from, size_t len, uint8_t delimiter,
 
 
 size_t
-lines_find(const uint8_t *data, size_t *from, size_t len, uint8_t delimiter,
+line_ends_find(const uint8_t *data, size_t *from, size_t len, uint8_t delimiter,
     uint32_t *ends, size_t room)
 {
 #if defined(__x86_64__)
@@ -99,5 +106,5 @@ lines_find(const uint8_t *data, size_t *from, size_t len, uint8_t delimiter,
 
 #endif
 
-    return lines_find_portable(data, from, len, delimiter, ends, room);
+    return line_ends_find_portable(data, from, len, delimiter, ends, room);
 }

@@ -1,28 +1,33 @@
 
+/*
+ * This file hands keys to a command one by one, from its command line, a file
+ * or standard input.
+ */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "asked.h"
+#include "given_keys.h"
 #include "cli.h"
 #include "keystream.h"
 
 
-const option_t  asked_options[] = {
-    { 'f', "file", "FILE", offsetof(asked_t, file), options_take_text,
+const option_t  given_keys_options[] = {
+    { 'f', "file", "FILE", offsetof(given_keys_t, file), options_take_text,
       "read keys from a file, or \"-\" for standard input" },
-    { '0', "null", NULL, offsetof(asked_t, split), options_take_flag,
-      "keys in a file end with a zero byte instead of a line's end" },
+    { '0', "null", NULL, offsetof(given_keys_t, split), options_take_flag,
+      "keys in a file end with a zero byte instead of a line end" },
     { 0 }
 };
 
 
 int
-asked_check(const asked_t *asked, int n)
+given_keys_check(const given_keys_t *given, int n)
 {
-    if (asked->file != NULL && n != 0) {
+    if (given->file != NULL && n != 0) {
         return cli_misuse("keys come from -f %s or from the command line, not "
-                          "both", asked->file);
+                          "both", given->file);
     }
 
     return CLI_OK;
@@ -30,7 +35,7 @@ asked_check(const asked_t *asked, int n)
 
 
 static int
-read_keys(const asked_t *asked,
+read_keys(const given_keys_t *given,
     void (*answer)(const bloom_key_t *key, void *data), void *data)
 {
     int                 rc;
@@ -39,7 +44,7 @@ read_keys(const asked_t *asked,
     const uint8_t      *pos;
     keystream_block_t   block;
 
-    if (keystream_open(&stream, asked->file ? asked->file : "-", asked->split)
+    if (keystream_open(&stream, given->file ? given->file : "-", given->split)
         != 0)
     {
         return CLI_ERROR;
@@ -54,7 +59,7 @@ read_keys(const asked_t *asked,
 
         pos = block.data;
 
-        while (bloom_key_next(&key, &pos, block.data + block.len, asked->split,
+        while (bloom_key_next(&key, &pos, block.data + block.len, given->split,
                               block.last)
                == 1)
         {
@@ -74,13 +79,13 @@ read_keys(const asked_t *asked,
 
 
 int
-asked_each(const asked_t *asked, char **keys, int n,
+given_keys_each(const given_keys_t *given, char **keys, int n,
     void (*answer)(const bloom_key_t *key, void *data), void *data)
 {
     bloom_key_t  key;
 
     if (n == 0) {
-        return read_keys(asked, answer, data);
+        return read_keys(given, answer, data);
     }
 
     for ( /* void */ ; n != 0; n--, keys++) {

@@ -3,7 +3,7 @@
 
 #include "unit.h"
 
-#include "lines.c"
+#include "line_ends.c"
 
 #define LEN   700
 #define ROOM  200
@@ -45,8 +45,8 @@ expect_ends(const uint8_t *data, size_t len)
         }
     }
 
-    assert_int_equal(all_ends(lines_find, data, len, vector), n);
-    assert_int_equal(all_ends(lines_find_portable, data, len, portable), n);
+    assert_int_equal(all_ends(line_ends_find, data, len, vector), n);
+    assert_int_equal(all_ends(line_ends_find_portable, data, len, portable), n);
     assert_memory_equal(vector, ends, n * sizeof(ends[0]));
     assert_memory_equal(portable, ends, n * sizeof(ends[0]));
 }

@@ -1,11 +1,13 @@
 
 /*
- * fill [-c] FILE
+ * read_shm reads a file into fresh shared memory, in pieces as large as the
+ * chunks of an image.
  *
- * Reads a file into fresh shared memory, in pieces of an image's chunk, and
- * prints a line of JSON: the bytes, the seconds, and those of a processor.  -c
- * takes the checksum of each piece and counts its bits as well, which is all
- * that loading an image has to do.
+ *     read_shm [-c] FILE
+ *
+ * With -c it also computes the checksum of each piece and counts its bits,
+ * which is all that loading an image has to do.  It prints a line of JSON: the
+ * bytes, the seconds, and the seconds of a processor.
  */
 
 #include <fcntl.h>
@@ -42,13 +44,13 @@ main(int argc, char **argv)
     ssize_t      n;
     double       used;
     uint32_t     crc;
-    uint64_t     begun, ones, *words;
+    uint64_t     begun, bits_set, *words;
     struct stat  st;
 
     checks = (argc == 3 && strcmp(argv[1], "-c") == 0);
 
     if (argc != 2 + checks) {
-        die("usage: fill [-c] FILE");
+        die("usage: read_shm [-c] FILE");
     }
 
     fd = open(argv[1 + checks], O_RDONLY);
@@ -64,7 +66,7 @@ main(int argc, char **argv)
         die("no memory");
     }
 
-    ones = 0;
+    bits_set = 0;
     crc = 0;
     begun = now();
     used = processor();
@@ -81,16 +83,16 @@ main(int argc, char **argv)
             words = (uint64_t *) (void *) (p + done);
 
             for (i = 0; i < (size_t) n / sizeof(uint64_t); i++) {
-                ones += (uint64_t) __builtin_popcountll(words[i]);
+                bits_set += (uint64_t) __builtin_popcountll(words[i]);
             }
         }
     }
 
     /* what was computed is printed, so that it is computed */
 
-    printf("{\"bytes\":%zu,\"seconds\":%.6f,\"cpu\":%.6f,\"ones\":%llu,"
+    printf("{\"bytes\":%zu,\"seconds\":%.6f,\"cpu\":%.6f,\"bits_set\":%llu,"
            "\"crc\":%u}\n", done, (double) (now() - begun) / 1e9,
-           processor() - used, (unsigned long long) ones, crc);
+           processor() - used, (unsigned long long) bits_set, crc);
 
     return 0;
 }

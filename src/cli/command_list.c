@@ -1,10 +1,14 @@
 
+/*
+ * This file lists the subcommands and finds one by its name.
+ */
+
 #include <string.h>
 
-#include "commands.h"
+#include "command_list.h"
 
 
-const command_t *const  commands[] = {
+const command_t *const  command_list[] = {
     &cmd_build,
     &cmd_info,
     &cmd_test,
@@ -22,11 +26,11 @@ const command_t *const  commands[] = {
 
 
 const command_t *
-commands_find(const char *name)
+command_list_find(const char *name)
 {
     const command_t *const  *command;
 
-    for (command = commands; *command != NULL; command++) {
+    for (command = command_list; *command != NULL; command++) {
         if (strcmp(name, (*command)->name) == 0) {
             break;
         }

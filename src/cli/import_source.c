@@ -1,16 +1,22 @@
 
+/*
+ * This file reads an imported filter's bytes, whether they come from files or
+ * from a Redis server.
+ */
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "bloom_foreign.h"
 #include "cli.h"
-#include "source.h"
+#include "import_source.h"
+#include "redis_url.h"
 
 #define PIECE  (1024 * 1024)
 
 
 int
-source_is_redis(const char *path)
+import_source_is_redis(const char *path)
 {
     return strncmp(path, "redis://", 8) == 0
            || strncmp(path, "rediss://", 9) == 0;
@@ -18,16 +24,16 @@ source_is_redis(const char *path)
 
 
 const char *
-source_shown(const char *path)
+import_source_shown(const char *path)
 {
     static char  *shown;
 
-    if (!source_is_redis(path)) {
+    if (!import_source_is_redis(path)) {
         return path;
     }
 
     free(shown);
-    shown = redis_shown(path);
+    shown = redis_url_shown(path);
 
     return shown;
 }
@@ -35,7 +41,7 @@ source_shown(const char *path)
 
 /* The next file; 0 if there is none. */
 static int
-next_file(source_t *source)
+next_file(import_source_t *source)
 {
     if (source->open) {
         keystream_close(&source->stream);
@@ -62,7 +68,7 @@ next_file(source_t *source)
 
 
 int
-source_open(source_t *source, char **paths, int n, int dump)
+import_source_open(import_source_t *source, char **paths, int n, int dump)
 {
     int  i;
 
@@ -71,14 +77,14 @@ source_open(source_t *source, char **paths, int n, int dump)
     source->size = BLOOM_FOREIGN_UNKNOWN;
 
     for (i = 0; n != 1 && i < n; i++) {
-        if (source_is_redis(paths[i])) {
+        if (import_source_is_redis(paths[i])) {
             return cli_misuse("%s: name one key and nothing else, or shards "
-                              "with --shard", source_shown(paths[i])),
+                              "with --shard", import_source_shown(paths[i])),
                    -1;
         }
     }
 
-    if (source_is_redis(paths[0])) {
+    if (import_source_is_redis(paths[0])) {
 
         source->redis = redis_open(paths[0], dump);
 
@@ -111,7 +117,7 @@ source_open(source_t *source, char **paths, int n, int dump)
 
 
 void
-source_close(source_t *source)
+import_source_close(import_source_t *source)
 {
     if (source->open) {
         keystream_close(&source->stream);
@@ -125,7 +131,7 @@ source_close(source_t *source)
 
 
 static int64_t
-read_some(source_t *source, uint8_t *buf, uint64_t size)
+read_some(import_source_t *source, uint8_t *buf, uint64_t size)
 {
     int      rc;
     size_t   n;
@@ -164,7 +170,7 @@ read_some(source_t *source, uint8_t *buf, uint64_t size)
 
 
 int64_t
-source_read(source_t *source, void *buf, uint64_t size)
+import_source_read(import_source_t *source, void *buf, uint64_t size)
 {
     int64_t   n;
     uint64_t  done;
@@ -186,7 +192,7 @@ source_read(source_t *source, void *buf, uint64_t size)
 
 
 int64_t
-source_peek(source_t *source, size_t n, const uint8_t **data)
+import_source_peek(import_source_t *source, size_t n, const uint8_t **data)
 {
     size_t    there;
     int64_t   got;
@@ -200,14 +206,14 @@ source_peek(source_t *source, size_t n, const uint8_t **data)
     }
 
     head = cli_alloc(n);
-    got = source_read(source, head, n);
+    got = import_source_read(source, head, n);
 
     if (got == -1) {
         free(head);
         return -1;
     }
 
-    source_replace(source, head, (size_t) got);
+    import_source_replace(source, head, (size_t) got);
     *data = head;
 
     return got;
@@ -215,7 +221,7 @@ source_peek(source_t *source, size_t n, const uint8_t **data)
 
 
 int64_t
-source_all(source_t *source, uint8_t **data)
+import_source_all(import_source_t *source, uint8_t **data)
 {
     int64_t  n;
     size_t   len, size;
@@ -230,7 +236,7 @@ source_all(source_t *source, uint8_t **data)
             *data = cli_realloc(*data, size);
         }
 
-        n = source_read(source, *data + len, size - len);
+        n = import_source_read(source, *data + len, size - len);
 
         if (n == -1) {
             free(*data);
@@ -246,7 +252,7 @@ source_all(source_t *source, uint8_t **data)
 
 
 void
-source_replace(source_t *source, uint8_t *data, size_t len)
+import_source_replace(import_source_t *source, uint8_t *data, size_t len)
 {
     free(source->memory);
 

@@ -1,0 +1,19 @@
+
+/*
+ * The command list names all subcommands.
+ */
+
+#ifndef COMMAND_LIST_H
+#define COMMAND_LIST_H
+
+#include "command.h"
+
+
+/* In the order in which --help has them; NULL at the end. */
+extern const command_t *const  command_list[];
+
+/* Returns the command of that name, or NULL. */
+const command_t *command_list_find(const char *name);
+
+
+#endif /* COMMAND_LIST_H */

@@ -1,0 +1,176 @@
+
+/*
+ * This file takes the URL of a Redis server's key apart.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "redis_url.h"
+
+
+static int
+hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+
+/* %41 -> A; `len` bytes in a string of its own. */
+static char *
+unescape(const char *text, size_t len, size_t *out_len)
+{
+    char    *out;
+    size_t   i, n;
+
+    out = cli_alloc(len + 1);
+
+    for (n = 0, i = 0; i < len; i++, n++) {
+
+        if (text[i] == '%' && i + 2 < len && hex(text[i + 1]) != -1
+            && hex(text[i + 2]) != -1)
+        {
+            out[n] = (char) (hex(text[i + 1]) << 4 | hex(text[i + 2]));
+            i += 2;
+
+        } else {
+            out[n] = text[i];
+        }
+    }
+
+    out[n] = '\0';
+
+    if (out_len != NULL) {
+        *out_len = n;
+    }
+
+    return out;
+}
+
+
+/* A decimal number up to `max` that ends at `end`. */
+static int
+parse_small(const char *p, const char *end, unsigned max, unsigned *value)
+{
+    if (p == end) {
+        return -1;
+    }
+
+    for (*value = 0; p != end; p++) {
+
+        if (*p < '0' || *p > '9') {
+            return -1;
+        }
+
+        *value = *value * 10 + (unsigned) (*p - '0');
+
+        if (*value > max) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+int
+redis_url_parse(redis_url_t *url, const char *text)
+{
+    const char  *at, *host, *end, *colon, *slash;
+
+    memset(url, 0, sizeof(*url));
+
+    url->tls = strncmp(text, "rediss:", 7) == 0;
+    host = text + (url->tls ? 9 : 8);
+
+    end = host + strcspn(host, "/");
+    at = memrchr(host, '@', (size_t) (end - host));
+
+    if (at != NULL) {
+        colon = memchr(host, ':', (size_t) (at - host));
+
+        if (colon != NULL && colon != host) {
+            url->user = unescape(host, (size_t) (colon - host), NULL);
+        }
+
+        host = colon != NULL ? colon + 1 : host;
+        url->password = unescape(host, (size_t) (at - host), NULL);
+        host = at + 1;
+    }
+
+    url->shown = redis_url_shown(text);
+
+    if (*host == '[') {
+        colon = memchr(host, ']', (size_t) (end - host));
+
+        if (colon == NULL) {
+            return -1;
+        }
+
+        url->host = strndup(host + 1, (size_t) (colon - host - 1));
+        colon++;
+
+    } else {
+        colon = memchr(host, ':', (size_t) (end - host));
+        colon = colon ? colon : end;
+        url->host = strndup(host, (size_t) (colon - host));
+    }
+
+    url->port = 6379;
+
+    if (url->host == NULL || url->host[0] == '\0'
+        || (colon != end
+            && (*colon != ':'
+                || parse_small(colon + 1, end, 65535, &url->port) != 0))
+        || *end != '/')
+    {
+        return -1;
+    }
+
+    slash = strchr(end + 1, '/');
+
+    if (slash == NULL
+        || parse_small(end + 1, slash, 1000000, &url->db) != 0
+        || slash[1] == '\0')
+    {
+        return -1;
+    }
+
+    url->key = unescape(slash + 1, strlen(slash + 1), &url->key_len);
+
+    return 0;
+}
+
+
+void
+redis_url_free(redis_url_t *url)
+{
+    free(url->shown);
+    free(url->host);
+    free(url->user);
+    free(url->password);
+    free(url->key);
+}
+
+
+char *
+redis_url_shown(const char *text)
+{
+    char        *shown;
+    size_t       scheme;
+    const char  *host, *at;
+
+    host = strstr(text, "://") + 3;
+    scheme = (size_t) (host - text);
+    at = memrchr(host, '@', strcspn(host, "/"));
+    host = at ? at + 1 : host;
+
+    shown = cli_alloc(scheme + strlen(host) + 1);
+    memcpy(shown, text, scheme);
+    strcpy(shown + scheme, host);
+
+    return shown;
+}
