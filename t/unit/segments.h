@@ -1,0 +1,207 @@
+
+/*
+ * Segments of a journal in memory, for tests of what is read from them.
+ */
+
+#ifndef SEGMENTS_H
+#define SEGMENTS_H
+
+#include "unit.h"
+
+#include "bloom_bytes.h"
+#include "bloom_crc.h"
+#include "bloom_record.h"
+
+#define ROOM         4096                /* of a test's segment in memory */
+#define RECORDS_MAX  16
+
+
+/* A segment in memory and where its records are. */
+typedef struct {
+    bloom_segment_t  segment;
+    size_t           size;               /* bytes of `data` */
+    size_t           used;               /* up to the last record's end */
+    uint64_t         sequence;           /* of the next one */
+    size_t           records;
+    size_t           at[RECORDS_MAX + 1];
+    uint8_t         *data;
+} journal_t;
+
+
+static inline void
+create(journal_t *journal, size_t size)
+{
+    int  i;
+
+    memset(journal, 0, sizeof(*journal));
+
+    journal->segment.base = 0x123456780;
+    journal->segment.size = BLOOM_SEGMENT_SIZE;
+    journal->segment.sequence = 1000;
+    journal->segment.created = 1700000000000;
+
+    for (i = 0; i < BLOOM_SEGMENT_SALT_LEN; i++) {
+        journal->segment.salt[i] = (uint8_t) (0xa0 + i);
+    }
+
+    journal->size = size;
+    journal->used = BLOOM_SEGMENT_HEADER;
+    journal->sequence = journal->segment.sequence;
+    journal->at[0] = journal->used;
+    journal->data = calloc(1, size);
+    assert_non_null(journal->data);
+
+    bloom_segment_encode(&journal->segment, journal->data);
+}
+
+
+static inline uint64_t
+time_of(uint64_t sequence)
+{
+    return 1700000000000 + 10 * sequence;
+}
+
+
+static inline void
+append(journal_t *journal, const bloom_key_t *keys, size_t n)
+{
+    size_t                size;
+    bloom_record_maker_t  maker;
+
+    bloom_record_begin(&maker, journal->data + journal->used,
+                       journal->size - journal->used);
+
+    for ( /* void */ ; n > 0; n--, keys++) {
+        assert_int_equal(bloom_record_put(&maker, keys), 0);
+    }
+
+    size = bloom_record_seal(&maker, &journal->segment,
+                             journal->segment.base + journal->used,
+                             journal->sequence, time_of(journal->sequence));
+    assert_int_equal(size % 8, 0);
+
+    journal->used += size;
+    journal->sequence++;
+    journal->records++;
+
+    if (journal->records <= RECORDS_MAX) {
+        journal->at[journal->records] = journal->used;
+    }
+}
+
+
+static inline void
+append_text(journal_t *journal, const char *text)
+{
+    bloom_key_t  key = { (const uint8_t *) text, strlen(text) };
+
+    append(journal, &key, 1);
+}
+
+
+/* Seven records: of one key and of several, with every length of padding. */
+static inline void
+create_small(journal_t *journal)
+{
+    size_t       i, j;
+    bloom_key_t  keys[3];
+
+    static const char  *const text[7][3] = {
+        { "a", NULL, NULL }, { "to", "be", "or" }, { "four", "five", NULL },
+        { "0123456789abcdef0123456789abcdef", NULL, NULL },
+        { "x", "yy", "zzz" }, { "seven-7", NULL, NULL }, { "12", "3", NULL }
+    };
+
+    create(journal, ROOM);
+
+    for (i = 0; i < array_len(text); i++) {
+        for (j = 0; j < 3 && text[i][j] != NULL; j++) {
+            keys[j].data = (const uint8_t *) text[i][j];
+            keys[j].len = strlen(text[i][j]);
+        }
+
+        append(journal, keys, j);
+    }
+}
+
+
+/* What somebody who reads at rest finds. */
+typedef struct {
+    size_t    records;
+    uint64_t  seen;                      /* a bit for each of the journal's */
+    size_t    skipped;                   /* bytes of damage */
+    size_t    tail;                      /* bytes of a torn tail */
+} found_t;
+
+
+/*
+ * Reads the first `len` bytes of `data`, and asserts that each record found is
+ * one of the journal, with all of its keys, where it belongs.
+ */
+static inline void
+read_all(found_t *found, const journal_t *journal, const uint8_t *data,
+    size_t len)
+{
+    size_t          at, n, i;
+    uint64_t        sequence;
+    bloom_key_t     key, original_key;
+    bloom_record_t  record, original;
+
+    memset(found, 0, sizeof(*found));
+    sequence = 0;
+
+    for (at = BLOOM_SEGMENT_HEADER; at < len; at += record.size) {
+
+        n = bloom_record_find(&record, &journal->segment,
+                              journal->segment.base + at, sequence, data + at,
+                              len - at);
+
+        if (n == len - at) {
+            found->tail = bloom_record_tail(data + at, n);
+            return;
+        }
+
+        found->skipped += n;
+        at += n;
+
+        i = record.sequence - journal->segment.sequence;
+        assert_true(i < journal->records);
+        assert_int_equal(at, journal->at[i]);
+        assert_int_equal(record.size, journal->at[i + 1] - at);
+        assert_int_equal(record.time, time_of(record.sequence));
+
+        assert_int_equal(bloom_record_read(&original, &journal->segment,
+                                           journal->segment.base + at,
+                                           record.sequence,
+                                           journal->data + at,
+                                           journal->size - at),
+                         BLOOM_RECORD_OK);
+        assert_int_equal(record.count, original.count);
+
+        while (bloom_record_key(&original, &original_key) == 1) {
+            assert_int_equal(bloom_record_key(&record, &key), 1);
+            assert_int_equal(key.len, original_key.len);
+            assert_memory_equal(key.data, original_key.data, key.len);
+        }
+
+        assert_int_equal(bloom_record_key(&record, &key), 0);
+
+        found->records++;
+        found->seen |= (uint64_t) 1 << i;
+        sequence = record.sequence + 1;
+    }
+}
+
+
+static inline bloom_record_e
+read_at(const journal_t *journal, size_t at, uint64_t sequence)
+{
+    bloom_record_t  record;
+
+    return bloom_record_read(&record, &journal->segment,
+                             journal->segment.base + at, sequence,
+                             journal->data + at, journal->size - at);
+}
+
+
+#endif /* SEGMENTS_H */

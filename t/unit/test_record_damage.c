@@ -1,0 +1,571 @@
+
+/*
+ * Damaged journals: of what is cut or damaged nothing wrong is read, and every
+ * whole record is; what a key holds never poses as a record.
+ */
+
+#include "segments.h"
+
+
+/* ---- torn and damaged ---- */
+
+
+/* Of every beginning of a segment, the records that are whole in it. */
+static void
+test_a_truncated_segment_has_its_whole_records(void **state)
+{
+    size_t           len, whole, i;
+    uint8_t         *exact;
+    found_t          found;
+    journal_t        journal;
+    bloom_record_t   record;
+
+    (void) state;
+
+    create_small(&journal);
+
+    for (len = BLOOM_SEGMENT_HEADER; len <= journal.used + 64; len++) {
+
+        for (whole = 0; whole < journal.records
+                        && journal.at[whole + 1] <= len; whole++)
+        {
+            /* void */
+        }
+
+        /* the file is cut there: not a byte behind it is read */
+
+        exact = malloc(len);
+        assert_non_null(exact);
+        memcpy(exact, journal.data, len);
+
+        read_all(&found, &journal, exact, len);
+
+        assert_int_equal(found.records, whole);
+        assert_int_equal(found.seen, ((uint64_t) 1 << whole) - 1);
+        assert_int_equal(found.skipped, 0);
+        assert_int_equal(found.tail,
+                         bloom_record_tail(exact + journal.at[whole],
+                                           len - journal.at[whole]));
+
+        for (i = 0; i < whole; i++) {
+            assert_int_equal(
+                bloom_record_read(&record, &journal.segment,
+                                  journal.segment.base + journal.at[i],
+                                  1000 + i, exact + journal.at[i],
+                                  len - journal.at[i]),
+                BLOOM_RECORD_OK);
+        }
+
+        assert_int_equal(
+            bloom_record_read(&record, &journal.segment,
+                              journal.segment.base + journal.at[whole],
+                              1000 + whole, exact + journal.at[whole],
+                              len - journal.at[whole]),
+            found.tail != 0 ? BLOOM_RECORD_BROKEN : BLOOM_RECORD_END);
+
+        free(exact);
+
+        /* the same with zeros behind it: padding that was cut is whole */
+
+        exact = calloc(1, journal.size);
+        assert_non_null(exact);
+        memcpy(exact, journal.data, len);
+
+        for ( /* void */ ; whole < journal.records; whole++) {
+            i = journal.at[whole];
+
+            if (memcmp(exact + i, journal.data + i,
+                       journal.at[whole + 1] - i) != 0)
+            {
+                break;
+            }
+        }
+
+        read_all(&found, &journal, exact, journal.size);
+
+        assert_int_equal(found.records, whole);
+        assert_int_equal(found.seen, ((uint64_t) 1 << whole) - 1);
+        assert_int_equal(found.skipped, 0);
+
+        free(exact);
+    }
+
+    free(journal.data);
+}
+
+
+/* All others are found, the one that is hit is not, and it is noticed. */
+static void
+test_a_damaged_byte_breaks_only_its_record(void **state)
+{
+    int        change;
+    size_t     at, hit, size;
+    uint8_t    was;
+    uint64_t   all;
+    found_t    found;
+    journal_t  journal, good;
+
+    (void) state;
+
+    create_small(&journal);
+    create_small(&good);
+
+    all = ((uint64_t) 1 << journal.records) - 1;
+
+    for (at = BLOOM_SEGMENT_HEADER; at < journal.used + 64; at++) {
+
+        for (hit = 0; hit < journal.records && journal.at[hit + 1] <= at;
+             hit++)
+        {
+            /* void */
+        }
+
+        was = journal.data[at];
+
+        for (change = 1; change < 256; change++) {
+            journal.data[at] = was ^ (uint8_t) change;
+
+            read_all(&found, &good, journal.data, journal.size);
+
+            if (hit == journal.records) {
+                assert_int_equal(found.seen, all);
+                assert_int_equal(found.skipped, 0);
+                assert_int_equal(found.tail, at - journal.used + 1);
+                continue;
+            }
+
+            size = journal.at[hit + 1] - journal.at[hit];
+
+            assert_int_equal(found.seen, all ^ (uint64_t) 1 << hit);
+            assert_int_equal(read_at(&journal, journal.at[hit], 1000 + hit),
+                             BLOOM_RECORD_BROKEN);
+
+            if (hit == journal.records - 1) {
+                assert_int_equal(found.skipped, 0);
+                assert_in_range(found.tail, 1, size);
+
+            } else {
+                assert_int_equal(found.skipped, size);
+                assert_int_equal(found.tail, 0);
+            }
+        }
+
+        journal.data[at] = was;
+    }
+
+    free(journal.data);
+    free(good.data);
+}
+
+
+/* Zeros where records were: the end if none is behind them, else damage. */
+static void
+test_zeros_between_records_are_damage(void **state)
+{
+    size_t     from, to, i;
+    uint64_t   seen;
+    found_t    found;
+    journal_t  journal, good;
+
+    (void) state;
+
+    create_small(&journal);
+    create_small(&good);
+
+    for (from = 0; from < journal.records; from++) {
+        for (to = from + 1; to <= journal.records; to++) {
+
+            memcpy(journal.data, good.data, good.size);
+            memset(journal.data + journal.at[from], 0,
+                   journal.at[to] - journal.at[from]);
+
+            for (seen = 0, i = 0; i < journal.records; i++) {
+                seen |= (uint64_t) (i < from || i >= to) << i;
+            }
+
+            read_all(&found, &good, journal.data, journal.size);
+
+            assert_int_equal(found.seen, seen);
+            assert_int_equal(found.tail, 0);
+            assert_int_equal(found.skipped, to == journal.records ? 0
+                             : journal.at[to] - journal.at[from]);
+            assert_int_equal(read_at(&journal, journal.at[from], 0),
+                             BLOOM_RECORD_END);
+        }
+    }
+
+    free(journal.data);
+    free(good.data);
+}
+
+
+/* A greater number than expected is a gap, a lesser one is an old record. */
+static void
+test_sequence_numbers_show_gaps_and_old_records(void **state)
+{
+    journal_t       journal;
+    bloom_record_t  record;
+
+    (void) state;
+
+    create(&journal, ROOM);
+    append_text(&journal, "1000");
+    journal.sequence = 1005;
+    append_text(&journal, "1005");
+    journal.sequence = 1003;
+    append_text(&journal, "1003");
+    journal.sequence = 1006;
+    append_text(&journal, "1006");
+
+#define find_from(i, expected)                                               \
+    bloom_record_find(&record, &journal.segment,                             \
+                      journal.segment.base + journal.at[i], expected,        \
+                      journal.data + journal.at[i],                          \
+                      journal.size - journal.at[i])
+
+    assert_int_equal(find_from(0, 0), 0);
+    assert_int_equal(record.sequence, 1000);
+    assert_int_equal(find_from(1, 1001), 0);
+    assert_int_equal(record.sequence, 1005);
+    assert_int_equal(find_from(2, 1006), journal.at[3] - journal.at[2]);
+    assert_int_equal(record.sequence, 1006);
+    assert_int_equal(find_from(4, 1007), journal.size - journal.at[4]);
+    assert_int_equal(find_from(0, 1007), journal.size - journal.at[0]);
+
+    free(journal.data);
+}
+
+
+/* ---- against the format ---- */
+
+
+/* Checksums that fit, whatever the record says; made as the format has it. */
+
+static void
+make_header_checksum(const journal_t *journal, size_t at)
+{
+    uint8_t  *h, message[52];
+
+    h = journal->data + at;
+
+    memcpy(message, journal->segment.salt, 16);
+    bloom_put64(message + 16, journal->segment.base + at);
+    memcpy(message + 24, h, 4);
+    memcpy(message + 28, h + 8, 24);
+
+    bloom_put32(h + 4, bloom_crc32c(0, message, sizeof(message)));
+}
+
+
+static void
+make_checksums(const journal_t *journal, size_t at, size_t size)
+{
+    uint8_t  *h;
+
+    h = journal->data + at;
+
+    bloom_put32(h + 28, bloom_crc32c(0, h + 32, size - 32));
+    make_header_checksum(journal, at);
+}
+
+
+/* A record of these bytes of keys, said to be `count`. */
+static bloom_record_e
+read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
+{
+    uint8_t         *h, *exact;
+    journal_t        journal;
+    bloom_record_e   rc;
+    bloom_record_t   record;
+
+    create(&journal, BLOOM_SEGMENT_HEADER + 2 * BLOOM_RECORD_MAX);
+
+    h = journal.data + BLOOM_SEGMENT_HEADER;
+    bloom_put32(h, size);
+    bloom_put64(h + 8, 1000);
+    bloom_put64(h + 16, time_of(1000));
+    bloom_put32(h + 24, count);
+    memcpy(h + 32, keys, len);
+    make_checksums(&journal, BLOOM_SEGMENT_HEADER,
+                   size > 32 && size <= BLOOM_RECORD_MAX + 8 ? size : 40);
+
+    rc = read_at(&journal, BLOOM_SEGMENT_HEADER, 1000);
+
+    assert_int_equal(bloom_record_find(&record, &journal.segment,
+                                       journal.segment.base
+                                       + BLOOM_SEGMENT_HEADER, 0, h,
+                                       journal.size - BLOOM_SEGMENT_HEADER),
+                     rc == BLOOM_RECORD_OK
+                     ? 0 : journal.size - BLOOM_SEGMENT_HEADER);
+
+    if (size >= 40 && size <= BLOOM_RECORD_MAX) {
+
+        /* the same where it ends: not a byte behind it is read */
+
+        exact = malloc(size);
+        assert_non_null(exact);
+        memcpy(exact, h, size);
+
+        assert_int_equal(bloom_record_read(&record, &journal.segment,
+                                           journal.segment.base
+                                           + BLOOM_SEGMENT_HEADER, 1000, exact,
+                                           size), rc);
+        free(exact);
+    }
+
+    free(journal.data);
+
+    return rc;
+}
+
+
+static void
+test_records_against_the_format_are_broken(void **state)
+{
+    char  long_key[BLOOM_RECORD_MAX];
+
+    (void) state;
+
+#define made(size, count, keys)  read_made(size, count, keys, sizeof(keys) - 1)
+
+    assert_int_equal(made(40, 1, "\1a"), BLOOM_RECORD_OK);
+    assert_int_equal(made(40, 2, "\1a\4bcde"), BLOOM_RECORD_OK);
+    assert_int_equal(made(40, 4, "\1a\1b\1c\1d"), BLOOM_RECORD_OK);
+
+    /* sizes */
+
+    assert_int_equal(made(32, 1, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(36, 1, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(0, 1, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(8, 1, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(UINT32_MAX - 7, 1, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(48, 1, "\1a"), BLOOM_RECORD_BROKEN);
+
+    /* counts */
+
+    assert_int_equal(made(40, 0, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 0, ""), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 2, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 1, "\1a\1b"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 5, "\1a\1b\1c\1d"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, UINT32_MAX, "\1a\1b\1c\1d"),
+                     BLOOM_RECORD_BROKEN);
+
+    /* keys */
+
+    assert_int_equal(made(40, 1, "\0a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 2, "\1a\0"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 1, "\x08zzzzzzz"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 2, "\x08zzzzzzz"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 1, "\x81"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 1, "\xff\xff\xff\xff\xff\xff\xff\xff"),
+                     BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(48, 1, "\xff\xff\xff\xff\xff\xff\xff\xff"
+                                 "\xff\xff\xff\xff\xff\xff\xff\xff"),
+                     BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 1, "\1a\0\0\0\0\0x"), BLOOM_RECORD_BROKEN);
+
+    /* lengths in more bytes than they need */
+
+    assert_int_equal(made(40, 1, "\x81\0a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 1, "\x81\x80\0a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 1, "\x81\x80\x80\0a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 1, "\x80\0"), BLOOM_RECORD_BROKEN);
+
+    /* the longest key, and one more */
+
+    memset(long_key, 'k', sizeof(long_key));
+    memcpy(long_key, "\xff\xff\x03", 3);
+    memset(long_key + 3 + 65535, 0, 6);
+    assert_int_equal(read_made(32 + 65544, 1, long_key, 65544),
+                     BLOOM_RECORD_OK);
+    memcpy(long_key, "\x80\x80\x04k", 4);
+    long_key[3 + 65535] = 'k';
+    assert_int_equal(read_made(32 + 65544, 1, long_key, 65544),
+                     BLOOM_RECORD_BROKEN);
+
+    /* the largest record, and one of 8 bytes more */
+
+    memset(long_key, 'k', sizeof(long_key));
+    memcpy(long_key, "\xff\xff\x03", 3);
+    memcpy(long_key + 65538, "\xdb\xff\x03", 3);
+    assert_int_equal(read_made(BLOOM_RECORD_MAX, 2, long_key,
+                               BLOOM_RECORD_MAX - 32), BLOOM_RECORD_OK);
+    memcpy(long_key + 65538, "\xe3\xff\x03", 3);
+    assert_int_equal(read_made(BLOOM_RECORD_MAX + 8, 2, long_key,
+                               BLOOM_RECORD_MAX - 24), BLOOM_RECORD_BROKEN);
+}
+
+
+/* ---- hostile ---- */
+
+
+/*
+ * A record within a key is not found.  Without the salt it cannot be valid, and
+ * a valid one in the right place lies within the key's own record.
+ */
+static void
+test_a_record_within_a_key_is_not_found(void **state)
+{
+    int              known, broken;
+    size_t           at, inner_at, i;
+    uint8_t          bytes[7 + 40];
+    uint64_t         sequence;
+    journal_t        journal;
+    bloom_key_t      inner_key = { (const uint8_t *) "evil", 4 };
+    bloom_key_t      key = { bytes, sizeof(bytes) };
+    bloom_record_t   record;
+    bloom_segment_t  guessed;
+    bloom_record_maker_t  maker;
+
+    (void) state;
+
+    for (known = 0; known <= 1; known++) {
+
+        /* 0: nothing; 1 to 3: a key, the header, or both are damaged */
+
+        for (broken = 0; broken < 4; broken++) {
+            create(&journal, ROOM);
+            append_text(&journal, "before");
+
+            at = journal.used;
+            inner_at = at + BLOOM_RECORD_HEADER + 8;
+
+            guessed = journal.segment;
+            guessed.salt[0] ^= known ? 0 : 1;
+
+            memset(bytes, 'p', sizeof(bytes));
+            bloom_record_begin(&maker, bytes + 7, 40);
+            assert_int_equal(bloom_record_put(&maker, &inner_key), 0);
+            assert_int_equal(
+                bloom_record_seal(&maker, &guessed,
+                                  journal.segment.base + inner_at, 1001, 1),
+                40);
+
+            append(&journal, &key, 1);
+            append_text(&journal, "after");
+
+            assert_memory_equal(journal.data + inner_at, bytes + 7, 40);
+
+            if (broken & 1) {
+                journal.data[at + BLOOM_RECORD_HEADER + 2] ^= 1;
+            }
+
+            if (broken & 2) {
+                journal.data[at + 16] ^= 1;
+            }
+
+            sequence = 1001;
+            i = bloom_record_find(&record, &journal.segment,
+                                  journal.segment.base + at, sequence,
+                                  journal.data + at, journal.size - at);
+
+            if (broken == 0) {
+                assert_int_equal(i, 0);
+                assert_int_equal(record.size, journal.at[2] - at);
+
+            } else if (known && broken & 2) {
+                /* the one case in which knowing the salt would help */
+                assert_int_equal(i, inner_at - at);
+
+            } else {
+                assert_int_equal(i, journal.at[2] - at);
+                assert_int_equal(record.sequence, 1002);
+            }
+
+            free(journal.data);
+        }
+    }
+}
+
+
+/*
+ * A full segment of bytes that somebody made to keep a reader busy: headers
+ * that are good, of records as large as can be, with keys that are not.  A
+ * search that took each byte up again and again would take minutes here.
+ */
+static void
+test_a_hostile_segment_is_searched_quickly(void **state)
+{
+    size_t          at;
+    uint64_t        seed;
+    journal_t       journal;
+    bloom_record_t  record;
+
+    (void) state;
+
+    create(&journal, BLOOM_SEGMENT_SIZE);
+    seed = 1;
+
+    for (at = BLOOM_SEGMENT_HEADER; at < journal.size - BLOOM_RECORD_MAX;
+         at += 32)
+    {
+        bloom_put32(journal.data + at, BLOOM_RECORD_MAX);
+        bloom_put64(journal.data + at + 8, 1000);
+        bloom_put64(journal.data + at + 16, unit_random(&seed));
+        bloom_put32(journal.data + at + 24, 1);
+        bloom_put32(journal.data + at + 28, (uint32_t) unit_random(&seed));
+        make_header_checksum(&journal, at);
+    }
+
+    assert_int_equal(bloom_record_find(&record, &journal.segment,
+                                       journal.segment.base
+                                       + BLOOM_SEGMENT_HEADER, 0,
+                                       journal.data + BLOOM_SEGMENT_HEADER,
+                                       journal.size - BLOOM_SEGMENT_HEADER),
+                     journal.size - BLOOM_SEGMENT_HEADER);
+
+    /* noise, with a record at its very end */
+
+    for (at = BLOOM_SEGMENT_HEADER; at < journal.size; at += 8) {
+        bloom_put64(journal.data + at, unit_random(&seed));
+    }
+
+    journal.used = journal.size - 40;
+    append_text(&journal, "at last");
+    assert_int_equal(journal.used, journal.size);
+
+    assert_int_equal(bloom_record_find(&record, &journal.segment,
+                                       journal.segment.base
+                                       + BLOOM_SEGMENT_HEADER, 1000,
+                                       journal.data + BLOOM_SEGMENT_HEADER,
+                                       journal.size - BLOOM_SEGMENT_HEADER),
+                     journal.size - 40 - BLOOM_SEGMENT_HEADER);
+
+    free(journal.data);
+}
+
+
+static void
+test_a_tail_ends_at_its_last_byte_that_is_not_zero(void **state)
+{
+    uint8_t  bytes[9] = { 0 };
+
+    (void) state;
+
+    assert_int_equal(bloom_record_tail(bytes, 0), 0);
+    assert_int_equal(bloom_record_tail(bytes, 9), 0);
+    bytes[0] = 1;
+    assert_int_equal(bloom_record_tail(bytes, 9), 1);
+    bytes[8] = 1;
+    assert_int_equal(bloom_record_tail(bytes, 9), 9);
+    assert_int_equal(bloom_record_tail(bytes, 8), 1);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_a_truncated_segment_has_its_whole_records),
+        cmocka_unit_test(test_a_damaged_byte_breaks_only_its_record),
+        cmocka_unit_test(test_zeros_between_records_are_damage),
+        cmocka_unit_test(test_sequence_numbers_show_gaps_and_old_records),
+        cmocka_unit_test(test_records_against_the_format_are_broken),
+        cmocka_unit_test(test_a_record_within_a_key_is_not_found),
+        cmocka_unit_test(test_a_hostile_segment_is_searched_quickly),
+        cmocka_unit_test(test_a_tail_ends_at_its_last_byte_that_is_not_zero),
+    };
+
+    return cmocka_run_group_tests_name("record_damage", tests, NULL, NULL);
+}
