@@ -16,6 +16,11 @@ set datafile separator comma
 set datafile columnheaders
 stats file using (column("items")) name "items" nooutput
 
+if (!exists("items_max")) {
+    print sprintf("%s cannot be read, or has no column of items", file)
+    exit status 2
+}
+
 set terminal svg size 900,560 dynamic noenhanced background "white" \
     font "sans-serif,14"
 set title sprintf("%s, made for %.0f keys at %g %%", ARG2, capacity, target)

@@ -207,7 +207,8 @@ sub symbols {
                 $defined{$symbol} = $unit;
             }
         }
-        close $nm or die "nm failed for $object\n";
+        close $nm
+            or die "nm cannot read $object: run make all, and wait for it\n";
     }
 
     my @missing = grep { !$seen{$_} } sort keys %source;
@@ -329,7 +330,10 @@ my ($wrong, $circle, $included) = includes('.');
 my $symbols = symbols();
 
 if (@ARGV) {
-    die "usage: $0 [--order]\n" if "@ARGV" ne '--order';
+    if ("@ARGV" ne '--order') {
+        print STDERR "usage: $0 [--order]\n";
+        exit 2;
+    }
     die "there is a circle: run $0\n" if @$circle || @{ $symbols->{circle} };
     print_order($included, $symbols->{graph});
     exit;

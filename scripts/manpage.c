@@ -88,7 +88,7 @@ print_sentences(const char *text, size_t len)
     }
 
     printf("%s%s\n", bold ? "\\fR" : "",
-           end[-1] == '.' || memchr(text, '\n', len) != NULL ? "" : ".");
+           end[-1] == '.' || end[-1] == ':' || memchr(text, '\n', len) != NULL ? "" : ".");
 }
 
 

@@ -20,7 +20,7 @@ export class Card {
         this.chart = sparkline(this.spark);
 
         this.facts = Object.fromEntries(
-            ['decisions', 'expected', 'target', 'measured', 'image',
+            ['decisions', 'estimated', 'target', 'measured', 'image',
              'generation', 'load', 'memory']
                 .map((name) => [name, h('dd')]));
 
@@ -60,7 +60,7 @@ export class Card {
               + (series.latest.unknown > 0
                     ? `${perSecond(series.latest.unknown)} unknown`
                     : `${perSecond(series.latest.absent)} absent`));
-        setText(facts.expected, filter === null ? '–'
+        setText(facts.estimated, filter === null ? '–'
             : rate(filter.estimated_fpr));
         setText(facts.target, image === null ? '–' : rate(image.fpr));
         setText(facts.measured, measured(zone));
@@ -86,7 +86,7 @@ export class Card {
 
 const labels = {
     decisions: 'Decisions',
-    expected: 'False positives',
+    estimated: 'False positives',
     target: 'Target',
     measured: 'Measured',
     image: 'Image',

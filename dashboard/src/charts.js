@@ -171,7 +171,7 @@ export function curve(place, limits) {
         hooks: { draw: [(chart) => drawCapacity(chart, limits().capacity)] },
         series: [
             { label: 'keys', value: (chart, n) => n === null ? '–' : short(n) },
-            line('expected', 'absent', { spanGaps: true }),
+            line('estimated', 'absent', { spanGaps: true }),
             line('target', 'good', { dash: [6, 4], spanGaps: true }),
             point('now', 'accent'),
             point('measured', 'rejected'),

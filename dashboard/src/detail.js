@@ -180,7 +180,7 @@ function tables(zone, now) {
             ['Bits', number(image.bits)],
             ['Set', `${number(filter.bits_set)}, ${rate(filter.fill_ratio)}`],
             ['Keys', `about ${number(filter.estimated_items)}`],
-            ['False positives', `${rate(filter.estimated_fpr)} expected`],
+            ['False positives', `${rate(filter.estimated_fpr)} estimated`],
             ['Measured', measured(zone)],
             ['Target', rate(image.fpr)],
         ]),

@@ -394,7 +394,7 @@ print_text(const piece_t *piece)
            piece->used, piece->segment.size, piece->records, piece->keys);
 
     if (piece->records != 0) {
-        printf(", number %" PRIu64 " to %" PRIu64 ", %s to %s",
+        printf(", sequence %" PRIu64 " to %" PRIu64 ", %s to %s",
                piece->first_sequence, piece->last_sequence,
                format_time(first, piece->first_time),
                format_time(last, piece->last_time));

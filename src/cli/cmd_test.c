@@ -32,7 +32,7 @@ typedef struct {
 static const option_t  options[] = {
     OPTIONS_GROUP(given_keys_options, offsetof(test_t, given)),
     { 'c', "count", NULL, offsetof(test_t, count), options_take_flag,
-      "print only how many keys are present and absent" },
+      "print only how many keys are present, absent and invalid" },
     OPTIONS_QUIET(test_t),
     { 0, "json", NULL, offsetof(test_t, json), options_take_flag,
       "print JSON, an object a line with \"key\" and \"answer\"; for host and "

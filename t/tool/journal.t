@@ -105,7 +105,7 @@ my $used = $journal->{used};
 
 is(journal(0, undef, $file),
    "$file: ok, position 0, $used of 262144 bytes used, 3 records, 7 keys,"
-   . " number 1 to 3, 2023-11-14T22:13:20.001Z to 2023-11-14T22:13:20.003Z\n",
+   . " sequence 1 to 3, 2023-11-14T22:13:20.001Z to 2023-11-14T22:13:20.003Z\n",
    'journal prints a line about a segment');
 
 is_deeply(json(journal(0, undef, '--json', $file)), {

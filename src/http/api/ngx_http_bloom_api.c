@@ -93,7 +93,7 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"), 1, 0,
       ngx_http_bloom_task_post_checkpoint,
-      "folds the journal into a checkpoint" },
+      "saves the filter, so that a start has less to replay" },
 
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), 0, 0,
       ngx_http_bloom_image_get, "the zone as an image file" },
