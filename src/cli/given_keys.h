@@ -24,8 +24,8 @@ extern const option_t  given_keys_options[];
 int given_keys_check(const given_keys_t *given, int n);
 
 /*
- * Calls `answer` for each of the keys, or, if there are none, for each key that
- * is read.  Returns CLI_OK; or CLI_ERROR having said what cannot be read.
+ * Calls `answer` for each of the keys, or, if n is 0, for each key that is
+ * read.  Returns CLI_OK; or CLI_ERROR having said what cannot be read.
  */
 int given_keys_each(const given_keys_t *given, char **keys, int n,
     void (*answer)(const bloom_key_t *key, void *data), void *data);

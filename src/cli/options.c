@@ -8,13 +8,14 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "bloom_form.h"
 #include "bloom_geometry.h"
 #include "bloom_hasher.h"
-#include "bloom_form.h"
 #include "cli.h"
 #include "options.h"
 #include "units.h"
@@ -256,36 +257,50 @@ options_take_as_of(const option_t *option, const char *text, void *to)
 /* ---- tables ---- */
 
 
+/* Appends an option.  Ends the program if a table outgrew the array, which any
+ * use of its command, and so any test of it, shows. */
 static void
-flatten(const option_t *table, char *values, entries_t *entries)
+append(entries_t *entries, const option_t *option, char *to)
 {
     entry_t  *entry;
 
+    if (entries->n == OPTIONS_MAX) {
+        cli_error("this command has more than %d options: raise OPTIONS_MAX in "
+                  "options.c", OPTIONS_MAX);
+        exit(CLI_ERROR);
+    }
+
+    entry = &entries->entry[entries->n++];
+    entry->option = option;
+    entry->to = to;
+    entry->given = 0;
+}
+
+
+/* Appends the options of a table, and of the groups in it. */
+static void
+flatten(const option_t *table, char *values, entries_t *entries)
+{
     for ( /* void */ ; table->name != NULL || table->group != NULL; table++) {
 
         if (table->group != NULL) {
             flatten(table->group, values + table->offset, entries);
-            continue;
-        }
 
-        entry = &entries->entry[entries->n++];
-        entry->option = table;
-        entry->to = values + table->offset;
-        entry->given = 0;
+        } else {
+            append(entries, table, values + table->offset);
+        }
     }
 }
 
 
-/* A table's options, and --help. */
+/* Collects the options of a table, and --help. */
 static void
 collect_entries(const option_t *table, void *values, entries_t *entries)
 {
     entries->n = 0;
 
     flatten(table, values, entries);
-
-    entries->entry[entries->n].option = &help_option;
-    entries->entry[entries->n++].to = NULL;
+    append(entries, &help_option, NULL);
 }
 
 
@@ -304,7 +319,7 @@ options_each(const option_t *table,
 }
 
 
-/* The option that getopt_long() means; NULL if there is none. */
+/* Returns the option that getopt_long() found, or NULL for an unknown one. */
 static entry_t *
 find(entries_t *entries, int c)
 {

@@ -60,8 +60,8 @@ char *output_directory(const output_t *out);
  * is another one now. */
 int output_is(const output_t *out, const char *path);
 
-/* The first of these files for which that is so, as messages call it; "-" is
- * standard input.  NULL if there is none. */
+/* Returns the first of these files that a commit would replace, as messages
+ * call it, or NULL if it would replace none of them; "-" is standard input. */
 const char *output_among(const output_t *out, char **names, int n);
 
 

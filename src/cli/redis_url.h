@@ -14,8 +14,8 @@
 typedef struct {
     char      *shown;                    /* the URL without the password */
     char      *host;
-    char      *user;                     /* NULL: none; password likewise */
-    char      *password;
+    char      *user;                     /* NULL: the URL has no user */
+    char      *password;                 /* NULL: the URL has no password */
     char      *key;
     size_t     key_len;
     unsigned   port;

@@ -15,8 +15,8 @@
 #include "temporary_file.h"
 
 
-/* The file to remove should the program end; NULL if there is none.  Changed
- * only while the signals below wait. */
+/* The file that is removed if a signal ends the program, or NULL.  It changes
+ * only while the signals below are blocked. */
 static const char *volatile  unfinished;
 
 static const int  signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE,

@@ -154,7 +154,8 @@ subtest 'bloom_unavailable reject rejects with status 503' => sub {
         for qw(reject route pass page);
     is_outcome('/reject/reject', '200 ',
                'a request without a key is passed under reject');
-    like($t->get('/reject/page?id=none')->body, qr/^backend/,
+    is($t->get('/reject/page?id=none')->body,
+       'backend /reject/reject-page?id=none',
          'the error page of status 503 is not checked');
     is_outcome('/reject/not?id=one', '200 UNAVAILABLE lost',
                'a location overrides bloom_unavailable reject');
