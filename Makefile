@@ -47,7 +47,7 @@ bench := $(patsubst bench/%.c,build/bench/%, \
         check test test-layers test-unit test-nginx test-nginx-1.22 \
         test-nginx-1.26 test-sanitize test-sanitize-unit \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
-        fuzz chaos dashboard dashboard-packages screenshots \
+        fuzz chaos spellings dashboard dashboard-packages screenshots \
         bench pictures install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -130,9 +130,21 @@ build/sanitize/bench/%: bench/%.c bench/http.c \
 	$(CC) $(compile) $(sanitize) $(sources_and_objects) bench/http.c $(libs) \
 	    -o $@
 
-build/bench/lookups: build/obj/cli/json.o build/obj/cli/units.o
+# Programs of t/reference, which tests run
+
+build/reference/%: t/reference/%.c $(call core_objects,build)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sources_and_objects) -lm -lidn2 -o $@
+
+build/sanitize/reference/%: t/reference/%.c $(call core_objects,build/sanitize)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sanitize) $(sources_and_objects) -lm -lidn2 -o $@
+
+build/bench/lookups: build/obj/cli/json.o build/obj/cli/units.o \
+                     build/obj/cli/visible.o
 build/sanitize/bench/lookups: build/sanitize/obj/cli/json.o \
-                              build/sanitize/obj/cli/units.o
+                              build/sanitize/obj/cli/units.o \
+                              build/sanitize/obj/cli/visible.o
 
 # The man page is made from a template and the tool's tables of options, and is
 # committed.  test-docs makes it again and compares.
@@ -147,7 +159,7 @@ man: build/manpage  ## write docs/ngx-bloom.1 from its template
 
 # The unit tests, and the programs that t/tool and scripts/check-docs.sh run
 
-unit: $(unit:%=build/unit/%) build/bench/lookups build/manpage  ## build the unit tests
+unit: $(unit:%=build/unit/%) build/bench/lookups build/manpage build/reference/expressions  ## build the unit tests
 fuzzers: $(fuzz)  ## build the fuzzers
 
 # test-cross compiles them for aarch64, too, with Debian's libraries for it,
@@ -242,7 +254,7 @@ serving = $(with) prove -It/lib -j $(TEST_JOBS) \
           $(filter-out t/tool/% t/import/% t/api/page-browser.t,$(tests)) \
           $(filter t/import/serve.t,$(tests))
 
-test-nginx: all build/bench/lookups $(packages)  ## run TESTS (files or folders of t/) with the installed nginx
+test-nginx: all build/bench/lookups build/reference/expressions $(packages)  ## run TESTS (files or folders of t/) with the installed nginx
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 test-nginx-1.22: tool nginx-1.22.1-static  ## run the tests with nginx 1.22.1, linked statically
@@ -256,7 +268,7 @@ test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run both of the follow
 test-sanitize-unit: $(unit:%=build/sanitize/unit/%)  ## run the unit tests with ASan and UBSan
 	@scripts/run-unit.sh $^
 
-test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups nginx-1.26.3-sanitize $(packages)  ## run TESTS with ASan and UBSan
+test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions nginx-1.26.3-sanitize $(packages)  ## run TESTS with ASan and UBSan
 	TEST_NGINX_SANITIZED=1 $(call suite,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 
 # The model checker is in t/chaos; CHAOS has further options, such as --seed N.
@@ -266,10 +278,14 @@ installed = $(call with,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 sanitized = TEST_NGINX_SANITIZED=1 $(call with,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 checker = perl -It/lib t/chaos/chaos.pl --time $(TIME) $(CHAOS)
 
+# Clocks that jump and memory that is short are left to "make chaos": they take
+# minutes to say something.  Workers die of what somebody does who has taken one
+# over, which the sanitizers would report.
+
 test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## run the model checker for TIME (20s), its test, and with ASan
 	$(installed) prove -It/lib t/chaos/self.t
-	$(installed) $(checker)
-	$(sanitized) $(checker)
+	$(installed) $(checker) --skip clock,memory
+	$(sanitized) $(checker) --skip clock,memory,tamper,forge
 
 chaos: all  ## run the model checker alone: make chaos TIME=10m
 	$(installed) $(checker)
@@ -279,6 +295,12 @@ test-fuzz fuzz: fuzzers
 
 test-fuzz:  ## run the fuzzers for FUZZ_SECONDS (10) each
 fuzz:  ## run them for longer: make fuzz FUZZ_SECONDS=3600
+
+SPELLINGS ?= 1000000
+SEED ?= 1
+
+spellings: build/reference/expressions  ## compare SPELLINGS (1000000) of hosts with a browser's URL parser
+	node t/reference/browser.mjs --count $(SPELLINGS) --seed $(SEED) --program $<
 
 test-cross: tool unit  ## run the tool and unit tests on aarch64 and old x86-64
 	@scripts/install-deps.sh cross

@@ -11,6 +11,7 @@
 
 #include "ngx_http_bloom.h"
 #include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_arg.h"
 #include "ngx_http_bloom_audit.h"
 #include "ngx_http_bloom_conf.h"
 #include "ngx_http_bloom_conf_rules.h"
@@ -26,9 +27,12 @@
 
 static ngx_int_t ngx_http_bloom_add_handlers(ngx_conf_t *cf);
 static ngx_int_t ngx_http_bloom_init_module(ngx_cycle_t *cycle);
+static void ngx_http_bloom_attach(ngx_cycle_t *cycle,
+    ngx_http_bloom_main_conf_t *bmcf);
 static void ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf);
 static ngx_int_t ngx_http_bloom_init_process(ngx_cycle_t *cycle);
-static void ngx_http_bloom_exit(ngx_cycle_t *cycle);
+static void ngx_http_bloom_exit_process(ngx_cycle_t *cycle);
+static void ngx_http_bloom_exit_master(ngx_cycle_t *cycle);
 static void *ngx_http_bloom_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_bloom_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent,
@@ -65,6 +69,13 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
     { ngx_string("bloom_zone"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
       ngx_http_bloom_conf_zone,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("bloom_arg"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE23,
+      ngx_http_bloom_arg_conf,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -119,14 +130,14 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
       NULL },
 
     { ngx_string("bloom_audit"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE123,
       ngx_http_bloom_audit_conf,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
 
     { ngx_string("bloom_api"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE12,
       ngx_http_bloom_api,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
@@ -182,8 +193,8 @@ ngx_module_t  ngx_http_bloom_module = {
     ngx_http_bloom_init_process,           /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
-    ngx_http_bloom_exit,                   /* exit process */
-    ngx_http_bloom_exit,                   /* exit master */
+    ngx_http_bloom_exit_process,           /* exit process */
+    ngx_http_bloom_exit_master,            /* exit master */
     NGX_MODULE_V1_PADDING
 };
 
@@ -239,10 +250,28 @@ ngx_http_bloom_init_module(ngx_cycle_t *cycle)
             ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module),
             bmcf);
         ngx_bloom_reload_accepted(cycle, &bmcf->zones);
+        ngx_http_bloom_attach(cycle, bmcf);
         (void) ngx_bloom_helper_init(cycle, &bmcf->zones);
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Maps what the only process needs of the state directories.  Where there are
+ * workers, they do that, and the master does not.
+ */
+static void
+ngx_http_bloom_attach(ngx_cycle_t *cycle, ngx_http_bloom_main_conf_t *bmcf)
+{
+    ngx_core_conf_t  *ccf;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    if (!ccf->master && !ngx_test_config) {
+        ngx_bloom_zone_attach_states(&bmcf->zones);
+    }
 }
 
 
@@ -291,6 +320,7 @@ ngx_http_bloom_init_process(ngx_cycle_t *cycle)
 
     if (bmcf != NULL && bmcf->zones.nelts != 0) {
         ngx_bloom_counters_process();
+        ngx_bloom_zone_attach_states(&bmcf->zones);
         ngx_bloom_shutdown_init(cycle, &bmcf->zones);
     }
 
@@ -299,7 +329,7 @@ ngx_http_bloom_init_process(ngx_cycle_t *cycle)
 
 
 static void
-ngx_http_bloom_exit(ngx_cycle_t *cycle)
+ngx_http_bloom_exit_process(ngx_cycle_t *cycle)
 {
     ngx_http_bloom_main_conf_t  *bmcf;
 
@@ -307,6 +337,19 @@ ngx_http_bloom_exit(ngx_cycle_t *cycle)
 
     if (bmcf != NULL) {
         ngx_bloom_shutdown_end(cycle, &bmcf->zones);
+    }
+}
+
+
+static void
+ngx_http_bloom_exit_master(ngx_cycle_t *cycle)
+{
+    ngx_http_bloom_main_conf_t  *bmcf;
+
+    bmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_bloom_module);
+
+    if (bmcf != NULL) {
+        ngx_bloom_shutdown_end_master(cycle, &bmcf->zones);
     }
 }
 
@@ -417,6 +460,8 @@ ngx_http_bloom_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_bloom_loc_conf_t *blcf = conf;
 
     ngx_str_t                   *value, name;
+    ngx_flag_t                  *flag;
+    ngx_uint_t                   i;
     ngx_http_core_loc_conf_t    *clcf;
     ngx_http_bloom_endpoint_t   *endpoint;
     ngx_http_bloom_main_conf_t  *bmcf;
@@ -452,16 +497,37 @@ ngx_http_bloom_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (cf->args->nelts == 2) {
+    endpoint->write = NGX_CONF_UNSET;
+    endpoint->image = NGX_CONF_UNSET;
 
-        if (ngx_strcmp(value[1].data, "write=on") == 0) {
-            endpoint->write = 1;
+    for (i = 1; i < cf->args->nelts; i++) {
 
-        } else if (ngx_strcmp(value[1].data, "write=off") != 0) {
-            return ngx_http_bloom_conf_invalid(cf, "parameter", &value[1],
-                                               "\"write=on\" or \"write=off\"");
+        flag = ngx_strncmp(value[i].data, "write=", 6) == 0 ? &endpoint->write
+               : ngx_strncmp(value[i].data, "image=", 6) == 0 ? &endpoint->image
+               : NULL;
+
+        if (flag != NULL && ngx_strcmp(value[i].data + 6, "on") == 0
+            && *flag == NGX_CONF_UNSET)
+        {
+            *flag = 1;
+
+        } else if (flag != NULL && ngx_strcmp(value[i].data + 6, "off") == 0
+                   && *flag == NGX_CONF_UNSET)
+        {
+            *flag = 0;
+
+        } else {
+            return ngx_http_bloom_conf_invalid(cf, "parameter", &value[i],
+                                               "\"write=on\", \"write=off\", "
+                                               "\"image=on\" or "
+                                               "\"image=off\", each once");
         }
     }
+
+    /* who may replace the image may have it */
+
+    ngx_conf_init_value(endpoint->write, 0);
+    ngx_conf_init_value(endpoint->image, endpoint->write);
 
     if (endpoint->write) {
         bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);

@@ -3,9 +3,11 @@
 # confirm.pl ADDRESS:PORT SOCKET
 #
 # The exact answer behind a filter, in as few lines as it takes: Redis, which
-# listens at SOCKET, has the canonical keys of all listed URLs in the set "bad".
-# A request with a canonical key in X-Key is answered 403 if that, or what it is
-# looked up by, is one of them, and 204 if not; 500 if Redis cannot be asked.
+# listens at SOCKET, has the canonical keys of all listed URLs in the set "bad",
+# and those of the allow list in "good".  A request with a canonical key in X-Key
+# is answered 403 if that, or what it is looked up by, is in "bad" and not in
+# "good", or if it is no canonical key, and 204 if not; 500 if Redis cannot be
+# asked.
 #
 # It goes into the background when it listens; confirm.pid beside it has its
 # number.
@@ -46,7 +48,10 @@ while (1) {
         last if $line =~ /^\r?$/;
     }
 
-    my $status = eval { is_bad(expressions($key)) ? 403 : 204 } // 500;
+    my @keys = expressions($key);
+    my $status = eval {
+        !@keys || has('bad', @keys) && !has('good', @keys) ? 403 : 204;
+    } // 500;
 
     print $client "HTTP/1.0 $status -\r\nContent-Length: 0\r\n\r\n";
 }
@@ -80,12 +85,12 @@ sub expressions {
 }
 
 
-# Whether Redis has one of them.
+# Whether a set in Redis has one of them.
 
-sub is_bad {
-    my @command = ('SMISMEMBER', 'bad', @_);
+sub has {
+    my @command = ('SMISMEMBER', @_);
 
-    return 0 if !@_;
+    return 0 if @_ == 1;
 
     my $redis = IO::Socket::UNIX->new(Peer => $socket) or die "no Redis: $!\n";
 

@@ -367,15 +367,15 @@ check_names() {
 
 routes() {
     tr -d '\n' < src/http/api/ngx_http_bloom_api.c \
-    | grep -oE '\{ NGX_HTTP_BLOOM_[A-Z]+, [01], ngx_string\("[^"]*"\), [01]' \
-    | tr -d ',"(){}' | sed 's/ngx_string/"/; s/NGX_HTTP_BLOOM_//' \
-    | while read -r method zone path write; do
+    | grep -oE '\{ NGX_HTTP_BLOOM_[A-Z]+, [01], ngx_string\("[^"]*"\), +NGX_[A-Z_]+' \
+    | tr -d ',"(){}' | sed 's/ngx_string/"/; s/NGX_HTTP_BLOOM_//g' \
+    | while read -r method zone path needs; do
         path=${path#\"}
         case $zone in
             0) path=/$path ;;
             1) path=/zones/NAME$path ;;
         esac
-        case $write in 0) write=no ;; 1) write=yes ;; esac
+        case $needs in WRITE) write=yes ;; *) write=no ;; esac
         echo "$method $path $write"
     done | sort
 }
@@ -437,9 +437,12 @@ described_metrics() {
 # the names of files in a state directory, with "*" for what differs
 
 state_files() {
-    grep -ohE '"(control|lock|dropped|lost|(instance|journal|upload|checkpoint|snapshot|save|segment|compact)\.[^" ]+)"' \
-         src/{store,zone}/ngx_bloom_*.c | tr -d '"\\' | sed -E 's/%[0-9]*[a-zA-Z]+/*/g' \
-    | sort -u
+    {
+        grep -ohE '"(control(\.tmp)?|lock|dropped|lost|(instance|journal|upload|checkpoint|segment|damaged|compact)\.[^" ]+)"' \
+             src/{store,zone}/ngx_bloom_*.c
+        grep -hA1 'ngx_bloom_state_files_temporary(' src/{store,zone,http/api}/ngx_*.c \
+        | sed -nE 's/.*"([a-z]+)", "([a-z]+)".*/\1.*.*.\2/p'
+    } | tr -d '"\\' | sed -E 's/%[0-9]*[a-zA-Z]+/*/g' | sort -u
 }
 
 check_endpoint() {
@@ -482,7 +485,7 @@ check_files() {
             | sort -u)"
 
     same "docs/state.md has the fields of the control page" "$(control_page)" \
-         "$(sed -nE 's/^\| ([0-9]+) \| ([0-9]+) \| `([a-z_]+)` .*/\1 \2 \3/p
+         "$(sed -nE 's/^\| ([0-9]+) \| ([0-9]+) \| `([a-z_.]+)` .*/\1 \2 \3/p
                      s/^The page has ([0-9]+ bytes)\..*/\1/p' docs/state.md \
             | sort -n)"
 }
@@ -491,20 +494,26 @@ check_files() {
 # compiler lays it out
 
 control_page() {
-    local header=src/store/ngx_bloom_state.h
+    local header=src/store/ngx_bloom_control.h
 
     {
         echo '#include <stdio.h>'
         echo '#include <stddef.h>'
         echo '#include <stdint.h>'
         echo '#include <pthread.h>'
+        echo '#include "bloom_image.h"'
         echo 'typedef unsigned char u_char;'
         sed -n '/^#define NGX_BLOOM_[A-Z_]* /p
                 /The end of the journal\. /,/^} ngx_bloom_control_t;/p' $header
         echo 'int main(void) {'
-        sed -n '/In the file "control"/,/^} ngx_bloom_control_t;/p' $header \
-        | sed -nE 's/^    ([a-z_0-9]+ +|\} )([a-z_]+)(\[.*)?;.*/\2/p' \
-        | while read -r field; do
+        {
+            sed -n '/In the file "control"/,/^} ngx_bloom_control_t;/p' $header \
+            | sed -nE 's/^ {12}[a-z_0-9]+ +([a-z_]+)(\[.*)?;.*/\1/p
+                       s/^ {12}\} ([a-z_]+)\[.*/\1/p
+                       s/^ {4}(\}|u_char) +([a-z_]+)\[.*/\2/p'
+            sed -n '/^typedef/h; //!H; /^} ngx_bloom_pending_t;/{x;p}' $header \
+            | sed -nE 's/^ {4}[a-z_0-9]+ +([a-z_]+);.*/pending.\1/p'
+        } | while read -r field; do
             echo "printf(\"%zu %zu $field\\n\","
             echo "offsetof(ngx_bloom_control_t, $field),"
             echo "sizeof(((ngx_bloom_control_t *) 0)->$field));"
@@ -513,7 +522,7 @@ control_page() {
         echo 'return 0; }'
     } > "$scratch/control.c"
 
-    gcc -o "$scratch/control" "$scratch/control.c" && "$scratch/control" \
+    gcc -Isrc/core -o "$scratch/control" "$scratch/control.c" && "$scratch/control" \
     | sort -n
 }
 

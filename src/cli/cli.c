@@ -10,22 +10,42 @@
 #include <string.h>
 
 #include "cli.h"
+#include "visible.h"
 
 
 const char  *cli_command;
 
 
+/* A message is one line.  What is in it may come from anywhere. */
 static void
 say(const char *kind, const char *fmt, va_list args, const char *rest)
 {
+    char     *text, cut[1024];
+    va_list   again;
+
+    va_copy(again, args);
+
+    if (vasprintf(&text, fmt, args) == -1) {
+        vsnprintf(cut, sizeof(cut), fmt, again);
+        text = cut;
+    }
+
+    va_end(again);
+
+    visible_without_passwords(text);
+
     flockfile(stderr);
 
     fprintf(stderr, "ngx-bloom%s%s: %s", cli_command ? " " : "",
             cli_command ? cli_command : "", kind);
-    vfprintf(stderr, fmt, args);
+    visible_print(stderr, text, strlen(text));
     fprintf(stderr, "%s\n", rest);
 
     funlockfile(stderr);
+
+    if (text != cut) {
+        free(text);
+    }
 }
 
 

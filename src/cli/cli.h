@@ -25,7 +25,8 @@
 /* The subcommand's name, for messages; NULL before it is known. */
 extern const char  *cli_command;
 
-/* "ngx-bloom build: ..." to standard error, and a line's end. */
+/* "ngx-bloom build: ..." to standard error, and a line's end.  What a terminal
+ * would obey and passwords of URLs are not printed (visible.h). */
 void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

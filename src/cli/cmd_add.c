@@ -20,6 +20,7 @@
 #include "key_options.h"
 #include "progress.h"
 #include "units.h"
+#include "visible.h"
 
 
 typedef struct {
@@ -184,6 +185,10 @@ add_keys(add_t *add, char **names, int n)
         rc = image_write(&out, image, add->old.words, add->old.origin);
         add->written = 1;
 
+        if (rc == CLI_OK && !from->quiet) {
+            image_write_warn_secret(image, &out);
+        }
+
     } else if (rc == CLI_OK && output_check(&out) != 0) {
 
         /* it is in the old image that all were present */
@@ -224,7 +229,8 @@ report(const add_t *add, double seconds)
         return;
     }
 
-    printf("%s: %" PRIu64 " keys, %" PRIu64 " added, %" PRIu64, path,
+    visible_name(path);
+    printf(": %" PRIu64 " keys, %" PRIu64 " added, %" PRIu64,
            add->counts.received, add->added, image->items);
 
     if (add->error != 0) {

@@ -18,6 +18,7 @@
 #include "key_options.h"
 #include "progress.h"
 #include "units.h"
+#include "visible.h"
 
 #define DEFAULT_FPR  0.001
 
@@ -332,6 +333,10 @@ build_image(build_t *build, output_t *out, char **names, int n,
 
     rc = image_write(out, image, words, NULL);
 
+    if (rc == CLI_OK && !from->quiet) {
+        image_write_warn_secret(image, out);
+    }
+
     munmap(words, bloom_geometry_bytes(&image->geometry));
 
     return rc;
@@ -360,9 +365,10 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
         return;
     }
 
-    printf("%s: %" PRIu64 " keys, %" PRIu64 " distinct, %s, %s, "
+    visible_name(build->output);
+    printf(": %" PRIu64 " keys, %" PRIu64 " distinct, %s, %s, "
            "%.1f bits a key, false-positive rate %s\n",
-           build->output, counts->received, image->items,
+           counts->received, image->items,
            bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
            image_json_bits_per_item(image),

@@ -11,6 +11,7 @@
 #include "given_keys.h"
 #include "json.h"
 #include "keyform.h"
+#include "visible.h"
 
 
 typedef struct {
@@ -61,7 +62,7 @@ print_json(const bloom_form_t *form, const char *why)
 static void
 print_line(const bloom_key_t *text)
 {
-    fwrite(text->data, 1, text->len, stdout);
+    visible_data(text->data, text->len);
     putchar('\n');
 }
 
@@ -140,8 +141,9 @@ const command_t  cmd_expand = {
         "Shows the expressions by which keys are looked up in an image of a "
         "key form, for instance to find out why a URL is blocked. Prints the "
         "canonical form of a key, then its expressions, one a line, with a "
-        "blank line between keys. Without keys and without -f, keys are read "
-        "from standard input, one a line.",
+        "blank line between keys. On a terminal, control characters in them "
+        "are shown as \\xNN. Without keys and without -f, keys are read from "
+        "standard input, one a line.",
     .options = options,
     .values = &values,
     .status = "0 all keys can be looked up; 1 some key is invalid; 2 an "

@@ -14,6 +14,7 @@
 #include "image_read.h"
 #include "json.h"
 #include "output.h"
+#include "visible.h"
 
 #define PIECE  (4 * 1024 * 1024)
 
@@ -295,8 +296,9 @@ report(const export_t *x)
         json_end(&json);
 
     } else if (!x->quiet) {
-        printf("%s: %s, about %" PRIu64 " keys\n", x->output,
-               x->format->name, x->head.items);
+        visible_name(x->output);
+        printf(": %s, about %" PRIu64 " keys\n", x->format->name,
+               x->head.items);
     }
 }
 

@@ -23,6 +23,9 @@
 #define GROWS_BY   (64 * 1024 * 1024)
 #define GO_ZERO_K  14
 
+#define TIMEOUT      60                  /* seconds */
+#define TIMEOUT_MAX  86400
+
 
 typedef struct {
     const char                    *output;
@@ -31,6 +34,7 @@ typedef struct {
     uint64_t                       capacity;
     double                         fpr;
     uint64_t                       as_of;
+    unsigned                       timeout;
     int                            quiet;
     int                            json;
     bloom_foreign_t                f;
@@ -179,6 +183,12 @@ static const option_t  options[] = {
     OPTIONS_AS_OF(import_t,
       "state that the keys are complete as of that time; 2026-01-31T12:00:00Z "
       "or seconds since 1970 (default: not stated)"),
+    { 0, "timeout", "SECONDS", offsetof(import_t, timeout),
+      options_take_number,
+      "how long a Redis server may take to accept the connection, to agree "
+      "upon TLS, and for each answer, of up to 16 MiB, as a whole "
+      "(default: 60)",
+      .is = "seconds are", 1, TIMEOUT_MAX },
     OPTIONS_QUIET(import_t),
     OPTIONS_JSON(import_t),
     { 0 }
@@ -518,7 +528,9 @@ read_shards(import_t *import, char **paths, int n, bits_t *bits)
 
     for (i = 0; i < n && rc == CLI_OK; i++) {
 
-        if (import_source_open(&source, paths + i, 1, 0) != 0) {
+        if (import_source_open(&source, paths + i, 1, 0, import->timeout)
+            != 0)
+        {
             return CLI_ERROR;
         }
 
@@ -556,7 +568,8 @@ read_all(import_t *import, char **paths, int n, bits_t *bits,
 
     } else {
         if (import_source_open(&source, paths, n,
-                               import->format == &bloom_foreign_redisbloom)
+                               import->format == &bloom_foreign_redisbloom,
+                               import->timeout)
             != 0)
         {
             return CLI_ERROR;
@@ -647,7 +660,7 @@ run(char **operands, int n, void *values)
 }
 
 
-static import_t  values;
+static import_t  values = { .timeout = TIMEOUT };
 
 const command_t  cmd_import = {
     .name = "import",
@@ -660,6 +673,10 @@ const command_t  cmd_import = {
         "gzip, \"-\" for standard input, or a key of a Redis server "
         "(rediss:// with TLS):\n\n"
         "  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY\n\n"
+        "In a password or a key, an @ is written as %40; in a password, a / "
+        "as %2F. Messages leave the password out, but everybody on the machine "
+        "sees it in the list of processes: give it in the environment "
+        "variable REDISCLI_AUTH.\n\n"
         "The image is measured: its fill ratio, the number of keys estimated "
         "from that, and the false-positive rate with a million random keys. A "
         "warning tells if the rate is more than twice what the bits imply or "

@@ -13,6 +13,7 @@
 #include "image_json.h"
 #include "image_read.h"
 #include "units.h"
+#include "visible.h"
 
 
 typedef struct {
@@ -36,8 +37,9 @@ print_text(const char *path, const bloom_image_t *image)
 
     g = &image->geometry;
 
-    printf("file            %s\n", path);
-    printf("size            %s (%" PRIu64 " bytes)\n",
+    printf("file            ");
+    visible_name(path);
+    printf("\nsize            %s (%" PRIu64 " bytes)\n",
            format_bytes(text, bloom_image_file_size(image)),
            bloom_image_file_size(image));
     printf("format version  %d\n", BLOOM_IMAGE_VERSION);

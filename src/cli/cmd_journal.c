@@ -13,12 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bloom_image.h"
 #include "bloom_record.h"
 #include "cli.h"
 #include "command.h"
 #include "json.h"
+#include "keyform.h"
 #include "regular_file.h"
 #include "units.h"
+#include "visible.h"
 
 
 typedef struct {
@@ -42,7 +45,6 @@ typedef struct {
     uint64_t          broken;            /* bytes without a valid record */
     uint64_t          broken_at;         /* position of the first */
     uint64_t          missing;           /* records */
-    uint64_t          backward;          /* first record before its time; 0 */
 } piece_t;
 
 typedef struct {
@@ -52,9 +54,12 @@ typedef struct {
     int               compact;           /* more than one object */
     int               quiet;
 
+    int               checking;          /* the keys, and printing nothing */
+    int               refused;           /* a key that cannot be printed */
+    uint64_t          printed;           /* keys */
+
     /* of a directory: what was read before; 0: nothing */
     uint64_t          sequence;          /* of the next record */
-    uint64_t          time;              /* of the last record */
     const piece_t    *before;
 
     uint64_t          records;
@@ -65,16 +70,20 @@ typedef struct {
 static const option_t  options[] = {
     { 0, "keys", NULL, offsetof(journal_t, keys), options_take_flag,
       "print only the keys, one a line, in the order in which they were "
-      "added" },
+      "added; if a key has a line end, no key is printed, and the exit status "
+      "is 2: give -0 or --json" },
     { '0', "null", NULL, offsetof(journal_t, null), options_take_flag,
-      "with --keys: end each key with a zero byte instead of a line end" },
+      "with --keys: end each key with a zero byte instead of a line end, as "
+      "-0 of build, add and test reads them; if a key has a zero byte, no key "
+      "is printed: give --json" },
     { 'q', "quiet", NULL, offsetof(journal_t, quiet), options_take_flag,
       "print nothing but errors, and the keys with --keys" },
     { 0, "json", NULL, offsetof(journal_t, json), options_take_flag,
       "print JSON; with several segments, an object a line; \"result\" is ok, "
       "damaged or unreadable; with --keys, an object for each key, with "
-      "\"key\", \"sequence\" and \"time\", and \"key_hex\" if the key is not "
-      "UTF-8" },
+      "\"key\", \"sequence\" and \"time\" and \"position\" of its record, and "
+      "\"key_hex\" if the key is not UTF-8; build and add read these lines "
+      "with --from json" },
     { 0 }
 };
 
@@ -167,16 +176,69 @@ read_segment(piece_t *piece, int all)
 /* ---- records ---- */
 
 
-static void
-print_key(const journal_t *journal, const bloom_record_t *record,
-    const bloom_key_t *key)
+/* Returns why whoever reads the keys would not get this one as it is, or
+ * NULL. */
+static const char *
+unprintable(const journal_t *journal, const bloom_key_t *key)
 {
-    char    time[UNITS_LEN];
-    json_t  json;
+    if (journal->json) {
+        return NULL;
+    }
+
+    if (journal->null) {
+        return memchr(key->data, '\0', key->len) == NULL ? NULL
+               : "has a zero byte, which would end it: give --json instead of "
+                 "-0";
+    }
+
+    return memchr(key->data, '\n', key->len) == NULL
+           && key->data[key->len - 1] != '\r' ? NULL
+           : "has a line end in it, which would make it another key: give -0 "
+             "(--null) or --json";
+}
+
+
+/* Returns 1 if a file that begins with this key would not be read as keys, or
+ * not as this one. */
+static int
+is_magic(const bloom_key_t *key)
+{
+    return bloom_key_mark(key->data, key->len) != 0
+           || bloom_image_is(key->data, key->len)
+           || (key->len >= 2 && key->data[0] == 0x1f && key->data[1] == 0x8b);
+}
+
+
+static void
+print_key(journal_t *journal, const piece_t *piece, uint64_t position,
+    const bloom_record_t *record, const bloom_key_t *key)
+{
+    int          end;
+    char         time[UNITS_LEN], shown[KEYFORM_SHOWN];
+    json_t       json;
+    const char  *why;
+
+    why = unprintable(journal, key);
+
+    if (why != NULL && !journal->refused) {
+        cli_error("%s: position %" PRIu64 ": the key \"%s\" %s", piece->path,
+                  position, keyform_show(shown, key), why);
+        journal->refused = 1;
+    }
+
+    if (journal->checking || journal->refused) {
+        return;
+    }
 
     if (!journal->json) {
-        fwrite(key->data, 1, key->len, stdout);
-        putchar(journal->null ? '\0' : '\n');
+        end = journal->null ? '\0' : '\n';
+
+        if (journal->printed++ == 0 && is_magic(key)) {
+            putchar(end);                /* an empty key, which counts not */
+        }
+
+        visible_data(key->data, key->len);
+        putchar(end);
         return;
     }
 
@@ -185,21 +247,19 @@ print_key(const journal_t *journal, const bloom_record_t *record,
 
     json_count(&json, "sequence", record->sequence);
     json_text(&json, "time", format_time(time, record->time));
+    json_count(&json, "position", position);
     json_end(&json);
 }
 
 
 static void
-take_record(journal_t *journal, piece_t *piece, bloom_record_t *record)
+take_record(journal_t *journal, piece_t *piece, uint64_t position,
+    bloom_record_t *record)
 {
     bloom_key_t  key;
 
     if (journal->sequence != 0) {
         piece->missing += record->sequence - journal->sequence;
-    }
-
-    if (record->time < journal->time && piece->backward == 0) {
-        piece->backward = record->sequence;
     }
 
     if (piece->records == 0) {
@@ -213,10 +273,9 @@ take_record(journal_t *journal, piece_t *piece, bloom_record_t *record)
     piece->keys += record->count;
 
     journal->sequence = record->sequence + 1;
-    journal->time = record->time;
 
     while (journal->keys && bloom_record_key(record, &key) == 1) {
-        print_key(journal, record, &key);
+        print_key(journal, piece, position, record, &key);
     }
 }
 
@@ -246,7 +305,7 @@ read_records(journal_t *journal, piece_t *piece)
         piece->broken += n;
         at += n;
 
-        take_record(journal, piece, &record);
+        take_record(journal, piece, piece->segment.base + at, &record);
     }
 
     piece->torn = bloom_record_tail(piece->data + at, n);
@@ -301,10 +360,6 @@ check_records(const piece_t *piece, char *error, size_t size)
     if (n != 0) {
         snprintf(error + n, size - (size_t) n, "load an image that has their "
                  "keys");
-
-    } else if (piece->backward != 0) {
-        snprintf(error, size, "record %" PRIu64 " is older than the one before "
-                 "it; repair the program that wrote it", piece->backward);
     }
 }
 
@@ -322,7 +377,6 @@ verify(journal_t *journal, piece_t *piece)
     {
         /* nothing follows from the other journal's records */
         journal->sequence = 0;
-        journal->time = 0;
     }
 
     read_records(journal, piece);
@@ -388,8 +442,9 @@ print_text(const piece_t *piece)
 {
     char  first[UNITS_LEN], last[UNITS_LEN];
 
-    printf("%s: %s, position %" PRIu64 ", %zu of %" PRIu64 " bytes used, %"
-           PRIu64 " records, %" PRIu64 " keys", piece->path,
+    visible_name(piece->path);
+    printf(": %s, position %" PRIu64 ", %zu of %" PRIu64 " bytes used, %"
+           PRIu64 " records, %" PRIu64 " keys",
            piece->rc == CLI_OK ? "ok" : "damaged", piece->segment.base,
            piece->used, piece->segment.size, piece->records, piece->keys);
 
@@ -418,10 +473,14 @@ show(journal_t *journal, piece_t *piece)
         verify(journal, piece);
     }
 
-    if (piece->rc != CLI_OK) {
+    /* a check of the keys comes first, and says nothing else */
+
+    if (piece->rc != CLI_OK && !journal->checking) {
         cli_error("%s: %s", piece->path, piece->error);
 
-    } else if (piece->torn != 0 && journal->keys && !journal->quiet) {
+    } else if (piece->torn != 0 && journal->keys && !journal->quiet
+               && !journal->checking)
+    {
         cli_warn("%s: a torn tail of %zu bytes is left out", piece->path,
                  piece->torn);
     }
@@ -468,7 +527,6 @@ show_file(journal_t *journal, char *path)
     piece = piece_of(path);
 
     journal->sequence = 0;
-    journal->time = 0;
     journal->before = NULL;
 
     return show(journal, &piece);
@@ -508,15 +566,16 @@ by_position(const void *left, const void *right)
 }
 
 
-/* A file that is not whole yet. */
+/* A file that is not whole yet, or a segment that a start has put aside. */
 static int
-is_temporary(const char *name)
+is_no_part(const char *name)
 {
     size_t  len;
 
     len = strlen(name);
 
-    return len > 4 && strcmp(name + len - 4, ".tmp") == 0;
+    return (len > 4 && strcmp(name + len - 4, ".tmp") == 0)
+           || strncmp(name, "damaged.", 8) == 0;
 }
 
 
@@ -562,10 +621,11 @@ without_replaced(piece_t *pieces, size_t n)
 
 /*
  * The files of a directory that are segments, or may be ones; how many, or -1
- * having said that it cannot be read.
+ * having said that it cannot be read, unless the keys are being checked.
  */
 static ssize_t
-list_directory(const char *directory, piece_t **pieces)
+list_directory(const journal_t *journal, const char *directory,
+    piece_t **pieces)
 {
     DIR            *dir;
     size_t          n, room;
@@ -576,7 +636,10 @@ list_directory(const char *directory, piece_t **pieces)
     dir = opendir(directory);
 
     if (dir == NULL) {
-        cli_error("%s: cannot be opened: %s", directory, strerror(errno));
+        if (!journal->checking) {
+            cli_error("%s: cannot be opened: %s", directory, strerror(errno));
+        }
+
         return -1;
     }
 
@@ -588,7 +651,7 @@ list_directory(const char *directory, piece_t **pieces)
 
         piece = piece_of(joined(directory, entry->d_name));
 
-        if (!is_temporary(entry->d_name)
+        if (!is_no_part(entry->d_name)
             && stat(piece.path, &st) == 0 && S_ISREG(st.st_mode))
         {
             read_segment(&piece, 0);
@@ -611,10 +674,13 @@ list_directory(const char *directory, piece_t **pieces)
     }
 
     if (errno != 0) {
-        cli_error("%s: cannot be read: %s", directory, strerror(errno));
+        if (!journal->checking) {
+            cli_error("%s: cannot be read: %s", directory, strerror(errno));
+        }
+
         n = 0;
 
-    } else if (n == 0) {
+    } else if (n == 0 && !journal->checking) {
         cli_error("%s: has no segment of a journal: no key was added to the "
                   "zone yet, or it is no zone's directory; name "
                   "bloom_state_path/ZONE", directory);
@@ -635,7 +701,7 @@ show_directory(journal_t *journal, const char *directory)
     ssize_t   i, n;
     piece_t  *pieces;
 
-    n = list_directory(directory, &pieces);
+    n = list_directory(journal, directory, &pieces);
 
     if (n == -1) {
         return CLI_ERROR;
@@ -646,7 +712,6 @@ show_directory(journal_t *journal, const char *directory)
     rc = CLI_OK;
 
     journal->sequence = 0;
-    journal->time = 0;
     journal->before = NULL;
     journal->records = 0;
     journal->count = 0;
@@ -660,8 +725,9 @@ show_directory(journal_t *journal, const char *directory)
     }
 
     if (!journal->keys && !journal->quiet && !journal->json) {
-        printf("%s: %s, %zd segments, %" PRIu64 " records, %" PRIu64 " keys\n",
-               directory, rc == CLI_OK ? "ok" : "damaged", n,
+        visible_name(directory);
+        printf(": %s, %zd segments, %" PRIu64 " records, %" PRIu64 " keys\n",
+               rc == CLI_OK ? "ok" : "damaged", n,
                journal->records, journal->count);
     }
 
@@ -685,9 +751,24 @@ is_directory(const char *path)
 
 
 static int
+show_all(journal_t *journal, char **operands, int n)
+{
+    int  i, rc;
+
+    for (i = 0, rc = CLI_OK; i < n; i++) {
+        rc = worse(rc, is_directory(operands[i])
+                       ? show_directory(journal, operands[i])
+                       : show_file(journal, operands[i]));
+    }
+
+    return rc;
+}
+
+
+static int
 run(char **operands, int n, void *values)
 {
-    int         i, rc;
+    int         rc;
     journal_t  *journal = values;
 
     if (n == 0) {
@@ -699,15 +780,23 @@ run(char **operands, int n, void *values)
     }
 
     journal->compact = n > 1 || is_directory(operands[0]);
-    rc = CLI_OK;
 
-    for (i = 0; i < n; i++) {
-        rc = worse(rc, is_directory(operands[i])
-                       ? show_directory(journal, operands[i])
-                       : show_file(journal, operands[i]));
+    /* all keys or none: who reads them from a pipe does not see the exit
+     * status */
+
+    if (journal->keys && !journal->json) {
+        journal->checking = 1;
+        (void) show_all(journal, operands, n);
+        journal->checking = 0;
+
+        if (journal->refused) {
+            return CLI_ERROR;
+        }
     }
 
-    return rc;
+    rc = show_all(journal, operands, n);
+
+    return journal->refused ? CLI_ERROR : rc;
 }
 
 
@@ -728,7 +817,12 @@ const command_t  cmd_journal = {
         "and after them are shown. nginx may append meanwhile.\n\n"
         "A torn tail, which is a record that was being written when the "
         "machine or the process stopped, is mentioned but is not an error: "
-        "its keys were never acknowledged.",
+        "its keys were never acknowledged.\n\n"
+        "With --keys, whoever reads the keys gets all of them as they were "
+        "added, or none: if one cannot be printed, as it has a line end, or, "
+        "with -0, a zero byte, no key is printed, and the error tells its "
+        "position. JSON has any key. On a terminal, control characters in "
+        "keys are shown as \\xNN.",
     .options = options,
     .values = &values,
     .status = "0 all segments are good, with or without torn tails; 1 "
@@ -737,6 +831,8 @@ const command_t  cmd_journal = {
     .examples =
         "ngx-bloom journal /var/lib/nginx/bloom/ids\n"
         "ngx-bloom journal --keys -0 DIRECTORY | ngx-bloom build -0 -o "
-        "added.bloom\n",
+        "added.bloom\n"
+        "ngx-bloom journal --keys --json DIR | ngx-bloom build --from json -o "
+        "a.bloom\n",
     .run = run
 };

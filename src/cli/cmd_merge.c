@@ -15,6 +15,7 @@
 #include "image_read.h"
 #include "image_write.h"
 #include "units.h"
+#include "visible.h"
 
 
 /* What the images are together. */
@@ -230,7 +231,8 @@ report(const merge_t *merge)
         return;
     }
 
-    printf("%s: %d images, %" PRIu64, merge->output, merge->n, image->items);
+    visible_name(merge->output);
+    printf(": %d images, %" PRIu64, merge->n, image->items);
 
     if (error != 0) {
         printf(" +- %.0f", ceil(error));
@@ -272,6 +274,7 @@ run(char **operands, int n, void *values)
             image_write_warn_full(&merge->image,
                                   "build the first image again, with an -n for "
                                   "the keys of all, and the others like it");
+            image_write_warn_secret(&merge->image, &out);
         }
 
         report(merge);

@@ -12,6 +12,7 @@
 #include "image_read.h"
 #include "json.h"
 #include "keyform.h"
+#include "visible.h"
 
 
 typedef struct {
@@ -53,7 +54,7 @@ print_key(const test_t *test, const bloom_key_t *key, const char *answer,
 
     if (!test->json) {
         printf("%s ", answer);
-        fwrite(key->data, 1, key->len, stdout);
+        visible_data(key->data, key->len);
         putchar(test->given.split == BLOOM_SPLIT_NUL ? '\0' : '\n');
         return;
     }
@@ -211,7 +212,8 @@ const command_t  cmd_test = {
         "Prints for each key, on a line of its own, whether it is absent or "
         "(maybe) present. Without keys and without -f, keys are read from "
         "standard input, one a line; gzip is decompressed. Empty keys are "
-        "skipped. With -0, lines of the output end with a zero byte, too.\n\n"
+        "skipped. With -0, lines of the output end with a zero byte, too. On a "
+        "terminal, control characters in keys are shown as \\xNN.\n\n"
         "Keys are converted to the image's key form before they are looked "
         "up. With host and url, a key is present if any of its expressions "
         "is. A key that cannot be converted is invalid. The whole image is "

@@ -17,6 +17,7 @@
 #include "image_read.h"
 #include "json.h"
 #include "units.h"
+#include "visible.h"
 
 
 typedef struct {
@@ -114,9 +115,10 @@ print_text(const image_read_t *read, const findings_t *findings)
 {
     char  fill[UNITS_LEN], rate[UNITS_LEN];
 
-    printf("%s: ok, %" PRIu64 " items, %s of the bits set, false-positive "
+    visible_name(read->path);
+    printf(": ok, %" PRIu64 " items, %s of the bits set, false-positive "
            "rate %s, %" PRIu64 " +- %.0f items estimated from the bits\n",
-           read->path, read->image.items,
+           read->image.items,
            format_rate(fill, findings->fill_ratio),
            format_rate(rate, findings->fpr),
            findings->items, ceil(findings->items_error));

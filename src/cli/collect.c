@@ -72,7 +72,7 @@ typedef struct {
     work_t             *work;
     keystore_writer_t  *writer;
     keyform_t           keyform;
-    uint8_t            *field;           /* csv: unquoted */
+    uint8_t            *field;           /* csv, json: unquoted */
     size_t              field_size;
     size_t              n;
     bloom_hash_t        hash[BATCH];     /* not handed over yet */
@@ -221,7 +221,7 @@ hash_other(hasher_t *hasher, const block_t *block, const bloom_key_t *key,
 
     work = hasher->work;
 
-    if (work->options->list.kind == LISTFORMAT_CSV
+    if (work->options->list.kind >= LISTFORMAT_JSON
         && key->len > hasher->field_size)
     {
         hasher->field_size = 2 * key->len;

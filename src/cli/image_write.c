@@ -45,6 +45,22 @@ image_write_warn_full(const bloom_image_t *image, const char *advice)
 }
 
 
+void
+image_write_warn_secret(const bloom_image_t *image, const output_t *out)
+{
+    if (image->hasher.kind != BLOOM_HASH_SIPHASH || !out->replaces
+        || (out->mode & S_IROTH) == 0)
+    {
+        return;
+    }
+
+    cli_warn("%s: has a secret, and keeps the mode %04o of the file that it "
+             "replaces: everybody on this machine may read it; give it the "
+             "group of nginx's workers and \"chmod o=\" it", out->name,
+             (unsigned) out->mode);
+}
+
+
 int
 image_write(output_t *out, bloom_image_t *image, const uint64_t *words,
     const uint8_t *origin)
@@ -111,6 +127,10 @@ write_header(image_write_t *write, const uint8_t *origin)
 
     if (origin == NULL) {
         image->origin_len = 0;
+    }
+
+    if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
+        output_secret(out);
     }
 
     bloom_image_seal_table(image, write->table);

@@ -40,6 +40,9 @@ int image_write_end(image_write_t *write, const uint8_t *origin, int failed);
 /* Warns if an image has so many items that it breaks its promise. */
 void image_write_warn_full(const bloom_image_t *image, const char *advice);
 
+/* Warns if everybody may read an image that has a secret. */
+void image_write_warn_secret(const bloom_image_t *image, const output_t *out);
+
 /* Fills a buffer with random bytes for seeds and ids, or ends the program. */
 void image_write_random(void *buf, size_t len);
 

@@ -15,6 +15,7 @@
 #include "image_write.h"
 #include "import_findings.h"
 #include "units.h"
+#include "visible.h"
 
 
 /* Asks for keys that nobody added, in the form that the source has keys.
@@ -164,8 +165,8 @@ import_findings_print(const import_findings_t *findings,
 
     image = &f->image;
 
-    printf("%s: %s, keys hashed as %s, %" PRIu64 " bits, k %" PRIu32,
-           output,
+    visible_name(output);
+    printf(": %s, keys hashed as %s, %" PRIu64 " bits, k %" PRIu32,
            bloom_scheme_name(image->geometry.layout, image->hasher.kind),
            bloom_hasher_funnel_name(bloom_hasher_funnel(&image->hasher)),
            image->geometry.bits, image->geometry.k);
@@ -174,7 +175,9 @@ import_findings_print(const import_findings_t *findings,
         printf(", %" PRIu32 " links", image->geometry.links);
     }
 
-    printf("\n%s: about %" PRIu64 " keys", output, image->items);
+    putchar('\n');
+    visible_name(output);
+    printf(": about %" PRIu64 " keys", image->items);
 
     if (f->claimed != BLOOM_FOREIGN_UNKNOWN) {
         printf(" (the source says %" PRIu64 ")", f->claimed);
@@ -185,6 +188,7 @@ import_findings_print(const import_findings_t *findings,
            format_rate(b, findings->estimated_fpr),
            format_rate(c, findings->measured_fpr));
 
-    printf("%s: its hash has no secret: who can choose keys can choose some "
-           "that pass\n", output);
+    visible_name(output);
+    printf(": its hash has no secret: who can choose keys can choose some "
+           "that pass\n");
 }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bloom_foreign.h"
 #include "cli.h"
@@ -15,20 +16,12 @@
 #define PIECE  (1024 * 1024)
 
 
-int
-import_source_is_redis(const char *path)
-{
-    return strncmp(path, "redis://", 8) == 0
-           || strncmp(path, "rediss://", 9) == 0;
-}
-
-
 const char *
 import_source_shown(const char *path)
 {
     static char  *shown;
 
-    if (!import_source_is_redis(path)) {
+    if (!redis_url_is(path) && strstr(path, "://") == NULL) {
         return path;
     }
 
@@ -52,6 +45,15 @@ next_file(import_source_t *source)
         return 0;
     }
 
+    if (strstr(*source->paths, "://") != NULL
+        && access(*source->paths, F_OK) != 0)
+    {
+        cli_error("%s: is no file, and no address of Redis; these begin with "
+                  "redis:// or rediss://",
+                  import_source_shown(*source->paths));
+        return -1;
+    }
+
     if (keystream_open(&source->stream, *source->paths, BLOOM_SPLIT_LINES)
         != 0)
     {
@@ -68,7 +70,8 @@ next_file(import_source_t *source)
 
 
 int
-import_source_open(import_source_t *source, char **paths, int n, int dump)
+import_source_open(import_source_t *source, char **paths, int n, int dump,
+    unsigned timeout)
 {
     int  i;
 
@@ -77,16 +80,16 @@ import_source_open(import_source_t *source, char **paths, int n, int dump)
     source->size = BLOOM_FOREIGN_UNKNOWN;
 
     for (i = 0; n != 1 && i < n; i++) {
-        if (import_source_is_redis(paths[i])) {
+        if (redis_url_is(paths[i])) {
             return cli_misuse("%s: name one key and nothing else, or shards "
                               "with --shard", import_source_shown(paths[i])),
                    -1;
         }
     }
 
-    if (import_source_is_redis(paths[0])) {
+    if (redis_url_is(paths[0])) {
 
-        source->redis = redis_open(paths[0], dump);
+        source->redis = redis_open(paths[0], dump, timeout);
 
         if (source->redis == NULL) {
             return -1;

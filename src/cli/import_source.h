@@ -29,16 +29,14 @@ typedef struct {
 } import_source_t;
 
 
-/* 1 if it is the address of a server's key. */
-int import_source_is_redis(const char *path);
-
-/* The path as messages show it: a server's address without the password.  Until
+/* Returns the path as messages show it: an address without the password.  Until
  * the next call. */
 const char *import_source_shown(const char *path);
 
-/* A server's key is read as a bitmap, or, if `dump`, by BF.SCANDUMP.  0, or -1
- * having said why. */
-int import_source_open(import_source_t *source, char **paths, int n, int dump);
+/* A server's key is read as a bitmap, or, if `dump`, by BF.SCANDUMP, with
+ * `timeout` seconds for each answer.  Returns 0, or -1 after a message. */
+int import_source_open(import_source_t *source, char **paths, int n, int dump,
+    unsigned timeout);
 void import_source_close(import_source_t *source);
 
 /* As many bytes as `size`, fewer only at the end; -1 having said why. */

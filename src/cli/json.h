@@ -4,7 +4,8 @@
  * all on one line.
  *
  * Text that is not valid UTF-8 becomes valid: each byte that fits nowhere
- * turns into U+FFFD.
+ * turns into U+FFFD.  Characters that a terminal would obey (visible.h) are
+ * escaped.
  */
 
 #ifndef JSON_H

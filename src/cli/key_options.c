@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "key_options.h"
+#include "visible.h"
 
 #define MEMORY_MAX  ((uint64_t) 1 << 40)
 
@@ -20,7 +21,7 @@ take_list(const option_t *option, const char *text, void *to)
     return listformat_parse(to, text) == 0
            ? CLI_OK
            : options_wrong(option, text, "must be lines, hosts, "
-                           "adblock-domains or csv:COLUMN");
+                           "adblock-domains, json or csv:COLUMN");
 }
 
 
@@ -30,6 +31,7 @@ const option_t  key_options[] = {
       "lines: keys and comments\n"
       "hosts: a hosts file\n"
       "adblock-domains: ||domain^ lines\n"
+      "json: what \"ngx-bloom journal --keys --json\" prints\n"
       "csv:COLUMN: a column, by name or number" },
     { 0, "max-errors", "N", offsetof(collect_options_t, max_errors),
       options_take_count,
@@ -174,7 +176,8 @@ key_options_report(const collect_options_t *options,
         return;
     }
 
-    printf("%s: ", file);
+    visible_name(file);
+    printf(": ");
 
     before = print_count("", counts->empty,
                          options->list.kind == LISTFORMAT_KEYS ? "empty key"

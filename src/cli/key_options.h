@@ -22,8 +22,8 @@ extern const option_t  key_options[];
 
 /*
  * Checks that the options go together, and creates the keystore for an image
- * that goes to `out`.  Without names, the keys come from standard input.
- * Returns CLI_OK; or CLI_ERROR after a message.
+ * that is written to `out`.  Without the name of a file, keys are read from
+ * standard input.  Returns CLI_OK; or CLI_ERROR after a message.
  */
 int key_options_check(collect_options_t *options);
 int key_options_begin(collect_options_t *options, const bloom_image_t *image,

@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "keyform.h"
+#include "visible.h"
 
 
 void
@@ -65,16 +66,14 @@ keyform_expand(keyform_t *keyform, bloom_form_t *result,
 const char *
 keyform_show(char text[KEYFORM_SHOWN], const bloom_key_t *key)
 {
-    char     *p, *end;
-    size_t    i;
-    uint8_t   c;
+    char    *p, *end;
+    size_t   i, used;
 
     p = text;
-    end = text + KEYFORM_SHOWN - sizeof("\\xff...");
+    end = text + KEYFORM_SHOWN - VISIBLE_MAX - sizeof("...");
 
-    for (i = 0; i < key->len && p < end; i++) {
-        c = key->data[i];
-        p += sprintf(p, c < ' ' || c >= 0x7f ? "\\x%02x" : "%c", c);
+    for (i = 0; i < key->len && p <= end; i += used) {
+        p += visible_next(p, key->data + i, key->len - i, &used);
     }
 
     strcpy(p, i < key->len ? "..." : "");

@@ -25,7 +25,7 @@ const char *keyform_canonical(keyform_t *keyform, bloom_key_t *canonical,
 const char *keyform_expand(keyform_t *keyform, bloom_form_t *result,
     const bloom_key_t *key);
 
-/* Printable ASCII of a key, for messages, cut where it is long. */
+/* Returns a key as messages show it (visible.h), cut where it is long. */
 #define KEYFORM_SHOWN  100
 
 const char *keyform_show(char text[KEYFORM_SHOWN], const bloom_key_t *key);

@@ -244,21 +244,16 @@ keystream_read(keystream_t *in, uint8_t *buf, size_t size)
 
 
 static int
-grow(keystream_t *in, keystream_block_t *block, size_t size)
+too_long(const keystream_t *in)
 {
-    if (size > KEYSTREAM_KEY_MAX) {
-        cli_error("%s: byte %" PRIu64 ": within a key of more than 1 GiB; %s",
-                  in->name, in->offset, in->split == BLOOM_SPLIT_NUL
-                  ? "with -0, keys end with a zero byte"
-                  : "keys are one per line, or end with a zero byte if -0 is "
-                    "given");
-        return -1;
-    }
-
-    block->data = cli_realloc(block->data, size);
-    block->size = size;
-
-    return 0;
+    cli_error("%s: byte %" PRIu64 ": within a %s of 1 MiB or more; %s",
+              in->name, in->offset,
+              in->split == BLOOM_SPLIT_NUL ? "key" : "line",
+              in->split == BLOOM_SPLIT_NUL
+              ? "with -0, keys end with a zero byte"
+              : "keys are one per line, or end with a zero byte if -0 is "
+                "given");
+    return -1;
 }
 
 
@@ -292,14 +287,8 @@ keystream_next(keystream_t *in, keystream_block_t *block, int eager)
         return 0;
     }
 
-    if (block->size < KEYSTREAM_BLOCK
-        && grow(in, block, KEYSTREAM_BLOCK) != 0)
-    {
-        return -1;
-    }
-
-    if (block->size < in->tail_len && grow(in, block, in->tail_len) != 0) {
-        return -1;
+    if (block->data == NULL) {
+        block->data = cli_alloc(KEYSTREAM_BLOCK);
     }
 
     if (in->tail_len != 0) {
@@ -312,14 +301,12 @@ keystream_next(keystream_t *in, keystream_block_t *block, int eager)
 
     for ( ;; ) {
 
-        if (block->len == block->size
-            && grow(in, block, 2 * block->size) != 0)
-        {
-            return -1;
+        if (block->len == KEYSTREAM_BLOCK) {
+            return too_long(in);
         }
 
         n = keystream_read(in, block->data + block->len,
-                           block->size - block->len);
+                           KEYSTREAM_BLOCK - block->len);
 
         if (n == -1) {
             return -1;
@@ -333,7 +320,7 @@ keystream_next(keystream_t *in, keystream_block_t *block, int eager)
 
         block->len += (size_t) n;
 
-        if (block->len < block->size && !eager) {
+        if (block->len < KEYSTREAM_BLOCK && !eager) {
             continue;
         }
 

@@ -4,8 +4,9 @@
  *
  * A stream that begins with gzip's magic bytes is inflated, member after
  * member.  It is handed out in blocks of whole keys; what follows the last
- * delimiter is carried over to the next block, and a key longer than a block
- * makes the block grow.
+ * delimiter is carried over to the next block.  A key that a block has no room
+ * for, with its delimiter, is an error: however much a few bytes of gzip stand
+ * for, no more than that is in memory.
  */
 
 #ifndef KEYSTREAM_H
@@ -17,8 +18,7 @@
 #include "bloom_key.h"
 
 
-#define KEYSTREAM_BLOCK    (1024 * 1024)
-#define KEYSTREAM_KEY_MAX  (1024 * 1024 * 1024)
+#define KEYSTREAM_BLOCK  (1024 * 1024)
 
 
 typedef struct {
@@ -41,9 +41,8 @@ typedef struct {
 } keystream_t;
 
 typedef struct {
-    uint8_t        *data;
+    uint8_t        *data;                /* KEYSTREAM_BLOCK bytes */
     size_t          len;                 /* ends behind a delimiter, or ... */
-    size_t          size;
     int             last;                /* ... at the stream's end */
 } keystream_block_t;
 

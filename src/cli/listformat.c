@@ -9,6 +9,7 @@
 
 #include "bloom_ascii.h"
 #include "bloom_host.h"
+#include "bloom_json.h"
 #include "cli.h"
 #include "listformat.h"
 #include "units.h"
@@ -29,6 +30,9 @@ listformat_parse(listformat_t *list, const char *text)
 
     } else if (strcmp(text, "adblock-domains") == 0) {
         list->kind = LISTFORMAT_ADBLOCK;
+
+    } else if (strcmp(text, "json") == 0) {
+        list->kind = LISTFORMAT_JSON;
 
     } else if (strncmp(text, "csv:", 4) == 0 && text[4] != '\0') {
         list->kind = LISTFORMAT_CSV;
@@ -432,6 +436,99 @@ next_of_csv(const listformat_t *list, listformat_line_t *at, bloom_key_t *key,
 }
 
 
+/* Takes hexadecimal digits and the quote behind them; -1 if there is more. */
+static int
+next_hex(bloom_key_t *text, bloom_key_t *key, uint8_t *buf)
+{
+    int     high, low;
+    size_t  i;
+
+    for (i = 0; i + 1 < text->len && text->data[i] != '"'; i += 2) {
+
+        high = bloom_hex_digit(text->data[i]);
+        low = bloom_hex_digit(text->data[i + 1]);
+
+        if (high == -1 || low == -1) {
+            return -1;
+        }
+
+        buf[i / 2] = (uint8_t) (high << 4 | low);
+    }
+
+    key->data = buf;
+    key->len = i / 2;
+
+    if (i >= text->len || text->data[i] != '"') {
+        return -1;
+    }
+
+    skip(text, i + 1);
+
+    return 0;
+}
+
+
+/* The string is read as that of an array, which is what there is a reader for;
+ * it is never longer than its line. */
+static listformat_line_e
+next_of_json(listformat_line_t *at, bloom_key_t *key, const char **why)
+{
+    bloom_json_t    json;
+    bloom_key_t    *line;
+    const uint8_t  *pos, *end;
+
+    static const uint8_t  array[] = "[";
+    static const char     begin[] = "{\"key\":", hex[] = ",\"key_hex\":\"";
+
+    line = &at->line;
+    trim(line);
+
+    if (line->len == 0) {
+        return LISTFORMAT_EMPTY;
+    }
+
+    *why = "is not a line that \"ngx-bloom journal --keys --json\" prints";
+
+    if (!begins(line, begin) || line->data[line->len - 1] != '}') {
+        return LISTFORMAT_BAD;
+    }
+
+    skip(line, sizeof(begin) - 1);
+
+    bloom_json_begin(&json, at->buf);
+
+    pos = array;
+    (void) bloom_json_next(&json, key, &pos, array + 1);
+
+    pos = line->data;
+    end = line->data + line->len;
+
+    if (bloom_json_next(&json, key, &pos, end) != 1) {
+        return LISTFORMAT_BAD;
+    }
+
+    skip(line, (size_t) (pos - line->data));
+
+    if (begins(line, hex)) {
+        skip(line, sizeof(hex) - 1);
+
+        if (next_hex(line, key, at->buf) != 0) {
+            return LISTFORMAT_BAD;
+        }
+    }
+
+    /* elsewhere, key_hex would be overlooked */
+
+    if ((!begins(line, ",") && !begins(line, "}"))
+        || memmem(line->data, line->len, "\"key_hex\"", 9) != NULL)
+    {
+        return LISTFORMAT_BAD;
+    }
+
+    return key->len != 0 ? LISTFORMAT_KEY : LISTFORMAT_EMPTY;
+}
+
+
 int
 listformat_header(listformat_t *list, const bloom_key_t *line, uint64_t number,
     const char **why)
@@ -504,6 +601,10 @@ listformat_next(const listformat_t *list, listformat_line_t *at,
 
     case LISTFORMAT_ADBLOCK:
         is = next_of_adblock(at, key);
+        break;
+
+    case LISTFORMAT_JSON:
+        is = next_of_json(at, key, why);
         break;
 
     case LISTFORMAT_CSV:

@@ -11,6 +11,9 @@
  *     adblock-domains
  *                ||domain^ lines of Adblock-style lists; all other rules
  *                there, which are about more than a domain, are skipped
+ *     json       what `ngx-bloom journal --keys --json` prints: an object a
+ *                line, with "key" first, and then "key_hex" if the key is not
+ *                UTF-8; any byte can be in a key
  *     csv:COLUMN a column of comma-separated values (RFC 4180, a record a
  *                line), by its name in the header, the first line or a
  *                comment before the first, or by its number from 1
@@ -27,6 +30,7 @@ typedef enum {
     LISTFORMAT_LINES,
     LISTFORMAT_HOSTS,
     LISTFORMAT_ADBLOCK,
+    LISTFORMAT_JSON,
     LISTFORMAT_CSV
 } listformat_e;
 
@@ -67,7 +71,7 @@ typedef struct {
     bloom_key_t  line;                   /* what is left of it */
     uint64_t     number;                 /* from 1 */
     int          begun;
-    uint8_t     *buf;                    /* csv: of at least line.len */
+    uint8_t     *buf;                    /* csv, json: of at least line.len */
 } listformat_line_t;
 
 

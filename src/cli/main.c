@@ -51,18 +51,19 @@ usage(void)
 static int
 unknown(const char *name)
 {
+    char                     names[256];
+    size_t                   n;
     const command_t *const  *command;
 
-    fprintf(stderr, "ngx-bloom: unknown command \"%s\"; the commands are",
-            name);
+    names[0] = '\0';
 
-    for (command = command_list; *command != NULL; command++) {
-        fprintf(stderr, " %s,", (*command)->name);
+    for (n = 0, command = command_list; *command != NULL; command++) {
+        n += (size_t) snprintf(names + n, sizeof(names) - n, " %s,",
+                               (*command)->name);
     }
 
-    fprintf(stderr, " help; see \"ngx-bloom --help\"\n");
-
-    return CLI_ERROR;
+    return cli_misuse("unknown command \"%s\"; the commands are%s help", name,
+                      names);
 }
 
 

@@ -21,6 +21,8 @@
 #define TEMPORARY  ".tmp-XXXXXX"
 #define ADDED      (sizeof(TEMPORARY) - 1)
 
+#define SECRET_MODE  0640
+
 /* None of us holds a directory's lock for longer than it takes to rename. */
 #define LOCK_TRIES  500
 #define LOCK_PAUSE  10000000             /* nanoseconds */
@@ -297,6 +299,15 @@ output_made_of(output_t *out, const struct stat *source)
 {
     out->fixed = 1;
     out->source = *source;
+}
+
+
+void
+output_secret(output_t *out)
+{
+    if (!out->replaces) {
+        out->mode &= SECRET_MODE;
+    }
 }
 
 

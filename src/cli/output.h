@@ -47,6 +47,10 @@ int output_commit(output_t *out);
  * gets its number. */
 void output_made_of(output_t *out, const struct stat *source);
 
+/* What is written is a secret: a new file is for its owner and group alone.  A
+ * file that is replaced keeps its mode. */
+void output_secret(output_t *out);
+
 /* 0 if a commit would do so now. */
 int output_check(const output_t *out);
 

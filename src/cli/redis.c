@@ -20,24 +20,33 @@
 #endif
 
 #include "cli.h"
+#include "deadline.h"
 #include "redis.h"
 #include "redis_url.h"
 
-#define TIMEOUT     30                   /* seconds without a byte */
 #define PIECE       (8 * 1024 * 1024)
 
 /* BF.SCANDUMP gives pieces of 16 MiB. */
 #define ANSWER_MAX  (64 * 1024 * 1024)
 #define MEMBERS_MAX 4
 
+/* Only the header and the ends of links come in smaller pieces. */
+#define DUMP_PIECE  (1024 * 1024)
+#define DUMP_SMALL  64
+
+#define SHOWN_MAX   256                  /* bytes of what the server says */
+#define PREFIX      8                    /* of a password, looked for there */
+
 
 struct redis_s {
     redis_url_t    url;
+    unsigned       timeout;              /* seconds for an answer */
 
     int            dump;
     uint64_t       size;                 /* bitmap */
     uint64_t       offset;
     long long      iter;                 /* dump: of the next chunk */
+    uint64_t       small;                /* dump: pieces below DUMP_PIECE */
     int            ended;
 
     redisReply    *reply;
@@ -51,7 +60,8 @@ struct redis_s {
 };
 
 
-/* hiredis would allocate whatever number of members a server announces. */
+/* hiredis would allocate whatever number of members a server announces, and
+ * arrays in arrays as deep as they come. */
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t  members_t;
@@ -65,7 +75,8 @@ static void *(*hiredis_array)(const redisReadTask *task, members_t n);
 static void *
 small_array(const redisReadTask *task, members_t n)
 {
-    return n <= MEMBERS_MAX ? hiredis_array(task, n) : NULL;
+    return n <= MEMBERS_MAX && task->parent == NULL ? hiredis_array(task, n)
+                                                     : NULL;
 }
 
 
@@ -81,10 +92,6 @@ failed(const redis_t *redis, const char *doing)
         cli_error("%s: the server closed the connection %s; look at its log",
                   redis->url.shown, doing);
 
-    } else if (c->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EINTR)) {
-        cli_error("%s: the server has not answered for %d s %s; try again",
-                  redis->url.shown, TIMEOUT, doing);
-
     } else if (c->err == REDIS_ERR_IO) {
         cli_error("%s: %s %s", redis->url.shown, strerror(errno), doing);
 
@@ -97,41 +104,33 @@ failed(const redis_t *redis, const char *doing)
 }
 
 
-/*
- * Sends a command, formatted as hiredis does, and takes its answer into
- * redis->reply.  Returns 0, or -1 having said why.  An answer that is an error
- * is said too.
- */
 static int
-command(redis_t *redis, const char *doing, const char *fmt, ...)
+timed_out(const redis_t *redis, const char *doing)
 {
-    int            rc, done;
-    void          *reply;
-    va_list        args;
-    redisContext  *c;
+    cli_error("%s: the server has not answered within %u s %s; try again, or "
+              "give a greater --timeout", redis->url.shown, redis->timeout,
+              doing);
+    return -1;
+}
 
-    if (redis->reply != NULL) {
-        freeReplyObject(redis->reply);
-        redis->reply = NULL;
-        redis->piece = NULL;
-    }
+
+/* Sends what is to be sent and receives an answer.  Returns 0; -1 if the
+ * connection is of no use any more; -2 if the answer is too long. */
+static int
+exchange(redis_t *redis)
+{
+    int            done;
+    void          *reply;
+    redisContext  *c;
 
     c = redis->context;
     reply = NULL;
-
-    va_start(args, fmt);
-    rc = redisvAppendCommand(c, fmt, args);
-    va_end(args);
-
-    if (rc != REDIS_OK) {
-        cli_no_memory(0);
-    }
 
     for (done = 0; !done; /* void */ ) {
         errno = 0;
 
         if (redisBufferWrite(c, &done) != REDIS_OK) {
-            return failed(redis, doing);
+            return -1;
         }
     }
 
@@ -140,35 +139,98 @@ command(redis_t *redis, const char *doing, const char *fmt, ...)
         errno = 0;
 
         if (redisGetReplyFromReader(c, &reply) != REDIS_OK) {
-            return failed(redis, doing);
+            return -1;
         }
 
         if (reply != NULL) {
-            break;
+            redis->reply = reply;
+            return 0;
         }
 
         if (c->reader->len > ANSWER_MAX) {
-            cli_error("%s: the server's answer is longer than %d bytes %s; is "
-                      "it Redis?", redis->url.shown, ANSWER_MAX, doing);
-            return -1;
+            return -2;
         }
 
         errno = 0;
 
         if (redisBufferRead(c) != REDIS_OK) {
-            return failed(redis, doing);
+            return -1;
         }
     }
+}
 
-    redis->reply = reply;
 
-    if (redis->reply->type == REDIS_REPLY_ERROR) {
-        cli_error("%s: the server says, %s: %.*s", redis->url.shown, doing,
-                  (int) redis->reply->len, redis->reply->str);
+/* Shows an answer that is an error, unless a server repeats a password in it,
+ * as it does with the arguments of a command that it does not know. */
+static int
+server_says(const redis_t *redis, const char *doing)
+{
+    size_t             len;
+    const char        *password;
+    const redisReply  *reply;
+
+    reply = redis->reply;
+    password = redis->url.password;
+    len = password != NULL ? strlen(password) : 0;
+    len = len < PREFIX ? len : PREFIX;
+
+    if (len != 0 && memmem(reply->str, reply->len, password, len) != NULL) {
+        cli_error("%s: the server says an error %s, and repeats the password; "
+                  "does it know AUTH, and that user?", redis->url.shown, doing);
         return -1;
     }
 
-    return 0;
+    cli_error("%s: the server says, %s: %.*s", redis->url.shown, doing,
+              reply->len < SHOWN_MAX ? (int) reply->len : SHOWN_MAX,
+              reply->str);
+    return -1;
+}
+
+
+/*
+ * Sends a command, formatted as hiredis does, and takes its answer into
+ * redis->reply.  Returns 0, or -1 having said why.  An answer that is an error
+ * is said too.
+ */
+static int
+command(redis_t *redis, const char *doing, const char *fmt, ...)
+{
+    int      rc;
+    va_list  args;
+
+    if (redis->reply != NULL) {
+        freeReplyObject(redis->reply);
+        redis->reply = NULL;
+        redis->piece = NULL;
+    }
+
+    va_start(args, fmt);
+    rc = redisvAppendCommand(redis->context, fmt, args);
+    va_end(args);
+
+    if (rc != REDIS_OK) {
+        cli_no_memory(0);
+    }
+
+    deadline_begin(redis->context->fd, redis->timeout);
+    rc = exchange(redis);
+
+    if (deadline_end()) {
+        return timed_out(redis, doing);
+    }
+
+    if (rc == -2) {
+        cli_error("%s: the server's answer is longer than %d bytes %s; is "
+                  "it Redis?", redis->url.shown, ANSWER_MAX, doing);
+        return -1;
+    }
+
+    if (rc == -1) {
+        return failed(redis, doing);
+    }
+
+    return redis->reply->type == REDIS_REPLY_ERROR ? server_says(redis, doing)
+                                                   : 0;
 }
 
 
@@ -289,9 +351,6 @@ refused(const redis_t *redis, const SSL *ssl)
                   "SSL_CERT_FILE can name that of its authority",
                   redis->url.shown, text);
 
-    } else if (errno == EAGAIN || errno == EINTR) {
-        (void) failed(redis, "at TLS");
-
     } else {
         cli_error("%s: no TLS could be agreed upon: %s; is it a port for TLS?",
                   redis->url.shown, redis->context->errstr);
@@ -306,6 +365,7 @@ start_tls(redis_t *redis)
 {
 #ifdef NGX_BLOOM_REDIS_TLS
 
+    int   rc;
     SSL  *ssl;
 
     ssl = require_host(redis);
@@ -316,7 +376,19 @@ start_tls(redis_t *redis)
 
     errno = 0;
 
-    if (redisInitiateSSL(redis->context, ssl) != REDIS_OK) {
+    deadline_begin(redis->context->fd, redis->timeout);
+    rc = redisInitiateSSL(redis->context, ssl);
+
+    if (deadline_end()) {
+
+        if (rc != REDIS_OK) {
+            SSL_free(ssl);
+        }
+
+        return timed_out(redis, "at TLS");
+    }
+
+    if (rc != REDIS_OK) {
         refused(redis, ssl);
         SSL_free(ssl);
         return -1;
@@ -366,15 +438,16 @@ bitmap_begin(redis_t *redis)
 
 
 redis_t *
-redis_open(const char *url, int dump)
+redis_open(const char *url, int dump, unsigned timeout)
 {
     redis_t           *redis;
-    struct timeval     tv = { TIMEOUT, 0 };
+    struct timeval     tv = { timeout, 0 };
     struct sigaction   ignore;
 
     redis = cli_alloc(sizeof(*redis));
     memset(redis, 0, sizeof(*redis));
     redis->dump = dump;
+    redis->timeout = timeout;
 
     /* a server that has gone is an error, which is said, and no signal */
 
@@ -384,8 +457,8 @@ redis_open(const char *url, int dump)
 
     if (redis_url_parse(&redis->url, url) != 0) {
         cli_error("%s: is no address of a key; write "
-                  "redis://host:port/database/key",
-                  redis->url.shown ? redis->url.shown : "redis://...");
+                  "redis://host:port/database/key, and %%2F for a / and %%40 "
+                  "for an @ in a password or a key", redis->url.shown);
         redis_close(redis);
         return NULL;
     }
@@ -413,8 +486,7 @@ redis_open(const char *url, int dump)
     redis->functions.createArray = small_array;
     redis->context->reader->fn = &redis->functions;
 
-    if (redisSetTimeout(redis->context, tv) != REDIS_OK
-        || (redis->url.tls && start_tls(redis) != 0)
+    if ((redis->url.tls && start_tls(redis) != 0)
         || log_in(redis) != 0
         || choose_db(redis) != 0
         || (!dump && bitmap_begin(redis) != 0))
@@ -536,7 +608,16 @@ dump_next(redis_t *redis)
                                  "on");
     }
 
+    if (reply->element[1]->len < DUMP_PIECE
+        && redis->small++ > DUMP_SMALL + redis->offset / DUMP_PIECE)
+    {
+        cli_error("%s: the server sends the filter in pieces of a few bytes; "
+                  "is it RedisBloom?", redis->url.shown);
+        return -1;
+    }
+
     redis->iter = next;
+    redis->offset += reply->element[1]->len;
     redis->piece = reply->element[1];
     redis->pos = 0;
 

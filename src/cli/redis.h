@@ -5,7 +5,7 @@
  * A password may also be in the environment, REDISCLI_AUTH, where the list of
  * processes does not show it.  The server's answers are trusted no more than a
  * file: an answer of another type than requested, or a longer one, is an error,
- * and so is silence.
+ * and so is one that is not there in time.
  */
 
 #ifndef REDIS_H
@@ -19,8 +19,9 @@ typedef struct redis_s  redis_t;
 
 
 /* Connects to the server that a URL names (redis_url.h), to read its key as a
- * bitmap or, if `dump`, by BF.SCANDUMP.  Returns NULL after a message. */
-redis_t *redis_open(const char *url, int dump);
+ * bitmap or, if `dump`, by BF.SCANDUMP.  The connection, TLS and each answer
+ * may take `timeout` seconds.  Returns NULL after a message. */
+redis_t *redis_open(const char *url, int dump, unsigned timeout);
 void redis_close(redis_t *redis);
 
 /* Returns the URL without the password. */

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli.h"
 #include "redis_url.h"
@@ -83,11 +84,26 @@ redis_url_parse(redis_url_t *url, const char *text)
 
     memset(url, 0, sizeof(*url));
 
-    url->tls = strncmp(text, "rediss:", 7) == 0;
-    host = text + (url->tls ? 9 : 8);
+    url->shown = redis_url_shown(text);
+    url->tls = strncasecmp(text, "rediss:", 7) == 0;
+
+    host = text + strlen(url->tls ? "rediss:" : "redis:");
+
+    if (strncmp(host, "//", 2) != 0) {
+        return -1;
+    }
+
+    host += 2;
 
     end = host + strcspn(host, "/");
     at = memrchr(host, '@', (size_t) (end - host));
+
+    /* behind a / that belongs to the password, the host would be a part of it:
+     * a name that everybody sees who is asked for its address */
+
+    if (strchr(end, '@') != NULL) {
+        return -1;
+    }
 
     if (at != NULL) {
         colon = memchr(host, ':', (size_t) (at - host));
@@ -100,8 +116,6 @@ redis_url_parse(redis_url_t *url, const char *text)
         url->password = unescape(host, (size_t) (at - host), NULL);
         host = at + 1;
     }
-
-    url->shown = redis_url_shown(text);
 
     if (*host == '[') {
         colon = memchr(host, ']', (size_t) (end - host));
@@ -156,6 +170,14 @@ redis_url_free(redis_url_t *url)
 }
 
 
+int
+redis_url_is(const char *text)
+{
+    return strncasecmp(text, "redis:", 6) == 0
+           || strncasecmp(text, "rediss:", 7) == 0;
+}
+
+
 char *
 redis_url_shown(const char *text)
 {
@@ -163,9 +185,11 @@ redis_url_shown(const char *text)
     size_t       scheme;
     const char  *host, *at;
 
-    host = strstr(text, "://") + 3;
+    host = text + strcspn(text, ":");
+    host += *host != '\0' ? 1 : 0;
+    host += strspn(host, "/");
     scheme = (size_t) (host - text);
-    at = memrchr(host, '@', strcspn(host, "/"));
+    at = strrchr(host, '@');
     host = at ? at + 1 : host;
 
     shown = cli_alloc(scheme + strlen(host) + 1);

@@ -3,6 +3,9 @@
  * A Redis URL names a key of a server:
  *
  *     redis://[[user:]password@]host[:port]/db/key        rediss:// with TLS
+ *
+ * Letters of the scheme may be in any case.  An @ in the password or the key is
+ * written as %40, and a / in the password as %2F.
  */
 
 #ifndef REDIS_URL_H
@@ -24,12 +27,16 @@ typedef struct {
 } redis_url_t;
 
 
-/* Parses a URL that begins with redis:// or rediss://.  Returns 0, or -1 if it
- * is invalid; redis_url_free() frees it in both cases. */
+/* Returns 1 if the text begins as a URL of Redis does, be it invalid. */
+int redis_url_is(const char *text);
+
+/* Parses a URL that redis_url_is().  Returns 0, or -1 if it is invalid: then
+ * url->shown can be used.  redis_url_free() frees it in both cases. */
 int redis_url_parse(redis_url_t *url, const char *text);
 void redis_url_free(redis_url_t *url);
 
-/* Returns the URL without the password, for messages; to be freed. */
+/* Returns a URL, of any scheme and however wrong, without what stands before
+ * its last @; to be freed. */
 char *redis_url_shown(const char *text);
 
 

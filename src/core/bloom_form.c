@@ -21,6 +21,7 @@ static const char *const  names[] = { "raw", "lower", "host", "url" };
 #define FORMS  (sizeof(names) / sizeof(names[0]))
 
 static const char  too_long[] = "is longer than 65535 bytes";
+static const char  bad_byte[] = "has a byte that no host has";
 
 
 const char *
@@ -54,7 +55,8 @@ bloom_form_room(uint32_t form, size_t len)
         return len;
 
     case BLOOM_FORM_HOST:
-        return BLOOM_HOST_MAX;
+        return BLOOM_HOST_ROOM + (len < BLOOM_FORM_KEY_MAX
+                                  ? len : BLOOM_FORM_KEY_MAX);
 
     case BLOOM_FORM_URL:
         return BLOOM_URL_ROOM(len < BLOOM_URL_MAX ? len : BLOOM_URL_MAX);
@@ -96,39 +98,38 @@ lower(bloom_key_t *canonical, const bloom_key_t *key, uint8_t *buf)
 
 
 static const char *
-parse_host(bloom_host_t *host, bloom_key_t *canonical, const bloom_key_t *key,
-    uint8_t *buf)
+parse_host(bloom_host_t *host, const bloom_key_t *key, uint8_t *buf)
 {
-    const char     *why;
-    const uint8_t  *p, *end;
-
     if (key->len > BLOOM_FORM_KEY_MAX) {
         return too_long;
     }
 
-    p = key->data;
-    end = p + key->len;
+    return bloom_host_parse_key(host, key->data, key->len,
+                                buf + BLOOM_HOST_ROOM);
+}
 
-    while (p < end && (*p == ' ' || *p == '\t')) {
-        p++;
-    }
 
-    while (p < end && (end[-1] == ' ' || end[-1] == '\t')) {
-        end--;
-    }
+/* A list that has mail addresses or patterns is no list of hosts. */
+static const char * __attribute__((noinline))
+canonical_host(bloom_key_t *canonical, const bloom_key_t *key, uint8_t *buf)
+{
+    const char    *why;
+    bloom_host_t   host;
 
-    why = bloom_host_parse(host, p, (size_t) (end - p));
+    why = parse_host(&host, key, buf);
 
     if (why != NULL) {
         return why;
     }
 
-    if (!bloom_host_is_plain(host)) {
-        return "has a byte that no host has";
+    if (!bloom_host_is_plain(&host)
+        || memchr(key->data, '@', key->len) != NULL)
+    {
+        return bad_byte;
     }
 
-    canonical->data = memcpy(buf, host->text, host->len);
-    canonical->len = host->len;
+    canonical->data = memcpy(buf, host.text, host.len);
+    canonical->len = host.len;
 
     return NULL;
 }
@@ -140,7 +141,6 @@ bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
 {
     bloom_url_t   url;
     const char   *why;
-    bloom_host_t  host;
 
     switch (form) {
 
@@ -149,7 +149,7 @@ bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
         return NULL;
 
     case BLOOM_FORM_HOST:
-        return parse_host(&host, canonical, key, buf);
+        return canonical_host(canonical, key, buf);
 
     case BLOOM_FORM_URL:
         why = bloom_url_parse(&url, key->data, key->len, buf);
@@ -178,29 +178,40 @@ const char *
 bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
     uint8_t *buf)
 {
-    size_t        offset[BLOOM_HOST_EXPRESSIONS];
-    unsigned      i;
-    bloom_url_t   url;
-    const char   *why;
-    bloom_host_t  host;
+    size_t         offset[BLOOM_HOST_EXPRESSIONS];
+    uint8_t       *end;
+    unsigned       i;
+    bloom_url_t    url;
+    const char    *why;
+    bloom_host_t   host;
 
     result->n = 1;
 
     switch (form) {
 
     case BLOOM_FORM_HOST:
-        why = parse_host(&host, &result->canonical, key, buf);
+        why = parse_host(&host, key, buf);
 
         if (why != NULL) {
             return why;
         }
 
         result->n = bloom_host_parents(offset, &host, BLOOM_HOST_EXPRESSIONS);
+        end = buf + host.len;
+
+        if (bloom_host_is_plain(&host)) {
+            memcpy(buf, host.text, host.len);
+
+        } else {
+            end = bloom_host_write(buf, &host, offset, result->n);
+        }
 
         for (i = 0; i < result->n; i++) {
             result->expression[i].data = buf + offset[i];
-            result->expression[i].len = host.len - offset[i];
+            result->expression[i].len = (size_t) (end - buf) - offset[i];
         }
+
+        result->canonical = result->expression[0];
 
         return NULL;
 

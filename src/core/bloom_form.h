@@ -7,7 +7,8 @@
  *     raw    byte for byte
  *     lower  A to Z become a to z, other bytes stay
  *     host   a name or an address without a port (bloom_host.h); found by
- *            itself or by one of its parent domains
+ *            itself or by one of its parent domains.  What is asked for may
+ *            have bytes that no host has; what is stored may not
  *     url    Safe Browsing's canonical form without the scheme
  *            (bloom_url.h); found by any of its expressions
  *
@@ -64,7 +65,8 @@ size_t bloom_form_room(uint32_t form, size_t len);
  * return NULL, or why the key cannot be read: a phrase to follow it ("has no
  * host").  With raw and lower every key can be.  The form is a known one.
  *
- * The canonical key, to be added.
+ * The canonical key, to be added.  A host that DNS could not have, or that came
+ * with userinfo, is refused here alone.
  */
 const char *bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
     const bloom_key_t *key, uint8_t *buf);

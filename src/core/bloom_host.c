@@ -8,12 +8,10 @@
 #include <string.h>
 
 #include "bloom_ascii.h"
+#include "bloom_escape.h"
 #include "bloom_host.h"
 #include "bloom_idn.h"
 
-
-/* A call of libidn2 costs about as much as so many bytes given to it. */
-#define IDN_CALL  64
 
 static const char  no_host[] = "has no host";
 static const char  bad_port[] = "has a port that is no number";
@@ -412,7 +410,7 @@ set_ipv6(bloom_host_t *host, const uint16_t group[8])
 }
 
 
-/* What no host has in it, and not even a zone. */
+/* What not even a zone has in it. */
 static int
 ends_host(uint8_t c)
 {
@@ -487,53 +485,56 @@ append(bloom_host_t *host, const uint8_t *p, size_t len)
 }
 
 
-static int
-has_high_byte(const uint8_t *p, size_t len)
-{
-    for ( /* void */ ; len != 0; p++, len--) {
-        if (*p >= 0x80) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 static const char *
 parse_name(bloom_host_t *host, const uint8_t *p, size_t len)
 {
-    int             n;
-    size_t          spent, size;
+    int             n, high;
+    size_t          left, dot;
     uint8_t         ascii[BLOOM_HOST_MAX];
-    const uint8_t  *end, *dot;
+    const uint8_t  *end, *start;
 
     host->kind = BLOOM_HOST_NAME;
     host->len = 0;
     host->dots = 0;
-    spent = 0;
+    left = BLOOM_IDN_MAX;
 
-    for (end = p + len; p < end; p = dot + 1) {
-        dot = memchr(p, '.', (size_t) (end - p));
-        dot = dot == NULL ? end : dot;
-        size = (size_t) (dot - p);
-        n = -1;
+    for (end = p + len; p < end; p += dot) {
+        start = p;
+        high = 0;
+        dot = 0;
 
-        if (has_high_byte(p, size)) {
-            spent += size + IDN_CALL;
+        for ( /* void */ ; p < end; p++) {
 
-            if (spent > BLOOM_IDN_MAX) {
-                return too_long;
+            if (*p == '.') {
+                dot = 1;
+                break;
             }
 
-            n = bloom_idn_ascii(ascii, sizeof(ascii), p, size);
+            if (*p < 0x80) {
+                continue;
+            }
+
+            dot = bloom_idn_dot(p, (size_t) (end - p));
+
+            if (dot != 0) {
+                break;
+            }
+
+            high = 1;
         }
 
-        if (n == -1 ? append(host, p, size) : append(host, ascii, (size_t) n)) {
+        n = high ? bloom_idn_label(ascii, sizeof(ascii), start,
+                                   (size_t) (p - start), &left)
+            : -1;
+
+        if (n == -2
+            || (n == -1 ? append(host, start, (size_t) (p - start))
+                : append(host, ascii, (size_t) n)) != 0)
+        {
             return too_long;
         }
 
-        if (dot < end) {
+        if (dot != 0) {
             (void) append(host, (const uint8_t *) ".", 1);
         }
     }
@@ -564,17 +565,56 @@ check_port(const uint8_t *p, const uint8_t *end)
 }
 
 
+static const char *parse_odd(bloom_host_t *host, const uint8_t *p,
+    const uint8_t *end, uint8_t *copy);
+
+
+/* What may surround a host, or stand for other bytes of one. */
+#define ODD  1
+
+static const uint8_t  marks[256] = {
+    ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD,
+    ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD, ODD,
+    ODD, ODD, ODD,
+    ['#'] = ODD, ['%'] = ODD, ['/'] = ODD, ['?'] = ODD, ['@'] = ODD,
+    ['\\'] = ODD
+};
+
+
+/* Reads any other host; with `copy`, as bloom_host_parse_key(). */
 static const char * __attribute__((noinline))
-parse_any(bloom_host_t *host, const uint8_t *data, size_t len)
+parse_any(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
 {
     size_t          i, colons;
+    uint8_t         seen;
     const char     *why;
     const uint8_t  *end, *stop;
 
     end = data + len;
+    stop = end;
+    colons = 0;
+    seen = 0;
     host->scanned = 0;
 
-    if (data[0] == '[') {
+    for (i = 0; i < len; i++) {
+        seen |= marks[data[i]];
+
+        if (data[i] == ':') {
+            stop = data + i;
+            colons++;
+        }
+    }
+
+    if (copy != NULL && seen) {
+        return parse_odd(host, data, end, copy);
+    }
+
+    if (colons > 1) {
+
+        if (data[0] != '[') {
+            return parse_ipv6(host, data, len);
+        }
+
         stop = memchr(data, ']', len);
 
         if (stop == NULL) {
@@ -587,33 +627,14 @@ parse_any(bloom_host_t *host, const uint8_t *data, size_t len)
                : parse_ipv6(host, data + 1, (size_t) (stop - data - 1));
     }
 
-    stop = end;
-    colons = 0;
-
-    for (i = 0; i < len; i++) {
-
-        if (ends_host(data[i])) {
-            return bad_byte;
-        }
-
-        if (data[i] == ':') {
-            stop = data + i;
-            colons++;
-        }
-    }
-
-    if (colons > 1) {
-        return parse_ipv6(host, data, len);
-    }
-
     why = check_port(stop, end);
 
     return why != NULL ? why : parse_name(host, data, (size_t) (stop - data));
 }
 
 
-const char *
-bloom_host_parse(bloom_host_t *host, const uint8_t *data, size_t len)
+static const char *
+parse(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
 {
     const uint8_t  *end, *stop;
 
@@ -628,7 +649,127 @@ bloom_host_parse(bloom_host_t *host, const uint8_t *data, size_t len)
         return NULL;
     }
 
-    return parse_any(host, data, len);
+    return parse_any(host, data, len, copy);
+}
+
+
+/* Copies what is left of a host without what surrounds it. */
+static const char *
+parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
+    uint8_t *copy)
+{
+    uint8_t   *out;
+    unsigned   colons;
+
+    while (p < end && *p <= ' ') {
+        p++;
+    }
+
+    while (p < end && end[-1] <= ' ') {
+        end--;
+    }
+
+    out = copy;
+    colons = 0;
+
+    for ( /* void */ ; p < end; p++) {
+
+        switch (*p) {
+
+        case '/': case '\\': case '?': case '#':
+            return bad_byte;
+
+        case '\t': case '\r': case '\n':
+            break;
+
+        case '@':
+            out = copy;
+            colons = 0;
+            break;
+
+        case ':':
+            colons++;
+
+            /* fall through */
+
+        default:
+            *out++ = *p;
+        }
+    }
+
+    p = copy;
+
+    if (colons < 2) {
+
+        /* no IPv6 address, whose zone may look like an escape */
+
+        out = bloom_unescape(copy, out);
+
+        for (p = out; p > copy && p[-1] != '@'; p--) {
+            /* void */
+        }
+    }
+
+    return parse(host, p, (size_t) (out - p), NULL);
+}
+
+
+const char *
+bloom_host_parse(bloom_host_t *host, const uint8_t *data, size_t len)
+{
+    return parse(host, data, len, NULL);
+}
+
+
+const char *
+bloom_host_parse_key(bloom_host_t *host, const uint8_t *data, size_t len,
+    uint8_t *copy)
+{
+    return parse(host, data, len, copy);
+}
+
+
+/* What has a meaning in or behind the host of a URL. */
+static int
+is_mark(uint8_t c)
+{
+    return c == '/' || c == '\\' || c == '?' || c == '@' || c == ':' || c == '['
+           || c == ']';
+}
+
+
+uint8_t *
+bloom_host_write(uint8_t *out, const bloom_host_t *host, size_t *offset,
+    unsigned parents)
+{
+    size_t    i;
+    uint8_t   c, *start;
+    unsigned  n;
+
+    if (host->kind == BLOOM_HOST_IPV6) {
+        *out++ = '[';
+        out = (uint8_t *) memcpy(out, host->text, host->len) + host->len;
+        *out++ = ']';
+        return out;
+    }
+
+    start = out;
+    n = 1;
+
+    for (i = 0; i < host->len; i++) {
+
+        /* what was escaped before it has moved it */
+
+        if (n < parents && offset[n] == i) {
+            offset[n++] = (size_t) (out - start);
+        }
+
+        c = host->text[i];
+        out = is_mark(c) ? bloom_put_escape(out, c)
+              : bloom_put_escaped(out, c);
+    }
+
+    return out;
 }
 
 

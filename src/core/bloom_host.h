@@ -4,7 +4,8 @@
  * only.
  *
  *     name   lower case; no dot at either end, no two dots in a row; labels
- *            with bytes above 0x7f in punycode, where they have one
+ *            with bytes above 0x7f in punycode, where they have one; bytes
+ *            that no host has are escaped when it is written
  *     IPv4   four decimal numbers, whatever the address was written as: parts
  *            in decimal, octal (0...) or hexadecimal (0x...), one to four of
  *            them, the last one filling the rest (the URL Standard's "IPv4
@@ -31,6 +32,9 @@
 #define BLOOM_HOST_MAX          253      /* bytes, as DNS has it */
 #define BLOOM_HOST_EXPRESSIONS  30
 
+/* Memory for a host that is written: each byte may become an escape. */
+#define BLOOM_HOST_ROOM         (3 * BLOOM_HOST_MAX)
+
 typedef enum {
     BLOOM_HOST_NAME = 0,
     BLOOM_HOST_IPV4,
@@ -52,14 +56,24 @@ typedef struct {
  * is no host: a phrase to follow the key ("has no host").  An IPv6 address may
  * be in brackets; without them it has no port.
  *
- * Names come as they are: bytes that no DNS name has, such as spaces or
- * percent signs, stay in the text, for the caller to escape or to refuse.  It
- * has none of "/\?@:[]" and no zero byte.
+ * The text of a name may have any bytes, for bloom_host_write() to escape or
+ * for the caller to refuse: a label with bytes that no host has leaves the
+ * labels behind it what they are.
  *
  * Time is linear in `len`, and libidn2 is given at most BLOOM_IDN_MAX bytes.
  */
 const char *bloom_host_parse(bloom_host_t *host, const uint8_t *data,
     size_t len);
+
+/*
+ * Reads a host as bloom_host_parse() does, from a key of the form host, which
+ * may look as a host does in a URL: without spaces and control characters
+ * around it, tabs and line ends in it, and userinfo; and unescaped, unless it
+ * is an IPv6 address.  What ends a host in a URL cannot be in it.  `copy` has
+ * `len` bytes.
+ */
+const char *bloom_host_parse_key(bloom_host_t *host, const uint8_t *data,
+    size_t len, uint8_t *copy);
 
 /*
  * The short way for most names: reads one from `p` on, up to `end` or the first
@@ -69,6 +83,15 @@ const char *bloom_host_parse(bloom_host_t *host, const uint8_t *data,
  */
 const uint8_t *bloom_host_scan(bloom_host_t *host, const uint8_t *p,
     const uint8_t *end);
+
+/*
+ * Writes a host as URLs have it, with what no host has as escapes and an IPv6
+ * address in brackets, to `out`, which has BLOOM_HOST_ROOM bytes.  Returns
+ * where it ends.  The offsets of its parents, which bloom_host_parents() has
+ * found, become those in what is written.
+ */
+uint8_t *bloom_host_write(uint8_t *out, const bloom_host_t *host,
+    size_t *offset, unsigned parents);
 
 /*
  * Whether DNS could have it: letters, digits, "-", "_" and dots alone, or an

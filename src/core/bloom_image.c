@@ -250,6 +250,13 @@ bloom_image_is(const void *data, size_t len)
 }
 
 
+uint64_t
+bloom_image_claims(const uint8_t h[BLOOM_IMAGE_PAGE])
+{
+    return bloom_get64(h + AT_FILE_SIZE);
+}
+
+
 /* Before the checksum: is it ours, can it be read, is it whole? */
 static int
 check_kind(const uint8_t *h, uint64_t file_size, char *error)

@@ -117,6 +117,9 @@ void bloom_image_encode_again(uint8_t header[BLOOM_IMAGE_PAGE]);
 /* 1 if these bytes, a file's first, begin an image, of whatever version. */
 int bloom_image_is(const void *data, size_t len);
 
+/* Returns the size of the file that its header states, which is not checked. */
+uint64_t bloom_image_claims(const uint8_t header[BLOOM_IMAGE_PAGE]);
+
 /*
  * Reads exactly `len` bytes at `offset` into `buf`; 0, or -1 if they cannot be
  * had.  It is asked only for what lies within the file's size.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bloom_ascii.h"
+#include "bloom_escape.h"
 #include "bloom_host.h"
 #include "bloom_url.h"
 
@@ -17,41 +18,25 @@ typedef struct {
     uint8_t  *end;
     uint8_t  *scheme;
     size_t    scheme_len;                /* 0: none, it is http */
+    int       begun;                     /* scheme or slashes were passed */
 } parts_t;
 
 
-/* Copies what counts: no fragment, tab or line end; NULL if there is a NUL. */
+/* Copies what counts: no fragment, tab or line end. */
 static uint8_t *
 copy_url(uint8_t *dst, const uint8_t *p, const uint8_t *end)
 {
-    int  fragment;
-
-    while (p < end && *p <= ' ' && *p != '\0') {
+    while (p < end && *p <= ' ') {
         p++;
     }
 
-    while (p < end && end[-1] <= ' ' && end[-1] != '\0') {
+    while (p < end && end[-1] <= ' ') {
         end--;
     }
 
-    for (fragment = 0; p < end; p++) {
-
-        switch (*p) {
-
-        case '\0':
-            return NULL;
-
-        case '\t': case '\r': case '\n':
-            break;
-
-        case '#':
-            fragment = 1;
-            break;
-
-        default:
-            if (!fragment) {
-                *dst++ = *p;
-            }
+    for ( /* void */ ; p < end && *p != '#'; p++) {
+        if (*p != '\t' && *p != '\r' && *p != '\n') {
+            *dst++ = *p;
         }
     }
 
@@ -104,17 +89,15 @@ is_special(const uint8_t *p, size_t len)
 }
 
 
-/* Whether p .. end begins with digits and the end of a host. */
+/* Whether p .. end begins with digits or none, and the end of a host. */
 static int
 is_port(const uint8_t *p, const uint8_t *end)
 {
-    const uint8_t  *start;
-
-    for (start = p; p < end && bloom_is_digit(*p); p++) {
-        /* void */
+    while (p < end && bloom_is_digit(*p)) {
+        p++;
     }
 
-    return p > start && (p == end || *p == '/' || *p == '?');
+    return p == end || *p == '/' || *p == '?';
 }
 
 
@@ -142,6 +125,7 @@ pass_scheme(parts_t *u)
         p++;
 
         if (is_special(u->scheme, u->scheme_len)) {
+            u->begun = 1;
 
             while (p < u->end && *p == '/') {
                 p++;
@@ -152,6 +136,7 @@ pass_scheme(parts_t *u)
         }
 
         if (u->end - p >= 2 && p[0] == '/' && p[1] == '/') {
+            u->begun = 1;
             u->pos = p + 2;
             return 0;
         }
@@ -168,6 +153,8 @@ pass_scheme(parts_t *u)
         if (u->end - u->pos < 2 || u->pos[1] != '/') {
             return -1;                   /* "/path" */
         }
+
+        u->begun = 1;
 
         while (u->pos < u->end && *u->pos == '/') {
             u->pos++;
@@ -204,35 +191,6 @@ pass_userinfo(parts_t *u)
             return;
         }
     }
-}
-
-
-/*
- * Unescapes until there is no escape left, in place and at once: a byte that
- * came out of an escape may be the last of another one.  As no two escapes
- * overlap, the order in which they are replaced makes no difference.
- */
-static void
-unescape(parts_t *u)
-{
-    int       high, low;
-    uint8_t  *p, *out;
-
-    out = u->pos;
-
-    for (p = u->pos; p < u->end; p++) {
-        *out++ = *p;
-
-        while (out - u->pos >= 3 && out[-3] == '%'
-               && (high = bloom_hex_digit(out[-2])) != -1
-               && (low = bloom_hex_digit(out[-1])) != -1)
-        {
-            out -= 2;
-            out[-1] = (uint8_t) (high << 4 | low);
-        }
-    }
-
-    u->end = out;
 }
 
 
@@ -282,56 +240,6 @@ resolve_dots(uint8_t *p, uint8_t *end)
 }
 
 
-static uint8_t *
-put_escaped(uint8_t *out, uint8_t c)
-{
-    static const char  hex[] = "0123456789ABCDEF";
-
-    if (c > ' ' && c < 0x7f && c != '#' && c != '%') {
-        *out++ = c;
-        return out;
-    }
-
-    *out++ = '%';
-    *out++ = (uint8_t) hex[c >> 4];
-    *out++ = (uint8_t) hex[c & 0xf];
-
-    return out;
-}
-
-
-static uint8_t *
-put_host(uint8_t *out, bloom_url_t *url, const bloom_host_t *host)
-{
-    size_t    i;
-    unsigned  n;
-
-    url->hosts = bloom_host_parents(url->host, host, BLOOM_URL_HOSTS);
-    n = 1;
-
-    if (host->kind == BLOOM_HOST_IPV6) {
-        *out++ = '[';
-    }
-
-    for (i = 0; i < host->len; i++) {
-
-        /* what was escaped before it has moved it */
-
-        if (n < url->hosts && url->host[n] == i) {
-            url->host[n++] = (size_t) (out - url->key.data);
-        }
-
-        out = put_escaped(out, host->text[i]);
-    }
-
-    if (host->kind == BLOOM_HOST_IPV6) {
-        *out++ = ']';
-    }
-
-    return out;
-}
-
-
 /*
  * The path with one slash for each run of them.  This and what is put before
  * it never overtakes what is read: see BLOOM_URL_ROOM.
@@ -349,7 +257,7 @@ put_path(uint8_t *out, const uint8_t *p, const uint8_t *end)
         c = *p;
 
         if (c != '/' || last != '/') {
-            out = put_escaped(out, c);
+            out = bloom_put_escaped(out, c);
         }
     }
 
@@ -476,10 +384,7 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     u.pos = buf + BLOOM_URL_ROOM(len) - len;
     u.end = copy_url(u.pos, data, data + len);
     u.scheme_len = 0;
-
-    if (u.end == NULL) {
-        return "has a zero byte";
-    }
+    u.begun = 0;
 
     turn_backslashes(&u);
 
@@ -491,10 +396,12 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     }
 
     pass_userinfo(&u);
-    unescape(&u);
+    u.end = bloom_unescape(u.pos, u.end);
     turn_backslashes(&u);
 
-    if (u.scheme_len == 0 && pass_scheme(&u) != 0) {
+    /* a host behind slashes is no scheme, even with a colon behind it */
+
+    if (!u.begun && pass_scheme(&u) != 0) {
         return "has no host";
     }
 
@@ -526,14 +433,15 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     url->key.data = out;
 
     host = out;
-    out = put_host(out, url, &h);
+    url->hosts = bloom_host_parents(url->host, &h, BLOOM_URL_HOSTS);
+    out = bloom_host_write(out, &h, url->host, url->hosts);
     url->host_len = (size_t) (out - host);
 
     out = put_path(out, path, path_end);
     url->path_len = (size_t) (out - host) - url->host_len;
 
     for ( /* void */ ; query != NULL && query < u.end; query++) {
-        out = put_escaped(out, *query);
+        out = bloom_put_escaped(out, *query);
     }
 
     url->canonical.len = (size_t) (out - buf);

@@ -33,16 +33,20 @@ typedef enum {
     NGX_HTTP_BLOOM_ROUTE
 } ngx_http_bloom_action_e;
 
-/* Values of $bloom_status, named in ngx_http_bloom_variables.c. */
+/*
+ * Values of $bloom_status, named in ngx_http_bloom_variables.c.  A rule that
+ * does not fire replaces only values that stand before its own here.
+ */
 typedef enum {
     NGX_HTTP_BLOOM_UNCHECKED = 0,
     NGX_HTTP_BLOOM_PASSED,
-    NGX_HTTP_BLOOM_REJECTED,
-    NGX_HTTP_BLOOM_ROUTED,
-    NGX_HTTP_BLOOM_REJECTED_DRY_RUN,
-    NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
     NGX_HTTP_BLOOM_UNAVAILABLE,
-    NGX_HTTP_BLOOM_AUDITED
+    NGX_HTTP_BLOOM_ROUTED,
+    NGX_HTTP_BLOOM_INVALID,
+    NGX_HTTP_BLOOM_AUDITED,
+    NGX_HTTP_BLOOM_REJECTED,
+    NGX_HTTP_BLOOM_REJECTED_DRY_RUN,
+    NGX_HTTP_BLOOM_ROUTED_DRY_RUN
 } ngx_http_bloom_status_e;
 
 #define NGX_HTTP_BLOOM_UNAVAILABLE_PASS    0
@@ -80,6 +84,8 @@ typedef struct {
     unsigned                   named:1;  /* "to" is a named location */
     unsigned                   all:1;    /* fires if all parts of a list are
                                             so, not if one is */
+    unsigned                   invalid:1;  /* fires on an invalid key */
+    unsigned                   empty:1;  /* fires on an empty key */
     unsigned                   plain:1;  /* to evaluate the key's variable has
                                             no effect on others */
     ngx_uint_t                 nprefetch;  /* of a list's first rule: how
@@ -95,9 +101,14 @@ typedef struct {
 } ngx_http_bloom_rule_t;
 
 
-/* Counters of a rule: requests by answer, NGX_BLOOM_ABSENT ..., and these. */
+/* What a rule finds instead of an answer, NGX_BLOOM_ABSENT ..., if its key is
+ * empty. */
+#define NGX_HTTP_BLOOM_EMPTY  NGX_BLOOM_ANSWERS
+
+/* Counters of a rule: requests by what it found, and these. */
 typedef enum {
-    NGX_HTTP_BLOOM_COUNT_FIRED = NGX_BLOOM_ANSWERS,    /* it did what it says */
+    NGX_HTTP_BLOOM_COUNT_FIRED = NGX_HTTP_BLOOM_EMPTY + 1,  /* it did what it
+                                                               says */
     NGX_HTTP_BLOOM_COUNT_DRY_RUN,                      /* it would have */
     NGX_HTTP_BLOOM_COUNT_AUDITED,                      /* it audited it */
     NGX_HTTP_BLOOM_COUNT_UNAVAILABLE                   /* it rejected an unknown
@@ -115,7 +126,8 @@ typedef struct {
 /* bloom_audit: how many requests with absent keys are let through. */
 typedef struct {
     ngx_uint_t                 rate;     /* of NGX_HTTP_BLOOM_AUDIT_ALL */
-    ngx_flag_t                 learn;    /* wrongly absent keys are added */
+    ngx_flag_t                 learn;    /* wrongly absent keys are added, */
+    ngx_uint_t                 interval; /* one in so many microseconds */
     ngx_str_t                  file;     /* where it is configured */
     ngx_uint_t                 line;
 } ngx_http_bloom_audit_t;
@@ -128,6 +140,7 @@ typedef struct {
     ngx_str_t                  prefix;   /* of its requests, without "/" at
                                             the end */
     ngx_flag_t                 write;
+    ngx_flag_t                 image;    /* it sends images */
 } ngx_http_bloom_endpoint_t;
 
 
@@ -167,6 +180,18 @@ typedef struct {
 } ngx_http_bloom_loc_conf_t;
 
 
+/* What the variable of a bloom_lookup has answered in a request. */
+typedef struct ngx_http_bloom_pin_s  ngx_http_bloom_pin_t;
+
+struct ngx_http_bloom_pin_s {
+    ngx_http_bloom_key_t      *key;      /* of the directive */
+    ngx_str_t                  text;     /* of the key, decoded */
+    size_t                     room;     /* for text */
+    ngx_uint_t                 answer;
+    ngx_http_bloom_pin_t      *next;     /* of another directive */
+};
+
+
 /*
  * What was decided about a request.  It outlives internal redirects, which
  * clear a request's contexts: ngx_http_bloom_ctx_get() finds it among the
@@ -190,6 +215,7 @@ typedef struct {
                                             that outlasts its handler */
     void                      *audited;  /* see ngx_http_bloom_audit.c; NULL:
                                             the request is not audited */
+    ngx_http_bloom_pin_t      *pins;     /* one of each directive */
 
     /* set with `status`: */
 

@@ -70,6 +70,18 @@ ngx_http_bloom_add_one(ngx_http_request_t *r,
 
     rc = ngx_http_bloom_key_text(r, &addition->key, &text);
 
+    if (rc == NGX_HTTP_BLOOM_KEY_AMBIGUOUS) {
+        (void) ngx_http_bloom_key_count_ambiguous(&addition->key);
+
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "a key is not added to bloom zone \"%V\": the request "
+                      "has an argument of its bloom_arg several times, with "
+                      "different values; let bloom_add take the key from the "
+                      "backend's response",
+                      &addition->key.zone->name);
+        return NGX_OK;
+    }
+
     if (rc != NGX_OK) {
         return rc == NGX_DECLINED ? NGX_OK : rc;
     }

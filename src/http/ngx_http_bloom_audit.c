@@ -8,7 +8,11 @@
 #include "ngx_http_bloom_conf.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_key.h"
-#include "ngx_bloom_add.h"
+#include "ngx_bloom_learn.h"
+
+
+/* Microseconds: without "learn_rate=", a key a second. */
+#define NGX_HTTP_BLOOM_AUDIT_INTERVAL  1000000
 
 
 /* An audited request. */
@@ -16,7 +20,7 @@ typedef struct {
     ngx_bloom_zone_t          *zone;
     ngx_str_t                  key;      /* canonical */
     ngx_array_t               *feedback; /* NULL: the usual */
-    ngx_flag_t                 learn;
+    ngx_http_bloom_audit_t    *conf;
     ngx_uint_t                 settled;
 } ngx_http_bloom_audited_t;
 
@@ -38,6 +42,46 @@ ngx_http_bloom_audit_rate(ngx_str_t *value)
 }
 
 
+/* Reads "learn_rate=10r/s" or "...r/m"; gives microseconds for one key. */
+static ngx_int_t
+ngx_http_bloom_audit_interval(ngx_str_t *value, ngx_uint_t *interval)
+{
+    u_char      *p;
+    size_t       len;
+    ngx_int_t    n;
+    ngx_uint_t   period;
+
+    p = value->data + sizeof("learn_rate=") - 1;
+    len = value->data + value->len - p;
+
+    if (len < sizeof("1r/s") - 1) {
+        return NGX_ERROR;
+    }
+
+    len -= 3;
+
+    if (ngx_strcmp(p + len, "r/s") == 0) {
+        period = 1000000;
+
+    } else if (ngx_strcmp(p + len, "r/m") == 0) {
+        period = 60000000;
+
+    } else {
+        return NGX_ERROR;
+    }
+
+    n = ngx_atoi(p, len);
+
+    if (n < 1 || n > NGX_BLOOM_LEARN_MAX) {
+        return NGX_ERROR;
+    }
+
+    *interval = period / n;
+
+    return NGX_OK;
+}
+
+
 char *
 ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -45,6 +89,7 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_int_t                    rate;
     ngx_str_t                   *value;
+    ngx_uint_t                   i, interval;
     ngx_http_bloom_main_conf_t  *bmcf;
 
     if (blcf->audit != NGX_CONF_UNSET_PTR) {
@@ -71,20 +116,37 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    interval = NGX_HTTP_BLOOM_AUDIT_INTERVAL;
+
     blcf->audit->rate = rate;
     blcf->audit->file = cf->conf_file->file.name;
     blcf->audit->line = cf->conf_file->line;
 
-    if (cf->args->nelts == 3) {
+    for (i = 2; i < cf->args->nelts; i++) {
 
-        if (ngx_strcmp(value[2].data, "learn=on") == 0) {
+        if (ngx_strcmp(value[i].data, "learn=on") == 0) {
             blcf->audit->learn = 1;
 
-        } else if (ngx_strcmp(value[2].data, "learn=off") != 0) {
-            return ngx_http_bloom_conf_invalid(cf, "parameter", &value[2],
-                                            "\"learn=on\" or \"learn=off\"");
+        } else if (ngx_strcmp(value[i].data, "learn=off") == 0) {
+            blcf->audit->learn = 0;
+
+        } else if (ngx_strncmp(value[i].data, "learn_rate=", 11) == 0) {
+
+            if (ngx_http_bloom_audit_interval(&value[i], &interval) != NGX_OK) {
+                return ngx_http_bloom_conf_invalid(cf, "rate", &value[i],
+                                                   "\"learn_rate=\" and a "
+                                                   "number of keys, such as "
+                                                   "\"10r/s\" or \"30r/m\"");
+            }
+
+        } else {
+            return ngx_http_bloom_conf_invalid(cf, "parameter", &value[i],
+                                               "\"learn=on\", \"learn=off\" "
+                                               "or \"learn_rate=\"");
         }
     }
+
+    blcf->audit->interval = interval;
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
     bmcf->asks = 1;
@@ -180,7 +242,7 @@ ngx_http_bloom_audit_takes(ngx_http_request_t *r,
     audited->zone = rule->key.zone;
     audited->key = *key;
     audited->feedback = blcf->feedback;
-    audited->learn = blcf->audit->learn;
+    audited->conf = blcf->audit;
     audited->settled = 0;
 
     ctx->audited = audited;
@@ -227,27 +289,35 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status)
 {
     u_char             buf[NGX_HTTP_BLOOM_KEY_LOG_LEN], *last;
-    const char        *then;
+    ngx_uint_t         outcome;
     ngx_bloom_zone_t  *zone;
 
+    /* by ngx_bloom_learn_e */
+    static const char  *const then[] = {
+        "it was added now, and belongs into the next image",
+        "add it, or load an image that has it",
+        "it was not learned, since the zone has as many keys as it was made "
+        "for; load an image with more capacity that has it",
+        "it was not learned, since others took up \"learn_rate\"; load an "
+        "image that has them all"
+    };
+
     zone = audited->zone;
-    then = "add it, or load an image that has it";
 
     ngx_bloom_count(zone, NGX_BLOOM_COUNTER_WRONG_ABSENT, 1);
 
-    if (audited->learn && ngx_bloom_add_possible(zone)
-        && ngx_bloom_add_key(zone, &audited->key) == NULL)
-    {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LEARNED, 1);
-        then = "it was added now, and belongs into the next image";
-    }
+    outcome = audited->conf->learn
+              ? (ngx_uint_t) ngx_bloom_learn(zone, &audited->key,
+                                             audited->conf->interval)
+              : (ngx_uint_t) NGX_BLOOM_LEARN_UNABLE;
 
     last = ngx_http_bloom_key_log(buf, &audited->key);
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "wrong absent: bloom zone \"%V\" lacks key \"%*s\": %s; "
                   "the backend answered %ui",
-                  &zone->name, (size_t) (last - buf), buf, then, status);
+                  &zone->name, (size_t) (last - buf), buf, then[outcome],
+                  status);
 }
 
 

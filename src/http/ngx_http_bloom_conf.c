@@ -50,6 +50,9 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
     { ngx_string("journal="), offsetof(ngx_http_bloom_conf_params_t, journal),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
+    { ngx_string("required="), offsetof(ngx_http_bloom_conf_params_t, required),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
     { ngx_string("watch="), offsetof(ngx_http_bloom_conf_params_t, watch),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
@@ -76,6 +79,12 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
       NGX_HTTP_BLOOM_CONF_RULE },
 
     { ngx_string("match="), offsetof(ngx_http_bloom_conf_params_t, match),
+      NGX_HTTP_BLOOM_CONF_RULE },
+
+    { ngx_string("invalid="), offsetof(ngx_http_bloom_conf_params_t, invalid),
+      NGX_HTTP_BLOOM_CONF_RULE },
+
+    { ngx_string("empty="), offsetof(ngx_http_bloom_conf_params_t, empty),
       NGX_HTTP_BLOOM_CONF_RULE },
 
     { ngx_string("name="), offsetof(ngx_http_bloom_conf_params_t, name),
@@ -228,6 +237,36 @@ ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text)
     }
 
     return ngx_http_get_variable_index(cf, &name);
+}
+
+
+ngx_http_variable_t *
+ngx_http_bloom_conf_add_variable(ngx_conf_t *cf, ngx_str_t *text)
+{
+    ngx_str_t             name;
+    ngx_http_variable_t  *var;
+
+    if (text->len < 2 || text->data[0] != '$') {
+        (void) ngx_http_bloom_conf_invalid(cf, "variable name", text,
+                                           "a name with \"$\" before it");
+        return NULL;
+    }
+
+    name.data = text->data + 1;
+    name.len = text->len - 1;
+
+    var = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_NOCACHEABLE);
+
+    if (var != NULL && var->get_handler != NULL) {
+
+        /* "map", "set" and others let their variables be redefined */
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "the duplicate \"%V\" variable", &name);
+        return NULL;
+    }
+
+    return var;
 }
 
 

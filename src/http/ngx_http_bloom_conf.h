@@ -23,6 +23,7 @@ typedef struct {
     ngx_str_t                  hash;
     ngx_str_t                  key;
     ngx_str_t                  journal;
+    ngx_str_t                  required;
     ngx_str_t                  watch;
     ngx_str_t                  max_age;
     ngx_str_t                  huge_pages;
@@ -32,6 +33,8 @@ typedef struct {
     ngx_str_t                  to;
     ngx_str_t                  split;
     ngx_str_t                  match;
+    ngx_str_t                  invalid;
+    ngx_str_t                  empty;
     ngx_str_t                  name;
 } ngx_http_bloom_conf_params_t;
 
@@ -55,6 +58,15 @@ char *ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
 /* Reads a key that is written `text`, of the zone that the parameters name. */
 char *ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_key_t *key);
+
+/*
+ * Adds a variable of the module, whose name is written "$name"; returns NULL,
+ * with an error logged, if it is no name or not new.  It is not cached: it may
+ * change while a request is processed, and a subrequest has its own but shares
+ * what was cached.
+ */
+ngx_http_variable_t *ngx_http_bloom_conf_add_variable(ngx_conf_t *cf,
+    ngx_str_t *text);
 
 /* Compiles a value with variables; returns NGX_CONF_OK or NGX_CONF_ERROR. */
 char *ngx_http_bloom_conf_value(ngx_conf_t *cf, ngx_str_t *text,

@@ -10,7 +10,11 @@
 #include "ngx_http_bloom_variables.h"
 
 
+static void ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf,
+    ngx_array_t *rules);
 static char *ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
+static char *ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
@@ -22,21 +26,12 @@ char *
 ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                          *rc;
-    ngx_str_t                     *value, name;
+    ngx_str_t                     *value;
+    ngx_http_variable_t           *var;
     ngx_http_bloom_key_t          *key;
     ngx_http_bloom_conf_params_t   params;
 
     value = cf->args->elts;
-
-    name = value[2];
-
-    if (name.len < 2 || name.data[0] != '$') {
-        return ngx_http_bloom_conf_invalid(cf, "variable name", &name,
-                                           "a name with \"$\" before it");
-    }
-
-    name.data++;
-    name.len--;
 
     rc = ngx_http_bloom_conf_params(cf, 3, NGX_HTTP_BLOOM_CONF_KEY, &params);
     if (rc != NGX_CONF_OK) {
@@ -53,9 +48,13 @@ ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return rc;
     }
 
-    if (ngx_http_bloom_variables_add_lookup(cf, &name, key) != NGX_OK) {
+    var = ngx_http_bloom_conf_add_variable(cf, &value[2]);
+    if (var == NULL) {
         return NGX_CONF_ERROR;
     }
+
+    var->get_handler = ngx_http_bloom_variables_lookup;
+    var->data = (uintptr_t) key;
 
     return NGX_CONF_OK;
 }
@@ -143,6 +142,11 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return rc;
     }
 
+    rc = ngx_http_bloom_conf_rules_fires(cf, &params, rule);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
     rc = ngx_http_bloom_conf_rules_name(cf, &params, rule);
     if (rc != NGX_CONF_OK) {
         return rc;
@@ -159,11 +163,58 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         rule->status = (ngx_uint_t) status;
     }
 
+    ngx_http_bloom_conf_rules_warn(cf, blcf->rules);
+
     if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
         return ngx_http_bloom_conf_rules_to(cf, &params.to, rule);
     }
 
     return NGX_CONF_OK;
+}
+
+
+/*
+ * Warns of an allow list that can be walked through: of the first rule of a
+ * block list behind a rule that lets pass what a filter takes for present.
+ */
+static void
+ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf, ngx_array_t *rules)
+{
+    ngx_uint_t              i;
+    ngx_http_bloom_rule_t  *rule, *last, *pass;
+
+    rule = rules->elts;
+    last = &rule[rules->nelts - 1];
+    pass = NULL;
+
+    if (last->fires != NGX_BLOOM_PRESENT || last->action == NGX_HTTP_BLOOM_PASS)
+    {
+        return;
+    }
+
+    for (i = 0; i < rules->nelts - 1; i++) {
+
+        if (rule[i].fires != NGX_BLOOM_PRESENT) {
+            continue;
+        }
+
+        if (rule[i].action == NGX_HTTP_BLOOM_PASS) {
+            pass = &rule[i];
+
+        } else if (pass != NULL) {
+            return;                              /* it was said of this one */
+        }
+    }
+
+    if (pass != NULL) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "\"bloom_pass present\" in %s:%ui stands before "
+                           "this rule and lets through any key that its filter "
+                           "takes for present by mistake, and clients can "
+                           "search for such keys; use an exact allow list, "
+                           "such as a \"map\" that empties the key",
+                           pass->conf_file, pass->conf_line);
+    }
 }
 
 
@@ -199,6 +250,35 @@ ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
     if (!rule->all && ngx_strcmp(params->match.data, "any") != 0) {
         return ngx_http_bloom_conf_invalid(cf, "match", &params->match,
                                            "\"any\" or \"all\"");
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* Reads whether a rule fires on a key that cannot be looked up. */
+static char *
+ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule)
+{
+    if (params->invalid.data != NULL) {
+
+        if (ngx_strcmp(params->invalid.data, "fire") != 0) {
+            return ngx_http_bloom_conf_invalid(cf, "value of \"invalid\"",
+                                               &params->invalid, "\"fire\"");
+        }
+
+        rule->invalid = 1;
+    }
+
+    if (params->empty.data != NULL) {
+
+        if (ngx_strcmp(params->empty.data, "fire") != 0) {
+            return ngx_http_bloom_conf_invalid(cf, "value of \"empty\"",
+                                               &params->empty, "\"fire\"");
+        }
+
+        rule->empty = 1;
     }
 
     return NGX_CONF_OK;

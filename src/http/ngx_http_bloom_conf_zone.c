@@ -95,6 +95,17 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             }
         }
 
+        if (params.required.data != NULL) {
+            zone->optional = (ngx_strcmp(params.required.data, "off") == 0);
+
+            if (!zone->optional && ngx_strcmp(params.required.data, "on") != 0)
+            {
+                return ngx_http_bloom_conf_invalid(cf, "required",
+                                                   &params.required,
+                                                   "\"on\" or \"off\"");
+            }
+        }
+
         if (params.huge_pages.data != NULL
             && ngx_bloom_hugepages_parse(&params.huge_pages, &zone->hugepages)
                != NGX_OK)

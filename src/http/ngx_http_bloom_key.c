@@ -10,8 +10,18 @@ ngx_int_t
 ngx_http_bloom_key_compose(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     ngx_str_t *text)
 {
+    ngx_uint_t  *index;
+
     if (ngx_http_complex_value(r, &key->value, text) != NGX_OK) {
         return NGX_ERROR;
+    }
+
+    index = key->value.flushes;          /* the variables of the text */
+
+    for ( /* void */ ; index && *index != (ngx_uint_t) -1; index++) {
+        if (ngx_http_bloom_arg_is_ambiguous(&r->variables[*index])) {
+            return NGX_HTTP_BLOOM_KEY_AMBIGUOUS;
+        }
     }
 
     if (text->len == 0) {
@@ -20,6 +30,25 @@ ngx_http_bloom_key_compose(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
 
     return key->decode == BLOOM_DECODE_OFF
            ? NGX_OK : ngx_http_bloom_key_decode(r, key, text);
+}
+
+
+ngx_int_t
+ngx_http_bloom_key_missing(const ngx_http_variable_value_t *v, ngx_str_t *text)
+{
+    ngx_str_set(text, "");
+
+    return (v != NULL && ngx_http_bloom_arg_is_ambiguous(v))
+           ? NGX_HTTP_BLOOM_KEY_AMBIGUOUS : NGX_DECLINED;
+}
+
+
+ngx_uint_t
+ngx_http_bloom_key_count_ambiguous(ngx_http_bloom_key_t *key)
+{
+    ngx_bloom_count(key->zone, NGX_BLOOM_COUNTER_INVALID, 1);
+
+    return NGX_BLOOM_INVALID;
 }
 
 

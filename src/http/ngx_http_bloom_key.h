@@ -7,21 +7,26 @@
 #define _NGX_HTTP_BLOOM_KEY_H_INCLUDED_
 
 #include "ngx_http_bloom.h"
+#include "ngx_http_bloom_arg.h"
 
 #pragma GCC visibility push(hidden)
 
 
 /*
  * Evaluates and decodes a key.  Returns NGX_OK with *text, NGX_DECLINED if the
- * key is empty, NGX_ERROR if memory is short.
+ * key is empty, NGX_HTTP_BLOOM_KEY_AMBIGUOUS, with what there is of a *text, if
+ * it is made of an ambiguous argument and so invalid, NGX_ERROR if memory is
+ * short.
  */
+#define NGX_HTTP_BLOOM_KEY_AMBIGUOUS  NGX_ABORT
+
 static ngx_inline ngx_int_t ngx_http_bloom_key_text(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text);
 
 /*
- * Does the same and looks the key up in its zone.  *answer is one of
- * NGX_BLOOM_ABSENT ..., and is counted.  *text becomes the canonical key,
- * unless the key is invalid.
+ * Does the same and looks the key up in its zone.  Returns NGX_OK for an
+ * ambiguous key, too.  *answer is one of NGX_BLOOM_ABSENT ..., and is counted.
+ * *text becomes the canonical key, unless the key is invalid.
  */
 static ngx_inline ngx_int_t ngx_http_bloom_key_check(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
@@ -43,6 +48,13 @@ u_char *ngx_http_bloom_key_log(u_char *p, ngx_str_t *key);
 ngx_int_t ngx_http_bloom_key_compose(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text);
 
+/* Returns what a key is whose variable has no value. */
+ngx_int_t ngx_http_bloom_key_missing(const ngx_http_variable_value_t *v,
+    ngx_str_t *text);
+
+/* Counts an ambiguous key; returns NGX_BLOOM_INVALID. */
+ngx_uint_t ngx_http_bloom_key_count_ambiguous(ngx_http_bloom_key_t *key);
+
 /* Decodes an evaluated key into memory of the request's pool. */
 ngx_int_t ngx_http_bloom_key_decode(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text);
@@ -63,7 +75,7 @@ ngx_http_bloom_key_text(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     v = ngx_http_get_flushed_variable(r, key->index);
 
     if (v == NULL || v->not_found || v->len == 0) {
-        return NGX_DECLINED;
+        return ngx_http_bloom_key_missing(v, text);
     }
 
     text->data = v->data;
@@ -86,6 +98,10 @@ ngx_http_bloom_key_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
         *answer = ngx_bloom_lookup(key->zone, text, r->pool);
 
         ngx_bloom_count(key->zone, (ngx_bloom_counter_e) *answer, 1);
+
+    } else if (rc == NGX_HTTP_BLOOM_KEY_AMBIGUOUS) {
+        *answer = ngx_http_bloom_key_count_ambiguous(key);
+        rc = NGX_OK;
     }
 
     return rc;

@@ -110,6 +110,10 @@ ngx_http_bloom_prefetch_is_plain(ngx_http_core_main_conf_t *cmcf,
         }
     }
 
+    if (v->get_handler == ngx_http_bloom_arg_variable) {
+        return 1;
+    }
+
     family = cmcf->prefix_variables.elts;
 
     for (name = ngx_http_bloom_prefetch_families; name->len; name++) {
@@ -192,7 +196,7 @@ ngx_http_bloom_prefetch_take(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
 
         rc = ngx_http_bloom_key_text(r, &rule[i].key, &taken[i].text);
 
-        if (rc == NGX_ERROR) {
+        if (rc != NGX_OK && rc != NGX_DECLINED) {
             break;
         }
 

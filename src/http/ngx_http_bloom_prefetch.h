@@ -11,8 +11,9 @@
  *     not see yet: one of map, js_set, perl_set, auth_request ...
  *
  * A variable can be taken early if it need not be evaluated, as captures and
- * what "set" has set, or if it is one of nginx's own that only read the
- * request.  A rule that stands alone is not concerned and pays nothing.
+ * what "set" has set, or if it is one of nginx's own, or of bloom_arg, that
+ * only read the request.  A rule that stands alone is not concerned and pays
+ * nothing.
  */
 
 #ifndef _NGX_HTTP_BLOOM_PREFETCH_H_INCLUDED_

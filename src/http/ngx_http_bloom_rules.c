@@ -17,6 +17,9 @@ static ngx_int_t ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_str_t *text);
 static ngx_int_t ngx_http_bloom_rules_fire(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_rule_t *rule, ngx_uint_t answer, ngx_str_t *key);
+static ngx_int_t ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key);
 static void ngx_http_bloom_rules_note(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
@@ -86,12 +89,18 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
             }
         }
 
-        if (rc == NGX_ERROR) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
         if (rc != NGX_OK) {
-            continue;                            /* there is no key */
+
+            if (rc == NGX_ERROR) {
+                return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            }
+
+            answer = NGX_HTTP_BLOOM_EMPTY;
+
+            if (!rule[i].empty) {
+                ngx_bloom_counters_count(rule[i].series, answer, 1);
+                continue;
+            }
         }
 
         ngx_bloom_counters_count(rule[i].series, answer, 1);
@@ -103,51 +112,68 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
         if (answer == rule[i].fires) {
 
-            if (blcf->audit == NULL
-                || !ngx_http_bloom_audit_takes(r, blcf, ctx, &rule[i], &key)
-                || blcf->dry_run)
+            if (blcf->audit != NULL
+                && ngx_http_bloom_audit_takes(r, blcf, ctx, &rule[i], &key)
+                && !blcf->dry_run)
             {
-                return ngx_http_bloom_rules_fire(r, blcf, ctx, &rule[i], &key);
+                ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_AUDITED, &rule[i],
+                                         &key);
+                continue;
             }
 
-            ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_AUDITED, &rule[i],
-                                     &key);
+        } else if (answer < NGX_BLOOM_UNKNOWN) {
+            ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_PASSED, &rule[i],
+                                      &key);
             continue;
-        }
 
-        if (answer == NGX_BLOOM_INVALID) {
+        } else if (answer == NGX_BLOOM_UNKNOWN) {
+
+            if (ngx_http_bloom_rules_unknown(r, blcf, ctx, &rule[i], &key)
+                == NGX_OK)
+            {
+                continue;
+            }
+
+            return NGX_HTTP_SERVICE_UNAVAILABLE;
+
+        } else if (answer == NGX_BLOOM_INVALID && !rule[i].invalid) {
             ngx_http_bloom_rules_log(r, blcf, &rule[i], "passing",
                                      "invalid for", &key);
-        }
-
-        if (answer != NGX_BLOOM_UNKNOWN) {
-            ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_PASSED, &rule[i],
+            ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_INVALID, &rule[i],
                                       &key);
             continue;
         }
 
-        ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i],
-                                  &key);
-
-        if (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS) {
-            ngx_http_bloom_rules_log(r, blcf, &rule[i], "passing",
-                                     "undecided in", &key);
-            continue;
-        }
-
-        ngx_http_bloom_rules_log(r, blcf, &rule[i], "rejecting", "undecided in",
-                                 &key);
-
-        if (!blcf->dry_run) {
-            ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, &rule[i],
-                                     &key);
-            ctx->decided = 1;
-            ngx_bloom_count(rule[i].key.zone, NGX_BLOOM_COUNTER_REJECTED, 1);
-            ngx_bloom_counters_count(rule[i].series,
-                                     NGX_HTTP_BLOOM_COUNT_UNAVAILABLE, 1);
-            return NGX_HTTP_SERVICE_UNAVAILABLE;
-        }
+        return ngx_http_bloom_rules_fire(r, blcf, ctx, &rule[i], answer, &key);
     }
+
+    return NGX_DECLINED;
+}
+
+
+/* Returns NGX_OK to go on although an answer is unknown, or NGX_DECLINED. */
+static ngx_int_t
+ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_rule_t *rule, ngx_str_t *key)
+{
+    ngx_uint_t  pass;
+
+    pass = (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS);
+
+    ngx_http_bloom_rules_log(r, blcf, rule, pass ? "passing" : "rejecting",
+                             "undecided in", key);
+
+    if (pass || blcf->dry_run) {
+        ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, rule, key);
+        return NGX_OK;
+    }
+
+    ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, rule, key);
+    ctx->decided = 1;
+
+    ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_REJECTED, 1);
+    ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_UNAVAILABLE, 1);
 
     return NGX_DECLINED;
 }
@@ -155,23 +181,17 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
 /*
  * Notes what came of a rule that did not fire.  This hides neither that an
- * earlier rule routed the request, or would have rejected it, nor that the
- * answer of a zone was unknown.
+ * earlier rule routed the request, or would have rejected it, nor that a key
+ * was invalid or the answer of a zone unknown.
  */
 static void
 ngx_http_bloom_rules_note(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
     ngx_str_t *key)
 {
-    if (ctx->status == NGX_HTTP_BLOOM_ROUTED
-        || ctx->status == NGX_HTTP_BLOOM_AUDITED
-        || (ctx->status == NGX_HTTP_BLOOM_UNAVAILABLE
-            && status == NGX_HTTP_BLOOM_PASSED))
-    {
-        return;
+    if (ctx->status <= status) {
+        ngx_http_bloom_rules_set(ctx, status, rule, key);
     }
-
-    ngx_http_bloom_rules_set(ctx, status, rule, key);
 }
 
 
@@ -187,22 +207,41 @@ ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
 }
 
 
+/*
+ * Does what a rule says, as its condition holds or, where `answer` is
+ * NGX_BLOOM_INVALID or NGX_HTTP_BLOOM_EMPTY, as if it did.
+ */
 static ngx_int_t
 ngx_http_bloom_rules_fire(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
-    ngx_http_bloom_rule_t *rule, ngx_str_t *key)
+    ngx_http_bloom_rule_t *rule, ngx_uint_t answer, ngx_str_t *key)
 {
-    ngx_uint_t  reject;
+    ngx_uint_t               reject;
+    ngx_http_bloom_status_e  status;
 
-    /* all but a route, whose target may have rules of its own */
+    /* by `answer` */
 
-    ctx->decided = (rule->action != NGX_HTTP_BLOOM_ROUTE || blcf->dry_run);
+    static char  *findings[] = {
+        "absent from", "maybe present in", NULL, "invalid for", "no key for"
+    };
+
+    static ngx_str_t  none = ngx_string("");
+
+    /* where a request goes on, there may be other rules: after a pass, too, as
+     * that is what this list says, and try_files may lead elsewhere */
+
+    ctx->decided = (rule->action == NGX_HTTP_BLOOM_REJECT
+                    || (rule->action == NGX_HTTP_BLOOM_ROUTE && blcf->dry_run));
 
     if (rule->action == NGX_HTTP_BLOOM_PASS) {
         ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
 
-        if (ctx->status != NGX_HTTP_BLOOM_AUDITED) {
-            ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_PASSED, rule, key);
+        status = (answer == NGX_BLOOM_INVALID) ? NGX_HTTP_BLOOM_INVALID
+                                               : NGX_HTTP_BLOOM_PASSED;
+
+        if (ctx->status < NGX_HTTP_BLOOM_INVALID) {
+            ngx_http_bloom_rules_set(ctx, status, rule,
+                                     answer == rule->fires ? key : &none);
         }
 
         return NGX_DECLINED;
@@ -211,9 +250,14 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
     reject = (rule->action == NGX_HTTP_BLOOM_REJECT);
 
     ngx_http_bloom_rules_log(r, blcf, rule, reject ? "rejecting" : "routing",
-                             rule->fires == NGX_BLOOM_ABSENT
-                             ? "absent from" : "maybe present in",
-                             key);
+                             findings[answer],
+                             answer == NGX_HTTP_BLOOM_EMPTY ? NULL : key);
+
+    /* whoever confirms asks about a canonical key, or about none */
+
+    if (answer != rule->fires) {
+        key = &none;
+    }
 
     if (blcf->dry_run) {
         ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_DRY_RUN, 1);
@@ -277,17 +321,23 @@ ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
 
 /*
  * Does the same for a list.  One part, or all of them, make the rule fire.  A
- * part that is unknown and could make it fire makes the list unknown; an
- * invalid one never does.
+ * part that is unknown and could make it fire makes the list unknown.  An
+ * invalid one counts as one that fires if the rule says so, and otherwise makes
+ * a list invalid for which the rule does not fire.
  */
 static ngx_int_t
 ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_str_t *text)
 {
     ngx_int_t   rc;
-    ngx_uint_t  i, answer, parts, fires, other, tally[NGX_BLOOM_ANSWERS];
+    ngx_uint_t  i, parts, fires, other, holds, invalid;
+    ngx_uint_t  tally[NGX_BLOOM_ANSWERS];
 
     rc = ngx_http_bloom_key_text(r, &rule->key, text);
+
+    if (rc == NGX_HTTP_BLOOM_KEY_AMBIGUOUS) {
+        return (ngx_int_t) ngx_http_bloom_key_count_ambiguous(&rule->key);
+    }
 
     if (rc != NGX_OK) {
         return rc;
@@ -309,26 +359,25 @@ ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
     other = (fires == NGX_BLOOM_ABSENT) ? NGX_BLOOM_PRESENT
                                         : NGX_BLOOM_ABSENT;
 
-    if (rule->all ? tally[fires] == parts : tally[fires] != 0) {
-        answer = fires;
+    invalid = tally[NGX_BLOOM_INVALID];
+    holds = tally[fires] + (rule->invalid ? invalid : 0);
 
-    } else if (rule->all
-               && (tally[other] != 0 || tally[NGX_BLOOM_INVALID] != 0))
+    if (rule->all ? holds == parts : holds != 0) {
+
+        /* invalid, if the rule would not have fired otherwise */
+
+        return (rule->all ? invalid == 0 : tally[fires] != 0)
+               ? (ngx_int_t) fires : NGX_BLOOM_INVALID;
+    }
+
+    if (tally[NGX_BLOOM_UNKNOWN] != 0
+        && !(rule->all && holds + tally[NGX_BLOOM_UNKNOWN] != parts))
     {
-        answer = other;
-
-    } else if (tally[NGX_BLOOM_UNKNOWN] != 0) {
-        answer = NGX_BLOOM_UNKNOWN;
-
-    } else {
-        answer = other;
+        return NGX_BLOOM_UNKNOWN;
     }
 
-    if (answer == other && tally[NGX_BLOOM_INVALID] == parts) {
-        answer = NGX_BLOOM_INVALID;
-    }
-
-    return (ngx_int_t) answer;
+    return (invalid != 0 && !rule->invalid) ? NGX_BLOOM_INVALID
+                                            : (ngx_int_t) other;
 }
 
 
@@ -351,6 +400,14 @@ ngx_http_bloom_rules_write_log(ngx_log_t *log, ngx_http_bloom_loc_conf_t *blcf,
     ngx_http_bloom_rule_t *rule, char *doing, char *finding, ngx_str_t *key)
 {
     u_char  *p, buf[NGX_HTTP_BLOOM_KEY_LOG_LEN];
+
+    if (key == NULL) {
+        ngx_log_error(blcf->log_level, log, 0,
+                      "%s request%s: %s bloom zone \"%V\"",
+                      doing, blcf->dry_run ? ", dry run" : "", finding,
+                      &rule->key.zone->name);
+        return;
+    }
 
     p = ngx_http_bloom_key_log(buf, key);
 

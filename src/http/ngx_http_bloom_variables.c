@@ -7,12 +7,15 @@
 #include "ngx_http_bloom_variables.h"
 #include "ngx_http_bloom_ctx.h"
 #include "ngx_http_bloom_key.h"
+#include "ngx_bloom_io.h"
 
 
 static ngx_int_t ngx_http_bloom_variables_decision(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_http_bloom_pin_t *ngx_http_bloom_variables_pin(ngx_http_request_t *r,
+    ngx_http_bloom_key_t *key);
+static ngx_int_t ngx_http_bloom_variables_pin_text(ngx_http_request_t *r,
+    ngx_http_bloom_pin_t *pin, ngx_str_t *text);
 static ngx_int_t ngx_http_bloom_variables_set(ngx_http_variable_value_t *v,
     ngx_str_t *value);
 
@@ -21,12 +24,13 @@ static ngx_int_t ngx_http_bloom_variables_set(ngx_http_variable_value_t *v,
 static ngx_str_t  ngx_http_bloom_statuses[] = {
     ngx_null_string,
     ngx_string("PASSED"),
-    ngx_string("REJECTED"),
-    ngx_string("ROUTED"),
-    ngx_string("REJECTED_DRY_RUN"),
-    ngx_string("ROUTED_DRY_RUN"),
     ngx_string("UNAVAILABLE"),
-    ngx_string("AUDITED")
+    ngx_string("ROUTED"),
+    ngx_string("INVALID"),
+    ngx_string("AUDITED"),
+    ngx_string("REJECTED"),
+    ngx_string("REJECTED_DRY_RUN"),
+    ngx_string("ROUTED_DRY_RUN")
 };
 
 
@@ -79,36 +83,6 @@ ngx_http_bloom_variables_add(ngx_conf_t *cf)
 }
 
 
-ngx_int_t
-ngx_http_bloom_variables_add_lookup(ngx_conf_t *cf, ngx_str_t *name,
-    ngx_http_bloom_key_t *key)
-{
-    ngx_http_variable_t  *var;
-
-    /* not cached: a key may change while a request is processed, and a
-     * subrequest has keys of its own but shares what was cached */
-
-    var = ngx_http_add_variable(cf, name, NGX_HTTP_VAR_NOCACHEABLE);
-    if (var == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (var->get_handler != NULL) {
-
-        /* "map", "set" and others let their variables be redefined */
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "the duplicate \"%V\" variable", name);
-        return NGX_ERROR;
-    }
-
-    var->get_handler = ngx_http_bloom_variables_lookup;
-    var->data = (uintptr_t) key;
-
-    return NGX_OK;
-}
-
-
 static ngx_int_t
 ngx_http_bloom_variables_decision(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
@@ -137,22 +111,113 @@ ngx_http_bloom_variables_decision(ngx_http_request_t *r,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     ngx_http_bloom_key_t *key = (ngx_http_bloom_key_t *) data;
 
-    ngx_str_t   text;
-    ngx_uint_t  answer;
+    ngx_int_t              rc;
+    ngx_str_t              text;
+    ngx_http_bloom_pin_t  *pin;
 
-    answer = NGX_BLOOM_UNKNOWN;
+    ngx_bloom_fault("variable");
 
-    if (ngx_http_bloom_key_check(r, key, &text, &answer) == NGX_ERROR) {
+    rc = ngx_http_bloom_key_text(r, key, &text);
+
+    if (rc == NGX_ERROR) {
         return NGX_ERROR;
     }
 
-    return ngx_http_bloom_variables_set(v, &ngx_http_bloom_answers[answer]);
+    if (rc == NGX_DECLINED) {
+        return ngx_http_bloom_variables_set(v,
+                                  &ngx_http_bloom_answers[NGX_BLOOM_UNKNOWN]);
+    }
+
+    if (rc == NGX_HTTP_BLOOM_KEY_AMBIGUOUS) {
+        text.len = 0;                    /* no other key is empty here */
+    }
+
+    pin = ngx_http_bloom_variables_pin(r, key);
+    if (pin == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (pin->text.data == NULL
+        || pin->text.len != text.len
+        || ngx_memcmp(pin->text.data, text.data, text.len) != 0)
+    {
+        if (ngx_http_bloom_variables_pin_text(r, pin, &text) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        pin->answer = (text.len != 0)
+                      ? ngx_bloom_lookup(key->zone, &text, r->pool)
+                      : NGX_BLOOM_INVALID;
+
+        ngx_bloom_count(key->zone, (ngx_bloom_counter_e) pin->answer, 1);
+    }
+
+    return ngx_http_bloom_variables_set(v,
+                                        &ngx_http_bloom_answers[pin->answer]);
+}
+
+
+/*
+ * Finds the pin of a directive, or creates one without a text.  Subrequests
+ * share it with their main request.
+ */
+static ngx_http_bloom_pin_t *
+ngx_http_bloom_variables_pin(ngx_http_request_t *r, ngx_http_bloom_key_t *key)
+{
+    ngx_http_bloom_ctx_t  *ctx;
+    ngx_http_bloom_pin_t  *pin;
+
+    ctx = ngx_http_bloom_ctx_obtain(r);
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    for (pin = ctx->pins; pin != NULL; pin = pin->next) {
+        if (pin->key == key) {
+            return pin;
+        }
+    }
+
+    pin = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_pin_t));
+    if (pin == NULL) {
+        return NULL;
+    }
+
+    pin->key = key;
+    pin->next = ctx->pins;
+    ctx->pins = pin;
+
+    return pin;
+}
+
+
+/*
+ * Copies a key into a pin: what the key's variable refers to may change.  Room
+ * grows to twice the need, so that many keys of a request take little memory.
+ */
+static ngx_int_t
+ngx_http_bloom_variables_pin_text(ngx_http_request_t *r,
+    ngx_http_bloom_pin_t *pin, ngx_str_t *text)
+{
+    if (pin->text.data == NULL || text->len > pin->room) {
+        pin->room = 2 * text->len;
+
+        pin->text.data = ngx_pnalloc(r->pool, pin->room);
+        if (pin->text.data == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    ngx_memcpy(pin->text.data, text->data, text->len);
+    pin->text.len = text->len;
+
+    return NGX_OK;
 }
 
 

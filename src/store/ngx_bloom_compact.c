@@ -1,7 +1,7 @@
 
 /*
- * A run reads its segments to count, mark, size and write keys, one bounded
- * step at a time, and then replaces them.
+ * A run walks its segments to mark, measure and write keys, one bounded step at
+ * a time, and then replaces them.
  */
 
 #include "ngx_bloom_compact.h"
@@ -9,6 +9,7 @@
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_reader.h"
 #include "ngx_bloom_replace.h"
+#include "ngx_bloom_state_files.h"
 
 #include <sys/random.h>
 
@@ -25,18 +26,13 @@
 #define NGX_BLOOM_COMPACT_STEP  (256 * 1024)
 #define NGX_BLOOM_COMPACT_SYNC  (4 * 1024 * 1024)
 
-/* Records so far apart in time become one; ms. */
-#define NGX_BLOOM_COMPACT_APART  (60 * 1000)
-
-#define NGX_BLOOM_COMPACT_BUF   (2 * BLOOM_RECORD_MAX)
+#define NGX_BLOOM_COMPACT_MINUTE  (60 * 1000)         /* ms */
 
 
 typedef enum {
-    NGX_BLOOM_COMPACT_COUNTS = 0,
-    NGX_BLOOM_COMPACT_MARKS,
-    NGX_BLOOM_COMPACT_SIZES,
-    NGX_BLOOM_COMPACT_WRITES,
-    NGX_BLOOM_COMPACT_REPLACES
+    NGX_BLOOM_COMPACT_MARKS = 0,
+    NGX_BLOOM_COMPACT_MEASURES,
+    NGX_BLOOM_COMPACT_WRITES
 } ngx_bloom_compact_e;
 
 
@@ -45,52 +41,49 @@ struct ngx_bloom_compact_s {
     ngx_str_t                  name;     /* of the zone, for the log */
     ngx_bloom_compact_e        does;
     uint64_t                   begun;    /* ms since 1970 */
+    uint64_t                   compacted;    /* for the control page, when the
+                                            run has ended */
+    ngx_pid_t                  pid;      /* of its process */
 
     /* of the journal */
     uint64_t                   begin;
-    uint64_t                   end;      /* E; it grows while it is counted */
-    uint64_t                   limit;    /* which E does not pass */
+    uint64_t                   end;      /* END */
     uint64_t                   tail;     /* as it was at the run's begin */
-    uint64_t                   sequence; /* of the first record behind E */
+    uint64_t                   sequence; /* of the first record behind END */
 
     ngx_bloom_reader_t         reader;   /* window NULL: none is open */
     ngx_bloom_compact_keys_t   keys;
 
-    /* of records that are made; their lengths alone at first */
+    /* the segment that is made, and its records so far in this walk */
     bloom_segment_t            segment;
-    bloom_record_maker_t       maker;
-    uint64_t                   oldest;   /* of the times in it */
-    uint64_t                   newest;
     uint64_t                   records;
-    uint64_t                   len;      /* of all of them */
-    u_char                    *buf;
-    size_t                     full;     /* bytes of it to be written */
-    uint64_t                   synced;   /* of len */
+    uint64_t                   len;
+    bloom_record_maker_t       maker;    /* of the next one */
+    uint64_t                   time;     /* of its last key */
     ngx_fd_t                   fd;
-    u_char                     tmp[NGX_MAX_PATH];
+    u_char                     tmp[NGX_MAX_PATH];    /* "": there is no file */
+    u_char                     buf[BLOOM_RECORD_MAX];
 };
 
 
-static ngx_int_t ngx_bloom_compact_read(ngx_bloom_compact_t *compact);
-static ngx_int_t ngx_bloom_compact_pass(ngx_bloom_compact_t *compact,
+static ngx_int_t ngx_bloom_compact_walk(ngx_bloom_compact_t *compact,
     ngx_bloom_compact_e does);
-static ngx_int_t ngx_bloom_compact_next(ngx_bloom_compact_t *compact);
-static ngx_int_t ngx_bloom_compact_counted(ngx_bloom_compact_t *compact);
-static ngx_int_t ngx_bloom_compact_marked(ngx_bloom_compact_t *compact);
+static ngx_int_t ngx_bloom_compact_walked(ngx_bloom_compact_t *compact);
 static ngx_int_t ngx_bloom_compact_pack(ngx_bloom_compact_t *compact,
     bloom_record_t *record);
 static ngx_int_t ngx_bloom_compact_flush(ngx_bloom_compact_t *compact);
-static ngx_int_t ngx_bloom_compact_write(ngx_bloom_compact_t *compact);
-static ngx_int_t ngx_bloom_compact_sized(ngx_bloom_compact_t *compact);
+static ngx_int_t ngx_bloom_compact_measured(ngx_bloom_compact_t *compact);
 static ngx_int_t ngx_bloom_compact_written(ngx_bloom_compact_t *compact);
-static ngx_int_t ngx_bloom_compact_replace(ngx_bloom_compact_t *compact);
+static ngx_uint_t ngx_bloom_compact_pays(ngx_bloom_compact_t *compact,
+    uint64_t size);
 static ngx_int_t ngx_bloom_compact_fails(ngx_bloom_compact_t *compact,
     ngx_uint_t level, ngx_err_t err, const char *why);
 static ngx_int_t ngx_bloom_compact_no_memory(ngx_bloom_compact_t *compact);
+static void ngx_bloom_compact_exit(void);
 
 
-/* In this process. */
-static ngx_uint_t  ngx_bloom_compact_runs;
+/* Of this process. */
+static ngx_bloom_compact_t  *ngx_bloom_compact_run;
 
 
 static uint64_t
@@ -110,29 +103,40 @@ ngx_bloom_compact_t *
 ngx_bloom_compact_begin(ngx_bloom_state_t *state, uint64_t generation,
     ngx_str_t *name)
 {
-    uint64_t              begin, limit;
-    ngx_bloom_end_t       end;
+    uint64_t              begin, end, limit;
+    ngx_bloom_end_t       last;
     ngx_bloom_compact_t  *compact;
     ngx_bloom_control_t  *control;
 
-    control = state->control;
+    static ngx_uint_t     registered;
 
+    control = state->control;
     begin = control->begin;
-    end = ngx_bloom_state_end(state);
+    last = ngx_bloom_state_end(state);
 
     /*
      * What nobody appends to, nobody has to follow and is on disk; a record
      * behind it says how those before are numbered.
      */
 
-    limit = ngx_min(end.base, control->synced);
+    limit = ngx_min(last.base, control->synced);
     limit = ngx_min(limit, control->instance[state->instance].applied);
 
-    if (limit <= begin || end.tail <= end.base + BLOOM_SEGMENT_HEADER
+    if (limit <= begin || last.tail <= last.base + BLOOM_SEGMENT_HEADER
         || limit - begin < ngx_bloom_compact_min()
         || (limit - begin) / 2 < control->compacted
-        || ngx_bloom_compact_runs || generation == 0
+        || ngx_bloom_compact_run != NULL || generation == 0
         || !ngx_bloom_replace_allowed(state, begin))
+    {
+        return NULL;
+    }
+
+    /* whole segments, up to the one that has the limit */
+
+    limit = ngx_min(limit, begin + NGX_BLOOM_COMPACT_MAX);
+
+    if (ngx_bloom_segment_find(state, limit, &end) != NGX_OK
+        || end <= begin || end > limit)
     {
         return NULL;
     }
@@ -146,29 +150,35 @@ ngx_bloom_compact_begin(ngx_bloom_state_t *state, uint64_t generation,
     compact->name = *name;
     compact->begun = ngx_bloom_time();
     compact->begin = begin;
-    compact->end = begin;
-    compact->limit = ngx_min(limit, begin + NGX_BLOOM_COMPACT_MAX);
-    compact->tail = end.tail;
+    compact->end = end;
+    compact->tail = last.tail;
     compact->fd = NGX_INVALID_FILE;
 
-    ngx_bloom_compact_runs = 1;
+    compact->pid = ngx_getpid();
 
-    if (getrandom(compact->keys.secret, BLOOM_HASH_KEY_LEN, 0) == -1) {
-        goto failed;
+    ngx_bloom_compact_run = compact;
+
+    /* that a process died of it, others see; if it exits, it takes this back */
+
+    compact->compacted = control->compacted;
+    control->compacted = last.tail - begin;
+
+    if (!registered) {
+        registered = (atexit(ngx_bloom_compact_exit) == 0);
     }
 
-    if (ngx_bloom_compact_keys_begin(&compact->keys) != NGX_OK) {
+    /* a key takes two bytes at least: its length and one more */
+
+    if (ngx_bloom_compact_keys_begin(&compact->keys, (end - begin) / 2)
+        != NGX_OK)
+    {
         (void) ngx_bloom_compact_no_memory(compact);
         goto failed;
     }
 
-    if (ngx_bloom_compact_pass(compact, NGX_BLOOM_COMPACT_COUNTS)
-        != NGX_AGAIN)
-    {
-        goto failed;
+    if (ngx_bloom_compact_walk(compact, NGX_BLOOM_COMPACT_MARKS) == NGX_AGAIN) {
+        return compact;
     }
-
-    return compact;
 
 failed:
 
@@ -178,50 +188,46 @@ failed:
 }
 
 
-ngx_int_t
-ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
-{
-    ngx_int_t  rc;
-
-    if (!ngx_bloom_replace_allowed(compact->state, compact->begin)) {
-        return NGX_DONE;                    /* another run may begin later */
-    }
-
-    if (compact->does == NGX_BLOOM_COMPACT_REPLACES) {
-        return ngx_bloom_compact_replace(compact);
-    }
-
-    rc = ngx_bloom_compact_read(compact);
-
-    return rc == NGX_OK ? ngx_bloom_compact_next(compact) : rc;
-}
-
-
 void
 ngx_bloom_compact_end(ngx_bloom_compact_t *compact)
 {
+    ngx_bloom_compact_exit();
+    ngx_bloom_compact_run = NULL;
+
     if (compact->reader.window != NULL) {
         ngx_bloom_reader_close(&compact->reader);
     }
 
     ngx_bloom_io_close(&compact->fd);
-
-    if (compact->tmp[0] != '\0') {
-        (void) ngx_bloom_io_remove(compact->tmp);
-    }
-
     ngx_bloom_compact_keys_end(&compact->keys);
-    free(compact->buf);
     free(compact);
-
-    ngx_bloom_compact_runs = 0;
 }
 
 
-/* Begins a pass over the journal.  Returns NGX_AGAIN, or NGX_DONE if the run
+/* Leaves nothing of a run behind when its process exits, or the run ends. */
+static void
+ngx_bloom_compact_exit(void)
+{
+    ngx_bloom_compact_t  *compact;
+
+    compact = ngx_bloom_compact_run;
+
+    if (compact == NULL || compact->pid != ngx_getpid()) {
+        return;                             /* a child of it exits */
+    }
+
+    compact->state->control->compacted = compact->compacted;
+
+    if (compact->tmp[0] != '\0') {
+        (void) ngx_bloom_io_remove(compact->state->dir, compact->tmp);
+    }
+}
+
+
+/* Begins to walk the segments.  Returns NGX_AGAIN, or NGX_DONE if the run
  * ends. */
 static ngx_int_t
-ngx_bloom_compact_pass(ngx_bloom_compact_t *compact, ngx_bloom_compact_e does)
+ngx_bloom_compact_walk(ngx_bloom_compact_t *compact, ngx_bloom_compact_e does)
 {
     if (compact->reader.window != NULL) {
         ngx_bloom_reader_close(&compact->reader);
@@ -231,30 +237,35 @@ ngx_bloom_compact_pass(ngx_bloom_compact_t *compact, ngx_bloom_compact_e does)
                               compact->tail)
         != NGX_OK)
     {
-        return ngx_bloom_compact_fails(compact, NGX_LOG_ERR, ngx_errno,
-                                       "no memory to read it");
+        return ngx_bloom_compact_no_memory(compact);
     }
 
     if (compact->begin == 0) {
         compact->reader.sequence = 1;
     }
 
-    compact->keys.ordinal = 0;
     compact->does = does;
+    compact->keys.ordinal = 0;
+    compact->records = 0;
+    compact->len = 0;
+
+    bloom_record_begin(&compact->maker, compact->buf, BLOOM_RECORD_MAX);
 
     return NGX_AGAIN;
 }
 
 
-/* Reads on.  Returns NGX_OK at a pass's end, NGX_AGAIN before, NGX_DONE if the
- * run ends. */
-static ngx_int_t
-ngx_bloom_compact_read(ngx_bloom_compact_t *compact)
+ngx_int_t
+ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
 {
     uint64_t             until;
     ngx_int_t            rc;
     bloom_record_t       record;
     ngx_bloom_reader_t  *reader;
+
+    if (!ngx_bloom_replace_allowed(compact->state, compact->begin)) {
+        return NGX_DONE;                    /* another run may begin later */
+    }
 
     reader = &compact->reader;
     until = reader->position + NGX_BLOOM_COMPACT_STEP;
@@ -275,43 +286,26 @@ ngx_bloom_compact_read(ngx_bloom_compact_t *compact)
                                            "it is damaged");
         }
 
-        if (compact->does == NGX_BLOOM_COMPACT_COUNTS) {
-
-            if (reader->next > compact->limit) {
-                compact->sequence = record.sequence;
-                return NGX_OK;
-            }
-
-            compact->end = reader->next;
-
-        } else if (reader->segment.base >= compact->end) {
-            return NGX_OK;
+        if (reader->segment.base >= compact->end) {
+            compact->sequence = record.sequence;
+            return ngx_bloom_compact_walked(compact);
         }
 
-        switch (compact->does) {
+        switch (compact->does == NGX_BLOOM_COMPACT_MARKS
+                ? ngx_bloom_compact_keys_mark(&compact->keys, &record)
+                : ngx_bloom_compact_pack(compact, &record))
+        {
 
-        case NGX_BLOOM_COMPACT_COUNTS:
-            rc = ngx_bloom_compact_keys_count(&compact->keys, &record);
+        case NGX_OK:
             break;
-
-        case NGX_BLOOM_COMPACT_MARKS:
-            rc = ngx_bloom_compact_keys_mark(&compact->keys, &record);
-            break;
-
-        default: /* it sizes or writes */
-            rc = ngx_bloom_compact_pack(compact, &record);
-            break;
-        }
-
-        switch (rc) {
 
         case NGX_AGAIN:
-            return ngx_bloom_compact_pass(compact, NGX_BLOOM_COMPACT_MARKS);
+            return ngx_bloom_compact_walk(compact, NGX_BLOOM_COMPACT_MARKS);
 
         case NGX_ERROR:
             return ngx_bloom_compact_no_memory(compact);
 
-        case NGX_DONE:
+        default: /* NGX_DONE */
             return NGX_DONE;
         }
 
@@ -321,221 +315,136 @@ ngx_bloom_compact_read(ngx_bloom_compact_t *compact)
 }
 
 
-/* Ends a pass.  Returns the same as ngx_bloom_compact_step(). */
-static ngx_int_t
-ngx_bloom_compact_next(ngx_bloom_compact_t *compact)
-{
-    switch (compact->does) {
-
-    case NGX_BLOOM_COMPACT_COUNTS:
-        return ngx_bloom_compact_counted(compact);
-
-    case NGX_BLOOM_COMPACT_MARKS:
-        return ngx_bloom_compact_marked(compact);
-
-    case NGX_BLOOM_COMPACT_SIZES:
-        return ngx_bloom_compact_sized(compact);
-
-    default: /* NGX_BLOOM_COMPACT_WRITES */
-        return ngx_bloom_compact_written(compact);
-    }
-}
-
-
-static ngx_int_t
-ngx_bloom_compact_counted(ngx_bloom_compact_t *compact)
-{
-    uint64_t  bytes;
-
-    bytes = ngx_bloom_compact_keys_estimate(&compact->keys);
-
-    if (compact->keys.keys == 0) {
-        return NGX_DONE;                         /* no segment is synced yet */
-    }
-
-    if (bytes > (compact->end - compact->begin) / 2) {
-        return ngx_bloom_compact_fails(compact, NGX_LOG_INFO, 0,
-                                       "it would not get much shorter");
-    }
-
-    if (ngx_bloom_compact_keys_mark_begin(&compact->keys) != NGX_OK) {
-        return ngx_bloom_compact_no_memory(compact);
-    }
-
-    return ngx_bloom_compact_pass(compact, NGX_BLOOM_COMPACT_MARKS);
-}
-
-
-static ngx_int_t
-ngx_bloom_compact_marked(ngx_bloom_compact_t *compact)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_bloom_compact_keys_marked(&compact->keys);
-
-    if (rc == NGX_AGAIN) {
-        return ngx_bloom_compact_pass(compact, NGX_BLOOM_COMPACT_MARKS);
-    }
-
-    if (rc == NGX_OK) {
-        compact->buf = malloc(NGX_BLOOM_COMPACT_BUF);
-    }
-
-    if (compact->buf == NULL) {
-        return ngx_bloom_compact_no_memory(compact);
-    }
-
-    bloom_record_begin(&compact->maker, compact->buf, BLOOM_RECORD_MAX);
-
-    return ngx_bloom_compact_pass(compact, NGX_BLOOM_COMPACT_SIZES);
-}
-
-
-/* Puts those keys of a record that stay into the one that is made. */
+/* Puts those keys of a record that stay into the one that is made.  Returns
+ * NGX_OK, or NGX_DONE if the run ends. */
 static ngx_int_t
 ngx_bloom_compact_pack(ngx_bloom_compact_t *compact, bloom_record_t *record)
 {
-    size_t                 len;
-    uint64_t               ordinal;
-    bloom_key_t            key;
-    bloom_record_t         walk;
-    const uint8_t         *p;
-    bloom_record_maker_t  *maker;
+    bloom_key_t  key;
 
-    maker = &compact->maker;
-    walk = *record;
-    ordinal = compact->keys.ordinal;
-    len = 0;
-
-    for (p = walk.keys; bloom_record_key(&walk, &key) == 1; p = walk.keys) {
-        if (ngx_bloom_compact_keys_stays(&compact->keys, ordinal++)) {
-            len += walk.keys - p;
-        }
-    }
-
-    if (len == 0) {
-        compact->keys.ordinal = ordinal;
-        return NGX_OK;
-    }
-
-    if (maker->count != 0
-        && (len > maker->room - maker->len
-            || record->time > compact->oldest + NGX_BLOOM_COMPACT_APART)
+    if ((record->time / NGX_BLOOM_COMPACT_MINUTE
+         != compact->time / NGX_BLOOM_COMPACT_MINUTE
+         || record->time < compact->time)
         && ngx_bloom_compact_flush(compact) != NGX_OK)
     {
         return NGX_DONE;
     }
 
-    if (maker->count == 0) {
-        compact->oldest = record->time;
-    }
+    while (bloom_record_key(record, &key) == 1) {
 
-    compact->newest = ngx_max(compact->newest, record->time);
-
-    for (ordinal = compact->keys.ordinal; bloom_record_key(record, &key) == 1;
-         ordinal++)
-    {
-        if (ngx_bloom_compact_keys_stays(&compact->keys, ordinal)) {
-            (void) bloom_record_put(maker, &key);
+        if (!ngx_bloom_compact_keys_stays(&compact->keys)) {
+            continue;
         }
-    }
 
-    compact->keys.ordinal = ordinal;
+        if (bloom_record_put(&compact->maker, &key) != 0) {
+
+            if (ngx_bloom_compact_flush(compact) != NGX_OK) {
+                return NGX_DONE;
+            }
+
+            (void) bloom_record_put(&compact->maker, &key);
+        }
+
+        compact->time = record->time;
+    }
 
     return NGX_OK;
 }
 
 
-/* Ends the record that is made. */
+/* Ends the record that is made, if any.  Returns the same. */
 static ngx_int_t
 ngx_bloom_compact_flush(ngx_bloom_compact_t *compact)
 {
-    size_t                 size;
-    bloom_record_maker_t  *maker;
+    size_t    size;
+    uint64_t  offset;
 
-    maker = &compact->maker;
-
-    if (maker->count == 0) {
+    if (compact->maker.count == 0) {
         return NGX_OK;
     }
 
-    if (compact->does == NGX_BLOOM_COMPACT_WRITES) {
-        size = bloom_record_seal(maker, &compact->segment,
-                                 compact->segment.base + BLOOM_SEGMENT_HEADER
-                                 + compact->len,
-                                 compact->segment.sequence + compact->records,
-                                 compact->newest);
-        compact->full += size;
+    offset = BLOOM_SEGMENT_HEADER + compact->len;
 
-    } else {
-        size = (maker->len + 7) & ~(size_t) 7;
+    size = bloom_record_seal(&compact->maker, &compact->segment,
+                             compact->segment.base + offset,
+                             compact->segment.sequence + compact->records,
+                             compact->time);
+
+    if (compact->does == NGX_BLOOM_COMPACT_WRITES
+        && (ngx_bloom_io_write(compact->fd, compact->buf, size, offset)
+            != NGX_OK
+
+            /* all at the end would take too long */
+
+            || ((offset + size) / NGX_BLOOM_COMPACT_SYNC
+                != offset / NGX_BLOOM_COMPACT_SYNC
+                && ngx_bloom_io_sync(compact->fd) != NGX_OK)))
+    {
+        return ngx_bloom_compact_fails(compact, NGX_LOG_ERR, ngx_errno,
+                                       "a segment cannot be written");
     }
 
     compact->len += size;
     compact->records++;
 
-    if (compact->full > NGX_BLOOM_COMPACT_BUF - BLOOM_RECORD_MAX
-        && ngx_bloom_compact_write(compact) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    bloom_record_begin(maker, compact->buf + compact->full, BLOOM_RECORD_MAX);
+    bloom_record_begin(&compact->maker, compact->buf, BLOOM_RECORD_MAX);
 
     return NGX_OK;
 }
 
 
+/* Goes on at the end of a walk.  Returns the same as ngx_bloom_compact_step(),
+ * as the following two do. */
 static ngx_int_t
-ngx_bloom_compact_write(ngx_bloom_compact_t *compact)
+ngx_bloom_compact_walked(ngx_bloom_compact_t *compact)
 {
-    ngx_int_t  rc;
+    ngx_int_t                  rc;
+    ngx_bloom_compact_keys_t  *keys;
 
-    rc = ngx_bloom_io_write(compact->fd, compact->buf, compact->full,
-                            BLOOM_SEGMENT_HEADER + compact->len
-                            - compact->full);
+    if (ngx_bloom_compact_flush(compact) != NGX_OK) {
+        return NGX_DONE;
+    }
 
-    compact->full = 0;
+    if (compact->does == NGX_BLOOM_COMPACT_MEASURES) {
+        return ngx_bloom_compact_measured(compact);
+    }
 
-    /* all at the end would take too long */
+    if (compact->does == NGX_BLOOM_COMPACT_WRITES) {
+        return ngx_bloom_compact_written(compact);
+    }
 
-    if (rc == NGX_OK
-        && compact->len - compact->synced >= NGX_BLOOM_COMPACT_SYNC)
+    keys = &compact->keys;
+
+    /* the first share is a fair sample of all keys */
+
+    if (keys->share == 0
+        && !ngx_bloom_compact_pays(compact, keys->bytes * keys->shares))
     {
-        compact->synced = compact->len;
-        rc = ngx_bloom_io_sync(compact->fd);
+        return NGX_DONE;
     }
 
-    if (rc != NGX_OK) {
-        (void) ngx_bloom_compact_fails(compact, NGX_LOG_ERR, ngx_errno,
-                                       "a segment cannot be written");
+    rc = ngx_bloom_compact_keys_next(keys);
+
+    if (rc == NGX_ERROR) {
+        return ngx_bloom_compact_no_memory(compact);
     }
 
-    return rc;
+    return ngx_bloom_compact_walk(compact, rc == NGX_AGAIN
+                                           ? NGX_BLOOM_COMPACT_MARKS
+                                           : NGX_BLOOM_COMPACT_MEASURES);
 }
 
 
 static ngx_int_t
-ngx_bloom_compact_sized(ngx_bloom_compact_t *compact)
+ngx_bloom_compact_measured(ngx_bloom_compact_t *compact)
 {
-    int                 err;
-    uint64_t            size;
-    bloom_segment_t    *segment;
-
-    (void) ngx_bloom_compact_flush(compact);
+    uint64_t          size;
+    bloom_segment_t  *segment;
 
     size = ngx_max(BLOOM_SEGMENT_HEADER + compact->len, BLOOM_SEGMENT_MIN);
 
-    if (size > (compact->end - compact->begin) / 4 * 3) {
-        return ngx_bloom_compact_fails(compact, NGX_LOG_INFO, 0,
-                                       "it would not get much shorter");
-    }
-
-    if (size > BLOOM_SEGMENT_MAX) {
-        return ngx_bloom_compact_fails(compact, NGX_LOG_NOTICE, 0,
-                                       "it has more different keys than fit "
-                                       "into a segment; load an image that "
-                                       "has them, built with --as-of");
+    if (!ngx_bloom_compact_pays(compact, size)) {
+        return NGX_DONE;
     }
 
     segment = &compact->segment;
@@ -545,54 +454,47 @@ ngx_bloom_compact_sized(ngx_bloom_compact_t *compact)
     segment->sequence = compact->sequence - compact->records;
     segment->created = ngx_bloom_time();
 
-    ngx_bloom_state_name(compact->state, compact->tmp,
-                         "save.compact.%P.tmp", ngx_pid);
-
-    compact->fd = ngx_bloom_io_open(compact->tmp, O_RDWR|O_CREAT|O_TRUNC);
-
-    if (compact->fd != NGX_INVALID_FILE) {
-
-        do {
-            err = posix_fallocate(compact->fd, 0, size);
-        } while (err == NGX_EINTR);
-
-    } else {
-        err = ngx_errno;
-    }
-
-    if (err == 0
-        && getrandom(segment->salt, BLOOM_SEGMENT_SALT_LEN, 0) == -1)
+    if (ngx_bloom_state_files_temporary(compact->state, "compact", "tmp",
+                                        compact->tmp)
+        == NGX_OK)
     {
-        err = ngx_errno;
+        compact->fd = ngx_bloom_io_open(compact->state->dir, compact->tmp,
+                                        O_RDWR|O_CREAT|O_TRUNC);
     }
 
-    if (err != 0) {
-        return ngx_bloom_compact_fails(compact, NGX_LOG_ERR, err,
+    if (compact->fd == NGX_INVALID_FILE
+        || ftruncate(compact->fd, size) == -1
+        || getrandom(segment->salt, BLOOM_SEGMENT_SALT_LEN, 0) == -1)
+    {
+        return ngx_bloom_compact_fails(compact, NGX_LOG_ERR, ngx_errno,
                                        "a segment cannot be made");
     }
 
-    compact->len = 0;
-    compact->records = 0;
-    compact->newest = 0;
-
-    return ngx_bloom_compact_pass(compact, NGX_BLOOM_COMPACT_WRITES);
+    return ngx_bloom_compact_walk(compact, NGX_BLOOM_COMPACT_WRITES);
 }
 
 
 static ngx_int_t
 ngx_bloom_compact_written(ngx_bloom_compact_t *compact)
 {
-    u_char  header[BLOOM_SEGMENT_HEADER];
+    u_char            header[BLOOM_SEGMENT_HEADER];
+    ngx_int_t         rc;
+    bloom_segment_t  *segment;
 
-    if (ngx_bloom_compact_flush(compact) != NGX_OK
-        || (compact->full != 0 && ngx_bloom_compact_write(compact) != NGX_OK))
+    segment = &compact->segment;
+
+    /* what is removed below is gone */
+
+    if (segment->sequence + compact->records != compact->sequence
+        || compact->len > segment->size - BLOOM_SEGMENT_HEADER)
     {
-        return NGX_DONE;
+        return ngx_bloom_compact_fails(compact, NGX_LOG_ALERT, 0,
+                                       "its segments have changed");
     }
 
     /* the header last: before it, the file is no segment to anybody */
 
-    bloom_segment_encode(&compact->segment, header);
+    bloom_segment_encode(segment, header);
 
     if (ngx_bloom_io_write(compact->fd, header, BLOOM_SEGMENT_HEADER, 0)
         != NGX_OK
@@ -602,30 +504,13 @@ ngx_bloom_compact_written(ngx_bloom_compact_t *compact)
                                        "a segment cannot be written");
     }
 
-    compact->does = NGX_BLOOM_COMPACT_REPLACES;
-
-    return NGX_AGAIN;
-}
-
-
-static ngx_int_t
-ngx_bloom_compact_replace(ngx_bloom_compact_t *compact)
-{
-    ngx_int_t         rc;
-    bloom_segment_t  *segment;
-
-    segment = &compact->segment;
-
-    if (compact->sequence - segment->sequence != compact->records
-        || compact->len > segment->size - BLOOM_SEGMENT_HEADER)
-    {
-        return NGX_DONE;
-    }
-
     rc = ngx_bloom_replace(compact->state, compact->tmp, compact->begin,
                            segment->base, compact->end);
 
-    if (rc == NGX_DECLINED) {
+    /* another helper may have come, which takes the file for one that is left
+     * over, and compacts the journal itself */
+
+    if (rc == NGX_DECLINED || (rc != NGX_OK && ngx_errno == NGX_ENOENT)) {
         return NGX_DONE;
     }
 
@@ -635,26 +520,51 @@ ngx_bloom_compact_replace(ngx_bloom_compact_t *compact)
     }
 
     compact->tmp[0] = '\0';
-    compact->state->control->compacted = segment->size;
+    compact->compacted = segment->size;
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                   "bloom zone \"%V\": %uL bytes of the journal became %uL: of "
                   "%uL keys %uL were different, in %uL records now; it took "
                   "%uL ms", &compact->name, compact->end - compact->begin,
-                  segment->size, compact->keys.keys, compact->keys.distinct,
-                  compact->records, ngx_bloom_time() - compact->begun);
+                  segment->size, compact->keys.ordinal,
+                  compact->keys.distinct, compact->records,
+                  ngx_bloom_time() - compact->begun);
 
     return NGX_DONE;
 }
 
 
-/* Ends the run, and puts the next one off until there is twice as much.
+/* Returns whether one segment of that size is worth it; else the run ends. */
+static ngx_uint_t
+ngx_bloom_compact_pays(ngx_bloom_compact_t *compact, uint64_t size)
+{
+    if (size > (compact->end - compact->begin) / 4 * 3
+        || compact->records >= compact->sequence)
+    {
+        (void) ngx_bloom_compact_fails(compact, NGX_LOG_INFO, 0,
+                                       "it would not get much shorter");
+        return 0;
+    }
+
+    if (size > BLOOM_SEGMENT_MAX) {
+        (void) ngx_bloom_compact_fails(compact, NGX_LOG_NOTICE, 0,
+                                       "it has more different keys than fit "
+                                       "into a segment; load an image that "
+                                       "has them, built with --as-of");
+        return 0;
+    }
+
+    return 1;
+}
+
+
+/* Ends the run, and leaves the next one put off until there is twice as much.
  * Returns NGX_DONE. */
 static ngx_int_t
 ngx_bloom_compact_fails(ngx_bloom_compact_t *compact, ngx_uint_t level,
     ngx_err_t err, const char *why)
 {
-    compact->state->control->compacted = compact->tail - compact->begin;
+    compact->compacted = compact->tail - compact->begin;
 
     ngx_log_error(level, ngx_cycle->log, err,
                   "bloom zone \"%V\": the journal is not compacted: %s",

@@ -6,22 +6,25 @@
  * A run rewrites the oldest segments, from the journal's begin to a position
  * END, as one segment that ends there (ngx_bloom_replace.h).  Of each key its
  * last occurrence stays, so that no image drops it earlier than before.
- * Records that follow within a minute become one, with the newest of their
- * times, up to the longest that a record may be.  None is split, so there are
- * not more of them than there were, and they are numbered backwards from the
- * first one behind END.  Positions below END have a new meaning then; whoever
- * had one, in a checkpoint, reads the whole segment it lies in.
+ * Records of the same minute become one, with the newest of their times.  They
+ * are numbered backwards from the first one behind END.  Positions below END
+ * have a new meaning then; whoever had one, in a checkpoint, reads the whole
+ * segment it lies in.
  *
- *     count     how many keys there are, and, from a sample, how many distinct
- *               ones and their bytes: is it worth it?
- *     mark      which ones stay (ngx_bloom_compact_keys.h)
- *     size      how long the records will be
- *     write     them
- *     replace   the segments
+ * The keys are walked in their order several times:
+ *
+ *     mark      which ones come again later (ngx_bloom_compact_keys.h), once
+ *               for each share of them; is it worth it, going by the first?
+ *     measure   what the records of the others will take, since the first
+ *               one's position and number depend on it
+ *     write     these records, and replace the segments
  *
  * A run reads segments that are synchronised and applied, which nobody changes,
  * and only while this instance is alone.  It ends when another instance appears
  * or a segment is removed; loads may come between its steps.
+ *
+ * A run that would not pay, or fails, or that its process dies of, is put off
+ * until there is twice as much: control->compacted says so from its begin on.
  */
 
 #ifndef _NGX_BLOOM_COMPACT_H_INCLUDED_
@@ -52,7 +55,7 @@ ngx_bloom_compact_t *ngx_bloom_compact_begin(ngx_bloom_state_t *state,
  */
 ngx_int_t ngx_bloom_compact_step(ngx_bloom_compact_t *compact);
 
-/* Frees it, at any time. */
+/* Frees it, at any time.  A run that has not ended may begin again at once. */
 void ngx_bloom_compact_end(ngx_bloom_compact_t *compact);
 
 

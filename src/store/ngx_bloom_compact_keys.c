@@ -1,34 +1,26 @@
 
 /*
  * The table is open addressing with linear steps, over hashes with the run's
- * secret, so that nobody can choose keys that collide.
+ * secret, so that nobody can choose keys that collide.  What no key has reached
+ * of the table and of the bits takes no memory: calloc() of so much gives pages
+ * that the system fills when they are touched.
  */
 
 #include "ngx_bloom_compact_keys.h"
 
 #include "bloom_siphash.h"
 
-
-/* Distinct keys that are told apart in one pass. */
-#define NGX_BLOOM_COMPACT_KEYS_MAX     1000000
-
-/* Distinct keys of the sample: an estimate of it is some 2 percent off. */
-#define NGX_BLOOM_COMPACT_KEYS_SAMPLE  8192
+#include <sys/random.h>
 
 
-static ngx_int_t ngx_bloom_compact_keys_thin(ngx_bloom_compact_keys_t *keys);
-static ngx_int_t ngx_bloom_compact_keys_pass(ngx_bloom_compact_keys_t *keys);
-static ngx_int_t ngx_bloom_compact_keys_table(ngx_bloom_compact_keys_t *keys,
-    uint64_t slots);
-static ngx_bloom_compact_keys_slot_t *ngx_bloom_compact_keys_slot(
+/* Distinct keys of a share, which fill two thirds of the table. */
+#define NGX_BLOOM_COMPACT_KEYS_MAX    1000000
+#define NGX_BLOOM_COMPACT_KEYS_SLOTS  1500000
+
+
+static ngx_int_t ngx_bloom_compact_keys_walk(ngx_bloom_compact_keys_t *keys);
+static ngx_bloom_compact_key_t *ngx_bloom_compact_keys_find(
     ngx_bloom_compact_keys_t *keys, bloom_hash_t hash);
-
-
-static ngx_inline bloom_hash_t
-ngx_bloom_compact_keys_hash(ngx_bloom_compact_keys_t *keys, bloom_key_t *key)
-{
-    return bloom_siphash_128(key->data, key->len, keys->secret, 1, 3);
-}
 
 
 /* Returns a number below n, evenly, of a hash. */
@@ -39,19 +31,20 @@ ngx_bloom_compact_keys_reduce(uint64_t hash, uint64_t n)
 }
 
 
-/* Turns the bit of a key. */
-static ngx_inline void
-ngx_bloom_compact_keys_turn(ngx_bloom_compact_keys_t *keys, uint64_t ordinal)
-{
-    keys->stays[ordinal / 64] ^= (uint64_t) 1 << ordinal % 64;
-}
-
-
 ngx_int_t
-ngx_bloom_compact_keys_begin(ngx_bloom_compact_keys_t *keys)
+ngx_bloom_compact_keys_begin(ngx_bloom_compact_keys_t *keys, uint64_t n)
 {
-    return ngx_bloom_compact_keys_table(keys,
-                                        2 * NGX_BLOOM_COMPACT_KEYS_SAMPLE);
+    keys->marks = calloc(n / 64 + 1, sizeof(uint64_t));
+
+    if (keys->marks == NULL
+        || getrandom(keys->secret, BLOOM_HASH_KEY_LEN, 0) == -1)
+    {
+        return NGX_ERROR;
+    }
+
+    keys->shares = 1;
+
+    return ngx_bloom_compact_keys_walk(keys);
 }
 
 
@@ -59,177 +52,71 @@ void
 ngx_bloom_compact_keys_end(ngx_bloom_compact_keys_t *keys)
 {
     free(keys->table);
-    free(keys->stays);
+    free(keys->marks);
 }
 
 
-/*
- * The sample has each key whose hash ends with so many zeros, once.  When it
- * has too many, it is one more zero.  So it is all keys, if there are few, and
- * of many it has the lengths in their true proportions.  (Adaptive sampling, by
- * Wegman; its analysis is Flajolet's, 1990.)
- */
-ngx_int_t
-ngx_bloom_compact_keys_count(ngx_bloom_compact_keys_t *keys,
-    bloom_record_t *record)
-{
-    bloom_key_t                     key;
-    bloom_hash_t                    hash;
-    const uint8_t                  *p;
-    ngx_bloom_compact_keys_slot_t  *slot;
-
-    keys->keys += record->count;
-
-    for (p = record->keys; bloom_record_key(record, &key) == 1;
-         p = record->keys)
-    {
-        hash = ngx_bloom_compact_keys_hash(keys, &key);
-
-        if (hash.h1 & (((uint64_t) 1 << keys->level) - 1)) {
-            continue;
-        }
-
-        slot = ngx_bloom_compact_keys_slot(keys, hash);
-
-        if (slot->value != 0) {
-            continue;
-        }
-
-        slot->hash = hash;
-        slot->value = record->keys - p;
-
-        keys->bytes += slot->value;
-        keys->used++;
-
-        while (keys->used > NGX_BLOOM_COMPACT_KEYS_SAMPLE) {
-            if (ngx_bloom_compact_keys_thin(keys) != NGX_OK) {
-                return NGX_ERROR;
-            }
-        }
-    }
-
-    return NGX_OK;
-}
-
-
-/* Halves the sample. */
 static ngx_int_t
-ngx_bloom_compact_keys_thin(ngx_bloom_compact_keys_t *keys)
+ngx_bloom_compact_keys_walk(ngx_bloom_compact_keys_t *keys)
 {
-    uint64_t                        i;
-    ngx_bloom_compact_keys_slot_t  *old;
+    free(keys->table);
+    keys->table = calloc(NGX_BLOOM_COMPACT_KEYS_SLOTS,
+                         sizeof(ngx_bloom_compact_key_t));
+    keys->used = 0;
 
-    old = keys->table;
-    keys->table = NULL;
-
-    if (ngx_bloom_compact_keys_table(keys, keys->slots) != NGX_OK) {
-        free(old);
-        return NGX_ERROR;
+    if (keys->share == 0) {
+        keys->distinct = 0;
+        keys->bytes = 0;
     }
 
-    keys->bytes = 0;
-    keys->level++;
-
-    for (i = 0; i < keys->slots; i++) {
-
-        if (old[i].value == 0
-            || old[i].hash.h1 & (((uint64_t) 1 << keys->level) - 1))
-        {
-            continue;
-        }
-
-        *ngx_bloom_compact_keys_slot(keys, old[i].hash) = old[i];
-
-        keys->bytes += old[i].value;
-        keys->used++;
-    }
-
-    free(old);
-
-    return NGX_OK;
+    return keys->table != NULL ? NGX_OK : NGX_ERROR;
 }
 
 
-uint64_t
-ngx_bloom_compact_keys_estimate(ngx_bloom_compact_keys_t *keys)
-{
-    keys->distinct = keys->used << keys->level;
-
-    return keys->bytes << keys->level;
-}
-
-
-ngx_int_t
-ngx_bloom_compact_keys_mark_begin(ngx_bloom_compact_keys_t *keys)
-{
-    keys->stays = calloc(keys->keys / 64 + 1, sizeof(uint64_t));
-
-    if (keys->stays == NULL) {
-        return NGX_ERROR;
-    }
-
-    keys->passes = keys->distinct / NGX_BLOOM_COMPACT_KEYS_MAX + 1;
-    keys->pass = 0;
-
-    return ngx_bloom_compact_keys_pass(keys);
-}
-
-
-/* Begins a pass, with some room to spare in its table. */
-static ngx_int_t
-ngx_bloom_compact_keys_pass(ngx_bloom_compact_keys_t *keys)
-{
-    uint64_t  share;
-
-    share = keys->distinct / keys->passes;
-
-    return ngx_bloom_compact_keys_table(keys, share + share / 2 + 1024);
-}
-
-
-/* Each key of this pass stays until it comes again. */
 ngx_int_t
 ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
     bloom_record_t *record)
 {
-    bloom_key_t                     key;
-    bloom_hash_t                    hash;
-    ngx_bloom_compact_keys_slot_t  *slot;
+    uint64_t                  before;
+    bloom_key_t               key;
+    bloom_hash_t              hash;
+    const uint8_t            *p;
+    ngx_bloom_compact_key_t  *found;
 
-    for ( /* void */ ; bloom_record_key(record, &key) == 1; keys->ordinal++) {
+    for (p = record->keys; bloom_record_key(record, &key) == 1;
+         p = record->keys)
+    {
+        keys->ordinal++;
+        hash = bloom_siphash_128(key.data, key.len, keys->secret, 1, 3);
 
-        hash = ngx_bloom_compact_keys_hash(keys, &key);
-
-        if (ngx_bloom_compact_keys_reduce(hash.h1, keys->passes)
-            != keys->pass)
+        if (ngx_bloom_compact_keys_reduce(hash.h1, keys->shares)
+            != keys->share)
         {
             continue;
         }
 
-        slot = ngx_bloom_compact_keys_slot(keys, hash);
+        found = ngx_bloom_compact_keys_find(keys, hash);
 
-        if (slot->value != 0) {
-            ngx_bloom_compact_keys_turn(keys, slot->value - 1);
+        if (found->last != 0) {
+            before = found->last - 1;
+            keys->marks[before / 64] |= (uint64_t) 1 << before % 64;
 
         } else {
-            if (++keys->used > keys->slots / 8 * 7) {
+            if (keys->used == NGX_BLOOM_COMPACT_KEYS_MAX) {
+                keys->share = 0;
+                keys->shares *= 2;
 
-                ngx_memzero(keys->stays,
-                            (keys->keys / 64 + 1) * sizeof(uint64_t));
-
-                keys->distinct *= 2;
-                keys->passes *= 2;
-                keys->pass = 0;
-
-                return ngx_bloom_compact_keys_pass(keys) == NGX_OK
+                return ngx_bloom_compact_keys_walk(keys) == NGX_OK
                        ? NGX_AGAIN : NGX_ERROR;
             }
 
-            slot->hash = hash;
+            found->hash = hash;
+            keys->used++;
+            keys->distinct++;
+            keys->bytes += record->keys - p;
         }
 
-        slot->value = keys->ordinal + 1;
-        ngx_bloom_compact_keys_turn(keys, keys->ordinal);
+        found->last = keys->ordinal;
     }
 
     return NGX_OK;
@@ -237,61 +124,40 @@ ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
 
 
 ngx_int_t
-ngx_bloom_compact_keys_marked(ngx_bloom_compact_keys_t *keys)
+ngx_bloom_compact_keys_next(ngx_bloom_compact_keys_t *keys)
 {
-    uint64_t  i;
-
-    if (++keys->pass < keys->passes) {
-        return ngx_bloom_compact_keys_pass(keys) == NGX_OK ? NGX_AGAIN
+    if (++keys->share < keys->shares) {
+        return ngx_bloom_compact_keys_walk(keys) == NGX_OK ? NGX_AGAIN
                                                            : NGX_ERROR;
     }
 
     free(keys->table);
     keys->table = NULL;
 
-    keys->distinct = 0;
-
-    for (i = 0; i <= keys->keys / 64; i++) {
-        keys->distinct += __builtin_popcountll(keys->stays[i]);
-    }
-
     return NGX_OK;
 }
 
 
-/* Makes the table an empty one. */
-static ngx_int_t
-ngx_bloom_compact_keys_table(ngx_bloom_compact_keys_t *keys, uint64_t slots)
+/* Returns where the key is, or would be: then its `last` is 0. */
+static ngx_bloom_compact_key_t *
+ngx_bloom_compact_keys_find(ngx_bloom_compact_keys_t *keys, bloom_hash_t hash)
 {
-    free(keys->table);
+    uint64_t                  i;
+    ngx_bloom_compact_key_t  *key;
 
-    keys->table = calloc(slots, sizeof(ngx_bloom_compact_keys_slot_t));
-    keys->slots = slots;
-    keys->used = 0;
+    i = ngx_bloom_compact_keys_reduce(hash.h2, NGX_BLOOM_COMPACT_KEYS_SLOTS);
 
-    return keys->table != NULL ? NGX_OK : NGX_ERROR;
-}
+    for ( ;; ) {
+        key = &keys->table[i];
 
-
-/* Returns where the key is, or would be: then its value is 0. */
-static ngx_bloom_compact_keys_slot_t *
-ngx_bloom_compact_keys_slot(ngx_bloom_compact_keys_t *keys, bloom_hash_t hash)
-{
-    uint64_t                        i;
-    ngx_bloom_compact_keys_slot_t  *slot;
-
-    i = ngx_bloom_compact_keys_reduce(hash.h2, keys->slots);
-    slot = &keys->table[i];
-
-    while (slot->value != 0
-           && (slot->hash.h1 != hash.h1 || slot->hash.h2 != hash.h2))
-    {
-        if (++i == keys->slots) {
-            i = 0;
+        if (key->last == 0
+            || (key->hash.h1 == hash.h1 && key->hash.h2 == hash.h2))
+        {
+            return key;
         }
 
-        slot = &keys->table[i];
+        if (++i == NGX_BLOOM_COMPACT_KEYS_SLOTS) {
+            i = 0;
+        }
     }
-
-    return slot;
 }

@@ -1,12 +1,16 @@
 
 /*
- * This table finds out how many keys of a run of compaction are distinct,
- * estimated from a sample, and which occurrence of each is its last one and
- * stays.
+ * Marking finds the keys of a run of compaction that come again later, which
+ * can go.  Of each key its last occurrence stays.
  *
- * Distinct keys are told apart by a fingerprint, in a table that has room for a
- * million of them.  Where there are more, each pass over the journal takes its
- * share, so that memory is bounded: 40 MB, and a bit for each key.
+ * The keys are walked in their order, and a table has of each distinct one a
+ * fingerprint and where it was last.  A table that has no room for all of them
+ * has a share, by their hash, and there is a walk for each share.  It takes as
+ * many shares as it takes: whenever the table is full, there are twice as many,
+ * and the walk begins again.  What was marked stays marked, since that is true
+ * of a key however its share is cut.
+ *
+ * So memory is bounded: 36 MB for the table, and a bit for each key.
  */
 
 #ifndef _NGX_BLOOM_COMPACT_KEYS_H_INCLUDED_
@@ -21,73 +25,56 @@
 #pragma GCC visibility push(hidden)
 
 
-/* A distinct key, by its 128-bit hash. */
+/* A distinct key of the share, by its 128-bit hash. */
 typedef struct {
     bloom_hash_t  hash;
-    uint64_t      value;                 /* in the sample, bytes of the key;
-                                            else 1 and which key it was last;
-                                            0: no key */
-} ngx_bloom_compact_keys_slot_t;
+    uint64_t      last;                  /* 1 and its last ordinal; 0: no key */
+} ngx_bloom_compact_key_t;
 
 
 typedef struct {
-    u_char       secret[BLOOM_HASH_KEY_LEN];
-    uint64_t     ordinal;                /* of the next key of this pass */
+    u_char        secret[BLOOM_HASH_KEY_LEN];
+    uint64_t      ordinal;               /* of a walk's next key, from 0 on */
+    uint64_t     *marks;                 /* a bit for each key */
 
-    uint64_t     keys;
-    uint64_t     distinct;               /* an estimate, until all are marked */
+    uint64_t      share;                 /* of this walk */
+    uint64_t      shares;
+    ngx_bloom_compact_key_t  *table;     /* of this share's keys */
+    uint64_t      used;                  /* of its slots */
 
-    ngx_bloom_compact_keys_slot_t  *table;
-    uint64_t     slots;
-    uint64_t     used;                   /* of them */
-
-    ngx_uint_t   level;                  /* one key of 2^level is sampled */
-    uint64_t     bytes;                  /* of those, each with its length */
-
-    uint64_t     pass;                   /* of so many passes */
-    uint64_t     passes;
-    uint64_t    *stays;                  /* a bit for each key */
+    uint64_t      distinct;              /* keys in the shares up to this one */
+    uint64_t      bytes;                 /* of these, each with its length */
 } ngx_bloom_compact_keys_t;
 
 
-/* Functions that may be short of memory return NGX_ERROR then, with errno. */
-
-/* Begins to count, `keys` being zeros and a random secret. */
-ngx_int_t ngx_bloom_compact_keys_begin(ngx_bloom_compact_keys_t *keys);
-
-/* Counts the keys of a record.  Returns NGX_OK or NGX_ERROR. */
-ngx_int_t ngx_bloom_compact_keys_count(ngx_bloom_compact_keys_t *keys,
-    bloom_record_t *record);
-
-/* When all are counted: estimates keys->distinct, and returns about how many
- * bytes the distinct keys have, each with its length. */
-uint64_t ngx_bloom_compact_keys_estimate(ngx_bloom_compact_keys_t *keys);
-
-/* Begins to mark the keys that stay.  Returns NGX_OK or NGX_ERROR. */
-ngx_int_t ngx_bloom_compact_keys_mark_begin(ngx_bloom_compact_keys_t *keys);
+/* Begins the first walk over at most `n` keys; `keys` is zeros before.  Returns
+ * NGX_OK, or NGX_ERROR with errno if memory is short. */
+ngx_int_t ngx_bloom_compact_keys_begin(ngx_bloom_compact_keys_t *keys,
+    uint64_t n);
 
 /*
- * Marks the keys of a record as far as they belong to this pass.  Returns
- * NGX_OK; NGX_AGAIN if there are more keys than was estimated, and the first
- * pass starts again; or NGX_ERROR.
+ * Takes the next record of a walk.  Returns NGX_OK; NGX_AGAIN if marking begins
+ * again, with the first record; or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
     bloom_record_t *record);
 
-/*
- * Ends a pass.  Returns NGX_AGAIN if another one begins; NGX_OK if all keys are
- * marked, and keys->distinct says how many stay; or NGX_ERROR.
- */
-ngx_int_t ngx_bloom_compact_keys_marked(ngx_bloom_compact_keys_t *keys);
+/* Ends a walk.  Returns NGX_AGAIN if another one begins; NGX_OK if all keys
+ * have been looked at; or NGX_ERROR with errno. */
+ngx_int_t ngx_bloom_compact_keys_next(ngx_bloom_compact_keys_t *keys);
 
-/* Returns whether a key stays. */
+/* Returns whether the next key of a walk behind these stays. */
 static ngx_inline ngx_uint_t
-ngx_bloom_compact_keys_stays(ngx_bloom_compact_keys_t *keys, uint64_t ordinal)
+ngx_bloom_compact_keys_stays(ngx_bloom_compact_keys_t *keys)
 {
-    return keys->stays[ordinal / 64] >> ordinal % 64 & 1;
+    uint64_t  ordinal;
+
+    ordinal = keys->ordinal++;
+
+    return (keys->marks[ordinal / 64] >> ordinal % 64 & 1) == 0;
 }
 
-/* Frees what they have, at any time. */
+/* Frees the memory, at any time. */
 void ngx_bloom_compact_keys_end(ngx_bloom_compact_keys_t *keys);
 
 

@@ -5,6 +5,9 @@
 
 #include "ngx_bloom_io.h"
 
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
 
 #if (NGX_BLOOM_FAULTS)
 
@@ -44,9 +47,11 @@ ngx_bloom_fault(const char *name)
         return;
     }
 
-    /* once is enough: whoever comes next lives */
+    /* once is enough: whoever comes next lives, unless all are to die */
 
-    (void) unlink(path);
+    if (n != 3 || strcmp(how, "all") != 0) {
+        (void) unlink(path);
+    }
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                   "fault injected at \"%s\"", name);
@@ -58,15 +63,89 @@ ngx_bloom_fault(const char *name)
 
 
 ngx_fd_t
-ngx_bloom_io_open(const u_char *path, int flags)
+ngx_bloom_io_open(ngx_fd_t dir, const u_char *name, int flags)
 {
-    ngx_fd_t  fd;
+    ngx_fd_t         fd;
+    ngx_err_t        err;
+    ngx_file_info_t  fi;
 
     do {
-        fd = open((const char *) path, flags|O_CLOEXEC|O_NOFOLLOW, 0600);
+        fd = openat(dir, (const char *) name,
+                    flags|O_CLOEXEC|O_NOFOLLOW|O_NONBLOCK|O_NOCTTY, 0600);
     } while (fd == NGX_INVALID_FILE && ngx_errno == NGX_EINTR);
 
-    return fd;
+    if (fd == NGX_INVALID_FILE) {
+        return NGX_INVALID_FILE;
+    }
+
+    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
+        err = ngx_errno;
+
+    } else if (!ngx_is_file(&fi)) {
+        err = NGX_BLOOM_NOT_A_FILE;
+
+    } else {
+        return fd;
+    }
+
+    (void) ngx_close_file(fd);
+    ngx_set_errno(err);
+
+    return NGX_INVALID_FILE;
+}
+
+
+const char *
+ngx_bloom_io_advice(ngx_err_t err)
+{
+    switch (err) {
+
+    case NGX_BLOOM_NOT_A_FILE:
+    case NGX_ELOOP:
+    case NGX_EISDIR:
+    case ENXIO:
+        return ": it is not a regular file; find out who has put it there, "
+               "remove it, and put the file back if there was one";
+
+    case NGX_EACCES:
+    case NGX_EPERM:
+        return ": the user that the workers run as may not read and write it; "
+               "give it to that user, with mode 0600";
+
+    case NGX_ENOSPC:
+    case EDQUOT:
+        return ": free some 20 MiB on its disk";
+
+    default:
+        return "";
+    }
+}
+
+
+DIR *
+ngx_bloom_io_list(ngx_fd_t dir)
+{
+    DIR        *list;
+    ngx_fd_t    fd;
+    ngx_err_t   err;
+
+    /* with a place of its own to read from */
+
+    fd = openat(dir, ".", O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+
+    if (fd == NGX_INVALID_FILE) {
+        return NULL;
+    }
+
+    list = fdopendir(fd);
+
+    if (list == NULL) {
+        err = ngx_errno;
+        (void) ngx_close_file(fd);
+        ngx_set_errno(err);
+    }
+
+    return list;
 }
 
 
@@ -92,6 +171,42 @@ ngx_bloom_io_write(ngx_fd_t fd, const void *buf, size_t len, uint64_t offset)
     }
 
     ngx_bloom_fault("written");
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_io_write_slice(ngx_fd_t fd, const void *buf, size_t len,
+    uint64_t offset, size_t *unsynced)
+{
+    if (ngx_bloom_io_write(fd, buf, len, offset) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    *unsynced += len;
+
+    if (*unsynced < NGX_BLOOM_IO_SLICE) {
+        return NGX_OK;
+    }
+
+    *unsynced = 0;
+
+    return ngx_bloom_io_sync(fd);
+}
+
+
+ngx_int_t
+ngx_bloom_io_sync_slice(ngx_fd_t fd, uint64_t offset)
+{
+    if (sync_file_range(fd, (off_t) offset, NGX_BLOOM_IO_SLICE,
+                        SYNC_FILE_RANGE_WAIT_BEFORE|SYNC_FILE_RANGE_WRITE
+                        |SYNC_FILE_RANGE_WAIT_AFTER)
+        == -1
+        && ngx_errno != ENOSYS && ngx_errno != NGX_EINVAL)
+    {
+        return NGX_ERROR;
+    }
 
     return NGX_OK;
 }
@@ -136,39 +251,32 @@ ngx_bloom_io_sync(ngx_fd_t fd)
         rc = fdatasync(fd);
     } while (rc == -1 && ngx_errno == NGX_EINTR);
 
-    ngx_bloom_fault("synced");
-
     return rc == 0 ? NGX_OK : NGX_ERROR;
 }
 
 
-ngx_int_t
-ngx_bloom_io_sync_directory(const u_char *path)
+void
+ngx_bloom_io_overwrite(ngx_fd_t fd)
 {
-    ngx_fd_t   fd;
-    ngx_err_t  err;
-    ngx_int_t  rc;
+    int  flags;
 
-    fd = ngx_bloom_io_open(path, O_RDONLY|O_DIRECTORY);
-    if (fd == NGX_INVALID_FILE) {
-        return NGX_ERROR;
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+        flags |= FS_NOCOW_FL;
+        (void) ioctl(fd, FS_IOC_SETFLAGS, &flags);
     }
+}
 
+
+ngx_int_t
+ngx_bloom_io_sync_directory(ngx_fd_t dir)
+{
     ngx_bloom_fault("sync");
-
-    rc = fsync(fd);
-    err = ngx_errno;
-
-    (void) ngx_close_file(fd);
 
     /* some file systems have nothing to synchronise there */
 
-    if (rc == -1 && err != NGX_EINVAL) {
-        ngx_set_errno(err);
+    if (fsync(dir) == -1 && ngx_errno != NGX_EINVAL) {
         return NGX_ERROR;
     }
-
-    ngx_bloom_fault("synced");
 
     return NGX_OK;
 }
@@ -185,26 +293,28 @@ ngx_bloom_io_close(ngx_fd_t *fd)
 
 
 ngx_int_t
-ngx_bloom_io_rename(const u_char *path, const u_char *from, const u_char *to)
+ngx_bloom_io_rename(ngx_fd_t dir, const u_char *from, const u_char *to)
 {
     ngx_bloom_fault("rename");
 
-    if (rename((const char *) from, (const char *) to) == -1) {
+    if (renameat(dir, (const char *) from, dir, (const char *) to) == -1) {
         return NGX_ERROR;
     }
 
     ngx_bloom_fault("renamed");
 
-    return ngx_bloom_io_sync_directory(path);
+    return ngx_bloom_io_sync_directory(dir);
 }
 
 
 ngx_int_t
-ngx_bloom_io_remove(const u_char *path)
+ngx_bloom_io_remove(ngx_fd_t dir, const u_char *name)
 {
     ngx_bloom_fault("remove");
 
-    if (unlink((const char *) path) == -1 && ngx_errno != NGX_ENOENT) {
+    if (unlinkat(dir, (const char *) name, 0) == -1
+        && ngx_errno != NGX_ENOENT)
+    {
         return NGX_ERROR;
     }
 

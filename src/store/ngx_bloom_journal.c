@@ -5,7 +5,9 @@
  */
 
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_as_of.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_state_files.h"
 
 #include <sys/random.h>
 
@@ -14,133 +16,181 @@
 #define NGX_BLOOM_JOURNAL_FIRST_SIZE  (1024 * 1024)
 
 
+static ngx_int_t ngx_bloom_journal_find_end(ngx_bloom_state_t *state,
+    ngx_bloom_end_t *end);
+static ngx_int_t ngx_bloom_journal_cut(ngx_bloom_state_t *state,
+    ngx_bloom_end_t *end);
+static ngx_int_t ngx_bloom_journal_rewrite(ngx_bloom_state_t *state,
+    uint64_t tail);
+static ngx_int_t ngx_bloom_journal_lose(ngx_bloom_state_t *state);
+
+
 ngx_int_t
-ngx_bloom_journal_recover(ngx_bloom_state_t *state,
-    ngx_bloom_reader_t *reader, uint64_t least)
+ngx_bloom_journal_recover(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 {
-    uint64_t              base;
-    ngx_fd_t              fd;
-    ngx_int_t             rc;
-    ngx_uint_t            none;
     ngx_bloom_end_t      *end;
-    bloom_segment_e       what;
-    bloom_segment_t       segment;
     ngx_bloom_control_t  *control;
-    char                  error[BLOOM_RECORD_ERROR_LEN];
 
     control = state->control;
-    end = &control->end[0];
+    end = &reader->end;
 
-    *end = reader->end;
-    control->which = 0;
-
-    rc = ngx_bloom_segment_find(state, control->begin, &base);
-
-    if (rc == NGX_ERROR) {
+    if (end->limit == 0 && ngx_bloom_journal_find_end(state, end) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    none = (rc == NGX_DONE);
-
-    if (none) {
-        least = ngx_max(least, control->begin);
-
-    } else {
-        control->begin = base;
+    if (reader->promised != UINT64_MAX && reader->promised > end->tail) {
+        ngx_bloom_reader_lost_end(reader);
     }
 
-    if (end->limit == 0 && !none) {
+    /* noted before anything is changed by which it is seen; whoever dies here
+     * leaves it to the next */
 
-        /* segments, and no record in them */
-
-        fd = ngx_bloom_segment_open(state, control->begin, O_RDONLY, &segment,
-                                    error, &what);
-        if (fd == NGX_INVALID_FILE) {
-            return NGX_ERROR;
-        }
-
-        (void) ngx_close_file(fd);
-
-        if (what == BLOOM_SEGMENT_OK) {
-            end->base = segment.base;
-            end->tail = segment.base + BLOOM_SEGMENT_HEADER;
-            end->limit = segment.base + segment.size;
-            end->sequence = segment.sequence;
-        }
+    if (reader->lost != 0
+        && ngx_bloom_state_lose(state, reader->lost) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
-    if (end->sequence == 0) {
-        end->sequence = 1;
+    if (ngx_bloom_state_files_lower(state, end->tail) != NGX_OK
+        || ngx_bloom_journal_cut(state, end) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
-    /* segments from the end on, without a gap, wait for records */
+    control->end[0] = *end;
+    control->which = 0;
 
-    control->prepared = end->limit;
-
-    for (base = end->base; end->limit != 0; base = control->prepared) {
-
-        fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error,
-                                    &what);
-
-        if (fd == NGX_INVALID_FILE) {
-            if (ngx_errno == NGX_ENOENT) {
-                break;
-            }
-
-            return NGX_ERROR;
-        }
-
-        (void) ngx_close_file(fd);
-
-        if (what != BLOOM_SEGMENT_OK) {
-            break;
-        }
-
-        if (ngx_bloom_segment_cut(state, base, end->tail) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        control->prepared = segment.base + segment.size;
+    if (ngx_max(control->synced, control->rewrite) <= end->tail) {
+        return NGX_OK;
     }
 
-    if (end->tail < least || reader->broken) {
-
-        /* on with a segment of its own, where nothing was ever written */
-
-        least = ngx_max(least, control->prepared);
-
-        for ( ;; ) {
-            rc = ngx_bloom_segment_find(state, least, &base);
-
-            if (rc == NGX_ERROR) {
-                return NGX_ERROR;
-            }
-
-            if (rc == NGX_DONE) {
-                break;
-            }
-
-            least = ngx_max(least, base) + BLOOM_SEGMENT_MAX;
-        }
-
-        least = (least + 7) & ~(uint64_t) 7;
-
-        end->tail = least;
-        end->base = least;
-        end->limit = least;
-        control->prepared = least;
-    }
-
-    if (none) {
-        control->begin = end->base;
-    }
-
-    if (control->synced > end->tail) {
-        ngx_bloom_reader_lost_end(reader, end->tail);
-    }
+    /* the loss is not to be seen once more */
 
     control->synced = ngx_min(control->synced, end->tail);
     control->synced_check = ~control->synced;
+    control->rewrite = ngx_min(control->rewrite, end->tail);
+
+    return ngx_bloom_io_sync(state->fd);
+}
+
+
+/*
+ * Finds the end of a journal of which nothing was read: reading has begun
+ * behind it, at a checkpoint, or there is no record at all.  Returns NGX_OK, or
+ * NGX_ERROR with errno.
+ */
+static ngx_int_t
+ngx_bloom_journal_find_end(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
+{
+    char                  error[BLOOM_RECORD_ERROR_LEN];
+    ngx_fd_t              fd;
+    ngx_int_t             rc;
+    bloom_record_t        record;
+    bloom_segment_e       what;
+    bloom_segment_t       segment;
+    ngx_bloom_reader_t    reader;
+    ngx_bloom_control_t  *control;
+
+    control = state->control;
+
+    if (ngx_bloom_reader_open(&reader, state, control->begin,
+                              NGX_BLOOM_TO_THE_END)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (control->begin == 0) {
+        reader.sequence = 1;
+    }
+
+    do {
+        rc = ngx_bloom_reader_next(&reader, &record);
+    } while (rc == NGX_OK);
+
+    *end = reader.end;
+    ngx_bloom_reader_close(&reader);
+
+    if (rc == NGX_ERROR) {
+        ngx_set_errno(reader.err);
+        return NGX_ERROR;
+    }
+
+    if (end->limit != 0) {
+        return NGX_OK;
+    }
+
+    end->base = control->begin;
+    end->tail = end->base;
+    end->limit = end->base;
+    end->sequence = 1;
+
+    /* a segment that waits for its first record has the number of that */
+
+    fd = ngx_bloom_segment_open(state, end->base, O_RDONLY, &segment, error,
+                                &what);
+
+    if (fd == NGX_INVALID_FILE) {
+        return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
+    }
+
+    (void) ngx_close_file(fd);
+
+    if (what == BLOOM_SEGMENT_OK) {
+        end->sequence = segment.sequence;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Leaves nothing behind the end that anybody could take for a part of the
+ * journal, now or when it has come so far: later segments are removed, the last
+ * one first, then the tail is cut.  So whoever dies meanwhile leaves a journal
+ * with the same end.  Segments in which nothing was ever written stay.  Returns
+ * NGX_OK, or NGX_ERROR with errno.
+ */
+static ngx_int_t
+ngx_bloom_journal_cut(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
+{
+    uint64_t    base, size, prepared;
+    ngx_int_t   rc;
+    ngx_uint_t  removed;
+
+    prepared = end->limit;
+
+    while ((rc = ngx_bloom_segment_unused(state, prepared, end->sequence,
+                                          &size))
+           == NGX_OK)
+    {
+        prepared += size;
+    }
+
+    for (removed = 0; rc != NGX_ERROR; removed = 1) {
+        rc = ngx_bloom_segment_last(state, &base);
+
+        if (rc != NGX_OK || base < prepared) {
+            break;
+        }
+
+        rc = ngx_bloom_segment_discard(state, base);
+    }
+
+    if (rc == NGX_ERROR
+        || (removed
+            && ngx_bloom_io_sync_directory(state->dir) != NGX_OK))
+    {
+        return NGX_ERROR;
+    }
+
+    if (end->limit != end->base
+        && ngx_bloom_segment_cut(state, end->base, end->tail) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    state->control->prepared = prepared;
 
     return NGX_OK;
 }
@@ -152,7 +202,6 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
 {
     char                  error[BLOOM_RECORD_ERROR_LEN];
     size_t                size;
-    uint64_t              now;
     bloom_segment_e       what;
     ngx_bloom_control_t  *control;
 
@@ -203,10 +252,7 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
 
     end->limit = end->base + state->segment.size;
 
-    /* the clock may go back, the journal's time does not */
-
-    now = ngx_bloom_time();
-    end->time = ngx_max(end->time, now);
+    end->time = ngx_bloom_as_of_now(state, end->time);
 
     (void) bloom_record_seal(maker, &state->segment, end->tail, end->sequence,
                              end->time);
@@ -320,6 +366,7 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
     ngx_fd_t              fd;
     ngx_err_t             err;
     ngx_int_t             rc;
+    ngx_uint_t            gone;
     bloom_segment_e       what;
     bloom_segment_t       segment;
     ngx_bloom_end_t       end;
@@ -328,6 +375,30 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
     control = state->control;
     end = ngx_bloom_state_end(state);
     tail = end.tail;
+
+    if (control->synced >= tail) {
+        return NGX_OK;
+    }
+
+    gone = 0;
+
+    if (control->rewrite) {
+        rc = ngx_bloom_journal_rewrite(state, tail);
+
+        if (rc == NGX_ERROR) {
+            goto failed;
+        }
+
+        gone = (rc == NGX_DECLINED);
+    }
+
+    /*
+     * Where a synchronisation fails, the system may take for written what it
+     * could not write, and say so only once: to a process that may die before
+     * it has noted that.
+     */
+
+    control->rewrite = tail;
 
     for (at = control->synced; at < tail; at = segment.base + segment.size) {
 
@@ -357,27 +428,22 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
             segment.size = 8;
         }
 
-        /*
-         * Where a synchronisation failed, the system may think what it could
-         * not write to be on disk; so it is written again.
-         */
-
-        rc = control->rewrite
-             ? ngx_bloom_segment_rewrite(fd, ngx_min(segment.size,
-                                                     tail - base))
-             : NGX_OK;
-
-        if (rc == NGX_OK) {
-            rc = ngx_bloom_io_sync(fd);
-        }
+        rc = ngx_bloom_io_sync(fd);
 
         err = ngx_errno;
+        ngx_bloom_fault("synced");
         (void) ngx_close_file(fd);
         ngx_set_errno(err);
 
         if (rc != NGX_OK) {
             goto failed;
         }
+    }
+
+    /* so that whoever waits for the end to be on disk sees what is not */
+
+    if (gone && ngx_bloom_journal_lose(state) != NGX_OK) {
+        goto failed;
     }
 
     __atomic_store_n(&control->synced, tail, __ATOMIC_SEQ_CST);
@@ -393,7 +459,6 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
 failed:
 
     err = ngx_errno;
-    control->rewrite = 1;
     ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_SYNC, err);
     ngx_set_errno(err);
 
@@ -401,36 +466,158 @@ failed:
 }
 
 
+/*
+ * Writes the records from control->synced on once more, each as it was read and
+ * found to be whole.  Returns NGX_OK, NGX_DECLINED if some are gone, or
+ * NGX_ERROR with errno.
+ */
+static ngx_int_t
+ngx_bloom_journal_rewrite(ngx_bloom_state_t *state, uint64_t tail)
+{
+    char                 error[BLOOM_RECORD_ERROR_LEN];
+    uint64_t             base, synced;
+    ngx_fd_t             fd;
+    ngx_err_t            err;
+    ngx_int_t            rc;
+    bloom_record_t       record;
+    bloom_segment_e      what;
+    bloom_segment_t      segment;
+    ngx_bloom_end_t      last;
+    ngx_bloom_reader_t   reader;
+
+    synced = state->control->synced;
+
+    /* the record before has the number of the first one */
+
+    rc = ngx_bloom_segment_find(state, synced != 0 ? synced - 1 : 0, &base);
+
+    if (rc != NGX_OK || base > synced) {
+        base = synced;
+    }
+
+    if (rc == NGX_ERROR
+        || ngx_bloom_reader_open(&reader, state, base, tail) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (base == 0) {
+        reader.sequence = 1;
+    }
+
+    fd = NGX_INVALID_FILE;
+    last = reader.end;
+
+    while ((rc = ngx_bloom_reader_next(&reader, &record)) == NGX_OK) {
+
+        if (reader.position <= synced) {
+            last = reader.end;
+            reader.lost = 0;                 /* before it: loads see that */
+            continue;
+        }
+
+        if (last.limit != 0 && last.base != reader.end.base
+            && ngx_bloom_segment_finish(state, &last) != NGX_OK)
+        {
+            break;
+        }
+
+        if (fd == NGX_INVALID_FILE || last.base != reader.end.base) {
+            ngx_bloom_io_close(&fd);
+            fd = ngx_bloom_segment_open(state, reader.end.base, O_RDWR,
+                                        &segment, error, &what);
+        }
+
+        if (fd == NGX_INVALID_FILE
+            || ngx_bloom_io_write(fd, record.keys - BLOOM_RECORD_HEADER,
+                                  record.size, reader.position - record.size
+                                               - reader.end.base)
+               != NGX_OK)
+        {
+            break;
+        }
+
+        last = reader.end;
+    }
+
+    err = (rc == NGX_ERROR) ? reader.err : ngx_errno;
+
+    ngx_bloom_io_close(&fd);
+    ngx_bloom_reader_close(&reader);
+
+    if (rc == NGX_DONE) {
+        return reader.lost ? NGX_DECLINED : NGX_OK;
+    }
+
+    ngx_set_errno(err);
+
+    return NGX_ERROR;
+}
+
+
+/* Notes that records are gone that were to be synchronised.  Returns NGX_OK, or
+ * NGX_ERROR with errno. */
+static ngx_int_t
+ngx_bloom_journal_lose(ngx_bloom_state_t *state)
+{
+    uint64_t  now, before;
+
+    now = ngx_bloom_time();
+    before = __atomic_load_n(&state->control->pending.lost, __ATOMIC_SEQ_CST);
+
+    /* a time that no other loss has: see ngx_bloom_pending_have_lost() */
+
+    state->lost_before = before;
+    state->lost_now = ngx_max(now, before + 1);
+
+    if (ngx_bloom_state_lose(state, state->lost_now) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                  "the journal in \"%V\" has lost records, which the disk "
+                  "could not write: the keys are in the filter that serves and "
+                  "nowhere else, and from the next load or start on the zone "
+                  "answers \"unknown\" instead of \"absent\"; look at the "
+                  "disk, and add again every key that was added since the "
+                  "disk began to fail",
+                  &state->path);
+
+    return NGX_OK;
+}
+
+
 ngx_int_t
 ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
 {
     u_char                name[NGX_MAX_PATH];
-    uint64_t              base, behind, newest, lost, unused, instances;
-    ngx_uint_t            damaged;
+    uint64_t              base, behind, newest, instances;
     ngx_int_t             rc;
-    ngx_uint_t            i;
+    ngx_uint_t            i, ahead;
     bloom_record_t        record;
+    ngx_bloom_end_t       end;
     ngx_bloom_reader_t    reader;
     ngx_bloom_control_t  *control;
 
     control = state->control;
-    newest = 0;
+    end = ngx_bloom_state_end(state);
 
     if (ngx_bloom_segment_find(state, 0, &base) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (base >= ngx_bloom_state_end(state).base
+    if (base >= end.base
         || (base == state->oldest && state->newest >= time))
     {
         return NGX_DECLINED;
     }
 
-    if (ngx_bloom_reader_open(&reader, state, base, NGX_BLOOM_TO_THE_END)
-        != NGX_OK)
-    {
+    if (ngx_bloom_reader_open(&reader, state, base, end.tail) != NGX_OK) {
         return NGX_ERROR;
     }
+
+    newest = 0;
+    ahead = 0;
 
     do {
         rc = ngx_bloom_reader_next(&reader, &record);
@@ -439,12 +626,22 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
             break;
         }
 
-        newest = ngx_max(newest, record.time);
+        ahead |= (record.time > reader.newest);
+        newest = ngx_max(reader.newest, reader.lost);
     } while (newest < time);
+
+    /* where a clock was wrong, the first record behind is newer in any case */
+
+    if (newest < time) {
+        newest = ngx_max(newest, reader.lost);
+
+        if (ahead) {
+            newest = (rc == NGX_OK) ? ngx_max(newest, record.time) : time;
+        }
+    }
 
     behind = (reader.segment.base == base) ? reader.next
                                            : reader.segment.base;
-    damaged = (reader.damage[0] != '\0');
     ngx_bloom_reader_close(&reader);
 
     if (rc == NGX_ERROR) {
@@ -457,16 +654,7 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
         return NGX_DECLINED;
     }
 
-    if (behind > ngx_bloom_state_end(state).base) {
-        return NGX_DECLINED;
-    }
-
-    /* what cannot be read has its time in the mark */
-
-    if (damaged
-        && (ngx_bloom_state_read_mark(state, "lost", &lost, &unused) != NGX_OK
-            || lost == 0 || lost >= time))
-    {
+    if (behind > end.base) {
         return NGX_DECLINED;
     }
 
@@ -474,6 +662,9 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
 
     for (i = 0; i < NGX_BLOOM_INSTANCES; i++) {
         if ((instances & ((uint64_t) 1 << i))
+            && __atomic_load_n(&control->instance[i].required,
+                               __ATOMIC_SEQ_CST)
+               != NGX_BLOOM_LEFT
             && __atomic_load_n(&control->instance[i].applied,
                                __ATOMIC_SEQ_CST)
                < behind)
@@ -497,7 +688,8 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
         control->begin = behind;
     }
 
-    if (ngx_bloom_io_remove(ngx_bloom_segment_name(state, name, base))
+    if (ngx_bloom_io_remove(state->dir,
+                            ngx_bloom_segment_name(name, base))
         != NGX_OK)
     {
         return NGX_ERROR;

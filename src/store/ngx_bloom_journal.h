@@ -18,11 +18,12 @@
 
 /*
  * Fills the control page where this instance is alone and a reader has read
- * all, and cuts a torn tail.  The journal goes on at `least` or behind.
- * Returns NGX_OK, or NGX_ERROR with errno.
+ * all: the journal goes on behind the last record that counts, and nothing is
+ * left behind that.  A loss is noted before.  Checkpoints of later positions
+ * become ones of this.  Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_journal_recover(ngx_bloom_state_t *state,
-    ngx_bloom_reader_t *reader, uint64_t least);
+    ngx_bloom_reader_t *reader);
 
 
 /* ---- appending: all under the lock control->append ---- */
@@ -52,15 +53,19 @@ void ngx_bloom_journal_publish(ngx_bloom_state_t *state,
 ngx_int_t ngx_bloom_journal_prepare(ngx_bloom_state_t *state);
 
 /*
- * Synchronises all records before the end.  Returns NGX_OK, or NGX_ERROR, which
- * is noted in the control page.
+ * Synchronises all records before the end.  Where that failed before, what was
+ * not on disk yet is read, checked and written again; if some of it is gone,
+ * control->lost is raised before control->synced is, and nobody who waited
+ * meanwhile may be told that it is on disk.  Returns NGX_OK, or NGX_ERROR,
+ * which is noted in the control page.
  */
 ngx_int_t ngx_bloom_journal_sync(ngx_bloom_state_t *state);
 
 /*
  * Removes the oldest segment if all of its records are older than `time`, ms,
- * and every instance has applied them.  Returns NGX_OK if one was removed,
- * NGX_DECLINED if not, NGX_ERROR with errno.
+ * and every instance has applied them.  Records whose time is further ahead of
+ * the clock than clocks differ are as old as the first one in the next segment.
+ * Returns NGX_OK if one was removed, NGX_DECLINED if not, NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time);
 

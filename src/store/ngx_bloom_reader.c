@@ -13,9 +13,12 @@
 
 static ngx_int_t ngx_bloom_reader_segment(ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len);
-static ngx_uint_t ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader);
+static uint64_t ngx_bloom_reader_behind(ngx_bloom_reader_t *reader);
 static void ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader,
     const char *what);
+static void ngx_bloom_reader_lost(ngx_bloom_reader_t *reader, uint64_t time);
+static ngx_int_t ngx_bloom_reader_no_segment(ngx_bloom_reader_t *reader,
+    uint64_t base);
 static ngx_int_t ngx_bloom_reader_fails(ngx_bloom_reader_t *reader,
     const char *what, ngx_err_t err);
 
@@ -24,12 +27,28 @@ ngx_int_t
 ngx_bloom_reader_open(ngx_bloom_reader_t *reader, ngx_bloom_state_t *state,
     uint64_t position, uint64_t limit)
 {
+    ngx_bloom_control_t  *control;
+
+    control = state->control;
+
     ngx_memzero(reader, sizeof(ngx_bloom_reader_t));
 
     reader->state = state;
     reader->position = position;
     reader->next = position;
     reader->limit = limit;
+    reader->now = ngx_bloom_time();
+
+    /*
+     * What had been appended when a synchronisation failed may have been
+     * dropped by the system since: it is not to be taken for something that
+     * nobody knew of.
+     */
+
+    reader->promised = (limit == NGX_BLOOM_TO_THE_END && control->synced != 0)
+                       ? ngx_max(control->synced, control->rewrite)
+                       : UINT64_MAX;
+
     reader->fd = NGX_INVALID_FILE;
     reader->room = NGX_BLOOM_READER_WINDOW;
     reader->window = malloc(reader->room);
@@ -51,10 +70,11 @@ ngx_bloom_reader_close(ngx_bloom_reader_t *reader)
 ngx_int_t
 ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 {
-    u_char    *p;
-    size_t     rest, found;
-    uint64_t   end;
-    ngx_int_t  rc;
+    u_char      *p;
+    size_t       rest, found;
+    uint64_t     end;
+    ngx_int_t    rc;
+    ngx_uint_t   gap;
 
     for ( ;; ) {
 
@@ -65,9 +85,10 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
         if (reader->fd == NGX_INVALID_FILE) {
             rc = ngx_bloom_reader_segment(reader);
 
-            if (rc == NGX_DONE && reader->broken) {
-                reader->lost = UINT64_MAX;
-                reader->damaged = reader->position;
+            if (rc == NGX_DONE && reader->broken
+                && ngx_bloom_reader_behind(reader) < reader->promised)
+            {
+                ngx_bloom_reader_lost_end(reader);
             }
 
             if (rc != NGX_OK) {
@@ -113,61 +134,70 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 
             if (found == reader->len) {
 
-                ngx_bloom_io_close(&reader->fd);
-
                 if (end == reader->limit) {
-                    ngx_bloom_reader_lost_end(reader, reader->position);
-                    return NGX_DONE;
+
+                    /* what is appended from now on follows there */
+
+                    ngx_bloom_reader_lost_end(reader);
+                    reader->position = end;
                 }
 
+                if (end == reader->next) {
+                    ngx_bloom_io_close(&reader->fd);
+                }
+
+                reader->passed |= (reader->position == reader->segment.base
+                                                       + BLOOM_SEGMENT_HEADER);
                 continue;
             }
         }
 
-        /* numbers without a gap prove that nothing is missing */
+        /*
+         * Numbers without a gap prove that nothing is missing.  No segment but
+         * the last is without a record.
+         */
 
-        if (reader->sequence != 0 ? record->sequence != reader->sequence
-                                  : (found != 0 || reader->broken))
-        {
-            if (ngx_bloom_reader_unpromised(reader)) {
-                reader->gap = reader->gap ? reader->gap : reader->position;
+        gap = (reader->sequence != 0)
+              ? record->sequence != reader->sequence
+              : (found != 0 || reader->broken || reader->passed);
 
-            } else {
+        if (gap || found != 0) {
+
+            if (ngx_bloom_reader_behind(reader) >= reader->promised) {
+                reader->cut = 1;
+                return NGX_DONE;
+            }
+
+            if (gap) {
                 ngx_bloom_reader_damaged(reader, "has lost records");
-                reader->lost = ngx_max(reader->lost, record->time);
+                ngx_bloom_reader_lost(reader, record->time);
             }
         }
 
         reader->broken = 0;
         reader->position += found + record->size;
         reader->sequence = record->sequence + 1;
-        reader->time = record->time;
+
+        if (record->time <= reader->now + NGX_BLOOM_CLOCKS_DIFFER) {
+            reader->newest = ngx_max(reader->newest, record->time);
+        }
 
         reader->end.tail = reader->position;
         reader->end.base = reader->segment.base;
         reader->end.limit = reader->next;
         reader->end.sequence = reader->sequence;
-        reader->end.time = reader->time;
+        reader->end.time = record->time;
 
         return NGX_OK;
     }
 }
 
 
-/*
- * Returns whether the records that are missing here were never said to be on
- * disk: a machine that lost its power may have written what came later and not
- * what came first.
- */
-static ngx_uint_t
-ngx_bloom_reader_unpromised(ngx_bloom_reader_t *reader)
+/* Returns the position behind the last record: where one may be missing. */
+static uint64_t
+ngx_bloom_reader_behind(ngx_bloom_reader_t *reader)
 {
-    uint64_t  synced;
-
-    synced = reader->state->control->synced;
-
-    return reader->limit == NGX_BLOOM_TO_THE_END && synced != 0
-           && reader->position >= synced;
+    return reader->end.limit != 0 ? reader->end.tail : reader->position;
 }
 
 
@@ -188,12 +218,13 @@ ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
 
             reader->next = reader->state->control->begin;
             reader->sequence = 0;
+            reader->passed = 0;
         }
 
         rc = ngx_bloom_segment_find(reader->state, reader->next, &base);
 
         if (rc == NGX_ERROR) {
-            return ngx_bloom_reader_fails(reader, "cannot be read", ngx_errno);
+            return ngx_bloom_reader_no_segment(reader, base);
         }
 
         if (rc == NGX_DONE && reader->limit == NGX_BLOOM_TO_THE_END) {
@@ -206,6 +237,7 @@ ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
         }
 
         if (rc == NGX_DONE || base >= reader->limit) {
+            reader->position = reader->limit;
             return NGX_DONE;
         }
 
@@ -218,8 +250,7 @@ ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
                 continue;                        /* removed meanwhile */
             }
 
-            return ngx_bloom_reader_fails(reader, "cannot be opened",
-                                          ngx_errno);
+            return ngx_bloom_reader_no_segment(reader, base);
         }
 
         if (what == BLOOM_SEGMENT_OK) {
@@ -289,9 +320,9 @@ ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len)
 static void
 ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader, const char *what)
 {
-    if (reader->damage[0] == '\0') {
-        reader->damaged = reader->position;
-
+    if (reader->damage[0] == '\0'
+        && ngx_bloom_reader_behind(reader) < reader->promised)
+    {
         ngx_bloom_print(reader->damage, sizeof(reader->damage),
                             "the journal in \"%V\" %s, near position %uL",
                             &reader->state->path, what, reader->position);
@@ -299,13 +330,46 @@ ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader, const char *what)
 }
 
 
+/*
+ * Notes that records are lost, of which none is newer than `time`, that of what
+ * was appended later, unless a clock was wrong.
+ */
+static void
+ngx_bloom_reader_lost(ngx_bloom_reader_t *reader, uint64_t time)
+{
+    if (time > reader->now + NGX_BLOOM_CLOCKS_DIFFER) {
+        time = reader->now;
+    }
+
+    time = ngx_max(time, reader->newest);
+    reader->lost = ngx_max(reader->lost, ngx_max(time, 1));
+}
+
+
 void
-ngx_bloom_reader_lost_end(ngx_bloom_reader_t *reader, uint64_t position)
+ngx_bloom_reader_lost_end(ngx_bloom_reader_t *reader)
 {
     ngx_bloom_reader_damaged(reader, "has lost its end");
 
-    reader->lost = UINT64_MAX;
-    reader->damaged = position;
+    /* while others append, the last record's time is known */
+
+    ngx_bloom_reader_lost(reader, reader->limit == NGX_BLOOM_TO_THE_END
+                                  ? reader->now
+                                  : ngx_bloom_state_end(reader->state).time);
+}
+
+
+/* Notes that a segment cannot be opened.  Returns NGX_ERROR. */
+static ngx_int_t
+ngx_bloom_reader_no_segment(ngx_bloom_reader_t *reader, uint64_t base)
+{
+    reader->err = ngx_errno;
+
+    ngx_bloom_print(reader->error, sizeof(reader->error),
+                    "\"%V/journal.%016xL\" cannot be opened%s",
+                    &reader->state->path, base,
+                    ngx_bloom_io_advice(reader->err));
+    return NGX_ERROR;
 }
 
 

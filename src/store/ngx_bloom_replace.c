@@ -6,8 +6,6 @@
 #include "ngx_bloom_replace.h"
 #include "ngx_bloom_io.h"
 
-#include <dirent.h>
-
 
 /* Replacing segments takes less; ms. */
 #define NGX_BLOOM_REPLACE_WAIT  10000
@@ -44,21 +42,20 @@ ngx_bloom_replace(ngx_bloom_state_t *state, const u_char *tmp, uint64_t begin,
         return NGX_DECLINED;
     }
 
+    rc = NGX_DECLINED;
+
     /* whoever has come since then waits for the lock, and reads behind it */
 
-    if (ngx_bloom_replace_finish(state) != NGX_OK
-        || !ngx_bloom_replace_allowed(state, begin))
+    if (ngx_bloom_replace_finish(state) == NGX_OK
+        && ngx_bloom_replace_allowed(state, begin))
     {
-        ngx_bloom_unlock(&control->history);
-        return NGX_DECLINED;
-    }
+        ngx_bloom_state_name(name, "compact.%016xL.%016xL", base, end);
 
-    ngx_bloom_state_name(state, name, "compact.%016xL.%016xL", base, end);
+        rc = ngx_bloom_io_rename(state->dir, tmp, name);
 
-    rc = ngx_bloom_io_rename(state->path.data, tmp, name);
-
-    if (rc == NGX_OK) {
-        rc = ngx_bloom_replace_finish(state);
+        if (rc == NGX_OK) {
+            rc = ngx_bloom_replace_finish(state);
+        }
     }
 
     err = ngx_errno;
@@ -109,27 +106,26 @@ ngx_bloom_replace_finish(ngx_bloom_state_t *state)
 
     /* its name has to be on disk before anything is removed */
 
-    if (ngx_bloom_io_sync_directory(state->path.data) != NGX_OK) {
+    if (ngx_bloom_io_sync_directory(state->dir) != NGX_OK) {
         return NGX_ERROR;
     }
 
     __atomic_store_n(&state->control->begin, base, __ATOMIC_SEQ_CST);
 
-    ngx_bloom_state_name(state, from, "compact.%016xL.%016xL", base, end);
-    ngx_bloom_segment_name(state, to, base);
+    ngx_bloom_state_name(from, "compact.%016xL.%016xL", base, end);
+    ngx_bloom_segment_name(to, base);
 
     /* the mark synchronises the directory as well */
 
     if (ngx_bloom_replace_remove(state, end) != NGX_OK
         || ngx_bloom_state_write_mark(state, "dropped",
                                       state->control->dropped, base)
-           != NGX_OK
-        || ngx_bloom_io_rename(state->path.data, from, to) != NGX_OK)
+           != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    return NGX_OK;
+    return ngx_bloom_io_rename(state->dir, from, to);
 }
 
 
@@ -139,12 +135,12 @@ static ngx_int_t
 ngx_bloom_replace_found(ngx_bloom_state_t *state, uint64_t *base,
     uint64_t *end)
 {
+    int             len;
     DIR            *dir;
-    char           *p;
     ngx_int_t       rc;
     struct dirent  *entry;
 
-    dir = opendir((char *) state->path.data);
+    dir = ngx_bloom_io_list(state->dir);
     if (dir == NULL) {
         return NGX_ERROR;
     }
@@ -153,20 +149,13 @@ ngx_bloom_replace_found(ngx_bloom_state_t *state, uint64_t *base,
 
     while (rc == NGX_DECLINED && (entry = readdir(dir)) != NULL) {
 
-        if (strncmp(entry->d_name, "compact.", 8) != 0
-            || strlen(entry->d_name) != 41)
+        if (strncmp(entry->d_name, "compact.", 8) == 0
+            && strlen(entry->d_name) == 41
+            && sscanf(entry->d_name + 8, "%16" SCNx64 ".%16" SCNx64 "%n", base,
+                      end, &len) == 2
+            && len == 33)
         {
-            continue;
-        }
-
-        *base = strtoull(entry->d_name + 8, &p, 16);
-
-        if (*p == '.') {
-            *end = strtoull(p + 1, &p, 16);
-
-            if (*p == '\0') {
-                rc = NGX_OK;
-            }
+            rc = NGX_OK;
         }
     }
 
@@ -195,7 +184,8 @@ ngx_bloom_replace_remove(ngx_bloom_state_t *state, uint64_t end)
             return NGX_OK;
         }
 
-        if (ngx_bloom_io_remove(ngx_bloom_segment_name(state, name, base))
+        if (ngx_bloom_io_remove(state->dir,
+                                ngx_bloom_segment_name(name, base))
             != NGX_OK)
         {
             return NGX_ERROR;

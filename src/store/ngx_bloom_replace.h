@@ -8,8 +8,8 @@
  *     after                        | segment | segment | the newest ...
  *                                  BASE      END
  *
- * The new segment is whole and synchronised in a file "save.*.tmp".  Then it is
- * renamed, and any process may die behind any step:
+ * The new segment is whole and synchronised in a file "compact.*.tmp".  Then it
+ * is renamed, and any process may die behind any step:
  *
  *     compact.BASE.END        from now on this counts, and no segment below
  *                             END; these are removed, the file "dropped" says

@@ -7,16 +7,19 @@
 #include "ngx_bloom_segment.h"
 #include "ngx_bloom_io.h"
 
-#include <dirent.h>
-
 
 #define NGX_BLOOM_SEGMENT_BUF  (1024 * 1024)
 
 
+static ngx_int_t ngx_bloom_segment_scan(ngx_bloom_state_t *state,
+    uint64_t position, ngx_uint_t *has_before, uint64_t *before,
+    ngx_uint_t *has_behind, uint64_t *behind);
+
+
 u_char *
-ngx_bloom_segment_name(ngx_bloom_state_t *state, u_char *name, uint64_t base)
+ngx_bloom_segment_name(u_char *name, uint64_t base)
 {
-    return ngx_bloom_state_name(state, name, "journal.%016xL", base);
+    return ngx_bloom_state_name(name, "journal.%016xL", base);
 }
 
 
@@ -29,7 +32,8 @@ ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base, int flags,
     ngx_err_t        err;
     ngx_file_info_t  fi;
 
-    fd = ngx_bloom_io_open(ngx_bloom_segment_name(state, name, base), flags);
+    fd = ngx_bloom_io_open(state->dir,
+                           ngx_bloom_segment_name(name, base), flags);
     if (fd == NGX_INVALID_FILE) {
         return NGX_INVALID_FILE;
     }
@@ -59,28 +63,27 @@ ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base, int flags,
 }
 
 
-ngx_int_t
-ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
-    uint64_t *base)
+/* Finds the bases of the segments that begin at a position or before, and
+ * behind it, next to it. */
+static ngx_int_t
+ngx_bloom_segment_scan(ngx_bloom_state_t *state, uint64_t position,
+    ngx_uint_t *has_before, uint64_t *before, ngx_uint_t *has_behind,
+    uint64_t *behind)
 {
-    DIR              *dir;
-    char             *end, error[BLOOM_RECORD_ERROR_LEN];
-    uint64_t          at, before, behind;
-    ngx_fd_t          fd;
-    ngx_uint_t        has_before, has_behind;
-    struct dirent    *entry;
-    bloom_segment_e   what;
-    bloom_segment_t   segment;
+    DIR            *dir;
+    char           *end;
+    uint64_t        at;
+    struct dirent  *entry;
 
-    dir = opendir((char *) state->path.data);
+    dir = ngx_bloom_io_list(state->dir);
     if (dir == NULL) {
         return NGX_ERROR;
     }
 
-    has_before = 0;
-    has_behind = 0;
-    before = 0;
-    behind = 0;
+    *has_before = 0;
+    *has_behind = 0;
+    *before = 0;
+    *behind = 0;
 
     while ((entry = readdir(dir)) != NULL) {
 
@@ -97,24 +100,49 @@ ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
         }
 
         if (at <= position) {
-            if (!has_before || at > before) {
-                before = at;
-                has_before = 1;
+            if (!*has_before || at > *before) {
+                *before = at;
+                *has_before = 1;
             }
 
-        } else if (!has_behind || at < behind) {
-            behind = at;
-            has_behind = 1;
+        } else if (!*has_behind || at < *behind) {
+            *behind = at;
+            *has_behind = 1;
         }
     }
 
     (void) closedir(dir);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
+    uint64_t *base)
+{
+    char              error[BLOOM_RECORD_ERROR_LEN];
+    uint64_t          before, behind;
+    ngx_fd_t          fd;
+    ngx_uint_t        has_before, has_behind;
+    bloom_segment_e   what;
+    bloom_segment_t   segment;
+
+    *base = position;
+
+    if (ngx_bloom_segment_scan(state, position, &has_before, &before,
+                               &has_behind, &behind)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
 
     if (has_before && before != position) {
 
         fd = ngx_bloom_segment_open(state, before, O_RDONLY, &segment, error,
                                     &what);
         if (fd == NGX_INVALID_FILE) {
+            *base = before;
             return NGX_ERROR;
         }
 
@@ -137,6 +165,96 @@ ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
 
 
 ngx_int_t
+ngx_bloom_segment_last(ngx_bloom_state_t *state, uint64_t *base)
+{
+    uint64_t    behind;
+    ngx_uint_t  found, none;
+
+    if (ngx_bloom_segment_scan(state, UINT64_MAX, &found, base, &none, &behind)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return found ? NGX_OK : NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_bloom_segment_unused(ngx_bloom_state_t *state, uint64_t base,
+    uint64_t sequence, uint64_t *size)
+{
+    u_char           *buf;
+    char              error[BLOOM_RECORD_ERROR_LEN];
+    ssize_t           n;
+    uint64_t          offset;
+    ngx_fd_t          fd;
+    bloom_segment_e   what;
+    bloom_segment_t   segment;
+
+    fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error, &what);
+
+    if (fd == NGX_INVALID_FILE) {
+        return ngx_errno == NGX_ENOENT ? NGX_DECLINED : NGX_ERROR;
+    }
+
+    n = 1;
+    buf = malloc(NGX_BLOOM_SEGMENT_BUF);
+
+    if (buf == NULL) {
+        n = NGX_ERROR;
+
+    } else if (what == BLOOM_SEGMENT_OK && segment.sequence <= sequence) {
+
+        *size = segment.size;
+
+        for (offset = BLOOM_SEGMENT_HEADER; /* void */ ; offset += n) {
+
+            n = ngx_bloom_io_read(fd, buf, NGX_BLOOM_SEGMENT_BUF, offset);
+
+            if (n <= 0 || bloom_record_tail(buf, n) != 0) {
+                break;
+            }
+        }
+    }
+
+    (void) ngx_close_file(fd);
+    free(buf);
+
+    return n == 0 ? NGX_OK : n > 0 ? NGX_DECLINED : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_bloom_segment_discard(ngx_bloom_state_t *state, uint64_t base)
+{
+    char              error[BLOOM_RECORD_ERROR_LEN];
+    u_char            name[NGX_MAX_PATH], aside[NGX_MAX_PATH];
+    ngx_fd_t          fd;
+    bloom_segment_e   what;
+    bloom_segment_t   segment;
+
+    fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error, &what);
+
+    if (fd == NGX_INVALID_FILE) {
+        return NGX_ERROR;
+    }
+
+    (void) ngx_close_file(fd);
+
+    ngx_bloom_segment_name(name, base);
+
+    if (what == BLOOM_SEGMENT_OK) {
+        return ngx_bloom_io_remove(state->dir, name);
+    }
+
+    ngx_bloom_state_name(aside, "damaged.%016xL", base);
+
+    return ngx_bloom_io_rename(state->dir, name, aside);
+}
+
+
+ngx_int_t
 ngx_bloom_segment_make(ngx_bloom_state_t *state,
     const bloom_segment_t *segment, const u_char *data, size_t len)
 {
@@ -145,18 +263,16 @@ ngx_bloom_segment_make(ngx_bloom_state_t *state,
     ngx_fd_t    fd;
     ngx_int_t   rc;
 
-    ngx_bloom_state_name(state, from, "segment.tmp");
-    ngx_bloom_segment_name(state, name, segment->base);
+    ngx_bloom_state_name(from, "segment.tmp");
+    ngx_bloom_segment_name(name, segment->base);
 
-    fd = ngx_bloom_io_open(from, O_RDWR|O_CREAT|O_TRUNC);
+    fd = ngx_bloom_io_open(state->dir, from, O_RDWR|O_CREAT|O_TRUNC);
 
     if (fd == NGX_INVALID_FILE) {
         return NGX_ERROR;
     }
 
     rc = NGX_ERROR;
-
-    ngx_bloom_state_own(state, fd);
 
     do {
         err = posix_fallocate(fd, 0, segment->size);
@@ -167,7 +283,7 @@ ngx_bloom_segment_make(ngx_bloom_state_t *state,
 
     } else if (ngx_bloom_io_write(fd, data, len, 0) == NGX_OK
                && ngx_bloom_io_sync(fd) == NGX_OK
-               && ngx_bloom_io_rename(state->path.data, from, name) == NGX_OK)
+               && ngx_bloom_io_rename(state->dir, from, name) == NGX_OK)
     {
         rc = NGX_OK;
     }
@@ -177,7 +293,7 @@ ngx_bloom_segment_make(ngx_bloom_state_t *state,
     (void) ngx_close_file(fd);
 
     if (rc != NGX_OK) {
-        (void) ngx_bloom_io_remove(from);
+        (void) ngx_bloom_io_remove(state->dir, from);
     }
 
     ngx_set_errno(err);
@@ -206,7 +322,8 @@ ngx_bloom_segment_cut(ngx_bloom_state_t *state, uint64_t base, uint64_t tail)
         return NGX_ERROR;
     }
 
-    fd = ngx_bloom_io_open(ngx_bloom_segment_name(state, name, base), O_RDWR);
+    fd = ngx_bloom_io_open(state->dir,
+                           ngx_bloom_segment_name(name, base), O_RDWR);
     if (fd == NGX_INVALID_FILE) {
         goto done;
     }
@@ -267,7 +384,8 @@ ngx_bloom_segment_finish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
         return NGX_OK;
     }
 
-    fd = ngx_bloom_io_open(ngx_bloom_segment_name(state, name, end->base),
+    fd = ngx_bloom_io_open(state->dir,
+                           ngx_bloom_segment_name(name, end->base),
                            O_RDWR);
 
     if (fd == NGX_INVALID_FILE) {
@@ -282,41 +400,6 @@ ngx_bloom_segment_finish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
     err = ngx_errno;
     (void) ngx_close_file(fd);
     ngx_set_errno(err);
-
-    return rc;
-}
-
-
-ngx_int_t
-ngx_bloom_segment_rewrite(ngx_fd_t fd, uint64_t size)
-{
-    u_char     *buf;
-    ssize_t     n;
-    uint64_t    offset;
-    ngx_int_t   rc;
-
-    buf = malloc(NGX_BLOOM_SEGMENT_BUF);
-    if (buf == NULL) {
-        return NGX_ERROR;
-    }
-
-    rc = NGX_OK;
-
-    for (offset = 0; rc == NGX_OK && offset < size; offset += n) {
-
-        n = ngx_bloom_io_read(fd, buf,
-                              ngx_min(NGX_BLOOM_SEGMENT_BUF, size - offset),
-                              offset);
-
-        if (n <= 0) {
-            rc = (n == 0) ? NGX_OK : NGX_ERROR;
-            break;
-        }
-
-        rc = ngx_bloom_io_write(fd, buf, n, offset);
-    }
-
-    free(buf);
 
     return rc;
 }

@@ -17,8 +17,7 @@
 
 /* Writes the path of a segment's file into `name` of NGX_MAX_PATH bytes.
  * Returns `name`. */
-u_char *ngx_bloom_segment_name(ngx_bloom_state_t *state, u_char *name,
-    uint64_t base);
+u_char *ngx_bloom_segment_name(u_char *name, uint64_t base);
 
 /*
  * Opens a segment and reads its header.  Returns the file, with *what, and
@@ -29,11 +28,30 @@ ngx_fd_t ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base,
     int flags, bloom_segment_t *segment, char *error, bloom_segment_e *what);
 
 /*
- * Finds the segment in which a position lies, or the first behind it.  Returns
- * NGX_OK, NGX_DONE if there is none, or NGX_ERROR with errno.
+ * Finds the segment that contains a position, or else the first one behind it.
+ * Returns NGX_OK with its base in *base; NGX_DONE if no such segment exists; or
+ * NGX_ERROR with errno and, in *base, the segment that cannot be opened.
  */
 ngx_int_t ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
     uint64_t *base);
+
+/* Finds the last segment.  Returns NGX_OK, NGX_DONE if there is none, or
+ * NGX_ERROR with errno. */
+ngx_int_t ngx_bloom_segment_last(ngx_bloom_state_t *state, uint64_t *base);
+
+/*
+ * Returns NGX_OK, with the segment's size, if a segment begins at `base` in
+ * which nothing was ever written, and a record with this number may be the
+ * first; NGX_DECLINED if not, NGX_ERROR with errno.
+ */
+ngx_int_t ngx_bloom_segment_unused(ngx_bloom_state_t *state, uint64_t base,
+    uint64_t sequence, uint64_t *size);
+
+/*
+ * Removes a segment.  One that cannot be read becomes damaged.BASE, for whoever
+ * may know what to do about it.  Returns NGX_OK, or NGX_ERROR with errno.
+ */
+ngx_int_t ngx_bloom_segment_discard(ngx_bloom_state_t *state, uint64_t base);
 
 /*
  * Puts a segment on the disk whole, `data` being its first bytes and the rest
@@ -59,14 +77,6 @@ ngx_int_t ngx_bloom_segment_cut(ngx_bloom_state_t *state, uint64_t base,
  */
 ngx_int_t ngx_bloom_segment_finish(ngx_bloom_state_t *state,
     ngx_bloom_end_t *end);
-
-/*
- * Writes the first `size` bytes of a segment again, since the system may take
- * for written what it failed to synchronise.  They end before the journal's
- * end, behind which others may be writing.  Returns NGX_OK, or NGX_ERROR with
- * errno.
- */
-ngx_int_t ngx_bloom_segment_rewrite(ngx_fd_t fd, uint64_t size);
 
 
 #pragma GCC visibility pop

@@ -1,95 +1,47 @@
 
 /*
- * This file opens state directories and maps their control pages; it has the
+ * This file opens and maps the control page of a state directory; it has the
  * locks, the end of the journal, and the list of instances.
  */
 
 #include "ngx_bloom_state.h"
+#include "ngx_bloom_control_v1.h"
 #include "ngx_bloom_io.h"
 
-#include <dirent.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 
 
-/* "BLOOMCTL" */
-#define NGX_BLOOM_CONTROL_MAGIC  0x4c54434d4f4f4c42
-
 /* How long it may take until no record is being appended, ms. */
 #define NGX_BLOOM_STATE_PATIENCE  10000
 
+/* How long another's start is waited for, ms. */
+#define NGX_BLOOM_STATE_STARTS  30000
 
-static ngx_int_t ngx_bloom_state_directory(u_char *path, ngx_core_conf_t *ccf);
-static ngx_int_t ngx_bloom_state_give(u_char *path, ngx_core_conf_t *ccf);
-static ngx_int_t ngx_bloom_state_give_all(ngx_bloom_state_t *state,
-    ngx_core_conf_t *ccf);
-static ngx_fd_t ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name);
+
+static ngx_int_t ngx_bloom_state_start(ngx_bloom_state_t *state,
+    ngx_bloom_failure_t *failure);
+static pid_t ngx_bloom_state_holder(ngx_fd_t fd);
 static ngx_int_t ngx_bloom_state_map(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_state_enlist(ngx_bloom_state_t *state,
     u_char *name);
+static ngx_int_t ngx_bloom_state_control(ngx_bloom_state_t *state,
+    ngx_bloom_failure_t *failure);
+static ngx_int_t ngx_bloom_state_make(ngx_bloom_state_t *state,
+    ngx_bloom_control_e found, ngx_bloom_failure_t *failure);
+static ngx_int_t ngx_bloom_state_allocate(ngx_fd_t fd);
+static ngx_int_t ngx_bloom_state_take_lost(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_state_join(ngx_bloom_state_t *state);
-static ngx_int_t ngx_bloom_state_renew(ngx_bloom_state_t *state);
 
 
 u_char *
-ngx_bloom_state_path(ngx_pool_t *pool, ngx_str_t *root, ngx_str_t *zone)
+ngx_bloom_state_name(u_char *buf, const char *fmt, ...)
 {
-    u_char  c, *path, *p;
-    size_t  i;
-
-    path = ngx_pnalloc(pool, root->len + 1 + 3 * zone->len + 1);
-    if (path == NULL) {
-        return NULL;
-    }
-
-    p = ngx_cpymem(path, root->data, root->len);
-
-    if (root->len == 0 || p[-1] != '/') {
-        *p++ = '/';
-    }
-
-    for (i = 0; i < zone->len; i++) {
-        c = zone->data[i];
-
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
-            || (c >= '0' && c <= '9') || c == '_' || c == '-'
-            || (c == '.' && i != 0))
-        {
-            *p++ = c;
-
-        } else {
-            p = ngx_sprintf(p, "%%%02Xd", (int) c);
-        }
-    }
-
-    *p = '\0';
-
-    return path;
-}
-
-
-ngx_uint_t
-ngx_bloom_state_exists(u_char *path)
-{
-    struct stat  st;
-
-    return stat((char *) path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-
-u_char *
-ngx_bloom_state_name(ngx_bloom_state_t *state, u_char *buf, const char *fmt,
-    ...)
-{
-    u_char   *p, *last;
+    u_char   *p;
     va_list   args;
 
-    last = buf + NGX_MAX_PATH - 1;
-
-    p = ngx_slprintf(buf, last, "%V/", &state->path);
-
     va_start(args, fmt);
-    p = ngx_vslprintf(p, last, fmt, args);
+    p = ngx_vslprintf(buf, buf + NGX_MAX_PATH - 1, fmt, args);
     va_end(args);
 
     *p = '\0';
@@ -98,99 +50,52 @@ ngx_bloom_state_name(ngx_bloom_state_t *state, u_char *buf, const char *fmt,
 }
 
 
-ngx_int_t
-ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_str_t *root, u_char *path,
-    ngx_core_conf_t *ccf, ngx_bloom_failure_t *failure)
+void
+ngx_bloom_state_init(ngx_bloom_state_t *state, u_char *path, ngx_fd_t dir)
 {
-    ngx_fd_t  lock;
+    ngx_memzero(state, sizeof(ngx_bloom_state_t));
 
     state->path.data = path;
     state->path.len = ngx_strlen(path);
+    state->dir = dir;
     state->fd = NGX_INVALID_FILE;
     state->lock = NGX_INVALID_FILE;
     state->starts = NGX_INVALID_FILE;
     state->segment_fd = NGX_INVALID_FILE;
-    state->oldest = 0;
-    state->newest = 0;
-    state->control = NULL;
-    lock = NGX_INVALID_FILE;
+}
 
-    failure->what = "make";
 
-    ngx_cpystrn(failure->name, root->data, NGX_MAX_PATH);
+ngx_int_t
+ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
+{
+    ngx_memzero(failure, sizeof(ngx_bloom_failure_t));
 
-    if (ngx_bloom_state_directory(failure->name, ccf) != NGX_OK) {
+    if (ngx_bloom_state_start(state, failure) != NGX_OK) {
         goto failed;
     }
 
-    ngx_cpystrn(failure->name, path, NGX_MAX_PATH);
-
-    if (ngx_bloom_state_directory(failure->name, ccf) != NGX_OK) {
-        goto failed;
-    }
-
-    failure->what = "give to the workers' user the files in";
-
-    if (ngx_bloom_state_give_all(state, ccf) != NGX_OK) {
-        goto failed;
-    }
-
-    failure->what = "open";
-
-    ngx_bloom_state_name(state, failure->name, "lock");
-
-    lock = ngx_bloom_state_file(state, failure->name);
-    if (lock == NGX_INVALID_FILE) {
-        goto failed;
-    }
-
-    if (flock(lock, LOCK_EX) == -1) {
-        failure->what = "lock";
-        goto failed;
-    }
-
-    ngx_bloom_state_name(state, failure->name, "control");
-
-    state->fd = ngx_bloom_state_file(state, failure->name);
-    if (state->fd == NGX_INVALID_FILE) {
-        goto failed;
-    }
-
-    if (ngx_bloom_state_map(state) != NGX_OK) {
-        failure->what = "map";
-        goto failed;
-    }
+    failure->what = "lock";
 
     if (ngx_bloom_state_enlist(state, failure->name) != NGX_OK) {
-        failure->what = "lock";
+
+        if (ngx_errno == NGX_EBUSY) {
+            failure->then = "all files \"instance.*\" are locked; find out by "
+                            "which processes, and end those";
+        }
+
         goto failed;
     }
 
-    failure->what = "use";
-    ngx_bloom_state_name(state, failure->name, "control");
-
-    if (state->alone) {
-        if (ngx_bloom_state_renew(state) != NGX_OK) {
-            goto failed;
-        }
-
-    } else if (state->control->magic != NGX_BLOOM_CONTROL_MAGIC
-               || state->control->size != sizeof(ngx_bloom_control_t))
-    {
-        /* another version of the module has it */
-
-        ngx_set_errno(NGX_EBUSY);
+    if (ngx_bloom_state_control(state, failure) != NGX_OK) {
         goto failed;
     }
 
     if (ngx_bloom_state_join(state) != NGX_OK) {
         failure->what = "lock";
+        failure->then = "another process has held its lock for ten seconds; "
+                        "look whether one that uses the directory is stopped";
         goto failed;
     }
-
-    /* kept open, and so locked, until ngx_bloom_state_ready() */
-
-    state->starts = lock;
 
     return NGX_OK;
 
@@ -198,10 +103,126 @@ failed:
 
     failure->err = ngx_errno;
 
-    ngx_bloom_io_close(&lock);
+    ngx_bloom_io_close(&state->starts);
     ngx_bloom_state_close(state);
 
     return NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_bloom_state_check(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
+{
+    ngx_fd_t    fd;
+    ngx_uint_t  i;
+
+    ngx_memzero(failure, sizeof(ngx_bloom_failure_t));
+
+    failure->what = "write into";
+    ngx_bloom_state_name(failure->name, ".");
+
+    if (faccessat(state->dir, ".", R_OK|W_OK|X_OK, AT_EACCESS) == -1) {
+        failure->err = ngx_errno;
+        return NGX_ERROR;
+    }
+
+    failure->what = "open";
+
+    for (i = 0; i < NGX_BLOOM_INSTANCES + 2; i++) {
+
+        if (i < NGX_BLOOM_INSTANCES) {
+            ngx_bloom_state_name(failure->name, "instance.%ui", i);
+
+        } else {
+            ngx_bloom_state_name(failure->name, "%s",
+                                 i == NGX_BLOOM_INSTANCES ? "lock" : "control");
+        }
+
+        fd = ngx_bloom_io_open(state->dir, failure->name, O_RDWR);
+
+        if (fd != NGX_INVALID_FILE) {
+            (void) ngx_close_file(fd);
+
+        } else if (ngx_errno != NGX_ENOENT) {
+            failure->err = ngx_errno;
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* Keeps others from starting, until ngx_bloom_state_ready(). */
+static ngx_int_t
+ngx_bloom_state_start(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
+{
+    ngx_uint_t  i;
+
+    failure->what = "open";
+    ngx_bloom_state_name(failure->name, "lock");
+
+    state->starts = ngx_bloom_io_open(state->dir, failure->name,
+                                      O_RDWR|O_CREAT);
+    if (state->starts == NGX_INVALID_FILE) {
+        return NGX_ERROR;
+    }
+
+    failure->what = "lock";
+
+    /* anybody can hold it for ever who runs as this user */
+
+    for (i = 0; flock(state->starts, LOCK_EX|LOCK_NB) == -1; i++) {
+
+        if (ngx_errno != EWOULDBLOCK) {
+            return NGX_ERROR;
+        }
+
+        if (i == NGX_BLOOM_STATE_STARTS / 10) {
+            failure->holder = ngx_bloom_state_holder(state->starts);
+            ngx_set_errno(NGX_EBUSY);
+            return NGX_ERROR;
+        }
+
+        ngx_msleep(10);
+    }
+
+    return NGX_OK;
+}
+
+
+/* Returns a process that has locked a file; 0 if the system does not tell. */
+static pid_t
+ngx_bloom_state_holder(ngx_fd_t fd)
+{
+    int            pid, holder;
+    char           line[256];
+    FILE          *locks;
+    struct stat    st;
+    unsigned long  inode;
+
+    locks = fopen("/proc/locks", "re");
+
+    if (locks == NULL || fstat(fd, &st) == -1) {
+        return 0;
+    }
+
+    holder = 0;
+
+    while (fgets(line, sizeof(line), locks) != NULL) {
+
+        if (sscanf(line, "%*s FLOCK %*s WRITE %d %*x:%*x:%lu", &pid, &inode)
+            == 2
+            && inode == (unsigned long) st.st_ino)
+        {
+            holder = pid;
+            break;
+        }
+    }
+
+    (void) fclose(locks);
+
+    return (pid_t) holder;
 }
 
 
@@ -223,11 +244,14 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
 
     control->instance[state->instance].required = 0;
     control->instance[state->instance].applied = 0;
+    control->instance[state->instance].as_of = 0;
 
     __atomic_fetch_or(&control->instances, (uint64_t) 1 << state->instance,
                       __ATOMIC_SEQ_CST);
 
-    if (!ngx_bloom_pending_empty(&control->pending)) {
+    /* whoever is alone has them in the filter before it serves */
+
+    if (!state->alone && !ngx_bloom_pending_empty(&control->pending)) {
         control->instance[state->instance].required = NGX_BLOOM_PENDING;
     }
 
@@ -259,7 +283,9 @@ ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t position)
         old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
 
         do {
-            if (old >= position && position != NGX_BLOOM_PENDING) {
+            if (old == NGX_BLOOM_LEFT
+                || (old >= position && position != NGX_BLOOM_PENDING))
+            {
                 break;
             }
 
@@ -282,123 +308,245 @@ ngx_bloom_state_ready(ngx_bloom_state_t *state)
 }
 
 
-/* Makes a directory for the workers' user. */
+/*
+ * Opens and maps the control page.  Whoever is alone makes it if there is none,
+ * or takes it over as those left it who used it.
+ */
 static ngx_int_t
-ngx_bloom_state_directory(u_char *path, ngx_core_conf_t *ccf)
+ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
 {
-    if (mkdir((char *) path, 0700) == -1) {
-        return ngx_errno == NGX_EEXIST ? NGX_OK : NGX_ERROR;
-    }
+    ngx_bloom_control_e  found;
 
-    return ngx_bloom_state_give(path, ccf);
-}
+    failure->what = "open";
+    ngx_bloom_state_name(failure->name, "control");
 
+    state->fd = ngx_bloom_io_open(state->dir, failure->name, O_RDWR);
 
-/* Gives a file or directory to the workers' user, if it is another's. */
-static ngx_int_t
-ngx_bloom_state_give(u_char *path, ngx_core_conf_t *ccf)
-{
-    struct stat  st;
+    if (state->fd != NGX_INVALID_FILE) {
+        found = ngx_bloom_control_look(state->fd);
 
-    if (geteuid() != 0 || ccf->user == (ngx_uid_t) NGX_CONF_UNSET_UINT) {
-        return NGX_OK;
-    }
+    } else if (ngx_errno == NGX_ENOENT) {
+        found = NGX_BLOOM_CONTROL_EMPTY;
 
-    if (lstat((char *) path, &st) == -1) {
+    } else {
         return NGX_ERROR;
     }
 
-    if (st.st_uid == (uid_t) ccf->user || S_ISLNK(st.st_mode)) {
-        return NGX_OK;
-    }
+    failure->what = "use";
 
-    return lchown((char *) path, ccf->user, ccf->group) == 0 ? NGX_OK
-                                                             : NGX_ERROR;
-}
-
-
-/* The same for all files in the directory: "user" may have changed. */
-static ngx_int_t
-ngx_bloom_state_give_all(ngx_bloom_state_t *state, ngx_core_conf_t *ccf)
-{
-    DIR            *dir;
-    u_char          name[NGX_MAX_PATH];
-    ngx_int_t       rc;
-    struct dirent  *entry;
-
-    if (geteuid() != 0) {
-        return NGX_OK;
-    }
-
-    dir = opendir((char *) state->path.data);
-    if (dir == NULL) {
+    if (found == NGX_BLOOM_CONTROL_UNREADABLE) {
         return NGX_ERROR;
     }
 
-    rc = ngx_bloom_state_give(state->path.data, ccf);
+    if (found == NGX_BLOOM_CONTROL_NEWER) {
+        failure->then = "a newer version of the module has made it; start "
+                        "nginx with that version";
+        ngx_set_errno(0);
+        return NGX_ERROR;
+    }
 
-    while (rc == NGX_OK && (entry = readdir(dir)) != NULL) {
+    if (found != NGX_BLOOM_CONTROL_OK && !state->alone) {
+        failure->then = (found == NGX_BLOOM_CONTROL_V1)
+                        ? "another version of the module uses it; stop that "
+                          "first"
+                        : "another nginx uses this directory, and somebody has "
+                          "replaced the file; stop that nginx first";
+        ngx_set_errno(NGX_EBUSY);
+        return NGX_ERROR;
+    }
 
-        if (entry->d_name[0] == '.') {
-            continue;
+    if (found != NGX_BLOOM_CONTROL_OK) {
+        if (ngx_bloom_state_make(state, found, failure) != NGX_OK) {
+            return NGX_ERROR;
         }
 
-        rc = ngx_bloom_state_give(ngx_bloom_state_name(state, name, "%s",
-                                                       entry->d_name),
-                                  ccf);
+    } else {
+        failure->what = "map";
 
-        if (rc != NGX_OK && ngx_errno == NGX_ENOENT) {
-            rc = NGX_OK;                         /* removed meanwhile */
+        /* one that was copied may have holes; nobody else has it mapped */
+
+        if ((state->alone && ngx_bloom_state_allocate(state->fd) != NGX_OK)
+            || ngx_bloom_state_map(state) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        if (state->alone && ngx_bloom_control_renew(state->control) != NGX_OK) {
+            return NGX_ERROR;
         }
     }
 
-    (void) closedir(dir);
+    return state->alone ? ngx_bloom_state_take_lost(state) : NGX_OK;
+}
+
+
+/*
+ * Makes a control page, in the place of what was found, if anything was.  Until
+ * it is whole and on disk, the old one stays: a page of version 1 is of use to
+ * whoever comes if this process dies, or if the disk is full.
+ */
+static ngx_int_t
+ngx_bloom_state_make(ngx_bloom_state_t *state, ngx_bloom_control_e found,
+    ngx_bloom_failure_t *failure)
+{
+    u_char                   name[NGX_MAX_PATH];
+    uint64_t                 time, position;
+    ngx_fd_t                 old;
+    ngx_int_t                rc;
+    ngx_err_t                err;
+    ngx_bloom_control_t     *control;
+    ngx_bloom_control_v1_t   v1;
+
+    failure->what = "make";
+    ngx_bloom_state_name(name, "control");
+    ngx_bloom_state_name(failure->name, "control.tmp");
+    (void) ngx_bloom_io_remove(state->dir, failure->name);
+
+    rc = NGX_ERROR;
+    old = state->fd;
+    state->fd = ngx_bloom_io_open(state->dir, failure->name,
+                                  O_RDWR|O_CREAT|O_EXCL);
+
+    if (state->fd == NGX_INVALID_FILE) {
+        goto done;
+    }
+
+    ngx_bloom_io_overwrite(state->fd);
+
+    if (ngx_bloom_state_allocate(state->fd) != NGX_OK
+        || ngx_bloom_state_map(state) != NGX_OK
+        || ngx_bloom_control_fill(state->control) != NGX_OK)
+    {
+        goto done;
+    }
+
+    control = state->control;
+
+    if (found == NGX_BLOOM_CONTROL_V1) {
+
+        if (ngx_bloom_control_v1_read(old, &v1, control->keys) != NGX_OK) {
+            goto done;
+        }
+
+        control->synced = v1.synced;
+        control->synced_check = ~v1.synced;
+        control->rewrite = v1.rewrite;
+        control->pending.end = v1.len;
+        control->pending.count = v1.count;
+        control->pending.lost_keys = v1.lost_keys;
+
+        /* it had the time in a file, for which the disk may have had no room */
+
+        if (v1.lost_keys != 0
+            && ngx_bloom_state_read_mark(state, "lost", &time, &position)
+               == NGX_OK
+            && time == 0)
+        {
+            ngx_bloom_control_lose(&control->pending, ngx_bloom_time());
+        }
+
+    } else if (found == NGX_BLOOM_CONTROL_BROKEN) {
+
+        /* whatever it said of lost keys, and those that were pending */
+
+        ngx_bloom_control_lose(&control->pending, ngx_bloom_time());
+    }
+
+    if (ngx_bloom_io_sync(state->fd) == NGX_OK) {
+        rc = ngx_bloom_io_rename(state->dir, failure->name, name);
+    }
+
+done:
+
+    err = ngx_errno;
+
+    ngx_bloom_io_close(&old);
+
+    if (rc != NGX_OK) {
+        (void) ngx_bloom_io_remove(state->dir, failure->name);
+    }
+
+    ngx_set_errno(err);
 
     return rc;
 }
 
 
-/* Opens a file to write, and makes it if there is none. */
-static ngx_fd_t
-ngx_bloom_state_file(ngx_bloom_state_t *state, u_char *name)
+/*
+ * Has the system reserve the whole page on disk: a byte that is not there when
+ * it is written would be a SIGBUS.  Where a file system cannot do that, the C
+ * library writes into each block, so nobody else may have it mapped.
+ */
+static ngx_int_t
+ngx_bloom_state_allocate(ngx_fd_t fd)
 {
-    ngx_fd_t  fd;
+    int  err;
 
-    fd = ngx_bloom_io_open(name, O_RDWR|O_CREAT);
+    do {
+        err = posix_fallocate(fd, 0, sizeof(ngx_bloom_control_t));
+    } while (err == NGX_EINTR);
 
-    if (fd != NGX_INVALID_FILE) {
-        ngx_bloom_state_own(state, fd);
+    if (err != 0) {
+        ngx_set_errno(err);
+        return NGX_ERROR;
     }
 
-    return fd;
+    return NGX_OK;
 }
 
 
-void
-ngx_bloom_state_own(ngx_bloom_state_t *state, ngx_fd_t fd)
+/*
+ * Takes over the time up to which keys may be lost from the file where version
+ * 1 had it.  It is removed once the page that has it is on disk.
+ */
+static ngx_int_t
+ngx_bloom_state_take_lost(ngx_bloom_state_t *state)
 {
-    struct stat  st;
+    uint64_t  time, position;
 
-    if (geteuid() == 0 && stat((char *) state->path.data, &st) == 0) {
-        (void) !fchown(fd, st.st_uid, st.st_gid);
+    if (ngx_bloom_state_read_mark(state, "lost", &time, &position) != NGX_OK) {
+        time = ngx_bloom_time();                 /* not later than that */
     }
+
+    if (time == 0) {
+        return NGX_OK;
+    }
+
+    if (ngx_bloom_state_lose(state, time) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    /* if it stays, it is taken over once more, which changes nothing */
+
+    (void) ngx_bloom_io_remove(state->dir, (u_char *) "lost");
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_state_lose(ngx_bloom_state_t *state, uint64_t time)
+{
+    ngx_bloom_control_lose(&state->control->pending, time);
+
+    ngx_bloom_fault("lost");
+
+    return ngx_bloom_io_sync(state->fd);
 }
 
 
 static ngx_int_t
 ngx_bloom_state_map(ngx_bloom_state_t *state)
 {
-    void  *p;
-    int    err;
+    void             *p;
+    ngx_file_info_t   fi;
 
-    /* a page that is not there when it is written would be a SIGBUS */
+    if (ngx_fd_info(state->fd, &fi) == NGX_FILE_ERROR) {
+        return NGX_ERROR;
+    }
 
-    do {
-        err = posix_fallocate(state->fd, 0, sizeof(ngx_bloom_control_t));
-    } while (err == NGX_EINTR);
-
-    if (err != 0) {
-        ngx_set_errno(err);
+    if (ngx_file_size(&fi) < (off_t) sizeof(ngx_bloom_control_t)) {
+        ngx_set_errno(NGX_EINVAL);               /* somebody has cut it off */
         return NGX_ERROR;
     }
 
@@ -429,11 +577,11 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 
     for (i = 0; i < NGX_BLOOM_INSTANCES; i++) {
 
-        ngx_bloom_state_name(state, name, "instance.%ui", i);
+        ngx_bloom_state_name(name, "instance.%ui", i);
 
-        fd = (state->lock == NGX_INVALID_FILE)
-             ? ngx_bloom_state_file(state, name)
-             : ngx_bloom_io_open(name, O_RDWR);
+        fd = ngx_bloom_io_open(state->dir, name,
+                               state->lock == NGX_INVALID_FILE
+                               ? O_RDWR|O_CREAT : O_RDWR);
 
         if (fd == NGX_INVALID_FILE) {
             if (state->lock != NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
@@ -467,52 +615,21 @@ ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
 }
 
 
-/* Fills the control page again; of use are `synced`, `rewrite` and `pending`,
- * if whole. */
-static ngx_int_t
-ngx_bloom_state_renew(ngx_bloom_state_t *state)
+ngx_int_t
+ngx_bloom_state_attach(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
 {
-    uint64_t              synced, rewrite;
-    ngx_bloom_control_t  *control;
-
-    control = state->control;
-    synced = 0;
-    rewrite = control->rewrite;
-
-    if (control->magic != NGX_BLOOM_CONTROL_MAGIC
-        || control->size != sizeof(ngx_bloom_control_t)
-        || control->pending.begin > control->pending.end
-        || control->pending.end > NGX_BLOOM_PENDING_SIZE)
-    {
-        control->pending.begin = 0;
-        control->pending.end = 0;
-        control->pending.count = 0;
-
-    } else if (control->synced == ~control->synced_check) {
-        synced = control->synced;
+    if (state->control != NULL) {
+        return NGX_OK;
     }
 
-    /* all but the pending keys, and that it was valid: whoever dies here
-     * leaves them to the next */
+    ngx_memzero(failure, sizeof(ngx_bloom_failure_t));
+    ngx_bloom_state_name(failure->name, "control");
+    failure->what = "map";
 
-    ngx_memzero((u_char *) control + offsetof(ngx_bloom_control_t, append),
-                offsetof(ngx_bloom_control_t, pending)
-                - offsetof(ngx_bloom_control_t, append));
-
-    control->size = sizeof(ngx_bloom_control_t);
-    control->synced = synced;
-    control->synced_check = ~synced;
-    control->rewrite = (rewrite != 0);
-
-    if (ngx_bloom_lock_init(&control->append) != NGX_OK
-        || ngx_bloom_lock_init(&control->keeper) != NGX_OK
-        || ngx_bloom_lock_init(&control->pending.mutex) != NGX_OK
-        || ngx_bloom_lock_init(&control->history) != NGX_OK)
-    {
+    if (ngx_bloom_state_map(state) != NGX_OK) {
+        failure->err = ngx_errno;
         return NGX_ERROR;
     }
-
-    control->magic = NGX_BLOOM_CONTROL_MAGIC;
 
     return NGX_OK;
 }
@@ -522,28 +639,21 @@ ngx_int_t
 ngx_bloom_state_inherit(ngx_bloom_state_t *state, ngx_bloom_state_t *old,
     u_char *path, ngx_bloom_failure_t *failure)
 {
-    *state = *old;
+    ngx_bloom_state_init(state, path, NGX_INVALID_FILE);
 
-    state->path.data = path;
-    state->starts = NGX_INVALID_FILE;
-    state->segment_fd = NGX_INVALID_FILE;
-    state->control = NULL;
-    state->lock = NGX_INVALID_FILE;
-    state->appended = 0;
-    state->late = 0;
+    state->instance = old->instance;
+    state->alone = old->alone;
 
-    ngx_bloom_state_name(state, failure->name, "control");
-
+    state->dir = fcntl(old->dir, F_DUPFD_CLOEXEC, 0);
     state->fd = fcntl(old->fd, F_DUPFD_CLOEXEC, 0);
+    state->lock = fcntl(old->lock, F_DUPFD_CLOEXEC, 0);
 
-    if (state->fd != NGX_INVALID_FILE) {
-        state->lock = fcntl(old->lock, F_DUPFD_CLOEXEC, 0);
-    }
-
-    if (state->lock == NGX_INVALID_FILE
-        || ngx_bloom_state_map(state) != NGX_OK)
+    if (state->dir == NGX_INVALID_FILE || state->fd == NGX_INVALID_FILE
+        || state->lock == NGX_INVALID_FILE)
     {
-        failure->what = "map";
+        ngx_memzero(failure, sizeof(ngx_bloom_failure_t));
+        ngx_bloom_state_name(failure->name, "control");
+        failure->what = "open again";
         failure->err = ngx_errno;
         ngx_bloom_state_close(state);
         return NGX_ERROR;
@@ -563,9 +673,20 @@ ngx_bloom_state_close(ngx_bloom_state_t *state)
         state->control = NULL;
     }
 
+    ngx_bloom_io_close(&state->dir);
     ngx_bloom_io_close(&state->fd);
     ngx_bloom_io_close(&state->lock);
     ngx_bloom_io_close(&state->segment_fd);
+}
+
+
+void
+ngx_bloom_state_leave(ngx_bloom_state_t *state, ngx_uint_t instance)
+{
+    if (instance != state->instance) {
+        __atomic_store_n(&state->control->instance[instance].required,
+                         NGX_BLOOM_LEFT, __ATOMIC_SEQ_CST);
+    }
 }
 
 
@@ -586,8 +707,8 @@ ngx_bloom_state_prune(ngx_bloom_state_t *state)
             continue;
         }
 
-        fd = ngx_bloom_io_open(ngx_bloom_state_name(state, name, "instance.%ui",
-                                                    i),
+        fd = ngx_bloom_io_open(state->dir,
+                               ngx_bloom_state_name(name, "instance.%ui", i),
                                O_RDWR);
 
         if (fd == NGX_INVALID_FILE) {
@@ -605,69 +726,6 @@ ngx_bloom_state_prune(ngx_bloom_state_t *state)
 
         (void) ngx_close_file(fd);
     }
-}
-
-
-ngx_int_t
-ngx_bloom_lock_init(pthread_mutex_t *mutex)
-{
-    int                  err;
-    pthread_mutexattr_t  attr;
-
-    err = pthread_mutexattr_init(&attr);
-
-    if (err == 0) {
-        (void) pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-        (void) pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-
-        err = pthread_mutex_init(mutex, &attr);
-
-        (void) pthread_mutexattr_destroy(&attr);
-    }
-
-    if (err != 0) {
-        ngx_set_errno(err);
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_bloom_lock(pthread_mutex_t *mutex, ngx_msec_t wait)
-{
-    int              err;
-    struct timespec  until;
-
-    err = pthread_mutex_trylock(mutex);
-
-    if (err == NGX_EBUSY && wait != 0) {
-        (void) clock_gettime(CLOCK_REALTIME, &until);
-
-        until.tv_sec += wait / 1000;
-        until.tv_nsec += (wait % 1000) * 1000000;
-
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_sec++;
-            until.tv_nsec -= 1000000000;
-        }
-
-        err = pthread_mutex_timedlock(mutex, &until);
-    }
-
-    if (err == EOWNERDEAD) {
-        err = pthread_mutex_consistent(mutex);
-    }
-
-    return err == 0 ? NGX_OK : NGX_BUSY;
-}
-
-
-void
-ngx_bloom_unlock(pthread_mutex_t *mutex)
-{
-    (void) pthread_mutex_unlock(mutex);
 }
 
 
@@ -697,15 +755,16 @@ ngx_bloom_state_error(uint64_t failed, ngx_err_t err)
                ? "the journal has no room: a new segment, of 16 MiB, cannot be "
                  "made; free space on the disk of bloom_state_path"
                : "a new segment of the journal cannot be made; look at the "
-                 "owner and the mode of bloom_state_path, and at its disk";
+                 "owner and the mode of the zone's directory in "
+                 "bloom_state_path, and at its disk";
 
     case NGX_BLOOM_CANNOT_SYNC:
         return "the journal cannot be synchronised to disk; look at the disk "
                "of bloom_state_path";
 
     default: /* NGX_BLOOM_CANNOT_WRITE */
-        return "the journal cannot be written; look at the disk and the owner "
-               "of bloom_state_path";
+        return "the journal cannot be written; look at the owner and the mode "
+               "of the zone's directory in bloom_state_path, and at its disk";
     }
 }
 
@@ -715,7 +774,7 @@ ngx_bloom_state_read_mark(ngx_bloom_state_t *state, const char *name,
     uint64_t *time, uint64_t *position)
 {
     off_t      first, second;
-    u_char     path[NGX_MAX_PATH], buf[2 * NGX_INT64_LEN + 4], *space;
+    u_char     buf[2 * NGX_INT64_LEN + 4], *space;
     ssize_t    n;
     ngx_fd_t   fd;
     ngx_err_t  err;
@@ -723,8 +782,7 @@ ngx_bloom_state_read_mark(ngx_bloom_state_t *state, const char *name,
     *time = 0;
     *position = 0;
 
-    fd = ngx_bloom_io_open(ngx_bloom_state_name(state, path, "%s", name),
-                           O_RDONLY);
+    fd = ngx_bloom_io_open(state->dir, (u_char *) name, O_RDONLY);
 
     if (fd == NGX_INVALID_FILE) {
         return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
@@ -773,20 +831,16 @@ ngx_int_t
 ngx_bloom_state_write_mark(ngx_bloom_state_t *state, const char *name,
     uint64_t time, uint64_t position)
 {
-    u_char     from[NGX_MAX_PATH], to[NGX_MAX_PATH];
-    u_char     buf[2 * NGX_INT64_LEN + 4], *p;
+    u_char     from[NGX_MAX_PATH], buf[2 * NGX_INT64_LEN + 4], *p;
     ngx_fd_t   fd;
     ngx_int_t  rc;
 
-    ngx_bloom_state_name(state, from, "%s.tmp", name);
-    ngx_bloom_state_name(state, to, "%s", name);
+    ngx_bloom_state_name(from, "%s.tmp", name);
 
-    fd = ngx_bloom_io_open(from, O_RDWR|O_CREAT|O_TRUNC);
+    fd = ngx_bloom_io_open(state->dir, from, O_RDWR|O_CREAT|O_TRUNC);
     if (fd == NGX_INVALID_FILE) {
         return NGX_ERROR;
     }
-
-    ngx_bloom_state_own(state, fd);
 
     p = ngx_sprintf(buf, "%uL %uL\n", time, position);
 
@@ -798,6 +852,7 @@ ngx_bloom_state_write_mark(ngx_bloom_state_t *state, const char *name,
 
     (void) ngx_close_file(fd);
 
-    return rc == NGX_OK ? ngx_bloom_io_rename(state->path.data, from, to)
+    return rc == NGX_OK ? ngx_bloom_io_rename(state->dir, from,
+                                               (u_char *) name)
                         : NGX_ERROR;
 }

@@ -7,43 +7,63 @@
 #include "ngx_bloom_state_files.h"
 #include "ngx_bloom_io.h"
 
-#include <dirent.h>
+
+#include <sys/file.h>
+#include <sys/random.h>
 
 
 static u_char *ngx_bloom_state_files_hex(u_char *p, u_char *build);
+static ngx_uint_t ngx_bloom_state_files_begins(const char *name,
+    const char *prefix);
+static ngx_uint_t ngx_bloom_state_files_ends(const char *name,
+    const char *end);
+static ngx_uint_t ngx_bloom_state_files_number(const char *name,
+    const char *kind, const char *ext, uint64_t *instance);
+static ngx_uint_t ngx_bloom_state_files_used(ngx_bloom_state_t *state,
+    const u_char *name);
+static ngx_uint_t ngx_bloom_state_files_left(ngx_bloom_state_t *state,
+    const char *name, ngx_bloom_state_files_e which);
+static void ngx_bloom_state_files_unlink(ngx_bloom_state_t *state,
+    u_char *name);
 
 
 u_char *
-ngx_bloom_state_files_checkpoint(ngx_bloom_state_t *state, u_char *build,
-    uint64_t position, u_char *path)
+ngx_bloom_state_files_checkpoint(u_char *build, uint64_t position, u_char *path)
 {
     u_char  hex[2 * BLOOM_IMAGE_BUILD_ID_LEN + 1];
 
     *ngx_bloom_state_files_hex(hex, build) = '\0';
 
-    return ngx_bloom_state_name(state, path, "checkpoint.%s.%016xL.bloom", hex,
+    return ngx_bloom_state_name(path, "checkpoint.%s.%016xL.bloom", hex,
                                 position);
 }
 
 
 u_char *
-ngx_bloom_state_files_upload(ngx_bloom_state_t *state, u_char *build,
-    u_char *path)
+ngx_bloom_state_files_upload(u_char *build, u_char *path)
 {
     u_char  hex[2 * BLOOM_IMAGE_BUILD_ID_LEN + 1];
 
     *ngx_bloom_state_files_hex(hex, build) = '\0';
 
-    return ngx_bloom_state_name(state, path, "upload.%s.bloom", hex);
+    return ngx_bloom_state_name(path, "upload.%s.bloom", hex);
 }
 
 
-u_char *
-ngx_bloom_state_files_snapshot(ngx_bloom_state_t *state, uint64_t ticket,
-    u_char *path)
+ngx_int_t
+ngx_bloom_state_files_temporary(ngx_bloom_state_t *state, const char *kind,
+    const char *ext, u_char *path)
 {
-    return ngx_bloom_state_name(state, path, "snapshot.%P.%uL.bloom", ngx_pid,
-                                ticket);
+    uint64_t  random;
+
+    if (getrandom(&random, sizeof(uint64_t), 0) == -1) {
+        return NGX_ERROR;
+    }
+
+    ngx_bloom_state_name(path, "%s.%ui.%016xL.%s", kind,
+                         state->instance, random, ext);
+
+    return NGX_OK;
 }
 
 
@@ -54,6 +74,16 @@ ngx_bloom_state_files_hex(u_char *p, u_char *build)
 
     return ngx_hex_dump(p, build != NULL ? build : empty,
                         BLOOM_IMAGE_BUILD_ID_LEN);
+}
+
+
+u_char *
+ngx_bloom_state_files_path(ngx_bloom_state_t *state, u_char *name,
+    u_char *path)
+{
+    ngx_bloom_print(path, NGX_MAX_PATH, "%V/%s", &state->path, name);
+
+    return path;
 }
 
 
@@ -81,7 +111,7 @@ ngx_bloom_state_files_find(ngx_bloom_state_t *state, u_char *build,
     *p++ = '.';
     len = p - prefix;
 
-    dir = opendir((char *) state->path.data);
+    dir = ngx_bloom_io_list(state->dir);
     if (dir == NULL) {
         return NGX_DECLINED;
     }
@@ -100,7 +130,7 @@ ngx_bloom_state_files_find(ngx_bloom_state_t *state, u_char *build,
             continue;
         }
 
-        ngx_bloom_state_name(state, path, "%s", entry->d_name);
+        ngx_bloom_state_name(path, "%s", entry->d_name);
         *position = at;
         rc = NGX_OK;
     }
@@ -111,46 +141,288 @@ ngx_bloom_state_files_find(ngx_bloom_state_t *state, u_char *build,
 }
 
 
+ngx_int_t
+ngx_bloom_state_files_lower(ngx_bloom_state_t *state, uint64_t position)
+{
+    DIR            *dir;
+    char           *end;
+    u_char          from[NGX_MAX_PATH], to[NGX_MAX_PATH];
+    size_t          len;
+    uint64_t        at;
+    ngx_int_t       rc;
+    struct dirent  *entry;
+
+    len = sizeof("checkpoint.") - 1 + 2 * BLOOM_IMAGE_BUILD_ID_LEN;
+
+    position = ngx_max(position, 1);         /* 0 is that of no checkpoint */
+
+    dir = ngx_bloom_io_list(state->dir);
+    if (dir == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = NGX_OK;
+
+    while (rc == NGX_OK && (entry = readdir(dir)) != NULL) {
+
+        if (ngx_strncmp(entry->d_name, "checkpoint.", 11) != 0
+            || ngx_strlen(entry->d_name) <= len || entry->d_name[len] != '.')
+        {
+            continue;
+        }
+
+        at = strtoull(entry->d_name + len + 1, &end, 16);
+
+        if (strcmp(end, ".bloom") != 0 || at <= position) {
+            continue;
+        }
+
+        ngx_bloom_state_name(from, "%s", entry->d_name);
+        ngx_bloom_state_name(to, "%*s.%016xL.bloom", len, entry->d_name,
+                             position);
+
+        rc = ngx_bloom_io_rename(state->dir, from, to);
+    }
+
+    (void) closedir(dir);
+
+    return rc;
+}
+
+
 void
 ngx_bloom_state_files_remove(ngx_bloom_state_t *state, const char *prefix,
-    u_char *keep, time_t age)
+    u_char *keep)
 {
     DIR            *dir;
     u_char          path[NGX_MAX_PATH];
-    struct stat     st;
     struct dirent  *entry;
 
-    if (keep != NULL) {
-        keep = ngx_bloom_state_files_name(keep);
-    }
-
-    dir = opendir((char *) state->path.data);
+    dir = ngx_bloom_io_list(state->dir);
     if (dir == NULL) {
         return;
     }
 
     while ((entry = readdir(dir)) != NULL) {
 
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0
+        if (!ngx_bloom_state_files_begins(entry->d_name, prefix)
+            || !ngx_bloom_state_files_ends(entry->d_name, ".bloom")
             || (keep != NULL && ngx_strcmp(entry->d_name, keep) == 0))
         {
             continue;
         }
 
-        ngx_bloom_state_name(state, path, "%s", entry->d_name);
+        ngx_bloom_state_name(path, "%s", entry->d_name);
+        ngx_bloom_state_files_unlink(state, path);
+    }
 
-        if (age != 0
-            && (stat((char *) path, &st) == -1
-                || st.st_mtime + age > ngx_time()))
-        {
-            continue;
-        }
+    (void) closedir(dir);
+}
 
-        if (ngx_bloom_io_remove(path) != NGX_OK) {
-            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
-                          "\"%s\" cannot be removed", path);
+
+void
+ngx_bloom_state_files_clean(ngx_bloom_state_t *state,
+    ngx_bloom_state_files_e which)
+{
+    DIR            *dir;
+    u_char          path[NGX_MAX_PATH];
+    struct dirent  *entry;
+
+    dir = ngx_bloom_io_list(state->dir);
+    if (dir == NULL) {
+        return;
+    }
+
+    while ((entry = readdir(dir)) != NULL) {
+
+        if (ngx_bloom_state_files_left(state, entry->d_name, which)) {
+            ngx_bloom_state_name(path, "%s", entry->d_name);
+            ngx_bloom_state_files_unlink(state, path);
         }
     }
 
     (void) closedir(dir);
+}
+
+
+/*
+ * Whether a file is temporary and nobody needs it.  Another instance's is
+ * needed as long as that one lives: no clock says more, for clocks jump.  What
+ * this instance has written is known from `which`, or from the lock of whoever
+ * uses it.
+ */
+static ngx_uint_t
+ngx_bloom_state_files_left(ngx_bloom_state_t *state, const char *name,
+    ngx_bloom_state_files_e which)
+{
+    uint64_t     instance;
+    ngx_uint_t   i, shared;
+
+    static const struct {
+        const char  *kind;
+        const char  *ext;
+        ngx_uint_t   shared;                     /* used by workers */
+    } kinds[] = {
+        { "save.", ".tmp", 0 },
+        { "upload.", ".tmp", 0 },
+        { "compact.", ".tmp", 0 },
+        { "body.", ".tmp", 1 },
+        { "snapshot.", ".bloom", 1 }
+    };
+
+    for (i = 0; !ngx_bloom_state_files_begins(name, kinds[i].kind)
+                || (!ngx_bloom_state_files_ends(name, kinds[i].ext)); i++)
+    {
+        if (i == sizeof(kinds) / sizeof(kinds[0]) - 1) {
+            return 0;
+        }
+    }
+
+    shared = kinds[i].shared;
+
+    if (which == NGX_BLOOM_STATE_FILES_ALL) {
+        return 1;
+    }
+
+    if (!ngx_bloom_state_files_number(name, kinds[i].kind, kinds[i].ext,
+                                      &instance))
+    {
+        /* the version before had the id of a process there */
+        return 0;
+    }
+
+    if (instance != state->instance) {
+
+        /* after the name was read: its writer had set the bit before */
+
+        return (__atomic_load_n(&state->control->instances, __ATOMIC_SEQ_CST)
+                & ((uint64_t) 1 << instance)) == 0;
+    }
+
+    return !shared && which == NGX_BLOOM_STATE_FILES_OWN;
+}
+
+
+/* Finds the number of the instance in a name "KIND.I.R.EXT"; returns 0 if that
+ * is none. */
+static ngx_uint_t
+ngx_bloom_state_files_number(const char *name, const char *kind,
+    const char *ext, uint64_t *instance)
+{
+    char  *end;
+
+    *instance = strtoull(name + ngx_strlen(kind), &end, 10);
+
+    return *instance < NGX_BLOOM_INSTANCES
+           && ngx_strlen(end) == sizeof(".0123456789abcdef") - 1
+                                 + ngx_strlen(ext);
+}
+
+
+ngx_int_t
+ngx_bloom_state_files_use(ngx_fd_t fd)
+{
+    struct stat  st;
+
+    /* a file system without locks: it may be removed while it is used */
+
+    if (flock(fd, LOCK_SH|LOCK_NB) == -1 && ngx_errno == EWOULDBLOCK) {
+        return NGX_DECLINED;
+    }
+
+    return (fstat(fd, &st) == 0 && st.st_nlink == 0) ? NGX_DECLINED : NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_bloom_state_files_unused(ngx_bloom_state_t *state, const char *prefix,
+    const u_char *keep)
+{
+    DIR            *dir;
+    u_char          name[NGX_MAX_PATH];
+    uint64_t        instance;
+    ngx_uint_t      used;
+    const char     *ext;
+    struct dirent  *entry;
+
+    dir = ngx_bloom_io_list(state->dir);
+    if (dir == NULL) {
+        return 0;
+    }
+
+    used = 0;
+
+    while ((entry = readdir(dir)) != NULL) {
+
+        if (!ngx_bloom_state_files_begins(entry->d_name, prefix)) {
+            continue;
+        }
+
+        ext = strrchr(entry->d_name, '.');
+
+        if (!ngx_bloom_state_files_number(entry->d_name, prefix, ext,
+                                          &instance)
+            || instance != state->instance
+            || (keep != NULL && ngx_strcmp(entry->d_name, keep) == 0))
+        {
+            continue;
+        }
+
+        ngx_bloom_state_name(name, "%s", entry->d_name);
+
+        used += ngx_bloom_state_files_used(state, name);
+    }
+
+    (void) closedir(dir);
+
+    return used;
+}
+
+
+/* Removes a file unless somebody uses it; returns 1 then. */
+static ngx_uint_t
+ngx_bloom_state_files_used(ngx_bloom_state_t *state, const u_char *name)
+{
+    ngx_fd_t    fd;
+    ngx_uint_t  used;
+
+    fd = ngx_bloom_io_open(state->dir, name, O_RDONLY);
+
+    used = (fd != NGX_INVALID_FILE && flock(fd, LOCK_EX|LOCK_NB) == -1
+            && ngx_errno == EWOULDBLOCK);
+
+    if (!used) {
+        ngx_bloom_state_files_unlink(state, (u_char *) name);
+    }
+
+    ngx_bloom_io_close(&fd);
+
+    return used;
+}
+
+
+static ngx_uint_t
+ngx_bloom_state_files_begins(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+
+static ngx_uint_t
+ngx_bloom_state_files_ends(const char *name, const char *end)
+{
+    return strlen(name) >= strlen(end)
+           && strcmp(name + strlen(name) - strlen(end), end) == 0;
+}
+
+
+static void
+ngx_bloom_state_files_unlink(ngx_bloom_state_t *state, u_char *name)
+{
+    if (ngx_bloom_io_remove(state->dir, name) != NGX_OK) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
+                      "\"%V/%s\" cannot be removed; correct the owner and the "
+                      "mode of its directory, or remove it yourself",
+                      &state->path, name);
+    }
 }

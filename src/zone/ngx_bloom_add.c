@@ -16,8 +16,11 @@
  * about 100 ns: an append takes a few microseconds. */
 #define NGX_BLOOM_ADD_SPINS     500
 
-/* The same for a key that cannot be added later, ms. */
+/* The same for a key that cannot be added later, ms.  Whoever has waited for
+ * that long in vain does not wait again for a while: all requests of a worker
+ * would wait for another process that stands still. */
 #define NGX_BLOOM_ADD_ONCE      5
+#define NGX_BLOOM_ADD_STALLED   1000
 
 /* Room for a record of one key, however long. */
 #define NGX_BLOOM_ADD_ONE_SIZE                                                \
@@ -41,16 +44,34 @@ static const char *ngx_bloom_add_canonical(ngx_bloom_zone_t *zone,
 static ngx_int_t
 ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch)
 {
-    ngx_uint_t        i, j;
-    pthread_mutex_t  *mutex;
+    ngx_uint_t         i, j;
+    pthread_mutex_t   *mutex;
+    ngx_bloom_zone_t  *zone;
 
-    mutex = &batch->zone->state->control->append;
+    zone = batch->zone;
+    mutex = &zone->state->control->append;
 
     if (batch->once) {
 
         /* it will not come again: the holder, if it was preempted, runs */
 
-        return ngx_bloom_lock(mutex, NGX_BLOOM_ADD_ONCE);
+        if (ngx_bloom_lock(mutex, 0) == NGX_OK) {
+            return NGX_OK;
+        }
+
+        if ((ngx_msec_int_t) (ngx_current_msec - zone->stalled) < 0) {
+            return NGX_BUSY;
+        }
+
+        ngx_bloom_fault("wait");
+
+        if (ngx_bloom_lock(mutex, NGX_BLOOM_ADD_ONCE) == NGX_OK) {
+            return NGX_OK;
+        }
+
+        zone->stalled = ngx_current_msec + NGX_BLOOM_ADD_STALLED;
+
+        return NGX_BUSY;
     }
 
     for (i = 0; i < NGX_BLOOM_ADD_SPINS; i++) {
@@ -134,7 +155,11 @@ ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
         return NGX_ERROR;
     }
 
-    batch->durable = (zone->state != NULL);
+    if (zone->state != NULL) {
+        batch->durable = 1;
+        batch->lost = __atomic_load_n(&zone->state->control->pending.lost,
+                                      __ATOMIC_SEQ_CST);
+    }
 
     bloom_record_begin(&batch->maker, buf, NGX_BLOOM_ADD_BATCH_SIZE);
 
@@ -394,6 +419,17 @@ ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch)
     if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE)
         >= batch->position)
     {
+        /* what the disk has lost counts as synchronised, too */
+
+        if (__atomic_load_n(&control->pending.lost, __ATOMIC_SEQ_CST)
+            != batch->lost)
+        {
+            batch->err = 0;
+            batch->error = "the disk has lost keys that were added meanwhile; "
+                           "look at the disk of bloom_state_path";
+            return NGX_ERROR;
+        }
+
         batch->waits = 0;
         return NGX_OK;
     }

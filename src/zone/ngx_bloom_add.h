@@ -40,6 +40,7 @@ typedef struct {
     uint64_t               fresh;        /* and how many changed a bit */
     uint64_t               position;     /* of the journal, that is to be on
                                             disk; 0: not known yet */
+    uint64_t               lost;         /* as the state had it at the begin */
     ngx_uint_t             once;         /* it is tried only once */
     ngx_msec_t             waits;        /* since when; 0: it does not */
 } ngx_bloom_add_batch_t;
@@ -66,7 +67,8 @@ ngx_int_t ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key);
 /*
  * Adds the batch's keys, if it has any, and empties it.  NGX_OK: they are in
  * the filter that serves, and in the journal if the zone has one.  NGX_AGAIN:
- * not yet; call again in a millisecond or so, with nothing put in between.
+ * not yet; wait in NGX_BLOOM_QUEUE_ROOM and call again, with nothing put in
+ * between.
  * NGX_ERROR with batch->error: refused, none of them is added.
  */
 ngx_int_t ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch);
@@ -74,8 +76,9 @@ ngx_int_t ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch);
 /*
  * Whether all that was added to the zone until the first such call is
  * synchronised to disk, through this batch or not: NGX_OK; NGX_AGAIN, not yet:
- * call again in a millisecond or so; NGX_ERROR with batch->error: it cannot be
- * had.
+ * wait in NGX_BLOOM_QUEUE_SYNC, where those that came before are done before,
+ * and call again; NGX_ERROR with batch->error: it cannot be
+ * had, or some of it was lost since the batch began.
  */
 ngx_int_t ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch);
 

@@ -1,12 +1,12 @@
 
 /*
- * A base is loaded in one go, by the master: no request waits for it.
+ * A base is loaded in one go: no request waits for it.
  */
 
 #include "ngx_bloom_base.h"
+#include "ngx_bloom_as_of.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_pending.h"
-#include "ngx_bloom_repair.h"
 #include "ngx_bloom_state_files.h"
 
 #include <sys/random.h>
@@ -14,104 +14,159 @@
 
 static ngx_int_t ngx_bloom_base_read_dropped(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_base_load_image(ngx_bloom_zone_t *zone,
-    ngx_bloom_load_t *load, ngx_str_t *name, bloom_image_t *image);
+    ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
+    bloom_image_t *image);
 static ngx_int_t ngx_bloom_base_run(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_base_random(ngx_bloom_zone_t *zone);
 static void ngx_bloom_base_log(ngx_bloom_zone_t *zone, ngx_uint_t level,
     ngx_bloom_load_t *load, const char *then);
 
 
-u_char *
-ngx_bloom_base_state_path(ngx_bloom_zone_t *zone, ngx_pool_t *pool)
+ngx_int_t
+ngx_bloom_base_open_directory(ngx_bloom_zone_t *zone, ngx_uint_t make)
 {
-    u_char  *path;
+    u_char            *path, error[NGX_MAX_ERROR_STR];
+    ngx_fd_t           dir;
+    ngx_int_t          rc;
+    ngx_log_t         *log;
+    ngx_bloom_user_t   user;
 
     if (zone->state_path.len == 0 || !zone->journal) {
-        return NULL;
+        return NGX_OK;
     }
 
-    path = ngx_bloom_state_path(pool, &zone->state_path, &zone->name);
+    log = zone->shm_zone->shm.log;
+    user = ngx_bloom_unprivileged_workers(zone->ccf);
+
+    path = ngx_bloom_directory_path(zone->pool, &zone->state_path, &zone->name);
+
+    if (path == NULL) {
+        return NGX_ERROR;
+    }
 
     /* a zone that nothing adds to still has the keys added before */
 
-    return (path != NULL && (zone->adds || ngx_bloom_state_exists(path)))
-           ? path : NULL;
+    rc = ngx_bloom_directory_open(&zone->state_path, path, &user,
+                                  make && zone->adds, &dir, error);
+
+    switch (rc) {
+
+    case NGX_OK:
+        zone->state = ngx_palloc(zone->pool, sizeof(ngx_bloom_state_t));
+
+        if (zone->state == NULL) {
+            (void) ngx_close_file(dir);
+            return NGX_ERROR;
+        }
+
+        ngx_bloom_state_init(zone->state, path, dir);
+
+        return NGX_OK;
+
+    case NGX_DECLINED:
+        return NGX_OK;
+
+    default:
+        ngx_log_error(ngx_bloom_zone_level(zone), log, 0,
+                      "%s; bloom zone \"%V\" keeps added keys there",
+                      error, &zone->name);
+
+        zone->state_error = NGX_BLOOM_BASE_NO_DIRECTORY;
+
+        return NGX_ERROR;
+    }
 }
 
 
 ngx_int_t
 ngx_bloom_base_open_state(ngx_bloom_zone_t *zone)
 {
-    u_char               *path;
-    ngx_log_t            *log;
-    ngx_uint_t            existed;
-    ngx_pool_t           *pool;
-    ngx_core_conf_t      *ccf;
-    ngx_bloom_failure_t   failure;
+    ngx_bloom_failure_t  failure;
 
-    log = zone->shm_zone->shm.log;
-    pool = zone->pool;
-
-    path = ngx_bloom_base_state_path(zone, pool);
-
-    if (path == NULL) {
-        return NGX_OK;
-    }
-
-    zone->state = ngx_pcalloc(pool, sizeof(ngx_bloom_state_t));
-    if (zone->state == NULL) {
+    if (ngx_bloom_state_open(zone->state, &failure) != NGX_OK) {
+        ngx_bloom_base_log_state(zone, &failure);
         return NGX_ERROR;
     }
 
-    ccf = zone->ccf;
-    existed = ngx_bloom_state_exists(path);
+    zone->required = &zone->state->control->instance[zone->state->instance]
+                      .required;
+    zone->pending = &zone->state->control->pending;
 
-    if (ngx_bloom_state_open(zone->state, &zone->state_path, path, ccf,
-                             &failure)
-        == NGX_OK)
-    {
-        ngx_bloom_base_attach_state(zone);
-
-        return ngx_bloom_base_read_dropped(zone);
-    }
-
-    zone->state = NULL;
-
-    if (existed) {
-
-        /* there may be keys in it */
-
-        ngx_log_error(NGX_LOG_EMERG, log, failure.err,
-                      "cannot %s \"%s\", where the added keys of bloom zone "
-                      "\"%V\" are%s", failure.what, failure.name, &zone->name,
-                      failure.err == NGX_EBUSY
-                      ? ": another version of the module uses it; stop that "
-                        "first" : "");
-        return NGX_ERROR;
-    }
-
-    ngx_log_error(NGX_LOG_WARN, log, failure.err,
-                  "cannot %s \"%s\": bloom zone \"%V\" takes no additions; "
-                  "repair it and reload, or set another bloom_state_path",
-                  failure.what, failure.name, &zone->name);
-
-    zone->state_err = failure.err;
-    zone->state_error = "the directory of bloom_state_path cannot be used; "
-                        "the error log says why: correct that and reload nginx";
-
-    return NGX_OK;
+    return ngx_bloom_base_read_dropped(zone);
 }
 
 
 void
-ngx_bloom_base_attach_state(ngx_bloom_zone_t *zone)
+ngx_bloom_base_answer_state(ngx_bloom_zone_t *zone, ngx_bloom_answer_t *answer)
+{
+    ngx_bloom_state_t  *state;
+
+    state = zone->state;
+    answer->rc = NGX_OK;
+
+    if (state == NULL) {
+        return;
+    }
+
+    ngx_bloom_state_ready(state);
+
+    answer->value = state->instance;
+    answer->fd[0] = state->fd;
+    answer->fd[1] = state->lock;
+}
+
+
+void
+ngx_bloom_base_take_state(ngx_bloom_zone_t *zone, ngx_bloom_answer_t *answer)
 {
     ngx_bloom_state_t  *state;
 
     state = zone->state;
 
-    zone->required = &state->control->instance[state->instance].required;
-    zone->pending = &state->control->pending;
+    if (state == NULL) {
+        return;
+    }
+
+    if (answer->fd[0] != NGX_INVALID_FILE && answer->fd[1] != NGX_INVALID_FILE)
+    {
+        state->fd = answer->fd[0];
+        state->lock = answer->fd[1];
+        state->instance = answer->value % NGX_BLOOM_INSTANCES;
+        return;
+    }
+
+    ngx_bloom_io_close(&answer->fd[0]);
+    ngx_bloom_io_close(&answer->fd[1]);
+    ngx_bloom_state_close(state);
+
+    zone->state = NULL;
+    zone->state_error = NGX_BLOOM_BASE_NO_DIRECTORY;
+}
+
+
+void
+ngx_bloom_base_log_state(ngx_bloom_zone_t *zone, ngx_bloom_failure_t *failure)
+{
+    u_char  then[256];
+
+    if (failure->holder != 0) {
+        ngx_bloom_print(then, sizeof(then),
+                        ": process %P has locked it; see what that is, and end "
+                        "it", failure->holder);
+
+    } else if (failure->then != NULL) {
+        ngx_bloom_print(then, sizeof(then), ": %s", failure->then);
+
+    } else {
+        ngx_bloom_print(then, sizeof(then), "%s",
+                        ngx_bloom_io_advice(failure->err));
+    }
+
+    ngx_log_error(ngx_bloom_zone_level(zone),
+                  zone->shm_zone->shm.log, failure->err,
+                  "cannot %s \"%V/%s\", in the directory of the added keys "
+                  "of bloom zone \"%V\"%s", failure->what,
+                  &zone->state->path, failure->name, &zone->name, then);
 }
 
 
@@ -142,24 +197,19 @@ ngx_bloom_base_read_dropped(ngx_bloom_zone_t *zone)
 ngx_int_t
 ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
-    u_char                  upload[NGX_MAX_PATH], *build;
-    ngx_str_t               name;
+    u_char                  name[NGX_MAX_PATH], path[NGX_MAX_PATH], *build;
     bloom_image_t           image;
+    ngx_uint_t              lacks;
     ngx_bloom_image_file_t  file;
     ngx_bloom_shctx_t      *sh;
 
     sh = zone->sh;
+    lacks = 0;
 
     sh->uploaded = 0;
     sh->file = (zone->file.name.len != 0);
 
-    if (sh->file) {
-        ngx_bloom_image_file_close(&zone->file);
-
-    } else if (zone->joins) {
-        zone->image = sh->bank[sh->generation & 1].image;
-
-    } else if (ngx_bloom_base_random(zone) != NGX_OK) {
+    if (!sh->file && ngx_bloom_base_random(zone) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -167,20 +217,19 @@ ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
     if (zone->state != NULL) {
 
-        name.data = ngx_bloom_state_files_upload(zone->state, build, upload);
-        name.len = ngx_strlen(upload);
+        (void) ngx_bloom_state_files_upload(build, name);
 
         ngx_memzero(&file, sizeof(ngx_bloom_image_file_t));
-        file.name = name;
+        file.name.data = ngx_bloom_state_files_path(zone->state, name, path);
+        file.name.len = ngx_strlen(path);
+        file.state = zone->state;
         file.fd = NGX_INVALID_FILE;
 
         if (ngx_bloom_image_file_open(&file) == NGX_OK) {
             image = file.reader.image;
-            ngx_bloom_image_file_close(&file);
-
             sh->uploaded = 1;
 
-            if (ngx_bloom_base_load_image(zone, load, &name, &image)
+            if (ngx_bloom_base_load_image(zone, load, &file, &image)
                 == NGX_OK)
             {
                 return NGX_OK;
@@ -191,25 +240,56 @@ ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
         } else {
             ngx_bloom_print(load->error, sizeof(load->error),
-                                "image \"%s\" of bloom zone \"%V\" %s",
-                                upload, &zone->name, file.error);
+                            "uploaded image \"%s\" of bloom zone \"%V\" %s"
+                            " (%d: %s)", path, &zone->name, file.error,
+                            file.err, strerror(file.err));
         }
 
         sh->uploaded = 0;
-        sh->damaged = ngx_bloom_time();
+
+        if (load->outcome == NGX_BLOOM_FAILED) {
+            goto failed;                         /* that is not the image's */
+        }
+
+        lacks = 1;
 
         ngx_bloom_base_log(zone, NGX_LOG_ALERT, load,
-                            "it answers \"unknown\" instead of \"absent\" "
-                            "until an image is loaded");
+                            "the zone answers \"unknown\" instead of "
+                            "\"absent\" until the image is uploaded again, or "
+                            "POST reload says that file= is to serve");
+        ngx_bloom_load_end(load);
     }
 
 file:
 
-    name = zone->file.name;
     image = zone->image;
 
-    if (ngx_bloom_base_load_image(zone, load, &name, &image) != NGX_OK) {
-        ngx_bloom_base_log(zone, NGX_LOG_EMERG, load, NULL);
+    if (ngx_bloom_base_load_image(zone, load, &zone->file, &image) == NGX_OK) {
+
+        if (lacks) {
+            load->complete = 0;
+        }
+
+        return NGX_OK;
+    }
+
+failed:
+
+    ngx_bloom_base_log(zone, ngx_bloom_zone_level(zone), load, NULL);
+
+    return NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_bloom_base_load_journal(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
+{
+    zone->sh->file = (zone->file.name.len != 0);
+
+    ngx_bloom_load_begin_journal(load, zone);
+
+    if (ngx_bloom_base_run(load) != NGX_OK) {
+        ngx_bloom_base_log(zone, NGX_LOG_ALERT, load, NULL);
         return NGX_ERROR;
     }
 
@@ -219,30 +299,33 @@ file:
 
 /*
  * Loads the newest checkpoint that was made from an image, or else the image in
- * the file `name`, or else, if name->len is 0, the empty filter `image`.
+ * `file`, or else, if file->name.len is 0, the empty filter `image`.
  */
 static ngx_int_t
 ngx_bloom_base_load_image(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
-    ngx_str_t *name, bloom_image_t *image)
+    ngx_bloom_image_file_t *file, bloom_image_t *image)
 {
-    u_char              checkpoint[NGX_MAX_PATH], *build;
-    uint64_t            position;
-    ngx_str_t           from;
-    ngx_uint_t          empty;
+    u_char                  name[NGX_MAX_PATH], path[NGX_MAX_PATH], *build;
+    uint64_t                position;
+    ngx_uint_t              empty;
+    ngx_bloom_image_file_t  checkpoint;
 
-    empty = (name->len == 0);
+    empty = (file->name.len == 0);
     build = empty ? NULL : image->build_id;
 
-    if (zone->state != NULL && !zone->joins
-        && ngx_bloom_state_files_find(zone->state, build, checkpoint,
-                                      &position)
+    if (zone->state != NULL
+        && ngx_bloom_state_files_find(zone->state, build, name, &position)
            == NGX_OK
         && position != 0)
     {
-        from.data = checkpoint;
-        from.len = ngx_strlen(checkpoint);
+        ngx_memzero(&checkpoint, sizeof(ngx_bloom_image_file_t));
+        checkpoint.name.data = ngx_bloom_state_files_path(zone->state, name,
+                                                          path);
+        checkpoint.name.len = ngx_strlen(path);
+        checkpoint.state = zone->state;
+        checkpoint.fd = NGX_INVALID_FILE;
 
-        if (ngx_bloom_load_begin(load, zone, &from, empty ? NULL : image,
+        if (ngx_bloom_load_begin(load, zone, &checkpoint, empty ? NULL : image,
                                  position, NULL)
             == NGX_OK)
         {
@@ -254,8 +337,13 @@ ngx_bloom_base_load_image(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
             }
 
             if (ngx_bloom_base_run(load) == NGX_OK) {
+                ngx_bloom_image_file_close(file);
                 return NGX_OK;
             }
+        }
+
+        if (load->outcome == NGX_BLOOM_FAILED) {
+            return NGX_ERROR;
         }
 
         ngx_bloom_base_log(zone, NGX_LOG_WARN, load,
@@ -266,7 +354,7 @@ without:
         ngx_bloom_load_end(load);
     }
 
-    if (ngx_bloom_load_begin(load, zone, name, empty ? image : NULL, 0, NULL)
+    if (ngx_bloom_load_begin(load, zone, file, empty ? image : NULL, 0, NULL)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -328,9 +416,6 @@ ngx_bloom_base_alike(bloom_image_t *one, bloom_image_t *other)
 ngx_int_t
 ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
-    uint64_t               damaged;
-    ngx_err_t              err;
-    ngx_int_t              rc;
     ngx_bloom_zone_bits_t  bits;
     ngx_bloom_state_t     *state;
     ngx_bloom_shctx_t     *sh;
@@ -338,24 +423,15 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
     sh = zone->sh;
     state = zone->state;
 
-    rc = state->alone ? ngx_bloom_repair(state, &load->reader) : NGX_OK;
-
-    if (rc == NGX_DECLINED) {
-        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, ngx_errno,
-                      "the journal in \"%V\" lacks additions that were not "
-                      "synchronised when the machine stopped, and there is no "
-                      "room to write it anew without the gap, which will be "
-                      "taken for damage; free space and restart nginx before "
-                      "anything is added", &state->path);
-    }
-
-    if (rc == NGX_ERROR
-        || (state->alone
-            && ngx_bloom_journal_recover(state, &load->reader, load->position)
+    if ((state->alone
+         && ngx_bloom_journal_recover(state, &load->reader) != NGX_OK)
+        || (!state->alone && load->reader.lost != 0
+            && ngx_bloom_state_lose(state, load->reader.lost) != NGX_OK)
+        || (load->cut != UINT64_MAX
+            && ngx_bloom_as_of_remember(state, &load->image, load->begun)
                != NGX_OK))
     {
-        err = ngx_errno;
-        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, err,
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
                       "the journal in \"%V\" of bloom zone \"%V\" cannot be "
                       "recovered; repair the disk, or correct the owner of "
                       "its files",
@@ -363,7 +439,15 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         return NGX_ERROR;
     }
 
-    if (ngx_bloom_load_too_old(load)) {
+    if (state->alone && load->reader.cut) {
+        ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
+                      "the journal in \"%V\" lacks additions that were not "
+                      "synchronised when the machine stopped: it ends before "
+                      "them, at position %uL, and what followed them was cut "
+                      "off", &state->path, ngx_bloom_state_tail(state));
+    }
+
+    if (load->cut != UINT64_MAX && ngx_bloom_load_too_old(load)) {
 
         /* another instance, with a newer image, removed records meanwhile */
 
@@ -378,19 +462,25 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
      * Those of another instance this one follows then, if it misses them here.
      */
 
-    ngx_bloom_zone_bits(zone, load->bank, &bits);
-    (void) ngx_bloom_pending_apply(zone, &bits);
+    if (load->cut != UINT64_MAX) {
+        ngx_bloom_zone_bits(zone, load->bank, &bits);
+        (void) ngx_bloom_pending_apply(zone, &bits);
+    }
 
     /* not load->reader.limit: it may have moved after the last record */
 
     sh->applied = state->alone ? ngx_bloom_state_tail(state)
                                : load->reader.position;
-    damaged = ngx_bloom_load_damage(zone, &load->reader, load->cut);
-    sh->damaged = ngx_max(sh->damaged, damaged);
-    sh->checkpoint = load->position;
+    sh->checkpoint = ngx_min(load->position, ngx_bloom_state_tail(state));
+
+    if (load->cut != UINT64_MAX) {
+        ngx_bloom_as_of_serve(state, &load->image);
+    }
 
     __atomic_store_n(&state->control->instance[state->instance].applied,
                      sh->applied, __ATOMIC_SEQ_CST);
+
+    ngx_bloom_load_log_lost(zone, &load->reader, load->complete);
 
     if (load->records != 0 || load->position != 0) {
         ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
@@ -432,9 +522,12 @@ ngx_bloom_base_note_file(ngx_bloom_zone_t *zone)
 ngx_int_t
 ngx_bloom_base_refuse(ngx_bloom_zone_t *zone)
 {
-    ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, zone->file.err,
-                  "image \"%V\" of bloom zone \"%V\" %s",
-                  &zone->file.name, &zone->name, zone->file.error);
+    ngx_log_error(ngx_bloom_zone_level(zone),
+                  zone->shm_zone->shm.log, zone->file.err,
+                  "image \"%V\" of bloom zone \"%V\" %s%s",
+                  &zone->file.name, &zone->name, zone->file.error,
+                  zone->file.err ? "; put an image there that the workers' "
+                                   "user may read" : "");
 
     return NGX_ERROR;
 }

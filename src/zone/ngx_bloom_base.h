@@ -1,8 +1,8 @@
 
 /*
- * The base is what a zone serves first, after a start or a reload: the master
- * opens the zone's state directory and loads the base with the journal behind
- * it.
+ * The base is what a zone serves first, in fresh memory: the master opens the
+ * zone's state directory, and a child of it that is the workers' user loads the
+ * base with the journal behind it.
  *
  * The base of a zone is the image that was uploaded in place of that of file=,
  * if there is one; else the image of file=, or an empty filter.
@@ -14,32 +14,44 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "ngx_bloom_directory.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
 
 
-/* A message for the log. */
-#define NGX_BLOOM_BASE_FORGETS                                                \
-    "bloom zone \"%V\" starts again from its journal: keys that were added "  \
-    "while it had none are lost"
+/* Messages for the log, and for a client. */
+#define NGX_BLOOM_BASE_NO_DIRECTORY                                           \
+    "the directory of bloom_state_path cannot be used; the error log says "   \
+    "why: correct that and reload nginx"
 
 
 /*
- * Returns the path of the zone's state directory, in memory of `pool`, or NULL
- * if the zone has none.
+ * Opens the zone's state directory, and makes it, if `make` is set and the zone
+ * is to have one: then zone->state is set, with nothing but the directory
+ * open.  For the master.  Returns NGX_OK, or NGX_ERROR, logged, if it cannot or
+ * must not be used.
  */
-u_char *ngx_bloom_base_state_path(ngx_bloom_zone_t *zone, ngx_pool_t *pool);
+ngx_int_t ngx_bloom_base_open_directory(ngx_bloom_zone_t *zone,
+    ngx_uint_t make);
 
-/*
- * Opens the state directory, if the zone is to have one.  Returns NGX_OK, or
- * NGX_ERROR, logged, if there may be keys in it and it cannot be used.
- */
+/* Opens the control page in that directory.  Returns NGX_OK, or NGX_ERROR,
+ * logged. */
 ngx_int_t ngx_bloom_base_open_state(ngx_bloom_zone_t *zone);
 
-/* Takes over what lookups and additions ask of the control page. */
-void ngx_bloom_base_attach_state(ngx_bloom_zone_t *zone);
+/* Logs why a file of zone->state cannot be used. */
+void ngx_bloom_base_log_state(ngx_bloom_zone_t *zone,
+    ngx_bloom_failure_t *failure);
+
+/*
+ * A child answers with what it has opened, and gives way to others that start;
+ * the master takes it over, or notes that there is none.
+ */
+void ngx_bloom_base_answer_state(ngx_bloom_zone_t *zone,
+    ngx_bloom_answer_t *answer);
+void ngx_bloom_base_take_state(ngx_bloom_zone_t *zone,
+    ngx_bloom_answer_t *answer);
 
 /*
  * Loads the newest checkpoint of the base, else the base, and the journal, into
@@ -47,6 +59,11 @@ void ngx_bloom_base_attach_state(ngx_bloom_zone_t *zone);
  * ngx_bloom_load_end() follows either way.
  */
 ngx_int_t ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load);
+
+/* Reads the journal alone, where the base cannot be loaded.  Returns as the
+ * function above. */
+ngx_int_t ngx_bloom_base_load_journal(ngx_bloom_zone_t *zone,
+    ngx_bloom_load_t *load);
 
 /*
  * Determines where the journal goes on, after it was read to its end.  Returns
@@ -64,7 +81,8 @@ void ngx_bloom_base_note_name(ngx_bloom_zone_t *zone);
 /* Notes, besides, that the file has been seen as it is now. */
 void ngx_bloom_base_note_file(ngx_bloom_zone_t *zone);
 
-/* Logs why the image of file= is refused.  Returns NGX_ERROR. */
+/* Logs why the image of file= is refused, at NGX_LOG_EMERG, or at NGX_LOG_ALERT
+ * if the zone may start without it.  Returns NGX_ERROR. */
 ngx_int_t ngx_bloom_base_refuse(ngx_bloom_zone_t *zone);
 
 /* Returns what the log calls the base. */

@@ -5,10 +5,18 @@
  */
 
 #include "ngx_bloom_catch_up.h"
+#include "ngx_bloom_as_of.h"
 #include "ngx_bloom_journal.h"
 #include "ngx_bloom_load.h"
 
 
+/* Bytes of the journal at a time: a zone that gets its journal back may have
+ * much to catch up with, while others want their journals looked after. */
+#define NGX_BLOOM_CATCH_UP_STEP  (1024 * 1024)
+
+
+static ngx_int_t ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone,
+    ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone);
 
 
@@ -16,11 +24,31 @@ static ngx_int_t ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone);
 static time_t  ngx_bloom_catch_up_logged;
 
 
+void
+ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone)
+{
+    uint64_t              begin;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    state = zone->state;
+    control = state->control;
+    begin = control->begin;
+
+    __atomic_store_n(&zone->sh->applied, begin, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&control->instance[state->instance].applied, begin,
+                     __ATOMIC_SEQ_CST);
+    __atomic_store_n(&control->instance[state->instance].required,
+                     ngx_bloom_state_tail(state), __ATOMIC_SEQ_CST);
+}
+
+
 ngx_int_t
 ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
 {
-    uint64_t               tail, added;
+    uint64_t               tail, until, added;
     ngx_int_t              rc;
+    ngx_uint_t             more;
     bloom_record_t         record;
     ngx_bloom_zone_bits_t  bits;
     ngx_bloom_shctx_t     *sh;
@@ -29,6 +57,7 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
 
     sh = zone->sh;
     state = zone->state;
+    more = 0;
 
     /*
      * The end first: what others appended before it was required before it was
@@ -46,7 +75,12 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
-    if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > sh->applied) {
+    /* where nothing serves, the load that comes reads all of the journal */
+
+    if (sh->generation != 0
+        && __atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > sh->applied)
+    {
+        until = sh->applied + NGX_BLOOM_CATCH_UP_STEP;
 
         if (ngx_bloom_reader_open(&reader, state, sh->applied, tail)
             != NGX_OK)
@@ -60,12 +94,16 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
 
         while ((rc = ngx_bloom_reader_next(&reader, &record)) == NGX_OK) {
             (void) ngx_bloom_zone_set(&bits, record.keys, record.end, &added);
+
+            if (reader.position >= until && reader.position < tail) {
+                tail = reader.position;
+                more = 1;
+                break;
+            }
         }
 
-        if (rc == NGX_DONE && reader.lost != 0) {
-            __atomic_store_n(&sh->damaged,
-                             ngx_bloom_load_damage(zone, &reader, 0),
-                             __ATOMIC_SEQ_CST);
+        if (rc != NGX_ERROR && reader.lost != 0) {
+            rc = ngx_bloom_catch_up_lost(zone, &reader);
         }
 
         if (rc == NGX_ERROR && ngx_bloom_catch_up_logged != ngx_time()) {
@@ -76,8 +114,8 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
 
         ngx_bloom_reader_close(&reader);
 
-        if (rc == NGX_ERROR) {
-            return NGX_ERROR;
+        if (rc == NGX_ERROR || rc == NGX_AGAIN) {
+            return rc;
         }
     }
 
@@ -85,8 +123,47 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
     __atomic_store_n(&state->control->instance[state->instance].applied, tail,
                      __ATOMIC_SEQ_CST);
 
+    if (more) {
+        return NGX_AGAIN;
+    }
+
     return (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > tail)
            ? ngx_bloom_catch_up_unrequire(zone) : NGX_OK;
+}
+
+
+/*
+ * The filter that serves is not going to have what is missing in the journal,
+ * whatever keys without room it has.  Returns NGX_OK, or NGX_AGAIN if others
+ * hold the lock.
+ */
+static ngx_int_t
+ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader)
+{
+    uint64_t            covered;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    if (ngx_bloom_lock(&zone->pending->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_AGAIN;
+    }
+
+    covered = ngx_bloom_as_of_cut(zone->state,
+                                  &sh->bank[sh->generation & 1].image);
+    covered = ngx_max(covered, 1);
+
+    if (covered < sh->complete) {
+        __atomic_store_n(&sh->complete, covered, __ATOMIC_SEQ_CST);
+    }
+
+    ngx_bloom_unlock(&zone->pending->mutex);
+
+    (void) ngx_bloom_state_lose(zone->state, reader->lost);
+
+    ngx_bloom_load_log_lost(zone, reader, covered);
+
+    return NGX_OK;
 }
 
 

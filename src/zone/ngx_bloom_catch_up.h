@@ -16,10 +16,16 @@
 
 
 /*
+ * Begins with an instance whose filter has nothing of the journal yet: it
+ * answers "unknown" instead of "absent" until all has been applied.
+ */
+void ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone);
+
+/*
  * Applies what other instances have appended to the journal of a zone that has
  * one.  The lock sh->helper is held, so no other generation comes to serve
- * meanwhile.  Returns NGX_OK; NGX_AGAIN if somebody is publishing; NGX_ERROR if
- * the journal cannot be read, which is logged.
+ * meanwhile.  Returns NGX_OK; NGX_AGAIN if somebody is publishing, or there is
+ * more to apply; NGX_ERROR if the journal cannot be read, which is logged.
  */
 ngx_int_t ngx_bloom_catch_up(ngx_bloom_zone_t *zone);
 

@@ -201,11 +201,15 @@ ngx_bloom_counters_sums(ngx_uint_t series, uint64_t sums[NGX_BLOOM_COUNTERS])
 static void
 ngx_bloom_counters_raw(ngx_uint_t series, uint64_t *sums)
 {
-    ngx_uint_t  i, j;
+    ngx_uint_t  i, j, rows;
 
     ngx_memzero(sums, NGX_BLOOM_COUNTERS * sizeof(uint64_t));
 
-    for (i = 0; i < ngx_bloom_counters_shm->rows; i++) {
+    /* the workers' user may have written another number */
+
+    rows = ngx_min(ngx_bloom_counters_shm->rows, NGX_MAX_PROCESSES);
+
+    for (i = 0; i < rows; i++) {
         for (j = 0; j < NGX_BLOOM_COUNTERS; j++) {
             sums[j] += __atomic_load_n(&ngx_bloom_counters_rows[i][series].n[j],
                                        __ATOMIC_RELAXED);

@@ -56,7 +56,8 @@ typedef enum {
     NGX_BLOOM_COUNTER_CONFIRMED,         /* the backend has no such key */
     NGX_BLOOM_COUNTER_WRONG_ABSENT,      /* it has */
     NGX_BLOOM_COUNTER_UNANSWERED,        /* it did not say */
-    NGX_BLOOM_COUNTER_LEARNED,           /* wrong ones that were added */
+    NGX_BLOOM_COUNTER_LEARNED,           /* wrong ones that were added, */
+    NGX_BLOOM_COUNTER_NOT_LEARNED,       /* or could not be, or too fast */
 
     NGX_BLOOM_COUNTER_LOAD_OK,           /* loads by the helper, as
                                             ngx_bloom_outcome_e */

@@ -6,6 +6,7 @@
 
 #include "ngx_bloom_declare.h"
 #include "ngx_bloom_base.h"
+#include "ngx_bloom_io.h"
 #include "ngx_bloom_reload.h"
 #include "ngx_bloom_start.h"
 #include "ngx_bloom_state_files.h"
@@ -23,8 +24,11 @@ static ngx_int_t ngx_bloom_declare_shm(ngx_conf_t *cf,
 static ngx_int_t ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t ngx_bloom_declare_room(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
-static uint64_t ngx_bloom_declare_upload(ngx_conf_t *cf,
-    ngx_bloom_zone_t *zone, u_char *name);
+static uint64_t ngx_bloom_declare_state(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone, u_char *path);
+static u_char *ngx_bloom_declare_upload_name(ngx_bloom_zone_t *zone,
+    ngx_bloom_state_t *state, u_char *path);
+static void ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer);
 
 
 /* What others require of a zone that has no state directory. */
@@ -83,7 +87,6 @@ ngx_bloom_declare_close(void *data)
     ngx_bloom_zone_t *zone = data;
 
     ngx_bloom_image_file_close(&zone->file);
-    ngx_bloom_reload_abandon(zone);
 
     if (zone->state != NULL) {
         zone->required = &ngx_bloom_declare_never;
@@ -133,6 +136,7 @@ ngx_int_t
 ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
     void *tag)
 {
+    u_char             why[256];
     size_t             needs, roomy;
     uint64_t           payload;
     ngx_shm_zone_t    *old;
@@ -157,16 +161,26 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
 
     if (zone->file.name.len != 0) {
 
-        if (ngx_bloom_image_file_open(&zone->file) != NGX_OK) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, zone->file.err,
-                               "image \"%V\" of bloom zone \"%V\" %s",
+        if (ngx_bloom_image_file_open(&zone->file) == NGX_OK) {
+            zone->image = zone->file.reader.image;
+
+        } else if (!zone->optional) {
+            why[0] = '\0';
+
+            if (zone->file.err != 0) {
+                ngx_bloom_print(why, sizeof(why),
+                                " (%d: %s); put an image there that nginx may "
+                                "read, or write \"required=off\" to start "
+                                "without it", zone->file.err,
+                                strerror(zone->file.err));
+            }
+
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "image \"%V\" of bloom zone \"%V\" %s%s",
                                &zone->file.name, &zone->name,
-                               zone->file.error);
+                               zone->file.error, why);
             return NGX_ERROR;
         }
-
-        ngx_memcpy(&zone->image, &zone->file.reader.image,
-                   sizeof(bloom_image_t));
     }
 
     payload = bloom_image_payload_size(&zone->image);
@@ -196,7 +210,7 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
 
         if (live != NULL
             && zone->file.name.len != 0
-            && payload <= live->sh->bank_size)
+            && payload <= live->bank_size)
         {
             size = old->shm.size;
         }
@@ -231,7 +245,8 @@ ngx_bloom_declare_shm(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
 
 /*
  * Fills the memory of a zone that is new, or takes over that of `data`, which
- * is the zone of the configuration before.
+ * is the zone of the configuration before.  nginx gives that from 1.27.3 on for
+ * new memory, too.
  */
 static ngx_int_t
 ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
@@ -243,8 +258,12 @@ ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
 
     zone = shm_zone->data;
 
-    if (zone->file.name.len != 0 && zone->max_age != 0
-        && zone->image.as_of == 0)
+    if (!ngx_test_config) {
+        ngx_bloom_zone_attach(zone);
+    }
+
+    if (zone->file.fd != NGX_INVALID_FILE && zone->max_age != 0
+        && zone->image.as_of == 0 && !zone->optional)
     {
         zone->file.err = 0;
         zone->file.error = NGX_BLOOM_LOAD_NO_AS_OF;
@@ -254,7 +273,7 @@ ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
     } else if (ngx_test_config) {
         rc = ngx_bloom_start_check(zone);
 
-    } else if (old != NULL) {
+    } else if (old != NULL && zone->before == NULL) {
         rc = ngx_bloom_reload_zone(zone, old);
 
     } else {
@@ -307,18 +326,22 @@ ngx_bloom_declare_check(ngx_conf_t *cf, ngx_array_t *zones)
 }
 
 
-/* Makes room for what a start would load instead of file=. */
+/*
+ * Makes room for what a start would load instead of file=, and sees whether the
+ * memory of the configuration before can be kept.
+ */
 static ngx_int_t
 ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 {
-    u_char           name[NGX_MAX_PATH];
-    size_t           needs;
-    uint64_t         payload;
-    ngx_shm_t       *shm;
-    ngx_shm_zone_t  *old;
+    u_char             path[NGX_MAX_PATH];
+    size_t             needs;
+    uint64_t           payload;
+    ngx_shm_t         *shm;
+    ngx_shm_zone_t    *old;
+    ngx_bloom_zone_t  *live;
 
     shm = &zone->shm_zone->shm;
-    payload = ngx_bloom_declare_upload(cf, zone, name);
+    payload = ngx_bloom_declare_state(cf, zone, path);
     needs = payload ? ngx_bloom_zone_needs(payload) : 0;
 
     if (zone->size != 0 && zone->size < needs) {
@@ -327,7 +350,7 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
                       "uploaded image that it starts with, \"%s\": it needs "
                       "%uzk; write \"zone=%V:%uzk\", leave the size out, or "
                       "remove that file to start with %s instead",
-                      &zone->name, zone->conf_file, zone->conf_line, name,
+                      &zone->name, zone->conf_file, zone->conf_line, path,
                       (needs + 1023) / 1024, &zone->name,
                       (needs + 1023) / 1024,
                       zone->file.name.len ? "the image of \"file\""
@@ -345,14 +368,34 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 
     old = ngx_bloom_declare_find_old(cf, zone, zone->shm_zone->tag);
 
-    if (old != NULL && old->shm.size != shm->size) {
-        zone->resized = 1;
+    if (old == NULL) {
+        return NGX_OK;
+    }
 
+    live = old->data;
+
+    if (old->shm.size != shm->size) {
         ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
                       "bloom zone \"%V\" changes from %uzk to %uzk: its "
                       "memory is made anew in %s:%ui",
                       &zone->name, old->shm.size / 1024, shm->size / 1024,
                       zone->conf_file, zone->conf_line);
+
+    } else if (ngx_bloom_reload_differs(zone, live)) {
+        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
+                      "bloom zone \"%V\" becomes of another kind: its memory "
+                      "is made anew in %s:%ui",
+                      &zone->name, zone->conf_file, zone->conf_line);
+
+    } else {
+        return NGX_OK;
+    }
+
+    zone->shm_zone->noreuse = 1;
+    zone->before = live;
+
+    if (live->state != NULL) {
+        zone->left = live->state->instance + 1;
     }
 
     return NGX_OK;
@@ -360,46 +403,97 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 
 
 /*
- * Returns the size of the filter in the image that was uploaded in place of
- * that of file=, with its path in `name`; or 0 if there is none, or it cannot
- * be read, which the start logs.
+ * Sees whether the zone has a state directory or is to have one.  Returns the
+ * size of the filter in the image that was uploaded in place of that of file=,
+ * with the path of its file in `path`; or 0 if there is none, or it cannot be
+ * read, which the start logs.
  */
 static uint64_t
-ngx_bloom_declare_upload(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *name)
+ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path)
 {
-    u_char                 *path;
-    uint64_t                payload;
-    ngx_bloom_image_file_t  file;
-    ngx_bloom_state_t       state;
+    u_char              *directory, error[NGX_MAX_ERROR_STR];
+    ngx_fd_t             dir;
+    ngx_bloom_user_t     user;
+    ngx_bloom_state_t    state;
+    ngx_bloom_answer_t   answer;
 
     if (zone->state_path.len == 0 || !zone->journal) {
         return 0;
     }
 
-    path = ngx_bloom_state_path(cf->pool, &zone->state_path, &zone->name);
-    if (path == NULL) {
+    zone->state_wanted = zone->adds;
+
+    directory = ngx_bloom_directory_path(cf->pool, &zone->state_path,
+                                         &zone->name);
+    if (directory == NULL) {
         return 0;
     }
 
-    ngx_memzero(&state, sizeof(ngx_bloom_state_t));
-    state.path.data = path;
-    state.path.len = ngx_strlen(path);
+    /* who the workers are is not known yet: it is read as its owner */
+
+    if (ngx_bloom_directory_open(&zone->state_path, directory, NULL, 0, &dir,
+                                 error)
+        != NGX_OK)
+    {
+        return 0;
+    }
+
+    zone->state_wanted = 1;
+
+    answer.value = 0;
+    ngx_bloom_state_init(&state, directory, dir);
+
+    if (ngx_bloom_directory_owner(dir, &user) == NGX_OK) {
+        zone->state = &state;
+
+        (void) ngx_bloom_unprivileged(&user, cf->log,
+                                      "looks for an uploaded image",
+                                      ngx_bloom_declare_upload, zone,
+                                      &answer);
+        zone->state = NULL;
+
+        (void) ngx_bloom_declare_upload_name(zone, &state, path);
+    }
+
+    ngx_bloom_state_close(&state);
+
+    zone->has_upload = (answer.value != 0);
+
+    return answer.value;
+}
+
+
+/* Writes the path of the image that stands in the place of that of file=. */
+static u_char *
+ngx_bloom_declare_upload_name(ngx_bloom_zone_t *zone, ngx_bloom_state_t *state,
+    u_char *path)
+{
+    u_char  name[NGX_MAX_PATH];
+
+    (void) ngx_bloom_state_files_upload(
+        zone->file.name.len ? zone->image.build_id : NULL, name);
+
+    return ngx_bloom_state_files_path(state, name, path);
+}
+
+
+static void
+ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer)
+{
+    ngx_bloom_zone_t *zone = data;
+
+    u_char                  path[NGX_MAX_PATH];
+    ngx_bloom_image_file_t  file;
+
+    answer->rc = NGX_OK;
 
     ngx_memzero(&file, sizeof(ngx_bloom_image_file_t));
     file.fd = NGX_INVALID_FILE;
-    file.name.data = ngx_bloom_state_files_upload(&state,
-                                                  zone->file.name.len
-                                                  ? zone->image.build_id
-                                                  : NULL, name);
-    file.name.len = ngx_strlen(name);
+    file.state = zone->state;
+    file.name.data = ngx_bloom_declare_upload_name(zone, zone->state, path);
+    file.name.len = ngx_strlen(path);
 
-    if (ngx_bloom_image_file_open(&file) != NGX_OK) {
-        return 0;
+    if (ngx_bloom_image_file_open(&file) == NGX_OK) {
+        answer->value = bloom_image_payload_size(&file.reader.image);
     }
-
-    payload = bloom_image_payload_size(&file.reader.image);
-
-    ngx_bloom_image_file_close(&file);
-
-    return payload;
 }

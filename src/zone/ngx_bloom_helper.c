@@ -35,6 +35,8 @@ typedef struct {
 static ngx_msec_t ngx_bloom_helper_manager(void *data);
 static ngx_int_t ngx_bloom_helper_start(ngx_bloom_helper_t *helper);
 static void ngx_bloom_helper_stop(void *data);
+static void ngx_bloom_helper_exit(void);
+static void ngx_bloom_helper_abandon(ngx_bloom_helper_t *helper);
 static void ngx_bloom_helper_read(ngx_event_t *ev);
 static void ngx_bloom_helper_timer(ngx_event_t *ev);
 static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs);
@@ -83,8 +85,8 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 
     for (i = 0; i < zones->nelts; i++) {
         helper->jobs[i].zone = ((ngx_bloom_zone_t **) zones->elts)[i];
-        helper->jobs[i].from = NGX_INVALID_FILE;
-        helper->jobs[i].to = NGX_INVALID_FILE;
+        ngx_bloom_copy_init(&helper->jobs[i].copy);
+        helper->jobs[i].base.fd = NGX_INVALID_FILE;
     }
 
     helper->zones = zones;
@@ -136,8 +138,15 @@ ngx_bloom_helper_manager(void *data)
 {
     ngx_bloom_helper_t *helper = data;
 
-    if (!helper->runs && ngx_bloom_helper_start(helper) != NGX_OK) {
-        return NGX_BLOOM_JOBS_IDLE;
+    if (!helper->runs) {
+
+        if (ngx_bloom_helper_start(helper) != NGX_OK) {
+            return NGX_BLOOM_JOBS_IDLE;
+        }
+
+        /* nginx calls no handler of ours when this process is to exit */
+
+        (void) atexit(ngx_bloom_helper_exit);
     }
 
     return 60 * 60 * 1000;
@@ -186,8 +195,6 @@ ngx_bloom_helper_stop(void *data)
 {
     ngx_bloom_helper_t *helper = data;
 
-    ngx_uint_t  i;
-
     if (helper->runs) {
         helper->runs = 0;
 
@@ -198,13 +205,33 @@ ngx_bloom_helper_stop(void *data)
         (void) ngx_del_event(helper->c->read, NGX_READ_EVENT, 0);
         ngx_free_connection(helper->c);
 
-        for (i = 0; i < helper->zones->nelts; i++) {
-            ngx_bloom_jobs_abandon(&helper->jobs[i]);
-        }
+        ngx_bloom_helper_abandon(helper);
     }
 
     if (ngx_bloom_helper == helper) {
         ngx_bloom_helper = NULL;
+    }
+}
+
+
+/* This process exits in good order: what it had begun the next one begins
+ * again, which it would not do for one that died. */
+static void
+ngx_bloom_helper_exit(void)
+{
+    if (ngx_bloom_helper != NULL && ngx_bloom_helper->runs) {
+        ngx_bloom_helper_abandon(ngx_bloom_helper);
+    }
+}
+
+
+static void
+ngx_bloom_helper_abandon(ngx_bloom_helper_t *helper)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < helper->zones->nelts; i++) {
+        ngx_bloom_jobs_abandon(&helper->jobs[i]);
     }
 }
 
@@ -217,8 +244,6 @@ ngx_bloom_helper_read(ngx_event_t *ev)
 
     c = ev->data;
     helper = c->data;
-
-    ngx_bloom_wake_clear();
 
     ev->ready = 0;
     (void) ngx_handle_read_event(ev, 0);
@@ -243,6 +268,8 @@ ngx_bloom_helper_timer(ngx_event_t *ev)
     helper = c->data;
     next = NGX_BLOOM_JOBS_IDLE;
 
+    ngx_bloom_wake_clear();
+
     for (i = 0; i < helper->zones->nelts; i++) {
 
         if (ngx_quit || ngx_terminate) {
@@ -261,7 +288,7 @@ ngx_bloom_helper_timer(ngx_event_t *ev)
 static ngx_msec_t
 ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
 {
-    ngx_msec_t          next, delay, begun;
+    ngx_msec_t          next, delay, wait, begun;
     ngx_bloom_shctx_t  *sh;
 
     sh = jobs->zone->sh;
@@ -281,6 +308,8 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
         return NGX_BLOOM_JOBS_BUSY;            /* the one before still does */
     }
 
+    ngx_bloom_jobs_begin(jobs);
+
     if (jobs->zone->state != NULL) {
         delay = ngx_bloom_maintenance_zone(jobs);
         next = ngx_min(next, delay);
@@ -298,7 +327,9 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
         ngx_bloom_jobs_step(jobs);
         ngx_time_update();
 
-        if (ngx_current_msec - begun >= NGX_BLOOM_HELPER_SLICE) {
+        if (ngx_quit || ngx_terminate
+            || ngx_current_msec - begun >= NGX_BLOOM_HELPER_SLICE)
+        {
             break;
         }
     }
@@ -312,12 +343,11 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
 
     ngx_bloom_unlock(&sh->helper);
 
-    if (ngx_bloom_task_waits(jobs->zone)) {
-        return 0;
-    }
+    wait = ngx_bloom_jobs_wait(jobs);
+    next = ngx_min(next, wait);
 
     if (jobs->compact != NULL) {
-        return 1;
+        next = ngx_min(next, 1);
     }
 
     if (jobs->zone->watch != 0) {

@@ -13,8 +13,9 @@
  *     saves checkpoints and snapshots; removes what is not needed any more;
  *     compacts the journal while there is nothing else to do.
  *
- * nginx starts another helper for one that dies; tasks it had begun start
- * again.  While nginx reloads there may be two: locks keep them apart.
+ * nginx starts another helper for one that dies, and the task that it had begun
+ * has failed.  One that exits because it is told to hands its task on.  While
+ * nginx reloads there may be two: locks keep them apart.
  */
 
 #ifndef _NGX_BLOOM_HELPER_H_INCLUDED_

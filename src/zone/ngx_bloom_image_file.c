@@ -5,6 +5,8 @@
  */
 
 #include "ngx_bloom_image_file.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_state_files.h"
 
 #include <grp.h>
 
@@ -26,9 +28,13 @@ ngx_bloom_image_file_open(ngx_bloom_image_file_t *file)
 
     /* non-blocking: a FIFO must not hold up the master */
 
-    file->fd = ngx_open_file(file->name.data,
-                             NGX_FILE_RDONLY|NGX_FILE_NONBLOCK|O_CLOEXEC,
-                             NGX_FILE_OPEN, 0);
+    file->fd = (file->state != NULL)
+               ? ngx_bloom_io_open(file->state->dir,
+                                   ngx_bloom_state_files_name(file->name.data),
+                                   O_RDONLY)
+               : ngx_open_file(file->name.data,
+                               NGX_FILE_RDONLY|NGX_FILE_NONBLOCK|O_CLOEXEC,
+                               NGX_FILE_OPEN, 0);
 
     if (file->fd == NGX_INVALID_FILE) {
         file->err = ngx_errno;

@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 
 #include "bloom_image.h"
+#include "ngx_bloom_state.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -24,7 +25,9 @@ typedef struct {
 
 
 typedef struct {
-    ngx_str_t              name;         /* null-terminated */
+    ngx_str_t              name;         /* null-terminated; a path */
+    ngx_bloom_state_t     *state;        /* it is a file of this state
+                                            directory; NULL: of any other */
     ngx_fd_t               fd;           /* NGX_INVALID_FILE: not open */
     ngx_bloom_image_id_t   id;
     bloom_image_reader_t   reader;

@@ -37,12 +37,15 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->instance = sh->instance;
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
-    info->bank_size = sh->bank_size;
+    info->bank_size = zone->bank_size;
     info->hugepages = zone->hugepages;
     info->huge_bytes = __atomic_load_n(&sh->huge_bytes, __ATOMIC_RELAXED);
-    info->hugepages_got = sh->hugepages;
+    info->hugepages_got = zone->hugepages_got;
     info->pending = zone->pending->count;
-    info->lost = zone->pending->lost;
+    info->lost_keys = zone->pending->lost_keys;
+    info->lost_at = ngx_bloom_zone_damaged(sh, zone->pending)
+                    ? __atomic_load_n(&zone->pending->lost, __ATOMIC_RELAXED)
+                    : 0;
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
     info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
     info->heartbeat = __atomic_load_n(&sh->heartbeat, __ATOMIC_RELAXED);
@@ -81,7 +84,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     {
         info->condition = NGX_BLOOM_STALE;
 
-    } else if (sh->damaged != 0) {
+    } else if (ngx_bloom_zone_damaged(sh, zone->pending)) {
         info->condition = NGX_BLOOM_DAMAGED;
 
     } else if (ngx_bloom_zone_behind(zone)) {

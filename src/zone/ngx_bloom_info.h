@@ -34,7 +34,10 @@ typedef struct {
     uint64_t             unsynced_bytes;
     uint64_t             replay_bytes;   /* behind the last checkpoint */
     uint64_t             pending;        /* keys that wait for the journal */
-    uint64_t             lost;           /* keys that found no room to wait */
+    uint64_t             lost_keys;      /* keys that found no room to wait */
+    uint64_t             lost_at;        /* keys that were added up to then may
+                                            be lost, ms since 1970; 0: none
+                                            are */
     ngx_err_t            journal_err;    /* errno of the last failure, or 0 */
     const char          *journal_error;  /* what could not be done, or NULL */
 

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_bloom_jobs.h"
+#include "ngx_bloom_base.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_log.h"
@@ -12,73 +13,129 @@
 #include "ngx_bloom_task.h"
 
 
-/* How long after a checkpoint that failed the next is tried, ms. */
-#define NGX_BLOOM_JOBS_RETRY           10000
-
 /* How long a synchronisation that is running is waited for, ms. */
 #define NGX_BLOOM_JOBS_KEEPER          1000
-
-/* Bytes of the journal; their replay takes about a second. */
-#define NGX_BLOOM_JOBS_CHECKPOINT_MIN  (64 * 1024 * 1024)
 
 /* Bytes of a bank that are given back in a step. */
 #define NGX_BLOOM_JOBS_RELEASE_STEP    (32 * 1024 * 1024)
 
 
+static ngx_int_t ngx_bloom_jobs_look_at_file(ngx_bloom_jobs_t *jobs);
+static ngx_uint_t ngx_bloom_jobs_snapshot(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs,
+    ngx_bloom_task_e task);
 static void ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs,
     ngx_bloom_task_e task);
 static void ngx_bloom_jobs_save(ngx_bloom_jobs_t *jobs,
     ngx_bloom_task_e task);
 static ngx_int_t ngx_bloom_jobs_settle(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs);
-static ngx_int_t ngx_bloom_jobs_copy(ngx_bloom_jobs_t *jobs);
-static void ngx_bloom_jobs_close(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_jobs_copied(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
+static void ngx_bloom_jobs_note_file(ngx_bloom_zone_t *zone,
+    bloom_image_t *image);
 static ngx_int_t ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs,
     ngx_uint_t uploaded);
 static void ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_jobs_refused(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_jobs_saved(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
-static void ngx_bloom_jobs_done(ngx_bloom_jobs_t *jobs,
-    ngx_bloom_result_t *result, uint64_t begun);
+static void ngx_bloom_jobs_done(ngx_bloom_jobs_t *jobs);
+static ngx_int_t ngx_bloom_jobs_tell(ngx_bloom_jobs_t *jobs);
+static ngx_uint_t ngx_bloom_jobs_loads(ngx_bloom_task_e task);
 static ngx_uint_t ngx_bloom_jobs_file_id(u_char *name,
     ngx_bloom_image_id_t *id);
 
 
 void
-ngx_bloom_jobs_look(ngx_bloom_jobs_t *jobs)
+ngx_bloom_jobs_begin(ngx_bloom_jobs_t *jobs)
 {
-    uint64_t                   ticket;
-    const char                *error;
-    ngx_bloom_zone_t          *zone;
-    ngx_bloom_shctx_t         *sh;
-    ngx_bloom_image_id_t  id;
+    ngx_bloom_zone_t  *zone;
+
+    if (jobs->begun) {
+        return;
+    }
 
     zone = jobs->zone;
-    sh = zone->sh;
+
+    /* what a helper before has left behind */
+
+    if (zone->state != NULL) {
+        ngx_bloom_state_files_clean(zone->state, NGX_BLOOM_STATE_FILES_OWN);
+        (void) ngx_bloom_state_files_unused(zone->state, "body.", NULL);
+        ngx_bloom_snapshot_clean(&jobs->snapshot, zone);
+    }
+
+    ngx_bloom_base_note_name(zone);
+
+    if (zone->left != 0 && !zone->sh->left_told && zone->state != NULL) {
+
+        /* whoever still uses the memory before is told nothing any more */
+
+        ngx_bloom_state_leave(zone->state, zone->left - 1);
+        zone->sh->left_told = 1;
+    }
+
+    jobs->begun = 1;
+
+    if (zone->file.name.len == 0) {
+        return;
+    }
+
+    if (ngx_bloom_jobs_look_at_file(jobs) == NGX_BUSY) {
+        jobs->begun = 0;                         /* look again */
+    }
+}
+
+
+void
+ngx_bloom_jobs_look(ngx_bloom_jobs_t *jobs)
+{
+    ngx_bloom_zone_t   *zone;
+
+    zone = jobs->zone;
 
     if (zone->watch == 0
         || ngx_current_msec - jobs->looked < zone->watch
-        || ngx_strcmp(zone->file.name.data, sh->file_name) != 0)
+        || ngx_strcmp(zone->file.name.data, zone->sh->file_name) != 0)
     {
         return;
     }
+
+    (void) ngx_bloom_jobs_look_at_file(jobs);
+}
+
+
+/*
+ * Asks for a load of the zone's file, if that is another one than was seen
+ * last.  Returns NGX_OK then, NGX_DECLINED if it is not, or NGX_BUSY.
+ */
+static ngx_int_t
+ngx_bloom_jobs_look_at_file(ngx_bloom_jobs_t *jobs)
+{
+    uint64_t               ticket;
+    const char            *error;
+    ngx_bloom_zone_t      *zone;
+    ngx_bloom_shctx_t     *sh;
+    ngx_bloom_image_id_t   id;
+
+    zone = jobs->zone;
+    sh = zone->sh;
 
     jobs->looked = ngx_current_msec;
 
     if (!ngx_bloom_jobs_file_id(sh->file_name, &id)) {
         ngx_bloom_log_missing_file(zone, ngx_errno);
-        return;
+        return NGX_DECLINED;
     }
 
     sh->missing = 0;
 
     if (ngx_bloom_image_file_same(&id, &sh->file_id)
-        || ngx_bloom_image_file_same(&id, &jobs->refused))
+        || ngx_bloom_image_file_same(&id, &sh->refused))
     {
-        return;
+        return NGX_DECLINED;
     }
 
-    (void) ngx_bloom_task_request(zone, NGX_BLOOM_TASK_LOAD, NULL, &ticket,
+    return ngx_bloom_task_request(zone, NGX_BLOOM_TASK_LOAD, NULL, &ticket,
                                   &error);
 }
 
@@ -104,14 +161,30 @@ ngx_bloom_jobs_file_id(u_char *name, ngx_bloom_image_id_t *id)
 void
 ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
 {
-    uint64_t              behind, limit;
-    ngx_bloom_zone_t     *zone;
-    ngx_bloom_shctx_t    *sh;
+    ngx_bloom_task_e    left;
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_shctx_t  *sh;
 
     zone = jobs->zone;
     sh = zone->sh;
 
     jobs->asked = 1;
+
+    left = ngx_bloom_task_left(zone);
+
+    if (left != NGX_BLOOM_TASKS) {
+        ngx_bloom_jobs_died(jobs, left);
+        return;
+    }
+
+    if (sh->bank[!(sh->generation & 1)].filled) {
+
+        /* by a process that had no time to give it back */
+
+        jobs->tells = 0;
+        jobs->current = NGX_BLOOM_JOBS_END;
+        return;
+    }
 
     if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_UPLOAD, jobs->path)
         == NGX_OK)
@@ -132,8 +205,7 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
         return;
     }
 
-    if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_SNAPSHOT, NULL) == NGX_OK) {
-        ngx_bloom_jobs_save(jobs, NGX_BLOOM_TASK_SNAPSHOT);
+    if (ngx_bloom_jobs_snapshot(jobs)) {
         return;
     }
 
@@ -141,18 +213,10 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
         return;
     }
 
-    /* would a start take long? */
-
-    behind = ngx_max(sh->checkpoint, zone->state->control->begin);
-    limit = ngx_max(NGX_BLOOM_JOBS_CHECKPOINT_MIN,
-                    bloom_image_payload_size(&sh->bank[sh->generation & 1]
-                                              .image));
-
-    if (sh->generation != 0
-        && sh->applied > behind && sh->applied - behind > limit
-        && ngx_current_msec - jobs->save_failed >= NGX_BLOOM_JOBS_RETRY)
-    {
+    if (ngx_bloom_save_due(zone)) {
         jobs->asked = 0;
+        sh->checkpoint_tried = ngx_current_msec ? ngx_current_msec : 1;
+
         ngx_bloom_jobs_save(jobs, NGX_BLOOM_TASK_CHECKPOINT);
         return;
     }
@@ -168,34 +232,148 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
 }
 
 
+ngx_msec_t
+ngx_bloom_jobs_wait(ngx_bloom_jobs_t *jobs)
+{
+    ngx_uint_t  kind;
+
+    for (kind = 0; kind < NGX_BLOOM_TASKS; kind++) {
+        if (ngx_bloom_task_asked(jobs->zone, kind)) {
+            return kind == NGX_BLOOM_TASK_SNAPSHOT
+                   ? ngx_bloom_snapshot_wait(&jobs->snapshot) : 0;
+        }
+    }
+
+    return NGX_BLOOM_JOBS_IDLE;
+}
+
+
+/* Answers all who ask for an image, or begins to write one.  Returns 1 if it
+ * has done either. */
+static ngx_uint_t
+ngx_bloom_jobs_snapshot(ngx_bloom_jobs_t *jobs)
+{
+    switch (ngx_bloom_snapshot_begin(&jobs->snapshot, jobs->zone,
+                                     &jobs->result))
+    {
+
+    case NGX_OK:
+        jobs->task = NGX_BLOOM_TASK_SNAPSHOT;
+        ngx_bloom_jobs_done(jobs);
+        return 1;
+
+    case NGX_AGAIN:
+        ngx_bloom_jobs_save(jobs, NGX_BLOOM_TASK_SNAPSHOT);
+        return 1;
+
+    default: /* NGX_DECLINED */
+        return 0;
+    }
+}
+
+
+/*
+ * Ends a task whose process died, as a load does that exceeds the memory's
+ * limit.  It is not tried again: that would kill this process, too.
+ */
+static void
+ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
+{
+    ngx_uint_t           switched;
+    ngx_bloom_zone_t    *zone;
+    ngx_bloom_shctx_t   *sh;
+    ngx_bloom_result_t  *result;
+
+    /* by ngx_bloom_task_e */
+    static const char   *did[] = {
+        "was loading its file",
+        "was loading an uploaded image",
+        "was writing a checkpoint",
+        "was writing an image"
+    };
+
+    zone = jobs->zone;
+    sh = zone->sh;
+    result = &jobs->result;
+    switched = 0;
+
+    jobs->task = task;
+
+    if (ngx_bloom_jobs_loads(task)) {
+        __atomic_store_n(&sh->load_total, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&sh->load_done, 0, __ATOMIC_RELAXED);
+
+        switched = (sh->task[task].generation != sh->generation);
+    }
+
+    if (switched) {
+
+        /* what the process would have noted next */
+
+        sh->uploaded = (task == NGX_BLOOM_TASK_UPLOAD);
+        sh->checkpoint = 0;
+
+        if (task == NGX_BLOOM_TASK_LOAD) {
+            ngx_bloom_jobs_note_file(zone,
+                                     &sh->bank[sh->generation & 1].image);
+        }
+
+    } else if (task == NGX_BLOOM_TASK_LOAD) {
+        sh->refused = sh->loads;
+    }
+
+    ngx_memzero(result, sizeof(ngx_bloom_result_t));
+
+    result->outcome = NGX_BLOOM_FAILED;
+
+    ngx_bloom_print(result->message, sizeof(result->message),
+                    "bloom zone \"%V\": the process that %s died, perhaps "
+                    "because memory was short: see the system's log, and ask "
+                    "again%s", &zone->name, did[task],
+                    switched ? "; the image serves, but after a restart the "
+                               "one before may" : "");
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "%s; bloom zone \"%V\" goes on with generation %uL",
+                  result->message, &zone->name, sh->generation);
+
+    ngx_bloom_jobs_done(jobs);
+}
+
+
 static void
 ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 {
-    ngx_int_t          rc;
-    ngx_str_t          name;
-    ngx_bloom_zone_t  *zone;
+    ngx_int_t                rc;
+    ngx_bloom_zone_t        *zone;
+    ngx_bloom_image_file_t   file;
 
     zone = jobs->zone;
 
     jobs->current = NGX_BLOOM_JOBS_LOAD;
     jobs->task = task;
-    jobs->old = zone->sh->generation & 1;
-    jobs->saved = 0;
+    ngx_bloom_copy_init(&jobs->copy);
 
     /* not zone->file: that may be of the cycle before */
 
     if (task == NGX_BLOOM_TASK_LOAD) {
         ngx_cpystrn(jobs->path, zone->sh->file_name, NGX_MAX_PATH);
+
+        (void) ngx_bloom_jobs_file_id(jobs->path, &zone->sh->loads);
     }
 
-    name.data = jobs->path;
-    name.len = ngx_strlen(jobs->path);
+    ngx_memzero(&file, sizeof(ngx_bloom_image_file_t));
+    file.fd = NGX_INVALID_FILE;
+    file.name.data = jobs->path;
+    file.name.len = ngx_strlen(jobs->path);
 
-    rc = ngx_bloom_load_begin(&jobs->load, zone, &name, NULL, 0,
+    rc = ngx_bloom_load_begin(&jobs->load, zone, &file, NULL, 0,
                               task == NGX_BLOOM_TASK_UPLOAD
                               ? "the uploaded image" : NULL);
 
-    jobs->file_id = jobs->load.file.id;
+    if (task == NGX_BLOOM_TASK_LOAD) {
+        zone->sh->loads = jobs->load.file.id;
+    }
 
     if (rc != NGX_OK) {
         ngx_bloom_jobs_refused(jobs);
@@ -213,13 +391,15 @@ ngx_bloom_jobs_save(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 
     jobs->current = NGX_BLOOM_JOBS_SAVE;
     jobs->task = task;
-    jobs->save_begun = ngx_bloom_time();
 
     rc = ngx_bloom_jobs_settle(jobs);
 
     if (rc == NGX_OK) {
-        rc = ngx_bloom_save_begin(&jobs->save, zone, task,
-                                  zone->sh->task[task].begun);
+        rc = ngx_bloom_save_begin(&jobs->save, zone, task);
+    }
+
+    if (task == NGX_BLOOM_TASK_SNAPSHOT) {
+        ngx_bloom_snapshot_begun(&jobs->snapshot, &jobs->save);
     }
 
     if (rc != NGX_OK) {
@@ -246,7 +426,7 @@ ngx_bloom_jobs_settle(ngx_bloom_jobs_t *jobs)
 
     ngx_memzero(save, sizeof(ngx_bloom_save_t));
     save->fd = NGX_INVALID_FILE;
-    ngx_bloom_state_name(zone->state, save->tmp, "journal");
+    ngx_bloom_state_name(save->tmp, "journal");
 
     if (zone->sh->generation == 0) {
         save->error = "has no filter that it belongs to: the zone is not "
@@ -296,6 +476,8 @@ ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
     switch (jobs->current) {
 
     case NGX_BLOOM_JOBS_LOAD:
+        ngx_bloom_fault("load");
+
         rc = ngx_bloom_load_step(&jobs->load);
 
         if (rc == NGX_ERROR) {
@@ -308,27 +490,10 @@ ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
         break;
 
     case NGX_BLOOM_JOBS_COPY:
-        rc = ngx_bloom_jobs_copy(jobs);
+        rc = ngx_bloom_copy_step(&jobs->copy);
 
-        if (rc == NGX_ERROR) {
-            ngx_bloom_jobs_refused(jobs);
-
-        } else if (rc == NGX_OK) {
-
-            /* what was added meanwhile */
-
-            jobs->saved = 1;
-            jobs->current = NGX_BLOOM_JOBS_LOAD;
-        }
-
-        break;
-
-    case NGX_BLOOM_JOBS_RELEASE:
-
-        if (!ngx_bloom_load_release(jobs->zone, jobs->old,
-                                    NGX_BLOOM_JOBS_RELEASE_STEP))
-        {
-            jobs->current = NGX_BLOOM_JOBS_NONE;
+        if (rc != NGX_AGAIN) {
+            ngx_bloom_jobs_copied(jobs, rc);
         }
 
         break;
@@ -338,6 +503,21 @@ ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
 
         if (rc != NGX_AGAIN) {
             ngx_bloom_jobs_saved(jobs, rc);
+        }
+
+        break;
+
+    case NGX_BLOOM_JOBS_END:
+
+        if (jobs->tells && ngx_bloom_jobs_tell(jobs) != NGX_OK) {
+            break;
+        }
+
+        if (!ngx_bloom_load_release(jobs->zone,
+                                    !(jobs->zone->sh->generation & 1),
+                                    NGX_BLOOM_JOBS_RELEASE_STEP))
+        {
+            jobs->current = NGX_BLOOM_JOBS_NONE;
         }
 
         break;
@@ -363,21 +543,36 @@ ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
 void
 ngx_bloom_jobs_abandon(ngx_bloom_jobs_t *jobs)
 {
-    if (jobs->current == NGX_BLOOM_JOBS_SAVE) {
+    switch (jobs->current) {
+
+    case NGX_BLOOM_JOBS_SAVE:
         ngx_bloom_save_end(&jobs->save);
+        jobs->zone->sh->checkpoint_tried = 0;
+        break;
 
-    } else if (jobs->current == NGX_BLOOM_JOBS_COPY) {
-        ngx_bloom_jobs_close(jobs);
+    case NGX_BLOOM_JOBS_LOAD:
+    case NGX_BLOOM_JOBS_COPY:
+        ngx_bloom_copy_end(&jobs->copy);
         ngx_bloom_load_end(&jobs->load);
+        break;
 
-    } else if (jobs->current != NGX_BLOOM_JOBS_NONE) {
-        ngx_bloom_load_end(&jobs->load);
+    default:
+        break;
     }
 
     if (jobs->current != NGX_BLOOM_JOBS_NONE) {
+
+        if (jobs->current != NGX_BLOOM_JOBS_END
+            || (jobs->tells && ngx_bloom_jobs_tell(jobs) != NGX_OK))
+        {
+            ngx_bloom_task_hand_on(jobs->zone, jobs->task);
+        }
+
         jobs->current = NGX_BLOOM_JOBS_NONE;
         ngx_bloom_unlock(&jobs->zone->sh->helper);
     }
+
+    ngx_bloom_image_file_close(&jobs->base);
 
     if (jobs->compact != NULL) {
         ngx_bloom_compact_end(jobs->compact);
@@ -394,16 +589,11 @@ ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs)
 
     zone = jobs->zone;
 
-    if (jobs->task == NGX_BLOOM_TASK_UPLOAD && !jobs->saved) {
+    if (jobs->task == NGX_BLOOM_TASK_UPLOAD && !jobs->copy.whole) {
 
         /* it must be there after a restart */
 
-        ngx_bloom_state_name(zone->state, jobs->tmp, "upload.%P.tmp",
-                             ngx_pid);
-
-        jobs->copied = 0;
-        jobs->from = ngx_bloom_io_open(jobs->path, O_RDONLY);
-        jobs->to = ngx_bloom_io_open(jobs->tmp, O_RDWR|O_CREAT|O_TRUNC);
+        ngx_bloom_copy_begin(&jobs->copy, zone->state, jobs->path);
         jobs->current = NGX_BLOOM_JOBS_COPY;
 
         return;
@@ -413,71 +603,48 @@ ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs)
 }
 
 
-static ngx_int_t
-ngx_bloom_jobs_copy(ngx_bloom_jobs_t *jobs)
+static void
+ngx_bloom_jobs_copied(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 {
-    u_char            *buf;
-    ssize_t            n;
     ngx_err_t          err;
-    ngx_int_t          rc;
-    ngx_bloom_zone_t  *zone;
+    ngx_bloom_load_t  *load;
 
-    zone = jobs->zone;
-    rc = NGX_ERROR;
-    buf = malloc(BLOOM_IMAGE_CHUNK);
+    if (rc == NGX_OK) {
 
-    if (buf == NULL || jobs->from == NGX_INVALID_FILE
-        || jobs->to == NGX_INVALID_FILE)
-    {
-        goto done;
+        /* then what was added meanwhile */
+
+        jobs->current = NGX_BLOOM_JOBS_LOAD;
+        return;
     }
-
-    n = ngx_bloom_io_read(jobs->from, buf, BLOOM_IMAGE_CHUNK, jobs->copied);
-
-    if (n > 0 && ngx_bloom_io_write(jobs->to, buf, n, jobs->copied) == NGX_OK) {
-        jobs->copied += n;
-        free(buf);
-        return NGX_AGAIN;
-    }
-
-    if (n == 0 && ngx_bloom_io_sync(jobs->to) == NGX_OK) {
-        rc = NGX_OK;
-    }
-
-done:
 
     err = ngx_errno;
+    load = &jobs->load;
 
-    free(buf);
-    ngx_bloom_jobs_close(jobs);
+    load->outcome = NGX_BLOOM_FAILED;
+    ngx_bloom_print(load->error, sizeof(load->error),
+                    "the image cannot be kept in \"%V\" (%d: %s)",
+                    &jobs->zone->state->path, err, strerror(err));
 
-    if (rc != NGX_OK) {
-        (void) ngx_bloom_io_remove(jobs->tmp);
-    }
-
-    if (rc != NGX_OK) {
-        jobs->load.outcome = NGX_BLOOM_FAILED;
-        ngx_bloom_print(jobs->load.error, sizeof(jobs->load.error),
-                            "the image cannot be kept in \"%V\" (%d: %s)",
-                            &zone->state->path, err, strerror(err));
-    }
-
-    return rc;
+    ngx_bloom_jobs_refused(jobs);
 }
 
 
+/* Notes which image the file of file= has. */
 static void
-ngx_bloom_jobs_close(ngx_bloom_jobs_t *jobs)
+ngx_bloom_jobs_note_file(ngx_bloom_zone_t *zone, bloom_image_t *image)
 {
-    ngx_bloom_io_close(&jobs->from);
-    ngx_bloom_io_close(&jobs->to);
+    zone->sh->file_id = zone->sh->loads;
+
+    ngx_memcpy(zone->sh->file_build, image->build_id,
+               BLOOM_IMAGE_BUILD_ID_LEN);
 }
 
 
 /*
  * Names the image that serves the base: a crash before this is done leaves the
  * one before, which still has all of the journal that it needs, and nobody was
- * told otherwise.
+ * told otherwise.  An upload is on disk; that of file= becomes the base when
+ * maintenance has synchronised it, and until then the journal has all, too.
  */
 static ngx_int_t
 ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs, ngx_uint_t uploaded)
@@ -493,23 +660,23 @@ ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs, ngx_uint_t uploaded)
     }
 
     if (!uploaded) {
-        ngx_bloom_state_files_remove(zone->state, "upload.", NULL, 0);
+        ngx_bloom_state_files_remove(zone->state, "upload.", NULL);
 
-        if (ngx_bloom_io_sync_directory(zone->state->path.data) != NGX_OK) {
+        if (ngx_bloom_io_sync_directory(zone->state->dir) != NGX_OK) {
             return NGX_ERROR;
         }
 
     } else {
-        ngx_bloom_state_files_upload(zone->state, zone->sh->file
-                                     ? zone->sh->file_build : NULL, name);
+        ngx_bloom_state_files_upload(
+            zone->sh->file ? zone->sh->file_build : NULL, name);
 
-        if (ngx_bloom_io_rename(zone->state->path.data, jobs->tmp, name)
-            != NGX_OK)
-        {
+        if (ngx_bloom_copy_place(&jobs->copy, name) != NGX_OK) {
             return NGX_ERROR;
         }
 
-        ngx_bloom_state_files_remove(zone->state, "upload.", name, 0);
+        zone->sh->based = zone->sh->generation;
+
+        ngx_bloom_state_files_remove(zone->state, "upload.", name);
     }
 
     /* a start would use a checkpoint that was made of this image before */
@@ -530,58 +697,48 @@ ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
 {
     ngx_uint_t           uploaded;
     ngx_bloom_zone_t    *zone;
-    ngx_bloom_shctx_t   *sh;
-    ngx_bloom_result_t   result;
+    ngx_bloom_result_t  *result;
 
     zone = jobs->zone;
-    sh = zone->sh;
+    result = &jobs->result;
     uploaded = (jobs->task == NGX_BLOOM_TASK_UPLOAD);
 
     if (ngx_bloom_load_switch(&jobs->load, uploaded) != NGX_OK) {
-
-        if (uploaded) {
-            (void) ngx_bloom_io_remove(jobs->tmp);
-        }
-
         ngx_bloom_jobs_refused(jobs);
         return;
     }
 
-    ngx_memzero(&result, sizeof(ngx_bloom_result_t));
-    result.outcome = NGX_BLOOM_DONE;
+    if (!uploaded) {
+        ngx_bloom_jobs_note_file(zone, &jobs->load.image);
+    }
+
+    ngx_memzero(result, sizeof(ngx_bloom_result_t));
+    result->outcome = NGX_BLOOM_DONE;
 
     if (ngx_bloom_jobs_rebase(jobs, uploaded) != NGX_OK) {
-        result.outcome = NGX_BLOOM_FAILED;
+        result->outcome = NGX_BLOOM_FAILED;
 
-        ngx_bloom_print(result.message, sizeof(result.message),
+        ngx_bloom_print(result->message, sizeof(result->message),
                         "the image serves, but after a restart the one before "
                         "will: \"%V\" cannot be written (%d: %s)",
                         &zone->state->path, ngx_errno, strerror(ngx_errno));
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "bloom zone \"%V\": %s", &zone->name, result.message);
-
-    } else {
-        sh->based = sh->generation;
+                      "bloom zone \"%V\": %s", &zone->name, result->message);
     }
 
-    if (!uploaded) {
-        sh->file_id = jobs->file_id;
-        ngx_memcpy(sh->file_build, jobs->load.image.build_id,
-                   BLOOM_IMAGE_BUILD_ID_LEN);
-    }
-
+    ngx_bloom_copy_end(&jobs->copy);
     ngx_bloom_load_end(&jobs->load);
 
-    ngx_bloom_jobs_done(jobs, &result, jobs->load.begun);
+    ngx_bloom_jobs_done(jobs);
 
     ngx_bloom_log_serves(&jobs->load, ngx_cycle->log, "serves",
                          uploaded ? "an uploaded image"
                                      : (char *) jobs->path);
 
     jobs->cleaned = ngx_current_msec - NGX_BLOOM_JOBS_CLEAN;
+    jobs->base_tried = jobs->cleaned;
     jobs->measure_hugepages = ngx_current_msec;
-    jobs->current = NGX_BLOOM_JOBS_RELEASE;
 }
 
 
@@ -589,32 +746,30 @@ static void
 ngx_bloom_jobs_refused(ngx_bloom_jobs_t *jobs)
 {
     ngx_bloom_zone_t    *zone;
-    ngx_bloom_result_t   result;
+    ngx_bloom_result_t  *result;
 
     zone = jobs->zone;
+    result = &jobs->result;
 
     if (jobs->task == NGX_BLOOM_TASK_LOAD
         && jobs->load.outcome != NGX_BLOOM_FAILED)
     {
-        jobs->refused = jobs->file_id;
+        zone->sh->refused = zone->sh->loads;
     }
 
-    ngx_memzero(&result, sizeof(ngx_bloom_result_t));
+    ngx_memzero(result, sizeof(ngx_bloom_result_t));
 
-    result.outcome = jobs->load.outcome;
-    ngx_cpystrn(result.message, jobs->load.error, sizeof(result.message));
+    result->outcome = jobs->load.outcome;
+    ngx_cpystrn(result->message, jobs->load.error, sizeof(result->message));
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "%s; bloom zone \"%V\" goes on with generation %uL",
                   jobs->load.error, &zone->name, zone->sh->generation);
 
+    ngx_bloom_copy_end(&jobs->copy);
     ngx_bloom_load_end(&jobs->load);
-    ngx_bloom_jobs_done(jobs, &result, jobs->load.begun);
 
-    /* what was loaded of it */
-
-    jobs->old = jobs->load.bank;
-    jobs->current = NGX_BLOOM_JOBS_RELEASE;
+    ngx_bloom_jobs_done(jobs);
 }
 
 
@@ -623,19 +778,23 @@ ngx_bloom_jobs_saved(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 {
     ngx_bloom_save_t    *save;
     ngx_bloom_zone_t    *zone;
-    ngx_bloom_result_t   result;
+    ngx_bloom_result_t  *result;
 
     zone = jobs->zone;
     save = &jobs->save;
+    result = &jobs->result;
 
-    ngx_memzero(&result, sizeof(ngx_bloom_result_t));
+    ngx_memzero(result, sizeof(ngx_bloom_result_t));
 
     if (rc == NGX_OK) {
-        ngx_cpystrn(result.name, ngx_bloom_state_files_name(save->name),
-                    sizeof(result.name));
+        ngx_cpystrn(result->name, save->name, sizeof(result->name));
+
+        if (jobs->task == NGX_BLOOM_TASK_CHECKPOINT) {
+            zone->sh->checkpoint_tried = 0;
+        }
 
     } else {
-        result.outcome = NGX_BLOOM_FAILED;
+        result->outcome = NGX_BLOOM_FAILED;
 
         if (rc == NGX_DECLINED) {
             save->err = 0;
@@ -643,57 +802,93 @@ ngx_bloom_jobs_saved(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
         }
 
         if (save->err != 0) {
-            ngx_bloom_print(result.message, sizeof(result.message),
-                            "\"%s\" %s (%d: %s)", save->tmp, save->error,
-                            save->err, strerror(save->err));
+            ngx_bloom_print(result->message, sizeof(result->message),
+                            "\"%V/%s\" %s (%d: %s)", &zone->state->path,
+                            save->tmp, save->error, save->err,
+                            strerror(save->err));
 
         } else {
-            ngx_bloom_print(result.message, sizeof(result.message),
-                            "\"%s\" %s", save->tmp, save->error);
+            ngx_bloom_print(result->message, sizeof(result->message),
+                            "\"%V/%s\" %s", &zone->state->path, save->tmp,
+                            save->error);
         }
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "bloom zone \"%V\": %s", &zone->name, result.message);
+                      "bloom zone \"%V\": %s", &zone->name, result->message);
+    }
 
-        jobs->save_failed = ngx_current_msec;
+    if (jobs->task == NGX_BLOOM_TASK_SNAPSHOT) {
+        ngx_bloom_snapshot_ended(&jobs->snapshot, save, rc);
     }
 
     ngx_bloom_save_end(save);
 
-    jobs->current = NGX_BLOOM_JOBS_NONE;
+    ngx_bloom_jobs_done(jobs);
+}
 
-    if (jobs->asked) {
-        ngx_bloom_jobs_done(jobs, &result, jobs->save_begun);
+
+/*
+ * Ends the current job with jobs->result: in the steps that follow, whoever
+ * asked for it is told, and the bank that does not serve is given back.
+ */
+static void
+ngx_bloom_jobs_done(ngx_bloom_jobs_t *jobs)
+{
+    uint64_t             now;
+    ngx_bloom_zone_t    *zone;
+    ngx_bloom_result_t  *result;
+
+    zone = jobs->zone;
+    result = &jobs->result;
+
+    jobs->current = NGX_BLOOM_JOBS_END;
+    jobs->tells = jobs->asked;
+
+    if (!jobs->asked) {
+        return;
+    }
+
+    now = ngx_bloom_time();
+
+    result->generation = zone->sh->generation;
+    result->started_at = zone->sh->task[jobs->task].running;
+    result->duration = now - ngx_min(now, result->started_at);
+
+    if (ngx_bloom_jobs_loads(jobs->task)) {
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_OK + result->outcome, 1);
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_MS, result->duration);
     }
 }
 
 
-static void
-ngx_bloom_jobs_done(ngx_bloom_jobs_t *jobs, ngx_bloom_result_t *result,
-    uint64_t begun)
+static ngx_int_t
+ngx_bloom_jobs_tell(ngx_bloom_jobs_t *jobs)
 {
-    ngx_uint_t                 all;
-    ngx_bloom_zone_t          *zone;
-    ngx_bloom_image_id_t  id;
+    ngx_int_t              rc;
+    ngx_uint_t             all;
+    ngx_bloom_shctx_t     *sh;
+    ngx_bloom_image_id_t   id;
 
-    zone = jobs->zone;
-
-    result->generation = zone->sh->generation;
-    result->started_at = begun;
-    result->duration = ngx_bloom_time() - begun;
-
-    if (jobs->task == NGX_BLOOM_TASK_LOAD
-        || jobs->task == NGX_BLOOM_TASK_UPLOAD)
-    {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_OK + result->outcome, 1);
-        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_MS, result->duration);
-    }
+    sh = jobs->zone->sh;
 
     /* who asked for the same file meanwhile has it as well */
 
     all = (jobs->task == NGX_BLOOM_TASK_LOAD
-           && ngx_bloom_jobs_file_id(zone->sh->file_name, &id)
-           && ngx_bloom_image_file_same(&id, &jobs->file_id));
+           && ngx_bloom_jobs_file_id(sh->file_name, &id)
+           && ngx_bloom_image_file_same(&id, &sh->loads));
 
-    ngx_bloom_task_end(zone, jobs->task, result, all);
+    rc = ngx_bloom_task_end(jobs->zone, jobs->task, &jobs->result, all);
+
+    if (rc == NGX_OK) {
+        jobs->tells = 0;
+    }
+
+    return rc;
+}
+
+
+static ngx_uint_t
+ngx_bloom_jobs_loads(ngx_bloom_task_e task)
+{
+    return task == NGX_BLOOM_TASK_LOAD || task == NGX_BLOOM_TASK_UPLOAD;
 }

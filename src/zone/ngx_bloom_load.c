@@ -5,8 +5,10 @@
  */
 
 #include "ngx_bloom_load.h"
+#include "ngx_bloom_as_of.h"
 #include "ngx_bloom_replace.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_memory.h"
 #include "ngx_bloom_pending.h"
 
 #include <sys/mman.h>
@@ -18,28 +20,33 @@
 /* When less than this is left, appending may be held up for it. */
 #define NGX_BLOOM_LOAD_REST  (256 * 1024)
 
-/* Clocks differ, and a key may be added before what it names is committed. */
-#define NGX_BLOOM_LOAD_SLACK  (60 * 60 * 1000)
+/* Chunks of an image after which it is asked again whether there is memory for
+ * the rest; and what is to be left for others, who may need some before it is
+ * asked again: an eighth of the image, up to so many bytes. */
+#define NGX_BLOOM_LOAD_ROOM   32
+#define NGX_BLOOM_LOAD_SPARE  (16 * 1024 * 1024)
 
 
 static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_load_room(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes);
 static void ngx_bloom_load_set(ngx_bloom_load_t *load,
     bloom_record_t *record);
-static uint64_t ngx_bloom_load_lost(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
-static void ngx_bloom_load_join(ngx_bloom_load_t *load,
-    ngx_bloom_zone_bits_t *bits);
 static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
     ngx_err_t err, const char *error);
 static ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
     ngx_bloom_outcome_e outcome, ngx_err_t err, const char *fmt, ...);
 
 
+/* Bytes that the loads of this process are going to take. */
+static uint64_t  ngx_bloom_load_takes;
+
+
 ngx_int_t
 ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
-    ngx_str_t *name, bloom_image_t *image, uint64_t position,
+    ngx_bloom_image_file_t *file, bloom_image_t *image, uint64_t position,
     const char *about)
 {
     ngx_memzero(load, sizeof(ngx_bloom_load_t));
@@ -49,12 +56,16 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     load->begun = ngx_bloom_time();
     load->position = position;
     load->about = about;
-    load->file.fd = NGX_INVALID_FILE;
-    load->file.name = *name;
+    load->file = *file;
 
-    if (name->len != 0) {
+    file->fd = NGX_INVALID_FILE;
+    load->file.reader.ctx = &load->file;
 
-        if (ngx_bloom_image_file_open(&load->file) != NGX_OK) {
+    if (load->file.name.len != 0) {
+
+        if (load->file.fd == NGX_INVALID_FILE
+            && ngx_bloom_image_file_open(&load->file) != NGX_OK)
+        {
             return ngx_bloom_load_refuse(load, load->file.err,
                                          load->file.error);
         }
@@ -64,7 +75,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     if (image != NULL) {
 
-        if (name->len != 0
+        if (load->file.name.len != 0
             && bloom_image_differs(image, &load->image) != NULL)
         {
             return ngx_bloom_load_refuse(load, 0, "is of another image");
@@ -73,7 +84,8 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
         load->image = *image;
     }
 
-    load->cut = ngx_bloom_load_cut(&load->image);
+    load->cut = ngx_bloom_as_of_cut(zone->state, &load->image);
+    load->complete = ngx_max(load->cut, 1);
 
     if (ngx_bloom_load_admit(load) != NGX_OK) {
         return NGX_ERROR;
@@ -100,26 +112,47 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
                      bloom_image_payload_size(&load->image),
                      __ATOMIC_RELAXED);
 
+    if (load->file.name.len != 0
+        && zone->hugepages_got != NGX_BLOOM_HUGEPAGES_RESERVED)
+    {
+        load->takes = bloom_image_payload_size(&load->image);
+        ngx_bloom_load_takes += load->takes;
+    }
+
     return NGX_OK;
 }
 
 
-uint64_t
-ngx_bloom_load_covered(bloom_image_t *image)
+ngx_int_t
+ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
+    const u_char header[BLOOM_IMAGE_PAGE], uint64_t size, const char *about)
 {
-    return image->as_of > NGX_BLOOM_LOAD_SLACK
-           ? image->as_of - NGX_BLOOM_LOAD_SLACK : 0;
+    char  error[BLOOM_IMAGE_ERROR_LEN];
+
+    ngx_memzero(load, sizeof(ngx_bloom_load_t));
+
+    load->zone = zone;
+    load->about = about;
+
+    if (bloom_image_decode(&load->image, header, size, error) != 0) {
+        return ngx_bloom_load_refuse(load, 0, error);
+    }
+
+    return ngx_bloom_load_admit(load);
 }
 
 
-uint64_t
-ngx_bloom_load_cut(bloom_image_t *image)
+void
+ngx_bloom_load_begin_journal(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone)
 {
-    uint64_t  covered;
+    ngx_memzero(load, sizeof(ngx_bloom_load_t));
 
-    covered = ngx_bloom_load_covered(image);
-
-    return covered < ngx_bloom_time() ? covered : 0;
+    load->zone = zone;
+    load->begun = ngx_bloom_time();
+    load->file.fd = NGX_INVALID_FILE;
+    load->cut = UINT64_MAX;
+    load->complete = 1;
+    load->chunks = 1;
 }
 
 
@@ -133,12 +166,12 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
     zone = load->zone;
     size = bloom_image_payload_size(&load->image);
 
-    if (size > zone->sh->bank_size) {
+    if (size > zone->bank_size) {
         return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
                                     "bloom zone \"%V\" is too small: it has "
                                     "room for images of %uzk and this one has "
                                     "%uLk; %swrite \"zone=%V:%uzk\"",
-                                    &zone->name, zone->sh->bank_size / 1024,
+                                    &zone->name, zone->bank_size / 1024,
                                     (size + 1023) / 1024,
                                     load->about == NULL
                                     ? "reload nginx, or, if the zone's size "
@@ -163,15 +196,7 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
 ngx_uint_t
 ngx_bloom_load_too_old(ngx_bloom_load_t *load)
 {
-    uint64_t            dropped;
-    ngx_bloom_state_t  *state;
-
-    state = load->zone->state;
-    dropped = state ? __atomic_load_n(&state->control->dropped,
-                                      __ATOMIC_ACQUIRE)
-                    : 0;
-
-    return dropped != 0 && ngx_bloom_load_covered(&load->image) <= dropped;
+    return ngx_bloom_as_of_too_old(load->zone->state, &load->image);
 }
 
 
@@ -179,6 +204,7 @@ ngx_int_t
 ngx_bloom_load_step(ngx_bloom_load_t *load)
 {
     uint64_t            from, limit;
+    ngx_err_t           err;
     ngx_int_t           rc;
     ngx_bloom_state_t  *state;
 
@@ -211,9 +237,11 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
         }
 
         if (rc == NGX_ERROR) {
-            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
-                                        "the journal in \"%V\" cannot be read",
-                                        &state->path);
+            err = ngx_errno;
+            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, err,
+                                        "\"%V/journal.%016xL\" cannot be "
+                                        "opened%s", &state->path, from,
+                                        ngx_bloom_io_advice(err));
         }
 
         if (load->position != 0 && from >= load->position) {
@@ -230,6 +258,11 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
         if (from == 0) {
             load->reader.sequence = 1;
         }
+
+        /* a checkpoint is made of what is on disk */
+
+        load->reader.promised = ngx_max(load->reader.promised,
+                                        load->position);
 
         load->reading = 1;
     }
@@ -260,6 +293,12 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 
     chunk = load->file.reader.next;
 
+    if (chunk % NGX_BLOOM_LOAD_ROOM == 0
+        && ngx_bloom_load_room(load) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
 #ifdef MADV_POPULATE_WRITE
 
     /* all pages of the chunk at once, which costs less than a fault for each;
@@ -288,6 +327,11 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     words = (uint64_t *) (p + chunk * BLOOM_IMAGE_CHUNK);
     len = bloom_image_chunk_size(&load->image, chunk);
 
+    if (load->takes != 0) {
+        load->takes -= len;
+        ngx_bloom_load_takes -= len;
+    }
+
     sh->bank[load->bank].bits_set +=
                       bloom_layout_bits_set(words, len / sizeof(uint64_t));
 
@@ -295,6 +339,46 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
                      __ATOMIC_RELAXED);
 
     return NGX_AGAIN;
+}
+
+
+/*
+ * Whether there is memory for what this load and others of this process are
+ * still going to take.  More than there is would kill a process, and which one
+ * is not for this one to say.
+ */
+static ngx_int_t
+ngx_bloom_load_room(ngx_bloom_load_t *load)
+{
+    uint64_t            needs;
+    ngx_bloom_memory_t  left;
+
+    if (load->takes == 0) {
+        return NGX_OK;
+    }
+
+    needs = ngx_bloom_load_takes
+            + ngx_min(bloom_image_payload_size(&load->image) / 8,
+                      NGX_BLOOM_LOAD_SPARE);
+
+    ngx_bloom_memory_left(&left);
+
+    if (needs <= left.bytes) {
+        return NGX_OK;
+    }
+
+    return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
+                                "bloom zone \"%V\" cannot load an image for "
+                                "want of memory: loads need %uLk more, and "
+                                "%s%s%s has %uLk left; free memory, or raise "
+                                "the limit, and try again",
+                                &load->zone->name,
+                                (needs + 1023) / 1024,
+                                left.group[0] ? "the control group \"" : "",
+                                left.group[0] ? (char *) left.group
+                                              : "the machine",
+                                left.group[0] ? "\"" : "",
+                                left.bytes / 1024);
 }
 
 
@@ -323,29 +407,34 @@ ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes)
                 return NGX_OK;
             }
 
+            ngx_bloom_fault("replayed");
+
             /* how far it goes by now */
 
             load->reader.limit = ngx_bloom_state_tail(load->zone->state);
 
             return load->reader.limit - load->reader.position
-                   < NGX_BLOOM_LOAD_REST || load->reader.lost
-                   ? NGX_OK : NGX_AGAIN;
+                   < NGX_BLOOM_LOAD_REST ? NGX_OK : NGX_AGAIN;
         }
 
-        if (record.time >= load->cut) {
-            ngx_bloom_load_set(load, &record);
-        }
+        ngx_bloom_load_set(load, &record);
     } while (load->reader.position < until);
 
     return NGX_AGAIN;
 }
 
 
+/* Adds the keys of a record, unless the image covers it: it is as old as it
+ * says, and no older than any before it. */
 static void
 ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 {
     uint64_t               added;
     ngx_bloom_zone_bits_t  bits;
+
+    if (ngx_max(record->time, load->reader.newest) < load->cut) {
+        return;
+    }
 
     ngx_bloom_zone_bits(load->zone, load->bank, &bits);
 
@@ -354,12 +443,41 @@ ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 }
 
 
+/*
+ * The order is what keeps every key: `add` is ngx_bloom_add_key() of a worker,
+ * of this instance or of another, at any moment.
+ *
+ *  1. under the lock `append`: the last records; nobody publishes another
+ *  2. `lost` is raised to what the reader has seen
+ *  3. under the lock of the pending keys: these, into the new bank
+ *  4. `complete` is lowered, if the new filter has less of what was lost
+ *  5. the generation moves
+ *  6. `complete` is raised, if it has more
+ *  7. the lock of the pending keys is given back; `applied`; `append` is
+ *
+ * A key that add has appended is in the new bank by 1, and one that is pending
+ * by 3.  Otherwise add gets its lock after 7, sees then that the generation has
+ * moved, and sets the bits in the new bank.
+ *
+ * A key without room raises `lost` and `complete` under the lock of 3.  Before
+ * that, 4 lowers `complete` to where `lost` says that the new filter may lack
+ * it; the bits may be set there, too, which does no harm.  After 7, the bits
+ * are in the new filter, as above.  If the lock was held for so long that add
+ * gave up, it raises `lost` alone, above `complete`: whichever filter serves,
+ * the zone says "unknown".  A key without room of another instance raises
+ * `lost` alone, as seen from here.
+ *
+ * A lookup reads the generation before and after it reads `lost` and
+ * `complete`.  With the new one before, it sees 4; if it has seen 6, it sees
+ * the new one behind, and begins again.
+ *
+ * Whoever dies between 4 and 6 leaves a `complete` that is too low, never one
+ * that is too high: the zone may say "unknown" until the next load.
+ */
 ngx_int_t
 ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
-    uint64_t               damaged, lost;
     ngx_int_t              rc;
-    ngx_uint_t             locked;
     bloom_record_t         record;
     ngx_bloom_zone_bits_t  bits;
     ngx_bloom_zone_t      *zone;
@@ -369,18 +487,24 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     zone = load->zone;
     sh = zone->sh;
     state = zone->state;
-    locked = 0;
 
-    ngx_bloom_zone_bits(zone, zone->joins ? sh->generation & 1 : load->bank,
-                        &bits);
+    ngx_bloom_zone_bits(zone, load->bank, &bits);
 
     if (state != NULL) {
+
+        if (ngx_bloom_as_of_remember(state, &load->image, load->begun)
+            != NGX_OK)
+        {
+            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
+                                        "the as_of of the image for bloom zone "
+                                        "\"%V\" is to come, which cannot be "
+                                        "noted in \"%V/control\"", &zone->name,
+                                        &state->path);
+        }
 
         if (ngx_bloom_lock(&state->control->append, 1000) != NGX_OK) {
             return ngx_bloom_load_busy(load);
         }
-
-        locked = 1;
 
         /* what was appended since the last step: a little */
 
@@ -388,9 +512,9 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
         while ((rc = ngx_bloom_reader_next(&load->reader, &record)) == NGX_OK) {
 
-            if (record.time >= load->cut) {
-                ngx_bloom_load_set(load, &record);
-            }
+            ngx_bloom_fault("rest");
+
+            ngx_bloom_load_set(load, &record);
         }
 
         if (rc == NGX_ERROR) {
@@ -407,48 +531,32 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
             ngx_bloom_unlock(&state->control->append);
             return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
         }
+
+        if (load->reader.lost != 0) {
+            ngx_bloom_control_lose(zone->pending, load->reader.lost);
+        }
     }
-
-    damaged = 0;
-
-    if (state != NULL) {
-        damaged = ngx_bloom_load_damage(zone, &load->reader, load->cut);
-    }
-
-    /*
-     * A key may be pending because the journal is locked here.  It became so
-     * before this, and is set in the new generation, or it becomes so after
-     * the release, and whoever adds it finds the generation changed.
-     */
 
     if (ngx_bloom_pending_hold(zone, &bits) != NGX_OK) {
 
-        if (locked) {
+        if (state != NULL) {
             ngx_bloom_unlock(&state->control->append);
         }
 
         return ngx_bloom_load_busy(load);
     }
 
-    __atomic_store_n(&sh->switches, 1, __ATOMIC_SEQ_CST);
+    if (state != NULL) {
+        ngx_bloom_as_of_serve(state, &load->image);
+    }
 
-    lost = ngx_bloom_load_lost(load);
-    damaged = ngx_max(damaged, lost);
-
-    /* new damage counts before it serves, what it repairs only after */
-
-    if (damaged > sh->damaged) {
-        __atomic_store_n(&sh->damaged, damaged, __ATOMIC_SEQ_CST);
+    if (load->complete < sh->complete) {
+        __atomic_store_n(&sh->complete, load->complete, __ATOMIC_SEQ_CST);
     }
 
     ngx_bloom_fault("held");
 
-    if (zone->joins) {
-        ngx_bloom_load_join(load, &bits);
-
-    } else {
-        __atomic_fetch_add(&sh->generation, 1, __ATOMIC_SEQ_CST);
-    }
+    __atomic_fetch_add(&sh->generation, 1, __ATOMIC_SEQ_CST);
 
     /* who reads in the old bank what is written from here on must find that
      * the generation has changed */
@@ -457,14 +565,9 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
     ngx_bloom_fault("turned");
 
+    __atomic_store_n(&sh->complete, load->complete, __ATOMIC_SEQ_CST);
+
     ngx_bloom_pending_release(zone);
-
-    __atomic_store_n(&sh->switches, 0, __ATOMIC_SEQ_CST);
-
-    /* if the locks were held for so long that somebody gave up */
-
-    lost = ngx_bloom_load_lost(load);
-    damaged = ngx_max(damaged, lost);
 
     ngx_bloom_fault("switched");
 
@@ -478,54 +581,21 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         sh->checkpoint = load->position;
     }
 
-    __atomic_store_n(&sh->damaged, damaged, __ATOMIC_SEQ_CST);
-
     ngx_bloom_fault("served");
 
-    if (locked) {
+    if (state != NULL) {
         ngx_bloom_unlock(&state->control->append);
-    }
 
-    return NGX_OK;
-}
+        /* not while others wait: what was seen is still there to be seen */
 
-
-/* When a key was last lost that neither the image nor the journal has, or 0. */
-static uint64_t
-ngx_bloom_load_lost(ngx_bloom_load_t *load)
-{
-    uint64_t  lost;
-
-    lost = __atomic_load_n(&load->zone->sh->lost, __ATOMIC_SEQ_CST);
-
-    return lost >= load->cut ? lost : 0;
-}
-
-
-/* Adds the bits that were loaded to those that serve, of the same hash. */
-static void
-ngx_bloom_load_join(ngx_bloom_load_t *load, ngx_bloom_zone_bits_t *bits)
-{
-    uint64_t  i, n, old, bits_set, *words;
-
-    if (load->records == 0) {
-        return;                                /* whole pages stay untouched */
-    }
-
-    words = (uint64_t *) ngx_bloom_zone_bank(load->zone, load->bank);
-    n = bloom_image_payload_size(&load->image) / sizeof(uint64_t);
-    bits_set = 0;
-
-    for (i = 0; i < n; i++) {
-
-        if (words[i] != 0) {
-            old = __atomic_fetch_or(&bits->words[i], words[i],
-                                    __ATOMIC_RELAXED);
-            bits_set += __builtin_popcountll(words[i] & ~old);
+        if (load->reader.lost != 0) {
+            (void) ngx_bloom_io_sync(state->fd);
         }
     }
 
-    (void) __atomic_fetch_add(bits->bits_set, bits_set, __ATOMIC_RELAXED);
+    ngx_bloom_load_log_lost(zone, &load->reader, load->complete);
+
+    return NGX_OK;
 }
 
 
@@ -539,63 +609,25 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
         load->reading = 0;
     }
 
+    ngx_bloom_load_takes -= load->takes;
+    load->takes = 0;
+
     __atomic_store_n(&load->zone->sh->load_total, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&load->zone->sh->load_done, 0, __ATOMIC_RELAXED);
 }
 
 
-uint64_t
-ngx_bloom_load_damage(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
-    uint64_t cut)
+void
+ngx_bloom_load_log_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
+    uint64_t complete)
 {
-    uint64_t   lost, no_room, before, position;
-    ngx_tm_t   tm;
-    ngx_int_t  rc;
+    uint64_t  lost;
+    ngx_tm_t  tm;
 
-    lost = reader->lost;
+    lost = __atomic_load_n(&zone->pending->lost, __ATOMIC_SEQ_CST);
 
-    rc = ngx_bloom_state_read_mark(zone->state, "lost", &before, &position);
-
-    if (rc != NGX_OK) {
-        ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, ngx_errno,
-                      "\"%V/lost\" cannot be read; remove it when an image "
-                      "newer than it is loaded", &zone->state->path);
-        before = ngx_bloom_time();
-    }
-
-    if (lost == UINT64_MAX) {
-
-        /* not later than it is seen, and it is seen at every load */
-
-        lost = (before != 0 && position == reader->damaged)
-               ? before : ngx_bloom_time();
-    }
-
-    no_room = __atomic_load_n(&zone->sh->lost, __ATOMIC_SEQ_CST);
-    lost = ngx_max(lost, no_room);
-
-    if (reader->damage[0]) {
-        position = reader->damaged;
-
-    } else if (before == 0) {
-        position = NGX_BLOOM_NO_DAMAGE;
-    }
-
-    /* what was lost once may be found no more: in a segment that a start from
-     * a checkpoint does not read */
-
-    if (rc == NGX_OK && lost > before
-        && ngx_bloom_state_write_mark(zone->state, "lost", lost, position)
-           != NGX_OK)
-    {
-        ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, ngx_errno,
-                      "\"%V/lost\" cannot be written", &zone->state->path);
-    }
-
-    lost = ngx_max(lost, before);
-
-    if (lost < cut || lost == 0) {
-        return 0;
+    if (lost == 0 || lost < complete) {
+        return;
     }
 
     ngx_gmtime((time_t) (lost / 1000), &tm);
@@ -608,10 +640,7 @@ ngx_bloom_load_damage(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
                   &zone->name, tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
                   tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
                   reader->damage[0] ? (char *) reader->damage
-                  : lost == no_room ? "there was no room for them while the "
-                                      "journal could not be written"
-                                    : "it was seen at an earlier start");
-    return lost;
+                  : "that was noted then, and the log of that time says why");
 }
 
 
@@ -628,8 +657,8 @@ ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
         return 0;
     }
 
-    if (sh->bank[bank].held == 0 || sh->bank[bank].held > sh->bank_size) {
-        sh->bank[bank].held = sh->bank_size;
+    if (sh->bank[bank].held == 0 || sh->bank[bank].held > zone->bank_size) {
+        sh->bank[bank].held = zone->bank_size;
     }
 
     len = ngx_min(max, sh->bank[bank].held);
@@ -644,7 +673,7 @@ ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
         p = whole;
     }
 
-    ngx_bloom_hugepages_clear(p, len, sh->hugepages);
+    ngx_bloom_hugepages_clear(p, len, zone->hugepages_got);
 
     sh->bank[bank].held -= len;
 

@@ -5,14 +5,15 @@
  *
  *     begin     open the image, check its header, see that it fits and may be
  *               loaded; empty the bank
- *     step      a piece: chunks of the image, then records of the journal, up
- *               to where it ends by then
+ *     step      a piece: chunks of the image, as long as there is memory for
+ *               the rest, then records of the journal, up to where it ends by
+ *               then
  *     switch    with appending locked: the records that came meanwhile; then,
  *               with the pending keys locked, these and the generation.
  *               So no key is acknowledged that the new generation lacks.
  *
- * The master does it at start, the helper while nginx runs; never two for one
- * zone, for which the lock sh->helper is held from begin to end.
+ * A child of the master does it at a start, the helper while nginx runs; never
+ * two for one zone, for which the lock sh->helper is held from begin to end.
  */
 
 #ifndef _NGX_BLOOM_LOAD_H_INCLUDED_
@@ -46,8 +47,10 @@ typedef struct ngx_bloom_load_s {
     const char             *about;       /* what it is called; NULL: its name */
     uint64_t                position;    /* a checkpoint's; 0: no checkpoint */
     uint64_t                cut;         /* records older than this, ms, are
-                                            not wanted */
+                                            not wanted; UINT64_MAX: none are */
+    uint64_t                complete;    /* of the zone, when it serves */
 
+    uint64_t                takes;       /* bytes of memory, yet */
     ngx_uint_t              chunks;      /* all are loaded */
     ngx_uint_t              reading;     /* the journal is open */
     uint64_t                records;     /* replayed, and their keys */
@@ -63,15 +66,32 @@ typedef struct ngx_bloom_load_s {
 
 
 /*
- * Begins to load the image in the file `name`, null-terminated; or `image`,
- * which is empty, if name->len is 0.  With `position`, the file is a checkpoint
- * made there, and `image` is what it was made from, or NULL if nothing is.
- * Messages call the image `about`, or by its name if that is NULL.  NGX_OK, or
- * NGX_ERROR with load->error; ngx_bloom_load_end() follows either way.
+ * Begins to load the image in `file`, which is taken over if it is open; or
+ * `image`, which is empty, if file->name.len is 0.  With `position`, the file
+ * is a checkpoint made there, and `image` is what it was made from, or NULL if
+ * nothing is.  Messages call the image `about`, or by its name if that is
+ * NULL.  NGX_OK, or NGX_ERROR with load->error; ngx_bloom_load_end() follows
+ * either way.
  */
 ngx_int_t ngx_bloom_load_begin(ngx_bloom_load_t *load,
-    ngx_bloom_zone_t *zone, ngx_str_t *name, bloom_image_t *image,
-    uint64_t position, const char *about);
+    ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file,
+    bloom_image_t *image, uint64_t position, const char *about);
+
+/*
+ * Checks an image by its header alone, of a file of `size` bytes: NGX_OK, or
+ * NGX_ERROR with load->outcome and load->error, those that loading the file
+ * would end with.  Any process may call this.
+ */
+ngx_int_t ngx_bloom_load_check(ngx_bloom_load_t *load,
+    ngx_bloom_zone_t *zone, const u_char header[BLOOM_IMAGE_PAGE],
+    uint64_t size, const char *about);
+
+/*
+ * Begins to read the journal, and nothing else: no filter comes of it, and it
+ * is not switched to.
+ */
+void ngx_bloom_load_begin_journal(ngx_bloom_load_t *load,
+    ngx_bloom_zone_t *zone);
 
 /*
  * NGX_AGAIN: there is more to do; NGX_OK: all is loaded that there is by now;
@@ -81,36 +101,20 @@ ngx_int_t ngx_bloom_load_step(ngx_bloom_load_t *load);
 
 /*
  * Lets it serve.  NGX_OK, or NGX_ERROR with load->error: the old generation
- * serves on.  `uploaded` says whose place the image takes.  With zone->joins
- * the generation that serves stays, and what was loaded is added to it: then
- * that is an empty filter with its hash, and the journal.
+ * serves on.  `uploaded` says whose place the image takes.
  */
 ngx_int_t ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded);
 
 void ngx_bloom_load_end(ngx_bloom_load_t *load);
 
 
-/* Keys that were added before this time, ms since 1970, are in an image by what
- * it states; 0: it states nothing. */
-uint64_t ngx_bloom_load_covered(bloom_image_t *image);
-
-/*
- * Records before this time need not be added to it.  None may be left out, 0,
- * for an image that says so of a time to come: it cannot know, and keys that
- * are added from now on would be lost at the next start.
- */
-uint64_t ngx_bloom_load_cut(bloom_image_t *image);
-
 /* Whether records that the image lacks were removed from the journal. */
 ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
 
-/*
- * Finds whether records may be missing with this image, and logs what the
- * reader saw.  Returns the time up to which added keys may be lost, ms since
- * 1970, or 0.
- */
-uint64_t ngx_bloom_load_damage(ngx_bloom_zone_t *zone,
-    ngx_bloom_reader_t *reader, uint64_t cut);
+/* Logs that a filter lacks keys that were lost, if that is so with `complete`,
+ * and what the reader has seen of it. */
+void ngx_bloom_load_log_lost(ngx_bloom_zone_t *zone,
+    ngx_bloom_reader_t *reader, uint64_t complete);
 
 /* Gives back to the system at most `max` bytes of a bank that does not serve,
  * from its end on; 1 while there are more. */

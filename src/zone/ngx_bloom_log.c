@@ -36,14 +36,14 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
                   load->position ? " behind a checkpoint" : "",
                   ngx_bloom_time() - load->begun);
 
-    if (load->cut == 0 && ngx_bloom_load_covered(&load->image) != 0) {
+    if (load->cut == 0 && load->image.as_of > NGX_BLOOM_CLOCKS_DIFFER) {
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "bloom zone \"%V\": its image says that it is "
-                      "complete%*s, which is still to come: it is taken to "
-                      "cover none of the keys in the journal; set this "
-                      "machine's clock right, or "
-                      "build the image with the time at which its keys were "
-                      "read", &zone->name, (size_t) (last - as_of), as_of);
+                      "complete%*s, which was still to come when it was first "
+                      "loaded: it is taken to cover none of the keys in the "
+                      "journal; set this machine's clock right, or build the "
+                      "image with the time at which its keys were read",
+                      &zone->name, (size_t) (last - as_of), as_of);
     }
 }
 
@@ -84,14 +84,7 @@ ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
 
     *bits_set = set;
 
-    items = bloom_geometry_items(&image->geometry, set);
-
-    /* the estimate is as sure as its standard error, of which three */
-
-    if (items <= image->capacity
-        + (uint64_t) (3 * bloom_geometry_items_error(&image->geometry, items))
-        || bloom_geometry_fpr(&image->geometry, items) <= image->fpr)
-    {
+    if (!ngx_bloom_zone_overfull(zone, &items)) {
         return;
     }
 
@@ -152,9 +145,13 @@ ngx_bloom_log_missing_file(ngx_bloom_zone_t *zone, ngx_err_t err)
     }
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, err,
-                  "bloom zone \"%V\": its file \"%s\" cannot be found any "
-                  "more; what it has loaded serves on, but the next start is "
-                  "refused: put the file back", &zone->name, sh->file_name);
+                  "bloom zone \"%V\": its file \"%s\" cannot be %s; what was "
+                  "loaded from it serves on: %s", &zone->name, sh->file_name,
+                  err == NGX_ENOENT ? "found any more" : "reached",
+                  err == NGX_ENOENT
+                  ? "put the file back, or the next start is refused"
+                  : "let the user that the workers run as read it, and search "
+                    "the directories above it");
 }
 
 

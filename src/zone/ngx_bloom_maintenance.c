@@ -5,7 +5,9 @@
  */
 
 #include "ngx_bloom_maintenance.h"
+#include "ngx_bloom_as_of.h"
 #include "ngx_bloom_catch_up.h"
+#include "ngx_bloom_io.h"
 #include "ngx_bloom_pending.h"
 #include "ngx_bloom_replace.h"
 #include "ngx_bloom_state_files.h"
@@ -15,12 +17,12 @@
  * that fails, since all is written again each time. */
 #define NGX_BLOOM_MAINTENANCE_SYNC          500
 
-/* When files are removed, in seconds.  A snapshot is opened at once by whoever
- * has asked for it. */
-#define NGX_BLOOM_MAINTENANCE_SNAPSHOT_AGE  60
-#define NGX_BLOOM_MAINTENANCE_TMP_AGE       3600
 
-
+static ngx_uint_t ngx_bloom_maintenance_base(ngx_bloom_jobs_t *jobs);
+static ngx_int_t ngx_bloom_maintenance_open_base(ngx_bloom_jobs_t *jobs);
+static ngx_uint_t ngx_bloom_maintenance_is_base(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_maintenance_log_base(ngx_bloom_jobs_t *jobs,
+    ngx_err_t err, const char *error);
 static void ngx_bloom_maintenance_log(ngx_bloom_jobs_t *jobs);
 static ngx_int_t ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs);
 
@@ -48,6 +50,7 @@ ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs)
             || ngx_current_msec - jobs->synced >= NGX_BLOOM_MAINTENANCE_SYNC))
     {
         (void) ngx_bloom_journal_sync(state);
+        ngx_bloom_pending_have_lost(jobs->zone);
 
         ngx_time_update();
         jobs->synced = ngx_current_msec;
@@ -81,6 +84,10 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
         next = NGX_BLOOM_JOBS_BUSY;
     }
 
+    if (ngx_bloom_maintenance_base(jobs)) {
+        next = NGX_BLOOM_JOBS_BUSY;
+    }
+
     if (jobs->current == NGX_BLOOM_JOBS_NONE
         && ngx_current_msec - jobs->cleaned >= NGX_BLOOM_JOBS_CLEAN
         && ngx_bloom_lock(&control->keeper, 0) == NGX_OK)
@@ -102,6 +109,140 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
     }
 
     return next;
+}
+
+
+/*
+ * Synchronises the file of file= when it has come to serve, a slice at a time:
+ * whoever wrote it may not have, and after a loss of power the journal must
+ * still have what the file lacks then.  Returns 1 while there is more to do.
+ */
+static ngx_uint_t
+ngx_bloom_maintenance_base(ngx_bloom_jobs_t *jobs)
+{
+    ngx_int_t           rc;
+    ngx_file_info_t     fi;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = jobs->zone->sh;
+
+    if (sh->based == sh->generation || !sh->file || sh->uploaded) {
+        ngx_bloom_image_file_close(&jobs->base);
+        return 0;
+    }
+
+    if (jobs->base.fd == NGX_INVALID_FILE) {
+        return ngx_bloom_maintenance_open_base(jobs) == NGX_OK;
+    }
+
+    rc = (ngx_fd_info(jobs->base.fd, &fi) == NGX_FILE_ERROR) ? NGX_ERROR
+                                                              : NGX_OK;
+
+    if (rc == NGX_OK && jobs->base_synced < (uint64_t) ngx_file_size(&fi)) {
+        rc = ngx_bloom_io_sync_slice(jobs->base.fd, jobs->base_synced);
+        jobs->base_synced += NGX_BLOOM_IO_SLICE;
+
+        if (rc == NGX_OK) {
+            return 1;
+        }
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_bloom_io_sync(jobs->base.fd);
+    }
+
+    if (rc != NGX_OK) {
+        ngx_bloom_maintenance_log_base(jobs, ngx_errno,
+                                       "cannot be synchronised");
+
+    } else if (ngx_bloom_maintenance_is_base(jobs)) {
+        sh->based = sh->generation;
+        jobs->cleaned = ngx_current_msec - NGX_BLOOM_JOBS_CLEAN;
+    }
+
+    ngx_bloom_image_file_close(&jobs->base);
+
+    return 0;
+}
+
+
+/* Returns NGX_OK, or NGX_DECLINED if a start would not begin with the image of
+ * file= that serves. */
+static ngx_int_t
+ngx_bloom_maintenance_open_base(ngx_bloom_jobs_t *jobs)
+{
+    u_char              name[NGX_MAX_PATH];
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_shctx_t  *sh;
+
+    zone = jobs->zone;
+    sh = zone->sh;
+
+    if (ngx_current_msec - jobs->base_tried < NGX_BLOOM_JOBS_CLEAN) {
+        return NGX_DECLINED;
+    }
+
+    jobs->base_tried = ngx_current_msec;
+
+    /* an upload may stand in its place: one that could not be loaded, or that
+     * a process which died had no time to remove */
+
+    ngx_bloom_state_files_upload(sh->file_build, name);
+
+    if (faccessat(zone->state->dir, (char *) name, F_OK, 0) == 0) {
+        return NGX_DECLINED;
+    }
+
+    jobs->base.name.data = sh->file_name;
+    jobs->base.name.len = ngx_strlen(sh->file_name);
+    jobs->base_synced = 0;
+
+    if (ngx_bloom_image_file_open(&jobs->base) != NGX_OK) {
+        ngx_bloom_maintenance_log_base(jobs, jobs->base.err, jobs->base.error);
+        return NGX_DECLINED;
+    }
+
+    if (!ngx_bloom_maintenance_is_base(jobs)) {
+        ngx_bloom_image_file_close(&jobs->base);
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Returns whether the file that is open has the image that serves. */
+static ngx_uint_t
+ngx_bloom_maintenance_is_base(ngx_bloom_jobs_t *jobs)
+{
+    return ngx_memcmp(jobs->base.reader.image.build_id,
+                      jobs->zone->sh->file_build, BLOOM_IMAGE_BUILD_ID_LEN)
+           == 0;
+}
+
+
+/* Says once for each generation why the journal is kept as it is. */
+static void
+ngx_bloom_maintenance_log_base(ngx_bloom_jobs_t *jobs, ngx_err_t err,
+    const char *error)
+{
+    ngx_bloom_shctx_t  *sh;
+
+    sh = jobs->zone->sh;
+
+    if (jobs->base_logged == sh->generation) {
+        return;
+    }
+
+    jobs->base_logged = sh->generation;
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, err,
+                  "bloom zone \"%V\": nothing is removed from the journal in "
+                  "\"%V\" until the image that serves is known to be on disk, "
+                  "and \"%s\" %s%s", &jobs->zone->name,
+                  &jobs->zone->state->path, sh->file_name, error,
+                  err ? "; correct its owner or mode, or look at its disk"
+                      : "");
 }
 
 
@@ -154,26 +295,25 @@ ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
 
     ngx_bloom_state_prune(zone->state);
 
-    ngx_bloom_state_files_remove(zone->state, "snapshot.", NULL,
-                                 NGX_BLOOM_MAINTENANCE_SNAPSHOT_AGE);
-    ngx_bloom_state_files_remove(zone->state, "save.", NULL,
-                                 NGX_BLOOM_MAINTENANCE_TMP_AGE);
+    ngx_bloom_state_files_clean(zone->state, NGX_BLOOM_STATE_FILES_DEAD);
+    (void) ngx_bloom_state_files_unused(zone->state, "body.", NULL);
+    ngx_bloom_snapshot_clean(&jobs->snapshot, zone);
 
     if (zone->state->control->instances
         == (uint64_t) 1 << zone->state->instance)
     {
         /* uploads in place of an image that file= is no more */
 
-        ngx_bloom_state_files_upload(zone->state,
-                                     sh->file ? sh->file_build : NULL, name);
+        ngx_bloom_state_files_upload(sh->file ? sh->file_build : NULL, name);
 
-        ngx_bloom_state_files_remove(zone->state, "upload.", name, 0);
+        ngx_bloom_state_files_remove(zone->state, "upload.", name);
     }
 
     if (ngx_bloom_replace_settle(zone->state) != NGX_OK) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
-                      "bloom zone \"%V\": compacting the journal in \"%V\" "
-                      "cannot be brought to its end; look at the disk",
+                      "bloom zone \"%V\": the files of the journal in \"%V\" "
+                      "cannot be put in order; look at the owner and the mode "
+                      "of the directory, and at its disk",
                       &zone->name, &zone->state->path);
         return NGX_OK;
     }
@@ -182,7 +322,8 @@ ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
         return NGX_OK;     /* a start would need what the image before lacks */
     }
 
-    cut = ngx_bloom_load_cut(&sh->bank[sh->generation & 1].image);
+    cut = ngx_bloom_as_of_cut(zone->state,
+                              &sh->bank[sh->generation & 1].image);
 
     if (cut == 0 || ngx_bloom_journal_drop(zone->state, cut) != NGX_OK) {
         return NGX_OK;

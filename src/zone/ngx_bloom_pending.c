@@ -9,69 +9,60 @@
 #include "ngx_bloom_journal.h"
 
 
-static uint64_t ngx_bloom_pending_set(ngx_bloom_pending_t *pending,
-    ngx_bloom_zone_bits_t *bits, uint64_t from);
-static ngx_int_t ngx_bloom_pending_apply_serving(ngx_bloom_zone_t *zone);
-static void ngx_bloom_pending_move(ngx_bloom_zone_t *zone);
-static void ngx_bloom_pending_note_lost(ngx_bloom_zone_t *zone);
+static u_char *ngx_bloom_pending_keys(ngx_bloom_zone_t *zone, size_t *room);
+static void ngx_bloom_pending_write(ngx_bloom_zone_t *zone, uint64_t pos,
+    const void *data, size_t len);
+static void ngx_bloom_pending_read(ngx_bloom_zone_t *zone, uint64_t pos,
+    void *data, size_t len);
+static void ngx_bloom_pending_next(ngx_bloom_zone_t *zone, uint64_t *pos,
+    bloom_key_t *key);
+static void ngx_bloom_pending_set(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, uint64_t pos, uint64_t end);
+static void ngx_bloom_pending_take(ngx_bloom_zone_t *zone);
+static void ngx_bloom_pending_lose(ngx_bloom_zone_t *zone, ngx_uint_t locked);
+static void ngx_bloom_pending_log_lost(ngx_bloom_zone_t *zone);
+static void ngx_bloom_pending_sync_lost(ngx_bloom_zone_t *zone);
 
 
 void
 ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
 {
-    u_char               *p;
-    uint64_t              now;
-    ngx_bloom_shctx_t    *sh;
+    u_char                len[2];
+    size_t                room;
     ngx_bloom_pending_t  *pending;
 
-    sh = zone->sh;
     pending = zone->pending;
 
     if (ngx_bloom_lock(&pending->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        (void) __atomic_fetch_add(&pending->lost, 1, __ATOMIC_RELAXED);
-
-        /* a switch either sees that, or is seen to be running, or is over
-         * when it is asked for the last time who serves */
-
-        now = ngx_bloom_time();
-
-        __atomic_store_n(&sh->lost, now, __ATOMIC_SEQ_CST);
-
-        if (__atomic_load_n(&sh->switches, __ATOMIC_SEQ_CST)) {
-            __atomic_store_n(&sh->damaged, now, __ATOMIC_SEQ_CST);
-        }
-
-        goto lost;
+        ngx_bloom_pending_lose(zone, 0);
+        ngx_bloom_pending_log_lost(zone);
+        return;
     }
 
-    if (pending->begin == pending->end) {
-        pending->begin = 0;
-        pending->end = 0;
-        pending->count = 0;
-    }
+    (void) ngx_bloom_pending_keys(zone, &room);
 
-    if (NGX_BLOOM_PENDING_SIZE - pending->end < key->len + 2) {
-        pending->lost++;
-        __atomic_store_n(&sh->lost, ngx_bloom_time(), __ATOMIC_SEQ_CST);
-
+    if (room - (pending->end - pending->begin) < sizeof(len) + key->len) {
+        ngx_bloom_pending_lose(zone, 1);
         ngx_bloom_unlock(&pending->mutex);
-        goto lost;
+        ngx_bloom_pending_log_lost(zone);
+        return;
     }
 
     ngx_bloom_fault("pending");
 
-    p = pending->data + pending->end;
+    len[0] = (u_char) (key->len & 0xff);
+    len[1] = (u_char) (key->len >> 8);
 
-    *p++ = (u_char) (key->len & 0xff);
-    *p++ = (u_char) (key->len >> 8);
-    ngx_memcpy(p, key->data, key->len);
+    ngx_bloom_pending_write(zone, pending->end, len, sizeof(len));
+    ngx_bloom_pending_write(zone, pending->end + sizeof(len), key->data,
+                            key->len);
 
     pending->count++;
 
     /* it counts from here on, if this process dies as well; others are told
      * before it is acknowledged */
 
-    __atomic_store_n(&pending->end, pending->end + key->len + 2,
+    __atomic_store_n(&pending->end, pending->end + sizeof(len) + key->len,
                      __ATOMIC_SEQ_CST);
 
     if (zone->state != NULL) {
@@ -79,54 +70,216 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
     }
 
     ngx_bloom_unlock(&pending->mutex);
+}
 
-    return;
 
-lost:
+/*
+ * Notes that a key is in the filter that serves, or about to be, and nowhere
+ * else.  Without the lock (`locked` is 0) it cannot be said that the filter has
+ * it: another one may be coming to serve.
+ *
+ * Two losses at one time could not be told apart: an instance that has one of
+ * the keys would seem to have the other one.  So the time is a later one than
+ * any that was noted before; or the same, if this instance noted that, too: it
+ * did if `complete` is right behind it, or if there is no other.
+ */
+static void
+ngx_bloom_pending_lose(ngx_bloom_zone_t *zone, ngx_uint_t locked)
+{
+    uint64_t            now, time, lost, complete, others;
+    ngx_uint_t          whole;
+    ngx_bloom_state_t  *state;
 
-    if (pending->lost & (pending->lost - 1)) {
-        return;                                  /* said at 1, 2, 4, 8 ... */
+    (void) __atomic_fetch_add(&zone->pending->lost_keys, 1, __ATOMIC_RELAXED);
+
+    now = ngx_bloom_time();
+    state = zone->state;
+    others = 0;
+
+    if (state != NULL) {
+        others = __atomic_load_n(&state->control->instances, __ATOMIC_SEQ_CST)
+                 & ~((uint64_t) 1 << state->instance);
+    }
+
+    lost = __atomic_load_n(&zone->pending->lost, __ATOMIC_SEQ_CST);
+
+    do {
+        complete = __atomic_load_n(&zone->sh->complete, __ATOMIC_SEQ_CST);
+        whole = (lost < complete);
+
+        if (!whole) {
+            time = ngx_max(now, lost + (others != 0));
+
+        } else if (locked && complete == lost + 1 && now <= lost) {
+            return;
+
+        } else {
+
+            /* not what the image has by its as_of, if the clock went back */
+
+            time = ngx_max(now, complete);
+        }
+    } while (!__atomic_compare_exchange_n(&zone->pending->lost, &lost, time, 0,
+                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+
+    ngx_bloom_fault("lost");
+
+    if (whole && locked) {
+        __atomic_store_n(&zone->sh->complete, time + 1, __ATOMIC_SEQ_CST);
+    }
+}
+
+
+void
+ngx_bloom_pending_have_lost(ngx_bloom_zone_t *zone)
+{
+    uint64_t              lost;
+    ngx_bloom_shctx_t    *sh;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_pending_t  *pending;
+
+    sh = zone->sh;
+    state = zone->state;
+    pending = zone->pending;
+
+    lost = state->lost_now;
+    state->lost_now = 0;
+
+    if (lost == 0
+        || ngx_bloom_lock(&pending->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK)
+    {
+        return;
+    }
+
+    if (state->lost_before < sh->complete
+        && __atomic_load_n(&pending->lost, __ATOMIC_SEQ_CST) == lost
+        && __atomic_load_n(zone->required, __ATOMIC_SEQ_CST)
+           <= __atomic_load_n(&sh->applied, __ATOMIC_SEQ_CST))
+    {
+        __atomic_store_n(&sh->complete, lost + 1, __ATOMIC_SEQ_CST);
+    }
+
+    ngx_bloom_unlock(&pending->mutex);
+}
+
+
+/* Says at 1, 2, 4, 8 ... keys that they have no room. */
+static void
+ngx_bloom_pending_log_lost(ngx_bloom_zone_t *zone)
+{
+    uint64_t  n;
+
+    n = __atomic_load_n(&zone->pending->lost_keys, __ATOMIC_RELAXED);
+
+    if (n & (n - 1)) {
+        return;
     }
 
     ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
                   "bloom zone \"%V\" has no room left for keys that the "
                   "journal cannot take: %uL are in the filter that serves and "
-                  "nowhere else, and from the next load on it answers "
+                  "nowhere else, and from the next load or start on it answers "
                   "\"unknown\" instead of \"absent\"; look at the disk of "
-                  "bloom_state_path", &zone->name, pending->lost);
+                  "bloom_state_path", &zone->name, n);
 }
 
 
-/* Gives the pending key at *pos, and moves *pos behind it. */
-static void
-ngx_bloom_pending_next(ngx_bloom_pending_t *pending, uint64_t *pos,
-    bloom_key_t *key)
+/* Gives the memory of the pending keys, and how much there is of it. */
+static u_char *
+ngx_bloom_pending_keys(ngx_bloom_zone_t *zone, size_t *room)
 {
-    size_t  rest;
+    if (zone->state != NULL) {
+        *room = NGX_BLOOM_PENDING_ROOM;
+        return zone->state->control->keys;
+    }
+
+    *room = NGX_BLOOM_ZONE_PENDING;
+
+    return zone->sh->keys;
+}
+
+
+/* Writes at a position of the pending keys. */
+static void
+ngx_bloom_pending_write(ngx_bloom_zone_t *zone, uint64_t pos, const void *data,
+    size_t len)
+{
+    size_t   room, at, first;
+    u_char  *keys;
+
+    keys = ngx_bloom_pending_keys(zone, &room);
+
+    at = pos % room;
+    first = ngx_min(len, room - at);
+
+    ngx_memcpy(keys + at, data, first);
+    ngx_memcpy(keys, (const u_char *) data + first, len - first);
+}
+
+
+/* Reads at a position of the pending keys. */
+static void
+ngx_bloom_pending_read(ngx_bloom_zone_t *zone, uint64_t pos, void *data,
+    size_t len)
+{
+    size_t   room, at, first;
+    u_char  *keys;
+
+    keys = ngx_bloom_pending_keys(zone, &room);
+
+    at = pos % room;
+    first = ngx_min(len, room - at);
+
+    ngx_memcpy(data, keys + at, first);
+    ngx_memcpy((u_char *) data + first, keys, len - first);
+}
+
+
+/*
+ * Copies the pending key at *pos, and moves *pos behind it.  The next call uses
+ * the memory of the copy again.
+ */
+static void
+ngx_bloom_pending_next(ngx_bloom_zone_t *zone, uint64_t *pos, bloom_key_t *key)
+{
+    u_char         len[2];
+    uint64_t       rest;
+
+    static u_char  buf[BLOOM_RECORD_KEY_MAX];
+
+    key->data = buf;
+    key->len = 0;
+
+    rest = zone->pending->end - *pos;
 
     /* after a power failure the file may have anything in it */
 
-    rest = (*pos + 2 < pending->end) ? pending->end - *pos - 2 : 0;
+    if (rest <= sizeof(len)) {
+        *pos = zone->pending->end;
+        return;
+    }
 
-    key->len = pending->data[*pos] + ((size_t) pending->data[*pos + 1] << 8);
-    key->len = ngx_min(key->len, rest);
-    key->data = pending->data + *pos + 2;
+    ngx_bloom_pending_read(zone, *pos, len, sizeof(len));
 
-    *pos = (rest == 0) ? pending->end : *pos + 2 + key->len;
+    key->len = len[0] + ((size_t) len[1] << 8);
+    key->len = ngx_min(key->len, rest - sizeof(len));
+
+    *pos += sizeof(len);
+    ngx_bloom_pending_read(zone, *pos, buf, key->len);
+    *pos += key->len;
 }
 
 
-/* Sets the bits of the keys from a position on.  Returns where they end. */
-static uint64_t
-ngx_bloom_pending_set(ngx_bloom_pending_t *pending, ngx_bloom_zone_bits_t *bits,
-    uint64_t from)
+/* Sets the bits of the keys between two positions. */
+static void
+ngx_bloom_pending_set(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+    uint64_t pos, uint64_t end)
 {
     int          changed;
-    uint64_t     pos;
     bloom_key_t  key;
 
-    for (pos = from; pos < pending->end; /* void */) {
-        ngx_bloom_pending_next(pending, &pos, &key);
+    while (pos < end) {
+        ngx_bloom_pending_next(zone, &pos, &key);
 
         if (ngx_bloom_zone_canonical(bits->form, &key) != NULL) {
             continue;
@@ -138,8 +291,6 @@ ngx_bloom_pending_set(ngx_bloom_pending_t *pending, ngx_bloom_zone_bits_t *bits,
 
         (void) __atomic_fetch_add(bits->bits_set, changed, __ATOMIC_RELAXED);
     }
-
-    return pos;
 }
 
 
@@ -158,7 +309,7 @@ ngx_bloom_pending_apply(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
         return NGX_ERROR;
     }
 
-    (void) ngx_bloom_pending_set(pending, bits, pending->begin);
+    ngx_bloom_pending_set(zone, bits, pending->begin, pending->end);
 
     ngx_bloom_unlock(&pending->mutex);
 
@@ -169,60 +320,43 @@ ngx_bloom_pending_apply(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
 ngx_int_t
 ngx_bloom_pending_hold(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
 {
-    uint64_t              done[2];
-    ngx_uint_t            i, n, round;
-    ngx_bloom_pending_t  *pending[2];
+    uint64_t              end;
+    ngx_bloom_pending_t  *pending;
 
-    /* in this order, as keys are moved: from memory to the state */
-
-    n = 0;
-    pending[n++] = &zone->sh->pending;
-
-    if (zone->pending != &zone->sh->pending) {
-        pending[n++] = zone->pending;
-    }
-
-    done[0] = 0;
-    done[1] = 0;
+    pending = zone->pending;
 
     /*
-     * Workers wait for these locks: most is set before they are held for the
-     * switch, and what has come meanwhile then.  Keys are taken out under the
-     * lock `append` or sh->helper alone, so what was set stays where it is.
+     * Workers wait for this lock: what has come by now is set before it is
+     * taken.  Nobody takes keys out meanwhile.
      */
 
-    for (round = 0; round < 2; round++) {
+    end = __atomic_load_n(&pending->end, __ATOMIC_SEQ_CST);
 
-        for (i = 0; i < n; i++) {
+    ngx_bloom_pending_set(zone, bits, pending->begin, end);
 
-            if (ngx_bloom_lock(&pending[i]->mutex, 10 * NGX_BLOOM_TASK_WAIT)
-                != NGX_OK)
-            {
-                while (round == 1 && i-- != 0) {
-                    ngx_bloom_unlock(&pending[i]->mutex);
-                }
+    ngx_bloom_fault("switch");
 
-                return NGX_ERROR;
-            }
+    if (zone->state != NULL) {
 
-            if (ngx_bloom_pending_empty(pending[i])) {
-                done[i] = 0;             /* the next is put at the beginning */
-
-            } else {
-                done[i] = ngx_bloom_pending_set(pending[i], bits,
-                                                ngx_max(pending[i]->begin,
-                                                        done[i]));
-            }
-
-            if (round == 0) {
-                ngx_bloom_unlock(&pending[i]->mutex);
-            }
+        if (ngx_bloom_lock(&zone->sh->pending.mutex, 10 * NGX_BLOOM_TASK_WAIT)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
         }
 
-        if (round == 0) {
-            ngx_bloom_fault("switch");
-        }
+        ngx_bloom_pending_take(zone);
     }
+
+    if (ngx_bloom_lock(&pending->mutex, 10 * NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+
+        if (zone->state != NULL) {
+            ngx_bloom_unlock(&zone->sh->pending.mutex);
+        }
+
+        return NGX_ERROR;
+    }
+
+    ngx_bloom_pending_set(zone, bits, end, pending->end);
 
     return NGX_OK;
 }
@@ -231,25 +365,62 @@ ngx_bloom_pending_hold(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
 void
 ngx_bloom_pending_release(ngx_bloom_zone_t *zone)
 {
-    if (zone->pending != &zone->sh->pending) {
-        ngx_bloom_unlock(&zone->pending->mutex);
+    ngx_bloom_unlock(&zone->pending->mutex);
+
+    if (zone->state != NULL) {
+        ngx_bloom_unlock(&zone->sh->pending.mutex);
+    }
+}
+
+
+/*
+ * Takes over the keys that are pending in the zone's memory, where workers of a
+ * configuration without a journal put them, under the lock of those.
+ */
+static void
+ngx_bloom_pending_take(ngx_bloom_zone_t *zone)
+{
+    uint64_t              pos;
+    bloom_key_t           key;
+    ngx_bloom_zone_t      memory;
+    ngx_bloom_pending_t  *pending;
+
+    memory = *zone;
+    memory.state = NULL;
+    memory.pending = &zone->sh->pending;
+
+    pending = memory.pending;
+    pos = pending->begin;
+
+    while (pos < pending->end) {
+        ngx_bloom_pending_next(&memory, &pos, &key);
+
+        if (key.len != 0) {
+            ngx_bloom_pending_put(zone, &key);
+        }
+
+        __atomic_store_n(&pending->begin, pos, __ATOMIC_SEQ_CST);
     }
 
-    ngx_bloom_unlock(&zone->sh->pending.mutex);
+    pending->count = 0;
+
+    ngx_bloom_control_lose(zone->pending,
+                           __atomic_load_n(&pending->lost, __ATOMIC_SEQ_CST));
 }
 
 
 ngx_int_t
 ngx_bloom_pending_drain(ngx_bloom_zone_t *zone)
 {
-    u_char                *buf;
-    uint64_t               pos, next;
-    ngx_int_t              rc;
-    bloom_key_t            key;
-    ngx_bloom_end_t        end;
-    ngx_bloom_state_t     *state;
-    ngx_bloom_pending_t   *pending;
-    bloom_record_maker_t   maker;
+    u_char                 *buf;
+    uint64_t                pos, next, last;
+    ngx_int_t               rc;
+    bloom_key_t             key;
+    ngx_bloom_end_t         end;
+    ngx_bloom_state_t      *state;
+    ngx_bloom_pending_t    *pending;
+    bloom_record_maker_t    maker;
+    ngx_bloom_zone_bits_t   bits;
 
     pending = zone->pending;
     state = zone->state;
@@ -258,8 +429,15 @@ ngx_bloom_pending_drain(ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
-    ngx_bloom_pending_move(zone);
-    ngx_bloom_pending_note_lost(zone);
+    if (!ngx_bloom_pending_empty(&zone->sh->pending)
+        && ngx_bloom_lock(&zone->sh->pending.mutex, NGX_BLOOM_TASK_WAIT)
+           == NGX_OK)
+    {
+        ngx_bloom_pending_take(zone);
+        ngx_bloom_unlock(&zone->sh->pending.mutex);
+    }
+
+    ngx_bloom_pending_sync_lost(zone);
 
     if (ngx_bloom_pending_empty(pending)) {
         return NGX_OK;
@@ -272,7 +450,7 @@ ngx_bloom_pending_drain(ngx_bloom_zone_t *zone)
 
     rc = NGX_AGAIN;
 
-    /* under this lock only one drains */
+    /* under this lock only one drains, and until then no key is overwritten */
 
     if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_TASK_WAIT)
         != NGX_OK)
@@ -282,22 +460,16 @@ ngx_bloom_pending_drain(ngx_bloom_zone_t *zone)
 
     bloom_record_begin(&maker, buf, BLOOM_RECORD_MAX);
 
-    if (ngx_bloom_lock(&pending->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        goto unlock;
-    }
+    last = __atomic_load_n(&pending->end, __ATOMIC_SEQ_CST);
 
-    for (pos = pending->begin; pos < pending->end; pos = next) {
+    for (pos = pending->begin; pos < last; pos = next) {
         next = pos;
-        ngx_bloom_pending_next(pending, &next, &key);
+        ngx_bloom_pending_next(zone, &next, &key);
 
         if (key.len != 0 && bloom_record_put(&maker, &key) != 0) {
             break;
         }
     }
-
-    /* workers wait for this lock, and so it is not held over the disk */
-
-    ngx_bloom_unlock(&pending->mutex);
 
     if (maker.count != 0) {
 
@@ -307,11 +479,11 @@ ngx_bloom_pending_drain(ngx_bloom_zone_t *zone)
 
         /*
          * Another instance may have added them, and then their bits are not
-         * in this one's filter: all of them are set.
+         * in this one's filter.  No other generation comes to serve meanwhile.
          */
 
-        if (ngx_bloom_pending_apply_serving(zone) != NGX_OK) {
-            goto unlock;
+        if (ngx_bloom_zone_serving(zone, &bits) != 0) {
+            ngx_bloom_pending_set(zone, &bits, pending->begin, pos);
         }
 
         ngx_bloom_journal_publish(state, &end);
@@ -322,7 +494,12 @@ ngx_bloom_pending_drain(ngx_bloom_zone_t *zone)
         pending->count -= ngx_min(pending->count, maker.count);
         __atomic_store_n(&pending->begin, pos, __ATOMIC_SEQ_CST);
 
-        rc = ngx_bloom_pending_empty(pending) ? NGX_OK : NGX_AGAIN;
+        rc = NGX_AGAIN;
+
+        if (ngx_bloom_pending_empty(pending)) {
+            pending->count = 0;
+            rc = NGX_OK;
+        }
 
         ngx_bloom_unlock(&pending->mutex);
     }
@@ -340,82 +517,19 @@ done:
 
 
 /*
- * Sets the bits of all pending keys in the filter that serves.  The lock
- * control->append is held, so no other generation comes to serve meanwhile.
- */
-static ngx_int_t
-ngx_bloom_pending_apply_serving(ngx_bloom_zone_t *zone)
-{
-    ngx_bloom_zone_bits_t  bits;
-
-    if (ngx_bloom_zone_serving(zone, &bits) == 0) {
-        return NGX_OK;
-    }
-
-    return ngx_bloom_pending_apply(zone, &bits);
-}
-
-
-/*
- * Moves keys from the zone's memory to its state, when the zone has come to
- * have one.  Workers that do not know the state yet still put keys there.
+ * Has it written to disk that keys were lost: workers note it in memory, which
+ * outlives them and not a loss of power.
  */
 static void
-ngx_bloom_pending_move(ngx_bloom_zone_t *zone)
+ngx_bloom_pending_sync_lost(ngx_bloom_zone_t *zone)
 {
-    uint64_t              pos;
-    bloom_key_t           key;
-    ngx_bloom_pending_t  *from;
+    uint64_t            lost;
+    ngx_bloom_state_t  *state;
 
-    from = &zone->sh->pending;
+    state = zone->state;
+    lost = __atomic_load_n(&zone->pending->lost, __ATOMIC_SEQ_CST);
 
-    if (ngx_bloom_pending_empty(from)
-        || ngx_bloom_lock(&from->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK)
-    {
-        return;
-    }
-
-    for (pos = from->begin; pos < from->end; /* void */) {
-        ngx_bloom_pending_next(from, &pos, &key);
-        ngx_bloom_pending_put(zone, &key);
-    }
-
-    from->begin = 0;
-    from->end = 0;
-    from->count = 0;
-
-    ngx_bloom_unlock(&from->mutex);
-}
-
-
-/* Notes on disk that keys were lost, and when: the next start has to know. */
-static void
-ngx_bloom_pending_note_lost(ngx_bloom_zone_t *zone)
-{
-    uint64_t            lost, before, position;
-    ngx_bloom_shctx_t  *sh;
-
-    sh = zone->sh;
-    lost = __atomic_load_n(&sh->lost, __ATOMIC_SEQ_CST);
-
-    if (lost == sh->lost_noted) {
-        return;
-    }
-
-    if (ngx_bloom_state_read_mark(zone->state, "lost", &before, &position)
-        != NGX_OK)
-    {
-        return;                                  /* every load says so */
-    }
-
-    if (before == 0) {
-        position = NGX_BLOOM_NO_DAMAGE;
-    }
-
-    if (lost <= before
-        || ngx_bloom_state_write_mark(zone->state, "lost", lost, position)
-           == NGX_OK)
-    {
-        sh->lost_noted = lost;
+    if (lost != state->lost && ngx_bloom_io_sync(state->fd) == NGX_OK) {
+        state->lost = lost;
     }
 }

@@ -4,6 +4,9 @@
  *
  * They lie in the control page of the state directory, where they outlive every
  * process, or, where a zone has no state, in its shared memory.
+ *
+ * Keys are taken out only under the lock control->append.  Positions in them
+ * only grow, so that a key keeps its own.
  */
 
 #ifndef _NGX_BLOOM_PENDING_H_INCLUDED_
@@ -18,10 +21,18 @@
 
 
 /*
- * Makes a key pending.  A key that finds no room is lost to the next load,
- * which is logged and leaves the zone damaged.
+ * Makes a key pending.  A key that finds no room is lost to the next load, and
+ * to other instances, which is noted: see `complete` in ngx_bloom_zone.h.  Its
+ * bits have to be set afterwards, in whichever generation serves then.
  */
 void ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key);
+
+/*
+ * Notes that the filter that serves has what the journal has lost while this
+ * process synchronised it, if it has all that was added, and nobody has noted
+ * another loss meanwhile.
+ */
+void ngx_bloom_pending_have_lost(ngx_bloom_zone_t *zone);
 
 /*
  * Sets the bits of all pending keys.  Returns NGX_OK, or NGX_ERROR if others

@@ -1,7 +1,8 @@
 
 /*
- * A zone whose memory is kept at a reload serves on as it is until the new
- * configuration is accepted; then what was prepared for it takes effect.
+ * A zone whose memory is kept at a reload serves on as it is.  A file that has
+ * changed is checked here, by a child that is the workers' user, and loaded by
+ * the helper of the new configuration.
  */
 
 #ifndef _NGX_BLOOM_RELOAD_H_INCLUDED_
@@ -16,17 +17,25 @@
 
 
 /*
- * Takes over the memory of `old`, the zone of the configuration before, and
- * prepares what changes.  Returns NGX_OK, or NGX_ERROR, logged.
+ * Whether the zone has to get new memory, since it is of another kind than
+ * `old`, that of the configuration before: a filter does not become another
+ * one.
+ */
+ngx_uint_t ngx_bloom_reload_differs(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_t *old);
+
+/*
+ * Takes over the memory of `old`, the zone of the configuration before.
+ * Returns NGX_OK, or NGX_ERROR, logged.
  */
 ngx_int_t ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old);
 
-/* Lets the prepared images serve, after the configuration has been accepted.
- * Cannot fail: a zone whose image cannot serve goes on as it was. */
+/*
+ * To be called in init_module, when the configuration has been accepted: memory
+ * that was made anew is kept from now on, that before is freed by nginx.  Warns
+ * of files that the workers' user will not be able to open.
+ */
 void ngx_bloom_reload_accepted(ngx_cycle_t *cycle, ngx_array_t *zones);
-
-/* Drops what was prepared for a configuration that was refused. */
-void ngx_bloom_reload_abandon(ngx_bloom_zone_t *zone);
 
 
 #pragma GCC visibility pop

@@ -5,10 +5,19 @@
  */
 
 #include "ngx_bloom_save.h"
+#include "ngx_bloom_as_of.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_state_files.h"
 
 #include <sys/random.h>
+
+
+/* How long after a checkpoint that failed, or killed its process, the next is
+ * tried, ms. */
+#define NGX_BLOOM_SAVE_RETRY           60000
+
+/* Bytes of the journal; their replay takes about a second. */
+#define NGX_BLOOM_SAVE_CHECKPOINT_MIN  (64 * 1024 * 1024)
 
 
 static ngx_int_t ngx_bloom_save_finish(ngx_bloom_save_t *save);
@@ -17,9 +26,43 @@ static ngx_int_t ngx_bloom_save_fails(ngx_bloom_save_t *save,
 static u_char *ngx_bloom_save_base(ngx_bloom_zone_t *zone, ngx_uint_t bank);
 
 
+static uint64_t
+ngx_bloom_save_checkpoint_min(void)
+{
+#if (NGX_BLOOM_FAULTS)
+    if (getenv("NGX_BLOOM_FAULT_CHECKPOINT") != NULL) {
+        return strtoull(getenv("NGX_BLOOM_FAULT_CHECKPOINT"), NULL, 10);
+    }
+#endif
+
+    return NGX_BLOOM_SAVE_CHECKPOINT_MIN;
+}
+
+
+ngx_uint_t
+ngx_bloom_save_due(ngx_bloom_zone_t *zone)
+{
+    uint64_t            behind, limit;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    behind = ngx_max(sh->checkpoint, zone->state->control->begin);
+    limit = ngx_max(ngx_bloom_save_checkpoint_min(),
+                    bloom_image_payload_size(&sh->bank[sh->generation & 1]
+                                              .image));
+
+    return sh->generation != 0
+           && sh->applied > behind && sh->applied - behind > limit
+           && (sh->checkpoint_tried == 0
+               || ngx_current_msec - sh->checkpoint_tried
+                  >= NGX_BLOOM_SAVE_RETRY);
+}
+
+
 ngx_int_t
 ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
-    ngx_bloom_task_e kind, uint64_t ticket)
+    ngx_bloom_task_e kind)
 {
     ngx_uint_t          bank;
     bloom_image_t      *image;
@@ -35,30 +78,44 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     save->generation = sh->generation;
     save->position = sh->applied;
 
+    if (ngx_bloom_state_files_temporary(zone->state, "save", "tmp", save->tmp)
+        != NGX_OK)
+    {
+        ngx_cpystrn(save->tmp, zone->state->path.data, NGX_MAX_PATH);
+        return ngx_bloom_save_fails(save, "gets no random name for a file");
+    }
+
     bank = save->generation & 1;
     image = &save->image;
 
+    save->bits_set = __atomic_load_n(&sh->bank[bank].bits_set,
+                                     __ATOMIC_ACQUIRE);
+
     *image = sh->bank[bank].image;
-    image->items = bloom_geometry_items(&image->geometry,
-                                        sh->bank[bank].bits_set);
+    image->items = bloom_geometry_items(&image->geometry, save->bits_set);
     image->flags |= BLOOM_IMAGE_ESTIMATED;
 
     if (kind == NGX_BLOOM_TASK_CHECKPOINT) {
-        ngx_bloom_state_files_checkpoint(zone->state,
-                                         ngx_bloom_save_base(zone, bank),
+        ngx_bloom_state_files_checkpoint(ngx_bloom_save_base(zone, bank),
                                          save->position, save->name);
 
     } else {
+        /* whoever loads it again, later, does not know when it was loaded */
+
+        image->as_of = ngx_bloom_as_of_complete(zone->state, image);
         image->created = ngx_bloom_time();
 
         if (getrandom(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN, 0) == -1) {
             return ngx_bloom_save_fails(save, "has no build id");
         }
 
-        ngx_bloom_state_files_snapshot(zone->state, ticket, save->name);
+        if (ngx_bloom_state_files_temporary(zone->state, "snapshot", "bloom",
+                                            save->name)
+            != NGX_OK)
+        {
+            return ngx_bloom_save_fails(save, "gets no random name");
+        }
     }
-
-    ngx_bloom_state_name(zone->state, save->tmp, "save.%P.tmp", ngx_pid);
 
     save->buf = malloc(BLOOM_IMAGE_CHUNK);
     save->table = malloc(bloom_image_table_size(image));
@@ -67,7 +124,8 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
         return ngx_bloom_save_fails(save, "cannot be written");
     }
 
-    save->fd = ngx_bloom_io_open(save->tmp, O_RDWR|O_CREAT|O_TRUNC);
+    save->fd = ngx_bloom_io_open(zone->state->dir, save->tmp,
+                                 O_RDWR|O_CREAT|O_TRUNC);
 
     if (save->fd == NGX_INVALID_FILE) {
         return ngx_bloom_save_fails(save, "cannot be made");
@@ -120,7 +178,10 @@ ngx_bloom_save_step(ngx_bloom_save_t *save)
 
     offset += BLOOM_IMAGE_PAGE + bloom_image_table_size(&save->image);
 
-    if (ngx_bloom_io_write(save->fd, save->buf, len, offset) != NGX_OK) {
+    if (ngx_bloom_io_write_slice(save->fd, save->buf, len, offset,
+                                 &save->unsynced)
+        != NGX_OK)
+    {
         return ngx_bloom_save_fails(save, "cannot be written");
     }
 
@@ -158,7 +219,7 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
         != NGX_OK
         || ngx_bloom_io_write(save->fd, header, BLOOM_IMAGE_PAGE, 0) != NGX_OK
         || ngx_bloom_io_sync(save->fd) != NGX_OK
-        || ngx_bloom_io_rename(save->zone->state->path.data, save->tmp,
+        || ngx_bloom_io_rename(save->zone->state->dir, save->tmp,
                                save->name)
            != NGX_OK)
     {
@@ -171,7 +232,7 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
         save->zone->sh->checkpoint = save->position;
 
         ngx_bloom_state_files_remove(save->zone->state, "checkpoint.",
-                                     save->name, 0);
+                                     save->name);
     }
 
     return NGX_OK;
@@ -186,7 +247,7 @@ ngx_bloom_save_end(ngx_bloom_save_t *save)
         save->fd = NGX_INVALID_FILE;
 
         if (save->tmp[0] != '\0') {
-            (void) ngx_bloom_io_remove(save->tmp);
+            (void) ngx_bloom_io_remove(save->zone->state->dir, save->tmp);
         }
     }
 

@@ -23,10 +23,12 @@ typedef struct {
     ngx_bloom_task_e      kind;          /* ..._CHECKPOINT or ..._SNAPSHOT */
     uint64_t              generation;
     uint64_t              position;      /* of the journal */
+    uint64_t              bits_set;      /* when it was begun */
     bloom_image_t         image;
 
     ngx_fd_t              fd;
     uint64_t              chunk;         /* the next */
+    size_t                unsynced;      /* bytes written */
     u_char               *buf;           /* one chunk */
     u_char               *table;
 
@@ -37,13 +39,17 @@ typedef struct {
 } ngx_bloom_save_t;
 
 
+/* Returns 1 if a start would take long without a checkpoint, and none has been
+ * tried in vain just now. */
+ngx_uint_t ngx_bloom_save_due(ngx_bloom_zone_t *zone);
+
 /*
  * Begins to save what serves.  The caller has applied and synchronised the
  * journal as far as sh->applied says.  NGX_OK, or NGX_ERROR with save->error;
  * ngx_bloom_save_end() follows either way.
  */
 ngx_int_t ngx_bloom_save_begin(ngx_bloom_save_t *save,
-    ngx_bloom_zone_t *zone, ngx_bloom_task_e kind, uint64_t ticket);
+    ngx_bloom_zone_t *zone, ngx_bloom_task_e kind);
 
 /*
  * NGX_AGAIN: there is more to do; NGX_OK: save->name is whole and on disk;

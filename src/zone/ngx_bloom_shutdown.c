@@ -7,6 +7,7 @@
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
 #include "ngx_bloom_pending.h"
+#include "ngx_bloom_unprivileged.h"
 
 #include <ngx_event.h>
 
@@ -18,6 +19,7 @@
 
 
 static void ngx_bloom_shutdown_look(ngx_event_t *ev);
+static void ngx_bloom_shutdown_child(void *data, ngx_bloom_answer_t *answer);
 static void ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle,
     ngx_bloom_zone_t *zone);
 
@@ -160,6 +162,59 @@ ngx_bloom_shutdown_end(ngx_cycle_t *cycle, ngx_array_t *zones)
 }
 
 
+void
+ngx_bloom_shutdown_end_master(ngx_cycle_t *cycle, ngx_array_t *zones)
+{
+    ngx_uint_t            i, any;
+    ngx_core_conf_t      *ccf;
+    ngx_bloom_user_t      user;
+    ngx_bloom_zone_t    **zone;
+    ngx_bloom_answer_t    answer;
+
+    zone = zones->elts;
+
+    any = 0;
+
+    for (i = 0; i < zones->nelts; i++) {
+
+        if (zone[i]->state != NULL) {
+            any = 1;
+
+        } else if (zone[i]->state_error != NULL
+                   && !ngx_bloom_pending_empty(&zone[i]->sh->pending))
+        {
+            ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
+                          "bloom zone \"%V\" loses keys that were added, since "
+                          "its directory could not be used: add them again",
+                          &zone[i]->name);
+        }
+    }
+
+    if (!any) {
+        return;
+    }
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+    user = ngx_bloom_unprivileged_workers(ccf);
+
+    (void) ngx_bloom_unprivileged(&user, cycle->log,
+                                  "synchronises the journals of bloom zones",
+                                  ngx_bloom_shutdown_child, zones, &answer);
+}
+
+
+static void
+ngx_bloom_shutdown_child(void *data, ngx_bloom_answer_t *answer)
+{
+    ngx_array_t *zones = data;
+
+    ngx_bloom_zone_attach_states(zones);
+    ngx_bloom_shutdown_end((ngx_cycle_t *) ngx_cycle, zones);
+
+    answer->rc = NGX_OK;
+}
+
+
 static void
 ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
 {
@@ -199,8 +254,16 @@ ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
 
     /* and what it says of itself, and keys that no journal took */
 
-    if (rc == NGX_OK && last) {
-        rc = ngx_bloom_io_sync(state->fd);
+    if (last && ngx_bloom_io_sync(state->fd) != NGX_OK) {
+        rc = NGX_ERROR;
+    }
+
+    if (last && !ngx_bloom_pending_empty(&control->pending)) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "bloom zone \"%V\": %uL keys that the journal could not "
+                      "take are kept in \"%V/control\", and go to the journal "
+                      "when nginx runs again; look at the disk", &zone->name,
+                      (uint64_t) control->pending.count, &state->path);
     }
 
     if (rc != NGX_OK) {

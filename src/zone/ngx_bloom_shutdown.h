@@ -10,7 +10,8 @@
  *     so within a second, or, where a request waits for it, within a tenth of
  *     a second; and it makes segments in which such a request needs room;
  *     it does so once more before it ends;
- *     the master, which exits last, does it for all of them.
+ *     the master, which exits last, has a child do it for all of them, which is
+ *     the workers' user.
  *
  * Workers otherwise never wait for a disk.  One that exits accepts no requests
  * any more, and those that are left wait for just this.
@@ -40,10 +41,11 @@ void ngx_bloom_shutdown_appended(ngx_bloom_zone_t *zone, uint64_t position);
 void ngx_bloom_shutdown_waits(ngx_bloom_zone_t *zone, ngx_msec_t since);
 
 /*
- * To be called in exit_process and exit_master: what was appended is on disk
- * when it returns, or the log says why not.
+ * To be called in exit_process, and in exit_master: what was appended is on
+ * disk when it returns, or the log says why not.
  */
 void ngx_bloom_shutdown_end(ngx_cycle_t *cycle, ngx_array_t *zones);
+void ngx_bloom_shutdown_end_master(ngx_cycle_t *cycle, ngx_array_t *zones);
 
 
 #pragma GCC visibility pop

@@ -1,55 +1,102 @@
 
 /*
- * This file loads a zone's base into fresh memory, or checks for "nginx -t"
- * that it could be loaded.
+ * This file has the master's part, and that of its child, in filling fresh
+ * memory, or in checking for "nginx -t" that it could be filled.
  */
 
 #include "ngx_bloom_start.h"
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_log.h"
+#include "ngx_bloom_state_files.h"
 
 #include <sys/random.h>
 
 
+/* What is tried, one after the other, where "required=off". */
+typedef enum {
+    NGX_BLOOM_START_WHOLE = 0,
+    NGX_BLOOM_START_JOURNAL,             /* without a filter */
+    NGX_BLOOM_START_NOTHING              /* not even that can be used */
+} ngx_bloom_start_e;
+
+typedef struct {
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_start_e   what;
+} ngx_bloom_start_t;
+
+
+static void ngx_bloom_start_check_child(void *data,
+    ngx_bloom_answer_t *answer);
+static void ngx_bloom_start_child(void *data, ngx_bloom_answer_t *answer);
+static ngx_int_t ngx_bloom_start_init(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_start_fill(ngx_bloom_zone_t *zone,
+    ngx_bloom_start_e what);
+static void ngx_bloom_start_log_lost(ngx_bloom_zone_t *zone);
 static void ngx_bloom_start_log_hugepages(ngx_bloom_zone_t *zone);
 
 
 ngx_int_t
 ngx_bloom_start_check(ngx_bloom_zone_t *zone)
 {
-    u_char              *path;
+    ngx_int_t           rc;
+    ngx_bloom_user_t    user;
+    ngx_bloom_answer_t  answer;
+
+    rc = ngx_bloom_base_open_directory(zone, 0);
+
+    if (rc == NGX_OK) {
+        user = ngx_bloom_unprivileged_workers(zone->ccf);
+
+        (void) ngx_bloom_unprivileged(&user, zone->shm_zone->shm.log,
+                                      "checks a bloom zone",
+                                      ngx_bloom_start_check_child, zone,
+                                      &answer);
+        rc = answer.rc;
+    }
+
+    return zone->optional ? NGX_OK : rc;
+}
+
+
+/* Reads the image, and the journal: is there a segment of a newer version?  And
+ * opens what else a start would. */
+static void
+ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
+{
+    ngx_bloom_zone_t *zone = data;
+
     ngx_int_t            rc;
     bloom_record_t       record;
-    ngx_bloom_state_t    state;
     ngx_bloom_reader_t   reader;
-    ngx_bloom_control_t  control;
+    ngx_bloom_failure_t  failure;
+
+    static ngx_bloom_control_t  control;     /* zeros */
 
     if (zone->file.name.len != 0
-        && ngx_bloom_image_file_check(&zone->file) != NGX_OK)
+        && (zone->file.fd == NGX_INVALID_FILE
+            || ngx_bloom_image_file_check(&zone->file) != NGX_OK))
     {
-        return ngx_bloom_base_refuse(zone);
+        (void) ngx_bloom_base_refuse(zone);
+        return;
     }
 
-    path = ngx_bloom_base_state_path(zone, ngx_cycle->pool);
-
-    if (path == NULL || !ngx_bloom_state_exists(path)) {
-        return NGX_OK;
+    if (zone->state == NULL) {
+        answer->rc = NGX_OK;
+        return;
     }
 
-    /* is there a segment of a newer version? */
+    if (ngx_bloom_state_check(zone->state, &failure) != NGX_OK) {
+        ngx_bloom_base_log_state(zone, &failure);
+        return;
+    }
 
-    ngx_memzero(&state, sizeof(ngx_bloom_state_t));
-    ngx_memzero(&control, sizeof(ngx_bloom_control_t));
+    zone->state->control = &control;
 
-    state.path.data = path;
-    state.path.len = ngx_strlen(path);
-    state.control = &control;
-
-    if (ngx_bloom_reader_open(&reader, &state, 0, NGX_BLOOM_TO_THE_END)
+    if (ngx_bloom_reader_open(&reader, zone->state, 0, NGX_BLOOM_TO_THE_END)
         != NGX_OK)
     {
-        return NGX_ERROR;
+        return;
     }
 
     do {
@@ -57,13 +104,13 @@ ngx_bloom_start_check(ngx_bloom_zone_t *zone)
     } while (rc == NGX_OK);
 
     if (rc == NGX_ERROR) {
-        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, reader.err,
+        ngx_log_error(ngx_bloom_zone_level(zone),
+                      zone->shm_zone->shm.log, reader.err,
                       "bloom zone \"%V\": %s", &zone->name, reader.error);
+        return;
     }
 
-    ngx_bloom_reader_close(&reader);
-
-    return rc == NGX_DONE ? NGX_OK : NGX_ERROR;
+    answer->rc = NGX_OK;
 }
 
 
@@ -87,22 +134,110 @@ ngx_bloom_start_stays_unloaded(ngx_bloom_zone_t *zone)
 ngx_int_t
 ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
 {
-    size_t               len;
-    ngx_int_t            rc;
-    ngx_slab_pool_t     *shpool;
-    ngx_bloom_load_t     load;
-    ngx_bloom_shctx_t   *sh;
+    ngx_int_t           rc;
+    ngx_log_t          *log;
+    ngx_bloom_user_t    user;
+    ngx_bloom_start_t   start;
+    ngx_bloom_answer_t  answer;
 
-    shpool = (ngx_slab_pool_t *) zone->shm_zone->shm.addr;
+    log = zone->shm_zone->shm.log;
 
-    len = sizeof(" in bloom zone \"\"") + zone->name.len;
+    /* before other processes are forked: they are to have them, too */
 
-    sh = ngx_slab_alloc(shpool, sizeof(ngx_bloom_shctx_t));
-    shpool->log_ctx = ngx_slab_alloc(shpool, len);
+    zone->hugepages_got = zone->hugepages;
 
-    if (sh == NULL || shpool->log_ctx == NULL) {
+    if (ngx_bloom_hugepages_take(zone->banks, 2 * zone->bank_size,
+                                 &zone->hugepages_got, &zone->name, log)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
+
+    user = ngx_bloom_unprivileged_workers(zone->ccf);
+
+    start.zone = zone;
+    start.what = NGX_BLOOM_START_WHOLE;
+
+    if (ngx_bloom_base_open_directory(zone, 1) != NGX_OK) {
+
+        if (!zone->optional) {
+            return NGX_ERROR;
+        }
+
+        start.what = NGX_BLOOM_START_NOTHING;
+    }
+
+    for ( ;; ) {
+        rc = ngx_bloom_unprivileged(&user, log, "loads a bloom zone",
+                                    ngx_bloom_start_child, &start, &answer);
+
+        if (rc == NGX_OK && answer.rc == NGX_OK) {
+            break;
+        }
+
+        if (!zone->optional || start.what == NGX_BLOOM_START_NOTHING) {
+            return NGX_ERROR;
+        }
+
+        /* as it was */
+
+        ngx_memzero(zone->sh, sizeof(ngx_bloom_shctx_t));
+        ngx_bloom_hugepages_clear(zone->banks, 2 * zone->bank_size,
+                                  zone->hugepages_got);
+
+        start.what = (zone->state == NULL) ? NGX_BLOOM_START_NOTHING
+                                           : start.what + 1;
+    }
+
+    ngx_bloom_base_take_state(zone, &answer);
+
+    if (start.what != NGX_BLOOM_START_WHOLE) {
+        ngx_log_error(NGX_LOG_ALERT, log, 0,
+                      "bloom zone \"%V\" is not loaded and answers "
+                      "\"unknown\": a line above that names it says why; do "
+                      "what it says, and reload nginx", &zone->name);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_bloom_start_child(void *data, ngx_bloom_answer_t *answer)
+{
+    ngx_bloom_start_t *start = data;
+
+    ngx_bloom_zone_t  *zone;
+
+    zone = start->zone;
+
+    if (ngx_bloom_start_init(zone) != NGX_OK) {
+        return;
+    }
+
+    if (start->what == NGX_BLOOM_START_NOTHING) {
+        answer->rc = NGX_OK;
+        return;
+    }
+
+    if (zone->state != NULL && ngx_bloom_base_open_state(zone) != NGX_OK) {
+        return;
+    }
+
+    if (ngx_bloom_start_fill(zone, start->what) != NGX_OK) {
+        return;
+    }
+
+    ngx_bloom_base_answer_state(zone, answer);
+}
+
+
+static ngx_int_t
+ngx_bloom_start_init(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
 
     /* the memory is fresh, and so zero; most of it is never touched */
 
@@ -110,62 +245,45 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
     ngx_memzero(sh, sizeof(ngx_bloom_shctx_t));
 #endif
 
-    ngx_sprintf(shpool->log_ctx, " in bloom zone \"%V\"%Z", &zone->name);
+    sh->heartbeat = ngx_bloom_time();
 
     if (getrandom(&sh->instance, sizeof(uint64_t), 0) == -1
         || ngx_bloom_lock_init(&sh->helper) != NGX_OK
         || ngx_bloom_lock_init(&sh->tasks) != NGX_OK
         || ngx_bloom_lock_init(&sh->pending.mutex) != NGX_OK)
     {
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
+                      "the memory of bloom zone \"%V\" cannot be set up",
+                      &zone->name);
         return NGX_ERROR;
     }
 
-    /* all the rest, in one piece: no page of it is touched here */
+    return NGX_OK;
+}
 
-    sh->heartbeat = ngx_bloom_time();
-    sh->bank_size = shpool->pfree / 2 * ngx_pagesize;
-    sh->banks = ngx_slab_alloc(shpool, 2 * sh->bank_size);
 
-    if (sh->banks == NULL) {
-        return NGX_ERROR;
-    }
+static ngx_int_t
+ngx_bloom_start_fill(ngx_bloom_zone_t *zone, ngx_bloom_start_e what)
+{
+    ngx_int_t           rc;
+    ngx_bloom_load_t    load;
+    ngx_bloom_shctx_t  *sh;
 
-    sh->hugepages = zone->hugepages;
-
-    if (ngx_bloom_hugepages_take(sh->banks, 2 * sh->bank_size, &sh->hugepages,
-                                 &zone->name, zone->shm_zone->shm.log)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    shpool->data = sh;
-    zone->sh = sh;
-    zone->pending = &sh->pending;
-
-    if (ngx_bloom_base_open_state(zone) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    if (zone->resized && zone->file.name.len == 0 && zone->state == NULL) {
-        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
-                      "bloom zone \"%V\" starts empty: its size changed, and "
-                      "it has no journal", &zone->name);
-
-    } else if (zone->resized && zone->file.name.len == 0
-               && zone->state->alone)
-    {
-        /* the memory before was no instance of this journal */
-
-        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
-                      NGX_BLOOM_BASE_FORGETS, &zone->name);
-    }
+    sh = zone->sh;
 
     ngx_memzero(&load, sizeof(ngx_bloom_load_t));
     load.zone = zone;
     load.file.fd = NGX_INVALID_FILE;
 
-    rc = ngx_bloom_base_load(zone, &load);
+    if (what == NGX_BLOOM_START_WHOLE) {
+        rc = ngx_bloom_base_load(zone, &load);
+
+    } else if (zone->state != NULL) {
+        rc = ngx_bloom_base_load_journal(zone, &load);
+
+    } else {
+        return NGX_OK;
+    }
 
     if (rc == NGX_OK && zone->state != NULL) {
         rc = ngx_bloom_base_recover(zone, &load);
@@ -177,11 +295,18 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
-    if (zone->state != NULL) {
-        ngx_bloom_state_ready(zone->state);
+    if (zone->state != NULL && zone->state->alone) {
+        ngx_bloom_state_files_clean(zone->state, NGX_BLOOM_STATE_FILES_ALL);
     }
 
+    if (what != NGX_BLOOM_START_WHOLE) {
+        return NGX_OK;
+    }
+
+    sh->complete = load.complete;
+
     ngx_bloom_base_note_file(zone);
+    ngx_bloom_start_log_lost(zone);
     ngx_bloom_start_log_hugepages(zone);
 
 #if (NGX_BLOOM_FAULTS)
@@ -193,12 +318,44 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
     /* no process has seen this memory: it serves without waiting */
 
     sh->generation = 1;
-    sh->based = 1;
+
+    /* the helper first sees that the file of file= is on disk */
+
+    sh->based = (sh->file && !sh->uploaded) ? 0 : 1;
 
     ngx_bloom_log_serves(&load, zone->shm_zone->shm.log, "starts with",
                          ngx_bloom_base_called(zone, sh->uploaded));
 
     return NGX_OK;
+}
+
+
+/* Warns of keys that only the memory before had. */
+static void
+ngx_bloom_start_log_lost(ngx_bloom_zone_t *zone)
+{
+    ngx_log_t  *log;
+
+    log = zone->shm_zone->shm.log;
+
+    if (zone->before == NULL || zone->file.name.len != 0) {
+        return;
+    }
+
+    if (zone->state == NULL) {
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "bloom zone \"%V\" starts empty again: it has no journal,"
+                      " and its size, capacity, rate, layout, hash or key form "
+                      "changed", &zone->name);
+
+    } else if (zone->before->state == NULL
+               && zone->before->file.name.len == 0)
+    {
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "bloom zone \"%V\" starts again from its journal: keys "
+                      "that were added while it had none are lost",
+                      &zone->name);
+    }
 }
 
 
@@ -222,5 +379,5 @@ ngx_bloom_start_log_hugepages(ngx_bloom_zone_t *zone)
                   "bloom zone \"%V\" has %uLk for its filter and, by now, "
                   "%uzk of its memory on huge pages (with huge_pages=%s)",
                   &zone->name, filter / 1024, sh->huge_bytes / 1024,
-                  ngx_bloom_hugepages_name(sh->hugepages));
+                  ngx_bloom_hugepages_name(zone->hugepages_got));
 }

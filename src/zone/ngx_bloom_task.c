@@ -1,6 +1,7 @@
 
 /*
- * This file draws tickets for tasks, and keeps the results of their last runs.
+ * This file draws tickets for tasks, and keeps the result of the last run of
+ * each kind.
  */
 
 #include "ngx_bloom_task.h"
@@ -12,26 +13,35 @@
 #define NGX_BLOOM_TASK_PATIENCE  60000
 
 
-static ngx_int_t ngx_bloom_task_find(ngx_bloom_task_t *task, uint64_t ticket,
-    ngx_bloom_result_t *result);
-
-
-/* The last ticket that was served; 0, as in fresh memory, if none was. */
-static uint64_t
-ngx_bloom_task_served(ngx_bloom_task_t *task)
-{
-    uint64_t  runs;
-
-    runs = __atomic_load_n(&task->runs, __ATOMIC_ACQUIRE);
-
-    return task->run[runs % NGX_BLOOM_TASK_RUNS].upto;
-}
+static ngx_int_t ngx_bloom_task_find(ngx_bloom_zone_t *zone,
+    ngx_bloom_task_e kind, uint64_t ticket, ngx_bloom_result_t *result);
 
 
 static ngx_uint_t
 ngx_bloom_task_unserved(ngx_bloom_shctx_t *sh, ngx_bloom_task_e kind)
 {
-    return sh->task[kind].asked != ngx_bloom_task_served(&sh->task[kind]);
+    return __atomic_load_n(&sh->task[kind].asked, __ATOMIC_RELAXED)
+           != __atomic_load_n(&sh->task[kind].served, __ATOMIC_RELAXED);
+}
+
+
+const char *
+ngx_bloom_task_impossible(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
+{
+    if (zone->state_error != NULL) {
+        return zone->state_error;
+    }
+
+    if (kind == NGX_BLOOM_TASK_LOAD && zone->file.name.len == 0) {
+        return "the zone has no file= to load again";
+    }
+
+    if (kind != NGX_BLOOM_TASK_LOAD && zone->state == NULL) {
+        return "the zone has no directory for it: set bloom_state_path, and no "
+               "\"journal=off\"";
+    }
+
+    return NULL;
 }
 
 
@@ -44,15 +54,9 @@ ngx_bloom_task_request(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
     sh = zone->sh;
 
-    if (kind == NGX_BLOOM_TASK_LOAD && zone->file.name.len == 0) {
-        *error = "the zone has no file= to load again";
-        return NGX_DECLINED;
-    }
+    *error = ngx_bloom_task_impossible(zone, kind);
 
-    if (kind != NGX_BLOOM_TASK_LOAD && zone->state == NULL) {
-        *error = zone->state_error ? zone->state_error
-                                   : "the zone has no directory for it: set "
-                                     "bloom_state_path, and no \"journal=off\"";
+    if (*error != NULL) {
         return NGX_DECLINED;
     }
 
@@ -106,15 +110,15 @@ ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_int_t    rc;
     const char  *why;
 
-    rc = ngx_bloom_task_find(&zone->sh->task[kind], ticket, result);
+    rc = ngx_bloom_task_find(zone, kind, ticket, result);
 
     if (rc == NGX_OK) {
         return NGX_OK;
     }
 
     if (rc == NGX_DECLINED) {
-        why = "it is not known any more what came of it: several others have "
-              "been served since; look at the zone's state, or ask again";
+        why = "it is not known any more what came of it: another image has "
+              "been uploaded since; look at the zone's state, or ask again";
 
     } else if (ngx_bloom_time()
                > __atomic_load_n(&zone->sh->heartbeat, __ATOMIC_RELAXED)
@@ -140,49 +144,54 @@ ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
 
 /*
- * What the run that served the ticket ended with.  NGX_AGAIN: none has yet;
- * NGX_DECLINED: it is not known any more.
+ * What the ticket's run ended with.  NGX_AGAIN: it has not ended yet, or
+ * somebody has the lock; NGX_DECLINED: it is not known any more.
  */
 static ngx_int_t
-ngx_bloom_task_find(ngx_bloom_task_t *task, uint64_t ticket,
-    ngx_bloom_result_t *result)
+ngx_bloom_task_find(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
+    uint64_t ticket, ngx_bloom_result_t *result)
 {
-    uint64_t          runs, n;
-    ngx_int_t         rc;
-    ngx_bloom_run_t  *run;
+    ngx_int_t          rc;
+    ngx_bloom_task_t  *task;
 
-    do {
-        runs = __atomic_load_n(&task->runs, __ATOMIC_ACQUIRE);
+    task = &zone->sh->task[kind];
 
+    if (ngx_bloom_lock(&zone->sh->tasks, 0) != NGX_OK) {
+        return NGX_AGAIN;
+    }
+
+    if (ticket > task->served) {
+        rc = NGX_AGAIN;
+
+    } else if (kind == NGX_BLOOM_TASK_UPLOAD && ticket != task->served) {
         rc = NGX_DECLINED;
 
-        /* from the last one back, but for that which may be written */
+    } else {
+        ngx_bloom_fault("result");
 
-        for (n = runs; n + NGX_BLOOM_TASK_RUNS > runs + 1; n--) {
+        *result = task->result;
+        rc = NGX_OK;
+    }
 
-            run = &task->run[n % NGX_BLOOM_TASK_RUNS];
-
-            if (ticket > run->upto) {
-                rc = NGX_AGAIN;
-                break;
-            }
-
-            if (ticket > run->after) {
-                ngx_bloom_fault("result");
-
-                *result = run->result;
-                rc = NGX_OK;
-                break;
-            }
-        }
-
-        /* if another run has ended meanwhile, what was read may be torn */
-
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-
-    } while (__atomic_load_n(&task->runs, __ATOMIC_RELAXED) != runs);
+    ngx_bloom_unlock(&zone->sh->tasks);
 
     return rc;
+}
+
+
+void
+ngx_bloom_task_refused(ngx_bloom_zone_t *zone, ngx_bloom_result_t *result)
+{
+    result->started_at = ngx_bloom_time();
+    result->generation = __atomic_load_n(&zone->sh->generation,
+                                         __ATOMIC_ACQUIRE);
+
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_OK + result->outcome, 1);
+
+    if (ngx_bloom_lock(&zone->sh->tasks, NGX_BLOOM_TASK_WAIT) == NGX_OK) {
+        zone->sh->loaded = *result;
+        ngx_bloom_unlock(&zone->sh->tasks);
+    }
 }
 
 
@@ -190,7 +199,6 @@ ngx_int_t
 ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     u_char *path)
 {
-    ngx_int_t          rc;
     ngx_bloom_task_t  *task;
 
     task = &zone->sh->task[kind];
@@ -201,75 +209,88 @@ ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
         return NGX_DECLINED;
     }
 
-    rc = NGX_DECLINED;
+    task->begun = task->asked;
+    task->generation = zone->sh->generation;
 
-    if (ngx_bloom_task_unserved(zone->sh, kind)) {
-        task->begun = task->asked;
-
-        if (path != NULL) {
-            ngx_cpystrn(path, task->path, NGX_MAX_PATH);
-        }
-
-        rc = NGX_OK;
+    if (path != NULL) {
+        ngx_cpystrn(path, task->path, NGX_MAX_PATH);
     }
+
+    /* from here on, who dies has left it */
+
+    __atomic_store_n(&task->running, ngx_bloom_time(), __ATOMIC_SEQ_CST);
 
     ngx_bloom_unlock(&zone->sh->tasks);
 
-    return rc;
+    return NGX_OK;
+}
+
+
+ngx_bloom_task_e
+ngx_bloom_task_left(ngx_bloom_zone_t *zone)
+{
+    ngx_uint_t         kind;
+    ngx_bloom_task_t  *task;
+
+    for (kind = 0; kind < NGX_BLOOM_TASKS; kind++) {
+        task = &zone->sh->task[kind];
+
+        if (task->running == 0) {
+            continue;
+        }
+
+        if (task->served < task->begun) {
+            break;
+        }
+
+        task->running = 0;               /* only this was left to do */
+    }
+
+    return kind;
 }
 
 
 ngx_uint_t
-ngx_bloom_task_waits(ngx_bloom_zone_t *zone)
+ngx_bloom_task_asked(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
 {
-    ngx_uint_t  kind;
-
-    for (kind = 0; kind < NGX_BLOOM_TASKS; kind++) {
-        if (ngx_bloom_task_unserved(zone->sh, kind)) {
-            return 1;
-        }
-    }
-
-    return 0;
+    return ngx_bloom_task_unserved(zone->sh, kind);
 }
 
 
-void
+ngx_int_t
 ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_result_t *result, ngx_uint_t all)
 {
-    uint64_t            served;
-    ngx_bloom_run_t    *run;
     ngx_bloom_task_t   *task;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
     task = &sh->task[kind];
 
-    /* the copies below are all that anybody does with this lock */
-
-    while (ngx_bloom_lock(&sh->tasks, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        /* void */
+    if (ngx_bloom_lock(&sh->tasks, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_AGAIN;
     }
 
-    served = ngx_bloom_task_served(task);
-    run = &task->run[(task->runs + 1) % NGX_BLOOM_TASK_RUNS];
-
-    /* who sees a byte of what is written now sees that `runs` is that high */
-
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-
-    run->after = served;
-    run->upto = all ? task->asked : ngx_max(served, task->begun);
-    run->result = *result;
-
-    /* one step: who dies before it has ended no run */
-
-    __atomic_store_n(&task->runs, task->runs + 1, __ATOMIC_RELEASE);
+    task->result = *result;
 
     if (kind == NGX_BLOOM_TASK_LOAD || kind == NGX_BLOOM_TASK_UPLOAD) {
         sh->loaded = *result;
     }
 
+    /* who dies before this has left it, who dies behind it has not */
+
+    __atomic_store_n(&task->served, all ? task->asked : task->begun,
+                     __ATOMIC_SEQ_CST);
+    __atomic_store_n(&task->running, 0, __ATOMIC_SEQ_CST);
+
     ngx_bloom_unlock(&sh->tasks);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_task_hand_on(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
+{
+    __atomic_store_n(&zone->sh->task[kind].running, 0, __ATOMIC_SEQ_CST);
 }

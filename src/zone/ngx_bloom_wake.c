@@ -1,10 +1,13 @@
 
 /*
  * Both ends of the pipe are non-blocking: a pipe that is full wakes the helper
- * as well.
+ * as well.  A flag in shared memory says that somebody has written to the pipe
+ * and the helper has not read from it yet, so nobody else needs to.
  */
 
 #include "ngx_bloom_wake.h"
+
+#include <sys/mman.h>
 
 
 static ngx_fd_t  ngx_bloom_wake_pipe[2] = {
@@ -12,14 +15,28 @@ static ngx_fd_t  ngx_bloom_wake_pipe[2] = {
 };
 
 
+static ngx_atomic_t  *ngx_bloom_wake_written;
+
+
 ngx_int_t
 ngx_bloom_wake_init(ngx_cycle_t *cycle)
 {
-    ngx_uint_t  i;
+    void        *p;
+    ngx_uint_t   i;
 
     if (ngx_bloom_wake_pipe[0] != NGX_INVALID_FILE) {
         return NGX_OK;
     }
+
+    p = mmap(NULL, sizeof(ngx_atomic_t), PROT_READ|PROT_WRITE,
+             MAP_ANON|MAP_SHARED, -1, 0);
+
+    if (p == MAP_FAILED) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "mmap() failed");
+        return NGX_ERROR;
+    }
+
+    ngx_bloom_wake_written = p;
 
     if (pipe(ngx_bloom_wake_pipe) == -1) {
         ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
@@ -53,6 +70,10 @@ ngx_bloom_wake_clear(void)
     u_char   buf[256];
     ssize_t  n;
 
+    /* before the pipe is read: what is written behind this stays in it */
+
+    __atomic_store_n(ngx_bloom_wake_written, 0, __ATOMIC_SEQ_CST);
+
     do {
         n = read(ngx_bloom_wake_pipe[0], buf, sizeof(buf));
     } while (n == (ssize_t) sizeof(buf) || (n == -1 && ngx_errno == NGX_EINTR));
@@ -64,7 +85,9 @@ ngx_bloom_wake(void)
 {
     u_char  c;
 
-    if (ngx_bloom_wake_pipe[1] == NGX_INVALID_FILE) {
+    if (ngx_bloom_wake_pipe[1] == NGX_INVALID_FILE
+        || __atomic_exchange_n(ngx_bloom_wake_written, 1, __ATOMIC_SEQ_CST))
+    {
         return;
     }
 

@@ -22,7 +22,11 @@ ngx_int_t ngx_bloom_wake_init(ngx_cycle_t *cycle);
  * helper. */
 ngx_fd_t ngx_bloom_wake_fd(void);
 
-/* Reads all that is in the pipe. */
+/*
+ * Reads all that is in the pipe.  The helper calls this whenever it looks after
+ * its zones, woken or not: a process may die after it has said that it writes
+ * to the pipe and before it does.
+ */
 void ngx_bloom_wake_clear(void);
 
 /* Tells the helper that there is something to do.  Never waits. */

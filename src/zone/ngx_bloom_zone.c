@@ -7,6 +7,9 @@
 #include "ngx_bloom_zone.h"
 
 
+/* At most so many slots of small sizes has nginx's slab allocator. */
+#define NGX_BLOOM_ZONE_SLOTS          64
+
 /* Keys whose lines are asked for before the first is touched. */
 #define NGX_BLOOM_ZONE_PREFETCH       32
 
@@ -153,6 +156,41 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
 }
 
 
+ngx_uint_t
+ngx_bloom_zone_overfull(ngx_bloom_zone_t *zone, uint64_t *items)
+{
+    uint64_t            generation, set;
+    ngx_uint_t          bank;
+    bloom_image_t       image;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+    *items = 0;
+
+    do {
+        generation = __atomic_load_n(&sh->generation, __ATOMIC_ACQUIRE);
+
+        if (generation == 0) {
+            return 0;
+        }
+
+        bank = generation & 1;
+        image = sh->bank[bank].image;
+        set = __atomic_load_n(&sh->bank[bank].bits_set, __ATOMIC_RELAXED);
+
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+
+    } while (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED) != generation);
+
+    *items = bloom_geometry_items(&image.geometry, set);
+
+    return *items > image.capacity
+                    + (uint64_t) (3 * bloom_geometry_items_error(
+                                          &image.geometry, *items))
+           && bloom_geometry_fpr(&image.geometry, *items) > image.fpr;
+}
+
+
 void
 ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone)
 {
@@ -161,8 +199,28 @@ ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone)
     sh = zone->sh;
 
     __atomic_store_n(&sh->huge_bytes,
-                     ngx_bloom_hugepages_measure(sh->banks, 2 * sh->bank_size),
+                     ngx_bloom_hugepages_measure(zone->banks,
+                                                 2 * zone->bank_size),
                      __ATOMIC_RELAXED);
+}
+
+
+/*
+ * The slab allocator of nginx has its header and a descriptor for each page at
+ * the beginning.  It is never used: what is behind is divided here.
+ */
+static size_t
+ngx_bloom_zone_offset(size_t size)
+{
+    size_t  offset;
+
+    offset = sizeof(ngx_slab_pool_t)
+             + NGX_BLOOM_ZONE_SLOTS
+               * (sizeof(ngx_slab_page_t) + sizeof(ngx_slab_stat_t))
+             + size / (ngx_pagesize + sizeof(ngx_slab_page_t))
+               * sizeof(ngx_slab_page_t);
+
+    return ngx_align(offset, ngx_pagesize);
 }
 
 
@@ -171,14 +229,80 @@ ngx_bloom_zone_needs(uint64_t bank)
 {
     uint64_t  pages;
 
-    /*
-     * The slab allocator takes a descriptor for each page, and its own header;
-     * the control block, the log context and rounding take some pages more.
-     */
+    /* with what the offset above has, and rounding */
 
     pages = 2 * ((bank + ngx_pagesize - 1) / ngx_pagesize)
             + sizeof(ngx_bloom_shctx_t) / ngx_pagesize + 8;
 
     return (size_t) (pages * (ngx_pagesize + sizeof(ngx_slab_page_t))
                      + NGX_BLOOM_ZONE_MIN);
+}
+
+
+void
+ngx_bloom_zone_attach(ngx_bloom_zone_t *zone)
+{
+    size_t      offset;
+    ngx_shm_t  *shm;
+
+    shm = &zone->shm_zone->shm;
+
+    offset = ngx_bloom_zone_offset(shm->size);
+
+    zone->sh = (ngx_bloom_shctx_t *) (shm->addr + offset);
+    zone->pending = &zone->sh->pending;
+
+    offset += ngx_align(sizeof(ngx_bloom_shctx_t), ngx_pagesize);
+
+    zone->banks = shm->addr + offset;
+    zone->bank_size = (shm->size - offset) / 2 / ngx_pagesize * ngx_pagesize;
+}
+
+
+void
+ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_state_t    *state;
+    ngx_bloom_failure_t   failure;
+
+    static const uint64_t  always = UINT64_MAX;
+
+    state = zone->state;
+
+    if (state == NULL) {
+        return;
+    }
+
+    if (ngx_bloom_state_attach(state, &failure) == NGX_OK) {
+        zone->required = &state->control->instance[state->instance].required;
+        zone->pending = &state->control->pending;
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, failure.err,
+                  "cannot %s \"%V/%s\": bloom zone \"%V\" answers "
+                  "\"unknown\" instead of \"absent\" and takes no additions; "
+                  "find out who has changed that file, and restart nginx",
+                  failure.what, &state->path, failure.name, &zone->name);
+
+    zone->state_err = failure.err;
+    zone->state_error = "the control page in the directory of "
+                        "bloom_state_path cannot be used; the error log says "
+                        "why: restart nginx";
+    zone->required = &always;
+    zone->state = NULL;
+}
+
+
+void
+ngx_bloom_zone_attach_states(ngx_array_t *zones)
+{
+    ngx_uint_t          i;
+    ngx_bloom_zone_t  **zone;
+
+    zone = zones->elts;
+
+    for (i = 0; i < zones->nelts; i++) {
+        ngx_bloom_zone_attach_state(zone[i]);
+    }
 }

@@ -45,8 +45,12 @@ typedef enum {
     NGX_BLOOM_NOT_LOADED,
     NGX_BLOOM_STALE,                     /* the image is older than max_age */
     NGX_BLOOM_BEHIND,                    /* another instance added keys */
-    NGX_BLOOM_DAMAGED                    /* the journal lost records */
+    NGX_BLOOM_DAMAGED                    /* keys were lost */
 } ngx_bloom_condition_e;
+
+
+/* Bytes of pending keys where a zone has no state directory. */
+#define NGX_BLOOM_ZONE_PENDING  (256 * 1024)
 
 
 /* What the helper does when asked: see ngx_bloom_task.h. */
@@ -76,37 +80,41 @@ typedef struct {
 } ngx_bloom_result_t;
 
 typedef struct {
-    uint64_t             after;          /* it served the tickets after that */
-    uint64_t             upto;           /* and up to that one */
-    ngx_bloom_result_t   result;
-} ngx_bloom_run_t;
-
-/* One of them may be written at any time: all others are known. */
-#define NGX_BLOOM_TASK_RUNS  8
-
-typedef struct {
     uint64_t             asked;          /* tickets drawn */
-    uint64_t             begun;          /* of which a run serves */
-    uint64_t             runs;           /* atomic; that have ended */
-    ngx_bloom_run_t      run[NGX_BLOOM_TASK_RUNS];  /* the last ones: the n-th
-                                            is at n % NGX_BLOOM_TASK_RUNS */
+    uint64_t             begun;          /* the last that the last run serves */
+    uint64_t             served;         /* the last that has its result */
+    uint64_t             running;        /* when a run began, ms since 1970;
+                                            0: none is unfinished */
+    uint64_t             generation;     /* that served when it began */
+    ngx_bloom_result_t   result;         /* of the last run */
     u_char               path[NGX_MAX_PATH];           /* of an upload */
 } ngx_bloom_task_t;
 
 
-/* In shared memory. */
+/* What requests of a worker wait for: see ngx_bloom_queue.h. */
+typedef enum {
+    NGX_BLOOM_QUEUE_ROOM = 0,            /* for keys in the journal */
+    NGX_BLOOM_QUEUE_SYNC,                /* until keys are on disk */
+    NGX_BLOOM_QUEUES
+} ngx_bloom_queue_e;
+
+typedef struct ngx_bloom_queue_s  ngx_bloom_queue_t;
+
+
+/*
+ * In shared memory, which the workers' user can write: there are no addresses
+ * in it, and root does not believe it.
+ */
 typedef struct {
     /* read by every lookup */
     uint64_t              generation;    /* atomic; 0: nothing serves */
     uint64_t              applied;       /* atomic; position in the journal:
                                             what others appended before it is
                                             in the filter */
-    uint64_t              damaged;       /* atomic; 0, or keys added up to then
-                                            may be lost, ms since 1970 */
+    uint64_t              complete;      /* atomic, ms since 1970: what was
+                                            lost before then is in the filter
+                                            that serves; see below */
     uint64_t              instance;      /* random: of this memory */
-    size_t                bank_size;
-    u_char               *banks;         /* the same address everywhere */
-    ngx_uint_t            hugepages;     /* ngx_bloom_hugepages_e: got */
     size_t                huge_bytes;    /* atomic; on huge pages when
                                             they were last counted */
 
@@ -125,9 +133,13 @@ typedef struct {
     ngx_bloom_image_id_t  file_id;
     u_char                file_build[BLOOM_IMAGE_BUILD_ID_LEN];
     ngx_uint_t            uploaded;      /* an uploaded image serves */
+    ngx_bloom_image_id_t  loads;         /* the file that the last load of
+                                            file= read */
+    ngx_bloom_image_id_t  refused;       /* the one whose load was refused, or
+                                            killed its process: not watched */
     uint64_t              based;         /* the generation of which a start
                                             would begin: its image is named
-                                            the base on disk */
+                                            the base, and is on disk */
 
     pthread_mutex_t       helper;        /* robust; who loads and follows */
     pthread_mutex_t       tasks;         /* robust; held for a copy */
@@ -137,27 +149,52 @@ typedef struct {
     uint64_t              load_total;    /* 0: none is */
     uint64_t              heartbeat;     /* of the helper, ms since 1970 */
     uint64_t              checkpoint;    /* position of the last one */
+    ngx_msec_t            checkpoint_tried; /* when one that nobody asked for
+                                            was begun and not finished; 0 */
     uint64_t              full;          /* the generation last said to have
                                             more keys than it was made for, */
     uint64_t              stale;         /* or to be too old */
     uint64_t              missing;       /* looks in a row at a watched file
                                             that was not there */
+    uint64_t              learned;       /* atomic, monotonic, microseconds: up
+                                            to when keys have used the rate at
+                                            which keys are learned */
+    ngx_uint_t            left_told;     /* the instance before this memory was
+                                            told that it is left */
 
-    ngx_bloom_pending_t   pending;       /* keys, where there is no state */
-    uint64_t              lost;          /* atomic; when a key last came that
-                                            found no room among these or the
-                                            state's, ms since 1970; 0: none */
-    uint64_t              lost_noted;    /* on disk; the helper's */
-    uint64_t              switches;      /* atomic; a load is about to, so a
-                                            key that is lost now damages */
+    ngx_bloom_pending_t   pending;       /* where there is no state, */
+    u_char                keys[NGX_BLOOM_ZONE_PENDING];    /* and these keys */
 } ngx_bloom_shctx_t;
+
+/*
+ * Which keys of a zone may be lost is said by one time for all its instances,
+ * pending->lost, which outlives them: keys that were added up to then.  Each
+ * instance has another time, sh->complete: what was lost before then is in the
+ * filter that serves all the same.
+ *
+ *     lost < complete     the filter has all keys
+ *     lost >= complete    it may lack some, and says "unknown" for "absent"
+ *
+ * An image has what was added more than an hour before its as_of, so complete
+ * becomes that when it comes to serve: 1 if the image does not tell.  It is 0
+ * where the filter lacks keys whatever was lost.  It changes under the lock of
+ * the pending keys.
+ *
+ * A worker that adds a key for which there is no room raises `lost` to a time
+ * that no loss had before, and then complete behind that, if the filter had all
+ * keys until then: it has this one as well.  So only the next load leaves it
+ * behind, while other instances lack it at once.
+ */
 
 
 /* In a process's own memory: of a cycle's pool, copied by fork. */
-typedef struct {
+typedef struct ngx_bloom_zone_s {
     ngx_str_t               name;
     ngx_shm_zone_t         *shm_zone;    /* NULL: not declared */
     ngx_bloom_shctx_t      *sh;
+    u_char                 *banks;       /* both */
+    size_t                  bank_size;
+    ngx_uint_t              hugepages_got;         /* ngx_bloom_hugepages_e */
     ngx_bloom_state_t      *state;       /* NULL: memory only */
     ngx_bloom_pending_t    *pending;     /* keys: of the state, or of sh */
     ngx_uint_t              series;      /* of its counters */
@@ -180,20 +217,26 @@ typedef struct {
                                             keys: directive or endpoint */
     ngx_msec_t              watch;       /* 0: off */
     time_t                  max_age;     /* seconds; 0: off */
+    ngx_uint_t              optional;    /* "required=off": nginx starts if the
+                                            zone cannot */
     ngx_uint_t              hugepages;   /* ngx_bloom_hugepages_e: wanted */
 
-    /* why there is no state though the configuration wants one */
+    ngx_uint_t              state_wanted;          /* or there already */
+    ngx_uint_t              has_upload;  /* in it */
+
+    /* why there is no state though the configuration wants one: there may be
+     * keys in it, and nothing is loaded without them; NULL: there is */
     ngx_err_t               state_err;
     const char             *state_error;
 
-    /* until the configuration that is read has been accepted */
-    ngx_uint_t              resized;     /* it was there in another size */
-    ngx_uint_t              changed;     /* the file did: to be loaded */
-    ngx_uint_t              prepared;    /* loaded, and serves from then on */
-    ngx_uint_t              uploaded;    /* by an uploaded image */
-    ngx_uint_t              joins;       /* the filter that serves goes on, and
-                                            gets the keys of the journal */
-    struct ngx_bloom_load_s *load;
+    ngx_uint_t              changed;     /* the file did: it will be loaded */
+
+    /* of the same name in the configuration before, with memory of its own,
+     * that processes of that configuration still use; NULL: none */
+    struct ngx_bloom_zone_s *before;
+    ngx_uint_t              left;        /* 1 and the number of its instance,
+                                            which nobody tells any more what
+                                            others append; 0: none */
 
     /* what a lookup needs of the generation last seen */
     uint64_t                generation;
@@ -203,6 +246,12 @@ typedef struct {
     uint64_t               *words;
     time_t                  stale;       /* from then on all is unknown */
     const uint64_t         *required;    /* of this instance; see state */
+
+    ngx_bloom_queue_t      *queue[NGX_BLOOM_QUEUES];       /* NULL: nobody has
+                                            waited in it yet */
+
+    ngx_msec_t              stalled;     /* until then keys that cannot wait are
+                                            not to wait for the journal */
 } ngx_bloom_zone_t;
 
 
@@ -264,32 +313,69 @@ uint64_t ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
  */
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
 
+/*
+ * Returns 1 if the filter that serves has more keys than it was made for, by
+ * more than three standard errors of their estimated number, and more false
+ * positives than promised.  *items becomes the estimate, 0 if nothing serves.
+ */
+ngx_uint_t ngx_bloom_zone_overfull(ngx_bloom_zone_t *zone, uint64_t *items);
+
 /* Measures how much of the banks lies on huge pages; takes a while. */
 void ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone);
 
 /* Returns the size of a zone whose banks have room for `bank` bytes each. */
 size_t ngx_bloom_zone_needs(uint64_t bank);
 
+/* Finds the parts of the zone's memory, from its address and size alone. */
+void ngx_bloom_zone_attach(ngx_bloom_zone_t *zone);
+
+/*
+ * Maps the control page, in a process that is the workers' user and is going to
+ * use the zone.  If that cannot be, the zone answers "unknown", and the log
+ * says why.
+ */
+void ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone);
+
+/* The same for all zones of an array of pointers. */
+void ngx_bloom_zone_attach_states(ngx_array_t *zones);
+
+/* At which level it is logged that the zone cannot start. */
+static ngx_inline ngx_uint_t
+ngx_bloom_zone_level(ngx_bloom_zone_t *zone)
+{
+    return zone->optional ? NGX_LOG_ALERT : NGX_LOG_EMERG;
+}
+
 static ngx_inline u_char *
 ngx_bloom_zone_bank(ngx_bloom_zone_t *zone, ngx_uint_t bank)
 {
-    return zone->sh->banks + bank * zone->sh->bank_size;
+    return zone->banks + bank * zone->bank_size;
+}
+
+/* Whether keys were lost that the filter that serves does not have. */
+static ngx_inline ngx_uint_t
+ngx_bloom_zone_damaged(ngx_bloom_shctx_t *sh, ngx_bloom_pending_t *pending)
+{
+    return __atomic_load_n(&pending->lost, __ATOMIC_RELAXED)
+           >= __atomic_load_n(&sh->complete, __ATOMIC_RELAXED);
 }
 
 /*
  * Whether keys may be missing in the filter: another instance has appended
- * what this one has not applied, or the journal has lost records.
+ * what this one has not applied, or keys were lost.
  */
 static ngx_inline ngx_uint_t
 ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
 {
-    ngx_bloom_shctx_t  *sh;
+    ngx_bloom_shctx_t    *sh;
+    ngx_bloom_pending_t  *pending;
 
     sh = zone->sh;
+    pending = zone->pending;
 
     return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
            > __atomic_load_n(&sh->applied, __ATOMIC_ACQUIRE)
-           || __atomic_load_n(&sh->damaged, __ATOMIC_RELAXED) != 0;
+           || ngx_bloom_zone_damaged(sh, pending);
 }
 
 

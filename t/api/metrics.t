@@ -141,6 +141,7 @@ subtest 'zones have metrics' => sub {
         'audit_results_total{zone="ids",result="confirmed"}' => 1,
         'audit_results_total{zone="ids",result="unanswered"}' => 0,
         'learned_keys_total{zone="ids"}' => 0,
+        'not_learned_keys_total{zone="ids"}' => 0,
         'state{zone="ids",state="serving"}' => 1,
         'state{zone="ids",state="stale"}' => 0,
         'state{zone="aged",state="stale"}' => 1,
@@ -358,7 +359,7 @@ YML
     my $up = $query->('up{job="nginx"}');
     is($up->[0]{value}[1], 1, 'Prometheus reads the metrics without an error');
     is($query->('count(nginx_bloom_rule_checks_total{rule="shield"})')
-       ->[0]{value}[1], 4, 'Prometheus has the series of a rule');
+       ->[0]{value}[1], 5, 'Prometheus has the series of a rule');
 
     kill 'TERM', $pid;
     wait_until(sub { !BloomTest::Process::alive($pid) })

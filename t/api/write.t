@@ -217,7 +217,7 @@ subtest 'PUT image loads the body' => sub {
          ['damaged', $flipped, 422],
          ['truncated', substr($image, 0, -1), 422],
          ['with something behind it', "${image}x", 422],
-         ['too large', $t->read_file('large.bloom'), 507])
+         ['too large', $t->read_file('large.bloom'), 413])
     {
         my ($what, $body, $status) = @$_;
         my $before = generation($t, 'ids');
@@ -255,7 +255,7 @@ subtest 'PUT image loads the body' => sub {
         return !grep { /\.tmp$/ } readdir $state;
     }), 'uploads leave nothing unfinished in the state directory');
 
-    ok(wait_until(sub { !files("$dir/client_body_temp/*") }),
+    ok(wait_until(sub { !files("$dir/{client_body_temp/*,state/ids/body.*}") }),
        'uploads leave no body behind');
 
     # a client names no file
@@ -296,7 +296,7 @@ subtest 'an upload without a body is refused and is no load' => sub {
               'the last load is that before an upload without a body');
     is($loads->(), $counted,
        'an upload without a body is not counted as a load');
-    ok(wait_until(sub { !files("$dir/client_body_temp/*") }),
+    ok(wait_until(sub { !files("$dir/{client_body_temp/*,state/ids/body.*}") }),
        'an upload without a body leaves no file');
 };
 
@@ -336,7 +336,7 @@ subtest 'an upload that cannot be read is refused' => sub {
               'an upload that cannot be read is no load');
     is(ask($t, 'ids', @ids, @others), "$all$none",
        'the old image answers after uploads that cannot be read');
-    ok(wait_until(sub { !files("$dir/client_body_temp/*") }),
+    ok(wait_until(sub { !files("$dir/{client_body_temp/*,state/ids/body.*}") }),
        'an upload that cannot be read leaves no file');
 };
 

@@ -6,8 +6,9 @@
 #
 #   perl -It/lib t/chaos/chaos.pl --time 10m
 #
-# lib/Chaos/Events.pm has what happens, Client.pm what the clients do and how
-# they judge, Ledger.pm which failures of a request are excused.
+# lib/Chaos/Events.pm has what happens, with Failures.pm and Attacks.pm; Client.pm
+# what the clients do and how they judge, Ledger.pm which failures of a request
+# are excused.
 
 use strict;
 use warnings;
@@ -19,7 +20,11 @@ use Getopt::Long;
 use IO::Handle;
 
 use BloomTest;
+use BloomTest::Clock;
 use BloomTest::Disk;
+use BloomTest::Hostile;
+use BloomTest::Memory;
+use BloomTest::Witness;
 use BloomTest::Process qw(spawn now alive wait_until time_limit);
 
 use Chaos::Client;
@@ -27,20 +32,26 @@ use Chaos::Events;
 use Chaos::Ledger;
 
 my %option = (time => '30s', seed => int rand 1e9, workers => 0, clients => 3,
-              keys => 0, events => 0, only => '', break => '');
+              keys => 0, events => 0, only => '', skip => '', break => '',
+              witness => 1);
 
 GetOptions(\%option, 'time=s', 'seed=i', 'workers=i', 'clients=i', 'keys=i',
-           'events=i', 'only=s', 'break=s')
+           'events=i', 'only=s', 'skip=s', 'break=s', 'witness!')
     && !@ARGV or die <<"USAGE";
 usage: chaos.pl [--time 10m] [--seed N] [--workers N] [--clients N]
-                [--keys N] [--events N] [--only EVENT,...] [--break WHAT]
+                [--keys N] [--events N] [--only EVENT,...] [--skip EVENT,...]
+                [--no-witness] [--break WHAT]
 
   --time    until when new events are begun: seconds, or with s, m, h
   --seed    draws the same events again
   --keys    for this many keys each filter is made; more for a longer time
   --events  no more than this many
   --only    draws these alone, in turn
-  --break   breaks a promise by hand: journal, ledger, pair, base, acknowledged
+  --skip    draws none of these
+  --no-witness
+            does not look at what processes of root do
+  --break   breaks a promise by hand: journal, ledger, pair, base, acknowledged,
+            lost, root
 USAGE
 
 my %unit = ('' => 1, s => 1, m => 60, h => 3600);
@@ -48,8 +59,9 @@ my ($amount, $unit) = $option{time} =~ /^(\d+)([smh]?)$/
     or die "--time $option{time}: a number and s, m or h\n";
 my $seconds = $amount * $unit{$unit};
 my @only = split /,/, $option{only};
+my @skip = split /,/, $option{skip};
 
-for (@only, $option{break} ? "break_$option{break}" : ()) {
+for (@only, @skip, $option{break} ? "break_$option{break}" : ()) {
     Chaos::Events->can($_) or die "there is no event \"$_\"\n";
 }
 
@@ -61,15 +73,25 @@ STDOUT->autoflush;
 print "# seed $option{seed}, $option{workers} workers, $option{clients}"
       . " clients, $seconds s\n";
 
-my $t = BloomTest->new;
+# Workers of another user, and what root does is seen, where that can be; where
+# not, no event is drawn that somebody brings about who has taken over a worker.
+
+my $user = $> == 0 && eval { hostile_user() };
+my $t = BloomTest->new($user ? (user => $user->{conf}) : ());
 my $dir = $t->testdir;
 my $ledger = Chaos::Ledger->new("$dir/ledger");
 my $disk = BloomTest::Disk->new($t, 'state');
+my $witness = $user && $option{witness} ? BloomTest::Witness->new($t, 'state') : undef;
+my $memory = BloomTest::Memory->new;
+my $clock = BloomTest::Clock->new($t);
 my (@clients, @history, $problem);
 
 my $events = Chaos::Events->new(
     t => $t, ledger => $ledger, disk => $disk, keys => $option{keys},
     workers => $option{workers}, break => $option{break},
+    user => $user, witness => $witness, clock => $clock,
+    memory => $memory,
+    skip => { map { $_ => 1 } @skip },
     command => \&command, note => sub { $history[-1] .= "($_[0])" });
 
 $events->prepare;
@@ -99,6 +121,7 @@ for (@clients) {
     wait_until(sub { !alive($_->{pid}) }) or $problem //= 'a client stays';
 }
 
+$memory->give_back if $memory;
 report();
 done_testing;
 
@@ -197,6 +220,7 @@ sub report {
             . " of which unknown: $sum{unknown}",
         "events: $sum{events}, kills: $sum{kills}, reloads: $sum{reloads},"
             . " images read: $sum{images}",
+        map({ "not drawn: $_" } $events->not_drawn),
         "requests cut by a kill: $sum{cut}, closed while idle and sent again:"
             . " $sum{again}, refused by the disk: $sum{refused}, failed:"
             . " $sum{failed}",

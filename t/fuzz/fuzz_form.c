@@ -7,12 +7,17 @@
  *   - all results lie in the memory given, and there are at most 30 of them,
  *     none twice;
  *   - the first expression is the canonical key;
- *   - every expression, and what is shown of a URL, is its own canonical form;
- *   - a canonical URL has no byte that should have been escaped, a host only
- *     bytes that hosts have.
+ *   - every expression is a stretch of the canonical key that begins it or
+ *     behind a dot, and, with what is shown of a URL, its own canonical form;
+ *   - a canonical key has no byte that should have been escaped, and is no
+ *     longer than its form allows;
+ *   - a host that may be added has only bytes that hosts have, and one that may
+ *     not differs from it in nothing else.
  */
 
 #include "fuzz.h"
+
+#include <ctype.h>
 
 #include "bloom_form.h"
 
@@ -86,15 +91,69 @@ is_clean(uint32_t form, const bloom_key_t *key)
     for (i = 0; i < key->len; i++) {
         c = key->data[i];
 
-        if (form == BLOOM_FORM_URL ? c <= ' ' || c >= 0x7f || c == '#'
-            : c <= ' ' || c >= 0x7f || (c >= 'A' && c <= 'Z')
-              || strchr("/\\?@[]%#*", c) != NULL)
+        if (c <= ' ' || c >= 0x7f || c == '#') {
+            return 0;
+        }
+
+        if (c == '%') {
+
+            if (key->len - i < 3 || !isxdigit(key->data[i + 1])
+                || !isxdigit(key->data[i + 2]))
+            {
+                return 0;
+            }
+
+            i += 2;
+            continue;
+        }
+
+        if (form == BLOOM_FORM_HOST
+            && ((c >= 'A' && c <= 'Z') || strchr("/\\?@[]", c) != NULL))
         {
             return 0;
         }
     }
 
     return 1;
+}
+
+
+/* Only what DNS or an address could have. */
+static int
+is_plain(const bloom_key_t *key)
+{
+    size_t  i;
+
+    for (i = 0; i < key->len; i++) {
+        if (!islower(key->data[i]) && !isdigit(key->data[i])
+            && strchr("-_.:", key->data[i]) == NULL)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* Expressions of hosts and URLs are stretches of the key, behind a dot. */
+static void
+stretches(const bloom_form_t *result)
+{
+    size_t              skip;
+    unsigned            i;
+    const bloom_key_t  *key, *e;
+
+    key = &result->expression[0];
+
+    for (i = 1; i < result->n; i++) {
+        e = &result->expression[i];
+
+        expect(within(e, key->data, key->len));
+
+        skip = (size_t) (e->data - key->data);
+        expect(skip == 0 || key->data[skip - 1] == '.');
+    }
 }
 
 
@@ -139,19 +198,35 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
     }
 
-    if (bloom_form_canonical(form, &canonical, &other.key, other.buf)
-        == NULL)
-    {
-        expect(same(&canonical, &result.expression[0]));
+    why = bloom_form_canonical(form, &canonical, &other.key, other.buf);
 
+    if (why == NULL) {
+        expect(same(&canonical, &result.expression[0]));
+        expect(form != BLOOM_FORM_HOST || is_plain(&canonical));
+
+    } else if (form == BLOOM_FORM_URL) {
+        expect(result.expression[0].len > BLOOM_FORM_KEY_MAX);
+
+    } else {
+        expect(form == BLOOM_FORM_HOST);
+        expect(!is_plain(&result.canonical)
+               || memchr(in.data, '@', in.key.len) != NULL);
+    }
+
+    if (result.expression[0].len <= BLOOM_FORM_KEY_MAX) {
         for (i = 0; i < result.n; i++) {
             its_own_canonical_form(form, &result.expression[i], 0);
         }
-
-    } else {
-        expect(form == BLOOM_FORM_URL);
-        expect(result.expression[0].len > BLOOM_FORM_KEY_MAX);
     }
+
+    if (form >= BLOOM_FORM_HOST) {
+        stretches(&result);
+    }
+
+    expect(result.canonical.len <= (form == BLOOM_FORM_URL
+                                    ? BLOOM_URL_ROOM(in.key.len)
+                                    : form == BLOOM_FORM_HOST ? BLOOM_HOST_ROOM
+                                    : in.key.len));
 
     if (result.canonical.len <= BLOOM_FORM_KEY_MAX) {
         its_own_canonical_form(form, &result.canonical, 1);

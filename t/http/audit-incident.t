@@ -48,6 +48,10 @@ CONF
                     main => 'worker_processes 2;');
 }
 
+# with room for what is learned
+
+$t->build_image('ids.bloom', [@known, @gone], '-p', '1e-9', '--seed', 1,
+                '-n', '5000');
 configure('');
 $t->run;
 
@@ -108,7 +112,7 @@ my %logged = map { $_ => 1 }
 is(join(' ', sort keys %logged), join(' ', sort @missing),
    'the error log has exactly the missing IDs');
 
-configure('bloom_audit 100% learn=on;');
+configure('bloom_audit 100% learn=on learn_rate=1000000r/s;');
 $t->reload;
 is(ask(@missing), 1000, 'learn=on passes the requests for missing IDs');
 is(findings()->{learned}, 1000, 'each missing ID is learned');

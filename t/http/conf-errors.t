@@ -279,7 +279,15 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
           'invalid parameter "%s"', qw(status=404));
     table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
           'duplicate parameter "%s"', qw(zone=ids to=/x));
-    for my $parameter ('split=,', 'match=all') {
+    for my $parameter (qw(invalid empty)) {
+        table('location', "bloom_pass absent \$uri zone=ids $parameter=%s;",
+              "invalid value of \"$parameter\" \"%s\": it must be \"fire\"",
+              '', qw(pass on Fire firex));
+        table('location',
+              "bloom_pass absent \$uri zone=ids $parameter=fire %s;",
+              'duplicate parameter "%s"', "$parameter=fire");
+    }
+    for my $parameter ('split=,', 'match=all', 'invalid=fire', 'empty=fire') {
         is_refused('http', ">bloom_lookup \$uri \$known zone=ids $parameter;",
                    "invalid parameter \"$parameter\"");
         is_refused('location', ">bloom_add \$uri zone=ids $parameter;",
@@ -386,8 +394,13 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
               qw(0.1 0% 0.0009% 0.0001% 100.001% 101% -1% % x% on 1%%),
               '99999999999999999999%');
         table($where, 'bloom_audit 1% %s;',
-              'invalid parameter "%s": it must be "learn=on" or "learn=off"',
-              qw(learn learn=yes LEARN=on));
+              'invalid parameter "%s": it must be "learn=on", "learn=off" or'
+              . ' "learn_rate="', qw(learn learn=yes LEARN=on rate=1r/s));
+        table($where, 'bloom_audit 1% learn=on %s;',
+              'invalid rate "%s": it must be "learn_rate=" and a number of'
+              . ' keys, such as "10r/s" or "30r/m"',
+              map { "learn_rate=$_" } '', qw(1 r/s 0r/s -1r/s 1r/h 1.5r/s
+                                             1000001r/s 10r/sx on));
     }
     is_refused('location', "bloom_audit 1%;\n>bloom_audit off;",
                '"bloom_audit" directive is duplicate');
@@ -426,6 +439,34 @@ subtest 'nginx warns of a bloom_audit that audits no rule' => sub {
 };
 
 
+subtest 'nginx warns of an allow list that can be searched' => sub {
+    my $warning = qr/\[warn\] "bloom_pass present" in .*nginx\.conf:(\d+) stands before this rule .* use an exact allow list/;
+    my $pass = 'bloom_pass present $uri zone=ids;';
+    my $block = 'bloom_reject present $uri zone=ids;';
+
+    for ([">$pass\n$block", 1],
+         [">$pass\nbloom_route present \$uri zone=ids to=/x;", 1],
+         ["bloom_reject absent \$uri zone=ids;\n>$pass\n$block\n$block", 1],
+         [">$block\n$pass", 0],
+         [">$pass\nbloom_reject absent \$uri zone=ids;", 0],
+         [">bloom_pass absent \$uri zone=ids;\n$block", 0],
+         [">$pass\n$pass", 0])
+    {
+        my ($rules, $warned) = @$_;
+
+        my $line = write_conf('location', $rules);
+        my ($exit, $output) = $t->test_config;
+        my $shown = quoted('location', $rules);
+        is($exit, 0, "nginx accepts $shown");
+
+        my @lines = $output =~ /$warning/g;
+        is("@lines", $warned ? $line : '',
+           $warned ? "nginx warns once of $shown"
+                   : "nginx does not warn of $shown");
+    }
+};
+
+
 subtest 'nginx warns of directives that can add no key' => sub {
     for my $adds ('bloom_add $uri zone=fixed;',
                   "bloom_reject absent \$uri zone=fixed;\n"
@@ -443,6 +484,33 @@ subtest 'nginx warns of directives that can add no key' => sub {
         like($output, qr/\[warn\] .*"bloom_add" or "learn=on" adds nothing to bloom zone "fixed" of .*: a zone with "file" takes keys only with a journal, and it has "journal=off"/,
              "nginx warns of $shown");
     }
+};
+
+
+subtest 'nginx refuses wrong parameters of bloom_arg' => sub {
+    table('http', 'bloom_arg id %s;',
+          'invalid variable name "%s": it must be a name with "$" before it',
+          qw(id $));
+    table('http', 'bloom_arg id $id %s;',
+          'invalid variable name "%s": it must be a name with "$" before it',
+          qw(escaped $));
+    is_refused('http', '>bloom_arg "" $id;',
+               'invalid argument name "": it must be not empty');
+    is_refused('http', '>bloom_arg id $id $id;', 'the duplicate "id" variable');
+    is_refused('http', "bloom_arg id \$id;\n>bloom_arg ID \$ID;",
+               'the duplicate "ID" variable');
+    is_refused('http', "map \$uri \$id { default x; }\n>bloom_arg id \$id;",
+               'the duplicate "id" variable');
+    is_refused('http', '>bloom_arg id $uri;', 'the duplicate "uri" variable');
+    is_refused('http', '>bloom_arg id;',
+               'invalid number of arguments in "bloom_arg" directive');
+    is_refused('http', '>bloom_arg id $a $b $c;',
+               'invalid number of arguments in "bloom_arg" directive');
+    is_refused('server', '>bloom_arg id $id;',
+               '"bloom_arg" directive is not allowed here');
+    is_accepted('http', 'bloom_arg id $arg_id; bloom_arg id $same $escaped;'
+                        . 'bloom_arg "a b[]" $odd;'
+                        . 'bloom_lookup $same $known zone=ids;');
 };
 
 
@@ -482,7 +550,9 @@ subtest 'nginx refuses images that it cannot load' => sub {
     my $again = 'copy or build it again';
 
     my @images = (
-        ['missing', undef, 'cannot be opened (2: No such file or directory)'],
+        ['missing', undef, 'cannot be opened (2: No such file or directory);'
+                           . ' put an image there that nginx may read, or write'
+                           . ' "required=off" to start without it'],
         ['empty', '', 'is empty; build it again'],
         ['text', "ids\nof\nmine\n", 'is not a Bloom filter image: it does'
          . ' not begin as one; make one with "ngx-bloom build"'],
@@ -586,8 +656,9 @@ CONF
     isnt($exit, 0, 'nginx -t refuses an image that the master may not read');
 
     my $message = "image \"$dir/secret.bloom\" of bloom zone \"secret\" cannot"
-                  . ' be opened (13: Permission denied) in'
-                  . " $dir/own/nginx.conf:8";
+                  . ' be opened (13: Permission denied); put an image there'
+                  . ' that nginx may read, or write "required=off" to start'
+                  . " without it in $dir/own/nginx.conf:8";
     like($err, qr/\[emerg\] .*: \Q$message\E$/m,
          'the message gives the reason why the image cannot be opened');
 };

@@ -9,6 +9,7 @@ use strict;
 use warnings;
 
 use BloomTest;
+use BloomTest::Connection;
 use BloomTest::Process qw(run_command wait_until);
 use Cwd qw(abs_path);
 use File::Basename qw(basename dirname);
@@ -19,7 +20,7 @@ my %more = (
     'endpoint.conf' => \&endpoint, 'shield-add.conf' => \&survives_crash,
     'leaked-passwords.conf' => \&leaked_passwords,
     'revoked-tokens.conf' => \&revoked_tokens,
-    'redirect.conf' => \&redirect,
+    'redirect.conf' => \&redirect, 'host-list.conf' => \&host_list,
 );
 
 
@@ -144,7 +145,11 @@ sub command {
     return if !$path || $once;
 
     if ($status == 200) {
-        like($response, qr/ answers \Q$path\E$/m,
+        # an argument may have been encoded again
+
+        my ($uri) = $path =~ /^([^?]*)/;
+
+        like($response, qr/ answers \Q$uri\E(?:\?.*)?$/m,
              "a request for $path reaches the server behind nginx");
     } else {
         unlike($response, qr/ answers /,
@@ -222,8 +227,47 @@ sub block_list {
        'a request for the other listed site is rejected');
     is($t->get('/confirm')->status, 404,
        'a client cannot reach the confirming service');
-    is($t->get('/go/EVIL.example')->status, 404,
-       'a request for another spelling of a listed site finds no redirector');
+    is($t->get("/go/$_")->status, 403, "the spelling $_ is rejected")
+        for 'EVIL.example', 'evil.example.', 'evil%2Eexample', 'a.evil.example',
+            'evil%E3%80%82example', 'evil.example:80';
+    is($t->get("/go/$_")->status, 404, "$_ is no site")
+        for qw(evil.example%3F evil.example%23 evil.example%5C evil.example%5Cx
+               good.evil.example%23@evil.example evil.example%0a x/y);
+    is($t->get("/go/$_")->status, 403, "the invalid site $_ is not confirmed")
+        for qw(evil.example:x evil.example::);
+    is($t->get("/go/$_")->status, 200, "the allowed spelling $_ is passed")
+        for 'good.evil.example', 'GOOD.evil.example.';
+}
+
+
+# Tests that neither a request line with a host nor another Host gets by.
+
+sub host_list {
+    my ($t) = @_;
+
+    my $ask = sub {
+        my ($line, $host) = @_;
+        my $c = BloomTest::Connection->new($t->port(8080));
+        $c->send("GET $line HTTP/1.1\r\nHost: $host\r\n"
+                 . "Connection: close\r\n\r\n");
+        return $c->response->status;
+    };
+
+    is($ask->('http://ads.example/', 'www.example'), 403,
+       'the host of the request line counts');
+    is($ask->('http://www.example/', 'ads.example'), 200,
+       'and not the header beside it');
+    is($ask->('/', "ADS.example.:80"), 403, 'a dot and a port change nothing');
+    is($ask->('/', $_), 403, "a host \"$_\" is refused")
+        for 'ads.example?', 'ads.example#';
+
+    is($t->get("/image/$_")->status, 404, "/image/$_ leads nowhere")
+        for 'ads.example%0d%0aX-Y:1/a', 'www.example%0d%0aX-Y:1/a',
+            'www.example/a%0d%0aX-Y:1', 'ads.example%3Fx/a', 'ads.example/a%0ab',
+            'ads.example%23/a', 'ads.example%5C/a', 'ads.example',
+            'www.example/a%0a';
+    is($t->get("/image/$_")->status, 403, "/image/$_ is rejected")
+        for 'ads.example/', 'ads.example:x/a', 'ADS.example./a';
 }
 
 
@@ -232,6 +276,12 @@ sub endpoint {
 
     is($t->get('/bloom/zones', port => 8082)->status, 200,
        'the read-only endpoint answers');
+
+    for my $port (8080, 8082) {
+        my $c = BloomTest::Connection->new($t->port($port));
+        $c->send("GET /bloom/zones HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+        is($c->rest, '', "a request for another host at port $port gets nothing");
+    }
 
     my ($exit) = $t->run_tool('test', $t->testdir . '/backup.bloom', '1004');
     is($exit, 0, 'the backup has an added key');
@@ -274,8 +324,15 @@ sub revoked_tokens {
         $t->get('/api/', headers => [Authorization => $_[0]])->status;
     };
 
-    is($ask->('bearer  8a20c95d-revoked '), 401,
-       'a revoked token is rejected however Bearer is spelled');
+    is($ask->($_ . '8a20c95d-revoked '), 401,
+       'a revoked token is rejected however Bearer is spelled')
+        for 'bearer  ', 'BEARER ', "Bearer\t", "Bearer \t ";
+    is($ask->($_), 401, "the header \"$_\" is not passed")
+        for 'Bearer 8a20c95d-revoked x', 'Bearer "8a20c95d-revoked"',
+            'Bearer 8a20c95d-revoked,', 'Bearer: 8a20c95d-revoked',
+            "Bearer\x0b8a20c95d-revoked", 'Bearer Bearer 8a20c95d-revoked';
+    is($ask->("Bearer 8a20c95d-revoked\t"), 401,
+       'a tab behind a revoked token changes nothing');
     is($ask->('Basic 8a20c95d-revoked'), 200,
        'a request with another scheme is passed');
     is($t->get('/introspect')->status, 404, 'a client cannot reach the issuer');

@@ -271,8 +271,10 @@ subtest 'a decided request is not decided again' => sub {
     is(outcome_and_lines('/rejected-named?id=none', @to),
        '404 REJECTED ids 1',
        'the rules of a named error page do not change a rejection');
-    is(outcome_and_lines('/passed?id=none', @to), '200 PASSED ids 0',
-       'the rules of a later location do not change a bloom_pass');
+    is(outcome_and_lines('/passed?id=none', @to), '410 REJECTED bad 1',
+       'a bloom_pass does not silence the rules of a later location');
+    is(outcome_and_lines('/passed?id=other', @to), '200 PASSED bad 0',
+       'they pass a request that a bloom_pass has passed');
     is(outcome_and_lines('/unfired?id=none', @to), '410 REJECTED bad 1',
        'the rules of a later location are evaluated when none has fired');
     is(outcome_and_lines('/unlisted?id=none', @to), '410 REJECTED bad 1',

@@ -176,9 +176,19 @@ http {
 CONF
 
 $t->build_image('empty.bloom', ['no key that anybody asks for']);
-run_command(['cp', "$dir/empty.bloom", "$etc/ids.bloom"]);
+install_empty();
 $t->run;
 script('nginx', 'test "$*" = "-s reload" && exec kill -HUP ' . $t->master);
+
+
+# By rename, since the image before may still be being loaded.
+
+sub install_empty {
+    run_command(['cp', "$dir/empty.bloom", "$etc/ids.bloom.new"]);
+    rename "$etc/ids.bloom.new", "$etc/ids.bloom" or die "rename: $!";
+
+    return;
+}
 
 
 # ---- sources ----
@@ -434,7 +444,7 @@ for my $section (@sections) {
 
     # an empty image, so that later answers are those of the new one
 
-    run_command(['cp', "$dir/empty.bloom", "$etc/ids.bloom"]);
+    install_empty();
     $t->reload;
     is($t->get('/item/4711')->status, 404,
        "a request is rejected before the section '$title' runs");

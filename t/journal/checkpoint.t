@@ -10,6 +10,7 @@ use IPC::Open2;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Control;
 use BloomTest::Process qw(wait_until run_command);
 use BloomTest::Zones;
 
@@ -186,12 +187,13 @@ subtest 'the helper writes a checkpoint without a request' => sub {
 
 
 # Another process holds the lock under which journals are synchronised, as a
-# process on a slow disk does.  docs/state.md says where the lock is.
+# process on a slow disk does.
 
 subtest 'another process synchronises the journal' => sub {
     my $code = $t->write_file('keeper.c', <<'C');
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -208,7 +210,7 @@ main(int argc, char **argv)
         return 1;
     }
 
-    keeper = (pthread_mutex_t *) (page + 56);
+    keeper = (pthread_mutex_t *) (page + atoi(argv[2]));
 
     if (pthread_mutex_lock(keeper) != 0 || write(1, "x", 1) != 1) {
         return 1;
@@ -224,7 +226,8 @@ C
         [$ENV{CC} // 'cc', '-O1', '-pthread', '-o', "$dir/keeper", $code]);
     is($exit, 0, 'the program that holds the lock is compiled') or die $err;
 
-    my $other = open2(my $out, my $in, "$dir/keeper", "$state/control");
+    my $other = open2(my $out, my $in, "$dir/keeper", "$state/control",
+                      BloomTest::Control::place('keeper'));
     read $out, my $locked, 1;
 
     add($t, 'ids', ['unsynchronised']);

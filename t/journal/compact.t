@@ -7,14 +7,14 @@ use strict;
 use warnings;
 
 use File::Path qw(remove_tree);
-use List::Util qw(sum);
+use List::Util qw(max min sum);
 
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Disk;
 use BloomTest::Faults;
 use BloomTest::Journal;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Process qw(alive resume_process wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -28,7 +28,7 @@ my $enough = $faults->built_in ? 2_500_000 : 80_000_000;
 use constant NEVER => 1 << 60;
 
 my $became = qr/(\d+) bytes of the journal became (\d+)/;
-my $now = time;
+my $now = int(time / 60) * 60;    # records of the same minute become one
 my @ids = keys_of('id', 10);
 
 # Configures nginx, which is started later, to compact a journal of so many
@@ -43,6 +43,10 @@ sub compact_from {
 
 sub segments { return files("$state/journal.0*") }
 
+# The segments that compaction has not written yet.
+
+sub unfinished { return files("$state/*compact.*.tmp") }
+
 # Waits until the journal has been compacted since a point in the log.
 
 sub compacted {
@@ -54,10 +58,39 @@ sub compacted {
     return ($before, $after, $line);
 }
 
+# Adds the same keys again and again, so many bytes of them.
+
+sub feed {
+    my ($bytes, @keys) = @_;
+
+    my $body = join "\n", @keys;
+
+    for (my $sent = 0; $sent < $bytes; $sent += length $body) {
+        api($t, POST => 'zones/ids/keys?durable=true', body => $body);
+    }
+}
+
+# Returns for each key in the journal the times at which it was added.
+
+sub times_of_keys {
+    my (undef, $out) = $t->run_tool('journal', '--json', '--keys', $state);
+    my %times;
+    push @{ $times{$1} }, $2
+        while $out =~ /"key": ?"([^"]*)".*?"time": ?"([^"]*)"/g;
+
+    return %times;
+}
+
 # Tests that ngx-bloom finds no damage in the journal.  Returns an object for
 # each segment, and for each key the times at which it was added.
 
 sub verified {
+    my ($name) = @_;
+
+    return (verified_segments($name), { times_of_keys() });
+}
+
+sub verified_segments {
     my ($name) = @_;
 
     my ($exit, @segments) = read_journal($t, $state);
@@ -65,12 +98,7 @@ sub verified {
     is(sum(map { $_->{missing} + $_->{broken} + $_->{torn} } @segments), 0,
        "the journal has no gap $name");
 
-    my (undef, $out) = $t->run_tool('journal', '--json', '--keys', $state);
-    my %times;
-    push @{ $times{$1} }, $2
-        while $out =~ /"key": ?"([^"]*)".*?"time": ?"([^"]*)"/g;
-
-    return (\@segments, \%times);
+    return \@segments;
 }
 
 # Tests that these keys are present, and keys that were never added are absent.
@@ -84,6 +112,17 @@ sub all_present {
        "all keys are present $name");
     is(ask_until_known($t, 'ids', 'id1', map { "no$_" } 1 .. 20), '1' . '0' x 20,
        "keys that were never added are absent $name");
+}
+
+# The most memory that a process has had so far.
+
+sub peak_memory {
+    my ($pid) = @_;
+
+    open my $status, '<', "/proc/$pid/status" or die "no process $pid: $!";
+    local $/;
+
+    return 1024 * (<$status> =~ /^VmHWM:\s+(\d+) kB/m)[0];
 }
 
 sub without_checkpoints { unlink files("$state/checkpoint.*") }
@@ -109,13 +148,9 @@ subtest 'a compacted journal is shorter and has all keys' => sub {
     $t->run;
 
     add($t, 'ids', \@single);
-    my $body = join "\n", @again;
-    my $sent = 0;
 
     my $mark = $t->log_mark;
-    for ( ; $sent < $enough; $sent += length $body) {
-        api($t, POST => 'zones/ids/keys?durable=true', body => $body);
-    }
+    feed($enough, @again);
 
     if ($faults->built_in) {
         $t->stop;
@@ -181,26 +216,113 @@ subtest 'a compacted journal is shorter and has all keys' => sub {
 };
 
 
-subtest 'a journal of different keys is not compacted' => sub {
-    remove_tree("$dir/state");
-    compact_from(1_000_000);
-    my $mark = $t->log_mark;
-    $t->run;
+# The table of a run has room for a million keys.  A journal with more is walked
+# once for each share of them: as soon as the first one is known, or never.
 
-    my $sent = 0;
-    for (my $i = 0; $sent < $enough; $i++) {
-        my $body = join "\n", map { "unique-$i-$_-" . 'y' x 180 } 1 .. 5000;
+subtest 'a journal of different keys is not compacted' => sub {
+    my $pad = 'y' x ($faults->built_in ? 0 : 30);
+    my $unique = 1_000_000;
+
+    remove_tree("$dir/state");
+    compact_from(NEVER);
+    $t->run;
+    my $mark = $t->log_mark;
+    my ($helper) = $t->helpers;
+
+    for (1 .. 13) {
+        my $body = join "\n", map { "u$_$pad" } $unique .. $unique + 199_999;
         api($t, POST => 'zones/ids/keys?durable=true', body => $body);
-        $sent += length $body;
+        $unique += 200_000;
+    }
+
+    if ($faults->built_in) {
+        $t->stop;
+        compact_from(1_000_000);
+        $mark = $t->log_mark;
+        $t->run;
+        ($helper) = $t->helpers;
     }
 
     like($t->wait_for_log(qr/is not compacted/, $mark),
          qr/would not get much shorter/,
          'the log says that the journal would not get much shorter');
-    verified('with different keys');
+    cmp_ok(bytes_read($helper), '<',
+           2.5 * ($faults->built_in ? 17 : 65) * (1 << 20),
+           'the run is given up after the first share of the keys');
+    verified_segments('with different keys');
     $t->stop;
     unlike($t->log_since($mark), $became,
            'a journal of different keys is not compacted later');
+};
+
+
+subtest 'a journal has more than a million different keys' => sub {
+    my $many = 1_200_000;
+
+    remove_tree("$dir/state");
+    compact_from(NEVER);
+    $t->run;
+    my ($helper) = $t->helpers;
+    my $peak = peak_memory($helper);
+    my $mark = $t->log_mark;
+    feed(max($enough, 35_000_000), map { "k$_" } 1 .. $many);
+
+    if ($faults->built_in) {
+        $t->stop;
+        compact_from(1_000_000);
+        $mark = $t->log_mark;
+        $t->run;
+    }
+
+    my ($before, $after, $line) = compacted($mark);
+    like($line, qr/ keys $many were different/,
+         'the log says how many keys of two shares were different');
+
+    if (!$faults->built_in) {
+        cmp_ok(peak_memory($helper) - $peak, '<', 50_000_000,
+               'compaction of more than a million keys takes less than 50 MB');
+    }
+
+    verified_segments('with keys of two shares');
+
+    my (undef, $out) = $t->run_tool('journal', '--keys', (segments())[0]);
+    my ($seen, $keys) = ('', 0);
+
+    while ($out =~ /^k(\d+)$/mg) {
+        vec($seen, $1, 1) = 1;
+        $keys++;
+    }
+
+    is(unpack('%32b*', $seen), $many,
+       'the compacted segment has every key of two shares');
+    is($keys, $many, 'the compacted segment has each key of two shares once');
+    $t->stop;
+};
+
+
+subtest 'the same keys are added again and again' => sub {
+    remove_tree("$dir/state");
+    compact_from(1_000_000);
+    $t->run;
+
+    # a run begins when a segment of 16 MiB is full
+
+    my $bytes = max($enough, 20_000_000);
+    my @became;
+
+    for (1 .. 3) {
+        my $mark = $t->log_mark;
+        feed($bytes, @keys);
+        push @became, (compacted($mark))[1];
+    }
+
+    cmp_ok(max(@became), '<', 1.1 * min(@became),
+           'the journal becomes as short each time that it is compacted');
+    my $segments = verified_segments('after three compactions');
+    cmp_ok(sum(map { $_->{used} } @$segments), '<', 3 * $bytes / 2,
+           'the journal has less than half of what was added');
+    all_present('after three compactions', @keys);
+    $t->stop;
 };
 
 
@@ -334,6 +456,29 @@ with_faults('keys keep the time of their last addition' => sub {
 });
 
 
+with_faults('times of the journal go back' => sub {
+    my @filler = map { "filler$_" } 1 .. 40;
+
+    begin_with([[-7200, 'ahead'], [7200 - 40, 'up'], [7200 - 20, 'down'],
+                [7200, 'behind', @filler], [7200 - 120, 'later']],
+               (map { [[7200 - 120, @filler]] } 1 .. 5), [[1, 'end']]);
+    compact_from(1000);
+    my $mark = $t->log_mark;
+    $t->run;
+    compacted($mark);
+
+    my %times = times_of_keys();
+    my %ago = (ahead => -7200, up => 7200 - 40, down => 7200 - 20,
+               behind => 7200, later => 7200 - 120, end => 1,
+               map { $_ => 7200 - 120 } @filler);
+    my @wrong = grep { ($times{$_}[0] // '')
+                       ne rfc3339($now - $ago{$_}) =~ s/Z/.000Z/r }
+                sort keys %ago;
+    is("@wrong", '', 'each key keeps its own time when times go back');
+    $t->stop;
+});
+
+
 with_faults('a checkpoint has a position that was compacted' => sub {
     compact_from(NEVER);
     $t->run;
@@ -426,6 +571,125 @@ sub begin_with_a_full_segment {
 }
 
 
+# Begins with a journal of five segments, whose keys repeat but for some, in
+# front of one that nginx appends to, and with segments behind that, so that the
+# next write of a file is one of compaction.
+
+sub begin_ready {
+    my (@keys) = @_;
+
+    begin_with([[7200, 'once', @keys], [7200, @full]],
+               (map { [[3600, @full]] } 1 .. 4), [[1, 'end']]);
+    compact_from(NEVER);
+    $t->run;
+    add($t, 'ids', ['before'], durable => 1);
+    $t->kill_all;
+    compact_from(1000);
+}
+
+my @ready = ('once', @full, 'end', 'before');
+
+
+with_faults('the helper dies of compaction' => sub {
+    begin_ready();
+    my $mark = $t->log_mark;
+    $faults->kill_at('write');
+    $t->run;
+    $t->wait_for_log(qr/fault injected/, $mark);
+    ok(!wait_until(sub { $t->log_since($mark) =~ $became }, 2),
+       'the next helper does not begin again');
+
+    feed(20_000_000, @again);
+    ok(compacted($mark), 'another run begins when the journal has doubled');
+    all_present('when the journal has doubled', @ready, @again);
+    verified('when the journal has doubled');
+    $t->kill_all;
+});
+
+
+with_faults('a run that does not pay is put off' => sub {
+    my $unique = 0;
+    my @filled = map { [map { [3600, map { $unique++ . 'u' x 100 } 1 .. 1200] }
+                        1, 2] } 1 .. 4;
+
+    begin_with(@filled, [[1, 'end']]);
+    compact_from(1000);
+    my $mark = $t->log_mark;
+    $t->run;
+    like($t->wait_for_log(qr/is not compacted/, $mark), qr/much shorter/,
+         'a journal of different keys is not compacted');
+
+    $mark = $t->log_mark;
+    feed(300_000, @full);
+    ok(!wait_until(sub { $t->log_since($mark) =~ /compacted|$became/ }, 2),
+       'no run begins while the journal has not doubled');
+
+    feed(20_000_000, @full);
+    ok(compacted($mark), 'another run begins when the journal has doubled');
+    all_present('when the journal has doubled', @full, 'end',
+                map { $_ . 'u' x 100 } 0 .. $unique - 1);
+    $t->stop;
+});
+
+
+with_faults('nginx is reloaded while the helper compacts' => sub {
+
+    # records for several steps, each of which ends before the helper exits
+
+    my @some = map { "some$_-" . 'x' x 200 } 1 .. 600;
+
+    begin_ready(@some);
+    my $mark = $t->log_mark;
+    my $stop = $faults->stop_at('write');
+    $t->run;
+    my $helper = $faults->stopped($stop);
+    is(scalar unfinished(), 1, 'a segment is being written');
+
+    my @workers = $t->workers;
+    kill 'HUP', $t->master;
+    wait_until(sub { !grep { alive($_) } @workers }) or die 'no reload';
+    resume_process($helper);
+    ok(compacted($mark), 'the next helper compacts the journal at once');
+    ok(wait_until(sub { !files("$state/*.tmp") }),
+       'no file of the first run is left');
+    all_present('after the reload', @ready, @some);
+    verified('after the reload');
+    $t->stop;
+});
+
+
+with_faults('another instance appears while the helper compacts' => sub {
+
+    # of a record, or of the header, behind which the segments are replaced
+
+    for my $write (1, 3) {
+        begin_ready();
+        my $mark = $t->log_mark;
+        my $stop = $faults->stop_at('write', $write);
+        $t->run;
+        my $helper = $faults->stopped($stop);
+
+        $t->upgrade_begin;
+        resume_process($helper);
+        ok(wait_until(sub { !unfinished() }),
+           "the run ends when another instance has appeared at write $write");
+        ok(!wait_until(sub {
+               $t->log_since($mark) =~ $became
+               || grep { !/\.tmp$/ } files("$state/compact.*")
+           }, 2), 'no segment is replaced under another instance');
+        ok(-e "$state/journal.0000000000000000",
+           'the first segment is not removed under another instance');
+
+        $t->upgrade_finish;
+        ok(compacted($mark),
+           'the instance that is left compacts the journal at once');
+        all_present('after the upgrade', @ready);
+        verified('after the upgrade');
+        $t->stop;
+    }
+});
+
+
 with_faults('no instance compacts while there are two' => sub {
     begin_with_a_full_segment();
     $t->upgrade_begin;
@@ -460,7 +724,7 @@ with_faults('the disk is full' => sub {
         all_present("when $what is refused", @full, @big);
         ok(-e "$state/journal.0000000000000000",
            "the first segment is not removed when $what is refused");
-        is(scalar files("$state/save.compact*"), 0,
+        is(scalar unfinished(), 0,
            "no unfinished file is left when $what is refused");
 
         $disk->allow;
@@ -511,7 +775,7 @@ with_faults('the helper dies at each step' => sub {
 
             if ($how eq 'the next start') {
                 $t->kill_all;
-                $left++ if files("$state/compact.*");
+                $left++ if grep { !/\.tmp$/ } files("$state/compact.*");
                 compact_from(NEVER);
                 $t->run;
             }
@@ -520,6 +784,8 @@ with_faults('the helper dies at each step' => sub {
             all_present($when, @keys, 'before');
             ok(wait_until(sub { !files("$state/compact.*") }),
                "no unfinished file is left $when");
+            unlike($t->log_since($mark), $became,
+                   "compaction is not begun again $when");
             $t->kill_all;
             verified($when);
         }

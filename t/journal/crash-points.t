@@ -3,7 +3,8 @@
 # Every acknowledged key is present after a process has died at any write,
 # synchronisation, rename, removal, switch or publication, and nginx continues.
 # Each operation is repeated and dies a step later each time, until it
-# completes.
+# completes.  What the helper does has failed if it dies, and no other process
+# dies of it.
 
 use strict;
 use warnings;
@@ -105,7 +106,7 @@ sub dies_at_each_step {
         $faults->kill_at('any', $step);
 
         my $mark = $t->log_mark;
-        $operation->();
+        my $response = $operation->();
 
         # a process may die in what the operation has set off, after the
         # response
@@ -128,6 +129,16 @@ sub dies_at_each_step {
 
         all_present("every acknowledged key is present after a death at step"
                     . " $step of $name");
+
+        # the helper may die at something else, before or behind the task
+
+        my $failed = $t->log_since($mark) =~ /process that was .* died/;
+        next if $name !~ /reload|upload|checkpoint|snapshot/;
+
+        is($response && $response->status, $failed ? 503 : 200,
+           "the request is answered after a death at step $step of $name");
+        is(scalar(() = $t->log_since($mark) =~ /exited on signal 9/g), 1,
+           "nobody else dies at step $step of $name");
     }
 
     fail("$name completes");
@@ -166,7 +177,10 @@ $t->run;
 all_present('every acknowledged key is present after kill -9 of all processes');
 
 
-# The master dies while it starts, and the next one completes its start.
+# The process that loads for the master dies while nginx starts, so that this
+# start is refused, and the next one completes it.
+
+$t->expect_log(qr/the process that loads a bloom zone, \d+, died of signal 9/);
 
 for my $what ('a start', 'a start with a torn tail') {
     my $deaths = 0;

@@ -1,55 +1,132 @@
 #!/usr/bin/perl
 
 # Keys that bloom_add could write neither to the journal nor to the pending keys
-# are present until the next load.  From then on, keys that are not found are
-# unknown, until an image is loaded whose as_of says that it has the lost keys.
+# are in the filter that serves and nowhere else.  It answers as before; whatever
+# serves after it answers "unknown" instead of "absent", on a disk that is full
+# as well, until an image is loaded whose as_of says that it has the lost keys.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Control;
 use BloomTest::Disk;
+use BloomTest::Faults;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
+my $control = "$dir/state/ids/control";
 my $disk = BloomTest::Disk->new($t, 'state');
+my $faults = BloomTest::Faults->new($t);
 
 $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '50k');
-$t->build_image('later.bloom', ['id1', 'later'], '-p', '1e-9',
+$t->build_image('later.bloom', ['id1', 'later'], '-p', '1e-9', '-n', '50k',
                 '--as-of', rfc3339(time));
-configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1);
+
+sub conf {
+    my ($size) = @_;
+
+    configure($t, ["zone=ids$size file=ids.bloom"], api => 1, add => 1);
+}
+
+conf('');
 $t->run;
 
 # some twenty keys more than the pending keys have room for
 
-my @keys = map { "long$_-" . 'x' x 4000 } 1 .. 85;
-my ($first, $last) = @keys[0, -1];
+use constant {
+    COUNT => 2 * 1024 * 1024 / 4000 + 20,
+    ALL => qw(write grow rename),
+};
+
+my $round = 0;
+my ($first, $last);
+
+# Adds more keys than there is room for, while the disk refuses.
+
+sub lose_keys {
+    my @keys = map { "$_-of-round-$round-" . 'x' x 4000 } 1 .. COUNT;
+
+    $round++;
+    ($first, $last) = @keys[0, -1];
+
+    my @responses = $t->pipeline(map { "/add/ids?k=$_" } @keys);
+    is(scalar(grep { $_->status != 200 } @responses), 0,
+       'bloom_add answers while the disk is full');
+
+    return @keys;
+}
+
+# The same where the worker dies.
+
+sub lose_keys_in_vain {
+    eval { $t->pipeline(map { "/add/ids?k=vain$_-" . 'x' x 4000 } 1 .. COUNT) };
+}
 
 sub state_of { return zone_state($t, 'ids')->{state} }
 
+sub drained {
+    return wait_until(sub { !zone_state($t, 'ids')->{journal}{pending_keys} });
+}
+
+# Begins an upgrade, and then what the old and the new instance answer, sorted.
+
+my %side;
+
+sub upgrade_begun {
+    my $old = $t->master;
+    my $new = $t->upgrade_begin;
+
+    %side = map { $_ => 'old' } $t->workers($old);
+    $side{$_} = 'new' for $t->workers($new);
+}
+
+sub answers {
+    my (@keys) = @_;
+
+    my %answers;
+    wait_until(sub {
+        my ($answers, @by) = ask($t, 'ids', @keys);
+        $answers{$side{$by[0]}} = $answers;
+        return keys %answers == 2;
+    }) or die 'only one instance answers';
+
+    return join ' ', sort values %answers;
+}
+
+# Forgets the loss, for the next part of the test.
+
+sub forget {
+    $disk->allow;
+    $t->stop if $t->master;
+    set_control($control, lost => 0) if -e $control;
+    $t->run;
+    is(ask_until_known($t, 'ids', 'id1', 'no'), '10', 'the zone serves again');
+    drained() or die 'keys are still pending';
+}
+
+
+$t->expect_log(qr/\[alert\].*"ids" has no room left for keys/);
+$t->expect_log(qr/\[alert\].*"ids" has lost added keys.*that was noted then/);
+
 
 subtest 'keys are lost that the generation has' => sub {
-    $t->expect_log(qr/\[alert\].*"ids" has no room left for keys/);
-    $disk->refuse('ENOSPC', qw(open write grow rename));
+    $disk->refuse('ENOSPC', ALL);
 
-    is($t->get("/add/ids?k=$_")->status, 200,
-       'bloom_add answers while the disk is full') for @keys;
+    my @keys = lose_keys();
 
     cmp_ok(zone_state($t, 'ids')->{journal}{lost_keys}, '>', 10,
            'the zone has lost keys for which there was no room');
-    is(ask($t, 'ids', @keys, 'no'), '1' x 85 . '0',
-       'all keys are present before the next load');
+    is(ask($t, 'ids', @keys, 'no'), '1' x COUNT . '0',
+       'all keys are present before the next load, and others absent');
     is(state_of(), 'serving', 'the zone is serving before the next load');
 };
 
 
 subtest 'a load leaves the lost keys behind' => sub {
-    $t->expect_log(qr/\[alert\].*has lost added keys.*no room for them/);
-    $t->expect_log(qr/\[alert\].*lost" cannot be written/);
-
     is(api($t, POST => 'zones/ids/reload')->status, 200,
        'the image is loaded again');
     is(ask($t, 'ids', $first, 'id1', $last, 'no'), '11??',
@@ -60,37 +137,181 @@ subtest 'a load leaves the lost keys behind' => sub {
        'the image is loaded a third time');
     is(ask($t, 'ids', $first, $last, 'no'), '1??',
        'a lost key is unknown after another load');
+
+    # further losses make neither better nor worse what is missing already
+
+    lose_keys();
+    is(ask($t, 'ids', $last, 'no'), '1?',
+       'a damaged zone that loses more keys answers "unknown" as before');
 };
 
 
-subtest 'nginx is started again' => sub {
-    $t->expect_log(qr/\[alert\].*has lost added keys.*at an earlier start/);
-    $disk->allow;
-    ok(wait_until(sub { -e "$dir/state/ids/lost" }),
-       'a file records the loss when the disk has room');
-    ok(wait_until(sub { !zone_state($t, 'ids')->{journal}{pending_keys} }),
-       'the pending keys are written when the disk has room');
+# Nothing can be written between the loss and what comes after it.
 
-    $t->kill_all;
-    $t->run;
+for my $how ('is killed', 'is stopped') {
+    subtest "nginx $how and started while the disk is full" => sub {
+        forget();
+        $disk->refuse('ENOSPC', ALL);
+        lose_keys();
+        is(ask($t, 'ids', $last, 'no'), '10',
+           'the lost key is present, and others absent');
+
+        $how eq 'is killed' ? $t->kill_all : $t->stop;
+        $t->run;
+        is(ask($t, 'ids', $first, 'id1', $last, 'no'), '11??',
+           'a lost key is unknown after the start');
+        is(state_of(), 'damaged', 'the zone is damaged after the start');
+    like(zone_state($t, 'ids')->{journal}{lost_at}, qr/^20\d\d-.*Z$/,
+         'the state tells up to when keys may be lost');
+
+        $disk->allow;
+        ok(drained(), 'the pending keys are written when the disk has room');
+        $t->kill_all;
+        $t->run;
+        is(ask($t, 'ids', $first, 'id1', $last, 'no'), '11??',
+           'a lost key is unknown after another start');
+    };
+}
+
+
+subtest 'the zone gets another size while the disk is full' => sub {
+    forget();
+    $disk->refuse('ENOSPC', ALL);
+    lose_keys();
+
+    conf(':4m');
+    $t->reload;
+    is(zone_state($t, 'ids')->{memory}{zone_bytes}, 4 * 1024 ** 2,
+       'the zone of the other size serves');
     is(ask($t, 'ids', $first, 'id1', $last, 'no'), '11??',
-       'a lost key is unknown after a start');
-    is(state_of(), 'damaged', 'the zone is damaged after a start');
+       'a lost key is unknown in the zone of the other size');
+    is(state_of(), 'damaged', 'the zone of the other size is damaged');
+
+    $disk->allow;
+    ok(drained(), 'the pending keys are written when the disk has room');
+    is(ask($t, 'ids', $first, 'id1', $last, 'no'), '11??',
+       'a lost key is unknown when the pending keys are written');
+
+    conf('');
+};
+
+
+# Two instances share a control page.  The keys of one are in its filter.
+
+subtest 'nginx is upgraded while the disk is full' => sub {
+    forget();
+    $disk->refuse('ENOSPC', ALL);
+    lose_keys();
+
+    upgrade_begun();
+
+    is(answers($last, 'no'), '10 ??',
+       'the instance that has the lost keys answers, and the other one does'
+       . ' not know');
+
+    # whichever side adds it has it; whichever does not, cannot know
+
+    my $key = 'one-more-' . 'x' x 4000;
+    my $lost = control($control)->{lost};
+    is($t->get("/add/ids?k=$key")->status, 200,
+       'bloom_add answers in one of the instances');
+    cmp_ok(control($control)->{lost}, '>', $lost, 'that key is lost, too');
+    unlike(answers($key), qr/0/,
+           'it is absent in neither of the instances');
+
+    $t->upgrade_finish;
+    is(ask($t, 'ids', 'id1', $last, 'no'), '1??',
+       'a lost key is unknown after the upgrade');
+};
+
+
+# A zone that has lost keys once does so again, after it was loaded anew.
+
+subtest 'an instance answers "unknown" as soon as another one loses keys' =>
+    sub
+{
+    forget();
+
+    upgrade_begun();
+    ok(wait_until(sub { answers('no') eq '0 0' }),
+       'both instances serve during an upgrade');
+
+    $disk->refuse('ENOSPC', ALL);
+
+    # all on one connection, and so in one worker
+
+    lose_keys();
+
+    is(answers($last, 'no'), '10 ??',
+       'the instance that has the lost keys answers, and the other one does'
+       . ' not know');
+
+    $disk->allow;
+    ok(wait_until(sub { answers($first) eq '1 1' }),
+       'both instances have the pending keys when the disk has room');
+    ok(wait_until(sub { answers($last, 'no') eq '10 ??' }),
+       'the other instance does not know when it has followed, either');
+    $t->upgrade_finish;
+};
+
+
+# What serves after that has the lost key, or says that it does not know.
+
+subtest 'a process dies while keys are lost' => sub {
+    $faults->needed;
+    $t->expect_log(qr/exited on signal 9/);
+
+    for my $place (qw(held turned switched served)) {
+        forget();
+        $disk->refuse('ENOSPC', ALL);
+        lose_keys();
+
+        my $mark = $t->log_mark;
+        $faults->kill_at($place);
+        my $c = $t->connect;
+        $c->send($t->request_text(POST => '/bloom/zones/ids/reload'));
+        $t->wait_for_log(qr/cache manager process \d+ exited on signal 9/,
+                         $mark);
+        like(ask($t, 'ids', $last, 'no'), qr/^[1?]\?$/,
+             "no key is absent after the death of the helper at \"$place\"");
+        is(ask($t, 'ids', $first, 'id1'), '11',
+           "other keys are present after the death at \"$place\"");
+        $c->response;
+    }
+
+    # a worker has noted the loss, and not yet that its filter has the key
+
+    forget();
+    $disk->refuse('ENOSPC', ALL);
+    my $mark = $t->log_mark;
+    $faults->kill_at('lost');
+    lose_keys_in_vain();
+    $t->wait_for_log(qr/worker process \d+ exited on signal 9/, $mark);
+    ok(wait_until(sub { eval { ask($t, 'ids', 'no') } // '' eq '?' }),
+       'the zone does not know after the death of a worker at "lost"');
+    ok(control($control)->{lost}, 'the loss is in the control page');
 };
 
 
 subtest 'an image has the lost keys' => sub {
+    forget();
+    $disk->refuse('ENOSPC', ALL);
+    lose_keys();
+    $disk->allow;
+    ok(drained(), 'the pending keys are written when the disk has room');
+
     is(upload_image($t, 'ids', 'later')->status, 200,
        'an image as of less than an hour after the loss is uploaded');
     is(ask($t, 'ids', $last, 'later', 'no'), '?1?',
        'a lost key is unknown with an image of less than an hour later');
 
-    # change the recorded time of the loss to two hours earlier
+    # change the time of the loss to two hours earlier
 
-    my ($time, $position)
-        = $t->read_file('state/ids/lost') =~ /^(\d+) (\d+)\n\z/;
+    my $lost = control($control)->{lost};
+    cmp_ok(abs($lost / 1000 - time), '<', 60,
+           'the control page has the time of the loss');
     $t->stop;
-    $t->write_file('state/ids/lost', ($time - 7200_000) . " $position\n");
+    set_control($control, lost => $lost - 7200_000);
     $t->run;
     is(ask($t, 'ids', $last, 'later', 'no'), '010',
        'a lost key is absent with an image of more than an hour later');

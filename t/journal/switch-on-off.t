@@ -79,9 +79,7 @@ subtest 'the journal has keys of an earlier time' => sub {
     my $log = reloaded('on');
     like($log, $earlier,
          'a warning says that later keys are not in the old journal');
-    like($log, qr/has 1 keys of 1 records of its journal/,
-         'the old journal is read when it is switched on');
-    is(ask($t, 'seen', qw(memory3 journal1 no)), '110',
+    is(ask_until_known($t, 'seen', qw(memory3 journal1 no)), '110',
        'the key of the old journal and the later key are present');
     cmp_ok(zone_state($t, 'seen')->{filter}{bits_set}, '>', $bits,
            'the bits of the key from the journal are counted');

@@ -11,6 +11,7 @@ package KeyForms;
 use strict;
 use warnings;
 
+use Encode qw(FB_CROAK LEAVE_SRC decode encode_utf8);
 use Net::LibIDN2 qw(idn2_lookup_u8);
 use Socket qw(AF_INET6 inet_pton);
 
@@ -26,11 +27,10 @@ sub expand {
     return if length $key > LONGEST;
 
     if ($form eq 'host') {
-        my ($host, $is_address)
-            = host($key =~ s/^[ \t]+|[ \t]+\z//gr, qr/[a-z0-9_.-]/);
+        my ($host, $is_address) = in_a_url($key) or return;
 
-        return if !defined $host;
-        return ($host, parents($host, $is_address, 30));
+        return (written($host, $is_address),
+                parents(written($host, $is_address), $is_address, 30));
     }
 
     my ($scheme, $host, $is_address, $path, $query) = url($key) or return;
@@ -85,18 +85,16 @@ sub prefixes {
 sub url {
     my ($url) = @_;
 
-    return if $url =~ /\0/;
-
-    $url =~ s/^[\x01-\x20]+//;
-    $url =~ s/[\x01-\x20]+\z//;
+    $url =~ s/^[\x00-\x20]+//;
+    $url =~ s/[\x00-\x20]+\z//;
     $url =~ tr/\t\r\n//d;
     $url =~ s/#.*//s;
 
-    my ($scheme, $rest) = without_scheme($url) or return;
+    my ($scheme, $rest, $begun) = without_scheme($url) or return;
 
     $rest = unescaped(without_userinfo($rest));
 
-    if (!defined $scheme) {
+    if (!$begun) {
         ($scheme, $rest) = without_scheme($rest) or return;
     }
 
@@ -104,20 +102,18 @@ sub url {
 
     my ($authority, $path, $query) = $rest =~ m{^([^/?]*)([^?]*)(.*)\z}s;
 
-    return if $authority =~ /[\@\0]/;
+    my ($host, $is_address) = host($authority) or return;
 
-    my ($host, $is_address) = host($authority, qr/[^\/?@\[\]\0]/);
+    $host = $host =~ /:/ && $is_address ? "[$host]"
+            : written($host, $is_address);
 
-    return if !defined $host;
-
-    $host = "[$host]" if $host =~ /:/;
-
-    return ($scheme // 'http', $host =~ /^\[/ ? $host : escaped($host),
-            $is_address, escaped(resolved($path)), escaped($query));
+    return ($scheme // 'http', $host, $is_address, escaped(resolved($path)),
+            escaped($query));
 }
 
 
-# (scheme or undef, what is behind it), or nothing where there is no host.
+# (scheme or undef, what is behind it, whether a scheme or slashes were there),
+# or nothing where there is no host.
 
 sub without_scheme {
     my ($url) = @_;
@@ -127,17 +123,17 @@ sub without_scheme {
     if ($url =~ m{^([A-Za-z][A-Za-z0-9+.-]*):(.*)\z}s) {
         my ($scheme, $rest) = (lc $1, $2);
 
-        return ($scheme, $rest =~ s{^/*}{}r) if $special{$scheme};
-        return ($scheme, $1) if $rest =~ m{^//(.*)\z}s;
+        return ($scheme, $rest =~ s{^/*}{}r, 1) if $special{$scheme};
+        return ($scheme, $1, 1) if $rest =~ m{^//(.*)\z}s;
 
         # a host with a port, or a scheme without slashes
 
-        return if $rest !~ m{^[0-9]+(?:[/?]|\z)};
+        return if $rest !~ m{^[0-9]*(?:[/?]|\z)};
     }
 
-    return (undef, $1) if $url =~ m{^//+(.*)\z}s;
+    return (undef, $1, 1) if $url =~ m{^//+(.*)\z}s;
     return if $url =~ m{^/};
-    return (undef, $url);
+    return (undef, $url, 0);
 }
 
 
@@ -202,31 +198,43 @@ sub resolved {
 
 # ---- hosts ----
 
-# (canonical host, whether it is an address), or nothing.  $allowed: the bytes
-# that a name may have.
+# A key of the form host, taken from where it stands in a URL.
+
+sub in_a_url {
+    my ($key) = @_;
+
+    $key =~ s/^[\x00-\x20]+//;
+    $key =~ s/[\x00-\x20]+\z//;
+
+    return if $key =~ m{[/\\?#]};
+
+    $key =~ tr/\t\r\n//d;
+    $key =~ s/^.*\@//s;
+    $key = unescaped($key) =~ s/^.*\@//sr if ($key =~ tr/://) < 2;
+
+    return host($key);
+}
+
+
+# (host, whether it is an address), or nothing.
 
 sub host {
-    my ($host, $allowed) = @_;
-
-    if ($host =~ /^\[(.*)\](?::[0-9]*)?\z/s) {
-        return ipv6($1);
-    }
+    my ($host) = @_;
 
     if (($host =~ tr/://) > 1) {
-        return ipv6($host);
+        return $host !~ /^\[/ ? ipv6($host)
+               : $host =~ /^\[([^\]]*)\](?::[0-9]*)?\z/s ? ipv6($1) : ();
     }
 
     if ($host =~ s/:(.*)\z//s) {
         return if $1 !~ /^[0-9]*\z/;
     }
 
-    my $name = lc_ascii(join '.', map { ascii_label($_) } split /\./, $host, -1);
-
-    $name =~ s/\.\.+/./g;
-    $name =~ s/^\.|\.\z//g;
+    my @labels = grep { $_ ne '' } map { ascii_label($_) }
+                 split /\.|\xe3\x80\x82|\xef\xbc\x8e|\xef\xbd\xa1/, $host, -1;
+    my $name = lc_ascii(join '.', @labels);
 
     return if $name eq '' || length $name > LONGEST_NAME;
-    return if $name !~ /^$allowed+\z/;
 
     my ($last) = $name =~ /([^.]*)\z/;
 
@@ -235,29 +243,206 @@ sub host {
 }
 
 
+# What no host has as escapes.
+
+sub written {
+    my ($host, $is_address) = @_;
+
+    return $host if $is_address;
+    return escaped($host) =~ s/([\/\\?\@:\[\]])/sprintf '%%%02X', ord $1/ger;
+}
+
+
 sub lc_ascii { return $_[0] =~ tr/A-Z/a-z/r }
 
 
-# As it came where libidn2 has no other for it.
+# ---- labels beyond ASCII ----
+
+my $ignored = qr/[\x{ad}\x{34f}\x{180b}-\x{180d}\x{180f}\x{200b}\x{2060}]
+                |[\x{2064}\x{fe00}-\x{fe0f}\x{feff}\x{1bca0}-\x{1bca3}]
+                |[\x{e0100}-\x{e01ef}]/x;
+
+
+# As it came where no browser goes.
 
 sub ascii_label {
     my ($label) = @_;
 
     return $label if $label !~ /[\x80-\xff]/;
 
-    for my $how (Net::LibIDN2::IDN2_NONTRANSITIONAL(),
-                 Net::LibIDN2::IDN2_TRANSITIONAL())
-    {
-        next if $label =~ /\0/;
+    my $text = eval { decode('UTF-8', $label, FB_CROAK | LEAVE_SRC) };
 
-        my $ascii = idn2_lookup_u8($label, $how);
+    return $label if !defined $text || $text =~ /\0/;
 
-        return $ascii if defined $ascii && $ascii =~ /^[A-Za-z0-9._-]*\z/;
-    }
+    $text =~ s/$ignored//g;
 
-    return $label;
+    $text = join '-', map { without_hyphens($_) }
+                      split /[-\x{fe63}\x{ff0d}]/, lc_ascii($text), -1;
+
+    return $label if $text =~ m{[\x00-\x20\x7f#%./:<>?\@\[\\\]^|]};
+    return $text =~ /[^\x00-\x7f]/ ? 'xn--' . punycode($text) : $text;
 }
 
+
+# libidn2 takes it as it is, or piece by piece.
+
+sub without_hyphens {
+    my ($text) = @_;
+
+    return $text if $text !~ /[^\x00-\x7f]/;
+
+    my $whole = mapped($text, Net::LibIDN2::IDN2_NONTRANSITIONAL());
+
+    return $whole if defined $whole;
+
+    $text =~ s/([\x{200c}\x{200d}])/joins($`, $1, $') ? $1 : ''/ge;
+
+    return join '', map { !/[^\x00-\x7f]/ || /^[\x{df}\x{3c2}\x{200c}\x{200d}]\z/
+                          ? $_
+                          : mapped($_, Net::LibIDN2::IDN2_TRANSITIONAL()) // $_ }
+                    split /([\x{df}\x{3c2}\x{200c}\x{200d}])/, $text;
+}
+
+
+sub joins {
+    my ($before, $joiner, $behind) = @_;
+
+    my $how = Net::LibIDN2::IDN2_NONTRANSITIONAL();
+
+    $before = substr $before, -1 if $before ne '';
+
+    return defined mapped($before . $joiner . substr($behind, 0, 1), $how)
+           || defined mapped($before . $joiner, $how);
+}
+
+
+# The characters that libidn2 makes of these, or undef.
+
+sub mapped {
+    my ($text, $how) = @_;
+
+    $how |= Net::LibIDN2::IDN2_NFC_INPUT()
+            | Net::LibIDN2::IDN2_NO_ALABEL_ROUNDTRIP();
+
+    my ($skip, $rc) = (0, 0);
+    my $ascii = idn2_lookup_u8(encode_utf8($text), $how, $rc);
+
+    if ($rc == Net::LibIDN2::IDN2_LEADING_COMBINING()) {
+        $skip = 1;
+        $ascii = idn2_lookup_u8(encode_utf8("0$text"), $how, $rc);
+    }
+
+    return if $rc != Net::LibIDN2::IDN2_OK();
+    return substr $ascii =~ /^xn--(.+)/s ? from_punycode($1) : $ascii, $skip;
+}
+
+
+# RFC 3492, section 6
+
+sub adapted {
+    my ($delta, $points, $first) = @_;
+
+    $delta = int($delta / ($first ? 700 : 2));
+    $delta += int($delta / $points);
+
+    my $k = 0;
+
+    while ($delta > 455) {
+        $delta = int($delta / 35);
+        $k += 36;
+    }
+
+    return $k + int(36 * $delta / ($delta + 38));
+}
+
+
+sub threshold {
+    my ($k, $bias) = @_;
+
+    return $k <= $bias ? 1 : $k >= $bias + 26 ? 26 : $k - $bias;
+}
+
+
+sub punycode {
+    my ($text) = @_;
+
+    my @points = map { ord } split //, $text;
+    my $out = $text =~ s/[^\x00-\x7f]//gr;
+    my $done = length $out;
+    my ($code, $delta, $bias, $first) = (0x80, 0, 72, 1);
+
+    $out .= '-' if $done;
+
+    while ($done < @points) {
+        my ($next) = sort { $a <=> $b } grep { $_ >= $code } @points;
+
+        $delta += ($next - $code) * ($done + 1);
+        $code = $next;
+
+        for my $point (@points) {
+            $delta++ if $point < $code;
+
+            next if $point != $code;
+
+            my $q = $delta;
+
+            for (my $k = 36; ; $k += 36) {
+                my $t = threshold($k, $bias);
+                my $digit = $q < $t ? $q : $t + ($q - $t) % (36 - $t);
+
+                $out .= ('a' .. 'z', 0 .. 9)[$digit];
+
+                last if $q < $t;
+                $q = int(($q - $t) / (36 - $t));
+            }
+
+            $bias = adapted($delta, ++$done, $first);
+            $delta = 0;
+            $first = 0;
+        }
+
+        $delta++;
+        $code++;
+    }
+
+    return $out;
+}
+
+
+sub from_punycode {
+    my ($text) = @_;
+
+    my ($basic, $rest) = $text =~ /^(?:(.*)-)?([^-]*)\z/s;
+    my @points = map { ord } split //, $basic // '';
+    my ($code, $i, $bias, $first) = (0x80, 0, 72, 1);
+
+    while ($rest ne '') {
+        my ($before, $weight) = ($i, 1);
+
+        for (my $k = 36; ; $k += 36) {
+            my $digit = index 'abcdefghijklmnopqrstuvwxyz0123456789',
+                              substr $rest, 0, 1, '';
+            my $t = threshold($k, $bias);
+
+            $i += $digit * $weight;
+
+            last if $digit < $t;
+            $weight *= 36 - $t;
+        }
+
+        $bias = adapted($i - $before, @points + 1, $first);
+        $code += int($i / (@points + 1));
+        $i %= @points + 1;
+        $first = 0;
+
+        splice @points, $i++, 0, $code;
+    }
+
+    return join '', map { chr } @points;
+}
+
+
+# ---- addresses ----
 
 sub ipv4 {
     my ($name) = @_;

@@ -87,6 +87,44 @@ sub refused {
 }
 
 
+# ---- json ----
+
+{
+    my $text = <<'JSON' . '{"key":"last"}';
+{"key":"one","sequence":1,"time":"2026-01-01T00:00:00.000Z","position":128}
+
+  {"key":"t\"w\\o\u000a\u00e9\ud83d\ude00"}  
+{"key":"\ufffdx","key_hex":"ff78","sequence":2}
+{"key":"","sequence":3}
+{"key":"a}"}
+{"key":"key_hex","n":1}
+JSON
+    my ($image, $json) = build($text, '--from', 'json');
+
+    has($image, 'JSON', 'one', "t\"w\\o\n\xc3\xa9\xf0\x9f\x98\x80", "\xffx", 'a}',
+        'key_hex', 'last');
+    counts($json, 'JSON', received => 6, items => 6, empty => 2, comments => 0,
+           skipped => 0, errors => 0);
+
+    my ($hosts) = build('{"key":"One.Example."}', '--from', 'json', '--key',
+                        'host');
+    has($hosts, 'JSON of hosts', 'one.example');
+
+    for ('one', '"one"', '["one"]', '{"key":"one"', '{"key":"one}', '{"key":}',
+         '{"key":1}', '{"key":"one"x}', '{"key":"one" }', '{ "key":"one"}',
+         '{"name":"x","key":"one"}', '{"key":"\\x"}', "{\"key\":\"\xff\"}",
+         '{"key":"\\ud800"}', '{"key":"' . 'x' x 65536 . '"}',
+         '{"key":"\\ufffd","key_hex":"f"}', '{"key":"\\ufffd","key_hex":"fg"}',
+         '{"key":"\\ufffd","key_hex":"ff}', '{"key":"\\ufffd","key_hex":ff}',
+         '{"key":"\\ufffd","key_hex":"ff"x}', '{"key":"\\ufffd","key_hex":"',
+         '{"key":"\\ufffd","sequence":2,"key_hex":"ff"}')
+    {
+        refused("{\"key\":\"good\"}\n$_\n", qr/line 2: ".*" is not a line that "ngx-bloom journal --keys --json" prints/,
+                '--from', 'json');
+    }
+}
+
+
 # ---- hosts ----
 
 {
@@ -286,7 +324,7 @@ CSV
          'a build says how many lines of each kind it has left out');
 }
 
-refused("a\n", qr/--from "urls": must be lines, hosts, adblock-domains or/,
+refused("a\n", qr/--from "urls": must be lines, hosts, adblock-domains, json or/,
         '--from', 'urls');
 refused("a\n", qr/--from "csv:": must be/, '--from', 'csv:');
 refused("a\n", qr/--from is for lists of lines, and -0/, '--from', 'lines',

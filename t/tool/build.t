@@ -12,7 +12,7 @@ use POSIX ();
 
 use BloomTest;
 use BloomTest::Process qw(run_command spawn wait_until);
-use BloomTest::Tool qw(content_of info json tool_path tool_test);
+use BloomTest::Tool qw(content_of info json tool tool_path tool_test);
 
 use constant PAGE => 4096;
 
@@ -383,21 +383,22 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 }
 
 {
-    # around the size of a block, and several blocks long
+    # up to the size of a block, which a line with its end must fit into
 
-    my @keys = map { ('k' x $_) . $_ } 1024 * 1024 - 10 .. 1024 * 1024 + 2,
-                                       3_500_000;
+    my $most = 1024 * 1024 - 1;
+    my @keys = map { ('k' x ($_ - 8)) . sprintf '%08d', $_ }
+                   ($most - 12 .. $most), 500_000;
     my $input = join '', map { "$_\n" } @keys;
     my $seed = '--seed=5';
     my $image = build($seed, '-p', '1e-9', { stdin => $input });
 
     is(count($image, @keys), @keys . ' present, 0 absent',
-       'keys of 1 MB and more are present');
-    is(info($image)->{items}, @keys, 'each key of 1 MB and more counts once');
+       'keys of almost 1 MiB are present');
+    is(info($image)->{items}, @keys, 'each key of almost 1 MiB counts once');
     ok(bits(scalar build($seed, '-p', '1e-9', { stdin => gz($input) }))
-       eq bits($image), 'keys of 1 MB and more from gzip make the same image');
+       eq bits($image), 'keys of almost 1 MiB from gzip make the same image');
     is(count($image, substr $keys[-1], 1), '0 present, 1 absent',
-       'a key of 3.5 MB without its first byte is absent');
+       'a key of 500 kB without its first byte is absent');
 }
 
 
@@ -593,6 +594,74 @@ my $keys = $t->write_file('two', "a\nb\n");
     is($exit, 0, 'build makes an image in the current directory');
     ok(-s "$dir/here", 'build takes an output without a slash');
 }
+
+# An image of SipHash has a secret.
+
+{
+    my $image = "$dir/secret.bloom";
+    my $mode = sub { return sprintf '%04o', S_IMODE((stat $_[0])[2]) };
+    my @siphash = ('--hash', 'siphash');
+    my $keeps = qr/warning: \Q$image\E: has a secret, and keeps the mode 0644 .*chmod o=/;
+
+    for ([022, '0640', '0644'], [0, '0640', '0666'], [027, '0640', '0640'],
+         [077, '0600', '0600'], [0777, '0000', '0000'])
+    {
+        my ($wanted, $secret, $other) = @$_;
+        my $mask = umask $wanted;
+        my $shown = sprintf '%03o', $wanted;
+
+        unlink $image;
+        tool(0, undef, 'build', '-q', '-o', $image, @siphash, $keys);
+        is($mode->($image), $secret,
+           "a new image of SipHash has mode $secret with umask $shown");
+
+        unlink $image;
+        tool(0, undef, 'build', '-q', '-o', $image, $keys);
+        is($mode->($image), $other,
+           "a new image of MurmurHash3 has mode $other with umask $shown");
+
+        umask $mask;
+    }
+
+    # what an administrator set stays, be it what other tools make
+
+    my $mask = umask 022;
+
+    unlink $image;
+    tool(0, undef, 'build', '-o', $image, @siphash, $keys);
+    chmod 0644, $image;
+    tool(0, $keeps, 'build', '-o', $image, @siphash, $keys);
+    is($mode->($image), '0644', 'build keeps the mode of an image of SipHash');
+    tool(0, $keeps, 'build', '-o', $image, '--like', $image, $keys);
+    tool(0, $keeps, 'add', $image, { stdin => "another\n" });
+    is($mode->($image), '0644', 'add keeps the mode of an image of SipHash');
+    tool(0, $keeps, 'merge', '-o', $image, $image, $image);
+    is($mode->($image), '0644', 'merge keeps the mode of an image of SipHash');
+    tool(0, undef, 'build', '-q', '-o', $image, @siphash, $keys);
+    tool(0, undef, 'merge', '-q', '-o', $image, $image, $image);
+    tool(0, undef, 'add', '-q', $image, { stdin => "another\n" });
+
+    chmod 0604, $image;
+    tool(0, qr/keeps the mode 0604/, 'build', '-o', $image, @siphash, $keys);
+
+    chmod 0660, $image;
+    tool(0, undef, 'build', '-o', $image, @siphash, $keys);
+    is($mode->($image), '0660', 'a mode that others cannot read is not warned of');
+
+    # made of one with a secret, it has it too
+
+    for (['build', '--like', $image, '-o', "$dir/like.bloom", $keys],
+         ['merge', '-o', "$dir/like.bloom", $image, $image])
+    {
+        unlink "$dir/like.bloom";
+        tool(0, undef, @$_);
+        is($mode->("$dir/like.bloom"), '0640',
+           "$_->[0] of images of SipHash makes an image of mode 0640");
+    }
+
+    umask $mask;
+}
+
 
 # never a device of this machine: a tool that failed here would replace it
 

@@ -37,15 +37,21 @@ my @forms = (
     [lower => ['Ab'], ['aB', 'ab', 'AB'], ['a b'], []],
     [host => ['Bad.Example.', '0x7f.1', '[2001:DB8::1]:80', 'co.uk',
               "b\xc3\xbccher.test", 'com'],
-     ['bad.example', 'a.b.BAD.example:8080', '127.0.0.1', '2130706433',
+     ['bad.example', 'a.b.BAD.example:8080', 'a+b.bad.example', '!.bad.example',
+      'x@bad.example', '%62ad.example', "ab--c\xe3\x80\x82bad.example",
+      '127.0.0.1', '2130706433',
       '2001:db8:0::1', 'other.co.uk', 'www.xn--bcher-kva.test', 'com'],
-     ['example', 'notbad.example', 'bad.example.org', '127.0.0.2', 'x.com'],
-     ['...', 'a b', 'bad.example/', '1.2.3.256']],
+     ['example', 'notbad.example', 'bad.example.org', '127.0.0.2', 'x.com',
+      'a b'],
+     ['...', 'bad.example/', 'bad.example:x', '1.2.3.256']],
     [url => ['http://Bad.example/', 'other.test/dir/', 'other.test/page?x',
              'ftp://1.2.3.4/a'],
      ['https://www.bad.example:8443/any?thing', 'bad.example',
       'HTTP:\\\\BAD.EXAMPLE', 'http://user@bad.example/', '//bad.example',
-      'http://%62ad.example/', 'other.test/dir/sub/page', 'other.test/./dir//',
+      'http://%62ad.example/', '//bad.example:/x',
+      '//bad.example://good.example/', "http://ab--c\xef\xbc\x8ebad.example/",
+      'http://a%00b.bad.example/', 'other.test/dir/sub/page',
+      'other.test/./dir//',
       'other.test/%2564ir/', 'other.test/page?x#y', '0x01020304/a?b'],
      ['http://example/', 'notbad.example', 'other.test/', 'other.test/page',
       'other.test/page?y', '1.2.3.4/b', 'x.1.2.3.4.test/a'],
@@ -122,6 +128,12 @@ ok(!-e "$dir/none", 'nothing is built of a list with an invalid key');
 tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
      'build', '-0', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\0/x" });
 
+
+# What is asked for is a host as it stands in a URL; a list has hosts.
+
+tool(2, qr/line 1: "\Q$_\E" has a byte that no host has\n/, 'build', '--key',
+     'host', '-o', "$dir/none", { stdin => "$_\n" })
+    for '*.bad.example', 'someone@bad.example', '||bad.example^', 'a b';
 
 tool(2, qr/^ngx-bloom build: --key "names": must be raw, lower, host or url;/,
      'build', '--key', 'names', '-o', "$dir/x");

@@ -58,8 +58,12 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 
 /* other names than those of the core that this is linked with */
 
-#define bloom_idn_ascii       counted_idn_ascii
+#define bloom_punycode_encode counted_punycode_encode
+#define bloom_punycode_decode counted_punycode_decode
+#define bloom_idn_label       counted_idn_label
 #define bloom_host_parse      counted_host_parse
+#define bloom_host_parse_key  counted_host_parse_key
+#define bloom_host_write      counted_host_write
 #define bloom_host_scan       counted_host_scan
 #define bloom_host_is_plain   counted_host_is_plain
 #define bloom_host_parents    counted_host_parents
@@ -71,9 +75,11 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 #define bloom_form_canonical  counted_form_canonical
 #define bloom_form_expand     counted_form_expand
 
+#include "../../src/core/bloom_punycode.c"
 #include "../../src/core/bloom_idn.c"
 #include "../../src/core/bloom_host.c"
 #define too_long  form_too_long
+#define bad_byte  form_bad_byte
 #include "../../src/core/bloom_url.c"
 #include "../../src/core/bloom_form.c"
 
@@ -173,6 +179,14 @@ test_work_grows_linearly_with_the_key(void **state)
         { "http://", "\xc3\xa9", "" },
         { "http://", "\xe3\x80\x82", "" },
         { "http://a", "\xcc\xa3\xcc\x81", "" },
+        { "http://a", "\xc3\xbc-", "" },
+        { "http://a", "-\xcc\x88", "" },
+        { "http://a", "\xe2\x98\x83\xc3\x9f", "" },
+        { "http://a", "\xe2\x98\x83\xe2\x80\x8d", "" },
+        { "http://", "\xe2\x98\x83\xe2\x80\x8d.", "" },
+        { "http://", "\xe2\x80\x8d.", "h" },
+        { "http://", "\xc2\x80", "" },
+        { "http://", "-\xef\xbc\x8f.", "" },
         { "http://", "%C2%AD", "h" },
         { "", "a", "" },
         { "", ".", "" },
@@ -182,6 +196,10 @@ test_work_grows_linearly_with_the_key(void **state)
         { "", "\xc2\xad", "" },
         { "", "\xc2\xad.", "" },
         { "", "\xc3\xa9.", "" },
+        { "", "\xc3\xa9-", "" },
+        { "", "@", "" },
+        { "", "a%40", "" },
+        { "", "%2525", "" },
         { "", "\t", "" },
     };
 

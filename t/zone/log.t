@@ -131,7 +131,7 @@ subtest 'a watched file is missing' => sub {
         rename "$dir/watched.bloom", "$dir/away.bloom" or die "rename: $!";
 
         my $line = $t->wait_for_log($missing, $mark);
-        like($line, qr{\[warn\] .*bloom zone "watched": its file "\Q$dir\E/watched\.bloom" cannot be found any more; what it has loaded serves on, but the next start is refused: put the file back \(2: No such file or directory\)$},
+        like($line, qr{\[warn\] .*bloom zone "watched": its file "\Q$dir\E/watched\.bloom" cannot be found any more; what was loaded from it serves on: put the file back, or the next start is refused \(2: No such file or directory\)$},
              "the line about a missing file says what to do (time $time)");
         $t->kill_helper;
         helper_checks();

@@ -8,6 +8,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Control;
 use BloomTest::Disk;
 use BloomTest::Process qw(alive wait_until);
 use BloomTest::Zones;
@@ -25,16 +26,12 @@ $t->run;
 
 
 # The positions at which a zone's journal ends, and up to which it is on disk,
-# from the control page (docs/state.md).
+# from the control page.
 
 sub positions {
     my ($zone) = @_;
 
-    my $page = $t->read_file("state/$zone/control");
-    my $which = unpack 'x136 Q<', $page;
-    my $at = 144 + 40 * ($which & 1);
-
-    return (unpack("x$at Q<", $page), unpack 'x248 Q<', $page);
+    return @{ control($t->testdir . "/state/$zone/control") }{qw(end synced)};
 }
 
 sub is_synced {

@@ -107,10 +107,13 @@ subtest 'the state directory is created' => sub {
 
     $other->run;
     my @stat = stat "$testdir/where/it/is";
-    is($stat[2] & 07777, 0700, 'the directory has mode 0700');
-    is($stat[4], $owner, "the directory belongs to the workers' user");
+    is($stat[2] & 07777, 0711, 'the directory has mode 0711');
+    is($stat[4], $<, 'the directory belongs to whoever started nginx');
     ok(-d "$testdir/where/it/is/seen",
        'a zone with a journal has a directory in it');
+    @stat = stat "$testdir/where/it/is/seen";
+    is($stat[2] & 07777, 0700, "the zone's directory has mode 0700");
+    is($stat[4], $owner, "the zone's directory belongs to the workers' user");
     ok(!-e "$testdir/where/it/is/off",
        'a zone without a journal has no directory in it');
 

@@ -17,6 +17,7 @@
 #include "ngx_http_bloom_rates.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_task.h"
+#include "ngx_http_bloom_turns.h"
 #include "ngx_http_bloom_upload.h"
 
 
@@ -24,12 +25,18 @@
  * A request to the endpoint.  Its path is `path`, or, where it is about a zone,
  * "zones/NAME" and `path`.
  */
+typedef enum {
+    NGX_HTTP_BLOOM_READ = 0,
+    NGX_HTTP_BLOOM_IMAGE,                /* it needs image=on */
+    NGX_HTTP_BLOOM_WRITE                 /* it needs write=on */
+} ngx_http_bloom_api_need_e;
+
 typedef struct {
     ngx_uint_t                  method;
     ngx_str_t                   name;    /* of the method */
     ngx_uint_t                  zone;    /* it is about one */
     ngx_str_t                   path;
-    ngx_uint_t                  write;   /* it needs write=on */
+    ngx_http_bloom_api_need_e   needs;
     ngx_uint_t                  body;    /* the handler reads the body */
     ngx_int_t                 (*handler)(ngx_http_request_t *r,
                                          ngx_bloom_zone_t *zone);
@@ -53,6 +60,10 @@ static ngx_int_t ngx_http_bloom_api_index(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_api_zones(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_http_bloom_api_zones_step(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns);
+static ngx_int_t ngx_http_bloom_api_zones_done(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns);
 static ngx_int_t ngx_http_bloom_api_zone(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 
@@ -63,42 +74,43 @@ static ngx_int_t ngx_http_bloom_api_zone(ngx_http_request_t *r,
 
 static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 
-    { NGX_HTTP_BLOOM_GET, 0, ngx_string(""), 0, 0,
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string(""), NGX_HTTP_BLOOM_READ, 0,
       ngx_http_bloom_api_index, "this index" },
 
-    { NGX_HTTP_BLOOM_GET, 0, ngx_string("zones"), 0, 0,
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string("zones"), NGX_HTTP_BLOOM_READ, 0,
       ngx_http_bloom_api_zones, "the state of all zones" },
 
-    { NGX_HTTP_BLOOM_GET, 0, ngx_string("metrics"), 0, 0,
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string("metrics"), NGX_HTTP_BLOOM_READ, 0,
       ngx_http_bloom_metrics_get, "metrics for Prometheus" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string(""), 0, 0,
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string(""), NGX_HTTP_BLOOM_READ, 0,
       ngx_http_bloom_api_zone, "the state of a zone" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/keys"), 0, 0,
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_READ, 0,
       ngx_http_bloom_lookup_get, "?key=K: tests a key" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/keys"), 1, 1,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_keys_post, "adds the body's keys; ?durable=true waits "
                                 "for the disk" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), 0, 1,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), NGX_HTTP_BLOOM_READ, 1,
       ngx_http_bloom_lookup_post, "tests the body's keys" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/rates"), 0, 0,
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/rates"), NGX_HTTP_BLOOM_READ, 0,
       ngx_http_bloom_rates_get, "the estimated false-positive rate by keys" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), 1, 0,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), NGX_HTTP_BLOOM_WRITE, 0,
       ngx_http_bloom_task_post_reload, "loads the zone's file again" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"), 1, 0,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"),
+      NGX_HTTP_BLOOM_WRITE, 0,
       ngx_http_bloom_task_post_checkpoint,
       "saves the filter, so that a start has less to replay" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), 0, 0,
-      ngx_http_bloom_image_get, "the zone as an image file" },
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), NGX_HTTP_BLOOM_IMAGE, 0,
+      ngx_http_bloom_image_get, "the zone as an image file; needs image=on" },
 
-    { NGX_HTTP_BLOOM_PUT, 1, ngx_string("/image"), 1, 1,
+    { NGX_HTTP_BLOOM_PUT, 1, ngx_string("/image"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_upload_put, "replaces the zone's image by the body" },
 };
 
@@ -304,7 +316,16 @@ ngx_http_bloom_api_call(ngx_http_request_t *r,
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
 
-    if (route->write && !blcf->endpoint->write) {
+    if (route->needs == NGX_HTTP_BLOOM_IMAGE && !blcf->endpoint->image) {
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NO_IMAGE,
+                                              "this endpoint sends no images, "
+                                              "which contain the seed or the "
+                                              "secret of a filter; \"bloom_api "
+                                              "image=on\" in location \"%V\" "
+                                              "allows them", &clcf->name);
+    }
+
+    if (route->needs == NGX_HTTP_BLOOM_WRITE && !blcf->endpoint->write) {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_READ_ONLY,
                                               "this endpoint takes no "
                                               "changes; \"bloom_api "
@@ -313,12 +334,15 @@ ngx_http_bloom_api_call(ngx_http_request_t *r,
                                               &clcf->name);
     }
 
-    if (route->write && ngx_http_bloom_api_is_cross_site(r)) {
+    if (route->needs != NGX_HTTP_BLOOM_READ
+        && ngx_http_bloom_api_is_cross_site(r))
+    {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_CROSS_SITE,
                                               "a page of another site may not "
-                                              "make changes; see the "
-                                              "request's \"Sec-Fetch-Site\" "
-                                              "and \"Origin\"");
+                                              "make changes or get an "
+                                              "image; see the request's "
+                                              "\"Sec-Fetch-Site\" and "
+                                              "\"Origin\"");
     }
 
     if (zone != NULL && ngx_http_bloom_etag_match(r, zone, &error) != NGX_OK) {
@@ -415,8 +439,10 @@ ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
 
-    ngx_http_bloom_text_printf(&text, "],\"write\":%s,\"requests\":[",
-                               blcf->endpoint->write ? "true" : "false");
+    ngx_http_bloom_text_printf(&text, "],\"write\":%s,\"image\":%s,"
+                               "\"requests\":[",
+                               blcf->endpoint->write ? "true" : "false",
+                               blcf->endpoint->image ? "true" : "false");
 
     for (i = 0; i < NGX_HTTP_BLOOM_API_ROUTES; i++) {
         route = &ngx_http_bloom_api_routes[i];
@@ -426,7 +452,8 @@ ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                    i == 0 ? "" : ",", &route->name,
                                    route->zone ? "/zones/NAME" : "/",
                                    &route->path,
-                                   route->write ? "true" : "false",
+                                   route->needs == NGX_HTTP_BLOOM_WRITE
+                                   ? "true" : "false",
                                    route->does);
     }
 
@@ -439,30 +466,54 @@ ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_http_bloom_api_zones(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_uint_t                   i;
+    ngx_http_bloom_turns_t  *turns;
+
+    turns = ngx_http_bloom_turns_create(r, ngx_http_bloom_api_zones_step,
+                                        ngx_http_bloom_api_zones_done);
+    if (turns == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_bloom_text_printf(&turns->text, "{\"zones\":[");
+
+    return ngx_http_bloom_turns_run(r, turns);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_api_zones_step(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns)
+{
     ngx_bloom_info_t             info;
     ngx_bloom_zone_t           **zones;
-    ngx_http_bloom_text_t        text;
     ngx_http_bloom_main_conf_t  *bmcf;
-
-    ngx_http_bloom_text_init(&text, r->pool);
-
-    ngx_http_bloom_text_printf(&text, "{\"zones\":[");
 
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
-    zones = bmcf->zones.elts;
-
-    for (i = 0; i < bmcf->zones.nelts; i++) {
-        ngx_bloom_info_get(zones[i], &info);
-
-        ngx_http_bloom_text_printf(&text, i == 0 ? "" : ",");
-        ngx_http_bloom_json_zone(&text, zones[i], &info);
+    if (turns->next == bmcf->zones.nelts) {
+        return NGX_OK;
     }
 
-    ngx_http_bloom_text_printf(&text, "]}");
+    zones = bmcf->zones.elts;
 
-    return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &text);
+    ngx_bloom_info_get(zones[turns->next], &info);
+
+    ngx_http_bloom_text_printf(&turns->text, turns->next == 0 ? "" : ",");
+    ngx_http_bloom_json_zone(&turns->text, zones[turns->next], &info);
+
+    turns->next++;
+
+    return NGX_AGAIN;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_api_zones_done(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns)
+{
+    ngx_http_bloom_text_printf(&turns->text, "]}");
+
+    return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &turns->text);
 }
 
 

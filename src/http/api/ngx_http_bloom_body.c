@@ -15,6 +15,11 @@
  * 0.3 ms for 3000 keys. */
 #define NGX_HTTP_BLOOM_BODY_TURN   (32 * 1024)
 
+/* How long a turn lasts, us: an internationalised host takes 10 us.  The clock
+ * is read whenever so many keys have been taken. */
+#define NGX_HTTP_BLOOM_BODY_TIME   1000
+#define NGX_HTTP_BLOOM_BODY_KEYS   16
+
 /* The longest line of several pieces, with CR and LF. */
 #define NGX_HTTP_BLOOM_BODY_LINE   (BLOOM_RECORD_KEY_MAX + 2)
 
@@ -24,8 +29,11 @@ static ngx_int_t ngx_http_bloom_body_next(ngx_http_bloom_body_t *body,
     ngx_buf_t **b);
 static ngx_int_t ngx_http_bloom_body_fail(ngx_http_bloom_body_t *body,
     ngx_int_t rc);
+static ngx_uint_t ngx_http_bloom_body_broken(ngx_http_request_t *r,
+    ngx_int_t rc, ngx_http_bloom_error_t *error);
 static ngx_int_t ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body,
     ngx_buf_t **b);
+static uint64_t ngx_http_bloom_body_now(void);
 static ngx_int_t ngx_http_bloom_body_lines(ngx_http_bloom_body_t *body,
     const u_char **pos, const u_char *end);
 static ngx_int_t ngx_http_bloom_body_join(ngx_http_bloom_body_t *body,
@@ -123,6 +131,35 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
 }
 
 
+void
+ngx_http_bloom_body_init_bytes(ngx_http_bloom_body_t *body,
+    ngx_http_request_t *r)
+{
+    ngx_memzero(body, sizeof(ngx_http_bloom_body_t));
+
+    body->request = r;
+}
+
+
+ngx_int_t
+ngx_http_bloom_body_bytes(ngx_http_bloom_body_t *body, ngx_str_t *bytes)
+{
+    ngx_buf_t  *b;
+    ngx_int_t   rc;
+
+    rc = ngx_http_bloom_body_next(body, &b);
+
+    if (rc == NGX_OK) {
+        bytes->data = b->pos;
+        bytes->len = b->last - b->pos;
+
+        b->pos = b->last;
+    }
+
+    return rc;
+}
+
+
 ngx_int_t
 ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
     void (*run)(ngx_http_request_t *r))
@@ -211,6 +248,8 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
 
     b = NULL;
     done = 0;
+
+    body->begun = ngx_http_bloom_body_now();
 
     for ( ;; ) {
 
@@ -330,11 +369,14 @@ ngx_http_bloom_body_fail(ngx_http_bloom_body_t *body, ngx_int_t rc)
 
 
 /*
+ * Sets *error to why nginx could not read a body, by the status that it gave.
+ * Returns 1 if nobody waits for a response.
+ *
  * nginx takes a connection at its end for one that nobody reads from.  But a
  * client that has only said that it sends no more can still be told how much of
  * its body was read.
  */
-ngx_uint_t
+static ngx_uint_t
 ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_bloom_error_t *error)
 {
@@ -424,7 +466,22 @@ ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 }
 
 
-/* Offers a key; returns NGX_BUSY if the next read offers it again. */
+/* Returns the time in microseconds since some moment. */
+static uint64_t
+ngx_http_bloom_body_now(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+
+/*
+ * Offers a key; returns NGX_BUSY if the next read offers it again, and NGX_DONE
+ * if it is taken and the turn is over.
+ */
 static ngx_inline ngx_int_t
 ngx_http_bloom_body_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
 {
@@ -437,7 +494,10 @@ ngx_http_bloom_body_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
     rc = body->take(body->data, &text);
 
     if (rc == NGX_OK) {
-        return NGX_OK;
+        return (++body->taken % NGX_HTTP_BLOOM_BODY_KEYS == 0
+                && ngx_http_bloom_body_now() - body->begun
+                   >= NGX_HTTP_BLOOM_BODY_TIME)
+               ? NGX_DONE : NGX_OK;
     }
 
     if (rc == NGX_AGAIN) {

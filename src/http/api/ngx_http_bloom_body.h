@@ -1,7 +1,7 @@
 
 /*
  * Keys are read from a request's body as it comes: lines, or a JSON array of
- * strings.
+ * strings.  So are the bytes of an image.
  */
 
 #ifndef _NGX_HTTP_BLOOM_BODY_H_INCLUDED_
@@ -40,6 +40,8 @@ typedef struct {
     ngx_chain_t                *in;      /* what has come and is not read */
     ngx_str_t                   pending; /* the key to be offered once more;
                                             data NULL: none */
+    uint64_t                    begun;   /* when this turn was, us */
+    uint64_t                    taken;   /* keys */
     uint64_t                    lines;   /* read so far */
     u_char                     *joined;  /* a line of several pieces */
     size_t                      joined_len;
@@ -59,6 +61,18 @@ typedef struct {
 ngx_int_t ngx_http_bloom_body_init(ngx_http_bloom_body_t *body,
     ngx_http_request_t *r, ngx_http_bloom_body_take_pt take, void *data);
 
+/* Prepares to read a body as bytes, whatever its type. */
+void ngx_http_bloom_body_init_bytes(ngx_http_bloom_body_t *body,
+    ngx_http_request_t *r);
+
+/*
+ * Gives the next bytes that have come, until the next call.  Returns NGX_OK;
+ * NGX_DONE at the end of the body; NGX_AGAIN if the client has not sent more
+ * yet; NGX_ERROR with body->error.
+ */
+ngx_int_t ngx_http_bloom_body_bytes(ngx_http_bloom_body_t *body,
+    ngx_str_t *bytes);
+
 /* Has `run` called when the body begins to come or fails; returns NGX_DONE. */
 ngx_int_t ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
     void (*run)(ngx_http_request_t *r));
@@ -74,13 +88,6 @@ ngx_int_t ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
  *     NGX_ERROR   the body cannot be read: body->error
  */
 ngx_int_t ngx_http_bloom_body_read(ngx_http_bloom_body_t *body);
-
-/*
- * Sets *error to why nginx could not read a body, by the status that nginx
- * gave.  Returns 1 if nobody waits for a response.
- */
-ngx_uint_t ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
-    ngx_http_bloom_error_t *error);
 
 
 #pragma GCC visibility pop

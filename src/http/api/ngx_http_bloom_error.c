@@ -20,6 +20,7 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
     { 400, "bad_json" },
     { 400, "bad_body" },
     { 403, "read_only" },
+    { 403, "no_image" },
     { 403, "cross_site" },
     { 404, "not_found" },
     { 404, "unknown_zone" },
@@ -33,6 +34,7 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
     { 422, "image_refused" },
     { 503, "journal_unavailable" },
     { 503, "failed" },
+    { 503, "busy" },
     { 507, "no_room" }
 };
 
@@ -60,6 +62,17 @@ ngx_http_bloom_error_v(ngx_http_bloom_error_t *error,
 
     error->code = code;
     error->len = p - error->message;
+}
+
+
+void
+ngx_http_bloom_error_busy(ngx_http_bloom_error_t *error)
+{
+    ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BUSY,
+                         "other responses, which their clients have not read "
+                         "yet, have the %d bytes that a worker has for all of "
+                         "them; ask again, or for less at a time",
+                         NGX_HTTP_BLOOM_TEXT_MAX);
 }
 
 

@@ -19,6 +19,7 @@ typedef enum {
     NGX_HTTP_BLOOM_E_BAD_JSON,
     NGX_HTTP_BLOOM_E_BAD_BODY,
     NGX_HTTP_BLOOM_E_READ_ONLY,
+    NGX_HTTP_BLOOM_E_NO_IMAGE,
     NGX_HTTP_BLOOM_E_CROSS_SITE,
     NGX_HTTP_BLOOM_E_NOT_FOUND,
     NGX_HTTP_BLOOM_E_UNKNOWN_ZONE,
@@ -32,6 +33,7 @@ typedef enum {
     NGX_HTTP_BLOOM_E_REFUSED,
     NGX_HTTP_BLOOM_E_JOURNAL,
     NGX_HTTP_BLOOM_E_FAILED,
+    NGX_HTTP_BLOOM_E_BUSY,
     NGX_HTTP_BLOOM_E_NO_ROOM
 } ngx_http_bloom_error_code_e;
 
@@ -49,6 +51,9 @@ void ngx_cdecl ngx_http_bloom_error(ngx_http_bloom_error_t *error,
 
 void ngx_http_bloom_error_v(ngx_http_bloom_error_t *error,
     ngx_http_bloom_error_code_e code, const char *fmt, va_list args);
+
+/* Notes that the worker has no room for the text of a response: text->busy. */
+void ngx_http_bloom_error_busy(ngx_http_bloom_error_t *error);
 
 /* Appends the member "error" of a response's object. */
 void ngx_http_bloom_error_put(ngx_http_bloom_text_t *text,

@@ -5,18 +5,27 @@
  */
 
 #include "ngx_http_bloom_image.h"
+#include "ngx_http_bloom_ctx.h"
 #include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_header.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_task.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_state_files.h"
 
 
+/* How often an image is asked for that is gone when it is to be opened. */
+#define NGX_HTTP_BLOOM_IMAGE_TRIES  5
+
+
+static ngx_int_t ngx_http_bloom_image_head(ngx_http_request_t *r,
+    ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_image_respond(ngx_http_request_t *r,
     ngx_http_bloom_task_t *task);
 static ngx_int_t ngx_http_bloom_image_open(ngx_http_request_t *r,
     ngx_http_bloom_task_t *task, ngx_file_t **file, off_t *size);
 static ngx_int_t ngx_http_bloom_image_headers(ngx_http_request_t *r,
-    ngx_bloom_zone_t *zone);
+    ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 static ngx_int_t ngx_http_bloom_image_send(ngx_http_request_t *r,
     ngx_file_t *file, off_t size);
 
@@ -24,8 +33,44 @@ static ngx_int_t ngx_http_bloom_image_send(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_bloom_image_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
+    if (r->method & NGX_HTTP_HEAD) {
+        return ngx_http_bloom_image_head(r, zone);
+    }
+
     return ngx_http_bloom_task_run(r, zone, NGX_BLOOM_TASK_SNAPSHOT,
                                    ngx_http_bloom_image_respond);
+}
+
+
+/* Answers as GET would if it came now, from what is known of the zone. */
+static ngx_int_t
+ngx_http_bloom_image_head(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+{
+    const char        *why;
+    ngx_bloom_info_t   info;
+
+    why = ngx_bloom_task_impossible(zone, NGX_BLOOM_TASK_SNAPSHOT);
+
+    if (why != NULL) {
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
+                                              "zone \"%V\": %s", &zone->name,
+                                              why);
+    }
+
+    ngx_bloom_info_get(zone, &info);
+
+    if (info.generation == 0) {
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_FAILED,
+                                              "zone \"%V\" is not loaded",
+                                              &zone->name);
+    }
+
+    if (ngx_http_bloom_image_headers(r, zone, &info) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_bloom_image_send(r, NULL,
+                                     bloom_image_file_size(&info.image));
 }
 
 
@@ -33,7 +78,10 @@ static ngx_int_t
 ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 {
     off_t                    size;
+    ngx_int_t                rc;
     ngx_file_t              *file;
+    ngx_uint_t               tries;
+    ngx_bloom_info_t         info;
     ngx_http_bloom_error_t   error;
 
     if (task->result.outcome != NGX_BLOOM_DONE) {
@@ -44,6 +92,25 @@ ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 
     case NGX_OK:
         break;
+
+    case NGX_AGAIN:
+
+        /* another image has been written since, or the helper was replaced */
+
+        tries = task->tries + 1;
+
+        if (tries < NGX_HTTP_BLOOM_IMAGE_TRIES) {
+            rc = ngx_http_bloom_image_get(r, task->zone);
+
+            if (rc == NGX_DONE) {
+                task = ngx_http_bloom_ctx_operation(r);
+                task->tries = tries;
+            }
+
+            return rc;
+        }
+
+        /* fall through */
 
     case NGX_DECLINED:
         ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_FAILED,
@@ -56,7 +123,13 @@ ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (ngx_http_bloom_image_headers(r, task->zone) != NGX_OK) {
+    ngx_bloom_info_get(task->zone, &info);
+
+    /* the one that the image is of */
+
+    info.generation = task->result.generation;
+
+    if (ngx_http_bloom_image_headers(r, task->zone, &info) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -64,7 +137,11 @@ ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 }
 
 
-/* Opens the file at once, since the helper removes it after a while. */
+/*
+ * Opens the file, which the helper removes after a while unless somebody reads
+ * it.  Returns NGX_OK; NGX_AGAIN if the file is gone; NGX_DECLINED if it cannot
+ * be read, which is logged; NGX_ERROR.
+ */
 static ngx_int_t
 ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_task_t *task,
     ngx_file_t **filep, off_t *size)
@@ -83,13 +160,18 @@ ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_task_t *task,
         return NGX_ERROR;
     }
 
-    ngx_bloom_state_name(task->zone->state, name, "%s", task->result.name);
+    ngx_bloom_state_files_path(task->zone->state, task->result.name, name);
 
     file->name.len = ngx_strlen(name);
     file->name.data = name;
     file->log = r->connection->log;
 
-    file->fd = ngx_open_file(name, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+    file->fd = ngx_bloom_io_open(task->zone->state->dir, task->result.name,
+                                 O_RDONLY);
+
+    if (file->fd == NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
+        return NGX_AGAIN;
+    }
 
     if (file->fd == NGX_INVALID_FILE) {
         ngx_log_error(NGX_LOG_ERR, file->log, ngx_errno,
@@ -103,6 +185,10 @@ ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_task_t *task,
     clnf->fd = file->fd;
     clnf->name = name;
     clnf->log = r->pool->log;
+
+    if (ngx_bloom_state_files_use(file->fd) != NGX_OK) {
+        return NGX_AGAIN;
+    }
 
     if (ngx_fd_info(file->fd, &fi) == NGX_FILE_ERROR) {
         ngx_log_error(NGX_LOG_ERR, file->log, ngx_errno,
@@ -118,18 +204,16 @@ ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_task_t *task,
 
 
 static ngx_int_t
-ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
+    ngx_bloom_info_t *info)
 {
     u_char            *p, c;
     size_t             i;
     ngx_str_t          value;
-    ngx_bloom_info_t   info;
-
-    ngx_bloom_info_get(zone, &info);
 
     ngx_str_set(&value, "no-store");
 
-    if (ngx_http_bloom_etag_add(r, &info) != NGX_OK
+    if (ngx_http_bloom_etag_add(r, info) != NGX_OK
         || ngx_http_bloom_header_out(r, "Cache-Control", &value) != NGX_OK)
     {
         return NGX_ERROR;

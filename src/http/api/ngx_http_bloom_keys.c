@@ -11,9 +11,6 @@
 #include "ngx_bloom_add.h"
 
 
-/* How long to wait where a batch cannot be added, or is not on disk yet, ms. */
-#define NGX_HTTP_BLOOM_KEYS_RETRY    1
-
 /* How long keys wait in a batch for others to come, ms. */
 #define NGX_HTTP_BLOOM_KEYS_IDLE     10
 
@@ -217,7 +214,8 @@ ngx_http_bloom_keys_idle(ngx_http_request_t *r)
         return;
 
     case NGX_AGAIN:
-        ngx_http_bloom_resume_after(&adding->idle, NGX_HTTP_BLOOM_KEYS_RETRY);
+        ngx_http_bloom_resume_in_queue(&adding->idle, adding->batch.zone,
+                                       NGX_BLOOM_QUEUE_ROOM);
         return;
 
     default: /* NGX_ERROR */
@@ -255,7 +253,8 @@ ngx_http_bloom_keys_read(ngx_http_bloom_keys_t *adding)
         return NGX_AGAIN;
 
     case NGX_BUSY:
-        ngx_http_bloom_resume_after(&adding->resume, NGX_HTTP_BLOOM_KEYS_RETRY);
+        ngx_http_bloom_resume_in_queue(&adding->resume, adding->batch.zone,
+                                       NGX_BLOOM_QUEUE_ROOM);
         return NGX_AGAIN;
 
     case NGX_DONE:
@@ -287,7 +286,8 @@ ngx_http_bloom_keys_flush(ngx_http_bloom_keys_t *adding)
     switch (ngx_http_bloom_keys_batch(adding)) {
 
     case NGX_AGAIN:
-        ngx_http_bloom_resume_after(&adding->resume, NGX_HTTP_BLOOM_KEYS_RETRY);
+        ngx_http_bloom_resume_in_queue(&adding->resume, adding->batch.zone,
+                                       NGX_BLOOM_QUEUE_ROOM);
         return NGX_AGAIN;
 
     case NGX_OK:
@@ -315,7 +315,8 @@ ngx_http_bloom_keys_sync(ngx_http_bloom_keys_t *adding)
         break;
 
     case NGX_AGAIN:
-        ngx_http_bloom_resume_after(&adding->resume, NGX_HTTP_BLOOM_KEYS_RETRY);
+        ngx_http_bloom_resume_in_queue(&adding->resume, adding->batch.zone,
+                                       NGX_BLOOM_QUEUE_SYNC);
         return NGX_AGAIN;
 
     default: /* NGX_ERROR */

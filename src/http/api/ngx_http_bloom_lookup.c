@@ -16,9 +16,10 @@
 
 #define NGX_HTTP_BLOOM_LOOKUP_MAX  1000000
 
-/* Keys are looked up together, up to so many, and about so many bytes. */
-#define NGX_HTTP_BLOOM_LOOKUP_KEYS  256
-#define NGX_HTTP_BLOOM_LOOKUP_BYTES   (16 * 1024)
+/* Keys are looked up together, up to so many, and about so many bytes: no more
+ * than a millisecond's work. */
+#define NGX_HTTP_BLOOM_LOOKUP_KEYS    32
+#define NGX_HTTP_BLOOM_LOOKUP_BYTES   (4 * 1024)
 
 
 typedef struct {
@@ -61,12 +62,13 @@ static ngx_str_t  ngx_http_bloom_lookup_answers[] = {
 ngx_int_t
 ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    u_char                 *p;
-    ngx_str_t               key;
-    ngx_uint_t              answer;
-    ngx_bloom_info_t        info;
-    ngx_bloom_lookup_t      lookup;
-    ngx_http_bloom_text_t   text;
+    u_char                     *p;
+    ngx_str_t                   key;
+    ngx_uint_t                  answer;
+    ngx_bloom_info_t            info;
+    ngx_bloom_lookup_t          lookup;
+    ngx_http_bloom_text_t       text;
+    ngx_http_bloom_loc_conf_t  *blcf;
 
     if (ngx_http_arg(r, (u_char *) "key", sizeof("key") - 1, &key) != NGX_OK
         || key.len == 0)
@@ -87,6 +89,16 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     key.data = p;
 
     answer = ngx_bloom_lookup_explain(zone, &key, &lookup, r->pool);
+
+    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+
+    if (!blcf->endpoint->image) {
+
+        /* whoever knows enough keys' bits needs no secret to make a key whose
+         * bits are all set */
+
+        lookup.k = 0;
+    }
 
     ngx_bloom_info_get(zone, &info);
 
@@ -335,8 +347,16 @@ ngx_http_bloom_lookup_flush(ngx_http_bloom_lookup_t *lookups)
         p = ngx_http_bloom_text_room(&lookups->text, name->len + 3);
 
         if (p == NULL) {
-            ngx_http_bloom_error(&lookups->body.error,
-                                 NGX_HTTP_BLOOM_E_FAILED, "memory is short");
+
+            if (lookups->text.busy) {
+                ngx_http_bloom_error_busy(&lookups->body.error);
+
+            } else {
+                ngx_http_bloom_error(&lookups->body.error,
+                                     NGX_HTTP_BLOOM_E_FAILED,
+                                     "memory is short");
+            }
+
             return NGX_ERROR;
         }
 

@@ -14,9 +14,13 @@
 #include "ngx_http_bloom.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_stats.h"
+#include "ngx_http_bloom_turns.h"
 
 
 #define NGX_HTTP_BLOOM_METRICS_LABEL(value)  (2 * (value)->len)
+
+/* Samples that are written at a time. */
+#define NGX_HTTP_BLOOM_METRICS_STEP          64
 
 
 typedef struct {
@@ -32,14 +36,31 @@ typedef struct {
     ngx_str_t                   label;   /* the zone's name */
 } ngx_http_bloom_metrics_zone_t;
 
+/* How far a response is written. */
+typedef struct {
+    ngx_http_bloom_metrics_zone_t  *shown;
+    ngx_uint_t                      looked;  /* zones */
+    ngx_uint_t                      written; /* zones, of the metric */
+    const ngx_http_bloom_stats_field_t  *field;
+} ngx_http_bloom_metrics_t;
+
 typedef struct {
     ngx_str_t                   labels;
     uint64_t                    counter[NGX_BLOOM_COUNTERS];
 } ngx_http_bloom_metrics_rule_t;
 
 
-static void ngx_http_bloom_metrics_of_zones(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_main_conf_t *bmcf);
+static ngx_int_t ngx_http_bloom_metrics_step(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns);
+static ngx_int_t ngx_http_bloom_metrics_done(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns);
+static void ngx_http_bloom_metrics_look(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_metrics_zone_t *shown, ngx_bloom_zone_t *zone);
+static void ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
+    const ngx_http_bloom_stats_field_t *field);
+static void ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_metrics_zone_t *shown,
+    const ngx_http_bloom_stats_field_t *field);
 static void ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
     ngx_http_bloom_main_conf_t *bmcf);
 static ngx_int_t ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
@@ -54,11 +75,13 @@ static void ngx_http_bloom_metrics_value(ngx_http_bloom_text_t *text,
 static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
 
     { "rule_checks_total", "answer=\"absent\"", NGX_BLOOM_ABSENT,
-      "Requests that a rule looked at, by what its zone answered." },
+      "Requests that a rule looked at, by what its zone answered; empty: there "
+      "was no key." },
     { "rule_checks_total", "answer=\"present\"", NGX_BLOOM_PRESENT, NULL },
     { "rule_checks_total", "answer=\"unknown\"", NGX_BLOOM_UNKNOWN, NULL },
     { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_INVALID,
       NULL },
+    { "rule_checks_total", "answer=\"empty\"", NGX_HTTP_BLOOM_EMPTY, NULL },
 
     { "rule_requests_total", "decision=\"fired\"",
       NGX_HTTP_BLOOM_COUNT_FIRED,
@@ -87,94 +110,166 @@ static const char  *ngx_http_bloom_metrics_actions[] = {
 ngx_int_t
 ngx_http_bloom_metrics_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_str_t                    type;
-    ngx_http_bloom_text_t        text;
+    size_t                       size;
+    ngx_http_bloom_turns_t      *turns;
+    ngx_http_bloom_metrics_t    *metrics;
     ngx_http_bloom_main_conf_t  *bmcf;
 
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
-    ngx_http_bloom_text_init(&text, r->pool);
+    metrics = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_metrics_t));
+    turns = ngx_http_bloom_turns_create(r, ngx_http_bloom_metrics_step,
+                                        ngx_http_bloom_metrics_done);
 
-    ngx_http_bloom_metrics_of_zones(&text, bmcf);
-    ngx_http_bloom_metrics_of_rules(&text, bmcf);
+    if (metrics == NULL || turns == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    turns->data = metrics;
+
+    metrics->field = ngx_http_bloom_stats_fields;
+
+    size = bmcf->zones.nelts * sizeof(ngx_http_bloom_metrics_zone_t);
+
+    if (ngx_http_bloom_text_take(&turns->text, size) == NGX_OK) {
+
+        metrics->shown = ngx_palloc(r->pool, size);
+
+        if (metrics->shown == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    return ngx_http_bloom_turns_run(r, turns);
+}
+
+
+/*
+ * Looks at a zone, until all have been looked at; then writes some samples of a
+ * metric.  Those of one metric have to stand together.
+ */
+static ngx_int_t
+ngx_http_bloom_metrics_step(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns)
+{
+    ngx_uint_t                    last;
+    ngx_bloom_zone_t            **zone;
+    ngx_http_bloom_metrics_t     *metrics;
+    ngx_http_bloom_main_conf_t   *bmcf;
+
+    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
+
+    metrics = turns->data;
+
+    if (metrics->looked < bmcf->zones.nelts) {
+        zone = bmcf->zones.elts;
+
+        ngx_http_bloom_metrics_look(&turns->text,
+                                    &metrics->shown[metrics->looked],
+                                    zone[metrics->looked]);
+        metrics->looked++;
+
+        return NGX_AGAIN;
+    }
+
+    if (metrics->field->type == NGX_HTTP_BLOOM_STATS_END) {
+        return NGX_OK;
+    }
+
+    if (metrics->field->metric != NULL) {
+
+        if (metrics->written == 0 && metrics->field->help != NULL) {
+            ngx_http_bloom_metrics_begin(&turns->text, metrics->field);
+        }
+
+        last = ngx_min(metrics->written + NGX_HTTP_BLOOM_METRICS_STEP,
+                       bmcf->zones.nelts);
+
+        while (metrics->written < last) {
+            ngx_http_bloom_metrics_sample(&turns->text,
+                                          &metrics->shown[metrics->written++],
+                                          metrics->field);
+        }
+
+        if (metrics->written < bmcf->zones.nelts) {
+            return NGX_AGAIN;
+        }
+    }
+
+    metrics->field++;
+    metrics->written = 0;
+
+    return NGX_AGAIN;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_metrics_done(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns)
+{
+    ngx_str_t                    type;
+    ngx_http_bloom_main_conf_t  *bmcf;
+
+    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
+
+    ngx_http_bloom_metrics_of_rules(&turns->text, bmcf);
 
     ngx_str_set(&type, "text/plain; version=0.0.4; charset=utf-8");
 
-    return ngx_http_bloom_response_text(r, NGX_HTTP_OK, &type, &text);
+    return ngx_http_bloom_response_text(r, NGX_HTTP_OK, &type, &turns->text);
 }
 
 
 static void
-ngx_http_bloom_metrics_of_zones(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_main_conf_t *bmcf)
+ngx_http_bloom_metrics_look(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_metrics_zone_t *shown, ngx_bloom_zone_t *zone)
 {
-    u_char                               *p;
-    size_t                                len;
-    ngx_str_t                            *name;
-    ngx_uint_t                            i, counter;
-    ngx_bloom_info_t                      info;
-    ngx_bloom_zone_t                    **zone;
-    ngx_http_bloom_metrics_zone_t        *shown;
-    const ngx_http_bloom_stats_field_t   *field;
+    u_char            *p;
+    ngx_bloom_info_t   info;
 
-    zone = bmcf->zones.elts;
+    ngx_bloom_info_get(zone, &info);
+    ngx_http_bloom_stats_get(&shown->stats, zone, &info);
 
-    shown = ngx_palloc(text->pool, bmcf->zones.nelts
-                                   * sizeof(ngx_http_bloom_metrics_zone_t));
-    if (shown == NULL) {
+    p = ngx_pnalloc(text->pool, NGX_HTTP_BLOOM_METRICS_LABEL(&zone->name));
+    if (p == NULL) {
         text->failed = 1;
         return;
     }
 
-    for (i = 0; i < bmcf->zones.nelts; i++) {
-        ngx_bloom_info_get(zone[i], &info);
-        ngx_http_bloom_stats_get(&shown[i].stats, zone[i], &info);
+    shown->label.data = p;
+    shown->label.len = ngx_http_bloom_metrics_label(p, &zone->name) - p;
+}
 
-        name = &zone[i]->name;
 
-        p = ngx_pnalloc(text->pool, NGX_HTTP_BLOOM_METRICS_LABEL(name));
-        if (p == NULL) {
-            text->failed = 1;
-            return;
-        }
+static void
+ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
+    const ngx_http_bloom_stats_field_t *field)
+{
+    size_t      len;
+    ngx_uint_t  counter;
 
-        shown[i].label.data = p;
-        shown[i].label.len = ngx_http_bloom_metrics_label(p, name) - p;
+    len = ngx_strlen(field->metric);
+    counter = len > 6 && ngx_strcmp(field->metric + len - 6, "_total") == 0;
+
+    ngx_http_bloom_metrics_head(text, field->metric,
+                                counter ? "counter" : "gauge", field->help);
+}
+
+
+static void
+ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_metrics_zone_t *shown,
+    const ngx_http_bloom_stats_field_t *field)
+{
+    if (!shown->stats.has[field->needs]) {
+        return;
     }
 
-    for (field = ngx_http_bloom_stats_fields;
-         field->type != NGX_HTTP_BLOOM_STATS_END;
-         field++)
-    {
-        if (field->metric == NULL) {
-            continue;
-        }
-
-        if (field->help != NULL) {
-            len = ngx_strlen(field->metric);
-            counter = len > 6
-                      && ngx_strcmp(field->metric + len - 6, "_total") == 0;
-
-            ngx_http_bloom_metrics_head(text, field->metric,
-                                        counter ? "counter" : "gauge",
-                                        field->help);
-        }
-
-        for (i = 0; i < bmcf->zones.nelts; i++) {
-
-            if (!shown[i].stats.has[field->needs]) {
-                continue;
-            }
-
-            ngx_http_bloom_text_printf(text, "nginx_bloom_%s{zone=\"",
-                                       field->metric);
-            ngx_http_bloom_text_append(text, &shown[i].label);
-            ngx_http_bloom_text_printf(text, "\"%s%s",
-                                       field->labels ? "," : "",
-                                       field->labels ? field->labels : "");
-            ngx_http_bloom_metrics_value(text, &shown[i].stats, field);
-        }
-    }
+    ngx_http_bloom_text_printf(text, "nginx_bloom_%s{zone=\"", field->metric);
+    ngx_http_bloom_text_append(text, &shown->label);
+    ngx_http_bloom_text_printf(text, "\"%s%s", field->labels ? "," : "",
+                               field->labels ? field->labels : "");
+    ngx_http_bloom_metrics_value(text, &shown->stats, field);
 }
 
 

@@ -68,8 +68,14 @@ ngx_int_t
 ngx_http_bloom_response_text(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *type, ngx_http_bloom_text_t *text)
 {
-    ngx_buf_t  *b;
-    ngx_str_t   value;
+    ngx_buf_t               *b;
+    ngx_str_t                value;
+    ngx_http_bloom_error_t   error;
+
+    if (text->busy) {
+        ngx_http_bloom_error_busy(&error);
+        return ngx_http_bloom_response_error(r, &error);
+    }
 
     if (text->failed) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

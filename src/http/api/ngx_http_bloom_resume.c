@@ -1,6 +1,6 @@
 
 /*
- * This file lets requests go on later, by a timer or a posted event.
+ * This file lets requests go on later, by a timer, a posted event or a queue.
  */
 
 #include "ngx_http_bloom_resume.h"
@@ -10,7 +10,12 @@
 #define NGX_HTTP_BLOOM_RESUME_TURN  1000
 
 
+/* How long to wait where there is no memory for a queue, ms. */
+#define NGX_HTTP_BLOOM_RESUME_RETRY  100
+
+
 static void ngx_http_bloom_resume_event(ngx_event_t *ev);
+static void ngx_http_bloom_resume_run(void *data);
 static void ngx_http_bloom_resume_cleanup(void *data);
 
 
@@ -33,6 +38,8 @@ ngx_http_bloom_resume_init(ngx_http_bloom_resume_t *resume,
     resume->event.handler = ngx_http_bloom_resume_event;
     resume->event.data = r->connection;
     resume->event.log = r->connection->log;
+    resume->waiter.handler = ngx_http_bloom_resume_run;
+    resume->waiter.data = resume;
     resume->request = r;
     resume->handler = handler;
 
@@ -62,14 +69,30 @@ ngx_http_bloom_resume_soon(ngx_http_bloom_resume_t *resume)
 }
 
 
+void
+ngx_http_bloom_resume_in_queue(ngx_http_bloom_resume_t *resume,
+    ngx_bloom_zone_t *zone, ngx_bloom_queue_e which)
+{
+    if (ngx_bloom_queue_wait(zone, which, &resume->waiter) != NGX_OK) {
+        ngx_http_bloom_resume_after(resume, NGX_HTTP_BLOOM_RESUME_RETRY);
+    }
+}
+
+
 static void
 ngx_http_bloom_resume_event(ngx_event_t *ev)
 {
-    ngx_connection_t         *c;
-    ngx_http_request_t       *r;
-    ngx_http_bloom_resume_t  *resume;
+    ngx_http_bloom_resume_run(ev);
+}
 
-    resume = (ngx_http_bloom_resume_t *) ev;
+
+static void
+ngx_http_bloom_resume_run(void *data)
+{
+    ngx_http_bloom_resume_t *resume = data;
+
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
 
     ngx_http_bloom_resume_stop(resume);
 
@@ -103,4 +126,6 @@ ngx_http_bloom_resume_stop(ngx_http_bloom_resume_t *resume)
     if (resume->event.posted) {
         ngx_delete_posted_event(&resume->event);
     }
+
+    ngx_bloom_queue_leave(&resume->waiter);
 }

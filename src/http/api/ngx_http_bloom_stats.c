@@ -49,7 +49,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "counters.invalid", COUNTER(NGX_BLOOM_COUNTER_INVALID), ALWAYS,
       "invalid_keys_total", NULL,
       "Keys, looked up or to be added, that are invalid in the image's key "
-      "form." },
+      "form or made of an argument with several values." },
     { "counters.rejected", COUNTER(NGX_BLOOM_COUNTER_REJECTED), ALWAYS,
       "requests_total", "decision=\"rejected\"",
       "Requests by what a rule decided; in a dry run, a rule would have "
@@ -87,6 +87,10 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "audit.learned", COUNTER(NGX_BLOOM_COUNTER_LEARNED), ALWAYS,
       "learned_keys_total", NULL,
       "Wrongly absent keys that bloom_audit added." },
+    { "audit.not_learned", COUNTER(NGX_BLOOM_COUNTER_NOT_LEARNED), ALWAYS,
+      "not_learned_keys_total", NULL,
+      "Wrongly absent keys that bloom_audit should have added and did not: "
+      "the zone is over-full, or they were more than learn_rate." },
 
     { NULL, COUNTER(NGX_BLOOM_COUNTER_LOAD_OK), ALWAYS,
       "loads_total", "result=\"ok\"",
@@ -206,10 +210,14 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "journal.pending_keys", NUMBER(info.pending), ALWAYS,
       "journal_pending_keys", NULL,
       "Keys of bloom_add that wait for the disk." },
-    { "journal.lost_keys", NUMBER(info.lost), ALWAYS,
+    { "journal.lost_keys", NUMBER(info.lost_keys), ALWAYS,
       "journal_lost_keys", NULL,
       "Keys of bloom_add that found no room to wait for the disk: they end "
       "with the generation." },
+    { "journal.lost_at", TIME(info.lost_at), IF(DAMAGED),
+      "journal_lost_timestamp_seconds", NULL,
+      "Unix time up to which added keys may be lost, while the zone is "
+      "damaged; an image with an as_of more than an hour later ends that." },
     { "journal.error", STRING(journal_error), ALWAYS,
       "journal_error", NULL,
       "1 while the journal cannot be written or synchronised." },
@@ -377,6 +385,7 @@ ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
     stats->has[NGX_HTTP_BLOOM_STATS_SERVING] = 1;
     stats->has[NGX_HTTP_BLOOM_STATS_CREATED] = (image->created != 0);
     stats->has[NGX_HTTP_BLOOM_STATS_AS_OF] = (image->as_of != 0);
+    stats->has[NGX_HTTP_BLOOM_STATS_DAMAGED] = (stats->info.lost_at != 0);
 }
 
 

@@ -27,6 +27,7 @@ struct ngx_http_bloom_task_s {
     uint64_t                    ticket;
     ngx_msec_t                  exiting;               /* since when, or 0 */
     ngx_bloom_result_t          result;
+    ngx_uint_t                  tries;   /* of the request before this one */
 
     /* called when it is done; what it returns ends the request */
     ngx_int_t                 (*done)(ngx_http_request_t *r,

@@ -10,12 +10,71 @@
 #define NGX_HTTP_BLOOM_TEXT_PRINTF  1024
 
 
+/* What a text's pool holds, and gives back at its end. */
+typedef struct ngx_http_bloom_text_held_s {
+    size_t                      size;
+} ngx_http_bloom_text_held_t;
+
+
+static void ngx_http_bloom_text_cleanup(void *data);
+
+
+/* Of this worker. */
+static size_t  ngx_http_bloom_text_held;
+
+
 void
 ngx_http_bloom_text_init(ngx_http_bloom_text_t *text, ngx_pool_t *pool)
 {
     ngx_memzero(text, sizeof(ngx_http_bloom_text_t));
 
     text->pool = pool;
+}
+
+
+ngx_int_t
+ngx_http_bloom_text_take(ngx_http_bloom_text_t *text, size_t size)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    if (text->held == NULL) {
+
+        cln = ngx_pool_cleanup_add(text->pool,
+                                   sizeof(ngx_http_bloom_text_held_t));
+        if (cln == NULL) {
+            text->failed = 1;
+            return NGX_ERROR;
+        }
+
+        text->held = cln->data;
+        text->held->size = 0;
+
+        cln->handler = ngx_http_bloom_text_cleanup;
+    }
+
+    /* a small one says what is wrong, or stops it */
+
+    if (size > 64 * NGX_HTTP_BLOOM_TEXT_PRINTF
+        && ngx_http_bloom_text_held + size > NGX_HTTP_BLOOM_TEXT_MAX)
+    {
+        text->failed = 1;
+        text->busy = 1;
+        return NGX_ERROR;
+    }
+
+    text->held->size += size;
+    ngx_http_bloom_text_held += size;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_bloom_text_cleanup(void *data)
+{
+    ngx_http_bloom_text_held_t *held = data;
+
+    ngx_http_bloom_text_held -= held->size;
 }
 
 
@@ -37,6 +96,10 @@ ngx_http_bloom_text_room(ngx_http_bloom_text_t *text, size_t size)
     room = ngx_max(2 * (size_t) (text->end - text->start), used + size);
     room = ngx_max(room, 2 * NGX_HTTP_BLOOM_TEXT_PRINTF);
 
+    if (ngx_http_bloom_text_take(text, room) != NGX_OK) {
+        return NULL;
+    }
+
     p = ngx_palloc(text->pool, room);
     if (p == NULL) {
         text->failed = 1;
@@ -45,7 +108,13 @@ ngx_http_bloom_text_room(ngx_http_bloom_text_t *text, size_t size)
 
     if (used != 0) {
         ngx_memcpy(p, text->start, used);
-        ngx_pfree(text->pool, text->start);
+
+        if (ngx_pfree(text->pool, text->start) == NGX_OK) {
+            size = text->end - text->start;
+
+            text->held->size -= size;
+            ngx_http_bloom_text_held -= size;
+        }
     }
 
     text->start = p;

@@ -17,11 +17,23 @@ typedef struct {
     u_char                     *start;
     u_char                     *pos;
     u_char                     *end;
-    ngx_uint_t                  failed;  /* memory is short */
+    ngx_uint_t                  failed;  /* memory is short, */
+    ngx_uint_t                  busy;    /* or held by other responses */
+    struct ngx_http_bloom_text_held_s  *held;
 } ngx_http_bloom_text_t;
+
+/*
+ * Bytes that a worker's responses may have together, until their clients have
+ * read them; a text that would exceed this has failed.
+ */
+#define NGX_HTTP_BLOOM_TEXT_MAX  (64 * 1024 * 1024)
 
 
 void ngx_http_bloom_text_init(ngx_http_bloom_text_t *text, ngx_pool_t *pool);
+
+/* Counts `size` bytes of its pool as the text's.  Returns NGX_OK, or NGX_ERROR,
+ * and then the text has failed. */
+ngx_int_t ngx_http_bloom_text_take(ngx_http_bloom_text_t *text, size_t size);
 
 /* Returns at least `size` bytes at text->pos, or NULL. */
 u_char *ngx_http_bloom_text_room(ngx_http_bloom_text_t *text, size_t size);

@@ -1,7 +1,9 @@
 
 /*
- * This file takes an image from a client: nginx keeps the body in a file, and
- * the helper loads it from there.
+ * This file takes an image from a client: the body is written into a file of
+ * the zone's state directory as it comes, and the helper loads it from there.
+ * What the zone cannot take is refused as soon as that shows: by the length
+ * that the client states, by what has come, or by the image's header.
  */
 
 #include "ngx_http_bloom_upload.h"
@@ -10,27 +12,61 @@
 #include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_header.h"
 #include "ngx_http_bloom_response.h"
+#include "ngx_http_bloom_resume.h"
 #include "ngx_http_bloom_task.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_load.h"
+#include "ngx_bloom_state_files.h"
+
+
+/* Bytes that are written in one turn. */
+#define NGX_HTTP_BLOOM_UPLOAD_TURN  (128 * 1024)
+
+/* How often a file is created that is removed before it is locked. */
+#define NGX_HTTP_BLOOM_UPLOAD_TRIES  5
 
 
 typedef struct {
+    ngx_http_bloom_body_t       body;
+    ngx_http_bloom_resume_t     resume;
+    ngx_http_bloom_error_t      error;
     ngx_bloom_zone_t           *zone;
+    ngx_int_t                   sent;    /* what sending a response returned */
+    ngx_fd_t                    fd;
+    uint64_t                    size;    /* of what has come */
+    uint64_t                    max;     /* of what the zone can take */
+    u_char                      header[BLOOM_IMAGE_PAGE];
+    u_char                      name[NGX_MAX_PATH];    /* of the file */
+    u_char                      path[NGX_MAX_PATH];
 } ngx_http_bloom_upload_t;
 
 
-static ngx_int_t ngx_http_bloom_upload_broken(ngx_http_request_t *r,
-    ngx_int_t rc);
-static void ngx_http_bloom_upload_body(ngx_http_request_t *r);
+static uint64_t ngx_http_bloom_upload_max(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_http_bloom_upload_refuse(ngx_http_request_t *r,
+    ngx_http_bloom_upload_t *upload);
+static void ngx_http_bloom_upload_too_large(ngx_http_bloom_upload_t *upload,
+    uint64_t size);
+static void ngx_http_bloom_upload_run(ngx_http_request_t *r);
+static ngx_int_t ngx_http_bloom_upload_read(ngx_http_request_t *r,
+    ngx_http_bloom_upload_t *upload);
+static ngx_int_t ngx_http_bloom_upload_take(ngx_http_request_t *r,
+    ngx_http_bloom_upload_t *upload, ngx_str_t *bytes);
+static ngx_int_t ngx_http_bloom_upload_write(ngx_http_bloom_upload_t *upload,
+    ngx_str_t *bytes, uint64_t offset);
+static ngx_int_t ngx_http_bloom_upload_header(ngx_http_request_t *r,
+    ngx_http_bloom_upload_t *upload);
+static void ngx_http_bloom_upload_close(ngx_http_request_t *r);
+static ngx_int_t ngx_http_bloom_upload_create(ngx_http_bloom_upload_t *upload);
 static ngx_int_t ngx_http_bloom_upload_start(ngx_http_request_t *r,
-    ngx_bloom_zone_t *zone);
-static ngx_int_t ngx_http_bloom_upload_file(ngx_http_request_t *r,
-    u_char **path, ngx_http_bloom_error_t *error);
+    ngx_http_bloom_upload_t *upload);
+static void ngx_http_bloom_upload_cleanup(void *data);
 
 
 ngx_int_t
 ngx_http_bloom_upload_put(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_int_t                 rc;
+    const char               *why;
+    ngx_pool_cleanup_t       *cln;
     ngx_http_bloom_upload_t  *upload;
 
     if (r->headers_in.content_range != NULL) {
@@ -48,173 +84,430 @@ ngx_http_bloom_upload_put(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                               "compressed");
     }
 
-    upload = ngx_palloc(r->pool, sizeof(ngx_http_bloom_upload_t));
+    why = ngx_bloom_task_impossible(zone, NGX_BLOOM_TASK_UPLOAD);
 
-    if (upload == NULL || ngx_http_bloom_ctx_set_operation(r,
-                                                           upload) != NGX_OK) {
+    if (why != NULL) {
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
+                                              "zone \"%V\": %s", &zone->name,
+                                              why);
+    }
+
+    upload = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_upload_t));
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+
+    if (upload == NULL || cln == NULL
+        || ngx_http_bloom_ctx_set_operation(r, upload) != NGX_OK
+        || ngx_http_bloom_resume_init(&upload->resume, r,
+                                      ngx_http_bloom_upload_run)
+           != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     upload->zone = zone;
+    upload->fd = NGX_INVALID_FILE;
+    upload->max = ngx_http_bloom_upload_max(zone);
 
-    /* with a name, by which the helper finds it; removed with the request */
+    cln->handler = ngx_http_bloom_upload_cleanup;
+    cln->data = upload;
 
-    r->request_body_in_file_only = 1;
-    r->request_body_in_persistent_file = 1;
-    r->request_body_in_clean_file = 1;
-    r->request_body_file_log_level = 0;
-
-    rc = ngx_http_read_client_request_body(r, ngx_http_bloom_upload_body);
-
-    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
-        return ngx_http_bloom_upload_broken(r, rc);
+    if (r->headers_in.content_length_n > 0
+        && (uint64_t) r->headers_in.content_length_n > upload->max)
+    {
+        ngx_http_bloom_upload_too_large(upload,
+                                        r->headers_in.content_length_n);
+        return ngx_http_bloom_upload_refuse(r, upload);
     }
 
-    return NGX_DONE;
+    ngx_http_bloom_body_init_bytes(&upload->body, r);
+
+    return ngx_http_bloom_body_start(&upload->body, ngx_http_bloom_upload_run);
 }
 
 
-/* Responds to a body whose beginning cannot be read; to what comes later, nginx
- * itself responds. */
-static ngx_int_t
-ngx_http_bloom_upload_broken(ngx_http_request_t *r, ngx_int_t rc)
+/* Returns the size of the file of the largest image that fits the zone. */
+static uint64_t
+ngx_http_bloom_upload_max(ngx_bloom_zone_t *zone)
 {
-    ngx_http_bloom_error_t  error;
+    bloom_image_t  image;
 
-    if (ngx_http_bloom_body_broken(r, rc, &error)) {
-        return rc;
-    }
+    ngx_memzero(&image, sizeof(bloom_image_t));
 
-    /* some of it may have come */
+    image.geometry.bits = (uint64_t) zone->bank_size * 8;
 
-    r->keepalive = 0;
-    r->lingering_close = 1;
-    r->read_event_handler = ngx_http_block_reading;
-
-    return ngx_http_bloom_response_error(r, &error);
+    return bloom_image_file_size(&image);
 }
 
 
 /*
- * From here on the request waits for the helper, even if the client has gone:
- * the file has to stay until then.
+ * Refuses a body before it comes.  nginx would tell a client that asks by
+ * Expect to send it, and would read all of it.
  */
+static ngx_int_t
+ngx_http_bloom_upload_refuse(ngx_http_request_t *r,
+    ngx_http_bloom_upload_t *upload)
+{
+    if (r->http_version >= NGX_HTTP_VERSION_20) {
+        return ngx_http_bloom_response_refuse_error(r, &upload->error);
+    }
+
+    r->keepalive = 0;
+    r->lingering_close = 1;
+
+    return ngx_http_bloom_response_error(r, &upload->error);
+}
+
+
 static void
-ngx_http_bloom_upload_body(ngx_http_request_t *r)
+ngx_http_bloom_upload_too_large(ngx_http_bloom_upload_t *upload, uint64_t size)
+{
+    ngx_http_bloom_error(&upload->error, NGX_HTTP_BLOOM_E_TOO_LARGE,
+                         "the body has %s%uL bytes, and the largest image that "
+                         "bloom zone \"%V\" has room for has %uL; write "
+                         "\"zone=%V:%uLk\"",
+                         size == upload->size ? "over " : "", size,
+                         &upload->zone->name, upload->max, &upload->zone->name,
+                         (uint64_t) (ngx_bloom_zone_needs(size) + 1023) / 1024);
+}
+
+
+/* Goes on until it has to wait for something, or has responded. */
+static void
+ngx_http_bloom_upload_run(ngx_http_request_t *r)
 {
     ngx_int_t                 rc;
     ngx_http_bloom_upload_t  *upload;
 
     upload = ngx_http_bloom_ctx_operation(r);
 
+    r->read_event_handler = ngx_http_bloom_upload_run;
+
+    rc = ngx_http_bloom_upload_read(r, upload);
+
+    if (rc == NGX_AGAIN) {
+        return;
+    }
+
+    /* data that comes now is not read */
+
     r->read_event_handler = ngx_http_block_reading;
 
-    rc = ngx_http_bloom_upload_start(r, upload->zone);
+    ngx_http_bloom_resume_stop(&upload->resume);
 
-    if (rc != NGX_AGAIN) {
-        ngx_http_finalize_request(r, rc);
+    if (rc == NGX_OK) {
+        rc = ngx_http_bloom_upload_start(r, upload);
     }
-}
-
-
-/* Returns NGX_AGAIN if the request waits for the helper. */
-static ngx_int_t
-ngx_http_bloom_upload_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
-{
-    u_char                  *path;
-    ngx_int_t                rc;
-    ngx_http_bloom_error_t   error;
-
-    rc = ngx_http_bloom_upload_file(r, &path, &error);
 
     if (rc == NGX_OK) {
 
-        /* the body may have taken a while */
+        /* the request waits for the helper, even if the client has gone */
 
-        rc = ngx_http_bloom_etag_match(r, zone, &error);
+        return;
     }
 
-    if (rc == NGX_OK) {
-        rc = ngx_http_bloom_task_start(r, zone, NGX_BLOOM_TASK_UPLOAD, path,
-                                       ngx_http_bloom_task_respond, &error);
-    }
+    /* the rest of the body may take a while to come */
+
+    ngx_http_bloom_upload_cleanup(upload);
 
     switch (rc) {
 
-    case NGX_OK:
-        return NGX_AGAIN;
-
     case NGX_DECLINED:
-        return ngx_http_bloom_response_error(r, &error);
+        ngx_http_bloom_upload_close(r);
+
+        rc = upload->body.gone
+             ? NGX_HTTP_CLIENT_CLOSED_REQUEST
+             : ngx_http_bloom_response_error(r, &upload->error);
+        break;
+
+    case NGX_DONE:
+
+        /* the response is on its way */
+
+        rc = upload->sent;
+        break;
 
     default: /* NGX_ERROR */
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ngx_http_finalize_request(r, rc);
 }
 
 
 /*
- * Finds the name of the file with the body.  Returns NGX_OK; NGX_DECLINED with
- * *error; NGX_ERROR.
+ * Writes what has come into the file.  Returns NGX_OK at the end of the body;
+ * NGX_AGAIN; NGX_DECLINED with upload->error; NGX_DONE if the image is refused
+ * and the response is sent; NGX_ERROR.
  */
 static ngx_int_t
-ngx_http_bloom_upload_file(ngx_http_request_t *r, u_char **path,
-    ngx_http_bloom_error_t *error)
+ngx_http_bloom_upload_read(ngx_http_request_t *r,
+    ngx_http_bloom_upload_t *upload)
 {
-    off_t                      size;
-    ngx_chain_t               *cl;
-    ngx_temp_file_t           *tf;
-    ngx_http_request_body_t   *body;
-    ngx_http_core_loc_conf_t  *clcf;
+    size_t     done;
+    ngx_int_t  rc;
+    ngx_str_t  bytes;
 
-    body = r->request_body;
-    size = 0;
+    for (done = 0; done < NGX_HTTP_BLOOM_UPLOAD_TURN; done += bytes.len) {
 
-    for (cl = body ? body->bufs : NULL; cl != NULL; cl = cl->next) {
-        size += ngx_buf_size(cl->buf);
+        rc = ngx_http_bloom_body_bytes(&upload->body, &bytes);
+
+        switch (rc) {
+
+        case NGX_OK:
+            break;
+
+        case NGX_AGAIN:
+            return NGX_AGAIN;
+
+        case NGX_DONE:
+            return NGX_OK;
+
+        default: /* NGX_ERROR */
+            upload->error = upload->body.error;
+            return NGX_DECLINED;
+        }
+
+        rc = ngx_http_bloom_upload_take(r, upload, &bytes);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
     }
 
-    if (size == 0) {
-        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_BODY,
+    ngx_http_bloom_resume_soon(&upload->resume);
+
+    return NGX_AGAIN;
+}
+
+
+/* Takes bytes of the body.  Returns NGX_OK, or else what ends the reading. */
+static ngx_int_t
+ngx_http_bloom_upload_take(ngx_http_request_t *r,
+    ngx_http_bloom_upload_t *upload, ngx_str_t *bytes)
+{
+    size_t     len;
+    uint64_t   offset;
+    ngx_err_t  err;
+    ngx_int_t  rc;
+
+    offset = upload->size;
+    upload->size += bytes->len;
+
+    if (upload->size > upload->max) {
+        ngx_http_bloom_upload_too_large(upload, upload->size);
+        return NGX_DECLINED;
+    }
+
+    if (offset < BLOOM_IMAGE_PAGE) {
+        len = ngx_min(bytes->len, (size_t) (BLOOM_IMAGE_PAGE - offset));
+
+        ngx_memcpy(upload->header + offset, bytes->data, len);
+
+        if (upload->size >= BLOOM_IMAGE_PAGE) {
+            rc = ngx_http_bloom_upload_header(r, upload);
+
+            if (rc != NGX_OK) {
+                return rc;
+            }
+        }
+    }
+
+    if ((upload->fd == NGX_INVALID_FILE
+         && ngx_http_bloom_upload_create(upload) != NGX_OK)
+        || ngx_http_bloom_upload_write(upload, bytes, offset) != NGX_OK)
+    {
+        err = ngx_errno;
+
+        ngx_http_bloom_error(&upload->error, NGX_HTTP_BLOOM_E_FAILED,
+                             "the body cannot be kept in \"%V\" (%d: %s); "
+                             "make room on its disk, or correct the owner and "
+                             "the mode of the directory, and upload again",
+                             &upload->zone->state->path, err, strerror(err));
+
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "bloom zone \"%V\": %*s", &upload->zone->name,
+                      upload->error.len, upload->error.message);
+
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Writes bytes into the file.  Returns NGX_OK, or NGX_ERROR with errno. */
+static ngx_int_t
+ngx_http_bloom_upload_write(ngx_http_bloom_upload_t *upload, ngx_str_t *bytes,
+    uint64_t offset)
+{
+    size_t   done;
+    ssize_t  n;
+
+    for (done = 0; done < bytes->len; done += n) {
+
+        n = pwrite(upload->fd, bytes->data + done, bytes->len - done,
+                   (off_t) (offset + done));
+
+        if (n == -1 && ngx_errno != NGX_EINTR) {
+            return NGX_ERROR;
+        }
+
+        n = ngx_max(n, 0);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Looks at the image's header when it has come.  Returns NGX_OK; NGX_DONE if
+ * the image is refused: that is a load that has failed, and the response is
+ * that of one; NGX_ERROR.
+ */
+static ngx_int_t
+ngx_http_bloom_upload_header(ngx_http_request_t *r,
+    ngx_http_bloom_upload_t *upload)
+{
+    uint64_t                size;
+    ngx_bloom_load_t       *load;
+    ngx_http_bloom_task_t  *task;
+
+    /* chunks do not tell how many more will come */
+
+    size = r->headers_in.chunked || r->headers_in.content_length_n < 0
+           ? bloom_image_claims(upload->header)
+           : (uint64_t) r->headers_in.content_length_n;
+
+    load = ngx_palloc(r->pool, sizeof(ngx_bloom_load_t));
+    task = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_task_t));
+
+    if (load == NULL || task == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_bloom_load_check(load, upload->zone, upload->header, size,
+                             "the uploaded image")
+        == NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    task->zone = upload->zone;
+    task->kind = NGX_BLOOM_TASK_UPLOAD;
+    task->result.outcome = load->outcome;
+    ngx_cpystrn(task->result.message, load->error,
+                sizeof(task->result.message));
+
+    ngx_bloom_task_refused(upload->zone, &task->result);
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "%s; bloom zone \"%V\" goes on with generation %uL",
+                  load->error, &upload->zone->name, task->result.generation);
+
+    ngx_http_bloom_upload_close(r);
+
+    upload->sent = ngx_http_bloom_task_respond(r, task);
+
+    return NGX_DONE;
+}
+
+
+/* Has the connection closed behind the response, if there is more of the body
+ * to come. */
+static void
+ngx_http_bloom_upload_close(ngx_http_request_t *r)
+{
+    if (r->reading_body) {
+        r->keepalive = 0;
+        r->lingering_close = 1;
+    }
+}
+
+
+/* Creates the file, which is this process's as long as that lives.  Returns
+ * NGX_OK, or NGX_ERROR with errno. */
+static ngx_int_t
+ngx_http_bloom_upload_create(ngx_http_bloom_upload_t *upload)
+{
+    ngx_uint_t          i;
+    ngx_bloom_state_t  *state;
+
+    state = upload->zone->state;
+
+    for (i = 0; i < NGX_HTTP_BLOOM_UPLOAD_TRIES; i++) {
+
+        if (ngx_bloom_state_files_temporary(state, "body", "tmp", upload->name)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        upload->fd = ngx_bloom_io_open(state->dir, upload->name,
+                                       O_RDWR|O_CREAT|O_EXCL);
+
+        if (upload->fd == NGX_INVALID_FILE) {
+            return NGX_ERROR;
+        }
+
+        if (ngx_bloom_state_files_use(upload->fd) == NGX_OK) {
+            return NGX_OK;
+        }
+
+        /* the helper has taken it for one that nobody uses */
+
+        ngx_bloom_io_close(&upload->fd);
+    }
+
+    ngx_set_errno(NGX_EAGAIN);
+
+    return NGX_ERROR;
+}
+
+
+/*
+ * Asks the helper to load the file.  Returns NGX_OK, NGX_DECLINED with
+ * upload->error, or NGX_ERROR.
+ */
+static ngx_int_t
+ngx_http_bloom_upload_start(ngx_http_request_t *r,
+    ngx_http_bloom_upload_t *upload)
+{
+    ngx_int_t  rc;
+
+    if (upload->size == 0) {
+        ngx_http_bloom_error(&upload->error, NGX_HTTP_BLOOM_E_BAD_BODY,
                              "the request has no body; send an image file, as "
                              "ngx-bloom build makes it");
         return NGX_DECLINED;
     }
 
-    tf = body->temp_file;
+    /* the body may have taken a while */
 
-    if (tf != NULL && !tf->persistent) {
-        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_FAILED,
-                             "something else has read the body before the "
-                             "endpoint could, as \"mirror\" does; turn that "
-                             "off in the endpoint's location");
-        return NGX_DECLINED;
+    rc = ngx_http_bloom_etag_match(r, upload->zone, &upload->error);
+
+    if (rc != NGX_OK) {
+        return rc;
     }
 
-    if (tf == NULL) {
+    ngx_bloom_state_files_path(upload->zone->state, upload->name,
+                               upload->path);
 
-        /* it was read before, and is in memory */
+    return ngx_http_bloom_task_start(r, upload->zone, NGX_BLOOM_TASK_UPLOAD,
+                                     upload->path, ngx_http_bloom_task_respond,
+                                     &upload->error);
+}
 
-        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-        tf = ngx_pcalloc(r->pool, sizeof(ngx_temp_file_t));
-        if (tf == NULL) {
-            return NGX_ERROR;
-        }
+static void
+ngx_http_bloom_upload_cleanup(void *data)
+{
+    ngx_http_bloom_upload_t *upload = data;
 
-        tf->file.fd = NGX_INVALID_FILE;
-        tf->file.log = r->connection->log;
-        tf->path = clcf->client_body_temp_path;
-        tf->pool = r->pool;
-        tf->persistent = 1;
-        tf->clean = 1;
-
-        if (ngx_write_chain_to_temp_file(tf, body->bufs) == NGX_ERROR) {
-            return NGX_ERROR;
-        }
+    if (upload->fd == NGX_INVALID_FILE) {
+        return;
     }
 
-    *path = tf->file.name.data;
+    (void) ngx_bloom_io_remove(upload->zone->state->dir, upload->name);
 
-    return NGX_OK;
+    ngx_bloom_io_close(&upload->fd);
 }

@@ -10,7 +10,8 @@ package BloomTest::Disk;
 #
 # What can be refused: `open` (of files for writing, and making them), `write`
 # (into any place of a file), `grow` (making room for one, or writing behind
-# its end), `sync`, `rename`.
+# its end), `allocate` (making sure of the room that one has), `sync`, `rename`.
+# With `room` the file system says that it has hardly any room left.
 
 use strict;
 use warnings;
@@ -79,6 +80,7 @@ __DATA__
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 
@@ -123,13 +125,78 @@ below(const char *path)
 }
 
 
+/*
+ * The path of a descriptor.  A process that has changed its user may not ask the
+ * system; what it has opened since is remembered.
+ */
+
+static char  *paths[1024];
+
+static ssize_t
+path_of(int fd, char *path, size_t size)
+{
+    char     link[64];
+    ssize_t  n;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, path, size - 1);
+
+    if (n <= 0 && fd >= 0 && fd < 1024 && paths[fd]) {
+        n = snprintf(path, size, "%s", paths[fd]);
+    }
+
+    if (n > 0) {
+        path[n] = '\0';
+    }
+
+    return n;
+}
+
+
+static int
+remember(int fd, const char *path)
+{
+    if (fd >= 0 && fd < 1024 && below(path)) {
+        free(paths[fd]);
+        paths[fd] = strdup(path);
+    }
+
+    return fd;
+}
+
+
+/* The path of a name in a directory, in `path`. */
+
+static const char *
+path_at(int dir, const char *name, char *path, size_t size)
+{
+    int      saved = errno;
+    ssize_t  n;
+
+    if (dir == AT_FDCWD || name[0] == '/') {
+        return name;
+    }
+
+    n = path_of(dir, path, size);
+    errno = saved;
+
+    if (n <= 0) {
+        return name;
+    }
+
+    snprintf(path + n, size - n, "/%s", name);
+
+    return path;
+}
+
+
 /* Whether a call on a descriptor is refused; behind `end`, it grows. */
 
 static int
 refused_fd(int fd, const char *what, off_t end)
 {
     int          saved = errno, error;
-    char         link[64], path[4096];
+    char         path[4096];
     ssize_t      n;
     struct stat  st;
 
@@ -140,15 +207,12 @@ refused_fd(int fd, const char *what, off_t end)
         return 0;
     }
 
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    n = readlink(link, path, sizeof(path) - 1);
+    n = path_of(fd, path, sizeof(path));
     errno = saved;
 
     if (n <= 0) {
         return 0;
     }
-
-    path[n] = '\0';
 
     if (!below(path)) {
         return 0;
@@ -182,11 +246,30 @@ CALL(ssize_t, write, (int fd, const void *buf, size_t n), (fd, buf, n),
 CALL(int, ftruncate, (int fd, off_t size), (fd, size), fd, "grow", 0)
 CALL(int, ftruncate64, (int fd, off64_t size), (fd, size), fd, "grow", 0)
 CALL(int, fallocate, (int fd, int mode, off_t at, off_t n),
-     (fd, mode, at, n), fd, "grow", 0)
+     (fd, mode, at, n), fd, "allocate", at + n)
 CALL(int, fallocate64, (int fd, int mode, off64_t at, off64_t n),
-     (fd, mode, at, n), fd, "grow", 0)
+     (fd, mode, at, n), fd, "allocate", at + (off_t) n)
 CALL(int, fsync, (int fd), (fd), fd, "sync", 0)
 CALL(int, fdatasync, (int fd), (fd), fd, "sync", 0)
+
+
+/* Four blocks are left. */
+
+#define STATVFS(name, type)                                                  \
+    int name(int fd, struct type *buf)                                       \
+    {                                                                        \
+        int  (*real)(int, struct type *) = dlsym(RTLD_NEXT, #name);          \
+        int  rc = real(fd, buf);                                             \
+                                                                             \
+        if (rc == 0 && refused("room")) {                                    \
+            buf->f_bfree = buf->f_bavail = 4;                                \
+        }                                                                    \
+                                                                             \
+        return rc;                                                           \
+    }
+
+STATVFS(fstatvfs, statvfs)
+STATVFS(fstatvfs64, statvfs64)
 
 
 /* These return the error itself. */
@@ -196,7 +279,7 @@ posix_fallocate(int fd, off_t at, off_t n)
 {
     int (*real)(int, off_t, off_t) = dlsym(RTLD_NEXT, "posix_fallocate");
 
-    return refused_fd(fd, "grow", 0) ? errno : real(fd, at, n);
+    return refused_fd(fd, "allocate", at + n) ? errno : real(fd, at, n);
 }
 
 
@@ -205,7 +288,8 @@ posix_fallocate64(int fd, off64_t at, off64_t n)
 {
     int (*real)(int, off64_t, off64_t) = dlsym(RTLD_NEXT, "posix_fallocate64");
 
-    return refused_fd(fd, "grow", 0) ? errno : real(fd, at, n);
+    return refused_fd(fd, "allocate", at + (off_t) n) ? errno
+                                                      : real(fd, at, n);
 }
 
 
@@ -241,11 +325,40 @@ refused_path(const char *path, const char *what)
             return -1;                                                       \
         }                                                                    \
                                                                              \
-        return real(path, flags, mode);                                      \
+        return remember(real(path, flags, mode), path);                      \
     }
 
 OPEN(open)
 OPEN(open64)
+
+
+#define OPENAT(name)                                                         \
+    int name(int dir, const char *path, int flags, ...)                      \
+    {                                                                        \
+        int         (*real)(int, const char *, int, ...)                     \
+                        = dlsym(RTLD_NEXT, #name);                           \
+        char        whole[8192];                                             \
+        mode_t      mode = 0;                                                \
+        va_list     args;                                                    \
+        const char  *at = path_at(dir, path, whole, sizeof(whole));          \
+                                                                             \
+        if (flags & O_CREAT) {                                               \
+            va_start(args, flags);                                           \
+            mode = va_arg(args, mode_t);                                     \
+            va_end(args);                                                    \
+        }                                                                    \
+                                                                             \
+        if ((flags & (O_WRONLY|O_RDWR|O_CREAT))                              \
+            && refused_path(at, "open"))                                     \
+        {                                                                    \
+            return -1;                                                       \
+        }                                                                    \
+                                                                             \
+        return remember(real(dir, path, flags, mode), at);                   \
+    }
+
+OPENAT(openat)
+OPENAT(openat64)
 
 
 int
@@ -254,4 +367,16 @@ rename(const char *from, const char *to)
     int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
 
     return refused_path(to, "rename") ? -1 : real(from, to);
+}
+
+
+int
+renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+    int   (*real)(int, const char *, int, const char *)
+              = dlsym(RTLD_NEXT, "renameat");
+    char  whole[8192];
+
+    return refused_path(path_at(to_dir, to, whole, sizeof(whole)), "rename")
+           ? -1 : real(from_dir, from, to_dir, to);
 }

@@ -7,6 +7,8 @@ package BloomTest::Faults;
 #   my $faults = BloomTest::Faults->new($t);    before $t->run
 #   $faults->needed;                            skips the test without them
 #   $faults->kill_at('any', 3);                 kills at the third place
+#   $faults->kill_all_at('load', 3);           kills each process there, until
+#   $faults->withdraw;                          this
 #   my $stop = $faults->stop_at('switch');      stops at "switch"
 #   my $pid = $faults->stopped($stop);          waits until one has stopped
 #   resume_process($pid);              of BloomTest::Process
@@ -59,6 +61,15 @@ sub kill_at {
     my ($self, $place, $time) = @_;
 
     $self->_inject($place, $time // 1);
+}
+
+
+# Each process kills itself that reaches the place for the time-th time.
+
+sub kill_all_at {
+    my ($self, $place, $time) = @_;
+
+    $self->_inject($place, $time // 1, 'all');
 }
 
 

@@ -83,8 +83,9 @@ sub run {
 }
 
 
-# Starts nginx where it may be killed meanwhile; the test object does not learn
-# of its processes.  Returns the signal that killed it, or 0 if it runs.
+# Starts nginx where it, or the process that loads a zone for it, may be killed
+# meanwhile; the test object does not learn of its processes.  Returns 0 if it
+# runs.
 
 sub run_may_die {
     my ($self) = @_;
@@ -100,7 +101,7 @@ sub run_may_die {
 
     waitpid $pid, 0;
 
-    return $? & 127;
+    return $?;
 }
 
 
@@ -134,6 +135,49 @@ sub run_fails {
     $self->_excuse($mark);
 
     return $out . $err . $self->log_since($mark);
+}
+
+
+# Starts nginx where nobody knows what comes of it.  Returns "starts",
+# "refused", "hangs" (it has not ended within `limit` seconds, and was killed),
+# "crashes" or "does not serve", and what was said on stderr and in the log.
+# What the log says of it is no failure.
+
+sub try_run {
+    my ($self, %option) = @_;
+
+    croak 'nginx already runs' if $self->{master};
+
+    $self->_read_config;
+    unlink "$self->{dir}/nginx.pid";
+
+    my $mark = $self->log_mark;
+    my ($exit, $out, $err) = eval {
+        run_command([$self->_command], env => $self->{env},
+                    limit => $option{limit} // 30);
+    };
+    my $text = ($out // '') . ($err // '');
+    my $outcome = !defined $exit ? 'hangs' : $exit > 128 ? 'crashes'
+                  : $exit ? 'refused' : 'starts';
+
+    if ($outcome eq 'starts') {
+        my $master = wait_until(sub {
+            my $pid = $self->_pid_in_file;
+            return $pid && alive($pid) && $pid;
+        });
+
+        # only a master with workers has a session of its own for sure
+
+        $outcome = 'does not serve'
+            unless $master && wait_until(sub {
+                return $self->_complete($master) && $self->_accepts;
+            });
+        $self->_started($master) if $master;
+    }
+
+    $self->_excuse($mark);
+
+    return ($outcome, $text . $self->log_since($mark));
 }
 
 
@@ -256,6 +300,50 @@ sub reload_fails {
         or $self->_die($mark, 'nginx no longer answers');
 
     return $log;
+}
+
+
+# Reloads where nobody knows what comes of it.  Returns "reloads", "refused",
+# "crashes" (the new workers do not stay), "hangs" (the master does nothing any
+# more) or "dies", and the log.  What the log says of it is no failure.
+
+sub try_reload {
+    my ($self, %option) = @_;
+
+    my $master = $self->_reloadable;
+    my $mark = $self->log_mark;
+    my $limit = $option{limit} // 30;
+    my @old = $self->workers;
+
+    $self->_read_config;
+
+    # the master does one thing after another: a master that reopens its log has
+    # done with the reload, and has started workers if it has accepted it
+
+    my $obeys = sub {
+        my ($signal, $word) = @_;
+
+        kill $signal, $master;
+
+        return wait_until(sub {
+            return 1 if $self->log_since($mark)
+                        =~ / \Q$master\E#\d+: $word/;
+            return !alive($master);
+        }, $limit);
+    };
+
+    my $done = $obeys->('HUP', 'reconfiguring')
+               && $obeys->('USR1', 'reopening logs');
+
+    my $outcome = !alive($master) ? 'dies'
+        : !$done ? 'hangs'
+        : $self->log_since($mark) !~ / start worker processes$/m ? 'refused'
+        : wait_until(sub { $self->_complete($master, @old) && $self->_accepts })
+            ? 'reloads' : 'crashes';
+
+    $self->_excuse($mark);
+
+    return ($outcome, $self->log_since($mark));
 }
 
 

@@ -19,7 +19,7 @@ use BloomTest::Process qw(run_command);
 
 our @EXPORT_OK = qw(
     tool_test tool_path example_keys example_image tool tool_ok
-    tool_redirected info present json json_lines lines_of text_line
+    tool_redirected tool_memory info present json json_lines lines_of text_line
     content_of near
     header payload count_bits rate_of_bits copy_with copy_with_header
 );
@@ -106,6 +106,32 @@ sub tool_redirected {
 
     return run_command(['sh', '-c', "\"\$0\" \"\$@\" $redirection", tool_path(),
                         @arguments], env => $t->{env});
+}
+
+
+# Runs the tool and returns what run_command() does, and the most memory that it
+# had at any time, in bytes.
+
+sub tool_memory {
+    my ($option, @arguments) = @_;
+
+    my $peak = $t->testdir . '/peak-memory';
+    my @result = run_command([$^X, '-e', <<'PERL', $peak, tool_path(),
+        require 'syscall.ph';
+        my $peak = shift;
+        my $pid = fork // die "fork: $!";
+        if ($pid == 0) { exec @ARGV or die "exec: $!" }
+        waitpid $pid, 0;
+        my $status = $? & 127 ? 128 + ($? & 127) : $? >> 8;
+        my $usage = "\0" x 256;
+        syscall(&SYS_getrusage, -1, $usage) == 0 or die "getrusage: $!";
+        open my $file, '>', $peak or die "$peak: $!";
+        print $file 1024 * unpack 'x32 q', $usage;
+        exit $status;
+PERL
+                              @arguments], env => $t->{env}, %$option);
+
+    return (@result, content_of($peak));
 }
 
 

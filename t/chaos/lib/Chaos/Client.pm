@@ -7,6 +7,10 @@ package Chaos::Client;
 #   verify all | verify some    ask for keys that were acknowledged
 #   verify unknown              the same; the answer may be unknown
 #   image ZONE                  fetch the zone as an image, and look into it
+#   calm | lively               add no keys by bloom_add, which nothing can
+#                               refuse; add them again
+#   forget ZONE                 what was acknowledged may be lost
+#   pause | resume              do nothing
 #   quit
 #
 # Each is answered with a line "done"; the counts are in the file
@@ -21,10 +25,7 @@ use warnings;
 use BloomTest::Api;
 use BloomTest::Process qw(now wait_until);
 
-use constant {
-    CONNECTIONS => 12,      # each has one request at a time
-    HOUR => 3600,
-};
+use constant CONNECTIONS => 12;      # each has one request at a time
 
 
 sub new {
@@ -32,8 +33,8 @@ sub new {
                                 # answers, break
 
     return bless {
-        %self, idle => [], acked => {}, next => {}, checked => {}, marks => {},
-        lost => {},
+        %self, idle => [], acked => {}, next => {}, checked => {},
+        intervals => {}, since => {}, lost => {},
         count => { map { $_ => 0 } qw(requests acked asked unknown again cut
                                       refused lost torn failed images
                                       absent false) },
@@ -46,9 +47,10 @@ sub run {
 
     $self->{acked}{$_} = '' for @{ $self->{zones} };
     $self->{next}{$_} = 1 for @{ $self->{zones} };
+    $self->{since}{$_} = time for @{ $self->{zones} };
 
     while (1) {
-        while ($self->_command_waits) {
+        while ($self->{paused} || $self->_command_waits) {
             my $line = readline $self->{commands};
             return if !defined $line || $line =~ /^quit/;
 
@@ -207,31 +209,75 @@ sub _acknowledge {
 }
 
 
-# The first number that no image may have dropped, as far as is known.
+# The numbers that no image may have dropped, as far as is known: a list of
+# (first, last).  Those that were given out between two looks at all keys were
+# acknowledged after the first of them, by the clock of nginx as it was then.
 
-sub _first_not_dropped {
+sub _kept {
     my ($self, $zone) = @_;
 
-    my $first = 1;
     my $horizon = $self->{ledger}{horizon};
+    my @kept;
 
-    for (@{ $self->{marks}{$zone} || [] }) {
-        my ($number, $time) = @$_;
-        $first = $number if $time < $horizon;
+    for (@{ $self->{intervals}{$zone} || [] },
+         [$self->{checked}{$zone} // 1, $self->{next}{$zone} - 1,
+          $self->{since}{$zone} + $self->{ledger}{lowest}])
+    {
+        my ($first, $last, $earliest) = @$_;
+
+        next if $earliest < $horizon || $first > $last;
+
+        if (@kept && $kept[-1][1] + 1 == $first) {
+            $kept[-1][1] = $last;
+        } else {
+            push @kept, [$first, $last];
+        }
     }
 
-    return $first;
+    return @kept;
+}
+
+
+sub _is_kept {
+    my ($self, $zone, $number) = @_;
+
+    return grep { $number >= $_->[0] && $number <= $_->[1] }
+                $self->_kept($zone);
+}
+
+
+sub _all_acked {
+    my ($self, $zone, $from) = @_;
+
+    $from //= 1;
+
+    return grep { $self->_acked($zone, $_) }
+           map { ($_->[0] > $from ? $_->[0] : $from) .. $_->[1] }
+               $self->_kept($zone);
 }
 
 
 sub _some_acked {
     my ($self, $zone, $count) = @_;
 
-    my $first = $self->_first_not_dropped($zone);
-    my $range = $self->{next}{$zone} - $first;
+    my @kept = $self->_kept($zone);
+    my $all = 0;
+    $all += $_->[1] - $_->[0] + 1 for @kept;
 
-    return $range <= 0 ? () : grep { $self->_acked($zone, $_) }
-                                   map { $first + int rand $range } 1 .. $count;
+    return if $all <= 0;
+
+    return grep { $self->_acked($zone, $_) } map {
+        my $n = int rand $all;
+        my $number;
+
+        for (@kept) {
+            my $size = $_->[1] - $_->[0] + 1;
+            $number = $_->[0] + $n, last if $n < $size;
+            $n -= $size;
+        }
+
+        $number;
+    } 1 .. $count;
 }
 
 
@@ -241,7 +287,7 @@ sub _round {
     my ($self) = @_;
 
     my $zone = $self->{zones}[rand @{ $self->{zones} }];
-    my $chance = rand;
+    my $chance = rand($self->{calm} ? 0.75 : 1);
     my @requests;
 
     # the keys that a directive adds while the disk refuses wait in a place of
@@ -386,7 +432,7 @@ sub _answered {
 sub _lost {
     my ($self, $zone, $key, $number, $how) = @_;
 
-    return if defined $number && $number < $self->_first_not_dropped($zone);
+    return if defined $number && !$self->_is_kept($zone, $number);
     return if $self->{lost}{$key}++;
 
     $self->_wrong(lost => "zone $zone, key $key: $how");
@@ -437,26 +483,45 @@ sub _pairs {
 sub _verify {
     my ($self, $how) = @_;
 
-    $self->{ledger}->read;
+    my $now = time;
+    my $lowest = $self->{ledger}->lowest_clock;
 
     for my $zone (@{ $self->{zones} }) {
         my $next = $self->{next}{$zone};
         my $checked = $self->{checked}{$zone} // 1;
-        my $first = $self->_first_not_dropped($zone);
 
         my @numbers = $how eq 'all'
-                      ? grep({ $self->_acked($zone, $_) } $first .. $next - 1)
-                      : (grep({ $self->_acked($zone, $_) }
-                              ($checked > $first ? $checked : $first)
-                              .. $next - 1),
+                      ? $self->_all_acked($zone)
+                      : ($self->_all_acked($zone, $checked),
                          $self->_some_acked($zone, 5000));
 
         while (my @some = splice @numbers, 0, 20_000) {
             $self->_verify_some($zone, $how eq 'unknown', @some);
         }
 
+        $self->_close_interval($zone, $next - 1,
+                               $self->{since}{$zone} + $lowest);
         $self->{checked}{$zone} = $next;
-        push @{ $self->{marks}{$zone} }, [$next, time];
+        $self->{since}{$zone} = $now;
+    }
+}
+
+
+# What was given out since the last look was acknowledged after that.  Looks
+# within a minute count as one.
+
+sub _close_interval {
+    my ($self, $zone, $last, $earliest) = @_;
+
+    my $intervals = $self->{intervals}{$zone} //= [];
+    my $before = $intervals->[-1];
+
+    if ($before && $earliest >= $before->[2]
+        && $earliest - $before->[2] < 60)
+    {
+        $before->[1] = $last;
+    } else {
+        push @$intervals, [$self->{checked}{$zone} // 1, $last, $earliest];
     }
 }
 
@@ -515,10 +580,7 @@ sub _verify_some {
 sub _image {
     my ($self, $zone) = @_;
 
-    my $first = $self->_first_not_dropped($zone);
-    my @keys = map { $self->_name($zone, $_) }
-                   grep { $self->_acked($zone, $_) }
-                        $first .. $self->{next}{$zone} - 1;
+    my @keys = map { $self->_name($zone, $_) } $self->_all_acked($zone);
 
     my %request = (method => 'GET', path => "/bloom/zones/$zone/image");
     $self->_exchange(\%request);
@@ -541,6 +603,34 @@ sub _image {
         for grep { $_ ne 'base7' || $zone eq 'shield' }
                  $out =~ /^absent (\S+)$/mg;
     $self->_wrong(failed => "an image of $zone: $err") if $exit > 1;
+}
+
+
+# What can be refused is added meanwhile, and what cannot is not.
+
+sub _calm { $_[0]{calm} = 1 }
+sub _lively { $_[0]{calm} = 0 }
+sub _resume { $_[0]{paused} = 0 }
+
+
+# Whoever does nothing does not see that connections end.
+
+sub _pause {
+    my ($self) = @_;
+
+    $self->{paused} = 1;
+    $self->{idle} = [];
+}
+
+
+# The driver begins a zone anew whose keys may be lost.
+
+sub _forget {
+    my ($self, $zone) = @_;
+
+    $self->{acked}{$zone} = '';
+    $self->{intervals}{$zone} = [];
+    $self->{checked}{$zone} = $self->{next}{$zone};
 }
 
 

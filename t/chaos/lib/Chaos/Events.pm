@@ -2,28 +2,45 @@ package Chaos::Events;
 
 # What happens to nginx while clients use it.  Each event is a method that
 # returns when all is well again, or dies saying what is not; a name on the
-# list is followed by how often it is drawn.
+# list is followed by how often it is drawn.  Some need root, and are not drawn
+# without.
+#
+# Failures.pm has what fails: disks, memory, clocks.  Attacks.pm has what
+# somebody does who has taken over a worker.
 
 use strict;
 use warnings;
 
+use parent qw(-norequire Chaos::Failures Chaos::Attacks);
+
 use BloomTest::Api;
+use BloomTest::Image qw(patch_header);
 use BloomTest::Journal;
-use BloomTest::Process qw(wait_until alive session_members title);
+use BloomTest::Process qw(wait_until alive run_command);
 use BloomTest::Zones;
+
+use Chaos::Attacks;
+use Chaos::Failures;
 
 my @weights = (
     reload => 4, upload => 3, upload_back => 1, checkpoint => 2, image => 2,
-    hup => 2, hup_file => 2, hup_size => 3, upgrade => 2,
+    future => 1, hup => 2, hup_file => 2, hup_size => 3, upgrade => 2,
     kill_worker => 3, kill_helper => 3, kill_master => 2, kill_all => 3,
-    disk => 2,
+    disk => 2, disk_across => 3, lose_keys => 1,
+    memory => 2, clock => 3, tamper => 4, forge => 2,
 );
 
-use constant { HOUR => 3600, BASE => 1000, OLD => 200 };
+my %needs = (memory => 'memory', tamper => 'user', forge => 'user');
 
+use constant { HOUR => 3600, BASE => 1000, OLD => 200,
+               ZONES => ['shield', 'empty'] };
+
+
+# Of the options, `user`, `witness` and `memory` are undef where there is none.
 
 sub new {
-    my ($class, %self) = @_;    # t, ledger, disk, keys, workers, command, note
+    my ($class, %self) = @_;    # t, ledger, disk, keys, workers, command, note,
+                                # user, witness, memory, clock, skip
 
     # room for two of the largest images, and more
 
@@ -32,7 +49,7 @@ sub new {
 
     return bless {
         %self, image => 0, sizes => \@sizes, size => $sizes[0],
-        newest => 0, count => { kills => 0, reloads => 0 },
+        newest => 0, offset => 0, count => { kills => 0, reloads => 0 },
     }, $class;
 }
 
@@ -49,9 +66,14 @@ sub prepare {
     my $time = (time - 3 * HOUR) * 1000;
     my $journal = BloomTest::Journal->new(created => $time);
 
+    my $state = $t->testdir . '/state';
+
     $journal->append([map { "old$_" } 1 .. OLD], time => $time);
-    mkdir $_, 0700 for $t->testdir . '/state', $t->testdir . '/state/shield';
+    mkdir "$state", 0711;
+    mkdir "$state/shield", 0700;
     $t->write_file('state/shield/journal.0000000000000000', $journal->segment);
+    BloomTest::Hostile::hand_over("$state/shield", $self->{user})
+        if $self->{user};
 
     $self->install($self->make_image('none'));
     $self->set_up;
@@ -84,20 +106,38 @@ sub draw {
     my @names;
 
     for (my $i = 0; $i < @weights; $i += 2) {
-        push @names, ($weights[$i]) x $weights[$i + 1];
+        my ($name, $weight) = @weights[$i, $i + 1];
+        my $needed = $needs{$name};
+
+        push @names, ($name) x $weight
+            if !$self->{skip}{$name} && (!defined $needed || $self->{$needed});
     }
 
     return $names[rand @names];
 }
 
 
+# Events that cannot be here, and why.
+
+sub not_drawn {
+    my ($self) = @_;
+
+    my %why = (user => 'it needs root, and the users nobody and daemon',
+               memory => 'it needs root, and a cgroup');
+
+    return map { "$_, since $why{$needs{$_}}" }
+           grep { !$self->{$needs{$_}} } sort keys %needs;
+}
+
+
 # ---- images ----
 
 # Makes an image that all have the same keys of, and a pair of its own.  $age:
-# none (it does not say), new (of now), old (of some hours ago).
+# none (it does not say), new (of now), old (of some hours ago), future (of a
+# time that is still to come).  $factor: for so many times the keys.
 
 sub make_image {
-    my ($self, $age) = @_;
+    my ($self, $age, $factor) = @_;
 
     my $number = ++$self->{image};
     my $as_of = $age eq 'none' ? undef
@@ -110,10 +150,17 @@ sub make_image {
     shift @keys if $self->{break} eq 'base' && $number > 1;
 
     $self->{t}->build_image("$number.bloom", \@keys, '-p', '1e-6',
-        '-n', int($self->{keys} * (1 + rand 0.3)),
+        '-n', int($self->{keys} * ($factor // 1 + rand 0.3)),
         '--layout', rand() < 0.7 ? 'blocked' : 'classic',
         @time ? ('--as-of', sprintf '%04d-%02d-%02dT%02d:%02d:%02dZ',
                      $time[5] + 1900, $time[4] + 1, @time[3, 2, 1, 0]) : ());
+
+    if ($age eq 'future') {
+        $as_of += 2 * HOUR;
+        my $made = $self->{t}->read_file("$number.bloom");
+        $self->{t}->write_file("$number.bloom", patch_header(
+            $made, 128 => pack 'Q<', $as_of * 1000));
+    }
 
     unlink $self->{t}->testdir . "/$number.bloom.keys";
     unlink $self->{t}->testdir . '/' . ($number - 4) . '.bloom'
@@ -137,16 +184,35 @@ sub install {
 }
 
 
-# From now on it may serve, and drop what its as_of lets it drop.
+# From now on it may serve, and drop what its as_of lets it drop: what was
+# acknowledged an hour before that, or before it is loaded for the first time,
+# whichever comes first.
 
 sub _announce {
     my ($self, $image) = @_;
 
     $self->{ledger}->write(image => $image->{number});
-    $self->{ledger}->write(horizon => $image->{as_of} - HOUR)
-        if defined $image->{as_of};
-    $self->{newest} = $image->{as_of}
-        if defined $image->{as_of} && $image->{as_of} > $self->{newest};
+
+    my $as_of = $image->{as_of} // return;
+    my $now = time + $self->{offset};
+    my $end = $as_of < $now ? $as_of : $now;
+
+    # it may take a while until it is loaded
+
+    $self->{ledger}->write(horizon => ($as_of < $now + 120 ? $as_of
+                                                           : $now + 120) - HOUR);
+    $self->{newest} = $end if $end > $self->{newest};
+    $self->{latest} = $as_of if $as_of > ($self->{latest} // 0);
+}
+
+
+# What remembered when images were loaded for the first time is gone.
+
+sub forget_loads {
+    my ($self) = @_;
+
+    $self->{ledger}->write(horizon => $self->{latest} - HOUR)
+        if $self->{latest};
 }
 
 
@@ -245,6 +311,22 @@ sub upload {
 }
 
 
+# Nothing is complete up to a time that is still to come.
+
+sub future {
+    my ($self) = @_;
+
+    return $self->reload if $self->{offset};
+
+    my $before = generation($self->{t}, 'shield');
+    my $image = $self->make_image('future');
+
+    $self->install($image);
+    $self->_loaded($image, api($self->{t}, POST => 'zones/shield/reload'),
+                   $before);
+}
+
+
 # The zone as it is, fetched and put back: a backup and its return.
 
 sub upload_back {
@@ -327,8 +409,9 @@ sub upgrade {
 
     $self->{command}->('verify some');
 
-    my $meanwhile = (qw(checkpoint image kill_worker kill_helper_alone disk),
-                     '')[rand 6];
+    my @meanwhile = ('', qw(kill_worker kill_helper_alone disk checkpoint
+                            image));
+    my $meanwhile = $meanwhile[rand @meanwhile];
     if ($meanwhile) {
         $self->{note}->($meanwhile);
         $self->$meanwhile;
@@ -398,8 +481,16 @@ sub kill_helper {
 
     if ($busy) {
         my $response = $c->response;
+
+        # the load has ended before, or it has died with its helper
+
+        if ($response->status == 503 && $response->body =~ /process .* died/) {
+            $self->{note}->('died');
+            $response = api($t, POST => 'zones/shield/reload');
+        }
+
         $response->status == 200
-            or die "a reload while its helper was killed: $response\n";
+            or die "a reload after its helper was killed: $response\n";
         $self->_serves($image);
         $self->{count}{reloads}++;
     }
@@ -427,53 +518,6 @@ sub kill_all {
 }
 
 
-sub disk {
-    my ($self) = @_;
-
-    my ($t, $disk) = @$self{qw(t disk)};
-    my @what = rand() < 0.5 ? ('grow') : qw(open write grow rename);
-    $self->{note}->("@what");
-    my $number = $self->{ledger}->begin('full');
-
-    # what one of two instances keeps until the disk allows, the other cannot
-    # know
-
-    my $verify = $t->{new_master} ? 'verify unknown' : 'verify some';
-
-    $disk->refuse('ENOSPC', @what);
-    $self->{command}->($verify);
-    $self->kill_worker if rand() < 0.3;
-    $self->kill_helper_alone if rand() < 0.3;
-    $self->{command}->($verify);
-
-    if (!$t->{new_master} && rand() < 0.3) {
-        $self->{note}->('kill_all');
-        $self->_kill(sub { $t->kill_all; $disk->allow; $t->run }, '*');
-    }
-
-    $disk->allow;
-
-    for my $zone ('shield', 'empty') {
-        wait_until(sub {
-            return api($t, POST => "zones/$zone/keys?durable=true",
-                       body => "room\n")->status == 200;
-        }) or die "zone $zone takes no additions with room on the disk\n";
-
-        # while nginx is upgraded there are two of it: each is asked, likely
-
-        my $lost;
-        wait_until(sub {
-            my @journals = map { zone_state($t, $zone)->{journal} } 1 .. 8;
-            ($lost) = grep { $_ } map { $_->{lost_keys} } @journals;
-            return !grep { $_->{pending_keys} } @journals;
-        }) or die "zone $zone still keeps keys with room on the disk\n";
-        die "zone $zone had no room for all keys: $lost lost\n" if $lost;
-    }
-
-    $self->{ledger}->end($number);
-}
-
-
 # No client is served by it.
 
 sub kill_helper_alone {
@@ -493,9 +537,14 @@ sub check {
 
     alive($t->master) or die "the master is dead\n";
 
+    if ($self->{witness}) {
+        my ($seen) = $self->{witness}->seen;
+        die "root did what it should not: $seen\n" if defined $seen;
+    }
+
     # the answer "unknown" has an end
 
-    for my $zone ('shield', 'empty') {
+    for my $zone (@{ +ZONES }) {
         my $answer = ask_until_known($t, $zone, map { "nobody$_" } 1 .. 20);
         $answer =~ tr/0// >= 15
             or die "zone $zone, of keys that were never added: $answer\n";
@@ -505,7 +554,8 @@ sub check {
     # is newer may have dropped them
 
     my @keys = (map({ "base$_" } 0 .. BASE - 1),
-                map({ "old$_" } $self->{newest} ? () : 1 .. OLD));
+                map({ "old$_" } $self->{newest} || $self->{forgot}{shield}
+                                ? () : 1 .. OLD));
     my $results = api($t, POST => 'zones/shield/test',
                       body => join "\n", @keys)->json->{answers};
     my @absent = grep { $results->[$_] eq 'absent' } 0 .. $#keys;
@@ -542,6 +592,23 @@ sub break_ledger {
 
     $self->_expect_deaths;
     $self->{t}->kill_worker('KILL', $worker);
+}
+
+
+# Keys are lost, and so is what would remember that.
+
+sub break_lost { $_[0]->lose_keys }
+
+
+# A process of root looks into the directory of a zone.
+
+sub break_root {
+    my ($self) = @_;
+
+    my $t = $self->{t};
+
+    run_command([$^X, '-e', 'open my $f, "<", $ARGV[0]',
+                 $t->testdir . '/state/empty/control'], env => $t->{env});
 }
 
 

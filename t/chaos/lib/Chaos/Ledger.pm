@@ -11,6 +11,8 @@ package Chaos::Ledger;
 #   end N TIME            of the above: from now on all is well
 #   image N               an image with the keys of number N may serve from now
 #   horizon TIME          keys acknowledged before TIME may be dropped from now
+#   clock SECONDS         the clock of nginx is so much ahead of the true one
+#                         from now on
 
 use strict;
 use warnings;
@@ -24,7 +26,8 @@ sub new {
     my ($class, $path) = @_;
 
     return bless { path => $path, begun => [], images => [], horizon => 0,
-                   kill => {}, quit => {}, full => {}, next => 1 }, $class;
+                   kill => {}, quit => {}, full => {}, next => 1,
+                   clock => 0, lowest => 0 }, $class;
 }
 
 
@@ -86,6 +89,10 @@ sub _line {
     } elsif ($what eq 'horizon') {
         $self->{horizon} = $words[0] if $words[0] > $self->{horizon};
 
+    } elsif ($what eq 'clock') {
+        $self->{clock} = $words[0];
+        $self->{lowest} = $words[0] if $words[0] < $self->{lowest};
+
     } elsif ($what eq 'end') {
         my ($number, $time) = @words;
         exists $self->{$_}{$number} and $self->{$_}{$number}{end} = $time
@@ -114,6 +121,20 @@ sub _between {
     }
 
     return 0;
+}
+
+
+# The lowest that the clock of nginx has been since this was asked last; 0 where
+# it was ahead of the true one.
+
+sub lowest_clock {
+    my ($self) = @_;
+
+    $self->read;
+    my $lowest = $self->{lowest};
+    $self->{lowest} = $self->{clock} < 0 ? $self->{clock} : 0;
+
+    return $lowest;
 }
 
 

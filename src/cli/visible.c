@@ -1,0 +1,136 @@
+
+/*
+ * This file prints text from outside so that a terminal does not obey it, and
+ * leaves passwords out.
+ */
+
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "bloom_utf8.h"
+#include "visible.h"
+
+
+int
+visible_is_hidden(const uint8_t *p, size_t len)
+{
+    switch (len) {
+
+    case 1:
+        return p[0] < 0x20 || p[0] == 0x7f;
+
+    case 2:
+        return (p[0] == 0xc2 && p[1] < 0xa0)             /* U+0080 - U+009F */
+               || (p[0] == 0xd8 && p[1] == 0x9c);        /* U+061C */
+
+    case 3:
+        return p[0] == 0xe2
+               && ((p[1] == 0x80
+                    && (p[2] == 0x8e || p[2] == 0x8f     /* U+200E, U+200F */
+                        || (p[2] >= 0xa8 && p[2] <= 0xae)))     /* U+2028 - */
+                   || (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
+
+    default:
+        return 0;
+    }
+}
+
+
+size_t
+visible_next(char dst[VISIBLE_MAX], const uint8_t *p, size_t rest,
+    size_t *used)
+{
+    char    *d;
+    size_t   i, len;
+
+    static const char  hex[] = "0123456789abcdef";
+
+    len = bloom_utf8_len(p, rest);
+    *used = len != 0 ? len : 1;
+
+    if (len != 0 && !visible_is_hidden(p, len)) {
+        memcpy(dst, p, len);
+        return len;
+    }
+
+    for (d = dst, i = 0; i < *used; i++) {
+        *d++ = '\\';
+        *d++ = 'x';
+        *d++ = hex[p[i] >> 4];
+        *d++ = hex[p[i] & 0xf];
+    }
+
+    return (size_t) (d - dst);
+}
+
+
+void
+visible_print(FILE *file, const void *data, size_t len)
+{
+    char            text[VISIBLE_MAX];
+    size_t          used;
+    const uint8_t  *p;
+
+    for (p = data; len != 0; p += used, len -= used) {
+        fwrite(text, 1, visible_next(text, p, len, &used), file);
+    }
+}
+
+
+void
+visible_name(const char *name)
+{
+    visible_print(stdout, name, strlen(name));
+}
+
+
+void
+visible_data(const void *data, size_t len)
+{
+    static int  terminal = -1;
+
+    if (terminal == -1) {
+        terminal = isatty(STDOUT_FILENO);
+    }
+
+    if (terminal) {
+        visible_print(stdout, data, len);
+
+    } else {
+        fwrite(data, 1, len, stdout);
+    }
+}
+
+
+/* A password may have any byte, but a blank ends the URL: a message goes on
+ * behind it.  URLs that lack a colon or their scheme have passwords, too. */
+void
+visible_without_passwords(char *text)
+{
+    char    *host, *at, *begin;
+    size_t   len;
+
+    static const char  blanks[] = " \t\r\n";
+
+    for (begin = text; *text != '\0'; text++) {
+
+        len = strncasecmp(text, "redis:", 6) == 0 ? 6
+              : strncasecmp(text, "rediss:", 7) == 0 ? 7
+              : strncasecmp(text, "redis/", 6) == 0 ? 6
+              : strncasecmp(text, "rediss/", 7) == 0 ? 7
+              : *text == ':' && (text == begin || strchr(blanks, text[-1]))
+              ? 1 : 0;
+
+        if (len == 0) {
+            continue;
+        }
+
+        host = text + len + strspn(text + len, "/");
+        at = memrchr(host, '@', strcspn(host, blanks));
+
+        if (at != NULL) {
+            memmove(host, at + 1, strlen(at + 1) + 1);
+        }
+    }
+}

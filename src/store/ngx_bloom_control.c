@@ -1,0 +1,140 @@
+
+/*
+ * This file tells control pages from other files, and fills them.
+ */
+
+#include "ngx_bloom_control.h"
+#include "ngx_bloom_control_v1.h"
+#include "ngx_bloom_io.h"
+
+
+static ngx_int_t ngx_bloom_control_locks(ngx_bloom_control_t *control);
+
+
+ngx_bloom_control_e
+ngx_bloom_control_look(ngx_fd_t fd)
+{
+    ssize_t          n;
+    uint64_t         head[3];            /* magic, version, size */
+    ngx_file_info_t  fi;
+
+    n = ngx_bloom_io_read(fd, head, sizeof(head), 0);
+
+    if (n == NGX_ERROR || ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
+        return NGX_BLOOM_CONTROL_UNREADABLE;
+    }
+
+    if (n == 0) {
+        return NGX_BLOOM_CONTROL_EMPTY;
+    }
+
+    if (n < (ssize_t) sizeof(head) || head[0] != NGX_BLOOM_CONTROL_MAGIC) {
+        return NGX_BLOOM_CONTROL_BROKEN;
+    }
+
+    if (head[1] == ngx_bloom_control_v1_size()) {
+        return NGX_BLOOM_CONTROL_V1;
+    }
+
+    if (head[1] > NGX_BLOOM_CONTROL_VERSION) {
+        return NGX_BLOOM_CONTROL_NEWER;
+    }
+
+    if (head[1] != NGX_BLOOM_CONTROL_VERSION
+        || head[2] != sizeof(ngx_bloom_control_t)
+        || ngx_file_size(&fi) < (off_t) sizeof(ngx_bloom_control_t))
+    {
+        return NGX_BLOOM_CONTROL_BROKEN;
+    }
+
+    return NGX_BLOOM_CONTROL_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_control_fill(ngx_bloom_control_t *control)
+{
+    control->version = NGX_BLOOM_CONTROL_VERSION;
+    control->size = sizeof(ngx_bloom_control_t);
+    control->synced_check = ~control->synced;
+
+    if (ngx_bloom_control_locks(control) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    control->magic = NGX_BLOOM_CONTROL_MAGIC;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_control_renew(ngx_bloom_control_t *control)
+{
+    ngx_bloom_pending_t  *pending;
+
+    pending = &control->pending;
+
+    if (pending->begin > pending->end
+        || pending->end - pending->begin > NGX_BLOOM_PENDING_ROOM)
+    {
+        /* no keys are to be had from it, and there may have been some */
+
+        ngx_bloom_control_lose(pending, ngx_bloom_time());
+
+        pending->begin = pending->end;
+        pending->count = 0;
+    }
+
+    if (control->synced != ~control->synced_check) {
+        control->synced = 0;
+        control->synced_check = ~(uint64_t) 0;
+    }
+
+    control->which = 0;
+    ngx_memzero(control->end, sizeof(control->end));
+    control->begin = 0;
+    control->compacted = 0;
+    control->prepared = 0;
+    control->wanted = 0;
+    control->dropped = 0;
+    control->err = 0;
+    control->failed = 0;
+    control->instances = 0;
+    ngx_memzero(control->instance, sizeof(control->instance));
+
+    return ngx_bloom_control_locks(control);
+}
+
+
+static ngx_int_t
+ngx_bloom_control_locks(ngx_bloom_control_t *control)
+{
+    ngx_memzero(&control->append, sizeof(pthread_mutex_t));
+    ngx_memzero(&control->keeper, sizeof(pthread_mutex_t));
+    ngx_memzero(&control->history, sizeof(pthread_mutex_t));
+    ngx_memzero(&control->pending.mutex, sizeof(pthread_mutex_t));
+
+    return (ngx_bloom_lock_init(&control->append) == NGX_OK
+            && ngx_bloom_lock_init(&control->keeper) == NGX_OK
+            && ngx_bloom_lock_init(&control->history) == NGX_OK
+            && ngx_bloom_lock_init(&control->pending.mutex) == NGX_OK)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+void
+ngx_bloom_control_lose(ngx_bloom_pending_t *pending, uint64_t time)
+{
+    uint64_t  lost;
+
+    lost = __atomic_load_n(&pending->lost, __ATOMIC_SEQ_CST);
+
+    while (lost < time
+           && !__atomic_compare_exchange_n(&pending->lost, &lost, time, 0,
+                                           __ATOMIC_SEQ_CST,
+                                           __ATOMIC_SEQ_CST))
+    {
+        /* void */
+    }
+}

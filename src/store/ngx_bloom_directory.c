@@ -1,0 +1,357 @@
+
+/*
+ * Nothing changes its owner but a directory that root has just made, and the
+ * directory of all zones.
+ */
+
+#include "ngx_bloom_directory.h"
+#include "ngx_bloom_io.h"
+
+
+#define NGX_BLOOM_DIRECTORY_FLAGS  (O_RDONLY|O_DIRECTORY|O_CLOEXEC)
+
+
+static ngx_int_t ngx_bloom_directory_root(ngx_str_t *root,
+    ngx_bloom_user_t *user, ngx_uint_t make, ngx_fd_t *dir, u_char *error);
+static ngx_int_t ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd,
+    struct stat *st, ngx_bloom_user_t *user, ngx_uint_t make, u_char *error);
+static ngx_int_t ngx_bloom_directory_zone(ngx_fd_t root, u_char *path,
+    ngx_bloom_user_t *user, ngx_uint_t make, ngx_fd_t *dir, u_char *error);
+static ngx_uint_t ngx_bloom_directory_is_empty(ngx_fd_t fd);
+static ngx_int_t ngx_bloom_directory_fails(u_char *error, const char *what,
+    u_char *path, ngx_err_t err);
+
+
+u_char *
+ngx_bloom_directory_path(ngx_pool_t *pool, ngx_str_t *root, ngx_str_t *zone)
+{
+    u_char  c, *path, *p;
+    size_t  i;
+
+    path = ngx_pnalloc(pool, root->len + 1 + 3 * zone->len + 1);
+    if (path == NULL) {
+        return NULL;
+    }
+
+    p = ngx_cpymem(path, root->data, root->len);
+
+    if (root->len == 0 || p[-1] != '/') {
+        *p++ = '/';
+    }
+
+    for (i = 0; i < zone->len; i++) {
+        c = zone->data[i];
+
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+            || (c >= '0' && c <= '9') || c == '_' || c == '-'
+            || (c == '.' && i != 0))
+        {
+            *p++ = c;
+
+        } else {
+            p = ngx_sprintf(p, "%%%02Xd", (int) c);
+        }
+    }
+
+    *p = '\0';
+
+    return path;
+}
+
+
+ngx_int_t
+ngx_bloom_directory_open(ngx_str_t *root, u_char *path,
+    ngx_bloom_user_t *user, ngx_uint_t make, ngx_fd_t *dir, u_char *error)
+{
+    ngx_fd_t   fd;
+    ngx_int_t  rc;
+
+    *dir = NGX_INVALID_FILE;
+    fd = NGX_INVALID_FILE;
+
+    rc = ngx_bloom_directory_root(root, user, make, &fd, error);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    rc = ngx_bloom_directory_zone(fd, path, user, make, dir, error);
+
+    (void) ngx_close_file(fd);
+
+    return rc;
+}
+
+
+/* Opens the directory of all zones. */
+static ngx_int_t
+ngx_bloom_directory_root(ngx_str_t *root, ngx_bloom_user_t *user,
+    ngx_uint_t make, ngx_fd_t *dir, u_char *error)
+{
+    ngx_fd_t     fd;
+    struct stat  st;
+
+    if (lstat((char *) root->data, &st) == -1) {
+
+        if (ngx_errno != NGX_ENOENT) {
+            return ngx_bloom_directory_fails(error, "examine", root->data,
+                                             ngx_errno);
+        }
+
+        if (!make) {
+            return NGX_DECLINED;
+        }
+
+        if (mkdir((char *) root->data, 0711) == -1) {
+            return ngx_bloom_directory_fails(error, "make", root->data,
+                                             ngx_errno);
+        }
+
+    } else if (S_ISLNK(st.st_mode) && st.st_uid != 0
+               && st.st_uid != geteuid())
+    {
+        ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                        "\"%V\" is a link that user %d has made: have "
+                        "bloom_state_path name the directory itself", root,
+                        (int) st.st_uid);
+        return NGX_ERROR;
+    }
+
+    fd = open((char *) root->data, NGX_BLOOM_DIRECTORY_FLAGS);
+
+    if (fd == NGX_INVALID_FILE) {
+        return ngx_bloom_directory_fails(error, "open", root->data, ngx_errno);
+    }
+
+    if (fstat(fd, &st) == -1) {
+        (void) ngx_bloom_directory_fails(error, "examine", root->data,
+                                         ngx_errno);
+
+    } else if (ngx_bloom_directory_take_over(root, fd, &st, user, make, error)
+               == NGX_OK)
+    {
+        *dir = fd;
+        return NGX_OK;
+    }
+
+    (void) ngx_close_file(fd);
+
+    return NGX_ERROR;
+}
+
+
+/* Sees that nobody but root can replace the directories of zones. */
+static ngx_int_t
+ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
+    ngx_bloom_user_t *user, ngx_uint_t make, u_char *error)
+{
+    if (st->st_uid == 0 || geteuid() != 0) {
+
+        if ((st->st_mode & (S_IWGRP|S_IWOTH))
+            && st->st_uid == 0 && geteuid() == 0)
+        {
+            ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                            "users other than root may write to \"%V\", where "
+                            "the directories of zones are: \"chmod 0711 %V\"",
+                            root, root);
+            return NGX_ERROR;
+        }
+
+        return NGX_OK;
+    }
+
+    if (user == NULL || !make) {
+        return NGX_OK;                   /* who makes what is missing looks */
+    }
+
+    if (st->st_uid != user->user) {
+        ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                        "\"%V\" belongs to user %d: it must be root's, since "
+                        "its owner could replace the directories of zones; "
+                        "look whether what is in it is yours, and run \"chown "
+                        "root %V\"",
+                        root, (int) st->st_uid, root);
+        return NGX_ERROR;
+    }
+
+    if (fchown(fd, 0, 0) == -1 || fchmod(fd, 0711) == -1) {
+        return ngx_bloom_directory_fails(error, "make root the owner of",
+                                         root->data, ngx_errno);
+    }
+
+    return NGX_OK;
+}
+
+
+/* Opens the directory of a zone, in that of all zones. */
+static ngx_int_t
+ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
+    ngx_uint_t make, ngx_fd_t *dir, u_char *error)
+{
+    char         *name;
+    ngx_fd_t      fd;
+    ngx_uint_t    made;
+    struct stat   st;
+
+    name = strrchr((char *) path, '/') + 1;
+    made = 0;
+
+    fd = openat(root, name, NGX_BLOOM_DIRECTORY_FLAGS|O_NOFOLLOW);
+
+    if (fd == NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
+
+        if (!make) {
+            return NGX_DECLINED;
+        }
+
+        if (mkdirat(root, name, 0700) == -1) {
+            return ngx_bloom_directory_fails(error, "make", path, ngx_errno);
+        }
+
+        made = 1;
+        fd = openat(root, name, NGX_BLOOM_DIRECTORY_FLAGS|O_NOFOLLOW);
+    }
+
+    if (fd == NGX_INVALID_FILE) {
+
+        if (ngx_errno == NGX_ELOOP || ngx_errno == NGX_ENOTDIR) {
+            ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                            "\"%s\" is not a directory, or is a symbolic "
+                            "link: find out who has replaced the directory, "
+                            "and put it back", path);
+            return NGX_ERROR;
+        }
+
+        return ngx_bloom_directory_fails(error, "open", path, ngx_errno);
+    }
+
+    if (fstat(fd, &st) == -1) {
+        (void) ngx_bloom_directory_fails(error, "examine", path, ngx_errno);
+        goto failed;
+    }
+
+    if (user == NULL || st.st_uid == user->user) {
+        *dir = fd;
+        return NGX_OK;
+    }
+
+    if (made) {
+
+        if (fchown(fd, user->user, user->group) == 0) {
+            *dir = fd;
+            return NGX_OK;
+        }
+
+        (void) ngx_bloom_directory_fails(error, "give to the workers' user",
+                                         path, ngx_errno);
+        (void) unlinkat(root, name, AT_REMOVEDIR);
+        goto failed;
+    }
+
+    if (st.st_uid == 0 && geteuid() == 0 && ngx_bloom_directory_is_empty(fd)) {
+
+        /* who made it died before it was the workers' */
+
+        (void) ngx_close_file(fd);
+
+        if (!make) {
+            return NGX_DECLINED;
+        }
+
+        if (unlinkat(root, name, AT_REMOVEDIR) == -1) {
+            return ngx_bloom_directory_fails(error, "remove", path, ngx_errno);
+        }
+
+        return ngx_bloom_directory_zone(root, path, user, make, dir, error);
+    }
+
+    ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                    "\"%s\" belongs to user %d, and the workers run as user "
+                    "%d: look whether what is in it is yours, and run \"chown "
+                    "-R %d %s\"", path,
+                    (int) st.st_uid, (int) user->user, (int) user->user, path);
+
+failed:
+
+    (void) ngx_close_file(fd);
+
+    return NGX_ERROR;
+}
+
+
+/* Whether a directory of root's has nothing in it: 1 or 0. */
+static ngx_uint_t
+ngx_bloom_directory_is_empty(ngx_fd_t fd)
+{
+    DIR         *dir;
+    ngx_uint_t   n;
+
+    dir = ngx_bloom_io_list(fd);
+    if (dir == NULL) {
+        return 0;
+    }
+
+    for (n = 0; n < 3 && readdir(dir) != NULL; n++) { /* void */ }
+
+    (void) closedir(dir);
+
+    return n < 3;                        /* "." and ".." */
+}
+
+
+ngx_int_t
+ngx_bloom_directory_owner(ngx_fd_t dir, ngx_bloom_user_t *user)
+{
+    struct stat  st;
+
+    ngx_memzero(user, sizeof(ngx_bloom_user_t));
+
+    if (fstat(dir, &st) == -1) {
+        return NGX_ERROR;
+    }
+
+    user->drops = (geteuid() == 0 && st.st_uid != 0);
+    user->user = st.st_uid;
+    user->group = st.st_gid;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_bloom_directory_fails(u_char *error, const char *what, u_char *path,
+    ngx_err_t err)
+{
+    const char  *advice;
+
+    switch (err) {
+
+    case NGX_ENOENT:
+        advice = "make the directory that it is to be in, or the one that it "
+                 "is a link to";
+        break;
+
+    case NGX_ENOTDIR:
+        advice = "it, or what it is in, is no directory";
+        break;
+
+    case NGX_ENOSPC:
+    case EDQUOT:
+        advice = "free space on its disk";
+        break;
+
+    case NGX_EACCES:
+    case NGX_EPERM:
+        advice = "start nginx as a user who may, or correct the modes of it "
+                 "and of what it is in";
+        break;
+
+    default:
+        advice = "correct that, or set another bloom_state_path";
+    }
+
+    ngx_bloom_print(error, NGX_MAX_ERROR_STR, "cannot %s \"%s\" (%d: %s): %s",
+                    what, path, err, strerror(err), advice);
+
+    return NGX_ERROR;
+}

@@ -1,0 +1,86 @@
+
+/*
+ * A lock whose holder has died is made usable again as it is taken.
+ */
+
+#include "ngx_bloom_lock.h"
+
+
+/* How long to sleep until a lock is tried for again, ns: an append takes some
+ * microseconds. */
+#define NGX_BLOOM_LOCK_PAUSE_MIN  20000
+#define NGX_BLOOM_LOCK_PAUSE_MAX  1000000
+
+
+ngx_int_t
+ngx_bloom_lock_init(pthread_mutex_t *mutex)
+{
+    int                  err;
+    pthread_mutexattr_t  attr;
+
+    err = pthread_mutexattr_init(&attr);
+
+    if (err == 0) {
+        (void) pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+        (void) pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+
+        err = pthread_mutex_init(mutex, &attr);
+
+        (void) pthread_mutexattr_destroy(&attr);
+    }
+
+    if (err != 0) {
+        ngx_set_errno(err);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_lock(pthread_mutex_t *mutex, ngx_msec_t wait)
+{
+    int              err;
+    uint64_t         now, until;
+    struct timespec  ts, pause;
+
+    until = 0;
+    pause.tv_sec = 0;
+    pause.tv_nsec = NGX_BLOOM_LOCK_PAUSE_MIN;
+
+    for ( ;; ) {
+        err = pthread_mutex_trylock(mutex);
+
+        if (err == EOWNERDEAD) {
+            err = pthread_mutex_consistent(mutex);
+        }
+
+        if (err != NGX_EBUSY || wait == 0) {
+            return err == 0 ? NGX_OK : NGX_BUSY;
+        }
+
+        /* not pthread_mutex_timedlock(), whose clock may be set */
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        now = (uint64_t) ts.tv_sec * 1000000000 + ts.tv_nsec;
+
+        if (until == 0) {
+            until = now + (uint64_t) wait * 1000000;
+
+        } else if (now >= until) {
+            return NGX_BUSY;
+        }
+
+        (void) nanosleep(&pause, NULL);
+
+        pause.tv_nsec = ngx_min(2 * pause.tv_nsec, NGX_BLOOM_LOCK_PAUSE_MAX);
+    }
+}
+
+
+void
+ngx_bloom_unlock(pthread_mutex_t *mutex)
+{
+    (void) pthread_mutex_unlock(mutex);
+}

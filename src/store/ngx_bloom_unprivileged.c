@@ -1,0 +1,398 @@
+
+/*
+ * The child answers over a pair of sockets, and is killed when it has: its exit
+ * matters to nobody.
+ */
+
+#include "ngx_bloom_unprivileged.h"
+
+#include <grp.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+
+/* How often the master looks whether the child still runs, ms. */
+#define NGX_BLOOM_UNPRIVILEGED_LOOK  500
+
+
+typedef struct {
+    ngx_int_t    rc;
+    uint64_t     value;
+    ngx_uint_t   files;                  /* a bit for each of fd[] */
+} ngx_bloom_unprivileged_message_t;
+
+typedef union {
+    struct cmsghdr  header;
+    u_char          space[CMSG_SPACE(2 * sizeof(int))];
+} ngx_bloom_unprivileged_files_t;
+
+
+static void ngx_bloom_unprivileged_child(ngx_bloom_user_t *user,
+    ngx_log_t *log, pid_t parent, ngx_socket_t s,
+    ngx_bloom_unprivileged_pt function, void *data);
+static ngx_int_t ngx_bloom_unprivileged_become(ngx_bloom_user_t *user);
+static void ngx_bloom_unprivileged_signals(void);
+static void ngx_bloom_unprivileged_carries(struct msghdr *msg,
+    struct iovec *iov, ngx_bloom_unprivileged_message_t *message);
+static ngx_int_t ngx_bloom_unprivileged_send(ngx_socket_t s,
+    ngx_bloom_answer_t *answer);
+static ngx_int_t ngx_bloom_unprivileged_wait(ngx_socket_t s, pid_t pid,
+    ngx_log_t *log, const char *what);
+static ngx_int_t ngx_bloom_unprivileged_receive(ngx_socket_t s,
+    ngx_bloom_answer_t *answer);
+
+
+ngx_bloom_user_t
+ngx_bloom_unprivileged_workers(ngx_core_conf_t *ccf)
+{
+    ngx_bloom_user_t  user;
+
+    ngx_memzero(&user, sizeof(ngx_bloom_user_t));
+
+    if (geteuid() == 0 && ccf->master
+        && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT)
+    {
+        user.drops = 1;
+        user.user = ccf->user;
+        user.group = ccf->group;
+        user.name = ccf->username;
+
+    } else {
+        user.user = geteuid();
+        user.group = getegid();
+    }
+
+    return user;
+}
+
+
+ngx_int_t
+ngx_bloom_unprivileged(ngx_bloom_user_t *user, ngx_log_t *log,
+    const char *what, ngx_bloom_unprivileged_pt function, void *data,
+    ngx_bloom_answer_t *answer)
+{
+    int           status;
+    pid_t         pid, parent;
+    ngx_err_t     err;
+    ngx_int_t     rc;
+    ngx_socket_t  s[2];
+
+    answer->rc = NGX_ERROR;
+    answer->value = 0;
+    answer->fd[0] = NGX_INVALID_FILE;
+    answer->fd[1] = NGX_INVALID_FILE;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET|SOCK_CLOEXEC, 0, s) == -1) {
+        ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
+                      "socketpair() failed for the process that %s", what);
+        return NGX_ERROR;
+    }
+
+    parent = getpid();
+    pid = fork();
+
+    if (pid == 0) {
+        (void) close(s[0]);
+        ngx_bloom_unprivileged_child(user, log, parent, s[1], function, data);
+    }
+
+    err = ngx_errno;
+    (void) close(s[1]);
+
+    if (pid == -1) {
+        ngx_log_error(NGX_LOG_EMERG, log, err,
+                      "fork() failed for the process that %s", what);
+        (void) close(s[0]);
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_unprivileged_wait(s[0], pid, log, what);
+
+    if (rc == NGX_OK) {
+        rc = ngx_bloom_unprivileged_receive(s[0], answer);
+    }
+
+    (void) close(s[0]);
+
+    /* whatever it might still do, and whoever might have stopped it */
+
+    (void) kill(pid, SIGKILL);
+
+    status = 0;
+
+    while (waitpid(pid, &status, 0) == -1 && ngx_errno == NGX_EINTR) {
+        /* void */
+    }
+
+    if (rc == NGX_DECLINED) {
+
+        if (WIFSIGNALED(status)) {
+            ngx_log_error(NGX_LOG_ALERT, log, 0,
+                          "the process that %s, %P, died of signal %d; if "
+                          "that is 9, look whether the system was short of "
+                          "memory", what, pid, WTERMSIG(status));
+
+        } else {
+            ngx_log_error(NGX_LOG_ALERT, log, 0,
+                          "the process that %s, %P, ended without an answer; "
+                          "see above", what, pid);
+        }
+
+        rc = NGX_ERROR;
+    }
+
+    return rc;
+}
+
+
+static void
+ngx_bloom_unprivileged_child(ngx_bloom_user_t *user, ngx_log_t *log,
+    pid_t parent, ngx_socket_t s, ngx_bloom_unprivileged_pt function,
+    void *data)
+{
+    ngx_bloom_answer_t  answer;
+
+    ngx_pid = ngx_getpid();
+    ngx_setproctitle("bloom loader");
+
+    ngx_bloom_unprivileged_signals();
+
+    if (ngx_bloom_unprivileged_become(user) != NGX_OK) {
+        ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
+                      "cannot become user %d, whom the workers run as; look at "
+                      "the directive \"user\" and at what the system lets "
+                      "nginx do", (int) user->user);
+        _exit(1);
+    }
+
+    /* the master may have been killed before */
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == -1 || getppid() != parent) {
+        _exit(1);
+    }
+
+    answer.rc = NGX_ERROR;
+    answer.value = 0;
+    answer.fd[0] = NGX_INVALID_FILE;
+    answer.fd[1] = NGX_INVALID_FILE;
+
+    function(data, &answer);
+
+    if (ngx_bloom_unprivileged_send(s, &answer) != NGX_OK) {
+        ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
+                      "sendmsg() failed: the master does not learn what this "
+                      "process has done for a bloom zone; try again");
+        _exit(1);
+    }
+
+    _exit(0);
+}
+
+
+static ngx_int_t
+ngx_bloom_unprivileged_become(ngx_bloom_user_t *user)
+{
+    int  rc;
+
+    if (!user->drops) {
+        return NGX_OK;
+    }
+
+    if (setgid(user->group) == -1) {
+        return NGX_ERROR;
+    }
+
+    rc = user->name != NULL ? initgroups(user->name, user->group)
+                            : setgroups(0, NULL);
+
+    if (rc == -1 || setuid(user->user) == -1) {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The master's handlers only take notes, and it may have blocked signals. */
+static void
+ngx_bloom_unprivileged_signals(void)
+{
+    int       signo;
+    sigset_t  none;
+
+    for (signo = 1; signo < NSIG; signo++) {
+        (void) signal(signo, signo == SIGPIPE ? SIG_IGN : SIG_DFL);
+    }
+
+    (void) sigemptyset(&none);
+    (void) sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+
+/* Makes a header that carries a message, and no files yet. */
+static void
+ngx_bloom_unprivileged_carries(struct msghdr *msg, struct iovec *iov,
+    ngx_bloom_unprivileged_message_t *message)
+{
+    iov->iov_base = message;
+    iov->iov_len = sizeof(ngx_bloom_unprivileged_message_t);
+
+    ngx_memzero(msg, sizeof(struct msghdr));
+
+    msg->msg_iov = iov;
+    msg->msg_iovlen = 1;
+}
+
+
+static ngx_int_t
+ngx_bloom_unprivileged_send(ngx_socket_t s, ngx_bloom_answer_t *answer)
+{
+    int                               fd[2];
+    ssize_t                           n;
+    ngx_uint_t                        i, files;
+    struct iovec                      iov;
+    struct msghdr                     msg;
+    ngx_bloom_unprivileged_files_t    control;
+    ngx_bloom_unprivileged_message_t  message;
+
+    ngx_memzero(&message, sizeof(ngx_bloom_unprivileged_message_t));
+    ngx_memzero(&control, sizeof(ngx_bloom_unprivileged_files_t));
+
+    message.rc = answer->rc;
+    message.value = answer->value;
+    files = 0;
+
+    for (i = 0; i < 2; i++) {
+        if (answer->fd[i] != NGX_INVALID_FILE) {
+            fd[files++] = answer->fd[i];
+            message.files |= (ngx_uint_t) 1 << i;
+        }
+    }
+
+    ngx_bloom_unprivileged_carries(&msg, &iov, &message);
+
+    if (files != 0) {
+        msg.msg_control = &control;
+        msg.msg_controllen = CMSG_SPACE(files * sizeof(int));
+
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(files * sizeof(int));
+
+        ngx_memcpy(CMSG_DATA(&control.header), fd, files * sizeof(int));
+    }
+
+    do {
+        n = sendmsg(s, &msg, 0);
+    } while (n == -1 && ngx_errno == NGX_EINTR);
+
+    return n == -1 ? NGX_ERROR : NGX_OK;
+}
+
+
+/*
+ * Waits until there is an answer to be read, or none will come: NGX_OK.  A
+ * child that somebody has stopped, as its own user may, is not waited for:
+ * NGX_ERROR, logged.
+ */
+static ngx_int_t
+ngx_bloom_unprivileged_wait(ngx_socket_t s, pid_t pid, ngx_log_t *log,
+    const char *what)
+{
+    int            n;
+    siginfo_t      info;
+    struct pollfd  pfd;
+
+    pfd.fd = s;
+    pfd.events = POLLIN;
+
+    for ( ;; ) {
+        n = poll(&pfd, 1, NGX_BLOOM_UNPRIVILEGED_LOOK);
+
+        if (n > 0) {
+            return NGX_OK;
+        }
+
+        if (n == -1 && ngx_errno != NGX_EINTR) {
+            ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
+                          "poll() failed for the process that %s, %P; try "
+                          "again", what, pid);
+            return NGX_ERROR;
+        }
+
+        info.si_pid = 0;
+
+        if (waitid(P_PID, (id_t) pid, &info, WSTOPPED|WNOHANG) == 0
+            && info.si_pid != 0)
+        {
+            ngx_log_error(NGX_LOG_ALERT, log, 0,
+                          "the process that %s, %P, was stopped by somebody "
+                          "and is killed: look who did, and try again", what,
+                          pid);
+            return NGX_ERROR;
+        }
+    }
+}
+
+
+/* Returns NGX_OK, or NGX_DECLINED if there is no answer. */
+static ngx_int_t
+ngx_bloom_unprivileged_receive(ngx_socket_t s, ngx_bloom_answer_t *answer)
+{
+    int                               fd[2];
+    ssize_t                           n;
+    ngx_uint_t                        i, files;
+    struct iovec                      iov;
+    struct msghdr                     msg;
+    ngx_bloom_unprivileged_files_t    control;
+    ngx_bloom_unprivileged_message_t  message;
+
+    ngx_memzero(&control, sizeof(ngx_bloom_unprivileged_files_t));
+
+    ngx_bloom_unprivileged_carries(&msg, &iov, &message);
+
+    msg.msg_control = &control;
+    msg.msg_controllen = sizeof(ngx_bloom_unprivileged_files_t);
+
+    do {
+        n = recvmsg(s, &msg, MSG_CMSG_CLOEXEC|MSG_DONTWAIT);
+    } while (n == -1 && ngx_errno == NGX_EINTR);
+
+    files = 0;
+
+    if (n >= 0 && msg.msg_controllen >= CMSG_LEN(sizeof(int))
+        && control.header.cmsg_level == SOL_SOCKET
+        && control.header.cmsg_type == SCM_RIGHTS)
+    {
+        files = (control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        files = ngx_min(files, 2);
+
+        ngx_memcpy(fd, CMSG_DATA(&control.header), files * sizeof(int));
+    }
+
+    /* the child may be in the hands of whoever attacked it: it says how many
+     * files there are, and there are so many */
+
+    if (n != (ssize_t) sizeof(ngx_bloom_unprivileged_message_t)
+        || message.files > 3
+        || files != (message.files & 1) + (message.files >> 1))
+    {
+        while (files != 0) {
+            (void) close(fd[--files]);
+        }
+
+        return NGX_DECLINED;
+    }
+
+    answer->rc = message.rc;
+    answer->value = message.value;
+
+    for (i = 2; i-- != 0; /* void */) {
+        if (message.files & ((ngx_uint_t) 1 << i)) {
+            answer->fd[i] = fd[--files];
+        }
+    }
+
+    return NGX_OK;
+}

@@ -1,0 +1,68 @@
+
+/*
+ * The rate is kept as the time up to which keys that were learned have used it
+ * (the generic cell rate algorithm), so that one number in shared memory is all
+ * its state.
+ */
+
+#include "ngx_bloom_learn.h"
+#include "ngx_bloom_add.h"
+
+
+static ngx_uint_t ngx_bloom_learn_takes(ngx_bloom_zone_t *zone,
+    uint64_t interval);
+
+
+ngx_bloom_learn_e
+ngx_bloom_learn(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t interval)
+{
+    uint64_t           items;
+    ngx_bloom_learn_e  rc;
+
+    if (!ngx_bloom_add_possible(zone)) {
+        rc = NGX_BLOOM_LEARN_UNABLE;
+
+    } else if (ngx_bloom_zone_overfull(zone, &items)) {
+        rc = NGX_BLOOM_LEARN_FULL;
+
+    } else if (!ngx_bloom_learn_takes(zone, interval)) {
+        rc = NGX_BLOOM_LEARN_FAST;
+
+    } else if (ngx_bloom_add_key(zone, key) != NULL) {
+        rc = NGX_BLOOM_LEARN_UNABLE;
+
+    } else {
+        rc = NGX_BLOOM_LEARN_ADDED;
+    }
+
+    ngx_bloom_count(zone, rc == NGX_BLOOM_LEARN_ADDED
+                          ? NGX_BLOOM_COUNTER_LEARNED
+                          : NGX_BLOOM_COUNTER_NOT_LEARNED, 1);
+
+    return rc;
+}
+
+
+/* Takes one key's share of the rate; 0 if there is none. */
+static ngx_uint_t
+ngx_bloom_learn_takes(ngx_bloom_zone_t *zone, uint64_t interval)
+{
+    uint64_t  now, used, next, last, *learned;
+
+    learned = &zone->sh->learned;
+    now = (uint64_t) ngx_current_msec * 1000;
+    last = now + ngx_max(NGX_BLOOM_LEARN_BURST * interval, 1000000);
+    used = __atomic_load_n(learned, __ATOMIC_RELAXED);
+
+    do {
+        next = ngx_max(used, now) + interval;
+
+        if (next > last) {
+            return 0;
+        }
+
+    } while (!__atomic_compare_exchange_n(learned, &used, next, 0,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+
+    return 1;
+}

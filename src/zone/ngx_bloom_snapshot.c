@@ -1,0 +1,203 @@
+
+/*
+ * What is known of the last image is known to this process alone: the next
+ * helper writes another one.
+ */
+
+#include "ngx_bloom_snapshot.h"
+#include "ngx_bloom_catch_up.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_state_files.h"
+#include "ngx_bloom_task.h"
+
+#include <sys/statvfs.h>
+
+
+/* How long the last image is kept for whoever asks next, ms. */
+#define NGX_BLOOM_SNAPSHOT_LIFE   60000
+
+/* How long whoever asks waits for another at most, ms; and how many times as
+ * long as the last one took. */
+#define NGX_BLOOM_SNAPSHOT_PAUSE  10000
+#define NGX_BLOOM_SNAPSHOT_SHARE  9
+
+/* How many files there are at a time, that are sent or could be. */
+#define NGX_BLOOM_SNAPSHOT_FILES  4
+
+/* What the journal may take while an image is there, bytes. */
+#define NGX_BLOOM_SNAPSHOT_SPARE  (4 * (uint64_t) BLOOM_SEGMENT_SIZE)
+
+
+static ngx_uint_t ngx_bloom_snapshot_holds(ngx_bloom_snapshot_t *snapshot,
+    ngx_bloom_zone_t *zone);
+static uint64_t ngx_bloom_snapshot_bits(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_snapshot_admit(ngx_bloom_snapshot_t *snapshot,
+    ngx_bloom_zone_t *zone, ngx_bloom_result_t *result);
+
+
+ngx_int_t
+ngx_bloom_snapshot_begin(ngx_bloom_snapshot_t *snapshot,
+    ngx_bloom_zone_t *zone, ngx_bloom_result_t *result)
+{
+    ngx_uint_t  holds;
+
+    if (!ngx_bloom_task_asked(zone, NGX_BLOOM_TASK_SNAPSHOT)) {
+        return NGX_DECLINED;
+    }
+
+    holds = ngx_bloom_snapshot_holds(snapshot, zone);
+
+    if ((!holds && ngx_bloom_snapshot_wait(snapshot) != 0)
+        || ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_SNAPSHOT, NULL) != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    ngx_memzero(result, sizeof(ngx_bloom_result_t));
+
+    if (holds) {
+        ngx_cpystrn(result->name, snapshot->name, sizeof(result->name));
+        return NGX_OK;
+    }
+
+    if (ngx_bloom_snapshot_admit(snapshot, zone, result) == NGX_OK) {
+        return NGX_AGAIN;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0, "%s", result->message);
+
+    return NGX_OK;
+}
+
+
+/* Returns 1 if the last image has all that the zone has. */
+static ngx_uint_t
+ngx_bloom_snapshot_holds(ngx_bloom_snapshot_t *snapshot,
+    ngx_bloom_zone_t *zone)
+{
+    return snapshot->name[0] != '\0'
+           && ngx_bloom_catch_up(zone) == NGX_OK
+           && zone->sh->generation == snapshot->generation
+           && zone->sh->applied == snapshot->position
+           && ngx_bloom_snapshot_bits(zone) == snapshot->bits_set
+           && faccessat(zone->state->dir, (char *) snapshot->name, F_OK, 0)
+              == 0;
+}
+
+
+static uint64_t
+ngx_bloom_snapshot_bits(ngx_bloom_zone_t *zone)
+{
+    return __atomic_load_n(&zone->sh->bank[zone->sh->generation & 1].bits_set,
+                           __ATOMIC_ACQUIRE);
+}
+
+
+ngx_msec_t
+ngx_bloom_snapshot_wait(ngx_bloom_snapshot_t *snapshot)
+{
+    ngx_msec_int_t  wait;
+
+    wait = (ngx_msec_int_t) (snapshot->next - ngx_current_msec);
+
+    return (snapshot->next == 0 || wait < 0) ? 0 : (ngx_msec_t) wait;
+}
+
+
+/*
+ * Removes images that nobody reads.  Returns NGX_OK if another may be written
+ * now, or NGX_ERROR with result->outcome and result->message.
+ */
+static ngx_int_t
+ngx_bloom_snapshot_admit(ngx_bloom_snapshot_t *snapshot,
+    ngx_bloom_zone_t *zone, ngx_bloom_result_t *result)
+{
+    uint64_t        size, room;
+    ngx_uint_t      used;
+    struct statvfs  fs;
+
+    snapshot->name[0] = '\0';
+
+    used = ngx_bloom_state_files_unused(zone->state, "snapshot.", NULL);
+
+    if (used >= NGX_BLOOM_SNAPSHOT_FILES) {
+        result->outcome = NGX_BLOOM_FAILED;
+
+        ngx_bloom_print(result->message, sizeof(result->message),
+                        "bloom zone \"%V\": %ui images of it are still being "
+                        "sent, and no more are written meanwhile; ask again "
+                        "when one of them has been sent, and lower "
+                        "\"send_timeout\" if clients are slow", &zone->name,
+                        used);
+        return NGX_ERROR;
+    }
+
+    if (zone->sh->generation == 0
+        || fstatvfs(zone->state->dir, &fs) == -1)
+    {
+        return NGX_OK;               /* what follows says what is wrong */
+    }
+
+    size = bloom_image_file_size(&zone->sh->bank[zone->sh->generation & 1]
+                                  .image);
+    room = (uint64_t) fs.f_bavail * fs.f_frsize;
+
+    if (room < size + NGX_BLOOM_SNAPSHOT_SPARE) {
+        result->outcome = NGX_BLOOM_NO_ROOM;
+
+        ngx_bloom_print(result->message, sizeof(result->message),
+                        "the disk of \"%V\" has %uL bytes left: an image of "
+                        "bloom zone \"%V\" needs %uL bytes, and the journal "
+                        "has to have %uL besides; make room there",
+                        &zone->state->path, room, &zone->name, size,
+                        NGX_BLOOM_SNAPSHOT_SPARE);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_snapshot_begun(ngx_bloom_snapshot_t *snapshot,
+    ngx_bloom_save_t *save)
+{
+    snapshot->begun = ngx_current_msec;
+    snapshot->generation = save->generation;
+    snapshot->position = save->position;
+    snapshot->bits_set = save->bits_set;
+}
+
+
+void
+ngx_bloom_snapshot_ended(ngx_bloom_snapshot_t *snapshot,
+    ngx_bloom_save_t *save, ngx_int_t rc)
+{
+    ngx_msec_t  pause;
+
+    ngx_time_update();
+
+    snapshot->ended = ngx_current_msec;
+
+    pause = NGX_BLOOM_SNAPSHOT_SHARE * (ngx_current_msec - snapshot->begun);
+
+    snapshot->next = ngx_current_msec + ngx_min(pause,
+                                                NGX_BLOOM_SNAPSHOT_PAUSE);
+
+    if (rc == NGX_OK) {
+        ngx_cpystrn(snapshot->name, save->name, sizeof(snapshot->name));
+    }
+}
+
+
+void
+ngx_bloom_snapshot_clean(ngx_bloom_snapshot_t *snapshot,
+    ngx_bloom_zone_t *zone)
+{
+    if (ngx_current_msec - snapshot->ended >= NGX_BLOOM_SNAPSHOT_LIFE) {
+        snapshot->name[0] = '\0';
+    }
+
+    (void) ngx_bloom_state_files_unused(zone->state, "snapshot.",
+                                        snapshot->name);
+}

@@ -1,0 +1,223 @@
+package Chaos::Attacks;
+
+# Events: what somebody can do who has taken over a worker.  Nothing of it makes
+# the master hang, die, or do anything as root; and what was acknowledged is not
+# answered absent once the files are as they were.
+
+use strict;
+use warnings;
+
+use File::Path qw(remove_tree);
+
+use BloomTest::Api;
+use BloomTest::Hostile qw(as_user hold_lock release_lock put_in_place
+                          test_config_within);
+use BloomTest::Process qw(wait_until alive);
+
+use constant ZONES => ['shield', 'empty'];
+
+my @tricks = ('symbolic link', 'hard link', 'FIFO', 'directory', 'socket',
+              'cut', 'locked');
+
+
+# Files of a zone are replaced, cut or locked, while nginx runs or while it is
+# stopped.
+
+sub tamper {
+    my ($self) = @_;
+
+    my $t = $self->{t};
+    my $zone = ZONES->[rand 2];
+    my $trick = $tricks[rand @tricks];
+    my $stopped = rand() < 0.3;
+    my $mark = $t->log_mark;
+
+    # nothing can refuse what bloom_add adds: nobody adds so meanwhile, and all
+    # that was added is in the journal
+
+    $self->{command}->('calm');
+    $self->_has_room;
+
+    my $kill = $self->{ledger}->begin('kill', '*');
+    my $full = $self->{ledger}->begin('full');
+
+    if ($stopped) {
+        $self->{note}->('stopped');
+        $t->stop;
+    }
+
+    my $path = $self->_victim($zone, $trick);
+    my $repair = $self->_trick($path, $trick);
+
+    $self->{note}->($trick . ' ' . $path =~ s{.*/}{}r);
+
+    if ($stopped) {
+        $self->_try_start($repair);
+
+    } else {
+        for (1 .. 1 + rand 2) {
+            my $how = (qw(hup hup_size checkpoint test helper))[rand 5];
+
+            $self->{note}->($how);
+            $how eq 'hup' ? $self->_try_hup
+            : $how eq 'hup_size' ? $self->_try_hup($self->_other_size)
+            : $how eq 'checkpoint' ? eval { api($t, POST =>
+                                                "zones/$zone/checkpoint") }
+            : $how eq 'test' ? (defined((test_config_within($t, 90))[0])
+                                or die "nginx -t hangs\n")
+            : $trick eq 'cut' ? eval { $self->kill_helper_alone }
+            : $self->kill_helper_alone;
+        }
+    }
+
+    alive($t->master) or die "the master died of a file\n";
+    $self->{command}->('verify unknown');
+
+    # a stop must not hang either; then all is as it was.  Of a page that was
+    # cut, a helper may die before it can be killed.
+
+    $t->stop or die "nginx does not stop with a $trick\n";
+    $repair->();
+    $self->forget_loads if $trick eq 'cut';
+    $t->run;
+
+    $self->{ledger}->end($_) for $kill, $full;
+    $self->{command}->('lively');
+
+    # whoever could not read a file has said so
+
+    for (@{ +ZONES }) {
+        next if zone_state($t, $_)->{state} ne 'damaged';
+
+        $self->{note}->("$_ damaged");
+        $self->{command}->('verify unknown');
+        $self->begin_anew($_);
+    }
+
+    $t->excuse_log($mark);
+}
+
+
+sub _victim {
+    my ($self, $zone, $trick) = @_;
+
+    my $dir = $self->{t}->testdir . "/state/$zone";
+
+    return "$dir/lock" if $trick eq 'locked';
+    return "$dir/control" if $trick eq 'cut';
+
+    my @files = glob "$dir/{control,lock,instance.*,journal.*,upload.*.bloom,"
+                     . 'checkpoint.*.bloom}';
+    @files = grep { -f } @files;
+
+    return $files[rand @files];
+}
+
+
+# Returns what takes it back.
+
+sub _trick {
+    my ($self, $path, $trick) = @_;
+
+    my ($t, $user) = @$self{qw(t user)};
+
+    if ($trick eq 'locked') {
+        my $holder = hold_lock($user, $path);
+        my $held = 1;
+
+        return sub { release_lock($holder) if $held; $held = 0 };
+    }
+
+    if ($trick eq 'cut') {
+        my $size = rand() < 0.5 ? 0 : 100;
+
+        as_user($user, sub { truncate $path, $size }) or die "$path: $!\n";
+        return sub { };
+    }
+
+    # the same file comes back, for those that have it open
+
+    my $kept = $t->testdir . '/kept';
+    my $outside = $t->testdir . '/etc/passwd';
+
+    rename $path, $kept or die "$path: $!\n";
+    $t->write_file('etc/passwd', "root:x:0:0\n") unless -e $outside;
+    put_in_place($user, $path, $trick, $outside);
+
+    return sub {
+        return unless -e $kept;
+        remove_tree($path) if -d $path && !-l $path;
+        unlink $path;
+        rename $kept, $path or die "$path: $!\n";
+    };
+}
+
+
+# The shared memory of a zone is overwritten.  What processes then do to files
+# the attacker could do at once, so these are as before afterwards.
+
+sub forge {
+    my ($self) = @_;
+
+    my $t = $self->{t};
+    my $dir = $t->testdir;
+    my $forgery = (qw(zeros ones noise pointers swapped))[rand 5];
+    my ($megabytes) = $self->{size} =~ /(\d+)m/;
+    my $kill = $self->{ledger}->begin('kill', '*');
+
+    $self->{note}->($forgery);
+    $self->{command}->('pause');
+
+    $t->stop;
+    remove_tree("$dir/saved");
+    system('cp', '-a', "$dir/state", "$dir/saved") == 0 or die "cp\n";
+    $t->run;
+
+    my $mark = $t->log_mark;
+
+    BloomTest::Hostile::forge(($t->workers)[0], $megabytes * 1024 * 1024,
+                              $forgery);
+
+    for (1 .. 1 + rand 2) {
+        my $size = rand() < 0.5 ? $self->_other_size : undef;
+        $self->_try_hup_forged($size);
+    }
+
+    alive($t->master) or die "the master died of forged memory\n";
+
+    if (rand() < 0.5) {
+        $t->stop or die "nginx does not stop with forged memory\n";
+    } else {
+        $t->kill_all;
+    }
+
+    $t->excuse_log($mark);
+    remove_tree("$dir/state");
+    rename "$dir/saved", "$dir/state" or die "saved: $!\n";
+    $t->run;
+
+    $self->{ledger}->end($kill);
+    $self->{command}->('resume');
+}
+
+
+# Workers with forged memory may die as fast as they are started: it is enough
+# that the master does not.
+
+sub _try_hup_forged {
+    my ($self, $size) = @_;
+
+    my $t = $self->{t};
+
+    $self->{size} = $size if $size;
+    $self->set_up;
+
+    my ($outcome) = $t->try_reload(limit => 90);
+
+    $self->{note}->($outcome);
+    $outcome eq 'dies' and die "the master died of forged memory\n";
+    $outcome eq 'hangs' and die "the master hangs with forged memory\n";
+}
+
+
+1;

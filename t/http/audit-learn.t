@@ -1,0 +1,109 @@
+#!/usr/bin/perl
+
+# Tests the bounds of bloom_audit's learn=on: a backend that says 200 to
+# everything does not saturate a zone.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Zones;
+
+use constant {
+    CAPACITY => 1000,
+    RATE => 0.01,
+    BURST => 10,
+};
+
+my $t = BloomTest->new;
+
+configure($t, [map { "zone=$_ capacity=" . CAPACITY . ' fpr=' . RATE }
+                   qw(small slow other)],
+          api => 1, workers => 2, server => <<'CONF');
+        location /of/small {
+            bloom_reject absent $arg_id zone=small;
+            bloom_audit 100% learn=on learn_rate=1000000r/s;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location /of/slow {
+            bloom_reject absent $arg_id zone=slow;
+            bloom_audit 100% learn=on learn_rate=1r/m;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location /of/other {
+            bloom_reject absent $arg_id zone=other;
+            bloom_audit 100% learn_rate=1r/s learn=on;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+CONF
+
+$t->backend(8081, sub { return { body => 'there' } });
+$t->run;
+
+# Asks for keys and returns what the audit says once all requests have ended.
+
+sub audit {
+    my ($zone, @keys) = @_;
+
+    while (my @some = splice @keys, 0, 200) {
+        $t->pipeline(map { "/of/$zone?id=$_" } @some);
+    }
+
+    my $audit;
+    wait_until(sub {
+        $audit = zone_state($t, $zone)->{audit};
+        return $audit->{audited} == $audit->{confirmed}
+                                    + $audit->{wrong_absent}
+                                    + $audit->{unanswered};
+    });
+
+    return $audit;
+}
+
+
+subtest 'a zone learns up to its capacity' => sub {
+    my $mark = $t->log_mark;
+    my $audit = audit('small', map { $_ . 'abc' } 1 .. 5000);
+    my $filter = zone_state($t, 'small')->{filter};
+
+    cmp_ok($audit->{learned}, '>=', CAPACITY, 'a thousand keys are learned');
+    cmp_ok($audit->{learned}, '<', 1.2 * CAPACITY, 'and few more');
+    is($audit->{learned} + $audit->{not_learned}, $audit->{wrong_absent},
+       'each of the others is counted as not learned');
+    cmp_ok($filter->{estimated_fpr}, '<', 2 * RATE,
+           'the false-positive rate is about what was promised');
+    like($t->log_since($mark),
+         qr/wrong absent: .* it was not learned, since the zone has as many keys as it was made for; load an image with more capacity that has it;/,
+         'the error log says why a key was not learned');
+};
+
+
+subtest 'a zone learns no faster than learn_rate' => sub {
+    my $mark = $t->log_mark;
+    my $audit = audit('slow', 1 .. 200);
+
+    cmp_ok($audit->{learned}, '>=', BURST, 'some keys are learned at once');
+
+    # it would take more than half an hour to be wrong
+
+    cmp_ok($audit->{learned}, '<=', BURST + 30, 'and then one a minute');
+    is($audit->{learned} + $audit->{not_learned}, $audit->{wrong_absent},
+       'each of the others is counted as not learned');
+    like($t->log_since($mark),
+         qr/wrong absent: .* it was not learned, since others took up "learn_rate"; load an image that has them all;/,
+         'the error log says why a key was not learned');
+
+    $t->reload;
+    is(audit('slow', 1001 .. 1050)->{learned} - $audit->{learned} > 1, '',
+       'a reload does not begin anew');
+};
+
+
+subtest 'each zone has a rate of its own' => sub {
+    cmp_ok(audit('other', 1 .. BURST)->{learned}, '>=', BURST,
+           'another zone learns');
+};
+
+done_testing;

@@ -1,0 +1,263 @@
+#!/usr/bin/perl
+
+# No key is lost because a clock was wrong, be it that of the machine that built
+# an image or that of the one that serves it, and no wrong time keeps the journal
+# from becoming shorter.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Clock;
+use BloomTest::Faults;
+use BloomTest::Image qw(patch_header);
+use BloomTest::Journal;
+use BloomTest::Process qw(wait_until resume_process);
+use BloomTest::Zones;
+
+use constant {
+    HOUR => 3600,
+    YEAR => 366 * 86400,
+};
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+my $state = "$dir/state/ids";
+my $now = time;
+
+my $faults = BloomTest::Faults->new($t);
+my $clock = BloomTest::Clock->new($t);
+
+$t->build_image('plain.bloom', [keys_of('id', 10)], '-p', '1e-9', '-n', '50k');
+
+my $images = 0;
+
+# An image that says that it is complete as of a time, be that to come.
+
+sub image {
+    my ($name, $as_of) = @_;
+
+    $t->write_file("$name.bloom", patch_header(
+        $t->read_file('plain.bloom'), 128 => pack('Q<', $as_of * 1000),
+        136 => sprintf 'build id %7d', $images++));
+}
+
+# Starts nginx with an image and a journal.  Each list is a segment of pairs, a
+# key and how many seconds ago it was added.
+
+sub begin_with {
+    my ($image, @segments) = @_;
+
+    my @journals;
+
+    for my $pairs (@segments) {
+        push @journals, @journals ? $journals[-1]->next_segment
+                                  : BloomTest::Journal->new;
+        $journals[-1]->append([$_->[0]], time => ($now - $_->[1]) * 1000)
+            for @$pairs;
+    }
+
+    begin_state($t, 'ids', @journals);
+    install_image($t, $image);
+    configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1,
+              workers => 2);
+    $t->run;
+}
+
+sub answers { return ask_until_known($t, 'ids', @_) }
+
+sub restart {
+    $t->kill_all;
+    $t->run;
+}
+
+# For each record of the journal, the first key and how far ahead its time is of
+# the one at which this test began, in seconds.
+
+sub ahead_in_journal {
+    my ($exit, $out) = $t->run_tool('journal', '--keys', '--json', $state);
+    my %ahead;
+
+    for (JSON::PP->new->incr_parse($out)) {
+        my @part = $_->{time} =~ /^(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)/;
+        $ahead{$_->{key}} = timegm(@part[5, 4, 3, 2], $part[1] - 1, $part[0])
+                            - $now;
+    }
+
+    return \%ahead;
+}
+
+use JSON::PP ();
+use Time::Local qw(timegm);
+
+
+# The time of the image comes while nginx is down, or while it runs.
+
+for my $ahead (50 * 60, 2 * HOUR, 30 * 86400) {
+    subtest "an image is as of $ahead seconds to come" => sub {
+        image('early', $now + $ahead);
+        begin_with('early', [['day', 86400], ['minutes', 1800]]);
+        add($t, 'ids', ['new']);
+        my $first = answers('minutes', 'new', 'no');
+        is($first, '110', 'keys of the last hour and new keys are present');
+
+        restart();
+        is(answers('minutes', 'new', 'no'), '110',
+           'they are present after a start before that time');
+        my $copy = api($t, GET => 'zones/ids/image')->body;
+        add($t, 'ids', ['later']);
+
+        $clock->ahead($ahead + 3 * HOUR);
+        restart();
+        is(answers('minutes', 'new', 'no'), '110',
+           'they are present after a start behind that time');
+
+        is(api($t, PUT => 'zones/ids/image', body => $copy)->status, 200,
+           'a copy of the zone is uploaded that was made before');
+        is(answers('minutes', 'new', 'later', 'no'), '1110',
+           'keys that are newer than the copy are present');
+
+        is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
+           'a checkpoint is written');
+        is(api($t, POST => 'zones/ids/reload')->status, 200,
+           'the image is loaded again');
+        is(answers('minutes', 'new', 'no'), '110',
+           'they are present after a load behind that time');
+
+        $t->stop;
+        $clock->right;
+    };
+}
+
+
+subtest 'the image that serves is newer than the clock says' => sub {
+    image('before', $now - 60);
+    begin_with('before');
+    $clock->ahead(-3 * HOUR);
+    add($t, 'ids', ['behind']);
+    $clock->right;
+    restart();
+    is(answers('behind', 'no'), '10',
+       'a key that was added while the clock was behind is present');
+    $t->stop;
+};
+
+
+# This is the clock of a machine without a battery, until it has asked another.
+
+subtest 'the clock begins anew' => sub {
+    begin_with('plain', [['h2', 2 * HOUR], ['h1', 600]]);
+    $clock->ahead(-$now + 1000);
+    restart();
+    add($t, 'ids', ['dark']);
+    is(answers('h2', 'h1', 'dark', 'no'), '1110',
+       'the zone serves and takes keys');
+
+    $clock->right;
+    image('right', $now);
+    is(upload_image($t, 'ids', 'right')->status, 200,
+       'an image is uploaded when the clock is right');
+    is(answers('h2', 'h1', 'dark', 'no'), '0110',
+       'a key that was added with the wrong clock is as new as those before');
+
+    $clock->ahead(-$now + 1000);
+    restart();
+    is(answers('h1', 'dark', 'no'), '110',
+       'the zone starts again with the wrong clock');
+    $clock->ahead(3 * HOUR);
+    restart();
+    is(answers('h1', 'dark', 'no'), '110',
+       'the image covers no more after that');
+    $t->stop;
+    $clock->right;
+};
+
+
+subtest 'the clock was ahead once' => sub {
+    begin_with('plain', [['h3', 3 * HOUR]]);
+    add($t, 'ids', ['before']);
+    $clock->ahead(YEAR);
+    add($t, 'ids', ['wrong']);
+    $clock->right;
+    add($t, 'ids', ['after']);
+    restart();
+    add($t, 'ids', ['later']);
+    $clock->ahead(-1200);
+    add($t, 'ids', ['back']);
+    $clock->right;
+
+    is(answers('h3', 'before', 'wrong', 'after', 'later', 'back', 'no'),
+       '1111110', 'all keys are present');
+
+    my $ahead = ahead_in_journal();
+    cmp_ok($ahead->{wrong}, '>', YEAR - 60,
+           'a key has the time of the clock that was ahead');
+    cmp_ok($ahead->{$_}, '<', HOUR, "key $_ has the time of the right clock")
+        for qw(after later);
+    cmp_ok($ahead->{back}, '>=', $ahead->{later},
+           'time does not go back with a clock that is twenty minutes behind');
+
+    # an image that is an hour newer than the last of them covers all but one
+
+    $clock->ahead(3 * HOUR);
+    image('newer', $now + 2 * HOUR);
+    is(upload_image($t, 'ids', 'newer')->status, 200,
+       'an image of two hours later is uploaded');
+    is(answers('h3', 'before', 'after', 'later', 'back', 'no'), '000000',
+       'it covers what was added while the clock was right');
+    $t->stop;
+    $clock->right;
+};
+
+
+subtest 'the clock was ahead in an old segment' => sub {
+    begin_with('plain', [['h6', 6 * HOUR], ['wrong', -YEAR]],
+               [['h5', 5 * HOUR]], [['h4', 4 * HOUR], ['wrong2', -YEAR]],
+               [['h2', 2 * HOUR]]);
+    is(answers('h6', 'wrong', 'h5', 'h4', 'wrong2', 'h2', 'no'), '1111110',
+       'all keys are present');
+
+    image('between', $now - 3 * HOUR + 60);
+    is(upload_image($t, 'ids', 'between')->status, 200,
+       'an image of three hours ago is uploaded');
+    ok(wait_until(sub { !-e sprintf '%s/journal.%016x', $state, 262144 }),
+       'the segments before the last covered record are removed');
+    ok(!-e "$state/journal.0000000000000000",
+       'a segment with a time to come is removed when what follows is covered');
+    ok(-e sprintf('%s/journal.%016x', $state, 2 * 262144),
+       'a segment stays if what follows is not covered');
+    is(answers('h5', 'h4', 'wrong2', 'h2', 'no'), '00110',
+       'keys of a time to come are present as long as their segment is');
+    is(upload_image($t, 'ids', 'between')->status, 200,
+       'no image is too old because the clock was ahead');
+    $t->stop;
+};
+
+
+subtest 'the clock jumps while a lock is waited for' => sub {
+    $faults->needed;
+
+    begin_with('plain');
+
+    my $stop = $faults->stop_at('publish');
+    my $c = $t->connect;
+    $c->send($t->request_text(GET => '/add/ids?k=first'));
+    my $worker = $faults->stopped($stop);
+
+    # the other worker gives up in some milliseconds, of whatever clock
+
+    $clock->ahead(YEAR);
+    is($t->get('/add/ids?k=second')->status, 200,
+       'bloom_add does not wait for as long as the clock is ahead');
+    is(ask($t, 'ids', 'second'), '1', 'the key is present');
+    $clock->right;
+
+    resume_process($worker);
+    is(answers('first', 'second', 'no'), '110',
+       'both keys are present when the lock is free');
+    $t->stop;
+};
+
+
+done_testing;

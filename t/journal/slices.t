@@ -1,0 +1,187 @@
+#!/usr/bin/perl
+
+# Images reach the disk in slices, so that durable additions never wait for a
+# whole one; and no segment of the journal is removed for an image that is not
+# on disk.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Journal;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Writes;
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+my $state = "$dir/state/ids";
+
+my $writes = BloomTest::Writes->new($t);
+
+use constant MIB => 1024 * 1024;
+
+my $now = time;
+
+for my $name (qw(one two)) {
+    $t->build_image("$name.bloom", [keys_of('id', 10), $name], '-p', '1e-9',
+                    '-n', '4m', '--as-of', rfc3339($now));
+}
+
+my $size = -s "$dir/one.bloom";
+
+
+# Tests that a file was never written for more than 4 MiB, but for the header and
+# the table of an image, without being synchronised.
+
+sub in_slices {
+    my ($pattern, $what) = @_;
+
+    my ($file, $written, $unsynced, $most) = ('', 0, 0, 0);
+
+    for my $call ($writes->calls) {
+        next if $call->{path} !~ $pattern;
+
+        if ($call->{what} eq 'write') {
+            $file = $call->{path};
+            $written += $call->{bytes};
+            $unsynced += $call->{bytes};
+            $most = $unsynced if $unsynced > $most;
+
+        } elsif ($call->{what} eq 'sync') {
+            $unsynced = 0;
+        }
+    }
+
+    is($written, $size, "$what was written to a file of its own");
+    is($unsynced, 0, "$what was synchronised at its end");
+    cmp_ok($most, '<', 4.1 * MIB,
+           "$what was synchronised every 4 MiB at the latest");
+
+    return $file;
+}
+
+
+install_image($t, 'one');
+configure($t, ['zone=ids:100m file=ids.bloom'], api => 1, workers => 2);
+$t->run;
+
+
+subtest 'images are written' => sub {
+    my $tmp = qr/\.tmp$/;
+
+    $writes->begin;
+    is(api($t, GET => 'zones/ids/image')->status, 200, 'an image is sent');
+    in_slices($tmp, 'an image');
+
+    $writes->begin;
+    is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
+       'a checkpoint is written');
+    in_slices($tmp, 'a checkpoint');
+
+    $writes->begin;
+    is(upload_image($t, 'ids', 'two')->status, 200, 'an image is uploaded');
+
+    # body.I.R.tmp is a worker's, which never synchronises
+
+    in_slices(qr/upload\.[^\/]*\.tmp$/, 'an upload');
+    is(api($t, POST => 'zones/ids/reload')->status, 200, 'file= serves again');
+    $t->stop;
+};
+
+
+# Who wrote the file of file= may not have synchronised it.  After a loss of
+# power it may lack what it had when it was loaded.
+
+sub begin_with_segments {
+    my $old = BloomTest::Journal->new(created => ($now - 7200) * 1000);
+    $old->append(['old'], time => ($now - 7200) * 1000);
+
+    my $new = $old->next_segment(created => $now * 1000);
+    $new->append(['new'], time => $now * 1000);
+
+    begin_state($t, 'ids', $old, $new);
+}
+
+# Tests that the file was synchronised in slices, and then a segment removed.
+
+sub synchronised_first {
+    my ($when) = @_;
+
+    my @calls;
+
+    ok(wait_until(sub {
+        @calls = grep {
+            $_->{path} eq ($_->{what} eq 'remove'
+                           ? "$state/journal.0000000000000000"
+                           : "$dir/ids.bloom");
+        } $writes->calls;
+
+        return grep { $_->{what} eq 'remove' } @calls;
+    }), "a segment that the image covers is removed $when");
+
+    my @what = map { $_->{what} } @calls;
+
+    is("@what", join(' ', ('slice') x (($size + 4 * MIB - 1) / (4 * MIB)),
+                     'sync', 'remove'),
+       "the file of file= is synchronised in slices before that $when");
+    is(scalar(grep { $_->{what} eq 'slice' && $_->{bytes} > 4 * MIB } @calls),
+       0, "no slice has more than 4 MiB $when");
+}
+
+subtest 'file= is loaded at a start' => sub {
+    begin_with_segments();
+    install_image($t, 'one');
+    $writes->begin;
+    $t->run;
+    synchronised_first('after a start');
+    is(ask_until_known($t, 'ids', 'old', 'new', 'one'), '011',
+       'the image and the rest of the journal serve');
+    $t->stop;
+};
+
+
+subtest 'file= is loaded while nginx runs' => sub {
+    $t->build_image('plain.bloom', ['plain'], '-p', '1e-9');
+    install_image($t, 'plain');
+    begin_with_segments();
+    $t->run;
+
+    $writes->begin;
+    install_image($t, 'two');
+    is(api($t, POST => 'zones/ids/reload')->status, 200, 'an image is loaded');
+    synchronised_first('after a load');
+    $t->stop;
+};
+
+
+# An upload stands in the place of file=, and cannot be loaded: a start would try
+# it again.
+
+subtest 'a damaged upload stands in the place of file=' => sub {
+    install_image($t, 'one');
+    $t->run;
+    is(upload_image($t, 'ids', 'two')->status, 200, 'an image is uploaded');
+    $t->stop;
+
+    my ($upload) = files("$state/upload.*");
+    my $bytes = $t->read_file($upload =~ s{^\Q$dir/}{}r);
+    begin_with_segments();
+    $t->write_file($upload =~ s{^\Q$dir/}{}r, $bytes);
+    flip($upload, -1);
+
+    $t->expect_log(qr/\[alert\].*is damaged/);
+    $t->run;
+    is(ask($t, 'ids', 'one', 'two'), '1?', 'the image of file= serves');
+    add($t, 'ids', ['later'], durable => 1);
+
+    # the helper looks for segments to remove before it saves an image
+
+    is(api($t, GET => 'zones/ids/image')->status, 200, 'the helper works');
+    ok(-e "$state/journal.0000000000000000",
+       'no segment is removed for the image of file=');
+};
+
+
+done_testing;

@@ -1,0 +1,110 @@
+#!/usr/bin/perl
+
+# A process stands still while it appends to the journal.  Requests with
+# bloom_add do not wait for it one after the other: their keys become pending at
+# once, and there is room for them.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Faults;
+use BloomTest::Process qw(resume_process);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+my $faults = BloomTest::Faults->new($t);
+$faults->needed;
+
+$t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '50k');
+configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2);
+$t->run;
+
+# there is a segment, so that the next key is not pending
+
+add($t, 'ids', ['first'], durable => 1);
+
+my $stop = $faults->stop_at('publish');
+my $c = $t->connect;
+$c->send($t->request_text(GET => '/add/ids?k=stalled'));
+my $worker = $faults->stopped($stop);
+
+
+# Each wait is counted.  Whoever has waited once does so again after a second:
+# fifty would take this part of the test that many.
+
+subtest 'a worker waits once for a process that stands still' => sub {
+    my @keys = map { "short$_" } 1 .. 100;
+
+    $faults->kill_at('wait', 50);
+
+    my @responses = $t->pipeline(map { "/add/ids?k=$_" } @keys);
+    is(scalar(grep { $_->status == 200 } @responses), 100,
+       'bloom_add answers 100 requests');
+    ok($faults->pending, 'not even half of 100 requests have waited');
+    $faults->withdraw;
+
+    is(ask($t, 'ids', @keys, 'no'), '1' x 100 . '0', 'their keys are present');
+    is(zone_state($t, 'ids')->{journal}{pending_keys}, 100,
+       'their keys are pending');
+};
+
+
+my @keys = map { "long$_-" . 'x' x 4000 } 1 .. 500;
+
+subtest 'the pending keys have room' => sub {
+    my @responses = $t->pipeline(map { "/add/ids?k=$_" } @keys);
+    is(scalar(grep { $_->status == 200 } @responses), 500,
+       'bloom_add answers 500 requests with long keys');
+    is(zone_state($t, 'ids')->{journal}{lost_keys}, 0, 'no key is lost');
+};
+
+
+subtest 'the process goes on' => sub {
+    resume_process($worker);
+    is($c->response->status, 200, 'its own request is answered');
+    ok(settled($t, 'ids', sub { !$_[0]{journal}{pending_keys} }),
+       'the pending keys are written to the journal');
+
+    is($t->get('/add/ids?k=later')->status, 200,
+       'bloom_add answers another request');
+
+    $t->kill_all;
+    $t->run;
+    is(ask_until_known($t, 'ids', 'stalled', 'later', 'short1', 'short100',
+                       @keys, 'no'), '1' x 504 . '0',
+       'all keys are present after kill -9 of all processes');
+};
+
+
+# The pending keys are used round and round.
+
+subtest 'the room is used again' => sub {
+    for my $round (1 .. 3) {
+        $stop = $faults->stop_at('publish');
+        $c = $t->connect;
+        $c->send($t->request_text(GET => "/add/ids?k=stalled$round"));
+        $worker = $faults->stopped($stop);
+
+        my @again = map { "round$round-$_-" . 'y' x 3997 } 1 .. 400;
+        $t->pipeline(map { "/add/ids?k=$_" } @again);
+        is(zone_state($t, 'ids')->{journal}{pending_keys}, 400,
+           "400 long keys are pending in round $round");
+
+        resume_process($worker);
+        $c->response;
+        ok(settled($t, 'ids', sub { !$_[0]{journal}{pending_keys} }),
+           "they are written to the journal in round $round");
+        push @keys, @again;
+    }
+
+    $t->kill_all;
+    $t->run;
+    is(ask_until_known($t, 'ids', @keys, 'no'), '1' x @keys . '0',
+       'all keys are present after kill -9 of all processes');
+    is(zone_state($t, 'ids')->{journal}{lost_keys}, 0, 'no key is lost');
+};
+
+
+done_testing;

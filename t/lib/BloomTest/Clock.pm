@@ -1,0 +1,137 @@
+package BloomTest::Clock;
+
+# A clock that is wrong.  nginx runs with a small library before the system's,
+# which adds to the time of day what the test says, at once and in all
+# processes.  The time since the machine's start is right.
+#
+#   my $clock = BloomTest::Clock->new($t);    before $t->run, behind Disk->new
+#   $clock->ahead(7200);                      seconds; negative: behind
+#   $clock->right;
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+
+use BloomTest::Process qw(run_command);
+
+my $source = do { local $/; <DATA> };
+
+
+sub new {
+    my ($class, $t) = @_;
+
+    my $self = bless { file => $t->testdir . '/clock.ahead' }, $class;
+    my $code = $t->write_file('clock.c', $source);
+    my $library = $t->testdir . '/clock.so';
+
+    my ($exit, $out, $err) = run_command(
+        [$ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-o', $library, $code]);
+    croak "clock.c does not compile: $err" if $exit != 0;
+
+    $t->environment(
+        LD_PRELOAD => $library,
+        BLOOM_CLOCK_AHEAD => $self->{file});
+
+    return $self;
+}
+
+
+sub ahead {
+    my ($self, $seconds) = @_;
+
+    open my $fh, '>', "$self->{file}.new" or croak "$self->{file}: $!";
+    print $fh "$seconds\n";
+    close $fh or croak "$self->{file}: $!";
+    rename "$self->{file}.new", $self->{file} or croak "$self->{file}: $!";
+}
+
+
+sub right {
+    my ($self) = @_;
+
+    unlink $self->{file};
+}
+
+
+1;
+
+__DATA__
+/* A time of day that is ahead by as much as the file BLOOM_CLOCK_AHEAD says. */
+
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+
+static long
+ahead(void)
+{
+    int          fd, saved = errno;
+    char         line[32];
+    ssize_t      n;
+    const char  *name = getenv("BLOOM_CLOCK_AHEAD");
+
+    fd = name ? (int) syscall(SYS_openat, AT_FDCWD, name, O_RDONLY|O_CLOEXEC)
+              : -1;
+    n = (fd != -1) ? read(fd, line, sizeof(line) - 1) : 0;
+
+    if (fd != -1) {
+        close(fd);
+    }
+
+    errno = saved;
+    line[n > 0 ? n : 0] = '\0';
+
+    return atol(line);
+}
+
+
+int
+clock_gettime(clockid_t clock, struct timespec *ts)
+{
+    int  rc = (int) syscall(SYS_clock_gettime, clock, ts);
+
+    if (rc == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+    {
+        ts->tv_sec += ahead();
+    }
+
+    return rc;
+}
+
+
+int
+gettimeofday(struct timeval *tv, void *zone)
+{
+    struct timespec  ts;
+
+    (void) zone;
+    (void) clock_gettime(CLOCK_REALTIME, &ts);
+
+    tv->tv_sec = ts.tv_sec;
+    tv->tv_usec = ts.tv_nsec / 1000;
+
+    return 0;
+}
+
+
+time_t
+time(time_t *t)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_REALTIME, &ts);
+
+    if (t) {
+        *t = ts.tv_sec;
+    }
+
+    return ts.tv_sec;
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/perl
+
+# However much a few bytes of gzip stand for, and however long a line is, the
+# tool has a bounded amount of it in memory.  A line that is longer than the
+# limit is refused in each command that reads keys or lists; any number of lines
+# is read.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Tool qw(tool_memory tool_test);
+use IO::Compress::Gzip qw(gzip $GzipError);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+
+use constant LIMIT => 1024 * 1024;       # a line is shorter, with its end
+use constant GIB => 1024 * LIMIT;
+
+my $bound = $ENV{TEST_NGINX_SANITIZED} ? 600 * LIMIT : 64 * LIMIT;
+my @few = ('-j', 2, '--memory', '16m');
+
+
+sub gz {
+    my ($bytes) = @_;
+
+    gzip(\$bytes, \my $member) or die $GzipError;
+
+    return $member;
+}
+
+# Files of gzip stand for the bytes of their members, one behind the other.
+
+my $gib = gz('a' x (16 * LIMIT)) x 64;
+my $line = $t->write_file('line.gz', $gib);
+my $lines = gz("key\n" x LIMIT) x 16;
+my $image = $t->build_image('ids.bloom', ['key']);
+
+cmp_ok(-s $line, '<', 6 * LIMIT, 'a line of 1 GiB is less than 6 MiB of gzip');
+
+# Nothing but zero bytes, which take no room on the disk.
+
+open my $sparse, '>', "$dir/sparse" or die "open: $!";
+truncate $sparse, GIB or die "truncate: $!";
+close $sparse;
+
+# A field of csv in quotes, and a key of JSON, that do not end.
+
+my $csv = $t->write_file('csv.gz', gz("url,b\n\"") . $gib);
+my $json = $t->write_file('json.gz', gz('{"key":"') . $gib);
+
+for (
+    ['build', $line], ['build', '-0', $line],
+    (map { ['build', '--from', $_, $line] }
+         'lines', 'hosts', 'adblock-domains', 'csv:1', 'csv:url', 'json'),
+    ['build', '--from', 'csv:url', $csv], ['build', '--from', 'json', $json],
+    (map { ['build', '--key', $_, $line] } 'lower', 'host', 'url'),
+    ['build', "$dir/sparse"], ['build', '--max-errors', '1m', $line],
+    ['add', $line], ['add', '-0', $line], ['add', "$dir/sparse"],
+    ['test', '-f', $line], ['test', '-0', '-f', $line],
+    ['test', '-f', "$dir/sparse"],
+    (map { ['expand', '--key', $_, '-f', $line] }
+         'raw', 'lower', 'host', 'url'),
+    ['expand', '-0', '-f', $line],
+) {
+    my ($command, @arguments) = @$_;
+    my @before = $command eq 'build' ? ('-o', "$dir/out.bloom", @few)
+                 : $command eq 'add' ? (@few, $image)
+                 : $command eq 'test' ? ($image) : ();
+    my ($exit, $out, $err, $peak)
+        = tool_memory({}, $command, @before, @arguments);
+    my $what = join(' ', $command, @arguments) =~ s/\Q$dir\E\///gr;
+
+    is($exit, 2, "$what is refused");
+    like($err, qr/\A[^\n]*: byte \d+: within a (?:key|line) of 1 MiB or more; .*-0[^\n]*\n\z/,
+         "$what says what is wrong") or diag(substr $err, 0, 500);
+    cmp_ok($peak, '<', $bound, "$what takes little memory");
+}
+
+for (['build', '-o', "$dir/out.bloom", @few],
+     ['build', '-o', "$dir/out.bloom", @few, '--from', 'lines'],
+     ['add', @few, $image], ['test', '-q', $image])
+{
+    my ($exit, $out, $err, $peak)
+        = tool_memory({ stdin => $lines }, @$_);
+
+    is("$exit $err", '0 ', "$_->[0] reads 16 million lines");
+    cmp_ok($peak, '<', $bound, "$_->[0] reads 16 million lines in little memory");
+}
+
+
+# The limit is where it is said to be: a line with its end, the last without one.
+
+for my $how ([], ['-0']) {
+    my $end = @$how ? "\0" : "\n";
+
+    for ([LIMIT - 1, 0, $end, 'the longest line'],
+         [LIMIT, 2, $end, 'a longer line'],
+         [LIMIT - 1, 0, '', 'the longest last line'],
+         [LIMIT, 2, '', 'a longer last line'],
+         @$how ? () : ([LIMIT - 2, 0, "\r\n", 'the longest line with CR LF'],
+                       [LIMIT - 1, 2, "\r\n", 'a longer line with CR LF']))
+    {
+        my ($length, $status, $line_end, $what) = @$_;
+
+        for my $before ('', "a$end", ('b' x 700_000) . $end) {
+            my ($exit, undef, $err) = $t->run_tool(
+                'build', @$how, '-o', "$dir/edge.bloom",
+                { stdin => $before . 'k' x $length . $line_end });
+
+            is($exit, $status, "build @$how: $what, after "
+                               . length($before) . ' bytes') or diag($err);
+        }
+    }
+}
+
+done_testing;

@@ -1,0 +1,369 @@
+#!/usr/bin/perl
+
+# Text from outside - keys, names of files, what a server says - cannot make a
+# terminal do anything, be it in a message, in a report or in keys printed to a
+# terminal.  Keys go to a pipe or a file byte for byte.  No message has the
+# password of a Redis URL.
+
+use strict;
+use warnings;
+
+use IO::Socket::INET;
+
+use BloomTest;
+use BloomTest::Journal;
+use BloomTest::Process qw(run_command spawn);
+use BloomTest::Tool qw(json json_lines tool tool_ok tool_path tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+my $has_script = system('command -v script > /dev/null') == 0;
+
+
+# What a terminal might obey, with what is shown instead: controls, among them
+# the end of a line; C1 controls as bytes and in UTF-8; separators of lines;
+# what changes the direction of text.
+
+my %hostile = (
+    (map { chr $_ => sprintf '\x%02x', $_ } 1 .. 0x1f, 0x7f .. 0x9f),
+    (map {
+        my $bytes = pack 'U', $_;
+        utf8::encode($bytes);
+        $bytes => $bytes =~ s/(.)/sprintf '\x%02x', ord $1/sger;
+    } 0x80 .. 0x9f, 0x61c, 0x200e, 0x200f, 0x2028 .. 0x202e, 0x2066 .. 0x2069),
+    "\xff" => '\xff', "\xe2\x80" => '\xe2\x80',
+);
+
+# Characters beside these, and what people write, are shown as they are.
+
+my @harmless = (' ', '~', '\\', "\xc2\xa0", "\xd8\x9b", "\xd8\x9d",
+                "\xe2\x80\x8d", "\xe2\x80\x90", "\xe2\x80\xa7", "\xe2\x80\xaf",
+                "\xe2\x81\xa5", "\xe2\x81\xaa", "\xc3\xa4", "\xf0\x9f\x8c\xb8");
+
+sub is_visible {
+    my ($text, $what) = @_;
+
+    my @bad = grep { $_ ne "\n" && index($text, $_) >= 0 }
+                   grep { length $_ > 1 || ord $_ < 0x80 } keys %hostile;
+
+    # other bytes than ASCII are part of a character
+
+    (my $rest = $text) =~ s/[\xc2-\xf4][\x80-\xbf]+//g;
+    push @bad, $rest =~ /([\x80-\xff])/g;
+
+    ok(!@bad, "$what has nothing that a terminal obeys")
+        or diag(join ' ', map { unpack 'H*', $_ } @bad);
+
+    return;
+}
+
+
+# ---- messages ----
+
+# An unknown command, since its name is shown whole.
+
+for my $what (sort keys %hostile) {
+    my (undef, undef, $err) = $t->run_tool("a${what}b");
+    my $name = unpack 'H*', $what;
+
+    ok(index($err, "unknown command \"a$hostile{$what}b\"; the") >= 0,
+       "a message shows $name escaped") or diag($err);
+}
+
+for my $what (@harmless) {
+    my (undef, undef, $err) = $t->run_tool("a${what}b");
+
+    ok(index($err, "unknown command \"a${what}b\";") >= 0,
+       'a message shows ' . unpack('H*', $what) . ' as it is') or diag($err);
+}
+
+my $attack = "\e]0;owned\a\x9b2J\xc2\x9b1A\xe2\x80\xae\x7f\rx";
+my $escaped = '\x1b]0;owned\x07\x9b2J\xc2\x9b1A\xe2\x80\xae\x7f\x0dx';
+
+sub complains {
+    my ($what, @arguments) = @_;
+
+    my ($exit, $out, $err) = $t->run_tool(@arguments);
+
+    isnt($exit, 0, "$what is refused");
+    like($err, qr/\Q$escaped/, "$what is shown escaped");
+    is_visible("$out$err", "the refusal of $what");
+
+    return;
+}
+
+my $keys = $t->write_file('keys', "a\n");
+my $named = $t->write_file("n$attack", "a\nb\n");
+my $hosts = $t->write_file('hosts', "$attack:b\n");
+
+complains('an unknown option', 'build', "--$attack");
+complains('the value of an option', 'build', '-o', "$dir/x", '-p', $attack);
+complains('a layout', 'build', '-o', "$dir/x", '--layout', $attack);
+complains('a seed', 'build', '-o', "$dir/x", '--seed', $attack, $keys);
+complains('a list format', 'build', '-o', "$dir/x", '--from', $attack, $keys);
+complains('an output', 'build', '-o', "$dir/no$attack/x", $keys);
+complains('a file of keys that does not exist', 'build', '-o', "$dir/x",
+          "$dir/no$attack");
+mkdir "$dir/d$attack";
+complains('a directory of keys', 'build', '-o', "$dir/x", "$dir/d$attack");
+complains('a key that is no host', 'build', '-o', "$dir/x", '--key', 'host',
+          $hosts);
+complains('a header of a csv', 'build', '-o', "$dir/x", '--from', 'csv:u',
+          $hosts);
+complains('a key to expand', 'expand', "$attack:b");
+complains('an image that is none', $_, $named)
+    for qw(info verify test journal);
+complains('an image that is none to add to', 'add', $named, $keys);
+complains('an image that is none to merge', 'merge', '-o', "$dir/x", $named,
+          $named);
+complains('an image that is none to export', 'export', '--to', 'guava', '-o',
+          "$dir/x", $named);
+complains('a source that is none', 'import', '--from', 'guava', '-o', "$dir/x",
+          $named);
+complains('a source that does not exist', 'import', '--from', 'guava', '-o',
+          "$dir/x", "$dir/no$attack");
+
+
+# ---- what a server says ----
+
+# A server that answers everything with this.
+
+sub server {
+    my ($answer) = @_;
+
+    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
+        or die "cannot listen: $!";
+    my $pid = spawn(sub {
+        local $SIG{PIPE} = 'IGNORE';
+
+        while (my $client = $listen->accept) {
+            while (sysread $client, my $command, 65536) {
+                syswrite $client, ref $answer ? $answer->($command) : $answer;
+            }
+        }
+    });
+
+    return ($pid, $listen->sockport);
+}
+
+sub says {
+    my ($answer, @url) = @_;
+
+    my ($pid, $port) = server($answer);
+    my @result = $t->run_tool('import', '--from', 'go-zero', '--bits', 1000,
+                              '-o', "$dir/x", map { s/PORT/$port/r } @url);
+    kill 'TERM', $pid;
+
+    return @result;
+}
+
+for ('-ERR ', '$-1', "\x1b") {
+    my ($exit, undef, $err) = says("$_$attack\r\n",
+                                   'redis://127.0.0.1:PORT/0/k');
+
+    is($exit, 2, 'an answer of a hostile server is refused');
+    is_visible($err, 'what a hostile server says');
+}
+
+{
+    my (undef, undef, $err) = says("-ERR ${\($attack =~ s/\r//r)}\r\n",
+                                   'redis://127.0.0.1:PORT/0/k');
+
+    ok(index($err, 'at STRLEN: ERR ' . $escaped =~ s/\\x0d//r) >= 0,
+       'an error of a server is shown escaped') or diag($err);
+
+    (undef, undef, $err) = says('-ERR ' . 'x' x 100_000 . "\r\n",
+                                'redis://127.0.0.1:PORT/0/k');
+    cmp_ok(length $err, '<', 1000, 'a long error of a server is cut');
+}
+
+
+# ---- reports and JSON ----
+
+# C1 controls and directions are valid in JSON, and are escaped nevertheless.
+
+my $file = "$dir/i$attack";
+my @about = map { [$_, tool_ok(@$_)] } (
+    ['build', '-o', $file, $keys],
+    ['add', $file, $named], ['merge', '-o', $file, $file, $file],
+    ['info', $file], ['verify', $file],
+);
+my $guava = $t->write_file("g$attack", pack('C C N Q>*', 1, 5, 2, 1, 2));
+
+push @about, [['import'], tool_ok('import', '--from', 'guava', '-q', '--json',
+                                  '-o', "$file.guava", $guava)],
+    [['import'], tool_ok('import', '--from', 'guava', '-o', "$file.guava",
+                         $guava)],
+    [['export'], tool_ok('export', '--to', 'guava', '-o', "$dir/e$attack",
+                         "$file.guava")];
+
+my $segment = BloomTest::Journal->new;
+$segment->append(['one']);
+mkdir "$dir/s$attack";
+$t->write_file("s$attack/j", $segment->segment);
+push @about, [['journal'], tool_ok('journal', "$dir/s$attack")];
+
+for (@about) {
+    my ($command, $out) = @$_;
+
+    like($out, $command->[0] eq 'import' && $out =~ /^\{/ ? qr/owned/
+               : qr/\Q$escaped/, "the report of $command->[0] has the name");
+    is_visible($out, "the report of $command->[0]");
+}
+
+for (['info', $file], ['verify', $file],
+     ['build', '-o', $file, $keys], ['add', $file, $named],
+     ['merge', '-o', $file, $file, $file], ['journal', "$dir/s$attack/j"])
+{
+    my ($command, @arguments) = @$_;
+    my $out = tool_ok($command, '--json', @arguments);
+
+    is_visible($out, "$command --json");
+    like(json($out)->{file}, qr/owned\a\x{fffd}2J\x{9b}1A\x{202e}\x7f\rx/,
+         "$command --json has the name");
+}
+
+{
+    my $key = join '', grep { length $_ > 1 && $_ ne "\xe2\x80" }
+                       sort keys %hostile;
+    my ($exit, $out) = $t->run_tool('test', '--json', $file, $key);
+    my $decoded = $key;
+
+    utf8::decode($decoded);
+    is_visible($out, 'test --json');
+    is(json($out)->{key}, $decoded, 'test --json has the key');
+
+    ($exit, $out) = $t->run_tool('expand', '--json', '--key', 'raw', $key);
+    is_visible($out, 'expand --json');
+    is_deeply(json($out), { canonical => $decoded, expressions => [$decoded] },
+              'expand --json has the key');
+}
+
+
+# ---- keys ----
+
+# To a pipe as they are, to a terminal escaped.
+
+my $raw = $attack =~ s/\r//r;
+my $shown = $escaped =~ s/\\x0d//r;
+my $journal = BloomTest::Journal->new;
+$journal->append([$raw]);
+$segment = $t->write_file('attack.journal', $journal->segment);
+
+for (['expand', '--key', 'raw', $raw], ['test', $file, $raw],
+     ['journal', '--keys', $segment], ['journal', '--keys', '-0', $segment])
+{
+    my $command = $_->[0];
+    my (undef, $out) = $t->run_tool(@$_);
+
+    ok(index($out, $raw) >= 0, "$command prints a key to a pipe as it is");
+
+    SKIP: {
+        skip 'script(1) is not installed', 2 if !$has_script;
+
+        my $line = join ' ', map { s/'/'\\''/gr =~ s/(.*)/'$1'/sr }
+                             tool_path(), @$_;
+        (undef, $out) = run_command(['script', '-qec', $line, '/dev/null'],
+                                    env => { SHELL => '/bin/sh' });
+
+        ok(index($out, $shown) >= 0, "$command escapes a key on a terminal")
+            or diag($out);
+        is_visible($out =~ s/\r\n|\0/\n/gr, "a key of $command on a terminal");
+    }
+}
+
+
+# ---- passwords ----
+
+# Wherever a URL is given, right or wrong, and whatever goes wrong then.
+
+my $secret = 'sesame';
+my @import = ('import', '--from', 'go-zero', '--bits', 1000, '-o', "$dir/x");
+
+sub keeps_secret {
+    my ($what, $want, $exit, $out, $err) = @_;
+
+    is($exit, 2, "$what is refused");
+    unlike("$out$err", qr/sesame|se.same/s, "$what is refused without its secret");
+    like($err, $want, "$what is refused with the reason");
+
+    return;
+}
+
+keeps_secret('an address without its scheme', qr/cannot be opened/,
+             $t->run_tool(@import, ":$secret\@host/0/k"));
+
+for my $scheme (qw(redis rediss Redis REDISS rEdIs)) {
+    keeps_secret("$scheme://, where nobody listens", qr/cannot connect/,
+                 $t->run_tool(@import, "$scheme://me:$secret\@127.0.0.1:1/0/k"));
+    keeps_secret("$scheme:// of two sources", qr/name one/,
+                 $t->run_tool(@import, "$scheme://me:$secret\@127.0.0.1:1/0/k",
+                              $keys));
+    keeps_secret("$scheme:// of two chunks", qr/name one key/,
+                 $t->run_tool('import', '--from', 'redisbloom', '-o', "$dir/x",
+                              "$scheme://me:$secret\@127.0.0.1:1/0/k", $keys));
+    keeps_secret("$scheme:// without a host", qr/no address of a key/,
+                 $t->run_tool(@import, "$scheme://me:$secret\@/0/k"));
+    keeps_secret("$scheme:// with a wrong port", qr/no address of a key/,
+                 $t->run_tool(@import, "$scheme://me:$secret\@host:x/0/k"));
+    keeps_secret("$scheme:// without a key", qr/no address of a key/,
+                 $t->run_tool(@import, "$scheme://me:$secret\@host"));
+    keeps_secret("$scheme:// with a / in the password",
+                 qr/%2F for a \/ .*password/,
+                 $t->run_tool(@import, "$scheme://me:se/same\@host/0/k"));
+    keeps_secret("$scheme:// with a password that looks like a database",
+                 qr/%2F for a \/ .*password/,
+                 $t->run_tool(@import, "$scheme://127.0.0.1:1/0/$secret\@host/0/k"));
+    keeps_secret("$scheme:// with an @ in the password", qr/cannot connect/,
+                 $t->run_tool(@import,
+                              "$scheme://me:se\@same\@127.0.0.1:1/0/k"));
+    keeps_secret("$scheme: without slashes", qr/no address of a key/,
+                 $t->run_tool(@import, "$scheme:me:$secret\@host/0/k"));
+    keeps_secret("$scheme:/ with one slash", qr/no address of a key/,
+                 $t->run_tool(@import, "$scheme:/me:$secret\@host/0/k"));
+
+    keeps_secret("$scheme// without a colon", qr/cannot be opened/,
+                 $t->run_tool(@import, "$scheme//:$secret\@host/0/k"));
+
+    my $url = "$scheme://me:$secret\@127.0.0.1:1/0/k";
+
+    keeps_secret("$scheme:// for keys", qr/cannot be opened/,
+                 $t->run_tool('build', '-o', "$dir/x", $url));
+    keeps_secret("$scheme:// for -f", qr/cannot be opened/,
+                 $t->run_tool('test', $file, '-f', $url));
+    keeps_secret("$scheme:// for an image", qr/cannot be opened/,
+                 $t->run_tool('info', $url));
+    keeps_secret("$scheme:// for a journal", qr/cannot be opened/,
+                 $t->run_tool('journal', $url));
+    keeps_secret("$scheme:// for an output", qr/cannot be written/,
+                 $t->run_tool('build', '-o', $url, $keys));
+    keeps_secret("$scheme:// for a format", qr/must be guava/,
+                 $t->run_tool('import', '-o', "$dir/x", '--from', $url));
+    keeps_secret("$scheme:// for a command", qr/unknown command/,
+                 $t->run_tool($url));
+}
+
+keeps_secret('an unknown scheme', qr/is no file, and no address of Redis/,
+             $t->run_tool(@import, $_))
+    for "http://me:$secret\@host/0/k", "reddis://me:$secret\@host/0/k",
+        " redis://me:$secret\@host/0/k", "redis+tls://me:se/same\@host/0/k";
+
+for (['no password is set',
+      "-ERR Client sent AUTH, but no password is set\r\n",
+      qr/at AUTH: ERR Client sent AUTH, but/],
+     ['the password is wrong', "-WRONGPASS invalid username-password pair\r\n",
+      qr/at AUTH: WRONGPASS invalid/],
+     ['AUTH is unknown',
+      sub { "-ERR unknown command 'AUTH', with args beginning with: '"
+            . join("' '", grep { !/^[*\$]/ } split /\r\n/, $_[0]) . "'\r\n" },
+      qr/repeats the password/])
+{
+    my ($what, $answer, $want) = @$_;
+
+    keeps_secret("a server where $what", $want,
+                 says($answer, "Redis://me:$secret\@127.0.0.1:PORT/0/k"));
+}
+
+is(scalar(glob "$dir/x*"), undef, 'no refused command leaves a file');
+
+done_testing;

@@ -1,0 +1,180 @@
+#!/usr/bin/perl
+
+# Whoever has taken over a worker can write anything into the shared memory of a
+# zone.  The master does not believe it: a reload neither crashes nor hangs it,
+# and has it open no file and take no lock; nginx can still be stopped, and the
+# next start serves what was acknowledged.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Hostile;
+use BloomTest::Process qw(alive wait_until);
+use BloomTest::Witness;
+use BloomTest::Zones;
+
+my $user = hostile_user();
+
+use constant { IDS => 3 * 1024 * 1024, SEEN => 4 * 1024 * 1024 };
+
+my @forgeries = ('zeros', 'ones', 'noise', 'pointers', 'swapped');
+
+# What the master is told after the memory has been forged.
+
+my @reloads = (
+    ['a reload of the same configuration', ''],
+    ['a reload that changes the kind of a filter', 'capacity'],
+    ['a reload that changes a size', 'size'],
+);
+
+my $t = BloomTest->new(user => $user->{conf});
+my $dir = $t->testdir;
+my $witness = BloomTest::Witness->new($t, 'state');
+my $canary = make_outside($t);
+
+$t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '10k');
+$t->build_image('upload.bloom', ['id1', 'up1'], '-p', '1e-9', '-n', '10k');
+
+sub set_up {
+    my ($change) = @_;
+
+    my $capacity = $change eq 'capacity' ? '2k' : '1k';
+    my $size = $change eq 'size' ? '5m' : '4m';
+
+    configure($t, ['zone=ids:3m file=ids.bloom',
+                   "zone=seen:$size capacity=$capacity fpr=1e-9"],
+              api => 1, add => 1);
+}
+
+
+# A link that the workers' user could make: a master that opens what shared
+# memory names, or follows what it finds, reads what root alone may read.
+
+set_up('');
+$t->run;
+upload_image($t, 'ids', 'upload')->status == 200 or die 'no upload';
+add($t, $_, ['key1'], durable => 1) for 'ids', 'seen';
+$t->stop;
+system('cp', '-a', "$dir/state", "$dir/saved") == 0 or die 'cp';
+
+sub begin_again {
+    system("rm -rf '$dir/state' && cp -a '$dir/saved' '$dir/state'") == 0
+        or die 'cp';
+    set_up('');
+}
+
+
+# Stops nginx; kills what is left of it if the master has died.
+
+sub end_all {
+    return $t->stop if alive($t->master);
+
+    $t->kill_all;
+    return 0;
+}
+
+
+# The shared memory is found, and can be written.
+
+subtest 'the memory of a zone is forged' => sub {
+    begin_again();
+    $t->run;
+    is(ask($t, 'seen', 'key1', 'no'), '10', 'the zone has a key');
+
+    my $mark = $t->log_mark;
+    forge(($t->workers)[0], SEEN, 'zeros');
+    isnt(eval { ask($t, 'seen', 'key1', 'no') } // '', '10',
+         'the zone does not answer as before');
+    is(ask($t, 'ids', 'id1', 'up1', 'key1', 'no'), '1110',
+       'another zone answers as before');
+    $t->stop;
+    $t->excuse_log($mark);
+};
+
+
+for my $forgery (@forgeries) {
+    for (@reloads) {
+        my ($what, $change) = @$_;
+
+        subtest "$what, with forged memory: $forgery" => sub {
+            begin_again();
+            $t->run;
+
+            my $mark = $t->log_mark;
+            my $master = $t->master;
+            my $worker = ($t->workers)[0];
+
+            $witness->forget;
+            forge($worker, IDS, $forgery);
+            forge($worker, SEEN, $forgery);
+
+            for my $time (1, 2) {
+                set_up($change);
+                my ($outcome, $log) = $t->try_reload(limit => PATIENCE);
+                unlike($outcome, qr/dies|hangs/,
+                       "$what does no harm to the master (time $time)")
+                    or diag($log), last;
+                last if !alive($master);
+            }
+
+            my %seen = map { s{^\d+ |\Q$dir\E/|\n}{}gr => 1 } $witness->seen;
+            is(join("\n", sort keys %seen), '',
+               'root opens no file of a zone and takes no shared lock');
+            is_untouched($canary, 'files of root are left alone');
+
+            ok(end_all(), 'nginx can be stopped');
+            $t->excuse_log($mark);
+        };
+    }
+}
+
+
+# What was acknowledged is on disk.  What processes with forged memory have
+# done to the journal, they could have done at once; so nothing of nginx runs
+# here but the master while the memory is forged.
+
+subtest 'nginx starts again after memory was forged' => sub {
+    for my $forgery (@forgeries) {
+        begin_again();
+        $t->run;
+
+        my $mark = $t->log_mark;
+        my $worker = ($t->workers)[0];
+
+        kill 'STOP', $t->workers, $t->helpers;
+        forge($worker, IDS, $forgery);
+        $t->kill_all;
+        $t->excuse_log($mark);
+
+        $t->run;
+        is(ask_until_known($t, 'ids', 'id1', 'up1', 'key1', 'no'), '1110',
+           "all keys are present at the next start: $forgery");
+        $t->stop;
+    }
+};
+
+
+# A process with forged memory is not needed for a stop: the master's child that
+# synchronises journals may meet that memory, too.
+
+subtest 'nginx is stopped with forged memory' => sub {
+    for my $forgery (@forgeries) {
+        begin_again();
+        $t->run;
+        add($t, 'ids', ['key2']);
+
+        my $mark = $t->log_mark;
+        my $worker = ($t->workers)[0];
+
+        kill 'STOP', $t->workers, $t->helpers;
+        forge($worker, $_, $forgery) for IDS, SEEN;
+        kill 'KILL', $t->workers, $t->helpers;
+        ok(end_all(), "nginx can be stopped: $forgery");
+        $t->excuse_log($mark);
+    }
+};
+
+
+done_testing;

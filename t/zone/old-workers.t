@@ -1,0 +1,112 @@
+#!/usr/bin/perl
+
+# After a reload that gives a zone new memory, old workers finish their requests
+# with the old one, and nobody tells that what is added: their answers are
+# "unknown" instead of "absent", and no segment of the journal is kept for them.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Clock;
+use BloomTest::Connection;
+use BloomTest::Image qw(patch_header);
+use BloomTest::Process qw(wait_until alive);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+my $state = "$dir/state/ids";
+my $hours = 3;
+my $clock = BloomTest::Clock->new($t);
+
+# more than the first segment of a journal holds, which has 1 MiB
+
+my @many = map { sprintf 'key-%024d', $_ } 1 .. 50_000;
+
+$t->build_image('plain.bloom', ['id1'], '-n', '100k', '-p', '1e-6');
+
+# the tool believes no time that is to come
+
+$t->write_file('recent.bloom', patch_header(
+    $t->read_file('plain.bloom'),
+    128 => pack('Q<', 1000 * (time + $hours * 3600)),
+    136 => 'another build id'));
+
+
+sub configured {
+    my ($size) = @_;
+
+    # the answer is looked up when the backend's response comes
+
+    configure($t, ["zone=ids$size file=ids.bloom"], api => 1, server => q(
+        location = /slow {
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+            add_header X-Known "[$known_ids]";
+        }));
+}
+
+sub slow {
+    my ($key) = @_;
+
+    my $c = BloomTest::Connection->new($t->port(8080));
+    $c->send("GET /slow?k=$key HTTP/1.1\r\nHost: localhost\r\n"
+             . "Connection: close\r\n\r\n");
+
+    return $c;
+}
+
+# What the answers to requests say that were begun with slow(), once the backend
+# goes on.
+
+sub answers {
+    my (@connections) = @_;
+
+    $t->write_file('go', '');
+    my @answers = map { $_->response->header('X-Known') =~ /^\[(.?)\]$/ ? $1
+                                                                        : '-' }
+                  @connections;
+    unlink "$dir/go";
+
+    return join ',', @answers;
+}
+
+
+install_image($t, 'plain');
+configured(':2m');
+my $backend = $t->backend(8081, sub {
+    wait_until(sub { -e "$dir/go" }, 60);
+    return { body => 'ok' };
+});
+$t->run;
+
+my ($old) = $t->workers;
+my @requests = map { slow($_) } qw(id1 no new);
+ok(wait_until(sub { scalar(() = $backend->requests) == 3 }),
+   'three requests wait for the backend');
+
+configured(':4m');
+$t->reload(keep_old => 1);
+ok(alive($old), 'the old worker still runs');
+
+add($t, 'ids', ['new', @many]);
+is(ask_until_known($t, 'ids', 'id1', 'no', 'new', $many[-1]), '1011',
+   'new workers have all keys');
+
+# what it holds becomes old, and an image covers it, but an instance that had
+# to follow would not have it
+
+$clock->ahead($hours * 3600);
+is(upload_image($t, 'ids', 'recent')->status, 200,
+   'an image that covers the first segment is uploaded');
+ok(wait_until(sub { !-e "$state/journal.0000000000000000" }, 60),
+   'a segment is removed that the old worker has not followed');
+ok(alive($old), 'the old worker runs when the segment is removed');
+
+is(answers(@requests), '1,,', 'an old worker answers "unknown" for absent keys');
+ok(wait_until(sub { !alive($old) }), 'the old worker ends');
+
+is(ask($t, 'ids', 'id1', 'no'), '10', 'the new memory serves on');
+
+done_testing;

@@ -1,0 +1,332 @@
+#!/usr/bin/perl
+
+# With bloom_zone ... required=off nginx starts although a zone has nothing to
+# serve: the zone answers unknown, other zones go on, and it comes to life when
+# its image is there.  With required=on, the default, the start is refused.
+
+use strict;
+use warnings;
+
+use File::Path qw(remove_tree);
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+my $path = "$dir/ids.bloom";
+
+$t->build_image('good.bloom', ['id1', 'id2'], '-p', '1e-9', '-n', '100k');
+$t->build_image('other.bloom', ['other1'], '-p', '1e-9', '-n', '1k');
+
+my $good = $t->read_file('good.bloom');
+
+sub install {
+    my ($content) = @_;
+
+    unlink $path;
+    replace_file($t, 'ids.bloom', $content) if defined $content;
+}
+
+sub flipped {
+    my ($offset) = @_;
+
+    my $content = $good;
+    substr($content, $offset, 1) ^= "\1";
+
+    return $content;
+}
+
+# Zones: "ids", with these parameters, and another one that has all it needs.
+
+sub set_up {
+    my ($parameters) = @_;
+
+    configure($t, ["zone=ids:2m file=ids.bloom $parameters",
+                   'zone=other file=other.bloom'], api => 1, add => 1);
+}
+
+sub state_of { return zone_state($t, 'ids')->{state} }
+
+
+# What is wrong with the image: its content, none if there is no file, and what
+# the message says of it.
+
+my %bad = (
+    'a missing image' => [undef, qr/cannot be opened/],
+    'a damaged header' => [flipped(140), qr/is damaged/],
+    'a damaged payload' => [flipped(-1), qr/is damaged/],
+    'a truncated image' => [substr($good, 0, -1), qr/is truncated/],
+    'an empty file' => ['', qr/is empty/],
+    'a text file' => ["id1\nid2\n", qr/is not a Bloom filter image/],
+);
+
+
+subtest 'the value is on or off' => sub {
+    install($good);
+
+    for my $value ('maybe', '', '1') {
+        set_up("required=$value");
+        like($t->run_fails, qr/\[emerg\] invalid required "$value"/,
+             "the value '$value' is refused");
+    }
+
+    set_up("required=$_"), is(($t->test_config)[0], 0,
+                              "the value '$_' is accepted")
+        for 'on', 'off';
+
+    configure($t, ['zone=seen capacity=1k fpr=0.01 required=off']);
+    is(($t->test_config)[0], 0,
+       'a zone that starts empty accepts the parameter');
+};
+
+
+subtest 'the image is required' => sub {
+    for my $parameters ('', 'required=on') {
+        my $how = $parameters || 'the default';
+
+        for my $what (sort keys %bad) {
+            my ($content, $reason) = @{ $bad{$what} };
+
+            install($content);
+            set_up($parameters);
+            my $log = $t->run_fails;
+            like($log, qr{\[emerg\]\ .*image\ "\Q$path\E"\ of\ bloom\ zone
+                          \ "ids"\ .*$reason}x,
+                 "the refusal names file, zone and reason with $what, by $how");
+            like($log, qr{\[emerg\].*ids\.bloom.*;.*
+                          \b(?:put|copy|build|restore|correct|required=off)\b}x,
+                 "the refusal says what to do with $what, by $how");
+        }
+    }
+
+    install($good);
+    set_up('required=on');
+    $t->run;
+    is(ask($t, 'ids', 'id1', 'no'), '10', 'nginx starts with a good image');
+    $t->stop;
+};
+
+
+for my $what (sort keys %bad) {
+    my ($content, $reason) = @{ $bad{$what} };
+
+    subtest "the image is not required: $what" => sub {
+        install($content);
+        set_up('required=off');
+
+        my ($exit, $output) = $t->test_config;
+        is($exit, 0, "nginx -t accepts $what") or diag($output);
+
+        my $mark = $t->log_mark;
+        $t->run;
+
+        $t->expect_log(qr/\[alert\].*"ids"/);
+        like($t->log_since($mark),
+             qr{\[alert\]\ .*image\ "\Q$path\E"\ of\ bloom\ zone\ "ids"
+                \ .*$reason}x,
+             'an alert names file, zone and reason');
+        is(state_of(), 'not_loaded', 'the state of the zone is not_loaded');
+        is(ask($t, 'ids', 'id1', 'no'), '??', 'every answer is unknown');
+        is(ask($t, 'other', 'other1', 'no'), '10', 'another zone serves');
+
+        # a key that is acknowledged is there when the zone serves
+
+        my $added = api($t, POST => 'zones/ids/keys', body => "added\n");
+        my $by_directive = $t->get('/add/ids?k=directive')->status;
+        is($by_directive, 200, 'a request that adds a key is served');
+
+        is(api($t, POST => 'zones/ids/reload')->status, 422,
+           'POST reload is refused while the image is bad');
+        is(state_of(), 'not_loaded',
+           'the state is not_loaded after a refused load');
+
+        install($good);
+        is(api($t, POST => 'zones/ids/reload')->status, 200,
+           'POST reload loads a good image');
+        is(state_of(), 'serving', 'the zone serves');
+        is(ask($t, 'ids', 'id1', 'id2', 'no'), '110',
+           'the zone answers from the image');
+        isnt(ask($t, 'ids', 'added'), '0',
+             'a key that was acknowledged while nothing served is not absent')
+            if $added->status == 200;
+
+        $t->reload;
+        is(ask($t, 'ids', 'id1', 'no'), '10',
+           'the zone serves after a reload of nginx');
+        $t->stop;
+        remove_tree("$dir/state");
+    };
+}
+
+
+subtest 'a reload of nginx brings the zone to life' => sub {
+    install(undef);
+    set_up('required=off');
+    $t->run;
+    is(ask($t, 'ids', 'id1'), '?', 'every answer is unknown without an image');
+
+    $t->reload;
+    is(ask($t, 'ids', 'id1'), '?',
+       'every answer is unknown after a reload without an image');
+    is(ask($t, 'other', 'other1', 'no'), '10',
+       'another zone serves after a reload without an image');
+
+    install($good);
+    $t->reload;
+    ok(settled($t, 'ids', sub { $_[0]{state} eq 'serving' }),
+       'the zone serves after a reload with an image');
+    is(ask($t, 'ids', 'id1', 'no'), '10', 'the zone answers from the image');
+
+    # and what serves is not lost again
+
+    install(flipped(-1));
+    my ($outcome) = $t->try_reload;
+    like($outcome, qr/^(?:reloads|refused)$/,
+         'a reload with a damaged image is made or refused');
+    is(ask($t, 'ids', 'id1', 'no'), '10',
+       'the image before serves on after a reload with a damaged one');
+    $t->stop;
+    remove_tree("$dir/state");
+};
+
+
+# Without an image nobody knows how large the zone has to be.
+
+subtest 'the zone has no size' => sub {
+    install(undef);
+    configure($t, ['zone=ids file=ids.bloom required=off',
+                   'zone=other file=other.bloom'], api => 1);
+    $t->run;
+    is(ask($t, 'ids', 'id1'), '?', 'every answer is unknown without an image');
+
+    install($good);
+    $t->reload;
+    ok(settled($t, 'ids', sub { $_[0]{state} eq 'serving' }),
+       'the zone serves after a reload with an image');
+    is(ask($t, 'ids', 'id1', 'no'), '10', 'the zone answers from the image');
+    $t->stop;
+    remove_tree("$dir/state");
+};
+
+
+subtest 'a watched image appears' => sub {
+    for my $what ('a missing image', 'a damaged payload') {
+        install($bad{$what}[0]);
+        set_up('watch=50ms required=off');
+        $t->run;
+        is(ask($t, 'ids', 'id1'), '?', "every answer is unknown with $what");
+
+        install($good);
+        ok(settled($t, 'ids', sub { $_[0]{state} eq 'serving' }),
+           "the helper loads the image that replaces $what");
+        is(ask($t, 'ids', 'id1', 'no'), '10',
+           "the zone answers from the image that replaced $what");
+        $t->stop;
+        remove_tree("$dir/state");
+    }
+};
+
+
+subtest 'an uploaded image is damaged' => sub {
+    install($good);
+    set_up('required=off');
+    $t->run;
+    $t->build_image('upload.bloom', ['id1', 'up1'], '-p', '1e-9', '-n', '10k');
+    is(upload_image($t, 'ids', 'upload')->status, 200, 'an image is uploaded');
+    $t->stop;
+
+    my ($upload) = glob "$dir/state/ids/upload.*.bloom";
+    flip($upload, -1);
+
+    my $mark = $t->log_mark;
+    $t->run;
+    like($t->log_since($mark), qr/\[alert\].*\Q$upload\E.*"ids"/,
+         'an alert names file and zone');
+    like(state_of(), qr/^(?:not_loaded|damaged)$/,
+         'the state of the zone says that it lacks keys');
+    is(ask($t, 'ids', 'up1', 'no'), '??',
+       'keys that the uploaded image may have had are unknown');
+    is(ask($t, 'other', 'other1', 'no'), '10', 'another zone serves');
+
+    is(upload_image($t, 'ids', 'upload')->status, 200,
+       'the image is uploaded again');
+    is(ask_until_known($t, 'ids', 'id1', 'up1', 'no'), '110',
+       'the zone answers from the image');
+    $t->stop;
+    remove_tree("$dir/state");
+};
+
+
+# Where the state is to be there is a file.
+
+subtest 'the state directory cannot be used' => sub {
+    install($good);
+    $t->write_file('state', 'a file');
+
+    for my $parameters ('', 'required=on') {
+        set_up($parameters);
+        my $log = $t->run_fails;
+        like($log, qr{\[emerg\].*\Q$dir\E/state\b.*"ids"
+                      |\[emerg\].*"ids".*\Q$dir\E/state\b}x,
+             'the refusal names directory and zone');
+    }
+
+    configure($t, ['zone=ids:2m file=ids.bloom required=off',
+                   'zone=other file=other.bloom journal=off'],
+              api => 1, add => 1);
+    my $mark = $t->log_mark;
+    $t->run;
+    like($t->log_since($mark), qr/\[alert\].*\Q$dir\E\/state\b/,
+         'an alert names the directory');
+    is(state_of(), 'not_loaded', 'the state of the zone is not_loaded');
+    is(ask($t, 'ids', 'id1', 'no'), '??', 'every answer is unknown');
+    is(ask($t, 'other', 'other1', 'no'), '10', 'another zone serves');
+    is(api($t, POST => 'zones/ids/keys', body => "added\n")->status, 503,
+       'additions are refused');
+
+    unlink "$dir/state" or die "state: $!";
+    $t->reload;
+    ok(settled($t, 'ids', sub { $_[0]{state} eq 'serving' }),
+       'the zone serves after a reload when the directory can be made');
+    add($t, 'ids', ['added'], durable => 1);
+    is(ask_until_known($t, 'ids', 'id1', 'added', 'no'), '110',
+       'the zone serves and takes additions');
+
+    $t->stop;
+    $t->run;
+    is(ask_until_known($t, 'ids', 'id1', 'added', 'no'), '110',
+       'an added key is present after another start');
+    $t->stop;
+};
+
+
+# Both nginx of an upgrade have nothing to serve, and take keys all the same.
+
+subtest 'a zone that is not loaded follows another instance' => sub {
+    rename "$dir/ids.bloom", "$dir/aside.bloom" or die "rename: $!";
+    configure($t, ['zone=ids:2m file=ids.bloom required=off'],
+              api => 1, add => 1);
+    $t->expect_log(qr/\[alert\].*bloom zone "ids"/);
+    $t->run;
+
+    $t->upgrade_begin;
+    is($t->get('/add/ids?k=meanwhile')->status, 200,
+       'bloom_add takes a key during an upgrade');
+    ok(settled($t, 'ids', sub { $_[0]{journal}{pending_keys} == 0 }),
+       'the key gets into the journal');
+    $t->upgrade_finish;
+
+    rename "$dir/aside.bloom", "$dir/ids.bloom" or die "rename: $!";
+    $t->reload;
+    ok(settled($t, 'ids', sub { $_[0]{state} eq 'serving' }),
+       'the zone serves after a reload with its image');
+    is(ask_until_known($t, 'ids', 'id1', 'added', 'meanwhile', 'no'), '1110',
+       'all keys are present');
+    $t->stop;
+};
+
+
+done_testing;

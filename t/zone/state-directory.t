@@ -1,0 +1,153 @@
+#!/usr/bin/perl
+
+# A zone whose directory of added keys cannot be used: the start is refused, and
+# nginx -t says so before, since keys that are added would be lost.  With
+# required=off the zone answers unknown, and a stop says which keys are lost.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Disk;
+use BloomTest::Hostile;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Zones;
+
+my $user = $> == 0 ? hostile_user() : undef;
+my $t = BloomTest->new($user ? (user => $user->{conf}) : ());
+my $dir = $t->testdir;
+my $state = "$dir/above/state";
+my $disk = BloomTest::Disk->new($t, 'above/state');
+
+$t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '1k');
+
+sub conf {
+    my ($required, %option) = @_;
+
+    configure($t, ["zone=ids file=ids.bloom required=$required"],
+              api => 1, add => 1, %option);
+    my $conf = $t->read_file('nginx.conf');
+    $conf =~ s/bloom_state_path \S+;/bloom_state_path $state;/;
+    $t->write_file('nginx.conf', $conf);
+}
+
+
+subtest 'the directory cannot be made' => sub {
+    conf('on');
+    like($t->run_fails,
+         qr/\[emerg\] cannot make "\Q$state\E" \(2: No such file or directory\): make the directory that it is to be in, .*; bloom zone "ids" keeps added keys there/,
+         'a start is refused');
+
+    conf('off');
+    $t->run;
+    $t->expect_log(qr/\[alert\] .*cannot make "\Q$state\E"/);
+    $t->expect_log(qr/\[alert\] .*bloom zone "ids" is not loaded and answers "unknown"/);
+    is(ask($t, 'ids', 'id1', 'no'), '??', 'the zone answers unknown');
+    is($t->get('/add/ids?k=id2')->status, 200, 'a request is answered');
+    is(ask($t, 'ids', 'id2'), '?', 'its key is unknown, too');
+
+    my $mark = $t->log_mark;
+    $t->expect_log(qr/\[alert\] .*"ids" loses keys/);
+    $t->stop;
+    like($t->log_since($mark),
+         qr/\[alert\] .*bloom zone "ids" loses keys that were added, since its directory could not be used: add them again/,
+         'a stop says that the key is lost');
+
+    $t->run;
+    mkdir "$dir/above" or die "mkdir: $!";
+    $t->get('/add/ids?k=id3');
+    $t->reload;
+    is(ask_until_known($t, 'ids', 'id1', 'id3', 'no'), '110',
+       'a reload makes the directory, and the keys added before are present');
+    $t->kill_all;
+    $t->run;
+    is(ask($t, 'ids', 'id1', 'id3', 'no'), '110', 'for good');
+    $t->stop;
+};
+
+
+subtest 'the disk is full at the first start' => sub {
+    conf('on');
+    system('rm', '-rf', $state) == 0 or die 'rm';
+    $disk->refuse('ENOSPC', qw(write grow));
+    like($t->run_fails,
+         qr/\[emerg\] .*cannot make "\Q$state\E\/ids\/control.tmp".*: free some 20 MiB on its disk/,
+         'it is refused, and the message says what to do');
+    $disk->allow;
+    $t->run;
+    is(ask($t, 'ids', 'id1', 'no'), '10', 'nginx starts once there is room');
+};
+
+
+subtest 'the disk is full at a stop' => sub {
+    $disk->refuse('ENOSPC', qw(write grow));
+    $t->get('/add/ids?k=id4');
+    is(zone_state($t, 'ids')->{journal}{pending_keys}, 1,
+       'a key waits for the journal');
+
+    my $mark = $t->log_mark;
+    $t->stop;
+    like($t->log_since($mark),
+         qr{\[warn\] .*bloom zone "ids": 1 keys that the journal could not take are kept in "\Q$state\E/ids/control"},
+         'the log says where the key is');
+    $disk->allow;
+    $t->run;
+    is(ask($t, 'ids', 'id1', 'id4', 'no'), '110', 'a start has it');
+    $t->stop;
+};
+
+
+subtest 'nginx -t and a start refuse the same' => sub {
+    plan(skip_all => 'only root can give files away') if $> != 0;
+
+    for my $name (qw(control lock instance.0)) {
+        my $file = "$state/ids/$name";
+        my ($uid, $gid) = (stat $file)[4, 5];
+
+        chown 0, 0, $file or die "chown: $!";
+        chmod 0600, $file;
+
+        my $why = qr/\[emerg\] .*cannot (?:open|lock) "\Q$file\E".*: the user that the workers run as may not read and write it; give it to that user, with mode 0600/;
+
+        my ($exit, $output) = $t->test_config;
+        is($exit, 1, "nginx -t refuses a file $name of root's");
+        like($output, $why, 'it says what to do');
+        like($t->run_fails, $why, 'so does a start');
+
+        chown $uid, $gid, $file or die "chown: $!";
+    }
+
+    is(($t->test_config)[0], 0, 'nginx -t succeeds when all are given back');
+
+    my ($uid, $gid) = (stat "$state/ids")[4, 5];
+    system('rm', '-rf', "$state/ids") == 0 or die 'rm';
+    mkdir "$state/ids", 0700 or die "mkdir: $!";
+    is(($t->test_config)[0], 0,
+       'nginx -t accepts an empty directory of root, which a start replaces');
+    $t->run;
+    is((stat "$state/ids")[4], $uid, "the start makes it the workers' user's");
+    is(ask($t, 'ids', 'id1', 'no'), '10', 'nginx starts');
+    $t->stop;
+};
+
+
+subtest 'a reload finds no image' => sub {
+    conf('off');
+    $t->run;
+    $t->expect_log(qr/\[alert\] .*ids\.bloom/);
+    rename "$dir/ids.bloom", "$dir/away" or die "rename: $!";
+    my $mark = $t->log_mark;
+    $t->reload;
+    like($t->wait_for_log(qr/goes on with generation 1/, $mark),
+         qr/ids\.bloom" of bloom zone "ids" cannot be opened/,
+         'the log says what serves');
+    ok(wait_until(sub {
+        (zone_state($t, 'ids')->{load}{result} // '') eq 'refused' }),
+       'the state has the result');
+    like(zone_state($t, 'ids')->{load}{message}, qr/cannot be opened/,
+         'and its reason');
+    is(ask($t, 'ids', 'id1', 'no'), '10', 'the zone serves on');
+};
+
+done_testing;

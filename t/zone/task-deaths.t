@@ -1,0 +1,282 @@
+#!/usr/bin/perl
+
+# A task whose helper dies has failed: whoever asked is told, what the helper
+# has left behind is removed, and no later helper begins the task again.  A
+# helper that exits in good order hands its task on to the next one.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Faults;
+use BloomTest::Process qw(wait_until alive resume_process);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+my $state = "$dir/state/ids";
+
+my $faults = BloomTest::Faults->new($t);
+$faults->needed;
+
+# a checkpoint that nobody asks for is written after so many bytes
+
+$t->environment(NGX_BLOOM_FAULT_CHECKPOINT => 100_000);
+$t->expect_log(qr/exited on signal 9/);
+
+use constant KEYS => 3_000_000;    # an image has some chunks
+
+for my $seed (1, 2) {
+    $t->build_image("$seed.bloom", [keys_of('id', 10), "image$seed"],
+                    '-p', '1e-9', '-n', KEYS, '--seed', $seed);
+}
+
+$t->build_image('other.bloom', ['other0']);
+
+sub install { install_image($t, $_[0]) }
+
+sub conf {
+    my ($watch) = @_;
+
+    configure($t, ["zone=ids file=ids.bloom$watch huge_pages=off",
+                   'zone=other file=other.bloom watch=50ms',
+                   'zone=seen capacity=1k fpr=1e-3'],
+              api => 1, workers => 2);
+}
+
+sub present { return ask_until_known($t, 'ids', qw(image1 image2 id1 no)) }
+
+sub serves {
+    my ($number, $name) = @_;
+
+    is(present(), $number == 1 ? '1010' : '0110', $name);
+}
+
+sub deaths {
+    my ($mark) = @_;
+
+    return scalar(() = $t->log_since($mark) =~ /exited on signal 9/g);
+}
+
+
+# Returns when the helper has looked at both zones several times.  The image that
+# it loads meanwhile takes few steps.
+
+my $other = 0;
+
+sub helper_goes_on {
+    my ($name) = @_;
+
+    for (1 .. 3) {
+        my $key = 'other' . ++$other;
+        $t->build_image('other.bloom', [$key]);
+        wait_until(sub { scalar(ask($t, 'other', $key)) eq '1' })
+            or return fail($name);
+    }
+
+    pass($name);
+}
+
+# What the zone, which has room for two images, has in memory.
+
+sub zone_bytes {
+    my $size = -s "$dir/1.bloom";
+    my ($zone) = grep { $_->{size} > 2 * $size && $_->{size} < 3 * $size }
+                      zone_memory($t->master);
+
+    return $zone ? $zone->{resident} : undef;
+}
+
+sub left_over { return files("$state/*.tmp") }
+
+
+install(1);
+conf('');
+$t->run;
+
+
+subtest 'a helper dies while it loads file=' => sub {
+
+    # with nothing in the bank that does not serve
+
+    is(api($t, POST => 'zones/ids/reload')->status, 200, 'an image is loaded');
+    my $bytes = zone_bytes();
+    my $before = generation($t, 'ids');
+    my $mark = $t->log_mark;
+
+    install(2);
+    $faults->kill_all_at('load', 14);
+    is_error(api($t, POST => 'zones/ids/reload'), 503,
+             qr/its file died, .*memory was short: see the system's log/,
+             'the endpoint says that the process died');
+
+    helper_goes_on('the next helper does its work');
+    is(deaths($mark), 1, 'no other process dies');
+    is(generation($t, 'ids'), $before, 'the image is not loaded again');
+    serves(1, 'the old image serves on');
+    like($t->log_since($mark),
+         qr/\[error\].* died.*goes on with generation $before\b/,
+         'the log says what happened');
+
+    my $load = zone_state($t, 'ids')->{load};
+    is($load->{result}, 'failed', 'the state of the zone says so, too');
+    ok(!$load->{in_progress}, 'no load is in progress');
+
+    SKIP: {
+        defined $bytes or skip 'not allowed to look into /proc/PID/map_files',
+                               1;
+        cmp_ok(zone_bytes(), '<', $bytes + 1_000_000,
+               'the half-filled bank is given back');
+    }
+
+    $faults->withdraw;
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'the image is loaded when somebody asks again');
+    serves(2, 'the new image serves then');
+};
+
+
+subtest 'a helper dies at another image than the last' => sub {
+    my $before = generation($t, 'ids');
+    my $mark = $t->log_mark;
+
+    $faults->kill_at('load', 2);
+    is_error(upload_image($t, 'ids', '1'), 503,
+             qr/was loading an uploaded image died/,
+             'an upload is told that the process died');
+    helper_goes_on('the next helper does its work');
+    is(deaths($mark), 1, 'no other process dies');
+    is(generation($t, 'ids'), $before, 'the upload is not loaded again');
+
+    $faults->kill_at('write', 2);
+    is_error(upload_image($t, 'ids', '1'), 503,
+             qr/was loading an uploaded image died/,
+             'an upload is told that the process died while it kept the image');
+    helper_goes_on('the next helper goes on');
+    ok(wait_until(sub { !left_over() }), 'no part of the image is left');
+    serves(2, 'the image of file= serves on');
+
+    is(upload_image($t, 'ids', '1')->status, 200, 'another upload succeeds');
+    serves(1, 'the uploaded image serves');
+};
+
+
+subtest 'a helper dies when another image has come to serve' => sub {
+    my $before = generation($t, 'ids');
+    my $mark = $t->log_mark;
+
+    $faults->kill_at('switched');
+    is_error(upload_image($t, 'ids', '2'), 503,
+             qr/died.*the image serves, but after a restart the one before/,
+             'the endpoint says that the image serves until a restart');
+    helper_goes_on('the next helper does its work');
+    is(deaths($mark), 1, 'no other process dies');
+    is(generation($t, 'ids'), $before + 1, 'the next generation serves');
+    serves(2, 'the image serves that the helper had loaded');
+
+    is(upload_image($t, 'ids', '2')->status, 200,
+       'the same image is uploaded again');
+    $t->kill_all;
+    $t->run;
+    serves(2, 'the image serves after a restart');
+};
+
+
+subtest 'a helper dies while it writes' => sub {
+    for my $case (['a checkpoint', POST => 'zones/ids/checkpoint'],
+                  ['an image', GET => 'zones/ids/image'])
+    {
+        my ($what, $method, $path) = @$case;
+        my $mark = $t->log_mark;
+
+        $faults->kill_at('write', 3);
+        is_error(api($t, $method, $path), 503,
+                 qr/the process that was writing $what died/,
+                 "the endpoint says that the process died at $what");
+        helper_goes_on("the next helper does its work after $what");
+        is(deaths($mark), 1, "no other process dies of $what");
+        is(scalar left_over(), 0, "no part of $what is left");
+        is(api($t, $method, $path)->status, 200,
+           "$what is written when somebody asks again");
+    }
+};
+
+
+subtest 'a helper dies at a checkpoint that nobody asked for' => sub {
+    my $mark = $t->log_mark;
+
+    $faults->kill_at('rename');
+    add($t, 'seen', [map { "$_-" . 'x' x 200 } 1 .. 600]);
+    ok(wait_until(sub { !$faults->pending }), 'a checkpoint begins');
+    $t->wait_for_log(qr/exited on signal 9/, $mark);
+
+    helper_goes_on('the next helper does its work');
+    is(deaths($mark), 1, 'no other process dies');
+    is(scalar files("$dir/state/seen/*.tmp"), 0, 'no part of it is left');
+    is(scalar files("$dir/state/seen/checkpoint.*"), 0,
+       'the checkpoint is not begun again at once');
+    is(api($t, POST => 'zones/seen/checkpoint')->status, 200,
+       'a checkpoint is written when somebody asks for it');
+};
+
+
+subtest 'a helper dies at a file that it watches' => sub {
+    $t->stop;
+    install(1);
+    conf(' watch=50ms');
+    $t->run;
+
+    my $mark = $t->log_mark;
+
+    $faults->kill_all_at('load', 14);
+    install(2);
+    $t->wait_for_log(qr/exited on signal 9/, $mark);
+    helper_goes_on('the next helper looks at the files');
+    is(deaths($mark), 1, 'no other process dies of the file');
+    is(generation($t, 'ids'), 1, 'the file is not loaded again');
+    serves(1, 'the old image serves on');
+
+    $faults->withdraw;
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'the file is loaded when somebody asks');
+    serves(2, 'the new image serves then');
+
+    $faults->kill_at('load', 3);
+    $mark = $t->log_mark;
+    install(1);
+    $t->wait_for_log(qr/was loading its file died/, $mark);
+    helper_goes_on('the next helper looks at the files');
+
+    replace_file($t, 'ids.bloom', $t->read_file('1.bloom'));
+    ok(wait_until(sub { present() eq '1010' }),
+       'the file is loaded when it has changed');
+};
+
+
+# The old helper stops in the middle of a load, is told to exit, and resumes.
+
+subtest 'a helper exits while it loads' => sub {
+    my $before = generation($t, 'ids');
+    my $stop = $faults->stop_at('load', 3);
+    my $c = $t->connect;
+    $c->send($t->request_text(PUT => '/bloom/zones/ids/image',
+                              body => $t->read_file('2.bloom')));
+    my $helper = $faults->stopped($stop);
+
+    kill 'QUIT', $helper or die "kill: $!";
+    resume_process($helper);
+    ok(wait_until(sub { !alive($helper) }), 'the helper exits when it is told');
+
+    is($c->response->status, 200, 'the request succeeds');
+    is(generation($t, 'ids'), $before + 1, 'the image is loaded once');
+    serves(2, 'the image serves');
+
+    my ($line) = $t->log_since($stop->{mark})
+                 =~ /^(.* serves generation .*)$/m;
+    unlike($line, qr/ $helper#/, 'another helper has loaded it');
+    ok(wait_until(sub { !left_over() }), 'no part of the image is left');
+};
+
+
+done_testing;
