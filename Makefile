@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 # `make help` lists the targets.
 
 NGINX ?= $(or $(shell command -v nginx),/usr/sbin/nginx)

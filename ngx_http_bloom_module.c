@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * ngx_http_bloom_module decides about requests by Bloom filters in shared

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package Bench;
 
 # This package has what the benchmarks share: it runs nginx on this machine's

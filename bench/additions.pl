@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures adding keys through the endpoint, on one connection: in
 # bodies of 100,000 keys, and in bodies of one. The same connection sends in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * ask keeps a server busy: it sends requests on many connections at once, each

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures how images are built from a text file, on one processor
 # and on two, verified and merged, and loaded when nginx starts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file sends HTTP/1.1 requests to localhost and reads the answers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * The clients of the benchmarks share a clock, and HTTP/1.1 over a connection

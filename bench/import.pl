@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures how fast a filter of each format is imported and
 # exported, beside a copy of the same file that is synchronised, too.

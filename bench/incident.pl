@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section stages an incident: the image lacks 1,000 of 100,000 existing
 # IDs. It counts the requests until the audit reports that, and the customers

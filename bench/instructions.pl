@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section counts the instructions of a check, which other work on the
 # machine does not disturb: nginx runs as one process under valgrind's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * keys writes files of keys, and measures what reading and copying them costs.

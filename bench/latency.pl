@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures latency while keys are added in bulk, beside the same
 # requests while nobody adds keys.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures lookups of many keys at once, by POST .../test, in a
 # zone that no cache holds, in one that a cache holds, and beside random lines

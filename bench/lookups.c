@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * lookups measures what lookups in a filter cost on this machine, beside the

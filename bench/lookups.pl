@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures lookups in the filter itself, without nginx: first what
 # one costs beside a random cache line of the same memory (build/bench/lookups),

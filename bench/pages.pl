@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures what huge pages are worth: it serves the same image in a
 # zone on each kind of pages that the machine has. It changes no setting of the

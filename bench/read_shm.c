@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * read_shm reads a file into fresh shared memory, in pieces as large as the

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section loads an image while nginx serves: it measures what the requests
 # notice, how fast loading is beside a plain read() of the same file into fresh

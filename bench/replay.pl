@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures how long nginx replays a journal at its start: by the
 # log, and from outside against a start without a journal.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures what it costs to look up a request's key among many,
 # with this module and with what people use instead. Each gets the same

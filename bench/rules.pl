@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures what prefetching is worth to requests with several
 # rules: their cache lines are requested before the first is tested. Beside it

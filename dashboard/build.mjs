@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // Builds the page into one HTML document, and that into a file of C.
 //
 //     node build.mjs [--page FILE] OUTPUT.c
@@ -86,7 +88,8 @@ function source(document, csp) {
     const tag = createHash('sha256').update(bytes).update(csp).digest('hex')
         .slice(0, 32);
 
-    return `
+    return `/* SPDX-License-Identifier: BSD-2-Clause */
+
 /*
  * Generated from dashboard/ by "make dashboard": do not edit.
  */

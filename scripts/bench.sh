@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # bench.sh [SECTION...]: the body of `make bench`
 #
 # Runs bench/SECTION.pl for each (all when not given), and writes one report,

@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # build-nginx.sh installed dynamic
 # build-nginx.sh VERSION dynamic|static|sanitize
 #

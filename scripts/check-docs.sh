@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # check-docs.sh: the body of `make test-docs`
 #
 # Holds the documentation to what the program does:

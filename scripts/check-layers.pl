@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # check-layers.pl: proves that the folders of src/ are layers.
 #

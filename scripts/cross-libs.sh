@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # cross-libs.sh DIR
 #
 # Leaves in DIR/usr what the tool and the unit tests need of other libraries for

@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # install-deps.sh run|test|cross|bench
 #
 # Installs the Debian packages that are missing: those of `make run`; or those

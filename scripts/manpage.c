@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * manpage prints the man page of ngx-bloom: the template has the prose, and the

@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # nginx-source.sh VERSION
 #
 # Prints the directory with nginx's source of that version, as Debian patches

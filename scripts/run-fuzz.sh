@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # run-fuzz.sh SECONDS PROGRAM...
 #
 # Runs each fuzzer for that long, from its corpus in t/fuzz/corpus/NAME and from

@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # run-unit.sh PROGRAM...
 #
 # Runs the unit tests one after the other, all of them even if one fails.

@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # run.sh [--check]: the body of `make run`
 #
 # Makes an image of all Debian package names that this machine knows, and

@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # test-cross.sh UNIT...: the body of `make test-cross`
 #
 # On an emulated aarch64 (qemu-user): the unit tests, golden vectors among them,

@@ -1,4 +1,6 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
 # test.sh: the body of `make test`
 #
 # Runs every stage, `make test-STAGE`, even after one has failed, counts what

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests the harness in t/lib: its functions work, they return when what they
 # wait for has happened, and each of its checks can fail.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 /* Guava's BloomFilter as bench/filter.c describes it. */
 
 import com.google.common.hash.BloomFilter;

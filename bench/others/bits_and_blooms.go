@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // Go's bits-and-blooms as bench/filter.c describes it.
 
 package main

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /* libbloom (Debian libbloom-dev) as bench/filter.c describes it. */
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // The actions that change a zone; each asks for confirmation.
 
 import { post, zonePath } from './api.js';

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // Requests to the endpoint that this page is of, whatever its prefix is and
 // whatever is before it.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // A key's bits, drawn.  A blocked filter's are in lines of 512 bits, each of
 // which is shown bit by bit; of any other the whole filter is shown, in cells
 // that stand for many bits each.

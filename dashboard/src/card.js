@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // A zone's card: what is to be seen at a glance
 
 import { h, setAttribute, setChildren, setText } from './dom.js';

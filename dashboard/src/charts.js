@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // Charts: decisions per second, and false-positive rates by number of keys.
 // The code that shows a chart also describes it in words.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // Shows all about the chosen zone.
 
 import { get, zonePath } from './api.js';

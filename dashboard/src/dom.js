@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // Makes elements.  Text becomes text nodes and nothing else: what comes from
 // outside is never read as markup.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // Numbers, sizes, rates and times as people read them
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // A gauge of keys against the capacity, with a mark where that is
 
 import { h, setAttribute } from './dom.js';

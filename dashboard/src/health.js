@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // What is wrong with a zone, in words: { level, text }, level "bad" or "warn".
 
 import { bytes, digits, duration, number, plural, rate } from './format.js';

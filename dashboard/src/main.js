@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // The page: asks for the zones every other second and shows their state.
 
 import { get } from './api.js';

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // The box to try a key in
 
 import { get, zonePath } from './api.js';

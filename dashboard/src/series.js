@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // Computes what each zone decided per second over the last minutes, from the
 // counters of successive polls.
 

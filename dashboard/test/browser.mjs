@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // Starts the browser that tests and pictures the page, and sends requests to
 // nginx meanwhile.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // drive.mjs ADDRESS: tests all that the page does, in a browser.
 //
 // Prints "ok WHAT" or "not ok WHAT: WHY" for each check, and "do WORD" for what

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // screenshots.mjs ADDRESS DIRECTORY good|bad: pictures of the page
 
 import { join } from 'node:path';

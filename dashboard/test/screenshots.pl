@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # screenshots.pl DIRECTORY: the body of `make screenshots`.  Pictures of the
 # page, with nginx and zones as the tests have them: light, dark, phone, and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * All subcommands share these exit statuses and messages, and get memory and

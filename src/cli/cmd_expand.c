@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * `ngx-bloom expand` shows a key's canonical form and the expressions by which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * `ngx-bloom export` writes an imported image in the format of its source.

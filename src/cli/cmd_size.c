@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * `ngx-bloom size` computes the items, rate or memory of a filter from the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * `ngx-bloom verify` checks every byte of images against its checksum, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file reads blocks of keys in turns, and hashes them in several threads.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Collecting puts the hashes of the keys in files into the keystore: several

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A descriptor tells main.c, --help and the man page what a subcommand is.

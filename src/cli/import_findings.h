@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Findings tell what the bits of an imported filter say: how full it is, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file prints JSON objects, whose strings are always valid UTF-8.

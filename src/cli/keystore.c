@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file holds the hashes of all keys in partitions, drops duplicates,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A keystore holds the hashes of all keys of a build until the filter's size is

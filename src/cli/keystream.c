@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file reads a stream of keys, inflates it if it is gzip, and cuts it into

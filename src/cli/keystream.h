@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A keystream reads keys from a file or standard input, plain or gzip.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file finds the ends of lines, by AVX2 where the processor has it.

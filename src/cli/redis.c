@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file connects to a Redis server, by TLS if wanted, and reads a bitmap or

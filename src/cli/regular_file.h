@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A regular file is opened here, and read at any offset; a pipe, a directory or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * These functions test and convert ASCII letters and digits, whatever the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A census takes a filter's words piece by piece, and counts what the rate of

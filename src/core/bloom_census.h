@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A census finds out what a filter's bits themselves say: how full it is, about

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * CRC-32C (Castagnoli; RFC 3720, B.4) is the checksum of images and journals.

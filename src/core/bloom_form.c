@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file converts keys to the four key forms; bloom_host.c and bloom_url.c

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Rates are computed from the geometry, and sizes are searched for until their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This header has all of the project's arithmetic: how many bits a filter needs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * bloom_hash() hashes a key as a filter's hasher says, whichever function that

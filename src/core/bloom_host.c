@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A plain name, the common case, is copied in one pass; only what is not plain

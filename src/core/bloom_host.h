@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A host is a name, an IPv4 or an IPv6 address, and each is written in one way

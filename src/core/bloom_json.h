@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This is as much JSON as the project needs: a reader takes an array of strings

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file tests and adds keys in the layouts blocked and classic, one by one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * All of these layouts share one loop: a walk yields the positions of a key's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * MurmurHash3_x64_128 by Austin Appleby (public domain, SMHasher) hashes a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * These functions convert between code points and punycode, RFC 3492, without

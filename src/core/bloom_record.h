@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A journal holds the keys added to a zone since its image, in order, on disk.

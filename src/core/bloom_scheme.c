@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * One table has all schemes; those that a plain bitmap can have come first.

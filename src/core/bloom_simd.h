@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Patterns of eight bits are tested or set in lines, many at a time, by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * The numbers of rounds, c and d, are the caller's, since tests compare with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * SipHash-c-d, by Jean-Philippe Aumasson and Daniel J. Bernstein, hashes with a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A URL that is canonical already, the common case, is recognised and only cut;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A URL is brought into Safe Browsing's canonical form, and taken apart into

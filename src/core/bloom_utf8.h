@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * These functions check UTF-8 as RFC 3629 has it: no character is longer than

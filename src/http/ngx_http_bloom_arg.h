@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Variables of bloom_arg are arguments of a request, decoded as a form decodes

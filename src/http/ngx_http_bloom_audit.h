@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * bloom_audit lets through some of the requests that a rule would reject, since

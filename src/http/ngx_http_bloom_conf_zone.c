@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file reads the directives of zones: bloom_state_path and bloom_zone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * With bloom_feedback, the backend says which keys do not exist, of those that

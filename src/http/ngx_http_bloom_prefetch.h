@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Prefetch takes and hashes the keys of the first rules of a list, and asks for

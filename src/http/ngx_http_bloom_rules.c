@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file decides about requests: it has the handler of the PREACCESS phase.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file has the variables: $bloom_status, $bloom_zone, $bloom_key, and

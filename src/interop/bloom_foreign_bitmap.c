@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A bitmap is a Redis string with one bit for each of the filter's, set with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * BloomFilter.WriteTo() of bits-and-blooms (formerly willf) bloom, for Go,

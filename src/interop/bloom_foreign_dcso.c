@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * DCSO's bloom, version 1, writes numbers of 8 bytes, little-endian:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Guava's BloomFilter.writeTo() writes a header, big-endian, and the words:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This converts JSON of bits-and-blooms bloom to its binary form:

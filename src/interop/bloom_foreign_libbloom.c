@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * libbloom 2.0's bloom_save() on x86-64 writes a C struct as it was in memory,

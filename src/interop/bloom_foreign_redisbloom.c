@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * RedisBloom, and BF.* of Redis 8, give a filter away in the chunks of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Spark's org.apache.spark.util.sketch.BloomFilter.writeTo() writes big-endian

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * The as_of of an image says up to when its keys are complete, and with that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A run walks its segments to mark, measure and write keys, one bounded step at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Marking finds the keys of a run of compaction that come again later, which

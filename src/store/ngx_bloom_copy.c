@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A step copies a chunk, and so takes a millisecond or so, or as long as the

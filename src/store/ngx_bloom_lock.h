@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Locks are robust mutexes that processes share: the system gives a lock to the

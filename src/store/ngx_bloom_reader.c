@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A reader has a window of one segment in memory, and moves it on as records

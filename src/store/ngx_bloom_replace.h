@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Replacing puts one segment in the place of the journal's oldest ones, from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A segment is written into a temporary file and renamed, so that nobody sees

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * The child answers over a pair of sockets, and is killed when it has: its exit

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * The base is what a zone serves first, in fresh memory: the master opens the

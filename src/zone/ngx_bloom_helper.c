@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A timer gives each zone a slice in turn; the zone says when it wants the

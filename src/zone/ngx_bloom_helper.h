@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * The helper does the slow work of all zones, in slices of some milliseconds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Transparent pages are asked for by madvise(), reserved ones are mapped in

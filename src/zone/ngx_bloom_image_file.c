@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A file is opened once and read by its descriptor, so that its name may mean

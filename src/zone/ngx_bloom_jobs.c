@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file chooses a zone's next job, does its steps, and tells whoever asked

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Jobs take long and are done for a zone one at a time, in steps of some

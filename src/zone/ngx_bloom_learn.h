@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A zone learns keys that a backend's answers show it to lack, within bounds:

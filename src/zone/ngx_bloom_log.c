@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * What has been logged of a generation is noted in shared memory, so that no

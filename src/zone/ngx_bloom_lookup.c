@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A lookup reads the generation, tests the key in the bank it names, and starts

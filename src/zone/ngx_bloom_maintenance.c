@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Maintenance takes a millisecond or so at a time, apart from waiting for the

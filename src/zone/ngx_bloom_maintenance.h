@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Maintenance of a zone's journal is brief and frequent: segments are made

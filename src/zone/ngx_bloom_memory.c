@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file reads /proc/meminfo and the limits of control groups, version 1 and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A queue has one timer.  It is the worker's own: whoever waits in it is a

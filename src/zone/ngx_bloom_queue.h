@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Requests of a worker wait for a zone in queues: for room in the journal, or

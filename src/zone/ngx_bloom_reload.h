@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A zone whose memory is kept at a reload serves on as it is.  A file that has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Chunks are copied before they are written, since bits are added meanwhile and

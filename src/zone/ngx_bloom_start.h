@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Fresh memory of a zone is filled, at a start or when the zone's size or kind

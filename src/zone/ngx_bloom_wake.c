@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Both ends of the pipe are non-blocking: a pipe that is full wakes the helper

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The endpoint reads bodies of any size over each protocol, and says and keeps
 # what it took of those that end early, break off or are mirrored.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The directives of the endpoint, of additions and of the journal are accepted
 # where they may stand, and refused with a reason elsewhere.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Requests that wait until their keys are on disk wait in a queue of their
 # worker: a thousand that wait cost the worker and the helper what one costs.

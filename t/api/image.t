@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # GET image hands out a zone's filter with its secret, and writes it to disk: who
 # may ask is said by "write=on" or "image=on", and whoever asks, however often,

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # POST keys adds the keys of a body, in lines or JSON; it counts them, refuses
 # what it cannot read, and keeps what came before that.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Readers exhaust no worker: what answers a request about many zones or many keys
 # is cut into turns, and the answers that a worker has in memory are bounded.

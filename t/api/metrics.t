@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # GET metrics tells Prometheus of zones and rules: promtool and a real
 # Prometheus read it, and its figures are those of the requests that were made.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The page does in a real browser all that it should, in both colour schemes and
 # at a phone's width, with zones in good order and in trouble; the page that is

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # GET / of the endpoint sends the page to a browser and the index in JSON to
 # anything else; page-browser.t tests what the page does in a browser.

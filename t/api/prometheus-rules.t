@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The alerts of conf-examples/prometheus pass their tests, and neither they nor
 # the dashboard ask for a metric that does not exist.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The endpoint answers questions without changing anything: the index, the state
 # of zones, lookups of keys; it refuses methods and names that do not exist.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # PUT image refuses what the zone cannot take as soon as that shows: by the
 # length that the client states, by what has come, or by the image's header.  The

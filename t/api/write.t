@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The endpoint loads, uploads, sends and saves images; it refuses a bad image, a
 # stale If-Match and pages of other sites before anything changes.

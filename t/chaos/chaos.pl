@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A model checker of additions: clients use a real nginx while everything that
 # can happen to it does.  It ends with its counts, or with the first promise

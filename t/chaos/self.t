@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The model checker fails if a promise is broken: the test breaks each promise
 # by hand, and the checker reports it with the seed that reproduces it.

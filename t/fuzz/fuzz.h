@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * What every fuzzer needs: its entry, and a way to say that something is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * What the fuzzers of other systems' filters share, one for each format:

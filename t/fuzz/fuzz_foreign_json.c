@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Fuzzes bits-and-blooms in JSON: the text becomes the same binary form,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Fuzzes the parser of RedisBloom's dumps, all chunks in one file.

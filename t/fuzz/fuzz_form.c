@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Fuzzes key forms: canonical keys and what keys are looked up by.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Fuzzes the reader of JSON arrays: whatever the input, and wherever it is cut,

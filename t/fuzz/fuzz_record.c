@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Fuzzes the reader of journals: the input is a segment's file, cut behind its

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_add: which requests add which keys, how locations inherit the
 # directive, and that a key is in its zone before the client has a response.

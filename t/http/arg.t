@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_arg: its variable is the argument of exactly one name, decoded as
 # a form decodes it, and a key made of an argument with several values is

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_audit and bloom_feedback in a staged incident: the image lacks
 # 1,000 of the 3,000 IDs that the backend has, and it has 500 that the backend

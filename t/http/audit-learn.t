@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests the bounds of bloom_audit's learn=on: a backend that says 200 to
 # everything does not saturate a zone.

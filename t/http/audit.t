@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_audit: some requests that would be rejected are passed to the
 # backend, and its answers are counted, logged and, with learn=on, learned.

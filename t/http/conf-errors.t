@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that nginx refuses wrong directives and images of the module, and that
 # its message names the file, the line and the reason.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that each file in conf-examples/ works as its first comment says.  The
 # commands of that comment run in their order, in a directory that looks like

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests the line that a rejected or routed request leaves in the error log: its
 # text, its level, and that it escapes and truncates keys.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_dry_run: a request that the rules would reject or route is passed,
 # and the logs and variables say what would have happened.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_feedback: a key that a shield passes and that the backend does not
 # have is counted as a false positive.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests rules and bloom_lookup under HTTP/2: each stream of a connection is
 # decided once and independently of the others.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests decode=uri, decode=form and decode=off.  nginx leaves $arg_*,
 # $request_uri and $cookie_* as the client sent them, and decodes $uri and

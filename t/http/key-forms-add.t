@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests key forms of zones that take keys: every spelling of an added key is
 # present, also after restarts and with an image of another key form.  The

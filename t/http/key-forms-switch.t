@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that one generation answers a lookup, with its own key form: while
 # images of different key forms take turns, a key that each image has is never

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests key forms: a key is looked up in the form of the image, an invalid key
 # fires no rule, and the endpoint says which expressions of a key it looked up.

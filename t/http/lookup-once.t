@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that a variable of bloom_lookup keeps its answer while a request has the
 # same key: nginx evaluates some variables twice, for the length of a text and

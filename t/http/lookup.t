@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_lookup: its variable is 0 for an absent key, 1 for a present key
 # and empty without a key, wherever nginx evaluates it.

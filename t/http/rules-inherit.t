@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests how locations inherit rules and bloom_dry_run from server and http: a
 # level that has rules inherits none, and "bloom_rules off" cancels them.

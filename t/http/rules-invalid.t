@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests invalid=fire and empty=fire: a rule acts as if its condition held where
 # its key is invalid or empty, and $bloom_status names the requests that a rule

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that a request is decided once: internal redirects, named locations,
 # error pages and subrequests do not evaluate the same rules again.  The rules

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests the phase in which rules run: after realip and before limit_req, in
 # static and dynamic builds of nginx.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests rules whose keys are prefetched: nginx reads the keys of several rules
 # before it evaluates the first one, and each rule still gets its own key in its

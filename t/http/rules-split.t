@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests split=, which makes a key a list of parts: a rule fires if its condition
 # holds for one of them or, with match=all, for all of them.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_pass, bloom_reject and bloom_route: what each does with an absent
 # and a present key, which of several rules decides, and which bytes a key has.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_unavailable, which decides about requests when a zone answers
 # unknown: they are passed by default, or rejected with status 503.

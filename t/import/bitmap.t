@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests the import and export of bitmaps in a real Redis: from the server, from
 # a dump and in shards.  The test sets the bits with SETBIT and computes each

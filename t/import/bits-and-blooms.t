@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests the import of binary and JSON filters that bits-and-blooms itself writes
 # (Debian's golang-github-willf-bloom-dev), and their export.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests the import of plain and gzip filters that DCSO's own bloom makes
 # (Debian's golang-github-dcso-bloom-cli), and their export.

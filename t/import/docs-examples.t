@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that the examples of docs/interop.md work as they are written, from the
 # command of the source system to the curl that shows the decision of nginx.

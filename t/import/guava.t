@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests the import of filters that Guava itself writes (Debian's libguava-java):
 # the image answers as Guava does, and the export equals the file of Guava.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that the tool refuses wrong and truncated filters, filters of another
 # format and images with a wrong source header: it does not crash, allocates

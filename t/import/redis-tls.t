@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests rediss:// with real servers: the certificate must be for the named host
 # and from a trusted authority.  A tool that was built without TLS refuses

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests the import of RedisBloom filters from a server and from saved chunks,
 # their export, and that wrong answers of a server are refused.  Debian has no

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests imported images of each scheme in nginx: a zone answers as the source
 # does and takes keys.

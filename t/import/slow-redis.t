@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A Redis server that answers too slowly is given up in bounded time, however
 # often it sends a byte, and one whose answer has no end in bounded memory.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Tests the import of Spark filters of both versions and of libbloom files.  The
 # test makes their bytes from the published algorithms.

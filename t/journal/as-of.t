@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A new image drops no key of the journal, unless it states with as_of when it
 # was complete.  It then drops the keys that are older by more than an hour.

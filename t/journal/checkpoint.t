@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A checkpoint shortens the replay of the journal and does nothing else: no
 # segment is removed for it, and it is not used with another image.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # No key is lost because a clock was wrong, be it that of the machine that built
 # an image or that of the one that serves it, and no wrong time keeps the journal

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A journal with many repeated keys or small records is compacted: it becomes
 # shorter and keeps every key, the time of its last addition, and its order.

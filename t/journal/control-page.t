@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The control page is made once, and taken over by whoever starts alone: one of
 # version 1 with all that is of use in it, on whatever step the process dies.  A

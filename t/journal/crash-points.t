@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Every acknowledged key is present after a process has died at any write,
 # synchronisation, rename, removal, switch or publication, and nginx continues.

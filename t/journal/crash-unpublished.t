@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A worker dies when it has written a record to the journal and not published
 # it.  The next record no longer fits behind it and gets the same sequence

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # While the disk refuses to write, additions by the endpoint get 503 and the
 # filter continues to serve.  Keys of bloom_add become pending keys, which are

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The end of the journal is missing: records that were said to be on disk.  A
 # start sees that by the control page, and the zone answers "unknown" instead of

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Keys that bloom_add could write neither to the journal nor to the pending keys
 # are in the filter that serves and nowhere else.  It answers as before; whatever

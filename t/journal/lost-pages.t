@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # After a failed synchronisation the system may drop what it could not write,
 # and take it for written.  Nothing is reported as durable then that is gone,

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A loss of power may leave a gap in the journal: a later record is on disk and
 # an earlier one is not.  If the missing record was never reported as durable,

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Keys that were added to a zone are recovered from its journal, whatever bytes
 # they have: with "journal --keys -0" and "build -0", or, if a key has a zero

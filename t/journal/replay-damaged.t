@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A load of an image reads a damaged journal as it reads a whole one: on behind
 # the damage, and all but a little of it while keys are added meanwhile.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A start replays the whole journal and cuts off a torn tail.  No valid record
 # is dropped, and keys are unknown where records may be missing.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Images reach the disk in slices, so that durable additions never wait for a
 # whole one; and no segment of the journal is removed for an image that is not

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A process stands still while it appends to the journal.  Requests with
 # bloom_add do not wait for it one after the other: their keys become pending at

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A reload switches the journal of a zone on or off.  Keys that were added
 # without a journal are present as long as the filter stays in memory.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Two containers with the same process ids may share a state directory: nginx
 # touches no file that another process writes, whatever the clocks say.  What a

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest;
 
 # Tests of nginx with the bloom module, each in a temporary directory and on

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 /*
  * Guava itself, for t/import/guava.t:
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // bits-and-blooms itself, for t/import/bits-and-blooms.t:
 //
 //	write FORM M K FILE < keys    makes a filter of M bits and K hashes

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package KeyForms;
 
 # The key forms "host" and "url" once more, from docs/key-forms.md; see README.md

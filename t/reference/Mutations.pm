@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package Mutations;
 
 # Keys as attackers write them, and as nobody does: seeds, changed at random.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // browser.mjs [--seed N] [--count N] [--show N] [--program FILE]
 //
 // Asks the core what keys of the forms "url" and "host" are looked up by, and

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # compare.pl --form url|host [--seed N] [--count N] [--show N] [--tool TOOL]
 #            [FILE...]

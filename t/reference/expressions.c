@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This program shows by what keys are looked up, for browser.mjs, which needs

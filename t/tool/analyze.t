@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # ngx-bloom analyze: rates measured while a filter fills, as a table, CSV and
 # JSON; and the script that draws them, scripts/analyze.gnuplot.

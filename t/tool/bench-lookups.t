@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # build/bench/lookups: what it looked up, and that every knob turns something.
 # How long anything took is no matter here.

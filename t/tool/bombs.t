@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # However much a few bytes of gzip stand for, and however long a line is, the
 # tool has a bounded amount of it in memory.  A line that is longer than the

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # ngx-bloom build with more keys than --memory holds: the same image, by a
 # temporary file of which nothing is left.

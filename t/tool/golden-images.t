@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Golden vectors: t/golden/write_image.pl, which was made from the description
 # of the format alone, makes each image byte for byte; together they show all

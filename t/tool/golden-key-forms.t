@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Golden vectors of key forms: the tool brings each key into its canonical form
 # and expands it as the vector says.  What a canonical key is looked up by is

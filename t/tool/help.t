@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # ngx-bloom --help and COMMAND --help, --version, what is no command or option,
 # and output that cannot be written.

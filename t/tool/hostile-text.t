@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Text from outside - keys, names of files, what a server says - cannot make a
 # terminal do anything, be it in a message, in a report or in keys printed to a

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # ngx-bloom journal, on segments that BloomTest::Journal makes from
 # docs/journal-format.md: what it lists and prints; torn tails, damage, gaps;

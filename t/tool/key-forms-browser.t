@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Whatever a browser fetches from a listed host is found, however its URL is
 # spelled: the key forms url and host against the parser of browsers, Node's URL.

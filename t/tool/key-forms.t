@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Key forms in the tool: build, test, info, merge and --like take a key as its
 # image has it.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # What ngx-bloom build refuses before it reads a key, so that nothing is lost
 # and no time is: an output that is one of the inputs, also of import and

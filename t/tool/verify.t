@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # ngx-bloom verify: every byte of images; and what verify, info, test and merge
 # say of images that are damaged, extreme or cannot be read.

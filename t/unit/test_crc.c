@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * CRC-32C: the check value, the examples of RFC 3720 (B.4), and both

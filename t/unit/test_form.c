@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Key forms: what each makes of a key, and what must hold whatever the key is.

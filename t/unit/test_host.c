@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Hosts: names, IPv4 addresses in every legal spelling, IPv6 addresses.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Golden vectors: the core makes each image of t/golden/ byte for byte, and

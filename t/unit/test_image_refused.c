@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Image files: whatever is damaged, cut, impossible or unreadable is refused,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * JSON arrays of strings, cut into pieces in every way; and strings escaped

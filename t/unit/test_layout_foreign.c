@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Imported layouts: bits of keys against what the systems themselves, or their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Lines as the tool finds them: by the processor's vectors and without. */
 

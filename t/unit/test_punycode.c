@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Punycode: the samples of RFC 3492, section 7.1, and round trips.

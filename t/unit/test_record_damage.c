@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Damaged journals: of what is cut or damaged nothing wrong is read, and every

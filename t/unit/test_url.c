@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * URLs: the examples that Google's "URLs and Hashing" publishes, what it

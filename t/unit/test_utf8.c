@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Tests which bytes are a character of UTF-8 and which are not. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * What every unit test needs: cmocka, random numbers that are the same at

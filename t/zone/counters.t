@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The counters of zones and rules never decrease: not when nginx reloads, not
 # when a zone's memory is recreated, not when a worker dies.

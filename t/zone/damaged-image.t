@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A reload is refused if the file of a zone is not a complete, undamaged image.
 # The old image continues to serve, and a good file is accepted later.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The directories of the state belong to whom they should, and are no links: the
 # workers' user could otherwise have root change the owner of any file, or write

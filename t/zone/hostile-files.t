@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Whoever has taken over a worker can put anything in the place of a zone's
 # files, while nginx is stopped or while it runs: links, FIFOs, files that are

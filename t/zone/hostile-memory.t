@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Whoever has taken over a worker can write anything into the shared memory of a
 # zone.  The master does not believe it: a reload neither crashes nor hangs it,

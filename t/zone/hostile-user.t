@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Root trusts nothing that the workers' user can write.  In the whole life of a
 # zone no process of root opens, maps, locks or changes anything in the zone's

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A zone uses each kind of huge pages where the machine has it, and reports what
 # it got where the machine has none.  With TEST_NGINX_HUGE_PAGES=1, as root, the

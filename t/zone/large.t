@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Zones of several gigabytes start, answer and reload.  TEST_NGINX_LARGE=1 adds
 # an image of more than a gigabyte, which takes three gigabytes of disk and of

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A load keeps all keys that are added before it, during it and after it,
 # whether the endpoint, watch=, HUP or an upload has caused it.

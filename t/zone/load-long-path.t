@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A message about a file with a very long name is cut off where its buffer ends,
 # be it in the name or in the system's reason behind it.

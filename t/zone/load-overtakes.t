@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # An acknowledged key is never absent, at whichever step an addition and a load
 # overtake each other.  The test stops the process that adds or loads at a step,

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # An upload is answered with its own result or with none, and a reload with that
 # of a load that began after the request, however late its worker reads it.  The

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # The log says once, with figures, that a zone has started, that another image
 # serves or was refused, that a zone is stale or over-full, and that a watched

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A load for which the memory does not suffice is refused before it takes any, or
 # in its middle, and the message says how much there is and how much is needed.

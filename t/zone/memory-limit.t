@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # nginx survives a load that exceeds the limit of its control group, as that of a
 # container: the load is refused, and no process is killed.

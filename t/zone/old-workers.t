@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # After a reload that gives a zone new memory, old workers finish their requests
 # with the old one, and nobody tells that what is added: their answers are

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A start and nginx -t warn about an image that only root can read: the master
 # reads it as root, but later loads run as the workers' user.

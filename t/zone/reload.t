@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A reload of nginx does not read an unchanged image.  A changed image serves as
 # a whole, and only when the whole configuration is accepted.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # With bloom_zone ... required=off nginx starts although a zone has nothing to
 # serve: the zone answers unknown, other zones go on, and it comes to life when

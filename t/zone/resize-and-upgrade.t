@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Keys survive a change of a zone's size, an upgrade of nginx and the death of
 # its master, and no instance of a zone answers "absent" about a key that

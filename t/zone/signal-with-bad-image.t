@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # nginx -s works while the image of a zone is damaged or missing, so that logs
 # can be rotated.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A zone keeps its size as long as images fit, and grows when they do not.  A
 # reload adds, removes and changes zones.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # nginx loads every zone before it answers the first request, and does not start
 # if it cannot load one.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A zone whose directory of added keys cannot be used: the start is refused, and
 # nginx -t says so before, since keys that are added would be lost.  With

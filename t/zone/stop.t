@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Keys that are added while nginx stops or reloads get to disk, although the
 # helper has exited or no longer has the zone.

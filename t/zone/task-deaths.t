@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A task whose helper dies has failed: whoever asked is told, what the helper
 # has left behind is removed, and no later helper begins the task again.  A

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # nginx -t verifies whole images without taking memory for them, leaves no files
 # behind, and does not disturb an nginx that runs.

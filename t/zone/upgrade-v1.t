@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # A state directory of the version before, whose control page was of version 1,
 # is taken over by the first nginx that is alone with it: keys of its journal,

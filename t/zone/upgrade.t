@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # During an upgrade of the binary (USR2) the new master loads zones of its own,
 # and the workers of both masters answer, each from its own zone.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # An uploaded image serves, over restarts and reloads of nginx, until file= is
 # another image or a reload by the endpoint loads file=.

@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # Zones without a journal keep added keys in memory only and write nothing to
 # disk.  The state directory is created for zones that need it, and belongs to

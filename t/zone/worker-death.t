@@ -1,4 +1,5 @@
 #!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
 
 # When workers are killed or crash, the master survives and the workers that
 # replace them answer correctly.

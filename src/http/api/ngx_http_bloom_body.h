@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Keys are read from a request's body as it comes: lines, or a JSON array of

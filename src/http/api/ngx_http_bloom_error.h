@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * An error of the endpoint has a code, which stays the same, and a message.

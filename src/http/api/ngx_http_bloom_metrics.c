@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file writes metrics of all zones and rules for Prometheus, in its text

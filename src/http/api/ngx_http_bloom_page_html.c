@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * Generated from dashboard/ by "make dashboard": do not edit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * The page is built from dashboard/ into ngx_http_bloom_page_html.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * This file lets requests go on later, by a timer, a posted event or a queue.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * The stats are what the endpoint tells of a zone, in JSON and as metrics.

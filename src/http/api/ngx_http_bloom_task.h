@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
  * A request waits here for a task of the helper: POST reload, POST checkpoint,

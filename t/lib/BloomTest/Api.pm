@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Api;
 
 # Requests to the endpoint, which `configure` of BloomTest::Zones puts at

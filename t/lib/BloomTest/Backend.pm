@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Backend;
 
 # A small HTTP server to stand behind nginx: it gives canned answers and

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Client;
 
 # The part of BloomTest that makes requests.  All take `port`, the number of

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Clients;
 
 # Clients that ask nginx again and again, each in a process of its own, while

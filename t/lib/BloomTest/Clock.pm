@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Clock;
 
 # A clock that is wrong.  nginx runs with a small library before the system's,

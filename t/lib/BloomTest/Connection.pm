@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Connection;
 
 # One TCP connection to a server, byte by byte: send as slowly as wanted,

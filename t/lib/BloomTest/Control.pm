@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Control;
 
 # The control page of a state directory, read and changed as docs/state.md has

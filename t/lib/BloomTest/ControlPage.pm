@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::ControlPage;
 
 # The control page of a zone as version 1 of it was, made from what docs/state.md

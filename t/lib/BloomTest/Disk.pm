@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Disk;
 
 # A disk that refuses.  nginx runs with a small library before the system's,

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Faults;
 
 # Kills or stops an nginx process at a named place in its code.  Only an nginx

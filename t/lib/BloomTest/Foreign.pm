@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Foreign;
 
 # Serves the tests of import and export: it makes keys, looks many of them up in

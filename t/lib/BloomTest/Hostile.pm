@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Hostile;
 
 # What whoever has taken over a worker can do: all that the workers' user may.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Image;
 
 # Changes images, for tests of what nginx and the tool refuse.

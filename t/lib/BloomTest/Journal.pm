@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Journal;
 
 # Segments of a journal, made from docs/journal-format.md alone and on purpose

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Memory;
 
 # Processes that may take only so much memory: a cgroup, of version 1 or 2.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Nginx;
 
 # The part of BloomTest that controls nginx: start, reload, upgrade, kill,

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Port;
 
 # Ports for scripts that run side by side.  A TCP port is reserved by binding

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Process;
 
 # Processes and waiting.  Every wait of the harness polls a condition here,

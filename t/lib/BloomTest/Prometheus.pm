@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Prometheus;
 
 # What tests of the metrics share: promtool, and the samples of GET metrics.

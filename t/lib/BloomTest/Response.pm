@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Response;
 
 # A parsed HTTP response.  As a string it is what came: head and (dechunked)

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Rules;
 
 # Serves the tests of directives: it writes a configuration whose zones have

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Scene;
 
 # nginx with zones of every kind to look at, in a good state or on a bad day:

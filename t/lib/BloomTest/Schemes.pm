@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Schemes;
 
 # The bits of keys in other systems' filters, computed from the published

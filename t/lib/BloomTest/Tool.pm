@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Tool;
 
 # Serves the tests of ngx-bloom: it runs the tool without nginx, checks its exit

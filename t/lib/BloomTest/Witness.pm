@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Witness;
 
 # Sees what root does to files that another user can write.  nginx runs with a

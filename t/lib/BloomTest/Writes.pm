@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Writes;
 
 # A record of what nginx writes to disk.  nginx runs with a small library before

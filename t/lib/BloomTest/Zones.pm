@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package BloomTest::Zones;
 
 # What the tests of zones share: a configuration that shows what each zone

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package Chaos::Attacks;
 
 # Events: what somebody can do who has taken over a worker.  Nothing of it makes

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package Chaos::Client;
 
 # A client: it adds keys in every way there is, asks for them on other

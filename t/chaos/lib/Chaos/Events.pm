@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package Chaos::Events;
 
 # What happens to nginx while clients use it.  Each event is a method that

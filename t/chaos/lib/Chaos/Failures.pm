@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package Chaos::Failures;
 
 # Events: what fails.  A disk that is full, whatever nginx is told meanwhile;

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
 package Chaos::Ledger;
 
 # What the driver does to nginx, written down before it does it: a file of
