@@ -3,15 +3,19 @@
 
 # confirm.pl ADDRESS:PORT SOCKET
 #
-# The exact answer behind a filter, in as few lines as it takes: Redis, which
-# listens at SOCKET, has the canonical keys of all listed URLs in the set "bad",
-# and those of the allow list in "good".  A request with a canonical key in X-Key
-# is answered 403 if that, or what it is looked up by, is in "bad" and not in
-# "good", or if it is no canonical key, and 204 if not; 500 if Redis cannot be
-# asked.
+# The exact service behind the filter of redirect.conf.  Redis, which listens at
+# SOCKET, has the canonical keys of all listed URLs in the set "bad", and those
+# of the allow list in the set "good".  The canonical key of a request is in its
+# header X-Key.
 #
-# It goes into the background when it listens; confirm.pid beside it has its
-# number.
+#     204   neither the key nor an expression of it is in "bad", or one of them
+#           is in "good"
+#     403   one of them is in "bad" and none in "good", or the key is missing or
+#           not canonical
+#     500   Redis cannot be asked
+#
+# The program goes into the background once it listens, and writes its process
+# id to confirm.pid beside it.
 
 use strict;
 use warnings;
@@ -58,7 +62,7 @@ while (1) {
 }
 
 
-# What a canonical URL is looked up by, as docs/key-forms.md has it.
+# Returns the expressions of a canonical URL: see docs/key-forms.md.
 
 sub expressions {
     my ($key) = @_;
@@ -86,7 +90,7 @@ sub expressions {
 }
 
 
-# Whether a set in Redis has one of them.
+# Returns whether a set in Redis has one of the keys.
 
 sub has {
     my @command = ('SMISMEMBER', @_);

@@ -1,27 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# check-docs.sh: the body of `make test-docs`
+# check-docs.sh: compares the documentation with the program (`make test-docs`)
 #
-# Holds the documentation to what the program does:
-#   - links to files in README.md, docs/ and conf-examples/ lead somewhere;
-#   - the ```console blocks of README.md, docs/api.md and docs/operations.md
-#     are run, for each in a copy of the checkout, and give the outputs shown;
-#   - their ```nginx blocks are accepted by `nginx -t`, or, where the fence
-#     names a file, are lines of that file;
-#   - README's table of sizes is what `ngx-bloom size` says;
-#   - it describes each directive and variable, with its contexts, and no other;
-#   - docs/api.md has each request, error, metric and member of a zone's state
-#     that the source has, and no other, and README each request;
-#   - docs/architecture.md has a line for each file of the source, and
-#     docs/state.md for each kind of file in a state directory;
+# It checks that
+#   - each link in README.md, docs/, conf-examples/ and t/ leads to a file and,
+#     if it names one, to a heading in it;
+#   - the commands in the ```console blocks of README.md, docs/directives.md,
+#     docs/sizing.md, docs/api.md and docs/operations.md give the outputs shown;
+#   - `nginx -t` accepts the ```nginx blocks of these documents; a block whose
+#     fence names a file is instead an excerpt of that file;
+#   - the table of sizes in docs/sizing.md is what `ngx-bloom size` computes;
+#   - docs/directives.md describes each directive, with its contexts, and each
+#     variable of the source, and no other;
+#   - docs/api.md lists the requests, errors, metrics and members of a zone's
+#     state that the source has, and README.md lists the requests;
+#   - docs/architecture.md lists the files of the source, and docs/state.md the
+#     files of a state directory and the fields of its control page;
 #   - docs/ngx-bloom.1 is what `make man` makes of the tool's tables;
 #   - `make run` serves what it promises.
 #
-# In a console block a line "$ COMMAND" is followed by its output, standard
-# error included. There "..." stands for any text, also of several lines; other
-# ports are used for 8080 to 8082; and a curl is repeated for some seconds while
-# its output differs, since a reload takes a moment.
+# Each document with blocks gets a copy of the checkout for its commands.  In a
+# console block a line "$ COMMAND" is followed by its output, standard error
+# included, in which "..." stands for any text, line ends included.  The ports
+# 8080 to 8082 are replaced by free ones.  A reload takes a moment, so a curl is
+# repeated for some seconds until its output is as shown.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -48,7 +51,7 @@ cleanup() {
     rm -rf "$scratch"
 }
 
-# what a document left running
+# Stops an nginx that a document has left running.
 
 stop_nginx() {
     if [ -s "$scratch/conf-examples/nginx.pid" ]; then
@@ -89,12 +92,14 @@ free_port() {
 
 # ---- links ----
 
-# A heading's anchor is the heading in lower case, without punctuation, and
-# with "-" for each space.
+# A heading's anchor is the heading in lower case, without punctuation, and with
+# "-" for each space.  If several headings of a file give the same anchor, all
+# but the first get a number: "-1", "-2" and so on.
 
 anchors() {
     sed -n 's/^##* *//p' "$1" | tr '[:upper:]' '[:lower:]' \
-    | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
+    | sed 's/[^a-z0-9 _-]//g; s/ /-/g' \
+    | awk '{ print $0 (n[$0]++ ? "-" n[$0] - 1 : "") }'
 }
 
 check_links() {
@@ -128,7 +133,7 @@ check_links() {
 
 # ---- blocks ----
 
-# check_console FIRST_LINE TEXT
+# check_console FIRST_LINE TEXT: runs the commands of a block
 
 check_console() {
     local line command= expected= at=$1 number=$1
@@ -149,7 +154,7 @@ check_console() {
     run_command "$at" "$command" "$expected"
 }
 
-# run_command LINE COMMAND EXPECTED
+# run_command LINE COMMAND EXPECTED: runs a command and compares its output
 
 run_command() {
     local command pattern actual try tries=1
@@ -159,7 +164,7 @@ run_command() {
     command=$(use_ports <<< "$2")
     case $command in curl*) tries=50 ;; esac
 
-    # each character for itself, but "..." for anything
+    # a pattern in which only "..." is special: it matches anything
     pattern=$(use_ports <<< "${3%$'\n'}" | sed 's/[][\\*?]/\\&/g; s/\.\.\./*/g')
 
     for ((try = 0; try < tries; try++)); do
@@ -182,8 +187,8 @@ use_ports() {
     sed "s/\b8080\b/$port/g; s/\b8081\b/$backend/g; s/\b8082\b/$third/g" "$@"
 }
 
-# check_excerpt LINE FILE TEXT: the text's lines, one after another, are in the
-# file, whatever they are indented by
+# check_excerpt LINE FILE TEXT: checks that the file contains the lines of the
+# text, in this order and next to each other; their indentation does not matter
 
 check_excerpt() {
     local file
@@ -197,7 +202,8 @@ check_excerpt() {
     fi
 }
 
-# check_snippet LINE TEXT: part of an http block
+# check_snippet LINE TEXT: checks that nginx accepts the text in an http block,
+# in which the zones "ids", "bad" and "good" and the upstream "backend" exist
 
 check_snippet() {
     local dir=$scratch/snippet said zone
@@ -205,7 +211,8 @@ check_snippet() {
     mkdir -p "$dir"
     for zone in ids bad good; do
         [ -e "$dir/$zone.bloom" ] \
-        || ngx-bloom build -q -o "$dir/$zone.bloom" - <<< "$zone" || return
+        || ngx-bloom build -q --as-of "$(date +%s)" -o "$dir/$zone.bloom" - \
+                     <<< "$zone" || return
     done
 
     {
@@ -228,7 +235,7 @@ check_snippet() {
     fi
 }
 
-# copy_checkout: what the documents' commands find
+# copy_checkout: makes the directory in which a document's commands run
 
 copy_checkout() {
     mkdir -p "$scratch/build"
@@ -239,14 +246,14 @@ copy_checkout() {
                && cd "$scratch/conf-examples" \
                && rm -rf -- *.bloom *.log *.pid cache state temp-*)
 
-    # runs beside this one begin elsewhere
+    # other runs of this script, at the same time, begin with other ports
     port=$(free_port $((18080 + $$ % 1000 * 4)))
     backend=$(free_port $((port + 1)))
     third=$(free_port $((backend + 1)))
     use_ports -i "$scratch"/conf-examples/*.conf
 }
 
-# check_blocks DOCUMENT
+# check_blocks DOCUMENT: checks all fenced blocks of a document
 
 check_blocks() {
     local line number=0 begin fence= info text
@@ -300,7 +307,7 @@ check_man_page() {
 
 # ---- sizes ----
 
-# memory LAYOUT ITEMS RATE: as the table has it
+# memory LAYOUT ITEMS RATE: prints the filter's size as the table writes it
 
 memory() {
     ngx-bloom size --layout "$1" -n "$2" -p "$3" --json \
@@ -324,14 +331,14 @@ size_table() {
 }
 
 check_sizes() {
-    same "the table of sizes" "$(size_table)" \
-         "$(grep -E '^\| [0-9]+[mg] \|' README.md)"
+    same "docs/sizing.md has the sizes that ngx-bloom computes" "$(size_table)" \
+         "$(grep -E '^\| [0-9]+[mg] \|' docs/sizing.md)"
 }
 
 
 # ---- directives and variables ----
 
-# "name: contexts" of each command in the module, and of each in README
+# Prints "NAME: CONTEXT, CONTEXT" for each directive of the module.
 
 commands() {
     tr -d '\n' < ngx_http_bloom_module.c \
@@ -345,27 +352,32 @@ commands() {
     done | sort
 }
 
+# Prints the same for each directive that docs/directives.md describes.
+
 described() {
     awk '/^### bloom_/ { name = $2 }
          /^\| Context/ && name {
              gsub(/^\| Context \| | \|$/, ""); gsub(/`/, "")
              print name ": " $0; name = ""
-         }' README.md | sort
+         }' docs/directives.md | sort
 }
 
 check_names() {
-    same "the directives and their contexts" "$(commands)" "$(described)"
+    same "docs/directives.md has the directives, with their contexts" \
+         "$(commands)" "$(described)"
 
-    same "the variables" \
+    same "docs/directives.md has the variables" \
          "$(grep -oE 'ngx_string\("bloom_[a-z_]+"\), NULL' \
                  src/http/ngx_http_bloom_variables.c | cut -d '"' -f 2 | sort)" \
-         "$(grep -oE '^### \$bloom_[a-z_]+' README.md | cut -d '$' -f 2 | sort)"
+         "$(grep -oE '^### \$bloom_[a-z_]+' docs/directives.md | cut -d '$' -f 2 \
+            | sort)"
 }
 
 
 # ---- the endpoint, files ----
 
-# "METHOD PATH changes" of each route; without "changes" where $1 says "names"
+# Prints "METHOD PATH CHANGES" for each request that the endpoint answers;
+# CHANGES is "yes" or "no".
 
 routes() {
     tr -d '\n' < src/http/api/ngx_http_bloom_api.c \
@@ -382,30 +394,30 @@ routes() {
     done | sort
 }
 
-# the same of a table whose rows begin "| `METHOD PATH` | yes"
+# Prints the same for each row "| `METHOD PATH` | yes ..." of a document.
 
 described_routes() {
     sed -nE 's/^\| `(GET|POST|PUT|DELETE) (\/[^`?]*)` \| ([a-z]+) .*/\1 \2 \3/p' \
         "$1" | sort
 }
 
-# "STATUS CODE" of each error
+# Prints "STATUS CODE" for each error of the endpoint.
 
 errors() {
     grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/http/api/ngx_http_bloom_error.c \
     | tr -d '{}",' | awk '$1 != 200 { print $1, $2 }' | sort
 }
 
-# The places in JSON of a zone's state, each with its objects' names and dots:
-# the first column of the table of stats.
+# Prints the path of each member in the JSON of a zone's state, such as
+# "journal.bytes": the first column of the table of stats.
 
 members() {
     grep -oE '^    \{ "[a-z_.]+"' src/http/api/ngx_http_bloom_stats.c \
     | tr -d '{ "' | sort
 }
 
-# "NAME TYPE LABEL: VALUE, VALUE ...: HELP" of each metric, as the tables of
-# stats and of rules' metrics have them
+# Prints "NAME TYPE LABEL: VALUE, VALUE ...: HELP" for each metric in the tables
+# of stats and of rules' metrics.
 
 metrics() {
     perl -0777 -ne '
@@ -436,7 +448,8 @@ described_metrics() {
         docs/api.md | tr -d '`' | sed 's/  *: /: /' | sort
 }
 
-# the names of files in a state directory, with "*" for what differs
+# Prints the names of files in a state directory, with "*" for the parts that
+# vary.
 
 state_files() {
     {
@@ -461,14 +474,15 @@ check_endpoint() {
     same "docs/api.md has the metrics of the source, with labels and help" \
          "$(metrics)" "$(described_metrics)"
 
-    # the members before the table of states
+    # the table of members is before that of states
 
     same "docs/api.md has the members of a zone's state" "$(members)" \
          "$(sed -n '/^## State/,/^| `state` | means/p' docs/api.md \
             | sed -nE '/means/d; s/^\| `([a-z_.]+)` \|.*/\1/p' | sort)"
 }
 
-# first_column FILE: of the table that begins with "| file |"
+# first_column FILE: prints the first column of the table that begins with
+# "| file |"
 
 first_column() {
     sed -n '/^| file |/,/^$/p' "$1" | grep -E '^\| `' | cut -d '|' -f 2
@@ -492,8 +506,8 @@ check_files() {
             | sort -n)"
 }
 
-# "OFFSET SIZE FIELD" of the page, and "SIZE bytes" of all of it, as the
-# compiler lays it out
+# Prints "OFFSET SIZE FIELD" for each field of the control page as the compiler
+# lays it out, and "SIZE bytes" for the whole page.
 
 control_page() {
     local header=src/store/ngx_bloom_control.h
@@ -536,6 +550,8 @@ check_files
 check_sizes
 check_man_page
 check_blocks README.md
+check_blocks docs/directives.md
+check_blocks docs/sizing.md
 check_blocks docs/api.md
 check_blocks docs/operations.md
 
