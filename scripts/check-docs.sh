@@ -14,7 +14,7 @@
 #   - docs/directives.md describes each directive, with its contexts, and each
 #     variable of the source, and no other;
 #   - docs/api.md lists the requests, errors, metrics and members of a zone's
-#     state that the source has, and README.md lists the requests;
+#     state that the source has; README.md has at most 300 lines;
 #   - docs/architecture.md lists the files of the source, and docs/state.md the
 #     files of a state directory and the fields of its control page;
 #   - docs/ngx-bloom.1 is what `make man` makes of the tool's tables;
