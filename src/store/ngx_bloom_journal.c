@@ -415,6 +415,8 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
             goto failed;
         }
 
+        what = BLOOM_SEGMENT_DAMAGED;
+
         fd = (rc == NGX_OK)
              ? ngx_bloom_segment_open(state, base, O_RDWR, &segment, error,
                                       &what)
