@@ -100,7 +100,8 @@ anchors() {
 check_links() {
     local file link path bad=
 
-    for file in README.md docs/*.md conf-examples/*.md t/*.md; do
+    for file in *.md {docs,bench,conf-examples,t}/*.md {conf-examples,t}/*/*.md
+    do
         [ -e "$file" ] || continue
 
         while IFS= read -r link; do
