@@ -24,6 +24,7 @@
 #include "ngx_bloom_helper.h"
 #include "ngx_bloom_reload.h"
 #include "ngx_bloom_shutdown.h"
+#include "bloom_version.h"
 
 
 static ngx_int_t ngx_http_bloom_add_handlers(ngx_conf_t *cf);
@@ -253,6 +254,13 @@ ngx_http_bloom_init_module(ngx_cycle_t *cycle)
         ngx_bloom_reload_accepted(cycle, &bmcf->zones);
         ngx_http_bloom_attach(cycle, bmcf);
         (void) ngx_bloom_helper_init(cycle, &bmcf->zones);
+
+        if (ngx_is_init_cycle(cycle->old_cycle) && !ngx_test_config) {
+            ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
+                          "bloom module " BLOOM_VERSION " serves %ui zone%s",
+                          bmcf->zones.nelts,
+                          bmcf->zones.nelts == 1 ? "" : "s");
+        }
     }
 
     return NGX_OK;

@@ -87,7 +87,7 @@ tree() {
 # nginx without the module, in the cache
 
 if [ "$version" != installed ]; then
-    key=$( (echo "${flags[@]}"; gcc -v 2>&1
+    key=$( (echo "${flags[@]}"; ${CC:-gcc} -v 2>&1
             head -n 1 "$source/debian/changelog") | sha256sum | cut -c 1-12)
     pristine=$cache/nginx-$version-$kind-$key
 
@@ -116,7 +116,7 @@ flock 9
 tree "$work"
 ln -sfn ../.. bloom
 
-configured=$(echo "${pristine:-}" "$add" "${flags[@]}"
+configured=$(echo "${pristine:-}" "$add" "${flags[@]}" ${CC:+"$CC"}
              cat bloom/config
              (cd bloom/src && find . -name "*.h" | sort))
 

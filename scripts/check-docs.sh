@@ -105,7 +105,8 @@ anchors() {
 check_links() {
     local file link path bad=
 
-    for file in README.md docs/*.md conf-examples/*.md t/*.md; do
+    for file in *.md {docs,bench,conf-examples,t}/*.md {conf-examples,t}/*/*.md
+    do
         [ -e "$file" ] || continue
 
         while IFS= read -r link; do
@@ -305,6 +306,17 @@ check_man_page() {
 }
 
 
+# ---- the version ----
+
+check_version() {
+    same "the newest release in CHANGELOG.md is the version of the source" \
+         "$(sed -n 's/^#define BLOOM_VERSION  "\(.*\)"$/\1/p' \
+                src/core/bloom_version.h)" \
+         "$(sed -n 's/^## \[\([0-9][^]]*\)\] - [0-9-]*$/\1/p' CHANGELOG.md \
+            | head -n 1)"
+}
+
+
 # ---- sizes ----
 
 # memory LAYOUT ITEMS RATE: prints the filter's size as the table writes it
@@ -433,6 +445,14 @@ metrics() {
             ($m->{help} = $help) =~ s/"\s+"//g;
             $m->{help} =~ s/^"|\.?"$//g;
         }
+        while (/metrics_head\(&turns->text,\s"([a-z_]+)",\s"gauge",
+                \s+((?:"[^"]*"\s*)+)\)/gx)
+        {
+            my ($name, $help) = ($1, $2);
+            $help =~ s/"\s+"//g;
+            push @names, $name;
+            ($metric{$name}{help} = $help) =~ s/^"|\.?"$//g;
+        }
         END {
             for (@names) {
                 my $m = $metric{$_};
@@ -549,6 +569,7 @@ check_endpoint
 check_files
 check_sizes
 check_man_page
+check_version
 check_blocks README.md
 check_blocks docs/directives.md
 check_blocks docs/sizing.md

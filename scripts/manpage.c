@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bloom_version.h"
 #include "cli.h"
 #include "command_list.h"
 
@@ -214,7 +215,7 @@ print_line(const char *line)
     version = strstr(line, "@VERSION@");
 
     if (version != NULL) {
-        printf("%.*s%s%s", (int) (version - line), line, NGX_BLOOM_VERSION,
+        printf("%.*s%s%s", (int) (version - line), line, BLOOM_VERSION,
                version + sizeof("@VERSION@") - 1);
 
     } else if (strcmp(line, "@SYNOPSIS@\n") == 0) {

@@ -12,10 +12,6 @@
 #include <stdint.h>
 
 
-#ifndef NGX_BLOOM_VERSION
-#define NGX_BLOOM_VERSION  "0.1.0"
-#endif
-
 #define CLI_OK     0
 #define CLI_NO     1                     /* test: some key absent; expand:
                                             nothing to look up; verify,

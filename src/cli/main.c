@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "bloom_image.h"
+#include "bloom_version.h"
 #include "cli.h"
 #include "command_list.h"
 
@@ -81,7 +82,7 @@ run(int argc, char **argv)
     word = argv[1];
 
     if (strcmp(word, "--version") == 0) {
-        printf("ngx-bloom %s, image format version %d\n", NGX_BLOOM_VERSION,
+        printf("ngx-bloom %s, image format version %d\n", BLOOM_VERSION,
                BLOOM_IMAGE_VERSION);
         return CLI_OK;
     }

@@ -7,6 +7,7 @@
 
 #include "ngx_http_bloom_add.h"
 #include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_debug.h"
 #include "ngx_http_bloom_key.h"
 #include "ngx_bloom_add.h"
 
@@ -86,6 +87,8 @@ ngx_http_bloom_add_one(ngx_http_request_t *r,
     if (rc != NGX_OK) {
         return rc == NGX_DECLINED ? NGX_OK : rc;
     }
+
+    ngx_http_bloom_debug_add(r, addition->key.zone, &text);
 
     why = ngx_bloom_add_key(addition->key.zone, &text);
 

@@ -7,6 +7,7 @@
 #include "ngx_http_bloom_rules.h"
 #include "ngx_http_bloom_audit.h"
 #include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_debug.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_key.h"
 #include "ngx_http_bloom_prefetch.h"
@@ -99,6 +100,8 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
             answer = NGX_HTTP_BLOOM_EMPTY;
 
             if (!rule[i].empty) {
+                ngx_http_bloom_debug_rule(r, &rule[i], &key, answer,
+                                          "continue");
                 ngx_bloom_counters_count(rule[i].series, answer, 1);
                 continue;
             }
@@ -117,12 +120,14 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
                 && ngx_http_bloom_audit_takes(r, blcf, ctx, &rule[i], &key)
                 && !blcf->dry_run)
             {
+                ngx_http_bloom_debug_rule(r, &rule[i], &key, answer, "audit");
                 ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_AUDITED, &rule[i],
                                          &key);
                 continue;
             }
 
         } else if (answer < NGX_BLOOM_UNKNOWN) {
+            ngx_http_bloom_debug_rule(r, &rule[i], &key, answer, "continue");
             ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_PASSED, &rule[i],
                                       &key);
             continue;
@@ -138,6 +143,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
             return NGX_HTTP_SERVICE_UNAVAILABLE;
 
         } else if (answer == NGX_BLOOM_INVALID && !rule[i].invalid) {
+            ngx_http_bloom_debug_rule(r, &rule[i], &key, answer, "continue");
             ngx_http_bloom_rules_log(r, blcf, &rule[i], "passing",
                                      "invalid for", &key);
             ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_INVALID, &rule[i],
@@ -164,6 +170,10 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
 
     ngx_http_bloom_rules_log(r, blcf, rule, pass ? "passing" : "rejecting",
                              "undecided in", key);
+
+    ngx_http_bloom_debug_rule(r, rule, key, NGX_BLOOM_UNKNOWN,
+                              pass ? "continue"
+                              : blcf->dry_run ? "reject in dry run" : "reject");
 
     if (pass || blcf->dry_run) {
         ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, rule, key);
@@ -235,6 +245,7 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
                     || (rule->action == NGX_HTTP_BLOOM_ROUTE && blcf->dry_run));
 
     if (rule->action == NGX_HTTP_BLOOM_PASS) {
+        ngx_http_bloom_debug_rule(r, rule, key, answer, "pass");
         ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
 
         status = (answer == NGX_BLOOM_INVALID) ? NGX_HTTP_BLOOM_INVALID
@@ -249,6 +260,12 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
     }
 
     reject = (rule->action == NGX_HTTP_BLOOM_REJECT);
+
+    ngx_http_bloom_debug_rule(r, rule, key, answer,
+                              blcf->dry_run
+                              ? (reject ? "reject in dry run"
+                                        : "route in dry run")
+                              : (reject ? "reject" : "route"));
 
     ngx_http_bloom_rules_log(r, blcf, rule, reject ? "rejecting" : "routing",
                              findings[answer],

@@ -7,6 +7,7 @@
 
 #include "ngx_http_bloom_variables.h"
 #include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_debug.h"
 #include "ngx_http_bloom_key.h"
 #include "ngx_bloom_io.h"
 
@@ -157,6 +158,7 @@ ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
                       : NGX_BLOOM_INVALID;
 
         ngx_bloom_count(key->zone, (ngx_bloom_counter_e) pin->answer, 1);
+        ngx_http_bloom_debug_lookup(r, key->zone, &text, pin->answer);
     }
 
     return ngx_http_bloom_variables_set(v,

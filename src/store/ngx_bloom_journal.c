@@ -270,6 +270,12 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
         ngx_bloom_state_fail(state, 0, 0);
     }
 
+    ngx_log_debug6(NGX_LOG_DEBUG_CORE, ngx_cycle->log, 0,
+                   "bloom journal \"%V\": appended %uD key%s in %uz bytes at "
+                   "%uL, sequence %uL", &state->path, maker->count,
+                   maker->count == 1 ? "" : "s", size, end->tail,
+                   end->sequence);
+
     end->tail += size;
     end->sequence++;
 
@@ -414,6 +420,8 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
             ngx_set_errno(NGX_ENOENT);           /* somebody has removed it */
             goto failed;
         }
+
+        what = BLOOM_SEGMENT_DAMAGED;
 
         fd = (rc == NGX_OK)
              ? ngx_bloom_segment_open(state, base, O_RDWR, &segment, error,

@@ -72,6 +72,12 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
         }
 
         load->image = load->file.reader.image;
+
+        ngx_log_debug5(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
+                       "bloom zone \"%V\": load opens \"%V\": %uL key%s, "
+                       "%uL bytes", &zone->name, &load->file.name,
+                       load->image.items, load->image.items == 1 ? "" : "s",
+                       bloom_image_payload_size(&load->image));
     }
 
     if (image != NULL) {
@@ -266,6 +272,10 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
                                         load->position);
 
         load->reading = 1;
+
+        ngx_log_debug3(NGX_LOG_DEBUG_CORE, load->zone->shm_zone->shm.log, 0,
+                       "bloom zone \"%V\": load replays \"%V\" from the "
+                       "segment at %uL", &load->zone->name, &state->path, from);
     }
 
     return ngx_bloom_load_replay(load, NGX_BLOOM_LOAD_STEP);
@@ -284,6 +294,10 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     p = ngx_bloom_zone_bank(load->zone, load->bank);
 
     if (load->file.name.len == 0) {
+
+        ngx_log_debug1(NGX_LOG_DEBUG_CORE, load->zone->shm_zone->shm.log, 0,
+                       "bloom zone \"%V\": load begins with an empty filter",
+                       &load->zone->name);
 
 #if (NGX_DEBUG_MALLOC)
         ngx_memzero(p, bloom_image_payload_size(&load->image));
@@ -321,6 +335,11 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
         return ngx_bloom_load_refuse(load, load->file.err,
                                      load->file.error);
     case NGX_DONE:
+        ngx_log_debug2(NGX_LOG_DEBUG_CORE, load->zone->shm_zone->shm.log, 0,
+                       "bloom zone \"%V\": load verified the image, which sets "
+                       "%uL bits", &load->zone->name,
+                       sh->bank[load->bank].bits_set);
+
         load->chunks = 1;
         return NGX_AGAIN;
     }
@@ -592,7 +611,16 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         if (load->reader.lost != 0) {
             (void) ngx_bloom_io_sync(state->fd);
         }
+
+        ngx_log_debug4(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
+                       "bloom zone \"%V\": load replayed up to %uL: "
+                       "records %uL, keys %uL", &zone->name,
+                       load->reader.limit, load->records, load->keys);
     }
+
+    ngx_log_debug2(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
+                   "bloom zone \"%V\": load serves generation %uL",
+                   &zone->name, sh->generation);
 
     ngx_bloom_load_log_lost(zone, &load->reader, load->complete);
 
@@ -733,6 +761,10 @@ ngx_bloom_load_fails(ngx_bloom_load_t *load, ngx_bloom_outcome_e outcome,
     }
 
     *p = '\0';
+
+    ngx_log_debug2(NGX_LOG_DEBUG_CORE, load->zone->shm_zone->shm.log, 0,
+                   "bloom zone \"%V\": load fails: %s",
+                   &load->zone->name, load->error);
 
     return NGX_ERROR;
 }

@@ -20,6 +20,7 @@
 #include "ngx_http_bloom_task.h"
 #include "ngx_http_bloom_turns.h"
 #include "ngx_http_bloom_upload.h"
+#include "bloom_version.h"
 
 
 /*
@@ -426,7 +427,8 @@ ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     ngx_http_bloom_text_init(&text, r->pool);
 
-    ngx_http_bloom_text_printf(&text, "{\"zones\":[");
+    ngx_http_bloom_text_printf(&text, "{\"version\":\"" BLOOM_VERSION "\","
+                               "\"zones\":[");
 
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 

@@ -16,6 +16,7 @@
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_stats.h"
 #include "ngx_http_bloom_turns.h"
+#include "bloom_version.h"
 
 
 #define NGX_HTTP_BLOOM_METRICS_LABEL(value)  (2 * (value)->len)
@@ -214,6 +215,12 @@ ngx_http_bloom_metrics_done(ngx_http_request_t *r,
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
     ngx_http_bloom_metrics_of_rules(&turns->text, bmcf);
+
+    ngx_http_bloom_metrics_head(&turns->text, "build_info", "gauge",
+                                "The version of the module, as a label; the "
+                                "value is always 1.");
+    ngx_http_bloom_text_printf(&turns->text, "nginx_bloom_build_info{version="
+                               "\"" BLOOM_VERSION "\"} 1\n");
 
     ngx_str_set(&type, "text/plain; version=0.0.4; charset=utf-8");
 
