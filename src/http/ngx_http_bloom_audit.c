@@ -9,6 +9,7 @@
 #include "ngx_http_bloom_conf.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_key.h"
+#include "ngx_bloom_io.h"
 #include "ngx_bloom_learn.h"
 
 
@@ -341,6 +342,7 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     zone = audited->zone;
 
     ngx_bloom_count(zone, NGX_BLOOM_COUNTER_WRONG_ABSENT, 1);
+    ngx_bloom_counters_set_wrong_at(zone->series, ngx_bloom_time());
 
     outcome = audited->conf->learn
               ? (ngx_uint_t) ngx_bloom_learn(zone, &audited->key,
