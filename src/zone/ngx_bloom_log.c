@@ -41,11 +41,13 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
     last = ngx_bloom_log_as_of(as_of, &load->image);
 
     ngx_log_error(NGX_LOG_NOTICE, log, 0,
-                  "bloom zone \"%V\" %s generation %uL: %s with %uL keys, made "
-                  "for %uL%*s, and %uL keys of its journal%s, loaded in %uL ms",
+                  "bloom zone \"%V\" %s generation %uL: %s with %uL key%s, "
+                  "made for %uL%*s, and %uL key%s of its journal%s, loaded in "
+                  "%uL ms",
                   &zone->name, does, zone->sh->generation, name,
-                  load->image.items, load->image.capacity,
-                  (size_t) (last - as_of), as_of, load->keys,
+                  load->image.items, ngx_bloom_plural(load->image.items),
+                  load->image.capacity, (size_t) (last - as_of), as_of,
+                  load->keys, ngx_bloom_plural(load->keys),
                   load->position ? " behind a checkpoint" : "",
                   ngx_bloom_time() - load->begun);
 

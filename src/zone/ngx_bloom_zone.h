@@ -232,7 +232,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_err_t               state_err;
     const char             *state_error;
 
-    ngx_uint_t              changed;     /* the file did: it will be loaded */
+    ngx_uint_t              changed;     /* why the file will be loaded, as in
+                                            ngx_bloom_reload.c; 0: not */
 
     /* of the same name in the configuration before, with memory of its own,
      * that processes of that configuration still use; NULL: none */

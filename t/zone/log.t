@@ -79,7 +79,7 @@ subtest 'another image is loaded' => sub {
        'the endpoint loads another image');
 
     my $line = $t->wait_for_log(qr/serves generation/, $mark);
-    like($line, qr{\[notice\] .*bloom zone "ids" serves generation 2: \Q$dir\E/ids\.bloom with 3 keys, made for 3, and 1 keys of its journal, loaded in \d+ ms$},
+    like($line, qr{\[notice\] .*bloom zone "ids" serves generation 2: \Q$dir\E/ids\.bloom with 3 keys, made for 3, and 1 key of its journal, loaded in \d+ ms$},
          'the line about another image has its figures');
     is(scalar lines(qr/serves generation/, $mark), 1,
        'the log has one line about the other image');
