@@ -154,14 +154,14 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
 
     { ngx_string("bloom_unavailable"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_bloom_conf_enum,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_bloom_loc_conf_t, unavailable),
       &ngx_http_bloom_unavailable },
 
     { ngx_string("bloom_log_level"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_bloom_conf_enum,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_bloom_loc_conf_t, log_level),
       &ngx_http_bloom_log_levels },

@@ -41,7 +41,7 @@ export class Card {
         const { image, filter, memory, load } = zone;
         const level = worst(found);
         const state = level === 'good' || zone.state !== 'serving'
-            ? zone.state.replace('_', ' ') : 'serving, with trouble';
+            ? zone.state.replace('_', ' ') : 'serving, needs attention';
 
         setText(this.state, state);
         setAttribute(this.state, 'class', `state ${level}`);
@@ -123,7 +123,7 @@ export function freshness(image, now) {
     }
 
     if (image.as_of !== null) {
-        return `complete ${ago(image.as_of, now)}`;
+        return `keys as of ${ago(image.as_of, now)}`;
     }
 
     return image.created === null ? 'of no known time'

@@ -5,7 +5,7 @@
 
 import uPlot from 'uplot';
 
-import { few, perSecond, rate, short } from './format.js';
+import { numberTicks, perSecond, rate, rateTicks, short } from './format.js';
 import { decisions } from './series.js';
 
 const dashes = { rejected: [6, 4], routed: [2, 3] };
@@ -134,7 +134,7 @@ export function history(place) {
         axes: [
             axis({ values: (chart, times) => times.map((s) =>
                 new Date(1000 * s).toLocaleTimeString('en-GB')), space: 80 }),
-            axis({ values: (chart, ticks) => ticks.map(few), size: 56 }),
+            axis({ values: (chart, ticks) => numberTicks(ticks), size: 56 }),
         ],
         scales: { y: { range: fromZero } },
         series: [
@@ -161,10 +161,9 @@ export function curve(place, limits) {
         cursor: { y: false, drag: { x: false, y: false } },
         legend: legend(),
         axes: [
-            axis({ scale: 'x', values: (chart, ticks) => ticks.map(short),
+            axis({ scale: 'x', values: (chart, ticks) => numberTicks(ticks),
                    space: 70 }),
-            axis({ values: (chart, ticks) => ticks.map((p) =>
-                       p === null ? '' : rate(p)), size: 76 }),
+            axis({ values: (chart, ticks) => rateTicks(ticks), size: 76 }),
         ],
         scales: {
             x: { time: false },

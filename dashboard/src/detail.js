@@ -162,7 +162,7 @@ function tables(zone, now) {
     list.push(['Image', image === null ? [['State', 'nothing is loaded']] : [
         ['From', source(zone)],
         ['Fresh', freshness(image, now)],
-        ['Complete as of', moment(image.as_of)],
+        ['Keys as of', moment(image.as_of)],
         ['Made', moment(image.created)],
         ['Build id', image.build_id],
         ['Layout', image.lines > 0

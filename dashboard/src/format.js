@@ -19,6 +19,18 @@ export function short(n) {
 }
 
 
+// Labels of an axis, all in the unit of the greatest number
+
+export function numberTicks(values) {
+    const greatest = Math.max(...values);
+    const [size, unit] = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e4, ' k']]
+        .find(([limit]) => greatest >= limit) ?? [1, ''];
+    const divisor = unit === ' k' ? 1e3 : size;
+
+    return values.map((n) => n === 0 ? '0' : digits(n / divisor) + unit);
+}
+
+
 export function bytes(n) {
     const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
     let unit = 0;
@@ -48,6 +60,17 @@ export function rate(p) {
     }
 
     return p < 1e-5 ? `1 in ${short(1 / p)}` : `${digits(100 * p)} %`;
+}
+
+
+// Labels of an axis of rates, all in percent or all as "1 in N"; of some there
+// is none.
+
+export function rateTicks(values) {
+    const small = values.some((p) => p !== null && p > 0 && p < 1e-5);
+
+    return values.map((p) => p === null ? ''
+        : small ? `1 in ${short(1 / p)}` : `${digits(100 * p)} %`);
 }
 
 

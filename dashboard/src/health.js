@@ -1,21 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// What is wrong with a zone, in words: { level, text }, level "bad" or "warn".
+// What is wrong with a zone, and what to do: { level, text }, level "bad" or
+// "warn".
 
-import { bytes, digits, duration, number, plural, rate } from './format.js';
+import { bytes, digits, duration, moment, number, plural, rate }
+    from './format.js';
 
 const SILENT = 10_000;                // ms; the helper looks in every second
 const ENOUGH = 20;                    // cases that a measured rate rests on
+const RECENT = 24 * 3600 * 1000;      // ms that a wrong absent is warned of
 
 
 const states = {
-    'not_loaded': ['bad', 'Nothing is loaded: every answer is “unknown”.'],
+    'not_loaded': ['bad', 'Nothing is loaded: every answer is “unknown”. '
+                          + 'The error log says why: do what it says, and '
+                          + 'reload nginx.'],
     'stale': ['bad', 'The image is older than max_age allows: every answer is '
-                     + '“unknown” until a newer one is loaded.'],
+                     + '“unknown” until a newer one is loaded. Build an image '
+                     + 'with --as-of, and load it.'],
     'damaged': ['bad', 'Added keys were lost: keys that the filter lacks are '
-                       + '“unknown” until an image has them.'],
+                       + '“unknown” until an image has them. Build an image '
+                       + 'whose --as-of is more than an hour after the loss, '
+                       + 'and load it.'],
     'behind': ['warn', 'Another instance of the zone has added keys that this '
-                       + 'one has yet to apply.'],
+                       + 'one has yet to apply. If this lasts, look at the '
+                       + 'disk of bloom_state_path.'],
 };
 
 const loads = {
@@ -38,7 +47,8 @@ export function problems(zone, now) {
     if (silent > SILENT) {
         say('bad', 'The helper process has been silent for '
                    + `${duration(silent)}: nothing is loaded, saved or `
-                   + 'synchronised.');
+                   + 'synchronised. Look for “nginx: cache manager process” '
+                   + 'and its master; restart nginx if they are gone.');
     }
 
     if (loads[zone.load.result] !== undefined) {
@@ -54,7 +64,11 @@ export function problems(zone, now) {
             `Over-full: about ${number(filter.estimated_items)} keys where `
             + `there was to be room for ${number(image.capacity)}. False `
             + `positives are ${digits(filter.estimated_fpr / image.fpr)} times `
-            + `as many as meant: ${rate(filter.estimated_fpr)}.`);
+            + `as many as meant: ${rate(filter.estimated_fpr)}. `
+            + (zone.file !== null || image.uploaded
+                ? 'Build the next image with -n greater than its number of '
+                  + 'keys.'
+                : 'Raise the zone’s capacity.'));
     }
 
     if (zone.journal.error !== null) {
@@ -64,19 +78,23 @@ export function problems(zone, now) {
     if (zone.journal.lost_keys > 0) {
         say('bad', `${plural(zone.journal.lost_keys, 'added key')} found no `
                    + 'room to wait for the disk, and will be gone with the '
-                   + 'next load.');
+                   + 'next load. Make room on the disk of bloom_state_path, '
+                   + 'and add the keys again.');
     }
 
     if (zone.journal.pending_keys > 0) {
         say('warn', `${plural(zone.journal.pending_keys, 'added key')} `
                     + `${zone.journal.pending_keys === 1 ? 'waits' : 'wait'} for `
-                    + 'the disk.');
+                    + 'the disk. If this lasts, make room on the disk of '
+                    + 'bloom_state_path.');
     }
 
-    if (zone.audit.wrong_absent > 0) {
+    if (now - Date.parse(zone.audit.last_wrong_absent) < RECENT) {
         say('bad', `The audit found ${number(zone.audit.wrong_absent)} wrong `
                    + `“absent” among ${number(zone.audit.audited)}: keys that `
-                   + 'the filter lacks and the backend has.');
+                   + 'the filter lacks and the backend has, last at '
+                   + `${moment(zone.audit.last_wrong_absent)}. Add the keys that `
+                   + 'the error log names, or load an image that has them.');
     }
 
     if (zone.feedback.false_positives >= ENOUGH && zone.image !== null
@@ -84,7 +102,10 @@ export function problems(zone, now) {
     {
         say('warn', `False positives are measured at `
                     + `${rate(zone.feedback.measured_fpr)}, where `
-                    + `${rate(zone.image.fpr)} were meant.`);
+                    + `${rate(zone.image.fpr)} were meant. They may be deleted `
+                    + 'keys that are still asked for: load an image without '
+                    + 'them. If no keys were deleted, somebody may choose the '
+                    + 'keys: see hash=siphash.');
     }
 
     if (zone.load.in_progress) {

@@ -16,7 +16,6 @@ const PATIENCE = 10_000;              // and when there is no answer, at most
 const cards = new Map();              // by the zone's name
 const series = new Map();
 const order = ['bad', 'warn', 'good'];
-const titles = { bad: 'trouble', warn: 'to look at' };
 
 let write = null;                     // whether the endpoint takes changes
 let detail = null;                    // of the zone that was chosen
@@ -146,7 +145,7 @@ function summarise(levels) {
     setText(summary, hit === 0
         ? `${plural(levels.length, 'zone')}, all well`
         : `${hit} of ${plural(levels.length, 'zone')} `
-          + `${hit === 1 ? 'has' : 'have'} ${titles[level]}`);
+          + `${hit === 1 ? 'needs' : 'need'} attention`);
 
     document.title = (hit === 0 ? '' : `(${hit}) `) + 'Bloom filters';
 }

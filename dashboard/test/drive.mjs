@@ -10,6 +10,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
+import { numberTicks, rateTicks } from '../src/format.js';
+import { problems } from '../src/health.js';
 import { traffic, withBrowser } from './browser.mjs';
 
 const WAIT = 20_000;
@@ -168,6 +170,100 @@ const fits = async (page, what) =>
        `the page is no wider than the window: ${what}`);
 
 
+// ---- words, without a browser ----
+
+// A zone in good order, but for what is given
+
+function zoneWith(changes) {
+    const zone = {
+        state: 'serving',
+        file: null,
+        helper: { heartbeat: '2026-05-05T12:00:00.000Z' },
+        load: { result: null, message: null, in_progress: false },
+        image: { k: 10, bits: 14400, capacity: 1000, fpr: 0.001,
+                 uploaded: false },
+        filter: { estimated_items: 900, estimated_fpr: 0.001 },
+        journal: { error: null, lost_keys: 0, pending_keys: 0 },
+        audit: { audited: 10, wrong_absent: 0, last_wrong_absent: null },
+        feedback: { false_positives: 0, measured_fpr: null },
+    };
+
+    for (const [name, value] of Object.entries(changes)) {
+        zone[name] = typeof value === 'object' && zone[name] !== null
+            ? { ...zone[name], ...value } : value;
+    }
+
+    return zone;
+}
+
+const NOW = Date.parse('2026-05-05T12:00:01Z');
+
+function said(changes) {
+    return problems(zoneWith(changes), NOW)
+        .map(({ level, text }) => `${level}: ${text}`).join(' ');
+}
+
+
+function words() {
+    const wrong = (last) =>
+        said({ audit: { wrong_absent: 2, last_wrong_absent: last } });
+
+    is(said({}), '', 'a zone in good order has no problem');
+    like(wrong('2026-05-05T11:59:00.000Z'),
+         /^bad: The audit found 2 wrong “absent” among 10: .* last at 2026-05-05 11:59:00 UTC\. Add the keys/,
+         'a wrong absent of today is a problem');
+    like(wrong('2026-05-04T12:00:02.000Z'), /^bad: The audit/,
+         'a wrong absent is a problem for 24 hours');
+    is(wrong('2026-05-04T12:00:00.000Z'), '',
+       'a wrong absent of the day before is no problem any more');
+
+    const full = { filter: { estimated_items: 2000, estimated_fpr: 0.05 } };
+    const remedies = [
+        ['a zone that is not loaded', { state: 'not_loaded' },
+         /reload nginx\.$/],
+        ['a stale zone', { state: 'stale' }, /Build an image with --as-of/],
+        ['a damaged zone', { state: 'damaged' },
+         /more than an hour after the loss, and load it\.$/],
+        ['a zone that is behind', { state: 'behind' },
+         /look at the disk of bloom_state_path\.$/],
+        ['a silent helper',
+         { helper: { heartbeat: '2026-05-05T11:00:00.000Z' } },
+         /restart nginx if they are gone\.$/],
+        ['an over-full zone that starts empty', full,
+         /Raise the zone’s capacity\.$/],
+        ['an over-full zone with a file', { ...full, file: '/ids.bloom' },
+         /Build the next image with -n greater than its number of keys\.$/],
+        ['an over-full zone with an upload',
+         { ...full, image: { uploaded: true } },
+         /Build the next image with -n greater than its number of keys\.$/],
+        ['lost keys', { journal: { lost_keys: 3 } }, /add the keys again\.$/],
+        ['pending keys', { journal: { pending_keys: 3 } },
+         /make room on the disk of bloom_state_path\.$/],
+        ['false positives',
+         { feedback: { false_positives: 30, measured_fpr: 0.1 } },
+         /deleted keys .* load an image without them\. .*hash=siphash\.$/],
+    ];
+
+    for (const [what, changes, remedy] of remedies) {
+        like(said(changes), remedy, `the page says what to do about ${what}`);
+    }
+
+    const axes = [
+        [numberTicks, [0, 500, 1000], '0|500|1,000'],
+        [numberTicks, [0, 5000, 10000], '0|5 k|10 k'],
+        [numberTicks, [0, 500000, 1e6, 1.5e6], '0|0.5 M|1 M|1.5 M'],
+        [numberTicks, [0, 0.5, 1], '0|0.5|1'],
+        [rateTicks, [1e-5, null, 0.001, 1], '0.001 %||0.1 %|100 %'],
+        [rateTicks, [1e-6, 0.001, 0.1], '1 in 1 M|1 in 1,000|1 in 10'],
+    ];
+
+    for (const [ticks, values, wanted] of axes) {
+        is(ticks(values).join('|'), wanted,
+           `an axis has one unit: ${wanted}`);
+    }
+}
+
+
 // ---- all that there is, in one colour scheme and size ----
 
 async function everything(browser, options) {
@@ -216,7 +312,7 @@ async function looks(page) {
     like(text, /Target 0\.1 %/, 'a card has the target');
     like(text, /False positives 0\.00\d+ %/, 'a card has the estimated rate');
     like(text, /Generation \d/, 'a card has the generation');
-    like(text, /Image complete 2 h ago/, 'a card says how fresh the image is');
+    like(text, /Image keys as of 2 h ago/, 'a card says how fresh the image is');
     like(text, /Memory 192 KiB of/, 'a card has the memory');
     like(text, /Last load (at the start|ok|in progress)/,
          'a card has the last load');
@@ -240,15 +336,18 @@ async function looks(page) {
          /The last load was refused: [^]*damaged/,
          'the card of a zone with a bad image says so');
     like(await card(page, 'leaked').innerText(),
-         /audit found 3 wrong “absent” among 3/,
+         /audit found 3 wrong “absent” among 3: [^]*, last at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\. Add the keys /,
          'the card of a zone that lacks keys says so');
     like(await card(page, 'tokens').innerText(),
          /positives are measured at \d[\d.]* %, where 0\.1 %[^]*Measured\s+\d[\d.]* %, \d+ cases/,
          'the card of a zone with feedback has the measured rate');
     is(await page.locator('.card.bad').count(), 3,
        'cards of zones in trouble are marked');
-    is(await page.locator('#summary').innerText(), '3 of 6 zones have trouble',
+    is(await page.locator('#summary').innerText(),
+       '3 of 6 zones need attention',
        'the summary counts the zones in trouble');
+    like(await card(page, 'tokens').innerText(), /serving, needs attention/,
+         'the state of a zone in trouble that serves says so');
 }
 
 
@@ -610,7 +709,8 @@ async function troubles(browser) {
     like(await card(page, 'items').innerText(),
          /helper process has been silent for \d+ s/,
          'a card says that the helper is silent');
-    is(await page.locator('#summary').innerText(), '6 of 6 zones have trouble',
+    is(await page.locator('#summary').innerText(),
+       '6 of 6 zones need attention',
        'all zones are in trouble while the helper is silent');
     await nginx('wake');
     await page.locator('.card.good h3', { hasText: 'items' }).waitFor();
@@ -716,6 +816,8 @@ async function noticed(browser) {
     await context.close();
 }
 
+
+words();
 
 await withBrowser(async (browser) => {
     const all = (name, options) => where.run(`${name}: `, () =>

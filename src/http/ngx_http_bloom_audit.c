@@ -9,6 +9,7 @@
 #include "ngx_http_bloom_conf.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_key.h"
+#include "ngx_bloom_io.h"
 #include "ngx_bloom_learn.h"
 
 
@@ -26,6 +27,7 @@ typedef struct {
 } ngx_http_bloom_audited_t;
 
 
+static char *ngx_http_bloom_audit_invalid(ngx_conf_t *cf, ngx_str_t *value);
 static void ngx_http_bloom_audit_end(void *data);
 static void ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status);
@@ -83,6 +85,32 @@ ngx_http_bloom_audit_interval(ngx_str_t *value, ngx_uint_t *interval)
 }
 
 
+/* Logs what a fraction must be; returns NGX_CONF_ERROR. */
+static char *
+ngx_http_bloom_audit_invalid(ngx_conf_t *cf, ngx_str_t *value)
+{
+    u_char     meant[32];
+    ngx_int_t  rate;
+
+    rate = ngx_atofp(value->data, value->len, 3);
+
+    meant[0] = '\0';
+
+    if (rate >= 1 && rate <= NGX_HTTP_BLOOM_AUDIT_ALL) {
+        (void) ngx_snprintf(meant, sizeof(meant),
+                            " (did you mean \"%V%%\"?)%Z", value);
+        meant[sizeof(meant) - 1] = '\0';
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid fraction \"%V\"%s: it must be from 0.001%% to "
+                       "100%%, with up to three decimals, or \"off\" alone",
+                       value, meant);
+
+    return NGX_CONF_ERROR;
+}
+
+
 char *
 ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -90,7 +118,7 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_int_t                    rate;
     ngx_str_t                   *value;
-    ngx_uint_t                   i, interval;
+    ngx_uint_t                   i, interval, limited;
     ngx_http_bloom_main_conf_t  *bmcf;
 
     if (blcf->audit != NGX_CONF_UNSET_PTR) {
@@ -107,9 +135,7 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     rate = ngx_http_bloom_audit_rate(&value[1]);
 
     if (rate < 1 || rate > NGX_HTTP_BLOOM_AUDIT_ALL) {
-        return ngx_http_bloom_conf_invalid(cf, "fraction", &value[1],
-                                           "from 0.001% to 100%, with up to "
-                                           "three decimals, or \"off\" alone");
+        return ngx_http_bloom_audit_invalid(cf, &value[1]);
     }
 
     blcf->audit = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_audit_t));
@@ -118,6 +144,7 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     interval = NGX_HTTP_BLOOM_AUDIT_INTERVAL;
+    limited = 0;
 
     blcf->audit->rate = rate;
     blcf->audit->file = cf->conf_file->file.name;
@@ -136,9 +163,12 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             if (ngx_http_bloom_audit_interval(&value[i], &interval) != NGX_OK) {
                 return ngx_http_bloom_conf_invalid(cf, "rate", &value[i],
                                                    "\"learn_rate=\" and a "
-                                                   "number of keys, such as "
-                                                   "\"10r/s\" or \"30r/m\"");
+                                                   "number of keys from 1 to "
+                                                   "1000000, such as \"10r/s\" "
+                                                   "or \"30r/m\"");
             }
+
+            limited = 1;
 
         } else {
             return ngx_http_bloom_conf_invalid(cf, "parameter", &value[i],
@@ -148,6 +178,12 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     blcf->audit->interval = interval;
+
+    if (limited && !blcf->audit->learn) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "\"learn_rate=\" of \"bloom_audit\" has no effect "
+                           "without \"learn=on\"");
+    }
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
     bmcf->asks = 1;
@@ -306,6 +342,7 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     zone = audited->zone;
 
     ngx_bloom_count(zone, NGX_BLOOM_COUNTER_WRONG_ABSENT, 1);
+    ngx_bloom_counters_set_wrong_at(zone->series, ngx_bloom_time());
 
     outcome = audited->conf->learn
               ? (ngx_uint_t) ngx_bloom_learn(zone, &audited->key,

@@ -14,6 +14,8 @@ typedef struct {
 } ngx_http_bloom_conf_param_t;
 
 
+static char *ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_uint_t where);
 static ngx_int_t ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text);
 
 
@@ -121,9 +123,7 @@ ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
         }
 
         if (param->name.len == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\"", &value[i]);
-            return NGX_CONF_ERROR;
+            return ngx_http_bloom_conf_unknown(cf, &value[i], where);
         }
 
         field = (ngx_str_t *) ((u_char *) params + param->offset);
@@ -155,6 +155,34 @@ ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* Logs which parameters the directive takes; returns NGX_CONF_ERROR. */
+static char *
+ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
+{
+    u_char                       *p, *last, takes[NGX_MAX_CONF_ERRSTR / 2];
+    ngx_str_t                    *directive;
+    ngx_http_bloom_conf_param_t  *param;
+
+    directive = cf->args->elts;
+
+    p = takes;
+    last = takes + sizeof(takes);
+
+    for (param = ngx_http_bloom_conf_param; param->name.len; param++) {
+        if (param->where & where) {
+            p = ngx_slprintf(p, last, "%s\"%V\"", p == takes ? "" : ", ",
+                             &param->name);
+        }
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid parameter \"%V\": \"%V\" takes %*s",
+                       value, directive, (size_t) (p - takes), takes);
+
+    return NGX_CONF_ERROR;
 }
 
 
@@ -295,6 +323,50 @@ ngx_http_bloom_conf_invalid(ngx_conf_t *cf, char *name, ngx_str_t *value,
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "invalid %s \"%V\": it must be %s",
                        name, value, want);
+
+    return NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    u_char           *p, *last, choices[NGX_MAX_CONF_ERRSTR / 2];
+    ngx_str_t        *value;
+    ngx_uint_t       *field;
+    ngx_conf_enum_t  *e, *choice;
+
+    field = (ngx_uint_t *) ((u_char *) conf + cmd->offset);
+
+    if (*field != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    choice = cmd->post;
+
+    for (e = choice; e->name.len; e++) {
+        if (value[1].len == e->name.len
+            && ngx_strcasecmp(value[1].data, e->name.data) == 0)
+        {
+            *field = e->value;
+            return NGX_CONF_OK;
+        }
+    }
+
+    p = choices;
+    last = choices + sizeof(choices);
+
+    for (e = choice; e->name.len; e++) {
+        p = ngx_slprintf(p, last, "%s\"%V\"",
+                         e == choice ? "" : e[1].name.len ? ", " : " or ",
+                         &e->name);
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid value \"%V\" in \"%V\" directive, it must be "
+                       "%*s", &value[1], &cmd->name, (size_t) (p - choices),
+                       choices);
 
     return NGX_CONF_ERROR;
 }

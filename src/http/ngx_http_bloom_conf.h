@@ -73,6 +73,13 @@ ngx_http_variable_t *ngx_http_bloom_conf_add_variable(ngx_conf_t *cf,
 char *ngx_http_bloom_conf_value(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_complex_value_t *value);
 
+/*
+ * Sets an ngx_uint_t to a value of cmd->post by its name, as nginx's own
+ * ngx_conf_set_enum_slot() does.  The message about another name has the
+ * directive and the choices.
+ */
+char *ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
 /* Logs what a value must be; returns NGX_CONF_ERROR. */
 char *ngx_http_bloom_conf_invalid(ngx_conf_t *cf, char *name, ngx_str_t *value,
     char *want);

@@ -525,10 +525,13 @@ ngx_bloom_compact_written(ngx_bloom_compact_t *compact)
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                   "bloom zone \"%V\": %uL bytes of the journal became %uL: of "
-                  "%uL keys %uL were different, in %uL records now; it took "
+                  "%uL key%s %uL %s different, in %uL record%s now; it took "
                   "%uL ms", &compact->name, compact->end - compact->begin,
                   segment->size, compact->keys.ordinal,
-                  compact->keys.distinct, compact->records,
+                  ngx_bloom_plural(compact->keys.ordinal),
+                  compact->keys.distinct,
+                  compact->keys.distinct == 1 ? "was" : "were",
+                  compact->records, ngx_bloom_plural(compact->records),
                   ngx_bloom_time() - compact->begun);
 
     return NGX_DONE;

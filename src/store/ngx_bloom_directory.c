@@ -89,6 +89,7 @@ static ngx_int_t
 ngx_bloom_directory_root(ngx_str_t *root, ngx_bloom_user_t *user,
     ngx_uint_t make, ngx_fd_t *dir, u_char *error)
 {
+    u_char       owner[NGX_BLOOM_USER_LEN];
     ngx_fd_t     fd;
     struct stat  st;
 
@@ -112,9 +113,9 @@ ngx_bloom_directory_root(ngx_str_t *root, ngx_bloom_user_t *user,
                && st.st_uid != geteuid())
     {
         ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                        "\"%V\" is a link that user %d has made: have "
+                        "\"%V\" is a link that user %s has made: have "
                         "bloom_state_path name the directory itself", root,
-                        (int) st.st_uid);
+                        ngx_bloom_unprivileged_called(owner, st.st_uid));
         return NGX_ERROR;
     }
 
@@ -146,6 +147,8 @@ static ngx_int_t
 ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
     ngx_bloom_user_t *user, ngx_uint_t make, u_char *error)
 {
+    u_char  owner[NGX_BLOOM_USER_LEN];
+
     if (st->st_uid == 0 || geteuid() != 0) {
 
         if ((st->st_mode & (S_IWGRP|S_IWOTH))
@@ -167,11 +170,12 @@ ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
 
     if (st->st_uid != user->user) {
         ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                        "\"%V\" belongs to user %d: it must be root's, since "
+                        "\"%V\" belongs to user %s: it must be root's, since "
                         "its owner could replace the directories of zones; "
                         "look whether what is in it is yours, and run \"chown "
                         "root %V\"",
-                        root, (int) st->st_uid, root);
+                        root,
+                        ngx_bloom_unprivileged_called(owner, st->st_uid), root);
         return NGX_ERROR;
     }
 
@@ -190,6 +194,7 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
     ngx_uint_t make, ngx_fd_t *dir, u_char *error)
 {
     char         *name;
+    u_char        owner[NGX_BLOOM_USER_LEN], workers[NGX_BLOOM_USER_LEN];
     ngx_fd_t      fd;
     ngx_uint_t    made;
     struct stat   st;
@@ -267,10 +272,12 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
     }
 
     ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                    "\"%s\" belongs to user %d, and the workers run as user "
-                    "%d: look whether what is in it is yours, and run \"chown "
+                    "\"%s\" belongs to user %s, and the workers run as user "
+                    "%s: look whether what is in it is yours, and run \"chown "
                     "-R %d %s\"", path,
-                    (int) st.st_uid, (int) user->user, (int) user->user, path);
+                    ngx_bloom_unprivileged_called(owner, st.st_uid),
+                    ngx_bloom_unprivileged_called(workers, user->user),
+                    (int) user->user, path);
 
 failed:
 

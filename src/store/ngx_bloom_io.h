@@ -104,6 +104,13 @@ ngx_int_t ngx_bloom_io_remove(ngx_fd_t dir, const u_char *name);
 /* Formats as ngx_sprintf() does into `size` bytes, cut off and terminated. */
 void ngx_cdecl ngx_bloom_print(u_char *buf, size_t size, const char *fmt, ...);
 
+/* Returns the end of a noun that is counted: "1 key", "2 keys". */
+static ngx_inline const char *
+ngx_bloom_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* The time now, ms since 1970-01-01 UTC. */
 uint64_t ngx_bloom_time(void);
 

@@ -6,9 +6,11 @@
  */
 
 #include "ngx_bloom_unprivileged.h"
+#include "ngx_bloom_io.h"
 
 #include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -42,6 +44,25 @@ static ngx_int_t ngx_bloom_unprivileged_wait(ngx_socket_t s, pid_t pid,
     ngx_log_t *log, const char *what);
 static ngx_int_t ngx_bloom_unprivileged_receive(ngx_socket_t s,
     ngx_bloom_answer_t *answer);
+
+
+u_char *
+ngx_bloom_unprivileged_called(u_char *buf, uid_t user)
+{
+    struct passwd  *pwd;
+
+    pwd = getpwuid(user);
+
+    if (pwd == NULL) {
+        ngx_bloom_print(buf, NGX_BLOOM_USER_LEN, "%ud", (uint32_t) user);
+
+    } else {
+        ngx_bloom_print(buf, NGX_BLOOM_USER_LEN, "%ud (%s)", (uint32_t) user,
+                        pwd->pw_name);
+    }
+
+    return buf;
+}
 
 
 ngx_bloom_user_t

@@ -39,6 +39,16 @@ typedef void (*ngx_bloom_unprivileged_pt)(void *data,
     ngx_bloom_answer_t *answer);
 
 
+/* Room for what ngx_bloom_unprivileged_called() writes. */
+#define NGX_BLOOM_USER_LEN  64
+
+/*
+ * Writes what messages call a user, null-terminated: "33 (www-data)", or the
+ * number alone if the system has no name for it.  Returns `buf`.  It reads the
+ * system's list of users, so only the master calls it, at a start or a reload.
+ */
+u_char *ngx_bloom_unprivileged_called(u_char *buf, uid_t user);
+
 /*
  * Returns the user whom the workers run as, once the configuration has been
  * read: files are theirs.  It is the master's own where it is not root, and

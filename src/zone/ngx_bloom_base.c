@@ -485,9 +485,10 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
     if (load->records != 0 || load->position != 0) {
         ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
-                      "bloom zone \"%V\" has %uL keys of %uL records of its "
+                      "bloom zone \"%V\" has %uL key%s of %uL record%s of its "
                       "journal%s, in %uL ms", &zone->name, load->keys,
-                      load->records,
+                      ngx_bloom_plural(load->keys), load->records,
+                      ngx_bloom_plural(load->records),
                       load->position ? " behind a checkpoint" : "",
                       ngx_bloom_time() - load->begun);
     }

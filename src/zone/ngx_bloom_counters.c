@@ -19,6 +19,8 @@ typedef struct {
                                             from 1; 0: by none yet */
     uint64_t            base[NGX_BLOOM_COUNTERS];        /* what there was of
                                                             those before */
+    uint64_t            wrong_at;        /* atomic, ms since 1970: the last
+                                            wrong absent; 0: none */
 } ngx_bloom_series_t;
 
 typedef struct {
@@ -162,6 +164,7 @@ ngx_bloom_counters_claim(ngx_str_t *name)
         ngx_memcpy(series[idle].name, digest, sizeof(digest));
         series[idle].claimed = ngx_bloom_counters_shm->configurations;
         ngx_bloom_counters_raw(idle, series[idle].base);
+        series[idle].wrong_at = 0;
     }
 
     return idle;
@@ -196,6 +199,22 @@ ngx_bloom_counters_sums(ngx_uint_t series, uint64_t sums[NGX_BLOOM_COUNTERS])
     for (i = 0; i < NGX_BLOOM_COUNTERS; i++) {
         sums[i] -= ngx_bloom_counters_shm->series[series].base[i];
     }
+}
+
+
+void
+ngx_bloom_counters_set_wrong_at(ngx_uint_t series, uint64_t ms)
+{
+    __atomic_store_n(&ngx_bloom_counters_shm->series[series].wrong_at, ms,
+                     __ATOMIC_RELAXED);
+}
+
+
+uint64_t
+ngx_bloom_counters_wrong_at(ngx_uint_t series)
+{
+    return __atomic_load_n(&ngx_bloom_counters_shm->series[series].wrong_at,
+                           __ATOMIC_RELAXED);
 }
 
 

@@ -88,6 +88,11 @@ ngx_bloom_counters_count(ngx_uint_t series, ngx_uint_t what, uint64_t n)
 void ngx_bloom_counters_sums(ngx_uint_t series,
     uint64_t sums[NGX_BLOOM_COUNTERS]);
 
+/* Sets and returns when a series counted its last wrong absent, ms since 1970;
+ * 0: it has counted none. */
+void ngx_bloom_counters_set_wrong_at(ngx_uint_t series, uint64_t ms);
+uint64_t ngx_bloom_counters_wrong_at(ngx_uint_t series);
+
 
 /* Declares the memory while a configuration is read, if nobody has. */
 ngx_int_t ngx_bloom_counters_declare(ngx_conf_t *cf);

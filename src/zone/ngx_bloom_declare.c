@@ -30,6 +30,8 @@ static uint64_t ngx_bloom_declare_state(ngx_conf_t *cf,
 static u_char *ngx_bloom_declare_upload_name(ngx_bloom_zone_t *zone,
     ngx_bloom_state_t *state, u_char *path);
 static void ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer);
+static void ngx_bloom_declare_warn_full(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone);
 
 
 /* What others require of a zone that has no state directory. */
@@ -316,11 +318,15 @@ ngx_bloom_declare_check(ngx_conf_t *cf, ngx_array_t *zones)
             return NGX_ERROR;
         }
 
-        if (ngx_process != NGX_PROCESS_SIGNALLER
-            && ngx_bloom_declare_room(cf, zone[i]) != NGX_OK)
-        {
+        if (ngx_process == NGX_PROCESS_SIGNALLER) {
+            continue;
+        }
+
+        if (ngx_bloom_declare_room(cf, zone[i]) != NGX_OK) {
             return NGX_ERROR;
         }
+
+        ngx_bloom_declare_warn_full(cf, zone[i]);
     }
 
     return NGX_OK;
@@ -497,4 +503,36 @@ ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer)
     if (ngx_bloom_image_file_open(&file) == NGX_OK) {
         answer->value = bloom_image_payload_size(&file.reader.image);
     }
+}
+
+
+/*
+ * Warns of a zone that takes additions, and whose image of file= has room for
+ * less than a hundredth of its capacity.
+ */
+static void
+ngx_bloom_declare_warn_full(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
+{
+    bloom_image_t  *image;
+
+    image = &zone->image;
+
+    if (!zone->adds || !zone->journal || zone->state_path.len == 0
+        || zone->file.fd == NGX_INVALID_FILE || zone->has_upload
+        || (image->items < image->capacity
+            && image->capacity - image->items >= image->capacity / 100))
+    {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                  "bloom zone \"%V\" in %s:%ui takes additions, and its image "
+                  "\"%V\" has %s room for them: it has %uL key%s and was made "
+                  "for %uL; build it with \"-n\" greater than %uL",
+                  &zone->name, zone->conf_file, zone->conf_line,
+                  &zone->file.name,
+                  image->items < image->capacity ? "hardly any" : "no",
+                  image->items, ngx_bloom_plural(image->items),
+                  image->capacity,
+                  ngx_max(image->items, image->capacity));
 }

@@ -75,6 +75,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     }
 
     ngx_bloom_counters_sums(zone->series, info->counter);
+    info->wrong_at = ngx_bloom_counters_wrong_at(zone->series);
 
     if (info->generation == 0) {
         info->condition = NGX_BLOOM_NOT_LOADED;

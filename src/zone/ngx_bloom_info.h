@@ -49,6 +49,8 @@ typedef struct {
     uint64_t             heartbeat;      /* of the helper, ms since 1970 */
 
     uint64_t             counter[NGX_BLOOM_COUNTERS];
+    uint64_t             wrong_at;       /* the last wrong absent, ms since
+                                            1970; 0: there was none */
 } ngx_bloom_info_t;
 
 

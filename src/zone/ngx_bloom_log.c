@@ -12,10 +12,22 @@
 /* ", as of 2026-01-01 00:00:00 UTC" */
 #define NGX_BLOOM_LOG_TIME_LEN  48
 
+/* "1.23e-05 %" */
+#define NGX_BLOOM_LOG_RATE_LEN  16
+
+#define NGX_BLOOM_LOG_LEVELS    3
+
 
 static void ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set);
+static void ngx_bloom_log_percent(u_char *buf, double rate);
 static void ngx_bloom_log_stale(ngx_bloom_zone_t *zone);
 static u_char *ngx_bloom_log_as_of(u_char *p, bloom_image_t *image);
+
+
+/* How many times its false-positive rate a zone must have to be warned of. */
+static const double  ngx_bloom_log_levels[NGX_BLOOM_LOG_LEVELS] = {
+    1.5, 10, 100
+};
 
 
 void
@@ -29,11 +41,13 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
     last = ngx_bloom_log_as_of(as_of, &load->image);
 
     ngx_log_error(NGX_LOG_NOTICE, log, 0,
-                  "bloom zone \"%V\" %s generation %uL: %s with %uL keys, made "
-                  "for %uL%*s, and %uL keys of its journal%s, loaded in %uL ms",
+                  "bloom zone \"%V\" %s generation %uL: %s with %uL key%s, "
+                  "made for %uL%*s, and %uL key%s of its journal%s, loaded in "
+                  "%uL ms",
                   &zone->name, does, zone->sh->generation, name,
-                  load->image.items, load->image.capacity,
-                  (size_t) (last - as_of), as_of, load->keys,
+                  load->image.items, ngx_bloom_plural(load->image.items),
+                  load->image.capacity, (size_t) (last - as_of), as_of,
+                  load->keys, ngx_bloom_plural(load->keys),
                   load->position ? " behind a checkpoint" : "",
                   ngx_bloom_time() - load->begun);
 
@@ -64,18 +78,18 @@ ngx_bloom_log_warnings(ngx_bloom_zone_t *zone, uint64_t *bits_set)
 static void
 ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
 {
-    uint64_t            set, items;
-    ngx_uint_t          bank;
+    double              fpr, times;
+    u_char              now[NGX_BLOOM_LOG_RATE_LEN];
+    u_char              meant[NGX_BLOOM_LOG_RATE_LEN];
+    uint64_t            set, items, generation;
+    ngx_uint_t          bank, level;
     bloom_image_t      *image;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
 
-    if (sh->full == sh->generation) {
-        return;
-    }
-
-    bank = sh->generation & 1;
+    generation = sh->generation;
+    bank = generation & 1;
     image = &sh->bank[bank].image;
     set = __atomic_load_n(&sh->bank[bank].bits_set, __ATOMIC_RELAXED);
 
@@ -89,15 +103,43 @@ ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
         return;
     }
 
-    sh->full = sh->generation;
+    fpr = bloom_geometry_fpr(&image->geometry, items);
+    times = fpr / image->fpr;
+
+    for (level = 0; level < NGX_BLOOM_LOG_LEVELS; level++) {
+        if (times < ngx_bloom_log_levels[level]) {
+            break;
+        }
+    }
+
+    if (level == 0
+        || sh->full >= generation * (NGX_BLOOM_LOG_LEVELS + 1) + level)
+    {
+        return;
+    }
+
+    sh->full = generation * (NGX_BLOOM_LOG_LEVELS + 1) + level;
+
+    ngx_bloom_log_percent(now, fpr);
+    ngx_bloom_log_percent(meant, image->fpr);
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                   "bloom zone \"%V\" has about %uL keys and was made for %uL: "
-                  "its false-positive rate is about %.3f %% instead of "
-                  "%.3f %%; load an image with more capacity, or raise "
-                  "\"capacity\"", &zone->name, items, image->capacity,
-                  100 * bloom_geometry_fpr(&image->geometry, items),
-                  100 * image->fpr);
+                  "its false-positive rate is about %s, %.1f times the %s that "
+                  "it was made for; %s %uL", &zone->name, items,
+                  image->capacity, now, times, meant,
+                  zone->file.name.len != 0 || sh->uploaded
+                  ? "build its next image with \"-n\" greater than"
+                  : "raise its \"capacity\" above", items);
+}
+
+
+/* Writes a rate with three significant digits, however small the rate is. */
+static void
+ngx_bloom_log_percent(u_char *buf, double rate)
+{
+    (void) snprintf((char *) buf, NGX_BLOOM_LOG_RATE_LEN, "%.3g %%",
+                    100 * rate);
 }
 
 

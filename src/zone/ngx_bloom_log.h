@@ -24,9 +24,11 @@ void ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
     const char *does, const char *name);
 
 /*
- * Logs that the image is older than max_age, and that the filter has more keys
- * than it was made for; once for each generation.  *bits_set is the caller's, 0
- * at first: how many bits were set at the last call.
+ * Logs that the image is older than max_age, once for each generation; and that
+ * the filter has more keys than it was made for, each time its false-positive
+ * rate passes 1.5, 10 and 100 times the rate it was made for, once for each
+ * generation.  *bits_set is the caller's, 0 at first: how many bits were set at
+ * the last call.
  */
 void ngx_bloom_log_warnings(ngx_bloom_zone_t *zone, uint64_t *bits_set);
 

@@ -12,6 +12,15 @@
 #include "ngx_bloom_task.h"
 
 
+/* Why a reload loads a file. */
+typedef enum {
+    NGX_BLOOM_RELOAD_NOT = 0,
+    NGX_BLOOM_RELOAD_CHANGED,            /* it has another image */
+    NGX_BLOOM_RELOAD_NAMED,              /* file= has another name */
+    NGX_BLOOM_RELOAD_FIRST               /* nothing serves */
+} ngx_bloom_reload_e;
+
+
 static void ngx_bloom_reload_hugepages(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_t *old);
 static ngx_int_t ngx_bloom_reload_inherit(ngx_bloom_zone_t *zone,
@@ -23,6 +32,15 @@ static void ngx_bloom_reload_check_file(void *data,
     ngx_bloom_answer_t *answer);
 static void ngx_bloom_reload_check_access(ngx_cycle_t *cycle,
     ngx_bloom_zone_t *zone);
+
+
+/* by ngx_bloom_reload_e */
+static const char  *const ngx_bloom_reload_reasons[] = {
+    "",
+    "which changed",
+    "which \"file\" names now",
+    "since no image serves"
+};
 
 
 ngx_uint_t
@@ -89,7 +107,7 @@ ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
         return zone->optional ? NGX_OK : NGX_ERROR;
     }
 
-    zone->changed = (answer.value != 0);
+    zone->changed = ngx_min(answer.value, NGX_BLOOM_RELOAD_FIRST);
 
     return NGX_OK;
 }
@@ -316,7 +334,10 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
 
     ngx_memzero(&sh->refused, sizeof(ngx_bloom_image_id_t));
 
-    answer->value = 1;
+    answer->value =
+        (sh->generation == 0) ? NGX_BLOOM_RELOAD_FIRST
+        : (ngx_strcmp(sh->file_name, zone->file.name.data) != 0)
+          ? NGX_BLOOM_RELOAD_NAMED : NGX_BLOOM_RELOAD_CHANGED;
     answer->rc = NGX_OK;
 }
 
@@ -343,10 +364,11 @@ ngx_bloom_reload_accepted(ngx_cycle_t *cycle, ngx_array_t *zones)
             zone[i]->before = NULL;
         }
 
-        if (zone[i]->changed) {
+        if (zone[i]->changed != NGX_BLOOM_RELOAD_NOT) {
             ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
-                          "bloom zone \"%V\" is going to load \"%V\", which "
-                          "changed", &zone[i]->name, &zone[i]->file.name);
+                          "bloom zone \"%V\" is going to load \"%V\", %s",
+                          &zone[i]->name, &zone[i]->file.name,
+                          ngx_bloom_reload_reasons[zone[i]->changed]);
         }
 
         ngx_bloom_reload_check_access(cycle, zone[i]);

@@ -261,10 +261,13 @@ ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
 
     if (last && !ngx_bloom_pending_empty(&control->pending)) {
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                      "bloom zone \"%V\": %uL keys that the journal could not "
-                      "take are kept in \"%V/control\", and go to the journal "
-                      "when nginx runs again; look at the disk", &zone->name,
-                      (uint64_t) control->pending.count, &state->path);
+                      "bloom zone \"%V\": %uL key%s that the journal could "
+                      "not take %s kept in \"%V/control\", to be added to the "
+                      "journal when nginx runs again; look at the disk",
+                      &zone->name, (uint64_t) control->pending.count,
+                      ngx_bloom_plural(control->pending.count),
+                      control->pending.count == 1 ? "is" : "are",
+                      &state->path);
     }
 
     if (rc != NGX_OK) {

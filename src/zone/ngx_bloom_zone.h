@@ -152,9 +152,11 @@ typedef struct {
     uint64_t              checkpoint;    /* position of the last one */
     ngx_msec_t            checkpoint_tried; /* when one that nobody asked for
                                             was begun and not finished; 0 */
-    uint64_t              full;          /* the generation last said to have
-                                            more keys than it was made for, */
-    uint64_t              stale;         /* or to be too old */
+    uint64_t              full;          /* the last warning of too many keys:
+                                            its level, 1 to 3, and 4 times its
+                                            generation */
+    uint64_t              stale;         /* the generation last said to be too
+                                            old */
     uint64_t              missing;       /* looks in a row at a watched file
                                             that was not there */
     uint64_t              learned;       /* atomic, monotonic, microseconds: up
@@ -230,7 +232,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_err_t               state_err;
     const char             *state_error;
 
-    ngx_uint_t              changed;     /* the file did: it will be loaded */
+    ngx_uint_t              changed;     /* why the file will be loaded, as in
+                                            ngx_bloom_reload.c; 0: not */
 
     /* of the same name in the configuration before, with memory of its own,
      * that processes of that configuration still use; NULL: none */

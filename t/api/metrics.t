@@ -162,6 +162,12 @@ subtest 'zones have metrics' => sub {
 
     is($s->{$_}, $want{$_}, "$_ is $want{$_}") for sort keys %want;
 
+    my $wrong = 'last_wrong_absent_timestamp_seconds';
+    cmp_ok(abs($s->{"$wrong\{zone=\"ids\"}"} - time), '<', 60,
+           'the last wrong absent is less than a minute ago');
+    is($s->{"$wrong\{zone=\"seen\"}"}, undef,
+       'a zone without a wrong absent has no time of one');
+
     my $state = zone_state($t, 'seen');
     is(zone_state($t, 'ids')->{feedback}{measured_fpr}, 0.25,
        'the state has the rate that follows from feedback_requests_total');

@@ -254,6 +254,22 @@ subtest 'methods that a path does not take are refused' => sub {
 
     is_error(api($t, DELETE => 'zones/ids'), 405, qr/./,
              'a refused method is an error of the endpoint');
+
+    for my $path ('zones/ids/keys', 'zones/ids/keys?key=id1',
+                  'zones/ids/keys/id1')
+    {
+        my $status = $path =~ m{keys/} ? 404 : 405;
+
+        is_error(api($t, DELETE => $path), $status,
+                 qr/cannot forget a key; build an image without the key, with an --as-of more than an hour after/,
+                 "DELETE /$path is answered by what to do instead");
+        is_error(api($t, PUT => $path, body => "id1\n"), $status,
+                 qr/send keys by POST, .*"curl --data-binary \@FILE URL"/,
+                 "PUT /$path is answered by what to do instead");
+    }
+    unlike(api($t, $_ => 'zones/ids/test')->json->{error}{message},
+           qr/forget|curl/, "$_ of another path has no such answer")
+        for qw(DELETE PUT);
 };
 
 

@@ -11,6 +11,7 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Rules;
+use BloomTest::Zones qw(rfc3339);
 
 my $t = BloomTest->new;
 
@@ -187,14 +188,19 @@ sub audit {
 subtest 'the answer of the backend confirms or contradicts the filter' => sub {
     is(audit('/?id=id1'), '0 0 0 0 0 PASSED 200',
        'a request for a present key is not audited');
+    is(zone_state($t, 'ids')->{audit}{last_wrong_absent}, undef,
+       'there is no time of a wrong absent before the first one');
     is(audit('/?id=none'), '1 1 0 0 0 AUDITED 404',
        'status 404 confirms that a key is absent');
     is(audit('/?id=none&status=410'), '1 1 0 0 0 AUDITED 410',
        'status 410 confirms that a key is absent');
 
     my $mark = $t->log_mark;
+    my $now = rfc3339(time - 1);
     is(audit('/?id=id2'), '1 0 1 0 0 AUDITED 200',
        'status 200 reveals that a key is wrongly absent');
+    cmp_ok(zone_state($t, 'ids')->{audit}{last_wrong_absent}, 'ge', $now,
+           'the state has the time of the last wrong absent');
     like($t->wait_for_log(qr/wrong absent/, $mark),
          qr/\[error\] .* wrong absent: bloom zone "ids" lacks key "id2": add it, or load an image that has it; the backend answered 200 .*, client: /,
          'the error log names a wrongly absent key and what to do');

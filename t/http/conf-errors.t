@@ -88,6 +88,16 @@ sub is_refused {
 }
 
 
+# Returns the message about a parameter that the directive does not take.
+
+sub invalid {
+    my ($directive, @takes) = @_;
+
+    return "invalid parameter \"%s\": \"$directive\" takes "
+           . join ', ', map { "\"$_=\"" } @takes;
+}
+
+
 sub is_accepted {
     my ($where, $lines) = @_;
 
@@ -165,8 +175,9 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
         for qw(capacity= fpr=0.1 layout=classic hash=murmur3 key=raw);
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
-          'invalid parameter "%s"', qw(colour=red status=404 to=@x decode=uri
-                                       capacity Capacity=1k =));
+          invalid('bloom_zone', qw(zone file capacity fpr layout hash key
+                                   journal required watch max_age huge_pages)),
+          qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
 
@@ -272,12 +283,16 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
     is_refused('location', '>bloom_reject absent $uri zone=ids match=all;',
                '"bloom_reject" directive has "match" without "split"');
 
+    my @rule = qw(split match invalid empty name);
+
     table('location', 'bloom_reject absent $uri zone=ids %s;',
-          'invalid parameter "%s"', qw(to=@known file=ids.bloom fpr=0.1 x));
+          invalid('bloom_reject', qw(zone decode status), @rule),
+          qw(to=@known file=ids.bloom fpr=0.1 x));
     table('location', 'bloom_pass absent $uri zone=ids %s;',
-          'invalid parameter "%s"', qw(to=@known status=404));
+          invalid('bloom_pass', qw(zone decode), @rule),
+          qw(to=@known status=404));
     table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
-          'invalid parameter "%s"', qw(status=404));
+          invalid('bloom_route', qw(zone decode to), @rule), qw(status=404));
     table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
           'duplicate parameter "%s"', qw(zone=ids to=/x));
     for my $parameter (qw(invalid empty)) {
@@ -288,12 +303,12 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
               "bloom_pass absent \$uri zone=ids $parameter=fire %s;",
               'duplicate parameter "%s"', "$parameter=fire");
     }
-    for my $parameter ('split=,', 'match=all', 'invalid=fire', 'empty=fire') {
-        is_refused('http', ">bloom_lookup \$uri \$known zone=ids $parameter;",
-                   "invalid parameter \"$parameter\"");
-        is_refused('location', ">bloom_add \$uri zone=ids $parameter;",
-                   "invalid parameter \"$parameter\"");
-    }
+    my @others = ('split=,', 'match=all', 'invalid=fire', 'empty=fire');
+
+    table('http', 'bloom_lookup $uri $known zone=ids %s;',
+          invalid('bloom_lookup', qw(zone decode)), @others);
+    table('location', 'bloom_add $uri zone=ids %s;',
+          invalid('bloom_add', qw(zone decode if)), @others);
     table('location', 'bloom_pass absent $uri zone=ids decode=uri %s;',
           'duplicate parameter "%s"', qw(decode=form));
 
@@ -367,8 +382,12 @@ subtest 'nginx refuses wrong and duplicate settings' => sub {
         is_refused($where, '>bloom_dry_run maybe;',
             'invalid value "maybe" in "bloom_dry_run" directive, it must be'
             . ' "on" or "off"');
-        table($where, 'bloom_unavailable %s;', 'invalid value "%s"', 'off');
-        table($where, 'bloom_log_level %s;', 'invalid value "%s"', 'debug');
+        table($where, 'bloom_unavailable %s;',
+              'invalid value "%s" in "bloom_unavailable" directive, it must'
+              . ' be "pass" or "reject"', 'off', 'fail');
+        table($where, 'bloom_log_level %s;',
+              'invalid value "%s" in "bloom_log_level" directive, it must be'
+              . ' "info", "notice", "warn" or "error"', 'debug', 'warning');
     }
 
     for my $setting ('bloom_dry_run on', 'bloom_unavailable pass',
@@ -392,14 +411,20 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
         table($where, 'bloom_audit %s;',
               'invalid fraction "%s": it must be from 0.001% to 100%, with'
               . ' up to three decimals, or "off" alone',
-              qw(0.1 0% 0.0009% 0.0001% 100.001% 101% -1% % x% on 1%%),
-              '99999999999999999999%');
+              qw(0% 0.0009% 0.0001% 100.001% 101% -1% % x% on 1%% 0 0.0001
+                 100.001 -1),
+              '99999999999999999999%', '9' x 40);
+        table($where, "bloom_audit $_;",
+              "invalid fraction \"$_\" (did you mean \"$_%\"?): it must be from"
+              . ' 0.001% to 100%, with up to three decimals, or "off" alone',
+              $_)
+            for qw(1 0.1 100 0.001);
         table($where, 'bloom_audit 1% %s;',
               'invalid parameter "%s": it must be "learn=on", "learn=off" or'
               . ' "learn_rate="', qw(learn learn=yes LEARN=on rate=1r/s));
         table($where, 'bloom_audit 1% learn=on %s;',
               'invalid rate "%s": it must be "learn_rate=" and a number of'
-              . ' keys, such as "10r/s" or "30r/m"',
+              . ' keys from 1 to 1000000, such as "10r/s" or "30r/m"',
               map { "learn_rate=$_" } '', qw(1 r/s 0r/s -1r/s 1r/h 1.5r/s
                                              1000001r/s 10r/sx on));
     }
@@ -409,6 +434,29 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
                '"bloom_feedback" directive is duplicate');
     table('location', 'bloom_reject absent $uri zone=ids name=%s;',
           'invalid name "%s": it must be not empty', '');
+};
+
+
+subtest 'nginx warns of learn_rate= without learn=on' => sub {
+    my $vain = qr/\[warn\] .*"learn_rate=" of "bloom_audit" has no effect without "learn=on" in .*nginx\.conf:(\d+)/;
+
+    for (['learn_rate=1r/s', 1],
+         ['learn_rate=1r/s learn=off', 1],
+         ['learn_rate=1r/s learn=on', 0],
+         ['learn=on', 0])
+    {
+        my ($parameters, $warns) = @$_;
+        my $line = write_conf('location',
+            "bloom_reject absent \$uri zone=ids;\n"
+            . ">bloom_audit 1% $parameters;");
+        my ($exit, $output) = $t->test_config;
+        my ($where) = $output =~ $vain;
+
+        is($exit, 0, "nginx accepts bloom_audit 1% $parameters");
+        is($where, $warns ? $line : undef,
+           "nginx " . ($warns ? 'warns' : 'does not warn') . " of $parameters")
+            or diag($output);
+    }
 };
 
 
@@ -530,7 +578,7 @@ subtest 'nginx refuses wrong parameters of bloom_lookup' => sub {
     is_refused('http', '>bloom_lookup $uri $known;',
                '"bloom_lookup" directive must have the "zone" parameter');
     table('http', 'bloom_lookup $uri $known zone=ids %s;',
-          'invalid parameter "%s"', qw(status=404 to=@known));
+          invalid('bloom_lookup', qw(zone decode)), qw(status=404 to=@known));
     table('http', 'bloom_lookup $uri $known zone=ids decode=%s;',
           'invalid decode "%s": it must be "uri", "form" or "off"', qw(x));
     is_refused('server', '>bloom_lookup $uri $known zone=ids;',

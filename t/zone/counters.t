@@ -34,9 +34,15 @@ CONF
 }
 
 my $rule = 'location / { bloom_reject absent $arg_id zone=ids name=shield; }';
+my $audited = $rule . ' location /audit { bloom_reject absent $arg_id zone=ids;'
+              . ' bloom_audit 100%;'
+              . ' proxy_pass http://127.0.0.1:%%PORT_8080%%/there; }'
+              . ' location /there { return 204; }';
 my $ids = 'bloom_zone zone=ids%s file=%%TESTDIR%%/ids.bloom;';
 
 sub checks { return zone_state($t, 'ids')->{counters}{checks} }
+
+sub last_wrong { return zone_state($t, 'ids')->{audit}{last_wrong_absent} }
 
 sub asks {
     my ($times) = @_;
@@ -52,13 +58,23 @@ is(checks(), 40, 'two workers count 40 checks for 40 requests');
 
 $t->reload;
 is(checks(), 40, 'a reload keeps the count of checks');
-asks(5);
+asks(4);
+
+configure($ids =~ s/%s//r, $audited);
+my $mark = $t->log_mark;
+$t->reload;
+$t->get('/audit?id=missing');
+$t->wait_for_log(qr/wrong absent: .*"missing"/, $mark);
+my $last = last_wrong();
+ok(defined $last, 'a wrong absent has a time');
 
 configure($ids =~ s/%s/:8m/r, $rule);
-my $mark = $t->log_mark;
+$mark = $t->log_mark;
 $t->reload;
 $t->wait_for_log(qr/its memory is made anew/, $mark);
 is(checks(), 45, 'a zone whose memory is recreated keeps its count of checks');
+is(last_wrong(), $last,
+   'a zone whose memory is recreated keeps the time of its wrong absent');
 asks(5);
 is(checks(), 50, 'the recreated zone counts further checks');
 
@@ -118,6 +134,8 @@ is($t->get('/')->status, 404, 'a configuration without zones is accepted');
 configure($ids =~ s/%s//r, $rule);
 $t->reload;
 asks(3);
+is(last_wrong(), undef,
+   'after a configuration without zones, there is no wrong absent any more');
 is(checks(), 3, 'after a configuration without zones, counters begin at 0');
 
 done_testing;

@@ -167,6 +167,8 @@ subtest 'a directory belongs to a third user' => sub {
         says_what_to_do($log, $path,
             "the refusal names the path, and says what to do if $what belongs"
             . ' to a third user');
+        like($log, qr/belongs to user $third->{uid} \($third->{name}\)/,
+             "the refusal names the third user to whom $what belongs");
         is(of($path), $before, "$what is not given to anybody else");
         $t->stop;
     }

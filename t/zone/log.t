@@ -31,6 +31,7 @@ http {
     bloom_zone zone=aged file=%%TESTDIR%%/aged.bloom max_age=1h;
     bloom_zone zone=watched file=%%TESTDIR%%/watched.bloom watch=50ms;
     bloom_zone zone=seen capacity=1000 fpr=0.001;
+    bloom_zone zone=rare capacity=1000 fpr=1e-9;
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         location /bloom/ { client_max_body_size 0; bloom_api write=on; }
@@ -62,7 +63,7 @@ sub helper_checks {
 subtest 'zones start' => sub {
     my @lines = lines(qr/starts with generation/);
 
-    is(scalar @lines, 4, 'the log has a line for the start of each zone');
+    is(scalar @lines, 5, 'the log has a line for the start of each zone');
     like($lines[0], qr{\[notice\] .*bloom zone "ids" starts with generation 1: \Q$dir\E/ids\.bloom with 2 keys, made for 10, as of 2020-01-02 03:04:05 UTC, and 0 keys of its journal, loaded in \d+ ms$},
          'the line about a zone with a file has its figures');
     like($lines[3], qr/bloom zone "seen" starts with generation 1: a filter that starts empty with 0 keys, made for 1000, and 0 keys of its journal, loaded/,
@@ -78,7 +79,7 @@ subtest 'another image is loaded' => sub {
        'the endpoint loads another image');
 
     my $line = $t->wait_for_log(qr/serves generation/, $mark);
-    like($line, qr{\[notice\] .*bloom zone "ids" serves generation 2: \Q$dir\E/ids\.bloom with 3 keys, made for 3, and 1 keys of its journal, loaded in \d+ ms$},
+    like($line, qr{\[notice\] .*bloom zone "ids" serves generation 2: \Q$dir\E/ids\.bloom with 3 keys, made for 3, and 1 key of its journal, loaded in \d+ ms$},
          'the line about another image has its figures');
     is(scalar lines(qr/serves generation/, $mark), 1,
        'the log has one line about the other image');
@@ -155,6 +156,8 @@ subtest 'a watched file is missing' => sub {
 # full filter exceeds, once in 740 times, the three standard errors that the
 # message waits for.  The test therefore sets the hash key.
 
+my $over = qr/and was made for/;
+
 subtest 'a zone is over-full' => sub {
     $t->build_image('full.bloom', [], '-p', '1e-3', '-n', 1000, '--seed', 1,
                     '--allow-empty');
@@ -162,20 +165,61 @@ subtest 'a zone is over-full' => sub {
        'a filter with a given hash key is uploaded');
 
     my $mark = $t->log_mark;
+    my $line;
+
     add($t, 'seen', [map { "k$_" } 1 .. 1000]);
     helper_checks();
-    is(scalar lines(qr/was made for/, $mark), 0,
+    is(scalar lines($over, $mark), 0,
        'the log says nothing about a zone that is just full');
 
-    add($t, 'seen', [map { "k$_" } 1001 .. 2000]);
-    my $line = $t->wait_for_log(qr/was made for/, $mark);
-    like($line, qr/\[warn\] .*bloom zone "seen" has about (19\d\d|20\d\d) keys and was made for 1000: its false-positive rate is about \d+\.\d{3} % instead of 0\.100 %; load an image/,
-         'the line about an over-full zone has its figures');
+    for (['1.5', 1150, qr/0\.(1[5-9]|[2-9])\d* %, [1-9]\.\d/],
+         ['10', 2000, qr/[1-9]\.\d* %, \d\d\.\d/],
+         ['100', 5000, qr/[1-9]\d(?:\.\d)? %, \d{3}\.\d/])
+    {
+        my ($level, $keys, $rates) = @$_;
+        my $before = $t->log_mark;
 
-    add($t, 'seen', [map { "k$_" } 2001 .. 3000]);
+        add($t, 'seen', [map { "k$_" } 1 .. $keys]);
+        $line = $t->wait_for_log($over, $before);
+        like($line, qr/\[warn\] .*bloom zone "seen" has about (\d+) keys and was made for 1000: its false-positive rate is about $rates times the 0\.1 % that it was made for; build its next image with "-n" greater than \1$/,
+             "the log warns of a zone at $level times its rate, with figures");
+
+        my ($about) = $line =~ /about (\d+) keys/;
+        cmp_ok(abs($about - $keys), '<', 0.1 * $keys,
+               'with its number of keys');
+
+        add($t, 'seen', [map { "k$_" } 1 .. $keys + 30]);
+        helper_checks();
+        is(scalar lines($over, $before), 1,
+           "the log warns once of a zone at $level times its rate");
+    }
+
+    $t->kill_helper;
+    add($t, 'seen', [map { "k$_" } 1 .. 6000]);
     helper_checks();
-    is(scalar lines(qr/was made for/, $mark), 1,
-       'the log has one line about an over-full zone');
+    is(scalar lines($over, $mark), 3,
+       'a new helper does not repeat that a zone is over-full');
+
+    $mark = $t->log_mark;
+    is(upload_image($t, 'seen', 'full')->status, 200,
+       'another image is uploaded to the over-full zone');
+    add($t, 'seen', [map { "x$_" } 1 .. 1200]);
+    ok($t->wait_for_log($over, $mark),
+       'the log warns of the zone with the other image');
+};
+
+
+subtest 'a zone of a low rate is over-full' => sub {
+    my $mark = $t->log_mark;
+    add($t, 'rare', [map { "k$_" } 1 .. 8000]);
+
+    my $line = $t->wait_for_log($over, $mark);
+    like($line, qr/bloom zone "rare" has about (\d+) keys and was made for 1000: its false-positive rate is about \d[\d.e-]* %, \d+\.\d times the 1e-07 % that it was made for; raise its "capacity" above \1$/,
+         'the log shows a low rate, and names the remedy for "capacity"');
+    unlike($line, qr/ 0\.?0* %/, 'no rate reads as 0 %');
+    helper_checks();
+    is(scalar lines($over, $mark), 1,
+       'one line is enough for a zone that passes three levels at once');
 };
 
 

@@ -176,6 +176,33 @@ subtest 'a configuration is refused for another reason' => sub {
 };
 
 
+subtest 'a reload says why it loads a file' => sub {
+    my $image = $t->read_file('ids.bloom');
+
+    replace_file($t, 'renamed.bloom',
+                 $t->read_file($image eq $t->read_file('one.bloom')
+                               ? 'two.bloom' : 'one.bloom'));
+
+    for my $file ('renamed.bloom', 'ids.bloom') {
+        my $mark = $t->log_mark;
+
+        configure($t, ["zone=ids file=$file"], workers => 2);
+        $t->reload;
+        like($t->log_since($mark),
+             qr{\[notice\] .*bloom zone "ids" is going to load "\Q$dir\E/$file", which "file" names now$}m,
+             "the log says that file= names $file now");
+    }
+
+    my $mark = $t->log_mark;
+
+    install('renamed.bloom');
+    $t->reload;
+    like($t->log_since($mark),
+         qr{\[notice\] .*bloom zone "ids" is going to load "\Q$dir\E/ids\.bloom", which changed$}m,
+         'the log says that the file changed');
+};
+
+
 # Keys that both images have must never be absent, whichever image serves.  Long
 # keys make lookups so slow that the image changes during a lookup.
 

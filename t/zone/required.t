@@ -175,10 +175,14 @@ subtest 'a reload of nginx brings the zone to life' => sub {
     is(ask($t, 'other', 'other1', 'no'), '10',
        'another zone serves after a reload without an image');
 
+    my $mark = $t->log_mark;
     install($good);
     $t->reload;
     ok(settled($t, 'ids', sub { $_[0]{state} eq 'serving' }),
        'the zone serves after a reload with an image');
+    like($t->log_since($mark),
+         qr{"ids" is going to load "\Q$path\E", since no image serves$}m,
+         'the log says why the image is loaded');
     is(ask($t, 'ids', 'id1', 'no'), '10', 'the zone answers from the image');
 
     # and what serves is not lost again

@@ -90,7 +90,7 @@ subtest 'the disk is full at a stop' => sub {
     my $mark = $t->log_mark;
     $t->stop;
     like($t->log_since($mark),
-         qr{\[warn\] .*bloom zone "ids": 1 keys that the journal could not take are kept in "\Q$state\E/ids/control"},
+         qr{\[warn\] .*bloom zone "ids": 1 key that the journal could not take is kept in "\Q$state\E/ids/control"},
          'the log says where the key is');
     $disk->allow;
     $t->run;

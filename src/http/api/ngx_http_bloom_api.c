@@ -55,6 +55,8 @@ static ngx_bloom_zone_t *ngx_http_bloom_api_zone_named(ngx_http_request_t *r,
     ngx_str_t *name);
 static ngx_int_t ngx_http_bloom_api_no_route(ngx_http_request_t *r,
     ngx_str_t *path);
+static const char *ngx_http_bloom_api_hint(ngx_http_request_t *r,
+    ngx_str_t *path);
 static ngx_int_t ngx_http_bloom_api_call(ngx_http_request_t *r,
     ngx_http_bloom_api_route_t *route, ngx_bloom_zone_t *zone);
 static ngx_uint_t ngx_http_bloom_api_is_cross_site(ngx_http_request_t *r);
@@ -206,8 +208,10 @@ ngx_http_bloom_api_find(ngx_http_request_t *r, ngx_str_t *path)
     }
 
     return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_METHOD,
-                                          "\"%V\" takes no %V request, but %V",
-                                          &r->uri, &r->method_name, &allow);
+                                          "\"%V\" takes no %V request, but "
+                                          "%V%s",
+                                          &r->uri, &r->method_name, &allow,
+                                          ngx_http_bloom_api_hint(r, path));
 }
 
 
@@ -301,8 +305,46 @@ ngx_http_bloom_api_no_route(ngx_http_request_t *r, ngx_str_t *path)
 
     return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_FOUND,
                                           "there is nothing at \"%V\"; GET "
-                                          "%V/ lists the requests", &r->uri,
-                                          &blcf->endpoint->prefix);
+                                          "%V/ lists the requests%s", &r->uri,
+                                          &blcf->endpoint->prefix,
+                                          ngx_http_bloom_api_hint(r, path));
+}
+
+
+/*
+ * Returns what to do instead of a request that is meant to remove or send keys:
+ * a phrase to follow an error message, or an empty one.
+ */
+static const char *
+ngx_http_bloom_api_hint(ngx_http_request_t *r, ngx_str_t *path)
+{
+    /* "curl -T FILE URL/" appends the name of the file */
+
+    if ((path->len < sizeof("/keys") - 1
+         || ngx_strncmp(path->data + path->len - (sizeof("/keys") - 1), "/keys",
+                        sizeof("/keys") - 1)
+            != 0)
+        && ngx_strlcasestrn(path->data, path->data + path->len,
+                            (u_char *) "/keys/", sizeof("/keys/") - 2)
+           == NULL)
+    {
+        return "";
+    }
+
+    switch (r->method) {
+
+    case NGX_HTTP_DELETE:
+        return ": a Bloom filter cannot forget a key; build an image without "
+               "the key, with an --as-of more than an hour after the key was "
+               "last added, and load that image";
+
+    case NGX_HTTP_PUT:
+        return ": send keys by POST, the keys of a file by \"curl "
+               "--data-binary @FILE URL\"";
+
+    default:
+        return "";
+    }
 }
 
 

@@ -85,6 +85,9 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "audit_results_total", "result=\"wrong_absent\"", NULL },
     { "audit.unanswered", COUNTER(NGX_BLOOM_COUNTER_UNANSWERED), ALWAYS,
       "audit_results_total", "result=\"unanswered\"", NULL },
+    { "audit.last_wrong_absent", TIME(info.wrong_at), IF(WRONG),
+      "last_wrong_absent_timestamp_seconds", NULL,
+      "Unix time at which bloom_audit last found a wrong absent." },
     { "audit.learned", COUNTER(NGX_BLOOM_COUNTER_LEARNED), ALWAYS,
       "learned_keys_total", NULL,
       "Wrongly absent keys that bloom_audit added." },
@@ -301,6 +304,7 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     stats->has[NGX_HTTP_BLOOM_STATS_ALWAYS] = 1;
     stats->has[NGX_HTTP_BLOOM_STATS_MAX_AGE] = (zone->max_age != 0);
     stats->has[NGX_HTTP_BLOOM_STATS_JOURNAL] = info->journal;
+    stats->has[NGX_HTTP_BLOOM_STATS_WRONG] = (info->wrong_at != 0);
 
     if (info->generation != 0) {
         ngx_http_bloom_stats_image(stats);

@@ -42,6 +42,7 @@ typedef enum {
     NGX_HTTP_BLOOM_STATS_CREATED,        /* says when it was built, */
     NGX_HTTP_BLOOM_STATS_AS_OF,          /* up to when it is complete */
     NGX_HTTP_BLOOM_STATS_DAMAGED,        /* added keys may be lost */
+    NGX_HTTP_BLOOM_STATS_WRONG,          /* an audit found a wrong absent */
     NGX_HTTP_BLOOM_STATS_MAX_AGE,
     NGX_HTTP_BLOOM_STATS_JOURNAL,
     NGX_HTTP_BLOOM_STATS_LOADED,         /* there was a load */
