@@ -5,8 +5,8 @@
 #
 # Holds the documentation to what the program does:
 #   - links to files in README.md, docs/ and conf-examples/ lead somewhere;
-#   - the ```console blocks of README.md, docs/api.md and docs/operations.md
-#     are run, for each in a copy of the checkout, and give the outputs shown;
+#   - the ```console blocks of the documents listed at the end are run, for
+#     each in a copy of the checkout, and give the outputs shown;
 #   - their ```nginx blocks are accepted by `nginx -t`, or, where the fence
 #     names a file, are lines of that file;
 #   - README's table of sizes is what `ngx-bloom size` says;
@@ -17,6 +17,8 @@
 #     docs/state.md for each kind of file in a state directory;
 #   - docs/ngx-bloom.1 is what `make man` makes of the tool's tables;
 #   - `make run` serves what it promises.
+#
+# With arguments it checks the blocks of these documents only.
 #
 # In a console block a line "$ COMMAND" is followed by its output, standard
 # error included. There "..." stands for any text, also of several lines; other
@@ -529,6 +531,14 @@ control_page() {
 }
 
 
+if [ $# -gt 0 ]; then
+    for document in "$@"; do
+        check_blocks "$document"
+    done
+
+    exit $failed
+fi
+
 check_links
 check_names
 check_endpoint
@@ -538,6 +548,9 @@ check_man_page
 check_blocks README.md
 check_blocks docs/api.md
 check_blocks docs/operations.md
+check_blocks docs/nightly.md
+check_blocks docs/deleting.md
+check_blocks docs/key-forms.md
 
 if scripts/run.sh --check > "$scratch/run.log" 2>&1; then
     grep '^ok ' "$scratch/run.log"

@@ -55,16 +55,16 @@ fail() {
     exit 1
 }
 
-# Puts the old image back.
+# Puts the old image back. A first image stays: nginx needs it to start.
 
 put_back() {
-    if [ -e "$previous" ]; then
-        ln -f "$IMAGE" "$new"
-        mv -f "$previous" "$IMAGE"
-    else
-        mv -f "$IMAGE" "$new"
+    if [ ! -e "$previous" ]; then
+        echo "rebuild: $1; $IMAGE is the first image: start or reload nginx"
+        exit 0
     fi
 
+    ln -f "$IMAGE" "$new"
+    mv -f "$previous" "$IMAGE"
     fail "$1; the image that was built is $new"
 }
 
@@ -110,11 +110,7 @@ load() {
 
     case $error in
         0)   ;;
-        6|7) if [ -e "$previous" ]; then
-                 put_back "nginx does not answer at $ZONE_URL"
-             fi
-             echo "rebuild: $IMAGE is the first image: start nginx"
-             exit 0 ;;
+        6|7) put_back "nginx does not answer at $ZONE_URL" ;;
         *)   serves_new || unsure "the endpoint did not finish its answer"
              return ;;
     esac
@@ -183,9 +179,10 @@ ngx-bloom info --json "$new" > "$work/new"
 keys=$(value items < "$work/new")
 bits=$(value bits < "$work/new")
 build_id=$(value build_id < "$work/new")
+s=s; [ "$keys" != 1 ] || s=
 
 [ "$keys" -ge "$MIN_KEYS" ] \
-|| fail "$keys keys are fewer than MIN_KEYS=$MIN_KEYS"
+|| fail "the number of keys, $keys, is less than MIN_KEYS=$MIN_KEYS"
 
 if [ -e "$IMAGE" ]; then
 
@@ -196,8 +193,8 @@ if [ -e "$IMAGE" ]; then
         last=$(value items < "$work/old")
 
         [ $((keys * 100)) -ge $((last * MIN_PERCENT)) ] \
-        || fail "$keys keys are fewer than $MIN_PERCENT % of the last image's \
-$last; if that is right, run this once with MIN_PERCENT=0"
+        || fail "the number of keys, $keys, is less than $MIN_PERCENT % of the \
+last image's, $last; if that is right, run this once with MIN_PERCENT=0"
     fi
 
     chmod --reference="$IMAGE" "$new"
@@ -213,10 +210,10 @@ mv -f "$new" "$IMAGE"
 
 if [ -n "$ZONE_URL" ]; then
     load
-    echo "rebuild: nginx serves $IMAGE with $keys keys"
+    echo "rebuild: nginx serves $IMAGE with $keys key$s"
 else
     reload_nginx
-    echo "rebuild: nginx was told to load $IMAGE with $keys keys;" \
+    echo "rebuild: nginx was told to load $IMAGE with $keys key$s;" \
          "its error log says \"serves generation\" when it has"
 fi
 
