@@ -551,6 +551,7 @@ check_blocks docs/operations.md
 check_blocks docs/nightly.md
 check_blocks docs/deleting.md
 check_blocks docs/key-forms.md
+check_blocks docs/security.md
 
 if scripts/run.sh --check > "$scratch/run.log" 2>&1; then
     grep '^ok ' "$scratch/run.log"
