@@ -1,0 +1,220 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# rebuild.sh: builds a zone's image from a database and has nginx load it
+#
+# The image is replaced only by a whole one that has about as many keys as the
+# last. If anything fails before nginx serves the new image, the old one stays,
+# or is put back. docs/nightly.md explains each step.
+#
+# Settings, from the environment:
+#
+#   SOURCE          a command that prints every key, one a line, and exits with
+#                   a status other than 0 if it could not print them all
+#   IMAGE           the file that "file=" of the zone names
+#   BUILD_OPTIONS   options of `ngx-bloom build`, "-n" above all
+#   ZONE_URL        the zone at an endpoint with "write=on", such as
+#                   http://127.0.0.1:8080/bloom/zones/ids; without it the script
+#                   runs NGINX_RELOAD and cannot tell which image serves
+#   NGINX_RELOAD    a command that tests the configuration and reloads nginx,
+#                   run if the image is too large for the zone's memory, or if
+#                   there is no ZONE_URL (default: nginx -q -t && nginx -s
+#                   reload; empty: leave that to whoever reads the message)
+#   MIN_KEYS        fewer keys are taken for an error (default: 1)
+#   MIN_PERCENT     fewer keys than this share of the last image's are taken for
+#                   an error (default: 90)
+#   LAG             seconds by which what SOURCE prints may be older than the
+#                   database, as on a replica (default: 0)
+#   WAIT            seconds to wait for the new image after NGINX_RELOAD
+#                   (default: 300)
+#   TMPDIR          a directory with room for the keys (default: /tmp)
+#
+# Exit status: 0 the new image serves (without ZONE_URL: nginx was told to
+# load it; for a first image: it is in place); 1 nothing was changed; 2 the new
+# image is in place, and nginx does not serve it yet.
+
+set -euo pipefail
+
+SOURCE=${SOURCE-}
+IMAGE=${IMAGE-}
+BUILD_OPTIONS=${BUILD_OPTIONS-}
+ZONE_URL=${ZONE_URL-}
+ZONE_URL=${ZONE_URL%/}
+NGINX_RELOAD=${NGINX_RELOAD-nginx -q -t && nginx -s reload}
+MIN_KEYS=${MIN_KEYS:-1}
+MIN_PERCENT=${MIN_PERCENT:-90}
+LAG=${LAG:-0}
+WAIT=${WAIT:-300}
+
+new=$IMAGE.new
+previous=$IMAGE.previous
+
+
+fail() {
+    echo "rebuild: $1; nothing was changed" >&2
+    exit 1
+}
+
+# Puts the old image back. A first image stays: nginx needs it to start.
+
+put_back() {
+    if [ ! -e "$previous" ]; then
+        echo "rebuild: $1; $IMAGE is the first image: start or reload nginx"
+        exit 0
+    fi
+
+    ln -f "$IMAGE" "$new"
+    mv -f "$previous" "$IMAGE"
+    fail "$1; the image that was built is $new"
+}
+
+# Ends where nobody knows whether nginx is about to load the new image. To put
+# the old one back could keep nginx from starting, since keys that the new image
+# has may already be gone from the journal.
+
+unsure() {
+    echo "rebuild: $1; the new image is in place: read nginx's error log" >&2
+    exit 2
+}
+
+# value NAME: the first member of that name in JSON, text or a number
+
+value() {
+    grep -oE "\"$1\": *\"?[^\",}]*" | sed -n '1s/^[^:]*: *"\{0,1\}//p'
+}
+
+# The message of an answer of the endpoint
+
+message() {
+    grep -oE '"message":"([^"\\]|\\.)*"' "$work/answer" \
+    | sed -n '1{s/^"message":"\(.*\)"$/\1/; s/\\\(.\)/\1/g; p}'
+}
+
+serves_new() {
+    curl -sS -o "$work/state" "$ZONE_URL" 2> /dev/null \
+    && [ "$(value build_id < "$work/state")" = "$build_id" ]
+}
+
+reload_nginx() {
+    bash -c "$NGINX_RELOAD" 9>&- \
+    || put_back "nginx does not accept the new image: see above"
+}
+
+# Has nginx load the new image, in memory of a larger zone if need be.
+
+load() {
+    local status error=0 bank tries
+
+    status=$(curl -sS -o "$work/answer" -w '%{http_code}' -X POST \
+                  "$ZONE_URL/reload") || error=$?
+
+    case $error in
+        0)   ;;
+        6|7) put_back "nginx does not answer at $ZONE_URL" ;;
+        *)   serves_new || unsure "the endpoint did not finish its answer"
+             return ;;
+    esac
+
+    case $status in
+        200) [ "$(value build_id < "$work/answer")" = "$build_id" ] \
+             || put_back "the zone at $ZONE_URL does not load $IMAGE"
+             return ;;
+        507) ;;
+        4??) put_back "nginx refuses the new image: $status $(message)" ;;
+        *)   serves_new || unsure "the endpoint answers $status $(message)"
+             return ;;
+    esac
+
+    # No room. A larger zone helps unless it is the machine's memory that is
+    # short.
+
+    bank=$(value bank_bytes < "$work/answer") || bank=0
+
+    if [ $((bits / 8)) -le "$bank" ]; then
+        put_back "$(message)"
+    fi
+
+    if [ -z "$NGINX_RELOAD" ]; then
+        put_back "the new image is too large for the zone's memory, which \
+grows at a reload of nginx: \`mv $new $IMAGE && nginx -t && nginx -s reload\`"
+    fi
+
+    echo "rebuild: the new image is too large for the zone's memory;" \
+         "reloading nginx"
+    reload_nginx
+
+    for ((tries = 0; tries < WAIT * 2; tries++)); do
+        serves_new && return
+        sleep 0.5
+    done
+
+    unsure "nginx was reloaded, and does not serve the new image after $WAIT s"
+}
+
+
+[ -n "$SOURCE" ] || fail "SOURCE is not set"
+[ -n "$IMAGE" ] || fail "IMAGE is not set"
+[ -n "$ZONE_URL$NGINX_RELOAD" ] || fail "give ZONE_URL or NGINX_RELOAD"
+
+exec 9> "$IMAGE.lock"
+flock -n 9 || fail "another rebuild of $IMAGE is running"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/rebuild.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+# Keys that are added from here on stay in nginx's journal, so the time is taken
+# before the query begins.
+
+as_of=$(($(date +%s) - LAG))
+
+bash -o pipefail -c "$SOURCE" > "$work/keys" 9>&- \
+|| fail "SOURCE failed with status $?"
+
+read -ra options <<< "$BUILD_OPTIONS"
+
+ngx-bloom build "${options[@]}" --as-of "$as_of" -o "$new" "$work/keys" \
+|| fail "the image cannot be built"
+
+ngx-bloom info --json "$new" > "$work/new"
+keys=$(value items < "$work/new")
+bits=$(value bits < "$work/new")
+build_id=$(value build_id < "$work/new")
+s=s; [ "$keys" != 1 ] || s=
+
+[ "$keys" -ge "$MIN_KEYS" ] \
+|| fail "the number of keys, $keys, is less than MIN_KEYS=$MIN_KEYS"
+
+if [ -e "$IMAGE" ]; then
+
+    if [ "$MIN_PERCENT" -gt 0 ]; then
+        ngx-bloom info --json "$IMAGE" > "$work/old" \
+        || fail "$IMAGE cannot be compared with; MIN_PERCENT=0 skips that"
+
+        last=$(value items < "$work/old")
+
+        [ $((keys * 100)) -ge $((last * MIN_PERCENT)) ] \
+        || fail "the number of keys, $keys, is less than $MIN_PERCENT % of the \
+last image's, $last; if that is right, run this once with MIN_PERCENT=0"
+    fi
+
+    chmod --reference="$IMAGE" "$new"
+    chgrp --reference="$IMAGE" "$new" \
+    || fail "the new image cannot have the group of the old one"
+
+    ln -f "$IMAGE" "$previous"
+else
+    rm -f "$previous"
+fi
+
+mv -f "$new" "$IMAGE"
+
+if [ -n "$ZONE_URL" ]; then
+    load
+    echo "rebuild: nginx serves $IMAGE with $keys key$s"
+else
+    reload_nginx
+    echo "rebuild: nginx was told to load $IMAGE with $keys key$s;" \
+         "its error log says \"serves generation\" when it has"
+fi
+
+rm -f "$previous"

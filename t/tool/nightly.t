@@ -1,0 +1,356 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# Tests conf-examples/nightly: the script that rebuilds an image from a
+# database, with a program in place of psql, and the units that start it.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Zones;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+
+my $nightly = abs_path(dirname(__FILE__) . '/../../conf-examples/nightly');
+my $tool = abs_path($ENV{TEST_BLOOM_TOOL}
+                    // dirname(__FILE__) . '/../../build/ngx-bloom');
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+
+$t->write_file('html/index.html', '');
+mkdir "$dir/$_" or die "mkdir: $!" for 'bin', 'tmp';
+symlink $tool, "$dir/bin/ngx-bloom" or die "symlink: $!";
+
+# This psql prints the keys.  With a file "fails" it fails halfway, with a file
+# "waits" it waits until that is gone.
+
+program('psql', <<"SH");
+case "\$*" in *'SELECT id FROM items'*) ;; *) exit 2 ;; esac
+if [ -e '$dir/fails' ]; then
+    head -n 500 '$dir/keys'
+    echo 'psql: server closed the connection unexpectedly' >&2
+    exit 3
+fi
+cat '$dir/keys'
+touch '$dir/asked'
+while [ -e '$dir/waits' ]; do sleep 0.05; done
+SH
+
+program('nginx', join(' ', 'exec', map({ "'$_'" } $t->_command), '"$@"')
+                 . "\n");
+
+sub program {
+    my ($name, $body) = @_;
+
+    $t->write_file("bin/$name", "#!/bin/sh\n$body");
+    chmod 0755, "$dir/bin/$name" or die "chmod: $!";
+}
+
+my %settings = (
+    PATH => "$dir/bin:$ENV{PATH}", TMPDIR => "$dir/tmp",
+    SOURCE => 'psql -XAt -c "SELECT id FROM items"',
+    IMAGE => "$dir/ids.bloom", BUILD_OPTIONS => '-p 1e-6 -n 5k',
+);
+
+sub settings {
+    my (%more) = @_;
+
+    return (%settings,
+            ZONE_URL => 'http://127.0.0.1:' . $t->port(8080)
+                        . '/bloom/zones/ids',
+            %more);
+}
+
+# Runs the script and returns its exit status and what it prints.
+
+sub rebuild {
+    my (%more) = @_;
+
+    my ($exit, $out, $err) = run_command(["$nightly/rebuild.sh"],
+                                         env => { settings(%more) });
+
+    return ($exit, "$out$err");
+}
+
+sub keys_are { $t->write_file('keys', join '', map { "$_\n" } @_) }
+
+# Tests that the script fails, says why and leaves everything as it was.
+
+sub changes_nothing {
+    my ($what, $message, %more) = @_;
+
+    my $image = $t->read_file('ids.bloom');
+    my $build = build_id($t, 'ids');
+    my ($exit, $said) = rebuild(%more);
+
+    is($exit, 1, "$what ends with status 1");
+    like($said, $message, "$what is explained");
+    like($said, qr/nothing was changed/, "$what changes nothing, it says");
+    ok($t->read_file('ids.bloom') eq $image, "$what leaves the file");
+    is(build_id($t, 'ids'), $build, "$what leaves the image that serves");
+    no_rests($what);
+}
+
+sub no_rests {
+    my ($what) = @_;
+
+    is_deeply([glob("$dir/tmp/*"), glob("$dir/*.previous")], [],
+              "$what leaves no temporary file");
+}
+
+
+my @ids = map { "id$_" } 1 .. 1000;
+
+subtest 'the first image is built before nginx runs' => sub {
+    keys_are(@ids);
+    my ($exit, $said) = rebuild();
+    is($exit, 0, 'the exit status is 0') or diag($said);
+    like($said, qr/is the first image: start or reload nginx/,
+         'the script says so');
+    no_rests('the first run');
+};
+
+sub start {
+    my ($size) = @_;
+
+    configure($t, ["zone=ids$size file=ids.bloom"], api => 1, add => 1);
+    $t->run;
+}
+
+start('');
+
+
+subtest 'a rebuild brings new keys and drops none that was added' => sub {
+    chmod 0640, "$dir/ids.bloom" or die "chmod: $!";
+    add($t, 'ids', ['added1']);
+    keys_are(@ids, 'new1');
+
+    my ($exit, $said) = rebuild();
+    is($exit, 0, 'the exit status is 0') or diag($said);
+    like($said, qr/nginx serves \S+ids\.bloom with 1001 keys/,
+         'the script says what serves');
+    is(ask($t, 'ids', 'id1', 'new1', 'added1', 'other'), '1110',
+       'old, new and added keys are present');
+
+    my $state = zone_state($t, 'ids');
+    is($state->{generation}, 2, 'the image is loaded once');
+    ok($state->{image}{as_of}, 'the image has an as_of');
+    is((stat "$dir/ids.bloom")[2] & 07777, 0640,
+       'the new image has the mode of the old one');
+    no_rests('a rebuild');
+};
+
+
+subtest 'as_of is the time before the query' => sub {
+    my $before = time;
+    my ($exit) = rebuild(SOURCE => "sleep 2; $settings{SOURCE}", LAG => 7200);
+    is($exit, 0, 'the exit status is 0');
+
+    my (undef, $info) = $t->run_tool('info', '--json', "$dir/ids.bloom");
+    my ($h, $m, $s) = $info =~ /"as_of": "[^T]*T(\d+):(\d+):(\d+)/;
+    my $late = ($h * 3600 + $m * 60 + $s - ($before - 7200)) % 86400;
+    cmp_ok($late, '<=', 1, 'as_of is two hours, the LAG, before the start');
+};
+
+
+subtest 'a query that fails changes nothing' => sub {
+    $t->write_file('fails', '');
+    changes_nothing('a query that fails halfway',
+                    qr/psql: server closed .*SOURCE failed with status 3/s);
+    changes_nothing('a query that fails before a pipe',
+                    qr/SOURCE failed with status 3/,
+                    SOURCE => "$settings{SOURCE} | cat");
+    unlink "$dir/fails";
+};
+
+
+subtest 'too few keys change nothing' => sub {
+    keys_are(@ids[0 .. 899]);
+    changes_nothing('a query with a tenth less',
+                    qr/keys, 900, is less than 90 % of the last image's, 1001/);
+    changes_nothing('fewer keys than MIN_KEYS',
+                    qr/keys, 900, is less than MIN_KEYS=950/,
+                    MIN_KEYS => 950, MIN_PERCENT => 0);
+    keys_are();
+    changes_nothing('a query without keys', qr/the image cannot be built/,
+                    MIN_PERCENT => 0);
+
+    keys_are(@ids[0 .. 499]);
+    my ($exit) = rebuild(MIN_PERCENT => 0);
+    is($exit, 0, 'MIN_PERCENT=0 lets half of the keys pass');
+    is(ask($t, 'ids', 'id1', 'id900'), '10', 'the other half is absent');
+    keys_are(@ids);
+};
+
+
+subtest 'bad settings change nothing' => sub {
+    changes_nothing('a missing SOURCE', qr/SOURCE is not set/, SOURCE => '');
+    changes_nothing('a missing endpoint', qr/give ZONE_URL or NGINX_RELOAD/,
+                    ZONE_URL => '', NGINX_RELOAD => '');
+    changes_nothing('a wrong option', qr/--frp.*the image cannot be built/s,
+                    BUILD_OPTIONS => '--frp 1');
+    changes_nothing('an unknown zone', qr/nginx refuses .* 404 no zone/,
+                    ZONE_URL => "http://127.0.0.1:" . $t->port(8080)
+                                . '/bloom/zones/other');
+    changes_nothing('another file than that of the zone',
+                    qr/the zone at \S+ does not load/,
+                    IMAGE => "$dir/other.bloom") if other_image();
+    changes_nothing('an endpoint that does not answer', qr/does not answer/,
+                    ZONE_URL => 'http://127.0.0.1:' . $t->port(9999) . '/');
+};
+
+sub other_image {
+    my ($exit) = $t->run_tool('build', '-q', '-o', "$dir/other.bloom",
+                              "$dir/keys");
+    return $exit == 0;
+}
+
+
+subtest 'of two rebuilds at once the second one changes nothing' => sub {
+    unlink "$dir/asked";
+    $t->write_file('waits', '');
+
+    my $pid = spawn(["$nightly/rebuild.sh"], env => { settings() });
+    ok(wait_until(sub { -e "$dir/asked" }), 'the first rebuild has begun');
+
+    my ($exit, $said) = rebuild();
+    is($exit, 1, 'the second one ends with status 1');
+    like($said, qr/another rebuild of \S+ is running; nothing was changed/,
+         'the second one says why');
+
+    my $generation = generation($t, 'ids');
+    unlink "$dir/waits";
+    waitpid $pid, 0;
+    is($?, 0, 'the first one succeeds');
+    is(generation($t, 'ids'), $generation + 1, 'one image is loaded');
+};
+
+
+subtest 'an image for more keys makes the zone larger' => sub {
+    my @large = (BUILD_OPTIONS => '-p 1e-6 -n 500k');
+
+    changes_nothing('an image that is too large, without NGINX_RELOAD,',
+                    qr/too large for the zone's memory.*nginx -s reload/,
+                    @large, NGINX_RELOAD => '');
+
+    add($t, 'ids', ['added2']);
+    my ($exit, $said) = rebuild(@large);
+    is($exit, 0, 'a reload of nginx makes room') or diag($said);
+    like($said, qr/reloading nginx.*nginx serves/s, 'the script says so');
+    ok(settled($t, 'ids', sub { $_[0]{image}{capacity} == 500_000 }),
+       'the new image serves, soon in all workers');
+    is(ask_until_known($t, 'ids', 'id1', 'added1', 'added2', 'other'), '1110',
+       'no added key is lost');
+    no_rests('a rebuild that reloads nginx');
+};
+
+
+subtest 'without an endpoint nginx is reloaded' => sub {
+    keys_are(@ids, 'new2');
+    my $mark = $t->log_mark;
+    my ($exit, $said) = rebuild(ZONE_URL => '',
+                                BUILD_OPTIONS => '-p 1e-6 -n 500k');
+    is($exit, 0, 'the exit status is 0') or diag($said);
+    like($said, qr/nginx was told to load \S+ with 1001 keys/,
+         'the script says what it did');
+    ok($t->wait_for_log(qr/serves generation/, $mark), 'the image is loaded');
+    is(ask_until_known($t, 'ids', 'new2'), '1', 'a new key is present');
+};
+
+
+subtest 'a zone of a given size keeps what fits it' => sub {
+    $t->stop;
+    rebuild(ZONE_URL => '', NGINX_RELOAD => 'true');
+    start(':1m');
+
+    $t->expect_log(qr/bloom zone "ids" is too small: it needs/);
+    changes_nothing('an image that is too large for the size',
+                    qr/is too small: it needs .*does not accept the new/s,
+                    BUILD_OPTIONS => '-p 1e-6 -n 500k');
+    changes_nothing('such an image without an endpoint',
+                    qr/is too small: it needs .*does not accept the new/s,
+                    BUILD_OPTIONS => '-p 1e-6 -n 500k', ZONE_URL => '');
+};
+
+
+subtest 'a shell checker has nothing to say about the script' => sub {
+    my ($exit) = run_command(['sh', '-c', 'shellcheck --version']);
+    plan skip_all => 'there is no shellcheck' if $exit != 0;
+
+    my ($status, $said) = run_command(['shellcheck',
+                                       "$nightly/rebuild.sh"]);
+    is($said, '', 'shellcheck says nothing');
+};
+
+
+subtest 'the units have sections with settings' => sub {
+    for my $unit ('service', 'timer') {
+        my @lines = grep { !/^(?:#.*)?$/ } split /\n/, unit_file($unit);
+        like($lines[0], qr/^\[Unit\]$/, "the $unit begins with [Unit]");
+        is(join("\n", grep { !/^(?:\[[A-Z]\w+\]|[A-Z]\w+=\S.*)$/ } @lines), '',
+           "each line of the $unit is a section or a setting");
+    }
+};
+
+
+# The units' paths and users are those of an installation.
+
+subtest 'systemd accepts the units' => sub {
+    my ($exit, $out) = run_command(['sh', '-c', 'systemd-analyze --version']);
+    plan skip_all => 'there is no systemd-analyze' if $exit != 0;
+
+    mkdir "$dir/units" or die "mkdir: $!";
+
+    for my $unit ('service', 'timer') {
+        my $text = unit_file($unit);
+        $text =~ s{/usr/local/\S+/rebuild\.sh}{$nightly/rebuild.sh};
+        $text =~ s{^User=.*}{User=root}m;
+        $t->write_file("units/ngx-bloom-rebuild\@.$unit", $text);
+    }
+
+    my ($status, $stdout, $said) = run_command(
+        ['systemd-analyze', 'verify', '--man=no',
+         map { "$dir/units/ngx-bloom-rebuild\@.$_" } 'service', 'timer']);
+    is($status, 0, 'systemd-analyze verifies the units');
+    is(join("\n", grep { /\Q$dir\E/ } split /\n/, $stdout . $said), '',
+       'systemd-analyze has nothing to say about them');
+
+    ($exit, $out) = run_command(
+        ['systemd-analyze', 'calendar',
+         unit_file('timer') =~ /^OnCalendar=(.*)$/m]);
+    is($exit, 0, 'systemd understands the time');
+};
+
+sub unit_file {
+    my ($unit) = @_;
+
+    open my $fh, '<', "$nightly/ngx-bloom-rebuild\@.$unit"
+        or die "open: $!";
+
+    return join '', <$fh>;
+}
+
+
+subtest 'the settings of the example are settings of the script' => sub {
+    my ($script) = read_text("$nightly/rebuild.sh");
+    my %known = map { $_ => 1 } $script =~ /^#   ([A-Z_]+) /mg;
+
+    my @set = read_text("$nightly/ids.env") =~ /^#?([A-Z_]+)=/mg;
+    ok(scalar @set, 'the example has settings');
+    is(join(' ', grep { !$known{$_} } @set), '', 'each setting is described');
+};
+
+sub read_text {
+    my ($path) = @_;
+
+    open my $fh, '<', $path or die "$path: $!";
+    local $/;
+
+    return scalar <$fh>;
+}
+
+done_testing();
