@@ -76,8 +76,8 @@ static void ngx_http_bloom_metrics_value(ngx_http_bloom_text_t *text,
 static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
 
     { "rule_checks_total", "answer=\"absent\"", NGX_BLOOM_ABSENT,
-      "Requests that a rule looked at, by what its zone answered; empty: there "
-      "was no key." },
+      "Number of requests that a rule checked, by its zone's answer; empty: "
+      "the request had no key." },
     { "rule_checks_total", "answer=\"present\"", NGX_BLOOM_PRESENT, NULL },
     { "rule_checks_total", "answer=\"unknown\"", NGX_BLOOM_UNKNOWN, NULL },
     { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_INVALID,
@@ -86,9 +86,10 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
 
     { "rule_requests_total", "decision=\"fired\"",
       NGX_HTTP_BLOOM_COUNT_FIRED,
-      "Requests that a rule decided; fired: the rule did what it says; dry_run "
-      "and audited: it would have done so; unavailable: it rejected the "
-      "request, since the answer was unknown." },
+      "Number of requests that a rule decided; fired: the rule passed, "
+      "rejected or routed the request; dry_run and audited: the rule would "
+      "have done so; unavailable: the rule rejected the request because the "
+      "answer was unknown." },
     { "rule_requests_total", "decision=\"dry_run\"",
       NGX_HTTP_BLOOM_COUNT_DRY_RUN, NULL },
     { "rule_requests_total", "decision=\"audited\"",
