@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Numbers, sizes, rates and times as people read them
+// Formats numbers, sizes, rates and times for people.
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
@@ -32,7 +32,7 @@ export function bytes(n) {
 }
 
 
-// Three digits that count
+// Rounds to three significant digits.
 
 export function digits(n) {
     return Number(n.toPrecision(3)).toLocaleString('en',
@@ -40,7 +40,7 @@ export function digits(n) {
 }
 
 
-// A share of one: in percent, and where that is hard to read, "1 in N"
+// Formats a share in percent, or as "1 in N" if it is below 0.001 %.
 
 export function rate(p) {
     if (p === 0) {
@@ -51,7 +51,7 @@ export function rate(p) {
 }
 
 
-// A number that may be a fraction
+// Formats a number that may be a fraction.
 
 export const few = (n) => n < 100 && n > 0 ? digits(n) : short(n);
 
@@ -75,7 +75,7 @@ export function duration(ms) {
 }
 
 
-// How long ago a time is, by the server's clock
+// Formats how long ago a time is, by the server's clock.
 
 export function ago(text, now) {
     const ms = now - Date.parse(text);
