@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file writes metrics of all zones and rules for Prometheus, in its text
- * format.  Those of zones are in the table of stats, those of rules in the one
- * below.
+ * This file writes the metrics of all zones and rules in the text format of
+ * Prometheus.  The metrics of zones are in the table of stats
+ * (ngx_http_bloom_stats.c), those of rules in the table below.
  *
- * Metrics of zones have the label "zone"; those of rules also "rule", its name
- * or place, "action" and "condition".  There are at most as many rules as there
- * are series of counters (ngx_bloom_counters.h); those that found no room are
- * one.
+ * Every sample has the label "zone".  Samples of rules also have the labels
+ * "rule" (its name, or FILE:LINE), "action" and "condition".  The number of
+ * rules is bounded by the series of counters (ngx_bloom_counters.h); rules that
+ * found none are one rule "other".
  */
 
 #include "ngx_http_bloom_metrics.h"
@@ -20,7 +20,7 @@
 
 #define NGX_HTTP_BLOOM_METRICS_LABEL(value)  (2 * (value)->len)
 
-/* Samples that are written at a time. */
+/* The number of samples that are written in one step. */
 #define NGX_HTTP_BLOOM_METRICS_STEP          64
 
 
@@ -37,11 +37,13 @@ typedef struct {
     ngx_str_t                   label;   /* the zone's name */
 } ngx_http_bloom_metrics_zone_t;
 
-/* How far a response is written. */
+/* A response that is being written. */
 typedef struct {
     ngx_http_bloom_metrics_zone_t  *shown;
-    ngx_uint_t                      looked;  /* zones */
-    ngx_uint_t                      written; /* zones, of the metric */
+    ngx_uint_t                      looked;  /* number of zones that are
+                                                looked at */
+    ngx_uint_t                      written; /* number of zones whose sample
+                                                of `field` is written */
     const ngx_http_bloom_stats_field_t  *field;
 } ngx_http_bloom_metrics_t;
 
@@ -147,8 +149,8 @@ ngx_http_bloom_metrics_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
 
 /*
- * Looks at a zone, until all have been looked at; then writes some samples of a
- * metric.  Those of one metric have to stand together.
+ * Takes one step: looks at the next zone or, once all have been looked at,
+ * writes some samples.  All samples of a metric must stand together.
  */
 static ngx_int_t
 ngx_http_bloom_metrics_step(ngx_http_request_t *r,
@@ -331,7 +333,7 @@ ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
 }
 
 
-/* Shows a rule, unless one that is counted together with it is shown. */
+/* Adds a rule to those shown, unless one that shares its counters is there. */
 static ngx_int_t
 ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
     ngx_http_bloom_rule_t *rule, uint64_t *seen)
@@ -398,7 +400,7 @@ ngx_http_bloom_metrics_head(ngx_http_bloom_text_t *text, const char *name,
 }
 
 
-/* Writes a label's value as UTF-8; other bytes become question marks. */
+/* Writes a label's value in UTF-8, with "?" for each byte that is not UTF-8. */
 static u_char *
 ngx_http_bloom_metrics_label(u_char *p, ngx_str_t *value)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file has the table of what the endpoint tells of a zone.
+ * This file has the table of the values that the endpoint reports about a zone,
+ * and fills them in.
  */
 
 #include "ngx_http_bloom_stats.h"
@@ -13,7 +14,8 @@ static void ngx_http_bloom_stats_journal(ngx_http_bloom_stats_t *stats);
 static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
 
 
-/* Columns of the table: where a value is, and what it needs. */
+/* Columns of the table: the type, place and size of a value, and what it
+ * needs. */
 
 #define AT(type, value)                                                       \
     NGX_HTTP_BLOOM_STATS_##type, offsetof(ngx_http_bloom_stats_t, value),     \
@@ -31,7 +33,7 @@ static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
 
 #define IF(need)        NGX_HTTP_BLOOM_STATS_##need
 #define ALWAYS          IF(ALWAYS)
-#define MEMBER          NULL, NULL, NULL           /* of JSON alone */
+#define MEMBER          NULL, NULL, NULL           /* no metric */
 
 
 const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
@@ -262,7 +264,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 };
 
 
-/* by NGX_BLOOM_SERVING and what may be instead */
+/* by NGX_BLOOM_SERVING, _NOT_LOADED, _STALE, _BEHIND, _DAMAGED */
 static const char  *ngx_http_bloom_stats_states[] = {
     "serving",
     "not_loaded",
@@ -326,7 +328,7 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
                     + counter[NGX_BLOOM_COUNTER_PRESENT]
                     + counter[NGX_BLOOM_COUNTER_UNKNOWN];
 
-    /* of 0 requests: 0 / 0 */
+    /* NaN without such requests: 0 / 0 */
 
     wrong = counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE];
     right = counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT];
@@ -335,7 +337,7 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
 }
 
 
-/* Returns a string, which is null if `text` is NULL. */
+/* Returns a text as a string; its data is NULL if `text` is NULL. */
 static ngx_str_t
 ngx_http_bloom_stats_text(const char *text)
 {
@@ -348,7 +350,7 @@ ngx_http_bloom_stats_text(const char *text)
 }
 
 
-/* Fills in what there is if an image serves. */
+/* Fills in the values of the image that serves. */
 static void
 ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
 {
