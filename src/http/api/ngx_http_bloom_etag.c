@@ -83,10 +83,10 @@ ngx_http_bloom_etag_match(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     }
 
     ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_GENERATION,
-                         "the generation of zone \"%V\" is now %*s, which "
-                         "\"If-Match\" does not name, so nothing was changed; "
-                         "look at the zone's state and try again with this "
-                         "generation", &zone->name, len, etag);
+                         "zone \"%V\" serves generation %*s, which "
+                         "\"If-Match\" does not name; nothing was changed: "
+                         "look at the zone's state and try again",
+                         &zone->name, len, etag);
 
     return NGX_DECLINED;
 }
