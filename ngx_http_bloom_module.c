@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * ngx_http_bloom_module decides about requests by Bloom filters in shared
- * memory.
+ * This file registers ngx_http_bloom_module, which decides about requests by
+ * Bloom filters in shared memory: its directives, its configuration and its
+ * handlers.
  *
- * This file registers the module: its directives, their configuration and its
- * handlers.  Requests are decided in src/http/ngx_http_bloom_rules.c, the
- * endpoint is in src/http/api, and filters are in src/zone;
- * docs/architecture.md has the picture.
+ * src/http/ngx_http_bloom_rules.c decides about requests, src/http/api answers
+ * requests to the endpoint, and src/zone has the filters.
+ * docs/architecture.md describes how they work together.
  */
 
 #include "ngx_http_bloom.h"
@@ -268,8 +268,8 @@ ngx_http_bloom_init_module(ngx_cycle_t *cycle)
 
 
 /*
- * Maps what the only process needs of the state directories.  Where there are
- * workers, they do that, and the master does not.
+ * Attaches the state directories in the single process of "master_process off".
+ * With a master, only its children do that.
  */
 static void
 ngx_http_bloom_attach(ngx_cycle_t *cycle, ngx_http_bloom_main_conf_t *bmcf)
@@ -285,8 +285,8 @@ ngx_http_bloom_attach(ngx_cycle_t *cycle, ngx_http_bloom_main_conf_t *bmcf)
 
 
 /*
- * Claims the counters of this configuration's zones and rules by what they are
- * about, so that they go on where those of the previous configuration were.
+ * Claims the counters of this configuration's zones and rules.  A zone or rule
+ * that the previous configuration had, too, keeps the values of its counters.
  */
 static void
 ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf)
@@ -487,7 +487,7 @@ ngx_http_bloom_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 #endif
        )
     {
-        return "must be in a location that is a prefix, as "
+        return "must be in a prefix location, such as "
                "\"location /bloom/ { ... }\"";
     }
 
@@ -533,7 +533,7 @@ ngx_http_bloom_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    /* who may replace the image may have it */
+    /* a client that may replace the image may also read it */
 
     ngx_conf_init_value(endpoint->write, 0);
     ngx_conf_init_value(endpoint->image, endpoint->write);

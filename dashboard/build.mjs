@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Builds the page into one HTML document, and that into a file of C.
+// Builds the page into one HTML document, and writes that as a C file.
 //
 //     node build.mjs [--page FILE] OUTPUT.c
 //
-// The document has everything in it and asks for nothing else; --page writes
-// it down as it is.  The same sources and locked packages give the same bytes.
+// The document contains everything it needs.  --page also writes it as HTML.
+// The same sources and locked packages give the same bytes.
 
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -76,7 +76,7 @@ async function bundle(name, format) {
 }
 
 
-// As Content-Security-Policy has it: of the element's text
+// Returns the hash of an element's text for Content-Security-Policy.
 
 function hash(text) {
     return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
@@ -110,7 +110,7 @@ ${literal(bytes)};
 }
 
 
-// Strings of C, up to 80 columns each line
+// Returns string literals of C, in lines of up to 80 columns.
 
 function literal(bytes) {
     const lines = [];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// The actions that change a zone; each asks for confirmation.
+// Offers the actions that change a zone.  Each asks for confirmation.
 
 import { post, zonePath } from './api.js';
 import { byId, h, setText } from './dom.js';
@@ -33,10 +33,10 @@ export class Actions {
             h('label', { for: 'keys' }, 'Keys to add'),
             this.keys,
             h('p', { class: 'hint', id: 'keys-hint' },
-              'One in a line. What is added cannot be taken out again.'),
+              'One key per line. Added keys cannot be removed.'),
             h('p', { class: 'check' }, this.durable,
               h('label', { for: 'durable' },
-                'answer when they are on disk')),
+                'wait until the keys are on disk')),
             h('p', { class: 'buttons' }, this.buttons),
             this.result);
     }
@@ -45,16 +45,16 @@ export class Actions {
         const keys = this.keys.value.split(/\r?\n/).filter((key) => key !== '');
 
         if (keys.length === 0) {
-            this.#say('bad', 'There is no key to add: write one above.');
+            this.#say('bad', 'There is no key to add. Enter one above.');
             this.keys.focus();
             return;
         }
 
         this.#do({
             title: `Add ${plural(keys.length, 'key')} to ${this.name}?`,
-            text: 'They are added at once in all workers. A filter forgets '
-                  + 'nothing: they stay until an image that is newer leaves '
-                  + 'them out.',
+            text: 'Added keys cannot be removed. They stay until you load an '
+                  + 'image without them that is complete as of more than an '
+                  + 'hour later.',
             yes: `Add ${plural(keys.length, 'key')}`,
             path: `keys${this.durable.checked ? '?durable=true' : ''}`,
             body: keys.join('\n') + '\n',
@@ -70,17 +70,17 @@ export class Actions {
         const { file } = this.zone();
 
         this.#do({
-            title: `Load ${this.name} again?`,
+            title: `Reload the file of ${this.name}?`,
             text: file === null
                 ? 'This zone starts empty: it has no file to load.'
-                : `${file} is loaded beside the filter that serves, which `
-                  + 'serves on until it is whole. An image that was uploaded '
-                  + 'is replaced by it.',
+                : `The helper process loads ${file}. Until it is done, the `
+                  + 'current filter keeps serving. If an uploaded image '
+                  + 'serves, the file replaces it.',
             yes: 'Load it',
             path: 'reload',
-            failed: 'It was not loaded',
+            failed: 'The file was not loaded',
             done: ({ generation, duration_ms }) =>
-                `Generation ${number(generation)} serves, after `
+                `Generation ${number(generation)} serves. The load took `
                 + `${duration(duration_ms)}.`,
         });
     }
@@ -93,10 +93,10 @@ export class Actions {
                   + 'Nothing else changes.',
             yes: 'Save it',
             path: 'checkpoint',
-            failed: 'It was not saved',
+            failed: 'The checkpoint was not saved',
             done: ({ generation, duration_ms }) =>
-                `Generation ${number(generation)} is saved, in `
-                + `${duration(duration_ms)}.`,
+                `Generation ${number(generation)} is saved. The checkpoint `
+                + `took ${duration(duration_ms)}.`,
         });
     }
 
@@ -155,7 +155,7 @@ function counts({ received, added, already_present: present, invalid,
 }
 
 
-// A question in a dialog, which keeps the focus until it is answered
+// Asks a question in a dialog, which keeps the focus until it is answered.
 
 function confirmed(title, text, yes) {
     const dialog = byId('confirm');

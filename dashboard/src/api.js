@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Requests to the endpoint that this page is of, whatever its prefix is and
-// whatever is before it.
+// Sends requests to the endpoint that this page comes from, whatever its prefix
+// is and whatever proxies are in front of it.
 
 const TIMEOUT = 10_000;
 
 const base = location.pathname.replace(/\/*$/, '/');
 
 
-// What is wrong, in words; `answer` is the endpoint's, if it gave one.
+// An error, in words; `answer` is the endpoint's, if there was one.
 
 export class Failure extends Error {
     constructor(message, status = 0, answer = null) {
@@ -19,12 +19,13 @@ export class Failure extends Error {
 }
 
 
-// GET of a path below the prefix: { answer, now }, with the server's time
+// Sends GET for a path below the prefix.  Returns { answer, now }, where `now`
+// is the server's time.
 
 export const get = (path) => ask(path, { headers: accept }, TIMEOUT);
 
 
-// POST; a load may take as long as it takes
+// Sends POST, without a time limit, since a load may take long.
 
 export const post = (path, body) =>
     ask(path, {
@@ -46,7 +47,7 @@ async function ask(path, options, timeout) {
         answer = JSON.parse(text);
 
     } catch {
-        // the answer is not the endpoint's
+        // the answer does not come from the endpoint
     }
 
     if (!response.ok || answer === null) {
@@ -89,19 +90,21 @@ function failure(response, answer) {
     }
 
     return new Failure(words[response.status]
-        ?? `the answer, with status ${response.status}, is not the endpoint's: `
-           + 'see what stands before it', response.status);
+        ?? `an answer with status ${response.status} came from somewhere `
+           + 'else; check what is in front of the endpoint', response.status);
 }
 
 
-// Messages for what nginx itself refuses with a page of its own
+// Messages for responses of nginx itself, or of a proxy
 
 const words = {
-    401: 'nginx asks who you are (401): load the page again',
-    403: 'nginx does not let you (403): see "allow" and "deny" of the location',
-    404: 'nothing is there (404): is "bloom_api" still in this location?',
-    413: 'the body is too large for nginx (413): see "client_max_body_size"',
-    502: 'the proxy before the endpoint gets no answer (502)',
-    503: 'the server is overloaded, or the proxy before it is (503)',
-    504: 'the proxy before the endpoint gets no answer in time (504)',
+    401: 'nginx asks for a password (401); load the page again',
+    403: 'nginx refuses your request (403); see "allow" and "deny" in the '
+         + 'location',
+    404: 'there is nothing at this path (404); check that the location still '
+         + 'has "bloom_api"',
+    413: 'the body is too large for nginx (413); see "client_max_body_size"',
+    502: 'the proxy in front of the endpoint gets no answer (502)',
+    503: 'the server or the proxy in front of it is overloaded (503)',
+    504: 'the proxy in front of the endpoint gets no answer in time (504)',
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// A key's bits, drawn.  A blocked filter's are in lines of 512 bits, each of
-// which is shown bit by bit; of any other the whole filter is shown, in cells
-// that stand for many bits each.
+// Draws the bits of a key.  In a blocked filter they are in lines of 512 bits,
+// and each line is drawn bit by bit.  Any other filter is drawn as a whole, in
+// cells that stand for many bits each.
 
 import { h, svg } from './dom.js';
 import { number, plural } from './format.js';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// A zone's card: what is to be seen at a glance
+// Shows a zone's card: what one should see at a glance.
 
 import { h, setAttribute, setChildren, setText } from './dom.js';
 import { ago, bytes, duration, perSecond, plural, rate, short }
@@ -137,7 +137,7 @@ export function lastLoad(load, now) {
     }
 
     if (load.result === null) {
-        return 'at the start';
+        return 'at start';
     }
 
     return `${load.result.replace('_', ' ')}, ${ago(load.started_at, now)}, `

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Charts: decisions per second, and false-positive rates by number of keys.
-// The code that shows a chart also describes it in words.
+// Draws the charts: decisions per second, and false-positive rates by number of
+// keys.  The code that uses a chart also describes it in words.
 
 import uPlot from 'uplot';
 
@@ -15,9 +15,9 @@ const colour = (name) =>
         .trim();
 
 
-// A chart as wide as `place`, in the colours of the moment.  `make` gives its
-// options; `draw` takes data, and which of it the legend shows while the
-// pointer is elsewhere.
+// A chart as wide as `place`, in the current colour scheme.  `make` returns its
+// options.  `draw` takes the data, and the index of the values that the legend
+// shows while the pointer is not over the chart.
 
 class Chart {
     #place;
@@ -51,8 +51,8 @@ class Chart {
         }
     }
 
-    // uPlot empties the legend whenever it finds no pointer over the chart:
-    // when the pointer leaves, but also after a new chart or another size.
+    // Fills in the legend.  uPlot empties it when the pointer leaves the chart,
+    // and when the chart is new or has another size.
 
     #legend() {
         if (this.#plot?.legend.show && this.#plot.cursor.idx == null) {
@@ -153,8 +153,8 @@ export function history(place) {
 }
 
 
-// Data: keys, the curve, the target, the present point, the measured one.
-// `limits` gives what the axis is to show, and the capacity.
+// The data are: numbers of keys, the curve, the target, the current point, the
+// measured point.  `limits` returns the range of the axis and the capacity.
 
 export function curve(place, limits) {
     return new Chart(place, 240, () => ({

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Shows all about the chosen zone.
+// Shows everything about the chosen zone.
 
 import { get, zonePath } from './api.js';
 import { Actions } from './actions.js';
@@ -16,7 +16,7 @@ export class Detail {
     constructor(name, write, changed) {
         this.name = name;
         this.zone = null;
-        this.rates = null;            // of the generation and capacity below
+        this.rates = null;            // the curve of the filter in ratesOf
         this.ratesOf = '';
 
         this.problems = h('ul', { class: 'problems' });
@@ -40,7 +40,7 @@ export class Detail {
                       this.curvePlace, this.curveText),
                 new Probe(name, zone).node,
                 write ? new Actions(name, zone, changed).node : undefined,
-                panel('facts-title', 'All figures', this.facts)),
+                panel('facts-title', 'All values', this.facts)),
         ];
     }
 
@@ -60,7 +60,7 @@ export class Detail {
         setChildren(this.facts, tables(zone, now), table);
     }
 
-    // The curve changes with the filter, not with each poll.
+    // Asks for the curve only if the filter has changed.
 
     async #updateCurve() {
         const { zone } = this;
@@ -79,7 +79,7 @@ export class Detail {
                 this.rates = answer.rates;
 
             } catch {
-                this.ratesOf = '';    // asked for again with the next poll
+                this.ratesOf = '';    // ask again after the next poll
             }
         }
 
@@ -115,9 +115,10 @@ export class Detail {
             rows.map(([, , , p]) => shown(p)),
         ], rows.findIndex(([, , p]) => p !== null));
 
-        const said = `With about ${number(now)} keys ${rate(filter.estimated_fpr)} `
-            + `of absent keys are taken for present; the target is `
-            + `${rate(image.fpr)} with ${number(image.capacity)}.`
+        const said = `With about ${number(now)} keys, the estimated `
+            + `false-positive rate is ${rate(filter.estimated_fpr)}; the `
+            + `target is ${rate(image.fpr)} with `
+            + `${number(image.capacity)} keys.`
             + (feedback.measured_fpr === null ? ''
                 : ` Measured: ${measured(this.zone)}.`);
 
@@ -125,7 +126,8 @@ export class Detail {
         this.curvePlace.setAttribute('aria-label', said);
     }
 
-    // Three powers of ten under the target, up to the greatest rate
+    // Returns the range of the axis, from a thousandth of the target to the
+    // greatest rate, and the capacity.
 
     #limits() {
         const { image, filter, feedback } = this.zone;
@@ -146,7 +148,7 @@ const panel = (id, title, ...content) =>
 
 function decided(latest) {
     if (latest === null) {
-        return 'Decisions are counted from one look to the next: wait a moment.';
+        return 'Decisions are counted between two updates: wait a moment.';
     }
 
     return `${perSecond(latest.checks)} checked: `
@@ -160,17 +162,17 @@ function tables(zone, now) {
     const list = [];
 
     list.push(['Image', image === null ? [['State', 'nothing is loaded']] : [
-        ['From', source(zone)],
+        ['Source', source(zone)],
         ['Fresh', freshness(image, now)],
         ['Keys as of', moment(image.as_of)],
-        ['Made', moment(image.created)],
+        ['Built', moment(image.created)],
         ['Build id', image.build_id],
         ['Layout', image.lines > 0
             ? `${image.layout}, ${image.lines} line${image.lines > 1 ? 's' : ''}`
             : image.layout],
         ['Hash', image.hash],
         ['Key form', image.key_form],
-        ['Bits of a key', number(image.k)],
+        ['Bits per key', number(image.k)],
         ['Capacity', number(image.capacity)],
         ['Keys built in', `${image.items_estimated ? 'about ' : ''}`
                           + number(image.items)],
@@ -180,14 +182,15 @@ function tables(zone, now) {
         ['Generation', number(zone.generation)],
         ...(filter === null ? [] : [
             ['Bits', number(image.bits)],
-            ['Set', `${number(filter.bits_set)}, ${rate(filter.fill_ratio)}`],
+            ['Bits set', `${number(filter.bits_set)}, `
+                         + rate(filter.fill_ratio)],
             ['Keys', `about ${number(filter.estimated_items)}`],
             ['False positives', `${rate(filter.estimated_fpr)} estimated`],
             ['Measured', measured(zone)],
             ['Target', rate(image.fpr)],
         ]),
         ['Last load', lastLoad(load, now)],
-        ['Helper’s last sign', moment(helper.heartbeat)],
+        ['Helper’s last sign of life', moment(helper.heartbeat)],
     ]]);
 
     list.push(['Memory and journal', [
@@ -195,9 +198,9 @@ function tables(zone, now) {
         ['Journal', journal.enabled ? bytes(journal.bytes) : 'none'],
         ...(journal.enabled ? [
             ['Not on disk yet', bytes(journal.unsynced_bytes)],
-            ['To replay', bytes(journal.replay_bytes)],
-            ['Keys that wait', number(journal.pending_keys)],
-            ['Keys lost', number(journal.lost_keys)],
+            ['Replayed by the next start', bytes(journal.replay_bytes)],
+            ['Pending keys', number(journal.pending_keys)],
+            ['Lost keys', number(journal.lost_keys)],
         ] : []),
     ]]);
 
@@ -209,8 +212,8 @@ function tables(zone, now) {
 }
 
 
-// Lists the members of an object by their names, so that a new member needs no
-// change here.  `shown` formats numbers, except rates.
+// Lists all members of an object by their names, so that a new member needs no
+// change here.  `shown` formats all numbers except rates.
 
 function rows(object, shown) {
     return Object.entries(object).map(([name, value]) => [

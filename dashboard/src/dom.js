@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Makes elements.  Text becomes text nodes and nothing else: what comes from
-// outside is never read as markup.
+// Creates elements.  Text becomes text nodes only: text from outside is never
+// parsed as markup.
 
 export function h(tag, props = {}, ...children) {
     return fill(document.createElement(tag), props, children);
@@ -36,8 +36,8 @@ function fill(node, props, children) {
 export const byId = (id) => document.getElementById(id);
 
 
-// Only what differs is written, so that what a reader has selected, or a
-// screen reader is at, stays.
+// These write only what differs, so that a selection and the position of a
+// screen reader stay.
 
 export function setText(node, text) {
     if (node.textContent !== text) {
@@ -53,7 +53,8 @@ export function setAttribute(node, name, value) {
 }
 
 
-// Makes a node's children from a list of data again if the data changed.
+// Replaces a node's children by those that `make` returns for each element of
+// `data`, if the data has changed.
 
 export function setChildren(node, data, make) {
     const key = JSON.stringify(data);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Numbers, sizes, rates and times as people read them
+// Formats numbers, sizes, rates and times for people.
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
@@ -44,7 +44,7 @@ export function bytes(n) {
 }
 
 
-// Three digits that count
+// Rounds to three significant digits.
 
 export function digits(n) {
     return Number(n.toPrecision(3)).toLocaleString('en',
@@ -52,7 +52,7 @@ export function digits(n) {
 }
 
 
-// A share of one: in percent, and where that is hard to read, "1 in N"
+// Formats a share in percent, or as "1 in N" if it is below 0.001 %.
 
 export function rate(p) {
     if (p === 0) {
@@ -63,8 +63,8 @@ export function rate(p) {
 }
 
 
-// Labels of an axis of rates, all in percent or all as "1 in N"; of some there
-// is none.
+// Formats the labels of an axis of rates, all in percent or all as "1 in N". A
+// null has no label.
 
 export function rateTicks(values) {
     const small = values.some((p) => p !== null && p > 0 && p < 1e-5);
@@ -74,7 +74,7 @@ export function rateTicks(values) {
 }
 
 
-// A number that may be a fraction
+// Formats a number that may be a fraction.
 
 export const few = (n) => n < 100 && n > 0 ? digits(n) : short(n);
 
@@ -98,7 +98,7 @@ export function duration(ms) {
 }
 
 
-// How long ago a time is, by the server's clock
+// Formats how long ago a time is, by the server's clock.
 
 export function ago(text, now) {
     const ms = now - Date.parse(text);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// A gauge of keys against the capacity, with a mark where that is
+// Draws a gauge of the number of keys, with a mark at the capacity.
 
 import { h, setAttribute } from './dom.js';
 import { number } from './format.js';
 
-const SCALE = 1.25;                   // capacities that the bar is long
+const SCALE = 1.25;                   // length of the bar, in capacities
 
 
 export function gauge() {
     const bar = h('span', { class: 'bar' });
     const node = h('div', { class: 'gauge', role: 'meter',
-                            'aria-label': 'keys of the capacity',
+                            'aria-label': 'keys and capacity',
                             'aria-valuemin': '0' },
                    bar, h('span', { class: 'mark' }));
 
@@ -28,7 +28,7 @@ export function gauge() {
             setAttribute(node, 'aria-valuenow',
                          String(Math.min(items, capacity)));
             setAttribute(node, 'aria-valuetext',
-                         `${number(items)} of ${number(capacity)}`);
+                         `${number(items)} of ${number(capacity)} keys`);
         },
     };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// The page: asks for the zones every other second and shows their state.
+// Asks for the zones every two seconds and shows their state.
 
 import { get } from './api.js';
 import { Card } from './card.js';
@@ -10,19 +10,19 @@ import { clock, plural } from './format.js';
 import { problems, worst } from './health.js';
 import { Series } from './series.js';
 
-const PERIOD = 2000;                  // ms between two looks
-const PATIENCE = 10_000;              // and when there is no answer, at most
+const PERIOD = 2000;                  // ms between two polls
+const PATIENCE = 10_000;              // most, while there is no answer
 
 const cards = new Map();              // by the zone's name
 const series = new Map();
 const order = ['bad', 'warn', 'good'];
 
 let write = null;                     // whether the endpoint takes changes
-let detail = null;                    // of the zone that was chosen
+let detail = null;                    // of the chosen zone
 let state = null;                     // the last answer: { zones, now }
-let answered = 0;                     // when it came, in ms
-let failures = 0;                     // looks without an answer since then
-let gap = true;                       // nobody looked for a while
+let answered = 0;                     // when it arrived, in ms
+let failures = 0;                     // polls without an answer since then
+let gap = true;                       // the last poll is long ago, or failed
 let timer = null;
 let looking = false;
 let paused = false;
@@ -71,8 +71,9 @@ function complain(failure) {
     const trouble = byId('trouble');
 
     setText(trouble, `The endpoint does not answer: ${failure.message}. `
-        + (state === null ? 'It is asked again.'
-                          : `What is below is of ${clock(answered)}.`));
+        + (state === null ? 'The page tries again.'
+                          : 'The values below are from '
+                            + `${clock(answered)}.`));
     trouble.hidden = false;
     document.body.classList.add('old');
     document.title = 'No answer – Bloom filters';
@@ -118,8 +119,8 @@ function show() {
 }
 
 
-// Puts the zones in the worst state first.  No card moves away under a pointer,
-// and a card that moves keeps the focus.
+// Puts the zones in the worst state first.  No card moves while the pointer is
+// over the list, and a card that moves keeps the focus.
 
 function arrange(nodes) {
     const list = byId('zones');
@@ -151,7 +152,7 @@ function summarise(levels) {
 }
 
 
-// The zone that the address names, or the worst
+// Shows the zone that the address names, or the worst one.
 
 function choose() {
     if (state === null) {
@@ -213,7 +214,7 @@ addEventListener('hashchange', () => {
     }
 });
 
-// a click on the chosen zone scrolls to it, too
+// a click on the zone that is chosen already scrolls to it, too
 
 byId('zones').addEventListener('click', ({ target }) => {
     if (target.hash === location.hash) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// The box to try a key in
+// Looks up a key that is typed in, and explains the answer.
 
 import { get, zonePath } from './api.js';
 import { bitGrids } from './bits.js';
@@ -11,7 +11,7 @@ import { number } from './format.js';
 export class Probe {
     constructor(name, zone) {
         this.name = name;
-        this.zone = zone;             // gives the zone's state of the moment
+        this.zone = zone;             // returns the zone's current state
 
         this.input = h('input', { id: 'key', name: 'key', autocomplete: 'off',
                                   autocapitalize: 'off', spellcheck: 'false',
@@ -66,9 +66,10 @@ function explained(answer, zone) {
             fact('Key', answer.key),
             answer.key_form && fact('Key form', answer.key_form),
             canonical !== undefined ? fact('Canonical', canonical) : undefined,
-            answer.reason && fact('Why not', `it ${answer.reason}`)),
+            answer.reason && fact('Why invalid', `it ${answer.reason}`)),
 
-        expressions.length > 0 ? h('h4', {}, 'Looked up by') : undefined,
+        expressions.length > 0 ? h('h4', {}, 'Expressions looked up')
+                               : undefined,
         expressions.length > 0
             ? h('ul', { class: 'expressions' }, expressions.map((one) =>
                 h('li', {},
@@ -84,7 +85,7 @@ function explained(answer, zone) {
                 h('div', { class: 'lines' }, bitGrids(zone.image, bits, set)),
                 h('p', { class: 'hint' }, legend(set)),
                 h('details', {},
-                    h('summary', {}, 'Their numbers'),
+                    h('summary', {}, 'Bit numbers'),
                     h('p', { class: 'numbers' }, bits.map((bit, i) =>
                         `${number(bit)} ${set[i] ? 'set' : 'not set'}`)
                         .join(', '))))
@@ -101,7 +102,8 @@ function legend(set) {
     const clear = set.filter((bit) => !bit).length;
 
     return clear === 0
-        ? 'All are set, by this key or by others: it may be present.'
-        : `${clear === 1 ? 'One is' : `${clear} are`} not set, so nobody has `
-          + 'added just this key.';
+        ? 'All bits are set, by this key or by others, so the key may be '
+          + 'present.'
+        : `${clear === 1 ? 'One bit is' : `${clear} bits are`} not set, so `
+          + 'this key is absent.';
 }

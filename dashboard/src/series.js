@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Computes what each zone decided per second over the last minutes, from the
+// Computes the decisions per second of a zone over the last minutes, from the
 // counters of successive polls.
 
 const SAMPLES = 150;                  // five minutes
@@ -15,14 +15,15 @@ export const decisions = [
 
 
 export class Series {
-    times = [];                       // s, as charts want them
+    times = [];                       // in s, for the charts
     values = decisions.map(() => []);
-    latest = null;                    // by name, with `checks`; null: unknown
+    latest = null;                    // the last rates by name, and `checks`;
+                                      // null: not known
 
     #last = null;
 
-    // Adds the counters of a poll at `at`, in ms.  The line is interrupted when
-    // counters have gone back, since they began again, and after a gap.
+    // Adds the counters of a poll at `at`, in ms.  The line is interrupted
+    // after a gap, and when the counters have begun again at 0.
 
     add(counters, at, gap) {
         const last = gap ? null : this.#last;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Starts the browser that tests and pictures the page, and sends requests to
-// nginx meanwhile.
+// Starts the browser that tests the page and takes its screenshots, and sends
+// requests to nginx.
 
 import { existsSync } from 'node:fs';
 
@@ -11,7 +11,7 @@ const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser',
                  '/usr/bin/google-chrome'].find((path) => existsSync(path));
 
 
-// Runs `work` with a browser, whose profile is new, and ends it.
+// Runs `work` with a browser that has a new profile, and then ends the browser.
 
 export async function withBrowser(work) {
     if (program === undefined) {
@@ -35,8 +35,8 @@ export async function withBrowser(work) {
 }
 
 
-// Sends requests that the zones decide about: `n` of each kind, and more kinds
-// on a bad day.
+// Sends requests that the zones decide about: `n` of each kind, and of some
+// more kinds if `bad` is set.
 
 export async function traffic(address, n, from = 0, bad = false) {
     const paths = [];

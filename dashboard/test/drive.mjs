@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// drive.mjs ADDRESS: tests all that the page does, in a browser.
+// drive.mjs ADDRESS: tests everything that the page does, in a browser.
 //
-// Prints "ok WHAT" or "not ok WHAT: WHY" for each check, and "do WORD" for what
-// must be done to nginx, which t/api/page-browser.t does and then answers.
+// Prints "ok WHAT" or "not ok WHAT: WHY" for each check.  Prints "do WORD" to
+// have t/api/page-browser.t do something to nginx, and waits for its answer.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { readFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'),
                          'utf8');
 
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const where = new AsyncLocalStorage();     // what begins the names of checks
+const where = new AsyncLocalStorage();     // a prefix of the names of checks
 let added = 0;
 
 
@@ -43,14 +43,14 @@ async function nginx(word) {
 }
 
 
-// A page, with its errors and its requests to other sites in `bad`.  `during`
-// excuses those that match a pattern while it works.
+// A page whose errors and requests to other sites are collected in `bad`.
+// `during` ignores those that match a pattern while `work` runs.
 
 class Watched {
     constructor(page) {
         this.page = page;
         this.bad = [];
-        this.excused = [/Canvas2D: Multiple readback/];      // our own doing
+        this.excused = [/Canvas2D: Multiple readback/];  // caused by charts()
 
         page.on('pageerror', (error) => this.#note(`error: ${error}`));
         page.on('console', (message) => {
@@ -92,7 +92,7 @@ class Watched {
 async function open(browser, path, options) {
     const context = await browser.newContext({
         viewport: { width: 1280, height: 900 },
-        reducedMotion: 'reduce',      // what moves is hard to hit
+        reducedMotion: 'reduce',      // moving elements are hard to click
         ...options,
     });
     const page = await context.newPage();
@@ -136,7 +136,7 @@ async function lookUp(page, key) {
 }
 
 
-// The result of a change, once there is one
+// Returns the result of a change as soon as there is one.
 
 async function outcome(page) {
     const result = page.locator('p.result');
@@ -264,7 +264,7 @@ function words() {
 }
 
 
-// ---- all that there is, in one colour scheme and size ----
+// ---- all features, in one colour scheme and size ----
 
 async function everything(browser, options) {
     const { context, page, watched } = await open(browser, '/bloom/', options);
@@ -314,7 +314,7 @@ async function looks(page) {
     like(text, /Generation \d/, 'a card has the generation');
     like(text, /Image keys as of 2 h ago/, 'a card says how fresh the image is');
     like(text, /Memory 192 KiB of/, 'a card has the memory');
-    like(text, /Last load (at the start|ok|in progress)/,
+    like(text, /Last load (at start|ok|in progress)/,
          'a card has the last load');
 
     const meter = items.getByRole('meter');
@@ -385,11 +385,11 @@ async function charts(page) {
     }
 
     is(lines, 'true,true', 'both charts have lines in them');
-    like(said, words, 'the chart of decisions is told in words');
+    like(said, words, 'the chart of decisions is described in words');
 
     like(await page.locator('#detail .chart').nth(1).getAttribute('aria-label'),
-         /^With about 6\d,\d{3} keys 0\.00\d+ % of absent keys .* 0\.1 % with 100,000/,
-         'the curve is told in words');
+         /^With about 6\d,\d{3} keys, the estimated false-positive rate is 0\.00\d+ %; .* 0\.1 % with 100,000 keys/,
+         'the curve is described in words');
     like(await page.locator('#detail .u-legend').nth(1).innerText(),
          /now:?\s*0\.00\d+ %/, 'the curve has the present point');
 
@@ -413,9 +413,9 @@ async function keys(page) {
        'all bits of a present key are set');
     like(await page.locator('.bits').getAttribute('aria-label'),
          /^Line [\d,]+ of 3,072: 8 bits of the key, 8 set$/,
-         'the bits of a key are told in words');
+         'the bits of a key are described in words');
 
-    await page.getByText('Their numbers').click();
+    await page.getByText('Bit numbers').click();
     is((await page.locator('.numbers').innerText()).split(', ').length, 8,
        'the numbers of the bits of a key are listed');
 
@@ -429,7 +429,7 @@ async function keys(page) {
     await result.locator('> *').first().waitFor();
     like(await result.innerText(), /^Absent/, 'Enter looks a key up');
 
-    // whatever a key is, it is text
+    // a key is always shown as text
 
     for (const key of ['<script>document.title = "taken"</script>',
                        '<img src=x onerror="document.title = \'taken\'">',
@@ -464,14 +464,14 @@ async function keys(page) {
        'the bits of a URL are in two lines');
 
     await lookUp(page, 'http://a<b>.example:no/');
-    like(await result.innerText(), /^Invalid key[^]*Why not\s+it /,
+    like(await result.innerText(), /^Invalid key[^]*Why invalid\s+it /,
          'the page says why a URL is an invalid key');
 
     await choose(page, 'seen');
     await lookUp(page, 'x');
     like(await page.locator('.bits').getAttribute('aria-label'),
          /^All [\d,]+ bits: 7 bits of the key, 0 set$/,
-         'the bits of a classic filter are told as a whole');
+         'the bits of a classic filter are described as a whole');
 
     await choose(page, 'customers');
     await lookUp(page, 'id1');
@@ -491,7 +491,7 @@ async function changes(page, watched) {
     await press(page, 'Add keys');
     like(await outcome(page), /no key to add/, 'adding no key is refused');
 
-    const mine = ++added;             // others add keys meanwhile
+    const mine = ++added;             // other runs add keys at the same time
     const hostile = `<script>document.title = "taken"</script>${mine}`;
     const before = await count();
 
@@ -530,7 +530,7 @@ async function changes(page, watched) {
 
     await choose(page, 'items');
     await page.getByLabel('Keys to add').fill(`new${mine}`);
-    await page.getByLabel('answer when they are on disk').check();
+    await page.getByLabel('wait until the keys are on disk').check();
     await press(page, 'Add keys');
     await press(page, 'Add 1 key');
     is(await outcome(page),
@@ -559,7 +559,7 @@ async function changes(page, watched) {
          'the question names the file to load');
     await press(page, 'Load it');
     like(await outcome(page),
-         /^Generation \d+ serves, after /, 'the file is loaded again');
+         /^Generation \d+ serves\. The load took /, 'the file is loaded again');
     await page.waitForFunction((n) => [...document.querySelectorAll('.card')]
         .some((one) => /^items/.test(one.innerText)
                        && /Generation\s+(\d+)/.exec(one.innerText)[1] > n),
@@ -569,7 +569,7 @@ async function changes(page, watched) {
 
     await press(page, 'Save a checkpoint');
     await press(page, 'Save it');
-    like(await outcome(page), /^Generation \d+ is saved, in /,
+    like(await outcome(page), /^Generation \d+ is saved\. The checkpoint took /,
          'a checkpoint is saved');
 
     // errors, in words
@@ -578,7 +578,8 @@ async function changes(page, watched) {
         await choose(page, 'seen');
         await press(page, 'Reload the file');
         await press(page, 'Load it');
-        like(await outcome(page), /^It was not loaded: .*\(409, not_possible\)/,
+        like(await outcome(page),
+             /^The file was not loaded: .*\(409, not_possible\)/,
              'the result says that a load without a file is impossible');
     });
 
@@ -586,7 +587,8 @@ async function changes(page, watched) {
         await choose(page, 'leaked');
         await press(page, 'Reload the file');
         await press(page, 'Load it');
-        like(await outcome(page), /^It was not loaded: .*damaged.*\(422, /,
+        like(await outcome(page),
+             /^The file was not loaded: .*damaged.*\(422, /,
              'the result says that a refused image is damaged');
     });
 }
@@ -716,7 +718,7 @@ async function troubles(browser) {
     await page.locator('.card.good h3', { hasText: 'items' }).waitFor();
     check('zones recover when the helper works again', true);
 
-    // states that are hard to bring about
+    // states that are hard to cause
 
     await page.route(/\/zones$/, async (route) => {
         const response = await route.fetch();
@@ -752,7 +754,7 @@ async function troubles(browser) {
         await nginx('stop');
         await trouble.filter({ hasText: 'does not answer' }).waitFor();
         like(await trouble.innerText(),
-             /cannot be reached\. What is below is of \d\d:\d\d:\d\d\./,
+             /cannot be reached\. The values below are from \d\d:\d\d:\d\d\./,
              'the page says that nginx does not answer');
         is(await page.title(), 'No answer – Bloom filters',
            'the title says that nginx does not answer');
@@ -770,7 +772,8 @@ async function troubles(browser) {
         await page.route(/\/zones$/, (route) =>
             route.fulfill({ status: 403, contentType: 'text/html',
                             body: '<h1>403 Forbidden</h1>' }));
-        await trouble.filter({ hasText: 'nginx does not let you' }).waitFor();
+        await trouble.filter({ hasText: 'nginx refuses your request' })
+            .waitFor();
         check('the page says that nginx refuses it', true);
         await page.unrouteAll({ behavior: 'wait' });
         await trouble.waitFor({ state: 'hidden' });
@@ -781,7 +784,7 @@ async function troubles(browser) {
 }
 
 
-// The checks above rely on that the browser reports each of these.
+// The checks above assume that the browser reports each of these.
 
 async function noticed(browser) {
     const { context, page, watched } = await open(browser, '/bloom/');

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// screenshots.mjs ADDRESS DIRECTORY good|bad: pictures of the page
+// screenshots.mjs ADDRESS DIRECTORY good|bad: takes screenshots of the page.
 
 import { join } from 'node:path';
 
 import { traffic, withBrowser } from './browser.mjs';
 
-const SAMPLES = 110;                  // of the charts: two seconds each
+const SAMPLES = 110;                  // in the charts, two seconds each
 
 const [address, directory, day] = process.argv.slice(2);
 
@@ -32,7 +32,7 @@ await withBrowser(async (browser) => {
         });
         const page = await context.newPage();
 
-        // minutes pass as fast as nginx answers
+        // the page's clock runs as fast as nginx answers
 
         await page.clock.install();
         await page.goto(`${address}/bloom/#zone=${picture.zone}`);

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# screenshots.pl DIRECTORY: the body of `make screenshots`.  Pictures of the
-# page, with nginx and zones as the tests have them: light, dark, phone, and a
-# bad day; made small by pngquant.
+# screenshots.pl DIRECTORY: takes the screenshots of `make screenshots`.  They
+# show the page with the nginx and the zones of the tests: light, dark, on a
+# phone, and on a bad day.  pngquant makes them smaller.
 
 use strict;
 use warnings;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header has the types that the files of the HTTP layer share:
- * configurations, rules and a request's context.
+ * This header declares the types that the files of the HTTP layer share:
+ * configurations, rules and the context of a request.
  */
 
 #ifndef _NGX_HTTP_BLOOM_H_INCLUDED_
@@ -17,7 +17,7 @@
 #include "bloom_key.h"
 
 
-/* Where journals and checkpoints are kept if no bloom_state_path says so. */
+/* The state directory of a configuration without bloom_state_path. */
 #ifndef NGX_BLOOM_STATE_PATH
 #define NGX_BLOOM_STATE_PATH  "/var/lib/nginx/bloom"
 #endif
@@ -28,6 +28,7 @@ extern ngx_module_t  ngx_http_bloom_module;
 #pragma GCC visibility push(hidden)
 
 
+/* What a rule does when it fires. */
 typedef enum {
     NGX_HTTP_BLOOM_PASS = 0,
     NGX_HTTP_BLOOM_REJECT,
@@ -35,8 +36,8 @@ typedef enum {
 } ngx_http_bloom_action_e;
 
 /*
- * Values of $bloom_status, named in ngx_http_bloom_variables.c.  A rule that
- * does not fire replaces only values that stand before its own here.
+ * Values of $bloom_status; ngx_http_bloom_variables.c has their names.  A rule
+ * that does not fire replaces a value only by one that stands later here.
  */
 typedef enum {
     NGX_HTTP_BLOOM_UNCHECKED = 0,
@@ -54,11 +55,11 @@ typedef enum {
 #define NGX_HTTP_BLOOM_UNAVAILABLE_REJECT  1
 
 
-/* A key as the configuration writes it: its value, decoding and zone. */
+/* The key of a directive: its text, its decoding and the zone it is for. */
 typedef struct {
     ngx_http_complex_value_t   value;
-    ngx_int_t                  index;    /* of the variable that the value is,
-                                            alone; or NGX_ERROR */
+    ngx_int_t                  index;    /* of the variable, if the value is a
+                                            single one; else NGX_ERROR */
     bloom_decode_e             decode;
     ngx_bloom_zone_t          *zone;
 } ngx_http_bloom_key_t;
@@ -67,34 +68,35 @@ typedef struct {
 /* How a rule's key is checked. */
 typedef enum {
     NGX_HTTP_BLOOM_ALONE = 0,
-    NGX_HTTP_BLOOM_LIST,                 /* cut into parts */
-    NGX_HTTP_BLOOM_PREFETCH              /* taken together with others, see
+    NGX_HTTP_BLOOM_LIST,                 /* each part of it, see "split=" */
+    NGX_HTTP_BLOOM_PREFETCH              /* together with other rules' keys, see
                                             ngx_http_bloom_prefetch.h */
 } ngx_http_bloom_how_e;
 
 
+/* A rule: one bloom_pass, bloom_reject or bloom_route directive. */
 typedef struct {
     ngx_http_bloom_action_e    action;
     ngx_uint_t                 fires;    /* on NGX_BLOOM_ABSENT or _PRESENT */
     ngx_http_bloom_key_t       key;
     ngx_http_bloom_how_e       how;
-    u_char                     split;    /* the key is a list, cut at this
-                                            byte; 0: it is one key */
+    u_char                     split;    /* the byte that separates the parts
+                                            of the key; 0: it has no parts */
     ngx_uint_t                 status;   /* of a rejection */
     ngx_http_complex_value_t   to;       /* of a route */
     unsigned                   named:1;  /* "to" is a named location */
-    unsigned                   all:1;    /* fires if all parts of a list are
-                                            so, not if one is */
+    unsigned                   all:1;    /* the condition must hold for all
+                                            parts; 0: for one of them */
     unsigned                   invalid:1;  /* fires on an invalid key */
     unsigned                   empty:1;  /* fires on an empty key */
-    unsigned                   plain:1;  /* to evaluate the key's variable has
-                                            no effect on others */
-    ngx_uint_t                 nprefetch;  /* of a list's first rule: how
-                                            many, from it on, are
+    unsigned                   plain:1;  /* evaluating the key's variable has
+                                            no side effect */
+    ngx_uint_t                 nprefetch;  /* in the first rule of a list: how
+                                            many rules, itself included, are
                                             NGX_HTTP_BLOOM_PREFETCH */
 
     ngx_str_t                  label;    /* "name=", or FILE:LINE */
-    ngx_str_t                  identity; /* by which it is known again */
+    ngx_str_t                  identity; /* finds its counters after a reload */
     ngx_uint_t                 series;   /* of its counters */
 
     u_char                    *conf_file;
@@ -102,35 +104,39 @@ typedef struct {
 } ngx_http_bloom_rule_t;
 
 
-/* What a rule finds instead of an answer, NGX_BLOOM_ABSENT ..., if its key is
- * empty. */
+/* What a rule with an empty key finds instead of an answer of its zone
+ * (NGX_BLOOM_ABSENT ...). */
 #define NGX_HTTP_BLOOM_EMPTY  NGX_BLOOM_ANSWERS
 
-/* Counters of a rule: requests by what it found, and these. */
+/*
+ * Counters of a rule.  Those before these count the rule's requests by the
+ * answer, or NGX_HTTP_BLOOM_EMPTY.
+ */
 typedef enum {
-    NGX_HTTP_BLOOM_COUNT_FIRED = NGX_HTTP_BLOOM_EMPTY + 1,  /* it did what it
-                                                               says */
-    NGX_HTTP_BLOOM_COUNT_DRY_RUN,                      /* it would have */
-    NGX_HTTP_BLOOM_COUNT_AUDITED,                      /* it audited it */
-    NGX_HTTP_BLOOM_COUNT_UNAVAILABLE                   /* it rejected an unknown
-                                                          key */
+    NGX_HTTP_BLOOM_COUNT_FIRED = NGX_HTTP_BLOOM_EMPTY + 1,
+    NGX_HTTP_BLOOM_COUNT_DRY_RUN,        /* the rule would have fired */
+    NGX_HTTP_BLOOM_COUNT_AUDITED,        /* it let the request through, see
+                                            bloom_audit */
+    NGX_HTTP_BLOOM_COUNT_UNAVAILABLE     /* it rejected an unknown key */
 } ngx_http_bloom_count_e;
 
 
-/* A key that is added when a response's header is sent. */
+/* A bloom_add directive: a key to add when a response's header is sent. */
 typedef struct {
     ngx_http_bloom_key_t       key;
-    ngx_http_complex_value_t  *filter;   /* empty or "0": not; NULL: always */
+    ngx_http_complex_value_t  *filter;   /* the key is added unless this is
+                                            empty or "0"; NULL: always */
 } ngx_http_bloom_addition_t;
 
 
-/* bloom_audit: how many requests with absent keys are let through. */
+/* A bloom_audit directive: which requests with absent keys are let through. */
 typedef struct {
-    ngx_uint_t                 rate;     /* of NGX_HTTP_BLOOM_AUDIT_ALL */
-    ngx_flag_t                 learn;    /* wrongly absent keys are added, */
-    ngx_uint_t                 interval; /* one in so many microseconds */
-    ngx_str_t                  file;     /* where it is configured */
-    ngx_uint_t                 line;
+    ngx_uint_t                 rate;     /* so many of NGX_HTTP_BLOOM_AUDIT_ALL
+                                            requests */
+    ngx_flag_t                 learn;    /* wrongly absent keys are added */
+    ngx_uint_t                 interval; /* microseconds for each such key */
+    ngx_str_t                  file;     /* of the directive */
+    ngx_uint_t                 line;     /* of the directive */
 } ngx_http_bloom_audit_t;
 
 #define NGX_HTTP_BLOOM_AUDIT_ALL  100000
@@ -138,8 +144,8 @@ typedef struct {
 
 /* A location with the endpoint. */
 typedef struct {
-    ngx_str_t                  prefix;   /* of its requests, without "/" at
-                                            the end */
+    ngx_str_t                  prefix;   /* of its requests' paths, without "/"
+                                            at the end */
     ngx_flag_t                 write;
     ngx_flag_t                 image;    /* it sends images */
 } ngx_http_bloom_endpoint_t;
@@ -147,18 +153,19 @@ typedef struct {
 
 typedef struct {
     ngx_array_t                zones;    /* of ngx_bloom_zone_t * */
-    ngx_array_t                rules;    /* of ngx_array_t *, lists of rules,
-                                            each once */
+    ngx_array_t                rules;    /* of ngx_array_t *: each list of rules
+                                            once */
     ngx_array_t                routes;   /* of ngx_http_bloom_routes_t */
     ngx_str_t                  state_path;             /* data NULL: default;
                                                           len 0: off */
-    ngx_uint_t                 writes;   /* an endpoint takes writes */
-    ngx_uint_t                 asks;     /* what the backend answers matters:
-                                            feedback or audit somewhere */
+    ngx_uint_t                 writes;   /* some endpoint has write=on */
+    ngx_uint_t                 asks;     /* some location has bloom_feedback or
+                                            bloom_audit */
 } ngx_http_bloom_main_conf_t;
 
 
-/* Rules that apply somewhere in a server: its named locations must exist. */
+/* A list of rules and a server where it applies.  The server must have the
+ * named locations that the rules route to. */
 typedef struct {
     ngx_array_t               *rules;
     ngx_http_core_srv_conf_t  *server;
@@ -171,9 +178,9 @@ typedef struct {
     ngx_array_t               *adds;     /* of ngx_http_bloom_addition_t;
                                             NULL: none; inherited whole */
     ngx_http_bloom_endpoint_t *endpoint; /* NULL: none */
-    ngx_array_t               *feedback; /* of ngx_uint_t: statuses that say
-                                            that there is no such key; NULL:
-                                            nothing is made of them */
+    ngx_array_t               *feedback; /* of ngx_uint_t: statuses by which the
+                                            backend says that a key does not
+                                            exist; NULL: no bloom_feedback */
     ngx_http_bloom_audit_t    *audit;    /* NULL: none */
     ngx_flag_t                 dry_run;
     ngx_uint_t                 unavailable;
@@ -181,55 +188,56 @@ typedef struct {
 } ngx_http_bloom_loc_conf_t;
 
 
-/* What the variable of a bloom_lookup has answered in a request. */
+/* The answer that the variable of a bloom_lookup has given in a request. */
 typedef struct ngx_http_bloom_pin_s  ngx_http_bloom_pin_t;
 
 struct ngx_http_bloom_pin_s {
     ngx_http_bloom_key_t      *key;      /* of the directive */
     ngx_str_t                  text;     /* of the key, decoded */
-    size_t                     room;     /* for text */
+    size_t                     room;     /* for text, in bytes */
     ngx_uint_t                 answer;
-    ngx_http_bloom_pin_t      *next;     /* of another directive */
+    ngx_http_bloom_pin_t      *next;     /* belongs to another directive */
 };
 
 
 /*
- * What was decided about a request.  It outlives internal redirects, which
- * clear a request's contexts: ngx_http_bloom_ctx_get() finds it among the
- * pool's cleanups, where it is for nothing else.
+ * The context of a request: what was decided about it.  An internal redirect
+ * clears a request's contexts.  This one survives, because it is also one of
+ * the pool's cleanups, where ngx_http_bloom_ctx_get() finds it again.
  */
 typedef struct {
     ngx_pool_cleanup_t         mark;
 
-    /* 0 or NULL at first */
+    /* initially 0 or NULL: */
 
     ngx_http_bloom_status_e    status;
-    unsigned                   decided:1;  /* nothing is checked any more */
-    unsigned                   added:1;  /* what the response was to add */
-    ngx_uint_t                 nchecked;
-    ngx_uint_t                 suspects; /* rules on "absent" that let it pass,
-                                            under bloom_feedback, where others
-                                            than with "maybe present" count
-                                            twice; over 1: nobody knows whose
-                                            key it would be */
+    unsigned                   decided:1;  /* no more rules are checked */
+    unsigned                   added:1;  /* the keys of bloom_add are added */
+    ngx_uint_t                 nchecked; /* lists in `checked` */
+    ngx_uint_t                 suspects; /* rules on "absent" that let the
+                                            request pass under bloom_feedback:
+                                            1 for each answer "present", 2 for
+                                            any other.  If the sum is over 1, a
+                                            false positive cannot be traced to
+                                            one rule */
     void                      *operation;  /* of a request to the endpoint
                                             that outlasts its handler */
     void                      *audited;  /* see ngx_http_bloom_audit.c; NULL:
                                             the request is not audited */
-    ngx_http_bloom_pin_t      *pins;     /* one of each directive */
+    ngx_http_bloom_pin_t      *pins;     /* one for each bloom_lookup */
 
-    /* set with `status`: */
+    /* valid if `status` is set: */
 
-    ngx_str_t                 *zone;
+    ngx_str_t                 *zone;     /* its name */
     ngx_str_t                  key;      /* decoded, canonical */
 
-    /* with `suspects`: */
+    /* valid if `suspects` is 1: */
 
-    ngx_bloom_zone_t          *suspect;  /* the zone that has its key, maybe */
-    ngx_array_t               *feedback; /* statuses that say it has not */
+    ngx_bloom_zone_t          *suspect;  /* the zone that answered "present" */
+    ngx_array_t               *feedback; /* statuses that prove it wrong */
 
-    /* and with `nchecked`: the lists already checked, as each pass through the
-     * phase adds one */
+    /* the lists of rules that are checked; each pass through the phase adds
+     * one */
 
     ngx_array_t               *checked[NGX_HTTP_MAX_URI_CHANGES + 2];
 } ngx_http_bloom_ctx_t;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file adds the keys that a response tells, before the client can ask for
- * them (bloom_add).
+ * This file implements bloom_add: it adds the keys of a response before the
+ * client sees the response and can ask for them.
  */
 
 #include "ngx_http_bloom_add.h"
@@ -31,7 +31,8 @@ ngx_http_bloom_add_keys(ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
-    /* a later filter may replace the response by an error page */
+    /* a later filter may replace the response by an error page, whose header
+     * comes here again */
 
     if (ctx->added) {
         return NGX_OK;
@@ -76,10 +77,10 @@ ngx_http_bloom_add_one(ngx_http_request_t *r,
         (void) ngx_http_bloom_key_count_ambiguous(&addition->key);
 
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "a key is not added to bloom zone \"%V\": the request "
-                      "has an argument of its bloom_arg several times, with "
-                      "different values; let bloom_add take the key from the "
-                      "backend's response",
+                      "a key was not added to bloom zone \"%V\": the request "
+                      "has the argument of its \"bloom_arg\" several times "
+                      "with different values; let \"bloom_add\" take the key "
+                      "from the backend's response",
                       &addition->key.zone->name);
         return NGX_OK;
     }
@@ -94,7 +95,7 @@ ngx_http_bloom_add_one(ngx_http_request_t *r,
 
     if (why != NULL) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "a key of %uz bytes is not added to bloom zone \"%V\": "
+                      "a key of %uz bytes was not added to bloom zone \"%V\": "
                       "it %s", text.len, &addition->key.zone->name, why);
     }
 

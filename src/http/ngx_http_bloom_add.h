@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * bloom_add adds keys that a response tells.
+ * This header declares how bloom_add adds the keys of a response.
  */
 
 #ifndef _NGX_HTTP_BLOOM_ADD_H_INCLUDED_
@@ -12,7 +12,11 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Adds the keys of a response whose header is about to be sent. */
+/*
+ * Adds the keys of a response whose header is about to be sent.  Returns
+ * NGX_OK, also if a key could not be added, which is logged; NGX_ERROR if
+ * memory is short.
+ */
 ngx_int_t ngx_http_bloom_add_keys(ngx_http_request_t *r);
 
 

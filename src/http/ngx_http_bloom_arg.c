@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file has bloom_arg: an argument of the request by its exact name.
+ * This file implements bloom_arg: it finds an argument of the query by its
+ * exact name.
  */
 
 #include "ngx_http_bloom_arg.h"
@@ -35,7 +36,7 @@ ngx_http_bloom_arg_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (value[1].len == 0) {
         return ngx_http_bloom_conf_invalid(cf, "argument name", &value[1],
-                                           "not empty");
+                                           "a name that is not empty");
     }
 
     name = ngx_palloc(cf->pool, sizeof(ngx_str_t));
@@ -43,7 +44,7 @@ ngx_http_bloom_arg_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    /* escaped, since it is compared with names that may be */
+    /* escaped, since names of arguments may be escaped as well */
 
     *name = value[1];
 
@@ -96,7 +97,7 @@ ngx_http_bloom_arg_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 }
 
 
-/* Evaluates the variable that may stand in a URL or in a header. */
+/* Evaluates the escaped variable, which is safe in a URL or in a header. */
 static ngx_int_t
 ngx_http_bloom_arg_escaped(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)
@@ -122,8 +123,8 @@ ngx_http_bloom_arg_escaped(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 
 
 /*
- * Finds the argument whose escaped name is `name`.  Returns NGX_OK and the
- * value as the client sent it, which is empty if there is no such argument; or
+ * Finds the argument whose escaped name is `name`.  Returns NGX_OK with the
+ * value as the client sent it, or an empty value if there is no such argument;
  * NGX_DECLINED if the argument is ambiguous.
  */
 static ngx_int_t
@@ -178,7 +179,7 @@ ngx_http_bloom_arg_find(ngx_str_t *args, ngx_str_t *name, ngx_str_t *value)
 }
 
 
-/* Returns 1 if two texts are the same once they are decoded. */
+/* Returns 1 if two texts are equal once they are decoded. */
 static ngx_uint_t
 ngx_http_bloom_arg_is_same(u_char *a, u_char *a_end, u_char *b, u_char *b_end)
 {
@@ -222,7 +223,7 @@ ngx_http_bloom_arg_byte(u_char **pos, u_char *end)
 }
 
 
-/* Decodes a value, unless it stands for itself. */
+/* Decodes a value.  It is copied only if something in it is escaped. */
 static ngx_int_t
 ngx_http_bloom_arg_decode(ngx_pool_t *pool, ngx_str_t *value)
 {
@@ -252,7 +253,7 @@ ngx_http_bloom_arg_decode(ngx_pool_t *pool, ngx_str_t *value)
 }
 
 
-/* Escapes all that is not a letter, a digit, "-", ".", "_" or "~". */
+/* Escapes every byte that is not a letter, a digit, "-", ".", "_" or "~". */
 static ngx_int_t
 ngx_http_bloom_arg_escape(ngx_pool_t *pool, ngx_str_t *value)
 {

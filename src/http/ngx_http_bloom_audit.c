@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file lets some requests through that a rule would reject, to learn
- * whether the filter is right (bloom_audit).
+ * This file implements bloom_audit: it lets some requests through that a rule
+ * would reject, to learn whether the filter is right.
  */
 
 #include "ngx_http_bloom_audit.h"
@@ -13,7 +13,7 @@
 #include "ngx_bloom_learn.h"
 
 
-/* Microseconds: without "learn_rate=", a key a second. */
+/* Microseconds for each learned key without "learn_rate=". */
 #define NGX_HTTP_BLOOM_AUDIT_INTERVAL  1000000
 
 
@@ -21,7 +21,7 @@
 typedef struct {
     ngx_bloom_zone_t          *zone;
     ngx_str_t                  key;      /* canonical */
-    ngx_array_t               *feedback; /* NULL: the usual */
+    ngx_array_t               *feedback; /* NULL: 404 and 410 */
     ngx_http_bloom_audit_t    *conf;
     ngx_uint_t                 settled;
 } ngx_http_bloom_audited_t;
@@ -33,7 +33,8 @@ static void ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status);
 
 
-/* Reads a fraction such as "0.1%"; returns thousandths of a percent. */
+/* Reads a fraction such as "0.1%".  Returns thousandths of a percent, or
+ * NGX_ERROR. */
 static ngx_int_t
 ngx_http_bloom_audit_rate(ngx_str_t *value)
 {
@@ -45,7 +46,8 @@ ngx_http_bloom_audit_rate(ngx_str_t *value)
 }
 
 
-/* Reads "learn_rate=10r/s" or "...r/m"; gives microseconds for one key. */
+/* Reads "learn_rate=10r/s" or "learn_rate=10r/m"; sets the microseconds for
+ * each key. */
 static ngx_int_t
 ngx_http_bloom_audit_interval(ngx_str_t *value, ngx_uint_t *interval)
 {
@@ -192,7 +194,8 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Returns 1 for rules that an audit applies to: they reject one absent key. */
+/* Returns 1 for rules that an audit applies to: those that reject an absent
+ * key and have no "split=". */
 static ngx_inline ngx_uint_t
 ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
 {
@@ -203,8 +206,8 @@ ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
 
 
 /*
- * Lets zones take the keys that a location may learn.  Warns of an audit that
- * applies to none of the rules beside it, which would seem to find nothing.
+ * Marks the zones that take the keys which a location learns.  Warns of an
+ * audit that applies to no rule of its location: it would never find anything.
  */
 void
 ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
@@ -238,9 +241,9 @@ ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
 
     if (!audited && audit != prev->audit) {
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                      "\"bloom_audit\" in %V:%ui audits none of the rules "
-                      "beside it: it is for \"bloom_reject absent\" of one "
-                      "key, without \"split=\"", &audit->file, audit->line);
+                      "\"bloom_audit\" in %V:%ui has no effect: none of the "
+                      "rules beside it is a \"bloom_reject absent\" without "
+                      "\"split=\"", &audit->file, audit->line);
     }
 }
 
@@ -254,8 +257,8 @@ ngx_http_bloom_audit_takes(ngx_http_request_t *r,
     ngx_http_bloom_audited_t  *audited;
 
     /*
-     * A request is audited once, and only if it changes nothing: what would
-     * create a key says nothing about what was there before.
+     * A request is audited once, and only if it changes nothing: a request
+     * that creates a key does not tell whether the key existed before.
      */
 
     if (ctx->audited != NULL
@@ -331,12 +334,12 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
 
     /* by ngx_bloom_learn_e */
     static const char  *const then[] = {
-        "it was added now, and belongs into the next image",
+        "it was added now; put it into the next image, too",
         "add it, or load an image that has it",
-        "it was not learned, since the zone has as many keys as it was made "
-        "for; load an image with more capacity that has it",
-        "it was not learned, since others took up \"learn_rate\"; load an "
-        "image that has them all"
+        "it was not added, since the zone holds as many keys as its capacity; "
+        "load an image that has the key and more capacity",
+        "it was not added, since \"learn_rate\" is used up; load an image "
+        "that has all such keys"
     };
 
     zone = audited->zone;
@@ -359,7 +362,8 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
 }
 
 
-/* Ends an audited request: one that nobody answered is counted as that. */
+/* Ends an audited request.  Counts it as unanswered if the backend has not
+ * said whether the key exists. */
 static void
 ngx_http_bloom_audit_end(void *data)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads the parameters and keys of directives.
+ * This file reads what directives have in common: parameters, keys, names of
+ * variables.
  */
 
 #include "ngx_http_bloom_conf.h"
@@ -10,7 +11,7 @@
 typedef struct {
     ngx_str_t                  name;     /* with "=" */
     size_t                     offset;
-    ngx_uint_t                 where;    /* directives that take it */
+    ngx_uint_t                 where;    /* the groups that take it */
 } ngx_http_bloom_conf_param_t;
 
 
@@ -201,7 +202,7 @@ ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
 
     if (key->value.lengths == NULL) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "the key \"%V\" has no variable: every request "
+                           "the key \"%V\" has no variable, so every request "
                            "has the same key", text);
     }
 
@@ -238,7 +239,7 @@ ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
 
 
 /*
- * Returns the index of a variable that is the whole text, as "$name", or
+ * Returns the index of the variable if the text is a single one ("$name"), or
  * NGX_ERROR.
  */
 static ngx_int_t
@@ -288,7 +289,8 @@ ngx_http_bloom_conf_add_variable(ngx_conf_t *cf, ngx_str_t *text)
 
     if (var != NULL && var->get_handler != NULL) {
 
-        /* "map", "set" and others let their variables be redefined */
+        /* ngx_http_add_variable() returns a variable of "map", "set" and
+         * others, which may be defined twice */
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "the duplicate \"%V\" variable", &name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The files that read directives share their parameters, keys and errors.
+ * This header declares what all files that read directives need: parameters,
+ * keys and errors.
  */
 
 #ifndef _NGX_HTTP_BLOOM_CONF_H_INCLUDED_
@@ -13,7 +14,7 @@
 #pragma GCC visibility push(hidden)
 
 
-/* A directive's parameters, each once. */
+/* The values of a directive's parameters; data NULL: not given. */
 typedef struct {
     ngx_str_t                  zone;
     ngx_str_t                  size;
@@ -40,7 +41,7 @@ typedef struct {
 } ngx_http_bloom_conf_params_t;
 
 
-/* Directives that take a parameter. */
+/* Groups of directives, for the parameters that they take. */
 #define NGX_HTTP_BLOOM_CONF_ZONE    0x01
 #define NGX_HTTP_BLOOM_CONF_KEY     0x02
 #define NGX_HTTP_BLOOM_CONF_REJECT  0x04
@@ -49,27 +50,29 @@ typedef struct {
 #define NGX_HTTP_BLOOM_CONF_RULE    0x20
 
 /*
- * Reads the parameters from argument `first` on, of those that the directives
- * `where` take; "zone" is always needed.  Values are null-terminated, as
- * arguments are.
+ * Reads a directive's parameters, from argument `first` on.  It takes the
+ * parameters of the groups in `where`, each at most once, and must have "zone".
+ * Values are null-terminated, as arguments are.  Returns NGX_CONF_OK, or an
+ * error.
  */
 char *ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
     ngx_uint_t where, ngx_http_bloom_conf_params_t *params);
 
-/* Reads a key that is written `text`, of the zone that the parameters name. */
+/* Reads the key `text`, for the zone that the parameters name.  Returns
+ * NGX_CONF_OK or NGX_CONF_ERROR. */
 char *ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_key_t *key);
 
 /*
- * Adds a variable of the module, whose name is written "$name"; returns NULL,
- * with an error logged, if it is no name or not new.  It is not cached: it may
- * change while a request is processed, and a subrequest has its own but shares
- * what was cached.
+ * Adds a variable of the module; `text` is "$name".  The variable is not
+ * cached, since its value may change during a request, and since a subrequest
+ * would share the cached value.  Returns NULL, with an error logged, if the
+ * name is invalid or in use.
  */
 ngx_http_variable_t *ngx_http_bloom_conf_add_variable(ngx_conf_t *cf,
     ngx_str_t *text);
 
-/* Compiles a value with variables; returns NGX_CONF_OK or NGX_CONF_ERROR. */
+/* Compiles a text with variables.  Returns NGX_CONF_OK or NGX_CONF_ERROR. */
 char *ngx_http_bloom_conf_value(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_complex_value_t *value);
 
@@ -80,7 +83,8 @@ char *ngx_http_bloom_conf_value(ngx_conf_t *cf, ngx_str_t *text,
  */
 char *ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Logs what a value must be; returns NGX_CONF_ERROR. */
+/* Logs that the value of `name` is invalid and what it must be.  Returns
+ * NGX_CONF_ERROR. */
 char *ngx_http_bloom_conf_invalid(ngx_conf_t *cf, char *name, ngx_str_t *value,
     char *want);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads the directives of rules and of keys that are looked up or
- * added: bloom_pass, bloom_reject, bloom_route, bloom_rules, bloom_lookup and
- * bloom_add.
+ * This file reads the directives with rules and keys: bloom_pass, bloom_reject,
+ * bloom_route, bloom_rules, bloom_lookup and bloom_add.
  */
 
 #include "ngx_http_bloom_conf_rules.h"
@@ -76,7 +75,7 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_bloom_main_conf_t     *bmcf;
 
     if (blcf->rules == NULL) {
-        return "is in one level with \"bloom_rules off\"";
+        return "cannot be beside \"bloom_rules off\"";
     }
 
     if (blcf->rules == NGX_CONF_UNSET_PTR) {
@@ -175,8 +174,9 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Warns of an allow list that can be walked through: of the first rule of a
- * block list behind a rule that lets pass what a filter takes for present.
+ * Warns of a block list that can be bypassed: false positives of a
+ * "bloom_pass present" before it are let through.  Warns only at the first rule
+ * of the block list.
  */
 static void
 ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf, ngx_array_t *rules)
@@ -203,25 +203,26 @@ ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf, ngx_array_t *rules)
             pass = &rule[i];
 
         } else if (pass != NULL) {
-            return;                              /* it was said of this one */
+            return;                              /* the first rule has warned */
         }
     }
 
     if (pass != NULL) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "\"bloom_pass present\" in %s:%ui stands before "
-                           "this rule and lets through any key that its filter "
-                           "takes for present by mistake, and clients can "
-                           "search for such keys; use an exact allow list, "
-                           "such as a \"map\" that empties the key",
+                           "clients can bypass this rule: "
+                           "\"bloom_pass present\" in %s:%ui comes first and "
+                           "also passes the false positives of its filter, "
+                           "which clients can search for; use an exact allow "
+                           "list instead, such as a \"map\" that empties the "
+                           "key",
                            pass->conf_file, pass->conf_line);
     }
 }
 
 
 /*
- * Reads how a list of keys is cut and matched.  Where one part is enough to
- * reject a request, all parts are needed to let it pass.
+ * Reads "split=" and "match=".  By default, one part of a list is enough to
+ * reject or route a request, but all parts are needed to pass it.
  */
 static char *
 ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
@@ -230,13 +231,13 @@ ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
     rule->all = (rule->action == NGX_HTTP_BLOOM_PASS);
 
     if (params->split.data == NULL) {
-        return params->match.data ? "has \"match\" without \"split\""
+        return params->match.data ? "has \"match=\" without \"split=\""
                                   : NGX_CONF_OK;
     }
 
     if (params->split.len != 1) {
         return ngx_http_bloom_conf_invalid(cf, "split", &params->split,
-                                           "one byte, as split=,");
+                                           "one byte, such as split=,");
     }
 
     rule->how = NGX_HTTP_BLOOM_LIST;
@@ -257,7 +258,7 @@ ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
 }
 
 
-/* Reads whether a rule fires on a key that cannot be looked up. */
+/* Reads "invalid=" and "empty=": whether a rule fires on such a key. */
 static char *
 ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule)
@@ -287,9 +288,9 @@ ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
 
 
 /*
- * Sets what metrics call a rule.  Its counters go on after a reload if its
- * name, action, condition and zone are the same; rules that share these share
- * their counters.
+ * Sets the name of a rule in metrics.  The rule keeps its counters over a
+ * reload if its name, action, condition and zone stay the same; rules that
+ * agree in all of these share their counters.
  */
 static char *
 ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
@@ -303,7 +304,7 @@ ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
 
     if (params->name.data != NULL && params->name.len == 0) {
         return ngx_http_bloom_conf_invalid(cf, "name", &params->name,
-                                           "not empty");
+                                           "a name that is not empty");
     }
 
     if (params->name.data == NULL) {
@@ -318,7 +319,7 @@ ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
         rule->label.len = ngx_sprintf(p, "%V:%ui", file, rule->conf_line) - p;
     }
 
-    /* a space in front: no zone has such a name */
+    /* the space in front tells it from a zone's name */
 
     len = sizeof(" 0 0  ") - 1 + rule->key.zone->name.len + rule->label.len;
 
@@ -382,8 +383,8 @@ ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (blcf->rules != NGX_CONF_UNSET_PTR) {
-        return "is in one level with rules: leave it out, since a level that "
-               "has rules inherits none";
+        return "cannot be beside rules, since a level with rules inherits "
+               "none anyway: leave it out";
     }
 
     blcf->rules = NULL;
@@ -412,8 +413,8 @@ ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (blcf->adds != NGX_CONF_UNSET_PTR) {
-            return "is in one level with keys to add: leave it out, since a "
-                   "level that has keys inherits none";
+            return "cannot be beside another \"bloom_add\", since a level "
+                   "with keys to add inherits none anyway: leave it out";
         }
 
         blcf->adds = NULL;
@@ -422,7 +423,7 @@ ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (blcf->adds == NULL) {
-        return "is in one level with \"bloom_add off\"";
+        return "cannot be beside \"bloom_add off\"";
     }
 
     where = NGX_HTTP_BLOOM_CONF_KEY|NGX_HTTP_BLOOM_CONF_ADD;
@@ -460,7 +461,7 @@ ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (params.condition.len == 0) {
         return ngx_http_bloom_conf_invalid(cf, "if", &params.condition,
-                                           "a condition, as if=$variable");
+                                           "a condition, such as if=$variable");
     }
 
     addition->filter = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
@@ -509,8 +510,8 @@ ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
             if (location == NULL || *location == NULL) {
                 ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                               "unknown location \"%V\" for \"bloom_route\" "
-                              "in %s:%ui: the server in %s:%ui, where the "
-                              "rule applies, has no \"location %V\"",
+                              "in %s:%ui: the rule applies in the server in "
+                              "%s:%ui, which has no \"location %V\"; add one",
                               to, rule[j].conf_file, rule[j].conf_line,
                               routes[i].server->file_name,
                               routes[i].server->line, to);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header declares the handlers of the directives of rules and of keys:
- * bloom_pass, bloom_reject, bloom_route, bloom_rules, bloom_lookup and
+ * This header declares the functions that read the directives with rules and
+ * keys: bloom_pass, bloom_reject, bloom_route, bloom_rules, bloom_lookup and
  * bloom_add.
  */
 
@@ -24,8 +24,9 @@ char *ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 /*
- * Refuses routes to named locations that do not exist: otherwise only a request
- * that is routed to one would find out.
+ * Refuses routes to named locations that do not exist.  Otherwise the mistake
+ * would show only when a request is routed.  Returns NGX_OK, or NGX_ERROR with
+ * an error logged.
  */
 ngx_int_t ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
     ngx_http_bloom_main_conf_t *bmcf);

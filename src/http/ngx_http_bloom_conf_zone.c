@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads the directives of zones: bloom_state_path and bloom_zone.
+ * This file reads the directives with zones: bloom_state_path and bloom_zone.
  */
 
 #include "ngx_http_bloom_conf_zone.h"
@@ -73,7 +73,7 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             || size == 0 || size > NGX_MAX_SIZE_T_VALUE))
     {
         return ngx_http_bloom_conf_invalid(cf, "zone size", &params.size,
-                                           "a number with k, m or g");
+                                           "a size such as 64m");
     }
 
     zone = ngx_bloom_declare_get(cf, &bmcf->zones, &params.zone);
@@ -119,8 +119,8 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if ((params.file.len != 0) == (params.capacity.len != 0)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "bloom zone \"%V\" must have either \"file\" "
-                               "or \"capacity\" and \"fpr\"", &params.zone);
+                               "bloom zone \"%V\" must have either \"file=\", "
+                               "or \"capacity=\" and \"fpr=\"", &params.zone);
             return NGX_CONF_ERROR;
         }
 
@@ -147,7 +147,7 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Reads what a zone with an image's file is to be. */
+/* Reads the parameters of a zone with "file=". */
 static char *
 ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone)
@@ -158,9 +158,10 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
         || params->hash.data || params->key.data)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has \"file\": its image says "
-                           "\"capacity\", \"fpr\", \"layout\", \"hash\" and "
-                           "\"key\"; leave them out", &params->zone);
+                           "bloom zone \"%V\" has \"file=\", whose image "
+                           "states \"capacity\", \"fpr\", \"layout\", "
+                           "\"hash\" and \"key\": leave these out",
+                           &params->zone);
         return NGX_CONF_ERROR;
     }
 
@@ -169,7 +170,7 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
 
         if (watch == NGX_ERROR || watch == 0) {
             return ngx_http_bloom_conf_invalid(cf, "watch", &params->watch,
-                                               "a time over 0, as 10s");
+                                               "a time over 0, such as 10s");
         }
 
         zone->watch = (ngx_msec_t) watch;
@@ -180,7 +181,7 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
 
         if (zone->max_age == (time_t) NGX_ERROR || zone->max_age == 0) {
             return ngx_http_bloom_conf_invalid(cf, "max_age", &params->max_age,
-                                               "a time over 0, as 2d");
+                                               "a time over 0, such as 2d");
         }
     }
 
@@ -194,7 +195,8 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
 }
 
 
-/* Reads what a zone that starts empty is to be, as an image without keys. */
+/* Reads the parameters of a zone that starts empty into an image without
+ * keys. */
 static char *
 ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, bloom_image_t *image)
@@ -207,8 +209,8 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
 
     if (params->watch.data != NULL || params->max_age.data != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has no \"file\" that \"watch\" "
-                           "or \"max_age\" could be about; leave them out",
+                           "bloom zone \"%V\" has no \"file=\", which "
+                           "\"watch=\" and \"max_age=\" need: leave them out",
                            &params->zone);
         return NGX_CONF_ERROR;
     }
@@ -219,14 +221,14 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
         || image->capacity == 0 || image->capacity > BLOOM_CAPACITY_MAX)
     {
         return ngx_http_bloom_conf_invalid(cf, "capacity", &params->capacity,
-                                           "a count with k, m or g, up to "
-                                           "4398g");
+                                           "a count such as 10m, up to 4398g");
     }
 
     if (params->fpr.data == NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" must have \"fpr\" beside "
-                           "\"capacity\"", &params->zone);
+                           "bloom zone \"%V\" has \"capacity=\" without "
+                           "\"fpr=\": add one, such as \"fpr=0.001\"",
+                           &params->zone);
         return NGX_CONF_ERROR;
     }
 
@@ -274,7 +276,7 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
         != 0)
     {
         return ngx_http_bloom_conf_invalid(cf, "capacity", &params->capacity,
-                                           "less: the filter would be over "
+                                           "smaller: the filter would exceed "
                                            "1 TiB");
     }
 
@@ -297,9 +299,9 @@ ngx_http_bloom_conf_zone_init(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
             && (bmcf->state_path.len == 0 || !zone[i]->journal))
         {
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                          "\"bloom_add\" or \"learn=on\" adds nothing to "
-                          "bloom zone \"%V\" of %s:%ui: a zone with \"file\" "
-                          "takes keys only with a journal, and it has %s",
+                          "bloom zone \"%V\" in %s:%ui takes none of the keys "
+                          "of \"bloom_add\" or \"learn=on\": a zone with "
+                          "\"file=\" needs a journal for them, but it has %s",
                           &zone[i]->name, zone[i]->conf_file,
                           zone[i]->conf_line,
                           zone[i]->journal ? "\"bloom_state_path off\""

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header declares the handlers of the directives of zones:
+ * This header declares the functions that read the directives with zones:
  * bloom_state_path and bloom_zone.
  */
 
@@ -17,7 +17,11 @@ char *ngx_http_bloom_conf_zone_state_path(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Tells the zones what only the whole configuration says of them. */
+/*
+ * Completes the zones once the whole configuration has been read: their state
+ * path, and whether anything adds keys to them.  Warns of zones that cannot
+ * take the keys of bloom_add or bloom_audit.
+ */
 void ngx_http_bloom_conf_zone_init(ngx_conf_t *cf,
     ngx_http_bloom_main_conf_t *bmcf);
 

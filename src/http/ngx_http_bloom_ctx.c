@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file finds a request's context again.
+ * This file finds the context of a request after an internal redirect.
  */
 
 #include "ngx_http_bloom_ctx.h"

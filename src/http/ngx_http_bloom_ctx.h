@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A request's context is made when it is first needed and found again after an
- * internal redirect.
+ * This header declares how a request's context is created when it is first
+ * needed, and found again after an internal redirect.
  */
 
 #ifndef _NGX_HTTP_BLOOM_CTX_H_INCLUDED_
@@ -13,20 +13,23 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Returns the context, or NULL if nothing has been decided yet. */
+/* Returns the context, or NULL if the request has none yet. */
 static ngx_inline ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_get(
     ngx_http_request_t *r);
 
-/* Returns the context, created if there is none, or NULL if memory is short. */
+/* Returns the context, which it creates if there is none; NULL if memory is
+ * short. */
 static ngx_inline ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_obtain(
     ngx_http_request_t *r);
 
-/* Finds a context that an internal redirect has cleared, or returns NULL. */
+/* Finds the context after an internal redirect.  Returns NULL if the request
+ * has none. */
 ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_find(ngx_http_request_t *r);
 
 /*
- * A request to the endpoint that outlasts its handler keeps what it works on
- * here, in memory of the request's pool.
+ * Get and set the operation of a request to the endpoint: the object that a
+ * request works on after its handler has returned.  It is in memory of the
+ * request's pool.  Setting returns NGX_OK or NGX_ERROR.
  */
 #define ngx_http_bloom_ctx_operation(r)  (ngx_http_bloom_ctx_get(r)->operation)
 
@@ -36,7 +39,7 @@ ngx_int_t ngx_http_bloom_ctx_set_operation(ngx_http_request_t *r,
 
 /* ---- inline, as every check goes through it ---- */
 
-/* Does nothing: its address marks the cleanup that is a context. */
+/* Does nothing.  A cleanup with this handler is a context. */
 void ngx_http_bloom_ctx_mark(void *data);
 
 

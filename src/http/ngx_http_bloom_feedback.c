@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file counts what the backend says about keys that a rule let pass
- * (bloom_feedback).
+ * This file implements bloom_feedback: it counts keys that a rule let pass
+ * although, as the backend says, they do not exist.
  */
 
 #include "ngx_http_bloom_feedback.h"
@@ -41,8 +41,8 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (status < 400 || status > 499) {
             return ngx_http_bloom_conf_invalid(cf, "status", &value[i],
-                                               "a code from 400 to 499, as "
-                                               "404, or \"off\" alone");
+                                               "a code from 400 to 499, such "
+                                               "as 404, or \"off\" alone");
         }
 
         code = ngx_array_push(blcf->feedback);
@@ -71,7 +71,7 @@ ngx_http_bloom_feedback_note(ngx_http_bloom_ctx_t *ctx, ngx_array_t *statuses,
     }
 
     if (answer != NGX_BLOOM_PRESENT) {
-        ctx->suspects += 2;              /* it is no one's false positive */
+        ctx->suspects += 2;              /* no false positive can be traced */
         return;
     }
 
@@ -107,5 +107,5 @@ ngx_http_bloom_feedback_response(ngx_http_bloom_ctx_t *ctx, ngx_uint_t status)
         ngx_bloom_count(ctx->suspect, NGX_BLOOM_COUNTER_FALSE_POSITIVE, 1);
     }
 
-    ctx->suspects = 0;                   /* said once */
+    ctx->suspects = 0;                   /* counted at most once */
 }

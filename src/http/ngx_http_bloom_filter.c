@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file is the header filter: it takes what a response tells before the
- * client sees the response.
+ * This file is the header filter: before the client sees a response, it adds
+ * the keys of bloom_add and counts the backend's status for bloom_feedback and
+ * bloom_audit.
  *
- * A filter needs a module of its own kind: among the handlers' modules nginx
- * would set up its own header filter later, and forget this one.
+ * The filter is a module of its own, because nginx initializes modules with
+ * filters last.  Were it part of the main module, nginx would install its own
+ * header filter later, and this one would be lost.
  */
 
 #include "ngx_http_bloom_add.h"
@@ -93,11 +95,13 @@ ngx_http_bloom_filter_header(ngx_http_request_t *r)
 
 
 /*
- * Returns the backend's own status, now or, if cached, some time ago; 0: none.
- * It is not the response's, which may be an error page of nginx.  Where an
- * internal redirect led to another backend, as error_page does, none of them
- * speaks for the key.  Nor does a backend that names a file by
- * X-Accel-Redirect: often it has not looked for the file.
+ * Returns the status that the backend itself sent, or 0 if there is none.  Sets
+ * *cached if it is that of a cached response.  The status of the response is
+ * not enough: it may be that of an nginx error page.  Returns 0 also
+ *
+ *     after an internal redirect to another backend, as by error_page: nobody
+ *         knows which of them speaks about the key;
+ *     with X-Accel-Redirect: the backend often has not looked for the file.
  */
 static ngx_uint_t
 ngx_http_bloom_filter_status(ngx_http_request_t *r, ngx_uint_t *cached)
@@ -120,7 +124,8 @@ ngx_http_bloom_filter_status(ngx_http_request_t *r, ngx_uint_t *cached)
 #if (NGX_HTTP_CACHE)
         if (r->cache != NULL) {
 
-            /* of what proxy_intercept_errors replaces, only the status */
+            /* if proxy_intercept_errors replaced a cached response, only its
+             * status is left */
 
             *cached = 1;
             return r->cache->error;
@@ -147,7 +152,7 @@ ngx_http_bloom_filter_status(ngx_http_request_t *r, ngx_uint_t *cached)
 
     state += r->upstream_states->nelts - 1;
 
-    /* 502 and 504 are nginx's own, for a backend that sent no header */
+    /* a backend that sent no header has a status by nginx: 502 or 504 */
 
     return state->header_time == (ngx_msec_t) -1 ? 0 : state->status;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file evaluates and decodes keys, and writes them for the log.
+ * This file evaluates and decodes the keys of directives, and writes keys for
+ * the log.
  */
 
 #include "ngx_http_bloom_key.h"
@@ -17,7 +18,7 @@ ngx_http_bloom_key_compose(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
         return NGX_ERROR;
     }
 
-    index = key->value.flushes;          /* the variables of the text */
+    index = key->value.flushes;          /* the key's variables */
 
     for ( /* void */ ; index && *index != (ngx_uint_t) -1; index++) {
         if (ngx_http_bloom_arg_is_ambiguous(&r->variables[*index])) {

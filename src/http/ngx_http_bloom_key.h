@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A key of the configuration becomes the text that a zone is asked for.
+ * This header declares how the key of a directive is evaluated, decoded and
+ * looked up.
  */
 
 #ifndef _NGX_HTTP_BLOOM_KEY_H_INCLUDED_
@@ -14,10 +15,14 @@
 
 
 /*
- * Evaluates and decodes a key.  Returns NGX_OK with *text, NGX_DECLINED if the
- * key is empty, NGX_HTTP_BLOOM_KEY_AMBIGUOUS, with what there is of a *text, if
- * it is made of an ambiguous argument and so invalid, NGX_ERROR if memory is
- * short.
+ * Evaluates and decodes a key.  Returns
+ *
+ *     NGX_OK                          *text is the key
+ *     NGX_DECLINED                    the key is empty
+ *     NGX_HTTP_BLOOM_KEY_AMBIGUOUS    the key is invalid, since it contains an
+ *                                     ambiguous argument; *text is the key
+ *                                     without that argument
+ *     NGX_ERROR                       memory is short
  */
 #define NGX_HTTP_BLOOM_KEY_AMBIGUOUS  NGX_ABORT
 
@@ -25,17 +30,23 @@ static ngx_inline ngx_int_t ngx_http_bloom_key_text(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text);
 
 /*
- * Does the same and looks the key up in its zone.  Returns NGX_OK for an
- * ambiguous key, too.  *answer is one of NGX_BLOOM_ABSENT ..., and is counted.
- * *text becomes the canonical key, unless the key is invalid.
+ * Evaluates and decodes a key, looks it up in its zone and counts the answer.
+ * Returns
+ *
+ *     NGX_OK          *answer is NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN or, for
+ *                     an invalid or ambiguous key, _INVALID; *text is the
+ *                     canonical key, unless the key is invalid
+ *     NGX_DECLINED    the key is empty
+ *     NGX_ERROR       memory is short
  */
 static ngx_inline ngx_int_t ngx_http_bloom_key_check(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
 
 /*
- * Writes a key for the log.  Keys come from clients, so what is not printable
- * ASCII becomes \xHH, and a long key is cut.  Returns the end of what was
- * written, at most NGX_HTTP_BLOOM_KEY_LOG_LEN bytes.
+ * Writes a key for the log: up to NGX_HTTP_BLOOM_KEY_LOG_LEN bytes.  Keys come
+ * from clients, so each byte that is not printable ASCII, and each quote and
+ * backslash, becomes \xHH, and of a long key only the first
+ * NGX_HTTP_BLOOM_KEY_LOGGED bytes are written.  Returns the end of the text.
  */
 #define NGX_HTTP_BLOOM_KEY_LOGGED  256
 #define NGX_HTTP_BLOOM_KEY_LOG_LEN  (NGX_HTTP_BLOOM_KEY_LOGGED * 4 + 3)
@@ -45,15 +56,17 @@ u_char *ngx_http_bloom_key_log(u_char *p, ngx_str_t *key);
 
 /* ---- inline, as every check goes through it ---- */
 
-/* Evaluates a key that is not one variable alone. */
+/* Evaluates and decodes a key that is not a single variable; returns as
+ * ngx_http_bloom_key_text() does. */
 ngx_int_t ngx_http_bloom_key_compose(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text);
 
-/* Returns what a key is whose variable has no value. */
+/* Returns what ngx_http_bloom_key_text() returns if the key's only variable
+ * has no value. */
 ngx_int_t ngx_http_bloom_key_missing(const ngx_http_variable_value_t *v,
     ngx_str_t *text);
 
-/* Counts an ambiguous key; returns NGX_BLOOM_INVALID. */
+/* Counts an ambiguous key.  Returns NGX_BLOOM_INVALID. */
 ngx_uint_t ngx_http_bloom_key_count_ambiguous(ngx_http_bloom_key_t *key);
 
 /* Decodes an evaluated key into memory of the request's pool. */
@@ -71,7 +84,7 @@ ngx_http_bloom_key_text(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
         return ngx_http_bloom_key_compose(r, key, text);
     }
 
-    /* nothing to put together, and so nothing to copy */
+    /* the key is a single variable: nothing is copied */
 
     v = ngx_http_get_flushed_variable(r, key->index);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file takes the keys of several rules together, so that memory brings
- * their lines at once.
+ * This file evaluates and hashes the keys of several rules together, so that
+ * their cache lines come from memory at the same time.
  */
 
 #include "ngx_http_bloom_prefetch.h"
@@ -10,9 +10,9 @@
 
 
 typedef struct {
-    ngx_str_t                    text;   /* decoded; len 0: there is no key,
-                                            data NULL: it has not been taken */
-    ngx_bloom_lookup_prefetch_t  lookup; /* if len is not 0 */
+    ngx_str_t                    text;   /* decoded; len 0: the key is empty;
+                                            data NULL: not evaluated yet */
+    ngx_bloom_lookup_prefetch_t  lookup; /* valid if len is not 0 */
 } ngx_http_bloom_prefetch_t;
 
 
@@ -22,14 +22,14 @@ static void ngx_http_bloom_prefetch_take(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule);
 
 
-/* The keys of the list that is being checked: no other list is begun before
- * this one has been decided. */
+/* The keys of the list that is being checked.  One array is enough: no other
+ * list is begun before this one has been decided. */
 static ngx_http_bloom_prefetch_t
     ngx_http_bloom_prefetch_taken[NGX_HTTP_BLOOM_PREFETCH_MAX];
 
 
-/* Variables that only read the request and that no configuration can redefine,
- * as it can redefine $args. */
+/* Variables whose evaluation only reads the request.  Variables that a
+ * configuration can redefine, such as $args, are not among them. */
 static ngx_str_t  ngx_http_bloom_prefetch_plain[] = {
     ngx_string("binary_remote_addr"),
     ngx_string("document_uri"),
@@ -46,7 +46,8 @@ static ngx_str_t  ngx_http_bloom_prefetch_plain[] = {
 };
 
 
-/* Families of such variables; one of that name may also be of a "map". */
+/* Prefixes of such variables.  A "map" may also define a variable with such a
+ * name, so the handler is compared, too. */
 static ngx_str_t  ngx_http_bloom_prefetch_families[] = {
     ngx_string("arg_"),
     ngx_string("cookie_"),

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Prefetch takes and hashes the keys of the first rules of a list, and asks for
- * their lines, before the first is looked up.  So memory brings the lines at
- * once.  This changes no answer.
+ * This header declares the prefetch: before the first rule of a list is
+ * checked, the keys of several rules are evaluated and hashed, and their cache
+ * lines are requested from memory all at once.  This changes no answer.
  *
- * It goes up to the first rule whose key cannot be taken before its turn:
+ * It ends at the first rule whose key cannot be evaluated before its turn:
  *
- *     a text of several variables, or a list of keys
- *     a variable whose evaluation may have an effect that an earlier rule must
- *     not see yet: one of map, js_set, perl_set, auth_request ...
+ *     a text of several variables, or a key with "split="
+ *     a variable whose evaluation may have a side effect that an earlier rule
+ *         must not see yet: one of map, js_set, perl_set, auth_request ...
  *
- * A variable can be taken early if it need not be evaluated, as captures and
- * what "set" has set, or if it is one of nginx's own, or of bloom_arg, that
- * only read the request.  A rule that stands alone is not concerned and pays
- * nothing.
+ * A variable can be evaluated early if it already has its value, as captures
+ * and the variables of "set" have, or if evaluating it only reads the request,
+ * as for many variables of nginx and those of bloom_arg.  A list with a single
+ * rule is not affected.
  */
 
 #ifndef _NGX_HTTP_BLOOM_PREFETCH_H_INCLUDED_
@@ -28,16 +28,17 @@
 #define NGX_HTTP_BLOOM_PREFETCH_MAX  8
 
 /*
- * Marks the rules of each list that are NGX_HTTP_BLOOM_PREFETCH.  Called when
- * all variables of a configuration are known.
+ * Marks the rules that are checked by prefetch (NGX_HTTP_BLOOM_PREFETCH).  Call
+ * this when all variables of the configuration are known.
  */
 void ngx_http_bloom_prefetch_plan(ngx_http_core_main_conf_t *cmcf,
     ngx_http_bloom_main_conf_t *bmcf);
 
 /*
- * Does ngx_http_bloom_key_check() for the i-th rule of a list, which is
- * NGX_HTTP_BLOOM_PREFETCH.  The rules of a list are checked one after the other
- * from 0 on.  Returns the answer instead of NGX_OK.
+ * Checks the key of a rule with NGX_HTTP_BLOOM_PREFETCH, as
+ * ngx_http_bloom_key_check() does; `rule` is the i-th rule of its list, and the
+ * rules must be checked in order, from 0 on.  Returns the answer
+ * (NGX_BLOOM_ABSENT ...), NGX_DECLINED if the key is empty, or NGX_ERROR.
  */
 ngx_int_t ngx_http_bloom_prefetch_check(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file decides about requests: it has the handler of the PREACCESS phase.
+ * This file decides about requests: it checks the rules of a location in the
+ * PREACCESS phase.
  */
 
 #include "ngx_http_bloom_rules.h"
@@ -158,7 +159,8 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 }
 
 
-/* Returns NGX_OK to go on although an answer is unknown, or NGX_DECLINED. */
+/* Decides about an unknown answer.  Returns NGX_OK to go on with the next rule,
+ * NGX_DECLINED to reject the request. */
 static ngx_int_t
 ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
@@ -191,9 +193,9 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
 
 
 /*
- * Notes what came of a rule that did not fire.  This hides neither that an
- * earlier rule routed the request, or would have rejected it, nor that a key
- * was invalid or the answer of a zone unknown.
+ * Notes the result of a rule that did not fire, unless an earlier result
+ * matters more: that a rule routed the request or would have rejected it, that
+ * a key was invalid, or that an answer was unknown.
  */
 static void
 ngx_http_bloom_rules_note(ngx_http_bloom_ctx_t *ctx,
@@ -206,7 +208,7 @@ ngx_http_bloom_rules_note(ngx_http_bloom_ctx_t *ctx,
 }
 
 
-/* Sets what $bloom_status, $bloom_zone and $bloom_key say. */
+/* Sets the values of $bloom_status, $bloom_zone and $bloom_key. */
 static ngx_inline void
 ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
@@ -219,8 +221,8 @@ ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
 
 
 /*
- * Does what a rule says, as its condition holds or, where `answer` is
- * NGX_BLOOM_INVALID or NGX_HTTP_BLOOM_EMPTY, as if it did.
+ * Carries out the action of a rule.  Either its condition holds, or `answer` is
+ * NGX_BLOOM_INVALID or NGX_HTTP_BLOOM_EMPTY and the rule fires on that, too.
  */
 static ngx_int_t
 ngx_http_bloom_rules_fire(ngx_http_request_t *r,
@@ -238,8 +240,9 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
 
     static ngx_str_t  none = ngx_string("");
 
-    /* where a request goes on, there may be other rules: after a pass, too, as
-     * that is what this list says, and try_files may lead elsewhere */
+    /* a request that goes on may meet the rules of another location.  So may
+     * one that a rule passed: the pass holds for this list only, and try_files
+     * may lead to another location */
 
     ctx->decided = (rule->action == NGX_HTTP_BLOOM_REJECT
                     || (rule->action == NGX_HTTP_BLOOM_ROUTE && blcf->dry_run));
@@ -271,7 +274,7 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
                              findings[answer],
                              answer == NGX_HTTP_BLOOM_EMPTY ? NULL : key);
 
-    /* whoever confirms asks about a canonical key, or about none */
+    /* a backend that confirms the key gets a canonical one, or none */
 
     if (answer != rule->fires) {
         key = &none;
@@ -323,9 +326,9 @@ ngx_http_bloom_rules_route(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
 
 
 /*
- * Does ngx_http_bloom_key_check() for a rule that is not NGX_HTTP_BLOOM_ALONE,
- * but returns the answer instead of NGX_OK.  It is not inline, as rules that
- * stand alone would pay for it.
+ * Checks the key of a rule that is not NGX_HTTP_BLOOM_ALONE, as
+ * ngx_http_bloom_key_check() does, but returns the answer instead of NGX_OK.
+ * Inline, it would slow down the rules that are.
  */
 static ngx_int_t __attribute__((noinline))
 ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
@@ -338,10 +341,18 @@ ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
 
 
 /*
- * Does the same for a list.  One part, or all of them, make the rule fire.  A
- * part that is unknown and could make it fire makes the list unknown.  An
- * invalid one counts as one that fires if the rule says so, and otherwise makes
- * a list invalid for which the rule does not fire.
+ * Checks a key with "split=".  Returns
+ *
+ *     the rule's condition    it holds for one part, or for all of them
+ *                             (rule->all)
+ *     NGX_BLOOM_UNKNOWN       it does not hold, but might if the unknown parts
+ *                             were known
+ *     NGX_BLOOM_INVALID       it does not hold, and a part is invalid; or it
+ *                             holds only because invalid parts count
+ *                             (rule->invalid)
+ *     the other answer        it does not hold
+ *     NGX_DECLINED            there are no parts
+ *     NGX_ERROR               memory is short
  */
 static ngx_int_t
 ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
@@ -382,7 +393,7 @@ ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
 
     if (rule->all ? holds == parts : holds != 0) {
 
-        /* invalid, if the rule would not have fired otherwise */
+        /* invalid, if the rule would not fire without its invalid parts */
 
         return (rule->all ? invalid == 0 : tally[fires] != 0)
                ? (ngx_int_t) fires : NGX_BLOOM_INVALID;

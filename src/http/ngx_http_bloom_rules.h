@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Rules decide about a request in the PREACCESS phase.
+ * This header declares the handler that decides about a request by its rules.
  */
 
 #ifndef _NGX_HTTP_BLOOM_RULES_H_INCLUDED_
@@ -12,6 +12,7 @@
 #pragma GCC visibility push(hidden)
 
 
+/* Handles the PREACCESS phase: checks the rules of the request's location. */
 ngx_int_t ngx_http_bloom_rules_handler(ngx_http_request_t *r);
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file has the variables: $bloom_status, $bloom_zone, $bloom_key, and
- * those of bloom_lookup.
+ * This file evaluates the variables $bloom_status, $bloom_zone and $bloom_key,
+ * and those of bloom_lookup.
  */
 
 #include "ngx_http_bloom_variables.h"
@@ -45,7 +45,7 @@ static ngx_str_t  ngx_http_bloom_answers[] = {
 };
 
 
-/* what of a decision a variable has */
+/* the part of a decision that a variable returns */
 #define NGX_HTTP_BLOOM_VAR_STATUS  0
 #define NGX_HTTP_BLOOM_VAR_ZONE    1
 #define NGX_HTTP_BLOOM_VAR_KEY     2
@@ -137,7 +137,7 @@ ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
     }
 
     if (rc == NGX_HTTP_BLOOM_KEY_AMBIGUOUS) {
-        text.len = 0;                    /* no other key is empty here */
+        text.len = 0;                    /* marks it: no valid key is empty */
     }
 
     pin = ngx_http_bloom_variables_pin(r, key);
@@ -167,8 +167,9 @@ ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
 
 
 /*
- * Finds the pin of a directive, or creates one without a text.  Subrequests
- * share it with their main request.
+ * Returns the pin of a directive, which it creates without a text if there is
+ * none; NULL if memory is short.  Subrequests share the pins of their main
+ * request.
  */
 static ngx_http_bloom_pin_t *
 ngx_http_bloom_variables_pin(ngx_http_request_t *r, ngx_http_bloom_key_t *key)
@@ -201,8 +202,9 @@ ngx_http_bloom_variables_pin(ngx_http_request_t *r, ngx_http_bloom_key_t *key)
 
 
 /*
- * Copies a key into a pin: what the key's variable refers to may change.  Room
- * grows to twice the need, so that many keys of a request take little memory.
+ * Copies a key into a pin, since the memory that the key's variable refers to
+ * may change.  Allocates twice the need, so that a request with many keys does
+ * not allocate for each.
  */
 static ngx_int_t
 ngx_http_bloom_variables_pin_text(ngx_http_request_t *r,

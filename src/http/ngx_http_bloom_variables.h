@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Variables tell what was decided about a request, and what a zone answers.
+ * This header declares the variables $bloom_status, $bloom_zone and $bloom_key,
+ * which say what was decided about a request, and those of bloom_lookup, which
+ * say what a zone answers.
  */
 
 #ifndef _NGX_HTTP_BLOOM_VARIABLES_H_INCLUDED_
@@ -16,11 +18,11 @@
 ngx_int_t ngx_http_bloom_variables_add(ngx_conf_t *cf);
 
 /*
- * Evaluates the variable of a bloom_lookup, whose key is `data`: looks the key
- * up, unless the last key of the variable in this request was the same.  nginx
- * may evaluate a variable for the length of a text, and again for the text:
- * between the two an answer must not change, as it may by a load or an
- * addition.
+ * Evaluates the variable of a bloom_lookup; `data` is its ngx_http_bloom_key_t.
+ * Looks the key up, unless the variable had the same key before in this
+ * request: then the answer stays the same.  nginx may evaluate a variable twice
+ * to compose a text, first for its length and then for its bytes, and a load or
+ * an addition between the two must not change the answer.
  */
 ngx_int_t ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);

@@ -93,7 +93,7 @@ subtest 'chunks that exceed what the zone can take are refused' => sub {
     my $good = substr($two, 0, 4096);
     $c->send(chunk($good) . chunk('x' x 1_000_000));
 
-    my $r = is_error($c->response, 413, qr/over \d+ bytes.*zone=ids:\d+k/,
+    my $r = is_error($c->response, 413, qr/at least \d+ bytes.*zone=ids:\d+k/,
                      'chunks are refused before they end');
     is($r->header('Connection'), 'close', 'the connection is closed');
     unchanged('refused chunks');

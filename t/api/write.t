@@ -238,7 +238,7 @@ subtest 'PUT image loads the body' => sub {
 
     is_error(api($t, PUT => 'zones/ids/image', body => $image,
                  headers => { 'Content-Encoding' => 'gzip' }),
-             415, qr/not compressed/, 'a compressed upload is refused');
+             415, qr/uncompressed/, 'a compressed upload is refused');
 
     # the length is promised and does not come
 

@@ -272,7 +272,7 @@ subtest 'other variables are empty for an argument with several values' => sub {
     is($counters->{added} . ' ' . ($counters->{invalid} - $before), '0 1',
        'bloom_add adds no key, and counts an invalid one');
     like($t->log_since($mark),
-         qr/a key is not added to bloom zone "added": the request has an argument of its bloom_arg several times, with different values; let bloom_add take the key from the backend's response/,
+         qr/a key was not added to bloom zone "added": the request has the argument of its "bloom_arg" several times with different values; let "bloom_add" take the key from the backend's response/,
          'the log says why');
     $t->get('/adds?id=new&id=new');
     is(zone_state($t, 'added')->{counters}{added}, 1,

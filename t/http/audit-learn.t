@@ -76,7 +76,7 @@ subtest 'a zone learns up to its capacity' => sub {
     cmp_ok($filter->{estimated_fpr}, '<', 2 * RATE,
            'the false-positive rate is about what was promised');
     like($t->log_since($mark),
-         qr/wrong absent: .* it was not learned, since the zone has as many keys as it was made for; load an image with more capacity that has it;/,
+         qr/wrong absent: .* it was not added, since the zone holds as many keys as its capacity; load an image that has the key and more capacity;/,
          'the error log says why a key was not learned');
 };
 
@@ -93,7 +93,7 @@ subtest 'a zone learns no faster than learn_rate' => sub {
     is($audit->{learned} + $audit->{not_learned}, $audit->{wrong_absent},
        'each of the others is counted as not learned');
     like($t->log_since($mark),
-         qr/wrong absent: .* it was not learned, since others took up "learn_rate"; load an image that has them all;/,
+         qr/wrong absent: .* it was not added, since "learn_rate" is used up; load an image that has all such keys;/,
          'the error log says why a key was not learned');
 
     $t->reload;

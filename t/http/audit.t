@@ -269,7 +269,7 @@ subtest 'learn=on adds wrongly absent keys' => sub {
     my $mark = $t->log_mark;
     is(audit('/learn?id=id2', zone => 'learner'), '1 0 1 0 1 AUDITED 200',
        'a wrongly absent key is learned');
-    like($t->wait_for_log(qr/wrong absent/, $mark), qr/lacks key "id2": it was added now, and belongs into the next image; the backend answered /,
+    like($t->wait_for_log(qr/wrong absent/, $mark), qr/lacks key "id2": it was added now; put it into the next image, too; the backend answered /,
          'the error log says that a wrongly absent key was added');
     is(audit('/learn?id=id2', zone => 'learner'), '0 0 0 0 0 PASSED 200',
        'the next request for a learned key is passed');

@@ -154,8 +154,8 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
     is_accepted('http', 'bloom_lookup $uri $known zone=later;'
                         . 'bloom_zone zone=later capacity=1k fpr=0.1;');
 
-    my $either = 'bloom zone "z" must have either "file" or "capacity" and'
-                 . ' "fpr"';
+    my $either = 'bloom zone "z" must have either "file=", or "capacity="'
+                 . ' and "fpr="';
 
     is_refused('http', ">bloom_zone zone=z $_;", $either)
         for 'fpr=0.1', 'file=ids.bloom capacity=1k fpr=0.1', 'file=',
@@ -170,8 +170,8 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
           'invalid zone "": it must be a name', 'zone=', 'zone=:1m');
 
     is_refused('http', ">bloom_zone zone=z file=ids.bloom $_;",
-        'bloom zone "z" has "file": its image says "capacity", "fpr",'
-        . ' "layout", "hash" and "key"; leave them out')
+        'bloom zone "z" has "file=", whose image states "capacity", "fpr",'
+        . ' "layout", "hash" and "key": leave these out')
         for qw(capacity= fpr=0.1 layout=classic hash=murmur3 key=raw);
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
@@ -188,19 +188,19 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
 
 subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     table('http', 'bloom_zone zone=z capacity=%s fpr=0.1;',
-          'invalid capacity "%s": it must be a count with k, m or g, up to'
-          . ' 4398g', qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
+          'invalid capacity "%s": it must be a count such as 10m, up to 4398g', qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
                          18446744073709551615g 0x10));
     table('http', 'bloom_zone zone=z capacity=%s fpr=1e-9;',
-          'invalid capacity "%s": it must be less: the filter would be over'
-          . ' 1 TiB', qw(4398g));
+          'invalid capacity "%s": it must be smaller: the filter would'
+          . ' exceed 1 TiB', qw(4398g));
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=%s;',
           'invalid fpr "%s": it must be a rate from 1e-9 to 0.5',
           '', '0,1', '1' x 100, qw(0 1 0.51 51% 9e-10 -0.1 +0.1 .1x x 0x1p-3 inf
                                    nan 1e-400 0.1%%));
     is_refused('http', '>bloom_zone zone=z capacity=1k;',
-               'bloom zone "z" must have "fpr" beside "capacity"');
+               'bloom zone "z" has "capacity=" without "fpr=": add one, such'
+               . ' as "fpr=0.001"');
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 layout=%s;',
           'invalid layout "%s": it must be "blocked" or "classic"',
@@ -222,7 +222,7 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
 
 subtest 'nginx refuses wrong sizes of zones' => sub {
     table('http', 'bloom_zone zone=z:%s file=ids.bloom;',
-          'invalid zone size "%s": it must be a number with k, m or g',
+          'invalid zone size "%s": it must be a size such as 64m',
           '', qw(64x 0 0m m -1m 1.5m 1mm 18446744073709551616
                  17179869184g 0x10));
     is_accepted('http', "bloom_zone zone=z:$_ file=ids.bloom;")
@@ -276,12 +276,12 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
           'invalid decode "%s": it must be "uri", "form" or "off"',
           '', qw(on url Form));
     table('location', 'bloom_pass absent $uri zone=ids split=%s;',
-          'invalid split "%s": it must be one byte, as split=,',
+          'invalid split "%s": it must be one byte, such as split=,',
           '', ',,', 'comma');
     table('location', 'bloom_pass absent $uri zone=ids split=, match=%s;',
           'invalid match "%s": it must be "any" or "all"', '', qw(every All));
     is_refused('location', '>bloom_reject absent $uri zone=ids match=all;',
-               '"bloom_reject" directive has "match" without "split"');
+               '"bloom_reject" directive has "match=" without "split="');
 
     my @rule = qw(split match invalid empty name);
 
@@ -330,8 +330,8 @@ subtest 'nginx refuses wrong targets of routes' => sub {
         for qw(@known / /x?y=$arg_z);
 
     my $unknown = 'unknown location "@%s" for "bloom_route" in %FILE%:%LINE%:'
-                  . ' the server in %FILE%:%SERVER%, where the rule applies,'
-                  . ' has no "location @%s"';
+                  . ' the rule applies in the server in %FILE%:%SERVER%,'
+                  . ' which has no "location @%s"; add one';
 
     for my $where (qw(http server location)) {
         for my $name (qw(unknown know known2)) {
@@ -352,7 +352,7 @@ subtest 'nginx refuses wrong targets of routes' => sub {
 
     ok($exit != 0,
        'nginx refuses a server that lacks the location of an inherited route');
-    like($output, qr/"\@known" .* in \S+:$line: the server in \S+:$next, /,
+    like($output, qr/"\@known" .* in \S+:$line: the rule applies in the server in \S+:$next, /,
          'the message names the server that lacks the location');
 
     is_accepted('http', "$rule $second location \@known { } }");
@@ -367,10 +367,10 @@ subtest 'nginx refuses bloom_rules beside rules' => sub {
     is_refused('location', "bloom_rules off;\n>bloom_rules off;",
                '"bloom_rules" directive is duplicate');
     is_refused('location', "bloom_pass absent x zone=ids;\n>bloom_rules off;",
-        '"bloom_rules" directive is in one level with rules: leave it out,'
-        . ' since a level that has rules inherits none');
+        '"bloom_rules" directive cannot be beside rules, since a level'
+        . ' with rules inherits none anyway: leave it out');
     is_refused('location', "bloom_rules off;\n>$_ absent x zone=ids;",
-        "\"$_\" directive is in one level with \"bloom_rules off\"")
+        "\"$_\" directive cannot be beside \"bloom_rules off\"")
         for qw(bloom_pass bloom_reject bloom_route);
     is_refused('http', '>bloom_rules off;',
                '"bloom_rules" directive is not allowed here');
@@ -403,11 +403,11 @@ subtest 'nginx refuses wrong and duplicate settings' => sub {
 subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
     for my $where (qw(http server location)) {
         table($where, 'bloom_feedback %s;',
-              'invalid status "%s": it must be a code from 400 to 499, as 404,'
-              . ' or "off" alone', qw(399 500 200 x on 404x));
+              'invalid status "%s": it must be a code from 400 to 499, such as'
+              . ' 404, or "off" alone', qw(399 500 200 x on 404x));
         table($where, 'bloom_feedback 404 %s;',
-              'invalid status "%s": it must be a code from 400 to 499, as 404,'
-              . ' or "off" alone', qw(off 4040));
+              'invalid status "%s": it must be a code from 400 to 499, such as'
+              . ' 404, or "off" alone', qw(off 4040));
         table($where, 'bloom_audit %s;',
               'invalid fraction "%s": it must be from 0.001% to 100%, with'
               . ' up to three decimals, or "off" alone',
@@ -433,7 +433,7 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
     is_refused('location', "bloom_feedback off;\n>bloom_feedback 404;",
                '"bloom_feedback" directive is duplicate');
     table('location', 'bloom_reject absent $uri zone=ids name=%s;',
-          'invalid name "%s": it must be not empty', '');
+          'invalid name "%s": it must be a name that is not empty', '');
 };
 
 
@@ -462,7 +462,7 @@ subtest 'nginx warns of learn_rate= without learn=on' => sub {
 
 subtest 'nginx warns of a bloom_audit that audits no rule' => sub {
     my $audited = 'bloom_reject absent $uri zone=ids;';
-    my $nothing = qr/\[warn\] .*"bloom_audit" in .*nginx\.conf:(\d+) audits none of the rules beside it: it is for "bloom_reject absent" of one key, without "split="/;
+    my $nothing = qr/\[warn\] .*"bloom_audit" in .*nginx\.conf:(\d+) has no effect: none of the rules beside it is a "bloom_reject absent" without "split="/;
 
     for (["bloom_pass absent \$uri zone=ids;\n>bloom_audit 1%;", 1],
          ["bloom_reject present \$uri zone=ids;\n>bloom_audit 1%;", 1],
@@ -489,7 +489,7 @@ subtest 'nginx warns of a bloom_audit that audits no rule' => sub {
 
 
 subtest 'nginx warns of an allow list that can be searched' => sub {
-    my $warning = qr/\[warn\] "bloom_pass present" in .*nginx\.conf:(\d+) stands before this rule .* use an exact allow list/;
+    my $warning = qr/\[warn\] clients can bypass this rule: "bloom_pass present" in .*nginx\.conf:(\d+) comes first .* use an exact allow list/;
     my $pass = 'bloom_pass present $uri zone=ids;';
     my $block = 'bloom_reject present $uri zone=ids;';
 
@@ -530,7 +530,7 @@ subtest 'nginx warns of directives that can add no key' => sub {
         my ($exit, $output) = $t->test_config;
         my $shown = quoted('server', $adds);
         is($exit, 0, "nginx accepts $shown");
-        like($output, qr/\[warn\] .*"bloom_add" or "learn=on" adds nothing to bloom zone "fixed" of .*: a zone with "file" takes keys only with a journal, and it has "journal=off"/,
+        like($output, qr/\[warn\] .*bloom zone "fixed" in .* takes none of the keys of "bloom_add" or "learn=on": a zone with "file=" needs a journal for them, but it has "journal=off"/,
              "nginx warns of $shown");
     }
 };
@@ -544,7 +544,7 @@ subtest 'nginx refuses wrong parameters of bloom_arg' => sub {
           'invalid variable name "%s": it must be a name with "$" before it',
           qw(escaped $));
     is_refused('http', '>bloom_arg "" $id;',
-               'invalid argument name "": it must be not empty');
+               'invalid argument name "": it must be a name that is not empty');
     is_refused('http', '>bloom_arg id $id $id;', 'the duplicate "id" variable');
     is_refused('http', "bloom_arg id \$id;\n>bloom_arg ID \$ID;",
                'the duplicate "ID" variable');

@@ -108,9 +108,9 @@ is(zone_state($t, 'urls')->{counters}{invalid}, 2,
        'a request whose key bloom_add adds succeeds');
     is($t->get('/add/hosts?k=..')->status, 200,
        'a request whose key is invalid for bloom_add succeeds');
-    like($t->wait_for_log(qr/is not added/, $mark) && $t->log_since($mark),
-         qr/\[error\].*a key of 2 bytes is not added to bloom zone "hosts": it /,
-         'the error log says that an invalid key is not added');
+    like($t->wait_for_log(qr/was not added/, $mark) && $t->log_since($mark),
+         qr/\[error\].*a key of 2 bytes was not added to bloom zone "hosts": it /,
+         'the error log says that an invalid key was not added');
     is(zone_state($t, 'hosts')->{counters}{invalid}, 2006,
        'an invalid key of bloom_add is counted');
 

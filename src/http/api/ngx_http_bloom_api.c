@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file finds out which request to the endpoint it is and whether it may be
- * made.
+ * This file routes requests to the endpoint: it finds the function that answers
+ * a request and checks whether the request is allowed.
  */
 
 #include "ngx_http_bloom_api.h"
@@ -23,26 +23,24 @@
 #include "bloom_version.h"
 
 
-/*
- * A request to the endpoint.  Its path is `path`, or, where it is about a zone,
- * "zones/NAME" and `path`.
- */
+/* What a request needs to be allowed. */
 typedef enum {
-    NGX_HTTP_BLOOM_READ = 0,
-    NGX_HTTP_BLOOM_IMAGE,                /* it needs image=on */
-    NGX_HTTP_BLOOM_WRITE                 /* it needs write=on */
+    NGX_HTTP_BLOOM_READ = 0,             /* nothing */
+    NGX_HTTP_BLOOM_IMAGE,                /* image=on */
+    NGX_HTTP_BLOOM_WRITE                 /* write=on */
 } ngx_http_bloom_api_need_e;
 
+/* A kind of request to the endpoint. */
 typedef struct {
     ngx_uint_t                  method;
     ngx_str_t                   name;    /* of the method */
-    ngx_uint_t                  zone;    /* it is about one */
-    ngx_str_t                   path;
+    ngx_uint_t                  zone;    /* the path begins "zones/NAME" */
+    ngx_str_t                   path;    /* the rest of it */
     ngx_http_bloom_api_need_e   needs;
     ngx_uint_t                  body;    /* the handler reads the body */
     ngx_int_t                 (*handler)(ngx_http_request_t *r,
                                          ngx_bloom_zone_t *zone);
-    char                       *does;
+    char                       *does;    /* for the index */
 } ngx_http_bloom_api_route_t;
 
 
@@ -79,43 +77,47 @@ static ngx_int_t ngx_http_bloom_api_zone(ngx_http_request_t *r,
 static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 
     { NGX_HTTP_BLOOM_GET, 0, ngx_string(""), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_api_index, "this index" },
+      ngx_http_bloom_api_index, "returns this index" },
 
     { NGX_HTTP_BLOOM_GET, 0, ngx_string("zones"), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_api_zones, "the state of all zones" },
+      ngx_http_bloom_api_zones, "returns the state of all zones" },
 
     { NGX_HTTP_BLOOM_GET, 0, ngx_string("metrics"), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_metrics_get, "metrics for Prometheus" },
+      ngx_http_bloom_metrics_get, "returns metrics for Prometheus" },
 
     { NGX_HTTP_BLOOM_GET, 1, ngx_string(""), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_api_zone, "the state of a zone" },
+      ngx_http_bloom_api_zone, "returns the state of a zone" },
 
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_lookup_get, "?key=K: tests a key" },
+      ngx_http_bloom_lookup_get, "looks up the key K of ?key=K and explains "
+                                 "the answer" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_WRITE, 1,
-      ngx_http_bloom_keys_post, "adds the body's keys; ?durable=true waits "
-                                "for the disk" },
+      ngx_http_bloom_keys_post, "adds the keys in the body; ?durable=true "
+                                "waits until they are on disk" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), NGX_HTTP_BLOOM_READ, 1,
-      ngx_http_bloom_lookup_post, "tests the body's keys" },
+      ngx_http_bloom_lookup_post, "looks up the keys in the body" },
 
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/rates"), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_rates_get, "the estimated false-positive rate by keys" },
+      ngx_http_bloom_rates_get, "returns the estimated false-positive rate by "
+                                "number of keys" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), NGX_HTTP_BLOOM_WRITE, 0,
-      ngx_http_bloom_task_post_reload, "loads the zone's file again" },
+      ngx_http_bloom_task_post_reload, "loads the image in file= again" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"),
       NGX_HTTP_BLOOM_WRITE, 0,
       ngx_http_bloom_task_post_checkpoint,
-      "saves the filter, so that a start has less to replay" },
+      "saves the filter, so that the next start has less to replay" },
 
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), NGX_HTTP_BLOOM_IMAGE, 0,
-      ngx_http_bloom_image_get, "the zone as an image file; needs image=on" },
+      ngx_http_bloom_image_get, "returns the zone as an image file; needs "
+                                "image=on" },
 
     { NGX_HTTP_BLOOM_PUT, 1, ngx_string("/image"), NGX_HTTP_BLOOM_WRITE, 1,
-      ngx_http_bloom_upload_put, "replaces the zone's image by the body" },
+      ngx_http_bloom_upload_put, "replaces the zone's image with the image "
+                                 "file in the body" },
 };
 
 #define NGX_HTTP_BLOOM_API_ROUTES                                             \
@@ -130,11 +132,11 @@ ngx_http_bloom_api_handler(ngx_http_request_t *r)
 
     if (r != r->main) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "\"bloom_api\" answers no subrequests");
+                      "\"bloom_api\" does not answer subrequests");
         return NGX_HTTP_NOT_FOUND;
     }
 
-    /* nginx would evaluate If-Match on the response, when all is done */
+    /* nginx would check If-Match against the response, after the change */
 
     r->disable_not_modified = 1;
 
@@ -208,14 +210,15 @@ ngx_http_bloom_api_find(ngx_http_request_t *r, ngx_str_t *path)
     }
 
     return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_METHOD,
-                                          "\"%V\" takes no %V request, but "
-                                          "%V%s",
+                                          "\"%V\" does not take %V requests; "
+                                          "use %V%s",
                                           &r->uri, &r->method_name, &allow,
                                           ngx_http_bloom_api_hint(r, path));
 }
 
 
-/* Compares a path; names of zones are decoded by now, and may have slashes. */
+/* Returns 1 if a path is that of the route, and then sets *zone.  The name of a
+ * zone is decoded already and may contain slashes. */
 static ngx_uint_t
 ngx_http_bloom_api_on_path(ngx_http_request_t *r,
     ngx_http_bloom_api_route_t *route, ngx_str_t *path,
@@ -295,9 +298,9 @@ ngx_http_bloom_api_no_route(ngx_http_request_t *r, ngx_str_t *path)
         if (ngx_http_bloom_api_zone_named(r, &name) == NULL) {
             return ngx_http_bloom_response_refuse(r,
                                                   NGX_HTTP_BLOOM_E_UNKNOWN_ZONE,
-                                                  "no zone is named \"%V\"; "
-                                                  "GET %V/zones lists those "
-                                                  "there are",
+                                                  "there is no zone \"%V\"; "
+                                                  "GET %V/zones lists the "
+                                                  "zones",
                                                   &name,
                                                   &blcf->endpoint->prefix);
         }
@@ -362,31 +365,31 @@ ngx_http_bloom_api_call(ngx_http_request_t *r,
 
     if (route->needs == NGX_HTTP_BLOOM_IMAGE && !blcf->endpoint->image) {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NO_IMAGE,
-                                              "this endpoint sends no images, "
-                                              "which contain the seed or the "
-                                              "secret of a filter; \"bloom_api "
+                                              "this endpoint does not send "
+                                              "images, since an image contains "
+                                              "the seed or the secret of its "
+                                              "filter; write \"bloom_api "
                                               "image=on\" in location \"%V\" "
-                                              "allows them", &clcf->name);
+                                              "to allow it", &clcf->name);
     }
 
     if (route->needs == NGX_HTTP_BLOOM_WRITE && !blcf->endpoint->write) {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_READ_ONLY,
                                               "this endpoint takes no "
-                                              "changes; \"bloom_api "
+                                              "changes; write \"bloom_api "
                                               "write=on\" in location \"%V\" "
-                                              "allows them",
-                                              &clcf->name);
+                                              "to allow them", &clcf->name);
     }
 
     if (route->needs != NGX_HTTP_BLOOM_READ
         && ngx_http_bloom_api_is_cross_site(r))
     {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_CROSS_SITE,
-                                              "a page of another site may not "
-                                              "make changes or get an "
-                                              "image; see the request's "
+                                              "a page of another site must not "
+                                              "make changes or get an image; "
+                                              "see the headers "
                                               "\"Sec-Fetch-Site\" and "
-                                              "\"Origin\"");
+                                              "\"Origin\" of the request");
     }
 
     if (zone != NULL && ngx_http_bloom_etag_match(r, zone, &error) != NGX_OK) {
@@ -404,7 +407,7 @@ ngx_http_bloom_api_call(ngx_http_request_t *r,
 }
 
 
-/* Returns 1 if a browser says that another site makes the request. */
+/* Returns 1 if a browser says that a page of another site makes the request. */
 static ngx_uint_t
 ngx_http_bloom_api_is_cross_site(ngx_http_request_t *r)
 {

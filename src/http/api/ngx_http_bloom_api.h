@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The endpoint finds out which request it is and calls the function that
- * answers it.
+ * This header declares the content handler of the endpoint.
  */
 
 #ifndef _NGX_HTTP_BLOOM_API_H_INCLUDED_
@@ -15,7 +14,8 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Handles all requests of a location with bloom_api. */
+/* Handles a request to a location with bloom_api: finds the function that
+ * answers it, and calls it if the request is allowed. */
 ngx_int_t ngx_http_bloom_api_handler(ngx_http_request_t *r);
 
 

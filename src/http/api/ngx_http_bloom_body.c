@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads keys from a request's body as it comes.  The body may be of
- * any size; no more of it is held than nginx has read at a time.
+ * This file reads keys from a request's body while it arrives.  The body may
+ * have any size: only the part that nginx has just read is in memory.
  */
 
 #include "ngx_http_bloom_body.h"
@@ -11,17 +11,16 @@
 #include "bloom_record.h"
 
 
-/* Bytes that are read in one turn, of a buffer or of a file that something
- * before this handler has put the body into.  Other connections wait meanwhile:
- * 0.3 ms for 3000 keys. */
+/* Bytes to read in one turn.  Other connections wait meanwhile: 0.3 ms for 3000
+ * keys. */
 #define NGX_HTTP_BLOOM_BODY_TURN   (32 * 1024)
 
-/* How long a turn lasts, us: an internationalised host takes 10 us.  The clock
- * is read whenever so many keys have been taken. */
+/* A turn's longest time, us: an internationalised host takes 10 us.  The clock
+ * is read once every NGX_HTTP_BLOOM_BODY_KEYS keys. */
 #define NGX_HTTP_BLOOM_BODY_TIME   1000
 #define NGX_HTTP_BLOOM_BODY_KEYS   16
 
-/* The longest line of several pieces, with CR and LF. */
+/* The longest line that may arrive in several buffers, with CR and LF. */
 #define NGX_HTTP_BLOOM_BODY_LINE   (BLOOM_RECORD_KEY_MAX + 2)
 
 
@@ -77,7 +76,7 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
     if (ngx_http_bloom_header_in(r, "content-encoding") != NULL) {
         ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_TYPE,
                              "a body with \"Content-Encoding\" cannot be "
-                             "read: send it as it is, not compressed");
+                             "read; send it uncompressed");
         return NGX_DECLINED;
     }
 
@@ -107,9 +106,9 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
 
     if (t->name.len == 0) {
         ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_TYPE,
-                             "a body of type \"%V\" cannot be read: send "
-                             "keys, one in a line, as text/plain, or an array "
-                             "of strings as application/json", &type);
+                             "a body of type \"%V\" cannot be read; send one "
+                             "key per line as text/plain, or an array of "
+                             "strings as application/json", &type);
         return NGX_DECLINED;
     }
 
@@ -172,7 +171,7 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
 
     if (r->request_body != NULL && !r->reading_body) {
 
-        /* something before us has read it, as "mirror" does */
+        /* another module has read the body, as "mirror" does */
 
         body->shared = 1;
 
@@ -188,7 +187,7 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
 
     if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
 
-        /* some of it may have come */
+        /* a part of the body may have arrived */
 
         body->failed = rc;
 
@@ -204,8 +203,8 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
 
 
 /*
- * Copies the buffers, but not their bytes: requests of "mirror" send the same
- * buffers later, so these have to stay as they are.
+ * Copies the buffers, but not their bytes.  The subrequests of "mirror" send
+ * the original buffers later, so reading must not change those.
  */
 static ngx_int_t
 ngx_http_bloom_body_copy(ngx_http_bloom_body_t *body)
@@ -296,8 +295,9 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
 
 
 /*
- * Finds what is to be read next.  Returns NGX_OK with *b; NGX_DONE at the end
- * of the body; NGX_AGAIN if more is to come; NGX_ERROR.
+ * Finds the buffer to read next.  Returns NGX_OK with *b; NGX_DONE at the end
+ * of the body; NGX_AGAIN if the client has not sent more yet; NGX_ERROR with
+ * body->error.
  */
 static ngx_int_t
 ngx_http_bloom_body_next(ngx_http_bloom_body_t *body, ngx_buf_t **b)
@@ -370,12 +370,11 @@ ngx_http_bloom_body_fail(ngx_http_bloom_body_t *body, ngx_int_t rc)
 
 
 /*
- * Sets *error to why nginx could not read a body, by the status that it gave.
- * Returns 1 if nobody waits for a response.
+ * Sets *error to the reason why nginx could not read the body; `rc` is the
+ * status that nginx gave.  Returns 1 if the client waits for no response.
  *
- * nginx takes a connection at its end for one that nobody reads from.  But a
- * client that has only said that it sends no more can still be told how much of
- * its body was read.
+ * nginx treats a connection that the client has closed for writing as gone.
+ * Such a client may still read, so it is told how much of its body was read.
  */
 static ngx_uint_t
 ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
@@ -390,19 +389,21 @@ ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
     case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_TOO_LARGE,
                              "the body is larger than \"client_max_body_size\" "
-                             "allows; set it to 0, or send less");
+                             "allows; send less, or set "
+                             "\"client_max_body_size 0\" in the endpoint's "
+                             "location");
         return 0;
 
     case NGX_HTTP_REQUEST_TIME_OUT:
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_BODY,
-                             "the body did not come in time");
+                             "the body did not arrive in time; send it again");
         return 1;
 
     case NGX_HTTP_BAD_REQUEST:
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_BODY,
-                             c->error ? "the body ends before its end"
-                                      : "the body is not chunked as it should "
-                                        "be");
+                             c->error ? "the connection ended before the body "
+                                        "was complete; send it again"
+                                      : "the chunks of the body are malformed");
 
         if (c->error && c->read->eof && !c->read->error && r->stream == NULL) {
             c->error = 0;
@@ -419,7 +420,8 @@ ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
 }
 
 
-/* Reads the next bytes of a buffer in a file; returns NGX_DONE at its end. */
+/* Reads the next bytes of a buffer in a file.  Returns NGX_OK with *b; NGX_DONE
+ * at the end of the buffer; NGX_ERROR with body->error. */
 static ngx_int_t
 ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 {
@@ -467,7 +469,7 @@ ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 }
 
 
-/* Returns the time in microseconds since some moment. */
+/* Returns the time in microseconds since some point in the past. */
 static uint64_t
 ngx_http_bloom_body_now(void)
 {
@@ -480,8 +482,9 @@ ngx_http_bloom_body_now(void)
 
 
 /*
- * Offers a key; returns NGX_BUSY if the next read offers it again, and NGX_DONE
- * if it is taken and the turn is over.
+ * Offers a key to take().  Returns NGX_OK; NGX_DONE if the key is taken and the
+ * turn is over; NGX_BUSY if the next read offers it again; NGX_ABORT if take()
+ * wants no more keys.
  */
 static ngx_inline ngx_int_t
 ngx_http_bloom_body_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
@@ -510,7 +513,8 @@ ngx_http_bloom_body_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
 }
 
 
-/* Offers a line, but for the first one's byte order mark and empty lines. */
+/* Offers a line as a key, unless it is empty.  Removes the byte order mark of
+ * the first line. */
 static ngx_inline ngx_int_t
 ngx_http_bloom_body_line(ngx_http_bloom_body_t *body, bloom_key_t *key)
 {
@@ -528,7 +532,7 @@ ngx_http_bloom_body_line(ngx_http_bloom_body_t *body, bloom_key_t *key)
 
     if (key->len > BLOOM_RECORD_KEY_MAX) {
         ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_KEY,
-                             "line %uL: the key has over %d bytes",
+                             "line %uL: the key has more than %d bytes",
                              body->lines, BLOOM_RECORD_KEY_MAX);
         return NGX_ERROR;
     }
@@ -564,7 +568,8 @@ ngx_http_bloom_body_lines(ngx_http_bloom_body_t *body, const u_char **pos,
 }
 
 
-/* Adds to a line of several pieces, and offers the line if this ends it. */
+/* Appends bytes to a line that began in an earlier buffer.  Offers the line if
+ * they end it. */
 static ngx_int_t
 ngx_http_bloom_body_join(ngx_http_bloom_body_t *body, const u_char **pos,
     const u_char *end)
@@ -587,7 +592,7 @@ ngx_http_bloom_body_join(ngx_http_bloom_body_t *body, const u_char **pos,
 
     if (n > NGX_HTTP_BLOOM_BODY_LINE - body->joined_len) {
         ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_KEY,
-                             "line %uL: the key has over %d bytes",
+                             "line %uL: the key has more than %d bytes",
                              body->lines + 1, BLOOM_RECORD_KEY_MAX);
         return NGX_ERROR;
     }
@@ -638,7 +643,7 @@ ngx_http_bloom_body_strings(ngx_http_bloom_body_t *body, const u_char **pos,
 }
 
 
-/* Ends the body; may be called again. */
+/* Reads what is left at the end of the body.  May be called again. */
 static ngx_int_t
 ngx_http_bloom_body_last(ngx_http_bloom_body_t *body)
 {
@@ -664,7 +669,7 @@ ngx_http_bloom_body_last(ngx_http_bloom_body_t *body)
 }
 
 
-/* Notes what is wrong: bytes and strings are counted from 1, as lines are. */
+/* Sets body->error.  Bytes and strings are counted from 1, as lines are. */
 static ngx_int_t
 ngx_http_bloom_body_bad_json(ngx_http_bloom_body_t *body)
 {
@@ -674,8 +679,8 @@ ngx_http_bloom_body_bad_json(ngx_http_bloom_body_t *body)
 
     if (json->too_long) {
         ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_KEY,
-                             "string %uL of the array: the key has over %d "
-                             "bytes", json->strings, BLOOM_JSON_KEY_MAX);
+                             "string %uL of the array: the key has more than "
+                             "%d bytes", json->strings, BLOOM_JSON_KEY_MAX);
 
     } else {
         ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_JSON,
@@ -690,6 +695,6 @@ static ngx_int_t
 ngx_http_bloom_body_no_memory(ngx_http_bloom_body_t *body)
 {
     ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_FAILED,
-                         "memory is short");
+                         "nginx has no memory for the body; try again later");
     return NGX_ERROR;
 }

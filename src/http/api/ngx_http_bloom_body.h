@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Keys are read from a request's body as it comes: lines, or a JSON array of
- * strings.  So are the bytes of an image.
+ * This header declares how a request's body is read while it arrives: as keys,
+ * in lines or in a JSON array of strings, or as the bytes of an image.
  */
 
 #ifndef _NGX_HTTP_BLOOM_BODY_H_INCLUDED_
@@ -19,72 +19,75 @@
 
 
 /*
- * Takes a key of 1 to BLOOM_RECORD_KEY_MAX bytes, or an empty one, which is an
- * empty string of an array.  Returns NGX_OK; NGX_AGAIN if the key is to be
- * offered again later; NGX_ERROR if no more keys are wanted.
+ * Takes a key: up to BLOOM_RECORD_KEY_MAX bytes.  A key is empty only if it is
+ * an empty string of an array.  Returns NGX_OK; NGX_AGAIN to get the key again
+ * later; NGX_ERROR to end the reading.
  */
 typedef ngx_int_t (*ngx_http_bloom_body_take_pt)(void *data, ngx_str_t *key);
 
+/* A body that is being read. */
 typedef struct {
-    ngx_http_bloom_error_t      error;   /* of the body, if any */
-    ngx_uint_t                  gone;    /* nobody waits for a response */
+    ngx_http_bloom_error_t      error;   /* what is wrong with the body */
+    ngx_uint_t                  gone;    /* the client waits for no response */
 
-    /* ---- */
+    /* ---- private ---- */
 
     ngx_http_request_t         *request;
     ngx_http_bloom_body_take_pt  take;
     void                       *data;
 
-    ngx_uint_t                  shared;  /* it was there before, whole, and
-                                            is not ours alone */
-    ngx_int_t                   failed;  /* status, if no more will come */
-    ngx_chain_t                *in;      /* what has come and is not read */
-    ngx_str_t                   pending; /* the key to be offered once more;
-                                            data NULL: none */
-    uint64_t                    begun;   /* when this turn was, us */
-    uint64_t                    taken;   /* keys */
-    uint64_t                    lines;   /* read so far */
-    u_char                     *joined;  /* a line of several pieces */
+    ngx_uint_t                  shared;  /* nginx has read all of it before; its
+                                            buffers have other users */
+    ngx_int_t                   failed;  /* the status with which reading ended;
+                                            0: it has not failed */
+    ngx_chain_t                *in;      /* received, but not read yet */
+    ngx_str_t                   pending; /* the key to be offered again; data
+                                            NULL: none */
+    uint64_t                    begun;   /* when this turn began, us */
+    uint64_t                    taken;   /* number of keys */
+    uint64_t                    lines;   /* number of lines read */
+    u_char                     *joined;  /* a line in several buffers */
     size_t                      joined_len;
-    bloom_json_t               *json;    /* NULL: lines */
+    bloom_json_t               *json;    /* NULL: the body is lines */
     ngx_buf_t                  *slice;   /* of a body in a file */
 } ngx_http_bloom_body_t;
 
-/* The number of the key that is taken, from 1 on: its line, or its place in the
- * array. */
+/* Returns the number of the key that is being taken: its line, or its place in
+ * the array, from 1. */
 #define ngx_http_bloom_body_number(body)                                      \
     ((body)->json ? (body)->json->strings : (body)->lines)
 
 /*
- * Prepares to read a body.  Returns NGX_OK; NGX_DECLINED with body->error if
- * its type cannot be read; NGX_ERROR if memory is short.
+ * Prepares to read keys.  Returns NGX_OK; NGX_DECLINED with body->error if the
+ * body has a type that cannot be read; NGX_ERROR if memory is short.
  */
 ngx_int_t ngx_http_bloom_body_init(ngx_http_bloom_body_t *body,
     ngx_http_request_t *r, ngx_http_bloom_body_take_pt take, void *data);
 
-/* Prepares to read a body as bytes, whatever its type. */
+/* Prepares to read bytes, whatever the type of the body. */
 void ngx_http_bloom_body_init_bytes(ngx_http_bloom_body_t *body,
     ngx_http_request_t *r);
 
 /*
- * Gives the next bytes that have come, until the next call.  Returns NGX_OK;
- * NGX_DONE at the end of the body; NGX_AGAIN if the client has not sent more
- * yet; NGX_ERROR with body->error.
+ * Gives the next bytes that have arrived; they are valid until the next call.
+ * Returns NGX_OK; NGX_DONE at the end of the body; NGX_AGAIN if the client has
+ * not sent more yet; NGX_ERROR with body->error.
  */
 ngx_int_t ngx_http_bloom_body_bytes(ngx_http_bloom_body_t *body,
     ngx_str_t *bytes);
 
-/* Has `run` called when the body begins to come or fails; returns NGX_DONE. */
+/* Starts reading.  Calls `run` when the body begins to arrive, or when reading
+ * fails.  Returns NGX_DONE. */
 ngx_int_t ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
     void (*run)(ngx_http_request_t *r));
 
 /*
- * Reads what has come.  Returns
+ * Reads the keys that have arrived and calls take() for each.  Returns
  *
  *     NGX_OK      the body is read to its end
  *     NGX_AGAIN   the client has not sent more yet
  *     NGX_BUSY    take() returned NGX_AGAIN
- *     NGX_DONE    other connections are to have their turn
+ *     NGX_DONE    this turn is over: call again after other connections' turns
  *     NGX_ABORT   take() returned NGX_ERROR
  *     NGX_ERROR   the body cannot be read: body->error
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file has the errors of the endpoint: their codes and statuses.
+ * This file has the table of the endpoint's errors, with codes and statuses,
+ * and writes errors in JSON.
  */
 
 #include "ngx_http_bloom_error.h"
@@ -70,9 +71,9 @@ void
 ngx_http_bloom_error_busy(ngx_http_bloom_error_t *error)
 {
     ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BUSY,
-                         "other responses, which their clients have not read "
-                         "yet, have the %d bytes that a worker has for all of "
-                         "them; ask again, or for less at a time",
+                         "this worker's %d bytes for responses are in use, "
+                         "since clients have not read theirs yet; try again "
+                         "later, or ask for less at a time",
                          NGX_HTTP_BLOOM_TEXT_MAX);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * An error of the endpoint has a code, which stays the same, and a message.
+ * This header declares the errors of the endpoint.  An error has a code, which
+ * clients may rely on, and a message for people.
  */
 
 #ifndef _NGX_HTTP_BLOOM_ERROR_H_INCLUDED_
@@ -12,7 +13,7 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Each error has a status and a code: see ngx_http_bloom_errors[]. */
+/* The errors.  ngx_http_bloom_errors[] has the status and the code of each. */
 typedef enum {
     NGX_HTTP_BLOOM_E_NONE = 0,
     NGX_HTTP_BLOOM_E_BAD_QUERY,
@@ -41,26 +42,27 @@ typedef enum {
 #define NGX_HTTP_BLOOM_ERROR_LEN  640
 
 typedef struct {
-    ngx_http_bloom_error_code_e  code;   /* NGX_HTTP_BLOOM_E_NONE: none */
+    ngx_http_bloom_error_code_e  code;   /* NGX_HTTP_BLOOM_E_NONE: no error */
     size_t                      len;
     u_char                      message[NGX_HTTP_BLOOM_ERROR_LEN];
 } ngx_http_bloom_error_t;
 
-/* Notes an error; formats its message as ngx_sprintf() does. */
+/* Sets *error; formats its message as ngx_sprintf() does, and cuts it at
+ * NGX_HTTP_BLOOM_ERROR_LEN bytes. */
 void ngx_cdecl ngx_http_bloom_error(ngx_http_bloom_error_t *error,
     ngx_http_bloom_error_code_e code, const char *fmt, ...);
 
 void ngx_http_bloom_error_v(ngx_http_bloom_error_t *error,
     ngx_http_bloom_error_code_e code, const char *fmt, va_list args);
 
-/* Notes that the worker has no room for the text of a response: text->busy. */
+/* Sets *error for a text with text->busy: other responses have the memory. */
 void ngx_http_bloom_error_busy(ngx_http_bloom_error_t *error);
 
-/* Appends the member "error" of a response's object. */
+/* Appends the member "error" to a response's object. */
 void ngx_http_bloom_error_put(ngx_http_bloom_text_t *text,
     ngx_http_bloom_error_t *error);
 
-/* Returns the status of a response with this error. */
+/* Returns the status for a response with this error. */
 ngx_uint_t ngx_http_bloom_error_status(ngx_http_bloom_error_t *error);
 
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file tells which generation serves, by a response's ETag, and compares a
- * request's If-Match with it.
+ * This file adds a zone's ETag to responses and compares the If-Match of
+ * requests with it.
  */
 
 #include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_header.h"
 
 
-/* "GENERATION-INSTANCE" with its quotes: 20 and 16 digits. */
+/* The ETag is "GENERATION-INSTANCE" with quotes: up to 20 and 16 digits. */
 #define NGX_HTTP_BLOOM_ETAG_LEN  (NGX_INT64_LEN + 20)
 
 
@@ -36,9 +36,9 @@ ngx_http_bloom_etag_match(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 
     if (info.generation == 0) {
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_GENERATION,
-                             "zone \"%V\" has no generation that serves, so "
-                             "\"If-Match\" names none; nothing was changed",
-                             &zone->name);
+                             "no image of zone \"%V\" serves, so \"If-Match\" "
+                             "cannot match, and nothing was changed; load an "
+                             "image without \"If-Match\"", &zone->name);
         return NGX_DECLINED;
     }
 
@@ -85,7 +85,7 @@ ngx_http_bloom_etag_match(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_GENERATION,
                          "zone \"%V\" serves generation %*s, which "
                          "\"If-Match\" does not name; nothing was changed: "
-                         "look at the zone's state and ask again",
+                         "look at the zone's state and try again",
                          &zone->name, len, etag);
 
     return NGX_DECLINED;
@@ -93,8 +93,8 @@ ngx_http_bloom_etag_match(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 
 
 /*
- * Writes the generation and whose it is: a zone in other memory, after a
- * restart, counts its generations from 1 again.
+ * Writes the generation and the instance.  After a restart the zone is a new
+ * instance and counts its generations from 1 again.
  */
 static u_char *
 ngx_http_bloom_etag_text(u_char *p, ngx_bloom_info_t *info)
@@ -105,8 +105,8 @@ ngx_http_bloom_etag_text(u_char *p, ngx_bloom_info_t *info)
 
 
 /*
- * Hides the tag from nginx, which would weaken it where it compresses a
- * response: If-Match needs a strong one.
+ * Adds the ETag as an ordinary header, unknown to nginx: otherwise nginx would
+ * weaken it if it compresses the response, and If-Match needs a strong one.
  */
 ngx_int_t
 ngx_http_bloom_etag_add(ngx_http_request_t *r, ngx_bloom_info_t *info)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file sends a zone as an image: the helper writes it into a file, which
- * is then sent.
+ * This file sends a zone as an image: the helper writes the image into a file,
+ * and the worker sends the file.
  */
 
 #include "ngx_http_bloom_image.h"
@@ -15,7 +15,8 @@
 #include "ngx_bloom_state_files.h"
 
 
-/* How often an image is asked for that is gone when it is to be opened. */
+/* How often the helper is asked again if the file is gone before it is
+ * opened. */
 #define NGX_HTTP_BLOOM_IMAGE_TRIES  5
 
 
@@ -43,7 +44,7 @@ ngx_http_bloom_image_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 }
 
 
-/* Answers as GET would if it came now, from what is known of the zone. */
+/* Responds with the headers of GET, from the zone's state, without an image. */
 static ngx_int_t
 ngx_http_bloom_image_head(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
@@ -62,8 +63,8 @@ ngx_http_bloom_image_head(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     if (info.generation == 0) {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_FAILED,
-                                              "zone \"%V\" is not loaded",
-                                              &zone->name);
+                                              "zone \"%V\" has no image; load "
+                                              "one first", &zone->name);
     }
 
     if (ngx_http_bloom_image_headers(r, zone, &info) != NGX_OK) {
@@ -96,7 +97,8 @@ ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 
     case NGX_AGAIN:
 
-        /* another image has been written since, or the helper was replaced */
+        /* the helper has removed the file: it has written a newer image, or a
+         * new helper has taken over */
 
         tries = task->tries + 1;
 
@@ -115,8 +117,8 @@ ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 
     case NGX_DECLINED:
         ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_FAILED,
-                             "the image of zone \"%V\" was written and cannot "
-                             "be read; see the error log, and ask again",
+                             "the image of zone \"%V\" was written but cannot "
+                             "be read; see the error log and try again",
                              &task->zone->name);
         return ngx_http_bloom_response_error(r, &error);
 
@@ -126,7 +128,7 @@ ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 
     ngx_bloom_info_get(task->zone, &info);
 
-    /* the one that the image is of */
+    /* the generation that the image was made from */
 
     info.generation = task->result.generation;
 
@@ -139,9 +141,9 @@ ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 
 
 /*
- * Opens the file, which the helper removes after a while unless somebody reads
- * it.  Returns NGX_OK; NGX_AGAIN if the file is gone; NGX_DECLINED if it cannot
- * be read, which is logged; NGX_ERROR.
+ * Opens the file and marks it as in use; the helper removes it after a while if
+ * it is not.  Returns NGX_OK; NGX_AGAIN if the file is gone; NGX_DECLINED if it
+ * cannot be read, which is logged; NGX_ERROR if memory is short.
  */
 static ngx_int_t
 ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_task_t *task,
@@ -220,7 +222,7 @@ ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
         return NGX_ERROR;
     }
 
-    /* the zone's name, as far as it is a file's on every system */
+    /* the zone's name, with "_" for what some file systems do not take */
 
     value.data = ngx_pnalloc(r->pool, zone->name.len
                              + sizeof("attachment; filename=\".bloom\"") - 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * GET image sends the zone as an image file.
+ * This header declares the handler of GET image, which sends a zone as an image
+ * file.
  */
 
 #ifndef _NGX_HTTP_BLOOM_IMAGE_H_INCLUDED_

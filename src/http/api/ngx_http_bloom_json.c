@@ -29,7 +29,8 @@ ngx_http_bloom_json_zone(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
 }
 
 
-/* Writes an object: all fields whose place is in it and in no object of it. */
+/* Writes an object with all fields whose place is directly in it; "" is the
+ * outermost object. */
 static void
 ngx_http_bloom_json_object(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const char *object)
@@ -143,7 +144,7 @@ ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
 }
 
 
-/* Writes a time as RFC 3339 has it, in UTC. */
+/* Writes a time in the format of RFC 3339, in UTC. */
 static void
 ngx_http_bloom_json_time(ngx_http_bloom_text_t *text, uint64_t ms)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The state of a zone is written in JSON.
+ * This header declares how the state of a zone is written in JSON.
  */
 
 #ifndef _NGX_HTTP_BLOOM_JSON_H_INCLUDED_
@@ -13,7 +13,7 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Appends an object with all members that a zone has. */
+/* Appends the state of a zone as an object. */
 void ngx_http_bloom_json_zone(ngx_http_bloom_text_t *text,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 

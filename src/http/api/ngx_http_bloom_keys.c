@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file adds the keys of a request's body, in batches, as they come.
+ * This file adds the keys of a request's body in batches, while they arrive.
  */
 
 #include "ngx_http_bloom_keys.h"
@@ -12,17 +12,17 @@
 #include "ngx_bloom_add.h"
 
 
-/* How long keys wait in a batch for others to come, ms. */
+/* How long the keys in a batch wait for more keys, ms. */
 #define NGX_HTTP_BLOOM_KEYS_IDLE     10
 
-/* Memory of batches that a process keeps for its next requests. */
+/* How many batches' buffers a process keeps for its next requests. */
 #define NGX_HTTP_BLOOM_KEYS_BUFFERS  4
 
 
 typedef enum {
-    NGX_HTTP_BLOOM_KEYS_READ = 0,             /* the body */
-    NGX_HTTP_BLOOM_KEYS_FLUSH,                /* what is left in the batch */
-    NGX_HTTP_BLOOM_KEYS_SYNC,                 /* wait for the disk */
+    NGX_HTTP_BLOOM_KEYS_READ = 0,             /* reads the body */
+    NGX_HTTP_BLOOM_KEYS_FLUSH,                /* adds the rest of the batch */
+    NGX_HTTP_BLOOM_KEYS_SYNC,                 /* waits for the disk */
     NGX_HTTP_BLOOM_KEYS_RESPOND
 } ngx_http_bloom_keys_stage_e;
 
@@ -30,20 +30,21 @@ typedef struct {
     ngx_http_bloom_body_t       body;
     ngx_bloom_add_batch_t           batch;
     ngx_http_bloom_resume_t     resume;
-    ngx_http_bloom_resume_t     idle;     /* while the client sends nothing */
-    ngx_http_bloom_error_t      error;   /* of the response, if any */
+    ngx_http_bloom_resume_t     idle;     /* adds keys while the client sends
+                                             nothing */
+    ngx_http_bloom_error_t      error;   /* of the response */
     ngx_http_request_t         *request;
 
     u_char                     *buf;     /* of the batch */
     uint64_t                    received;
-    uint64_t                    invalid; /* of these */
-    uint64_t                    number;  /* of the first invalid one, */
-    const char                 *why;     /* and what is wrong with it */
+    uint64_t                    invalid; /* of those received */
+    uint64_t                    number;  /* of the first invalid key */
+    const char                 *why;     /* what is wrong with that key */
     ngx_http_bloom_keys_stage_e  stage;
 
-    unsigned                    full:1;  /* the batch is to be added before
-                                            anything is put into it */
-    unsigned                    wait:1;  /* durability was asked for */
+    unsigned                    full:1;  /* the batch must be added before it
+                                            takes another key */
+    unsigned                    wait:1;  /* the client asked for durable=true */
     unsigned                    durable:1;
     unsigned                    answered:1;
 } ngx_http_bloom_keys_t;
@@ -83,7 +84,8 @@ ngx_http_bloom_keys_post(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     if (ngx_http_bloom_keys_durable(r, &durable) != NGX_OK) {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                              "\"durable\" must be \"true\" or "
+                                              "invalid \"durable\" in the "
+                                              "query; it must be \"true\" or "
                                               "\"false\"");
     }
 
@@ -173,7 +175,7 @@ ngx_http_bloom_keys_durable(ngx_http_request_t *r, ngx_uint_t *durable)
 }
 
 
-/* Goes on until it has to wait for something, or has responded. */
+/* Runs the stages until one has to wait, or the request is finished. */
 static void
 ngx_http_bloom_keys_run(ngx_http_request_t *r)
 {
@@ -181,7 +183,7 @@ ngx_http_bloom_keys_run(ngx_http_request_t *r)
 
     adding = ngx_http_bloom_ctx_operation(r);
 
-    /* data that comes while the body is not read waits its turn */
+    /* data that arrives in another stage waits until the body is read again */
 
     r->read_event_handler = (adding->stage == NGX_HTTP_BLOOM_KEYS_READ)
                             ? ngx_http_bloom_keys_run
@@ -197,7 +199,7 @@ ngx_http_bloom_keys_run(ngx_http_request_t *r)
 }
 
 
-/* Adds what a slow client has sent so far. */
+/* Adds the keys that a slow client has sent so far. */
 static void
 ngx_http_bloom_keys_idle(ngx_http_request_t *r)
 {
@@ -226,7 +228,8 @@ ngx_http_bloom_keys_idle(ngx_http_request_t *r)
 }
 
 
-/* Returns NGX_OK at the end of a stage, NGX_AGAIN if the request waits. */
+/* Runs the current stage.  Returns NGX_OK at its end, or NGX_AGAIN if the
+ * request has to wait. */
 static ngx_int_t
 ngx_http_bloom_keys_step(ngx_http_bloom_keys_t *adding)
 {
@@ -323,8 +326,8 @@ ngx_http_bloom_keys_sync(ngx_http_bloom_keys_t *adding)
     default: /* NGX_ERROR */
         if (adding->error.code == NGX_HTTP_BLOOM_E_NONE) {
             ngx_http_bloom_keys_error(adding, NGX_HTTP_BLOOM_E_JOURNAL,
-                                      "keys that are added may not outlive "
-                                      "a loss of power");
+                                      "a loss of power may undo the additions "
+                                      "of this request");
         }
     }
 
@@ -375,8 +378,8 @@ ngx_http_bloom_keys_take(void *data, ngx_str_t *key)
 
 
 /*
- * Leaves out an invalid key: a feed of a million lines has some that are no
- * URLs.  The response says so.
+ * Counts an invalid key, which is left out: a feed of a million lines has some
+ * that are not URLs.  The response says how many there are and names the first.
  */
 static void
 ngx_http_bloom_keys_skip(ngx_http_bloom_keys_t *adding)
@@ -390,7 +393,7 @@ ngx_http_bloom_keys_skip(ngx_http_bloom_keys_t *adding)
 }
 
 
-/* Adds what is in the batch. */
+/* Adds the keys in the batch. */
 static ngx_int_t
 ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *adding)
 {
@@ -414,15 +417,15 @@ ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *adding)
     if (rc == NGX_ERROR) {
         ngx_http_bloom_keys_error(adding, NGX_HTTP_BLOOM_E_JOURNAL,
                                   "the keys that are neither added nor "
-                                  "already present were refused; send them "
-                                  "again");
+                                  "already present were refused, so send "
+                                  "them again later");
     }
 
     return rc;
 }
 
 
-/* Notes what the zone says of the last failure, behind what that means. */
+/* Sets the error: what a failure of the batch means, and the zone's reason. */
 static void
 ngx_http_bloom_keys_error(ngx_http_bloom_keys_t *adding,
     ngx_http_bloom_error_code_e code, const char *meaning)
@@ -444,7 +447,7 @@ ngx_http_bloom_keys_error(ngx_http_bloom_keys_t *adding,
 }
 
 
-/* Responds; what it returns ends the request. */
+/* Responds.  Returns what ngx_http_finalize_request() takes. */
 static ngx_int_t
 ngx_http_bloom_keys_respond(ngx_http_request_t *r,
     ngx_http_bloom_keys_t *adding)
@@ -457,7 +460,7 @@ ngx_http_bloom_keys_respond(ngx_http_request_t *r,
 
     if (adding->body.gone) {
 
-        /* the cleanup logs it */
+        /* ngx_http_bloom_keys_cleanup() logs it */
 
         return NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
@@ -494,7 +497,8 @@ ngx_http_bloom_keys_respond(ngx_http_request_t *r,
 }
 
 
-/* Ends the request; nobody may have been told what came of it. */
+/* Ends the request.  If the client got no response, the log says which keys
+ * were added. */
 static void
 ngx_http_bloom_keys_cleanup(void *data)
 {
@@ -516,8 +520,8 @@ ngx_http_bloom_keys_cleanup(void *data)
 }
 
 
-/* Returns a buffer that was used before, if there is one: it is large, and a
- * single key hardly touches it. */
+/* Returns a buffer for a batch, preferably one that was used before: it is
+ * large, and a single key needs little of it. */
 static u_char *
 ngx_http_bloom_keys_get_buffer(ngx_log_t *log)
 {

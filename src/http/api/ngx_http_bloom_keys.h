@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * POST keys adds the keys of the body.
+ * This header declares the handler of POST keys, which adds the keys in the
+ * body.
  */
 
 #ifndef _NGX_HTTP_BLOOM_KEYS_H_INCLUDED_

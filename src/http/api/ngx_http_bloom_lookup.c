@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file looks keys up for a client: one, with all that there is to say of
- * it, or many.  Neither counts as a check.
+ * This file looks up keys for clients of the endpoint: one key, with an
+ * explanation of the answer, or many keys.  Neither counts as a check.
  */
 
 #include "ngx_http_bloom_lookup.h"
@@ -17,8 +17,8 @@
 
 #define NGX_HTTP_BLOOM_LOOKUP_MAX  1000000
 
-/* Keys are looked up together, up to so many, and about so many bytes: no more
- * than a millisecond's work. */
+/* Keys are looked up in groups of up to so many keys and about so many bytes,
+ * which takes a millisecond at most. */
 #define NGX_HTTP_BLOOM_LOOKUP_KEYS    32
 #define NGX_HTTP_BLOOM_LOOKUP_BYTES   (4 * 1024)
 
@@ -32,9 +32,9 @@ typedef struct {
     uint64_t                    answers[NGX_BLOOM_ANSWERS];
 
     ngx_str_t                   key[NGX_HTTP_BLOOM_LOOKUP_KEYS];
-    ngx_uint_t                  keys;    /* that wait for others to come */
-    size_t                      bytes;   /* of them */
-    ngx_pool_t                 *scratch; /* where they are */
+    ngx_uint_t                  keys;    /* number of keys in the group */
+    size_t                      bytes;   /* of these keys */
+    ngx_pool_t                 *scratch; /* of these keys */
 } ngx_http_bloom_lookup_t;
 
 
@@ -75,7 +75,7 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         || key.len == 0)
     {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                              "the request must name a key: "
+                                              "the query has no key; write "
                                               "\"%V?key=K\", with K "
                                               "percent-encoded",
                                               &r->uri);
@@ -95,8 +95,8 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     if (!blcf->endpoint->image) {
 
-        /* whoever knows enough keys' bits needs no secret to make a key whose
-         * bits are all set */
+        /* a client that knows the bits of enough keys can compose a key whose
+         * bits are all set, without the secret */
 
         lookup.k = 0;
     }
@@ -122,7 +122,8 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 }
 
 
-/* Appends what the key was looked up by, and which of that is present. */
+/* Appends the expressions of a key, which of them are present, and the key's
+ * bits. */
 static void
 ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text,
     ngx_bloom_lookup_t *lookup)
@@ -299,8 +300,8 @@ ngx_http_bloom_lookup_take(void *data, ngx_str_t *key)
 
     if (lookups->tested + lookups->keys == NGX_HTTP_BLOOM_LOOKUP_MAX) {
         ngx_http_bloom_error(&lookups->body.error, NGX_HTTP_BLOOM_E_TOO_LARGE,
-                             "more than %d keys; ask for fewer at a time",
-                             NGX_HTTP_BLOOM_LOOKUP_MAX);
+                             "the body has more than %d keys; send fewer at a "
+                             "time", NGX_HTTP_BLOOM_LOOKUP_MAX);
         return NGX_ERROR;
     }
 
@@ -308,7 +309,8 @@ ngx_http_bloom_lookup_take(void *data, ngx_str_t *key)
 
     if (p == NULL) {
         ngx_http_bloom_error(&lookups->body.error, NGX_HTTP_BLOOM_E_FAILED,
-                             "memory is short");
+                             "nginx has no memory for the keys; try again "
+                             "later");
         return NGX_ERROR;
     }
 
@@ -330,7 +332,8 @@ ngx_http_bloom_lookup_take(void *data, ngx_str_t *key)
 }
 
 
-/* Looks up the keys that wait. */
+/* Looks up the keys of the group.  Returns NGX_OK, or NGX_ERROR with
+ * body.error. */
 static ngx_int_t
 ngx_http_bloom_lookup_flush(ngx_http_bloom_lookup_t *lookups)
 {
@@ -355,7 +358,8 @@ ngx_http_bloom_lookup_flush(ngx_http_bloom_lookup_t *lookups)
             } else {
                 ngx_http_bloom_error(&lookups->body.error,
                                      NGX_HTTP_BLOOM_E_FAILED,
-                                     "memory is short");
+                                     "nginx has no memory for the answers; "
+                                     "try again later");
             }
 
             return NGX_ERROR;

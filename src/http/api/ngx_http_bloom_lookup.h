@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * GET keys and POST test look keys up.
+ * This header declares the handlers of GET keys, which looks up a key and
+ * explains the answer, and of POST test, which looks up many keys.
  */
 
 #ifndef _NGX_HTTP_BLOOM_LOOKUP_H_INCLUDED_

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file writes metrics of all zones and rules for Prometheus, in its text
- * format.  Those of zones are in the table of stats, those of rules in the one
- * below.
+ * This file writes the metrics of all zones and rules in the text format of
+ * Prometheus.  The metrics of zones are in the table of stats
+ * (ngx_http_bloom_stats.c), those of rules in the table below.
  *
- * Metrics of zones have the label "zone"; those of rules also "rule", its name
- * or place, "action" and "condition".  There are at most as many rules as there
- * are series of counters (ngx_bloom_counters.h); those that found no room are
- * one.
+ * Every sample has the label "zone".  Samples of rules also have the labels
+ * "rule" (its name, or FILE:LINE), "action" and "condition".  The number of
+ * rules is bounded by the series of counters (ngx_bloom_counters.h); rules that
+ * found none are one rule "other".
  */
 
 #include "ngx_http_bloom_metrics.h"
@@ -21,7 +21,7 @@
 
 #define NGX_HTTP_BLOOM_METRICS_LABEL(value)  (2 * (value)->len)
 
-/* Samples that are written at a time. */
+/* The number of samples that are written in one step. */
 #define NGX_HTTP_BLOOM_METRICS_STEP          64
 
 
@@ -38,11 +38,13 @@ typedef struct {
     ngx_str_t                   label;   /* the zone's name */
 } ngx_http_bloom_metrics_zone_t;
 
-/* How far a response is written. */
+/* A response that is being written. */
 typedef struct {
     ngx_http_bloom_metrics_zone_t  *shown;
-    ngx_uint_t                      looked;  /* zones */
-    ngx_uint_t                      written; /* zones, of the metric */
+    ngx_uint_t                      looked;  /* number of zones that are
+                                                looked at */
+    ngx_uint_t                      written; /* number of zones whose sample
+                                                of `field` is written */
     const ngx_http_bloom_stats_field_t  *field;
 } ngx_http_bloom_metrics_t;
 
@@ -77,8 +79,8 @@ static void ngx_http_bloom_metrics_value(ngx_http_bloom_text_t *text,
 static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
 
     { "rule_checks_total", "answer=\"absent\"", NGX_BLOOM_ABSENT,
-      "Requests that a rule looked at, by what its zone answered; empty: there "
-      "was no key." },
+      "Number of requests that a rule checked, by its zone's answer; empty: "
+      "the request had no key." },
     { "rule_checks_total", "answer=\"present\"", NGX_BLOOM_PRESENT, NULL },
     { "rule_checks_total", "answer=\"unknown\"", NGX_BLOOM_UNKNOWN, NULL },
     { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_INVALID,
@@ -87,9 +89,10 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
 
     { "rule_requests_total", "decision=\"fired\"",
       NGX_HTTP_BLOOM_COUNT_FIRED,
-      "Requests that a rule decided; fired: the rule did what it says; dry_run "
-      "and audited: it would have done so; unavailable: it rejected the "
-      "request, since the answer was unknown." },
+      "Number of requests that a rule decided; fired: the rule passed, "
+      "rejected or routed the request; dry_run and audited: the rule would "
+      "have done so; unavailable: the rule rejected the request because the "
+      "answer was unknown." },
     { "rule_requests_total", "decision=\"dry_run\"",
       NGX_HTTP_BLOOM_COUNT_DRY_RUN, NULL },
     { "rule_requests_total", "decision=\"audited\"",
@@ -147,8 +150,8 @@ ngx_http_bloom_metrics_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
 
 /*
- * Looks at a zone, until all have been looked at; then writes some samples of a
- * metric.  Those of one metric have to stand together.
+ * Takes one step: looks at the next zone or, once all have been looked at,
+ * writes some samples.  All samples of a metric must stand together.
  */
 static ngx_int_t
 ngx_http_bloom_metrics_step(ngx_http_request_t *r,
@@ -337,7 +340,7 @@ ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
 }
 
 
-/* Shows a rule, unless one that is counted together with it is shown. */
+/* Adds a rule to those shown, unless one that shares its counters is there. */
 static ngx_int_t
 ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
     ngx_http_bloom_rule_t *rule, uint64_t *seen)
@@ -404,7 +407,7 @@ ngx_http_bloom_metrics_head(ngx_http_bloom_text_t *text, const char *name,
 }
 
 
-/* Writes a label's value as UTF-8; other bytes become question marks. */
+/* Writes a label's value in UTF-8, with "?" for each byte that is not UTF-8. */
 static u_char *
 ngx_http_bloom_metrics_label(u_char *p, ngx_str_t *value)
 {

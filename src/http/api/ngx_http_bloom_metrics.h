@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * GET metrics writes all zones and rules for Prometheus.
+ * This header declares the handler of GET metrics, which writes the metrics of
+ * all zones and rules for Prometheus.
  */
 
 #ifndef _NGX_HTTP_BLOOM_METRICS_H_INCLUDED_

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file sends the page that dashboard/ is built into, to those who prefer
- * it.
+ * This file sends the page, which is built from dashboard/, to clients that
+ * prefer HTML.
  */
 
 #include "ngx_http_bloom_page.h"
@@ -26,9 +26,9 @@ static ngx_int_t ngx_http_bloom_page_headers(ngx_http_request_t *r);
 
 
 /*
- * With these headers the page asks its own origin alone, runs no script but its
- * own, is shown in no frame, and is asked for again each time, which its tag
- * makes cheap.
+ * With these headers a browser lets the page send requests to its own origin
+ * only and run its own script only, shows it in no frame, and revalidates it
+ * each time, which is cheap with its ETag.
  */
 static ngx_http_bloom_page_header_t  ngx_http_bloom_page_header_table[] = {
     { "Vary", "Accept" },
@@ -71,7 +71,8 @@ ngx_http_bloom_page_wanted(ngx_http_request_t *r)
 }
 
 
-/* Returns the quality of a type in thousandths. */
+/* Returns the quality of a type in thousandths, or
+ * NGX_HTTP_BLOOM_PAGE_NOT_NAMED. */
 static ngx_int_t
 ngx_http_bloom_page_quality(ngx_str_t *accept, const char *type)
 {
@@ -135,7 +136,7 @@ ngx_http_bloom_page_respond(ngx_http_request_t *r)
     b->last = b->pos + ngx_http_bloom_page_size;
     b->memory = 1;
 
-    /* nothing changes here, so nginx may respond with 304 */
+    /* this request changes nothing, so nginx may respond with 304 */
 
     r->disable_not_modified = 0;
 
@@ -163,7 +164,7 @@ ngx_http_bloom_page_headers(ngx_http_request_t *r)
         }
     }
 
-    /* known to the core, which weakens it if it compresses the page */
+    /* nginx knows this ETag, and weakens it if it compresses the page */
 
     etag = ngx_list_push(&r->headers_out.headers);
     if (etag == NULL) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * GET / sends the page to browsers.
+ * This header declares how GET / sends the page to browsers.
  */
 
 #ifndef _NGX_HTTP_BLOOM_PAGE_H_INCLUDED_
@@ -14,7 +14,8 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Returns 1 if the request prefers HTML to JSON, as browsers say. */
+/* Returns 1 if the request prefers HTML to JSON by its Accept, as browsers
+ * do. */
 ngx_uint_t ngx_http_bloom_page_wanted(ngx_http_request_t *r);
 
 /* Responds with the page. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The page is built from dashboard/ into ngx_http_bloom_page_html.c.
+ * This header declares the page, which `make dashboard` builds from dashboard/
+ * into ngx_http_bloom_page_html.c.
  */
 
 #ifndef _NGX_HTTP_BLOOM_PAGE_HTML_H_INCLUDED_
@@ -14,9 +15,8 @@
 
 extern const char    ngx_http_bloom_page_html[];
 extern const size_t  ngx_http_bloom_page_size;         /* in bytes */
-extern const char    ngx_http_bloom_page_csp[];        /* the Content-Security-
-                                                          Policy that allows
-                                                          what is in the page */
+extern const char    ngx_http_bloom_page_csp[];        /* its Content-Security-
+                                                          Policy */
 extern const char    ngx_http_bloom_page_etag[];
 
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file tells the estimated false-positive rate by the number of keys, from
- * none to half as many again as the filter was made for, or has.
+ * This file returns the estimated false-positive rate by the number of keys,
+ * from 0 to 1.5 times the filter's capacity, or 1.5 times the keys that the
+ * filter has if these are more.
  */
 
 #include "ngx_http_bloom_rates.h"

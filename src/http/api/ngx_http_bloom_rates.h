@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * GET rates tells the estimated false-positive rate by the number of keys.
+ * This header declares the handler of GET rates, which returns the estimated
+ * false-positive rate by the number of keys.
  */
 
 #ifndef _NGX_HTTP_BLOOM_RATES_H_INCLUDED_

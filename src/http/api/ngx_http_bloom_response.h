@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions send responses of the endpoint.  What they return is for a
- * content handler to return, or for ngx_http_finalize_request().
+ * This header declares how responses of the endpoint are sent.  Each function
+ * returns what a content handler returns and ngx_http_finalize_request() takes.
  */
 
 #ifndef _NGX_HTTP_BLOOM_RESPONSE_H_INCLUDED_
@@ -18,11 +18,11 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Responds with JSON, to which it adds a newline. */
+/* Responds with JSON; appends a newline to it. */
 ngx_int_t ngx_http_bloom_response_json(ngx_http_request_t *r, ngx_uint_t status,
     ngx_http_bloom_text_t *text);
 
-/* Responds with text of another type. */
+/* Responds with text of the given type. */
 ngx_int_t ngx_http_bloom_response_text(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *type, ngx_http_bloom_text_t *text);
 
@@ -30,15 +30,15 @@ ngx_int_t ngx_http_bloom_response_text(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_bloom_response_error(ngx_http_request_t *r,
     ngx_http_bloom_error_t *error);
 
-/* Do the same for requests that are refused before their body is read. */
+/* Respond with an error to a request whose body has not been read. */
 ngx_int_t ngx_http_bloom_response_refuse_error(ngx_http_request_t *r,
     ngx_http_bloom_error_t *error);
 ngx_int_t ngx_cdecl ngx_http_bloom_response_refuse(ngx_http_request_t *r,
     ngx_http_bloom_error_code_e code, const char *fmt, ...);
 
 /*
- * Sends a header with this status, of which the caller has set the type, and a
- * buffer as the whole body.
+ * Sends a header with this status, and a buffer as the whole body.  The caller
+ * has set the content type.
  */
 ngx_int_t ngx_http_bloom_response_send(ngx_http_request_t *r, ngx_uint_t status,
     ngx_buf_t *b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file lets requests go on later, by a timer, a posted event or a queue.
+ * This file resumes requests later: by a timer, by a posted event, or from a
+ * queue of a zone.
  */
 
 #include "ngx_http_bloom_resume.h"
@@ -11,7 +12,7 @@
 #define NGX_HTTP_BLOOM_RESUME_TURN  1000
 
 
-/* How long to wait where there is no memory for a queue, ms. */
+/* How long a request waits if there is no memory for a queue, ms. */
 #define NGX_HTTP_BLOOM_RESUME_RETRY  100
 
 
@@ -58,8 +59,8 @@ ngx_http_bloom_resume_after(ngx_http_bloom_resume_t *resume, ngx_msec_t ms)
 
 
 /*
- * A worker that is to exit waits for timers, but not for posted events, so
- * there is a timer as well, although it never expires.
+ * Sets a timer besides the posted event, although it never expires: a worker
+ * that is shutting down waits for timers, but not for posted events.
  */
 void
 ngx_http_bloom_resume_soon(ngx_http_bloom_resume_t *resume)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A request goes on later: after other connections' turn, after a while, or
- * when what it waits for in a zone may have come.
+ * This header declares how a request is resumed later: after other connections
+ * have had their turn, after a while, or when a queue of its zone says that it
+ * may go on.
  */
 
 #ifndef _NGX_HTTP_BLOOM_RESUME_H_INCLUDED_
@@ -18,31 +19,33 @@
 
 
 typedef struct {
-    ngx_event_t                 event;   /* the first */
+    ngx_event_t                 event;   /* must be first */
     ngx_bloom_waiter_t          waiter;
     ngx_http_request_t         *request;
     void                      (*handler)(ngx_http_request_t *r);
 } ngx_http_bloom_resume_t;
 
-/* Prepares to resume a request; one that has ended is never resumed. */
+/* Prepares to resume a request with `handler`.  A request that has ended is
+ * never resumed.  Returns NGX_OK, or NGX_ERROR if memory is short. */
 ngx_int_t ngx_http_bloom_resume_init(ngx_http_bloom_resume_t *resume,
     ngx_http_request_t *r, void (*handler)(ngx_http_request_t *r));
 
-/* Resume it in so many ms, or when other connections have had their turn. */
+/* Resume the request after so many ms, or as soon as other connections have had
+ * their turn. */
 void ngx_http_bloom_resume_after(ngx_http_bloom_resume_t *resume,
     ngx_msec_t ms);
 void ngx_http_bloom_resume_soon(ngx_http_bloom_resume_t *resume);
 
 /*
- * Resumes it in its turn in a queue of the zone.  Where memory is short, it is
- * resumed in a while instead.
+ * Resumes the request when its turn in a queue of the zone comes.  If memory is
+ * short, resumes it after a while instead.
  */
 void ngx_http_bloom_resume_in_queue(ngx_http_bloom_resume_t *resume,
     ngx_bloom_zone_t *zone, ngx_bloom_queue_e which);
 
 /*
- * Resumes it no more.  Called before the response, as a request that has been
- * responded to may be there for a while.
+ * Cancels the resumption.  Call this before the response is sent, since a
+ * request may live on while its client reads the response.
  */
 void ngx_http_bloom_resume_stop(ngx_http_bloom_resume_t *resume);
 

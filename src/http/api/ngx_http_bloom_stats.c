@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file has the table of what the endpoint tells of a zone.
+ * This file has the table of the values that the endpoint reports about a zone,
+ * and fills them in.
  */
 
 #include "ngx_http_bloom_stats.h"
@@ -13,7 +14,8 @@ static void ngx_http_bloom_stats_journal(ngx_http_bloom_stats_t *stats);
 static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
 
 
-/* Columns of the table: where a value is, and what it needs. */
+/* Columns of the table: the type, place and size of a value, and what it
+ * needs. */
 
 #define AT(type, value)                                                       \
     NGX_HTTP_BLOOM_STATS_##type, offsetof(ngx_http_bloom_stats_t, value),     \
@@ -31,7 +33,7 @@ static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
 
 #define IF(need)        NGX_HTTP_BLOOM_STATS_##need
 #define ALWAYS          IF(ALWAYS)
-#define MEMBER          NULL, NULL, NULL           /* of JSON alone */
+#define MEMBER          NULL, NULL, NULL           /* no metric */
 
 
 const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
@@ -42,45 +44,50 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "counters.checks", NUMBER(checks), ALWAYS, MEMBER },
     { "counters.absent", COUNTER(NGX_BLOOM_COUNTER_ABSENT), ALWAYS,
       "checks_total", "answer=\"absent\"",
-      "Lookups of rules and variables, by what the zone answered." },
+      "Number of lookups by rules and variables, by the zone's answer." },
     { "counters.present", COUNTER(NGX_BLOOM_COUNTER_PRESENT), ALWAYS,
       "checks_total", "answer=\"present\"", NULL },
     { "counters.unknown", COUNTER(NGX_BLOOM_COUNTER_UNKNOWN), ALWAYS,
       "checks_total", "answer=\"unknown\"", NULL },
     { "counters.invalid", COUNTER(NGX_BLOOM_COUNTER_INVALID), ALWAYS,
       "invalid_keys_total", NULL,
-      "Keys, looked up or to be added, that are invalid in the image's key "
-      "form or made of an argument with several values." },
+      "Number of keys, looked up or to be added, that are invalid in the "
+      "image's key form or contain a query argument that has several "
+      "different values." },
     { "counters.rejected", COUNTER(NGX_BLOOM_COUNTER_REJECTED), ALWAYS,
       "requests_total", "decision=\"rejected\"",
-      "Requests by what a rule decided; in a dry run, a rule would have "
-      "rejected or routed the request." },
+      "Number of requests that a rule rejected or routed; dry_run counts the "
+      "requests that a rule would have rejected or routed without "
+      "bloom_dry_run." },
     { "counters.routed", COUNTER(NGX_BLOOM_COUNTER_ROUTED), ALWAYS,
       "requests_total", "decision=\"routed\"", NULL },
     { "counters.dry_run", COUNTER(NGX_BLOOM_COUNTER_DRY_RUN), ALWAYS,
       "requests_total", "decision=\"dry_run\"", NULL },
     { "counters.added", COUNTER(NGX_BLOOM_COUNTER_ADDED), ALWAYS,
       "additions_total", "result=\"added\"",
-      "Keys to be added, by whether they changed the filter or were already "
-      "present." },
+      "Number of keys that were to be added; added: the key changed the "
+      "filter; already_present: the filter already answered present." },
     { "counters.already_present", COUNTER(NGX_BLOOM_COUNTER_ALREADY_PRESENT),
       ALWAYS, "additions_total", "result=\"already_present\"", NULL },
 
     { "feedback.absent", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_ABSENT), ALWAYS,
       "feedback_requests_total", "result=\"absent\"",
-      "Requests under bloom_feedback for keys that do not exist, by whether "
-      "the filter noticed." },
+      "Number of requests under bloom_feedback for keys that do not exist; "
+      "absent: the filter answered absent; false_positive: the filter "
+      "answered present and the backend said that the key does not exist." },
     { "feedback.false_positives", COUNTER(NGX_BLOOM_COUNTER_FALSE_POSITIVE),
       ALWAYS, "feedback_requests_total", "result=\"false_positive\"", NULL },
     { "feedback.measured_fpr", RATE(measured_fpr), ALWAYS, MEMBER },
 
     { "audit.audited", COUNTER(NGX_BLOOM_COUNTER_AUDITED), ALWAYS,
       "audited_requests_total", NULL,
-      "Requests with an absent key that bloom_audit let through." },
+      "Number of requests that bloom_audit let through although their key was "
+      "absent." },
     { "audit.confirmed", COUNTER(NGX_BLOOM_COUNTER_CONFIRMED), ALWAYS,
       "audit_results_total", "result=\"confirmed\"",
-      "Audited requests by what the backend said of the key; wrong_absent: "
-      "the key exists, and the filter lacks it." },
+      "Number of audited requests, by the backend's answer; confirmed: the "
+      "key does not exist; wrong_absent: the key exists, but the filter lacks "
+      "it; unanswered: the backend did not say whether the key exists." },
     { "audit.wrong_absent", COUNTER(NGX_BLOOM_COUNTER_WRONG_ABSENT), ALWAYS,
       "audit_results_total", "result=\"wrong_absent\"", NULL },
     { "audit.unanswered", COUNTER(NGX_BLOOM_COUNTER_UNANSWERED), ALWAYS,
@@ -90,15 +97,16 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Unix time at which bloom_audit last found a wrong absent." },
     { "audit.learned", COUNTER(NGX_BLOOM_COUNTER_LEARNED), ALWAYS,
       "learned_keys_total", NULL,
-      "Wrongly absent keys that bloom_audit added." },
+      "Number of wrongly absent keys that bloom_audit added." },
     { "audit.not_learned", COUNTER(NGX_BLOOM_COUNTER_NOT_LEARNED), ALWAYS,
       "not_learned_keys_total", NULL,
-      "Wrongly absent keys that bloom_audit should have added and did not: "
-      "the zone is over-full, or they were more than learn_rate." },
+      "Number of wrongly absent keys that bloom_audit did not add in spite of "
+      "learn=on: the zone is over-full or takes no additions, or learn_rate "
+      "was exceeded." },
 
     { NULL, COUNTER(NGX_BLOOM_COUNTER_LOAD_OK), ALWAYS,
       "loads_total", "result=\"ok\"",
-      "Loads of images while nginx ran, by their result." },
+      "Number of image loads while nginx runs, by result." },
     { NULL, COUNTER(NGX_BLOOM_COUNTER_LOAD_REFUSED), ALWAYS,
       "loads_total", "result=\"refused\"", NULL },
     { NULL, COUNTER(NGX_BLOOM_COUNTER_LOAD_NO_ROOM), ALWAYS,
@@ -107,11 +115,11 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "loads_total", "result=\"failed\"", NULL },
     { NULL, MS(info.counter[NGX_BLOOM_COUNTER_LOAD_MS]), ALWAYS,
       "load_seconds_total", NULL,
-      "Time that loads of images took while nginx ran." },
+      "Total duration of the image loads while nginx runs." },
 
     { NULL, BOOL(in_state[NGX_BLOOM_SERVING]), ALWAYS,
       "state", "state=\"serving\"",
-      "1 for the state that the zone is in, 0 for the others." },
+      "1 for the state that the zone is in, 0 for every other state." },
     { NULL, BOOL(in_state[NGX_BLOOM_NOT_LOADED]), ALWAYS,
       "state", "state=\"not_loaded\"", NULL },
     { NULL, BOOL(in_state[NGX_BLOOM_STALE]), ALWAYS,
@@ -122,8 +130,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "state", "state=\"damaged\"", NULL },
     { "generation", NUMBER(info.generation), ALWAYS,
       "generation", NULL,
-      "Images that have served since the zone's memory was created; 0: no "
-      "image serves." },
+      "Number of images that have served since the zone's memory was created; "
+      "0 if no image serves." },
     { "file", STRING(file), ALWAYS, MEMBER },
 
     { "image", OBJECT, IF(SERVING), MEMBER },
@@ -138,7 +146,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     { NULL, LABELS(labels), IF(SERVING),
       "image_info", NULL,
-      "What the image that serves says of itself, as labels." },
+      "Always 1; the labels describe the image that serves." },
     { "image.build_id", STRING(build_id), ALWAYS, MEMBER },
     { "image.uploaded", BOOL(info.uploaded), ALWAYS, MEMBER },
     { "image.created", TIME(info.image.created), IF(CREATED),
@@ -146,15 +154,16 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Unix time at which the image that serves was built." },
     { "image.as_of", TIME(info.image.as_of), IF(AS_OF),
       "image_as_of_timestamp_seconds", NULL,
-      "Unix time up to which the keys of the image that serves are "
-      "complete, if the image states it." },
+      "Unix time up to which the keys of the image that serves are complete, "
+      "if the image states it." },
     { NULL, NUMBER(age), IF(SERVING),
       "image_age_seconds", NULL,
-      "Age of the image that serves: time since its as_of, or since it was "
-      "built if it states none." },
+      "Age of the image that serves: the time since its as_of, or since it "
+      "was built if it has no as_of." },
     { NULL, NUMBER(max_age), IF(MAX_AGE),
       "image_max_age_seconds", NULL,
-      "Age of an image from which on every answer is unknown (max_age)." },
+      "Age (max_age) at which an image becomes stale and every answer "
+      "becomes unknown." },
     { "image.layout", STRING(layout), ALWAYS, MEMBER },
     { "image.lines", NUMBER(info.image.geometry.lines), ALWAYS, MEMBER },
     { "image.hash", STRING(hash), ALWAYS, MEMBER },
@@ -163,33 +172,35 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "image.bits", NUMBER(info.image.geometry.bits), ALWAYS, MEMBER },
     { "image.capacity", NUMBER(info.image.capacity), IF(SERVING),
       "image_capacity", NULL,
-      "Keys that the image that serves was made for." },
+      "Number of keys that the image that serves is sized for." },
     { "image.items", NUMBER(info.image.items), IF(SERVING),
       "image_items", NULL,
-      "Keys that the image that serves was built with." },
+      "Number of keys that the image that serves was built with." },
     { "image.items_estimated", BOOL(items_estimated), ALWAYS, MEMBER },
 
     { "filter.bits_set", NUMBER(info.bits_set), ALWAYS, MEMBER },
     { "filter.fill_ratio", RATE(fill_ratio), IF(SERVING),
       "fill_ratio", NULL,
-      "Share of the filter's bits that are set." },
+      "Share of the filter's bits that are set, from 0 to 1." },
     { "filter.estimated_items", NUMBER(estimated_items), IF(SERVING),
       "estimated_items", NULL,
-      "Keys in the filter, additions included, estimated from its bits." },
+      "Number of keys in the filter, additions included, as estimated from "
+      "its bits." },
     { "filter.estimated_fpr", RATE(estimated_fpr), IF(SERVING),
       "estimated_fpr", NULL,
-      "Estimated share of absent keys that the filter takes for present." },
+      "Estimated false-positive rate of the filter: the share of keys that "
+      "were never added for which it answers present." },
     { "image.fpr", RATE(info.image.fpr), IF(SERVING),
       "image_fpr", NULL,
-      "False-positive rate that the image that serves was made for, at its "
-      "capacity." },
+      "False-positive rate that the image that serves has once it holds as "
+      "many keys as its capacity." },
 
     { "memory.zone_bytes", NUMBER(info.size), ALWAYS,
       "zone_bytes", NULL,
       "Size of the zone's shared memory." },
     { "memory.bank_bytes", NUMBER(info.bank_size), ALWAYS,
       "bank_bytes", NULL,
-      "Size of the largest filter that fits the zone." },
+      "Size of the largest filter that the zone has room for." },
     { "memory.filter_bytes", NUMBER(filter_bytes), IF(SERVING),
       "filter_bytes", NULL,
       "Size of the filter that serves." },
@@ -198,7 +209,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "memory.pages.kind", STRING(hugepages_kind), ALWAYS, MEMBER },
     { "memory.pages.huge_bytes", NUMBER(info.huge_bytes), ALWAYS,
       "pages_huge_bytes", NULL,
-      "Size of the zone's memory in use that lies on huge pages." },
+      "Size of the part of the zone's used memory that lies on huge pages." },
 
     { "journal.enabled", BOOL(info.journal), ALWAYS, MEMBER },
     { "journal.bytes", NUMBER(info.journal_bytes), IF(JOURNAL),
@@ -206,29 +217,30 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Size of the journal, from its oldest segment to its end." },
     { "journal.unsynced_bytes", NUMBER(info.unsynced_bytes), IF(JOURNAL),
       "journal_unsynced_bytes", NULL,
-      "Size of the part of the journal that is not known to be on disk yet." },
+      "Size of the part of the journal that may not be on disk yet." },
     { "journal.replay_bytes", NUMBER(info.replay_bytes), IF(JOURNAL),
       "journal_replay_bytes", NULL,
-      "Size of the journal behind the last checkpoint, which a start has to "
-      "replay." },
+      "Size of the journal after the last checkpoint; the next start replays "
+      "this part." },
     { "journal.pending_keys", NUMBER(info.pending), ALWAYS,
       "journal_pending_keys", NULL,
-      "Keys of bloom_add that wait for the disk." },
+      "Number of keys of bloom_add that wait until the disk accepts them." },
     { "journal.lost_keys", NUMBER(info.lost_keys), ALWAYS,
       "journal_lost_keys", NULL,
-      "Keys of bloom_add that found no room to wait for the disk: they end "
-      "with the generation." },
+      "Number of keys of bloom_add that found no room to wait for the disk; "
+      "they are lost when the next generation serves." },
     { "journal.lost_at", TIME(info.lost_at), IF(DAMAGED),
       "journal_lost_timestamp_seconds", NULL,
       "Unix time up to which added keys may be lost, while the zone is "
-      "damaged; an image with an as_of more than an hour later ends that." },
+      "damaged; an image with an as_of more than an hour later repairs the "
+      "zone." },
     { "journal.error", STRING(journal_error), ALWAYS,
       "journal_error", NULL,
-      "1 while the journal cannot be written or synchronised." },
+      "1 while the journal cannot be written or synchronised, else 0." },
 
     { NULL, BOOL(load_ok), IF(LOADED),
       "last_load_success", NULL,
-      "1 if the last load of an image while nginx ran succeeded, 0 if not." },
+      "1 if the last image load while nginx ran succeeded, 0 if it failed." },
     { "load.result", STRING(load_result), ALWAYS, MEMBER },
     { "load.message", STRING(load_message), ALWAYS, MEMBER },
     { "load.started_at", TIME(info.loaded.started_at), IF(LOADED),
@@ -236,25 +248,26 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Unix time at which the last load of an image began." },
     { "load.duration_ms", MS(info.loaded.duration), IF(LOADED),
       "last_load_duration_seconds", NULL,
-      "Time that the last load of an image took." },
+      "Duration of the last load of an image." },
     { "load.in_progress", BOOL(info.load_total), ALWAYS, MEMBER },
     { "load.done_bytes", NUMBER(info.load_done), ALWAYS,
       "load_done_bytes", NULL,
-      "Size of what the load in progress has read of its image so far." },
+      "Number of bytes that the load in progress has read of its image so "
+      "far." },
     { "load.size_bytes", NUMBER(info.load_total), ALWAYS,
       "load_size_bytes", NULL,
-      "Size of the image that the load in progress reads; 0: no load is in "
+      "Size of the image that the load in progress reads; 0 if no load is in "
       "progress." },
 
     { "helper.heartbeat", TIME(info.heartbeat), ALWAYS,
       "helper_heartbeat_timestamp_seconds", NULL,
-      "Unix time at which the helper process was last at work." },
+      "Unix time at which the helper process last gave a sign of life." },
 
     { NULL, NGX_HTTP_BLOOM_STATS_END, 0, 0, ALWAYS, MEMBER }
 };
 
 
-/* by NGX_BLOOM_SERVING and what may be instead */
+/* by NGX_BLOOM_SERVING, _NOT_LOADED, _STALE, _BEHIND, _DAMAGED */
 static const char  *ngx_http_bloom_stats_states[] = {
     "serving",
     "not_loaded",
@@ -319,7 +332,7 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
                     + counter[NGX_BLOOM_COUNTER_PRESENT]
                     + counter[NGX_BLOOM_COUNTER_UNKNOWN];
 
-    /* of 0 requests: 0 / 0 */
+    /* NaN without such requests: 0 / 0 */
 
     wrong = counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE];
     right = counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT];
@@ -328,7 +341,7 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
 }
 
 
-/* Returns a string, which is null if `text` is NULL. */
+/* Returns a text as a string; its data is NULL if `text` is NULL. */
 static ngx_str_t
 ngx_http_bloom_stats_text(const char *text)
 {
@@ -341,7 +354,7 @@ ngx_http_bloom_stats_text(const char *text)
 }
 
 
-/* Fills in what there is if an image serves. */
+/* Fills in the values of the image that serves. */
 static void
 ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
 {

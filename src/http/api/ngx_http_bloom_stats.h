@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The stats are what the endpoint tells of a zone, in JSON and as metrics.
+ * This header declares the stats of a zone: all values that the endpoint
+ * reports about it, in JSON and as metrics.
  *
- * One table has all of it: a line is a value's place in JSON, its type, where
- * it is in ngx_http_bloom_stats_t, and its metric.  Members of an object, and
- * metrics, follow one another as they do in the table.
+ * A table has one line for each value: its place in JSON, its type, its offset
+ * in ngx_http_bloom_stats_t, and its metric.  The members of an object, and the
+ * metrics, have the order of the table.
  */
 
 #ifndef _NGX_HTTP_BLOOM_STATS_H_INCLUDED_
@@ -19,33 +20,46 @@
 #pragma GCC visibility push(hidden)
 
 
-/* How a value is written. */
-typedef enum {                           /* in JSON, as a metric: */
-    NGX_HTTP_BLOOM_STATS_OBJECT = 0,     /* an object or null, - */
-    NGX_HTTP_BLOOM_STATS_NUMBER,         /* a number, the same */
-    NGX_HTTP_BLOOM_STATS_BOOL,           /* true or false, 1 or 0 */
-    NGX_HTTP_BLOOM_STATS_RATE,           /* a number or null, the number */
-    NGX_HTTP_BLOOM_STATS_TIME,           /* a string or null, seconds; the value
-                                            is in ms since 1970, 0: none */
-    NGX_HTTP_BLOOM_STATS_MS,             /* ms, seconds */
-    NGX_HTTP_BLOOM_STATS_STRING,         /* a string or null, 1 or 0 */
-    NGX_HTTP_BLOOM_STATS_LABELS,         /* -, further labels and 1 */
-    NGX_HTTP_BLOOM_STATS_END
+/*
+ * The type of a value, and how it is written:
+ *
+ *               in JSON             as a metric
+ *     OBJECT    object or null      -
+ *     NUMBER    number              number
+ *     BOOL      true or false       1 or 0
+ *     RATE      number or null      number
+ *     TIME      string or null      seconds; the value is in ms since 1970,
+ *                                   0 if there is none
+ *     MS        number of ms        seconds
+ *     STRING    string or null      1, or 0 if it is null
+ *     LABELS    -                   1, with these further labels
+ */
+typedef enum {
+    NGX_HTTP_BLOOM_STATS_OBJECT = 0,
+    NGX_HTTP_BLOOM_STATS_NUMBER,
+    NGX_HTTP_BLOOM_STATS_BOOL,
+    NGX_HTTP_BLOOM_STATS_RATE,
+    NGX_HTTP_BLOOM_STATS_TIME,
+    NGX_HTTP_BLOOM_STATS_MS,
+    NGX_HTTP_BLOOM_STATS_STRING,
+    NGX_HTTP_BLOOM_STATS_LABELS,
+    NGX_HTTP_BLOOM_STATS_END             /* the end of the table */
 } ngx_http_bloom_stats_type_e;
 
 
-/* What a zone may lack.  A sample that needs it is left out then, and an object
- * is null. */
+/* What a value needs.  If the zone lacks it, the sample is left out, or the
+ * object is null. */
 typedef enum {
-    NGX_HTTP_BLOOM_STATS_ALWAYS = 0,
-    NGX_HTTP_BLOOM_STATS_SERVING,        /* an image serves, */
-    NGX_HTTP_BLOOM_STATS_CREATED,        /* says when it was built, */
-    NGX_HTTP_BLOOM_STATS_AS_OF,          /* up to when it is complete */
+    NGX_HTTP_BLOOM_STATS_ALWAYS = 0,     /* nothing */
+    NGX_HTTP_BLOOM_STATS_SERVING,        /* an image serves */
+    NGX_HTTP_BLOOM_STATS_CREATED,        /* the image says when it was built */
+    NGX_HTTP_BLOOM_STATS_AS_OF,          /* the image has an as_of */
     NGX_HTTP_BLOOM_STATS_DAMAGED,        /* added keys may be lost */
     NGX_HTTP_BLOOM_STATS_WRONG,          /* an audit found a wrong absent */
-    NGX_HTTP_BLOOM_STATS_MAX_AGE,
-    NGX_HTTP_BLOOM_STATS_JOURNAL,
-    NGX_HTTP_BLOOM_STATS_LOADED,         /* there was a load */
+    NGX_HTTP_BLOOM_STATS_MAX_AGE,        /* the zone has "max_age=" */
+    NGX_HTTP_BLOOM_STATS_JOURNAL,        /* the zone has a journal */
+    NGX_HTTP_BLOOM_STATS_LOADED,         /* the helper has loaded an image, or
+                                            tried to */
     NGX_HTTP_BLOOM_STATS_NEEDS
 } ngx_http_bloom_stats_need_e;
 
@@ -56,7 +70,7 @@ typedef struct {
     ngx_bloom_info_t             info;
     ngx_uint_t                   has[NGX_HTTP_BLOOM_STATS_NEEDS];
 
-    /* what follows from that; a string without data is null */
+    /* derived from `info`; a string with data NULL is null in JSON */
 
     ngx_str_t                    name;
     ngx_str_t                    file;
@@ -93,32 +107,37 @@ typedef struct {
 } ngx_http_bloom_stats_t;
 
 
+/* A line of the table. */
 typedef struct {
-    const char                  *place;  /* behind the objects that it is in,
-                                            with dots; NULL: not in JSON */
+    const char                  *place;  /* in JSON: the names of its objects
+                                            and its own, with dots; NULL: it is
+                                            not in JSON */
     ngx_http_bloom_stats_type_e  type;
     size_t                       offset;
     size_t                       size;
     ngx_http_bloom_stats_need_e  needs;
-    const char                  *metric; /* behind "nginx_bloom_", and a counter
-                                            if it ends in "_total", or NULL */
+    const char                  *metric; /* its name without "nginx_bloom_", or
+                                            NULL; one that ends in "_total" is
+                                            a counter, any other a gauge */
     const char                  *labels; /* of this sample, or NULL */
-    const char                  *help;   /* of the metric's first sample */
+    const char                  *help;   /* of the metric; NULL except for its
+                                            first sample */
 } ngx_http_bloom_stats_field_t;
 
 
-/* The table, up to a field of type NGX_HTTP_BLOOM_STATS_END. */
+/* The table; its last field has the type NGX_HTTP_BLOOM_STATS_END. */
 extern const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[];
 
-/* Fills in all that there is to know of a zone. */
+/* Fills in the stats of a zone. */
 void ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 
-/* Returns a value that is a number of whatever size. */
+/* Returns a value of type NUMBER, BOOL, TIME or MS. */
 uint64_t ngx_http_bloom_stats_number(ngx_http_bloom_stats_t *stats,
     const ngx_http_bloom_stats_field_t *field);
 
-/* A value of another type. */
+/* Return a value of type RATE, and a pointer to one of type STRING or
+ * LABELS. */
 #define ngx_http_bloom_stats_rate(stats, field)                               \
     ((double *) ((u_char *) (stats) + (field)->offset))[0]
 

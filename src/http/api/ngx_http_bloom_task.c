@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file waits for the helper: a request asks every few milliseconds what
- * came of its task, and holds nothing meanwhile.
+ * This file waits for the helper: a request looks every few milliseconds
+ * whether its task is done, and holds no lock in between.
  */
 
 #include "ngx_http_bloom_task.h"
@@ -12,11 +12,11 @@
 #include "ngx_http_bloom_response.h"
 
 
-/* The time between two questions, ms. */
+/* The time between two looks, ms. */
 #define NGX_HTTP_BLOOM_TASK_POLL       10
 
-/* A worker that is to exit waits no longer than this, ms: its zone may be of a
- * configuration that no helper works for any more. */
+/* A worker that is shutting down waits no longer than this, ms: its zone may
+ * belong to a configuration that has no helper any more. */
 #define NGX_HTTP_BLOOM_TASK_PATIENCE  60000
 
 
@@ -61,7 +61,7 @@ ngx_http_bloom_task_run(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* a client that goes away is not waited for */
+    /* the request ends if the client closes the connection */
 
     if (!r->discard_body) {
         r->read_event_handler = ngx_http_test_reading;
@@ -107,8 +107,8 @@ ngx_http_bloom_task_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     if (rc == NGX_BUSY) {
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_LOADING,
                              "another image is being loaded into zone \"%V\"; "
-                             "wait until the zone's state says "
-                             "\"in_progress\": false, and ask again",
+                             "try again when \"load.in_progress\" of the "
+                             "zone's state is false",
                              &zone->name);
         return NGX_DECLINED;
     }
@@ -150,8 +150,9 @@ ngx_http_bloom_task_poll(ngx_http_request_t *r)
 
         if (ngx_current_msec - task->exiting >= NGX_HTTP_BLOOM_TASK_PATIENCE) {
             ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_FAILED,
-                                 "nginx was reloaded while zone \"%V\" worked "
-                                 "on it; look at the zone's state",
+                                 "nginx was reloaded while this request waited "
+                                 "for zone \"%V\"; see the zone's state for "
+                                 "the result",
                                  &task->zone->name);
             ngx_http_finalize_request(r,
                                       ngx_http_bloom_response_error(r, &error));

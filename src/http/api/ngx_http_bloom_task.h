@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A request waits here for a task of the helper: POST reload, POST checkpoint,
- * and what other files ask for.
+ * This header declares how a request waits for a task of the helper, and the
+ * handlers of POST reload and POST checkpoint.
  */
 
 #ifndef _NGX_HTTP_BLOOM_TASK_H_INCLUDED_
@@ -26,30 +26,36 @@ struct ngx_http_bloom_task_s {
     ngx_bloom_zone_t           *zone;
     ngx_bloom_task_e            kind;
     uint64_t                    ticket;
-    ngx_msec_t                  exiting;               /* since when, or 0 */
+    ngx_msec_t                  exiting; /* when the worker was found to be
+                                            shutting down; 0: it is not */
     ngx_bloom_result_t          result;
-    ngx_uint_t                  tries;   /* of the request before this one */
+    ngx_uint_t                  tries;   /* how often the request has asked for
+                                            this task before */
 
-    /* called when it is done; what it returns ends the request */
+    /* responds when the task is done; returns what
+     * ngx_http_finalize_request() takes */
     ngx_int_t                 (*done)(ngx_http_request_t *r,
                                       ngx_http_bloom_task_t *task);
 };
 
 /*
- * Asks the helper for a task.  Returns NGX_OK if the request waits for it, and
- * task->done responds; NGX_DECLINED with *error; NGX_ERROR if memory is short.
+ * Asks the helper for a task.  Returns NGX_OK if the request waits for the task
+ * and done() will respond; NGX_DECLINED with *error if the task is refused;
+ * NGX_ERROR if memory is short.  `path` is the image file of an upload, or
+ * NULL.
  */
 ngx_int_t ngx_http_bloom_task_start(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone, ngx_bloom_task_e kind, u_char *path,
     ngx_int_t (*done)(ngx_http_request_t *r, ngx_http_bloom_task_t *task),
     ngx_http_bloom_error_t *error);
 
-/* Does all that a content handler has to do for a task without a body. */
+/* Runs a task for a request without a body.  Returns what a content handler
+ * returns. */
 ngx_int_t ngx_http_bloom_task_run(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_int_t (*done)(ngx_http_request_t *r, ngx_http_bloom_task_t *task));
 
-/* Responds with what a task did, or why it failed. */
+/* Responds with the result of a task, or with the reason why it failed. */
 ngx_int_t ngx_http_bloom_task_respond(ngx_http_request_t *r,
     ngx_http_bloom_task_t *task);
 

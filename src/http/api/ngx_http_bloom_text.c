@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file writes text that grows in a request's pool, and JSON strings.
+ * This file implements text that grows in a request's pool.
  */
 
 #include "ngx_http_bloom_text.h"
@@ -11,7 +11,7 @@
 #define NGX_HTTP_BLOOM_TEXT_PRINTF  1024
 
 
-/* What a text's pool holds, and gives back at its end. */
+/* The memory of a text, which is counted until its pool is destroyed. */
 typedef struct ngx_http_bloom_text_held_s {
     size_t                      size;
 } ngx_http_bloom_text_held_t;
@@ -20,7 +20,7 @@ typedef struct ngx_http_bloom_text_held_s {
 static void ngx_http_bloom_text_cleanup(void *data);
 
 
-/* Of this worker. */
+/* The memory of all texts of this worker. */
 static size_t  ngx_http_bloom_text_held;
 
 
@@ -53,7 +53,7 @@ ngx_http_bloom_text_take(ngx_http_bloom_text_t *text, size_t size)
         cln->handler = ngx_http_bloom_text_cleanup;
     }
 
-    /* a small one says what is wrong, or stops it */
+    /* small texts are always allowed: they report errors */
 
     if (size > 64 * NGX_HTTP_BLOOM_TEXT_PRINTF
         && ngx_http_bloom_text_held + size > NGX_HTTP_BLOOM_TEXT_MAX)

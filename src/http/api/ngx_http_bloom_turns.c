@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file cuts the writing of a response into turns.
+ * This file writes a long response in turns.
  */
 
 #include "ngx_http_bloom_turns.h"
 #include "ngx_http_bloom_ctx.h"
 
 
-/* Steps of a turn; one takes some 20 us. */
+/* The number of steps in a turn; a step takes about 20 us. */
 #define NGX_HTTP_BLOOM_TURNS_STEPS  32
 
 
@@ -67,7 +67,8 @@ ngx_http_bloom_turns_run(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
 }
 
 
-/* Takes one turn.  Returns NGX_OK if all is written, or NGX_AGAIN. */
+/* Takes one turn.  Returns NGX_OK if the response is complete or its text has
+ * failed, else NGX_AGAIN. */
 static ngx_int_t
 ngx_http_bloom_turns_step(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
 {

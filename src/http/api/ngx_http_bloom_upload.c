@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file takes an image from a client: the body is written into a file of
- * the zone's state directory as it comes, and the helper loads it from there.
- * What the zone cannot take is refused as soon as that shows: by the length
- * that the client states, by what has come, or by the image's header.
+ * This file takes an image from a client: it writes the body into a file of the
+ * zone's state directory while the body arrives, and the helper loads that
+ * file.  An image that the zone cannot take is refused as early as possible: by
+ * its Content-Length, by the bytes that have arrived, or by its header.
  */
 
 #include "ngx_http_bloom_upload.h"
@@ -23,7 +23,8 @@
 /* Bytes that are written in one turn. */
 #define NGX_HTTP_BLOOM_UPLOAD_TURN  (128 * 1024)
 
-/* How often a file is created that is removed before it is locked. */
+/* How often a file is created anew if the helper removes it before it is
+ * locked. */
 #define NGX_HTTP_BLOOM_UPLOAD_TRIES  5
 
 
@@ -32,10 +33,11 @@ typedef struct {
     ngx_http_bloom_resume_t     resume;
     ngx_http_bloom_error_t      error;
     ngx_bloom_zone_t           *zone;
-    ngx_int_t                   sent;    /* what sending a response returned */
+    ngx_int_t                   sent;    /* what sending the response of a
+                                            refused image returned */
     ngx_fd_t                    fd;
-    uint64_t                    size;    /* of what has come */
-    uint64_t                    max;     /* of what the zone can take */
+    uint64_t                    size;    /* bytes that have arrived */
+    uint64_t                    max;     /* bytes that the zone can take */
     u_char                      header[BLOOM_IMAGE_PAGE];
     u_char                      name[NGX_MAX_PATH];    /* of the file */
     u_char                      path[NGX_MAX_PATH];
@@ -73,16 +75,15 @@ ngx_http_bloom_upload_put(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     if (r->headers_in.content_range != NULL) {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_BODY,
                                               "an image cannot be sent in "
-                                              "parts; send it whole, without "
-                                              "\"Content-Range\"");
+                                              "parts; send the whole file "
+                                              "without \"Content-Range\"");
     }
 
     if (ngx_http_bloom_header_in(r, "content-encoding") != NULL) {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_TYPE,
                                               "an image with "
                                               "\"Content-Encoding\" cannot be "
-                                              "read: send it as it is, not "
-                                              "compressed");
+                                              "read; send it uncompressed");
     }
 
     why = ngx_bloom_task_impossible(zone, NGX_BLOOM_TASK_UPLOAD);
@@ -126,7 +127,7 @@ ngx_http_bloom_upload_put(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 }
 
 
-/* Returns the size of the file of the largest image that fits the zone. */
+/* Returns the file size of the largest image that the zone has room for. */
 static uint64_t
 ngx_http_bloom_upload_max(ngx_bloom_zone_t *zone)
 {
@@ -141,8 +142,8 @@ ngx_http_bloom_upload_max(ngx_bloom_zone_t *zone)
 
 
 /*
- * Refuses a body before it comes.  nginx would tell a client that asks by
- * Expect to send it, and would read all of it.
+ * Refuses a body before it arrives.  Left to itself, nginx would send "100
+ * Continue" to a client with Expect, and read the whole body.
  */
 static ngx_int_t
 ngx_http_bloom_upload_refuse(ngx_http_request_t *r,
@@ -163,16 +164,16 @@ static void
 ngx_http_bloom_upload_too_large(ngx_http_bloom_upload_t *upload, uint64_t size)
 {
     ngx_http_bloom_error(&upload->error, NGX_HTTP_BLOOM_E_TOO_LARGE,
-                         "the body has %s%uL bytes, and the largest image that "
-                         "bloom zone \"%V\" has room for has %uL; write "
-                         "\"zone=%V:%uLk\"",
-                         size == upload->size ? "over " : "", size,
+                         "the body has %s%uL bytes, but bloom zone \"%V\" has "
+                         "room for images of up to %uL bytes; make the zone "
+                         "larger with \"zone=%V:%uLk\"",
+                         size == upload->size ? "at least " : "", size,
                          &upload->zone->name, upload->max, &upload->zone->name,
                          (uint64_t) (ngx_bloom_zone_needs(size) + 1023) / 1024);
 }
 
 
-/* Goes on until it has to wait for something, or has responded. */
+/* Reads the body, and then asks the helper to load the image. */
 static void
 ngx_http_bloom_upload_run(ngx_http_request_t *r)
 {
@@ -189,7 +190,7 @@ ngx_http_bloom_upload_run(ngx_http_request_t *r)
         return;
     }
 
-    /* data that comes now is not read */
+    /* data that arrives from now on is not read */
 
     r->read_event_handler = ngx_http_block_reading;
 
@@ -206,7 +207,7 @@ ngx_http_bloom_upload_run(ngx_http_request_t *r)
         return;
     }
 
-    /* the rest of the body may take a while to come */
+    /* the file is not needed while the rest of the body arrives */
 
     ngx_http_bloom_upload_cleanup(upload);
 
@@ -236,9 +237,13 @@ ngx_http_bloom_upload_run(ngx_http_request_t *r)
 
 
 /*
- * Writes what has come into the file.  Returns NGX_OK at the end of the body;
- * NGX_AGAIN; NGX_DECLINED with upload->error; NGX_DONE if the image is refused
- * and the response is sent; NGX_ERROR.
+ * Writes the bytes that have arrived into the file.  Returns
+ *
+ *     NGX_OK          the body is complete
+ *     NGX_AGAIN       the request waits for more, or for its next turn
+ *     NGX_DECLINED    the body is refused: upload->error
+ *     NGX_DONE        the image is refused, and the response has been sent
+ *     NGX_ERROR       memory is short
  */
 static ngx_int_t
 ngx_http_bloom_upload_read(ngx_http_request_t *r,
@@ -281,7 +286,8 @@ ngx_http_bloom_upload_read(ngx_http_request_t *r,
 }
 
 
-/* Takes bytes of the body.  Returns NGX_OK, or else what ends the reading. */
+/* Takes bytes of the body.  Returns NGX_OK, or the value with which
+ * ngx_http_bloom_upload_read() ends. */
 static ngx_int_t
 ngx_http_bloom_upload_take(ngx_http_request_t *r,
     ngx_http_bloom_upload_t *upload, ngx_str_t *bytes)
@@ -320,9 +326,9 @@ ngx_http_bloom_upload_take(ngx_http_request_t *r,
         err = ngx_errno;
 
         ngx_http_bloom_error(&upload->error, NGX_HTTP_BLOOM_E_FAILED,
-                             "the body cannot be kept in \"%V\" (%d: %s); "
-                             "make room on its disk, or correct the owner and "
-                             "the mode of the directory, and upload again",
+                             "the image cannot be written into directory "
+                             "\"%V\" (%d: %s); make room on its disk, or "
+                             "correct its owner and mode, and upload again",
                              &upload->zone->state->path, err, strerror(err));
 
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
@@ -361,9 +367,9 @@ ngx_http_bloom_upload_write(ngx_http_bloom_upload_t *upload, ngx_str_t *bytes,
 
 
 /*
- * Looks at the image's header when it has come.  Returns NGX_OK; NGX_DONE if
- * the image is refused: that is a load that has failed, and the response is
- * that of one; NGX_ERROR.
+ * Checks the header of the image when it has arrived.  Returns NGX_OK; NGX_DONE
+ * if the image is refused, which counts as a failed load, and the response has
+ * been sent; NGX_ERROR if memory is short.
  */
 static ngx_int_t
 ngx_http_bloom_upload_header(ngx_http_request_t *r,
@@ -373,7 +379,7 @@ ngx_http_bloom_upload_header(ngx_http_request_t *r,
     ngx_bloom_load_t       *load;
     ngx_http_bloom_task_t  *task;
 
-    /* chunks do not tell how many more will come */
+    /* the length of a chunked body is not known; the header states one */
 
     size = r->headers_in.chunked || r->headers_in.content_length_n < 0
            ? bloom_image_claims(upload->header)
@@ -413,8 +419,8 @@ ngx_http_bloom_upload_header(ngx_http_request_t *r,
 }
 
 
-/* Has the connection closed behind the response, if there is more of the body
- * to come. */
+/* Makes nginx close the connection after the response if the body has not
+ * arrived completely. */
 static void
 ngx_http_bloom_upload_close(ngx_http_request_t *r)
 {
@@ -425,8 +431,8 @@ ngx_http_bloom_upload_close(ngx_http_request_t *r)
 }
 
 
-/* Creates the file, which is this process's as long as that lives.  Returns
- * NGX_OK, or NGX_ERROR with errno. */
+/* Creates the file and locks it, so that the helper does not remove it while
+ * this process lives.  Returns NGX_OK, or NGX_ERROR with errno. */
 static ngx_int_t
 ngx_http_bloom_upload_create(ngx_http_bloom_upload_t *upload)
 {
@@ -454,7 +460,7 @@ ngx_http_bloom_upload_create(ngx_http_bloom_upload_t *upload)
             return NGX_OK;
         }
 
-        /* the helper has taken it for one that nobody uses */
+        /* the helper has removed the file before it was locked */
 
         ngx_bloom_io_close(&upload->fd);
     }
@@ -466,8 +472,8 @@ ngx_http_bloom_upload_create(ngx_http_bloom_upload_t *upload)
 
 
 /*
- * Asks the helper to load the file.  Returns NGX_OK, NGX_DECLINED with
- * upload->error, or NGX_ERROR.
+ * Asks the helper to load the file.  Returns NGX_OK; NGX_DECLINED with
+ * upload->error; NGX_ERROR if memory is short.
  */
 static ngx_int_t
 ngx_http_bloom_upload_start(ngx_http_request_t *r,
@@ -477,12 +483,12 @@ ngx_http_bloom_upload_start(ngx_http_request_t *r,
 
     if (upload->size == 0) {
         ngx_http_bloom_error(&upload->error, NGX_HTTP_BLOOM_E_BAD_BODY,
-                             "the request has no body; send an image file, as "
-                             "ngx-bloom build makes it");
+                             "the request has no body; send an image file, "
+                             "such as \"ngx-bloom build\" writes");
         return NGX_DECLINED;
     }
 
-    /* the body may have taken a while */
+    /* the generation may have changed while the body arrived */
 
     rc = ngx_http_bloom_etag_match(r, upload->zone, &upload->error);
 

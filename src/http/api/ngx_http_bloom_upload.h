@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * PUT image replaces the image of a zone by the body.
+ * This header declares the handler of PUT image, which replaces the image of a
+ * zone with the body.
  */
 
 #ifndef _NGX_HTTP_BLOOM_UPLOAD_H_INCLUDED_
