@@ -18,13 +18,13 @@ bloom_lower(uint8_t c)
 }
 
 
-/* The same for eight bytes at once, wherever each is in the number. */
+/* Converts the eight bytes of a number to lower case at once. */
 static inline uint64_t
 bloom_lower8(uint64_t x)
 {
     uint64_t  low, from_a, after_z, upper;
 
-    /* no sum of seven bits and less than 0x80 reaches the next byte */
+    /* 7 bits plus a constant below 0x80 never carry into the next byte */
 
     low = x & 0x7f7f7f7f7f7f7f7f;
     from_a = low + 0x3f3f3f3f3f3f3f3f;
@@ -51,7 +51,7 @@ bloom_is_alpha(uint8_t c)
 }
 
 
-/* 0 to 15, or -1 if it is no hexadecimal digit. */
+/* Returns 0 to 15, or -1 if c is not a hexadecimal digit. */
 static inline int
 bloom_hex_digit(uint8_t c)
 {

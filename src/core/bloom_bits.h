@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions read and set one bit of a filter's words, which others may be
- * setting at the same time.
+ * These functions read and set one bit of a filter's words while other
+ * processes may be setting bits of the same words.
  */
 
 #ifndef BLOOM_BITS_H
@@ -11,7 +11,7 @@
 #include "bloom_bytes.h"
 
 
-/* The word with the bit, moved so that the bit is its lowest. */
+/* Returns the word that holds the bit, shifted so that the bit is lowest. */
 static inline uint64_t
 bloom_bit_load(const uint64_t *words, uint64_t bit)
 {
@@ -23,7 +23,7 @@ bloom_bit_load(const uint64_t *words, uint64_t bit)
 }
 
 
-/* 1 if the bit was not set before. */
+/* Sets the bit.  Returns 1 if it was not set before, else 0. */
 static inline int
 bloom_bit_set(uint64_t *words, uint64_t bit, int atomic)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A census takes a filter's words piece by piece, and counts what the rate of
- * its layout needs: bits, sectors of lines, or links.
+ * A census counts what the rate of the filter's layout depends on: all bits,
+ * the sectors of each line, or the bits of each link.
  */
 
 #include <math.h>
@@ -20,7 +20,7 @@ count_bits_set(bloom_census_t *census, const uint64_t *words, uint64_t n)
 }
 
 
-/* A link as a filter of its own. */
+/* Returns the geometry of a link as a filter of its own. */
 static bloom_geometry_t
 link_geometry(const bloom_link_t *link)
 {
@@ -36,7 +36,8 @@ link_geometry(const bloom_link_t *link)
 }
 
 
-/* Goes on where the last piece ended, and closes each link at its end. */
+/* Continues in the link where the last call ended.  At the end of a link, its
+ * items and its rate are added to the sums. */
 static void
 count_links(bloom_census_t *census, const bloom_geometry_t *g,
     const uint64_t *words, uint64_t n)
@@ -81,7 +82,8 @@ count_links(bloom_census_t *census, const bloom_geometry_t *g,
 }
 
 
-/* Blocked: how many bits there are in each sector of so many words. */
+/* Counts the bits in each sector of a blocked filter; `sector` is the number of
+ * words in a sector. */
 static inline __attribute__((always_inline)) void
 count_sectors(bloom_census_t *census, const uint64_t *words, uint64_t n,
     uint32_t sector)

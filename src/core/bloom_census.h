@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A census finds out what a filter's bits themselves say: how full it is, about
- * how many keys it has, and the false-positive rate of exactly these bits.
+ * A census reads all bits of a filter and computes its fill ratio, an estimate
+ * of the number of its keys, and the false-positive rate of exactly these bits.
  */
 
 #ifndef BLOOM_CENSUS_H
@@ -13,33 +13,38 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Begins with zeros. */
+/*
+ * The sums over the words counted so far.  The caller sets it to zeros before
+ * the first words.
+ */
 typedef struct {
     uint64_t  bits_set;
-    uint64_t  words;                     /* words given */
-    uint64_t  padding;                   /* zeros that fill up a last line */
-    double    matches;                   /* blocked: sum over lines of the
-                                            chance that a pattern matches;
-                                            links: sum of the logarithms of
-                                            the chance that it does not */
-    uint64_t  items;                     /* links: of those at an end */
-    uint64_t  closed;                    /* links: their bits_set */
+    uint64_t  words;                     /* counted so far */
+    uint64_t  padding;                   /* zero bits after the filter's last
+                                            bit, or after each link's */
+    double    matches;                   /* blocked: sum over the lines of the
+                                            probability that a pattern matches;
+                                            links: sum over the complete links
+                                            of log(1 - rate) */
+    uint64_t  items;                     /* links: keys in complete links */
+    uint64_t  closed;                    /* links: bits set in complete links */
 } bloom_census_t;
 
-/* Adds n words.  Every word of a filter is given once, in their order, in
- * pieces of whole lines. */
+/*
+ * Counts n words, a number of whole lines.  The caller passes every word of the
+ * filter once and in order, in as many calls as it likes.
+ */
 void bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
     const uint64_t *words, uint64_t n);
 
-/* Returns the false-positive rate of exactly these bits for a random absent
- * key. */
+/* Returns the probability that a random absent key is found in these bits. */
 double bloom_census_fpr(const bloom_census_t *census,
     const bloom_geometry_t *g);
 
 /* Returns the share of bits set, 0 to 1. */
 double bloom_census_fill(const bloom_census_t *census);
 
-/* Returns bloom_geometry_items() of all words. */
+/* Returns the estimated number of keys: see bloom_geometry_items(). */
 uint64_t bloom_census_items(const bloom_census_t *census,
     const bloom_geometry_t *g);
 

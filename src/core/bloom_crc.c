@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The checksum is computed by the processor's instruction for it, or else by
- * tables, eight bytes at a time.
+ * The checksum is computed by the processor's instruction for it, or by tables
+ * if there is none.  Both take eight bytes at a time.
  */
 
 #include <string.h>
@@ -84,15 +84,16 @@ bloom_crc32c_portable(uint32_t crc, const void *data, size_t len)
 #if defined(__x86_64__)
 
 /*
- * The instruction takes three cycles, but one begins in each: so three chains
- * side by side, over three parts of LANE bytes.  The register is linear in what
- * it was before, so it is skipped over the parts that follow, as if they were
- * zeros, and what the others give is added.
+ * The instruction takes three cycles, but the processor can start one in every
+ * cycle.  So three chains run side by side, over three consecutive lanes of
+ * LANE bytes.  The CRC register is linear in its previous value: the result of
+ * a lane is advanced over the next one as if that were zeros, and the result of
+ * the next lane is added by XOR.
  */
 #define LANE_SHIFT  11
 #define LANE        (1 << LANE_SHIFT)
 
-/* skip[k][b]: the register with byte k = b after LANE zero bytes. */
+/* skip[k][b]: the register whose byte k is b, after LANE zero bytes. */
 static uint32_t  skip[4][256];
 
 
@@ -104,7 +105,7 @@ skip_over(uint32_t by[4][256], uint32_t crc)
 }
 
 
-/* After one zero byte, after two, after four ... */
+/* Makes the table for one zero byte, then doubles it to 2, 4, ... LANE. */
 static void
 make_skip(void)
 {

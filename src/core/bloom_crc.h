@@ -3,8 +3,8 @@
 /*
  * CRC-32C (Castagnoli; RFC 3720, B.4) is the checksum of images and journals.
  *
- * Any change within 32 consecutive bits is detected for sure, any other with
- * probability 1 - 2^-32.  The check value of "123456789" is 0xe3069283.
+ * It always detects a change confined to 32 consecutive bits, and any other
+ * change with probability 1 - 2^-32.  The CRC of "123456789" is 0xe3069283.
  */
 
 #ifndef BLOOM_CRC_H
@@ -17,13 +17,14 @@
 
 
 /*
- * The CRC of a message given piece by piece: `crc` is 0 at first, then the
- * result for what came before.  Uses the processor's instruction if it has
- * one.
+ * Returns the CRC of a message that is passed in one or more pieces.  `crc` is
+ * 0 for the first piece, then the result of the call before.  The processor's
+ * CRC instruction is used if there is one.
  */
 uint32_t bloom_crc32c(uint32_t crc, const void *data, size_t len);
 
-/* The same by tables alone, for any processor; public to be tested. */
+/* Computes the same CRC from tables, on any processor.  It is public so that
+ * tests can compare the two. */
 uint32_t bloom_crc32c_portable(uint32_t crc, const void *data, size_t len);
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions read and write percent-escapes, as canonical hosts and URLs
- * have them.
+ * These functions decode percent-escapes, and write them as canonical hosts and
+ * URLs need them.
  */
 
 #ifndef BLOOM_ESCAPE_H
@@ -15,10 +15,10 @@
 
 
 /*
- * Unescapes p .. end until there is no escape left, in place and at once: a
- * byte that came out of an escape may be the last of another one.  As no two
- * escapes overlap, the order in which they are replaced makes no difference.
- * Returns the new end.
+ * Decodes p .. end in place until no escape is left, in one pass.  A decoded
+ * byte may complete another escape ("%2541" becomes "%41", then "A").  Escapes
+ * never overlap, so the order of decoding does not change the result.  Returns
+ * the new end.
  */
 static inline uint8_t *
 bloom_unescape(uint8_t *p, const uint8_t *end)
@@ -44,7 +44,7 @@ bloom_unescape(uint8_t *p, const uint8_t *end)
 }
 
 
-/* Writes a byte as an escape, and returns where it ends. */
+/* Writes a byte as an escape.  Returns the end of the output. */
 static inline uint8_t *
 bloom_put_escape(uint8_t *out, uint8_t c)
 {
@@ -58,8 +58,8 @@ bloom_put_escape(uint8_t *out, uint8_t c)
 }
 
 
-/* Writes a byte, escaped if it is no printed character or marks something, and
- * returns where it ends. */
+/* Writes a byte, as an escape unless it is printable ASCII other than space,
+ * "#" and "%".  Returns the end of the output. */
 static inline uint8_t *
 bloom_put_escaped(uint8_t *out, uint8_t c)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file converts keys to the four key forms; bloom_host.c and bloom_url.c
- * do so for the forms host and url.
+ * This file converts keys to the four key forms; it calls bloom_host.c and
+ * bloom_url.c for the forms host and url.
  */
 
 #include <string.h>
@@ -83,7 +83,7 @@ lower(bloom_key_t *canonical, const bloom_key_t *key, uint8_t *buf)
 
     if (i < len && len >= 8) {
 
-        /* the last eight, some of them again */
+        /* the last eight bytes, which may overlap those done */
 
         bloom_put64(buf + len - 8, bloom_lower8(bloom_get64(p + len - 8)));
         i = len;
@@ -110,7 +110,7 @@ parse_host(bloom_host_t *host, const bloom_key_t *key, uint8_t *buf)
 }
 
 
-/* A list that has mail addresses or patterns is no list of hosts. */
+/* Mail addresses and patterns are refused: they are not hosts. */
 static const char * __attribute__((noinline))
 canonical_host(bloom_key_t *canonical, const bloom_key_t *key, uint8_t *buf)
 {
@@ -159,7 +159,7 @@ bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
             return why;
         }
 
-        /* a lookup may still find a short expression of it */
+        /* a lookup accepts it, as its expressions may be shorter */
 
         if (url.key.len > BLOOM_FORM_KEY_MAX) {
             return "is longer than 65535 bytes once it is canonical";

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A key form says how a key is written before it is hashed, and what a key is
- * looked up by.  An image records its form, so that whoever fills it and
- * whoever asks it cannot disagree.
+ * A key form says how a key is rewritten before it is hashed, and under which
+ * expressions it is looked up.  An image records its form, so the program that
+ * adds keys and the program that looks them up cannot disagree.
  *
- *     raw    byte for byte
- *     lower  A to Z become a to z, other bytes stay
- *     host   a name or an address without a port (bloom_host.h); found by
- *            itself or by one of its parent domains.  What is asked for may
- *            have bytes that no host has; what is stored may not
- *     url    Safe Browsing's canonical form without the scheme
- *            (bloom_url.h); found by any of its expressions
+ *     raw    the key's bytes as they are
+ *     lower  A to Z become a to z; other bytes stay as they are
+ *     host   a name or an address without its port (bloom_host.h).  A lookup
+ *            tries the host and its parent domains.  A lookup accepts bytes
+ *            that DNS does not allow; an addition refuses them
+ *     url    Safe Browsing's canonical form without the scheme (bloom_url.h).
+ *            A lookup tries every expression of the URL
  *
- * What is stored is one key for one; what is looked up are up to
- * BLOOM_FORM_EXPRESSIONS, of which any one is a match.  A canonical key has
- * itself for its canonical form, and is the first of its expressions.
+ * An addition stores one expression, the canonical key.  A lookup tries up to
+ * BLOOM_FORM_EXPRESSIONS of them, and the key is present if any one is.  The
+ * canonical form of a canonical key is the key itself, which is also the first
+ * of its expressions.
  *
- * Nothing is allocated: results lie in the caller's memory, or are the caller's
- * key itself.  Time is linear in the key's length.
+ * Nothing is allocated: results point into the caller's memory, or are the
+ * caller's key itself.  Time is linear in the key's length.
  */
 
 #ifndef BLOOM_FORM_H
@@ -40,39 +41,47 @@
 #define BLOOM_FORM_HOST         2
 #define BLOOM_FORM_URL          3
 
-/* Of host and url: longer keys have no canonical form. */
+/* Bytes of the longest key of the forms host and url. */
 #define BLOOM_FORM_KEY_MAX      65535
 
 #define BLOOM_FORM_EXPRESSIONS  30
 
 
+/* A key in canonical form, and the expressions under which it is looked up. */
 typedef struct {
-    bloom_key_t  canonical;              /* url: with its scheme, to be shown */
+    bloom_key_t  canonical;              /* for display; url: with its scheme */
     unsigned     n;                      /* at least 1 */
     bloom_key_t  expression[BLOOM_FORM_EXPRESSIONS];
 } bloom_form_t;
 
 
-/* "raw", NULL if unknown; and back: -1 if unknown. */
+/* Returns the name of a form, such as "raw"; NULL if the form is unknown. */
 const char *bloom_form_name(uint32_t form);
+
+/* Returns the form of a name; -1 if the name is unknown. */
 int bloom_form_parse(const char *name, size_t len);
 
-/* Bytes of memory that a key of `len` bytes needs below; 0 for raw. */
+/* Returns the bytes of `buf` that the two functions below need for a key of
+ * `len` bytes; 0 for raw. */
 size_t bloom_form_room(uint32_t form, size_t len);
 
 /*
- * Both take a key that is not empty, and bloom_form_room() bytes at `buf`,
- * which their results point into, or into the key where the form is raw.  They
- * return NULL, or why the key cannot be read: a phrase to follow it ("has no
- * host").  With raw and lower every key can be.  The form is a known one.
- *
- * The canonical key, to be added.  A host that DNS could not have, or that came
- * with userinfo, is refused here alone.
+ * The next two functions take a known form, a key that is not empty, and
+ * bloom_form_room() bytes at `buf`.  Their results point into `buf`, or into
+ * the key if the form is raw.  They return NULL, or why the key is invalid: a
+ * phrase to follow the key, such as "has no host".  No key is invalid in the
+ * forms raw and lower.
+ */
+
+/*
+ * Computes the key that an addition stores.  Only this function refuses a host
+ * with bytes that DNS does not allow, or with userinfo: a list with such lines
+ * is not a list of hosts.
  */
 const char *bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
     const bloom_key_t *key, uint8_t *buf);
 
-/* All that a key is looked up by. */
+/* Computes all expressions under which the key is looked up. */
 const char *bloom_form_expand(uint32_t form, bloom_form_t *result,
     const bloom_key_t *key, uint8_t *buf);
 

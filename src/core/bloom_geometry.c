@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Rates are computed from the geometry, and sizes are searched for until their
- * rate fits.
+ * Rates are computed by formula.  Sizes have no closed formula, so they are
+ * found by bisection over the rate.
  */
 
 #include <math.h>
@@ -12,13 +12,14 @@
 
 
 /*
- * One line a key suffices down to this rate, two to its square, and so on:
- * past it a line's uneven load costs more space than another line costs time.
+ * One line per key suffices down to this rate, two lines down to its square,
+ * and so on.  Below, the uneven load of lines costs more space than another
+ * line costs time.
  */
 #define RATE_PER_LINE  1e-3
 
 
-/* Rates from this one up need no more than so many lines. */
+/* Returns the lowest rate for which this number of lines suffices. */
 static double
 lines_suffice(uint32_t lines)
 {
@@ -38,13 +39,17 @@ bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill)
     if (g->k > 1 && g->layout == BLOOM_LAYOUT_CLASSIC) {
 
         /*
-         * Double hashing takes a key round the filter in equal steps.  Where
-         * the step is nearly a fraction c/q of the filter, the key has about q
-         * distinct bits and not k, which alone puts a floor under the rate
-         * that small filters feel.  Summed over the fractions, and over how
-         * nearly, that is fill (1 + fill) / ((1 - fill)^2 (k - 1) m).  A key
-         * beside a member's sequence, either way round, adds the rest, which
-         * is measured and felt at low fill: see
+         * Double hashing spreads a key's bits over the filter in equal steps.
+         * If the step is close to a fraction c/q of the filter, q < k, the key
+         * has about q distinct bits instead of k.  This puts a floor under the
+         * rate, which matters in small filters.  Summed over all fractions and
+         * distances from them, the floor is
+         *
+         *     fill (1 + fill) / ((1 - fill)^2 (k - 1) m).
+         *
+         * The rest of the term below comes from keys whose bits run alongside
+         * a member's bits, in the same or the opposite direction.  That part is
+         * measured, and matters at low fill ratios: see
          * t/unit/test_geometry_small_filters.c.
          */
 
@@ -68,8 +73,9 @@ classic_fpr(const bloom_geometry_t *g, double items)
 
 
 /*
- * E[(1 - x^J)^r] over J ~ Binomial(trials, q), x = 1 - 1/sector: expanded, and
- * each E[s^J] replaced by its closed form (1 - q(1 - s))^trials.
+ * Returns E[(1 - x^J)^r] for J ~ Binomial(trials, q) and x = 1 - 1/sector.  The
+ * power is expanded, and each E[s^J] is replaced by its closed form,
+ * (1 - q(1 - s))^trials.
  */
 static long double
 line_moment(unsigned r, long double sector, long double trials, long double q)
@@ -103,7 +109,7 @@ blocked_fpr(const bloom_geometry_t *g, double items)
 
     if (q == 1) {
 
-        /* a single line: every key is in it */
+        /* every key is in the only line */
 
         return (double) powl(-expm1l(trials * log1pl(-1 / sector)), g->k);
     }
@@ -129,7 +135,8 @@ blocked_fpr(const bloom_geometry_t *g, double items)
 }
 
 
-/* How keys were shared out is not known: as evenly as the links have room. */
+/* The number of keys in each link is not known; they are taken to be spread in
+ * proportion to the room of the links. */
 static double
 links_fpr(const bloom_geometry_t *g, double items)
 {
@@ -175,15 +182,16 @@ bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items)
 }
 
 
-/* Sets g->bits to the least that keeps the rate; -1 if none does. */
+/* Sets g->bits to the smallest size that keeps the rate.  Returns -1 if no size
+ * does. */
 static int
 fit_bits(bloom_geometry_t *g, uint64_t items, double fpr)
 {
     uint64_t  low, high, mid;
 
     /*
-     * As many lines at least as a key has: in fewer its bits meet each other,
-     * and the rate is a few percent more than expected.
+     * The filter has at least as many lines as a key.  With fewer, the lines of
+     * a key coincide often, and the rate is a few percent above the expected.
      */
 
     low = g->lines > 1 ? g->lines - 1 : 0;
@@ -233,7 +241,7 @@ bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
     try.layout = layout;
 
     if (layout == BLOOM_LAYOUT_CLASSIC) {
-        /* in small filters less than the textbook's k, see above */
+        /* small filters need less than the textbook's k, see above */
 
         try.lines = 0;
         k = 1;
@@ -320,9 +328,10 @@ bloom_geometry_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
     uint32_t  lines;
 
     /*
-     * A lesser rate takes more space as long as the number of lines is the
-     * same, but less space where it calls for another line: so each number of
-     * lines has its own search, and the most lines have the least rates.
+     * With a given number of lines, a lower rate takes more space.  But where a
+     * lower rate needs another line, the space drops.  So each number of lines
+     * is searched separately, beginning with the most lines, which have the
+     * lowest rates.
      */
 
     low = BLOOM_FPR_MIN;
@@ -340,7 +349,7 @@ bloom_geometry_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
             return low;
         }
 
-        /* more halvings than a double can tell apart */
+        /* 60 halvings exhaust the precision of a double */
 
         for (i = 0; i < 60; i++) {
             mid = sqrt(low * high);
@@ -481,7 +490,7 @@ bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b)
 }
 
 
-/* k; of links the mean, in which each counts as much as it has room. */
+/* Returns k; for links, the mean k weighted by the room of each link. */
 static double
 mean_k(const bloom_geometry_t *g)
 {

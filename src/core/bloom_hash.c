@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Our own hashes are asked for first, as the common case; all others are in
- * bloom_hash_foreign.c.
+ * MURMUR3 and SIPHASH, the common case, are tried first; the hashes of imported
+ * filters are in bloom_hash_foreign.c.
  */
 
 #include "bloom_hash.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * bloom_hash() hashes a key as a filter's hasher says, whichever function that
- * is.
+ * bloom_hash() hashes a key with the hash function that a filter's hasher
+ * names.
  */
 
 #ifndef BLOOM_HASH_H
@@ -14,9 +14,9 @@
 
 
 /*
- * Returns the hash of `len` bytes at `data`, of any alignment; NULL only if len
- * is 0.  The hash of MURMUR3_TWICE and MURMUR3_EACH refers to those bytes,
- * which must then be there until it has been used.
+ * Returns the hash of `len` bytes at `data`, which may have any alignment, and
+ * may be NULL if len is 0.  A hash of the kind MURMUR3_TWICE or MURMUR3_EACH
+ * points to those bytes: they must stay unchanged as long as the hash is used.
  */
 bloom_hash_t bloom_hash(const bloom_hasher_t *hasher, const void *data,
     size_t len);

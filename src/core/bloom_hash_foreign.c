@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Each function gives the values that its system publishes or computes:
- * t/unit/test_hash_foreign.c compares them.
+ * t/unit/test_hash_foreign.c compares each function with values that its source
+ * system publishes or computes.
  */
 
 #include "bloom_hash_foreign.h"
@@ -165,9 +165,9 @@ typedef struct {
 
 
 /*
- * Adds the bytes of src[0], src[1] to dst[0], dst[1] in another order, which
- * spreads the well-mixed middle bytes of products: of src[0] counted 0 to 7
- * and of src[1] 8 to 15,
+ * Adds the bytes of src[0] and src[1] to dst[0] and dst[1] in another order,
+ * which spreads the well-mixed middle bytes of products.  With the bytes of
+ * src[0] numbered 0 to 7 and those of src[1] 8 to 15:
  *
  *     dst[0] += 3 12 2 5 14 1 15 0      dst[1] += 11 4 10 13 9 6 8 7
  */
@@ -224,7 +224,7 @@ highway_packet(highway_t *h, const uint8_t packet[32])
 }
 
 
-/* The last len mod 32 bytes. */
+/* Hashes the last len mod 32 bytes. */
 static void
 highway_rest(highway_t *h, const uint8_t *p, unsigned n)
 {
@@ -312,8 +312,9 @@ bloom_highway_128(const void *data, size_t len, const uint64_t key[4])
 /* ---- funnels ---- */
 
 /*
- * The next character of text that should be UTF-8.  What is not gives U+FFFD
- * for each longest piece that could still have become a character.
+ * Returns the next character of text that should be UTF-8.  A byte that begins
+ * no character gives U+FFFD, and so does a character that is cut short, once
+ * for all of its bytes.
  */
 static uint32_t
 utf8_next(const uint8_t **pos, const uint8_t *end)
@@ -391,8 +392,9 @@ murmur3_utf16(const void *data, size_t len)
 
 
 /*
- * A decimal number from -2^(bits - 1) on, with an optional sign, as Java's
- * Long.parseLong() takes it; 0, or -1 if it is none.
+ * Reads a decimal number of `bits` bits with an optional sign, as Java's
+ * Long.parseLong() does.  Returns 0, or -1 if it is not a number or is out of
+ * range.
  */
 static int
 parse_integer(const uint8_t *p, size_t len, unsigned bits, uint64_t *value)
@@ -428,7 +430,7 @@ parse_integer(const uint8_t *p, size_t len, unsigned bits, uint64_t *value)
 }
 
 
-/* Puts a number's bytes in place of its digits. */
+/* Replaces the digits of a number by its bytes. */
 static void
 funnel_number(uint32_t funnel, uint8_t number[8], const void **data,
     size_t *len)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These hash functions are those of filters that other systems made; below, P
- * || b is P followed by the byte b.
+ * These functions hash keys as other systems do, for filters imported from
+ * them.  Below, P || b is P followed by the byte b.
  *
  *   FUNNEL         MurmurHash3 x64 128 of the key's funnel
  *   MURMUR64A      h1 = MurmurHash64A(key, 0xc6a4a7935bd1e995)
@@ -18,20 +18,21 @@
  *                                                      bits-and-blooms
  *   MURMUR3_EACH   MurmurHash3 x64 128 of key || i for bit i    go-zero
  *
- * The last two need more than 128 bits, so their bloom_hash_t is the key
- * itself: h1 its address, h2 its length.
+ * MURMUR3_TWICE and MURMUR3_EACH need more than 128 bits, so their bloom_hash_t
+ * refers to the key itself: h1 is its address and h2 its length.
  *
- * A funnel is what the source system makes of a key before it hashes it, byte
- * `key[4]` of the hasher:
+ * A funnel is the conversion that the source system applies to a key before it
+ * hashes it.  Byte `key[4]` of the hasher names it:
  *
- *   bytes   the key as it is, in UTF-8 if it is text
- *   utf16   UTF-8 turned into UTF-16, little-endian; what is not UTF-8 turns
- *           into U+FFFD, as a Java decoder has it
- *   long    a decimal number, of 64 bits, little-endian
- *   int     the same, of 32 bits
+ *   bytes   the key as it is; text is UTF-8
+ *   utf16   UTF-8 converted to UTF-16, little-endian.  Bytes that are not UTF-8
+ *           become U+FFFD, as in Java's decoder
+ *   long    a decimal number as 64 bits, little-endian
+ *   int     a decimal number as 32 bits, little-endian
  *
- * A key that should be a number and is none cannot have been added to the
- * source: it is hashed as bytes, and is then absent but for a false positive.
+ * The funnels long and int hash a key that is not a number as bytes.  Such a
+ * key cannot have been added to the source, so a lookup finds it only as a
+ * false positive.
  */
 
 #ifndef BLOOM_HASH_FOREIGN_H
@@ -42,29 +43,29 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Returns the hash of a key, as bloom_hash() does, by one of these kinds. */
+/* Returns the hash of a key like bloom_hash(), for the kinds listed above. */
 bloom_hash_t bloom_hash_foreign(const bloom_hasher_t *hasher, const void *data,
     size_t len);
 
 
 /* ---- the functions themselves ---- */
 
-/* MurmurHash64A and MurmurHash2 by Austin Appleby (public domain, SMHasher);
- * verification values 0x1F0D3804 and 0x27864C1E. */
+/* Return MurmurHash64A and MurmurHash2 by Austin Appleby (public domain,
+ * SMHasher).  Their verification values are 0x1F0D3804 and 0x27864C1E. */
 uint64_t bloom_murmur64a(const void *data, size_t len, uint64_t seed);
 uint32_t bloom_murmur2(const void *data, size_t len, uint32_t seed);
 
 /*
- * Spark's murmur3_32: MurmurHash3 x86 32, except that each byte of the tail is
- * mixed in as a block of its own, as a signed number.
+ * Returns Spark's murmur3_32: MurmurHash3 x86 32, except that each byte of the
+ * tail is mixed in as a block of its own, as a signed number.
  */
 uint32_t bloom_murmur3_32_spark(const void *data, size_t len, uint32_t seed);
 
-/* HighwayHash-128 (Alakuijala, Cox, Wassenberg, 2017). */
+/* Returns HighwayHash-128 (Alakuijala, Cox, Wassenberg, 2017). */
 bloom_hash_t bloom_highway_128(const void *data, size_t len,
     const uint64_t key[4]);
 
-/* Fowler, Noll, Vo: FNV-1 (not 1a) of 64 bits. */
+/* Returns the 64-bit FNV-1 hash (not FNV-1a) of Fowler, Noll and Vo. */
 uint64_t bloom_fnv1(const void *data, size_t len);
 
 

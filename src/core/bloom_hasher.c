@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file names hash functions and funnels, and checks what an image says of
- * its hasher.
+ * This file names hash functions and funnels, and checks the hasher that an
+ * image records.
  */
 
 #include "bloom_hasher.h"

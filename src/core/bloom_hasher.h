@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A hasher says which hash function the keys of a filter go through, and with
- * which seed or secret.  An image records its hasher.
+ * A hasher names the hash function of a filter's keys and its seed or secret.
+ * An image records its hasher.
  */
 
 #ifndef BLOOM_HASHER_H
@@ -20,7 +20,7 @@
 #define BLOOM_HASH_MURMUR3  1    /* MurmurHash3 x64 128, 32-bit seed */
 #define BLOOM_HASH_SIPHASH  2    /* SipHash-1-3, 128 bits, 128-bit key */
 
-/* Of imported filters; bloom_hash_foreign.h says what each is. */
+/* Hashes of imported filters, described in bloom_hash_foreign.h. */
 #define BLOOM_HASH_FUNNEL         3
 #define BLOOM_HASH_MURMUR64A      4
 #define BLOOM_HASH_MURMUR2        5
@@ -30,7 +30,8 @@
 #define BLOOM_HASH_MURMUR3_TWICE  9
 #define BLOOM_HASH_MURMUR3_EACH   10
 
-/* Likewise never renumbered; bloom_hash_foreign.h says what a funnel is. */
+/* Funnels, described in bloom_hash_foreign.h.  Recorded in image files: never
+ * renumbered. */
 #define BLOOM_FUNNEL_BYTES  0
 #define BLOOM_FUNNEL_UTF16  1
 #define BLOOM_FUNNEL_LONG   2
@@ -38,11 +39,11 @@
 
 #define BLOOM_HASH_KEY_LEN  16
 
-/* Where the funnel is in the hasher's key. */
+/* The offset of the funnel in the hasher's key. */
 #define BLOOM_HASHER_AT_FUNNEL  4
 
 
-/* The hash of a key: 128 bits in two halves, alike on every machine. */
+/* The hash of a key: 128 bits in two halves, the same on every machine. */
 typedef struct {
     uint64_t  h1;
     uint64_t  h2;
@@ -50,9 +51,9 @@ typedef struct {
 
 
 /*
- * Which hash function, and its seed or secret.  For SIPHASH `key` is the
- * secret.  For the others its first four bytes are the seed, little-endian, the
- * fifth is the funnel, and the other eleven are zero.
+ * A hash function with its seed or secret.  For SIPHASH, `key` is the secret.
+ * For every other kind, its first four bytes are the seed, little-endian, the
+ * fifth byte is the funnel, and the other eleven bytes are zero.
  */
 typedef struct {
     uint32_t  kind;                      /* BLOOM_HASH_... */
@@ -60,10 +61,11 @@ typedef struct {
 } bloom_hasher_t;
 
 
-/* Makes a MURMUR3 hasher of a seed. */
+/* Initialises a MURMUR3 hasher with a seed. */
 void bloom_hasher_murmur3(bloom_hasher_t *hasher, uint32_t seed);
 
-/* Makes a hasher of an imported filter; `seed` is 0 except for MURMUR3_32. */
+/* Initialises a hasher of an imported filter.  `seed` is 0 except for
+ * MURMUR3_32. */
 void bloom_hasher_foreign(bloom_hasher_t *hasher, uint32_t kind,
     uint32_t funnel, uint32_t seed);
 
@@ -74,7 +76,7 @@ bloom_hasher_seed(const bloom_hasher_t *hasher)
     return bloom_get32(hasher->key);
 }
 
-/* Returns the funnel, BLOOM_FUNNEL_BYTES where the hash is one of our own. */
+/* Returns the funnel; for MURMUR3 and SIPHASH it is BLOOM_FUNNEL_BYTES. */
 static inline uint32_t
 bloom_hasher_funnel(const bloom_hasher_t *hasher)
 {
@@ -82,21 +84,21 @@ bloom_hasher_funnel(const bloom_hasher_t *hasher)
            ? hasher->key[BLOOM_HASHER_AT_FUNNEL] : BLOOM_FUNNEL_BYTES;
 }
 
-/* Returns 1 if every byte of the hasher is one that its kind may have. */
+/* Returns 1 if the kind is known and `key` is valid for it, else 0. */
 int bloom_hasher_valid(const bloom_hasher_t *hasher);
 
-/* Returns the name of a kind of hash, "murmur3" or "siphash" or that of an
- * imported filter's hash; NULL if it is unknown. */
+/* Returns the name of a kind of hash, such as "murmur3"; NULL if the kind is
+ * unknown. */
 const char *bloom_hasher_name(uint32_t kind);
 
-/* Returns the kind that has this name and that filters can be made with, which
- * are the first two; 0 if there is none. */
+/* Returns the kind of the name "murmur3" or "siphash", the hashes with which
+ * new filters are made; 0 for any other name. */
 uint32_t bloom_hasher_parse(const char *name, size_t len);
 
 /* Returns "bytes", "utf16", "long" or "int"; NULL if the funnel is unknown. */
 const char *bloom_hasher_funnel_name(uint32_t funnel);
 
-/* Returns the funnel of a name; -1 if it is unknown. */
+/* Returns the funnel of a name; -1 if the name is unknown. */
 int bloom_hasher_funnel_parse(const char *name, size_t len);
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A plain name, the common case, is copied in one pass; only what is not plain
- * is tried as an address or converted to punycode.
+ * A plain name, the common case, is read in one pass.  Only other hosts are
+ * tried as addresses or converted to punycode.
  */
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const char  bad_byte[] = "has a byte that no host has";
 static const char  too_long[] = "has a host name of more than 253 bytes";
 
 
-/* What a DNS name has, in lower case; a dot is DOT. */
+/* The bytes of DNS names, in lower case; a dot is DOT, other bytes are 0. */
 #define DOT  1
 
 static const uint8_t  plain[256] = {
@@ -45,7 +45,7 @@ bloom_host_scan(bloom_host_t *host, const uint8_t *p, const uint8_t *end)
 
     len = (size_t) (end - p);
     len = len < BLOOM_HOST_MAX ? len : BLOOM_HOST_MAX;
-    dot = (size_t) -1;                   /* the last one */
+    dot = (size_t) -1;                   /* offset of the last dot */
     dots = 0;
 
     for (i = 0; i < len; i++) {
@@ -69,7 +69,7 @@ bloom_host_scan(bloom_host_t *host, const uint8_t *p, const uint8_t *end)
         dot = i;
     }
 
-    /* a last label that begins with a digit may end an address */
+    /* a name whose last label begins with a digit may be an address */
 
     if (i == dot + 1 || bloom_is_digit(p[dot + 1])
         || (i == BLOOM_HOST_MAX && p + i < end && plain[p[i]] != '\0'))
@@ -115,7 +115,8 @@ set_ipv4(bloom_host_t *host, uint32_t address)
 }
 
 
-/* A part of an IPv4 address, whole; -1 if it is none or has over 32 bits. */
+/* Returns a part of an IPv4 address; -1 if it is not a number or has more than
+ * 32 bits. */
 static int64_t
 ipv4_part(const uint8_t *p, size_t len)
 {
@@ -166,7 +167,7 @@ all_digits(const uint8_t *p, size_t len)
 }
 
 
-/* The last label is what tells an address from a name. */
+/* Returns 1 if the last label is a number: then the host is an address. */
 static int
 ends_in_number(const bloom_host_t *host)
 {
@@ -237,7 +238,7 @@ parse_ipv4(bloom_host_t *host)
 }
 
 
-/* Four decimal numbers, as they may end an IPv6 address. */
+/* Reads the four decimal numbers that may end an IPv6 address. */
 static int
 dotted_quad(const uint8_t *p, const uint8_t *end, uint16_t pair[2])
 {
@@ -281,7 +282,7 @@ dotted_quad(const uint8_t *p, const uint8_t *end, uint16_t pair[2])
 }
 
 
-/* RFC 4291, section 2.2; p is behind any "[" and end before any "]". */
+/* Reads an IPv6 address (RFC 4291, section 2.2) without brackets. */
 static int
 read_ipv6(uint16_t group[8], const uint8_t *p, const uint8_t *end)
 {
@@ -369,7 +370,8 @@ read_ipv6(uint16_t group[8], const uint8_t *p, const uint8_t *end)
 }
 
 
-/* RFC 5952, section 4: the first longest run of zeros, of two or more. */
+/* Writes an IPv6 address (RFC 5952, section 4): "::" replaces the longest run
+ * of at least two zeros, or the first such run. */
 static void
 set_ipv6(bloom_host_t *host, const uint16_t group[8])
 {
@@ -411,7 +413,7 @@ set_ipv6(bloom_host_t *host, const uint16_t group[8])
 }
 
 
-/* What not even a zone has in it. */
+/* Returns 1 for a byte that even a zone cannot have. */
 static int
 ends_host(uint8_t c)
 {
@@ -456,8 +458,9 @@ parse_ipv6(bloom_host_t *host, const uint8_t *p, size_t len)
 
 
 /*
- * Adds to a name, without dots at its beginning or behind a dot, nor one that
- * finds no room: either it is the last, or what is behind it fails.
+ * Appends to a name.  A dot is dropped at the beginning and after another dot.
+ * A dot for which there is no room is dropped too: it is the last byte, or the
+ * next byte fails.
  */
 static int
 append(bloom_host_t *host, const uint8_t *p, size_t len)
@@ -553,7 +556,7 @@ parse_name(bloom_host_t *host, const uint8_t *p, size_t len)
 }
 
 
-/* NULL if p .. end is empty or a port. */
+/* Returns NULL if p .. end is empty or a port, else why not. */
 static const char *
 check_port(const uint8_t *p, const uint8_t *end)
 {
@@ -570,7 +573,8 @@ static const char *parse_odd(bloom_host_t *host, const uint8_t *p,
     const uint8_t *end, uint8_t *copy);
 
 
-/* What may surround a host, or stand for other bytes of one. */
+/* Bytes that need parse_odd(): they surround a host, end it or begin an
+ * escape. */
 #define ODD  1
 
 static const uint8_t  marks[256] = {
@@ -582,7 +586,8 @@ static const uint8_t  marks[256] = {
 };
 
 
-/* Reads any other host; with `copy`, as bloom_host_parse_key(). */
+/* Reads a host that is not plain; if `copy` is given, as a key of the form
+ * host. */
 static const char * __attribute__((noinline))
 parse_any(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
 {
@@ -654,7 +659,7 @@ parse(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
 }
 
 
-/* Copies what is left of a host without what surrounds it. */
+/* Copies a host without what surrounds it, decodes it, and reads it. */
 static const char *
 parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
     uint8_t *copy)
@@ -702,7 +707,7 @@ parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
 
     if (colons < 2) {
 
-        /* no IPv6 address, whose zone may look like an escape */
+        /* not an IPv6 address, whose zone may look like an escape */
 
         out = bloom_unescape(copy, out);
 
@@ -730,7 +735,7 @@ bloom_host_parse_key(bloom_host_t *host, const uint8_t *data, size_t len,
 }
 
 
-/* What has a meaning in or behind the host of a URL. */
+/* Returns 1 for a byte that has a meaning in or after the host of a URL. */
 static int
 is_mark(uint8_t c)
 {
@@ -759,7 +764,7 @@ bloom_host_write(uint8_t *out, const bloom_host_t *host, size_t *offset,
 
     for (i = 0; i < host->len; i++) {
 
-        /* what was escaped before it has moved it */
+        /* escapes before a parent domain have moved it */
 
         if (n < parents && offset[n] == i) {
             offset[n++] = (size_t) (out - start);
@@ -805,7 +810,7 @@ bloom_host_parents(size_t *offset, const bloom_host_t *host, unsigned labels)
         return n;
     }
 
-    /* behind a dot there are as many labels as dots from it on */
+    /* after dot i, there are dots - i labels */
 
     i = host->dots > labels ? host->dots - labels : 0;
 

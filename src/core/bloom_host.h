@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A host is a name, an IPv4 or an IPv6 address, and each is written in one way
- * only.
+ * These functions bring a host, which is a name, an IPv4 address or an IPv6
+ * address, into its one canonical form.
  *
- *     name   lower case; no dot at either end, no two dots in a row; labels
- *            with bytes above 0x7f in punycode, where they have one; bytes
- *            that no host has are escaped when it is written
- *     IPv4   four decimal numbers, whatever the address was written as: parts
- *            in decimal, octal (0...) or hexadecimal (0x...), one to four of
- *            them, the last one filling the rest (the URL Standard's "IPv4
- *            parser"); and where a name ends in a number, but is no address,
- *            there is no host
- *     IPv6   as RFC 5952 has it, without brackets and zone; the addresses that
- *            stand for an IPv4 address, ::ffff:0:0/96 (mapped) and
- *            64:ff9b::/96 (NAT64), are that one
+ *     name   Lower case, without a dot at either end or two dots in a row.  A
+ *            label with bytes above 0x7f becomes punycode if it can be
+ *            converted.  bloom_host_write() escapes bytes that hosts cannot
+ *            have
+ *     IPv4   Four decimal numbers.  The input may be any form that the URL
+ *            Standard's "IPv4 parser" accepts: one to four parts in decimal,
+ *            octal (0...) or hexadecimal (0x...), of which the last one fills
+ *            the remaining bytes.  A name whose last label is a number is an
+ *            address, or else invalid
+ *     IPv6   The text form of RFC 5952 without brackets and zone.  An address
+ *            in ::ffff:0:0/96 (mapped) or 64:ff9b::/96 (NAT64) becomes the
+ *            IPv4 address in its last 32 bits
  *
- * docs/key-forms.md says why.
+ * docs/key-forms.md gives the reasons.
  */
 
 #ifndef BLOOM_HOST_H
@@ -30,10 +31,10 @@
 #pragma GCC visibility push(hidden)
 
 
-#define BLOOM_HOST_MAX          253      /* bytes, as DNS has it */
+#define BLOOM_HOST_MAX          253      /* bytes, the limit of DNS */
 #define BLOOM_HOST_EXPRESSIONS  30
 
-/* Memory for a host that is written: each byte may become an escape. */
+/* The output of bloom_host_write(): each byte may become an escape. */
 #define BLOOM_HOST_ROOM         (3 * BLOOM_HOST_MAX)
 
 typedef enum {
@@ -42,72 +43,73 @@ typedef enum {
     BLOOM_HOST_IPV6
 } bloom_host_e;
 
+/* A host in canonical form, before it is escaped or put in brackets. */
 typedef struct {
     bloom_host_e  kind;
-    int           scanned;               /* by bloom_host_scan() */
+    int           scanned;               /* bloom_host_scan() has read it */
     size_t        len;                   /* 1 to BLOOM_HOST_MAX */
-    unsigned      dots;                  /* of a name, and where they are */
+    unsigned      dots;                  /* in a name, and their offsets */
     uint8_t       dot[BLOOM_HOST_MAX / 2];
     uint8_t       text[BLOOM_HOST_MAX];
 } bloom_host_t;
 
 
 /*
- * Reads a host with or without a port, which is dropped.  NULL, or why there
- * is no host: a phrase to follow the key ("has no host").  An IPv6 address may
- * be in brackets; without them it has no port.
+ * Reads a host and drops its port, if there is one.  An IPv6 address may be in
+ * brackets; without brackets it cannot have a port.  Returns NULL, or why the
+ * key is invalid: a phrase to follow the key, such as "has no host".
  *
- * The text of a name may have any bytes, for bloom_host_write() to escape or
- * for the caller to refuse: a label with bytes that no host has leaves the
- * labels behind it what they are.
+ * The text of a name may contain bytes that hosts cannot have; the caller
+ * escapes them with bloom_host_write() or refuses the host.  The name is kept
+ * because its parent domains may be listed even if one of its labels is odd.
  *
- * Time is linear in `len`, and libidn2 is given at most BLOOM_IDN_MAX bytes.
+ * Time is linear in `len`, and libidn2 gets at most BLOOM_IDN_MAX bytes.
  */
 const char *bloom_host_parse(bloom_host_t *host, const uint8_t *data,
     size_t len);
 
 /*
- * Reads a host as bloom_host_parse() does, from a key of the form host, which
- * may look as a host does in a URL: without spaces and control characters
- * around it, tabs and line ends in it, and userinfo; and unescaped, unless it
- * is an IPv6 address.  What ends a host in a URL cannot be in it.  `copy` has
- * `len` bytes.
+ * Reads a key of the form host.  It does what bloom_host_parse() does after it
+ * has removed what a URL allows in and around a host: spaces and control
+ * characters around it, tabs and line ends in it, and userinfo.  Escapes are
+ * decoded, except in an IPv6 address.  A key with "/", "\", "?" or "#" is
+ * invalid.  `copy` has `len` bytes.
  */
 const char *bloom_host_parse_key(bloom_host_t *host, const uint8_t *data,
     size_t len, uint8_t *copy);
 
 /*
- * The short way for most names: reads one from `p` on, up to `end` or the first
- * byte that no DNS name has, and returns where it stopped.  NULL if it takes
- * more than lower case to have the name in its one way of writing, or if there
- * is none; bloom_host_parse() knows.  It goes this way itself.
+ * Reads a plain name, the common case, up to `end` or the first byte that no
+ * DNS name has.  Returns where it stopped, or NULL if there is no name or if it
+ * needs more than lower-casing.  On NULL, call bloom_host_parse(), which tries
+ * this function first itself.
  */
 const uint8_t *bloom_host_scan(bloom_host_t *host, const uint8_t *p,
     const uint8_t *end);
 
 /*
- * Writes a host as URLs have it, with what no host has as escapes and an IPv6
- * address in brackets, to `out`, which has BLOOM_HOST_ROOM bytes.  Returns
- * where it ends.  The offsets of its parents, which bloom_host_parents() has
- * found, become those in what is written.
+ * Writes a host as it appears in a URL to `out`, which has BLOOM_HOST_ROOM
+ * bytes: bytes that hosts cannot have become escapes, and an IPv6 address gets
+ * brackets.  Returns the end of the output.  The offsets that
+ * bloom_host_parents() returned are changed to offsets into the output.
  */
 uint8_t *bloom_host_write(uint8_t *out, const bloom_host_t *host,
     size_t *offset, unsigned parents);
 
 /*
- * Whether DNS could have it: letters, digits, "-", "_" and dots alone, or an
- * address.
+ * Returns 1 if the host is an address, or a name of letters, digits, "-", "_"
+ * and dots only; else 0.
  */
 int bloom_host_is_plain(const bloom_host_t *host);
 
 /*
- * Finds where the host and its parent domains begin, as offsets into its text:
- * itself, then the parents, the longest first, of at most `labels` labels and
- * at least two.  Returns their number, 1 to `labels`.  An address has no
- * parents.
+ * Finds the offsets in the text at which the host and its parent domains begin.
+ * The host itself comes first, then its parents of two to `labels` labels, the
+ * longest first.  Returns the number of offsets, 1 to `labels`.  An address has
+ * no parents.
  *
- * The top-level domain is no parent: a false positive there would be one for
- * all names below it.
+ * A top-level domain does not count as a parent: a false positive for it would
+ * hit every name below it.
  */
 unsigned bloom_host_parents(size_t *offset, const bloom_host_t *host,
     unsigned labels);

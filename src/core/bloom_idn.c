@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A label is read character by character into pieces, each of which libidn2
- * converts; the label that comes of it is encoded here.
+ * A label is cut into pieces, libidn2 converts each piece, and the joined
+ * result is encoded as punycode here.
  */
 
 #include <string.h>
@@ -15,12 +15,13 @@
 #include "bloom_utf8.h"
 
 
-/* The most characters that a label becomes: a host has no more bytes. */
+/* The most characters of a converted label: a host cannot have more bytes. */
 #define LABEL_MAX  253
 
 /*
- * The longest piece, in bytes.  A label of DNS has 63 bytes, each of which
- * stands for a character at most, which may have come from four of four bytes.
+ * The longest piece, in bytes.  A DNS label has 63 bytes, each of which stands
+ * for at most one character, which may have been composed from four characters
+ * of four bytes.
  */
 #define PIECE_MAX  1024
 
@@ -32,9 +33,10 @@
 #define ZWJ          0x200d
 
 
-/* A text for libidn2: a digit that may go before it, its bytes, a zero byte. */
+/* A text for libidn2: room for a digit in front of it, its bytes, and a zero
+ * byte. */
 typedef struct {
-    int      ascii;
+    int      ascii;                      /* it has only ASCII characters */
     size_t   len;
     uint8_t  text[1 + PIECE_MAX + 1];
 } piece_t;
@@ -46,7 +48,7 @@ typedef struct {
 } label_t;
 
 
-/* What UTS #46 ignores. */
+/* Returns 1 for a character that UTS #46 ignores. */
 static int
 is_ignored(uint32_t c)
 {
@@ -58,7 +60,7 @@ is_ignored(uint32_t c)
 }
 
 
-/* Characters that are a hyphen, or become one. */
+/* Returns 1 for a hyphen and for a character that is mapped to one. */
 static int
 is_hyphen(uint32_t c)
 {
@@ -66,7 +68,8 @@ is_hyphen(uint32_t c)
 }
 
 
-/* What is kept, but dropped or replaced by transitional processing. */
+/* Returns 1 for a character that nontransitional processing keeps, and that
+ * transitional processing drops or replaces. */
 static int
 is_deviation(uint32_t c)
 {
@@ -74,7 +77,8 @@ is_deviation(uint32_t c)
 }
 
 
-/* The URL Standard's "forbidden domain code point", and what would be a dot. */
+/* Returns 1 for the URL Standard's "forbidden domain code points", and for a
+ * dot. */
 static int
 is_forbidden(uint32_t c)
 {
@@ -83,7 +87,7 @@ is_forbidden(uint32_t c)
 }
 
 
-/* The length of the character at p, which is known to be valid. */
+/* Returns the length of the character at p, which is known to be valid. */
 static size_t
 character_len(const uint8_t *p)
 {
@@ -127,13 +131,15 @@ add(label_t *label, uint32_t c)
 
 
 /*
- * Has libidn2 convert a piece, without IDNA2008's rules if it is transitional;
- * *skip is how many characters of the result do not belong to it.  Returns NULL
- * if libidn2 refuses the piece or nothing is left; what it returns must be
- * released.
+ * Converts a piece with libidn2, which skips IDNA2008's rules if `flags` are
+ * transitional.  Returns the result, which the caller releases; or NULL if
+ * libidn2 refuses the piece or the budget is used up, in which case
+ * *label->left is 0.
  *
- * A piece may begin with a combining mark, as it need not begin the label.  It
- * gets something to stand behind that composes with nothing.
+ * A piece may begin with a combining mark, because it need not be the beginning
+ * of the label, but libidn2 refuses such a text.  It is converted again after a
+ * digit, with which nothing composes.  *skip is set to the number of characters
+ * in front of the result that do not belong to it.
  */
 static uint8_t *
 convert(label_t *label, piece_t *piece, int flags, size_t *skip)
@@ -221,7 +227,7 @@ add_as_it_is(label_t *label, const piece_t *piece)
 }
 
 
-/* Adds a piece, converted so if libidn2 takes it, or else as it is. */
+/* Adds a piece as libidn2 converts it, or as it is if libidn2 refuses it. */
 static int
 add_piece(label_t *label, piece_t *piece, int flags)
 {
@@ -264,10 +270,10 @@ begin(piece_t *piece)
 
 
 /*
- * Whether a browser lets the ZERO WIDTH (NON-)JOINER at p stand: libidn2 takes
- * it between its neighbours, or behind the one before it alone.  Elsewhere
- * browsers refuse the label, and others drop it, as transitional processing
- * does.
+ * Returns 1 if browsers keep the ZERO WIDTH (NON-)JOINER at p: if libidn2
+ * accepts it together with both of its neighbours, or with the one before it.
+ * Elsewhere browsers refuse the label, and other programs drop the joiner, as
+ * transitional processing does.
  */
 static int
 joins(label_t *label, const uint8_t *start, const uint8_t *p,
@@ -309,7 +315,8 @@ joins(label_t *label, const uint8_t *start, const uint8_t *p,
 }
 
 
-/* Adds a piece that IDNA2008 refuses: what deviates from it is kept apart. */
+/* Adds a piece that IDNA2008 refuses: it is cut at its deviation characters,
+ * which are kept. */
 static int
 add_cut(label_t *label, const piece_t *piece)
 {
@@ -350,7 +357,7 @@ add_cut(label_t *label, const piece_t *piece)
 }
 
 
-/* Adds a piece without a hyphen, by which the next one begins. */
+/* Adds a piece without hyphens, and begins the next one. */
 static int
 flush(label_t *label, piece_t *piece)
 {

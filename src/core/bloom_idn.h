@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file converts internationalised labels to ASCII, and is the only user of
- * libidn2.
+ * These functions convert internationalised labels to ASCII.  No other file
+ * uses libidn2.
  *
- * Browsers convert a label by UTS #46, nontransitionally and without its rules
- * about hyphens and about which ASCII characters a label may have.  libidn2 has
- * these rules, and those of IDNA2008, which refuse more.  So a label is cut
- * where nothing composes with anything, libidn2 converts the pieces, and what
- * they became is put together here:
+ * Browsers convert a label by UTS #46, nontransitionally, and without its rules
+ * about hyphens and about the ASCII characters that a label may have.  libidn2
+ * enforces these rules, and those of IDNA2008, which refuse even more.  So the
+ * label is cut at places where characters cannot compose, libidn2 converts the
+ * pieces, and the results are joined here:
  *
- *     ab--Fußball☃                as it comes
- *     ab | - | - | fußball☃       cut at hyphens; libidn2 refuses the last piece
- *     ab | - | - | fu | ß | ball☃   cut again; now libidn2 takes every piece
- *     xn--ab--fuball-b4a4125i     put together
+ *     ab--Fußball☃                  input
+ *     ab | - | - | fußball☃         cut at hyphens; libidn2 refuses the last
+ *     ab | - | - | fu | ß | ball☃   cut again; libidn2 accepts every piece
+ *     xn--ab--fuball-b4a4125i       joined
  *
- * libidn2 allocates memory while it converts and has released it all when it
- * returns; nothing else of the core allocates.  So it is called only for what
- * has a byte above 0x7f in it, and how much it is given is bounded.
+ * libidn2 allocates memory while it converts, and it is the only part of the
+ * core that allocates.  So only labels with a byte above 0x7f are passed to it,
+ * and the number of bytes passed is bounded.  It releases the memory before the
+ * functions here return.
  */
 
 #ifndef BLOOM_IDN_H
@@ -29,28 +30,29 @@
 #pragma GCC visibility push(hidden)
 
 
-/* What may be given to libidn2 for one name: BLOOM_IDN_CALL for each call, and
- * the bytes. */
+/* The budget of libidn2 for one name.  Each call costs BLOOM_IDN_CALL plus the
+ * number of bytes passed. */
 #define BLOOM_IDN_MAX   32768
 #define BLOOM_IDN_CALL  64
 
 /*
- * Converts a label with bytes above 0x7f to ASCII in lower case.  Takes what it
- * gives to libidn2 from `left`, which is BLOOM_IDN_MAX for a new name.
+ * Converts a label with bytes above 0x7f to ASCII in lower case.  `left` is
+ * what remains of the name's budget: the caller sets it to BLOOM_IDN_MAX for a
+ * new name, and this function reduces it.
  *
- * Returns the length of the result, which may be 0: some characters vanish.
- * Returns -1 if a browser goes to no host with this label: it is no UTF-8, or
- * has, or becomes, a character that ends a host or that no host has.  Returns
- * -2 if the result is longer than `room` or nothing is left to be given.
+ * Returns the length of the result, which is 0 if every character is ignored;
+ * -1 if browsers refuse the label because it is not UTF-8, or because it has,
+ * or is converted to, a character that hosts cannot have; -2 if the result is
+ * longer than `room` or the budget is used up.
  *
- * A character that is newer than libidn2's Unicode stands for itself.
+ * A character that is newer than libidn2's version of Unicode is kept as it is.
  */
 int bloom_idn_label(uint8_t *out, size_t room, const uint8_t *label,
     size_t len, size_t *left);
 
 /*
- * Returns 3 if one of the dots U+3002, U+FF0E and U+FF61 is at p, or else 0.
- * `rest` is at least 1.
+ * Returns 3, its length, if one of the dots U+3002, U+FF0E and U+FF61 is at p,
+ * else 0.  `rest` is at least 1.
  */
 static inline size_t
 bloom_idn_dot(const uint8_t *p, size_t rest)

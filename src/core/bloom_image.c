@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A header is read field by field and believed only if every field is within
- * its bounds and agrees with the file's size.
+ * A header is decoded field by field, and accepted only if every field is in
+ * range and agrees with the file's size.
  */
 
 #include <inttypes.h>
@@ -16,8 +16,8 @@
 
 
 /*
- * The first byte is not ASCII and a CR LF follows, so that a transfer as text
- * spoils it visibly.
+ * The first byte is not ASCII and the last two are CR LF, so that a transfer in
+ * text mode damages the magic number visibly.
  */
 static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
 
@@ -48,7 +48,7 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
 #define AT_AS_OF         128
 #define AT_BUILD_ID      136
 #define AT_RESERVED      152
-#define AT_ORIGIN        152             /* these, if imported */
+#define AT_ORIGIN        152             /* from here on: if imported */
 #define AT_ORIGIN_LEN    156
 #define AT_LINKS         160
 #define AT_ORIGIN_ITEMS  168
@@ -258,7 +258,8 @@ bloom_image_claims(const uint8_t h[BLOOM_IMAGE_PAGE])
 }
 
 
-/* Before the checksum: is it ours, can it be read, is it whole? */
+/* Checks, before the checksum, that the file is an image of a known version and
+ * is complete. */
 static int
 check_kind(const uint8_t *h, uint64_t file_size, char *error)
 {
@@ -314,7 +315,8 @@ check_kind(const uint8_t *h, uint64_t file_size, char *error)
 }
 
 
-/* `used`: where the reserved bytes begin that are not in use. */
+/* Decodes what an imported image has in the reserved bytes; `used` is set to
+ * the offset of the first byte that is still reserved. */
 static int
 decode_origin(bloom_image_t *image, const uint8_t *h, size_t *used,
     char *error)
@@ -430,7 +432,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
                     bloom_hasher_name(image->hasher.kind), image->flags);
     }
 
-    /* some imported hashes refer to the key, which has to lie still for that */
+    /* some imported hashes refer to the key, which must not move for that */
 
     if (image->key_form != BLOOM_FORM_RAW
         && (image->flags & BLOOM_IMAGE_IMPORTED))
@@ -520,7 +522,7 @@ bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
         return fail("cannot be read at byte 0");
     }
 
-    /* a file shorter than a page is not ours, or says it is longer */
+    /* decoding refuses a file shorter than a page: its size is wrong */
 
     if (bloom_image_decode(&reader->image, reader->page, file_size, error)
         != 0)
@@ -549,8 +551,8 @@ bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
 }
 
 
-/* The zeros that fill up an imported filter's last line, less than 64 bytes,
- * which its last chunk has. */
+/* Returns 1 if the bits after an imported filter's last bit are zero.  They are
+ * in the last chunk, and fewer than 512. */
 static int
 padding_zero(const bloom_image_t *image, const uint8_t *chunk, size_t len)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * An image file is a filter with all that is needed to use it.
+ * An image file contains a filter and all that is needed to use it.
  *
  *     0       header, one page (4096 bytes)
  *     4096    table: CRC-32C of every chunk, padded with zeros to a page
  *     ...     payload: the filter's bits, to the end of the file
  *
- * Every number is little-endian.  The header holds its own checksum and the
- * table's, the table holds the chunks' (1 MiB of payload, the last may be
- * shorter), so each byte of the file is covered.  docs/image-format.md has
- * each field; t/golden/ freezes them.
+ * Every number is little-endian.  A chunk is 1 MiB of payload; the last one may
+ * be shorter.  The header has a checksum of itself and one of the table, and
+ * the table has one of each chunk, so every byte of the file is covered.
+ * docs/image-format.md describes each field; the files in t/golden/ make sure
+ * that none changes.
  *
- * Nothing here opens, reads, writes or allocates by itself: a reader is given
- * a function that reads at an offset.
+ * These functions do no I/O and allocate nothing: the caller passes a function
+ * that reads at an offset.
  */
 
 #ifndef BLOOM_IMAGE_H
@@ -31,13 +32,13 @@
 #define BLOOM_IMAGE_BUILD_ID_LEN  16
 #define BLOOM_IMAGE_ERROR_LEN     256
 
-/* bloom_image_t.flags; a reader refuses flags it does not know. */
+/* bloom_image_t.flags; a reader refuses flags that it does not know. */
 #define BLOOM_IMAGE_ESTIMATED     0x1    /* `items` is an estimate */
-#define BLOOM_IMAGE_IMPORTED      0x2    /* it has an origin, below */
+#define BLOOM_IMAGE_IMPORTED      0x2    /* it has an origin, see below */
 #define BLOOM_IMAGE_FLAGS         (BLOOM_IMAGE_ESTIMATED | BLOOM_IMAGE_IMPORTED)
 
-/* bloom_image_t.origin: the format it was imported from; never renumbered.
- * 0: made by us. */
+/* bloom_image_t.origin: the format that the filter was imported from, or 0 if
+ * it was not imported.  Never renumbered. */
 #define BLOOM_ORIGIN_GUAVA            1
 #define BLOOM_ORIGIN_REDISBLOOM       2
 #define BLOOM_ORIGIN_BITMAP           3
@@ -46,21 +47,22 @@
 #define BLOOM_ORIGIN_SPARK            6
 #define BLOOM_ORIGIN_LIBBLOOM         7
 
-/* Room in the header for the origin's own header, with no link. */
+/* Bytes for the origin's own header if there are no links. */
 #define BLOOM_IMAGE_ORIGIN_MAX    3916
 
 
+/* What the header of an image says. */
 typedef struct {
     bloom_geometry_t  geometry;
     bloom_hasher_t    hasher;
     uint32_t          key_form;          /* BLOOM_FORM_... */
     uint32_t          flags;
-    uint64_t          capacity;          /* items it was sized for, >= 1 */
+    uint64_t          capacity;          /* items it is sized for, >= 1 */
     uint64_t          items;             /* distinct keys in it */
     double            fpr;               /* promised at capacity, 0 < fpr < 1 */
     uint64_t          created;           /* ms since 1970-01-01 UTC */
-    uint64_t          as_of;             /* complete up to then, in ms too;
-                                            0: not stated */
+    uint64_t          as_of;             /* the time up to which its keys are
+                                            complete, in ms; 0: not stated */
     uint8_t           build_id[BLOOM_IMAGE_BUILD_ID_LEN];
     uint32_t          table_crc;
     uint32_t          origin;            /* BLOOM_ORIGIN_... */
@@ -69,13 +71,14 @@ typedef struct {
 } bloom_image_t;
 
 
-/* The file's parts, in bytes, all derived from the geometry. */
+/* Return the sizes of the file's parts in bytes, and the number of its chunks.
+ * All of them follow from the geometry. */
 uint64_t bloom_image_payload_size(const bloom_image_t *image);
 uint64_t bloom_image_table_size(const bloom_image_t *image);
 uint64_t bloom_image_file_size(const bloom_image_t *image);
 uint64_t bloom_image_chunks(const bloom_image_t *image);
 
-/* Bytes of a chunk, 0 <= chunk < bloom_image_chunks(). */
+/* Returns the bytes of a chunk, 0 <= chunk < bloom_image_chunks(). */
 size_t bloom_image_chunk_size(const bloom_image_t *image, uint64_t chunk);
 
 
@@ -83,55 +86,60 @@ size_t bloom_image_chunk_size(const bloom_image_t *image, uint64_t chunk);
 
 /*
  * Fills `table`, bloom_image_table_size() bytes, with the checksums of the
- * payload and sets image->table_crc.  Call it when the bits are final and
- * before bloom_image_encode().
+ * payload, and sets image->table_crc.  Call it when the bits are final, before
+ * bloom_image_encode().
  */
 void bloom_image_seal(bloom_image_t *image, const void *payload, void *table);
 
 /*
- * The same piece by piece: each chunk, bloom_image_chunk_size() bytes, in any
- * order, and then the table.
+ * Do what bloom_image_seal() does, in pieces.  Call the first function for
+ * every chunk, bloom_image_chunk_size() bytes, in any order; then call the
+ * second one once.
  */
 void bloom_image_seal_chunk(const bloom_image_t *image, uint64_t chunk,
     const void *data, void *table);
 void bloom_image_seal_table(bloom_image_t *image, void *table);
 
+/* Writes the header of a sealed image. */
 void bloom_image_encode(const bloom_image_t *image,
     uint8_t header[BLOOM_IMAGE_PAGE]);
 
 /*
- * An imported image keeps what its source had in front of the bits, so that it
- * can be written back: image->origin_len bytes of the header, at most
- * bloom_image_origin_room().  Where they are; after bloom_image_encode() they
- * are zeros.
+ * Return where in the header an imported image keeps the header of its source
+ * file, and how many bytes there are at most.  These image->origin_len bytes
+ * make it possible to export the filter again.  bloom_image_encode() leaves
+ * zeros there.
  */
 uint8_t *bloom_image_origin(const bloom_image_t *image,
     uint8_t header[BLOOM_IMAGE_PAGE]);
 uint32_t bloom_image_origin_room(const bloom_image_t *image);
 
-/* Renews the checksum of a header into which they have been put. */
+/* Updates the header's checksum after those bytes have been copied into it. */
 void bloom_image_encode_again(uint8_t header[BLOOM_IMAGE_PAGE]);
 
 
 /* ---- reading ---- */
 
-/* 1 if these bytes, a file's first, begin an image, of whatever version. */
+/* Returns 1 if a file that begins with these bytes is an image of any version,
+ * else 0. */
 int bloom_image_is(const void *data, size_t len);
 
-/* Returns the size of the file that its header states, which is not checked. */
+/* Returns the file size that a header states.  Nothing is checked. */
 uint64_t bloom_image_claims(const uint8_t header[BLOOM_IMAGE_PAGE]);
 
 /*
- * Reads exactly `len` bytes at `offset` into `buf`; 0, or -1 if they cannot be
- * had.  It is asked only for what lies within the file's size.
+ * Reads exactly `len` bytes at `offset` into `buf`.  Returns 0, or -1 if it
+ * cannot.  It is called only for bytes within the file's size.
  */
 typedef int (*bloom_image_read_pt)(void *ctx, void *buf, size_t len,
     uint64_t offset);
 
+/* The state of reading one image file. */
 typedef struct {
     bloom_image_t        image;
-    uint64_t             next;           /* chunk */
-    uint32_t             table_crc;      /* of what was read of it again */
+    uint64_t             next;           /* number of the next chunk */
+    uint32_t             table_crc;      /* of the part of the table that
+                                            bloom_image_next() has read */
     bloom_image_read_pt  read;
     void                *ctx;
     char                 error[BLOOM_IMAGE_ERROR_LEN];
@@ -140,33 +148,35 @@ typedef struct {
 
 
 /*
- * Reads and checks header and table of a file of `file_size` bytes.  0, with
- * reader->image filled, or -1 with reader->error, a phrase to follow the
- * file's name ("is truncated: ...").  Lengths are held against the file's size
- * before anything is believed; the image has every value in range after it.
+ * Reads and checks the header and the table of a file of `file_size` bytes.
+ * Returns 0 and fills reader->image, in which every value is in range; or
+ * returns -1 and fills reader->error, a phrase to follow the file's name, such
+ * as "is truncated: ...".
  */
 int bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
     void *ctx, uint64_t file_size);
 
 /*
- * Reads chunk reader->next into `dst`, which has room for
- * bloom_image_chunk_size() of it, checks it and moves on.  1 if there was one,
- * 0 at the end, -1 with reader->error: then `dst` holds nothing of worth.  If
- * another image is written over the file meanwhile, reading to the end fails.
+ * Reads and checks the next chunk.  `dst` has room for bloom_image_chunk_size()
+ * bytes.  Returns 1 if there was a chunk; 0 at the end; -1 with reader->error,
+ * and then the contents of `dst` must not be used.
+ *
+ * If another image is written over the file while it is being read, one of the
+ * calls up to the end returns -1.
  */
 int bloom_image_next(bloom_image_reader_t *reader, void *dst);
 
 /*
- * Decodes and checks a header alone, of a file of `file_size` bytes; `error`
- * has BLOOM_IMAGE_ERROR_LEN bytes.  0 or -1 as above.
+ * Decodes and checks only the header of a file of `file_size` bytes.  Returns
+ * 0, or -1 with the reason in `error`, which has BLOOM_IMAGE_ERROR_LEN bytes.
  */
 int bloom_image_decode(bloom_image_t *image,
     const uint8_t header[BLOOM_IMAGE_PAGE], uint64_t file_size, char *error);
 
 
 /*
- * NULL if the two can be merged, otherwise what differs: "layout", "bits",
- * "hash", "seed", "funnel", "k", "links" or "key form".
+ * Returns NULL if the two images can be merged, else the name of what differs:
+ * "layout", "bits", "k", "links", "hash", "funnel", "seed" or "key form".
  */
 const char *bloom_image_differs(const bloom_image_t *a,
     const bloom_image_t *b);

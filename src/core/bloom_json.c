@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The reader is a state machine that takes one byte after the other, so that
- * the input may be cut anywhere.
+ * The reader is a state machine that takes one byte at a time, so that the
+ * input may be cut anywhere.
  */
 
 #include <string.h>
@@ -14,16 +14,16 @@
 
 enum {
     START = 0,                           /* before the array */
-    FIRST,                               /* before its first string */
-    VALUE,                               /* before another one */
-    STRING,                              /* in one */
-    UTF8,                                /* in a character of several bytes */
-    ESCAPE,                              /* behind a backslash */
-    HEX,                                 /* behind \u */
-    LOW,                                 /* behind an escaped high surrogate */
-    LOW_ESCAPE,                          /* and a backslash */
-    AFTER,                               /* behind a string */
-    END                                  /* behind the array */
+    FIRST,                               /* before the first string */
+    VALUE,                               /* before a further string */
+    STRING,                              /* inside a string */
+    UTF8,                                /* inside a multi-byte character */
+    ESCAPE,                              /* after a backslash */
+    HEX,                                 /* after \u */
+    LOW,                                 /* after an escaped high surrogate */
+    LOW_ESCAPE,                          /* after its next backslash */
+    AFTER,                               /* after a string */
+    END                                  /* after the array */
 };
 
 
@@ -44,7 +44,7 @@ bloom_json_begin(bloom_json_t *json, uint8_t *buf)
 }
 
 
-/* What stands for itself in a string, in one byte. */
+/* Returns 1 for a byte that is a character of a string by itself. */
 static inline int
 is_plain(uint8_t c)
 {
@@ -128,7 +128,7 @@ bloom_json_next(bloom_json_t *json, bloom_key_t *key, const uint8_t **pos,
 }
 
 
-/* One byte that is not plainly within a string; 0 or -1. */
+/* Takes one byte in any state but STRING.  Returns 0 or -1. */
 static int
 between(bloom_json_t *json, uint8_t c)
 {
@@ -248,7 +248,7 @@ append(bloom_json_t *json, uint8_t c)
 }
 
 
-/* The first byte of a character of several. */
+/* Takes the first byte of a multi-byte character. */
 static int
 begin_utf8(bloom_json_t *json, uint8_t c)
 {
@@ -267,7 +267,7 @@ begin_utf8(bloom_json_t *json, uint8_t c)
 }
 
 
-/* The byte behind a backslash. */
+/* Takes the byte after a backslash. */
 static int
 escape(bloom_json_t *json, uint8_t c)
 {
@@ -295,7 +295,7 @@ escape(bloom_json_t *json, uint8_t c)
 }
 
 
-/* Four hexadecimal digits are complete. */
+/* Takes the value of four hexadecimal digits. */
 static int
 unit(bloom_json_t *json)
 {

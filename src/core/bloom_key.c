@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file copies nothing by itself: a key that is cut out lies in the
- * caller's piece, and decoding may be done in place.
+ * Nothing is copied here: a key that is read points into the caller's piece,
+ * and decoding works in place.
  */
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Keys are cut out of streams, and decoded as requests carry them.
+ * These functions split a stream into keys, and decode keys that arrive in
+ * requests.
  */
 
 #ifndef BLOOM_KEY_H
@@ -19,23 +20,25 @@ typedef struct {
 } bloom_key_t;
 
 typedef enum {
-    BLOOM_SPLIT_LINES = 0,               /* LF, or CR LF */
-    BLOOM_SPLIT_NUL                      /* a zero byte; nothing is stripped */
+    BLOOM_SPLIT_LINES = 0,               /* keys end with LF or CR LF */
+    BLOOM_SPLIT_NUL                      /* keys end with a zero byte */
 } bloom_split_e;
 
 
 /*
- * The next key of a piece of a stream, *pos .. end.  1 with the key, which
- * lies in the piece and may be empty, and *pos behind its delimiter; 0 if no
- * delimiter is left: the rest belongs to the stream's next piece, or, where
- * `last` is set, is itself a key if it is not empty.
+ * Reads the next key from a piece of a stream, *pos .. end.
+ *
+ * Returns 1 with the key, which points into the piece and may be empty, and
+ * moves *pos past the key's delimiter.  Returns 0 if no delimiter is left: the
+ * caller puts the rest in front of the next piece.  If `last` is set, there is
+ * no next piece, and a rest that is not empty is the last key.
  */
 int bloom_key_next(bloom_key_t *key, const uint8_t **pos, const uint8_t *end,
     bloom_split_e split, int last);
 
 /*
- * Length of a UTF-8 byte order mark at the beginning of a text, 3 or 0: no
- * part of the first key.
+ * Returns the length, 3 or 0, of the UTF-8 byte order mark at the beginning of
+ * a stream.  The mark is not part of the first key.
  */
 size_t bloom_key_mark(const uint8_t *data, size_t len);
 
@@ -43,13 +46,13 @@ size_t bloom_key_mark(const uint8_t *data, size_t len);
 typedef enum {
     BLOOM_DECODE_OFF = 0,
     BLOOM_DECODE_URI,                    /* %41 -> A */
-    BLOOM_DECODE_FORM                    /* the same, and + -> space */
+    BLOOM_DECODE_FORM                    /* %41 -> A and + -> space */
 } bloom_decode_e;
 
 /*
- * Decodes `len` bytes of src into dst, which has room for as many and may be
- * src itself; the decoded length.  What is no valid escape stays as it is (the
- * URL Standard's percent-decode), so that every key can be decoded.
+ * Decodes `len` bytes of src into dst, which has room for `len` bytes and may
+ * be src itself.  Returns the decoded length.  An invalid escape stays as it is
+ * (the URL Standard's percent-decode), so decoding never fails.
  */
 size_t bloom_key_decode(uint8_t *dst, const uint8_t *src, size_t len,
     bloom_decode_e how);

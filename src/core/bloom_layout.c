@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file tests and adds keys in the layouts blocked and classic, one by one
- * and in batches, and calls bloom_layout_foreign.c for all others.
+ * This file tests and adds keys in the layouts blocked and classic, singly and
+ * in batches, and calls bloom_layout_foreign.c for all other layouts.
  */
 
 #include "bloom_layout.h"
@@ -18,11 +18,12 @@
 
 #define PHI  0x9e3779b97f4a7c15
 
-/* Fewer keys are tested sooner one by one than as a batch. */
+/* Below this number, testing keys one by one is faster than a batch. */
 #define FEW  4
 
 
-/* floor(x * n / 2^64): maps a hash evenly onto 0 .. n-1 (Lemire, 2016). */
+/* Returns floor(x * n / 2^64), which maps a hash evenly onto 0 .. n-1
+ * (Lemire, 2016). */
 static inline uint64_t
 scale(uint64_t x, uint64_t n)
 {
@@ -30,7 +31,8 @@ scale(uint64_t x, uint64_t n)
 }
 
 
-/* Its pattern is r bits, one in each sector of 2^shift bits. */
+/* Returns a key's j-th line, and its pattern there: r bits, one in each sector
+ * of 2^shift bits. */
 static inline bloom_place_t
 place(const bloom_geometry_t *g, bloom_hash_t hash, uint32_t j)
 {
@@ -48,7 +50,7 @@ place(const bloom_geometry_t *g, bloom_hash_t hash, uint32_t j)
 }
 
 
-/* log2 of a line's sector, for r = 1, 2, 4 or 8 bits in a line. */
+/* Returns log2 of the sector size for r = 1, 2, 4 or 8 bits in a line. */
 static inline uint32_t
 sector_shift(uint32_t r)
 {
@@ -56,7 +58,7 @@ sector_shift(uint32_t r)
 }
 
 
-/* Bit i of a pattern, counted from the line's first bit. */
+/* Returns bit i of a pattern, counted from the line's first bit. */
 static inline uint32_t
 pattern_bit(uint64_t pattern, uint32_t i, uint32_t shift)
 {
@@ -88,7 +90,8 @@ classic_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-/* The line is one memory access: no branch before all of it is read. */
+/* The line costs one memory access, so there is no branch until all bits are
+ * read. */
 static inline int
 line_test(const uint64_t *line, uint64_t pattern, uint32_t r, uint32_t shift)
 {
@@ -103,7 +106,8 @@ line_test(const uint64_t *line, uint64_t pattern, uint32_t r, uint32_t shift)
 }
 
 
-/* The same for a bit in each word, as it is at rates below a few percent. */
+/* Tests a pattern with one bit in each word, the usual case at rates below a
+ * few percent. */
 static inline int
 words_test(const uint64_t *line, uint64_t pattern)
 {
@@ -151,7 +155,7 @@ blocked_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-/* Apart, so that the usual test has no registers to save for it. */
+/* A function of its own, so that the usual test need not save registers. */
 static int __attribute__((noinline))
 other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 {
@@ -295,15 +299,16 @@ bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
 
 
 /*
- * Batches go line by line, or bit by bit: whatever the keys that are still in
- * question need next is asked for before the first of it is looked at, so that
- * the memory has all of them to do at once.  Not through
- * bloom_layout_prefetch(): gcc takes a function that does nothing else for one
- * without effects, and leaves its calls out.
+ * A batch is tested line by line, or bit by bit.  For every key that may still
+ * be present, the next line or bit is prefetched before the first one is read,
+ * so that memory serves all of them in parallel.
+ *
+ * The code does not call bloom_layout_prefetch(): gcc takes a function that
+ * does nothing but prefetch for one without effects, and drops the calls.
  */
 
 
-/* The first n bits. */
+/* Returns a word with its n lowest bits set. */
 static inline uint64_t
 low_bits(unsigned n)
 {
@@ -311,7 +316,8 @@ low_bits(unsigned n)
 }
 
 
-/* The answers of the keys in `of`, in their order, each moved to its key. */
+/* Moves each bit of `answers` to the position of its key, where `of` is the
+ * bitmap of the keys tested, in order. */
 static inline uint64_t
 spread(uint64_t answers, uint64_t of)
 {
@@ -325,7 +331,8 @@ spread(uint64_t answers, uint64_t of)
 }
 
 
-/* The j-th places of the keys in `of`, asked for; how many. */
+/* Computes and prefetches the j-th places of the keys in the bitmap `of`.
+ * Returns their number. */
 static inline unsigned
 places(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, uint64_t of, uint32_t j,
@@ -427,7 +434,7 @@ bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-/* Up to BLOOM_BATCH keys, eight bits in each of a key's lines. */
+/* Adds at most BLOOM_BATCH keys with eight bits in each line. */
 static void
 blocked_add_batch(const bloom_geometry_t *g, uint64_t *words,
     const bloom_hash_t *hash, unsigned n)

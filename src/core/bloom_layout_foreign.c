@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * All of these layouts share one loop: a walk yields the positions of a key's
- * bits one after the other.
+ * All of these layouts share one loop over a walk, which yields the numbers of
+ * a key's bits one after the other.
  */
 
 #include "bloom_layout_foreign.h"
@@ -180,7 +180,7 @@ links_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
     uint64_t             from;
     const bloom_link_t  *link;
 
-    /* the newest is the largest */
+    /* the newest link comes first: it is the largest */
 
     from = g->bits;
 
@@ -203,7 +203,7 @@ int
 bloom_layout_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
-    /* a loop of its own for each, in which nothing asks for the layout */
+    /* each layout gets its own loop, without a branch on the layout in it */
 
 #define test_as(layout)                                                      \
     case layout:                                                             \

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These layouts say where a key's bits are in filters that other systems made.
+ * These functions test and add keys in the layouts of filters that other
+ * systems made.
  *
- * Bit i of a key, i = 0 .. k-1, with h1 and h2 of bloom_hash(); sums and
- * products wrap at 2^64 unless said otherwise, i32(x) is the lower half of x
- * as a signed number, and flip(c) = c < 0 ? -c - 1 : c:
+ * Below is the number of bit i of a key, i = 0 .. k-1.  h1 and h2 come from
+ * bloom_hash(), sums and products wrap at 2^64 unless "mod" says otherwise,
+ * i32(x) is the lower half of x as a signed number, and
+ * flip(c) = c < 0 ? -c - 1 : c.
  *
  *   double    (h1 + i h2) mod bits                  RedisBloom, libbloom
  *
@@ -24,16 +26,18 @@
  *             with P = 2^64 - 59 and G = 18446744073709550147
  *
  *   four      (g(i mod 2) + i g(2 + ((i + i mod 2) mod 4) / 2)) mod bits,
- *             g(0), g(1) MurmurHash3 of the key and g(2), g(3) of it and a
- *             byte 1 behind                             bits-and-blooms
+ *             (g(0), g(1)) = MurmurHash3(key),
+ *             (g(2), g(3)) = MurmurHash3(key || 1)      bits-and-blooms
  *
- *   each      h1 of MurmurHash3 of the key and the byte i behind, mod bits
- *                                                              go-zero
- *   links     double, in each of several filters; a key is present if it is
- *             in any, and is added to the last        RedisBloom, scaled
+ *   each      MurmurHash3(key || i).h1 mod bits                go-zero
  *
- * Where the source counts a byte's bits from its highest (a bitmap in Redis),
- * the importer has turned them round: bit b is always bit b & 7 of byte b / 8.
+ *   links     double, in each of several filters; a key is present if any
+ *             of them has it, and is added to the last    RedisBloom, scaled
+ *
+ * P || b is P followed by the byte b.
+ *
+ * Bit b is always bit b & 7 of byte b / 8.  If the source numbers the bits of a
+ * byte from the highest one (a bitmap in Redis), the importer reverses them.
  */
 
 #ifndef BLOOM_LAYOUT_FOREIGN_H
@@ -45,8 +49,9 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Do what bloom_layout_test(), bloom_layout_add() or, with `atomic`,
- * bloom_layout_add_atomic(), and bloom_layout_bits() do, with these layouts. */
+/* Test a key, add a key and compute its bits, as the functions of
+ * bloom_layout.h do.  The addition returns the number of bits it changed; it
+ * uses atomic ORs if `atomic` is set. */
 int bloom_layout_foreign_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 int bloom_layout_foreign_add(const bloom_geometry_t *g, uint64_t *words,

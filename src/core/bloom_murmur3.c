@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The message is read as little-endian numbers, so that the hash is the same on
+ * The message is read as little-endian numbers, so the hash is the same on
  * every machine.
  */
 
@@ -136,7 +136,7 @@ bloom_murmur3_end(const bloom_murmur3_t *m)
     memset(tail, 0, sizeof(tail));
     memcpy(tail, m->tail, m->len % 16);
 
-    /* zeros mix to zeros: an empty half changes nothing */
+    /* mixing zeros gives zeros, so an empty half changes nothing */
 
     return murmur_end(m->h1 ^ murmur_k1(bloom_get64(tail)),
                       m->h2 ^ murmur_k2(bloom_get64(tail + 8)), m->len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * MurmurHash3_x64_128 by Austin Appleby (public domain, SMHasher) hashes a
- * message that is there as a whole or comes in pieces.
+ * These functions compute MurmurHash3_x64_128 by Austin Appleby (public domain,
+ * SMHasher) of a message that is complete or comes in pieces.
  */
 
 #ifndef BLOOM_MURMUR3_H
@@ -27,21 +27,21 @@ bloom_murmur3_mix(uint64_t x)
 }
 
 /*
- * Returns the hash of `len` bytes at `data`, of any alignment; NULL only if len
- * is 0.  The function's published verification value is 0x6384BA69.
+ * Returns the hash of `len` bytes at `data`, which may have any alignment, and
+ * may be NULL if len is 0.  The published verification value is 0x6384BA69.
  */
 bloom_hash_t bloom_murmur3_x64_128(const void *data, size_t len,
     uint32_t seed);
 
 /*
- * The state of a hash with seed 0 whose message comes in pieces.  For many
- * messages that begin alike, copy the state and go on from it.
+ * The state of a hash with seed 0 of a message that comes in pieces.  It may be
+ * copied, to hash several messages with the same beginning.
  */
 typedef struct {
     uint64_t  h1;
     uint64_t  h2;
     uint64_t  len;
-    uint8_t   tail[16];                  /* len mod 16 bytes of it in use */
+    uint8_t   tail[16];                  /* its first len mod 16 are in use */
 } bloom_murmur3_t;
 
 void bloom_murmur3_begin(bloom_murmur3_t *m);

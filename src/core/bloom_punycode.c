@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Punycode has the ASCII characters first, then a number for each other one:
- * how many steps it is from the one before it, counted over all places and all
- * code points, in digits whose weights adapt to what was seen.
+ * Punycode writes the ASCII characters first, then one number for each other
+ * character: its distance from the one before, counted over all positions and
+ * all code points.  The weights of the digits adapt to the numbers before.
  */
 
 #include <string.h>
@@ -19,7 +19,7 @@
 #define SKEW   38
 #define DAMP   700
 #define BIAS   72
-#define FIRST  0x80                      /* the first code point of all */
+#define FIRST  0x80                      /* the lowest code point encoded */
 
 #define LAST   0x10ffff
 
@@ -40,7 +40,7 @@ adapt(uint32_t delta, uint32_t n, int first)
 }
 
 
-/* What a digit at place k begins from, section 6.2. */
+/* Returns the threshold of the digit at place k (section 6.2). */
 static uint32_t
 threshold(uint32_t k, uint32_t bias)
 {

@@ -15,15 +15,16 @@
 
 
 /*
- * Encodes code points, of which some are not ASCII.  Returns the length, or -1
- * if the result is longer than `room`.  Time is quadratic in `n`.
+ * Encodes n code points, at least one of which is not ASCII.  Returns the
+ * length, or -1 if the result is longer than `room`.  Time is quadratic in `n`.
  */
 int bloom_punycode_encode(uint8_t *out, size_t room, const uint32_t *c,
     size_t n);
 
 /*
  * Decodes punycode.  Returns the number of code points, or -1 if there are more
- * than `room` or if this is no punycode.  Time is quadratic in the number.
+ * than `room` or the input is not punycode.  Time is quadratic in the number of
+ * code points.
  */
 int bloom_punycode_decode(uint32_t *c, size_t room, const uint8_t *p,
     size_t len);

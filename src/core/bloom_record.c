@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file encodes and decodes headers of segments and records, and looks for
- * the next valid record behind a broken one.
+ * This file encodes and decodes the headers of segments and records, and finds
+ * the next valid record after a broken one.
  */
 
 #include <inttypes.h>
@@ -33,11 +33,11 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 
 /* Offsets in a record's header. */
 #define AT_RECORD_SIZE   0               /* with header and padding */
-#define AT_RECORD_CRC    4               /* of place, size, what follows it */
+#define AT_RECORD_CRC    4               /* of salt, position and header */
 #define AT_RECORD_SEQ    8
 #define AT_RECORD_TIME   16
 #define AT_RECORD_COUNT  24
-#define AT_RECORD_KEYS   28              /* CRC of all behind the header */
+#define AT_RECORD_KEYS   28              /* CRC of all after the header */
 
 #define RECORD_ALIGN     8
 #define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_RECORD_KEY_MAX */
@@ -170,7 +170,7 @@ bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key)
 
     length[n++] = (uint8_t) rest;
 
-    /* padding fits as well, since room is a multiple of what is padded to */
+    /* padding always fits: room is a multiple of RECORD_ALIGN */
 
     if ((size_t) n + key->len > maker->room - maker->len) {
         return -1;
@@ -234,7 +234,8 @@ bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
 }
 
 
-/* 0 with all but the keys' end, -1 if there is no header of a record. */
+/* Reads a record's header.  Returns 0 with every field of `record` but `end`;
+ * -1 if the header is not valid. */
 static int
 read_header(bloom_record_t *record, const bloom_segment_t *segment,
     uint64_t position, const uint8_t *buf, size_t len)
@@ -266,8 +267,9 @@ read_header(bloom_record_t *record, const bloom_segment_t *segment,
 
 
 /*
- * 0 with the keys' end, -1 if they are not what their header says.  What a
- * writer did against the format is found here too, not while keys are used.
+ * Checks the keys of a record.  Returns 0 with record->end, or -1 if they do
+ * not match the header.  A violation of the format by the writer is also found
+ * here, before any key is used.
  */
 static int
 read_keys(bloom_record_t *record, const uint8_t *buf)
@@ -347,7 +349,7 @@ bloom_record_key(bloom_record_t *record, bloom_key_t *key)
         }
     }
 
-    /* a last byte of zero is that of no key, or could have been left out */
+    /* a last byte of zero is an empty key or a needlessly long length */
 
     if (p[-1] == 0 || len > BLOOM_RECORD_KEY_MAX
         || len > (size_t) (record->end - p))
@@ -385,7 +387,7 @@ bloom_record_find(bloom_record_t *record, const bloom_segment_t *segment,
             return at;
         }
 
-        /* its header is good, so that there is no other record within it */
+        /* the header is valid, so no other record begins within this one */
 
         at += record->size;
     }

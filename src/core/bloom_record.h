@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A journal holds the keys added to a zone since its image, in order, on disk.
+ * A journal stores, in order, the keys that were added to a zone since its
+ * image was built.  These functions encode and decode it.
  *
- * It is one endless sequence of bytes, and a position in it is a 64-bit
- * number.  Segments, files of a fixed size, hold it piece by piece:
+ * A journal is one endless sequence of bytes, and a position in it is a 64-bit
+ * number.  It is stored in segments, files of a fixed size:
  *
  *     segment     | header 128 | record | record | ... | zeros to its end |
  *     positions   base        base + 128              base + size = next base
@@ -12,22 +13,23 @@
  *     record      | header 32 | key | key | ... | zeros to a multiple of 8 |
  *     key         length (LEB128), bytes
  *
- * A record is what one addition appended: one key or many.  Sequence numbers
- * count records, without a gap; times never run backwards.
+ * A record contains the keys of one addition, at least one.  Sequence numbers
+ * count records without gaps, and the times of records never decrease.
  *
- * The end is where zeros begin.  A record that was being written when the
- * machine stopped fails a checksum, or has zeros where its header should be:
- * the tail is torn there and cut.  A valid record behind a broken one is never
- * dropped: that is damage, not a tail.  bloom_record_find() tells them apart.
+ * A journal ends where the zeros begin.  If the machine stopped while a record
+ * was being written, the record fails a checksum or has zeros instead of a
+ * header: this is a torn tail, which is cut off.  A broken record that is
+ * followed by a valid one is damage instead, and the valid record is never
+ * dropped.  bloom_record_find() tells the two apart.
  *
- * A record's header has a checksum of its own, which begins with the segment's
- * random salt and the record's position, and a checksum of the keys.  So no
- * key, whatever its bytes, can pose as a record, nor a record of another place
- * as one of this; and a record whose keys alone are broken says how far it
- * goes, so that finding the next one looks at every byte about once, whatever
+ * A record has a checksum of its header and one of its keys.  The header's
+ * checksum covers the segment's random salt and the record's position, so
+ * neither the bytes of a key nor a record from elsewhere can pass for a record
+ * here.  If only the keys are broken, the header still gives the record's size.
+ * So the search for the next valid record reads every byte about once, whatever
  * the bytes are.
  *
- * Numbers are little-endian.  docs/journal-format.md has each field.
+ * Numbers are little-endian.  docs/journal-format.md describes each field.
  */
 
 #ifndef BLOOM_RECORD_H
@@ -44,7 +46,7 @@
 #define BLOOM_JOURNAL_VERSION    1
 
 #define BLOOM_SEGMENT_HEADER     128
-#define BLOOM_SEGMENT_SIZE       (16 * 1024 * 1024)     /* as a rule */
+#define BLOOM_SEGMENT_SIZE       (16 * 1024 * 1024)     /* default */
 #define BLOOM_SEGMENT_MIN        (BLOOM_SEGMENT_HEADER + BLOOM_RECORD_MAX)
 #define BLOOM_SEGMENT_MAX        (1024 * 1024 * 1024)
 #define BLOOM_SEGMENT_SALT_LEN   16
@@ -56,6 +58,7 @@
 #define BLOOM_RECORD_ERROR_LEN   256
 
 
+/* What the header of a segment says. */
 typedef struct {
     uint64_t  base;                      /* position of its first byte */
     uint64_t  size;                      /* bytes, header included */
@@ -65,32 +68,38 @@ typedef struct {
 } bloom_segment_t;
 
 
+/* A record that has been read; its keys stay in the caller's buffer. */
 typedef struct {
     uint64_t        sequence;
     uint64_t        time;                /* ms since 1970-01-01 UTC */
     uint32_t        count;               /* keys, at least 1 */
-    uint32_t        size;                /* bytes, header and padding too */
-    const uint8_t  *keys;                /* what bloom_record_key() walks */
-    const uint8_t  *end;                 /* behind the last key */
+    uint32_t        size;                /* bytes, with header and padding */
+    const uint8_t  *keys;                /* next key of bloom_record_key() */
+    const uint8_t  *end;                 /* end of the last key */
 } bloom_record_t;
 
 
 /* ---- segments ---- */
 
+/* Writes the header of a segment. */
 void bloom_segment_encode(const bloom_segment_t *segment,
     uint8_t header[BLOOM_SEGMENT_HEADER]);
 
 typedef enum {
     BLOOM_SEGMENT_OK = 0,
     BLOOM_SEGMENT_DAMAGED,
-    BLOOM_SEGMENT_NEWER,                 /* than this program */
-    BLOOM_SEGMENT_NONE                   /* something else */
+    BLOOM_SEGMENT_NEWER,                 /* its version is too new */
+    BLOOM_SEGMENT_NONE                   /* the file is not a segment */
 } bloom_segment_e;
 
 /*
- * Anything but OK comes with `error`, BLOOM_RECORD_ERROR_LEN bytes: a phrase
- * to follow the file's name.  `file_size` may be less than the segment's size,
- * where a file was cut: what is missing counts as zeros, in the header, too.
+ * Decodes and checks the header of a segment.  If the result is not OK, `error`
+ * (BLOOM_RECORD_ERROR_LEN bytes) gets the reason: a phrase to follow the file's
+ * name.
+ *
+ * A file may be shorter than its segment if it was truncated: the missing bytes
+ * count as zeros.  If bytes of the header are missing, the caller passes zeros
+ * for them.
  */
 bloom_segment_e bloom_segment_decode(bloom_segment_t *segment,
     const uint8_t header[BLOOM_SEGMENT_HEADER], uint64_t file_size,
@@ -99,7 +108,7 @@ bloom_segment_e bloom_segment_decode(bloom_segment_t *segment,
 
 /* ---- writing ---- */
 
-/* A record being made, in the caller's memory. */
+/* A record that is being composed in the caller's memory. */
 typedef struct {
     uint8_t   *buf;
     size_t     room;                     /* at most BLOOM_RECORD_MAX */
@@ -107,20 +116,23 @@ typedef struct {
     uint32_t   count;
 } bloom_record_maker_t;
 
-/* `room` is at least BLOOM_RECORD_HEADER. */
+/* Begins a record in `buf`; `room` is at least BLOOM_RECORD_HEADER. */
 void bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf,
     size_t room);
 
-/* 0, or -1 if there is no room for the key, or it is too long or empty. */
+/* Adds a key to the record.  Returns 0, or -1 if there is no room for the key,
+ * or if it is too long or empty. */
 int bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key);
 
 /*
- * Pads and seals a record of at least one key for its place; its size, a
- * multiple of 8.  It may be sealed again for another place.
+ * Pads a record of at least one key and fills in its header for a position in a
+ * segment.  Returns the record's size, a multiple of 8.  A record may be sealed
+ * again for another position.
  *
- * The caller sees to the order: `position` is a multiple of 8 behind all
- * records before, with room for this one in the segment; `sequence` is that of
- * the record before and one more; `time` is not less than that record's.
+ * The caller ensures the order of records: `position` is a multiple of 8 at or
+ * after the end of the record before, and the segment has room for this record
+ * there; `sequence` is one more than that record's; `time` is not less than
+ * that record's.
  */
 size_t bloom_record_seal(bloom_record_maker_t *maker,
     const bloom_segment_t *segment, uint64_t position, uint64_t sequence,
@@ -132,38 +144,40 @@ size_t bloom_record_seal(bloom_record_maker_t *maker,
 typedef enum {
     BLOOM_RECORD_OK = 0,
     BLOOM_RECORD_END,                    /* zeros: nothing was written here */
-    BLOOM_RECORD_BROKEN                  /* torn, damaged, or no record */
+    BLOOM_RECORD_BROKEN                  /* torn, damaged, or not a record */
 } bloom_record_e;
 
 /*
- * The record at `position` of a segment, of which `len` bytes from there to
- * the segment's end are at `buf`.  Sequence 0 takes any number, otherwise it
- * must be that very one.
+ * Reads and checks the record at `position` of a segment.  `buf` has the `len`
+ * bytes from there to the segment's end.  If `sequence` is not 0, a record with
+ * another sequence number counts as BROKEN.
  *
- * For whoever follows a journal while others append: END and BROKEN mean "not
- * yet".
+ * Use this function to follow a journal to which others append; END and BROKEN
+ * then mean "not yet".
  */
 bloom_record_e bloom_record_read(bloom_record_t *record,
     const bloom_segment_t *segment, uint64_t position, uint64_t sequence,
     const uint8_t *buf, size_t len);
 
-/* The next key; 1, or 0 behind the last. */
+/* Reads the next key.  Returns 1, or 0 after the last key. */
 int bloom_record_key(bloom_record_t *record, bloom_key_t *key);
 
 /*
- * The first valid record at `position` or behind that has at least that
- * sequence number: its distance from `buf`, or `len` if there is none.
+ * Finds the first valid record at or after `position` whose sequence number is
+ * at least `sequence`.  Returns its distance from `buf`, or `len` if there is
+ * none.
  *
- * For whoever reads a journal at rest, from record to record: 0 as a rule; a
- * distance is damage, of zeros too, as a machine that stops may have written
- * what came later and not what came first; at `len` the segment ends, and what
- * is not zero there is a torn tail.
+ * Use this function to read a journal to which nobody appends, record by
+ * record.  The result is normally 0.  A result between 0 and `len` means
+ * damage, even if the bytes skipped are zeros: a machine that stops may have
+ * written a later record but not an earlier one.  If the result is `len`, no
+ * record is left in the segment, and bytes that are not zero are a torn tail.
  */
 size_t bloom_record_find(bloom_record_t *record,
     const bloom_segment_t *segment, uint64_t position, uint64_t sequence,
     const uint8_t *buf, size_t len);
 
-/* How many bytes from the first to the last that is not zero; 0: all are. */
+/* Returns the length of `buf` without the zeros at its end. */
 size_t bloom_record_tail(const uint8_t *buf, size_t len);
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * One table has all schemes; those that a plain bitmap can have come first.
+ * One table lists all schemes; those for plain bitmaps come first.
  */
 
 #include <string.h>
@@ -28,7 +28,7 @@ static const struct {
     { "spark2",          BLOOM_LAYOUT_SPARK2,   BLOOM_HASH_MURMUR3_32 },
     { "libbloom",        BLOOM_LAYOUT_DOUBLE,   BLOOM_HASH_MURMUR2 },
 
-    /* other pairs and their names */
+    /* the names of schemes with other funnels, or with links */
 
     { "guava64",         BLOOM_LAYOUT_DOUBLE63, BLOOM_HASH_FUNNEL },
     { "guava32",         BLOOM_LAYOUT_DOUBLE31, BLOOM_HASH_FUNNEL },
@@ -38,7 +38,7 @@ static const struct {
 };
 
 #define SCHEMES  (sizeof(schemes) / sizeof(schemes[0]))
-#define PLAIN    11                      /* the first so many */
+#define PLAIN    11                      /* schemes for plain bitmaps */
 
 
 const char *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A scheme is a layout and a hash that go together, as another system has them.
+ * A scheme is the pair of a layout and a hash that another system uses.
  */
 
 #ifndef BLOOM_SCHEME_H
@@ -13,20 +13,20 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Returns the scheme's name; NULL if these two make none, or if the layout is
- * one of our own. */
+/* Returns the name of the scheme with this layout and hash; NULL if there is
+ * none. */
 const char *bloom_scheme_name(uint32_t layout, uint32_t hash);
 
-/* Finds the pair of a name, which has the funnel "bytes"; -1 if the name is
- * unknown. */
+/* Finds the layout and the hash of a scheme for plain bitmaps; its funnel is
+ * "bytes".  Returns 0, or -1 if the name is unknown. */
 int bloom_scheme_parse(const char *name, size_t len, uint32_t *layout,
     uint32_t *hash);
 
-/* Returns the name of the i-th scheme that a plain bitmap can have; NULL behind
- * the last. */
+/* Returns the name of the i-th scheme for plain bitmaps, from 0; NULL after the
+ * last one. */
 const char *bloom_scheme_list(unsigned i);
 
-/* Returns 1 if filters of this layout can have this hash. */
+/* Returns 1 if a filter of this layout can have this hash, else 0. */
 int bloom_scheme_valid(uint32_t layout, uint32_t hash);
 
 

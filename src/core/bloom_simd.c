@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Each set of instructions has functions of its own here; which one runs is
- * decided at run time, by what the processor has.
+ * Each instruction set has its own functions; the choice is made at run time,
+ * from what the processor reports.
  */
 
 #include <stddef.h>
@@ -73,8 +73,8 @@ static const bloom_simd_t  portable = {
 
 #if defined(__x86_64__)
 
-/* A vector load is no atomic one, but each of its words is: no bit that was
- * set before is missing in it. */
+/* A vector load is not atomic as a whole, but each of its words is: it never
+ * misses a bit that was set before. */
 
 #define AVX2  __attribute__((target("avx2")))
 
@@ -175,8 +175,8 @@ test_avx512(const uint64_t *words, const bloom_place_t *place, unsigned n)
 }
 
 
-/* Wider stores gain nothing where two narrower ones are in one line: measured
- * the same. */
+/* One wide store was measured to be no faster than two narrower ones to the
+ * same line, so additions use those of AVX2. */
 static const bloom_simd_t  avx512 = { "avx512", test_avx512, add_avx2 };
 
 #endif /* __x86_64__ */
@@ -202,7 +202,7 @@ bloom_simd_list(unsigned i)
 }
 
 
-/* Whoever comes first at the same time as others chooses as they do. */
+/* Threads that choose at the same time all make the same choice. */
 static const bloom_simd_t  *chosen;
 
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Patterns of eight bits are tested or set in lines, many at a time, by
- * whatever vector instructions the processor has.
+ * These functions test or set patterns of eight bits in many lines at a time,
+ * with the best vector instructions that the processor has.
  *
- * A pattern is 48 bits: word i of its line, i = 0 .. 7, is asked for bit
- * (pattern >> 6 i) & 63, as bloom_layout.h describes it for 8 bits in a line.
- * A set of instructions tests or sets a line's eight words at once:
+ * A pattern has 48 bits.  It selects one bit in each word of a line: bit
+ * (pattern >> 6 i) & 63 of word i, i = 0 .. 7, as in bloom_layout.h with 8 bits
+ * in a line.  Vector instructions test or set the eight words of a line at
+ * once:
  *
  *     line      | w0 | w1 | w2 | w3 | w4 | w5 | w6 | w7 |     64 bytes
  *     mask      1 << (pattern >> 6 i & 63), in word i
  *     present   (line & mask) == mask
  *
- * Every set gives the same answers and leaves the same bits; which one runs
- * is decided once, by what the processor says of itself.  Nothing outside of
- * functions that were chosen so has other instructions than the compiler's
- * flags allow.
+ * All implementations give the same answers and set the same bits.  The choice
+ * is made once, from what the processor reports.  Only the chosen functions
+ * contain instructions beyond those that the compiler's flags allow, so the
+ * program runs on any processor of its architecture.
  */
 
 #ifndef BLOOM_SIMD_H
@@ -28,33 +29,35 @@
 
 /* A key's pattern in one line. */
 typedef struct {
-    uint64_t  line;                      /* its number, from 0 */
+    uint64_t  line;                      /* number of the line, from 0 */
     uint64_t  pattern;
 } bloom_place_t;
 
 
-/* The words are aligned to 8 bytes. */
+/* An implementation.  The words must be aligned to 8 bytes. */
 typedef struct {
     const char  *name;
 
-    /* Of n patterns, n up to 64: bit i is 1 if all bits of pattern i are set.
-     * Others may be setting bits meanwhile. */
+    /* Tests n patterns, at most 64.  Returns a bitmap: bit i is 1 if all bits
+     * of pattern i are set.  Other processes may set bits at the same time. */
     uint64_t   (*test)(const uint64_t *words, const bloom_place_t *place,
                        unsigned n);
 
-    /* Sets the bits of n patterns.  The caller is alone with the words. */
+    /* Sets the bits of n patterns.  No other process may access the words at
+     * the same time. */
     void       (*add)(uint64_t *words, const bloom_place_t *place, unsigned n);
 } bloom_simd_t;
 
 
-/* The best for this processor. */
+/* Returns the best implementation for this processor. */
 const bloom_simd_t *bloom_simd(void);
 
-/* The i-th that it can run, the best first and "portable" last; then NULL. */
+/* Returns the i-th implementation that this processor can run, from 0: the best
+ * one first, "portable" last, then NULL. */
 const bloom_simd_t *bloom_simd_list(unsigned i);
 
-/* For tests and measurements: from now on bloom_simd() is this one, or, with
- * NULL, the best again. */
+/* Makes bloom_simd() return this implementation, or the best one again if
+ * `simd` is NULL.  For tests and measurements. */
 void bloom_simd_use(const bloom_simd_t *simd);
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The numbers of rounds, c and d, are the caller's, since tests compare with
- * the published vectors of SipHash-2-4.
+ * The caller passes the numbers of rounds, c and d, so that tests can compare
+ * with the published vectors of SipHash-2-4.
  */
 
 #include "bloom_siphash.h"

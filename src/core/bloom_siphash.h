@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * SipHash-c-d, by Jean-Philippe Aumasson and Daniel J. Bernstein, hashes with a
- * secret and has 128 bits of output here: "SipHash: a fast short-input PRF"
- * (2012), and the authors' later 128-bit variant.
+ * This function computes SipHash-c-d, a hash with a secret, by Jean-Philippe
+ * Aumasson and Daniel J. Bernstein ("SipHash: a fast short-input PRF", 2012),
+ * in the authors' later variant with 128 bits of output.
  */
 
 #ifndef BLOOM_SIPHASH_H
@@ -15,9 +15,9 @@
 
 
 /*
- * Returns the hash of `len` bytes at `data`, of any alignment; NULL only if len
- * is 0.  h1 is the first eight bytes of the output read as little-endian, h2
- * the last eight.
+ * Returns the hash of `len` bytes at `data`, which may have any alignment, and
+ * may be NULL if len is 0.  h1 is the first eight bytes of the output, h2 the
+ * last eight, both read as little-endian numbers.
  */
 bloom_hash_t bloom_siphash_128(const void *data, size_t len,
     const uint8_t key[BLOOM_HASH_KEY_LEN], unsigned c, unsigned d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A number outside its type's range is an error; it is never cut off.
+ * A number that is out of range is an error; it is never clamped or truncated.
  */
 
 #include <stdlib.h>
@@ -91,7 +91,7 @@ bloom_units_rate(const char *text, size_t len, double *rate)
     memcpy(copy, text, len);
     copy[len] = '\0';
 
-    /* no sign or space in front, no "inf", no hexadecimal */
+    /* no leading sign or space, no "inf", no hexadecimal */
 
     if (strspn(copy, "0123456789.eE+-%") != len || strchr("+-eE%", copy[0])) {
         return -1;

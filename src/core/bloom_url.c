@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A URL that is canonical already, the common case, is recognised and only cut;
- * any other is copied and rewritten step by step.
+ * A URL whose path and query are canonical already, the common case, is copied
+ * in one pass; any other is rewritten step by step.
  */
 
 #include <string.h>
@@ -13,17 +13,17 @@
 #include "bloom_url.h"
 
 
-/* A URL while it is taken apart, in memory that may be written to. */
+/* The state of parsing a URL, in memory that may be written to. */
 typedef struct {
-    uint8_t  *pos;                       /* what is left of it */
+    uint8_t  *pos;                       /* start of the rest */
     uint8_t  *end;
     uint8_t  *scheme;
-    size_t    scheme_len;                /* 0: none, it is http */
-    int       begun;                     /* scheme or slashes were passed */
+    size_t    scheme_len;                /* 0: no scheme, read as http */
+    int       begun;                     /* a scheme or slashes were read */
 } parts_t;
 
 
-/* Copies what counts: no fragment, tab or line end. */
+/* Copies a URL without its fragment, tabs, line ends and surrounding spaces. */
 static uint8_t *
 copy_url(uint8_t *dst, const uint8_t *p, const uint8_t *end)
 {
@@ -45,7 +45,7 @@ copy_url(uint8_t *dst, const uint8_t *p, const uint8_t *end)
 }
 
 
-/* Before the query, a backslash is a slash. */
+/* Replaces backslashes before the query by slashes. */
 static void
 turn_backslashes(parts_t *u)
 {
@@ -63,7 +63,7 @@ turn_backslashes(parts_t *u)
 }
 
 
-/* Schemes that browsers read so that any number of slashes follows. */
+/* Returns 1 for a scheme after which browsers accept any number of slashes. */
 static int
 is_special(const uint8_t *p, size_t len)
 {
@@ -90,7 +90,8 @@ is_special(const uint8_t *p, size_t len)
 }
 
 
-/* Whether p .. end begins with digits or none, and the end of a host. */
+/* Returns 1 if p .. end begins with a port, which may be empty, and the path,
+ * the query or the end of the URL follows. */
 static int
 is_port(const uint8_t *p, const uint8_t *end)
 {
@@ -103,8 +104,8 @@ is_port(const uint8_t *p, const uint8_t *end)
 
 
 /*
- * Passes the scheme, if there is one, and the slashes before the host; -1 if
- * what follows can have no host.
+ * Skips the scheme, if there is one, and the slashes before the host.  Returns
+ * -1 if no host can follow.
  */
 static int
 pass_scheme(parts_t *u)
@@ -196,9 +197,9 @@ pass_userinfo(parts_t *u)
 
 
 /*
- * Resolves "." and ".." in the path p .. end, in place; its new end.  It begins
- * with a slash.  Empty components are components here, as the document has the
- * dots before the slashes.
+ * Resolves "." and ".." in the path p .. end in place, and returns its new end.
+ * The path begins with a slash.  An empty component counts as a component,
+ * because Safe Browsing's document resolves dots before it merges slashes.
  */
 static uint8_t *
 resolve_dots(uint8_t *p, uint8_t *end)
@@ -242,8 +243,9 @@ resolve_dots(uint8_t *p, uint8_t *end)
 
 
 /*
- * The path with one slash for each run of them.  This and what is put before
- * it never overtakes what is read: see BLOOM_URL_ROOM.
+ * Writes the path, with one slash for each run of slashes.  The output never
+ * overtakes the input, which is at the end of the same buffer: see
+ * BLOOM_URL_ROOM.
  */
 static uint8_t *
 put_path(uint8_t *out, const uint8_t *p, const uint8_t *end)
@@ -266,8 +268,8 @@ put_path(uint8_t *out, const uint8_t *p, const uint8_t *end)
 }
 
 
-/* What stays as it is in a path or a query, wherever it is: all that is printed
- * but what marks something; "/" and "?" are seen to where they occur. */
+/* Bytes that stay as they are anywhere in a path or a query: printable ASCII
+ * without the bytes that have a meaning.  "/" and "?" are treated apart. */
 static const uint8_t  clean[256] = {
     ['!'] = 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0,
     ['0'] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0,
@@ -279,8 +281,8 @@ static const uint8_t  clean[256] = {
 
 
 /*
- * The short way for most URLs, which are canonical but for their host and
- * perhaps their scheme: 1 if this one is, 0 if it takes more than that.
+ * Reads a URL with a plain host and a canonical path and query, the common
+ * case.  Returns 1, or 0 if this is not such a URL.
  */
 static int
 parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
@@ -303,7 +305,7 @@ parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
     url->canonical.data = buf;
     url->key.data = out;
 
-    /* a host that a colon follows may as well be a scheme */
+    /* what looks like a host before a colon may be a scheme */
 
     p = bloom_host_scan(&host, p, end);
 
@@ -380,7 +382,8 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
         return NULL;
     }
 
-    /* it is taken apart at the buffer's end and put together at its start */
+    /* the input is copied to the end of the buffer, the output begins at its
+     * start */
 
     u.pos = buf + BLOOM_URL_ROOM(len) - len;
     u.end = copy_url(u.pos, data, data + len);
@@ -389,8 +392,8 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
 
     turn_backslashes(&u);
 
-    /* userinfo before unescaping: in "http://good.example%2f@bad.example/" it
-     * is all up to the "@", as a browser sees it */
+    /* userinfo is skipped before escapes are decoded: browsers take all up to
+     * the "@" of "http://good.example%2f@bad.example/" as userinfo */
 
     if (pass_scheme(&u) != 0) {
         return "has no host";
@@ -400,7 +403,7 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     u.end = bloom_unescape(u.pos, u.end);
     turn_backslashes(&u);
 
-    /* a host behind slashes is no scheme, even with a colon behind it */
+    /* after slashes comes a host, even if a colon follows it */
 
     if (!u.begun && pass_scheme(&u) != 0) {
         return "has no host";
@@ -460,7 +463,7 @@ bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
     unsigned        n, h, p, paths, directories;
     const uint8_t  *start, *slash, *end;
 
-    /* the ends of the paths, behind the host */
+    /* the lengths of the paths */
 
     paths = 0;
     whole = url->path_len;
@@ -471,7 +474,7 @@ bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
 
     path[paths++] = whole;
 
-    /* a directory that is the path was there already */
+    /* skip a directory that is the whole path, which is listed already */
 
     start = url->key.data + url->host_len;
     end = start + whole - 1;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A URL is brought into Safe Browsing's canonical form, and taken apart into
- * the expressions by which it is looked up: "URLs and Hashing" of the Safe
- * Browsing API, version 4.
+ * These functions bring a URL into Safe Browsing's canonical form, and derive
+ * the expressions under which it is looked up ("URLs and Hashing" of the Safe
+ * Browsing API, version 4).
  *
  *     http://a.b.example/1/2.html?x=1        canonical form
  *            |           |       |
  *            host        path    query       the key: all but the scheme
  *
- * An expression is the host, or one of its parent domains, with the path and
- * query, the path, or one of its first directories: always a stretch of the
- * key.
+ * An expression is the host or one of its parent domains, followed by the path
+ * with the query, the path, or one of the first directories of the path.  Each
+ * one is a substring of the key.  Some expressions of the URL above:
  *
  *     a.b.example/1/2.html?x=1      b.example/1/2.html?x=1
  *     a.b.example/1/2.html          b.example/1/2.html
  *     a.b.example/                  b.example/
  *     a.b.example/1/                b.example/1/
  *
- * docs/key-forms.md has each step, and what is decided where the document,
+ * docs/key-forms.md describes each step, and the decisions where the document,
  * Chromium and Google's client in Go differ.
  */
 
@@ -33,41 +33,43 @@
 #pragma GCC visibility push(hidden)
 
 
-#define BLOOM_URL_MAX          65535     /* bytes, as it comes */
+#define BLOOM_URL_MAX          65535     /* bytes of the input */
 #define BLOOM_URL_HOSTS        5
 #define BLOOM_URL_PATHS        6
 #define BLOOM_URL_EXPRESSIONS  (BLOOM_URL_HOSTS * BLOOM_URL_PATHS)
 
-/* Memory for a URL of `len` bytes: every byte may become an escape. */
+/* The buffer for a URL of `len` bytes: every byte may become an escape. */
 #define BLOOM_URL_ROOM(len)    (3 * (len) + 1024)
 
 
+/* A URL in canonical form. */
 typedef struct {
     bloom_key_t  canonical;
     bloom_key_t  key;                    /* canonical, without "scheme://" */
-    size_t       host_len;               /* of the key's beginning */
-    size_t       path_len;               /* behind that, without the query */
-    unsigned     hosts;                  /* it, and its parent domains: */
-    size_t       host[BLOOM_URL_HOSTS];  /* where in the key each begins */
+    size_t       host_len;               /* the key begins with the host */
+    size_t       path_len;               /* the path follows the host */
+    unsigned     hosts;                  /* the host and its parent domains */
+    size_t       host[BLOOM_URL_HOSTS];  /* offset of each one in the key */
 } bloom_url_t;
 
 
 /*
- * Brings a URL of `len` bytes into canonical form, in `buf`, which has
- * BLOOM_URL_ROOM(len) bytes and which url's parts point into afterwards.
- * Without a scheme it is taken for http.  NULL, or why it cannot be: a phrase
- * to follow the URL ("has no host").
+ * Brings a URL of `len` bytes into canonical form.  The result points into
+ * `buf`, which has BLOOM_URL_ROOM(len) bytes.  A URL without a scheme is read
+ * as http.  Returns NULL, or why the URL is invalid: a phrase to follow the
+ * URL, such as "has no host".
  *
- * The canonical form, and the key as well, has itself for its canonical form.
- * Time is linear in `len`.
+ * The canonical form of a canonical URL is that URL, and the key of a key is
+ * that key.  Time is linear in `len`.
  */
 const char *bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     uint8_t *buf);
 
 /*
- * The expressions, hosts from the longest to the shortest, and for each of
- * them the path with the query, the path, and the directories from the root
- * on.  Their number, 1 to BLOOM_URL_EXPRESSIONS; none occurs twice.
+ * Computes the expressions of a URL: for each host, from the longest to the
+ * shortest, the path with the query, the path, and the directories from the
+ * root on.  Returns their number, 1 to BLOOM_URL_EXPRESSIONS.  No expression
+ * occurs twice.
  */
 unsigned bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
     const bloom_url_t *url);

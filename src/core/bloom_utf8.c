@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A character's first byte tells its length and the range of its second byte;
- * all others are from 0x80 to 0xbf.
+ * The first byte of a character determines its length and the range of its
+ * second byte; all further bytes are 0x80 to 0xbf.
  */
 
 #include "bloom_utf8.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions check UTF-8 as RFC 3629 has it: no character is longer than
- * need be, a surrogate, or past U+10FFFF.
+ * These functions check UTF-8 by the rules of RFC 3629: no overlong characters,
+ * no surrogates, and nothing above U+10FFFF.
  */
 
 #ifndef BLOOM_UTF8_H
@@ -15,9 +15,9 @@
 
 
 /*
- * Returns the length, 1 to 4, of a character that begins with this byte, and
- * the range of its second byte; the others are from 0x80 to 0xbf.  Returns 0 if
- * no character begins so.
+ * Returns the length, 1 to 4, of a character that begins with this byte; 0 if
+ * none does.  If the length is at least 2, *from and *to are set to the range
+ * of the second byte.  Further bytes are 0x80 to 0xbf.
  */
 static inline unsigned
 bloom_utf8_begin(uint8_t first, uint8_t *from, uint8_t *to)
@@ -36,11 +36,11 @@ bloom_utf8_begin(uint8_t first, uint8_t *from, uint8_t *to)
     return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-/* Returns the length of the character at p, 0 if there is no valid one; `rest`
- * is at least 1. */
+/* Returns the length of the character at p; 0 if it is not valid.  `rest` is at
+ * least 1. */
 size_t bloom_utf8_len(const uint8_t *p, size_t rest);
 
-/* Returns 1 if these bytes are valid UTF-8. */
+/* Returns 1 if these bytes are valid UTF-8, else 0. */
 int bloom_utf8_valid(const uint8_t *p, size_t len);
 
 

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The as_of of an image says up to when its keys are complete, and with that
- * which records of the journal it covers: those that are older by more than
- * clocks differ.
+ * These functions decide which records of the journal an image covers, and
+ * which time a new record gets.
  *
- * What is appended is newer than the image that serves, by definition: no
- * record gets an earlier time than that up to which the image is complete.
+ * The as_of of an image is the time up to which its keys are complete.  The
+ * image covers the records that are older than as_of by at least
+ * NGX_BLOOM_CLOCKS_DIFFER, because clocks may differ by that much.
  *
- * An image may say so of a time that is still to come.  When the clock gets
- * there it must cover no more than it did before.  So the control page
- * remembers such an image with the time of its first load, and it is complete
- * as of then at most.  One that is further ahead than clocks differ says what
- * cannot be true, and covers nothing.
+ * A record that is appended is newer than the image that serves, by definition:
+ * its time is never earlier than the time up to which that image is complete.
+ *
+ * The as_of of an image may lie in the future.  Such an image must not cover
+ * more records when the clock reaches its as_of.  So the control page remembers
+ * the image with the time of its first load, and the image counts as complete
+ * up to that time at most.  If as_of is ahead of the clock by more than
+ * NGX_BLOOM_CLOCKS_DIFFER, it cannot be true, and the image covers nothing.
  */
 
 #ifndef _NGX_BLOOM_AS_OF_H_INCLUDED_
@@ -27,40 +30,40 @@
 
 
 /*
- * Returns the time, ms since 1970, up to which the image is complete, or 0 if
- * it states none.  `state` may be NULL.
+ * Returns the time, ms since 1970, up to which the image is complete; 0 if the
+ * image does not state one.  `state` may be NULL.
  */
 uint64_t ngx_bloom_as_of_complete(ngx_bloom_state_t *state,
     bloom_image_t *image);
 
 /*
- * Returns the time, ms since 1970, before which records need not be added to
- * the image, or 0 if all have to be.  `state` may be NULL.
+ * Returns the time, ms since 1970, before which records are covered by the
+ * image; 0 if it covers none.  `state` may be NULL.
  */
 uint64_t ngx_bloom_as_of_cut(ngx_bloom_state_t *state, bloom_image_t *image);
 
 /*
- * Returns whether records that the image lacks were removed from the journal.
- * `state` may be NULL.
+ * Returns 1 if records that the image does not cover have been removed from the
+ * journal, else 0.  `state` may be NULL.
  */
 ngx_uint_t ngx_bloom_as_of_too_old(ngx_bloom_state_t *state,
     bloom_image_t *image);
 
 /*
- * Remembers an image whose as_of was still to come at the time `loaded`, when
- * its load began.  It is called before the image serves.  Returns NGX_OK, or
- * NGX_ERROR with errno.
+ * Remembers an image whose as_of is later than `loaded`, the time at which its
+ * load began; does nothing for other images.  Call it before the image serves.
+ * Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_as_of_remember(ngx_bloom_state_t *state,
     bloom_image_t *image, uint64_t loaded);
 
-/* Has records that are appended from now on be newer than the image, which this
- * instance is about to serve. */
+/* Makes sure that records appended from now on are newer than the image, which
+ * this instance is about to serve. */
 void ngx_bloom_as_of_serve(ngx_bloom_state_t *state, bloom_image_t *image);
 
 /*
- * Returns the time for a record that is appended behind one of the time `last`,
- * under the lock control->append.
+ * Returns the time of a new record after one of the time `last`.  The caller
+ * holds the lock control->append.
  */
 uint64_t ngx_bloom_as_of_now(ngx_bloom_state_t *state, uint64_t last);
 

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Compaction makes the journal shorter: keys that were added again and again,
- * and records of a key or two, take room on disk and time at every load.
+ * Compaction makes the journal shorter.  Keys that are added repeatedly, and
+ * records of few keys, take room on disk and time at every load.
  *
- * A run rewrites the oldest segments, from the journal's begin to a position
- * END, as one segment that ends there (ngx_bloom_replace.h).  Of each key its
- * last occurrence stays, so that no image drops it earlier than before.
- * Records of the same minute become one, with the newest of their times.  They
- * are numbered backwards from the first one behind END.  Positions below END
- * have a new meaning then; whoever had one, in a checkpoint, reads the whole
- * segment it lies in.
+ * A run rewrites the oldest segments, from the beginning of the journal to a
+ * position END, as one segment that ends there (ngx_bloom_replace.h).  It keeps
+ * the last occurrence of each key, so that no image covers a key earlier than
+ * before.  Records of the same minute become one record with the newest of
+ * their times.  The new records are numbered backwards from the first record
+ * after END.  Positions below END change their meaning; a reader that begins at
+ * such a position, from a checkpoint, reads the whole segment that it lies in.
  *
- * The keys are walked in their order several times:
+ * A run walks the keys in order several times:
  *
- *     mark      which ones come again later (ngx_bloom_compact_keys.h), once
- *               for each share of them; is it worth it, going by the first?
- *     measure   what the records of the others will take, since the first
- *               one's position and number depend on it
- *     write     these records, and replace the segments
+ *     mark      finds the keys that occur again later
+ *               (ngx_bloom_compact_keys.h), in one walk for each share of the
+ *               keys; after the first share it decides if the run is worth it
+ *     measure   computes the size of the remaining records, on which the
+ *               position and number of the first one depend
+ *     write     writes these records, and replaces the segments
  *
- * A run reads segments that are synchronised and applied, which nobody changes,
- * and only while this instance is alone.  It ends when another instance appears
- * or a segment is removed; loads may come between its steps.
+ * A run only reads segments that are synchronised and applied, which no process
+ * changes any more, and only while there is no other instance.  It ends when
+ * another instance appears or a segment is removed.  Loads may run between its
+ * steps.
  *
- * A run that would not pay, or fails, or that its process dies of, is put off
- * until there is twice as much: control->compacted says so from its begin on.
+ * A run may fail, kill its process, or not be worth it.  Then the next run is
+ * postponed until the journal is twice as long: control->compacted is set for
+ * that when the run begins.
  */
 
 #ifndef _NGX_BLOOM_COMPACT_H_INCLUDED_
@@ -43,20 +46,23 @@ typedef struct ngx_bloom_compact_s  ngx_bloom_compact_t;
 
 
 /*
- * Begins a run, of one zone of a process at a time.  `generation` is the
- * zone's, and `name` its name for the log.  Returns NULL if the journal has not
- * grown enough, or must not be compacted now, as before the first image.
+ * Begins a run.  A process can have one run at a time.  `generation` is the
+ * zone's generation, and `name` the zone's name for the log.  Returns NULL if
+ * the journal has not grown enough, or must not be compacted now, for example
+ * before the first image is loaded.
  */
 ngx_bloom_compact_t *ngx_bloom_compact_begin(ngx_bloom_state_t *state,
     uint64_t generation, ngx_str_t *name);
 
 /*
- * Does a millisecond or two of the run.  Returns NGX_AGAIN if there is more to
- * do; NGX_DONE when it has ended, one way or the other, and the log says how.
+ * Does a step of the run, one or two milliseconds of work.  Returns NGX_AGAIN
+ * if there is more to do; NGX_DONE if the run has succeeded, failed or been
+ * cancelled.
  */
 ngx_int_t ngx_bloom_compact_step(ngx_bloom_compact_t *compact);
 
-/* Frees it, at any time.  A run that has not ended may begin again at once. */
+/* Frees a run; may be called at any time.  If the run has not ended, a new one
+ * may begin at once. */
 void ngx_bloom_compact_end(ngx_bloom_compact_t *compact);
 
 

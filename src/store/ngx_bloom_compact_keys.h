@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Marking finds the keys of a run of compaction that come again later, which
- * can go.  Of each key its last occurrence stays.
+ * Marking finds the keys that compaction drops: those that occur again later.
+ * The last occurrence of each key stays.
  *
- * The keys are walked in their order, and a table has of each distinct one a
- * fingerprint and where it was last.  A table that has no room for all of them
- * has a share, by their hash, and there is a walk for each share.  It takes as
- * many shares as it takes: whenever the table is full, there are twice as many,
- * and the walk begins again.  What was marked stays marked, since that is true
- * of a key however its share is cut.
+ * A walk reads the keys in order.  A table holds, for each distinct key, a
+ * 128-bit hash and the position of its last occurrence.  If the table has no
+ * room for all keys, they are divided by their hash into shares, and there is
+ * one walk for each share.  When the table is full, the number of shares is
+ * doubled and marking begins again with the first share.  Marks are kept then,
+ * because a mark is true whatever the shares are.
  *
- * So memory is bounded: 36 MB for the table, and a bit for each key.
+ * So memory is bounded: 36 MB for the table, and one bit for each key.
  */
 
 #ifndef _NGX_BLOOM_COMPACT_KEYS_H_INCLUDED_
@@ -26,45 +26,50 @@
 #pragma GCC visibility push(hidden)
 
 
-/* A distinct key of the share, by its 128-bit hash. */
+/* A slot of the table: a distinct key, by its 128-bit hash. */
 typedef struct {
     bloom_hash_t  hash;
-    uint64_t      last;                  /* 1 and its last ordinal; 0: no key */
+    uint64_t      last;                  /* ordinal of its last occurrence plus
+                                            1; 0: the slot is free */
 } ngx_bloom_compact_key_t;
 
 
+/* The state of marking the keys of a run. */
 typedef struct {
     u_char        secret[BLOOM_HASH_KEY_LEN];
-    uint64_t      ordinal;               /* of a walk's next key, from 0 on */
-    uint64_t     *marks;                 /* a bit for each key */
+    uint64_t      ordinal;               /* of the walk's next key, from 0 */
+    uint64_t     *marks;                 /* one bit for each key */
 
-    uint64_t      share;                 /* of this walk */
+    uint64_t      share;                 /* number of this walk's share */
     uint64_t      shares;
-    ngx_bloom_compact_key_t  *table;     /* of this share's keys */
-    uint64_t      used;                  /* of its slots */
+    ngx_bloom_compact_key_t  *table;     /* the keys of this share */
+    uint64_t      used;                  /* slots used */
 
-    uint64_t      distinct;              /* keys in the shares up to this one */
-    uint64_t      bytes;                 /* of these, each with its length */
+    uint64_t      distinct;              /* distinct keys in the shares up to
+                                            this one */
+    uint64_t      bytes;                 /* size of these keys, with their
+                                            lengths */
 } ngx_bloom_compact_keys_t;
 
 
-/* Begins the first walk over at most `n` keys; `keys` is zeros before.  Returns
- * NGX_OK, or NGX_ERROR with errno if memory is short. */
+/* Begins the first walk over at most `n` keys.  The caller has set `keys` to
+ * zeros.  Returns NGX_OK, or NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_compact_keys_begin(ngx_bloom_compact_keys_t *keys,
     uint64_t n);
 
 /*
- * Takes the next record of a walk.  Returns NGX_OK; NGX_AGAIN if marking begins
- * again, with the first record; or NGX_ERROR with errno.
+ * Processes the next record of a walk.  Returns NGX_OK; NGX_AGAIN if the caller
+ * must begin again with the first record; or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
     bloom_record_t *record);
 
-/* Ends a walk.  Returns NGX_AGAIN if another one begins; NGX_OK if all keys
- * have been looked at; or NGX_ERROR with errno. */
+/* Ends a walk.  Returns NGX_AGAIN if another walk begins; NGX_OK if the keys of
+ * all shares have been marked; or NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_compact_keys_next(ngx_bloom_compact_keys_t *keys);
 
-/* Returns whether the next key of a walk behind these stays. */
+/* Returns 1 if the next key stays, in a walk after marking is complete; the
+ * caller sets `ordinal` to 0 before that walk. */
 static ngx_inline ngx_uint_t
 ngx_bloom_compact_keys_stays(ngx_bloom_compact_keys_t *keys)
 {
@@ -75,7 +80,7 @@ ngx_bloom_compact_keys_stays(ngx_bloom_compact_keys_t *keys)
     return (keys->marks[ordinal / 64] >> ordinal % 64 & 1) == 0;
 }
 
-/* Frees the memory, at any time. */
+/* Frees the memory; may be called at any time. */
 void ngx_bloom_compact_keys_end(ngx_bloom_compact_keys_t *keys);
 
 

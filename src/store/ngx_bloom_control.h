@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The control page is what all instances of a zone share: a file that every
- * process of them maps.
+ * The control page is the file "control" of a state directory, which every
+ * process of every instance of the zone maps.  It is how instances agree.
  *
- *     0        what a version is, locks, the end of the journal, failures
+ *     0        version, locks, the end of the journal, the last failure
  *     4096     the instances
- *     8192     the header of the pending keys, and which keys may be lost
+ *     8192     the header of the pending keys, and the time of the last loss
  *     12288    the pending keys
  *
- * All of its bytes have their place on the disk before anybody maps it, so that
- * a full disk refuses none of what is noted here.  Bytes that no field has are
- * zero.  A field that is added there has to mean "not there yet" when it is
- * zero, and to be of no concern to whoever does not know it: so two versions of
- * the module can share a page, and its version stays.
+ * All of its blocks are allocated on disk before a process maps it, so that
+ * facts can be recorded here even if the disk is full.
+ *
+ * Bytes that belong to no field are zero.  A new field may be added in their
+ * place if zero means "not set" and a program that does not know the field can
+ * ignore it.  Then two versions of the module can share a page, and the version
+ * number stays.
  */
 
 #ifndef _NGX_BLOOM_CONTROL_H_INCLUDED_
@@ -32,54 +34,61 @@
 #define NGX_BLOOM_CONTROL_MAGIC    0x4c54434d4f4f4c42
 #define NGX_BLOOM_CONTROL_VERSION  2
 
-/* Clocks differ by less, and a key may be added so long before what it names is
- * committed; ms. */
+/* The most by which clocks are assumed to differ, ms.  It also covers the time
+ * between adding a key and committing what the key names. */
 #define NGX_BLOOM_CLOCKS_DIFFER  (60 * 60 * 1000)
 
 #define NGX_BLOOM_INSTANCES    64
-#define NGX_BLOOM_EARLY        8
+#define NGX_BLOOM_EARLY        8         /* images remembered, see below */
+
+/* A bit of `required`: another instance has pending keys. */
 #define NGX_BLOOM_PENDING      ((uint64_t) 1 << 63)
 
-/* Required of an instance that nobody tells any more what others append. */
+/* `required` of an instance whose helper has ended; others ignore it. */
 #define NGX_BLOOM_LEFT         UINT64_MAX
 
-/* Bytes of pending keys. */
+/* Bytes for pending keys. */
 #define NGX_BLOOM_PENDING_ROOM  (2 * 1024 * 1024)
 
 
-/* The end of the journal. */
+/* The end of the journal: where the next record is appended. */
 typedef struct {
-    uint64_t             tail;           /* of the next record */
-    uint64_t             base;           /* of the segment it goes to */
-    uint64_t             limit;          /* where that ends; 0: none yet */
+    uint64_t             tail;           /* position of the next record */
+    uint64_t             base;           /* base of its segment */
+    uint64_t             limit;          /* end of that segment; 0: there is no
+                                            segment yet */
     uint64_t             sequence;       /* of the next record */
     uint64_t             time;           /* of the last record */
 } ngx_bloom_end_t;
 
 
 /*
- * Keys that were added and are not in the journal yet, since it could not be
- * written: length (2 bytes), bytes, and so on, from `begin` to `end`.  Both
- * only grow; position p is byte p % room of the memory that the keys are in.
+ * A ring of pending keys: keys that were added but are not in the journal yet,
+ * because it could not be written.  Each key is a length (2 bytes) and its
+ * bytes, from position `begin` to `end`.  Both only grow; position p is byte
+ * p % NGX_BLOOM_PENDING_ROOM of the ring's memory.
  */
 typedef struct {
-    pthread_mutex_t      mutex;          /* robust; held for a copy */
+    pthread_mutex_t      mutex;          /* robust; held while keys are
+                                            copied */
     uint64_t             begin;
     uint64_t             end;
-    uint64_t             count;          /* keys in it */
+    uint64_t             count;          /* keys in the ring */
 
-    uint64_t             lost_keys;      /* atomic; there was no room for */
+    uint64_t             lost_keys;      /* keys for which there was no room;
+                                            atomic */
 
     /*
-     * Atomic, ms since 1970: keys that were added up to then may be lost; 0:
-     * none is.  It only grows, and it is set before anything is done that would
-     * hide the loss.  See `complete` in ngx_bloom_zone.h.
+     * The time, ms since 1970, up to which added keys may be lost; 0: no key is
+     * lost.  Atomic.  It only grows, and it is set before anything is done that
+     * would hide the loss.  See `complete` in ngx_bloom_zone.h.
      */
     uint64_t             lost;
 } ngx_bloom_pending_t;
 
 
-/* In the file "control".  All atomic, but what a lock guards. */
+/* The contents of the file "control".  Fields that no lock guards are
+ * atomic. */
 typedef struct {
     union {
         struct {
@@ -88,46 +97,49 @@ typedef struct {
                                                     here */
             uint64_t             size;           /* of this structure */
 
-            pthread_mutex_t      append;         /* guards the end; held for a
-                                                    write */
+            pthread_mutex_t      append;         /* guards the end; held while
+                                                    a record is written */
             pthread_mutex_t      keeper;         /* guards segments and files */
-            pthread_mutex_t      history;        /* guards segments that are
-                                                    replaced; see
+            pthread_mutex_t      history;        /* guards the replacement of
+                                                    segments, see
                                                     ngx_bloom_replace.h */
 
-            uint64_t             which;          /* end[which & 1] is true */
+            uint64_t             which;          /* end[which & 1] is valid */
             ngx_bloom_end_t      end[2];
 
             uint64_t             begin;          /* base of the oldest
                                                     segment */
-            uint64_t             compacted;      /* bytes that the last
-                                                    compaction made, or left as
-                                                    they were */
-            uint64_t             prepared;       /* where the newest one ends */
-            uint64_t             synced;
+            uint64_t             compacted;      /* size of what the last
+                                                    compaction wrote or left
+                                                    unchanged, bytes */
+            uint64_t             prepared;       /* end of the newest segment */
+            uint64_t             synced;         /* all before this position is
+                                                    on disk */
             uint64_t             synced_check;   /* ~synced */
-            uint64_t             wanted;         /* somebody waits for it to
-                                                    be */
+            uint64_t             wanted;         /* position that a request
+                                                    wants to be synced */
             uint64_t             dropped;        /* time of the newest record
-                                                    removed; 0: none ever was */
+                                                    removed; 0: none was */
 
-            /* the last failure, until it has been overcome */
+            /* the last failure, until the operation succeeds again */
             uint64_t             err;            /* errno */
-            uint64_t             failed;         /* NGX_BLOOM_CANNOT_...; 0 */
-            uint64_t             rewrite;        /* a synchronisation has
-                                                    failed or did not end, and
-                                                    what is before it has to be
-                                                    written again; 0: none */
+            uint64_t             failed;         /* NGX_BLOOM_CANNOT_..., or
+                                                    0 */
+            uint64_t             rewrite;        /* a synchronisation up to this
+                                                    position has failed or not
+                                                    ended: records before it
+                                                    must be written again; 0:
+                                                    none */
 
-            uint64_t             instances;      /* a bit for each that may
-                                                    live */
+            uint64_t             instances;      /* a bit for each instance
+                                                    that may live */
 
-            /* images that said of a time to come that they are complete as of
-             * it: see ngx_bloom_as_of.h */
+            /* images whose as_of was in the future when they were loaded, see
+             * ngx_bloom_as_of.h */
             struct {
                 u_char               build_id[BLOOM_IMAGE_BUILD_ID_LEN];
-                uint64_t             loaded;     /* first, ms since 1970; 0:
-                                                    none */
+                uint64_t             loaded;     /* time of the first load, ms
+                                                    since 1970; 0: unused */
             } early[NGX_BLOOM_EARLY];
         };
 
@@ -135,10 +147,11 @@ typedef struct {
     };
 
     struct {
-        uint64_t                 required;
-        uint64_t                 applied;
-        uint64_t                 as_of;          /* no record that is appended
-                                                    may have an earlier time */
+        uint64_t                 required;       /* position that it must apply
+                                                    before it says "absent" */
+        uint64_t                 applied;        /* position it has applied */
+        uint64_t                 as_of;          /* earliest time of records
+                                                    appended from now on */
         uint64_t                 reserved[5];
     } instance[NGX_BLOOM_INSTANCES];
 
@@ -154,39 +167,40 @@ _Static_assert(offsetof(ngx_bloom_control_t, instance) == 4096
                && offsetof(ngx_bloom_control_t, pending) == 8192
                && offsetof(ngx_bloom_control_t, keys) == 12288
                && sizeof(ngx_bloom_control_t) == 12288 + NGX_BLOOM_PENDING_ROOM,
-               "the parts of a control page are where all versions find them");
+               "the parts of a control page have the same offsets everywhere");
 
 #define NGX_BLOOM_CANNOT_WRITE    1
 #define NGX_BLOOM_CANNOT_PREPARE  2
 #define NGX_BLOOM_CANNOT_SYNC     3
 
 
-/* What a file "control" is. */
+/* What a file "control" contains. */
 typedef enum {
     NGX_BLOOM_CONTROL_OK = 0,
     NGX_BLOOM_CONTROL_EMPTY,
     NGX_BLOOM_CONTROL_V1,                /* see ngx_bloom_control_v1.h */
-    NGX_BLOOM_CONTROL_NEWER,
-    NGX_BLOOM_CONTROL_BROKEN,            /* it is cut off, or no such page */
+    NGX_BLOOM_CONTROL_NEWER,             /* its version is too new */
+    NGX_BLOOM_CONTROL_BROKEN,            /* truncated, or not a control page */
     NGX_BLOOM_CONTROL_UNREADABLE         /* errno says why */
 } ngx_bloom_control_e;
 
+/* Finds out what a file contains. */
 ngx_bloom_control_e ngx_bloom_control_look(ngx_fd_t fd);
 
 /*
- * Fills a page of zeros that nobody else has mapped.  Returns NGX_OK, or
- * NGX_ERROR with errno.
+ * Initialises a page of zeros that no other process has mapped.  Returns
+ * NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_control_fill(ngx_bloom_control_t *control);
 
 /*
- * Empties a page whose users have all ended, but for `synced`, `rewrite`, the
- * pending keys and `lost`.  Whoever dies here leaves them to the next.  Returns
+ * Resets a page whose users have all ended.  `synced`, `rewrite`, `early`, the
+ * pending keys and `lost` are kept, also if the process dies here.  Returns
  * NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_control_renew(ngx_bloom_control_t *control);
 
-/* Raises pending->lost to a time, ms since 1970, if it is less. */
+/* Raises pending->lost to a time, ms since 1970, if it is earlier. */
 void ngx_bloom_control_lose(ngx_bloom_pending_t *pending, uint64_t time);
 
 static ngx_inline ngx_uint_t

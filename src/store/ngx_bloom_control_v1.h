@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Control pages of version 1 had no version: their size was in its place.  What
- * is of use in one goes into a new page.
+ * This function reads a control page of version 1, so that its facts can be
+ * copied to a new page.  Such a page has its size in place of a version.
  */
 
 #ifndef _NGX_BLOOM_CONTROL_V1_H_INCLUDED_
@@ -14,25 +14,25 @@
 #pragma GCC visibility push(hidden)
 
 
-/* What is of use in a page of version 1. */
+/* The facts that are taken from a page of version 1. */
 typedef struct {
     uint64_t             synced;         /* 0: not known */
     uint64_t             rewrite;
-    uint64_t             count;          /* pending keys, */
-    size_t               len;            /* and the bytes that they take */
+    uint64_t             count;          /* pending keys */
+    size_t               len;            /* bytes of the pending keys */
     uint64_t             lost_keys;
 } ngx_bloom_control_v1_t;
 
-/* Bytes of pending keys at most; they are as in later versions. */
+/* The most bytes of pending keys.  Their format is that of later versions. */
 #define NGX_BLOOM_CONTROL_V1_ROOM  (256 * 1024)
 
 
-/* Returns the number that such a page has where others have their version. */
+/* Returns the number that a page of version 1 has in place of a version. */
 uint64_t ngx_bloom_control_v1_size(void);
 
 /*
- * Reads a page, and its pending keys into `keys`, which has room for them.
- * Returns NGX_OK, or NGX_ERROR with errno.
+ * Reads a page, and copies its pending keys to `keys`, which has room for
+ * NGX_BLOOM_CONTROL_V1_ROOM bytes.  Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_control_v1_read(ngx_fd_t fd, ngx_bloom_control_v1_t *v1,
     u_char *keys);

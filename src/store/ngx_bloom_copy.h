@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * An uploaded image is copied to the state directory, under a temporary name
- * until it is whole and may be found by a start.
+ * These functions copy an uploaded image to the state directory.  The copy has
+ * a temporary name until it is complete and a start may use it.
  */
 
 #ifndef _NGX_BLOOM_COPY_H_INCLUDED_
@@ -16,32 +16,33 @@
 #pragma GCC visibility push(hidden)
 
 
+/* The state of copying one image. */
 typedef struct {
     ngx_bloom_state_t  *state;
     ngx_fd_t            from;
     ngx_fd_t            to;
-    uint64_t            done;            /* bytes */
-    size_t              unsynced;
-    ngx_uint_t          whole;           /* and on disk */
-    u_char              tmp[NGX_MAX_PATH];       /* "": there is no such file */
+    uint64_t            done;            /* bytes copied */
+    size_t              unsynced;        /* bytes not synchronised yet */
+    ngx_uint_t          whole;           /* the copy is complete and on disk */
+    u_char              tmp[NGX_MAX_PATH];       /* temporary name; "": none */
 } ngx_bloom_copy_t;
 
 
-/* Makes it one that has not begun, as a new load needs it. */
+/* Initialises a copy that has not begun. */
 void ngx_bloom_copy_init(ngx_bloom_copy_t *copy);
 
-/* Begins to copy the file `path`.  What goes wrong shows in a step. */
+/* Begins to copy the file `path`.  An error is reported by the first step. */
 void ngx_bloom_copy_begin(ngx_bloom_copy_t *copy, ngx_bloom_state_t *state,
     u_char *path);
 
-/* Returns NGX_AGAIN: there is more to do; NGX_OK: the copy is whole and on
- * disk; NGX_ERROR with errno. */
+/* Copies one chunk.  Returns NGX_AGAIN if there is more to copy; NGX_OK if the
+ * copy is complete and on disk; NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_copy_step(ngx_bloom_copy_t *copy);
 
-/* Gives the copy its name.  Returns NGX_OK, or NGX_ERROR with errno. */
+/* Renames the copy to `name`.  Returns NGX_OK, or NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_copy_place(ngx_bloom_copy_t *copy, u_char *name);
 
-/* Removes the copy, unless it has got its name. */
+/* Ends a copy.  Removes the file unless it has been renamed. */
 void ngx_bloom_copy_end(ngx_bloom_copy_t *copy);
 
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The directories of zones are created, checked and opened here, by a master
- * that may be root.
+ * These functions create, check and open the state directories of zones, in the
+ * master process, which may be root.
  *
- *     STATE_PATH          root's, 0711: nobody else makes or replaces what is
- *                         in it
- *     STATE_PATH/ZONE     the workers' user's, 0700: root opens it, and never
- *                         looks into it
+ *     STATE_PATH          belongs to root, mode 0711: no other user can create
+ *                         or replace anything in it
+ *     STATE_PATH/ZONE     belongs to the workers' user, mode 0700: root opens
+ *                         it, but never reads what is in it
  *
- * All that is done in a zone's directory is done by its descriptor.
+ * Everything in a zone's directory is accessed through the directory's
+ * descriptor.
  */
 
 #ifndef _NGX_BLOOM_DIRECTORY_H_INCLUDED_
@@ -24,30 +25,31 @@
 
 
 /*
- * The path of a zone's directory below `root`, null-terminated, in memory of
- * `pool`; NULL if memory is short.  Bytes that may not stand in a file's name
- * are written as %HH.
+ * Returns the path of a zone's directory below `root`, null-terminated, in
+ * memory of `pool`; NULL if there is no memory.  Letters, digits, "_", "-", and
+ * dots after the first byte stay; other bytes of the zone's name become %HH.
  */
 u_char *ngx_bloom_directory_path(ngx_pool_t *pool, ngx_str_t *root,
     ngx_str_t *zone);
 
 /*
- * Opens a zone's directory, `path`, which lies in `root` and has to belong to
- * `user`; with NULL for `user` the owner is not checked.  With `make`, creates
- * the directories that do not exist.
+ * Opens a zone's directory `path` in the directory `root`.  It must belong to
+ * `user`; if `user` is NULL, the owner is not checked.  If `make` is set,
+ * missing directories are created.
  *
- * Returns NGX_OK, with the open directory in *dir; NGX_DECLINED if it does not
- * exist and `make` is 0; NGX_ERROR if it cannot be created or must not be used,
- * with a message that says what to do in `error`, which has room for
- * NGX_MAX_ERROR_STR bytes.
+ * Returns NGX_OK and the open directory in *dir; NGX_DECLINED if the directory
+ * does not exist and `make` is 0; NGX_ERROR if it cannot be created or must not
+ * be used.  In the last case `error`, which has NGX_MAX_ERROR_STR bytes, gets a
+ * message that says what to do.
  *
- * With `make`, a directory `root` that belongs to the workers' user, as
- * versions before had it, becomes root's.
+ * In earlier versions `root` belonged to the workers' user.  If `make` is set
+ * and it still does, root becomes its owner.
  */
 ngx_int_t ngx_bloom_directory_open(ngx_str_t *root, u_char *path,
     ngx_bloom_user_t *user, ngx_uint_t make, ngx_fd_t *dir, u_char *error);
 
-/* Finds whom an open directory belongs to; with it one becomes that user. */
+/* Finds the owner of an open directory, for ngx_bloom_unprivileged().  Returns
+ * NGX_OK, or NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_directory_owner(ngx_fd_t dir, ngx_bloom_user_t *user);
 
 

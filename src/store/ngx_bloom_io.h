@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions make system calls on the files of a state directory.  All
- * that write, synchronise, rename or remove a file are here, so that a test can
- * stop the process at each.
+ * These functions access the files of a state directory.  All calls that write,
+ * synchronise, rename or remove a file are made here, so that a test can kill
+ * or stop the process at each of them.
  */
 
 #ifndef _NGX_BLOOM_IO_H_INCLUDED_
@@ -18,13 +18,19 @@
 
 
 /*
- * A place where a process may die, or be overtaken by others.  Built with
- * -DNGX_BLOOM_FAULTS, and with NGX_BLOOM_FAULT_FILE=PATH in its environment:
- * while the file PATH is there and has "NAME N" in it, the first process that
- * reaches the place NAME for the N-th time removes the file and kills itself,
- * or with "NAME N stop" stops until it gets SIGCONT.  With "NAME N all" the
- * file stays, and every process that gets there kills itself.  "any" is every
- * place.  Otherwise it is nothing.
+ * Marks a fault point: a place where a test can kill or stop the process.  It
+ * does nothing unless the module is built with -DNGX_BLOOM_FAULTS.
+ *
+ * The environment variable NGX_BLOOM_FAULT_FILE names a file.  As long as that
+ * file exists, its contents decide what happens:
+ *
+ *     NAME N        the first process that reaches the point NAME for the N-th
+ *                   time removes the file and kills itself
+ *     NAME N stop   that process stops itself until it gets SIGCONT
+ *     NAME N all    every process that reaches the point for the N-th time
+ *                   kills itself; the file stays
+ *
+ * The NAME "any" stands for every fault point.
  */
 #if (NGX_BLOOM_FAULTS)
 void ngx_bloom_fault(const char *name);
@@ -36,32 +42,34 @@ void ngx_bloom_fault(const char *name);
 /* All of these set ngx_errno when they fail. */
 
 /*
- * Names are those of files in the directory `dir`, or, with AT_FDCWD, paths.
- * What is there may have been put there by anybody who runs as the workers'
- * user, so a link is not followed, nothing is waited for, and what is not a
- * regular file is refused with NGX_BLOOM_NOT_A_FILE.
+ * The errno of ngx_bloom_io_open() for anything but a regular file.  Any
+ * process of the workers' user may have put something else there, so links are
+ * not followed and opening never blocks.
  */
 #define NGX_BLOOM_NOT_A_FILE  EBADFD     /* "File descriptor in bad state" */
 
-/* Opens a file; a new one has the mode 0600. */
+/* Opens a file in the directory `dir`; if that is AT_FDCWD, `name` is a path.
+ * A new file gets the mode 0600.  Returns NGX_INVALID_FILE with errno. */
 ngx_fd_t ngx_bloom_io_open(ngx_fd_t dir, const u_char *name, int flags);
 
-/* What to do about an error of ngx_bloom_io_open(): a phrase to follow the
- * name of the file, or an empty one. */
+/* Returns what to do about an error of ngx_bloom_io_open(): a phrase to follow
+ * the name of the file, or "". */
 const char *ngx_bloom_io_advice(ngx_err_t err);
 
-/* Opens the directory again, to list what is in it.  NULL with errno. */
+/* Opens a directory for readdir(), with a read position of its own.  Returns
+ * NULL with errno. */
 DIR *ngx_bloom_io_list(ngx_fd_t dir);
 
-/* Writes all of it.  NGX_OK or NGX_ERROR. */
+/* Writes `len` bytes at `offset`.  Returns NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_io_write(ngx_fd_t fd, const void *buf, size_t len,
     uint64_t offset);
 
 /*
- * Writes all of it to a file that is written from its beginning to its end, and
- * synchronises the file whenever NGX_BLOOM_IO_SLICE more bytes are in it, which
- * *unsynced counts.  A large file that is synchronised at its end alone keeps
- * every other synchronisation of the same disk waiting.
+ * Writes the next `len` bytes of a file that is written from beginning to end.
+ * The file is synchronised whenever NGX_BLOOM_IO_SLICE more bytes have been
+ * written, which *unsynced counts.  If a large file were synchronised only at
+ * its end, every other synchronisation of the same disk would have to wait.
+ * Returns NGX_OK or NGX_ERROR.
  */
 #define NGX_BLOOM_IO_SLICE  (4 * 1024 * 1024)
 
@@ -69,39 +77,45 @@ ngx_int_t ngx_bloom_io_write_slice(ngx_fd_t fd, const void *buf, size_t len,
     uint64_t offset, size_t *unsynced);
 
 /*
- * Has NGX_BLOOM_IO_SLICE bytes of a file written to disk that somebody else has
- * written, as far as they are not.  What makes them last is ngx_bloom_io_sync()
- * behind the last slice.
+ * Flushes NGX_BLOOM_IO_SLICE bytes, written by another process, to disk.  This
+ * only spreads the work: the bytes are safe after ngx_bloom_io_sync(), which
+ * the caller calls after the last slice.  Returns NGX_OK or NGX_ERROR.
  */
 ngx_int_t ngx_bloom_io_sync_slice(ngx_fd_t fd, uint64_t offset);
 
-/* Bytes read, less than `len` only at the file's end, or NGX_ERROR. */
+/* Reads up to `len` bytes.  Returns their number, which is less than `len` only
+ * at the end of the file; or NGX_ERROR. */
 ssize_t ngx_bloom_io_read(ngx_fd_t fd, void *buf, size_t len, uint64_t offset);
 
-/* Synchronises a file's data to disk. */
+/* Synchronises a file's data to disk.  Returns NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_io_sync(ngx_fd_t fd);
 
 /*
- * Asks the file system to write into a file where its bytes are, if it would
- * otherwise write them elsewhere, for which there may be no room: for a file
- * that is empty and going to be mapped.  Most do so anyway, and some cannot.
+ * Asks the file system to overwrite the blocks of a file in place.  A file
+ * system that copies on write would need new blocks, and may have none.  Call
+ * it for an empty file that is going to be mapped.  Errors are ignored: most
+ * file systems overwrite anyway, and some cannot.
  */
 void ngx_bloom_io_overwrite(ngx_fd_t fd);
 
-/* Synchronises a directory, with the names in it. */
+/* Synchronises a directory and the names in it.  Returns NGX_OK or
+ * NGX_ERROR. */
 ngx_int_t ngx_bloom_io_sync_directory(ngx_fd_t dir);
 
-/* Closes a file, if *fd is one, and sets *fd to NGX_INVALID_FILE. */
+/* Closes *fd unless it is NGX_INVALID_FILE, and sets it to that. */
 void ngx_bloom_io_close(ngx_fd_t *fd);
 
-/* Renames a file within a directory, and synchronises that. */
+/* Renames a file in a directory, and synchronises the directory.  Returns
+ * NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_io_rename(ngx_fd_t dir, const u_char *from,
     const u_char *to);
 
-/* Removes a file; it is no error if there is none. */
+/* Removes a file.  Returns NGX_OK, also if there is no such file; or
+ * NGX_ERROR. */
 ngx_int_t ngx_bloom_io_remove(ngx_fd_t dir, const u_char *name);
 
-/* Formats as ngx_sprintf() does into `size` bytes, cut off and terminated. */
+/* Formats like ngx_sprintf() into `size` bytes.  The result is truncated to
+ * fit, and null-terminated. */
 void ngx_cdecl ngx_bloom_print(u_char *buf, size_t size, const char *fmt, ...);
 
 /* Returns the end of a noun that is counted: "1 key", "2 keys". */
@@ -111,7 +125,7 @@ ngx_bloom_plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* The time now, ms since 1970-01-01 UTC. */
+/* Returns the current time, ms since 1970-01-01 UTC. */
 uint64_t ngx_bloom_time(void);
 
 

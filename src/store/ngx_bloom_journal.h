@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The journal's end and its segments are kept here: a start recovers them,
- * workers append records, and the helper makes, synchronises and removes
- * segments.  ngx_bloom_reader.h reads what they have written.
+ * These functions write the journal: a start recovers its end, workers append
+ * records, and the helper creates, synchronises and removes segments.
+ * ngx_bloom_reader.h reads the journal.
  */
 
 #ifndef _NGX_BLOOM_JOURNAL_H_INCLUDED_
@@ -18,55 +18,59 @@
 
 
 /*
- * Fills the control page where this instance is alone and a reader has read
- * all: the journal goes on behind the last record that counts, and nothing is
- * left behind that.  A loss is noted before.  Checkpoints of later positions
- * become ones of this.  Returns NGX_OK, or NGX_ERROR with errno.
+ * Recovers the end of the journal after a reader has read all of it.  There
+ * must be no other instance.  The journal continues after the last valid
+ * record, whatever follows that is removed, and checkpoints of later positions
+ * are renamed to this one.  If records are lost, the control page records that
+ * first.  Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_journal_recover(ngx_bloom_state_t *state,
     ngx_bloom_reader_t *reader);
 
 
-/* ---- appending: all under the lock control->append ---- */
+/* ---- appending: the caller holds the lock control->append ---- */
 
 /*
- * Writes a record behind the end, which does not move yet.  Returns NGX_OK;
- * NGX_AGAIN if no segment has been prepared for it; NGX_ERROR if it cannot be
- * written, which is noted in the control page.
+ * Writes a record at the end of the journal, but does not move the end yet; the
+ * new end is returned in *end.  Returns NGX_OK; NGX_AGAIN if no segment has
+ * been prepared for the record; NGX_ERROR if it cannot be written, which the
+ * control page records.
  */
 ngx_int_t ngx_bloom_journal_append(ngx_bloom_state_t *state,
     bloom_record_maker_t *maker, ngx_bloom_end_t *end);
 
 /*
- * Moves the end behind that record, which counts from then on.  Its keys are in
- * the filter of the caller's instance; other instances are told to follow.
+ * Moves the end past that record, which is part of the journal from then on.
+ * The caller has added the record's keys to the filter of its instance.  Other
+ * instances are required to apply the record before they say "absent".
  */
 void ngx_bloom_journal_publish(ngx_bloom_state_t *state,
     ngx_bloom_end_t *end);
 
 
-/* ---- segments: all under the lock control->keeper, by the helper ---- */
+/* ---- segments: the helper calls these, with the lock control->keeper ---- */
 
 /*
- * Makes the next segment if the last one is filling.  Returns NGX_OK, or
- * NGX_ERROR, which is noted in the control page.
+ * Creates the next segment if the last one is filling up.  Returns NGX_OK, or
+ * NGX_ERROR, which the control page records.
  */
 ngx_int_t ngx_bloom_journal_prepare(ngx_bloom_state_t *state);
 
 /*
- * Synchronises all records before the end.  Where that failed before, what was
- * not on disk yet is read, checked and written again; if some of it is gone,
- * control->lost is raised before control->synced is, and nobody who waited
- * meanwhile may be told that it is on disk.  Returns NGX_OK, or NGX_ERROR,
- * which is noted in the control page.
+ * Synchronises all records to disk.  If the last synchronisation failed or did
+ * not end, the records that were not on disk then are read, checked and written
+ * again first.  If some of them are gone, pending->lost is raised before
+ * control->synced, so that no request that waited for them is told that they
+ * are on disk.  Returns NGX_OK, or NGX_ERROR, which the control page records.
  */
 ngx_int_t ngx_bloom_journal_sync(ngx_bloom_state_t *state);
 
 /*
- * Removes the oldest segment if all of its records are older than `time`, ms,
- * and every instance has applied them.  Records whose time is further ahead of
- * the clock than clocks differ are as old as the first one in the next segment.
- * Returns NGX_OK if one was removed, NGX_DECLINED if not, NGX_ERROR with errno.
+ * Removes the oldest segment if all of its records are older than `time`, ms
+ * since 1970, and every instance has applied them.  A record whose time is
+ * ahead of the clock by more than NGX_BLOOM_CLOCKS_DIFFER counts as being as
+ * old as the first record of the next segment.  Returns NGX_OK if a segment was
+ * removed, NGX_DECLINED if not, NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Locks are robust mutexes that processes share: the system gives a lock to the
- * next who asks for it when its holder has died.
+ * These functions lock robust mutexes that processes share: when the holder of
+ * a lock dies, the next process that asks for the lock gets it.
  */
 
 #ifndef _NGX_BLOOM_LOCK_H_INCLUDED_
@@ -16,12 +16,12 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Returns NGX_OK, or NGX_ERROR with errno. */
+/* Initialises a lock.  Returns NGX_OK, or NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_lock_init(pthread_mutex_t *mutex);
 
 /*
- * Takes a lock, and waits for it `wait` ms at most, 0: not at all.  Returns
- * NGX_OK or NGX_BUSY.
+ * Takes a lock.  Waits for it at most `wait` ms; does not wait if that is 0.
+ * Returns NGX_OK or NGX_BUSY.
  */
 ngx_int_t ngx_bloom_lock(pthread_mutex_t *mutex, ngx_msec_t wait);
 void ngx_bloom_unlock(pthread_mutex_t *mutex);

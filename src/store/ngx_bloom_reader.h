@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A reader walks the records of the journal from segment to segment, and tells
- * the journal's end from damage.
+ * A reader reads the records of the journal from segment to segment, and tells
+ * the end of the journal from damage.
  *
- * Records are numbered without a gap, so a missing one is seen.  Before the
- * position up to which the journal was promised to be on disk a gap is damage,
- * and valid records behind it count.  Behind that position a machine that lost
- * its power may have written what came later and not what came first: there the
- * first record that is missing or not whole is the journal's end, as in every
- * log that is written ahead, and nothing behind it counts.
+ * Records are numbered without gaps, so a missing one is noticed.  What a gap
+ * means depends on the position up to which the journal was promised to be on
+ * disk.  Before that position a gap is damage, and the valid records after it
+ * count.  After that position, a machine that lost power may have written later
+ * records but not earlier ones.  So the first record there that is missing or
+ * broken is the end of the journal, as in any write-ahead log, and nothing
+ * after it counts.
  */
 
 #ifndef _NGX_BLOOM_READER_H_INCLUDED_
@@ -25,42 +26,44 @@
 
 #define NGX_BLOOM_TO_THE_END  UINT64_MAX
 
+/* The state of reading a journal. */
 typedef struct {
     ngx_bloom_state_t   *state;
     uint64_t             position;       /* of the next record */
     uint64_t             limit;          /* where reading ends */
-    uint64_t             promised;       /* up to here a gap is damage; behind
-                                            it, the end */
+    uint64_t             promised;       /* before this position a gap is
+                                            damage; after it, the end */
     uint64_t             sequence;       /* of the next record; 0: any */
-    ngx_bloom_end_t      end;            /* behind the last record read; limit
+    ngx_bloom_end_t      end;            /* after the last record read; limit
                                             0: none was read */
 
     /*
-     * The newest time of a record read so far.  Times that are further ahead of
-     * the clock than clocks differ are left out: a clock was wrong.
+     * The newest time of the records read so far.  A time ahead of the clock by
+     * more than NGX_BLOOM_CLOCKS_DIFFER is left out, because a clock was wrong.
      */
     uint64_t             newest;
     uint64_t             now;            /* when reading began, ms since 1970 */
 
     /*
-     * Records that were lost: none of them is newer than `lost`, ms since 1970.
-     * 0: nothing was lost.  `damage` says where, for the log.
+     * The time, ms since 1970, that no lost record is newer than; 0: no record
+     * is lost.  `damage` is a message for the log that says where.
      */
     uint64_t             lost;
-    ngx_uint_t           broken;         /* if the next record does not tell
-                                            otherwise */
-    ngx_uint_t           passed;         /* a segment without any record */
+    ngx_uint_t           broken;         /* records are lost unless the number
+                                            of the next one proves otherwise */
+    ngx_uint_t           passed;         /* a segment without records was
+                                            read */
     u_char               damage[NGX_MAX_PATH + BLOOM_RECORD_ERROR_LEN];
 
-    ngx_uint_t           cut;            /* valid records are behind the end,
-                                            and do not count */
+    ngx_uint_t           cut;            /* there are valid records after the
+                                            end, which do not count */
 
-    /* the system refused something, or the journal is of a newer version */
+    /* set if NGX_ERROR is returned: a system error, or a newer version */
     ngx_err_t            err;
     u_char               error[NGX_MAX_PATH + BLOOM_RECORD_ERROR_LEN];
 
-    /* of the segment that is read */
-    uint64_t             next;           /* where the next one begins */
+    /* the segment that is being read */
+    uint64_t             next;           /* base of the segment after it */
     ngx_fd_t             fd;
     bloom_segment_t      segment;
     u_char              *window;         /* its bytes from `start` on */
@@ -70,10 +73,10 @@ typedef struct {
 } ngx_bloom_reader_t;
 
 /*
- * Begins to read at `position`, that of a record or of a segment.  `limit` is
- * the journal's end, which may be moved on later, or NGX_BLOOM_TO_THE_END to
- * find the end of a journal that nobody uses.  Returns NGX_OK, or NGX_ERROR if
- * memory is short.
+ * Begins to read at `position`, the position of a record or of a segment.
+ * `limit` is the end of the journal, and the caller may raise it later; or it
+ * is NGX_BLOOM_TO_THE_END, to find the end of a journal that no process uses.
+ * Returns NGX_OK, or NGX_ERROR if there is no memory.
  */
 ngx_int_t ngx_bloom_reader_open(ngx_bloom_reader_t *reader,
     ngx_bloom_state_t *state, uint64_t position, uint64_t limit);
@@ -85,9 +88,10 @@ ngx_int_t ngx_bloom_reader_open(ngx_bloom_reader_t *reader,
 ngx_int_t ngx_bloom_reader_next(ngx_bloom_reader_t *reader,
     bloom_record_t *record);
 
+/* Frees what the reader uses; its results stay valid. */
 void ngx_bloom_reader_close(ngx_bloom_reader_t *reader);
 
-/* Notes that the journal has lost its end. */
+/* Notes in the reader that records at the end of the journal are lost. */
 void ngx_bloom_reader_lost_end(ngx_bloom_reader_t *reader);
 
 

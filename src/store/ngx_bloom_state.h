@@ -1,47 +1,50 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A zone's state directory has all that outlives nginx, and a control page by
- * which the processes that use it agree.
+ * A zone's state directory contains everything that survives nginx, and the
+ * control page, through which the processes that use the zone agree.
  *
  *     STATE_PATH/ZONE/    control               the control page, mapped
  *                         instance.N            locked while instance N lives
- *                         lock                  locked while one starts
- *                         dropped               time of a record
- *                         journal.BASE          segments, by their position
- *                         compact.BASE.END      one for all below END
- *                         upload.FILE.bloom     uploaded in place of FILE
+ *                         lock                  locked while an instance starts
+ *                         dropped               newest record removed, begin of
+ *                                               the journal
+ *                         journal.BASE          a segment of the journal
+ *                         compact.BASE.END      replaces all segments below END
+ *                         upload.FILE.bloom     image uploaded in place of FILE
  *                         checkpoint.BUILD.POSITION.bloom
  *                         snapshot.I.R.bloom    what GET .../image sends
- *                         *.tmp                 not whole yet
+ *                         *.tmp                 incomplete files
  *
- * FILE and BUILD are build ids in hexadecimal (of the image of file=, and of
- * the image that a checkpoint was made from; zeros: of a zone that starts
- * empty), POSITION and BASE are positions in the journal.
+ * FILE is the build id of the image of file=, in hexadecimal.  BUILD is the
+ * build id of the image that a checkpoint was made from.  Both are zeros for a
+ * zone that starts empty.  POSITION, BASE and END are positions in the journal.
+ * I and R are explained in ngx_bloom_state_files.h.
  *
- * An instance of a zone is one shared memory of it.  There is more than one
- * while nginx changes a zone's size or is upgraded, and each appends to the
- * one journal.  The control page is what they share:
+ * An instance is one shared memory zone with the processes that use it.  While
+ * nginx changes a zone's size or is upgraded, there is more than one instance,
+ * and all of them append to the same journal.  They share the control page:
  *
- *     the end      where the next record goes.  It moves when a record is
- *                  whole and in the filter of who appended it, all under the
- *                  lock `append`.
- *     required     of each instance: the end of the last record that another
- *                  has appended.  Until it has applied the journal so far, it
- *                  cannot say "absent".  With the bit NGX_BLOOM_PENDING,
- *                  another has keys that it could not append yet, so there is
- *                  no end.
- *     pending      these keys.  They survive whoever added them, and any helper
- *                  appends them as soon as that can be.
- *     lost         keys that were added up to then may be lost.
- *     synced       everything before it is on disk.
+ *     end          Where the next record is appended.  It moves after the
+ *                  record is complete and its keys are in the filter of the
+ *                  instance that appends, all under the lock `append`.
+ *     required     For each instance, the end of the last record that another
+ *                  instance has appended.  The instance cannot say "absent"
+ *                  until it has applied the journal up to there.  With the bit
+ *                  NGX_BLOOM_PENDING there are pending keys, which have no
+ *                  position in the journal yet.
+ *     pending      The pending keys.  They survive the process that added them,
+ *                  and the helper of any instance appends them as soon as
+ *                  possible.
+ *     lost         The time up to which added keys may be lost.
+ *     synced       The position up to which the journal is on disk.
  *
- * When the holder of a lock has died, nothing has to be repaired, since each
- * change is made by one store that comes last.
+ * If the holder of a lock dies, nothing has to be repaired, because each change
+ * takes effect by a single store at its end.
  *
- * The page is believed only while somebody uses it: who finds himself alone
- * reads the segments and fills it again, but for `synced`, the pending keys and
- * `lost`.
+ * The page is valid only while a process uses it.  An instance that starts and
+ * finds no other one reads the segments and fills the page again; only
+ * `synced`, `rewrite`, `early`, the pending keys and `lost` are kept.
  */
 
 #ifndef _NGX_BLOOM_STATE_H_INCLUDED_
@@ -57,77 +60,78 @@
 #pragma GCC visibility push(hidden)
 
 
-/* In a process's own memory. */
+/* A state directory as one process uses it. */
 typedef struct ngx_bloom_state_s {
-    ngx_str_t            path;           /* of the zone's directory, null-
-                                            terminated: for messages */
-    ngx_fd_t             dir;            /* of that directory */
-    ngx_fd_t             fd;             /* of the file "control" */
-    ngx_fd_t             lock;           /* of the file "instance.N" */
+    ngx_str_t            path;           /* the zone's directory, null-
+                                            terminated, for messages */
+    ngx_fd_t             dir;            /* that directory */
+    ngx_fd_t             fd;             /* the file "control" */
+    ngx_fd_t             lock;           /* the file "instance.N" */
     ngx_uint_t           instance;       /* N */
-    ngx_uint_t           alone;          /* at its start nobody else lived */
-    ngx_fd_t             starts;         /* of the file "lock", while it does */
+    ngx_uint_t           alone;          /* no other instance lived when this
+                                            one started */
+    ngx_fd_t             starts;         /* the file "lock", during a start */
     ngx_bloom_control_t *control;        /* NULL in the master */
 
     /* the segment that this process appends to */
     ngx_fd_t             segment_fd;
     bloom_segment_t      segment;
 
-    /* a segment that is not removed, and the time of a record in it: it is
-     * not read again for an earlier one */
+    /* the oldest segment, and the time of a record in it: the segment need not
+     * be read to know that it cannot be removed for an earlier time */
     uint64_t             oldest;
     uint64_t             newest;
 
-    uint64_t             lost;           /* of the control page, when it was
-                                            last known to be on disk */
+    uint64_t             lost;           /* pending->lost when it was last known
+                                            to be on disk */
 
-    /* the loss that this process has noted when it last synchronised, and what
-     * had been noted before; 0: none */
+    /* pending->lost as this process has set it in its last synchronisation, and
+     * the value before; 0: none */
     uint64_t             lost_now;
     uint64_t             lost_before;
 
-    /* behind what it has appended, now and when it last looked whether that is
-     * on disk: see ngx_bloom_shutdown.h */
+    /* the end of what this process has appended, now and when it last looked if
+     * that is on disk: see ngx_bloom_shutdown.h */
     uint64_t             appended;
     uint64_t             late;
 } ngx_bloom_state_t;
 
 
-/* What could not be done, and with which file. */
+/* An operation that failed, and its file. */
 typedef struct {
     ngx_err_t            err;
     const char          *what;           /* "open", "lock" ... */
     u_char               name[NGX_MAX_PATH];
-    pid_t                holder;         /* of a lock, if that is known */
-    const char          *then;           /* why, and what to do; NULL: the
-                                            errno says that */
+    pid_t                holder;         /* of a lock; 0: not known */
+    const char          *then;           /* the reason and what to do; NULL:
+                                            `err` is reason enough */
 } ngx_bloom_failure_t;
 
 
-/*
- * Sets `state` up for the zone's directory `path`, null-terminated, which is
- * open as `dir`; closes nothing.
- */
+/* Initialises `state` for the zone's directory `path`, null-terminated, which
+ * is open as `dir`. */
 void ngx_bloom_state_init(ngx_bloom_state_t *state, u_char *path,
     ngx_fd_t dir);
 
 /*
- * Opens the control page, and makes it if there is none.  The caller is the
- * workers' user, and becomes an instance.  It holds the file "lock" until
- * ngx_bloom_state_ready(): nobody else starts meanwhile.
+ * Makes this process an instance and maps the control page, which is created if
+ * there is none.  The caller runs as the workers' user.  The file "lock" is
+ * held until ngx_bloom_state_ready(), so that no other instance starts
+ * meanwhile.
  *
- * If state->alone, the control page is empty, but for `synced` and `rewrite`,
- * which have what is known to be on disk, the pending keys, and what is known
- * of losses and of images: the caller fills it.  NGX_OK, NGX_ERROR with
- * *failure.
+ * If state->alone is set, the control page has been reset (see
+ * ngx_bloom_control_renew()), and the caller fills it.  Returns NGX_OK, or
+ * NGX_ERROR with *failure.
  */
 ngx_int_t ngx_bloom_state_open(ngx_bloom_state_t *state,
     ngx_bloom_failure_t *failure);
+
+/* Releases the file "lock": other instances may start. */
 void ngx_bloom_state_ready(ngx_bloom_state_t *state);
 
 /*
- * Sees for "nginx -t" whether ngx_bloom_state_open() may open its files.  It
- * changes none, and waits for nothing.  The caller is the workers' user.
+ * Checks for "nginx -t" that ngx_bloom_state_open() could open its files.  It
+ * changes nothing and waits for nothing.  The caller runs as the workers' user.
  * Returns NGX_OK, or NGX_ERROR with *failure.
  */
 ngx_int_t ngx_bloom_state_check(ngx_bloom_state_t *state,
@@ -135,48 +139,52 @@ ngx_int_t ngx_bloom_state_check(ngx_bloom_state_t *state,
 
 /*
  * Maps the control page of an instance whose files another process has opened.
- * NGX_OK, or NGX_ERROR with *failure.
+ * Returns NGX_OK, or NGX_ERROR with *failure.
  */
 ngx_int_t ngx_bloom_state_attach(ngx_bloom_state_t *state,
     ngx_bloom_failure_t *failure);
 
-/* The same instance for the next cycle, whose pool has `path`; the control page
- * is not mapped.  NGX_OK or NGX_ERROR with *failure. */
+/*
+ * Copies an instance for the next cycle, whose pool owns `path`.  The control
+ * page of the copy is not mapped.  Returns NGX_OK, or NGX_ERROR with *failure.
+ */
 ngx_int_t ngx_bloom_state_inherit(ngx_bloom_state_t *state,
     ngx_bloom_state_t *old, u_char *path, ngx_bloom_failure_t *failure);
 
+/* Closes the files and unmaps the control page. */
 void ngx_bloom_state_close(ngx_bloom_state_t *state);
 
 /*
  * Requires that the other instances apply the journal up to `position` before
- * they say "absent"; or, with NGX_BLOOM_PENDING, that they do not say so until
- * all pending keys have been appended.
+ * they say "absent"; or, if `position` is NGX_BLOOM_PENDING, that they do not
+ * say "absent" until all pending keys have been appended.
  */
 void ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t position);
 
 /*
- * Notes that keys that were added up to a time, ms since 1970, may be lost, and
- * has that written to disk: before anything is done that would hide it.
- * Returns NGX_OK, or NGX_ERROR with errno if it is noted, and not on disk.
+ * Records that keys added up to a time, ms since 1970, may be lost, and writes
+ * that to disk.  Call it before anything is done that would hide the loss.
+ * Returns NGX_OK; or NGX_ERROR with errno if it is recorded, but not on disk.
  */
 ngx_int_t ngx_bloom_state_lose(ngx_bloom_state_t *state, uint64_t time);
 
 /*
- * Leaves an instance alone from now on: its helper has ended, and its workers
- * only finish their requests.  They answer "unknown" instead of "absent", and
- * no segment is kept for it.
+ * Stops requiring anything of an instance whose helper has ended and whose
+ * workers only finish their requests.  They answer "unknown" instead of
+ * "absent" from now on, and no segment is kept for them.
  */
 void ngx_bloom_state_leave(ngx_bloom_state_t *state, ngx_uint_t instance);
 
-/* Forgets instances that have ended. */
+/* Removes instances that have ended from control->instances. */
 void ngx_bloom_state_prune(ngx_bloom_state_t *state);
 
-/* The name of a file, formatted into `buf` of NGX_MAX_PATH bytes, and `buf`. */
+/* Formats the name of a file into `buf`, which has NGX_MAX_PATH bytes.  Returns
+ * `buf`. */
 u_char *ngx_cdecl ngx_bloom_state_name(u_char *buf, const char *fmt,
     ...);
 
 
-/* The end of the journal as it is now, whole. */
+/* Returns a consistent copy of the end of the journal, without a lock. */
 static ngx_inline ngx_bloom_end_t
 ngx_bloom_state_end(ngx_bloom_state_t *state)
 {
@@ -196,26 +204,28 @@ ngx_bloom_state_end(ngx_bloom_state_t *state)
     return end;
 }
 
+/* Returns the position of the next record. */
 static ngx_inline uint64_t
 ngx_bloom_state_tail(ngx_bloom_state_t *state)
 {
     return ngx_bloom_state_end(state).tail;
 }
 
-/* Notes what of the journal's work fails, or, with 0, that it does again. */
+/* Records in the control page that an operation on the journal has failed,
+ * NGX_BLOOM_CANNOT_...; or, if `what` is 0, that it succeeds again. */
 void ngx_bloom_state_fail(ngx_bloom_state_t *state, ngx_uint_t what,
     ngx_err_t err);
 
-/* A message for NGX_BLOOM_CANNOT_... and its errno; NULL for 0. */
+/* Returns a message for NGX_BLOOM_CANNOT_... and its errno; NULL for 0. */
 const char *ngx_bloom_state_error(uint64_t failed, ngx_err_t err);
 
 /*
- * A time, ms since 1970, and a position in the journal, kept in the file
- * `name`; both 0 if there is no such file.  NGX_ERROR sets errno, to EINVAL if
- * the file is not as it was written.
+ * Read and write the file `name`, which contains a time, ms since 1970, and a
+ * position in the journal.  Both are 0 if there is no such file.  Return
+ * NGX_OK, or NGX_ERROR with errno, which is EINVAL if the contents are invalid.
  *
- *     "dropped"   of the newest record that was ever removed, and where the
- *                 journal has begun since, or since it was compacted
+ *     "dropped"   the time of the newest record that was ever removed, and the
+ *                 position at which the journal begins
  */
 ngx_int_t ngx_bloom_state_read_mark(ngx_bloom_state_t *state,
     const char *name, uint64_t *time, uint64_t *position);

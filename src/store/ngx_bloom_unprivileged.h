@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A function is run as the workers' user, in a process of its own.
+ * ngx_bloom_unprivileged() runs a function as the workers' user, in a process
+ * of its own.
  *
- * The master may be root.  Files of a state directory and shared memory are
- * written by the workers' user, so root does not look into them: whatever has
- * to be read there before there are workers, is read by a child of the master
- * that is root no more.  It answers with a few bytes and up to two open files.
+ * The master may be root.  State directories and shared memory are written by
+ * the workers' user, so root must not trust their contents and never reads
+ * them.  What has to be read there before workers exist is read by a child of
+ * the master that has given up root's rights.  The child answers with a few
+ * bytes and at most two open files.
  */
 
 #ifndef _NGX_BLOOM_UNPRIVILEGED_H_INCLUDED_
@@ -18,21 +20,22 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Whom a child is to be. */
+/* The user that a child becomes. */
 typedef struct {
-    ngx_uint_t   drops;                  /* 0: it stays who the master is */
+    ngx_uint_t   drops;                  /* 0: the child keeps the master's
+                                            user */
     uid_t        user;
     gid_t        group;
-    const char  *name;                   /* of the user; NULL: it gets no
-                                            other groups */
+    const char  *name;                   /* user name, for supplementary groups;
+                                            NULL: the child gets none */
 } ngx_bloom_user_t;
 
-/* What a child answers. */
+/* The answer of a child. */
 typedef struct {
     ngx_int_t    rc;
     uint64_t     value;
-    ngx_fd_t     fd[2];                  /* NGX_INVALID_FILE: none; to be
-                                            closed by the caller */
+    ngx_fd_t     fd[2];                  /* the caller closes them;
+                                            NGX_INVALID_FILE: none */
 } ngx_bloom_answer_t;
 
 typedef void (*ngx_bloom_unprivileged_pt)(void *data,
@@ -50,18 +53,21 @@ typedef void (*ngx_bloom_unprivileged_pt)(void *data,
 u_char *ngx_bloom_unprivileged_called(u_char *buf, uid_t user);
 
 /*
- * Returns the user whom the workers run as, once the configuration has been
- * read: files are theirs.  It is the master's own where it is not root, and
- * where it has no workers.
+ * Returns the user that the workers run as, to whom the files belong.  It is
+ * known when the configuration has been read.  It is the master's own user if
+ * the master is not root or has no workers.
  */
 ngx_bloom_user_t ngx_bloom_unprivileged_workers(ngx_core_conf_t *ccf);
 
 /*
- * Calls function(data, answer) as `user` and waits for its answer, however long
- * that takes, unless the child is stopped.  `what` is what it does, a phrase to
- * follow "the process that" in a message.  What the child writes is lost but
- * for shared memory, files, the log, and *answer.  Returns NGX_OK; or
- * NGX_ERROR, logged, if there is no answer: then answer->rc is NGX_ERROR, too.
+ * Calls function(data, answer) in a child process as `user`, and waits for the
+ * answer, however long that takes.  A child that is stopped by a signal is
+ * killed.  `what` says what the child does: a phrase to follow "the process
+ * that" in a message.  The child's changes to memory are lost, except in shared
+ * memory and *answer.
+ *
+ * Returns NGX_OK; or NGX_ERROR if there is no answer, which is logged, and then
+ * answer->rc is NGX_ERROR too.
  */
 ngx_int_t ngx_bloom_unprivileged(ngx_bloom_user_t *user, ngx_log_t *log,
     const char *what, ngx_bloom_unprivileged_pt function, void *data,
