@@ -24,8 +24,8 @@
 
 /* A message for the log and for clients. */
 #define NGX_BLOOM_BASE_NO_DIRECTORY                                           \
-    "the directory of bloom_state_path cannot be used; the error log says "   \
-    "why: correct that and reload nginx"
+    "the directory of bloom_state_path cannot be used; see the error log, "   \
+    "correct the cause, and reload nginx"
 
 
 /*

@@ -32,10 +32,11 @@
 
 /* Phrases that follow the name of an image. */
 #define NGX_BLOOM_LOAD_NO_AS_OF                                              \
-    "does not state its time, and the zone has max_age; build it with --as-of"
+    "has no as_of, which max_age needs; build it with --as-of"
 #define NGX_BLOOM_LOAD_TOO_OLD                                               \
-    "is too old: keys added since were removed from the journal for a newer " \
-    "one; build it with --as-of, more than an hour after the last of them"
+    "is too old: keys that it lacks were removed from the journal, because a " \
+    "newer image has them; build it again, with an --as-of more than an hour "\
+    "after the last of these keys was added"
 
 
 typedef struct ngx_bloom_load_s {

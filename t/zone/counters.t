@@ -57,7 +57,7 @@ asks(5);
 configure($ids =~ s/%s/:8m/r, $rule);
 my $mark = $t->log_mark;
 $t->reload;
-$t->wait_for_log(qr/its memory is made anew/, $mark);
+$t->wait_for_log(qr/its memory is recreated/, $mark);
 is(checks(), 45, 'a zone whose memory is recreated keeps its count of checks');
 asks(5);
 is(checks(), 50, 'the recreated zone counts further checks');
