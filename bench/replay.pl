@@ -44,7 +44,7 @@ for (@zones) {
         my ($seconds, $cpu) = started($t);
 
         my ($keys, $ms) = $t->log_since($mark)
-            =~ /has (\d+) keys? of \d+ records? of its journal, in (\d+) ms/
+            =~ /replayed (\d+) keys? in \d+ records? of its journal, in (\d+) ms/
             or die "the log does not say that the journal was replayed\n";
         $keys == $added->{keys}
             or die "$keys of $added->{keys} keys were replayed\n";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A batch's bits are set before its record is written, so that the lock is held
- * for the write alone.
+ * A batch sets its bits before it takes the journal's lock, so that it holds
+ * the lock for the write alone.
  */
 
 #include "ngx_bloom_add.h"
@@ -13,13 +13,13 @@
 #include "ngx_bloom_wake.h"
 
 
-/* How long a lock is tried for without giving the worker back, in rounds of
- * about 100 ns: an append takes a few microseconds. */
+/* How often a batch tries the lock before it returns NGX_AGAIN.  A round takes
+ * about 100 ns, and an append a few microseconds. */
 #define NGX_BLOOM_ADD_SPINS     500
 
-/* The same for a key that cannot be added later, ms.  Whoever has waited for
- * that long in vain does not wait again for a while: all requests of a worker
- * would wait for another process that stands still. */
+/* How long a key of bloom_add, which cannot be tried again, waits for the lock,
+ * ms; and for how long after such a wait in vain the worker does not wait at
+ * all, ms: otherwise each of its requests would wait for a stuck process. */
 #define NGX_BLOOM_ADD_ONCE      5
 #define NGX_BLOOM_ADD_STALLED   1000
 
@@ -27,7 +27,7 @@
 #define NGX_BLOOM_ADD_ONE_SIZE                                                \
     (BLOOM_RECORD_HEADER + BLOOM_RECORD_KEY_MAX + 1 + 8)
 
-/* If the helper has not made a segment by then, it does not come, ms. */
+/* After how many ms a batch is refused, since the helper does nothing. */
 #define NGX_BLOOM_ADD_PATIENCE  10000
 
 
@@ -54,7 +54,7 @@ ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch)
 
     if (batch->once) {
 
-        /* it will not come again: the holder, if it was preempted, runs */
+        /* wait in the lock, so that a holder that was preempted can run */
 
         if (ngx_bloom_lock(mutex, 0) == NGX_OK) {
             return NGX_OK;
@@ -91,8 +91,8 @@ ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch)
 
 
 /*
- * Sets the bits of keys as records hold them in whichever generation serves
- * when it returns, which it returns.
+ * Sets the bits of a record's keys.  Returns the generation that has them; it
+ * still served after they were set.
  */
 static uint64_t
 ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
@@ -115,7 +115,7 @@ ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
 
         ngx_bloom_fault("set");
 
-        /* the bits first, then the question who serves */
+        /* set the bits before the generation is read again */
 
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
@@ -145,8 +145,8 @@ ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
 
         if (!ngx_bloom_add_possible(zone)) {
             batch->error = "the zone has an image file and no journal, so an "
-                           "added key would be lost with the next load; take "
-                           "\"journal=off\" or \"bloom_state_path off\" away";
+                           "added key would be lost at the next load; remove "
+                           "\"journal=off\" or \"bloom_state_path off\"";
             return NGX_DECLINED;
         }
     }
@@ -169,8 +169,8 @@ ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
 
 
 /*
- * Brings a key into the form of what serves.  Should that change meanwhile, its
- * bits are set in the form of what follows.
+ * Converts a key to the key form of the image that serves.  If another image
+ * serves when the bits are set, the key is converted again to its form.
  */
 static const char *
 ngx_bloom_add_canonical(ngx_bloom_zone_t *zone, bloom_key_t *key)
@@ -244,9 +244,8 @@ ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch)
     if (batch->generation == 0) {
 
         /*
-         * The bits are set before the record is written: so the lock is held
-         * for the write alone.  But only when it is likely to succeed: what is
-         * refused is not to be in the filter.
+         * Set the bits before the lock is taken, but only if the write is
+         * likely to succeed: refused keys must not be in the filter.
          */
 
         if (__atomic_load_n(&control->failed, __ATOMIC_ACQUIRE)
@@ -269,8 +268,8 @@ ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch)
 
             return ngx_bloom_add_wait(batch, "the helper process has made no "
                                       "room in the journal for ten seconds; "
-                                      "look whether \"nginx: cache manager "
-                                      "process\" runs");
+                                      "check whether \"nginx: cache manager "
+                                      "process\" is running");
         }
 
         batch->generation = ngx_bloom_add_bits(zone, keys, keys_end,
@@ -282,9 +281,9 @@ ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch)
 append:
 
     if (ngx_bloom_add_lock(batch) != NGX_OK) {
-        return ngx_bloom_add_wait(batch, "the journal has been locked for ten "
-                                  "seconds; look at the processes that use "
-                                  "bloom_state_path");
+        return ngx_bloom_add_wait(batch, "another process has locked the "
+                                  "journal for ten seconds; check the "
+                                  "processes that use bloom_state_path");
     }
 
     rc = ngx_bloom_journal_append(state, &batch->maker, &end);
@@ -311,9 +310,9 @@ append:
 
     if (rc == NGX_AGAIN) {
         ngx_bloom_wake();
-        return ngx_bloom_add_wait(batch, "the journal has no room, and the "
-                                  "helper process has made none for ten "
-                                  "seconds; look at the error log");
+        return ngx_bloom_add_wait(batch, "the journal is full, and the helper "
+                                  "process has made no room for ten seconds; "
+                                  "see the error log");
     }
 
     if (rc == NGX_ERROR) {
@@ -398,7 +397,7 @@ ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch)
 
     if (batch->position == 0) {
 
-        /* keys that wait in memory are acknowledged, and in no record yet */
+        /* pending keys are acknowledged, and in no record yet */
 
         if (!ngx_bloom_pending_empty(batch->zone->pending)) {
 
@@ -409,9 +408,9 @@ ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch)
             ngx_bloom_wake();
 
             return ngx_bloom_add_wait(batch, "keys of bloom_add have waited "
-                                      "for the journal for ten seconds; look "
+                                      "for the journal for ten seconds; check "
                                       "whether \"nginx: cache manager "
-                                      "process\" runs");
+                                      "process\" is running");
         }
 
         batch->position = ngx_bloom_state_tail(state);
@@ -420,14 +419,14 @@ ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch)
     if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE)
         >= batch->position)
     {
-        /* what the disk has lost counts as synchronised, too */
+        /* keys that the disk has lost count as synchronised, too */
 
         if (__atomic_load_n(&control->pending.lost, __ATOMIC_SEQ_CST)
             != batch->lost)
         {
             batch->err = 0;
             batch->error = "the disk has lost keys that were added meanwhile; "
-                           "look at the disk of bloom_state_path";
+                           "check the disk of bloom_state_path";
             return NGX_ERROR;
         }
 
@@ -455,8 +454,8 @@ ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch)
     ngx_bloom_wake();
 
     return ngx_bloom_add_wait(batch, "the helper process has not synchronised "
-                              "the journal for ten seconds; look at the disk "
-                              "of bloom_state_path");
+                              "the journal for ten seconds; check the disk of "
+                              "bloom_state_path");
 }
 
 
@@ -506,7 +505,7 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
     (void) bloom_record_put(&batch.maker, &canonical);
 
-    /* where it stays: what sets bits uses the other memory again */
+    /* use the copy in the batch: setting bits overwrites the static buffer */
 
     canonical.data = buf + batch.maker.len - canonical.len;
 
@@ -517,7 +516,7 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
     if (rc != NGX_OK) {
 
-        /* pending first, so that a load cannot miss it */
+        /* make it pending before its bits are set, so that no load misses it */
 
         ngx_bloom_pending_put(zone, &canonical);
 

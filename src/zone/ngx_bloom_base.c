@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A base is loaded in one go: no request waits for it.
+ * A base is loaded in one go, not in slices: no request can wait for it.
  */
 
 #include "ngx_bloom_base.h"
@@ -45,7 +45,7 @@ ngx_bloom_base_open_directory(ngx_bloom_zone_t *zone, ngx_uint_t make)
         return NGX_ERROR;
     }
 
-    /* a zone that nothing adds to still has the keys added before */
+    /* earlier configurations may have added keys, even if this one does not */
 
     rc = ngx_bloom_directory_open(&zone->state_path, path, &user,
                                   make && zone->adds, &dir, error);
@@ -152,8 +152,8 @@ ngx_bloom_base_log_state(ngx_bloom_zone_t *zone, ngx_bloom_failure_t *failure)
 
     if (failure->holder != 0) {
         ngx_bloom_print(then, sizeof(then),
-                        ": process %P has locked it; see what that is, and end "
-                        "it", failure->holder);
+                        ": process %P has locked it; find out which process "
+                        "that is, and end it", failure->holder);
 
     } else if (failure->then != NULL) {
         ngx_bloom_print(then, sizeof(then), ": %s", failure->then);
@@ -165,13 +165,14 @@ ngx_bloom_base_log_state(ngx_bloom_zone_t *zone, ngx_bloom_failure_t *failure)
 
     ngx_log_error(ngx_bloom_zone_level(zone),
                   zone->shm_zone->shm.log, failure->err,
-                  "cannot %s \"%V/%s\", in the directory of the added keys "
-                  "of bloom zone \"%V\"%s", failure->what,
-                  &zone->state->path, failure->name, &zone->name, then);
+                  "cannot %s \"%V/%s\" in the state directory of bloom zone "
+                  "\"%V\"%s", failure->what, &zone->state->path,
+                  failure->name, &zone->name, then);
 }
 
 
-/* Reads which records have been removed, unless others have that in memory. */
+/* Reads from disk which records have been removed, unless other instances have
+ * it in the control page. */
 static ngx_int_t
 ngx_bloom_base_read_dropped(ngx_bloom_zone_t *zone)
 {
@@ -185,8 +186,8 @@ ngx_bloom_base_read_dropped(ngx_bloom_zone_t *zone)
         != NGX_OK)
     {
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
-                      "\"%V/dropped\" cannot be read; it says which images "
-                      "bloom zone \"%V\" may load: restore it",
+                      "cannot read \"%V/dropped\", which says which images "
+                      "bloom zone \"%V\" may load; restore that file",
                       &zone->state->path, &zone->name);
         return NGX_ERROR;
     }
@@ -249,15 +250,15 @@ ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         sh->uploaded = 0;
 
         if (load->outcome == NGX_BLOOM_FAILED) {
-            goto failed;                         /* that is not the image's */
+            goto failed;                         /* not the image's fault */
         }
 
         lacks = 1;
 
         ngx_bloom_base_log(zone, NGX_LOG_ALERT, load,
                             "the zone answers \"unknown\" instead of "
-                            "\"absent\" until the image is uploaded again, or "
-                            "POST reload says that file= is to serve");
+                            "\"absent\" until you upload the image again, or "
+                            "load file= by POST reload");
         ngx_bloom_load_end(load);
     }
 
@@ -299,8 +300,8 @@ ngx_bloom_base_load_journal(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
 
 /*
- * Loads the newest checkpoint that was made from an image, or else the image in
- * `file`, or else, if file->name.len is 0, the empty filter `image`.
+ * Loads the newest checkpoint of an image.  If there is none, loads the image
+ * in `file`, or, if file->name.len is 0, the empty filter `image`.
  */
 static ngx_int_t
 ngx_bloom_base_load_image(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
@@ -332,7 +333,7 @@ ngx_bloom_base_load_image(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
         {
             if (empty && !ngx_bloom_base_alike(&load->image, image)) {
 
-                /* of another "capacity" or the like: the journal has it all */
+                /* it has another geometry; the journal has all of its keys */
 
                 goto without;
             }
@@ -348,7 +349,7 @@ ngx_bloom_base_load_image(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
         }
 
         ngx_bloom_base_log(zone, NGX_LOG_WARN, load,
-                            "it starts without that checkpoint");
+                            "the zone starts without that checkpoint");
 
 without:
 
@@ -435,22 +436,22 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
                       "the journal in \"%V\" of bloom zone \"%V\" cannot be "
                       "recovered; repair the disk, or correct the owner of "
-                      "its files",
+                      "the journal's files",
                       &state->path, &zone->name);
         return NGX_ERROR;
     }
 
     if (state->alone && load->reader.cut) {
         ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
-                      "the journal in \"%V\" lacks additions that were not "
-                      "synchronised when the machine stopped: it ends before "
-                      "them, at position %uL, and what followed them was cut "
-                      "off", &state->path, ngx_bloom_state_tail(state));
+                      "the journal in \"%V\" lacks additions that were not on "
+                      "disk yet when the machine stopped: it now ends before "
+                      "them, at position %uL, and records behind them were "
+                      "cut off", &state->path, ngx_bloom_state_tail(state));
     }
 
     if (load->cut != UINT64_MAX && ngx_bloom_load_too_old(load)) {
 
-        /* another instance, with a newer image, removed records meanwhile */
+        /* another instance has a newer image and removed records meanwhile */
 
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
                       "the image of bloom zone \"%V\" " NGX_BLOOM_LOAD_TOO_OLD,
@@ -459,8 +460,8 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
     }
 
     /*
-     * Keys that were added while the disk refused: the helper appends them.
-     * Those of another instance this one follows then, if it misses them here.
+     * Set the bits of pending keys.  The helper appends these keys later.  If
+     * this misses keys of another instance, this instance catches up then.
      */
 
     if (load->cut != UINT64_MAX) {
@@ -485,11 +486,11 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
     if (load->records != 0 || load->position != 0) {
         ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
-                      "bloom zone \"%V\" has %uL key%s of %uL record%s of its "
-                      "journal%s, in %uL ms", &zone->name, load->keys,
-                      ngx_bloom_plural(load->keys), load->records,
-                      ngx_bloom_plural(load->records),
-                      load->position ? " behind a checkpoint" : "",
+                      "bloom zone \"%V\" replayed %uL key%s in %uL record%s of "
+                      "its journal%s, in %uL ms", &zone->name,
+                      load->keys, ngx_bloom_plural(load->keys),
+                      load->records, ngx_bloom_plural(load->records),
+                      load->position ? " after a checkpoint" : "",
                       ngx_bloom_time() - load->begun);
     }
 
@@ -544,7 +545,7 @@ ngx_bloom_base_called(ngx_bloom_zone_t *zone, ngx_uint_t uploaded)
 }
 
 
-/* Logs why a load has failed, and what follows from that. */
+/* Logs why a load has failed, and its consequence `then`, if not NULL. */
 static void
 ngx_bloom_base_log(ngx_bloom_zone_t *zone, ngx_uint_t level,
     ngx_bloom_load_t *load, const char *then)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The base is what a zone serves first, in fresh memory: the master opens the
- * zone's state directory, and a child of it that is the workers' user loads the
- * base with the journal behind it.
+ * The base is what a zone serves first in new memory.
  *
- * The base of a zone is the image that was uploaded in place of that of file=,
- * if there is one; else the image of file=, or an empty filter.
+ * It is the uploaded image that replaced the image of file=, if there is one;
+ * otherwise the image of file=; otherwise an empty filter.  The master opens
+ * the zone's state directory.  A loader, a child of the master that runs as the
+ * workers' user, loads the base and the journal.
  */
 
 #ifndef _NGX_BLOOM_BASE_H_INCLUDED_
@@ -22,23 +22,23 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Messages for the log, and for a client. */
+/* A message for the log and for clients. */
 #define NGX_BLOOM_BASE_NO_DIRECTORY                                           \
-    "the directory of bloom_state_path cannot be used; the error log says "   \
-    "why: correct that and reload nginx"
+    "the directory of bloom_state_path cannot be used; see the error log, "   \
+    "correct the cause, and reload nginx"
 
 
 /*
- * Opens the zone's state directory, and makes it, if `make` is set and the zone
- * is to have one: then zone->state is set, with nothing but the directory
- * open.  For the master.  Returns NGX_OK, or NGX_ERROR, logged, if it cannot or
- * must not be used.
+ * Opens the zone's state directory, in the master.  If `make` is set and the
+ * zone wants a directory, creates it if necessary.  Sets zone->state, of which
+ * only the directory is open.  Returns NGX_OK; or NGX_ERROR, logged, if the
+ * directory cannot or must not be used.
  */
 ngx_int_t ngx_bloom_base_open_directory(ngx_bloom_zone_t *zone,
     ngx_uint_t make);
 
-/* Opens the control page in that directory.  Returns NGX_OK, or NGX_ERROR,
- * logged. */
+/* Opens the control page in that directory, in a loader.  Returns NGX_OK, or
+ * NGX_ERROR, logged. */
 ngx_int_t ngx_bloom_base_open_state(ngx_bloom_zone_t *zone);
 
 /* Logs why a file of zone->state cannot be used. */
@@ -46,8 +46,10 @@ void ngx_bloom_base_log_state(ngx_bloom_zone_t *zone,
     ngx_bloom_failure_t *failure);
 
 /*
- * A child answers with what it has opened, and gives way to others that start;
- * the master takes it over, or notes that there is none.
+ * Hand an opened state from the loader to the master.  The loader calls the
+ * first function, which also lets other processes start an instance.  The
+ * master calls the second, which takes the open files from the answer, or
+ * records that there is no state.
  */
 void ngx_bloom_base_answer_state(ngx_bloom_zone_t *zone,
     ngx_bloom_answer_t *answer);
@@ -55,38 +57,43 @@ void ngx_bloom_base_take_state(ngx_bloom_zone_t *zone,
     ngx_bloom_answer_t *answer);
 
 /*
- * Loads the newest checkpoint of the base, else the base, and the journal, into
- * the bank that does not serve.  Returns NGX_OK, or NGX_ERROR, logged;
- * ngx_bloom_load_end() follows either way.
+ * Loads the base, from its newest checkpoint if it has one, and the journal
+ * into the idle bank.  Returns NGX_OK, or NGX_ERROR, logged.  The caller calls
+ * ngx_bloom_load_end() in either case.
  */
 ngx_int_t ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load);
 
-/* Reads the journal alone, where the base cannot be loaded.  Returns as the
- * function above. */
+/*
+ * Reads the journal alone, if the base cannot be loaded, so that its end is
+ * known.  Returns NGX_OK, or NGX_ERROR, logged.  The caller calls
+ * ngx_bloom_load_end() in either case.
+ */
 ngx_int_t ngx_bloom_base_load_journal(ngx_bloom_zone_t *zone,
     ngx_bloom_load_t *load);
 
 /*
- * Determines where the journal goes on, after it was read to its end.  Returns
- * NGX_OK, or NGX_ERROR, logged.
+ * Recovers the journal's end after `load` has read the journal: from now on
+ * records can be appended.  Returns NGX_OK, or NGX_ERROR, logged.
  */
 ngx_int_t ngx_bloom_base_recover(ngx_bloom_zone_t *zone,
     ngx_bloom_load_t *load);
 
-/* Returns 1 if two filters are of the same kind, whatever their seeds. */
+/* Returns 1 if two filters have the same geometry, capacity, rate, key form and
+ * kind of hash; their seeds may differ. */
 ngx_uint_t ngx_bloom_base_alike(bloom_image_t *one, bloom_image_t *other);
 
-/* Notes which file is the zone's from now on: for helpers of every cycle. */
+/* Records in shared memory, for the helpers of all cycles, which file is the
+ * zone's file= from now on. */
 void ngx_bloom_base_note_name(ngx_bloom_zone_t *zone);
 
-/* Notes, besides, that the file has been seen as it is now. */
+/* Records that, and that this state of the file has been seen. */
 void ngx_bloom_base_note_file(ngx_bloom_zone_t *zone);
 
-/* Logs why the image of file= is refused, at NGX_LOG_EMERG, or at NGX_LOG_ALERT
- * if the zone may start without it.  Returns NGX_ERROR. */
+/* Logs why the image of file= is refused, at the level of
+ * ngx_bloom_zone_level().  Returns NGX_ERROR. */
 ngx_int_t ngx_bloom_base_refuse(ngx_bloom_zone_t *zone);
 
-/* Returns what the log calls the base. */
+/* Returns the name that the log has for the base. */
 char *ngx_bloom_base_called(ngx_bloom_zone_t *zone, ngx_uint_t uploaded);
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Records are read from where this instance has applied the journal up to the
- * journal's end, and their bits are set in the bank that serves.
+ * This file reads records from the position that this instance has applied up
+ * to the journal's end, and sets their bits in the bank that serves.
  */
 
 #include "ngx_bloom_catch_up.h"
@@ -11,8 +11,8 @@
 #include "ngx_bloom_load.h"
 
 
-/* Bytes of the journal at a time: a zone that gets its journal back may have
- * much to catch up with, while others want their journals looked after. */
+/* Bytes of the journal applied in one call.  A zone that gets its journal back
+ * may have much to apply, while journals of other zones need the helper. */
 #define NGX_BLOOM_CATCH_UP_STEP  (1024 * 1024)
 
 
@@ -21,7 +21,8 @@ static ngx_int_t ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone,
 static ngx_int_t ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone);
 
 
-/* When a failure was last logged: catching up is tried again at once. */
+/* When a failure was last logged.  Catching up is tried again at once, but the
+ * failure is not logged each time. */
 static time_t  ngx_bloom_catch_up_logged;
 
 
@@ -61,8 +62,8 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
     more = 0;
 
     /*
-     * The end first: what others appended before it was required before it was
-     * published.
+     * Read the end first: whatever lies before it was required by its appender
+     * before it was published.
      */
 
     tail = ngx_bloom_state_tail(state);
@@ -76,7 +77,7 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
-    /* where nothing serves, the load that comes reads all of the journal */
+    /* if nothing serves yet, the next load will read the whole journal */
 
     if (sh->generation != 0
         && __atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > sh->applied)
@@ -89,7 +90,7 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
             return NGX_ERROR;
         }
 
-        /* the lock sh->helper is held: no other generation comes to serve */
+        /* sh->helper is held, so the generation does not change */
 
         ngx_bloom_zone_bits(zone, sh->generation & 1, &bits);
 
@@ -134,9 +135,9 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
 
 
 /*
- * The filter that serves is not going to have what is missing in the journal,
- * whatever keys without room it has.  Returns NGX_OK, or NGX_AGAIN if others
- * hold the lock.
+ * Records that the filter that serves lacks the keys missing in the journal:
+ * lowers `complete` to what its image covers.  Returns NGX_OK, or NGX_AGAIN if
+ * another process holds the lock.
  */
 static ngx_int_t
 ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader)
@@ -169,8 +170,9 @@ ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader)
 
 
 /*
- * Takes back a requirement that nobody will meet.  What is required and not
- * there yet is being published, or whoever was about to publish it has died.
+ * Lowers `required` to the journal's end.  If it is higher, a process was about
+ * to publish a record; as this function holds the lock `append`, that process
+ * has died before it did.
  */
 static ngx_int_t
 ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * An instance of a zone applies the records that other instances have appended
+ * Catching up applies the records that other instances of a zone have appended
  * to the journal.
  */
 
@@ -17,16 +17,17 @@
 
 
 /*
- * Begins with an instance whose filter has nothing of the journal yet: it
- * answers "unknown" instead of "absent" until all has been applied.
+ * Begins for an instance whose filter has nothing of the journal yet.  The
+ * instance answers "unknown" instead of "absent" until it has applied all.
  */
 void ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone);
 
 /*
- * Applies what other instances have appended to the journal of a zone that has
- * one.  The lock sh->helper is held, so no other generation comes to serve
- * meanwhile.  Returns NGX_OK; NGX_AGAIN if somebody is publishing, or there is
- * more to apply; NGX_ERROR if the journal cannot be read, which is logged.
+ * Applies what other instances have appended to the zone's journal; the zone
+ * has one.  The caller holds sh->helper, so the generation does not change
+ * meanwhile.  Returns NGX_OK if all is applied; NGX_AGAIN if there is more, or
+ * if a record is being appended; NGX_ERROR, logged, if the journal cannot be
+ * read.
  */
 ngx_int_t ngx_bloom_catch_up(ngx_bloom_zone_t *zone);
 

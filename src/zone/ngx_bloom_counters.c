@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A process counts in the row of its slot in nginx's table of processes.
+ * Each process counts in the row of its slot in nginx's table of processes.
  */
 
 #include "ngx_bloom_counters.h"
@@ -12,20 +12,20 @@
 #define NGX_BLOOM_COUNTERS_NAME_LEN  16
 
 
-/* A series: whose it is, and since when. */
+/* The owner of a series. */
 typedef struct {
-    u_char              name[NGX_BLOOM_COUNTERS_NAME_LEN];  /* MD5 of it */
-    uint64_t            claimed;         /* by that configuration, counted
-                                            from 1; 0: by none yet */
-    uint64_t            base[NGX_BLOOM_COUNTERS];        /* what there was of
-                                                            those before */
-    uint64_t            wrong_at;        /* atomic, ms since 1970: the last
-                                            wrong absent; 0: none */
+    u_char              name[NGX_BLOOM_COUNTERS_NAME_LEN];  /* its MD5 */
+    uint64_t            claimed;         /* number of the last configuration
+                                            that claimed it, from 1; 0: none */
+    uint64_t            base[NGX_BLOOM_COUNTERS];   /* counts of previous
+                                            owners, to be subtracted */
+    uint64_t            wrong_at;        /* atomic, ms since 1970: time of the
+                                            last wrong absent; 0: none */
 } ngx_bloom_series_t;
 
 typedef struct {
     uint64_t            configurations;
-    ngx_atomic_t        rows;            /* that have been counted in */
+    ngx_atomic_t        rows;            /* number of rows in use */
     ngx_bloom_series_t  series[NGX_BLOOM_SERIES];
 } ngx_bloom_counters_shm_t;
 
@@ -38,7 +38,7 @@ static ngx_int_t ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data);
 static void ngx_bloom_counters_raw(ngx_uint_t series, uint64_t *sums);
 
 
-/* No zone's name: those of bloom_zone have no space. */
+/* No zone can have this name: names in bloom_zone have no space. */
 static ngx_str_t  ngx_bloom_counters_name = ngx_string("bloom counters");
 
 static ngx_bloom_counters_shm_t  *ngx_bloom_counters_shm;
@@ -58,7 +58,7 @@ ngx_bloom_counters_declare(ngx_conf_t *cf)
 
     if (!ngx_test_config && ngx_process != NGX_PROCESS_SIGNALLER) {
 
-        /* with the slab allocator's descriptor of each page */
+        /* the slab allocator has a descriptor for each page */
 
         size += NGX_BLOOM_COUNTERS_SIZE / ngx_pagesize
                 * (ngx_pagesize + sizeof(ngx_slab_page_t));
@@ -82,7 +82,7 @@ ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data)
     u_char           *p;
     ngx_slab_pool_t  *shpool;
 
-    /* nginx hands this on to the next configuration */
+    /* not NULL: nginx passes it on to the next configuration */
 
     shm_zone->data = &ngx_bloom_counters_name;
 
@@ -97,7 +97,7 @@ ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data)
         return NGX_ERROR;
     }
 
-    /* fresh memory is zero; most of it is never touched */
+    /* new memory is zero; most of it is never touched */
 
 #if (NGX_DEBUG_MALLOC)
     ngx_memzero(p, NGX_BLOOM_COUNTERS_SIZE);
@@ -150,7 +150,7 @@ ngx_bloom_counters_claim(ngx_str_t *name)
             return i;
         }
 
-        /* processes of the configuration before still count in its own */
+        /* processes of the previous configuration still count in its series */
 
         if (series[i].claimed + 1 < ngx_bloom_counters_shm->configurations
             && (idle == NGX_BLOOM_SERIES_OTHER
@@ -225,7 +225,7 @@ ngx_bloom_counters_raw(ngx_uint_t series, uint64_t *sums)
 
     ngx_memzero(sums, NGX_BLOOM_COUNTERS * sizeof(uint64_t));
 
-    /* the workers' user may have written another number */
+    /* the workers' user can write to this memory: do not trust the number */
 
     rows = ngx_min(ngx_bloom_counters_shm->rows, NGX_MAX_PROCESSES);
 

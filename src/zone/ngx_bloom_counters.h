@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Counters say how often something has happened, for each zone and each rule.
+ * Counters count events for each zone and each rule.
  *
- * They are in shared memory of their own, since they outlive that of a zone,
- * which is recreated when its size changes.  What is counted is a *series*;
- * each process counts in a row of its own, in cache lines that no other writes:
+ * They have shared memory of their own, because they outlive the memory of a
+ * zone, which is recreated when the zone's size changes.  The counters of one
+ * zone or rule are a *series*.  Each process counts in a row of its own, in
+ * cache lines that no other process writes:
  *
  *     shared memory:   slab header | names of series | row 0 | row 1 | ...
  *     row:             series 0 | series 1 | ...          (three lines each)
  *
- * A sum is over all rows.  A process that dies leaves its row to the next that
- * nginx starts in its place, so nothing is lost and nothing goes backwards
- * until nginx ends.
+ * A counter's value is the sum over all rows.  When a process dies, the process
+ * that nginx starts in its place continues the row.  So until nginx ends no
+ * count is lost, and no value decreases.
  *
- * A configuration claims its series by what they are about: that of the one
- * before goes on where it was.  A series that two configurations in a row have
- * not claimed is given away when there is no other.  Once none is left, what is
- * left counts in series 0, all together.
+ * A configuration claims each series by the name of what it counts, so the same
+ * zone or rule keeps its series at a reload.  A series that two configurations
+ * in a row have not claimed may be given to another name if no unused one is
+ * left.  If there is none of these either, the zone or rule counts in series 0,
+ * together with all others that found none.
  */
 
 #ifndef _NGX_BLOOM_COUNTERS_H_INCLUDED_
@@ -30,42 +32,48 @@
 
 
 #define NGX_BLOOM_SERIES        256
-#define NGX_BLOOM_SERIES_OTHER  0          /* of those that found no room */
+#define NGX_BLOOM_SERIES_OTHER  0          /* shared when no other is left */
 
 #define NGX_BLOOM_COUNTERS      24         /* of a series */
 
 
-/* Of a zone. */
+/* The counters of a zone. */
 typedef enum {
-    NGX_BLOOM_COUNTER_ABSENT = 0,        /* answers: as NGX_BLOOM_ABSENT ... */
+    NGX_BLOOM_COUNTER_ABSENT = 0,        /* lookups, in the order of
+                                            NGX_BLOOM_ABSENT ... */
     NGX_BLOOM_COUNTER_PRESENT,
     NGX_BLOOM_COUNTER_UNKNOWN,
-    NGX_BLOOM_COUNTER_INVALID,           /* asked for, or to be added */
+    NGX_BLOOM_COUNTER_INVALID,           /* lookups and additions */
 
     NGX_BLOOM_COUNTER_REJECTED,          /* requests */
-    NGX_BLOOM_COUNTER_ROUTED,
-    NGX_BLOOM_COUNTER_DRY_RUN,           /* that would have been either */
+    NGX_BLOOM_COUNTER_ROUTED,            /* requests */
+    NGX_BLOOM_COUNTER_DRY_RUN,           /* requests that a rule on trial would
+                                            have rejected or routed */
 
-    NGX_BLOOM_COUNTER_ADDED,             /* keys that changed a bit */
-    NGX_BLOOM_COUNTER_ALREADY_PRESENT,   /* keys that did not */
+    NGX_BLOOM_COUNTER_ADDED,             /* added keys that changed a bit */
+    NGX_BLOOM_COUNTER_ALREADY_PRESENT,   /* added keys that changed none */
 
-    NGX_BLOOM_COUNTER_FEEDBACK_ABSENT,   /* requests under bloom_feedback: key
-                                            absent, */
-    NGX_BLOOM_COUNTER_FALSE_POSITIVE,    /* maybe present, but it is not */
+    NGX_BLOOM_COUNTER_FEEDBACK_ABSENT,   /* requests with bloom_feedback whose
+                                            key was absent */
+    NGX_BLOOM_COUNTER_FALSE_POSITIVE,    /* requests with bloom_feedback whose
+                                            key was maybe present, but does
+                                            not exist */
 
-    NGX_BLOOM_COUNTER_AUDITED,           /* requests let through, of which */
+    NGX_BLOOM_COUNTER_AUDITED,           /* requests that bloom_audit let
+                                            through: the sum of the next 3 */
     NGX_BLOOM_COUNTER_CONFIRMED,         /* the backend has no such key */
-    NGX_BLOOM_COUNTER_WRONG_ABSENT,      /* it has */
-    NGX_BLOOM_COUNTER_UNANSWERED,        /* it did not say */
-    NGX_BLOOM_COUNTER_LEARNED,           /* wrong ones that were added, */
-    NGX_BLOOM_COUNTER_NOT_LEARNED,       /* or could not be, or too fast */
+    NGX_BLOOM_COUNTER_WRONG_ABSENT,      /* the backend has the key */
+    NGX_BLOOM_COUNTER_UNANSWERED,        /* the backend did not tell */
+    NGX_BLOOM_COUNTER_LEARNED,           /* wrong absents that were added */
+    NGX_BLOOM_COUNTER_NOT_LEARNED,       /* wrong absents that were not added:
+                                            impossible, or beyond the rate */
 
-    NGX_BLOOM_COUNTER_LOAD_OK,           /* loads by the helper, as
-                                            ngx_bloom_outcome_e */
+    NGX_BLOOM_COUNTER_LOAD_OK,           /* the helper's loads, in the order
+                                            of ngx_bloom_outcome_e */
     NGX_BLOOM_COUNTER_LOAD_REFUSED,
     NGX_BLOOM_COUNTER_LOAD_NO_ROOM,
     NGX_BLOOM_COUNTER_LOAD_FAILED,
-    NGX_BLOOM_COUNTER_LOAD_MS            /* all of them took */
+    NGX_BLOOM_COUNTER_LOAD_MS            /* duration of all these loads, ms */
 } ngx_bloom_counter_e;
 
 
@@ -73,18 +81,18 @@ typedef struct {
     uint64_t            n[NGX_BLOOM_COUNTERS];
 } __attribute__((aligned(64))) ngx_bloom_counters_t;
 
-/* One for each process, by ngx_process_slot; NULL: nothing is counted. */
+/* The rows, indexed by ngx_process_slot; NULL: nothing is counted. */
 extern ngx_bloom_counters_t  (*ngx_bloom_counters_rows)[NGX_BLOOM_SERIES];
 
 
-/* Counts `n` more of something in this process's own row. */
+/* Adds `n` to a counter of a series in this process's own row. */
 static ngx_inline void
 ngx_bloom_counters_count(ngx_uint_t series, ngx_uint_t what, uint64_t n)
 {
     ngx_bloom_counters_rows[ngx_process_slot][series].n[what] += n;
 }
 
-/* The sums over all processes. */
+/* Sums up each counter of a series over all processes. */
 void ngx_bloom_counters_sums(ngx_uint_t series,
     uint64_t sums[NGX_BLOOM_COUNTERS]);
 
@@ -94,17 +102,21 @@ void ngx_bloom_counters_set_wrong_at(ngx_uint_t series, uint64_t ms);
 uint64_t ngx_bloom_counters_wrong_at(ngx_uint_t series);
 
 
-/* Declares the memory while a configuration is read, if nobody has. */
+/* Declares the shared memory of the counters while a configuration is read.
+ * Further calls do nothing.  Returns NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_counters_declare(ngx_conf_t *cf);
 
 /*
- * When a configuration has been accepted, in the process that read it: begins
- * to claim series, and claims that of a name, in any bytes.
+ * Begins to claim series for a configuration that has been accepted, in the
+ * process that has read it.
  */
 void ngx_bloom_counters_begin(void);
+
+/* Returns the series of a name, any bytes, and claims it for the configuration;
+ * called after ngx_bloom_counters_begin(). */
 ngx_uint_t ngx_bloom_counters_claim(ngx_str_t *name);
 
-/* In each process, before it counts. */
+/* Prepares a process to count.  Called once in each process. */
 void ngx_bloom_counters_process(void);
 
 

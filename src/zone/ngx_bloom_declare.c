@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file creates zones and sizes their shared memory, and then has the
- * memory filled at a start or taken over at a reload.
+ * This file creates zones and sizes their shared memory.  Once nginx has
+ * created the memory, this file has it filled, or takes it over from the
+ * previous configuration.
  */
 
 #include "ngx_bloom_declare.h"
@@ -13,7 +14,7 @@
 #include "ngx_bloom_state_files.h"
 
 
-/* Of the files in a zone's directory. */
+/* The longest name of a file in a zone's directory. */
 #define NGX_BLOOM_DECLARE_NAME_MAX    128
 
 
@@ -34,7 +35,7 @@ static void ngx_bloom_declare_warn_full(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 
 
-/* What others require of a zone that has no state directory. */
+/* zone->required of a zone without a state directory: nothing is required. */
 static const uint64_t  ngx_bloom_declare_never = 0;
 
 
@@ -172,9 +173,9 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
 
             if (zone->file.err != 0) {
                 ngx_bloom_print(why, sizeof(why),
-                                " (%d: %s); put an image there that nginx may "
-                                "read, or write \"required=off\" to start "
-                                "without it", zone->file.err,
+                                " (%d: %s); put an image there that nginx can "
+                                "read, or, to start without it, add "
+                                "\"required=off\"", zone->file.err,
                                 strerror(zone->file.err));
             }
 
@@ -195,8 +196,8 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bloom zone \"%V\" is too small: it needs %uzk "
                            "for two images of %uLk, one that serves and one "
-                           "that is loaded; write \"zone=%V:%uzk\" or leave "
-                           "the size out",
+                           "that is being loaded; omit the size, or write "
+                           "\"zone=%V:%uzk\"",
                            &zone->name, (needs + 1023) / 1024,
                            (payload + 1023) / 1024,
                            &zone->name, (needs + 1023) / 1024);
@@ -221,7 +222,7 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
 
     if (ngx_test_config) {
 
-        /* nothing is loaded: the memory would be mapped in vain */
+        /* nothing is loaded, so do not map the memory */
 
         size = NGX_BLOOM_ZONE_MIN;
     }
@@ -247,9 +248,9 @@ ngx_bloom_declare_shm(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
 
 
 /*
- * Fills the memory of a zone that is new, or takes over that of `data`, which
- * is the zone of the configuration before.  nginx gives that from 1.27.3 on for
- * new memory, too.
+ * Fills the new memory of a zone, or takes over the memory of `data`, the zone
+ * of the previous configuration.  nginx 1.27.3 and later pass `data` even if
+ * the memory is new.
  */
 static ngx_int_t
 ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
@@ -334,8 +335,8 @@ ngx_bloom_declare_check(ngx_conf_t *cf, ngx_array_t *zones)
 
 
 /*
- * Makes room for what a start would load instead of file=, and sees whether the
- * memory of the configuration before can be kept.
+ * Enlarges a zone if its start would load a larger upload instead of file=, and
+ * checks whether it can keep the memory of the previous configuration.
  */
 static ngx_int_t
 ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
@@ -384,14 +385,14 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
     if (old->shm.size != shm->size) {
         ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
                       "bloom zone \"%V\" changes from %uzk to %uzk: its "
-                      "memory is made anew in %s:%ui",
+                      "memory is recreated, as configured in %s:%ui",
                       &zone->name, old->shm.size / 1024, shm->size / 1024,
                       zone->conf_file, zone->conf_line);
 
     } else if (ngx_bloom_reload_differs(zone, live)) {
         ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
-                      "bloom zone \"%V\" becomes of another kind: its memory "
-                      "is made anew in %s:%ui",
+                      "bloom zone \"%V\" changes its kind: its memory is "
+                      "recreated, as configured in %s:%ui",
                       &zone->name, zone->conf_file, zone->conf_line);
 
     } else {
@@ -410,10 +411,10 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 
 
 /*
- * Sees whether the zone has a state directory or is to have one.  Returns the
- * size of the filter in the image that was uploaded in place of that of file=,
- * with the path of its file in `path`; or 0 if there is none, or it cannot be
- * read, which the start logs.
+ * Finds out whether the zone has a state directory or wants one.  If an image
+ * was uploaded in place of file=, returns the size of its filter and stores the
+ * path of its file in `path`.  Returns 0 if there is none or it cannot be read;
+ * the start logs the latter.
  */
 static uint64_t
 ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path)
@@ -436,7 +437,7 @@ ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path)
         return 0;
     }
 
-    /* who the workers are is not known yet: it is read as its owner */
+    /* the workers' user is not known yet: read as the directory's owner */
 
     if (ngx_bloom_directory_open(&zone->state_path, directory, NULL, 0, &dir,
                                  error)
@@ -470,7 +471,7 @@ ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path)
 }
 
 
-/* Writes the path of the image that stands in the place of that of file=. */
+/* Writes the path of the image that was uploaded in place of file=. */
 static u_char *
 ngx_bloom_declare_upload_name(ngx_bloom_zone_t *zone, ngx_bloom_state_t *state,
     u_char *path)

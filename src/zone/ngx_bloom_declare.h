@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Zones are declared and sized while a configuration is read; errors are logged
- * with its line.
+ * These functions declare and size zones while a configuration is read.  They
+ * log errors with the line of the configuration.
  */
 
 #ifndef _NGX_BLOOM_DECLARE_H_INCLUDED_
@@ -17,24 +17,26 @@
 
 
 /*
- * Returns the zone of this name in `zones`, an array of pointers; if there is
- * none, a new one that is not yet declared.  Returns NULL if memory is short.
+ * Returns the zone of this name in `zones`, an array of pointers.  If there is
+ * none, appends a new zone, which is not yet declared.  Returns NULL if memory
+ * is short.
  */
 ngx_bloom_zone_t *ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones,
     ngx_str_t *name);
 
 /*
- * Declares a zone of `size` bytes, or of a fitting size if 0, for the image
- * zone->file.name, or, if that is empty, one that starts empty with the
- * geometry, capacity, rate and kind of hash of zone->image.  `tag` is the
- * module's.
+ * Declares a zone of `size` bytes, or, if that is 0, of the size that its image
+ * needs.  Its image is the file zone->file.name.  If that name is empty, the
+ * zone starts empty, with the geometry, capacity, rate and kind of hash of
+ * zone->image.  `tag` is the module.  Returns NGX_OK, or NGX_ERROR, logged.
  */
 ngx_int_t ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
     size_t size, void *tag);
 
 /*
- * Refuses zones that are used and not declared; makes room for uploaded images
- * that zones would start with.
+ * Checks the zones after the whole configuration has been read: refuses a zone
+ * that is used but not declared, and enlarges a zone whose start would load a
+ * larger uploaded image.  Returns NGX_OK, or NGX_ERROR, logged.
  */
 ngx_int_t ngx_bloom_declare_check(ngx_conf_t *cf, ngx_array_t *zones);
 

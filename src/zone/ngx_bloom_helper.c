@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A timer gives each zone a slice in turn; the zone says when it wants the
- * next, and the pipe wakes the helper before.
+ * A timer gives each zone a slice of time in turn.  Each slice returns when the
+ * zone wants the next one; the pipe can wake the helper earlier.
  */
 
 #include "ngx_bloom_helper.h"
@@ -19,7 +19,7 @@
 
 /* Times in milliseconds. */
 #define NGX_BLOOM_HELPER_SLICE    20         /* of work at a time */
-#define NGX_BLOOM_HELPER_COUNT    10000      /* of huge pages */
+#define NGX_BLOOM_HELPER_COUNT    10000      /* until huge pages are measured */
 
 
 typedef struct {
@@ -44,7 +44,7 @@ static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_helper_measure_hugepages(ngx_bloom_jobs_t *jobs);
 
 
-/* Of this process: its cycle's. */
+/* The helper of this process's cycle. */
 static ngx_bloom_helper_t  *ngx_bloom_helper;
 
 
@@ -60,7 +60,7 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 
     if (ngx_bloom_helper != NULL && ngx_bloom_helper->runs) {
 
-        /* "master_process off", and the configuration is read again */
+        /* "master_process off", and this is a reload */
 
         single = 1;
         ngx_bloom_shutdown_end(cycle, ngx_bloom_helper->zones);
@@ -101,9 +101,9 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
     cln->data = helper;
 
     /*
-     * nginx starts a process for the managers of the paths that are in the
-     * cycle by now.  The directories of all paths have been made before, so
-     * this one, which has none, leaves no trace in the file system.
+     * nginx starts the cache manager process if any path of the cycle has a
+     * manager.  It has created the directories of all paths before this, so
+     * this path, which has no directory, leaves nothing in the file system.
      */
 
     ngx_str_set(&helper->path.name, "bloom");
@@ -145,7 +145,7 @@ ngx_bloom_helper_manager(void *data)
             return NGX_BLOOM_JOBS_IDLE;
         }
 
-        /* nginx calls no handler of ours when this process is to exit */
+        /* nginx calls no module handler when this process exits */
 
         (void) atexit(ngx_bloom_helper_exit);
     }
@@ -215,8 +215,8 @@ ngx_bloom_helper_stop(void *data)
 }
 
 
-/* This process exits in good order: what it had begun the next one begins
- * again, which it would not do for one that died. */
+/* Hands unfinished jobs on to the next helper, because nginx told this process
+ * to exit.  The next helper would not repeat a job whose process died. */
 static void
 ngx_bloom_helper_exit(void)
 {
@@ -250,7 +250,7 @@ ngx_bloom_helper_read(ngx_event_t *ev)
     (void) ngx_handle_read_event(ev, 0);
 
     if (helper->timer.timer_set) {
-        ngx_del_timer(&helper->timer);          /* it would be put off */
+        ngx_del_timer(&helper->timer);   /* ngx_add_timer() may keep it */
     }
 
     ngx_bloom_helper_timer(&helper->timer);
@@ -285,7 +285,7 @@ ngx_bloom_helper_timer(ngx_event_t *ev)
 }
 
 
-/* A slice of a zone's work; when to come again, in ms. */
+/* Does a slice of a zone's work.  Returns after how many ms to do the next. */
 static ngx_msec_t
 ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
 {
@@ -297,7 +297,7 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
 
     __atomic_store_n(&sh->heartbeat, ngx_bloom_time(), __ATOMIC_RELAXED);
 
-    /* not even the master's loading holds this up */
+    /* done even while a loader of the master holds sh->helper */
 
     if (jobs->zone->state != NULL) {
         next = ngx_bloom_maintenance_journal(jobs);
@@ -306,7 +306,7 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
     if (jobs->current == NGX_BLOOM_JOBS_NONE
         && ngx_bloom_lock(&sh->helper, 0) != NGX_OK)
     {
-        return NGX_BLOOM_JOBS_BUSY;            /* the one before still does */
+        return NGX_BLOOM_JOBS_BUSY;     /* another helper looks after it */
     }
 
     ngx_bloom_jobs_begin(jobs);
@@ -359,7 +359,8 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
 }
 
 
-/* As often as it takes a thousandth of the time, and not every second. */
+/* Measures the huge pages so rarely that this takes at most a thousandth of the
+ * time. */
 static void
 ngx_bloom_helper_measure_hugepages(ngx_bloom_jobs_t *jobs)
 {

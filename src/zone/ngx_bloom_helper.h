@@ -3,20 +3,20 @@
 /*
  * The helper does the slow work of all zones, in slices of some milliseconds.
  *
- * It lives in the process that nginx starts for the managers of its caches
- * ("nginx: cache manager process"), or, with "master_process off", in the only
- * one.  For each zone it
+ * It runs in the process that nginx starts to manage its caches ("nginx: cache
+ * manager process"), or, with "master_process off", in the only process.  For
+ * each zone it
  *
- *     makes segments before they are needed, and synchronises them;
+ *     creates journal segments before they are needed, and synchronises them;
  *     appends pending keys;
  *     applies what other instances have appended;
- *     looks whether the file was replaced, and loads images;
- *     saves checkpoints and snapshots; removes what is not needed any more;
- *     compacts the journal while there is nothing else to do.
+ *     checks whether the watched file was replaced, and loads images;
+ *     writes checkpoints and snapshots, and removes files not needed any more;
+ *     compacts the journal when there is nothing else to do.
  *
- * nginx starts another helper for one that dies, and the task that it had begun
- * has failed.  One that exits because it is told to hands its task on.  While
- * nginx reloads there may be two: locks keep them apart.
+ * If a helper dies, the task that it was running has failed, and nginx starts
+ * another helper.  A helper that nginx tells to exit hands its task on to the
+ * next one.  During a reload two helpers may run; locks keep them apart.
  */
 
 #ifndef _NGX_BLOOM_HELPER_H_INCLUDED_
@@ -31,12 +31,14 @@
 
 
 /*
- * Has nginx start the process.  To be called in init_module, behind
- * ngx_bloom_reload_accepted().  `zones` is an array of pointers.
+ * Makes nginx start the helper.  Called in init_module, after
+ * ngx_bloom_reload_accepted().  `zones` is an array of pointers.  Returns
+ * NGX_OK or NGX_ERROR.
  */
 ngx_int_t ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones);
 
-/* To be called in init_process. */
+/* Starts the helper's work if this process is the helper.  Called in
+ * init_process.  Returns NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_helper_process(ngx_cycle_t *cycle);
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Transparent pages are asked for by madvise(), reserved ones are mapped in
- * place of the memory that nginx made, and /proc/self/smaps says which there
+ * madvise() requests transparent pages.  Reserved pages are mapped in place of
+ * the memory that nginx has created.  /proc/self/smaps tells which pages there
  * are.
  */
 
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 
-/* Not in every C library: 2 to the 21st is the size of a page. */
+/* Not every C library defines these.  The size of a page is 2 to the 21st. */
 #ifndef MFD_HUGETLB
 #define MFD_HUGETLB          0x0004
 #endif
@@ -53,7 +53,8 @@ ngx_bloom_hugepages_name(ngx_uint_t pages)
 }
 
 
-/* The whole huge pages of a range; 0 if there are none. */
+/* Moves *p to the first whole huge page of a range.  Returns the length of all
+ * whole huge pages, or 0. */
 static size_t
 ngx_bloom_hugepages_whole(u_char **p, size_t len)
 {
@@ -95,9 +96,9 @@ ngx_bloom_hugepages_take(u_char *p, size_t len, ngx_uint_t *pages,
         }
 
         ngx_log_error(NGX_LOG_WARN, log, ngx_errno,
-                      "bloom zone \"%V\" has no reserved huge pages: it wants "
-                      "%uz of 2048k, and %s failed; reserve as many with "
-                      "\"sysctl vm.nr_hugepages\" and restart, or leave out "
+                      "bloom zone \"%V\" has no reserved huge pages: it needs "
+                      "%uz of 2048k, and %s failed; reserve that many with "
+                      "\"sysctl vm.nr_hugepages\" and restart nginx, or remove "
                       "\"huge_pages=reserved\"", zone,
                       whole / NGX_BLOOM_HUGEPAGE_SIZE, failed);
     }
@@ -113,8 +114,9 @@ ngx_bloom_hugepages_take(u_char *p, size_t len, ngx_uint_t *pages,
 
 
 /*
- * NGX_DECLINED if there are not enough, and nothing has changed.  All that may
- * fail comes before the mapping that replaces what nginx has made.
+ * Maps reserved huge pages.  Returns NGX_OK; NGX_DECLINED if there are not
+ * enough, and then nothing has changed; NGX_ERROR.  Everything that may fail is
+ * done before the mapping that replaces nginx's memory.
  */
 static ngx_int_t
 ngx_bloom_hugepages_reserved(u_char *p, size_t len, const char **failed)
@@ -162,7 +164,7 @@ ngx_bloom_hugepages_advise(u_char *p, size_t len, ngx_uint_t pages)
         return;
     }
 
-    /* a system without them has nothing to be told */
+    /* a system without MADV_HUGEPAGE has no transparent huge pages */
 
 #ifdef MADV_HUGEPAGE
     (void) madvise(p, len, pages == NGX_BLOOM_HUGEPAGES_OFF ? MADV_NOHUGEPAGE
@@ -175,8 +177,8 @@ void
 ngx_bloom_hugepages_clear(u_char *p, size_t len, ngx_uint_t pages)
 {
     /*
-     * Nor could one that is given back be had again for certain: Linux does
-     * not keep a reservation for a hole.
+     * Reserved pages are not given back: Linux keeps no reservation for a hole,
+     * so the zone might not get them again.
      */
 
 #ifdef MADV_REMOVE
@@ -207,7 +209,7 @@ ngx_bloom_hugepages_measure(u_char *p, size_t len)
         return 0;
     }
 
-    /* what this process has not touched is not among its pages */
+    /* smaps counts only pages that this process has touched */
 
     for (page = p; page < p + len; page += NGX_BLOOM_HUGEPAGE_SIZE) {
 
@@ -243,7 +245,7 @@ ngx_bloom_hugepages_measure(u_char *p, size_t len)
         } else if (sscanf(line, "KernelPageSize: %lu", &kb) == 1
                    && kb * 1024 == NGX_BLOOM_HUGEPAGE_SIZE)
         {
-            huge += to - from;                   /* reserved, and all there */
+            huge += to - from;                   /* reserved: all are there */
 
         } else if (sscanf(line, "ShmemPmdMapped: %lu", &kb) == 1) {
             huge += kb * 1024;

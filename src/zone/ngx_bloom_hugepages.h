@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The banks of a zone lie on huge pages where the system has any.
+ * These functions put the banks of a zone on huge pages if the system has any.
  *
- * A lookup reads a line somewhere in a filter, and where that is large, finding
- * the page costs as much as reading the line.  One huge page, of 2 MiB, stands
- * for 512 small ones.  Linux has two kinds:
+ * A lookup reads a cache line anywhere in a filter.  In a large filter it costs
+ * as much to find the line's page as to read the line.  One huge page of 2 MiB
+ * replaces 512 small ones.  Linux has two kinds of them:
  *
- *     transparent   the system makes them as memory is touched, if it finds any
- *                   and .../transparent_hugepage/shmem_enabled lets it; they
- *                   come and go, and what is not in use is given back
- *     reserved      set aside by vm.nr_hugepages.  They are taken when the zone
- *                   is made, all of them, so that none can be missing later,
- *                   which would kill whoever touches it; and kept until the
- *                   zone's memory is gone
+ *     transparent   The system allocates them when memory is first touched, if
+ *                   it finds any and .../transparent_hugepage/shmem_enabled
+ *                   permits it.  They come and go, and unused memory is given
+ *                   back.
+ *     reserved      The administrator sets them aside with vm.nr_hugepages.
+ *                   All that the zone needs are taken when it is created, since
+ *                   a process that touched a missing one would be killed.  They
+ *                   are kept until the zone's memory is freed.
  *
- * Only whole huge pages within a range can be any: up to 2 MiB at either end
- * stay on small ones.
+ * Huge pages begin at multiples of 2 MiB, so up to 2 MiB at either end of a
+ * range stay on small pages.
  */
 
 #ifndef _NGX_BLOOM_HUGEPAGES_H_INCLUDED_
@@ -30,40 +31,45 @@
 
 #define NGX_BLOOM_HUGEPAGE_SIZE  (2 * 1024 * 1024)
 
-/* What is wanted, or was got. */
+/* The kind of pages that a zone wants, or has got. */
 typedef enum {
     NGX_BLOOM_HUGEPAGES_TRANSPARENT = 0,
-    NGX_BLOOM_HUGEPAGES_OFF,                 /* small ones */
+    NGX_BLOOM_HUGEPAGES_OFF,                 /* small pages */
     NGX_BLOOM_HUGEPAGES_RESERVED
 } ngx_bloom_hugepages_e;
 
 
-/* "transparent", "off", "reserved"; NGX_ERROR if it is neither. */
+/* Parses "transparent", "off" or "reserved".  Returns NGX_OK, or NGX_ERROR for
+ * any other value. */
 ngx_int_t ngx_bloom_hugepages_parse(ngx_str_t *value, ngx_uint_t *pages);
+
+/* Returns the name of a kind, as the function above parses it. */
 const char *ngx_bloom_hugepages_name(ngx_uint_t pages);
 
 /*
- * Asks for huge pages in shared memory that nobody has touched yet, before
- * other processes are forked; what it was before is lost.  Where there are not
- * enough reserved ones it says so at level warn, and asks for transparent
- * ones.  *pages says what is wanted, and then which of them they are.
- * NGX_ERROR, logged, if the memory is lost.
+ * Requests huge pages for shared memory that no process has touched yet, before
+ * other processes are forked; what the memory held is lost.  *pages is the kind
+ * that is wanted, and becomes the kind that was got: if there are not enough
+ * reserved pages, this logs a warning and requests transparent ones.  Returns
+ * NGX_OK, or NGX_ERROR, logged, if the memory cannot be used any more.
  */
 ngx_int_t ngx_bloom_hugepages_take(u_char *p, size_t len, ngx_uint_t *pages,
     ngx_str_t *zone, ngx_log_t *log);
 
 /*
- * Asks for transparent ones, or for none, in memory that is in use: for what
- * this process and those it forks touch from now on.
+ * Requests transparent huge pages, or none, for memory that is in use.  This
+ * applies to the pages that this process and its children touch from now on.
  */
 void ngx_bloom_hugepages_advise(u_char *p, size_t len, ngx_uint_t pages);
 
-/* Makes it zero, and gives it back to the system unless it is reserved. */
+/* Sets memory to zero, and gives it back to the system unless its pages are
+ * reserved. */
 void ngx_bloom_hugepages_clear(u_char *p, size_t len, ngx_uint_t pages);
 
 /*
- * How many bytes of it lie on huge pages, as the system says of this process,
- * which touches each page that is in memory.  Takes milliseconds for each GiB.
+ * Returns how many bytes of the memory are on huge pages, as the system counts
+ * for this process, which touches each page that is in memory for that.  Takes
+ * some milliseconds per GiB.
  */
 size_t ngx_bloom_hugepages_measure(u_char *p, size_t len);
 

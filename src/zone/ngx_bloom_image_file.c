@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A file is opened once and read by its descriptor, so that its name may mean
- * another file meanwhile.
+ * A file is opened once and then read by its descriptor, so it does no harm if
+ * the name is given to another file meanwhile.
  */
 
 #include "ngx_bloom_image_file.h"
@@ -41,7 +41,7 @@ ngx_bloom_image_file_open(ngx_bloom_image_file_t *file)
         file->err = ngx_errno;
         file->error = "cannot be opened";
 
-        /* it changes when its mode or owner does */
+        /* store the identity: it changes when the mode or owner is corrected */
 
         if (file->err == NGX_EACCES
             && ngx_file_info(file->name.data, &fi) != NGX_FILE_ERROR)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The zone layer opens, checks and reads image files.
+ * These functions open, check and read image files.
  */
 
 #ifndef _NGX_BLOOM_IMAGE_FILE_H_INCLUDED_
@@ -16,7 +16,7 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Which file, in which state: any write to it changes the last two. */
+/* Identifies a file and its contents: a write to the file changes the time. */
 typedef struct {
     dev_t                  device;
     ino_t                  inode;
@@ -25,54 +25,55 @@ typedef struct {
 } ngx_bloom_image_id_t;
 
 
+/* One image file, which may be open. */
 typedef struct {
-    ngx_str_t              name;         /* null-terminated; a path */
-    ngx_bloom_state_t     *state;        /* it is a file of this state
-                                            directory; NULL: of any other */
+    ngx_str_t              name;         /* path; null-terminated */
+    ngx_bloom_state_t     *state;        /* the state directory that the file
+                                            is in; NULL: it is elsewhere */
     ngx_fd_t               fd;           /* NGX_INVALID_FILE: not open */
     ngx_bloom_image_id_t   id;
     bloom_image_reader_t   reader;
 
-    /*
-     * What the last failure was: a phrase to follow the file's name, and
-     * errno if the system had a part in it, or 0.
-     */
+    /* the last failure: a phrase that follows the file's name, and errno if a
+     * system call failed, or 0 */
     ngx_err_t              err;
     const char            *error;
 } ngx_bloom_image_file_t;
 
 
 /*
- * Opens the file file->name, checks its header and table, and leaves it open:
- * what is read later is the same file, whatever the name means by then.
- * NGX_OK, or NGX_ERROR with file->err and file->error; file->id tells then,
- * too, which file it was, if it is there, and why is not that the system is
- * short of something.
+ * Opens the file file->name, checks its header and table, and leaves it open,
+ * so that later reads are from this file even if the name has been reused.
+ * Returns NGX_OK, or NGX_ERROR with file->err and file->error.  Sets file->id
+ * even on NGX_ERROR, unless the file does not exist or the system is short of
+ * memory or the like.
  */
 ngx_int_t ngx_bloom_image_file_open(ngx_bloom_image_file_t *file);
 
 /*
- * Reads all chunks, checks them and keeps nothing.  Once for each opening, and
- * not together with ngx_bloom_image_file_next().  Errors as above.
+ * Reads and checks all chunks of an open file, and keeps nothing.  Called once
+ * for each opening, and not together with ngx_bloom_image_file_next().  Returns
+ * NGX_OK, or NGX_ERROR with file->err and file->error.
  */
 ngx_int_t ngx_bloom_image_file_check(ngx_bloom_image_file_t *file);
 
 /*
- * Reads one chunk into `dst`, as bloom_image_next() does.  NGX_OK, NGX_DONE
- * behind the last, or NGX_ERROR as above.
+ * Reads one chunk into `dst`, as bloom_image_next() does.  Returns NGX_OK;
+ * NGX_DONE after the last chunk; or NGX_ERROR with file->err and file->error.
  */
 ngx_int_t ngx_bloom_image_file_next(ngx_bloom_image_file_t *file, u_char *dst);
 
 void ngx_bloom_image_file_close(ngx_bloom_image_file_t *file);
 
-/* 1 if both are the same file, unwritten in between. */
+/* Returns 1 if both are the same file, not written to in between. */
 ngx_uint_t ngx_bloom_image_file_same(const ngx_bloom_image_id_t *a,
     const ngx_bloom_image_id_t *b);
 
 /*
- * Whether the workers' user could open the file, as far as owners and modes of
- * it and of the directories above tell: 1 or 0.  If not, *what is the path
- * that stands in the way, in the caller's `buf` of NGX_MAX_PATH bytes.
+ * Returns 1 if the workers' user could open the file, judging by the owners and
+ * modes of the file and of the directories above it.  If it returns 0, *what is
+ * the path that the user cannot pass, in the caller's `buf` of NGX_MAX_PATH
+ * bytes.
  */
 ngx_uint_t ngx_bloom_image_file_readable(ngx_str_t *name, ngx_core_conf_t *ccf,
     u_char *buf, u_char **what);

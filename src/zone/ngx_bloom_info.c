@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The image is copied again if the generation changes meanwhile.
+ * This file copies the image again if the generation changes meanwhile.
  */
 
 #include "ngx_bloom_info.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file chooses a zone's next job, does its steps, and tells whoever asked
- * for it how it ended.
+ * This file chooses a zone's next job, does its steps, and stores its result.
  */
 
 #include "ngx_bloom_jobs.h"
@@ -14,10 +13,10 @@
 #include "ngx_bloom_task.h"
 
 
-/* How long a synchronisation that is running is waited for, ms. */
+/* How long to wait for another process's synchronisation, ms. */
 #define NGX_BLOOM_JOBS_KEEPER          1000
 
-/* Bytes of a bank that are given back in a step. */
+/* Bytes of a bank that one step gives back. */
 #define NGX_BLOOM_JOBS_RELEASE_STEP    (32 * 1024 * 1024)
 
 
@@ -57,7 +56,7 @@ ngx_bloom_jobs_begin(ngx_bloom_jobs_t *jobs)
 
     zone = jobs->zone;
 
-    /* what a helper before has left behind */
+    /* remove what an earlier helper has left behind */
 
     if (zone->state != NULL) {
         ngx_bloom_state_files_clean(zone->state, NGX_BLOOM_STATE_FILES_OWN);
@@ -69,7 +68,7 @@ ngx_bloom_jobs_begin(ngx_bloom_jobs_t *jobs)
 
     if (zone->left != 0 && !zone->sh->left_told && zone->state != NULL) {
 
-        /* whoever still uses the memory before is told nothing any more */
+        /* nobody applies records to the previous instance any more */
 
         ngx_bloom_state_leave(zone->state, zone->left - 1);
         zone->sh->left_told = 1;
@@ -82,7 +81,7 @@ ngx_bloom_jobs_begin(ngx_bloom_jobs_t *jobs)
     }
 
     if (ngx_bloom_jobs_look_at_file(jobs) == NGX_BUSY) {
-        jobs->begun = 0;                         /* look again */
+        jobs->begun = 0;                         /* try again */
     }
 }
 
@@ -106,8 +105,9 @@ ngx_bloom_jobs_look(ngx_bloom_jobs_t *jobs)
 
 
 /*
- * Asks for a load of the zone's file, if that is another one than was seen
- * last.  Returns NGX_OK then, NGX_DECLINED if it is not, or NGX_BUSY.
+ * Asks for a load of the zone's file if the file is not as it was last seen.
+ * Returns NGX_OK if it asked, NGX_DECLINED if the file is the same, or NGX_BUSY
+ * if it has to be called again.
  */
 static ngx_int_t
 ngx_bloom_jobs_look_at_file(ngx_bloom_jobs_t *jobs)
@@ -180,7 +180,7 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
 
     if (sh->bank[!(sh->generation & 1)].filled) {
 
-        /* by a process that had no time to give it back */
+        /* a process died before it could give the idle bank back */
 
         jobs->tells = 0;
         jobs->current = NGX_BLOOM_JOBS_END;
@@ -249,8 +249,8 @@ ngx_bloom_jobs_wait(ngx_bloom_jobs_t *jobs)
 }
 
 
-/* Answers all who ask for an image, or begins to write one.  Returns 1 if it
- * has done either. */
+/* Answers all requests for an image, or begins to write one.  Returns 1 if it
+ * has done either, or 0. */
 static ngx_uint_t
 ngx_bloom_jobs_snapshot(ngx_bloom_jobs_t *jobs)
 {
@@ -274,8 +274,8 @@ ngx_bloom_jobs_snapshot(ngx_bloom_jobs_t *jobs)
 
 
 /*
- * Ends a task whose process died, as a load does that exceeds the memory's
- * limit.  It is not tried again: that would kill this process, too.
+ * Ends a task whose process died, for example in a load that exceeded a memory
+ * limit.  The task is not repeated, since that could kill this process, too.
  */
 static void
 ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
@@ -309,7 +309,7 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 
     if (switched) {
 
-        /* what the process would have noted next */
+        /* record what the process would have recorded next */
 
         sh->uploaded = (task == NGX_BLOOM_TASK_UPLOAD);
         sh->checkpoint = 0;
@@ -329,10 +329,10 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 
     ngx_bloom_print(result->message, sizeof(result->message),
                     "bloom zone \"%V\": the process that %s died, perhaps "
-                    "because memory was short: see the system's log, and ask "
+                    "because memory was short: see the system's log, and try "
                     "again%s", &zone->name, did[task],
-                    switched ? "; the image serves, but after a restart the "
-                               "one before may" : "");
+                    switched ? "; the image serves, but a restart may bring "
+                               "the previous image back" : "");
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "%s; bloom zone \"%V\" goes on with generation %uL",
@@ -355,7 +355,7 @@ ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
     jobs->task = task;
     ngx_bloom_copy_init(&jobs->copy);
 
-    /* not zone->file: that may be of the cycle before */
+    /* not zone->file: a newer cycle may have another file */
 
     if (task == NGX_BLOOM_TASK_LOAD) {
         ngx_cpystrn(jobs->path, zone->sh->file_name, NGX_MAX_PATH);
@@ -410,8 +410,8 @@ ngx_bloom_jobs_save(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 
 
 /*
- * A copy is of a position in the journal: all before it is to be in the filter,
- * and on disk.
+ * Prepares a save: sees to it that all records before the save's position are
+ * in the filter and on disk.  Returns NGX_OK, or NGX_ERROR with save->error.
  */
 static ngx_int_t
 ngx_bloom_jobs_settle(ngx_bloom_jobs_t *jobs)
@@ -430,20 +430,19 @@ ngx_bloom_jobs_settle(ngx_bloom_jobs_t *jobs)
     ngx_bloom_state_name(save->tmp, "journal");
 
     if (zone->sh->generation == 0) {
-        save->error = "has no filter that it belongs to: the zone is not "
-                      "loaded";
+        save->error = "cannot be used for a copy: the zone is not loaded";
         return NGX_ERROR;
     }
 
     if (ngx_bloom_catch_up(zone) != NGX_OK) {
-        save->error = "has keys that the zone cannot read yet; try again, and "
-                      "look at the error log";
+        save->error = "has keys that the zone cannot read yet; see the error "
+                      "log, and try again";
         return NGX_ERROR;
     }
 
     if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_JOBS_KEEPER) != NGX_OK) {
 
-        /* whoever has it may be done with what matters here */
+        /* the process that holds it may have synchronised enough already */
 
         if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE)
             >= zone->sh->applied)
@@ -452,7 +451,7 @@ ngx_bloom_jobs_settle(ngx_bloom_jobs_t *jobs)
         }
 
         save->error = "is being synchronised by another process, which takes "
-                      "long; try again, and look at the disk";
+                      "too long; check the disk, and try again";
         return NGX_ERROR;
     }
 
@@ -460,7 +459,7 @@ ngx_bloom_jobs_settle(ngx_bloom_jobs_t *jobs)
 
     if (rc != NGX_OK) {
         save->err = ngx_errno;
-        save->error = "cannot be synchronised, as a copy of the zone needs";
+        save->error = "cannot be synchronised, which a copy of the zone needs";
     }
 
     ngx_bloom_unlock(&control->keeper);
@@ -525,7 +524,7 @@ ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
 
     case NGX_BLOOM_JOBS_COMPACT:
 
-        /* whatever else there is to do comes between its steps */
+        /* other jobs run between its steps */
 
         if (ngx_bloom_compact_step(jobs->compact) == NGX_DONE) {
             ngx_bloom_compact_end(jobs->compact);
@@ -582,7 +581,7 @@ ngx_bloom_jobs_abandon(ngx_bloom_jobs_t *jobs)
 }
 
 
-/* An image is loaded, checked, and has the journal's keys. */
+/* Continues a load whose bank has the whole image and the journal's keys. */
 static void
 ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs)
 {
@@ -592,7 +591,7 @@ ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs)
 
     if (jobs->task == NGX_BLOOM_TASK_UPLOAD && !jobs->copy.whole) {
 
-        /* it must be there after a restart */
+        /* store the upload first, so that a restart finds it */
 
         ngx_bloom_copy_begin(&jobs->copy, zone->state, jobs->path);
         jobs->current = NGX_BLOOM_JOBS_COPY;
@@ -612,7 +611,7 @@ ngx_bloom_jobs_copied(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 
     if (rc == NGX_OK) {
 
-        /* then what was added meanwhile */
+        /* load the keys that were added during the copy */
 
         jobs->current = NGX_BLOOM_JOBS_LOAD;
         return;
@@ -623,14 +622,14 @@ ngx_bloom_jobs_copied(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 
     load->outcome = NGX_BLOOM_FAILED;
     ngx_bloom_print(load->error, sizeof(load->error),
-                    "the image cannot be kept in \"%V\" (%d: %s)",
+                    "the image cannot be stored in \"%V\" (%d: %s)",
                     &jobs->zone->state->path, err, strerror(err));
 
     ngx_bloom_jobs_refused(jobs);
 }
 
 
-/* Notes which image the file of file= has. */
+/* Records which image file= has. */
 static void
 ngx_bloom_jobs_note_file(ngx_bloom_zone_t *zone, bloom_image_t *image)
 {
@@ -642,10 +641,11 @@ ngx_bloom_jobs_note_file(ngx_bloom_zone_t *zone, bloom_image_t *image)
 
 
 /*
- * Names the image that serves the base: a crash before this is done leaves the
- * one before, which still has all of the journal that it needs, and nobody was
- * told otherwise.  An upload is on disk; that of file= becomes the base when
- * maintenance has synchronised it, and until then the journal has all, too.
+ * Makes the image that serves the base.  After a crash before this the previous
+ * image is still the base, the journal still has all records that it needs, and
+ * no client has been told otherwise.  An upload is on disk already.  The image
+ * of file= becomes the base once maintenance has synchronised the file; until
+ * then the journal keeps its records.
  */
 static ngx_int_t
 ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs, ngx_uint_t uploaded)
@@ -680,7 +680,7 @@ ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs, ngx_uint_t uploaded)
         ngx_bloom_state_files_remove(zone->state, "upload.", name);
     }
 
-    /* a start would use a checkpoint that was made of this image before */
+    /* a start would use an older checkpoint of this image */
 
     if (ngx_bloom_state_files_find(zone->state, jobs->load.image.build_id,
                                    name, &position)
@@ -720,8 +720,8 @@ ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
         result->outcome = NGX_BLOOM_FAILED;
 
         ngx_bloom_print(result->message, sizeof(result->message),
-                        "the image serves, but after a restart the one before "
-                        "will: \"%V\" cannot be written (%d: %s)",
+                        "the image serves, but a restart brings the previous "
+                        "image back: \"%V\" cannot be written (%d: %s)",
                         &zone->state->path, ngx_errno, strerror(ngx_errno));
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
@@ -799,7 +799,7 @@ ngx_bloom_jobs_saved(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 
         if (rc == NGX_DECLINED) {
             save->err = 0;
-            save->error = "became of no use: another image serves";
+            save->error = "is useless now: another image serves";
         }
 
         if (save->err != 0) {
@@ -829,8 +829,8 @@ ngx_bloom_jobs_saved(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 
 
 /*
- * Ends the current job with jobs->result: in the steps that follow, whoever
- * asked for it is told, and the bank that does not serve is given back.
+ * Ends the current job with jobs->result.  The steps that follow store the
+ * result in the task and give the idle bank back.
  */
 static void
 ngx_bloom_jobs_done(ngx_bloom_jobs_t *jobs)
@@ -872,7 +872,7 @@ ngx_bloom_jobs_tell(ngx_bloom_jobs_t *jobs)
 
     sh = jobs->zone->sh;
 
-    /* who asked for the same file meanwhile has it as well */
+    /* tickets drawn meanwhile are served if they mean the same file */
 
     all = (jobs->task == NGX_BLOOM_TASK_LOAD
            && ngx_bloom_jobs_file_id(sh->file_name, &id)

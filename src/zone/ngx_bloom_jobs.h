@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Jobs take long and are done for a zone one at a time, in steps of some
- * milliseconds.  An image is loaded and comes to serve; one that was uploaded
- * is copied to its place before; a checkpoint or a snapshot is saved; then
- * whoever asked is told, and the bank that does not serve is given back.  The
- * journal is compacted between other jobs.
+ * A job is work of the helper that takes long: a load, a save or a compaction.
  *
- * The lock sh->helper is held from the choice of a job to its end.  If its
- * process dies meanwhile, the next one finds the task of that job unfinished:
- * the task has failed.
+ * A zone has one job at a time, done in steps of some milliseconds:
+ *
+ *     load      load an image, copy it to the state directory if it was
+ *               uploaded, let it serve
+ *     save      write a checkpoint or a snapshot
+ *     compact   make the journal shorter, between other jobs
+ *
+ * A load or a save ends by storing the result of its task, if it is one, and by
+ * giving back the idle bank.
+ *
+ * The helper holds sh->helper from the choice of a job to its end.  If it dies
+ * meanwhile, the next helper finds the job's task unfinished: the task has
+ * failed.
  */
 
 #ifndef _NGX_BLOOM_JOBS_H_INCLUDED_
@@ -28,31 +34,32 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Times in milliseconds: when a helper comes to a zone again. */
-#define NGX_BLOOM_JOBS_IDLE   1000           /* between looks */
+/* After how many milliseconds a helper looks after a zone again. */
+#define NGX_BLOOM_JOBS_IDLE   1000           /* usually */
 #define NGX_BLOOM_JOBS_BUSY   5              /* while others append */
 
 /* How often files that nobody needs are removed, ms. */
 #define NGX_BLOOM_JOBS_CLEAN  10000
 
 
-/* The job that a helper does for a zone at the moment. */
+/* The kinds of jobs, and their phases. */
 typedef enum {
     NGX_BLOOM_JOBS_NONE = 0,
     NGX_BLOOM_JOBS_LOAD,
-    NGX_BLOOM_JOBS_COPY,                 /* an upload to its place */
+    NGX_BLOOM_JOBS_COPY,                 /* an upload to the state directory */
     NGX_BLOOM_JOBS_SAVE,
     NGX_BLOOM_JOBS_END,                  /* of any of the above */
-    NGX_BLOOM_JOBS_COMPACT               /* a step, between other jobs */
+    NGX_BLOOM_JOBS_COMPACT               /* one step, between other jobs */
 } ngx_bloom_jobs_e;
 
+/* What a helper knows of a zone that it looks after. */
 typedef struct {
     ngx_bloom_zone_t     *zone;
     ngx_bloom_jobs_e      current;
-    ngx_bloom_task_e      task;          /* and for whom */
-    ngx_uint_t            asked;         /* somebody waits for it */
-    ngx_uint_t            begun;         /* this helper has come to the zone */
-    ngx_uint_t            tells;         /* the result, at its end */
+    ngx_bloom_task_e      task;          /* that the current job is for */
+    ngx_uint_t            asked;         /* 1: a process asked for the job */
+    ngx_uint_t            begun;         /* 1: ngx_bloom_jobs_begin() is done */
+    ngx_uint_t            tells;         /* 1: the job's end stores `result` */
     ngx_bloom_result_t    result;
 
     ngx_bloom_load_t      load;
@@ -60,46 +67,49 @@ typedef struct {
     ngx_bloom_copy_t      copy;          /* of an upload */
 
     ngx_bloom_save_t      save;
-    ngx_bloom_snapshot_t  snapshot;      /* the last */
+    ngx_bloom_snapshot_t  snapshot;      /* the last one */
 
     ngx_bloom_compact_t  *compact;       /* NULL: no run has begun */
 
     ngx_bloom_image_file_t  base;        /* file=, while it is synchronised */
-    uint64_t              base_synced;   /* bytes of it */
-    ngx_msec_t            base_tried;
-    uint64_t              base_logged;   /* the generation */
+    uint64_t              base_synced;   /* bytes of it that are */
+    ngx_msec_t            base_tried;    /* when that was last begun */
+    uint64_t              base_logged;   /* generation of which a failure to do
+                                            so has been logged */
 
-    ngx_msec_t            looked;        /* at the file */
-    ngx_msec_t            synced;
-    ngx_msec_t            cleaned;       /* files that nobody needs */
-    ngx_msec_t            measure_hugepages;    /* when to, next */
-    uint64_t              failed;        /* that was logged last */
-    uint64_t              bits_set;      /* when it was last asked whether the
-                                            filter is over-full */
+    ngx_msec_t            looked;        /* when the file was last checked */
+    ngx_msec_t            synced;        /* when the journal last was */
+    ngx_msec_t            cleaned;       /* when files were last removed */
+    ngx_msec_t            measure_hugepages;    /* when to do so next */
+    uint64_t              failed;        /* failure that was last logged */
+    uint64_t              bits_set;      /* when the filter was last checked
+                                            for being over-full */
 } ngx_bloom_jobs_t;
 
 
 /*
- * Begins to look after a zone, under the lock sh->helper: the zone's file is
- * the one that this configuration names, and it is loaded if it is not what was
- * seen last.
+ * Begins to look after a zone.  The caller holds sh->helper.  Records the file
+ * that this configuration names as the zone's file, and asks for a load if the
+ * file is not as it was last seen.
  */
 void ngx_bloom_jobs_begin(ngx_bloom_jobs_t *jobs);
 
-/* Asks for a load if the zone watches its file and that was replaced. */
+/* Asks for a load if the zone watches its file and the file was replaced. */
 void ngx_bloom_jobs_look(ngx_bloom_jobs_t *jobs);
 
-/* Begins a job that is asked for or due; leaves jobs->current if none is. */
+/* Begins a job that was asked for or is due, and sets jobs->current.  If there
+ * is none, leaves jobs->current as it is. */
 void ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs);
 
-/* Returns when somebody's task can be begun, in ms. */
+/* Returns after how many ms a task that was asked for can be begun. */
 ngx_msec_t ngx_bloom_jobs_wait(ngx_bloom_jobs_t *jobs);
 
-/* Does a step of it; jobs->current is NGX_BLOOM_JOBS_NONE when it is done. */
+/* Does a step of the current job.  When the job is done, jobs->current is
+ * NGX_BLOOM_JOBS_NONE. */
 void ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs);
 
-/* Drops the current job, which the next helper begins again, and the lock: this
- * process exits in good order. */
+/* Drops the current job and releases sh->helper, because this process was told
+ * to exit.  The next helper begins the job again. */
 void ngx_bloom_jobs_abandon(ngx_bloom_jobs_t *jobs);
 
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The rate is kept as the time up to which keys that were learned have used it
- * (the generic cell rate algorithm), so that one number in shared memory is all
- * its state.
+ * The rate is limited by the generic cell rate algorithm.  Its only state is
+ * one number in shared memory: the time up to which learned keys have used the
+ * rate.
  */
 
 #include "ngx_bloom_learn.h"
@@ -44,7 +44,7 @@ ngx_bloom_learn(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t interval)
 }
 
 
-/* Takes one key's share of the rate; 0 if there is none. */
+/* Takes one key's share of the rate.  Returns 1, or 0 if none is left. */
 static ngx_uint_t
 ngx_bloom_learn_takes(ngx_bloom_zone_t *zone, uint64_t interval)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A zone learns keys that a backend's answers show it to lack, within bounds:
- * what a backend answers may be what a client wants it to.
+ * Learning adds a key that the zone lacks although the backend has it.  Bounds
+ * apply, because a client may be able to choose what the backend answers.
  */
 
 #ifndef _NGX_BLOOM_LEARN_H_INCLUDED_
@@ -16,26 +16,27 @@
 #pragma GCC visibility push(hidden)
 
 
-/* How many keys a zone may learn at once, before its rate counts, or those of a
- * second, if that is more. */
+/* The burst: how many keys a zone may learn at once.  If a second of its rate
+ * is more than this, that is the burst. */
 #define NGX_BLOOM_LEARN_BURST  10
 
-/* The highest rate, in keys a second. */
+/* The highest rate, in keys per second. */
 #define NGX_BLOOM_LEARN_MAX    1000000
 
 typedef enum {
     NGX_BLOOM_LEARN_ADDED = 0,
-    NGX_BLOOM_LEARN_UNABLE,              /* no additions, or an invalid key */
+    NGX_BLOOM_LEARN_UNABLE,              /* the zone takes no additions, or the
+                                            key is invalid */
     NGX_BLOOM_LEARN_FULL,                /* the zone is over-full */
-    NGX_BLOOM_LEARN_FAST                 /* it has learned too many lately */
+    NGX_BLOOM_LEARN_FAST                 /* the rate is exceeded */
 } ngx_bloom_learn_e;
 
 
 /*
- * Adds a key to the zone, and counts whether it was learned.  `interval` is the
- * time for one key in microseconds, 1 to 60,000,000: after a burst the zone
- * learns one key in each interval, in all workers together.  A zone that
- * ngx_bloom_zone_overfull() tells of learns none.
+ * Adds a key to the zone within the bounds, and counts whether it was learned.
+ * After a burst the zone learns one key per `interval`, over all workers.
+ * `interval` is in microseconds, 1 to 60,000,000.  A zone that is over-full by
+ * ngx_bloom_zone_overfull() learns no keys.
  */
 ngx_bloom_learn_e ngx_bloom_learn(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t interval);

@@ -15,16 +15,19 @@
 #include <sys/mman.h>
 
 
-/* Bytes of the journal in a step. */
+/* Bytes of the journal that one step replays. */
 #define NGX_BLOOM_LOAD_STEP  (256 * 1024)
 
-/* When less than this is left, appending may be held up for it. */
+/* A load is ready to switch when fewer bytes of the journal than this are left.
+ * The switch replays them while it blocks appending. */
 #define NGX_BLOOM_LOAD_REST  (256 * 1024)
 
-/* Chunks of an image after which it is asked again whether there is memory for
- * the rest; and what is to be left for others, who may need some before it is
- * asked again: an eighth of the image, up to so many bytes. */
+/* After how many chunks a load checks again that there is memory for the rest.
+ */
 #define NGX_BLOOM_LOAD_ROOM   32
+
+/* How much memory a load leaves to other processes, which may take some before
+ * its next check: an eighth of the image, but at most this many bytes. */
 #define NGX_BLOOM_LOAD_SPARE  (16 * 1024 * 1024)
 
 
@@ -41,7 +44,7 @@ static ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
     ngx_bloom_outcome_e outcome, ngx_err_t err, const char *fmt, ...);
 
 
-/* Bytes that the loads of this process are going to take. */
+/* Bytes of memory that the loads of this process have still to take. */
 static uint64_t  ngx_bloom_load_takes;
 
 
@@ -85,7 +88,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
         if (load->file.name.len != 0
             && bloom_image_differs(image, &load->image) != NULL)
         {
-            return ngx_bloom_load_refuse(load, 0, "is of another image");
+            return ngx_bloom_load_refuse(load, 0, "belongs to another image");
         }
 
         load->image = *image;
@@ -163,7 +166,7 @@ ngx_bloom_load_begin_journal(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone)
 }
 
 
-/* Whether the image may be loaded into this zone at all. */
+/* Checks whether the image may be loaded into this zone at all. */
 static ngx_int_t
 ngx_bloom_load_admit(ngx_bloom_load_t *load)
 {
@@ -176,8 +179,8 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
     if (size > zone->bank_size) {
         return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
                                     "bloom zone \"%V\" is too small: it has "
-                                    "room for images of %uzk and this one has "
-                                    "%uLk; %swrite \"zone=%V:%uzk\"",
+                                    "room for an image of %uzk, and this image "
+                                    "needs %uLk; %swrite \"zone=%V:%uzk\"",
                                     &zone->name, zone->bank_size / 1024,
                                     (size + 1023) / 1024,
                                     load->about == NULL
@@ -227,7 +230,7 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
 
     if (!load->reading) {
 
-        /* the control page of who is alone is still empty */
+        /* an instance that starts alone has not filled the control page yet */
 
         limit = NGX_BLOOM_TO_THE_END;
 
@@ -252,7 +255,7 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
         }
 
         if (load->position != 0 && from >= load->position) {
-            from = load->position - 1;       /* that there is none will show */
+            from = load->position - 1;   /* the reader will find none there */
         }
 
         if (ngx_bloom_reader_open(&load->reader, state, from, limit)
@@ -266,7 +269,7 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
             load->reader.sequence = 1;
         }
 
-        /* a checkpoint is made of what is on disk */
+        /* everything before a checkpoint's position was on disk */
 
         load->reader.promised = ngx_max(load->reader.promised,
                                         load->position);
@@ -316,8 +319,8 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 
 #ifdef MADV_POPULATE_WRITE
 
-    /* all pages of the chunk at once, which costs less than a fault for each;
-     * an older kernel does not know it */
+    /* populate all pages of the chunk at once: that is cheaper than a fault for
+     * each.  Older kernels refuse it, which does no harm */
 
     if (chunk < bloom_image_chunks(&load->image)) {
         (void) madvise(p + chunk * BLOOM_IMAGE_CHUNK,
@@ -363,9 +366,9 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 
 
 /*
- * Whether there is memory for what this load and others of this process are
- * still going to take.  More than there is would kill a process, and which one
- * is not for this one to say.
+ * Checks that there is memory for what this load and others of this process
+ * have still to take.  If they took more than there is, the system would kill a
+ * process, and not necessarily this one.
  */
 static ngx_int_t
 ngx_bloom_load_room(ngx_bloom_load_t *load)
@@ -388,8 +391,8 @@ ngx_bloom_load_room(ngx_bloom_load_t *load)
     }
 
     return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
-                                "bloom zone \"%V\" cannot load an image for "
-                                "want of memory: loads need %uLk more, and "
+                                "bloom zone \"%V\" has too little memory to "
+                                "load an image: loads need %uLk more, and "
                                 "%s%s%s has %uLk left; free memory, or raise "
                                 "the limit, and try again",
                                 &load->zone->name,
@@ -429,7 +432,7 @@ ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes)
 
             ngx_bloom_fault("replayed");
 
-            /* how far it goes by now */
+            /* records were appended meanwhile */
 
             load->reader.limit = ngx_bloom_state_tail(load->zone->state);
 
@@ -444,8 +447,8 @@ ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes)
 }
 
 
-/* Adds the keys of a record, unless the image covers it: it is as old as it
- * says, and no older than any before it. */
+/* Adds the keys of a record, unless the image covers it.  A record's age is the
+ * time it states; no record is older than one before it. */
 static void
 ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 {
@@ -464,35 +467,36 @@ ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 
 
 /*
- * The order is what keeps every key: `add` is ngx_bloom_add_key() of a worker,
- * of this instance or of another, at any moment.
+ * The order of these steps keeps every key:
  *
- *  1. under the lock `append`: the last records; nobody publishes another
- *  2. `lost` is raised to what the reader has seen
- *  3. under the lock of the pending keys: these, into the new bank
- *  4. `complete` is lowered, if the new filter has less of what was lost
- *  5. the generation moves
- *  6. `complete` is raised, if it has more
- *  7. the lock of the pending keys is given back; `applied`; `append` is
+ *  1. lock `append`, so that nobody publishes a record; add the last records
+ *  2. raise `lost` to what the reader has found lost
+ *  3. lock the pending keys, and add them to the new bank
+ *  4. lower `complete`, if the new filter has less of what was lost
+ *  5. raise the generation
+ *  6. raise `complete`, if the new filter has more of what was lost
+ *  7. unlock the pending keys; set `applied`; unlock `append`
  *
- * A key that add has appended is in the new bank by 1, and one that is pending
- * by 3.  Otherwise add gets its lock after 7, sees then that the generation has
- * moved, and sets the bits in the new bank.
+ * Let `add` be ngx_bloom_add_key() of a worker of any instance, at any moment.
  *
- * A key without room raises `lost` and `complete` under the lock of 3.  Before
- * that, 4 lowers `complete` to where `lost` says that the new filter may lack
- * it; the bits may be set there, too, which does no harm.  After 7, the bits
- * are in the new filter, as above.  If the lock was held for so long that add
- * gave up, it raises `lost` alone, above `complete`: whichever filter serves,
- * the zone says "unknown".  A key without room of another instance raises
- * `lost` alone, as seen from here.
+ * If add has appended its key, the key is in the new bank after step 1; if the
+ * key is pending, after step 3.  Otherwise add gets its lock after step 7, sees
+ * that the generation has changed, and sets the bits in the new bank.
+ *
+ * If there is no room for the key, add raises `lost` and `complete` under the
+ * lock of step 3.  If it does so before step 3, step 4 lowers `complete` again,
+ * because the new filter may lack the key; bits that add sets there all the
+ * same do no harm.  If it does so after step 7, the bits are in the new filter,
+ * as above.  If add has given up waiting for the lock, it raises `lost` alone,
+ * above `complete`, so the zone answers "unknown" whichever filter serves.  An
+ * add of another instance raises only `lost`, as this instance sees it.
  *
  * A lookup reads the generation before and after it reads `lost` and
- * `complete`.  With the new one before, it sees 4; if it has seen 6, it sees
- * the new one behind, and begins again.
+ * `complete`.  If it reads the new generation before, it sees step 4.  If it
+ * has seen step 6, it reads the new generation after, and starts again.
  *
- * Whoever dies between 4 and 6 leaves a `complete` that is too low, never one
- * that is too high: the zone may say "unknown" until the next load.
+ * A process that dies between steps 4 and 6 leaves a `complete` that is too
+ * low, never too high: the zone may answer "unknown" until the next load.
  */
 ngx_int_t
 ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
@@ -517,16 +521,16 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         {
             return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
                                         "the as_of of the image for bloom zone "
-                                        "\"%V\" is to come, which cannot be "
-                                        "noted in \"%V/control\"", &zone->name,
-                                        &state->path);
+                                        "\"%V\" is in the future, which cannot "
+                                        "be recorded in \"%V/control\"",
+                                        &zone->name, &state->path);
         }
 
         if (ngx_bloom_lock(&state->control->append, 1000) != NGX_OK) {
             return ngx_bloom_load_busy(load);
         }
 
-        /* what was appended since the last step: a little */
+        /* add what was appended since the last step; it is little */
 
         load->reader.limit = ngx_bloom_state_tail(state);
 
@@ -546,7 +550,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
         if (ngx_bloom_load_too_old(load)) {
 
-            /* another instance, with a newer image, removed records since */
+            /* another instance has a newer image and has removed records */
 
             ngx_bloom_unlock(&state->control->append);
             return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
@@ -578,8 +582,8 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
     __atomic_fetch_add(&sh->generation, 1, __ATOMIC_SEQ_CST);
 
-    /* who reads in the old bank what is written from here on must find that
-     * the generation has changed */
+    /* a lookup that reads from the old bank what is written from here on must
+     * find that the generation has changed */
 
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
@@ -606,7 +610,8 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     if (state != NULL) {
         ngx_bloom_unlock(&state->control->append);
 
-        /* not while others wait: what was seen is still there to be seen */
+        /* do this without the locks: a crash before it loses nothing, since
+         * the next reader finds the same damage */
 
         if (load->reader.lost != 0) {
             (void) ngx_bloom_io_sync(state->fd);
@@ -669,7 +674,7 @@ ngx_bloom_load_log_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
                   &zone->name, tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
                   tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
                   reader->damage[0] ? (char *) reader->damage
-                  : "that was noted then, and the log of that time says why");
+                  : "see the error log of that time for the reason");
 }
 
 
@@ -695,7 +700,7 @@ ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
 
     if (len < sh->bank[bank].held && len > NGX_BLOOM_HUGEPAGE_SIZE) {
 
-        /* half a huge page could not be given back */
+        /* a huge page can only be given back as a whole */
 
         whole = ngx_align_ptr(p, NGX_BLOOM_HUGEPAGE_SIZE);
         len -= whole - p;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A load puts an image and the journal behind it into the bank that does not
- * serve.
+ * A load copies an image into the idle bank, adds the journal's records, and
+ * lets the bank serve.
  *
- *     begin     open the image, check its header, see that it fits and may be
+ *     begin     open the image, check its header, check that it fits and may be
  *               loaded; empty the bank
- *     step      a piece: chunks of the image, as long as there is memory for
- *               the rest, then records of the journal, up to where it ends by
- *               then
- *     switch    with appending locked: the records that came meanwhile; then,
- *               with the pending keys locked, these and the generation.
- *               So no key is acknowledged that the new generation lacks.
+ *     step      copy some chunks of the image, provided that memory for the
+ *               rest is left; then add records up to the journal's end
+ *     switch    with appending locked, add the records that came meanwhile;
+ *               then, with the pending keys locked too, add the pending keys
+ *               and raise the generation
  *
- * A child of the master does it at a start, the helper while nginx runs; never
- * two for one zone, for which the lock sh->helper is held from begin to end.
+ * So the new generation lacks no acknowledged key.
+ *
+ * A loader does this at a start, and the helper while nginx runs.  The caller
+ * holds sh->helper from begin to end, so a zone never has two loads at once.
  */
 
 #ifndef _NGX_BLOOM_LOAD_H_INCLUDED_
@@ -29,96 +30,107 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Phrases to follow the name of an image. */
+/* Phrases that follow the name of an image. */
 #define NGX_BLOOM_LOAD_NO_AS_OF                                              \
-    "does not state its time, and the zone has max_age; build it with --as-of"
+    "has no as_of, which max_age needs; build it with --as-of"
 #define NGX_BLOOM_LOAD_TOO_OLD                                               \
-    "is too old: keys added since were removed from the journal for a newer " \
-    "one; build it with --as-of, more than an hour after the last of them"
+    "is too old: keys that it lacks were removed from the journal, because a " \
+    "newer image has them; build it again, with an --as-of more than an hour "\
+    "after the last of these keys was added"
 
 
 typedef struct ngx_bloom_load_s {
     ngx_bloom_zone_t       *zone;
-    ngx_uint_t              bank;
+    ngx_uint_t              bank;        /* that is loaded */
     uint64_t                begun;       /* ms since 1970 */
 
-    /* the image: what it says of itself, and where its bits come from */
     bloom_image_t           image;
     ngx_bloom_image_file_t  file;        /* name.len 0: an empty filter */
-    const char             *about;       /* what it is called; NULL: its name */
-    uint64_t                position;    /* a checkpoint's; 0: no checkpoint */
-    uint64_t                cut;         /* records older than this, ms, are
-                                            not wanted; UINT64_MAX: none are */
-    uint64_t                complete;    /* of the zone, when it serves */
+    const char             *about;       /* what messages call the image; NULL:
+                                            its file's name */
+    uint64_t                position;    /* of a checkpoint; 0: the image is
+                                            not a checkpoint */
+    uint64_t                cut;         /* the image covers records older than
+                                            this time, ms since 1970;
+                                            UINT64_MAX: all records */
+    uint64_t                complete;    /* becomes sh->complete */
 
-    uint64_t                takes;       /* bytes of memory, yet */
-    ngx_uint_t              chunks;      /* all are loaded */
-    ngx_uint_t              reading;     /* the journal is open */
-    uint64_t                records;     /* replayed, and their keys */
-    uint64_t                keys;
+    uint64_t                takes;       /* bytes of memory still to be taken */
+    ngx_uint_t              chunks;      /* 1: all chunks are loaded */
+    ngx_uint_t              reading;     /* 1: the journal is open */
+    uint64_t                records;     /* records replayed */
+    uint64_t                keys;        /* keys of these records */
     ngx_bloom_reader_t      reader;
 
-    /* what came of it, if it failed */
+    /* of a load that failed */
     ngx_bloom_outcome_e     outcome;
     ngx_err_t               err;
-    u_char                  error[512];  /* null-terminated; a message that
-                                            names the zone */
+    u_char                  error[512];  /* message that names the zone; null-
+                                            terminated */
 } ngx_bloom_load_t;
 
 
 /*
- * Begins to load the image in `file`, which is taken over if it is open; or
- * `image`, which is empty, if file->name.len is 0.  With `position`, the file
- * is a checkpoint made there, and `image` is what it was made from, or NULL if
- * nothing is.  Messages call the image `about`, or by its name if that is
- * NULL.  NGX_OK, or NGX_ERROR with load->error; ngx_bloom_load_end() follows
- * either way.
+ * Begins to load the image in `file`, which the load takes over if it is open.
+ * `image` and `position` depend on what is loaded:
+ *
+ *     an image file       image NULL, position 0
+ *     an empty filter     file->name.len 0, image its description, position 0
+ *     a checkpoint        image what the checkpoint was made from, NULL for an
+ *                         empty filter; position where it was made
+ *
+ * Messages call the image `about`, or by its file's name if that is NULL.
+ * Returns NGX_OK, or NGX_ERROR with load->error.  The caller calls
+ * ngx_bloom_load_end() in either case.
  */
 ngx_int_t ngx_bloom_load_begin(ngx_bloom_load_t *load,
     ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file,
     bloom_image_t *image, uint64_t position, const char *about);
 
 /*
- * Checks an image by its header alone, of a file of `size` bytes: NGX_OK, or
- * NGX_ERROR with load->outcome and load->error, those that loading the file
- * would end with.  Any process may call this.
+ * Checks the header of an image whose file has `size` bytes.  Returns NGX_OK;
+ * or NGX_ERROR with load->outcome and load->error as a load of that file would
+ * set them.  Any process may call this.
  */
 ngx_int_t ngx_bloom_load_check(ngx_bloom_load_t *load,
     ngx_bloom_zone_t *zone, const u_char header[BLOOM_IMAGE_PAGE],
     uint64_t size, const char *about);
 
 /*
- * Begins to read the journal, and nothing else: no filter comes of it, and it
- * is not switched to.
+ * Begins to read the journal alone.  This fills no bank, and
+ * ngx_bloom_load_switch() must not follow.
  */
 void ngx_bloom_load_begin_journal(ngx_bloom_load_t *load,
     ngx_bloom_zone_t *zone);
 
 /*
- * NGX_AGAIN: there is more to do; NGX_OK: all is loaded that there is by now;
- * NGX_ERROR with load->error.  A step takes a millisecond or so.
+ * Does a piece of the load, which takes about a millisecond.  Returns NGX_AGAIN
+ * if there is more to do; NGX_OK when the image and the journal up to its
+ * present end are loaded; NGX_ERROR with load->error.
  */
 ngx_int_t ngx_bloom_load_step(ngx_bloom_load_t *load);
 
 /*
- * Lets it serve.  NGX_OK, or NGX_ERROR with load->error: the old generation
- * serves on.  `uploaded` says whose place the image takes.
+ * Lets the loaded bank serve.  `uploaded` is 1 if the image was uploaded, 0 if
+ * it is that of file=.  Returns NGX_OK; or NGX_ERROR with load->error, and then
+ * the old generation serves on.
  */
 ngx_int_t ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded);
 
+/* Closes the files of a load, however it ended. */
 void ngx_bloom_load_end(ngx_bloom_load_t *load);
 
 
-/* Whether records that the image lacks were removed from the journal. */
+/* Returns 1 if records that the image lacks were removed from the journal. */
 ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
 
-/* Logs that a filter lacks keys that were lost, if that is so with `complete`,
- * and what the reader has seen of it. */
+/* Logs that keys were lost if a filter that is complete up to `complete` lacks
+ * them, with the damage that the reader has found. */
 void ngx_bloom_load_log_lost(ngx_bloom_zone_t *zone,
     ngx_bloom_reader_t *reader, uint64_t complete);
 
-/* Gives back to the system at most `max` bytes of a bank that does not serve,
- * from its end on; 1 while there are more. */
+/* Gives at most `max` bytes of the idle bank back to the system, beginning at
+ * the bank's end.  Returns 1 if there is more to give back, or 0. */
 ngx_uint_t ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     size_t max);
 

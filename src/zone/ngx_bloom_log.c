@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What has been logged of a generation is noted in shared memory, so that no
- * other process repeats it.
+ * Shared memory records which generation has been logged, so that no other
+ * process repeats a message.
  */
 
 #include "ngx_bloom_log.h"
@@ -42,22 +42,22 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
 
     ngx_log_error(NGX_LOG_NOTICE, log, 0,
                   "bloom zone \"%V\" %s generation %uL: %s with %uL key%s, "
-                  "made for %uL%*s, and %uL key%s of its journal%s, loaded in "
+                  "capacity %uL%*s, and %uL key%s of its journal%s, loaded in "
                   "%uL ms",
                   &zone->name, does, zone->sh->generation, name,
                   load->image.items, ngx_bloom_plural(load->image.items),
                   load->image.capacity, (size_t) (last - as_of), as_of,
                   load->keys, ngx_bloom_plural(load->keys),
-                  load->position ? " behind a checkpoint" : "",
+                  load->position ? " after a checkpoint" : "",
                   ngx_bloom_time() - load->begun);
 
     if (load->cut == 0 && load->image.as_of > NGX_BLOOM_CLOCKS_DIFFER) {
         ngx_log_error(NGX_LOG_WARN, log, 0,
-                      "bloom zone \"%V\": its image says that it is "
-                      "complete%*s, which was still to come when it was first "
-                      "loaded: it is taken to cover none of the keys in the "
-                      "journal; set this machine's clock right, or build the "
-                      "image with the time at which its keys were read",
+                      "bloom zone \"%V\": its image claims to be complete%*s, "
+                      "which was in the future when it was first loaded, so "
+                      "all keys of the journal are kept; correct this "
+                      "machine's clock, or build the image with the time at "
+                      "which its keys were read as --as-of",
                       &zone->name, (size_t) (last - as_of), as_of);
     }
 }
@@ -169,9 +169,9 @@ ngx_bloom_log_stale(ngx_bloom_zone_t *zone)
     last = ngx_bloom_log_as_of(as_of, image);
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                  "bloom zone \"%V\" is stale: its image%*s, is %T s old, with "
-                  "\"max_age\" of %T s; it answers \"unknown\" until a "
-                  "newer one is loaded", &zone->name,
+                  "bloom zone \"%V\" is stale: its image%*s, is %T s old, and "
+                  "\"max_age\" is %T s; it answers \"unknown\" until a newer "
+                  "image is loaded", &zone->name,
                   (size_t) (last - as_of), as_of, age, zone->max_age);
 }
 
@@ -188,17 +188,17 @@ ngx_bloom_log_missing_file(ngx_bloom_zone_t *zone, ngx_err_t err)
     }
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, err,
-                  "bloom zone \"%V\": its file \"%s\" cannot be %s; what was "
-                  "loaded from it serves on: %s", &zone->name, sh->file_name,
-                  err == NGX_ENOENT ? "found any more" : "reached",
+                  "bloom zone \"%V\": its file \"%s\" %s; the image loaded "
+                  "from it still serves: %s", &zone->name, sh->file_name,
+                  err == NGX_ENOENT ? "is missing" : "cannot be reached",
                   err == NGX_ENOENT
-                  ? "put the file back, or the next start is refused"
-                  : "let the user that the workers run as read it, and search "
-                    "the directories above it");
+                  ? "put the file back, or nginx refuses to start next time"
+                  : "let the workers' user read the file and search the "
+                    "directories above it");
 }
 
 
-/* Nothing, if the image does not state it. */
+/* Writes nothing if the image has no as_of. */
 static u_char *
 ngx_bloom_log_as_of(u_char *p, bloom_image_t *image)
 {

@@ -9,8 +9,8 @@
 #include "bloom_bits.h"
 
 
-/* Attempts of a lookup: only as many loads in its few nanoseconds make it
- * give up, and a load takes longer than that. */
+/* Attempts of a lookup.  It gives up only if as many loads end within its few
+ * nanoseconds, and a load takes much longer than that. */
 #define NGX_BLOOM_LOOKUP_ATTEMPTS    8
 
 
@@ -41,8 +41,8 @@ static ngx_uint_t ngx_bloom_lookup_next_part(ngx_str_t *part, u_char **pos,
     u_char *end, u_char separator);
 
 
-/* Where keys are brought into their form; what is longer has memory of its own.
- * No lookup is running when another begins. */
+/* A buffer in which keys are converted to their form; longer keys use the pool.
+ * One buffer suffices, because no lookup begins while another is running. */
 static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
@@ -67,7 +67,7 @@ ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
         return NGX_AGAIN;
     }
 
-    /* before the bits: what is applied later may be missing in them */
+    /* read this before the bits: they may lack what is applied later */
 
     *behind = ngx_bloom_zone_behind(zone);
 
@@ -76,8 +76,8 @@ ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 
 
 /*
- * Ends a lookup.  Returns NGX_OK, NGX_AGAIN to start again, as what was seen is
- * not of one generation, or NGX_DECLINED if its image is too old.
+ * Ends a lookup.  Returns NGX_OK; NGX_AGAIN to start again, because the
+ * generation has changed; NGX_DECLINED if the image is too old.
  */
 static ngx_inline ngx_int_t
 ngx_bloom_lookup_end(ngx_bloom_zone_t *zone)
@@ -94,7 +94,8 @@ ngx_bloom_lookup_end(ngx_bloom_zone_t *zone)
 }
 
 
-/* A key that is not there may be one that the zone has not applied yet. */
+/* Returns the answer for a tested key.  If the zone is behind, it may not have
+ * applied a key that it does not find. */
 static ngx_inline ngx_uint_t
 ngx_bloom_lookup_answer(int present, ngx_uint_t behind)
 {
@@ -197,7 +198,8 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
 }
 
 
-/* Tests a key of a form that makes one key of it; -1: the key is invalid. */
+/* Tests a key in a form with one expression per key.  Returns 1 if it is maybe
+ * present, 0 if it is absent, or -1 if it is invalid. */
 static ngx_inline int
 ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
@@ -218,7 +220,8 @@ ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 }
 
 
-/* Tests a key of a form that may make many keys of it; -1: it is invalid. */
+/* Tests a key in a form with many expressions per key.  Returns 1 if one is
+ * maybe present, 0 if all are absent, or -1 if the key is invalid. */
 static int
 ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
@@ -251,7 +254,7 @@ ngx_bloom_lookup_room(ngx_bloom_zone_t *zone, size_t len, ngx_pool_t *pool)
 }
 
 
-/* The canonical key for the caller, who often has it already. */
+/* Gives the canonical key to the caller; copies it only if it differs. */
 static ngx_inline ngx_int_t
 ngx_bloom_lookup_keep(ngx_str_t *key, const bloom_key_t *canonical,
     ngx_pool_t *pool)
@@ -278,7 +281,7 @@ ngx_bloom_lookup_keep(ngx_str_t *key, const bloom_key_t *canonical,
 }
 
 
-/* Hashes all that a key is looked up by.  Returns NULL, or why it cannot be. */
+/* Hashes all expressions of a key.  Returns NULL, or why the key is invalid. */
 static const char *
 ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
     bloom_hash_t *hash, const ngx_str_t *key, u_char *buf)
@@ -339,7 +342,7 @@ ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
         }
     }
 
-    /* of the kept bytes: a hash may refer to them */
+    /* hash the stored copy, because a hash may point into the key */
 
     prefetch->hash = bloom_hash(&zone->hasher, prefetch->key.data,
                                 prefetch->key.len);
@@ -523,8 +526,8 @@ ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 }
 
 
-/* Looks up as many as need no more than BLOOM_BATCH lookups.  Returns how many.
- */
+/* Looks up as many keys as have at most BLOOM_BATCH expressions together.
+ * Returns how many keys that were. */
 static ngx_uint_t
 ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, u_char *buf)
@@ -576,8 +579,8 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 }
 
 
-/* Cuts the next parts of a list, up to BLOOM_BATCH.  Returns how many; fewer if
- * there are no more. */
+/* Cuts off the next parts of a list, at most BLOOM_BATCH.  Returns how many;
+ * fewer at the end of the list. */
 static ngx_uint_t
 ngx_bloom_lookup_cut(ngx_str_t *part, u_char **pos, u_char *end,
     u_char separator)
@@ -652,7 +655,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             return NGX_BLOOM_UNKNOWN;
         }
 
-        /* kept, as lookup->keys refer to it; one byte more: raw needs none */
+        /* lookup->keys point into it; + 1, because raw needs no room */
 
         buf = ngx_pnalloc(pool, bloom_form_room(zone->form, key->len) + 1);
 

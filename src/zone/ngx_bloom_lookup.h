@@ -3,9 +3,9 @@
 /*
  * A lookup answers whether a zone has a key.
  *
- * Nothing here takes a lock or waits for anybody.  What is asked at once is
- * answered by one whole generation, that which serves at the time, and in the
- * key form of its image: a key is looked up by all that bloom_form_expand()
+ * No function here takes a lock or waits.  Each call takes its answers from one
+ * whole generation, the one that serves at that moment.  The key form of its
+ * image applies: a key is looked up by all expressions that bloom_form_expand()
  * makes of it.
  */
 
@@ -20,7 +20,7 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Answers of a zone; each has a counter. */
+/* The answers of a zone.  Each has a counter. */
 #define NGX_BLOOM_ABSENT      0
 #define NGX_BLOOM_PRESENT     1          /* maybe */
 #define NGX_BLOOM_UNKNOWN     2          /* see ngx_bloom_condition_e */
@@ -29,72 +29,79 @@
 
 
 /*
- * Looks up a key.  Returns NGX_BLOOM_...; NGX_BLOOM_UNKNOWN also if memory is
- * short.  Unless the key form is raw, *key becomes the canonical key, in memory
- * of `pool`; it stays as it is if it is invalid.
+ * Looks up a key.  Returns its answer, NGX_BLOOM_...; if memory is short, that
+ * is NGX_BLOOM_UNKNOWN.  Unless the key form is raw or the key is invalid, *key
+ * becomes the canonical key, allocated from `pool`.
  */
 ngx_uint_t ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_pool_t *pool);
 
-/* A key whose line is on its way from memory while others are tested. */
+/* A key that was hashed early, so that its cache line can be requested while
+ * other keys are tested. */
 typedef struct {
-    uint64_t            generation;      /* it was hashed for; 0: it was not */
+    uint64_t            generation;      /* that it was hashed for; 0: it was
+                                            not hashed */
     bloom_hash_t        hash;
     ngx_str_t           key;             /* canonical */
 } ngx_bloom_lookup_prefetch_t;
 
-/* Hashes a key, if the key form makes one key of it: raw or lower. */
+/* Hashes a key early.  Does nothing but mark it as not hashed if the key form
+ * is neither raw nor lower: others make several expressions of a key. */
 void ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
 
 /*
- * Asks the processor for its line.  That stops it until it knows where the page
- * is, so lines are on their way together only if they are asked for one right
- * after the other, with nothing between.
+ * Requests the key's cache line.  The processor stalls at such a request until
+ * it has found the line's page.  So several lines are fetched at the same time
+ * only if they are requested right after each other, with nothing in between.
  */
 void ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
     const ngx_bloom_lookup_prefetch_t *prefetch);
 
 /*
- * ngx_bloom_lookup() of the same key.  What was hashed is used if the
- * generation it was hashed for still serves.
+ * Does what ngx_bloom_lookup() does, for a key that was hashed early.  Uses the
+ * hash only if the generation that it was made for still serves.
  */
 ngx_uint_t ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
     const ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
 
 /*
- * ngx_bloom_lookup() of n keys, none of which is changed, with their lines
- * on their way from memory together; the answer for an empty one is unknown.
+ * Looks up n keys, with their cache lines requested together, and stores n
+ * answers.  Changes no key.  The answer for an empty key is NGX_BLOOM_UNKNOWN.
  */
 void ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, u_char *answer, ngx_pool_t *pool);
 
 /*
- * The same for a list: `text` is cut at each `separator`, spaces and tabs
- * around a part are left out, and so are empty parts.  How many parts have each
- * answer; all zero if there is none.
+ * Looks up the parts of a list.  Splits `text` at each `separator`, strips
+ * spaces and tabs around a part, and skips empty parts.  tally[i] becomes the
+ * number of parts whose answer is i; all are 0 if the list has no parts.
  */
 void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     u_char separator, ngx_uint_t tally[NGX_BLOOM_ANSWERS], ngx_pool_t *pool);
 
 
-/* All that is to be known of a lookup. */
+/* How a lookup came to its answer. */
 typedef struct {
-    uint64_t            generation;      /* 0: nothing serves, and nothing
-                                            below is known */
+    uint64_t            generation;      /* 0: nothing serves, and no member
+                                            below is set */
     uint32_t            form;            /* BLOOM_FORM_... */
-    const char         *why;             /* of NGX_BLOOM_INVALID: a phrase
-                                            to follow the key; else NULL */
-    bloom_form_t        keys;            /* that were looked up, if not `why` */
+    const char         *why;             /* why the key is invalid, a phrase
+                                            that follows the key; NULL: it is
+                                            valid */
+    bloom_form_t        keys;            /* the expressions that were looked
+                                            up; set if `why` is NULL */
     uint32_t            matches;         /* bit i: keys.expression[i] is maybe
                                             present */
-    uint32_t            k;
-    uint64_t            bits[BLOOM_K_MAX];             /* of the canonical key:
-                                                          keys.expression[0] */
-    u_char              set[BLOOM_K_MAX];              /* 1: that bit is set */
+    uint32_t            k;               /* number of bits per key */
+    uint64_t            bits[BLOOM_K_MAX];   /* places of the bits of the
+                                                canonical key,
+                                                keys.expression[0] */
+    u_char              set[BLOOM_K_MAX];    /* 1: that bit is set */
 } ngx_bloom_lookup_t;
 
-/* As ngx_bloom_lookup(), but *key stays as it is. */
+/* Looks up a key as ngx_bloom_lookup() does, and stores how the answer came
+ * about.  Does not change *key. */
 ngx_uint_t ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_bloom_lookup_t *lookup, ngx_pool_t *pool);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Maintenance takes a millisecond or so at a time, apart from waiting for the
- * disk, which the helper alone may do.
+ * Each call takes about a millisecond, apart from waiting for the disk, which
+ * only the helper may do.
  */
 
 #include "ngx_bloom_maintenance.h"
@@ -14,8 +14,9 @@
 #include "ngx_bloom_state_files.h"
 
 
-/* How often the journal is synchronised at least, ms; and not more often while
- * that fails, since all is written again each time. */
+/* How often the journal is synchronised even if nobody waits for it, ms.  While
+ * that fails it is not tried more often, since each attempt writes everything
+ * again. */
 #define NGX_BLOOM_MAINTENANCE_SYNC          500
 
 
@@ -39,7 +40,7 @@ ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs)
     control = state->control;
 
     if (ngx_bloom_lock(&control->keeper, 0) != NGX_OK) {
-        return NGX_BLOOM_JOBS_BUSY;            /* another does */
+        return NGX_BLOOM_JOBS_BUSY;     /* another process does it */
     }
 
     (void) ngx_bloom_journal_prepare(state);
@@ -103,7 +104,7 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
         ngx_bloom_unlock(&control->keeper);
     }
 
-    /* another's worker cannot wake this process */
+    /* workers of another nginx cannot wake this process */
 
     if (control->instances & ~((uint64_t) 1 << zone->state->instance)) {
         next = ngx_min(next, NGX_BLOOM_JOBS_BUSY);
@@ -114,9 +115,10 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
 
 
 /*
- * Synchronises the file of file= when it has come to serve, a slice at a time:
- * whoever wrote it may not have, and after a loss of power the journal must
- * still have what the file lacks then.  Returns 1 while there is more to do.
+ * Synchronises the file of file= once its image serves, a slice at a time.
+ * Whoever wrote the file may not have synchronised it; until that is done, the
+ * journal keeps what the file might lack after a power failure.  Returns 1
+ * while there is more to do.
  */
 static ngx_uint_t
 ngx_bloom_maintenance_base(ngx_bloom_jobs_t *jobs)
@@ -167,8 +169,8 @@ ngx_bloom_maintenance_base(ngx_bloom_jobs_t *jobs)
 }
 
 
-/* Returns NGX_OK, or NGX_DECLINED if a start would not begin with the image of
- * file= that serves. */
+/* Opens file=.  Returns NGX_OK, or NGX_DECLINED if a start would not begin with
+ * the image of file= that serves. */
 static ngx_int_t
 ngx_bloom_maintenance_open_base(ngx_bloom_jobs_t *jobs)
 {
@@ -185,8 +187,8 @@ ngx_bloom_maintenance_open_base(ngx_bloom_jobs_t *jobs)
 
     jobs->base_tried = ngx_current_msec;
 
-    /* an upload may stand in its place: one that could not be loaded, or that
-     * a process which died had no time to remove */
+    /* a start would use an upload instead: one that could not be loaded, or
+     * that a process did not remove because it died */
 
     ngx_bloom_state_files_upload(sh->file_build, name);
 
@@ -212,7 +214,7 @@ ngx_bloom_maintenance_open_base(ngx_bloom_jobs_t *jobs)
 }
 
 
-/* Returns whether the file that is open has the image that serves. */
+/* Returns 1 if the open file has the image that serves. */
 static ngx_uint_t
 ngx_bloom_maintenance_is_base(ngx_bloom_jobs_t *jobs)
 {
@@ -222,7 +224,7 @@ ngx_bloom_maintenance_is_base(ngx_bloom_jobs_t *jobs)
 }
 
 
-/* Says once for each generation why the journal is kept as it is. */
+/* Logs, once for each generation, why no segment is removed. */
 static void
 ngx_bloom_maintenance_log_base(ngx_bloom_jobs_t *jobs, ngx_err_t err,
     const char *error)
@@ -242,12 +244,12 @@ ngx_bloom_maintenance_log_base(ngx_bloom_jobs_t *jobs, ngx_err_t err,
                   "\"%V\" until the image that serves is known to be on disk, "
                   "and \"%s\" %s%s", &jobs->zone->name,
                   &jobs->zone->state->path, sh->file_name, error,
-                  err ? "; correct its owner or mode, or look at its disk"
+                  err ? "; correct its owner or mode, or check its disk"
                       : "");
 }
 
 
-/* Says once that the journal fails, and once that it does not any more. */
+/* Logs once that the journal fails, and once that it works again. */
 static void
 ngx_bloom_maintenance_log(ngx_bloom_jobs_t *jobs)
 {
@@ -303,7 +305,7 @@ ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
     if (zone->state->control->instances
         == (uint64_t) 1 << zone->state->instance)
     {
-        /* uploads in place of an image that file= is no more */
+        /* remove uploads that replaced an image which file= no longer has */
 
         ngx_bloom_state_files_upload(sh->file ? sh->file_build : NULL, name);
 
@@ -312,15 +314,15 @@ ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
 
     if (ngx_bloom_replace_settle(zone->state) != NGX_OK) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
-                      "bloom zone \"%V\": the files of the journal in \"%V\" "
-                      "cannot be put in order; look at the owner and the mode "
-                      "of the directory, and at its disk",
+                      "bloom zone \"%V\": a compaction of the journal in "
+                      "\"%V\" cannot be completed; check the owner and the "
+                      "mode of the directory, and its disk",
                       &zone->name, &zone->state->path);
         return NGX_OK;
     }
 
     if (sh->generation == 0 || sh->based != sh->generation) {
-        return NGX_OK;     /* a start would need what the image before lacks */
+        return NGX_OK;     /* a start would load the previous image */
     }
 
     cut = ngx_bloom_as_of_cut(zone->state,
@@ -331,8 +333,8 @@ ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
     }
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                  "bloom zone \"%V\": a segment of the journal is not "
-                  "needed any more and was removed", &zone->name);
+                  "bloom zone \"%V\": a segment of the journal was not needed "
+                  "any more and has been removed", &zone->name);
 
     return NGX_AGAIN;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Maintenance of a zone's journal is brief and frequent: segments are made
- * before they are needed and synchronised, pending keys are appended, records
- * of other instances are applied, and files that nobody needs are removed.
+ * Maintenance is the helper's brief and frequent work on a zone's journal: it
+ * creates segments before they are needed, synchronises them, appends pending
+ * keys, applies records of other instances, and removes files that nobody
+ * needs.
  */
 
 #ifndef _NGX_BLOOM_MAINTENANCE_H_INCLUDED_
@@ -18,15 +19,15 @@
 
 
 /*
- * Makes segments and synchronises the journal, for whichever instance.  Returns
- * when to come again, in ms.
+ * Creates segments and synchronises the journal, on behalf of all instances of
+ * the zone.  Returns after how many ms to call it again.
  */
 ngx_msec_t ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs);
 
 /*
  * Appends pending keys, applies what other instances have appended, and removes
- * files that nobody needs.  The lock sh->helper is held.  Returns when to come
- * again, in ms.
+ * files that nobody needs.  The caller holds sh->helper.  Returns after how
+ * many ms to call it again.
  */
 ngx_msec_t ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads /proc/meminfo and the limits of control groups, version 1 and
- * version 2.  What cannot be read limits nothing.
+ * This file reads /proc/meminfo and the limits of control groups of version 1
+ * and version 2.  A file that cannot be read counts as no limit.
  */
 
 #include "ngx_bloom_memory.h"
@@ -15,21 +15,23 @@
 #define NGX_BLOOM_MEMORY_V1       "/sys/fs/cgroup/memory"
 #define NGX_BLOOM_MEMORY_V2       "/sys/fs/cgroup"
 
-/* The longest of these files. */
+/* Room for the longest of these files. */
 #define NGX_BLOOM_MEMORY_BUF      16384
 
 #define NGX_BLOOM_MEMORY_NO_LIMIT  UINT64_MAX
 
 
-/* The names of a control group's files, and of what is in them. */
+/* The names of a control group's files and fields in one version. */
 typedef struct {
     const char  *limit;
     const char  *usage;
     const char  *swap_limit;
     const char  *swap_usage;
-    ngx_uint_t   together;               /* memory is counted in these two */
-    const char  *given_back[4];          /* in memory.stat: pages that can be;
-                                            ends with NULL */
+    ngx_uint_t   together;               /* 1: the last two count memory and
+                                            swap together */
+    const char  *given_back[4];          /* fields of memory.stat that count
+                                            reclaimable pages; NULL at the
+                                            end */
 } ngx_bloom_memory_names_t;
 
 
@@ -83,7 +85,7 @@ ngx_bloom_memory_left(ngx_bloom_memory_t *left)
 
     ngx_cpystrn((u_char *) lines, (u_char *) text, sizeof(lines));
 
-    /* lines of the form NUMBER:CONTROLLERS:PATH; version 2 names none */
+    /* lines are NUMBER:CONTROLLERS:PATH; version 2 names no controllers */
 
     for (p = lines; *p != '\0'; p = next) {
         next = p + strcspn(p, "\n");
@@ -114,7 +116,8 @@ ngx_bloom_memory_left(ngx_bloom_memory_t *left)
 }
 
 
-/* Returns what the machine has left.  *swap is how much of it is swap. */
+/* Returns the memory that the machine has left; *swap becomes the free swap
+ * that is included. */
 static uint64_t
 ngx_bloom_memory_machine(uint64_t *swap)
 {
@@ -138,7 +141,7 @@ ngx_bloom_memory_machine(uint64_t *swap)
     *swap = (*swap == NGX_BLOOM_MEMORY_NO_LIMIT) ? 0 : *swap * 1024;
     available = available * 1024 + *swap;
 
-    /* the cache of ZFS can be given back, too, and is not counted in that */
+    /* MemAvailable does not include the cache of ZFS, which is reclaimable */
 
     text = ngx_bloom_memory_read("", NGX_BLOOM_MEMORY_ARC);
 
@@ -156,9 +159,9 @@ ngx_bloom_memory_machine(uint64_t *swap)
 
 
 /*
- * Looks at a group and those above it.  Within a container the names may be
- * those of the machine, and its own group is at the root: what is not there is
- * passed over.
+ * Checks a group and all groups above it.  In a container the paths may be
+ * those of the machine while the container's own group is at the root, so
+ * groups that do not exist are skipped.
  */
 static void
 ngx_bloom_memory_groups(ngx_bloom_memory_t *left, char *path, const char *root,
@@ -174,7 +177,7 @@ ngx_bloom_memory_groups(ngx_bloom_memory_t *left, char *path, const char *root,
 
     for ( ;; ) {
 
-        /* "/", or a name with a slash at its end, is a group once */
+        /* strip slashes at the end, so that no group is checked twice */
 
         for (p = path + strlen(path); p != path && p[-1] == '/'; p--) {
             p[-1] = '\0';
@@ -244,19 +247,19 @@ ngx_bloom_memory_number(const char *group, const char *name)
     text = ngx_bloom_memory_read(group, name);
 
     if (text == NULL || *text < '0' || *text > '9') {
-        return NGX_BLOOM_MEMORY_NO_LIMIT;               /* as "max" */
+        return NGX_BLOOM_MEMORY_NO_LIMIT;               /* "max" */
     }
 
     n = strtoull(text, NULL, 10);
 
-    /* version 1 has the highest number of pages where there is no limit */
+    /* in version 1 "no limit" is the highest possible number of pages */
 
     return n >= (uint64_t) 1 << 62 ? NGX_BLOOM_MEMORY_NO_LIMIT : n;
 }
 
 
-/* Returns the number in a column of the line that begins with a name, whose
- * column is 0; or NGX_BLOOM_MEMORY_NO_LIMIT. */
+/* Returns the number in a column of the line that begins with `name`, which is
+ * column 0.  Returns NGX_BLOOM_MEMORY_NO_LIMIT if there is none. */
 static uint64_t
 ngx_bloom_memory_field(const char *text, const char *name, ngx_uint_t column)
 {
@@ -289,7 +292,8 @@ ngx_bloom_memory_field(const char *text, const char *name, ngx_uint_t column)
 }
 
 
-/* Returns what is in a file, null-terminated, until the next call; or NULL. */
+/* Returns the contents of a file, null-terminated and valid until the next
+ * call; or NULL. */
 static const char *
 ngx_bloom_memory_read(const char *group, const char *name)
 {
@@ -305,7 +309,7 @@ ngx_bloom_memory_read(const char *group, const char *name)
 
 #if (NGX_BLOOM_FAULTS)
 
-    /* a test has files of its own */
+    /* a test provides its own files */
 
     if (getenv("NGX_BLOOM_FAULT_MEMORY") != NULL) {
         root = getenv("NGX_BLOOM_FAULT_MEMORY");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * How much memory there is left: of the machine, and of the control groups that
- * this process is in, as a container or a unit of systemd is one.
+ * This function finds how much memory is left: on the machine, and in the
+ * control groups of this process, such as its container or systemd unit.
  *
- * A zone's memory is promised by the system before it is there.  A load that
- * takes more than there is kills a process, mostly the one that loads, and what
- * it has taken stays taken; so whoever loads asks here first.
+ * The system promises a zone its memory before the memory exists.  If a load
+ * touches more than there is, the system kills a process, mostly the one that
+ * loads, and the memory it has touched stays in use.  So a load calls this
+ * first.
  */
 
 #ifndef _NGX_BLOOM_MEMORY_H_INCLUDED_
@@ -18,18 +19,20 @@
 #pragma GCC visibility push(hidden)
 
 
+/* The memory that is left, and what limits it. */
 typedef struct {
-    uint64_t    bytes;                   /* UINT64_MAX: the system says nothing
-                                            of it */
-    u_char      group[NGX_MAX_PATH];     /* null-terminated: the directory of
-                                            the control group that has least
-                                            left; "": the machine has */
+    uint64_t    bytes;                   /* UINT64_MAX: the system does not
+                                            tell */
+    u_char      group[NGX_MAX_PATH];     /* directory of the control group with
+                                            the least memory left; "": the
+                                            machine has less; null-terminated */
 } ngx_bloom_memory_t;
 
 
 /*
- * Finds what is left, with all that the system could give back at once or move
- * to swap: no less can be had, so who needs more than that needs too much.
+ * Finds the memory that is left.  This includes all that the system could
+ * reclaim at once or move to swap, so it is an upper bound: a load that needs
+ * more certainly needs too much.
  */
 void ngx_bloom_memory_left(ngx_bloom_memory_t *left);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A pending key counts from the moment at which the end of the pending keys has
- * moved behind it, even if its process dies then.
+ * A key is pending from the moment at which pending->end moves behind it, even
+ * if its process dies then.
  */
 
 #include "ngx_bloom_pending.h"
@@ -60,8 +60,8 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
 
     pending->count++;
 
-    /* it counts from here on, if this process dies as well; others are told
-     * before it is acknowledged */
+    /* the key is pending from here on, even if this process dies; other
+     * instances are told before it is acknowledged */
 
     __atomic_store_n(&pending->end, pending->end + sizeof(len) + key->len,
                      __ATOMIC_SEQ_CST);
@@ -75,14 +75,15 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
 
 
 /*
- * Notes that a key is in the filter that serves, or about to be, and nowhere
- * else.  Without the lock (`locked` is 0) it cannot be said that the filter has
- * it: another one may be coming to serve.
+ * Records that a key is, or will be at once, in the filter that serves and
+ * nowhere else.  Without the lock (`locked` is 0) this cannot record that the
+ * filter has the key, because another filter may be about to serve.
  *
- * Two losses at one time could not be told apart: an instance that has one of
- * the keys would seem to have the other one.  So the time is a later one than
- * any that was noted before; or the same, if this instance noted that, too: it
- * did if `complete` is right behind it, or if there is no other.
+ * Two losses at the same time could not be told apart: an instance that has one
+ * of the keys would seem to have the other.  So the recorded time is later than
+ * any earlier one.  The time of the last loss is used again only if this
+ * instance recorded it, that is, if `complete` is right behind it or if there
+ * is no other instance.
  */
 static void
 ngx_bloom_pending_lose(ngx_bloom_zone_t *zone, ngx_uint_t locked)
@@ -116,7 +117,8 @@ ngx_bloom_pending_lose(ngx_bloom_zone_t *zone, ngx_uint_t locked)
 
         } else {
 
-            /* not what the image has by its as_of, if the clock went back */
+            /* if the clock went back, `now` may be before what the image
+             * covers */
 
             time = ngx_max(now, complete);
         }
@@ -164,7 +166,7 @@ ngx_bloom_pending_have_lost(ngx_bloom_zone_t *zone)
 }
 
 
-/* Says at 1, 2, 4, 8 ... keys that they have no room. */
+/* Logs that keys have no room, when their number reaches 1, 2, 4, 8 ... */
 static void
 ngx_bloom_pending_log_lost(ngx_bloom_zone_t *zone)
 {
@@ -178,14 +180,14 @@ ngx_bloom_pending_log_lost(ngx_bloom_zone_t *zone)
 
     ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
                   "bloom zone \"%V\" has no room left for keys that the "
-                  "journal cannot take: %uL are in the filter that serves and "
-                  "nowhere else, and from the next load or start on it answers "
-                  "\"unknown\" instead of \"absent\"; look at the disk of "
-                  "bloom_state_path", &zone->name, n);
+                  "journal cannot take: %uL key%s only in the filter that "
+                  "serves, so from the next load or start on the zone answers "
+                  "\"unknown\" instead of \"absent\"; check the disk of "
+                  "bloom_state_path", &zone->name, n, n == 1 ? " is" : "s are");
 }
 
 
-/* Gives the memory of the pending keys, and how much there is of it. */
+/* Returns the memory of the pending keys, and its size in *room. */
 static u_char *
 ngx_bloom_pending_keys(ngx_bloom_zone_t *zone, size_t *room)
 {
@@ -200,7 +202,7 @@ ngx_bloom_pending_keys(ngx_bloom_zone_t *zone, size_t *room)
 }
 
 
-/* Writes at a position of the pending keys. */
+/* Writes bytes at a position of the pending keys. */
 static void
 ngx_bloom_pending_write(ngx_bloom_zone_t *zone, uint64_t pos, const void *data,
     size_t len)
@@ -218,7 +220,7 @@ ngx_bloom_pending_write(ngx_bloom_zone_t *zone, uint64_t pos, const void *data,
 }
 
 
-/* Reads at a position of the pending keys. */
+/* Reads bytes at a position of the pending keys. */
 static void
 ngx_bloom_pending_read(ngx_bloom_zone_t *zone, uint64_t pos, void *data,
     size_t len)
@@ -237,8 +239,8 @@ ngx_bloom_pending_read(ngx_bloom_zone_t *zone, uint64_t pos, void *data,
 
 
 /*
- * Copies the pending key at *pos, and moves *pos behind it.  The next call uses
- * the memory of the copy again.
+ * Copies the pending key at *pos, and moves *pos behind it.  The next call
+ * overwrites the copy.
  */
 static void
 ngx_bloom_pending_next(ngx_bloom_zone_t *zone, uint64_t *pos, bloom_key_t *key)
@@ -253,7 +255,7 @@ ngx_bloom_pending_next(ngx_bloom_zone_t *zone, uint64_t *pos, bloom_key_t *key)
 
     rest = zone->pending->end - *pos;
 
-    /* after a power failure the file may have anything in it */
+    /* after a power failure the file may contain anything */
 
     if (rest <= sizeof(len)) {
         *pos = zone->pending->end;
@@ -327,8 +329,8 @@ ngx_bloom_pending_hold(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
     pending = zone->pending;
 
     /*
-     * Workers wait for this lock: what has come by now is set before it is
-     * taken.  Nobody takes keys out meanwhile.
+     * Set the bits of the keys that are pending already before the lock is
+     * taken, because workers wait for it.  Nobody removes keys meanwhile.
      */
 
     end = __atomic_load_n(&pending->end, __ATOMIC_SEQ_CST);
@@ -375,8 +377,8 @@ ngx_bloom_pending_release(ngx_bloom_zone_t *zone)
 
 
 /*
- * Takes over the keys that are pending in the zone's memory, where workers of a
- * configuration without a journal put them, under the lock of those.
+ * Takes over the keys that workers of a configuration without a journal have
+ * put into the zone's shared memory.  Holds the lock of those keys meanwhile.
  */
 static void
 ngx_bloom_pending_take(ngx_bloom_zone_t *zone)
@@ -451,7 +453,7 @@ ngx_bloom_pending_drain(ngx_bloom_zone_t *zone)
 
     rc = NGX_AGAIN;
 
-    /* under this lock only one drains, and until then no key is overwritten */
+    /* the lock lets only one process drain, and no key is overwritten */
 
     if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_TASK_WAIT)
         != NGX_OK)
@@ -479,8 +481,8 @@ ngx_bloom_pending_drain(ngx_bloom_zone_t *zone)
         }
 
         /*
-         * Another instance may have added them, and then their bits are not
-         * in this one's filter.  No other generation comes to serve meanwhile.
+         * If another instance has added the keys, their bits are not in this
+         * instance's filter yet.  The generation does not change meanwhile.
          */
 
         if (ngx_bloom_zone_serving(zone, &bits) != 0) {
@@ -518,8 +520,8 @@ done:
 
 
 /*
- * Has it written to disk that keys were lost: workers note it in memory, which
- * outlives them and not a loss of power.
+ * Writes to disk that keys were lost.  Workers record it only in the mapped
+ * control page, which outlives them but not a power failure.
  */
 static void
 ngx_bloom_pending_sync_lost(ngx_bloom_zone_t *zone)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Pending keys were added, and wait in memory until the journal can take them.
+ * A pending key has been added to the filter, and waits in memory until the
+ * journal can take it.
  *
- * They lie in the control page of the state directory, where they outlive every
- * process, or, where a zone has no state, in its shared memory.
+ * Pending keys are in the control page of the state directory, where they
+ * outlive every process, or, if the zone has no state, in its shared memory.
  *
- * Keys are taken out only under the lock control->append.  Positions in them
- * only grow, so that a key keeps its own.
+ * They are a queue of bytes.  A key's position in it never changes, since
+ * positions only grow.  Keys are removed only under the lock control->append.
  */
 
 #ifndef _NGX_BLOOM_PENDING_H_INCLUDED_
@@ -22,39 +23,40 @@
 
 
 /*
- * Makes a key pending.  A key that finds no room is lost to the next load, and
- * to other instances, which is noted: see `complete` in ngx_bloom_zone.h.  Its
- * bits have to be set afterwards, in whichever generation serves then.
+ * Makes a key pending.  The caller then sets the key's bits in the generation
+ * that serves.  If there is no room, the key is lost to other instances and to
+ * the next load, and this records the loss: see `complete` in ngx_bloom_zone.h.
  */
 void ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key);
 
 /*
- * Notes that the filter that serves has what the journal has lost while this
- * process synchronised it, if it has all that was added, and nobody has noted
- * another loss meanwhile.
+ * Records that the filter that serves has the keys that the journal lost while
+ * this process synchronised it.  Does nothing if the filter lacks other keys,
+ * or if another loss was recorded meanwhile.
  */
 void ngx_bloom_pending_have_lost(ngx_bloom_zone_t *zone);
 
 /*
- * Sets the bits of all pending keys.  Returns NGX_OK, or NGX_ERROR if others
- * hold the keys: then nothing is done.
+ * Sets the bits of all pending keys.  Returns NGX_OK, or NGX_ERROR if another
+ * process holds their lock: then no bit is set.
  */
 ngx_int_t ngx_bloom_pending_apply(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits);
 
 /*
- * Sets the bits of all pending keys for a switch, under the locks sh->helper
- * and `append`.  No further key becomes pending until the release, which must
- * come soon: workers wait for it, and not long.  Returns NGX_OK, or NGX_ERROR
- * if others hold the keys.
+ * Sets the bits of all pending keys before a switch.  The caller holds
+ * sh->helper and `append`.  Returns NGX_OK, or NGX_ERROR if another process
+ * holds the lock of the pending keys.  On NGX_OK the caller holds this lock, so
+ * that no further key becomes pending, and must call
+ * ngx_bloom_pending_release() soon: workers wait for the lock only briefly.
  */
 ngx_int_t ngx_bloom_pending_hold(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits);
 void ngx_bloom_pending_release(ngx_bloom_zone_t *zone);
 
 /*
- * Appends the pending keys to the journal; for the helper.  Returns NGX_OK if
- * none is left, NGX_AGAIN if it cannot be done now.
+ * Appends the pending keys to the journal.  Called by the helper.  Returns
+ * NGX_OK if none is left, or NGX_AGAIN if they cannot be appended now.
  */
 ngx_int_t ngx_bloom_pending_drain(ngx_bloom_zone_t *zone);
 

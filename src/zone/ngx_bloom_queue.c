@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A queue has one timer.  It is the worker's own: whoever waits in it is a
- * request of this process.
+ * A queue has one timer and belongs to one worker: only requests of this
+ * process wait in it.
  */
 
 #include "ngx_bloom_queue.h"
@@ -10,19 +10,19 @@
 #include <ngx_event.h>
 
 
-/* How often the first is asked, ms. */
+/* How often the first request of a queue tries again, ms. */
 #define NGX_BLOOM_QUEUE_ASK   1
 
-/* How many go on in one turn; an answer takes some 20 us. */
+/* How many requests are called in one turn; an answer takes about 20 us. */
 #define NGX_BLOOM_QUEUE_TURN  16
 
 
 struct ngx_bloom_queue_s {
-    ngx_event_t                 event;   /* the first */
-    ngx_connection_t            c;       /* which nginx's debug log wants */
+    ngx_event_t                 event;   /* must be the first member */
+    ngx_connection_t            c;       /* for nginx's debug log */
     ngx_queue_t                 waiters;
-    ngx_bloom_waiter_t         *runs;    /* whose handler is called */
-    ngx_uint_t                  again;   /* and has found that he must wait */
+    ngx_bloom_waiter_t         *runs;    /* whose handler is being called */
+    ngx_uint_t                  again;   /* 1: it has to wait again */
 };
 
 
@@ -81,7 +81,7 @@ ngx_bloom_queue_leave(ngx_bloom_waiter_t *waiter)
     ngx_queue_remove(&waiter->link);
     waiter->queue = NULL;
 
-    /* a worker that is to exit waits for timers */
+    /* an exiting worker waits for its timers */
 
     if (ngx_queue_empty(&queue->waiters)) {
 
@@ -127,7 +127,7 @@ ngx_bloom_queue_event(ngx_event_t *ev)
         return;
     }
 
-    /* the timer keeps the process; the posted event comes before it */
+    /* the timer keeps an exiting process alive; the posted event is earlier */
 
     if (!ev->timer_set) {
         ngx_add_timer(ev, NGX_BLOOM_QUEUE_ASK);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Requests of a worker wait for a zone in queues: for room in the journal, or
- * for the disk.
+ * A queue holds the requests of one worker that wait for room in a zone's
+ * journal, or for the disk.
  *
- * A worker asks for the first of a queue alone whether it has to wait any
- * longer, so a thousand that wait cost what one costs.  What lets the first go
- * on lets most of the others go on, too: they do so one after another, some at
- * a time, with other connections' turns in between.
+ * Only the first request of a queue checks whether it can continue, so a
+ * thousand waiting requests cost no more than one.  Once the first can
+ * continue, most others can: they are called one after another, some at a time,
+ * and the worker serves other connections in between.
  */
 
 #ifndef _NGX_BLOOM_QUEUE_H_INCLUDED_
@@ -21,7 +21,8 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Somebody who waits; all zeros but for the handler at first. */
+/* One waiting request.  The caller sets `handler` and `data`, and everything
+ * else to zero. */
 typedef struct {
     void                      (*handler)(void *data);
     void                       *data;
@@ -29,18 +30,19 @@ typedef struct {
     /* ---- */
 
     ngx_queue_t                 link;
-    ngx_bloom_queue_t          *queue;   /* NULL: he does not wait */
+    ngx_bloom_queue_t          *queue;   /* NULL: it does not wait */
 } ngx_bloom_waiter_t;
 
 /*
- * Has the handler called within some milliseconds, once.  A handler that finds
- * it has to wait again calls this again, and then stays the first.  Who waits
- * already stays where he is.  Returns NGX_OK, or NGX_ERROR if memory is short.
+ * Puts a waiter at the end of a queue; its handler is called once, when it
+ * should try again.  A handler that has to wait again calls this function again
+ * and keeps its place at the head.  A waiter that is in the queue already keeps
+ * its place.  Returns NGX_OK, or NGX_ERROR if memory is short.
  */
 ngx_int_t ngx_bloom_queue_wait(ngx_bloom_zone_t *zone, ngx_bloom_queue_e which,
     ngx_bloom_waiter_t *waiter);
 
-/* Ends the waiting, if there is any. */
+/* Removes a waiter from its queue, if it is in one. */
 void ngx_bloom_queue_leave(ngx_bloom_waiter_t *waiter);
 
 

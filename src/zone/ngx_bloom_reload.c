@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file compares a zone's new configuration with the one before, and its
- * file with what serves.
+ * This file compares a zone's new configuration with the previous one, and its
+ * file with the image that serves.
  */
 
 #include "ngx_bloom_reload.h"
@@ -56,7 +56,7 @@ ngx_bloom_reload_differs(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
         return 1;
     }
 
-    /* a journal from now on, with another base than what serves */
+    /* the zone gets a journal whose base is not what serves */
 
     return old->state == NULL && zone->has_upload;
 }
@@ -88,8 +88,8 @@ ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 
     } else {
         ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
-                      "bloom zone \"%V\" has no journal any more: keys that "
-                      "were added are lost with the next load", &zone->name);
+                      "bloom zone \"%V\" has no journal any more: added keys "
+                      "are lost at the next load", &zone->name);
     }
 
     if (zone->file.name.len == 0) {
@@ -113,7 +113,7 @@ ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 }
 
 
-/* Asks for another kind of pages for memory that is in use. */
+/* Requests another kind of pages for memory that is in use. */
 static void
 ngx_bloom_reload_hugepages(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 {
@@ -138,7 +138,7 @@ ngx_bloom_reload_hugepages(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 }
 
 
-/* Goes on with the state of the configuration before. */
+/* Takes over the state of the previous configuration. */
 static ngx_int_t
 ngx_bloom_reload_inherit(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 {
@@ -184,9 +184,9 @@ ngx_bloom_reload_inherit(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 
 
 /*
- * Gives a journal to a zone that was in memory only, and whose filter serves
- * on: the zone becomes an instance that has applied nothing of its journal yet,
- * and the helper sees to the rest.
+ * Gives a journal to a zone that was in memory only.  Its filter serves on, as
+ * an instance that has applied nothing of its journal yet.  The helper then
+ * applies the journal.
  */
 static ngx_int_t
 ngx_bloom_reload_join(ngx_bloom_zone_t *zone)
@@ -255,7 +255,7 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_answer_t *answer)
 
         ngx_bloom_load_end(&load);
 
-        /* what was lost until now was lost without a journal */
+        /* losses until now happened without a journal: the image counts */
 
         sh->complete = ngx_max(ngx_bloom_as_of_cut(zone->state,
                                                &sh->bank[bank].image), 1);
@@ -268,7 +268,7 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_answer_t *answer)
             ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
                           "bloom zone \"%V\" has a journal from now on: keys "
                           "that were added before are not in it, and are lost "
-                          "with the next load or start", &zone->name);
+                          "at the next load or start", &zone->name);
         }
     }
 
@@ -276,7 +276,7 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_answer_t *answer)
 }
 
 
-/* Checks a file that has changed since it was seen last, in the child. */
+/* Checks, in a loader, a file that is not as it was last seen. */
 static void
 ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
 {
@@ -300,7 +300,7 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
 
         if (zone->optional) {
 
-            /* refused by the helper, too, it is where an administrator looks */
+            /* let the helper refuse it too, so that the endpoint shows it */
 
             (void) ngx_bloom_task_request(zone, NGX_BLOOM_TASK_LOAD, NULL,
                                           &ticket, &error);
@@ -314,7 +314,7 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
                       BLOOM_IMAGE_BUILD_ID_LEN)
            == 0)
     {
-        /* touched, moved, or the like */
+        /* the same image: the file was only touched or moved */
 
         sh->file_id = zone->file.id;
         answer->rc = NGX_OK;
@@ -330,7 +330,7 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
         return;
     }
 
-    /* somebody asks for it, and it may be loaded better now */
+    /* a reload is a request to try a refused file again */
 
     ngx_memzero(&sh->refused, sizeof(ngx_bloom_image_id_t));
 
@@ -355,8 +355,8 @@ ngx_bloom_reload_accepted(ngx_cycle_t *cycle, ngx_array_t *zones)
         if (zone[i]->before != NULL) {
 
             /*
-             * nginx looks at the flag of the new zone when it makes memory, and
-             * at that of the old one when it frees it, which it does next.
+             * nginx reads the flag of the new zone when it creates memory, and
+             * that of the old zone when it frees memory, which it does next.
              */
 
             zone[i]->shm_zone->noreuse = 0;
@@ -376,7 +376,7 @@ ngx_bloom_reload_accepted(ngx_cycle_t *cycle, ngx_array_t *zones)
 }
 
 
-/* Warns of a file that the workers' user will not be able to open. */
+/* Warns of an image file that the workers' user cannot open. */
 static void
 ngx_bloom_reload_check_access(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
 {
@@ -389,9 +389,9 @@ ngx_bloom_reload_check_access(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
         && !ngx_bloom_image_file_readable(&zone->file.name, ccf, path, &what))
     {
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                      "image \"%V\" of bloom zone \"%V\" could not be loaded "
-                      "again while nginx runs: \"%s\" does not let user \"%s\" "
-                      "in; correct its owner or mode",
+                      "image \"%V\" of bloom zone \"%V\" can be loaded at a "
+                      "start only: \"%s\" is not accessible to user \"%s\"; "
+                      "correct its owner or mode",
                       &zone->file.name, &zone->name, what, ccf->username);
     }
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A zone whose memory is kept at a reload serves on as it is.  A file that has
- * changed is checked here, by a child that is the workers' user, and loaded by
- * the helper of the new configuration.
+ * At a reload a zone keeps its memory and serves on if its size and kind stay
+ * the same.
+ *
+ * If its file has changed, a loader, a child of the master that runs as the
+ * workers' user, checks the file.  The helper of the new configuration loads
+ * it.
  */
 
 #ifndef _NGX_BLOOM_RELOAD_H_INCLUDED_
@@ -18,23 +21,22 @@
 
 
 /*
- * Whether the zone has to get new memory, since it is of another kind than
- * `old`, that of the configuration before: a filter does not become another
- * one.
+ * Returns 1 if the zone needs new memory because its kind differs from that of
+ * `old`, the zone of the previous configuration: a filter cannot be converted.
  */
 ngx_uint_t ngx_bloom_reload_differs(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_t *old);
 
 /*
- * Takes over the memory of `old`, the zone of the configuration before.
+ * Takes over the memory of `old`, the zone of the previous configuration.
  * Returns NGX_OK, or NGX_ERROR, logged.
  */
 ngx_int_t ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old);
 
 /*
- * To be called in init_module, when the configuration has been accepted: memory
- * that was made anew is kept from now on, that before is freed by nginx.  Warns
- * of files that the workers' user will not be able to open.
+ * Finishes the change of memory once the configuration has been accepted:
+ * recreated memory is kept from now on, and nginx frees the old one.  Warns of
+ * image files that the workers' user cannot open.  Called in init_module.
  */
 void ngx_bloom_reload_accepted(ngx_cycle_t *cycle, ngx_array_t *zones);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Chunks are copied before they are written, since bits are added meanwhile and
- * the checksum has to fit.
+ * A save copies each chunk before it writes it, because workers set bits
+ * meanwhile and the checksum has to match what is written.
  */
 
 #include "ngx_bloom_save.h"
@@ -13,11 +13,12 @@
 #include <sys/random.h>
 
 
-/* How long after a checkpoint that failed, or killed its process, the next is
- * tried, ms. */
+/* How long after a checkpoint that failed or killed its process another one may
+ * begin, ms. */
 #define NGX_BLOOM_SAVE_RETRY           60000
 
-/* Bytes of the journal; their replay takes about a second. */
+/* A checkpoint is not due for fewer bytes of the journal than this.  Their
+ * replay takes about a second. */
 #define NGX_BLOOM_SAVE_CHECKPOINT_MIN  (64 * 1024 * 1024)
 
 
@@ -83,7 +84,8 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
         != NGX_OK)
     {
         ngx_cpystrn(save->tmp, zone->state->path.data, NGX_MAX_PATH);
-        return ngx_bloom_save_fails(save, "gets no random name for a file");
+        return ngx_bloom_save_fails(save, "cannot get a new file: getrandom() "
+                                    "failed");
     }
 
     bank = save->generation & 1;
@@ -101,20 +103,22 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
                                          save->position, save->name);
 
     } else {
-        /* whoever loads it again, later, does not know when it was loaded */
+        /* a later load does not know when the image was first loaded */
 
         image->as_of = ngx_bloom_as_of_complete(zone->state, image);
         image->created = ngx_bloom_time();
 
         if (getrandom(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN, 0) == -1) {
-            return ngx_bloom_save_fails(save, "has no build id");
+            return ngx_bloom_save_fails(save, "cannot get a build id: "
+                                        "getrandom() failed");
         }
 
         if (ngx_bloom_state_files_temporary(zone->state, "snapshot", "bloom",
                                             save->name)
             != NGX_OK)
         {
-            return ngx_bloom_save_fails(save, "gets no random name");
+            return ngx_bloom_save_fails(save, "cannot get a new name: "
+                                        "getrandom() failed");
         }
     }
 
@@ -129,14 +133,14 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
                                  O_RDWR|O_CREAT|O_TRUNC);
 
     if (save->fd == NGX_INVALID_FILE) {
-        return ngx_bloom_save_fails(save, "cannot be made");
+        return ngx_bloom_save_fails(save, "cannot be created");
     }
 
     return NGX_OK;
 }
 
 
-/* Returns the build id by which a checkpoint is found again. */
+/* Returns the build id in the name of a checkpoint, by which it is found. */
 static u_char *
 ngx_bloom_save_base(ngx_bloom_zone_t *zone, ngx_uint_t bank)
 {
@@ -158,7 +162,7 @@ ngx_bloom_save_step(ngx_bloom_save_t *save)
         return ngx_bloom_save_finish(save);
     }
 
-    /* a copy: bits are added meanwhile, and the checksum is to fit */
+    /* copy the chunk, so that the checksum matches what is written */
 
     offset = save->chunk * BLOOM_IMAGE_CHUNK;
     len = bloom_image_chunk_size(&save->image, save->chunk);
@@ -203,7 +207,7 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
 
     if (save->image.origin_len != 0) {
 
-        /* what the image was imported from, for whoever exports it again */
+        /* keep the origin of an imported image, so that it can be exported */
 
         bank = save->generation & 1;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The filter that serves is saved as an image file in the state directory.
+ * A save writes the filter that serves to an image file in the state directory.
  *
- * A checkpoint is the filter as of a position of the journal: all that was
- * appended before it is in it, and some of what came later may be.  It is used
- * only for the image that it was made from.  A snapshot is an image of its own.
+ * A checkpoint is saved at a position of the journal: it has all keys that were
+ * appended before that position, and may have some that came later.  Only a
+ * start from the same image uses it.  A snapshot is an independent image, which
+ * is sent to a client.
  */
 
 #ifndef _NGX_BLOOM_SAVE_H_INCLUDED_
@@ -19,45 +20,53 @@
 #pragma GCC visibility push(hidden)
 
 
+/* One save that is under way. */
 typedef struct {
     ngx_bloom_zone_t     *zone;
     ngx_bloom_task_e      kind;          /* ..._CHECKPOINT or ..._SNAPSHOT */
-    uint64_t              generation;
-    uint64_t              position;      /* of the journal */
-    uint64_t              bits_set;      /* when it was begun */
+    uint64_t              generation;    /* that is saved */
+    uint64_t              position;      /* of the journal at the beginning */
+    uint64_t              bits_set;      /* at the beginning */
     bloom_image_t         image;
 
     ngx_fd_t              fd;
-    uint64_t              chunk;         /* the next */
-    size_t                unsynced;      /* bytes written */
+    uint64_t              chunk;         /* to be written next */
+    size_t                unsynced;      /* bytes written since the last sync */
     u_char               *buf;           /* one chunk */
     u_char               *table;
 
-    ngx_err_t             err;           /* of a failure */
-    const char           *error;         /* a phrase behind the file's name */
+    /* the last failure */
+    ngx_err_t             err;
+    const char           *error;         /* phrase that follows the file's
+                                            name */
     u_char                tmp[NGX_MAX_PATH];
     u_char                name[NGX_MAX_PATH];
 } ngx_bloom_save_t;
 
 
-/* Returns 1 if a start would take long without a checkpoint, and none has been
- * tried in vain just now. */
+/* Returns 1 if a start would have to replay a long journal without a new
+ * checkpoint, and no attempt at one has failed within the last minute. */
 ngx_uint_t ngx_bloom_save_due(ngx_bloom_zone_t *zone);
 
 /*
- * Begins to save what serves.  The caller has applied and synchronised the
- * journal as far as sh->applied says.  NGX_OK, or NGX_ERROR with save->error;
- * ngx_bloom_save_end() follows either way.
+ * Begins to save the filter that serves.  Before, the caller has applied and
+ * synchronised the journal up to sh->applied.  Returns NGX_OK, or NGX_ERROR
+ * with save->error.  The caller calls ngx_bloom_save_end() in either case.
  */
 ngx_int_t ngx_bloom_save_begin(ngx_bloom_save_t *save,
     ngx_bloom_zone_t *zone, ngx_bloom_task_e kind);
 
 /*
- * NGX_AGAIN: there is more to do; NGX_OK: save->name is whole and on disk;
- * NGX_DECLINED: another generation serves by now, begin again; NGX_ERROR.
+ * Writes a piece of the file.  Returns
+ *
+ *     NGX_AGAIN      there is more to do
+ *     NGX_OK         the file save->name is complete and on disk
+ *     NGX_DECLINED   another generation serves now: begin again
+ *     NGX_ERROR      with save->error
  */
 ngx_int_t ngx_bloom_save_step(ngx_bloom_save_t *save);
 
+/* Closes the file, removes it if it is not complete, and frees the memory. */
 void ngx_bloom_save_end(ngx_bloom_save_t *save);
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A worker that exits looks at its journals by a timer, until it ends.
+ * A timer of the worker checks whether its journals are on disk.
  */
 
 #include "ngx_bloom_shutdown.h"
@@ -13,10 +13,14 @@
 #include <ngx_event.h>
 
 
-/* Times in milliseconds.  What is not on disk at two looks in a row is late. */
+/*
+ * Times in milliseconds: between two checks, where a record that is not on disk
+ * at either is late; after which a waiting request has no helper; to wait for
+ * another process's synchronisation.
+ */
 #define NGX_BLOOM_SHUTDOWN_LOOK   500
-#define NGX_BLOOM_SHUTDOWN_ALONE  100        /* no helper takes so long */
-#define NGX_BLOOM_SHUTDOWN_LOCK   10000      /* for another's synchronisation */
+#define NGX_BLOOM_SHUTDOWN_ALONE  100
+#define NGX_BLOOM_SHUTDOWN_LOCK   10000
 
 
 static void ngx_bloom_shutdown_look(ngx_event_t *ev);
@@ -25,7 +29,7 @@ static void ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle,
     ngx_bloom_zone_t *zone);
 
 
-/* Of this process. */
+/* The zones of this process, and its timer. */
 static ngx_array_t  *ngx_bloom_shutdown_zones;
 static ngx_event_t   ngx_bloom_shutdown_timer;
 
@@ -35,7 +39,7 @@ ngx_bloom_shutdown_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 {
     static void  *ident[4];
 
-    /* the helper and the only process synchronise as long as they live */
+    /* other processes do the helper's work, or have no journals */
 
     if (ngx_process != NGX_PROCESS_WORKER) {
         return;
@@ -53,8 +57,9 @@ ngx_bloom_shutdown_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 
 
 /*
- * The timer runs from an addition until that is on disk, and not only while the
- * worker exits: it is not told when it is to exit.
+ * The timer runs from an addition until the addition is on disk.  It runs even
+ * if the worker is not exiting, because nothing tells a module when its worker
+ * begins to exit.
  */
 void
 ngx_bloom_shutdown_appended(ngx_bloom_zone_t *zone, uint64_t position)
@@ -132,7 +137,7 @@ ngx_bloom_shutdown_waits(ngx_bloom_zone_t *zone, ngx_msec_t since)
     control = state->control;
 
     if (ngx_bloom_lock(&control->keeper, 0) != NGX_OK) {
-        return;                                /* another does */
+        return;                                /* another process does it */
     }
 
     (void) ngx_bloom_journal_prepare(state);
@@ -185,8 +190,8 @@ ngx_bloom_shutdown_end_master(ngx_cycle_t *cycle, ngx_array_t *zones)
                    && !ngx_bloom_pending_empty(&zone[i]->sh->pending))
         {
             ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
-                          "bloom zone \"%V\" loses keys that were added, since "
-                          "its directory could not be used: add them again",
+                          "bloom zone \"%V\" loses added keys, because its "
+                          "directory could not be used: add them again",
                           &zone[i]->name);
         }
     }
@@ -241,7 +246,7 @@ ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
     } else if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_SHUTDOWN_LOCK)
                == NGX_OK)
     {
-        /* whoever had the lock may have done it */
+        /* the process that held the lock may have synchronised it */
 
         rc = (control->synced < tail) ? ngx_bloom_journal_sync(state)
                                       : NGX_OK;
@@ -253,7 +258,7 @@ ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
         rc = NGX_ERROR;
     }
 
-    /* and what it says of itself, and keys that no journal took */
+    /* the control page has the journal's end and the pending keys */
 
     if (last && ngx_bloom_io_sync(state->fd) != NGX_OK) {
         rc = NGX_ERROR;
@@ -261,19 +266,18 @@ ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
 
     if (last && !ngx_bloom_pending_empty(&control->pending)) {
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                      "bloom zone \"%V\": %uL key%s that the journal could "
-                      "not take %s kept in \"%V/control\", to be added to the "
-                      "journal when nginx runs again; look at the disk",
-                      &zone->name, (uint64_t) control->pending.count,
-                      ngx_bloom_plural(control->pending.count),
-                      control->pending.count == 1 ? "is" : "are",
+                      "bloom zone \"%V\": %uL pending key%s in \"%V/control\" "
+                      "until nginx runs again, because the journal could not "
+                      "be written; check the disk", &zone->name,
+                      (uint64_t) control->pending.count,
+                      control->pending.count == 1 ? " stays" : "s stay",
                       &state->path);
     }
 
     if (rc != NGX_OK) {
         ngx_log_error(NGX_LOG_ERR, cycle->log, ngx_errno,
                       "bloom zone \"%V\": the journal in \"%V\" could not be "
-                      "synchronised at the end; the keys added last may not "
-                      "outlive a loss of power", &zone->name, &state->path);
+                      "synchronised at exit; a power failure may lose the last "
+                      "added keys; check the disk", &zone->name, &state->path);
     }
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A process that exits synchronises the journals that it has appended to.
+ * An exiting process synchronises the journals that it has appended to.
  *
- * When nginx stops, the helper exits at once, while workers have requests to
- * finish for as long as those take; and after a reload no helper knows a zone
- * that was removed.  So the end of a journal is not left to the helper alone:
+ * When nginx stops, the helper exits at once, but workers first finish their
+ * requests; and after a reload no helper knows a zone that was removed.  So
+ * journals do not rely on the helper alone:
  *
- *     a worker that exits synchronises what it has appended if nobody has done
- *     so within a second, or, where a request waits for it, within a tenth of
- *     a second; and it makes segments in which such a request needs room;
- *     it does so once more before it ends;
- *     the master, which exits last, has a child do it for all of them, which is
- *     the workers' user.
+ *   - An exiting worker synchronises what it has appended if nobody has done so
+ *     within a second, or within a tenth of a second if a request waits for it.
+ *     It also creates a segment if such a request needs room.
+ *   - It synchronises once more just before it exits.
+ *   - The master, which exits last, has a child that runs as the workers' user
+ *     synchronise all journals.
  *
- * Workers otherwise never wait for a disk.  One that exits accepts no requests
- * any more, and those that are left wait for just this.
+ * Otherwise workers never wait for a disk.  An exiting worker may, because it
+ * accepts no requests any more and its last ones wait for just this.
  */
 
 #ifndef _NGX_BLOOM_SHUTDOWN_H_INCLUDED_
@@ -29,21 +29,24 @@
 #pragma GCC visibility push(hidden)
 
 
-/* To be called in init_process.  `zones` is an array of pointers. */
+/* Prepares a worker.  Called in init_process.  `zones` is an array of
+ * pointers. */
 void ngx_bloom_shutdown_init(ngx_cycle_t *cycle, ngx_array_t *zones);
 
-/* This process has appended to the journal, up to `position`. */
+/* Records that this process has appended to the journal up to `position`. */
 void ngx_bloom_shutdown_appended(ngx_bloom_zone_t *zone, uint64_t position);
 
 /*
- * A request has waited for the helper since ngx_current_msec was `since`: does
- * the helper's work if this process exits and the helper seems to have exited.
+ * Does the helper's work for a request that has waited for it since
+ * ngx_current_msec was `since`.  Does nothing unless this process is exiting
+ * and the request has waited so long that the helper has probably exited.
  */
 void ngx_bloom_shutdown_waits(ngx_bloom_zone_t *zone, ngx_msec_t since);
 
 /*
- * To be called in exit_process, and in exit_master: what was appended is on
- * disk when it returns, or the log says why not.
+ * Synchronise what this process, or for the master all processes, have
+ * appended.  Called in exit_process and in exit_master.  On failure the log
+ * says why.
  */
 void ngx_bloom_shutdown_end(ngx_cycle_t *cycle, ngx_array_t *zones);
 void ngx_bloom_shutdown_end_master(ngx_cycle_t *cycle, ngx_array_t *zones);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What is known of the last image is known to this process alone: the next
- * helper writes another one.
+ * Only this process knows its last snapshot; the next helper writes a new one.
  */
 
 #include "ngx_bloom_snapshot.h"
@@ -14,18 +13,18 @@
 #include <sys/statvfs.h>
 
 
-/* How long the last image is kept for whoever asks next, ms. */
+/* How long the last snapshot is kept for further requests, ms. */
 #define NGX_BLOOM_SNAPSHOT_LIFE   60000
 
-/* How long whoever asks waits for another at most, ms; and how many times as
+/* The pause before another snapshot: at most so many ms, and so many times as
  * long as the last one took. */
 #define NGX_BLOOM_SNAPSHOT_PAUSE  10000
 #define NGX_BLOOM_SNAPSHOT_SHARE  9
 
-/* How many files there are at a time, that are sent or could be. */
+/* How many snapshots may be in the state directory at a time. */
 #define NGX_BLOOM_SNAPSHOT_FILES  4
 
-/* What the journal may take while an image is there, bytes. */
+/* Bytes that must stay free for the journal while a snapshot exists. */
 #define NGX_BLOOM_SNAPSHOT_SPARE  (4 * (uint64_t) BLOOM_SEGMENT_SIZE)
 
 
@@ -71,7 +70,7 @@ ngx_bloom_snapshot_begin(ngx_bloom_snapshot_t *snapshot,
 }
 
 
-/* Returns 1 if the last image has all that the zone has. */
+/* Returns 1 if the last snapshot has all keys of the zone. */
 static ngx_uint_t
 ngx_bloom_snapshot_holds(ngx_bloom_snapshot_t *snapshot,
     ngx_bloom_zone_t *zone)
@@ -106,8 +105,8 @@ ngx_bloom_snapshot_wait(ngx_bloom_snapshot_t *snapshot)
 
 
 /*
- * Removes images that nobody reads.  Returns NGX_OK if another may be written
- * now, or NGX_ERROR with result->outcome and result->message.
+ * Removes snapshots that nobody reads.  Returns NGX_OK if another may be
+ * written now, or NGX_ERROR with result->outcome and result->message.
  */
 static ngx_int_t
 ngx_bloom_snapshot_admit(ngx_bloom_snapshot_t *snapshot,
@@ -126,8 +125,8 @@ ngx_bloom_snapshot_admit(ngx_bloom_snapshot_t *snapshot,
 
         ngx_bloom_print(result->message, sizeof(result->message),
                         "bloom zone \"%V\": %ui images of it are still being "
-                        "sent, and no more are written meanwhile; ask again "
-                        "when one of them has been sent, and lower "
+                        "sent, and no other is written until one of them has "
+                        "been sent; try again later, and lower "
                         "\"send_timeout\" if clients are slow", &zone->name,
                         used);
         return NGX_ERROR;
@@ -136,7 +135,7 @@ ngx_bloom_snapshot_admit(ngx_bloom_snapshot_t *snapshot,
     if (zone->sh->generation == 0
         || fstatvfs(zone->state->dir, &fs) == -1)
     {
-        return NGX_OK;               /* what follows says what is wrong */
+        return NGX_OK;               /* the save will report the error */
     }
 
     size = bloom_image_file_size(&zone->sh->bank[zone->sh->generation & 1]
@@ -149,7 +148,7 @@ ngx_bloom_snapshot_admit(ngx_bloom_snapshot_t *snapshot,
         ngx_bloom_print(result->message, sizeof(result->message),
                         "the disk of \"%V\" has %uL bytes left: an image of "
                         "bloom zone \"%V\" needs %uL bytes, and the journal "
-                        "has to have %uL besides; make room there",
+                        "needs %uL more; make room on that disk",
                         &zone->state->path, room, &zone->name, size,
                         NGX_BLOOM_SNAPSHOT_SPARE);
         return NGX_ERROR;

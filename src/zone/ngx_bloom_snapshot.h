@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * An image of a zone is written for all who ask for one.
+ * A snapshot is an image of a zone that is written for requests for its image.
  *
- * Whoever asks while the filter is as it was when the last image of it was
- * begun gets that one: so it has all that was acknowledged before the request.
- * Where the filter has changed, another is written, but no more than a tenth of
- * the time is spent on writing them: until then the request waits, with all
- * that come meanwhile.
+ * One snapshot answers many requests: a request gets the last snapshot if the
+ * filter has not changed since that was begun, so the snapshot has every key
+ * that was acknowledged before the request.  If the filter has changed, another
+ * snapshot is written.  Before that the helper pauses for nine times as long as
+ * the last one took, at most 10 s.  Requests wait until then, and the next
+ * snapshot answers all of them.
  */
 
 #ifndef _NGX_BLOOM_SNAPSHOT_H_INCLUDED_
@@ -22,36 +23,42 @@
 #pragma GCC visibility push(hidden)
 
 
-/* The last image that this helper has written of a zone; all zeros at first. */
+/* The last snapshot of a zone that this helper has written; all zeros at
+ * first. */
 typedef struct {
     u_char       name[80];               /* empty: there is none */
-    uint64_t     generation;             /* of which it is, */
-    uint64_t     position;               /* the journal's when it was begun, */
-    uint64_t     bits_set;               /* and the filter's */
+    uint64_t     generation;             /* that it was made of */
+    uint64_t     position;               /* of the journal when it was begun */
+    uint64_t     bits_set;               /* in the filter when it was begun */
     ngx_msec_t   begun;
     ngx_msec_t   ended;
-    ngx_msec_t   next;                   /* not before then another is begun */
+    ngx_msec_t   next;                   /* earliest time for another one */
 } ngx_bloom_snapshot_t;
 
 
 /*
- * Begins the task, under the lock sh->helper, if somebody has asked for it and
- * it need not wait.  Returns NGX_OK with *result if that is known at once;
- * NGX_AGAIN if an image is to be written first; NGX_DECLINED.
+ * Begins the task if a process has asked for it and it may begin now.  The
+ * caller holds sh->helper.  Returns
+ *
+ *     NGX_OK         with *result, which is known at once
+ *     NGX_AGAIN      a snapshot has to be written first
+ *     NGX_DECLINED   the task has not begun
  */
 ngx_int_t ngx_bloom_snapshot_begin(ngx_bloom_snapshot_t *snapshot,
     ngx_bloom_zone_t *zone, ngx_bloom_result_t *result);
 
-/* Returns how long to wait until another image may be written, ms. */
+/* Returns after how many ms another snapshot may be written. */
 ngx_msec_t ngx_bloom_snapshot_wait(ngx_bloom_snapshot_t *snapshot);
 
-/* Notes that one is written now, and how that ended: with NGX_OK or not. */
+/* Record that a snapshot is being written, and that it has ended: `rc` is the
+ * result of the save. */
 void ngx_bloom_snapshot_begun(ngx_bloom_snapshot_t *snapshot,
     ngx_bloom_save_t *save);
 void ngx_bloom_snapshot_ended(ngx_bloom_snapshot_t *snapshot,
     ngx_bloom_save_t *save, ngx_int_t rc);
 
-/* Removes those that nobody reads, the last one when it is a minute old. */
+/* Removes snapshots that nobody reads; the last one only when it is a minute
+ * old. */
 void ngx_bloom_snapshot_clean(ngx_bloom_snapshot_t *snapshot,
     ngx_bloom_zone_t *zone);
 

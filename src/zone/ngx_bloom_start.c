@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file has the master's part, and that of its child, in filling fresh
- * memory, or in checking for "nginx -t" that it could be filled.
+ * The master and its loader fill a zone's new memory, or check for "nginx -t"
+ * that it could be filled.
  */
 
 #include "ngx_bloom_start.h"
@@ -14,11 +14,11 @@
 #include <sys/random.h>
 
 
-/* What is tried, one after the other, where "required=off". */
+/* What a zone with "required=off" tries, one after the other. */
 typedef enum {
     NGX_BLOOM_START_WHOLE = 0,
-    NGX_BLOOM_START_JOURNAL,             /* without a filter */
-    NGX_BLOOM_START_NOTHING              /* not even that can be used */
+    NGX_BLOOM_START_JOURNAL,             /* the journal without a filter */
+    NGX_BLOOM_START_NOTHING              /* neither can be used */
 } ngx_bloom_start_e;
 
 typedef struct {
@@ -60,8 +60,8 @@ ngx_bloom_start_check(ngx_bloom_zone_t *zone)
 }
 
 
-/* Reads the image, and the journal: is there a segment of a newer version?  And
- * opens what else a start would. */
+/* Reads the image and the journal, which may have a segment of a newer version,
+ * and opens every other file that a start would open. */
 static void
 ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
 {
@@ -72,7 +72,7 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
     ngx_bloom_reader_t   reader;
     ngx_bloom_failure_t  failure;
 
-    static ngx_bloom_control_t  control;     /* zeros */
+    static ngx_bloom_control_t  control;     /* all zeros */
 
     if (zone->file.name.len != 0
         && (zone->file.fd == NGX_INVALID_FILE
@@ -117,7 +117,7 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
 
 #if (NGX_BLOOM_FAULTS)
 
-/* Returns 1 for a zone that has nothing to serve, as a test wants it. */
+/* Returns 1 if a test wants the zone to have nothing to serve. */
 static ngx_uint_t
 ngx_bloom_start_stays_unloaded(ngx_bloom_zone_t *zone)
 {
@@ -143,7 +143,7 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
 
     log = zone->shm_zone->shm.log;
 
-    /* before other processes are forked: they are to have them, too */
+    /* before other processes are forked, so that they share these pages */
 
     zone->hugepages_got = zone->hugepages;
 
@@ -180,7 +180,7 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
             return NGX_ERROR;
         }
 
-        /* as it was */
+        /* undo what the loader has written */
 
         ngx_memzero(zone->sh, sizeof(ngx_bloom_shctx_t));
         ngx_bloom_hugepages_clear(zone->banks, 2 * zone->bank_size,
@@ -195,8 +195,8 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
     if (start.what != NGX_BLOOM_START_WHOLE) {
         ngx_log_error(NGX_LOG_ALERT, log, 0,
                       "bloom zone \"%V\" is not loaded and answers "
-                      "\"unknown\": a line above that names it says why; do "
-                      "what it says, and reload nginx", &zone->name);
+                      "\"unknown\": an earlier line of this log says why; "
+                      "correct that, and reload nginx", &zone->name);
     }
 
     return NGX_OK;
@@ -240,7 +240,7 @@ ngx_bloom_start_init(ngx_bloom_zone_t *zone)
 
     sh = zone->sh;
 
-    /* the memory is fresh, and so zero; most of it is never touched */
+    /* new memory is zero; most of it is never touched */
 
 #if (NGX_DEBUG_MALLOC)
     ngx_memzero(sh, sizeof(ngx_bloom_shctx_t));
@@ -316,11 +316,11 @@ ngx_bloom_start_fill(ngx_bloom_zone_t *zone, ngx_bloom_start_e what)
     }
 #endif
 
-    /* no process has seen this memory: it serves without waiting */
+    /* no other process has seen this memory, so no switch is needed */
 
     sh->generation = 1;
 
-    /* the helper first sees that the file of file= is on disk */
+    /* file= is not the base until the helper has synchronised the file */
 
     sh->based = (sh->file && !sh->uploaded) ? 0 : 1;
 
@@ -331,7 +331,7 @@ ngx_bloom_start_fill(ngx_bloom_zone_t *zone, ngx_bloom_start_e what)
 }
 
 
-/* Warns of keys that only the memory before had. */
+/* Warns of keys that only the previous memory had. */
 static void
 ngx_bloom_start_log_lost(ngx_bloom_zone_t *zone)
 {
@@ -360,7 +360,8 @@ ngx_bloom_start_log_lost(ngx_bloom_zone_t *zone)
 }
 
 
-/* Logs how much of the filter is on huge pages, if it is larger than two. */
+/* Logs how much of the filter is on huge pages, if it is larger than two of
+ * them. */
 static void
 ngx_bloom_start_log_hugepages(ngx_bloom_zone_t *zone)
 {
@@ -377,8 +378,8 @@ ngx_bloom_start_log_hugepages(ngx_bloom_zone_t *zone)
     ngx_bloom_zone_measure_hugepages(zone);
 
     ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
-                  "bloom zone \"%V\" has %uLk for its filter and, by now, "
-                  "%uzk of its memory on huge pages (with huge_pages=%s)",
+                  "bloom zone \"%V\" has a filter of %uLk, and %uzk of its "
+                  "memory is on huge pages (huge_pages=%s)",
                   &zone->name, filter / 1024, sh->huge_bytes / 1024,
                   ngx_bloom_hugepages_name(zone->hugepages_got));
 }

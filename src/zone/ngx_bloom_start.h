@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fresh memory of a zone is filled, at a start or when the zone's size or kind
- * has changed, before any process serves from it.
+ * Starting fills a zone's new memory before any process serves from it: when
+ * nginx starts, or when the zone's size or kind has changed.
  *
- * The master finds the zone's directory and forks a child, which is the
- * workers' user.  That loads the base and the journal, and hands back the
- * control page and the file by whose lock the instance lives.
+ * The master opens the zone's directory and forks a loader, which runs as the
+ * workers' user.  The loader loads the base and the journal.  It hands the
+ * control page and the locked file of the instance back to the master.
  */
 
 #ifndef _NGX_BLOOM_START_H_INCLUDED_
@@ -21,15 +21,16 @@
 
 
 /*
- * Fills the zone's memory.  Returns NGX_OK, or NGX_ERROR, logged; a zone with
- * "required=off" that cannot be loaded stays without a filter.
+ * Fills the zone's memory.  Returns NGX_OK, or NGX_ERROR, logged.  If a zone
+ * with "required=off" cannot be loaded, returns NGX_OK and leaves the zone
+ * without a filter.
  */
 ngx_int_t ngx_bloom_start_zone(ngx_bloom_zone_t *zone);
 
 /*
- * Checks for "nginx -t" that the zone could start: reads, and leaves nothing
- * behind.  Returns NGX_OK, or NGX_ERROR, logged; NGX_OK, too, for a zone with
- * "required=off".
+ * Checks for "nginx -t" that the zone could start.  Reads everything, and
+ * changes nothing on disk.  Returns NGX_OK, or NGX_ERROR, logged.  For a zone
+ * with "required=off" always returns NGX_OK.
  */
 ngx_int_t ngx_bloom_start_check(ngx_bloom_zone_t *zone);
 

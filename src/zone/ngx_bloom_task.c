@@ -10,7 +10,8 @@
 #include "ngx_bloom_wake.h"
 
 
-/* A helper that lives shows it every second, ms. */
+/* After how many ms without a sign of life the helper counts as dead; a living
+ * helper gives one every second. */
 #define NGX_BLOOM_TASK_PATIENCE  60000
 
 
@@ -38,8 +39,8 @@ ngx_bloom_task_impossible(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
     }
 
     if (kind != NGX_BLOOM_TASK_LOAD && zone->state == NULL) {
-        return "the zone has no directory for it: set bloom_state_path, and no "
-               "\"journal=off\"";
+        return "the zone has no state directory: set bloom_state_path, and "
+               "remove \"journal=off\"";
     }
 
     return NULL;
@@ -118,15 +119,16 @@ ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     }
 
     if (rc == NGX_DECLINED) {
-        why = "it is not known any more what came of it: another image has "
-              "been uploaded since; look at the zone's state, or ask again";
+        why = "the result of this upload is not known any more, because "
+              "another image has been uploaded since; look at the zone's "
+              "state, or upload it again";
 
     } else if (ngx_bloom_time()
                > __atomic_load_n(&zone->sh->heartbeat, __ATOMIC_RELAXED)
                  + NGX_BLOOM_TASK_PATIENCE)
     {
-        why = "the helper process has given no sign of life for a minute; look "
-              "whether \"nginx: cache manager process\" runs";
+        why = "the helper process has given no sign of life for a minute; "
+              "check whether \"nginx: cache manager process\" is running";
 
     } else {
         return NGX_AGAIN;
@@ -145,8 +147,9 @@ ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
 
 /*
- * What the ticket's run ended with.  NGX_AGAIN: it has not ended yet, or
- * somebody has the lock; NGX_DECLINED: it is not known any more.
+ * Finds the result of a ticket.  Returns NGX_OK; NGX_AGAIN if the run has not
+ * ended yet or another process holds the lock; NGX_DECLINED if the result is
+ * not known any more.
  */
 static ngx_int_t
 ngx_bloom_task_find(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
@@ -217,7 +220,7 @@ ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
         ngx_cpystrn(path, task->path, NGX_MAX_PATH);
     }
 
-    /* from here on, who dies has left it */
+    /* if this process dies from here on, the run has failed */
 
     __atomic_store_n(&task->running, ngx_bloom_time(), __ATOMIC_SEQ_CST);
 
@@ -244,7 +247,7 @@ ngx_bloom_task_left(ngx_bloom_zone_t *zone)
             break;
         }
 
-        task->running = 0;               /* only this was left to do */
+        task->running = 0;               /* the process died just before this */
     }
 
     return kind;
@@ -278,7 +281,8 @@ ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
         sh->loaded = *result;
     }
 
-    /* who dies before this has left it, who dies behind it has not */
+    /* if this process dies before this store, the run has failed; if it dies
+     * after it, the run has ended */
 
     __atomic_store_n(&task->served, all ? task->asked : task->begun,
                      __ATOMIC_SEQ_CST);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Both ends of the pipe are non-blocking: a pipe that is full wakes the helper
- * as well.  A flag in shared memory says that somebody has written to the pipe
- * and the helper has not read from it yet, so nobody else needs to.
+ * Both ends of the pipe are non-blocking.  A write to a full pipe may fail,
+ * because a full pipe wakes the helper as well.  A flag in shared memory says
+ * that a process has written to the pipe and the helper has not read it yet, so
+ * that no other process needs to write.
  */
 
 #include "ngx_bloom_wake.h"
@@ -71,7 +72,7 @@ ngx_bloom_wake_clear(void)
     u_char   buf[256];
     ssize_t  n;
 
-    /* before the pipe is read: what is written behind this stays in it */
+    /* clear the flag before reading: a later write wakes the helper again */
 
     __atomic_store_n(ngx_bloom_wake_written, 0, __ATOMIC_SEQ_CST);
 
@@ -92,7 +93,7 @@ ngx_bloom_wake(void)
         return;
     }
 
-    /* a full pipe wakes the helper as well */
+    /* ignore the result: a full pipe wakes the helper as well */
 
     c = 0;
     (void) !write(ngx_bloom_wake_pipe[1], &c, 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Any process wakes the helper through a pipe.
+ * A pipe lets any process wake the helper.
  *
- * There is one pipe for the life of a master, so workers of old cycles wake
- * the new helper.
+ * A master has one pipe for its whole life, so workers of old cycles wake the
+ * new helper.
  */
 
 #ifndef _NGX_BLOOM_WAKE_H_INCLUDED_
@@ -16,17 +16,17 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Creates the pipe, if there is none.  Returns NGX_OK or NGX_ERROR. */
+/* Creates the pipe unless it exists.  Returns NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_wake_init(ngx_cycle_t *cycle);
 
-/* Returns the end of the pipe that becomes readable when somebody wakes the
+/* Returns the end of the pipe that becomes readable when a process wakes the
  * helper. */
 ngx_fd_t ngx_bloom_wake_fd(void);
 
 /*
- * Reads all that is in the pipe.  The helper calls this whenever it looks after
- * its zones, woken or not: a process may die after it has said that it writes
- * to the pipe and before it does.
+ * Empties the pipe.  The helper calls this whenever it looks after its zones,
+ * even if it was not woken: a process may die after it has announced that it
+ * writes to the pipe, and before it does.
  */
 void ngx_bloom_wake_clear(void);
 

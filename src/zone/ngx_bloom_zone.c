@@ -8,10 +8,10 @@
 #include "ngx_bloom_zone.h"
 
 
-/* At most so many slots of small sizes has nginx's slab allocator. */
+/* The highest number of small-size slots in nginx's slab allocator. */
 #define NGX_BLOOM_ZONE_SLOTS          64
 
-/* Keys whose lines are asked for before the first is touched. */
+/* How many keys' cache lines are requested before the first is written. */
 #define NGX_BLOOM_ZONE_PREFETCH       32
 
 
@@ -95,7 +95,7 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
     } while (generation != zone->generation
              && ngx_bloom_zone_refresh(zone, generation) != NGX_OK);
 
-    /* this process's own copy, which is whole */
+    /* this process's own copy, which is not torn */
 
     bits->form = zone->form;
     bits->geometry = &zone->geometry;
@@ -134,7 +134,7 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
             }
         }
 
-        /* one after another, with nothing in between: so most overlap */
+        /* request all lines with nothing in between, so that most overlap */
 
         for (i = 0; i < n; i++) {
             bloom_layout_prefetch(bits->geometry, bits->words, hash[i]);
@@ -207,8 +207,8 @@ ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone)
 
 
 /*
- * The slab allocator of nginx has its header and a descriptor for each page at
- * the beginning.  It is never used: what is behind is divided here.
+ * Returns where a zone's own data begins.  nginx's slab allocator, which is
+ * never used, has its header and a descriptor for each page before that.
  */
 static size_t
 ngx_bloom_zone_offset(size_t size)
@@ -230,7 +230,7 @@ ngx_bloom_zone_needs(uint64_t bank)
 {
     uint64_t  pages;
 
-    /* with what the offset above has, and rounding */
+    /* add the pages of the offset above, and room for rounding */
 
     pages = 2 * ((bank + ngx_pagesize - 1) / ngx_pagesize)
             + sizeof(ngx_bloom_shctx_t) / ngx_pagesize + 8;
@@ -283,13 +283,13 @@ ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
     ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, failure.err,
                   "cannot %s \"%V/%s\": bloom zone \"%V\" answers "
                   "\"unknown\" instead of \"absent\" and takes no additions; "
-                  "find out who has changed that file, and restart nginx",
+                  "find out what has changed that file, and restart nginx",
                   failure.what, &state->path, failure.name, &zone->name);
 
     zone->state_err = failure.err;
     zone->state_error = "the control page in the directory of "
-                        "bloom_state_path cannot be used; the error log says "
-                        "why: restart nginx";
+                        "bloom_state_path cannot be used; see the error log, "
+                        "and restart nginx";
     zone->required = &always;
     zone->state = NULL;
 }

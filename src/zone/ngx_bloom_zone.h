@@ -8,16 +8,18 @@
  *
  *     shared memory:   slab header | control block | bank 0 | bank 1
  *
- *     lookup    read generation g; test in bank g & 1; read the generation
- *               again: if it changed, the answer is thrown away and the lookup
- *               starts again (ngx_bloom_lookup.h)
- *     load      write bank (g + 1) & 1, which nobody reads; then g + 1
+ *     lookup    reads generation g, tests in bank g & 1, and reads the
+ *               generation again; if it has changed, the lookup discards its
+ *               answer and starts again (ngx_bloom_lookup.h)
+ *     load      writes to the idle bank, (g + 1) & 1, which nobody reads, and
+ *               then raises the generation to g + 1
  *
- * So a lookup takes no lock and waits for nobody, and is answered from one
- * whole generation.  Generation 0 serves nothing: every answer is unknown.
+ * So a lookup takes no lock, waits for no other process, and takes its answer
+ * from one whole generation.  In generation 0 no image serves, and every answer
+ * is unknown.
  *
- * The slab header stays as nginx made it: its master reads it when a process
- * dies.
+ * The slab header stays as nginx has made it, because nginx's master reads it
+ * when a process dies.
  */
 
 #ifndef _NGX_BLOOM_ZONE_H_INCLUDED_
@@ -37,9 +39,10 @@
 
 
 /*
- * The condition of a zone.  In all but NGX_BLOOM_SERVING some or all of its
- * answers are unknown.  In the endpoint, in metrics and in documents it is the
- * zone's "state"; ngx_bloom_state_t is the state directory.
+ * A condition says whether a zone can be trusted to have all keys.  In each
+ * but NGX_BLOOM_SERVING, some or all answers are unknown.  The endpoint, the
+ * metrics and the documents call it the zone's "state"; in the source,
+ * ngx_bloom_state_t is the state directory.
  */
 typedef enum {
     NGX_BLOOM_SERVING = 0,
@@ -50,52 +53,55 @@ typedef enum {
 } ngx_bloom_condition_e;
 
 
-/* Bytes of pending keys where a zone has no state directory. */
+/* Room for the pending keys of a zone without a state directory, in bytes. */
 #define NGX_BLOOM_ZONE_PENDING  (256 * 1024)
 
 
-/* What the helper does when asked: see ngx_bloom_task.h. */
+/* The kinds of work that a process can ask of the helper: ngx_bloom_task.h. */
 typedef enum {
-    NGX_BLOOM_TASK_LOAD = 0,             /* the file= again */
-    NGX_BLOOM_TASK_UPLOAD,               /* another image */
+    NGX_BLOOM_TASK_LOAD = 0,             /* load file= again */
+    NGX_BLOOM_TASK_UPLOAD,               /* load an uploaded image */
     NGX_BLOOM_TASK_CHECKPOINT,
-    NGX_BLOOM_TASK_SNAPSHOT,             /* the zone as an image file */
+    NGX_BLOOM_TASK_SNAPSHOT,             /* write the zone to an image file */
     NGX_BLOOM_TASKS
 } ngx_bloom_task_e;
 
 typedef enum {
     NGX_BLOOM_DONE = 0,
     NGX_BLOOM_REFUSED,                   /* the image is bad, or too old */
-    NGX_BLOOM_NO_ROOM,                   /* it does not fit the zone */
-    NGX_BLOOM_FAILED                     /* the system refused something */
+    NGX_BLOOM_NO_ROOM,                   /* the image does not fit the zone */
+    NGX_BLOOM_FAILED                     /* a system call failed */
 } ngx_bloom_outcome_e;
 
+/* How one run of a task ended. */
 typedef struct {
     ngx_bloom_outcome_e  outcome;
-    uint64_t             generation;     /* that serves after it */
+    uint64_t             generation;     /* that serves after the run */
     uint64_t             started_at;     /* ms since 1970 */
     uint64_t             duration;       /* ms */
-    u_char               message[512];   /* null-terminated; why not */
-    u_char               name[80];       /* null-terminated; of a snapshot, in
-                                            the state directory */
+    u_char               message[512];   /* why it failed; null-terminated */
+    u_char               name[80];       /* snapshot: its file in the state
+                                            directory; null-terminated */
 } ngx_bloom_result_t;
 
+/* One kind of task of a zone; guarded by sh->tasks. */
 typedef struct {
-    uint64_t             asked;          /* tickets drawn */
-    uint64_t             begun;          /* the last that the last run serves */
-    uint64_t             served;         /* the last that has its result */
-    uint64_t             running;        /* when a run began, ms since 1970;
-                                            0: none is unfinished */
+    uint64_t             asked;          /* number of tickets drawn */
+    uint64_t             begun;          /* last ticket that the last run
+                                            serves */
+    uint64_t             served;         /* last ticket that `result` answers */
+    uint64_t             running;        /* when the unfinished run began, ms
+                                            since 1970; 0: there is none */
     uint64_t             generation;     /* that served when it began */
     ngx_bloom_result_t   result;         /* of the last run */
-    u_char               path[NGX_MAX_PATH];           /* of an upload */
+    u_char               path[NGX_MAX_PATH];           /* upload: its file */
 } ngx_bloom_task_t;
 
 
-/* What requests of a worker wait for: see ngx_bloom_queue.h. */
+/* What requests of a worker wait for: ngx_bloom_queue.h. */
 typedef enum {
-    NGX_BLOOM_QUEUE_ROOM = 0,            /* for keys in the journal */
-    NGX_BLOOM_QUEUE_SYNC,                /* until keys are on disk */
+    NGX_BLOOM_QUEUE_ROOM = 0,            /* room for keys in the journal */
+    NGX_BLOOM_QUEUE_SYNC,                /* keys being on disk */
     NGX_BLOOM_QUEUES
 } ngx_bloom_queue_e;
 
@@ -103,144 +109,157 @@ typedef struct ngx_bloom_queue_s  ngx_bloom_queue_t;
 
 
 /*
- * In shared memory, which the workers' user can write: there are no addresses
- * in it, and root does not believe it.
+ * The control block of a zone, in shared memory.  The workers' user can write
+ * to it, so it contains no addresses, and root does not trust it.
  */
 typedef struct {
     /* read by every lookup */
     uint64_t              generation;    /* atomic; 0: nothing serves */
     uint64_t              applied;       /* atomic; position in the journal:
-                                            what others appended before it is
-                                            in the filter */
-    uint64_t              complete;      /* atomic, ms since 1970: what was
-                                            lost before then is in the filter
-                                            that serves; see below */
-    uint64_t              instance;      /* random: of this memory */
-    size_t                huge_bytes;    /* atomic; on huge pages when
-                                            they were last counted */
+                                            the filter has what other
+                                            instances appended before it */
+    uint64_t              complete;      /* atomic, ms since 1970: the filter
+                                            that serves has the keys that were
+                                            lost before then; see below */
+    uint64_t              instance;      /* random number of this memory */
+    size_t                huge_bytes;    /* atomic; bytes on huge pages when
+                                            last measured */
 
     struct {
-        ngx_uint_t           filled;     /* 0: nothing in it */
-        size_t               held;       /* bytes, while it is emptied */
+        ngx_uint_t           filled;     /* 0: the bank is empty */
+        size_t               held;       /* bytes still to be given back while
+                                            the bank is emptied */
         bloom_image_t        image;
         uint64_t             bits_set;   /* atomic */
-        u_char               header[BLOOM_IMAGE_PAGE]; /* of an imported image:
-                                                          its origin */
+        u_char               header[BLOOM_IMAGE_PAGE]; /* imported image: its
+                                                          origin */
     } bank[2];
 
-    /* the image of file=, whichever serves, as it was last seen to be whole */
+    /* the image of file=, whether it serves or not, as last seen whole */
     ngx_uint_t            file;          /* 0: the zone starts empty */
     u_char                file_name[NGX_MAX_PATH];     /* null-terminated */
     ngx_bloom_image_id_t  file_id;
     u_char                file_build[BLOOM_IMAGE_BUILD_ID_LEN];
-    ngx_uint_t            uploaded;      /* an uploaded image serves */
+    ngx_uint_t            uploaded;      /* 1: an uploaded image serves */
     ngx_bloom_image_id_t  loads;         /* the file that the last load of
-                                            file= read */
-    ngx_bloom_image_id_t  refused;       /* the one whose load was refused, or
-                                            killed its process: not watched */
-    uint64_t              based;         /* the generation of which a start
-                                            would begin: its image is named
-                                            the base, and is on disk */
+                                            file= has read */
+    ngx_bloom_image_id_t  refused;       /* the file whose load was refused or
+                                            killed its process: "watch" does
+                                            not load it again */
+    uint64_t              based;         /* generation whose image the next
+                                            start would load: it is named the
+                                            base, and is on disk */
 
-    pthread_mutex_t       helper;        /* robust; who loads and follows */
-    pthread_mutex_t       tasks;         /* robust; held for a copy */
+    pthread_mutex_t       helper;        /* robust; held by the process that
+                                            loads, saves or catches up */
+    pthread_mutex_t       tasks;         /* robust; held for a copy only */
     ngx_bloom_task_t      task[NGX_BLOOM_TASKS];
-    ngx_bloom_result_t    loaded;        /* the last load, whoever wanted it */
-    uint64_t              load_done;     /* bytes of the load that runs */
-    uint64_t              load_total;    /* 0: none is */
+    ngx_bloom_result_t    loaded;        /* last load, whoever asked for it */
+    uint64_t              load_done;     /* bytes that the running load has
+                                            read */
+    uint64_t              load_total;    /* bytes it reads in all; 0: no load
+                                            is running */
     uint64_t              heartbeat;     /* of the helper, ms since 1970 */
     uint64_t              checkpoint;    /* position of the last one */
-    ngx_msec_t            checkpoint_tried; /* when one that nobody asked for
-                                            was begun and not finished; 0 */
-    uint64_t              full;          /* the last warning of too many keys:
-                                            its level, 1 to 3, and 4 times its
+    ngx_msec_t            checkpoint_tried; /* when an unrequested checkpoint
+                                            was begun; 0: it was finished */
+    uint64_t              full;          /* last warning of too many keys: its
+                                            level, 1 to 3, plus 4 times its
                                             generation */
-    uint64_t              stale;         /* the generation last said to be too
-                                            old */
-    uint64_t              missing;       /* looks in a row at a watched file
-                                            that was not there */
-    uint64_t              learned;       /* atomic, monotonic, microseconds: up
-                                            to when keys have used the rate at
-                                            which keys are learned */
-    ngx_uint_t            left_told;     /* the instance before this memory was
-                                            told that it is left */
+    uint64_t              stale;         /* generation that the log last called
+                                            older than max_age */
+    uint64_t              missing;       /* how many times in a row the watched
+                                            file was not there */
+    uint64_t              learned;       /* atomic, monotonic, microseconds:
+                                            learned keys have used their rate
+                                            up to this time */
+    ngx_uint_t            left_told;     /* 1: the instance before this one has
+                                            been told that it is abandoned */
 
-    ngx_bloom_pending_t   pending;       /* where there is no state, */
-    u_char                keys[NGX_BLOOM_ZONE_PENDING];    /* and these keys */
+    ngx_bloom_pending_t   pending;       /* zones without a state directory */
+    u_char                keys[NGX_BLOOM_ZONE_PENDING];
 } ngx_bloom_shctx_t;
 
 /*
- * Which keys of a zone may be lost is said by one time for all its instances,
- * pending->lost, which outlives them: keys that were added up to then.  Each
- * instance has another time, sh->complete: what was lost before then is in the
- * filter that serves all the same.
+ * Two times say whether a filter lacks keys that were lost:
+ *
+ *     pending->lost    keys that were added up to this time may be lost.  One
+ *                      time for all instances of the zone; it outlives them.
+ *     sh->complete     the filter that serves has the keys that were lost
+ *                      before this time all the same.  One for each instance.
  *
  *     lost < complete     the filter has all keys
- *     lost >= complete    it may lack some, and says "unknown" for "absent"
+ *     lost >= complete    the filter may lack some, and the zone answers
+ *                         "unknown" instead of "absent"
  *
- * An image has what was added more than an hour before its as_of, so complete
- * becomes that when it comes to serve: 1 if the image does not tell.  It is 0
- * where the filter lacks keys whatever was lost.  It changes under the lock of
- * the pending keys.
+ * An image has all keys that were added more than an hour before its as_of.  So
+ * when it begins to serve, `complete` is set to its as_of less an hour, or to 1
+ * if the image has no as_of.  It is 0 if the filter lacks keys regardless of
+ * `lost`.  It changes under the lock of the pending keys.
  *
- * A worker that adds a key for which there is no room raises `lost` to a time
- * that no loss had before, and then complete behind that, if the filter had all
- * keys until then: it has this one as well.  So only the next load leaves it
- * behind, while other instances lack it at once.
+ * A worker that finds no room for a pending key raises `lost` to a time that no
+ * loss had before.  If its filter had all keys until then, it has this one as
+ * well, so the worker then raises `complete` beyond `lost`.  Other instances
+ * lack the key at once, this one from its next load on.
  */
 
 
-/* In a process's own memory: of a cycle's pool, copied by fork. */
+/*
+ * A zone as a process knows it: allocated from the cycle's pool, and copied by
+ * fork().
+ */
 typedef struct ngx_bloom_zone_s {
     ngx_str_t               name;
     ngx_shm_zone_t         *shm_zone;    /* NULL: not declared */
     ngx_bloom_shctx_t      *sh;
-    u_char                 *banks;       /* both */
+    u_char                 *banks;       /* bank 0, followed by bank 1 */
     size_t                  bank_size;
     ngx_uint_t              hugepages_got;         /* ngx_bloom_hugepages_e */
     ngx_bloom_state_t      *state;       /* NULL: memory only */
-    ngx_bloom_pending_t    *pending;     /* keys: of the state, or of sh */
+    ngx_bloom_pending_t    *pending;     /* in the control page or in sh */
     ngx_uint_t              series;      /* of its counters */
 
     ngx_pool_t             *pool;        /* of the cycle */
-    ngx_core_conf_t        *ccf;         /* whose user the workers are */
+    ngx_core_conf_t        *ccf;         /* has the workers' user */
 
-    /* where the configuration first speaks of it */
+    /* where the configuration first mentions the zone */
     u_char                 *conf_file;
     ngx_uint_t              conf_line;
 
-    /* what the configuration wants */
-    size_t                  size;        /* 0: a fitting one */
+    /* parameters of the configuration */
+    size_t                  size;        /* 0: as large as the image needs */
     ngx_bloom_image_file_t  file;        /* name.len 0: starts empty */
     bloom_image_t           image;
     ngx_str_t               state_path;  /* the directory of all zones, null-
                                             terminated; len 0: memory only */
     ngx_uint_t              journal;     /* 0: "journal=off" */
-    ngx_uint_t              adds;        /* something in the configuration adds
-                                            keys: directive or endpoint */
+    ngx_uint_t              adds;        /* 1: a directive or an endpoint of
+                                            the configuration adds keys */
     ngx_msec_t              watch;       /* 0: off */
     time_t                  max_age;     /* seconds; 0: off */
-    ngx_uint_t              optional;    /* "required=off": nginx starts if the
-                                            zone cannot */
+    ngx_uint_t              optional;    /* "required=off": nginx starts even
+                                            if the zone cannot be loaded */
     ngx_uint_t              hugepages;   /* ngx_bloom_hugepages_e: wanted */
 
-    ngx_uint_t              state_wanted;          /* or there already */
-    ngx_uint_t              has_upload;  /* in it */
+    ngx_uint_t              state_wanted;          /* or exists already */
+    ngx_uint_t              has_upload;  /* 1: the state has an upload */
 
-    /* why there is no state though the configuration wants one: there may be
-     * keys in it, and nothing is loaded without them; NULL: there is */
+    /* why the state that the configuration wants cannot be used; NULL: it can.
+     * The state may have keys, so nothing is loaded without it */
     ngx_err_t               state_err;
     const char             *state_error;
 
-    ngx_uint_t              changed;     /* why the file will be loaded, as in
-                                            ngx_bloom_reload.c; 0: not */
+    ngx_uint_t              changed;     /* why the helper will load the file,
+                                            as in ngx_bloom_reload.c; 0: it
+                                            will not */
 
-    /* of the same name in the configuration before, with memory of its own,
-     * that processes of that configuration still use; NULL: none */
+    /* the zone of this name in the previous configuration if it has memory of
+     * its own, which processes of that configuration still use; or NULL */
     struct ngx_bloom_zone_s *before;
-    ngx_uint_t              left;        /* 1 and the number of its instance,
-                                            which nobody tells any more what
-                                            others append; 0: none */
+    ngx_uint_t              left;        /* 1 + the number of the instance of
+                                            `before`, to which nobody applies
+                                            any more what others append; 0:
+                                            none */
 
     /* what a lookup needs of the generation last seen */
     uint64_t                generation;
@@ -248,18 +267,20 @@ typedef struct ngx_bloom_zone_s {
     bloom_geometry_t        geometry;
     bloom_hasher_t          hasher;
     uint64_t               *words;
-    time_t                  stale;       /* from then on all is unknown */
-    const uint64_t         *required;    /* of this instance; see state */
+    time_t                  stale;       /* every answer is unknown from then
+                                            on */
+    const uint64_t         *required;    /* of this instance, in the control
+                                            page: ngx_bloom_state.h */
 
-    ngx_bloom_queue_t      *queue[NGX_BLOOM_QUEUES];       /* NULL: nobody has
+    ngx_bloom_queue_t      *queue[NGX_BLOOM_QUEUES];   /* NULL: no request has
                                             waited in it yet */
 
-    ngx_msec_t              stalled;     /* until then keys that cannot wait are
-                                            not to wait for the journal */
+    ngx_msec_t              stalled;     /* until then bloom_add does not wait
+                                            for the journal's lock */
 } ngx_bloom_zone_t;
 
 
-/* Counts `n` more of something in this process's own row. */
+/* Adds `n` to a counter of the zone in this process's own row. */
 static ngx_inline void
 ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
 {
@@ -269,20 +290,20 @@ ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
 
 /* ---- within this layer ---- */
 
-/* As small as a zone's memory may be; limit_req and others have the same. */
+/* The smallest size of a zone, as of limit_req's and other zones of nginx. */
 #define NGX_BLOOM_ZONE_MIN    (8 * ngx_pagesize)
 
-/* Short: what is done under sh->tasks is a copy. */
+/* How long to wait for sh->tasks, in ms; it is held only for a copy. */
 #define NGX_BLOOM_TASK_WAIT  100
 
 /*
  * Copies what lookups need of a new generation into `zone`.  Returns NGX_OK, or
- * NGX_AGAIN if the generation changed meanwhile: then the copy may be torn, and
- * is not used.
+ * NGX_AGAIN if the generation changed meanwhile: the copy may be torn then and
+ * must not be used.
  */
 ngx_int_t ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation);
 
-/* Where bits go, and how. */
+/* The bits of one bank, with what is needed to set those of a key. */
 typedef struct {
     uint32_t                 form;       /* BLOOM_FORM_... */
     const bloom_geometry_t  *geometry;
@@ -291,59 +312,65 @@ typedef struct {
     uint64_t                *bits_set;   /* atomic */
 } ngx_bloom_zone_bits_t;
 
-/* Gives those of a bank that the caller alone loads or that is not switched. */
+/*
+ * Fills in the bits of a bank.  The caller is the one that loads this bank, or
+ * holds sh->helper, so that the bank's image does not change.
+ */
 void ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     ngx_bloom_zone_bits_t *bits);
 
 /*
- * Gives those of the generation that serves.  Returns that, or 0 if none does.
- * When they are used it may serve no more.
+ * Fills in the bits of the generation that serves.  Returns that generation, or
+ * 0 if none serves.  Another generation may serve before the caller uses them.
  */
 uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits);
 
 /*
- * Adds the keys of a record, from `keys` to `end`, in the image's key form.
- * Returns how many there are, and in *added how many of them changed a bit.
- * Keys that are invalid in that form are left out: nobody can ask for them.
+ * Sets the bits of a record's keys, from `keys` to `end`, in the image's key
+ * form.  Returns how many keys there are, and in *added how many of them
+ * changed a bit.  Skips keys that are invalid in that form: no lookup can find
+ * them.
  */
 uint64_t ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, uint64_t *added);
 
 /*
- * Brings a key to be added into a key form, in memory of its own, which the
- * next call uses again.  Returns NULL, or, if the key is invalid, why: a phrase
- * to follow the key.
+ * Converts a key to a key form, in a static buffer that the next call
+ * overwrites.  Returns NULL, or the reason why the key is invalid: a phrase
+ * that follows the key.
  */
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
 
 /*
- * Returns 1 if the filter that serves has more keys than it was made for, by
- * more than three standard errors of their estimated number, and more false
- * positives than promised.  *items becomes the estimate, 0 if nothing serves.
+ * Returns 1 if the filter that serves is over-full: its estimated number of
+ * keys exceeds its capacity by more than three standard errors of the estimate,
+ * and its false-positive rate exceeds the promised one.  Stores the estimate in
+ * *items, or 0 if nothing serves.
  */
 ngx_uint_t ngx_bloom_zone_overfull(ngx_bloom_zone_t *zone, uint64_t *items);
 
-/* Measures how much of the banks lies on huge pages; takes a while. */
+/* Measures how much of the banks is on huge pages.  Takes milliseconds. */
 void ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone);
 
 /* Returns the size of a zone whose banks have room for `bank` bytes each. */
 size_t ngx_bloom_zone_needs(uint64_t bank);
 
-/* Finds the parts of the zone's memory, from its address and size alone. */
+/* Computes where the control block and the banks are, from the address and the
+ * size of the zone's memory alone. */
 void ngx_bloom_zone_attach(ngx_bloom_zone_t *zone);
 
 /*
- * Maps the control page, in a process that is the workers' user and is going to
- * use the zone.  If that cannot be, the zone answers "unknown", and the log
- * says why.
+ * Maps the control page of a zone that this process is going to use.  The
+ * process runs as the workers' user.  On failure the log says why, and the zone
+ * answers "unknown".
  */
 void ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone);
 
-/* The same for all zones of an array of pointers. */
+/* Maps the control pages of all zones of an array of pointers. */
 void ngx_bloom_zone_attach_states(ngx_array_t *zones);
 
-/* At which level it is logged that the zone cannot start. */
+/* Returns the level at which the log says that the zone cannot start. */
 static ngx_inline ngx_uint_t
 ngx_bloom_zone_level(ngx_bloom_zone_t *zone)
 {
@@ -356,7 +383,7 @@ ngx_bloom_zone_bank(ngx_bloom_zone_t *zone, ngx_uint_t bank)
     return zone->banks + bank * zone->bank_size;
 }
 
-/* Whether keys were lost that the filter that serves does not have. */
+/* Returns 1 if the filter that serves may lack keys that were lost. */
 static ngx_inline ngx_uint_t
 ngx_bloom_zone_damaged(ngx_bloom_shctx_t *sh, ngx_bloom_pending_t *pending)
 {
@@ -365,8 +392,8 @@ ngx_bloom_zone_damaged(ngx_bloom_shctx_t *sh, ngx_bloom_pending_t *pending)
 }
 
 /*
- * Whether keys may be missing in the filter: another instance has appended
- * what this one has not applied, or keys were lost.
+ * Returns 1 if the filter that serves may lack keys: another instance has
+ * appended keys that this one has not applied, or keys were lost.
  */
 static ngx_inline ngx_uint_t
 ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)

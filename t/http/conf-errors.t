@@ -235,8 +235,8 @@ subtest 'nginx refuses wrong sizes of zones' => sub {
         my $output = $t->run_fails;
         my ($needed) = $output =~ /\[emerg\]\ .*\ bloom\ zone\ "z"\ is\ too
             \ small:\ it\ needs\ (\d+k)\ for\ two\ images\ of\ \d+k,\ one\ that
-            \ serves\ and\ one\ that\ is\ loaded;\ write\ "zone=z:\1"\ or
-            \ leave\ the\ size\ out\ in\ \Q$dir\E\/nginx.conf:$line$/mx;
+            \ serves\ and\ one\ that\ is\ being\ loaded;\ omit\ the\ size,\ or
+            \ write\ "zone=z:\1"\ in\ \Q$dir\E\/nginx.conf:$line$/mx;
 
         ok(defined $needed, "nginx says which size a zone with $zone needs")
             or diag($output);
@@ -600,8 +600,8 @@ subtest 'nginx refuses images that it cannot load' => sub {
 
     my @images = (
         ['missing', undef, 'cannot be opened (2: No such file or directory);'
-                           . ' put an image there that nginx may read, or write'
-                           . ' "required=off" to start without it'],
+                           . ' put an image there that nginx can read, or, to'
+                           . ' start without it, add "required=off"'],
         ['empty', '', 'is empty; build it again'],
         ['text', "ids\nof\nmine\n", 'is not a Bloom filter image: it does'
          . ' not begin as one; make one with "ngx-bloom build"'],
@@ -706,8 +706,8 @@ CONF
 
     my $message = "image \"$dir/secret.bloom\" of bloom zone \"secret\" cannot"
                   . ' be opened (13: Permission denied); put an image there'
-                  . ' that nginx may read, or write "required=off" to start'
-                  . " without it in $dir/own/nginx.conf:8";
+                  . ' that nginx can read, or, to start without it, add'
+                  . " \"required=off\" in $dir/own/nginx.conf:8";
     like($err, qr/\[emerg\] .*: \Q$message\E$/m,
          'the message gives the reason why the image cannot be opened');
 };

@@ -198,7 +198,7 @@ subtest 'an image as of a future time drops nothing' => sub {
     is(upload_image($t, 'ids', 'tomorrow')->status, 200,
        'an image as of a future time is loaded');
     like($t->log_since($mark),
-         qr/\[warn\].* complete, as of .* UTC, which was still to come .*clock/,
+         qr/\[warn\].* complete, as of .* UTC, which was in the future .*clock/,
          'a warning says that the time of the image is in the future');
     is(ask_until_known($t, 'ids', keys_of('fresh', 50)), '1' x 50,
        'an image as of a future time drops no fresh key');
@@ -235,7 +235,7 @@ subtest 'an uploaded image cannot be stored' => sub {
 
     $disk->refuse('EIO', 'rename');
     is_error(upload_image($t, 'ids', 'between'), 503,
-             qr/serves, but after a restart the one before will/,
+             qr/serves, but a restart brings the previous image back/,
              'the endpoint says that the image serves until a restart');
     $disk->allow;
     is(hours(), '00011', 'the image that is not stored serves');

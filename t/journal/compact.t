@@ -514,7 +514,7 @@ with_faults('a checkpoint has a position that was compacted' => sub {
     ok(-e $checkpoint, 'the checkpoint is not removed');
     $mark = $t->log_mark;
     $t->run;
-    like($t->log_since($mark), qr/behind a checkpoint/,
+    like($t->log_since($mark), qr/after a checkpoint/,
          'the next start uses the checkpoint');
     all_present('after a start with the checkpoint', @keys, @behind, 'last');
     $t->stop;

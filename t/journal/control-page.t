@@ -92,7 +92,7 @@ subtest 'the journal ends before the end that a page of version 1 has' => sub {
 # Version 1 had the time of a loss in a file, if the disk had room for it.
 
 subtest 'version 1 has lost keys' => sub {
-    $t->expect_log(qr/\[alert\].*"ids" has lost added keys.*was noted then/);
+    $t->expect_log(qr/\[alert\].*"ids" has lost added keys.*see the error log of that time/);
 
     my $time = (time - 86400) * 1000;
 

@@ -57,7 +57,7 @@ sub is_unknown {
 }
 
 $t->expect_log(qr/\[alert\].*"ids" has lost added keys.*has lost its end/);
-$t->expect_log(qr/\[alert\].*"ids" has lost added keys.*that was noted then/);
+$t->expect_log(qr/\[alert\].*"ids" has lost added keys.*see the error log of that time/);
 
 
 subtest 'the disk is full when the loss is seen' => sub {

@@ -111,7 +111,7 @@ sub forget {
 
 
 $t->expect_log(qr/\[alert\].*"ids" has no room left for keys/);
-$t->expect_log(qr/\[alert\].*"ids" has lost added keys.*that was noted then/);
+$t->expect_log(qr/\[alert\].*"ids" has lost added keys.*see the error log of that time/);
 
 
 subtest 'keys are lost that the generation has' => sub {

@@ -180,7 +180,7 @@ subtest 'durability is waited for meanwhile' => sub {
     ok(synced(), 'what is left is synchronised');
 
     resume_process($worker);
-    is_error($c->response, 503, qr/lost keys.*look at the disk/,
+    is_error($c->response, 503, qr/lost keys.*check the disk/,
              'a key is not reported as durable that is gone');
 
     ok(add($t, 'ids', ['dropped'], durable => 1)->{durable},

@@ -200,7 +200,7 @@ for my $name (sort keys %gap) {
 
         my $mark = $t->log_mark;
         $t->run;
-        like($t->log_since($mark), qr/\[notice\].*lacks additions that were/,
+        like($t->log_since($mark), qr/\[notice\].*lacks additions that were not on disk/,
              'the log says that the journal ends before the gap');
         ends_behind('after the first start', @keys);
         is_whole('after the first start');
@@ -471,7 +471,7 @@ for my $lost ('the last record', 'a record in the middle', 'all records') {
 
         my $mark = $t->log_mark;
         $t->run;
-        $t->wait_for_log(qr/behind a checkpoint/, $mark);
+        $t->wait_for_log(qr/after a checkpoint/, $mark);
         is(ask($t, 'ids', qw(k1 k2 k3 no)), '111?',
            'the keys of the checkpoint are present, and others unknown');
 
@@ -479,7 +479,7 @@ for my $lost ('the last record', 'a record in the middle', 'all records') {
         $t->kill_all;
         $mark = $t->log_mark;
         $t->run;
-        $t->wait_for_log(qr/behind a checkpoint/, $mark);
+        $t->wait_for_log(qr/after a checkpoint/, $mark);
         is(ask($t, 'ids', qw(k1 k2 k3 later no)), '1111?',
            'a key that is added then is present after a restart');
 

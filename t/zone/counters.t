@@ -71,7 +71,7 @@ ok(defined $last, 'a wrong absent has a time');
 configure($ids =~ s/%s/:8m/r, $rule);
 $mark = $t->log_mark;
 $t->reload;
-$t->wait_for_log(qr/its memory is made anew/, $mark);
+$t->wait_for_log(qr/its memory is recreated/, $mark);
 is(checks(), 45, 'a zone whose memory is recreated keeps its count of checks');
 is(last_wrong(), $last,
    'a zone whose memory is recreated keeps the time of its wrong absent');

@@ -124,7 +124,7 @@ subtest 'huge pages are switched off' => sub {
 
     my $log = serve(' huge_pages=off');
 
-    like($log, qr/"ids" has \d+k for its filter and, by now, 0k of its memory on huge pages/,
+    like($log, qr/"ids" has a filter of \d+k, and 0k of its memory is on huge pages/,
          'the log says that no memory is on huge pages');
     is_deeply(pages(), { wanted => 'off', kind => 'small', huge_bytes => 0 },
               'the endpoint reports small pages');
@@ -148,7 +148,7 @@ subtest 'transparent huge pages are used' => sub {
         is(pages()->{kind}, 'transparent',
            'the endpoint reports transparent huge pages');
         is_huge('all of the filter is on transparent huge pages');
-        like($log, qr/by now, [1-9]\d*k of its memory on huge pages \(with huge_pages=transparent\)/,
+        like($log, qr/and [1-9]\d*k of its memory is on huge pages \(huge_pages=transparent\)/,
              'the log says how much memory is on transparent huge pages');
 
         load_twice();
@@ -175,7 +175,7 @@ subtest 'transparent huge pages are used' => sub {
                              huge_bytes => 0 },
                   'the endpoint reports small pages where the system has no'
                   . ' huge ones');
-        like($log, qr/by now, 0k of its memory on huge pages/,
+        like($log, qr/and 0k of its memory is on huge pages/,
              'the log says that no memory is on huge pages');
         note("$transparent allows no transparent huge pages");
     }
@@ -193,7 +193,7 @@ subtest 'reserved huge pages are wanted and the machine has none' => sub {
 
     like($log, qr/\[warn\].*bloom zone "ids" has no reserved huge pages: it /,
          'a warning says that there are no reserved huge pages');
-    like($log, qr/it wants \d+ of 2048k, .* with "sysctl vm.nr_hugepages"/,
+    like($log, qr/it needs \d+ of 2048k, .* with "sysctl vm.nr_hugepages"/,
          'the warning says how many are needed and how to reserve them');
     is(pages()->{wanted}, 'reserved',
        'the endpoint reports that reserved huge pages are wanted');

@@ -64,9 +64,9 @@ subtest 'zones start' => sub {
     my @lines = lines(qr/starts with generation/);
 
     is(scalar @lines, 5, 'the log has a line for the start of each zone');
-    like($lines[0], qr{\[notice\] .*bloom zone "ids" starts with generation 1: \Q$dir\E/ids\.bloom with 2 keys, made for 10, as of 2020-01-02 03:04:05 UTC, and 0 keys of its journal, loaded in \d+ ms$},
+    like($lines[0], qr{\[notice\] .*bloom zone "ids" starts with generation 1: \Q$dir\E/ids\.bloom with 2 keys, capacity 10, as of 2020-01-02 03:04:05 UTC, and 0 keys of its journal, loaded in \d+ ms$},
          'the line about a zone with a file has its figures');
-    like($lines[3], qr/bloom zone "seen" starts with generation 1: a filter that starts empty with 0 keys, made for 1000, and 0 keys of its journal, loaded/,
+    like($lines[3], qr/bloom zone "seen" starts with generation 1: a filter that starts empty with 0 keys, capacity 1000, and 0 keys of its journal, loaded/,
          'the line about a zone that starts empty has its figures');
 };
 
@@ -79,7 +79,7 @@ subtest 'another image is loaded' => sub {
        'the endpoint loads another image');
 
     my $line = $t->wait_for_log(qr/serves generation/, $mark);
-    like($line, qr{\[notice\] .*bloom zone "ids" serves generation 2: \Q$dir\E/ids\.bloom with 3 keys, made for 3, and 1 key of its journal, loaded in \d+ ms$},
+    like($line, qr{\[notice\] .*bloom zone "ids" serves generation 2: \Q$dir\E/ids\.bloom with 3 keys, capacity 3, and 1 key of its journal, loaded in \d+ ms$},
          'the line about another image has its figures');
     is(scalar lines(qr/serves generation/, $mark), 1,
        'the log has one line about the other image');
@@ -108,7 +108,7 @@ subtest 'a zone is stale' => sub {
     my @lines = lines(qr/is stale/);
     is(scalar @lines, 1,
        'the log has one line about a stale zone after 20 requests');
-    like($lines[0], qr/\[warn\] .*bloom zone "aged" is stale: its image, as of 2020-01-02 03:04:05 UTC, is \d+ s old, with "max_age" of 3600 s; it answers "unknown" until a newer one is loaded$/,
+    like($lines[0], qr/\[warn\] .*bloom zone "aged" is stale: its image, as of 2020-01-02 03:04:05 UTC, is \d+ s old, and "max_age" is 3600 s; it answers "unknown" until a newer image is loaded$/,
          'the line about a stale zone has the age of its image');
 
     $t->kill_helper;
@@ -126,14 +126,14 @@ subtest 'a zone is stale' => sub {
 
 
 subtest 'a watched file is missing' => sub {
-    my $missing = qr/its file .* cannot be found/;
+    my $missing = qr/its file .* is missing/;
 
     for my $time (1, 2) {
         my $mark = $t->log_mark;
         rename "$dir/watched.bloom", "$dir/away.bloom" or die "rename: $!";
 
         my $line = $t->wait_for_log($missing, $mark);
-        like($line, qr{\[warn\] .*bloom zone "watched": its file "\Q$dir\E/watched\.bloom" cannot be found any more; what was loaded from it serves on: put the file back, or the next start is refused \(2: No such file or directory\)$},
+        like($line, qr{\[warn\] .*bloom zone "watched": its file "\Q$dir\E/watched\.bloom" is missing; the image loaded from it still serves: put the file back, or nginx refuses to start next time \(2: No such file or directory\)$},
              "the line about a missing file says what to do (time $time)");
         $t->kill_helper;
         helper_checks();

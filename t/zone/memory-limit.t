@@ -81,7 +81,7 @@ set($limit, int($size * 0.8));
 
 subtest 'a watched file is too large for the limit' => sub {
     install_image($t, 'large');
-    $t->wait_for_log(qr/want of memory: .*the control group "\Q$group\E" has/);
+    $t->wait_for_log(qr/has too little memory to load an image: .*the control group "\Q$group\E" has/);
     is(ask($t, 'ids', 'one', 'two'), '10', 'the old image serves on');
 
     my $looked = zone_state($t, 'ids')->{helper}{heartbeat};

@@ -65,8 +65,9 @@ for (@cases) {
 
         if (defined $way) {
             like($text, qr{\[warn\]\ .*image\ "\Q$image\E"\ of\ bloom\ zone
-                           \ "ids"\ could\ not\ be\ loaded\ again\ .*
-                           "\Q$way\E"\ does\ not\ let\ user\ "nobody"\ in}x,
+                           \ "ids"\ can\ be\ loaded\ at\ a\ start\ only:
+                           \ "\Q$way\E"\ is\ not\ accessible\ to\ user
+                           \ "nobody";}x,
                  "$when names the path in the way of $what");
 
         } else {

@@ -50,7 +50,7 @@ serves_ids('an image serves');
 
 
 subtest 'a zone is sized by its file' => sub {
-    my $changes = qr/\[notice\].* bloom zone "ids" changes from (\d+)k to (\d+)k: its memory is made anew/;
+    my $changes = qr/\[notice\].* bloom zone "ids" changes from (\d+)k to (\d+)k: its memory is recreated/;
 
     image(110_000);
     my $log = reload();

@@ -49,10 +49,10 @@ subtest 'the directory cannot be made' => sub {
     is(ask($t, 'ids', 'id2'), '?', 'its key is unknown, too');
 
     my $mark = $t->log_mark;
-    $t->expect_log(qr/\[alert\] .*"ids" loses keys/);
+    $t->expect_log(qr/\[alert\] .*"ids" loses added keys/);
     $t->stop;
     like($t->log_since($mark),
-         qr/\[alert\] .*bloom zone "ids" loses keys that were added, since its directory could not be used: add them again/,
+         qr/\[alert\] .*bloom zone "ids" loses added keys, because its directory could not be used: add them again/,
          'a stop says that the key is lost');
 
     $t->run;
@@ -90,7 +90,7 @@ subtest 'the disk is full at a stop' => sub {
     my $mark = $t->log_mark;
     $t->stop;
     like($t->log_since($mark),
-         qr{\[warn\] .*bloom zone "ids": 1 key that the journal could not take is kept in "\Q$state\E/ids/control"},
+         qr{\[warn\] .*bloom zone "ids": 1 pending key stays in "\Q$state\E/ids/control" until nginx runs again},
          'the log says where the key is');
     $disk->allow;
     $t->run;
