@@ -219,7 +219,7 @@ nginx-%:
 
 # Running
 
-run: deps-run all  ## build all, and serve a shield of real keys on localhost
+run: deps-run all  ## build all, and serve a shield of real keys on localhost, from PORT (8080) on
 	scripts/run.sh
 
 

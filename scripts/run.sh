@@ -7,6 +7,8 @@
 # serves a shield with it on localhost, in the foreground, until Ctrl-C. With
 # --check (or RUN_CHECK=1) it makes the requests that it suggests itself, says
 # whether they were answered as they should be, and stops.
+#
+# It listens on the first free port from $PORT (8080) on: make run PORT=9000
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -231,7 +233,7 @@ through to it. Try from another terminal:
 
 In a browser, $url/bloom/ shows the filter at work.
 
-Ctrl-C stops it.
+Ctrl-C stops it. \`make run PORT=N\` takes the first free port from N on.
 
 END
 
