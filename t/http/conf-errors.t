@@ -177,8 +177,9 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
 
 subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     table('http', 'bloom_zone zone=z capacity=%s fpr=0.1;',
-          'invalid capacity "%s": it must be a count such as 10m, up to 4398g', qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
-                         18446744073709551615g 0x10));
+          'invalid capacity "%s": it must be a count such as 10m, up to 4398g',
+          qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
+             18446744073709551615g 0x10));
     table('http', 'bloom_zone zone=z capacity=%s fpr=1e-9;',
           'invalid capacity "%s": it must be smaller: the filter would'
           . ' exceed 1 TiB', qw(4398g));

@@ -17,7 +17,7 @@ plan skip_all => 'nginx has no injected faults (-DNGX_BLOOM_FAULTS)'
 
 $ENV{NGX_BLOOM_FAULT_UNLOADED} = 'lost';
 
-# Zone lost has no generation: it answers unknown.
+# Zone "lost" has no generation, so it answers unknown.
 
 configure_rules($t, { ids => ['one'] }, <<'CONF',
     bloom_zone zone=lost file=%%TESTDIR%%/ids.bloom;
