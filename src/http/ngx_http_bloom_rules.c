@@ -165,7 +165,7 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
     pass = (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS);
 
     ngx_http_bloom_rules_log(r, blcf, rule, pass ? "passing" : "rejecting",
-                             "undecided in", key);
+                             "unknown in", key);
 
     if (pass || blcf->dry_run) {
         ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, rule, key);

@@ -256,8 +256,8 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
     table('location', 'bloom_reject absent $uri zone=%s;',
           'invalid zone "": it must be a name', '');
     is_refused('location', '>bloom_reject absent $uri zone=ids:1m;',
-        'invalid zone "ids": it must be a name without a size: that belongs to'
-        . ' "bloom_zone"');
+        'invalid zone "ids": it must be a name without a size, which only'
+        . ' "bloom_zone" takes');
 
     table('location', 'bloom_reject absent $uri zone=ids status=%s;',
           'invalid status "%s": it must be a code from 400 to 599',
