@@ -37,7 +37,7 @@ typedef enum {
 
 /*
  * Values of $bloom_status; ngx_http_bloom_variables.c has their names.  A rule
- * that does not fire replaces a value only by one that stands later here.
+ * that does not fire never replaces a value by one that stands earlier here.
  */
 typedef enum {
     NGX_HTTP_BLOOM_UNCHECKED = 0,
@@ -134,7 +134,8 @@ typedef struct {
     ngx_uint_t                 rate;     /* so many of NGX_HTTP_BLOOM_AUDIT_ALL
                                             requests */
     ngx_flag_t                 learn;    /* wrongly absent keys are added */
-    ngx_uint_t                 interval; /* microseconds for each such key */
+    ngx_uint_t                 interval; /* one such key in so many
+                                            microseconds at most */
     ngx_str_t                  file;     /* of the directive */
     ngx_uint_t                 line;     /* of the directive */
 } ngx_http_bloom_audit_t;
@@ -236,8 +237,8 @@ typedef struct {
     ngx_bloom_zone_t          *suspect;  /* the zone that answered "present" */
     ngx_array_t               *feedback; /* statuses that prove it wrong */
 
-    /* the lists of rules that are checked; each pass through the phase adds
-     * one */
+    /* the lists of rules that have been checked; each pass through the phase
+     * adds one */
 
     ngx_array_t               *checked[NGX_HTTP_MAX_URI_CHANGES + 2];
 } ngx_http_bloom_ctx_t;

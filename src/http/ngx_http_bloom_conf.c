@@ -208,8 +208,8 @@ ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
 
     if (params->size.data != NULL) {
         return ngx_http_bloom_conf_invalid(cf, "zone", &params->zone,
-                                           "a name without a size: that "
-                                           "belongs to \"bloom_zone\"");
+                                           "a name without a size, which only "
+                                           "\"bloom_zone\" takes");
     }
 
     key->decode = BLOOM_DECODE_OFF;

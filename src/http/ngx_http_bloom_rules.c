@@ -171,7 +171,7 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
     pass = (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS);
 
     ngx_http_bloom_rules_log(r, blcf, rule, pass ? "passing" : "rejecting",
-                             "undecided in", key);
+                             "unknown in", key);
 
     ngx_http_bloom_debug_rule(r, rule, key, NGX_BLOOM_UNKNOWN,
                               pass ? "continue"

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The endpoint reads bodies of any size over each protocol, and says and keeps
-# what it took of those that end early, break off or are mirrored.
+# Tests that the endpoint reads bodies of any size over each protocol.  It keeps
+# and reports the keys of bodies that end early, break off or are mirrored.
 
 use strict;
 use warnings;
@@ -66,7 +66,7 @@ $t->run;
 
 sub post { return api($t, POST => 'zones/seen/keys', @_) }
 
-# Whether all of PREFIX1 to PREFIXcount are in.
+# Tests that all keys from PREFIX1 to PREFIXcount are in the zone.
 
 sub all_in {
     my ($prefix, $count, $name, $zone) = @_;
@@ -115,11 +115,11 @@ subtest 'bodies of many megabytes are read' => sub {
     }
 
     unlike($t->log_since($mark), qr/buffered to a temporary file/,
-           'no body is put into a file on the way');
+           'nginx writes no body into a temporary file');
 };
 
 
-# Keys of all lengths: wherever a turn of it ends, that is within one.
+# The keys have all lengths, so wherever a turn ends, it ends within a key.
 
 subtest 'a body that a buffer holds whole is read' => sub {
     my @keys = map { "whole$_-" . 'x' x ($_ % 61) } 1 .. 50_000;
@@ -133,7 +133,7 @@ subtest 'a body that a buffer holds whole is read' => sub {
         is_added(post(@how, port => 8084), 50_000, 50_000, 0, undef,
                  "a body of $type in a large buffer is read whole");
 
-        # in pieces that are cut elsewhere
+        # now in chunks, which end within keys, too
 
         is(api($t, POST => 'zones/seen/test', @how)->json->{present}, 50_000,
            "$type: all keys are in the zone");
@@ -141,10 +141,9 @@ subtest 'a body that a buffer holds whole is read' => sub {
 };
 
 
-# What mirrors a request reads its body before the endpoint does, and sends it
-# after that.
+# "mirror" reads the body before the endpoint does, and sends it afterwards.
 
-subtest 'a mirrored body is read here and there' => sub {
+subtest 'a mirrored body is read by both endpoints' => sub {
     my $mirrored = 0;
 
     my $check = sub {
@@ -216,17 +215,17 @@ subtest 'an image is sent and uploaded over HTTP/2' => sub {
 };
 
 
-subtest 'others are served while a body comes' => sub {
+subtest 'other requests are served while a body arrives' => sub {
     my $body = join '', map { "beside$_\n" } 1 .. 300_000;
     my $c = $t->connect;
     my $text = $t->request_text(POST => '/bloom/zones/seen/keys',
                                 body => $body, keepalive => 1);
 
     $c->send(substr($text, 0, 2_000_000));
-    is(ask($t, 'seen', 'no1'), '0', 'a key is looked up while a body comes');
+    is(ask($t, 'seen', 'no1'), '0', 'a key is looked up while a body arrives');
     $c->send(substr($text, 2_000_000));
     is_added($c->response, 300_000, 300_000, 0, undef,
-             'a body whose end comes later is read whole');
+             'a body whose end arrives later is read whole');
 
     $c->send($t->request_text(POST => '/bloom/zones/seen/keys',
                               body => "next\n", keepalive => 1));
@@ -263,16 +262,16 @@ subtest 'a body with a broken chunk is refused' => sub {
            'nearly all keys before a broken chunk are received');
     all_in('broken', $taken, 'before a broken chunk');
 
-    # the response is true of whatever part came together with the head
+    # the response counts the keys that came together with the header
 
     $r = $t->http($head . "12\r\nat-once1\nat-once2\n\r\nnonsense\r\n");
     is_error($r, 400, qr/chunk/,
-             'a broken chunk that comes with the head is refused');
+             'a broken chunk that comes with the header is refused');
     my ($in) = ask($t, 'seen', 'at-once1', 'at-once2') =~ tr/1//;
     is($r->json->{received}, $in,
-       'the response to a broken chunk beside its head counts the added keys');
+       'the response to a broken chunk after the header counts added keys');
 
-    # a client that has closed its side may get no response over HTTP/1.1
+    # a client that has closed its side may not get a response over HTTP/1.1
 
     my $c = $t->connect;
     $c->send($head . "e\r\ncut1\ncut2\ncut3\r\n");
@@ -284,7 +283,7 @@ subtest 'a body with a broken chunk is refused' => sub {
     ok(wait_until(sub { ask($t, 'seen', 'cut1', 'cut2') eq '11' }),
        'keys of whole lines before a missing last chunk are added');
     is(ask($t, 'seen', 'cut3', 'cut'), '00',
-       'a line that is cut by a missing last chunk is no key');
+       'a line that is cut by a missing last chunk is not a key');
 };
 
 
@@ -330,7 +329,7 @@ subtest 'a body over client_max_body_size is refused' => sub {
 };
 
 
-subtest 'a body that no request wants is skipped' => sub {
+subtest 'a body that a request does not need is skipped' => sub {
     my @r = $t->pipeline(
         $t->request_text(GET => '/bloom/zones/seen', body => 'x' x 10000,
                          keepalive => 1),
@@ -340,13 +339,13 @@ subtest 'a body that no request wants is skipped' => sub {
                          body => 'z' x 10000, keepalive => 1),
         $t->request_text(GET => '/bloom/zones/seen', keepalive => 1));
     is(join(' ', map { $_->status } @r), '200 200 404 200',
-       'requests behind bodies that are skipped are answered');
+       'requests after skipped bodies are answered');
 };
 
 
-# A worker that ends while it takes a body takes it to its end.
+# A worker that shuts down reads the body of a request to its end.
 
-subtest 'a body that comes while nginx reloads is read whole' => sub {
+subtest 'a body that arrives while nginx reloads is read whole' => sub {
     my $c = $t->connect;
     my $text = $t->request_text(
         POST => '/bloom/zones/seen/keys',

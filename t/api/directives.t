@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The directives of the endpoint, of additions and of the journal are accepted
-# where they may stand, and refused with a reason elsewhere.
+# Tests that nginx accepts the directives of the endpoint, of additions and of
+# the journal where they are allowed, and refuses them elsewhere with a reason.
 
 use strict;
 use warnings;
@@ -56,7 +56,7 @@ for (@good) {
     is($exit, 0, "nginx accepts: $http $server") or diag($output);
 }
 
-ok(!-e $t->testdir . '/state', 'nginx -t makes no state directory');
+ok(!-e $t->testdir . '/state', 'nginx -t creates no state directory');
 
 my @bad = (
     [$zone, 'location ~ /b { bloom_api; }', qr/"bloom_api"/],
@@ -107,7 +107,7 @@ for (@bad) {
 }
 
 
-# Additions that a zone cannot take are a mistake of the configuration's.
+# A bloom_add for a zone that cannot take keys is a mistake.
 
 for (['bloom_zone zone=a file=ids.bloom journal=off;',
       'bloom_add $arg_k zone=a;'],

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Requests that wait until their keys are on disk wait in a queue of their
-# worker: a thousand that wait cost the worker and the helper what one costs.
+# Tests that requests with durable=true wait in a queue of their worker: a
+# thousand waiting requests cost the worker and the helper as much as one.
 
 use strict;
 use warnings;
@@ -30,8 +30,8 @@ $t->run;
 add($t, 'seen', ['first'], durable => 1);
 
 
-# So many requests for durability, all of which the worker has read: it has
-# answered another one since, and there are their keys.
+# Sends so many requests with durable=1 and returns when the worker has read all
+# of them: their keys are present.
 
 my $number = 0;
 
@@ -71,7 +71,7 @@ sub writes {
 }
 
 
-# How long a process has run, in seconds.
+# Returns how long a process has run, in seconds.
 
 sub ran {
     my ($pid) = @_;
@@ -82,7 +82,7 @@ sub ran {
 }
 
 
-subtest 'requests wait and make no system calls' => sub {
+subtest 'waiting requests make no system calls' => sub {
     my ($worker) = $t->workers;
     my ($helper) = $t->helpers;
 
@@ -92,12 +92,13 @@ subtest 'requests wait and make no system calls' => sub {
     my ($before, $ran) = (writes($worker), ran($worker));
     sleep 0.3;
     cmp_ok(writes($worker) - $before, '<', 50,
-           'a worker does not write to the pipe of the helper again and again');
+           'a worker does not write to the pipe of the helper repeatedly');
 
-    # one that asked for each would run all the time, and one that another
-    # process keeps from running runs less
+    # a worker that asked for each request would run all the time; a busy
+    # machine only makes it run less
 
-    cmp_ok(ran($worker) - $ran, '<', 0.1, 'nor does it ask for all of them');
+    cmp_ok(ran($worker) - $ran, '<', 0.1,
+           'a worker does not ask for each request');
 
     kill 'CONT', $helper;
     is(answers(@clients), '200:' . WAITERS, 'all requests are answered');
@@ -105,7 +106,7 @@ subtest 'requests wait and make no system calls' => sub {
 };
 
 
-subtest 'clients go away while they wait' => sub {
+subtest 'clients disconnect while they wait' => sub {
     my ($helper) = $t->helpers;
 
     kill 'STOP', $helper;
@@ -114,9 +115,9 @@ subtest 'clients go away while they wait' => sub {
     my @rest = @clients[grep { $_ % 3 } 0 .. $#clients];
     kill 'CONT', $helper;
 
-    is(answers(@rest), '200:' . @rest, 'the others are answered');
+    is(answers(@rest), '200:' . @rest, 'the other clients are answered');
     is(ask($t, 'seen', @$keys), '1' x 300,
-       'keys of clients that went away are present');
+       'keys of clients that disconnected are present');
 };
 
 
@@ -129,11 +130,11 @@ subtest 'the disk fails while requests wait' => sub {
     kill 'CONT', $helper;
 
     is(answers(@clients), '503:' . WAITERS,
-       'all requests are told that their keys may not outlive a loss of power');
+       'all responses say that a loss of power may undo the additions');
 
     $disk->allow;
     ok(settled($t, 'seen', sub { !$_[0]{journal}{error} }),
-       'the journal works when the disk allows');
+       'the journal works again when the disk does');
     is_added(api($t, POST => 'zones/seen/keys?durable=1', body => 'after'),
              1, 1, 0, 1, 'later keys are durable');
 };
@@ -146,9 +147,9 @@ subtest 'nginx is reloaded while requests wait' => sub {
     my ($keys, @clients) = waiters(300);
     kill 'HUP', $t->master;
     ok(wait_until(sub { grep { $_ != $helper } $t->helpers }),
-       'there is another helper');
+       'another helper runs after the reload');
     is(answers(@clients), '200:300',
-       'the old worker answers them when the next helper has synchronised');
+       'the old worker answers when the next helper has synchronised');
     kill 'CONT', $helper;
     ok(wait_until(sub { !alive($helper) }), 'the old helper exits');
 };
@@ -162,7 +163,8 @@ subtest 'the worker dies while requests wait' => sub {
     $t->kill_worker;
     kill 'CONT', $helper;
 
-    is(answers(@clients), '0:300', 'nobody is told that keys are durable');
+    is(answers(@clients), '0:300',
+       'no client is told that its keys are durable');
     is(ask($t, 'seen', @$keys), '1' x 300, 'the keys are present');
     is_added(api($t, POST => 'zones/seen/keys?durable=1', body => 'last'),
              1, 1, 0, 1, 'later keys are durable');
@@ -177,7 +179,7 @@ subtest 'the helper dies while requests wait' => sub {
     $t->kill_helper;
 
     is(answers(@clients), '200:300',
-       'they are answered when the next helper has synchronised');
+       'all requests are answered when the next helper has synchronised');
 };
 
 

@@ -1,9 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# GET image hands out a zone's filter with its secret, and writes it to disk: who
-# may ask is said by "write=on" or "image=on", and whoever asks, however often,
-# fills no disk.
+# Tests GET image, which sends a zone's filter with its secret and writes it to
+# disk: it needs write=on or image=on, and no number of requests fills the disk.
 
 use strict;
 use warnings;
@@ -104,10 +103,10 @@ subtest 'HEAD writes no image' => sub {
 };
 
 
-subtest 'who asks for the same filter shares a file' => sub {
+subtest 'requests for the same filter share a file' => sub {
     my $first = $t->get('/images/zones/ids/image');
     my @names = snapshots();
-    is(scalar @names, 1, 'there is one file');
+    is(scalar @names, 1, 'the first request writes one file');
 
     my @clients = map {
         my $c = $t->connect;
@@ -119,34 +118,35 @@ subtest 'who asks for the same filter shares a file' => sub {
     is(scalar(grep { $_->body eq $first->body } @responses), 12,
        'twelve requests at once get the same image');
     is(scalar(grep { $_->header('ETag') eq $first->header('ETag') } @responses),
-       12, 'and the same ETag');
-    is_deeply([snapshots()], \@names, 'no other file is written');
+       12, 'twelve requests at once get the same ETag');
+    is_deeply([snapshots()], \@names,
+              'twelve requests at once write no other file');
     verify($first->body, 'the shared image');
 };
 
 
-subtest 'an image has all that was acknowledged before' => sub {
+subtest 'an image has all keys acknowledged before the request' => sub {
     for my $n (1 .. 5) {
         add($t, 'ids', ["added$n"]);
         my $r = $t->get('/images/zones/ids/image');
         my $file = $t->write_file('got.bloom', $r->body);
         my ($exit) = $t->run_tool('test', '-q', $file,
                                   { stdin => "added$n\nid1\n" });
-        is($exit, 0, "the image has the key added before ($n)");
+        is($exit, 0, "the image has the key that was added before it ($n)");
         is(scalar snapshots(), 1, "there is one file ($n)");
     }
 
     is(upload_image($t, 'ids', 'other')->status, 200, 'an image is uploaded');
     my $r = $t->get('/images/zones/ids/image');
     is($r->header('ETag'), api($t, GET => 'zones/ids')->header('ETag'),
-       'the image after it has the ETag of its generation');
+       'an image after an upload has the ETag of the new generation');
     my ($exit) = $t->run_tool('test', '-q', $t->write_file('got.bloom', $r->body),
                               { stdin => "id2\nadded5\n" });
-    is($exit, 0, 'the image after it is of the new generation');
+    is($exit, 0, 'an image after an upload has the keys of the new generation');
 };
 
 
-# They are as slow as they like: the files they read are still there.
+# The clients read slowly, so the files that they read stay.
 
 subtest 'images that are being sent are bounded' => sub {
     my (@slow, $refused);
@@ -166,7 +166,7 @@ subtest 'images that are being sent are bounded' => sub {
 
     cmp_ok(scalar @slow, '<=', 4, 'at most four images are sent at a time');
     like($refused // '', qr{^HTTP/1.1 503 .*still being sent}s,
-         'another image is refused, with the reason');
+         'a further image is refused with the reason');
     cmp_ok(scalar snapshots(), '<=', 4, 'there are at most four files');
 
     my $size = length $t->read_file('other.bloom');
@@ -174,20 +174,21 @@ subtest 'images that are being sent are bounded' => sub {
 
     $_->abort for @slow;
     ok(wait_until(sub { $t->get('/images/zones/ids/image')->status == 200 }),
-       'an image is sent when the others have been');
+       'an image is sent when the other clients are done');
     is(scalar snapshots(), 1, 'the files of the others are removed');
 };
 
 
-subtest 'a file that is gone is written again' => sub {
+subtest 'a file that was removed is written again' => sub {
     unlink snapshots();
     is($t->get('/images/zones/ids/image')->status, 200,
-       'an image is sent whose file somebody has removed');
+       'an image is sent although its file was removed');
 
     $t->kill_helper;
     is($t->get('/images/zones/ids/image')->status, 200,
        'an image is sent by the next helper');
-    is(scalar snapshots(), 1, 'which has removed what the one before had left');
+    is(scalar snapshots(), 1,
+       'the next helper removes the files of the previous one');
 };
 
 
@@ -196,11 +197,11 @@ subtest 'an image leaves room for the journal' => sub {
     $disk->refuse('ENOSPC', 'room');
     my $r = is_error($t->get('/images/zones/ids/image'), 507,
                      qr/\Q$state\E.*\d+ bytes.*journal/,
-                     'an image is refused where it would take the room of the '
+                     'an image is refused if it would take the room of the '
                      . 'journal');
     is($r->json->{error}{code}, 'no_room', 'the refusal has the code no_room');
     is_added(api($t, POST => 'zones/ids/keys?durable=1', body => 'full2'),
-             1, 1, 0, 1, 'keys are added meanwhile');
+             1, 1, 0, 1, 'keys are added while images are refused');
     $disk->allow;
     ok(wait_until(sub { $t->get('/images/zones/ids/image')->status == 200 }),
        'an image is sent when there is room');

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# POST keys adds the keys of a body, in lines or JSON; it counts them, refuses
-# what it cannot read, and keeps what came before that.
+# Tests that POST keys adds and counts the keys of a body in lines or JSON.  It
+# refuses a body that it cannot read, and keeps the keys before the error.
 
 use strict;
 use warnings;
@@ -51,13 +51,13 @@ subtest 'keys are added from lines' => sub {
     is_added(post('seen', body => "unended"), 1, 1, 0, undef,
              'a last line without a newline is a key');
     is_added(post('seen', body => "unended\n"), 1, 0, 1, undef,
-             'a last line with a newline is the same key');
+             'a last line with or without a newline is the same key');
     is_added(post('seen', body => ''), 0, 0, 0, undef,
              'an empty body adds nothing');
     is_added(post('seen', body => "\n\nempty\n\n\n"), 1, 1, 0, undef,
-             'empty lines are no keys');
+             'empty lines are not keys');
     is_added(post('seen', body => "returns\r\nreturn\r\n"), 2, 2, 0, undef,
-             'CR before the end of a line is no part of the key');
+             'CR at the end of a line is not part of the key');
     is(ask($t, 'seen', 'unended', 'empty', 'returns', 'return'), '1111',
        'keys of lines are in the zone');
 };
@@ -85,7 +85,7 @@ subtest 'keys are added from JSON' => sub {
 };
 
 
-subtest 'a body that is no JSON array of strings is refused' => sub {
+subtest 'a body that is not a JSON array of strings is refused' => sub {
     my @cases = (
         ['{"a": 1}', 0, 'an object'], ['"a"', 0, 'a string'],
         ['["a" "b"]', 5, 'no comma'], ['["bad1", 7]', 9, 'a number'],
@@ -111,7 +111,7 @@ subtest 'a body that is no JSON array of strings is refused' => sub {
 
     my $r = post('seen', body => '["before1", "before2", nonsense',
                  headers => $json);
-    is($r->status, 400, 'a body with an error behind two keys is refused');
+    is($r->status, 400, 'a body with an error after two keys is refused');
     is_added($r, 2, 2, 0, undef,
              'the response counts the keys before an error');
     is(ask($t, 'seen', 'before1', 'before2'), '11',
@@ -165,7 +165,7 @@ subtest 'durable=true waits for the disk' => sub {
         is_added($r, 1, 1, 0, 1, "a key with $query is durable");
     }
 
-    # keys that are present already have to be on disk as well
+    # keys that are already present must be on disk as well
 
     is_added(api($t, POST => 'zones/seen/keys?durable=true',
                  body => "durable=1\n"), 1, 0, 1, 1,
@@ -188,7 +188,7 @@ subtest 'durable=true waits for the disk' => sub {
 # disk.  The helper is stopped, so they are not, and the only worker has seen
 # each request before the next one is answered.
 
-subtest 'durable=true waits for the disk where nothing is added' => sub {
+subtest 'durable=true waits for the disk if nothing is added' => sub {
     my $one = BloomTest->new;
     configure($one, ['zone=hosts capacity=10k fpr=1e-6 key=host'], api => 1);
     $one->run;
@@ -267,7 +267,7 @@ subtest 'keys past the capacity are taken and warned of' => sub {
 
 subtest 'keys are added to a zone with an image' => sub {
     is_added(post('ids', body => "id1\nid2\n"), 2, 1, 1, undef,
-             'a key of the image is already present, another is added');
+             'a key of the image is already present, another key is added');
     is(ask($t, 'ids', 'id1', 'id2', 'id3'), '110',
        'keys of the image and added ones are in the zone');
 
@@ -278,7 +278,7 @@ subtest 'keys are added to a zone with an image' => sub {
            'an added key is in the zone at once') or last if $_ == 1;
         last if $answers ne '1';
     }
-    is($answers, '1', 'all workers have an added key');
+    is($answers, '1', 'all workers find an added key');
 };
 
 
@@ -299,9 +299,9 @@ subtest 'hundreds of thousands of keys are added at once' => sub {
 };
 
 
-# Bytes that separate keys may come in any piece.
+# The bytes that separate keys may be in any chunk.
 
-subtest 'a body may come in pieces of any size' => sub {
+subtest 'a body may arrive in pieces of any size' => sub {
     my @keys = map { "piece$_" } 1 .. 20;
     my $body = join "\n", @keys;
 
@@ -315,10 +315,12 @@ subtest 'a body may come in pieces of any size' => sub {
     @keys = map { "slow$_" } 1 .. 20;
     is_added(post('seen', body => JSON::PP::encode_json(\@keys),
                   headers => $json, piece => 1, pause => 0.0005),
-             20, 20, 0, undef, 'keys of JSON that comes byte by byte are read');
+             20, 20, 0, undef,
+             'keys of JSON that arrives byte by byte are read');
     is_added(post('seen', body => join("\r\n", @keys), piece => 1,
                   pause => 0.0005),
-             20, 0, 20, undef, 'keys of lines that come byte by byte are read');
+             20, 0, 20, undef,
+             'keys of lines that arrive byte by byte are read');
 };
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Readers exhaust no worker: what answers a request about many zones or many keys
-# is cut into turns, and the answers that a worker has in memory are bounded.
+# Tests that readers cannot exhaust a worker: responses about many zones or many
+# keys are written in turns, and a worker's memory for responses is bounded.
 
 use strict;
 use warnings;
@@ -27,7 +27,8 @@ $t->run;
 my $debug = $t->nginx_build =~ /--with-debug/;
 
 
-# A request that lets others have their turn has a timer of 1000 ms meanwhile.
+# Counts turns: a request that lets others have their turn sets a timer of 1000
+# ms.
 
 sub turns {
     my ($mark) = @_;
@@ -37,13 +38,14 @@ sub turns {
 }
 
 
-subtest 'answers about many zones are whole, and written in turns' => sub {
+subtest 'responses about many zones are complete and written in turns' => sub {
     my $mark = $t->log_mark;
     my $r = $t->get('/bloom/zones');
     is($r->status, 200, 'GET zones answers');
     is_deeply([map { $_->{name} } @{ $r->json->{zones} }], [@zones, 'hosts'],
-              'it has each zone once');
-    cmp_ok(turns($mark), '>=', 3, 'it lets other requests have their turn')
+              'GET zones has each zone once');
+    cmp_ok(turns($mark), '>=', 3,
+           'GET zones lets other requests have their turn')
         if $debug;
 
     $mark = $t->log_mark;
@@ -53,25 +55,27 @@ subtest 'answers about many zones are whole, and written in turns' => sub {
     is_deeply(\@bytes, [@zones, 'hosts'], 'each metric has each zone once');
     my @heads = $r->body =~ /^# TYPE (\w+)/mg;
     my %heads = map { $_ => 1 } @heads;
-    is(scalar @heads, scalar keys %heads, 'each metric stands in one place');
-    cmp_ok(turns($mark), '>=', 3, 'it lets other requests have their turn')
+    is(scalar @heads, scalar keys %heads,
+       'all samples of a metric stand together');
+    cmp_ok(turns($mark), '>=', 3,
+           'GET metrics lets other requests have their turn')
         if $debug;
 
     is($t->head('/bloom/zones')->body, '', 'HEAD has no body');
 
     my @r = $t->pipeline(('/bloom/zones', '/bloom/metrics') x 2);
     is(join(' ', map { $_->status } @r), '200 200 200 200',
-       'such requests may follow each other on a connection');
+       'such requests can follow each other on a connection');
 
     for my $path ('zones', 'metrics') {
         $t->http_abort($t->request_text(GET => "/bloom/$path"));
     }
     is($t->get('/bloom/zones/z1')->status, 200,
-       'the worker answers when clients have gone');
+       'the worker answers after clients have disconnected');
 };
 
 
-subtest 'many keys that take long are looked up in turns' => sub {
+subtest 'many keys that take a long time are looked up in turns' => sub {
     my @keys = map { "\xc3\xa4.\xc3\xb6$_.\xc3\xbc.\xc3\xa9" } 1 .. 2000;
     my $mark = $t->log_mark;
 
@@ -85,7 +89,7 @@ subtest 'many keys that take long are looked up in turns' => sub {
 
 # The client reads nothing, so the answer stays in the worker's memory.
 
-subtest 'the answers that a worker keeps are bounded' => sub {
+subtest 'the memory of a worker for responses is bounded' => sub {
     my $body = "a\n" x 1_000_000;
     my @slow;
     my $refused;
@@ -103,15 +107,17 @@ subtest 'the answers that a worker keeps are bounded' => sub {
         push @slow, $c;
     }
 
-    cmp_ok(scalar @slow, '>', 1, 'some large answers are there at a time');
+    cmp_ok(scalar @slow, '>', 1,
+           'a worker keeps several large responses at a time');
     like($refused // '', qr{^HTTP/1.1 503 .*"busy"}s,
-         'one more is refused, with the reason');
-    is(api($t, GET => 'zones/z1')->status, 200, 'small answers are given');
+         'one more large response is refused with the reason');
+    is(api($t, GET => 'zones/z1')->status, 200,
+       'a small response is still sent');
 
     $_->abort for @slow;
     ok(wait_until(sub {
         api($t, POST => 'zones/z1/test', body => $body)->status == 200
-    }), 'large answers are given when clients have gone');
+    }), 'large responses are sent again after clients have disconnected');
 };
 
 

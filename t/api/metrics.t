@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# GET metrics tells Prometheus of zones and rules: promtool and a real
-# Prometheus read it, and its figures are those of the requests that were made.
+# Tests GET metrics: promtool and a real Prometheus read the metrics of zones
+# and rules, and the values match the requests that were made.
 
 use strict;
 use warnings;
@@ -194,7 +194,7 @@ subtest 'zones have metrics' => sub {
     cmp_ok(abs($age - (time - 1577836800)), '<', 60,
            'image_age_seconds is the time since as_of');
     cmp_ok($s->{'image_age_seconds{zone="seen"}'}, '<', 600,
-           'image_age_seconds is the time since the filter was made');
+           'image_age_seconds is the time since the filter was created');
     cmp_ok(abs($s->{'helper_heartbeat_timestamp_seconds{zone="ids"}'} - time),
            '<', 60, 'the heartbeat of the helper is less than a minute old');
 
@@ -206,7 +206,7 @@ subtest 'zones have metrics' => sub {
 };
 
 
-# The samples of rules, without what they have in common.
+# Returns the samples of rules, with short names.
 
 sub rules {
     my $s = samples($t);
@@ -297,7 +297,7 @@ subtest 'counters never go backwards' => sub {
                     keys %$before;
     is("@less", '', 'no counter is less after a reload and a dead worker');
     cmp_ok(scalar keys %$after, '>', scalar keys %$before,
-           'a rule that is added has counters of its own');
+           'an added rule has counters of its own');
 };
 
 
@@ -374,7 +374,7 @@ YML
 };
 
 
-subtest 'the metrics are valid where no zone is declared' => sub {
+subtest 'the metrics are valid if no zone is declared' => sub {
     $t->write_file_expand('nginx.conf', <<'CONF');
 %%TEST_GLOBALS%%
 events { }

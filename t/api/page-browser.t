@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The page does in a real browser all that it should, in both colour schemes and
-# at a phone's width, with zones in good order and in trouble; the page that is
-# committed is the one that dashboard/ is built into.
+# Tests the page in a real browser, in both colour schemes and at the width of a
+# phone, with zones in good order and in trouble.  Tests that the committed page
+# is what the sources in dashboard/ give.
 
 use strict;
 use warnings;
@@ -18,7 +18,7 @@ use BloomTest::Scene;
 my $top = abs_path(dirname(__FILE__) . '/../..');
 
 
-subtest 'the committed page is what dashboard/ is built into' => sub {
+subtest 'the committed page is what the sources in dashboard/ give' => sub {
     my $t = BloomTest->new;
     my $built = $t->testdir . '/page.c';
 
@@ -33,7 +33,8 @@ subtest 'the committed page is what dashboard/ is built into' => sub {
         scalar <$fh>;
     } $built, "$top/src/http/api/ngx_http_bloom_page_html.c";
 
-    ok($texts[0] eq $texts[1], 'the page that was built is the committed one')
+    ok($texts[0] eq $texts[1],
+       'the page that was built equals the committed one')
         or diag('run: make dashboard, and commit '
                 . 'src/http/api/ngx_http_bloom_page_html.c');
 };
@@ -74,6 +75,6 @@ my $status = browse($t, 'drive.mjs', sub {
 });
 
 is($status, 0, 'the test in the browser ended without an error');
-ok($ended, 'the test in the browser came to its end');
+ok($ended, 'the test in the browser ran to its end');
 
 done_testing;

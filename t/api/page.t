@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# GET / of the endpoint sends the page to a browser and the index in JSON to
-# anything else; page-browser.t tests what the page does in a browser.
+# Tests that GET / of the endpoint sends the page to a browser and the index in
+# JSON to any other client.  page-browser.t tests the page in a browser.
 
 use strict;
 use warnings;
@@ -85,7 +85,7 @@ subtest 'the index says whether the endpoint takes changes' => sub {
 };
 
 
-subtest 'the headers of the page keep it to itself' => sub {
+subtest 'the headers of the page isolate it from other sites' => sub {
     my $r = page('/bloom/');
     my $csp = $r->header('Content-Security-Policy') // '';
 
@@ -106,21 +106,21 @@ subtest 'the headers of the page keep it to itself' => sub {
 
     unlike($csp, qr/unsafe/, 'the policy of the page allows nothing unsafe');
 
-    # the hashes are those of what is in the page
+    # the hashes match the script and the style in the page
 
     for my $tag ('script', 'style') {
         my @texts = $r->body =~ m{<$tag>(.*?)</$tag>}gs;
         my @opened = $r->body =~ m{<$tag\b}g;
 
         is(scalar @opened, 1, "the page has one $tag");
-        is(scalar @texts, 1, "the $tag of the page is whole");
+        is(scalar @texts, 1, "the $tag of the page is complete");
         like($csp, qr/$tag-src 'sha256-\Q@{[sha256_base64($texts[0])]}\E='/,
              "the policy of the page has the hash of its $tag");
     }
 };
 
 
-subtest 'the page is whole and needs nothing else' => sub {
+subtest 'the page is complete and needs nothing else' => sub {
     my $r = page('/bloom/');
 
     ok($r->complete, 'the page is complete');
@@ -129,7 +129,7 @@ subtest 'the page is whole and needs nothing else' => sub {
     like($r->body, qr{^<!doctype html>.*</html>\n\z}s,
          'the page is an HTML document');
     unlike($r->body, qr/\b(?:src|href|url\()\s*=?\s*["']?(?:https?:)?\/\//,
-           'the page names nothing of other sites');
+           'the page refers to no other site');
     like($r->body, qr/uPlot is in this page:.*MIT License.*Copyright/s,
          'the page has the license of uPlot');
 
@@ -163,7 +163,7 @@ subtest 'the ETag of the page saves sending it again' => sub {
     is(page('/bloom/', 'If-None-Match' => '"other"')->status, 200,
        'the page is sent to a browser that has another one');
     is(page('/bloom/', Accept => '*/*', 'If-None-Match' => $etag)->status, 200,
-       'the index is sent whatever ETag is known');
+       'the index is sent whatever ETag the client has');
 
     SKIP: {
         skip 'nginx has no gzip', 3 if $t->nginx_build =~ /without-http_gzip/;
@@ -187,31 +187,31 @@ subtest 'GET rates has the curve of false positives' => sub {
          'the rates have the ETag of the zone');
 
     my @rates = @{ $empty->json->{rates} };
-    is($rates[0][0], 0, 'the rates begin with no key');
-    is($rates[0][1], 0, 'the rate with no key is 0');
+    is($rates[0][0], 0, 'the rates begin at 0 keys');
+    is($rates[0][1], 0, 'the rate with 0 keys is 0');
     is($rates[-1][0], 1500,
-       'the rates go to half as many keys again as the capacity');
+       'the rates go to 1.5 times the capacity');
 
     my ($at) = grep { $_->[0] == 1000 } @rates;
     cmp_ok($at->[1], '<=', 1e-3,
-           'the rate at the capacity is no higher than that asked for');
+           'the rate at the capacity is at most the requested rate');
     cmp_ok($at->[1], '>', 5e-4,
-           'the rate at the capacity is near that asked for');
+           'the rate at the capacity is near the requested rate');
     is(scalar(grep { $rates[$_][1] < $rates[$_ - 1][1] } 1 .. $#rates), 0,
-       'the rates never fall');
+       'the rates never decrease');
 
     add($t, 'seen', [map { "k$_" } 1 .. 2000]);
 
     my $state = zone_state($t, 'seen')->{filter};
     my $full = api($t, GET => 'zones/seen/rates')->json->{rates};
     cmp_ok(abs($full->[-1][0] - 1.5 * $state->{estimated_items}), '<', 2,
-           'the rates of an over-full zone go further');
+           'the rates of an over-full zone go to 1.5 times its keys');
 
-    # the numbers of keys are whole: one more or less is a thousandth
+    # numbers of keys are rounded: one key more or less is a thousandth
 
     my ($now) = grep { abs($_->[0] - $state->{estimated_items}) < 2 } @$full;
     cmp_ok(abs($now->[1] / $state->{estimated_fpr} - 1), '<', 0.01,
-           'the present rate of an over-full zone is on the curve');
+           'the current rate of an over-full zone is on the curve');
 };
 
 

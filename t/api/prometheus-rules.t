@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The alerts of conf-examples/prometheus pass their tests, and neither they nor
-# the dashboard ask for a metric that does not exist.
+# Tests that the alerts of conf-examples/prometheus pass their tests, and that
+# the alerts and the dashboard only use metrics that exist.
 
 use strict;
 use warnings;
@@ -24,7 +24,7 @@ sub slurp {
     return <$fh>;
 }
 
-# All metrics of a zone that has everything.
+# Returns all metrics, of a zone that has a value for each of them.
 
 sub metrics {
     $t->build_image('ids.bloom', ['one'], '--as-of', '2020-01-01T00:00:00Z');
@@ -64,7 +64,7 @@ subtest 'promtool accepts and tests the examples' => sub {
         like($said, qr/SUCCESS/, "promtool @$_ reports success");
     }
 
-    # as it would not, if an alert were wrong
+    # the tests must fail if an alert is wrong
 
     my $alerts = slurp("$examples/alerts.yml") =~ s/> 0\.8 \*/> 0.9 */r;
     $t->write_file('alerts.yml', $alerts);
@@ -88,25 +88,25 @@ subtest 'each alert is tested' => sub {
 };
 
 
-subtest 'the examples ask for metrics that exist' => sub {
+subtest 'the examples use metrics that exist' => sub {
     my $metrics = metrics();
     my $dashboard = eval {
         JSON::PP->new->utf8->decode(slurp("$examples/grafana.json"));
     };
 
-    is(ref $dashboard, 'HASH', 'the dashboard of Grafana is JSON') or diag($@);
+    is(ref $dashboard, 'HASH', 'the Grafana dashboard is JSON') or diag($@);
     cmp_ok(scalar @{ $dashboard->{panels} }, '>', 5,
-           'the dashboard of Grafana has panels');
+           'the Grafana dashboard has panels');
     is(scalar(grep { !@{ $_->{targets} } } @{ $dashboard->{panels} }), 0,
-       'each panel of the dashboard shows something');
+       'each panel of the dashboard has a query');
 
     for my $file ('grafana.json', 'alerts.yml', 'alerts-test.yml') {
         my %asked = map { $_ => 1 }
                         slurp("$examples/$file") =~ /(nginx_bloom_\w+)/g;
         my @missing = grep { !$metrics->{$_} } sort keys %asked;
 
-        cmp_ok(scalar keys %asked, '>', 5, "$file asks for metrics");
-        is("@missing", '', "all metrics that $file asks for exist");
+        cmp_ok(scalar keys %asked, '>', 5, "$file uses metrics");
+        is("@missing", '', "all metrics that $file uses exist");
     }
 };
 

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The endpoint answers questions without changing anything: the index, the state
-# of zones, lookups of keys; it refuses methods and names that do not exist.
+# Tests the requests to the endpoint that change nothing: the index, the state
+# of zones, lookups of keys.  Unknown methods, paths and zones are refused.
 
 use strict;
 use warnings;
@@ -38,7 +38,7 @@ subtest 'the index is at the location, with or without a slash' => sub {
         like($r->header('Content-Type'), qr{^application/json\b},
              "GET $path answers with JSON");
         like($r->header('Cache-Control'), qr/no-store/,
-             "the answer to GET $path is not to be cached");
+             "the response to GET $path must not be cached");
         is(ref $r->json, 'HASH', "GET $path answers with an object");
         like($r->body, qr/zones/, "the index at $path names the zones");
     }
@@ -95,9 +95,9 @@ subtest 'GET zones/NAME has the state of one zone' => sub {
 };
 
 
-# Numbers that change: asked of one worker, there is one.
+# There is one worker, so the counters of successive requests compare.
 
-subtest 'counters count what is looked up' => sub {
+subtest 'counters count lookups' => sub {
     my $counters = sub {
         my $c = zone_state($t, 'ids')->{counters};
         return map { $c->{$_} // 0 } qw(absent present rejected added
@@ -147,24 +147,24 @@ subtest 'GET keys looks one key up' => sub {
 
         $r = $t->get("/reading/zones/ids/keys?key=$key")->json;
         is_deeply([@$r{qw(bits set)}], [[], []],
-                  "who gets no images sees no bits of $key");
+                  "an endpoint without image=on shows no bits of $key");
     }
 
     for my $path ('zones/ids/keys', 'zones/ids/keys?key=',
                   'zones/ids/keys?k=id1')
     {
         is_error(api($t, GET => $path), 400, qr/key/,
-                 "GET $path is refused, since it names no key");
+                 "GET $path is refused because it names no key");
     }
 
     is(api($t, GET => 'zones/ids/keys?x=key&key=id1')->json->{answer},
-       'present', 'the argument "key" is found behind others');
+       'present', 'the argument "key" is found after others');
 
     my $key = '%00%ff%22';
     my $r = api($t, GET => "zones/ids/keys?key=$key");
     is($r->status, 200, 'a key may have any byte');
     ok(eval { JSON::PP->new->latin1->decode($r->body); 1 },
-       'an answer about a key of any bytes is JSON')
+       'the response about a key of any bytes is JSON')
         or diag($@);
 };
 
@@ -189,9 +189,9 @@ subtest 'POST test looks many keys up' => sub {
               'POST test works where writing is off');
 
     $r = api($t, POST => 'zones/ids/test', body => '');
-    is_deeply($r->json->{answers}, [], 'POST test of no key has no answer');
+    is_deeply($r->json->{answers}, [], 'POST test without keys has no answers');
 
-    # those that are too many are refused as a whole
+    # if there are too many keys, the whole request is refused
 
     my @many = map { $_ % 10 ? "no$_" : 'id1' } 1 .. 200_000;
     $r = api($t, POST => 'zones/ids/test', body => join "\n", @many);
@@ -206,7 +206,7 @@ subtest 'POST test looks many keys up' => sub {
     is_error(api($t, POST => 'zones/ids/test', body => '["a", 1]',
                  headers => { 'Content-Type' => 'application/json' }),
              400, qr/\b(?:byte|position)\D*\d/,
-             'POST test of JSON that has a number is refused');
+             'POST test of JSON with a number is refused');
     is_error(api($t, POST => 'zones/ids/test', body => "a\n" . 'x' x 65536),
              400, qr/line 2/, 'POST test of a key over 65535 bytes is refused');
 };
@@ -223,7 +223,7 @@ subtest 'HEAD answers as GET does, without a body' => sub {
 };
 
 
-# What each path allows, whether it may be written or not
+# The methods that each path allows, with and without write=on
 
 my %allow = (
     ''                     => [qw(GET HEAD)],
@@ -292,7 +292,7 @@ subtest 'paths and zones that do not exist are refused' => sub {
 };
 
 
-subtest 'nothing is changed where writing is off' => sub {
+subtest 'nothing changes if writing is off' => sub {
     for my $prefix ('/reading', '/off') {
         for (['POST', 'keys'], ['POST', 'reload'], ['PUT', 'image'],
              ['POST', 'checkpoint'])
@@ -311,14 +311,14 @@ subtest 'nothing is changed where writing is off' => sub {
 };
 
 
-subtest 'the ETag is that of one zone' => sub {
+subtest 'each zone has its own ETag' => sub {
     my $etag = api($t, GET => 'zones/ids')->header('ETag');
 
     is(api($t, GET => 'zones/ids', headers => { 'If-None-Match' => '*' })
            ->status, 200,
        'GET with If-None-Match answers with the state of a zone');
     isnt($etag, api($t, GET => 'zones/seen')->header('ETag'),
-         'two zones have two ETags');
+         'two zones have different ETags');
 };
 
 

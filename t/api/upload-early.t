@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# PUT image refuses what the zone cannot take as soon as that shows: by the
-# length that the client states, by what has come, or by the image's header.  The
-# body of a worker that dies does not stay.
+# Tests that PUT image refuses an image that the zone cannot take as early as
+# possible: by its length, by the bytes that have arrived, or by its header.
+# The file of a worker that dies is removed.
 
 use strict;
 use warnings;
@@ -58,7 +58,7 @@ sub unchanged {
 }
 
 
-# No byte of the body is sent.
+# The clients send no byte of the body.
 
 subtest 'a length that the zone cannot take is refused at once' => sub {
     for (['alone', 'Content-Length: 400000000'],
@@ -71,17 +71,17 @@ subtest 'a length that the zone cannot take is refused at once' => sub {
         my $r = is_error($c->response, 413, qr/400000000 bytes.*zone=ids:\d+k/,
                          "a length is refused $what");
         is($r->json->{error}{code}, 'too_large', 'the error has its code');
-        is_deeply($r->{interim}, [], 'nginx does not ask for the body');
+        is_deeply($r->{interim}, [], 'nginx does not send "100 Continue"');
         $c->close;
     }
 
     is_error($t->put($path, $large), 413, qr/zone=ids:\d+k/,
-             'a client that sends its body all the same is told so');
+             'a client that sends its body nevertheless gets the error');
     is_error($t->http(join "\r\n", 'PUT /bloom/zones/memory/image HTTP/1.1',
                       'Host: localhost', 'Content-Length: 1000',
                       'Connection: close', '', ''),
              409, qr/no directory/,
-             'a zone that takes no image says so before the body comes');
+             'a zone that takes no images refuses before the body arrives');
     unchanged('refused lengths');
 };
 
@@ -100,7 +100,7 @@ subtest 'chunks that exceed what the zone can take are refused' => sub {
 };
 
 
-# The first page of the body has come, and nothing else.
+# Only the first page of the body is sent.
 
 sub changed {
     my ($at, $bytes) = @_;
@@ -117,11 +117,11 @@ my %pages = (
     'a damaged header' => [changed(100, "\xff"), 422,
                            qr/checksum of its header/],
     'a truncated image' => [substr($two, 0, 4096), 422, qr/truncated/, -100],
-    'an image with more behind it' => [substr($two, 0, 4096), 422,
+    'an image with extra bytes at its end' => [substr($two, 0, 4096), 422,
                                        qr/longer than it says/, 1],
 );
 
-subtest 'an image is refused when its header has come' => sub {
+subtest 'an image is refused when its header has arrived' => sub {
     for my $what (sort keys %pages) {
         my ($page, $status, $message, $more) = @{ $pages{$what} };
         my $length = length($two) + ($more // 0);
@@ -161,16 +161,17 @@ subtest 'Expect: 100-continue' => sub {
     my $c = $t->connect;
     my $length = length $two;
     $c->send(head("Content-Length: $length", 'Expect: 100-continue'));
-    is($c->interim, 100, 'nginx asks for a body that the zone can take');
+    is($c->interim, 100,
+       'nginx sends "100 Continue" for a body that the zone can take');
     $c->send(substr($two, 0, 4000) . 'x' x 96);
     is_error($c->response, 422, qr/checksum of its header/,
-             'an image is refused when its header has come');
+             'an image is refused when its header has arrived');
     unchanged('Expect: 100-continue');
 };
 
 
-# Frame by frame, since curl shows no response that comes before the end of its
-# body.  Returns the status and the error.
+# Uploads over HTTP/2 frame by frame, since curl shows no response that arrives
+# before the end of its body.  Returns the status and the error.
 
 sub refused_http2 {
     my ($length, $body) = @_;
@@ -212,15 +213,15 @@ subtest 'HTTP/2' => sub {
     plan skip_all => 'curl or nginx without HTTP/2' unless $t->has_http2;
 
     like(refused_http2(length $large), qr/^413 .*zone=ids:\d+k/,
-         'a length is refused before the body comes');
+         'a length is refused before the body arrives');
     like(refused_http2(length $two, 'x' x 4096),
          qr/^422 .*not a Bloom filter image/,
-         'an image is refused when its header has come');
+         'an image is refused when its header has arrived');
     unchanged('HTTP/2');
     is($t->request_http2(PUT => $path, port => 8081, body => $two)->status, 200,
-       'an image is loaded');
+       'an image is loaded over HTTP/2');
     is($t->put($path, $t->read_file('one.bloom'))->status, 200,
-       'and another by HTTP/1.1');
+       'another image is loaded over HTTP/1.1');
     unchanged('uploads that were loaded');
 };
 
@@ -231,23 +232,25 @@ sub half {
     $c->send(head('Content-Length: ' . length $two));
     $c->send(substr($two, 0, 100_000));
     ok(wait_until(sub { my ($b) = files("$state/body.*"); $b && -s $b }),
-       'half of a body is there');
+       'half of the body is in its file');
 
     return $c;
 }
 
 
-subtest 'the body of a worker that dies is removed' => sub {
+subtest 'the file of a worker that dies is removed' => sub {
     my $c = half();
 
     $t->kill_worker;
-    is(scalar(my @b = files("$state/body.*")), 1, 'a killed worker leaves its body');
+    is(scalar(my @b = files("$state/body.*")), 1,
+       'a killed worker leaves its file');
     $t->kill_helper;
-    ok(wait_until(sub { !bodies() }), 'the next helper removes it');
+    ok(wait_until(sub { !bodies() }),
+       'the next helper removes the file of a killed worker');
 };
 
 
-subtest 'the body of a worker that lives is kept' => sub {
+subtest 'the file of a worker that lives is kept' => sub {
     my $c = half();
 
     $t->kill_helper;
@@ -257,12 +260,12 @@ subtest 'the body of a worker that lives is kept' => sub {
     $c->send(substr($two, 100_000));
     is($c->response->status, 200, 'the image is loaded');
     is(ask($t, 'ids', 'id1', 'one', 'two'), '101', 'it serves');
-    ok(wait_until(sub { !bodies() }), 'no file is left');
+    ok(wait_until(sub { !bodies() }), 'no file is left after the load');
 
     $c = half();
     $c->abort;
     ok(wait_until(sub { !bodies() }),
-       'the body of a client that goes away is removed');
+       'the file of a client that disconnects is removed');
 };
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The endpoint loads, uploads, sends and saves images; it refuses a bad image, a
-# stale If-Match and pages of other sites before anything changes.
+# Tests that the endpoint loads, uploads, sends and saves images.  It refuses
+# bad images, an outdated If-Match and pages of other sites before anything
+# changes.
 
 use strict;
 use warnings;
@@ -37,7 +38,7 @@ configure($t, ['zone=ids:600k file=ids.bloom', 'zone=seen capacity=1k fpr=1e-6',
 CONF
 $t->run;
 
-# Each write: method, path, body
+# all requests that change something: method, path, body
 
 my @writes = (
     ['POST', 'zones/ids/keys', "new\n"],
@@ -137,7 +138,7 @@ subtest 'POST reload loads the file again' => sub {
     is(generation($t, 'ids'), $r->json->{generation},
        'the generation of the answer serves');
     is(ask($t, 'ids', @ids, @others), "$none$all",
-       'the new image answers once a reload has answered');
+       'the new image serves once the reload has responded');
 
     my $load = zone_state($t, 'ids')->{load};
     is($load->{result}, 'ok', 'the state has the result of a reload');
@@ -195,7 +196,7 @@ subtest 'a reload of a bad file changes nothing' => sub {
 };
 
 
-subtest 'PUT image loads the body' => sub {
+subtest 'PUT image loads the image in the body' => sub {
     my $r = api($t, PUT => 'zones/ids/image',
                 body => $t->read_file('two.bloom'));
     is($r->status, 200, 'an upload answers with 200') or diag($r);
@@ -217,7 +218,7 @@ subtest 'PUT image loads the body' => sub {
     for (['no image', 'x' x 10000, 422],
          ['damaged', $flipped, 422],
          ['truncated', substr($image, 0, -1), 422],
-         ['with something behind it', "${image}x", 422],
+         ['with an extra byte at its end', "${image}x", 422],
          ['too large', $t->read_file('large.bloom'), 413])
     {
         my ($what, $body, $status) = @$_;
@@ -234,13 +235,13 @@ subtest 'PUT image loads the body' => sub {
     like(api($t, PUT => 'zones/ids/image',
              body => $t->read_file('large.bloom'))->json->{error}{message},
          qr/\d{6}|\d+[km]/i,
-         'the error about a too large image has the size that it needs');
+         'the error about a large image has the zone size that it needs');
 
     is_error(api($t, PUT => 'zones/ids/image', body => $image,
                  headers => { 'Content-Encoding' => 'gzip' }),
              415, qr/uncompressed/, 'a compressed upload is refused');
 
-    # the length is promised and does not come
+    # the body is shorter than its Content-Length
 
     my $c = $t->connect;
     my $text = $t->request_text(PUT => '/bloom/zones/ids/image',
@@ -257,9 +258,9 @@ subtest 'PUT image loads the body' => sub {
     }), 'uploads leave nothing unfinished in the state directory');
 
     ok(wait_until(sub { !files("$dir/{client_body_temp/*,state/ids/body.*}") }),
-       'uploads leave no body behind');
+       'uploads leave no file of a body');
 
-    # a client names no file
+    # a client cannot name a file
 
     is_error(api($t, PUT => "zones/ids/image?file=$dir/two.bloom", body => ''),
              400, qr/body/, 'an upload that names a file has no body');
@@ -270,9 +271,9 @@ subtest 'PUT image loads the body' => sub {
 };
 
 
-# It is no image that could be loaded, and so no load that failed.
+# Without a body there is no image, so this does not count as a failed load.
 
-subtest 'an upload without a body is refused and is no load' => sub {
+subtest 'an upload without a body is refused and counts no load' => sub {
     my %before = map { $_ => zone_state($t, 'ids')->{$_} } 'load', 'generation';
     my $loads = sub {
         return join '', grep { /loads_total|last_load/ && !/^#/ }
@@ -294,7 +295,7 @@ subtest 'an upload without a body is refused and is no load' => sub {
 
     my $state = zone_state($t, 'ids');
     is_deeply({ map { $_ => $state->{$_} } keys %before }, \%before,
-              'the last load is that before an upload without a body');
+              'an upload without a body does not change the last load');
     is($loads->(), $counted,
        'an upload without a body is not counted as a load');
     ok(wait_until(sub { !files("$dir/{client_body_temp/*,state/ids/body.*}") }),
@@ -302,7 +303,7 @@ subtest 'an upload without a body is refused and is no load' => sub {
 };
 
 
-# What is wrong with a body shows at its beginning, which comes with the head.
+# The error is in the beginning of the body, which comes with the header.
 
 subtest 'an upload that cannot be read is refused' => sub {
     my $head = "PUT /bloom/zones/ids/image HTTP/1.1\r\nHost: localhost\r\n"
@@ -326,7 +327,7 @@ subtest 'an upload that cannot be read is refused' => sub {
            "the connection is closed after $code");
     }
 
-    # and what shows later
+    # the error is in a later part
 
     my $r = $t->request(PUT => '/bloom/zones/ids/image', port => 8081,
                         chunks => [('x' x 100) x 1000]);
@@ -334,7 +335,7 @@ subtest 'an upload that cannot be read is refused' => sub {
        'an upload whose chunks become too large is refused');
 
     is_deeply(zone_state($t, 'ids')->{load}, $before,
-              'an upload that cannot be read is no load');
+              'an upload that cannot be read does not count as a load');
     is(ask($t, 'ids', @ids, @others), "$all$none",
        'the old image answers after uploads that cannot be read');
     ok(wait_until(sub { !files("$dir/{client_body_temp/*,state/ids/body.*}") }),
@@ -368,7 +369,7 @@ subtest 'GET image sends the zone as an image' => sub {
     is_error(api($t, GET => 'zones/memory/image'), 409, qr/state|journal/,
              'GET image of a zone without a state directory is refused');
 
-    # the image of one zone is the seed of another
+    # the image of one zone can be loaded into another
 
     add($t, 'seen', ['s1', 's2']);
     my $seed = api($t, GET => 'zones/seen/image')->body;
@@ -398,10 +399,10 @@ subtest 'POST checkpoint saves the zone' => sub {
 };
 
 
-# Loads at once.  Those of the same file join; an upload beside a load is
-# refused while that is under way, and what is refused changes nothing.
+# Loads that come at the same time.  Reloads of the same file share a load; an
+# upload during another load is refused and changes nothing.
 
-subtest 'loads at once join or are refused' => sub {
+subtest 'loads at the same time share a load or are refused' => sub {
     install_image($t, 'two');
     my @r = map { my $c = $t->connect; $c->send($t->request_text(
         POST => '/bloom/zones/ids/reload')); $c } 1 .. 5;
@@ -410,7 +411,7 @@ subtest 'loads at once join or are refused' => sub {
     is(ask($t, 'ids', @ids, @others), "$none$all",
        'the new image answers after five reloads at once');
 
-    # the helper stands still, so both requests wait at once
+    # the helper is stopped, so both requests wait
 
     my ($helper) = $t->helpers;
     kill 'STOP', $helper;
@@ -422,7 +423,7 @@ subtest 'loads at once join or are refused' => sub {
         $c;
     } 1 .. 2;
 
-    # whichever came second is answered
+    # the request that came second is answered
 
     my ($second) = IO::Select->new(map { $_->{socket} } @uploads)
                    ->can_read(60);
@@ -430,9 +431,9 @@ subtest 'loads at once join or are refused' => sub {
     my ($first) = grep { $_ != $refused } @uploads;
 
     is_error($refused->response, 409, qr/load/,
-             'an upload beside an upload is refused');
+             'an upload during an upload is refused');
     is_error(api($t, POST => 'zones/ids/reload'), 409, qr/load/,
-             'a reload beside an upload is refused');
+             'a reload during an upload is refused');
     is(ask($t, 'ids', @ids, @others), "$none$all",
        'the old image answers while an upload waits');
 

@@ -70,7 +70,7 @@ $t->backend(8081, sub {
 $t->run;
 
 
-# Each request and the keys of zone seen after it: + is present, - is absent.
+# Each request with the keys of zone "seen" after it: + is present, - is absent.
 
 my $n = 0;
 
@@ -159,7 +159,7 @@ subtest 'subrequests add no keys' => sub {
 };
 
 
-# The client has the header and nothing else yet: all workers find the key.
+# The client has received the header but no body: all workers find the key.
 
 subtest 'a key is in its zone before the client sees the header' => sub {
     for my $i (1 .. 200) {
@@ -193,7 +193,7 @@ subtest 'long keys are added and zones without a journal take none' => sub {
 };
 
 
-# What a dead worker has answered for is in the zone, and in the journal.
+# Keys of responses that a dead worker has sent are in the zone and the journal.
 
 subtest 'added keys survive crashes and restarts' => sub {
     my @keys = keys_of('kill', 50);

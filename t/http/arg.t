@@ -14,7 +14,7 @@ use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-# Only an argument with several values is an invalid key of a zone of form raw.
+# In a zone of key form raw, only an argument with several values is invalid.
 
 configure_rules($t, { ids => ['one', 'a b', 'x&y', "two\r\nlines", 'a:b'] },
                 <<'CONF');
@@ -122,7 +122,7 @@ my $backend = $t->backend(8082, sub { 'backend' });
 $t->run;
 
 
-# What the URL Standard says of a query: "<value>", or "several".
+# Returns what the URL Standard says about a query: "<value>" or "several".
 
 sub expected {
     my ($name, $query) = @_;
@@ -140,7 +140,7 @@ sub expected {
 }
 
 
-# What the module makes of it.
+# Returns what the module says about it, in the same form.
 
 sub got {
     my ($response) = @_;
@@ -174,7 +174,7 @@ subtest 'the variable is the argument of exactly this name' => sub {
     }
 
     is(got($t->get('/value?id=x#&id=y')), '<x>',
-       'what follows # is no part of the query');
+       'the text after # is not part of the query');
 
     is($t->get('/names?a+b%2b%2541=1&ids%5B%5d=2&lower=3')->body, '<1><2><3>',
        'a name may have any bytes');
@@ -243,7 +243,7 @@ subtest 'an argument with several values is invalid' => sub {
        'the log says that the key is invalid');
     is(decisions_logged($t, '/composed?id=a&other=b&id=c'),
        'rejecting request: key ":b" invalid for bloom zone "ids"',
-       'the log has what is left of a key of two variables');
+       'the log has the key without its ambiguous argument');
 };
 
 
@@ -270,17 +270,17 @@ subtest 'other variables are empty for an argument with several values' => sub {
     $t->get('/adds?id=new&id=newer');
     my $counters = zone_state($t, 'added')->{counters};
     is($counters->{added} . ' ' . ($counters->{invalid} - $before), '0 1',
-       'bloom_add adds no key, and counts an invalid one');
+       'bloom_add counts an ambiguous key and does not add it');
     like($t->log_since($mark),
          qr/a key was not added to bloom zone "added": the request has the argument of its "bloom_arg" several times with different values; let "bloom_add" take the key from the backend's response/,
-         'the log says why');
+         'the log says why a key is not added');
     $t->get('/adds?id=new&id=new');
     is(zone_state($t, 'added')->{counters}{added}, 1,
        'bloom_add adds the key of an argument with one value');
 };
 
 
-subtest 'the variable belongs to the arguments as they are' => sub {
+subtest 'the variable follows changes of the arguments' => sub {
     is($t->get('/rewritten?id=old')->body, '<new>',
        'a rewrite changes the argument');
     is($t->get('/replaced?id=old')->body, '<old><new>',
@@ -290,7 +290,7 @@ subtest 'the variable belongs to the arguments as they are' => sub {
 };
 
 
-# What a backend gets must be what was checked, whatever is in it.
+# The backend must get the value that was checked, whatever bytes it has.
 
 subtest 'the escaped value is safe in a request to the backend' => sub {
     for (["id=one&ID=bad&id=one", 'one'], ['id=a+b;id=bad', undef],
@@ -339,7 +339,8 @@ subtest 'random queries are read as the standard says' => sub {
         }
     }
 
-    is(join("\n", @wrong), '', '2,000 random queries are read so');
+    is(join("\n", @wrong), '',
+       'the module reads 2,000 random queries as the standard says');
 };
 
 
@@ -351,7 +352,7 @@ subtest 'long queries are read in linear time' => sub {
     is(got($t->get('/value?' . 'id=1&' x 12_000)), '<1>',
        'an argument that is given 12,000 times is read');
     is(got($t->get('/value?' . 'id=1&' x 12_000 . 'id=2')), 'several',
-       'an argument that differs the last time has several values');
+       'an argument whose last value differs has several values');
     is(got($t->get('/value?id=' . '%41' x 20_000)),
        '<' . 'A' x 20_000 . '>', 'a long escaped value is read');
 };

@@ -49,7 +49,7 @@ CONF
                     main => 'worker_processes 2;');
 }
 
-# with room for what is learned
+# the capacity has room for the learned keys
 
 $t->build_image('ids.bloom', [@known, @gone], '-p', '1e-9', '--seed', 1,
                 '-n', '5000');
@@ -57,7 +57,7 @@ configure('');
 $t->run;
 
 
-# Asks for all these IDs and returns how many responses have status 200.
+# Requests all these IDs and returns how many responses have status 200.
 
 sub ask {
     my (@ids) = @_;

@@ -43,7 +43,7 @@ CONF
 $t->backend(8081, sub { return { body => 'there' } });
 $t->run;
 
-# Asks for keys and returns what the audit says once all requests have ended.
+# Requests keys and returns the state's "audit" once all requests have ended.
 
 sub audit {
     my ($zone, @keys) = @_;
@@ -69,12 +69,14 @@ subtest 'a zone learns up to its capacity' => sub {
     my $audit = audit('small', map { $_ . 'abc' } 1 .. 5000);
     my $filter = zone_state($t, 'small')->{filter};
 
-    cmp_ok($audit->{learned}, '>=', CAPACITY, 'a thousand keys are learned');
-    cmp_ok($audit->{learned}, '<', 1.2 * CAPACITY, 'and few more');
+    cmp_ok($audit->{learned}, '>=', CAPACITY,
+           'a zone learns as many keys as its capacity');
+    cmp_ok($audit->{learned}, '<', 1.2 * CAPACITY,
+           'a zone learns few keys past its capacity');
     is($audit->{learned} + $audit->{not_learned}, $audit->{wrong_absent},
        'each of the others is counted as not learned');
     cmp_ok($filter->{estimated_fpr}, '<', 2 * RATE,
-           'the false-positive rate is about what was promised');
+           'the false-positive rate stays near the promised one');
     like($t->log_since($mark),
          qr/wrong absent: .* it was not added, since the zone holds as many keys as its capacity; load an image that has the key and more capacity;/,
          'the error log says why a key was not learned');
@@ -85,11 +87,13 @@ subtest 'a zone learns no faster than learn_rate' => sub {
     my $mark = $t->log_mark;
     my $audit = audit('slow', 1 .. 200);
 
-    cmp_ok($audit->{learned}, '>=', BURST, 'some keys are learned at once');
+    cmp_ok($audit->{learned}, '>=', BURST,
+           'a burst of keys is learned at once');
 
-    # it would take more than half an hour to be wrong
+    # the test would have to take half an hour to fail
 
-    cmp_ok($audit->{learned}, '<=', BURST + 30, 'and then one a minute');
+    cmp_ok($audit->{learned}, '<=', BURST + 30,
+           'after the burst, a key a minute is learned');
     is($audit->{learned} + $audit->{not_learned}, $audit->{wrong_absent},
        'each of the others is counted as not learned');
     like($t->log_since($mark),
@@ -98,13 +102,13 @@ subtest 'a zone learns no faster than learn_rate' => sub {
 
     $t->reload;
     is(audit('slow', 1001 .. 1050)->{learned} - $audit->{learned} > 1, '',
-       'a reload does not begin anew');
+       'a reload does not allow another burst');
 };
 
 
 subtest 'each zone has a rate of its own' => sub {
     cmp_ok(audit('other', 1 .. BURST)->{learned}, '>=', BURST,
-           'another zone learns');
+           'another zone learns a burst of its own');
 };
 
 done_testing;

@@ -188,8 +188,9 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
 
 subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     table('http', 'bloom_zone zone=z capacity=%s fpr=0.1;',
-          'invalid capacity "%s": it must be a count such as 10m, up to 4398g', qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
-                         18446744073709551615g 0x10));
+          'invalid capacity "%s": it must be a count such as 10m, up to 4398g',
+          qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
+             18446744073709551615g 0x10));
     table('http', 'bloom_zone zone=z capacity=%s fpr=1e-9;',
           'invalid capacity "%s": it must be smaller: the filter would'
           . ' exceed 1 TiB', qw(4398g));
@@ -266,8 +267,8 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
     table('location', 'bloom_reject absent $uri zone=%s;',
           'invalid zone "": it must be a name', '');
     is_refused('location', '>bloom_reject absent $uri zone=ids:1m;',
-        'invalid zone "ids": it must be a name without a size: that belongs to'
-        . ' "bloom_zone"');
+        'invalid zone "ids": it must be a name without a size, which only'
+        . ' "bloom_zone" takes');
 
     table('location', 'bloom_reject absent $uri zone=ids status=%s;',
           'invalid status "%s": it must be a code from 400 to 599',

@@ -128,8 +128,8 @@ sub command {
         return;
     }
 
-    # nginx loads a watched file after a moment, so the request is repeated
-    # unless it changes something
+    # nginx loads a watched file after a moment, so a request that changes
+    # nothing is repeated
 
     my $once = $command =~ / -(?:d|X) /;
     my $response;
@@ -241,7 +241,8 @@ sub block_list {
 }
 
 
-# Tests that neither a request line with a host nor another Host gets by.
+# Tests that no spelling of the host bypasses the list: neither in the request
+# line nor in the Host header.
 
 sub host_list {
     my ($t) = @_;
@@ -255,14 +256,14 @@ sub host_list {
     };
 
     is($ask->('http://ads.example/', 'www.example'), 403,
-       'the host of the request line counts');
+       'a host in the request line is checked');
     is($ask->('http://www.example/', 'ads.example'), 200,
-       'and not the header beside it');
+       'the Host header beside a host in the request line is ignored');
     is($ask->('/', "ADS.example.:80"), 403, 'a dot and a port change nothing');
     is($ask->('/', $_), 403, "a host \"$_\" is refused")
         for 'ads.example?', 'ads.example#';
 
-    is($t->get("/image/$_")->status, 404, "/image/$_ leads nowhere")
+    is($t->get("/image/$_")->status, 404, "/image/$_ is not found")
         for 'ads.example%0d%0aX-Y:1/a', 'www.example%0d%0aX-Y:1/a',
             'www.example/a%0d%0aX-Y:1', 'ads.example%3Fx/a', 'ads.example/a%0ab',
             'ads.example%23/a', 'ads.example%5C/a', 'ads.example',

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests key forms of zones that take keys: every spelling of an added key is
+# Tests additions to zones with key forms: every spelling of an added key is
 # present, also after restarts and with an image of another key form.  The
-# journal has the canonical keys.  An invalid key is counted and not added.
+# journal has canonical keys.  An invalid key is counted and not added.
 
 use strict;
 use warnings;

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests that one generation answers a lookup, with its own key form: while
-# images of different key forms take turns, a key that each image has is never
-# absent and a key that no image has is never present.
+# Tests that each lookup is answered by one generation with its own key form:
+# while images of different key forms take turns, a key that each image has is
+# never absent and a key that no image has is never present.
 
 use strict;
 use warnings;

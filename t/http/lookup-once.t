@@ -17,7 +17,7 @@ use BloomTest::Rules;
 my $t = BloomTest->new;
 my $faults = BloomTest::Faults->new($t);
 
-# Zone "late" has nothing to serve until its image is there.
+# Zone "late" answers unknown until its image file exists.
 
 configure_rules($t, { ids => ['one', 'two'] }, <<'CONF',
     bloom_zone zone=late:1m file=%%TESTDIR%%/late.bloom required=off;
@@ -115,7 +115,7 @@ sub is_once {
 
     my $before = checks();
     is($t->get($path)->body, $body, "$name has the right answer");
-    is(checks() - $before, $lookups, "$name is looked up $lookups times");
+    is(checks() - $before, $lookups, "$name needs lookups: $lookups");
 }
 
 
@@ -136,7 +136,7 @@ subtest 'a key is looked up once' => sub {
 
     my @r = $t->pipeline(map { "/text?id=$_" } qw(one none one));
     is(join('', map { $_->body } @r), 'a1za0za1z',
-       'the next request of a connection is answered by itself');
+       'each request of a connection is looked up on its own');
 };
 
 
@@ -149,14 +149,14 @@ subtest 'another key is looked up' => sub {
 };
 
 
-subtest 'the outcome of rules within a text' => sub {
+subtest 'the outcome of rules stays the same within a text' => sub {
     my $outcome = '<PASSED><ids><none>';
     is(body('/decided?bad=none'), $outcome x 2,
-       'nginx evaluates the outcome twice, and it is the same');
+       'both evaluations of a text see the same outcome');
 };
 
 
-subtest 'a key that is added meanwhile is answered as before' => sub {
+subtest 'a request that adds its own key keeps its first answer' => sub {
     $t->get("/adds?id=new&n=$_") for 1, 2;
 
     my $log = '';
@@ -165,14 +165,14 @@ subtest 'a key that is added meanwhile is answered as before' => sub {
         return $log =~ /n=2 /;
     }), 'the requests are logged');
     is($log, "/adds?id=new&n=1 <0>\n/adds?id=new&n=2 <1>\n",
-       'the request that adds a key has its first answer, the next another');
+       'the request that adds a key keeps "absent", the next has "present"');
 };
 
 
-# A worker stops before it looks up the key for the second time, as it may be
-# overtaken by other processes there.
+# The worker is stopped before its second evaluation of the key, where other
+# processes might overtake it.
 
-subtest 'an answer that changes between two evaluations' => sub {
+subtest 'an answer does not change between two evaluations' => sub {
     $faults->needed;
 
     my $evaluated = sub {
@@ -190,15 +190,16 @@ subtest 'an answer that changes between two evaluations' => sub {
     };
 
     is($evaluated->('/added?id=key', sub { add($t, 'added', ['key']) }), 'a0z',
-       'a key that another worker adds is absent as before');
-    is(body('/added?id=key'), 'a1z', 'it is present in the next request');
+       'a key that another worker adds meanwhile stays absent');
+    is(body('/added?id=key'), 'a1z', 'the key is present in the next request');
 
     is($evaluated->('/late?id=one', sub {
         $t->build_image('late.bloom', ['one']);
         is(api($t, POST => 'zones/late/reload')->status, 200,
-           'an image is loaded meanwhile');
-    }), 'a', 'a key whose zone begins to serve is unknown as before');
-    is(body('/late?id=one'), 'a1', 'it is present in the next request');
+           'an image is loaded between the evaluations');
+    }), 'a', 'a key stays unknown although its zone begins to serve');
+    is(body('/late?id=one'), 'a1',
+       'the key of that zone is present in the next request');
 };
 
 

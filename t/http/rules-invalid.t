@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests invalid=fire and empty=fire: a rule acts as if its condition held where
-# its key is invalid or empty, and $bloom_status names the requests that a rule
-# passes because it does not.
+# Tests invalid=fire and empty=fire: the rule acts as if its condition held if
+# its key is invalid or empty.  Without invalid=fire, $bloom_status of such a
+# request is INVALID.
 
 use strict;
 use warnings;
@@ -49,7 +49,7 @@ my %rules = (
     dry_route      => 'bloom_dry_run on; bloom_route present $arg_k zone=hosts
                        invalid=fire empty=fire to=@routed',
 
-    # of several, whose keys are prefetched
+    # lists of several rules, whose keys are prefetched
 
     second => 'bloom_reject present $arg_j zone=hosts status=481;
                bloom_reject present $arg_k zone=hosts status=482 invalid=fire
@@ -58,7 +58,7 @@ my %rules = (
                empty=fire;
                bloom_reject present $arg_j zone=hosts status=482',
 
-    # what a later rule says
+    # an invalid key and a later rule
 
     then_passed  => 'bloom_reject present $arg_k zone=hosts;
                      bloom_reject present $arg_l zone=hosts',
@@ -74,7 +74,7 @@ my %rules = (
                      bloom_reject present $arg_l zone=hosts',
     routed_then  => 'bloom_route present $arg_l zone=hosts to=@checked',
 
-    # lists
+    # keys with split=
 
     any          => 'bloom_reject present $arg_k zone=hosts split=,
                      invalid=fire empty=fire',
@@ -211,7 +211,7 @@ subtest 'a rule fires on an invalid and on an empty key' => sub {
 };
 
 
-subtest 'a zone that answers unknown' => sub {
+subtest 'invalid= and empty= work with a zone that answers unknown' => sub {
     is_outcome('/cold?k=..', '403 REJECTED cold',
                'invalid=fire fires on a key that is invalid in a stale image');
     is_outcome('/cold?k=good.example', '200 UNAVAILABLE cold',
@@ -236,14 +236,14 @@ subtest 'a dry run says that the rule would fire' => sub {
                'an invalid key would be routed in a dry run');
     is(decisions_logged($t, '/dry?k=..'),
        'rejecting request, dry run: key ".." invalid for bloom zone "hosts"',
-       'the log says so of an invalid key');
+       'the log says that an invalid key would be rejected');
     is(decisions_logged($t, '/dry?k='),
        'rejecting request, dry run: no key for bloom zone "hosts"',
-       'the log says so of an empty key');
+       'the log says that an empty key would be rejected');
 };
 
 
-subtest 'the log says why' => sub {
+subtest 'the log says why a rule fires' => sub {
     is(decisions_logged($t, '/reject_present?k=..'),
        'rejecting request: key ".." invalid for bloom zone "hosts"',
        'the log says that an invalid key is rejected');
@@ -265,9 +265,9 @@ subtest 'the log says why' => sub {
 };
 
 
-# What confirms is asked about $bloom_key, which must be canonical.
+# A backend that confirms a key gets $bloom_key, which must be canonical.
 
-subtest 'there is no $bloom_key of a rule that fires on no valid key' => sub {
+subtest '$bloom_key is empty if a rule fires without a valid key' => sub {
     my %of = map { $_ => $t->get($_)->header('X-Key') }
         '/route?k=..%0d%0aX:%20y', '/route?k=..', '/reject_present?k=',
         '/any?k=..', '/dry?k=..', '/pass?k=..';
@@ -279,7 +279,7 @@ subtest 'there is no $bloom_key of a rule that fires on no valid key' => sub {
 };
 
 
-subtest '$bloom_status finds each request with an invalid key' => sub {
+subtest '$bloom_status marks each request with an invalid key' => sub {
     for (['then_passed', '..', 'good.example', '200 INVALID hosts'],
          ['then_passed', 'good.example', '..', '200 INVALID hosts'],
          ['then_passed', '..', '', '200 INVALID hosts'],
@@ -332,7 +332,7 @@ subtest 'an invalid part of a list counts as one that fires' => sub {
 };
 
 
-# The counters of the rules of a location, as "what number" in one text.
+# Returns the counters of a rule that are not 0, as "NAME NUMBER" in one text.
 
 sub counted {
     my ($rule) = @_;
@@ -354,7 +354,8 @@ subtest 'the counters show that a rule fired, and why' => sub {
 
     is(counted('audited'), '', 'a rule that was never asked has counted'
                                . ' nothing');
-    is($of_zone->('learner'), '0 0 0', 'so has its zone');
+    is($of_zone->('learner'), '0 0 0',
+       'the zone of such a rule has counted nothing');
     is_outcome('/audit?k=..', '410 REJECTED learner',
                'an invalid key is rejected and not audited');
     is(counted('audited'), 'fired 1 invalid 1',
@@ -380,7 +381,7 @@ subtest 'the counters show that a rule fired, and why' => sub {
 };
 
 
-subtest 'an invalid or an empty key is nobody\'s false positive' => sub {
+subtest 'an invalid or an empty key never counts as a false positive' => sub {
     my $feedback = sub {
         my $state = zone_state($t, $_[0])->{feedback};
         return "$state->{absent} $state->{false_positives}";
@@ -389,7 +390,7 @@ subtest 'an invalid or an empty key is nobody\'s false positive' => sub {
     for my $k ('..', '') {
         for my $name (qw(feedback feedback_alone)) {
             is($t->get("/$name?j=evil.example&k=$k")->status, 404,
-               "the backend is asked by $name in a dry run for k=$k");
+               "$name passes k=$k to the backend in a dry run");
             is($feedback->($_), '0 0',
                "$name counts nothing of $_ for k=$k")
                 for qw(hosts learner);

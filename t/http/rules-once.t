@@ -14,8 +14,8 @@ use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-# A rule that fires leaves one line in the log.  In a dry run the request goes
-# on, so a rule that is evaluated twice leaves two lines.
+# A rule that fires logs one line.  In a dry run the request goes on, so a rule
+# that is evaluated twice logs two lines.
 
 configure_rules($t, { ids => ['one'], bad => ['evil', 'none'] },
                 <<'CONF', backend => 8081);
@@ -98,7 +98,7 @@ configure_rules($t, { ids => ['one'], bad => ['evil', 'none'] },
         }
     }
 
-    # the rules of a location meet requests that are already decided
+    # locations with rules that requests reach after a decision
 
     server {
         listen 127.0.0.1:%%PORT_8083%%;
@@ -187,7 +187,7 @@ my $mirrored = $t->backend(8085, 'mirrored');
 $t->run;
 
 
-# Asks for a path and returns the status of the response, $bloom_status,
+# Requests a path and returns the status of the response, $bloom_status,
 # $bloom_zone, and how many rules that fired the request left in the log.
 
 sub outcome_and_lines {
@@ -275,7 +275,7 @@ subtest 'a decided request is not decided again' => sub {
     is(outcome_and_lines('/passed?id=none', @to), '410 REJECTED bad 1',
        'a bloom_pass does not silence the rules of a later location');
     is(outcome_and_lines('/passed?id=other', @to), '200 PASSED bad 0',
-       'they pass a request that a bloom_pass has passed');
+       'the rules of a later location pass a request after a bloom_pass');
     is(outcome_and_lines('/unfired?id=none', @to), '410 REJECTED bad 1',
        'the rules of a later location are evaluated when none has fired');
     is(outcome_and_lines('/unlisted?id=none', @to), '410 REJECTED bad 1',

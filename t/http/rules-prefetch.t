@@ -44,8 +44,8 @@ http {
     bloom_zone zone=lines file=%%TESTDIR%%/lines.bloom;
     bloom_zone zone=old file=%%TESTDIR%%/old.bloom max_age=1d;
 
-    # The values depend on the rules before: they must not be evaluated until
-    # those rules have been.
+    # These values depend on earlier rules, so they must not be evaluated
+    # before those rules.
 
     map \$bloom_status \$after { PASSED "a b"; default ""; }
     map \$bloom_status \$arg_after { PASSED "a b"; default ""; }

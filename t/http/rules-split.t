@@ -216,7 +216,7 @@ for (['host', 'good.example,WWW.EVIL.example:80', 403],
     } 20 .. 66;
 
     is("@passed", '',
-       'a present parent of a name is found after 20 to 66 other names');
+       'a present parent domain is found after 20 to 66 other names');
 }
 
 

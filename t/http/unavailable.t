@@ -17,7 +17,7 @@ plan skip_all => 'nginx has no injected faults (-DNGX_BLOOM_FAULTS)'
 
 $ENV{NGX_BLOOM_FAULT_UNLOADED} = 'lost';
 
-# Zone lost has no generation: it answers unknown.
+# Zone "lost" has no generation, so it answers unknown.
 
 configure_rules($t, { ids => ['one'] }, <<'CONF',
     bloom_zone zone=lost file=%%TESTDIR%%/ids.bloom;
@@ -204,8 +204,8 @@ subtest 'bloom_lookup has an empty value' => sub {
 };
 
 
-subtest 'the error log says that a key is undecided' => sub {
-    my $line = 'key "one" undecided in bloom zone "lost"';
+subtest 'the error log says that a key is unknown' => sub {
+    my $line = 'key "one" unknown in bloom zone "lost"';
 
     is(decisions_logged($t, '/pass/reject?id=one'), "passing request: $line",
        'the error log has a passed request');
