@@ -3,15 +3,14 @@
 
 # confirm.pl ADDRESS:PORT SOCKET
 #
-# The exact answer behind a filter, in as few lines as it takes: Redis, which
-# listens at SOCKET, has the canonical keys of all listed URLs in the set "bad",
-# and those of the allow list in "good".  A request with a canonical key in X-Key
-# is answered 403 if that, or what it is looked up by, is in "bad" and not in
-# "good", or if it is no canonical key, and 204 if not; 500 if Redis cannot be
-# asked.
+# Confirms a filter's matches by exact lists in Redis, which listens at SOCKET:
+# the set "bad" has the canonical keys of all listed URLs, the set "good" those
+# of the allow list.  A request has a canonical key in X-Key.  The answer is 403
+# if an expression of the key is in "bad" and none is in "good", or if it is no
+# canonical key; 500 if Redis cannot be asked; else 204.
 #
-# It goes into the background when it listens; confirm.pid beside it has its
-# number.
+# The program goes into the background when it listens, and writes its process
+# id to confirm.pid beside it.
 
 use strict;
 use warnings;
