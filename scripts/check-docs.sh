@@ -3,25 +3,29 @@
 #
 # check-docs.sh: the body of `make test-docs`
 #
-# Holds the documentation to what the program does:
-#   - links to files in README.md, docs/ and conf-examples/ lead somewhere;
+# Compares the documents with what the program does:
+#   - links lead to files and headings that exist;
 #   - the ```console blocks of README.md, docs/api.md and docs/operations.md
-#     are run, for each in a copy of the checkout, and give the outputs shown;
-#   - their ```nginx blocks are accepted by `nginx -t`, or, where the fence
-#     names a file, are lines of that file;
-#   - README's table of sizes is what `ngx-bloom size` says;
-#   - it describes each directive and variable, with its contexts, and no other;
-#   - docs/api.md has each request, error, metric and member of a zone's state
-#     that the source has, and no other, and README each request;
-#   - docs/architecture.md has a line for each file of the source, and
-#     docs/state.md for each kind of file in a state directory;
-#   - docs/ngx-bloom.1 is what `make man` makes of the tool's tables;
+#     run, those of each document in a copy of the checkout, and print what is
+#     shown;
+#   - `nginx -t` accepts the ```nginx blocks of these documents; if the fence
+#     names a file, the block is an excerpt of that file;
+#   - README's table of sizes agrees with `ngx-bloom size`;
+#   - README describes exactly the directives and variables of the source, with
+#     their contexts, and lists exactly the requests of the source;
+#   - docs/api.md has exactly the requests, errors, metrics and members of a
+#     zone's state that the source has;
+#   - docs/architecture.md has a line for each source file, and docs/state.md
+#     one for each kind of file in a state directory and each field of the
+#     control page;
+#   - docs/ngx-bloom.1 is what `make man` writes;
+#   - CHANGELOG.md and the source have the same version;
 #   - `make run` serves what it promises.
 #
-# In a console block a line "$ COMMAND" is followed by its output, standard
-# error included. There "..." stands for any text, also of several lines; other
-# ports are used for 8080 to 8082; and a curl is repeated for some seconds while
-# its output differs, since a reload takes a moment.
+# In a console block, a line "$ COMMAND" is followed by the command's output and
+# errors. "..." there stands for any text, of any number of lines. The script
+# replaces the ports 8080 to 8082 by free ones, and repeats a curl for some
+# seconds while its output differs, because a reload takes a moment.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -48,7 +52,7 @@ cleanup() {
     rm -rf "$scratch"
 }
 
-# what a document left running
+# Stops the nginx that a document left running.
 
 stop_nginx() {
     if [ -s "$scratch/conf-examples/nginx.pid" ]; then
@@ -160,7 +164,7 @@ run_command() {
     command=$(use_ports <<< "$2")
     case $command in curl*) tries=50 ;; esac
 
-    # each character for itself, but "..." for anything
+    # a pattern in which every character stands for itself, except "..."
     pattern=$(use_ports <<< "${3%$'\n'}" | sed 's/[][\\*?]/\\&/g; s/\.\.\./*/g')
 
     for ((try = 0; try < tries; try++)); do
@@ -183,8 +187,8 @@ use_ports() {
     sed "s/\b8080\b/$port/g; s/\b8081\b/$backend/g; s/\b8082\b/$third/g" "$@"
 }
 
-# check_excerpt LINE FILE TEXT: the text's lines, one after another, are in the
-# file, whatever they are indented by
+# check_excerpt LINE FILE TEXT: whether the file has these lines in a row, with
+# any indentation
 
 check_excerpt() {
     local file
@@ -198,7 +202,7 @@ check_excerpt() {
     fi
 }
 
-# check_snippet LINE TEXT: part of an http block
+# check_snippet LINE TEXT: whether nginx accepts the text in an http block
 
 check_snippet() {
     local dir=$scratch/snippet said zone
@@ -229,7 +233,7 @@ check_snippet() {
     fi
 }
 
-# copy_checkout: what the documents' commands find
+# Copies what the documents' commands need into the scratch directory.
 
 copy_checkout() {
     mkdir -p "$scratch/build"
@@ -240,7 +244,7 @@ copy_checkout() {
                && cd "$scratch/conf-examples" \
                && rm -rf -- *.bloom *.log *.pid cache state temp-*)
 
-    # runs beside this one begin elsewhere
+    # runs side by side begin at different ports
     port=$(free_port $((18080 + $$ % 1000 * 4)))
     backend=$(free_port $((port + 1)))
     third=$(free_port $((backend + 1)))
@@ -312,7 +316,7 @@ check_version() {
 
 # ---- sizes ----
 
-# memory LAYOUT ITEMS RATE: as the table has it
+# memory LAYOUT ITEMS RATE: a filter's size in the form of the table
 
 memory() {
     ngx-bloom size --layout "$1" -n "$2" -p "$3" --json \
@@ -343,7 +347,7 @@ check_sizes() {
 
 # ---- directives and variables ----
 
-# "name: contexts" of each command in the module, and of each in README
+# Print "name: contexts" of each directive, in the source and in README.
 
 commands() {
     tr -d '\n' < ngx_http_bloom_module.c \
@@ -377,7 +381,7 @@ check_names() {
 
 # ---- the endpoint, files ----
 
-# "METHOD PATH changes" of each route; without "changes" where $1 says "names"
+# Prints "METHOD PATH yes|no" of each route: whether it needs write=on.
 
 routes() {
     tr -d '\n' < src/http/api/ngx_http_bloom_api.c \
@@ -394,30 +398,31 @@ routes() {
     done | sort
 }
 
-# the same of a table whose rows begin "| `METHOD PATH` | yes"
+# described_routes FILE: prints these of a table whose rows begin
+# "| `METHOD PATH` | yes"
 
 described_routes() {
     sed -nE 's/^\| `(GET|POST|PUT|DELETE) (\/[^`?]*)` \| ([a-z]+) .*/\1 \2 \3/p' \
         "$1" | sort
 }
 
-# "STATUS CODE" of each error
+# Prints "STATUS CODE" of each error.
 
 errors() {
     grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/http/api/ngx_http_bloom_error.c \
     | tr -d '{}",' | awk '$1 != 200 { print $1, $2 }' | sort
 }
 
-# The places in JSON of a zone's state, each with its objects' names and dots:
-# the first column of the table of stats.
+# Prints the members of a zone's state with dots, as "load.started_at": the
+# first column of the table of stats.
 
 members() {
     grep -oE '^    \{ "[a-z_.]+"' src/http/api/ngx_http_bloom_stats.c \
     | tr -d '{ "' | sort
 }
 
-# "NAME TYPE LABEL: VALUE, VALUE ...: HELP" of each metric, as the tables of
-# stats and of rules' metrics have them
+# Prints "NAME TYPE LABEL: VALUE, VALUE ...: HELP" of each metric, from the
+# tables of stats and of rules' metrics, and from calls that write one metric.
 
 metrics() {
     perl -0777 -ne '
@@ -456,7 +461,8 @@ described_metrics() {
         docs/api.md | tr -d '`' | sed 's/  *: /: /' | sort
 }
 
-# the names of files in a state directory, with "*" for what differs
+# Prints the names of files in a state directory, with "*" for the parts that
+# differ.
 
 state_files() {
     {
@@ -488,7 +494,7 @@ check_endpoint() {
             | sed -nE '/means/d; s/^\| `([a-z_.]+)` \|.*/\1/p' | sort)"
 }
 
-# first_column FILE: of the table that begins with "| file |"
+# first_column FILE: prints that of the table which begins with "| file |"
 
 first_column() {
     sed -n '/^| file |/,/^$/p' "$1" | grep -E '^\| `' | cut -d '|' -f 2
@@ -512,8 +518,8 @@ check_files() {
             | sort -n)"
 }
 
-# "OFFSET SIZE FIELD" of the page, and "SIZE bytes" of all of it, as the
-# compiler lays it out
+# Prints "OFFSET SIZE FIELD" of the fields of the control page, and "SIZE bytes"
+# of the page, as the compiler lays it out.
 
 control_page() {
     local header=src/store/ngx_bloom_control.h
