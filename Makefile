@@ -10,13 +10,13 @@ CLANG ?= clang
 
 CFLAGS ?= -O2 -g
 
-# A file under src/ may include from its own folder and those below it; any
-# other file, from all of them.
+# A file under src/ finds headers only in its own layer and in the layers below.
+# Any other file finds all of them.
 
 layers_of_core = core
 layers_of_interop = core interop
 
-# What each compilation needs.  It also writes down the headers it read.
+# The flags of each compilation, which also records the headers that it read.
 
 compile = -std=c11 $(CFLAGS) -Wall -Wextra -Werror -D_GNU_SOURCE \
           $(addprefix -Isrc/,$(or $(layers_of_$(firstword \
@@ -61,9 +61,9 @@ all: module tool  ## build the module and the tool (default)
 
 tool: build/ngx-bloom  ## build the command-line tool, build/ngx-bloom
 
-module:  ## build build/ngx_http_bloom_module.so for the installed nginx
+module:  ## build the module for the installed nginx, build/*.so
 	scripts/build-nginx.sh installed dynamic
-	@# by rename: an nginx that runs may have the old file mapped
+	@# replaced by a rename: a running nginx may have the old file mapped
 	@cp build/nginx-installed-dynamic/objs/ngx_http_bloom_module.so build/new.so
 	@mv build/new.so build/ngx_http_bloom_module.so
 
@@ -73,8 +73,9 @@ deps:  ## install the Debian packages that building and testing need
 deps-run:  ## install the packages that `make run` needs
 	@scripts/install-deps.sh run
 
-deps-bench:  ## install the packages that `make bench` compares with
-	@scripts/install-deps.sh bench || echo "what is missing is not measured"
+deps-bench:  ## install the programs that `make bench` compares with
+	@scripts/install-deps.sh bench \
+	|| echo "the benchmarks leave out what is not installed"
 
 # The core and the tool are compiled up to three times: into build/, with gcc's
 # sanitizers into build/sanitize/, and for the fuzzers into build/fuzz/.
@@ -102,8 +103,8 @@ build/sanitize/ngx-bloom: $(call core_objects,build/sanitize) \
                           $(call cli_objects,build/sanitize)
 	$(CC) $(sanitize) $^ $(libs) -o $@
 
-# A unit test names further libraries on a line of its own: /* LDLIBS: -lx */
-# and further flags likewise: /* CFLAGS: -fx */
+# A unit test names further libraries in a line /* LDLIBS: -lx */, and further
+# flags in a line /* CFLAGS: -fx */.
 
 unit_flags = $$(sed -n 's,^/\* CFLAGS: \(.*\) \*/$$,\1,p' $<)
 unit_libs = -lcmocka -lm -lidn2 $$(sed -n 's,^/\* LDLIBS: \(.*\) \*/$$,\1,p' $<)
@@ -132,7 +133,7 @@ build/sanitize/bench/%: bench/%.c bench/http.c \
 	$(CC) $(compile) $(sanitize) $(sources_and_objects) bench/http.c $(libs) \
 	    -o $@
 
-# Programs of t/reference, which tests run
+# Programs in t/reference that tests run
 
 build/reference/%: t/reference/%.c $(call core_objects,build)
 	@mkdir -p $(@D)
@@ -148,14 +149,14 @@ build/sanitize/bench/lookups: build/sanitize/obj/cli/json.o \
                               build/sanitize/obj/cli/units.o \
                               build/sanitize/obj/cli/visible.o
 
-# The man page is made from a template and the tool's tables of options, and is
-# committed.  test-docs makes it again and compares.
+# The man page is generated from a template and the tool's tables of options,
+# and is committed.  test-docs generates it again and compares.
 
 build/manpage: scripts/manpage.c $(call core_objects,build) \
                $(filter-out %/main.o,$(call cli_objects,build))
 	$(CC) $(compile) $(sources_and_objects) $(libs) -o $@
 
-man: build/manpage  ## write docs/ngx-bloom.1 from its template
+man: build/manpage  ## generate docs/ngx-bloom.1 from its template and the options
 	build/manpage docs/ngx-bloom.1.in > build/ngx-bloom.1
 	mv build/ngx-bloom.1 docs/ngx-bloom.1
 
@@ -164,8 +165,8 @@ man: build/manpage  ## write docs/ngx-bloom.1 from its template
 unit: $(unit:%=build/unit/%) build/bench/lookups build/manpage build/reference/expressions  ## build the unit tests
 fuzzers: $(fuzz)  ## build the fuzzers
 
-# test-cross compiles them for aarch64, too, with Debian's libraries for it,
-# which are unpacked into build/cross and not installed.
+# test-cross also compiles the tool and the unit tests for aarch64.  It unpacks
+# Debian's libraries into build/cross and does not install them.
 
 cross = aarch64-linux-gnu
 cross_libs = -Lbuild/cross/usr/lib/$(cross) \
@@ -193,7 +194,7 @@ build/cross/unit/%: t/unit/%.c $(call core_objects,build/cross)
 cross: build/cross/ngx-bloom $(unit:%=build/cross/unit/%)  ## build the tool and unit tests for aarch64
 
 # The page that the endpoint shows to browsers is a committed C file, so that
-# building the module needs no Node.js.  Its packages are locked.
+# building the module needs no Node.js.  The versions of its packages are locked.
 
 packages := dashboard/node_modules/.package-lock.json
 
@@ -201,12 +202,12 @@ $(packages): dashboard/package.json dashboard/package-lock.json dashboard/.npmrc
 	cd dashboard && npm ci
 	@touch $@
 
-dashboard-packages: $(packages)  ## install the locked packages of dashboard/
+dashboard-packages: $(packages)  ## install the packages of dashboard/, in their locked versions
 
 dashboard: $(packages)  ## build the page for browsers from dashboard/
 	node dashboard/build.mjs src/http/api/ngx_http_bloom_page_html.c
 
-screenshots: all $(packages)  ## take docs/screenshots (needs pngquant)
+screenshots: all $(packages)  ## take the pictures in docs/screenshots (needs pngquant)
 	perl -It/lib dashboard/test/screenshots.pl docs/screenshots
 
 # nginx from Debian's sources; see scripts/build-nginx.sh for the kinds
@@ -219,28 +220,28 @@ nginx-%:
 
 # Running
 
-run: deps-run all  ## build all, and serve a shield of real keys on localhost, from PORT (8080) on
+run: deps-run all  ## serve a shield with real keys on localhost, from PORT (8080) on
 	scripts/run.sh
 
 
 # Testing
 
-test:  ## run every test-... below; the last line is "N passed, N failed"
+test:  ## run every test except test-cross; the last line is "N passed, N failed"
 	@scripts/install-deps.sh test
 	@+MAKE="$(MAKE)" scripts/test.sh
 
-check:  ## run test-unit and test-nginx only, for a quick answer
+check:  ## run test-unit and test-nginx only, which is quicker
 	@scripts/install-deps.sh test
 	@+$(MAKE) --no-print-directory test-unit test-nginx
 
-test-layers: all  ## prove that the folders of src/ are layers, without circles
+test-layers: all  ## check that the folders of src/ are layers without circles
 	@scripts/check-layers.pl
 
 test-unit: unit  ## run the unit tests
 	@scripts/run-unit.sh $(unit:%=build/unit/%)
 
-# $(call suite,NGINX,MODULE,TOOL) runs the tests in t/ with that nginx; an empty
-# MODULE means that the module is linked into nginx.
+# $(call suite,NGINX,MODULE,TOOL) runs the tests in t/ with this nginx.  MODULE is
+# empty if the module is linked into nginx.
 
 with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
        TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)" \
@@ -248,82 +249,82 @@ with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
 suite = $(with) prove -r -It/lib -j $(TEST_JOBS) $(TESTS)
 TESTS ?= t/harness.t t/http t/api t/zone t/journal t/import t/tool
 
-# $(call serving,NGINX,MODULE) leaves out the tests of the tool alone and of the
-# page in a browser, which do not depend on nginx's version.
+# $(call serving,NGINX,MODULE) leaves out the tests of the tool and of the page in
+# a browser, which do not depend on nginx's version.
 
 tests = $(shell find $(TESTS) -name '*.t' | sort)
 serving = $(with) prove -It/lib -j $(TEST_JOBS) \
           $(filter-out t/tool/% t/import/% t/api/page-browser.t,$(tests)) \
           $(filter t/import/serve.t,$(tests))
 
-test-nginx: all build/bench/lookups build/reference/expressions $(packages)  ## run TESTS (files or folders of t/) with the installed nginx
+test-nginx: all build/bench/lookups build/reference/expressions $(packages)  ## run TESTS (files or folders in t/; all) with the installed nginx
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
-test-nginx-1.22: tool nginx-1.22.1-static  ## run the tests with nginx 1.22.1, linked statically
+test-nginx-1.22: tool nginx-1.22.1-static  ## run the tests with the module linked into nginx 1.22.1
 	$(call serving,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,)
 
-test-nginx-1.26: tool nginx-1.26.3-dynamic  ## run the tests with nginx 1.26.3, loaded dynamically
+test-nginx-1.26: tool nginx-1.26.3-dynamic  ## run the tests with the module loaded into nginx 1.26.3
 	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
 
-test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run both of the following
+test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run test-sanitize-unit and test-sanitize-nginx
 
 test-sanitize-unit: $(unit:%=build/sanitize/unit/%)  ## run the unit tests with ASan and UBSan
 	@scripts/run-unit.sh $^
 
-test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions nginx-1.26.3-sanitize $(packages)  ## run TESTS with ASan and UBSan
+test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions nginx-1.26.3-sanitize $(packages)  ## run TESTS with an nginx built with ASan and UBSan
 	TEST_NGINX_SANITIZED=1 $(call suite,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 
-# The model checker is in t/chaos; CHAOS has further options, such as --seed N.
+# The model checker is in t/chaos.  CHAOS passes it options, such as --seed N.
 
 TIME ?= 20s
 installed = $(call with,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 sanitized = TEST_NGINX_SANITIZED=1 $(call with,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 checker = perl -It/lib t/chaos/chaos.pl --time $(TIME) $(CHAOS)
 
-# Clocks that jump and memory that is short are left to "make chaos": they take
-# minutes to say something.  Workers die of what somebody does who has taken one
-# over, which the sanitizers would report.
+# Clocks that jump and memory that runs out need minutes to show anything, so
+# only "make chaos" draws them.  The sanitizers would report the workers that die
+# when an attacker damages files or shared memory.
 
-test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## run the model checker for TIME (20s), its test, and with ASan
+test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## run the model checker for TIME (20s), and check that it can fail
 	$(installed) prove -It/lib t/chaos/self.t
 	$(installed) $(checker) --skip clock,memory
 	$(sanitized) $(checker) --skip clock,memory,tamper,forge
 
-chaos: all  ## run the model checker alone: make chaos TIME=10m
+chaos: all  ## run the model checker with all events: make chaos TIME=10m
 	$(installed) $(checker)
 
 test-fuzz fuzz: fuzzers
 	@scripts/run-fuzz.sh $(FUZZ_SECONDS) $(fuzz)
 
-test-fuzz:  ## run the fuzzers for FUZZ_SECONDS (10) each
-fuzz:  ## run them for longer: make fuzz FUZZ_SECONDS=3600
+test-fuzz:  ## run each fuzzer for FUZZ_SECONDS (10)
+fuzz:  ## run each fuzzer for longer: make fuzz FUZZ_SECONDS=3600
 
 SPELLINGS ?= 1000000
 SEED ?= 1
 
-spellings: build/reference/expressions  ## compare SPELLINGS (1000000) of hosts with a browser's URL parser
+spellings: build/reference/expressions  ## compare the key forms with a browser's URL parser on SPELLINGS (1000000)
 	node t/reference/browser.mjs --count $(SPELLINGS) --seed $(SEED) --program $<
 
-test-cross: tool unit  ## run the tool and unit tests on aarch64 and old x86-64
+test-cross: tool unit  ## run the tool and unit tests on emulated aarch64 and old x86-64
 	@scripts/install-deps.sh cross
 	@+$(MAKE) --no-print-directory cross
 	@scripts/test-cross.sh $(unit)
 
-test-docs: all build/manpage  ## check the commands, outputs and links in the documents
+test-docs: all build/manpage  ## run the commands in the documents, and check links and tables
 	scripts/check-docs.sh
 
 
 # Measuring
 
 pictures: docs/analyze-blocked.svg docs/analyze-classic.svg
-pictures:  ## measure and draw docs/analyze-*.svg (needs gnuplot)
+pictures:  ## measure false-positive rates and draw docs/analyze-*.svg (needs gnuplot)
 
 docs/analyze-%.svg: build/ngx-bloom scripts/analyze.gnuplot
 	build/ngx-bloom analyze --layout $* -n 100k -p 0.001 --csv > build/analyze-$*.csv
 	gnuplot -c scripts/analyze.gnuplot build/analyze-$*.csv '$* filter' 100000 0.001 > build/analyze-$*.svg
 	mv build/analyze-$*.svg $@
 
-bench: deps-bench all $(bench)  ## measure BENCH (all sections), into bench/results
+bench: deps-bench all $(bench)  ## measure BENCH (all sections) and write bench/results
 	scripts/bench.sh $(BENCH)
 
 
@@ -331,14 +332,14 @@ bench: deps-bench all $(bench)  ## measure BENCH (all sections), into bench/resu
 
 modules_path = $(shell $(NGINX) -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
 
-install: all  ## install into PREFIX, and the module for nginx
+install: all  ## install the tool into PREFIX (/usr/local) and the module for nginx
 	install -D -m 755 build/ngx-bloom "$(DESTDIR)$(PREFIX)/bin/ngx-bloom"
 	install -D -m 644 docs/ngx-bloom.1 \
 	    "$(DESTDIR)$(PREFIX)/share/man/man1/ngx-bloom.1"
 	install -D -m 644 build/ngx_http_bloom_module.so \
 	    "$(DESTDIR)$(or $(modules_path),$(error $(NGINX) -V shows no --modules-path; is nginx installed?))/ngx_http_bloom_module.so"
 
-clean:  ## remove build/ (not the cache of compiled nginxes)
+clean:  ## remove build/, but not the cache of compiled nginxes
 	rm -rf build
 
 help:  ## list the targets

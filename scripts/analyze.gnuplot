@@ -1,7 +1,7 @@
 # gnuplot -c analyze.gnuplot FILE.csv TITLE CAPACITY RATE > FILE.svg
 #
-# Draws what `ngx-bloom analyze --csv` printed for filters that are made for
-# CAPACITY keys at a false-positive rate of RATE. TITLE names the filter.
+# Draws the output of `ngx-bloom analyze --csv` for filters made for CAPACITY
+# keys at a false-positive rate of RATE. TITLE names the filter.
 
 if (ARGC != 4) {
     print "usage: gnuplot -c analyze.gnuplot FILE.csv TITLE CAPACITY RATE"

@@ -3,20 +3,21 @@
 #
 # bench.sh [SECTION...]: the body of `make bench`
 #
-# Runs bench/SECTION.pl for each (all when not given), and writes one report,
-# with what machine it was, to bench/results/NAME.md and to the terminal.
+# Runs bench/SECTION.pl for each section, or all of them, and writes one report
+# to bench/results/NAME.md and to the terminal. The report describes the
+# machine.
 #
-#   BENCH_NAME    the report's name (the processor's)
-#   BENCH_QUICK   1: small and short, only to see that it works; the report is
-#                 left in build/bench
-#   BENCH_ROUNDS  how often each thing has its turn
-#   BENCH_MEMORY  the largest filter of the section lookups, as 8g (two thirds
-#                 of the memory that is free)
-#   BENCH_KEYS    the most keys that the section build takes: 1000000000
-#                 needs 33 GB on the disk (100 million)
-#   TMPDIR        where the data lies: about 4 GB
+#   BENCH_NAME    the name of the report (default: the name of the processor)
+#   BENCH_QUICK   1 measures little, only to show that it works, and writes the
+#                 report to build/bench
+#   BENCH_ROUNDS  how often each subject has its turn
+#   BENCH_MEMORY  the size of the largest filter in the section "lookups", such
+#                 as 8g (default: two thirds of the free memory)
+#   BENCH_KEYS    the largest number of keys in the section "build" (default:
+#                 100 million); 1000000000 needs 33 GB on the disk
+#   TMPDIR        the directory for the data, about 4 GB
 #
-# Ctrl-C ends it with a report of what has been measured.
+# Ctrl-C ends the run with a report of what was measured.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -28,7 +29,7 @@ sections=("$@")
 
 for section in "${sections[@]}"; do
     if [ ! -e "bench/$section.pl" ]; then
-        echo "There is no section \"$section\" of benchmarks; there are:" \
+        echo "No section of the benchmarks is named \"$section\"; there are:" \
              $(basename -a -s .pl bench/*.pl) >&2
         exit 2
     fi
@@ -47,7 +48,7 @@ report=$out/$name.md
 
 mkdir -p $out build/bench
 
-# what plots are called
+# the names of the plots begin with this
 
 export BENCH_FILES=$PWD/$out/$name
 
@@ -74,7 +75,8 @@ END
 }
 
 
-# Who else uses the processors: their share that is not idle, over a second.
+# busy [SECONDS]: prints how much of the processors other programs use, measured
+# over 2 seconds unless given.
 
 others() {
     awk '/^cpu / { n = 0; for (i = 2; i <= 9; i++) { n += $i }

@@ -4,14 +4,15 @@
 # build-nginx.sh installed dynamic
 # build-nginx.sh VERSION dynamic|static|sanitize
 #
-# Builds the module against the nginx that is installed (its nginx-dev package),
-# or a whole nginx of that version with the module, and leaves
+# Builds the module for the installed nginx (with its nginx-dev package), or an
+# nginx of the given version with the module:
 #
-#   build/nginx-VERSION-KIND/objs/ngx_http_bloom_module.so    (dynamic)
-#   build/nginx-VERSION-KIND/objs/nginx                       (not installed)
+#   build/nginx-VERSION-KIND/objs/ngx_http_bloom_module.so    if dynamic
+#   build/nginx-VERSION-KIND/objs/nginx                       unless installed
 #
-# nginx's own objects are compiled once and kept in the cache, see
-# nginx-source.sh; afterwards only what changed in the module is compiled.
+# The script compiles nginx's own objects once and keeps them in the cache that
+# nginx-source.sh describes. Later runs compile only what changed in the module.
+# The variable CC names another compiler than cc.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -46,8 +47,9 @@ else
            --with-http_slice_module --with-http_stub_status_module)
 
     if [ "$kind" = sanitize ]; then
-        # a malloc for each pool allocation lets ASan see overruns; zones are
-        # filled with garbage first; NGX_BLOOM_FAULTS lets tests inject faults
+        # NGX_DEBUG_PALLOC allocates each piece of a pool by itself, so that
+        # ASan sees overruns; NGX_DEBUG_MALLOC fills zones with garbage first;
+        # NGX_BLOOM_FAULTS lets tests inject faults
         flags+=(--with-cc-opt="-g -O1 -fsanitize=address,undefined \
 -fno-sanitize-recover=undefined -fno-sanitize=nonnull-attribute \
 -fno-omit-frame-pointer -DNGX_DEBUG_PALLOC=1 -DNGX_DEBUG_MALLOC=1 \
@@ -64,7 +66,7 @@ case $kind in
 esac
 
 
-# run COMMAND...: quietly; its output is shown if it fails
+# run COMMAND...: runs it and shows its output only if it fails
 
 run() {
     if ! "$@" > log 2>&1; then
@@ -75,7 +77,8 @@ run() {
 }
 
 
-# tree: the sources of nginx, by symbolic links, around an objs/ of its own
+# tree DIR: creates and enters a directory with links to nginx's sources, in
+# which nginx's build has its own objs/
 
 tree() {
     mkdir -p "$1"
@@ -106,8 +109,8 @@ if [ "$version" != installed ]; then
 fi
 
 
-# The module, in the checkout. "bloom" is a link to the checkout, so that its
-# path may be of any kind: nginx's build knows no spaces in paths.
+# The module, in the checkout. "bloom" is a link to the checkout, because
+# nginx's build does not support paths with spaces.
 
 mkdir -p "$work"
 exec 9>"$work/lock"
@@ -130,8 +133,8 @@ if [ "$configured" != "$(cat configured 2>/dev/null)" ]; then
 
     run ./configure "${flags[@]}" "$add"
 
-    # nginx's objects stay valid if only the line with the configure arguments
-    # has changed; nginx.c alone shows it
+    # If only the line with the configure arguments has changed, nginx's objects
+    # stay valid, except nginx.c, which prints that line.
 
     if [ "$target" = binary ]; then
         if cmp -s <(grep -v NGX_CONFIGURE objs/ngx_auto_config.h) \

@@ -18,6 +18,7 @@
 #   - docs/architecture.md lists the files of the source, and docs/state.md the
 #     files of a state directory and the fields of its control page;
 #   - docs/ngx-bloom.1 is what `make man` makes of the tool's tables;
+#   - CHANGELOG.md and the source have the same version;
 #   - `make run` serves what it promises.
 #
 # With arguments it checks the blocks of these documents only.

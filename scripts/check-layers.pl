@@ -1,21 +1,21 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# check-layers.pl: proves that the folders of src/ are layers.
+# check-layers.pl checks that the folders of src/ are layers.
 #
 #   - A file includes only headers of its own layer or of those below it.
 #   - No two files need each other, directly or in a longer circle.  X.c and
 #     X.h count as one file.
-#   - The same holds for symbols of the compiled objects, which show a call
-#     through a declaration that stands in the wrong header.
+#   - Both rules hold for the symbols of the compiled objects, too, which show a
+#     call through a declaration in the wrong header.
 #   - A function is declared in the header of the file that defines it, unless
-#     it has the name of that file, as cmd_add of cmd_add.c.
+#     the file is named after the function, as cmd_add.c.
 #   - No source file has more than 900 lines, generated ones apart.
-#   - `config` lists existing files, none of them the tool's, and each listed
-#     file is needed by another one.
+#   - `config` lists only files that exist, none of the tool's, and another file
+#     needs each of them.
 #
-# Prints a line "ok ..." or "not ok ..." for each rule; "make all" comes first.
-# The rules about includes are then broken in a copy, to see them noticed.
+# Prints a line "ok ..." or "not ok ..." for each rule.  Run "make all" first.
+# Then breaks the rules about includes in a copy, and checks that it notices.
 #
 # check-layers.pl --order prints the files of each layer from the ground up: a
 # file needs only those above its line, and those of the layers below.
@@ -31,7 +31,7 @@ use File::Temp;
 
 chdir dirname(__FILE__) . '/..' or die "cannot enter the checkout: $!\n";
 
-# each layer, and those below it that it may use
+# each layer, and the layers below that it may use
 
 my %below = (
     'src/core'     => [],
@@ -48,7 +48,7 @@ my %below = (
 my $longest = 900;
 my $generated = qr/_page_html\.c$/;
 
-# nginx's idiom: the files of a module refer to the module's own structure
+# As is usual in nginx, the files of a module refer to the module's structure.
 
 my $module = qr/^ngx_http_bloom(?:_filter)?_module$/;
 
@@ -129,7 +129,7 @@ sub describe {
 }
 
 
-# Whether a layer may use another.
+# Returns whether a layer may use another one.
 sub may_use {
     my ($from, $to) = @_;
 
@@ -180,7 +180,7 @@ sub includes {
 }
 
 
-# Checks what the compiled objects need of each other.
+# Checks which symbols the compiled objects need from each other.
 sub symbols {
     my (%source, %defined, %needs, %used);
 

@@ -3,11 +3,11 @@
 #
 # cross-libs.sh DIR
 #
-# Leaves in DIR/usr what the tool and the unit tests need of other libraries for
-# aarch64: Debian's packages for arm64, fetched and unpacked. Nothing is
-# installed, and the system's own architectures stay as they are, since adding
-# one would bring other versions of packages that it has.
-# Instant when it has been done.
+# Fetches Debian's arm64 packages of the libraries that the tool and the unit
+# tests need, and unpacks them into DIR/usr. Does nothing if that has been done.
+#
+# It installs nothing and adds no architecture to the system, because that would
+# bring other versions of packages that the system has.
 
 set -eu
 
@@ -28,7 +28,7 @@ if [ -e "$dir/unpacked" ]; then
 fi
 
 if ! command -v apt-get > /dev/null; then
-    echo "$0: there is no apt-get here, and so no libraries for aarch64;" \
+    echo "$0: this system has no apt-get to fetch libraries for aarch64;" \
          "unpack them into $dir/usr and create $dir/unpacked" >&2
     exit 1
 fi
@@ -38,7 +38,7 @@ mkdir -p "$dir/apt/lists/partial" "$dir/apt/cache/archives/partial" \
          "$dir/packages"
 dir=$(cd "$dir" && pwd)
 
-# an apt of our own, which knows no other packages than those for arm64
+# Runs apt-get with its own lists, which contain packages for arm64 only.
 
 apt() {
     apt-get -q -o APT::Architecture=arm64 -o APT::Architectures=arm64 \
@@ -50,11 +50,12 @@ apt() {
 
 apt update > "$dir/apt/log" 2>&1 || {
     cat "$dir/apt/log" >&2
-    echo "$0: no lists of packages for arm64 can be had; is there a network?" >&2
+    echo "$0: apt-get could not fetch the lists of packages for arm64; check" \
+         "the network" >&2
     exit 1
 }
 
-# names differ between releases; those that this one has
+# The names differ between releases: the packages of this release are fetched.
 
 for package in $packages; do
     (cd "$dir/packages" && apt download "$package" >> "$dir/apt/log" 2>&1) \

@@ -3,9 +3,8 @@
 #
 # install-deps.sh run|test|cross|bench
 #
-# Installs the Debian packages that are missing: those of `make run`; or those
-# of `make test`, which are more; or what `make test-cross` or `make bench` need
-# beside them. Instant when nothing is missing.
+# Installs the Debian packages that are missing for `make run`, `make test`,
+# `make test-cross` or `make bench`. Does nothing if none is missing.
 
 set -eu
 
@@ -48,7 +47,8 @@ if [ "$1" = test ]; then
     command_of valgrind valgrind
     command_of gnuplot gnuplot-nox
 
-    # what made the filters that are imported; ecj and a JRE are a fifth of a JDK
+    # the libraries whose filters are imported; ecj and a JRE need a fifth of
+    # the room of a JDK
     if ! command -v javac > /dev/null; then
         command_of ecj ecj
         command_of java default-jre-headless
@@ -63,7 +63,7 @@ if [ "$1" = test ]; then
     command_of prometheus prometheus
     command_of promtool prometheus
 
-    # the page: what it is built with, and a browser to try it in
+    # what builds the page, and a browser to test it in
     command_of node nodejs
     command_of npm npm
     file_of /usr/bin/chromium chromium
@@ -88,7 +88,7 @@ fi
 if [ "$1" = bench ]; then
     command_of gnuplot gnuplot-nox
 
-    # what people ask about keys instead
+    # other ways to look keys up
     file_of /usr/share/nginx/modules-available/mod-http-lua.conf \
             libnginx-mod-http-lua
     file_of /usr/share/lua/5.1/nginx/redis.lua lua-nginx-redis
@@ -115,8 +115,8 @@ fi
 install="apt-get install -y --no-install-recommends$missing"
 
 if ! command -v apt-get > /dev/null; then
-    echo "$0: missing, by the names of Debian's packages:$missing;" \
-         "there is no apt-get here, install them by the means of this system" >&2
+    echo "$0: these Debian packages are missing:$missing; this system has no" \
+         "apt-get, so install the same software in another way" >&2
     exit 1
 fi
 
@@ -125,16 +125,17 @@ if [ "$(id -u)" = 0 ]; then
 elif sudo -n true 2> /dev/null; then
     as_root="sudo -n"
 else
-    echo "$0: missing packages; run this as root, then try again:" >&2
+    echo "$0: packages are missing; run this command as root, then try" \
+         "again:" >&2
     echo "  apt-get update && $install" >&2
     exit 1
 fi
 
 echo "installing missing Debian packages:$missing"
 
-# Debian starts a service as it is installed, and nginx's fails where port 80
-# is taken; nor are those of others needed here, so services are
-# told not to start meanwhile.
+# Debian starts a service when it installs it. The tests need none of these
+# services, and nginx's fails if port 80 is in use. So services are kept from
+# starting during the installation.
 
 policy=/usr/sbin/policy-rc.d
 

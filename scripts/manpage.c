@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * manpage prints the man page of ngx-bloom: the template has the prose, and the
- * tool's own tables have the options.
+ * manpage prints the man page of ngx-bloom from a template with the prose and
+ * from the tool's tables of options.
  *
  *     manpage TEMPLATE
  *
- * A line of the template is printed as it is, with @VERSION@ replaced, or is
- * one of these:
+ * Most lines of the template are printed as they are, with the tool's version
+ * for @VERSION@.  These lines are replaced:
  *
- *     @SYNOPSIS@         how each command is called
- *     @ABOUT command@    the heading of a command and what it does
- *     @OPTIONS command@  its options
- *     @STATUS@           what exit statuses mean to a command
+ *     @SYNOPSIS@         the arguments of each command
+ *     @ABOUT command@    the heading of a command and a description of it
+ *     @OPTIONS command@  the options of a command
+ *     @STATUS@           the meaning of exit statuses for each command
  */
 
 #include <ctype.h>
@@ -25,7 +25,7 @@
 #include "command_list.h"
 
 
-static int  described;                   /* commands with their options */
+static int  described;                   /* commands with printed options */
 
 
 /* Prints a character that may mean something to troff. */
@@ -53,8 +53,8 @@ is_option(const char *text, const char *begin)
 }
 
 
-/* Prints a text: a line for each sentence, options in bold, the first letter
- * large and a stop at the end. */
+/* Prints a text with each sentence on its own line, options in bold, a capital
+ * at the beginning and a full stop at the end. */
 static void
 print_sentences(const char *text, size_t len)
 {

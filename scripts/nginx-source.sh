@@ -3,15 +3,15 @@
 #
 # nginx-source.sh VERSION
 #
-# Prints the directory with nginx's source of that version, as Debian patches
-# it, and fetches it first if it is not in the cache yet:
+# Prints the directory with the source of that nginx, with Debian's patches. If
+# it is not in the cache, the script fetches it:
 #
 #   ${BLOOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ngx-bloom}/nginx-VERSION-src
 #
-# The mirror is the one this machine's apt uses; BLOOM_DEBIAN_MIRROR=URL names
-# another one, for a machine that is not a Debian. apt runs with its own source
-# list and its own directories, so the machine's configuration stays untouched
-# and no root is needed.
+# The script uses the mirror of this machine's apt. On a machine that is not a
+# Debian, set BLOOM_DEBIAN_MIRROR to a mirror's URL. apt runs with its own
+# source list and directories, so the machine's configuration does not change
+# and the script needs no root.
 
 set -eu
 
@@ -41,8 +41,8 @@ tmp=$(mktemp -d "$cache/fetch.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/lists/partial" "$tmp/cache/archives/partial" "$tmp/source"
 
-# the machine's own mirrors, of its own release: sites "" is the archive,
-# sites -security the security updates
+# sites "" or sites -security: prints the machine's mirror of its release, or of
+# its security updates
 
 sites() {
     codename=$(. /etc/os-release; [ "$ID" = debian ] && echo "$VERSION_CODENAME")
@@ -73,7 +73,7 @@ apt=(-q -o "Dir::Etc::SourceList=$tmp/sources.list" -o Dir::Etc::SourceParts=-
      -o "Dir::State::Lists=$tmp/lists" -o "Dir::Cache=$tmp/cache"
      -o Acquire::Languages=none -o Acquire::Retries=3 -o APT::Sandbox::User=)
 
-# one of the two sites may fail: what counts is whether the source is there
+# One of the two sites may fail; what counts is whether the source is found.
 
 apt-get "${apt[@]}" update > "$tmp/log" 2>&1 || true
 

@@ -3,9 +3,10 @@
 #
 # run-fuzz.sh SECONDS PROGRAM...
 #
-# Runs each fuzzer for that long, from its corpus in t/fuzz/corpus/NAME and from
-# what earlier runs have found in build/fuzz/corpus/NAME. An input that breaks
-# something is left in build/fuzz/findings/ and fails the run.
+# Runs each fuzzer for this number of seconds. It starts from the inputs in
+# t/fuzz/corpus/NAME and from those that earlier runs found, which are in
+# build/fuzz/corpus/NAME. An input that breaks something is kept in
+# build/fuzz/findings/ and fails the run.
 
 set -u
 
@@ -34,11 +35,11 @@ for program in "$@"; do
                   > "$log" 2>&1
     then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-        echo "ok - $program: $runs inputs in $seconds s, none breaks it"
+        echo "ok - $program: none of $runs inputs in $seconds s breaks it"
     else
         tail -n 60 "$log"
         echo "not ok - $program: an input in $findings breaks it;" \
-             "to see it again: $program FILE"
+             "reproduce it with: $program FILE"
         failed=1
     fi
 done

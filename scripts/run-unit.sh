@@ -3,7 +3,7 @@
 #
 # run-unit.sh PROGRAM...
 #
-# Runs the unit tests one after the other, all of them even if one fails.
+# Runs the unit tests one after the other. Goes on if one fails.
 
 set -u
 failed=0
@@ -20,7 +20,7 @@ for program in "$@"; do
     if [ $status -ne 0 ]; then
         failed=1
 
-        # cmocka names the tests that failed, unless the program itself died
+        # cmocka names the tests that failed, unless the program died
         if ! grep -q '^\[  FAILED  \]' "$log"; then
             echo "not ok - $program ended with status $status"
         fi

@@ -36,8 +36,8 @@ done
 mkdir -p $out
 
 
-# The names, from apt's lists. Where there are none yet they are fetched, if
-# that is allowed; else what is installed has to do.
+# Prints the names from apt's lists. If there are no lists, it fetches them, and
+# if that is not allowed, it prints the names of the installed packages.
 
 known_to_apt() { apt-cache pkgnames 2> /dev/null || true; }
 
@@ -61,7 +61,7 @@ names() {
     LC_ALL=C sort -u <<< "$found" | sed '/^$/d'
 }
 
-# by rename: another run may be reading it
+# replaced by a rename, because another run may be reading it
 
 new=$out/names.$$
 trap 'rm -f $new' EXIT
@@ -78,7 +78,7 @@ $tool build -o $out/packages.bloom -p 0.001 $out/packages.txt
 echo
 
 
-# A name that is there and one that is not, false positives left out.
+# A name that the filter has, and one that it answers "absent" for.
 
 present=$(grep -x nginx $out/packages.txt || head -n 1 $out/packages.txt)
 absent=no-such-package
@@ -88,7 +88,7 @@ while $tool test $out/packages.bloom $absent > /dev/null; do
 done
 
 
-# Two free ports, one for the shield and one for what stands behind it.
+# Two free ports, one for the shield and one for the backend.
 
 free_port() {
     local port
@@ -108,8 +108,8 @@ port=$(free_port "${PORT:-8080}")
 backend=$(free_port $((port + 1)))
 
 
-# Each run has a directory of its own, so that several can be up at a time.
-# The workers of nginx get no other user's name: they serve localhost alone.
+# Each run has its own directory, so that several can run at a time. The workers
+# keep the user who runs this script, because they serve localhost alone.
 
 dir=$PWD/$out/$port
 mkdir -p "$dir"
@@ -143,7 +143,7 @@ http {
 
     bloom_zone zone=packages file=../packages.bloom;
 
-    # for /status/: what the filter says, in words
+    # for /status/: the filter's answer in words
 
     bloom_lookup \$name \$known zone=packages;
 
@@ -189,7 +189,7 @@ http {
 END
 
 
-# nginx runs as a child, so that it can be said when it serves.
+# nginx runs as a child, so that this script can report when nginx serves.
 
 started=
 stop() {
@@ -219,27 +219,27 @@ done
 
 url=http://127.0.0.1:$port
 cat << END
-nginx serves a shield before a small backend: only names that may exist get
-through to it. Try from another terminal:
+nginx serves a shield in front of a small backend: only requests for names that
+may exist reach the backend. Try from another terminal:
 
   curl -i $url/package/$present
-      200: maybe present, the backend answers
+      200: the name is maybe present, and the backend answers
 
   curl -i $url/package/$absent
-      404: definitely absent, the backend is not asked; a line appears here
+      404: the name is absent; nginx answers, and logs a line here
 
   curl $url/status/$present
       "$present: maybe present"; another name may be "absent"
 
-In a browser, $url/bloom/ shows the filter at work.
+A browser shows the filter at work at $url/bloom/.
 
 Ctrl-C stops it. \`make run PORT=N\` takes the first free port from N on.
 
 END
 
 
-# expect WHAT STATUS TEXT CURL'S...: one of the requests, and what it should
-# give
+# expect NAME STATUS TEXT ARGUMENTS...: makes a request by curl and compares the
+# answer
 
 failed=0
 expect() {
@@ -269,7 +269,7 @@ wait $started || status=$?
 started=
 
 if [ $status = 0 ]; then
-    echo "nginx was told to stop, and did"
+    echo "nginx stopped, as it was told to"
 else
     echo "$0: nginx ended with status $status, see above" >&2
 fi

@@ -3,15 +3,17 @@
 #
 # test-cross.sh UNIT...: the body of `make test-cross`
 #
-# On an emulated aarch64 (qemu-user): the unit tests, golden vectors among them,
-# and the tool, which makes the same bytes as the one for this machine and reads
-# its images. On x86-64 processors without AVX, and with AVX2 but no AVX-512:
-# the unit tests of what chooses its instructions by the processor, and the
-# tool; an instruction that such a processor lacks would end them.
+# On an emulated aarch64 (qemu-user), runs the unit tests, among them the golden
+# vectors, and the tool. The tool must build images with the same bytes as the
+# tool of this machine, and read that tool's images.
 #
-#   CROSS_SKIP  unit tests that are left out on aarch64: by default those that
-#               add millions of keys or search for sizes, which takes many
-#               minutes under emulation and is the same C on both
+# On emulated x86-64 processors without AVX, and with AVX2 but without AVX-512,
+# runs the tool and the unit tests of code that chooses its instructions by the
+# processor. An instruction that the processor lacks would kill the program.
+#
+#   CROSS_SKIP  unit tests to leave out on aarch64. The default is those that
+#               add millions of keys or search for sizes: they take many minutes
+#               under emulation, and their C is the same on both processors.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -39,7 +41,7 @@ aarch64() {
 libraries=$root/usr/lib/aarch64-linux-gnu:$root/lib/aarch64-linux-gnu
 
 
-# check NAME COMMAND...: it succeeds
+# check NAME COMMAND...: reports whether the command succeeds
 
 check() {
     local name=$1
@@ -48,7 +50,7 @@ check() {
     if "$@" > "$scratch/log" 2>&1; then ok "$name"; else not_ok "$name"; fi
 }
 
-# unit NAME COMMAND...: a program of cmocka's tests, all of which pass
+# unit NAME COMMAND...: reports whether all tests of a cmocka program pass
 
 unit() {
     local name=$1
@@ -63,7 +65,8 @@ unit() {
     fi
 }
 
-# has VECTOR...: the last unit test found these on its processor, in this order
+# has VECTOR...: reports whether the last unit test found these instruction sets
+# on its processor, in this order
 
 has() {
     local found
@@ -96,7 +99,7 @@ done
 seq 1 20000 > "$scratch/keys"
 seq 20001 40000 > "$scratch/others"
 
-# All but a build's own id and time, in the header's page, is the same.
+# Compares two images without their first page, which has a build's id and time.
 
 same() {
     cmp --ignore-initial=4096 "$scratch/here" "$scratch/there" \

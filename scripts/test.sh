@@ -3,9 +3,9 @@
 #
 # test.sh: the body of `make test`
 #
-# Runs every stage, `make test-STAGE`, even after one has failed, counts what
-# its output reports, and ends with one line "N passed, N failed", which is also
-# left in build/test/result. Each stage's output is in build/test/STAGE.log.
+# Runs every stage, `make test-STAGE`, even if one fails. Counts the passed and
+# failed tests in their output, and ends with a line "N passed, N failed", which
+# is also in build/test/result. Each stage's output is in build/test/STAGE.log.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -19,9 +19,10 @@ rm -rf $out
 mkdir -p $out
 
 
-# count LOG STATUS: prints "passed failed" for a stage. The forms are cmocka's,
-# prove's, and lines "ok ..." and "not ok ..." of anything else. A stage that
-# broke without a word, or that checked nothing, has one failure.
+# count LOG STATUS: prints "passed failed" of a stage. It reads the output of
+# cmocka and prove, and lines "ok ..." and "not ok ..." of other programs. A
+# stage that ended with an error but reported none, or that checked nothing,
+# counts as one failure.
 
 count() {
     awk -v status="$2" '
@@ -30,8 +31,8 @@ count() {
         /^ok /                        { passed++ }
         /^not ok /                    { failed++ }
 
-        # prove: a line for each file that failed, one for all tests at last;
-        # a file that failed as such, with no test of its own, is one failure
+        # prove prints a line for each file that failed, and one for all tests
+        # at the end; a file that failed without a failed test is one failure
         / \(Wstat: [0-9]+.* Tests: [0-9]+ Failed: [0-9]+\)$/ {
             bad += $NF
             failed += $NF
@@ -77,7 +78,7 @@ stage() {
 }
 
 
-# What the first stages share is built before anything runs in parallel.
+# Builds what the first stages share, before anything runs in parallel.
 
 build() {
     $make -j "$(nproc)" all unit fuzzers \
@@ -92,10 +93,10 @@ background_result() {
 stage build build
 stage layers $make test-layers
 
-# One lane compiles and fuzzes, the other one runs tests, which mostly wait. A
-# stage that needs an nginx which is being compiled waits for its lock.
+# One lane compiles and fuzzes, the other runs the tests, which mostly wait. A
+# stage that needs an nginx waits for its lock while the other lane compiles it.
 
-set -m          # the lane becomes a process group, to be ended as a whole
+set -m          # makes the lane a process group, which can be killed as a whole
 (
     $make nginxes
     $make test-fuzz

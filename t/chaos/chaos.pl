@@ -1,15 +1,15 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A model checker of additions: clients use a real nginx while everything that
-# can happen to it does.  It ends with its counts, or with the first promise
-# that was broken.
+# A model checker of additions: clients use a real nginx while random events
+# happen to it.  The checker stops at the first broken promise, and ends with
+# its counts.
 #
 #   perl -It/lib t/chaos/chaos.pl --time 10m
 #
-# lib/Chaos/Events.pm has what happens, with Failures.pm and Attacks.pm; Client.pm
-# what the clients do and how they judge, Ledger.pm which failures of a request
-# are excused.
+# The files are in lib/Chaos: Events.pm, Failures.pm and Attacks.pm have the
+# events; Client.pm has what the clients do and check; Ledger.pm decides which
+# failures of a request are excused.
 
 use strict;
 use warnings;
@@ -43,14 +43,14 @@ usage: chaos.pl [--time 10m] [--seed N] [--workers N] [--clients N]
                 [--keys N] [--events N] [--only EVENT,...] [--skip EVENT,...]
                 [--no-witness] [--break WHAT]
 
-  --time    until when new events are begun: seconds, or with s, m, h
+  --time    starts events for this time: seconds, or a number with s, m or h
   --seed    draws the same events again
-  --keys    for this many keys each filter is made; more for a longer time
-  --events  no more than this many
-  --only    draws these alone, in turn
-  --skip    draws none of these
+  --keys    makes each filter for this many keys (default: by the time)
+  --events  stops after this many events
+  --only    draws only these events, in turn
+  --skip    draws none of these events
   --no-witness
-            does not look at what processes of root do
+            does not record what processes of root do
   --break   breaks a promise by hand: journal, ledger, pair, base, acknowledged,
             lost, root
 USAGE
@@ -74,8 +74,8 @@ STDOUT->autoflush;
 print "# seed $option{seed}, $option{workers} workers, $option{clients}"
       . " clients, $seconds s\n";
 
-# Workers of another user, and what root does is seen, where that can be; where
-# not, no event is drawn that somebody brings about who has taken over a worker.
+# As root, the workers run as another user, and a library records what processes
+# of root do.  Otherwise no event of an attacker in a worker is drawn.
 
 my $user = $> == 0 && eval { hostile_user() };
 my $t = BloomTest->new($user ? (user => $user->{conf}) : ());
@@ -156,7 +156,8 @@ sub begin_client {
 }
 
 
-# Sends a command to all clients and waits for all; dies of what is wrong.
+# Sends a command to all clients and waits for them.  Dies with what they found
+# wrong.
 
 sub command {
     my ($command) = @_;
@@ -236,7 +237,7 @@ sub report {
     is($sum{failed}, 0, 'no request failed but those that a kill cut');
     cmp_ok($sum{acked}, '>', 0, 'keys were acknowledged');
 
-    # a filter that says "present" of everything would lose nothing
+    # a filter that answers "present" to everything would lose no key
 
     cmp_ok($sum{absent}, '>', 100 * $sum{false},
            'what was never added is absent');

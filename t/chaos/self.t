@@ -75,8 +75,8 @@ subtest 'no promise is broken' => sub {
 };
 
 
-# The ledger excuses failures of requests by what is written in it: a connection
-# that a kill may have cut, and one that nginx may have closed while idle.
+# The ledger excuses only the failures that its lines explain: a connection that
+# a kill may have cut, and an idle one that nginx may have closed.
 
 subtest 'the ledger excuses failures' => sub {
     my $writer = Chaos::Ledger->new($t->testdir . '/ledger');

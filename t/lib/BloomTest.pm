@@ -2,16 +2,16 @@
 
 package BloomTest;
 
-# Tests of nginx with the bloom module, each in a temporary directory and on
-# ports of its own.  t/README.md shows how to write one; what a test can do
-# is in four files:
+# BloomTest runs nginx with the bloom module for a test, in a temporary
+# directory and on the test's own ports.  t/README.md shows how to write a test.
+# Four files provide what a test can do:
 #
 #   BloomTest.pm           files, ports, the log, the tool, checks at the end
 #   BloomTest/Nginx.pm     start, reload, upgrade, kill, stop
-#   BloomTest/Client.pm    requests (Connection.pm for one byte by byte)
-#   BloomTest/Backend.pm   a server to stand behind nginx
+#   BloomTest/Client.pm    requests (Connection.pm: byte by byte)
+#   BloomTest/Backend.pm   a server behind nginx
 #
-# A test loads what it shares with others from the other files beside them.
+# A test loads other files in BloomTest/ itself.
 
 use strict;
 use warnings;
@@ -30,14 +30,14 @@ use BloomTest::Backend;
 use BloomTest::Port qw(reserve_port);
 use BloomTest::Process qw(wait_until run_command leftovers title);
 
-# a test gets all of Test::More from here
+# exports all of Test::More to the test
 
 our @EXPORT = ((grep { $_ ne 'done_testing' } @Test::More::EXPORT),
                'done_testing');
 
 my $checkout = abs_path(dirname(__FILE__) . '/../..');
 
-# log lines that no test may leave behind without having said so
+# log lines that fail a test unless it announced them
 
 my $severe = qr/\[(?:alert|emerg)\]
                |exited\ on\ signal
@@ -48,16 +48,16 @@ my $sanitizer = qr/(?:ERROR|SUMMARY):\ \w+Sanitizer
                   |ERROR:\ Can't\ open\ file/x;
 
 my $script = $$;
-my $finished;    # the checks at the end have been made
-my $failed;      # one of them failed when it was too late for Test::More
+my $finished;    # the checks at the end have run
+my $failed;      # a check failed when it was too late for Test::More
 my @tests;
 
 $SIG{$_} = sub { exit 130 } for qw(INT TERM HUP);
 
 
-# Options: module => 0 runs nginx without our module; user => NAME are the
-# workers' when the test runs as root (root when not given); log_level (info
-# when not given).
+# Creates a test.  Options: module => 0 runs nginx without the module; user =>
+# NAME runs the workers as this user if the test runs as root (default: root);
+# log_level (default: info).
 
 sub new {
     my ($class, %option) = @_;
@@ -105,8 +105,8 @@ sub new {
 sub testdir { return $_[0]{dir} }
 
 
-# Sets variables in the environment of nginx, before it is configured.  There
-# may be several libraries before the system's.
+# Sets variables in the environment of nginx.  Call it before nginx.conf is
+# written.  Calls with LD_PRELOAD add libraries.
 
 sub environment {
     my ($self, %variable) = @_;
@@ -116,7 +116,7 @@ sub environment {
 
     %{ $self->{env} } = (%{ $self->{env} || {} }, %variable);
 
-    # what is loaded before the sanitizer's library is no error then
+    # the sanitizer would report libraries that are loaded before its own
 
     $self->{env}{ASAN_OPTIONS} .= ':verify_asan_link_order=0'
         if $variable{LD_PRELOAD} && $self->{env}{ASAN_OPTIONS}
@@ -124,8 +124,8 @@ sub environment {
 }
 
 
-# The port that stands for a number; each number gets one of its own, which
-# stays reserved until the script ends.
+# Returns the port that stands for a number.  Each number gets its own port,
+# which stays reserved until the script ends.
 
 sub port {
     my ($self, $number) = @_;
@@ -192,8 +192,8 @@ sub waitforfile {
 }
 
 
-# The error log: log_mark() is a point in it, from which log_since() reads
-# and wait_for_log() looks.
+# Returns the present end of the error log.  log_since() returns what the log
+# has since such a mark, and wait_for_log() searches it.
 
 sub log_mark {
     my ($self) = @_;
@@ -213,7 +213,7 @@ sub log_since {
 }
 
 
-# Returns the first complete line that matches.
+# Waits for a complete line that matches, and returns it.
 
 sub wait_for_log {
     my ($self, $pattern, $mark) = @_;
@@ -231,8 +231,8 @@ sub wait_for_log {
 }
 
 
-# Says that lines which match will be in the log: they are no failure, and
-# their absence is one.
+# Announces that the log will have lines which match.  They do not fail the
+# test; their absence does.
 
 sub expect_log {
     my ($self, $pattern) = @_;
@@ -241,8 +241,8 @@ sub expect_log {
 }
 
 
-# Says that whatever the log has since the mark is no failure: a test has done
-# what processes die of, by a number that nobody knows.
+# Excuses everything in the log since the mark, because the test may have killed
+# an unknown number of processes.
 
 sub excuse_log {
     my ($self, $mark) = @_;
@@ -251,9 +251,9 @@ sub excuse_log {
 }
 
 
-# A server behind nginx; $port is the number of a %%PORT_n%% token.  The
-# answer is as in BloomTest/Backend.pm; without one the server says what it
-# was asked for.
+# Starts a server behind nginx and returns it.  $port is the number of a
+# %%PORT_n%% token.  The answer is as in BloomTest/Backend.pm; by default the
+# server answers with the request that it got.
 
 sub backend {
     my ($self, $port, $answer) = @_;
@@ -288,7 +288,7 @@ sub run_tool {
 }
 
 
-# Builds an image from keys, with -p 0.001 unless the options say otherwise,
+# Builds an image from keys, with -p 0.001 unless the options have another rate,
 # and returns its path.
 
 sub build_image {
@@ -311,7 +311,7 @@ sub build_image {
 }
 
 
-# Stops everything, makes the checks at the end, and ends the plan.
+# Stops everything, runs the checks at the end, and ends the plan.
 
 sub done_testing {
     _finish();
@@ -338,7 +338,7 @@ sub _globals {
 sub _globals_http {
     my ($self, $config) = @_;
 
-    # a test has nothing to do with the system's own directory
+    # keeps a test away from the system's own state directory
 
     my @state = $config =~ /\bbloom_zone\b/
                 && $config !~ /\bbloom_state_path\b/
@@ -354,7 +354,7 @@ sub _globals_http {
 }
 
 
-# Lines of the log that an expected refusal has left since the mark.
+# Excuses the lines that an expected refusal has logged since the mark.
 
 sub _excuse {
     my ($self, $mark) = @_;
@@ -364,8 +364,8 @@ sub _excuse {
 }
 
 
-# A check: a test of its own while tests are counted, or else a message and
-# the script's exit status.
+# Makes a check.  While Test::More counts tests, a check is a test; later it is
+# a message and the script's exit status.
 
 sub _check {
     my ($ok, $name, @detail) = @_;

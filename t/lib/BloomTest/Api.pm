@@ -2,8 +2,8 @@
 
 package BloomTest::Api;
 
-# Requests to the endpoint, which `configure` of BloomTest::Zones puts at
-# /bloom/, and tests of what it answers.
+# Makes requests to the endpoint, which `configure` of BloomTest::Zones puts at
+# /bloom/, and tests its answers.
 
 use strict;
 use warnings;
@@ -18,7 +18,7 @@ our @EXPORT = qw(api add upload_image lookup_keys zone_state generation
                  build_id is_error is_added settled);
 
 
-# $t->request() of a path below the prefix.
+# Makes a request for a path below the prefix.
 
 sub api {
     my ($t, $method, $path, %option) = @_;
@@ -27,7 +27,7 @@ sub api {
 }
 
 
-# Adds keys and returns what the endpoint answers; dies if they are not added.
+# Adds keys and returns the endpoint's answer; dies if they are not added.
 
 sub add {
     my ($t, $zone, $keys, %option) = @_;
@@ -53,7 +53,7 @@ sub upload_image {
 }
 
 
-# What the endpoint answers about each key, as soon as no answer is unknown.
+# Returns the endpoint's answer for each key, as soon as no answer is unknown.
 
 sub lookup_keys {
     my ($t, $zone, @keys) = @_;
@@ -92,8 +92,8 @@ sub generation { return zone_state(@_)->{generation} }
 sub build_id { return zone_state(@_)->{image}{build_id} }
 
 
-# Tests a refusal: its status, that it is an error object of the endpoint, and
-# what its message says.  Returns the response.
+# Tests a refusal: its status, that its body is an error of the endpoint, and
+# its message.  Returns the response.
 
 sub is_error {
     my ($response, $status, $message, $name) = @_;
@@ -117,8 +117,8 @@ sub is_error {
 }
 
 
-# Tests what a response says of added keys: received, added, already present,
-# durable.  Those that are undef do not matter.
+# Tests the counts in a response about added keys: received, added, already
+# present, durable.  A count of undef is not tested.
 
 sub is_added {
     my ($response, $received, $added, $present, $durable, $name) = @_;
@@ -143,7 +143,8 @@ sub is_added {
 }
 
 
-# Waits until the zone's state is as wanted; returns it, or nothing.
+# Waits until the zone's state is as wanted.  Returns the state, or nothing if
+# it does not come.
 
 sub settled {
     my ($t, $zone, $wanted) = @_;

@@ -2,8 +2,8 @@
 
 package BloomTest::Backend;
 
-# A small HTTP server to stand behind nginx: it gives canned answers and
-# records the requests it saw.  One process a connection, one request each.
+# A small HTTP server behind nginx, which gives prepared answers and records
+# requests.  It has a process for each connection and takes one request on each.
 
 use strict;
 use warnings;
@@ -51,7 +51,7 @@ sub new {
 }
 
 
-# The requests seen so far: {method, uri, headers, body}.
+# Returns the requests so far: {method, uri, headers, body}.
 
 sub requests {
     my ($self) = @_;
@@ -79,8 +79,8 @@ sub _serve {
     local $SIG{PIPE} = 'IGNORE';
     my $request = _read_request($client) or return;
 
-    # recorded before it is answered, in one write: who has the answer
-    # finds the record
+    # recorded in one write before it is answered, so that a client that has the
+    # answer finds the record
 
     sysopen my $record, $self->{record}, O_WRONLY | O_CREAT | O_APPEND
         or die "backend: cannot write $self->{record}: $!\n";

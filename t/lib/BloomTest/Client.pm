@@ -2,8 +2,8 @@
 
 package BloomTest::Client;
 
-# The part of BloomTest that makes requests.  All take `port`, the number of
-# a %%PORT_n%% token (8080 when not given).
+# The part of BloomTest that makes requests.  All functions take `port`, the
+# number of a %%PORT_n%% token (default: 8080).
 
 use strict;
 use warnings;
@@ -22,8 +22,8 @@ sub connect {
 }
 
 
-# Sends text as it is and returns the response.  Options: port, and piece and
-# pause to send slowly.
+# Sends text as it is and returns the response.  Options: port; piece and pause,
+# to send slowly.
 
 sub http {
     my ($self, $text, %option) = @_;
@@ -44,7 +44,7 @@ sub http {
 }
 
 
-# Sends the first `after` bytes (everything when not given) and breaks off.
+# Sends the first `after` bytes (default: all) and resets the connection.
 
 sub http_abort {
     my ($self, $text, %option) = @_;
@@ -75,8 +75,8 @@ sub pipeline {
 }
 
 
-# The text of a request.  Options: headers (a hash, or a list of pairs where
-# some repeat), body, chunks (a list: the body in chunks), host, keepalive.
+# Returns the text of a request.  Options: headers (a hash, or a list of pairs
+# if names repeat), body, chunks (a list: the body in chunks), host, keepalive.
 
 sub request_text {
     my ($self, $method, $path, %option) = @_;
@@ -150,8 +150,8 @@ sub delete {
 }
 
 
-# HTTP/2 without TLS, by curl: for a `listen ... http2`.  A body is sent as it
-# is, and curl is given the file of `body_file` for one that is long.
+# Makes a request by HTTP/2 without TLS, through curl, to a `listen ... http2`.
+# It sends `body` as it is; give curl a long body as the file `body_file`.
 
 sub has_http2 {
     my ($self) = @_;

@@ -2,11 +2,11 @@
 
 package BloomTest::Clients;
 
-# Clients that ask nginx again and again, each in a process of its own, while
-# the test reloads nginx or kills its processes.
+# Clients that send requests all the time, each in its own process, while the
+# test reloads nginx or kills its processes.
 #
 #   my $clients = BloomTest::Clients->new($t, 2, sub {
-#       my ($client, $round) = @_;    1 and 2; 1, 2, 3, ...
+#       my ($client, $round) = @_;    client 1 or 2; round 1, 2, 3, ...
 #       my $answers = eval { ask($t, 'ids', @keys) } // return;
 #       return $answers eq $right ? '' : $answers;
 #   });
@@ -17,9 +17,9 @@ package BloomTest::Clients;
 #       $result->{wrong}      the wrong answers
 #   }
 #
-# The function returns an empty string for a right answer, a wrong answer, or
-# nothing where there was none, which does not count.  new() returns when each
-# client has had an answer.
+# The function returns an empty string for a right answer, the text of a wrong
+# answer, or nothing if no answer came, which does not count.  new() returns
+# when each client has had an answer.
 
 use strict;
 use warnings;
@@ -63,7 +63,7 @@ sub _client {
 }
 
 
-# Stops the clients and returns what each has seen.
+# Stops the clients and returns their results.
 
 sub finish {
     my ($self) = @_;

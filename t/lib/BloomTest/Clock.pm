@@ -2,11 +2,11 @@
 
 package BloomTest::Clock;
 
-# A clock that is wrong.  nginx runs with a small library before the system's,
-# which adds to the time of day what the test says, at once and in all
-# processes.  The time since the machine's start is right.
+# Makes the clock of nginx wrong.  A small library, loaded before the system's,
+# adds a number of seconds to the time of day, at once and in all processes.  It
+# does not change the time since the machine's start.
 #
-#   my $clock = BloomTest::Clock->new($t);    before $t->run, behind Disk->new
+#   my $clock = BloomTest::Clock->new($t);    before $t->run, after Disk->new
 #   $clock->ahead(7200);                      seconds; negative: behind
 #   $clock->right;
 

@@ -2,8 +2,8 @@
 
 package BloomTest::Connection;
 
-# One TCP connection to a server, byte by byte: send as slowly as wanted,
-# read responses one after another, close or break off.
+# A TCP connection to a server that the test drives byte by byte: it can send
+# slowly, read responses one after the other, close and reset.
 
 use strict;
 use warnings;
@@ -30,9 +30,9 @@ sub new {
 }
 
 
-# Options: piece (bytes to send at once), pause (seconds between pieces).
-# A server may answer and close before it has read everything, so a failed
-# write is no error here: what it answered tells.
+# Sends text.  Options: piece (bytes to send at once), pause (seconds between
+# pieces).  A server may answer and close before it has read everything, so a
+# failed write is not an error here; the test looks at the answer.
 
 sub send {
     my ($self, $text, %option) = @_;
@@ -52,8 +52,9 @@ sub send {
 }
 
 
-# The next response.  The method matters, as HEAD has no body.  A connection
-# that ends early gives a response with status 0, or one not complete.
+# Returns the next response.  The method matters, because an answer to HEAD has
+# no body.  If the connection ends early, the response has status 0 or is not
+# complete.
 
 sub response {
     my ($self, $method) = @_;
@@ -114,7 +115,7 @@ sub close {
 }
 
 
-# Ends what is sent, and still reads.
+# Shuts the connection down for sending; the test can still read.
 
 sub end {
     my ($self) = @_;
@@ -123,7 +124,7 @@ sub end {
 }
 
 
-# Closes with a reset, as a client that vanishes.
+# Closes with a reset, like a client that disappears.
 
 sub abort {
     my ($self) = @_;
@@ -169,8 +170,8 @@ sub _read_body {
 }
 
 
-# Everything up to and including the mark; nothing if the connection ends
-# before it.
+# Reads and returns everything up to and including the mark, or nothing if the
+# connection ends before it.
 
 sub _until {
     my ($self, $mark) = @_;
@@ -202,7 +203,7 @@ sub _rest {
 }
 
 
-# Reads more; false at the end, which a reset is as well.
+# Reads more.  Returns false at the end of the connection or after a reset.
 
 sub _fill {
     my ($self) = @_;

@@ -2,15 +2,15 @@
 
 package BloomTest::Control;
 
-# The control page of a state directory, read and changed as docs/state.md has
-# it for x86-64.  Nginx is stopped while a page is changed.
+# Reads and changes the control page of a state directory, as docs/state.md
+# describes it for x86-64.  Stop nginx before you change a page.
 #
-#   control($path)                      all fields: {synced => 4096, ...}
-#   set_control($path, lost => 0)       changes some of them
+#   control($path)                      returns all fields: {synced => 4096,
+#   ...} set_control($path, lost => 0)       changes some fields
 #   write_control_v1($path, lost_keys => 3, keys => ['one', 'two'])
-#                                       a page as version 1 of it was
+#                                       writes a page of version 1
 #
-# `synced` is always written with its complement.
+# set_control() always writes `synced` with its complement.
 
 use strict;
 use warnings;
@@ -37,7 +37,7 @@ my %place = (
     lost_keys => 8256, lost => 8264,
 );
 
-# Where a field is.
+# Returns the offset of a field.
 
 sub place { return $place{$_[0]} // croak "a control page has no $_[0]" }
 
@@ -53,7 +53,7 @@ sub control {
         ($_ => unpack "x$at Q<", $page)
     } grep { !/^(?:append|keeper|history)$/ } keys %place;
 
-    # the end that is true of the two: where the journal ends, first of all
+    # the first field of an end is the journal's end; one of the two is valid
 
     my $at = $place{end} + 40 * ($field{which} & 1);
     $field{end} = unpack "x$at Q<", $page;
@@ -86,7 +86,7 @@ sub write_control_v1 {
     my $page = control_page_v1(map { ($name{$_} // $_ => $field{$_}) }
                                    keys %field);
 
-    # a new file, as the page of before has another size
+    # a new file, because the earlier page has another size
 
     unlink $path;
     open my $fh, '>:raw', $path or croak "cannot make $path: $!";

@@ -2,14 +2,14 @@
 
 package BloomTest::ControlPage;
 
-# The control page of a zone as version 1 of it was, made from what docs/state.md
-# said of it then and on purpose without any of the project's other code.
+# Makes control pages of version 1, from the description in docs/state.md of
+# that time and on purpose without any of the project's other code.
 #
 #   control_page_v1(synced => $position, pending => ['one', 'two'])
 #
-# Fields that are not given have the values of a page that was made and never
-# used.  The page that versions of the module had before pages had a version had
-# its size in that place: 266624 bytes with the locks of x86-64.
+# Fields that are not given have the values of a page that was never used.  A
+# page of version 1 has its own size where later pages have their version:
+# 266624 bytes with the locks of x86-64.
 
 use strict;
 use warnings;
@@ -27,7 +27,7 @@ use constant {
 };
 
 
-# Whether this machine has locks of the size that the page was described for.
+# Returns whether locks on this machine have the size that the page assumes.
 
 sub has_page_v1 { return $Config{archname} =~ /^x86_64/ }
 
@@ -47,7 +47,7 @@ sub control_page_v1 {
     my $end = pack 'Q<5', @field{qw(tail base limit sequence time)};
     my $keys = join '', map { pack('S<', length) . $_ } @{ $field{pending} };
 
-    # what was before `begin` has been appended to the journal
+    # the keys before `begin` were appended to the journal
 
     $keys = "\0" x $field{pending_begin} . $keys;
 
@@ -66,7 +66,7 @@ sub control_page_v1 {
 }
 
 
-# The version that a page says it is of; that of a page of version 1 is its size.
+# Returns the version in a page; in a page of version 1 this is the page's size.
 
 sub page_version {
     my ($path) = @_;

@@ -2,18 +2,19 @@
 
 package BloomTest::Disk;
 
-# A disk that refuses.  nginx runs with a small library before the system's,
-# which lets calls on files below a directory fail while the test says so.
-# It needs no rights, acts at once, and refuses what is said and nothing else.
+# Makes the disk refuse.  A small library, loaded into nginx before the
+# system's, lets chosen calls on files below a directory fail, at once and in
+# all processes. It needs no rights.
 #
 #   my $disk = BloomTest::Disk->new($t, 'state');    before $t->run
 #   $disk->refuse('ENOSPC', qw(write grow));
 #   $disk->allow;
 #
-# What can be refused: `open` (of files for writing, and making them), `write`
-# (into any place of a file), `grow` (making room for one, or writing behind
-# its end), `allocate` (making sure of the room that one has), `sync`, `rename`.
-# With `room` the file system says that it has hardly any room left.
+# Calls to refuse: `open` (opening files for writing, and creating them),
+# `write` (to any place in a file), `grow` (reserving room for a file, or
+# writing behind its end), `allocate` (reserving the room that a file already
+# has), `sync` and `rename`.  With `room`, the file system reports hardly any
+# free room.
 
 use strict;
 use warnings;
@@ -128,8 +129,8 @@ below(const char *path)
 
 
 /*
- * The path of a descriptor.  A process that has changed its user may not ask the
- * system; what it has opened since is remembered.
+ * The path of a descriptor.  A process that has changed its user may not ask
+ * the system; what it has opened since is remembered.
  */
 
 static char  *paths[1024];

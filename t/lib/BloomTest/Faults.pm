@@ -2,18 +2,18 @@
 
 package BloomTest::Faults;
 
-# Kills or stops an nginx process at a named place in its code.  Only an nginx
-# that is built with -DNGX_BLOOM_FAULTS (make test-sanitize-nginx) obeys;
-# src/store/ngx_bloom_io.h says what it does.
+# Kills or stops an nginx process at a named place in its code.  It needs an
+# nginx that is built with -DNGX_BLOOM_FAULTS, as for make test-sanitize-nginx;
+# src/store/ngx_bloom_io.h describes the places.
 #
 #   my $faults = BloomTest::Faults->new($t);    before $t->run
-#   $faults->needed;                            skips the test without them
-#   $faults->kill_at('any', 3);                 kills at the third place
-#   $faults->kill_all_at('load', 3);           kills each process there, until
-#   $faults->withdraw;                          this
-#   my $stop = $faults->stop_at('switch');      stops at "switch"
-#   my $pid = $faults->stopped($stop);          waits until one has stopped
-#   resume_process($pid);              of BloomTest::Process
+#   $faults->needed;                        skips the test without fault points
+#   $faults->kill_at('any', 3);             kills a process at the third place
+#   $faults->kill_all_at('load', 3);        kills each process there
+#   $faults->withdraw;                      kills no more
+#   my $stop = $faults->stop_at('switch');  stops a process at "switch"
+#   my $pid = $faults->stopped($stop);      waits until a process has stopped
+#   resume_process($pid);                   from BloomTest::Process
 
 use strict;
 use warnings;
@@ -30,8 +30,8 @@ sub new {
     my $dir = $t->testdir . '/faults';
     my $self = bless { t => $t, file => "$dir/next" }, $class;
 
-    # the process that obeys removes the file, and may be a worker of another
-    # user
+    # the process that dies or stops removes the file, and may be a worker of
+    # another user
 
     mkdir $dir or croak "cannot make $dir: $!";
     chmod 0777, $dir or croak "cannot open $dir to all: $!";
@@ -45,7 +45,7 @@ sub new {
 sub built_in { return $_[0]{t}->nginx_build =~ /NGX_BLOOM_FAULTS/ }
 
 
-# Skips the test, or the subtest, that nginx is not built for.
+# Skips the test or the subtest if nginx has no fault points.
 
 sub needed {
     my ($self) = @_;
@@ -56,8 +56,8 @@ sub needed {
 }
 
 
-# The process that reaches the place for the time-th time, counted over all
-# processes, kills itself.  "any" is every place.
+# Kills the process that reaches the place for the n-th time, counted over all
+# processes.  "any" counts every place.
 
 sub kill_at {
     my ($self, $place, $time) = @_;
@@ -66,7 +66,7 @@ sub kill_at {
 }
 
 
-# Each process kills itself that reaches the place for the time-th time.
+# Kills each process that reaches the place for the n-th time.
 
 sub kill_all_at {
     my ($self, $place, $time) = @_;
@@ -75,7 +75,7 @@ sub kill_all_at {
 }
 
 
-# The process stops there instead.  Returns what stopped() takes.
+# Stops the process there instead.  Returns the argument for stopped().
 
 sub stop_at {
     my ($self, $place, $time) = @_;
@@ -103,7 +103,7 @@ sub stopped {
 }
 
 
-# Whether a process is still to be killed or stopped.
+# Returns whether a process is still to be killed or stopped.
 
 sub pending { return -e $_[0]{file} }
 

@@ -58,8 +58,8 @@ sub answers {
 }
 
 
-# Returns a command as it is called in the name of a test: without the test's
-# directory and ports.
+# Returns a command for the name of a test, without the test's directory and
+# ports.
 
 sub shown {
     my ($t, @words) = @_;
@@ -99,7 +99,7 @@ sub export_image {
 }
 
 
-# Tests that an import is refused with such a message and leaves no file.
+# Tests that an import is refused with a matching message and leaves no file.
 
 sub import_fails {
     my ($t, $what, $complaint, @arguments) = @_;
@@ -119,7 +119,7 @@ sub import_fails {
 }
 
 
-# Tests that an image answers as its source does.
+# Tests that an image gives the same answers as its source.
 
 sub same_answers {
     my ($got, $expected, $what) = @_;
@@ -158,7 +158,7 @@ sub same_file {
 }
 
 
-# Notes how much was compared; prove -v shows it.
+# Prints how much was compared, which prove -v shows.
 
 sub tally {
     my ($what) = @_;

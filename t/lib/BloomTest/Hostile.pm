@@ -2,15 +2,16 @@
 
 package BloomTest::Hostile;
 
-# What whoever has taken over a worker can do: all that the workers' user may.
-# Needs root, and the users nobody (the workers') and daemon (another one).
+# Does what an attacker who has taken over a worker can do, which is all that
+# the workers' user may do.  It needs root and the users nobody (for the
+# workers) and daemon (for another user).
 #
 #   my $user = hostile_user();             skips the test without root
 #   my $t = BloomTest->new(user => $user->{conf});
-#   my $etc = make_outside($t);            stands for /etc: of root alone
-#   as_user($user, sub { ... });           in a process of that user
-#   put_in_place($user, $path, 'fifo');    a thing in the place of a file
-#   is_untouched($etc, 'a sentence');
+#   my $etc = make_outside($t);            creates a directory like /etc
+#   as_user($user, sub { ... });           runs in a process of that user
+#   put_in_place($user, $path, 'fifo');    puts something in place of a file
+#   is_untouched($etc, 'a sentence');      tests that nothing changed there
 
 use strict;
 use warnings;
@@ -33,8 +34,8 @@ our @EXPORT = qw(PATIENCE hostile_user third_user as_user make_outside is_untouc
                  says_what_to_do owners locks_of mapped_files hand_over
                  prepare_state test_config_within);
 
-# How long a start, a reload or a test of the configuration may take that meets
-# something it would wait for: far longer than the module waits for anything.
+# The seconds that a start, a reload or a test of the configuration may take
+# when something could block it: far longer than the module waits for anything.
 
 use constant PATIENCE => 60;
 
@@ -62,8 +63,8 @@ sub _user {
 }
 
 
-# Calls a function in a process that belongs to the user, and returns what it
-# returned, a scalar that JSON has; dies of what it died of.
+# Calls a function in a process of the user.  Returns the function's result, a
+# scalar that JSON can represent; dies with the function's error.
 
 sub as_user {
     my ($user, $code) = @_;
@@ -102,7 +103,7 @@ sub become {
 }
 
 
-# Gives a directory, with all that is in it, to a user.
+# Gives a directory and its contents to a user.
 
 sub hand_over {
     my ($path, $user, $mode) = @_;
@@ -113,8 +114,8 @@ sub hand_over {
 }
 
 
-# Makes the directories of a zone's state as the version before left them: both
-# the user's.  Returns the zone's.
+# Creates the directories of a zone's state as an earlier version left them:
+# both belong to the user.  Returns the zone's directory.
 
 sub prepare_state {
     my ($t, $user, $zone) = @_;
@@ -130,8 +131,8 @@ sub prepare_state {
 }
 
 
-# Runs `nginx -t`, which may hang; returns its exit status, or nothing if it had
-# to be killed, and what it said.
+# Runs `nginx -t`, which may hang.  Returns its exit status, or nothing if it
+# had to be killed, and its output.
 
 sub test_config_within {
     my ($t, $seconds) = @_;
@@ -148,8 +149,9 @@ sub test_config_within {
 }
 
 
-# Makes a directory of root that has what /etc has.  The files are of the kinds
-# that a link can lead to: one that all may read, and one that root alone may.
+# Creates a directory of root that resembles /etc.  It has the two kinds of
+# files that a link can lead to: one that all may read, and one that only root
+# may read.
 
 sub make_outside {
     my ($t, $name) = @_;
@@ -166,7 +168,8 @@ sub make_outside {
 }
 
 
-# What a directory has, each with its owner, mode, size, times and contents.
+# Returns the entries of a directory, with owner, mode, size, times and
+# contents.
 
 sub _tree {
     my ($dir) = @_;
@@ -201,10 +204,10 @@ sub is_untouched {
 }
 
 
-# Puts something in the place of a file, as the user if that is allowed to, and
-# else on the user's behalf: on systems that let everybody make links to any
-# file, and where the directory was prepared in times when the user was.  What
-# links lead to is `target`.
+# Puts something in the place of a file.  If the user may not do this on this
+# system, root does it for the user: other systems let everybody link to any
+# file, and a directory may have been prepared when the user was allowed to.
+# Links lead to `target`.
 
 sub put_in_place {
     my ($user, $path, $kind, $target) = @_;
@@ -239,7 +242,7 @@ sub lchown_to {
 }
 
 
-# A process of the user that has locked a file until release_lock().
+# Starts a process of the user that locks a file until release_lock().
 
 sub hold_lock {
     my ($user, $path) = @_;
@@ -270,8 +273,8 @@ sub release_lock {
 }
 
 
-# Where a process has the shared memory of a zone of this size: (begin, end).
-# A test gives each of its zones another size.
+# Returns where a process has the shared memory of a zone of this size: (begin,
+# end).  A test gives each of its zones a different size.
 
 sub shared_memory {
     my ($pid, $size) = @_;
@@ -281,7 +284,7 @@ sub shared_memory {
     open my $maps, '<', "/proc/$pid/maps" or croak "/proc/$pid/maps: $!";
     my (%from, %to);
 
-    # advice about huge pages divides the mapping
+    # the advice about huge pages splits the mapping
 
     while (defined(my $line = <$maps>)) {
         my ($from, $to, $inode) = $line =~
@@ -299,15 +302,14 @@ sub shared_memory {
 }
 
 
-# Overwrites a zone's shared memory with what a worker that was taken over could
-# write there.  nginx's own header at its beginning stays.  What:
+# Overwrites a zone's shared memory, as an attacker in a worker could, except
+# for nginx's own header at its beginning.  Kinds:
 #
 #   zeros       no generation, no file, no bank
-#   ones        the largest numbers there are
-#   noise       numbers without an order
+#   ones        the largest numbers
+#   noise       random numbers
 #   pointers    addresses in that memory, where locks could be forged
-#   swapped     each word with one of its bits inverted: what looks right, and
-#               is not
+#   swapped     each word with one bit inverted, so that values look plausible
 
 sub forge {
     my ($pid, $size, $what) = @_;
@@ -352,7 +354,7 @@ sub _at {
 }
 
 
-# The same in each run, so that what one has met the next meets too.
+# Returns random bytes that are the same in each run, so that failures repeat.
 
 sub _noise {
     my ($len) = @_;
@@ -366,7 +368,7 @@ sub _noise {
 }
 
 
-# Tests that a refusal names a file, and tells what to do about it.
+# Tests that a refusal names a file and says what to do about it.
 
 sub says_what_to_do {
     my ($text, $file, $name) = @_;

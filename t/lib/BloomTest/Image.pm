@@ -2,7 +2,7 @@
 
 package BloomTest::Image;
 
-# Changes images, for tests of what nginx and the tool refuse.
+# Changes images, for tests that nginx and the tool refuse them.
 
 use strict;
 use warnings;
@@ -13,13 +13,14 @@ use File::Basename qw(dirname);
 
 our @EXPORT_OK = qw(crc32c patch_header);
 
-# crc32c() is the second writer's: it shares no line with the tested code.
+# crc32c() comes from the second writer, which shares no line with the tested
+# code.
 
 require(abs_path(dirname(__FILE__) . '/../../golden/write_image.pl'));
 
 
-# Returns an image whose header has other bytes at some offsets, and the
-# checksum that belongs to them.
+# Returns an image whose header has other bytes at some offsets, and the right
+# checksum for them.
 
 sub patch_header {
     my ($image, %bytes) = @_;

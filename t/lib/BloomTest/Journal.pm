@@ -2,16 +2,16 @@
 
 package BloomTest::Journal;
 
-# Segments of a journal, made from docs/journal-format.md alone and on purpose
+# Makes segments of a journal, from docs/journal-format.md alone and on purpose
 # without any of the project's other code.
 #
 #   my $journal = BloomTest::Journal->new(base => 0, sequence => 1);
 #   $journal->append(['one', 'two'], time => 1700000000123);
-#   $journal->segment           the bytes of the file, `size` of them
-#   $journal->next_segment      an empty segment that follows it
+#   $journal->segment           returns the bytes of the file, `size` of them
+#   $journal->next_segment      returns an empty segment that follows it
 #
-# Fields that are not given to new() have the values below; what is given to
-# append() overrules what the record would have, right or wrong.
+# Fields that are not given to new() have the values below.  Fields that are
+# given to append() replace those of the record, right or wrong.
 
 use strict;
 use warnings;
@@ -59,7 +59,7 @@ sub header {
 }
 
 
-# A key's length, seven bits in a byte, the lowest first
+# Encodes the length of a key: seven bits in each byte, the lowest first.
 
 sub leb128 {
     my ($n) = @_;
@@ -119,7 +119,7 @@ sub next_segment {
 }
 
 
-# Makes a state directory that has nothing but these segments of a zone.
+# Creates a state directory that has only these segments of a zone.
 
 sub begin_state {
     my ($t, $zone, @segments) = @_;
@@ -134,8 +134,8 @@ sub begin_state {
 }
 
 
-# Writes segments into a zone's directory: journals, or the bytes of the first
-# one.
+# Writes segments into a zone's directory.  They are journals, or the bytes of
+# the first segment.
 
 sub write_segments {
     my ($t, $zone, @segments) = @_;
@@ -148,8 +148,8 @@ sub write_segments {
 }
 
 
-# What `ngx-bloom journal` says of a directory or of segments: its exit status,
-# and an object for each segment.
+# Runs `ngx-bloom journal` on a directory or on segments.  Returns its exit
+# status and an object for each segment.
 
 sub read_journal {
     my ($t, @paths) = @_;

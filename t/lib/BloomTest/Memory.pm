@@ -2,18 +2,18 @@
 
 package BloomTest::Memory;
 
-# Processes that may take only so much memory: a cgroup, of version 1 or 2.
+# Limits the memory of processes by a control group, of version 1 or 2.
 #
 #   my $memory = BloomTest::Memory->new or plan(skip_all => ...);
-#   $memory->take($pid, ...);         and what these start from then on
-#   $memory->take_all(sub { ... });   those that the function returns, and what
-#                                     it returns later, until give_back()
+#   $memory->take($pid, ...);         takes processes and their later children
+#   $memory->take_all(sub { ... });   takes the processes that the function
+#                                     returns, now and until give_back()
 #   $memory->limit($memory->used + $more);
-#   $memory->give_back;               they go where they came from, without a
-#                                     limit
+#   $memory->give_back;               returns the processes to their own group,
+#                                     without a limit
 #
-# Memory counts where it was touched first: what a process had before it was
-# taken does not.
+# Memory counts for the group of the process that touched it first.  So memory
+# that a process touched before it was taken does not count.
 
 use strict;
 use warnings;
@@ -27,7 +27,7 @@ use BloomTest::Process qw(alive spawn wait_until);
 my $made = 0;
 
 
-# Returns nothing where no cgroup can be made.
+# Returns nothing if it cannot create a control group.
 
 sub new {
     my ($class) = @_;
@@ -45,7 +45,7 @@ sub new {
 
         next unless -e "$top/cgroup.procs" && mkdir $path;
 
-        # its files appear only where memory is counted
+        # the files exist only if the system counts memory
 
         if (!-e "$path/$limit") {
             rmdir $path;
@@ -67,8 +67,8 @@ sub take {
 }
 
 
-# A process that replaces one that was killed may be of a parent that was not
-# taken.
+# Takes processes again and again, because a process that replaces a killed one
+# may have a parent that was not taken.
 
 sub take_all {
     my ($self, $find) = @_;
@@ -122,7 +122,7 @@ sub give_back {
         my @pids = <$fh>;
         chomp @pids;
 
-        # one that has ended meanwhile need not be moved
+        # a process that has ended meanwhile cannot be moved
 
         eval { _write("$self->{top}/cgroup.procs", $_) } for @pids;
         return !@pids;

@@ -2,9 +2,9 @@
 
 package BloomTest::Nginx;
 
-# The part of BloomTest that controls nginx: start, reload, upgrade, kill,
-# stop.  Each method returns when what it asked for has happened, and dies
-# with the end of the error log when it does not.
+# The part of BloomTest that controls nginx: start, reload, upgrade, kill, stop.
+# Each method waits until nginx has done it, and dies with the end of the error
+# log if nginx does not.
 
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ use BloomTest::Process qw(
 );
 
 
-# What `nginx -V` says.
+# Returns the output of `nginx -V`.
 
 sub nginx_build {
     my ($self) = @_;
@@ -42,7 +42,7 @@ sub nginx_version {
 }
 
 
-# Starts nginx; returns when all workers are there and accept connections.
+# Starts nginx.  Returns when all workers run and accept connections.
 
 sub run {
     my ($self) = @_;
@@ -85,8 +85,8 @@ sub run {
 }
 
 
-# Starts nginx where it, or the process that loads a zone for it, may be killed
-# meanwhile; the test object does not learn of its processes.  Returns 0 if it
+# Starts nginx when it, or the process that loads a zone, may be killed
+# meanwhile. The test object does not know its processes.  Returns 0 if nginx
 # runs.
 
 sub run_may_die {
@@ -107,8 +107,8 @@ sub run_may_die {
 }
 
 
-# Starts nginx, which is expected to refuse; returns what it said on stderr
-# and in its log.
+# Starts nginx and expects a refusal.  Returns the output on stderr and in the
+# log.
 
 sub run_fails {
     my ($self) = @_;
@@ -140,10 +140,10 @@ sub run_fails {
 }
 
 
-# Starts nginx where nobody knows what comes of it.  Returns "starts",
-# "refused", "hangs" (it has not ended within `limit` seconds, and was killed),
-# "crashes" or "does not serve", and what was said on stderr and in the log.
-# What the log says of it is no failure.
+# Starts nginx if the outcome is open.  Returns "starts", "refused", "hangs" (it
+# did not end within `limit` seconds and was killed), "crashes" or "does not
+# serve", and the output on stderr and in the log.  Lines in the log do not fail
+# the test.
 
 sub try_run {
     my ($self, %option) = @_;
@@ -168,7 +168,7 @@ sub try_run {
             return $pid && alive($pid) && $pid;
         });
 
-        # only a master with workers has a session of its own for sure
+        # only a master with workers is sure to have its own session
 
         $outcome = 'does not serve'
             unless $master && wait_until(sub {
@@ -183,7 +183,7 @@ sub try_run {
 }
 
 
-# Runs `nginx -t`; returns (exit status, output).
+# Runs `nginx -t`.  Returns (exit status, output).
 
 sub test_config {
     my ($self) = @_;
@@ -202,8 +202,8 @@ sub test_config {
 sub master { return $_[0]{master} }
 
 
-# The workers that accept connections; those that are shutting down do not
-# count.
+# Returns the workers that accept connections, without those that are shutting
+# down.
 
 sub workers {
     my ($self, $master) = @_;
@@ -214,7 +214,7 @@ sub workers {
 }
 
 
-# The helper process, of which there is one where something needs it.
+# Returns the helper process, which exists if the configuration needs it.
 
 sub helpers {
     my ($self, $master) = @_;
@@ -226,10 +226,10 @@ sub helpers {
 }
 
 
-# Reloads the configuration; returns when the new workers accept connections
-# and the old processes are gone.  With keep_old => 1 the old ones may still
-# be busy with requests, but no longer accept; within => SECONDS is for those
-# that take longer than tests should.
+# Reloads the configuration.  Returns when the new workers accept connections
+# and the old processes have exited.  With keep_old => 1 the old ones may still
+# be busy with requests, but no longer accept connections.  within => SECONDS
+# allows more time.
 
 sub reload {
     my ($self, %option) = @_;
@@ -247,7 +247,7 @@ sub reload {
         return 'refused' if $log =~ /\[emerg\]/;
         return unless $self->_complete($master, @old);
 
-        # what the helper was told to load, it has loaded or refused
+        # the helper has loaded or refused what it was told to load
 
         my $told = () = $log =~ / is going to load /g;
         my $done = () = $log =~ / (?:serves|goes on with) generation /g;
@@ -267,9 +267,9 @@ sub reload {
 }
 
 
-# Reloads a configuration that is expected to be refused; returns the log of
-# it.  The log is reopened after it: the master does one thing after another,
-# so when it has reopened, it has done with the reload.
+# Reloads and expects a refusal.  Returns the log of it.  Then lets nginx reopen
+# the log: the master does one thing after another, so once it has reopened the
+# log, the reload is over.
 
 sub reload_fails {
     my ($self) = @_;
@@ -305,9 +305,9 @@ sub reload_fails {
 }
 
 
-# Reloads where nobody knows what comes of it.  Returns "reloads", "refused",
-# "crashes" (the new workers do not stay), "hangs" (the master does nothing any
-# more) or "dies", and the log.  What the log says of it is no failure.
+# Reloads if the outcome is open.  Returns "reloads", "refused", "crashes" (the
+# new workers die), "hangs" (the master does nothing any more) or "dies", and
+# the log. Lines in the log do not fail the test.
 
 sub try_reload {
     my ($self, %option) = @_;
@@ -319,8 +319,8 @@ sub try_reload {
 
     $self->_read_config;
 
-    # the master does one thing after another: a master that reopens its log has
-    # done with the reload, and has started workers if it has accepted it
+    # the master does one thing after another: once it has reopened its log, the
+    # reload is over, and if it was accepted, the new workers have started
 
     my $obeys = sub {
         my ($signal, $word) = @_;
@@ -349,8 +349,8 @@ sub try_reload {
 }
 
 
-# Kills a worker (the first one, by SIGKILL, when not given) and waits for
-# its replacement.
+# Kills a worker (default: the first one, by SIGKILL) and waits for its
+# replacement.
 
 sub kill_worker {
     my ($self, $signal, $worker) = @_;
@@ -364,7 +364,7 @@ sub kill_worker {
 }
 
 
-# The same for the helper process.
+# Kills the helper process and waits for its replacement.
 
 sub kill_helper {
     my ($self) = @_;
@@ -375,8 +375,8 @@ sub kill_helper {
 }
 
 
-# Kills the master alone and returns the processes that go on without it;
-# end_processes() is for them.
+# Kills only the master.  Returns the processes that go on without it, which
+# end_processes() ends.
 
 sub kill_master {
     my ($self) = @_;
@@ -401,14 +401,15 @@ sub end_processes {
 }
 
 
-# Kills every process of nginx at once, as the death of the machine would.
+# Kills all processes of nginx at once, as if the machine had crashed.
 
 sub kill_all {
     my ($self) = @_;
 
     my $session = $self->{session};
 
-    # the master first: it would log the death of a worker, and replace it
+    # the master first, because it would log the death of a worker and replace
+    # it
 
     kill 'KILL', $self->{master};
 
@@ -423,8 +424,8 @@ sub kill_all {
 }
 
 
-# The upgrade of the binary in two halves: a second master beside the first,
-# then the end of the first.
+# Upgrades the binary in two steps: starts a second master beside the first one,
+# then ends the first one.
 
 sub upgrade_begin {
     my ($self) = @_;
@@ -468,7 +469,7 @@ sub upgrade_finish {
 }
 
 
-# Or the end of the second: the old one goes on.
+# Ends the second master instead; the old one goes on.
 
 sub upgrade_back {
     my ($self) = @_;
@@ -494,9 +495,9 @@ sub upgrade {
 }
 
 
-# Stops nginx gracefully.  Having to use force is a failure, and so is a
-# master that died before.  With told => 1 the test has told it to stop, and it
-# may have done so.
+# Stops nginx gracefully.  The test fails if that needs force, or if the master
+# has died before.  With told => 1 the test has already told nginx to stop, and
+# nginx may have stopped.
 
 sub stop {
     my ($self, %option) = @_;
@@ -536,8 +537,9 @@ sub stop {
 }
 
 
-# A master with workers has a session of its own.  Before it has, its pid file
-# may already be there: some write that before the daemon calls setsid().
+# Notes the master and its session.  A master with workers has its own session, but
+# its pid file may exist earlier: some versions write it before the daemon calls
+# setsid().
 
 sub _started {
     my ($self, $master) = @_;
@@ -547,8 +549,8 @@ sub _started {
 }
 
 
-# nginx itself cannot reload without a master: it would serve no connection
-# any more.
+# Refuses a reload without a master: nginx cannot do it, and would serve no more
+# connections.
 
 sub _reloadable {
     my ($self) = @_;
@@ -603,8 +605,8 @@ sub _pid_in_file {
 }
 
 
-# What the waits need to know of the configuration: the TCP ports that it
-# listens on and the number of workers.
+# Reads from the configuration what the waits need: the TCP ports and the number
+# of workers.
 
 sub _read_config {
     my ($self) = @_;
@@ -648,7 +650,7 @@ sub _processes {
 }
 
 
-# Whether a master has all the workers it should, without counting some.
+# Returns whether a master has all its workers, not counting those in @except.
 
 sub _complete {
     my ($self, $master, @except) = @_;
@@ -662,9 +664,8 @@ sub _complete {
 }
 
 
-# Whether every port is served.  A connection that sends nothing but its end
-# is closed by a worker once it has been accepted; nothing counts or logs it
-# as a request.
+# Returns whether every port is served.  A worker closes a connection that sends
+# nothing once it has accepted it, and neither counts nor logs a request.
 
 sub _accepts {
     my ($self) = @_;

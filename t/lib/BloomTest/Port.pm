@@ -2,11 +2,11 @@
 
 package BloomTest::Port;
 
-# Ports for scripts that run side by side.  A TCP port is reserved by binding
-# the UDP socket of the same number and keeping it: nginx can then bind the
-# TCP port, restart on it and hand it over, and no other script picks it.
+# Reserves ports for scripts that run side by side.  To reserve a TCP port, a
+# script binds and keeps the UDP socket of the same number.  nginx can then bind
+# the TCP port, restart on it and hand it over, and no other script picks it.
 #
-# The numbers lie below those that the kernel gives to outgoing connections.
+# The numbers are below those that the kernel gives to outgoing connections.
 
 use strict;
 use warnings;
@@ -20,7 +20,7 @@ our @EXPORT_OK = qw(reserve_port);
 use constant { FIRST => 20000, LAST => 31999 };
 
 
-# Returns (port, lock); the port is reserved for as long as the lock lives.
+# Returns (port, lock).  The port is reserved as long as the lock exists.
 
 sub reserve_port {
     my ($start) = @_;

@@ -2,11 +2,11 @@
 
 package BloomTest::Process;
 
-# Processes and waiting.  Every wait of the harness polls a condition here,
-# with a limit so generous that reaching it means something is broken.
+# Starts processes and waits.  Every wait of the harness polls a condition here,
+# with so generous a limit that reaching it means that something is broken.
 #
-# Everything is started in a session of its own, so that whatever a program
-# leaves behind can be found by its session, even when its parent is gone.
+# Every program starts in its own session, so that the processes it leaves can
+# be found by their session even after their parent has exited.
 
 use strict;
 use warnings;
@@ -23,7 +23,7 @@ our @EXPORT_OK = qw(
     stop_process wait_until_stopped resume_process
 );
 
-my %sessions;    # the sessions this script has started and not seen end
+my %sessions;    # the sessions that this script started and that may run
 
 
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
@@ -36,8 +36,8 @@ sub time_limit {
 }
 
 
-# Returns what the condition returned as soon as that is true, or nothing
-# when the limit has passed; the condition is always tried after the limit.
+# Waits for a condition.  Returns its value as soon as that is true, or nothing
+# when the limit has passed.  It tries the condition once more after the limit.
 
 sub wait_until {
     my ($condition, $seconds) = @_;
@@ -56,8 +56,8 @@ sub wait_until {
 }
 
 
-# (parent, session) of a process, or nothing if it does not exist, be it that
-# it has ended and nobody waited for it.
+# Returns (parent, session) of a process, or nothing if the process does not
+# exist or has ended.
 
 sub _stat {
     my ($pid) = @_;
@@ -128,8 +128,8 @@ sub session_members {
 }
 
 
-# What is still there of all that was started; forgets sessions that ended,
-# as the kernel may give their numbers to others.
+# Returns the processes that are left of all that were started.  Forgets
+# sessions that ended, because the kernel may give their numbers to others.
 
 sub leftovers {
     my %members;
@@ -169,8 +169,7 @@ sub resume_process {
 
 
 # Starts a program (a list of words) or a function, in its own session.
-# Options: stdin, stdout, stderr (file handles; /dev/null when not given),
-# env.
+# Options: stdin, stdout, stderr (file handles; default: /dev/null), env.
 
 sub spawn {
     my ($what, %option) = @_;
@@ -202,8 +201,7 @@ sub spawn {
         POSIX::_exit(127);
     }
 
-    # the child may not have called setsid() yet: wait for it, so that its
-    # session can be relied upon
+    # wait until the child has called setsid(), so that its session is known
 
     wait_until(sub {
         my (undef, $session) = _stat($pid);
@@ -216,9 +214,9 @@ sub spawn {
 }
 
 
-# Runs a command to its end and returns (exit status, stdout, stderr); death
-# by a signal counts as 128 plus its number.  Options: stdin (text, sent
-# through a pipe; empty when not given), env, limit in seconds.
+# Runs a command to its end.  Returns (exit status, stdout, stderr); the status
+# of a command that died of a signal is 128 plus its number.  Options: stdin
+# (text, sent through a pipe; default: empty), env, limit in seconds.
 
 sub run_command {
     my ($command, %option) = @_;

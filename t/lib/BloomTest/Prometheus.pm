@@ -2,7 +2,8 @@
 
 package BloomTest::Prometheus;
 
-# What tests of the metrics share: promtool, and the samples of GET metrics.
+# Serves the tests of metrics: it runs promtool and reads the samples of GET
+# metrics.
 
 use strict;
 use warnings;
@@ -14,7 +15,7 @@ use BloomTest::Process qw(run_command);
 our @EXPORT = qw(promtool samples);
 
 
-# Runs promtool and returns its exit status and what it says.  After the
+# Runs promtool and returns its exit status and its output.  After the
 # arguments, a hash may give stdin.
 
 sub promtool {
@@ -28,7 +29,8 @@ sub promtool {
 }
 
 
-# All samples: "name{labels}" => value; the name is without "nginx_bloom_".
+# Returns all samples as "name{labels}" => value, without "nginx_bloom_" in the
+# names.
 
 sub samples {
     my ($t) = @_;

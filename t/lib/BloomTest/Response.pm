@@ -2,11 +2,11 @@
 
 package BloomTest::Response;
 
-# A parsed HTTP response.  As a string it is what came: head and (dechunked)
-# body, so like($t->get('/'), qr/200 OK/) works.
+# A parsed HTTP response.  As a string it is its text, with the chunks of the
+# body joined, so like($t->get('/'), qr/200 OK/) works.
 #
 #   status    the number; 0 if the connection ended without a response
-#   headers   {name in lower case => value}, repeated ones joined by ", "
+#   headers   {name in lower case => value}; repeated headers joined by ", "
 #   body      transfer coding removed
 #   complete  false if the connection ended before the response did
 #   interim   the 1xx statuses that came before

@@ -28,7 +28,7 @@ sub configure_rules {
     $t->build_image("$_.bloom", $zones->{$_}, '-p', '1e-9', '--seed', 1)
         for grep { !-e $t->testdir . "/$_.bloom" } @names;
 
-    # what stands in the http block applies to the tested servers alone
+    # lines in the http block apply to the tested servers only
 
     my $backend = !$option{backend} ? '' : <<"CONF";
     server {

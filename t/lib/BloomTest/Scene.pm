@@ -2,8 +2,8 @@
 
 package BloomTest::Scene;
 
-# nginx with zones of every kind to look at, in a good state or on a bad day:
-# what the page is tested and pictured with.
+# Runs nginx with zones of every kind, in a good state or on a bad day, for
+# tests and pictures of the page.
 
 use strict;
 use warnings;
@@ -21,13 +21,14 @@ our @EXPORT = qw(scene bad_day worsen repair browse);
 my $page = abs_path(dirname(__FILE__) . '/../../../dashboard');
 
 
-# The endpoint is at /bloom/, at /bare without a slash at its end, at
-# /reading/ without writing, and at /proxied/deep/ behind a proxy.
-# GET /item?id=ID rejects what zone "items" lacks, GET /go?url=URL what zone
-# "bad-urls" has, and GET /seen?k=KEY asks zone "seen".  On a bad day GET
-# /token?id=ID and /customer?id=ID reject what zones "tokens" and "customers" lack,
-# and GET /lost?id=ID would for zone "leaked", was it not audited.  Behind them is a backend that has all IDs
-# which begin with "id", or with "t" and a digit.
+# The endpoint is at /bloom/, at /bare without a slash at its end, at /reading/
+# without writing, and at /proxied/deep/ behind a proxy.
+#
+# GET /item?id=ID rejects keys that zone "items" lacks, GET /go?url=URL keys that
+# zone "bad-urls" has, and GET /seen?k=KEY asks zone "seen".  On a bad day GET
+# /token?id=ID and GET /customer?id=ID reject keys that zones "tokens" and
+# "customers" lack, and GET /lost?id=ID audits those that zone "leaked" lacks.
+# The backend has all IDs that begin with "id", or with "t" and a digit.
 
 sub scene {
     my ($t, @more) = @_;
@@ -106,9 +107,9 @@ CONF
 }
 
 
-# Zones for scene() that have seen better days: the image of "customers" is too
-# old; worsen() does the rest once nginx runs: "tokens" gets far too many keys,
-# and "leaked" lacks some that are there, and has had an image refused.
+# Returns the zones of a bad day for scene().  The image of "customers" is too
+# old. Once nginx runs, worsen() does the rest: "tokens" gets far too many keys,
+# and "leaked" lacks keys that the backend has and refuses an image.
 
 sub bad_day {
     my ($t) = @_;
@@ -131,7 +132,7 @@ sub worsen {
     $t->get("/token?id=none$_") for 1 .. 400;
     $t->get("/lost?id=id$_") for 1 .. 3;
 
-    # a new file in place of the old one, with a byte that is not its own
+    # a new file in place of the old one, with a wrong byte
 
     my $image = $t->build_image('torn.bloom', [map { "t$_" } 1 .. 2000]);
     flip($image, -1);
@@ -142,7 +143,7 @@ sub worsen {
 }
 
 
-# A whole image again, without which nginx does not start.
+# Puts an undamaged image back, which nginx needs to start.
 
 sub repair {
     my ($t) = @_;
@@ -152,8 +153,8 @@ sub repair {
 
 
 # Runs a script of dashboard/test/ with the address of nginx and arguments.
-# What it prints goes to `line`, one by one; what that returns, if anything,
-# is the answer it waits for.  Returns the exit status.
+# Calls `line` with each line that the script prints, and sends what that
+# returns to the script, if anything.  Returns the exit status.
 
 sub browse {
     my ($t, $script, $line, @arguments) = @_;

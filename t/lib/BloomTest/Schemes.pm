@@ -2,9 +2,9 @@
 
 package BloomTest::Schemes;
 
-# The bits of keys in other systems' filters, computed from the published
-# algorithms, in Perl and for nothing but tests: a filter that a test makes
-# with these shares no line with the code under test.
+# Computes the bits of keys in other systems' filters from the published
+# algorithms.  A filter that a test makes with these functions shares no line
+# with the code under test.
 
 use strict;
 use warnings;
@@ -18,8 +18,8 @@ our @EXPORT_OK = qw(bits_of highway128 murmur64a murmur2 murmur3 fnv1
 my $all = 0xffffffffffffffff;
 
 
-# Numbers of 64 bits that wrap: "use integer" computes so, and "& $all" makes
-# the result unsigned again.
+# Numbers of 64 bits wrap under "use integer", and "& $all" makes the result
+# unsigned again.
 
 sub mul { use integer; my $p = $_[0] * $_[1]; no integer; return $p & $all }
 sub add { use integer; my $s = $_[0] + $_[1]; no integer; return $s & $all }
@@ -98,7 +98,7 @@ sub fmix64 {
 }
 
 
-# MurmurHash3 x64 128, seed 0: two numbers.
+# Returns MurmurHash3 x64 128 with seed 0, as two numbers.
 
 sub murmur3 {
     my ($key) = @_;
@@ -130,7 +130,8 @@ sub murmur3 {
 }
 
 
-# Spark's murmur3_32, whose last bytes are signed blocks of their own.
+# Returns Spark's murmur3_32, which takes each of the last bytes as a signed
+# block.
 
 sub spark_murmur3 {
     my ($key, $h) = @_;
@@ -153,7 +154,7 @@ sub spark_murmur3 {
 }
 
 
-# HighwayHash-128: two numbers.
+# Returns HighwayHash-128, as two numbers.
 
 sub highway128 {
     my ($message, @key) = @_;
@@ -280,7 +281,7 @@ my %bits_of = (
         return map { ($a + $b * $_) % $m } 0 .. $k - 1;
     },
 
-    # as RedisBloom of years ago: sums of 32 bits, a power of two
+    # as early versions of RedisBloom: sums of 32 bits, a power of two
 
     old => sub {
         my ($key, $m, $k) = @_;
@@ -323,7 +324,7 @@ my %bits_of = (
 );
 
 
-# The bits of a key, of $m bits, $k of them.
+# Returns the $k bits of a key in a filter of $m bits.
 
 sub bits_of {
     my ($scheme, @arguments) = @_;

@@ -29,7 +29,8 @@ our @EXPORT_OK = qw(
 my $t;
 
 
-# Makes and returns the test's object, whose directory the functions below use.
+# Creates and returns the test's object, whose directory the functions below
+# use.
 
 sub tool_test { return $t = BloomTest->new(module => 0, @_) }
 
@@ -87,8 +88,8 @@ sub tool {
 }
 
 
-# Runs the tool without a test if it succeeds; returns standard output and,
-# where a list is wanted, standard error.
+# Runs the tool, and tests only if it fails.  Returns standard output and, in
+# list context, standard error.
 
 sub tool_ok {
     my @arguments = @_;
@@ -111,8 +112,8 @@ sub tool_redirected {
 }
 
 
-# Runs the tool and returns what run_command() does, and the most memory that it
-# had at any time, in bytes.
+# Runs the tool.  Returns what run_command() returns, and the most memory that
+# the tool had at any time, in bytes.
 
 sub tool_memory {
     my ($option, @arguments) = @_;
@@ -156,8 +157,8 @@ sub json_lines { return map { json($_) } split /\n/, $_[0] }
 sub lines_of { return join '', map { "$_\n" } @_ }
 
 
-# Returns a pattern of a line that is exactly this text, but for a number at
-# each %% in it.
+# Returns a pattern of a line with exactly this text and a number in the place
+# of each %%.
 
 sub text_line {
     my ($text) = @_;

@@ -2,19 +2,19 @@
 
 package BloomTest::Witness;
 
-# Sees what root does to files that another user can write.  nginx runs with a
-# small library before the system's, which writes down what processes of root
-# do below a directory: to files and directories within the directories of
-# zones, and to locks in shared memory.  Opening, making and giving away the
-# directory of all zones and that of a zone is root's, and is not written down.
+# Records what processes of root do to files that another user can write.  A
+# small library, loaded into nginx before the system's, records calls on files
+# and directories within the directories of zones, and on locks in shared
+# memory.  Root may open, create and give away the directory of all zones and
+# that of a zone, so these calls are not recorded.
 #
 #   my $witness = BloomTest::Witness->new($t, 'state');    before $t->run
-#   $witness->seen                  lines: the process, the call, the file
-#   $witness->forget
+#   $witness->seen                  returns lines: process, call, file
+#   $witness->forget                deletes the record
 #   $witness->stop_at('state/ids/control')
-#                                   whoever opens that file and is not root
-#                                   stops, as if by SIGSTOP of its own user
-#   $witness->go_on                 no more are stopped
+#                                   stops each process that opens this file and
+#                                   is not root, as by a SIGSTOP of its own user
+#   $witness->go_on                 stops no more processes
 
 use strict;
 use warnings;

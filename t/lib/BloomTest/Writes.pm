@@ -2,16 +2,16 @@
 
 package BloomTest::Writes;
 
-# A record of what nginx writes to disk.  nginx runs with a small library before
-# the system's, which notes calls on files below the test's directory while the
-# test says so, and makes them.
+# Records what nginx writes to disk.  A small library, loaded before the
+# system's, records calls on files below the test's directory while the test
+# wants it, and passes them on.
 #
 #   my $writes = BloomTest::Writes->new($t);    before $t->run
 #   $writes->begin;
-#   my @calls = $writes->calls;                 in the order in which they ended
+#   my @calls = $writes->calls;                 in the order of their ends
 #
-# A call is { what, path, bytes }: "write", "sync" (fsync and fdatasync), "slice"
-# (sync_file_range), "rename" (with the new path) or "remove".
+# A call is { what, path, bytes }: "write", "sync" (fsync and fdatasync),
+# "slice" (sync_file_range), "rename" (with the new path) or "remove".
 
 use strict;
 use warnings;
@@ -43,7 +43,7 @@ sub new {
 }
 
 
-# Forgets all calls, and records those that come.
+# Deletes the record and begins to record.
 
 sub begin {
     my ($self) = @_;

@@ -2,9 +2,9 @@
 
 package BloomTest::Zones;
 
-# What the tests of zones share: a configuration that shows what each zone
-# answers, questions to it, the files of its images, and the memory it takes.
-# A test of the HTTP layer has no use for it.
+# Serves the tests of zones: it writes a configuration that shows the answers of
+# each zone, asks zones about keys, replaces their images, and measures their
+# memory.
 
 use strict;
 use warnings;
@@ -19,11 +19,11 @@ our @EXPORT = qw(configure ask ask_until_known keys_of files replace_file
                  bytes_read);
 
 
-# Writes an nginx.conf with these zones, the parameters of `bloom_zone` each,
-# and for each a location of its name: GET /ids?k=KEY says what zone ids
-# answers, and GET /add/ids?k=KEY adds one by `bloom_add` if the option `add`
-# says so.  The option `api` puts the endpoint at /bloom/.  Others: workers (1
-# when not given), main, http and server (lines for the end of these blocks).
+# Writes an nginx.conf with these zones, given as parameters of `bloom_zone`,
+# and a location for each: GET /ids?k=KEY shows the answer of zone ids.  With
+# the option `add`, GET /add/ids?k=KEY adds a key by `bloom_add`.  The option
+# `api` puts the endpoint at /bloom/.  Other options: workers (default: 1),
+# main, http and server (lines for the end of these blocks).
 
 sub configure {
     my ($t, $zones, %option) = @_;
@@ -57,8 +57,8 @@ sub configure {
 }
 
 
-# What a zone answers about each key, in a string: 0 for absent, 1 for present,
-# ? for unknown.  In list context also the workers that answered.
+# Returns a zone's answers about keys in a string: 0 for absent, 1 for present,
+# ? for unknown.  In list context, returns also the workers that answered.
 
 sub ask {
     my ($t, $zone, @keys) = @_;
@@ -79,8 +79,8 @@ sub ask {
 }
 
 
-# What a zone answers about each key, as soon as no answer is unknown: after a
-# start or an upgrade it may have records to catch up with.
+# Returns a zone's answers about keys as soon as none is unknown: after a start
+# or an upgrade the zone may have to apply records first.
 
 sub ask_until_known {
     my ($t, $zone, @keys) = @_;
@@ -96,7 +96,7 @@ sub ask_until_known {
 }
 
 
-# keys_of('a', 3) is a1, a2, a3
+# Returns keys: keys_of('a', 3) is a1, a2, a3.
 
 sub keys_of {
     my ($prefix, $count) = @_;
@@ -105,7 +105,7 @@ sub keys_of {
 }
 
 
-# The files that a pattern matches, wherever it is asked.
+# Returns the files that match a pattern.
 
 sub files {
     my ($pattern) = @_;
@@ -116,8 +116,8 @@ sub files {
 }
 
 
-# Inverts the lowest bit of a file's byte at an offset, from its end if
-# negative, where it lies.
+# Inverts the lowest bit of a file's byte, in place.  A negative offset counts
+# from the end.
 
 sub flip {
     my ($path, $offset) = @_;
@@ -132,7 +132,7 @@ sub flip {
 }
 
 
-# Replaces a file by rename, as a program should that writes an image.
+# Replaces a file by a rename, as a program that writes an image should.
 
 sub replace_file {
     my ($t, $name, $content) = @_;
@@ -160,7 +160,7 @@ sub install_image {
 
 
 # Puts another image of the keys id1 to id10 in the place of ids.bloom.  Two
-# images take turns.
+# images alternate.
 
 sub another_image {
     my ($t) = @_;
@@ -176,7 +176,7 @@ sub another_image {
 }
 
 
-# A time in seconds, as --as-of takes it.
+# Returns a time in seconds in the form that --as-of takes.
 
 sub rfc3339 {
     my @time = gmtime $_[0];
@@ -186,10 +186,10 @@ sub rfc3339 {
 }
 
 
-# The shared memory of a process: for each zone, its size and how much of it
-# there is in memory, whoever has touched it; what is told about huge pages
-# divides its mapping.  An empty list if the system does not let us look: that
-# takes root.
+# Returns the shared memory of a process: for each zone, its size and how much
+# of it is in memory, whichever process touched it.  Advice about huge pages
+# splits a zone's mapping.  Returns an empty list if the system does not allow
+# it, which needs root.
 
 sub zone_memory {
     my ($pid) = @_;
@@ -218,7 +218,7 @@ sub zone_memory {
 }
 
 
-# Bytes that a process has read from files so far.
+# Returns the number of bytes that a process has read from files so far.
 
 sub bytes_read {
     my ($pid) = @_;

@@ -2,9 +2,9 @@
 
 package Chaos::Attacks;
 
-# Events: what somebody can do who has taken over a worker.  Nothing of it makes
-# the master hang, die, or do anything as root; and what was acknowledged is not
-# answered absent once the files are as they were.
+# Events: what an attacker who has taken over a worker can do.  None of it makes
+# the master hang, die, or do anything as root.  Once the files are restored, no
+# acknowledged key is absent.
 
 use strict;
 use warnings;
@@ -22,8 +22,7 @@ my @tricks = ('symbolic link', 'hard link', 'FIFO', 'directory', 'socket',
               'cut', 'locked');
 
 
-# Files of a zone are replaced, cut or locked, while nginx runs or while it is
-# stopped.
+# Replaces, cuts or locks files of a zone, while nginx runs or is stopped.
 
 sub tamper {
     my ($self) = @_;
@@ -34,8 +33,8 @@ sub tamper {
     my $stopped = rand() < 0.3;
     my $mark = $t->log_mark;
 
-    # nothing can refuse what bloom_add adds: nobody adds so meanwhile, and all
-    # that was added is in the journal
+    # an addition of bloom_add cannot be refused, so clients make none
+    # meanwhile, and all added keys are in the journal
 
     $self->{command}->('calm');
     $self->_has_room;
@@ -75,8 +74,8 @@ sub tamper {
     alive($t->master) or die "the master died of a file\n";
     $self->{command}->('verify unknown');
 
-    # a stop must not hang either; then all is as it was.  Of a page that was
-    # cut, a helper may die before it can be killed.
+    # a stop must not hang either; then the files are restored.  If the page was
+    # cut, a helper may die before the test kills it.
 
     $t->stop or die "nginx does not stop with a $trick\n";
     $repair->();
@@ -86,7 +85,7 @@ sub tamper {
     $self->{ledger}->end($_) for $kill, $full;
     $self->{command}->('lively');
 
-    # whoever could not read a file has said so
+    # a process that could not read a file has logged it
 
     for (@{ +ZONES }) {
         next if zone_state($t, $_)->{state} ne 'damaged';
@@ -116,7 +115,7 @@ sub _victim {
 }
 
 
-# Returns what takes it back.
+# Replaces, cuts or locks a file.  Returns a function that undoes it.
 
 sub _trick {
     my ($self, $path, $trick) = @_;
@@ -137,7 +136,7 @@ sub _trick {
         return sub { };
     }
 
-    # the same file comes back, for those that have it open
+    # restores the same file, because processes have it open
 
     my $kept = $t->testdir . '/kept';
     my $outside = $t->testdir . '/etc/passwd';
@@ -155,8 +154,8 @@ sub _trick {
 }
 
 
-# The shared memory of a zone is overwritten.  What processes then do to files
-# the attacker could do at once, so these are as before afterwards.
+# Overwrites the shared memory of a zone.  What processes then do to files, the
+# attacker could do directly, so the files are restored afterwards.
 
 sub forge {
     my ($self) = @_;
@@ -203,8 +202,8 @@ sub forge {
 }
 
 
-# Workers with forged memory may die as fast as they are started: it is enough
-# that the master does not.
+# Workers with forged memory may die as fast as they start.  Only the master
+# must live.
 
 sub _try_hup_forged {
     my ($self, $size) = @_;

@@ -2,24 +2,24 @@
 
 package Chaos::Client;
 
-# A client: it adds keys in every way there is, asks for them on other
-# connections as soon as they are acknowledged, and keeps the list of all that
-# ever were.  A process of its own, which the driver sends words to:
+# A client adds keys in every way there is, looks them up on other connections
+# as soon as they are acknowledged, and keeps a list of all acknowledged keys.
+# It is a process that takes commands from the driver:
 #
-#   verify all | verify some    ask for keys that were acknowledged
-#   verify unknown              the same; the answer may be unknown
-#   image ZONE                  fetch the zone as an image, and look into it
-#   calm | lively               add no keys by bloom_add, which nothing can
-#                               refuse; add them again
-#   forget ZONE                 what was acknowledged may be lost
-#   pause | resume              do nothing
-#   quit
+#   verify all | verify some    looks acknowledged keys up
+#   verify unknown              looks them up; the answer may be unknown
+#   image ZONE                  fetches the zone as an image and looks into it
+#   calm | lively               stops or resumes additions by bloom_add, which
+#                               nothing can refuse
+#   forget ZONE                 acknowledged keys may be lost from now on
+#   pause | resume              stops or resumes all requests
+#   quit                        exits
 #
-# Each is answered with a line "done"; the counts are in the file
-# client.N.counts then, and what was wrong in client.N.wrong.
+# The client answers each command with a line "done".  Its counts are then in
+# the file client.N.counts, and its findings in client.N.wrong.
 #
-# A key is named after the client, the zone and a number: 3s17.  The list is a
-# bit for each number.
+# A key is named after the client, the zone and a number, such as 3s17.  The
+# list of acknowledged keys has a bit for each number.
 
 use strict;
 use warnings;
@@ -103,9 +103,9 @@ sub _wrong {
 
 # ---- requests ----
 
-# Sends requests, each on a connection of its own, and takes the answers.  A
-# request is { method, path, body, headers }; it gets `response`, or none if a
-# kill cut it.
+# Sends requests, each on its own connection, and reads the answers.  A request
+# is { method, path, body, headers }.  It gets the member `response`, unless a
+# kill has cut its connection.
 
 sub _exchange {
     my ($self, @requests) = @_;
@@ -180,8 +180,8 @@ sub _exchange {
 sub _name { return "$_[0]{number}" . substr($_[1], 0, 1) . $_[2] }
 
 
-# Numbers of keys to add: new ones, until there are as many as the filter is
-# made for; then those again that are there.
+# Returns the numbers of keys to add: new ones until the filter has as many keys
+# as it is made for, then earlier ones again.
 
 sub _numbers {
     my ($self, $zone, $count) = @_;
@@ -211,9 +211,9 @@ sub _acknowledge {
 }
 
 
-# The numbers that no image may have dropped, as far as is known: a list of
-# (first, last).  Those that were given out between two looks at all keys were
-# acknowledged after the first of them, by the clock of nginx as it was then.
+# Returns the numbers that no image may have dropped, as a list of (first,
+# last). Numbers that were given out between two looks at all keys were
+# acknowledged after the first look, by the clock that nginx had then.
 
 sub _kept {
     my ($self, $zone) = @_;
@@ -292,8 +292,7 @@ sub _round {
     my $chance = rand($self->{calm} ? 0.75 : 1);
     my @requests;
 
-    # the keys that a directive adds while the disk refuses wait in a place of
-    # a limited size
+    # while the disk refuses, keys of bloom_add wait in a place of limited size
 
     my $careful = $self->{disk_full} && $self->{disk_full}->();
 
@@ -323,7 +322,7 @@ sub _round {
 
     my @fresh = map { $self->_added($zone, $_) } @requests;
 
-    # on other connections: those that were used last are at the end
+    # other connections: those that were used last are at the end
 
     push @{ $self->{idle} }, splice @{ $self->{idle} }, 0,
         int rand 1 + @{ $self->{idle} };
@@ -344,7 +343,7 @@ sub _addition {
 }
 
 
-# Takes an answer to an addition; returns the numbers it acknowledges.
+# Reads the answer to an addition.  Returns the numbers that it acknowledges.
 
 sub _added {
     my ($self, $zone, $request) = @_;
@@ -384,8 +383,8 @@ sub _added {
 }
 
 
-# Asks for keys that were just added, some that were added earlier, and some
-# that never were, one by one.
+# Looks up, one by one, keys that were just added, some that were added earlier,
+# and some that were never added.
 
 sub _ask {
     my ($self, $zone, @fresh) = @_;
@@ -441,10 +440,10 @@ sub _lost {
 }
 
 
-# Each image has a pair of keys that no other has, and a request asks for the
-# first, the second and the first again: never may a generation have one and
-# not the other.  Between two loads the driver waits for all clients, so there
-# is at most one switch within a request.
+# Asks for the pair of keys that each image has for itself: the first, the
+# second and the first again.  A generation that has one key and not the other
+# is torn. Between two loads the driver waits for all clients, so there is at
+# most one switch within a request.
 
 sub _pairs {
     my ($self) = @_;
@@ -479,8 +478,8 @@ sub _pairs {
 
 # ---- what the driver asks for ----
 
-# Asks for all acknowledged keys, or for those since the last time and some of
-# the others, until the zone can tell: never may one be absent.
+# Looks up all acknowledged keys, or those since the last time and some of the
+# others, until no answer is unknown.  No key may be absent.
 
 sub _verify {
     my ($self, $how) = @_;
@@ -509,8 +508,8 @@ sub _verify {
 }
 
 
-# What was given out since the last look was acknowledged after that.  Looks
-# within a minute count as one.
+# Notes that the numbers given out since the last look were acknowledged after
+# it. Looks within a minute count as one.
 
 sub _close_interval {
     my ($self, $zone, $last, $earliest) = @_;
@@ -546,7 +545,7 @@ sub _verify_some {
             return 1;
         }
 
-        # one answer for each key; only what is wrong is looked at closely
+        # one answer for each key; only wrong ones are looked at closely
 
         my ($answers) = $body =~ /"answers":\s*\[(.*?)\]/s;
         $answers //= '';
@@ -576,8 +575,8 @@ sub _verify_some {
 }
 
 
-# The zone as an image has every key that was acknowledged before it was asked
-# for.
+# Tests that the zone as an image has every key that was acknowledged before the
+# request for the image.
 
 sub _image {
     my ($self, $zone) = @_;
@@ -608,14 +607,14 @@ sub _image {
 }
 
 
-# What can be refused is added meanwhile, and what cannot is not.
+# Stops the additions that nothing can refuse; the others go on.
 
 sub _calm { $_[0]{calm} = 1 }
 sub _lively { $_[0]{calm} = 0 }
 sub _resume { $_[0]{paused} = 0 }
 
 
-# Whoever does nothing does not see that connections end.
+# Closes idle connections, because a paused client does not see them end.
 
 sub _pause {
     my ($self) = @_;
@@ -625,7 +624,7 @@ sub _pause {
 }
 
 
-# The driver begins a zone anew whose keys may be lost.
+# Forgets the keys of a zone that the driver recreates.
 
 sub _forget {
     my ($self, $zone) = @_;
@@ -636,7 +635,7 @@ sub _forget {
 }
 
 
-# For the checker's own test: keys that are taken for acknowledged and are not.
+# Takes keys for acknowledged that are not, for the checker's own test.
 
 sub _pretend {
     my ($self, $zone) = @_;

@@ -2,13 +2,13 @@
 
 package Chaos::Events;
 
-# What happens to nginx while clients use it.  Each event is a method that
-# returns when all is well again, or dies saying what is not; a name on the
-# list is followed by how often it is drawn.  Some need root, and are not drawn
+# Events that happen to nginx while clients use it.  Each event is a method that
+# returns when nginx is well again, or dies with what is not.  The list has the
+# name and the frequency of each event.  Some events need root and are not drawn
 # without.
 #
-# Failures.pm has what fails: disks, memory, clocks.  Attacks.pm has what
-# somebody does who has taken over a worker.
+# Failures.pm has the failures of disks, memory and clocks, and Attacks.pm what
+# an attacker who has taken over a worker does.
 
 use strict;
 use warnings;
@@ -38,13 +38,13 @@ use constant { HOUR => 3600, BASE => 1000, OLD => 200,
                ZONES => ['shield', 'empty'] };
 
 
-# Of the options, `user`, `witness` and `memory` are undef where there is none.
+# The options `user`, `witness` and `memory` may be undef.
 
 sub new {
     my ($class, %self) = @_;    # t, ledger, disk, keys, workers, command, note,
                                 # user, witness, memory, clock, skip
 
-    # room for two of the largest images, and more
+    # room for more than two of the largest images
 
     my $room = 8 + int $self{keys} / 50_000;
     my @sizes = map { ':' . $_ * $room . 'm' } 1 .. 3;
@@ -56,13 +56,13 @@ sub new {
 }
 
 
-# Everything that is there before nginx starts.
+# Creates everything that nginx needs to start.
 
 sub prepare {
     my ($self) = @_;
 
-    # keys that were added before the run, three hours ago: an image that is
-    # newer may drop them
+    # keys that were added three hours before the run, which a newer image may
+    # drop
 
     my $t = $self->{t};
     my $time = (time - 3 * HOUR) * 1000;
@@ -119,7 +119,7 @@ sub draw {
 }
 
 
-# Events that cannot be here, and why.
+# Returns the events that cannot happen on this machine, and why.
 
 sub not_drawn {
     my ($self) = @_;
@@ -134,9 +134,9 @@ sub not_drawn {
 
 # ---- images ----
 
-# Makes an image that all have the same keys of, and a pair of its own.  $age:
-# none (it does not say), new (of now), old (of some hours ago), future (of a
-# time that is still to come).  $factor: for so many times the keys.
+# Builds an image with the keys that all images have, and its own pair.  $age is
+# the as_of: none, new (now), old (some hours ago) or future.  $factor
+# multiplies the number of keys that the image is made for.
 
 sub make_image {
     my ($self, $age, $factor) = @_;
@@ -186,9 +186,9 @@ sub install {
 }
 
 
-# From now on it may serve, and drop what its as_of lets it drop: what was
-# acknowledged an hour before that, or before it is loaded for the first time,
-# whichever comes first.
+# Notes in the ledger that the image may serve from now on and may drop the keys
+# that were acknowledged more than an hour before its as_of, or before its first
+# load, whichever is earlier.
 
 sub _announce {
     my ($self, $image) = @_;
@@ -199,7 +199,7 @@ sub _announce {
     my $now = time + $self->{offset};
     my $end = $as_of < $now ? $as_of : $now;
 
-    # it may take a while until it is loaded
+    # the load may come later
 
     $self->{ledger}->write(horizon => ($as_of < $now + 120 ? $as_of
                                                            : $now + 120) - HOUR);
@@ -208,7 +208,7 @@ sub _announce {
 }
 
 
-# What remembered when images were loaded for the first time is gone.
+# Notes that the times of first loads are forgotten.
 
 sub forget_loads {
     my ($self) = @_;
@@ -225,7 +225,7 @@ sub _random_image {
 }
 
 
-# One that cannot be refused.
+# Builds an image that cannot be refused.
 
 sub _good_image {
     my ($self) = @_;
@@ -234,7 +234,7 @@ sub _good_image {
 }
 
 
-# Whether an image may be refused for what was removed for a newer one.
+# Returns whether an image may be refused because a newer one let records go.
 
 sub _too_old {
     my ($self, $image) = @_;
@@ -243,7 +243,7 @@ sub _too_old {
 }
 
 
-# After a load was answered the image serves, and no other does.
+# Tests that this image and no other serves after the answer to its load.
 
 sub _serves {
     my ($self, $image) = @_;
@@ -263,7 +263,7 @@ sub _serves {
 }
 
 
-# Takes the answer to a load.
+# Reads the answer to a load.
 
 sub _loaded {
     my ($self, $image, $response, $before) = @_;
@@ -313,7 +313,7 @@ sub upload {
 }
 
 
-# Nothing is complete up to a time that is still to come.
+# Loads an image that claims to be complete up to a time in the future.
 
 sub future {
     my ($self) = @_;
@@ -329,7 +329,7 @@ sub future {
 }
 
 
-# The zone as it is, fetched and put back: a backup and its return.
+# Downloads the zone as an image and uploads it again, as a backup.
 
 sub upload_back {
     my ($self) = @_;
@@ -441,7 +441,7 @@ sub _kill {
 }
 
 
-# The log will have them by the hundred.
+# Announces deaths of processes in the log, once for all of them.
 
 sub _expect_deaths {
     my ($self) = @_;
@@ -462,7 +462,7 @@ sub kill_worker {
 }
 
 
-# While it has something to do, if that can be had.
+# Kills the helper while it has something to do, if possible.
 
 sub kill_helper {
     my ($self) = @_;
@@ -484,7 +484,7 @@ sub kill_helper {
     if ($busy) {
         my $response = $c->response;
 
-        # the load has ended before, or it has died with its helper
+        # the load ended earlier, or died with its helper
 
         if ($response->status == 503 && $response->body =~ /process .* died/) {
             $self->{note}->('died');
@@ -520,7 +520,7 @@ sub kill_all {
 }
 
 
-# No client is served by it.
+# Kills the helper, which serves no client.
 
 sub kill_helper_alone {
     my ($self) = @_;
@@ -530,7 +530,7 @@ sub kill_helper_alone {
 }
 
 
-# ---- what the driver itself looks at after each event ----
+# ---- checks of the driver after each event ----
 
 sub check {
     my ($self) = @_;
@@ -544,7 +544,7 @@ sub check {
         die "root did what it should not: $seen\n" if defined $seen;
     }
 
-    # the answer "unknown" has an end
+    # waits until no answer is unknown
 
     for my $zone (@{ +ZONES }) {
         my $answer = ask_until_known($t, $zone, map { "nobody$_" } 1 .. 20);
@@ -552,8 +552,8 @@ sub check {
             or die "zone $zone, of keys that were never added: $answer\n";
     }
 
-    # the keys of all images, and those of three hours ago, until an image that
-    # is newer may have dropped them
+    # the keys that all images have, and those of three hours ago unless a newer
+    # image may have dropped them
 
     my @keys = (map({ "base$_" } 0 .. BASE - 1),
                 map({ "old$_" } $self->{newest} || $self->{forgot}{shield}
@@ -570,7 +570,7 @@ sub check {
 
 # ---- breaking each promise by hand, to prove that the checker fails ----
 
-# The journal is taken away while nobody looks.
+# Removes the journal without a line in the ledger.
 
 sub break_journal {
     my ($self) = @_;
@@ -585,7 +585,7 @@ sub break_journal {
 }
 
 
-# A worker dies and it is not written down.
+# Kills a worker without a line in the ledger.
 
 sub break_ledger {
     my ($self) = @_;
@@ -597,12 +597,12 @@ sub break_ledger {
 }
 
 
-# Keys are lost, and so is what would remember that.
+# Loses keys, and the record of the loss.
 
 sub break_lost { $_[0]->lose_keys }
 
 
-# A process of root looks into the directory of a zone.
+# Lets a process of root look into the directory of a zone.
 
 sub break_root {
     my ($self) = @_;

@@ -2,9 +2,9 @@
 
 package Chaos::Failures;
 
-# Events: what fails.  A disk that is full, whatever nginx is told meanwhile;
-# keys that are lost for it; a load that needs more memory than there is; a
-# clock that jumps.
+# Events: failures.  The disk is full while nginx is reloaded, stopped or
+# upgraded; keys are lost because of it; a load needs more memory than there is;
+# the clock jumps.
 
 use strict;
 use warnings;
@@ -18,9 +18,9 @@ use BloomTest::Zones;
 use constant { HOUR => 3600, ZONES => ['shield', 'empty'] };
 
 
-# ---- what nginx is told, where it may refuse ----
+# ---- commands that nginx may refuse ----
 
-# A reload.  One that is refused leaves the configuration before.
+# Reloads.  If nginx refuses, the earlier configuration serves on.
 
 sub _try_hup {
     my ($self, $size) = @_;
@@ -59,7 +59,7 @@ sub _other_size {
 }
 
 
-# A start.  What made it fail is repaired, and then it must not.
+# Starts nginx.  If it refuses, repairs the cause; then it must start.
 
 sub _try_start {
     my ($self, $repair) = @_;
@@ -76,7 +76,7 @@ sub _try_start {
 }
 
 
-# An upgrade: the new master may refuse to start.
+# Upgrades nginx.  The new master may refuse to start.
 
 sub _try_upgrade {
     my ($self) = @_;
@@ -101,7 +101,7 @@ sub _try_upgrade {
 }
 
 
-# One of all that makes nginx read or leave its state.
+# Does one of the things that make nginx read or leave its state.
 
 sub _across {
     my ($self, $repair) = @_;
@@ -144,7 +144,8 @@ sub _fill {
 }
 
 
-# There is room again: both zones take additions, and have all keys.
+# Tests that both zones take additions and have all keys once there is room
+# again.
 
 sub _has_room {
     my ($self) = @_;
@@ -157,7 +158,8 @@ sub _has_room {
                        body => "room\n")->status == 200;
         }) or die "zone $zone takes no additions with room on the disk\n";
 
-        # while nginx is upgraded there are two of it: each is asked, likely
+        # during an upgrade two masters have workers; several requests likely
+        # reach both
 
         my $lost;
         wait_until(sub {
@@ -176,8 +178,8 @@ sub disk {
     my ($t, $disk) = @$self{qw(t disk)};
     my $number = $self->{ledger}->begin('full');
 
-    # what one of two instances keeps until the disk allows, the other cannot
-    # know
+    # one instance cannot know the keys that the other keeps until the disk
+    # allows
 
     my $verify = $t->{new_master} ? 'verify unknown' : 'verify some';
 
@@ -198,7 +200,7 @@ sub disk {
 }
 
 
-# It is full across a stop, a reload, a change of the size or an upgrade.
+# Fills the disk across a stop, a reload, a change of size or an upgrade.
 
 sub disk_across {
     my ($self) = @_;
@@ -220,9 +222,9 @@ sub disk_across {
 }
 
 
-# The disk is full until there is no room for the keys of bloom_add that wait
-# for it.  From then on the zone may say unknown, and never absent: through all
-# that can happen, until it is begun anew.
+# Fills the disk until there is no room for waiting keys of bloom_add.  From
+# then on the zone may answer unknown but never absent, whatever happens, until
+# it is recreated.
 
 sub lose_keys {
     my ($self) = @_;
@@ -256,7 +258,7 @@ sub lose_keys {
         or die "zone $zone still keeps keys with room on the disk\n";
     $self->_none_is_absent($zone, @long);
 
-    # again, and as the last thing before it is begun anew
+    # again, as the last step before the zone is recreated
 
     $self->_kill(sub {
         $t->kill_all;
@@ -276,12 +278,13 @@ sub lose_keys {
 }
 
 
-# Keys that were acknowledged and may be lost; returns how many of them are.
+# Looks up acknowledged keys that may be lost, and dies if one is absent.
+# Returns how many are unknown.
 
 sub _none_is_absent {
     my ($self, $zone, @keys) = @_;
 
-    # each instance, where there are two
+    # each instance, if there are two
 
     my $answers = join '', map { scalar ask($self->{t}, $zone, @keys) } 1 .. 3;
     my ($absent) = grep { substr($answers, $_, 1) eq '0' }
@@ -298,8 +301,8 @@ sub _none_is_absent {
 }
 
 
-# The time that says so is in the control page, in the file "lost" before there
-# was that.
+# Removes the record of the loss: the control page, and the file "lost" of
+# earlier versions.
 
 sub _forget_the_loss {
     my ($self, $zone) = @_;
@@ -308,7 +311,7 @@ sub _forget_the_loss {
 }
 
 
-# What an operator does whose zone has lost keys: an empty directory.
+# Recreates the zone in an empty directory, as an operator would after a loss.
 
 sub begin_anew {
     my ($self, $zone) = @_;
@@ -327,8 +330,9 @@ sub begin_anew {
 
 # ---- memory ----
 
-# A load that needs more than the processes may take is refused, or its process
-# is killed; nothing else dies, and what served serves on.
+# Starts a load that needs more memory than the processes may take.  nginx
+# refuses it, or the system kills its process.  Nothing else dies, and the zone
+# serves on.
 
 sub memory {
     my ($self) = @_;
@@ -340,8 +344,8 @@ sub memory {
     my $size = -s $t->testdir . "/$image->{name}";
     my $mark = $t->log_mark;
 
-    # what has been touched already does not count; workers and the master take
-    # no part
+    # memory that was touched before does not count; the limit does not apply to
+    # workers and the master
 
     $memory->take_all(sub { $t->helpers });
     $memory->limit($memory->used + int($size * (0.1 + rand 0.7)));
@@ -360,7 +364,7 @@ sub memory {
             or die "a load without memory has changed the generation\n";
     }
 
-    # whoever tries again and again kills one process after another
+    # a load that is repeated would kill one process after another
 
     select undef, undef, undef, 1;
     my $deaths = () = $t->log_since($mark) =~ /exited on signal 9/g;
@@ -378,8 +382,7 @@ sub memory {
 
 # ---- the clock ----
 
-# It jumps ahead and stays so for some events, or back, for the length of this
-# one.
+# Makes the clock jump ahead for some events, or back for this one.
 
 sub clock {
     my ($self) = @_;
@@ -394,8 +397,8 @@ sub clock {
         return;
     }
 
-    # a start may be refused: an image that has not been loaded before seems to
-    # be older than what was removed for it
+    # a start may be refused: an image that was never loaded seems to be older
+    # than the records that were removed
 
     $self->_set_clock(rand() < 0.5 ? -HOUR / 2 : -3 * HOUR);
     $self->{command}->('verify some');

@@ -2,19 +2,18 @@
 
 package Chaos::Ledger;
 
-# What the driver does to nginx, written down before it does it: a file of
-# lines that the driver appends to and the clients read.  It decides which
-# failures of a request are excused.  Times are those of one clock for all
-# processes, so nothing depends on who is faster.
+# The driver writes down what it does to nginx before it does it.  The ledger is
+# a file of lines that the driver appends to and the clients read, and it
+# decides which failures of a request are excused.  All processes take times
+# from one clock, so the result does not depend on which process is faster.
 #
-#   kill N TIME PIDS      these processes (* is all) will be killed
-#   quit N TIME PIDS      these will be asked to end
-#   full N TIME           the disk will refuse
-#   end N TIME            of the above: from now on all is well
-#   image N               an image with the keys of number N may serve from now
-#   horizon TIME          keys acknowledged before TIME may be dropped from now
-#   clock SECONDS         the clock of nginx is so much ahead of the true one
-#                         from now on
+#   kill N TIME PIDS      the driver will kill these processes (*: all) quit N
+#   TIME PIDS      the driver will ask these processes to exit full N TIME
+#   the disk will refuse end N TIME            event N is over image N
+#   from now on an image with the keys of number N may serve horizon TIME
+#   from now on an image may drop keys that were acknowledged
+#                         before TIME
+#   clock SECONDS         from now on the clock of nginx is ahead by this
 
 use strict;
 use warnings;
@@ -44,7 +43,7 @@ sub write {
 }
 
 
-# Returns the number that end() takes.
+# Returns the number to give to end().
 
 sub begin {
     my ($self, $what, @pids) = @_;
@@ -109,8 +108,8 @@ sub _line {
 }
 
 
-# Whether anything of that kind lay between two times; with a pid, whether it
-# was that process at any time, or all then.
+# Returns whether an event of this kind lay between two times.  With a pid,
+# returns whether it hit that process at any time, or all processes then.
 
 sub _between {
     my ($self, $what, $from, $to, $pid) = @_;
@@ -126,8 +125,8 @@ sub _between {
 }
 
 
-# The lowest that the clock of nginx has been since this was asked last; 0 where
-# it was ahead of the true one.
+# Returns the lowest value of nginx's clock since the last call, or 0 if the
+# clock was never behind.
 
 sub lowest_clock {
     my ($self) = @_;
@@ -140,12 +139,12 @@ sub lowest_clock {
 }
 
 
-# What becomes of a request that got no whole answer:
+# Judges a request that got no complete answer.  Returns
 #
-#   cut      a kill cut its connection: nothing can be said of it
-#   again    a worker that ends has closed an idle connection, as HTTP lets it;
-#            the request has to succeed on another one
-#   failed   nobody but nginx is to blame
+#   cut      if a kill has cut its connection, so that its result is unknown
+#   again    if an exiting worker has closed an idle connection, as HTTP allows;
+#            the request has to succeed on another connection
+#   failed   if nginx is to blame
 #
 # $worker is the pid that served the connection before, or undef; $bytes is
 # whether any of the answer came.
@@ -162,7 +161,7 @@ sub verdict {
 }
 
 
-# Whether an addition could be refused then, for the disk.
+# Returns whether the disk could refuse an addition at that time.
 
 sub full {
     my ($self, $from, $to) = @_;
