@@ -164,9 +164,9 @@ test_impossible_imported_headers_are_refused(void **state)
     refused(&one, AT_FLAGS, 4, 0, "and flags 0x0");
     refused(&one, AT_FLAGS, 4, 6, "has flags 0x6");
     refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_CLASSIC, "is invalid");
-    refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_LEHMER, "layout lehmer and hash");
-    refused(&one, AT_HASH, 4, BLOOM_HASH_FNV1, "double63 and hash fnv1");
-    refused(&one, AT_HASH, 4, BLOOM_HASH_MURMUR3, "seed of more than 32 bits");
+    refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_LEHMER, "lehmer cannot have hash");
+    refused(&one, AT_HASH, 4, BLOOM_HASH_FNV1, "double63 cannot have hash fnv1");
+    refused(&one, AT_HASH, 4, BLOOM_HASH_MURMUR3, "seed has more than 32 bits");
     refused(&one, AT_HASH_KEY, 1, 1, "hash key is out of range");
     refused(&one, AT_HASH_KEY + 4, 1, 4, "hash key is out of range");
     refused(&one, AT_HASH_KEY + 15, 1, 1, "hash key is out of range");
@@ -178,8 +178,8 @@ test_impossible_imported_headers_are_refused(void **state)
     refused(&one, AT_BITS, 8, UINT64_MAX, "is invalid");
     refused(&one, AT_ORIGIN, 4, 0, "has origin 0");
     refused(&one, AT_ORIGIN, 4, 8, "has origin 8");
-    refused(&one, AT_ORIGIN_LEN, 4, 4092 - 176 + 1, "bytes of an origin");
-    refused(&one, AT_ORIGIN_LEN, 4, UINT32_MAX, "bytes of an origin");
+    refused(&one, AT_ORIGIN_LEN, 4, 4092 - 176 + 1, "bytes of its origin");
+    refused(&one, AT_ORIGIN_LEN, 4, UINT32_MAX, "bytes of its origin");
     refused(&one, AT_LINKS, 4, 1, "1 links");
     refused(&one, AT_LINKS + 4, 4, 1, "is invalid");
 

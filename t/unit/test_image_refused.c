@@ -349,7 +349,7 @@ test_values_out_of_range_are_refused(void **state)
     assert_value_refused(&classic, K, 4, 65, "k 65, lines 0");
     assert_value_refused(&classic, LINES, 4, 1, "k 7, lines 1");
 
-    assert_value_refused(&blocked, CAPACITY, 8, 0, "capacity 0");
+    assert_value_refused(&blocked, CAPACITY, 8, 0, "capacity is 0");
 
     for (i = 0; i < array_len(rates); i++) {
         fpr = rates[i];
