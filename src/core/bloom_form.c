@@ -22,7 +22,7 @@ static const char *const  names[] = { "raw", "lower", "host", "url" };
 #define FORMS  (sizeof(names) / sizeof(names[0]))
 
 static const char  too_long[] = "is longer than 65535 bytes";
-static const char  bad_byte[] = "has a byte that no host has";
+static const char  bad_byte[] = "has a byte that a host cannot have";
 
 
 const char *
@@ -162,7 +162,7 @@ bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
         /* a lookup accepts it, as its expressions may be shorter */
 
         if (url.key.len > BLOOM_FORM_KEY_MAX) {
-            return "is longer than 65535 bytes once it is canonical";
+            return "is longer than 65535 bytes in canonical form";
         }
 
         *canonical = url.key;

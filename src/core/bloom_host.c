@@ -15,11 +15,11 @@
 
 
 static const char  no_host[] = "has no host";
-static const char  bad_port[] = "has a port that is no number";
-static const char  bad_ipv4[] = "has an impossible IPv4 address";
-static const char  bad_ipv6[] = "has an impossible IPv6 address";
-static const char  bad_byte[] = "has a byte that no host has";
-static const char  too_long[] = "has a host name of more than 253 bytes";
+static const char  bad_port[] = "has a port that is not a number";
+static const char  bad_ipv4[] = "has an invalid IPv4 address";
+static const char  bad_ipv6[] = "has an invalid IPv6 address";
+static const char  bad_byte[] = "has a byte that a host cannot have";
+static const char  too_long[] = "has a host name longer than 253 bytes";
 
 
 /* The bytes of DNS names, in lower case; a dot is DOT, other bytes are 0. */

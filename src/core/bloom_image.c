@@ -267,47 +267,47 @@ check_kind(const uint8_t *h, uint64_t file_size, char *error)
     uint64_t  claimed;
 
     if (!bloom_image_is(h, sizeof(magic))) {
-        return fail("is not a Bloom filter image: it does not begin as one; "
-                    "make one with \"ngx-bloom build\"");
+        return fail("is not a Bloom filter image; build one with \"ngx-bloom "
+                    "build\"");
     }
 
     version = bloom_get32(h + AT_VERSION);
     order = bloom_get32(h + AT_ORDER);
 
     if (order == __builtin_bswap32(ORDER_MARK)) {
-        return fail("was written in big-endian byte order; "
-                    "an image is little-endian on every machine: write it "
-                    "again");
+        return fail("was written in big-endian byte order, but an image is "
+                    "little-endian on every machine; correct the program that "
+                    "wrote it");
     }
 
     if (order != ORDER_MARK) {
         return fail("is damaged: its byte order mark is 0x%08" PRIx32
-                    " and not 0x%08x; copy or build it again",
+                    " instead of 0x%08x; copy or build it again",
                     order, ORDER_MARK);
     }
 
     if (version > BLOOM_IMAGE_VERSION) {
-        return fail("is of version %" PRIu32 " and this program reads up to "
-                    "version %d; use a newer program", version,
+        return fail("has version %" PRIu32 ", but this program reads versions "
+                    "up to %d; use a newer program", version,
                     BLOOM_IMAGE_VERSION);
     }
 
     if (version != BLOOM_IMAGE_VERSION) {
-        return fail("is damaged: version %" PRIu32 " never was; "
+        return fail("is damaged: version %" PRIu32 " does not exist; "
                     "copy or build it again", version);
     }
 
     claimed = bloom_get64(h + AT_FILE_SIZE);
 
     if (claimed > file_size) {
-        return fail("is truncated: it has %" PRIu64 " bytes and says it "
-                    "should have %" PRIu64 "; copy or build it again",
+        return fail("is truncated: it has %" PRIu64 " bytes, but its header "
+                    "says %" PRIu64 "; copy or build it again",
                     file_size, claimed);
     }
 
     if (claimed < file_size) {
-        return fail("is longer than it says: it has %" PRIu64 " bytes and "
-                    "says it should have %" PRIu64 "; copy or build it again",
+        return fail("is too long: it has %" PRIu64 " bytes, but its header "
+                    "says %" PRIu64 "; copy or build it again",
                     file_size, claimed);
     }
 
@@ -340,8 +340,8 @@ decode_origin(bloom_image_t *image, const uint8_t *h, size_t *used,
         || bloom_get32(h + AT_LINKS + 4) != 0
         || image->origin_len > bloom_image_origin_room(image))
     {
-        return fail("is impossible: %" PRIu32 " links and %" PRIu32
-                    " bytes of an origin's header; build it again", g->links,
+        return fail("is invalid: it has %" PRIu32 " links and %" PRIu32
+                    " bytes of its origin's header; build it again", g->links,
                     image->origin_len);
     }
 
@@ -426,7 +426,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
         || bloom_geometry_is_foreign(g->layout)
            != ((image->flags & BLOOM_IMAGE_IMPORTED) != 0))
     {
-        return fail("is impossible: layout %s and hash %s with flags 0x%"
+        return fail("is invalid: layout %s cannot have hash %s and flags 0x%"
                     PRIx32 "; build it again",
                     bloom_geometry_layout_name(g->layout),
                     bloom_hasher_name(image->hasher.kind), image->flags);
@@ -437,13 +437,13 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     if (image->key_form != BLOOM_FORM_RAW
         && (image->flags & BLOOM_IMAGE_IMPORTED))
     {
-        return fail("is impossible: imported, with key form %s; import it "
-                    "again", bloom_form_name(image->key_form));
+        return fail("is invalid: it is imported, but its key form is %s; "
+                    "import it again", bloom_form_name(image->key_form));
     }
 
     if (!bloom_geometry_valid(g)) {
-        return fail("is impossible: layout %s, %" PRIu64 " bits, k %" PRIu32
-                    ", lines %" PRIu32 "; build it again",
+        return fail("is invalid: layout %s cannot have %" PRIu64 " bits, k %"
+                    PRIu32 ", lines %" PRIu32 "; build it again",
                     bloom_geometry_layout_name(g->layout), g->bits, g->k,
                     g->lines);
     }
@@ -454,7 +454,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
         || bloom_get32(h + AT_CHUNK_SIZE) != BLOOM_IMAGE_CHUNK
         || file_size != bloom_image_file_size(image))
     {
-        return fail("is impossible: %" PRIu64 " bits do not make %" PRIu64
+        return fail("is invalid: %" PRIu64 " bits do not make %" PRIu64
                     " bytes of payload at %" PRIu64 " in a file of %" PRIu64
                     "; build it again", g->bits,
                     bloom_get64(h + AT_PAYLOAD_SIZE),
@@ -462,24 +462,25 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     }
 
     if (image->capacity == 0 || !(image->fpr > 0 && image->fpr < 1)) {
-        return fail("is impossible: capacity %" PRIu64 ", false-positive rate "
-                    "%g; build it again", image->capacity, image->fpr);
+        return fail("is invalid: its capacity is %" PRIu64 ", and its "
+                    "false-positive rate is %g; build it again",
+                    image->capacity, image->fpr);
     }
 
     if (image->hasher.kind == BLOOM_HASH_MURMUR3
         && !all_zero(image->hasher.key + 4, BLOOM_HASH_KEY_LEN - 4))
     {
-        return fail("is impossible: a murmur3 seed of more than 32 bits; "
+        return fail("is invalid: its murmur3 seed has more than 32 bits; "
                     "build it again");
     }
 
     if (!bloom_hasher_valid(&image->hasher)) {
-        return fail("is impossible: hash %s has no such key; build it again",
-                    bloom_hasher_name(image->hasher.kind));
+        return fail("is invalid: its hash key is out of range for hash %s; "
+                    "build it again", bloom_hasher_name(image->hasher.kind));
     }
 
     if (!all_zero(h + used, AT_HEADER_CRC - used)) {
-        return fail("is impossible: reserved bytes of its header are in use; "
+        return fail("is invalid: reserved bytes of its header are not zero; "
                     "build it again");
     }
 
@@ -603,8 +604,8 @@ bloom_image_next(bloom_image_reader_t *reader, void *dst)
         if (chunks - chunk <= SUMS_IN_A_PAGE
             && crc != reader->image.table_crc)
         {
-            return fail("changed while it was read; put a new image beside it "
-                        "and rename that");
+            return fail("changed while it was read; write a new image to "
+                        "another file, then rename that file");
         }
     }
 
@@ -623,7 +624,7 @@ bloom_image_next(bloom_image_reader_t *reader, void *dst)
     }
 
     if (chunk == chunks - 1 && !padding_zero(&reader->image, dst, len)) {
-        return fail("is impossible: bits behind the last one are set; "
+        return fail("is invalid: bits after its last one are set; "
                     "build it again");
     }
 

@@ -80,7 +80,7 @@ bloom_json_next(bloom_json_t *json, bloom_key_t *key, const uint8_t **pos,
         if (run > BLOOM_JSON_KEY_MAX - json->len) {
             p += BLOOM_JSON_KEY_MAX - json->len;
             json->too_long = 1;
-            rc = fail(json, "the string has over 65535 bytes");
+            rc = fail(json, "the string is longer than 65535 bytes");
             break;
         }
 
@@ -201,11 +201,11 @@ between(bloom_json_t *json, uint8_t c)
         }
 
         if (json->state == VALUE) {
-            return fail(json, "a string must come here");
+            return fail(json, "a string is expected here");
         }
 
         if (c != ']') {
-            return fail(json, "a string or \"]\" must come here");
+            return fail(json, "a string or \"]\" is expected here");
         }
 
         json->state = END;
@@ -213,14 +213,14 @@ between(bloom_json_t *json, uint8_t c)
 
     case AFTER:
         if (c != ',' && c != ']') {
-            return fail(json, "\",\" or \"]\" must come here");
+            return fail(json, "\",\" or \"]\" is expected here");
         }
 
         json->state = c == ',' ? VALUE : END;
         return 0;
 
     default: /* END */
-        return fail(json, "nothing may come behind the array");
+        return fail(json, "nothing may follow the array");
     }
 }
 
@@ -239,7 +239,7 @@ append(bloom_json_t *json, uint8_t c)
 {
     if (json->len == BLOOM_JSON_KEY_MAX) {
         json->too_long = 1;
-        return fail(json, "the string has over 65535 bytes");
+        return fail(json, "the string is longer than 65535 bytes");
     }
 
     json->buf[json->len++] = c;
@@ -286,7 +286,7 @@ escape(bloom_json_t *json, uint8_t c)
     name = c == '\0' ? NULL : strchr(names, c);
 
     if (name == NULL) {
-        return fail(json, "there is no such escape");
+        return fail(json, "the escape is unknown");
     }
 
     json->state = STRING;

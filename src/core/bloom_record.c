@@ -79,19 +79,19 @@ bloom_segment_decode(bloom_segment_t *segment,
     }
 
     if (memcmp(h + AT_MAGIC, magic, sizeof(magic)) != 0) {
-        return refuse(NONE, "is not a segment of a journal: it does not begin "
-                      "as one");
+        return refuse(NONE, "is not a segment of a journal");
     }
 
     if (file_size < BLOOM_SEGMENT_HEADER) {
-        return refuse(DAMAGED, "is truncated: it has %" PRIu64 " bytes, and "
-                      "its header alone %d; copy it again", file_size,
+        return refuse(DAMAGED, "is truncated: it has %" PRIu64 " bytes, but a "
+                      "header has %d; copy it again", file_size,
                       BLOOM_SEGMENT_HEADER);
     }
 
     if (bloom_get32(h + AT_ORDER) == ORDER_REVERSED) {
-        return refuse(DAMAGED, "was written with numbers the wrong way round; "
-                      "repair the program that wrote it");
+        return refuse(DAMAGED, "was written in big-endian byte order, but a "
+                      "journal is little-endian on every machine; correct the "
+                      "program that wrote it");
     }
 
     version = bloom_get32(h + AT_VERSION);
@@ -99,8 +99,8 @@ bloom_segment_decode(bloom_segment_t *segment,
     if (version > BLOOM_JOURNAL_VERSION
         && bloom_get32(h + AT_ORDER) == ORDER_MARK)
     {
-        return refuse(NEWER, "is of version %" PRIu32 " and this program reads "
-                      "up to version %d; use a newer program, or move the "
+        return refuse(NEWER, "has version %" PRIu32 ", but this program reads "
+                      "versions up to %d; use a newer program, or move the "
                       "file away and lose its keys", version,
                       BLOOM_JOURNAL_VERSION);
     }
@@ -126,15 +126,15 @@ bloom_segment_decode(bloom_segment_t *segment,
         || segment->sequence == 0
         || bloom_record_tail(h + AT_RESERVED, AT_CRC - AT_RESERVED) != 0)
     {
-        return refuse(DAMAGED, "is impossible: version %" PRIu32 ", %" PRIu64
-                      " bytes from position %" PRIu64 " and record %" PRIu64
-                      " on; repair the program that wrote it", version,
+        return refuse(DAMAGED, "is invalid: its header says version %" PRIu32
+                      ", %" PRIu64 " bytes, position %" PRIu64 ", record %"
+                      PRIu64 "; correct the program that wrote it", version,
                       segment->size, segment->base, segment->sequence);
     }
 
     if (file_size > segment->size) {
-        return refuse(DAMAGED, "has %" PRIu64 " bytes, of which %" PRIu64
-                      " belong to it: something was appended; cut it off",
+        return refuse(DAMAGED, "is too long: it has %" PRIu64 " bytes, but its "
+                      "header says %" PRIu64 "; truncate it to that size",
                       file_size, segment->size);
     }
 

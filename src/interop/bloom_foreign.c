@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file has the checks and conversions that all formats share.
+ * This file implements the checks and conversions that the formats share.
  */
 
 #include <inttypes.h>
@@ -109,14 +109,13 @@ bloom_foreign_geometry(bloom_foreign_t *f, uint32_t layout, uint64_t bits,
     uint64_t k)
 {
     if (bits == 0 || bits > BLOOM_BITS_MAX) {
-        return bloom_foreign_fail(f, "has %" PRIu64 " bits; filters have from "
-                                  "1 to %" PRIu64, bits, BLOOM_BITS_MAX);
+        return bloom_foreign_fail(f, "has %" PRIu64 " bits, but a filter must "
+                                  "have 1 to %" PRIu64, bits, BLOOM_BITS_MAX);
     }
 
     if (k == 0 || k > BLOOM_K_MAX) {
-        return bloom_foreign_fail(f, "has %" PRIu64 " bits for a key; filters "
-                                  "have from 1 to %d", k,
-                                  BLOOM_K_MAX);
+        return bloom_foreign_fail(f, "has %" PRIu64 " bits for each key, but a "
+                                  "filter must have 1 to %d", k, BLOOM_K_MAX);
     }
 
     f->image.geometry.layout = layout;
@@ -130,7 +129,7 @@ bloom_foreign_geometry(bloom_foreign_t *f, uint32_t layout, uint64_t bits,
 int
 bloom_foreign_hasher(bloom_foreign_t *f, uint32_t kind, uint32_t seed)
 {
-    /* with funnels that are more than bytes, murmur3 is another kind */
+    /* murmur3 with another funnel than bytes is a hash of its own */
 
     if (kind == BLOOM_HASH_MURMUR3 && f->funnel != BLOOM_FUNNEL_BYTES) {
         kind = BLOOM_HASH_FUNNEL;
@@ -140,7 +139,7 @@ bloom_foreign_hasher(bloom_foreign_t *f, uint32_t kind, uint32_t seed)
 
     if (!bloom_hasher_valid(&f->image.hasher)) {
         return bloom_foreign_fail(f, "cannot have the funnel \"%s\" with this "
-                                  "scheme; leave --funnel out",
+                                  "scheme; omit --funnel",
                                   bloom_hasher_funnel_name(f->funnel));
     }
 
@@ -193,15 +192,15 @@ bloom_foreign_size(bloom_foreign_t *f, uint64_t size)
     }
 
     if (size < need && !f->may_be_short) {
-        return bloom_foreign_fail(f, "is truncated, or no such file: it has "
-                                  "%" PRIu64 " bytes and says it should have "
+        return bloom_foreign_fail(f, "is truncated or of another format: it "
+                                  "has %" PRIu64 " bytes, but its header says "
                                   "%" PRIu64, size, need);
     }
 
     if (size > need && !f->may_be_long) {
-        return bloom_foreign_fail(f, "is longer than it says: %" PRIu64
+        return bloom_foreign_fail(f, "is longer than its header says: %" PRIu64
                                   " bytes follow the filter's %" PRIu64
-                                  "; cut them off", size - need, need);
+                                  " bytes; remove them", size - need, need);
     }
 
     return 0;
@@ -220,8 +219,8 @@ bloom_foreign_scheme(bloom_foreign_out_t *out, const bloom_image_t *image,
 
     is = bloom_scheme_name(image->geometry.layout, image->hasher.kind);
 
-    return bloom_foreign_fail(out, "cannot be written as %s, whose keys have "
-                              "other bits: it is of the scheme %s", format,
+    return bloom_foreign_fail(out, "cannot be written as %s, in which keys "
+                              "have other bits: its scheme is %s", format,
                               is ? is : bloom_geometry_layout_name(
                                               image->geometry.layout));
 }
@@ -247,13 +246,13 @@ bloom_foreign_origin(bloom_foreign_out_t *out,
         return 1;
     }
 
-    /* behind the room for it is the header's checksum alone */
+    /* the origin's header ends where the image header's checksum begins */
 
     at = BLOOM_IMAGE_PAGE - 4 - bloom_image_origin_room(image);
 
-    return bloom_foreign_fail(out, "cannot be written as %s: the header that "
-                              "it keeps of its source, bytes %" PRIu32 " to %"
-                              PRIu32 ", is that of another filter; import it "
+    return bloom_foreign_fail(out, "cannot be written as %s: the source's "
+                              "header that it keeps, bytes %" PRIu32 " to %"
+                              PRIu32 ", belongs to another filter; import it "
                               "again", format->name, at,
                               at + image->origin_len - 1);
 }

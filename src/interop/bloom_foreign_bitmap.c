@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A bitmap is a Redis string with one bit for each of the filter's, set with
- * SETBIT: filters of go-zero, of Redisson and many home-made ones are bitmaps.
- * It has no header, and is only as long as its highest bit needs: bits, k and
- * scheme come from the user.
+ * A bitmap is a Redis string that contains the filter's bits, set by SETBIT.
+ * The filters of go-zero, Redisson and many programs are bitmaps.  A bitmap has
+ * no header and is only as long as its highest set bit requires, so the user
+ * states bits, k and the scheme.
  */
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     scheme = bloom_scheme_valid(f->layout, f->hash);
 
     if (!scheme || f->bits == 0 || f->k == 0) {
-        return bloom_foreign_fail(f, "has no header: give%s%s%s",
+        return bloom_foreign_fail(f, "has no header; add%s%s%s",
                                   scheme ? "" : " --scheme",
                                   f->bits ? "" : " --bits",
                                   f->k ? "" : " --hashes");
@@ -45,10 +45,10 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     f->may_be_short = 1;
 
     if (size != BLOOM_FOREIGN_UNKNOWN && size > f->bytes) {
-        return bloom_foreign_fail(f, "has %" PRIu64 " bytes, which are more "
-                                  "than %" PRIu64 " bits; give the right "
-                                  "--bits, or cut off the line's end that "
-                                  "redis-cli writes", size, f->bits);
+        return bloom_foreign_fail(f, "has %" PRIu64 " bytes, which is more "
+                                  "than %" PRIu64 " bits; correct --bits, or "
+                                  "remove the line end that redis-cli writes",
+                                  size, f->bits);
     }
 
     bloom_foreign_promise(f, 0, 0);
@@ -70,8 +70,8 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
 
     if (!bloom_geometry_is_foreign(layout) || layout == BLOOM_LAYOUT_LINKS)
     {
-        return bloom_foreign_fail(out, "cannot be written as a bitmap: its "
-                                  "layout is %s, which nobody else reads",
+        return bloom_foreign_fail(out, "cannot be written as a bitmap: no "
+                                  "other system reads its layout, %s",
                                   bloom_geometry_layout_name(layout));
     }
 

@@ -5,10 +5,11 @@
  * writes numbers of 8 bytes, big-endian:
  *
  *     0  m, bits of the filter      8   k
- *     16 bits of the bit set: m, or up to 63 more
+ *     16 size of the bit set in bits: m, or up to 63 more
  *     24 words of 64 bits
  *
- * The last two are little-endian if the program had said so.
+ * The size of the bit set and the words are little-endian if the program has
+ * chosen that.
  */
 
 #include <inttypes.h>
@@ -27,9 +28,8 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     uint64_t  bits, set;
 
     if (len < HEAD) {
-        return bloom_foreign_fail(f, "is no bits-and-blooms filter: it has %zu "
-                                  "bytes, and a header alone has %d", len,
-                                  HEAD);
+        return bloom_foreign_fail(f, "is not a bits-and-blooms filter: it has "
+                                  "%zu bytes, but a header has %d", len, HEAD);
     }
 
     bits = bloom_get64be(head);
@@ -42,9 +42,9 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     }
 
     if (set < bits || set - bits > 63) {
-        return bloom_foreign_fail(f, "is no bits-and-blooms filter: %" PRIu64
-                                  " bits in a set of %" PRIu64, bits,
-                                  bloom_get64be(head + 16));
+        return bloom_foreign_fail(f, "is not a bits-and-blooms filter: it says "
+                                  "%" PRIu64 " bits in a bit set of %" PRIu64,
+                                  bits, bloom_get64be(head + 16));
     }
 
     if (bloom_foreign_geometry(f, BLOOM_LAYOUT_FOUR, bits,
@@ -59,8 +59,9 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     f->link_bytes[0] = f->bytes;
 
     if (f->bytes > bloom_geometry_whole_lines(bits) / 8) {
-        return bloom_foreign_fail(f, "is no bits-and-blooms filter: %" PRIu64
-                                  " bits in a set of %" PRIu64, bits, set);
+        return bloom_foreign_fail(f, "is not a bits-and-blooms filter: it says "
+                                  "%" PRIu64 " bits in a bit set of %" PRIu64,
+                                  bits, set);
     }
 
     if (bloom_foreign_size(f, size) != 0) {

@@ -4,11 +4,11 @@
  * DCSO's bloom, version 1, writes numbers of 8 bytes, little-endian:
  *
  *     0   flags; the lowest byte is the version, 1
- *     8   n, keys it was made for       16  p, the rate promised, a double
+ *     8   n, capacity                   16  p, the rate promised, a double
  *     24  k                             32  m, bits
  *     40  N, keys added                 48  words of 64 bits, ceil(m / 64)
  *
- * and then data of whoever made it, to the end.
+ * Any data may follow, to the end of the file.
  */
 
 #include <inttypes.h>
@@ -28,13 +28,13 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     uint64_t  n, bits;
 
     if (len < HEAD) {
-        return bloom_foreign_fail(f, "is no DCSO filter: it has %zu bytes, "
-                                  "and a header alone has %d", len, HEAD);
+        return bloom_foreign_fail(f, "is not a DCSO filter: it has %zu bytes, "
+                                  "but a header has %d", len, HEAD);
     }
 
     if (head[0] != 1) {
-        return bloom_foreign_fail(f, "is no DCSO filter of version 1: it "
-                                  "begins with version %d", head[0]);
+        return bloom_foreign_fail(f, "is not a DCSO filter of version 1: its "
+                                  "version is %d", head[0]);
     }
 
     n = bloom_get64(head + 8);
@@ -42,8 +42,8 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     memcpy(&fpr, head + 16, 8);
 
     if (!(fpr > 0 && fpr < 1) || n == 0) {
-        return bloom_foreign_fail(f, "is no DCSO filter: it was made for %"
-                                  PRIu64 " keys at a rate of %g", n, fpr);
+        return bloom_foreign_fail(f, "is not a DCSO filter: it says %" PRIu64
+                                  " keys at a rate of %g", n, fpr);
     }
 
     if (bloom_foreign_geometry(f, BLOOM_LAYOUT_LEHMER, bits,

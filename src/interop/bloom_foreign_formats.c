@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file has the list of formats: a new one is a line here and a file of its
- * own.
+ * This file lists the formats.  A new format needs a line here and a file of
+ * its own.
  */
 
 #include <string.h>
@@ -51,7 +51,7 @@ bloom_foreign_formats_guess(const uint8_t *head, size_t len, uint64_t size)
 
         memset(&f, 0, sizeof(f));
 
-        /* a bitmap fits anything */
+        /* any bytes are a bitmap */
 
         if (formats[i] != &bloom_foreign_bitmap
             && formats[i]->parse(&f, head, len, size) == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header lists the formats of other systems, and finds one by its name or
- * by a source's first bytes.
+ * These functions list the formats of other systems, and find a format by its
+ * name or by the first bytes of a source.
  */
 
 #ifndef BLOOM_FOREIGN_FORMATS_H
@@ -13,15 +13,15 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Returns the i-th format, from 0; NULL behind the last. */
+/* Returns the i-th format, from 0; NULL after the last one. */
 const bloom_foreign_format_t *bloom_foreign_formats_list(unsigned i);
 
-/* Returns the format of a name; NULL if it is unknown. */
+/* Returns the format of a name; NULL if the name is unknown. */
 const bloom_foreign_format_t *bloom_foreign_formats_find(const char *name);
 
 /*
- * Returns the format that a source seems to have, to tell someone who named
- * another one; NULL if none is sure.
+ * Returns the format that a source seems to have, for a hint to a user who
+ * named another one; NULL if no format matches.
  */
 const bloom_foreign_format_t *bloom_foreign_formats_guess(const uint8_t *head,
     size_t len, uint64_t size);

@@ -8,7 +8,7 @@
  *     2  number of words, 4 bytes, signed
  *     6  words of 64 bits
  *
- * The funnel is not in it: the user has to say.
+ * The funnel is not recorded, so the user states it.
  */
 
 #include <inttypes.h>
@@ -30,16 +30,16 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     };
 
     if (len < HEAD) {
-        return bloom_foreign_fail(f, "is no Guava file: it has %zu bytes, and "
-                                  "a header alone has %d", len, HEAD);
+        return bloom_foreign_fail(f, "is not a Guava file: it has %zu bytes, "
+                                  "but a header has %d", len, HEAD);
     }
 
     words = bloom_get32be(head + 2);
 
     if (head[0] > 1 || head[1] == 0 || words == 0 || words > INT32_MAX) {
-        return bloom_foreign_fail(f, "is no Guava file: strategy %d, %d hashes "
-                                  "and %" PRId32 " words of bits", head[0],
-                                  head[1], (int32_t) words);
+        return bloom_foreign_fail(f, "is not a Guava file: it says strategy "
+                                  "%d, %d hashes and %" PRId32 " words",
+                                  head[0], head[1], (int32_t) words);
     }
 
     f->payload = HEAD;
@@ -85,8 +85,8 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
         || bloom_hasher_seed(&image->hasher) != 0)
     {
         return bloom_foreign_fail(out, "cannot be written as guava: %" PRIu64
-                                  " bits are no whole number of words, or too "
-                                  "many", g->bits);
+                                  " bits are too many, or not a multiple of "
+                                  "64", g->bits);
     }
 
     out->head[0] = layout == BLOOM_LAYOUT_DOUBLE63;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The JSON may have blanks, but its members come in the order in which the
- * library writes them; the base64 is decoded in place.
+ * The JSON may contain white space, but its members must be in the order in
+ * which the library writes them.  The base64 is decoded in place.
  */
 
 #include <stdio.h>
@@ -22,8 +22,8 @@ skip_space(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* Behind `what`, which may have blanks between its words; NULL if it is not
- * there. */
+/* Skips the text `what`, which may have white space between its tokens.
+ * Returns its end, or NULL if the text is not there. */
 static const uint8_t *
 expect(const uint8_t *p, const uint8_t *end, const char *what)
 {
@@ -68,7 +68,7 @@ number(const uint8_t *p, const uint8_t *end, uint64_t *value)
 }
 
 
-/* 0 to 63, -1 if the character is none of the alphabet's. */
+/* Returns 0 to 63; -1 if the character is not in the alphabets. */
 static int
 base64_digit(uint8_t c)
 {
@@ -109,12 +109,12 @@ bloom_foreign_json(uint8_t *dst, const uint8_t *src, size_t len,
 
     if (p == NULL) {
         snprintf(error, BLOOM_FOREIGN_ERROR_LEN,
-                 "is no bits-and-blooms filter in JSON: it does not begin with "
-                 "{\"m\":...,\"k\":...,\"b\":\"");
+                 "is not a bits-and-blooms filter in JSON: it does not begin "
+                 "with {\"m\":...,\"k\":...,\"b\":\"");
         return -1;
     }
 
-    /* the text before took more than these 16 bytes */
+    /* the text parsed so far was longer than these 16 bytes */
 
     bloom_put64be(dst, m);
     bloom_put64be(dst + 8, k);
@@ -159,8 +159,8 @@ bloom_foreign_json(uint8_t *dst, const uint8_t *src, size_t len,
 
     if (p == NULL || skip_space(p, end) != end) {
         snprintf(error, BLOOM_FOREIGN_ERROR_LEN,
-                 "is no bits-and-blooms filter in JSON: its base64 does not "
-                 "end with \"} at the end of the file");
+                 "is not a bits-and-blooms filter in JSON: its base64 is not "
+                 "followed by \"} and the end of the file");
         return -1;
     }
 

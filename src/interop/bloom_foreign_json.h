@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This converts JSON of bits-and-blooms bloom to its binary form:
- * {"m":1000,"k":4,"b":"AAAA..."}, where b is the binary form from byte 16 on in
- * base64, of either alphabet.
+ * This function converts a filter of bits-and-blooms from JSON to its binary
+ * form.  The JSON is {"m":1000,"k":4,"b":"AAAA..."}, where b is the binary form
+ * from byte 16 on in base64, in the standard or the URL-safe alphabet.
  */
 
 #ifndef BLOOM_FOREIGN_JSON_H

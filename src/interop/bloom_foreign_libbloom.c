@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * libbloom 2.0's bloom_save() on x86-64 writes a C struct as it was in memory,
+ * bloom_save() of libbloom 2.0 on x86-64 writes a C struct as it is in memory,
  * little-endian:
  *
  *     0   "libbloom2"           9   size of the struct, 2 bytes: 64
- *     11  the struct, in which, counted from it:
+ *     11  the struct; offsets in it:
  *             0   entries, 4 bytes        8   bits, 8 bytes
  *             16  bytes, 8                24  k, 1 byte
  *             32  error rate, a double    41  major version, 1 byte: 2
@@ -33,14 +33,14 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     s = head + STRUCT;
 
     if (len < HEAD || memcmp(head, "libbloom2", 9) != 0) {
-        return bloom_foreign_fail(f, "is no libbloom file: it does not begin "
-                                  "with \"libbloom2\" and a header");
+        return bloom_foreign_fail(f, "is not a libbloom file: it does not "
+                                  "begin with \"libbloom2\" and a header");
     }
 
     if (head[9] != HEAD - STRUCT || head[10] != 0 || s[41] != 2) {
-        return bloom_foreign_fail(f, "was written by another libbloom than "
-                                  "2.x on a 64-bit little-endian machine: its "
-                                  "struct has %d bytes and version %d",
+        return bloom_foreign_fail(f, "was not written by libbloom 2.x on a "
+                                  "64-bit little-endian machine: its struct "
+                                  "has %d bytes and version %d",
                                   head[9] | head[10] << 8, s[41]);
     }
 
@@ -55,8 +55,8 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     }
 
     if (bytes != (bits + 7) / 8) {
-        return bloom_foreign_fail(f, "is no libbloom file: %" PRIu64 " bits in "
-                                  "%" PRIu64 " bytes", bits, bytes);
+        return bloom_foreign_fail(f, "is not a libbloom file: it says %" PRIu64
+                                  " bits in %" PRIu64 " bytes", bits, bytes);
     }
 
     f->payload = HEAD;

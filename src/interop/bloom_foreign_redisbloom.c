@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * RedisBloom, and BF.* of Redis 8, give a filter away in the chunks of
+ * RedisBloom, and the BF commands of Redis 8, dump a filter as the chunks of
  * BF.SCANDUMP, which follow one another in a file.  They are little-endian and
- * packed; the first chunk is the header,
+ * packed.  The first chunk is the header:
  *
  *     0   size, keys added, 8 bytes        8   number of links, 4
  *     12  options, 4                       16  growth, 4
  *     20  links of 53 bytes each:
  *             0   bytes, 8       8   bits, 8        16  size, 8
- *             24  error rate     32  bits an entry, two doubles
+ *             24  error rate     32  bits per entry, two doubles
  *             40  k, 4           44  entries, 8     52  n2, 1
  *
- * and the others are the links' bytes.  Options: 1 the number of bits is no
- * power of two, 4 hashes of 64 bits.  Filters of years ago have 32-bit hashes,
- * mod 2^n2.
+ * The other chunks are the bits of the links.  Option 1 means that the number
+ * of bits is not rounded to a power of two, option 4 that hashes have 64 bits.
+ * Old filters have hashes of 32 bits, and 2^n2 bits.
  */
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@
 #define OPT_FORCE64  4
 
 
-/* The least a link may have of hashes, or -1 where links differ. */
+/* Reads link i.  Returns 0 with its hash in *hash, or -1 with f->error. */
 static int
 parse_link(bloom_foreign_t *f, const uint8_t *p, uint32_t i, uint32_t options,
     uint32_t *hash)
@@ -60,7 +60,7 @@ parse_link(bloom_foreign_t *f, const uint8_t *p, uint32_t i, uint32_t options,
     if (bytes < (bits + 7) / 8
         || bytes > bloom_geometry_whole_lines(bits) / 8)
     {
-        return bloom_foreign_fail(f, "is no RedisBloom dump: link %" PRIu32
+        return bloom_foreign_fail(f, "is not a RedisBloom dump: link %" PRIu32
                                   " has %" PRIu64 " bits in %" PRIu64
                                   " bytes", i, bits, bytes);
     }
@@ -70,10 +70,10 @@ parse_link(bloom_foreign_t *f, const uint8_t *p, uint32_t i, uint32_t options,
     if ((options & OPT_FORCE64) == 0 && n2 <= 31) {
 
         if (n2 == 0) {
-            return bloom_foreign_fail(f, "has hashes of 32 bits and a number "
-                                      "of bits that is no power of two, which "
-                                      "cannot be imported: make it again with "
-                                      "a RedisBloom of today");
+            return bloom_foreign_fail(f, "cannot be imported: it has hashes of "
+                                      "32 bits, and its number of bits is not "
+                                      "a power of two; create it again with a "
+                                      "current RedisBloom");
         }
 
         *hash = BLOOM_HASH_MURMUR2;
@@ -98,8 +98,8 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     bloom_geometry_t  *g;
 
     if (len < HEAD + LINK) {
-        return bloom_foreign_fail(f, "is no RedisBloom dump: it has %zu bytes, "
-                                  "and a header alone has %d", len,
+        return bloom_foreign_fail(f, "is not a RedisBloom dump: it has %zu "
+                                  "bytes, but a header has %d", len,
                                   HEAD + LINK);
     }
 
@@ -108,24 +108,24 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     options = bloom_get32(head + 12);
 
     if (links == 0 || options > 15) {
-        return bloom_foreign_fail(f, "is no RedisBloom dump: %" PRIu32
-                                  " links with options 0x%" PRIx32, links,
-                                  options);
+        return bloom_foreign_fail(f, "is not a RedisBloom dump: it says %"
+                                  PRIu32 " links and options 0x%" PRIx32,
+                                  links, options);
     }
 
     if (links > BLOOM_LINKS_MAX) {
-        return bloom_foreign_fail(f, "has %" PRIu32 " links, and %d are the "
-                                  "most that can be imported: reserve it "
-                                  "again, for as many keys as it has", links,
+        return bloom_foreign_fail(f, "has %" PRIu32 " links, but at most %d "
+                                  "can be imported; reserve it again for as "
+                                  "many keys as it has", links,
                                   BLOOM_LINKS_MAX);
     }
 
     f->payload = HEAD + LINK * (uint64_t) links;
 
     if (len < f->payload) {
-        return bloom_foreign_fail(f, "is truncated: a header of %" PRIu32
-                                  " links has %" PRIu64 " bytes, and there are "
-                                  "%zu", links, f->payload, len);
+        return bloom_foreign_fail(f, "is truncated: it has %zu bytes, but a "
+                                  "header of %" PRIu32 " links has %" PRIu64,
+                                  len, links, f->payload);
     }
 
     f->bytes = 0;
@@ -143,9 +143,9 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
         }
 
         if (i != 0 && hash != first) {
-            return bloom_foreign_fail(f, "has links with hashes of 32 and of "
-                                      "64 bits, which cannot be imported: "
-                                      "reserve it again");
+            return bloom_foreign_fail(f, "cannot be imported: some of its "
+                                      "links have hashes of 32 bits, and "
+                                      "others of 64; reserve it again");
         }
 
         first = hash;
@@ -161,8 +161,8 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
 
     if (links > 1) {
         if (lines > BLOOM_BITS_MAX) {
-            return bloom_foreign_fail(f, "has %" PRIu64 " bits; filters have "
-                                      "up to %" PRIu64, lines,
+            return bloom_foreign_fail(f, "has %" PRIu64 " bits, but a filter "
+                                      "can have at most %" PRIu64, lines,
                                       BLOOM_BITS_MAX);
         }
 
@@ -241,14 +241,14 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
         return 0;
     }
 
-    /* as BF.RESERVE ... NONSCALING would have it, of today */
+    /* a header as BF.RESERVE ... NONSCALING makes it today */
 
     if (links != 1 || g->bits % 64 != 0
         || image->hasher.kind != BLOOM_HASH_MURMUR64A)
     {
-        return bloom_foreign_fail(out, "cannot be written as redisbloom: %"
-                                  PRIu64 " bits are no whole number of words, "
-                                  "or hashed with 32 bits", g->bits);
+        return bloom_foreign_fail(out, "cannot be written as redisbloom: its %"
+                                  PRIu64 " bits are not a multiple of 64, or "
+                                  "its hashes have 32 bits", g->bits);
     }
 
     memset(out->head, 0, out->head_len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Spark's org.apache.spark.util.sketch.BloomFilter.writeTo() writes big-endian
- * numbers of 4 bytes, then words of 64 bits:
+ * writeTo() of Spark's org.apache.spark.util.sketch.BloomFilter writes numbers
+ * of 4 bytes, big-endian, then words of 64 bits:
  *
  *     version 1:   1 | k | number of words | words
  *     version 2:   2 | k | seed | number of words | words
@@ -24,15 +24,15 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     version = len >= 4 ? bloom_get32be(head) : 0;
 
     if (version != 1 && version != 2) {
-        return bloom_foreign_fail(f, "is no Spark filter: it does not begin "
+        return bloom_foreign_fail(f, "is not a Spark filter: it does not begin "
                                   "with version 1 or 2");
     }
 
     want = version == 1 ? 12 : 16;
 
     if (len < want) {
-        return bloom_foreign_fail(f, "is no Spark filter: it has %zu bytes, "
-                                  "and a header alone has %zu", len, want);
+        return bloom_foreign_fail(f, "is not a Spark filter: it has %zu bytes, "
+                                  "but a header has %zu", len, want);
     }
 
     k = bloom_get32be(head + 4);
@@ -40,8 +40,8 @@ parse(bloom_foreign_t *f, const uint8_t *head, size_t len, uint64_t size)
     words = bloom_get32be(head + want - 4);
 
     if (words == 0 || words > INT32_MAX) {
-        return bloom_foreign_fail(f, "is no Spark filter: %" PRId32 " words "
-                                  "of bits", (int32_t) words);
+        return bloom_foreign_fail(f, "is not a Spark filter: it says %" PRId32
+                                  " words", (int32_t) words);
     }
 
     f->payload = want;
@@ -86,16 +86,15 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
 
     if (g->bits % 64 != 0 || g->bits / 64 > INT32_MAX) {
         return bloom_foreign_fail(out, "cannot be written as spark: %" PRIu64
-                                  " bits are no whole number of words, or too "
-                                  "many", g->bits);
+                                  " bits are too many, or not a multiple of "
+                                  "64", g->bits);
     }
 
     if (layout == BLOOM_LAYOUT_DOUBLE31
         && bloom_hasher_seed(&image->hasher) != 0)
     {
-        return bloom_foreign_fail(out, "cannot be written as spark: it has a "
-                                  "seed, for which version 1 has no room; "
-                                  "import it again");
+        return bloom_foreign_fail(out, "cannot be written as spark: version 1 "
+                                  "has no room for its seed; import it again");
     }
 
     bloom_put32be(out->head, layout == BLOOM_LAYOUT_SPARK2 ? 2 : 1);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file decides which records of the journal an image covers, and which
- * time a record gets.
+ * The time of an image's first load is kept in a small table in the control
+ * page; a new entry replaces the oldest one.
  */
 
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_io.h"
 
 
-/* How long it may take until no record is being appended, ms. */
+/* How long to wait for the lock `append`, ms. */
 #define NGX_BLOOM_AS_OF_WAIT  1000
 
 
@@ -18,7 +18,8 @@ static uint64_t ngx_bloom_as_of_first(ngx_bloom_state_t *state,
 static uint64_t ngx_bloom_as_of_covered(uint64_t complete);
 
 
-/* Returns when an image was first loaded, or 0 if it is not remembered. */
+/* Returns the time at which an image was first loaded; 0 if the image is not
+ * remembered. */
 static uint64_t
 ngx_bloom_as_of_first(ngx_bloom_state_t *state, bloom_image_t *image)
 {
@@ -112,7 +113,7 @@ ngx_bloom_as_of_remember(ngx_bloom_state_t *state, bloom_image_t *image,
     control = state->control;
     known = ngx_max(control->dropped, ngx_bloom_state_end(state).time);
 
-    /* a clock that is behind the journal does not tell what is to come */
+    /* if the clock is behind the journal, it is wrong: remember nothing */
 
     if (image->as_of <= loaded
         || loaded + NGX_BLOOM_CLOCKS_DIFFER < known
@@ -134,7 +135,7 @@ ngx_bloom_as_of_remember(ngx_bloom_state_t *state, bloom_image_t *image,
         }
     }
 
-    /* whoever reads it now finds a whole one, or none */
+    /* a process that reads the entry now finds a complete one, or none */
 
     __atomic_store_n(&control->early[oldest].loaded, 0, __ATOMIC_SEQ_CST);
 
@@ -172,8 +173,8 @@ ngx_bloom_as_of_now(ngx_bloom_state_t *state, uint64_t last)
     control = state->control;
     now = ngx_bloom_time();
 
-    /* time does not go back with the clock, but where that was further ahead
-     * than clocks differ: it would stay there for as long */
+    /* times do not go back with the clock, unless the last one was too far
+     * ahead: otherwise they would stay there until the clock catches up */
 
     time = (last <= now + NGX_BLOOM_CLOCKS_DIFFER) ? ngx_max(now, last) : now;
 

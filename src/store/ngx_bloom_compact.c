@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A run walks its segments to mark, measure and write keys, one bounded step at
- * a time, and then replaces them.
+ * A run reads its segments in three kinds of walks, in steps of bounded size,
+ * and replaces them at the end.
  */
 
 #include "ngx_bloom_compact.h"
@@ -15,15 +15,16 @@
 #include <sys/random.h>
 
 
-/* From how many bytes on; a load reads about so many in a second. */
+/* The journal is compacted from this size on, in bytes.  A load reads about
+ * this much in a second. */
 #ifndef NGX_BLOOM_COMPACT_MIN
 #define NGX_BLOOM_COMPACT_MIN   (64 * 1024 * 1024)
 #endif
 
-/* Bytes of the journal in a run: its keys have a bit each. */
+/* The most bytes in a run.  It bounds the memory: each key has a mark. */
 #define NGX_BLOOM_COMPACT_MAX   (4 * (uint64_t) BLOOM_SEGMENT_MAX)
 
-/* Bytes of the journal in a step, and written between synchronisations. */
+/* Bytes read in a step, and bytes written between synchronisations. */
 #define NGX_BLOOM_COMPACT_STEP  (256 * 1024)
 #define NGX_BLOOM_COMPACT_SYNC  (4 * 1024 * 1024)
 
@@ -42,24 +43,24 @@ struct ngx_bloom_compact_s {
     ngx_str_t                  name;     /* of the zone, for the log */
     ngx_bloom_compact_e        does;
     uint64_t                   begun;    /* ms since 1970 */
-    uint64_t                   compacted;    /* for the control page, when the
-                                            run has ended */
-    ngx_pid_t                  pid;      /* of its process */
+    uint64_t                   compacted;    /* control->compacted when the run
+                                            has ended */
+    ngx_pid_t                  pid;      /* the process of the run */
 
-    /* of the journal */
+    /* positions in the journal */
     uint64_t                   begin;
     uint64_t                   end;      /* END */
-    uint64_t                   tail;     /* as it was at the run's begin */
-    uint64_t                   sequence; /* of the first record behind END */
+    uint64_t                   tail;     /* when the run began */
+    uint64_t                   sequence; /* of the first record after END */
 
-    ngx_bloom_reader_t         reader;   /* window NULL: none is open */
+    ngx_bloom_reader_t         reader;   /* window NULL: not open */
     ngx_bloom_compact_keys_t   keys;
 
-    /* the segment that is made, and its records so far in this walk */
+    /* the new segment, and its records so far in this walk */
     bloom_segment_t            segment;
     uint64_t                   records;
     uint64_t                   len;
-    bloom_record_maker_t       maker;    /* of the next one */
+    bloom_record_maker_t       maker;    /* the record being composed */
     uint64_t                   time;     /* of its last key */
     ngx_fd_t                   fd;
     u_char                     tmp[NGX_MAX_PATH];    /* "": there is no file */
@@ -83,7 +84,7 @@ static ngx_int_t ngx_bloom_compact_no_memory(ngx_bloom_compact_t *compact);
 static void ngx_bloom_compact_exit(void);
 
 
-/* Of this process. */
+/* The run of this process, or NULL. */
 static ngx_bloom_compact_t  *ngx_bloom_compact_run;
 
 
@@ -116,8 +117,8 @@ ngx_bloom_compact_begin(ngx_bloom_state_t *state, uint64_t generation,
     last = ngx_bloom_state_end(state);
 
     /*
-     * What nobody appends to, nobody has to follow and is on disk; a record
-     * behind it says how those before are numbered.
+     * Only segments that are full, applied and on disk are compacted.  A record
+     * must follow them, because its number determines the new ones.
      */
 
     limit = ngx_min(last.base, control->synced);
@@ -132,7 +133,7 @@ ngx_bloom_compact_begin(ngx_bloom_state_t *state, uint64_t generation,
         return NULL;
     }
 
-    /* whole segments, up to the one that has the limit */
+    /* END is the base of the segment that contains the limit */
 
     limit = ngx_min(limit, begin + NGX_BLOOM_COMPACT_MAX);
 
@@ -159,7 +160,8 @@ ngx_bloom_compact_begin(ngx_bloom_state_t *state, uint64_t generation,
 
     ngx_bloom_compact_run = compact;
 
-    /* that a process died of it, others see; if it exits, it takes this back */
+    /* postpone the next run in case this one kills the process; if the process
+     * exits, it restores the value */
 
     compact->compacted = control->compacted;
     control->compacted = last.tail - begin;
@@ -168,7 +170,7 @@ ngx_bloom_compact_begin(ngx_bloom_state_t *state, uint64_t generation,
         registered = (atexit(ngx_bloom_compact_exit) == 0);
     }
 
-    /* a key takes two bytes at least: its length and one more */
+    /* a key takes at least two bytes, its length and one more */
 
     if (ngx_bloom_compact_keys_begin(&compact->keys, (end - begin) / 2)
         != NGX_OK)
@@ -205,7 +207,7 @@ ngx_bloom_compact_end(ngx_bloom_compact_t *compact)
 }
 
 
-/* Leaves nothing of a run behind when its process exits, or the run ends. */
+/* Cleans up when the run ends or its process exits. */
 static void
 ngx_bloom_compact_exit(void)
 {
@@ -214,7 +216,7 @@ ngx_bloom_compact_exit(void)
     compact = ngx_bloom_compact_run;
 
     if (compact == NULL || compact->pid != ngx_getpid()) {
-        return;                             /* a child of it exits */
+        return;                             /* a child process exits */
     }
 
     compact->state->control->compacted = compact->compacted;
@@ -225,8 +227,7 @@ ngx_bloom_compact_exit(void)
 }
 
 
-/* Begins to walk the segments.  Returns NGX_AGAIN, or NGX_DONE if the run
- * ends. */
+/* Begins a walk.  Returns NGX_AGAIN, or NGX_DONE if the run ends. */
 static ngx_int_t
 ngx_bloom_compact_walk(ngx_bloom_compact_t *compact, ngx_bloom_compact_e does)
 {
@@ -281,7 +282,7 @@ ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
 
         if (rc == NGX_DONE || reader->lost) {
 
-            /* what is broken stays as it is, so that loads see it */
+            /* a damaged journal stays as it is, so that loads notice it */
 
             return ngx_bloom_compact_fails(compact, NGX_LOG_NOTICE, 0,
                                            "it is damaged");
@@ -316,7 +317,7 @@ ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
 }
 
 
-/* Puts those keys of a record that stay into the one that is made.  Returns
+/* Adds the keys of a record that stay to the record being composed.  Returns
  * NGX_OK, or NGX_DONE if the run ends. */
 static ngx_int_t
 ngx_bloom_compact_pack(ngx_bloom_compact_t *compact, bloom_record_t *record)
@@ -353,7 +354,8 @@ ngx_bloom_compact_pack(ngx_bloom_compact_t *compact, bloom_record_t *record)
 }
 
 
-/* Ends the record that is made, if any.  Returns the same. */
+/* Completes the record being composed, if it has keys.  Returns NGX_OK, or
+ * NGX_DONE if the run ends. */
 static ngx_int_t
 ngx_bloom_compact_flush(ngx_bloom_compact_t *compact)
 {
@@ -375,7 +377,7 @@ ngx_bloom_compact_flush(ngx_bloom_compact_t *compact)
         && (ngx_bloom_io_write(compact->fd, compact->buf, size, offset)
             != NGX_OK
 
-            /* all at the end would take too long */
+            /* one synchronisation at the end would take too long */
 
             || ((offset + size) / NGX_BLOOM_COMPACT_SYNC
                 != offset / NGX_BLOOM_COMPACT_SYNC
@@ -394,8 +396,8 @@ ngx_bloom_compact_flush(ngx_bloom_compact_t *compact)
 }
 
 
-/* Goes on at the end of a walk.  Returns the same as ngx_bloom_compact_step(),
- * as the following two do. */
+/* Continues after a walk, with the next walk or the end of the run.  Returns
+ * what ngx_bloom_compact_step() returns. */
 static ngx_int_t
 ngx_bloom_compact_walked(ngx_bloom_compact_t *compact)
 {
@@ -468,7 +470,7 @@ ngx_bloom_compact_measured(ngx_bloom_compact_t *compact)
         || getrandom(segment->salt, BLOOM_SEGMENT_SALT_LEN, 0) == -1)
     {
         return ngx_bloom_compact_fails(compact, NGX_LOG_ERR, ngx_errno,
-                                       "a segment cannot be made");
+                                       "a segment cannot be created");
     }
 
     return ngx_bloom_compact_walk(compact, NGX_BLOOM_COMPACT_WRITES);
@@ -484,7 +486,7 @@ ngx_bloom_compact_written(ngx_bloom_compact_t *compact)
 
     segment = &compact->segment;
 
-    /* what is removed below is gone */
+    /* a last check: the segments are going to be removed */
 
     if (segment->sequence + compact->records != compact->sequence
         || compact->len > segment->size - BLOOM_SEGMENT_HEADER)
@@ -493,7 +495,7 @@ ngx_bloom_compact_written(ngx_bloom_compact_t *compact)
                                        "its segments have changed");
     }
 
-    /* the header last: before it, the file is no segment to anybody */
+    /* the header is written last: it makes the file a segment */
 
     bloom_segment_encode(segment, header);
 
@@ -508,8 +510,8 @@ ngx_bloom_compact_written(ngx_bloom_compact_t *compact)
     rc = ngx_bloom_replace(compact->state, compact->tmp, compact->begin,
                            segment->base, compact->end);
 
-    /* another helper may have come, which takes the file for one that is left
-     * over, and compacts the journal itself */
+    /* a new helper may have removed the file as a leftover; it compacts the
+     * journal itself */
 
     if (rc == NGX_DECLINED || (rc != NGX_OK && ngx_errno == NGX_ENOENT)) {
         return NGX_DONE;
@@ -524,21 +526,21 @@ ngx_bloom_compact_written(ngx_bloom_compact_t *compact)
     compact->compacted = segment->size;
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                  "bloom zone \"%V\": %uL bytes of the journal became %uL: of "
-                  "%uL key%s %uL %s different, in %uL record%s now; it took "
-                  "%uL ms", &compact->name, compact->end - compact->begin,
+                  "bloom zone \"%V\": the journal was compacted from %uL to "
+                  "%uL bytes: %uL key%s, %uL of them distinct, in %uL record%s; "
+                  "it took %uL ms", &compact->name,
+                  compact->end - compact->begin,
                   segment->size, compact->keys.ordinal,
                   ngx_bloom_plural(compact->keys.ordinal),
-                  compact->keys.distinct,
-                  compact->keys.distinct == 1 ? "was" : "were",
-                  compact->records, ngx_bloom_plural(compact->records),
+                  compact->keys.distinct, compact->records, ngx_bloom_plural(compact->records),
                   ngx_bloom_time() - compact->begun);
 
     return NGX_DONE;
 }
 
 
-/* Returns whether one segment of that size is worth it; else the run ends. */
+/* Returns 1 if a new segment of that size is worth it; else ends the run and
+ * returns 0. */
 static ngx_uint_t
 ngx_bloom_compact_pays(ngx_bloom_compact_t *compact, uint64_t size)
 {
@@ -546,15 +548,15 @@ ngx_bloom_compact_pays(ngx_bloom_compact_t *compact, uint64_t size)
         || compact->records >= compact->sequence)
     {
         (void) ngx_bloom_compact_fails(compact, NGX_LOG_INFO, 0,
-                                       "it would not get much shorter");
+                                       "it would not become much shorter");
         return 0;
     }
 
     if (size > BLOOM_SEGMENT_MAX) {
         (void) ngx_bloom_compact_fails(compact, NGX_LOG_NOTICE, 0,
-                                       "it has more different keys than fit "
-                                       "into a segment; load an image that "
-                                       "has them, built with --as-of");
+                                       "its distinct keys do not fit into one "
+                                       "segment; load an image that has them, "
+                                       "built with --as-of");
         return 0;
     }
 
@@ -562,8 +564,8 @@ ngx_bloom_compact_pays(ngx_bloom_compact_t *compact, uint64_t size)
 }
 
 
-/* Ends the run, and leaves the next one put off until there is twice as much.
- * Returns NGX_DONE. */
+/* Ends the run without success, which postpones the next one until the journal
+ * is twice as long.  Returns NGX_DONE. */
 static ngx_int_t
 ngx_bloom_compact_fails(ngx_bloom_compact_t *compact, ngx_uint_t level,
     ngx_err_t err, const char *why)
@@ -582,5 +584,5 @@ static ngx_int_t
 ngx_bloom_compact_no_memory(ngx_bloom_compact_t *compact)
 {
     return ngx_bloom_compact_fails(compact, NGX_LOG_ERR, ngx_errno,
-                                   "no memory for it");
+                                   "there is no memory for it");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The table is open addressing with linear steps, over hashes with the run's
- * secret, so that nobody can choose keys that collide.  What no key has reached
- * of the table and of the bits takes no memory: calloc() of so much gives pages
- * that the system fills when they are touched.
+ * The table uses open addressing with linear probing.  Keys are hashed with a
+ * secret of the run, so that no client can choose keys that collide.  Parts of
+ * the table and of the marks that are not used take no memory: calloc() of this
+ * size returns pages that the system allocates when they are touched.
  */
 
 #include "ngx_bloom_compact_keys.h"
@@ -14,7 +14,7 @@
 #include <sys/random.h>
 
 
-/* Distinct keys of a share, which fill two thirds of the table. */
+/* The most distinct keys of a share; they fill two thirds of the table. */
 #define NGX_BLOOM_COMPACT_KEYS_MAX    1000000
 #define NGX_BLOOM_COMPACT_KEYS_SLOTS  1500000
 
@@ -24,7 +24,7 @@ static ngx_bloom_compact_key_t *ngx_bloom_compact_keys_find(
     ngx_bloom_compact_keys_t *keys, bloom_hash_t hash);
 
 
-/* Returns a number below n, evenly, of a hash. */
+/* Maps a hash evenly to a number below n. */
 static ngx_inline uint64_t
 ngx_bloom_compact_keys_reduce(uint64_t hash, uint64_t n)
 {
@@ -139,7 +139,7 @@ ngx_bloom_compact_keys_next(ngx_bloom_compact_keys_t *keys)
 }
 
 
-/* Returns where the key is, or would be: then its `last` is 0. */
+/* Returns the slot of the key, or a free one for it, whose `last` is 0. */
 static ngx_bloom_compact_key_t *
 ngx_bloom_compact_keys_find(ngx_bloom_compact_keys_t *keys, bloom_hash_t hash)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file tells control pages from other files, and fills them.
+ * This file recognises control pages, and initialises and resets them.
  */
 
 #include "ngx_bloom_control.h"
@@ -79,7 +79,7 @@ ngx_bloom_control_renew(ngx_bloom_control_t *control)
     if (pending->begin > pending->end
         || pending->end - pending->begin > NGX_BLOOM_PENDING_ROOM)
     {
-        /* no keys are to be had from it, and there may have been some */
+        /* the ring is damaged, and the keys in it are lost */
 
         ngx_bloom_control_lose(pending, ngx_bloom_time());
 

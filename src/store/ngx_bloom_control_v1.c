@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 
-/* As version 1 had it. */
+/* A control page of version 1. */
 typedef struct {
     uint64_t             magic;
     uint64_t             size;           /* of this structure */
@@ -84,7 +84,7 @@ ngx_bloom_control_v1_read(ngx_fd_t fd, ngx_bloom_control_v1_t *v1,
         ngx_memcpy(keys, page->pending.data + page->pending.begin, v1->len);
 
     } else {
-        v1->lost_keys++;                 /* whatever there was */
+        v1->lost_keys++;                 /* their number is not known */
     }
 
     free(page);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A step copies a chunk, and so takes a millisecond or so, or as long as the
- * disk takes for a slice.
+ * A step copies one chunk.  It takes about a millisecond, or as long as the
+ * disk needs to synchronise a slice.
  */
 
 #include "ngx_bloom_copy.h"

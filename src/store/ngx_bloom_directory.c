@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Nothing changes its owner but a directory that root has just made, and the
- * directory of all zones.
+ * Only two directories ever change their owner: one that root has just created,
+ * and the directory of all zones.
  */
 
 #include "ngx_bloom_directory.h"
@@ -105,7 +105,7 @@ ngx_bloom_directory_root(ngx_str_t *root, ngx_bloom_user_t *user,
         }
 
         if (mkdir((char *) root->data, 0711) == -1) {
-            return ngx_bloom_directory_fails(error, "make", root->data,
+            return ngx_bloom_directory_fails(error, "create", root->data,
                                              ngx_errno);
         }
 
@@ -113,8 +113,8 @@ ngx_bloom_directory_root(ngx_str_t *root, ngx_bloom_user_t *user,
                && st.st_uid != geteuid())
     {
         ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                        "\"%V\" is a link that user %s has made: have "
-                        "bloom_state_path name the directory itself", root,
+                        "\"%V\" is a link that belongs to user %s: set "
+                        "bloom_state_path to the directory itself", root,
                         ngx_bloom_unprivileged_called(owner, st.st_uid));
         return NGX_ERROR;
     }
@@ -142,7 +142,7 @@ ngx_bloom_directory_root(ngx_str_t *root, ngx_bloom_user_t *user,
 }
 
 
-/* Sees that nobody but root can replace the directories of zones. */
+/* Makes sure that only root can replace the directories of zones. */
 static ngx_int_t
 ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
     ngx_bloom_user_t *user, ngx_uint_t make, u_char *error)
@@ -155,9 +155,9 @@ ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
             && st->st_uid == 0 && geteuid() == 0)
         {
             ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                            "users other than root may write to \"%V\", where "
-                            "the directories of zones are: \"chmod 0711 %V\"",
-                            root, root);
+                            "users other than root may write to \"%V\", which "
+                            "has the directories of zones: run \"chmod 0711 "
+                            "%V\"", root, root);
             return NGX_ERROR;
         }
 
@@ -165,15 +165,14 @@ ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
     }
 
     if (user == NULL || !make) {
-        return NGX_OK;                   /* who makes what is missing looks */
+        return NGX_OK;                   /* checked when `make` is set */
     }
 
     if (st->st_uid != user->user) {
         ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                        "\"%V\" belongs to user %s: it must be root's, since "
-                        "its owner could replace the directories of zones; "
-                        "look whether what is in it is yours, and run \"chown "
-                        "root %V\"",
+                        "\"%V\" belongs to user %s, who could replace the "
+                        "directories of zones in it: check that its contents "
+                        "are yours, and run \"chown root %V\"",
                         root,
                         ngx_bloom_unprivileged_called(owner, st->st_uid), root);
         return NGX_ERROR;
@@ -188,7 +187,7 @@ ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
 }
 
 
-/* Opens the directory of a zone, in that of all zones. */
+/* Opens the directory of a zone in the directory of all zones. */
 static ngx_int_t
 ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
     ngx_uint_t make, ngx_fd_t *dir, u_char *error)
@@ -211,7 +210,7 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
         }
 
         if (mkdirat(root, name, 0700) == -1) {
-            return ngx_bloom_directory_fails(error, "make", path, ngx_errno);
+            return ngx_bloom_directory_fails(error, "create", path, ngx_errno);
         }
 
         made = 1;
@@ -223,8 +222,8 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
         if (ngx_errno == NGX_ELOOP || ngx_errno == NGX_ENOTDIR) {
             ngx_bloom_print(error, NGX_MAX_ERROR_STR,
                             "\"%s\" is not a directory, or is a symbolic "
-                            "link: find out who has replaced the directory, "
-                            "and put it back", path);
+                            "link: find out who replaced the directory, and "
+                            "restore it", path);
             return NGX_ERROR;
         }
 
@@ -248,15 +247,16 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
             return NGX_OK;
         }
 
-        (void) ngx_bloom_directory_fails(error, "give to the workers' user",
-                                         path, ngx_errno);
+        (void) ngx_bloom_directory_fails(error, "change the owner of", path,
+                                         ngx_errno);
         (void) unlinkat(root, name, AT_REMOVEDIR);
         goto failed;
     }
 
     if (st.st_uid == 0 && geteuid() == 0 && ngx_bloom_directory_is_empty(fd)) {
 
-        /* who made it died before it was the workers' */
+        /* a master died after it had created the directory, and before it gave
+         * it to the workers' user */
 
         (void) ngx_close_file(fd);
 
@@ -272,8 +272,8 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
     }
 
     ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                    "\"%s\" belongs to user %s, and the workers run as user "
-                    "%s: look whether what is in it is yours, and run \"chown "
+                    "\"%s\" belongs to user %s, but the workers run as user "
+                    "%s: check that its contents are yours, and run \"chown "
                     "-R %d %s\"", path,
                     ngx_bloom_unprivileged_called(owner, st.st_uid),
                     ngx_bloom_unprivileged_called(workers, user->user),
@@ -287,7 +287,7 @@ failed:
 }
 
 
-/* Whether a directory of root's has nothing in it: 1 or 0. */
+/* Returns 1 if the directory is empty, else 0. */
 static ngx_uint_t
 ngx_bloom_directory_is_empty(ngx_fd_t fd)
 {
@@ -335,12 +335,12 @@ ngx_bloom_directory_fails(u_char *error, const char *what, u_char *path,
     switch (err) {
 
     case NGX_ENOENT:
-        advice = "make the directory that it is to be in, or the one that it "
-                 "is a link to";
+        advice = "create its parent directory, or the directory that it links "
+                 "to";
         break;
 
     case NGX_ENOTDIR:
-        advice = "it, or what it is in, is no directory";
+        advice = "it or one of its parents is not a directory";
         break;
 
     case NGX_ENOSPC:
@@ -350,8 +350,8 @@ ngx_bloom_directory_fails(u_char *error, const char *what, u_char *path,
 
     case NGX_EACCES:
     case NGX_EPERM:
-        advice = "start nginx as a user who may, or correct the modes of it "
-                 "and of what it is in";
+        advice = "start nginx as a user who may do that, or correct the modes "
+                 "of the directory and of its parents";
         break;
 
     default:

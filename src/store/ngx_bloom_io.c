@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A call that a signal interrupts is made again.
+ * Each function repeats a system call that a signal has interrupted.
  */
 
 #include "ngx_bloom_io.h"
@@ -48,7 +48,7 @@ ngx_bloom_fault(const char *name)
         return;
     }
 
-    /* once is enough: whoever comes next lives, unless all are to die */
+    /* later processes live, unless all of them are to die */
 
     if (n != 3 || strcmp(how, "all") != 0) {
         (void) unlink(path);
@@ -105,17 +105,17 @@ ngx_bloom_io_advice(ngx_err_t err)
     case NGX_ELOOP:
     case NGX_EISDIR:
     case ENXIO:
-        return ": it is not a regular file; find out who has put it there, "
-               "remove it, and put the file back if there was one";
+        return ": it is not a regular file; find out who put it there, remove "
+               "it, and restore the file if there was one";
 
     case NGX_EACCES:
     case NGX_EPERM:
         return ": the user that the workers run as may not read and write it; "
-               "give it to that user, with mode 0600";
+               "make that user its owner, with mode 0600";
 
     case NGX_ENOSPC:
     case EDQUOT:
-        return ": free some 20 MiB on its disk";
+        return ": free about 20 MiB on its disk";
 
     default:
         return "";
@@ -130,7 +130,7 @@ ngx_bloom_io_list(ngx_fd_t dir)
     ngx_fd_t    fd;
     ngx_err_t   err;
 
-    /* with a place of its own to read from */
+    /* a new descriptor, which has a read position of its own */
 
     fd = openat(dir, ".", O_RDONLY|O_DIRECTORY|O_CLOEXEC);
 
@@ -273,7 +273,7 @@ ngx_bloom_io_sync_directory(ngx_fd_t dir)
 {
     ngx_bloom_fault("sync");
 
-    /* some file systems have nothing to synchronise there */
+    /* some file systems cannot synchronise directories: EINVAL */
 
     if (fsync(dir) == -1 && ngx_errno != NGX_EINVAL) {
         return NGX_ERROR;

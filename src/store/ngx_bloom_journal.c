@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A record is written behind the end and counts once the end has moved, so that
- * a process may die between the two.
+ * A record is written after the end of the journal first, and becomes part of
+ * the journal when the end moves, so that a process may die in between.
  */
 
 #include "ngx_bloom_journal.h"
@@ -13,7 +13,7 @@
 #include <sys/random.h>
 
 
-/* The first segment is small: most zones are never added to. */
+/* The first segment is small, because most zones never get additions. */
 #define NGX_BLOOM_JOURNAL_FIRST_SIZE  (1024 * 1024)
 
 
@@ -43,8 +43,8 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
         ngx_bloom_reader_lost_end(reader);
     }
 
-    /* noted before anything is changed by which it is seen; whoever dies here
-     * leaves it to the next */
+    /* the loss is recorded before the traces that it is seen by are removed, so
+     * that it is not forgotten if the process dies here */
 
     if (reader->lost != 0
         && ngx_bloom_state_lose(state, reader->lost) != NGX_OK)
@@ -65,7 +65,7 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
         return NGX_OK;
     }
 
-    /* the loss is not to be seen once more */
+    /* the next start must not report the same loss again */
 
     control->synced = ngx_min(control->synced, end->tail);
     control->synced_check = ~control->synced;
@@ -76,9 +76,9 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 
 
 /*
- * Finds the end of a journal of which nothing was read: reading has begun
- * behind it, at a checkpoint, or there is no record at all.  Returns NGX_OK, or
- * NGX_ERROR with errno.
+ * Finds the end of the journal if no record was read, because reading began
+ * after the last one, at a checkpoint, or because there is no record at all.
+ * Returns NGX_OK, or NGX_ERROR with errno.
  */
 static ngx_int_t
 ngx_bloom_journal_find_end(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
@@ -126,7 +126,7 @@ ngx_bloom_journal_find_end(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
     end->limit = end->base;
     end->sequence = 1;
 
-    /* a segment that waits for its first record has the number of that */
+    /* a segment without records has the number of its first record */
 
     fd = ngx_bloom_segment_open(state, end->base, O_RDONLY, &segment, error,
                                 &what);
@@ -146,11 +146,11 @@ ngx_bloom_journal_find_end(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 
 
 /*
- * Leaves nothing behind the end that anybody could take for a part of the
- * journal, now or when it has come so far: later segments are removed, the last
- * one first, then the tail is cut.  So whoever dies meanwhile leaves a journal
- * with the same end.  Segments in which nothing was ever written stay.  Returns
- * NGX_OK, or NGX_ERROR with errno.
+ * Removes everything after the end that could be taken for a part of the
+ * journal, now or when the journal has grown that far.  Later segments are
+ * removed, the last one first, and then the tail is cut; so the journal keeps
+ * its end if the process dies meanwhile.  Segments without records stay.
+ * Returns NGX_OK, or NGX_ERROR with errno.
  */
 static ngx_int_t
 ngx_bloom_journal_cut(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
@@ -291,7 +291,7 @@ ngx_bloom_journal_publish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 
     control = state->control;
 
-    /* others are told first: they must not miss a key that counts */
+    /* other instances are told first: they must not miss a key */
 
     ngx_bloom_state_require(state, end->tail);
 
@@ -318,7 +318,8 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
     control = state->control;
     end = ngx_bloom_state_end(state);
 
-    /* one is enough until it is filled by a quarter, then two are ahead */
+    /* one segment is enough until it is a quarter full, then two are kept
+     * ready */
 
     if (control->prepared >= end.limit + 2 * (uint64_t) BLOOM_SEGMENT_SIZE
         || (control->prepared > end.tail
@@ -400,9 +401,9 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
     }
 
     /*
-     * Where a synchronisation fails, the system may take for written what it
-     * could not write, and say so only once: to a process that may die before
-     * it has noted that.
+     * After a failed synchronisation the system may take data for written that
+     * it could not write, and it reports the failure only once, to a process
+     * that may die before it can record it.  So `rewrite` is set before.
      */
 
     control->rewrite = tail;
@@ -414,7 +415,7 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
         if (rc == NGX_DONE || (rc == NGX_OK && base > end.base)) {
 
             if (tail <= end.base) {
-                break;                           /* nothing is in it yet */
+                break;                           /* it has no records yet */
             }
 
             ngx_set_errno(NGX_ENOENT);           /* somebody has removed it */
@@ -449,7 +450,7 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
         }
     }
 
-    /* so that whoever waits for the end to be on disk sees what is not */
+    /* before `synced` moves, so that waiting requests see the loss */
 
     if (gone && ngx_bloom_journal_lose(state) != NGX_OK) {
         goto failed;
@@ -476,9 +477,8 @@ failed:
 
 
 /*
- * Writes the records from control->synced on once more, each as it was read and
- * found to be whole.  Returns NGX_OK, NGX_DECLINED if some are gone, or
- * NGX_ERROR with errno.
+ * Reads, checks and writes again the records from control->synced on.  Returns
+ * NGX_OK; NGX_DECLINED if some of them are gone; or NGX_ERROR with errno.
  */
 static ngx_int_t
 ngx_bloom_journal_rewrite(ngx_bloom_state_t *state, uint64_t tail)
@@ -496,7 +496,7 @@ ngx_bloom_journal_rewrite(ngx_bloom_state_t *state, uint64_t tail)
 
     synced = state->control->synced;
 
-    /* the record before has the number of the first one */
+    /* begin before `synced`, to learn the number of the first record there */
 
     rc = ngx_bloom_segment_find(state, synced != 0 ? synced - 1 : 0, &base);
 
@@ -521,7 +521,7 @@ ngx_bloom_journal_rewrite(ngx_bloom_state_t *state, uint64_t tail)
 
         if (reader.position <= synced) {
             last = reader.end;
-            reader.lost = 0;                 /* before it: loads see that */
+            reader.lost = 0;                 /* loads notice older damage */
             continue;
         }
 
@@ -564,8 +564,8 @@ ngx_bloom_journal_rewrite(ngx_bloom_state_t *state, uint64_t tail)
 }
 
 
-/* Notes that records are gone that were to be synchronised.  Returns NGX_OK, or
- * NGX_ERROR with errno. */
+/* Records that records could not be synchronised and are gone.  Returns NGX_OK,
+ * or NGX_ERROR with errno. */
 static ngx_int_t
 ngx_bloom_journal_lose(ngx_bloom_state_t *state)
 {
@@ -574,7 +574,7 @@ ngx_bloom_journal_lose(ngx_bloom_state_t *state)
     now = ngx_bloom_time();
     before = __atomic_load_n(&state->control->pending.lost, __ATOMIC_SEQ_CST);
 
-    /* a time that no other loss has: see ngx_bloom_pending_have_lost() */
+    /* each loss has a time of its own: see ngx_bloom_pending_have_lost() */
 
     state->lost_before = before;
     state->lost_now = ngx_max(now, before + 1);
@@ -584,12 +584,12 @@ ngx_bloom_journal_lose(ngx_bloom_state_t *state)
     }
 
     ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
-                  "the journal in \"%V\" has lost records, which the disk "
-                  "could not write: the keys are in the filter that serves and "
-                  "nowhere else, and from the next load or start on the zone "
-                  "answers \"unknown\" instead of \"absent\"; look at the "
-                  "disk, and add again every key that was added since the "
-                  "disk began to fail",
+                  "the journal in \"%V\" has lost records that the disk could "
+                  "not write: their keys are only in the filter that serves, "
+                  "and after the next load or start the zone answers "
+                  "\"unknown\" instead of \"absent\"; check the disk, and add "
+                  "again every key that was added since the disk began to "
+                  "fail",
                   &state->path);
 
     return NGX_OK;
@@ -639,7 +639,8 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
         newest = ngx_max(reader.newest, reader.lost);
     } while (newest < time);
 
-    /* where a clock was wrong, the first record behind is newer in any case */
+    /* a record whose time is wrong is not newer than the first one in the next
+     * segment */
 
     if (newest < time) {
         newest = ngx_max(newest, reader.lost);
@@ -682,7 +683,8 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
         }
     }
 
-    /* first what is true either way, then the segment */
+    /* the file "dropped" is written first: it may name a segment that still
+     * exists, but must not lack one that is gone */
 
     if (base >= control->begin) {
         newest = ngx_max(newest, control->dropped);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A lock whose holder has died is made usable again as it is taken.
+ * If the holder of a lock has died, the process that takes the lock next makes
+ * it consistent again.
  */
 
 #include "ngx_bloom_lock.h"
 
 
-/* How long to sleep until a lock is tried for again, ns: an append takes some
- * microseconds. */
+/* How long to sleep between attempts to take a lock, ns.  Appending a record
+ * takes some microseconds. */
 #define NGX_BLOOM_LOCK_PAUSE_MIN  20000
 #define NGX_BLOOM_LOCK_PAUSE_MAX  1000000
 
@@ -61,7 +62,8 @@ ngx_bloom_lock(pthread_mutex_t *mutex, ngx_msec_t wait)
             return err == 0 ? NGX_OK : NGX_BUSY;
         }
 
-        /* not pthread_mutex_timedlock(), whose clock may be set */
+        /* pthread_mutex_timedlock() would depend on the system's clock, which
+         * may be set */
 
         (void) clock_gettime(CLOCK_MONOTONIC, &ts);
         now = (uint64_t) ts.tv_sec * 1000000000 + ts.tv_nsec;

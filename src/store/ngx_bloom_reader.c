@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A reader has a window of one segment in memory, and moves it on as records
- * are read.
+ * A reader keeps a window of one segment in memory, which moves forward as
+ * records are read.
  */
 
 #include "ngx_bloom_reader.h"
@@ -41,9 +41,9 @@ ngx_bloom_reader_open(ngx_bloom_reader_t *reader, ngx_bloom_state_t *state,
     reader->now = ngx_bloom_time();
 
     /*
-     * What had been appended when a synchronisation failed may have been
-     * dropped by the system since: it is not to be taken for something that
-     * nobody knew of.
+     * Records that had been appended when a synchronisation failed were known,
+     * and the system may have dropped them since.  So a gap there is damage,
+     * not the end.
      */
 
     reader->promised = (limit == NGX_BLOOM_TO_THE_END && control->synced != 0)
@@ -101,7 +101,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 
         end = ngx_min(reader->next, reader->limit);
 
-        /* the window has the longest of records, or all there is */
+        /* the window has the longest possible record, or all that is left */
 
         if (reader->start + reader->len
             < ngx_min(reader->position + BLOOM_RECORD_MAX, end)
@@ -121,7 +121,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
                               reader->sequence, p, rest)
             != BLOOM_RECORD_OK)
         {
-            /* only the rest of the segment can tell what this is */
+            /* the rest of the segment tells a gap from the end */
 
             if (ngx_bloom_reader_fill(reader, end - reader->position)
                 != NGX_OK)
@@ -137,7 +137,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 
                 if (end == reader->limit) {
 
-                    /* what is appended from now on follows there */
+                    /* records appended from now on follow there */
 
                     ngx_bloom_reader_lost_end(reader);
                     reader->position = end;
@@ -154,8 +154,9 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
         }
 
         /*
-         * Numbers without a gap prove that nothing is missing.  No segment but
-         * the last is without a record.
+         * If numbers have no gap, no record is missing.  If the number is not
+         * known, skipped bytes mean a gap, and so does a segment without
+         * records that is not the last one.
          */
 
         gap = (reader->sequence != 0)
@@ -194,7 +195,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 }
 
 
-/* Returns the position behind the last record: where one may be missing. */
+/* Returns the end of the last record read, where a record may be missing. */
 static uint64_t
 ngx_bloom_reader_behind(ngx_bloom_reader_t *reader)
 {
@@ -202,7 +203,7 @@ ngx_bloom_reader_behind(ngx_bloom_reader_t *reader)
 }
 
 
-/* Opens the next segment, or the first one behind it. */
+/* Opens the segment at reader->next, or the first one after it. */
 static ngx_int_t
 ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
 {
@@ -215,7 +216,7 @@ ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
 
         if (reader->next < reader->state->control->begin) {
 
-            /* removed: all that was read is covered by an image */
+            /* removed meanwhile: an image covers all that was read */
 
             reader->next = reader->state->control->begin;
             reader->sequence = 0;
@@ -282,7 +283,8 @@ ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
 }
 
 
-/* Reads `len` bytes from the position on; what a short file lacks is zero. */
+/* Fills the window with `len` bytes from the position on.  Bytes that a short
+ * file lacks are zero. */
 static ngx_int_t
 ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len)
 {
@@ -317,7 +319,7 @@ ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len)
 }
 
 
-/* Notes the first damage for the log. */
+/* Records the first damage, for the log. */
 static void
 ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader, const char *what)
 {
@@ -332,8 +334,8 @@ ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader, const char *what)
 
 
 /*
- * Notes that records are lost, of which none is newer than `time`, that of what
- * was appended later, unless a clock was wrong.
+ * Records that records are lost.  `time` is the time of a record appended after
+ * them, so none is newer, unless a clock was wrong.
  */
 static void
 ngx_bloom_reader_lost(ngx_bloom_reader_t *reader, uint64_t time)
@@ -360,7 +362,7 @@ ngx_bloom_reader_lost_end(ngx_bloom_reader_t *reader)
 }
 
 
-/* Notes that a segment cannot be opened.  Returns NGX_ERROR. */
+/* Sets the error for a segment that cannot be opened.  Returns NGX_ERROR. */
 static ngx_int_t
 ngx_bloom_reader_no_segment(ngx_bloom_reader_t *reader, uint64_t base)
 {

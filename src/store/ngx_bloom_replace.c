@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Each step of a replacement can be done again by whoever finds it half done.
+ * Each step of a replacement can be repeated, so any process can finish a
+ * replacement that another one has left unfinished.
  */
 
 #include "ngx_bloom_replace.h"
 #include "ngx_bloom_io.h"
 
 
-/* Replacing segments takes less; ms. */
+/* How long to wait for the lock `history`, ms.  A replacement takes less. */
 #define NGX_BLOOM_REPLACE_WAIT  10000
 
 
@@ -45,7 +46,8 @@ ngx_bloom_replace(ngx_bloom_state_t *state, const u_char *tmp, uint64_t begin,
 
     rc = NGX_DECLINED;
 
-    /* whoever has come since then waits for the lock, and reads behind it */
+    /* an instance that appears from now on waits for the lock before it reads
+     * the journal */
 
     if (ngx_bloom_replace_finish(state) == NGX_OK
         && ngx_bloom_replace_allowed(state, begin))
@@ -91,7 +93,7 @@ ngx_bloom_replace_settle(ngx_bloom_state_t *state)
 }
 
 
-/* Does what is left to do, under the lock control->history. */
+/* Finishes a replacement.  The caller holds the lock control->history. */
 static ngx_int_t
 ngx_bloom_replace_finish(ngx_bloom_state_t *state)
 {
@@ -105,7 +107,7 @@ ngx_bloom_replace_finish(ngx_bloom_state_t *state)
         return rc == NGX_DECLINED ? NGX_OK : NGX_ERROR;
     }
 
-    /* its name has to be on disk before anything is removed */
+    /* the new name must be on disk before anything is removed */
 
     if (ngx_bloom_io_sync_directory(state->dir) != NGX_OK) {
         return NGX_ERROR;
@@ -116,7 +118,7 @@ ngx_bloom_replace_finish(ngx_bloom_state_t *state)
     ngx_bloom_state_name(from, "compact.%016xL.%016xL", base, end);
     ngx_bloom_segment_name(to, base);
 
-    /* the mark synchronises the directory as well */
+    /* writing the mark synchronises the directory too */
 
     if (ngx_bloom_replace_remove(state, end) != NGX_OK
         || ngx_bloom_state_write_mark(state, "dropped",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A segment is written into a temporary file and renamed, so that nobody sees
- * half of one.
+ * A segment is written to a temporary file and then renamed, so that no process
+ * sees an incomplete segment.
  */
 
 #include "ngx_bloom_segment.h"
@@ -56,7 +56,7 @@ ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base, int flags,
     if (*what == BLOOM_SEGMENT_OK && segment->base != base) {
         *what = BLOOM_SEGMENT_DAMAGED;
         (void) snprintf(error, BLOOM_RECORD_ERROR_LEN,
-                        "was renamed: it is \"journal.%016lx\"",
+                        "was renamed: its header says \"journal.%016lx\"",
                         (unsigned long) segment->base);
     }
 
@@ -64,8 +64,8 @@ ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base, int flags,
 }
 
 
-/* Finds the bases of the segments that begin at a position or before, and
- * behind it, next to it. */
+/* Finds the last segment that begins at or before a position, and the first one
+ * that begins after it. */
 static ngx_int_t
 ngx_bloom_segment_scan(ngx_bloom_state_t *state, uint64_t position,
     ngx_uint_t *has_before, uint64_t *before, ngx_uint_t *has_behind,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file opens and maps the control page of a state directory; it has the
- * locks, the end of the journal, and the list of instances.
+ * This file opens and maps the control page of a state directory, and manages
+ * the instances.
  */
 
 #include "ngx_bloom_state.h"
@@ -13,10 +13,10 @@
 #include <sys/mman.h>
 
 
-/* How long it may take until no record is being appended, ms. */
+/* How long to wait for the lock `append`, ms. */
 #define NGX_BLOOM_STATE_PATIENCE  10000
 
-/* How long another's start is waited for, ms. */
+/* How long to wait for the start of another instance, ms. */
 #define NGX_BLOOM_STATE_STARTS  30000
 
 
@@ -80,8 +80,8 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
     if (ngx_bloom_state_enlist(state, failure->name) != NGX_OK) {
 
         if (ngx_errno == NGX_EBUSY) {
-            failure->then = "all files \"instance.*\" are locked; find out by "
-                            "which processes, and end those";
+            failure->then = "all files \"instance.*\" are locked; find the "
+                            "processes that lock them, and end those";
         }
 
         goto failed;
@@ -94,7 +94,7 @@ ngx_bloom_state_open(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
     if (ngx_bloom_state_join(state) != NGX_OK) {
         failure->what = "lock";
         failure->then = "another process has held its lock for ten seconds; "
-                        "look whether one that uses the directory is stopped";
+                        "check if a process that uses the directory is stopped";
         goto failed;
     }
 
@@ -154,7 +154,7 @@ ngx_bloom_state_check(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
 }
 
 
-/* Keeps others from starting, until ngx_bloom_state_ready(). */
+/* Keeps other instances from starting until ngx_bloom_state_ready(). */
 static ngx_int_t
 ngx_bloom_state_start(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
 {
@@ -171,7 +171,8 @@ ngx_bloom_state_start(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
 
     failure->what = "lock";
 
-    /* anybody can hold it for ever who runs as this user */
+    /* the wait is bounded: any process of this user can hold the lock for
+     * ever */
 
     for (i = 0; flock(state->starts, LOCK_EX|LOCK_NB) == -1; i++) {
 
@@ -192,7 +193,7 @@ ngx_bloom_state_start(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
 }
 
 
-/* Returns a process that has locked a file; 0 if the system does not tell. */
+/* Returns the process that has locked a file; 0 if it is not known. */
 static pid_t
 ngx_bloom_state_holder(ngx_fd_t fd)
 {
@@ -228,8 +229,9 @@ ngx_bloom_state_holder(ngx_fd_t fd)
 
 
 /*
- * From here on others count this instance in.  Under the lock: who publishes
- * has either done so before, or sees the bit.
+ * Adds this instance to control->instances.  It does so under the lock, so that
+ * a process that publishes a record has either done that before, or sees the
+ * new instance.
  */
 static ngx_int_t
 ngx_bloom_state_join(ngx_bloom_state_t *state)
@@ -250,7 +252,7 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
     __atomic_fetch_or(&control->instances, (uint64_t) 1 << state->instance,
                       __ATOMIC_SEQ_CST);
 
-    /* whoever is alone has them in the filter before it serves */
+    /* the only instance adds the pending keys to its filter before it serves */
 
     if (!state->alone && !ngx_bloom_pending_empty(&control->pending)) {
         control->instance[state->instance].required = NGX_BLOOM_PENDING;
@@ -290,8 +292,8 @@ ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t position)
                 break;
             }
 
-            /* pending: another value each time, so that nobody takes it back
-             * unseen */
+            /* pending: the value changes each time, so that an instance that
+             * resets it notices later pending keys */
 
             new = (old & NGX_BLOOM_PENDING) ? old + 1 : position;
 
@@ -310,8 +312,8 @@ ngx_bloom_state_ready(ngx_bloom_state_t *state)
 
 
 /*
- * Opens and maps the control page.  Whoever is alone makes it if there is none,
- * or takes it over as those left it who used it.
+ * Opens and maps the control page.  The only instance creates the page if there
+ * is none, or resets the one that the last users left.
  */
 static ngx_int_t
 ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
@@ -340,7 +342,7 @@ ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
     }
 
     if (found == NGX_BLOOM_CONTROL_NEWER) {
-        failure->then = "a newer version of the module has made it; start "
+        failure->then = "a newer version of the module has created it; start "
                         "nginx with that version";
         ngx_set_errno(0);
         return NGX_ERROR;
@@ -348,10 +350,10 @@ ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
 
     if (found != NGX_BLOOM_CONTROL_OK && !state->alone) {
         failure->then = (found == NGX_BLOOM_CONTROL_V1)
-                        ? "another version of the module uses it; stop that "
-                          "first"
-                        : "another nginx uses this directory, and somebody has "
-                          "replaced the file; stop that nginx first";
+                        ? "another nginx uses it, with another version of the "
+                          "module; stop that nginx first"
+                        : "another nginx uses this directory, and the file has "
+                          "been replaced; stop that nginx first";
         ngx_set_errno(NGX_EBUSY);
         return NGX_ERROR;
     }
@@ -364,7 +366,7 @@ ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
     } else {
         failure->what = "map";
 
-        /* one that was copied may have holes; nobody else has it mapped */
+        /* a page that was copied may have holes; no other process maps it */
 
         if ((state->alone && ngx_bloom_state_allocate(state->fd) != NGX_OK)
             || ngx_bloom_state_map(state) != NGX_OK)
@@ -382,9 +384,9 @@ ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
 
 
 /*
- * Makes a control page, in the place of what was found, if anything was.  Until
- * it is whole and on disk, the old one stays: a page of version 1 is of use to
- * whoever comes if this process dies, or if the disk is full.
+ * Creates a control page in place of the file that was found, if any.  The old
+ * file stays until the new page is complete and on disk: if this process dies
+ * or the disk is full, the next one still needs a page of version 1.
  */
 static ngx_int_t
 ngx_bloom_state_make(ngx_bloom_state_t *state, ngx_bloom_control_e found,
@@ -398,7 +400,7 @@ ngx_bloom_state_make(ngx_bloom_state_t *state, ngx_bloom_control_e found,
     ngx_bloom_control_t     *control;
     ngx_bloom_control_v1_t   v1;
 
-    failure->what = "make";
+    failure->what = "create";
     ngx_bloom_state_name(name, "control");
     ngx_bloom_state_name(failure->name, "control.tmp");
     (void) ngx_bloom_io_remove(state->dir, failure->name);
@@ -436,7 +438,8 @@ ngx_bloom_state_make(ngx_bloom_state_t *state, ngx_bloom_control_e found,
         control->pending.count = v1.count;
         control->pending.lost_keys = v1.lost_keys;
 
-        /* it had the time in a file, for which the disk may have had no room */
+        /* version 1 kept the time in a file, which a full disk may have
+         * prevented */
 
         if (v1.lost_keys != 0
             && ngx_bloom_state_read_mark(state, "lost", &time, &position)
@@ -448,7 +451,7 @@ ngx_bloom_state_make(ngx_bloom_state_t *state, ngx_bloom_control_e found,
 
     } else if (found == NGX_BLOOM_CONTROL_BROKEN) {
 
-        /* whatever it said of lost keys, and those that were pending */
+        /* the page may have had pending keys, or known of lost ones */
 
         ngx_bloom_control_lose(&control->pending, ngx_bloom_time());
     }
@@ -474,9 +477,9 @@ done:
 
 
 /*
- * Has the system reserve the whole page on disk: a byte that is not there when
- * it is written would be a SIGBUS.  Where a file system cannot do that, the C
- * library writes into each block, so nobody else may have it mapped.
+ * Allocates the whole page on disk: writing to a block that the disk has no
+ * room for would raise SIGBUS.  If the file system cannot allocate, the C
+ * library writes to each block, so no other process may map the page.
  */
 static ngx_int_t
 ngx_bloom_state_allocate(ngx_fd_t fd)
@@ -497,8 +500,8 @@ ngx_bloom_state_allocate(ngx_fd_t fd)
 
 
 /*
- * Takes over the time up to which keys may be lost from the file where version
- * 1 had it.  It is removed once the page that has it is on disk.
+ * Copies the time up to which keys may be lost from the file "lost" of version
+ * 1, and removes the file when the page is on disk.
  */
 static ngx_int_t
 ngx_bloom_state_take_lost(ngx_bloom_state_t *state)
@@ -506,7 +509,7 @@ ngx_bloom_state_take_lost(ngx_bloom_state_t *state)
     uint64_t  time, position;
 
     if (ngx_bloom_state_read_mark(state, "lost", &time, &position) != NGX_OK) {
-        time = ngx_bloom_time();                 /* not later than that */
+        time = ngx_bloom_time();                 /* the loss is not later */
     }
 
     if (time == 0) {
@@ -517,7 +520,7 @@ ngx_bloom_state_take_lost(ngx_bloom_state_t *state)
         return NGX_ERROR;
     }
 
-    /* if it stays, it is taken over once more, which changes nothing */
+    /* if the file stays, it is copied again, which changes nothing */
 
     (void) ngx_bloom_io_remove(state->dir, (u_char *) "lost");
 
@@ -547,7 +550,7 @@ ngx_bloom_state_map(ngx_bloom_state_t *state)
     }
 
     if (ngx_file_size(&fi) < (off_t) sizeof(ngx_bloom_control_t)) {
-        ngx_set_errno(NGX_EINVAL);               /* somebody has cut it off */
+        ngx_set_errno(NGX_EINVAL);               /* it has been truncated */
         return NGX_ERROR;
     }
 
@@ -565,8 +568,8 @@ ngx_bloom_state_map(ngx_bloom_state_t *state)
 
 
 /*
- * Takes the first number whose file nobody has locked, and sees whether
- * anybody has any other.
+ * Takes the first number whose file is not locked, and finds out if there are
+ * other instances.
  */
 static ngx_int_t
 ngx_bloom_state_enlist(ngx_bloom_state_t *state, u_char *name)
@@ -718,7 +721,7 @@ ngx_bloom_state_prune(ngx_bloom_state_t *state)
 
         if (flock(fd, LOCK_EX|LOCK_NB) == 0) {
 
-            /* whoever becomes this instance sets the bit after taking the
+            /* a new instance of this number sets the bit after it has taken the
              * lock that is held here */
 
             __atomic_fetch_and(&state->control->instances, ~bit,
@@ -753,19 +756,19 @@ ngx_bloom_state_error(uint64_t failed, ngx_err_t err)
 
     case NGX_BLOOM_CANNOT_PREPARE:
         return (err == NGX_ENOSPC || err == EDQUOT)
-               ? "the journal has no room: a new segment, of 16 MiB, cannot be "
-                 "made; free space on the disk of bloom_state_path"
-               : "a new segment of the journal cannot be made; look at the "
-                 "owner and the mode of the zone's directory in "
-                 "bloom_state_path, and at its disk";
+               ? "the journal has no room: a new segment of 16 MiB cannot be "
+                 "created; free space on the disk of bloom_state_path"
+               : "a new segment of the journal cannot be created; check the "
+                 "owner and mode of the zone's directory in bloom_state_path, "
+                 "and its disk";
 
     case NGX_BLOOM_CANNOT_SYNC:
-        return "the journal cannot be synchronised to disk; look at the disk "
-               "of bloom_state_path";
+        return "the journal cannot be synchronised to disk; check the disk of "
+               "bloom_state_path";
 
     default: /* NGX_BLOOM_CANNOT_WRITE */
-        return "the journal cannot be written; look at the owner and the mode "
-               "of the zone's directory in bloom_state_path, and at its disk";
+        return "the journal cannot be written; check the owner and mode of the "
+               "zone's directory in bloom_state_path, and its disk";
     }
 }
 

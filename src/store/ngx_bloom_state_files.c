@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A file's name says all about it, so that finding one means reading the
+ * The name of a file says all about it, so files are found by listing the
  * directory.
  */
 
@@ -155,7 +155,7 @@ ngx_bloom_state_files_lower(ngx_bloom_state_t *state, uint64_t position)
 
     len = sizeof("checkpoint.") - 1 + 2 * BLOOM_IMAGE_BUILD_ID_LEN;
 
-    position = ngx_max(position, 1);         /* 0 is that of no checkpoint */
+    position = ngx_max(position, 1);         /* no checkpoint is at 0 */
 
     dir = ngx_bloom_io_list(state->dir);
     if (dir == NULL) {
@@ -247,10 +247,10 @@ ngx_bloom_state_files_clean(ngx_bloom_state_t *state,
 
 
 /*
- * Whether a file is temporary and nobody needs it.  Another instance's is
- * needed as long as that one lives: no clock says more, for clocks jump.  What
- * this instance has written is known from `which`, or from the lock of whoever
- * uses it.
+ * Returns 1 if a file is temporary and no process needs it.  A file of another
+ * instance is needed as long as that instance lives; its age proves nothing,
+ * because clocks jump.  For files of this instance, `which` decides; those that
+ * workers use are left to ngx_bloom_state_files_unused().
  */
 static ngx_uint_t
 ngx_bloom_state_files_left(ngx_bloom_state_t *state, const char *name,
@@ -288,13 +288,13 @@ ngx_bloom_state_files_left(ngx_bloom_state_t *state, const char *name,
     if (!ngx_bloom_state_files_number(name, kinds[i].kind, kinds[i].ext,
                                       &instance))
     {
-        /* the version before had the id of a process there */
+        /* an earlier version wrote a process id there */
         return 0;
     }
 
     if (instance != state->instance) {
 
-        /* after the name was read: its writer had set the bit before */
+        /* read after the name: an instance sets its bit before it writes */
 
         return (__atomic_load_n(&state->control->instances, __ATOMIC_SEQ_CST)
                 & ((uint64_t) 1 << instance)) == 0;
@@ -304,8 +304,8 @@ ngx_bloom_state_files_left(ngx_bloom_state_t *state, const char *name,
 }
 
 
-/* Finds the number of the instance in a name "KIND.I.R.EXT"; returns 0 if that
- * is none. */
+/* Reads the number of the instance from a name "KIND.I.R.EXT".  Returns 1, or 0
+ * if the name is not of that form. */
 static ngx_uint_t
 ngx_bloom_state_files_number(const char *name, const char *kind,
     const char *ext, uint64_t *instance)
@@ -325,7 +325,7 @@ ngx_bloom_state_files_use(ngx_fd_t fd)
 {
     struct stat  st;
 
-    /* a file system without locks: it may be removed while it is used */
+    /* on a file system without locks, a file may be removed while in use */
 
     if (flock(fd, LOCK_SH|LOCK_NB) == -1 && ngx_errno == EWOULDBLOCK) {
         return NGX_DECLINED;
@@ -380,7 +380,7 @@ ngx_bloom_state_files_unused(ngx_bloom_state_t *state, const char *prefix,
 }
 
 
-/* Removes a file unless somebody uses it; returns 1 then. */
+/* Removes a file unless a process uses it.  Returns 1 if it is in use. */
 static ngx_uint_t
 ngx_bloom_state_files_used(ngx_bloom_state_t *state, const u_char *name)
 {
@@ -422,8 +422,8 @@ ngx_bloom_state_files_unlink(ngx_bloom_state_t *state, u_char *name)
 {
     if (ngx_bloom_io_remove(state->dir, name) != NGX_OK) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
-                      "\"%V/%s\" cannot be removed; correct the owner and the "
-                      "mode of its directory, or remove it yourself",
+                      "\"%V/%s\" cannot be removed; correct the owner and mode "
+                      "of its directory, or remove the file yourself",
                       &state->path, name);
     }
 }

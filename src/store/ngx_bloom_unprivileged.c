@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The child answers over a pair of sockets, and is killed when it has: its exit
- * matters to nobody.
+ * The child answers over a pair of sockets, and is killed after that: its exit
+ * status does not matter.
  */
 
 #include "ngx_bloom_unprivileged.h"
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 
 
-/* How often the master looks whether the child still runs, ms. */
+/* How often the master checks if the child has been stopped, ms. */
 #define NGX_BLOOM_UNPRIVILEGED_LOOK  500
 
 
@@ -137,7 +137,7 @@ ngx_bloom_unprivileged(ngx_bloom_user_t *user, ngx_log_t *log,
 
     (void) close(s[0]);
 
-    /* whatever it might still do, and whoever might have stopped it */
+    /* the child may still be running, or be stopped */
 
     (void) kill(pid, SIGKILL);
 
@@ -152,13 +152,13 @@ ngx_bloom_unprivileged(ngx_bloom_user_t *user, ngx_log_t *log,
         if (WIFSIGNALED(status)) {
             ngx_log_error(NGX_LOG_ALERT, log, 0,
                           "the process that %s, %P, died of signal %d; if "
-                          "that is 9, look whether the system was short of "
+                          "that is 9, check if the system was short of "
                           "memory", what, pid, WTERMSIG(status));
 
         } else {
             ngx_log_error(NGX_LOG_ALERT, log, 0,
-                          "the process that %s, %P, ended without an answer; "
-                          "see above", what, pid);
+                          "the process that %s, %P, exited without an answer; "
+                          "see the messages above", what, pid);
         }
 
         rc = NGX_ERROR;
@@ -182,13 +182,13 @@ ngx_bloom_unprivileged_child(ngx_bloom_user_t *user, ngx_log_t *log,
 
     if (ngx_bloom_unprivileged_become(user) != NGX_OK) {
         ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
-                      "cannot become user %d, whom the workers run as; look at "
-                      "the directive \"user\" and at what the system lets "
-                      "nginx do", (int) user->user);
+                      "cannot become user %d, which the workers run as; check "
+                      "the directive \"user\" and the privileges of nginx",
+                      (int) user->user);
         _exit(1);
     }
 
-    /* the master may have been killed before */
+    /* the master may have died before this call */
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == -1 || getppid() != parent) {
         _exit(1);
@@ -203,8 +203,8 @@ ngx_bloom_unprivileged_child(ngx_bloom_user_t *user, ngx_log_t *log,
 
     if (ngx_bloom_unprivileged_send(s, &answer) != NGX_OK) {
         ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
-                      "sendmsg() failed: the master does not learn what this "
-                      "process has done for a bloom zone; try again");
+                      "sendmsg() failed: the master does not get the result of "
+                      "this process for a bloom zone; try again");
         _exit(1);
     }
 
@@ -236,7 +236,8 @@ ngx_bloom_unprivileged_become(ngx_bloom_user_t *user)
 }
 
 
-/* The master's handlers only take notes, and it may have blocked signals. */
+/* Resets signals: the master's handlers only set flags, and it may have blocked
+ * signals. */
 static void
 ngx_bloom_unprivileged_signals(void)
 {
@@ -252,7 +253,7 @@ ngx_bloom_unprivileged_signals(void)
 }
 
 
-/* Makes a header that carries a message, and no files yet. */
+/* Prepares a header for a message, without files. */
 static void
 ngx_bloom_unprivileged_carries(struct msghdr *msg, struct iovec *iov,
     ngx_bloom_unprivileged_message_t *message)
@@ -314,9 +315,9 @@ ngx_bloom_unprivileged_send(ngx_socket_t s, ngx_bloom_answer_t *answer)
 
 
 /*
- * Waits until there is an answer to be read, or none will come: NGX_OK.  A
- * child that somebody has stopped, as its own user may, is not waited for:
- * NGX_ERROR, logged.
+ * Waits for an answer.  Returns NGX_OK if there is an answer or the child has
+ * ended; or NGX_ERROR, which is logged.  It does not wait for a child that has
+ * been stopped, because any process of the same user can do that.
  */
 static ngx_int_t
 ngx_bloom_unprivileged_wait(ngx_socket_t s, pid_t pid, ngx_log_t *log,
@@ -349,9 +350,9 @@ ngx_bloom_unprivileged_wait(ngx_socket_t s, pid_t pid, ngx_log_t *log,
             && info.si_pid != 0)
         {
             ngx_log_error(NGX_LOG_ALERT, log, 0,
-                          "the process that %s, %P, was stopped by somebody "
-                          "and is killed: look who did, and try again", what,
-                          pid);
+                          "the process that %s, %P, was stopped by a signal "
+                          "and is killed; find out who sent it, and try again",
+                          what, pid);
             return NGX_ERROR;
         }
     }
@@ -393,8 +394,8 @@ ngx_bloom_unprivileged_receive(ngx_socket_t s, ngx_bloom_answer_t *answer)
         ngx_memcpy(fd, CMSG_DATA(&control.header), files * sizeof(int));
     }
 
-    /* the child may be in the hands of whoever attacked it: it says how many
-     * files there are, and there are so many */
+    /* an attacker may control the child: check that the number of files in the
+     * message is the number received */
 
     if (n != (ssize_t) sizeof(ngx_bloom_unprivileged_message_t)
         || message.files > 3

@@ -118,7 +118,7 @@ my %pages = (
                            qr/checksum of its header/],
     'a truncated image' => [substr($two, 0, 4096), 422, qr/truncated/, -100],
     'an image with extra bytes at its end' => [substr($two, 0, 4096), 422,
-                                       qr/longer than it says/, 1],
+                                       qr/is too long/, 1],
 );
 
 subtest 'an image is refused when its header has arrived' => sub {

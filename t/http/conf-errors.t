@@ -604,17 +604,17 @@ subtest 'nginx refuses images that it cannot load' => sub {
                            . ' put an image there that nginx can read, or, to'
                            . ' start without it, add "required=off"'],
         ['empty', '', 'is empty; build it again'],
-        ['text', "ids\nof\nmine\n", 'is not a Bloom filter image: it does'
-         . ' not begin as one; make one with "ngx-bloom build"'],
-        ['of a newer version', $put->(8, pack 'V', 2), 'is of version 2 and'
-         . ' this program reads up to version 1; use a newer program'],
+        ['text', "ids\nof\nmine\n", 'is not a Bloom filter image; build'
+         . ' one with "ngx-bloom build"'],
+        ['of a newer version', $put->(8, pack 'V', 2), 'has version 2, but'
+         . ' this program reads versions up to 1; use a newer program'],
         ['big-endian', $put->(12, pack 'N', 0x01020304), 'was written in'
-         . ' big-endian byte order; an image is little-endian on every'
-         . ' machine: write it again'],
+         . ' big-endian byte order, but an image is little-endian on'
+         . ' every machine; correct the program that wrote it'],
         ['truncated', substr($good, 0, -1), 'is truncated: it has '
-         . ($size - 1) . " bytes and says it should have $size; $again"],
-        ['too long', "$good\n", 'is longer than it says: it has '
-         . ($size + 1) . " bytes and says it should have $size; $again"],
+         . ($size - 1) . " bytes, but its header says $size; $again"],
+        ['too long', "$good\n", 'is too long: it has '
+         . ($size + 1) . " bytes, but its header says $size; $again"],
         ['damaged in its header', $put->(100, "\x01"),
          "$sum its header differs; $again"],
         ['damaged in its table', $put->(8191, "\x01"),

@@ -56,7 +56,7 @@ is_deeply(api($t, POST => 'zones/hosts/keys', body => join "\n",
               'other.example', "b\xc3\xbccher.example", '..')->json,
           { received => 7, added => 3, already_present => 1, invalid => 3,
             first_invalid => { number => 1,
-                                  reason => 'has a byte that no host has' },
+                                  reason => 'has a byte that a host cannot have' },
             durable => JSON::PP::false },
           'the endpoint adds lines and reports those that are invalid hosts');
 
@@ -72,7 +72,7 @@ is_deeply(api($t, POST => 'zones/urls/keys?durable=true',
 is_deeply(api($t, POST => 'zones/hosts/keys', body => "a b\nc d\n")->json,
           { received => 2, added => 0, already_present => 0, invalid => 2,
             first_invalid => { number => 1,
-                                  reason => 'has a byte that no host has' },
+                                  reason => 'has a byte that a host cannot have' },
             durable => JSON::PP::false },
           'the endpoint adds nothing from lines that are invalid hosts');
 

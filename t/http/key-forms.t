@@ -365,8 +365,8 @@ is($exit, 0, 'the tool imports a bitmap') or diag($err);
 $t->write_file('raw.bloom', patch_header($t->read_file('raw.bloom'),
                                          $key_form => pack 'L<', 3));
 
-like($t->run_fails, qr/raw\.bloom" .* is impossible: imported, with key form url/,
+like($t->run_fails, qr/raw\.bloom" .* is invalid: it is imported, but its key form is url/,
      'nginx refuses an imported image with a key form');
-$t->expect_log(qr/is impossible: imported/);
+$t->expect_log(qr/is invalid: it is imported/);
 
 done_testing();

@@ -265,20 +265,20 @@ redis('LPUSH', 'list', 'x');
 import_fails($t, 'a key of another type', qr/at STRLEN: WRONGTYPE/, @from,
              "$url/0/list");
 import_fails($t, 'a number of bits that is much too low',
-             qr/are more than 1000 bits/, '--from',
+             qr/is more than 1000 bits/, '--from',
              'go-zero', '--bits', 1000, "$url/3/filter of go-zero");
 import_fails($t, 'a number of bits that is too low by one',
              qr/behind the filter's last one are set/,
              '--from', 'go-zero', '--bits', 12020 - (12020 % 8 ? 1 : 2),
              $t->write_file('ff', "\xff" x 1503));
 import_fails($t, 'a bitmap without --bits and --hashes',
-             qr/has no header: give --bits --hashes$/m,
+             qr/has no header; add --bits --hashes$/m,
              '--from', 'redisson', $t->write_file('x', 'x'));
 import_fails($t, 'a go-zero bitmap without --bits',
-             qr/has no header: give --bits$/m,
+             qr/has no header; add --bits$/m,
              '--from', 'go-zero', "$url/3/filter of go-zero");
 import_fails($t, 'a bitmap without any option',
-             qr/has no header: give --scheme --bits --hashes$/m,
+             qr/has no header; add --scheme --bits --hashes$/m,
              '--from', 'bitmap', "$url/3/filter of go-zero");
 import_fails($t, 'a server without RedisBloom',
              qr/unknown command .BF.SCANDUMP/,

@@ -109,7 +109,7 @@ same_file("$dir/merged", "$dir/both",
 
 # JSON that is refused.
 
-my $json = qr/is no bits-and-blooms filter in JSON/;
+my $json = qr/is not a bits-and-blooms filter in JSON/;
 my @from = ('--from', 'bits-and-blooms');
 
 producer(['one'], 'write', 'json', 100, 3, "$dir/json");
@@ -128,7 +128,7 @@ for (['JSON of another kind', '{"k":4}'],
 }
 
 import_fails($t, 'JSON with another number of bits',
-             qr/bits in a set of/, @from,
+             qr/bits in a bit set of/, @from,
              $t->write_file('bad', $good =~ s/100/200/r));
 import_image($t, "$dir/x.bloom", @from,
              $t->write_file('spaces', $good =~ s/([,:{}])/ \n$1 /gr));

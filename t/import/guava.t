@@ -163,7 +163,7 @@ for (['32', 'layout'], ['other', 'bits'], ['funnel', 'hash'],
 ($exit, $out, $err) = $t->run_tool('export', '--to', 'dcso', '-o', "$dir/x",
                                    "$dir/old.bloom");
 is($exit, 2, 'a Guava filter is not exported as DCSO');
-like($err, qr/cannot be written as dcso.*scheme guava64/,
+like($err, qr/cannot be written as dcso.*scheme is guava64/,
      'the refusal to export a Guava filter as DCSO gives the reason');
 ok(!-e "$dir/x", 'the refusal to export leaves no file');
 

@@ -67,7 +67,7 @@ for my $format (sort keys %good) {
 
     if ($format ne 'dcso') {
         import_fails($t, "a $format filter with another byte at its end",
-                     qr/is longer than it says/,
+                     qr/is longer than its header says/,
                      '--from', $format,
                      $t->write_file('long', "$good{$format}x"));
     }
@@ -132,7 +132,7 @@ for my $source ($six, '-') {
 
     is($exit, 2,
        "six bytes that declare 17 GB are refused from $source");
-    like($err, qr/is truncated: 0 of the filter's 17179869176|has 6 bytes and says it should have 17179869182/,
+    like($err, qr/is truncated: 0 of the filter's 17179869176|has 6 bytes, but its header says 17179869182/,
          "the refusal of six bytes from $source gives the reason");
 }
 
@@ -377,8 +377,8 @@ for (['redisbloom', '2^40 bytes', 20, pack 'Q<', 2 ** 40],
 
     is($exit, 2, "an image with $what in its $format header is not exported");
     is($out . $err, "ngx-bloom export: $image: cannot be written as $format: "
-                    . 'the header that it keeps of its source, bytes 176 to '
-                    . "$last, is that of another filter; import it again\n",
+                    . 'the source\'s header that it keeps, bytes 176 to '
+                    . "$last, belongs to another filter; import it again\n",
        "the refusal of $what in a $format header gives the reason");
     ok(!-e "$dir/bent.out" && !glob("$dir/bent.out.tmp-*"),
        "the refusal of $what in a $format header leaves no file");

@@ -358,7 +358,7 @@ is(answers($t, "$dir/merged", [@in, @$more]), '1' x 1100,
 my @from = ('--from', 'redisbloom');
 
 import_fails($t, 'a filter with too many links',
-             qr/has 57 links, and 56 are the most/,
+             qr/has 57 links, but at most 56 can be imported/,
              @from, "$url/too many");
 
 my %says = (
@@ -368,7 +368,7 @@ my %says = (
     'closed' => qr/closed the connection at BF.SCANDUMP/,
     'huge string' => qr/closed the connection|makes no sense/,
     'http' => qr/makes no sense at BF.SCANDUMP.*is it Redis\?/,
-    'ends' => qr/is no RedisBloom dump: it has 0 bytes/,
+    'ends' => qr/is not a RedisBloom dump: it has 0 bytes/,
     'back' => qr/whose iterator does not go on/,
     'still' => qr/whose iterator does not go on/,
     'string' => qr/answered something else than was asked for/,
@@ -381,7 +381,7 @@ for my $name (sort keys %nonsense) {
 }
 
 import_fails($t, 'a header of 12 bytes',
-             qr/is no RedisBloom dump: it has 12 bytes/, @from,
+             qr/is not a RedisBloom dump: it has 12 bytes/, @from,
              "$url/short header");
 import_fails($t, 'a server that closes the connection',
              qr/closed the connection/, @from,
@@ -409,12 +409,12 @@ sub lie {
     return;
 }
 
-my $no = qr/is no RedisBloom dump/;
+my $no = qr/is not a RedisBloom dump/;
 
 lie('no links', $no, 8, pack('L<', 0));
 lie('2^32 - 1 links', qr/has 4294967295 links/, 8, pack('L<', 0xffffffff));
 lie('one link too many in its header',
-    qr/filters have from 1/, 8, pack('L<', 4));
+    qr/a filter must have 1 to/, 8, pack('L<', 4));
 lie('unknown options', $no, 12, pack('L<', 0x100));
 lie('2^62 bytes in a link', $no, 20, pack('Q<', 2 ** 62));
 lie('a link of no bits', qr/has 0 bits/, 28, pack('Q<', 0));
@@ -422,22 +422,22 @@ lie('2^62 bits in a link', qr/has 4611686018427387904 bits/, 28,
     pack('Q<', 2 ** 62));
 lie('a number of bits near 2^64', qr/has 18446744073709551615 bits/, 28,
     pack('Q<', ~0));
-lie('k 0', qr/has 0 bits for a key/, 60, pack('L<', 0));
-lie('k of 2^31', qr/has 2147483648 bits for a key/, 60, pack('L<', 2 ** 31));
-lie('n2 of 255', qr/bits; filters have/, 72, chr 255);
+lie('k 0', qr/has 0 bits for each key/, 60, pack('L<', 0));
+lie('k of 2^31', qr/has 2147483648 bits for each key/, 60, pack('L<', 2 ** 31));
+lie('n2 of 255', qr/bits, but a filter must have/, 72, chr 255);
 lie('32-bit hashes and bits that are no power of two',
-    qr/no power of two/, 12, pack('L<', 1));
+    qr/is not a power of two/, 12, pack('L<', 1));
 lie('a size that is too large', qr/is truncated/, 28 + 53 * 2 - 8,
     pack('Q< Q<', 8 * 1024, 65536));
 
 import_fails($t, 'a file truncated in its header',
-             qr/is no RedisBloom dump|truncated/,
+             qr/is not a RedisBloom dump|truncated/,
              @from, $t->write_file('cut', substr $filters{three}{header}, 0,
                                                   100));
 import_fails($t, 'a file truncated in its bits', qr/is truncated/, @from,
              $t->write_file('cut', $filters{three}{header} . 'x'));
 import_fails($t, 'a file with another byte at its end',
-             qr/is longer than it says: 1 bytes follow/, @from,
+             qr/is longer than its header says: 1 bytes follow/, @from,
              $t->write_file('long', $filters{one}{header}
                                     . "$filters{one}{data}\n"));
 import_fails($t, 'a file with bits after the last one',

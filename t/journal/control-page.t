@@ -125,7 +125,7 @@ subtest 'version 1 has lost keys' => sub {
 subtest 'a page of version 1 is found on a full disk' => sub {
     begin_v1(keys => \@pending);
     $disk->refuse('ENOSPC', 'grow');
-    like($t->run_fails, qr/cannot make .*control\.tmp.*No space left/,
+    like($t->run_fails, qr/cannot create .*control\.tmp.*No space left/,
          'the start is refused');
     is(-s "$state/control", 266624, 'the page stays as it was');
     ok(!-e "$state/control.tmp", 'nothing is left beside it');
@@ -144,11 +144,11 @@ subtest 'another nginx uses a page of version 1' => sub {
     write_control_v1("$state/control");
 
     my $mark = $t->log_mark;
-    $t->expect_log(qr/\[emerg\].*another version of the module uses it/);
+    $t->expect_log(qr/\[emerg\].*another nginx uses it, with another version of the module/);
     $t->expect_log(qr/new binary process \d+ exited with code 1/);
     ok(!eval { $t->upgrade_begin }, 'an upgrade is refused');
     like($t->log_since($mark),
-         qr/\[emerg\].*cannot use.*control.*another version of the module uses it; stop that first/,
+         qr/\[emerg\].*cannot use.*control.*another nginx uses it, with another version of the module; stop that nginx first/,
          'the log says what to do');
     $t->wait_for_log(qr/new binary process \d+ exited with code 1/, $mark);
 
@@ -160,7 +160,7 @@ subtest 'another nginx uses a page of version 1' => sub {
 subtest 'the page is of a newer version' => sub {
     set_control("$state/control", version => 3);
     like($t->run_fails,
-         qr/cannot use.*control.*a newer version of the module has made it; start nginx with that version/,
+         qr/cannot use.*control.*a newer version of the module has created it; start nginx with that version/,
          'the start is refused with what to do');
     is(control("$state/control")->{version}, 3, 'the page stays as it was');
     set_control("$state/control", version => 2);

@@ -220,7 +220,7 @@ subtest 'the segment is compacted' => sub {
     my $mark = $t->log_mark;
     begin_with(sub { 'same' });
     is(try_long('next')->status, 200, 'the next record is acknowledged');
-    like($t->wait_for_log(qr/bytes of the journal became/, $mark),
+    like($t->wait_for_log(qr/the journal was compacted from/, $mark),
          qr/\[notice\]/, 'the segment before the next record is compacted');
     every_reader_finds('same', 'next');
     $t->stop;

@@ -23,7 +23,7 @@ my $state = "$dir/state/ids";
 my $faults = BloomTest::Faults->new($t);
 my $disk = BloomTest::Disk->new($t, 'state');
 
-$t->expect_log(qr/\[alert\].*has lost records, which the disk could not write/);
+$t->expect_log(qr/\[alert\].*has lost records that the disk could not write/);
 
 sub begin {
     begin_state($t, 'ids');

@@ -159,7 +159,7 @@ HOSTS
             '--from', 'hosts');
     refused("0.0.0.0 # a.b\n", qr/line 1: .* has an address and no name/,
             '--from', 'hosts');
-    refused("0.0.0.0 a.b c:d\n", qr/line 1: "c:d" has a port that is no number/,
+    refused("0.0.0.0 a.b c:d\n", qr/line 1: "c:d" has a port that is not a number/,
             '--from', 'hosts', '--key', 'host');
 }
 
@@ -201,7 +201,7 @@ ADBLOCK
     counts($json, 'adblock', received => 4, items => 4, empty => 1,
            comments => 3, skipped => 16, errors => 0);
 
-    refused("||a b^\n", qr/line 1: "a b" has a byte that no host has/,
+    refused("||a b^\n", qr/line 1: "a b" has a byte that a host cannot have/,
             '--from', 'adblock-domains', '--key', 'host');
 
     my ($urls) = build("||one.example^\n", '--from', 'adblock-domains',
@@ -299,7 +299,7 @@ CSV
     counts($json, 'max-errors', received => 299_700, errors => 300);
     is($err, join('', map { "ngx-bloom build: standard input: line "
                             . 1000 * $_ . ": \"bad " . 1000 * $_
-                            . "\" has a byte that no host has\n" } 1 .. 300),
+                            . "\" has a byte that a host cannot have\n" } 1 .. 300),
        'each invalid line is reported, in order, with its number and the'
        . ' reason');
 

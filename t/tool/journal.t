@@ -331,7 +331,7 @@ for my $hit (0, 1) {
     journal(1, qr/: is truncated: it has 100 bytes/, $path);
 
     $path = $t->write_file('long', "$whole\0");
-    journal(1, qr/has 262145 bytes, of which 262144 belong to it/, $path);
+    journal(1, qr/is too long: it has 262145 bytes, but its header says 262144/, $path);
 }
 
 # numbers and times
@@ -383,7 +383,7 @@ for my $hit (0, 1) {
 
     journal(2, qr/none: is not a segment of a journal/, $none);
     journal(2, qr/nothing: is empty$/, $nothing);
-    journal(2, qr/newer: is of version 2 .* use a newer program/, $newer);
+    journal(2, qr/newer: has version 2 .* use a newer program/, $newer);
     journal(2, qr/missing: cannot be opened: No such file/, "$dir/missing");
     journal(2, qr/null: is not a regular file/, '/dev/null');
     is(json(journal(2, qr/./, '--json', $none))->{result}, 'unreadable',
@@ -535,7 +535,7 @@ sub directory {
     my $path = directory('new', a => $first->segment,
                          b => BloomTest::Journal->new(version => 2)->segment);
 
-    journal(2, qr{/b: is of version 2}, $path);
+    journal(2, qr{/b: has version 2}, $path);
 
     $path = directory('nothing-here', a => "one\n");
     journal(2, qr/nothing-here: has no segment of a journal/, $path);

@@ -132,7 +132,7 @@ tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
 
 # What is asked for is a host as it stands in a URL; a list has hosts.
 
-tool(2, qr/line 1: "\Q$_\E" has a byte that no host has\n/, 'build', '--key',
+tool(2, qr/line 1: "\Q$_\E" has a byte that a host cannot have\n/, 'build', '--key',
      'host', '-o', "$dir/none", { stdin => "$_\n" })
     for '*.bad.example', 'someone@bad.example', '||bad.example^', 'a b';
 

@@ -73,7 +73,7 @@ make(made_t *made, uint32_t form, const void *data, size_t len)
     why = bloom_form_canonical(form, &made->canonical, &key, other);
 
     if (form == BLOOM_FORM_HOST && made->why == NULL && why != NULL) {
-        assert_string_equal(why, "has a byte that no host has");
+        assert_string_equal(why, "has a byte that a host cannot have");
         assert_true(is_odd(&key) || is_odd(&made->expanded.canonical));
 
     } else {
@@ -271,15 +271,15 @@ test_the_host_form_expands_to_parent_domains(void **state)
     assert_string_equal(shown(BLOOM_FORM_HOST, "a:b:c@[::1]"), "::1: ::1");
     assert_string_equal(shown(BLOOM_FORM_HOST, "x@"), "has no host");
     assert_string_equal(shown(BLOOM_FORM_HOST, "example.com#"),
-                        "has a byte that no host has");
+                        "has a byte that a host cannot have");
     assert_string_equal(shown(BLOOM_FORM_HOST, "example.com\\x"),
-                        "has a byte that no host has");
+                        "has a byte that a host cannot have");
     assert_string_equal(shown(BLOOM_FORM_HOST, "example.com?"),
-                        "has a byte that no host has");
+                        "has a byte that a host cannot have");
     assert_string_equal(shown(BLOOM_FORM_HOST, "http://example.com/"),
-                        "has a byte that no host has");
+                        "has a byte that a host cannot have");
     assert_string_equal(shown(BLOOM_FORM_HOST, "example.com/"),
-                        "has a byte that no host has");
+                        "has a byte that a host cannot have");
 }
 
 
@@ -345,7 +345,7 @@ test_keys_longer_than_the_limit_are_refused(void **state)
 
     assert_string_equal(bloom_form_canonical(BLOOM_FORM_URL, &canonical, &key,
                                              buf),
-                        "is longer than 65535 bytes once it is canonical");
+                        "is longer than 65535 bytes in canonical form");
     assert_null(bloom_form_expand(BLOOM_FORM_URL, &result, &key, buf));
     assert_int_equal(result.n, 2);
     assert_int_equal(result.expression[0].len,

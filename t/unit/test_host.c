@@ -103,8 +103,8 @@ test_names_are_normalised_or_refused(void **state)
         { "....",        NULL, 0, "has no host" },
         { ":80",         NULL, 0, "has no host" },
         { ".:80",        NULL, 0, "has no host" },
-        { "a:b",         NULL, 0, "has a port that is no number" },
-        { "a:8o",        NULL, 0, "has a port that is no number" },
+        { "a:b",         NULL, 0, "has a port that is not a number" },
+        { "a:8o",        NULL, 0, "has a port that is not a number" },
     };
 
     (void) state;
@@ -219,17 +219,17 @@ test_ipv4_addresses_are_normalised_or_refused(void **state)
         { "00000000000000000001",  "0.0.0.1",       BLOOM_HOST_IPV4, NULL },
         { "12.0x12.01234",         "12.18.2.156",   BLOOM_HOST_IPV4, NULL },
 
-        { "4294967296",   NULL, 0, "has an impossible IPv4 address" },
-        { "99999999999999999999", NULL, 0, "has an impossible IPv4 address" },
-        { "1.2.3.256",    NULL, 0, "has an impossible IPv4 address" },
-        { "1.2.65536",    NULL, 0, "has an impossible IPv4 address" },
-        { "1.16777216",   NULL, 0, "has an impossible IPv4 address" },
-        { "256.2.3.4",    NULL, 0, "has an impossible IPv4 address" },
-        { "1.2.3.4.5",    NULL, 0, "has an impossible IPv4 address" },
-        { "1.2.3.08",     NULL, 0, "has an impossible IPv4 address" },
+        { "4294967296",   NULL, 0, "has an invalid IPv4 address" },
+        { "99999999999999999999", NULL, 0, "has an invalid IPv4 address" },
+        { "1.2.3.256",    NULL, 0, "has an invalid IPv4 address" },
+        { "1.2.65536",    NULL, 0, "has an invalid IPv4 address" },
+        { "1.16777216",   NULL, 0, "has an invalid IPv4 address" },
+        { "256.2.3.4",    NULL, 0, "has an invalid IPv4 address" },
+        { "1.2.3.4.5",    NULL, 0, "has an invalid IPv4 address" },
+        { "1.2.3.08",     NULL, 0, "has an invalid IPv4 address" },
         { "1.2.3.0x",     "1.2.3.0",                BLOOM_HOST_IPV4, NULL },
-        { "a.1",          NULL, 0, "has an impossible IPv4 address" },
-        { "a.0x1f",       NULL, 0, "has an impossible IPv4 address" },
+        { "a.1",          NULL, 0, "has an invalid IPv4 address" },
+        { "a.0x1f",       NULL, 0, "has an invalid IPv4 address" },
     };
 
     (void) state;
@@ -308,25 +308,25 @@ test_ipv6_addresses_are_normalised_or_refused(void **state)
         { "[::ffff:102:304]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
         { "[64:ff9b::1.2.3.4]",    "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
 
-        { "[:]:",         NULL, 0, "has an impossible IPv6 address" },
-        { "[::",          NULL, 0, "has an impossible IPv6 address" },
-        { "[::1",         NULL, 0, "has an impossible IPv6 address" },
-        { "[1:2:3]",      NULL, 0, "has an impossible IPv6 address" },
-        { "[1::2::3]",    NULL, 0, "has an impossible IPv6 address" },
-        { "[:1::2]",      NULL, 0, "has an impossible IPv6 address" },
-        { "[1::2:]",      NULL, 0, "has an impossible IPv6 address" },
-        { "[12345::]",    NULL, 0, "has an impossible IPv6 address" },
-        { "[::g]",        NULL, 0, "has an impossible IPv6 address" },
-        { "[::1.2.3]",    NULL, 0, "has an impossible IPv6 address" },
-        { "[::1.2.3.256]", NULL, 0, "has an impossible IPv6 address" },
-        { "[::01.2.3.4]", NULL, 0, "has an impossible IPv6 address" },
+        { "[:]:",         NULL, 0, "has an invalid IPv6 address" },
+        { "[::",          NULL, 0, "has an invalid IPv6 address" },
+        { "[::1",         NULL, 0, "has an invalid IPv6 address" },
+        { "[1:2:3]",      NULL, 0, "has an invalid IPv6 address" },
+        { "[1::2::3]",    NULL, 0, "has an invalid IPv6 address" },
+        { "[:1::2]",      NULL, 0, "has an invalid IPv6 address" },
+        { "[1::2:]",      NULL, 0, "has an invalid IPv6 address" },
+        { "[12345::]",    NULL, 0, "has an invalid IPv6 address" },
+        { "[::g]",        NULL, 0, "has an invalid IPv6 address" },
+        { "[::1.2.3]",    NULL, 0, "has an invalid IPv6 address" },
+        { "[::1.2.3.256]", NULL, 0, "has an invalid IPv6 address" },
+        { "[::01.2.3.4]", NULL, 0, "has an invalid IPv6 address" },
         { "[1:2:3:4:5:6:7:1.2.3.4]", NULL, 0,
-                                      "has an impossible IPv6 address" },
-        { "[1:2:3:4:5:6:7:8:9]", NULL, 0, "has an impossible IPv6 address" },
-        { "[1:2:3:4::5:6:7:8]", NULL, 0, "has an impossible IPv6 address" },
-        { "[::1]x",       NULL, 0, "has a port that is no number" },
-        { "[::1]:x",      NULL, 0, "has a port that is no number" },
-        { "a:b:80",       NULL, 0, "has an impossible IPv6 address" },
+                                      "has an invalid IPv6 address" },
+        { "[1:2:3:4:5:6:7:8:9]", NULL, 0, "has an invalid IPv6 address" },
+        { "[1:2:3:4::5:6:7:8]", NULL, 0, "has an invalid IPv6 address" },
+        { "[::1]x",       NULL, 0, "has a port that is not a number" },
+        { "[::1]:x",      NULL, 0, "has a port that is not a number" },
+        { "a:b:80",       NULL, 0, "has an invalid IPv6 address" },
     };
 
     (void) state;
@@ -411,13 +411,13 @@ test_hosts_longer_than_253_bytes_are_refused(void **state)
 
     memcpy(text + 253, ".b", 2);
     assert_string_equal(parse(&host, text, 255),
-                        "has a host name of more than 253 bytes");
+                        "has a host name longer than 253 bytes");
 
     text[253] = 'a';
     assert_string_equal(parse(&host, text, 254),
-                        "has a host name of more than 253 bytes");
+                        "has a host name longer than 253 bytes");
     assert_string_equal(parse(&host, text, sizeof(text)),
-                        "has a host name of more than 253 bytes");
+                        "has a host name longer than 253 bytes");
 
     /* however many bytes vanish, libidn2 gets a bounded number of them */
 
@@ -441,7 +441,7 @@ test_hosts_longer_than_253_bytes_are_refused(void **state)
     }
 
     assert_string_equal(parse(&host, text, sizeof(text)),
-                        "has a host name of more than 253 bytes");
+                        "has a host name longer than 253 bytes");
 
     /* a name of DNS has 127 labels, each of which may have to be converted */
 

@@ -296,12 +296,12 @@ test_a_header_is_decoded_alone(void **state)
     assert_null(bloom_image_differs(&image, &blocked));
 
     assert_int_equal(bloom_image_decode(&image, header, 8383, error), -1);
-    assert_string_equal(error, "is truncated: it has 8383 bytes and says it "
-                        "should have 8384; copy or build it again");
+    assert_string_equal(error, "is truncated: it has 8383 bytes, but its "
+                        "header says 8384; copy or build it again");
 
     assert_int_equal(bloom_image_decode(&image, header, 8385, error), -1);
-    assert_string_equal(error, "is longer than it says: it has 8385 bytes and "
-                        "says it should have 8384; copy or build it again");
+    assert_string_equal(error, "is too long: it has 8385 bytes, but its "
+                        "header says 8384; copy or build it again");
 
     free(header);
 }

@@ -161,27 +161,27 @@ test_impossible_imported_headers_are_refused(void **state)
     refused(&one, AT_LAYOUT, 4, 3, "has layout 3");
     refused(&one, AT_LAYOUT, 4, 13, "has layout 13");
     refused(&one, AT_HASH, 4, 11, "has hash 11");
-    refused(&one, AT_FLAGS, 4, 0, "with flags 0x0");
+    refused(&one, AT_FLAGS, 4, 0, "and flags 0x0");
     refused(&one, AT_FLAGS, 4, 6, "has flags 0x6");
-    refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_CLASSIC, "is impossible");
-    refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_LEHMER, "layout lehmer and hash");
-    refused(&one, AT_HASH, 4, BLOOM_HASH_FNV1, "double63 and hash fnv1");
-    refused(&one, AT_HASH, 4, BLOOM_HASH_MURMUR3, "seed of more than 32 bits");
-    refused(&one, AT_HASH_KEY, 1, 1, "has no such key");
-    refused(&one, AT_HASH_KEY + 4, 1, 4, "has no such key");
-    refused(&one, AT_HASH_KEY + 15, 1, 1, "has no such key");
-    refused(&one, AT_K, 4, 0, "is impossible");
-    refused(&one, AT_K, 4, 256, "is impossible");
-    refused(&one, AT_BITS, 8, 0, "is impossible");
-    refused(&one, AT_BITS, 8, BLOOM_BITS_MAX + 1, "is impossible");
-    refused(&one, AT_BITS, 8, 1025, "is impossible");
-    refused(&one, AT_BITS, 8, UINT64_MAX, "is impossible");
+    refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_CLASSIC, "is invalid");
+    refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_LEHMER, "lehmer cannot have hash");
+    refused(&one, AT_HASH, 4, BLOOM_HASH_FNV1, "double63 cannot have hash fnv1");
+    refused(&one, AT_HASH, 4, BLOOM_HASH_MURMUR3, "seed has more than 32 bits");
+    refused(&one, AT_HASH_KEY, 1, 1, "hash key is out of range");
+    refused(&one, AT_HASH_KEY + 4, 1, 4, "hash key is out of range");
+    refused(&one, AT_HASH_KEY + 15, 1, 1, "hash key is out of range");
+    refused(&one, AT_K, 4, 0, "is invalid");
+    refused(&one, AT_K, 4, 256, "is invalid");
+    refused(&one, AT_BITS, 8, 0, "is invalid");
+    refused(&one, AT_BITS, 8, BLOOM_BITS_MAX + 1, "is invalid");
+    refused(&one, AT_BITS, 8, 1025, "is invalid");
+    refused(&one, AT_BITS, 8, UINT64_MAX, "is invalid");
     refused(&one, AT_ORIGIN, 4, 0, "has origin 0");
     refused(&one, AT_ORIGIN, 4, 8, "has origin 8");
-    refused(&one, AT_ORIGIN_LEN, 4, 4092 - 176 + 1, "bytes of an origin");
-    refused(&one, AT_ORIGIN_LEN, 4, UINT32_MAX, "bytes of an origin");
+    refused(&one, AT_ORIGIN_LEN, 4, 4092 - 176 + 1, "bytes of its origin");
+    refused(&one, AT_ORIGIN_LEN, 4, UINT32_MAX, "bytes of its origin");
     refused(&one, AT_LINKS, 4, 1, "1 links");
-    refused(&one, AT_LINKS + 4, 4, 1, "is impossible");
+    refused(&one, AT_LINKS + 4, 4, 1, "is invalid");
 
     /* what is behind the origin is still reserved */
 
@@ -190,18 +190,18 @@ test_impossible_imported_headers_are_refused(void **state)
     }
 
     refused(&many, AT_LINKS, 4, 0, "0 links");
-    refused(&many, AT_LINKS, 4, 1, "is impossible");
-    refused(&many, AT_LINKS, 4, 55, "is impossible");
+    refused(&many, AT_LINKS, 4, 1, "is invalid");
+    refused(&many, AT_LINKS, 4, 55, "is invalid");
     refused(&many, AT_LINKS, 4, 57, "57 links");
     refused(&many, AT_LINKS, 4, UINT32_MAX, "links");
-    refused(&many, AT_LINK_TABLE, 8, 0, "is impossible");
-    refused(&many, AT_LINK_TABLE, 8, 513, "is impossible");
-    refused(&many, AT_LINK_TABLE, 8, UINT64_MAX, "is impossible");
-    refused(&many, AT_LINK_TABLE + 8, 4, 0, "is impossible");
-    refused(&many, AT_LINK_TABLE + 8, 4, 256, "is impossible");
-    refused(&many, AT_LINK_TABLE + 12, 4, 1, "is impossible");
-    refused(&many, AT_K, 4, 61, "is impossible");
-    refused(&many, AT_HASH, 4, BLOOM_HASH_FNV1, "is impossible");
+    refused(&many, AT_LINK_TABLE, 8, 0, "is invalid");
+    refused(&many, AT_LINK_TABLE, 8, 513, "is invalid");
+    refused(&many, AT_LINK_TABLE, 8, UINT64_MAX, "is invalid");
+    refused(&many, AT_LINK_TABLE + 8, 4, 0, "is invalid");
+    refused(&many, AT_LINK_TABLE + 8, 4, 256, "is invalid");
+    refused(&many, AT_LINK_TABLE + 12, 4, 1, "is invalid");
+    refused(&many, AT_K, 4, 61, "is invalid");
+    refused(&many, AT_HASH, 4, BLOOM_HASH_FNV1, "is invalid");
 }
 
 
@@ -253,7 +253,7 @@ test_bits_behind_the_last_are_refused(void **state)
 
         } else {
             assert_int_equal(rc, -1);
-            assert_non_null(strstr(reader.error, "behind the last one"));
+            assert_non_null(strstr(reader.error, "after its last one"));
         }
     }
 }

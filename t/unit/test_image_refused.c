@@ -105,7 +105,7 @@ check_lengths(const bloom_image_t *image)
             shorter++;
 
         } else {
-            assert_refused(&part, "is longer than it says");
+            assert_refused(&part, "is too long");
             longer++;
         }
 
@@ -189,15 +189,15 @@ test_other_versions_and_byte_orders_are_refused(void **state)
 
     (void) state;
 
-    assert_value_refused(&blocked, VERSION, 4, 2, "is of version 2 and this "
-                         "program reads up to version 1; use a newer program");
+    assert_value_refused(&blocked, VERSION, 4, 2, "has version 2, but this "
+                         "program reads versions up to 1; use a newer program");
     assert_value_refused(&blocked, VERSION, 4, UINT32_MAX,
-                         "is of version 4294967295");
-    assert_value_refused(&blocked, VERSION, 4, 0, "version 0 never was");
+                         "has version 4294967295");
+    assert_value_refused(&blocked, VERSION, 4, 0, "version 0 does not exist");
 
     assert_value_refused(&blocked, ORDER, 4, 0x04030201, "big-endian");
     assert_value_refused(&blocked, ORDER, 4, 0,
-                         "byte order mark is 0x00000000 and not 0x01020304");
+                         "byte order mark is 0x00000000 instead of 0x01020304");
 
     /* as a big-endian machine would write it: each number turned round */
 
@@ -222,7 +222,7 @@ test_other_versions_and_byte_orders_are_refused(void **state)
     bloom_put32(file.bytes + VERSION, 2);
     bloom_put32(file.bytes + LAYOUT, 77);
     bloom_put64(file.bytes + FILE_SIZE, 1);
-    assert_refused(&file, "is of version 2");
+    assert_refused(&file, "has version 2");
     free(file.bytes);
 }
 
@@ -242,7 +242,7 @@ test_impossible_lengths_are_refused(void **state)
 
     for (i = 0; i < array_len(lengths); i++) {
         assert_value_refused(&blocked, FILE_SIZE, 8, lengths[i],
-                             lengths[i] < 8384 ? "is longer than it says"
+                             lengths[i] < 8384 ? "is too long"
                                                : "is truncated");
         assert_value_refused(&blocked, PAYLOAD, 8, lengths[i],
                              "do not make");
@@ -251,7 +251,7 @@ test_impossible_lengths_are_refused(void **state)
         assert_value_refused(&blocked, CHUNK_SIZE, 4, lengths[i],
                              "do not make");
         assert_value_refused(&blocked, BITS, 8, lengths[i],
-                             "is impossible");
+                             "is invalid");
     }
 
     /* in range, but of another size than the file */
@@ -261,9 +261,10 @@ test_impossible_lengths_are_refused(void **state)
     assert_value_refused(&blocked, BITS, 8, 2048, "2048 bits do not make");
     assert_value_refused(&blocked, BITS, 8, BLOOM_BITS_MAX, "do not make");
     assert_value_refused(&blocked, BITS, 8, BLOOM_BITS_MAX + 512,
-                         "is impossible: layout blocked, 8796093022720 bits");
+                         "is invalid: layout blocked cannot have "
+                         "8796093022720 bits");
     assert_value_refused(&blocked, BITS, 8, 1024 + 64,
-                         "is impossible: layout blocked, 1088 bits");
+                         "is invalid: layout blocked cannot have 1088 bits");
 }
 
 
@@ -322,13 +323,14 @@ test_values_out_of_range_are_refused(void **state)
     assert_value_refused(&blocked, LAYOUT, 4, 3, "has layout 3");
     assert_value_refused(&blocked, LAYOUT, 4, UINT32_MAX, "has layout");
     assert_value_refused(&blocked, LAYOUT, 4, BLOOM_LAYOUT_CLASSIC,
-                         "is impossible: layout classic");
+                         "is invalid: layout classic");
     assert_value_refused(&classic, LAYOUT, 4, BLOOM_LAYOUT_BLOCKED,
-                         "is impossible: layout blocked");
+                         "is invalid: layout blocked");
 
     assert_value_refused(&blocked, HASH, 4, 0, "has hash 0");
     assert_value_refused(&blocked, HASH, 4, 11, "has hash 11");
-    assert_value_refused(&blocked, HASH, 4, 3, "layout blocked and hash");
+    assert_value_refused(&blocked, HASH, 4, 3,
+                         "layout blocked cannot have hash");
     assert_value_refused(&blocked, KEY_FORM, 4, 4, "has key form 4");
     assert_value_refused(&blocked, FLAGS, 4, 4, "has flags 0x4");
     assert_value_refused(&blocked, FLAGS, 4, 0x80000001, "has flags");
@@ -347,7 +349,7 @@ test_values_out_of_range_are_refused(void **state)
     assert_value_refused(&classic, K, 4, 65, "k 65, lines 0");
     assert_value_refused(&classic, LINES, 4, 1, "k 7, lines 1");
 
-    assert_value_refused(&blocked, CAPACITY, 8, 0, "capacity 0");
+    assert_value_refused(&blocked, CAPACITY, 8, 0, "capacity is 0");
 
     for (i = 0; i < array_len(rates); i++) {
         fpr = rates[i];
@@ -367,7 +369,7 @@ test_values_out_of_range_are_refused(void **state)
         file = example_file(&blocked);
         file.bytes[i] = 1;
         remake_header_crc(&file);
-        assert_refused(&file, "reserved bytes of its header");
+        assert_refused(&file, "reserved bytes of its header are not zero");
         free(file.bytes);
     }
 }
@@ -583,5 +585,6 @@ main(void)
         cmocka_unit_test(test_an_image_overwritten_while_it_is_read_is_refused),
     };
 
-    return cmocka_run_group_tests_name("image_refused", tests, make_examples, NULL);
+    return cmocka_run_group_tests_name("image_refused", tests, make_examples,
+                                       NULL);
 }

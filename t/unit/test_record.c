@@ -59,7 +59,8 @@ test_flipped_bits_of_a_segment_header_are_detected(void **state)
         error[0] = '\0';
         assert_int_not_equal(bloom_segment_decode(&segment, journal.data, ROOM,
                                                   error), BLOOM_SEGMENT_OK);
-        assert_true(strncmp(error, "is ", 3) == 0);
+        assert_true(strncmp(error, "is ", 3) == 0
+                    || strncmp(error, "has version ", 12) == 0);
 
         journal.data[bit / 8] ^= 1 << bit % 8;
     }
@@ -144,19 +145,19 @@ test_refused_segment_headers_have_a_reason(void **state)
     refused(zeros, ROOM, BLOOM_SEGMENT_NONE, "is not a segment");
 
     refused(journal.data, BLOOM_SEGMENT_HEADER - 1, BLOOM_SEGMENT_DAMAGED,
-            "is truncated: it has 127 bytes, and its header alone 128");
+            "is truncated: it has 127 bytes, but a header has 128");
     refused(journal.data, BLOOM_SEGMENT_SIZE + 1, BLOOM_SEGMENT_DAMAGED,
-            "something was appended");
+            "is too long");
 
     refused_with(&journal, 8, 2, 4, BLOOM_SEGMENT_NEWER,
                  "use a newer program");
     refused_with(&journal, 12, 0x04030201, 4, BLOOM_SEGMENT_DAMAGED,
-                 "the wrong way round");
+                 "big-endian byte order");
 
     for (i = 0; i < array_len(impossible); i++) {
         refused_with(&journal, impossible[i].at, impossible[i].value,
                      impossible[i].bytes, BLOOM_SEGMENT_DAMAGED,
-                     "is impossible");
+                     "is invalid");
     }
 
     free(journal.data);

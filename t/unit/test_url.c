@@ -238,10 +238,10 @@ test_undecided_urls_follow_the_documented_decisions(void **state)
         { "mailto:someone@evil.com", "has no host" },
         { "javascript:alert(1)", "has no host" },
         { "data:text/html,a", "has no host" },
-        { "http://a:b/", "has a port that is no number" },
-        { "http://a.b:8o/", "has a port that is no number" },
-        { "http://1.2.3.256/", "has an impossible IPv4 address" },
-        { "http://[::1/", "has an impossible IPv6 address" },
+        { "http://a:b/", "has a port that is not a number" },
+        { "http://a.b:8o/", "has a port that is not a number" },
+        { "http://1.2.3.256/", "has an invalid IPv4 address" },
+        { "http://[::1/", "has an invalid IPv6 address" },
     };
 
     (void) state;

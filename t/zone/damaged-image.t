@@ -71,7 +71,7 @@ for my $which (qw(new old)) {
           qr/is not a Bloom filter image/],
          ['an unsupported version',
           substr($good, 0, 8) . "\2\0\0\0" . substr($good, 12),
-          qr/is of version 2 and this program reads up to version 1/],
+          qr/has version 2, but this program reads versions up to 1/],
          ['a flipped bit in the header', flipped($good, 140),
           qr/$sum its header/],
          ['a flipped bit in reserved bytes of the header', flipped($good, 3000),
@@ -92,7 +92,7 @@ for my $which (qw(new old)) {
          ['a missing second half', substr($good, 0, $size / 2),
           qr/is truncated/],
          ['a truncated header', substr($good, 0, 100), qr/is truncated/],
-         ['an additional last byte', "$good\0", qr/is longer than it says/],
+         ['an additional last byte', "$good\0", qr/is too long/],
          ['foreign bytes in the middle',
           substr($good, 0, 1_000_000) . "\xaa" x 4096
               . substr($good, 1_004_096), qr/$sum bytes/])

@@ -37,12 +37,12 @@ sub conf {
 subtest 'the directory cannot be made' => sub {
     conf('on');
     like($t->run_fails,
-         qr/\[emerg\] cannot make "\Q$state\E" \(2: No such file or directory\): make the directory that it is to be in, .*; bloom zone "ids" keeps added keys there/,
+         qr/\[emerg\] cannot create "\Q$state\E" \(2: No such file or directory\): create its parent directory, .*; bloom zone "ids" keeps added keys there/,
          'a start is refused');
 
     conf('off');
     $t->run;
-    $t->expect_log(qr/\[alert\] .*cannot make "\Q$state\E"/);
+    $t->expect_log(qr/\[alert\] .*cannot create "\Q$state\E"/);
     $t->expect_log(qr/\[alert\] .*bloom zone "ids" is not loaded and answers "unknown"/);
     is(ask($t, 'ids', 'id1', 'no'), '??', 'the zone answers unknown');
     is($t->get('/add/ids?k=id2')->status, 200, 'a request is answered');
@@ -73,7 +73,7 @@ subtest 'the disk is full at the first start' => sub {
     system('rm', '-rf', $state) == 0 or die 'rm';
     $disk->refuse('ENOSPC', qw(write grow));
     like($t->run_fails,
-         qr/\[emerg\] .*cannot make "\Q$state\E\/ids\/control.tmp".*: free some 20 MiB on its disk/,
+         qr/\[emerg\] .*cannot create "\Q$state\E\/ids\/control.tmp".*: free about 20 MiB on its disk/,
          'it is refused, and the message says what to do');
     $disk->allow;
     $t->run;
@@ -109,7 +109,7 @@ subtest 'nginx -t and a start refuse the same' => sub {
         chown 0, 0, $file or die "chown: $!";
         chmod 0600, $file;
 
-        my $why = qr/\[emerg\] .*cannot (?:open|lock) "\Q$file\E".*: the user that the workers run as may not read and write it; give it to that user, with mode 0600/;
+        my $why = qr/\[emerg\] .*cannot (?:open|lock) "\Q$file\E".*: the user that the workers run as may not read and write it; make that user its owner, with mode 0600/;
 
         my ($exit, $output) = $t->test_config;
         is($exit, 1, "nginx -t refuses a file $name of root's");
