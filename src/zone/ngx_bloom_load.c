@@ -179,8 +179,8 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
     if (size > zone->bank_size) {
         return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
                                     "bloom zone \"%V\" is too small: it has "
-                                    "room for an image of %uzk, and this image "
-                                    "needs %uLk; %swrite \"zone=%V:%uzk\"",
+                                    "room for an image of %uzk, and this one "
+                                    "has %uLk; %swrite \"zone=%V:%uzk\"",
                                     &zone->name, zone->bank_size / 1024,
                                     (size + 1023) / 1024,
                                     load->about == NULL
@@ -391,8 +391,8 @@ ngx_bloom_load_room(ngx_bloom_load_t *load)
     }
 
     return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
-                                "bloom zone \"%V\" has too little memory to "
-                                "load an image: loads need %uLk more, and "
+                                "bloom zone \"%V\" cannot load an image for "
+                                "lack of memory: loads need %uLk more, and "
                                 "%s%s%s has %uLk left; free memory, or raise "
                                 "the limit, and try again",
                                 &load->zone->name,

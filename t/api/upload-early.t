@@ -80,7 +80,7 @@ subtest 'a length that the zone cannot take is refused at once' => sub {
     is_error($t->http(join "\r\n", 'PUT /bloom/zones/memory/image HTTP/1.1',
                       'Host: localhost', 'Content-Length: 1000',
                       'Connection: close', '', ''),
-             409, qr/no directory/,
+             409, qr/no state directory/,
              'a zone that takes no images refuses before the body arrives');
     unchanged('refused lengths');
 };

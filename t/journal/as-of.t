@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A new image drops no key of the journal, unless it states with as_of when it
-# was complete.  It then drops the keys that are older by more than an hour.
+# A new image drops no key of the journal unless it has an as_of, the time up to
+# which it is complete.  It then drops keys that are more than an hour older.
 
 use strict;
 use warnings;
@@ -27,7 +27,7 @@ my $now = time;
 my $faults = BloomTest::Faults->new($t);
 my $disk = BloomTest::Disk->new($t, 'state');
 
-# Builds an image of @ids and of a key that is the image's name.
+# Builds an image of @ids and of a key that equals the image's name.
 
 sub image {
     my ($name, $as_of) = @_;
@@ -119,7 +119,7 @@ subtest 'an image with as_of drops keys older by more than an hour' => sub {
        'the generation before the refused images continues to serve');
     is(hours(), '00011', 'keys are present as before the refused images');
 
-    # an image without as_of may lack them
+    # an image without as_of may lack those keys
 
     is_error(upload_image($t, 'ids', 'plain'), 422, qr/too old.*--as-of/,
              'an image without as_of is refused when segments are removed');
@@ -136,7 +136,8 @@ subtest 'an image with as_of drops keys older by more than an hour' => sub {
 
 subtest 'a start refuses an older image' => sub {
     begin_with_hours('between');
-    is(hours(), '00011', 'a start with image between drops h6, h5 and h4');
+    is(hours(), '00011',
+       'a start with the image "between" drops h6, h5 and h4');
     ok(wait_until(sub { !-e "$state/journal.0000000000000000" }),
        'a segment of dropped keys is removed after the start');
 
@@ -180,7 +181,8 @@ subtest 'no image drops keys of the last hour' => sub {
 };
 
 
-# ngx-bloom writes no such image, but a wrong clock or another program may.
+# ngx-bloom does not write such an image, but a wrong clock or another program
+# may.
 
 subtest 'an image as of a future time drops nothing' => sub {
     $t->stop;
@@ -228,7 +230,7 @@ subtest 'an image as of a future time drops nothing' => sub {
 
 
 # Until a start would use the uploaded image that serves, the journal keeps the
-# segments that the image before needs.
+# segments that the previous image needs.
 
 subtest 'an uploaded image cannot be stored' => sub {
     begin_with_hours('plain');
@@ -281,7 +283,7 @@ subtest 'the helper dies before an uploaded image is stored' => sub {
 
     kill 'KILL', $helper or die "kill: $!";
     is_error($c->response, 503,
-             qr/died.*serves, but after a restart the one before may/,
+             qr/died.*serves, but a restart may bring the previous image back/,
              'the upload is told that the process died');
     is(api($t, GET => 'zones/ids/image')->status, 200,
        'the next helper does its work');

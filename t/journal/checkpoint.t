@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # A checkpoint shortens the replay of the journal and does nothing else: no
-# segment is removed for it, and it is not used with another image.
+# segment is removed because of it, and no other image uses it.
 
 use strict;
 use warnings;
@@ -187,8 +187,8 @@ subtest 'the helper writes a checkpoint without a request' => sub {
 };
 
 
-# Another process holds the lock under which journals are synchronised, as a
-# process on a slow disk does.
+# Another process holds the lock for synchronising journals, as it does while a
+# slow disk keeps it waiting.
 
 subtest 'another process synchronises the journal' => sub {
     my $code = $t->write_file('keeper.c', <<'C');

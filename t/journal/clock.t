@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# No key is lost because a clock was wrong, be it that of the machine that built
-# an image or that of the one that serves it, and no wrong time keeps the journal
-# from becoming shorter.
+# No key is lost because a clock was wrong, whether on the machine that built an
+# image or on the one that serves it, and no wrong time stops segments from
+# being removed for ever.
 
 use strict;
 use warnings;
@@ -34,7 +34,7 @@ $t->build_image('plain.bloom', [keys_of('id', 10)], '-p', '1e-9', '-n', '50k');
 
 my $images = 0;
 
-# An image that says that it is complete as of a time, be that to come.
+# Builds an image with an as_of, which may be in the future.
 
 sub image {
     my ($name, $as_of) = @_;
@@ -44,8 +44,8 @@ sub image {
         136 => sprintf 'build id %7d', $images++));
 }
 
-# Starts nginx with an image and a journal.  Each list is a segment of pairs, a
-# key and how many seconds ago it was added.
+# Starts nginx with an image and a journal.  Each list is a segment: pairs of a
+# key and its age in seconds.
 
 sub begin_with {
     my ($image, @segments) = @_;
@@ -73,8 +73,8 @@ sub restart {
     $t->run;
 }
 
-# For each record of the journal, the first key and how far ahead its time is of
-# the one at which this test began, in seconds.
+# Returns, for each record of the journal, its first key and how many seconds
+# its time is ahead of the time at which this test began.
 
 sub ahead_in_journal {
     my ($exit, $out) = $t->run_tool('journal', '--keys', '--json', $state);
@@ -93,7 +93,7 @@ use JSON::PP ();
 use Time::Local qw(timegm);
 
 
-# The time of the image comes while nginx is down, or while it runs.
+# The as_of of the image is reached while nginx is down, or while it runs.
 
 for my $ahead (50 * 60, 2 * HOUR, 30 * 86400) {
     subtest "an image is as of $ahead seconds to come" => sub {
@@ -105,14 +105,14 @@ for my $ahead (50 * 60, 2 * HOUR, 30 * 86400) {
 
         restart();
         is(answers('minutes', 'new', 'no'), '110',
-           'they are present after a start before that time');
+           'the keys are present after a start before that time');
         my $copy = api($t, GET => 'zones/ids/image')->body;
         add($t, 'ids', ['later']);
 
         $clock->ahead($ahead + 3 * HOUR);
         restart();
         is(answers('minutes', 'new', 'no'), '110',
-           'they are present after a start behind that time');
+           'the keys are present after a start after that time');
 
         is(api($t, PUT => 'zones/ids/image', body => $copy)->status, 200,
            'a copy of the zone is uploaded that was made before');
@@ -124,7 +124,7 @@ for my $ahead (50 * 60, 2 * HOUR, 30 * 86400) {
         is(api($t, POST => 'zones/ids/reload')->status, 200,
            'the image is loaded again');
         is(answers('minutes', 'new', 'no'), '110',
-           'they are present after a load behind that time');
+           'the keys are present after a load after that time');
 
         $t->stop;
         $clock->right;
@@ -145,7 +145,7 @@ subtest 'the image that serves is newer than the clock says' => sub {
 };
 
 
-# This is the clock of a machine without a battery, until it has asked another.
+# A machine without a battery has such a clock until it has asked a time server.
 
 subtest 'the clock begins anew' => sub {
     begin_with('plain', [['h2', 2 * HOUR], ['h1', 600]]);
@@ -199,14 +199,14 @@ subtest 'the clock was ahead once' => sub {
     cmp_ok($ahead->{back}, '>=', $ahead->{later},
            'time does not go back with a clock that is twenty minutes behind');
 
-    # an image that is an hour newer than the last of them covers all but one
+    # an image that is an hour newer than the last of these covers all but one
 
     $clock->ahead(3 * HOUR);
     image('newer', $now + 2 * HOUR);
     is(upload_image($t, 'ids', 'newer')->status, 200,
        'an image of two hours later is uploaded');
     is(answers('h3', 'before', 'after', 'later', 'back', 'no'), '000000',
-       'it covers what was added while the clock was right');
+       'that image covers what was added while the clock was right');
     $t->stop;
     $clock->right;
 };
@@ -246,7 +246,7 @@ subtest 'the clock jumps while a lock is waited for' => sub {
     $c->send($t->request_text(GET => '/add/ids?k=first'));
     my $worker = $faults->stopped($stop);
 
-    # the other worker gives up in some milliseconds, of whatever clock
+    # the other worker gives up within milliseconds, whatever the clock says
 
     $clock->ahead(YEAR);
     is($t->get('/add/ids?k=second')->status, 200,

@@ -32,7 +32,7 @@ my $became = qr/the journal was compacted from (\d+) to (\d+) bytes/;
 my $now = int(time / 60) * 60;    # records of the same minute become one
 my @ids = keys_of('id', 10);
 
-# Configures nginx, which is started later, to compact a journal of so many
+# Configures nginx, before it is started, to compact a journal of that many
 # bytes.
 
 sub compact_from {
@@ -44,11 +44,11 @@ sub compact_from {
 
 sub segments { return files("$state/journal.0*") }
 
-# The segments that compaction has not written yet.
+# Returns the segments that compaction has not written yet.
 
 sub unfinished { return files("$state/*compact.*.tmp") }
 
-# Waits until the journal has been compacted since a point in the log.
+# Waits until the log says, behind a mark, that the journal has been compacted.
 
 sub compacted {
     my ($mark) = @_;
@@ -59,7 +59,7 @@ sub compacted {
     return ($before, $after, $line);
 }
 
-# Adds the same keys again and again, so many bytes of them.
+# Adds the same keys repeatedly, that many bytes in all.
 
 sub feed {
     my ($bytes, @keys) = @_;
@@ -115,7 +115,7 @@ sub all_present {
        "keys that were never added are absent $name");
 }
 
-# The most memory that a process has had so far.
+# Returns the most memory that a process has used so far.
 
 sub peak_memory {
     my ($pid) = @_;
@@ -217,8 +217,9 @@ subtest 'a compacted journal is shorter and has all keys' => sub {
 };
 
 
-# The table of a run has room for a million keys.  A journal with more is walked
-# once for each share of them: as soon as the first one is known, or never.
+# The table of a run has room for a million keys.  A journal with more keys is
+# walked once for each share of them, unless the first share shows that
+# compaction would not pay.
 
 subtest 'a journal of distinct keys is not compacted' => sub {
     my $pad = 'y' x ($faults->built_in ? 0 : 30);
@@ -331,7 +332,7 @@ subtest 'a load precedes compaction' => sub {
     plan skip_all => 'the journal is small with injected faults'
         if $faults->built_in;
 
-    # repeated keys enough for a compaction that takes a second
+    # enough repeated keys for a compaction that takes a second
 
     remove_tree("$dir/state");
     $t->run;
@@ -371,7 +372,7 @@ sub with_faults {
     };
 }
 
-# Makes a journal of segments, each a list of records [seconds ago, keys...].
+# Creates a journal of segments, each a list of records [age in s, keys...].
 # The last segment is not compacted, since nginx appends to it.
 
 sub begin_with {
@@ -429,7 +430,7 @@ with_faults('keys keep the time of their last addition' => sub {
     is($segments->[1]{first_sequence}, $segments->[0]{last_sequence} + 1,
        'sequence numbers have no gap behind the compacted segment');
 
-    # as_of drops the keys that it would have dropped before
+    # an image with as_of drops the same keys as before the compaction
 
     $t->build_image('between.bloom', [@ids], '-p', '1e-9', '--as-of',
                     rfc3339($now - 3 * $hour));
@@ -559,7 +560,7 @@ with_faults('a segment is damaged or missing' => sub {
 
 
 # Repeated keys fill the first segment, which is compacted once records are
-# written to the second one.  That one exists already.
+# written to the second segment, which exists already.
 
 my @full = map { "full$_-" . 'x' x 100 } 1 .. 400;
 my @big = map { "big$_-" . 'x' x 200 } 1 .. 300;
@@ -572,9 +573,9 @@ sub begin_with_a_full_segment {
 }
 
 
-# Begins with a journal of five segments, whose keys repeat but for some, in
-# front of one that nginx appends to, and with segments behind that, so that the
-# next write of a file is one of compaction.
+# Begins with a journal of five segments, most of whose keys repeat, and a sixth
+# to which nginx appends.  Later segments exist already, so that the next write
+# to a file belongs to compaction.
 
 sub begin_ready {
     my (@keys) = @_;
@@ -661,7 +662,8 @@ with_faults('nginx is reloaded while the helper compacts' => sub {
 
 with_faults('another instance appears while the helper compacts' => sub {
 
-    # of a record, or of the header, behind which the segments are replaced
+    # a write of a record, or of the header, after which the segments are
+    # replaced
 
     for my $write (1, 3) {
         begin_ready();
@@ -702,7 +704,7 @@ with_faults('no instance compacts while there are two' => sub {
     ok(-e "$state/journal.0000000000000000",
        'the first segment is not removed while two instances run');
 
-    # the instance that is left compacts
+    # the remaining instance compacts
 
     $t->upgrade_finish;
     compacted($mark);
@@ -755,7 +757,7 @@ with_faults('the helper dies at each step' => sub {
                        (map { [[3600, keys_of('dies', 200)]] } 1 .. 3),
                        [[1, 'end']]);
 
-            # segments exist before, so that every step belongs to compaction
+            # segments exist already, so that every step belongs to compaction
 
             compact_from(NEVER);
             $t->run;

@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The control page is made once, and taken over by whoever starts alone: one of
-# version 1 with all that is of use in it, on whatever step the process dies.  A
-# page of a newer version is refused.  Nobody makes room for a page that others
-# have mapped.
+# The control page is created once, and later starts take it over.  A page of
+# version 1 is converted with everything of use in it, at whichever step the
+# process dies.  A page of a newer version is refused.  No process allocates
+# blocks for a page that others have mapped.
 
 use strict;
 use warnings;
@@ -32,8 +32,8 @@ configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1);
 $t->run;
 $t->stop;
 
-# A directory as version 1 left it: with a record, up to which the journal was
-# synchronised, and a page with these fields.
+# Creates a directory as version 1 left it: with a record up to which the
+# journal was synchronised, and a page with these fields.
 
 my $journal = BloomTest::Journal->new;
 $journal->append(['kept']);
@@ -89,7 +89,7 @@ subtest 'the journal ends before the end that a page of version 1 has' => sub {
 };
 
 
-# Version 1 had the time of a loss in a file, if the disk had room for it.
+# Version 1 recorded the time of a loss in a file, if the disk had room for it.
 
 subtest 'version 1 has lost keys' => sub {
     $t->expect_log(qr/\[alert\].*"ids" has lost added keys.*see the error log of that time/);
@@ -117,7 +117,7 @@ subtest 'version 1 has lost keys' => sub {
     is(answers('no'), '11?',
        'a lost key is unknown if version 1 could not write the file');
     cmp_ok(abs(control("$state/control")->{lost} / 1000 - time), '<', 60,
-           'it may have been lost just now');
+           'the time of that loss is taken to be now');
     $t->stop;
 };
 
@@ -128,7 +128,7 @@ subtest 'a page of version 1 is found on a full disk' => sub {
     like($t->run_fails, qr/cannot create .*control\.tmp.*No space left/,
          'the start is refused');
     is(-s "$state/control", 266624, 'the page stays as it was');
-    ok(!-e "$state/control.tmp", 'nothing is left beside it');
+    ok(!-e "$state/control.tmp", 'no temporary file is left beside the page');
 
     $disk->allow;
     $t->run;
@@ -167,7 +167,7 @@ subtest 'the page is of a newer version' => sub {
 };
 
 
-# What it said of lost keys is not known any more, and neither is what waited.
+# What the page said about lost keys is gone, and so are its pending keys.
 
 subtest 'the page is damaged' => sub {
     my %damage = (
@@ -193,9 +193,9 @@ subtest 'the page is damaged' => sub {
 };
 
 
-# A page that is in use has its room.  Where a file system cannot make sure of
-# it, the C library writes into every block, and what others write at the same
-# time would be lost.
+# A page that is in use has its blocks already, and they are not allocated
+# again: on a file system that cannot allocate, the C library writes to every
+# block, and what others write at the same time would be lost.
 
 subtest 'the page is in use' => sub {
     $t->run;
@@ -212,8 +212,8 @@ subtest 'the page is in use' => sub {
 };
 
 
-# On a file system that writes elsewhere what is overwritten, a full disk would
-# be a SIGBUS.
+# On a copy-on-write file system, a write to a mapped page on a full disk would
+# raise SIGBUS.
 
 subtest 'the file is made to be overwritten' => sub {
     my $flags = BloomTest->new;

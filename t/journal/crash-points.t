@@ -3,9 +3,9 @@
 
 # Every acknowledged key is present after a process has died at any write,
 # synchronisation, rename, removal, switch or publication, and nginx continues.
-# Each operation is repeated and dies a step later each time, until it
-# completes.  What the helper does has failed if it dies, and no other process
-# dies of it.
+# Each operation is repeated, and dies one step later each time, until it
+# completes.  If the helper dies, its task has failed, and no other process dies
+# of it.
 
 use strict;
 use warnings;
@@ -51,7 +51,7 @@ my %acknowledged = (ids => [map { "id$_" } 1 .. 10], seen => []);
 my $next = 0;
 
 
-# Adds keys.  They have to be present from the acknowledgement on.
+# Adds keys, which must be present from the acknowledgement on.
 
 sub try_add {
     my ($zone, %option) = @_;
@@ -95,8 +95,8 @@ sub all_present {
 }
 
 
-# Repeats an operation, in which a process dies at its first step, its second
-# one, and so on.  nginx replaces the process.
+# Repeats an operation in which a process dies at its first step, then at its
+# second one, and so on.  nginx replaces the process.
 
 sub dies_at_each_step {
     my ($name, $operation) = @_;
@@ -109,8 +109,8 @@ sub dies_at_each_step {
         my $mark = $t->log_mark;
         my $response = $operation->();
 
-        # a process may die in what the operation has set off, after the
-        # response
+        # a process may die after the response, in work that the operation
+        # caused
 
         my $died = wait_until(sub { !$faults->pending }, 1);
 
@@ -131,7 +131,7 @@ sub dies_at_each_step {
         all_present("every acknowledged key is present after a death at step"
                     . " $step of $name");
 
-        # the helper may die at something else, before or behind the task
+        # the helper may die at other work, before or after the task
 
         my $failed = $t->log_since($mark) =~ /process that was .* died/;
         next if $name !~ /reload|upload|checkpoint|snapshot/;
@@ -171,15 +171,15 @@ dies_at_each_step('a snapshot' => sub {
 });
 
 
-# The files have what the processes had.
+# The files have everything that the processes had.
 
 $t->kill_all;
 $t->run;
 all_present('every acknowledged key is present after kill -9 of all processes');
 
 
-# The process that loads for the master dies while nginx starts, so that this
-# start is refused, and the next one completes it.
+# The loader dies while nginx starts, so that this start is refused.  The next
+# start completes what it began.
 
 $t->expect_log(qr/the process that loads a bloom zone, \d+, died of signal 9/);
 

@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A worker dies when it has written a record to the journal and not published
-# it.  The next record no longer fits behind it and gets the same sequence
-# number in another segment.  Every reader of the journal has to find that
-# record.
+# A worker dies after it has written a record to the journal and before it has
+# published it.  The next record does not fit into the segment, and gets the
+# same sequence number in another segment.  Every reader of the journal has to
+# find the second record.
 
 use strict;
 use warnings;
@@ -144,7 +144,7 @@ subtest 'the writer of the next record dies' => sub {
         my $mark = $t->log_mark;
         my $response = try_long('dies');
 
-        # the helper synchronises the record, and it may be the one that dies
+        # the helper synchronises the record, and may be the process that dies
 
         my $died = $response && $response->complete
                    && $response->status == 200

@@ -87,7 +87,7 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
         is(scalar(grep { $in->{"pending-$error-$_"} } 1 .. 20), 0,
            "the pending keys are not in the journal with $error");
 
-        # pending keys live in the zone's shared memory
+        # pending keys are in the zone's shared memory
 
         $t->kill_worker('KILL', $_) for $t->workers;
         is(ask($t, 'ids', map { "pending-$error-$_" } 1 .. 20), '1' x 20,
@@ -114,8 +114,7 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
 }
 
 
-# A full disk takes the records that fit into a segment that exists, and then no
-# more.
+# On a full disk, records still fit into an existing segment, and then no more.
 
 subtest 'the disk has no room for another segment' => sub {
     $disk->refuse('ENOSPC', 'grow');
@@ -189,7 +188,7 @@ subtest 'durability is asked for while a key is pending' => sub {
 
 
 # After a failed synchronisation all records are written again before the next
-# one, since the system may take pages for clean that are not on disk.
+# attempt, because the system may count pages as clean that are not on disk.
 
 subtest 'the disk refuses to synchronise for some time' => sub {
     add($t, 'seen', [map { "again$_-" . 'x' x 500 } 1 .. 4000]);
@@ -223,8 +222,8 @@ subtest 'the disk refuses to synchronise for some time' => sub {
 };
 
 
-# The pending keys of one instance are not in the journal, where the other could
-# read them, so that its answers are unknown.
+# The pending keys of one instance are not in the journal, so the other instance
+# cannot read them and answers unknown.
 
 subtest 'the disk refuses while nginx is upgraded' => sub {
     my $old = $t->master;
@@ -314,7 +313,7 @@ subtest 'another program removes the segments' => sub {
 };
 
 
-# A real file system is full, where the test may mount one.
+# A real file system is full, if the test may mount one.
 
 my $mounted;
 

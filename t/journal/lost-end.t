@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The end of the journal is missing: records that were said to be on disk.  A
-# start sees that by the control page, and the zone answers "unknown" instead of
-# "absent" from then on, if the disk is full and if the process dies right after
-# it has noticed.
+# The end of the journal is missing, although its records were reported to be on
+# disk.  A start notices this by the control page.  From then on the zone
+# answers "unknown" instead of "absent", even if the disk is full or the process
+# dies right after it has noticed.
 
 use strict;
 use warnings;
@@ -32,8 +32,8 @@ configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1);
 $t->run;
 $t->stop;
 
-# Leaves a journal that has lost the last of the records up to which it was
-# synchronised.  What is left of that is cut off by the next start.
+# Leaves a journal that has lost its last synchronised record.  The next start
+# cuts off the rest of that record.
 
 sub lose_end {
     my $journal = BloomTest::Journal->new;
@@ -109,7 +109,7 @@ subtest 'nginx dies when the loss is seen' => sub {
         $t->kill_all;
     }
 
-    # it is noted and synchronised, and then the tail is cut
+    # the loss is recorded and synchronised before the tail is cut off
 
     cmp_ok($deaths, '>=', 6, "a start completes after deaths at $deaths steps");
 

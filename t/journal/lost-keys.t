@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Keys that bloom_add could write neither to the journal nor to the pending keys
-# are in the filter that serves and nowhere else.  It answers as before; whatever
-# serves after it answers "unknown" instead of "absent", on a disk that is full
-# as well, until an image is loaded whose as_of says that it has the lost keys.
+# Keys that fit neither into the journal nor among the pending keys are only in
+# the filter that serves.  That filter answers as before.  Every later filter
+# answers "unknown" instead of "absent", even if the disk is full, until an
+# image is loaded whose as_of shows that it has the lost keys.
 
 use strict;
 use warnings;
@@ -36,7 +36,7 @@ sub conf {
 conf('');
 $t->run;
 
-# some twenty keys more than the pending keys have room for
+# about twenty keys more than there is room for among the pending keys
 
 use constant {
     COUNT => 2 * 1024 * 1024 / 4000 + 20,
@@ -46,7 +46,7 @@ use constant {
 my $round = 0;
 my ($first, $last);
 
-# Adds more keys than there is room for, while the disk refuses.
+# Adds more keys than there is room for while the disk refuses writes.
 
 sub lose_keys {
     my @keys = map { "$_-of-round-$round-" . 'x' x 4000 } 1 .. COUNT;
@@ -61,7 +61,7 @@ sub lose_keys {
     return @keys;
 }
 
-# The same where the worker dies.
+# Does so, and the worker dies.
 
 sub lose_keys_in_vain {
     eval { $t->pipeline(map { "/add/ids?k=vain$_-" . 'x' x 4000 } 1 .. COUNT) };
@@ -73,7 +73,8 @@ sub drained {
     return wait_until(sub { !zone_state($t, 'ids')->{journal}{pending_keys} });
 }
 
-# Begins an upgrade, and then what the old and the new instance answer, sorted.
+# Begins an upgrade; then returns the answers of the old and the new instance,
+# sorted.
 
 my %side;
 
@@ -114,7 +115,7 @@ $t->expect_log(qr/\[alert\].*"ids" has no room left for keys/);
 $t->expect_log(qr/\[alert\].*"ids" has lost added keys.*see the error log of that time/);
 
 
-subtest 'keys are lost that the generation has' => sub {
+subtest 'keys are lost, but the generation that serves has them' => sub {
     $disk->refuse('ENOSPC', ALL);
 
     my @keys = lose_keys();
@@ -139,7 +140,7 @@ subtest 'a load leaves the lost keys behind' => sub {
     is(ask($t, 'ids', $first, $last, 'no'), '1??',
        'a lost key is unknown after another load');
 
-    # further losses make neither better nor worse what is missing already
+    # further losses change nothing: keys are missing already
 
     lose_keys();
     is(ask($t, 'ids', $last, 'no'), '1?',
@@ -147,7 +148,7 @@ subtest 'a load leaves the lost keys behind' => sub {
 };
 
 
-# Nothing can be written between the loss and what comes after it.
+# The disk stays full between the loss and the next event.
 
 for my $how ('is killed', 'is stopped') {
     subtest "nginx $how and started while the disk is full" => sub {
@@ -210,15 +211,16 @@ subtest 'nginx is upgraded while the disk is full' => sub {
        'the instance that has the lost keys answers, and the other one does'
        . ' not know');
 
-    # whichever side adds it has it; whichever does not, cannot know
+    # the instance that adds the key has it; the other one cannot know
 
     my $key = 'one-more-' . 'x' x 4000;
     my $lost = control($control)->{lost};
     is($t->get("/add/ids?k=$key")->status, 200,
        'bloom_add answers in one of the instances');
-    cmp_ok(control($control)->{lost}, '>', $lost, 'that key is lost, too');
+    cmp_ok(control($control)->{lost}, '>', $lost,
+           'the key added by bloom_add is lost, too');
     unlike(answers($key), qr/0/,
-           'it is absent in neither of the instances');
+           'the lost key is absent in neither of the instances');
 
     $t->upgrade_finish;
     is(ask($t, 'ids', 'id1', $last, 'no'), '1??',
@@ -226,7 +228,7 @@ subtest 'nginx is upgraded while the disk is full' => sub {
 };
 
 
-# A zone that has lost keys once does so again, after it was loaded anew.
+# A zone that has lost keys loses keys again after another load.
 
 subtest 'an instance answers "unknown" as soon as another one loses keys' =>
     sub
@@ -256,7 +258,7 @@ subtest 'an instance answers "unknown" as soon as another one loses keys' =>
 };
 
 
-# What serves after that has the lost key, or says that it does not know.
+# Any later filter has the lost key or answers "unknown".
 
 subtest 'a process dies while keys are lost' => sub {
     $faults->needed;
@@ -280,7 +282,7 @@ subtest 'a process dies while keys are lost' => sub {
         $c->response;
     }
 
-    # a worker has noted the loss, and not yet that its filter has the key
+    # a worker has recorded the loss, but not yet that its filter has the key
 
     forget();
     $disk->refuse('ENOSPC', ALL);

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# After a failed synchronisation the system may drop what it could not write,
-# and take it for written.  Nothing is reported as durable then that is gone,
-# and the loss is not forgotten.
+# After a failed synchronisation the system may drop pages that it could not
+# write, and count them as written. nginx reports no lost key as durable, and
+# does not forget the loss.
 
 use strict;
 use warnings;
@@ -34,8 +34,8 @@ sub begin {
     add($t, 'ids', ['durable'], durable => 1);
 }
 
-# Puts zeros in the place of the record of one key, as if the page on disk had
-# been read again.
+# Overwrites the record of one key with zeros, as if its page had been read from
+# the disk again.
 
 sub drop {
     my ($key) = @_;
@@ -80,7 +80,7 @@ subtest 'a record is dropped while another follows' => sub {
     like($t->wait_for_log(qr/has lost records/, $mark),
          qr/\[alert\].*could not write.*add again/,
          'the log says that records are lost, and what to do');
-    ok(synced(), 'what is left is synchronised');
+    ok(synced(), 'the remaining records are synchronised');
     is(ask($t, 'ids', qw(durable before dropped behind no)), '11110',
        'all keys are present in the filter that serves');
 
@@ -111,9 +111,9 @@ subtest 'the last record is dropped' => sub {
     my $mark = $t->log_mark;
     $disk->allow;
     $t->wait_for_log(qr/has lost records/, $mark);
-    ok(synced(), 'what is left is synchronised');
+    ok(synced(), 'the remaining records are synchronised');
 
-    # the record that follows is in a place of its own
+    # the next record is on other pages
 
     add($t, 'ids', ['later'], durable => 1);
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'an image is loaded');
@@ -138,7 +138,7 @@ subtest 'all processes die before the disk synchronises again' => sub {
 };
 
 
-subtest 'nothing is dropped' => sub {
+subtest 'the system drops no record' => sub {
     begin();
     $disk->refuse('EIO', 'sync');
     add($t, 'ids', [$_]) for qw(before behind);
@@ -146,8 +146,9 @@ subtest 'nothing is dropped' => sub {
 
     my $mark = $t->log_mark;
     $disk->allow;
-    ok(synced(), 'all is synchronised when the disk allows');
-    unlike($t->log_since($mark), qr/has lost records/, 'nothing is lost');
+    ok(synced(), 'all records are synchronised when the disk allows');
+    unlike($t->log_since($mark), qr/has lost records/,
+           'the log reports no loss');
     $t->kill_all;
     $t->run;
     is(ask($t, 'ids', qw(durable before behind no)), '1110',
@@ -156,10 +157,10 @@ subtest 'nothing is dropped' => sub {
 };
 
 
-# A worker waits for its record to be on disk, and looks only when the disk
-# synchronises again.
+# A worker waits until its record is on disk, and checks again only after the
+# disk synchronises again.
 
-subtest 'durability is waited for meanwhile' => sub {
+subtest 'a request waits for durability meanwhile' => sub {
     $faults->needed;
 
     begin();
@@ -177,20 +178,20 @@ subtest 'durability is waited for meanwhile' => sub {
     my $mark = $t->log_mark;
     $disk->allow;
     $t->wait_for_log(qr/has lost records/, $mark);
-    ok(synced(), 'what is left is synchronised');
+    ok(synced(), 'the remaining records are synchronised');
 
     resume_process($worker);
     is_error($c->response, 503, qr/lost keys.*check the disk/,
-             'a key is not reported as durable that is gone');
+             'a lost key is not reported as durable');
 
     ok(add($t, 'ids', ['dropped'], durable => 1)->{durable},
-       'it is durable when it has been sent again');
+       'the lost key is durable when it has been sent again');
     $t->stop;
 };
 
 
-# The system reports a failure once: to a process that may die before it has
-# noted that.
+# The system reports a failure only once, and the process that learns of it may
+# die before it has recorded it.
 
 subtest 'the helper dies as soon as a synchronisation has failed' => sub {
     $faults->needed;
@@ -209,7 +210,7 @@ subtest 'the helper dies as soon as a synchronisation has failed' => sub {
     kill 'KILL', $helper or die "kill: $!";
     like($t->wait_for_log(qr/has lost records/, $mark), qr/\[alert\]/,
          'the next helper finds that records are lost');
-    ok(synced(), 'what is left is synchronised');
+    ok(synced(), 'the remaining records are synchronised');
     $t->stop;
 };
 

@@ -1,11 +1,11 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A loss of power may leave a gap in the journal: a later record is on disk and
+# A power failure may leave a gap in the journal: a later record is on disk and
 # an earlier one is not.  If the missing record was never reported as durable,
-# the journal ends there: the next start removes what follows, and no key
-# becomes unknown.  What was reported as durable is never removed, and what was
-# removed never comes back.
+# the journal ends there: the next start removes the records that follow, and no
+# key becomes unknown.  A durable record is never removed, and a removed record
+# never comes back.
 
 use strict;
 use warnings;
@@ -39,7 +39,8 @@ another_image($t);
 configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1);
 
 
-# Makes the control page say that the journal is synchronised up to a position.
+# Sets the position up to which the control page says that the journal is
+# synchronised.
 
 sub synced_up_to {
     my ($position) = @_;
@@ -47,7 +48,7 @@ sub synced_up_to {
     set_control("$state/control", synced => $position);
 }
 
-# Makes the state directory as a loss of power leaves it: synchronised up to a
+# Creates a state directory as a power failure leaves it: synchronised up to a
 # position, and with these segments.
 
 my $control;
@@ -69,7 +70,7 @@ sub begin_with {
     synced_up_to($synced);
 }
 
-# Puts zeros, or other bytes, in the place of a record that was not written.
+# Overwrites a record that was not written with zeros or other bytes.
 
 sub lose {
     my ($journal, $key, $byte) = @_;
@@ -79,8 +80,7 @@ sub lose {
     substr($journal->{data}, $at, $size) = ($byte // "\0") x $size;
 }
 
-# A first record, up to which the journal is synchronised, one that is lost, and
-# three more.
+# A journal of five records: the first is synchronised, the second is lost.
 
 sub one_segment {
     my (@how) = @_;
@@ -104,7 +104,7 @@ sub three_segments {
     lose($first, 'gone', "\xa5");
     lose($first, 'gone') for 1 .. 4;
 
-    # when this segment was created, the last record was one that is lost
+    # when this segment was created, a lost record was the last one
     my $second = BloomTest::Journal->new(base => $first->{size},
                                          sequence => $first->{next} - 1);
     lose($second, 'gone');
@@ -118,7 +118,7 @@ sub three_segments {
     return ($synced, $first, $second, $third);
 }
 
-# Everything that was not synchronised is lost but the last segment.
+# Of everything that was not synchronised only the last segment is left.
 
 sub last_segment {
     my $first = BloomTest::Journal->new;
@@ -143,7 +143,8 @@ sub is_whole {
        0, "the journal has no gap $when");
 }
 
-# The keys are present, those that were cut off and others are absent.
+# Tests that the given keys are present, and that others, among them those that
+# were cut off, are absent.
 
 sub ends_behind {
     my ($when, @keys) = @_;
@@ -159,7 +160,8 @@ sub load_another {
        'another image is loaded');
 }
 
-# Loads an image that states that it has all lost keys, three hours later.
+# Loads an image whose as_of, three hours later, shows that it has all lost
+# keys.
 
 my $images = 0;
 
@@ -250,7 +252,7 @@ subtest 'nginx dies while it cuts the journal' => sub {
             ends_behind($when, @keys);
             is_whole($when);
 
-            # the records that are cut had these numbers, and places
+            # the records that were cut off had these numbers and positions
 
             add($t, 'ids', ["after$_"], durable => 1) for 1 .. 6;
             $t->kill_all;
@@ -272,8 +274,8 @@ subtest 'nginx dies while it cuts the journal' => sub {
 };
 
 
-# A segment that was prepared before the gap may have a number that the next
-# record does not reach any more.
+# A segment that was prepared before the gap may have a higher sequence number
+# than the next record has.
 
 subtest 'a segment has been prepared for later records' => sub {
     my $first = BloomTest::Journal->new;
@@ -284,7 +286,7 @@ subtest 'a segment has been prepared for later records' => sub {
     begin_with($synced, $first, $first->next_segment);
     $t->run;
 
-    # of records of some 120 KB two fit into the first segment
+    # two records of some 120 KB fit into the first segment
 
     add($t, 'ids', [map { "$_-" . 'x' x 60_000 } "a$_", "b$_"], durable => 1)
         for 1 .. 3;
@@ -307,12 +309,13 @@ subtest 'a segment that waits for records stays' => sub {
     my ($second) = grep { /40000$/ } files("$state/journal.*");
     my $inode = (stat $second)[1];
     $t->run;
-    is((stat $second)[1], $inode, 'the segment is not made again');
+    is((stat $second)[1], $inode, 'the segment is not created again');
     $t->stop;
 };
 
 
-# What follows is a loss, since the missing records were reported as durable.
+# From here on keys are lost, because the missing records were reported as
+# durable.
 
 $t->expect_log(qr/\[alert\].*"ids" has lost added keys/);
 
@@ -338,7 +341,7 @@ subtest 'a journal has a gap and damage' => sub {
     my ($exit, $segment) = read_journal($t, $state);
     is($exit, 1, 'ngx-bloom reports the damage when the journal is cut');
     is("@$segment{qw(broken missing)}", "$broken 0",
-       'the damaged record is all that is broken');
+       'only the damaged record is broken');
 };
 
 
@@ -353,7 +356,8 @@ subtest 'a journal has lost its end' => sub {
        'keys are unknown when durable records are missing at the end');
     $t->kill_all;
     $t->run;
-    is(ask($t, 'ids', qw(id1 k1 no)), '11?', 'they are at the next start, too');
+    is(ask($t, 'ids', qw(id1 k1 no)), '11?',
+       'keys are unknown at the next start, too');
     add($t, 'ids', ['later'], durable => 1);
 
     heal();
@@ -367,7 +371,7 @@ subtest 'a journal has lost its end' => sub {
 };
 
 
-# The loss is noted before the start does anything by which it is not seen.
+# The start records the loss before it does anything that would hide it.
 
 subtest 'nginx dies while it starts with a lost end' => sub {
     $faults->needed;
@@ -434,7 +438,7 @@ subtest 'the last segment cannot be read' => sub {
 };
 
 
-# A checkpoint was made of records that were on disk.
+# The records that a checkpoint has were on disk.
 
 sub begin_with_checkpoint {
     begin_with(0);
@@ -487,7 +491,7 @@ for my $lost ('the last record', 'a record in the middle', 'all records') {
         $t->kill_all;
         $t->run;
         is(ask($t, 'ids', qw(later no)), '1?',
-           'it is present after a restart without the checkpoint');
+           'that key is present after a restart without the checkpoint');
 
         heal();
         $t->kill_all;
@@ -500,7 +504,7 @@ for my $lost ('the last record', 'a record in the middle', 'all records') {
 }
 
 
-# A start from a checkpoint reads the last segment alone.
+# A start from a checkpoint reads only the last segment.
 
 subtest 'the segment of a checkpoint is lost' => sub {
     my $first = BloomTest::Journal->new;

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A load of an image reads a damaged journal as it reads a whole one: on behind
-# the damage, and all but a little of it while keys are added meanwhile.
+# A load reads a damaged journal as it reads an undamaged one: it continues
+# behind the damage, and reads almost everything while keys can still be added.
 
 use strict;
 use warnings;
@@ -39,8 +39,8 @@ sub begin {
        'there is a segment for what is added next');
 }
 
-# Loads another image, and adds keys when all of the journal is to be read that
-# there is by then.  Returns the response, and the last keys.
+# Loads another image, and adds keys when the load has the whole present journal
+# to read.  Returns the response and the last keys.
 
 sub load_and_add {
     my ($before, @batches) = @_;
@@ -59,7 +59,7 @@ sub load_and_add {
 }
 
 
-# A record has some 120 KB; at most 256 KB are read while nobody may add.
+# A record has some 120 KB; at most 256 KB are read while additions are blocked.
 
 subtest 'many keys are added during a load' => sub {
     begin();
@@ -70,7 +70,7 @@ subtest 'many keys are added during a load' => sub {
                                 @batches);
     is($response->status, 200, 'the image is loaded');
     ok($faults->pending,
-       'no more than a few records are read while nobody may add');
+       'only a few records are read while additions are blocked');
     $faults->withdraw;
     is(ask($t, 'ids', 'k1', 'k3', 'k2', 'no'), '11??',
        'keys are unknown since a record is damaged');
@@ -106,7 +106,7 @@ subtest 'the end of the journal is lost while nginx runs' => sub {
     $t->kill_all;
     $t->run;
     is(ask($t, 'ids', 'k1', 'later1', 'later2', 'last'), '111?',
-       'they are present after a restart');
+       'the keys added behind a lost end are present after a restart');
     $t->stop;
 };
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # A start replays the whole journal and cuts off a torn tail.  No valid record
-# is dropped, and keys are unknown where records may be missing.
+# is dropped, and absent keys are unknown if records may be missing.
 
 use strict;
 use warnings;
@@ -212,7 +212,7 @@ subtest 'a journal is damaged' => sub {
         is(ask($t, 'ids', qw(r1 r2 r3 new1 no)), '1?11?',
            "a lost key is unknown after a restart with $what");
 
-        # only an image with as_of is known to have the lost keys
+        # only an as_of can show that an image has the lost keys
 
         $t->build_image('whole.bloom', [@ids, 'r2', 's2'], '-p', '1e-9', '-n',
                         '50k');

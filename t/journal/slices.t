@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Images reach the disk in slices, so that durable additions never wait for a
-# whole one; and no segment of the journal is removed for an image that is not
-# on disk.
+# Images are synchronised in slices, so that durable additions never wait for a
+# whole image.  No segment of the journal is removed because of an image that is
+# not on disk.
 
 use strict;
 use warnings;
@@ -33,8 +33,8 @@ for my $name (qw(one two)) {
 my $size = -s "$dir/one.bloom";
 
 
-# Tests that a file was never written for more than 4 MiB, but for the header and
-# the table of an image, without being synchronised.
+# Tests that a file was synchronised after every 4 MiB at the latest, not
+# counting the header and the table of an image.
 
 sub in_slices {
     my ($pattern, $what) = @_;
@@ -84,7 +84,7 @@ subtest 'images are written' => sub {
     $writes->begin;
     is(upload_image($t, 'ids', 'two')->status, 200, 'an image is uploaded');
 
-    # body.I.R.tmp is a worker's, which never synchronises
+    # body.I.R.tmp is written by a worker, which never synchronises
 
     in_slices(qr/upload\.[^\/]*\.tmp$/, 'an upload');
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'file= serves again');
@@ -92,8 +92,8 @@ subtest 'images are written' => sub {
 };
 
 
-# Who wrote the file of file= may not have synchronised it.  After a loss of
-# power it may lack what it had when it was loaded.
+# The program that wrote file= may not have synchronised it.  After a power
+# failure the file may lack what it had when it was loaded.
 
 sub begin_with_segments {
     my $old = BloomTest::Journal->new(created => ($now - 7200) * 1000);
@@ -157,8 +157,7 @@ subtest 'file= is loaded while nginx runs' => sub {
 };
 
 
-# An upload stands in the place of file=, and cannot be loaded: a start would try
-# it again.
+# A damaged upload replaces file=: a start would try to load it again.
 
 subtest 'a damaged upload stands in the place of file=' => sub {
     install_image($t, 'one');

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A process stands still while it appends to the journal.  Requests with
-# bloom_add do not wait for it one after the other: their keys become pending at
-# once, and there is room for them.
+# A process stalls while it appends to the journal.  Requests with bloom_add do
+# not wait for it one after the other: their keys become pending at once, and
+# there is room for them.
 
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '50k');
 configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2);
 $t->run;
 
-# there is a segment, so that the next key is not pending
+# a segment exists, so that the next key does not become pending
 
 add($t, 'ids', ['first'], durable => 1);
 
@@ -32,10 +32,10 @@ $c->send($t->request_text(GET => '/add/ids?k=stalled'));
 my $worker = $faults->stopped($stop);
 
 
-# Each wait is counted.  Whoever has waited once does so again after a second:
-# fifty would take this part of the test that many.
+# The test counts waits.  A worker that has waited waits again after a second,
+# so fifty waits would take fifty seconds.
 
-subtest 'a worker waits once for a process that stands still' => sub {
+subtest 'a worker waits once for a stalled process' => sub {
     my @keys = map { "short$_" } 1 .. 100;
 
     $faults->kill_at('wait', 50);
@@ -62,9 +62,10 @@ subtest 'the pending keys have room' => sub {
 };
 
 
-subtest 'the process goes on' => sub {
+subtest 'the stalled process continues' => sub {
     resume_process($worker);
-    is($c->response->status, 200, 'its own request is answered');
+    is($c->response->status, 200,
+       'the request of the stalled process is answered');
     ok(settled($t, 'ids', sub { !$_[0]{journal}{pending_keys} }),
        'the pending keys are written to the journal');
 
@@ -79,7 +80,7 @@ subtest 'the process goes on' => sub {
 };
 
 
-# The pending keys are used round and round.
+# The pending keys are a ring buffer, whose room is used again.
 
 subtest 'the room is used again' => sub {
     for my $round (1 .. 3) {
@@ -96,7 +97,7 @@ subtest 'the room is used again' => sub {
         resume_process($worker);
         $c->response;
         ok(settled($t, 'ids', sub { !$_[0]{journal}{pending_keys} }),
-           "they are written to the journal in round $round");
+           "the long keys are written to the journal in round $round");
         push @keys, @again;
     }
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Two containers with the same process ids may share a state directory: nginx
-# touches no file that another process writes, whatever the clocks say.  What a
-# process has left behind is removed: by the next helper of its instance, by any
-# helper once that instance has ended, and by a start that is alone.
+# touches no file that another process writes, whatever the clocks say.  Files
+# that a process has left behind are removed by the next helper of its instance,
+# by any helper once that instance has ended, and by a start that is alone.
 
 use strict;
 use warnings;
@@ -29,7 +29,8 @@ configure($t, ['zone=ids file=ids.bloom'], api => 1, workers => 2);
 $t->run;
 
 
-# A file appears at its age: a helper may remove it at any moment.
+# Creates files with their age in one step, since a helper may remove a file at
+# any moment.
 
 sub leave {
     my ($age, @names) = @_;
@@ -54,7 +55,7 @@ sub all_tasks {
 }
 
 
-# Has the helper of instance 0 look for what it may remove.
+# Makes the helper of instance 0 look for files to remove.
 
 sub clean {
     leave(0, "save.5.$random.tmp");
@@ -94,7 +95,8 @@ subtest 'the helper dies' => sub {
     leave(0, "snapshot.0.$random.bloom", "body.0.$random.tmp",
           "body.1.$random.tmp");
 
-    # whoever reads or writes such a file has a lock on it, until he dies
+    # a process that reads or writes such a file holds a lock on it until it
+    # dies
 
     open my $used, '<', $t->write_file("state/ids/body.0.$other.tmp", 'x')
         or die "body: $!";
@@ -103,7 +105,7 @@ subtest 'the helper dies' => sub {
 
     clean();
     ok(wait_until(sub { join(' ', sort(left())) eq join(' ', sort @kept) }),
-       'and what its instance has left')
+       'the next helper removes what its own instance has left')
         or diag(join ' ', left());
     all_tasks('with the next helper');
     is(files("$state/{upload,checkpoint}.*.bloom"), 2,
@@ -117,17 +119,19 @@ subtest 'another nginx works in the directory' => sub {
     my @theirs = map { "$_.1.$random.tmp" } @kinds;
 
     $t->upgrade_begin;
-    ok(wait_until(sub { -e "$state/instance.1" }), 'it is instance 1');
+    ok(wait_until(sub { -e "$state/instance.1" }),
+       'the other nginx is instance 1');
     all_tasks('by one of the two');
 
     leave(7200, @theirs);
     clean();
     is_deeply([sort grep { /\.tmp$/ } left()], [sort @theirs],
-              'what it writes is let be, however old it seems');
+              'files of the other nginx are kept, however old they seem');
 
     $t->upgrade_back;
     clean();
-    ok(wait_until(sub { !grep { /\.tmp$/ } left() }), 'until it has ended')
+    ok(wait_until(sub { !grep { /\.tmp$/ } left() }),
+       'files of the other nginx are removed once it has ended')
         or diag(join ' ', left());
 };
 

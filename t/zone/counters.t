@@ -84,9 +84,9 @@ asks(30);
 is(checks(), 80, 'the other worker and the new one count further checks');
 
 
-# There are more rules than the memory of the counters has room for.  Rules of
-# other names take the places of rules that two configurations in a row do not
-# have, and begin at 0.
+# The counters have room for fewer rules than this configuration has.  If two
+# configurations in a row lack a rule, a rule of another name takes its place
+# and begins at 0.
 
 sub many {
     my ($prefix) = @_;

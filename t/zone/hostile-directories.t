@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The directories of the state belong to whom they should, and are no links: the
-# workers' user could otherwise have root change the owner of any file, or write
+# nginx refuses a state directory that is a link or has the wrong owner.  The
+# workers' user could otherwise make root change the owner of any file, or write
 # into any directory.
 
 use strict;
@@ -32,7 +32,7 @@ sub set_up {
     configure($t, [@zones], api => 1, add => 1, %option);
 }
 
-# The owner and the mode of a path.
+# Returns the owner and the mode of a path.
 
 sub of {
     my ($path) = @_;
@@ -74,9 +74,9 @@ subtest 'the directories are made' => sub {
 };
 
 
-# All of what the version before made belongs to the workers' user.
+# Everything that the previous version created belongs to the workers' user.
 
-subtest 'the directories of the version before are taken over' => sub {
+subtest 'the directories of the previous version are taken over' => sub {
     my $ids = $user->{uid} . ':' . $user->{gid};
 
     chmod 0700, $state or die "chmod: $!";
@@ -103,8 +103,8 @@ subtest 'the directories of the version before are taken over' => sub {
 };
 
 
-# What was prepared while the state root belonged to the workers' user: names of
-# zones that lead elsewhere.  The version before gave /etc away like this.
+# While the state root belonged to the workers' user, that user could replace a
+# zone's directory by a link.  The previous version gave /etc away like this.
 
 for my $whose ("the version before's", "root's") {
     subtest "a zone's directory is a link, in a state root of $whose" => sub {
@@ -175,8 +175,8 @@ subtest 'a directory belongs to a third user' => sub {
 };
 
 
-# A state root that all may write to is one in which anybody can replace a
-# zone's directory.
+# In a state root that everybody may write to, anybody can replace a zone's
+# directory.
 
 subtest 'everybody may write to the state root' => sub {
     remove_tree($state);
@@ -195,7 +195,7 @@ subtest 'everybody may write to the state root' => sub {
 };
 
 
-# A reload meets the same directories, and the nginx that runs goes on.
+# A reload refuses the same directories, and the running nginx continues.
 
 subtest 'a reload brings a zone whose directory is a link' => sub {
     my $etc = make_outside($t);
@@ -211,12 +211,12 @@ subtest 'a reload brings a zone whose directory is a link' => sub {
 
     my ($outcome, $log) = $t->try_reload;
     is($outcome, 'refused',
-       'a reload is refused that meets a link in place of a directory');
+       'a reload that meets a link in place of a directory is refused');
     says_what_to_do($log, "$state/more",
         'the refused reload names the link, and says what to do');
     is_untouched($etc, 'the reload leaves what the link leads to alone');
     is(ask($t, 'ids', 'id1', 'key1', 'no'), '110',
-       'the zones before go on after the refused reload');
+       'the old zones continue to serve after the refused reload');
 
     unlink "$state/more" or die "unlink: $!";
     $t->reload;

@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Whoever has taken over a worker can put anything in the place of a zone's
-# files, while nginx is stopped or while it runs: links, FIFOs, files that are
-# cut.  Nothing outside the zone's directory changes, no start, reload, stop or
-# nginx -t waits for it, and no key that was acknowledged is answered absent.
+# An attacker who has taken over a worker can replace a zone's files by
+# anything, while nginx is stopped or while it runs: links, FIFOs, truncated
+# files.  Nothing outside the zone's directory changes, no start, reload, stop
+# or nginx -t hangs, and no acknowledged key is answered absent.
 
 use strict;
 use warnings;
@@ -20,7 +20,7 @@ use BloomTest::Zones;
 my $user = hostile_user();
 my $t = BloomTest->new(user => $user->{conf});
 
-# whoever has a file mapped that is cut dies of SIGBUS: that is no finding
+# a process that has a truncated file mapped dies of SIGBUS: that is no finding
 
 $t->environment(ASAN_OPTIONS => "$t->{env}{ASAN_OPTIONS}:handle_sigbus=0")
     if $t->{env}{ASAN_OPTIONS};
@@ -40,8 +40,8 @@ sub set_up {
 }
 
 
-# Keys that were acknowledged: in the image of file=, in an uploaded image, in a
-# checkpoint, and in the journal behind it.
+# Acknowledged keys: in the image of file=, in an uploaded image, in a
+# checkpoint, and in the journal behind the checkpoint.
 
 my @acknowledged = ('id1', 'up1', 'key1', 'key2');
 
@@ -62,7 +62,7 @@ sub begin_again {
     $etc = make_outside($t);
 }
 
-# The files that there are, by what they are called in a name of an assertion.
+# The files of a zone, by the names that assertions give them.
 
 my %file = map { my ($name) = /(\w+)[^\/]*$/; $name => s{.*/}{}r }
            glob "$ids/{control,lock,instance.0,journal.*,upload.*,checkpoint.*}";
@@ -72,7 +72,7 @@ is(join(' ', sort keys %file),
    'a zone has all the files whose places are to be taken');
 
 
-# Whether the zone serves what it must, after whatever has happened.
+# Tests that the zone serves what it must, whatever has happened.
 
 sub answers_well {
     my ($what) = @_;
@@ -176,8 +176,8 @@ for my $size (0, 100) {
     };
 
 
-    # Whoever has the page mapped dies of it.  Workers do: the process that cut
-    # the page could have killed them.
+    # Workers, which have the page mapped, die of it.  That is acceptable: the
+    # process that truncated the page could have killed them.
 
     subtest "the control page is cut to $size bytes while nginx runs" => sub {
         begin_again();
@@ -210,8 +210,8 @@ for my $size (0, 100) {
         is($t->master, $master, 'the master is the same');
         $t->stop;
 
-        # the next start makes the page anew; of what the one before knew of
-        # the journal, nothing is left
+        # the next start creates a new page, so that what the old page said
+        # about the journal is gone
 
         set_up(':2m');
         my ($outcome) = $t->try_run(limit => PATIENCE);
@@ -224,8 +224,8 @@ for my $size (0, 100) {
 }
 
 
-# The locks in the page are forged: they look as if a process held them that
-# will never give them back, or like nothing at all.
+# The locks in the page are forged: they look as if a process held them for
+# ever, or they hold random bytes.
 
 for my $forged ('held', 'ones', 'zeros') {
     subtest "the locks of the control page are forged: $forged" => sub {
@@ -310,9 +310,9 @@ subtest 'the file lock is held while nginx runs' => sub {
 };
 
 
-# Where many instances might live, each of them has a file that is locked.
+# The lock files of all possible instances are locked.
 
-subtest 'every instance seems to live' => sub {
+subtest 'every instance seems to be alive' => sub {
     begin_again();
     set_up(':2m');
 

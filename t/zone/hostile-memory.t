@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Whoever has taken over a worker can write anything into the shared memory of a
-# zone.  The master does not believe it: a reload neither crashes nor hangs it,
-# and has it open no file and take no lock; nginx can still be stopped, and the
-# next start serves what was acknowledged.
+# An attacker who has taken over a worker can write anything into the shared
+# memory of a zone.  The master does not trust that memory: during a reload it
+# neither crashes nor hangs, opens no file of the zone and takes no shared lock.
+# nginx can still be stopped, and the next start serves what was acknowledged.
 
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ use constant { IDS => 3 * 1024 * 1024, SEEN => 4 * 1024 * 1024 };
 
 my @forgeries = ('zeros', 'ones', 'noise', 'pointers', 'swapped');
 
-# What the master is told after the memory has been forged.
+# The signals that the master gets after the memory has been forged.
 
 my @reloads = (
     ['a reload of the same configuration', ''],
@@ -50,8 +50,8 @@ sub set_up {
 }
 
 
-# A link that the workers' user could make: a master that opens what shared
-# memory names, or follows what it finds, reads what root alone may read.
+# A link that the workers' user could create.  A master that opened a path named
+# in shared memory, or followed a link, would read what only root may read.
 
 set_up('');
 $t->run;
@@ -67,7 +67,7 @@ sub begin_again {
 }
 
 
-# Stops nginx; kills what is left of it if the master has died.
+# Stops nginx; kills its remaining processes if the master has died.
 
 sub end_all {
     return $t->stop if alive($t->master);
@@ -77,7 +77,7 @@ sub end_all {
 }
 
 
-# The shared memory is found, and can be written.
+# The test finds the shared memory and can write to it.
 
 subtest 'the memory of a zone is forged' => sub {
     begin_again();
@@ -132,9 +132,9 @@ for my $forgery (@forgeries) {
 }
 
 
-# What was acknowledged is on disk.  What processes with forged memory have
-# done to the journal, they could have done at once; so nothing of nginx runs
-# here but the master while the memory is forged.
+# What was acknowledged is on disk.  A process with forged memory may damage the
+# journal, which an attacker could have done directly.  So only the master of
+# nginx runs while the memory is forged.
 
 subtest 'nginx starts again after memory was forged' => sub {
     for my $forgery (@forgeries) {
@@ -157,8 +157,8 @@ subtest 'nginx starts again after memory was forged' => sub {
 };
 
 
-# A process with forged memory is not needed for a stop: the master's child that
-# synchronises journals may meet that memory, too.
+# At a stop, the master's child that synchronises journals meets the forged
+# memory.  It may fail, but the stop must not.
 
 subtest 'nginx is stopped with forged memory' => sub {
     for my $forgery (@forgeries) {

@@ -3,8 +3,8 @@
 
 # Root trusts nothing that the workers' user can write.  In the whole life of a
 # zone no process of root opens, maps, locks or changes anything in the zone's
-# directory, or takes a lock in shared memory: a process that has dropped root
-# does, and the master does not hang if somebody stops that one.
+# directory, or takes a lock in shared memory.  A child that has dropped root
+# does this, and the master does not hang if somebody stops that child.
 
 use strict;
 use warnings;
@@ -33,7 +33,7 @@ sub set_up {
 }
 
 
-# Whatever has happened since it was asked last, root did nothing of it.
+# Tests that no process of root has done any of that since the last call.
 
 sub root_did_nothing {
     my ($when) = @_;
@@ -47,9 +47,9 @@ sub root_did_nothing {
 }
 
 
-# The test sees what it is to see: a process of root that does all of that.
+# The test notices a process of root that does all of that.
 
-subtest 'what root does is seen' => sub {
+subtest 'the test sees the system calls of root' => sub {
     my $victim = $t->write_file('state/ids/victim', 'bytes');
     my $script = 'open my $f, "+<", $ARGV[0]; flock $f, 2; sysread $f, my $b, 1;'
                  . ' chown 0, 0, $ARGV[0]; rename $ARGV[0], "$ARGV[0].2";'
@@ -148,8 +148,8 @@ subtest 'root has nothing of a zone' => sub {
 };
 
 
-# Whoever belongs to the workers' user may stop the process that loads for the
-# master.  It stops itself here where it opens the control page.
+# Any process of the workers' user may stop the loader.  Here the loader stops
+# itself when it opens the control page.
 
 subtest 'the process that loads is stopped' => sub {
     $witness->stop_at('state/ids/control');
@@ -187,7 +187,7 @@ subtest 'the process that loads is stopped' => sub {
     is(ask_until_known($t, 'ids', 'id1', 'key1', 'no'), '110',
        'the reload is made when nobody stops the process');
 
-    # the one at a stop, which has something to synchronise
+    # the child that synchronises journals at a stop
 
     add($t, 'ids', ['key3']);
     $t->stop;

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A zone uses each kind of huge pages where the machine has it, and reports what
-# it got where the machine has none.  With TEST_NGINX_HUGE_PAGES=1, as root, the
+# A zone uses each kind of huge pages that the machine has, and reports what it
+# got if the machine has none.  With TEST_NGINX_HUGE_PAGES=1, as root, the
 # test switches both kinds on, and restores the machine's settings at its end.
 
 use strict;
@@ -95,7 +95,7 @@ sub load_twice {
     }
 }
 
-# The endpoint reports that all of the filter, but for its two ends, is on huge
+# Tests that the endpoint reports the whole filter, except its two ends, on huge
 # pages.
 
 sub is_huge {

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A message about a file with a very long name is cut off where its buffer ends,
-# be it in the name or in the system's reason behind it.
+# A message about a file with a very long name is cut off at the end of its
+# buffer, within the name or within the system's reason behind it.
 
 use strict;
 use warnings;

@@ -54,8 +54,8 @@ my %add = (
 sub reload { return send_request(POST => '/bloom/zones/ids/reload') }
 
 
-# The process that adds has set the key's bits.  At "append" it has also looked
-# which generation serves, at "set" it has not.
+# The process that adds has set the key's bits.  At "append" it has also checked
+# which generation serves; at "set" it has not yet.
 
 for my $place (qw(set append)) {
     for my $how (sort keys %add) {
@@ -186,7 +186,7 @@ subtest 'a load finds the pending keys locked' => sub {
          'the refusal of the load says that additions are the reason');
     $t->expect_log(qr/busy with additions; try again/);
     is(generation($t, 'ids'), $before,
-       'the generation before continues to serve');
+       'the previous generation continues to serve');
 
     resume_process($worker);
     is_done($added, 'the key is acknowledged');
@@ -223,7 +223,7 @@ for my $place (qw(switch held turned switched)) {
         is_done($add{bloom_add}->("next-$place"),
                 'bloom_add adds another pending key');
 
-        # it had switched, or it had not
+        # the generation depends on whether the load had switched
 
         my $serves = $before + ($place =~ /turned|switched/ ? 1 : 0);
 
@@ -234,7 +234,7 @@ for my $place (qw(switch held turned switched)) {
         is(ask($t, 'ids', "dies-$place", "next-$place", 'id1', 'no'), '1110',
            'both pending keys are present after the death of the helper');
 
-        is_done(reload(), 'the image is loaded when somebody asks again');
+        is_done(reload(), 'the image is loaded at another request');
         is(generation($t, 'ids'), $serves + 1, 'the next generation serves');
         is(ask($t, 'ids', "dies-$place", "next-$place", 'id1', 'no'), '1110',
            'both pending keys are present after the load');

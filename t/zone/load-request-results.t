@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# An upload is answered with its own result or with none, and a reload with that
-# of a load that began after the request, however late its worker reads it.  The
-# test stops that worker while other requests go to another worker.
+# The answer to an upload is the result of that very upload, or that the result
+# is unknown.  The answer to a reload is the result of a load that began after
+# the request, however late the worker reads it.  The test stops the worker
+# while another worker serves other requests.
 
 use strict;
 use warnings;
@@ -102,7 +103,7 @@ for my $case ([$bad, 422, 'a damaged image'], [$good, 200, 'a good image']) {
 }
 
 
-# Two uploads are two images: what became of the second says nothing of the
+# Two uploads are two images: the result of the second says nothing about the
 # first.
 
 for my $case ([$bad, 'damaged', $good, 200, 'good'],
@@ -126,8 +127,8 @@ for my $case ([$bad, 'damaged', $good, 200, 'good'],
 }
 
 
-# A reload is of the file as it is when the load begins, so that any load that
-# began later answers the request.
+# A reload loads the file as it is when the load begins, so any load that began
+# later answers the request.
 
 subtest 'a file is reloaded before a damaged one' => sub {
     my $before = generation($t, 'ids');
@@ -153,7 +154,7 @@ subtest 'a file is reloaded before a damaged one' => sub {
 };
 
 
-# Whoever reads a result holds a lock meanwhile.
+# A worker holds a lock while it reads a result.
 
 subtest 'a worker stops while it reads a result' => sub {
     $faults->needed;

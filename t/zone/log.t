@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The log says once, with figures, that a zone has started, that another image
+# The log says once, with numbers, that a zone has started, that another image
 # serves or was refused, that a zone is stale or over-full, and that a watched
 # file is missing.
 
@@ -65,9 +65,9 @@ subtest 'zones start' => sub {
 
     is(scalar @lines, 5, 'the log has a line for the start of each zone');
     like($lines[0], qr{\[notice\] .*bloom zone "ids" starts with generation 1: \Q$dir\E/ids\.bloom with 2 keys, capacity 10, as of 2020-01-02 03:04:05 UTC, and 0 keys of its journal, loaded in \d+ ms$},
-         'the line about a zone with a file has its figures');
+         'the line about a zone with a file has its numbers of keys');
     like($lines[3], qr/bloom zone "seen" starts with generation 1: a filter that starts empty with 0 keys, capacity 1000, and 0 keys of its journal, loaded/,
-         'the line about a zone that starts empty has its figures');
+         'the line about a zone that starts empty has its numbers of keys');
 };
 
 
@@ -80,7 +80,7 @@ subtest 'another image is loaded' => sub {
 
     my $line = $t->wait_for_log(qr/serves generation/, $mark);
     like($line, qr{\[notice\] .*bloom zone "ids" serves generation 2: \Q$dir\E/ids\.bloom with 3 keys, capacity 3, and 1 key of its journal, loaded in \d+ ms$},
-         'the line about another image has its figures');
+         'the line about another image has its numbers of keys');
     is(scalar lines(qr/serves generation/, $mark), 1,
        'the log has one line about the other image');
 };

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A load for which the memory does not suffice is refused before it takes any, or
-# in its middle, and the message says how much there is and how much is needed.
-# What the system says of its memory is in files that the test writes.
+# A load that needs more memory than is left is refused before it takes any, or
+# while it runs.  The message says how much is left and how much is needed.
+# The test writes the files in which the system reports its memory.
 
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ $faults->needed;
 
 $t->environment(NGX_BLOOM_FAULT_MEMORY => "$dir/memory");
 
-# more than 32 MiB, after which it is asked again what is left
+# more than 32 MiB, after which a load checks the memory again
 
 my $large = 8_000_000;
 
@@ -35,7 +35,7 @@ for my $seed (1, 2) {
 }
 
 
-# What a load needs, in kilobytes: the filter, and something to spare.
+# What a load needs, in kilobytes: the filter and a reserve.
 
 my (undef, $info) = $t->run_tool('info', '--json', "$dir/1.bloom");
 my $filter = decode_json($info)->{bits} / 8;
@@ -46,7 +46,7 @@ my $needs = int(($filter + $spare + 1023) / 1024);
 my @unlimited = ('proc/meminfo' => meminfo(2 * $needs));
 
 
-# The system has these files from now on: names and contents.
+# Replaces the system's files: names and contents.
 
 sub system_says {
     my (%file) = @_;
@@ -70,7 +70,7 @@ sub meminfo {
 
 sub kb { return $_[0] * 1024 . "\n" }
 
-# A group of version 2: its limit, and what it uses, has cached, and so on.
+# The files of a group of version 2: its limit, usage, cache and so on.
 
 sub group2 {
     my ($path, $limit, $usage, $cache, %swap) = @_;
@@ -85,7 +85,7 @@ sub group2 {
                 keys %swap);
 }
 
-# The same of version 1, whose names are others.
+# The files of a group of version 1, which have other names.
 
 sub group1 {
     my ($path, $limit, $usage, $cache, %swap) = @_;
@@ -246,7 +246,7 @@ subtest 'uploads and starts need memory, too' => sub {
 
     $t->stop;
     like($t->run_fails, qr/\[emerg\].*needs?.* the machine has 100k left/,
-         'a start is refused that needs too much');
+         'a start that needs too much is refused');
     system_says(@unlimited);
     $t->run;
     is(ask($t, 'ids', 'one', 'no'), '10', 'the next start succeeds');
@@ -276,8 +276,8 @@ subtest 'memory becomes short during a load' => sub {
 };
 
 
-# The helper stops in the load of one zone for longer than it works at a time, so
-# that next it begins that of the other.
+# The helper pauses in the load of one zone for longer than a slice, so that it
+# then begins the load of the other zone.
 
 subtest 'two zones load at the same time' => sub {
     system_says('proc/meminfo' => meminfo(int($needs * 1.5)));

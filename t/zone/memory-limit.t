@@ -1,11 +1,11 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# nginx survives a load that exceeds the limit of its control group, as that of a
-# container: the load is refused, and no process is killed.
+# nginx survives a load that exceeds the limit of its control group, such as a
+# container's: the load is refused, and no process is killed.
 #
-# It is run with TEST_NGINX_CGROUP=1, as root: it makes a control group below its
-# own, and removes it.
+# The test runs with TEST_NGINX_CGROUP=1, as root: it creates a control group
+# below its own, and removes it.
 
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ $t->nginx_build !~ /NGX_DEBUG_MALLOC/
     or plan(skip_all => 'nginx is built to fill all shared memory at start');
 
 
-# The directory of this process's group, and the names of the limits.
+# Returns the directory of this process's group and the names of its limits.
 
 my ($own, $limit) = do {
     open my $fh, '<', '/proc/self/cgroup' or die "/proc/self/cgroup: $!";
@@ -42,7 +42,7 @@ my $group = "$own/bloom-test-$$";
 
 mkdir $group or plan(skip_all => "a control group cannot be made: $group: $!");
 
-# if the test dies, too: the group is removed when no process is in it
+# even if the test dies: the group can be removed once no process is in it
 
 END {
     if ($group) {
@@ -81,7 +81,7 @@ set($limit, int($size * 0.8));
 
 subtest 'a watched file is too large for the limit' => sub {
     install_image($t, 'large');
-    $t->wait_for_log(qr/has too little memory to load an image: .*the control group "\Q$group\E" has/);
+    $t->wait_for_log(qr/lack of memory: .*the control group "\Q$group\E" has/);
     is(ask($t, 'ids', 'one', 'two'), '10', 'the old image serves on');
 
     my $looked = zone_state($t, 'ids')->{helper}{heartbeat};
@@ -92,7 +92,7 @@ subtest 'a watched file is too large for the limit' => sub {
 };
 
 
-subtest 'a request asks for it' => sub {
+subtest 'a request asks for the load' => sub {
     for (1 .. 3) {
         is_error(api($t, POST => 'zones/ids/reload'), 507,
                  qr/need \d+k more.*has \d+k left/,
@@ -113,7 +113,7 @@ subtest 'the limit is raised' => sub {
 };
 
 
-# The group can be removed when no process is in it any more.
+# The group can be removed once no process is in it.
 
 $t->stop;
 wait_until(sub { rmdir $group }) or diag("$group: $!");

@@ -12,7 +12,7 @@ use BloomTest::Zones;
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 
-# a huge page would be taken as a whole, and this test counts bytes
+# no huge pages: they are taken as a whole, and this test counts bytes
 
 my $small = 'huge_pages=off';
 
@@ -28,14 +28,14 @@ $t->build_image('two.bloom', \@others, '-p', '1e-6', '-n', 1_900_000);
 
 my %size = map { $_ => -s "$dir/$_.bloom" } qw(one two);
 
-# Tests that a zone has the memory of one image.  The slab allocator's
-# descriptors and the control block take 1 % of a zone at most.
+# Tests that a zone uses the memory of one image.  The slab allocator's
+# descriptors and the control block take at most 1 % of a zone.
 
 sub one_image {
     my ($image, $what) = @_;
 
-    # the memory of the zone, not that of the counters, which is made for a
-    # thousand processes and mostly never touched
+    # not the memory of the counters, which has room for a thousand processes
+    # and is mostly never touched
 
     my ($zone) = grep { $_->{size} > 2 * $size{$image}
                         && $_->{size} < 3 * $size{$image} }

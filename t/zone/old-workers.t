@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # After a reload that gives a zone new memory, old workers finish their requests
-# with the old one, and nobody tells that what is added: their answers are
+# with the old memory, to which nobody applies new additions.  They answer
 # "unknown" instead of "absent", and no segment of the journal is kept for them.
 
 use strict;
@@ -22,13 +22,13 @@ my $state = "$dir/state/ids";
 my $hours = 3;
 my $clock = BloomTest::Clock->new($t);
 
-# more than the first segment of a journal holds, which has 1 MiB
+# more than the first segment of a journal holds, 1 MiB
 
 my @many = map { sprintf 'key-%024d', $_ } 1 .. 50_000;
 
 $t->build_image('plain.bloom', ['id1'], '-n', '100k', '-p', '1e-6');
 
-# the tool believes no time that is to come
+# the tool refuses a time in the future
 
 $t->write_file('recent.bloom', patch_header(
     $t->read_file('plain.bloom'),
@@ -58,8 +58,8 @@ sub slow {
     return $c;
 }
 
-# What the answers to requests say that were begun with slow(), once the backend
-# goes on.
+# Returns the answers to the requests that slow() has begun, once the backend
+# continues.
 
 sub answers {
     my (@connections) = @_;
@@ -95,8 +95,8 @@ add($t, 'ids', ['new', @many]);
 is(ask_until_known($t, 'ids', 'id1', 'no', 'new', $many[-1]), '1011',
    'new workers have all keys');
 
-# what it holds becomes old, and an image covers it, but an instance that had
-# to follow would not have it
+# the first segment becomes so old that the image covers it; an instance that
+# still had to catch up would lack its keys
 
 $clock->ahead($hours * 3600);
 is(upload_image($t, 'ids', 'recent')->status, 200,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # A start and nginx -t warn about an image that only root can read: the master
-# reads it as root, but later loads run as the workers' user.
+# opens it as root, but later loads run as the workers' user.
 
 use strict;
 use warnings;
@@ -24,8 +24,8 @@ my $image = $t->build_image('sub/ids.bloom', ['id1']);
 configure($t, ['zone=ids file=sub/ids.bloom']);
 
 
-# mode, owner and group of the directory and of the file, and the path that is
-# in the way of the workers' user
+# mode, owner and group of the directory and of the file, and the path that
+# the workers' user has no access to
 
 my @cases = (
     ['a file that all may read', 0755, 0, 0, 0644, 0, 0, undef],
@@ -115,7 +115,7 @@ subtest 'a watched file cannot be read' => sub {
     is($reports->($mark, 'cannot be opened'), 1,
        'a file that only root may read is reported once');
     is(ask($t, 'ids', 'id1', 'id2'), '10',
-       'the image before continues to serve');
+       'the previous image continues to serve');
 
     chmod 0644, $image or die "chmod: $!";
     ok(wait_until(sub { scalar(ask($t, 'ids', 'id1', 'id2')) eq '01' }),

@@ -29,7 +29,7 @@ $t->build_image('two.bloom', [@both, @two], '-p', '1e-6', '-n', 100_000,
 my $serves = qr/bloom zone "ids" serves generation (\d+)/;
 
 
-# Replaces the zone's file by a copy of an image.
+# Replaces the zone's file with a copy of an image.
 
 sub install {
     my ($image) = @_;
@@ -113,8 +113,8 @@ subtest 'a worker of the old configuration is busy' => sub {
     my $connection = $t->connect;
     $connection->send("GET /ids?k=one1 HTTP/1.1\r\n");
 
-    # either worker may have accepted the connection, and has done so when it
-    # has answered another request
+    # either worker may accept the connection; it has done so once it has
+    # answered another request
 
     my %seen;
     wait_until(sub {
@@ -143,8 +143,8 @@ subtest 'a configuration is refused for another reason' => sub {
     serves('two', 'the old image serves before the refused reloads');
     install('one.bloom');
 
-    # nginx refuses these while it parses, when it sets up a zone behind ours,
-    # and when it opens sockets
+    # nginx refuses these while it parses, when it sets up a later zone, and
+    # when it opens sockets
 
     my %reason = (
         'an unknown directive' =>

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# With bloom_zone ... required=off nginx starts although a zone has nothing to
-# serve: the zone answers unknown, other zones go on, and it comes to life when
-# its image is there.  With required=on, the default, the start is refused.
+# With bloom_zone ... required=off nginx starts even if a zone has nothing to
+# serve.  That zone answers unknown until its image is there; other zones serve.
+# With required=on, the default, the start is refused.
 
 use strict;
 use warnings;
@@ -40,7 +40,7 @@ sub flipped {
     return $content;
 }
 
-# Zones: "ids", with these parameters, and another one that has all it needs.
+# Configures two zones: "ids", with these parameters, and one that can serve.
 
 sub set_up {
     my ($parameters) = @_;
@@ -52,8 +52,8 @@ sub set_up {
 sub state_of { return zone_state($t, 'ids')->{state} }
 
 
-# What is wrong with the image: its content, none if there is no file, and what
-# the message says of it.
+# What is wrong with the image: the file's content, undef for no file, and the
+# message about it.
 
 my %bad = (
     'a missing image' => [undef, qr/cannot be opened/],
@@ -133,7 +133,7 @@ for my $what (sort keys %bad) {
         is(ask($t, 'ids', 'id1', 'no'), '??', 'every answer is unknown');
         is(ask($t, 'other', 'other1', 'no'), '10', 'another zone serves');
 
-        # a key that is acknowledged is there when the zone serves
+        # a key that is acknowledged now is present once the zone serves
 
         my $added = api($t, POST => 'zones/ids/keys', body => "added\n");
         my $by_directive = $t->get('/add/ids?k=directive')->status;
@@ -185,7 +185,7 @@ subtest 'a reload of nginx brings the zone to life' => sub {
          'the log says why the image is loaded');
     is(ask($t, 'ids', 'id1', 'no'), '10', 'the zone answers from the image');
 
-    # and what serves is not lost again
+    # a further reload keeps what serves
 
     install(flipped(-1));
     my ($outcome) = $t->try_reload;
@@ -198,7 +198,7 @@ subtest 'a reload of nginx brings the zone to life' => sub {
 };
 
 
-# Without an image nobody knows how large the zone has to be.
+# Without an image the size that the zone needs is unknown.
 
 subtest 'the zone has no size' => sub {
     install(undef);
@@ -265,7 +265,7 @@ subtest 'an uploaded image is damaged' => sub {
 };
 
 
-# Where the state is to be there is a file.
+# There is a file in the place of the state directory.
 
 subtest 'the state directory cannot be used' => sub {
     install($good);
@@ -308,9 +308,9 @@ subtest 'the state directory cannot be used' => sub {
 };
 
 
-# Both nginx of an upgrade have nothing to serve, and take keys all the same.
+# During an upgrade both instances have nothing to serve, but take keys.
 
-subtest 'a zone that is not loaded follows another instance' => sub {
+subtest 'a zone that is not loaded catches up with another instance' => sub {
     rename "$dir/ids.bloom", "$dir/aside.bloom" or die "rename: $!";
     configure($t, ['zone=ids:2m file=ids.bloom required=off'],
               api => 1, add => 1);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Keys survive a change of a zone's size, an upgrade of nginx and the death of
-# its master, and no instance of a zone answers "absent" about a key that
-# another one has acknowledged.  An image that is too large for its zone is
+# its master, and no instance of a zone answers "absent" for a key that another
+# instance has acknowledged.  An image that is too large for its zone is
 # refused with the size it needs.
 
 use strict;
@@ -213,8 +213,8 @@ subtest 'old and new workers add keys while the size changes' => sub {
 };
 
 
-# Two masters have a memory of their own each.  A key that is added to one is
-# present in the other, or unknown.
+# Each of two masters has its own memory.  A key that is added to one instance
+# is present or unknown in the other.
 
 subtest 'nginx is upgraded' => sub {
     install_image($t, 'small');
@@ -227,7 +227,7 @@ subtest 'nginx is upgraded' => sub {
     $side{$_} = 'new' for $t->workers($new);
     my (%asked, %added, @lost, @keys);
 
-    # each connection is served by one worker, which tells its pid
+    # one worker serves each connection, and its answer has its pid
 
     for my $n (1 .. 2000) {
         my $key = "up$n";
@@ -270,7 +270,7 @@ subtest 'nginx is upgraded' => sub {
 };
 
 
-# The new master is ended, and the old one starts workers again.
+# The new master exits, and the old one starts workers again.
 
 subtest 'an upgrade is taken back' => sub {
     my $old = $t->master;

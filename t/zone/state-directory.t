@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A zone whose directory of added keys cannot be used: the start is refused, and
-# nginx -t says so before, since keys that are added would be lost.  With
-# required=off the zone answers unknown, and a stop says which keys are lost.
+# If a zone's state directory cannot be used, nginx -t and a start refuse the
+# configuration, because added keys would be lost.  With required=off the zone
+# answers unknown, and a stop logs that keys are lost.
 
 use strict;
 use warnings;
@@ -34,11 +34,11 @@ sub conf {
 }
 
 
-subtest 'the directory cannot be made' => sub {
+subtest 'the directory cannot be created' => sub {
     conf('on');
     like($t->run_fails,
          qr/\[emerg\] cannot create "\Q$state\E" \(2: No such file or directory\): create its parent directory, .*; bloom zone "ids" keeps added keys there/,
-         'a start is refused');
+         'the start is refused without a state directory');
 
     conf('off');
     $t->run;
@@ -46,7 +46,8 @@ subtest 'the directory cannot be made' => sub {
     $t->expect_log(qr/\[alert\] .*bloom zone "ids" is not loaded and answers "unknown"/);
     is(ask($t, 'ids', 'id1', 'no'), '??', 'the zone answers unknown');
     is($t->get('/add/ids?k=id2')->status, 200, 'a request is answered');
-    is(ask($t, 'ids', 'id2'), '?', 'its key is unknown, too');
+    is(ask($t, 'ids', 'id2'), '?',
+       'the key that this request added is unknown');
 
     my $mark = $t->log_mark;
     $t->expect_log(qr/\[alert\] .*"ids" loses added keys/);
@@ -74,7 +75,7 @@ subtest 'the disk is full at the first start' => sub {
     $disk->refuse('ENOSPC', qw(write grow));
     like($t->run_fails,
          qr/\[emerg\] .*cannot create "\Q$state\E\/ids\/control.tmp".*: free about 20 MiB on its disk/,
-         'it is refused, and the message says what to do');
+         'the start is refused, and the message says what to do');
     $disk->allow;
     $t->run;
     is(ask($t, 'ids', 'id1', 'no'), '10', 'nginx starts once there is room');
@@ -91,10 +92,11 @@ subtest 'the disk is full at a stop' => sub {
     $t->stop;
     like($t->log_since($mark),
          qr{\[warn\] .*bloom zone "ids": 1 pending key stays in "\Q$state\E/ids/control" until nginx runs again},
-         'the log says where the key is');
+         'the log of the stop says where the pending key is');
     $disk->allow;
     $t->run;
-    is(ask($t, 'ids', 'id1', 'id4', 'no'), '110', 'a start has it');
+    is(ask($t, 'ids', 'id1', 'id4', 'no'), '110',
+       'the next start has the pending key');
     $t->stop;
 };
 
@@ -112,14 +114,17 @@ subtest 'nginx -t and a start refuse the same' => sub {
         my $why = qr/\[emerg\] .*cannot (?:open|lock) "\Q$file\E".*: the user that the workers run as may not read and write it; make that user its owner, with mode 0600/;
 
         my ($exit, $output) = $t->test_config;
-        is($exit, 1, "nginx -t refuses a file $name of root's");
-        like($output, $why, 'it says what to do');
-        like($t->run_fails, $why, 'so does a start');
+        is($exit, 1, "nginx -t refuses a $name file of root's");
+        like($output, $why,
+             "nginx -t says what to do about a $name file of root's");
+        like($t->run_fails, $why,
+             "a start refuses a $name file of root's and says the same");
 
         chown $uid, $gid, $file or die "chown: $!";
     }
 
-    is(($t->test_config)[0], 0, 'nginx -t succeeds when all are given back');
+    is(($t->test_config)[0], 0,
+       'nginx -t succeeds when all files have their owner back');
 
     my ($uid, $gid) = (stat "$state/ids")[4, 5];
     system('rm', '-rf', "$state/ids") == 0 or die 'rm';
@@ -127,7 +132,8 @@ subtest 'nginx -t and a start refuse the same' => sub {
     is(($t->test_config)[0], 0,
        'nginx -t accepts an empty directory of root, which a start replaces');
     $t->run;
-    is((stat "$state/ids")[4], $uid, "the start makes it the workers' user's");
+    is((stat "$state/ids")[4], $uid,
+       "the start gives that directory to the workers' user");
     is(ask($t, 'ids', 'id1', 'no'), '10', 'nginx starts');
     $t->stop;
 };
@@ -142,13 +148,14 @@ subtest 'a reload finds no image' => sub {
     $t->reload;
     like($t->wait_for_log(qr/goes on with generation 1/, $mark),
          qr/ids\.bloom" of bloom zone "ids" cannot be opened/,
-         'the log says what serves');
+         'the log says that generation 1 continues to serve');
     ok(wait_until(sub {
         (zone_state($t, 'ids')->{load}{result} // '') eq 'refused' }),
-       'the state has the result');
+       'the state says that the load was refused');
     like(zone_state($t, 'ids')->{load}{message}, qr/cannot be opened/,
-         'and its reason');
-    is(ask($t, 'ids', 'id1', 'no'), '10', 'the zone serves on');
+         'the state says why the load was refused');
+    is(ask($t, 'ids', 'id1', 'no'), '10',
+       'the zone continues to serve the old image');
 };
 
 done_testing;

@@ -200,7 +200,7 @@ subtest 'the disk refuses to synchronise at the end' => sub {
     my $mark = $t->log_mark;
     $t->stop;
     like($t->log_since($mark),
-         qr/bloom zone "ids": the journal .* could not be synchronised at the/,
+         qr/bloom zone "ids": the journal .* could not be synchronised at exit/,
          'the log says that the journal could not be synchronised');
 
     $disk->allow;

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A task whose helper dies has failed: whoever asked is told, what the helper
-# has left behind is removed, and no later helper begins the task again.  A
-# helper that exits in good order hands its task on to the next one.
+# If a helper dies during a task, the task has failed: the client is told, the
+# files that the helper left behind are removed, and no later helper repeats the
+# task.  A helper that nginx tells to exit hands its task on to the next one.
 
 use strict;
 use warnings;
@@ -21,7 +21,7 @@ my $state = "$dir/state/ids";
 my $faults = BloomTest::Faults->new($t);
 $faults->needed;
 
-# a checkpoint that nobody asks for is written after so many bytes
+# bytes of the journal after which an unrequested checkpoint is written
 
 $t->environment(NGX_BLOOM_FAULT_CHECKPOINT => 100_000);
 $t->expect_log(qr/exited on signal 9/);
@@ -61,8 +61,8 @@ sub deaths {
 }
 
 
-# Returns when the helper has looked at both zones several times.  The image that
-# it loads meanwhile takes few steps.
+# Returns when the helper has looked after both zones several times.  The image
+# that it loads meanwhile takes few steps.
 
 my $other = 0;
 
@@ -79,7 +79,7 @@ sub helper_goes_on {
     pass($name);
 }
 
-# What the zone, which has room for two images, has in memory.
+# Returns how much memory the zone, which has room for two images, uses.
 
 sub zone_bytes {
     my $size = -s "$dir/1.bloom";
@@ -99,7 +99,7 @@ $t->run;
 
 subtest 'a helper dies while it loads file=' => sub {
 
-    # with nothing in the bank that does not serve
+    # the idle bank is empty then
 
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'an image is loaded');
     my $bytes = zone_bytes();
@@ -112,7 +112,7 @@ subtest 'a helper dies while it loads file=' => sub {
              qr/its file died, .*memory was short: see the system's log/,
              'the endpoint says that the process died');
 
-    helper_goes_on('the next helper does its work');
+    helper_goes_on('the next helper does its other work');
     is(deaths($mark), 1, 'no other process dies');
     is(generation($t, 'ids'), $before, 'the image is not loaded again');
     serves(1, 'the old image serves on');
@@ -133,12 +133,12 @@ subtest 'a helper dies while it loads file=' => sub {
 
     $faults->withdraw;
     is(api($t, POST => 'zones/ids/reload')->status, 200,
-       'the image is loaded when somebody asks again');
+       'the image is loaded at another request');
     serves(2, 'the new image serves then');
 };
 
 
-subtest 'a helper dies at another image than the last' => sub {
+subtest 'a helper dies at an upload' => sub {
     my $before = generation($t, 'ids');
     my $mark = $t->log_mark;
 
@@ -146,7 +146,7 @@ subtest 'a helper dies at another image than the last' => sub {
     is_error(upload_image($t, 'ids', '1'), 503,
              qr/was loading an uploaded image died/,
              'an upload is told that the process died');
-    helper_goes_on('the next helper does its work');
+    helper_goes_on('the next helper does its other work');
     is(deaths($mark), 1, 'no other process dies');
     is(generation($t, 'ids'), $before, 'the upload is not loaded again');
 
@@ -163,15 +163,15 @@ subtest 'a helper dies at another image than the last' => sub {
 };
 
 
-subtest 'a helper dies when another image has come to serve' => sub {
+subtest 'a helper dies after the switch to another image' => sub {
     my $before = generation($t, 'ids');
     my $mark = $t->log_mark;
 
     $faults->kill_at('switched');
     is_error(upload_image($t, 'ids', '2'), 503,
-             qr/died.*the image serves, but after a restart the one before/,
+             qr/died.*the image serves, but a restart may bring the previous image back/,
              'the endpoint says that the image serves until a restart');
-    helper_goes_on('the next helper does its work');
+    helper_goes_on('the next helper does its other work');
     is(deaths($mark), 1, 'no other process dies');
     is(generation($t, 'ids'), $before + 1, 'the next generation serves');
     serves(2, 'the image serves that the helper had loaded');
@@ -184,7 +184,7 @@ subtest 'a helper dies when another image has come to serve' => sub {
 };
 
 
-subtest 'a helper dies while it writes' => sub {
+subtest 'a helper dies while it writes a file' => sub {
     for my $case (['a checkpoint', POST => 'zones/ids/checkpoint'],
                   ['an image', GET => 'zones/ids/image'])
     {
@@ -199,12 +199,12 @@ subtest 'a helper dies while it writes' => sub {
         is(deaths($mark), 1, "no other process dies of $what");
         is(scalar left_over(), 0, "no part of $what is left");
         is(api($t, $method, $path)->status, 200,
-           "$what is written when somebody asks again");
+           "$what is written at another request");
     }
 };
 
 
-subtest 'a helper dies at a checkpoint that nobody asked for' => sub {
+subtest 'a helper dies at an unrequested checkpoint' => sub {
     my $mark = $t->log_mark;
 
     $faults->kill_at('rename');
@@ -212,17 +212,18 @@ subtest 'a helper dies at a checkpoint that nobody asked for' => sub {
     ok(wait_until(sub { !$faults->pending }), 'a checkpoint begins');
     $t->wait_for_log(qr/exited on signal 9/, $mark);
 
-    helper_goes_on('the next helper does its work');
+    helper_goes_on('the next helper does its other work');
     is(deaths($mark), 1, 'no other process dies');
-    is(scalar files("$dir/state/seen/*.tmp"), 0, 'no part of it is left');
+    is(scalar files("$dir/state/seen/*.tmp"), 0,
+       'no part of the checkpoint is left');
     is(scalar files("$dir/state/seen/checkpoint.*"), 0,
-       'the checkpoint is not begun again at once');
+       'the checkpoint is not repeated at once');
     is(api($t, POST => 'zones/seen/checkpoint')->status, 200,
-       'a checkpoint is written when somebody asks for it');
+       'a checkpoint is written on request');
 };
 
 
-subtest 'a helper dies at a file that it watches' => sub {
+subtest 'a helper dies while it loads a watched file' => sub {
     $t->stop;
     install(1);
     conf(' watch=50ms');
@@ -240,7 +241,7 @@ subtest 'a helper dies at a file that it watches' => sub {
 
     $faults->withdraw;
     is(api($t, POST => 'zones/ids/reload')->status, 200,
-       'the file is loaded when somebody asks');
+       'the file is loaded on request');
     serves(2, 'the new image serves then');
 
     $faults->kill_at('load', 3);

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# nginx -t verifies whole images without taking memory for them, leaves no files
-# behind, and does not disturb an nginx that runs.
+# nginx -t verifies whole images without memory for them, leaves no files
+# behind, and does not disturb a running nginx.
 
 use strict;
 use warnings;
@@ -60,8 +60,8 @@ sub fails {
                      "nginx -t names file, zone and reason for $what");
 }
 
-# Every path in the test's directory, but for the logs, the pid file and the
-# temporary directories of nginx itself.
+# Returns every path in the test's directory, except the logs, the pid file and
+# nginx's own temporary directories.
 
 sub paths {
     return grep { !m{/(?:\w+\.log|nginx\.pid|\w+_temp)$} }
@@ -151,7 +151,7 @@ subtest 'a zone is too small' => sub {
 };
 
 
-# The zones are far larger than what the process may map.
+# The zones are far larger than the memory that the process may map.
 
 subtest 'zones are larger than the memory' => sub {
     plan(skip_all => 'the address sanitizer maps terabytes by itself')

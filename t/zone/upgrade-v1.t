@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A state directory of the version before, whose control page was of version 1,
-# is taken over by the first nginx that is alone with it: keys of its journal,
-# of its checkpoint and of its uploaded image, pending keys, up to where it was
-# synchronised, and that keys were lost.
+# The first nginx that uses a state directory of the previous version alone
+# converts its control page from version 1.  It keeps the keys of the journal,
+# the checkpoint and the uploaded image, the pending keys, the position up to
+# which the journal was synchronised, and the record of lost keys.
 
 use strict;
 use warnings;
@@ -41,9 +41,9 @@ sub build_of { return substr $t->read_file("$_[0].bloom"), 136, 16 }
 configure($t, ['zone=ids:2m file=ids.bloom'], api => 1, add => 1);
 
 
-# Makes the directories, the control page and the journal as that version left
-# them, with what `page` overrules.  The journal has j1 to j4, of ten minutes
-# ago, in two segments.
+# Creates the directories, the control page and the journal as that version left
+# them; `page` overrides fields of the page.  The journal has the keys j1 to j4,
+# ten minutes old, in two segments.
 
 my $added = (time - 600) * 1000;
 
@@ -82,7 +82,7 @@ sub taken_over {
     is(page_version("$ids/control"), 2, 'the control page is of version 2');
 }
 
-# Runs a test of a start, with a warning of lost keys or without.
+# Tests a start, with or without a warning about lost keys.
 
 sub starts {
     my ($damaged) = @_;
@@ -143,7 +143,7 @@ subtest 'pending keys' => sub {
 };
 
 
-# Whoever dies in the middle of the take-over has the next one find all of it.
+# If a process dies during the conversion, the next one still finds everything.
 
 subtest 'the disk has no room for a larger page' => sub {
     my $full = BloomTest->new;
@@ -196,7 +196,7 @@ subtest 'the journal has lost its end' => sub {
 };
 
 
-# The file says up to when keys were lost.
+# In version 1 a file records up to when keys were lost.
 
 subtest 'keys were lost' => sub {
     my $time = time;
@@ -210,7 +210,7 @@ subtest 'keys were lost' => sub {
        'keys that are not found are unknown');
     $t->stop;
 
-    # it is known without the file from then on
+    # from then on the page records it, and the file is not needed
 
     unlink "$ids/lost";
     starts(1);
@@ -221,7 +221,8 @@ subtest 'keys were lost' => sub {
     is(ask($t, 'ids', 'no'), '?',
        'keys that are not found are unknown after kill -9 of all processes');
 
-    # an image that may lack them changes nothing, one that states them does
+    # an image that may lack the keys changes nothing; one with a later as_of
+    # ends it
 
     $t->build_image('same.bloom', ['id1', 'j1', 'j2', 'j3', 'j4'], @made,
                     '--as-of', rfc3339($time));
@@ -243,7 +244,7 @@ subtest 'keys were lost' => sub {
     $t->stop;
     $t->build_image('ids.bloom', ['id1'], @made);
 
-    # nobody can tell what a file says that is not as it was written
+    # a damaged file says nothing
 
     version_1();
     $t->write_file('state/ids/lost', "yesterday\n");
@@ -288,7 +289,7 @@ subtest 'a checkpoint' => sub {
 };
 
 
-subtest 'what has been removed' => sub {
+subtest 'records were removed from the journal' => sub {
     version_1();
     $t->write_file('state/ids/dropped', sprintf "%d 0\n", (time - 300) * 1000);
     $t->build_image('old.bloom', ['id1', 'old'], @made,
@@ -297,15 +298,15 @@ subtest 'what has been removed' => sub {
     install_image($t, 'old');
     my ($outcome, $log) = $t->try_run;
     is($outcome, 'refused',
-       'an image is refused that lacks records which were removed');
+       'an image that lacks removed records is refused');
     $t->stop;
     $t->build_image('ids.bloom', ['id1'], @made);
 };
 
 
-# An nginx of the version before still uses the directory.
+# An nginx of the previous version still uses the directory.
 
-subtest 'the version before still runs' => sub {
+subtest 'the previous version still runs' => sub {
     version_1(pending => ['p1']);
     my $before = $t->read_file('state/ids/control');
 
@@ -330,7 +331,7 @@ subtest 'the version before still runs' => sub {
     kill 'KILL', $holder;
     wait_until(sub { !alive($holder) });
     starts(0);
-    all_keys_of_the_journal('a directory that the version before has left');
+    all_keys_of_the_journal('a directory that the previous version has left');
     is(ask($t, 'ids', 'p1'), '1', 'the pending key is present');
     $t->stop;
 };
@@ -338,7 +339,7 @@ subtest 'the version before still runs' => sub {
 
 # The number of a page's version is where version 1 had its size.
 
-subtest 'a newer version has made the page' => sub {
+subtest 'a newer version has created the page' => sub {
     version_1(size => 4711);
     my $before = $t->read_file('state/ids/control');
 
@@ -352,9 +353,9 @@ subtest 'a newer version has made the page' => sub {
 };
 
 
-# A page that cannot be one: all is made anew from the journal.
+# A damaged page is recreated from the journal.
 
-subtest 'the page is not what it should be' => sub {
+subtest 'the page is damaged' => sub {
     my %page = (
         'cut' => substr(control_page_v1(pending => ['p1']), 0, 5000),
         'of another program' => "\x7fELF" . 'x' x 300_000,

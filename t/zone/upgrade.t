@@ -21,8 +21,8 @@ my ($all, $none) = ('1' x 30, '0' x 30);
 $t->build_image('one.bloom', \@ids, '-p', '1e-6');
 $t->build_image('two.bloom', \@others, '-p', '1e-6');
 
-# What each worker answers, as soon as all have answered.  Any of the workers
-# may accept a connection.
+# Returns each worker's answer, once all have answered.  Any worker may accept a
+# connection.
 
 sub answers {
     my (@workers) = @_;

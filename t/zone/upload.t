@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# An uploaded image serves, over restarts and reloads of nginx, until file= is
-# another image or a reload by the endpoint loads file=.
+# An uploaded image serves through restarts and reloads of nginx, until file= is
+# another image or a client reloads file= by the endpoint.
 
 use strict;
 use warnings;
@@ -117,7 +117,7 @@ subtest 'an uploaded image is damaged on disk' => sub {
     flip($files[0], -1);
     my $mark = $t->log_mark;
 
-    # the upload was acknowledged, so that nginx has to say what serves instead
+    # the upload was acknowledged, so nginx has to say what serves instead
 
     my $started = eval { $t->run; 1 };
 
