@@ -53,7 +53,7 @@ for my $format (sort keys %good) {
 
     for my $cut (0 .. 8, $size - 9 .. $size - 1) {
         import_fails($t, "a $format filter truncated to $cut bytes",
-                     qr/\Q$dir\E\/cut: is (?:truncated|no )/, '--from', $format,
+                     qr/\Q$dir\E\/cut: is (?:truncated|not a )/, '--from', $format,
                      $t->write_file('cut', substr $good{$format}, 0, $cut));
     }
 
