@@ -53,7 +53,7 @@ for my $format (sort keys %good) {
 
     for my $cut (0 .. 8, $size - 9 .. $size - 1) {
         import_fails($t, "a $format filter truncated to $cut bytes",
-                     qr/\Q$dir\E\/cut: is (?:truncated|no )/, '--from', $format,
+                     qr/\Q$dir\E\/cut: is (?:truncated|not a )/, '--from', $format,
                      $t->write_file('cut', substr $good{$format}, 0, $cut));
     }
 
@@ -163,11 +163,11 @@ lie('0 words', qr/0 words/, 'guava', 2, pack 'l>', 0);
 lie('-1 words', qr/-1 words/, 'guava', 2, pack 'l>', -1);
 lie('an unknown version', qr/begin with version 1 or 2/, 'spark', 0,
     pack 'l>', 3);
-lie('k 0', qr/has 0 bits for a key/, 'spark', 4, pack 'l>', 0);
-lie('k -1', qr/bits for a key/, 'spark', 4, pack 'l>', -1);
-lie('k 256', qr/has 256 bits for a key/, 'spark', 4, pack 'l>', 256);
+lie('k 0', qr/has 0 bits for each key/, 'spark', 4, pack 'l>', 0);
+lie('k -1', qr/bits for each key/, 'spark', 4, pack 'l>', -1);
+lie('k 256', qr/has 256 bits for each key/, 'spark', 4, pack 'l>', 256);
 lie('-2 words', qr/-2 words/, 'spark', 8, pack 'l>', -2);
-lie('an unknown version', qr/begins with version 2/, 'dcso', 0, "\2");
+lie('an unknown version', qr/its version is 2/, 'dcso', 0, "\2");
 lie('a rate of 0', qr/at a rate of 0/, 'dcso', 16, pack 'd<', 0);
 lie('a rate of NaN', qr/at a rate of -?nan/, 'dcso', 16, "\xff" x 8);
 lie('0 bits', qr/has 0 bits/, 'dcso', 32, pack 'Q<', 0);
@@ -175,11 +175,11 @@ lie('2^62 bits', qr/has 4611686018427387904 bits/, 'dcso', 32,
     pack 'Q<', 2 ** 62);
 lie('2^64 - 1 bits', qr/has 18446744073709551615 bits/, 'dcso', 32,
     pack 'Q<', ~0);
-lie('2^64 - 1 hashes', qr/has 18446744073709551615 bits for a key/, 'dcso',
+lie('2^64 - 1 hashes', qr/has 18446744073709551615 bits for each key/, 'dcso',
     24, pack 'Q<', ~0);
-lie('a set of 2^64 - 1 bits', qr/in a set of 18446744073709551615/,
+lie('a set of 2^64 - 1 bits', qr/in a bit set of 18446744073709551615/,
     'bits-and-blooms', 16, pack 'Q>', ~0);
-lie('a set that is too small', qr/bits in a set of 127/, 'bits-and-blooms', 16,
+lie('a set that is too small', qr/bits in a bit set of 127/, 'bits-and-blooms', 16,
     pack 'Q>', 127);
 lie('2^60 bits', qr/has 1152921504606846976 bits/, 'bits-and-blooms', 0,
     pack 'Q> Q> Q>', 2 ** 60, 7, 2 ** 60);

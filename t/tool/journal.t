@@ -383,7 +383,7 @@ for my $hit (0, 1) {
 
     journal(2, qr/none: is not a segment of a journal/, $none);
     journal(2, qr/nothing: is empty$/, $nothing);
-    journal(2, qr/newer: has version 2 .* use a newer program/, $newer);
+    journal(2, qr/newer: has version 2, .* use a newer program/, $newer);
     journal(2, qr/missing: cannot be opened: No such file/, "$dir/missing");
     journal(2, qr/null: is not a regular file/, '/dev/null');
     is(json(journal(2, qr/./, '--json', $none))->{result}, 'unreadable',

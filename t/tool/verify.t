@@ -74,13 +74,13 @@ tool(2, qr/no image is named/, 'verify');
 
 my @damages = (
     [empty => qr/is empty; /, sub { $_[0] = '' }],
-    [text => qr/is not a Bloom filter image: /, sub { $_[0] = "key\n" x 5000 }],
-    [bit => qr/is not a Bloom filter image: /, sub { substr($_[0], 3) = '' }],
+    [text => qr/is not a Bloom filter image; build/, sub { $_[0] = "key\n" x 5000 }],
+    [bit => qr/is not a Bloom filter image; build/, sub { substr($_[0], 3) = '' }],
     [piece => qr/is truncated: it has 100 bytes/,
      sub { substr($_[0], 100) = '' }],
-    [magic => qr/is not a Bloom filter image: /,
+    [magic => qr/is not a Bloom filter image; build/,
      sub { substr($_[0], 0, 1) = "\x09" }],
-    [newer => qr/has version 2 .* use a newer program/,
+    [newer => qr/has version 2, .* use a newer program/,
      sub { substr($_[0], 8, 1) = "\2" }],
     [swapped => qr/was written in big-endian byte order/,
      sub { substr($_[0], 12, 4) = "\1\2\3\4" }],

@@ -88,7 +88,7 @@ for my $which (qw(new old)) {
          ['a flipped last byte of the payload', flipped($good, $size - 1),
           qr/$sum bytes \d+ to @{[$size - 1]}\b/],
          ['a missing last byte', substr($good, 0, -1),
-          qr/is truncated: it has @{[$size - 1]} bytes .* $size/],
+          qr/is truncated: it has @{[$size - 1]} bytes, .* says $size/],
          ['a missing second half', substr($good, 0, $size / 2),
           qr/is truncated/],
          ['a truncated header', substr($good, 0, 100), qr/is truncated/],
