@@ -2,9 +2,9 @@
 
 package Bench;
 
-# This package has what the benchmarks share: it runs nginx on this machine's
-# processors, by the tests' BloomTest, and the clients in C, computes medians,
-# and prints a section of the report.
+# This package has what the benchmarks share: it runs nginx with the tests'
+# BloomTest, runs the clients in C, assigns processors, computes medians, and
+# prints a section of the report.
 
 use strict;
 use warnings;
@@ -24,14 +24,14 @@ our @EXPORT = qw(quick rounds server started stop_started first_on second_on
                  section table line plot number verdict);
 
 
-# A quick run shows that all of it works; its figures say little.
+# A quick run shows that everything works; its figures mean little.
 
 sub quick { return $ENV{BENCH_QUICK} }
 sub rounds { return quick() ? 3 : $ENV{BENCH_ROUNDS} // $_[0] }
 
 
-# Two processors are told apart where there are two: nginx's worker has the
-# first, alone or with who asks it; the second is for what is beside it.
+# On a machine with two processors, nginx's worker runs on the first, alone or
+# with its clients, and everything else runs on the second.
 
 my $processors = () = `cat /proc/cpuinfo` =~ /^processor\s/mg;
 
@@ -39,8 +39,9 @@ sub first_on { return $processors > 1 ? ('taskset', '-c', 0) : () }
 sub second_on { return $processors > 1 ? ('taskset', '-c', 1) : () }
 
 
-# Writes nginx.conf and starts nginx with one worker: zones, the parameters of
-# `bloom_zone` each, and the lines of the server.  Returns a BloomTest.
+# Writes nginx.conf and starts nginx with one worker. `zones` has the parameters
+# of each `bloom_zone`, and `server` the lines of the server.  Returns a
+# BloomTest.
 
 sub server {
     my ($zones, $server) = @_;
@@ -70,8 +71,9 @@ sub configure {
 }
 
 
-# Starts nginx, as BloomTest's run() does, but returns once the command does:
-# the seconds it took, and the seconds of a processor. Then stop_started().
+# Starts nginx as BloomTest's run() does, but returns as soon as the command
+# does. Returns the seconds it took, and the seconds of a processor. Call
+# stop_started() afterwards.
 
 sub started {
     my ($t) = @_;
@@ -92,14 +94,14 @@ sub stop_started {
         return -s $t->testdir . '/nginx.pid' && $t->read_file('nginx.pid');
     }) =~ /(\d+)/;
 
-    # again and again: one that comes before the workers do is lost on them
+    # repeated, because a signal that comes before the workers is lost
 
     wait_until(sub { !alive($pid) || !kill QUIT => $pid })
         or croak 'nginx does not stop';
 }
 
 
-# Runs a client of build/bench; returns what it printed, a hash a line.
+# Runs a client of build/bench. Returns a hash for each line that it printed.
 
 sub client {
     my ($on, $name, @arguments) = @_;
@@ -108,7 +110,7 @@ sub client {
 }
 
 
-# Runs build/bench/lookups; returns what it measured, a hash.
+# Runs build/bench/lookups. Returns its results as a hash.
 
 sub lookups {
     my ($on, @arguments) = @_;
@@ -149,8 +151,8 @@ sub median {
 }
 
 
-# What was measured in the same rounds, one divided by the other: the median,
-# the smallest and the largest.
+# Divides two lists of results of the same rounds. Returns the median, the
+# smallest and the largest ratio.
 
 sub ratios {
     my ($above, $below) = @_;
@@ -163,7 +165,7 @@ sub ratios {
 }
 
 
-# Seconds that a process was on a processor.
+# Returns the seconds that a process has spent on a processor.
 
 sub processor_time {
     my ($pid) = @_;
@@ -175,8 +177,8 @@ sub processor_time {
 }
 
 
-# Waits for the helper to have done what is left: for 0.3 seconds it has hardly
-# been on a processor.
+# Waits until the helper is idle: until it has hardly been on a processor for
+# 0.3 seconds.
 
 sub until_idle {
     my ($t) = @_;
@@ -192,7 +194,7 @@ sub until_idle {
 }
 
 
-# The report's section: its lines go to the terminal and to BENCH_SECTION.
+# Lines of the report's section go to the terminal and to BENCH_SECTION.
 
 sub line {
     my $text = join '', @_, "\n";
@@ -221,9 +223,9 @@ sub table {
 }
 
 
-# A plot over a logarithmic axis, beside the report: rows of x and a value of
-# each series, "?" where there is none. Its name, title and the x axis' label
-# come first.
+# Draws a plot over a logarithmic axis, in a file beside the report. Arguments:
+# name, title, label of the x axis, names of the series; then rows of x and a
+# value of each series, or "?" for none.
 
 sub plot {
     my ($name, $title, $label, $series, @rows) = @_;
@@ -253,7 +255,7 @@ sub plot {
 }
 
 
-# 1234567 as 1.23 M, 0.0123 as 0.0123: three digits that count
+# Formats a number with three significant digits: 1.23 M for 1234567, 0.0123
 
 sub number {
     my ($n) = @_;
@@ -282,7 +284,7 @@ sub _digits {
 sub percent { return sprintf '%.1f %%', 100 * $_[0] }
 
 
-# "met" or "missed", for the report alone: nothing fails by it
+# Returns "met" or "missed", for the report only: no run fails because of it
 
 sub verdict { return $_[0] ? 'met' : 'missed' }
 

@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# This section measures adding keys through the endpoint, on one connection: in
-# bodies of 100,000 keys, and in bodies of one. The same connection sends in
-# turns the same bodies to a `return 200`, and requests for a `return 200`.
+# This section measures adding keys through the endpoint on one connection, in
+# bodies of 100,000 keys and in bodies of one key.  For comparison, the
+# connection sends the same bodies, and requests without a body, to a `return
+# 200`.
 
 use strict;
 use warnings;
@@ -76,7 +77,7 @@ for my $zone ('cached', 'large') {
         next if $name eq 'discard' && $zone eq 'large';
 
         push @rows, [
-            $name eq 'discard' ? 'the same bodies, thrown away by `return 200`'
+            $name eq 'discard' ? 'the same bodies, discarded by `return 200`'
                                : "$name, zone of $capacity{$zone} keys",
             number(median(@rates)), number(max(@rates)),
             number(median(map {
@@ -91,16 +92,17 @@ for my $zone ('cached', 'large') {
 }
 
 table(['bodies of 100,000 keys of 9 bytes', 'keys/s', 'best round',
-       'without the waiting', 'keys per second of the worker', 'to reach'],
+       'keys/s without waiting', 'keys per second of the worker', 'target'],
       @rows);
 
-line('One connection, one worker on the first processor, the client on the'
-     . ' second with the helper and the disk. The client alone is not what'
-     . ' limits: thrown away, the same bodies go '
+line('One connection. One worker runs on the first processor; the client, the'
+     . ' helper and the disk use the second. The client is not the limit: the'
+     . ' same bodies are discarded '
      . sprintf('%.0f', $rate{large}{discard} / $rate{large}{plain})
-     . ' times as fast. Without the waiting: less the time that the worker'
-     . ' was ready to go on and others had its processor, by what the kernel'
-     . ' counts; on an idle machine it is the same as the column of keys/s.');
+     . ' times as fast as they are added. "Without waiting" leaves out the time'
+     . ' in which the worker was ready to run and other processes had its'
+     . ' processor, as the kernel counts it. On an idle machine it equals the'
+     . ' column "keys/s".');
 line('');
 
 
@@ -114,7 +116,7 @@ my %title = (
     return => '`GET`, `return 200`',
     discard => '`POST` of a key, `return 200`',
     key => '`POST .../keys` of one new key',
-    durable => 'the same, durable',
+    durable => '`POST .../keys?durable=true` of one new key',
 );
 
 @rows = ();
@@ -141,9 +143,9 @@ for my $name (qw(return discard key durable)) {
 }
 
 table(['single requests', 'us each', 'ratio', 'us of the worker', 'ratio',
-       'to reach'], @rows);
+       'target'], @rows);
 
-line('One connection, each request sent when the one before is answered, in'
-     . ' turns. The first ratio has the way there and back in it, the second'
-     . ' is what the worker alone spends.');
+line('One connection. Each request is sent when the previous one is answered,'
+     . ' and the kinds take turns. The first ratio includes the way to nginx'
+     . ' and back; the second is the worker\'s own time.');
 line('');

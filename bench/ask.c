@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * ask keeps a server busy: it sends requests on many connections at once, each
- * of which sends the next request as soon as it has the answer.
+ * ask keeps a server busy: it sends requests on many connections at once.  Each
+ * connection sends the next request as soon as it has the answer.
  *
  *     ask -p PORT [-c CONNECTIONS] [-r ROUNDS] [-q SECONDS] [-a SECONDS]
  *         -t URI PREFIX
@@ -14,10 +14,10 @@
  *     during    from a POST to the URI of -t until that is answered
  *     after     for -a seconds
  *
- * and for each phase a line of JSON is printed: requests, failures (another
- * status than 200, or a connection that ended), and the latency of what was
- * answered in the phase, microseconds.  "during" has the seconds that the POST
- * took, and its status.
+ * For each phase it prints a line of JSON: the requests, the failures (a status
+ * other than 200, or a connection that ended), and the latency of requests that
+ * were answered in the phase, in microseconds.  For "during" the line also has
+ * the seconds that the POST took, and its status.
  */
 
 #include <errno.h>
@@ -125,7 +125,7 @@ note(phase_t *phase, uint64_t ns)
 }
 
 
-/* 1 once what was asked for by POST is answered. */
+/* Returns 1 once the POST is answered. */
 static int
 serve(phase_t *phase)
 {
@@ -312,7 +312,7 @@ main(int argc, char **argv)
 
     for (round = 0; round < rounds; round++) {
 
-        /* what was on its way while the round before was printed is late */
+        /* skip answers that were delayed while the last round was printed */
 
         serve_for(&phases[QUIET], 0.2);
         phases[QUIET].n = 0;

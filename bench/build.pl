@@ -15,17 +15,18 @@ use Bench;
 my $rounds = rounds(5);
 my $tool = $ENV{TEST_BLOOM_TOOL} // 'build/ngx-bloom';
 
-# The most keys: BENCH_KEYS=1000000000 takes 17 GB for the file, 16 GB for the
-# temporary one, and some minutes.
+# The largest number of keys: BENCH_KEYS=1000000000 needs 17 GB for the file,
+# 16 GB for the temporary file, and some minutes.
 
 my $most = $ENV{BENCH_KEYS} // (quick() ? 1e6 : 1e8);
 my @sizes = grep { $_ <= $most } (quick() ? 1e5 : ()), 1e6, 1e7, 1e8, 1e9;
 
-# What --memory is given: the default spills 100 million keys, this does not.
+# Values of --memory: with the default, 100 million keys spill; with 4g they do
+# not.
 
 my %memory = (1e8 => ['1g', '4g']);
 
-# Keys and temporary files are on the disk, images where no disk is waited for.
+# Keys and temporary files are on the disk, and images in memory if possible.
 
 my $disk = tempdir('bench-build-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $shm = -w '/dev/shm' ? tempdir('bench-build-XXXXXX', DIR => '/dev/shm',
@@ -48,7 +49,7 @@ for my $n (@sizes) {
     my @memory = @{ $memory{$n} // ['1g'] };
     client([], 'keys', '-w', $n, $keys);
 
-    # what is larger than memory is not in the page cache: one round of it
+    # a file larger than memory is not in the page cache: measure one round
 
     my $turns = $n > 1e8 ? 1 : $rounds;
     my (@lines, %ran);
@@ -92,20 +93,20 @@ for my $n (@sizes) {
 
 table(['keys of 16 bytes', '--memory', 'keys/s, -j 1', '-j 2',
        'best round, -j 1', '-j 2',
-       'keys per second of a processor', 'time to time of counting lines',
-       'image, GiB', 'memory beside it, GiB', 'to reach'], @rows);
+       'keys per second of a processor', 'time / time to count lines',
+       'image, GiB', 'other memory, GiB', 'target'], @rows);
 
-line('The text is in the page cache (but for 10^9), and the image is written to'
-     . ($shm eq $disk ? ' the disk' : ' memory, /dev/shm')
-     . '. Counting lines: read() and memchr(). -j 1 has one processor. All is'
-     . ' in the seconds, from the start of the command to its end. What exceeds'
-     . ' --memory, whose default is 1g, is in a temporary file on the disk: from'
-     . ' 60 million keys on. Memory to reach with the default: 1 GiB beside the'
-     . ' image.');
+line('The text is in the page cache (except for 10^9), and the image is written'
+     . ' to' . ($shm eq $disk ? ' the disk' : ' memory, /dev/shm')
+     . '. Lines are counted with read() and memchr(). With -j 1 the command has'
+     . ' one processor. The seconds are those of the whole command. Keys that'
+     . ' exceed --memory, whose default is 1g, go to a temporary file on the'
+     . ' disk: from 60 million keys on. The target for memory, with the'
+     . ' default, is 1 GiB besides the image.');
 line('');
 
-plot('build', 'Building: million keys a second', 'keys',
-     ['one processor', 'two'], @plot);
+plot('build', 'Building: million keys per second', 'keys',
+     ['one processor', 'two processors'], @plot);
 
 
 # ------------------------------------------------------- merging and checking
@@ -153,9 +154,10 @@ section('Merging and verifying images');
             ['merge', '`merge` of two', 2 * $bytes],
             ['verify', '`verify` of one', $bytes]));
 
-    line(sprintf 'Merging runs at %.2f of memcpy() of as many bytes, %.2f to'
-         . ' %.2f (to reach: 0.5: %s). `cp` of one image, which makes the same'
-         . ' new pages and reads half as much, runs at %.2f of it.', $merge,
+    line(sprintf 'The speed of merging is %.2f of that of memcpy() of as many'
+         . ' bytes (rounds %.2f to %.2f; target 0.5: %s). The speed of `cp` of'
+         . ' one image, which creates as many new pages and reads half as much,'
+         . ' is %.2f of it.', $merge,
          $least_merge, $most_merge, verdict($merge >= 0.5), $cp);
     line('');
 
@@ -193,13 +195,15 @@ section('Merging and verifying images');
     table(['', 'seconds', 'best round', 'seconds of a processor'],
           ['start with the image', number(median(@with)), number(min(@with)),
            number(median(@with_cpu))],
-          ['start without', number(median(@without)), number(min(@without)),
+          ['start without the image', number(median(@without)),
+           number(min(@without)),
            ''],
           ['read() into fresh shared memory', number(median(@fill)),
            number(min(@fill)), '']);
 
-    line(sprintf 'Under a second: %s. read() to what the image adds to the'
-         . ' start: %.2f, %.2f to %.2f (to reach: 0.8: %s).',
+    line(sprintf 'Start in less than a second: %s. Time of read() divided by'
+         . ' the time that the image adds to the start: %.2f (rounds %.2f to'
+         . ' %.2f; target 0.8: %s).',
          verdict(median(@with) < 1), $ratio, $least, $greatest,
          verdict($ratio >= 0.8));
     line('');

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * filter gives this project's filter the command line of the programs in
- * bench/others, with which lookups.pl compares it:
+ * filter looks keys up in this project's filter.  It has the command line of
+ * the programs in bench/others, with which lookups.pl compares it:
  *
  *     PROGRAM N RATE
  *
- * adds keys 0 .. N-1, 16 bytes each, to a filter made for N keys at RATE, and
- * prints the bits that it has.  Then, for each line "HITS COUNT" on standard
- * input, it makes COUNT keys, those of the filter if HITS is 1 and others if 0,
- * looks up each and prints the nanoseconds that one took, hashing included, and
- * how many were found.
+ * It adds keys 0 .. N-1, of 16 bytes each, to a filter for N keys at RATE, and
+ * prints the size of the filter in bits.  Then, for each line "HITS COUNT" on
+ * standard input, it makes COUNT keys, which are in the filter if HITS is 1 and
+ * are not if it is 0.  It looks up each key, and prints the nanoseconds per
+ * lookup, hashing included, and how many keys were found.
  *
- * This one has more words on a line: "HITS COUNT batch" for 64 at a time.
+ * This program also takes lines "HITS COUNT batch", for 64 keys at a time.
  */
 
 #include <inttypes.h>
@@ -30,11 +30,11 @@ typedef struct {
     bloom_geometry_t  geometry;
     bloom_hasher_t    hasher;
     uint64_t         *words;
-    uint8_t          *keys;              /* of a turn */
+    uint8_t          *keys;              /* of one turn */
 } filter_t;
 
 
-/* Key x: two words that no hash of the filters makes easy. */
+/* Makes key x: two words that are easy for none of the filters' hashes. */
 static void
 make_key(uint8_t *key, uint64_t x)
 {

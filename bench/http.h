@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The clients of the benchmarks share a clock, and HTTP/1.1 over a connection
- * to localhost, for answers with a Content-Length.
+ * These functions give the clients of the benchmarks a clock, and HTTP/1.1 over
+ * a connection to localhost, for answers with a Content-Length.
  */
 
 #ifndef BENCH_HTTP_H
@@ -15,36 +15,36 @@
 #define HTTP_ANSWER_MAX  (64 * 1024)
 
 
-/* An answer, as far as it was read.  `body` lies in `text`. */
+/* An answer, as far as it has been read.  `body` points into `text`. */
 typedef struct {
-    size_t       len;                    /* of what was read */
-    size_t       whole;                  /* of all of it, 0: not known yet */
+    size_t       len;                    /* bytes read so far */
+    size_t       whole;                  /* bytes in all; 0: not known yet */
     int          status;
-    const char  *body;                   /* null-terminated when it is whole */
+    const char  *body;                   /* null-terminated once complete */
     char         text[HTTP_ANSWER_MAX];
 } http_answer_t;
 
 
-/* Nanoseconds of the monotonic clock. */
+/* Returns the monotonic clock's time in nanoseconds. */
 uint64_t now(void);
 
-/* Ends the program with a message, and errno's if that is not 0. */
+/* Exits with a message, followed by errno's message if errno is not 0. */
 void die(const char *what, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* A blocking connection to a port of 127.0.0.1, without Nagle's delay. */
+/* Returns a blocking connection to a port of 127.0.0.1, with TCP_NODELAY. */
 int http_connect(int port);
 
-/* Writes all of it; dies if that fails. */
+/* Writes all bytes, or exits. */
 void http_send(int fd, const char *data, size_t len);
 
 /*
- * Reads what has come of an answer.  1: it is whole; 0: not yet (of a
- * connection that does not block); -1: the connection has ended.  To begin an
- * answer, set len to 0.
+ * Reads what has arrived of an answer.  Returns 1 if the answer is complete; 0
+ * if it is not yet, on a non-blocking connection; -1 if the connection has
+ * ended.  Set len to 0 before the first call for an answer.
  */
 int http_read(int fd, http_answer_t *answer);
 
-/* The number behind "name": in a JSON answer, -1 if there is none. */
+/* Returns the number of "name": in a JSON answer, or -1 if there is none. */
 long http_number(const http_answer_t *answer, const char *name);
 
 

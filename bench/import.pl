@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures how fast a filter of each format is imported and
-# exported, beside a copy of the same file that is synchronised, too.
+# exported, compared with a synchronised copy of the same file.
 
 use strict;
 use warnings;
@@ -20,7 +20,7 @@ my ($n, $k, $p) = (int($bits / 14.4), 10, 0.001);
 my $dir = File::Temp->newdir('bloom-bench-XXXXXX', TMPDIR => 1);
 my $tool = $ENV{TEST_BLOOM_TOOL} // 'build/ngx-bloom';
 
-# Half of the bits are set, as in a filter that has what it was made for.
+# Half of the bits are set, as in a filter that is filled to its capacity.
 
 sub run {
     system({ $_[0] } @_) == 0 or die "@_ failed\n";
@@ -39,7 +39,7 @@ sub file {
 
 run('sh', '-c', "head -c $size /dev/urandom > '$dir/bits'");
 
-# name, header, arguments, --to where it is written back
+# name, header, arguments, and --to if the format can be exported
 
 my @formats = (
     ['guava', pack('C C L>', 1, $k, $size / 8), [], 'guava'],
@@ -89,7 +89,7 @@ for my $format (@formats) {
                  $source, "$dir/copy");
         unlink "$dir/copy";
 
-        # its warnings are about DCSO's scheme, for which this is a bad size
+        # hide the warning that this is a bad size for DCSO's scheme
         measured($name, 'sh', '-c', 'exec "$@" 2>/dev/null', 'sh', $tool,
                  'import', '-q', '--from', $name, @$arguments, '-o',
                  "$dir/image", $source);
@@ -117,11 +117,12 @@ for my $format (@formats) {
 
 my @copies = map { @{ $wall{"copy $_->[0]"} } } @formats;
 
-table(['format', 'MB/s', 'MB/s of a processor', 'ratio to a copy', 'to reach',
+table(['format', 'MB/s', 'MB/s of a processor', 'ratio to a copy', 'target',
        'export, MB/s', 'of a processor'], @rows);
 
-line('From the file, in the page cache, to an image that is on the disk: it is'
-     . ' read, turned, counted, asked for a million random keys, summed and'
-     . ' synchronised. Beside it, in turns: `cp` and `sync` of the same file, '
+line('From a file in the page cache to an image on the disk. An import reads'
+     . ' the filter, converts it, counts its bits, looks up a million random'
+     . ' keys, computes checksums and synchronises the image. The copy is `cp`'
+     . ' and `sync` of the same file, in turns with the imports: '
      . number($size / median(@copies) / 1e6) . ' MB/s.');
 line('');

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # This section stages an incident: the image lacks 1,000 of 100,000 existing
-# IDs. It counts the requests until the audit reports that, and the customers
+# IDs. It counts the requests until the audit reports this and the customers
 # turned away until then, and shows what the feedback measures meanwhile. Other
-# work on the machine does not disturb a count of requests; seconds assume 1,000
-# requests a second.
+# work on the machine does not affect a count of requests; seconds assume 1,000
+# requests per second.
 
 use strict;
 use warnings;
@@ -19,15 +19,15 @@ use BloomTest::Process qw(wait_until);
 
 my $live = 100_000;
 my $missing = 1000;
-my $scanned = 0.1;          # of the requests: for IDs that are not there
+my $scanned = 0.1;          # share of requests for IDs that do not exist
 my $rate = 1000;            # requests a second
 my $fpr = 1e-3;
 
-# fraction of the audit in percent, and how often it is begun anew
+# fraction of the audit in percent, and number of rounds
 
 my @audits = quick() ? ([1, 3]) : ([0.1, $ENV{BENCH_ROUNDS} // 15], [1, 40]);
 
-srand 1;                    # of the IDs; what is audited is nginx's own dice
+srand 1;                    # for the IDs; nginx draws the audited requests
 
 my $t = BloomTest->new(log_level => 'emerg');
 
@@ -69,8 +69,8 @@ CONF
 }
 
 
-# Sends a batch of requests and returns for each: its ID, $bloom_status and
-# the response's status.
+# Sends a batch of requests. Returns for each its ID, $bloom_status and the
+# response's status.
 
 my $connection;
 
@@ -89,7 +89,7 @@ sub ask {
     while (@seen < @ids) {
         sysread $connection, $in, 1 << 16, length $in or die "cut off: $!\n";
 
-        # a response is whole with its length, which is that of an error page
+        # a response is complete when its body has Content-Length bytes
 
         while ($in =~ /\AHTTP\/1\.1 (\d+)((?:.*\r\n)+?)\r\n/) {
             my ($status, $headers, $length) = ($1, $2, $+[0]);
@@ -109,8 +109,8 @@ sub any_id {
 }
 
 
-# Asks until the audit has found a missing ID: requests it took, and customers
-# that were turned away before.
+# Sends requests until the audit has found a missing ID. Returns the number of
+# requests, and of customers that were turned away before.
 
 my @left;
 
@@ -134,9 +134,9 @@ sub until_told {
 
 section('A staged incident');
 
-line("An image lacks $missing of $live IDs that are there, asked for alike at"
-     . " $rate requests a second, of which "
-     . 100 * $scanned . ' % are for IDs that are not.');
+line("An image lacks $missing of $live existing IDs. There are $rate requests"
+     . " per second; " . 100 * $scanned . ' % of them are for IDs that do not'
+     . ' exist, and the others are spread evenly over the existing IDs.');
 line('');
 
 my (@rows, @measured);
@@ -184,17 +184,18 @@ for (@audits) {
 }
 
 table(['bloom_audit', 'rounds', 'expected s', 'mean s', 'median s',
-       'longest s', 'turned away before', 'confirmed besides'], @rows);
+       'longest s', 'customers turned away before',
+       'confirmed absents meanwhile'], @rows);
 
 line('');
-line('Time until the first wrong absent is logged. The expected mean is 1 by'
-     . ' requests a second, share of missing IDs, and fraction; a median is'
-     . ' 0.69 of it.');
+line('Time until the first wrong absent is logged. The expected mean is 1'
+     . ' divided by the product of requests per second, share of missing IDs,'
+     . ' and fraction of the audit; the expected median is 0.69 of it.');
 line('');
 
-table(['bloom_audit', 'requests for IDs that are not there', 'passed',
-       'measured rate', 'estimated', 'target'], @measured);
+table(['bloom_audit', 'requests for IDs that do not exist', 'passed',
+       'measured rate', 'estimated rate', 'target'], @measured);
 
 line('');
-line('What `bloom_feedback` measured of the same requests; missing IDs that'
-     . ' were turned away count as not there.');
+line('What `bloom_feedback` measured of the same requests. Missing IDs that'
+     . ' were turned away count as IDs that do not exist.');

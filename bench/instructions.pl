@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# This section counts the instructions of a check, which other work on the
-# machine does not disturb: nginx runs as one process under valgrind's
-# callgrind.
+# This section counts the instructions of a check: nginx runs as one process
+# under valgrind's callgrind. Other work on the machine does not affect the
+# count.
 
 use strict;
 use warnings;
@@ -23,8 +23,8 @@ my $host = 'www.evil.example';
 my $url = 'http://evil.example/1/2/3/4.html?x=1';
 my $long = 'http://a.b.c.d.evil.example/1/2/3/4.html?x=1';
 
-# Each has a server of its own, so that requests are alike to the byte: name,
-# what is in it, the key, the status.
+# Each has a server of its own, so that all requests are identical to the byte:
+# name, contents of the location, key, status.
 
 my $gif = 'empty_gif;';
 
@@ -50,8 +50,8 @@ my @servers = (
      $known, 200],
 );
 
-# Keys that are asked for, what each is, its form, and the most instructions
-# that a lookup is to need.
+# Keys, with a description, a key form, and the target for the instructions of a
+# lookup.
 
 my @keys = (
     [$known, 'raw', 'raw'],
@@ -59,11 +59,12 @@ my @keys = (
     [uc $uuid, 'lower', 'lower', 300],
     [$uuid, 'lower, with nothing to fold', 'lower', 300],
     [$host, 'host, 2 names', 'host', 900],
-    ['WWW.Evil.Example.:443', 'host, the same written otherwise', 'host'],
+    ['WWW.Evil.Example.:443', 'host, the previous name spelled differently',
+     'host'],
     [$url, 'url, 6 expressions', 'url', 2500],
     [$long, 'url, 30 expressions', 'url', 7000],
     ['http://Evil.example:80/%31/2/../2/3//%34.html?x=1',
-     'url, the former 6 written otherwise', 'url'],
+     'url, the previous 6 expressions spelled differently', 'url'],
 );
 
 push @servers, ["key-$_", "bloom_reject present \$arg_id zone=$keys[$_][2];"
@@ -104,7 +105,7 @@ sub connected {
 }
 
 
-# One request, and its status.
+# Sends one request. Returns its status.
 
 sub ask {
     my ($socket, $key) = @_;
@@ -125,7 +126,8 @@ sub ask {
 }
 
 
-# What was counted since the last time, of functions with all that they call.
+# Returns what was counted since the last call, for functions including those
+# that they call.
 
 my $dumps = 0;
 
@@ -148,8 +150,8 @@ sub counted {
 }
 
 
-# Instructions of a request to a server: the same again and again, after some
-# to warm up.
+# Returns the instructions of a request to a server: the same request is
+# repeated, after some to warm up.
 
 sub measure {
     my ($name, @functions) = @_;
@@ -193,15 +195,16 @@ sub row {
             defined $limit ? "$limit: " . verdict($more <= $limit) : ''];
 }
 
-table(['a request', 'instructions', 'more', 'of that, the variable',
-       'to reach'],
+table(['a request', 'instructions', 'more than without',
+       'of these, for the variable', 'target'],
       row('`return 200 ""`', 'return'),
       row('`empty_gif`', 'gif'),
-      row('the same behind `limit_req`', 'limit', 'gif'),
+      row('`empty_gif` with `limit_req`', 'limit', 'gif'),
       row('`bloom_reject absent $binary_remote_addr`, passing', 'address',
           'gif', 450),
       row('`bloom_reject absent $arg_id`, passing', 'present', 'gif', 450),
-      row('the same with `bloom_arg id $id`', 'arg', 'gif'),
+      row('`bloom_reject absent $id`, `bloom_arg id $id`, passing', 'arg',
+          'gif'),
       row('`bloom_reject present $arg_id`, passing', 'absent', 'gif', 450),
       row('`bloom_reject absent $arg_id`, passing, with two lines', 'lines',
           'gif', 450),
@@ -214,8 +217,8 @@ table(['a request', 'instructions', 'more', 'of that, the variable',
           '404', 450),
       row('`bloom_reject absent $arg_id`, rejecting', 'rejected', '404', 450));
 
-line('The variable is evaluated by nginx: `$arg_id` is looked for in the whole'
-     . ' of the arguments, `$binary_remote_addr` is at hand, as it is for'
+line('nginx evaluates the variable: it searches all arguments for `$arg_id`;'
+     . ' `$binary_remote_addr` is available at once, as it is for'
      . ' `limit_req`.');
 line('');
 
@@ -231,11 +234,11 @@ for (0 .. $#keys) {
                  defined $limit ? "$limit: " . verdict($n <= $limit) : ''];
 }
 
-table(['a lookup', 'bytes of the key', 'instructions', 'to reach'], @rows);
+table(['a lookup', 'bytes of the key', 'instructions', 'target'], @rows);
 
-line("$requests requests of each kind on one connection, with a key of 16 bytes"
-     . ' where nothing else is said, to nginx as one process; what the kernel'
-     . ' does for them is not counted.');
+line("$requests requests of each kind on one connection to nginx as one"
+     . ' process. The key has 16 bytes unless stated otherwise. Instructions of'
+     . ' the kernel are not counted.');
 line('');
 
 kill QUIT => $pid;

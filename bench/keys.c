@@ -3,15 +3,16 @@
 /*
  * keys writes files of keys, and measures what reading and copying them costs.
  *
- * keys -w COUNT FILE     writes so many distinct keys, 16 digits and a line's
- *                        end each
+ * keys -w COUNT FILE     writes COUNT distinct keys, each of 16 digits and a
+ *                        line's end
  * keys -r FILE           reads a file in pieces of 1 MiB
- * keys -l FILE           the same, and counts its lines with memchr()
- * keys -c BYTES          copies so many bytes in memory that is present
+ * keys -l FILE           does so, and counts its lines with memchr()
+ * keys -c BYTES          copies that many bytes between touched memory
  * keys -x PROGRAM ARG... runs a program
  *
- * All but the first print a line of JSON: what came out of it, the seconds, and
- * those of a processor; the last one also the most memory that it had, bytes.
+ * All but the first print a line of JSON: the result, the seconds, and the
+ * seconds on a processor.  The last one also prints the most memory that the
+ * program used, in bytes.
  */
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# This section measures latency while keys are added in bulk, beside the same
-# requests while nobody adds keys.
+# This section measures the latency of requests while keys are added in bulk,
+# compared with the same requests while nobody adds keys.
 
 use strict;
 use warnings;
@@ -44,7 +44,7 @@ for (1 .. $rounds) {
     my $pid = spawn([second_on, $program, '-p', $t->port(8080), '-f', $first,
                      "add,POST,/bloom/zones/ids/keys,$bodies,100000"]);
 
-    # it makes the bodies first, which takes seconds
+    # the client creates the bodies first, which takes seconds
 
     wait_until(sub { added() > $before }, 60) or die "no keys were added\n";
     push @{ $of{adding} }, latency();
@@ -53,8 +53,8 @@ for (1 .. $rounds) {
     kill TERM => $pid;
     waitpid $pid, 0;
 
-    $whole or line('All keys were added before the time was over: this round'
-                   . ' is partly quiet.');
+    $whole or line('In this round all keys were added before the measurement'
+                   . ' ended, so a part of it was quiet.');
     push @rate, added() - $before;
 
     $first += $bodies * 100_000;
@@ -87,8 +87,9 @@ my @ratio = map {
                [map { $_->{$what} } @{ $of{quiet} }]);
 } qw(p50 p99 p999);
 
-line('To the same while nobody adds: ', join(', ', @ratio), '. Keys come in'
-     . ' bodies of 100,000, one behind the other on one connection, from the'
-     . ' second processor, ' . number(median(@rate)) . ' of them in a round;'
-     . ' one worker does both, on the first, with those who ask.');
+line('Ratios to the latency while nobody adds: ', join(', ', @ratio), '. A'
+     . ' client on the second processor adds keys in bodies of 100,000, one'
+     . ' after the other on one connection, ' . number(median(@rate)) . ' keys'
+     . ' in a round. One worker on the first processor serves that client and'
+     . ' the 16 connections, whose clients run there, too.');
 line('');

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures lookups of many keys at once, by POST .../test, in a
-# zone that no cache holds, in one that a cache holds, and beside random lines
-# of as much memory.
+# zone larger than the processor's caches and in one that fits into them. For
+# comparison, it fetches random lines of as much memory.
 
 use strict;
 use warnings;
@@ -23,8 +23,8 @@ my $t = Bench::server(["zone=cached capacity=100k fpr=0.001 journal=off",
                       '');
 my ($worker) = $t->workers;
 
-# Pages that nobody wrote to are the same zeros: keys are added until each has
-# one, and those that are asked for are others.
+# Untouched pages all map one page of zeros, so keys are added until each page
+# has one. Other keys are looked up.
 
 my ($added) = client([second_on], 'send', '-p', $t->port(8080),
                      "add,POST,/bloom/zones/large/keys,"
@@ -32,8 +32,9 @@ my ($added) = client([second_on], 'send', '-p', $t->port(8080),
 $added->{failed} == 0 or croak 'keys are not added';
 until_idle($t);
 
-# Nanoseconds that the worker takes for a key in each zone, and that pass until
-# the next one: those are more, since bodies are awaited.  Other keys each time.
+# Returns the nanoseconds of the worker for a key in each zone, and the
+# nanoseconds that pass per key: those are more, because the worker waits for
+# bodies.  Looks up other keys at each call.
 
 my $first = 500_000_000;
 
@@ -55,8 +56,8 @@ sub asked {
     return (\%ns, \%passed);
 }
 
-# A random line of many, where the worker runs, with so many nanoseconds of other
-# work a key between one batch and the next.
+# Fetches random lines in batches, on the worker's processor, with that many
+# nanoseconds of other work per key between two batches.
 
 sub limit {
     my ($work) = @_;
@@ -67,7 +68,7 @@ sub limit {
 
 my (%ns, @more, @passed, @dense, @paced);
 
-asked();                                  # for nothing, to be awake
+asked();                                  # to warm up
 
 for (1 .. $rounds) {
     my ($ns, $passed) = asked();
@@ -92,23 +93,23 @@ sub beside {
             '1.5: ' . verdict($middle <= 1.5)];
 }
 
-section("Keys asked for together in a zone of $size");
+section("Lookups of many keys at once in a zone of $size");
 
-table(['bodies of 1,000 keys', 'ns, a key', 'what the memory costs, to that',
-       'to reach'],
+table(['bodies of 1,000 keys', 'ns per key', 'cost of memory / random line',
+       'target'],
       ['zone of 100,000 keys', number(median(@{ $ns{cached} })), '', ''],
       ["zone of $size", number(median(@{ $ns{large} })), '', ''],
-      ['what the memory costs', number(median(@more)), '', ''],
-      beside('a random line of many, one batch right after the other', @dense),
-      beside(sprintf('the same, with %s ns a key of other work between',
+      ['cost of memory: the difference', number(median(@more)), '', ''],
+      beside('a random line, batches right after each other', @dense),
+      beside(sprintf('a random line, %s ns of other work per key in between',
                      number(median(@passed))), @paced));
 
-line('What is read of a body and written into an answer is the same in both'
-     . ' zones. The random lines are those of `lookups --way batch`,'
-     . ' without and with `--work`, which found'
-     . sprintf(' %.2f and %.2f of them for a lookup of the core.',
+line('Reading bodies and writing answers costs the same in both zones, so the'
+     . ' difference is the cost of memory. The random lines are those of'
+     . ' `lookups --way batch`, without and with `--work`; there a lookup costs'
+     . sprintf(' %.2f and %.2f of a random line.',
                map { median(map { $_->{ratio} } @$_) } \@dense, \@paced)
-     . ' That work is as long as in the first zone passes from key to key, and'
-     . ' takes nothing from the memory; but page tables that are walked more'
-     . ' seldom for it are found in a cache more seldom, too.');
+     . ' The other work takes as long as passes per key in the first zone, and'
+     . ' uses no memory. But with it page tables are used less often, so they'
+     . ' are found in a cache less often.');
 line('');

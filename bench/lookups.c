@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * lookups measures what lookups in a filter cost on this machine, beside the
- * least that its memory allows.  --help lists the options.
+ * lookups measures what lookups in a filter cost on this machine, compared with
+ * the least that its memory allows.  --help lists the options.
  *
- * Three things take turns: making the keys (base), fetching a random cache line
- * for each key (limit), and looking each key up (lookup).  The program reports
- * limit and lookup less base, and the ratio of both within a turn.
+ * Three measurements take turns: making the keys (base), fetching a random
+ * cache line for each key (limit), and looking each key up (lookup).  The
+ * program reports limit minus base, lookup minus base, and their ratio within a
+ * turn.
  *
- * All three do the other work that --work asks for.  That work takes nothing
- * from the memory, but the time that it takes does: page tables that nobody
- * walks for a while are pushed out of a cache that is shared with others, so a
- * random line costs more where lines are read more seldom.
+ * With --work all three do other work in between.  That work uses no memory,
+ * but it takes time, in which other programs push page tables out of a shared
+ * cache.  So a random line costs more if lines are read less often.
  *
- * The filter's bits are random ones, as many as keys up to its capacity would
- * have set; keys that are to be found are added to them.
+ * The filter has random bits, as many as a full filter would have set, and the
+ * keys that are to be found.
  */
 
 #include <getopt.h>
@@ -52,13 +52,13 @@ typedef struct {
     uint64_t          memory;
     double            fpr;
     uint32_t          layout;
-    double            hits;              /* share of keys that are in it */
+    double            hits;              /* share of keys to be found */
     way_t             way;
     uint64_t          batch;             /* keys at a time */
     int               huge;
     uint64_t          key_len;           /* 0: the hash is at hand */
-    uint64_t          work;              /* ns a key, beside its lookup */
-    double            steps;             /* of work_on() for that */
+    uint64_t          work;              /* other work per key, ns */
+    double            steps;             /* of work_on() per key */
     uint64_t          lookups;           /* in a turn */
     uint64_t          rounds;
     int               json;
@@ -68,11 +68,11 @@ typedef struct {
     uint64_t          capacity;
     uint64_t         *words;
     uint64_t          size;              /* bytes of them */
-    uint64_t          added;             /* keys 0 .. added - 1 are in it */
+    uint64_t          added;             /* keys 0 .. added - 1 are set */
 } bench_t;
 
 
-/* Nanoseconds a key of each turn. */
+/* Nanoseconds per key in each turn. */
 typedef struct {
     double    ns[KINDS][ROUNDS_MAX];
     uint64_t  present;
@@ -85,35 +85,35 @@ usage(void)
     printf(
 "Usage: build/bench/lookups [OPTION...]\n"
 "\n"
-"Measures what a lookup costs here, and a random cache line from the same\n"
-"memory, which is the least that it can cost.\n"
+"Measures what a lookup costs on this machine, compared with a random cache\n"
+"line of the same memory, which is the least that a lookup can cost.\n"
 "\n"
-"  -m, --memory SIZE    of the filter, 4k to 1024g (1g)\n"
-"  -p, --fpr RATE       that it is made for: says how many bits and lines a key\n"
-"                       has (0.001)\n"
+"  -m, --memory SIZE    size of the filter, 4k to 1024g (1g)\n"
+"  -p, --fpr RATE       false-positive rate, which determines the number of\n"
+"                       bits and lines per key (0.001)\n"
 "      --layout L       blocked, classic, double, double63 or double31 (blocked)\n"
-"      --hits SHARE     of the keys that are in it, 0 to 1 (0)\n"
-"      --way W          alone: the next lookup begins when the last is answered\n"
-"                       loop: one after the other, as the processor likes\n"
+"      --hits SHARE     share of keys that are found, 0 to 1 (0)\n"
+"      --way W          alone: the next lookup begins when the last has ended\n"
+"                       loop: one after the other; the processor may overlap\n"
 "                       batch: several at a time (alone)\n"
-"      --batch N        how many at a time, up to %d (%d)\n"
-"      --vector V       what tests a line in a batch: avx512, avx2 or\n"
-"                       portable (the best that is here)\n"
-"      --key-length N   makes a key of so many bytes, 8 to %d, and hashes it,\n"
-"                       as a part of the lookup (0: the hash is at hand)\n"
+"      --batch N        number of keys at a time, up to %d (%d)\n"
+"      --vector V       instructions that test a line in a batch: avx512,\n"
+"                       avx2 or portable (the best of this processor)\n"
+"      --key-length N   make a key of N bytes, 8 to %d, and hash it as a part\n"
+"                       of the lookup (0: leave hashing out)\n"
 "      --hash H         murmur3 or siphash (murmur3)\n"
-"      --work NS        other work, without the memory, that the processor does\n"
-"                       for each key between lookups or batches, as a server\n"
-"                       has, up to %d; its time is left out (0)\n"
-"      --pages P        small, in shared memory, or huge, in memory of its own;\n"
-"                       what a zone gets is another matter: README.md (small)\n"
-"  -n, --lookups N      in a turn, %d to 1g (1m)\n"
-"  -r, --rounds N       turns of each, up to %d (9)\n"
+"      --work NS        other work per key between lookups or batches, up to\n"
+"                       %d ns; it uses no memory, as in a busy server, and\n"
+"                       its time is left out (0)\n"
+"      --pages P        small (shared memory) or huge (private memory); a\n"
+"                       zone may get other pages: see README.md (small)\n"
+"  -n, --lookups N      lookups in a turn, %d to 1g (1m)\n"
+"  -r, --rounds N       number of turns, up to %d (9)\n"
 "      --json           print JSON\n"
 "  -h, --help           show this\n"
 "\n"
-"The time that making the keys takes is left out.  Ratios carry from one machine\n"
-"to another, nanoseconds do not.\n"
+"The time for making the keys is left out.  Ratios are comparable between\n"
+"machines, nanoseconds are not.\n"
 "\n"
 "Examples:\n"
 "  build/bench/lookups --hits 0.5\n"
@@ -123,7 +123,7 @@ usage(void)
 }
 
 
-/* Says what is wrong with the command line, and ends the program. */
+/* Prints what is wrong with the command line, and exits. */
 static void __attribute__((noreturn, format(printf, 1, 2)))
 refuse(const char *what, ...)
 {
@@ -365,7 +365,7 @@ parse_options(int argc, char **argv, bench_t *bench)
 
 /* ---- keys ---- */
 
-/* Key x, the same whenever it is made. */
+/* Makes key x, the same at each call. */
 static inline bloom_hash_t
 key_hash(uint64_t x)
 {
@@ -378,8 +378,8 @@ key_hash(uint64_t x)
 }
 
 
-/* The number of the i-th key that is asked for: one of those that are in it
- * as often as `hits` says, and otherwise one that is not. */
+/* Returns the number of the i-th key to look up: with the probability `hits`
+ * one that is in the filter, otherwise one that is not. */
 static inline uint64_t
 key_number(const bench_t *bench, uint64_t i, uint64_t limit)
 {
@@ -395,7 +395,7 @@ key_number(const bench_t *bench, uint64_t i, uint64_t limit)
 }
 
 
-/* The hash of a key of key_len bytes. */
+/* Hashes a key of key_len bytes. */
 static inline bloom_hash_t
 bytes_hash(const bench_t *bench, uint64_t x, uint8_t *key)
 {
@@ -414,7 +414,8 @@ random_next(uint64_t *state)
 }
 
 
-/* A word whose bits are set with the chance `share`, to 1/256. */
+/* Returns a word in which each bit is set with the probability `share`, rounded
+ * to 1/256. */
 static uint64_t
 random_word(uint64_t *state, double share)
 {
@@ -432,7 +433,8 @@ random_word(uint64_t *state, double share)
 }
 
 
-/* How much of the memory is on huge pages, 0 to 1, by what the kernel says. */
+/* Returns the share of the memory that is on huge pages, 0 to 1, as the kernel
+ * reports it. */
 static double
 huge_share(const bench_t *bench)
 {
@@ -473,8 +475,8 @@ huge_share(const bench_t *bench)
 }
 
 
-/* The words, page by page as a zone's are, or private on huge pages: shared
- * ones are huge only where the system is told so. */
+/* Maps the words: shared memory on small pages as a zone has, or private memory
+ * on huge pages, since shared huge pages depend on the system's settings. */
 static void
 map_words(bench_t *bench)
 {
@@ -505,8 +507,8 @@ map_words(bench_t *bench)
 }
 
 
-/* The chance of each bit to be set when the filter has as many keys as it is
- * made for, and then the keys that are to be found. */
+/* Sets each bit with the probability that it has in a full filter, and then the
+ * bits of the keys that are to be found. */
 static void
 fill(bench_t *bench)
 {
@@ -553,7 +555,7 @@ fill(bench_t *bench)
 
 /* ---- turns ---- */
 
-/* Work that asks the memory for nothing: each step needs the one before. */
+/* Does work that uses no memory.  Each step depends on the previous one. */
 static inline void
 work_on(uint64_t steps)
 {
@@ -566,8 +568,8 @@ work_on(uint64_t steps)
 }
 
 
-/* Steps that take a nanosecond: the most of several tries, so that what else
- * the machine does is not taken for work. */
+/* Returns how many steps take a nanosecond: the most of several attempts, so
+ * that other load on the machine does not count. */
 static double
 work_rate(void)
 {
@@ -591,7 +593,7 @@ work_rate(void)
 }
 
 
-/* Waits until everything so far is done, loads included. */
+/* Waits until all previous instructions are done, memory loads included. */
 static inline void
 wait_for_all(void)
 {
@@ -617,8 +619,8 @@ random_line(const bench_t *bench, bloom_hash_t hash)
 }
 
 
-/* A turn of one kind; what it found goes into *present, for the lookups, and
- * whatever else it read too, so that it is not left out. */
+/* Does a turn of one kind.  Stores in *present how many keys the lookups found;
+ * the other kinds store what they have read, so that the compiler keeps it. */
 static double
 turn(const bench_t *bench, kind_t kind, uint64_t first, uint64_t *present)
 {
@@ -643,7 +645,7 @@ turn(const bench_t *bench, kind_t kind, uint64_t first, uint64_t *present)
         for (j = 0; j < n; j++) {
             x = key_number(bench, first + i + j, limit);
 
-            /* limit and base need a key, too, and no hash */
+            /* limit and base make the key as well, but do not hash it */
 
             hash[j] = (bench->key_len && kind == LOOKUP)
                       ? bytes_hash(bench, x, key) : key_hash(x);
@@ -706,7 +708,7 @@ run(const bench_t *bench, result_t *result)
 
     result->present = 0;
 
-    /* a turn of each for nothing, to be awake */
+    /* one turn of each to warm up */
 
     for (i = 0, first = 0; i < KINDS; i++) {
         (void) turn(bench, (kind_t) i, first, &found);
@@ -738,7 +740,7 @@ compare(const void *a, const void *b)
 }
 
 
-/* Sorts; the median. */
+/* Sorts values.  Returns the median. */
 static double
 median(double *values, uint64_t n)
 {
@@ -823,12 +825,12 @@ print(const bench_t *bench, result_t *result)
            bench->way == BATCH ? many : ", one at a time",
            bench->key_len ? hash : "at hand", bench->work ? work : "",
            format_rate(rate, present), limit,
-           bench->way == ALONE ? ", awaited" : " of many", lookup, middle,
+           bench->way == ALONE ? "" : ", many at once", lookup, middle,
            ratio[0], ratio[bench->rounds - 1]);
 
     if (ratio[0] <= 0 || limit <= 0) {
-        printf("\nSome turns were lost in noise, which makes times less than "
-               "nothing: more -n,\nmore -r or less --work has less of it.\n");
+        printf("\nNoise exceeds the result of some turns, so that times are "
+               "negative.  Increase\n-n or -r, or decrease --work.\n");
     }
 }
 
@@ -852,7 +854,7 @@ main(int argc, char **argv)
 
     parse_options(argc, argv, &bench);
 
-    /* imported ones are as large as classic ones */
+    /* imported filters have the size of classic ones */
 
     layout = bench.layout == BLOOM_LAYOUT_BLOCKED ? BLOOM_LAYOUT_BLOCKED
                                                   : BLOOM_LAYOUT_CLASSIC;

@@ -1,11 +1,11 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# This section measures lookups in the filter itself, without nginx: first what
-# one costs beside a random cache line of the same memory (build/bench/lookups),
-# by layout, size and share of keys that are found; then whole lookups, hashing
-# included, beside other implementations. A plot shows how the ratio grows with
-# the size.
+# This section measures lookups in the filter itself, without nginx.  First it
+# compares a lookup with fetching a random cache line of the same memory
+# (build/bench/lookups), by layout, size and share of keys that are found.  Then
+# it compares whole lookups, hashing included, with other implementations.  A
+# plot shows how the times grow with the size.
 
 use strict;
 use warnings;
@@ -19,10 +19,10 @@ my $rounds = rounds(9);
 my $lookups = quick() ? 20_000 : 1_000_000;
 my $large = quick() ? '16m' : '1g';
 
-system('scripts/install-deps.sh', 'bench');     # what is missing is said below
+system('scripts/install-deps.sh', 'bench');     # the report says what failed
 
 
-# One measurement; alone on its processor.
+# Measures once, alone on a processor.
 
 sub measure { return lookups([second_on], '-n', $lookups, '-r', $rounds, @_) }
 
@@ -56,7 +56,7 @@ my @layouts = ('1 line', '2 lines', '3 lines', 'classic', 'imported');
 
 # ---- layouts, hits, ways ----
 
-section('Lookups beside the memory they live in');
+section('Lookups compared with random accesses to the same memory');
 
 my $what = quick() ? '16 MiB' : '1 GiB';
 
@@ -89,15 +89,16 @@ for my $pages ('small', 'huge') {
         }
     }
 
-    table(["$what, $pages pages", 'found', 'one, awaited', 'to reach',
-           'in a loop', 'batch of 64', 'to reach'], @rows);
+    table(["$what, $pages pages", 'share found', 'one at a time', 'target',
+           'in a loop', 'batch of 64', 'target'], @rows);
 
-    line(sprintf('Ratios to a random line of the same memory: %s ns awaited,'
-                 . ' %s ns of many at once, %.0f %% of it on huge pages.'
-                 . ' In a loop and in batches it is many at once. The hash is'
-                 . ' at hand, what making the keys takes is left out.',
+    line(sprintf('Ratios to a random line of the same memory, which takes %s ns'
+                 . ' one at a time and %s ns with many at once; %.0f %% of the'
+                 . ' memory is on huge pages. Loops and batches are compared'
+                 . ' with many at once. Hashing and making the keys are left'
+                 . ' out.',
                  number($limit), number($batch_limit), 100 * $share));
-    line('Huge pages were asked for, and the system gave none.')
+    line('Huge pages were requested, but the system provided too few.')
         if $pages eq 'huge' && $share < 0.5;
     line('');
 }
@@ -129,7 +130,7 @@ table(['batches of 64, one line', '256 KiB', '8 MiB', $what], @rows);
 
 sub bytes {
     my ($number, $unit) = $_[0] =~ /^(\d+)([kmg]?)$/
-        or die "BENCH_MEMORY is a size as 512m or 8g, not \"$_[0]\"\n";
+        or die "BENCH_MEMORY is a size such as 512m or 8g, not \"$_[0]\"\n";
 
     return $number * { '' => 1, k => 2 ** 10, m => 2 ** 20, g => 2 ** 30 }
                      ->{$unit};
@@ -138,7 +139,7 @@ sub bytes {
 my @sizes = quick() ? qw(256k 4m 16m)
                     : qw(32k 256k 1m 4m 16m 64m 256m 1g 4g);
 
-# and as large as memory allows
+# add the largest size that memory allows
 
 if ($ENV{BENCH_MEMORY}) {
     @sizes = grep { bytes($_) < bytes($ENV{BENCH_MEMORY}) } @sizes;
@@ -171,15 +172,17 @@ for my $size (@sizes) {
                   (map { number(max(0, $_->{lookup_ns})) } @point[2, 4, 6])];
 }
 
-table(['filter', 'a line, awaited', 'one line', 'two lines', 'classic',
-       'a line of many', 'one line', 'two lines', 'classic'], @table);
+table(['filter', 'random line, one at a time', 'one line', 'two lines',
+       'classic', 'random line, many at once', 'one line', 'two lines',
+       'classic'], @table);
 
-line('Nanoseconds, absent keys, small pages. What is less than the noise of'
-     . ' making keys is 0.');
+line('Nanoseconds per absent key, on small pages: first for one lookup at a'
+     . ' time, then for batches of 64. A time smaller than the noise of making'
+     . ' keys is shown as 0.');
 line('');
 
-for my $way ([0, 'alone', 'A lookup that is awaited', 'a line'],
-             [1, 'batch', 'A lookup in a batch of 64', 'a line of many'])
+for my $way ([0, 'alone', 'One lookup at a time', 'a random line'],
+             [1, 'batch', 'A lookup in a batch of 64', 'a random line'])
 {
     my ($at, $name, $title, $line) = @$way;
 
@@ -197,8 +200,8 @@ my $jar = '/usr/share/java/guava.jar';
 my $go = '/usr/share/gocode';
 
 my @others = (
-    ['this, one by one', "$out/filter", '', 'true'],
-    ['this, batches of 64', "$out/filter", ' batch', 'true'],
+    ['this module, one by one', "$out/filter", '', 'true'],
+    ['this module, batches of 64', "$out/filter", ' batch', 'true'],
     ['libbloom', "$out/libbloom", '',
      "cc -O2 -o $out/libbloom bench/others/libbloom.c -lbloom -lm"],
     ['Go, bits-and-blooms', "$out/bits_and_blooms", '',
@@ -235,7 +238,7 @@ for my $n (quick() ? (100_000) : (1_000_000, 100_000_000)) {
         push @running, [$name, $pid, $from, $to, $more];
     }
 
-    # the first turns wake the compilers of Java up
+    # in the first turns Java compiles the code
 
     for my $round (-2 .. $rounds - 1) {
         for my $hits (0, 1) {
@@ -261,7 +264,7 @@ for my $n (quick() ? (100_000) : (1_000_000, 100_000_000)) {
 
     my $base = $running[0][0];
 
-    table([number($n) . ' keys at 0.1 %', 'bits a key', 'absent, ns', 'ratio',
+    table([number($n) . ' keys at 0.1 %', 'bits per key', 'absent, ns', 'ratio',
            'present, ns', 'ratio', 'false positives', 'found'],
           map {
               my ($name) = @$_;
@@ -276,12 +279,12 @@ for my $n (quick() ? (100_000) : (1_000_000, 100_000_000)) {
           } @running);
 }
 
-line('Keys of 16 bytes, in memory; a lookup is everything that the library does'
-     . ' of a key, in a loop, small pages as the allocator has them. Ratios are'
-     . ' to the first row of the same turn.');
+line('Keys have 16 bytes and are in memory. A lookup is everything that the'
+     . ' library does for a key, in a loop, on the allocator\'s small pages.'
+     . ' Ratios are to the first row of the same turn.');
 line('');
 
-line('Not measured, since it could not be built or run here: '
+line('Not measured, because it could not be built or run here: '
      . join(', ', @missing) . '.') if @missing;
 
 my $policy = '/usr/include/rocksdb/filter_policy.h';
@@ -290,10 +293,10 @@ if (!-e $policy) {
     line('Not measured: RocksDB, whose headers are not installed.');
 
 } elsif (system("grep -q 'class FilterBitsReader *{' $policy") != 0) {
-    line('Not measured: RocksDB. Its public interface makes a filter policy for'
-         . ' a table, but the classes that build and ask a filter'
-         . ' (FilterBitsBuilder, FilterBitsReader) are only declared in its'
-         . ' installed headers, so that nothing but a whole table can be asked.');
+    line('Not measured: RocksDB. Its public interface provides a filter policy'
+         . ' for a table, but its installed headers only declare the classes'
+         . ' that build and query a filter (FilterBitsBuilder,'
+         . ' FilterBitsReader), so only a whole table can be queried.');
 }
 
 line('');

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# This section measures what huge pages are worth: it serves the same image in a
-# zone on each kind of pages that the machine has. It changes no setting of the
-# machine.
+# This section measures how much huge pages help: it serves the same image in a
+# zone on each kind of pages that the machine has. It does not change the
+# machine's settings.
 
 use strict;
 use warnings;
@@ -59,8 +59,9 @@ for my $round (1 .. $rounds) {
     }
 }
 
-table(['huge_pages=', 'got', 'huge, MiB', 'a key of a batch, ns of a processor',
-       'to off', 'a request, us', 'to off', 'load, s', 'to off'],
+table(['huge_pages=', 'got', 'huge, MiB', 'key of a batch, ns of a processor',
+       'ratio to off', 'request, us', 'ratio to off', 'load, s',
+       'ratio to off'],
       map {
           my $kind = $_;
           [$kind, $page{$kind}{kind},
@@ -72,19 +73,19 @@ table(['huge_pages=', 'got', 'huge, MiB', 'a key of a batch, ns of a processor',
                \%batch, \%cpu, \%load];
       } @kinds);
 
-line('Keys at random, absent, one worker. Batches are `POST .../test` with'
-     . " $keys keys, most of whose time goes into the answer; a load is of the"
-     . ' image in the page cache.');
+line('Random absent keys, one worker. Batches are `POST .../test` with'
+     . " $keys keys; most of their time goes into the answer. A load reads the"
+     . ' image from the page cache.');
 line('');
 
 if (-d '/sys/module/page_reporting') {
-    line('The kernel can hand free huge pages back to a host that this machine'
-         . ' runs on (`/sys/module/page_reporting`): then a load onto'
-         . ' transparent ones waits for the host, too.');
+    line('On a virtual machine the kernel can give free huge pages back to the'
+         . ' host (`/sys/module/page_reporting`). A load onto transparent pages'
+         . ' then waits for the host as well.');
     line('');
 }
 
 for my $kind (grep { $page{$_}{kind} ne $_ } @kinds[1, 2]) {
-    line("Could not be measured: $kind ones, which this machine has not got.");
+    line("Not measured: $kind huge pages, which this machine does not have.");
     line('');
 }

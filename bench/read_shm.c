@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * read_shm reads a file into fresh shared memory, in pieces as large as the
+ * read_shm reads a file into new shared memory, in pieces as large as the
  * chunks of an image.
  *
  *     read_shm [-c] FILE
  *
  * With -c it also computes the checksum of each piece and counts its bits,
- * which is all that loading an image has to do.  It prints a line of JSON: the
- * bytes, the seconds, and the seconds of a processor.
+ * which is everything that a load has to compute.  It prints a line of JSON:
+ * the bytes, the seconds, and the seconds on a processor.
  */
 
 #include <fcntl.h>
@@ -89,7 +89,7 @@ main(int argc, char **argv)
         }
     }
 
-    /* what was computed is printed, so that it is computed */
+    /* print the result, so that the compiler keeps the computation */
 
     printf("{\"bytes\":%zu,\"seconds\":%.6f,\"cpu\":%.6f,\"bits_set\":%llu,"
            "\"crc\":%u}\n", done, (double) (now() - begun) / 1e9,

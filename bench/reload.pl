@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# This section loads an image while nginx serves: it measures what the requests
-# notice, how fast loading is beside a plain read() of the same file into fresh
-# shared memory, and how much memory stays in use.
+# This section loads an image while nginx serves.  It measures how the load
+# affects requests, how fast it is compared with a plain read() of the same file
+# into new shared memory, and how much memory stays in use.
 
 use strict;
 use warnings;
@@ -45,7 +45,8 @@ my $of = sprintf '%.0f MiB', $size / 2 ** 20;
 
 section("Reload of an image of $of");
 
-# In turns: ours, read(), read() with what a load has to compute; nobody asks.
+# While nobody sends requests: a load, read(), and read() with the computations
+# of a load, in turns.
 
 my (%seconds, %cpu, @took);
 my @post = ('send', '-p', $t->port(8080),
@@ -89,26 +90,27 @@ sub row {
 
 my $reached = (ratios($seconds{read}, $seconds{load}))[0];
 
-table(['while nobody asks', 'seconds', 'rate', 'best round', 'ratio to read()',
-       'seconds of a processor', 'ratio', 'to reach'],
+table(['without requests', 'seconds', 'rate', 'best round', 'ratio to read()',
+       'seconds of a processor', 'ratio', 'target'],
       [row('`read()` of the file into fresh shared memory', 'read'), ''],
       [row('the same, with checksums and counting of bits', 'check'), ''],
       [row('`POST .../reload`, until it is answered', 'load'),
        '0.8: ' . verdict($reached >= 0.8)]);
 
-line('In turns, all on the second processor, the file in the page cache; the'
-     . ' endpoint says ' . sprintf('%.0f', median(@took))
-     . ' ms for the load itself. What the helper still does for a reload when'
-     . ' it is answered, returning the old pages, is not in its time.');
+line('In turns, all on the second processor, with the file in the page cache.'
+     . ' By the endpoint, the load itself takes '
+     . sprintf('%.0f', median(@took))
+     . ' ms. The time does not include what the helper does after the answer:'
+     . ' it gives the old pages back.');
 line('');
 
 
-# Memory
+# Memory in use
 
 my ($after) = sort { $b->{size} <=> $a->{size} } zone_memory($t->master);
 
 
-# While many ask
+# While many clients send requests
 
 my @lines = client([first_on], 'ask', '-p', $t->port(8080), '-r', $rounds,
                    '-t', '/bloom/zones/big/reload', '/');
@@ -147,12 +149,12 @@ table(['16 connections, always busy', 'requests', 'failed', 'requests/s',
 my @ratio = ratios($of{during}{p999}, $of{quiet}{p999});
 my @later = ratios($of{after}{p999}, $of{quiet}{p999});
 
-line(sprintf 'Failed requests: %d (to reach: 0, %s). p99.9 while it is loaded'
-     . ' to before: %.2f (rounds %.2f to %.2f; to reach: 1.5, %s); after it:'
-     . ' %.2f (%.2f to %.2f). Percentiles are medians of %d rounds. One worker,'
-     . ' with those who ask on the first processor; the helper has the second'
-     . ' to itself. Under this load a reload takes %s s (%.2f of `read()` when'
-     . ' nobody asks).',
+line(sprintf 'Failed requests: %d (target 0: %s). p99.9 during the load divided'
+     . ' by p99.9 before: %.2f (rounds %.2f to %.2f; target 1.5: %s); after the'
+     . ' load: %.2f (%.2f to %.2f). Percentiles are medians of %d rounds. One'
+     . ' worker and the clients share the first processor; the helper has the'
+     . ' second to itself. With these requests a reload takes %s s (%.2f of'
+     . ' `read()` without requests).',
      $failed, verdict($failed == 0), @ratio, verdict($ratio[0] <= 1.5), @later,
      $rounds, number(median(map { $_->{seconds} } by_name('during', @lines))),
      median(@{ $seconds{read} })
@@ -164,7 +166,7 @@ if (defined $after) {
     my ($end) = sort { $b->{size} <=> $a->{size} } zone_memory($t->master);
 
     table(['memory of the zone in use', 'MiB', 'ratio to one image',
-           'to reach'],
+           'target'],
           (map {
               my ($name, $memory) = @$_;
               [$name, sprintf('%.1f', $memory->{resident} / 2 ** 20),
@@ -176,6 +178,6 @@ if (defined $after) {
              ["after $rounds more, under load", $end])));
 
 } else {
-    line('The memory in use cannot be seen without being root.');
+    line('Memory in use was not measured: only root can see it.');
     line('');
 }

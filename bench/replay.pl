@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# This section measures how long nginx replays a journal at its start: by the
-# log, and from outside against a start without a journal.
+# This section measures how long nginx takes to replay a journal when it starts:
+# as the log says, and as the difference to a start without a journal.
 
 use strict;
 use warnings;
@@ -13,8 +13,8 @@ use Bench;
 
 my $rounds = rounds(7);
 
-# A journal longer than the zone's image, and than 64 MiB, becomes a
-# checkpoint: these are as long as one may be.
+# When a journal is longer than the zone's image and than 64 MiB, nginx writes a
+# checkpoint. These journals are about as long as possible without one.
 
 my @zones = (['zone=cached capacity=10m fpr=0.001', quick() ? 1 : 6],
              ['zone=large capacity=200m fpr=0.001', quick() ? 1 : 30]);
@@ -75,11 +75,11 @@ for (@zones) {
     ];
 }
 
-table(['', 'keys', 'seconds, by the log', 'keys/s', 'best round',
-       'keys/s, from outside', 'keys per second of a processor', 'to reach'],
+table(['', 'keys', 'seconds by the log', 'keys/s', 'best round',
+       'keys/s of the command', 'keys per second of a processor', 'target'],
       @rows);
 
-line('From outside: until the command returns, less the same without a'
-     . ' journal, in turns; so is the time of a processor. The journal is in'
-     . ' the page cache.');
+line('"Keys/s of the command" uses the time until the command returns, less'
+     . ' that of a start without a journal, in turns. The time of a processor'
+     . ' is measured in the same way. The journal is in the page cache.');
 line('');

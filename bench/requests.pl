@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# This section measures what it costs to look up a request's key among many,
-# with this module and with what people use instead. Each gets the same
-# requests, in turns; the answer is 404 if the key is absent, and an empty GIF
+# This section measures what it costs to look up a request's key among many
+# keys, with this module and with the usual alternatives.  Each gets the same
+# requests, in turns.  The answer is 404 if the key is absent, and an empty GIF
 # otherwise.
 
 use strict;
@@ -25,7 +25,7 @@ my @bloom = quick() ? (10_000, 100_000, 300_000)
 my @others = quick() ? (10_000, 30_000) : (1_000_000, 10_000_000);
 my $patience = quick() ? 30 : 240;               # seconds, for a start
 
-# images, lists and sockets; nginx's workers are nobody
+# for images, lists and sockets; nginx's workers run as nobody
 my $files = BloomTest->new;
 my $dir = $files->testdir;
 chmod 0755, $dir;
@@ -39,10 +39,10 @@ END {
 }
 
 
-# ---- things that are asked ----
+# ---- the programs that are measured ----
 
-# Each has a name, keys, a port; `pids` for what it uses of a processor and
-# memory, `start` and `reload` in seconds, undef if there is no such thing.
+# Each has a name, keys and a port; `pids`, whose processor time and memory are
+# measured; `start` and `reload` in seconds, undef if it has none.
 
 sub nginx_of {
     my ($name, $keys, $main, $http, $location, %more) = @_;
@@ -62,7 +62,7 @@ sub nginx_of {
         "location ~ ^/is/(?<id>[0-9]+)\$ { $location empty_gif; }",
         'location = /nothing/ { return 404; }', '}', '}', '');
 
-    # as BloomTest's run() does, but for its patience
+    # as BloomTest's run() does, but with more patience
 
     my $begun = now();
     my $command = spawn([$t->_command]);
@@ -317,7 +317,7 @@ sub measure {
 }
 
 
-section('Requests: is its key one of many?');
+section('Requests whose key is looked up among many');
 
 my $bare = nginx_of('nginx alone', 1, '', '', '');
 my @things = grep { defined } $bare, (map { bloom($_) } @bloom),
@@ -345,8 +345,9 @@ for my $thing (@things) {
     }
 }
 
-table(['', 'keys', 'absent, us of a processor', 'to nginx alone',
-       'present, us', 'to nginx alone', 'memory, MiB', 'start, s', 'reload, s'],
+table(['', 'keys', 'absent, us of a processor', 'ratio to nginx alone',
+       'present, us of a processor', 'ratio to nginx alone', 'memory, MiB',
+       'start, s', 'reload, s'],
       map {
           my $thing = $_;
           [$thing->{name}, $thing == $bare ? '' : number($thing->{keys}),
@@ -360,17 +361,17 @@ table(['', 'keys', 'absent, us of a processor', 'to nginx alone',
            defined $thing->{reload} ? number($thing->{reload}) : '-'];
       } @things);
 
-line("A processor's time of all processes of each, Redis' included, for"
-     . " $requests requests one after the other on one connection; median of"
-     . ' the rounds. An absent key is answered 404, a present one with 200 and'
-     . ' a GIF; nginx alone answers the same without asking. Memory is PSS of'
-     . ' all its processes, before the reload. Start: from the command until'
-     . ' it serves, filling included. Reload: HUP with nothing changed, until'
-     . ' the old worker is gone: this module keeps its memory, the others fill'
-     . ' theirs again, HAProxy would start anew. Keys are numbers of ten'
-     . ' digits.');
+line("Time on a processor of all processes, Redis included, per request:"
+     . " $requests requests, one after the other on one connection; medians of"
+     . ' the rounds. The answer is 404 for an absent key, and 200 with a GIF'
+     . ' for a present one; nginx alone gives these answers without a lookup.'
+     . ' Memory is the PSS of all processes before the reload. "Start" is the'
+     . ' time from the command until it serves, including filling. "Reload" is'
+     . ' the time from a HUP without changes until the old worker has exited:'
+     . ' this module keeps its memory, the others fill theirs again, and'
+     . ' HAProxy would have to be restarted. Keys are numbers of ten digits.');
 line('');
-line("Could not be measured: $_.") for @missing;
+line("Not measured: $_.") for @missing;
 line('') if @missing;
 
 

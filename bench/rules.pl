@@ -1,11 +1,11 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# This section measures what prefetching is worth to requests with several
-# rules: their cache lines are requested before the first is tested. Beside it
-# are the same rules with keys that the module does not prefetch: "${arg_a}",
-# which is composed, for $arg_a. A zone that the processor's cache holds shows
-# what else differs between both.
+# This section measures how much prefetching helps requests with several rules:
+# the cache lines of all rules are requested before the first rule is tested.
+# For comparison, it uses the same rules with keys that the module does not
+# prefetch: "${arg_a}", which is a composed text, instead of $arg_a.  A zone
+# that fits into the processor's cache shows what else differs between the two.
 
 use strict;
 use warnings;
@@ -39,7 +39,7 @@ my $t = Bench::server(
 
 my ($worker) = $t->workers;
 
-# so that the worker has all pages in its page table
+# first makes the worker touch all pages
 
 client([second_on], 'send', '-p', $t->port(8080),
        "warm,POST,/bloom/zones/big/test," . (quick() ? 10 : 600) . ",5000");
@@ -70,7 +70,7 @@ sub row {
     } qw(big small)];
 }
 
-# Of every rule but the first, by the differences in each round.
+# The cost of each rule after the first, from the differences within a round.
 
 sub more {
     my ($zone, $how) = @_;
@@ -81,7 +81,7 @@ sub more {
            0 .. $#$few;
 }
 
-table(['rules', map { ("$_, one by one, us", 'ahead, us', 'ratio') }
+table(['rules', map { ("$_, one by one, us", 'prefetched, us', 'ratio') }
                 quick() ? '10 MiB' : '1 GiB', 'in the cache'],
       (map { row($_) } @rules),
       ['each rule more', map {
@@ -89,7 +89,7 @@ table(['rules', map { ("$_, one by one, us", 'ahead, us', 'ratio') }
                [more($_, 'ahead')]), '';
       } qw(big small)]);
 
-line("A processor's time of the worker for a request that passes all its rules,"
-     . " each with a random key of its own that is absent; $requests requests of"
-     . " each kind in a round, $rounds rounds. Both zones are on small pages.");
+line("The worker's time on a processor for a request that passes all its rules."
+     . " Each rule has its own random absent key. $requests requests of each"
+     . " kind in each of $rounds rounds. Both zones are on small pages.");
 line('');

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * send sends requests one after the other on one connection, each when the one
- * before is answered.
+ * send sends requests on one connection, each when the previous one is
+ * answered.
  *
  *     send -p PORT [-r ROUNDS] [-f FIRST] [-w PID] KIND...
  *
@@ -10,19 +10,21 @@
  *
  *     NAME,METHOD,URI,COUNT,KEYS[,STATUS]
  *
- * STATUS is that of the answers, 200 if it is not given: others have failed.
- * "{FROM-TO}" in the URI, two numbers of as many digits, is a random number of
- * these in each request; there may be up to eight.
+ * STATUS is the expected status of the answers, by default 200; a request with
+ * another status has failed.  "{FROM-TO}" in the URI stands for a random number
+ * of that range in each request; both numbers have the same number of digits.
+ * There may be up to eight of these.
  *
- * COUNT requests with KEYS new keys in the body each, one in a line: numbers
- * of nine digits, from FIRST on.  With 0 keys there is no body.  In each round
- * all kinds have their turn, in this order, so that what disturbs the machine
- * disturbs them alike.  Bodies are made before the clock starts.
+ * A kind sends COUNT requests.  The body of each has KEYS new keys, one per
+ * line: numbers of nine digits, from FIRST on.  With 0 keys there is no body.
+ * In each round all kinds have their turn, in this order, so that disturbances
+ * affect them equally.  Bodies are made before the clock starts.
  *
- * For each kind and round a line of JSON is printed: what the answers said of
- * keys (0 if they say nothing), the seconds from the first request to the last
- * answer, and the seconds that process PID, nginx's worker, was on a processor
- * meanwhile, and that it and the client waited for one because others had it.
+ * For each kind and round it prints a line of JSON: what the answers said about
+ * keys (0 if nothing), the seconds from the first request to the last answer,
+ * the seconds that process PID, nginx's worker, spent on a processor, and the
+ * seconds that the worker and the client waited for a processor that others
+ * had.
  */
 
 #include <errno.h>
@@ -33,8 +35,8 @@
 
 #include "http.h"
 
-#define KEY_LEN  10                      /* with the line's end */
-#define RANDOM   8                       /* parts of a URI, at most */
+#define KEY_LEN  10                      /* including the line's end */
+#define RANDOM   8                       /* most ranges in a URI */
 
 
 typedef struct {
@@ -48,7 +50,7 @@ typedef struct {
 
 
 typedef struct {
-    size_t         at;                   /* in the URI */
+    size_t         at;                   /* position in the URI */
     unsigned long  from;
     unsigned long  to;
 } random_t;
@@ -74,7 +76,8 @@ part(char **text)
 }
 
 
-/* Nanoseconds that a process was on a processor, and was waiting for one. */
+/* Returns the nanoseconds that a process was on a processor, and stores those
+ * that it waited for one. */
 static void
 used(const char *pid, unsigned long long ns[2])
 {
@@ -94,8 +97,7 @@ used(const char *pid, unsigned long long ns[2])
 
 
 /*
- * Takes each "{FROM-TO}" out of a URI, and leaves a number there; how many
- * there were.
+ * Replaces each "{FROM-TO}" in a URI by a number.  Returns how many there were.
  */
 static int
 random_parts(char *uri, random_t part[RANDOM])
@@ -141,7 +143,7 @@ any(unsigned long from, unsigned long to)
 }
 
 
-/* Requests one behind the other in *text; returns the length of each. */
+/* Writes requests one after another to *text.  Returns the length of each. */
 static size_t
 make(const kind_t *kind, char **text)
 {
@@ -209,7 +211,7 @@ run(int fd, const kind_t *kind, long round, const char *pid)
     failed = 0;
     durable = 0;
 
-    /* a process is counted when it leaves the processor */
+    /* the kernel updates a process's time when it leaves the processor */
 
     usleep(2000);
 

@@ -3,21 +3,20 @@
 #
 # bench.sh [SECTION...]: the body of `make bench`
 #
-# Runs bench/SECTION.pl for each section, or all of them, and writes one report
-# to bench/results/NAME.md and to the terminal. The report describes the
-# machine.
+# Runs bench/SECTION.pl for each section, by default for all. Writes one report
+# with a description of the machine to bench/results/NAME.md and the terminal.
 #
-#   BENCH_NAME    the name of the report (default: the name of the processor)
-#   BENCH_QUICK   1 measures little, only to show that it works, and writes the
-#                 report to build/bench
-#   BENCH_ROUNDS  how often each subject has its turn
-#   BENCH_MEMORY  the size of the largest filter in the section "lookups", such
-#                 as 8g (default: two thirds of the free memory)
-#   BENCH_KEYS    the largest number of keys in the section "build" (default:
-#                 100 million); 1000000000 needs 33 GB on the disk
-#   TMPDIR        the directory for the data, about 4 GB
+#   BENCH_NAME    name of the report (default: the processor's name)
+#   BENCH_QUICK   1: a small and short run that shows that everything works; the
+#                 report goes to build/bench/results
+#   BENCH_ROUNDS  number of turns of each measurement
+#   BENCH_MEMORY  size of the largest filter in the section lookups, such as 8g
+#                 (default: two thirds of the free memory)
+#   BENCH_KEYS    largest number of keys in the section build; 1000000000 needs
+#                 33 GB on the disk (default: 100 million)
+#   TMPDIR        directory for the data, about 4 GB
 #
-# Ctrl-C ends the run with a report of what was measured.
+# Ctrl-C stops the run and leaves a report of what has been measured.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -29,7 +28,7 @@ sections=("$@")
 
 for section in "${sections[@]}"; do
     if [ ! -e "bench/$section.pl" ]; then
-        echo "No section of the benchmarks is named \"$section\"; there are:" \
+        echo "There is no section \"$section\" of benchmarks; there are:" \
              $(basename -a -s .pl bench/*.pl) >&2
         exit 2
     fi
@@ -48,7 +47,7 @@ report=$out/$name.md
 
 mkdir -p $out build/bench
 
-# the names of the plots begin with this
+# the prefix of the plots' names
 
 export BENCH_FILES=$PWD/$out/$name
 
@@ -75,8 +74,7 @@ END
 }
 
 
-# busy [SECONDS]: prints how much of the processors other programs use, measured
-# over 2 seconds unless given.
+# Prints how busy the processors are with other work, over some seconds.
 
 others() {
     awk '/^cpu / { n = 0; for (i = 2; i <= 9; i++) { n += $i }
@@ -106,9 +104,10 @@ trap 'rm -f $part' EXIT
 {
     echo "# Benchmarks: $model, $processors cores"
     echo
-    echo "By \`make bench\`; [README.md](../README.md) says what is measured" \
-         "and how. What is compared ran side by side, in turns; figures are" \
-         "medians of the turns. Ratios carry, the rest is this machine's."
+    echo "This report was made by \`make bench\`;" \
+         "[README.md](../README.md) says what is measured and how. Things" \
+         "that are compared took turns, and figures are medians of the turns." \
+         "Ratios are comparable between machines; other figures are not."
     echo
     machine
 } | tee "$part"
@@ -118,7 +117,8 @@ trap 'failed=130' INT
 
 for section in "${sections[@]}"; do
     if [ $failed = 130 ]; then
-        echo "Not measured, since it was stopped: $section." | tee -a "$part"
+        echo "Not measured, because the run was stopped: $section." \
+            | tee -a "$part"
         continue
     fi
 
@@ -139,12 +139,12 @@ for section in "${sections[@]}"; do
         echo "Other work on the machine: $before before, $after after."
 
         if [ "${before%% *}" -gt 10 ] || [ "${after%% *}" -gt 10 ]; then
-            echo "Too much for seconds and latencies to be this module's" \
-                 "alone: run it again when it is quiet."
+            echo "This much other work distorts seconds and latencies: run" \
+                 "the benchmark again when the machine is quiet."
         fi
     } | tee -a "$part"
 done
 
 mv "$part" "$report"
-echo "All of this is in $report"
+echo "The report is in $report"
 exit $failed

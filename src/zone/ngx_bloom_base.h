@@ -29,10 +29,11 @@
 
 
 /*
- * Opens the zone's state directory, in the master.  If `make` is set and the
- * zone wants a directory, creates it if necessary.  Sets zone->state, of which
- * only the directory is open.  Returns NGX_OK; or NGX_ERROR, logged, if the
- * directory cannot or must not be used.
+ * Opens the zone's state directory, in the master.  If it does not exist,
+ * creates it if `make` is set and something adds keys to the zone; otherwise
+ * leaves zone->state NULL.  Of an opened zone->state only the directory is
+ * open.  Returns NGX_OK; or NGX_ERROR, logged, if the directory cannot or must
+ * not be used.
  */
 ngx_int_t ngx_bloom_base_open_directory(ngx_bloom_zone_t *zone,
     ngx_uint_t make);
@@ -86,7 +87,7 @@ ngx_uint_t ngx_bloom_base_alike(bloom_image_t *one, bloom_image_t *other);
  * zone's file= from now on. */
 void ngx_bloom_base_note_name(ngx_bloom_zone_t *zone);
 
-/* Records that, and that this state of the file has been seen. */
+/* Does so, and records that the file has been seen as it is now. */
 void ngx_bloom_base_note_file(ngx_bloom_zone_t *zone);
 
 /* Logs why the image of file= is refused, at the level of

@@ -60,7 +60,8 @@ typedef enum {
                                             not exist */
 
     NGX_BLOOM_COUNTER_AUDITED,           /* requests that bloom_audit let
-                                            through: the sum of the next 3 */
+                                            through; once they are answered,
+                                            one of the next 3 counts them */
     NGX_BLOOM_COUNTER_CONFIRMED,         /* the backend has no such key */
     NGX_BLOOM_COUNTER_WRONG_ABSENT,      /* the backend has the key */
     NGX_BLOOM_COUNTER_UNANSWERED,        /* the backend did not tell */
@@ -112,8 +113,8 @@ ngx_int_t ngx_bloom_counters_declare(ngx_conf_t *cf);
  */
 void ngx_bloom_counters_begin(void);
 
-/* Returns the series of a name, any bytes, and claims it for the configuration;
- * called after ngx_bloom_counters_begin(). */
+/* Claims the series of a name, which may have any bytes, for the configuration.
+ * Called after ngx_bloom_counters_begin().  Returns the series. */
 ngx_uint_t ngx_bloom_counters_claim(ngx_str_t *name);
 
 /* Prepares a process to count.  Called once in each process. */

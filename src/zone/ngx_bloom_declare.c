@@ -356,7 +356,7 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "bloom zone \"%V\" in %s:%ui is too small for the "
                       "uploaded image that it starts with, \"%s\": it needs "
-                      "%uzk; write \"zone=%V:%uzk\", leave the size out, or "
+                      "%uzk; write \"zone=%V:%uzk\", omit the size, or "
                       "remove that file to start with %s instead",
                       &zone->name, zone->conf_file, zone->conf_line, path,
                       (needs + 1023) / 1024, &zone->name,

@@ -67,9 +67,10 @@ void ngx_bloom_hugepages_advise(u_char *p, size_t len, ngx_uint_t pages);
 void ngx_bloom_hugepages_clear(u_char *p, size_t len, ngx_uint_t pages);
 
 /*
- * Returns how many bytes of the memory are on huge pages, as the system counts
- * for this process, which touches each page that is in memory for that.  Takes
- * some milliseconds per GiB.
+ * Returns how many bytes of the memory are on huge pages, as the system reports
+ * for this process.  The system counts only pages that a process has touched,
+ * so this touches each page that is in memory.  Takes some milliseconds per
+ * GiB.
  */
 size_t ngx_bloom_hugepages_measure(u_char *p, size_t len);
 

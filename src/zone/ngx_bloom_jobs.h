@@ -10,8 +10,8 @@
  *     save      write a checkpoint or a snapshot
  *     compact   make the journal shorter, between other jobs
  *
- * A load or a save ends by storing the result of its task, if it is one, and by
- * giving back the idle bank.
+ * A load or a save ends by storing the result of its task, if a process asked
+ * for it, and by giving back the idle bank.
  *
  * The helper holds sh->helper from the choice of a job to its end.  If it dies
  * meanwhile, the next helper finds the job's task unfinished: the task has
@@ -72,18 +72,19 @@ typedef struct {
     ngx_bloom_compact_t  *compact;       /* NULL: no run has begun */
 
     ngx_bloom_image_file_t  base;        /* file=, while it is synchronised */
-    uint64_t              base_synced;   /* bytes of it that are */
-    ngx_msec_t            base_tried;    /* when that was last begun */
-    uint64_t              base_logged;   /* generation of which a failure to do
-                                            so has been logged */
+    uint64_t              base_synced;   /* bytes synchronised so far */
+    ngx_msec_t            base_tried;    /* when this was last begun */
+    uint64_t              base_logged;   /* generation whose failure of this
+                                            has been logged */
 
     ngx_msec_t            looked;        /* when the file was last checked */
-    ngx_msec_t            synced;        /* when the journal last was */
+    ngx_msec_t            synced;        /* when the journal was last
+                                            synchronised */
     ngx_msec_t            cleaned;       /* when files were last removed */
-    ngx_msec_t            measure_hugepages;    /* when to do so next */
+    ngx_msec_t            measure_hugepages;    /* when to measure next */
     uint64_t              failed;        /* failure that was last logged */
-    uint64_t              bits_set;      /* when the filter was last checked
-                                            for being over-full */
+    uint64_t              bits_set;      /* number of bits set when the filter
+                                            was last checked for over-full */
 } ngx_bloom_jobs_t;
 
 

@@ -45,8 +45,8 @@ typedef struct {
     ngx_str_t           key;             /* canonical */
 } ngx_bloom_lookup_prefetch_t;
 
-/* Hashes a key early.  Does nothing but mark it as not hashed if the key form
- * is neither raw nor lower: others make several expressions of a key. */
+/* Hashes a key early if the key form is raw or lower.  Other forms make several
+ * expressions of a key; then this only marks the key as not hashed. */
 void ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
 

@@ -39,10 +39,9 @@
 
 
 /*
- * A condition says whether a zone can be trusted to have all keys.  In each
- * but NGX_BLOOM_SERVING, some or all answers are unknown.  The endpoint, the
- * metrics and the documents call it the zone's "state"; in the source,
- * ngx_bloom_state_t is the state directory.
+ * The condition of a zone.  In each but NGX_BLOOM_SERVING, some or all answers
+ * are unknown.  The endpoint, the metrics and the documents call it the zone's
+ * "state"; in the source, ngx_bloom_state_t is the state directory.
  */
 typedef enum {
     NGX_BLOOM_SERVING = 0,
@@ -69,8 +68,9 @@ typedef enum {
 typedef enum {
     NGX_BLOOM_DONE = 0,
     NGX_BLOOM_REFUSED,                   /* the image is bad, or too old */
-    NGX_BLOOM_NO_ROOM,                   /* the image does not fit the zone */
-    NGX_BLOOM_FAILED                     /* a system call failed */
+    NGX_BLOOM_NO_ROOM,                   /* the zone, the memory or the disk
+                                            has too little room */
+    NGX_BLOOM_FAILED                     /* something else failed */
 } ngx_bloom_outcome_e;
 
 /* How one run of a task ended. */
@@ -350,7 +350,8 @@ const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
  */
 ngx_uint_t ngx_bloom_zone_overfull(ngx_bloom_zone_t *zone, uint64_t *items);
 
-/* Measures how much of the banks is on huge pages.  Takes milliseconds. */
+/* Measures how much of the banks is on huge pages.  Takes some milliseconds per
+ * GiB. */
 void ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone);
 
 /* Returns the size of a zone whose banks have room for `bank` bytes each. */

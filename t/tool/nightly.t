@@ -193,7 +193,7 @@ subtest 'bad settings change nothing' => sub {
                     ZONE_URL => '', NGINX_RELOAD => '');
     changes_nothing('a wrong option', qr/--frp.*the image cannot be built/s,
                     BUILD_OPTIONS => '--frp 1');
-    changes_nothing('an unknown zone', qr/nginx refuses .* 404 no zone/,
+    changes_nothing('an unknown zone', qr/nginx refuses .* 404 there is no zone/,
                     ZONE_URL => "http://127.0.0.1:" . $t->port(8080)
                                 . '/bloom/zones/other');
     changes_nothing('another file than that of the zone',
