@@ -2,8 +2,8 @@
 
 /*
  * Fuzzes the import of a bitmap.  The first two bytes of the input are the
- * options of the user, scheme and funnel.  The next are k and the number of
- * bits by which the filter is shorter than the rest, which is the bitmap.
+ * user's options: scheme and funnel, then k and the number of bits by which the
+ * filter is shorter than the bitmap.  The rest of the input is the bitmap.
  */
 
 #include "fuzz_foreign.h"

@@ -6,8 +6,8 @@
  * and lengths, as an attacker would.  Each format is asked to write the image,
  * with the header that the image keeps of its source, which may be nonsense.
  *
- * Either the format gives a reason why it cannot, or it writes a file of exactly
- * this filter and needs no byte that the image lacks.
+ * Either the format gives a reason why it cannot, or it writes a file of
+ * exactly this filter and needs no byte that the image lacks.
  */
 
 #include "fuzz.h"

@@ -7,7 +7,8 @@
 //	check FORM FILE < keys        prints 0 or 1 for each key
 //
 // FORM is binary, little (binary with little-endian words), words (binary, with
-// a set that is longer than the filter), json or std (json in the other base64).
+// a set that is longer than the filter), json or std (json in the other
+// base64).
 package main
 
 import (
