@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What every fuzzer needs: its entry, and a way to say that something is
- * wrong, which libFuzzer takes for a finding.
+ * Every fuzzer needs this file: it declares the entry, and expect() reports to
+ * libFuzzer that something is wrong.
  */
 
 #ifndef BLOOM_FUZZ_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes what is made of a bitmap: the first two bytes are what the user says,
- * scheme and funnel, then k and how many bits there are less than the others
- * are.
+ * Fuzzes the import of a bitmap.  The first two bytes of the input are the
+ * user's options: scheme and funnel, then k and the number of bits by which the
+ * filter is shorter than the bitmap.  The rest of the input is the bitmap.
  */
 
 #include "fuzz_foreign.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes bits-and-blooms in JSON: the text becomes the same binary form,
- * whether in place or not, which is never longer, and that is then a file.
+ * Fuzzes bits-and-blooms in JSON.  The text becomes the same binary form in
+ * place and in other memory, and that form is never longer than the text.  The
+ * fuzzer then reads it as a file.
  */
 
 #include "fuzz_foreign.h"

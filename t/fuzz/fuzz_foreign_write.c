@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes what writes other systems' filters: the input is the header of an
- * imported image, without the zeros at its end, whose checksum and lengths are
- * made to fit, as an attacker would.  Each format is asked to write it, with
- * the header that the image keeps of its source, of whatever worth that is.
+ * Fuzzes the export of filters to other systems.  The input is the header of an
+ * imported image without the zeros at its end.  The fuzzer corrects checksum
+ * and lengths, as an attacker would.  Each format is asked to write the image,
+ * with the header that the image keeps of its source, which may be nonsense.
  *
- * Either a reason is named, or what would be written is a file of the very
- * filter that the image is, and needs no byte that the image does not have.
+ * Either the format gives a reason why it cannot, or it writes a file of
+ * exactly this filter and needs no byte that the image lacks.
  */
 
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes key forms: canonical keys and what keys are looked up by.
+ * Fuzzes key forms: canonical keys, and the expressions of a lookup.
  *
  * The input's first byte is the form, and the rest is the key:
  *

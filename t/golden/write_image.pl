@@ -3,12 +3,12 @@
 
 # write_image.pl [--list] VECTOR
 #
-# Writes the image that a golden vector describes (README.md) to standard
-# output; with --list its size and its bytes in hexadecimal, as they stand in
-# a vector.
+# Writes the image that a golden vector (README.md) describes to standard
+# output. With --list, it prints the size and the bytes in hexadecimal instead,
+# as a vector contains them.
 #
-# Made from docs/image-format.md alone and on purpose without any of the
-# project's other code: an error would have to be made twice to go unseen.
+# It was made from docs/image-format.md alone and on purpose without any of the
+# project's other code, so an error would have to be made twice to stay unseen.
 # It is slow and plain.
 
 use strict;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 /*
- * Guava itself, for t/import/guava.t:
+ * This program writes and checks filters with Guava itself, for
+ * t/import/guava.t:
  *
- *   Guava write STRATEGY FUNNEL N FPP FILE < keys    makes a filter
- *   Guava check FUNNEL FILE < keys                   prints 0 or 1 of each key
+ *   Guava write STRATEGY FUNNEL N FPP FILE < keys    writes a filter
+ *   Guava check FUNNEL FILE < keys                   prints 0 or 1 for each key
  *
  * Keys are lines of UTF-8.  STRATEGY is 32 or 64.
  */

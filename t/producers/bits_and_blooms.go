@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// bits-and-blooms itself, for t/import/bits-and-blooms.t:
+// This program writes and checks filters with bits-and-blooms itself, for
+// t/import/bits-and-blooms.t:
 //
-//	write FORM M K FILE < keys    makes a filter of M bits and K hashes
-//	check FORM FILE < keys        prints 0 or 1 of each key
+//	write FORM M K FILE < keys    writes a filter of M bits and K hashes
+//	check FORM FILE < keys        prints 0 or 1 for each key
 //
-// FORM is binary, little (the same, words in the other order), words (binary,
-// of a set that is longer than the filter), json or std (json in the other
+// FORM is binary, little (binary with little-endian words), words (binary, with
+// a set that is longer than the filter), json or std (json in the other
 // base64).
 package main
 

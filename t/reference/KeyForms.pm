@@ -2,13 +2,14 @@
 
 package KeyForms;
 
-# The key forms "host" and "url" once more, from docs/key-forms.md; see README.md
-# beside this file.  Plain steps over plain strings: nothing here is fast.
+# A second implementation of the key forms "host" and "url", from
+# docs/key-forms.md; README.md in this folder tells about it.  It is plain and
+# slow.
 #
 #     my ($canonical, @expressions) = KeyForms::expand('url', $key);
 #
-# Strings are bytes.  An empty list: the key is invalid.  For "url" the
-# canonical form has its scheme, and the expressions have none.
+# Strings are bytes.  The list is empty if the key is invalid.  The canonical
+# form of "url" has a scheme, and its expressions have none.
 
 use strict;
 use warnings;

@@ -2,8 +2,8 @@
 
 package Mutations;
 
-# Keys as attackers write them, and as nobody does: seeds, changed at random.
-# The same seeds and the same number give the same keys.
+# Changes keys at random, into spellings of attackers and into nonsense.  The
+# same keys and the same number give the same changes.
 #
 #     my $mutations = Mutations->new($number, @keys);
 #     my $key = $mutations->next;

@@ -2,15 +2,15 @@
 
 // browser.mjs [--seed N] [--count N] [--show N] [--program FILE]
 //
-// Asks the core what keys of the forms "url" and "host" are looked up by, and
-// Node's URL, the parser that browsers have (WHATWG's URL Standard), where they
-// lead.  A key is a spelling of a listed host that is to get past the list.
-// Whatever leads to a host has to be looked up by that host and by the listed
-// one.
+// Generates spellings of listed hosts that try to get past a list.  For each,
+// it asks Node's URL, the parser of WHATWG's URL Standard that browsers use, to
+// which host the spelling leads, and the core, by which expressions the key
+// forms "url" and "host" look it up.  The expressions must contain that host
+// and the listed host above it.
 //
-// Prints the keys that are not (--show, 20), then for each form how many keys
-// were generated, led to some host, led to a listed one, were found, and were
-// missed.  Exits with 1 if any was missed.
+// Prints the spellings that are missed (--show, 20).  Then prints for each form
+// how many spellings were generated, led to some host, led to a listed one,
+// were found, and were missed.  Exits with 1 if any was missed.
 
 import { spawnSync } from 'node:child_process';
 import { domainToUnicode } from 'node:url';

@@ -4,10 +4,10 @@
 # compare.pl --form url|host [--seed N] [--count N] [--show N] [--tool TOOL]
 #            [FILE...]
 #
-# What `ngx-bloom expand` makes of keys, against what KeyForms.pm does: of each
-# line of the files, and of --count changed ones (Mutations.pm).  Prints the
-# first differences (--show, 20) and, last, "N keys compared, N invalid, N
-# differ"; exits with 1 if any does.
+# Compares the output of `ngx-bloom expand` with that of KeyForms.pm, for each
+# line of the files and for --count random changes of these lines
+# (Mutations.pm).  Prints the first differences (--show, 20) and, as its last
+# line, "N keys compared, N invalid, N differ".  Exits with 1 if any differs.
 
 use strict;
 use warnings;

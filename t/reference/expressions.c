@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This program shows by what keys are looked up, for browser.mjs, which needs
- * keys of any bytes and fast answers.
+ * This program prints the expressions by which keys are looked up.  browser.mjs
+ * uses it because it needs keys of any bytes and fast answers.
  *
  * It reads keys from standard input, each as the number of its form (one byte),
  * its length (two bytes, little-endian) and its bytes, and prints a line for
- * each: the expressions with a blank between them, or "! " and why the key is
- * invalid.
+ * each: the expressions with a blank between them, or "! " and the reason why
+ * the key is invalid.
  */
 
 #include <stdio.h>
