@@ -126,8 +126,8 @@ export function freshness(image, now) {
         return `keys as of ${ago(image.as_of, now)}`;
     }
 
-    return image.created === null ? 'of no known time'
-                                  : `made ${ago(image.created, now)}`;
+    return image.created === null ? 'age not known'
+                                  : `built ${ago(image.created, now)}`;
 }
 
 

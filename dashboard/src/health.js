@@ -23,7 +23,7 @@ const states = {
                        + 'whose --as-of is more than an hour after the loss, '
                        + 'and load it.'],
     'behind': ['warn', 'Another instance of the zone has added keys that this '
-                       + 'one has yet to apply. If this lasts, look at the '
+                       + 'one has not applied yet. If this lasts, look at the '
                        + 'disk of bloom_state_path.'],
 };
 
@@ -61,10 +61,10 @@ export function problems(zone, now) {
         const { filter, image } = zone;
 
         say(filter.estimated_fpr > 2 * image.fpr ? 'bad' : 'warn',
-            `Over-full: about ${number(filter.estimated_items)} keys where `
-            + `there was to be room for ${number(image.capacity)}. False `
-            + `positives are ${digits(filter.estimated_fpr / image.fpr)} times `
-            + `as many as meant: ${rate(filter.estimated_fpr)}. `
+            `Over-full: the filter has about ${number(filter.estimated_items)} `
+            + `keys, but capacity for ${number(image.capacity)}. Its `
+            + `false-positive rate is ${rate(filter.estimated_fpr)}, `
+            + `${digits(filter.estimated_fpr / image.fpr)} times the target. `
             + (zone.file !== null || image.uploaded
                 ? 'Build the next image with -n greater than its number of '
                   + 'keys.'
@@ -77,7 +77,7 @@ export function problems(zone, now) {
 
     if (zone.journal.lost_keys > 0) {
         say('bad', `${plural(zone.journal.lost_keys, 'added key')} found no `
-                   + 'room to wait for the disk, and will be gone with the '
+                   + 'room to wait for the disk and will be lost with the '
                    + 'next load. Make room on the disk of bloom_state_path, '
                    + 'and add the keys again.');
     }
@@ -91,8 +91,9 @@ export function problems(zone, now) {
 
     if (now - Date.parse(zone.audit.last_wrong_absent) < RECENT) {
         say('bad', `The audit found ${number(zone.audit.wrong_absent)} wrong `
-                   + `“absent” among ${number(zone.audit.audited)}: keys that `
-                   + 'the filter lacks and the backend has, last at '
+                   + `“absent” in ${plural(zone.audit.audited,
+                                           'audited request')}: the backend `
+                   + 'has these keys, the filter does not; last at '
                    + `${moment(zone.audit.last_wrong_absent)}. Add the keys that `
                    + 'the error log names, or load an image that has them.');
     }
@@ -101,11 +102,11 @@ export function problems(zone, now) {
         && zone.feedback.measured_fpr > 2 * zone.image.fpr)
     {
         say('warn', `False positives are measured at `
-                    + `${rate(zone.feedback.measured_fpr)}, where `
-                    + `${rate(zone.image.fpr)} were meant. They may be deleted `
-                    + 'keys that are still asked for: load an image without '
-                    + 'them. If no keys were deleted, somebody may choose the '
-                    + 'keys: see hash=siphash.');
+                    + `${rate(zone.feedback.measured_fpr)}; the target is `
+                    + `${rate(zone.image.fpr)}. They may be deleted keys that `
+                    + 'are still asked for: load an image without them. If no '
+                    + 'keys were deleted, a client may be choosing keys on '
+                    + 'purpose: use hash=siphash.');
     }
 
     if (zone.load.in_progress) {

@@ -210,7 +210,7 @@ function words() {
 
     is(said({}), '', 'a zone in good order has no problem');
     like(wrong('2026-05-05T11:59:00.000Z'),
-         /^bad: The audit found 2 wrong “absent” among 10: .* last at 2026-05-05 11:59:00 UTC\. Add the keys/,
+         /^bad: The audit found 2 wrong “absent” in 10 audited requests: .* last at 2026-05-05 11:59:00 UTC\. Add the keys/,
          'a wrong absent of today is a problem');
     like(wrong('2026-05-04T12:00:02.000Z'), /^bad: The audit/,
          'a wrong absent is a problem for 24 hours');
@@ -330,16 +330,16 @@ async function looks(page) {
     like(await card(page, 'customers').innerText(),
          /stale[^]*older than max_age/, 'the card of a stale zone says so');
     like(await card(page, 'tokens').innerText(),
-         /Over-full: about 2,\d\d\d keys/,
+         /Over-full: the filter has about 2,\d\d\d keys/,
          'the card of an over-full zone says so');
     like(await card(page, 'leaked').innerText(),
          /The last load was refused: [^]*damaged/,
          'the card of a zone with a bad image says so');
     like(await card(page, 'leaked').innerText(),
-         /audit found 3 wrong “absent” among 3: [^]*, last at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\. Add the keys /,
+         /audit found 3 wrong “absent” in 3 audited requests: [^]*; last at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\. Add the keys /,
          'the card of a zone that lacks keys says so');
     like(await card(page, 'tokens').innerText(),
-         /positives are measured at \d[\d.]* %, where 0\.1 %[^]*Measured\s+\d[\d.]* %, \d+ cases/,
+         /positives are measured at \d[\d.]* %; the target is 0\.1 %[^]*Measured\s+\d[\d.]* %, \d+ cases/,
          'the card of a zone with feedback has the measured rate');
     is(await page.locator('.card.bad').count(), 3,
        'cards of zones in trouble are marked');
