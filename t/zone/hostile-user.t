@@ -187,7 +187,8 @@ subtest 'the process that loads is stopped' => sub {
     is(ask_until_known($t, 'ids', 'id1', 'key1', 'no'), '110',
        'the reload is made when nobody stops the process');
 
-    # the child that synchronises journals at a stop
+    # the stop must not hang on the child that synchronises journals when nginx stops,
+    # for which there must be something to synchronise
 
     add($t, 'ids', ['key3']);
     $t->stop;
