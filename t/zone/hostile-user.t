@@ -187,8 +187,7 @@ subtest 'the process that loads is stopped' => sub {
     is(ask_until_known($t, 'ids', 'id1', 'key1', 'no'), '110',
        'the reload is made when nobody stops the process');
 
-    # the stop must not hang on the child that synchronises journals when nginx stops,
-    # for which there must be something to synchronise
+    # a stop forks such a process, too, if there is something to synchronise
 
     add($t, 'ids', ['key3']);
     $t->stop;
