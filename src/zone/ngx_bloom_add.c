@@ -54,7 +54,8 @@ ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch)
 
     if (batch->once) {
 
-        /* wait in the lock, so that a holder that was preempted can run */
+        /* this key cannot be tried again: wait in the lock, so that a holder
+         * that was preempted can run */
 
         if (ngx_bloom_lock(mutex, 0) == NGX_OK) {
             return NGX_OK;

@@ -314,7 +314,8 @@ ngx_bloom_declare_check(ngx_conf_t *cf, ngx_array_t *zones)
         {
             ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                           "bloom_state_path \"%V\" is too long for bloom "
-                          "zone \"%V\"", &zone[i]->state_path,
+                          "zone \"%V\": shorten the path or the zone's name",
+                          &zone[i]->state_path,
                           &zone[i]->name);
             return NGX_ERROR;
         }

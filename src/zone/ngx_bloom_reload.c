@@ -255,7 +255,8 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_answer_t *answer)
 
         ngx_bloom_load_end(&load);
 
-        /* losses until now happened without a journal: the image counts */
+        /* earlier losses happened without a journal: the image's as_of says
+         * which keys the filter has */
 
         sh->complete = ngx_max(ngx_bloom_as_of_cut(zone->state,
                                                &sh->bank[bank].image), 1);

@@ -39,7 +39,7 @@ ngx_bloom_shutdown_init(ngx_cycle_t *cycle, ngx_array_t *zones)
 {
     static void  *ident[4];
 
-    /* other processes do the helper's work, or have no journals */
+    /* the helper and the only process synchronise until they exit */
 
     if (ngx_process != NGX_PROCESS_WORKER) {
         return;

@@ -22,7 +22,7 @@ use constant { IDS => 3 * 1024 * 1024, SEEN => 4 * 1024 * 1024 };
 
 my @forgeries = ('zeros', 'ones', 'noise', 'pointers', 'swapped');
 
-# The signals that the master gets after the memory has been forged.
+# The reloads that the master is told to do after the memory has been forged.
 
 my @reloads = (
     ['a reload of the same configuration', ''],

@@ -187,7 +187,7 @@ subtest 'the process that loads is stopped' => sub {
     is(ask_until_known($t, 'ids', 'id1', 'key1', 'no'), '110',
        'the reload is made when nobody stops the process');
 
-    # the child that synchronises journals at a stop
+    # a stop forks such a process, too, if there is something to synchronise
 
     add($t, 'ids', ['key3']);
     $t->stop;
