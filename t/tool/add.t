@@ -118,7 +118,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
        'an addition without new keys leaves the content as it was');
 
     like(scalar tool_ok('add', $image, { stdin => "old1\n\n" }),
-         qr/^\Q$image\E: 1 keys, 0 added, 2000 distinct of 3000, false-positive rate .*; it is as it was\n.* 1 empty key was skipped\n\z/,
+         qr/^\Q$image\E: 1 key, 0 added, 2000 distinct, capacity 3000, false-positive rate .*; the image is unchanged\n.* 1 empty key was skipped\n\z/,
          'add prints what it has added, and the empty keys it has skipped');
 
     $result = add($image, []);
@@ -156,7 +156,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     my $image = build('small.bloom', \@old);
 
     my ($out, $err) = tool_ok('add', $image, { stdin => lines_of(@new) });
-    like($err, qr/warning: \d+ distinct keys are more than the capacity of 1000: .*-n for the keys to come/,
+    like($err, qr/warning: \d+ distinct keys exceed the capacity of 1000: .*; rebuild the image with a larger -n/,
          'add warns of more keys than the capacity');
 
     ($out, $err) = tool_ok('add', '-q', $image, { stdin => "x\ny\n" });
@@ -182,8 +182,8 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 
     my $was = content_of($image);
 
-    for (['2026-01-01T00:00:00Z', qr/is complete up to 2026-02-01T12:00:00.000Z, which is later than --as-of; leave it out/],
-         ['tomorrow', qr/a time is written as/],
+    for (['2026-01-01T00:00:00Z', qr/is already complete as of 2026-02-01T12:00:00.000Z, which is later than --as-of; leave out --as-of/],
+         ['tomorrow', qr/must be a time such as/],
          [time + 86400, qr/in the future/])
     {
         my ($as_of, $message) = @$_;
@@ -266,12 +266,13 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
           "$dir/nowhere.bloom", $keys],
          ['no image', qr/keys: is not a Bloom filter image/, $keys, $keys],
          ['torn', qr/torn\.bloom: is truncated/, $torn, $keys],
-         ['no keys', qr/other\.bloom: is an image and not a list of keys/,
+         ['no keys', qr/other\.bloom: is an image, not a list of keys/,
           $image, $other],
-         ['its own file', qr/safe\.bloom: is the output too/, $image, $image],
+         ['its own file', qr/safe\.bloom: is also the output/, $image, $image],
          ['keys that are not there', qr/missing: cannot be opened/, $image,
           "$dir/missing"],
-         ['-0 with --from', qr/give one of them/, '-0', '--from', 'lines',
+         ['-0 with --from', qr/--from and -0 cannot be used together/,
+          '-0', '--from', 'lines',
           $image, $keys],
          ['an unknown option', qr/unknown option "--like"/, '--like', $image,
           $keys])
@@ -290,7 +291,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
         ['sh', '-c', 'ulimit -f 4 && exec "$@"', 'sh', $tool, 'add', $image,
          $keys], env => $t->{env});
     is($exit, 2, 'an addition that finds no room on the disk fails');
-    like($err, qr/safe\.bloom: cannot be written: File too large; the old file is as it was/,
+    like($err, qr/safe\.bloom: cannot be written: File too large; the old file is unchanged/,
          'an addition that finds no room on the disk says so');
     ok(content_of($image) eq $was,
        'an addition that finds no room on the disk leaves the image as it was');

@@ -74,7 +74,7 @@ for (
     my $what = join(' ', $command, @arguments) =~ s/\Q$dir\E\///gr;
 
     is($exit, 2, "$what is refused");
-    like($err, qr/\A[^\n]*: byte \d+: within a (?:key|line) of 1 MiB or more; .*-0[^\n]*\n\z/,
+    like($err, qr/\A[^\n]*: byte \d+(?: of the gzip data: a (?:key|line) reaches 1 MiB here|: a (?:key|line) of 1 MiB or more begins here); .*-0[^\n]*\n\z/,
          "$what says what is wrong") or diag(substr $err, 0, 500);
     cmp_ok($peak, '<', $bound, "$what takes little memory");
 }
@@ -112,6 +112,13 @@ for my $how ([], ['-0']) {
 
             is($exit, $status, "build @$how: $what, after "
                                . length($before) . ' bytes') or diag($err);
+
+            next if $status == 0;
+
+            my $byte = length $before;
+            my $kind = @$how ? 'key' : 'line';
+            like($err, qr/: byte $byte: a $kind of 1 MiB or more begins here;/,
+                 "build @$how says where $what begins");
         }
     }
 }

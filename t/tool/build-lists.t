@@ -155,9 +155,9 @@ HOSTS
 
     refused("0.0.0.0 a.b\nc.d\n", qr/line 2: "c.d" does not begin with an/,
             '--from', 'hosts');
-    refused("0.0.0.0\n", qr/line 1: "0.0.0.0" has an address and no name/,
+    refused("0.0.0.0\n", qr/line 1: "0.0.0.0" has an address but no name/,
             '--from', 'hosts');
-    refused("0.0.0.0 # a.b\n", qr/line 1: .* has an address and no name/,
+    refused("0.0.0.0 # a.b\n", qr/line 1: .* has an address but no name/,
             '--from', 'hosts');
     refused("0.0.0.0 a.b c:d\n", qr/line 1: "c:d" has a port that is no number/,
             '--from', 'hosts', '--key', 'host');
@@ -268,22 +268,24 @@ CSV
        'the keys of two csv files with their own headers are counted');
 
     $t->write_file('none.csv', "3,4\n");
-    refused('', qr{/none.csv: line 1: "3,4" is not the header}, '--from',
+    refused('', qr{/none.csv: line 1: "3,4" is the header, and has no column of that name},
+            '--from',
             'csv:b', "$dir/first.csv", "$dir/none.csv");
 
     gzip(\$feed, \my $zipped);
     ($image, $json) = build($zipped, '--from', 'csv:url', '--key', 'url');
     is($json->{items}, 3, 'a csv column is found in gzip');
 
-    refused("a,b\n1,2\n", qr/line 1: "a,b" is not the header: .*csv:COLUMN/,
+    refused("a,b\n1,2\n", qr/line 1: "a,b" is the header, and has no column .*csv:COLUMN/,
             '--from', 'csv:c');
-    refused("a,b\n1\n", qr/line 2: "1" has too few columns for --from/, '--from',
+    refused("a,b\n1\n", qr/line 2: "1" has fewer columns than --from names/,
+            '--from',
             'csv:b');
     refused("a,b\n1,\"2\n\"\n", qr/line 2: .* quoted field that does not end/,
             '--from', 'csv:b');
     refused("a,b\n\"1\"2,3\n", qr/line 2: .* quoted field that does not end/,
             '--from', 'csv:b');
-    refused("# a,b\n", qr/there are no keys/, '--from', 'csv:b');
+    refused("# a,b\n", qr/the input has no keys/, '--from', 'csv:b');
 }
 
 
@@ -303,7 +305,7 @@ CSV
        'each invalid line is reported, in order, with its number and the'
        . ' reason');
 
-    refused($text, qr/more lines than --max-errors \(299\) cannot be read/,
+    refused($text, qr/there are more invalid lines than --max-errors allows \(299\)/,
             @options, '--max-errors', '299');
 
     $t->write_file('good', "a.b\n");
@@ -321,16 +323,16 @@ CSV
         '--max-errors', '2',
         { stdin => "# x\n\n0 a.b\n0 localhost\nx\ny\n" });
     is($status, 0, 'a build with --max-errors leaves invalid lines out');
-    like($out, qr/: 1 empty line, 1 comment, 1 other line, 2 unreadable lines were skipped\n\z/,
+    like($out, qr/: 1 empty line, 1 comment, 1 other line, 2 invalid lines were skipped\n\z/,
          'a build says how many lines of each kind it has left out');
 }
 
 refused("a\n", qr/--from "urls": must be lines, hosts, adblock-domains, json or/,
         '--from', 'urls');
 refused("a\n", qr/--from "csv:": must be/, '--from', 'csv:');
-refused("a\n", qr/--from is for lists of lines, and -0/, '--from', 'lines',
+refused("a\n", qr/--from and -0 cannot be used together/, '--from', 'lines',
         '-0');
-refused("a\n", qr/--max-errors "x": lines to leave out are a count/,
+refused("a\n", qr/--max-errors "x": must be a number of lines from 0/,
         '--max-errors', 'x');
 
 done_testing;

@@ -186,7 +186,7 @@ for ([2000, 1], [20000, 2]) {
        . " threads");
     like($err, qr{\Angx-bloom\ build:\ \Q$dir\E/out:\ a\ temporary\ file\ there
                   \ cannot\ be\ written:\ File\ too\ large;\ it\ has\ [\d.]+\ .iB:
-                  \ give\ --temp\ [^\n]*\ or\ a\ greater\ --memory\n\z}x,
+                  \ use\ --temp\ [^\n]*\ or\ use\ a\ larger\ --memory\n\z}x,
          "a build with $threads threads says where its temporary file has no"
          . ' room and what to do');
     is_deeply([glob "$dir/out/{*,.[!.]*}"], [],
@@ -200,7 +200,7 @@ for ([2000, 1], [20000, 2]) {
                        '--temp', "$dir/nowhere", $keys);
     is($exit, 2, 'a build with a --temp that does not exist fails');
     like($err,
-         qr{nowhere: a temporary file there cannot be made: No such file.*; give --temp a directory that you may write to},
+         qr{nowhere: a temporary file there cannot be created: No such file.*; use --temp with a directory that you may write to},
          'a build with a --temp that does not exist gives the reason');
 }
 
@@ -209,7 +209,7 @@ for my $size (qw(1m 15m 2000g x 0)) {
         = $t->run_tool('build', '-o', "$dir/out/x.bloom", '--memory', $size,
                        $keys);
     is($exit, 2, "build --memory $size is refused");
-    like($err, qr/--memory "$size": a size is from 16m to 1024g/,
+    like($err, qr/--memory "$size": must be a size from 16m to 1024g/,
          "build --memory $size is refused with the range");
 }
 

@@ -143,7 +143,7 @@ sub refused_command {
     my ($image, $out, $err) = build('-p', '0.01', '--seed', 7, $file);
 
     like($out, qr/\A\Q$image\E:\ 1000\ keys,\ 1000\ distinct,\ blocked,
-                  \ [\d.]+\ KiB,\ [\d.]+\ bits\ a\ key,
+                  \ [\d.]+\ KiB,\ [\d.]+\ bits\ per\ key,
                   \ false-positive\ rate\ [\d.]+\ %\n\z/x,
          'build prints what it has made');
     is($err, '', 'a build that succeeds does not complain');
@@ -175,7 +175,7 @@ sub refused_command {
 }
 
 
-# -------------------------------------------------- seeds that are no good
+# -------------------------------------------------- weak seeds
 
 {
     my $file = $t->write_file('short', join '', map { "$_\n" } 1 .. 100);
@@ -189,7 +189,7 @@ sub refused_command {
 
         if ($warns) {
             like($err, qr/\A ngx-bloom\ build:\ warning:\ --seed\ $seed:
-                          [^\n]* take\ a\ number\ above\ 8 [^\n]* \n \z/x,
+                          [^\n]* use\ a\ number\ above\ 8 [^\n]* \n \z/x,
                  "build warns of seed $seed in layout $layout");
 
         } else {
@@ -469,9 +469,9 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     # room that is too little is taken, with a warning; -q silences it
 
     my ($small, $out, $err) = build('-n', '50', $keys);
-    like($err, qr/\A ngx-bloom\ build:\ warning:\ 100\ distinct\ keys\ are
-                  \ more\ than\ the\ capacity\ of\ 50:\ [^\n]*\ instead\ of
-                  \ the\ promised\ 0\.1\ %;\ [^\n]+\n\z/x,
+    like($err, qr/\A ngx-bloom\ build:\ warning:\ 100\ distinct\ keys
+                  \ exceed\ the\ capacity\ of\ 50:\ [^\n]*\ not\ the
+                  \ promised\ 0\.1\ %;\ [^\n]+\n\z/x,
          'build warns of more keys than -n, with the rate to expect');
     is(info($small)->{capacity}, 50,
        'more keys than -n do not change the capacity');
@@ -602,7 +602,7 @@ my $keys = $t->write_file('two', "a\nb\n");
     my $image = "$dir/secret.bloom";
     my $mode = sub { return sprintf '%04o', S_IMODE((stat $_[0])[2]) };
     my @siphash = ('--hash', 'siphash');
-    my $keeps = qr/warning: \Q$image\E: has a secret, and keeps the mode 0644 .*chmod o=/;
+    my $keeps = qr/warning: \Q$image\E: contains a secret, .* as it keeps the mode 0644 .*chmod o=/;
 
     for ([022, '0640', '0644'], [0, '0640', '0666'], [027, '0640', '0640'],
          [077, '0600', '0600'], [0777, '0000', '0000'])
@@ -671,14 +671,15 @@ symlink "$dir/none", "$dir/dangling";
 my $socket = IO::Socket::UNIX->new(Local => "$dir/socket", Listen => 1)
     or die "cannot make a socket: $!";
 
-for (['a directory', $dir, qr/is not a regular file/],
+for (['a directory', $dir, qr/is a directory; name a file/],
      ['a socket', "$dir/socket", qr/is not a regular file/],
      ['a pipe', "$dir/pipe", qr/is not a regular file/],
-     ['a link to nothing', "$dir/dangling", qr/is a symbolic link to nothing/],
+     ['a link to nothing', "$dir/dangling",
+      qr/is a symbolic link to a file that does not exist/],
      ['a directory that does not exist', "$dir/none/x",
       qr/No such file or directory/],
      ['a file as a directory', "$target/x", qr/Not a directory/],
-     ['standard output', '-', qr/cannot go to standard output/])
+     ['standard output', '-', qr/the output cannot be standard output/])
 {
     my ($name, $path, $message) = @$_;
 
@@ -747,7 +748,7 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
      [qr/--key "url2": .*raw/, '--key', 'url2'],
      [qr/--seed "4294967296": .*number/, '--seed', '4294967296'],
      [qr/--seed "x":/, '--seed', 'x'],
-     [qr/--seed "1": siphash needs 32 hexadecimal/,
+     [qr/--seed "1": must be 32 hexadecimal/,
       '--hash', 'siphash', '--seed', '1'],
      [qr/--seed "(zz){16}":/, '--hash', 'siphash', '--seed', 'zz' x 16],
      [qr/--as-of "tomorrow": .*2026-01-31T12:00:00Z/,
@@ -763,17 +764,17 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
      [qr/unknown option "-x"/, '-x'],
      [qr/-p needs a value/, '-p'],
      [qr/needs a value/, '--fpr'],
-     [qr/--like says/, '--like', $as_is, '-p', '0.1'],
-     [qr/--like says/, '--like', $as_is, '-n', '5'],
-     [qr/--like says/, '--like', $as_is, '--layout', 'classic'],
-     [qr/--like says/, '--like', $as_is, '--hash', 'siphash'],
-     [qr/--like says/, '--like', $as_is, '--seed', '5'],
+     [qr/--like takes rate,/, '--like', $as_is, '-p', '0.1'],
+     [qr/--like takes rate,/, '--like', $as_is, '-n', '5'],
+     [qr/--like takes rate,/, '--like', $as_is, '--layout', 'classic'],
+     [qr/--like takes rate,/, '--like', $as_is, '--hash', 'siphash'],
+     [qr/--like takes rate,/, '--like', $as_is, '--seed', '5'],
      [qr/none: cannot be opened: No such file/,
       '--like', "$dir/none"],
      [qr/two: is not a Bloom filter image/, '--like', $keys],
-     [qr/like.bloom: is an image and not a list of keys; "ngx-bloom merge"/,
+     [qr/like.bloom: is an image, not a list of keys; use "ngx-bloom merge"/,
       $as_is],
-     [qr/like.bloom.gz: is an image and not a list of keys; "ngx-bloom merge"/,
+     [qr/like.bloom.gz: is an image, not a list of keys; use "ngx-bloom merge"/,
       "$as_is.gz"])
 {
     my ($message, @options) = @$_;
@@ -783,13 +784,15 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
             $last ? ($keys, @options) : (@options, $keys));
 }
 
-refused('no such input', qr/none: cannot be opened: No such file/,
+refused('no such input',
+        qr/none: cannot be opened: No such file.*; check the name/,
         $keys, "$dir/none");
 refused('a directory as input', qr/elsewhere: is a directory/,
         $keys, "$dir/elsewhere");
-refused('no key', qr/there are no keys .*--allow-empty/, { stdin => '' });
-refused('only empty keys', qr/there are no keys/, { stdin => "\n\r\n" });
-refused('only a byte order mark', qr/there are no keys/,
+refused('no key', qr/the input has no keys; use --allow-empty/,
+        { stdin => '' });
+refused('only empty keys', qr/the input has no keys/, { stdin => "\n\r\n" });
+refused('only a byte order mark', qr/the input has no keys/,
         { stdin => "\xef\xbb\xbf" });
 
 {
@@ -816,7 +819,8 @@ refused('only a byte order mark', qr/there are no keys/,
             $t->write_file('cut.gz', $packed . substr $packed, 0, 5));
     refused('gzip from a pipe, cut', qr/standard input: .*truncated/,
             { stdin => substr $packed, 0, 1000 });
-    refused('something behind gzip', qr/more\.gz: byte $size: is not gzip/,
+    refused('something behind gzip',
+            qr/more\.gz: byte $size: the gzip data ends here, and what follows is not gzip/,
             $t->write_file('more.gz', $packed . "key\n"));
     refused('a zero byte behind gzip',
             qr/more\.gz: byte $size:/,
@@ -826,12 +830,12 @@ refused('only a byte order mark', qr/there are no keys/,
         my $damaged = $packed;
         substr($damaged, $at, 4) ^= "\xff\xff\xff\xff";
         refused("gzip damaged at byte $at",
-                qr/bad\.gz: byte \d+: damaged gzip data/,
+                qr/bad\.gz: byte \d+: the gzip data is damaged/,
                 $t->write_file('bad.gz', $damaged));
     }
 
     refused('gzip of an unknown method',
-            qr/bad\.gz: byte \d+: damaged gzip data/,
+            qr/bad\.gz: byte \d+: the gzip data is damaged/,
             $t->write_file('bad.gz', "\x1f\x8b\x09" . substr $packed, 3));
 }
 
@@ -847,7 +851,7 @@ refused('only a byte order mark', qr/there are no keys/,
                                     65534, '--clear-groups');
 
     refused_command('an input without permission',
-                    qr/secret: cannot be opened: Permission denied/,
+                    qr/secret: cannot be opened: Permission denied; run as/,
                     @as_nobody, $copy, 'build', '-o', $target, "$dir/secret");
 
     chmod 0555, "$dir/refused";
@@ -865,7 +869,7 @@ refused('only a byte order mark', qr/there are no keys/,
 for my $limit (1, 9, 30) {
     refused_command("files limited to $limit blocks",
                     qr/old\.bloom:\ cannot\ be\ written:\ File\ too\ large;
-                       \ the\ old\ file\ is\ as\ it\ was/x,
+                       \ the\ old\ file\ is\ unchanged/x,
                     'sh', '-c', 'ulimit -f "$1" && shift && exec "$@"', 'sh',
                     $limit, $tool, 'build', '-o', $target, '-n', '20k', $keys);
 }
@@ -903,7 +907,7 @@ SKIP: {
     skip 'the sanitizers need more address space than that', 5
         if $ENV{TEST_NGINX_SANITIZED};
 
-    refused_command('too little memory', qr/not enough memory: \d+ bytes/,
+    refused_command('too little memory', qr/out of memory: \d+ more bytes/,
                     'sh', '-c', 'ulimit -v 1000000 && exec "$@"', 'sh',
                     $tool, 'build', '-j', 1, '-o', $target, '-n', '10g',
                     $keys);

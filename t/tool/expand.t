@@ -60,8 +60,9 @@ is(tool(1, undef, 'expand', '--json', 'http://a.b/"?', '/x'),
    . "\n" . '{"canonical":null,"expressions":[],"reason":"has no host"}' . "\n",
    'expand --json has null, no expression and a reason for an invalid key');
 
-tool(2, qr/there are no keys to show/, 'expand', { stdin => '' });
-tool(2, qr/not both/, 'expand', '-f', "$dir/urls", 'a.b');
+tool(2, qr/there are no keys to expand/, 'expand', { stdin => '' });
+tool(2, qr/cannot be used together with keys on the command line/,
+     'expand', '-f', "$dir/urls", 'a.b');
 tool(2, qr/cannot be opened/, 'expand', '-f', "$dir/none");
 tool(2, qr/^ngx-bloom expand: --key "URL": must be raw, lower, host or url;/,
      'expand', '--key', 'URL', 'a.b');

@@ -170,7 +170,8 @@ for ('-ERR ', '$-1', "\x1b") {
     my (undef, undef, $err) = says("-ERR ${\($attack =~ s/\r//r)}\r\n",
                                    'redis://127.0.0.1:PORT/0/k');
 
-    ok(index($err, 'at STRLEN: ERR ' . $escaped =~ s/\\x0d//r) >= 0,
+    ok(index($err, 'answered STRLEN with an error: ERR '
+                   . $escaped =~ s/\\x0d//r) >= 0,
        'an error of a server is shown escaped') or diag($err);
 
     (undef, undef, $err) = says('-ERR ' . 'x' x 100_000 . "\r\n",
@@ -300,27 +301,29 @@ for my $scheme (qw(redis rediss Redis REDISS rEdIs)) {
     keeps_secret("$scheme:// of two sources", qr/name one/,
                  $t->run_tool(@import, "$scheme://me:$secret\@127.0.0.1:1/0/k",
                               $keys));
-    keeps_secret("$scheme:// of two chunks", qr/name one key/,
+    keeps_secret("$scheme:// of two chunks", qr/must be the only source/,
                  $t->run_tool('import', '--from', 'redisbloom', '-o', "$dir/x",
                               "$scheme://me:$secret\@127.0.0.1:1/0/k", $keys));
-    keeps_secret("$scheme:// without a host", qr/no address of a key/,
+    keeps_secret("$scheme:// without a host",
+                 qr/not the address of a Redis key/,
                  $t->run_tool(@import, "$scheme://me:$secret\@/0/k"));
-    keeps_secret("$scheme:// with a wrong port", qr/no address of a key/,
+    keeps_secret("$scheme:// with a wrong port",
+                 qr/not the address of a Redis key/,
                  $t->run_tool(@import, "$scheme://me:$secret\@host:x/0/k"));
-    keeps_secret("$scheme:// without a key", qr/no address of a key/,
+    keeps_secret("$scheme:// without a key", qr/not the address of a Redis key/,
                  $t->run_tool(@import, "$scheme://me:$secret\@host"));
     keeps_secret("$scheme:// with a / in the password",
-                 qr/%2F for a \/ .*password/,
+                 qr/ in a password %2F for a \//,
                  $t->run_tool(@import, "$scheme://me:se/same\@host/0/k"));
     keeps_secret("$scheme:// with a password that looks like a database",
-                 qr/%2F for a \/ .*password/,
+                 qr/ in a password %2F for a \//,
                  $t->run_tool(@import, "$scheme://127.0.0.1:1/0/$secret\@host/0/k"));
     keeps_secret("$scheme:// with an @ in the password", qr/cannot connect/,
                  $t->run_tool(@import,
                               "$scheme://me:se\@same\@127.0.0.1:1/0/k"));
-    keeps_secret("$scheme: without slashes", qr/no address of a key/,
+    keeps_secret("$scheme: without slashes", qr/not the address of a Redis key/,
                  $t->run_tool(@import, "$scheme:me:$secret\@host/0/k"));
-    keeps_secret("$scheme:/ with one slash", qr/no address of a key/,
+    keeps_secret("$scheme:/ with one slash", qr/not the address of a Redis key/,
                  $t->run_tool(@import, "$scheme:/me:$secret\@host/0/k"));
 
     keeps_secret("$scheme// without a colon", qr/cannot be opened/,
@@ -344,16 +347,17 @@ for my $scheme (qw(redis rediss Redis REDISS rEdIs)) {
                  $t->run_tool($url));
 }
 
-keeps_secret('an unknown scheme', qr/is no file, and no address of Redis/,
+keeps_secret('an unknown scheme',
+             qr/is neither a file nor an address of a Redis key/,
              $t->run_tool(@import, $_))
     for "http://me:$secret\@host/0/k", "reddis://me:$secret\@host/0/k",
         " redis://me:$secret\@host/0/k", "redis+tls://me:se/same\@host/0/k";
 
 for (['no password is set',
       "-ERR Client sent AUTH, but no password is set\r\n",
-      qr/at AUTH: ERR Client sent AUTH, but/],
+      qr/answered AUTH with an error: ERR Client sent AUTH, but/],
      ['the password is wrong', "-WRONGPASS invalid username-password pair\r\n",
-      qr/at AUTH: WRONGPASS invalid/],
+      qr/answered AUTH with an error: WRONGPASS invalid/],
      ['AUTH is unknown',
       sub { "-ERR unknown command 'AUTH', with args beginning with: '"
             . join("' '", grep { !/^[*\$]/ } split /\r\n/, $_[0]) . "'\r\n" },

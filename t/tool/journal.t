@@ -200,8 +200,8 @@ for (["a\nb", [], 'LF in it'], ["\n", [], 'only LF'], ["a\r", [], 'CR at its end
     my $path = $t->write_file('refused', $segment->segment);
     my $others = $t->write_file('whole', $whole);
     my $shown = $key =~ s/([\0-\x1f])/sprintf '\x%02x', ord $1/egr;
-    my $why = @$options ? 'has a zero byte, .*: give --json instead of -0'
-                        : 'has a line end .*: give -0 \(--null\) or --json';
+    my $why = @$options ? 'contains a zero byte, .*; use --json instead of -0'
+                        : 'contains a line end, .*; use -0 or --json';
 
     is(journal(2, qr/\A[^\n]*: \Q$path\E: position $at: the key "\Q$shown\E" $why\n\z/,
                '--keys', @$options, $others, $path), '',
@@ -254,13 +254,14 @@ for my $first ("a\rb", "\ra", "a\0b", "\x1f\x8b", "\x1f\x8b\x08rest", "\x1f",
 
 for my $cut ($at[2] + 1, $at[2] + 31, $at[2] + 32, $used - 3) {
     my $left = $cut - $at[2];
+    my $s = $left == 1 ? '' : 's';
     my $torn = substr($whole, 0, $cut) . "\0" x (SIZE - $cut);
     my $path = $t->write_file('torn', $torn);
 
     like(journal(0, undef, $path),
-         qr/: ok, .* 2 records, 4 keys, .*, then a torn tail of $left bytes$/,
+         qr/: ok, .* 2 records, 4 keys, .*, then a torn tail of $left byte$s$/,
          'journal tells how long a torn tail is');
-    is(journal(0, qr/warning: \S+: a torn tail of $left bytes is left out$/,
+    is(journal(0, qr/warning: \S+: a torn tail of $left byte$s is left out: its keys were never acknowledged$/,
                '--keys', $path),
        join('', map { "$_\n" } @three[0 .. 3]),
        'journal --keys does not print the keys of a torn tail');
@@ -289,10 +290,10 @@ for my $hit (0, 1) {
 
     for my $what (sort keys %damaged) {
         my $path = $t->write_file('damaged', $damaged{$what});
-        my $missing = $hit ? 'records missing before it or in it: 1; '
+        my $missing = $hit ? '1 record before it or in it is missing; '
                            : 'load an image';
-        my $complaint = qr/\Q$path\E:\ is\ damaged:\ $length\ bytes,\ the
-                           \ first\ at\ position\ $at[$hit],\ are\ no\ valid
+        my $complaint = qr/\Q$path\E:\ is\ damaged:\ $length\ bytes\ from
+                           \ position\ $at[$hit]\ on\ contain\ no\ valid
                            \ record;\ \Q$missing\E/x;
 
         is(journal(1, $complaint, '--keys', $path),
@@ -342,7 +343,8 @@ for my $hit (0, 1) {
     $gap->append(['five'], sequence => 5);
 
     my $path = $t->write_file('gap', $gap->segment);
-    is(journal(1, qr/is damaged: records missing before it or in it: 3;/, '--keys', $path),
+    is(journal(1, qr/is damaged: 3 records before it or in it are missing;/,
+               '--keys', $path),
        "one\nfive\n",
        'journal --keys prints the keys around a gap in the numbers');
 
@@ -352,7 +354,7 @@ for my $hit (0, 1) {
     $old->append(['ten'], sequence => 10);
 
     $path = $t->write_file('old', $old->segment);
-    is(journal(1, qr/40 bytes, the first at position 168, are no valid/,
+    is(journal(1, qr/40 bytes from position 168 on contain no valid record/,
                '--keys', $path), "nine\nten\n",
        'journal --keys leaves out an old record between new ones');
 
@@ -398,9 +400,11 @@ for my $hit (0, 1) {
        'journal prints the segments that it can read beside one that it'
        . ' cannot');
 
-    journal(2, qr/^ngx-bloom journal: no segment and no directory/);
-    journal(2, qr/-0 says how --keys end/, '-0', $file);
-    journal(2, qr/-0 says how --keys end/, '-0', '--keys', '--json', $file);
+    journal(2, qr/^ngx-bloom journal: no segment or directory/);
+    journal(2, qr/-0 needs --keys, and cannot be used with --json/,
+            '-0', $file);
+    journal(2, qr/-0 needs --keys, and cannot be used with --json/,
+            '-0', '--keys', '--json', $file);
 }
 
 
@@ -473,7 +477,7 @@ sub directory {
                          sprintf('damaged.%016x', 2 * SIZE),
                          flipped($second->segment, 20));
 
-    like(journal(0, undef, $path), qr/: ok, 1 segments, 3 records, 7 keys$/,
+    like(journal(0, undef, $path), qr/: ok, 1 segment, 3 records, 7 keys$/,
          'a segment that was put aside is passed over');
 }
 
@@ -490,9 +494,10 @@ sub directory {
 
 {
     my $path = directory('hole', a => $first->segment, b => $third->segment);
-    my $complaint = qr{/b:\ is\ damaged:\ the\ segment\ before\ it,\ from
-                       \ position\ 524288\ to\ 786432,\ is\ missing;
-                       \ records\ missing\ before\ it\ or\ in\ it:\ 3;}x;
+    my $complaint = qr{/b:\ is\ damaged:\ the\ segment\ from\ position
+                       \ 524288\ to\ 786432,\ which\ comes\ before\ it,\ is
+                       \ missing;\ 3\ records\ before\ it\ or\ in\ it\ are
+                       \ missing;}x;
 
     like(journal(1, $complaint, $path),
          qr/: damaged, 2 segments, 6 records, 14 keys$/,
@@ -506,15 +511,17 @@ sub directory {
     my $last = substr($first->segment, 0, $at[2]);
     my $path = directory('lost', a => $last, b => $second->segment);
 
-    journal(1, qr{/b: is damaged: records missing before it or in it: 1;}, $path);
+    journal(1, qr{/b: is damaged: 1 record before it or in it is missing;},
+            $path);
 }
 
 {
     my ($other) = three_records(base => 2 * SIZE - 8, sequence => 1);
     my $path = directory('two', a => $first->segment, b => $other->segment);
 
-    is(journal(1, qr/begins\ at\ position\ 524280\ and\ the\ one\ before\ it
-                     \ ends\ at\ 524288:\ they\ are\ of\ two\ journals/x,
+    is(journal(1, qr/begins\ at\ position\ 524280,\ but\ the\ segment
+                     \ before\ it\ ends\ at\ 524288,\ so\ they\ belong\ to
+                     \ different\ journals/x,
                '--keys', $path),
        join('', map { "$_\n" } (@three) x 2),
        'journal --keys prints the keys of two journals in a directory');
@@ -525,7 +532,7 @@ sub directory {
                          b => flipped($second->segment, 20),
                          c => $third->segment);
 
-    my $out = journal(1, qr{/c:\ is\ damaged:\ the\ segment\ before\ it.*
+    my $out = journal(1, qr{/c:\ is\ damaged:\ the\ segment\ from.*
                             \n.*/b:\ is\ damaged:\ the\ checksum}x, $path);
     like($out, qr/: damaged, 3 segments, 6 records/,
          'a damaged header makes a directory damaged');
@@ -538,7 +545,7 @@ sub directory {
     journal(2, qr{/b: is of version 2}, $path);
 
     $path = directory('nothing-here', a => "one\n");
-    journal(2, qr/nothing-here: has no segment of a journal/, $path);
+    journal(2, qr/nothing-here: contains no segment of a journal/, $path);
 }
 
 

@@ -123,7 +123,8 @@ is(json((tool(0, undef, 'build', '--json', '--key', 'url', '-o',
                     )))->{items}, 1, 'spellings of one key count once');
 
 tool(2, qr{^ngx-bloom\ build:\ standard\ input:\ line\ 2:\ "/x"\ has\ no\ host\n
-           ngx-bloom\ build:\ more\ lines\ than\ --max-errors\ \(0\)\ [^\n]+\n\z}x,
+           ngx-bloom\ build:\ there\ are\ more\ invalid\ lines\ than
+           \ --max-errors\ allows\ \(0\);\ [^\n]+\n\z}x,
      'build', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\n/x\n" });
 ok(!-e "$dir/none", 'nothing is built of a list with an invalid key');
 tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
@@ -149,7 +150,7 @@ is((results("$dir/more.bloom", 'http://www.MORE.test/x'))[0]{answer},
 
 tool(0, undef, 'build', '-q', '-o', "$dir/more.bloom", '--like',
      "$dir/url.bloom", '--key', 'url', { stdin => "WWW.more.test\n" });
-tool(2, qr/^ngx-bloom build: --key "host": keys of \S+ are url, as --like says;/,
+tool(2, qr/^ngx-bloom build: --key "host": --like takes the key form of \S+, which is url;/,
      'build', '-o', "$dir/none", '--like', "$dir/url.bloom", '--key', 'host',
      { stdin => "a.b\n" });
 
@@ -163,7 +164,7 @@ is((results("$dir/all.bloom", $_))[0]{answer}, 'present',
 
 my @same = ('-n', '10', '--seed', '1');
 build("seeded-$_", ['a.b'], '--key', $_, @same) for qw(host url);
-tool(2, qr/cannot be merged with .* differs in key form;/, 'merge', '-o',
+tool(2, qr/cannot be merged with .* they differ in key form;/, 'merge', '-o',
      "$dir/none", "$dir/seeded-host", "$dir/seeded-url");
 
 done_testing;

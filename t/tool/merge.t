@@ -222,11 +222,11 @@ SKIP: {
 {
     my $full = like_ids('full.bloom', 1001, 2400, '-q');
 
-    like(tool(0, text_line('ngx-bloom merge: warning: %% distinct keys are more'
-                           . ' than the capacity of 2000: the false-positive'
-                           . ' rate will be about %% % instead of the promised'
-                           . ' 0.1 %; build the first image again, with an -n'
-                           . ' for the keys of all, and the others like it'),
+    like(tool(0, text_line('ngx-bloom merge: warning: %% distinct keys'
+                           . ' exceed the capacity of 2000: expect a'
+                           . ' false-positive rate of about %% %, not the'
+                           . ' promised 0.1 %; rebuild the first image with an'
+                           . ' -n for all keys, and the others with --like'),
               'merge', '-o', "$dir/over.bloom", $ids, $full),
          qr/^\Q$dir\E\/over\.bloom: 2 images, /,
          'merge makes an image of more keys than it has room for');
@@ -246,15 +246,15 @@ SKIP: {
         my ($what, @options) = @$_;
         my $other = $t->build_image("other-$what.bloom", ['key'], @options);
 
-        tool(2, text_line("ngx-bloom merge: $other: cannot be merged with $ids,"
-                          . " from which it differs in $what; build it again"
+        tool(2, text_line("ngx-bloom merge: $other: cannot be merged with $ids:"
+                          . " they differ in $what; rebuild it"
                           . " with \"--like $ids\""),
              'merge', '-o', $old, $ids, $other);
     }
 
     my $other = $t->build_image('other-sip.bloom', [example_keys()],
                                 '--hash', 'siphash', '-p', '1e-6');
-    tool(2, qr/differs in seed/, 'merge', '-o', $old, $siphash, $other);
+    tool(2, qr/they differ in seed/, 'merge', '-o', $old, $siphash, $other);
     tool(2, qr/damaged-last: is damaged/, 'merge', '-o', $old, $ids,
          "$dir/damaged-last");
     is($t->read_file('old.bloom'), 'as it was',
@@ -264,11 +264,11 @@ SKIP: {
     tool(0, undef, 'merge', '-o', "$dir/sip.bloom", $siphash, $twin);
 
     tool(2, qr/-o FILE is missing/, 'merge', $ids, $ids);
-    tool(2, qr/name two images or more/, 'merge', '-o', $old);
-    tool(2, qr/name two images or more/, 'merge', '-o', $old, $ids);
+    tool(2, qr/name two or more images/, 'merge', '-o', $old);
+    tool(2, qr/name two or more images/, 'merge', '-o', $old, $ids);
     tool(2, qr/^ngx-bloom merge: \Q$dir\E\/no\/x: /, 'merge', '-o',
          "$dir/no/x", $ids, $ids);
-    tool(2, qr/^ngx-bloom merge: \Q$dir\E: is not a regular file/, 'merge',
+    tool(2, qr/^ngx-bloom merge: \Q$dir\E: is a directory/, 'merge',
          '-o', $dir, $ids, $ids);
 
     is(join(' ', glob "$dir/*tmp-*"), '',

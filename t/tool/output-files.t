@@ -49,8 +49,8 @@ sub refused {
 sub too {
     my ($name) = @_;
 
-    return qr/\Qngx-bloom build: $name: is the output too: the image would \E
-              \Qreplace the keys; name another output\E\n\z/x;
+    return qr/\Qngx-bloom build: $name: is also the output, and the image \E
+              \Qwould replace the keys; write to another file\E\n\z/x;
 }
 
 
@@ -102,9 +102,9 @@ subtest 'an output that is the source or the image is refused' => sub {
         my ($exit, undef, $err) = $t->run_tool('import', @arguments);
 
         is($exit, 2, "an import whose output is its source fails ($what)");
-        is($err, "ngx-bloom import: $name: is the output too: the image would"
-                 . " replace the filter that is imported; name another"
-                 . " output\n",
+        is($err, "ngx-bloom import: $name: is also the output, and the image"
+                 . " would replace the filter that is imported; write to"
+                 . " another file\n",
            "the import says which file is source and output ($what)");
         is($t->read_file('source'), $guava,
            "the import leaves the source as it was ($what)");
@@ -113,7 +113,7 @@ subtest 'an output that is the source or the image is refused' => sub {
     my ($exit, undef, $err)
         = shell('"$0" import --from guava -o "$1/source" - < "$1/source"');
     is($exit, 2, 'an import whose output is its standard input fails');
-    like($err, qr/ standard input: is the output too: /,
+    like($err, qr/ standard input: is also the output, /,
          'the import says that standard input is the output');
     is($t->read_file('source'), $guava,
        'the source on standard input is as it was');
@@ -136,8 +136,8 @@ subtest 'an output that is the source or the image is refused' => sub {
                                                $output, $image);
 
         is($exit, 2, "an export whose output is its image fails ($what)");
-        is($err, "ngx-bloom export: $image: is the output too: the filter"
-                 . " would replace the image; name another output\n",
+        is($err, "ngx-bloom export: $image: is also the output, and the filter"
+                 . " would replace the image; write to another file\n",
            "the export says which file is image and output ($what)");
         ok($t->read_file('imported.bloom') eq $was,
            "the export leaves the image as it was ($what)");
@@ -153,7 +153,7 @@ subtest 'an output that is the source or the image is refused' => sub {
 
 
 refused('an empty name',
-        qr/\Angx-bloom build: the output has an empty name; name a file\n\z/,
+        qr/\Angx-bloom build: the name of the output is empty; name a file\n\z/,
         $t->run_tool('build', '-o', '', "$dir/keys.txt"));
 
 
@@ -162,8 +162,8 @@ SKIP: {
         if $ENV{TEST_NGINX_SANITIZED};
 
     refused('threads without memory',
-            qr/\Angx-bloom\ build:\ a\ thread\ cannot\ be\ started:\ .+;
-               \ give\ a\ smaller\ -j\n\z/x,
+            qr/\Angx-bloom\ build:\ cannot\ start\ a\ thread:\ .+;
+               \ use\ a\ smaller\ -j\n\z/x,
             shell('ulimit -s 65536; ulimit -v 524288;'
                   . ' "$0" build -j 64 -o "$1/new.bloom" "$1/keys.txt"'));
 }
@@ -249,8 +249,9 @@ sub gave_up {
     my ($what, $image, $exit, $err) = @_;
 
     is($exit, 2, "a command whose image was replaced meanwhile fails ($what)");
-    like($err, qr/\A\Qngx-bloom \E\w+\Q: $image: was replaced or removed \E
-                  \Qmeanwhile, and is left like that; try again\E\n\z/x,
+    like($err, qr/\A\Qngx-bloom \E\w+\Q: $image: another program changed, \E
+                  \Qreplaced or removed it meanwhile, so nothing was \E
+                  \Qwritten; try again\E\n\z/x,
          "the command says that the image was replaced ($what)");
     is_deeply([glob "$image.tmp-*"], [],
               "a command that fails leaves no temporary file ($what)");
@@ -441,10 +442,10 @@ subtest 'a directory without permission is named' => sub {
                                               env => $t->{env});
 
         is($exit, 2, "$what of $name in a directory without permission fails");
-        is($err, "ngx-bloom $what: ro/$name: cannot be written: no temporary"
-                 . " file can be made beside it, in $real/ro: Permission"
-                 . " denied; get write access to that directory, as the file's"
-                 . " own is not enough\n",
+        is($err, "ngx-bloom $what: ro/$name: cannot be written: a temporary"
+                 . " file cannot be created in $real/ro: Permission denied; get"
+                 . " write access to that directory; access to the file is not"
+                 . " enough\n",
            "$what of $name names the directory that lacks permission");
     }
 
@@ -455,9 +456,9 @@ subtest 'a directory without permission is named' => sub {
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none/a.bloom",
                                            $keys);
     is($exit, 2, 'a build into a directory that does not exist fails');
-    like($err, qr{,\ in\ \Q$real\E/none:\ No\ such\ file\ or\ directory;
-                  \ make\ that\ directory\ first\n\z}x,
-         'a build says that a missing directory must be made first');
+    like($err, qr{\ in\ \Q$real\E/none:\ No\ such\ file\ or\ directory;
+                  \ create\ that\ directory\ first\n\z}x,
+         'a build says that a missing directory must be created first');
 };
 
 

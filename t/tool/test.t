@@ -83,16 +83,17 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     tool(2, qr/^ngx-bloom test: \Q$dir\E\/missing: cannot be opened: /, 'test',
          $ids, '-f', "$dir/missing");
     tool(2, qr/is a directory/, 'test', $ids, '-f', $dir);
-    tool(2, qr/from -f \Q$file\E or from the command line, not both/, 'test',
+    tool(2, qr/-f \Q$file\E cannot be used together with keys on the command line/,
+         'test',
          $ids, '-f', $file, 'key-1');
     tool(2, qr/no image is named/, 'test');
 
-    tool(2, qr/no keys to ask about: the input has none/, 'test', $ids);
-    tool(2, qr/no keys to ask about: all are empty/, 'test', $ids, '');
-    tool(2, qr/no keys to ask about: all are empty/, 'test', $ids,
+    tool(2, qr/no keys to look up: the input is empty/, 'test', $ids);
+    tool(2, qr/no keys to look up: all keys are empty/, 'test', $ids, '');
+    tool(2, qr/no keys to look up: all keys are empty/, 'test', $ids,
          { stdin => "\n\r\n\n" });
     is(tool(2, qr/no keys/, 'test', '-c', $ids, { stdin => "\n" }),
-       "0 present, 0 absent, 1 empty keys were skipped\n",
+       "0 present, 0 absent, 1 empty key was skipped\n",
        'test -c counts empty keys');
 }
 
@@ -119,7 +120,7 @@ for (['blocked'], ['classic', '--layout', 'classic'],
        'test -0 reads and prints keys that end with a zero byte');
     is(tool(0, undef, 'test', '--null', '--count', $image,
             { stdin => "two\nlines\0\0" }),
-       "1 present, 0 absent, 1 empty keys were skipped\n",
+       "1 present, 0 absent, 1 empty key was skipped\n",
        'test -0 -c counts keys that end with a zero byte');
 }
 

@@ -183,8 +183,8 @@ ok(!-e "$dir/none.bloom", 'merge makes no image of a damaged one');
 # What cannot be read is an error, and outweighs damage.
 
 my @unreadable = (
-    ["$dir/missing" => qr/cannot be opened: No such file/],
-    [$dir => qr/is not a regular file; name an image/],
+    ["$dir/missing" => qr/cannot be opened: No such file.*; check the name/],
+    [$dir => qr/is a directory; name an image/],
     ["$dir/fifo" => qr/is not a regular file; name an image/],
 );
 
