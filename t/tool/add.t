@@ -1,7 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom add: keys into an image that is there.
+# Tests that "ngx-bloom add" adds keys to an image: the image is the one that a
+# build of all keys makes, errors leave it unchanged, and additions at the same
+# time lose nothing.
 
 use strict;
 use warnings;
@@ -40,7 +42,7 @@ my @old = map { "old$_" } 1 .. 1000;
 my @new = map { "new$_" } 1 .. 1000;
 
 
-# ------------------------------------------------------ the same as built whole
+# --------------------------------------- the same image as a build of all keys
 
 for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
      ['--key', 'lower'])
@@ -87,7 +89,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 }
 
 
-# ----------------------------------------------------------------- how many
+# ------------------------------------------------------------ counts of keys
 
 {
     my $image = build('exact.bloom', \@old, '-n', 3000, '-p', '1e-9');
@@ -133,7 +135,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 }
 
 {
-    # a filter so full that a third of what is new seems to be present
+    # a filter so full that a third of the new keys seem to be present
 
     my $image = build('full.bloom', [map { "a$_" } 1 .. 20_000], '-n', 20_000,
                       '-p', '0.3');
@@ -229,7 +231,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 # -------------------------------------------------------------------- imported
 
 {
-    # a bitmap in the manner of Redis, whose keys cannot be counted
+    # a bitmap as in Redis, whose keys cannot be counted
 
     my $bits = $t->write_file('bitmap', "\0" x 12_500);
     my $image = "$dir/imported.bloom";

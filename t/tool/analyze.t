@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom analyze: rates measured while a filter fills, as a table, CSV and
-# JSON; and the script that draws them, scripts/analyze.gnuplot.
+# Tests that "ngx-bloom analyze" measures the expected rates and prints them as
+# a table, CSV and JSON, and that scripts/analyze.gnuplot draws them.
 
 use strict;
 use warnings;
@@ -32,7 +32,7 @@ sub rows {
 }
 
 
-# ---- figures: what is measured is what is expected, in each layout ----
+# ---- the measured figures are the expected ones, in each layout ----
 
 for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
              ['blocked', '-p', '1e-4'])
@@ -61,7 +61,7 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
         my ($p, $n) = ($row->{estimated_fpr}, $runs * $asked);
         my $at = "$name, $row->{items} items";
 
-        # a filter's own rate scatters, too, and less than the answers do
+        # the rates of the filters scatter, too, but less than the answers
 
         cmp_ok(abs($row->{measured_fpr} - $p), '<=', 5 * sqrt(2 * $p / $n) + 1 / $n,
                "the measured rate is about the estimated one ($at)");
@@ -86,7 +86,7 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
 }
 
 
-# ---- the same options, the same figures ----
+# ---- the same options give the same figures ----
 
 {
     my @small = ('analyze', '-q', '-n', '1k', '-p', '0.05', '--runs', '5',
@@ -139,7 +139,7 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
 }
 
 
-# ---- the deviation of two runs is known from the lowest and the highest ----
+# ---- the deviation of two runs follows from the lowest and the highest ----
 
 for my $row (rows(tool(0, undef, 'analyze', '-q', '-n', '1k', '-p', '0.05',
                        '--runs', '2', '--steps', '3', '--asked', '1k',
@@ -152,7 +152,7 @@ for my $row (rows(tool(0, undef, 'analyze', '-q', '-n', '1k', '-p', '0.05',
 }
 
 
-# ---- a picture of it ----
+# ---- the picture ----
 
 my @quick = ('analyze', '-n', '1k', '-p', '0.05', '--runs', '2', '--steps', '2',
              '--asked', '1k');
@@ -178,7 +178,7 @@ for my $layout ('blocked', 'classic') {
         for 'estimated', 'measured: mean of the runs', 'target',
             'a run: standard deviation';
 
-    # gnuplot draws a point as a use of its shape
+    # gnuplot writes each point as a <use> of its shape
 
     is(() = $svg =~ /<use xlink:href='#gpPt6'/g, 3 + 1,
        "the picture of a $layout filter has a point for each row, and one in"
@@ -194,7 +194,7 @@ for (['of no arguments'], ['of no file', "$dir/none.csv", 'x', 1000, 0.05]) {
 }
 
 
-# ---- what is refused ----
+# ---- wrong options are refused ----
 
 tool(2, $$_[0], 'analyze', @$_[1 .. $#$_]) for
     [qr/--csv and --json cannot be used together/, '--json', '--csv'],

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# build/bench/lookups: what it looked up, and that every knob turns something.
-# How long anything took is no matter here.
+# Tests that build/bench/lookups looks up the right keys and that each option
+# has an effect.  The times that it measures are not tested.
 
 use strict;
 use warnings;
@@ -58,7 +58,7 @@ ok($plain->{ratio_min} <= $plain->{ratio}
    'the ratio is between its minimum and its maximum');
 
 
-# what is found is what was asked for: all, none but false positives, or a part
+# the keys that are found: all, only false positives, or a part
 
 for my $layout (qw(blocked classic double double63 double31)) {
     for my $way (qw(alone loop batch)) {
@@ -157,7 +157,7 @@ refused(qr/unknown option "--nonsense"/, '--nonsense');
 refused(qr/option -m needs a value/, '-m');
 
 
-# the help
+# the help is printed
 
 my $help = '';
 

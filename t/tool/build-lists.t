@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom build --from: lists as they are published.
+# Tests that "ngx-bloom build --from" reads lists as they are published, and
+# reports invalid lines.
 
 use strict;
 use warnings;
@@ -15,7 +16,8 @@ my $t = tool_test();
 my $dir = $t->testdir;
 my $n = 0;
 
-# Builds of a text; the counts, with those of the keys that are in the image.
+# Builds an image from a text.  Returns the counts that the build prints, and
+# how many of the given keys the image has.
 
 sub build {
     my ($text, @options) = @_;
@@ -60,7 +62,7 @@ sub refused {
 }
 
 
-# ---- every line a key, unless something else is said ----
+# ---- by default, every line is a key ----
 
 {
     my ($image, $json) = build("# a\n! b\n c \n\n");
@@ -212,7 +214,7 @@ ADBLOCK
 
 # ---- csv ----
 
-# As URLhaus publishes it: comments, the last of which is the header.
+# A list as URLhaus publishes it: comments, of which the last is the header.
 
 my $feed = <<'CSV';
 ################################
@@ -289,7 +291,7 @@ CSV
 }
 
 
-# ---- what cannot be read ----
+# ---- invalid lines ----
 
 {
     my $text = join '', map { $_ % 1000 ? "h$_.example\n" : "bad $_\n" }

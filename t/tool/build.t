@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom build: keys in, image out, whole or not at all.
+# Tests that "ngx-bloom build" makes an image of all keys that its input has,
+# with each option, and that it writes the image whole or not at all.
 
 use strict;
 use warnings;
@@ -26,7 +27,8 @@ my $tool = tool_path();
 
 my $images = 0;
 
-# Builds what must succeed; the image's path, and what was printed.
+# Runs a build that must succeed.  Returns the image's path and what was
+# printed.
 
 sub build {
     my @arguments = @_;
@@ -47,8 +49,8 @@ sub build {
 sub build_json { return json((build('--json', @_))[1]) }
 
 
-# What two builds of the same keys have in common: the header up to the time
-# of creation, and all that follows it.
+# Returns what two builds of the same keys have in common: the header up to the
+# time of creation, and all that follows the header.
 
 sub bits {
     my ($image) = @_;
@@ -70,7 +72,7 @@ sub gz {
 }
 
 
-# (present, absent) of these keys.
+# Returns how many of these keys are present and absent.
 
 sub count {
     my ($image, @keys) = @_;
@@ -84,8 +86,8 @@ sub count {
 }
 
 
-# Where a refused build would have written, and what is there before and
-# must be there, alone, behind it.
+# The file that a refused build would replace: it must be there afterwards,
+# unchanged, and no other file.
 
 my $target = "$dir/refused/old.bloom";
 $t->write_file('refused/old.bloom', 'the old file');
@@ -102,7 +104,8 @@ sub target_ok {
 }
 
 
-# A build that must fail with one line that says what, where and what to do.
+# Runs a build that must fail with one line that says what is wrong, where, and
+# what to do.
 
 sub refused {
     my ($name, $message, @arguments) = @_;
@@ -120,7 +123,7 @@ sub refused {
 }
 
 
-# As `refused`, of a command that runs the tool in its own way.
+# Does the same for a command that runs the tool in its own way.
 
 sub refused_command {
     my ($name, $message, @command) = @_;
@@ -135,7 +138,7 @@ sub refused_command {
 }
 
 
-# --------------------------------------------------------------- a first one
+# ------------------------------------------------------------ a first build
 
 {
     my @keys = map { "key-$_" } 1 .. 1000;
@@ -175,7 +178,7 @@ sub refused_command {
 }
 
 
-# -------------------------------------------------- weak seeds
+# ---------------------------------------------------------------- weak seeds
 
 {
     my $file = $t->write_file('short', join '', map { "$_\n" } 1 .. 100);
@@ -199,10 +202,10 @@ sub refused_command {
 }
 
 
-# ------------------------------------------- the same keys, the same image
+# -------------------------------------- the same keys make the same image
 
-# Several blocks of 1 MiB whose ends fall anywhere, with duplicates; the
-# generator is fixed, so that a failure can be repeated.
+# Several blocks of 1 MiB, which end anywhere in a line, with duplicates.  The
+# generator has a fixed seed, so that a failure can be repeated.
 
 my $state = 1;
 
@@ -293,7 +296,7 @@ for my $options (['-p', '0.001'], ['-p', '1e-6'], ['--layout', 'classic'],
     is($json->{duplicates}, @many + 10_000 - keys %distinct,
        'build --json counts duplicates');
 
-    # more of one key than a partition is let grow to
+    # more of one key than a partition may grow to
 
     $json = build_json({ stdin => "again\nand again\n" x 300_000 });
 
@@ -319,7 +322,7 @@ for my $options (['-p', '0.001'], ['-p', '1e-6'], ['--layout', 'classic'],
     ok(bits($image) eq $same, 'empty keys do not change the image');
 }
 
-# what a line is, and what belongs to the key
+# which bytes end a line, and which belong to the key
 
 for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
      ["a\r\r\n", ["a\r"], 'only one CR belongs to the line end'],
@@ -333,7 +336,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     my ($input, $keys, $name) = @$_;
     my $image = build('--seed', 1, '-p', '1e-9', { stdin => $input });
 
-    # asked about by files of one line, as -0 cannot have zero bytes
+    # looked up from files of one line, as keys with -0 have no zero bytes
 
     is(info($image)->{items}, @$keys, $name);
 
@@ -371,7 +374,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 }
 
 {
-    # a mark in every line, so that later blocks begin with one, too
+    # a mark in each line, so that later blocks begin with a mark, too
 
     my ($mark, @keys) = ("\xef\xbb\xbf", 1 .. 200_000);
     my $marked = build('--seed', 1, { stdin => join '', map { "$mark$_\n" }
@@ -384,7 +387,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 }
 
 {
-    # up to the size of a block, which a line with its end must fit into
+    # a line with its end must fit into a block
 
     my $most = 1024 * 1024 - 1;
     my @keys = map { ('k' x ($_ - 8)) . sprintf '%08d', $_ }
@@ -466,7 +469,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     is($as->('--as-of', '1709200800')->{as_of},
        '2024-02-29T10:00:00.000Z', 'build --as-of takes seconds since 1970');
 
-    # room that is too little is taken, with a warning; -q silences it
+    # a capacity that is too small is taken with a warning, which -q omits
 
     my ($small, $out, $err) = build('-n', '50', $keys);
     like($err, qr/\A ngx-bloom\ build:\ warning:\ 100\ distinct\ keys
@@ -493,7 +496,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
         my $second = build('--like', $first, { stdin => "other\n" });
         my ($of_first, $of_second) = (info($first), info($second));
 
-        # the hash's key included: bytes 48 to 95, and capacity and rate
+        # bytes 48 to 95, with the key of the hash, and capacity and rate
 
         is(substr(content_of($second), 48, 56),
            substr(content_of($first), 48, 56),
@@ -523,8 +526,8 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
        'an image without keys answers absent');
 }
 
-# the rate that was promised, measured: the seed is fixed, so it is always
-# the same one
+# the measured rate is the promised one; as the seed is fixed, it is always the
+# same
 
 for my $options (['-p', '0.1'], ['-p', '0.01'], ['-p', '0.001'],
                  ['-p', '0.01', '--layout', 'classic'],
@@ -536,7 +539,7 @@ for my $options (['-p', '0.1'], ['-p', '0.01'], ['-p', '0.001'],
                   =~ /^(\d+) present/;
     my $promised = $options->[1] * 100_000;
 
-    # four times the standard deviation of a binomial
+    # four standard deviations of a binomial distribution
 
     cmp_ok($wrong, '<=', $promised + 4 * sqrt $promised,
            "build @$options errs no more often than promised in 100,000"
@@ -546,7 +549,7 @@ for my $options (['-p', '0.1'], ['-p', '0.01'], ['-p', '0.001'],
 }
 
 
-# --------------------------------------------------------- what is written to
+# ----------------------------------------------------------- the output
 
 my $keys = $t->write_file('two', "a\nb\n");
 
@@ -596,7 +599,7 @@ my $keys = $t->write_file('two', "a\nb\n");
     ok(-s "$dir/here", 'build takes an output without a slash');
 }
 
-# An image of SipHash has a secret.
+# An image with siphash contains a secret.
 
 {
     my $image = "$dir/secret.bloom";
@@ -624,7 +627,7 @@ my $keys = $t->write_file('two', "a\nb\n");
         umask $mask;
     }
 
-    # what an administrator set stays, be it what other tools make
+    # a mode that the administrator has set stays
 
     my $mask = umask 022;
 
@@ -649,7 +652,7 @@ my $keys = $t->write_file('two', "a\nb\n");
     tool(0, undef, 'build', '-o', $image, @siphash, $keys);
     is($mode->($image), '0660', 'a mode that others cannot read is not warned of');
 
-    # made of one with a secret, it has it too
+    # an image made like one with a secret has the same secret
 
     for (['build', '--like', $image, '-o', "$dir/like.bloom", $keys],
          ['merge', '-o', "$dir/like.bloom", $image, $image])
@@ -698,7 +701,7 @@ ok(-l "$dir/dangling" && !-e "$dir/none",
    'a link to nothing that was named as output still leads to nothing');
 target_ok('outputs that cannot be');
 
-# results that nobody gets are an error, but the image is there
+# a report that cannot be written is an error, but the image is there
 
 for (['full', '> /dev/full'], ['closed', '>&-']) {
     my ($name, $redirection) = @$_;
@@ -840,7 +843,7 @@ refused('only a byte order mark', qr/the input has no keys/,
 }
 
 {
-    # what root may read, nobody may not: the tool goes where nobody finds it
+    # the user nobody cannot read files of root: copy the tool for it
 
     my $copy = $t->write_file('tool', content_of($tool));
     chmod 0755, $copy;
@@ -862,7 +865,7 @@ refused('only a byte order mark', qr/the input has no keys/,
 }
 
 
-# ---------------------------------------------------------- a disk that fills
+# -------------------------------------------------------------- a full disk
 
 # within the header, the table and the bits; sh counts in blocks of 512 bytes
 
@@ -916,8 +919,7 @@ SKIP: {
 
 # ---------------------------------------------------------------- interrupted
 
-# A build that waits for its input, begun and not done: its temporary file is
-# there.
+# Starts a build that waits for its input.  Its temporary file is there.
 
 sub begin_build {
     pipe my $reader, my $writer or die "cannot make a pipe: $!";
@@ -966,8 +968,8 @@ for my $signal (qw(INT TERM HUP)) {
 # ---------------------------------------------------------------- the progress
 
 {
-    # `script` gives a terminal.  The bar appears when there is something to
-    # say and some time has passed: input goes on until it does.
+    # `script` provides a terminal.  The progress line appears after some time,
+    # so the input continues until then.
 
     POSIX::mkfifo("$dir/keys.pipe", 0600);
     my $screen = "$dir/screen";
@@ -999,7 +1001,7 @@ for my $signal (qw(INT TERM HUP)) {
 }
 
 
-# ------------------------------------------------------- a time that is not yet
+# -------------------------------------------------------- a time in the future
 
 {
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/future",

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom expand: what keys are looked up by.
+# Tests that "ngx-bloom expand" prints the canonical form and the expressions of
+# keys.
 
 use strict;
 use warnings;

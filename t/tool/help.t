@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom --help, COMMAND --help and --version print what they should; unknown
-# commands and options, and output that cannot be written, are errors.
+# Tests the help of the tool and of each command, and that unknown commands and
+# options, and output that cannot be written, are errors.
 
 use strict;
 use warnings;

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Text from outside - keys, names of files, what a server says - cannot make a
-# terminal do anything, be it in a message, in a report or in keys printed to a
-# terminal.  Keys go to a pipe or a file byte for byte.  No message has the
+# Tests that text from outside (keys, names of files, answers of servers) cannot
+# control a terminal, in messages, in reports and in keys that are printed to a
+# terminal.  A pipe or a file gets keys byte for byte.  No message shows the
 # password of a Redis URL.
 
 use strict;
@@ -21,9 +21,9 @@ my $dir = $t->testdir;
 my $has_script = system('command -v script > /dev/null') == 0;
 
 
-# What a terminal might obey, with what is shown instead: controls, among them
-# the end of a line; C1 controls as bytes and in UTF-8; separators of lines;
-# what changes the direction of text.
+# Text that a terminal might obey, and what is shown instead: control
+# characters, among them the line end; C1 controls as bytes and in UTF-8; line
+# separators; characters that change the direction of text.
 
 my %hostile = (
     (map { chr $_ => sprintf '\x%02x', $_ } 1 .. 0x1f, 0x7f .. 0x9f),
@@ -35,7 +35,7 @@ my %hostile = (
     "\xff" => '\xff', "\xe2\x80" => '\xe2\x80',
 );
 
-# Characters beside these, and what people write, are shown as they are.
+# All other characters are shown unchanged.
 
 my @harmless = (' ', '~', '\\', "\xc2\xa0", "\xd8\x9b", "\xd8\x9d",
                 "\xe2\x80\x8d", "\xe2\x80\x90", "\xe2\x80\xa7", "\xe2\x80\xaf",
@@ -47,7 +47,7 @@ sub is_visible {
     my @bad = grep { $_ ne "\n" && index($text, $_) >= 0 }
                    grep { length $_ > 1 || ord $_ < 0x80 } keys %hostile;
 
-    # other bytes than ASCII are part of a character
+    # bytes outside ASCII are part of a character
 
     (my $rest = $text) =~ s/[\xc2-\xf4][\x80-\xbf]+//g;
     push @bad, $rest =~ /([\x80-\xff])/g;
@@ -61,7 +61,7 @@ sub is_visible {
 
 # ---- messages ----
 
-# An unknown command, since its name is shown whole.
+# The message about an unknown command shows its whole name.
 
 for my $what (sort keys %hostile) {
     my (undef, undef, $err) = $t->run_tool("a${what}b");
@@ -125,9 +125,9 @@ complains('a source that does not exist', 'import', '--from', 'guava', '-o',
           "$dir/x", "$dir/no$attack");
 
 
-# ---- what a server says ----
+# ---- answers of servers ----
 
-# A server that answers everything with this.
+# Starts a server that answers each command with this text.
 
 sub server {
     my ($answer) = @_;
@@ -182,7 +182,7 @@ for ('-ERR ', '$-1', "\x1b") {
 
 # ---- reports and JSON ----
 
-# C1 controls and directions are valid in JSON, and are escaped nevertheless.
+# JSON allows C1 controls and direction characters, but they are escaped.
 
 my $file = "$dir/i$attack";
 my @about = map { [$_, tool_ok(@$_)] } (
@@ -244,7 +244,7 @@ for (['info', $file], ['verify', $file],
 
 # ---- keys ----
 
-# To a pipe as they are, to a terminal escaped.
+# A pipe gets keys unchanged, a terminal gets them escaped.
 
 my $raw = $attack =~ s/\r//r;
 my $shown = $escaped =~ s/\\x0d//r;
@@ -277,7 +277,7 @@ for (['expand', '--key', 'raw', $raw], ['test', $file, $raw],
 
 # ---- passwords ----
 
-# Wherever a URL is given, right or wrong, and whatever goes wrong then.
+# No message shows the password of a URL, in any place and with any error.
 
 my $secret = 'sesame';
 my @import = ('import', '--from', 'go-zero', '--bits', 1000, '-o', "$dir/x");

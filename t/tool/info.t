@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom info: what images are, from their headers.
+# Tests that "ngx-bloom info" shows the headers of images.
 
 use strict;
 use warnings;

@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom journal, on segments that BloomTest::Journal makes from
-# docs/journal-format.md: what it lists and prints; torn tails, damage, gaps;
-# what is no journal.  The example in the description is true, and the fuzzer
-# begins with segments of that writer.
+# Tests "ngx-bloom journal" with segments that BloomTest::Journal makes from
+# docs/journal-format.md: its lists and keys, torn tails, damage, gaps, and
+# files that are not a journal.  The example in the description is right, and
+# the fuzzer's corpus has segments of that writer.
 
 use strict;
 use warnings;
@@ -39,7 +39,7 @@ sub flipped {
 }
 
 
-# Counts the keys that are in an image.
+# Returns how many keys an image has, as "test -c" prints it.
 
 sub count_present {
     my ($image, @keys) = @_;
@@ -50,7 +50,8 @@ sub count_present {
 }
 
 
-# A segment of three records, seven keys; where each of them begins.
+# Returns a segment of three records with seven keys, and the positions of the
+# records.
 
 sub three_records {
     my $journal = BloomTest::Journal->new(@_);
@@ -112,7 +113,7 @@ my $whole = $journal->segment;
 }
 
 
-# ---- what it lists ----
+# ---- lists ----
 
 my $file = $t->write_file('whole', $whole);
 my $used = $journal->{used};
@@ -148,7 +149,7 @@ is(journal(0, undef, '--keys', '-0', $file), join('', map { "$_\0" } @three),
     is(journal(0, undef, '--keys', $path), '',
        'journal --keys prints nothing of an empty segment');
 
-    # a file may be cut down to its records: what is missing is zeros
+    # a file may be cut off after its records: missing bytes count as zeros
 
     $path = $t->write_file('cut', $journal->{data});
     like(journal(0, undef, $path), qr/: ok, .* 3 records, 7 keys/,
@@ -186,10 +187,10 @@ is(journal(0, undef, '--keys', '-0', $file), join('', map { "$_\0" } @three),
 }
 
 
-# ---- keys that would be others when they are read ----
+# ---- keys that would be read as other keys ----
 
-# None is printed then, not even one before: whoever reads them from a pipe does
-# not see the exit status.
+# If a key cannot be printed, no key is printed, as a reader of a pipe does not
+# see the exit status.
 
 for (["a\nb", [], 'LF in it'], ["\n", [], 'only LF'], ["a\r", [], 'CR at its end'],
      ["a\r\n", [], 'CR LF at its end'], ["a\0b", ['-0'], 'a zero byte in it'])
@@ -219,7 +220,7 @@ for (["a\nb", [], 'LF in it'], ["\n", [], 'only LF'], ["a\r", [], 'CR at its end
     }
 }
 
-# These read as a line is read, as the first key too.
+# These keys are read like any line, also as the first key.
 
 for my $first ("a\rb", "\ra", "a\0b", "\x1f\x8b", "\x1f\x8b\x08rest", "\x1f",
                "\xef\xbb\xbf", "\xef\xbb\xbfkey", "\xef\xbb",
@@ -375,7 +376,7 @@ for my $hit (0, 1) {
 }
 
 
-# ---- no journal, or not to be read ----
+# ---- files that are not a journal or cannot be read ----
 
 {
     my $none = $t->write_file('none', "one\ntwo\n");
@@ -391,7 +392,7 @@ for my $hit (0, 1) {
     is(json(journal(2, qr/./, '--json', $none))->{result}, 'unreadable',
        'journal --json calls a file unreadable that is no journal');
 
-    # the worst counts, and the others are shown
+    # the worst status is the exit status, and the other files are shown
 
     my $damaged = $t->write_file('damaged', flipped($whole, $at[0]));
     my @lines = split /\n/, journal(2, qr/none: .*\n.*damaged: /, $none,
@@ -410,7 +411,7 @@ for my $hit (0, 1) {
 
 # ---- directories ----
 
-# three segments, whose names do not sort as their positions do
+# three segments, whose names sort differently from their positions
 
 my ($first) = three_records(base => SIZE);
 my ($second) = three_records(base => 2 * SIZE, sequence => 4);
@@ -450,8 +451,8 @@ sub directory {
        'journal -q prints nothing of a good directory');
 }
 
-# a process that died while it replaced the first two: one counts for both, and
-# what was not whole for nothing
+# a process died while it replaced the first two segments: the compacted segment
+# replaces both, and an incomplete file is ignored
 
 {
     my ($both) = three_records(base => 2 * SIZE, sequence => 4);
@@ -470,7 +471,7 @@ sub directory {
        'a directory with a compacted segment is whole');
 }
 
-# a segment that a start could not read and put aside is no part of the journal
+# a segment that nginx put aside at its start is not part of the journal
 
 {
     my $path = directory('aside', 'journal.1' => $first->segment,
@@ -481,7 +482,8 @@ sub directory {
          'a segment that was put aside is passed over');
 }
 
-# a torn tail at a segment's end loses nothing, if the next goes on from there
+# a torn tail at the end of a segment loses nothing if the next segment
+# continues
 
 {
     my $torn = $first->segment;

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The man page documents exactly the members that each command prints with
-# --json.
+# Tests that the man page documents exactly the members that each command prints
+# with --json.
 
 use strict;
 use warnings;

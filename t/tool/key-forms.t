@@ -1,8 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Key forms in the tool: build, test, info, merge and --like take a key as its
-# image has it.
+# Tests that build, test, info, merge and --like use the key form of an image.
 
 use strict;
 use warnings;
@@ -131,7 +130,7 @@ tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
      'build', '-0', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\0/x" });
 
 
-# What is asked for is a host as it stands in a URL; a list has hosts.
+# A key to look up is a host as in a URL; a list has hosts.
 
 tool(2, qr/line 1: "\Q$_\E" has a byte that no host has\n/, 'build', '--key',
      'host', '-o', "$dir/none", { stdin => "$_\n" })

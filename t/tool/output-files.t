@@ -1,11 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# What ngx-bloom build refuses before it reads a key, so that nothing is lost
-# and no time is: an output that is one of the inputs, also of import and
-# export, an output without a name, threads that cannot be had.  Where the
-# temporary file goes.  And what becomes of an output that several write at the
-# same time.
+# Tests the outputs of commands.  A command refuses at once an output that is
+# one of its inputs or has no name, and a number of threads that cannot be had.
+# The temporary file is in the right directory.  Several commands may write the
+# same image at the same time.
 
 use strict;
 use warnings;
@@ -69,7 +68,7 @@ subtest 'an output that is an input is refused' => sub {
     refused('as standard input by name', too('standard input'),
             shell('"$0" build -o "$1/keys.txt" - < "$1/keys.txt"'));
 
-    # what is no input may be replaced, also by what is made like it
+    # a file that is not an input may be replaced, also the --like image
 
     my $image = $t->build_image('ids.bloom', ['one']);
     my ($exit) = $t->run_tool('build', '-o', $image, '--like', $image,
@@ -118,7 +117,7 @@ subtest 'an output that is the source or the image is refused' => sub {
     is($t->read_file('source'), $guava,
        'the source on standard input is as it was');
 
-    # what is no source may be replaced
+    # a file that is not a source may be replaced
 
     my $image = "$dir/imported.bloom";
     $t->write_file('imported.bloom', 'anything');
@@ -190,7 +189,8 @@ subtest 'a build out of processor time leaves nothing' => sub {
 
 # ------------------------------------------------- several write the same image
 
-# Those begun here read keys from a pipe, and so go on until it is closed.
+# Starts a command that reads keys from a pipe, and so runs until the pipe is
+# closed.
 
 sub begin {
     my ($command, @arguments) = @_;
@@ -203,7 +203,7 @@ sub begin {
     return { pid => $pid, writer => $writer, err => $err };
 }
 
-# Returns its exit status and its errors.
+# Ends such a command.  Returns its exit status and its messages.
 
 sub finish {
     my ($begun, $keys) = @_;
@@ -222,7 +222,7 @@ sub finish {
     return ($exit, readline($begun->{err}) // '');
 }
 
-# True once it has this file open: the program, and not what it was forked from.
+# Returns 1 if the process runs the tool and has this file open.
 
 sub has_open {
     my ($begun, $file) = @_;
@@ -234,7 +234,7 @@ sub has_open {
     });
 }
 
-# One of keys that another one of keys can be merged with.
+# Builds an image that can be merged with the others.
 
 sub image {
     my ($name, @keys) = @_;
@@ -243,7 +243,7 @@ sub image {
                            4711);
 }
 
-# It has failed, and left what it found there.
+# Tests that a command failed and left no temporary file.
 
 sub gave_up {
     my ($what, $image, $exit, $err) = @_;
@@ -345,7 +345,7 @@ subtest 'an addition and a merge of one image wait for each other' => sub {
     ok(scalar wait_until(sub { () = glob "$image.tmp-*" }),
        'an addition waits for its keys while a merge begins');
 
-    # which has its own temporary file, and waits once it has opened the image
+    # the command has a temporary file, and waits when it has opened the image
 
     my $merging = begin('merge', '-o', $image, $new, $image, $image);
     ok(has_open($merging, "$real/r.bloom"), 'a merge has opened the image');
@@ -358,7 +358,7 @@ subtest 'an addition and a merge of one image wait for each other' => sub {
 };
 
 
-# While the directory is locked here, those who would rename wait.
+# While this test locks the directory, commands wait before they rename.
 
 subtest 'an image that is replaced just before a rename stays replaced' => sub {
     for (['an addition', 'add', "$dir/r.bloom", "$dir/keys.txt"],
@@ -417,7 +417,7 @@ subtest 'of two builds of one image, the last one to end counts' => sub {
 
 # ------------------------------------------------ where the temporary file goes
 
-# Permissions are kept from root by being nobody, who needs the tool elsewhere.
+# Permissions do not apply to root, so the tool is copied and runs as nobody.
 
 subtest 'a directory without permission is named' => sub {
     my $copy = $t->write_file('tool', content_of($tool));

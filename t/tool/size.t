@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom size: of items, rate and memory, two give the third.
+# Tests that "ngx-bloom size" computes keys, rate or memory from the other two.
 
 use strict;
 use warnings;
@@ -13,7 +13,7 @@ my $t = tool_test();
 my $dir = $t->testdir;
 
 
-# Both layouts, or the one that is asked for.
+# Returns the answers for both layouts, or for the one that is named.
 
 sub size {
     my $out = tool(0, undef, 'size', '--json', @_);
@@ -47,7 +47,7 @@ for (['10m', '0.001'], ['1k', '0.1'], ['1m', '1%'], ['3', '1e-6'],
 
     next if $items < 1000;
 
-    # the textbook's -n ln p / (ln 2)^2, a little more as k is whole
+    # -n ln p / (ln 2)^2 as in textbooks, and a little more as k is an integer
 
     my $least = -$items * log($rate) / log(2) ** 2;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom test: asks an image about keys.
+# Tests that "ngx-bloom test" looks keys up in an image.
 
 use strict;
 use warnings;
@@ -34,7 +34,7 @@ is(tool(1, undef, 'test', $siphash, '--', '-4711', '--json'),
    "absent -4711\nabsent --json\n", 'test takes what follows -- for keys');
 tool(2, qr/unknown option "-4"/, 'test', $siphash, '-4711');
 
-# Every key is found, whatever the filter is like.
+# Every key is present, in each kind of filter.
 
 my $all = join '', map { "$_\n" } @keys;
 
@@ -54,7 +54,7 @@ for (['blocked'], ['classic', '--layout', 'classic'],
        "test -c counts every key as present in an image that is $name");
 }
 
-# Where keys come from.
+# Keys come from the command line, a file or standard input.
 
 {
     my $present = "present key-1\npresent key-2\n";
@@ -97,7 +97,7 @@ for (['blocked'], ['classic', '--layout', 'classic'],
        'test -c counts empty keys');
 }
 
-# Keys of all bytes, of many bytes, and with line ends in them.
+# Keys may have any byte, be long, and contain line ends.
 
 {
     my $long = join '', map { chr(33 + $_ % 90) } 1 .. 1_000_000;
@@ -158,7 +158,7 @@ for (['blocked'], ['classic', '--layout', 'classic'],
        'test -c --json counts present, absent and empty keys');
 }
 
-# An answer comes as soon as its question: no more input is waited for.
+# Each key is answered at once, without waiting for more input.
 
 {
     pipe my $reader, my $questions or die $!;
