@@ -99,10 +99,10 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
        'add --json counts all keys as added where all are new');
     is($result->{items}, 2000, 'items add up where all keys are new');
     ok(!$result->{items_estimated},
-       'items are no estimate where all keys are new');
+       'items are exact if all keys are new');
     is($result->{items_error}, 0, 'items have no error where all keys are new');
     ok(!info($image)->{items_estimated},
-       'info --json says that items of new keys alone are no estimate');
+       'info --json says that items are exact if all keys are new');
 
     my $was = content_of($image);
     my $inode = (stat $image)[1];
@@ -117,11 +117,11 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     is((stat $image)[1], $inode,
        'an addition without new keys leaves the file in place');
     ok(content_of($image) eq $was,
-       'an addition without new keys leaves the content as it was');
+       'an addition without new keys leaves the content unchanged');
 
     like(scalar tool_ok('add', $image, { stdin => "old1\n\n" }),
          qr/^\Q$image\E: 1 key, 0 added, 2000 distinct, capacity 3000, false-positive rate .*; the image is unchanged\n.* 1 empty key was skipped\n\z/,
-         'add prints what it has added, and the empty keys it has skipped');
+         'add prints how many keys it added and skipped');
 
     $result = add($image, []);
     is($result->{received}, 0, 'add without a key is no error');
@@ -196,7 +196,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     }
 
     ok(content_of($image) eq $was,
-       'refused values of --as-of leave the image as it was');
+       'refused values of --as-of leave the image unchanged');
 }
 
 
@@ -286,7 +286,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
         is($exit, 2, "an addition with $name is refused");
         like($err, $message, "an addition with $name says what is wrong");
         ok(content_of($image) eq $was,
-           "an addition with $name leaves the image as it was");
+           "an addition with $name leaves the image unchanged");
     }
 
     my ($exit, $out, $err) = run_command(
@@ -296,7 +296,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     like($err, qr/safe\.bloom: cannot be written: File too large; the old file is unchanged/,
          'an addition that finds no room on the disk says so');
     ok(content_of($image) eq $was,
-       'an addition that finds no room on the disk leaves the image as it was');
+       'an addition that finds no room on the disk leaves the image unchanged');
     is_deeply([glob "$dir/*.tmp-*"], [],
               'an addition that finds no room on the disk leaves no temporary'
               . ' file');
@@ -335,7 +335,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid });
     is($? & 127, 2, 'SIGINT ends an addition');
     ok(content_of($image) eq $was,
-       'an interrupted addition leaves the image as it was');
+       'an interrupted addition leaves the image unchanged');
     is_deeply([glob "$image.*"], [],
               'an interrupted addition leaves no temporary file');
 }

@@ -215,6 +215,6 @@ tool(2, $$_[0], 'analyze', @$_[1 .. $#$_]) for
     [qr/unexpected argument "keys\.txt"/, 'keys.txt'];
 
 like(tool(0, undef, 'analyze', '--help'), qr/^Usage: ngx-bloom analyze/,
-     'analyze --help says how it is called');
+     'analyze --help begins with the synopsis');
 
 done_testing();

@@ -26,7 +26,7 @@ sub bench {
     my ($exit, $out, $err) = run_command([$lookups, @quick, @_]);
 
     is($exit, 0, "lookups @_ exits with 0");
-    is($err, '', "lookups @_ does not complain");
+    is($err, '', "lookups @_ prints no message");
 
     return JSON::PP::decode_json($out);
 }
@@ -106,13 +106,13 @@ is_deeply([@$working{qw(work_ns present)}], [100, 1],
 is($plain->{work_ns}, 0, 'there is no other work by default');
 
 is(bench('--pages', 'huge')->{pages}, 'huge',
-   '--pages huge is reported as asked for');
+   '--pages huge is reported');
 
 my ($exit, $out) = run_command([$lookups, '-n', 1000, '-r', 1, '-m', '64k']);
 
 is($exit, 0, 'lookups without --json exits with 0');
 like($out, qr/^filter   blocked, k 8 in 1 line, [0-9.]+ KiB on small pages/m,
-     'lookups without --json says what filter was looked up in');
+     'lookups without --json names the filter');
 unlike($out, qr/ns of other work/,
        'lookups without --json does not mention work that was not done');
 like($out, qr/^ratio    -?[0-9.]+ \(-?[0-9.]+ to -?[0-9.]+\)$/m,
@@ -165,9 +165,9 @@ for my $option ('--help', '-h') {
     ($exit, $out, my $err) = run_command([$lookups, $option]);
 
     is($exit, 0, "lookups $option exits with 0");
-    is($err, '', "lookups $option does not complain");
+    is($err, '', "lookups $option prints no message");
     like($out, qr/\AUsage: build\/bench\/lookups \[OPTION/,
-         "lookups $option begins with how it is called");
+         "lookups $option begins with the synopsis");
     is($out, $help, 'lookups -h prints what --help prints') if $option eq '-h';
 
     $help = $out;

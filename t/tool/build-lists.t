@@ -326,7 +326,7 @@ CSV
         { stdin => "# x\n\n0 a.b\n0 localhost\nx\ny\n" });
     is($status, 0, 'a build with --max-errors leaves invalid lines out');
     like($out, qr/: 1 empty line, 1 comment, 1 other line, 2 invalid lines were skipped\n\z/,
-         'a build says how many lines of each kind it has left out');
+         'a build says how many lines of each kind it left out');
 }
 
 refused("a\n", qr/--from "urls": must be lines, hosts, adblock-domains, json or/,

@@ -155,7 +155,7 @@ for ([out => []], [temp => ['--temp', "$dir/temp"]]) {
 
     is($? & 127, 2, 'SIGINT ends a build that has spilled');
     is_deeply([glob "$dir/{out,temp}/{*,.[!.]*}"], [],
-              'a build ended by SIGINT leaves nothing behind');
+              'a build that SIGINT ends leaves nothing behind');
 }
 
 {

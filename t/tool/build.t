@@ -97,7 +97,7 @@ sub target_ok {
     my ($name) = @_;
 
     is(content_of($target), 'the old file',
-       "the old file is as it was after a refused build ($name)");
+       "the old file is unchanged after a refused build ($name)");
     is_deeply([glob "$dir/refused/{*,.[!.]*}"], [$target],
               "nothing is left beside the old file after a refused build"
               . " ($name)");
@@ -148,8 +148,8 @@ sub refused_command {
     like($out, qr/\A\Q$image\E:\ 1000\ keys,\ 1000\ distinct,\ blocked,
                   \ [\d.]+\ KiB,\ [\d.]+\ bits\ per\ key,
                   \ false-positive\ rate\ [\d.]+\ %\n\z/x,
-         'build prints what it has made');
-    is($err, '', 'a build that succeeds does not complain');
+         'build prints a summary');
+    is($err, '', 'a build that succeeds prints no message');
     is(count($image, @keys), '1000 present, 0 absent',
        'all keys of a build are present');
 
@@ -166,7 +166,7 @@ sub refused_command {
     is($json->{empty}, 0, 'build --json counts the empty keys');
     is($json->{capacity}, 1000,
        'build --json has the number of keys for a capacity');
-    is($json->{fpr}, 0.01, 'build --json has the rate asked for');
+    is($json->{fpr}, 0.01, 'build --json has the rate that -p gives');
     cmp_ok($json->{estimated_fpr}, '<=', 0.01,
            'build --json estimates a rate that keeps the promise');
     is($json->{bits_per_item}, $json->{bits} / 1000,
@@ -313,9 +313,9 @@ for my $options (['-p', '0.001'], ['-p', '1e-6'], ['--layout', 'classic'],
 
     is(info($image)->{items}, 2, 'empty keys are not added');
     like($out, qr/^\Q$image\E: 3 empty keys were skipped$/m,
-         'build says how many empty keys it has skipped');
+         'build says how many empty keys it skipped');
     is(build_json({ stdin => "a\n\n\r\nb\n\n" })->{empty}, 3,
-       'build --json says how many empty keys it has skipped');
+       'build --json says how many empty keys it skipped');
 
     my $same = bits(scalar build('--seed', 1, { stdin => "a\nb\n" }));
 

@@ -49,7 +49,7 @@ is(tool(0, undef, 'expand', '--key', 'raw', 'A b'), "A b\nA b\n",
 
 is(tool(1, qr/^ngx-bloom expand: "\/x" has no host\n\z/, 'expand', 'a.b', '/x'),
    "http://a.b/\na.b/\n",
-   'expand goes on behind a key that cannot be looked up');
+   'expand continues after a key that cannot be looked up');
 is(tool(1, qr/^ngx-bloom expand: "\\xff\\x01:b" has a port .*\n\z/, 'expand',
         "\xff\x01:b"), '',
    'expand prints nothing of a key of unprintable bytes without a form');

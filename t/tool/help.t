@@ -24,7 +24,7 @@ for my $command (@commands) {
     my $help = tool(0, undef, $command, '--help');
 
     like($help, qr/\AUsage: ngx-bloom $command /,
-         "$command --help begins with how it is called");
+         "$command --help begins with the synopsis");
     like($help, qr/^Examples:\n(?:  .*\n)*?  (?:.* )?ngx-bloom $command /m,
          "$command --help has examples");
     is(join('', grep { length > 81 } split /^/, $help), '',

@@ -299,7 +299,7 @@ for my $hit (0, 1) {
 
         is(journal(1, $complaint, '--keys', $path),
            join('', map { "$_\n" } @left),
-           "journal --keys prints what is before and behind damage to $what");
+           "journal --keys prints the keys before and after damage to $what");
 
         my ($object) = json(journal(1, $complaint, '--json', $path));
 
@@ -365,7 +365,7 @@ for my $hit (0, 1) {
 
     $path = $t->write_file('back', $back->segment);
     is(journal(0, qr/^$/, '--keys', $path), "one\ntwo\n",
-       'a time that goes back is no damage: a clock was wrong');
+       'a time that goes back is not damage: a clock was wrong');
 
     my $elsewhere = BloomTest::Journal->new;
     $elsewhere->append(['one'], position => 8);
@@ -466,7 +466,7 @@ sub directory {
 
     is(join(' ', map { m{/([\w.]+): ok, } } @lines[0 .. 1]),
        "$name journal.3",
-       'a compacted segment replaces those that it was made of');
+       'a compacted segment replaces the segments that it was made from');
     is($lines[2], "$path: ok, 2 segments, 6 records, 14 keys",
        'a directory with a compacted segment is whole');
 }
@@ -506,7 +506,7 @@ sub directory {
          'a missing segment makes a directory damaged');
     is(journal(1, $complaint, '--keys', $path),
        join('', map { "$_\n" } (@three) x 2),
-       'journal --keys prints what is there of a directory with a hole');
+       'journal --keys prints the keys of a directory with a missing segment');
 }
 
 {

@@ -181,7 +181,7 @@ SKIP: {
     my $header = header("$dir/few.bloom");
     is($header->{items}, 1, 'an image merged with empty ones keeps its items');
     is($header->{flags}, 0,
-       'the items of an image merged with empty ones are no estimate');
+       'the items of an image merged with empty ones are exact');
 
     unlike(tool(0, undef, 'merge', '-o', "$dir/few.bloom", $one[0], $empty),
            qr/\+-/, 'merge prints no error for items that are no estimate');
@@ -189,7 +189,7 @@ SKIP: {
     tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", $empty,
          "$dir/merged.bloom");
     is(header("$dir/few.bloom")->{flags}, 1,
-       'an estimate stays an estimate when an empty image is merged');
+       'items remain an estimate when an empty image is merged');
 
     # the result has at least the items of the image that has most
 
@@ -258,7 +258,7 @@ SKIP: {
     tool(2, qr/damaged-last: is damaged/, 'merge', '-o', $old, $ids,
          "$dir/damaged-last");
     is($t->read_file('old.bloom'), 'as it was',
-       'merge leaves an old file as it was when it fails');
+       'merge leaves an old file unchanged when it fails');
 
     my $twin = $t->build_image('twin.bloom', ['key'], '--like', $siphash);
     tool(0, undef, 'merge', '-o', "$dir/sip.bloom", $siphash, $twin);
@@ -272,7 +272,7 @@ SKIP: {
          '-o', $dir, $ids, $ids);
 
     is(join(' ', glob "$dir/*tmp-*"), '',
-       'merge leaves no temporary file behind');
+       'merge leaves no temporary file');
 }
 
 done_testing;

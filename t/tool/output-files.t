@@ -104,9 +104,9 @@ subtest 'an output that is the source or the image is refused' => sub {
         is($err, "ngx-bloom import: $name: is also the output, and the image"
                  . " would replace the filter that is imported; write to"
                  . " another file\n",
-           "the import says which file is source and output ($what)");
+           "the import says which file is both source and output ($what)");
         is($t->read_file('source'), $guava,
-           "the import leaves the source as it was ($what)");
+           "the import leaves the source unchanged ($what)");
     }
 
     my ($exit, undef, $err)
@@ -115,7 +115,7 @@ subtest 'an output that is the source or the image is refused' => sub {
     like($err, qr/ standard input: is also the output, /,
          'the import says that standard input is the output');
     is($t->read_file('source'), $guava,
-       'the source on standard input is as it was');
+       'the source on standard input is unchanged');
 
     # a file that is not a source may be replaced
 
@@ -137,15 +137,15 @@ subtest 'an output that is the source or the image is refused' => sub {
         is($exit, 2, "an export whose output is its image fails ($what)");
         is($err, "ngx-bloom export: $image: is also the output, and the filter"
                  . " would replace the image; write to another file\n",
-           "the export says which file is image and output ($what)");
+           "the export says which file is both image and output ($what)");
         ok($t->read_file('imported.bloom') eq $was,
-           "the export leaves the image as it was ($what)");
+           "the export leaves the image unchanged ($what)");
     }
 
     is(($t->run_tool('export', '--to', 'guava', '-o', $source, $image))[0], 0,
        'an export writes another output than its image');
     is($t->read_file('source'), $guava,
-       'an export gives the source as it was before the import');
+       'an export equals the source before the import');
     is_deeply([glob "$dir/*.tmp-*"], [],
               'imports and exports leave no temporary file');
 };
@@ -451,7 +451,7 @@ subtest 'a directory without permission is named' => sub {
 
     chmod 0755, "$dir/ro";
     is(present($image, @old, 'extra'), 100,
-       'an image in a directory without permission is as it was');
+       'an image in a directory without permission is unchanged');
 
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none/a.bloom",
                                            $keys);

@@ -153,10 +153,10 @@ ok(!-e "$dir/none.bloom", 'merge makes no image of a damaged one');
     is(scalar @found, scalar @paths,
        'verify --json answers for every one of many damaged images');
     is(join(' ', grep { $_->{result} ne 'damaged' } @found), '',
-       'verify takes none of many damaged images for a good one');
+       'verify finds damage in each of many images');
     is(() = $err =~ /^ngx-bloom verify: \Q$dir\E\/(?:flip|cut)\/\d+: /mg,
        scalar @paths,
-       'verify complains of every damaged image in a line of its own');
+       'verify reports each damaged image on a line');
 }
 
 # Extreme numbers are accepted if they are allowed, and refused otherwise.
