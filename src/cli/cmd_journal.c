@@ -867,11 +867,11 @@ const command_t  cmd_journal = {
         "A torn tail is a record that was being written when the process or "
         "the machine stopped. It is reported but is not an error: its keys "
         "were never acknowledged.\n\n"
-        "With --keys, the command prints all keys exactly as they were added, "
-        "or none. If a key contains the byte that ends a key (a line end, or "
-        "a zero byte with -0), it prints an error with the key's position "
-        "instead. --json can print any key. On a terminal, control "
-        "characters in keys are shown as \\xNN.",
+        "With --keys, the command prints the keys of all valid records exactly "
+        "as they were added, or no key. If a key contains the byte that ends "
+        "a key (a line end, or a zero byte with -0), it prints an error with "
+        "the position of the key instead. With --json it can print any key. "
+        "On a terminal, control characters in keys are shown as \\xNN.",
     .options = options,
     .values = &values,
     .status = "0 all segments are good, with or without torn tails; 1 some "

@@ -210,8 +210,9 @@ const command_t  cmd_size = {
     .about =
         "Computes one of three numbers from the other two: the lowest memory "
         "of a filter, the highest number of keys, or the lowest "
-        "false-positive rate. A zone of nginx takes the memory of two images "
-        "and a quarter more, unless its size is configured.",
+        "false-positive rate. Unless its size is configured, a zone of nginx "
+        "is about 2.25 times as large as its filter, so that a new image fits "
+        "beside the old one.",
     .options = options,
     .values = &values,
     .members = members,
