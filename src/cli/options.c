@@ -411,8 +411,8 @@ options_parse(const option_t *table, void *values, int argc, char **argv,
 
     while ((c = getopt_long(argc, argv, letters, names, NULL)) != -1) {
 
-        /* after a long option, optind is behind its word; for a short one,
-         * there is only optopt, as its word may have more letters */
+        /* a long option is the word before optind; a short one is only in
+         * optopt, as its word may have more letters */
 
         if (c == ':' || c == '?') {
             return refuse(&entries, c, argv[optind - 1]);

@@ -29,7 +29,7 @@
 #define LOCK_PAUSE  10000000             /* nanoseconds */
 
 
-/* Finds the path of the target behind symbolic links, and its owner and
+/* Finds the target's path, with symbolic links resolved, its owner and its
  * mode. */
 static int
 find_target(output_t *out, const char *name)

@@ -54,8 +54,8 @@ struct redis_s {
     int            ended;
 
     redisReply    *reply;
-    redisReply    *piece;                /* its string; what is left of it */
-    size_t         pos;
+    redisReply    *piece;                /* the string in it that is read */
+    size_t         pos;                  /* of the next byte in the piece */
 
     redisContext  *context;
     redisReplyObjectFunctions  functions;
