@@ -155,19 +155,19 @@ for (['closes the connection', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
     });
 
     import_fails($t, "a server that $what",
-                 qr/no TLS could be agreed upon: .+; is it a port for TLS\?/,
+                 qr/the TLS handshake failed: .+; check that the port is for TLS/,
                  @from, 'rediss://localhost:' . $listen->sockport . '/0/ids');
     kill 'TERM', $server;
 }
 
 $t->environment(SSL_CERT_FILE => "$dir/none.pem");
 import_fails($t, 'a file of authorities that does not exist',
-             qr/no certificate can be read from \S+none\.pem, which SSL_CERT_FILE names/,
+             qr/from \S+none\.pem; correct the environment variable SSL_CERT_FILE/,
              @from, url('here', 'localhost'));
 
 $t->environment(SSL_CERT_FILE => "$dir/other.pem");
 import_fails($t, 'a certificate of an unknown authority',
-             qr/the server's certificate is not trusted: .*certificate.*; SSL_CERT_FILE can name that of its authority/,
+             qr/the server's certificate is not trusted: .*certificate.*; if it should be, set SSL_CERT_FILE/,
              @from, url('here', 'localhost'));
 
 stop();
