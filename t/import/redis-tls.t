@@ -162,7 +162,7 @@ for (['closes the connection', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
 
 $t->environment(SSL_CERT_FILE => "$dir/none.pem");
 import_fails($t, 'a file of authorities that does not exist',
-             qr/from \S+none\.pem; correct the environment variable SSL_CERT_FILE/,
+             qr/no certificate can be read from \S+none\.pem; correct the environment variable SSL_CERT_FILE/,
              @from, url('here', 'localhost'));
 
 $t->environment(SSL_CERT_FILE => "$dir/other.pem");
