@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * manpage prints the man page of ngx-bloom from a template with the prose and
- * from the tool's tables of options.
+ * manpage prints the man page of ngx-bloom from a template and the tool's own
+ * tables of commands and options.
  *
  *     manpage TEMPLATE
  *
- * Most lines of the template are printed as they are, with the tool's version
- * for @VERSION@.  These lines are replaced:
+ * It replaces @VERSION@ in the template, and replaces each of these lines:
  *
- *     @SYNOPSIS@         the arguments of each command
- *     @ABOUT command@    the heading of a command and a description of it
+ *     @SYNOPSIS@         the synopsis of each command
+ *     @ABOUT command@    a heading and the description of a command
  *     @OPTIONS command@  the options of a command
- *     @STATUS@           the meaning of exit statuses for each command
+ *     @STATUS@           the exit statuses of the commands that describe theirs
+ *     @JSON command@     a heading and the members of a command's JSON
+ *
+ * It fails if a command's options or members are missing.
  */
 
 #include <ctype.h>
@@ -25,10 +27,12 @@
 #include "command_list.h"
 
 
-static int  described;                   /* commands with printed options */
+/* How many commands have their options and their JSON members printed. */
+static int  with_options;
+static int  with_members;
 
 
-/* Prints a character that may mean something to troff. */
+/* Prints a character, escaped if it has a meaning for troff. */
 static void
 print_char(char c)
 {
@@ -53,12 +57,12 @@ is_option(const char *text, const char *begin)
 }
 
 
-/* Prints a text with each sentence on its own line, options in bold, a capital
- * at the beginning and a full stop at the end. */
+/* Prints a text with a capital letter at its beginning, a full stop at its end,
+ * each sentence on a line, and options in bold. */
 static void
 print_sentences(const char *text, size_t len)
 {
-    int          bold;
+    int          bold, stop;
     const char  *p, *end;
 
     end = text + len;
@@ -89,12 +93,14 @@ print_sentences(const char *text, size_t len)
         }
     }
 
-    printf("%s%s\n", bold ? "\\fR" : "",
-           end[-1] == '.' || end[-1] == ':' || memchr(text, '\n', len) != NULL ? "" : ".");
+    stop = end[-1] != '.' && end[-1] != ':' && memchr(text, '\n', len) == NULL;
+
+    printf("%s%s\n", bold ? "\\fR" : "", stop ? "." : "");
 }
 
 
-/* Prints "-o FILE [OPTION...]" with words in italics and options in bold. */
+/* Prints a synopsis, as "-o FILE [OPTION...]", with words in italics and
+ * options in bold. */
 static void
 print_usage(const char *text)
 {
@@ -205,7 +211,28 @@ print_status(void)
 }
 
 
-/* Prints a line of the template. */
+static void
+print_members(const command_t *command)
+{
+    const command_member_t  *member;
+
+    printf(".SS %s\n", command->name);
+
+    for (member = command->members; member->text != NULL; member++) {
+
+        if (member->name != NULL) {
+            printf(".TP\n.B %s\n", member->name);
+
+        } else {
+            printf(".PP\n");
+        }
+
+        print_sentences(member->text, strlen(member->text));
+    }
+}
+
+
+/* Prints a line of the template, or what replaces it. */
 static void
 print_line(const char *line)
 {
@@ -233,7 +260,11 @@ print_line(const char *line)
 
         } else if (command != NULL && strcmp(what, "OPTIONS") == 0) {
             options_each(command->options, print_option, NULL);
-            described++;
+            with_options++;
+
+        } else if (command != NULL && strcmp(what, "JSON") == 0) {
+            print_members(command);
+            with_members++;
 
         } else {
             fprintf(stderr, "manpage: unknown: %s", line);
@@ -260,8 +291,8 @@ main(int argc, char **argv)
         return 1;
     }
 
-    printf(".\\\" Made by \"make man\" of docs/ngx-bloom.1.in and the tool's "
-           "tables of options.\n");
+    printf(".\\\" Made by \"make man\" from docs/ngx-bloom.1.in and the tool's "
+           "tables.\n");
 
     while (fgets(line, sizeof(line), template) != NULL) {
         print_line(line);
@@ -271,9 +302,9 @@ main(int argc, char **argv)
 
     for (n = 0; command_list[n] != NULL; n++) { /* void */ }
 
-    if (described != n) {
-        fprintf(stderr, "manpage: %d of %d commands have their options\n",
-                described, n);
+    if (with_options != n || with_members != n) {
+        fprintf(stderr, "manpage: of %d commands, the template has the options "
+                "of %d and the JSON of %d\n", n, with_options, with_members);
         return 1;
     }
 

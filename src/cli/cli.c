@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file prints messages, and ends the program where memory or threads are
- * not to be had.
+ * This file prints messages, and ends the program if memory or a thread cannot
+ * be had.
  */
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 const char  *cli_command;
 
 
-/* A message is one line.  What is in it may come from anywhere. */
+/* Prints a message as one line; its text may come from anywhere. */
 static void
 say(const char *kind, const char *fmt, va_list args, const char *rest)
 {
@@ -92,8 +93,17 @@ cli_misuse(const char *fmt, ...)
 void
 cli_no_memory(uint64_t size)
 {
-    cli_error("not enough memory: %llu bytes more are needed",
-              (unsigned long long) size);
+    char  more[64];
+
+    more[0] = '\0';
+
+    if (size != 0) {
+        snprintf(more, sizeof(more), ": %llu more bytes are needed",
+                 (unsigned long long) size);
+    }
+
+    cli_error("out of memory%s; free memory, or raise the limit that \"ulimit "
+              "-v\" shows", more);
     exit(CLI_ERROR);
 }
 
@@ -126,8 +136,37 @@ cli_thread(pthread_t *thread, void *(*run)(void *), void *data)
     err = pthread_create(thread, NULL, run, data);
 
     if (err != 0) {
-        cli_error("a thread cannot be started: %s; give a smaller -j",
+        cli_error("cannot start a thread: %s; use a smaller -j",
                   strerror(err));
         exit(CLI_ERROR);
+    }
+}
+
+
+const char *
+cli_advice(int err)
+{
+    switch (err) {
+
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+        return "; check the name";
+
+    case EACCES:
+    case EPERM:
+        return "; run as a user who may read it, or change its permissions or "
+               "those of its directories";
+
+    case EMFILE:
+    case ENFILE:
+        return "; raise the limit that \"ulimit -n\" shows";
+
+    case EIO:
+        return "; look for errors of the disk in the kernel's log";
+
+    default:
+        return "";
     }
 }

@@ -4,8 +4,8 @@
  * `ngx-bloom add` adds keys to an existing image.
  *
  * It reads the image, adds the keys in memory, and replaces the file with a new
- * image.  Other additions to the same image wait until then.  If another
- * program replaces the image meanwhile, nothing is added.
+ * image.  Other additions to the same image wait until that is done.  If
+ * another program replaces the image meanwhile, nothing is added.
  */
 
 #include <inttypes.h>
@@ -39,13 +39,11 @@ typedef struct {
 
 static const option_t  options[] = {
     OPTIONS_AS_OF(add_t,
-      "state that with these keys the image is complete as of that time; "
-      "2026-01-31T12:00:00Z or seconds since 1970, not earlier than the "
-      "image's own time (default: the image's own time)"),
+      "state that with these keys the image is complete as of that time, as "
+      "2026-01-31T12:00:00Z or seconds since 1970; it must not be earlier "
+      "than the time that the image states (default: that time)"),
     OPTIONS_GROUP(key_options, offsetof(add_t, from)),
-    { 0, "json", NULL, offsetof(add_t, json), options_take_flag,
-      "print the result as JSON; \"added\" counts distinct keys that were "
-      "absent before, \"written\" tells whether there is a new image" },
+    OPTIONS_JSON(add_t),
     { 0 }
 };
 
@@ -60,8 +58,8 @@ read_image(add_t *add, const char *path)
     }
 
     if (add->as_of != 0 && add->as_of < add->old.image.as_of) {
-        cli_error("%s: is complete up to %s, which is later than --as-of; "
-                  "leave it out", path,
+        cli_error("%s: is already complete as of %s, which is later than "
+                  "--as-of; leave out --as-of", path,
                   format_time(text, add->old.image.as_of));
         return CLI_ERROR;
     }
@@ -70,7 +68,8 @@ read_image(add_t *add, const char *path)
 }
 
 
-/* An imported filter's keys are in it already. */
+/* Counts the keys added to an imported filter, which collect() inserts at
+ * once. */
 static void
 count_imported(add_t *add)
 {
@@ -97,9 +96,9 @@ count_imported(add_t *add)
 
 
 /*
- * Inserts the keys.  Those that are absent before are new for sure.  Of the
- * others some may be new as well: a new key seems to be present with the
- * filter's false-positive rate f, so there are absent / (1 - f) new ones.
+ * Inserts the keys.  A key that is absent before is new.  Some of the other
+ * keys may be new, too: a new key seems to be present at the filter's
+ * false-positive rate f, so absent / (1 - f) keys are new.
  */
 static void
 insert(add_t *add)
@@ -192,7 +191,8 @@ add_keys(add_t *add, char **names, int n)
 
     } else if (rc == CLI_OK && output_check(&out) != 0) {
 
-        /* it is in the old image that all were present */
+        /* the keys were present in the image that is gone, so that this
+         * addition would be lost */
 
         rc = CLI_ERROR;
     }
@@ -231,18 +231,19 @@ report(const add_t *add, double seconds)
     }
 
     visible_name(path);
-    printf(": %" PRIu64 " keys, %" PRIu64 " added, %" PRIu64,
-           add->counts.received, add->added, image->items);
+    printf(": %" PRIu64 " key%s, %" PRIu64 " added, %" PRIu64,
+           add->counts.received, CLI_S(add->counts.received), add->added,
+           image->items);
 
     if (add->error != 0) {
         printf(" +- %.0f", ceil(add->error));
     }
 
-    printf(" distinct of %" PRIu64 ", false-positive rate %s%s\n",
+    printf(" distinct, capacity %" PRIu64 ", false-positive rate %s%s\n",
            image->capacity,
            format_rate(rate, bloom_geometry_fpr(&image->geometry,
                                                 image->items)),
-           add->written ? "" : "; it is as it was");
+           add->written ? "" : "; the image is unchanged");
 
     key_options_report(&add->from, &add->counts, path);
 }
@@ -274,8 +275,7 @@ run(char **operands, int n, void *values)
     if (rc == CLI_OK) {
         if (!add->from.quiet) {
             image_write_warn_full(&add->old.image,
-                                  "build it again, with an -n for the keys to "
-                                  "come");
+                                  "rebuild the image with a larger -n");
         }
 
         report(add, progress_end(&clock));
@@ -290,24 +290,37 @@ run(char **operands, int n, void *values)
 
 static add_t  values = { .from = KEY_OPTIONS_DEFAULTS, .old = { .fd = -1 } };
 
+static const command_member_t  members[] = {
+    { NULL, "all members of info, and:" },
+    { "written",
+      "true if a new image was written, false if the old one was kept" },
+    { "added", "the number of distinct keys that were absent before" },
+    { "already_present",
+      "the number of other keys, which were present before or came twice" },
+    KEY_OPTIONS_MEMBERS,
+    { 0 }
+};
+
 const command_t  cmd_add = {
     .name = "add",
     .does = "add keys to an image",
     .synopsis = "[OPTION...] IMAGE [KEYFILE...]",
     .about =
-        "Adds the keys in the files, or from standard input (also \"-\"), to "
-        "an image. Files are read as by \"ngx-bloom build\", and keys are "
-        "converted to the image's key form. A new image replaces the old one, "
-        "whole or not at all; if all keys were present before, the old image "
-        "is kept. Several additions to the same image wait for each other. If "
-        "another program replaces the image meanwhile, nothing is added, and "
-        "the exit status is 2: add the keys again.\n\n"
+        "Adds keys to an image. The keys come from files or, if no file is "
+        "named or its name is \"-\", from standard input. Files are read as by "
+        "\"ngx-bloom build\", and keys are converted to the image's key form. "
+        "A new image replaces the old one, whole or not at all. If all keys "
+        "are present already, the old image is kept.\n\n"
+        "Several additions to the same image wait for each other. If another "
+        "program replaces the image meanwhile, nothing is added and the exit "
+        "status is 2: try again.\n\n"
         "The number of distinct keys in the new image is exact if it was "
-        "exact before and all new keys were absent; otherwise it is "
-        "estimated. If there are more keys than the image's capacity, a "
-        "warning tells which false-positive rate to expect.",
+        "exact before and all keys to add were absent; otherwise it is "
+        "estimated. If it exceeds the image's capacity, a warning tells which "
+        "false-positive rate to expect.",
     .options = options,
     .values = &values,
+    .members = members,
     .examples = "ngx-bloom add ids.bloom new-ids.txt\n"
                 "echo 4711 | ngx-bloom add ids.bloom\n",
     .run = run

@@ -4,9 +4,9 @@
  * `ngx-bloom analyze` measures the false-positive rate of a filter while it
  * fills, and prints it beside the rate that sizing estimates.
  *
- * It fills a filter in steps to one and a half times its capacity and asks,
- * after each step, for keys that are not in the filter.  It does so in several
- * runs, each with a seed and keys of its own.
+ * It fills a filter in steps to one and a half times its capacity and looks up
+ * absent keys after each step.  It repeats this in several runs, each with its
+ * own seed and keys.
  */
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@
 
 /* What one run finds after one step. */
 typedef struct {
-    uint64_t  found;                     /* of the absent keys asked */
+    uint64_t  found;                     /* absent keys that are present */
     uint64_t  bits_set;
 } sample_t;
 
@@ -49,12 +49,12 @@ typedef struct {
 
 typedef struct {
     uint64_t           capacity;
-    uint64_t           asked;            /* at each step of each run */
+    uint64_t           asked;            /* keys after each step of each run */
     uint64_t           seed;
     double             fpr;
     unsigned           runs;
     unsigned           steps;            /* up to the capacity */
-    unsigned           rows;             /* and beyond */
+    unsigned           rows;             /* all steps */
     unsigned           threads;
     uint32_t           layout;
     uint32_t           hash;
@@ -65,8 +65,8 @@ typedef struct {
     bloom_geometry_t   geometry;
 
     sample_t          *samples;          /* [run][row] */
-    atomic_uint        next;             /* run that no thread has taken */
-    pthread_mutex_t    lock;             /* of what follows */
+    atomic_uint        next;             /* first run that no thread has */
+    pthread_mutex_t    lock;             /* protects the members below */
     progress_t         progress;
     uint64_t           done;             /* rows */
 } analysis_t;
@@ -74,10 +74,9 @@ typedef struct {
 
 static const option_t  options[] = {
     OPTIONS_CAPACITY(analysis_t,
-      "the number of keys that the filter is made for, with k, m or g "
-      "(default: 100k)"),
+      "the capacity of the filter in keys, with k, m or g (default: 100k)"),
     OPTIONS_FPR(analysis_t,
-      "the rate that the filter is made for, from 1e-9 to 0.5, or in % "
+      "the false-positive rate at capacity, from 1e-9 to 0.5, or in % "
       "(default: 0.001)"),
     OPTIONS_LAYOUT(analysis_t,
       "the layout, blocked or classic (default: blocked)"),
@@ -85,27 +84,28 @@ static const option_t  options[] = {
     { 0, "seed", "N", offsetof(analysis_t, seed), options_take_count,
       "a number below 2^32 that determines the seeds and keys of all runs "
       "(default: 1)",
-      .is = "a seed is a count", 0, UINT32_MAX },
+      .is = "a number", 0, UINT32_MAX },
     { 0, "runs", "N", offsetof(analysis_t, runs), options_take_number,
       "the number of runs, from 2 to 1000 (default: 10)",
-      .is = "runs are a count", 2, RUNS_MAX },
+      .is = "a number", 2, RUNS_MAX },
     { 0, "steps", "N", offsetof(analysis_t, steps), options_take_number,
       "the number of steps up to the capacity, from 2 to 1000; half as many "
-      "follow (default: 20)",
-      .is = "steps are a count", 2, STEPS_MAX },
+      "follow after it (default: 20)",
+      .is = "a number", 2, STEPS_MAX },
     { 0, "asked", "N", offsetof(analysis_t, asked), options_take_count,
       "the number of absent keys that are looked up after each step of each "
-      "run; rates below about 50 / N are measured badly (default: 200k)",
-      .is = "keys to ask for are a count", 1, BLOOM_CAPACITY_MAX },
+      "run; it is too small to measure rates below about 50 / N (default: "
+      "200k)",
+      .is = "a number of keys", 1, BLOOM_CAPACITY_MAX },
     OPTIONS_THREADS(analysis_t,
-      "the number of threads, each with a filter of its own (default: one a "
+      "the number of threads, each with a filter of its own (default: one per "
       "processor)"),
     { 'q', "quiet", NULL, offsetof(analysis_t, quiet), options_take_flag,
-      "print nothing but errors and the rows" },
+      "print only errors and the rows" },
     { 0, "csv", NULL, offsetof(analysis_t, csv), options_take_flag,
       "print the rows as CSV, with a header" },
     { 0, "json", NULL, offsetof(analysis_t, json), options_take_flag,
-      "print the rows as JSON, an object a line" },
+      "print the rows as JSON, an object per line" },
     { 0 }
 };
 
@@ -121,7 +121,8 @@ items_of(const analysis_t *a, unsigned row)
 }
 
 
-/* Hashes of the keys of these numbers: different numbers, different keys. */
+/* Computes the hashes of the keys with these numbers; different numbers have
+ * different keys. */
 static void
 hash_keys(const bloom_hasher_t *hasher, bloom_hash_t *hash, uint64_t first,
     unsigned n)
@@ -181,8 +182,8 @@ set_hasher(const analysis_t *a, unsigned run, bloom_hasher_t *hasher)
 {
     uint64_t  seed;
 
-    /* no small numbers: where it is the length of the keys, MurmurHash3 gives
-     * two halves that are one */
+    /* no small seeds: if the seed is the length of the keys, the two halves of
+     * MurmurHash3 are equal */
 
     seed = bloom_murmur3_mix(a->seed + run);
 
@@ -198,8 +199,9 @@ set_hasher(const analysis_t *a, unsigned run, bloom_hasher_t *hasher)
 
 
 /*
- * Keys are made of numbers: those added of the ones from `base` on, those asked
- * for of the ones half of all numbers away, so that none of them was added.
+ * Runs once.  Keys are made from numbers: the keys that are added from `base`
+ * on, and the keys that are looked up from half of all numbers further on, so
+ * that none of them was added.
  */
 static void
 measure(analysis_t *a, unsigned run, uint64_t *words)
@@ -418,8 +420,9 @@ print_summary(const analysis_t *a)
 
     sum_up(a, a->steps - 1, &row);
 
-    fprintf(stderr, "%s: with %" PRIu64 " keys, as many as it is made for: "
-            "measured %s (deviation of a run %s), estimated %s, target %s\n",
+    fprintf(stderr, "%s: false-positive rate at the capacity of %" PRIu64
+            " keys: measured %s (standard deviation of a run %s), estimated "
+            "%s, target %s\n",
             bloom_geometry_layout_name(a->geometry.layout), a->capacity,
             format_rate(measured, row.measured_fpr),
             format_rate(deviation, row.deviation),
@@ -438,20 +441,20 @@ run(char **operands, int n, void *values)
     }
 
     if (a->csv && a->json) {
-        return cli_misuse("--csv and --json exclude each other");
+        return cli_misuse("--csv and --json cannot be used together");
     }
 
     if (a->capacity < a->steps) {
-        return cli_misuse("-n %" PRIu64 " --steps %u: there are fewer keys "
-                          "than steps", a->capacity, a->steps);
+        return cli_misuse("-n %" PRIu64 " is less than --steps %u; use more "
+                          "keys or fewer steps", a->capacity, a->steps);
     }
 
     if (bloom_geometry_size(&a->geometry, a->layout, a->capacity, a->fpr)
         != 0)
     {
-        cli_error("%" PRIu64 " items at a rate of %g need more than 1 TiB in "
-                  "layout %s; take fewer or a higher rate", a->capacity,
-                  a->fpr, bloom_geometry_layout_name(a->layout));
+        cli_error("a filter in layout %s for %" PRIu64 " keys at a rate of %g "
+                  "needs more than 1 TiB; use a smaller -n or a larger -p",
+                  bloom_geometry_layout_name(a->layout), a->capacity, a->fpr);
         return CLI_ERROR;
     }
 
@@ -485,22 +488,38 @@ static analysis_t  values = {
     .steps = 20
 };
 
+static const command_member_t  members[] = {
+    { NULL, "for each row, an object per line:" },
+    { "items", "the number of keys in the filter" },
+    { "estimated_fpr", "the false-positive rate that sizing estimates" },
+    { "measured_fpr", "the mean of the rates that the runs measured" },
+    { "deviation", "the standard deviation of these rates" },
+    { "lowest", "the lowest of these rates" },
+    { "highest", "the highest of these rates" },
+    { "fill_ratio",
+      "the part of the bits that is set, from 0 to 1: the mean of the runs" },
+    { "estimated_items",
+      "the number of keys estimated from the bits: the mean of the runs" },
+    { 0 }
+};
+
 const command_t  cmd_analyze = {
     .name = "analyze",
     .does = "measure false-positive rates while a filter fills",
     .synopsis = "[OPTION...]",
     .about =
-        "Measures the false-positive rate of a filter while it fills: adds "
-        "keys in steps up to one and a half times its capacity and, after "
-        "each step, looks up keys that are not in it. Several runs do so, "
-        "each with its own seed and keys. The same options give the same "
-        "figures, whatever -j is.\n\n"
-        "A row has the number of items, the estimated false-positive rate, "
-        "the mean of the rates that the runs measured, their standard "
-        "deviation, the lowest and the highest of them, the fill ratio, and "
-        "the number of items estimated from it.",
+        "Measures the false-positive rate of a filter while it fills. The "
+        "command adds keys in steps up to one and a half times the capacity, "
+        "and looks up absent keys after each step. It repeats this in several "
+        "runs with different seeds and keys. The same options always give the "
+        "same results, with any -j.\n\n"
+        "It prints a row for each step: the number of items, the estimated "
+        "false-positive rate, the mean of the rates that the runs measured, "
+        "their standard deviation, the lowest and the highest of them, the "
+        "fill ratio, and the number of items estimated from it.",
     .options = options,
     .values = &values,
+    .members = members,
     .examples =
         "ngx-bloom analyze\n"
         "ngx-bloom analyze -n 1m -p 1e-4 --asked 10m --layout classic --csv\n",

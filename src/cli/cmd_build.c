@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * `ngx-bloom build` makes an image of keys.
+ * `ngx-bloom build` makes an image from keys.
  *
  * It first puts the hashes of all keys into the keystore.  The number of
- * distinct ones gives the filter's size; then they are inserted.
+ * distinct hashes determines the filter's size; then they are inserted.
  */
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@
 #define NO_KEY_FORM  UINT32_MAX
 
 
-/* What is 0, NULL or NO_KEY_FORM was not given. */
+/* The options; a member that is 0, NULL or NO_KEY_FORM was not given. */
 typedef struct {
     const char         *output;
     double              fpr;
@@ -41,7 +41,7 @@ typedef struct {
     int                 allow_empty;
     int                 json;
 
-    bloom_image_t       image;           /* capacity 0: as many as there are */
+    bloom_image_t       image;           /* capacity 0: the number of keys */
 } build_t;
 
 
@@ -51,15 +51,15 @@ static const option_t  options[] = {
       "the false-positive rate at capacity, from 1e-9 to 0.5, or in % "
       "(default: 0.001)"),
     OPTIONS_CAPACITY(build_t,
-      "room for N keys at that rate, with k, m or g; if there are more keys, "
-      "the image is made nevertheless, and a warning tells which rate to "
-      "expect (default: as many as there are keys)"),
+      "the number of keys that the image has room for at that rate, with k, m "
+      "or g; if there are more keys, the image is written all the same, and a "
+      "warning tells which rate to expect (default: the number of keys)"),
     OPTIONS_LAYOUT(build_t,
-      "where the bits of a key are (default: blocked)\n"
+      "the layout, which says where the bits of a key are (default: blocked)\n"
       "blocked: in one cache line, or in two or three for very low rates; a "
-      "lookup takes about one memory access\n"
-      "classic: anywhere, as in textbooks; the filter is 5 to 9 % smaller, "
-      "and a lookup takes a memory access for each bit"),
+      "lookup takes one memory access for each line\n"
+      "classic: anywhere in the filter, as in textbooks; the filter is 3 to "
+      "9 % smaller, and a lookup takes one memory access for each bit"),
     OPTIONS_HASH(build_t),
     OPTIONS_KEY_FORM(build_t,
       "the key form (default: raw)\n"
@@ -72,20 +72,20 @@ static const option_t  options[] = {
       "hexadecimal digits (default: random)" },
     { 0, "like", "IMAGE", offsetof(build_t, like), options_take_text,
       "take capacity, rate, layout, hash, seed and key form from that image, "
-      "so that both can be merged" },
+      "so that both images can be merged" },
     OPTIONS_AS_OF(build_t,
-      "state that every key that existed at that time is in the image, so "
-      "that nginx may drop keys added to the zone long before; "
-      "2026-01-31T12:00:00Z or seconds since 1970 (default: not stated)"),
+      "state that the image has every key that existed at that time, as "
+      "2026-01-31T12:00:00Z or seconds since 1970; nginx then drops keys that "
+      "were added to the zone more than an hour before (default: not stated)"),
     OPTIONS_GROUP(key_options, offsetof(build_t, from)),
     { 0, "allow-empty", NULL, offsetof(build_t, allow_empty), options_take_flag,
-      "make an image even if there are no keys" },
+      "write an image even if there are no keys" },
     OPTIONS_JSON(build_t),
     { 0 }
 };
 
 
-/* Takes over all that decides whether two images can be merged. */
+/* Copies from the --like image all that two images must share to be merged. */
 static int
 take_like(build_t *build)
 {
@@ -97,8 +97,9 @@ take_like(build_t *build)
     if (build->fpr != 0 || build->capacity != 0 || build->layout != 0
         || build->hash != 0 || build->seed != NULL)
     {
-        return cli_misuse("--like says rate, capacity, layout, hash and seed: "
-                          "leave -p, -n, --layout, --hash and --seed out");
+        return cli_misuse("--like takes rate, capacity, layout, hash and seed "
+                          "from an image; leave out -p, -n, --layout, --hash "
+                          "and --seed");
     }
 
     if (image_read_header(&like, build->like) != CLI_OK) {
@@ -110,8 +111,8 @@ take_like(build_t *build)
     if (build->key_form != NO_KEY_FORM
         && build->key_form != like.image.key_form)
     {
-        return cli_misuse("--key \"%s\": keys of %s are %s, as --like says; "
-                          "leave --key out",
+        return cli_misuse("--key \"%s\": --like takes the key form of %s, "
+                          "which is %s; leave out --key",
                           bloom_form_name(build->key_form), build->like,
                           bloom_form_name(like.image.key_form));
     }
@@ -129,8 +130,9 @@ take_like(build_t *build)
 
 
 /*
- * The two halves of MurmurHash3 x64 128 depend on each other where the seed is
- * the length of a key of at most 8 bytes: the second one starts at 0 then.
+ * Warns of a seed from 1 to 8.  If the seed is the length of a key, and that is
+ * at most 8, the two halves of MurmurHash3 x64 128 depend on each other: the
+ * second half starts at 0.
  */
 static void
 warn_weak_seed(const build_t *build)
@@ -146,10 +148,10 @@ warn_weak_seed(const build_t *build)
     seed = bloom_hasher_seed(&build->image.hasher);
 
     if (seed >= 1 && seed <= 8) {
-        cli_warn("--seed %s: in a classic filter with this seed, keys of %d "
-                 "byte%s are found more often than promised; take a number "
-                 "above 8, or leave --seed out", build->seed, (int) seed,
-                 seed == 1 ? "" : "s");
+        cli_warn("--seed %s: with this seed, a classic filter takes absent "
+                 "keys of %d byte%s for present more often than promised; use "
+                 "a number above 8, or leave out --seed", build->seed,
+                 (int) seed, CLI_S(seed));
     }
 }
 
@@ -166,14 +168,14 @@ take_seed(bloom_hasher_t *hasher, const char *text)
 
     } else if (hasher->kind == BLOOM_HASH_SIPHASH) {
         if (parse_hex(text, hasher->key, BLOOM_HASH_KEY_LEN) != 0) {
-            return cli_misuse("--seed \"%s\": siphash needs 32 hexadecimal "
-                              "digits", text);
+            return cli_misuse("--seed \"%s\": must be 32 hexadecimal digits "
+                              "for siphash", text);
         }
 
     } else {
         if (parse_count(text, &seed) != 0 || seed > UINT32_MAX) {
-            return cli_misuse("--seed \"%s\": murmur3 needs a number from 0 to "
-                              "%" PRIu32, text, UINT32_MAX);
+            return cli_misuse("--seed \"%s\": must be a number from 0 to %"
+                              PRIu32 " for murmur3", text, UINT32_MAX);
         }
 
         bloom_hasher_murmur3(hasher, (uint32_t) seed);
@@ -183,7 +185,7 @@ take_seed(bloom_hasher_t *hasher, const char *text)
 }
 
 
-/* Makes an image of the options, but for its size. */
+/* Fills the image's header from the options, except its size. */
 static int
 prepare(build_t *build)
 {
@@ -218,7 +220,7 @@ prepare(build_t *build)
 }
 
 
-/* Chooses the geometry for `distinct` keys, unless --like has. */
+/* Chooses the geometry for `distinct` keys, unless --like has chosen it. */
 static int
 choose_size(build_t *build, uint64_t distinct)
 {
@@ -236,23 +238,24 @@ choose_size(build_t *build, uint64_t distinct)
                                image->capacity, image->fpr)
            != 0)
     {
-        cli_error("%" PRIu64 " keys at a rate of %g need more than 1 TiB; "
-                  "take a higher rate", image->capacity, image->fpr);
+        cli_error("a filter for %" PRIu64 " key%s at a rate of %g needs more "
+                  "than 1 TiB; use a larger -p", image->capacity,
+                  CLI_S(image->capacity), image->fpr);
         return CLI_ERROR;
     }
 
     if (!build->from.quiet) {
         image_write_warn_full(image, build->like
-                                     ? "build the image given with --like "
-                                       "again, with an -n for the keys of all"
-                                     : "give a greater -n, or none");
+                                     ? "rebuild the image that --like names, "
+                                       "with an -n for the keys of both"
+                                     : "use a larger -n, or leave out -n");
     }
 
     return CLI_OK;
 }
 
 
-/* Zeros, on huge pages if the system has them. */
+/* Returns zeroed memory, on huge pages if the system has them. */
 static uint64_t *
 map_words(uint64_t size)
 {
@@ -271,8 +274,8 @@ map_words(uint64_t size)
 }
 
 
-/* Returns how many distinct keys the words have, of those received: an
- * estimate. */
+/* Returns an estimate of how many of the received keys are distinct, from the
+ * words. */
 static uint64_t
 estimate(bloom_image_t *image, const uint64_t *words, uint64_t received)
 {
@@ -312,8 +315,8 @@ build_image(build_t *build, output_t *out, char **names, int n,
     }
 
     if (counts->received == 0 && !build->allow_empty) {
-        cli_error("there are no keys in the input; give --allow-empty if "
-                  "that is meant");
+        cli_error("the input has no keys; use --allow-empty if an empty image "
+                  "is intended");
         return CLI_ERROR;
     }
 
@@ -367,9 +370,9 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
     }
 
     visible_name(build->output);
-    printf(": %" PRIu64 " keys, %" PRIu64 " distinct, %s, %s, "
-           "%.1f bits a key, false-positive rate %s\n",
-           counts->received, image->items,
+    printf(": %" PRIu64 " key%s, %" PRIu64 " distinct, %s, %s, "
+           "%.1f bits per key, false-positive rate %s\n",
+           counts->received, CLI_S(counts->received), image->items,
            bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
            image_json_bits_per_item(image),
@@ -421,24 +424,37 @@ static build_t  values = {
     .key_form = NO_KEY_FORM
 };
 
+static const command_member_t  members[] = {
+    { NULL, "all members of info, and:" },
+    { "duplicates",
+      "the number of keys that are repetitions: \"received\" minus \"items\"" },
+    KEY_OPTIONS_MEMBERS,
+    { 0 }
+};
+
 const command_t  cmd_build = {
     .name = "build",
     .does = "make an image from keys",
     .synopsis = "-o FILE [OPTION...] [KEYFILE...]",
     .about =
-        "Makes an image from the keys in the files, or from standard input "
-        "(also \"-\"). Each line is a key; gzip files are decompressed. Empty "
-        "lines are skipped, and duplicates count once.\n\n"
-        "The number of keys need not be known beforehand. The build takes the "
-        "filter's own size and usually 16 bytes of memory for each distinct "
-        "key, up to four times that if there are many duplicates. Keys that "
-        "exceed --memory go to a temporary file.",
+        "Makes an image from keys. The keys come from files or, if no file is "
+        "named or its name is \"-\", from standard input. Each line is a key; "
+        "gzip is decompressed. Empty lines are skipped, and duplicates count "
+        "once.\n\n"
+        "The number of keys need not be known in advance. The build needs the "
+        "memory of the filter, and 16 bytes for each distinct key, or up to "
+        "four times that if there are many duplicates. Keys that exceed "
+        "--memory go to a temporary file.\n\n"
+        "Do not pipe a query into this command: if the query fails halfway, "
+        "the keys that it printed make a complete image, without the others. "
+        "Write the keys to a file, and build the image if that succeeded.",
     .options = options,
     .values = &values,
+    .members = members,
     .examples =
         "ngx-bloom build -o ids.bloom -p 0.001 ids.txt\n"
-        "psql -Atc 'select id from items' | ngx-bloom build -o ids.bloom "
-        "-p 1e-4\n"
+        "psql -Atc 'select id from t' > ids.txt && ngx-bloom build -o "
+        "ids.bloom ids.txt\n"
         "ngx-bloom build -o monday.bloom --like week.bloom monday.txt.gz\n"
         "ngx-bloom build -o bad.bloom --key host --from hosts "
         "/etc/hosts.block\n"

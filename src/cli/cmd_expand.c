@@ -31,9 +31,7 @@ static const option_t  options[] = {
       "the key form: url, host, lower or raw (default: url)"),
     OPTIONS_GROUP(given_keys_options, offsetof(expand_t, given)),
     { 0, "json", NULL, offsetof(expand_t, json), options_take_flag,
-      "print JSON, an object a line with \"canonical\" and \"expressions\"; "
-      "for an invalid key these are null and an empty array, and \"reason\" "
-      "tells why" },
+      "print JSON: for each key, also an invalid one, an object on a line" },
     { 0 }
 };
 
@@ -124,7 +122,7 @@ run(char **operands, int n, void *values)
     keyform_free(&expand->keyform);
 
     if (rc == CLI_OK && expand->keys == 0) {
-        cli_error("there are no keys to show: the input has none");
+        cli_error("there are no keys to expand: the input is empty");
         rc = CLI_ERROR;
     }
 
@@ -134,21 +132,32 @@ run(char **operands, int n, void *values)
 
 static expand_t  values = { .key_form = BLOOM_FORM_URL };
 
+static const command_member_t  members[] = {
+    { NULL, "for each key, an object per line:" },
+    { "canonical",
+      "the canonical form of the key; null if the key is invalid" },
+    { "expressions",
+      "an array of the expressions; empty if the key is invalid" },
+    { "reason", "if the key is invalid: why" },
+    { 0 }
+};
+
 const command_t  cmd_expand = {
     .name = "expand",
     .does = "show the expressions by which a key is looked up",
     .synopsis = "[OPTION...] [KEY...]",
     .about =
-        "Shows the expressions by which keys are looked up in an image of a "
-        "key form, for instance to find out why a URL is blocked. Prints the "
-        "canonical form of a key, then its expressions, one a line, with a "
-        "blank line between keys. On a terminal, control characters in them "
-        "are shown as \\xNN. Without keys and without -f, keys are read from "
-        "standard input, one a line.",
+        "Shows the expressions by which nginx and \"ngx-bloom test\" look up a "
+        "key, for example to find out why a URL is blocked. For each key, it "
+        "prints the canonical form and then the expressions, one per line, "
+        "with a blank line between keys. On a terminal, control characters "
+        "are shown as \\xNN. Without keys on the command line and without -f, "
+        "keys are read from standard input, one per line.",
     .options = options,
     .values = &values,
-    .status = "0 all keys can be looked up; 1 some key is invalid; 2 an "
-              "error, or there are no keys.",
+    .status = "0 all keys are valid; 1 some key is invalid; 2 an error, or "
+              "there are no keys.",
+    .members = members,
     .examples = "ngx-bloom expand 'http://a.b.example/1/2.html?x=1'\n"
                 "ngx-bloom expand --key host www.example.co.uk\n",
     .run = run

@@ -31,7 +31,7 @@ typedef struct {
     bloom_foreign_out_t            head;
     output_t                       out;
     uint8_t                        piece[PIECE];
-    uint64_t                       iter;     /* of BF.LOADCHUNK */
+    uint64_t                       iter;     /* last one of BF.LOADCHUNK */
 } export_t;
 
 
@@ -53,16 +53,16 @@ take_format(const option_t *option, const char *text, void *to)
 
 static const option_t  options[] = {
     { 'o', "output", "FILE", offsetof(export_t, output), options_take_text,
-      "the file, written whole or not at all",
-      .needed = "where the filter goes" },
+      "the file to write; it is written whole or not at all",
+      .needed = "the file to write" },
     { 0, "to", "FORMAT", offsetof(export_t, format), take_format,
       "the format to write\n"
       "guava, dcso, bits-and-blooms, spark: a file\n"
       "redisbloom: BF.LOADCHUNK commands for \"redis-cli --pipe\"\n"
       "bitmap: SETRANGE commands for \"redis-cli --pipe\"",
-      .needed = "what is to read it" },
+      .needed = "the format to write" },
     { 0, "key", "KEY", offsetof(export_t, key), options_take_text,
-      "for redisbloom and bitmap: the key that these commands create, which "
+      "for redisbloom and bitmap: the Redis key that the commands create; it "
       "should not exist before" },
     OPTIONS_QUIET(export_t),
     OPTIONS_JSON(export_t),
@@ -70,7 +70,7 @@ static const option_t  options[] = {
 };
 
 
-/* An array of n strings follows, in Redis' protocol. */
+/* Begins an array of n strings in the protocol of Redis. */
 static int
 begin(export_t *x, int n)
 {
@@ -108,8 +108,8 @@ number(export_t *x, uint64_t n)
 }
 
 
-/* BF.LOADCHUNK key iter data: the iterator counts the bytes behind it, and
- * that of the header is 1. */
+/* Writes "BF.LOADCHUNK key iter data".  The iterator of the header is 1, to
+ * which each chunk adds its bytes. */
 static int
 load_chunk_command(export_t *x, const void *data, size_t len, int header)
 {
@@ -157,7 +157,7 @@ write_piece(export_t *x, uint64_t at, size_t len)
 }
 
 
-/* 1 if there are only zeros in it: a bitmap is made without such. */
+/* Returns 1 if all bytes are zero; such a piece of a bitmap is not written. */
 static int
 is_empty(const uint8_t *p, size_t len)
 {
@@ -183,7 +183,7 @@ write_bits(export_t *x)
         bits = (const uint8_t *) x->from.words + offset;
         end = x->head.link_bytes[i];
 
-        /* whatever the format says, no byte of another link or of nothing */
+        /* never write bytes of another link, or from outside the filter */
 
         if (end > bloom_geometry_whole_lines(link.bits) / 8) {
             cli_error("%s: cannot be written as %s: link %" PRIu32 " would "
@@ -193,7 +193,7 @@ write_bits(export_t *x)
             return CLI_ERROR;
         }
 
-        /* a string ends with its last bit, as SETBIT leaves it */
+        /* a string ends with its last bit that is set, as SETBIT writes it */
 
         while (x->format == &bloom_foreign_bitmap && end != 0
                && bits[end - 1] == 0)
@@ -232,12 +232,12 @@ export_image(export_t *x)
 
     image = &x->from.image;
 
-    /* the formats may say how many keys there are */
+    /* some formats record the number of keys */
 
     census = image_read_census(image, x->from.words);
     x->head.items = bloom_census_items(&census, &image->geometry);
 
-    /* a copy that nginx made may have kept nothing but the room for it */
+    /* an image that nginx copied may have zeros instead of the header */
 
     if (x->from.origin != NULL
         && is_empty(x->from.origin, x->from.image.origin_len))
@@ -255,8 +255,8 @@ export_image(export_t *x)
     }
 
     if (output_is(&x->out, x->from.path)) {
-        cli_error("%s: is the output too: the filter would replace the image; "
-                  "name another output", x->from.path);
+        cli_error("%s: is also the output, and the filter would replace the "
+                  "image; write to another file", x->from.path);
         output_discard(&x->out);
         return CLI_ERROR;
     }
@@ -298,8 +298,8 @@ report(const export_t *x)
 
     } else if (!x->quiet) {
         visible_name(x->output);
-        printf(": %s, about %" PRIu64 " keys\n", x->format->name,
-               x->head.items);
+        printf(": %s, about %" PRIu64 " key%s\n", x->format->name,
+               x->head.items, CLI_S(x->head.items));
     }
 }
 
@@ -317,8 +317,7 @@ run(char **operands, int n, void *values)
     if (x->key == NULL && (x->format == &bloom_foreign_redisbloom
                            || x->format == &bloom_foreign_bitmap))
     {
-        return cli_misuse("--key KEY is missing: what the key in Redis is "
-                          "called");
+        return cli_misuse("--key KEY is missing; it names the key in Redis");
     }
 
     if (image_read_header(&x->from, operands[0]) != CLI_OK) {
@@ -343,17 +342,25 @@ run(char **operands, int n, void *values)
 
 static export_t  values;
 
+static const command_member_t  members[] = {
+    { "file", "the name of the file" },
+    { "to", "the format of the file" },
+    { "items", "the number of keys, estimated from the bits" },
+    { 0 }
+};
+
 const command_t  cmd_export = {
     .name = "export",
     .does = "write an imported image in its source's format",
     .synopsis = "--to FORMAT -o FILE [OPTION...] IMAGE",
     .about =
-        "Writes an imported image in the format of its source: byte for byte "
-        "the same if no keys have been added. Images in the layouts blocked "
-        "and classic cannot be exported, as no other system has these "
-        "layouts.",
+        "Writes an imported image in the format of its source. If no keys were "
+        "added since the import, the result is byte for byte the source. "
+        "Images in the layouts blocked and classic cannot be exported, as no "
+        "other system has these layouts.",
     .options = options,
     .values = &values,
+    .members = members,
     .examples =
         "ngx-bloom export --to guava -o ids.guava ids.bloom\n"
         "ngx-bloom export --to redisbloom --key ids -o ids.resp ids.bloom\n"

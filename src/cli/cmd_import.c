@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * `ngx-bloom import` makes an image of a filter that another system made.
+ * `ngx-bloom import` makes an image from a filter that another system made.
  */
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ typedef struct {
 } import_t;
 
 
-/* The bits as they come; grows where the source's size is not known. */
+/* A buffer for the bits; it grows if the source's size is unknown. */
 typedef struct {
     uint8_t   *data;
     uint64_t   size;
@@ -50,7 +50,7 @@ typedef struct {
 } bits_t;
 
 
-/* A format, or a name for a bitmap of one scheme. */
+/* Takes the name of a format, or of a scheme that stands for a bitmap. */
 static int
 take_format(const option_t *option, const char *text, void *to)
 {
@@ -118,8 +118,8 @@ take_shard(const option_t *option, const char *text, void *to)
     uint64_t  *bits = to;
 
     if (parse_count(text, bits) != 0 || *bits == 0 || *bits % 8 != 0) {
-        return options_wrong(option, text, "the bits of a shard are a multiple "
-                             "of 8");
+        return options_wrong(option, text, "must be a number of bits, and a "
+                             "multiple of 8");
     }
 
     return CLI_OK;
@@ -130,7 +130,8 @@ static int
 take_any_rate(const option_t *option, const char *text, void *to)
 {
     if (parse_rate(text, to) != 0) {
-        return options_wrong(option, text, "a rate is between 0 and 1");
+        return options_wrong(option, text, "must be a rate between 0 and 1, "
+                             "such as 0.001 or 0.1%%");
     }
 
     return CLI_OK;
@@ -142,61 +143,61 @@ static const option_t  options[] = {
     { 0, "from", "FORMAT", 0, take_format,
       "the format of the source\n"
       "guava: a file of BloomFilter.writeTo(), of either strategy\n"
-      "redisbloom: a key of BF.* commands in RedisBloom or Redis 8, or the "
-      "chunks of BF.SCANDUMP in files, in their order; up to 56 links\n"
+      "redisbloom: a key of BF.* commands in RedisBloom or Redis 8, or files "
+      "with the chunks of BF.SCANDUMP, in order; up to 56 links\n"
       "bitmap: a Redis string; needs --scheme, --bits and --hashes\n"
-      "go-zero: a Redis string of that library; needs --bits\n"
+      "go-zero: a Redis string of the Go library go-zero; needs --bits\n"
       "redisson: a Redis string of Redisson's RBloomFilter with StringCodec; "
       "its configuration is read from the same server\n"
       "dcso: a file of DCSO's bloom, version 1\n"
-      "bits-and-blooms: a file of that Go library's WriteTo(), or its JSON\n"
+      "bits-and-blooms: a file of WriteTo() of the Go library "
+      "bits-and-blooms/bloom, or its JSON\n"
       "spark: a file of Spark's BloomFilter.writeTo(), version 1 or 2\n"
       "libbloom: a file of bloom_save() of libbloom 2",
-      .needed = "what made the filter" },
+      .needed = "the format of the source" },
     { 0, "funnel", "NAME", offsetof(import_t, f.funnel), take_funnel,
       "how the source hashes a key: as bytes (also UTF-8 text), utf16, long "
-      "or int; guava has all of them and does not record which, spark has "
-      "bytes and long (default: bytes)" },
+      "or int; guava may use any of them and does not record which, spark may "
+      "use bytes or long (default: bytes)" },
     { 0, "bits", "N", offsetof(import_t, f.bits), options_take_count,
-      "for a bitmap: the number of bits in the filter; the length of a Redis "
-      "string does not tell it, as the string ends with the highest bit set",
-      .is = "bits are a count", 1, BLOOM_BITS_MAX },
+      "for a bitmap: the number of bits in the filter; it cannot be known from "
+      "a Redis string, which ends with the last bit that is set",
+      .is = "a number of bits", 1, BLOOM_BITS_MAX },
     { 0, "hashes", "N", offsetof(import_t, f.k), options_take_number,
-      "for a bitmap: the number of bits of a key",
-      .is = "they are", 1, BLOOM_K_MAX },
+      "for a bitmap: the number of bits that a key sets",
+      .is = "a number", 1, BLOOM_K_MAX },
     { 0, "scheme", "NAME", offsetof(import_t, f), take_scheme,
-      "for a bitmap: where the bits of a key are: as in guava64, guava32, "
-      "go-zero, redisson, redisbloom, dcso, bits-and-blooms, spark1, spark2 "
-      "or libbloom, or double\n"
+      "for a bitmap: where the bits of a key are; guava64, guava32, go-zero, "
+      "redisson, redisbloom, dcso, bits-and-blooms, spark1, spark2, libbloom "
+      "or double\n"
       "double: at (h1 + i h2) mod bits, with the halves h1 and h2 of "
       "MurmurHash3 x64 128" },
     { 0, "shard", "N", offsetof(import_t, shard), take_shard,
-      "for a bitmap that is split: the sources have N bits each, in this "
-      "order, and the last one has the rest" },
+      "for a bitmap that is split: each source has N bits, in order, and the "
+      "last one has the rest" },
     { 'n', "capacity", "N", offsetof(import_t, capacity), options_take_count,
       "the number of keys that the filter was made for, if the source does "
-      "not record it (default: the number that suits its bits and hashes "
-      "best)",
-      .is = "a capacity is a count", 1, BLOOM_CAPACITY_MAX },
+      "not record it (default: the best number for its bits and hashes)",
+      .is = "a number of keys", 1, BLOOM_CAPACITY_MAX },
     { 'p', "fpr", "RATE", offsetof(import_t, fpr), take_any_rate,
-      "the rate that the filter was made for, if the source does not record "
-      "it" },
+      "the false-positive rate that the filter was made for, if the source "
+      "does not record it" },
     OPTIONS_AS_OF(import_t,
-      "state that the keys are complete as of that time; 2026-01-31T12:00:00Z "
-      "or seconds since 1970 (default: not stated)"),
+      "state that the filter has every key that existed at that time, as "
+      "2026-01-31T12:00:00Z or seconds since 1970 (default: not stated)"),
     { 0, "timeout", "SECONDS", offsetof(import_t, timeout),
       options_take_number,
-      "how long a Redis server may take to accept the connection, to agree "
-      "upon TLS, and for each answer, of up to 16 MiB, as a whole "
-      "(default: 60)",
-      .is = "seconds are", 1, TIMEOUT_MAX },
+      "how long a Redis server may take for each of these: to accept the "
+      "connection, for the TLS handshake, and for one answer, which may have "
+      "16 MiB (default: 60)",
+      .is = "a number of seconds", 1, TIMEOUT_MAX },
     OPTIONS_QUIET(import_t),
     OPTIONS_JSON(import_t),
     { 0 }
 };
 
 
-/* Sees that options and sources go together. */
+/* Checks that options and sources go together. */
 static int
 check_options(const import_t *import, int sources)
 {
@@ -211,23 +212,24 @@ check_options(const import_t *import, int sources)
     if (import->format != &bloom_foreign_bitmap
         && (f->bits != 0 || f->k != 0 || f->layout != 0 || import->shard != 0))
     {
-        return cli_misuse("--bits, --hashes, --scheme and --shard are for "
-                          "bitmaps: %s has them in its header",
-                          import->format->name);
+        return cli_misuse("--bits, --hashes, --scheme and --shard are only for "
+                          "bitmaps; leave them out, as a %s source has these "
+                          "values in its header", import->format->name);
     }
 
     if (sources > 1 && import->shard == 0
         && import->format != &bloom_foreign_redisbloom)
     {
-        return cli_misuse("name one source; several are chunks of redisbloom, "
-                          "or shards of a bitmap with --shard");
+        return cli_misuse("name one source; only redisbloom reads several "
+                          "files (chunks), and --shard several pieces of a "
+                          "bitmap");
     }
 
     return CLI_OK;
 }
 
 
-/* Room for `size` bytes, zeros where nothing has been written yet. */
+/* Makes room for `size` bytes; new bytes are zero. */
 static void
 need(bits_t *bits, uint64_t size)
 {
@@ -260,7 +262,8 @@ need(bits_t *bits, uint64_t size)
 }
 
 
-/* `size` bytes of the source to `at`; fewer only if it may be short. */
+/* Reads `size` bytes of the source to the offset `at`; fewer only if the format
+ * allows that. */
 static int
 read_bits(import_source_t *source, bits_t *bits, const bloom_foreign_t *f,
     uint64_t at, uint64_t size)
@@ -279,7 +282,7 @@ read_bits(import_source_t *source, bits_t *bits, const bloom_foreign_t *f,
             return CLI_ERROR;
         }
 
-        /* whole words but at the end, so that pieces can be turned */
+        /* pieces are whole words, except the last, so each can be reordered */
 
         bloom_foreign_order(f->order, bits->data + at + done, (size_t) n);
 
@@ -289,9 +292,9 @@ read_bits(import_source_t *source, bits_t *bits, const bloom_foreign_t *f,
                 return CLI_OK;
             }
 
-            cli_error("%s: is truncated: %" PRIu64 " of the filter's %" PRIu64
-                      " bytes are there; copy it again", source->name,
-                      done + (uint64_t) n, size);
+            cli_error("%s: is truncated: it has %" PRIu64 " of the filter's %"
+                      PRIu64 " byte%s; copy it again", source->name,
+                      done + (uint64_t) n, size, CLI_S(size));
             return CLI_ERROR;
         }
     }
@@ -300,8 +303,8 @@ read_bits(import_source_t *source, bits_t *bits, const bloom_foreign_t *f,
 }
 
 
-/* What follows the bits: nothing, or data of someone that is kept if it is
- * little. */
+/* Reads what follows the bits: nothing or, if the format allows it, other data,
+ * which the image keeps if it is short. */
 static int
 read_tail(import_source_t *source, import_t *import, uint8_t *origin)
 {
@@ -317,10 +320,9 @@ read_tail(import_source_t *source, import_t *import, uint8_t *origin)
         n = import_source_read(source, &more, 1);
 
         if (n == 1) {
-            cli_error("%s: is longer than it says%s", source->name,
-                      source->redis ? ": it changed meanwhile; try again"
-                                    : ": bytes follow the filter's last; cut "
-                                      "them off");
+            cli_error("%s: is longer than its header says: %s", source->name,
+                      source->redis ? "it changed while it was read; try again"
+                                    : "cut off the bytes after the filter");
         }
 
         return n == 0 ? CLI_OK : CLI_ERROR;
@@ -337,8 +339,8 @@ read_tail(import_source_t *source, import_t *import, uint8_t *origin)
     if (image->origin_len + (uint32_t) n == room
         && import_source_read(source, &more, 1) == 1)
     {
-        cli_warn("%s: more than %" PRId64 " bytes of data follow the filter; "
-                 "they are left out, and an export will not have them",
+        cli_warn("%s: more than %" PRId64 " bytes of other data follow the "
+                 "filter; they are left out, and an export will not have them",
                  source->name, n);
         return CLI_OK;
     }
@@ -349,6 +351,7 @@ read_tail(import_source_t *source, import_t *import, uint8_t *origin)
 }
 
 
+/* Says why the source is refused, and which format it may have. */
 static int
 refuse(const import_t *import, const import_source_t *source,
     const uint8_t *head, size_t len)
@@ -356,7 +359,7 @@ refuse(const import_t *import, const import_source_t *source,
     const bloom_foreign_format_t  *other;
 
     if (bloom_image_is(head, len)) {
-        cli_error("%s: is an image already; there is nothing to import",
+        cli_error("%s: is already an image of ngx-bloom; use it as it is",
                   source->name);
         return CLI_ERROR;
     }
@@ -364,7 +367,7 @@ refuse(const import_t *import, const import_source_t *source,
     other = bloom_foreign_formats_guess(head, len, source->size);
 
     if (other != NULL && other != import->format) {
-        cli_error("%s: %s; this looks like %s: try --from %s", source->name,
+        cli_error("%s: %s; it looks like %s: try --from %s", source->name,
                   import->f.error, other->title, other->name);
 
     } else {
@@ -375,7 +378,7 @@ refuse(const import_t *import, const import_source_t *source,
 }
 
 
-/* JSON becomes the binary form it stands for. */
+/* Reads a source in JSON and replaces it with its binary form. */
 static int
 read_json(import_source_t *source)
 {
@@ -423,7 +426,7 @@ read_source(import_t *import, import_source_t *source, bits_t *bits,
         return CLI_ERROR;
     }
 
-    /* a binary one begins with a zero byte: it has less than 2^56 bits */
+    /* the binary form begins with a zero byte, as it has less than 2^56 bits */
 
     if (import->format == &bloom_foreign_bits_and_blooms && len > 0
         && head[0] != 0 && strchr("{ \t\r\n", head[0]) != NULL)
@@ -472,7 +475,7 @@ read_source(import_t *import, import_source_t *source, bits_t *bits,
 }
 
 
-/* Redisson has bits and k beside the bitmap. */
+/* Reads bits and k of a Redisson filter, which are in another Redis key. */
 static int
 ask_redisson(import_t *import, import_source_t *source)
 {
@@ -499,7 +502,7 @@ ask_redisson(import_t *import, import_source_t *source)
 }
 
 
-/* A bitmap in pieces of --shard bits. */
+/* Reads a bitmap in pieces of --shard bits. */
 static int
 read_shards(import_t *import, char **paths, int n, bits_t *bits)
 {
@@ -510,12 +513,16 @@ read_shards(import_t *import, char **paths, int n, bits_t *bits)
 
     f = &import->f;
 
-    if (f->bits == 0 || (f->bits + import->shard - 1) / import->shard
-                        != (uint64_t) n)
-    {
-        return cli_misuse("%d sources of %" PRIu64 " bits are no %" PRIu64
-                          " bits; give the right --bits and --shard", n,
-                          import->shard, f->bits);
+    if (f->bits == 0) {
+        return cli_misuse("--bits N is missing; --shard needs the number of "
+                          "bits in the whole filter");
+    }
+
+    if ((f->bits + import->shard - 1) / import->shard != (uint64_t) n) {
+        return cli_misuse("%d source%s of %" PRIu64 " bits cannot make %" PRIu64
+                          " bit%s; correct --bits or --shard, or name all "
+                          "sources", n, CLI_S(n), import->shard, f->bits,
+                          CLI_S(f->bits));
     }
 
     if (import->format->parse(f, NULL, 0, BLOOM_FOREIGN_UNKNOWN) != 0) {
@@ -539,9 +546,9 @@ read_shards(import_t *import, char **paths, int n, bits_t *bits)
         size = f->bytes - at < bytes ? f->bytes - at : bytes;
 
         if (source.size != BLOOM_FOREIGN_UNKNOWN && source.size > size) {
-            cli_error("%s: has %" PRIu64 " bytes, and a shard %" PRIu64
-                      "; give the right --shard, or cut off the line's end "
-                      "that redis-cli writes", source.name, source.size, size);
+            cli_error("%s: has %" PRIu64 " bytes, but the shard has %" PRIu64
+                      "; correct --shard, or cut off the line end that "
+                      "redis-cli appends", source.name, source.size, size);
             rc = CLI_ERROR;
 
         } else {
@@ -589,10 +596,10 @@ read_all(import_t *import, char **paths, int n, bits_t *bits,
         && !bloom_foreign_padded(&import->f.image.geometry,
                                  (uint64_t *) bits->data))
     {
-        cli_error("%s: bits behind the filter's last one are set; %s",
+        cli_error("%s: bits after the filter's last one are set; %s",
                   import_source_shown(paths[0]),
                   import->format == &bloom_foreign_bitmap
-                  ? "give the right --bits" : "copy it again");
+                  ? "correct --bits" : "copy it again");
         rc = CLI_ERROR;
     }
 
@@ -663,6 +670,19 @@ run(char **operands, int n, void *values)
 
 static import_t  values = { .timeout = TIMEOUT };
 
+static const command_member_t  members[] = {
+    { NULL, "all members of info, and:" },
+    { "items_claimed",
+      "the number of keys that the source says it has; null if it does not "
+      "say" },
+    { "promised",
+      "true if \"fpr\" is known from the source or -p, false if it follows "
+      "from the bits" },
+    { "fill_ratio", "the part of the bits that is set, from 0 to 1" },
+    { "measured_fpr", "the part of a million random keys that is present" },
+    { 0 }
+};
+
 const command_t  cmd_import = {
     .name = "import",
     .does = "make an image from another system's filter",
@@ -671,20 +691,22 @@ const command_t  cmd_import = {
         "Makes an image from a filter that another system made. The image "
         "keeps that system's hash and layout, so it gives exactly the same "
         "answers, and keys can be added to it. A source is a file, plain or "
-        "gzip, \"-\" for standard input, or a key of a Redis server "
-        "(rediss:// with TLS):\n\n"
+        "gzip; \"-\" for standard input; or a key of a Redis server, with "
+        "rediss:// for TLS:\n\n"
         "  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY\n\n"
-        "In a password or a key, an @ is written as %40; in a password, a / "
-        "as %2F. Messages leave the password out, but everybody on the machine "
-        "sees it in the list of processes: give it in the environment "
-        "variable REDISCLI_AUTH.\n\n"
-        "The image is measured: its fill ratio, the number of keys estimated "
-        "from that, and the false-positive rate with a million random keys. A "
-        "warning tells if the rate is more than twice what the bits imply or "
-        "the source promised, and if the filter is over-full. None of these "
-        "hashes has a secret: people who choose keys can find keys that pass.",
+        "In a password or a key, write an @ as %40; in a password, write a / "
+        "as %2F. Everybody on the machine can see a password in the list of "
+        "processes: put it into the environment variable REDISCLI_AUTH "
+        "instead.\n\n"
+        "The command prints the image's fill ratio, the number of keys "
+        "estimated from it, and the false-positive rate measured with a "
+        "million random keys. It warns if that rate is more than twice the "
+        "rate that the bits imply or the source promised, and if the filter "
+        "is over-full. None of these hashes has a secret: people who choose "
+        "keys can find keys that pass.",
     .options = options,
     .values = &values,
+    .members = members,
     .examples =
         "ngx-bloom import --from guava -o ids.bloom ids.guava\n"
         "ngx-bloom import --from guava --funnel long -o ids.bloom ids.guava\n"

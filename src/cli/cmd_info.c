@@ -130,18 +130,62 @@ run(char **operands, int n, void *values)
 
 static info_t  values;
 
+static const command_member_t  members[] = {
+    { "file", "the name of the image file" },
+    { "size_bytes", "the size of the image file in bytes" },
+    { "version", "the version of the image format" },
+    { "build_id",
+      "32 hexadecimal digits, which are random and new in every image that is "
+      "written" },
+    { "created", "the time when the image was written" },
+    { "as_of",
+      "the time up to which the keys are complete; null if it is not stated" },
+    { "layout",
+      "the layout: blocked or classic; an imported filter has another one" },
+    { "bits", "the number of bits in the filter" },
+    { "k", "the number of bits that a key sets" },
+    { "lines",
+      "layout blocked: the number of cache lines that a key's bits are in; 0 "
+      "in other layouts" },
+    { "hash",
+      "the hash: murmur3 or siphash; an imported filter has another one" },
+    { "seed", "the seed of the hash; null for siphash, whose key is a secret" },
+    { "from", "imported images only: the format of the source" },
+    { "scheme",
+      "imported images only: how the source places the bits of a key" },
+    { "funnel",
+      "imported images only: how the source hashes a key: bytes, utf16, long "
+      "or int" },
+    { "links",
+      "imported images only: the number of filters that the source has "
+      "chained" },
+    { "key_form", "the key form: raw, lower, host or url" },
+    { "capacity",
+      "the number of keys that the image has room for at the rate \"fpr\"" },
+    { "fpr", "the false-positive rate at capacity" },
+    { "items", "the number of distinct keys" },
+    { "items_estimated",
+      "true if \"items\" is an estimate, false if it is exact" },
+    { "items_error", "the standard error of \"items\"; 0 if it is exact" },
+    { "bits_per_item",
+      "\"bits\" divided by \"items\", or by 1 if there are no items" },
+    { "estimated_fpr", "the false-positive rate with this number of items" },
+    { 0 }
+};
+
 const command_t  cmd_info = {
     .name = "info",
     .does = "show the headers of images",
     .synopsis = "[OPTION...] IMAGE...",
     .about =
         "Shows the headers of images: layout, hash, number of keys, capacity, "
-        "and the times when the image was made and up to which it is "
-        "complete. The key of a siphash image is a secret and is not shown. "
-        "Only the headers are read and checked; \"ngx-bloom verify\" checks "
-        "every byte.",
+        "the time when the image was written, and the time up to which its "
+        "keys are complete. The key of a siphash image is a secret and is not "
+        "shown. This command reads and checks the headers only; \"ngx-bloom "
+        "verify\" checks every byte.",
     .options = options,
     .values = &values,
+    .members = members,
     .examples = "ngx-bloom info ids.bloom\n"
                 "ngx-bloom info --json ids.bloom | jq .items\n",
     .run = run

@@ -2,7 +2,7 @@
 
 /*
  * `ngx-bloom journal` verifies every record in segments of a journal, and shows
- * what they hold, or their keys.
+ * a summary or the keys.
  */
 
 #include <dirent.h>
@@ -44,47 +44,43 @@ typedef struct {
     size_t            torn;              /* bytes of a torn tail */
 
     uint64_t          broken;            /* bytes without a valid record */
-    uint64_t          broken_at;         /* position of the first */
-    uint64_t          missing;           /* records */
+    uint64_t          broken_at;         /* position of the first such byte */
+    uint64_t          missing;           /* number of records */
 } piece_t;
 
 typedef struct {
-    int               keys;              /* print these, and nothing else */
-    int               null;              /* a zero byte ends each, not LF */
+    int               keys;              /* print only the keys */
+    int               null;              /* keys end with a zero byte, not LF */
     int               json;
     int               compact;           /* more than one object */
     int               quiet;
 
-    int               checking;          /* the keys, and printing nothing */
-    int               refused;           /* a key that cannot be printed */
-    uint64_t          printed;           /* keys */
+    int               checking;          /* checks all keys, prints nothing */
+    int               refused;           /* some key cannot be printed */
+    uint64_t          printed;           /* number of keys */
 
-    /* of a directory: what was read before; 0: nothing */
-    uint64_t          sequence;          /* of the next record */
-    const piece_t    *before;
+    /* in a directory, what the segments before say: */
+    uint64_t          sequence;          /* of the next record; 0: unknown */
+    const piece_t    *before;            /* the last segment; NULL: none */
 
     uint64_t          records;
-    uint64_t          count;             /* of keys */
+    uint64_t          count;             /* number of keys */
 } journal_t;
 
 
 static const option_t  options[] = {
     { 0, "keys", NULL, offsetof(journal_t, keys), options_take_flag,
-      "print only the keys, one a line, in the order in which they were "
-      "added; if a key has a line end, no key is printed, and the exit status "
-      "is 2: give -0 or --json" },
+      "print only the keys, one per line, in the order in which they were "
+      "added; if a key contains a line end, print an error and no keys" },
     { '0', "null", NULL, offsetof(journal_t, null), options_take_flag,
-      "with --keys: end each key with a zero byte instead of a line end, as "
-      "-0 of build, add and test reads them; if a key has a zero byte, no key "
-      "is printed: give --json" },
+      "with --keys: end each key with a zero byte instead of a line end, for "
+      "-0 of build, add and test; if a key contains a zero byte, print an "
+      "error and no keys" },
     { 'q', "quiet", NULL, offsetof(journal_t, quiet), options_take_flag,
-      "print nothing but errors, and the keys with --keys" },
+      "print only errors and, with --keys, the keys" },
     { 0, "json", NULL, offsetof(journal_t, json), options_take_flag,
-      "print JSON; with several segments, an object a line; \"result\" is ok, "
-      "damaged or unreadable; with --keys, an object for each key, with "
-      "\"key\", \"sequence\" and \"time\" and \"position\" of its record, and "
-      "\"key_hex\" if the key is not UTF-8; build and add read these lines "
-      "with --from json" },
+      "print JSON: an object for each segment or, with --keys, for each key; "
+      "build and add read keys in this form with --from json" },
     { 0 }
 };
 
@@ -102,8 +98,8 @@ worse(int a, int b)
 static int
 unreadable(piece_t *piece)
 {
-    snprintf(piece->error, sizeof(piece->error), "cannot be read: %s",
-             strerror(errno));
+    snprintf(piece->error, sizeof(piece->error), "cannot be read: %s%s",
+             strerror(errno), cli_advice(errno));
     piece->rc = CLI_ERROR;
 
     return -1;
@@ -133,7 +129,8 @@ read_header(piece_t *piece, int fd, uint64_t size)
 }
 
 
-/* What was cut off counts as zeros: of these, enough to pad a record. */
+/* Reads a segment.  It appends zeros to a segment that was cut off, enough to
+ * pad a record. */
 static int
 read_data(piece_t *piece, int fd, size_t size)
 {
@@ -149,7 +146,8 @@ read_data(piece_t *piece, int fd, size_t size)
 }
 
 
-/* The header, and with `all` the rest; what is wrong is told by others. */
+/* Reads a segment's header and, with `all`, the rest.  The caller prints
+ * errors. */
 static void
 read_segment(piece_t *piece, int all)
 {
@@ -177,7 +175,7 @@ read_segment(piece_t *piece, int all)
 /* ---- records ---- */
 
 
-/* Returns why whoever reads the keys would not get this one as it is, or
+/* Returns why a reader of the keys would not get this key unchanged, or
  * NULL. */
 static const char *
 unprintable(const journal_t *journal, const bloom_key_t *key)
@@ -188,19 +186,19 @@ unprintable(const journal_t *journal, const bloom_key_t *key)
 
     if (journal->null) {
         return memchr(key->data, '\0', key->len) == NULL ? NULL
-               : "has a zero byte, which would end it: give --json instead of "
-                 "-0";
+               : "contains a zero byte, which would end it; use --json instead "
+                 "of -0";
     }
 
     return memchr(key->data, '\n', key->len) == NULL
            && key->data[key->len - 1] != '\r' ? NULL
-           : "has a line end in it, which would make it another key: give -0 "
-             "(--null) or --json";
+           : "contains a line end, which would make it another key; use -0 "
+             "or --json";
 }
 
 
 /* Returns 1 if a file that begins with this key would not be read as keys, or
- * not as this one. */
+ * with another first key. */
 static int
 is_magic(const bloom_key_t *key)
 {
@@ -235,7 +233,7 @@ print_key(journal_t *journal, const piece_t *piece, uint64_t position,
         end = journal->null ? '\0' : '\n';
 
         if (journal->printed++ == 0 && is_magic(key)) {
-            putchar(end);                /* an empty key, which counts not */
+            putchar(end);                /* an empty key, which is skipped */
         }
 
         visible_data(key->data, key->len);
@@ -316,7 +314,8 @@ read_records(journal_t *journal, piece_t *piece)
 }
 
 
-/* A segment begins where the one before it ends; "" if it does. */
+/* Checks that a segment begins where the one before it ends.  `error` gets what
+ * is wrong, or "". */
 static void
 check_place(const piece_t *piece, const piece_t *before, char *error,
     size_t size)
@@ -328,13 +327,14 @@ check_place(const piece_t *piece, const piece_t *before, char *error,
                          : before->segment.base + before->segment.size;
 
     if (piece->segment.base > end) {
-        snprintf(error, size, "the segment before it, from position %" PRIu64
-                 " to %" PRIu64 ", is missing", end, piece->segment.base);
+        snprintf(error, size, "the segment from position %" PRIu64 " to %"
+                 PRIu64 ", which comes before it, is missing", end,
+                 piece->segment.base);
 
     } else if (piece->segment.base < end) {
-        snprintf(error, size, "it begins at position %" PRIu64 " and the one "
-                 "before it ends at %" PRIu64 ": they are of two journals",
-                 piece->segment.base, end);
+        snprintf(error, size, "it begins at position %" PRIu64 ", but the "
+                 "segment before it ends at %" PRIu64 ", so they belong to "
+                 "different journals", piece->segment.base, end);
     }
 }
 
@@ -348,19 +348,22 @@ check_records(const piece_t *piece, char *error, size_t size)
     error[0] = '\0';
 
     if (piece->broken != 0) {
-        n = snprintf(error, size, "%" PRIu64 " bytes, the first at position %"
-                     PRIu64 ", are no valid record; ", piece->broken,
-                     piece->broken_at);
+        n = snprintf(error, size, "%" PRIu64 " byte%s from position %" PRIu64
+                     " on contain%s no valid record; ", piece->broken,
+                     CLI_S(piece->broken), piece->broken_at,
+                     piece->broken == 1 ? "s" : "");
     }
 
     if (piece->missing != 0) {
-        n += snprintf(error + n, size - (size_t) n, "records missing before "
-                      "it or in it: %" PRIu64 "; ", piece->missing);
+        n += snprintf(error + n, size - (size_t) n, "%" PRIu64 " record%s "
+                      "before it or in it %s missing; ", piece->missing,
+                      CLI_S(piece->missing),
+                      piece->missing == 1 ? "is" : "are");
     }
 
     if (n != 0) {
-        snprintf(error + n, size - (size_t) n, "load an image that has their "
-                 "keys");
+        snprintf(error + n, size - (size_t) n, "load an image that has the "
+                 "lost keys");
     }
 }
 
@@ -376,7 +379,7 @@ verify(journal_t *journal, piece_t *piece)
         && piece->segment.base < journal->before->segment.base
                                  + journal->before->segment.size)
     {
-        /* nothing follows from the other journal's records */
+        /* the sequence of another journal says nothing about this one */
         journal->sequence = 0;
     }
 
@@ -445,9 +448,11 @@ print_text(const piece_t *piece)
 
     visible_name(piece->path);
     printf(": %s, position %" PRIu64 ", %zu of %" PRIu64 " bytes used, %"
-           PRIu64 " records, %" PRIu64 " keys",
+           PRIu64 " record%s, %" PRIu64 " key%s",
            piece->rc == CLI_OK ? "ok" : "damaged", piece->segment.base,
-           piece->used, piece->segment.size, piece->records, piece->keys);
+           piece->used, piece->segment.size,
+           piece->records, CLI_S(piece->records),
+           piece->keys, CLI_S(piece->keys));
 
     if (piece->records != 0) {
         printf(", sequence %" PRIu64 " to %" PRIu64 ", %s to %s",
@@ -457,7 +462,8 @@ print_text(const piece_t *piece)
     }
 
     if (piece->torn != 0) {
-        printf(", then a torn tail of %zu bytes", piece->torn);
+        printf(", then a torn tail of %zu byte%s", piece->torn,
+               CLI_S(piece->torn));
     }
 
     putchar('\n');
@@ -474,7 +480,7 @@ show(journal_t *journal, piece_t *piece)
         verify(journal, piece);
     }
 
-    /* a check of the keys comes first, and says nothing else */
+    /* while keys are checked, errors are not printed; they are later */
 
     if (piece->rc != CLI_OK && !journal->checking) {
         cli_error("%s: %s", piece->path, piece->error);
@@ -482,8 +488,9 @@ show(journal_t *journal, piece_t *piece)
     } else if (piece->torn != 0 && journal->keys && !journal->quiet
                && !journal->checking)
     {
-        cli_warn("%s: a torn tail of %zu bytes is left out", piece->path,
-                 piece->torn);
+        cli_warn("%s: a torn tail of %zu byte%s is left out: its keys were "
+                 "never acknowledged", piece->path, piece->torn,
+                 CLI_S(piece->torn));
     }
 
     if (journal->json && !journal->keys) {
@@ -549,7 +556,7 @@ joined(const char *directory, const char *name)
 }
 
 
-/* By position; what has none, since its header is damaged, at the end. */
+/* Compares segments by position; those with a damaged header come last. */
 static int
 by_position(const void *left, const void *right)
 {
@@ -567,7 +574,8 @@ by_position(const void *left, const void *right)
 }
 
 
-/* A file that is not whole yet, or a segment that a start has put aside. */
+/* Returns 1 for a file that is not complete yet, and for a segment that nginx
+ * put aside at its start. */
 static int
 is_no_part(const char *name)
 {
@@ -581,9 +589,9 @@ is_no_part(const char *name)
 
 
 /*
- * A segment that was compacted counts, and none below its end, from the time
- * that it is named so; what is left of them when a process died is passed over.
- * How many there are then.
+ * Removes segments that a compacted segment replaces: all that begin before its
+ * end.  They remain if the process died before it removed them.  Returns how
+ * many segments are left.
  */
 static size_t
 without_replaced(piece_t *pieces, size_t n)
@@ -621,8 +629,9 @@ without_replaced(piece_t *pieces, size_t n)
 
 
 /*
- * The files of a directory that are segments, or may be ones; how many, or -1
- * having said that it cannot be read, unless the keys are being checked.
+ * Lists the files of a directory that are segments, or may be damaged ones.
+ * Returns how many; or -1 after a message, which is not printed while keys are
+ * checked.
  */
 static ssize_t
 list_directory(const journal_t *journal, const char *directory,
@@ -638,7 +647,8 @@ list_directory(const journal_t *journal, const char *directory,
 
     if (dir == NULL) {
         if (!journal->checking) {
-            cli_error("%s: cannot be opened: %s", directory, strerror(errno));
+            cli_error("%s: cannot be opened: %s%s", directory, strerror(errno),
+                      cli_advice(errno));
         }
 
         return -1;
@@ -676,15 +686,16 @@ list_directory(const journal_t *journal, const char *directory,
 
     if (errno != 0) {
         if (!journal->checking) {
-            cli_error("%s: cannot be read: %s", directory, strerror(errno));
+            cli_error("%s: cannot be read: %s%s", directory, strerror(errno),
+                      cli_advice(errno));
         }
 
         n = 0;
 
     } else if (n == 0 && !journal->checking) {
-        cli_error("%s: has no segment of a journal: no key was added to the "
-                  "zone yet, or it is no zone's directory; name "
-                  "bloom_state_path/ZONE", directory);
+        cli_error("%s: contains no segment of a journal: no key was added to "
+                  "the zone yet, or this is not the directory of a zone, which "
+                  "is the zone's name under bloom_state_path", directory);
     }
 
     n = without_replaced(*pieces, n);
@@ -727,9 +738,10 @@ show_directory(journal_t *journal, const char *directory)
 
     if (!journal->keys && !journal->quiet && !journal->json) {
         visible_name(directory);
-        printf(": %s, %zd segments, %" PRIu64 " records, %" PRIu64 " keys\n",
-               rc == CLI_OK ? "ok" : "damaged", n,
-               journal->records, journal->count);
+        printf(": %s, %zd segment%s, %" PRIu64 " record%s, %" PRIu64
+               " key%s\n", rc == CLI_OK ? "ok" : "damaged", n, CLI_S(n),
+               journal->records, CLI_S(journal->records),
+               journal->count, CLI_S(journal->count));
     }
 
     for (i = 0; i < n; i++) {
@@ -773,16 +785,16 @@ run(char **operands, int n, void *values)
     journal_t  *journal = values;
 
     if (n == 0) {
-        return cli_misuse("no segment and no directory is named");
+        return cli_misuse("no segment or directory is named");
     }
 
     if (journal->null && (!journal->keys || journal->json)) {
-        return cli_misuse("-0 says how --keys end, and JSON has lines");
+        return cli_misuse("-0 needs --keys, and cannot be used with --json");
     }
 
     journal->compact = n > 1 || is_directory(operands[0]);
 
-    /* all keys or none: who reads them from a pipe does not see the exit
+    /* print all keys or none: a reader of a pipe does not see the exit
      * status */
 
     if (journal->keys && !journal->json) {
@@ -803,37 +815,72 @@ run(char **operands, int n, void *values)
 
 static journal_t  values;
 
+static const command_member_t  members[] = {
+    { NULL, "for each segment, an object:" },
+    { "file", "the name of the segment" },
+    { "result", "ok, damaged or unreadable" },
+    { "error", "unless the result is ok: what is wrong" },
+    { NULL, "also, if the segment can be read and its header is valid:" },
+    { "base", "the position in the journal at which the segment begins" },
+    { "size",
+      "the size of the segment in bytes, which does not depend on how much is "
+      "used" },
+    { "created", "the time when the segment was created" },
+    { "used",
+      "the number of bytes up to the end of the last record" },
+    { "torn", "the number of bytes in the torn tail; 0 if there is none" },
+    { "broken", "the number of bytes that contain no valid record" },
+    { "missing",
+      "the number of records that are missing before or in the segment" },
+    { "records", "the number of records" },
+    { "keys", "the number of keys" },
+    { "first_sequence",
+      "the sequence number of the first record, if there is one" },
+    { "last_sequence",
+      "the sequence number of the last record, if there is one" },
+    { "first_time", "the time of the first record, if there is one" },
+    { "last_time", "the time of the last record, if there is one" },
+    { NULL, "with --keys, for each key, an object per line:" },
+    { "key", "the key; each byte that is not valid UTF-8 is shown as U+FFFD" },
+    { "key_hex",
+      "only if the key is not valid UTF-8: its bytes as hexadecimal digits" },
+    { "sequence", "the sequence number of its record" },
+    { "time", "the time of its record" },
+    { "position", "the position of its record in the journal" },
+    { 0 }
+};
+
 const command_t  cmd_journal = {
     .name = "journal",
     .does = "verify a journal and show the keys added to a zone",
     .synopsis = "[OPTION...] SEGMENT...|DIRECTORY...",
     .about =
-        "Verifies every record in segments of a journal, which has the keys "
-        "added to a zone since its image. Prints for each segment its "
-        "position in the journal, how much of it is used, and the number of "
-        "records and keys, with the sequence numbers and times of the "
-        "records. A directory stands for all segments in it, in order of "
-        "position; other files in it are ignored. Segments that are missing "
-        "and records that are damaged are reported, and the records before "
-        "and after them are shown. nginx may append meanwhile.\n\n"
-        "A torn tail, which is a record that was being written when the "
-        "machine or the process stopped, is mentioned but is not an error: "
-        "its keys were never acknowledged.\n\n"
-        "With --keys, whoever reads the keys gets all of them as they were "
-        "added, or none: if one cannot be printed, as it has a line end, or, "
-        "with -0, a zero byte, no key is printed, and the error tells its "
-        "position. JSON has any key. On a terminal, control characters in "
-        "keys are shown as \\xNN.",
+        "Verifies every record in segments of a journal. A journal holds the "
+        "keys that were added to a zone after its image was built. For each "
+        "segment, the command prints its position in the journal, how many "
+        "bytes are used, and how many records and keys it has, with the "
+        "sequence numbers and times of the first and the last record.\n\n"
+        "A directory means all segments in it, in order of position; other "
+        "files there are ignored. If a segment is missing or a record is "
+        "damaged, the command reports that and continues with the next "
+        "record. It may run while nginx appends to the journal.\n\n"
+        "A torn tail is a record that was being written when the process or "
+        "the machine stopped. It is reported but is not an error: its keys "
+        "were never acknowledged.\n\n"
+        "With --keys, the command prints the keys of all valid records exactly "
+        "as they were added, or no key. If a key contains the byte that ends "
+        "a key (a line end, or a zero byte with -0), it prints an error with "
+        "the position of the key instead. With --json it can print any key. "
+        "On a terminal, control characters in keys are shown as \\xNN.",
     .options = options,
     .values = &values,
-    .status = "0 all segments are good, with or without torn tails; 1 "
-              "something is damaged or missing; 2 some file could not be read "
-              "or is not part of a journal.",
+    .status = "0 all segments are good, with or without torn tails; 1 some "
+              "segment is damaged or missing; 2 some file cannot be read or "
+              "is not a segment, or some key cannot be printed.",
+    .members = members,
     .examples =
         "ngx-bloom journal /var/lib/nginx/bloom/ids\n"
-        "ngx-bloom journal --keys -0 DIRECTORY | ngx-bloom build -0 -o "
-        "added.bloom\n"
-        "ngx-bloom journal --keys --json DIR | ngx-bloom build --from json -o "
-        "a.bloom\n",
+        "ngx-bloom journal --keys --json DIRECTORY > added.json\n"
+        "ngx-bloom build --from json -o added.bloom added.json\n",
     .run = run
 };

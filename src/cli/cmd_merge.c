@@ -19,16 +19,16 @@
 #include "visible.h"
 
 
-/* What the images are together. */
+/* The options, the images to merge, and the result. */
 typedef struct {
     const char      *output;
     int              quiet;
     int              json;
 
     image_read_t    *images;
-    int              n;                  /* that are open */
-    bloom_image_t    image;              /* of all */
-    uint64_t         least;              /* of distinct keys there can be */
+    int              n;                  /* images that are open */
+    bloom_image_t    image;              /* the result */
+    uint64_t         least;              /* bounds of its distinct keys */
     uint64_t         most;
     bloom_census_t   census;
 } merge_t;
@@ -36,9 +36,9 @@ typedef struct {
 
 static const option_t  options[] = {
     { 'o', "output", "FILE", offsetof(merge_t, output), options_take_text,
-      "the image, written whole or not at all; may be one of the images to "
-      "merge",
-      .needed = "where the image goes" },
+      "the image to write; it is written whole or not at all, and may be one "
+      "of the images to merge",
+      .needed = "the image to write" },
     OPTIONS_QUIET(merge_t),
     OPTIONS_JSON(merge_t),
     { 0 }
@@ -65,8 +65,9 @@ take_header(merge_t *merge, const bloom_image_t *image)
 
 
 /*
- * Opens all images and sees that they agree.  One that the result is to replace
- * is opened as for an addition: what was added to it meanwhile would be lost.
+ * Opens all images and checks that they agree.  If the output replaces one of
+ * them, that image is opened as for an addition; otherwise keys that are added
+ * to it meanwhile would be lost.
  */
 static int
 open_images(merge_t *merge, output_t *out, char **paths, int n)
@@ -76,7 +77,7 @@ open_images(merge_t *merge, output_t *out, char **paths, int n)
     image_read_t   *first, *other;
     struct rlimit   files;
 
-    /* each of them is open until all are merged */
+    /* all images are open at the same time */
 
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
@@ -115,8 +116,8 @@ open_images(merge_t *merge, output_t *out, char **paths, int n)
         what = bloom_image_differs(&first->image, &other->image);
 
         if (what != NULL) {
-            cli_error("%s: cannot be merged with %s, from which it differs in "
-                      "%s; build it again with \"--like %s\"",
+            cli_error("%s: cannot be merged with %s: they differ in %s; "
+                      "rebuild it with \"--like %s\"",
                       other->path, first->path, what, first->path);
             return CLI_ERROR;
         }
@@ -128,7 +129,7 @@ open_images(merge_t *merge, output_t *out, char **paths, int n)
 }
 
 
-/* A chunk of all images; `dst` and `other` have room for one each. */
+/* Merges a chunk of all images into `dst`; `other` is a buffer of its size. */
 static int
 merge_chunk(merge_t *merge, uint64_t chunk, uint64_t *dst, uint64_t *other)
 {
@@ -154,7 +155,7 @@ merge_chunk(merge_t *merge, uint64_t chunk, uint64_t *dst, uint64_t *other)
 }
 
 
-/* Estimates how many distinct keys there are. */
+/* Estimates the number of distinct keys. */
 static void
 count_items(merge_t *merge)
 {
@@ -176,7 +177,7 @@ count_items(merge_t *merge)
 }
 
 
-/* Writes the image of all, chunk by chunk. */
+/* Merges and writes the images chunk by chunk. */
 static int
 merge_all(merge_t *merge, output_t *out)
 {
@@ -255,7 +256,7 @@ run(char **operands, int n, void *values)
     output_t   out;
 
     if (n < 2) {
-        return cli_misuse("name two images or more to merge");
+        return cli_misuse("name two or more images to merge");
     }
 
     if (output_open(&out, merge->output) != 0) {
@@ -273,8 +274,8 @@ run(char **operands, int n, void *values)
     if (rc == CLI_OK) {
         if (!merge->quiet) {
             image_write_warn_full(&merge->image,
-                                  "build the first image again, with an -n for "
-                                  "the keys of all, and the others like it");
+                                  "rebuild the first image with an -n for all "
+                                  "keys, and the others with --like");
             image_write_warn_secret(&merge->image, &out);
         }
 
@@ -295,20 +296,28 @@ run(char **operands, int n, void *values)
 
 static merge_t  values;
 
+static const command_member_t  members[] = {
+    { NULL, "all members of info, and:" },
+    { "images", "the number of images that were merged" },
+    { 0 }
+};
+
 const command_t  cmd_merge = {
     .name = "merge",
     .does = "make one image from several",
     .synopsis = "-o FILE [OPTION...] IMAGE IMAGE...",
     .about =
-        "Makes one image that has the keys of several. The images must agree "
-        "in layout, size, hash, seed and key form; build them with --like. "
-        "Images of any size are read and written piece by piece.\n\n"
-        "The number of distinct keys in the result is estimated from its "
-        "bits, unless only one of the images has keys. Capacity and rate are "
-        "those of the first image. The result is complete as of the earliest "
-        "time that the images state, if all of them state one.",
+        "Makes one image that has the keys of several images. The images must "
+        "have the same layout, size, hash, seed and key form: build them with "
+        "--like. Images are read and written piece by piece, so they may be "
+        "larger than the memory.\n\n"
+        "The number of distinct keys in the new image is estimated from its "
+        "bits, unless only one of the images has keys. The new image has the "
+        "capacity and rate of the first one. It is complete as of the "
+        "earliest time that the images state, if all of them state one.",
     .options = options,
     .values = &values,
+    .members = members,
     .examples = "ngx-bloom build -o ids.bloom -n 10m ids.txt\n"
                 "ngx-bloom build -o new.bloom --like ids.bloom new.txt\n"
                 "ngx-bloom merge -o ids.bloom ids.bloom new.bloom\n",

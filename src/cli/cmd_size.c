@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * `ngx-bloom size` computes the items, rate or memory of a filter from the
- * other two.
+ * `ngx-bloom size` computes the number of keys, the rate or the memory of a
+ * filter from the other two.
  */
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "units.h"
 
 
-/* What is asked for; 0: not given, so what is to be found. */
+/* The options; 0 is the number to compute. */
 typedef struct {
     uint64_t  items;
     double    fpr;
@@ -34,21 +34,22 @@ typedef struct {
 static const option_t  options[] = {
     { 'n', "items", "N", offsetof(plan_t, items), options_take_count,
       "the number of keys, with k, m or g (decimal)",
-      .is = "a number of keys is a count", 1, BLOOM_CAPACITY_MAX },
+      .is = "a number of keys", 1, BLOOM_CAPACITY_MAX },
     OPTIONS_FPR(plan_t, "the false-positive rate, from 1e-9 to 0.5, or in %"),
     { 'm', "memory", "SIZE", offsetof(plan_t, memory), options_take_bytes,
       "the filter's memory in bytes, or with k, m or g (binary); an image file "
       "is a few KiB larger",
-      .is = "memory is", 1, BLOOM_BITS_MAX / 8 },
+      .is = "a size", 1, BLOOM_BITS_MAX / 8 },
     OPTIONS_LAYOUT(plan_t,
       "only this layout, blocked or classic (default: both)"),
     { 0, "json", NULL, offsetof(plan_t, json), options_take_flag,
-      "print JSON; with both layouts, an object a line" },
+      "print JSON; with both layouts, an object per line" },
     { 0 }
 };
 
 
-/* Fills what is missing in one layout; CLI_OK, or CLI_ERROR with a message. */
+/* Computes the missing number for one layout.  Returns CLI_OK; or CLI_ERROR
+ * after a message. */
 static int
 solve(const plan_t *plan, uint32_t layout, answer_t *answer)
 {
@@ -63,9 +64,10 @@ solve(const plan_t *plan, uint32_t layout, answer_t *answer)
 
     if (plan->memory == 0) {
         if (bloom_geometry_size(g, layout, plan->items, plan->fpr) != 0) {
-            cli_error("%" PRIu64 " items at a rate of %g need more than 1 TiB "
-                      "in layout %s; take fewer or a higher rate",
-                      plan->items, plan->fpr, name);
+            cli_error("a filter in layout %s for %" PRIu64 " key%s at a rate "
+                      "of %g needs more than 1 TiB; use a smaller -n or a "
+                      "larger -p", name, plan->items, CLI_S(plan->items),
+                      plan->fpr);
             return CLI_ERROR;
         }
 
@@ -74,8 +76,8 @@ solve(const plan_t *plan, uint32_t layout, answer_t *answer)
                                                      plan->fpr);
 
         if (answer->items == 0) {
-            cli_error("%s is too little for even one item at a rate of %g in "
-                      "layout %s; give more memory or a higher rate",
+            cli_error("%s is too little for one key at a rate of %g in layout "
+                      "%s; use a larger -m or a larger -p",
                       format_bytes(bytes, plan->memory), plan->fpr, name);
             return CLI_ERROR;
         }
@@ -83,10 +85,10 @@ solve(const plan_t *plan, uint32_t layout, answer_t *answer)
     } else if (bloom_geometry_size_fpr(g, layout, plan->memory, plan->items)
                == 0)
     {
-        cli_error("%s is too little for %" PRIu64 " items in layout %s, even "
-                  "at a rate of %g; give more memory",
-                  format_bytes(bytes, plan->memory), plan->items, name,
-                  BLOOM_FPR_MAX);
+        cli_error("%s is too little for %" PRIu64 " key%s in layout %s, even "
+                  "at a rate of %g; use a larger -m",
+                  format_bytes(bytes, plan->memory), plan->items,
+                  CLI_S(plan->items), name, BLOOM_FPR_MAX);
         return CLI_ERROR;
     }
 
@@ -148,15 +150,15 @@ run(char **operands, int n, void *values)
     }
 
     if ((plan->items != 0) + (plan->fpr != 0) + (plan->memory != 0) != 2) {
-        return cli_misuse("give two of -n (items), -p (rate) and -m (memory); "
-                          "the third is found");
+        return cli_misuse("use two of -n (keys), -p (rate) and -m (memory); "
+                          "the third is computed");
     }
 
     n = plan->layout ? 1 : 2;
 
     for (i = 0; i < n; i++) {
 
-        /* both layouts are 1 and 2 */
+        /* the numbers of the layouts are 1 and 2 */
 
         if (solve(plan, plan->layout ? plan->layout : (uint32_t) i + 1,
                   &answers[i])
@@ -186,17 +188,34 @@ run(char **operands, int n, void *values)
 
 static plan_t  values;
 
+static const command_member_t  members[] = {
+    { NULL, "for each layout, an object:" },
+    { "layout", "blocked or classic" },
+    { "items", "the number of keys" },
+    { "fpr", "the false-positive rate with this number of keys" },
+    { "filter_bytes", "the memory of the filter in bytes" },
+    { "bits_per_item", "\"bits\" divided by \"items\"" },
+    { "bits", "the number of bits in the filter" },
+    { "k", "the number of bits that a key sets" },
+    { "lines",
+      "layout blocked: the number of cache lines that a key's bits are in; 0 "
+      "in layout classic" },
+    { 0 }
+};
+
 const command_t  cmd_size = {
     .name = "size",
-    .does = "compute items, rate or memory from the other two",
+    .does = "compute keys, rate or memory from the other two",
     .synopsis = "[OPTION...] (two of -n, -p and -m)",
     .about =
-        "Computes the number of keys, the false-positive rate or the memory "
-        "of a filter from the other two: the least memory, the most keys, or "
-        "the lowest rate. A zone of nginx has room for two images and a "
-        "quarter more, unless its size is configured.",
+        "Computes one of three numbers from the other two: the lowest memory "
+        "of a filter, the highest number of keys, or the lowest "
+        "false-positive rate. Unless its size is configured, a zone of nginx "
+        "is about 2.25 times as large as its filter, so that a new image fits "
+        "beside the old one.",
     .options = options,
     .values = &values,
+    .members = members,
     .examples = "ngx-bloom size -n 10m -p 0.001\n"
                 "ngx-bloom size -n 10m -m 16m\n"
                 "ngx-bloom size -p 1e-6 -m 1g --layout blocked\n",

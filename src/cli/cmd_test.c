@@ -20,7 +20,7 @@ typedef struct {
     given_keys_t   given;
     int            quiet;
     int            json;
-    int            count;                /* print the totals alone */
+    int            count;                /* print only the totals */
 
     image_read_t   image;
     keyform_t      keyform;
@@ -37,16 +37,13 @@ static const option_t  options[] = {
       "print only how many keys are present, absent and invalid" },
     OPTIONS_QUIET(test_t),
     { 0, "json", NULL, offsetof(test_t, json), options_take_flag,
-      "print JSON, an object a line with \"key\" and \"answer\"; for host and "
-      "url, \"expression\" is the first one that is present; \"reason\" tells "
-      "why a key is invalid; \"key_hex\" has a key that is not UTF-8 in "
-      "hexadecimal" },
+      "print JSON: for each key an object on a line or, with -c, one object" },
     { 0 }
 };
 
 
-/* `expression` is what is present, `why` says that the key is invalid; both may
- * be NULL. */
+/* Prints the answer for a key.  `expression` is the expression that is present,
+ * `why` the reason if the key is invalid; each may be NULL. */
 static void
 print_key(const test_t *test, const bloom_key_t *key, const char *answer,
     const bloom_key_t *expression, const char *why)
@@ -152,7 +149,8 @@ print_count(const test_t *test)
     }
 
     if (test->empty != 0) {
-        printf(", %" PRIu64 " empty keys were skipped", test->empty);
+        printf(", %" PRIu64 " empty key%s skipped", test->empty,
+               test->empty == 1 ? " was" : "s were");
     }
 
     putchar('\n');
@@ -186,7 +184,7 @@ run(char **operands, int n, void *values)
     keyform_free(&test->keyform);
 
     if (rc != CLI_OK) {
-        return CLI_ERROR;                /* no answer of no */
+        return CLI_ERROR;                /* CLI_NO would be an answer */
     }
 
     if (test->count && !test->quiet) {
@@ -194,8 +192,8 @@ run(char **operands, int n, void *values)
     }
 
     if (test->present + test->absent + test->invalid == 0) {
-        cli_error("there are no keys to ask about: %s",
-                  test->empty ? "all are empty" : "the input has none");
+        cli_error("there are no keys to look up: %s",
+                  test->empty ? "all keys are empty" : "the input is empty");
         return CLI_ERROR;
     }
 
@@ -205,25 +203,45 @@ run(char **operands, int n, void *values)
 
 static test_t  values;
 
+static const command_member_t  members[] = {
+    { NULL, "for each key, an object per line:" },
+    { "key", "the key; each byte that is not valid UTF-8 is shown as U+FFFD" },
+    { "key_hex",
+      "only if the key is not valid UTF-8: its bytes as hexadecimal digits" },
+    { "answer", "present, absent or invalid" },
+    { "expression",
+      "key forms host and url, if the key is present: the first expression "
+      "that is present" },
+    { "reason", "if the key is invalid: why" },
+    { NULL, "with -c, one object:" },
+    { "present", "the number of keys that are present" },
+    { "absent", "the number of keys that are absent" },
+    { "invalid", "the number of invalid keys" },
+    { "empty", "the number of empty keys, which are skipped" },
+    { 0 }
+};
+
 const command_t  cmd_test = {
     .name = "test",
     .does = "look keys up in an image",
     .synopsis = "[OPTION...] IMAGE [KEY...]",
     .about =
-        "Prints for each key, on a line of its own, whether it is absent or "
-        "(maybe) present. Without keys and without -f, keys are read from "
-        "standard input, one a line; gzip is decompressed. Empty keys are "
-        "skipped. With -0, lines of the output end with a zero byte, too. On a "
-        "terminal, control characters in keys are shown as \\xNN.\n\n"
+        "Prints for each key, on a line, whether it is absent or (maybe) "
+        "present. Without keys on the command line and without -f, keys are "
+        "read from standard input, one per line; gzip is decompressed. Empty "
+        "keys are skipped. With -0, each line of the output ends with a zero "
+        "byte, too. On a terminal, control characters in keys are shown as "
+        "\\xNN.\n\n"
         "Keys are converted to the image's key form before they are looked "
-        "up. With host and url, a key is present if any of its expressions "
-        "is. A key that cannot be converted is invalid. The whole image is "
-        "checked before the first lookup.",
+        "up. In key forms host and url, a key is present if any of its "
+        "expressions is present. A key that cannot be converted is invalid. "
+        "The whole image is checked before the first lookup.",
     .options = options,
     .values = &values,
     .status =
         "0 all keys are (maybe) present; 1 some key is absent or invalid; 2 "
         "an error, or there are no keys.",
+    .members = members,
     .examples = "ngx-bloom test ids.bloom 4711 4712\n"
                 "ngx-bloom test ids.bloom -- -4711\n"
                 "ngx-bloom test -c ids.bloom -f ids.txt.gz\n",

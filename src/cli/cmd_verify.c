@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * `ngx-bloom verify` checks every byte of images against its checksum, and
- * shows the fill ratio, false-positive rate and number of keys that their bits
- * imply.
+ * `ngx-bloom verify` checks every byte of images against their checksums, and
+ * shows the fill ratio, the false-positive rate and the number of keys that it
+ * computes from the bits.
  */
 
 #include <inttypes.h>
@@ -29,17 +29,16 @@ typedef struct {
 
 typedef struct {
     double    fill_ratio;
-    double    fpr;                       /* of exactly these bits */
+    double    fpr;                       /* of these bits */
     uint64_t  items;                     /* estimated from the bits */
-    double    items_error;               /* standard error of that */
+    double    items_error;               /* standard error of items */
 } findings_t;
 
 
 static const option_t  options[] = {
     OPTIONS_QUIET(verify_t),
     { 0, "json", NULL, offsetof(verify_t, json), options_take_flag,
-      "print JSON; with several images, an object a line; \"result\" is ok, "
-      "damaged or unreadable" },
+      "print JSON; with several images, an object per line" },
     { 0 }
 };
 
@@ -117,9 +116,9 @@ print_text(const image_read_t *read, const findings_t *findings)
     char  fill[UNITS_LEN], rate[UNITS_LEN];
 
     visible_name(read->path);
-    printf(": ok, %" PRIu64 " items, %s of the bits set, false-positive "
+    printf(": ok, %" PRIu64 " item%s, %s of the bits set, false-positive "
            "rate %s, %" PRIu64 " +- %.0f items estimated from the bits\n",
-           read->image.items,
+           read->image.items, CLI_S(read->image.items),
            format_rate(fill, findings->fill_ratio),
            format_rate(rate, findings->fpr),
            findings->items, ceil(findings->items_error));
@@ -160,20 +159,36 @@ run(char **operands, int n, void *values)
 
 static verify_t  values;
 
+static const command_member_t  members[] = {
+    { NULL, "for each image, an object:" },
+    { "file", "the name of the image file" },
+    { "result",
+      "ok; damaged, also if the file is not an image; or unreadable" },
+    { "error", "unless the result is ok: what is wrong" },
+    { NULL, "also, if the result is ok:" },
+    { "items", "the number of distinct keys that the header states" },
+    { "estimated_items",
+      "the number of distinct keys estimated from the bits" },
+    { "estimated_items_error", "the standard error of that estimate" },
+    { "fill_ratio", "the part of the bits that is set, from 0 to 1" },
+    { "estimated_fpr", "the false-positive rate of these bits" },
+    { 0 }
+};
+
 const command_t  cmd_verify = {
     .name = "verify",
     .does = "check every byte of images",
     .synopsis = "[OPTION...] IMAGE...",
     .about =
-        "Checks every byte of images against their checksums. For a good "
-        "image it prints what its bits imply: the fill ratio, the "
-        "false-positive rate, and an estimate of the number of keys with its "
-        "standard error.",
+        "Checks every byte of images against their checksums. For each good "
+        "image it prints the fill ratio, the false-positive rate, and an "
+        "estimate of the number of keys with its standard error, all "
+        "computed from the bits.",
     .options = options,
     .values = &values,
-    .status = "0 all images are good; 1 all files could be read, and some "
-              "file is damaged or is not an image; 2 some file could not be "
-              "read.",
+    .status = "0 all images are good; 1 some file is damaged or is not an "
+              "image; 2 some file cannot be read.",
+    .members = members,
     .examples =
         "ngx-bloom verify ids.bloom\n"
         "ngx-bloom verify -q ids.bloom.new && mv ids.bloom.new ids.bloom\n",

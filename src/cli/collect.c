@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads blocks of keys in turns, and hashes them in several threads.
+ * This file reads blocks of keys and hashes them in several threads.
  */
 
 #include <inttypes.h>
@@ -18,26 +18,26 @@
 #include "progress.h"
 
 
-/* A file of keys: what is needed to read its lines. */
+/* A file of keys that was opened. */
 typedef struct {
     const char    *name;
-    listformat_t   list;                 /* csv: with its column */
+    listformat_t   list;                 /* csv: with the file's column */
 } keyfile_t;
 
 typedef struct {
     keystream_block_t   in;
     unsigned            file;
-    uint64_t            line;            /* number of its first, from 1 */
+    uint64_t            line;            /* number of its first line, from 1 */
 } block_t;
 
-/* A line that has no key where it should. */
+/* An invalid line. */
 typedef struct {
     unsigned  file;
     uint64_t  line;
     char      text[KEYFORM_SHOWN + 128];
 } complaint_t;
 
-/* What the threads share. */
+/* The data that the threads share. */
 typedef struct {
     const collect_options_t  *options;
     char                    **names;
@@ -45,39 +45,39 @@ typedef struct {
     uint64_t                  total;     /* bytes in all files, or 0 */
     keyfile_t                *file;      /* n of them */
 
-    pthread_mutex_t           reading;   /* of what follows, and whose turn it
-                                            is to read a block */
-    unsigned                  current;   /* file */
+    pthread_mutex_t           reading;   /* held to read a block; protects the
+                                            members below */
+    unsigned                  current;   /* index of the file */
     int                       open;
     keystream_t               stream;
-    uint64_t                  line;      /* the next block's first */
+    uint64_t                  line;      /* first one of the next block */
     int                       found;     /* csv: the column is known */
-    uint64_t                  before;    /* bytes of the files before */
+    uint64_t                  before;    /* bytes of the files before it */
     int                       ended;
     progress_t                progress;
 
     pthread_mutex_t           lock;
-    complaint_t              *complaint; /* under the lock */
+    complaint_t              *complaint; /* protected by the lock */
     size_t                    complaints;
     size_t                    room;
-    int                       failed;    /* atomic: there are too many, or a
-                                            file cannot be read */
+    int                       failed;    /* atomic: there are too many invalid
+                                            lines, or a file cannot be read */
 
     collect_counts_t          counts;    /* atomic */
 } work_t;
 
 #define BATCH  1024                      /* lines, or hashes */
 
-/* What a thread has for itself. */
+/* The data of one thread. */
 typedef struct {
     work_t             *work;
     keystore_writer_t  *writer;
     keyform_t           keyform;
-    uint8_t            *field;           /* csv, json: unquoted */
+    uint8_t            *field;           /* csv, json: the unquoted key */
     size_t              field_size;
     size_t              n;
-    bloom_hash_t        hash[BATCH];     /* not handed over yet */
-    uint32_t            end[BATCH];      /* of lines, and of the last */
+    bloom_hash_t        hash[BATCH];     /* not yet passed to the store */
+    uint32_t            end[BATCH];      /* indices of line ends */
 } hasher_t;
 
 
@@ -111,7 +111,7 @@ complain(work_t *work, const block_t *block, uint64_t line,
 }
 
 
-/* Hands the hashes over. */
+/* Passes the hashes to the store, or adds them to the words. */
 static void
 flush(hasher_t *hasher)
 {
@@ -149,7 +149,7 @@ add_key(hasher_t *hasher, const bloom_key_t *key)
     hasher->hash[hasher->n++] = bloom_hash(options->hasher, key->data,
                                            key->len);
 
-    /* a hash may refer to its key, which is not there for long */
+    /* with words, a hash may refer to its key, which is valid only now */
 
     if (hasher->n == BATCH || options->words != NULL) {
         flush(hasher);
@@ -157,7 +157,7 @@ add_key(hasher_t *hasher, const bloom_key_t *key)
 }
 
 
-/* All keys of a line; 0, or -1 if one of them cannot be read. */
+/* Hashes all keys of a line.  Returns 0, or -1 if the line is invalid. */
 static int
 hash_line(hasher_t *hasher, const block_t *block, listformat_line_t *line,
     collect_counts_t *counts)
@@ -212,7 +212,8 @@ hash_line(hasher_t *hasher, const block_t *block, listformat_line_t *line,
 }
 
 
-/* A line that is not just a key to be hashed: 0, or -1 to give up. */
+/* Hashes the keys of a line that has to be parsed or converted, or is empty.
+ * Returns 0, or -1 to give up. */
 static int
 hash_other(hasher_t *hasher, const block_t *block, const bloom_key_t *key,
     uint64_t number, collect_counts_t *counts)
@@ -257,7 +258,7 @@ hash_block(hasher_t *hasher, const block_t *block)
     lines = options->split == BLOOM_SPLIT_LINES;
     delimiter = lines ? '\n' : '\0';
 
-    /* nothing to be done for a line but to hash it? */
+    /* each line is a key that needs no conversion */
 
     plain = options->list.kind == LISTFORMAT_KEYS
             && options->key_form == BLOOM_FORM_RAW;
@@ -322,7 +323,8 @@ count_lines(const keystream_block_t *block, int delimiter)
 }
 
 
-/* csv: 1 if the column is known, 0 if not yet, -1 having said why not. */
+/* Looks for the column of a csv in a block.  Returns 1 if it is known; 0 if it
+ * is not known yet; or -1 after a message. */
 static int
 find_column(keyfile_t *file, const block_t *block)
 {
@@ -345,8 +347,8 @@ find_column(keyfile_t *file, const block_t *block)
         rc = listformat_header(&file->list, &line, number, &why);
 
         if (rc == -1) {
-            cli_error("%s: line %" PRIu64 ": \"%s\" %s; give csv:COLUMN one of "
-                      "its names, or a number", file->name, number,
+            cli_error("%s: line %" PRIu64 ": \"%s\" %s; use csv:COLUMN with "
+                      "one of its names, or with a number", file->name, number,
                       keyform_show(shown, &line), why);
         }
     }
@@ -355,7 +357,7 @@ find_column(keyfile_t *file, const block_t *block)
 }
 
 
-/* Opens the current file; 0, or -1 having said why not. */
+/* Opens the current file.  Returns 0, or -1 after a message. */
 static int
 open_keyfile(work_t *work)
 {
@@ -390,7 +392,7 @@ close_keyfile(work_t *work)
 }
 
 
-/* The next block: 1, 0 if there is none, -1 having said why it cannot be. */
+/* Reads the next block.  Returns 1; 0 at the end; or -1 after a message. */
 static int
 next_block(work_t *work, block_t *block)
 {
@@ -450,7 +452,7 @@ next_block(work_t *work, block_t *block)
 }
 
 
-/* Whoever has nothing to do reads a block and hashes its keys. */
+/* The work of a thread: reads blocks and hashes their keys until the end. */
 static void *
 collect_keys(void *data)
 {
@@ -514,7 +516,8 @@ by_place(const void *one, const void *two)
 }
 
 
-/* Says what could not be read; CLI_ERROR if that is too much. */
+/* Prints the invalid lines.  Returns CLI_OK; or CLI_ERROR after a message, if
+ * there are more than are allowed. */
 static int
 judge(const work_t *work)
 {
@@ -525,7 +528,7 @@ judge(const work_t *work)
     n = work->complaints;
 
     if (n > options->max_errors) {
-        n = options->max_errors + 1;     /* threads may have seen some more */
+        n = options->max_errors + 1;     /* threads may have found more */
     }
 
     if (work->complaints != 0) {
@@ -544,9 +547,11 @@ judge(const work_t *work)
         return CLI_OK;
     }
 
-    cli_error("more lines than --max-errors (%" PRIu64 ") cannot be read: see "
-              "whether --from and --key are right, correct the lines, or give "
-              "a greater --max-errors", options->max_errors);
+    cli_error("there are more invalid %s than --max-errors allows (%" PRIu64
+              "); check --from and --key, correct the %s, or use a larger "
+              "--max-errors", options->split == BLOOM_SPLIT_NUL
+                              ? "keys" : "lines", options->max_errors,
+              options->split == BLOOM_SPLIT_NUL ? "keys" : "lines");
 
     return CLI_ERROR;
 }

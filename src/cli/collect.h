@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Collecting puts the hashes of the keys in files into the keystore: several
- * threads read blocks in turns, find the keys in their lines, convert them to
- * their key form and hash them.
+ * These functions read the keys in files and put their hashes into a keystore.
+ *
+ * Several threads take turns reading blocks.  Each finds the keys in the lines
+ * of its block, converts them to the key form and hashes them.
  */
 
 #ifndef COLLECT_H
@@ -21,30 +22,32 @@ typedef struct {
     uint32_t                 key_form;
     const bloom_hasher_t    *hasher;
     unsigned                 threads;
-    uint64_t                 max_errors; /* lines that may be left out */
-    uint64_t                 memory;     /* for the keystore, bytes */
-    const char              *temporary;  /* its directory, or NULL: */
-    char                    *directory;  /* that of the image */
-    int                      quiet;      /* no progress */
-    keystore_t              *store;      /* hashes go there, or */
-    uint64_t                *words;      /* into these at once, if not NULL, */
-    const bloom_geometry_t  *geometry;   /* which have this geometry */
+    uint64_t                 max_errors; /* invalid lines that are allowed */
+    uint64_t                 memory;     /* bytes, for the keystore */
+    const char              *temporary;  /* directory of the spill file; NULL:
+                                            the image's directory */
+    char                    *directory;  /* the image's directory */
+    int                      quiet;      /* show no progress */
+    keystore_t              *store;      /* gets the hashes if words is NULL */
+    uint64_t                *words;      /* NULL, or a filter that gets the keys
+                                            at once */
+    const bloom_geometry_t  *geometry;   /* of the words */
 } collect_options_t;
 
 typedef struct {
     uint64_t  received;                  /* keys */
     uint64_t  changed;                   /* keys that changed the words */
-    uint64_t  empty;                     /* lines, or csv fields */
-    uint64_t  comments;
-    uint64_t  skipped;                   /* lines that have no key for us */
-    uint64_t  errors;                    /* lines that could not be read */
+    uint64_t  empty;                     /* empty lines, or csv fields */
+    uint64_t  comments;                  /* lines */
+    uint64_t  skipped;                   /* valid lines without a key for us */
+    uint64_t  errors;                    /* invalid lines */
 } collect_counts_t;
 
 
 /*
- * Of each line that has no key where it should, file, number and reason are
- * said.  CLI_OK, or CLI_ERROR having said why: a file cannot be read, or there
- * are more such lines than may be.
+ * Reads `n` files and prints the file, number and reason of each invalid line.
+ * Returns CLI_OK; or CLI_ERROR after a message, if a file cannot be read or
+ * there are more than max_errors invalid lines.
  */
 int collect(const collect_options_t *options, char **names, int n,
     collect_counts_t *counts);

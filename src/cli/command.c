@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file runs a subcommand, and prints what --help shows of it.
+ * This file runs a subcommand and prints its help.
  */
 
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #define COLUMN  22                       /* where an option's help begins */
 
 
-/* Prints a text from a column on.  Its other lines are indented, and those that
- * an item behind a LF goes on with by two more. */
+/* Prints a text from a column on, wrapped.  Its other lines are indented; a LF
+ * begins an item, whose further lines are indented by two more. */
 static void
 print_words(const char *text, size_t column, size_t indent)
 {

@@ -10,7 +10,7 @@
 #include "command.h"
 
 
-/* In the order in which --help has them; NULL at the end. */
+/* All commands in the order of --help; NULL ends the list. */
 extern const command_t *const  command_list[];
 
 /* Returns the command of that name, or NULL. */

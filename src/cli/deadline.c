@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file shuts a connection down when its deadline passes, by a timer and
+ * This file shuts down a connection when its deadline passes, with a timer and
  * its signal.
  */
 
@@ -46,7 +46,7 @@ deadline_begin(int fd, unsigned seconds)
     action.sa_handler = on_alarm;
     (void) sigaction(SIGALRM, &action, NULL);
 
-    /* who ran us may have blocked it */
+    /* the parent process may have blocked it */
 
     sigemptyset(&set);
     sigaddset(&set, SIGALRM);

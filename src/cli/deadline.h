@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A deadline ends all waiting for a peer.
+ * A deadline limits how long the program waits for a peer.
  *
- * When it passes, the connection is shut down, so that whoever reads from it or
- * writes to it, in whatever library, finds it closed.  A limit for each read
- * would not do: a peer that sends a byte now and then, within a record of TLS,
- * never reaches one.
+ * When the deadline passes, the connection is shut down, so that reads and
+ * writes fail in any library.  A time limit for each read is not enough: a peer
+ * that sends a byte of a TLS record now and then never exceeds it.
  */
 
 #ifndef DEADLINE_H
 #define DEADLINE_H
 
 
-/* Sets the deadline of a connection; there is one at a time. */
+/* Sets the deadline of a connection, in `seconds` from now.  There is one
+ * deadline at a time. */
 void deadline_begin(int fd, unsigned seconds);
 
-/* Cancels it, and leaves errno as it is.  Returns 1 if it has passed. */
+/* Cancels the deadline and keeps errno.  Returns 1 if it has passed, else 0. */
 int deadline_end(void);
 
 

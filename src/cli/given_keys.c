@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file hands keys to a command one by one, from its command line, a file
+ * This file passes keys to a command one by one, from its command line, a file
  * or standard input.
  */
 
@@ -16,9 +16,9 @@
 
 const option_t  given_keys_options[] = {
     { 'f', "file", "FILE", offsetof(given_keys_t, file), options_take_text,
-      "read keys from a file, or \"-\" for standard input" },
+      "read keys from a file; \"-\" is standard input" },
     { '0', "null", NULL, offsetof(given_keys_t, split), options_take_flag,
-      "keys in a file end with a zero byte instead of a line end" },
+      "keys in the file end with a zero byte instead of a line end" },
     { 0 }
 };
 
@@ -27,8 +27,8 @@ int
 given_keys_check(const given_keys_t *given, int n)
 {
     if (given->file != NULL && n != 0) {
-        return cli_misuse("keys come from -f %s or from the command line, not "
-                          "both", given->file);
+        return cli_misuse("-f %s cannot be used together with keys on the "
+                          "command line", given->file);
     }
 
     return CLI_OK;
@@ -53,8 +53,8 @@ read_keys(const given_keys_t *given,
 
     memset(&block, 0, sizeof(block));
 
-    /* who asks key by key is answered key by key; and there is no use in going
-     * on when nobody gets the answers */
+    /* answer each key as soon as it is read, and stop if the answers cannot be
+     * written */
 
     while ((rc = keystream_next(&stream, &block, 1)) == 1) {
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This function describes an image in JSON, in the same words for all commands.
+ * These functions print an image's header as members of a JSON object, with the
+ * same names for all commands.
  */
 
 #ifndef IMAGE_JSON_H
@@ -12,14 +13,16 @@
 
 
 /* Prints the image's file and header; `items_error` is the standard error of
- * the number of its keys, 0 if they are counted. */
+ * the number of items, 0 if it is exact. */
 void image_json(json_t *json, const char *path, const bloom_image_t *image,
     double items_error);
 
-/* Returns the standard error of image->items as the header tells it. */
+/* Returns the standard error of image->items: 0, unless the header says that
+ * the number is an estimate. */
 double image_json_items_error(const bloom_image_t *image);
 
-/* Returns the bits for each key, of which there may be none. */
+/* Returns the number of bits for each item; an empty image counts as one
+ * item. */
 double image_json_bits_per_item(const bloom_image_t *image);
 
 

@@ -19,7 +19,8 @@
 #define HUGE_PAGE  (2 * 1024 * 1024)
 
 
-/* Exactly `len` bytes, for the image reader. */
+/* Reads `len` bytes for the image reader.  Returns 0, or -1 with
+ * read->unread. */
 static int
 read_at(void *ctx, void *buf, size_t len, uint64_t offset)
 {
@@ -38,7 +39,8 @@ read_at(void *ctx, void *buf, size_t len, uint64_t offset)
 }
 
 
-/* Says what the image reader found. */
+/* Prints what the image reader found.  Returns CLI_NO if the file is not a
+ * valid image, or CLI_ERROR if it cannot be read. */
 static int
 refused(image_read_t *read)
 {
@@ -47,12 +49,13 @@ refused(image_read_t *read)
     found = read->reader.error;
 
     if (read->unread == -1) {
-        snprintf(read->error, sizeof(read->error), "%.160s: it became shorter "
-                 "meanwhile; leave it alone and try again", found);
+        snprintf(read->error, sizeof(read->error), "%.160s: the file became "
+                 "shorter while it was read; stop what writes to it and try "
+                 "again", found);
 
     } else if (read->unread != 0) {
-        snprintf(read->error, sizeof(read->error), "%.160s: %s", found,
-                 strerror(read->unread));
+        snprintf(read->error, sizeof(read->error), "%.160s: %.40s%.50s", found,
+                 strerror(read->unread), cli_advice(read->unread));
 
     } else {
         snprintf(read->error, sizeof(read->error), "%s", found);
@@ -108,7 +111,7 @@ image_read_alone(image_read_t *read, const char *path)
             return rc;
         }
 
-        /* where files cannot be locked, we do without */
+        /* some filesystems have no locks; continue without one */
 
         (void) flock(read->fd, LOCK_EX);
 
@@ -177,7 +180,7 @@ image_read_all(image_read_t *read)
         cli_no_memory(size);
     }
 
-    /* lookups are all over the place; if it cannot be had, so be it */
+    /* lookups are spread over all words; without huge pages they are slower */
     (void) madvise(words, size, MADV_HUGEPAGE);
 
     read->words = words;

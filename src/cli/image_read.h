@@ -20,46 +20,51 @@
 typedef struct {
     bloom_image_t         image;
     uint64_t             *words;         /* the bits; NULL: not read */
-    uint8_t              *origin;        /* what an imported filter's source had
-                                            in front of them; or NULL */
+    uint8_t              *origin;        /* header of an imported filter's
+                                            source; NULL: not read, or none */
 
     const char           *path;
     int                   fd;            /* -1: not open */
     struct stat           st;            /* before it was read */
-    int                   unread;        /* errno of a read; -1: too short */
+    int                   unread;        /* errno of a failed read; -1: the file
+                                            became too short */
     bloom_image_reader_t  reader;
     char                  error[BLOOM_IMAGE_ERROR_LEN];
 } image_read_t;
 
 
-/* Opens a file; reads header and table.  After anything but CLI_OK there is
- * nothing to free. */
+/* Opens a file and reads its header and table.  Unless the result is CLI_OK,
+ * there is nothing to free. */
 int image_read_header(image_read_t *read, const char *path);
 
-/* Does so alone among those who do so: they are going to make a new file of
- * it.  One that took its place while they were waited for is opened instead. */
+/*
+ * Opens a file that is going to be updated, like image_read_header().  It locks
+ * the file against other updates and waits for those that have begun; if one of
+ * them has replaced the file, it opens the new one.
+ */
 int image_read_alone(image_read_t *read, const char *path);
 
-/* Reads the chunks in their order, bloom_image_chunks() of them: `dst` gets
- * bloom_image_chunk_size() bytes. */
+/* Reads the next of bloom_image_chunks() chunks: bloom_image_chunk_size() bytes
+ * into `dst`. */
 int image_read_chunk(image_read_t *read, void *dst);
 
-/* Reads origin, if there is one. */
+/* Reads the header of an imported filter's source, if the image keeps one. */
 int image_read_origin(image_read_t *read);
 
-/* Reads words and origin. */
+/* Reads the words and the source's header. */
 int image_read_all(image_read_t *read);
 
 void image_read_free(image_read_t *read);
 
 /*
- * Opens images one after the other.  `show` gets each with what came of it,
- * and has to return that or worse.  Returns the worst.
+ * Opens images one after the other and calls `show` for each with the result
+ * `rc` of opening it.  `show` returns rc or a worse status.  Returns the worst
+ * of these.
  */
 int image_read_each(char **paths, int n,
     int (*show)(image_read_t *read, int rc, void *data), void *data);
 
-/* Counts the bits of a filter that is in memory. */
+/* Returns the census of a filter in memory: how many of its bits are set. */
 bloom_census_t image_read_census(const bloom_image_t *image,
     const uint64_t *words);
 

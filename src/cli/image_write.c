@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file seals an image's header and writes the image to an output.
+ * This file computes the checksums of an image and writes it to an output.
  */
 
 #include <errno.h>
@@ -20,7 +20,7 @@ void
 image_write_random(void *buf, size_t len)
 {
     if (getrandom(buf, len, 0) != (ssize_t) len) {
-        cli_error("no random bytes can be had: %s", strerror(errno));
+        cli_error("cannot get random bytes: %s", strerror(errno));
         exit(CLI_ERROR);
     }
 }
@@ -37,12 +37,16 @@ image_write_warn_full(const bloom_image_t *image, const char *advice)
         return;
     }
 
-    cli_warn("%" PRIu64 " distinct keys are more than the capacity of %" PRIu64
-             ": the false-positive rate will be about %s instead of the "
-             "promised %s; %s", image->items, image->capacity,
-             format_rate(rate, bloom_geometry_fpr(&image->geometry,
-                                                  image->items)),
-             format_rate(promised, image->fpr), advice);
+    format_rate(rate, bloom_geometry_fpr(&image->geometry, image->items));
+    format_rate(promised, image->fpr);
+
+    if (strcmp(rate, promised) == 0) {
+        return;
+    }
+
+    cli_warn("%" PRIu64 " distinct keys exceed the capacity of %" PRIu64
+             ": expect a false-positive rate of about %s, not the promised "
+             "%s; %s", image->items, image->capacity, rate, promised, advice);
 }
 
 
@@ -55,10 +59,10 @@ image_write_warn_secret(const bloom_image_t *image, const output_t *out)
         return;
     }
 
-    cli_warn("%s: has a secret, and keeps the mode %04o of the file that it "
-             "replaces: everybody on this machine may read it; give it the "
-             "group of nginx's workers and \"chmod o=\" it", out->name,
-             (unsigned) out->mode);
+    cli_warn("%s: contains a secret, and everybody on this machine may read "
+             "it, as it keeps the mode %04o of the file that it replaced; give "
+             "it the group of nginx's workers, and run \"chmod o=\" on it",
+             out->name, (unsigned) out->mode);
 }
 
 
@@ -107,7 +111,7 @@ image_write_chunk(image_write_t *write, const void *data)
 }
 
 
-/* Header and table, when the rest is there. */
+/* Writes header and table, after the chunks, and commits the output. */
 static int
 write_header(image_write_t *write, const uint8_t *origin)
 {

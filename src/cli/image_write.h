@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions seal image files and write them, whole or not at all.
+ * These functions compute the checksums of an image and write it, whole or not
+ * at all.
  */
 
 #ifndef IMAGE_WRITE_H
@@ -12,19 +13,20 @@
 
 
 /*
- * Seals the image, gives it a new build id and the present as its time of
- * creation, writes it with its words and commits.  `origin` is what an imported
- * filter's source had, image->origin_len bytes; NULL: none.  Returns CLI_OK; or
- * CLI_ERROR after a message: then nothing is left of it.
+ * Gives the image a new build id, the current time as its time of creation, and
+ * checksums, then writes it with its words and commits it.  `origin` is the
+ * header of an imported filter's source, image->origin_len bytes; NULL: none.
+ * Returns CLI_OK; or CLI_ERROR after a message, with nothing left of the file.
  */
 int image_write(output_t *out, bloom_image_t *image, const uint64_t *words,
     const uint8_t *origin);
 
 /*
- * The same chunk by chunk, in their order, of an image whose bits are never
- * all in memory.  Only its geometry need be known at first; what else it says
- * is taken at the end.  Each returns CLI_OK or CLI_ERROR, and image_write_end()
- * follows image_write_begin() in any case: after an error with `failed`.
+ * These three functions write an image chunk by chunk, in order, so that its
+ * bits are never all in memory.  image_write_begin() needs the image's geometry
+ * only; image_write_end() reads the rest.  Each returns CLI_OK; or CLI_ERROR
+ * after a message.  Call image_write_end() after image_write_begin() in any
+ * case, with `failed` set after an error.
  */
 typedef struct {
     output_t       *out;
@@ -38,13 +40,15 @@ int image_write_begin(image_write_t *write, output_t *out,
 int image_write_chunk(image_write_t *write, const void *data);
 int image_write_end(image_write_t *write, const uint8_t *origin, int failed);
 
-/* Warns if an image has so many items that it breaks its promise. */
+/* Warns if the image has more items than its capacity and so exceeds its
+ * false-positive rate.  The warning ends with `advice`. */
 void image_write_warn_full(const bloom_image_t *image, const char *advice);
 
-/* Warns if everybody may read an image that has a secret. */
+/* Warns if the image contains a secret and everybody may read it. */
 void image_write_warn_secret(const bloom_image_t *image, const output_t *out);
 
-/* Fills a buffer with random bytes for seeds and ids, or ends the program. */
+/* Fills a buffer with random bytes, for seeds and ids; ends the program with a
+ * message if the system has none. */
 void image_write_random(void *buf, size_t len);
 
 

@@ -2,7 +2,7 @@
 
 /*
  * This file measures an imported filter, and warns if it is empty, over-full or
- * wrong more often than it should be.
+ * has a higher false-positive rate than it should.
  */
 
 #include <inttypes.h>
@@ -19,8 +19,8 @@
 #include "visible.h"
 
 
-/* Asks for keys that nobody added, in the form that the source has keys.
- * Returns how many are found. */
+/* Looks up random keys in the form of the source's keys.  Returns how many are
+ * present. */
 static uint64_t
 probe(const bloom_image_t *image, const uint64_t *words)
 {
@@ -76,7 +76,8 @@ import_findings_measure(import_findings_t *findings, bloom_foreign_t *f,
 }
 
 
-/* Returns 1 if more were found than twice the rate makes likely. */
+/* Returns 1 if more keys were found than are likely at twice the rate, else
+ * 0. */
 static int
 more_than_twice(uint64_t found, double rate)
 {
@@ -98,38 +99,38 @@ import_findings_warn(const import_findings_t *findings,
     image = &f->image;
 
     if (findings->fill_ratio <= 0) {
-        cli_warn("%s: is empty: no bit of the source is set, so that every key "
-                 "is absent; is it the right one, and was it copied whole?",
-                 output);
+        cli_warn("%s: is empty: no bit of the source is set, so every key is "
+                 "absent; check that it is the right source, and that all of "
+                 "it was copied", output);
     }
 
     if (more_than_twice(findings->found, findings->estimated_fpr)) {
-        cli_warn("%s: of %d random keys %s are found, and not %s as its fill "
-                 "ratio predicts: its scheme does not spread keys well over so "
-                 "many bits (any over very few, DCSO's over a power of two, "
-                 "those of 32 bits over more than 2^31); build it anew from "
-                 "the keys",
-                 output, IMPORT_FINDINGS_PROBES,
-                 format_rate(a, findings->measured_fpr),
+        cli_warn("%s: %s of %d random keys are present, but the fill ratio "
+                 "predicts %s: the source's hash spreads keys badly over this "
+                 "number of bits (known causes: very few bits; DCSO with a "
+                 "power of two; 32-bit hashes with more than 2^31 bits); "
+                 "build an image from the keys instead",
+                 output, format_rate(a, findings->measured_fpr),
+                 IMPORT_FINDINGS_PROBES,
                  format_rate(b, findings->estimated_fpr));
     }
 
     if (f->promised && more_than_twice(findings->found, image->fpr)) {
-        cli_warn("%s: of %d random keys %s are found, and the source promised "
-                 "%s", output, IMPORT_FINDINGS_PROBES,
-                 format_rate(a, findings->measured_fpr),
-                 format_rate(b, image->fpr));
+        cli_warn("%s: %s of %d random keys are present, but the source "
+                 "promised %s; expect that many false positives",
+                 output, format_rate(a, findings->measured_fpr),
+                 IMPORT_FINDINGS_PROBES, format_rate(b, image->fpr));
     }
 
     if (findings->fill_ratio > 0.6
         || (image->items > image->capacity + image->capacity / 10
             && findings->estimated_fpr > 1.5 * image->fpr))
     {
-        cli_warn("%s: is over-full: about %" PRIu64 " keys where %" PRIu64
-                 " %s, %s of its bits are set; make a larger one",
-                 output, image->items, image->capacity,
-                 f->promised ? "were planned" : "suit it best",
-                 format_rate(a, findings->fill_ratio));
+        cli_warn("%s: is over-full: it has about %" PRIu64 " key%s, but %s %"
+                 PRIu64 ", and %s of its bits are set; build a larger filter",
+                 output, image->items, CLI_S(image->items),
+                 f->promised ? "was made for" : "has bits for",
+                 image->capacity, format_rate(a, findings->fill_ratio));
     }
 }
 
@@ -178,7 +179,7 @@ import_findings_print(const import_findings_t *findings,
 
     putchar('\n');
     visible_name(output);
-    printf(": about %" PRIu64 " keys", image->items);
+    printf(": about %" PRIu64 " key%s", image->items, CLI_S(image->items));
 
     if (f->claimed != BLOOM_FOREIGN_UNKNOWN) {
         printf(" (the source says %" PRIu64 ")", f->claimed);
@@ -190,6 +191,6 @@ import_findings_print(const import_findings_t *findings,
            format_rate(c, findings->measured_fpr));
 
     visible_name(output);
-    printf(": its hash has no secret: who can choose keys can choose some "
+    printf(": its hash has no secret: people who choose keys can find keys "
            "that pass\n");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Findings tell what the bits of an imported filter say: how full it is, and
- * how often it errs.
+ * Findings are what the bits of an imported filter tell: how full it is, and
+ * how often it takes absent keys for present.
  *
  * `output` is the image's name, for messages.
  */
@@ -15,26 +15,27 @@
 #include "bloom_foreign.h"
 
 
-#define IMPORT_FINDINGS_PROBES  1000000  /* random keys asked for */
+#define IMPORT_FINDINGS_PROBES  1000000  /* random keys looked up */
 
 
 typedef struct {
     double    fill_ratio;
-    double    estimated_fpr;             /* by the bits that are set */
+    double    estimated_fpr;             /* from the bits that are set */
     double    measured_fpr;              /* with random keys */
-    uint64_t  found;                     /* of the random keys */
+    uint64_t  found;                     /* random keys that are present */
 } import_findings_t;
 
 
-/* Reads the findings from the filter's words; the image gets its items. */
+/* Measures the filter and sets the number of items in its image. */
 void import_findings_measure(import_findings_t *findings, bloom_foreign_t *f,
     const uint64_t *words);
 
-/* Warns of a filter that is empty, over-full, or errs more than it should. */
+/* Warns if the filter is empty, over-full, or has a higher false-positive rate
+ * than its bits imply or its source promised. */
 void import_findings_warn(const import_findings_t *findings,
     const bloom_foreign_t *f, const char *output);
 
-/* Print the result to standard output. */
+/* Each prints the result to standard output. */
 void import_findings_json(const import_findings_t *findings,
     const bloom_foreign_t *f, const char *output);
 void import_findings_print(const import_findings_t *findings,

@@ -33,7 +33,7 @@ import_source_shown(const char *path)
 }
 
 
-/* The next file; 0 if there is none. */
+/* Opens the next file.  Returns 1; 0 if there is none; -1 after a message. */
 static int
 next_file(import_source_t *source)
 {
@@ -49,8 +49,8 @@ next_file(import_source_t *source)
     if (strstr(*source->paths, "://") != NULL
         && access(*source->paths, F_OK) != 0)
     {
-        cli_error("%s: is no file, and no address of Redis; these begin with "
-                  "redis:// or rediss://",
+        cli_error("%s: is neither a file nor an address of a Redis key, which "
+                  "begins with redis:// or rediss://; check the name",
                   import_source_shown(*source->paths));
         return -1;
     }
@@ -82,9 +82,9 @@ import_source_open(import_source_t *source, char **paths, int n, int dump,
 
     for (i = 0; n != 1 && i < n; i++) {
         if (redis_url_is(paths[i])) {
-            return cli_misuse("%s: name one key and nothing else, or shards "
-                              "with --shard", import_source_shown(paths[i])),
-                   -1;
+            return cli_misuse("%s: a Redis key must be the only source, unless "
+                              "--shard is used",
+                              import_source_shown(paths[i])), -1;
         }
     }
 

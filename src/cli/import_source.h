@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A source is where an imported filter comes from: files one behind the other,
- * plain or gzip, standard input, or a key of a Redis server.
+ * A source is the stream of bytes of a filter to import: one or more files in
+ * order, plain or gzip, standard input, or a key of a Redis server.
  */
 
 #ifndef IMPORT_SOURCE_H
@@ -14,44 +14,47 @@
 
 typedef struct {
     const char  *name;                   /* for messages */
-    uint64_t     size;                   /* BLOOM_FOREIGN_UNKNOWN: of what is
-                                            inflated, or comes through a pipe */
+    uint64_t     size;                   /* BLOOM_FOREIGN_UNKNOWN: gzip, a pipe,
+                                            or several files */
 
-    char       **paths;                  /* files yet to be read */
+    char       **paths;                  /* files that are not open yet */
     int          n;
-    int          open;
+    int          open;                   /* the stream is */
     keystream_t  stream;
 
-    redis_t     *redis;                  /* or a server */
+    redis_t     *redis;                  /* NULL: files */
 
-    uint8_t     *memory;                 /* read in advance */
+    uint8_t     *memory;                 /* bytes that were read in advance */
     size_t       memory_pos;
     size_t       memory_len;
 } import_source_t;
 
 
-/* Returns the path as messages show it: an address without the password.  Until
- * the next call. */
+/* Returns the path for messages: a URL without its password.  The text is valid
+ * until the next call. */
 const char *import_source_shown(const char *path);
 
-/* A server's key is read as a bitmap, or, if `dump`, by BF.SCANDUMP, with
- * `timeout` seconds for each answer.  Returns 0, or -1 after a message. */
+/* Opens a source.  A Redis key is read as a bitmap or, if `dump`, by
+ * BF.SCANDUMP, with `timeout` seconds for each answer.  Returns 0, or -1 after
+ * a message. */
 int import_source_open(import_source_t *source, char **paths, int n, int dump,
     unsigned timeout);
 void import_source_close(import_source_t *source);
 
-/* As many bytes as `size`, fewer only at the end; -1 having said why. */
+/* Reads `size` bytes.  Returns how many were read, which is fewer only at the
+ * end; or -1 after a message. */
 int64_t import_source_read(import_source_t *source, void *buf, uint64_t size);
 
-/* Reads up to `n` bytes in advance, if none have been: they will be read again.
- * How many there are, at *data; -1 having said why. */
+/* Reads up to `n` bytes in advance: *data points to them, and the next read
+ * returns them again.  Returns how many there are, or -1 after a message. */
 int64_t import_source_peek(import_source_t *source, size_t n,
     const uint8_t **data);
 
-/* Reads all that is left in advance, into memory that is the caller's now. */
+/* Reads all that is left into *data, which the caller frees.  Returns its
+ * length, or -1 after a message. */
 int64_t import_source_all(import_source_t *source, uint8_t **data);
 
-/* Goes on with these bytes, which become the source's, instead. */
+/* Makes these bytes the next that are read.  The source frees them. */
 void import_source_replace(import_source_t *source, uint8_t *data, size_t len);
 
 

@@ -16,7 +16,7 @@
 #include "visible.h"
 
 
-/* The code point of a character of two or three bytes. */
+/* Returns the code point of a character of two or three bytes. */
 static unsigned
 code_point(const uint8_t *p, size_t len)
 {
@@ -26,7 +26,8 @@ code_point(const uint8_t *p, size_t len)
 }
 
 
-/* What a terminal would obey is escaped, though JSON would allow it. */
+/* Prints a string.  It escapes characters that a terminal would obey, although
+ * JSON allows them. */
 static void
 string(const uint8_t *p, size_t len)
 {
@@ -130,7 +131,7 @@ json_count(json_t *json, const char *name, uint64_t value)
 }
 
 
-/* As few digits as give the same number back. */
+/* Prints the fewest digits that are read as the same number. */
 void
 json_number(json_t *json, const char *name, double value)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions print a JSON object to standard output, one member a line or
- * all on one line.
+ * These functions print a JSON object to standard output, one member per line
+ * or all on one line.
  *
- * Text that is not valid UTF-8 becomes valid: each byte that fits nowhere
- * turns into U+FFFD.  Characters that a terminal would obey (visible.h) are
- * escaped.
+ * The output is always valid UTF-8: each byte that is not part of a valid
+ * character becomes U+FFFD.  Characters that a terminal would obey (visible.h)
+ * are escaped.
  */
 
 #ifndef JSON_H
@@ -19,13 +19,13 @@
 
 
 typedef struct {
-    int  members;                        /* so far */
+    int  members;                        /* printed so far */
     int  compact;                        /* all on one line */
 } json_t;
 
 
 void json_begin(json_t *json, int compact);
-void json_end(json_t *json);             /* and a line's end */
+void json_end(json_t *json);             /* ends the line, too */
 
 void json_text(json_t *json, const char *name, const char *text);
 void json_bytes(json_t *json, const char *name, const void *data, size_t len);
@@ -35,10 +35,10 @@ void json_number(json_t *json, const char *name, double value);
 void json_bool(json_t *json, const char *name, int value);
 void json_null(json_t *json, const char *name);
 
-/* A key, and if it is not valid UTF-8 its bytes as "key_hex", too. */
+/* Prints "key" and, if the key is not valid UTF-8, its bytes as "key_hex". */
 void json_key(json_t *json, const bloom_key_t *key);
 
-/* An array of texts. */
+/* Prints an array of texts. */
 void json_texts(json_t *json, const char *name, const bloom_key_t *texts,
     unsigned n);
 

@@ -32,30 +32,29 @@ const option_t  key_options[] = {
       "lines: keys and comments\n"
       "hosts: a hosts file\n"
       "adblock-domains: ||domain^ lines\n"
-      "json: what \"ngx-bloom journal --keys --json\" prints\n"
+      "json: the output of \"ngx-bloom journal --keys --json\"\n"
       "csv:COLUMN: a column, by name or number" },
     { 0, "max-errors", "N", offsetof(collect_options_t, max_errors),
       options_take_count,
-      "leave out up to N invalid lines, and print the number of each and the "
-      "reason (default: 0)",
-      .is = "lines to leave out are a count", 0, BLOOM_CAPACITY_MAX },
+      "leave out up to N invalid lines, and print their numbers and the "
+      "reasons (default: 0)",
+      .is = "a number of lines", 0, BLOOM_CAPACITY_MAX },
     { '0', "null", NULL, offsetof(collect_options_t, split), options_take_flag,
-      "keys end with a zero byte instead of a line end, and nothing is "
-      "stripped from them" },
+      "keys end with a zero byte instead of a line end, and no byte is removed "
+      "from them" },
     OPTIONS_THREADS(collect_options_t,
       "the number of threads; the result does not depend on it (default: one "
-      "a processor)"),
+      "per processor)"),
     { 0, "memory", "SIZE", offsetof(collect_options_t, memory),
       options_take_bytes,
       "memory for keys, from 16m to 1024g, in addition to the filter and some "
       "MiB for each thread; the result does not depend on it (default: 1g)",
-      .is = "a size is", KEYSTORE_MEMORY_MIN, MEMORY_MAX },
+      .is = "a size", KEYSTORE_MEMORY_MIN, MEMORY_MAX },
     { 0, "temp", "DIR", offsetof(collect_options_t, temporary),
       options_take_text,
-      "the directory of the temporary file for keys that exceed --memory: 16 "
-      "bytes for each, and more if there are duplicates; the file has no "
-      "name, so that it cannot be left behind (default: the image's "
-      "directory)" },
+      "the directory of the temporary file for keys that exceed --memory; the "
+      "file takes 16 bytes per key, or more if there are duplicates, and has "
+      "no name, so it cannot be left behind (default: the image's directory)" },
     OPTIONS_QUIET(collect_options_t),
     { 0 }
 };
@@ -67,8 +66,8 @@ key_options_check(collect_options_t *options)
     if (options->split == BLOOM_SPLIT_NUL
         && options->list.kind != LISTFORMAT_KEYS)
     {
-        return cli_misuse("--from is for lists of lines, and -0 for keys that "
-                          "end with a zero byte: give one of them");
+        return cli_misuse("--from and -0 cannot be used together: lists have "
+                          "lines, and -0 reads keys that end with a zero byte");
     }
 
     if (options->threads == 0) {
@@ -126,8 +125,8 @@ key_options_spare(const output_t *out, char **names, int n, const char *what)
     name = output_among(out, names, n);
 
     if (name != NULL) {
-        cli_error("%s: is the output too: the image would replace %s; name "
-                  "another output", name, what);
+        cli_error("%s: is also the output, and the image would replace %s; "
+                  "write to another file", name, what);
         return CLI_ERROR;
     }
 
@@ -149,8 +148,8 @@ key_options_json(json_t *json, const collect_options_t *options,
 }
 
 
-/* Prints ", 3 comments", without the comma at the beginning.  Returns what
- * goes before the next count. */
+/* Prints a count such as "3 comments" after `before`, unless it is 0.  Returns
+ * the text to print before the next count. */
 static const char *
 print_count(const char *before, uint64_t n, const char *what)
 {
@@ -185,7 +184,7 @@ key_options_report(const collect_options_t *options,
                                                                : "empty line");
     before = print_count(before, counts->comments, "comment");
     before = print_count(before, counts->skipped, "other line");
-    (void) print_count(before, counts->errors, "unreadable line");
+    (void) print_count(before, counts->errors, "invalid line");
 
     printf(" %s skipped\n", n == 1 ? "was" : "were");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Key options are the options that commands with files of keys share: how keys
- * are read, how much memory they take, and how many lines may be left out.
+ * Key options are the options that all commands with files of keys have: how
+ * keys are read, how much memory they take, and how many invalid lines are
+ * allowed.
  */
 
 #ifndef KEY_OPTIONS_H
@@ -15,32 +16,47 @@
 #include "output.h"
 
 
-/* The options, whose values go to a collect_options_t with these defaults. */
+/* The options for a group whose values are a collect_options_t, and their
+ * defaults. */
 extern const option_t  key_options[];
 
 #define KEY_OPTIONS_DEFAULTS  { .memory = (uint64_t) 1 << 30 }
 
 
 /*
- * Checks that the options go together, and creates the keystore for an image
- * that is written to `out`.  Without the name of a file, keys are read from
- * standard input.  Returns CLI_OK; or CLI_ERROR after a message.
+ * key_options_check() checks that the options go together.
+ * key_options_begin() creates the keystore for an image that is written to
+ * `out`; if there are no names of files, it names standard input.
+ * Each returns CLI_OK; or CLI_ERROR after a message.
  */
 int key_options_check(collect_options_t *options);
 int key_options_begin(collect_options_t *options, const bloom_image_t *image,
     const output_t *out, char ***names, int *n);
 void key_options_end(collect_options_t *options);
 
-/* Returns CLI_OK; or CLI_ERROR having said that the image would replace what it
- * is made of: "the keys" or the like. */
+/* Checks that the output does not replace one of the files that it is made
+ * from.  `what` says what they are, as "the keys".  Returns CLI_OK; or
+ * CLI_ERROR after a message. */
 int key_options_spare(const output_t *out, char **names, int n,
     const char *what);
 
-/* Prints how many lines were read and left out, and how long that took. */
+/* The members that key_options_json() prints, for cmd_*.c (command.h). */
+#define KEY_OPTIONS_MEMBERS                                                  \
+    { "received", "the number of keys that were read" },                     \
+    { "empty", "the number of empty lines or keys, which are skipped" },     \
+    { "comments", "the number of lines that are comments" },                 \
+    { "skipped", "the number of valid lines that have no key, with --from" },\
+    { "errors", "the number of invalid lines that were left out, with "      \
+      "--max-errors" },                                                      \
+    { "temporary_bytes", "the size of the temporary file; 0 if all keys fit "\
+      "into --memory" },                                                     \
+    { "duration_ms", "the time that the command took, in milliseconds" }
+
+/* Prints how many keys and other lines were read, and how long that took. */
 void key_options_json(json_t *json, const collect_options_t *options,
     const collect_counts_t *counts, double seconds);
 
-/* Prints "FILE: 2 comments were skipped", if any were. */
+/* Prints "FILE: 2 comments were skipped", if any lines were. */
 void key_options_report(const collect_options_t *options,
     const collect_counts_t *counts, const char *file);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A keyform converts keys to a key form, in memory that grows as needed.
+ * A keyform_t converts keys to a key form, with a buffer that grows as needed.
  */
 
 #ifndef KEYFORM_H
@@ -20,13 +20,14 @@ typedef struct {
 void keyform_begin(keyform_t *keyform, uint32_t form);
 void keyform_free(keyform_t *keyform);
 
-/* As in bloom_form.h; the result holds until the next call. */
+/* Each works like the function of that name in bloom_form.h.  The result is
+ * valid until the next call. */
 const char *keyform_canonical(keyform_t *keyform, bloom_key_t *canonical,
     const bloom_key_t *key);
 const char *keyform_expand(keyform_t *keyform, bloom_form_t *result,
     const bloom_key_t *key);
 
-/* Returns a key as messages show it (visible.h), cut where it is long. */
+/* Returns a key for messages: escaped (visible.h), and cut if it is long. */
 #define KEYFORM_SHOWN  100
 
 const char *keyform_show(char text[KEYFORM_SHOWN], const bloom_key_t *key);

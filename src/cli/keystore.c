@@ -23,21 +23,23 @@
 #define PARTITIONS       (1 << PARTITION_BITS)
 
 #define WRITER_ROOM      32              /* hashes of a partition in a writer */
-#define CHUNK            508             /* hashes; with a line 8 KiB */
+#define CHUNK            508             /* hashes; with `next`, 8 KiB */
 #define SLAB             (4 * 1024 * 1024)
 
-/* A partition is freed of duplicates when it has so many, and has doubled. */
+/* A partition drops duplicates when it has this many hashes, and then when it
+ * has doubled. */
 #define COMPACT_MIN      8192
 
-/* Runs that are written as they are, after one that had few duplicates. */
+/* After a run with few duplicates, this many runs are written without looking
+ * for duplicates. */
 #define RUNS_TRUSTED     7
 
-/* Duplicates are looked for among so many hashes at a time, in the first cache
- * of the processor; at most 2^BUCKET_BITS times as many at once. */
+/* Duplicates are searched in buckets of about this many hashes, which fit into
+ * the processor's first cache; there are at most 2^BUCKET_BITS buckets. */
 #define BUCKET           512
 #define BUCKET_BITS      12
 
-/* Hashes ahead of the one inserted, for which memory is asked for. */
+/* Memory is prefetched for the hash that is this far ahead. */
 #define PREFETCH         16
 
 
@@ -56,18 +58,18 @@ typedef struct {
 
 typedef struct {
     pthread_mutex_t  lock;
-    chunk_t         *chunks;             /* all but the first are full */
-    size_t           fill;               /* hashes in that */
+    chunk_t         *chunks;             /* all except the first are full */
+    size_t           fill;               /* hashes in the first chunk */
     chunk_t         *spare;
-    size_t           count;              /* in chunks */
+    size_t           count;              /* hashes in all chunks */
     size_t           compact_at;
-    unsigned         trusted;            /* runs to be written as they are */
+    unsigned         trusted;            /* runs still to write unsearched */
     run_t           *run;
     size_t           runs;
     size_t           spilled;            /* hashes in runs */
 } partition_t;
 
-/* Memory that grows as it is needed. */
+/* Buffers that grow as needed. */
 typedef struct {
     bloom_hash_t    *runs;               /* read from the spill file */
     size_t           runs_room;
@@ -78,13 +80,13 @@ typedef struct {
 } scratch_t;
 
 struct keystore_s {
-    size_t           limit;              /* hashes of a partition in memory */
+    size_t           limit;              /* hashes in memory per partition */
     spill_file_t     file;
 
-    pthread_mutex_t  lock;               /* of the slabs */
-    uint8_t         *slabs;              /* each begins with the next one's
-                                            address, in the room of a chunk */
-    size_t           used;               /* of the first */
+    pthread_mutex_t  lock;               /* protects the slabs */
+    uint8_t         *slabs;              /* the first chunk of each holds the
+                                            address of the next slab */
+    size_t           used;               /* bytes of the first slab */
 
     partition_t      partition[PARTITIONS];
 };
@@ -119,7 +121,7 @@ keystore_create(uint64_t memory, const char *directory)
     store = cli_alloc(sizeof(*store));
     memset(store, 0, sizeof(*store));
 
-    /* the rest is for threads, and chunks that are not full */
+    /* one eighth is for threads, and for chunks that are not full */
 
     store->limit = (size_t) ((memory - memory / 8)
                              / (PARTITIONS * sizeof(bloom_hash_t)));
@@ -166,7 +168,8 @@ keystore_spilled(const keystore_t *store)
 }
 
 
-/* On huge pages, if the system has them: touching them first costs a third. */
+/* Maps a slab, on huge pages if the system has them: the first access to all of
+ * it then takes a third of the time. */
 static uint8_t *
 map_slab(void)
 {
@@ -239,7 +242,8 @@ chunk_count(const partition_t *p, const chunk_t *chunk)
 }
 
 
-/* Chunks lie anywhere, so the processor does not see which comes next. */
+/* Prefetches the next chunk: chunks are anywhere in memory, so the processor
+ * does not predict which one is next. */
 static inline void
 prefetch_next(const chunk_t *chunk, size_t i)
 {
@@ -249,7 +253,7 @@ prefetch_next(const chunk_t *chunk, size_t i)
 }
 
 
-/* Past the caches: the hashes are not wanted again before all are there. */
+/* Copies hashes past the caches, as they are not read soon. */
 static void
 copy_hashes(bloom_hash_t *dst, const bloom_hash_t *src, size_t n)
 {
@@ -321,7 +325,7 @@ free_scratch(scratch_t *scratch)
 }
 
 
-/* At least `n` members of an array; what is in it is lost. */
+/* Returns an array of at least `n` members; its content is lost. */
 static void *
 ensure(void *array, size_t *room, size_t n, size_t size)
 {
@@ -336,7 +340,7 @@ ensure(void *array, size_t *room, size_t n, size_t size)
 }
 
 
-/* Leaves the first of equal hashes, in a bucket of n; how many. */
+/* Drops duplicates in a bucket of n hashes.  Returns how many are left. */
 static size_t
 distinct_bucket(scratch_t *scratch, bloom_hash_t *hash, size_t n)
 {
@@ -376,9 +380,9 @@ distinct_bucket(scratch_t *scratch, bloom_hash_t *hash, size_t n)
 
 
 /*
- * Puts all hashes of a partition, and the first `runs` of scratch->runs, into
- * scratch->hashes, each once.  Sorts them into buckets by the bits that follow
- * the partition's.  Returns how many they are.
+ * Puts the distinct hashes of a partition, and of the first `runs` hashes of
+ * scratch->runs, into scratch->hashes.  Sorts them into buckets by the bits
+ * after those of the partition.  Returns how many there are.
  */
 static size_t
 distinct(scratch_t *scratch, const partition_t *p, size_t runs)
@@ -432,7 +436,7 @@ distinct(scratch_t *scratch, const partition_t *p, size_t runs)
         hash[first[bucket(scratch->runs[i])]++] = scratch->runs[i];
     }
 
-    /* now first[b] is where bucket b ends */
+    /* now first[b] is the end of bucket b */
 
     for (b = 0, begin = 0, kept = 0; b < 1u << bits; begin = first[b++]) {
         one = distinct_bucket(scratch, hash + begin, first[b] - begin);
@@ -448,7 +452,7 @@ distinct(scratch_t *scratch, const partition_t *p, size_t runs)
 }
 
 
-/* Writes n hashes, or the chunks if that is NULL, as a run. */
+/* Writes n hashes, or the partition's chunks if `hash` is NULL, as a run. */
 static void
 spill(keystore_t *store, partition_t *p, const bloom_hash_t *hash, size_t n)
 {
@@ -503,7 +507,7 @@ compact(keystore_t *store, partition_t *p, scratch_t *scratch)
         append(store, p, scratch->hashes, n);
     }
 
-    /* with few duplicates it was in vain: wait longer for the next time */
+    /* if there were few duplicates, wait longer before the next search */
 
     if (n > before / 2) {
         p->compact_at = 4 * p->compact_at;
@@ -593,7 +597,8 @@ keystore_writer_close(keystore_writer_t *writer)
 }
 
 
-/* Reads a partition's runs into scratch->runs.  Returns how many hashes. */
+/* Reads a partition's runs into scratch->runs.  Returns the number of their
+ * hashes. */
 static size_t
 read_runs(const keystore_t *store, const partition_t *p, scratch_t *scratch)
 {
@@ -614,7 +619,7 @@ read_runs(const keystore_t *store, const partition_t *p, scratch_t *scratch)
 }
 
 
-/* How many of these are absent from the filter. */
+/* Returns how many of these hashes are absent from the filter. */
 static uint64_t
 count_absent(const share_t *share, const bloom_hash_t *hash, size_t n)
 {
@@ -716,7 +721,7 @@ insert_share(void *data)
 }
 
 
-/* Runs `work` on as many threads as shares, one of them the caller's. */
+/* Runs `work` for each of `n` shares, the first in the calling thread. */
 static void
 run_shares(void *(*work)(void *), share_t *share, unsigned n)
 {
@@ -799,7 +804,7 @@ keystore_insert(keystore_t *store, const bloom_geometry_t *g,
     share_t   *share, seam;
     unsigned   i;
 
-    /* with one line a key, far partitions never meet in a line */
+    /* with one line per key, only adjacent partitions share a line */
 
     near = g->layout == BLOOM_LAYOUT_BLOCKED && g->lines == 1;
 
@@ -815,7 +820,8 @@ keystore_insert(keystore_t *store, const bloom_geometry_t *g,
         share[i].atomic = !near && threads != 1;
 
         if (near && threads != 1) {
-            share[i].last--;             /* the seam to the next share */
+            share[i].last--;             /* inserted below: it shares a line
+                                            with the next share */
         }
     }
 

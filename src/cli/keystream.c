@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads a stream of keys, inflates it if it is gzip, and cuts it into
- * blocks of whole keys.
+ * This file reads a stream of keys, inflates it if it is gzip, and divides it
+ * into blocks of whole keys.
  */
 
 #include <errno.h>
@@ -29,7 +29,8 @@ is_stdin(const char *path)
 }
 
 
-/* The descriptor's bytes: how many, 0 at the end, -1 having said why. */
+/* Reads bytes of the file, before they are inflated.  Returns how many; 0 at
+ * the end; or -1 after a message. */
 static ssize_t
 read_stored(keystream_t *in, void *buf, size_t size)
 {
@@ -40,8 +41,8 @@ read_stored(keystream_t *in, void *buf, size_t size)
     } while (n == -1 && errno == EINTR);
 
     if (n == -1) {
-        cli_error("%s: byte %" PRIu64 ": cannot be read: %s", in->name,
-                  in->offset, strerror(errno));
+        cli_error("%s: byte %" PRIu64 ": cannot be read: %s%s", in->name,
+                  in->offset, strerror(errno), cli_advice(errno));
         return -1;
     }
 
@@ -63,19 +64,15 @@ keystream_open(keystream_t *in, const char *path, bloom_split_e split)
     in->split = split;
     in->fd = is_stdin(path) ? STDIN_FILENO : open(path, O_RDONLY|O_CLOEXEC);
 
-    if (in->fd == -1) {
-        cli_error("%s: cannot be opened: %s", in->name, strerror(errno));
-        return -1;
-    }
-
-    if (fstat(in->fd, &st) == -1) {
-        cli_error("%s: cannot be opened: %s", in->name, strerror(errno));
+    if (in->fd == -1 || fstat(in->fd, &st) == -1) {
+        cli_error("%s: cannot be opened: %s%s", in->name, strerror(errno),
+                  cli_advice(errno));
         keystream_close(in);
         return -1;
     }
 
     if (S_ISDIR(st.st_mode)) {
-        cli_error("%s: is a directory; name the files in it", in->name);
+        cli_error("%s: is a directory; name a file in it", in->name);
         keystream_close(in);
         return -1;
     }
@@ -85,7 +82,8 @@ keystream_open(keystream_t *in, const char *path, bloom_split_e split)
     }
 
     if (isatty(in->fd)) {
-        fprintf(stderr, "reading keys from the terminal; Ctrl-D ends them\n");
+        fprintf(stderr, "reading keys from the terminal; press Ctrl-D after "
+                "the last one\n");
     }
 
 #ifdef F_SETPIPE_SZ
@@ -151,13 +149,13 @@ inflate_error(keystream_t *in)
     at = in->offset - in->z.avail_in;
 
     if (in->members > 1 && in->z.total_out == 0 && in->z.total_in <= 10) {
-        cli_error("%s: byte %" PRIu64 ": is not gzip, behind the end of what "
-                  "is; copy it again or cut it off there", in->name,
-                  at - in->z.total_in);
+        cli_error("%s: byte %" PRIu64 ": the gzip data ends here, and what "
+                  "follows is not gzip; cut the file off here, or copy it "
+                  "again", in->name, at - in->z.total_in);
 
     } else {
-        cli_error("%s: byte %" PRIu64 ": damaged gzip data%s%s; copy it again",
-                  in->name, at, in->z.msg ? ": " : "",
+        cli_error("%s: byte %" PRIu64 ": the gzip data is damaged%s%s; copy "
+                  "the file again", in->name, at, in->z.msg ? ": " : "",
                   in->z.msg ? in->z.msg : "");
     }
 
@@ -190,7 +188,7 @@ read_gzip(keystream_t *in, uint8_t *buf, size_t size)
 
             if (n == 0) {
                 cli_error("%s: byte %" PRIu64 ": the gzip data is truncated; "
-                          "copy it again", in->name, in->offset);
+                          "copy the file again", in->name, in->offset);
                 return -1;
             }
 
@@ -247,18 +245,33 @@ keystream_read(keystream_t *in, uint8_t *buf, size_t size)
 static int
 too_long(const keystream_t *in)
 {
-    cli_error("%s: byte %" PRIu64 ": within a %s of 1 MiB or more; %s",
-              in->name, in->offset,
-              in->split == BLOOM_SPLIT_NUL ? "key" : "line",
-              in->split == BLOOM_SPLIT_NUL
-              ? "with -0, keys end with a zero byte"
-              : "keys are one per line, or end with a zero byte if -0 is "
-                "given");
+    const char  *what, *advice;
+
+    what = "line";
+    advice = "put one key on each line, or use -0 if keys end with a zero byte";
+
+    if (in->split == BLOOM_SPLIT_NUL) {
+        what = "key";
+        advice = "with -0, each key must end with a zero byte";
+    }
+
+    /* the line fills the block; bytes of gzip are counted before inflating */
+
+    if (in->gzip) {
+        cli_error("%s: byte %" PRIu64 " of the gzip data: a %s reaches 1 MiB "
+                  "here; %s", in->name, in->offset - in->z.avail_in, what,
+                  advice);
+
+    } else {
+        cli_error("%s: byte %" PRIu64 ": a %s of 1 MiB or more begins here; "
+                  "%s", in->name, in->offset - KEYSTREAM_BLOCK, what, advice);
+    }
+
     return -1;
 }
 
 
-/* Keeps what follows the block's last delimiter for the next block. */
+/* Keeps the bytes after the block's last delimiter for the next block. */
 static void
 carry_over(keystream_t *in, keystream_block_t *block, size_t whole)
 {
@@ -298,7 +311,7 @@ keystream_next(keystream_t *in, keystream_block_t *block, int eager)
     }
 
     delimiter = in->split == BLOOM_SPLIT_NUL ? '\0' : '\n';
-    searched = block->len;               /* no delimiter up to here */
+    searched = block->len;               /* the tail has no delimiter */
 
     for ( ;; ) {
 
@@ -337,8 +350,8 @@ keystream_next(keystream_t *in, keystream_block_t *block, int eager)
     }
 
     if (!in->begun && bloom_image_is(block->data, block->len)) {
-        cli_error("%s: is an image and not a list of keys; \"ngx-bloom merge\" "
-                  "joins images", in->name);
+        cli_error("%s: is an image, not a list of keys; use \"ngx-bloom "
+                  "merge\" to combine images", in->name);
         return -1;
     }
 
@@ -369,9 +382,9 @@ keystream_total(char **paths, int n)
         if ((is_stdin(paths[i]) ? fstat(STDIN_FILENO, &st)
                                 : stat(paths[i], &st)) == -1)
         {
-            cli_error("%s: cannot be opened: %s",
+            cli_error("%s: cannot be opened: %s%s",
                       is_stdin(paths[i]) ? "standard input" : paths[i],
-                      strerror(errno));
+                      strerror(errno), cli_advice(errno));
             return -1;
         }
 

@@ -4,10 +4,10 @@
  * A keystream reads keys from a file or standard input, plain or gzip.
  *
  * A stream that begins with gzip's magic bytes is inflated, member after
- * member.  It is handed out in blocks of whole keys; what follows the last
- * delimiter is carried over to the next block.  A key that a block has no room
- * for, with its delimiter, is an error: however much a few bytes of gzip stand
- * for, no more than that is in memory.
+ * member.  The stream is returned in blocks of whole keys: the bytes after the
+ * last delimiter are carried over to the next block.  A key that does not fit
+ * into a block with its delimiter is an error, so that a few bytes of gzip
+ * cannot take more memory than a block.
  */
 
 #ifndef KEYSTREAM_H
@@ -26,48 +26,51 @@ typedef struct {
     const char     *name;                /* for messages */
     int             fd;
     int             gzip;
-    int             members;             /* of gzip, begun */
-    int             between;             /* at a member's end */
-    int             begun;               /* a block was given */
+    int             members;             /* gzip members that have begun */
+    int             between;             /* a gzip member has just ended */
+    int             begun;               /* a block was returned */
     int             ended;
-    uint64_t        offset;              /* bytes read, as they are stored */
-    uint64_t        size;                /* of a regular file, stored; or 0 */
+    uint64_t        offset;              /* bytes read from the file, before
+                                            they are inflated */
+    uint64_t        size;                /* of a regular file; else 0 */
     bloom_split_e   split;
     z_stream        z;
-    uint8_t        *raw;                 /* gzip, and the first bytes */
+    uint8_t        *raw;                 /* the first bytes, and all of gzip */
     size_t          raw_pos;
     size_t          raw_len;
-    uint8_t        *tail;
+    uint8_t        *tail;                /* carried over to the next block */
     size_t          tail_len;
 } keystream_t;
 
 typedef struct {
     uint8_t        *data;                /* KEYSTREAM_BLOCK bytes */
-    size_t          len;                 /* ends behind a delimiter, or ... */
-    int             last;                /* ... at the stream's end */
+    size_t          len;                 /* up to and with a delimiter */
+    int             last;                /* the stream ends; a delimiter may be
+                                            missing */
 } keystream_block_t;
 
 
-/* "-" is standard input.  0, or -1 having said why. */
+/* Opens a file; "-" is standard input.  Returns 0, or -1 after a message. */
 int keystream_open(keystream_t *in, const char *path, bloom_split_e split);
 void keystream_close(keystream_t *in);
 
 /*
- * The next block: 1, 0 at the end, -1 having said why.  `eager` takes what is
- * there and does not wait until the block is full.  A byte order mark at the
- * beginning of a text is left out.
+ * Reads the next block.  `eager` does not wait until the block is full.  A byte
+ * order mark at the beginning of lines is left out.  Returns 1; 0 at the end;
+ * or -1 after a message.
  */
 int keystream_next(keystream_t *in, keystream_block_t *block, int eager);
 
 /*
- * The bytes themselves, inflated if need be: how many, up to `size`; 0 at the
- * end, -1 having said why.  Not after keystream_next().
+ * Reads up to `size` bytes, inflated if the stream is gzip.  Returns how many;
+ * 0 at the end; or -1 after a message.  Cannot be mixed with keystream_next().
  */
 ssize_t keystream_read(keystream_t *in, uint8_t *buf, size_t size);
 
 /*
- * The bytes that all these will give to keystream_t.offset, 0 if that cannot be
- * known; -1 having said that one of them cannot be read.
+ * Returns the total size of these files, as stored; 0 if it is unknown, as one
+ * of them is not a regular file; or -1 after a message, if one of them cannot
+ * be opened.
  */
 int64_t keystream_total(char **paths, int n);
 

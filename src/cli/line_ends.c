@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file finds the ends of lines, by AVX2 where the processor has it.
+ * This file finds the ends of lines, with AVX2 if the processor has it.
  */
 
 #include <string.h>
@@ -39,8 +39,8 @@ line_ends_find_portable(const uint8_t *data, size_t *from, size_t len,
 #if defined(__x86_64__)
 
 /*
- * 64 bytes at a time.  Eight places are written whether or not there are so
- * many: a branch for each would be mispredicted too often.
+ * Searches 64 bytes at a time.  It writes eight indices at once, whether or not
+ * there are so many: a branch for each would be mispredicted too often.
  */
 __attribute__((target("avx2,bmi,popcnt")))
 static size_t

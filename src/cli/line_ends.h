@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions find the ends of lines in a block, many at a time.
+ * These functions find the ends of many lines in a block at a time.
  */
 
 #ifndef LINE_ENDS_H
@@ -11,18 +11,19 @@
 #include <stdint.h>
 
 
-#define LINE_ENDS_MIN  64                    /* the least room for ends */
+#define LINE_ENDS_MIN  64                    /* the least size of ends[] */
 
 
 /*
- * Looks for `delimiter` in data[*from .. len-1], len < 2^32, until all of it is
- * seen or there is no room for more than LINE_ENDS_MIN others, and leaves their
- * places in ends[].  How many; *from is then what has not been seen.
+ * Finds `delimiter` in data[*from .. len-1], len < 2^32, and writes its indices
+ * to ends[].  Stops at the end of the data, or when ends[], of `room` members,
+ * may have less than LINE_ENDS_MIN left.  *from gets the index where it
+ * stopped.  Returns the number of indices.
  */
 size_t line_ends_find(const uint8_t *data, size_t *from, size_t len,
     uint8_t delimiter, uint32_t *ends, size_t room);
 
-/* The same by memchr() alone, for any processor; public to be tested. */
+/* Does the same with memchr(), on any processor; it is public for tests. */
 size_t line_ends_find_portable(const uint8_t *data, size_t *from, size_t len,
     uint8_t delimiter, uint32_t *ends, size_t room);
 

@@ -106,7 +106,7 @@ equals(const bloom_key_t *text, const char *other)
 }
 
 
-/* The next word of it; 0 if there is none. */
+/* Takes the next word of a text.  Returns 0 if there is none. */
 static int
 next_word(bloom_key_t *text, bloom_key_t *word)
 {
@@ -154,7 +154,7 @@ next_of_lines(listformat_line_t *at, bloom_key_t *key)
 }
 
 
-/* Names that a hosts file has for the machine itself. */
+/* Returns 1 for a name that hosts files have for the machine itself. */
 static int
 is_local(const bloom_key_t *name)
 {
@@ -207,15 +207,14 @@ next_of_hosts(listformat_line_t *at, bloom_key_t *key, const char **why)
         if (bloom_host_parse(&address, key->data, key->len) != NULL
             || address.kind == BLOOM_HOST_NAME)
         {
-            *why = "does not begin with an address, as a line of a hosts file "
-                   "does";
+            *why = "does not begin with an address";
             return LISTFORMAT_BAD;
         }
 
         trim(&at->line);
 
         if (at->line.len == 0) {
-            *why = "has an address and no name";
+            *why = "has an address but no name";
             return LISTFORMAT_BAD;
         }
 
@@ -232,7 +231,8 @@ next_of_hosts(listformat_line_t *at, bloom_key_t *key, const char **why)
 }
 
 
-/* Options that leave a rule one about the whole domain, whoever asks. */
+/* Returns 1 if a rule with these options still applies to the whole domain, for
+ * all sites. */
 static int
 is_whole(bloom_key_t options)
 {
@@ -327,8 +327,9 @@ next_of_adblock(listformat_line_t *at, bloom_key_t *key)
 
 
 /*
- * Takes the next field of a record, unquoted into `buf` where it must be; 1 if
- * another one follows, 0 if it is the last, -1 if a quote is not closed.
+ * Takes the next field of a record; a quoted one is unquoted into `buf`.
+ * Returns 1 if another field follows; 0 if it is the last; or -1 if a quote is
+ * not closed.
  */
 static int
 next_field(bloom_key_t *record, bloom_key_t *field, uint8_t *buf)
@@ -414,15 +415,15 @@ next_of_csv(const listformat_t *list, listformat_line_t *at, bloom_key_t *key,
     for (i = 0, more = 1; i <= list->index; i++) {
 
         if (!more) {
-            *why = "has too few columns for --from";
+            *why = "has fewer columns than --from names";
             return LISTFORMAT_BAD;
         }
 
         more = next_field(&at->line, key, at->buf);
 
         if (more == -1) {
-            *why = "has a quoted field that does not end where it should; a "
-                   "record must be on one line";
+            *why = "has a quoted field that does not end properly; a record "
+                   "must be on one line";
             return LISTFORMAT_BAD;
         }
     }
@@ -437,7 +438,8 @@ next_of_csv(const listformat_t *list, listformat_line_t *at, bloom_key_t *key,
 }
 
 
-/* Takes hexadecimal digits and the quote behind them; -1 if there is more. */
+/* Takes hexadecimal digits and the quote after them.  Returns 0, or -1 if there
+ * is something else. */
 static int
 next_hex(bloom_key_t *text, bloom_key_t *key, uint8_t *buf)
 {
@@ -469,8 +471,8 @@ next_hex(bloom_key_t *text, bloom_key_t *key, uint8_t *buf)
 }
 
 
-/* The string is read as that of an array, which is what there is a reader for;
- * it is never longer than its line. */
+/* Takes the key of an object.  It reads the string with bloom_json, as the
+ * member of an array; the result is never longer than the line. */
 static listformat_line_e
 next_of_json(listformat_line_t *at, bloom_key_t *key, const char **why)
 {
@@ -518,7 +520,7 @@ next_of_json(listformat_line_t *at, bloom_key_t *key, const char **why)
         }
     }
 
-    /* elsewhere, key_hex would be overlooked */
+    /* key_hex in another place would be overlooked */
 
     if ((!begins(line, ",") && !begins(line, "}"))
         || memmem(line->data, line->len, "\"key_hex\"", 9) != NULL)
@@ -572,7 +574,7 @@ listformat_header(listformat_t *list, const bloom_key_t *line, uint64_t number,
     free(buf);
 
     if (!comment && list->header == 0) {
-        *why = "is not the header: it does not name that column";
+        *why = "is the header, and has no column of that name";
         return -1;
     }
 

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A list format tells what the lines of a published list are, and finds the
+ * A list format says how the lines of a published list are read, and finds the
  * keys in them.
  *
- *     keys       every line is a key; only an empty one is none
- *     lines      a key a line, with blanks around it or not, and comments:
- *                lines that begin with # or !, and what follows " #"
- *     hosts      a hosts file: an address and the names that lead there;
- *                a # and what follows it is a comment
+ *     keys       each line that is not empty is a key
+ *     lines      a key per line, with or without blanks around it; lines that
+ *                begin with # or !, and the rest of a line after " #", are
+ *                comments
+ *     hosts      a hosts file: an address and the names that it belongs to;
+ *                # begins a comment
  *     adblock-domains
- *                ||domain^ lines of Adblock-style lists; all other rules
- *                there, which are about more than a domain, are skipped
- *     json       what `ngx-bloom journal --keys --json` prints: an object a
- *                line, with "key" first, and then "key_hex" if the key is not
- *                UTF-8; any byte can be in a key
- *     csv:COLUMN a column of comma-separated values (RFC 4180, a record a
- *                line), by its name in the header, the first line or a
- *                comment before the first, or by its number from 1
+ *                the ||domain^ lines of Adblock-style lists; all other rules
+ *                are not about whole domains and are skipped
+ *     json       the output of `ngx-bloom journal --keys --json`: an object
+ *                per line, with "key" first and then, if the key is not UTF-8,
+ *                "key_hex"; a key may contain any byte
+ *     csv:COLUMN a column of comma-separated values (RFC 4180, a record per
+ *                line), by its number from 1 or by its name in the header,
+ *                which is the first line or a comment before it
  */
 
 #ifndef LISTFORMAT_H
@@ -37,43 +38,47 @@ typedef enum {
 
 typedef struct {
     listformat_e   kind;
-    const char    *column;               /* csv: its name */
+    const char    *column;               /* csv: its name, or NULL */
     size_t         index;                /* csv: its number, from 0 */
-    uint64_t       header;               /* csv: the line that names it; 0:
-                                            none does */
+    uint64_t       header;               /* csv: number of the header's line;
+                                            0: none */
 } listformat_t;
 
 
-/* Returns 0, or -1 if there is no such list. */
+/* Parses the name of a format.  Returns 0, or -1 if it is unknown. */
 int listformat_parse(listformat_t *list, const char *text);
 
 /*
- * Looks for the header of a csv in its first line, after `line - 1` others, all
- * of them comments.  1 if that is done, 0 if another line has to be seen, -1
- * with *why, a phrase to follow the line.
+ * Looks for the column of a csv in its header.  Call it for each line from the
+ * first, of which `number` is 1, until it returns 1.  Returns 1 when the column
+ * is known; 0 if the next line is needed; or -1 if the header has no such
+ * column, with a phrase in *why that follows the line in a message.
  */
 int listformat_header(listformat_t *list, const bloom_key_t *line,
     uint64_t number, const char **why);
 
 
 typedef enum {
-    LISTFORMAT_KEY,                      /* one more */
-    LISTFORMAT_END,                      /* no more in this line */
+    LISTFORMAT_KEY,                      /* the line has this key */
+    LISTFORMAT_END,                      /* the line has no more keys */
 
-    /* lines without any: */
+    /* the line has no key: */
     LISTFORMAT_EMPTY,
     LISTFORMAT_COMMENT,
-    LISTFORMAT_SKIPPED,                  /* understood, and none of ours */
-    LISTFORMAT_BAD                       /* with the reason */
+    LISTFORMAT_SKIPPED,                  /* valid, but not for us */
+    LISTFORMAT_BAD                       /* invalid; *why has the reason */
 } listformat_line_e;
 
-/* A line while its keys are taken; begins with the line and zeros. */
+/* A line whose keys are being read.  The caller sets all members, `begun` to
+ * 0. */
 typedef struct {
-    bloom_key_t  line;                   /* what is left of it */
+    bloom_key_t  line;                   /* the rest of it */
     uint64_t     number;                 /* from 1 */
     int          begun;
-    uint8_t     *buf;                    /* csv, json: of at least line.len */
+    uint8_t     *buf;                    /* csv, json: line.len bytes or more */
 } listformat_line_t;
+
+/* Finds the next key of a line. */
 
 
 listformat_line_e listformat_next(const listformat_t *list,

@@ -22,8 +22,8 @@ usage(void)
 {
     const command_t *const  *command;
 
-    printf("ngx-bloom makes and reads Bloom filter images for "
-           "ngx_http_bloom_module.\n\n"
+    printf("ngx-bloom makes and reads Bloom filter images for nginx "
+           "(ngx_http_bloom_module).\n\n"
            "Usage: ngx-bloom COMMAND [OPTION...] [ARGUMENT...]\n\n"
            "Commands:\n");
 
@@ -31,7 +31,7 @@ usage(void)
         printf("  %-8s %s\n", (*command)->name, (*command)->does);
     }
 
-    printf("  %-8s %s\n", "help", "show this help, or the help of a command");
+    printf("  %-8s %s\n", "help", "show this help or the help of a command");
 
     printf("\n"
            "  -h, --help     show this help\n"
@@ -39,10 +39,12 @@ usage(void)
            "\n"
            "\"ngx-bloom COMMAND --help\" shows the options and examples of a "
            "command.\n"
+           "The man page, ngx-bloom(1), also describes files and the members "
+           "of JSON.\n"
            "\n"
            "Exit status: 0 success; 1 a negative answer (test: some key is "
-           "absent; expand:\nsome key is invalid; verify and journal: some "
-           "file is damaged); 2 an error.\n"
+           "absent or\ninvalid; expand: some key is invalid; verify and "
+           "journal: some file is damaged);\n2 an error.\n"
            "\n"
            "Examples:\n"
            "  ngx-bloom build -o ids.bloom -p 0.001 ids.txt\n"
@@ -70,13 +72,45 @@ unknown(const char *name)
 
 
 static int
+is_help(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0
+           || strcmp(word, "-h") == 0;
+}
+
+
+/* Shows the help of the command of this name, or, without one, the list of all
+ * commands. */
+static int
+help(const char *name)
+{
+    const command_t  *command;
+
+    if (name == NULL || is_help(name)) {
+        usage();
+        return CLI_OK;
+    }
+
+    command = command_list_find(name);
+
+    if (command == NULL) {
+        return unknown(name);
+    }
+
+    command_help(command);
+
+    return CLI_OK;
+}
+
+
+static int
 run(int argc, char **argv)
 {
     const char       *word;
     const command_t  *command;
 
     if (argc < 2) {
-        return cli_misuse("no command given");
+        return cli_misuse("no command is given");
     }
 
     word = argv[1];
@@ -87,27 +121,13 @@ run(int argc, char **argv)
         return CLI_OK;
     }
 
-    if (strcmp(word, "help") == 0 && argc > 2 && strcmp(argv[2], "help") != 0) {
-
-        command = command_list_find(argv[2]);
-
-        if (command == NULL) {
-            return unknown(argv[2]);
-        }
-
-        command_help(command);
-        return CLI_OK;
-    }
-
-    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0
-        || strcmp(word, "-h") == 0)
-    {
-        usage();
-        return CLI_OK;
+    if (is_help(word)) {
+        return help(argc > 2 ? argv[2] : NULL);
     }
 
     if (word[0] == '-') {
-        return cli_misuse("unknown option \"%s\"", word);
+        return cli_misuse("unknown option \"%s\"; the options of a command "
+                          "follow its name", word);
     }
 
     command = command_list_find(word);
@@ -118,9 +138,9 @@ run(int argc, char **argv)
 
 
 /*
- * A standard stream that is closed would lend its number to the next file
- * opened, and messages would go into an image.  Its place is taken by
- * something that fails as a closed one does.
+ * Opens /dev/null for each standard stream that is closed.  Otherwise the next
+ * file would get its number, and messages would go into an image.  /dev/null is
+ * opened so that reads and writes still fail.
  */
 static void
 guard_standard_streams(void)
@@ -143,7 +163,7 @@ main(int argc, char **argv)
 
     guard_standard_streams();
 
-    /* a file that may not grow any more is then an error like any other */
+    /* make the limit of a file's size an error instead of a signal */
     signal(SIGXFSZ, SIG_IGN);
 
     status = run(argc, argv);
@@ -153,7 +173,7 @@ main(int argc, char **argv)
         return CLI_ERROR;
     }
 
-    if (ferror(stdout)) {                /* some time ago */
+    if (ferror(stdout)) {                /* an earlier write failed */
         cli_error("cannot write to standard output");
         return CLI_ERROR;
     }

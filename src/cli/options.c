@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file parses a command line by tables of options, and the values of those
- * that several subcommands share.
+ * This file parses a command line by a table of options, and the values of
+ * options that several subcommands have.
  */
 
 #include <getopt.h>
@@ -23,14 +23,14 @@
 
 #define OPTIONS_MAX  32
 
-/* What getopt_long() returns for the long name of option 0, and so on. */
+/* getopt_long() returns LONG + i for the long name of option i. */
 #define LONG  256
 
-/* Seconds by which another machine's clock may be ahead of ours. */
+/* The clock of another machine may be this many seconds ahead. */
 #define CLOCKS_DIFFER  3600
 
 
-/* A table without its groups. */
+/* An option of a table or of a group in it, with the place of its value. */
 typedef struct {
     const option_t  *option;
     char            *to;
@@ -51,7 +51,7 @@ static const option_t  help_option = {
 /* ---- kinds of values ---- */
 
 
-/* "-p" or "--seed", as messages call an option. */
+/* Returns an option's name for messages: "-p" or "--seed". */
 static const char *
 shown(const option_t *option, char text[32])
 {
@@ -111,9 +111,9 @@ options_take_count(const option_t *option, const char *text, void *to)
     if (parse_count(text, value) != 0 || *value < option->least
         || *value > option->most)
     {
-        return options_wrong(option, text, "%s from %" PRIu64 " to %" PRIu64
-                             ", with k, m or g", option->is, option->least,
-                             option->most);
+        return options_wrong(option, text, "must be %s from %" PRIu64 " to %"
+                             PRIu64 ", and may end in k, m or g", option->is,
+                             option->least, option->most);
     }
 
     return CLI_OK;
@@ -128,8 +128,8 @@ options_take_number(const option_t *option, const char *text, void *to)
     if (parse_count(text, &value) != 0 || value < option->least
         || value > option->most)
     {
-        return options_wrong(option, text, "%s from %" PRIu64 " to %" PRIu64,
-                             option->is, option->least, option->most);
+        return options_wrong(option, text, "must be %s from %" PRIu64 " to %"
+                             PRIu64, option->is, option->least, option->most);
     }
 
     *(unsigned *) to = (unsigned) value;
@@ -138,7 +138,7 @@ options_take_number(const option_t *option, const char *text, void *to)
 }
 
 
-/* As the option would have it: "16m". */
+/* Formats a size as the option takes it: "16m". */
 static const char *
 bytes(char text[32], uint64_t value)
 {
@@ -165,8 +165,8 @@ options_take_bytes(const option_t *option, const char *text, void *to)
     if (parse_bytes(text, value) != 0 || *value < option->least
         || *value > option->most)
     {
-        return options_wrong(option, text, "%s from %s to %s, in bytes or with "
-                             "k, m or g", option->is,
+        return options_wrong(option, text, "must be %s from %s to %s, in bytes "
+                             "or with k, m or g", option->is,
                              bytes(least, option->least),
                              bytes(most, option->most));
     }
@@ -183,7 +183,8 @@ options_take_fpr(const option_t *option, const char *text, void *to)
     if (parse_rate(text, value) != 0 || *value < BLOOM_FPR_MIN
         || *value > BLOOM_FPR_MAX)
     {
-        return options_wrong(option, text, "%s from 1e-9 to 0.5", option->is);
+        return options_wrong(option, text, "must be %s from 1e-9 to 0.5, "
+                             "such as 0.001 or 0.1%%", option->is);
     }
 
     return CLI_OK;
@@ -240,14 +241,13 @@ options_take_as_of(const option_t *option, const char *text, void *to)
     uint64_t  *as_of = to;
 
     if (parse_time(text, as_of) != 0 || *as_of == 0) {
-        return options_wrong(option, text, "a time is written as "
-                             "2026-01-31T12:00:00Z or as seconds since 1970");
+        return options_wrong(option, text, "must be a time such as "
+                             "2026-01-31T12:00:00Z, or seconds since 1970");
     }
 
     if (*as_of / 1000 > (uint64_t) time(NULL) + CLOCKS_DIFFER) {
-        return options_wrong(option, text, "%s is in the future, and keys "
-                             "cannot be complete up to then; give the time at "
-                             "which they were read",
+        return options_wrong(option, text, "%s is in the future; use the time "
+                             "at which the keys were read",
                              format_time(time_shown, *as_of));
     }
 
@@ -258,8 +258,8 @@ options_take_as_of(const option_t *option, const char *text, void *to)
 /* ---- tables ---- */
 
 
-/* Appends an option.  Ends the program if a table outgrew the array, which any
- * use of its command, and so any test of it, shows. */
+/* Appends an option.  Ends the program if the table is too long for the array;
+ * any use of the command shows that, and so any test of it. */
 static void
 append(entries_t *entries, const option_t *option, char *to)
 {
@@ -340,7 +340,7 @@ find(entries_t *entries, int c)
 }
 
 
-/* Says what is wrong with the word that getopt_long() has just refused. */
+/* Says what is wrong with the word that getopt_long() has refused. */
 static int
 refuse(entries_t *entries, int c, const char *word)
 {
@@ -372,7 +372,7 @@ missing(const option_t *option)
 {
     char  name[32];
 
-    return cli_misuse("%s %s is missing: %s", shown(option, name),
+    return cli_misuse("%s %s is missing; it names %s", shown(option, name),
                       option->value, option->needed);
 }
 
@@ -411,8 +411,8 @@ options_parse(const option_t *table, void *values, int argc, char **argv,
 
     while ((c = getopt_long(argc, argv, letters, names, NULL)) != -1) {
 
-        /* a long option's word has just been passed; of a short one there is
-         * the letter, as its word may have others behind it */
+        /* a long option is the word before optind; a short one is only in
+         * optopt, as its word may have more letters */
 
         if (c == ':' || c == '?') {
             return refuse(&entries, c, argv[optind - 1]);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A table of options tells the parser, --help and the man page what they are.
+ * A table of options tells the parser, --help and the man page all about a
+ * command's options.
  *
- * An entry says how an option is written, what its value is and where that
- * goes.  A table ends with an empty entry; an entry may stand for the whole
- * table of a group that several commands have.
+ * An entry has the names of an option, the kind of its value and the place to
+ * store it.  A table ends with an empty entry.  An entry may also stand for a
+ * group: a table of options that several commands have.
  */
 
 #ifndef OPTIONS_H
@@ -20,26 +21,29 @@ typedef struct option_s  option_t;
 struct option_s {
     char             letter;             /* 0: none */
     const char      *name;
-    const char      *value;              /* how it is called; NULL: no value */
-    size_t           offset;             /* of the value's place */
+    const char      *value;              /* its name in help; NULL: no value */
+    size_t           offset;             /* of its place in the values */
 
-    /* Reads the value: CLI_OK, or CLI_ERROR after options_wrong(). */
+    /* Parses the value.  Returns CLI_OK, or CLI_ERROR by options_wrong(). */
     int            (*take)(const option_t *option, const char *text, void *to);
 
-    const char      *help;               /* LF: a new line */
+    const char      *help;               /* a LF begins an item */
 
-    const char      *is;                 /* "a rate is", for messages */
+    const char      *is;                 /* "a rate", for messages */
     uint64_t         least;              /* the range of a number */
     uint64_t         most;
-    const char      *needed;             /* what for; NULL: may be left out */
+    const char      *needed;             /* "the image to write", for a message
+                                            if the option is missing; NULL: it
+                                            is not required */
 
-    const option_t  *group;              /* instead of all but the offset */
+    const option_t  *group;              /* a group's table, whose values begin
+                                            at the offset; NULL: an option */
 };
 
 #define OPTIONS_GROUP(table, at)  { .group = (table), .offset = (at) }
 
 
-/* Kinds of values, and the type of the place that each goes to: */
+/* Kinds of values, each with the type of its place: */
 
 int options_take_flag(const option_t *option, const char *text,
     void *to);                                     /* int: 1 */
@@ -63,12 +67,12 @@ int options_take_as_of(const option_t *option, const char *text,
     void *to);                                     /* uint64_t: ms */
 
 
-/* Entries that several commands have.  `type` is that of the command's values,
- * which has a member of this name. */
+/* Entries that several commands have.  `type` is the type of the command's
+ * values; it has a member with the option's name. */
 
 #define OPTIONS_QUIET(type)                                                  \
     { 'q', "quiet", NULL, offsetof(type, quiet), options_take_flag,          \
-      "print nothing but errors" }
+      "print only errors" }
 
 #define OPTIONS_JSON(type)                                                   \
     { 0, "json", NULL, offsetof(type, json), options_take_flag,              \
@@ -76,20 +80,20 @@ int options_take_as_of(const option_t *option, const char *text,
 
 #define OPTIONS_JSON_LINES(type)                                             \
     { 0, "json", NULL, offsetof(type, json), options_take_flag,              \
-      "print JSON; with several images, an object a line" }
+      "print JSON; with several images, an object per line" }
 
 #define OPTIONS_IMAGE(type)                                                  \
     { 'o', "output", "FILE", offsetof(type, output), options_take_text,      \
-      "the image, written whole or not at all",                              \
-      .needed = "where the image goes" }
+      "the image to write; it is written whole or not at all",               \
+      .needed = "the image to write" }
 
 #define OPTIONS_FPR(type, text)                                              \
     { 'p', "fpr", "RATE", offsetof(type, fpr), options_take_fpr, text,       \
-      .is = "a rate is" }
+      .is = "a rate" }
 
 #define OPTIONS_CAPACITY(type, text)                                         \
     { 'n', "capacity", "N", offsetof(type, capacity), options_take_count,    \
-      text, .is = "a number of keys is a count", 1, BLOOM_CAPACITY_MAX }
+      text, .is = "a number of keys", 1, BLOOM_CAPACITY_MAX }
 
 #define OPTIONS_LAYOUT(type, text)                                           \
     { 0, "layout", "NAME", offsetof(type, layout), options_take_layout,      \
@@ -97,8 +101,8 @@ int options_take_as_of(const option_t *option, const char *text,
 
 #define OPTIONS_HASH(type)                                                   \
     { 0, "hash", "NAME", offsetof(type, hash), options_take_hash,            \
-      "the hash: murmur3, or siphash if people who choose keys may attack "  \
-      "(default: murmur3)" }
+      "the hash: murmur3, or siphash if people who gain by a false positive " \
+      "can choose keys (default: murmur3)" }
 
 #define OPTIONS_KEY_FORM(type, text)                                         \
     { 0, "key", "FORM", offsetof(type, key_form), options_take_key_form,     \
@@ -109,29 +113,29 @@ int options_take_as_of(const option_t *option, const char *text,
 
 #define OPTIONS_THREADS(type, text)                                          \
     { 'j', "threads", "N", offsetof(type, threads), options_take_number,     \
-      text, .is = "threads are", 1, OPTIONS_THREADS_MAX }
+      text, .is = "a number of threads", 1, OPTIONS_THREADS_MAX }
 
 #define OPTIONS_THREADS_MAX  256
 
 
 /*
- * Takes the options of a command line, whose first word is the command's name,
- * into `values` and moves them in front of the operands, which begin at
- * argv[*first] then.  Returns CLI_OK; CLI_ERROR after a message; or
- * OPTIONS_HELP if that was asked for.
+ * Parses the options of a command line, whose first word is the command's name,
+ * into `values`, and moves them before the operands, which then begin at
+ * argv[*first].  Returns CLI_OK; CLI_ERROR after a message; or OPTIONS_HELP if
+ * --help is among them.
  */
 #define OPTIONS_HELP  -1
 
 int options_parse(const option_t *table, void *values, int argc, char **argv,
     int *first);
 
-/* Says what is wrong with the value of an option: "must be a or b" or the
- * like.  Returns CLI_ERROR. */
+/* Prints what is wrong with the value of an option; `fmt` is like "must be a or
+ * b".  Returns CLI_ERROR. */
 int options_wrong(const option_t *option, const char *text, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
 
-/* Calls `show` for each option of a table, in its groups too, in their order;
- * the last one is --help. */
+/* Calls `show` for each option of a table and its groups, in order, and then
+ * for --help. */
 void options_each(const option_t *table,
     void (*show)(const option_t *option, void *data), void *data);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file writes a file under a temporary name, and puts it into the place of
- * the target only if nobody else has replaced that meanwhile.
+ * This file writes a file with a temporary name, and renames it to the target
+ * unless another program has replaced that meanwhile.
  */
 
 #include <errno.h>
@@ -24,12 +24,13 @@
 
 #define SECRET_MODE  0640
 
-/* None of us holds a directory's lock for longer than it takes to rename. */
+/* ngx-bloom locks a directory only for the time of a rename. */
 #define LOCK_TRIES  500
 #define LOCK_PAUSE  10000000             /* nanoseconds */
 
 
-/* Where the file really is, what it is, and who owns it. */
+/* Finds the target's path, with symbolic links resolved, its owner and its
+ * mode. */
 static int
 find_target(output_t *out, const char *name)
 {
@@ -37,12 +38,12 @@ find_target(output_t *out, const char *name)
     struct stat  link;
 
     if (strcmp(name, "-") == 0) {
-        cli_error("an image cannot go to standard output: name a file");
+        cli_error("the output cannot be standard output; name a file");
         return -1;
     }
 
     if (*name == '\0') {
-        cli_error("the output has an empty name; name a file");
+        cli_error("the name of the output is empty; name a file");
         return -1;
     }
 
@@ -53,6 +54,11 @@ find_target(output_t *out, const char *name)
     out->replaces = 0;
 
     if (stat(name, &out->old) == 0) {
+
+        if (S_ISDIR(out->old.st_mode)) {
+            cli_error("%s: is a directory; name a file in it", name);
+            return -1;
+        }
 
         if (!S_ISREG(out->old.st_mode)) {
             cli_error("%s: is not a regular file; name another output", name);
@@ -66,7 +72,7 @@ find_target(output_t *out, const char *name)
         out->path = realpath(name, NULL);
 
         if (out->path == NULL) {
-            cli_error("%s: %s", name, strerror(errno));
+            cli_error("%s: cannot be written: %s", name, strerror(errno));
             return -1;
         }
 
@@ -79,8 +85,8 @@ find_target(output_t *out, const char *name)
     }
 
     if (lstat(name, &link) == 0) {
-        cli_error("%s: is a symbolic link to nothing; remove it or make its "
-                  "target", name);
+        cli_error("%s: is a symbolic link to a file that does not exist; "
+                  "remove the link or create the file", name);
         return -1;
     }
 
@@ -94,8 +100,8 @@ find_target(output_t *out, const char *name)
 }
 
 
-/* For mkostemp(): the file's own name and more, or, where that is too long for
- * a name, less of it. */
+/* Returns a name for mkostemp(): the target's name and a suffix, or less of the
+ * name if that is too long. */
 static char *
 temporary_name(const output_t *out)
 {
@@ -119,7 +125,7 @@ temporary_name(const output_t *out)
     if (len + ADDED > (size_t) most) {
         len = len > ADDED ? len - ADDED : 0;
 
-        /* no part of a character: there are filesystems that want UTF-8 */
+        /* do not cut a character: some filesystems require UTF-8 */
 
         while (len != 0 && ((uint8_t) base[len] & 0xc0) == 0x80) {
             len--;
@@ -136,7 +142,8 @@ temporary_name(const output_t *out)
 }
 
 
-/* It is the directory that is meant, whoever may write to the file. */
+/* Says why there is no temporary file, and names the directory: the permissions
+ * of the target do not matter. */
 static void
 complain(const output_t *out, int err)
 {
@@ -147,29 +154,29 @@ complain(const output_t *out, int err)
 
     case EACCES:
     case EPERM:
-        advice = "get write access to that directory, as the file's own is not "
-                 "enough";
+        advice = "get write access to that directory; access to the file is "
+                 "not enough";
         break;
 
     case ENOENT:
-        advice = "make that directory first";
+        advice = "create that directory first";
         break;
 
     case ENOSPC:
     case EDQUOT:
-        advice = "make room there";
+        advice = "free space there";
         break;
 
     default:
-        advice = "name a file elsewhere";
+        advice = "write to another directory";
         break;
     }
 
     directory = output_directory(out);
     real = realpath(directory, NULL);
 
-    cli_error("%s: cannot be written: no temporary file can be made beside it, "
-              "in %s: %s; %s", out->name, real != NULL ? real : directory,
+    cli_error("%s: cannot be written: a temporary file cannot be created in "
+              "%s: %s; %s", out->name, real != NULL ? real : directory,
               strerror(err), advice);
 
     free(real);
@@ -209,7 +216,7 @@ static int
 failed(output_t *out)
 {
     cli_error("%s: cannot be written: %s%s", out->name, strerror(errno),
-              out->replaces ? "; the old file is as it was" : "");
+              out->replaces ? "; the old file is unchanged" : "");
     output_discard(out);
 
     return -1;
@@ -265,7 +272,7 @@ output_directory(const output_t *out)
 }
 
 
-/* The name's change is on the disk when the directory is. */
+/* Synchronises the target's directory, so that the rename is on the disk. */
 static int
 sync_directory(const output_t *out)
 {
@@ -278,7 +285,7 @@ sync_directory(const output_t *out)
 
     if (fd == -1) {
 
-        /* a directory one may write but not read: as good as can be had */
+        /* a directory that may be written but not read cannot be synced */
 
         return errno == EACCES ? 0 : -1;
     }
@@ -286,7 +293,7 @@ sync_directory(const output_t *out)
     rc = fsync(fd);
 
     if (rc == -1 && errno == EINVAL) {
-        rc = 0;                          /* a filesystem without it */
+        rc = 0;                          /* the filesystem has no fsync */
     }
 
     (void) close(fd);
@@ -312,7 +319,7 @@ output_secret(output_t *out)
 }
 
 
-/* 1 if the file that was read is there, and nobody has written to it. */
+/* Returns 1 if the file that was read is still at `path` and unchanged. */
 static int
 is_source(const output_t *out, const char *path)
 {
@@ -332,7 +339,7 @@ is_source(const output_t *out, const char *path)
 int
 output_check(const output_t *out)
 {
-    /* by its own name as well: a link in it may lead elsewhere now */
+    /* check its own name, too: a link in it may lead elsewhere now */
 
     if (!out->fixed
         || (is_source(out, out->name) && is_source(out, out->path)))
@@ -340,20 +347,21 @@ output_check(const output_t *out)
         return 0;
     }
 
-    cli_error("%s: was replaced or removed meanwhile, and is left like that; "
-              "try again", out->name);
+    cli_error("%s: another program changed, replaced or removed it meanwhile, "
+              "so nothing was written; try again", out->name);
 
     return -1;
 }
 
 
 /*
- * Locks the directory against all others who rename a file in it, until the
- * descriptor is closed; -1 where that cannot be had, as on filesystems without
- * locks or where the directory may not be read: then we do without.
+ * Locks the directory against other commands that rename a file in it.  Returns
+ * a descriptor, which holds the lock until it is closed; or -1 if there is no
+ * lock, as on a filesystem without locks or in a directory that cannot be read.
+ * The caller then continues without it.
  *
- * A lock that is held for long is none of ours.  A script that has its commands
- * run under flock(1) on the directory would wait for us, and we for it.
+ * It waits for a limited time: a script may run this command under flock(1) on
+ * the directory, and each would wait for the other.
  */
 static int
 lock_directory(const output_t *out)
@@ -395,8 +403,8 @@ output_commit(output_t *out)
 
     if (out->replaces) {
 
-        /* whoever could read the old file shall read the new one, as far as
-         * we may: else it belongs to whom ran us, as any new file does */
+        /* keep owner and group, so that the same users can read the file; if
+         * that is not permitted, it belongs to the current user */
 
         if (fchown(out->fd, (uid_t) -1, out->gid) == -1
             || fchown(out->fd, out->uid, (gid_t) -1) == -1)
@@ -441,8 +449,9 @@ output_commit(output_t *out)
     }
 
     if (sync_directory(out) == -1) {
-        cli_error("%s: is written, but may not outlast a power failure: %s",
-                  out->name, strerror(errno));
+        cli_error("%s: is written, but a power failure may undo that: its "
+                  "directory cannot be synchronised: %s", out->name,
+                  strerror(errno));
         output_discard(out);
         return -1;
     }

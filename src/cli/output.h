@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * An output is a file that appears whole or not at all.
+ * An output is a file that is written whole or not at all.
  *
- * Data is written to a temporary file beside the target (temporary_file.h),
- * which takes the target's name when all of it is on the disk.  Until then the
- * old file is untouched.  There is one output at a time.
+ * Data goes to a temporary file beside the target (temporary_file.h), which is
+ * renamed to the target when all of it is on the disk.  The old file is
+ * unchanged until then.  There is one output at a time.
  *
- * A command that makes the new file from the old one must not undo what another
- * program put there meanwhile.  A lock on the old file does not prevent that,
- * as the other program renames a new file to its name.  So a commit checks,
- * just before the renaming, that the name still leads to the file that was
- * read; and every command locks the directory for that moment.
+ * A command that makes the new file from the old one must not lose a file that
+ * another program put there meanwhile.  A lock on the old file does not prevent
+ * that, as the other program renames a new file to its name.  So a commit
+ * checks, just before it renames, that the name still leads to the file that
+ * was read; and every command locks the directory while it does so.
  */
 
 #ifndef OUTPUT_H
@@ -23,50 +23,50 @@
 
 
 typedef struct {
-    const char  *name;                   /* as the user gave it */
-    char        *path;                   /* behind symbolic links */
+    const char  *name;                   /* as the user wrote it */
+    char        *path;                   /* with symbolic links resolved */
     char        *temporary;
     int          fd;
-    mode_t       mode;
+    mode_t       mode;                   /* of the new file */
     uid_t        uid;
     gid_t        gid;
-    int          replaces;               /* an existing file */
+    int          replaces;               /* there is an old file */
     struct stat  old;
-    int          fixed;                  /* `source` or nothing */
+    int          fixed;                  /* replace only the file `source` */
     struct stat  source;
 } output_t;
 
 
-/* Each: 0, or -1 having said why; then nothing of it is left behind. */
+/* Each returns 0; or -1 after a message, with nothing of the output left. */
 int output_open(output_t *out, const char *name);
 int output_write(output_t *out, const void *data, size_t len);
 int output_seek(output_t *out, uint64_t offset);
 int output_commit(output_t *out);
 
-/* It is made of this file, which a commit replaces if it is still there as it
- * was, and nothing otherwise.  It stays open until then, so that no other file
- * gets its number. */
+/* Says that the output is made from this file: a commit replaces it if it is
+ * still there and unchanged, and fails otherwise.  The caller keeps the file
+ * open until then, so that no other file gets its inode number. */
 void output_made_of(output_t *out, const struct stat *source);
 
-/* What is written is a secret: a new file is for its owner and group alone.  A
- * file that is replaced keeps its mode. */
+/* Says that the output contains a secret: only owner and group may read a new
+ * file.  A file that is replaced keeps its mode. */
 void output_secret(output_t *out);
 
-/* 0 if a commit would do so now. */
+/* Checks what output_made_of() demands.  Returns 0, or -1 after a message. */
 int output_check(const output_t *out);
 
-/* Gives it up; does nothing after a commit. */
+/* Removes the temporary file; does nothing after a commit. */
 void output_discard(output_t *out);
 
-/* The directory it goes to, to be freed. */
+/* Returns the target's directory; the caller frees it. */
 char *output_directory(const output_t *out);
 
-/* 1 if the file at `path` is the one that a commit would replace, also if it
- * is another one now. */
+/* Returns 1 if a commit would replace the file at `path`, or the file that was
+ * there when the output was opened; else 0. */
 int output_is(const output_t *out, const char *path);
 
-/* Returns the first of these files that a commit would replace, as messages
- * call it, or NULL if it would replace none of them; "-" is standard input. */
+/* Returns the name, for messages, of the first of these files that a commit
+ * would replace, or NULL if there is none; "-" is standard input. */
 const char *output_among(const output_t *out, char **names, int n);
 
 

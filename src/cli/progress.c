@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file prints the progress line: how much is done, how fast, and how long
- * the rest takes.
+ * This file prints the progress line: how much is done, at what speed, and how
+ * long the rest takes.
  */
 
 #include <stdio.h>

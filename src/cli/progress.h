@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A progress line shows how far a long piece of work is, on standard error if
+ * A progress line shows how much of a long task is done, on standard error if
  * that is a terminal.
  */
 
@@ -15,17 +15,18 @@
 typedef struct {
     int              shown;
     struct timespec  begun;
-    double           next;               /* seconds until it is drawn again */
+    double           next;               /* when to draw it again, in seconds
+                                            since the beginning */
 } progress_t;
 
 
 void progress_begin(progress_t *progress, int quiet);
 
-/* `done` of `total` bytes, 0 if that is not known, and `keys` so far. */
+/* Shows that `done` of `total` bytes (0: unknown) and `keys` keys are done. */
 void progress_update(progress_t *progress, uint64_t done, uint64_t total,
     uint64_t keys);
 
-/* Takes the line away; the seconds since the beginning. */
+/* Removes the line.  Returns the seconds since the beginning. */
 double progress_end(progress_t *progress);
 
 

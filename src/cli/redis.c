@@ -36,7 +36,10 @@
 #define DUMP_SMALL  64
 
 #define SHOWN_MAX   256                  /* bytes of what the server says */
-#define PREFIX      8                    /* of a password, looked for there */
+#define PREFIX      8                    /* bytes of a password that an answer
+                                            is searched for */
+
+#define IS_REDIS  "check that it is the address of a Redis server"
 
 
 struct redis_s {
@@ -51,8 +54,8 @@ struct redis_s {
     int            ended;
 
     redisReply    *reply;
-    redisReply    *piece;                /* its string; what is left of it */
-    size_t         pos;
+    redisReply    *piece;                /* the string in it that is read */
+    size_t         pos;                  /* of the next byte in the piece */
 
     redisContext  *context;
     redisReplyObjectFunctions  functions;
@@ -81,7 +84,7 @@ small_array(const redisReadTask *task, members_t n)
 }
 
 
-/* Says why the connection is of no use any more; -1. */
+/* Says why the connection cannot be used any more.  Returns -1. */
 static int
 failed(const redis_t *redis, const char *doing)
 {
@@ -90,15 +93,17 @@ failed(const redis_t *redis, const char *doing)
     c = redis->context;
 
     if (c->err == REDIS_ERR_EOF || (c->err == REDIS_ERR_IO && errno == 0)) {
-        cli_error("%s: the server closed the connection %s; look at its log",
-                  redis->url.shown, doing);
+        cli_error("%s: the server closed the connection during %s; look at its "
+                  "log", redis->url.shown, doing);
 
     } else if (c->err == REDIS_ERR_IO) {
-        cli_error("%s: %s %s", redis->url.shown, strerror(errno), doing);
+        cli_error("%s: the connection failed during %s: %s; try again",
+                  redis->url.shown, doing, strerror(errno));
 
     } else {
-        cli_error("%s: the server answered what makes no sense %s (%s); is "
-                  "it Redis?", redis->url.shown, doing, c->errstr);
+        cli_error("%s: the answer to %s is not valid (%s); check that it is "
+                  "the address of a Redis server", redis->url.shown, doing,
+                  c->errstr);
     }
 
     return -1;
@@ -108,15 +113,14 @@ failed(const redis_t *redis, const char *doing)
 static int
 timed_out(const redis_t *redis, const char *doing)
 {
-    cli_error("%s: the server has not answered within %u s %s; try again, or "
-              "give a greater --timeout", redis->url.shown, redis->timeout,
-              doing);
+    cli_error("%s: the server did not answer %s within %u s; try again, or use "
+              "a larger --timeout", redis->url.shown, doing, redis->timeout);
     return -1;
 }
 
 
-/* Sends what is to be sent and receives an answer.  Returns 0; -1 if the
- * connection is of no use any more; -2 if the answer is too long. */
+/* Sends what was appended and receives an answer.  Returns 0; -1 if the
+ * connection cannot be used any more; -2 if the answer is too long. */
 static int
 exchange(redis_t *redis)
 {
@@ -161,8 +165,8 @@ exchange(redis_t *redis)
 }
 
 
-/* Shows an answer that is an error, unless a server repeats a password in it,
- * as it does with the arguments of a command that it does not know. */
+/* Shows an answer that is an error, unless it repeats the password: a server
+ * repeats the arguments of a command that it does not know. */
 static int
 server_says(const redis_t *redis, const char *doing)
 {
@@ -176,12 +180,15 @@ server_says(const redis_t *redis, const char *doing)
     len = len < PREFIX ? len : PREFIX;
 
     if (len != 0 && memmem(reply->str, reply->len, password, len) != NULL) {
-        cli_error("%s: the server says an error %s, and repeats the password; "
-                  "does it know AUTH, and that user?", redis->url.shown, doing);
+        cli_error("%s: the server answered %s with an error that repeats the "
+                  "password, so it is not shown; check that the server "
+                  "supports AUTH, and the name of the user",
+                  redis->url.shown, doing);
         return -1;
     }
 
-    cli_error("%s: the server says, %s: %.*s", redis->url.shown, doing,
+    cli_error("%s: the server answered %s with an error: %.*s",
+              redis->url.shown, doing,
               reply->len < SHOWN_MAX ? (int) reply->len : SHOWN_MAX,
               reply->str);
     return -1;
@@ -189,9 +196,9 @@ server_says(const redis_t *redis, const char *doing)
 
 
 /*
- * Sends a command, formatted as hiredis does, and takes its answer into
- * redis->reply.  Returns 0, or -1 having said why.  An answer that is an error
- * is said too.
+ * Sends a command, formatted as hiredis does, and puts its answer into
+ * redis->reply.  `doing` is the command's name for messages.  Returns 0; or -1
+ * after a message, also if the answer is an error.
  */
 static int
 command(redis_t *redis, const char *doing, const char *fmt, ...)
@@ -221,8 +228,9 @@ command(redis_t *redis, const char *doing, const char *fmt, ...)
     }
 
     if (rc == -2) {
-        cli_error("%s: the server's answer is longer than %d bytes %s; is "
-                  "it Redis?", redis->url.shown, ANSWER_MAX, doing);
+        cli_error("%s: the answer to %s is longer than %d MiB; check that it "
+                  "is the address of a Redis server", redis->url.shown, doing,
+                  ANSWER_MAX / 1024 / 1024);
         return -1;
     }
 
@@ -236,10 +244,10 @@ command(redis_t *redis, const char *doing, const char *fmt, ...)
 
 
 static int
-unexpected(const redis_t *redis, const char *doing)
+unexpected(const redis_t *redis, const char *doing, const char *advice)
 {
-    cli_error("%s: the server answered something else than was asked for %s; "
-              "is it Redis?", redis->url.shown, doing);
+    cli_error("%s: the server gave an unexpected answer to %s; %s",
+              redis->url.shown, doing, advice);
     return -1;
 }
 
@@ -252,8 +260,8 @@ log_in(redis_t *redis)
     }
 
     return redis->url.user == NULL
-           ? command(redis, "at AUTH", "AUTH %s", redis->url.password)
-           : command(redis, "at AUTH", "AUTH %s %s", redis->url.user,
+           ? command(redis, "AUTH", "AUTH %s", redis->url.password)
+           : command(redis, "AUTH", "AUTH %s %s", redis->url.user,
                      redis->url.password);
 }
 
@@ -262,16 +270,16 @@ static int
 choose_db(redis_t *redis)
 {
     return redis->url.db == 0 ? 0
-           : command(redis, "at SELECT", "SELECT %u", redis->url.db);
+           : command(redis, "SELECT", "SELECT %u", redis->url.db);
 }
 
 
 #ifdef NGX_BLOOM_REDIS_TLS
 
 /*
- * What the server has to prove: that a certificate for this very host is its
- * own, and of an authority that is trusted.  hiredis' contexts ask for the
- * second alone: anyone with a certificate would do.  NULL having said why.
+ * Requires a certificate that is for this host and that a trusted authority
+ * issued.  The contexts of hiredis check the authority only, so anyone with a
+ * certificate could pose as the server.  Returns NULL after a message.
  */
 static SSL *
 require_host(const redis_t *redis)
@@ -291,8 +299,9 @@ require_host(const redis_t *redis)
     }
 
     if (SSL_CTX_load_verify_locations(ctx, file, directory) != 1) {
-        cli_error("%s: no certificate can be read from %s, which %s names",
-                  redis->url.shown, file ? file : directory,
+        cli_error("%s: no certificate can be read from %s; correct the "
+                  "environment variable %s", redis->url.shown,
+                  file ? file : directory,
                   file ? "SSL_CERT_FILE" : "SSL_CERT_DIR");
         SSL_CTX_free(ctx);
         return NULL;
@@ -308,7 +317,7 @@ require_host(const redis_t *redis)
         cli_no_memory(0);
     }
 
-    /* certificates have addresses apart from names; a server is told names */
+    /* a certificate has addresses and names apart; SNI is for names only */
 
     if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), redis->url.host)
         == 1)
@@ -321,8 +330,8 @@ require_host(const redis_t *redis)
     if (SSL_set1_host(ssl, redis->url.host) != 1
         || SSL_set_tlsext_host_name(ssl, redis->url.host) != 1)
     {
-        cli_error("%s: \"%s\" is no name for TLS; write another one of the "
-                  "server's", redis->url.shown, redis->url.host);
+        cli_error("%s: \"%s\" is not a valid host name for TLS; use another "
+                  "name of the server", redis->url.shown, redis->url.host);
         SSL_free(ssl);
         return NULL;
     }
@@ -343,18 +352,18 @@ refused(const redis_t *redis, const SSL *ssl)
     if (why == X509_V_ERR_HOSTNAME_MISMATCH
         || why == X509_V_ERR_IP_ADDRESS_MISMATCH)
     {
-        cli_error("%s: the server's certificate is not for %s: %s; write a "
-                  "name or an address that it has", redis->url.shown,
+        cli_error("%s: the server's certificate is not for %s: %s; use a name "
+                  "or an address that it is for", redis->url.shown,
                   redis->url.host, text);
 
     } else if (why != X509_V_OK) {
-        cli_error("%s: the server's certificate is not trusted: %s; "
-                  "SSL_CERT_FILE can name that of its authority",
-                  redis->url.shown, text);
+        cli_error("%s: the server's certificate is not trusted: %s; if it "
+                  "should be, set SSL_CERT_FILE to the certificate of its "
+                  "authority", redis->url.shown, text);
 
     } else {
-        cli_error("%s: no TLS could be agreed upon: %s; is it a port for TLS?",
-                  redis->url.shown, redis->context->errstr);
+        cli_error("%s: the TLS handshake failed: %s; check that the port is "
+                  "for TLS", redis->url.shown, redis->context->errstr);
     }
 }
 
@@ -386,7 +395,7 @@ start_tls(redis_t *redis)
             SSL_free(ssl);
         }
 
-        return timed_out(redis, "at TLS");
+        return timed_out(redis, "the TLS handshake");
     }
 
     if (rc != REDIS_OK) {
@@ -395,15 +404,15 @@ start_tls(redis_t *redis)
         return -1;
     }
 
-    /* it is the context's now */
+    /* the context owns it now */
 
     return 0;
 
 #else
 
-    cli_error("%s: this ngx-bloom has no TLS for Redis, as it was built with "
-              "a hiredis without it; use a tunnel, or redis:// where the net "
-              "can be trusted", redis->url.shown);
+    cli_error("%s: this ngx-bloom has no TLS for Redis, as it was built with a "
+              "hiredis without TLS; use a tunnel, or redis:// on a network "
+              "that you trust", redis->url.shown);
     return -1;
 
 #endif
@@ -413,7 +422,7 @@ start_tls(redis_t *redis)
 static int
 bitmap_begin(redis_t *redis)
 {
-    if (command(redis, "at STRLEN", "STRLEN %b", redis->url.key,
+    if (command(redis, "STRLEN", "STRLEN %b", redis->url.key,
                 redis->url.key_len)
         != 0)
     {
@@ -423,12 +432,12 @@ bitmap_begin(redis_t *redis)
     if (redis->reply->type != REDIS_REPLY_INTEGER
         || redis->reply->integer < 0)
     {
-        return unexpected(redis, "at STRLEN");
+        return unexpected(redis, "STRLEN", IS_REDIS);
     }
 
     if (redis->reply->integer == 0) {
-        cli_error("%s: there is no such key; name the bitmap's, and the right "
-                  "database", redis->url.shown);
+        cli_error("%s: there is no such key; check its name and the number of "
+                  "the database", redis->url.shown);
         return -1;
     }
 
@@ -450,16 +459,17 @@ redis_open(const char *url, int dump, unsigned timeout)
     redis->dump = dump;
     redis->timeout = timeout;
 
-    /* a server that has gone is an error, which is said, and no signal */
+    /* a closed connection is to be an error with a message, not a signal */
 
     memset(&ignore, 0, sizeof(ignore));
     ignore.sa_handler = SIG_IGN;
     (void) sigaction(SIGPIPE, &ignore, &redis->on_pipe);
 
     if (redis_url_parse(&redis->url, url) != 0) {
-        cli_error("%s: is no address of a key; write "
-                  "redis://host:port/database/key, and %%2F for a / and %%40 "
-                  "for an @ in a password or a key", redis->url.shown);
+        cli_error("%s: is not the address of a Redis key; write "
+                  "redis://host:port/database/key, and in a password or a key "
+                  "%%40 for an @, in a password %%2F for a /",
+                  redis->url.shown);
         redis_close(redis);
         return NULL;
     }
@@ -476,8 +486,9 @@ redis_open(const char *url, int dump, unsigned timeout)
     }
 
     if (redis->context->err != 0) {
-        cli_error("%s: cannot connect: %s; is the server running there?",
-                  redis->url.shown, redis->context->errstr);
+        cli_error("%s: cannot connect: %s; check the address, and that the "
+                  "server is running", redis->url.shown,
+                  redis->context->errstr);
         redis_close(redis);
         return NULL;
     }
@@ -549,7 +560,7 @@ bitmap_next(redis_t *redis)
     n = redis->size - redis->offset;
     n = n < PIECE ? n : PIECE;
 
-    if (command(redis, "at GETRANGE", "GETRANGE %b %llu %llu", redis->url.key,
+    if (command(redis, "GETRANGE", "GETRANGE %b %llu %llu", redis->url.key,
                 redis->url.key_len, (unsigned long long) redis->offset,
                 (unsigned long long) (redis->offset + n - 1))
         != 0)
@@ -558,7 +569,8 @@ bitmap_next(redis_t *redis)
     }
 
     if (redis->reply->type != REDIS_REPLY_STRING || redis->reply->len != n) {
-        return unexpected(redis, "at GETRANGE, or the key changed meanwhile");
+        return unexpected(redis, "GETRANGE", "the key may have changed: try "
+                          "again");
     }
 
     redis->offset += n;
@@ -580,7 +592,7 @@ dump_next(redis_t *redis)
         return 0;
     }
 
-    if (command(redis, "at BF.SCANDUMP", "BF.SCANDUMP %b %lld", redis->url.key,
+    if (command(redis, "BF.SCANDUMP", "BF.SCANDUMP %b %lld", redis->url.key,
                 redis->url.key_len, redis->iter)
         != 0)
     {
@@ -594,7 +606,7 @@ dump_next(redis_t *redis)
         || (reply->element[1]->type != REDIS_REPLY_STRING
             && reply->element[1]->type != REDIS_REPLY_NIL))
     {
-        return unexpected(redis, "at BF.SCANDUMP");
+        return unexpected(redis, "BF.SCANDUMP", IS_REDIS);
     }
 
     next = reply->element[0]->integer;
@@ -605,15 +617,15 @@ dump_next(redis_t *redis)
     }
 
     if (next <= redis->iter || reply->element[1]->len == 0) {
-        return unexpected(redis, "at BF.SCANDUMP, whose iterator does not go "
-                                 "on");
+        return unexpected(redis, "BF.SCANDUMP", "its iterator does not "
+                          "advance: check the version of RedisBloom");
     }
 
     if (reply->element[1]->len < DUMP_PIECE
         && redis->small++ > DUMP_SMALL + redis->offset / DUMP_PIECE)
     {
-        cli_error("%s: the server sends the filter in pieces of a few bytes; "
-                  "is it RedisBloom?", redis->url.shown);
+        cli_error("%s: the server sends the filter in too many small chunks; "
+                  "check that it runs RedisBloom", redis->url.shown);
         return -1;
     }
 
@@ -661,7 +673,7 @@ redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
 
     /* braces keep both keys on one node of a cluster */
 
-    if (command(redis, "at HMGET of Redisson's configuration",
+    if (command(redis, "HMGET of Redisson's configuration",
                 memchr(redis->url.key, '{', redis->url.key_len) == NULL
                 ? "HMGET {%b}:config size hashIterations expectedInsertions "
                   "falseProbability"
@@ -675,7 +687,7 @@ redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
     reply = redis->reply;
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4) {
-        return unexpected(redis, "at HMGET");
+        return unexpected(redis, "HMGET", IS_REDIS);
     }
 
     for (i = 0; i < 4; i++) {
@@ -684,8 +696,8 @@ redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
             || reply->element[i]->len == 0
             || reply->element[i]->len >= sizeof(text[i]))
         {
-            cli_error("%s: has no configuration of Redisson beside it; give "
-                      "--bits and --hashes", redis->url.shown);
+            cli_error("%s: the server has no configuration of Redisson for "
+                      "this key; use --bits and --hashes", redis->url.shown);
             return -1;
         }
 
@@ -704,9 +716,10 @@ redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
     i |= *end != '\0';
 
     if (i || errno != 0) {
-        cli_error("%s: its configuration has size \"%s\" and hashIterations "
-                  "\"%s\", which are no numbers; give --bits and --hashes",
-                  redis->url.shown, text[0], text[1]);
+        cli_error("%s: Redisson's configuration has an invalid number: size "
+                  "\"%s\", hashIterations \"%s\", expectedInsertions \"%s\", "
+                  "falseProbability \"%s\"; use --bits and --hashes",
+                  redis->url.shown, text[0], text[1], text[2], text[3]);
         return -1;
     }
 

@@ -3,10 +3,10 @@
 /*
  * These functions read the value of a Redis server's key, piece by piece.
  *
- * A password may also be in the environment, REDISCLI_AUTH, where the list of
- * processes does not show it.  The server's answers are trusted no more than a
- * file: an answer of another type than requested, or a longer one, is an error,
- * and so is one that is not there in time.
+ * The password may be in the environment variable REDISCLI_AUTH, which the list
+ * of processes does not show.  The server is not trusted: an answer that has
+ * another type than requested, is too long or is not there in time, is an
+ * error.
  */
 
 #ifndef REDIS_H
@@ -19,23 +19,25 @@
 typedef struct redis_s  redis_t;
 
 
-/* Connects to the server that a URL names (redis_url.h), to read its key as a
- * bitmap or, if `dump`, by BF.SCANDUMP.  The connection, TLS and each answer
- * may take `timeout` seconds.  Returns NULL after a message. */
+/* Connects to the server of a URL (redis_url.h), to read its key as a bitmap
+ * or, if `dump`, by BF.SCANDUMP.  The connection, the TLS handshake and each
+ * answer may take `timeout` seconds.  Returns NULL after a message. */
 redis_t *redis_open(const char *url, int dump, unsigned timeout);
 void redis_close(redis_t *redis);
 
 /* Returns the URL without the password. */
 const char *redis_name(const redis_t *redis);
 
-/* The length of a bitmap. */
+/* Returns the length of a bitmap in bytes. */
 uint64_t redis_size(const redis_t *redis);
 
-/* What Redisson keeps beside a bitmap: 0, or -1 having said why. */
+/* Reads the configuration that Redisson keeps beside a bitmap.  Returns 0, or
+ * -1 after a message. */
 int redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
     uint64_t *capacity, double *fpr);
 
-/* The next bytes, up to `size`; 0 at the end, -1 having said why. */
+/* Reads the next bytes, up to `size`.  Returns how many; 0 at the end; or -1
+ * after a message. */
 ssize_t redis_read(redis_t *redis, void *buf, size_t size);
 
 

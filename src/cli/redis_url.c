@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file takes the URL of a Redis server's key apart.
+ * This file parses the URL of a Redis server's key.
  */
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ hex(char c)
 }
 
 
-/* %41 -> A; `len` bytes in a string of its own. */
+/* Returns a copy of `len` bytes with %41 replaced by A and so on. */
 static char *
 unescape(const char *text, size_t len, size_t *out_len)
 {
@@ -53,7 +53,7 @@ unescape(const char *text, size_t len, size_t *out_len)
 }
 
 
-/* A decimal number up to `max` that ends at `end`. */
+/* Parses a decimal number up to `max` that ends at `end`.  Returns 0 or -1. */
 static int
 parse_small(const char *p, const char *end, unsigned max, unsigned *value)
 {
@@ -99,8 +99,8 @@ redis_url_parse(redis_url_t *url, const char *text)
     end = host + strcspn(host, "/");
     at = memrchr(host, '@', (size_t) (end - host));
 
-    /* behind a / that belongs to the password, the host would be a part of it:
-     * a name that everybody sees who is asked for its address */
+    /* if the password had a /, the host would be a part of the password, and a
+     * lookup of its address would show it to name servers */
 
     if (strchr(end, '@') != NULL) {
         return -1;

@@ -5,7 +5,7 @@
  *
  *     redis://[[user:]password@]host[:port]/db/key        rediss:// with TLS
  *
- * Letters of the scheme may be in any case.  An @ in the password or the key is
+ * The case of the scheme does not matter.  An @ in the password or the key is
  * written as %40, and a / in the password as %2F.
  */
 
@@ -28,16 +28,18 @@ typedef struct {
 } redis_url_t;
 
 
-/* Returns 1 if the text begins as a URL of Redis does, be it invalid. */
+/* Returns 1 if the text begins with a scheme of Redis, even if the rest is
+ * invalid; else 0. */
 int redis_url_is(const char *text);
 
-/* Parses a URL that redis_url_is().  Returns 0, or -1 if it is invalid: then
- * url->shown can be used.  redis_url_free() frees it in both cases. */
+/* Parses a text for which redis_url_is() returns 1.  Returns 0; or -1 if it is
+ * invalid, with only url->shown set.  redis_url_free() frees it in both
+ * cases. */
 int redis_url_parse(redis_url_t *url, const char *text);
 void redis_url_free(redis_url_t *url);
 
-/* Returns a URL, of any scheme and however wrong, without what stands before
- * its last @; to be freed. */
+/* Returns a URL without all that is before its last @, where a password may
+ * be.  The URL may have any scheme and be invalid.  The caller frees it. */
 char *redis_url_shown(const char *text);
 
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "regular_file.h"
 
 
@@ -24,7 +25,11 @@ regular_file_open(const char *path, struct stat *st, char *error, size_t size,
     fd = open(path, O_RDONLY|O_NONBLOCK|O_CLOEXEC);
 
     if (fd == -1 || fstat(fd, st) == -1) {
-        snprintf(error, size, "cannot be opened: %s", strerror(errno));
+        snprintf(error, size, "cannot be opened: %s%s", strerror(errno),
+                 cli_advice(errno));
+
+    } else if (S_ISDIR(st->st_mode)) {
+        snprintf(error, size, "is a directory; name %s", what);
 
     } else if (!S_ISREG(st->st_mode)) {
         snprintf(error, size, "is not a regular file; name %s", what);

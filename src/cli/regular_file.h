@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A regular file is opened here, and read at any offset; a pipe, a directory or
- * a device is refused.
+ * These functions open regular files and read them at any offset; they refuse
+ * pipes, directories and devices.
  */
 
 #ifndef REGULAR_FILE_H
@@ -14,14 +14,14 @@
 
 
 /*
- * Opens a file that has to be a regular one.  Returns its descriptor, or -1
- * with the reason in `error`, which tells to name `what` instead.
+ * Opens a regular file.  `what` is what the file should be, as "an image".
+ * Returns its descriptor; or -1 with a reason in `error` for a message.
  */
 int regular_file_open(const char *path, struct stat *st, char *error,
     size_t size, const char *what);
 
-/* Reads up to `len` bytes.  Returns how many, which are fewer at the file's
- * end only; or -1 with errno. */
+/* Reads `len` bytes.  Returns how many were read, which is fewer only at the
+ * file's end; or -1 with errno. */
 ssize_t regular_file_read_at(int fd, void *buf, size_t len, uint64_t offset);
 
 

@@ -40,8 +40,8 @@ spill_file_close(spill_file_t *file)
 }
 
 
-/* Says why the file is of no use, and ends the program.  Other threads that
- * find out wait for that. */
+/* Says why the file cannot be used, and ends the program.  Other threads that
+ * fail as well wait for that. */
 static void __attribute__((noreturn))
 fail(const spill_file_t *file, const char *what, int err)
 {
@@ -51,23 +51,23 @@ fail(const spill_file_t *file, const char *what, int err)
     pthread_mutex_lock(&once);
 
     if (file->fd == -1) {
-        cli_error("%s: a temporary file there cannot be %s: %s; give --temp a "
-                  "directory that you may write to, with room for 16 bytes a "
-                  "key, or a greater --memory", file->directory, what,
-                  strerror(err));
+        cli_error("%s: a temporary file there cannot be %s: %s; use --temp "
+                  "with a directory that you may write to and that has room "
+                  "for 16 bytes per key, or use a larger --memory",
+                  file->directory, what, strerror(err));
 
     } else {
-        cli_error("%s: a temporary file there cannot be %s: %s; it has %s: "
-                  "give --temp a directory with more room (16 bytes a key), or "
-                  "a greater --memory", file->directory, what, strerror(err),
-                  format_bytes(bytes, file->size));
+        cli_error("%s: a temporary file there cannot be %s: %s; it has %s: use "
+                  "--temp with a directory that has more room (16 bytes per "
+                  "key), or use a larger --memory", file->directory, what,
+                  strerror(err), format_bytes(bytes, file->size));
     }
 
     exit(CLI_ERROR);
 }
 
 
-/* Creates a file without a name, so that nothing is left of it. */
+/* Creates a file without a name, which the system removes in any case. */
 static void
 create(spill_file_t *file)
 {
@@ -103,7 +103,7 @@ create(spill_file_t *file)
     free(path);
 
     if (fd == -1) {
-        fail(file, "made", err);
+        fail(file, "created", err);
     }
 
     file->fd = fd;

@@ -41,7 +41,7 @@ on_signal(int signo)
 {
     remove_unfinished();
 
-    /* handled once (SA_RESETHAND): now it does what it would have done */
+    /* the handler runs once (SA_RESETHAND); now the signal's default applies */
 
     (void) raise(signo);
 }
@@ -90,7 +90,7 @@ catch_signals(void)
 
     for (i = 0; i < SIGNALS; i++) {
 
-        /* what nohup and the like have switched off stays so */
+        /* a signal that the parent, such as nohup, ignores stays ignored */
 
         if (sigaction(signals[i], NULL, &before) == 0
             && before.sa_handler != SIG_IGN)

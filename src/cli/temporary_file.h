@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A temporary file holds what is written until it is renamed, and is removed if
- * the program ends before, also by a signal that people or the system's limits
- * send, SIGKILL excepted.  There is one at a time.
+ * A temporary file holds an output until it is renamed to its target.  If the
+ * program ends before that, the file is removed, also when a signal from a user
+ * or a resource limit ends the program, except SIGKILL.  There is one temporary
+ * file at a time.
  */
 
 #ifndef TEMPORARY_FILE_H
 #define TEMPORARY_FILE_H
 
 
-/* Creates it as mkostemp() does.  `name` must stay until it is renamed or
- * removed.  Returns its descriptor, or -1 with errno. */
+/* Creates the file with mkostemp().  `name` must stay valid until the file is
+ * renamed or removed.  Returns its descriptor, or -1 with errno. */
 int temporary_file_create(char *name);
 
-/* Gives it the name `path`.  Returns 0, or -1 with errno. */
+/* Renames the file to `path`.  Returns 0, or -1 with errno. */
 int temporary_file_rename(const char *path);
 
-/* Removes it; does nothing if there is none. */
+/* Removes the file; does nothing if there is none. */
 void temporary_file_remove(void);
 
 

@@ -37,7 +37,7 @@ parse_rate(const char *text, double *value)
 }
 
 
-/* The fraction of a second behind a dot, to milliseconds. */
+/* Parses a fraction of a second after a dot, to milliseconds. */
 static int
 parse_fraction(const char **text, uint64_t *ms)
 {
@@ -89,7 +89,8 @@ parse_unix(const char *text, uint64_t *ms)
 }
 
 
-/* The library takes more than it writes: "2026-2-30" for one. */
+/* Returns 1 if strftime() formats the time as this text; strptime() accepts
+ * other texts, too, such as "2026-2-30". */
 static int
 is_written_so(const char *text, const char *format, const struct tm *tm)
 {
@@ -100,7 +101,7 @@ is_written_so(const char *text, const char *format, const struct tm *tm)
 }
 
 
-/* "Z", or an offset like "-02:30", in seconds. */
+/* Parses "Z" or an offset such as "-02:30", to seconds. */
 static int
 parse_offset(const char *text, int *seconds)
 {
@@ -168,7 +169,7 @@ parse_time(const char *text, uint64_t *ms)
         return -1;
     }
 
-    /* which makes 3 March of 31 February */
+    /* timegm() turns 31 February into 3 March */
 
     seconds = timegm(&tm);
 
@@ -220,7 +221,7 @@ format_bytes(char text[UNITS_LEN], uint64_t bytes)
     }
 
     snprintf(text, UNITS_LEN, "%.*f %s", i == 0 || v >= 100 ? 0 : v >= 10 ? 1
-             : 2, v, units[i]);
+             : 2, v, bytes == 1 ? "byte" : units[i]);
 
     return text;
 }

@@ -2,10 +2,10 @@
 
 /*
  * These functions parse and format numbers with units, times and hexadecimal
- * digits as people write them.
+ * digits.
  *
- * A parser returns 0, or -1 if the text is invalid; the caller knows which
- * option it came from and prints the message.
+ * A parser returns 0, or -1 if the text is invalid; the caller prints the
+ * message, as it knows the option.
  */
 
 #ifndef UNITS_H
@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 
-/* As in nginx.conf (bloom_units.h): 10m is 10,000,000 of a count, but
- * 10,485,760 bytes; a rate is 0.001, 1e-3 or 0.1%. */
+/* Numbers are written as in nginx.conf (bloom_units.h): 10m is a count of
+ * 10,000,000, but a size of 10,485,760 bytes; a rate is 0.001, 1e-3 or 0.1%. */
 int parse_count(const char *text, uint64_t *value);
 int parse_bytes(const char *text, uint64_t *value);
 int parse_rate(const char *text, double *value);
@@ -24,11 +24,11 @@ int parse_rate(const char *text, double *value);
 /* 2026-11-21T10:00:00Z (RFC 3339) or Unix seconds, to milliseconds. */
 int parse_time(const char *text, uint64_t *ms);
 
-/* `len` bytes of 2 * len hexadecimal digits. */
+/* Parses 2 * len hexadecimal digits to `len` bytes. */
 int parse_hex(const char *text, uint8_t *bytes, size_t len);
 
 
-#define UNITS_LEN  64                    /* room for any of these: */
+#define UNITS_LEN  64                    /* enough for each of these: */
 
 /* 104 KiB, 1.21 GiB */
 const char *format_bytes(char text[UNITS_LEN], uint64_t bytes);
@@ -45,7 +45,7 @@ const char *format_count(char text[UNITS_LEN], double count);
 /* 9 s, 2:05, 1:00:00 */
 const char *format_duration(char text[UNITS_LEN], double seconds);
 
-/* `text` gets 2 * len digits and a zero. */
+/* Writes 2 * len digits and a zero byte to `text`. */
 const char *format_hex(char *text, const uint8_t *bytes, size_t len);
 
 

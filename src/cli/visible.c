@@ -2,7 +2,7 @@
 
 /*
  * This file prints text from outside so that a terminal does not obey it, and
- * leaves passwords out.
+ * removes passwords.
  */
 
 #include <string.h>
@@ -104,8 +104,8 @@ visible_data(const void *data, size_t len)
 }
 
 
-/* A password may have any byte, but a blank ends the URL: a message goes on
- * behind it.  URLs that lack a colon or their scheme have passwords, too. */
+/* A password may contain any byte, but a blank ends the URL, as a message
+ * continues after it.  URLs without a colon or scheme have passwords, too. */
 void
 visible_without_passwords(char *text)
 {

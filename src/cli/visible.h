@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Text from outside is made visible before a person sees it: keys, names of
- * files, what servers say.
+ * These functions escape text from outside before a person sees it: keys, names
+ * of files, answers of servers.
  *
- * A terminal obeys control bytes, so whoever wrote a key could write on the
- * screen of whoever reads it.  These become \xNN, byte for byte:
+ * A terminal obeys control characters, so the author of a key could control the
+ * screen of its reader.  These become \xNN, byte for byte:
  *
  *     controls C0 and DEL                   \x1b
- *     bytes that are not valid UTF-8        \x9b, which some terminals take for
- *                                           a control
+ *     bytes that are not valid UTF-8        \x9b, a control for some terminals
  *     controls C1, U+0080 to U+009F         \xc2\x9b
  *     line and paragraph separators, U+2028 and U+2029
- *     what changes the direction of text, U+061C, U+200E, U+200F, U+202A to
- *     U+202E, U+2066 to U+2069
+ *     characters that change the direction of text, U+061C, U+200E, U+200F,
+ *     U+202A to U+202E, U+2066 to U+2069
  *
- * All else stays, a backslash too, so that text may be made visible twice.  It
- * is to be read by people; what programs read is JSON (json.h).
+ * All other characters stay, also a backslash, so that text may be escaped
+ * twice.  The result is for people; JSON (json.h) is for programs.
  */
 
 #ifndef VISIBLE_H
@@ -27,28 +26,30 @@
 #include <stdio.h>
 
 
-#define VISIBLE_MAX  16                  /* bytes that a character becomes */
+#define VISIBLE_MAX  16                  /* most bytes for a character */
 
 
-/* Returns 1 if a valid character of UTF-8, `len` bytes, must not be printed. */
+/* Returns 1 if a valid UTF-8 character of `len` bytes must not be printed, else
+ * 0. */
 int visible_is_hidden(const uint8_t *p, size_t len);
 
-/* Writes the character at p, of which `used` bytes are used, as people may see
- * it; `rest` is at least 1.  Returns the length. */
+/* Writes the character at p, or its escape, to `dst`.  There are `rest` bytes,
+ * at least 1, and *used gets how many the character has.  Returns the length
+ * in `dst`. */
 size_t visible_next(char dst[VISIBLE_MAX], const uint8_t *p, size_t rest,
     size_t *used);
 
-/* Prints text as people may see it. */
+/* Prints escaped text. */
 void visible_print(FILE *file, const void *data, size_t len);
 
-/* Prints a file's name to standard output so. */
+/* Prints the name of a file, escaped, to standard output. */
 void visible_name(const char *name);
 
-/* Prints data to standard output: so if that is a terminal, else byte for
+/* Prints data to standard output: escaped if that is a terminal, else byte for
  * byte. */
 void visible_data(const void *data, size_t len);
 
-/* Leaves the passwords of redis:// URLs out of a text. */
+/* Removes the passwords of redis:// URLs from a text. */
 void visible_without_passwords(char *text);
 
 

@@ -220,10 +220,10 @@ like($info, qr/"fpr": 0.01,/, 'info states the rate of the source');
                  'an image of four shards');
 
     import_fails($t, 'a list that lacks a shard',
-                 qr/3 sources of 32768 bits are no/,
+                 qr/3 sources of 32768 bits cannot make 100000 bits/,
                  @from, '--bits', $m, map { "$url/0/part:$_" } 0 .. 2);
     import_fails($t, 'a shard that is too long',
-                 qr/has 40\d\d bytes, and a shard 128/,
+                 qr/has 40\d\d bytes, but the shard has 128/,
                  @from, '--shard', 1024, '--bits', 4000,
                  map { "$url/0/part:$_" } 0 .. 3);
 }
@@ -241,9 +241,11 @@ delete $ENV{REDISCLI_AUTH};
 import_image($t, "$dir/image", @from,
              "redis://reader:reading\@127.0.0.1:$port/3/filter of go-zero");
 
-import_fails($t, 'a wrong password', qr/the server says, at AUTH: WRONGPASS/,
+import_fails($t, 'a wrong password',
+             qr/the server answered AUTH with an error: WRONGPASS/,
              @from, "redis://:secret\@127.0.0.1:$port/3/filter of go-zero");
-import_fails($t, 'a missing password', qr/the server says, at SELECT: NOAUTH/,
+import_fails($t, 'a missing password',
+             qr/the server answered SELECT with an error: NOAUTH/,
              @from, "redis://127.0.0.1:$port/3/filter of go-zero");
 
 for my $message (($t->run_tool('import', '-o', "$dir/x", @from,
@@ -259,16 +261,17 @@ for my $message (($t->run_tool('import', '-o', "$dir/x", @from,
 import_fails($t, 'a key that does not exist',
              qr/there is no such key/, @from, "$url/0/no");
 import_fails($t, 'a database that does not exist',
-             qr/at SELECT: ERR DB index/, @from,
+             qr/answered SELECT with an error: ERR DB index/, @from,
              "$url/99/x");
 redis('LPUSH', 'list', 'x');
-import_fails($t, 'a key of another type', qr/at STRLEN: WRONGTYPE/, @from,
+import_fails($t, 'a key of another type',
+             qr/answered STRLEN with an error: WRONGTYPE/, @from,
              "$url/0/list");
 import_fails($t, 'a number of bits that is much too low',
              qr/is more than 1000 bits/, '--from',
              'go-zero', '--bits', 1000, "$url/3/filter of go-zero");
 import_fails($t, 'a number of bits that is too low by one',
-             qr/behind the filter's last one are set/,
+             qr/bits after the filter's last one are set/,
              '--from', 'go-zero', '--bits', 12020 - (12020 % 8 ? 1 : 2),
              $t->write_file('ff', "\xff" x 1503));
 import_fails($t, 'a bitmap without --bits and --hashes',
@@ -284,7 +287,7 @@ import_fails($t, 'a server without RedisBloom',
              qr/unknown command .BF.SCANDUMP/,
              '--from', 'redisbloom', "$url/0/list");
 import_fails($t, 'a Redisson filter without a configuration',
-             qr/no configuration of Redisson beside/,
+             qr/no configuration of Redisson for this key/,
              '--from', 'redisson', "$url/3/filter of redisson");
 import_fails($t, 'a port that nobody listens on',
              qr/cannot connect: Connection refused/,
@@ -295,7 +298,7 @@ for my $bad ('redis://127.0.0.1', 'redis://127.0.0.1/x', 'redis://:6379/0/x',
              'redis://[::1/0/x', 'redis://u:p@/0/x')
 {
     import_fails($t, "the address '$bad'",
-                 qr/is no address of a key; write redis:/, @from,
+                 qr/is not the address of a Redis key; write redis:/, @from,
                  $bad);
 }
 

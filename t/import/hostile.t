@@ -78,13 +78,13 @@ for my $format (sort keys %good) {
         next if $other eq $format;
 
         import_fails($t, "a $format filter imported as $other",
-                     qr/this looks like \Q$title{$format}\E: try --from $format/,
+                     qr/it looks like \Q$title{$format}\E: try --from $format/,
                      '--from', $other, $file);
     }
 
     my $image = $t->write_file('image', $t->read_file('image'));
     import_fails($t, "an image imported as $format",
-                 qr/image: is an image already; there is nothing to import/,
+                 qr/image: is already an image of ngx-bloom; use it as it is/,
                  '--from', $format, $image);
 
     # A wrong byte of the header is refused or not, but never a crash.  t/fuzz
@@ -197,17 +197,17 @@ my (undef, $err) = import_image($t, "$dir/image", '--from', 'guava',
                                                             100)
                                                        . "\xff" x 780
                                                        . "\x0f" x 20));
-like($err, qr/warning: \S+: is over-full: about \d+ keys where 633 suit it best, 98\.\d % of its bits are set/,
+like($err, qr/warning: \S+: is over-full: it has about \d+ keys, but has bits for 633, and 98\.\d % of its bits are set/,
      'the import warns of an over-full filter');
 
 (undef, $err) = import_image($t, "$dir/image", '--from', 'guava', '-n', 10,
                              '-p', '0.001',
                              $t->write_file('x', pack('C C l>', 1, 7, 100)
                                                  . "\xf0" x 800));
-like($err, qr/of 1000000 random keys \S+ % are found, and the source promised 0\.1 %/,
+like($err, qr/: \S+ % of 1000000 random keys are present, but the source promised 0\.1 %/,
      'the import warns of a filter that misses the promised rate');
-like($err, qr/about \d+ keys where 10 were planned/,
-     'the import warns of more keys than were planned');
+like($err, qr/about \d+ keys, but was made for 10,/,
+     'the import warns of more keys than the filter was made for');
 
 import_image($t, "$dir/image", '--from', 'guava',
              $t->write_file('empty', pack('C C l>', 1, 7, 100) . "\0" x 800));
@@ -227,7 +227,8 @@ for (['an import without arguments', qr/-o FILE is missing/],
      ['a funnel that does not fit', qr/cannot have the funnel "utf16"/, '-o',
       "$dir/x", '--from', 'dcso', '--funnel', 'utf16', "$dir/good.dcso"],
      ['--bits for a filter with a header',
-      qr/guava has them in its header/, '-o', 'x',
+      qr/leave them out, as a guava source has these values in its header/,
+      '-o', 'x',
       '--from', 'guava', '--bits', 5, 'y'],
      ['an import of two sources',
       qr/name one source/, '-o', 'x', '--from', 'guava', 'y', 'z'],
@@ -266,11 +267,11 @@ import_fails($t, '--as-of in milliseconds',
 # No message shows a password.
 
 for (['an import of two keys',
-      qr{redis://localhost:7/0/a: name one key and nothing else},
+      qr{redis://localhost:7/0/a: a Redis key must be the only source},
       '--from', 'redisbloom', 'redis://:secret@localhost:7/0/a',
       'redis://me:secret@localhost:7/0/b'],
      ['an import of a file and a key',
-      qr{rediss://localhost:7/0/a: name one key},
+      qr{rediss://localhost:7/0/a: a Redis key must be the only source},
       '--from', 'redisbloom', "$dir/good.guava",
       'rediss://secret@localhost:7/0/a'],
      ['a list of shards without a scheme',
@@ -432,7 +433,8 @@ for (['export', '--to', 'redisbloom', '--key', 'k', '-o', "$dir/again.out",
        "'ngx-bloom $_->[0]' fails when it cannot read the header again");
     is($out . $err,
        "ngx-bloom $_->[0]: $imported: cannot be read at byte 0 again: "
-                    . "Input/output error\n",
+                    . "Input/output error; look for errors of the disk in the"
+                    . " kernel's log\n",
        "'ngx-bloom $_->[0]' says that it cannot read the header again");
     ok(!-e "$dir/again.out" && !glob("$dir/again.out.tmp-*"),
        "'ngx-bloom $_->[0]' leaves no file");

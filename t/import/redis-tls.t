@@ -129,7 +129,7 @@ for (['other', 'localhost'], ['other', '127.0.0.1'], ['here', '127.0.0.2'],
     my ($name, $host) = @$_;
 
     import_fails($t, "$host with certificate '$name' of another host",
-                 qr/the server's certificate is not for \Q$host\E: (?:hostname|IP address) mismatch; write a name or an address that it has/i,
+                 qr/the server's certificate is not for \Q$host\E: (?:hostname|IP address) mismatch; use a name or an address that it is for/i,
                  @from, url($name, $host));
 }
 
@@ -137,7 +137,7 @@ for (['other', 'localhost'], ['other', '127.0.0.1'], ['here', '127.0.0.2'],
 # The certificate is not trusted, or there is no TLS.
 
 import_fails($t, 'a server that requires a certificate of the client',
-             qr/(?:closed the connection|reset by peer|Broken pipe) at STRLEN/,
+             qr/(?:closed the connection during STRLEN|failed during STRLEN: (?:Connection reset by peer|Broken pipe))/,
              @from, url('strict', 'localhost'));
 
 for (['closes the connection', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
@@ -155,19 +155,19 @@ for (['closes the connection', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
     });
 
     import_fails($t, "a server that $what",
-                 qr/no TLS could be agreed upon: .+; is it a port for TLS\?/,
+                 qr/the TLS handshake failed: .+; check that the port is for TLS/,
                  @from, 'rediss://localhost:' . $listen->sockport . '/0/ids');
     kill 'TERM', $server;
 }
 
 $t->environment(SSL_CERT_FILE => "$dir/none.pem");
 import_fails($t, 'a file of authorities that does not exist',
-             qr/no certificate can be read from \S+none\.pem, which SSL_CERT_FILE names/,
+             qr/no certificate can be read from \S+none\.pem; correct the environment variable SSL_CERT_FILE/,
              @from, url('here', 'localhost'));
 
 $t->environment(SSL_CERT_FILE => "$dir/other.pem");
 import_fails($t, 'a certificate of an unknown authority',
-             qr/the server's certificate is not trusted: .*certificate.*; SSL_CERT_FILE can name that of its authority/,
+             qr/the server's certificate is not trusted: .*certificate.*; if it should be, set SSL_CERT_FILE/,
              @from, url('here', 'localhost'));
 
 stop();

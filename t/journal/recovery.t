@@ -73,9 +73,9 @@ for (['bytes', ''], ['nul', ''], ['nul', '-0']) {
     my ($exit, undef, $err) = pipeline($zone, $how, $how);
 
     is($exit, 2, "journal --keys $how of '$zone' and build fail together");
-    like($err, $how ? qr/has a zero byte.*--json/ : qr/a line end.*-0.*--json/,
+    like($err, $how ? qr/contains a zero byte.*--json/ : qr/a line end.*-0.*--json/,
          "journal --keys $how of '$zone' says what to do");
-    like($err, qr/there are no keys/, "build gets no key of '$zone'");
+    like($err, qr/the input has no keys/, "build gets no key of '$zone'");
     ok(!-e "$dir/$zone.bloom",
        "no image is built of only some keys of '$zone'");
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom add: keys into an image that is there.
+# Tests that "ngx-bloom add" adds keys to an image: the image is the one that a
+# build of all keys makes, errors leave it unchanged, and additions at the same
+# time lose nothing.
 
 use strict;
 use warnings;
@@ -40,7 +42,7 @@ my @old = map { "old$_" } 1 .. 1000;
 my @new = map { "new$_" } 1 .. 1000;
 
 
-# ------------------------------------------------------ the same as built whole
+# --------------------------------------- the same image as a build of all keys
 
 for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
      ['--key', 'lower'])
@@ -87,7 +89,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 }
 
 
-# ----------------------------------------------------------------- how many
+# ------------------------------------------------------------ counts of keys
 
 {
     my $image = build('exact.bloom', \@old, '-n', 3000, '-p', '1e-9');
@@ -97,10 +99,10 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
        'add --json counts all keys as added where all are new');
     is($result->{items}, 2000, 'items add up where all keys are new');
     ok(!$result->{items_estimated},
-       'items are no estimate where all keys are new');
+       'items are exact if all keys are new');
     is($result->{items_error}, 0, 'items have no error where all keys are new');
     ok(!info($image)->{items_estimated},
-       'info --json says that items of new keys alone are no estimate');
+       'info --json says that items are exact if all keys are new');
 
     my $was = content_of($image);
     my $inode = (stat $image)[1];
@@ -115,11 +117,11 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     is((stat $image)[1], $inode,
        'an addition without new keys leaves the file in place');
     ok(content_of($image) eq $was,
-       'an addition without new keys leaves the content as it was');
+       'an addition without new keys leaves the content unchanged');
 
     like(scalar tool_ok('add', $image, { stdin => "old1\n\n" }),
-         qr/^\Q$image\E: 1 keys, 0 added, 2000 distinct of 3000, false-positive rate .*; it is as it was\n.* 1 empty key was skipped\n\z/,
-         'add prints what it has added, and the empty keys it has skipped');
+         qr/^\Q$image\E: 1 key, 0 added, 2000 distinct, capacity 3000, false-positive rate .*; the image is unchanged\n.* 1 empty key was skipped\n\z/,
+         'add prints how many keys it added and skipped');
 
     $result = add($image, []);
     is($result->{received}, 0, 'add without a key is no error');
@@ -133,7 +135,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 }
 
 {
-    # a filter so full that a third of what is new seems to be present
+    # a filter so full that a third of the new keys seem to be present
 
     my $image = build('full.bloom', [map { "a$_" } 1 .. 20_000], '-n', 20_000,
                       '-p', '0.3');
@@ -156,7 +158,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     my $image = build('small.bloom', \@old);
 
     my ($out, $err) = tool_ok('add', $image, { stdin => lines_of(@new) });
-    like($err, qr/warning: \d+ distinct keys are more than the capacity of 1000: .*-n for the keys to come/,
+    like($err, qr/warning: \d+ distinct keys exceed the capacity of 1000: .*; rebuild the image with a larger -n/,
          'add warns of more keys than the capacity');
 
     ($out, $err) = tool_ok('add', '-q', $image, { stdin => "x\ny\n" });
@@ -182,8 +184,8 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 
     my $was = content_of($image);
 
-    for (['2026-01-01T00:00:00Z', qr/is complete up to 2026-02-01T12:00:00.000Z, which is later than --as-of; leave it out/],
-         ['tomorrow', qr/a time is written as/],
+    for (['2026-01-01T00:00:00Z', qr/is already complete as of 2026-02-01T12:00:00.000Z, which is later than --as-of; leave out --as-of/],
+         ['tomorrow', qr/must be a time such as/],
          [time + 86400, qr/in the future/])
     {
         my ($as_of, $message) = @$_;
@@ -194,7 +196,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     }
 
     ok(content_of($image) eq $was,
-       'refused values of --as-of leave the image as it was');
+       'refused values of --as-of leave the image unchanged');
 }
 
 
@@ -229,7 +231,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 # -------------------------------------------------------------------- imported
 
 {
-    # a bitmap in the manner of Redis, whose keys cannot be counted
+    # a bitmap as in Redis, whose keys cannot be counted
 
     my $bits = $t->write_file('bitmap', "\0" x 12_500);
     my $image = "$dir/imported.bloom";
@@ -266,12 +268,13 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
           "$dir/nowhere.bloom", $keys],
          ['no image', qr/keys: is not a Bloom filter image/, $keys, $keys],
          ['torn', qr/torn\.bloom: is truncated/, $torn, $keys],
-         ['no keys', qr/other\.bloom: is an image and not a list of keys/,
+         ['no keys', qr/other\.bloom: is an image, not a list of keys/,
           $image, $other],
-         ['its own file', qr/safe\.bloom: is the output too/, $image, $image],
+         ['its own file', qr/safe\.bloom: is also the output/, $image, $image],
          ['keys that are not there', qr/missing: cannot be opened/, $image,
           "$dir/missing"],
-         ['-0 with --from', qr/give one of them/, '-0', '--from', 'lines',
+         ['-0 with --from', qr/--from and -0 cannot be used together/,
+          '-0', '--from', 'lines',
           $image, $keys],
          ['an unknown option', qr/unknown option "--like"/, '--like', $image,
           $keys])
@@ -283,17 +286,17 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
         is($exit, 2, "an addition with $name is refused");
         like($err, $message, "an addition with $name says what is wrong");
         ok(content_of($image) eq $was,
-           "an addition with $name leaves the image as it was");
+           "an addition with $name leaves the image unchanged");
     }
 
     my ($exit, $out, $err) = run_command(
         ['sh', '-c', 'ulimit -f 4 && exec "$@"', 'sh', $tool, 'add', $image,
          $keys], env => $t->{env});
     is($exit, 2, 'an addition that finds no room on the disk fails');
-    like($err, qr/safe\.bloom: cannot be written: File too large; the old file is as it was/,
+    like($err, qr/safe\.bloom: cannot be written: File too large; the old file is unchanged/,
          'an addition that finds no room on the disk says so');
     ok(content_of($image) eq $was,
-       'an addition that finds no room on the disk leaves the image as it was');
+       'an addition that finds no room on the disk leaves the image unchanged');
     is_deeply([glob "$dir/*.tmp-*"], [],
               'an addition that finds no room on the disk leaves no temporary'
               . ' file');
@@ -332,7 +335,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid });
     is($? & 127, 2, 'SIGINT ends an addition');
     ok(content_of($image) eq $was,
-       'an interrupted addition leaves the image as it was');
+       'an interrupted addition leaves the image unchanged');
     is_deeply([glob "$image.*"], [],
               'an interrupted addition leaves no temporary file');
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom analyze: rates measured while a filter fills, as a table, CSV and
-# JSON; and the script that draws them, scripts/analyze.gnuplot.
+# Tests that "ngx-bloom analyze" measures the expected rates and prints them as
+# a table, CSV and JSON, and that scripts/analyze.gnuplot draws them.
 
 use strict;
 use warnings;
@@ -32,7 +32,7 @@ sub rows {
 }
 
 
-# ---- figures: what is measured is what is expected, in each layout ----
+# ---- the measured figures are the expected ones, in each layout ----
 
 for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
              ['blocked', '-p', '1e-4'])
@@ -61,7 +61,7 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
         my ($p, $n) = ($row->{estimated_fpr}, $runs * $asked);
         my $at = "$name, $row->{items} items";
 
-        # a filter's own rate scatters, too, and less than the answers do
+        # the rates of the filters scatter, too, but less than the answers
 
         cmp_ok(abs($row->{measured_fpr} - $p), '<=', 5 * sqrt(2 * $p / $n) + 1 / $n,
                "the measured rate is about the estimated one ($at)");
@@ -86,7 +86,7 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
 }
 
 
-# ---- the same options, the same figures ----
+# ---- the same options give the same figures ----
 
 {
     my @small = ('analyze', '-q', '-n', '1k', '-p', '0.05', '--runs', '5',
@@ -139,7 +139,7 @@ for my $how (['blocked'], ['classic'], ['blocked', '--hash', 'siphash'],
 }
 
 
-# ---- the deviation of two runs is known from the lowest and the highest ----
+# ---- the deviation of two runs follows from the lowest and the highest ----
 
 for my $row (rows(tool(0, undef, 'analyze', '-q', '-n', '1k', '-p', '0.05',
                        '--runs', '2', '--steps', '3', '--asked', '1k',
@@ -152,13 +152,13 @@ for my $row (rows(tool(0, undef, 'analyze', '-q', '-n', '1k', '-p', '0.05',
 }
 
 
-# ---- a picture of it ----
+# ---- the picture ----
 
 my @quick = ('analyze', '-n', '1k', '-p', '0.05', '--runs', '2', '--steps', '2',
              '--asked', '1k');
 
 for my $layout ('blocked', 'classic') {
-    my $csv = tool(0, qr/^$layout: with 1000 keys, .* measured [\d.]+ % \(dev.*target 5 %$/,
+    my $csv = tool(0, qr/^$layout: false-positive rate at the capacity of 1000 keys: measured [\d.]+ % \(standard dev.*target 5 %$/,
                    @quick, '--layout', $layout, '--csv');
 
     like($csv, qr/\A\w+(?:,\w+){7}\n(?:\d+(?:,[\d.e-]+){7}\n){3}\z/,
@@ -178,7 +178,7 @@ for my $layout ('blocked', 'classic') {
         for 'estimated', 'measured: mean of the runs', 'target',
             'a run: standard deviation';
 
-    # gnuplot draws a point as a use of its shape
+    # gnuplot writes each point as a <use> of its shape
 
     is(() = $svg =~ /<use xlink:href='#gpPt6'/g, 3 + 1,
        "the picture of a $layout filter has a point for each row, and one in"
@@ -194,26 +194,27 @@ for (['of no arguments'], ['of no file', "$dir/none.csv", 'x', 1000, 0.05]) {
 }
 
 
-# ---- what is refused ----
+# ---- wrong options are refused ----
 
 tool(2, $$_[0], 'analyze', @$_[1 .. $#$_]) for
-    [qr/--csv and --json exclude each other/, '--json', '--csv'],
+    [qr/--csv and --json cannot be used together/, '--json', '--csv'],
     [qr/unknown option "-o"/, '-o', 'a.svg'],
-    [qr/-n "0": a number of keys is a count from 1/, '-n', '0'],
-    [qr/-p "1": a rate is from 1e-9 to 0\.5/, '-p', '1'],
+    [qr/-n "0": must be a number of keys from 1 to/, '-n', '0'],
+    [qr/-p "1": must be a rate from 1e-9 to 0\.5/, '-p', '1'],
     [qr/--layout "x": must be blocked or classic/, '--layout', 'x'],
     [qr/--hash "x": must be murmur3 or siphash/, '--hash', 'x'],
-    [qr/--seed "4294967296": [a-z ]+ a count from 0 to 4294967295/,
+    [qr/--seed "4294967296": must be a number from 0 to 4294967295/,
      '--seed', '4294967296'],
-    [qr/--runs "1": [a-z ]+ a count from 2 to 1000/, '--runs', '1'],
-    [qr/--steps "1001": [a-z ]+ a count from 2 to 1000/, '--steps', '1001'],
-    [qr/--asked "0": [a-z ]+ a count from 1 to/, '--asked', '0'],
-    [qr/-j "0": threads are from 1 to 256/, '-j', '0'],
-    [qr/-n 10 --steps 20: there are fewer keys than steps/, '-n', '10'],
-    [qr/need more than 1 TiB in layout blocked/, '-n', '4000g', '-p', '1e-9'],
+    [qr/--runs "1": must be a number from 2 to 1000/, '--runs', '1'],
+    [qr/--steps "1001": must be a number from 2 to 1000/, '--steps', '1001'],
+    [qr/--asked "0": must be a number of keys from 1 to/, '--asked', '0'],
+    [qr/-j "0": must be a number of threads from 1 to 256/, '-j', '0'],
+    [qr/-n 10 is less than --steps 20; use more keys/, '-n', '10'],
+    [qr/a filter in layout blocked .* needs more than 1 TiB/,
+     '-n', '4000g', '-p', '1e-9'],
     [qr/unexpected argument "keys\.txt"/, 'keys.txt'];
 
 like(tool(0, undef, 'analyze', '--help'), qr/^Usage: ngx-bloom analyze/,
-     'analyze --help says how it is called');
+     'analyze --help begins with the synopsis');
 
 done_testing();

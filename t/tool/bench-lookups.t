@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# build/bench/lookups: what it looked up, and that every knob turns something.
-# How long anything took is no matter here.
+# Tests that build/bench/lookups looks up the right keys and that each option
+# has an effect.  The times that it measures are not tested.
 
 use strict;
 use warnings;
@@ -26,7 +26,7 @@ sub bench {
     my ($exit, $out, $err) = run_command([$lookups, @quick, @_]);
 
     is($exit, 0, "lookups @_ exits with 0");
-    is($err, '', "lookups @_ does not complain");
+    is($err, '', "lookups @_ prints no message");
 
     return JSON::PP::decode_json($out);
 }
@@ -58,7 +58,7 @@ ok($plain->{ratio_min} <= $plain->{ratio}
    'the ratio is between its minimum and its maximum');
 
 
-# what is found is what was asked for: all, none but false positives, or a part
+# the keys that are found: all, only false positives, or a part
 
 for my $layout (qw(blocked classic double double63 double31)) {
     for my $way (qw(alone loop batch)) {
@@ -106,13 +106,13 @@ is_deeply([@$working{qw(work_ns present)}], [100, 1],
 is($plain->{work_ns}, 0, 'there is no other work by default');
 
 is(bench('--pages', 'huge')->{pages}, 'huge',
-   '--pages huge is reported as asked for');
+   '--pages huge is reported');
 
 my ($exit, $out) = run_command([$lookups, '-n', 1000, '-r', 1, '-m', '64k']);
 
 is($exit, 0, 'lookups without --json exits with 0');
 like($out, qr/^filter   blocked, k 8 in 1 line, [0-9.]+ KiB on small pages/m,
-     'lookups without --json says what filter was looked up in');
+     'lookups without --json names the filter');
 unlike($out, qr/ns of other work/,
        'lookups without --json does not mention work that was not done');
 like($out, qr/^ratio    -?[0-9.]+ \(-?[0-9.]+ to -?[0-9.]+\)$/m,
@@ -157,7 +157,7 @@ refused(qr/unknown option "--nonsense"/, '--nonsense');
 refused(qr/option -m needs a value/, '-m');
 
 
-# the help
+# the help is printed
 
 my $help = '';
 
@@ -165,9 +165,9 @@ for my $option ('--help', '-h') {
     ($exit, $out, my $err) = run_command([$lookups, $option]);
 
     is($exit, 0, "lookups $option exits with 0");
-    is($err, '', "lookups $option does not complain");
+    is($err, '', "lookups $option prints no message");
     like($out, qr/\AUsage: build\/bench\/lookups \[OPTION/,
-         "lookups $option begins with how it is called");
+         "lookups $option begins with the synopsis");
     is($out, $help, 'lookups -h prints what --help prints') if $option eq '-h';
 
     $help = $out;

@@ -1,10 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# However much a few bytes of gzip stand for, and however long a line is, the
-# tool has a bounded amount of it in memory.  A line that is longer than the
-# limit is refused in each command that reads keys or lists; any number of lines
-# is read.
+# Tests that the tool takes bounded memory for gzip data that inflates to a lot,
+# and for long lines.  Each command that reads keys or lists refuses a line that
+# is longer than the limit; the number of lines is not limited.
 
 use strict;
 use warnings;
@@ -31,7 +30,7 @@ sub gz {
     return $member;
 }
 
-# Files of gzip stand for the bytes of their members, one behind the other.
+# A gzip file may have many members, whose bytes follow each other.
 
 my $gib = gz('a' x (16 * LIMIT)) x 64;
 my $line = $t->write_file('line.gz', $gib);
@@ -40,13 +39,13 @@ my $image = $t->build_image('ids.bloom', ['key']);
 
 cmp_ok(-s $line, '<', 6 * LIMIT, 'a line of 1 GiB is less than 6 MiB of gzip');
 
-# Nothing but zero bytes, which take no room on the disk.
+# A sparse file of zero bytes, which takes no room on the disk.
 
 open my $sparse, '>', "$dir/sparse" or die "open: $!";
 truncate $sparse, GIB or die "truncate: $!";
 close $sparse;
 
-# A field of csv in quotes, and a key of JSON, that do not end.
+# A quoted csv field and a JSON key that do not end.
 
 my $csv = $t->write_file('csv.gz', gz("url,b\n\"") . $gib);
 my $json = $t->write_file('json.gz', gz('{"key":"') . $gib);
@@ -74,7 +73,7 @@ for (
     my $what = join(' ', $command, @arguments) =~ s/\Q$dir\E\///gr;
 
     is($exit, 2, "$what is refused");
-    like($err, qr/\A[^\n]*: byte \d+: within a (?:key|line) of 1 MiB or more; .*-0[^\n]*\n\z/,
+    like($err, qr/\A[^\n]*: byte \d+(?: of the gzip data: a (?:key|line) reaches 1 MiB here|: a (?:key|line) of 1 MiB or more begins here); .*-0[^\n]*\n\z/,
          "$what says what is wrong") or diag(substr $err, 0, 500);
     cmp_ok($peak, '<', $bound, "$what takes little memory");
 }
@@ -91,7 +90,7 @@ for (['build', '-o', "$dir/out.bloom", @few],
 }
 
 
-# The limit is where it is said to be: a line with its end, the last without one.
+# The limit is exact, for a line with its end and for a last line without one.
 
 for my $how ([], ['-0']) {
     my $end = @$how ? "\0" : "\n";
@@ -112,6 +111,13 @@ for my $how ([], ['-0']) {
 
             is($exit, $status, "build @$how: $what, after "
                                . length($before) . ' bytes') or diag($err);
+
+            next if $status == 0;
+
+            my $byte = length $before;
+            my $kind = @$how ? 'key' : 'line';
+            like($err, qr/: byte $byte: a $kind of 1 MiB or more begins here;/,
+                 "build @$how says where $what begins");
         }
     }
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom build --from: lists as they are published.
+# Tests that "ngx-bloom build --from" reads lists as they are published, and
+# reports invalid lines.
 
 use strict;
 use warnings;
@@ -15,7 +16,8 @@ my $t = tool_test();
 my $dir = $t->testdir;
 my $n = 0;
 
-# Builds of a text; the counts, with those of the keys that are in the image.
+# Builds an image from a text.  Returns the counts that the build prints, and
+# how many of the given keys the image has.
 
 sub build {
     my ($text, @options) = @_;
@@ -60,7 +62,7 @@ sub refused {
 }
 
 
-# ---- every line a key, unless something else is said ----
+# ---- by default, every line is a key ----
 
 {
     my ($image, $json) = build("# a\n! b\n c \n\n");
@@ -155,9 +157,9 @@ HOSTS
 
     refused("0.0.0.0 a.b\nc.d\n", qr/line 2: "c.d" does not begin with an/,
             '--from', 'hosts');
-    refused("0.0.0.0\n", qr/line 1: "0.0.0.0" has an address and no name/,
+    refused("0.0.0.0\n", qr/line 1: "0.0.0.0" has an address but no name/,
             '--from', 'hosts');
-    refused("0.0.0.0 # a.b\n", qr/line 1: .* has an address and no name/,
+    refused("0.0.0.0 # a.b\n", qr/line 1: .* has an address but no name/,
             '--from', 'hosts');
     refused("0.0.0.0 a.b c:d\n", qr/line 1: "c:d" has a port that is not a number/,
             '--from', 'hosts', '--key', 'host');
@@ -212,7 +214,7 @@ ADBLOCK
 
 # ---- csv ----
 
-# As URLhaus publishes it: comments, the last of which is the header.
+# A list as URLhaus publishes it: comments, of which the last is the header.
 
 my $feed = <<'CSV';
 ################################
@@ -268,26 +270,28 @@ CSV
        'the keys of two csv files with their own headers are counted');
 
     $t->write_file('none.csv', "3,4\n");
-    refused('', qr{/none.csv: line 1: "3,4" is not the header}, '--from',
+    refused('', qr{/none.csv: line 1: "3,4" is the header, and has no column of that name},
+            '--from',
             'csv:b', "$dir/first.csv", "$dir/none.csv");
 
     gzip(\$feed, \my $zipped);
     ($image, $json) = build($zipped, '--from', 'csv:url', '--key', 'url');
     is($json->{items}, 3, 'a csv column is found in gzip');
 
-    refused("a,b\n1,2\n", qr/line 1: "a,b" is not the header: .*csv:COLUMN/,
+    refused("a,b\n1,2\n", qr/line 1: "a,b" is the header, and has no column .*csv:COLUMN/,
             '--from', 'csv:c');
-    refused("a,b\n1\n", qr/line 2: "1" has too few columns for --from/, '--from',
+    refused("a,b\n1\n", qr/line 2: "1" has fewer columns than --from names/,
+            '--from',
             'csv:b');
     refused("a,b\n1,\"2\n\"\n", qr/line 2: .* quoted field that does not end/,
             '--from', 'csv:b');
     refused("a,b\n\"1\"2,3\n", qr/line 2: .* quoted field that does not end/,
             '--from', 'csv:b');
-    refused("# a,b\n", qr/there are no keys/, '--from', 'csv:b');
+    refused("# a,b\n", qr/the input has no keys/, '--from', 'csv:b');
 }
 
 
-# ---- what cannot be read ----
+# ---- invalid lines ----
 
 {
     my $text = join '', map { $_ % 1000 ? "h$_.example\n" : "bad $_\n" }
@@ -303,7 +307,7 @@ CSV
        'each invalid line is reported, in order, with its number and the'
        . ' reason');
 
-    refused($text, qr/more lines than --max-errors \(299\) cannot be read/,
+    refused($text, qr/there are more invalid lines than --max-errors allows \(299\)/,
             @options, '--max-errors', '299');
 
     $t->write_file('good', "a.b\n");
@@ -321,16 +325,16 @@ CSV
         '--max-errors', '2',
         { stdin => "# x\n\n0 a.b\n0 localhost\nx\ny\n" });
     is($status, 0, 'a build with --max-errors leaves invalid lines out');
-    like($out, qr/: 1 empty line, 1 comment, 1 other line, 2 unreadable lines were skipped\n\z/,
-         'a build says how many lines of each kind it has left out');
+    like($out, qr/: 1 empty line, 1 comment, 1 other line, 2 invalid lines were skipped\n\z/,
+         'a build says how many lines of each kind it left out');
 }
 
 refused("a\n", qr/--from "urls": must be lines, hosts, adblock-domains, json or/,
         '--from', 'urls');
 refused("a\n", qr/--from "csv:": must be/, '--from', 'csv:');
-refused("a\n", qr/--from is for lists of lines, and -0/, '--from', 'lines',
+refused("a\n", qr/--from and -0 cannot be used together/, '--from', 'lines',
         '-0');
-refused("a\n", qr/--max-errors "x": lines to leave out are a count/,
+refused("a\n", qr/--max-errors "x": must be a number of lines from 0/,
         '--max-errors', 'x');
 
 done_testing;

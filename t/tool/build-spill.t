@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom build with more keys than --memory holds: the same image, by a
-# temporary file of which nothing is left.
+# Tests that "ngx-bloom build" with more keys than --memory holds makes the same
+# image, with a temporary file of which nothing is left.
 
 use strict;
 use warnings;
@@ -17,7 +17,7 @@ my $t = tool_test();
 my $dir = $t->testdir;
 my $tool = tool_path();
 
-# --memory 16m has room for 0.9 million
+# --memory 16m has room for 0.9 million hashes
 
 my $n = 1_500_000;
 
@@ -34,7 +34,7 @@ sub build {
 }
 
 
-# All but the header, where time and id are.
+# Returns an image without the header, which has its time and id.
 
 sub bits {
     my ($name) = @_;
@@ -78,7 +78,7 @@ for ([blocked => '-p', '0.001'],            # a line a key
 # ------------------------------------------------------------------ duplicates
 
 {
-    # twice the same: what is in the file is counted once
+    # each key twice: a key in the temporary file counts once
 
     my $twice = build('twice', '--memory', '16m', $keys, $backwards);
 
@@ -90,7 +90,7 @@ for ([blocked => '-p', '0.001'],            # a line a key
     ok(bits('twice') eq bits('blocked.whole'),
        'keys that are given twice make the same bits');
 
-    # few, again and again, fit into the memory
+    # few keys, repeated many times, fit into the memory
 
     my $few = $t->write_file('few', join '', map { "key$_\n" } 1 .. 200_000);
     my $often = build('often', '--memory', '16m', ($few) x 12);
@@ -101,7 +101,7 @@ for ([blocked => '-p', '0.001'],            # a line a key
     is($often->{temporary_bytes}, 0,
        'a few keys given often need no temporary file');
 
-    # nearly all are one
+    # nearly all keys are the same
 
     my $one = $t->write_file('one', "key1\n" x 3_000_000);
     my $flood = build('flood', '--memory', '16m', $keys, $one, $backwards);
@@ -116,7 +116,7 @@ for ([blocked => '-p', '0.001'],            # a line a key
 
 # ---------------------------------------------------------- the temporary file
 
-# A build that has spilled and waits for more keys.
+# Starts a build that has a temporary file and waits for more keys.
 
 sub begin_build {
     my @arguments = @_;
@@ -155,7 +155,7 @@ for ([out => []], [temp => ['--temp', "$dir/temp"]]) {
 
     is($? & 127, 2, 'SIGINT ends a build that has spilled');
     is_deeply([glob "$dir/{out,temp}/{*,.[!.]*}"], [],
-              'a build ended by SIGINT leaves nothing behind');
+              'a build that SIGINT ends leaves nothing behind');
 }
 
 {
@@ -186,7 +186,7 @@ for ([2000, 1], [20000, 2]) {
        . " threads");
     like($err, qr{\Angx-bloom\ build:\ \Q$dir\E/out:\ a\ temporary\ file\ there
                   \ cannot\ be\ written:\ File\ too\ large;\ it\ has\ [\d.]+\ .iB:
-                  \ give\ --temp\ [^\n]*\ or\ a\ greater\ --memory\n\z}x,
+                  \ use\ --temp\ [^\n]*\ or\ use\ a\ larger\ --memory\n\z}x,
          "a build with $threads threads says where its temporary file has no"
          . ' room and what to do');
     is_deeply([glob "$dir/out/{*,.[!.]*}"], [],
@@ -200,7 +200,7 @@ for ([2000, 1], [20000, 2]) {
                        '--temp', "$dir/nowhere", $keys);
     is($exit, 2, 'a build with a --temp that does not exist fails');
     like($err,
-         qr{nowhere: a temporary file there cannot be made: No such file.*; give --temp a directory that you may write to},
+         qr{nowhere: a temporary file there cannot be created: No such file.*; use --temp with a directory that you may write to},
          'a build with a --temp that does not exist gives the reason');
 }
 
@@ -209,7 +209,7 @@ for my $size (qw(1m 15m 2000g x 0)) {
         = $t->run_tool('build', '-o', "$dir/out/x.bloom", '--memory', $size,
                        $keys);
     is($exit, 2, "build --memory $size is refused");
-    like($err, qr/--memory "$size": a size is from 16m to 1024g/,
+    like($err, qr/--memory "$size": must be a size from 16m to 1024g/,
          "build --memory $size is refused with the range");
 }
 

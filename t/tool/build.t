@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom build: keys in, image out, whole or not at all.
+# Tests that "ngx-bloom build" makes an image of all keys that its input has,
+# with each option, and that it writes the image whole or not at all.
 
 use strict;
 use warnings;
@@ -26,7 +27,8 @@ my $tool = tool_path();
 
 my $images = 0;
 
-# Builds what must succeed; the image's path, and what was printed.
+# Runs a build that must succeed.  Returns the image's path and what was
+# printed.
 
 sub build {
     my @arguments = @_;
@@ -47,8 +49,8 @@ sub build {
 sub build_json { return json((build('--json', @_))[1]) }
 
 
-# What two builds of the same keys have in common: the header up to the time
-# of creation, and all that follows it.
+# Returns what two builds of the same keys have in common: the header up to the
+# time of creation, and all that follows the header.
 
 sub bits {
     my ($image) = @_;
@@ -70,7 +72,7 @@ sub gz {
 }
 
 
-# (present, absent) of these keys.
+# Returns how many of these keys are present and absent.
 
 sub count {
     my ($image, @keys) = @_;
@@ -84,8 +86,8 @@ sub count {
 }
 
 
-# Where a refused build would have written, and what is there before and
-# must be there, alone, behind it.
+# The file that a refused build would replace: it must be there afterwards,
+# unchanged, and no other file.
 
 my $target = "$dir/refused/old.bloom";
 $t->write_file('refused/old.bloom', 'the old file');
@@ -95,14 +97,15 @@ sub target_ok {
     my ($name) = @_;
 
     is(content_of($target), 'the old file',
-       "the old file is as it was after a refused build ($name)");
+       "the old file is unchanged after a refused build ($name)");
     is_deeply([glob "$dir/refused/{*,.[!.]*}"], [$target],
               "nothing is left beside the old file after a refused build"
               . " ($name)");
 }
 
 
-# A build that must fail with one line that says what, where and what to do.
+# Runs a build that must fail with one line that says what is wrong, where, and
+# what to do.
 
 sub refused {
     my ($name, $message, @arguments) = @_;
@@ -120,7 +123,7 @@ sub refused {
 }
 
 
-# As `refused`, of a command that runs the tool in its own way.
+# Does the same for a command that runs the tool in its own way.
 
 sub refused_command {
     my ($name, $message, @command) = @_;
@@ -135,7 +138,7 @@ sub refused_command {
 }
 
 
-# --------------------------------------------------------------- a first one
+# ------------------------------------------------------------ a first build
 
 {
     my @keys = map { "key-$_" } 1 .. 1000;
@@ -143,10 +146,10 @@ sub refused_command {
     my ($image, $out, $err) = build('-p', '0.01', '--seed', 7, $file);
 
     like($out, qr/\A\Q$image\E:\ 1000\ keys,\ 1000\ distinct,\ blocked,
-                  \ [\d.]+\ KiB,\ [\d.]+\ bits\ a\ key,
+                  \ [\d.]+\ KiB,\ [\d.]+\ bits\ per\ key,
                   \ false-positive\ rate\ [\d.]+\ %\n\z/x,
-         'build prints what it has made');
-    is($err, '', 'a build that succeeds does not complain');
+         'build prints a summary');
+    is($err, '', 'a build that succeeds prints no message');
     is(count($image, @keys), '1000 present, 0 absent',
        'all keys of a build are present');
 
@@ -163,7 +166,7 @@ sub refused_command {
     is($json->{empty}, 0, 'build --json counts the empty keys');
     is($json->{capacity}, 1000,
        'build --json has the number of keys for a capacity');
-    is($json->{fpr}, 0.01, 'build --json has the rate asked for');
+    is($json->{fpr}, 0.01, 'build --json has the rate that -p gives');
     cmp_ok($json->{estimated_fpr}, '<=', 0.01,
            'build --json estimates a rate that keeps the promise');
     is($json->{bits_per_item}, $json->{bits} / 1000,
@@ -175,7 +178,7 @@ sub refused_command {
 }
 
 
-# -------------------------------------------------- seeds that are no good
+# ---------------------------------------------------------------- weak seeds
 
 {
     my $file = $t->write_file('short', join '', map { "$_\n" } 1 .. 100);
@@ -189,7 +192,7 @@ sub refused_command {
 
         if ($warns) {
             like($err, qr/\A ngx-bloom\ build:\ warning:\ --seed\ $seed:
-                          [^\n]* take\ a\ number\ above\ 8 [^\n]* \n \z/x,
+                          [^\n]* use\ a\ number\ above\ 8 [^\n]* \n \z/x,
                  "build warns of seed $seed in layout $layout");
 
         } else {
@@ -199,10 +202,10 @@ sub refused_command {
 }
 
 
-# ------------------------------------------- the same keys, the same image
+# -------------------------------------- the same keys make the same image
 
-# Several blocks of 1 MiB whose ends fall anywhere, with duplicates; the
-# generator is fixed, so that a failure can be repeated.
+# Several blocks of 1 MiB, which end anywhere in a line, with duplicates.  The
+# generator has a fixed seed, so that a failure can be repeated.
 
 my $state = 1;
 
@@ -293,7 +296,7 @@ for my $options (['-p', '0.001'], ['-p', '1e-6'], ['--layout', 'classic'],
     is($json->{duplicates}, @many + 10_000 - keys %distinct,
        'build --json counts duplicates');
 
-    # more of one key than a partition is let grow to
+    # more of one key than a partition may grow to
 
     $json = build_json({ stdin => "again\nand again\n" x 300_000 });
 
@@ -310,16 +313,16 @@ for my $options (['-p', '0.001'], ['-p', '1e-6'], ['--layout', 'classic'],
 
     is(info($image)->{items}, 2, 'empty keys are not added');
     like($out, qr/^\Q$image\E: 3 empty keys were skipped$/m,
-         'build says how many empty keys it has skipped');
+         'build says how many empty keys it skipped');
     is(build_json({ stdin => "a\n\n\r\nb\n\n" })->{empty}, 3,
-       'build --json says how many empty keys it has skipped');
+       'build --json says how many empty keys it skipped');
 
     my $same = bits(scalar build('--seed', 1, { stdin => "a\nb\n" }));
 
     ok(bits($image) eq $same, 'empty keys do not change the image');
 }
 
-# what a line is, and what belongs to the key
+# which bytes end a line, and which belong to the key
 
 for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
      ["a\r\r\n", ["a\r"], 'only one CR belongs to the line end'],
@@ -333,7 +336,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     my ($input, $keys, $name) = @$_;
     my $image = build('--seed', 1, '-p', '1e-9', { stdin => $input });
 
-    # asked about by files of one line, as -0 cannot have zero bytes
+    # looked up from files of one line, as keys with -0 have no zero bytes
 
     is(info($image)->{items}, @$keys, $name);
 
@@ -371,7 +374,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 }
 
 {
-    # a mark in every line, so that later blocks begin with one, too
+    # a mark in each line, so that later blocks begin with a mark, too
 
     my ($mark, @keys) = ("\xef\xbb\xbf", 1 .. 200_000);
     my $marked = build('--seed', 1, { stdin => join '', map { "$mark$_\n" }
@@ -384,7 +387,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 }
 
 {
-    # up to the size of a block, which a line with its end must fit into
+    # a line with its end must fit into a block
 
     my $most = 1024 * 1024 - 1;
     my @keys = map { ('k' x ($_ - 8)) . sprintf '%08d', $_ }
@@ -466,12 +469,12 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     is($as->('--as-of', '1709200800')->{as_of},
        '2024-02-29T10:00:00.000Z', 'build --as-of takes seconds since 1970');
 
-    # room that is too little is taken, with a warning; -q silences it
+    # a capacity that is too small is taken with a warning, which -q omits
 
     my ($small, $out, $err) = build('-n', '50', $keys);
-    like($err, qr/\A ngx-bloom\ build:\ warning:\ 100\ distinct\ keys\ are
-                  \ more\ than\ the\ capacity\ of\ 50:\ [^\n]*\ instead\ of
-                  \ the\ promised\ 0\.1\ %;\ [^\n]+\n\z/x,
+    like($err, qr/\A ngx-bloom\ build:\ warning:\ 100\ distinct\ keys
+                  \ exceed\ the\ capacity\ of\ 50:\ [^\n]*\ not\ the
+                  \ promised\ 0\.1\ %;\ [^\n]+\n\z/x,
          'build warns of more keys than -n, with the rate to expect');
     is(info($small)->{capacity}, 50,
        'more keys than -n do not change the capacity');
@@ -493,7 +496,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
         my $second = build('--like', $first, { stdin => "other\n" });
         my ($of_first, $of_second) = (info($first), info($second));
 
-        # the hash's key included: bytes 48 to 95, and capacity and rate
+        # bytes 48 to 95, with the key of the hash, and capacity and rate
 
         is(substr(content_of($second), 48, 56),
            substr(content_of($first), 48, 56),
@@ -523,8 +526,8 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
        'an image without keys answers absent');
 }
 
-# the rate that was promised, measured: the seed is fixed, so it is always
-# the same one
+# the measured rate is the promised one; as the seed is fixed, it is always the
+# same
 
 for my $options (['-p', '0.1'], ['-p', '0.01'], ['-p', '0.001'],
                  ['-p', '0.01', '--layout', 'classic'],
@@ -536,7 +539,7 @@ for my $options (['-p', '0.1'], ['-p', '0.01'], ['-p', '0.001'],
                   =~ /^(\d+) present/;
     my $promised = $options->[1] * 100_000;
 
-    # four times the standard deviation of a binomial
+    # four standard deviations of a binomial distribution
 
     cmp_ok($wrong, '<=', $promised + 4 * sqrt $promised,
            "build @$options errs no more often than promised in 100,000"
@@ -546,7 +549,7 @@ for my $options (['-p', '0.1'], ['-p', '0.01'], ['-p', '0.001'],
 }
 
 
-# --------------------------------------------------------- what is written to
+# ----------------------------------------------------------- the output
 
 my $keys = $t->write_file('two', "a\nb\n");
 
@@ -596,13 +599,13 @@ my $keys = $t->write_file('two', "a\nb\n");
     ok(-s "$dir/here", 'build takes an output without a slash');
 }
 
-# An image of SipHash has a secret.
+# An image with siphash contains a secret.
 
 {
     my $image = "$dir/secret.bloom";
     my $mode = sub { return sprintf '%04o', S_IMODE((stat $_[0])[2]) };
     my @siphash = ('--hash', 'siphash');
-    my $keeps = qr/warning: \Q$image\E: has a secret, and keeps the mode 0644 .*chmod o=/;
+    my $keeps = qr/warning: \Q$image\E: contains a secret, .* as it keeps the mode 0644 .*chmod o=/;
 
     for ([022, '0640', '0644'], [0, '0640', '0666'], [027, '0640', '0640'],
          [077, '0600', '0600'], [0777, '0000', '0000'])
@@ -624,7 +627,7 @@ my $keys = $t->write_file('two', "a\nb\n");
         umask $mask;
     }
 
-    # what an administrator set stays, be it what other tools make
+    # a mode that the administrator has set stays
 
     my $mask = umask 022;
 
@@ -649,7 +652,7 @@ my $keys = $t->write_file('two', "a\nb\n");
     tool(0, undef, 'build', '-o', $image, @siphash, $keys);
     is($mode->($image), '0660', 'a mode that others cannot read is not warned of');
 
-    # made of one with a secret, it has it too
+    # an image made like one with a secret has the same secret
 
     for (['build', '--like', $image, '-o', "$dir/like.bloom", $keys],
          ['merge', '-o', "$dir/like.bloom", $image, $image])
@@ -671,14 +674,15 @@ symlink "$dir/none", "$dir/dangling";
 my $socket = IO::Socket::UNIX->new(Local => "$dir/socket", Listen => 1)
     or die "cannot make a socket: $!";
 
-for (['a directory', $dir, qr/is not a regular file/],
+for (['a directory', $dir, qr/is a directory; name a file/],
      ['a socket', "$dir/socket", qr/is not a regular file/],
      ['a pipe', "$dir/pipe", qr/is not a regular file/],
-     ['a link to nothing', "$dir/dangling", qr/is a symbolic link to nothing/],
+     ['a link to nothing', "$dir/dangling",
+      qr/is a symbolic link to a file that does not exist/],
      ['a directory that does not exist', "$dir/none/x",
       qr/No such file or directory/],
      ['a file as a directory', "$target/x", qr/Not a directory/],
-     ['standard output', '-', qr/cannot go to standard output/])
+     ['standard output', '-', qr/the output cannot be standard output/])
 {
     my ($name, $path, $message) = @$_;
 
@@ -697,7 +701,7 @@ ok(-l "$dir/dangling" && !-e "$dir/none",
    'a link to nothing that was named as output still leads to nothing');
 target_ok('outputs that cannot be');
 
-# results that nobody gets are an error, but the image is there
+# a report that cannot be written is an error, but the image is there
 
 for (['full', '> /dev/full'], ['closed', '>&-']) {
     my ($name, $redirection) = @$_;
@@ -747,7 +751,7 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
      [qr/--key "url2": .*raw/, '--key', 'url2'],
      [qr/--seed "4294967296": .*number/, '--seed', '4294967296'],
      [qr/--seed "x":/, '--seed', 'x'],
-     [qr/--seed "1": siphash needs 32 hexadecimal/,
+     [qr/--seed "1": must be 32 hexadecimal/,
       '--hash', 'siphash', '--seed', '1'],
      [qr/--seed "(zz){16}":/, '--hash', 'siphash', '--seed', 'zz' x 16],
      [qr/--as-of "tomorrow": .*2026-01-31T12:00:00Z/,
@@ -763,17 +767,17 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
      [qr/unknown option "-x"/, '-x'],
      [qr/-p needs a value/, '-p'],
      [qr/needs a value/, '--fpr'],
-     [qr/--like says/, '--like', $as_is, '-p', '0.1'],
-     [qr/--like says/, '--like', $as_is, '-n', '5'],
-     [qr/--like says/, '--like', $as_is, '--layout', 'classic'],
-     [qr/--like says/, '--like', $as_is, '--hash', 'siphash'],
-     [qr/--like says/, '--like', $as_is, '--seed', '5'],
+     [qr/--like takes rate,/, '--like', $as_is, '-p', '0.1'],
+     [qr/--like takes rate,/, '--like', $as_is, '-n', '5'],
+     [qr/--like takes rate,/, '--like', $as_is, '--layout', 'classic'],
+     [qr/--like takes rate,/, '--like', $as_is, '--hash', 'siphash'],
+     [qr/--like takes rate,/, '--like', $as_is, '--seed', '5'],
      [qr/none: cannot be opened: No such file/,
       '--like', "$dir/none"],
      [qr/two: is not a Bloom filter image/, '--like', $keys],
-     [qr/like.bloom: is an image and not a list of keys; "ngx-bloom merge"/,
+     [qr/like.bloom: is an image, not a list of keys; use "ngx-bloom merge"/,
       $as_is],
-     [qr/like.bloom.gz: is an image and not a list of keys; "ngx-bloom merge"/,
+     [qr/like.bloom.gz: is an image, not a list of keys; use "ngx-bloom merge"/,
       "$as_is.gz"])
 {
     my ($message, @options) = @$_;
@@ -783,13 +787,15 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
             $last ? ($keys, @options) : (@options, $keys));
 }
 
-refused('no such input', qr/none: cannot be opened: No such file/,
+refused('no such input',
+        qr/none: cannot be opened: No such file.*; check the name/,
         $keys, "$dir/none");
 refused('a directory as input', qr/elsewhere: is a directory/,
         $keys, "$dir/elsewhere");
-refused('no key', qr/there are no keys .*--allow-empty/, { stdin => '' });
-refused('only empty keys', qr/there are no keys/, { stdin => "\n\r\n" });
-refused('only a byte order mark', qr/there are no keys/,
+refused('no key', qr/the input has no keys; use --allow-empty/,
+        { stdin => '' });
+refused('only empty keys', qr/the input has no keys/, { stdin => "\n\r\n" });
+refused('only a byte order mark', qr/the input has no keys/,
         { stdin => "\xef\xbb\xbf" });
 
 {
@@ -816,7 +822,8 @@ refused('only a byte order mark', qr/there are no keys/,
             $t->write_file('cut.gz', $packed . substr $packed, 0, 5));
     refused('gzip from a pipe, cut', qr/standard input: .*truncated/,
             { stdin => substr $packed, 0, 1000 });
-    refused('something behind gzip', qr/more\.gz: byte $size: is not gzip/,
+    refused('something behind gzip',
+            qr/more\.gz: byte $size: the gzip data ends here, and what follows is not gzip/,
             $t->write_file('more.gz', $packed . "key\n"));
     refused('a zero byte behind gzip',
             qr/more\.gz: byte $size:/,
@@ -826,17 +833,17 @@ refused('only a byte order mark', qr/there are no keys/,
         my $damaged = $packed;
         substr($damaged, $at, 4) ^= "\xff\xff\xff\xff";
         refused("gzip damaged at byte $at",
-                qr/bad\.gz: byte \d+: damaged gzip data/,
+                qr/bad\.gz: byte \d+: the gzip data is damaged/,
                 $t->write_file('bad.gz', $damaged));
     }
 
     refused('gzip of an unknown method',
-            qr/bad\.gz: byte \d+: damaged gzip data/,
+            qr/bad\.gz: byte \d+: the gzip data is damaged/,
             $t->write_file('bad.gz', "\x1f\x8b\x09" . substr $packed, 3));
 }
 
 {
-    # what root may read, nobody may not: the tool goes where nobody finds it
+    # the user nobody cannot read files of root: copy the tool for it
 
     my $copy = $t->write_file('tool', content_of($tool));
     chmod 0755, $copy;
@@ -847,7 +854,7 @@ refused('only a byte order mark', qr/there are no keys/,
                                     65534, '--clear-groups');
 
     refused_command('an input without permission',
-                    qr/secret: cannot be opened: Permission denied/,
+                    qr/secret: cannot be opened: Permission denied; run as/,
                     @as_nobody, $copy, 'build', '-o', $target, "$dir/secret");
 
     chmod 0555, "$dir/refused";
@@ -858,14 +865,14 @@ refused('only a byte order mark', qr/there are no keys/,
 }
 
 
-# ---------------------------------------------------------- a disk that fills
+# -------------------------------------------------------------- a full disk
 
 # within the header, the table and the bits; sh counts in blocks of 512 bytes
 
 for my $limit (1, 9, 30) {
     refused_command("files limited to $limit blocks",
                     qr/old\.bloom:\ cannot\ be\ written:\ File\ too\ large;
-                       \ the\ old\ file\ is\ as\ it\ was/x,
+                       \ the\ old\ file\ is\ unchanged/x,
                     'sh', '-c', 'ulimit -f "$1" && shift && exec "$@"', 'sh',
                     $limit, $tool, 'build', '-o', $target, '-n', '20k', $keys);
 }
@@ -903,7 +910,7 @@ SKIP: {
     skip 'the sanitizers need more address space than that', 5
         if $ENV{TEST_NGINX_SANITIZED};
 
-    refused_command('too little memory', qr/not enough memory: \d+ bytes/,
+    refused_command('too little memory', qr/out of memory: \d+ more bytes/,
                     'sh', '-c', 'ulimit -v 1000000 && exec "$@"', 'sh',
                     $tool, 'build', '-j', 1, '-o', $target, '-n', '10g',
                     $keys);
@@ -912,8 +919,7 @@ SKIP: {
 
 # ---------------------------------------------------------------- interrupted
 
-# A build that waits for its input, begun and not done: its temporary file is
-# there.
+# Starts a build that waits for its input.  Its temporary file is there.
 
 sub begin_build {
     pipe my $reader, my $writer or die "cannot make a pipe: $!";
@@ -962,8 +968,8 @@ for my $signal (qw(INT TERM HUP)) {
 # ---------------------------------------------------------------- the progress
 
 {
-    # `script` gives a terminal.  The bar appears when there is something to
-    # say and some time has passed: input goes on until it does.
+    # `script` provides a terminal.  The progress line appears after some time,
+    # so the input continues until then.
 
     POSIX::mkfifo("$dir/keys.pipe", 0600);
     my $screen = "$dir/screen";
@@ -995,7 +1001,7 @@ for my $signal (qw(INT TERM HUP)) {
 }
 
 
-# ------------------------------------------------------- a time that is not yet
+# -------------------------------------------------------- a time in the future
 
 {
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/future",

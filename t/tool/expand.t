@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom expand: what keys are looked up by.
+# Tests that "ngx-bloom expand" prints the canonical form and the expressions of
+# keys.
 
 use strict;
 use warnings;
@@ -48,7 +49,7 @@ is(tool(0, undef, 'expand', '--key', 'raw', 'A b'), "A b\nA b\n",
 
 is(tool(1, qr/^ngx-bloom expand: "\/x" has no host\n\z/, 'expand', 'a.b', '/x'),
    "http://a.b/\na.b/\n",
-   'expand goes on behind a key that cannot be looked up');
+   'expand continues after a key that cannot be looked up');
 is(tool(1, qr/^ngx-bloom expand: "\\xff\\x01:b" has a port .*\n\z/, 'expand',
         "\xff\x01:b"), '',
    'expand prints nothing of a key of unprintable bytes without a form');
@@ -60,8 +61,9 @@ is(tool(1, undef, 'expand', '--json', 'http://a.b/"?', '/x'),
    . "\n" . '{"canonical":null,"expressions":[],"reason":"has no host"}' . "\n",
    'expand --json has null, no expression and a reason for an invalid key');
 
-tool(2, qr/there are no keys to show/, 'expand', { stdin => '' });
-tool(2, qr/not both/, 'expand', '-f', "$dir/urls", 'a.b');
+tool(2, qr/there are no keys to expand/, 'expand', { stdin => '' });
+tool(2, qr/cannot be used together with keys on the command line/,
+     'expand', '-f', "$dir/urls", 'a.b');
 tool(2, qr/cannot be opened/, 'expand', '-f', "$dir/none");
 tool(2, qr/^ngx-bloom expand: --key "URL": must be raw, lower, host or url;/,
      'expand', '--key', 'URL', 'a.b');

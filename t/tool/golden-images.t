@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Golden vectors: t/golden/write_image.pl, which was made from the description
-# of the format alone, makes each image byte for byte; together they show all
-# that the format has; and the example in the description is true.
+# Tests golden images: t/golden/write_image.pl, which was written from the
+# description of the format alone, makes each of them byte for byte.  Together
+# they have everything that the format has.  The example in the description is
+# right.
 
 use strict;
 use warnings;
@@ -24,12 +25,13 @@ sub content_of {
     return scalar <$in>;
 }
 
-# Returns the listing of an image that a vector has.
+# Returns the listing of an image from its vector.
 
 sub listing_in { return content_of($_[0]) =~ /^(size .*)\z/ms ? $1 : '' }
 
 
-# The writer's hashes and checksum, by what their authors have published
+# the writer's hashes and checksum agree with vectors that their authors
+# published
 
 is(crc32c('123456789'), 0xe3069283,
    'CRC-32C of the writer has its check value');

@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Golden vectors of key forms: the tool brings each key into its canonical form
-# and expands it as the vector says.  What a canonical key is looked up by is
-# made here once more, from docs/key-forms.md alone; and a canonical key, and
-# each expression, has itself for its canonical form.
+# Tests golden vectors of key forms: the tool converts each key to the canonical
+# form and the expressions of its vector.  This test computes the expressions of
+# a canonical key again, from docs/key-forms.md alone.  The canonical form of a
+# canonical key, and of each expression, is the key itself.
 
 use strict;
 use warnings;
@@ -53,7 +53,7 @@ sub vectors {
 }
 
 
-# What the tool makes of a key: as above.
+# Returns what the tool makes of a key, in the same form.
 
 sub expanded {
     my ($form, $key) = @_;

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom --help and COMMAND --help, --version, what is no command or option,
-# and output that cannot be written.
+# Tests the help of the tool and of each command, and that unknown commands and
+# options, and output that cannot be written, are errors.
 
 use strict;
 use warnings;
@@ -18,13 +18,13 @@ my @commands = qw(build info test expand verify size add merge journal import
 my $ids = $t->build_image('ids.bloom', ['key-1']);
 
 
-# ---- help, and what is no command or option ----
+# ---- help, and unknown commands and options ----
 
 for my $command (@commands) {
     my $help = tool(0, undef, $command, '--help');
 
     like($help, qr/\AUsage: ngx-bloom $command /,
-         "$command --help begins with how it is called");
+         "$command --help begins with the synopsis");
     like($help, qr/^Examples:\n(?:  .*\n)*?  (?:.* )?ngx-bloom $command /m,
          "$command --help has examples");
     is(join('', grep { length > 81 } split /^/, $help), '',
@@ -33,6 +33,9 @@ for my $command (@commands) {
        "\"help $command\" prints what $command --help prints");
     is(tool(0, undef, $command, '-h'), $help,
        "$command -h prints what $command --help prints");
+
+    is(tool(0, undef, '--help', $command), $help,
+       "\"--help $command\" prints what $command --help prints");
 
     tool(2, text_line("ngx-bloom $command: unknown option \"--nonsense\"; see"
                  . " \"ngx-bloom $command --help\""), $command, '--nonsense');
@@ -46,6 +49,7 @@ is(tool(0, undef, '-h'), $usage, '-h prints what --help prints');
 is(tool(0, undef, 'help'), $usage, 'help prints what --help prints');
 is(tool(0, undef, 'help', 'help'), $usage,
    '"help help" prints what --help prints');
+is(tool(0, undef, 'help', '-h'), $usage, '"help -h" prints what --help prints');
 
 like(tool(0, undef, '--version'),
      qr/^ngx-bloom \d\S*, image format version 1$/,
@@ -55,8 +59,9 @@ my $list = join ', ', @commands, 'help';
 tool(2, qr/^ngx-bloom: unknown command "nonsense"; the commands are $list;/,
      'nonsense');
 tool(2, qr/unknown command "nonsense"/, 'help', 'nonsense');
-tool(2, qr/^ngx-bloom: no command given;/);
-tool(2, qr/^ngx-bloom: unknown option "--nonsense"/, '--nonsense');
+tool(2, qr/^ngx-bloom: no command is given;/);
+tool(2, qr/^ngx-bloom: unknown option "--nonsense"; the options of a command/,
+     '--nonsense');
 tool(2, qr/option -o needs a value/, 'merge', '-o');
 tool(2, qr/option -o needs a value/, 'merge', '--output');
 tool(2, qr/option --layout needs a value/, 'size', '--layout');

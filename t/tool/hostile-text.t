@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Text from outside - keys, names of files, what a server says - cannot make a
-# terminal do anything, be it in a message, in a report or in keys printed to a
-# terminal.  Keys go to a pipe or a file byte for byte.  No message has the
+# Tests that text from outside (keys, names of files, answers of servers) cannot
+# control a terminal, in messages, in reports and in keys that are printed to a
+# terminal.  A pipe or a file gets keys byte for byte.  No message shows the
 # password of a Redis URL.
 
 use strict;
@@ -21,9 +21,9 @@ my $dir = $t->testdir;
 my $has_script = system('command -v script > /dev/null') == 0;
 
 
-# What a terminal might obey, with what is shown instead: controls, among them
-# the end of a line; C1 controls as bytes and in UTF-8; separators of lines;
-# what changes the direction of text.
+# Text that a terminal might obey, and what is shown instead: control
+# characters, among them the line end; C1 controls as bytes and in UTF-8; line
+# separators; characters that change the direction of text.
 
 my %hostile = (
     (map { chr $_ => sprintf '\x%02x', $_ } 1 .. 0x1f, 0x7f .. 0x9f),
@@ -35,7 +35,7 @@ my %hostile = (
     "\xff" => '\xff', "\xe2\x80" => '\xe2\x80',
 );
 
-# Characters beside these, and what people write, are shown as they are.
+# All other characters are shown unchanged.
 
 my @harmless = (' ', '~', '\\', "\xc2\xa0", "\xd8\x9b", "\xd8\x9d",
                 "\xe2\x80\x8d", "\xe2\x80\x90", "\xe2\x80\xa7", "\xe2\x80\xaf",
@@ -47,7 +47,7 @@ sub is_visible {
     my @bad = grep { $_ ne "\n" && index($text, $_) >= 0 }
                    grep { length $_ > 1 || ord $_ < 0x80 } keys %hostile;
 
-    # other bytes than ASCII are part of a character
+    # bytes outside ASCII are part of a character
 
     (my $rest = $text) =~ s/[\xc2-\xf4][\x80-\xbf]+//g;
     push @bad, $rest =~ /([\x80-\xff])/g;
@@ -61,7 +61,7 @@ sub is_visible {
 
 # ---- messages ----
 
-# An unknown command, since its name is shown whole.
+# The message about an unknown command shows its whole name.
 
 for my $what (sort keys %hostile) {
     my (undef, undef, $err) = $t->run_tool("a${what}b");
@@ -125,9 +125,9 @@ complains('a source that does not exist', 'import', '--from', 'guava', '-o',
           "$dir/x", "$dir/no$attack");
 
 
-# ---- what a server says ----
+# ---- answers of servers ----
 
-# A server that answers everything with this.
+# Starts a server that answers each command with this text.
 
 sub server {
     my ($answer) = @_;
@@ -170,7 +170,8 @@ for ('-ERR ', '$-1', "\x1b") {
     my (undef, undef, $err) = says("-ERR ${\($attack =~ s/\r//r)}\r\n",
                                    'redis://127.0.0.1:PORT/0/k');
 
-    ok(index($err, 'at STRLEN: ERR ' . $escaped =~ s/\\x0d//r) >= 0,
+    ok(index($err, 'answered STRLEN with an error: ERR '
+                   . $escaped =~ s/\\x0d//r) >= 0,
        'an error of a server is shown escaped') or diag($err);
 
     (undef, undef, $err) = says('-ERR ' . 'x' x 100_000 . "\r\n",
@@ -181,7 +182,7 @@ for ('-ERR ', '$-1', "\x1b") {
 
 # ---- reports and JSON ----
 
-# C1 controls and directions are valid in JSON, and are escaped nevertheless.
+# JSON allows C1 controls and direction characters, but they are escaped.
 
 my $file = "$dir/i$attack";
 my @about = map { [$_, tool_ok(@$_)] } (
@@ -243,7 +244,7 @@ for (['info', $file], ['verify', $file],
 
 # ---- keys ----
 
-# To a pipe as they are, to a terminal escaped.
+# A pipe gets keys unchanged, a terminal gets them escaped.
 
 my $raw = $attack =~ s/\r//r;
 my $shown = $escaped =~ s/\\x0d//r;
@@ -276,7 +277,7 @@ for (['expand', '--key', 'raw', $raw], ['test', $file, $raw],
 
 # ---- passwords ----
 
-# Wherever a URL is given, right or wrong, and whatever goes wrong then.
+# No message shows the password of a URL, in any place and with any error.
 
 my $secret = 'sesame';
 my @import = ('import', '--from', 'go-zero', '--bits', 1000, '-o', "$dir/x");
@@ -300,27 +301,29 @@ for my $scheme (qw(redis rediss Redis REDISS rEdIs)) {
     keeps_secret("$scheme:// of two sources", qr/name one/,
                  $t->run_tool(@import, "$scheme://me:$secret\@127.0.0.1:1/0/k",
                               $keys));
-    keeps_secret("$scheme:// of two chunks", qr/name one key/,
+    keeps_secret("$scheme:// of two chunks", qr/must be the only source/,
                  $t->run_tool('import', '--from', 'redisbloom', '-o', "$dir/x",
                               "$scheme://me:$secret\@127.0.0.1:1/0/k", $keys));
-    keeps_secret("$scheme:// without a host", qr/no address of a key/,
+    keeps_secret("$scheme:// without a host",
+                 qr/not the address of a Redis key/,
                  $t->run_tool(@import, "$scheme://me:$secret\@/0/k"));
-    keeps_secret("$scheme:// with a wrong port", qr/no address of a key/,
+    keeps_secret("$scheme:// with a wrong port",
+                 qr/not the address of a Redis key/,
                  $t->run_tool(@import, "$scheme://me:$secret\@host:x/0/k"));
-    keeps_secret("$scheme:// without a key", qr/no address of a key/,
+    keeps_secret("$scheme:// without a key", qr/not the address of a Redis key/,
                  $t->run_tool(@import, "$scheme://me:$secret\@host"));
     keeps_secret("$scheme:// with a / in the password",
-                 qr/%2F for a \/ .*password/,
+                 qr/ in a password %2F for a \//,
                  $t->run_tool(@import, "$scheme://me:se/same\@host/0/k"));
     keeps_secret("$scheme:// with a password that looks like a database",
-                 qr/%2F for a \/ .*password/,
+                 qr/ in a password %2F for a \//,
                  $t->run_tool(@import, "$scheme://127.0.0.1:1/0/$secret\@host/0/k"));
     keeps_secret("$scheme:// with an @ in the password", qr/cannot connect/,
                  $t->run_tool(@import,
                               "$scheme://me:se\@same\@127.0.0.1:1/0/k"));
-    keeps_secret("$scheme: without slashes", qr/no address of a key/,
+    keeps_secret("$scheme: without slashes", qr/not the address of a Redis key/,
                  $t->run_tool(@import, "$scheme:me:$secret\@host/0/k"));
-    keeps_secret("$scheme:/ with one slash", qr/no address of a key/,
+    keeps_secret("$scheme:/ with one slash", qr/not the address of a Redis key/,
                  $t->run_tool(@import, "$scheme:/me:$secret\@host/0/k"));
 
     keeps_secret("$scheme// without a colon", qr/cannot be opened/,
@@ -344,16 +347,17 @@ for my $scheme (qw(redis rediss Redis REDISS rEdIs)) {
                  $t->run_tool($url));
 }
 
-keeps_secret('an unknown scheme', qr/is no file, and no address of Redis/,
+keeps_secret('an unknown scheme',
+             qr/is neither a file nor an address of a Redis key/,
              $t->run_tool(@import, $_))
     for "http://me:$secret\@host/0/k", "reddis://me:$secret\@host/0/k",
         " redis://me:$secret\@host/0/k", "redis+tls://me:se/same\@host/0/k";
 
 for (['no password is set',
       "-ERR Client sent AUTH, but no password is set\r\n",
-      qr/at AUTH: ERR Client sent AUTH, but/],
+      qr/answered AUTH with an error: ERR Client sent AUTH, but/],
      ['the password is wrong', "-WRONGPASS invalid username-password pair\r\n",
-      qr/at AUTH: WRONGPASS invalid/],
+      qr/answered AUTH with an error: WRONGPASS invalid/],
      ['AUTH is unknown',
       sub { "-ERR unknown command 'AUTH', with args beginning with: '"
             . join("' '", grep { !/^[*\$]/ } split /\r\n/, $_[0]) . "'\r\n" },

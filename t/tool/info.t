@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom info: what images are, from their headers.
+# Tests that "ngx-bloom info" shows the headers of images.
 
 use strict;
 use warnings;
@@ -89,7 +89,7 @@ my $siphash = example_image('siphash');
        'info --json has null for the secret key of siphash');
     is(json($json)->{lines}, 2, 'info --json shows two lines for a low rate');
     like($text, qr/^hash +siphash, key secret$/m,
-         'info says that the key of siphash is secret');
+         'info says that the key of siphash is a secret');
     # the seed of this example begins with 00112233
 
     unlike($json . $text, qr/00112233|1100|3322/,
@@ -105,7 +105,7 @@ my $siphash = example_image('siphash');
     my $out = tool(2, qr/^ngx-bloom info: \Q$dir\E\/missing: /, 'info',
                    "$dir/missing", $ids);
     like($out, qr/^items +1000$/m,
-         'info goes on behind an image that is missing');
+         'info continues after an image that is missing');
 
     copy_with('ids.bloom', 'payload.bloom', sub { substr($_[0], -1) ^= "\1" });
     tool(0, undef, 'info', "$dir/payload.bloom");

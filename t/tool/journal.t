@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom journal, on segments that BloomTest::Journal makes from
-# docs/journal-format.md: what it lists and prints; torn tails, damage, gaps;
-# what is no journal.  The example in the description is true, and the fuzzer
-# begins with segments of that writer.
+# Tests "ngx-bloom journal" with segments that BloomTest::Journal makes from
+# docs/journal-format.md: its lists and keys, torn tails, damage, gaps, and
+# files that are not a journal.  The example in the description is right, and
+# the fuzzer's corpus has segments of that writer.
 
 use strict;
 use warnings;
@@ -39,7 +39,7 @@ sub flipped {
 }
 
 
-# Counts the keys that are in an image.
+# Returns how many keys an image has, as "test -c" prints it.
 
 sub count_present {
     my ($image, @keys) = @_;
@@ -50,7 +50,8 @@ sub count_present {
 }
 
 
-# A segment of three records, seven keys; where each of them begins.
+# Returns a segment of three records with seven keys, and the positions of the
+# records.
 
 sub three_records {
     my $journal = BloomTest::Journal->new(@_);
@@ -112,7 +113,7 @@ my $whole = $journal->segment;
 }
 
 
-# ---- what it lists ----
+# ---- lists ----
 
 my $file = $t->write_file('whole', $whole);
 my $used = $journal->{used};
@@ -148,7 +149,7 @@ is(journal(0, undef, '--keys', '-0', $file), join('', map { "$_\0" } @three),
     is(journal(0, undef, '--keys', $path), '',
        'journal --keys prints nothing of an empty segment');
 
-    # a file may be cut down to its records: what is missing is zeros
+    # a file may be cut off after its records: missing bytes count as zeros
 
     $path = $t->write_file('cut', $journal->{data});
     like(journal(0, undef, $path), qr/: ok, .* 3 records, 7 keys/,
@@ -186,10 +187,10 @@ is(journal(0, undef, '--keys', '-0', $file), join('', map { "$_\0" } @three),
 }
 
 
-# ---- keys that would be others when they are read ----
+# ---- keys that would be read as other keys ----
 
-# None is printed then, not even one before: whoever reads them from a pipe does
-# not see the exit status.
+# If a key cannot be printed, no key is printed, as a reader of a pipe does not
+# see the exit status.
 
 for (["a\nb", [], 'LF in it'], ["\n", [], 'only LF'], ["a\r", [], 'CR at its end'],
      ["a\r\n", [], 'CR LF at its end'], ["a\0b", ['-0'], 'a zero byte in it'])
@@ -200,8 +201,8 @@ for (["a\nb", [], 'LF in it'], ["\n", [], 'only LF'], ["a\r", [], 'CR at its end
     my $path = $t->write_file('refused', $segment->segment);
     my $others = $t->write_file('whole', $whole);
     my $shown = $key =~ s/([\0-\x1f])/sprintf '\x%02x', ord $1/egr;
-    my $why = @$options ? 'has a zero byte, .*: give --json instead of -0'
-                        : 'has a line end .*: give -0 \(--null\) or --json';
+    my $why = @$options ? 'contains a zero byte, .*; use --json instead of -0'
+                        : 'contains a line end, .*; use -0 or --json';
 
     is(journal(2, qr/\A[^\n]*: \Q$path\E: position $at: the key "\Q$shown\E" $why\n\z/,
                '--keys', @$options, $others, $path), '',
@@ -219,7 +220,7 @@ for (["a\nb", [], 'LF in it'], ["\n", [], 'only LF'], ["a\r", [], 'CR at its end
     }
 }
 
-# These read as a line is read, as the first key too.
+# These keys are read like any line, also as the first key.
 
 for my $first ("a\rb", "\ra", "a\0b", "\x1f\x8b", "\x1f\x8b\x08rest", "\x1f",
                "\xef\xbb\xbf", "\xef\xbb\xbfkey", "\xef\xbb",
@@ -254,13 +255,14 @@ for my $first ("a\rb", "\ra", "a\0b", "\x1f\x8b", "\x1f\x8b\x08rest", "\x1f",
 
 for my $cut ($at[2] + 1, $at[2] + 31, $at[2] + 32, $used - 3) {
     my $left = $cut - $at[2];
+    my $s = $left == 1 ? '' : 's';
     my $torn = substr($whole, 0, $cut) . "\0" x (SIZE - $cut);
     my $path = $t->write_file('torn', $torn);
 
     like(journal(0, undef, $path),
-         qr/: ok, .* 2 records, 4 keys, .*, then a torn tail of $left bytes$/,
+         qr/: ok, .* 2 records, 4 keys, .*, then a torn tail of $left byte$s$/,
          'journal tells how long a torn tail is');
-    is(journal(0, qr/warning: \S+: a torn tail of $left bytes is left out$/,
+    is(journal(0, qr/warning: \S+: a torn tail of $left byte$s is left out: its keys were never acknowledged$/,
                '--keys', $path),
        join('', map { "$_\n" } @three[0 .. 3]),
        'journal --keys does not print the keys of a torn tail');
@@ -289,15 +291,15 @@ for my $hit (0, 1) {
 
     for my $what (sort keys %damaged) {
         my $path = $t->write_file('damaged', $damaged{$what});
-        my $missing = $hit ? 'records missing before it or in it: 1; '
+        my $missing = $hit ? '1 record before it or in it is missing; '
                            : 'load an image';
-        my $complaint = qr/\Q$path\E:\ is\ damaged:\ $length\ bytes,\ the
-                           \ first\ at\ position\ $at[$hit],\ are\ no\ valid
+        my $complaint = qr/\Q$path\E:\ is\ damaged:\ $length\ bytes\ from
+                           \ position\ $at[$hit]\ on\ contain\ no\ valid
                            \ record;\ \Q$missing\E/x;
 
         is(journal(1, $complaint, '--keys', $path),
            join('', map { "$_\n" } @left),
-           "journal --keys prints what is before and behind damage to $what");
+           "journal --keys prints the keys before and after damage to $what");
 
         my ($object) = json(journal(1, $complaint, '--json', $path));
 
@@ -342,7 +344,8 @@ for my $hit (0, 1) {
     $gap->append(['five'], sequence => 5);
 
     my $path = $t->write_file('gap', $gap->segment);
-    is(journal(1, qr/is damaged: records missing before it or in it: 3;/, '--keys', $path),
+    is(journal(1, qr/is damaged: 3 records before it or in it are missing;/,
+               '--keys', $path),
        "one\nfive\n",
        'journal --keys prints the keys around a gap in the numbers');
 
@@ -352,7 +355,7 @@ for my $hit (0, 1) {
     $old->append(['ten'], sequence => 10);
 
     $path = $t->write_file('old', $old->segment);
-    is(journal(1, qr/40 bytes, the first at position 168, are no valid/,
+    is(journal(1, qr/40 bytes from position 168 on contain no valid record/,
                '--keys', $path), "nine\nten\n",
        'journal --keys leaves out an old record between new ones');
 
@@ -362,7 +365,7 @@ for my $hit (0, 1) {
 
     $path = $t->write_file('back', $back->segment);
     is(journal(0, qr/^$/, '--keys', $path), "one\ntwo\n",
-       'a time that goes back is no damage: a clock was wrong');
+       'a time that goes back is not damage: a clock was wrong');
 
     my $elsewhere = BloomTest::Journal->new;
     $elsewhere->append(['one'], position => 8);
@@ -373,7 +376,7 @@ for my $hit (0, 1) {
 }
 
 
-# ---- no journal, or not to be read ----
+# ---- files that are not a journal or cannot be read ----
 
 {
     my $none = $t->write_file('none', "one\ntwo\n");
@@ -389,7 +392,7 @@ for my $hit (0, 1) {
     is(json(journal(2, qr/./, '--json', $none))->{result}, 'unreadable',
        'journal --json calls a file unreadable that is no journal');
 
-    # the worst counts, and the others are shown
+    # the worst status is the exit status, and the other files are shown
 
     my $damaged = $t->write_file('damaged', flipped($whole, $at[0]));
     my @lines = split /\n/, journal(2, qr/none: .*\n.*damaged: /, $none,
@@ -398,15 +401,17 @@ for my $hit (0, 1) {
        'journal prints the segments that it can read beside one that it'
        . ' cannot');
 
-    journal(2, qr/^ngx-bloom journal: no segment and no directory/);
-    journal(2, qr/-0 says how --keys end/, '-0', $file);
-    journal(2, qr/-0 says how --keys end/, '-0', '--keys', '--json', $file);
+    journal(2, qr/^ngx-bloom journal: no segment or directory/);
+    journal(2, qr/-0 needs --keys, and cannot be used with --json/,
+            '-0', $file);
+    journal(2, qr/-0 needs --keys, and cannot be used with --json/,
+            '-0', '--keys', '--json', $file);
 }
 
 
 # ---- directories ----
 
-# three segments, whose names do not sort as their positions do
+# three segments, whose names sort differently from their positions
 
 my ($first) = three_records(base => SIZE);
 my ($second) = three_records(base => 2 * SIZE, sequence => 4);
@@ -446,8 +451,8 @@ sub directory {
        'journal -q prints nothing of a good directory');
 }
 
-# a process that died while it replaced the first two: one counts for both, and
-# what was not whole for nothing
+# a process died while it replaced the first two segments: the compacted segment
+# replaces both, and an incomplete file is ignored
 
 {
     my ($both) = three_records(base => 2 * SIZE, sequence => 4);
@@ -461,23 +466,24 @@ sub directory {
 
     is(join(' ', map { m{/([\w.]+): ok, } } @lines[0 .. 1]),
        "$name journal.3",
-       'a compacted segment replaces those that it was made of');
+       'a compacted segment replaces the segments that it was made from');
     is($lines[2], "$path: ok, 2 segments, 6 records, 14 keys",
        'a directory with a compacted segment is whole');
 }
 
-# a segment that a start could not read and put aside is no part of the journal
+# a segment that nginx put aside at its start is not part of the journal
 
 {
     my $path = directory('aside', 'journal.1' => $first->segment,
                          sprintf('damaged.%016x', 2 * SIZE),
                          flipped($second->segment, 20));
 
-    like(journal(0, undef, $path), qr/: ok, 1 segments, 3 records, 7 keys$/,
+    like(journal(0, undef, $path), qr/: ok, 1 segment, 3 records, 7 keys$/,
          'a segment that was put aside is passed over');
 }
 
-# a torn tail at a segment's end loses nothing, if the next goes on from there
+# a torn tail at the end of a segment loses nothing if the next segment
+# continues
 
 {
     my $torn = $first->segment;
@@ -490,31 +496,34 @@ sub directory {
 
 {
     my $path = directory('hole', a => $first->segment, b => $third->segment);
-    my $complaint = qr{/b:\ is\ damaged:\ the\ segment\ before\ it,\ from
-                       \ position\ 524288\ to\ 786432,\ is\ missing;
-                       \ records\ missing\ before\ it\ or\ in\ it:\ 3;}x;
+    my $complaint = qr{/b:\ is\ damaged:\ the\ segment\ from\ position
+                       \ 524288\ to\ 786432,\ which\ comes\ before\ it,\ is
+                       \ missing;\ 3\ records\ before\ it\ or\ in\ it\ are
+                       \ missing;}x;
 
     like(journal(1, $complaint, $path),
          qr/: damaged, 2 segments, 6 records, 14 keys$/,
          'a missing segment makes a directory damaged');
     is(journal(1, $complaint, '--keys', $path),
        join('', map { "$_\n" } (@three) x 2),
-       'journal --keys prints what is there of a directory with a hole');
+       'journal --keys prints the keys of a directory with a missing segment');
 }
 
 {
     my $last = substr($first->segment, 0, $at[2]);
     my $path = directory('lost', a => $last, b => $second->segment);
 
-    journal(1, qr{/b: is damaged: records missing before it or in it: 1;}, $path);
+    journal(1, qr{/b: is damaged: 1 record before it or in it is missing;},
+            $path);
 }
 
 {
     my ($other) = three_records(base => 2 * SIZE - 8, sequence => 1);
     my $path = directory('two', a => $first->segment, b => $other->segment);
 
-    is(journal(1, qr/begins\ at\ position\ 524280\ and\ the\ one\ before\ it
-                     \ ends\ at\ 524288:\ they\ are\ of\ two\ journals/x,
+    is(journal(1, qr/begins\ at\ position\ 524280,\ but\ the\ segment
+                     \ before\ it\ ends\ at\ 524288,\ so\ they\ belong\ to
+                     \ different\ journals/x,
                '--keys', $path),
        join('', map { "$_\n" } (@three) x 2),
        'journal --keys prints the keys of two journals in a directory');
@@ -525,7 +534,7 @@ sub directory {
                          b => flipped($second->segment, 20),
                          c => $third->segment);
 
-    my $out = journal(1, qr{/c:\ is\ damaged:\ the\ segment\ before\ it.*
+    my $out = journal(1, qr{/c:\ is\ damaged:\ the\ segment\ from.*
                             \n.*/b:\ is\ damaged:\ the\ checksum}x, $path);
     like($out, qr/: damaged, 3 segments, 6 records/,
          'a damaged header makes a directory damaged');
@@ -538,7 +547,7 @@ sub directory {
     journal(2, qr{/b: has version 2}, $path);
 
     $path = directory('nothing-here', a => "one\n");
-    journal(2, qr/nothing-here: has no segment of a journal/, $path);
+    journal(2, qr/nothing-here: contains no segment of a journal/, $path);
 }
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Whatever a browser fetches from a listed host is found, however its URL is
-# spelled: the key forms url and host against the parser of browsers, Node's URL.
-# t/reference/browser.mjs generates the spellings.
+# Tests that each spelling of a URL that a browser fetches from a listed host is
+# present, in the key forms url and host.  t/reference/browser.mjs generates the
+# spellings; Node's URL parses them as browsers do.
 
 use strict;
 use warnings;
@@ -19,7 +19,7 @@ my $program = dirname($ENV{TEST_BLOOM_TOOL} // "$here/../../build/ngx-bloom")
               . '/reference/expressions';
 
 
-# Exit status, output, and for each form what was counted.
+# Returns the exit status, the output, and the counts of each form.
 
 sub compare {
     my (@options) = @_;
@@ -88,7 +88,7 @@ for (['an expression is another', 's,[.]example,.example.org,g'],
 }
 
 
-# ---- the same seed, the same spellings ----
+# ---- the same seed generates the same spellings ----
 
 {
     my $keys = sub {

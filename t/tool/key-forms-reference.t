@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The key forms against a second author's: t/reference/README.md.
+# Tests the key forms against an implementation by a second author, which
+# t/reference/README.md describes.
 
 use strict;
 use warnings;
@@ -27,7 +28,7 @@ sub unescape {
 }
 
 
-# As golden-key-forms.t reads them: [key], or [key, canonical, expressions].
+# Returns the golden vectors: [key], or [key, canonical, expressions].
 
 sub golden {
     my ($form) = @_;
@@ -48,7 +49,7 @@ sub golden {
 }
 
 
-# Exit status and the last line.
+# Returns the exit status and the last line of the output.
 
 sub compare {
     my (@arguments) = @_;
@@ -62,7 +63,7 @@ sub compare {
 }
 
 
-# ---- the golden vectors are the reference's, too ----
+# ---- the reference agrees with the golden vectors ----
 
 for my $form (qw(host url)) {
     my @vectors = golden($form);
@@ -75,7 +76,7 @@ for my $form (qw(host url)) {
               . ($_->[0] =~ s/[^ -~]/?/gr) . ')')
         for @vectors;
 
-    # as seeds, those that are a line
+    # the seeds are the keys without a line end
 
     $t->write_file("golden-$form.txt",
                    join '', map { "$_->[0]\n" }
@@ -83,7 +84,7 @@ for my $form (qw(host url)) {
 }
 
 
-# ---- the tool's forms are the reference's ----
+# ---- the tool agrees with the reference ----
 
 for (['url', 'urls.txt', 40000], ['host', 'hosts.txt', 30000]) {
     my ($form, $list, $count) = @$_;
@@ -105,7 +106,7 @@ for (['url', 'urls.txt', 40000], ['host', 'hosts.txt', 30000]) {
 }
 
 
-# ---- the same number, the same keys; another one, others ----
+# ---- the same number generates the same keys, another number other keys ----
 
 {
     my @seeds = ('http://a.example/', 'http://b.example/1?2');

@@ -1,8 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Key forms in the tool: build, test, info, merge and --like take a key as its
-# image has it.
+# Tests that build, test, info, merge and --like use the key form of an image.
 
 use strict;
 use warnings;
@@ -123,14 +122,15 @@ is(json((tool(0, undef, 'build', '--json', '--key', 'url', '-o',
                     )))->{items}, 1, 'spellings of one key count once');
 
 tool(2, qr{^ngx-bloom\ build:\ standard\ input:\ line\ 2:\ "/x"\ has\ no\ host\n
-           ngx-bloom\ build:\ more\ lines\ than\ --max-errors\ \(0\)\ [^\n]+\n\z}x,
+           ngx-bloom\ build:\ there\ are\ more\ invalid\ lines\ than
+           \ --max-errors\ allows\ \(0\);\ [^\n]+\n\z}x,
      'build', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\n/x\n" });
 ok(!-e "$dir/none", 'nothing is built of a list with an invalid key');
 tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
      'build', '-0', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\0/x" });
 
 
-# What is asked for is a host as it stands in a URL; a list has hosts.
+# A key to look up is a host as in a URL; a list has hosts.
 
 tool(2, qr/line 1: "\Q$_\E" has a byte that a host cannot have\n/, 'build', '--key',
      'host', '-o', "$dir/none", { stdin => "$_\n" })
@@ -149,7 +149,7 @@ is((results("$dir/more.bloom", 'http://www.MORE.test/x'))[0]{answer},
 
 tool(0, undef, 'build', '-q', '-o', "$dir/more.bloom", '--like',
      "$dir/url.bloom", '--key', 'url', { stdin => "WWW.more.test\n" });
-tool(2, qr/^ngx-bloom build: --key "host": keys of \S+ are url, as --like says;/,
+tool(2, qr/^ngx-bloom build: --key "host": --like takes the key form of \S+, which is url;/,
      'build', '-o', "$dir/none", '--like', "$dir/url.bloom", '--key', 'host',
      { stdin => "a.b\n" });
 
@@ -163,7 +163,7 @@ is((results("$dir/all.bloom", $_))[0]{answer}, 'present',
 
 my @same = ('-n', '10', '--seed', '1');
 build("seeded-$_", ['a.b'], '--key', $_, @same) for qw(host url);
-tool(2, qr/cannot be merged with .* differs in key form;/, 'merge', '-o',
+tool(2, qr/cannot be merged with .* they differ in key form;/, 'merge', '-o',
      "$dir/none", "$dir/seeded-host", "$dir/seeded-url");
 
 done_testing;

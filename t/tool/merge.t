@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom merge: one image that has the keys of several.
+# Tests that "ngx-bloom merge" makes one image that has the keys of several.
 
 use strict;
 use warnings;
@@ -21,7 +21,7 @@ my $damaged = copy_with('ids.bloom', 'damaged-last',
                         sub { substr($_[0], -1) ^= "\x80" });
 
 
-# Images of keys $from to $to that can be merged with ids.bloom.
+# Builds an image of the keys $from to $to that can be merged with ids.bloom.
 
 sub like_ids {
     my ($name, $from, $to, @options) = @_;
@@ -86,21 +86,21 @@ sub like_ids {
     ok(payload("$dir/again.bloom") eq $header->{payload},
        'the order of the images makes no difference to the bits');
 
-    # an image merged with itself, or with a part, has what it has
+    # an image merged with itself, or with a part of it, is unchanged
 
     is(tool(0, undef, 'merge', '-q', '-o', "$dir/again.bloom", $ids, $ids), '',
        'merge -q prints nothing');
     ok(payload("$dir/again.bloom") eq payload($ids),
        'an image merged with itself has its own bits');
 
-    # into one of those merged
+    # the output is one of the images
 
     my $own = copy_with('more.bloom', 'own.bloom', sub { });
     tool(0, undef, 'merge', '-o', $own, $own, $ids);
     ok(payload($own) eq $header->{payload},
        'merge may replace one of its images');
 
-    # several: the OR of all
+    # the bits are the OR of the bits of all images
 
     my @parts = map { like_ids("part-$_", 100 * $_ + 1, 100 * $_ + 100) }
                     0 .. 14;
@@ -110,7 +110,7 @@ sub like_ids {
        'fifteen parts merged have the bits of the whole');
 }
 
-# They need not fit into memory.
+# Images need not fit into memory.
 
 SKIP: {
     skip 'the sanitizers need more address space than that', 2
@@ -166,7 +166,7 @@ SKIP: {
        'test gives no answer if the last chunk is damaged');
 }
 
-# The number of items is at most the sum: 1 and 1 are never 3.
+# The number of items is at most the sum of the items of all images.
 
 {
     my @one = map { like_ids("one-$_.bloom", $_, $_) } 1, 2;
@@ -181,7 +181,7 @@ SKIP: {
     my $header = header("$dir/few.bloom");
     is($header->{items}, 1, 'an image merged with empty ones keeps its items');
     is($header->{flags}, 0,
-       'the items of an image merged with empty ones are no estimate');
+       'the items of an image merged with empty ones are exact');
 
     unlike(tool(0, undef, 'merge', '-o', "$dir/few.bloom", $one[0], $empty),
            qr/\+-/, 'merge prints no error for items that are no estimate');
@@ -189,9 +189,9 @@ SKIP: {
     tool(0, undef, 'merge', '-q', '-o', "$dir/few.bloom", $empty,
          "$dir/merged.bloom");
     is(header("$dir/few.bloom")->{flags}, 1,
-       'an estimate stays an estimate when an empty image is merged');
+       'items remain an estimate when an empty image is merged');
 
-    # what an image says that it has outweighs an estimate
+    # the result has at least the items of the image that has most
 
     my $more = copy_with_header('ids.bloom', 'claims.bloom',
                                 104 => pack 'Q<', 1200);
@@ -201,7 +201,7 @@ SKIP: {
        'a merged image has no fewer items than one of its images');
 }
 
-# As of the earliest, if all state one.
+# The result is complete as of the earliest time, if all images state one.
 
 {
     my @dated = map { like_ids("dated-$_.bloom", 1, 9, '--as-of', $_) }
@@ -217,23 +217,23 @@ SKIP: {
        'an empty image that states no as_of leaves the merged one without');
 }
 
-# More than there is room for.
+# More keys than the capacity.
 
 {
     my $full = like_ids('full.bloom', 1001, 2400, '-q');
 
-    like(tool(0, text_line('ngx-bloom merge: warning: %% distinct keys are more'
-                           . ' than the capacity of 2000: the false-positive'
-                           . ' rate will be about %% % instead of the promised'
-                           . ' 0.1 %; build the first image again, with an -n'
-                           . ' for the keys of all, and the others like it'),
+    like(tool(0, text_line('ngx-bloom merge: warning: %% distinct keys'
+                           . ' exceed the capacity of 2000: expect a'
+                           . ' false-positive rate of about %% %, not the'
+                           . ' promised 0.1 %; rebuild the first image with an'
+                           . ' -n for all keys, and the others with --like'),
               'merge', '-o', "$dir/over.bloom", $ids, $full),
          qr/^\Q$dir\E\/over\.bloom: 2 images, /,
          'merge makes an image of more keys than it has room for');
     tool(0, undef, 'merge', '-q', '-o', "$dir/over.bloom", $ids, $full);
 }
 
-# What cannot be merged, and what that leaves behind: nothing.
+# Images that cannot be merged: nothing is left behind.
 
 {
     my $old = $t->write_file('old.bloom', 'as it was');
@@ -246,33 +246,33 @@ SKIP: {
         my ($what, @options) = @$_;
         my $other = $t->build_image("other-$what.bloom", ['key'], @options);
 
-        tool(2, text_line("ngx-bloom merge: $other: cannot be merged with $ids,"
-                          . " from which it differs in $what; build it again"
+        tool(2, text_line("ngx-bloom merge: $other: cannot be merged with $ids:"
+                          . " they differ in $what; rebuild it"
                           . " with \"--like $ids\""),
              'merge', '-o', $old, $ids, $other);
     }
 
     my $other = $t->build_image('other-sip.bloom', [example_keys()],
                                 '--hash', 'siphash', '-p', '1e-6');
-    tool(2, qr/differs in seed/, 'merge', '-o', $old, $siphash, $other);
+    tool(2, qr/they differ in seed/, 'merge', '-o', $old, $siphash, $other);
     tool(2, qr/damaged-last: is damaged/, 'merge', '-o', $old, $ids,
          "$dir/damaged-last");
     is($t->read_file('old.bloom'), 'as it was',
-       'merge leaves an old file as it was when it fails');
+       'merge leaves an old file unchanged when it fails');
 
     my $twin = $t->build_image('twin.bloom', ['key'], '--like', $siphash);
     tool(0, undef, 'merge', '-o', "$dir/sip.bloom", $siphash, $twin);
 
     tool(2, qr/-o FILE is missing/, 'merge', $ids, $ids);
-    tool(2, qr/name two images or more/, 'merge', '-o', $old);
-    tool(2, qr/name two images or more/, 'merge', '-o', $old, $ids);
+    tool(2, qr/name two or more images/, 'merge', '-o', $old);
+    tool(2, qr/name two or more images/, 'merge', '-o', $old, $ids);
     tool(2, qr/^ngx-bloom merge: \Q$dir\E\/no\/x: /, 'merge', '-o',
          "$dir/no/x", $ids, $ids);
-    tool(2, qr/^ngx-bloom merge: \Q$dir\E: is not a regular file/, 'merge',
+    tool(2, qr/^ngx-bloom merge: \Q$dir\E: is a directory/, 'merge',
          '-o', $dir, $ids, $ids);
 
     is(join(' ', glob "$dir/*tmp-*"), '',
-       'merge leaves no temporary file behind');
+       'merge leaves no temporary file');
 }
 
 done_testing;

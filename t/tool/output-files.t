@@ -1,11 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# What ngx-bloom build refuses before it reads a key, so that nothing is lost
-# and no time is: an output that is one of the inputs, also of import and
-# export, an output without a name, threads that cannot be had.  Where the
-# temporary file goes.  And what becomes of an output that several write at the
-# same time.
+# Tests the outputs of commands.  A command refuses at once an output that is
+# one of its inputs or has no name, and a number of threads that cannot be had.
+# The temporary file is in the right directory.  Several commands may write the
+# same image at the same time.
 
 use strict;
 use warnings;
@@ -49,8 +48,8 @@ sub refused {
 sub too {
     my ($name) = @_;
 
-    return qr/\Qngx-bloom build: $name: is the output too: the image would \E
-              \Qreplace the keys; name another output\E\n\z/x;
+    return qr/\Qngx-bloom build: $name: is also the output, and the image \E
+              \Qwould replace the keys; write to another file\E\n\z/x;
 }
 
 
@@ -69,7 +68,7 @@ subtest 'an output that is an input is refused' => sub {
     refused('as standard input by name', too('standard input'),
             shell('"$0" build -o "$1/keys.txt" - < "$1/keys.txt"'));
 
-    # what is no input may be replaced, also by what is made like it
+    # a file that is not an input may be replaced, also the --like image
 
     my $image = $t->build_image('ids.bloom', ['one']);
     my ($exit) = $t->run_tool('build', '-o', $image, '--like', $image,
@@ -102,23 +101,23 @@ subtest 'an output that is the source or the image is refused' => sub {
         my ($exit, undef, $err) = $t->run_tool('import', @arguments);
 
         is($exit, 2, "an import whose output is its source fails ($what)");
-        is($err, "ngx-bloom import: $name: is the output too: the image would"
-                 . " replace the filter that is imported; name another"
-                 . " output\n",
-           "the import says which file is source and output ($what)");
+        is($err, "ngx-bloom import: $name: is also the output, and the image"
+                 . " would replace the filter that is imported; write to"
+                 . " another file\n",
+           "the import says which file is both source and output ($what)");
         is($t->read_file('source'), $guava,
-           "the import leaves the source as it was ($what)");
+           "the import leaves the source unchanged ($what)");
     }
 
     my ($exit, undef, $err)
         = shell('"$0" import --from guava -o "$1/source" - < "$1/source"');
     is($exit, 2, 'an import whose output is its standard input fails');
-    like($err, qr/ standard input: is the output too: /,
+    like($err, qr/ standard input: is also the output, /,
          'the import says that standard input is the output');
     is($t->read_file('source'), $guava,
-       'the source on standard input is as it was');
+       'the source on standard input is unchanged');
 
-    # what is no source may be replaced
+    # a file that is not a source may be replaced
 
     my $image = "$dir/imported.bloom";
     $t->write_file('imported.bloom', 'anything');
@@ -136,24 +135,24 @@ subtest 'an output that is the source or the image is refused' => sub {
                                                $output, $image);
 
         is($exit, 2, "an export whose output is its image fails ($what)");
-        is($err, "ngx-bloom export: $image: is the output too: the filter"
-                 . " would replace the image; name another output\n",
-           "the export says which file is image and output ($what)");
+        is($err, "ngx-bloom export: $image: is also the output, and the filter"
+                 . " would replace the image; write to another file\n",
+           "the export says which file is both image and output ($what)");
         ok($t->read_file('imported.bloom') eq $was,
-           "the export leaves the image as it was ($what)");
+           "the export leaves the image unchanged ($what)");
     }
 
     is(($t->run_tool('export', '--to', 'guava', '-o', $source, $image))[0], 0,
        'an export writes another output than its image');
     is($t->read_file('source'), $guava,
-       'an export gives the source as it was before the import');
+       'an export equals the source before the import');
     is_deeply([glob "$dir/*.tmp-*"], [],
               'imports and exports leave no temporary file');
 };
 
 
 refused('an empty name',
-        qr/\Angx-bloom build: the output has an empty name; name a file\n\z/,
+        qr/\Angx-bloom build: the name of the output is empty; name a file\n\z/,
         $t->run_tool('build', '-o', '', "$dir/keys.txt"));
 
 
@@ -162,8 +161,8 @@ SKIP: {
         if $ENV{TEST_NGINX_SANITIZED};
 
     refused('threads without memory',
-            qr/\Angx-bloom\ build:\ a\ thread\ cannot\ be\ started:\ .+;
-               \ give\ a\ smaller\ -j\n\z/x,
+            qr/\Angx-bloom\ build:\ cannot\ start\ a\ thread:\ .+;
+               \ use\ a\ smaller\ -j\n\z/x,
             shell('ulimit -s 65536; ulimit -v 524288;'
                   . ' "$0" build -j 64 -o "$1/new.bloom" "$1/keys.txt"'));
 }
@@ -190,7 +189,8 @@ subtest 'a build out of processor time leaves nothing' => sub {
 
 # ------------------------------------------------- several write the same image
 
-# Those begun here read keys from a pipe, and so go on until it is closed.
+# Starts a command that reads keys from a pipe, and so runs until the pipe is
+# closed.
 
 sub begin {
     my ($command, @arguments) = @_;
@@ -203,7 +203,7 @@ sub begin {
     return { pid => $pid, writer => $writer, err => $err };
 }
 
-# Returns its exit status and its errors.
+# Ends such a command.  Returns its exit status and its messages.
 
 sub finish {
     my ($begun, $keys) = @_;
@@ -222,7 +222,7 @@ sub finish {
     return ($exit, readline($begun->{err}) // '');
 }
 
-# True once it has this file open: the program, and not what it was forked from.
+# Returns 1 if the process runs the tool and has this file open.
 
 sub has_open {
     my ($begun, $file) = @_;
@@ -234,7 +234,7 @@ sub has_open {
     });
 }
 
-# One of keys that another one of keys can be merged with.
+# Builds an image that can be merged with the others.
 
 sub image {
     my ($name, @keys) = @_;
@@ -243,14 +243,15 @@ sub image {
                            4711);
 }
 
-# It has failed, and left what it found there.
+# Tests that a command failed and left no temporary file.
 
 sub gave_up {
     my ($what, $image, $exit, $err) = @_;
 
     is($exit, 2, "a command whose image was replaced meanwhile fails ($what)");
-    like($err, qr/\A\Qngx-bloom \E\w+\Q: $image: was replaced or removed \E
-                  \Qmeanwhile, and is left like that; try again\E\n\z/x,
+    like($err, qr/\A\Qngx-bloom \E\w+\Q: $image: another program changed, \E
+                  \Qreplaced or removed it meanwhile, so nothing was \E
+                  \Qwritten; try again\E\n\z/x,
          "the command says that the image was replaced ($what)");
     is_deeply([glob "$image.tmp-*"], [],
               "a command that fails leaves no temporary file ($what)");
@@ -344,7 +345,7 @@ subtest 'an addition and a merge of one image wait for each other' => sub {
     ok(scalar wait_until(sub { () = glob "$image.tmp-*" }),
        'an addition waits for its keys while a merge begins');
 
-    # which has its own temporary file, and waits once it has opened the image
+    # the command has a temporary file, and waits when it has opened the image
 
     my $merging = begin('merge', '-o', $image, $new, $image, $image);
     ok(has_open($merging, "$real/r.bloom"), 'a merge has opened the image');
@@ -357,7 +358,7 @@ subtest 'an addition and a merge of one image wait for each other' => sub {
 };
 
 
-# While the directory is locked here, those who would rename wait.
+# While this test locks the directory, commands wait before they rename.
 
 subtest 'an image that is replaced just before a rename stays replaced' => sub {
     for (['an addition', 'add', "$dir/r.bloom", "$dir/keys.txt"],
@@ -416,7 +417,7 @@ subtest 'of two builds of one image, the last one to end counts' => sub {
 
 # ------------------------------------------------ where the temporary file goes
 
-# Permissions are kept from root by being nobody, who needs the tool elsewhere.
+# Permissions do not apply to root, so the tool is copied and runs as nobody.
 
 subtest 'a directory without permission is named' => sub {
     my $copy = $t->write_file('tool', content_of($tool));
@@ -441,23 +442,23 @@ subtest 'a directory without permission is named' => sub {
                                               env => $t->{env});
 
         is($exit, 2, "$what of $name in a directory without permission fails");
-        is($err, "ngx-bloom $what: ro/$name: cannot be written: no temporary"
-                 . " file can be made beside it, in $real/ro: Permission"
-                 . " denied; get write access to that directory, as the file's"
-                 . " own is not enough\n",
+        is($err, "ngx-bloom $what: ro/$name: cannot be written: a temporary"
+                 . " file cannot be created in $real/ro: Permission denied; get"
+                 . " write access to that directory; access to the file is not"
+                 . " enough\n",
            "$what of $name names the directory that lacks permission");
     }
 
     chmod 0755, "$dir/ro";
     is(present($image, @old, 'extra'), 100,
-       'an image in a directory without permission is as it was');
+       'an image in a directory without permission is unchanged');
 
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none/a.bloom",
                                            $keys);
     is($exit, 2, 'a build into a directory that does not exist fails');
-    like($err, qr{,\ in\ \Q$real\E/none:\ No\ such\ file\ or\ directory;
-                  \ make\ that\ directory\ first\n\z}x,
-         'a build says that a missing directory must be made first');
+    like($err, qr{\ in\ \Q$real\E/none:\ No\ such\ file\ or\ directory;
+                  \ create\ that\ directory\ first\n\z}x,
+         'a build says that a missing directory must be created first');
 };
 
 

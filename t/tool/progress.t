@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A terminal is shown how far a build is; anything else is not.
+# Tests that a build shows its progress on a terminal, and nowhere else.
 
 use strict;
 use warnings;
@@ -22,8 +22,8 @@ plan(skip_all => 'script(1) is not installed')
 POSIX::mkfifo("$dir/keys", 0600) or die "mkfifo: $!";
 
 
-# script gives the tool a terminal, and writes down what it shows; the keys come
-# until there is something to see
+# script gives the tool a terminal, and records what it shows; there are keys
+# until the progress line appears
 
 alarm 300;          # a tool that never begins would keep the pipe from opening
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom size: of items, rate and memory, two give the third.
+# Tests that "ngx-bloom size" computes keys, rate or memory from the other two.
 
 use strict;
 use warnings;
@@ -13,7 +13,7 @@ my $t = tool_test();
 my $dir = $t->testdir;
 
 
-# Both layouts, or the one that is asked for.
+# Returns the answers for both layouts, or for the one that is named.
 
 sub size {
     my $out = tool(0, undef, 'size', '--json', @_);
@@ -47,7 +47,7 @@ for (['10m', '0.001'], ['1k', '0.1'], ['1m', '1%'], ['3', '1e-6'],
 
     next if $items < 1000;
 
-    # the textbook's -n ln p / (ln 2)^2, a little more as k is whole
+    # -n ln p / (ln 2)^2 as in textbooks, and a little more as k is an integer
 
     my $least = -$items * log($rate) / log(2) ** 2;
 
@@ -112,25 +112,29 @@ is(() = tool(0, undef, 'size', '--memory', '1m', '-p', '0.01', '--layout',
              'classic') =~ /^(?:classic|blocked)/mg, 1,
    'size --layout prints one layout');
 
-tool(2, qr/give two of -n \(items\), -p \(rate\) and -m \(memory\)/, 'size',
+tool(2, qr/use two of -n \(keys\), -p \(rate\) and -m \(memory\)/, 'size',
      @$_)
     for [], ['-n', '1'], ['-p', '0.1'], ['-m', '1k'],
         ['-n', '1', '-p', '0.1', '-m', '1k'];
 
-tool(2, qr/-n "\Q$_\E": a number of keys is a count/, 'size', '-n', $_, '-p',
+tool(2, qr/-n "\Q$_\E": must be a number of keys from 1/,
+     'size', '-n', $_, '-p',
      '0.1')
     for '0', 'x', '', '1x', '-1', '1.5', '5000g', '99999999999999999999';
-tool(2, qr/-p "\Q$_\E": a rate is from 1e-9 to 0\.5/, 'size', '-n', '1', '-p',
+tool(2, qr/-p "\Q$_\E": must be a rate from 1e-9 to 0\.5/,
+     'size', '-n', '1', '-p',
      $_)
     for '0', '1', '0.6', 'x', '', '1e-10', '-0.1', 'nan', '51%';
-tool(2, qr/-m "\Q$_\E": memory is from 1 to 1024g, in bytes/, 'size', '-n',
+tool(2, qr/-m "\Q$_\E": must be a size from 1 to 1024g, in bytes/, 'size', '-n',
      '1', '-m', $_)
     for '0', 'x', '', '1kk', '1025g';
 tool(2, qr/--layout "x": must be blocked or classic/, 'size', '-n', '1',
      '-p', '0.1', '--layout', 'x');
 tool(2, qr/unexpected argument "4711"/, 'size', '-n', '1', '-p', '0.1', '4711');
-tool(2, qr/too little for even one item/, 'size', '-m', '63', '-p', '0.1');
-tool(2, qr/too little for 10000000 items/, 'size', '-m', '1k', '-n', '10m');
-tool(2, qr/need more than 1 TiB/, 'size', '-n', '4000g', '-p', '1e-9');
+tool(2, qr/: 1 byte is too little for 1 key in layout blocked,/,
+     'size', '-m', '1', '-n', '1');
+tool(2, qr/too little for one key/, 'size', '-m', '63', '-p', '0.1');
+tool(2, qr/too little for 10000000 keys/, 'size', '-m', '1k', '-n', '10m');
+tool(2, qr/needs more than 1 TiB/, 'size', '-n', '4000g', '-p', '1e-9');
 
 done_testing;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom test: asks an image about keys.
+# Tests that "ngx-bloom test" looks keys up in an image.
 
 use strict;
 use warnings;
@@ -34,7 +34,7 @@ is(tool(1, undef, 'test', $siphash, '--', '-4711', '--json'),
    "absent -4711\nabsent --json\n", 'test takes what follows -- for keys');
 tool(2, qr/unknown option "-4"/, 'test', $siphash, '-4711');
 
-# Every key is found, whatever the filter is like.
+# Every key is present, in each kind of filter.
 
 my $all = join '', map { "$_\n" } @keys;
 
@@ -54,7 +54,7 @@ for (['blocked'], ['classic', '--layout', 'classic'],
        "test -c counts every key as present in an image that is $name");
 }
 
-# Where keys come from.
+# Keys come from the command line, a file or standard input.
 
 {
     my $present = "present key-1\npresent key-2\n";
@@ -83,20 +83,21 @@ for (['blocked'], ['classic', '--layout', 'classic'],
     tool(2, qr/^ngx-bloom test: \Q$dir\E\/missing: cannot be opened: /, 'test',
          $ids, '-f', "$dir/missing");
     tool(2, qr/is a directory/, 'test', $ids, '-f', $dir);
-    tool(2, qr/from -f \Q$file\E or from the command line, not both/, 'test',
+    tool(2, qr/-f \Q$file\E cannot be used together with keys on the command line/,
+         'test',
          $ids, '-f', $file, 'key-1');
     tool(2, qr/no image is named/, 'test');
 
-    tool(2, qr/no keys to ask about: the input has none/, 'test', $ids);
-    tool(2, qr/no keys to ask about: all are empty/, 'test', $ids, '');
-    tool(2, qr/no keys to ask about: all are empty/, 'test', $ids,
+    tool(2, qr/no keys to look up: the input is empty/, 'test', $ids);
+    tool(2, qr/no keys to look up: all keys are empty/, 'test', $ids, '');
+    tool(2, qr/no keys to look up: all keys are empty/, 'test', $ids,
          { stdin => "\n\r\n\n" });
     is(tool(2, qr/no keys/, 'test', '-c', $ids, { stdin => "\n" }),
-       "0 present, 0 absent, 1 empty keys were skipped\n",
+       "0 present, 0 absent, 1 empty key was skipped\n",
        'test -c counts empty keys');
 }
 
-# Keys of all bytes, of many bytes, and with line ends in them.
+# Keys may have any byte, be long, and contain line ends.
 
 {
     my $long = join '', map { chr(33 + $_ % 90) } 1 .. 1_000_000;
@@ -119,7 +120,7 @@ for (['blocked'], ['classic', '--layout', 'classic'],
        'test -0 reads and prints keys that end with a zero byte');
     is(tool(0, undef, 'test', '--null', '--count', $image,
             { stdin => "two\nlines\0\0" }),
-       "1 present, 0 absent, 1 empty keys were skipped\n",
+       "1 present, 0 absent, 1 empty key was skipped\n",
        'test -0 -c counts keys that end with a zero byte');
 }
 
@@ -157,7 +158,7 @@ for (['blocked'], ['classic', '--layout', 'classic'],
        'test -c --json counts present, absent and empty keys');
 }
 
-# An answer comes as soon as its question: no more input is waited for.
+# Each key is answered at once, without waiting for more input.
 
 {
     pipe my $reader, my $questions or die $!;

@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# ngx-bloom verify: every byte of images; and what verify, info, test and merge
-# say of images that are damaged, extreme or cannot be read.
+# Tests that "ngx-bloom verify" checks every byte of images, and how verify,
+# info, test and merge refuse images that are damaged, extreme or cannot be
+# read.
 
 use strict;
 use warnings;
@@ -41,7 +42,7 @@ for my $path ($ids, $classic) {
     } else {
         my $independent = ($set / $bits) ** $k;
 
-        # double hashing, whose positions are not quite independent, adds some
+        # the positions of double hashing are not quite independent: add some
 
         ok($found->{estimated_fpr} >= $independent
            && $found->{estimated_fpr} < 1.3 * $independent,
@@ -69,8 +70,8 @@ for my $path ($ids, $classic) {
 
 tool(2, qr/no image is named/, 'verify');
 
-# Each kind of damage, and what verify says of it; info says the same of what
-# is not in the payload, and test and merge take none of them.
+# verify reports each kind of damage; info reports it, too, unless it is in the
+# payload; and test and merge refuse the image.
 
 my @damages = (
     [empty => qr/is empty; /, sub { $_[0] = '' }],
@@ -126,8 +127,8 @@ for (@damages) {
 
 ok(!-e "$dir/none.bloom", 'merge makes no image of a damaged one');
 
-# One flipped bit in every byte of the header that has a meaning, and
-# truncation at a few hundred places, many files at a time.
+# A flipped bit in each byte of the header that has a meaning is noticed, and so
+# is truncation at a few hundred places.  Many files are verified at a time.
 
 {
     my $content = $t->read_file('ids.bloom');
@@ -152,13 +153,13 @@ ok(!-e "$dir/none.bloom", 'merge makes no image of a damaged one');
     is(scalar @found, scalar @paths,
        'verify --json answers for every one of many damaged images');
     is(join(' ', grep { $_->{result} ne 'damaged' } @found), '',
-       'verify takes none of many damaged images for a good one');
+       'verify finds damage in each of many images');
     is(() = $err =~ /^ngx-bloom verify: \Q$dir\E\/(?:flip|cut)\/\d+: /mg,
        scalar @paths,
-       'verify complains of every damaged image in a line of its own');
+       'verify reports each damaged image on a line');
 }
 
-# Numbers that are allowed, and beyond anything that is.
+# Extreme numbers are accepted if they are allowed, and refused otherwise.
 
 {
     my $most = "\xff" x 8;
@@ -180,11 +181,11 @@ ok(!-e "$dir/none.bloom", 'merge makes no image of a damaged one');
        'merge adds up numbers of items without an overflow');
 }
 
-# What cannot be read is an error, and outweighs damage.
+# A file that cannot be read is an error, whose status outweighs damage.
 
 my @unreadable = (
-    ["$dir/missing" => qr/cannot be opened: No such file/],
-    [$dir => qr/is not a regular file; name an image/],
+    ["$dir/missing" => qr/cannot be opened: No such file.*; check the name/],
+    [$dir => qr/is a directory; name an image/],
     ["$dir/fifo" => qr/is not a regular file; name an image/],
 );
 

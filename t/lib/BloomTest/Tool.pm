@@ -81,7 +81,7 @@ sub tool {
     if (defined $complaint) {
         like($err, $complaint, "\"$shown\" prints the expected message");
     } else {
-        is($err, '', "\"$shown\" does not complain");
+        is($err, '', "\"$shown\" prints no message");
     }
 
     return $out;
