@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What every fuzzer needs: its entry, and a way to say that something is
- * wrong, which libFuzzer takes for a finding.
+ * This header has what every fuzzer needs: its entry point, and a macro that
+ * aborts if a condition does not hold, which libFuzzer reports.
  */
 
 #ifndef BLOOM_FUZZ_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes what is made of a bitmap: the first two bytes are what the user says,
- * scheme and funnel, then k and how many bits there are less than the others
- * are.
+ * Fuzzes the import of bitmaps.  The input's first byte is the scheme and the
+ * funnel that the user states.  The second byte is k, and the number by which
+ * the bits that the user states are fewer than those of the file.  The rest is
+ * the file.
  */
 
 #include "fuzz_foreign.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes bits-and-blooms in JSON: the text becomes the same binary form,
- * whether in place or not, which is never longer, and that is then a file.
+ * Fuzzes the conversion of bits-and-blooms' JSON: the binary form is the same
+ * whether it is made in place or not, and never longer than the JSON.  It is
+ * then tested as a file.
  */
 
 #include "fuzz_foreign.h"
@@ -17,7 +18,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t   n, again;
     uint8_t  *copy, *dst;
 
-    /* exactly as large, so that a byte too far is seen */
+    /* memory of exactly that size: sanitizers notice a read beyond */
 
     copy = malloc(size);
     dst = malloc(size);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes what writes other systems' filters: the input is the header of an
- * imported image, without the zeros at its end, whose checksum and lengths are
- * made to fit, as an attacker would.  Each format is asked to write it, with
- * the header that the image keeps of its source, of whatever worth that is.
+ * Fuzzes the export to other systems' formats.  The input is the header of an
+ * imported image, without the zeros at its end.  Its checksum and lengths are
+ * corrected, as an attacker would do.  Each format writes the image, with the
+ * untrusted header that the image keeps of its source.
  *
- * Either a reason is named, or what would be written is a file of the very
- * filter that the image is, and needs no byte that the image does not have.
+ * The export either states a reason, or it writes a file of the same filter and
+ * needs only bytes that the image has.
  */
 
 #include "fuzz.h"
@@ -15,7 +15,7 @@
 #include "bloom_bytes.h"
 #include "bloom_foreign_formats.h"
 
-/* As in docs/image-format.md */
+/* Offsets from docs/image-format.md. */
 #define AT_FILE_SIZE     16
 #define AT_PAYLOAD       24
 #define AT_PAYLOAD_SIZE  32
@@ -26,7 +26,7 @@
 #define AT_HEADER_CRC    4092
 
 
-/* Makes a header of the input; 0 if it is accepted as one. */
+/* Makes a header from the input.  Returns 0 if the reader accepts it. */
 static int
 decode(bloom_image_t *image, uint8_t page[BLOOM_IMAGE_PAGE],
     const uint8_t *data, size_t size)
@@ -60,7 +60,7 @@ decode(bloom_image_t *image, uint8_t page[BLOOM_IMAGE_PAGE],
         return 0;
     }
 
-    /* what is behind the origin has to be zeros */
+    /* the bytes after the origin must be zeros */
 
     if (strstr(error, "reserved bytes") == NULL) {
         return -1;
@@ -77,7 +77,7 @@ decode(bloom_image_t *image, uint8_t page[BLOOM_IMAGE_PAGE],
 }
 
 
-/* What is written makes the same filter. */
+/* Checks that what was written is the same filter. */
 static void
 comes_back(const bloom_foreign_format_t *format, const bloom_image_t *image,
     const bloom_foreign_out_t *out, uint64_t size)
@@ -95,7 +95,7 @@ comes_back(const bloom_foreign_format_t *format, const bloom_image_t *image,
         f.bits = image->geometry.bits;
         f.k = image->geometry.k;
 
-        /* a name stands for the hash of bytes, whatever the funnel */
+        /* a scheme's name means the funnel bytes, whatever the image's is */
 
         if (f.hash == BLOOM_HASH_FUNNEL) {
             f.hash = BLOOM_HASH_MURMUR3;
@@ -105,7 +105,7 @@ comes_back(const bloom_foreign_format_t *format, const bloom_image_t *image,
     expect(format->parse(&f, out->head, out->head_len, size) == 0);
     expect(bloom_geometry_equal(&f.image.geometry, &image->geometry));
 
-    /* a bitmap does not say how its keys are hashed */
+    /* a bitmap does not record how its keys are hashed */
 
     expect(bloom_image_differs(&f.image, image) == NULL
            || format == &bloom_foreign_bitmap);
@@ -175,7 +175,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    /* exactly as large, so that a byte too far is seen */
+    /* memory of exactly that size: sanitizers notice a read beyond */
 
     origin = malloc(image.origin_len);
     memcpy(origin, bloom_image_origin(&image, page), image.origin_len);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes key forms: canonical keys and what keys are looked up by.
+ * Fuzzes key forms: canonical keys, and the expressions that are looked up.
  *
- * The input's first byte is the form, and the rest is the key:
+ * The input's first byte is the form, and the rest is the key.  For any input:
  *
- *   - all results lie in the memory given, and there are at most 30 of them,
- *     none twice;
+ *   - all results point into the memory given, and there are at most 30
+ *     expressions, none twice;
  *   - the first expression is the canonical key;
- *   - every expression is a stretch of the canonical key that begins it or
- *     behind a dot, and, with what is shown of a URL, its own canonical form;
- *   - a canonical key has no byte that should have been escaped, and is no
+ *   - every expression is a substring of the canonical key, at its beginning or
+ *     after a dot, and its own canonical form; so is the URL that is shown;
+ *   - a canonical key has no byte that should have been escaped, and is not
  *     longer than its form allows;
- *   - a host that may be added has only bytes that hosts have, and one that may
- *     not differs from it in nothing else.
+ *   - a host is refused by an addition, but not by a lookup, only because of
+ *     bytes that hosts cannot have.
  */
 
 #include "fuzz.h"
@@ -23,7 +23,7 @@
 #include "bloom_form.h"
 
 
-/* A key and a buffer of exactly their sizes, for the sanitizer. */
+/* A key and a buffer of exactly their sizes, for the sanitizers. */
 typedef struct {
     uint8_t      *data;
     uint8_t      *buf;
@@ -119,7 +119,7 @@ is_clean(uint32_t form, const bloom_key_t *key)
 }
 
 
-/* Only what DNS or an address could have. */
+/* Returns 1 if the key has only bytes of DNS names and addresses. */
 static int
 is_plain(const bloom_key_t *key)
 {
@@ -137,7 +137,8 @@ is_plain(const bloom_key_t *key)
 }
 
 
-/* Expressions of hosts and URLs are stretches of the key, behind a dot. */
+/* Checks that expressions are substrings of the key, at its beginning or after
+ * a dot. */
 static void
 stretches(const bloom_form_t *result)
 {
