@@ -543,10 +543,11 @@ control_page() {
         echo '#include "bloom_image.h"'
         echo 'typedef unsigned char u_char;'
         sed -n '/^#define NGX_BLOOM_[A-Z_]* /p
-                /The end of the journal\. /,/^} ngx_bloom_control_t;/p' $header
+                /^\/\* The end of the journal: /,/^} ngx_bloom_control_t;/p' $header
         echo 'int main(void) {'
         {
-            sed -n '/In the file "control"/,/^} ngx_bloom_control_t;/p' $header \
+            sed -n '/contents of the file "control"/,/^} ngx_bloom_control_t;/p' \
+                $header \
             | sed -nE 's/^ {12}[a-z_0-9]+ +([a-z_]+)(\[.*)?;.*/\1/p
                        s/^ {12}\} ([a-z_]+)\[.*/\1/p
                        s/^ {4}(\}|u_char) +([a-z_]+)\[.*/\2/p'

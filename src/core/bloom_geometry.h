@@ -163,8 +163,8 @@ double bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill);
  * The formula holds for classic and for blocked filters: the load of a line is
  * close to Poisson, so the expected share of zero bits is e^(-k items/bits) in
  * both.  A filter without zero bits is counted as if it had one.  For links the
- * result is rough because their fill ratios differ; bloom_census_items() counts
- * each link for itself.
+ * result is rough because their fill ratios differ; bloom_census_items()
+ * estimates each link separately.
  */
 uint64_t bloom_geometry_items(const bloom_geometry_t *g, uint64_t bits_set);
 

@@ -14,7 +14,8 @@
  *     key         length (LEB128), bytes
  *
  * A record contains the keys of one addition, at least one.  Sequence numbers
- * count records without gaps, and the times of records never decrease.
+ * count records without gaps.  The times of records do not decrease, unless a
+ * clock was wrong.
  *
  * A journal ends where the zeros begin.  If the machine stopped while a record
  * was being written, the record fails a checksum or has zeros instead of a
@@ -167,8 +168,8 @@ int bloom_record_key(bloom_record_t *record, bloom_key_t *key);
  * at least `sequence`.  Returns its distance from `buf`, or `len` if there is
  * none.
  *
- * Use this function to read a journal to which nobody appends, record by
- * record.  The result is normally 0.  A result between 0 and `len` means
+ * Use this function to read a journal record by record while no process appends
+ * to it.  The result is normally 0.  A result between 0 and `len` means
  * damage, even if the bytes skipped are zeros: a machine that stops may have
  * written a later record but not an earlier one.  If the result is `len`, no
  * record is left in the segment, and bytes that are not zero are a torn tail.

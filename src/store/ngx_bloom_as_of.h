@@ -5,8 +5,8 @@
  * which time a new record gets.
  *
  * The as_of of an image is the time up to which its keys are complete.  The
- * image covers the records that are older than as_of by at least
- * NGX_BLOOM_CLOCKS_DIFFER, because clocks may differ by that much.
+ * image covers the records that are older than as_of by more than
+ * NGX_BLOOM_CLOCKS_DIFFER, because clocks may differ by up to that.
  *
  * A record that is appended is newer than the image that serves, by definition:
  * its time is never earlier than the time up to which that image is complete.

@@ -41,7 +41,7 @@
 #define NGX_BLOOM_INSTANCES    64
 #define NGX_BLOOM_EARLY        8         /* images remembered, see below */
 
-/* A bit of `required`: another instance has pending keys. */
+/* The bit of `required` that means that another instance has pending keys. */
 #define NGX_BLOOM_PENDING      ((uint64_t) 1 << 63)
 
 /* `required` of an instance whose helper has ended; others ignore it. */

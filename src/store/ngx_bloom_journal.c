@@ -418,7 +418,7 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
                 break;                           /* it has no records yet */
             }
 
-            ngx_set_errno(NGX_ENOENT);           /* somebody has removed it */
+            ngx_set_errno(NGX_ENOENT);           /* it has been removed */
             goto failed;
         }
 

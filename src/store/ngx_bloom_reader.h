@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A reader reads the records of the journal from segment to segment, and tells
- * the end of the journal from damage.
+ * These functions read the records of the journal from segment to segment, and
+ * tell the end of the journal from damage.
  *
  * Records are numbered without gaps, so a missing one is noticed.  What a gap
  * means depends on the position up to which the journal was promised to be on

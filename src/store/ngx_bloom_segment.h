@@ -21,10 +21,10 @@
 u_char *ngx_bloom_segment_name(u_char *name, uint64_t base);
 
 /*
- * Opens a segment and reads its header.  Returns the open file, and in *what if
- * the header is valid; if it is not, `error` (BLOOM_RECORD_ERROR_LEN bytes)
- * gets the reason.  Returns NGX_INVALID_FILE with errno if the file cannot be
- * read.
+ * Opens a segment and decodes its header.  Returns the open file with *what,
+ * the result of decoding; if that is not OK, `error` (BLOOM_RECORD_ERROR_LEN
+ * bytes) gets the reason.  Returns NGX_INVALID_FILE with errno if the file
+ * cannot be read.
  */
 ngx_fd_t ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base,
     int flags, bloom_segment_t *segment, char *error, bloom_segment_e *what);
@@ -57,9 +57,9 @@ ngx_int_t ngx_bloom_segment_unused(ngx_bloom_state_t *state, uint64_t base,
 ngx_int_t ngx_bloom_segment_discard(ngx_bloom_state_t *state, uint64_t base);
 
 /*
- * Creates a segment of `len` bytes at `data`, which begin with its header,
- * followed by zeros, and synchronises it.  A segment with the same base is
- * replaced.  Returns NGX_OK, or NGX_ERROR with errno.
+ * Creates and synchronises a segment.  It contains the `len` bytes at `data`,
+ * which begin with the header, and zeros after them.  A segment with the same
+ * base is replaced.  Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_segment_make(ngx_bloom_state_t *state,
     const bloom_segment_t *segment, const u_char *data, size_t len);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What the fuzzers of other systems' filters share, one for each format:
- * fuzz_foreign_FORMAT.c, whose input is a file of that format.  What is
- * accepted has every value in range, makes an image whose header is accepted
- * too, answers of the key that was added, and is written back as it was.
+ * This header has what the fuzzers of other systems' filters share.  There is
+ * one fuzzer for each format, fuzz_foreign_FORMAT.c, whose input is a file of
+ * that format.  If a file is accepted, every value is in range, the header of
+ * its image is accepted, a key that is added is present, and the export gives
+ * the same file.
  */
 
 #ifndef BLOOM_FUZZ_FOREIGN_H
@@ -20,7 +21,7 @@
 #define SIZE_MAX_HERE  (1024 * 1024)
 
 
-/* The header of the image is one that is accepted, and has the origin. */
+/* Checks that the header of the image is accepted and has the origin. */
 static void
 header(const bloom_image_t *image, const uint8_t *origin)
 {
@@ -43,7 +44,7 @@ header(const bloom_image_t *image, const uint8_t *origin)
 }
 
 
-/* The bits, in an image's order, as import has them; NULL: too many. */
+/* Returns the bits in the order of an image; NULL if there are too many. */
 static uint64_t *
 bits(const bloom_foreign_t *f, const uint8_t *data, size_t size)
 {
@@ -135,8 +136,8 @@ write_back(const bloom_foreign_format_t *format, const bloom_foreign_t *f,
 
 
 /*
- * One file, whole, and as a pipe has it, which does not know its size; `said`
- * has what the user says.
+ * Tests a file with a known size, and as from a pipe, with an unknown size.
+ * `said` has what the user states.
  */
 static void
 fuzz_foreign(const bloom_foreign_format_t *format, const bloom_foreign_t *said,
@@ -148,7 +149,7 @@ fuzz_foreign(const bloom_foreign_format_t *format, const bloom_foreign_t *said,
     uint64_t        *words;
     bloom_foreign_t  f, piped;
 
-    /* exactly as large, so that a byte too far is seen */
+    /* memory of exactly that size: sanitizers notice a read beyond */
 
     copy = malloc(size);
     memcpy(copy, data, size);
@@ -198,7 +199,7 @@ fuzz_foreign(const bloom_foreign_format_t *format, const bloom_foreign_t *said,
 }
 
 
-/* With each of the funnels that the user may name. */
+/* Tests a file with each funnel that the user may state. */
 static inline void
 fuzz_foreign_funnels(const bloom_foreign_format_t *format, const uint8_t *data,
     size_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes the parser of RedisBloom's dumps, all chunks in one file.
+ * Fuzzes the parser of RedisBloom dumps, with all chunks in one file.
  */
 
 #include "fuzz_foreign.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes the image reader: the input is a file.  Its seeds are the images of
- * t/golden/ (t/tool/golden-images.t holds them to that).
+ * Fuzzes the image reader.  The input is a file.  The seeds are the images of
+ * t/golden/; t/tool/golden-images.t checks that.
  *
- * Whatever the file, the reader asks for nothing outside it and either names a
- * reason or gives an image that is what the writer would have made of the same
+ * For any file, the reader reads nothing outside it.  It either states a
+ * reason, or returns an image that the writer would have written from the same
  * values, and whose bits can be used.
  *
- * Checksums would stop nearly every change of a file at once.  So most
- * mutations also correct the checksums, as an attacker would.
+ * Checksums would make the reader refuse nearly every changed file at once.  So
+ * most mutations also correct the checksums, as an attacker would do.
  */
 
 #include "fuzz.h"
@@ -19,7 +19,7 @@
 #include "bloom_crc.h"
 #include "bloom_image.h"
 
-/* As in docs/image-format.md */
+/* Offsets from docs/image-format.md. */
 #define AT_FILE_SIZE     16
 #define AT_PAYLOAD       24
 #define AT_PAYLOAD_SIZE  32
@@ -33,7 +33,8 @@ typedef struct {
     const uint8_t  *data;
     size_t          size;
     unsigned        calls;
-    unsigned        fail_at;             /* this call fails; 0: none does */
+    unsigned        fail_at;             /* number of the call that fails; 0:
+                                            none does */
 } file_t;
 
 
@@ -59,7 +60,7 @@ read_file(void *ctx, void *buf, size_t len, uint64_t offset)
 }
 
 
-/* Reads all; NULL if it is refused, otherwise its bits. */
+/* Reads a whole file.  Returns its bits; NULL if the file is refused. */
 static uint64_t *
 load(bloom_image_reader_t *reader, file_t *file)
 {
@@ -69,7 +70,7 @@ load(bloom_image_reader_t *reader, file_t *file)
 
     file->calls = 0;
 
-    /* nothing is left of the last file, least of all its error */
+    /* nothing of the last file must be left, such as its error */
 
     memset(reader, 'x', sizeof(*reader));
 
@@ -104,7 +105,7 @@ load(bloom_image_reader_t *reader, file_t *file)
 }
 
 
-/* What bloom_image.h promises of an image that was opened. */
+/* Checks what bloom_image.h promises about an image that was opened. */
 static void
 is_in_range(const bloom_image_t *image)
 {
@@ -126,7 +127,7 @@ is_in_range(const bloom_image_t *image)
 }
 
 
-/* Header, checksums and lengths are as a writer makes them. */
+/* Checks that header, checksums and lengths are as the writer makes them. */
 static void
 is_canonical(const bloom_image_t *image, const uint64_t *words,
     const file_t *file)
@@ -149,7 +150,7 @@ is_canonical(const bloom_image_t *image, const uint64_t *words,
     table = malloc(size);
     expect(table != NULL);
 
-    /* what pads the table may be anything: compare the sums alone */
+    /* the padding of the table may be anything: compare only the checksums */
 
     again = *image;
     bloom_image_seal(&again, words, table);
@@ -228,7 +229,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(words);
     }
 
-    /* a disk that gives up at any of the calls */
+    /* a disk that fails at any of the calls */
 
     for (calls = file.calls, file.fail_at = 1; file.fail_at <= calls;
          file.fail_at++)
@@ -242,7 +243,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 
-/* Makes the checksums fit, as far as the file has the places for them. */
+/* Corrects the checksums, as far as the file has room for them. */
 static void
 make_checksums(uint8_t *data, size_t size)
 {
@@ -279,10 +280,10 @@ make_checksums(uint8_t *data, size_t size)
 
 
 /*
- * Half of the time the header's fields alone are changed, since most of a file
- * is zeros and bits.  Seven times of eight the checksums are made again, half
- * of them after the file's size, and half of these after all lengths, which
- * are then those of a payload that begins after a table of one page.
+ * Half of the mutations change only the fields of the header, because most of a
+ * file is zeros and bits.  Seven of eight correct the checksums.  Half of these
+ * set the file size before, and half of those all lengths, to a payload that
+ * begins after a table of one page.
  */
 size_t
 LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)

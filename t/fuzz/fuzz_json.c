@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes the reader of JSON arrays: whatever the input, and wherever it is cut,
- * the same strings come out and the same byte is wrong.  And what the writer
- * escapes, the reader reads again.
+ * Fuzzes the reader of JSON arrays: for any input, the strings and the offset
+ * of an error do not depend on where the input is cut.  The reader reads back
+ * what the writer has escaped.
  */
 
 #include "fuzz.h"
@@ -39,7 +39,7 @@ mix(outcome_t *out, const uint8_t *p, size_t len)
 }
 
 
-/* In pieces of `piece` bytes and, in turn, one more than before. */
+/* Reads pieces of `piece` bytes, each one byte longer than the one before. */
 static void
 read_pieces(outcome_t *out, const uint8_t *data, size_t size, size_t piece)
 {
@@ -112,7 +112,7 @@ write_and_read(const uint8_t *data, size_t size)
     } else {
         expect(rc == 1);
 
-        /* the same, but for what was no UTF-8 */
+        /* the text is the same, except where it was not UTF-8 */
 
         for (n = 0; n < size; n += again) {
             again = bloom_utf8_len(data + n, size - n);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes the cutting of streams into keys, and the decoding of keys.
+ * Fuzzes the splitting of streams into keys, and the decoding of keys.
  *
- * The input's first byte says how it is cut, its second is where the pieces'
- * lengths come from, and the rest is the text:
+ * The input's first byte is the delimiter, the second one is the seed of the
+ * lengths of the pieces, and the rest is the text.  For any input:
  *
- *   - cut in pieces of any lengths it gives the same keys as cut at once;
- *   - the keys and what delimits them are the whole text, in order;
- *   - no decoded key is longer than it was, and decoding in place gives the
- *     same as decoding to elsewhere.
+ *   - a text in pieces of any lengths gives the same keys as the whole text;
+ *   - the keys and their delimiters are the whole text, in order;
+ *   - no decoded key is longer than the key, and decoding in place gives the
+ *     same result as decoding to other memory.
  */
 
 #include "fuzz.h"
@@ -17,7 +17,7 @@
 #include "bloom_key.h"
 
 
-/* A copy of exactly that size: the sanitizer sees any byte read beyond. */
+/* Returns a copy of exactly that size: sanitizers notice a read beyond. */
 static uint8_t *
 copy_of(const uint8_t *data, size_t len)
 {
@@ -34,7 +34,7 @@ copy_of(const uint8_t *data, size_t len)
 }
 
 
-/* Between a key and the next there is one delimiter, and nothing else. */
+/* Checks that there is only one delimiter between a key and the next. */
 static void
 cut_at_once(const uint8_t *text, size_t len, bloom_split_e split)
 {
@@ -73,7 +73,7 @@ cut_at_once(const uint8_t *text, size_t len, bloom_split_e split)
 }
 
 
-/* Gives the text piece by piece, and expects the keys that it has as one. */
+/* Passes the text in pieces, and expects the keys of the whole text. */
 static void
 cut_in_pieces(const uint8_t *text, size_t len, bloom_split_e split,
     uint64_t random)
@@ -145,7 +145,7 @@ decode(const uint8_t *text, size_t len, bloom_decode_e how)
         }
 
     } else {
-        /* an escape makes three bytes one */
+        /* an escape turns three bytes into one */
         expect((len - n) % 2 == 0);
     }
 

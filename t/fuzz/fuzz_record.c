@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes the reader of journals: the input is a segment's file, cut behind its
- * last record.  Its seeds are made by t/tool/journal.t's own writer, which
- * holds them to that.
+ * Fuzzes the reader of journals.  The input is the file of a segment, truncated
+ * after its last record.  The seeds are made by the writer of t/tool/journal.t,
+ * which checks them.
  *
- * Whatever the file, no byte outside it is read, a search goes forward, and a
- * record that is found is, byte for byte, what the writer would have made of
- * the same keys for that place.
+ * For any file, no byte outside it is read, a search moves forward, and a
+ * record that is found has the bytes that the writer would have written for the
+ * same keys and position.
  *
- * Checksums would stop nearly every change at once.  So most mutations also
- * correct the checksums, as an attacker would.
+ * Checksums would make the reader refuse nearly every change at once.  So most
+ * mutations also correct the checksums, as an attacker would do.
  */
 
 #include "fuzz.h"
@@ -19,7 +19,7 @@
 #include "bloom_crc.h"
 #include "bloom_record.h"
 
-/* As in docs/journal-format.md */
+/* Offsets from docs/journal-format.md. */
 #define AT_SALT          48
 #define AT_BASE          24
 #define AT_HEADER_CRC    124
@@ -33,7 +33,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
     unsigned seed);
 
 
-/* A record of the same keys is the same bytes. */
+/* Checks that a record written from the same keys has the same bytes. */
 static void
 is_canonical(const bloom_segment_t *segment, uint64_t position,
     bloom_record_t record, const uint8_t *data)
@@ -140,7 +140,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bloom_segment_encode(&segment, header);
     expect(memcmp(header, data, sizeof(header)) == 0);
 
-    /* exactly that size: the sanitizer sees any byte read beyond */
+    /* memory of exactly that size: sanitizers notice a read beyond */
 
     copy = malloc(size);
     expect(copy != NULL);
@@ -154,7 +154,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 
-/* Makes the checksums fit, as far as records follow upon records. */
+/* Corrects the checksums, as far as records follow one another. */
 static void
 make_checksums(uint8_t *data, size_t size, int keys_too)
 {
@@ -198,8 +198,8 @@ make_checksums(uint8_t *data, size_t size, int keys_too)
 
 
 /*
- * Seven times of eight the checksums are made again, some of these times
- * without those of keys; mostly the segment's header is left alone.
+ * Seven of eight mutations correct the checksums, some of them without those of
+ * keys.  Most of them do not change the segment's header.
  */
 size_t
 LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes the parsers of counts, sizes and rates, which take what people write
- * in configurations and on command lines.
+ * Fuzzes the parsers of counts, sizes and rates, which people write in
+ * configurations and on command lines.
  */
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     given = (const char *) data;
 
-    /* a failure leaves the value alone */
+    /* a failure does not change the value */
 
     count = 1;
     bytes = 1;
@@ -40,7 +40,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         if (given[size - 1] <= '9') {
 
-            /* no unit: its digits are those of the number */
+            /* without a unit, the digits are those of the number */
 
             n = snprintf(text, sizeof(text), "%" PRIu64, count);
 
@@ -54,7 +54,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (bloom_units_bytes(given, size, &bytes) == 0) {
 
-        /* k, m and g are more of bytes than of a count */
+        /* k, m and g are greater for bytes than for counts */
 
         expect(rc == 0 && bytes >= count);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Image files as byte strings, for tests of what is read from them.
+ * This header has image files in memory, for tests of the reader.
  *
- * Every read is checked to lie within the file, and reads into memory of its
- * own, so that sanitizers see any byte too many.
+ * Each read must lie within the file.  It goes to a separate block of memory,
+ * so that sanitizers notice an access beyond it.
  */
 
 #ifndef IMAGE_FILES_H
@@ -47,8 +47,8 @@
 typedef struct {
     uint8_t  *bytes;
     size_t    size;
-    int       reads;                     /* so far */
-    int       fails;                     /* at this read; 0: never */
+    int       reads;                     /* number of reads so far */
+    int       fails;                     /* this read fails; 0: none does */
     uint64_t  failed;                    /* offset of that read */
 } file_t;
 
@@ -100,7 +100,7 @@ file_of(const bloom_image_t *given, const uint64_t *words)
 }
 
 
-/* An image with every field set, and some keys in it. */
+/* Makes an image with every field set and some keys. */
 static inline bloom_image_t
 example(uint32_t layout, uint32_t k, uint32_t lines, uint64_t bits)
 {
@@ -188,8 +188,8 @@ make_examples(void **state)
 
 
 /*
- * Reads a file whole.  NULL, with the payload if that is asked for; or the
- * reason, after which nothing more may be read.
+ * Reads a whole file.  Returns NULL, and the payload if that is wanted; or the
+ * reason why the file was refused, after which nothing more may be read.
  */
 static inline const char *
 refused(file_t *file, uint64_t *payload)
@@ -243,7 +243,7 @@ refused(file_t *file, uint64_t *payload)
         assert_int_equal(rc, 1);
     }
 
-    /* the end stays the end, and reads nothing */
+    /* after the end, the result is the end again, and nothing is read */
 
     rc = file->reads;
     assert_int_equal(bloom_image_next(&reader, NULL), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Segments of a journal in memory, for tests of what is read from them.
+ * This header has segments of a journal in memory, for tests of the reader.
  */
 
 #ifndef SEGMENTS_H
@@ -17,12 +17,12 @@
 #define RECORDS_MAX  16
 
 
-/* A segment in memory and where its records are. */
+/* A segment in memory, and the places of its records. */
 typedef struct {
     bloom_segment_t  segment;
     size_t           size;               /* bytes of `data` */
-    size_t           used;               /* up to the last record's end */
-    uint64_t         sequence;           /* of the next one */
+    size_t           used;               /* end of the last record */
+    uint64_t         sequence;           /* of the next record */
     size_t           records;
     size_t           at[RECORDS_MAX + 1];
     uint8_t         *data;
@@ -100,7 +100,7 @@ append_text(journal_t *journal, const char *text)
 }
 
 
-/* Seven records: of one key and of several, with every length of padding. */
+/* Makes seven records of one or several keys, with every length of padding. */
 static inline void
 create_small(journal_t *journal)
 {
@@ -126,18 +126,18 @@ create_small(journal_t *journal)
 }
 
 
-/* What somebody who reads at rest finds. */
+/* What a reader of a journal at rest has found. */
 typedef struct {
     size_t    records;
-    uint64_t  seen;                      /* a bit for each of the journal's */
+    uint64_t  seen;                      /* a bit for each record */
     size_t    skipped;                   /* bytes of damage */
     size_t    tail;                      /* bytes of a torn tail */
 } found_t;
 
 
 /*
- * Reads the first `len` bytes of `data`, and asserts that each record found is
- * one of the journal, with all of its keys, where it belongs.
+ * Reads the first `len` bytes of `data`.  Asserts that each record found is a
+ * record of the journal, with all of its keys and in its place.
  */
 static inline void
 read_all(found_t *found, const journal_t *journal, const uint8_t *data,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * CRC-32C: the check value, the examples of RFC 3720 (B.4), and both
- * implementations against a bit-by-bit one at every length and alignment.
+ * These tests compare CRC-32C with its check value, with the examples of RFC
+ * 3720 (B.4), and, for both implementations, with a bit-by-bit computation at
+ * every length and alignment.
  */
 
 #include "unit.h"
@@ -11,11 +12,11 @@
 #include "bloom_crc.h"
 
 #define LEN_MAX  600
-#define LONG     20000                   /* where chains run side by side */
+#define LONG     20000                   /* long enough for parallel chains */
 #define OFFSETS  16
 
 
-/* Polynomial division as one does it on paper, bits reversed. */
+/* Computes the CRC by polynomial division, bit by bit, bits reversed. */
 static uint32_t
 slow_crc32c(uint32_t crc, const uint8_t *p, size_t len)
 {
@@ -34,7 +35,7 @@ slow_crc32c(uint32_t crc, const uint8_t *p, size_t len)
 
 
 static void
-test_the_check_value_is_published(void **state)
+test_the_check_value_is_as_published(void **state)
 {
     (void) state;
 
@@ -118,7 +119,8 @@ test_short_messages_match_slow_division(void **state)
 }
 
 
-/* A message in two pieces, by either implementation, gives the same. */
+/* A message in two pieces gives the same sum, also by different
+ * implementations. */
 static void
 test_a_message_in_two_pieces_has_the_same_sum(void **state)
 {
@@ -144,7 +146,7 @@ test_a_message_in_two_pieces_has_the_same_sum(void **state)
 }
 
 
-/* Lengths beside each multiple of a kilobyte, behind any beginning. */
+/* Tests lengths close to each multiple of a kilobyte, at several offsets. */
 static void
 test_long_messages_match_slow_division(void **state)
 {
@@ -172,7 +174,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_the_check_value_is_published),
+        cmocka_unit_test(test_the_check_value_is_as_published),
         cmocka_unit_test(test_the_examples_of_rfc_3720_hold),
         cmocka_unit_test(test_short_messages_match_slow_division),
         cmocka_unit_test(test_a_message_in_two_pieces_has_the_same_sum),

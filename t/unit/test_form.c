@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Key forms: what each makes of a key, and what must hold whatever the key is.
+ * These tests check what each key form makes of a key, and what must hold for
+ * any key.
  */
 
 #include "unit.h"
@@ -11,7 +12,8 @@
 #include "bloom_form.h"
 
 
-/* A key in memory of its own size, and what was made of it. */
+/* A key in memory of exactly its size, and its canonical form and
+ * expressions. */
 typedef struct {
     uint8_t      *data;
     uint8_t      *buf;
@@ -21,7 +23,7 @@ typedef struct {
 } made_t;
 
 
-/* Whether a key of the form host has bytes that DNS could not have. */
+/* Returns 1 if a key of the form host has bytes that DNS does not allow. */
 static int
 is_odd(const bloom_key_t *key)
 {
@@ -246,7 +248,7 @@ test_the_host_form_expands_to_parent_domains(void **state)
     assert_string_equal(shown(BLOOM_FORM_HOST, "..."), "has no host");
     assert_string_equal(shown(BLOOM_FORM_HOST, " "), "has no host");
 
-    /* what no list may have, and what is found by its parents all the same */
+    /* keys that an addition refuses, and a lookup finds by their parents */
 
     assert_string_equal(shown(BLOOM_FORM_HOST, "*.Example.com"),
                         "*.example.com: *.example.com, example.com");
@@ -331,7 +333,7 @@ test_keys_longer_than_the_limit_are_refused(void **state)
     assert_string_equal(made.why, "is longer than 65535 bytes");
     drop(&made);
 
-    /* too long to be added, and still found by its host */
+    /* a URL too long to be added is still found by its host */
 
     memset(text, ' ', BLOOM_FORM_KEY_MAX);
     memcpy(text, "http://h/", 9);
@@ -358,7 +360,7 @@ test_keys_longer_than_the_limit_are_refused(void **state)
 }
 
 
-/* Every byte at every place of short keys. */
+/* Tests every byte at every place of short keys. */
 static void
 test_lower_case_is_right_at_every_place(void **state)
 {
@@ -392,12 +394,12 @@ test_lower_case_is_right_at_every_place(void **state)
 
 
 /*
- * Keys that need little are brought into their form in a shorter way.  A space
- * before a URL and a dot behind a host change nothing but that they take the
- * longer one: both must lead to the same.
+ * Plain keys take a fast path.  A space before a URL, and a dot after a host,
+ * do not change the result, but lead to the slow path.  Both paths must give
+ * the same result.
  */
 static void
-test_the_short_way_gives_what_the_long_one_gives(void **state)
+test_the_fast_path_equals_the_slow_path(void **state)
 {
     char      text[220];
     int       i, readable;
@@ -480,8 +482,9 @@ test_the_short_way_gives_what_the_long_one_gives(void **state)
 
 
 /*
- * Random keys of what URLs and hosts are made of: a canonical key is its own
- * canonical form, and so is every expression, or it could never be stored.
+ * Random keys of the parts of URLs and hosts: the canonical form of a canonical
+ * key is that key.  The same holds for every expression, or it could never be
+ * stored.
  */
 static void
 test_a_canonical_key_is_its_own_canonical_form(void **state)
@@ -567,7 +570,7 @@ main(void)
         cmocka_unit_test(test_the_url_form_expands_to_hosts_and_paths),
         cmocka_unit_test(test_keys_longer_than_the_limit_are_refused),
         cmocka_unit_test(test_lower_case_is_right_at_every_place),
-        cmocka_unit_test(test_the_short_way_gives_what_the_long_one_gives),
+        cmocka_unit_test(test_the_fast_path_equals_the_slow_path),
         cmocka_unit_test(test_a_canonical_key_is_its_own_canonical_form),
     };
 

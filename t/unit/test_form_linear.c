@@ -3,11 +3,12 @@
 /* CFLAGS: -fsanitize-coverage=trace-pc */
 
 /*
- * The work that a key form makes of a long key grows no faster than the key.
+ * These tests check that the work of a key form grows no faster than the length
+ * of the key.
  *
- * Work is counted, not timed: the key forms are compiled here once more, so
- * that each basic block reports itself, and what the C library moves or looks
- * through counts by the byte.  So the numbers are the same at every run.
+ * Work is counted, not timed, so the numbers are the same in every run.  The
+ * key forms are compiled here again, such that each basic block reports itself.
+ * For functions of the C library, each byte that they move or search counts.
  */
 
 #include "unit.h"
@@ -37,7 +38,7 @@ __sanitizer_cov_trace_pc(void)
 
 #define counted(len, call)  (work += (len), call)
 
-/* It looks no further than to what it finds. */
+/* It searches only up to the byte that it finds. */
 
 static void *
 counted_memchr(const void *p, int c, size_t len)
@@ -65,7 +66,7 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 #define memmove(d, s, len)    counted(len, (memmove)(d, s, len))
 #define idn2_lookup_u8        counted_idn2_lookup_u8
 
-/* other names than those of the core that this is linked with */
+/* names that differ from those of the core, which is linked too */
 
 #define bloom_punycode_encode counted_punycode_encode
 #define bloom_punycode_decode counted_punycode_decode
@@ -95,12 +96,12 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 
 typedef struct {
     const char  *start;
-    const char  *piece;                  /* again and again */
+    const char  *piece;                  /* repeated to make a key */
     const char  *end;
 } shape_t;
 
 
-/* The work for a key of at most `size` bytes. */
+/* Returns the work for a key of at most `size` bytes. */
 static uint64_t
 work_of(uint32_t form, const shape_t *shape, size_t size)
 {
@@ -221,7 +222,7 @@ test_work_grows_linearly_with_the_key(void **state)
             half = work_of(form, &shapes[i], 32768);
             whole = work_of(form, &shapes[i], 65536);
 
-            /* twice the work for twice the length, or less */
+            /* twice the length makes at most twice the work */
 
             if (whole > 2 * half + none + 100
                 || whole > 100 * 65536)
@@ -240,9 +241,9 @@ test_work_grows_linearly_with_the_key(void **state)
 }
 
 
-/* A count that never counts would find everything linear. */
+/* If the counter did not count, everything would seem linear. */
 static void
-test_work_is_counted(void **state)
+test_the_work_counter_counts(void **state)
 {
     static const shape_t  shape = { "http://h/", "a", "" };
 
@@ -257,7 +258,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_work_is_counted),
+        cmocka_unit_test(test_the_work_counter_counts),
         cmocka_unit_test(test_work_grows_linearly_with_the_key),
     };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Sizing: the bounds that are promised, against sums and searches that take
- * no short cut.
+ * These tests compare sizes and rates with the bounds that are promised, and
+ * with sums and searches without short cuts.
  */
 
 #include "unit.h"
@@ -24,7 +24,7 @@ static const uint64_t  counts[] = {
 };
 
 
-/* A geometry that must exist. */
+/* Returns a geometry that must exist. */
 static bloom_geometry_t
 sized(uint32_t layout, uint64_t capacity, double fpr)
 {
@@ -39,9 +39,9 @@ sized(uint32_t layout, uint64_t capacity, double fpr)
 }
 
 
-/* Bits in units of n log2(1/p), the least any filter can do with. */
+/* Returns bits in units of n log2(1/p), the minimum for any filter. */
 static void
-test_sizes_stay_near_the_least_space(void **state)
+test_sizes_stay_near_the_theoretical_minimum(void **state)
 {
     size_t            i, j;
     double            least, classic, blocked;
@@ -77,7 +77,7 @@ test_sizes_stay_near_the_least_space(void **state)
             print_message("%9.0f items at %g: classic %.4f, blocked %.4f\n",
                           (double) n[j], bounds[i].fpr, classic, blocked);
 
-            /* Bloom's own figure, log2(e), less what a whole k may cost */
+            /* a classic filter needs log2(e), or more as k is an integer */
 
             assert_true(classic > 1.4426);
             assert_true(classic <= bounds[i].classic);
@@ -92,8 +92,8 @@ test_sizes_stay_near_the_least_space(void **state)
 
 
 /*
- * One line of bits less keeps the rate with no k that is allowed.  A filter has
- * as many lines as a key at least.
+ * With one line less, no allowed k keeps the rate.  A filter has at least as
+ * many lines as a key.
  */
 static void
 assert_no_smaller(const bloom_geometry_t *g, uint64_t capacity, double fpr)
@@ -189,7 +189,7 @@ test_values_out_of_range_are_refused(void **state)
                                              nextafter(BLOOM_FPR_MIN, 0)),
                          -1);
 
-        /* in range one by one, too large together */
+        /* each value is in range, but the filter would be too large */
 
         assert_int_equal(bloom_geometry_size(&g, x, BLOOM_CAPACITY_MAX, 1e-9),
                          -1);
@@ -203,7 +203,7 @@ test_values_out_of_range_are_refused(void **state)
         assert_true(bloom_geometry_size_fpr(&g, x, 63, 1) == 0);
         assert_true(bloom_geometry_size_fpr(&g, x, 64, 1000000) == 0);
 
-        /* the ends are in range */
+        /* the bounds themselves are in range */
 
         assert_int_equal(bloom_geometry_size(&g, x, 1, BLOOM_FPR_MAX), 0);
         assert_int_equal(bloom_geometry_size(&g, x, 1, BLOOM_FPR_MIN), 0);
@@ -258,7 +258,8 @@ test_invalid_geometries_are_refused(void **state)
 }
 
 
-/* More items, or a lesser rate with as many lines, never take less space. */
+/* More items, or a lower rate with the same number of lines, never take less
+ * space. */
 static void
 test_more_items_never_take_less_space(void **state)
 {
@@ -293,7 +294,7 @@ test_more_items_never_take_less_space(void **state)
 }
 
 
-/* The rate grows with the items, where it is more than rounding. */
+/* The rate grows with the items, unless it is within rounding errors. */
 static void
 test_the_rate_grows_with_the_items(void **state)
 {
@@ -382,7 +383,7 @@ test_memory_and_capacity_give_the_rate(void **state)
                 g = sized(layouts[l], counts[j], fpr);
                 assert_true(bloom_geometry_equal(&g, &h));
 
-                /* no lesser rate fits, though another line may need less */
+                /* no lower rate fits, though another line may need less */
 
                 for (less = fpr * 0.999; less >= BLOOM_FPR_MIN; less *= 0.9) {
                     g = sized(layouts[l], counts[j], less);
@@ -401,7 +402,8 @@ log_choose(double n, double k)
 }
 
 
-/* The chance that `r` sectors all match in a line that holds `load` keys. */
+/* Returns the probability that `r` sectors all match in a line with `load`
+ * keys. */
 static double
 line_matches(unsigned r, unsigned load)
 {
@@ -410,8 +412,8 @@ line_matches(unsigned r, unsigned load)
 
 
 /*
- * The rate of a blocked filter, summed over the loads of the lines that a key
- * has.  Two distinct lines: their joint load is multinomial.
+ * Returns the rate of a blocked filter as a sum over the loads of a key's
+ * lines.  The joint load of two distinct lines is multinomial.
  */
 static double
 summed_rate(const bloom_geometry_t *g, unsigned items)
@@ -448,9 +450,10 @@ summed_rate(const bloom_geometry_t *g, unsigned items)
 
 
 /*
- * The closed form is that sum for one line.  For two it takes their loads as
- * independent, which errs on the safe side: what is in one line is not in the
- * other.  With a mean load of L in each of m lines that is r^2 / (L m) at most.
+ * For one line, the closed form equals that sum.  For two lines, it takes their
+ * loads as independent.  This errs on the safe side, because a key in one line
+ * is not in the other.  With a mean load of L in each of m lines, the error is
+ * at most r^2 / (L m).
  */
 static void
 test_the_blocked_rate_is_the_binomial_sum(void **state)
@@ -533,7 +536,7 @@ test_the_classic_rate_follows_the_textbook(void **state)
         assert_true(fpr >= textbook * (1 - 1e-7));
         assert_near(fpr, textbook, 1e-3);
 
-        /* k = ln 2 m/n, one way or the other */
+        /* k = ln 2 m/n, rounded up or down */
 
         assert_true(fabs(g.k - log(2) * (double) g.bits / 1e8) < 1);
     }
@@ -566,7 +569,7 @@ test_bits_set_give_the_number_of_items(void **state)
             assert_true(error > 0 && error < 0.003 * n);
         }
 
-        /* no zero left: as if there were one; nothing beyond */
+        /* without zeros, the estimate is that for one zero */
 
         n = (double) g.bits / g.k * log((double) g.bits);
 
@@ -633,7 +636,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_sizes_stay_near_the_least_space),
+        cmocka_unit_test(test_sizes_stay_near_the_theoretical_minimum),
         cmocka_unit_test(test_the_size_is_the_smallest_that_keeps_the_rate),
         cmocka_unit_test(test_the_number_of_lines_follows_the_rate),
         cmocka_unit_test(test_values_out_of_range_are_refused),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Rates and estimates as measured, against what sizing promised.  Random
- * numbers are the same at each run, so that a verdict is, too.
+ * These tests compare measured rates and estimates with what sizing promised.
+ * Random numbers are the same in each run, and so are the results.
  */
 
 #include "unit.h"
@@ -10,7 +10,8 @@
 #include "bloom_census.h"
 #include "bloom_layout.h"
 
-/* Sanitizers make each lookup several times slower: they get fewer. */
+/* There are fewer lookups with sanitizers, which make each several times
+ * slower. */
 #ifdef __SANITIZE_ADDRESS__
 #define FEWER  10
 #else
@@ -64,8 +65,8 @@ random_hash(uint64_t *seed)
 /* ---- a million keys ---- */
 
 /*
- * Keys one after the other, none twice: numbers in decimal, which is what IDs
- * are and what a poor hash fails on, or 16 random bytes.
+ * A sequence of distinct keys: decimal numbers, which are typical IDs and make
+ * poor hashes fail, or 16 random bytes.
  */
 typedef struct {
     int      random;
@@ -200,9 +201,10 @@ test_the_rate_at_capacity_keeps_its_promise(void **state)
 /* ---- a few keys ---- */
 
 /*
- * Many filters of a few items: their mean rate is at most the expected one,
- * which sizing keeps at or below the promise.  The rates of filters differ, so
- * the standard error is taken of them and is no less than that of the lookups.
+ * For many filters of a few items, the mean rate is at most the expected one,
+ * which sizing keeps at or below the promise.  The rates of the filters differ,
+ * so the standard error is that of the filters' rates; it is at least that of
+ * the lookups.
  */
 static void
 measure_small(uint32_t layout, uint64_t items, double fpr)
@@ -324,7 +326,7 @@ measure_items(uint32_t layout, double fpr, uint64_t items)
 
     free(words);
 
-    /* one estimate in 16 thousand lies beyond 4, one in 2 million beyond 5 */
+    /* one estimate in 16,000 lies beyond 4, one in 2 million beyond 5 */
 
     assert_true(worst <= 5);
     assert_near(found, stated, 0.25);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Small classic filters, where double hashing puts a floor under the rate:
- * the expected rate is no less than the measured one, and little more.  The
- * numbers of items are those at which the floor is the most of the rate.
+ * These tests measure the rate of small classic filters, in which double
+ * hashing puts a floor under the rate.  The expected rate must be at least the
+ * measured one, and little more.  The numbers of items are those at which the
+ * floor makes up most of the rate.
  */
 
 #include "unit.h"
 
 #include "bloom_layout.h"
 
-/* Sanitizers make each lookup several times slower: they get fewer. */
+/* There are fewer lookups with sanitizers, which make each several times
+ * slower. */
 #ifdef __SANITIZE_ADDRESS__
 #define FILTERS  500
 #else
@@ -32,7 +34,7 @@ random_hash(uint64_t *seed)
 }
 
 
-/* The rate of one filter of `items` random keys, as `PROBES` lookups see it. */
+/* Measures the rate of a filter of `items` random keys with PROBES lookups. */
 static double
 rate_of_one(const bloom_geometry_t *g, uint64_t *words, uint64_t items,
     uint64_t *seed)

@@ -3,9 +3,9 @@
 /* LDLIBS: -lmurmurhash -lcrypto */
 
 /*
- * The hash functions against what others published and what others compute:
- * SMHasher's verification value and Debian's libmurmurhash for MurmurHash3,
- * the authors' vectors, rustc's vectors and OpenSSL for SipHash.
+ * These tests compare MurmurHash3 with SMHasher's verification value and
+ * Debian's libmurmurhash, and SipHash with the authors' vectors, rustc's
+ * vectors and OpenSSL.
  */
 
 #include "unit.h"
@@ -24,11 +24,11 @@
 #define OFFSETS  16
 
 
-/* 00 01 02 ... 3f, the message of the published SipHash vectors; its first 16
- * bytes are their key. */
+/* 00 01 02 ... 3f, the message of the published SipHash vectors.  Its first 16
+ * bytes are their hash key. */
 static uint8_t  counting[64];
 
-/* Random bytes, with room to begin at any offset. */
+/* Random bytes, from which messages begin at any offset. */
 static uint8_t  noise[LEN_MAX + OFFSETS];
 
 
@@ -211,7 +211,8 @@ test_siphash_2_4_has_the_published_values(void **state)
 }
 
 
-/* Of rustc's 64 vectors (sip128, SipHash-1-3) those about block borders. */
+/* Those of rustc's 64 vectors (sip128, SipHash-1-3) that are close to block
+ * boundaries. */
 static const struct {
     size_t       len;
     const char  *hex;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The hash functions of imported filters against what others published:
- * SMHasher's verification values, the values of Redisson's and Spark's own
- * classes, the FNV authors' table; and MurmurHash3 in pieces against whole.
+ * These tests compare the hash functions of imported filters with SMHasher's
+ * verification values, with the values of Redisson's and Spark's own classes
+ * and with the FNV authors' table, and MurmurHash3 in pieces with that of the
+ * whole message.
  */
 
 #include "unit.h"
@@ -20,7 +21,7 @@ static const uint64_t  redisson_key[4] = {
 };
 
 
-/* SMHasher's VerificationTest, for a hash of `width` bytes. */
+/* Computes SMHasher's VerificationTest of a hash of `width` bytes. */
 static uint32_t
 verification_value(uint64_t (*hash)(const void *, size_t, uint32_t),
     size_t width)
@@ -68,7 +69,7 @@ test_highwayhash_equals_redissons(void **state)
     size_t        i;
     bloom_hash_t  hash;
 
-    /* what Redisson's class gives */
+    /* values of Redisson's class */
 
     static const struct {
         const char  *key;
@@ -81,7 +82,7 @@ test_highwayhash_equals_redissons(void **state)
         { "0123456789abcdef0123456789abcdef",
           0xd3c86bd01f2269fd, 0xcfa12b16012f2c58 },
 
-        /* a rest of 16 bytes or more, as t/lib/BloomTest/Schemes.pm has it */
+        /* a rest of 16 bytes or more, by t/lib/BloomTest/Schemes.pm */
 
         { "The quick brown fox ", 0xb04f63311e46d361, 0xbc4a197cfc33f4f5 },
         { "The quick brown fox jumps over ",
@@ -101,7 +102,8 @@ test_highwayhash_equals_redissons(void **state)
 }
 
 
-/* Values of FNV's authors, of Spark, and of MurmurHash3, which Spark's is. */
+/* Values of FNV's authors, of Spark, and of MurmurHash3, which Spark's hash
+ * equals without a tail. */
 static void
 test_fnv_and_spark_hashes_have_published_values(void **state)
 {
@@ -116,12 +118,12 @@ test_fnv_and_spark_hashes_have_published_values(void **state)
     assert_int_equal((int32_t) bloom_murmur3_32_spark("Spark", 5, 42),
                      228093765);
 
-    /* with no tail it is MurmurHash3 x86 32 */
+    /* without a tail it is MurmurHash3 x86 32 */
 
     assert_int_equal(bloom_murmur3_32_spark("aaaa", 4, 0x9747b28c),
                      0x5a97808a);
 
-    /* a tail of bytes from 0x80 is signed: not the same as of 0x41 + ... */
+    /* bytes of the tail are signed numbers, which matters from 0x80 on */
 
     assert_int_not_equal(bloom_murmur3_32_spark("\xff", 1, 0),
                          bloom_murmur3_32_spark("\xff\x00", 2, 0));
@@ -200,7 +202,7 @@ test_funnels_encode_keys_as_guava_does(void **state)
     assert_funnel(BLOOM_FUNNEL_INT, "2147483647", "\xff\xff\xff\x7f", 4);
     assert_funnel(BLOOM_FUNNEL_INT, "-2147483648", "\0\0\0\x80", 4);
 
-    /* no such number: as it is */
+    /* a key that is not such a number is hashed as bytes */
 
     assert_funnel(BLOOM_FUNNEL_LONG, "9223372036854775808",
                   "9223372036854775808", 19);
@@ -220,7 +222,7 @@ test_funnels_encode_keys_as_guava_does(void **state)
     assert_funnel(BLOOM_FUNNEL_UTF16, "\xf4\x8f\xbf\xbf",
                   "\xff\xdb\xff\xdf", 4);
 
-    /* not UTF-8: U+FFFD for each piece (Unicode, 3.9, table 3-8) */
+    /* invalid UTF-8 becomes U+FFFD for each piece (Unicode, 3.9, table 3-8) */
 
     assert_funnel(BLOOM_FUNNEL_UTF16, "\xc0\x80" "a",
                   "\xfd\xff\xfd\xff" "a\0", 6);
@@ -241,7 +243,7 @@ test_funnels_encode_keys_as_guava_does(void **state)
 
 
 static void
-test_impossible_hashers_are_invalid(void **state)
+test_hashers_out_of_range_are_invalid(void **state)
 {
     uint32_t        kind, funnel;
     const char     *name;
@@ -293,7 +295,7 @@ main(void)
         cmocka_unit_test(test_fnv_and_spark_hashes_have_published_values),
         cmocka_unit_test(test_murmur3_in_pieces_equals_murmur3_of_the_whole),
         cmocka_unit_test(test_funnels_encode_keys_as_guava_does),
-        cmocka_unit_test(test_impossible_hashers_are_invalid),
+        cmocka_unit_test(test_hashers_out_of_range_are_invalid),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Hosts: names, IPv4 addresses in every legal spelling, IPv6 addresses.
+ * These tests read names, IPv4 addresses in every legal spelling, and IPv6
+ * addresses.
  *
- * The C library's own inet_aton() and inet_ntop() are the reference where they
+ * The C library's inet_aton() and inet_ntop() are the reference where they
  * agree with the URL Standard.
  */
 
@@ -17,7 +18,7 @@
 
 typedef struct {
     const char    *in;
-    const char    *out;                  /* NULL: `why` */
+    const char    *out;                  /* NULL: invalid, see `why` */
     bloom_host_e   kind;
     const char    *why;
 } host_case_t;
@@ -128,7 +129,7 @@ test_internationalised_names_become_ascii(void **state)
         { "\xe4\xb8\xad\xe5\x9b\xbd", "xn--fiqs8s",
                                                     BLOOM_HOST_NAME, NULL },
 
-        /* symbols: not in IDNA2008, and yet browsers go there */
+        /* IDNA2008 does not allow symbols, but browsers do */
         { "\xe2\x98\x83.net",         "xn--n3h.net",
                                                     BLOOM_HOST_NAME, NULL },
 
@@ -140,15 +141,15 @@ test_internationalised_names_become_ascii(void **state)
         { "\xef\xbc\x91\xef\xbc\x92\xef\xbc\x97.1", "127.0.0.1",
                                                     BLOOM_HOST_IPV4, NULL },
 
-        /* what cannot be converted stays, and only that label */
+        /* a label that cannot be converted stays, the others are converted */
         { "bad\x80.\xc3\xa9.com",     "bad\x80.xn--9ca.com",
                                                     BLOOM_HOST_NAME, NULL },
 
-        /* a full-width solidus is one, and that is in no name */
+        /* a full-width solidus becomes a solidus, which no name has */
         { "a\xef\xbc\x8f" "b.com",    "a\xef\xbc\x8f" "b.com",
                                                     BLOOM_HOST_NAME, NULL },
 
-        /* dots are dots, whatever the labels between them are */
+        /* dots separate labels, whatever the labels are */
         { "ab--c\xe3\x80\x82" "evil.com",  "ab--c.evil.com",
                                                     BLOOM_HOST_NAME, NULL },
         { "-a\xef\xbc\x8e" "a-\xef\xbd\xa1" "evil.com", "-a.a-.evil.com",
@@ -157,7 +158,7 @@ test_internationalised_names_become_ascii(void **state)
                                                     BLOOM_HOST_NAME, NULL },
         { "\xe3\x80\x82.a\xe3\x80\x82.b", "a.b", BLOOM_HOST_NAME, NULL },
 
-        /* hyphens, as browsers have them, and what becomes one */
+        /* hyphens, as browsers allow them, and characters mapped to one */
         { "ab--\xc3\xbc",             "xn--ab---3ra", BLOOM_HOST_NAME, NULL },
         { "AB\xef\xbc\x8d\xef\xb9\xa3\xc3\x9c", "xn--ab---3ra",
                                                     BLOOM_HOST_NAME, NULL },
@@ -166,12 +167,12 @@ test_internationalised_names_become_ascii(void **state)
         { "\xef\xbd\x98n\xef\xbc\x8d-bcher-kva", "xn--bcher-kva",
                                                     BLOOM_HOST_NAME, NULL },
 
-        /* other ASCII characters that browsers take */
+        /* other ASCII characters that browsers accept */
         { "!\xc3\xbc",                "xn--!-eha",    BLOOM_HOST_NAME, NULL },
         { "a\xef\xbc\x81" "b",         "a!b",          BLOOM_HOST_NAME, NULL },
         { "\xe3\x88\x80",             "xn--()-dmk",   BLOOM_HOST_NAME, NULL },
 
-        /* what IDNA2008 has no place for beside what deviates from IDNA2003 */
+        /* characters that IDNA2008 refuses, next to deviation characters */
         { "fa\xc3\x9f\xc3\xa9\xe2\x98\x83", "xn--fa-hia4b4405a",
                                                     BLOOM_HOST_NAME, NULL },
         { "\xe2\x98\x83\xe0\xa4\x95\xe0\xa5\x8d\xe2\x80\x8d\xe0\xa4\xb7",
@@ -179,10 +180,10 @@ test_internationalised_names_become_ascii(void **state)
         { "a\xe2\x80\x8d" "b",         "ab",           BLOOM_HOST_NAME, NULL },
         { "\xe2\x98\x83\xe2\x80\x8c", "xn--n3h",     BLOOM_HOST_NAME, NULL },
 
-        /* U+10FFFF, which no Unicode will know, stands for itself */
+        /* U+10FFFF, which no version of Unicode will assign, stays */
         { "A\xf4\x8f\xbf\xbf",         "xn--a-h023p",  BLOOM_HOST_NAME, NULL },
 
-        /* so does a label of more than 63 bytes */
+        /* a label of more than 63 bytes stays, too */
         { "\xc3\xbc"
           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
           ".b", "xn--aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -238,7 +239,7 @@ test_ipv4_addresses_are_normalised_or_refused(void **state)
 }
 
 
-/* Random addresses in random spellings, as inet_aton() reads them. */
+/* Random addresses in random spellings are read as by inet_aton(). */
 static void
 test_random_ipv4_spellings_match_inet_aton(void **state)
 {
@@ -303,7 +304,7 @@ test_ipv6_addresses_are_normalised_or_refused(void **state)
         { "fe80::1%eth0",          "fe80::1",       BLOOM_HOST_IPV6, NULL },
         { "[::192.9.5.5]",         "::c009:505",    BLOOM_HOST_IPV6, NULL },
 
-        /* addresses that stand for another one */
+        /* IPv6 addresses that contain an IPv4 address */
         { "[::ffff:1.2.3.4]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
         { "[::ffff:102:304]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
         { "[64:ff9b::1.2.3.4]",    "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
@@ -335,7 +336,7 @@ test_ipv6_addresses_are_normalised_or_refused(void **state)
 }
 
 
-/* Random addresses, many zeros in them, written out in full. */
+/* Random addresses with many zeros, written in full. */
 static void
 test_random_ipv6_addresses_match_inet_ntop(void **state)
 {
@@ -389,7 +390,7 @@ test_hosts_longer_than_253_bytes_are_refused(void **state)
 
     (void) state;
 
-    /* 253 bytes are a name, with dots around them, too; 254 are none */
+    /* 253 bytes are a name, also with dots around it; 254 are not */
 
     memset(text, 'a', sizeof(text));
 
@@ -419,7 +420,7 @@ test_hosts_longer_than_253_bytes_are_refused(void **state)
     assert_string_equal(parse(&host, text, sizeof(text)),
                         "has a host name longer than 253 bytes");
 
-    /* however many bytes vanish, libidn2 gets a bounded number of them */
+    /* libidn2 gets a bounded number of bytes, even if all are ignored */
 
     for (i = 0; i < sizeof(text); i += 2) {
         memcpy(text + i, "\xc2\xad", 2);
@@ -443,7 +444,7 @@ test_hosts_longer_than_253_bytes_are_refused(void **state)
     assert_string_equal(parse(&host, text, sizeof(text)),
                         "has a host name longer than 253 bytes");
 
-    /* a name of DNS has 127 labels, each of which may have to be converted */
+    /* a DNS name can have 127 labels, all of which may need conversion */
 
     for (i = 0; i < 127; i++) {
         memcpy(text + 4 * i, "\xef\xbd\x85.", 4);
@@ -470,7 +471,7 @@ test_hosts_longer_than_253_bytes_are_refused(void **state)
 }
 
 
-/* bloom_host_parents() of a name, read in the short and in the long way. */
+/* Tests bloom_host_parents() of a name, read by the fast and the slow path. */
 static unsigned
 begins(size_t *offset, const char *name, unsigned labels)
 {
@@ -538,7 +539,8 @@ test_parent_domains_begin_at_the_right_offsets(void **state)
 }
 
 
-/* Where the short way ends: at this byte, or nowhere as the long one is due. */
+/* Tests where the fast path ends: at this byte, or not at all if the slow path
+ * is needed. */
 static void
 test_a_short_scan_ends_at_the_right_byte(void **state)
 {
@@ -592,7 +594,7 @@ test_a_short_scan_ends_at_the_right_byte(void **state)
 }
 
 
-/* What is written of a name, and then its parents. */
+/* Returns a name as it is written, and its parents. */
 static void
 test_odd_bytes_are_escaped_and_move_the_parents(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Image files: what is written can be read, and its bytes are as documented.
+ * These tests check that written images can be read, and that their bytes are
+ * as documented.
  */
 
 #include "image_files.h"
@@ -29,7 +30,7 @@ check_round_trip(const bloom_image_t *image)
     assert_int_equal(bloom_image_open(&reader, read_file, &file, file.size),
                      0);
 
-    /* all fields, the table's checksum besides */
+    /* all fields, and the table's checksum */
 
     again = reader.image;
     assert_int_equal(again.table_crc, bloom_get32(file.bytes + TABLE_CRC));
@@ -62,7 +63,7 @@ test_a_written_image_is_read_back(void **state)
     check_round_trip(&blocked);
     check_round_trip(&classic);
 
-    /* as little as a field may hold, and as much */
+    /* the smallest and the greatest value of each field */
 
     image = blocked;
     image.flags = 0;
@@ -83,7 +84,7 @@ test_a_written_image_is_read_back(void **state)
     bloom_hasher_murmur3(&image.hasher, UINT32_MAX);
     check_round_trip(&image);
 
-    /* one line; one chunk, a bit less and a bit more; many */
+    /* one line; one chunk, slightly less and slightly more; many chunks */
 
     image = classic;
     image.geometry.bits = 512;
@@ -117,7 +118,7 @@ number(const file_t *file, size_t at, size_t len)
 }
 
 
-/* Each field at its offset, little-endian; all else is zero. */
+/* Each field is at its offset, little-endian; all other bytes are zero. */
 static void
 test_the_header_is_as_documented(void **state)
 {
@@ -166,7 +167,7 @@ test_the_header_is_as_documented(void **state)
         assert_int_equal(file.bytes[i], 0);
     }
 
-    /* the table: one sum, then zeros */
+    /* the table has one checksum, then zeros */
 
     assert_int_equal(number(&file, 4096, 4),
                      bloom_crc32c_portable(0, file.bytes + 8192, 5 * 64));
@@ -179,7 +180,7 @@ test_the_header_is_as_documented(void **state)
 }
 
 
-/* A file too large to be held twice: head and payload stay where they are. */
+/* A file too large to be copied: head and payload are in separate memory. */
 typedef struct {
     uint8_t   head[4096 + 8192];
     uint8_t  *payload;
@@ -208,7 +209,7 @@ read_large(void *ctx, void *buf, size_t len, uint64_t offset)
 }
 
 
-/* A table of more than one page: 1025 chunks. */
+/* 1025 chunks have a table of more than one page. */
 static void
 test_a_table_of_several_pages_is_read_back(void **state)
 {
@@ -279,7 +280,7 @@ test_a_table_of_several_pages_is_read_back(void **state)
 /* ---- the header alone, comparing, names ---- */
 
 static void
-test_a_header_is_decoded_alone(void **state)
+test_a_header_is_decoded_without_its_file(void **state)
 {
     char           error[BLOOM_IMAGE_ERROR_LEN];
     uint8_t       *header;
@@ -314,7 +315,7 @@ test_images_that_cannot_be_merged_differ(void **state)
 
     (void) state;
 
-    /* what does not matter for merging */
+    /* fields that do not matter for merging */
 
     other = blocked;
     other.capacity++;
@@ -362,7 +363,7 @@ main(void)
         cmocka_unit_test(test_a_written_image_is_read_back),
         cmocka_unit_test(test_the_header_is_as_documented),
         cmocka_unit_test(test_a_table_of_several_pages_is_read_back),
-        cmocka_unit_test(test_a_header_is_decoded_alone),
+        cmocka_unit_test(test_a_header_is_decoded_without_its_file),
         cmocka_unit_test(test_images_that_cannot_be_merged_differ),
     };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Headers of imported images: what they have comes back, and what cannot be is
- * refused, with a header's checksum renewed each time.
+ * These tests check that headers of imported images are read back, and that
+ * invalid ones are refused even if their checksum is right.
  */
 
 #include "unit.h"
@@ -147,7 +147,7 @@ refused(const bloom_image_t *image, size_t at, size_t len, uint64_t value,
 
 
 static void
-test_impossible_imported_headers_are_refused(void **state)
+test_invalid_imported_headers_are_refused(void **state)
 {
     size_t         at;
     bloom_image_t  one, many;
@@ -165,7 +165,8 @@ test_impossible_imported_headers_are_refused(void **state)
     refused(&one, AT_FLAGS, 4, 6, "has flags 0x6");
     refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_CLASSIC, "is invalid");
     refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_LEHMER, "lehmer cannot have hash");
-    refused(&one, AT_HASH, 4, BLOOM_HASH_FNV1, "double63 cannot have hash fnv1");
+    refused(&one, AT_HASH, 4, BLOOM_HASH_FNV1,
+            "double63 cannot have hash fnv1");
     refused(&one, AT_HASH, 4, BLOOM_HASH_MURMUR3, "seed has more than 32 bits");
     refused(&one, AT_HASH_KEY, 1, 1, "hash key is out of range");
     refused(&one, AT_HASH_KEY + 4, 1, 4, "hash key is out of range");
@@ -183,7 +184,7 @@ test_impossible_imported_headers_are_refused(void **state)
     refused(&one, AT_LINKS, 4, 1, "1 links");
     refused(&one, AT_LINKS + 4, 4, 1, "is invalid");
 
-    /* what is behind the origin is still reserved */
+    /* the bytes after the origin are reserved */
 
     for (at = AT_LINK_TABLE + 4; at < 4092; at += 131) {
         refused(&one, at, 1, 1, "reserved bytes");
@@ -205,7 +206,7 @@ test_impossible_imported_headers_are_refused(void **state)
 }
 
 
-/* A file in memory, for the reader. */
+/* Reads from a file in memory. */
 typedef struct {
     uint8_t  bytes[3 * BLOOM_IMAGE_PAGE];
 } file_t;
@@ -220,9 +221,9 @@ read_file(void *ctx, void *buf, size_t len, uint64_t offset)
 }
 
 
-/* Bits behind the last are refused, all others are not. */
+/* Bits after the last one are refused, all other bits are accepted. */
 static void
-test_bits_behind_the_last_are_refused(void **state)
+test_bits_after_the_last_one_are_refused(void **state)
 {
     int                    rc;
     size_t                 i;
@@ -264,8 +265,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_imported_headers_are_read_back),
-        cmocka_unit_test(test_impossible_imported_headers_are_refused),
-        cmocka_unit_test(test_bits_behind_the_last_are_refused),
+        cmocka_unit_test(test_invalid_imported_headers_are_refused),
+        cmocka_unit_test(test_bits_after_the_last_one_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Golden vectors: the core makes each image of t/golden/ byte for byte, and
- * reads it back with all that the vector says.
+ * These tests make each image of t/golden/ byte for byte, and read it back with
+ * all values of its golden vector.
  */
 
 #include <ctype.h>
@@ -24,7 +24,7 @@ typedef struct {
 
 typedef struct {
     const char     *file;
-    unsigned        fields;              /* a bit for each that was given */
+    unsigned        fields;              /* a bit for each field given */
     bloom_image_t   image;
     blob_t          keys[KEYS_MAX];
     size_t          nkeys;
@@ -47,7 +47,7 @@ broken(const vector_t *v, const char *line)
 }
 
 
-/* A value of `len` bytes in hexadecimal, blanks between them allowed. */
+/* Reads a value of `len` bytes in hexadecimal, with or without blanks. */
 static void
 parse_hex(const vector_t *v, const char *text, uint8_t *dst, size_t len)
 {
@@ -67,7 +67,7 @@ parse_hex(const vector_t *v, const char *text, uint8_t *dst, size_t len)
 }
 
 
-/* \xNN and \\ in place. */
+/* Decodes \xNN and \\ in place. */
 static blob_t
 parse_key(const vector_t *v, char *text)
 {
@@ -209,7 +209,7 @@ parse_field(vector_t *v, const char *name, char *value)
 }
 
 
-/* "offset: hexadecimal"; what is not listed is zero. */
+/* Reads a line "offset: hexadecimal"; bytes that are not listed are zero. */
 static void
 parse_row(vector_t *v, const char *line)
 {
@@ -301,7 +301,7 @@ hash(const vector_t *v, const blob_t *key)
 }
 
 
-/* A whole file made of the vector's parameters and keys. */
+/* Makes a whole file from the vector's parameters and keys. */
 static uint8_t *
 make(const vector_t *v)
 {

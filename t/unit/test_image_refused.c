@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Image files: whatever is damaged, cut, impossible or unreadable is refused,
- * each with its reason.
+ * These tests check that damaged, truncated, invalid and unreadable image files
+ * are refused, each with the right reason.
  */
 
 #include "image_files.h"
@@ -10,7 +10,8 @@
 
 /* ---- damage ---- */
 
-/* Every byte: each other value in the header, several elsewhere. */
+/* Every byte is changed: to each other value in the header, to several values
+ * elsewhere. */
 static unsigned
 corrupt_every_byte(const bloom_image_t *image)
 {
@@ -64,7 +65,7 @@ test_every_damaged_byte_is_detected(void **state)
 }
 
 
-/* Every length but the right one, in memory of just that length. */
+/* Every wrong length is tested, in memory of exactly that length. */
 static void
 check_lengths(const bloom_image_t *image)
 {
@@ -132,9 +133,9 @@ test_files_of_a_wrong_length_are_refused(void **state)
 }
 
 
-/* ---- a good checksum over what cannot be ---- */
+/* ---- invalid values with a right checksum ---- */
 
-/* Puts a value of 4 or 8 bytes into the header and makes its sum again. */
+/* Puts a value of 4 or 8 bytes into the header and corrects its checksum. */
 static void
 assert_value_refused(const bloom_image_t *image, size_t at, size_t len,
     uint64_t value, const char *reason)
@@ -199,7 +200,7 @@ test_other_versions_and_byte_orders_are_refused(void **state)
     assert_value_refused(&blocked, ORDER, 4, 0,
                          "byte order mark is 0x00000000 instead of 0x01020304");
 
-    /* as a big-endian machine would write it: each number turned round */
+    /* a header in big-endian byte order: each number is reversed */
 
     file = example_file(&blocked);
 
@@ -216,7 +217,7 @@ test_other_versions_and_byte_orders_are_refused(void **state)
     assert_refused(&file, "big-endian");
     free(file.bytes);
 
-    /* what a later version's header holds is not guessed at */
+    /* the header of a later version is not interpreted */
 
     file = example_file(&blocked);
     bloom_put32(file.bytes + VERSION, 2);
@@ -228,7 +229,7 @@ test_other_versions_and_byte_orders_are_refused(void **state)
 
 
 static void
-test_impossible_lengths_are_refused(void **state)
+test_lengths_out_of_range_are_refused(void **state)
 {
     size_t  i;
 
@@ -254,7 +255,7 @@ test_impossible_lengths_are_refused(void **state)
                              "is invalid");
     }
 
-    /* in range, but of another size than the file */
+    /* in range, but not the size of the file */
 
     assert_value_refused(&blocked, BITS, 8, 512, "512 bits do not make 192 "
                          "bytes of payload at 8192 in a file of 8384");
@@ -268,7 +269,7 @@ test_impossible_lengths_are_refused(void **state)
 }
 
 
-/* A file whose lengths agree with each other, but not with its bits. */
+/* The lengths agree with each other, but not with the number of bits. */
 static void
 test_lengths_that_do_not_fit_the_bits_are_refused(void **state)
 {
@@ -295,7 +296,7 @@ test_lengths_that_do_not_fit_the_bits_are_refused(void **state)
     file.size -= 64;
     assert_refused(&file, "1536 bits do not make 128 bytes");
 
-    /* the bits too: then it is another image, whose chunk is damaged */
+    /* the bits agree too: this is another image, with a damaged chunk */
 
     bloom_put64(file.bytes + BITS, 1024);
     remake_header_crc(&file);
@@ -376,8 +377,9 @@ test_values_out_of_range_are_refused(void **state)
 
 
 /*
- * What a reader cannot judge: hash key, capacity, items, rate, times, build id.
- * Of the rate, the highest byte would make it greater than 1.
+ * A reader cannot judge hash key, capacity, items, rate, times and build id.
+ * The highest byte of the rate is not changed, which would make the rate
+ * greater than 1.
  */
 static int
 may_differ(size_t at)
@@ -476,7 +478,7 @@ test_a_failure_of_any_read_is_reported(void **state)
     for (file.fails = 1; file.fails <= reads; file.fails++) {
         memset(payload, 0x77, bloom_image_payload_size(&image));
 
-        /* what is refused was read no further */
+        /* nothing is read after the failure */
 
         assert_non_null(refused(&file, payload));
         assert_int_equal(file.reads, file.fails);
@@ -493,7 +495,7 @@ test_a_failure_of_any_read_is_reported(void **state)
 }
 
 
-/* A chunk that failed can be asked for again. */
+/* A chunk whose read failed can be read again. */
 static void
 test_reading_continues_after_a_failed_chunk(void **state)
 {
@@ -514,7 +516,7 @@ test_reading_continues_after_a_failed_chunk(void **state)
     assert_int_equal(bloom_image_open(&reader, read_file, &file, file.size),
                      0);
 
-    /* the table's page was read before the chunk, and is again */
+    /* the table's page is read again before the chunk */
 
     file.fails = file.reads + 2;
     assert_int_equal(bloom_image_next(&reader, dst), -1);
@@ -534,8 +536,8 @@ test_reading_continues_after_a_failed_chunk(void **state)
 
 
 /*
- * Another image is written over the file after its header was read.  Its bits
- * are good, but for another seed: with this header keys would be absent.
+ * Another image is written over the file after the header was read.  Its bits
+ * are valid, but for another seed: with this header, keys would be absent.
  */
 static void
 test_an_image_overwritten_while_it_is_read_is_refused(void **state)
@@ -575,7 +577,7 @@ main(void)
         cmocka_unit_test(test_files_of_a_wrong_length_are_refused),
         cmocka_unit_test(test_another_kind_of_file_is_refused),
         cmocka_unit_test(test_other_versions_and_byte_orders_are_refused),
-        cmocka_unit_test(test_impossible_lengths_are_refused),
+        cmocka_unit_test(test_lengths_out_of_range_are_refused),
         cmocka_unit_test(test_lengths_that_do_not_fit_the_bits_are_refused),
         cmocka_unit_test(test_values_out_of_range_are_refused),
         cmocka_unit_test(test_only_free_header_fields_may_change),

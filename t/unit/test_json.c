@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * JSON arrays of strings, cut into pieces in every way; and strings escaped
- * for writing.
+ * These tests read JSON arrays of strings, cut into pieces in every way, and
+ * escape strings for writing.
  */
 
 #include "unit.h"
@@ -13,7 +13,7 @@
 #define array(text)  text, sizeof(text) - 1
 
 
-/* What is read of a whole input: the strings, each behind its length. */
+/* The strings that were read from an input, each after its length. */
 typedef struct {
     uint8_t      text[256];
     size_t       len;
@@ -24,8 +24,8 @@ typedef struct {
 } outcome_t;
 
 
-/* Reads up to `cut`, up to `again`, and the rest; each piece is a copy, so that
- * a read past its end is seen by the sanitizers. */
+/* Reads up to `cut`, up to `again`, and the rest.  Each piece is a copy, so
+ * that sanitizers notice a read past its end. */
 static void
 read_pieces(outcome_t *out, const char *json, size_t len, size_t cut,
     size_t again)
@@ -92,7 +92,8 @@ read_pieces(outcome_t *out, const char *json, size_t len, size_t cut,
 }
 
 
-/* Whole, and in three pieces in every way: the same each time. */
+/* Reads an input as a whole and in three pieces, cut in every way: the result
+ * is always the same. */
 static void
 read_all(outcome_t *whole, const char *json, size_t len)
 {
@@ -163,7 +164,8 @@ test_valid_arrays_are_read(void **state)
 }
 
 
-/* Where each goes wrong, counted from 0; the length: its end is missing. */
+/* Invalid inputs with the offset of the wrong byte; the length of the input
+ * means that its end is missing. */
 static const struct {
     const char  *json;
     size_t       len;
@@ -247,9 +249,9 @@ test_invalid_arrays_are_refused_at_the_mistake(void **state)
 }
 
 
-/* What came before the mistake is given out, and counted. */
+/* Strings before the mistake are read and counted. */
 static void
-test_strings_before_the_mistake_are_given_out(void **state)
+test_strings_before_the_mistake_are_read(void **state)
 {
     outcome_t  out;
 
@@ -264,7 +266,8 @@ test_strings_before_the_mistake_are_given_out(void **state)
 }
 
 
-/* The longest string, and one byte more, of each kind of character. */
+/* Tests the longest string and a string of one byte more, of each kind of
+ * character. */
 static void
 test_strings_longer_than_the_limit_are_refused(void **state)
 {
@@ -384,7 +387,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_valid_arrays_are_read),
         cmocka_unit_test(test_invalid_arrays_are_refused_at_the_mistake),
-        cmocka_unit_test(test_strings_before_the_mistake_are_given_out),
+        cmocka_unit_test(test_strings_before_the_mistake_are_read),
         cmocka_unit_test(test_strings_longer_than_the_limit_are_refused),
         cmocka_unit_test(test_strings_are_escaped_for_writing),
     };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Keys: splitting, which must not depend on where a stream is cut into
- * pieces, and decoding.
+ * These tests split streams into keys, which must not depend on where a stream
+ * is cut into pieces, and decode keys.
  */
 
 #include "unit.h"
@@ -10,7 +10,7 @@
 #include "bloom_key.h"
 
 
-/* Room for the keys of a text, each written as "<length>:<bytes>;". */
+/* Memory for the keys of a text, each written as "<length>:<bytes>;". */
 typedef struct {
     char    text[4096];
     size_t  len;
@@ -50,8 +50,8 @@ split_whole(list_t *list, const void *text, size_t len, bloom_split_e split)
 
 
 /*
- * As a reader of a stream does it: what is left of a piece goes before the
- * next one.  Each piece lies in memory of its own size, for the sanitizers.
+ * Splits a stream as a reader does: the rest of a piece is put in front of the
+ * next one.  Each piece is in memory of exactly its size, for the sanitizers.
  */
 static void
 split_pieces(list_t *list, const uint8_t *text, const size_t *cuts, size_t n,
@@ -111,11 +111,11 @@ test_lines_are_split_at_line_ends(void **state)
     assert_keys("one\r\ntwo\r", BLOOM_SPLIT_LINES, "3:one;3:two;");
     assert_keys("one\n\ntwo\n", BLOOM_SPLIT_LINES, "3:one;0:;3:two;");
 
-    /* only the one CR before the LF is part of the delimiter */
+    /* only one CR before the LF is part of the delimiter */
 
     assert_keys("a\rb\r\r\nc", BLOOM_SPLIT_LINES, "4:a\rb\r;1:c;");
 
-    /* any other byte is the key's: spaces, NUL, 0x80 to 0xff */
+    /* all other bytes belong to the key: spaces, NUL, 0x80 to 0xff */
 
     assert_keys(" a \t\n\0\xff\x80\n", BLOOM_SPLIT_LINES,
                 "4: a \t;3:\0\xff\x80;");
@@ -140,7 +140,7 @@ test_nul_separated_keys_are_split_at_nuls(void **state)
 
 
 static void
-test_a_rest_without_delimiter_waits(void **state)
+test_a_rest_without_delimiter_is_not_a_key_yet(void **state)
 {
     bloom_key_t     key;
     const uint8_t  *text, *pos;
@@ -231,7 +231,7 @@ static const struct {
     { "http%3A%2F%2Fa.b%2F%3Fq%3D1+2", "http://a.b/?q=1+2",
       "http://a.b/?q=1 2" },
 
-    /* what is no escape stays as it is */
+    /* an invalid escape stays as it is */
 
     { "%",          "%",          "%" },
     { "%4",         "%4",         "%4" },
@@ -314,7 +314,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_lines_are_split_at_line_ends),
         cmocka_unit_test(test_nul_separated_keys_are_split_at_nuls),
-        cmocka_unit_test(test_a_rest_without_delimiter_waits),
+        cmocka_unit_test(test_a_rest_without_delimiter_is_not_a_key_yet),
         cmocka_unit_test(test_keys_do_not_depend_on_where_a_stream_is_cut),
         cmocka_unit_test(test_a_byte_order_mark_is_recognised),
         cmocka_unit_test(test_escapes_are_decoded_in_each_mode),

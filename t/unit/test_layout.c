@@ -3,8 +3,8 @@
 /* LDLIBS: -lpthread */
 
 /*
- * Layouts, against a second one written from the description in
- * bloom_layout.h: on bytes, one bit at a time, with nothing clever.
+ * These tests compare the layouts with a simple implementation of the
+ * description in bloom_layout.h, which works on bytes, one bit at a time.
  */
 
 #include "unit.h"
@@ -26,7 +26,7 @@ typedef struct {
 } places_t;
 
 
-/* floor(a * b / 2^64), by the four products of 32-bit halves. */
+/* Returns floor(a * b / 2^64), from the four products of 32-bit halves. */
 static uint64_t
 high_half(uint64_t a, uint64_t b)
 {
@@ -124,7 +124,7 @@ slow_add(const bloom_geometry_t *g, uint8_t *bytes, bloom_hash_t h)
 /* ---- filters ---- */
 
 
-/* Words of a filter with a guard on each side. */
+/* The words of a filter, with guards on both sides. */
 static uint64_t *
 filter_new(const bloom_geometry_t *g)
 {
@@ -163,7 +163,8 @@ random_hash(uint64_t *seed)
 }
 
 
-/* Calls `check` with every kind of geometry: k, lines, sizes even and odd. */
+/* Calls `check` with geometries of every k and number of lines, and of even and
+ * odd sizes. */
 static void
 each_geometry(void (*check)(const bloom_geometry_t *g))
 {
@@ -285,7 +286,8 @@ test_bits_are_where_the_header_says(void **state)
 }
 
 
-/* Filters far beyond 2^32 bits and bytes; only touched pages cost memory. */
+/* Filters of far more than 2^32 bits and bytes; only pages that are touched
+ * take memory. */
 static void
 test_filters_beyond_4_gigabytes_are_addressed(void **state)
 {
@@ -381,7 +383,7 @@ add_many(void *data)
 }
 
 
-/* Four threads at the same few lines: no bit is lost. */
+/* Four threads add to the same few lines: no bit is lost. */
 static void
 test_concurrent_additions_lose_no_bit(void **state)
 {
@@ -465,8 +467,8 @@ test_merging_equals_adding_all_keys(void **state)
 
 
 /*
- * The rate of given bits, from their bytes: the share of set bits in each
- * sector of each line, multiplied within a line, averaged over lines.
+ * Computes the rate of given bits from their bytes: the share of bits set in
+ * each sector, multiplied within a line and averaged over the lines.
  */
 static double
 slow_census(const bloom_geometry_t *g, const uint8_t *bytes, uint64_t *ones)
@@ -520,7 +522,7 @@ check_census(const bloom_geometry_t *g)
 
     rate = slow_census(g, (uint8_t *) words, &ones);
 
-    /* given at once, and in pieces of 1, 2, 3, ... lines */
+    /* all words at once, and in pieces of 1, 2, 3, ... lines */
 
     memset(&census, 0, sizeof(census));
     bloom_census(&census, g, words, g->bits / 64);
@@ -584,7 +586,8 @@ check_census_of_nothing(const bloom_geometry_t *g)
 }
 
 
-/* Of up to 30 hashes, one of which is in: its place, or their number. */
+/* Tests up to 30 hashes, none or one of which is present: the result is their
+ * number, or the index of that one. */
 static void
 check_any(const bloom_geometry_t *g)
 {
@@ -621,8 +624,8 @@ check_any(const bloom_geometry_t *g)
 }
 
 
-/* Batches of every size, by every set of vector instructions: the answers and
- * the bytes are those of keys taken one by one. */
+/* Batches of every size, with every instruction set: the answers and the bytes
+ * are those of keys processed one by one. */
 static void
 check_batch(const bloom_geometry_t *g)
 {
@@ -651,7 +654,7 @@ check_batch(const bloom_geometry_t *g)
 
             assert_true(bloom_layout_test_batch(g, words, hash, n) == answers);
 
-            /* every other one is added, so that some are there and some not */
+            /* every other key is added, so that some are present */
 
             for (i = 0; i < n / 2; i++) {
                 hash[i] = hash[2 * i];

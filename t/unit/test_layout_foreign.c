@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Imported layouts: bits of keys against what the systems themselves, or their
- * documents, have; and adding, testing and counting in all of them.
+ * These tests compare the bits of keys in imported layouts with those of the
+ * source systems or their documents, and add, test and count in each layout.
  */
 
 #include "unit.h"
@@ -47,7 +47,7 @@ three_links(void)
 }
 
 
-/* The filter's bytes after two keys (or one) have been added to it. */
+/* Returns the filter's bytes after one or two keys have been added. */
 static void
 assert_filter(const bloom_geometry_t *g, uint32_t kind, uint32_t funnel,
     const char *one, const char *two, const char *hex)
@@ -79,7 +79,7 @@ assert_filter(const bloom_geometry_t *g, uint32_t kind, uint32_t funnel,
 }
 
 
-/* BitmapFilter of the bits given, as hexadecimal. */
+/* Returns a bitmap of the bits given, in hexadecimal. */
 static void
 assert_bits(const bloom_geometry_t *g, uint32_t kind, const char *key,
     const uint32_t *bit, size_t n)
@@ -100,8 +100,8 @@ assert_bits(const bloom_geometry_t *g, uint32_t kind, const char *key,
 }
 
 
-/* Filters that Guava 31.1 wrote: create(funnel, 10, 0.01), two keys; the
- * words are big-endian there. */
+/* Filters of two keys that Guava 31.1 wrote with create(funnel, 10, 0.01); the
+ * words in them are big-endian. */
 static void
 test_bits_match_filters_of_guava(void **state)
 {
@@ -163,8 +163,8 @@ test_bits_match_filters_of_go(void **state)
 
 
 /*
- * The bits of "/products/42" among 999, 7 of them, as t/lib/BloomTest/
- * Schemes.pm has them, which the producers themselves agree with.
+ * The 7 bits of "/products/42" in a filter of 999 bits, computed by
+ * t/lib/BloomTest/Schemes.pm, which agrees with the source systems.
  */
 static void
 test_bits_match_the_producers_in_each_scheme(void **state)
@@ -215,7 +215,7 @@ test_bits_match_the_producers_in_each_scheme(void **state)
 }
 
 
-/* Every scheme: what was added is present, and the rate is as counted. */
+/* In every scheme, added keys are present, and the rate is the counted one. */
 static void
 test_every_scheme_finds_its_keys_at_the_counted_rate(void **state)
 {
@@ -283,7 +283,7 @@ test_every_scheme_finds_its_keys_at_the_counted_rate(void **state)
                                                                    len));
             }
 
-            /* small filters do a little worse than fill^k says */
+            /* the rate of small filters is slightly above fill^k */
 
             assert_near((double) present / 200000, rate, 0.15);
         }
@@ -312,7 +312,7 @@ test_a_key_is_present_if_any_link_has_it(void **state)
     bloom_hasher_foreign(&hasher, BLOOM_HASH_MURMUR64A, 0, 0);
     memset(words, 0, sizeof(words));
 
-    /* a key in any one is present, and then nothing is added */
+    /* a key in any link is present, and is not added again */
 
     for (i = 0; i < 3; i++) {
         len = (size_t) sprintf(key, "in link %d", (int) i);
@@ -328,7 +328,7 @@ test_a_key_is_present_if_any_link_has_it(void **state)
                          0);
     }
 
-    /* what is added goes to the last */
+    /* additions go to the last link */
 
     memcpy(before, words, sizeof(words));
 
@@ -358,7 +358,7 @@ test_a_key_is_present_if_any_link_has_it(void **state)
     assert_true(bloom_census_fpr(&census, &g) < 1e-4);
     assert_true(bloom_geometry_fpr(&g, items) < 1e-4);
 
-    /* what is no such geometry */
+    /* invalid geometries */
 
     g.links = 2;
     assert_false(bloom_geometry_valid(&g));

@@ -10,7 +10,7 @@
 #define ROOM  200
 
 
-/* All ends, in as many calls as it takes; how many. */
+/* Finds all line ends, in as many calls as needed, and returns their number. */
 static size_t
 all_ends(size_t (*find)(const uint8_t *, size_t *, size_t, uint8_t, uint32_t *,
     size_t), const uint8_t *data, size_t len, uint32_t *all)
@@ -53,7 +53,8 @@ expect_ends(const uint8_t *data, size_t len)
 }
 
 
-/* From none to nothing but ends, at every length and alignment. */
+/* Tests texts of no line ends to line ends only, at every length and
+ * alignment. */
 static void
 test_line_ends_are_found_at_every_density(void **state)
 {

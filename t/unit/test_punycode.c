@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Punycode: the samples of RFC 3492, section 7.1, and round trips.
+ * These tests convert the samples of RFC 3492, section 7.1, and make round
+ * trips of random texts.
  */
 
 #include "unit.h"
@@ -65,7 +66,7 @@ test_samples_of_rfc_3492_are_converted(void **state)
         assert_int_equal(n, len);
         assert_memory_equal(c, samples[i].c, len * sizeof(*c));
 
-        /* neither writes more than there is room for */
+        /* neither function writes beyond its room */
 
         for (j = 0; j < strlen(samples[i].text); j++) {
             assert_int_equal(bloom_punycode_encode(out, j, samples[i].c, len),
@@ -82,7 +83,7 @@ test_samples_of_rfc_3492_are_converted(void **state)
 
 
 static void
-test_what_is_no_punycode_is_refused(void **state)
+test_invalid_punycode_is_refused(void **state)
 {
     size_t    i;
     uint32_t  c[80];
@@ -142,7 +143,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_samples_of_rfc_3492_are_converted),
-        cmocka_unit_test(test_what_is_no_punycode_is_refused),
+        cmocka_unit_test(test_invalid_punycode_is_refused),
         cmocka_unit_test(test_random_texts_survive_a_round_trip),
     };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The journal's format: segments and records that are written are read back,
- * and their bytes are as documented.
+ * These tests check that segments and records that are written can be read, and
+ * that their bytes are as documented.
  */
 
 #include "segments.h"
@@ -40,7 +40,7 @@ test_a_written_segment_header_is_read_back(void **state)
 }
 
 
-/* Each bit of the header counts. */
+/* A flip of any bit of the header is detected. */
 static void
 test_flipped_bits_of_a_segment_header_are_detected(void **state)
 {
@@ -87,7 +87,7 @@ refused(const uint8_t *header, uint64_t file_size, bloom_segment_e rc,
 }
 
 
-/* A header with that number at that place, and a checksum that fits. */
+/* Tests a header with `value` at the offset `at`, and a right checksum. */
 static void
 refused_with(const journal_t *journal, size_t at, uint64_t value, size_t bytes,
     bloom_segment_e rc, const char *expected)
@@ -222,7 +222,7 @@ test_keys_of_all_lengths_are_read_back(void **state)
 
     assert_int_equal(read_at(&journal, journal.used, 0), BLOOM_RECORD_END);
 
-    /* every byte, and keys of nothing but zeros */
+    /* every byte, and keys of zeros only */
 
     free(journal.data);
     create(&journal, ROOM);
@@ -271,7 +271,7 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
     assert_non_null(buf);
     assert_non_null(bytes);
 
-    /* keys that no record takes; it takes another one after them */
+    /* keys that no record accepts; after them, it accepts another key */
 
     bloom_record_begin(&maker, buf, 2 * BLOOM_RECORD_MAX);
     key.data = bytes;
@@ -288,7 +288,7 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
     assert_int_equal(bloom_record_seal(&maker, &journal.segment, 8, 1000, 1),
                      40);
 
-    /* a record of the greatest size, to the byte: two keys */
+    /* a record of exactly the greatest size: two keys */
 
     bloom_record_begin(&maker, buf, 2 * BLOOM_RECORD_MAX);
     key.len = BLOOM_RECORD_KEY_MAX;
@@ -307,7 +307,7 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
     assert_int_equal(bloom_record_read(&record, &journal.segment, 8, 1000, buf,
                                        size - 8), BLOOM_RECORD_BROKEN);
 
-    /* one of as many keys as there can be */
+    /* a record of as many keys as possible */
 
     bloom_record_begin(&maker, buf, BLOOM_RECORD_MAX);
     key.len = 1;
@@ -322,7 +322,7 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
                                        size), BLOOM_RECORD_OK);
     assert_int_equal(record.count, n);
 
-    /* no room is ever exceeded */
+    /* the room is never exceeded */
 
     for (room = BLOOM_RECORD_HEADER; room < 200; room++) {
         memset(buf, 0xcc, 300);
@@ -346,7 +346,7 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
 }
 
 
-/* The same record, sealed again for another place. */
+/* A record is sealed again for another place. */
 static void
 test_a_record_can_be_sealed_for_another_place(void **state)
 {
@@ -431,7 +431,7 @@ test_the_bytes_are_as_documented(void **state)
 }
 
 
-/* A record is at home in one place only. */
+/* A record is valid in one place only. */
 static void
 test_a_record_is_valid_in_one_place_only(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Damaged journals: of what is cut or damaged nothing wrong is read, and every
- * whole record is; what a key holds never poses as a record.
+ * These tests check that nothing wrong is read from truncated and damaged
+ * journals, that every complete record is read, and that the bytes of a key are
+ * never taken for a record.
  */
 
 #include "segments.h"
@@ -11,9 +12,9 @@
 /* ---- torn and damaged ---- */
 
 
-/* Of every beginning of a segment, the records that are whole in it. */
+/* A segment truncated at any byte still has the records before that byte. */
 static void
-test_a_truncated_segment_has_its_whole_records(void **state)
+test_a_truncated_segment_keeps_complete_records(void **state)
 {
     size_t           len, whole, i;
     uint8_t         *exact;
@@ -33,7 +34,7 @@ test_a_truncated_segment_has_its_whole_records(void **state)
             /* void */
         }
 
-        /* the file is cut there: not a byte behind it is read */
+        /* the file ends there: no byte after it is read */
 
         exact = malloc(len);
         assert_non_null(exact);
@@ -66,7 +67,7 @@ test_a_truncated_segment_has_its_whole_records(void **state)
 
         free(exact);
 
-        /* the same with zeros behind it: padding that was cut is whole */
+        /* zeros follow instead: a record whose padding was cut is complete */
 
         exact = calloc(1, journal.size);
         assert_non_null(exact);
@@ -95,7 +96,7 @@ test_a_truncated_segment_has_its_whole_records(void **state)
 }
 
 
-/* All others are found, the one that is hit is not, and it is noticed. */
+/* All records but the damaged one are found, and the damage is noticed. */
 static void
 test_a_damaged_byte_breaks_only_its_record(void **state)
 {
@@ -159,7 +160,7 @@ test_a_damaged_byte_breaks_only_its_record(void **state)
 }
 
 
-/* Zeros where records were: the end if none is behind them, else damage. */
+/* Zeros in place of records are the end if no record follows, else damage. */
 static void
 test_zeros_between_records_are_damage(void **state)
 {
@@ -200,7 +201,7 @@ test_zeros_between_records_are_damage(void **state)
 }
 
 
-/* A greater number than expected is a gap, a lesser one is an old record. */
+/* A number greater than expected is a gap, a lower one is an old record. */
 static void
 test_sequence_numbers_show_gaps_and_old_records(void **state)
 {
@@ -237,10 +238,10 @@ test_sequence_numbers_show_gaps_and_old_records(void **state)
 }
 
 
-/* ---- against the format ---- */
+/* ---- violations of the format ---- */
 
 
-/* Checksums that fit, whatever the record says; made as the format has it. */
+/* Writes right checksums, computed as the format says, whatever the record. */
 
 static void
 make_header_checksum(const journal_t *journal, size_t at)
@@ -270,7 +271,8 @@ make_checksums(const journal_t *journal, size_t at, size_t size)
 }
 
 
-/* A record of these bytes of keys, said to be `count`. */
+/* Makes a record of these bytes, whose header says that they are `count`
+ * keys. */
 static bloom_record_e
 read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
 {
@@ -301,7 +303,7 @@ read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
 
     if (size >= 40 && size <= BLOOM_RECORD_MAX) {
 
-        /* the same where it ends: not a byte behind it is read */
+        /* the memory ends with the record: no byte after it is read */
 
         exact = malloc(size);
         assert_non_null(exact);
@@ -321,7 +323,7 @@ read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
 
 
 static void
-test_records_against_the_format_are_broken(void **state)
+test_records_that_violate_the_format_are_broken(void **state)
 {
     char  long_key[BLOOM_RECORD_MAX];
 
@@ -373,7 +375,7 @@ test_records_against_the_format_are_broken(void **state)
     assert_int_equal(made(40, 1, "\x81\x80\x80\0a"), BLOOM_RECORD_BROKEN);
     assert_int_equal(made(40, 1, "\x80\0"), BLOOM_RECORD_BROKEN);
 
-    /* the longest key, and one more */
+    /* the longest key, and one byte more */
 
     memset(long_key, 'k', sizeof(long_key));
     memcpy(long_key, "\xff\xff\x03", 3);
@@ -385,7 +387,7 @@ test_records_against_the_format_are_broken(void **state)
     assert_int_equal(read_made(32 + 65544, 1, long_key, 65544),
                      BLOOM_RECORD_BROKEN);
 
-    /* the largest record, and one of 8 bytes more */
+    /* the largest record, and a record of 8 bytes more */
 
     memset(long_key, 'k', sizeof(long_key));
     memcpy(long_key, "\xff\xff\x03", 3);
@@ -402,8 +404,8 @@ test_records_against_the_format_are_broken(void **state)
 
 
 /*
- * A record within a key is not found.  Without the salt it cannot be valid, and
- * a valid one in the right place lies within the key's own record.
+ * A record within a key is not found.  Without the salt, it cannot be valid.  A
+ * valid record in the right place lies within the key's own record.
  */
 static void
 test_a_record_within_a_key_is_not_found(void **state)
@@ -466,7 +468,7 @@ test_a_record_within_a_key_is_not_found(void **state)
                 assert_int_equal(record.size, journal.at[2] - at);
 
             } else if (known && broken & 2) {
-                /* the one case in which knowing the salt would help */
+                /* the only case in which knowing the salt helps */
                 assert_int_equal(i, inner_at - at);
 
             } else {
@@ -481,9 +483,9 @@ test_a_record_within_a_key_is_not_found(void **state)
 
 
 /*
- * A full segment of bytes that somebody made to keep a reader busy: headers
- * that are good, of records as large as can be, with keys that are not.  A
- * search that took each byte up again and again would take minutes here.
+ * A full segment that an attacker has made to keep a reader busy: valid headers
+ * of the largest records, with keys that are not valid.  A search that read
+ * each byte many times would take minutes here.
  */
 static void
 test_a_hostile_segment_is_searched_quickly(void **state)
@@ -558,11 +560,11 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_a_truncated_segment_has_its_whole_records),
+        cmocka_unit_test(test_a_truncated_segment_keeps_complete_records),
         cmocka_unit_test(test_a_damaged_byte_breaks_only_its_record),
         cmocka_unit_test(test_zeros_between_records_are_damage),
         cmocka_unit_test(test_sequence_numbers_show_gaps_and_old_records),
-        cmocka_unit_test(test_records_against_the_format_are_broken),
+        cmocka_unit_test(test_records_that_violate_the_format_are_broken),
         cmocka_unit_test(test_a_record_within_a_key_is_not_found),
         cmocka_unit_test(test_a_hostile_segment_is_searched_quickly),
         cmocka_unit_test(test_a_tail_ends_at_its_last_byte_that_is_not_zero),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Every set of vector instructions that this processor has, against one bit at
- * a time: the same answers, the same bytes left, and nothing touched beside.
+ * These tests compare every instruction set of this processor with code that
+ * handles one bit at a time: the answers and the bytes are equal, and no other
+ * byte is touched.
  */
 
 #include "unit.h"
@@ -22,7 +23,7 @@ typedef struct {
 } lines_t;
 
 
-/* Bit i of a pattern, in the bytes of its line. */
+/* Returns bit i of a pattern, in the bytes of its line. */
 static unsigned
 bit_of(uint64_t pattern, unsigned i)
 {
@@ -65,7 +66,7 @@ slow_add(uint64_t *words, bloom_place_t place)
 }
 
 
-/* Asks for and adds all n, by each set, and compares. */
+/* Tests and adds n patterns with each instruction set, and compares. */
 static void
 check(const uint64_t words[WORDS], const bloom_place_t *place, unsigned n)
 {
@@ -101,7 +102,7 @@ check(const uint64_t words[WORDS], const bloom_place_t *place, unsigned n)
 }
 
 
-/* Words with about share/8 of their bits set. */
+/* Fills words with about share/8 of their bits set. */
 static void
 fill(uint64_t words[WORDS], unsigned share, uint64_t *seed)
 {
@@ -119,7 +120,7 @@ fill(uint64_t words[WORDS], unsigned share, uint64_t *seed)
 
 
 static void
-test_every_set_answers_as_slow_code_on_random_lines(void **state)
+test_every_instruction_set_equals_slow_code(void **state)
 {
     unsigned       i, n, share, round;
     uint64_t       seed, words[WORDS];
@@ -144,8 +145,8 @@ test_every_set_answers_as_slow_code_on_random_lines(void **state)
 }
 
 
-/* All but one of a pattern's bits set, and that bit alone missing: for every
- * bit of every word, beside full lines and empty ones. */
+/* One bit of a pattern is missing, or only that bit is: for every bit of every
+ * word, between full lines and empty ones. */
 static void
 test_a_single_missing_bit_makes_a_key_absent(void **state)
 {
@@ -157,7 +158,7 @@ test_a_single_missing_bit_makes_a_key_absent(void **state)
 
     for (bit = 0; bit < BLOOM_LINE_BITS; bit++) {
 
-        /* its pattern asks for the bit, and for the same ones elsewhere */
+        /* the pattern has this bit in every word */
 
         for (i = 0; i < 3; i++) {
             place[i].line = i + 1;
@@ -181,7 +182,7 @@ test_a_single_missing_bit_makes_a_key_absent(void **state)
 }
 
 
-/* A whole batch on one line: each sees what those before it have set. */
+/* In a batch on one line, each key sees the bits set before it. */
 static void
 test_keys_of_one_batch_on_one_line_see_each_other(void **state)
 {
@@ -205,7 +206,7 @@ test_keys_of_one_batch_on_one_line_see_each_other(void **state)
 }
 
 
-/* What is above the 48 bits of a pattern is no part of it. */
+/* Bits above the 48 bits of a pattern are ignored. */
 static void
 test_bits_above_a_pattern_do_not_count(void **state)
 {
@@ -267,7 +268,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_the_portable_set_comes_last),
-        cmocka_unit_test(test_every_set_answers_as_slow_code_on_random_lines),
+        cmocka_unit_test(test_every_instruction_set_equals_slow_code),
         cmocka_unit_test(test_a_single_missing_bit_makes_a_key_absent),
         cmocka_unit_test(test_keys_of_one_batch_on_one_line_see_each_other),
         cmocka_unit_test(test_bits_above_a_pattern_do_not_count),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Numbers as people write them.
+ * These tests parse counts, sizes and rates as people write them.
  */
 
 #include "unit.h"
@@ -49,7 +49,7 @@ test_counts_and_bytes_are_parsed(void **state)
 }
 
 
-/* The last number that fits, and the first that does not. */
+/* Tests the greatest number that fits, and the next one. */
 static void
 test_numbers_that_do_not_fit_are_refused(void **state)
 {
@@ -77,7 +77,7 @@ test_numbers_that_do_not_fit_are_refused(void **state)
 
 
 static void
-test_texts_that_are_no_numbers_are_refused(void **state)
+test_texts_that_are_not_numbers_are_refused(void **state)
 {
     size_t    i, len;
     uint64_t  value;
@@ -98,13 +98,13 @@ test_texts_that_are_no_numbers_are_refused(void **state)
         assert_int_equal(value, 99);
     }
 
-    /* all of the bytes, not up to a zero */
+    /* all of the bytes count, also after a zero byte */
 
     assert_int_equal(bloom_units_count("1\0k", 3, &value), -1);
     assert_int_equal(bloom_units_count("1", 2, &value), -1);
     assert_int_equal(value, 99);
 
-    /* and no more of them */
+    /* bytes after the length do not count */
 
     assert_int_equal(bloom_units_count("12m", 2, &value), 0);
     assert_int_equal(value, 12);
@@ -141,7 +141,7 @@ test_rates_are_parsed_or_refused(void **state)
         "nan", "inf", "infinity", "0.1.2", "1/1000", "0,1", "1e-999", "-",
         "0.1% ", "%0.1",
 
-        /* 64 bytes and more are no rate of anything */
+        /* a rate has fewer than 64 bytes */
 
         "0.10000000000000000000000000000000000000000000000000000000000000"
     };
@@ -172,7 +172,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_counts_and_bytes_are_parsed),
         cmocka_unit_test(test_numbers_that_do_not_fit_are_refused),
-        cmocka_unit_test(test_texts_that_are_no_numbers_are_refused),
+        cmocka_unit_test(test_texts_that_are_not_numbers_are_refused),
         cmocka_unit_test(test_rates_are_parsed_or_refused),
     };
 

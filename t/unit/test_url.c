@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * URLs: the examples that Google's "URLs and Hashing" publishes, what it
- * leaves open, and what must hold for any URL.
+ * These tests check the examples of Google's "URLs and Hashing", the decisions
+ * that it leaves open, and what must hold for any URL.
  */
 
 #include "unit.h"
@@ -72,7 +72,7 @@ check(const url_case_t *cases, size_t n)
 }
 
 
-/* All that the document has, in its order. */
+/* All examples of the document, in its order. */
 static void
 test_published_urls_become_canonical(void **state)
 {
@@ -127,13 +127,13 @@ test_published_urls_become_canonical(void **state)
 }
 
 
-/* As docs/key-forms.md decides it. */
+/* The decisions of docs/key-forms.md. */
 static void
 test_undecided_urls_follow_the_documented_decisions(void **state)
 {
     static const url_case_t  cases[] = {
 
-        /* userinfo, and who may look like a host in it */
+        /* userinfo, and userinfo that looks like a host */
         { "http://user:pass@evil.com/a", "http://evil.com/a" },
         { "http://good.com%2F@evil.com/", "http://evil.com/" },
         { "http://good.com%5C@evil.com/", "http://evil.com/" },
@@ -144,7 +144,7 @@ test_undecided_urls_follow_the_documented_decisions(void **state)
         { "http://evil.com\\@good.com", "http://evil.com/@good.com" },
         { "http://user%40evil.com/", "http://evil.com/" },
 
-        /* as many slashes, and which, as browsers take */
+        /* slashes and backslashes, as many as browsers accept */
         { "http:/evil.com/a", "http://evil.com/a" },
         { "http:evil.com/a", "http://evil.com/a" },
         { "http:////evil.com/a", "http://evil.com/a" },
@@ -157,7 +157,7 @@ test_undecided_urls_follow_the_documented_decisions(void **state)
         { "http%3A%2F%2Fevil.com%3a80/", "http://evil.com/" },
         { "%2f%2fevil.com%3a80/", "http://evil.com/" },
 
-        /* what slashes have begun begins no second time */
+        /* after slashes comes a host, which is not a scheme */
         { "//evil.com:/a", "http://evil.com/a" },
         { "//evil.com://good.com/", "http://evil.com/good.com/" },
         { "\\\\evil.com:\\\\good.com", "http://evil.com/good.com" },
@@ -165,7 +165,7 @@ test_undecided_urls_follow_the_documented_decisions(void **state)
         { "//http://evil.com/", "http://http/evil.com/" },
         { "//foo:/evil.com/", "http://foo/evil.com/" },
 
-        /* other schemes, and none */
+        /* other schemes, and URLs without a scheme */
         { "FTP://ftp.example.com/a", "ftp://ftp.example.com/a" },
         { "foo://bar.example/a", "foo://bar.example/a" },
         { "evil.com:80/a", "http://evil.com/a" },
@@ -220,7 +220,7 @@ test_undecided_urls_follow_the_documented_decisions(void **state)
         { "http://[a.evil.com/", "http://%5Ba.evil.com/" },
         { "http://a\xff\xe3\x80\x82" "evil.com/", "http://a%FF.evil.com/" },
 
-        /* none */
+        /* no host */
         { "", "has no host" },
         { "  ", "has no host" },
         { ":", "has no host" },
@@ -248,7 +248,7 @@ test_undecided_urls_follow_the_documented_decisions(void **state)
 
     check(cases, array_len(cases));
 
-    /* a zero byte is as good as any other */
+    /* a zero byte is treated like any other byte */
 
     assert_string_equal(canonical("\0http://a.b/\0", 13), "http://a.b/");
     assert_string_equal(canonical("http://a.b/#\0", 13), "http://a.b/");
@@ -259,7 +259,7 @@ test_undecided_urls_follow_the_documented_decisions(void **state)
 }
 
 
-/* The expressions, a line each. */
+/* Returns the expressions of a URL, one on each line. */
 static const char *
 expressions(const char *in)
 {
@@ -356,7 +356,7 @@ test_other_urls_have_the_right_expressions(void **state)
 }
 
 
-/* Pass after pass, as the document says it. */
+/* Decodes escapes in repeated passes, as the document describes it. */
 static size_t
 unescape_repeatedly(char *text, size_t len)
 {
@@ -388,7 +388,7 @@ unescape_repeatedly(char *text, size_t len)
 }
 
 
-/* Escapes of escapes, at random: in a query nothing else happens to them. */
+/* Random escapes of escapes, in a query, where nothing else changes them. */
 static void
 test_nested_escapes_are_decoded_completely(void **state)
 {

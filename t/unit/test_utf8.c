@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Tests which bytes are a character of UTF-8 and which are not. */
+/* These tests check which bytes are a UTF-8 character and which are not. */
 
 #include "unit.h"
 
 #include "bloom_utf8.h"
 
 
-/* Each valid character is one, and no other sequence of two bytes is. */
+/* Every valid character is accepted, and no other sequence of two bytes. */
 static void
 characters(void **state)
 {
@@ -54,13 +54,13 @@ texts(void **state)
         { "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf", 1 },
         { "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", 1 },
         { "a\x80", 0 },
-        { "\xc1\xbf", 0 },                     /* longer than need be */
+        { "\xc1\xbf", 0 },                     /* overlong */
         { "\xe0\x9f\xbf", 0 },
         { "\xf0\x8f\xbf\xbf", 0 },
         { "\xed\xa0\x80", 0 },                /* a surrogate */
         { "\xf4\x90\x80\x80", 0 },            /* past U+10FFFF */
         { "\xf5\x80\x80\x80", 0 },
-        { "\xe2\x82", 0 },                     /* cut */
+        { "\xe2\x82", 0 },                     /* truncated */
         { "\xe2\x82" "a", 0 },
     };
 

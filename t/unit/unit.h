@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What every unit test needs: cmocka, random numbers that are the same at
- * each run, and deviations in units of the standard error.
+ * This header has what every unit test needs: cmocka, random numbers that are
+ * the same in each run, and deviations in units of the standard error.
  */
 
 #ifndef BLOOM_UNIT_H
@@ -25,7 +25,8 @@
     unit_near(a, b, relative, #a, __FILE__, __LINE__)
 
 
-/* Weyl's sequence through a mixer that is not the code under test. */
+/* Returns a random number: Weyl's sequence through a mixer that is not the code
+ * under test. */
 static inline uint64_t
 unit_random(uint64_t *state)
 {
@@ -51,7 +52,8 @@ unit_near(double a, double b, double relative, const char *what,
 }
 
 
-/* How far `count` of `trials` is from the chance `p`, in standard errors. */
+/* Returns how far `count` of `trials` is from the probability `p`, in standard
+ * errors. */
 static inline double
 unit_sigmas(uint64_t count, double trials, double p)
 {
