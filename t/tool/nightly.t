@@ -119,6 +119,13 @@ sub start {
 
     configure($t, ["zone=ids$size file=ids.bloom"], api => 1, add => 1);
     $t->run;
+
+    # a helper that has just begun would load a file that changes
+
+    my $before = zone_state($t, 'ids')->{helper}{heartbeat} // '';
+    wait_until(sub {
+        (zone_state($t, 'ids')->{helper}{heartbeat} // '') gt $before
+    }) or die 'the helper does not begin';
 }
 
 start('');
