@@ -527,12 +527,13 @@ ngx_bloom_compact_written(ngx_bloom_compact_t *compact)
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                   "bloom zone \"%V\": the journal was compacted from %uL to "
-                  "%uL bytes: %uL key%s, %uL of them distinct, in %uL record%s; "
-                  "it took %uL ms", &compact->name,
+                  "%uL bytes: %uL key%s, %uL of them distinct, in %uL "
+                  "record%s; it took %uL ms", &compact->name,
                   compact->end - compact->begin,
                   segment->size, compact->keys.ordinal,
                   ngx_bloom_plural(compact->keys.ordinal),
-                  compact->keys.distinct, compact->records, ngx_bloom_plural(compact->records),
+                  compact->keys.distinct, compact->records,
+                  ngx_bloom_plural(compact->records),
                   ngx_bloom_time() - compact->begun);
 
     return NGX_DONE;
