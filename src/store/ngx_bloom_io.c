@@ -252,7 +252,13 @@ ngx_bloom_io_sync(ngx_fd_t fd)
         rc = fdatasync(fd);
     } while (rc == -1 && ngx_errno == NGX_EINTR);
 
-    return rc == 0 ? NGX_OK : NGX_ERROR;
+    if (rc != 0) {
+        return NGX_ERROR;
+    }
+
+    ngx_bloom_fault("flushed");
+
+    return NGX_OK;
 }
 
 
@@ -278,6 +284,8 @@ ngx_bloom_io_sync_directory(ngx_fd_t dir)
     if (fsync(dir) == -1 && ngx_errno != NGX_EINVAL) {
         return NGX_ERROR;
     }
+
+    ngx_bloom_fault("flushed");
 
     return NGX_OK;
 }
