@@ -40,7 +40,10 @@ touch '$dir/asked'
 while [ -e '$dir/waits' ]; do sleep 0.05; done
 SH
 
-program('nginx', join(' ', 'exec', map({ "'$_'" } $t->_command), '"$@"')
+my $env = $t->{env} // {};
+
+program('nginx', join('', map { "export $_='$env->{$_}'\n" } sort keys %$env)
+                 . join(' ', 'exec', map({ "'$_'" } $t->_command), '"$@"')
                  . "\n");
 
 sub program {
