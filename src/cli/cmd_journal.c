@@ -25,6 +25,9 @@
 #include "visible.h"
 
 
+#define PLURAL(n)  ((n) == 1 ? "" : "s")
+
+
 typedef struct {
     char             *path;
     int               rc;                /* CLI_OK, _NO or _ERROR */
@@ -445,9 +448,11 @@ print_text(const piece_t *piece)
 
     visible_name(piece->path);
     printf(": %s, position %" PRIu64 ", %zu of %" PRIu64 " bytes used, %"
-           PRIu64 " records, %" PRIu64 " keys",
+           PRIu64 " record%s, %" PRIu64 " key%s",
            piece->rc == CLI_OK ? "ok" : "damaged", piece->segment.base,
-           piece->used, piece->segment.size, piece->records, piece->keys);
+           piece->used, piece->segment.size,
+           piece->records, PLURAL(piece->records),
+           piece->keys, PLURAL(piece->keys));
 
     if (piece->records != 0) {
         printf(", sequence %" PRIu64 " to %" PRIu64 ", %s to %s",
@@ -727,9 +732,11 @@ show_directory(journal_t *journal, const char *directory)
 
     if (!journal->keys && !journal->quiet && !journal->json) {
         visible_name(directory);
-        printf(": %s, %zd segments, %" PRIu64 " records, %" PRIu64 " keys\n",
-               rc == CLI_OK ? "ok" : "damaged", n,
-               journal->records, journal->count);
+        printf(": %s, %zd segment%s, %" PRIu64 " record%s, %" PRIu64
+               " key%s\n",
+               rc == CLI_OK ? "ok" : "damaged", n, PLURAL(n),
+               journal->records, PLURAL(journal->records),
+               journal->count, PLURAL(journal->count));
     }
 
     for (i = 0; i < n; i++) {

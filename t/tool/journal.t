@@ -473,7 +473,7 @@ sub directory {
                          sprintf('damaged.%016x', 2 * SIZE),
                          flipped($second->segment, 20));
 
-    like(journal(0, undef, $path), qr/: ok, 1 segments, 3 records, 7 keys$/,
+    like(journal(0, undef, $path), qr/: ok, 1 segment, 3 records, 7 keys$/,
          'a segment that was put aside is passed over');
 }
 
