@@ -254,7 +254,7 @@ copy_checkout() {
     port=$(free_port $((18080 + $$ % 1000 * 4)))
     backend=$(free_port $((port + 1)))
     third=$(free_port $((backend + 1)))
-    use_ports -i "$scratch"/conf-examples/*.conf
+    use_ports -i "$scratch"/conf-examples/{*.conf,nightly/try.env}
 }
 
 # check_blocks DOCUMENT: checks all fenced blocks of a document

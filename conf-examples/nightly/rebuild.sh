@@ -3,9 +3,9 @@
 #
 # rebuild.sh: builds a zone's image from a database and has nginx load it
 #
-# The image is replaced only by a whole one that has about as many keys as the
-# last. If anything fails before nginx serves the new image, the old one stays,
-# or is put back. docs/nightly.md explains each step.
+# A new image replaces the old one only if it is whole and has about as many
+# keys (MIN_PERCENT). If nginx refuses it, the script puts the old image back.
+# docs/nightly.md explains each step.
 #
 # Settings, from the environment:
 #
@@ -19,19 +19,23 @@
 #   NGINX_RELOAD    a command that tests the configuration and reloads nginx,
 #                   run if the image is too large for the zone's memory, or if
 #                   there is no ZONE_URL (default: nginx -q -t && nginx -s
-#                   reload; empty: leave that to whoever reads the message)
-#   MIN_KEYS        fewer keys are taken for an error (default: 1)
-#   MIN_PERCENT     fewer keys than this share of the last image's are taken for
-#                   an error (default: 90)
-#   LAG             seconds by which what SOURCE prints may be older than the
-#                   database, as on a replica (default: 0)
+#                   reload; empty: print the commands instead)
+#   MIN_KEYS        fewer keys than this are an error (default: 1)
+#   MIN_PERCENT     fewer keys than this percentage of the old image's are an
+#                   error (default: 90; 0: do not compare)
+#   LAG             seconds by which SOURCE may lag behind the database, as on a
+#                   replica (default: 0)
 #   WAIT            seconds to wait for the new image after NGINX_RELOAD
 #                   (default: 300)
 #   TMPDIR          a directory with room for the keys (default: /tmp)
 #
+# Files beside the image: IMAGE.new, the image that is built, which stays there
+# if it does not replace the old one; IMAGE.previous, the old image until the
+# new one serves; IMAGE.lock, which lets one rebuild run at a time.
+#
 # Exit status: 0 the new image serves (without ZONE_URL: nginx was told to
-# load it; for a first image: it is in place); 1 nothing was changed; 2 the new
-# image is in place, and nginx does not serve it yet.
+# load it; for a first image, if nginx does not run: it is in place); 1 nothing
+# was changed; 2 the new image is in place, and nginx may not serve it.
 
 set -euo pipefail
 
@@ -55,12 +59,13 @@ fail() {
     exit 1
 }
 
-# Puts the old image back. A first image stays: nginx needs it to start.
+# put_back WHY [STATUS]: puts the old image back. A first image stays, since
+# nginx needs it to start; the script then exits with STATUS, or else with 2.
 
 put_back() {
     if [ ! -e "$previous" ]; then
         echo "rebuild: $1; $IMAGE is the first image: start or reload nginx"
-        exit 0
+        exit "${2-2}"
     fi
 
     ln -f "$IMAGE" "$new"
@@ -68,22 +73,22 @@ put_back() {
     fail "$1; the image that was built is $new"
 }
 
-# Ends where nobody knows whether nginx is about to load the new image. To put
-# the old one back could keep nginx from starting, since keys that the new image
-# has may already be gone from the journal.
+# Exits when nginx may or may not load the new image. It does not put the old
+# image back: nginx may already have removed keys from its journal that only the
+# new image has, and would then refuse the old one.
 
 unsure() {
     echo "rebuild: $1; the new image is in place: read nginx's error log" >&2
     exit 2
 }
 
-# value NAME: the first member of that name in JSON, text or a number
+# value NAME: prints the first member of that name in JSON, text or a number
 
 value() {
     grep -oE "\"$1\": *\"?[^\",}]*" | sed -n '1s/^[^:]*: *"\{0,1\}//p'
 }
 
-# The message of an answer of the endpoint
+# Prints the message of the endpoint's response.
 
 message() {
     grep -oE '"message":"([^"\\]|\\.)*"' "$work/answer" \
@@ -97,10 +102,11 @@ serves_new() {
 
 reload_nginx() {
     bash -c "$NGINX_RELOAD" 9>&- \
-    || put_back "nginx does not accept the new image: see above"
+    || put_back "nginx does not accept the new image: see above" \
+                "$([ -n "$ZONE_URL" ] && echo 2 || echo 0)"
 }
 
-# Has nginx load the new image, in memory of a larger zone if need be.
+# Has nginx load the new image, after a reload if the zone is too small.
 
 load() {
     local status error=0 bank tries
@@ -110,7 +116,7 @@ load() {
 
     case $error in
         0)   ;;
-        6|7) put_back "nginx does not answer at $ZONE_URL" ;;
+        6|7) put_back "nginx does not answer at $ZONE_URL" 0 ;;
         *)   serves_new || unsure "the endpoint did not finish its answer"
              return ;;
     esac
@@ -125,8 +131,8 @@ load() {
              return ;;
     esac
 
-    # No room. A larger zone helps unless it is the machine's memory that is
-    # short.
+    # There is no room. A larger zone helps, unless the machine is short of
+    # memory.
 
     bank=$(value bank_bytes < "$work/answer") || bank=0
 
@@ -135,8 +141,10 @@ load() {
     fi
 
     if [ -z "$NGINX_RELOAD" ]; then
-        put_back "the new image is too large for the zone's memory, which \
-grows at a reload of nginx: \`mv $new $IMAGE && nginx -t && nginx -s reload\`"
+        echo "rebuild: $(message)" >&2
+        put_back "the new image is too large for the zone's memory; raise the \
+zone's size if one is configured, then run as root: \
+\`mv $new $IMAGE && nginx -t && nginx -s reload\`"
     fi
 
     echo "rebuild: the new image is too large for the zone's memory;" \
@@ -162,8 +170,8 @@ flock -n 9 || fail "another rebuild of $IMAGE is running"
 work=$(mktemp -d "${TMPDIR:-/tmp}/rebuild.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# Keys that are added from here on stay in nginx's journal, so the time is taken
-# before the query begins.
+# The time is taken before the query: nginx then keeps the keys that are added
+# while the query runs.
 
 as_of=$(($(date +%s) - LAG))
 
@@ -188,7 +196,7 @@ if [ -e "$IMAGE" ]; then
 
     if [ "$MIN_PERCENT" -gt 0 ]; then
         ngx-bloom info --json "$IMAGE" > "$work/old" \
-        || fail "$IMAGE cannot be compared with; MIN_PERCENT=0 skips that"
+        || fail "the keys of $IMAGE cannot be counted; MIN_PERCENT=0 skips that"
 
         last=$(value items < "$work/old")
 

@@ -25,6 +25,9 @@
 #include "visible.h"
 
 
+#define PLURAL(n)  ((n) == 1 ? "" : "s")
+
+
 typedef struct {
     char             *path;
     int               rc;                /* CLI_OK, _NO or _ERROR */

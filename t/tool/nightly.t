@@ -134,6 +134,18 @@ sub start {
 start('');
 
 
+subtest 'a first image that nginx refuses is no success' => sub {
+    my $url = 'http://127.0.0.1:' . $t->port(8080) . '/bloom/zones/wrong';
+    my ($exit, $said) = rebuild(ZONE_URL => $url, IMAGE => "$dir/first.bloom");
+
+    is($exit, 2, 'the exit status is 2');
+    like($said, qr/refuses the new image: 404 .*wrong.* is the first image/,
+         'the script says why');
+    ok(-e "$dir/first.bloom", 'the image stays in place');
+    no_rests('this run');
+};
+
+
 subtest 'a rebuild brings new keys and drops none that was added' => sub {
     chmod 0640, "$dir/ids.bloom" or die "chmod: $!";
     add($t, 'ids', ['added1']);
@@ -244,7 +256,9 @@ subtest 'an image for more keys makes the zone larger' => sub {
     my @large = (BUILD_OPTIONS => '-p 1e-6 -n 500k');
 
     changes_nothing('an image that is too large, without NGINX_RELOAD,',
-                    qr/too large for the zone's memory.*nginx -s reload/,
+                    qr/too\ small:\ it\ has .*
+                       too\ large\ for\ the\ zone's\ memory .*
+                       nginx\ -s\ reload/sx,
                     @large, NGINX_RELOAD => '');
 
     add($t, 'ids', ['added2']);
