@@ -25,8 +25,6 @@
 #include "visible.h"
 
 
-#define PLURAL(n)  ((n) == 1 ? "" : "s")
-
 
 typedef struct {
     char             *path;
