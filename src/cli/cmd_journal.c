@@ -25,7 +25,6 @@
 #include "visible.h"
 
 
-
 typedef struct {
     char             *path;
     int               rc;                /* CLI_OK, _NO or _ERROR */
