@@ -587,6 +587,7 @@ check_blocks docs/directives.md
 check_blocks docs/sizing.md
 check_blocks docs/api.md
 check_blocks docs/operations.md
+check_blocks docs/rollout.md
 check_blocks docs/nightly.md
 check_blocks docs/deleting.md
 check_blocks docs/key-forms.md

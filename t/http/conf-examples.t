@@ -20,7 +20,7 @@ my %more = (
     'dry-run.conf' => \&dry_run, 'block-list.conf' => \&block_list,
     'endpoint.conf' => \&endpoint, 'shield-add.conf' => \&survives_crash,
     'leaked-passwords.conf' => \&leaked_passwords,
-    'revoked-tokens.conf' => \&revoked_tokens,
+    'revoked-tokens.conf' => \&revoked_tokens, 'api-keys.conf' => \&api_keys,
     'redirect.conf' => \&redirect, 'host-list.conf' => \&host_list,
 );
 
@@ -210,12 +210,20 @@ sub dry_run {
     my ($t) = @_;
 
     my $log = wait_until(sub {
-        -s $t->testdir . '/rejected.log' && $t->read_file('rejected.log');
+        my $text = $t->read_file('rejected.log');
+        return $text =~ /\n.*\n/ && $text;
     });
 
-    is(() = $log =~ /\n/g, 1, 'rejected.log has one line');
-    like($log, qr{"GET /item/9999 .* 200 REJECTED_DRY_RUN by ids },
-         'the line in rejected.log is about the request not really rejected');
+    is(() = $log =~ /\n/g, 2, 'rejected.log has two lines');
+    like($log, qr{"GET /item/9999 .* 404 backend 404 REJECTED_DRY_RUN by ids },
+         'rejected.log has the request for an item that does not exist');
+    like($log, qr{"GET /item/1004 .* 200 backend 200 REJECTED_DRY_RUN by ids },
+         'rejected.log has the request for an item whose key is missing');
+    is($t->get('/item/old-hat')->status, 301, 'a redirect passes');
+    ok(wait_until(sub {
+        $t->read_file('rejected.log')
+            =~ m{"GET /item/old-hat .* 301 backend 301 REJECTED_DRY_RUN }
+    }), 'rejected.log has the redirect, whose key is missing, too');
     like($t->log_since(0), qr/rejecting request, dry run: key "9999" absent/,
          'the error log says which key would have been rejected');
 }
@@ -338,6 +346,128 @@ sub revoked_tokens {
     is($ask->('Basic 8a20c95d-revoked'), 200,
        'a request with another scheme is passed');
     is($t->get('/introspect')->status, 404, 'a client cannot reach the issuer');
+}
+
+
+# Tests that a revoked API key does not reach the backend however it is sent,
+# also while the zone answers unknown.
+
+sub api_keys {
+    my ($t) = @_;
+
+    my ($revoked, undef, $reinstated) =
+        content('keys/api-keys-revoked.txt') =~ /^(\S+)$/mg;
+    my $valid = '0' x 64;
+
+    my $ask = sub { $t->get('/api/', headers => [@_]) };
+    my $check = sub {
+        my ($state, $status) = @_;
+
+        is($ask->('X-Api-Key' => $valid)->status, 200,
+           "$state: a valid key is passed");
+        is($ask->('X-Api-Key' => $valid)->header('X-Bloom-Status'), $status,
+           "$state: the decision about a valid key is $status");
+        is($ask->('X-Api-Key' => $reinstated)->status, 200,
+           "$state: a key that the service clears is passed");
+
+        for my $headers (['X-Api-Key' => $revoked],
+                         ['X-Api-Key' => uc $revoked],
+                         ['x-api-key' => ucfirst $revoked],
+                         [Authorization => "Bearer $revoked"],
+                         [Authorization => "BEARER   \U$revoked"])
+        {
+            my $response = $ask->(@$headers);
+
+            is($response->status, 403, "$state: \"@$headers\" is refused");
+            is($response->body, qq({"error":"api_key_revoked"}\n),
+               "$state: the body has the reason");
+            is($response->header('Content-Type'), 'application/json',
+               "$state: the body is JSON");
+        }
+    };
+
+    $check->('serving', 'PASSED');
+
+    is($ask->(@$_)->status, 401, "\"@$_\" is no key")
+        for ['X-Api-Key' => "$revoked\t"], ['X-Api-Key' => "\t$revoked"],
+            ['X-Api-Key' => "$valid,$revoked"],
+            ['X-Api-Key' => "$valid, $revoked"],
+            ['X-Api-Key' => substr($revoked, 1)],
+            ['X-Api-Key' => "0$revoked"], ['X-Api-Key' => "$revoked|"],
+            ['X-Api-Key' => ''], ['X_Api_Key' => $revoked],
+            [Authorization => "Basic $revoked"], [Authorization => $revoked],
+            [Authorization => "Bearer\t$revoked"],
+            [Authorization => "Bearer $revoked,"],
+            [Authorization => "Bearer Bearer $revoked"],
+            ['X-Api-Key' => $valid, Authorization => "Bearer $revoked"],
+            ['X-Api-Key' => $revoked, Authorization => "Bearer $valid"],
+            ['X-Api-Key' => $valid, Authorization => "Basic $revoked"];
+
+    is($t->get('/confirm')->status, 404, 'a client cannot reach the service');
+
+    my $log = wait_until(sub {
+        my $text = $t->read_file('refused.log');
+        return $text =~ / 401 key - -: no key$/m && $text;
+    });
+
+    like($log, qr/ 403 key \Q${\ substr($revoked, 0, 8)}\E ROUTED: revoked$/m,
+         'the log has the reason and the beginning of the key');
+    unlike($log, qr/$revoked/i, 'the log has no whole key');
+
+    my @statuses = map { $ask->('X-Api-Key' => $revoked)->status } 1 .. 100;
+
+    is($statuses[-1], 429, 'a revoked key that is repeated is not confirmed');
+    is($ask->('X-Api-Key' => $reinstated)->status, 200,
+       'another key is confirmed meanwhile');
+
+    $t->stop;
+    unlink $t->testdir . '/api-keys.bloom' or die "unlink: $!";
+
+    my $mark = $t->log_mark;
+
+    $t->run;
+    $t->excuse_log($mark);
+    $check->('not loaded', 'UNAVAILABLE');
+
+    one_key_reaches_backend($t, $valid, $revoked);
+}
+
+
+# Tests that the backend gets the checked key alone, whichever of two header
+# lines nginx takes: before version 1.23 it takes the first.
+
+sub one_key_reaches_backend {
+    my ($t, $valid, $revoked) = @_;
+
+    my $conf = $t->read_file('nginx.conf');
+    my ($from, $to) = map { '127.0.0.1:' . $t->port($_) } 8081, 8083;
+    my $mark = $t->log_mark;
+
+    $conf =~ s{(proxy_pass\s+)http://\Q$from\E;}{$1http://$to;}g;
+
+    $t->stop;
+    $t->write_file('nginx.conf', $conf);
+    $t->backend(8083, sub {
+        my $headers = $_[0]{headers};
+        return join '', map { "$_: $headers->{$_}\n" } sort keys %$headers;
+    });
+    $t->run;
+    $t->excuse_log($mark);
+
+    my $seen = $t->get('/api/', headers => ['X-Api-Key' => $valid,
+                                            'X_Api_Key' => $revoked])->body;
+
+    is_deeply([$seen =~ /^(.*\b[0-9a-f]{64})$/mg], ["x-api-key: $valid"],
+              'the backend gets a valid key');
+
+    for my $two (['X-Api-Key' => $valid, 'X-Api-Key' => $revoked],
+                 ['X-Api-Key' => $revoked, 'X-Api-Key' => $valid],
+                 [Authorization => "Bearer $valid",
+                  Authorization => "Bearer $revoked"])
+    {
+        unlike($t->get('/api/', headers => $two)->body, qr/$revoked/,
+               "the backend gets no revoked key: \"@$two\"");
+    }
 }
 
 
