@@ -24,7 +24,7 @@ $t->build_image("$_.bloom", ['first.example'], '-p', '1e-9', '-n', '10k',
 
 sub install { install_image($t, $_[0], 'list') }
 
-my @zones = ('zone=hosts capacity=10k fpr=1e-9 key=host',
+my @zones = ('zone=hosts capacity=100k fpr=1e-9 key=host',
              'zone=urls capacity=10k fpr=1e-9 key=url',
              'zone=small capacity=10k fpr=1e-9 key=lower',
              'zone=memory capacity=10k fpr=1e-9 key=url journal=off',
