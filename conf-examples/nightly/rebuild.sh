@@ -3,16 +3,22 @@
 #
 # rebuild.sh: builds a zone's image from a database and has nginx load it
 #
-# A new image replaces the old one only if it is whole and has about as many
-# keys (MIN_PERCENT). If nginx refuses it, the script puts the old image back.
+# A new image replaces the old one only if it is whole, of the same kind
+# (CHANGE) and has about as many keys (MIN_PERCENT). If nginx refuses it, the
+# script puts the old image back. If the file of the old image cannot be read,
+# the script compares with the image that serves at ZONE_URL, or else with none.
+#
 # docs/nightly.md explains each step.
 #
 # Settings, from the environment:
 #
 #   SOURCE          a command that prints every key, one a line, and exits with
 #                   a status other than 0 if it could not print them all
+#   KEYS_MATCH      an extended regular expression that each of these lines has
+#                   to match as a whole, such as [0-9]+ (default: none)
 #   IMAGE           the file that "file=" of the zone names
-#   BUILD_OPTIONS   options of `ngx-bloom build`, "-n" above all
+#   BUILD_OPTIONS   options of `ngx-bloom build`: "-n" above all, and "--key" if
+#                   the zone needs a key form
 #   ZONE_URL        the zone at an endpoint with "write=on", such as
 #                   http://127.0.0.1:8080/bloom/zones/ids; without it the script
 #                   runs NGINX_RELOAD and cannot tell which image serves
@@ -23,6 +29,11 @@
 #   MIN_KEYS        fewer keys than this are an error (default: 1)
 #   MIN_PERCENT     fewer keys than this percentage of the old image's are an
 #                   error (default: 90; 0: do not compare)
+#   CHANGE          1: the new image may have another key form, hash, layout or
+#                   rate than the old one, or an earlier time; for one run
+#   AS_OF           a command, run after SOURCE, that prints the time up to
+#                   which the keys are complete, in seconds since 1970 (default:
+#                   the time before SOURCE)
 #   LAG             seconds by which SOURCE may lag behind the database, as on a
 #                   replica (default: 0)
 #   WAIT            seconds to wait for the new image after NGINX_RELOAD
@@ -42,6 +53,9 @@ set -euo pipefail
 SOURCE=${SOURCE-}
 IMAGE=${IMAGE-}
 BUILD_OPTIONS=${BUILD_OPTIONS-}
+KEYS_MATCH=${KEYS_MATCH-}
+AS_OF=${AS_OF-}
+CHANGE=${CHANGE:-0}
 ZONE_URL=${ZONE_URL-}
 ZONE_URL=${ZONE_URL%/}
 NGINX_RELOAD=${NGINX_RELOAD-nginx -q -t && nginx -s reload}
@@ -160,9 +174,36 @@ zone's size if one is configured, then run as root: \
 }
 
 
+# check_kind: the new image has the parameters of the old one, and no earlier
+# time. With a wrong key form or an earlier time, nginx would reject requests
+# for keys that exist, or pass keys that are on a block list.
+
+check_kind() {
+    local name new old once="or run this once with CHANGE=1"
+
+    for name in key_form hash layout fpr; do
+        new=$(value $name < "$work/new")
+        old=$(value $name < "$work/old")
+        [ "$new" = "$old" ] \
+        || fail "the new image has $name $new, the old one has $old: correct \
+BUILD_OPTIONS, $once"
+    done
+
+    new=$(value as_of < "$work/new")
+    old=$(value as_of < "$work/old")
+    [ "$old" = null ] || [[ ! $new < $old ]] \
+    || fail "the as_of of the new image, $new, is earlier than that of the old \
+image, $old: load newer keys, $once"
+}
+
+
 [ -n "$SOURCE" ] || fail "SOURCE is not set"
 [ -n "$IMAGE" ] || fail "IMAGE is not set"
 [ -n "$ZONE_URL$NGINX_RELOAD" ] || fail "give ZONE_URL or NGINX_RELOAD"
+
+case " $BUILD_OPTIONS" in
+    *" --as-of"*) fail "BUILD_OPTIONS cannot have --as-of: set AS_OF" ;;
+esac
 
 exec 9> "$IMAGE.lock"
 flock -n 9 || fail "another rebuild of $IMAGE is running"
@@ -173,12 +214,35 @@ trap 'rm -rf "$work"' EXIT
 # The time is taken before the query: nginx then keeps the keys that are added
 # while the query runs.
 
-as_of=$(($(date +%s) - LAG))
+as_of=$(date +%s)
 
 bash -o pipefail -c "$SOURCE" > "$work/keys" 9>&- \
 || fail "SOURCE failed with status $?"
 
+if [ -n "$AS_OF" ]; then
+    as_of=$(bash -o pipefail -c "$AS_OF" 9>&-) \
+    || fail "AS_OF failed with status $?"
+
+    [[ $as_of =~ ^[1-9][0-9]*$ ]] \
+    || fail "AS_OF prints \"$as_of\", not seconds since 1970"
+fi
+
+if [ -n "$KEYS_MATCH" ]; then
+    status=0
+    LC_ALL=C grep -anvxE -m 3 -e "$KEYS_MATCH" -e '' "$work/keys" \
+        > "$work/wrong" || status=$?
+
+    case $status in
+        0) cut -c 1-200 "$work/wrong" | cat -v >&2
+           fail "these lines of SOURCE do not match KEYS_MATCH=$KEYS_MATCH" ;;
+        1) ;;
+        *) fail "KEYS_MATCH=$KEYS_MATCH is not a regular expression" ;;
+    esac
+fi
+
 read -ra options <<< "$BUILD_OPTIONS"
+
+as_of=$((as_of - LAG))
 
 ngx-bloom build "${options[@]}" --as-of "$as_of" -o "$new" "$work/keys" \
 || fail "the image cannot be built"
@@ -192,19 +256,21 @@ s=s; [ "$keys" != 1 ] || s=
 [ "$keys" -ge "$MIN_KEYS" ] \
 || fail "the number of keys, $keys, is less than MIN_KEYS=$MIN_KEYS"
 
-if [ -e "$IMAGE" ]; then
+ngx-bloom info --json "$IMAGE" > "$work/old" 2> /dev/null \
+|| curl -sf "$ZONE_URL" > "$work/old" 2> /dev/null || true
 
-    if [ "$MIN_PERCENT" -gt 0 ]; then
-        ngx-bloom info --json "$IMAGE" > "$work/old" \
-        || fail "the keys of $IMAGE cannot be counted; MIN_PERCENT=0 skips that"
-
-        last=$(value items < "$work/old")
-
-        [ $((keys * 100)) -ge $((last * MIN_PERCENT)) ] \
-        || fail "the number of keys, $keys, is less than $MIN_PERCENT % of the \
+if last=$(value items < "$work/old"); then
+    [ $((keys * 100)) -ge $((last * MIN_PERCENT)) ] \
+    || fail "the number of keys, $keys, is less than $MIN_PERCENT % of the \
 last image's, $last; if that is right, run this once with MIN_PERCENT=0"
-    fi
 
+    [ "$CHANGE" = 1 ] || check_kind
+else
+    echo "rebuild: an old image cannot be read: the new one is compared with" \
+         "none, and needs MIN_KEYS=$MIN_KEYS" >&2
+fi
+
+if [ -e "$IMAGE" ]; then
     chmod --reference="$IMAGE" "$new"
     chgrp --reference="$IMAGE" "$new" \
     || fail "the new image cannot have the group of the old one"

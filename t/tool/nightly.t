@@ -114,6 +114,8 @@ subtest 'the first image is built before nginx runs' => sub {
     is($exit, 0, 'the exit status is 0') or diag($said);
     like($said, qr/is the first image: start or reload nginx/,
          'the script says so');
+    like($said, qr/old image cannot be read.*MIN_KEYS=1/,
+         'the script says that it compares with nothing');
     no_rests('the first run');
 };
 
@@ -169,7 +171,8 @@ subtest 'a rebuild brings new keys and drops none that was added' => sub {
 
 subtest 'as_of is the time before the query' => sub {
     my $before = time;
-    my ($exit) = rebuild(SOURCE => "sleep 2; $settings{SOURCE}", LAG => 7200);
+    my ($exit) = rebuild(SOURCE => "sleep 2; $settings{SOURCE}", LAG => 7200,
+                         CHANGE => 1);
     is($exit, 0, 'the exit status is 0');
 
     my (undef, $info) = $t->run_tool('info', '--json', "$dir/ids.bloom");
@@ -215,7 +218,8 @@ subtest 'bad settings change nothing' => sub {
                     ZONE_URL => '', NGINX_RELOAD => '');
     changes_nothing('a wrong option', qr/--frp.*the image cannot be built/s,
                     BUILD_OPTIONS => '--frp 1');
-    changes_nothing('an unknown zone', qr/nginx refuses .* 404 there is no zone/,
+    changes_nothing('an unknown zone',
+                    qr/nginx refuses .* 404 there is no zone/,
                     ZONE_URL => "http://127.0.0.1:" . $t->port(8080)
                                 . '/bloom/zones/other');
     changes_nothing('another file than that of the zone',
@@ -227,9 +231,110 @@ subtest 'bad settings change nothing' => sub {
 
 sub other_image {
     my ($exit) = $t->run_tool('build', '-q', '-o', "$dir/other.bloom",
-                              "$dir/keys");
+                              '-p', '1e-6', "$dir/keys");
     return $exit == 0;
 }
+
+
+subtest 'an image of another kind changes nothing' => sub {
+    my %kind = (key_form => '--key lower', hash => '--hash siphash',
+                layout => '--layout classic', fpr => '-p 1e-5');
+
+    for my $name (sort keys %kind) {
+        changes_nothing("another $name",
+                        qr/new\ image\ has\ $name\ \S+,\ the\ old\ one\ has
+                           \ .*BUILD_OPTIONS.*CHANGE=1/x,
+                        BUILD_OPTIONS => "-p 1e-6 -n 5k $kind{$name}");
+    }
+
+    my ($exit, $said) = rebuild(BUILD_OPTIONS => '-p 1e-6 -n 5k --key lower',
+                                CHANGE => 1);
+    is($exit, 0, 'CHANGE=1 allows another key form') or diag($said);
+    is(ask($t, 'ids', 'ID1'), '1', 'the new key form serves');
+
+    ($exit) = rebuild(CHANGE => 1);
+    is($exit, 0, 'CHANGE=1 allows the first key form again');
+};
+
+
+subtest 'AS_OF prints the time of the keys' => sub {
+    $t->write_file('list', '');
+    utime time, time - 500, "$dir/list" or die "utime: $!";
+    my %list = (AS_OF => "date -r '$dir/list' +%s");
+
+    changes_nothing('an earlier as_of than that of the old image',
+                    qr/as_of.*is\ earlier\ than.*old\ image.*CHANGE=1/x, %list);
+
+    my ($exit, $said) = rebuild(%list, CHANGE => 1);
+    is($exit, 0, 'CHANGE=1 allows an earlier as_of') or diag($said);
+    is(age_of_image(), 500, 'as_of is the time that AS_OF prints');
+
+    ($exit) = rebuild(%list);
+    is($exit, 0, 'the same as_of is not earlier');
+
+    changes_nothing('an AS_OF that fails', qr/AS_OF failed with status 4/,
+                    AS_OF => 'echo 1; exit 4');
+    changes_nothing('an AS_OF that prints no number',
+                    qr/AS_OF prints "yesterday", not seconds/,
+                    AS_OF => 'echo yesterday');
+    changes_nothing('--as-of in BUILD_OPTIONS',
+                    qr/BUILD_OPTIONS cannot have --as-of: set AS_OF/,
+                    BUILD_OPTIONS => '--as-of 1700000000');
+
+    ($exit) = rebuild();
+    is($exit, 0, 'without AS_OF the time is that of the query');
+};
+
+sub age_of_image {
+    my (undef, $info) = $t->run_tool('info', '--json', "$dir/ids.bloom");
+    my ($h, $m, $s) = $info =~ /"as_of": "[^T]*T(\d+):(\d+):(\d+)/;
+    my $list = (stat "$dir/list")[9];
+
+    return 500 + ($list % 86400) - ($h * 3600 + $m * 60 + $s);
+}
+
+
+subtest 'KEYS_MATCH checks every key' => sub {
+    keys_are(@ids, '<td>7', "<td>\e[2J", map { "<td>$_" } 1 .. 50);
+    changes_nothing('a key that does not match',
+                    qr/1001:<td>7\n1002:<td>\^\[\[2J\n
+                       .*\ do\ not\ match\ KEYS_MATCH=id\[0-9\]\+/sx,
+                    KEYS_MATCH => 'id[0-9]+');
+    changes_nothing('a wrong expression', qr/KEYS_MATCH=\(\( is not a/,
+                    KEYS_MATCH => '((');
+
+    keys_are(@ids, '');
+    my ($exit, $said) = rebuild(KEYS_MATCH => 'id[0-9]+');
+    is($exit, 0, 'keys that match pass, and so do empty lines')
+        or diag($said);
+    keys_are(@ids);
+};
+
+
+subtest 'without its file the old image is the one that serves' => sub {
+    for my $damage ('damaged', 'missing') {
+        rename "$dir/ids.bloom", "$dir/kept.bloom" or die "rename: $!";
+        $t->write_file('ids.bloom', 'damaged') if $damage eq 'damaged';
+
+        keys_are(@ids[0 .. 499]);
+        my ($exit, $said) = rebuild();
+        is($exit, 1, "$damage: the exit status is 1");
+        like($said, qr/keys, 500, is less than 90 % of .* 1000/,
+             "$damage: the number of keys is that of the zone");
+
+        keys_are(@ids);
+        ($exit, $said) = rebuild(ZONE_URL => '', NGINX_RELOAD => 'true');
+        is($exit, 0, "$damage: without an endpoint the new image is built")
+            or diag($said);
+        like($said, qr/old image cannot be read.*MIN_KEYS=1/s,
+             "$damage: the script says what it does not check");
+
+        rename "$dir/kept.bloom", "$dir/ids.bloom" or die "rename: $!";
+        ($exit, $said) = rebuild();
+        is($exit, 0, "$damage: with the file all is as before");
+        unlike($said, qr/cannot be read/, "$damage: nothing is said then");
+    }
+};
 
 
 subtest 'of two rebuilds at once the second one changes nothing' => sub {
