@@ -13,8 +13,7 @@ const RECENT = 24 * 3600 * 1000;      // ms that a wrong absent is warned of
 
 const states = {
     'not_loaded': ['bad', 'Nothing is loaded: every answer is “unknown”. '
-                          + 'The error log says why: do what it says, and '
-                          + 'reload nginx.'],
+                          + 'The error log says why, and what to do.'],
     'stale': ['bad', 'The image is older than max_age allows: every answer is '
                      + '“unknown” until a newer one is loaded. Build an image '
                      + 'with --as-of, and load it.'],

@@ -220,7 +220,7 @@ function words() {
     const full = { filter: { estimated_items: 2000, estimated_fpr: 0.05 } };
     const remedies = [
         ['a zone that is not loaded', { state: 'not_loaded' },
-         /reload nginx\.$/],
+         /and what to do\.$/],
         ['a stale zone', { state: 'stale' }, /Build an image with --as-of/],
         ['a damaged zone', { state: 'damaged' },
          /more than an hour after the loss, and load it\.$/],

@@ -31,6 +31,7 @@
 #define NGX_BLOOM_LOAD_SPARE  (16 * 1024 * 1024)
 
 
+static ngx_int_t ngx_bloom_load_unopened(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_room(ngx_bloom_load_t *load);
@@ -70,8 +71,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
         if (load->file.fd == NGX_INVALID_FILE
             && ngx_bloom_image_file_open(&load->file) != NGX_OK)
         {
-            return ngx_bloom_load_refuse(load, load->file.err,
-                                         load->file.error);
+            return ngx_bloom_load_unopened(load);
         }
 
         load->image = load->file.reader.image;
@@ -163,6 +163,43 @@ ngx_bloom_load_begin_journal(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone)
     load->cut = UINT64_MAX;
     load->complete = 1;
     load->chunks = 1;
+}
+
+
+/* Refuses a file that cannot be opened.  If the workers' user has no access to
+ * it, the message names the path in the way, with its owner and mode. */
+static ngx_int_t
+ngx_bloom_load_unopened(ngx_bloom_load_t *load)
+{
+    char               error[512];
+    u_char             path[NGX_MAX_PATH], *what;
+    struct stat        st;
+    struct group      *group;
+    struct passwd     *user;
+    ngx_core_conf_t   *ccf;
+
+    ccf = load->zone->ccf;
+
+    if (load->about != NULL
+        || load->file.err != NGX_EACCES
+        || ngx_bloom_image_file_readable(&load->file.name, ccf, path, &what)
+        || stat((char *) what, &st) == -1)
+    {
+        return ngx_bloom_load_refuse(load, load->file.err, load->file.error);
+    }
+
+    user = getpwuid(st.st_uid);
+    group = getgrgid(st.st_gid);
+
+    snprintf(error, sizeof(error),
+             "%s: \"%s\" of user %u (%s), group %u (%s), with mode %04o is not "
+             "accessible to user \"%s\"", load->file.error, (char *) what,
+             (unsigned) st.st_uid, user ? user->pw_name : "unknown",
+             (unsigned) st.st_gid, group ? group->gr_name : "unknown",
+             (unsigned) (st.st_mode & 07777),
+             ccf->username ? ccf->username : "unknown");
+
+    return ngx_bloom_load_refuse(load, load->file.err, error);
 }
 
 

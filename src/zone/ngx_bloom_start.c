@@ -137,11 +137,16 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
 {
     ngx_int_t           rc;
     ngx_log_t          *log;
+    ngx_uint_t          loads;
     ngx_bloom_user_t    user;
     ngx_bloom_start_t   start;
     ngx_bloom_answer_t  answer;
 
     log = zone->shm_zone->shm.log;
+
+    /* without a size, the zone may be too small for the image */
+
+    loads = (zone->file.name.len != 0 && zone->size != 0);
 
     /* before other processes are forked, so that they share these pages */
 
@@ -166,6 +171,7 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
         }
 
         start.what = NGX_BLOOM_START_NOTHING;
+        loads = 0;
     }
 
     for ( ;; ) {
@@ -196,7 +202,8 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
         ngx_log_error(NGX_LOG_ALERT, log, 0,
                       "bloom zone \"%V\" is not loaded and answers "
                       "\"unknown\": an earlier line of this log says why; "
-                      "correct that, and reload nginx", &zone->name);
+                      "correct that, and %sreload nginx", &zone->name,
+                      loads ? "send \"POST reload\" or " : "");
     }
 
     return NGX_OK;

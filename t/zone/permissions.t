@@ -114,6 +114,11 @@ subtest 'a watched file cannot be read' => sub {
     $checks_on->();
     is($reports->($mark, 'cannot be opened'), 1,
        'a file that only root may read is reported once');
+    like($t->log_since($mark),
+         qr{image\ "\Q$image\E"\ of\ bloom\ zone\ "ids"\ cannot\ be\ opened:
+            \ "\Q$image\E"\ of\ user\ 0\ \(root\),\ group\ 0\ \(root\),\ with
+            \ mode\ 0600\ is\ not\ accessible\ to\ user\ "nobody"\ \(13:}x,
+         'the message names the user, and the owner and mode of the file');
     is(ask($t, 'ids', 'id1', 'id2'), '10',
        'the previous image continues to serve');
 

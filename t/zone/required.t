@@ -198,6 +198,22 @@ subtest 'a reload of nginx brings the zone to life' => sub {
 };
 
 
+subtest 'POST reload brings a zone that has a size to life' => sub {
+    install(undef);
+    set_up('required=off');
+    $t->run;
+    $t->expect_log(qr/\[alert\]\ .*"ids"\ is\ not\ loaded\ .*;\ correct\ that,
+                      \ and\ send\ "POST\ reload"\ or\ reload\ nginx$/mx);
+
+    install($good);
+    my $response = api($t, 'POST', 'zones/ids/reload');
+    is($response->status, 200, 'the load succeeds');
+    is(ask($t, 'ids', 'id1', 'no'), '10', 'the zone answers from the image');
+    $t->stop;
+    remove_tree("$dir/state");
+};
+
+
 # Without an image the size that the zone needs is unknown.
 
 subtest 'the zone has no size' => sub {
@@ -205,6 +221,8 @@ subtest 'the zone has no size' => sub {
     configure($t, ['zone=ids file=ids.bloom required=off',
                    'zone=other file=other.bloom'], api => 1);
     $t->run;
+    $t->expect_log(qr/\[alert\]\ .*"ids"\ is\ not\ loaded\ .*;\ correct\ that,
+                      \ and\ reload\ nginx$/mx);
     is(ask($t, 'ids', 'id1'), '?', 'every answer is unknown without an image');
 
     install($good);
@@ -286,6 +304,8 @@ subtest 'the state directory cannot be used' => sub {
     $t->run;
     like($t->log_since($mark), qr/\[alert\].*\Q$dir\E\/state\b/,
          'an alert names the directory');
+    unlike($t->log_since($mark), qr/POST reload/,
+           'only a reload of nginx can use a directory');
     is(state_of(), 'not_loaded', 'the state of the zone is not_loaded');
     is(ask($t, 'ids', 'id1', 'no'), '??', 'every answer is unknown');
     is(ask($t, 'other', 'other1', 'no'), '10', 'another zone serves');
