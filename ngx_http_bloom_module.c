@@ -286,7 +286,7 @@ ngx_http_bloom_attach(ngx_cycle_t *cycle, ngx_http_bloom_main_conf_t *bmcf)
 
 /*
  * Claims the counters of this configuration's zones and rules.  A zone or rule
- * that the previous configuration had, too, keeps the values of its counters.
+ * that the previous configuration also had keeps the values of its counters.
  */
 static void
 ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf)
@@ -433,7 +433,7 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (clcf->noname && conf->endpoint == NULL) {
 
-        /* "if" and "limit_except" are part of their location */
+        /* "if" and "limit_except" inherit the endpoint of their location */
 
         conf->endpoint = prev->endpoint;
 

@@ -223,7 +223,7 @@ sub table {
 }
 
 
-# Draws a plot over a logarithmic axis, in a file beside the report. Arguments:
+# Draws a plot over a logarithmic axis, in a file next to the report. Arguments:
 # name, title, label of the x axis, names of the series; then rows of x and a
 # value of each series, or "?" for none.
 

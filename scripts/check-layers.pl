@@ -341,7 +341,7 @@ if (@ARGV) {
 }
 
 result('every #include points to the same layer or to one below', @$wrong);
-result('no two files include each other, nor in a circle', @$circle);
+result('no files include each other in a circle', @$circle);
 
 result("no source file has more than $longest lines",
        map { my $n = () = slurp($_) =~ /\n/g;
@@ -351,7 +351,7 @@ result("no source file has more than $longest lines",
 result('every source file is compiled', @{ $symbols->{missing} });
 result('every file calls only its own layer or those below',
        @{ $symbols->{wrong} });
-result('no two files call each other, nor in a circle',
+result('no files call each other in a circle',
        @{ $symbols->{circle} });
 result('every function is declared in the header of its file',
        @{ $symbols->{undeclared} });

@@ -247,7 +247,7 @@ subtest 'reload waits for new workers and the end of old ones' => sub {
     $t->write_file('answer.conf', answer('five'));
     $t->reload(keep_old => 1);
     is($t->get('/answer')->body, 'five',
-       'new workers answer beside a busy old one');
+       'new workers answer while an old one is busy');
     ok(wait_until(sub { 1 == grep { alive($_) } @old }),
        'only the busy old worker still runs after the idle one has exited');
 
@@ -345,7 +345,7 @@ subtest 'an upgrade replaces the master' => sub {
         my $old = $t->master;
         my $new = $t->upgrade_begin;
         isnt($new, $old, "upgrade $n begins with a new master");
-        ok(alive($old), "upgrade $n begins beside the old master");
+        ok(alive($old), "upgrade $n begins while the old master runs");
         is(scalar $t->workers($new), 2,
            "the new master of upgrade $n has its workers");
         is(scalar $t->workers($old), 2,

@@ -79,7 +79,7 @@ export class Detail {
                 this.rates = answer.rates;
 
             } catch {
-                this.ratesOf = '';    // ask again after the next poll
+                this.ratesOf = '';    // request it again after the next poll
             }
         }
 

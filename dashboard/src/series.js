@@ -23,7 +23,7 @@ export class Series {
     #last = null;
 
     // Adds the counters of a poll at `at`, in ms.  The line is interrupted
-    // after a gap, and when the counters have begun again at 0.
+    // after a gap, and when the counters have restarted at 0.
 
     add(counters, at, gap) {
         const last = gap ? null : this.#last;

@@ -2,7 +2,7 @@
 
 /*
  * `ngx-bloom analyze` measures the false-positive rate of a filter while it
- * fills, and prints it beside the rate that sizing estimates.
+ * fills, and prints it next to the rate that sizing estimates.
  *
  * It fills a filter in steps to one and a half times its capacity and looks up
  * absent keys after each step.  It repeats this in several runs, each with its

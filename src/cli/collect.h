@@ -39,7 +39,8 @@ typedef struct {
     uint64_t  changed;                   /* keys that changed the words */
     uint64_t  empty;                     /* empty lines, or csv fields */
     uint64_t  comments;                  /* lines */
-    uint64_t  skipped;                   /* valid lines without a key for us */
+    uint64_t  skipped;                   /* valid lines without a key, such as
+                                            some Adblock rules */
     uint64_t  errors;                    /* invalid lines */
 } collect_counts_t;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A command descriptor tells main.c, --help and the man page all about a
- * subcommand.
+ * A command descriptor describes a subcommand for main.c, --help and the man
+ * page.
  *
  * Its texts are wrapped when they are printed.  An empty line separates
  * paragraphs; a paragraph that begins with two blanks is printed as it is.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Findings are what the bits of an imported filter tell: how full it is, and
- * how often it takes absent keys for present.
+ * Findings are measured from the bits of an imported filter: how full it is,
+ * and how often it answers "present" for an absent key.
  *
  * `output` is the image's name, for messages.
  */

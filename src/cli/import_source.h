@@ -19,7 +19,7 @@ typedef struct {
 
     char       **paths;                  /* files that are not open yet */
     int          n;
-    int          open;                   /* the stream is */
+    int          open;                   /* 1: the stream is open */
     keystream_t  stream;
 
     redis_t     *redis;                  /* NULL: files */

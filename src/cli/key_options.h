@@ -35,8 +35,8 @@ int key_options_begin(collect_options_t *options, const bloom_image_t *image,
 void key_options_end(collect_options_t *options);
 
 /* Checks that the output does not replace one of the files that it is made
- * from.  `what` says what they are, as "the keys".  Returns CLI_OK; or
- * CLI_ERROR after a message. */
+ * from.  `what` is a name for them in messages, such as "the keys".  Returns
+ * CLI_OK; or CLI_ERROR after a message. */
 int key_options_spare(const output_t *out, char **names, int n,
     const char *what);
 

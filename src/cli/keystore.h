@@ -15,8 +15,8 @@
  *                                                      spill file
  *
  * A partition that has used its share of the memory drops duplicates.  If that
- * does not free enough, it writes its hashes to the spill file, as a run.  Each
- * partition so has a few long runs, which are read again at the end.
+ * does not free enough, it writes its hashes to the spill file, as a run.  So
+ * each partition has a few long runs, which are read again at the end.
  *
  * The store takes about 16 bytes for each distinct key, and up to four times
  * that (or 256 MiB) while it has duplicates.  It never takes more than `memory`

@@ -44,7 +44,7 @@ typedef struct {
 
 typedef struct {
     uint8_t        *data;                /* KEYSTREAM_BLOCK bytes */
-    size_t          len;                 /* up to and with a delimiter */
+    size_t          len;                 /* of the block, with its delimiter */
     int             last;                /* the stream ends; a delimiter may be
                                             missing */
 } keystream_block_t;

@@ -23,7 +23,8 @@
 size_t line_ends_find(const uint8_t *data, size_t *from, size_t len,
     uint8_t delimiter, uint32_t *ends, size_t room);
 
-/* Does the same with memchr(), on any processor; it is public for tests. */
+/* Does what line_ends() does, with memchr(), on any processor; it is public for
+ * tests. */
 size_t line_ends_find_portable(const uint8_t *data, size_t *from, size_t len,
     uint8_t delimiter, uint32_t *ends, size_t room);
 

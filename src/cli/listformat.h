@@ -65,14 +65,14 @@ typedef enum {
     /* the line has no key: */
     LISTFORMAT_EMPTY,
     LISTFORMAT_COMMENT,
-    LISTFORMAT_SKIPPED,                  /* valid, but not for us */
+    LISTFORMAT_SKIPPED,                  /* valid, but without a key */
     LISTFORMAT_BAD                       /* invalid; *why has the reason */
 } listformat_line_e;
 
 /* A line whose keys are being read.  The caller sets all members, `begun` to
  * 0. */
 typedef struct {
-    bloom_key_t  line;                   /* the rest of it */
+    bloom_key_t  line;                   /* the part that is still to be read */
     uint64_t     number;                 /* from 1 */
     int          begun;
     uint8_t     *buf;                    /* csv, json: line.len bytes or more */

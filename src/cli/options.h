@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A table of options tells the parser, --help and the man page all about a
- * command's options.
+ * A table of options describes a command's options for the parser, --help and
+ * the man page.
  *
  * An entry has the names of an option, the kind of its value and the place to
  * store it.  A table ends with an empty entry.  An entry may also stand for a
@@ -27,7 +27,7 @@ struct option_s {
     /* Parses the value.  Returns CLI_OK, or CLI_ERROR by options_wrong(). */
     int            (*take)(const option_t *option, const char *text, void *to);
 
-    const char      *help;               /* a LF begins an item */
+    const char      *help;               /* a line feed begins a list item */
 
     const char      *is;                 /* "a rate", for messages */
     uint64_t         least;              /* the range of a number */

@@ -3,15 +3,15 @@
 /*
  * An output is a file that is written whole or not at all.
  *
- * Data goes to a temporary file beside the target (temporary_file.h), which is
+ * Data goes to a temporary file next to the target (temporary_file.h), which is
  * renamed to the target when all of it is on the disk.  The old file is
  * unchanged until then.  There is one output at a time.
  *
- * A command that makes the new file from the old one must not lose a file that
- * another program put there meanwhile.  A lock on the old file does not prevent
- * that, as the other program renames a new file to its name.  So a commit
- * checks, just before it renames, that the name still leads to the file that
- * was read; and every command locks the directory while it does so.
+ * A command that makes the new file from the old one must not overwrite a file
+ * that another program put there meanwhile.  A lock on the old file does not
+ * prevent that, because the other program renames a new file to that name.  So
+ * a commit locks the directory and checks, just before it renames, that the
+ * name still leads to the file that was read.
  */
 
 #ifndef OUTPUT_H

@@ -4,9 +4,8 @@
  * These functions read the value of a Redis server's key, piece by piece.
  *
  * The password may be in the environment variable REDISCLI_AUTH, which the list
- * of processes does not show.  The server is not trusted: an answer that has
- * another type than requested, is too long or is not there in time, is an
- * error.
+ * of processes does not show.  The server is not trusted: an answer is an error
+ * if it has another type than requested, is too long or comes too late.
  */
 
 #ifndef REDIS_H
@@ -31,7 +30,7 @@ const char *redis_name(const redis_t *redis);
 /* Returns the length of a bitmap in bytes. */
 uint64_t redis_size(const redis_t *redis);
 
-/* Reads the configuration that Redisson keeps beside a bitmap.  Returns 0, or
+/* Reads the configuration that Redisson stores for a bitmap.  Returns 0, or
  * -1 after a message. */
 int redis_redisson(redis_t *redis, uint64_t *bits, uint64_t *k,
     uint64_t *capacity, double *fpr);

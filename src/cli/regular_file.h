@@ -14,7 +14,7 @@
 
 
 /*
- * Opens a regular file.  `what` is what the file should be, as "an image".
+ * Opens a regular file.  `what` is what the file should be, such as "an image".
  * Returns its descriptor; or -1 with a reason in `error` for a message.
  */
 int regular_file_open(const char *path, struct stat *st, char *error,

@@ -2,9 +2,9 @@
 
 /*
  * A temporary file holds an output until it is renamed to its target.  If the
- * program ends before that, the file is removed, also when a signal from a user
- * or a resource limit ends the program, except SIGKILL.  There is one temporary
- * file at a time.
+ * program ends before that, it removes the file, even if a signal ends it, such
+ * as that of a resource limit; only SIGKILL leaves the file.  There is one
+ * temporary file at a time.
  */
 
 #ifndef TEMPORARY_FILE_H

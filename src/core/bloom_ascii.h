@@ -18,7 +18,7 @@ bloom_lower(uint8_t c)
 }
 
 
-/* Converts the eight bytes of a number to lower case at once. */
+/* Converts eight bytes, packed in a number, to lower case at once. */
 static inline uint64_t
 bloom_lower8(uint64_t x)
 {

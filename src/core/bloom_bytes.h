@@ -45,8 +45,8 @@ bloom_get32(const void *p)
 
 
 /*
- * Returns the n bytes at p, 0 to 7 of them, as a number.  There is no loop: the
- * pieces that are read may overlap.
+ * Returns the n bytes at p, 0 to 7 of them, as a number.  It reads overlapping
+ * pieces instead of looping over the bytes.
  */
 static inline uint64_t
 bloom_get_short(const uint8_t *p, size_t n)

@@ -20,8 +20,9 @@
 typedef struct {
     uint64_t  bits_set;
     uint64_t  words;                     /* counted so far */
-    uint64_t  padding;                   /* zero bits after the filter's last
-                                            bit, or after each link's */
+    uint64_t  padding;                   /* bits after the filter's last bit,
+                                            or after the last bit of each
+                                            link; they are zero */
     double    matches;                   /* blocked: sum over the lines of the
                                             probability that a pattern matches;
                                             links: sum over the complete links

@@ -58,8 +58,8 @@ bloom_put_escape(uint8_t *out, uint8_t c)
 }
 
 
-/* Writes a byte, as an escape unless it is printable ASCII other than space,
- * "#" and "%".  Returns the end of the output. */
+/* Writes a byte.  Escapes space, "#", "%" and every byte that is not printable
+ * ASCII.  Returns the end of the output. */
 static inline uint8_t *
 bloom_put_escaped(uint8_t *out, uint8_t c)
 {

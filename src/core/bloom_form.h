@@ -11,7 +11,7 @@
  *            tries the host and its parent domains.  A lookup accepts bytes
  *            that DNS does not allow; an addition refuses them
  *     url    Safe Browsing's canonical form without the scheme (bloom_url.h).
- *            A lookup tries every expression of the URL
+ *            A lookup tries combinations of host and path
  *
  * An addition stores one expression, the canonical key.  A lookup tries up to
  * BLOOM_FORM_EXPRESSIONS of them, and the key is present if any one is.  The
@@ -67,10 +67,11 @@ size_t bloom_form_room(uint32_t form, size_t len);
 
 /*
  * The next two functions take a known form, a key that is not empty, and
- * bloom_form_room() bytes at `buf`.  Their results point into `buf`, or into
- * the key if the form is raw.  They return NULL, or why the key is invalid: a
- * phrase to follow the key, such as "has no host".  No key is invalid in the
- * forms raw and lower.
+ * bloom_form_room() bytes at `buf`.  If the key is valid, they store the result
+ * through their second parameter and return NULL; the stored keys point into
+ * `buf`, or to the key if the form is raw.  If the key is invalid, they return
+ * the reason: a phrase to follow the key, such as "has no host".  No key is
+ * invalid in the forms raw and lower.
  */
 
 /*

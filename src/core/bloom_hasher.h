@@ -43,7 +43,9 @@
 #define BLOOM_HASHER_AT_FUNNEL  4
 
 
-/* The hash of a key: 128 bits in two halves, the same on every machine. */
+/* The hash of a key: 128 bits in two halves, the same on every machine.  For
+ * MURMUR3_TWICE and MURMUR3_EACH it refers to the key: see
+ * bloom_hash_foreign.h. */
 typedef struct {
     uint64_t  h1;
     uint64_t  h2;

@@ -8,11 +8,11 @@
  *            label with bytes above 0x7f becomes punycode if it can be
  *            converted.  bloom_host_write() escapes bytes that hosts cannot
  *            have
- *     IPv4   Four decimal numbers.  The input may be any form that the URL
- *            Standard's "IPv4 parser" accepts: one to four parts in decimal,
- *            octal (0...) or hexadecimal (0x...), of which the last one fills
- *            the remaining bytes.  A name whose last label is a number is an
- *            address, or else invalid
+ *     IPv4   Four decimal numbers with dots.  The input may be any form that
+ *            the URL Standard's "IPv4 parser" accepts: one to four parts in
+ *            decimal, octal (0...) or hexadecimal (0x...), of which the last
+ *            one fills the remaining bytes.  A name whose last label is a
+ *            number is read as an address, and is invalid if that fails
  *     IPv6   The text form of RFC 5952 without brackets and zone.  An address
  *            in ::ffff:0:0/96 (mapped) or 64:ff9b::/96 (NAT64) becomes the
  *            IPv4 address in its last 32 bits
@@ -56,12 +56,13 @@ typedef struct {
 
 /*
  * Reads a host and drops its port, if there is one.  An IPv6 address may be in
- * brackets; without brackets it cannot have a port.  Returns NULL, or why the
- * key is invalid: a phrase to follow the key, such as "has no host".
+ * brackets; without brackets it cannot have a port.  Returns NULL if the key is
+ * valid, else the reason why it is not: a phrase to follow the key, such as
+ * "has no host".
  *
- * The text of a name may contain bytes that hosts cannot have; the caller
- * escapes them with bloom_host_write() or refuses the host.  The name is kept
- * because its parent domains may be listed even if one of its labels is odd.
+ * The text of a name may contain bytes that hosts cannot have.  Such a name is
+ * not invalid here, because its parent domains may be listed.  The caller
+ * escapes the bytes with bloom_host_write(), or refuses the host.
  *
  * Time is linear in `len`, and libidn2 gets at most BLOOM_IDN_MAX bytes.
  */
@@ -69,20 +70,24 @@ const char *bloom_host_parse(bloom_host_t *host, const uint8_t *data,
     size_t len);
 
 /*
- * Reads a key of the form host.  It does what bloom_host_parse() does after it
- * has removed what a URL allows in and around a host: spaces and control
- * characters around it, tabs and line ends in it, and userinfo.  Escapes are
- * decoded, except in an IPv6 address.  A key with "/", "\", "?" or "#" is
- * invalid.  `copy` has `len` bytes.
+ * Reads a key of the form host.  It first removes what a URL allows in and
+ * around a host, and then does what bloom_host_parse() does.  It removes
+ *
+ *     spaces and control characters at both ends of the key
+ *     tabs and line ends anywhere
+ *     userinfo before the host
+ *
+ * Escapes are decoded, except in an IPv6 address.  A key with "/", "\", "?" or
+ * "#" is invalid.  `copy` has `len` bytes.
  */
 const char *bloom_host_parse_key(bloom_host_t *host, const uint8_t *data,
     size_t len, uint8_t *copy);
 
 /*
  * Reads a plain name, the common case, up to `end` or the first byte that no
- * DNS name has.  Returns where it stopped, or NULL if there is no name or if it
- * needs more than lower-casing.  On NULL, call bloom_host_parse(), which tries
- * this function first itself.
+ * DNS name has.  Returns where it stopped, or NULL if the name is empty or
+ * needs more than conversion to lower case.  On NULL, call bloom_host_parse(),
+ * which tries this function first itself.
  */
 const uint8_t *bloom_host_scan(bloom_host_t *host, const uint8_t *p,
     const uint8_t *end);

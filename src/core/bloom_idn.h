@@ -11,7 +11,7 @@
  * pieces, and the results are joined here:
  *
  *     ab--Fußball☃                  input
- *     ab | - | - | fußball☃         cut at hyphens; libidn2 refuses the last
+ *     ab | - | - | fußball☃         cut at hyphens; libidn2 refuses a piece
  *     ab | - | - | fu | ß | ball☃   cut again; libidn2 accepts every piece
  *     xn--ab--fuball-b4a4125i       joined
  *

@@ -47,7 +47,8 @@
 #define BLOOM_ORIGIN_SPARK            6
 #define BLOOM_ORIGIN_LIBBLOOM         7
 
-/* Bytes for the origin's own header if there are no links. */
+/* The most bytes of the source file's header that an imported image can keep
+ * (bloom_image_origin()) if it has no links. */
 #define BLOOM_IMAGE_ORIGIN_MAX    3916
 
 
@@ -124,7 +125,7 @@ void bloom_image_encode_again(uint8_t header[BLOOM_IMAGE_PAGE]);
  * else 0. */
 int bloom_image_is(const void *data, size_t len);
 
-/* Returns the file size that a header states.  Nothing is checked. */
+/* Returns the file size that a header states, without checking the header. */
 uint64_t bloom_image_claims(const uint8_t header[BLOOM_IMAGE_PAGE]);
 
 /*
@@ -162,7 +163,7 @@ int bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
  * and then the contents of `dst` must not be used.
  *
  * If another image is written over the file while it is being read, one of the
- * calls up to the end returns -1.
+ * remaining calls returns -1.
  */
 int bloom_image_next(bloom_image_reader_t *reader, void *dst);
 

@@ -69,8 +69,8 @@ int bloom_json_end(bloom_json_t *json);
 size_t bloom_json_escape(uint8_t *dst, const uint8_t *src, size_t len);
 
 /*
- * Escapes only the character at p, and stores its length in `used`.  `rest` is
- * at least 1.  Returns the length of the output.
+ * Escapes only the character at p, and stores the number of its input bytes in
+ * *used.  `rest` is at least 1.  Returns the length of the output.
  */
 size_t bloom_json_escape_next(uint8_t dst[BLOOM_JSON_ESCAPED_MAX],
     const uint8_t *p, size_t rest, size_t *used);

@@ -54,8 +54,8 @@ int bloom_layout_test(const bloom_geometry_t *g, const uint64_t *words,
 int bloom_layout_add(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash);
 
-/* Adds n keys.  It is faster than bloom_layout_add(): lines are prefetched, and
- * vector instructions are used if the processor has them. */
+/* Adds n keys faster than n calls of bloom_layout_add(): it prefetches lines,
+ * and uses vector instructions if the processor has them. */
 void bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
     const bloom_hash_t *hash, size_t n);
 
@@ -82,9 +82,9 @@ uint64_t bloom_layout_test_batch(const bloom_geometry_t *g,
 unsigned bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n);
 
-/* Computes the numbers of the key's k bits, in the order of the formulas above.
- * Some of them may be equal.  For links they are the bits in the last link, to
- * which keys are added.  Returns k. */
+/* Computes the positions of the key's k bits, in the order of the formulas
+ * above.  Some of them may be equal.  For links they are positions in the last
+ * link, to which keys are added.  Returns k. */
 uint32_t bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX]);
 

@@ -4,7 +4,7 @@
  * These functions test and add keys in the layouts of filters that other
  * systems made.
  *
- * Below is the number of bit i of a key, i = 0 .. k-1.  h1 and h2 come from
+ * Below is the position of bit i of a key, i = 0 .. k-1.  h1 and h2 come from
  * bloom_hash(), sums and products wrap at 2^64 unless "mod" says otherwise,
  * i32(x) is the lower half of x as a signed number, and
  * flip(c) = c < 0 ? -c - 1 : c.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A journal stores, in order, the keys that were added to a zone since its
- * image was built.  These functions encode and decode it.
+ * A journal stores, in order, the keys that were added to a zone and that its
+ * image may lack.  These functions encode and decode it.
  *
  * A journal is one endless sequence of bytes, and a position in it is a 64-bit
  * number.  It is stored in segments, files of a fixed size:
@@ -20,8 +20,8 @@
  * A journal ends where the zeros begin.  If the machine stopped while a record
  * was being written, the record fails a checksum or has zeros instead of a
  * header: this is a torn tail, which is cut off.  A broken record that is
- * followed by a valid one is damage instead, and the valid record is never
- * dropped.  bloom_record_find() tells the two apart.
+ * followed by a valid one is damage instead: bloom_record_find() finds the
+ * valid record, so the reader can keep it.
  *
  * A record has a checksum of its header and one of its keys.  The header's
  * checksum covers the segment's random salt and the record's position, so
@@ -132,8 +132,8 @@ int bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key);
  *
  * The caller ensures the order of records: `position` is a multiple of 8 at or
  * after the end of the record before, and the segment has room for this record
- * there; `sequence` is one more than that record's; `time` is not less than
- * that record's.
+ * there; `sequence` is one more than that record's.  `time` should not be less
+ * than that record's, but a reader accepts any time.
  */
 size_t bloom_record_seal(bloom_record_maker_t *maker,
     const bloom_segment_t *segment, uint64_t position, uint64_t sequence,

@@ -57,7 +57,7 @@ const bloom_simd_t *bloom_simd(void);
 const bloom_simd_t *bloom_simd_list(unsigned i);
 
 /* Makes bloom_simd() return this implementation, or the best one again if
- * `simd` is NULL.  For tests and measurements. */
+ * `simd` is NULL.  Tests and measurements use it. */
 void bloom_simd_use(const bloom_simd_t *simd);
 
 

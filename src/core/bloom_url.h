@@ -56,8 +56,8 @@ typedef struct {
 /*
  * Brings a URL of `len` bytes into canonical form.  The result points into
  * `buf`, which has BLOOM_URL_ROOM(len) bytes.  A URL without a scheme is read
- * as http.  Returns NULL, or why the URL is invalid: a phrase to follow the
- * URL, such as "has no host".
+ * as http.  Returns NULL if the URL is valid, else the reason why it is not: a
+ * phrase to follow the URL, such as "has no host".
  *
  * The canonical form of a canonical URL is that URL, and the key of a key is
  * that key.  Time is linear in `len`.

@@ -37,7 +37,7 @@ typedef enum {
 
 /*
  * Values of $bloom_status; ngx_http_bloom_variables.c has their names.  A rule
- * that does not fire never replaces a value by one that stands earlier here.
+ * that does not fire may replace a value only by one that stands later here.
  */
 typedef enum {
     NGX_HTTP_BLOOM_UNCHECKED = 0,
@@ -104,13 +104,13 @@ typedef struct {
 } ngx_http_bloom_rule_t;
 
 
-/* What a rule with an empty key finds instead of an answer of its zone
- * (NGX_BLOOM_ABSENT ...). */
+/* Stands for the answer (NGX_BLOOM_ABSENT ...) of a rule whose key is empty:
+ * its zone is not asked. */
 #define NGX_HTTP_BLOOM_EMPTY  NGX_BLOOM_ANSWERS
 
 /*
- * Counters of a rule.  Those before these count the rule's requests by the
- * answer, or NGX_HTTP_BLOOM_EMPTY.
+ * Counters of a rule.  The counters with lower numbers count the rule's
+ * requests by answer: NGX_BLOOM_ABSENT ... and NGX_HTTP_BLOOM_EMPTY.
  */
 typedef enum {
     NGX_HTTP_BLOOM_COUNT_FIRED = NGX_HTTP_BLOOM_EMPTY + 1,
@@ -131,11 +131,11 @@ typedef struct {
 
 /* A bloom_audit directive: which requests with absent keys are let through. */
 typedef struct {
-    ngx_uint_t                 rate;     /* so many of NGX_HTTP_BLOOM_AUDIT_ALL
-                                            requests */
+    ngx_uint_t                 rate;     /* number of requests let through, of
+                                            NGX_HTTP_BLOOM_AUDIT_ALL */
     ngx_flag_t                 learn;    /* wrongly absent keys are added */
-    ngx_uint_t                 interval; /* one such key in so many
-                                            microseconds at most */
+    ngx_uint_t                 interval; /* least time between two such keys,
+                                            microseconds */
     ngx_str_t                  file;     /* of the directive */
     ngx_uint_t                 line;     /* of the directive */
 } ngx_http_bloom_audit_t;
@@ -154,8 +154,8 @@ typedef struct {
 
 typedef struct {
     ngx_array_t                zones;    /* of ngx_bloom_zone_t * */
-    ngx_array_t                rules;    /* of ngx_array_t *: each list of rules
-                                            once */
+    ngx_array_t                rules;    /* of ngx_array_t *: every list of
+                                            rules, each one once */
     ngx_array_t                routes;   /* of ngx_http_bloom_routes_t */
     ngx_str_t                  state_path;             /* data NULL: default;
                                                           len 0: off */
@@ -203,8 +203,8 @@ struct ngx_http_bloom_pin_s {
 
 /*
  * The context of a request: what was decided about it.  An internal redirect
- * clears a request's contexts.  This one survives, because it is also one of
- * the pool's cleanups, where ngx_http_bloom_ctx_get() finds it again.
+ * clears the list of a request's contexts.  This one is also a cleanup of the
+ * request's pool, so ngx_http_bloom_ctx_get() still finds it after a redirect.
  */
 typedef struct {
     ngx_pool_cleanup_t         mark;
@@ -215,12 +215,12 @@ typedef struct {
     unsigned                   decided:1;  /* no more rules are checked */
     unsigned                   added:1;  /* the keys of bloom_add are added */
     ngx_uint_t                 nchecked; /* lists in `checked` */
-    ngx_uint_t                 suspects; /* rules on "absent" that let the
-                                            request pass under bloom_feedback:
-                                            1 for each answer "present", 2 for
-                                            any other.  If the sum is over 1, a
-                                            false positive cannot be traced to
-                                            one rule */
+    ngx_uint_t                 suspects; /* sum over the rules on "absent" that
+                                            let the request pass under
+                                            bloom_feedback: 1 for an answer
+                                            "present", 2 for any other.  If it
+                                            is over 1, a false positive cannot
+                                            be traced to one rule */
     void                      *operation;  /* of a request to the endpoint
                                             that outlasts its handler */
     void                      *audited;  /* see ngx_http_bloom_audit.c; NULL:

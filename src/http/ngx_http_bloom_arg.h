@@ -31,7 +31,7 @@ static ngx_inline ngx_uint_t ngx_http_bloom_arg_is_ambiguous(
     const ngx_http_variable_value_t *v);
 
 
-/* ---- inline, as every composed key goes through it ---- */
+/* ---- inline, because every composed key needs them ---- */
 
 /* The address that marks an ambiguous value: no other value has it. */
 extern u_char  ngx_http_bloom_arg_ambiguous[];

@@ -242,8 +242,8 @@ ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
     if (!audited && audit != prev->audit) {
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                       "\"bloom_audit\" in %V:%ui has no effect: none of the "
-                      "rules beside it is a \"bloom_reject absent\" without "
-                      "\"split=\"", &audit->file, audit->line);
+                      "rules in effect there is a \"bloom_reject absent\" "
+                      "without \"split=\"", &audit->file, audit->line);
     }
 }
 

@@ -6,8 +6,8 @@
  * backend's status says whether the filter was right:
  *
  *     2xx                              the key exists: wrong absent
- *     404 or 410; if bloom_feedback    the key does not exist: confirmed
- *       names statuses, those instead
+ *     404 or 410, or the statuses      the key does not exist: confirmed
+ *       of bloom_feedback if it has any
  *     another status, no response,     unanswered
  *       or a response of nginx itself
  *

@@ -75,7 +75,7 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_bloom_main_conf_t     *bmcf;
 
     if (blcf->rules == NULL) {
-        return "cannot be beside \"bloom_rules off\"";
+        return "cannot be used together with \"bloom_rules off\"";
     }
 
     if (blcf->rules == NGX_CONF_UNSET_PTR) {
@@ -383,8 +383,8 @@ ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (blcf->rules != NGX_CONF_UNSET_PTR) {
-        return "cannot be beside rules, since a level with rules inherits "
-               "none anyway: leave it out";
+        return "cannot be used together with rules, because a level with "
+               "rules inherits none anyway: remove it";
     }
 
     blcf->rules = NULL;
@@ -413,8 +413,9 @@ ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (blcf->adds != NGX_CONF_UNSET_PTR) {
-            return "cannot be beside another \"bloom_add\", since a level "
-                   "with keys to add inherits none anyway: leave it out";
+            return "cannot be used together with another \"bloom_add\", "
+                   "because a level with keys to add inherits none anyway: "
+                   "remove it";
         }
 
         blcf->adds = NULL;
@@ -423,7 +424,7 @@ ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (blcf->adds == NULL) {
-        return "cannot be beside \"bloom_add off\"";
+        return "cannot be used together with \"bloom_add off\"";
     }
 
     where = NGX_HTTP_BLOOM_CONF_KEY|NGX_HTTP_BLOOM_CONF_ADD;

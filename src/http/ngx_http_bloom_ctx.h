@@ -37,7 +37,7 @@ ngx_int_t ngx_http_bloom_ctx_set_operation(ngx_http_request_t *r,
     void *operation);
 
 
-/* ---- inline, as every check goes through it ---- */
+/* ---- inline, because every check of a key needs them ---- */
 
 /* Does nothing.  A cleanup with this handler is a context. */
 void ngx_http_bloom_ctx_mark(void *data);

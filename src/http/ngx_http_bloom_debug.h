@@ -2,7 +2,7 @@
 
 /*
  * These functions log at the level debug_http what directives do about keys.
- * In an nginx without --with-debug they are nothing.
+ * In an nginx without --with-debug they are macros that do nothing.
  */
 
 #ifndef _NGX_HTTP_BLOOM_DEBUG_H_INCLUDED_

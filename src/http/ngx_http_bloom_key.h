@@ -54,7 +54,7 @@ static ngx_inline ngx_int_t ngx_http_bloom_key_check(ngx_http_request_t *r,
 u_char *ngx_http_bloom_key_log(u_char *p, ngx_str_t *key);
 
 
-/* ---- inline, as every check goes through it ---- */
+/* ---- inline, because every check of a key needs them ---- */
 
 /* Evaluates and decodes a key that is not a single variable; returns as
  * ngx_http_bloom_key_text() does. */

@@ -159,8 +159,8 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 }
 
 
-/* Decides about an unknown answer.  Returns NGX_OK to go on with the next rule,
- * NGX_DECLINED to reject the request. */
+/* Decides about an unknown answer.  Returns NGX_OK to continue with the next
+ * rule, NGX_DECLINED to reject the request. */
 static ngx_int_t
 ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,

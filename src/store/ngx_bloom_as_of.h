@@ -8,8 +8,8 @@
  * image covers the records that are older than as_of by more than
  * NGX_BLOOM_CLOCKS_DIFFER, because clocks may differ by up to that.
  *
- * A record that is appended is newer than the image that serves, by definition:
- * its time is never earlier than the time up to which that image is complete.
+ * A new record never gets a time before the time up to which the serving image
+ * is complete, so that image does not cover it.
  *
  * The as_of of an image may lie in the future.  Such an image must not cover
  * more records when the clock reaches its as_of.  So the control page remembers
@@ -37,8 +37,9 @@ uint64_t ngx_bloom_as_of_complete(ngx_bloom_state_t *state,
     bloom_image_t *image);
 
 /*
- * Returns the time, ms since 1970, before which records are covered by the
- * image; 0 if it covers none.  `state` may be NULL.
+ * Returns the time, ms since 1970, before which the image covers all records:
+ * ngx_bloom_as_of_complete() less NGX_BLOOM_CLOCKS_DIFFER; 0 if the image
+ * covers no records.  `state` may be NULL.
  */
 uint64_t ngx_bloom_as_of_cut(ngx_bloom_state_t *state, bloom_image_t *image);
 
@@ -62,8 +63,8 @@ ngx_int_t ngx_bloom_as_of_remember(ngx_bloom_state_t *state,
 void ngx_bloom_as_of_serve(ngx_bloom_state_t *state, bloom_image_t *image);
 
 /*
- * Returns the time of a new record after one of the time `last`.  The caller
- * holds the lock control->append.
+ * Returns the time for a new record that follows a record with the time `last`.
+ * The caller holds the lock control->append.
  */
 uint64_t ngx_bloom_as_of_now(ngx_bloom_state_t *state, uint64_t last);
 

@@ -6,11 +6,12 @@
  *
  * A run rewrites the oldest segments, from the beginning of the journal to a
  * position END, as one segment that ends there (ngx_bloom_replace.h).  It keeps
- * the last occurrence of each key, so that no image covers a key earlier than
- * before.  Records of the same minute become one record with the newest of
- * their times.  The new records are numbered backwards from the first record
- * after END.  Positions below END change their meaning; a reader that begins at
- * such a position, from a checkpoint, reads the whole segment that it lies in.
+ * the last occurrence of each key, because an image may cover an earlier one
+ * but not the last.  Records of the same minute become one record with the
+ * newest of their times.  The sequence numbers of the new records end just
+ * before that of the first record after END.  A position below END, such as a
+ * checkpoint's, may then lie within another record; a reader that begins at
+ * such a position reads the whole segment that it lies in.
  *
  * A run walks the keys in order several times:
  *
@@ -21,14 +22,14 @@
  *               position and number of the first one depend
  *     write     writes these records, and replaces the segments
  *
- * A run only reads segments that are synchronised and applied, which no process
- * changes any more, and only while there is no other instance.  It ends when
- * another instance appears or a segment is removed.  Loads may run between its
- * steps.
+ * A run reads only segments that are synchronised and applied, because no
+ * process changes them any more.  It runs only while there is no other
+ * instance, and ends when another instance appears or a segment is removed.
+ * Loads may run between its steps.
  *
- * A run may fail, kill its process, or not be worth it.  Then the next run is
- * postponed until the journal is twice as long: control->compacted is set for
- * that when the run begins.
+ * A run may fail, kill its process, or not be worth it.  The next run then
+ * waits until the journal is twice as long, because a run sets
+ * control->compacted when it begins.
  */
 
 #ifndef _NGX_BLOOM_COMPACT_H_INCLUDED_

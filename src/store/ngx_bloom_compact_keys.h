@@ -34,7 +34,7 @@ typedef struct {
 } ngx_bloom_compact_key_t;
 
 
-/* The state of marking the keys of a run. */
+/* The state of a run that marks keys. */
 typedef struct {
     u_char        secret[BLOOM_HASH_KEY_LEN];
     uint64_t      ordinal;               /* of the walk's next key, from 0 */

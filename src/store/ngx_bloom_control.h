@@ -2,7 +2,8 @@
 
 /*
  * The control page is the file "control" of a state directory, which every
- * process of every instance of the zone maps.  It is how instances agree.
+ * process of every instance of the zone maps.  Through it, instances agree on
+ * the end of the journal and on what each of them still has to apply.
  *
  *     0        version, locks, the end of the journal, the last failure
  *     4096     the instances
@@ -35,7 +36,8 @@
 #define NGX_BLOOM_CONTROL_VERSION  2
 
 /* The most by which clocks are assumed to differ, ms.  It also covers the time
- * between adding a key and committing what the key names. */
+ * between the addition of a key and the commit of the object that the key
+ * names. */
 #define NGX_BLOOM_CLOCKS_DIFFER  (60 * 60 * 1000)
 
 #define NGX_BLOOM_INSTANCES    64
@@ -44,7 +46,8 @@
 /* The bit of `required` that means that another instance has pending keys. */
 #define NGX_BLOOM_PENDING      ((uint64_t) 1 << 63)
 
-/* `required` of an instance whose helper has ended; others ignore it. */
+/* `required` of an instance whose helper has ended; other instances ignore this
+ * instance. */
 #define NGX_BLOOM_LEFT         UINT64_MAX
 
 /* Bytes for pending keys. */
@@ -65,8 +68,8 @@ typedef struct {
 /*
  * A ring of pending keys: keys that were added but are not in the journal yet,
  * because it could not be written.  Each key is a length (2 bytes) and its
- * bytes, from position `begin` to `end`.  Both only grow; position p is byte
- * p % NGX_BLOOM_PENDING_ROOM of the ring's memory.
+ * bytes, from position `begin` to `end`.  These positions only grow; position p
+ * is byte p % NGX_BLOOM_PENDING_ROOM of the ring's memory.
  */
 typedef struct {
     pthread_mutex_t      mutex;          /* robust; held while keys are
@@ -109,9 +112,9 @@ typedef struct {
 
             uint64_t             begin;          /* base of the oldest
                                                     segment */
-            uint64_t             compacted;      /* size of what the last
-                                                    compaction wrote or left
-                                                    unchanged, bytes */
+            uint64_t             compacted;      /* bytes that the last
+                                                    compaction wrote, or left
+                                                    as they were */
             uint64_t             prepared;       /* end of the newest segment */
             uint64_t             synced;         /* all before this position is
                                                     on disk */
@@ -125,11 +128,11 @@ typedef struct {
             uint64_t             err;            /* errno */
             uint64_t             failed;         /* NGX_BLOOM_CANNOT_..., or
                                                     0 */
-            uint64_t             rewrite;        /* a synchronisation up to this
-                                                    position has failed or not
-                                                    ended: records before it
-                                                    must be written again; 0:
-                                                    none */
+            uint64_t             rewrite;        /* records before this position
+                                                    must be written again,
+                                                    because a synchronisation
+                                                    up to it has failed or not
+                                                    ended; 0: none */
 
             uint64_t             instances;      /* a bit for each instance
                                                     that may live */

@@ -2,7 +2,7 @@
 
 /*
  * These functions copy an uploaded image to the state directory.  The copy has
- * a temporary name until it is complete and a start may use it.
+ * a temporary name until it is complete; no start uses it until then.
  */
 
 #ifndef _NGX_BLOOM_COPY_H_INCLUDED_

@@ -110,7 +110,7 @@ ngx_bloom_io_advice(ngx_err_t err)
 
     case NGX_EACCES:
     case NGX_EPERM:
-        return ": the user that the workers run as may not read and write it; "
+        return ": the user that the workers run as cannot read and write it; "
                "make that user its owner, with mode 0600";
 
     case NGX_ENOSPC:

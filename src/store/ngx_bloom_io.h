@@ -102,7 +102,8 @@ void ngx_bloom_io_overwrite(ngx_fd_t fd);
  * NGX_ERROR. */
 ngx_int_t ngx_bloom_io_sync_directory(ngx_fd_t dir);
 
-/* Closes *fd unless it is NGX_INVALID_FILE, and sets it to that. */
+/* Closes *fd and sets it to NGX_INVALID_FILE; does nothing if it already has
+ * that value. */
 void ngx_bloom_io_close(ngx_fd_t *fd);
 
 /* Renames a file in a directory, and synchronises the directory.  Returns
@@ -118,7 +119,7 @@ ngx_int_t ngx_bloom_io_remove(ngx_fd_t dir, const u_char *name);
  * fit, and null-terminated. */
 void ngx_cdecl ngx_bloom_print(u_char *buf, size_t size, const char *fmt, ...);
 
-/* Returns the end of a noun that is counted: "1 key", "2 keys". */
+/* Returns the plural ending of a noun that is counted: "1 key", "2 keys". */
 static ngx_inline const char *
 ngx_bloom_plural(uint64_t count)
 {

@@ -20,9 +20,10 @@
 /*
  * Recovers the end of the journal after a reader has read all of it.  There
  * must be no other instance.  The journal continues after the last valid
- * record, whatever follows that is removed, and checkpoints of later positions
- * are renamed to this one.  If records are lost, the control page records that
- * first.  Returns NGX_OK, or NGX_ERROR with errno.
+ * record, and whatever follows that record is removed.  Checkpoints of later
+ * positions are renamed to the position where the journal continues.  If
+ * records are lost, the control page records that first.  Returns NGX_OK, or
+ * NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_journal_recover(ngx_bloom_state_t *state,
     ngx_bloom_reader_t *reader);

@@ -45,12 +45,13 @@ typedef struct {
     uint64_t             now;            /* when reading began, ms since 1970 */
 
     /*
-     * The time, ms since 1970, that no lost record is newer than; 0: no record
-     * is lost.  `damage` is a message for the log that says where.
+     * The latest time, ms since 1970, that a lost record can have; 0: no record
+     * is lost.  `damage` is a message for the log that says where it was.
      */
     uint64_t             lost;
-    ngx_uint_t           broken;         /* records are lost unless the number
-                                            of the next one proves otherwise */
+    ngx_uint_t           broken;         /* records are lost, unless the
+                                            sequence number of the next record
+                                            proves otherwise */
     ngx_uint_t           passed;         /* a segment without records was
                                             read */
     u_char               damage[NGX_MAX_PATH + BLOOM_RECORD_ERROR_LEN];

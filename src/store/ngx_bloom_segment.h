@@ -42,9 +42,9 @@ ngx_int_t ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
 ngx_int_t ngx_bloom_segment_last(ngx_bloom_state_t *state, uint64_t *base);
 
 /*
- * Checks if a segment without records begins at `base`, whose first record may
- * have the number `sequence`.  Returns NGX_OK and the segment's size if so;
- * NGX_DECLINED if not; NGX_ERROR with errno.
+ * Checks if there is a segment at `base` that has no records and can take the
+ * record `sequence` as its first one.  Returns NGX_OK and the segment's size if
+ * so; NGX_DECLINED if not; NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_segment_unused(ngx_bloom_state_t *state, uint64_t base,
     uint64_t sequence, uint64_t *size);
@@ -57,9 +57,9 @@ ngx_int_t ngx_bloom_segment_unused(ngx_bloom_state_t *state, uint64_t base,
 ngx_int_t ngx_bloom_segment_discard(ngx_bloom_state_t *state, uint64_t base);
 
 /*
- * Creates and synchronises a segment.  It contains the `len` bytes at `data`,
- * which begin with the header, and zeros after them.  A segment with the same
- * base is replaced.  Returns NGX_OK, or NGX_ERROR with errno.
+ * Creates and synchronises a segment.  Its first `len` bytes, from its header
+ * on, are at `data`; the rest is zeros.  A segment with the same base is
+ * replaced.  Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_segment_make(ngx_bloom_state_t *state,
     const bloom_segment_t *segment, const u_char *data, size_t len);

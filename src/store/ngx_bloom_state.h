@@ -7,27 +7,31 @@
  *     STATE_PATH/ZONE/    control               the control page, mapped
  *                         instance.N            locked while instance N lives
  *                         lock                  locked while an instance starts
- *                         dropped               newest record removed, begin of
- *                                               the journal
+ *                         dropped               time of the newest record that
+ *                                               was removed, and begin of the
+ *                                               journal
  *                         journal.BASE          a segment of the journal
  *                         compact.BASE.END      replaces all segments below END
+ *                         damaged.BASE          a segment whose header is not
+ *                                               valid, for an administrator
  *                         upload.FILE.bloom     image uploaded in place of FILE
  *                         checkpoint.BUILD.POSITION.bloom
- *                         snapshot.I.R.bloom    what GET .../image sends
+ *                         snapshot.N.R.bloom    what GET .../image sends
  *                         *.tmp                 incomplete files
  *
- * FILE is the build id of the image of file=, in hexadecimal.  BUILD is the
- * build id of the image that a checkpoint was made from.  Both are zeros for a
- * zone that starts empty.  POSITION, BASE and END are positions in the journal.
- * I and R are explained in ngx_bloom_state_files.h.
+ * FILE is the build id of the image of file=, and BUILD that of the image from
+ * which a checkpoint was made.  Both are in hexadecimal, and zeros for a zone
+ * that starts empty.  POSITION, BASE and END are positions in the journal.  N
+ * is the number of an instance.
+ * ngx_bloom_state_files.h explains R and names the incomplete files.
  *
  * An instance is one shared memory zone with the processes that use it.  While
  * nginx changes a zone's size or is upgraded, there is more than one instance,
  * and all of them append to the same journal.  They share the control page:
  *
- *     end          Where the next record is appended.  It moves after the
- *                  record is complete and its keys are in the filter of the
- *                  instance that appends, all under the lock `append`.
+ *     end          Where the next record is appended.  A process that holds
+ *                  the lock `append` writes the record, sets the bits of its
+ *                  keys in its instance's filter, and then moves the end.
  *     required     For each instance, the end of the last record that another
  *                  instance has appended.  The instance cannot say "absent"
  *                  until it has applied the journal up to there.  With the bit
@@ -85,13 +89,13 @@ typedef struct ngx_bloom_state_s {
     uint64_t             lost;           /* pending->lost when it was last known
                                             to be on disk */
 
-    /* pending->lost as this process has set it in its last synchronisation, and
-     * the value before; 0: none */
+    /* the value that this process gave pending->lost in its last
+     * synchronisation, and the value before that; 0: none */
     uint64_t             lost_now;
     uint64_t             lost_before;
 
-    /* the end of what this process has appended, now and when it last looked if
-     * that is on disk: see ngx_bloom_shutdown.h */
+    /* the end of the last record that this process has appended: now, and when
+     * it last checked what is on disk; see ngx_bloom_shutdown.h */
     uint64_t             appended;
     uint64_t             late;
 } ngx_bloom_state_t;
@@ -169,9 +173,9 @@ void ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t position);
 ngx_int_t ngx_bloom_state_lose(ngx_bloom_state_t *state, uint64_t time);
 
 /*
- * Stops requiring anything of an instance whose helper has ended and whose
- * workers only finish their requests.  They answer "unknown" instead of
- * "absent" from now on, and no segment is kept for them.
+ * Marks an instance as abandoned: its helper has ended, and its workers only
+ * finish their requests.  From now on they answer "unknown" instead of
+ * "absent", and no segment is kept for them.
  */
 void ngx_bloom_state_leave(ngx_bloom_state_t *state, ngx_uint_t instance);
 

@@ -5,15 +5,13 @@
  * of a state directory.
  *
  *     checkpoint.BUILD.POSITION.bloom
- *     upload.BUILD.bloom
- *     snapshot.I.R.bloom, body.I.R.tmp
- *     save.I.R.tmp, upload.I.R.tmp, compact.I.R.tmp
+ *     upload.FILE.bloom
+ *     snapshot.N.R.bloom, body.N.R.tmp
+ *     save.N.R.tmp, upload.N.R.tmp, compact.N.R.tmp
  *
- * BUILD is a build id in hexadecimal: for a checkpoint, that of the image it
- * was made from; for an upload, that of the image of file= that it replaces.  I
- * is the number of the instance.  R is random, so that two processes never
- * choose the same name, not even in different containers, where they may have
- * the same process id.
+ * ngx_bloom_state.h explains BUILD, POSITION and FILE.  N is the number of the
+ * instance.  R is random, so that two processes never choose the same name, not
+ * even in different containers, where they may have the same process id.
  *
  * Workers read snapshots, and a worker writes a body.  A process that uses such
  * a file has a lock on it, which ends with the process.

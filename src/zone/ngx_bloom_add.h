@@ -76,10 +76,10 @@ ngx_int_t ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key);
 ngx_int_t ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch);
 
 /*
- * Checks whether the disk has everything that was added to the zone, by this
- * batch or by others, before the first call.  Returns
+ * Checks whether all keys that this batch or others had added to the zone
+ * before the first call are on disk.  Returns
  *
- *     NGX_OK       it has
+ *     NGX_OK       they are
  *     NGX_AGAIN    not yet: wait in NGX_BLOOM_QUEUE_SYNC, which is served in
  *                  order of arrival, and call again
  *     NGX_ERROR    with batch->error: this cannot be promised, or keys were

@@ -87,14 +87,15 @@ ngx_uint_t ngx_bloom_base_alike(bloom_image_t *one, bloom_image_t *other);
  * zone's file= from now on. */
 void ngx_bloom_base_note_name(ngx_bloom_zone_t *zone);
 
-/* Does so, and records that the file has been seen as it is now. */
+/* Does what ngx_bloom_base_note_name() does, and records that the file has been
+ * seen as it is now. */
 void ngx_bloom_base_note_file(ngx_bloom_zone_t *zone);
 
 /* Logs why the image of file= is refused, at the level of
  * ngx_bloom_zone_level().  Returns NGX_ERROR. */
 ngx_int_t ngx_bloom_base_refuse(ngx_bloom_zone_t *zone);
 
-/* Returns the name that the log has for the base. */
+/* Returns what log messages call the base. */
 char *ngx_bloom_base_called(ngx_bloom_zone_t *zone, ngx_uint_t uploaded);
 
 

@@ -17,8 +17,9 @@
 
 
 /*
- * Begins for an instance whose filter has nothing of the journal yet.  The
- * instance answers "unknown" instead of "absent" until it has applied all.
+ * Begins to catch up, for an instance whose filter has no keys of the journal
+ * yet.  The instance answers "unknown" instead of "absent" until it has applied
+ * all of them.
  */
 void ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone);
 

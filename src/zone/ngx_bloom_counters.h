@@ -16,10 +16,10 @@
  * count is lost, and no value decreases.
  *
  * A configuration claims each series by the name of what it counts, so the same
- * zone or rule keeps its series at a reload.  A series that two configurations
- * in a row have not claimed may be given to another name if no unused one is
- * left.  If there is none of these either, the zone or rule counts in series 0,
- * together with all others that found none.
+ * zone or rule keeps its series at a reload.  If all series are in use, a new
+ * name gets a series that the last two configurations did not claim.  If there
+ * is no such series, the zone or rule counts in series 0, together with all
+ * others that found no series.
  */
 
 #ifndef _NGX_BLOOM_COUNTERS_H_INCLUDED_
@@ -60,11 +60,11 @@ typedef enum {
                                             not exist */
 
     NGX_BLOOM_COUNTER_AUDITED,           /* requests that bloom_audit let
-                                            through; once they are answered,
-                                            one of the next 3 counts them */
+                                            through; once one is answered, one
+                                            of the next 3 counts it, too */
     NGX_BLOOM_COUNTER_CONFIRMED,         /* the backend has no such key */
     NGX_BLOOM_COUNTER_WRONG_ABSENT,      /* the backend has the key */
-    NGX_BLOOM_COUNTER_UNANSWERED,        /* the backend did not tell */
+    NGX_BLOOM_COUNTER_UNANSWERED,        /* the backend did not say */
     NGX_BLOOM_COUNTER_LEARNED,           /* wrong absents that were added */
     NGX_BLOOM_COUNTER_NOT_LEARNED,       /* wrong absents that were not added:
                                             impossible, or beyond the rate */

@@ -31,7 +31,7 @@
 
 #define NGX_BLOOM_HUGEPAGE_SIZE  (2 * 1024 * 1024)
 
-/* The kind of pages that a zone wants, or has got. */
+/* The kind of pages that a zone requests, or has. */
 typedef enum {
     NGX_BLOOM_HUGEPAGES_TRANSPARENT = 0,
     NGX_BLOOM_HUGEPAGES_OFF,                 /* small pages */
@@ -48,9 +48,9 @@ const char *ngx_bloom_hugepages_name(ngx_uint_t pages);
 
 /*
  * Requests huge pages for shared memory that no process has touched yet, before
- * other processes are forked; what the memory held is lost.  *pages is the kind
- * that is wanted, and becomes the kind that was got: if there are not enough
- * reserved pages, this logs a warning and requests transparent ones.  Returns
+ * other processes are forked; the contents of the memory are lost.  *pages is
+ * the kind to request.  If there are not enough reserved pages, the function
+ * logs a warning, requests transparent ones and changes *pages.  Returns
  * NGX_OK, or NGX_ERROR, logged, if the memory cannot be used any more.
  */
 ngx_int_t ngx_bloom_hugepages_take(u_char *p, size_t len, ngx_uint_t *pages,

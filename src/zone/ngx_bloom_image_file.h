@@ -16,7 +16,8 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Identifies a file and its contents: a write to the file changes the time. */
+/* Identifies a file and a version of its contents: each write to the file
+ * changes the time. */
 typedef struct {
     dev_t                  device;
     ino_t                  inode;
@@ -51,8 +52,9 @@ typedef struct {
 ngx_int_t ngx_bloom_image_file_open(ngx_bloom_image_file_t *file);
 
 /*
- * Reads and checks all chunks of an open file, and keeps nothing.  Called once
- * for each opening, and not together with ngx_bloom_image_file_next().  Returns
+ * Reads and checks all chunks of an open file without keeping them.  Call it at
+ * most once after each ngx_bloom_image_file_open(), and do not call
+ * ngx_bloom_image_file_next() as well.  Returns
  * NGX_OK, or NGX_ERROR with file->err and file->error.
  */
 ngx_int_t ngx_bloom_image_file_check(ngx_bloom_image_file_t *file);

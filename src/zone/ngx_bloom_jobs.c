@@ -335,7 +335,7 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
                                "the previous image back" : "");
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                  "%s; bloom zone \"%V\" goes on with generation %uL",
+                  "%s; bloom zone \"%V\" continues with generation %uL",
                   result->message, &zone->name, sh->generation);
 
     ngx_bloom_jobs_done(jobs);
@@ -764,7 +764,7 @@ ngx_bloom_jobs_refused(ngx_bloom_jobs_t *jobs)
     ngx_cpystrn(result->message, jobs->load.error, sizeof(result->message));
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                  "%s; bloom zone \"%V\" goes on with generation %uL",
+                  "%s; bloom zone \"%V\" continues with generation %uL",
                   jobs->load.error, &zone->name, zone->sh->generation);
 
     ngx_bloom_copy_end(&jobs->copy);

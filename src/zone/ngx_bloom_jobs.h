@@ -74,8 +74,8 @@ typedef struct {
     ngx_bloom_image_file_t  base;        /* file=, while it is synchronised */
     uint64_t              base_synced;   /* bytes synchronised so far */
     ngx_msec_t            base_tried;    /* when this was last begun */
-    uint64_t              base_logged;   /* generation whose failure of this
-                                            has been logged */
+    uint64_t              base_logged;   /* generation for which a failure of
+                                            this has been logged */
 
     ngx_msec_t            looked;        /* when the file was last checked */
     ngx_msec_t            synced;        /* when the journal was last

@@ -16,8 +16,8 @@
 #pragma GCC visibility push(hidden)
 
 
-/* The burst: how many keys a zone may learn at once.  If a second of its rate
- * is more than this, that is the burst. */
+/* How many keys a zone may learn at once.  If the rate per second is more than
+ * this, a zone may learn one second's keys at once. */
 #define NGX_BLOOM_LEARN_BURST  10
 
 /* The highest rate, in keys per second. */

@@ -116,9 +116,9 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
 
 /*
  * Synchronises the file of file= once its image serves, a slice at a time.
- * Whoever wrote the file may not have synchronised it; until that is done, the
- * journal keeps what the file might lack after a power failure.  Returns 1
- * while there is more to do.
+ * The program that wrote the file perhaps did not synchronise it.  Until it is
+ * synchronised, the journal keeps what the file might lack after a power
+ * failure.  Returns 1 while there is more to do.
  */
 static ngx_uint_t
 ngx_bloom_maintenance_base(ngx_bloom_jobs_t *jobs)

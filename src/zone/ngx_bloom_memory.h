@@ -5,9 +5,9 @@
  * control groups of this process, such as its container or systemd unit.
  *
  * The system promises a zone its memory before the memory exists.  If a load
- * touches more than there is, the system kills a process, mostly the one that
- * loads, and the memory it has touched stays in use.  So a load calls this
- * first.
+ * writes to more memory than there is, the system kills a process, usually the
+ * one that loads, and the shared memory that was written stays in use.  So a
+ * load calls this function first.
  */
 
 #ifndef _NGX_BLOOM_MEMORY_H_INCLUDED_

@@ -25,14 +25,15 @@
 /*
  * Makes a key pending.  The caller then sets the key's bits in the generation
  * that serves.  If there is no room, the key is lost to other instances and to
- * the next load, and this records the loss: see `complete` in ngx_bloom_zone.h.
+ * the next load, and the function records the loss: see `complete` in
+ * ngx_bloom_zone.h.
  */
 void ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key);
 
 /*
- * Records that the filter that serves has the keys that the journal lost while
- * this process synchronised it.  Does nothing if the filter lacks other keys,
- * or if another loss was recorded meanwhile.
+ * Records that the filter that serves has the keys that the journal lost when
+ * this process failed to synchronise it.  Does nothing if the filter lacks
+ * other keys, or if another loss was recorded meanwhile.
  */
 void ngx_bloom_pending_have_lost(ngx_bloom_zone_t *zone);
 

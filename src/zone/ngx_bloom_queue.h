@@ -35,9 +35,10 @@ typedef struct {
 
 /*
  * Puts a waiter at the end of a queue; its handler is called once, when it
- * should try again.  A handler that has to wait again calls this function again
- * and keeps its place at the head.  A waiter that is in the queue already keeps
- * its place.  Returns NGX_OK, or NGX_ERROR if memory is short.
+ * should try again.  If the handler has to wait again, it calls this function
+ * and stays at the head of the queue.  For a waiter that is in the queue
+ * already, this function changes nothing.  Returns NGX_OK, or NGX_ERROR if
+ * memory is short.
  */
 ngx_int_t ngx_bloom_queue_wait(ngx_bloom_zone_t *zone, ngx_bloom_queue_e which,
     ngx_bloom_waiter_t *waiter);

@@ -44,14 +44,15 @@ typedef struct {
 } ngx_bloom_save_t;
 
 
-/* Returns 1 if a start would have to replay a long journal without a new
- * checkpoint, and no attempt at one has failed within the last minute. */
+/* Returns 1 if a checkpoint is due: a start would have to replay a long journal
+ * without it, and no attempt has failed within the last minute; else 0. */
 ngx_uint_t ngx_bloom_save_due(ngx_bloom_zone_t *zone);
 
 /*
- * Begins to save the filter that serves.  Before, the caller has applied and
- * synchronised the journal up to sh->applied.  Returns NGX_OK, or NGX_ERROR
- * with save->error.  The caller calls ngx_bloom_save_end() in either case.
+ * Begins to save the filter that serves.  The caller must have applied and
+ * synchronised the journal up to sh->applied before.  Returns NGX_OK, or
+ * NGX_ERROR with save->error.  The caller calls ngx_bloom_save_end() in either
+ * case.
  */
 ngx_int_t ngx_bloom_save_begin(ngx_bloom_save_t *save,
     ngx_bloom_zone_t *zone, ngx_bloom_task_e kind);

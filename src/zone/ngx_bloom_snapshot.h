@@ -4,11 +4,11 @@
  * A snapshot is an image of a zone that is written for requests for its image.
  *
  * One snapshot answers many requests: a request gets the last snapshot if the
- * filter has not changed since that was begun, so the snapshot has every key
- * that was acknowledged before the request.  If the filter has changed, another
- * snapshot is written.  Before that the helper pauses for nine times as long as
- * the last one took, at most 10 s.  Requests wait until then, and the next
- * snapshot answers all of them.
+ * filter has not changed since that snapshot was begun, so the snapshot has
+ * every key that was acknowledged before the request.  If the filter has
+ * changed, the request waits for the next snapshot, which answers all requests
+ * that wait.  Between two snapshots the helper pauses for nine times as long as
+ * the first one took, at most 10 s.
  */
 
 #ifndef _NGX_BLOOM_SNAPSHOT_H_INCLUDED_

@@ -119,7 +119,7 @@ ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     }
 
     if (rc == NGX_DECLINED) {
-        why = "the result of this upload is not known any more, because "
+        why = "the result of this upload is no longer known, because "
               "another image has been uploaded since; look at the zone's "
               "state, or upload it again";
 
@@ -149,7 +149,7 @@ ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 /*
  * Finds the result of a ticket.  Returns NGX_OK; NGX_AGAIN if the run has not
  * ended yet or another process holds the lock; NGX_DECLINED if the result is
- * not known any more.
+ * no longer known.
  */
 static ngx_int_t
 ngx_bloom_task_find(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,

@@ -65,8 +65,8 @@ ngx_int_t ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     uint64_t ticket, ngx_bloom_result_t *result);
 
 /*
- * Records and counts a load that was refused before the helper was asked for
- * it.  Fills in the generation and the time in *result.
+ * Records and counts a load that was refused before a process requested it from
+ * the helper.  Fills in the generation and the time in *result.
  */
 void ngx_bloom_task_refused(ngx_bloom_zone_t *zone,
     ngx_bloom_result_t *result);

@@ -26,7 +26,7 @@ ngx_fd_t ngx_bloom_wake_fd(void);
 /*
  * Empties the pipe.  The helper calls this whenever it looks after its zones,
  * even if it was not woken: a process may die after it has announced that it
- * writes to the pipe, and before it does.
+ * writes to the pipe, but before it writes.
  */
 void ngx_bloom_wake_clear(void);
 

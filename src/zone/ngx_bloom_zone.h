@@ -3,8 +3,9 @@
 /*
  * A zone is a filter in shared memory.
  *
- * A zone has two banks, each with room for one image.  The generation counts
- * the images that have served; its lowest bit says which bank serves:
+ * A zone has two banks, each with room for the filter of one image.  The
+ * generation is the number of images that have served so far, with the one that
+ * serves now; its lowest bit says which bank serves:
  *
  *     shared memory:   slab header | control block | bank 0 | bank 1
  *
@@ -39,7 +40,7 @@
 
 
 /*
- * The condition of a zone.  In each but NGX_BLOOM_SERVING, some or all answers
+ * The condition of a zone.  Unless it is NGX_BLOOM_SERVING, some or all answers
  * are unknown.  The endpoint, the metrics and the documents call it the zone's
  * "state"; in the source, ngx_bloom_state_t is the state directory.
  */
@@ -135,7 +136,8 @@ typedef struct {
                                                           origin */
     } bank[2];
 
-    /* the image of file=, whether it serves or not, as last seen whole */
+    /* the image of file= when it was last found complete; another image may
+     * serve */
     ngx_uint_t            file;          /* 0: the zone starts empty */
     u_char                file_name[NGX_MAX_PATH];     /* null-terminated */
     ngx_bloom_image_id_t  file_id;
@@ -147,14 +149,15 @@ typedef struct {
                                             killed its process: "watch" does
                                             not load it again */
     uint64_t              based;         /* generation whose image the next
-                                            start would load: it is named the
-                                            base, and is on disk */
+                                            start would load: it is recorded as
+                                            the base, and is on disk */
 
     pthread_mutex_t       helper;        /* robust; held by the process that
                                             loads, saves or catches up */
     pthread_mutex_t       tasks;         /* robust; held for a copy only */
     ngx_bloom_task_t      task[NGX_BLOOM_TASKS];
-    ngx_bloom_result_t    loaded;        /* last load, whoever asked for it */
+    ngx_bloom_result_t    loaded;        /* last load, whichever process
+                                            requested it */
     uint64_t              load_done;     /* bytes that the running load has
                                             read */
     uint64_t              load_total;    /* bytes it reads in all; 0: no load
@@ -163,16 +166,16 @@ typedef struct {
     uint64_t              checkpoint;    /* position of the last one */
     ngx_msec_t            checkpoint_tried; /* when an unrequested checkpoint
                                             was begun; 0: it was finished */
-    uint64_t              full;          /* last warning of too many keys: its
-                                            level, 1 to 3, plus 4 times its
-                                            generation */
+    uint64_t              full;          /* level of the last warning of too
+                                            many keys, 1 to 3, plus 4 times the
+                                            generation that it was about */
     uint64_t              stale;         /* generation that the log last called
                                             older than max_age */
     uint64_t              missing;       /* how many times in a row the watched
                                             file was not there */
     uint64_t              learned;       /* atomic, monotonic, microseconds:
-                                            learned keys have used their rate
-                                            up to this time */
+                                            the rate of learned keys is used up
+                                            to this time */
     ngx_uint_t            left_told;     /* 1: the instance before this one has
                                             been told that it is abandoned */
 
@@ -185,8 +188,8 @@ typedef struct {
  *
  *     pending->lost    keys that were added up to this time may be lost.  One
  *                      time for all instances of the zone; it outlives them.
- *     sh->complete     the filter that serves has the keys that were lost
- *                      before this time all the same.  One for each instance.
+ *     sh->complete     the filter that serves nevertheless has the keys that
+ *                      were lost before this time.  One for each instance.
  *
  *     lost < complete     the filter has all keys
  *     lost >= complete    the filter may lack some, and the zone answers
@@ -194,8 +197,8 @@ typedef struct {
  *
  * An image has all keys that were added more than an hour before its as_of.  So
  * when it begins to serve, `complete` is set to its as_of less an hour, or to 1
- * if the image has no as_of.  It is 0 if the filter lacks keys regardless of
- * `lost`.  It changes under the lock of the pending keys.
+ * if the image has no as_of.  If the filter is known to lack keys, `complete`
+ * is 0, whatever `lost` is.  It changes under the lock of the pending keys.
  *
  * A worker that finds no room for a pending key raises `lost` to a time that no
  * loss had before.  If its filter had all keys until then, it has this one as
@@ -257,9 +260,8 @@ typedef struct ngx_bloom_zone_s {
      * its own, which processes of that configuration still use; or NULL */
     struct ngx_bloom_zone_s *before;
     ngx_uint_t              left;        /* 1 + the number of the instance of
-                                            `before`, to which nobody applies
-                                            any more what others append; 0:
-                                            none */
+                                            `before`, which no helper keeps up
+                                            to date any more; 0: none */
 
     /* what a lookup needs of the generation last seen */
     uint64_t                generation;

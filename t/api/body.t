@@ -271,7 +271,7 @@ subtest 'a body with a broken chunk is refused' => sub {
     is($r->json->{received}, $in,
        'the response to a broken chunk after the header counts added keys');
 
-    # a client that has closed its side may not get a response over HTTP/1.1
+    # a client that has closed its side might not get a response over HTTP/1.1
 
     my $c = $t->connect;
     $c->send($head . "e\r\ncut1\ncut2\ncut3\r\n");

@@ -90,7 +90,7 @@ subtest 'the headers of the page isolate it from other sites' => sub {
     my $csp = $r->header('Content-Security-Policy') // '';
 
     is($r->header('X-Content-Type-Options'), 'nosniff',
-       'a browser may not guess the type of the page');
+       'a browser must not guess the type of the page');
     is($r->header('Referrer-Policy'), 'same-origin',
        'the page sends no referrer to other sites');
     is($r->header('Cache-Control'), 'no-cache',

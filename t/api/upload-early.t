@@ -144,7 +144,8 @@ subtest 'an image is refused when its header has arrived' => sub {
         is($r->json->{zone}{load}{result}, 'refused',
            "the state has the refusal of $what");
         isnt($loads->(), $before, "the refusal of $what is counted");
-        like($t->log_since($mark), qr/\[error\].*uploaded image.*goes on with/,
+        like($t->log_since($mark),
+             qr/\[error\].*uploaded image.*continues with/,
              "the log has the refusal of $what");
         unchanged($what);
     }

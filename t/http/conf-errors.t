@@ -362,16 +362,16 @@ subtest 'nginx refuses wrong targets of routes' => sub {
 };
 
 
-subtest 'nginx refuses bloom_rules beside rules' => sub {
+subtest 'nginx refuses bloom_rules together with rules' => sub {
     table('location', 'bloom_rules %s;', 'invalid value "%s": it must be "off"',
           qw(on offf));
     is_refused('location', "bloom_rules off;\n>bloom_rules off;",
                '"bloom_rules" directive is duplicate');
     is_refused('location', "bloom_pass absent x zone=ids;\n>bloom_rules off;",
-        '"bloom_rules" directive cannot be beside rules, since a level'
-        . ' with rules inherits none anyway: leave it out');
+        '"bloom_rules" directive cannot be used together with rules, because'
+        . ' a level with rules inherits none anyway: remove it');
     is_refused('location', "bloom_rules off;\n>$_ absent x zone=ids;",
-        "\"$_\" directive cannot be beside \"bloom_rules off\"")
+        "\"$_\" directive cannot be used together with \"bloom_rules off\"")
         for qw(bloom_pass bloom_reject bloom_route);
     is_refused('http', '>bloom_rules off;',
                '"bloom_rules" directive is not allowed here');
@@ -463,7 +463,7 @@ subtest 'nginx warns of learn_rate= without learn=on' => sub {
 
 subtest 'nginx warns of a bloom_audit that audits no rule' => sub {
     my $audited = 'bloom_reject absent $uri zone=ids;';
-    my $nothing = qr/\[warn\] .*"bloom_audit" in .*nginx\.conf:(\d+) has no effect: none of the rules beside it is a "bloom_reject absent" without "split="/;
+    my $nothing = qr/\[warn\] .*"bloom_audit" in .*nginx\.conf:(\d+) has no effect: none of the rules in effect there is a "bloom_reject absent" without "split="/;
 
     for (["bloom_pass absent \$uri zone=ids;\n>bloom_audit 1%;", 1],
          ["bloom_reject present \$uri zone=ids;\n>bloom_audit 1%;", 1],
@@ -659,7 +659,7 @@ subtest 'nginx refuses images that it cannot load' => sub {
 # The master is not root.  It runs copies of nginx and of the module, since it
 # may not be allowed to read the checkout.
 
-subtest 'nginx refuses an image that its master may not read' => sub {
+subtest 'nginx refuses an image that its master cannot read' => sub {
     my $nobody = 65534;
     my $root = $> == 0;
 
@@ -703,7 +703,7 @@ CONF
 
     chmod 0000, "$dir/secret.bloom";
     ($exit, $out, $err) = run_command(\@test, env => $t->{env});
-    isnt($exit, 0, 'nginx -t refuses an image that the master may not read');
+    isnt($exit, 0, 'nginx -t refuses an image that the master cannot read');
 
     my $message = "image \"$dir/secret.bloom\" of bloom zone \"secret\" cannot"
                   . ' be opened (13: Permission denied); put an image there'

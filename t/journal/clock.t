@@ -147,7 +147,7 @@ subtest 'the image that serves is newer than the clock says' => sub {
 
 # A machine without a battery has such a clock until it has asked a time server.
 
-subtest 'the clock begins anew' => sub {
+subtest 'the clock starts again from 1970' => sub {
     begin_with('plain', [['h2', 2 * HOUR], ['h1', 600]]);
     $clock->ahead(-$now + 1000);
     restart();

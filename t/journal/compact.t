@@ -789,7 +789,7 @@ with_faults('the helper dies at each step' => sub {
             ok(wait_until(sub { !files("$state/compact.*") }),
                "no unfinished file is left $when");
             unlike($t->log_since($mark), $became,
-                   "compaction is not begun again $when");
+                   "compaction does not start again $when");
             $t->kill_all;
             verified($when);
         }

@@ -128,7 +128,7 @@ subtest 'a page of version 1 is found on a full disk' => sub {
     like($t->run_fails, qr/cannot create .*control\.tmp.*No space left/,
          'the start is refused');
     is(-s "$state/control", 266624, 'the page stays as it was');
-    ok(!-e "$state/control.tmp", 'no temporary file is left beside the page');
+    ok(!-e "$state/control.tmp", 'no temporary file is left next to the page');
 
     $disk->allow;
     $t->run;

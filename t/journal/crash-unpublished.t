@@ -30,7 +30,7 @@ use constant STEPS => 20;
 
 $t->expect_log(qr/exited on signal 9/);
 
-# Keys for a record of some 122 KB.  The first segment has room for eight
+# Keys for a record of about 122 KB.  The first segment has room for eight
 # records.
 
 sub long {

@@ -323,7 +323,7 @@ subtest 'a file system is full' => sub {
     mkdir "$dir/small" or die "mkdir: $!";
     my ($exit) = run_command(['mount', '-t', 'tmpfs', '-o',
                               'size=6m,mode=0755', 'tmpfs', "$dir/small"]);
-    plan skip_all => 'the test may not mount a file system' if $exit != 0;
+    plan skip_all => 'the test cannot mount a file system' if $exit != 0;
 
     $mounted = "$dir/small";
 

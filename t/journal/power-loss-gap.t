@@ -286,7 +286,7 @@ subtest 'a segment has been prepared for later records' => sub {
     begin_with($synced, $first, $first->next_segment);
     $t->run;
 
-    # two records of some 120 KB fit into the first segment
+    # two records of about 120 KB fit into the first segment
 
     add($t, 'ids', [map { "$_-" . 'x' x 60_000 } "a$_", "b$_"], durable => 1)
         for 1 .. 3;

@@ -59,7 +59,8 @@ sub load_and_add {
 }
 
 
-# A record has some 120 KB; at most 256 KB are read while additions are blocked.
+# A record has about 120 KB.  At most 256 KB are read while additions are
+# blocked.
 
 subtest 'many keys are added during a load' => sub {
     begin();

@@ -94,7 +94,7 @@ subtest 'images are written' => sub {
 };
 
 
-# The program that wrote file= may not have synchronised it.  After a power
+# The program that wrote file= may have left it unsynchronised.  After a power
 # failure the file may lack what it had when it was loaded.
 
 sub begin_with_segments {

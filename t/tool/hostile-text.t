@@ -112,14 +112,14 @@ complains('a key that is no host', 'build', '-o', "$dir/x", '--key', 'host',
 complains('a header of a csv', 'build', '-o', "$dir/x", '--from', 'csv:u',
           $hosts);
 complains('a key to expand', 'expand', "$attack:b");
-complains('an image that is none', $_, $named)
+complains('a file that is no image', $_, $named)
     for qw(info verify test journal);
-complains('an image that is none to add to', 'add', $named, $keys);
-complains('an image that is none to merge', 'merge', '-o', "$dir/x", $named,
+complains('a file that is no image to add to', 'add', $named, $keys);
+complains('a file that is no image to merge', 'merge', '-o', "$dir/x", $named,
           $named);
-complains('an image that is none to export', 'export', '--to', 'guava', '-o',
+complains('a file that is no image to export', 'export', '--to', 'guava', '-o',
           "$dir/x", $named);
-complains('a source that is none', 'import', '--from', 'guava', '-o', "$dir/x",
+complains('another kind of file', 'import', '--from', 'guava', '-o', "$dir/x",
           $named);
 complains('a source that does not exist', 'import', '--from', 'guava', '-o',
           "$dir/x", "$dir/no$attack");

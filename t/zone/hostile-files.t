@@ -80,7 +80,7 @@ sub answers_well {
     unlike(ask($t, 'ids', @acknowledged), qr/0/,
            "no acknowledged key is absent with $what");
     is(ask_until_known($t, 'other', 'key3', 'no'), '10',
-       "another zone goes on with $what");
+       "another zone continues with $what");
 }
 
 

@@ -118,7 +118,7 @@ for my $case ([$bad, 'damaged', $good, 200, 'good'],
            "the later upload of a $other_name image gets status $other");
         resume_process($slow);
 
-        is_error($c->response, 503, qr/not known any more.*state/,
+        is_error($c->response, 503, qr/no longer known.*state/,
                  "the upload of a $name image is not answered with the result"
                  . " of a $other_name one");
         is(ask_until_known($t, 'ids', 'one', 'no'), '10',

@@ -93,10 +93,10 @@ subtest 'an invalid image is refused' => sub {
     is(api($t, POST => 'zones/ids/reload')->status, 422,
        'the endpoint refuses an invalid image');
 
-    my $line = $t->wait_for_log(qr/goes on with/, $mark);
-    like($line, qr{\[error\] .*image "\Q$dir\E/ids\.bloom" of bloom zone "ids" is not a Bloom filter image; .*; bloom zone "ids" goes on with generation 2$},
+    my $line = $t->wait_for_log(qr/continues with/, $mark);
+    like($line, qr{\[error\] .*image "\Q$dir\E/ids\.bloom" of bloom zone "ids" is not a Bloom filter image; .*; bloom zone "ids" continues with generation 2$},
          'the line about the invalid image has the reason');
-    is(scalar lines(qr/goes on with/, $mark), 1,
+    is(scalar lines(qr/continues with/, $mark), 1,
        'the log has one line about the invalid image');
 };
 

@@ -79,7 +79,7 @@ for (@cases) {
 }
 
 
-# With watch= a file that the helper may not read, or that is not a regular one,
+# With watch= a file that the helper cannot read, or that is not a regular one,
 # is reported once and not at every check.  A second zone, whose file is
 # replaced four times, shows that the helper continues to check.
 

@@ -111,7 +111,7 @@ subtest 'nginx -t and a start refuse the same' => sub {
         chown 0, 0, $file or die "chown: $!";
         chmod 0600, $file;
 
-        my $why = qr/\[emerg\] .*cannot (?:open|lock) "\Q$file\E".*: the user that the workers run as may not read and write it; make that user its owner, with mode 0600/;
+        my $why = qr/\[emerg\] .*cannot (?:open|lock) "\Q$file\E".*: the user that the workers run as cannot read and write it; make that user its owner, with mode 0600/;
 
         my ($exit, $output) = $t->test_config;
         is($exit, 1, "nginx -t refuses a $name file of root's");
@@ -146,7 +146,7 @@ subtest 'a reload finds no image' => sub {
     rename "$dir/ids.bloom", "$dir/away" or die "rename: $!";
     my $mark = $t->log_mark;
     $t->reload;
-    like($t->wait_for_log(qr/goes on with generation 1/, $mark),
+    like($t->wait_for_log(qr/continues with generation 1/, $mark),
          qr/ids\.bloom" of bloom zone "ids" cannot be opened/,
          'the log says that generation 1 continues to serve');
     ok(wait_until(sub {

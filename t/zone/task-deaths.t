@@ -117,7 +117,7 @@ subtest 'a helper dies while it loads file=' => sub {
     is(generation($t, 'ids'), $before, 'the image is not loaded again');
     serves(1, 'the old image serves on');
     like($t->log_since($mark),
-         qr/\[error\].* died.*goes on with generation $before\b/,
+         qr/\[error\].* died.*continues with generation $before\b/,
          'the log says what happened');
 
     my $load = zone_state($t, 'ids')->{load};

@@ -109,7 +109,7 @@ subtest 'the state directory is created' => sub {
     $other->run;
     my @stat = stat "$testdir/where/it/is";
     is($stat[2] & 07777, 0711, 'the directory has mode 0711');
-    is($stat[4], $<, 'the directory belongs to whoever started nginx');
+    is($stat[4], $<, 'the directory belongs to the user who started nginx');
     ok(-d "$testdir/where/it/is/seen",
        'a zone with a journal has a directory in it');
     @stat = stat "$testdir/where/it/is/seen";

@@ -76,8 +76,8 @@ void ngx_http_bloom_body_init_bytes(ngx_http_bloom_body_t *body,
 ngx_int_t ngx_http_bloom_body_bytes(ngx_http_bloom_body_t *body,
     ngx_str_t *bytes);
 
-/* Starts reading.  Calls `run` when the body begins to arrive, or when reading
- * fails.  Returns NGX_DONE. */
+/* Starts reading.  nginx then calls `run` when the body begins to arrive, or
+ * when reading fails.  Returns NGX_DONE. */
 ngx_int_t ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
     void (*run)(ngx_http_request_t *r));
 
@@ -87,7 +87,8 @@ ngx_int_t ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
  *     NGX_OK      the body is read to its end
  *     NGX_AGAIN   the client has not sent more yet
  *     NGX_BUSY    take() returned NGX_AGAIN
- *     NGX_DONE    this turn is over: call again after other connections' turns
+ *     NGX_DONE    enough for now: call again after other connections
+ *                 have been served
  *     NGX_ABORT   take() returned NGX_ERROR
  *     NGX_ERROR   the body cannot be read: body->error
  */

@@ -55,7 +55,8 @@ void ngx_cdecl ngx_http_bloom_error(ngx_http_bloom_error_t *error,
 void ngx_http_bloom_error_v(ngx_http_bloom_error_t *error,
     ngx_http_bloom_error_code_e code, const char *fmt, va_list args);
 
-/* Sets *error for a text with text->busy: other responses have the memory. */
+/* Sets *error for a text with text->busy: other responses use all the memory
+ * that responses may use. */
 void ngx_http_bloom_error_busy(ngx_http_bloom_error_t *error);
 
 /* Appends the member "error" to a response's object. */

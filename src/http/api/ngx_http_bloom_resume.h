@@ -30,15 +30,15 @@ typedef struct {
 ngx_int_t ngx_http_bloom_resume_init(ngx_http_bloom_resume_t *resume,
     ngx_http_request_t *r, void (*handler)(ngx_http_request_t *r));
 
-/* Resume the request after so many ms, or as soon as other connections have had
- * their turn. */
+/* Resume the request after `ms` milliseconds, or as soon as other connections
+ * have been served. */
 void ngx_http_bloom_resume_after(ngx_http_bloom_resume_t *resume,
     ngx_msec_t ms);
 void ngx_http_bloom_resume_soon(ngx_http_bloom_resume_t *resume);
 
 /*
- * Resumes the request when its turn in a queue of the zone comes.  If memory is
- * short, resumes it after a while instead.
+ * Resumes the request when it is first in a queue of the zone and the queue is
+ * served.  If memory is short, resumes it after a while instead.
  */
 void ngx_http_bloom_resume_in_queue(ngx_http_bloom_resume_t *resume,
     ngx_bloom_zone_t *zone, ngx_bloom_queue_e which);

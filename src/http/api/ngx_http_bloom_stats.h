@@ -47,8 +47,8 @@ typedef enum {
 } ngx_http_bloom_stats_type_e;
 
 
-/* What a value needs.  If the zone lacks it, the sample is left out, or the
- * object is null. */
+/* The condition for a value.  If a zone does not meet it, the sample is left
+ * out, or the object is null. */
 typedef enum {
     NGX_HTTP_BLOOM_STATS_ALWAYS = 0,     /* nothing */
     NGX_HTTP_BLOOM_STATS_SERVING,        /* an image serves */

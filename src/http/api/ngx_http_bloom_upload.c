@@ -23,7 +23,7 @@
 /* Bytes that are written in one turn. */
 #define NGX_HTTP_BLOOM_UPLOAD_TURN  (128 * 1024)
 
-/* How often a file is created anew if the helper removes it before it is
+/* How often a file is created again if the helper removes it before it is
  * locked. */
 #define NGX_HTTP_BLOOM_UPLOAD_TRIES  5
 
@@ -408,7 +408,7 @@ ngx_http_bloom_upload_header(ngx_http_request_t *r,
     ngx_bloom_task_refused(upload->zone, &task->result);
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "%s; bloom zone \"%V\" goes on with generation %uL",
+                  "%s; bloom zone \"%V\" continues with generation %uL",
                   load->error, &upload->zone->name, task->result.generation);
 
     ngx_http_bloom_upload_close(r);

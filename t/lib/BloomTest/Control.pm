@@ -5,8 +5,9 @@ package BloomTest::Control;
 # Reads and changes the control page of a state directory, as docs/state.md
 # describes it for x86-64.  Stop nginx before you change a page.
 #
-#   control($path)                      returns all fields: {synced => 4096,
-#   ...} set_control($path, lost => 0)       changes some fields
+#   control($path)                      returns all fields, as a hash:
+#                                       {synced => 4096, ...}
+#   set_control($path, lost => 0)       changes some fields
 #   write_control_v1($path, lost_keys => 3, keys => ['one', 'two'])
 #                                       writes a page of version 1
 #

@@ -386,7 +386,7 @@ sub says_what_to_do {
 }
 
 
-# Whom the files of a directory belong to: those of a directory, by user.
+# Returns the files of a directory by the user that they belong to.
 
 sub owners {
     my ($dir) = @_;

@@ -85,9 +85,9 @@ sub run {
 }
 
 
-# Starts nginx when it, or the process that loads a zone, may be killed
-# meanwhile. The test object does not know its processes.  Returns 0 if nginx
-# runs.
+# Starts nginx although it, or the process that loads a zone, may be killed
+# during the start.  The test object does not know its processes.  Returns 0 if
+# nginx runs.
 
 sub run_may_die {
     my ($self) = @_;
@@ -250,7 +250,7 @@ sub reload {
         # the helper has loaded or refused what it was told to load
 
         my $told = () = $log =~ / is going to load /g;
-        my $done = () = $log =~ / (?:serves|goes on with) generation /g;
+        my $done = () = $log =~ / (?:serves|continues with) generation /g;
         return if $told > $done;
 
         my @left = grep { alive($_) } @old;
@@ -375,8 +375,8 @@ sub kill_helper {
 }
 
 
-# Kills only the master.  Returns the processes that go on without it, which
-# end_processes() ends.
+# Kills only the master.  Returns the processes that keep running without it,
+# which end_processes() ends.
 
 sub kill_master {
     my ($self) = @_;
@@ -424,8 +424,8 @@ sub kill_all {
 }
 
 
-# Upgrades the binary in two steps: starts a second master beside the first one,
-# then ends the first one.
+# Upgrades the binary in two steps: starts a second master next to the first
+# one, then ends the first one.
 
 sub upgrade_begin {
     my ($self) = @_;
@@ -469,7 +469,7 @@ sub upgrade_finish {
 }
 
 
-# Ends the second master instead; the old one goes on.
+# Ends the second master instead; the old one keeps running.
 
 sub upgrade_back {
     my ($self) = @_;
@@ -537,9 +537,9 @@ sub stop {
 }
 
 
-# Notes the master and its session.  A master with workers has its own session, but
-# its pid file may exist earlier: some versions write it before the daemon calls
-# setsid().
+# Notes the master and its session.  A master with workers has its own session,
+# but its pid file may exist earlier: some versions write it before the daemon
+# calls setsid().
 
 sub _started {
     my ($self, $master) = @_;
