@@ -23,7 +23,7 @@
 size_t line_ends_find(const uint8_t *data, size_t *from, size_t len,
     uint8_t delimiter, uint32_t *ends, size_t room);
 
-/* Does what line_ends() does, with memchr(), on any processor; it is public for
+/* Does what line_ends_find() does, with memchr(), on any processor; public for
  * tests. */
 size_t line_ends_find_portable(const uint8_t *data, size_t *from, size_t len,
     uint8_t delimiter, uint32_t *ends, size_t room);
