@@ -446,8 +446,8 @@ const command_t  cmd_build = {
         "four times that if there are many duplicates. Keys that exceed "
         "--memory go to a temporary file.\n\n"
         "Do not pipe a query into this command: if the query fails halfway, "
-        "the keys that it printed make a complete image, without the others. "
-        "Write the keys to a file, and build the image if that succeeded.",
+        "the image lacks the keys that the query did not print. Write the "
+        "keys to a file, and build the image if that succeeded.",
     .options = options,
     .values = &values,
     .members = members,

@@ -188,8 +188,8 @@ static const option_t  options[] = {
     { 0, "timeout", "SECONDS", offsetof(import_t, timeout),
       options_take_number,
       "how long a Redis server may take for each of these: to accept the "
-      "connection, for the TLS handshake, and for one answer, which may have "
-      "16 MiB (default: 60)",
+      "connection, for the TLS handshake, and for one answer of up to 64 MiB "
+      "(default: 60)",
       .is = "a number of seconds", 1, TIMEOUT_MAX },
     OPTIONS_QUIET(import_t),
     OPTIONS_JSON(import_t),
@@ -690,9 +690,9 @@ const command_t  cmd_import = {
     .about =
         "Makes an image from a filter that another system made. The image "
         "keeps that system's hash and layout, so it gives exactly the same "
-        "answers, and keys can be added to it. A source is a file, plain or "
-        "gzip; \"-\" for standard input; or a key of a Redis server, with "
-        "rediss:// for TLS:\n\n"
+        "answers, and keys can be added to it. A source is the name of a "
+        "file, plain or gzip; \"-\", which means standard input; or the "
+        "address of a key on a Redis server (rediss:// for TLS):\n\n"
         "  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY\n\n"
         "In a password or a key, write an @ as %40; in a password, write a / "
         "as %2F. Everybody on the machine can see a password in the list of "

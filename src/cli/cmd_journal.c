@@ -73,8 +73,8 @@ static const option_t  options[] = {
       "print only the keys, one per line, in the order in which they were "
       "added; if a key contains a line end, print an error and no keys" },
     { '0', "null", NULL, offsetof(journal_t, null), options_take_flag,
-      "with --keys: end each key with a zero byte instead of a line end, for "
-      "-0 of build, add and test; if a key contains a zero byte, print an "
+      "with --keys: end each key with a zero byte instead of a line end; "
+      "build, add and test read that with -0; if a key contains a zero byte, print an "
       "error and no keys" },
     { 'q', "quiet", NULL, offsetof(journal_t, quiet), options_take_flag,
       "print only errors and, with --keys, the keys" },
@@ -818,7 +818,7 @@ static journal_t  values;
 static const command_member_t  members[] = {
     { NULL, "for each segment, an object:" },
     { "file", "the name of the segment" },
-    { "result", "ok, damaged or unreadable" },
+    { "result", "the verdict: ok, damaged or unreadable" },
     { "error", "unless the result is ok: what is wrong" },
     { NULL, "also, if the segment can be read and its header is valid:" },
     { "base", "the position in the journal at which the segment begins" },

@@ -190,7 +190,7 @@ static plan_t  values;
 
 static const command_member_t  members[] = {
     { NULL, "for each layout, an object:" },
-    { "layout", "blocked or classic" },
+    { "layout", "the layout: blocked or classic" },
     { "items", "the number of keys" },
     { "fpr", "the false-positive rate with this number of keys" },
     { "filter_bytes", "the memory of the filter in bytes" },

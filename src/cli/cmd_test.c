@@ -208,7 +208,7 @@ static const command_member_t  members[] = {
     { "key", "the key; each byte that is not valid UTF-8 is shown as U+FFFD" },
     { "key_hex",
       "only if the key is not valid UTF-8: its bytes as hexadecimal digits" },
-    { "answer", "present, absent or invalid" },
+    { "answer", "the answer: present, absent or invalid" },
     { "expression",
       "key forms host and url, if the key is present: the first expression "
       "that is present" },

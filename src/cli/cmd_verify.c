@@ -163,7 +163,8 @@ static const command_member_t  members[] = {
     { NULL, "for each image, an object:" },
     { "file", "the name of the image file" },
     { "result",
-      "ok; damaged, also if the file is not an image; or unreadable" },
+      "the verdict: ok; damaged, also if the file is not an image; or "
+      "unreadable" },
     { "error", "unless the result is ok: what is wrong" },
     { NULL, "also, if the result is ok:" },
     { "items", "the number of distinct keys that the header states" },
