@@ -74,8 +74,8 @@ static const option_t  options[] = {
       "added; if a key contains a line end, print an error and no keys" },
     { '0', "null", NULL, offsetof(journal_t, null), options_take_flag,
       "with --keys: end each key with a zero byte instead of a line end; "
-      "build, add and test read that with -0; if a key contains a zero byte, print an "
-      "error and no keys" },
+      "build, add and test read that with -0; if a key contains a zero byte, "
+      "print an error and no keys" },
     { 'q', "quiet", NULL, offsetof(journal_t, quiet), options_take_flag,
       "print only errors and, with --keys, the keys" },
     { 0, "json", NULL, offsetof(journal_t, json), options_take_flag,
