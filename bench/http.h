@@ -44,7 +44,8 @@ void http_send(int fd, const char *data, size_t len);
  */
 int http_read(int fd, http_answer_t *answer);
 
-/* Returns the number of "name": in a JSON answer, or -1 if there is none. */
+/* Returns the number of "name": in a JSON answer, or -1 if the answer has
+ * no such number. */
 long http_number(const http_answer_t *answer, const char *name);
 
 

@@ -828,7 +828,7 @@ static const command_member_t  members[] = {
     { "created", "the time when the segment was created" },
     { "used",
       "the number of bytes up to the end of the last record" },
-    { "torn", "the number of bytes in the torn tail; 0 if there is none" },
+    { "torn", "the number of bytes in the torn tail, or 0 without a torn tail" },
     { "broken", "the number of bytes that contain no valid record" },
     { "missing",
       "the number of records that are missing before or in the segment" },

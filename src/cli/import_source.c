@@ -33,7 +33,8 @@ import_source_shown(const char *path)
 }
 
 
-/* Opens the next file.  Returns 1; 0 if there is none; -1 after a message. */
+/* Opens the next file.  Returns 1, 0 after the last file, or -1 after a
+ * message. */
 static int
 next_file(import_source_t *source)
 {

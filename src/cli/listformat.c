@@ -106,7 +106,7 @@ equals(const bloom_key_t *text, const char *other)
 }
 
 
-/* Takes the next word of a text.  Returns 0 if there is none. */
+/* Takes the next word of a text.  Returns 0 if no word is left. */
 static int
 next_word(bloom_key_t *text, bloom_key_t *word)
 {

@@ -18,7 +18,7 @@ int temporary_file_create(char *name);
 /* Renames the file to `path`.  Returns 0, or -1 with errno. */
 int temporary_file_rename(const char *path);
 
-/* Removes the file; does nothing if there is none. */
+/* Removes the temporary file, if the program has one. */
 void temporary_file_remove(void);
 
 

@@ -2,7 +2,7 @@
 
 /*
  * The checksum is computed by the processor's instruction for it, or by tables
- * if there is none.  Both take eight bytes at a time.
+ * if the processor has no such instruction.  Both take eight bytes at a time.
  */
 
 #include <string.h>

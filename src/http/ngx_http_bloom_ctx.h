@@ -17,8 +17,8 @@
 static ngx_inline ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_get(
     ngx_http_request_t *r);
 
-/* Returns the context, which it creates if there is none; NULL if memory is
- * short. */
+/* Returns the context of the request, and creates it if necessary.  Returns
+ * NULL if memory is short. */
 static ngx_inline ngx_http_bloom_ctx_t *ngx_http_bloom_ctx_obtain(
     ngx_http_request_t *r);
 

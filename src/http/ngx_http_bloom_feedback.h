@@ -41,7 +41,7 @@ ngx_uint_t ngx_http_bloom_feedback_denies(ngx_array_t *statuses,
 
 /*
  * Counts a false positive if the backend's status says that there was one.
- * `status` may come from nginx's cache; it is 0 if there is none.
+ * `status` may come from nginx's cache; it is 0 if no backend answered.
  */
 void ngx_http_bloom_feedback_response(ngx_http_bloom_ctx_t *ctx,
     ngx_uint_t status);

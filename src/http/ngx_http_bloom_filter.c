@@ -95,7 +95,7 @@ ngx_http_bloom_filter_header(ngx_http_request_t *r)
 
 
 /*
- * Returns the status that the backend itself sent, or 0 if there is none.  Sets
+ * Returns the status that the backend itself sent, or 0 without one.  Sets
  * *cached if it is that of a cached response.  The status of the response is
  * not enough: it may be that of an nginx error page.  Returns 0 also
  *

@@ -273,7 +273,7 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
     ngx_log_debug6(NGX_LOG_DEBUG_CORE, ngx_cycle->log, 0,
                    "bloom journal \"%V\": appended %uD key%s in %uz bytes at "
                    "%uL, sequence %uL", &state->path, maker->count,
-                   maker->count == 1 ? "" : "s", size, end->tail,
+                   ngx_bloom_plural(maker->count), size, end->tail,
                    end->sequence);
 
     end->tail += size;

@@ -132,7 +132,7 @@ ngx_bloom_replace_finish(ngx_bloom_state_t *state)
 }
 
 
-/* Finds compact.BASE.END.  Returns NGX_OK, NGX_DECLINED if there is none, or
+/* Finds compact.BASE.END.  Returns NGX_OK, NGX_DECLINED if no such file exists, or
  * NGX_ERROR with errno. */
 static ngx_int_t
 ngx_bloom_replace_found(ngx_bloom_state_t *state, uint64_t *base,

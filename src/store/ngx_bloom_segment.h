@@ -37,7 +37,7 @@ ngx_fd_t ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base,
 ngx_int_t ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
     uint64_t *base);
 
-/* Finds the last segment.  Returns NGX_OK, NGX_DONE if there is none, or
+/* Finds the last segment.  Returns NGX_OK, NGX_DONE if the journal has none, or
  * NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_segment_last(ngx_bloom_state_t *state, uint64_t *base);
 

@@ -118,8 +118,8 @@ void ngx_bloom_state_init(ngx_bloom_state_t *state, u_char *path,
     ngx_fd_t dir);
 
 /*
- * Makes this process an instance and maps the control page, which is created if
- * there is none.  The caller runs as the workers' user.  The file "lock" is
+ * Makes this process an instance and maps the control page, and creates the page
+ * if the directory has none.  The caller runs as the workers' user.  The file "lock" is
  * held until ngx_bloom_state_ready(), so that no other instance starts
  * meanwhile.
  *

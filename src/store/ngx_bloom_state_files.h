@@ -55,7 +55,7 @@ u_char *ngx_bloom_state_files_name(u_char *path);
 /*
  * Finds the newest checkpoint made from the image with this build id.  Returns
  * NGX_OK, with its name in `path`, which has NGX_MAX_PATH bytes, and its
- * position; or NGX_DECLINED if there is none.
+ * position; or NGX_DECLINED without such a checkpoint.
  */
 ngx_int_t ngx_bloom_state_files_find(ngx_bloom_state_t *state, u_char *build,
     u_char *path, uint64_t *position);

@@ -48,7 +48,7 @@ typedef void (*ngx_bloom_unprivileged_pt)(void *data,
 /*
  * Writes what messages call a user, null-terminated: "33 (www-data)", or the
  * number alone if the system has no name for it.  Returns `buf`.  It reads the
- * system's list of users, so only the master calls it, at a start or a reload.
+ * system's list of users, which may take long: workers do not call it.
  */
 u_char *ngx_bloom_unprivileged_called(u_char *buf, uid_t user);
 

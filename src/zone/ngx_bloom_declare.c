@@ -414,7 +414,7 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 /*
  * Finds out whether the zone has a state directory or wants one.  If an image
  * was uploaded in place of file=, returns the size of its filter and stores the
- * path of its file in `path`.  Returns 0 if there is none or it cannot be read;
+ * path of its file in `path`.  Returns 0 without an upload or if it cannot be read;
  * the start logs the latter.
  */
 static uint64_t

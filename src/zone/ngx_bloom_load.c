@@ -9,6 +9,7 @@
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_replace.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_unprivileged.h"
 #include "ngx_bloom_memory.h"
 #include "ngx_bloom_pending.h"
 
@@ -79,7 +80,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
         ngx_log_debug5(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
                        "bloom zone \"%V\": load opens \"%V\": %uL key%s, "
                        "%uL bytes", &zone->name, &load->file.name,
-                       load->image.items, load->image.items == 1 ? "" : "s",
+                       load->image.items, ngx_bloom_plural(load->image.items),
                        bloom_image_payload_size(&load->image));
     }
 
@@ -167,15 +168,14 @@ ngx_bloom_load_begin_journal(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone)
 
 
 /* Refuses a file that cannot be opened.  If the workers' user has no access to
- * it, the message names the path in the way, with its owner and mode. */
+ * it, the message says which path is in the way, and its owner and mode. */
 static ngx_int_t
 ngx_bloom_load_unopened(ngx_bloom_load_t *load)
 {
     char               error[512];
-    u_char             path[NGX_MAX_PATH], *what;
+    u_char             path[NGX_MAX_PATH], *what, owner[NGX_BLOOM_USER_LEN];
     struct stat        st;
     struct group      *group;
-    struct passwd     *user;
     ngx_core_conf_t   *ccf;
 
     ccf = load->zone->ccf;
@@ -188,16 +188,16 @@ ngx_bloom_load_unopened(ngx_bloom_load_t *load)
         return ngx_bloom_load_refuse(load, load->file.err, load->file.error);
     }
 
-    user = getpwuid(st.st_uid);
     group = getgrgid(st.st_gid);
 
     snprintf(error, sizeof(error),
-             "%s: \"%s\" of user %u (%s), group %u (%s), with mode %04o is not "
-             "accessible to user \"%s\"", load->file.error, (char *) what,
-             (unsigned) st.st_uid, user ? user->pw_name : "unknown",
+             "%s: correct the owner or the mode of \"%s\", which user \"%s\" "
+             "cannot access: it has user %s, group %u (%s) and mode %04o",
+             load->file.error, (char *) what,
+             ccf->username ? ccf->username : "unknown",
+             (char *) ngx_bloom_unprivileged_called(owner, st.st_uid),
              (unsigned) st.st_gid, group ? group->gr_name : "unknown",
-             (unsigned) (st.st_mode & 07777),
-             ccf->username ? ccf->username : "unknown");
+             (unsigned) (st.st_mode & 07777));
 
     return ngx_bloom_load_refuse(load, load->file.err, error);
 }

@@ -259,7 +259,7 @@ ngx_bloom_memory_number(const char *group, const char *name)
 
 
 /* Returns the number in a column of the line that begins with `name`, which is
- * column 0.  Returns NGX_BLOOM_MEMORY_NO_LIMIT if there is none. */
+ * column 0.  Returns NGX_BLOOM_MEMORY_NO_LIMIT without such a line. */
 static uint64_t
 ngx_bloom_memory_field(const char *text, const char *name, ngx_uint_t column)
 {

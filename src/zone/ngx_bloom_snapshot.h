@@ -26,7 +26,7 @@
 /* The last snapshot of a zone that this helper has written; all zeros at
  * first. */
 typedef struct {
-    u_char       name[80];               /* empty: there is none */
+    u_char       name[80];               /* empty: no snapshot */
     uint64_t     generation;             /* that it was made of */
     uint64_t     position;               /* of the journal when it was begun */
     uint64_t     bits_set;               /* in the filter when it was begun */

@@ -116,9 +116,10 @@ subtest 'a watched file cannot be read' => sub {
        'a file that only root may read is reported once');
     like($t->log_since($mark),
          qr{image\ "\Q$image\E"\ of\ bloom\ zone\ "ids"\ cannot\ be\ opened:
-            \ "\Q$image\E"\ of\ user\ 0\ \(root\),\ group\ 0\ \(root\),\ with
-            \ mode\ 0600\ is\ not\ accessible\ to\ user\ "nobody"\ \(13:}x,
-         'the message names the user, and the owner and mode of the file');
+            \ correct\ the\ owner\ or\ the\ mode\ of\ "\Q$image\E",\ which
+            \ user\ "nobody"\ cannot\ access:\ it\ has\ user\ 0\ \(root\),
+            \ group\ 0\ \(root\)\ and\ mode\ 0600\ \(13:}x,
+         'the message names the user, the owner and mode, and what to do');
     is(ask($t, 'ids', 'id1', 'id2'), '10',
        'the previous image continues to serve');
 

@@ -29,7 +29,7 @@
  *     BOOL      true or false       1 or 0
  *     RATE      number or null      number
  *     TIME      string or null      seconds; the value is in ms since 1970,
- *                                   0 if there is none
+ *                                   0: no time
  *     MS        number of ms        seconds
  *     STRING    string or null      1, or 0 if it is null
  *     LABELS    -                   1, with these further labels
