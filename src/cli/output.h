@@ -66,7 +66,8 @@ char *output_directory(const output_t *out);
 int output_is(const output_t *out, const char *path);
 
 /* Returns the name, for messages, of the first of these files that a commit
- * would replace, or NULL if it would replace none of them; "-" is standard input. */
+ * would replace, or NULL if it would replace none of them; "-" is standard
+ * input. */
 const char *output_among(const output_t *out, char **names, int n);
 
 

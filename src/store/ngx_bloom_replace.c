@@ -132,8 +132,8 @@ ngx_bloom_replace_finish(ngx_bloom_state_t *state)
 }
 
 
-/* Finds compact.BASE.END.  Returns NGX_OK, NGX_DECLINED if no such file exists, or
- * NGX_ERROR with errno. */
+/* Finds compact.BASE.END.  Returns NGX_OK, NGX_DECLINED if no such file exists,
+ * or NGX_ERROR with errno. */
 static ngx_int_t
 ngx_bloom_replace_found(ngx_bloom_state_t *state, uint64_t *base,
     uint64_t *end)

@@ -118,10 +118,10 @@ void ngx_bloom_state_init(ngx_bloom_state_t *state, u_char *path,
     ngx_fd_t dir);
 
 /*
- * Makes this process an instance and maps the control page, and creates the page
- * if the directory has none.  The caller runs as the workers' user.  The file "lock" is
- * held until ngx_bloom_state_ready(), so that no other instance starts
- * meanwhile.
+ * Makes this process an instance and maps the control page, and creates the
+ * page if the directory has none.  The caller runs as the workers' user.  The
+ * file "lock" is held until ngx_bloom_state_ready(), so that no other instance
+ * starts meanwhile.
  *
  * If state->alone is set, the control page has been reset (see
  * ngx_bloom_control_renew()), and the caller fills it.  Returns NGX_OK, or

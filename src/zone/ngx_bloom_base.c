@@ -300,8 +300,8 @@ ngx_bloom_base_load_journal(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
 
 /*
- * Loads the newest checkpoint of an image.  Without a checkpoint, loads the image
- * in `file`, or, if file->name.len is 0, the empty filter `image`.
+ * Loads the newest checkpoint of an image.  Without a checkpoint, loads the
+ * image in `file`, or, if file->name.len is 0, the empty filter `image`.
  */
 static ngx_int_t
 ngx_bloom_base_load_image(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,

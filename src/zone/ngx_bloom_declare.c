@@ -414,8 +414,8 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 /*
  * Finds out whether the zone has a state directory or wants one.  If an image
  * was uploaded in place of file=, returns the size of its filter and stores the
- * path of its file in `path`.  Returns 0 without an upload or if it cannot be read;
- * the start logs the latter.
+ * path of its file in `path`.  Returns 0 without an upload, or if the upload
+ * cannot be read, which the start logs.
  */
 static uint64_t
 ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path)
