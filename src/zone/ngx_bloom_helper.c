@@ -295,7 +295,7 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
     sh = jobs->zone->sh;
     next = NGX_BLOOM_JOBS_IDLE;
 
-    __atomic_store_n(&sh->heartbeat, ngx_bloom_time(), __ATOMIC_RELAXED);
+    __atomic_store_n(&sh->heartbeat, ngx_current_msec, __ATOMIC_RELAXED);
 
     /* done even while a loader of the master holds sh->helper */
 

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_bloom_info.h"
+#include "ngx_bloom_io.h"
 
 
 void
@@ -49,7 +50,8 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
                     : 0;
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
     info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
-    info->heartbeat = __atomic_load_n(&sh->heartbeat, __ATOMIC_RELAXED);
+    info->heartbeat = ngx_bloom_time() - (ngx_msec_int_t) (ngx_current_msec
+                      - __atomic_load_n(&sh->heartbeat, __ATOMIC_RELAXED));
 
     if (ngx_bloom_lock(&sh->tasks, NGX_BLOOM_TASK_WAIT) == NGX_OK) {
         info->loaded = sh->loaded;

@@ -253,7 +253,7 @@ ngx_bloom_start_init(ngx_bloom_zone_t *zone)
     ngx_memzero(sh, sizeof(ngx_bloom_shctx_t));
 #endif
 
-    sh->heartbeat = ngx_bloom_time();
+    sh->heartbeat = ngx_current_msec;
 
     if (getrandom(&sh->instance, sizeof(uint64_t), 0) == -1
         || ngx_bloom_lock_init(&sh->helper) != NGX_OK

@@ -123,9 +123,9 @@ ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
               "another image has been uploaded since; look at the zone's "
               "state, or upload it again";
 
-    } else if (ngx_bloom_time()
-               > __atomic_load_n(&zone->sh->heartbeat, __ATOMIC_RELAXED)
-                 + NGX_BLOOM_TASK_PATIENCE)
+    } else if ((ngx_msec_int_t) (ngx_current_msec
+                   - __atomic_load_n(&zone->sh->heartbeat, __ATOMIC_RELAXED))
+               > NGX_BLOOM_TASK_PATIENCE)
     {
         why = "the helper process has given no sign of life for a minute; "
               "check whether \"nginx: cache manager process\" is running";

@@ -162,7 +162,8 @@ typedef struct {
                                             read */
     uint64_t              load_total;    /* bytes it reads in all; 0: no load
                                             is running */
-    uint64_t              heartbeat;     /* of the helper, ms since 1970 */
+    ngx_msec_t            heartbeat;     /* of the helper, ngx_current_msec: a
+                                            clock that is set has no effect */
     uint64_t              checkpoint;    /* position of the last one */
     ngx_msec_t            checkpoint_tried; /* when an unrequested checkpoint
                                             was begun; 0: it was finished */

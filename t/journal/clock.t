@@ -14,7 +14,7 @@ use BloomTest::Clock;
 use BloomTest::Faults;
 use BloomTest::Image qw(patch_header);
 use BloomTest::Journal;
-use BloomTest::Process qw(wait_until resume_process);
+use BloomTest::Process qw(wait_until stop_process resume_process);
 use BloomTest::Zones;
 
 use constant {
@@ -258,6 +258,37 @@ subtest 'the clock jumps while a lock is waited for' => sub {
     is(answers('first', 'second', 'no'), '110',
        'both keys are present when the lock is free');
     $t->stop;
+};
+
+
+subtest 'the clock jumps while an image is uploaded' => sub {
+    begin_state($t, 'ids');
+    install_image($t, 'plain');
+    configure($t, ['zone=ids file=ids.bloom'], api => 1, workers => 1);
+    $t->run;
+
+    my ($helper) = $t->helpers;
+    stop_process($helper);
+
+    my $c = $t->connect;
+    $c->send($t->request_text(PUT => '/bloom/zones/ids/image',
+                              body => $t->read_file('plain.bloom')));
+
+    # the worker has the new time, and asks several times for the result
+
+    $clock->ahead(YEAR);
+    my $year = (gmtime($now + YEAR))[5] + 1900;
+    ok(wait_until(sub { $t->get('/')->header('Date') =~ /$year/ }),
+       'nginx has the new time');
+    sleep 1;
+
+    resume_process($helper);
+    is($c->response->status, 200,
+       'the helper is known to run, although the clock jumped by a year');
+    my $beat = api($t, GET => 'zones/ids')->json->{helper}{heartbeat};
+    like($beat, qr/^$year-/, 'its last sign of life is told by that clock');
+    $t->stop;
+    $clock->right;
 };
 
 
