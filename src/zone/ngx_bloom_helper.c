@@ -6,7 +6,6 @@
  */
 
 #include "ngx_bloom_helper.h"
-#include "ngx_bloom_io.h"
 #include "ngx_bloom_shutdown.h"
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_task.h"

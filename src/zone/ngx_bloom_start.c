@@ -7,7 +7,6 @@
 
 #include "ngx_bloom_start.h"
 #include "ngx_bloom_base.h"
-#include "ngx_bloom_io.h"
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_state_files.h"
 
