@@ -3,10 +3,9 @@
 #
 # rebuild.sh: builds a zone's image from a database and has nginx load it
 #
-# A new image replaces the old one only if it is whole, of the same kind
-# (CHANGE) and has about as many keys (MIN_PERCENT). If nginx refuses it, the
-# script puts the old image back. If the file of the old image cannot be read,
-# the script compares with the image that serves at ZONE_URL, or else with none.
+# A new image replaces the old one only if it is whole, has about as many keys
+# (MAX_CHANGE) and is of the same kind (CHANGE). If nginx refuses it, the script
+# puts the old image back.
 #
 # docs/nightly.md explains each step.
 #
@@ -27,10 +26,11 @@
 #                   there is no ZONE_URL (default: nginx -q -t && nginx -s
 #                   reload; empty: print the commands instead)
 #   MIN_KEYS        fewer keys than this are an error (default: 1)
-#   MIN_PERCENT     fewer keys than this percentage of the old image's are an
-#                   error (default: 90; 0: do not compare)
-#   CHANGE          1: the new image may have another key form, hash, layout or
-#                   rate than the old one, or an earlier time; for one run
+#   MAX_CHANGE      more or fewer keys than the old image has, by more than this
+#                   percentage, are an error (default: 20%; off: do not compare)
+#   CHANGE          1: the new image may have any number of keys from MIN_KEYS
+#                   on, another key form, hash, layout or rate than the old one,
+#                   and an earlier time; for one run
 #   AS_OF           a command, run after SOURCE, that prints the time up to
 #                   which the keys are complete, in seconds since 1970 (default:
 #                   the time before SOURCE)
@@ -60,7 +60,7 @@ ZONE_URL=${ZONE_URL-}
 ZONE_URL=${ZONE_URL%/}
 NGINX_RELOAD=${NGINX_RELOAD-nginx -q -t && nginx -s reload}
 MIN_KEYS=${MIN_KEYS:-1}
-MIN_PERCENT=${MIN_PERCENT:-90}
+MAX_CHANGE=${MAX_CHANGE:-20%}
 LAG=${LAG:-0}
 WAIT=${WAIT:-300}
 
@@ -175,13 +175,13 @@ zone's size if one is configured, then run as root: \
 
 
 # check_kind: the new image has the parameters of the old one, and no earlier
-# time. With a wrong key form or an earlier time, nginx would reject requests
-# for keys that exist, or pass keys that are on a block list.
+# time. With an earlier time, nginx would reject requests for keys that exist,
+# or pass keys that are on a block list.
 
 check_kind() {
     local name new old once="or run this once with CHANGE=1"
 
-    for name in key_form hash layout fpr; do
+    for name in hash layout fpr; do
         new=$(value $name < "$work/new")
         old=$(value $name < "$work/old")
         [ "$new" = "$old" ] \
@@ -243,9 +243,21 @@ fi
 read -ra options <<< "$BUILD_OPTIONS"
 
 as_of=$((as_of - LAG))
+[ "$CHANGE" != 1 ] || MAX_CHANGE=off
 
-ngx-bloom build "${options[@]}" --as-of "$as_of" -o "$new" "$work/keys" \
-|| fail "the image cannot be built"
+# The exit status 1 says that the image differs too much from the old one.
+
+status=0
+ngx-bloom build "${options[@]}" --as-of "$as_of" -o "$new" \
+          --min-keys "$MIN_KEYS" --max-change "$MAX_CHANGE" \
+          --replaces "$IMAGE" "$work/keys" || status=$?
+
+case $status in
+    0) ;;
+    1) fail "the new image is refused; if it is right, lower MIN_KEYS or run \
+this once with CHANGE=1" ;;
+    *) fail "the image cannot be built" ;;
+esac
 
 ngx-bloom info --json "$new" > "$work/new"
 keys=$(value items < "$work/new")
@@ -253,21 +265,11 @@ bits=$(value bits < "$work/new")
 build_id=$(value build_id < "$work/new")
 s=s; [ "$keys" != 1 ] || s=
 
-[ "$keys" -ge "$MIN_KEYS" ] \
-|| fail "the number of keys, $keys, is less than MIN_KEYS=$MIN_KEYS"
+if [ "$CHANGE" != 1 ] && [ -e "$IMAGE" ]; then
+    ngx-bloom info --json "$IMAGE" > "$work/old" \
+    || fail "the old image cannot be read; run this once with CHANGE=1"
 
-ngx-bloom info --json "$IMAGE" > "$work/old" 2> /dev/null \
-|| curl -sf "$ZONE_URL" > "$work/old" 2> /dev/null || true
-
-if last=$(value items < "$work/old"); then
-    [ $((keys * 100)) -ge $((last * MIN_PERCENT)) ] \
-    || fail "the number of keys, $keys, is less than $MIN_PERCENT % of the \
-last image's, $last; if that is right, run this once with MIN_PERCENT=0"
-
-    [ "$CHANGE" = 1 ] || check_kind
-else
-    echo "rebuild: an old image cannot be read: the new one is compared with" \
-         "none, and needs MIN_KEYS=$MIN_KEYS" >&2
+    check_kind
 fi
 
 if [ -e "$IMAGE" ]; then

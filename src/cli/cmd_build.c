@@ -13,6 +13,7 @@
 
 #include "cli.h"
 #include "command.h"
+#include "guards.h"
 #include "image_json.h"
 #include "image_read.h"
 #include "image_write.h"
@@ -38,6 +39,7 @@ typedef struct {
     const char         *like;
     uint64_t            as_of;
     collect_options_t   from;
+    guards_t            guards;
     int                 allow_empty;
     int                 json;
 
@@ -80,6 +82,7 @@ static const option_t  options[] = {
     OPTIONS_GROUP(key_options, offsetof(build_t, from)),
     { 0, "allow-empty", NULL, offsetof(build_t, allow_empty), options_take_flag,
       "write an image even if there are no keys" },
+    OPTIONS_GROUP(guards_options, offsetof(build_t, guards)),
     OPTIONS_JSON(build_t),
     { 0 }
 };
@@ -220,17 +223,16 @@ prepare(build_t *build)
 }
 
 
-/* Chooses the geometry for `distinct` keys, unless --like has chosen it. */
+/* Chooses the geometry for the image's items, unless --like has chosen it. */
 static int
-choose_size(build_t *build, uint64_t distinct)
+choose_size(build_t *build)
 {
     bloom_image_t  *image;
 
     image = &build->image;
-    image->items = distinct;
 
     if (image->capacity == 0) {
-        image->capacity = distinct ? distinct : 1;
+        image->capacity = image->items ? image->items : 1;
     }
 
     if (build->like == NULL
@@ -297,7 +299,7 @@ build_image(build_t *build, output_t *out, char **names, int n,
     collect_counts_t *counts)
 {
     int                 rc;
-    uint64_t            distinct, *words;
+    uint64_t           *words;
     bloom_image_t      *image;
     collect_options_t  *from;
 
@@ -320,11 +322,18 @@ build_image(build_t *build, output_t *out, char **names, int n,
         return CLI_ERROR;
     }
 
-    distinct = from->words != NULL
-               ? estimate(image, from->words, counts->received)
-               : keystore_count(from->store, from->threads, NULL, NULL, NULL);
+    image->items = from->words != NULL
+                   ? estimate(image, from->words, counts->received)
+                   : keystore_count(from->store, from->threads, NULL, NULL,
+                                    NULL);
 
-    if (choose_size(build, distinct) != CLI_OK) {
+    rc = guards_check(&build->guards, out, image, from->quiet);
+
+    if (rc != CLI_OK) {
+        return rc;
+    }
+
+    if (choose_size(build) != CLI_OK) {
         return CLI_ERROR;
     }
 
@@ -451,6 +460,7 @@ const command_t  cmd_build = {
     .options = options,
     .values = &values,
     .members = members,
+    .status = GUARDS_STATUS,
     .examples =
         "ngx-bloom build -o ids.bloom -p 0.001 ids.txt\n"
         "psql -Atc 'select id from t' > ids.txt && ngx-bloom build -o "
@@ -458,6 +468,8 @@ const command_t  cmd_build = {
         "ngx-bloom build -o monday.bloom --like week.bloom monday.txt.gz\n"
         "ngx-bloom build -o bad.bloom --key host --from hosts "
         "/etc/hosts.block\n"
-        "ngx-bloom build -o bad.bloom --key url --from csv:url feed.csv\n",
+        "ngx-bloom build -o bad.bloom --key url --from csv:url feed.csv\n"
+        "ngx-bloom build -o ids.bloom --min-keys 1k --max-change 20% "
+        "ids.txt\n",
     .run = run
 };

@@ -15,6 +15,7 @@
 #include "bloom_scheme.h"
 #include "cli.h"
 #include "command.h"
+#include "guards.h"
 #include "image_write.h"
 #include "import_findings.h"
 #include "key_options.h"
@@ -36,6 +37,7 @@ typedef struct {
     double                         fpr;
     uint64_t                       as_of;
     unsigned                       timeout;
+    guards_t                       guards;
     int                            quiet;
     int                            json;
     bloom_foreign_t                f;
@@ -191,6 +193,7 @@ static const option_t  options[] = {
       "connection, for the TLS handshake, and for one answer of up to 64 MiB "
       "(default: 60)",
       .is = "a number of seconds", 1, TIMEOUT_MAX },
+    OPTIONS_GROUP(guards_options, offsetof(import_t, guards)),
     OPTIONS_QUIET(import_t),
     OPTIONS_JSON(import_t),
     { 0 }
@@ -648,6 +651,10 @@ run(char **operands, int n, void *values)
 
         import_findings_measure(&findings, &import->f, (uint64_t *) bits.data);
 
+        rc = guards_check(&import->guards, &out, image, import->quiet);
+    }
+
+    if (rc == CLI_OK) {
         rc = image_write(&out, image, (uint64_t *) bits.data, origin);
     }
 
@@ -707,6 +714,7 @@ const command_t  cmd_import = {
     .options = options,
     .values = &values,
     .members = members,
+    .status = GUARDS_STATUS,
     .examples =
         "ngx-bloom import --from guava -o ids.bloom ids.guava\n"
         "ngx-bloom import --from guava --funnel long -o ids.bloom ids.guava\n"

@@ -12,6 +12,7 @@
 
 #include "cli.h"
 #include "command.h"
+#include "guards.h"
 #include "image_json.h"
 #include "image_read.h"
 #include "image_write.h"
@@ -22,6 +23,7 @@
 /* The options, the images to merge, and the result. */
 typedef struct {
     const char      *output;
+    guards_t         guards;
     int              quiet;
     int              json;
 
@@ -39,6 +41,7 @@ static const option_t  options[] = {
       "the image to write; it is written whole or not at all, and may be one "
       "of the images to merge",
       .needed = "the image to write" },
+    OPTIONS_GROUP(guards_options, offsetof(merge_t, guards)),
     OPTIONS_QUIET(merge_t),
     OPTIONS_JSON(merge_t),
     { 0 }
@@ -177,11 +180,12 @@ count_items(merge_t *merge)
 }
 
 
-/* Merges and writes the images chunk by chunk. */
+/* Merges and writes the images chunk by chunk.  Returns CLI_NO if a guard
+ * refuses the result. */
 static int
 merge_all(merge_t *merge, output_t *out)
 {
-    int             rc;
+    int             rc, refused;
     void           *dst, *other;
     uint64_t        i;
     image_write_t   write;
@@ -201,12 +205,16 @@ merge_all(merge_t *merge, output_t *out)
 
     count_items(merge);
 
-    rc = image_write_end(&write, merge->images[0].origin, rc != CLI_OK);
+    refused = rc == CLI_OK ? guards_check(&merge->guards, out, &merge->image,
+                                          merge->quiet)
+              : CLI_ERROR;
+
+    rc = image_write_end(&write, merge->images[0].origin, refused != CLI_OK);
 
     free(dst);
     free(other);
 
-    return rc;
+    return refused != CLI_OK ? refused : rc;
 }
 
 
@@ -265,11 +273,8 @@ run(char **operands, int n, void *values)
 
     merge->images = cli_alloc((size_t) n * sizeof(*merge->images));
 
-    rc = open_images(merge, &out, operands, n);
-
-    if (rc == CLI_OK) {
-        rc = merge_all(merge, &out);
-    }
+    rc = open_images(merge, &out, operands, n) == CLI_OK
+         ? merge_all(merge, &out) : CLI_ERROR;
 
     if (rc == CLI_OK) {
         if (!merge->quiet) {
@@ -290,7 +295,7 @@ run(char **operands, int n, void *values)
 
     free(merge->images);
 
-    return rc == CLI_OK ? CLI_OK : CLI_ERROR;
+    return rc;
 }
 
 
@@ -318,6 +323,7 @@ const command_t  cmd_merge = {
     .options = options,
     .values = &values,
     .members = members,
+    .status = GUARDS_STATUS,
     .examples = "ngx-bloom build -o ids.bloom -n 10m ids.txt\n"
                 "ngx-bloom build -o new.bloom --like ids.bloom new.txt\n"
                 "ngx-bloom merge -o ids.bloom ids.bloom new.bloom\n",

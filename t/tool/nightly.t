@@ -114,7 +114,7 @@ subtest 'the first image is built before nginx runs' => sub {
     is($exit, 0, 'the exit status is 0') or diag($said);
     like($said, qr/is the first image: start or reload nginx/,
          'the script says so');
-    like($said, qr/old image cannot be read.*MIN_KEYS=1/,
+    like($said, qr/ids\.bloom: does not exist, so --max-change compares/,
          'the script says that it compares with nothing');
     no_rests('the first run');
 };
@@ -193,22 +193,34 @@ subtest 'a query that fails changes nothing' => sub {
 };
 
 
-subtest 'too few keys change nothing' => sub {
-    keys_are(@ids[0 .. 899]);
-    changes_nothing('a query with a tenth less',
-                    qr/keys, 900, is less than 90 % of the last image's, 1001/);
+subtest 'too few or too many keys change nothing' => sub {
+    keys_are(@ids[0 .. 799]);
+    changes_nothing('a query with a fifth less',
+                    qr/800\ distinct\ keys,\ 20.1\ %\ fewer\ than\ the\ 1001
+                       \ .*\n.*run\ this\ once\ with\ CHANGE=1/x);
+    changes_nothing('a query with a fifth less, if 5 % are allowed',
+                    qr/800 distinct keys, .* and --max-change allows 5 %/,
+                    MAX_CHANGE => '5%');
     changes_nothing('fewer keys than MIN_KEYS',
-                    qr/keys, 900, is less than MIN_KEYS=950/,
-                    MIN_KEYS => 950, MIN_PERCENT => 0);
+                    qr/800 distinct keys, and --min-keys demands 950/,
+                    MIN_KEYS => 950, CHANGE => 1);
+
+    keys_are(@ids, map { "more$_" } 1 .. 300);
+    changes_nothing('a query with too many keys',
+                    qr/1300 distinct keys, 29.9 % more than the 1001/);
+
     keys_are();
     changes_nothing('a query without keys', qr/the image cannot be built/,
-                    MIN_PERCENT => 0);
+                    CHANGE => 1);
 
     keys_are(@ids[0 .. 499]);
-    my ($exit) = rebuild(MIN_PERCENT => 0);
-    is($exit, 0, 'MIN_PERCENT=0 lets half of the keys pass');
+    my ($exit) = rebuild(MAX_CHANGE => '60%');
+    is($exit, 0, 'MAX_CHANGE=60% lets half of the keys pass');
     is(ask($t, 'ids', 'id1', 'id900'), '10', 'the other half is absent');
+
     keys_are(@ids);
+    ($exit) = rebuild(CHANGE => 1);
+    is($exit, 0, 'CHANGE=1 lets any number of keys pass');
 };
 
 
@@ -237,8 +249,8 @@ sub other_image {
 
 
 subtest 'an image of another kind changes nothing' => sub {
-    my %kind = (key_form => '--key lower', hash => '--hash siphash',
-                layout => '--layout classic', fpr => '-p 1e-5');
+    my %kind = (hash => '--hash siphash', layout => '--layout classic',
+                fpr => '-p 1e-5');
 
     for my $name (sort keys %kind) {
         changes_nothing("another $name",
@@ -246,6 +258,10 @@ subtest 'an image of another kind changes nothing' => sub {
                            \ .*BUILD_OPTIONS.*CHANGE=1/x,
                         BUILD_OPTIONS => "-p 1e-6 -n 5k $kind{$name}");
     }
+
+    changes_nothing('another key form',
+                    qr/would have the key form lower, .* has raw/,
+                    BUILD_OPTIONS => '-p 1e-6 -n 5k --key lower');
 
     my ($exit, $said) = rebuild(BUILD_OPTIONS => '-p 1e-6 -n 5k --key lower',
                                 CHANGE => 1);
@@ -311,29 +327,34 @@ subtest 'KEYS_MATCH checks every key' => sub {
 };
 
 
-subtest 'without its file the old image is the one that serves' => sub {
-    for my $damage ('damaged', 'missing') {
-        rename "$dir/ids.bloom", "$dir/kept.bloom" or die "rename: $!";
-        $t->write_file('ids.bloom', 'damaged') if $damage eq 'damaged';
+subtest 'an old image that is damaged or missing' => sub {
+    rename "$dir/ids.bloom", "$dir/kept.bloom" or die "rename: $!";
+    $t->write_file('ids.bloom', 'damaged');
 
-        keys_are(@ids[0 .. 499]);
-        my ($exit, $said) = rebuild();
-        is($exit, 1, "$damage: the exit status is 1");
-        like($said, qr/keys, 500, is less than 90 % of .* 1000/,
-             "$damage: the number of keys is that of the zone");
-
-        keys_are(@ids);
-        ($exit, $said) = rebuild(ZONE_URL => '', NGINX_RELOAD => 'true');
-        is($exit, 0, "$damage: without an endpoint the new image is built")
-            or diag($said);
-        like($said, qr/old image cannot be read.*MIN_KEYS=1/s,
-             "$damage: the script says what it does not check");
-
-        rename "$dir/kept.bloom", "$dir/ids.bloom" or die "rename: $!";
-        ($exit, $said) = rebuild();
-        is($exit, 0, "$damage: with the file all is as before");
-        unlike($said, qr/cannot be read/, "$damage: nothing is said then");
+    for my $max ('20%', 'off') {
+        my ($exit, $said) = rebuild(MAX_CHANGE => $max);
+        is($exit, 1, "a damaged one is not compared with MAX_CHANGE=$max");
+        like($said, qr/ids\.bloom: .*nothing was changed/s,
+             'the script names it');
+        is($t->read_file('ids.bloom'), 'damaged', 'the file stays');
     }
+
+    my ($exit, $said) = rebuild(CHANGE => 1);
+    is($exit, 0, 'CHANGE=1 replaces a damaged one') or diag($said);
+
+    unlink "$dir/ids.bloom";
+    ($exit, $said) = rebuild();
+    is($exit, 0, 'a missing one is compared with nothing') or diag($said);
+    like($said, qr/does not exist, so --max-change compares/,
+         'the script says so');
+
+    unlink "$dir/ids.bloom";
+    ($exit, $said) = rebuild(MIN_KEYS => 1001);
+    is($exit, 1, 'MIN_KEYS holds without an old image');
+
+    rename "$dir/kept.bloom", "$dir/ids.bloom" or die "rename: $!";
+    ($exit) = rebuild();
+    is($exit, 0, 'with the file all is as before');
 };
 
 

@@ -1,0 +1,214 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# Tests that --min-keys and --max-change refuse a new image that differs too
+# much from the image that it would replace, and that the old image then stays.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Tool qw(content_of info lines_of tool tool_ok tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+my $image = "$dir/list.bloom";
+
+sub stdin_of { return { stdin => lines_of(map { "key$_" } 1 .. $_[0]) } }
+
+# Runs a build of so many keys over the image.  Returns what it prints to
+# standard error.
+
+sub build_over {
+    my ($status, $keys, @options) = @_;
+
+    my ($exit, $out, $err) = $t->run_tool('build', '-o', $image, @options,
+                                          stdin_of($keys));
+    is($exit, $status, "a build of $keys keys with \"@options\" exits with"
+                       . " $status") or diag($err);
+    is($out, '', 'a refused build prints no result') if $status != 0;
+
+    return $err;
+}
+
+# Tests that a build is refused with this message and changes nothing.
+
+sub refused {
+    my ($message, $keys, @options) = @_;
+
+    my $old = content_of($image);
+    my $err = build_over(1, $keys, @options);
+
+    like($err, qr/\Angx-bloom build: \Q$image\E: not written: $message\n\z/,
+         'the message has both numbers and says what to do');
+    is(content_of($image), $old, 'the old image stays');
+    is_deeply([glob "$dir/{*,.[!.]*}.tmp*"], [], 'no other file stays');
+}
+
+sub start_with {
+    my ($keys, @options) = @_;
+
+    unlink $image;
+    tool_ok('build', '-q', '-o', $image, '--allow-empty', @options,
+            stdin_of($keys));
+}
+
+sub items_are {
+    my ($keys, $name) = @_;
+
+    is(info($image)->{items}, $keys, $name);
+}
+
+
+subtest '--max-change holds in both directions' => sub {
+    start_with(1000);
+
+    refused('it would have 799 distinct keys, 20.1 % fewer than the 1000 of'
+            . ' the image that it replaces, and --max-change allows 20 %;'
+            . ' check the input, or use --max-change off if the change is'
+            . ' right', 799, '--max-change', '20%');
+    refused('it would have 1201 distinct keys, 20.1 % more than the 1000 .*',
+            1201, '--max-change', '20%');
+
+    build_over(0, 1200, '-q', '--max-change', '20%');
+    items_are(1200, 'exactly the allowed change upward passes');
+    build_over(0, 960, '-q', '--max-change', '20%');
+    items_are(960, 'exactly the allowed change downward passes');
+
+    build_over(0, 10, '-q', '--max-change', 'off');
+    items_are(10, '--max-change off allows every change');
+    build_over(0, 40, '-q', '--max-change', '300%');
+    items_are(40, 'a growth of more than 100 % can be allowed');
+    refused('it would have 39 .*', 39, '--max-change', '0.1%');
+    build_over(0, 1000, '-q');
+    items_are(1000, 'without --max-change every change passes');
+};
+
+
+subtest 'distinct keys count, not lines' => sub {
+    start_with(1000);
+
+    my ($exit, undef, $err)
+        = $t->run_tool('build', '-o', $image, '--max-change', '20%',
+                       { stdin => lines_of(('key1') x 1000) });
+
+    is($exit, 1, 'a thousand times the same key is refused');
+    like($err, qr/would have 1 distinct key,/, 'as one key');
+};
+
+
+subtest '--max-change refuses another key form' => sub {
+    start_with(1000, '--key', 'lower');
+
+    refused('it would have the key form raw, and the image that it replaces'
+            . ' has lower, .* correct --key, or use --max-change off .*',
+            1000, '--max-change', '20%');
+    build_over(0, 1000, '-q', '--max-change', '20%', '--key', 'lower');
+    build_over(0, 1000, '-q', '--max-change', 'off');
+    is(info($image)->{key_form}, 'raw', '--max-change off allows it');
+};
+
+
+subtest 'without an old image there is nothing to compare' => sub {
+    unlink $image;
+    like(build_over(0, 5, '--max-change', '20%'),
+         qr/warning: \Q$image\E: does not exist, so --max-change compares/,
+         'the first build passes, and says so');
+
+    unlink $image;
+    is(build_over(0, 5, '-q', '--max-change', '20%'), '',
+       '-q suppresses the warning');
+
+    start_with(0);
+    build_over(0, 5, '-q', '--max-change', '20%');
+    items_are(5, 'an old image without keys is not compared either');
+};
+
+
+subtest 'a damaged old image is an error' => sub {
+    $t->write_file('list.bloom', 'damaged');
+    like(build_over(2, 5, '--max-change', '20%'),
+         qr/list\.bloom:\ .*\n
+            ngx-bloom\ build:\ .*list\.bloom:\ not\ written:\ --max-change
+            \ cannot\ compare .*repair\ or\ remove\ that\ file,
+            \ or\ use\ --max-change\ off/x,
+         'the message says what to do');
+    is(content_of($image), 'damaged', 'the file stays');
+
+    build_over(0, 5, '-q', '--max-change', 'off');
+    items_are(5, '--max-change off replaces it');
+};
+
+
+subtest '--replaces names the image to compare with' => sub {
+    start_with(1000);
+
+    my $new = "$dir/list.bloom.new";
+    my @beside = ('build', '-o', $new, '--replaces', $image, '--max-change',
+                  '20%');
+
+    tool(1, qr/500 distinct keys, 50 % fewer than the 1000/, @beside,
+         stdin_of(500));
+    ok(!-e $new, 'the new file is not written');
+
+    tool_ok(@beside, stdin_of(900));
+    is(info($new)->{items}, 900, 'an image within the limit is written');
+    items_are(1000, 'the old image is not touched');
+    unlink $new;
+};
+
+
+subtest '--min-keys' => sub {
+    start_with(1000);
+    refused('it would have 949 distinct keys, and --min-keys demands 950; .*',
+            949, '--min-keys', 950);
+    build_over(0, 950, '-q', '--min-keys', 950);
+
+    start_with(1);
+    my ($exit) = $t->run_tool('build', '-o', "$dir/first.bloom", '--min-keys',
+                              '1k', stdin_of(999));
+    is($exit, 1, 'it holds for a first build, too');
+};
+
+
+subtest 'merge has the guards' => sub {
+    start_with(1000, '-n', '5k');
+    tool_ok('build', '-q', '-o', "$dir/more.bloom", '--like', $image,
+            { stdin => lines_of(map { "more$_" } 1 .. 1000) });
+
+    my @merge = ('merge', '-o', $image, $image, "$dir/more.bloom");
+    my $old = content_of($image);
+
+    tool(1, qr/ngx-bloom merge: .* % more than the 1000 of the image/,
+         @merge, '--max-change', '20%');
+    tool(1, qr/--min-keys demands 5000/, @merge, '--min-keys', '5k');
+    is(content_of($image), $old, 'the old image stays');
+    tool_ok(@merge, '--max-change', '200%');
+    cmp_ok(info($image)->{items}, '>', 1900, 'a change that is allowed passes');
+};
+
+
+subtest 'import has the guards' => sub {
+    start_with(1000);
+    $t->write_file('bits', "\xff" x 12 . "\0" x 113);
+
+    my @import = ('import', '--from', 'bitmap', '--scheme', 'double', '--bits',
+                  1000, '--hashes', 4, '-q', '-o', $image, "$dir/bits");
+
+    tool(1, qr/ngx-bloom import: .* % fewer than the 1000 of the image/,
+         @import, '--max-change', '50%');
+    tool(1, qr/--min-keys demands 1000/, @import, '--min-keys', '1k');
+    items_are(1000, 'the old image stays');
+    tool(0, undef, @import, '--max-change', '99%');
+};
+
+
+subtest 'a wrong value' => sub {
+    for my $value ('20', '0%', '-5%', '%', '5%%', 'of', '1e3%', '.5%', '') {
+        tool(2, qr/--max-change "\Q$value\E": must be a percentage such as 20%/,
+             'build', '-o', $image, '--max-change', $value, stdin_of(1));
+    }
+};
+
+
+done_testing;
