@@ -7,8 +7,14 @@
 #include "ngx_http_bloom_conf_zone.h"
 #include "ngx_http_bloom_conf.h"
 #include "bloom_units.h"
+#include "bloom_utf8.h"
 
 
+/* The longest label of a zone, in bytes. */
+#define NGX_HTTP_BLOOM_CONF_ZONE_LABEL  100
+
+
+static ngx_uint_t ngx_http_bloom_conf_zone_is_label(ngx_str_t *text);
 static char *ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
 static char *ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
@@ -117,6 +123,20 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                                "\"reserved\"");
         }
 
+        if (params.label.data != NULL) {
+
+            if (!ngx_http_bloom_conf_zone_is_label(&params.label)) {
+                return ngx_http_bloom_conf_invalid(cf, "label", &params.label,
+                                                   "1 to 100 bytes of "
+                                                   "printable UTF-8 without "
+                                                   "any of \"'<>&\\; write a "
+                                                   "label with spaces as "
+                                                   "\"label=A list\"");
+            }
+
+            zone->label = params.label;
+        }
+
         if ((params.file.len != 0) == (params.capacity.len != 0)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "bloom zone \"%V\" must have either \"file=\", "
@@ -144,6 +164,35 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     return NGX_CONF_OK;
+}
+
+
+/*
+ * Returns 1 if a text may be a label.  It has no byte that would have to be
+ * escaped in HTML, JSON or a header, since labels are put into error pages.
+ */
+static ngx_uint_t
+ngx_http_bloom_conf_zone_is_label(ngx_str_t *text)
+{
+    u_char  c;
+    size_t  i;
+
+    if (text->len == 0 || text->len > NGX_HTTP_BLOOM_CONF_ZONE_LABEL) {
+        return 0;
+    }
+
+    for (i = 0; i < text->len; i++) {
+        c = text->data[i];
+
+        if (c < 0x20 || c == 0x7f
+            || (c == 0xc2 && text->data[i + 1] < 0xa0)     /* a control */
+            || ngx_strchr("\"'<>&\\", c) != NULL)
+        {
+            return 0;
+        }
+    }
+
+    return bloom_utf8_valid(text->data, text->len);
 }
 
 

@@ -230,6 +230,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_uint_t              conf_line;
 
     /* parameters of the configuration */
+    ngx_str_t               label;       /* what people call the zone; empty:
+                                            it has no label */
     size_t                  size;        /* 0: as large as the image needs */
     ngx_bloom_image_file_t  file;        /* name.len 0: starts empty */
     bloom_image_t           image;

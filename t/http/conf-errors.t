@@ -176,10 +176,20 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           invalid('bloom_zone', qw(zone file capacity fpr layout hash key
-                                   journal required watch max_age huge_pages)),
+                                   journal required watch max_age huge_pages
+                                   label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
+
+    table('http', "bloom_zone zone=z capacity=1k fpr=0.1 'label=%s';",
+          q(invalid label "%s": it must be 1 to 100 bytes of printable UTF-8)
+          . q( without any of "'<>&\; write a label with spaces as)
+          . ' "label=A list"',
+          '', 'x' x 101, "a\tb", "\x7f", "\xc3", "\xc2\x85", 'R&D', '<b>',
+          '"URLhaus"');
+    is_accepted('http', "bloom_zone zone=z capacity=1k fpr=0.1 'label=$_';")
+        for 'x', 'x' x 100, "Abuse.ch \xc3\x96 \$1";
 
     is_refused('server', '>bloom_zone zone=z capacity=1k fpr=0.1;',
                '"bloom_zone" directive is not allowed here');
