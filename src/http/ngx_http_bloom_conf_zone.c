@@ -137,6 +137,16 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             zone->label = params.label;
         }
 
+        if (params.key.data != NULL) {
+            zone->key_form = bloom_form_parse((char *) params.key.data,
+                                              params.key.len);
+            if (zone->key_form == -1) {
+                return ngx_http_bloom_conf_invalid(cf, "key", &params.key,
+                                                   "\"raw\", \"lower\", "
+                                                   "\"host\" or \"url\"");
+            }
+        }
+
         if ((params.file.len != 0) == (params.capacity.len != 0)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "bloom zone \"%V\" must have either \"file=\", "
@@ -149,6 +159,10 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         } else {
             rc = ngx_http_bloom_conf_zone_empty(cf, &params, &zone->image);
+
+            if (zone->key_form != -1) {
+                zone->image.key_form = (uint32_t) zone->key_form;
+            }
         }
 
         if (rc != NGX_CONF_OK) {
@@ -204,13 +218,12 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
     ngx_int_t  watch;
 
     if (params->capacity.data || params->fpr.data || params->layout.data
-        || params->hash.data || params->key.data)
+        || params->hash.data)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bloom zone \"%V\" has \"file=\", whose image "
-                           "states \"capacity\", \"fpr\", \"layout\", "
-                           "\"hash\" and \"key\": leave these out",
-                           &params->zone);
+                           "states \"capacity\", \"fpr\", \"layout\" and "
+                           "\"hash\": leave these out", &params->zone);
         return NGX_CONF_ERROR;
     }
 
@@ -250,7 +263,6 @@ static char *
 ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, bloom_image_t *image)
 {
-    int       form;
     uint32_t  layout;
 
     layout = BLOOM_LAYOUT_BLOCKED;
@@ -306,18 +318,6 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
             return ngx_http_bloom_conf_invalid(cf, "hash", &params->hash,
                                                "\"murmur3\" or \"siphash\"");
         }
-    }
-
-    if (params->key.data != NULL) {
-        form = bloom_form_parse((char *) params->key.data,
-                                params->key.len);
-        if (form == -1) {
-            return ngx_http_bloom_conf_invalid(cf, "key", &params->key,
-                                               "\"raw\", \"lower\", \"host\" "
-                                               "or \"url\"");
-        }
-
-        image->key_form = (uint32_t) form;
     }
 
     if (bloom_geometry_size(&image->geometry, layout, image->capacity,

@@ -171,8 +171,8 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
 
     is_refused('http', ">bloom_zone zone=z file=ids.bloom $_;",
         'bloom zone "z" has "file=", whose image states "capacity", "fpr",'
-        . ' "layout", "hash" and "key": leave these out')
-        for qw(capacity= fpr=0.1 layout=classic hash=murmur3 key=raw);
+        . ' "layout" and "hash": leave these out')
+        for qw(capacity= fpr=0.1 layout=classic hash=murmur3);
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           invalid('bloom_zone', qw(zone file capacity fpr layout hash key
@@ -222,6 +222,9 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 key=%s;',
           'invalid key "%s": it must be "raw", "lower", "host" or "url"',
           '', qw(cooked));
+    table('http', 'bloom_zone zone=z file=ids.bloom key=%s;',
+          'invalid key "%s": it must be "raw", "lower", "host" or "url"',
+          '', qw(cooked URL));
 
     is_accepted('http', "bloom_zone zone=z $_;")
         for 'capacity=1 fpr=0.5', 'capacity=10k fpr=1%', 'capacity=1M fpr=1e-9',
