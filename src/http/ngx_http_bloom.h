@@ -89,6 +89,10 @@ typedef struct {
                                             parts; 0: for one of them */
     unsigned                   invalid:1;  /* fires on an invalid key */
     unsigned                   empty:1;  /* fires on an empty key */
+    unsigned                   exact:1;  /* the canonical key is looked up
+                                            alone, without its parents */
+    unsigned                   dry_run:1;  /* on trial: decides and counts, and
+                                            the request goes on */
     unsigned                   plain:1;  /* evaluating the key's variable has
                                             no side effect */
 

@@ -166,6 +166,9 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return rc;
     }
 
+    rule->exact = (params.exact.data != NULL);
+    rule->dry_run = (params.dry_run.data != NULL);
+
     rc = ngx_http_bloom_conf_rules_name(cf, &params, rule);
     if (rc != NGX_CONF_OK) {
         return rc;
