@@ -3,20 +3,13 @@
 /*
  * This file answers "Why is this blocked?": it looks up a key in all zones and
  * says what each rule does about it.
- *
- * A rule takes its key from the request, and the rules of a list may have
- * different keys ($arg_url, $remote_addr).  The rules of a list that have the
- * same key are considered together, as if the request had the given key there
- * and no key elsewhere.  The first of them that fires decides, except that a
- * rule on trial ("dry_run") never does.
  */
 
 #include "ngx_http_bloom_explain.h"
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_effect.h"
 #include "ngx_http_bloom_lookup.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_rules.h"
-#include "ngx_http_bloom_stats.h"
 #include "ngx_http_bloom_turns.h"
 
 
@@ -25,32 +18,14 @@
 #define NGX_HTTP_BLOOM_EXPLAIN_LOOKED   512
 #define NGX_HTTP_BLOOM_EXPLAIN_WRITTEN  4096
 
-/* The search for the rule that decides takes one step more for so many rules. */
+/* The search for the rule that decides takes one step more for so many
+ * rules. */
 #define NGX_HTTP_BLOOM_EXPLAIN_RULES    64
-
-/* Bytes of an expression that a sentence of the summary has at most. */
-#define NGX_HTTP_BLOOM_EXPLAIN_SHOWN    256
-
-
-typedef struct {
-    ngx_bloom_lookup_t          lookup;
-    ngx_uint_t                  answer;  /* NGX_BLOOM_ABSENT ... */
-} ngx_http_bloom_explain_zone_t;
-
-
-/* What a rule does about the key. */
-typedef enum {
-    NGX_HTTP_BLOOM_EXPLAIN_NOTHING = 0,
-    NGX_HTTP_BLOOM_EXPLAIN_FIRES,        /* its condition holds */
-    NGX_HTTP_BLOOM_EXPLAIN_UNAVAILABLE   /* the answer is unknown, and some
-                                            place has "bloom_unavailable
-                                            reject" */
-} ngx_http_bloom_explain_effect_e;
 
 
 typedef struct {
     ngx_str_t                   key;
-    ngx_http_bloom_explain_zone_t  *zone;  /* by the number of the zone */
+    ngx_http_bloom_effect_zone_t  *zone;  /* by the number of the zone */
     ngx_http_bloom_main_conf_t *bmcf;
 
     ngx_uint_t                  part;    /* of the response, see below */
@@ -83,30 +58,6 @@ static ngx_int_t ngx_http_bloom_explain_variables(
 
 static ngx_int_t ngx_http_bloom_explain_summary(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain, ngx_uint_t present);
-static void ngx_http_bloom_explain_sentence(ngx_http_bloom_explain_t *explain,
-    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule,
-    ngx_http_bloom_explain_effect_e effect);
-static void ngx_http_bloom_explain_doing(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_rule_t *rule, ngx_http_bloom_explain_effect_e effect,
-    ngx_uint_t dry_run);
-static void ngx_http_bloom_explain_by(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_rule_t *rule);
-static void ngx_http_bloom_explain_in(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_place_t *place);
-static void ngx_http_bloom_explain_reason(ngx_http_bloom_explain_t *explain,
-    ngx_http_bloom_rule_t *rule);
-
-static ngx_uint_t ngx_http_bloom_explain_answer(
-    ngx_http_bloom_explain_t *explain, ngx_http_bloom_rule_t *rule);
-static ngx_http_bloom_explain_effect_e ngx_http_bloom_explain_effect(
-    ngx_http_bloom_explain_t *explain, ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_rule_t *rule);
-static ngx_uint_t ngx_http_bloom_explain_is_decided(
-    ngx_http_bloom_turns_t *turns, ngx_http_bloom_explain_t *explain,
-    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule);
-static ngx_http_bloom_place_t *ngx_http_bloom_explain_enforcing(
-    ngx_http_bloom_rule_t *first, ngx_http_bloom_explain_effect_e effect);
-
 static void ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain, ngx_http_bloom_place_t *place);
 static void ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
@@ -114,11 +65,6 @@ static void ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_explain_put_key(ngx_http_bloom_text_t *text,
     ngx_http_bloom_key_t *key);
-static ngx_uint_t ngx_http_bloom_explain_is_named(ngx_http_bloom_rule_t *rule);
-static ngx_str_t *ngx_http_bloom_explain_state(ngx_bloom_zone_t *zone,
-    ngx_http_bloom_stats_t *stats);
-static void ngx_http_bloom_explain_location(ngx_http_bloom_text_t *text,
-    ngx_http_core_loc_conf_t *location);
 static void ngx_http_bloom_explain_string(ngx_http_bloom_text_t *text,
     const char *before, ngx_str_t *value);
 static void ngx_http_bloom_explain_at(ngx_http_bloom_turns_t *turns,
@@ -178,13 +124,13 @@ ngx_http_bloom_explain_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     /* the lookups, and the expressions that they point to */
 
     size = explain->bmcf->zones.nelts
-           * (sizeof(ngx_http_bloom_explain_zone_t)
+           * (sizeof(ngx_http_bloom_effect_zone_t)
               + bloom_form_room(BLOOM_FORM_URL, key.len));
 
     if (ngx_http_bloom_text_take(&turns->text, size) == NGX_OK) {
 
         explain->zone = ngx_palloc(r->pool, explain->bmcf->zones.nelts
-                                   * sizeof(ngx_http_bloom_explain_zone_t));
+                                   * sizeof(ngx_http_bloom_effect_zone_t));
         if (explain->zone == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
@@ -243,7 +189,7 @@ ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain)
 {
     ngx_bloom_zone_t               **zone;
-    ngx_http_bloom_explain_zone_t   *looked;
+    ngx_http_bloom_effect_zone_t   *looked;
 
     if (explain->i == explain->bmcf->zones.nelts) {
         ngx_http_bloom_text_printf(&turns->text, "{\"key\":");
@@ -303,9 +249,9 @@ static ngx_int_t
 ngx_http_bloom_explain_summary(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain, ngx_uint_t present)
 {
-    ngx_array_t                      **list;
-    ngx_http_bloom_rule_t             *first, *rule;
-    ngx_http_bloom_explain_effect_e    effect;
+    ngx_array_t             **list;
+    ngx_http_bloom_text_t    *scratch;
+    ngx_http_bloom_rule_t    *first, *rule;
 
     if (explain->i == explain->bmcf->rules.nelts) {
         return NGX_OK;
@@ -323,280 +269,29 @@ ngx_http_bloom_explain_summary(ngx_http_bloom_turns_t *turns,
         explain->j++;
     }
 
-    effect = ngx_http_bloom_explain_effect(explain, first, rule);
+    turns->left -= (rule - first) / NGX_HTTP_BLOOM_EXPLAIN_RULES;
 
-    if (effect == NGX_HTTP_BLOOM_EXPLAIN_NOTHING
-        || (ngx_http_bloom_explain_answer(explain, rule)
+    if (first->places->nelts == 0
+        || (ngx_http_bloom_effect_answer(explain->zone, rule)
             == NGX_BLOOM_PRESENT) != present
-        || first->places->nelts == 0
-        || ngx_http_bloom_explain_is_decided(turns, explain, first, rule))
+        || ngx_http_bloom_effect_of(explain->zone, first, rule)
+           == NGX_HTTP_BLOOM_EFFECT_NONE
+        || ngx_http_bloom_effect_is_decided(explain->zone, first, rule))
     {
         return NGX_AGAIN;
     }
 
-    ngx_http_bloom_explain_sentence(explain, first, rule, effect);
+    scratch = &explain->scratch;
+    scratch->pos = scratch->start;
+
+    ngx_http_bloom_effect_say(scratch, explain->zone, first, rule);
 
     ngx_http_bloom_text_printf(&turns->text,
                                explain->sentences++ == 0 ? "" : ",");
-    ngx_http_bloom_text_quote(&turns->text, explain->scratch.start,
-                              explain->scratch.pos - explain->scratch.start);
+    ngx_http_bloom_text_quote(&turns->text, scratch->start,
+                              scratch->pos - scratch->start);
+
     return NGX_AGAIN;
-}
-
-
-/*
- * Makes one sentence of the summary, such as
- *
- *     rejected with 403 by the rule at FILE:LINE in location /go of server
- *     NAME, if $arg_url is this key: zone bad (URLhaus) finds evil.example/
- *
- * The text from outside, a part of the key, stands at its end.
- */
-static void
-ngx_http_bloom_explain_sentence(ngx_http_bloom_explain_t *explain,
-    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule,
-    ngx_http_bloom_explain_effect_e effect)
-{
-    ngx_http_bloom_text_t   *text;
-    ngx_http_bloom_place_t  *place;
-
-    text = &explain->scratch;
-    text->pos = text->start;
-
-    place = ngx_http_bloom_explain_enforcing(first, effect);
-
-    ngx_http_bloom_explain_doing(text, rule, effect, place == NULL);
-    ngx_http_bloom_explain_by(text, rule);
-    ngx_http_bloom_explain_in(text, place ? place : first->places->elts);
-
-    if (first->places->nelts > 1) {
-        ngx_http_bloom_text_printf(text, " and %ui more",
-                                   first->places->nelts - 1);
-    }
-
-    ngx_http_bloom_text_printf(text, ", if ");
-    ngx_http_bloom_text_append(text, &rule->key.value.value);
-    ngx_http_bloom_text_printf(text, " is this key: ");
-
-    ngx_http_bloom_explain_reason(explain, rule);
-}
-
-
-static void
-ngx_http_bloom_explain_doing(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_rule_t *rule, ngx_http_bloom_explain_effect_e effect,
-    ngx_uint_t dry_run)
-{
-    ngx_http_bloom_text_printf(text, dry_run ? "in dry run, " : "");
-
-    if (effect == NGX_HTTP_BLOOM_EXPLAIN_UNAVAILABLE) {
-        ngx_http_bloom_text_printf(text, "rejected with %d",
-                                   NGX_HTTP_SERVICE_UNAVAILABLE);
-
-    } else if (rule->action == NGX_HTTP_BLOOM_REJECT) {
-        ngx_http_bloom_text_printf(text, "rejected with %ui", rule->status);
-
-    } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
-        ngx_http_bloom_text_printf(text, "routed to ");
-        ngx_http_bloom_text_append(text, &rule->to.value);
-
-    } else {
-        ngx_http_bloom_text_printf(text, "passed");
-    }
-}
-
-
-static void
-ngx_http_bloom_explain_by(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_rule_t *rule)
-{
-    if (ngx_http_bloom_explain_is_named(rule)) {
-        ngx_http_bloom_text_printf(text, " by rule ");
-        ngx_http_bloom_text_append(text, &rule->label);
-
-    } else {
-        ngx_http_bloom_text_printf(text, " by the rule");
-    }
-
-    ngx_http_bloom_text_printf(text, " at %s:%ui", rule->conf_file,
-                               rule->conf_line);
-}
-
-
-static void
-ngx_http_bloom_explain_in(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_place_t *place)
-{
-    ngx_http_core_srv_conf_t  *server;
-
-    server = place->server;
-
-    ngx_http_bloom_text_printf(text, " in ");
-
-    if (place->location->name.len != 0) {
-        ngx_http_bloom_text_printf(text, "location ");
-        ngx_http_bloom_explain_location(text, place->location);
-        ngx_http_bloom_text_printf(text, " of ");
-    }
-
-    if (server->server_name.len != 0) {
-        ngx_http_bloom_text_printf(text, "server ");
-        ngx_http_bloom_text_append(text, &server->server_name);
-
-    } else {
-        ngx_http_bloom_text_printf(text, "the server at %s:%ui",
-                                   server->file_name,
-                                   (ngx_uint_t) server->line);
-    }
-}
-
-
-/* Appends why a rule does what it does. */
-static void
-ngx_http_bloom_explain_reason(ngx_http_bloom_explain_t *explain,
-    ngx_http_bloom_rule_t *rule)
-{
-    unsigned                 i;
-    ngx_str_t                found;
-    bloom_key_t             *key;
-    ngx_bloom_zone_t        *zone;
-    ngx_bloom_lookup_t      *lookup;
-    ngx_http_bloom_text_t   *text;
-    ngx_http_bloom_stats_t   stats;
-
-    text = &explain->scratch;
-    zone = rule->key.zone;
-    lookup = &explain->zone[zone->number].lookup;
-
-    ngx_http_bloom_text_printf(text, "zone ");
-    ngx_http_bloom_text_append(text, &zone->name);
-
-    if (zone->label.len != 0) {
-        ngx_http_bloom_text_printf(text, " (%V)", &zone->label);
-    }
-
-    switch (ngx_http_bloom_explain_answer(explain, rule)) {
-
-    case NGX_BLOOM_ABSENT:
-        ngx_http_bloom_text_printf(text, " does not find it");
-        return;
-
-    case NGX_BLOOM_PRESENT:
-
-        for (i = 0; !(lookup->matches >> i & 1); i++) { /* void */ }
-
-        key = &lookup->keys.expression[i];
-
-        found.data = (u_char *) key->data;
-        found.len = ngx_min(key->len, NGX_HTTP_BLOOM_EXPLAIN_SHOWN);
-
-        ngx_http_bloom_text_printf(text, " finds ");
-        ngx_http_bloom_text_append(text, &found);
-        ngx_http_bloom_text_printf(text, found.len < key->len ? "..." : "");
-        return;
-
-    case NGX_BLOOM_UNKNOWN:
-        ngx_http_bloom_text_printf(text, " cannot tell, since its state is %V",
-                                   ngx_http_bloom_explain_state(zone, &stats));
-        return;
-
-    default: /* NGX_BLOOM_INVALID */
-        ngx_http_bloom_text_printf(text, " calls it invalid: it %s",
-                                   lookup->why);
-    }
-}
-
-
-/* ---- what a rule does ---- */
-
-/* Returns the answer that the rule gets: NGX_BLOOM_ABSENT ... */
-static ngx_uint_t
-ngx_http_bloom_explain_answer(ngx_http_bloom_explain_t *explain,
-    ngx_http_bloom_rule_t *rule)
-{
-    return explain->zone[rule->key.zone->number].answer;
-}
-
-
-static ngx_http_bloom_explain_effect_e
-ngx_http_bloom_explain_effect(ngx_http_bloom_explain_t *explain,
-    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule)
-{
-    ngx_uint_t  answer;
-
-    answer = ngx_http_bloom_explain_answer(explain, rule);
-
-    if (answer == rule->fires
-        || (answer == NGX_BLOOM_INVALID && rule->invalid))
-    {
-        return NGX_HTTP_BLOOM_EXPLAIN_FIRES;
-    }
-
-    if (answer == NGX_BLOOM_UNKNOWN
-        && ngx_http_bloom_explain_enforcing(first,
-                                        NGX_HTTP_BLOOM_EXPLAIN_UNAVAILABLE)
-           != NULL)
-    {
-        return NGX_HTTP_BLOOM_EXPLAIN_UNAVAILABLE;
-    }
-
-    return NGX_HTTP_BLOOM_EXPLAIN_NOTHING;
-}
-
-
-/* Returns the first place of a list that is not in dry run; for
- * NGX_HTTP_BLOOM_EXPLAIN_UNAVAILABLE, it also has "bloom_unavailable reject".
- * Returns NULL if there is none. */
-static ngx_http_bloom_place_t *
-ngx_http_bloom_explain_enforcing(ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_explain_effect_e effect)
-{
-    ngx_uint_t               i;
-    ngx_http_bloom_place_t  *place;
-
-    place = first->places->elts;
-
-    for (i = 0; i < first->places->nelts; i++) {
-        if (!place[i].conf->dry_run
-            && (effect == NGX_HTTP_BLOOM_EXPLAIN_FIRES
-                || place[i].conf->unavailable
-                   == NGX_HTTP_BLOOM_UNAVAILABLE_REJECT))
-        {
-            return &place[i];
-        }
-    }
-
-    return NULL;
-}
-
-
-/* Returns 1 if a rule of the list that has the same key and stands before this
- * one decides. */
-static ngx_uint_t
-ngx_http_bloom_explain_is_decided(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain, ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_rule_t *rule)
-{
-    ngx_str_t              *one, *other;
-    ngx_http_bloom_rule_t  *before;
-
-    turns->left -= (rule - first) / NGX_HTTP_BLOOM_EXPLAIN_RULES;
-
-    for (before = first; before < rule; before++) {
-
-        one = &before->key.value.value;
-        other = &rule->key.value.value;
-
-        if (one->len == other->len
-            && ngx_strncmp(one->data, other->data, one->len) == 0
-            && ngx_http_bloom_explain_effect(explain, first, before)
-               == NGX_HTTP_BLOOM_EXPLAIN_FIRES)
-        {
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 
@@ -608,7 +303,7 @@ ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
 {
     ngx_bloom_zone_t               **zones, *zone;
     ngx_http_bloom_stats_t           stats;
-    ngx_http_bloom_explain_zone_t   *looked;
+    ngx_http_bloom_effect_zone_t   *looked;
 
     if (explain->i == explain->bmcf->zones.nelts) {
         ngx_http_bloom_text_printf(&turns->text, "],\"lists\":[");
@@ -629,7 +324,7 @@ ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
 
     if (looked->answer == NGX_BLOOM_UNKNOWN) {
         ngx_http_bloom_text_printf(&turns->text, ",\"state\":\"%V\"",
-                                   ngx_http_bloom_explain_state(zone, &stats));
+                                   ngx_http_bloom_effect_state(zone, &stats));
     }
 
     ngx_http_bloom_text_printf(&turns->text, "}");
@@ -706,7 +401,7 @@ ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
                               (ngx_uint_t) place->server->line);
 
     scratch->pos = scratch->start;
-    ngx_http_bloom_explain_location(scratch, place->location);
+    ngx_http_bloom_effect_location(scratch, place->location);
 
     location.data = scratch->start;
     location.len = scratch->pos - scratch->start;
@@ -732,11 +427,13 @@ ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
 
     text = &turns->text;
 
-    fires = (ngx_http_bloom_explain_effect(explain, first, rule)
-             == NGX_HTTP_BLOOM_EXPLAIN_FIRES);
+    turns->left -= (rule - first) / NGX_HTTP_BLOOM_EXPLAIN_RULES;
 
-    decides = fires && !ngx_http_bloom_explain_is_decided(turns, explain, first,
-                                                          rule);
+    fires = (ngx_http_bloom_effect_of(explain->zone, first, rule)
+             == NGX_HTTP_BLOOM_EFFECT_FIRES);
+
+    decides = fires && !rule->dry_run
+              && !ngx_http_bloom_effect_is_decided(explain->zone, first, rule);
 
     ngx_http_bloom_explain_string(text, "{\"rule\":", &rule->label);
     ngx_http_bloom_explain_at(turns, explain, ",\"at\":", rule->conf_file,
@@ -763,9 +460,12 @@ ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
                                    rule->all ? "all" : "any");
     }
 
-    ngx_http_bloom_text_printf(text, "%s%s,\"fires\":%s,\"decides\":%s}",
+    ngx_http_bloom_text_printf(text, "%s%s,\"exact\":%s,\"dry_run\":%s,"
+                               "\"fires\":%s,\"decides\":%s}",
                                rule->invalid ? ",\"invalid\":\"fire\"" : "",
                                rule->empty ? ",\"empty\":\"fire\"" : "",
+                               rule->exact ? "true" : "false",
+                               rule->dry_run ? "true" : "false",
                                fires ? "true" : "false",
                                decides ? "true" : "false");
 }
@@ -819,57 +519,6 @@ ngx_http_bloom_explain_put_key(ngx_http_bloom_text_t *text,
     }
 
     ngx_http_bloom_explain_string(text, ",\"zone\":", &key->zone->name);
-}
-
-
-/* Returns 1 if the rule has "name=". */
-static ngx_uint_t
-ngx_http_bloom_explain_is_named(ngx_http_bloom_rule_t *rule)
-{
-    size_t  len;
-
-    len = ngx_strlen(rule->conf_file);
-
-    return rule->label.len <= len || rule->label.data[len] != ':'
-           || ngx_strncmp(rule->label.data, rule->conf_file, len) != 0;
-}
-
-
-/* Returns the state of a zone, which says why its answers are unknown. */
-static ngx_str_t *
-ngx_http_bloom_explain_state(ngx_bloom_zone_t *zone,
-    ngx_http_bloom_stats_t *stats)
-{
-    ngx_bloom_info_t  info;
-
-    ngx_bloom_info_get(zone, &info);
-    ngx_http_bloom_stats_get(stats, zone, &info);
-
-    return &stats->state;
-}
-
-
-/* Appends a location as the configuration writes it; nothing for a server. */
-static void
-ngx_http_bloom_explain_location(ngx_http_bloom_text_t *text,
-    ngx_http_core_loc_conf_t *location)
-{
-    char  *before;
-
-    before = location->lmt_excpt ? "limit_except in "
-             : location->noname ? "if in "
-             : location->exact_match ? "= "
-             : location->noregex ? "^~ "
-             : "";
-
-#if (NGX_PCRE)
-    if (location->regex != NULL && !location->noname) {
-        before = "~ ";
-    }
-#endif
-
-    ngx_http_bloom_text_printf(text, before);
-    ngx_http_bloom_text_append(text, &location->name);
 }
 
 
