@@ -375,8 +375,8 @@ ngx_http_bloom_create_main_conf(ngx_conf_t *cf)
 
     if (ngx_array_init(&bmcf->zones, cf->pool, 4, sizeof(ngx_bloom_zone_t *))
         != NGX_OK
-        || ngx_array_init(&bmcf->routes, cf->pool, 4,
-                          sizeof(ngx_http_bloom_routes_t))
+        || ngx_array_init(&bmcf->askers, cf->pool, 4,
+                          sizeof(ngx_http_bloom_asker_t *))
            != NGX_OK
         || ngx_array_init(&bmcf->rules, cf->pool, 4, sizeof(ngx_array_t *))
            != NGX_OK)
@@ -416,9 +416,7 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_bloom_loc_conf_t *prev = parent;
     ngx_http_bloom_loc_conf_t *conf = child;
 
-    ngx_http_bloom_routes_t     *routes;
     ngx_http_core_loc_conf_t    *clcf;
-    ngx_http_bloom_main_conf_t  *bmcf;
 
     ngx_conf_merge_ptr_value(conf->rules, prev->rules, NULL);
     ngx_conf_merge_ptr_value(conf->adds, prev->adds, NULL);
@@ -444,22 +442,8 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_http_bloom_audit_merge(cf, prev, conf);
 
-    if (conf->rules == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
-
-    routes = ngx_array_push(&bmcf->routes);
-    if (routes == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    routes->rules = conf->rules;
-    routes->server = ngx_http_conf_get_module_srv_conf(cf,
-                                                       ngx_http_core_module);
-
-    return NGX_CONF_OK;
+    return conf->rules != NULL ? ngx_http_bloom_conf_rules_apply(cf, conf)
+                               : NGX_CONF_OK;
 }
 
 

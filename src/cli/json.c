@@ -13,21 +13,8 @@
 #include "bloom_json.h"
 #include "bloom_utf8.h"
 #include "json.h"
-#include "visible.h"
 
 
-/* Returns the code point of a character of two or three bytes. */
-static unsigned
-code_point(const uint8_t *p, size_t len)
-{
-    return len == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
-                    : (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6
-                      | (p[2] & 0x3fu);
-}
-
-
-/* Prints a string.  It escapes characters that a terminal would obey, although
- * JSON allows them. */
 static void
 string(const uint8_t *p, size_t len)
 {
@@ -38,13 +25,7 @@ string(const uint8_t *p, size_t len)
 
     for ( /* void */ ; len != 0; p += used, len -= used) {
         n = bloom_json_escape_next(escaped, p, len, &used);
-
-        if (used > 1 && visible_is_hidden(p, used)) {
-            printf("\\u%04x", code_point(p, used));
-
-        } else {
-            fwrite(escaped, 1, n, stdout);
-        }
+        fwrite(escaped, 1, n, stdout);
     }
 
     putchar('"');

@@ -29,10 +29,6 @@
 #define VISIBLE_MAX  16                  /* most bytes for a character */
 
 
-/* Returns 1 if a valid UTF-8 character of `len` bytes must not be printed, else
- * 0. */
-int visible_is_hidden(const uint8_t *p, size_t len);
-
 /* Writes the character at p, or its escape, to `dst`.  There are `rest` bytes,
  * at least 1, and *used gets how many the character has.  Returns the length
  * in `dst`. */

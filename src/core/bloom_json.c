@@ -360,6 +360,9 @@ size_t
 bloom_json_escape_next(uint8_t dst[BLOOM_JSON_ESCAPED_MAX],
     const uint8_t *p, size_t rest, size_t *used)
 {
+    int       i;
+    unsigned  c;
+
     static const char  hex[] = "0123456789abcdef";
 
     *used = bloom_utf8_len(p, rest);
@@ -376,10 +379,18 @@ bloom_json_escape_next(uint8_t dst[BLOOM_JSON_ESCAPED_MAX],
         return 2;
     }
 
-    if (*p < 0x20 || *p == 0x7f) {
-        memcpy(dst, "\\u00", 4);
-        dst[4] = (uint8_t) hex[*p >> 4];
-        dst[5] = (uint8_t) hex[*p & 0xf];
+    if (bloom_utf8_is_hidden(p, *used)) {
+
+        c = *used == 1 ? p[0]
+            : *used == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
+            : (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+
+        memcpy(dst, "\\u", 2);
+
+        for (i = 5; i >= 2; i--, c >>= 4) {
+            dst[i] = (uint8_t) hex[c & 0xf];
+        }
+
         return 6;
     }
 

@@ -63,7 +63,9 @@ int bloom_json_end(bloom_json_t *json);
 /*
  * Writes `src` to `dst` as the contents of a JSON string, without quotes.
  * Writes nothing if `dst` is NULL.  A byte that is not part of a valid UTF-8
- * character becomes U+FFFD.  Returns the length of the output, at most
+ * character becomes U+FFFD.  A character that terminals obey instead of showing
+ * it (bloom_utf8_is_hidden()) becomes \uNNNN, also where JSON allows it as it
+ * is.  Returns the length of the output, at most
  * BLOOM_JSON_ESCAPED_MAX * len.
  */
 size_t bloom_json_escape(uint8_t *dst, const uint8_t *src, size_t len);

@@ -40,6 +40,15 @@ bloom_utf8_begin(uint8_t first, uint8_t *from, uint8_t *to)
  * least 1. */
 size_t bloom_utf8_len(const uint8_t *p, size_t rest);
 
+/*
+ * Returns 1 if a valid character of `len` bytes must not be shown as it is,
+ * else 0: terminals and browsers obey it instead of showing it.  These are the
+ * controls C0, DEL and C1, the line and paragraph separators, and the
+ * characters that change the direction of text: U+0000 to U+001F, U+007F to
+ * U+009F, U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069.
+ */
+int bloom_utf8_is_hidden(const uint8_t *p, size_t len);
+
 /* Returns 1 if these bytes are valid UTF-8, else 0. */
 int bloom_utf8_valid(const uint8_t *p, size_t len);
 

@@ -96,9 +96,13 @@ typedef struct {
                                             the request goes on */
     unsigned                   plain:1;  /* evaluating the key's variable has
                                             no side effect */
-    ngx_uint_t                 nprefetch;  /* in the first rule of a list: how
-                                            many rules, itself included, are
-                                            NGX_HTTP_BLOOM_PREFETCH */
+
+    /* in the first rule of a list: */
+
+    ngx_uint_t                 nprefetch;  /* how many rules, itself included,
+                                            are NGX_HTTP_BLOOM_PREFETCH */
+    ngx_array_t               *places;   /* of ngx_http_bloom_place_t: where
+                                            the list applies */
 
     ngx_str_t                  label;    /* "name=", or FILE:LINE */
     ngx_str_t                  identity; /* finds its counters after a reload */
@@ -134,6 +138,15 @@ typedef struct {
 } ngx_http_bloom_addition_t;
 
 
+/* A bloom_lookup directive: a variable with a zone's answer. */
+typedef struct {
+    ngx_http_bloom_key_t       key;
+    ngx_str_t                  name;     /* of the variable, with "$" */
+    u_char                    *conf_file;
+    ngx_uint_t                 conf_line;
+} ngx_http_bloom_asker_t;
+
+
 /* A bloom_audit directive: which requests with absent keys are let through. */
 typedef struct {
     ngx_uint_t                 rate;     /* number of requests let through, of
@@ -161,21 +174,13 @@ typedef struct {
     ngx_array_t                zones;    /* of ngx_bloom_zone_t * */
     ngx_array_t                rules;    /* of ngx_array_t *: every list of
                                             rules, each one once */
-    ngx_array_t                routes;   /* of ngx_http_bloom_routes_t */
+    ngx_array_t                askers;   /* of ngx_http_bloom_asker_t * */
     ngx_str_t                  state_path;             /* data NULL: default;
                                                           len 0: off */
     ngx_uint_t                 writes;   /* some endpoint has write=on */
     ngx_uint_t                 asks;     /* some location has bloom_feedback or
                                             bloom_audit */
 } ngx_http_bloom_main_conf_t;
-
-
-/* A list of rules and a server where it applies.  The server must have the
- * named locations that the rules route to. */
-typedef struct {
-    ngx_array_t               *rules;
-    ngx_http_core_srv_conf_t  *server;
-} ngx_http_bloom_routes_t;
 
 
 typedef struct {
@@ -192,6 +197,15 @@ typedef struct {
     ngx_uint_t                 unavailable;
     ngx_uint_t                 log_level;
 } ngx_http_bloom_loc_conf_t;
+
+
+/* A place where a list of rules applies: a server, or a location in it.  The
+ * server must have the named locations that the rules route to. */
+typedef struct {
+    ngx_http_core_srv_conf_t  *server;
+    ngx_http_core_loc_conf_t  *location; /* of the server itself: no name */
+    ngx_http_bloom_loc_conf_t *conf;
+} ngx_http_bloom_place_t;
 
 
 /* The answer that the variable of a bloom_lookup has given in a request. */

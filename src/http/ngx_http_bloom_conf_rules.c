@@ -20,6 +20,8 @@ static char *ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_conf_rules_to(ngx_conf_t *cf, ngx_str_t *to,
     ngx_http_bloom_rule_t *rule);
+static ngx_int_t ngx_http_bloom_conf_rules_check_route(ngx_conf_t *cf,
+    ngx_http_bloom_rule_t *rule, ngx_http_core_srv_conf_t *server);
 
 
 char *
@@ -28,7 +30,8 @@ ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     char                          *rc;
     ngx_str_t                     *value;
     ngx_http_variable_t           *var;
-    ngx_http_bloom_key_t          *key;
+    ngx_http_bloom_asker_t        *asker, **slot;
+    ngx_http_bloom_main_conf_t    *bmcf = conf;
     ngx_http_bloom_conf_params_t   params;
 
     value = cf->args->elts;
@@ -38,12 +41,20 @@ ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return rc;
     }
 
-    key = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_key_t));
-    if (key == NULL) {
+    asker = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_asker_t));
+    slot = ngx_array_push(&bmcf->askers);
+
+    if (asker == NULL || slot == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    rc = ngx_http_bloom_conf_key(cf, &value[1], &params, key);
+    *slot = asker;
+
+    asker->name = value[2];
+    asker->conf_file = cf->conf_file->file.name.data;
+    asker->conf_line = cf->conf_file->line;
+
+    rc = ngx_http_bloom_conf_key(cf, &value[1], &params, &asker->key);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -54,7 +65,7 @@ ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     var->get_handler = ngx_http_bloom_variables_lookup;
-    var->data = (uintptr_t) key;
+    var->data = (uintptr_t) &asker->key;
 
     return NGX_CONF_OK;
 }
@@ -98,6 +109,14 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     ngx_memzero(rule, sizeof(ngx_http_bloom_rule_t));
+
+    if (blcf->rules->nelts == 1) {
+        rule->places = ngx_array_create(cf->pool, 2,
+                                        sizeof(ngx_http_bloom_place_t));
+        if (rule->places == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
 
     rule->action = cmd->offset;
     rule->conf_file = cf->conf_file->file.name.data;
@@ -481,52 +500,88 @@ ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+char *
+ngx_http_bloom_conf_rules_apply(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *conf)
+{
+    ngx_http_bloom_rule_t   *first;
+    ngx_http_bloom_place_t  *place;
+
+    first = conf->rules->elts;
+
+    place = ngx_array_push(first->places);
+    if (place == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    place->server = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+    place->location = ngx_http_conf_get_module_loc_conf(cf,
+                                                        ngx_http_core_module);
+    place->conf = conf;
+
+    return NGX_CONF_OK;
+}
+
+
 ngx_int_t
 ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
     ngx_http_bloom_main_conf_t *bmcf)
 {
-    ngx_str_t                  *to;
-    ngx_uint_t                  i, j;
-    ngx_http_bloom_rule_t      *rule;
-    ngx_http_bloom_routes_t    *routes;
-    ngx_http_core_loc_conf_t  **location;
+    ngx_uint_t               i, j, k;
+    ngx_array_t            **list;
+    ngx_http_bloom_rule_t   *rule;
+    ngx_http_bloom_place_t  *place;
 
-    routes = bmcf->routes.elts;
+    list = bmcf->rules.elts;
 
-    for (i = 0; i < bmcf->routes.nelts; i++) {
+    for (i = 0; i < bmcf->rules.nelts; i++) {
 
-        rule = routes[i].rules->elts;
+        rule = list[i]->elts;
 
-        for (j = 0; j < routes[i].rules->nelts; j++) {
+        place = rule->places->elts;
 
-            if (!rule[j].named) {
-                continue;
-            }
+        for (j = 0; j < list[i]->nelts; j++) {
 
-            to = &rule[j].to.value;
-            location = routes[i].server->named_locations;
+            for (k = 0; rule[j].named && k < rule->places->nelts; k++) {
 
-            for ( /* void */ ; location != NULL && *location; location++) {
-                if (to->len == (*location)->name.len
-                    && ngx_strncmp(to->data, (*location)->name.data, to->len)
-                       == 0)
+                if (ngx_http_bloom_conf_rules_check_route(cf, &rule[j],
+                                                          place[k].server)
+                    != NGX_OK)
                 {
-                    break;
+                    return NGX_ERROR;
                 }
-            }
-
-            if (location == NULL || *location == NULL) {
-                ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                              "unknown location \"%V\" for \"bloom_route\" "
-                              "in %s:%ui: the rule applies in the server in "
-                              "%s:%ui, which has no \"location %V\"; add one",
-                              to, rule[j].conf_file, rule[j].conf_line,
-                              routes[i].server->file_name,
-                              routes[i].server->line, to);
-                return NGX_ERROR;
             }
         }
     }
 
     return NGX_OK;
+}
+
+
+/* Refuses a route to a named location that the server lacks. */
+static ngx_int_t
+ngx_http_bloom_conf_rules_check_route(ngx_conf_t *cf,
+    ngx_http_bloom_rule_t *rule, ngx_http_core_srv_conf_t *server)
+{
+    ngx_str_t                  *to;
+    ngx_http_core_loc_conf_t  **location;
+
+    to = &rule->to.value;
+    location = server->named_locations;
+
+    for ( /* void */ ; location != NULL && *location; location++) {
+        if (to->len == (*location)->name.len
+            && ngx_strncmp(to->data, (*location)->name.data, to->len) == 0)
+        {
+            return NGX_OK;
+        }
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "unknown location \"%V\" for \"bloom_route\" in %s:%ui: the "
+                  "rule applies in the server in %s:%ui, which has no "
+                  "\"location %V\"; add one",
+                  to, rule->conf_file, rule->conf_line, server->file_name,
+                  server->line, to);
+
+    return NGX_ERROR;
 }

@@ -23,6 +23,11 @@ char *ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/* Records that the rules of `conf` apply in the server or location that is
+ * being merged.  Returns NGX_CONF_OK or NGX_CONF_ERROR. */
+char *ngx_http_bloom_conf_rules_apply(ngx_conf_t *cf,
+    ngx_http_bloom_loc_conf_t *conf);
+
 /*
  * Refuses routes to named locations that do not exist.  Otherwise the mistake
  * would show only when a request is routed.  Returns NGX_OK, or NGX_ERROR with

@@ -40,6 +40,13 @@ static void ngx_http_bloom_rules_write_log(ngx_log_t *log,
     char *doing, char *finding, ngx_str_t *key);
 
 
+const char  *ngx_http_bloom_rules_actions[] = {
+    "pass",
+    "reject",
+    "route"
+};
+
+
 ngx_int_t
 ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 {

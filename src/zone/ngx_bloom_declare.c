@@ -68,6 +68,7 @@ ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
     }
 
     zone->name = *name;
+    zone->number = zones->nelts - 1;
     zone->conf_file = cf->conf_file->file.name.data;
     zone->conf_line = cf->conf_file->line;
     zone->file.fd = NGX_INVALID_FILE;

@@ -727,6 +727,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
         }
 
         lookup->generation = zone->generation;
+        lookup->behind = behind;
 
         if (lookup->why != NULL) {
             return NGX_BLOOM_INVALID;

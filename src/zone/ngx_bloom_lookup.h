@@ -100,6 +100,8 @@ typedef struct {
                                             valid */
     bloom_form_t        keys;            /* the expressions that were looked
                                             up; set if `why` is NULL */
+    ngx_uint_t          behind;          /* 1: the zone may not have applied a
+                                            key that it does not find */
     uint32_t            matches;         /* bit i: keys.expression[i] is maybe
                                             present */
     uint32_t            k;               /* number of bits per key */

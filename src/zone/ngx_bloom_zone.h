@@ -214,6 +214,8 @@ typedef struct {
  */
 typedef struct ngx_bloom_zone_s {
     ngx_str_t               name;
+    ngx_uint_t              number;      /* among the zones of the
+                                            configuration, from 0 on */
     ngx_shm_zone_t         *shm_zone;    /* NULL: not declared */
     ngx_bloom_shctx_t      *sh;
     u_char                 *banks;       /* bank 0, followed by bank 1 */

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests that readers cannot exhaust a worker: responses about many zones or many
-# keys are written in turns, and a worker's memory for responses is bounded.
+# Tests that readers cannot exhaust a worker: responses about many zones, rules
+# or keys are written in turns, and a worker's memory for responses is bounded.
 
 use strict;
 use warnings;
@@ -14,14 +14,26 @@ use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
-use constant ZONES => 200;
+use constant {
+    ZONES => 200,
+    RULES => 10,                      # in each of as many locations as zones
+};
 
 my $t = BloomTest->new(log_level => 'debug');
 my @zones = map { "z$_" } 1 .. ZONES;
 
 $t->build_image('hosts.bloom', ['evil.example'], '-p', '1e-6', '--key', 'host');
+$t->build_image('urls.bloom', ['http://evil.example/'], '-p', '1e-6',
+                '--key', 'url');
 configure($t, [(map { "zone=$_ capacity=1k fpr=1e-6 journal=off" } @zones),
-               'zone=hosts file=hosts.bloom'], api => 1);
+               'zone=hosts file=hosts.bloom', 'zone=urls file=urls.bloom'],
+          api => 1, server => join "\n",
+          'large_client_header_buffers 4 256k;',
+          map({ my $i = $_;
+                ("location /l$i {",
+                 map({ "bloom_reject present \$arg_k$_ zone="
+                       . ($_ % 2 ? 'urls;' : "z$i;") } 1 .. RULES), '}')
+              } 1 .. ZONES));
 $t->run;
 
 my $debug = $t->nginx_build =~ /--with-debug/;
@@ -42,7 +54,7 @@ subtest 'responses about many zones are complete and written in turns' => sub {
     my $mark = $t->log_mark;
     my $r = $t->get('/bloom/zones');
     is($r->status, 200, 'GET zones answers');
-    is_deeply([map { $_->{name} } @{ $r->json->{zones} }], [@zones, 'hosts'],
+    is_deeply([map { $_->{name} } @{ $r->json->{zones} }], [@zones, 'hosts', 'urls'],
               'GET zones has each zone once');
     cmp_ok(turns($mark), '>=', 3,
            'GET zones lets other requests have their turn')
@@ -52,7 +64,7 @@ subtest 'responses about many zones are complete and written in turns' => sub {
     $r = $t->get('/bloom/metrics');
     is($r->status, 200, 'GET metrics answers');
     my @bytes = $r->body =~ /^nginx_bloom_zone_bytes\{zone="(\w+)"\} \d+$/mg;
-    is_deeply(\@bytes, [@zones, 'hosts'], 'each metric has each zone once');
+    is_deeply(\@bytes, [@zones, 'hosts', 'urls'], 'each metric has each zone once');
     my @heads = $r->body =~ /^# TYPE (\w+)/mg;
     my %heads = map { $_ => 1 } @heads;
     is(scalar @heads, scalar keys %heads,
@@ -72,6 +84,51 @@ subtest 'responses about many zones are complete and written in turns' => sub {
     }
     is($t->get('/bloom/zones/z1')->status, 200,
        'the worker answers after clients have disconnected');
+};
+
+
+subtest 'GET keys asks all zones and considers all rules in turns' => sub {
+    my $mark = $t->log_mark;
+    my $r = $t->get('/bloom/keys?key=http://a.evil.example/b/c?d');
+    my $answer = $r->json;
+
+    is($r->status, 200, 'GET keys answers');
+    is_deeply([map { $_->{name} } @{ $answer->{zones} }],
+              [@zones, 'hosts', 'urls'], 'GET keys has each zone once');
+    is(scalar(map { @{ $_->{rules} } } @{ $answer->{lists} }), ZONES * RULES,
+       'GET keys has each rule once');
+    is(scalar @{ $answer->{summary} }, ZONES * RULES / 2,
+       'the summary has each rule that fires');
+    cmp_ok(turns($mark), '>=', ZONES * RULES * 3 / 32,
+           'GET keys lets other requests have their turn')
+        if $debug;
+
+    # a turn is a millisecond, so one about a long key takes more turns
+
+    $mark = $t->log_mark;
+    my $path = join '/', map { "$_" x 1000 } 'a' .. 'h';
+    $r = $t->get("/bloom/keys?key=http://a.b.c.d.evil.example/$path?q");
+    is($r->status, 200, 'GET keys takes a key of 8,000 bytes')
+        or diag(substr $r->body, 0, 300);
+    cmp_ok(turns($mark), '>=', 2 * ZONES * 15 / 32,
+           'GET keys with a long key takes more turns')
+        if $debug;
+
+    $r = $t->get('/bloom/keys?key=' . 'x' x 65535);
+    is($r->status, 503, 'an answer that would take too much memory is refused');
+    is($r->json->{error}{code}, 'busy', 'the refusal has the reason');
+
+    is_error($t->get('/bloom/keys?key=' . 'a' x 65536), 400, qr/65535 bytes/,
+             'a key over 65535 bytes is refused');
+    is_error($t->get('/bloom/zones/z1/keys?key=' . 'a' x 65536), 400,
+             qr/65535 bytes/,
+             'a key over 65535 bytes is refused for one zone, too');
+    is(length $t->get('/bloom/zones/z1/keys?key=' . 'a' x 65535)->json->{key},
+       65535, 'a key of 65535 bytes is looked up');
+
+    $t->http_abort($t->request_text(GET => '/bloom/keys?key=x'));
+    is($t->get('/bloom/zones/z1')->status, 200,
+       'the worker answers after a client has disconnected');
 };
 
 

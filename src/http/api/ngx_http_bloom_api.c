@@ -8,6 +8,7 @@
 #include "ngx_http_bloom_api.h"
 #include "ngx_http_bloom.h"
 #include "ngx_http_bloom_etag.h"
+#include "ngx_http_bloom_explain.h"
 #include "ngx_http_bloom_header.h"
 #include "ngx_http_bloom_image.h"
 #include "ngx_http_bloom_json.h"
@@ -81,6 +82,10 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 
     { NGX_HTTP_BLOOM_GET, 0, ngx_string("zones"), NGX_HTTP_BLOOM_READ, 0,
       ngx_http_bloom_api_zones, "returns the state of all zones" },
+
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string("keys"), NGX_HTTP_BLOOM_READ, 0,
+      ngx_http_bloom_explain_get, "looks up the key K of ?key=K in all zones "
+                                  "and says what the rules do about it" },
 
     { NGX_HTTP_BLOOM_GET, 0, ngx_string("metrics"), NGX_HTTP_BLOOM_READ, 0,
       ngx_http_bloom_metrics_get, "returns metrics for Prometheus" },

@@ -12,6 +12,7 @@
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_resume.h"
 #include "ngx_bloom_lookup.h"
+#include "bloom_json.h"
 #include "bloom_key.h"
 
 
@@ -38,7 +39,7 @@ typedef struct {
 } ngx_http_bloom_lookup_t;
 
 
-static void ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text,
+static void ngx_http_bloom_lookup_put_bits(ngx_http_bloom_text_t *text,
     ngx_bloom_lookup_t *lookup);
 static void ngx_http_bloom_lookup_cleanup(void *data);
 static void ngx_http_bloom_lookup_run(ngx_http_request_t *r);
@@ -63,31 +64,22 @@ static ngx_str_t  ngx_http_bloom_lookup_answers[] = {
 ngx_int_t
 ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    u_char                     *p;
+    ngx_int_t                   rc;
     ngx_str_t                   key;
     ngx_uint_t                  answer;
     ngx_bloom_info_t            info;
     ngx_bloom_lookup_t          lookup;
     ngx_http_bloom_text_t       text;
+    ngx_http_bloom_error_t      error;
     ngx_http_bloom_loc_conf_t  *blcf;
 
-    if (ngx_http_arg(r, (u_char *) "key", sizeof("key") - 1, &key) != NGX_OK
-        || key.len == 0)
-    {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                              "the query has no key; write "
-                                              "\"%V?key=K\", with K "
-                                              "percent-encoded",
-                                              &r->uri);
-    }
+    rc = ngx_http_bloom_lookup_key(r, &key, &error);
 
-    p = ngx_pnalloc(r->pool, key.len);
-    if (p == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (rc != NGX_OK) {
+        return rc == NGX_DECLINED
+               ? ngx_http_bloom_response_refuse_error(r, &error)
+               : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    key.len = bloom_key_decode(p, key.data, key.len, BLOOM_DECODE_FORM);
-    key.data = p;
 
     answer = ngx_bloom_lookup_explain(zone, &key, &lookup, r->pool);
 
@@ -107,11 +99,9 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     ngx_http_bloom_text_printf(&text, "{\"key\":");
     ngx_http_bloom_text_quote(&text, key.data, key.len);
-    ngx_http_bloom_text_printf(&text, ",\"answer\":\"%V\"",
-                               &ngx_http_bloom_lookup_answers[answer]);
-
-    ngx_http_bloom_lookup_put(&text, &lookup);
-
+    ngx_http_bloom_text_printf(&text, ",");
+    ngx_http_bloom_lookup_put(&text, answer, &lookup);
+    ngx_http_bloom_lookup_put_bits(&text, &lookup);
     ngx_http_bloom_text_printf(&text, "}");
 
     if (ngx_http_bloom_etag_add(r, &info) != NGX_OK) {
@@ -122,15 +112,50 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 }
 
 
-/* Appends the expressions of a key, which of them are present, and the key's
- * bits. */
-static void
-ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text,
+ngx_int_t
+ngx_http_bloom_lookup_key(ngx_http_request_t *r, ngx_str_t *key,
+    ngx_http_bloom_error_t *error)
+{
+    u_char  *p;
+
+    if (ngx_http_arg(r, (u_char *) "key", sizeof("key") - 1, key) != NGX_OK
+        || key->len == 0)
+    {
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                             "the query has no key; write \"%V?key=K\", with K "
+                             "percent-encoded", &r->uri);
+        return NGX_DECLINED;
+    }
+
+    p = ngx_pnalloc(r->pool, key->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    key->len = bloom_key_decode(p, key->data, key->len, BLOOM_DECODE_FORM);
+    key->data = p;
+
+    if (key->len > BLOOM_JSON_KEY_MAX) {
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_KEY,
+                             "the key has more than %d bytes",
+                             BLOOM_JSON_KEY_MAX);
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_uint_t answer,
     ngx_bloom_lookup_t *lookup)
 {
     u_char       *data;
     unsigned      i;
     bloom_key_t  *key;
+
+    ngx_http_bloom_text_printf(text, "\"answer\":\"%V\"",
+                               &ngx_http_bloom_lookup_answers[answer]);
 
     if (lookup->generation != 0) {
         ngx_http_bloom_text_printf(text, ",\"key_form\":\"%s\"",
@@ -162,7 +187,18 @@ ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text,
                                    ? "true" : "false");
     }
 
-    ngx_http_bloom_text_printf(text, "],\"bits\":[");
+    ngx_http_bloom_text_printf(text, "]");
+}
+
+
+/* Appends the bits of a key, and which of them are set. */
+static void
+ngx_http_bloom_lookup_put_bits(ngx_http_bloom_text_t *text,
+    ngx_bloom_lookup_t *lookup)
+{
+    unsigned  i;
+
+    ngx_http_bloom_text_printf(text, ",\"bits\":[");
 
     for (i = 0; i < lookup->k; i++) {
         ngx_http_bloom_text_printf(text, "%s%uL", i == 0 ? "" : ",",

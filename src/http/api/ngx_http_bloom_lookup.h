@@ -12,6 +12,8 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "ngx_http_bloom_error.h"
+#include "ngx_bloom_lookup.h"
 #include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
@@ -21,6 +23,16 @@ ngx_int_t ngx_http_bloom_lookup_get(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 ngx_int_t ngx_http_bloom_lookup_post(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
+
+/* Reads and decodes the key of "?key=K".  Returns NGX_OK, NGX_DECLINED with
+ * *error, or NGX_ERROR if memory is short. */
+ngx_int_t ngx_http_bloom_lookup_key(ngx_http_request_t *r, ngx_str_t *key,
+    ngx_http_bloom_error_t *error);
+
+/* Appends the members about an answer (NGX_BLOOM_ABSENT ...), from "answer" to
+ * "expressions". */
+void ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_uint_t answer,
+    ngx_bloom_lookup_t *lookup);
 
 
 #pragma GCC visibility pop

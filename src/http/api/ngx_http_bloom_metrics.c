@@ -14,6 +14,7 @@
 #include "ngx_http_bloom_metrics.h"
 #include "ngx_http_bloom.h"
 #include "ngx_http_bloom_response.h"
+#include "ngx_http_bloom_rules.h"
 #include "ngx_http_bloom_stats.h"
 #include "ngx_http_bloom_turns.h"
 #include "bloom_version.h"
@@ -101,14 +102,6 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
       NGX_HTTP_BLOOM_COUNT_UNAVAILABLE, NULL },
 
     { NULL, NULL, 0, NULL }
-};
-
-
-/* by ngx_http_bloom_action_e */
-static const char  *ngx_http_bloom_metrics_actions[] = {
-    "pass",
-    "reject",
-    "route"
 };
 
 
@@ -385,7 +378,7 @@ ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
     p = ngx_http_bloom_metrics_label(p, zone);
     p = ngx_sprintf(p, "\",action=\"%s\",condition=\"%s\",",
                     is_other ? "other"
-                    : ngx_http_bloom_metrics_actions[rule->action],
+                    : ngx_http_bloom_rules_actions[rule->action],
                     is_other ? "other"
                     : rule->fires == NGX_BLOOM_ABSENT ? "absent" : "present");
 

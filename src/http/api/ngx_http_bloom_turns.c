@@ -72,9 +72,9 @@ ngx_http_bloom_turns_run(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
 static ngx_int_t
 ngx_http_bloom_turns_step(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
 {
-    ngx_uint_t  n;
+    turns->left = NGX_HTTP_BLOOM_TURNS_STEPS;
 
-    for (n = 0; n < NGX_HTTP_BLOOM_TURNS_STEPS; n++) {
+    for ( /* void */ ; turns->left > 0; turns->left--) {
 
         if (turns->text.failed || turns->step(r, turns) == NGX_OK) {
             return NGX_OK;

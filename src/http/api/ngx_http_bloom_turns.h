@@ -21,6 +21,9 @@ struct ngx_http_bloom_turns_s {
     ngx_uint_t                  next;    /* for the caller; initially 0 */
     void                       *data;    /* for the caller */
 
+    ngx_int_t                   left;    /* steps left in this turn; a step that
+                                            takes longer than 20 us lowers it */
+
     /* ---- private ---- */
 
     ngx_http_bloom_resume_t     resume;

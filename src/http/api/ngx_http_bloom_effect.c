@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file says what a rule does about a key that was looked up, and why.
+ */
+
+#include "ngx_http_bloom_effect.h"
+
+
+/* Bytes of an expression that a sentence has at most. */
+#define NGX_HTTP_BLOOM_EFFECT_SHOWN  256
+
+
+static ngx_uint_t ngx_http_bloom_effect_fires(
+    ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *rule);
+static ngx_http_bloom_place_t *ngx_http_bloom_effect_enforcing(
+    ngx_http_bloom_rule_t *first, ngx_http_bloom_effect_e effect);
+static void ngx_http_bloom_effect_doing(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_rule_t *rule, ngx_http_bloom_effect_e effect,
+    ngx_uint_t dry_run);
+static void ngx_http_bloom_effect_by(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_rule_t *rule);
+static void ngx_http_bloom_effect_in(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_place_t *place);
+static void ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *rule);
+static ngx_uint_t ngx_http_bloom_effect_is_named(ngx_http_bloom_rule_t *rule);
+
+
+ngx_uint_t
+ngx_http_bloom_effect_answer(ngx_http_bloom_effect_zone_t *zones,
+    ngx_http_bloom_rule_t *rule)
+{
+    ngx_http_bloom_effect_zone_t  *looked;
+
+    looked = &zones[rule->key.zone->number];
+
+    if (rule->exact && looked->answer == NGX_BLOOM_PRESENT
+        && !(looked->lookup.matches & 1))
+    {
+        /* a parent of the key was found, which this rule does not look up */
+
+        return looked->lookup.behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+    }
+
+    return looked->answer;
+}
+
+
+ngx_http_bloom_effect_e
+ngx_http_bloom_effect_of(ngx_http_bloom_effect_zone_t *zones,
+    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule)
+{
+    if (ngx_http_bloom_effect_fires(zones, rule)) {
+        return NGX_HTTP_BLOOM_EFFECT_FIRES;
+    }
+
+    if (ngx_http_bloom_effect_answer(zones, rule) == NGX_BLOOM_UNKNOWN
+        && ngx_http_bloom_effect_enforcing(first,
+                                           NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE)
+           != NULL)
+    {
+        return NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE;
+    }
+
+    return NGX_HTTP_BLOOM_EFFECT_NONE;
+}
+
+
+static ngx_uint_t
+ngx_http_bloom_effect_fires(ngx_http_bloom_effect_zone_t *zones,
+    ngx_http_bloom_rule_t *rule)
+{
+    ngx_uint_t  answer;
+
+    answer = ngx_http_bloom_effect_answer(zones, rule);
+
+    return answer == rule->fires
+           || (answer == NGX_BLOOM_INVALID && rule->invalid);
+}
+
+
+/* Returns the first place of a list that is not in dry run; for
+ * NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE, it also has "bloom_unavailable reject".
+ * Returns NULL if there is none. */
+static ngx_http_bloom_place_t *
+ngx_http_bloom_effect_enforcing(ngx_http_bloom_rule_t *first,
+    ngx_http_bloom_effect_e effect)
+{
+    ngx_uint_t               i;
+    ngx_http_bloom_place_t  *place;
+
+    place = first->places->elts;
+
+    for (i = 0; i < first->places->nelts; i++) {
+        if (!place[i].conf->dry_run
+            && (effect == NGX_HTTP_BLOOM_EFFECT_FIRES
+                || place[i].conf->unavailable
+                   == NGX_HTTP_BLOOM_UNAVAILABLE_REJECT))
+        {
+            return &place[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_uint_t
+ngx_http_bloom_effect_is_decided(ngx_http_bloom_effect_zone_t *zones,
+    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule)
+{
+    ngx_str_t              *one, *other;
+    ngx_http_bloom_rule_t  *before;
+
+    other = &rule->key.value.value;
+
+    for (before = first; before < rule; before++) {
+
+        one = &before->key.value.value;
+
+        if (!before->dry_run
+            && one->len == other->len
+            && ngx_strncmp(one->data, other->data, one->len) == 0
+            && ngx_http_bloom_effect_fires(zones, before))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+void
+ngx_http_bloom_effect_say(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *first,
+    ngx_http_bloom_rule_t *rule)
+{
+    ngx_http_bloom_place_t   *place;
+    ngx_http_bloom_effect_e   effect;
+
+    effect = ngx_http_bloom_effect_of(zones, first, rule);
+    place = ngx_http_bloom_effect_enforcing(first, effect);
+
+    ngx_http_bloom_effect_doing(text, rule, effect,
+                                place == NULL || rule->dry_run);
+    ngx_http_bloom_effect_by(text, rule);
+    ngx_http_bloom_effect_in(text, place ? place : first->places->elts);
+
+    if (first->places->nelts > 1) {
+        ngx_http_bloom_text_printf(text, " and %ui more",
+                                   first->places->nelts - 1);
+    }
+
+    ngx_http_bloom_text_printf(text, ", if ");
+    ngx_http_bloom_text_append(text, &rule->key.value.value);
+    ngx_http_bloom_text_printf(text, " is this key: ");
+
+    ngx_http_bloom_effect_reason(text, zones, rule);
+}
+
+
+static void
+ngx_http_bloom_effect_doing(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_rule_t *rule, ngx_http_bloom_effect_e effect,
+    ngx_uint_t dry_run)
+{
+    ngx_http_bloom_text_printf(text, dry_run ? "in dry run, " : "");
+
+    if (effect == NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE) {
+        ngx_http_bloom_text_printf(text, "rejected with %d",
+                                   NGX_HTTP_SERVICE_UNAVAILABLE);
+
+    } else if (rule->action == NGX_HTTP_BLOOM_REJECT) {
+        ngx_http_bloom_text_printf(text, "rejected with %ui", rule->status);
+
+    } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
+        ngx_http_bloom_text_printf(text, "routed to ");
+        ngx_http_bloom_text_append(text, &rule->to.value);
+
+    } else {
+        ngx_http_bloom_text_printf(text, "passed");
+    }
+}
+
+
+static void
+ngx_http_bloom_effect_by(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_rule_t *rule)
+{
+    if (ngx_http_bloom_effect_is_named(rule)) {
+        ngx_http_bloom_text_printf(text, " by rule ");
+        ngx_http_bloom_text_append(text, &rule->label);
+
+    } else {
+        ngx_http_bloom_text_printf(text, " by the rule");
+    }
+
+    ngx_http_bloom_text_printf(text, " at %s:%ui", rule->conf_file,
+                               rule->conf_line);
+}
+
+
+static void
+ngx_http_bloom_effect_in(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_place_t *place)
+{
+    ngx_http_core_srv_conf_t  *server;
+
+    server = place->server;
+
+    ngx_http_bloom_text_printf(text, " in ");
+
+    if (place->location->name.len != 0) {
+        ngx_http_bloom_text_printf(text, "location ");
+        ngx_http_bloom_effect_location(text, place->location);
+        ngx_http_bloom_text_printf(text, " of ");
+    }
+
+    if (server->server_name.len != 0) {
+        ngx_http_bloom_text_printf(text, "server ");
+        ngx_http_bloom_text_append(text, &server->server_name);
+
+    } else {
+        ngx_http_bloom_text_printf(text, "the server at %s:%ui",
+                                   server->file_name,
+                                   (ngx_uint_t) server->line);
+    }
+}
+
+
+/* Appends why a rule does what it does. */
+static void
+ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *rule)
+{
+    unsigned                 i;
+    ngx_str_t                found;
+    bloom_key_t             *key;
+    ngx_bloom_zone_t        *zone;
+    ngx_bloom_lookup_t      *lookup;
+    ngx_http_bloom_stats_t   stats;
+
+    zone = rule->key.zone;
+    lookup = &zones[zone->number].lookup;
+
+    ngx_http_bloom_text_printf(text, "zone ");
+    ngx_http_bloom_text_append(text, &zone->name);
+
+    if (zone->label.len != 0) {
+        ngx_http_bloom_text_printf(text, " (%V)", &zone->label);
+    }
+
+    switch (ngx_http_bloom_effect_answer(zones, rule)) {
+
+    case NGX_BLOOM_ABSENT:
+        ngx_http_bloom_text_printf(text, " does not find it");
+        return;
+
+    case NGX_BLOOM_PRESENT:
+
+        for (i = 0; !(lookup->matches >> i & 1); i++) { /* void */ }
+
+        key = &lookup->keys.expression[i];
+
+        found.data = (u_char *) key->data;
+        found.len = ngx_min(key->len, NGX_HTTP_BLOOM_EFFECT_SHOWN);
+
+        ngx_http_bloom_text_printf(text, " finds ");
+        ngx_http_bloom_text_append(text, &found);
+        ngx_http_bloom_text_printf(text, found.len < key->len ? "..." : "");
+        return;
+
+    case NGX_BLOOM_UNKNOWN:
+        ngx_http_bloom_text_printf(text, " cannot tell, since its state is %V",
+                                   ngx_http_bloom_effect_state(zone, &stats));
+        return;
+
+    default: /* NGX_BLOOM_INVALID */
+        ngx_http_bloom_text_printf(text, " calls it invalid: it %s",
+                                   lookup->why);
+    }
+}
+
+
+/* Returns 1 if the rule has "name=". */
+static ngx_uint_t
+ngx_http_bloom_effect_is_named(ngx_http_bloom_rule_t *rule)
+{
+    size_t  len;
+
+    len = ngx_strlen(rule->conf_file);
+
+    return rule->label.len <= len || rule->label.data[len] != ':'
+           || ngx_strncmp(rule->label.data, rule->conf_file, len) != 0;
+}
+
+
+void
+ngx_http_bloom_effect_location(ngx_http_bloom_text_t *text,
+    ngx_http_core_loc_conf_t *location)
+{
+    char  *before;
+
+    before = location->lmt_excpt ? "limit_except in "
+             : location->noname ? "if in "
+             : location->exact_match ? "= "
+             : location->noregex ? "^~ "
+             : "";
+
+#if (NGX_PCRE)
+    if (location->regex != NULL && !location->noname) {
+        before = "~ ";
+    }
+#endif
+
+    ngx_http_bloom_text_printf(text, before);
+    ngx_http_bloom_text_append(text, &location->name);
+}
+
+
+ngx_str_t *
+ngx_http_bloom_effect_state(ngx_bloom_zone_t *zone,
+    ngx_http_bloom_stats_t *stats)
+{
+    ngx_bloom_info_t  info;
+
+    ngx_bloom_info_get(zone, &info);
+    ngx_http_bloom_stats_get(stats, zone, &info);
+
+    return &stats->state;
+}

@@ -1,0 +1,381 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# Tests GET /keys of the endpoint, "Why is this blocked?": it looks up a key in
+# all zones and says what the rules of all locations do about it.
+
+use strict;
+use warnings;
+
+use JSON::PP ();
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Zones;
+
+my $t = BloomTest->new(log_level => 'debug');
+
+$t->build_image('ids.bloom', ['id1', 'id2'], '-p', '1e-9');
+$t->build_image('urls.bloom', ['http://evil.example/dir/',
+                               'http://both.example/'],
+                '-p', '1e-9', '--key', 'url');
+$t->build_image('hosts.bloom', ['good.example', 'both.example'],
+                '-p', '1e-9', '--key', 'host');
+$t->build_image('old.bloom', ['x'], '-p', '1e-9', '--as-of',
+                rfc3339(time - 3600 * 24 * 7));
+
+my $conf = <<'CONF';
+%%TEST_GLOBALS%%
+events { }
+http {
+%%TEST_GLOBALS_HTTP%%
+    access_log off;
+    bloom_zone zone=ids file=ids.bloom;
+    bloom_zone zone=bad file=urls.bloom label=URLhaus;
+    bloom_zone zone=good file=hosts.bloom "label=Our partners";
+    bloom_zone zone=old file=old.bloom max_age=1d;
+    bloom_zone zone=idle capacity=1k fpr=1e-6;
+    bloom_lookup $arg_k $known zone=ids;               # mark:known
+    bloom_lookup "$arg_a-$arg_b" $pair zone=idle decode=uri; # mark:pair
+
+    bloom_reject absent $arg_id zone=ids;              # mark:http
+    server {
+        listen 127.0.0.1:%%PORT_8080%%;
+        server_name shop.example www.shop.example;
+
+        location /inherits { try_files /none =204; }
+        location = /exact { try_files /none =204; }
+        location /go {
+            bloom_pass present $arg_url zone=good;     # mark:pass
+            bloom_reject present $arg_url zone=bad name=no-evil; # mark:go
+            bloom_reject present $arg_url zone=idle status=451;  # mark:idle
+            bloom_route present $remote_addr zone=bad to=/slow; # mark:route
+            location /go/in { try_files /none =204; }
+            location ~ ^/go/(re) {
+                bloom_dry_run on;
+                try_files /none =204;
+            }
+            location /go/own {
+                bloom_reject present $arg_urls zone=bad split=, match=all
+                             invalid=fire empty=fire decode=form; # mark:split
+                try_files /none =204;
+            }
+            try_files /none =204;
+        }
+        location /trial {
+            bloom_dry_run on;
+            bloom_reject present $arg_t zone=bad;      # mark:trial
+            try_files /none =204;
+        }
+        location /old {
+            bloom_unavailable reject;
+            bloom_reject present $arg_o zone=old;      # mark:old
+            try_files /none =204;
+        }
+        location /cond {
+            bloom_reject present $arg_c zone=bad;      # mark:cond
+            if ($arg_x) { set $y 1; }
+            limit_except GET { deny all; }
+        }
+        location @named {
+            bloom_route present $arg_n zone=bad to=@named;  # mark:named
+        }
+        location /flags {
+            bloom_pass present $arg_f zone=good exact; # mark:exact
+            bloom_reject present $arg_f zone=good name=trial dry_run; # mark:dry
+            bloom_reject present $arg_f zone=bad exact; # mark:whole
+            bloom_reject absent $arg_f zone=good exact; # mark:neither
+            try_files /none =204;
+        }
+        location /off { bloom_rules off; try_files /none =204; }
+        location /bloom/ { bloom_api write=on; bloom_rules off; }
+        location /reading/ { bloom_api; bloom_rules off; }
+    }
+    server {                                           # mark:second
+        listen 127.0.0.1:%%PORT_8081%%;
+        location / { try_files /none =204; }
+    }
+}
+CONF
+
+$t->write_file_expand('nginx.conf', $conf);
+
+my $file = $t->testdir . '/nginx.conf';
+my @lines = split /^/, $t->read_file('nginx.conf');
+
+$t->run;
+
+
+# Returns FILE:LINE of the line that ends with "# mark:NAME".
+
+sub at {
+    my ($mark) = @_;
+    my ($i) = grep { $lines[$_] =~ /# mark:$mark$/ } 0 .. $#lines;
+
+    return "$file:" . ($i + 1);
+}
+
+
+sub why {
+    my ($key, $prefix) = @_;
+
+    $key =~ s/([^\w.:\/-])/sprintf '%%%02X', ord $1/ge;
+
+    return $t->get(($prefix // '/bloom') . "/keys?key=$key")->json;
+}
+
+
+# Returns the rule with a mark.
+
+sub rule {
+    my ($answer, $mark) = @_;
+
+    my ($rule) = grep { $_->{at} eq at($mark) }
+                 map { @{ $_->{rules} } } @{ $answer->{lists} };
+    return $rule;
+}
+
+
+# Returns the sentences of the summary that name the rule with a mark.
+
+sub sentences {
+    my ($answer, $mark) = @_;
+
+    my $at = at($mark);
+    return join "\n", grep { / at \Q$at\E in / } @{ $answer->{summary} };
+}
+
+
+my $evil = 'http://www.evil.example/dir/page?q';
+
+
+subtest 'the summary says in one sentence why a key is blocked' => sub {
+    my $answer = why($evil);
+
+    is($answer->{summary}[0],
+       'rejected with 403 by rule no-evil at ' . at('go') . ' in location /go '
+       . 'of server shop.example and 2 more, if $arg_url is this key: zone bad '
+       . '(URLhaus) finds evil.example/dir/',
+       'the first sentence is about the first rule that finds the key');
+    is($t->get("/go?url=$evil")->status, 403, 'this rule rejects the key');
+
+    like(sentences($answer, 'route'),
+         qr{^routed to /slow by the rule .* if \$remote_addr is this key: },
+         'a rule with another key is considered for itself');
+    like(sentences($answer, 'named'),
+         qr/^routed to \@named .*location \@named /,
+         'a route to a named location is named');
+    like(sentences($answer, 'trial'),
+         qr/^in dry run, rejected with 403 by the rule .*location \/trial /,
+         'a dry run is called that');
+    is($t->get("/trial?t=$evil")->status, 204, 'a dry run rejects nothing');
+
+    like(sentences($answer, 'http'),
+         qr/ in server shop\.example and 4 more, .* ids does not find it$/,
+         'a rule on absent keys says that its zone does not find the key');
+    like($answer->{summary}[-1], qr/does not find it|cannot tell/,
+         'rules that do not find the key come last');
+
+    like(sentences($answer, 'old'),
+         qr/^rejected with 503 .* old cannot tell, since its state is stale$/,
+         'an unknown key is rejected where that is configured');
+    is($t->get("/old?o=$evil")->status, 503, 'such a request gets 503');
+
+    $answer = why('http://x.example/,http://y.example/,id1');
+    is(sentences($answer, 'go'), '',
+       'a rule whose zone does not find the key is not in the summary');
+};
+
+
+subtest 'the first rule of a list that fires decides' => sub {
+    my $both = why('both.example');
+
+    is(rule($both, 'pass')->{decides}, JSON::PP::true,
+       'a rule that passes a key decides');
+    is(rule($both, 'go')->{fires}, JSON::PP::true,
+       'the condition of a later rule with the same key may hold');
+    is(rule($both, 'go')->{decides}, JSON::PP::false,
+       'a later rule with the same key does not decide');
+    is(rule($both, 'route')->{decides}, JSON::PP::true,
+       'a later rule with another key may decide');
+    like(sentences($both, 'pass'),
+         qr/^passed by the rule .* zone good \(Our partners\) finds both/,
+         'the summary says that the key is passed');
+    is(sentences($both, 'go'), '',
+       'the summary leaves out a rule that does not come to its turn');
+    is($t->get('/go?url=both.example')->status, 204, 'the key is passed');
+};
+
+
+subtest 'exact, dry_run, invalid=fire' => sub {
+    my $parent = why('www.both.example');
+
+    is(rule($parent, 'exact')->{fires}, JSON::PP::false,
+       'an exact rule does not fire on a key whose parent is found');
+    is(rule($parent, 'exact')->{exact}, JSON::PP::true,
+       'an exact rule is called exact');
+    is(rule($parent, 'neither')->{fires}, JSON::PP::true,
+       'an exact rule on absent keys fires on a key whose parent is found');
+    is(rule($parent, 'dry')->{fires}, JSON::PP::true,
+       'a rule that is not exact fires on a key whose parent is found');
+    is(rule($parent, 'dry')->{decides}, JSON::PP::false,
+       'a rule on trial does not decide');
+    is(rule($parent, 'dry')->{dry_run}, JSON::PP::true,
+       'a rule on trial is marked');
+    like(sentences($parent, 'dry'),
+         qr/^in dry run, rejected with 403 by rule trial at /,
+         'the summary says what a rule on trial would do');
+    like(sentences($parent, 'neither'),
+         qr/: zone good \(Our partners\) does not find it$/,
+         'an exact rule does not find a parent');
+    is(rule(why('both.example'), 'exact')->{fires}, JSON::PP::true,
+       'an exact rule fires on the whole key');
+
+    my $invalid = why('http://a<b.example:no/');
+    my $split = rule($invalid, 'split');
+    is($split->{fires}, JSON::PP::true, 'invalid=fire fires on an invalid key');
+    is_deeply([@$split{qw(split match invalid empty decode)}],
+              [',', 'all', 'fire', 'fire', 'form'],
+              'a rule has its parameters');
+    like(sentences($invalid, 'split'),
+         qr/: zone bad \(URLhaus\) calls it invalid: it has /,
+         'the summary says why the key is invalid');
+    is(rule($invalid, 'cond')->{fires}, JSON::PP::false,
+       'a rule without invalid=fire does not fire on an invalid key');
+};
+
+
+subtest 'each zone has its answer' => sub {
+    my $answer = why($evil);
+    my %zone = map { $_->{name} => $_ } @{ $answer->{zones} };
+
+    is($answer->{key}, $evil, 'the answer has the key decoded');
+    is(join(' ', map { $_->{name} } @{ $answer->{zones} }),
+       'ids bad good old idle', 'all zones are in the answer, in their order');
+    is(join(' ', map { $_->{answer} } @{ $answer->{zones} }),
+       'absent present invalid unknown absent', 'each zone has its own answer');
+    is($zone{bad}{label}, 'URLhaus', 'a zone has its label');
+    is($zone{ids}{label}, undef, 'a zone without a label has null');
+    is($zone{good}{reason}, 'has a byte that a host cannot have',
+       'the answer says why a key is invalid');
+    is($zone{old}{state}, 'stale', 'the state says why a key is unknown');
+    ok(!exists $zone{bad}{state}, 'a zone that knows its answer has no state');
+
+    for my $name ('bad', 'good', 'ids') {
+        my $alone = api($t, GET => "zones/$name/keys?key=$evil")->json;
+        delete @$alone{qw(key bits set)};
+        my %all = %{ $zone{$name} };
+        delete @all{qw(name label)};
+        is_deeply(\%all, $alone,
+                  "the answer of zone $name is that of the zone alone");
+    }
+
+    unlike($t->get("/bloom/keys?key=$evil")->body, qr/"(?:bits|set)"/,
+           'the answer has no bits');
+};
+
+
+subtest 'each list of rules says where it applies' => sub {
+    my $answer = why($evil, '/reading');
+    my %places = map {
+        $_->{rules}[0]{at} => join '; ', map {
+            join ' ', $_->{server} // '-', $_->{location} // '-',
+                      $_->{dry_run} ? 'dry' : (), $_->{unavailable}
+        } @{ $_->{places} }
+    } @{ $answer->{lists} };
+
+    is($places{at('http')},
+       'shop.example - pass; shop.example /inherits pass; '
+       . 'shop.example = /exact pass; - - pass; - / pass',
+       'servers and locations inherit a list');
+    is($places{at('pass')},
+       'shop.example /go pass; shop.example /go/in pass; '
+       . 'shop.example ~ ^/go/(re) dry pass',
+       'nested locations inherit a list');
+    is($places{at('cond')},
+       'shop.example /cond pass; shop.example if in /cond pass; '
+       . 'shop.example limit_except in /cond pass',
+       'the blocks of a location inherit its list');
+    is($places{at('old')}, 'shop.example /old reject',
+       'a place says what it does about unknown keys');
+
+    my ($nameless) = grep { !defined $_->{server} }
+                     map { @{ $_->{places} } } @{ $answer->{lists} };
+    is($nameless->{server_at}, at('second'),
+       'a server without a name has its place in the configuration');
+
+    my @rules = map { @{ $_->{rules} } } @{ $answer->{lists} };
+    my %once;
+    is(scalar(grep { $once{ $_->{at} }++ } @rules), 0,
+       'each rule is there once');
+    is_deeply([@{ rule($answer, 'go') }{qw(rule action condition key zone
+                                           status)}],
+              ['no-evil', 'reject', 'present', '$arg_url', 'bad', 403],
+              'a rule has its name, action, condition, key, zone and status');
+    is(rule($answer, 'idle')->{status}, 451, 'a rule has its own status');
+    is(rule($answer, 'route')->{to}, '/slow', 'a rule has its target');
+    is(rule($answer, 'pass')->{rule}, at('pass'),
+       'a rule without a name is called FILE:LINE, as in metrics');
+};
+
+
+subtest 'variables of bloom_lookup' => sub {
+    my $variables = why('id1')->{variables};
+
+    is_deeply($variables, [
+        { variable => '$known', at => at('known'), key => '$arg_k',
+          zone => 'ids', value => '1' },
+        { variable => '$pair', at => at('pair'), key => '$arg_a-$arg_b',
+          decode => 'uri', zone => 'idle', value => '0' },
+    ], 'each variable has the value that it has for this key');
+};
+
+
+subtest 'keys and errors' => sub {
+    for my $path ('keys', 'keys?key=', 'keys?k=id1') {
+        my $r = api($t, GET => $path);
+        is_error($r, 400, qr/\/bloom\/keys\?key=K/,
+                 "GET $path is refused because it names no key");
+        is($r->json->{error}{code}, 'bad_query', "GET $path has a code");
+    }
+    is_error(api($t, $_ => 'keys?key=id1'), 405, qr/./,
+             "$_ of all keys is refused")
+        for qw(POST PUT DELETE);
+    is($t->head('/bloom/keys?key=id1')->status, 200, 'HEAD works');
+    is(api($t, GET => 'keys/?key=id%31+')->json->{key}, 'id1 ',
+       'the key is form-decoded');
+    is(api($t, GET => 'keys?key=id1', headers => { 'If-Match' => '"x"' })
+           ->status, 200, 'If-Match has no meaning here');
+
+    # bytes that a terminal obeys, or that are not UTF-8
+
+    for my $key ("\e[2J\0\n\r\x7f", "\xc2\x9b2J", "\xe2\x80\xaeelpmaxe",
+                 "\xff\xfe\x80", '"\\/<script>', "\xf0\x9f\x98\x80",
+                 "http://evil.example/dir/\xe2\x80\xae\xc2\x85\e")
+    {
+        (my $query = $key) =~ s/([^\w])/sprintf '%%%02X', ord $1/ge;
+        my $r = $t->get("/bloom/keys?key=$query");
+        is($r->status, 200, 'a key may have any bytes');
+        ok(eval { $r->json; 1 }, 'the answer is JSON') or diag($@);
+        unlike($r->body, qr/[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|
+                            \xe2\x80[\x8e\x8f\xa8-\xae]/x,
+               'the answer has no byte that a terminal obeys');
+    }
+    is(why("\xe2\x80\xae")->{key}, "\x{202e}",
+       'a program reads the character as it is');
+};
+
+
+subtest 'nothing is counted or changed' => sub {
+    my $before = api($t, GET => 'metrics')->body;
+    why($evil) for 1 .. 3;
+    my $after = api($t, GET => 'metrics')->body;
+
+    my $counts = sub {
+        return join "\n", grep { /_(?:total)\{/ } split /\n/, $_[0];
+    };
+    is($counts->($after), $counts->($before), 'no counter changes');
+};
+
+
+done_testing;
