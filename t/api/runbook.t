@@ -424,13 +424,13 @@ sub another_image {
     # the right file was copied to the node, and not loaded
 
     start_nodes(3);
-    build($nodes[0]->testdir . '/bad.bloom', "$dir/desk/list.txt", '-n', '20k');
+    build($nodes[0]->testdir . '/bad.bloom', "$dir/desk/list.txt");
     run_command(['cp', $nodes[0]->testdir . '/bad.bloom', $_->testdir])
         for @nodes[1, 2];
     $_->reload for @nodes[0, 1];
     like(kinds(), qr/^ +1 127\.0\.0\.3 state:serving /m,
          'a node that has not loaded its file differs');
-    diag shell('each "$BLOCK/reload" -X POST');
+    shell('each "$BLOCK/reload" -X POST');
     like(kinds(), qr/\A +3 \S+ state:serving [^\n]*\n\z/,
          'a reload makes it equal');
 }
@@ -475,6 +475,16 @@ sub allowed {
         for "$listed&utm_source=x", $listed =~ s/\?.*//r, $listed =~ s/www.//r,
             $listed =~ s{offer}{offer/more}r, 'http://shop.example/',
             'http://www.shop.example/';
+
+    # a page and a site, which would allow all below them without "exact"
+
+    shell("each \"\$ALLOW/keys\" --data-raw '$_'")
+        for 'http://mail.example/login/', 'http://mail.example/login/x';
+    is(statuses($_), '200', "$_ passes")
+        for 'http://mail.example/login/', 'http://mail.example/login/x';
+    is(statuses($_), '403', "$_ stays blocked")
+        for 'http://mail.example/login/y', 'http://mail.example/login/x?y',
+            'http://www.mail.example/login/';
 }
 
 
