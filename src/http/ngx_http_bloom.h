@@ -68,6 +68,7 @@ typedef struct {
 /* How a rule's key is checked. */
 typedef enum {
     NGX_HTTP_BLOOM_ALONE = 0,
+    NGX_HTTP_BLOOM_EXACT,                /* alone, and without its parents */
     NGX_HTTP_BLOOM_LIST,                 /* each part of it, see "split=" */
     NGX_HTTP_BLOOM_PREFETCH              /* together with other rules' keys, see
                                             ngx_http_bloom_prefetch.h */

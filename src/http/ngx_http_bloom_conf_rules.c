@@ -12,7 +12,7 @@
 
 static void ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf,
     ngx_array_t *rules);
-static char *ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
+static char *ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
@@ -137,7 +137,7 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return rc;
     }
 
-    rc = ngx_http_bloom_conf_rules_split(cf, &params, rule);
+    rc = ngx_http_bloom_conf_rules_how(cf, &params, rule);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -147,7 +147,6 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return rc;
     }
 
-    rule->exact = (params.exact.data != NULL);
     rule->dry_run = (params.dry_run.data != NULL);
 
     rc = ngx_http_bloom_conf_rules_name(cf, &params, rule);
@@ -224,14 +223,19 @@ ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf, ngx_array_t *rules)
 
 
 /*
- * Reads "split=" and "match=".  By default, one part of a list is enough to
+ * Reads "exact", "split=" and "match=".  By default, one part of a list is enough to
  * reject or route a request, but all parts are needed to pass it.
  */
 static char *
-ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
+ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule)
 {
     rule->all = (rule->action == NGX_HTTP_BLOOM_PASS);
+
+    if (params->exact.data != NULL) {
+        rule->how = NGX_HTTP_BLOOM_EXACT;
+        rule->exact = 1;
+    }
 
     if (params->split.data == NULL) {
         return params->match.data ? "has \"match=\" without \"split=\""

@@ -334,9 +334,20 @@ static ngx_int_t __attribute__((noinline))
 ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text)
 {
-    return rule->how == NGX_HTTP_BLOOM_LIST
-           ? ngx_http_bloom_rules_check_list(r, rule, text)
-           : ngx_http_bloom_prefetch_check(r, rule, i, text);
+    ngx_int_t   rc;
+    ngx_uint_t  answer;
+
+    if (rule->how == NGX_HTTP_BLOOM_PREFETCH) {
+        return ngx_http_bloom_prefetch_check(r, rule, i, text);
+    }
+
+    if (rule->how == NGX_HTTP_BLOOM_LIST) {
+        return ngx_http_bloom_rules_check_list(r, rule, text);
+    }
+
+    rc = ngx_http_bloom_key_check_exact(r, &rule->key, text, &answer);
+
+    return rc == NGX_OK ? (ngx_int_t) answer : rc;
 }
 
 
@@ -372,8 +383,8 @@ ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
         return rc;
     }
 
-    ngx_bloom_lookup_parts(rule->key.zone, text, rule->split, tally,
-                           r->pool);
+    ngx_bloom_lookup_parts(rule->key.zone, text, rule->split, rule->exact,
+                           tally, r->pool);
 
     for (parts = 0, i = 0; i < NGX_BLOOM_ANSWERS; i++) {
         parts += tally[i];
