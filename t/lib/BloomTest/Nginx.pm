@@ -605,21 +605,26 @@ sub _pid_in_file {
 }
 
 
-# Reads from the configuration what the waits need: the TCP ports and the number
-# of workers.
+# Reads from the configuration what the waits need: the TCP addresses and the
+# number of workers.
 
 sub _read_config {
     my ($self) = @_;
 
     my $text = $self->_config_text('nginx.conf');
 
-    my %port;
-    while ($text =~ /\blisten\s+(?:(?:[\d.]+|\*|localhost):)?(\d+)\b([^;]*);/g)
+    my %listen;
+    while ($text =~ /\blisten\s+(?:([\d.]+|\*|localhost):)?(\d+)\b([^;]*);/g)
     {
-        $port{$1} = 1 unless $2 =~ /\b(?:udp|quic)\b/;
+        my ($address, $port, $more) = ($1 // '*', $2, $3);
+
+        next if $more =~ /\b(?:udp|quic)\b/;
+
+        $address = '127.0.0.1' if $address !~ /^127\./;
+        $listen{"$address:$port"} = 1;
     }
 
-    $self->{listen} = [sort keys %port];
+    $self->{listen} = [sort keys %listen];
     $self->{single} = $text =~ /^\s*master_process\s+off\s*;/m;
     $self->{worker_count} = $text =~ /^\s*worker_processes\s+(\d+)\s*;/m
                             ? $1 : 1;
@@ -664,16 +669,15 @@ sub _complete {
 }
 
 
-# Returns whether every port is served.  A worker closes a connection that sends
-# nothing once it has accepted it, and neither counts nor logs a request.
+# Returns whether every address is served.  A worker closes a connection that
+# sends nothing once it has accepted it, and neither counts nor logs a request.
 
 sub _accepts {
     my ($self) = @_;
 
-    for my $port (@{ $self->{listen} }) {
+    for my $address (@{ $self->{listen} }) {
         my $socket = IO::Socket::INET->new(
-            Proto => 'tcp', PeerAddr => '127.0.0.1', PeerPort => $port,
-            Timeout => 1)
+            Proto => 'tcp', PeerAddr => $address, Timeout => 1)
             or return 0;
 
         shutdown $socket, 1;
