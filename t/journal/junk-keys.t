@@ -184,6 +184,7 @@ SKIP: {
 
     subtest 'compaction keeps the keys' => sub {
         $t->environment(NGX_BLOOM_FAULT_COMPACT => 2_500_000);
+        configure($t, ['zone=list:4m file=list.bloom'], api => 1);
         start_with('url', map { $junk{$_} } @junk);
 
         my $mark = $t->log_mark;
