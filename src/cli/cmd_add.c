@@ -39,9 +39,9 @@ typedef struct {
 
 static const option_t  options[] = {
     OPTIONS_AS_OF(add_t,
-      "state that with these keys the image is complete as of that time, as "
-      "2026-01-31T12:00:00Z or seconds since 1970; it must not be earlier "
-      "than the time that the image states (default: that time)"),
+      "state that with these keys the image is complete as of that time, "
+      OPTIONS_TIME "; it must not be earlier than the time that the image "
+      "states (default: that time)"),
     OPTIONS_GROUP(key_options, offsetof(add_t, from)),
     OPTIONS_JSON(add_t),
     { 0 }
@@ -206,7 +206,7 @@ add_keys(add_t *add, char **names, int n)
 static void
 report(const add_t *add, double seconds)
 {
-    char                  rate[UNITS_LEN];
+    char                  rate[IMAGE_WRITE_RATE_LEN];
     json_t                json;
     const char           *path;
     const bloom_image_t  *image;
@@ -239,10 +239,8 @@ report(const add_t *add, double seconds)
         printf(" +- %.0f", ceil(add->error));
     }
 
-    printf(" distinct, capacity %" PRIu64 ", false-positive rate %s%s\n",
-           image->capacity,
-           format_rate(rate, bloom_geometry_fpr(&image->geometry,
-                                                image->items)),
+    printf(" distinct, capacity %" PRIu64 ", %s%s\n", image->capacity,
+           image_write_show_rate(rate, image),
            add->written ? "" : "; the image is unchanged");
 
     key_options_report(&add->from, &add->counts, path);

@@ -76,9 +76,9 @@ static const option_t  options[] = {
       "take capacity, rate, layout, hash, seed and key form from that image, "
       "so that both images can be merged" },
     OPTIONS_AS_OF(build_t,
-      "state that the image has every key that existed at that time, as "
-      "2026-01-31T12:00:00Z or seconds since 1970; nginx then drops keys that "
-      "were added to the zone more than an hour before (default: not stated)"),
+      "state that the image has every key that existed at that time, "
+      OPTIONS_TIME "; nginx then drops keys that were added to the zone more "
+      "than an hour before (default: not stated)"),
     OPTIONS_GROUP(key_options, offsetof(build_t, from)),
     { 0, "allow-empty", NULL, offsetof(build_t, allow_empty), options_take_flag,
       "write an image even if there are no keys" },
@@ -359,7 +359,7 @@ build_image(build_t *build, output_t *out, char **names, int n,
 static void
 report(const build_t *build, const collect_counts_t *counts, double seconds)
 {
-    char                  bytes[UNITS_LEN], rate[UNITS_LEN];
+    char                  bytes[UNITS_LEN], rate[IMAGE_WRITE_RATE_LEN];
     json_t                json;
     const bloom_image_t  *image;
 
@@ -380,13 +380,12 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
 
     visible_name(build->output);
     printf(": %" PRIu64 " key%s, %" PRIu64 " distinct, %s, %s, "
-           "%.1f bits per key, false-positive rate %s\n",
+           "%.1f bits per key, %s\n",
            counts->received, CLI_S(counts->received), image->items,
            bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
            image_json_bits_per_item(image),
-           format_rate(rate, bloom_geometry_fpr(&image->geometry,
-                                                image->items)));
+           image_write_show_rate(rate, image));
 
     key_options_report(&build->from, counts, build->output);
 }
@@ -456,7 +455,11 @@ const command_t  cmd_build = {
         "--memory go to a temporary file.\n\n"
         "Do not pipe a query into this command: if the query fails halfway, "
         "the image lacks the keys that the query did not print. Write the "
-        "keys to a file, and build the image if that succeeded.",
+        "keys to a file, and build the image if that succeeded.\n\n"
+        "--as-of start is right only if the keys are read from their source "
+        "after this command began, as through a pipe. If a file has the keys, "
+        "give the time before the file was written: keys that were created "
+        "since then are not in it.",
     .options = options,
     .values = &values,
     .members = members,

@@ -185,8 +185,9 @@ static const option_t  options[] = {
       "the false-positive rate that the filter was made for, if the source "
       "does not record it" },
     OPTIONS_AS_OF(import_t,
-      "state that the filter has every key that existed at that time, as "
-      "2026-01-31T12:00:00Z or seconds since 1970 (default: not stated)"),
+      "state that the filter has every key that existed at that time, "
+      OPTIONS_TIME ", which is right for a filter on a server that gets every "
+      "new key at once (default: not stated)"),
     { 0, "timeout", "SECONDS", offsetof(import_t, timeout),
       options_take_number,
       "how long a Redis server may take for each of these: to accept the "

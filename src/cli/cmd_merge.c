@@ -221,7 +221,7 @@ merge_all(merge_t *merge, output_t *out)
 static void
 report(const merge_t *merge)
 {
-    char                  bytes[UNITS_LEN], rate[UNITS_LEN];
+    char                  bytes[UNITS_LEN], rate[IMAGE_WRITE_RATE_LEN];
     double                error;
     json_t                json;
     const bloom_image_t  *image;
@@ -248,11 +248,10 @@ report(const merge_t *merge)
         printf(" +- %.0f", ceil(error));
     }
 
-    printf(" distinct, %s, %s, false-positive rate %s\n",
+    printf(" distinct, %s, %s, %s\n",
            bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
-           format_rate(rate, bloom_geometry_fpr(&image->geometry,
-                                                image->items)));
+           image_write_show_rate(rate, image));
 }
 
 

@@ -176,7 +176,7 @@ hash_line(hasher_t *hasher, const block_t *block, listformat_line_t *line,
         switch (listformat_next(list, line, &key, &why)) {
 
         case LISTFORMAT_KEY:
-            why = keyform_canonical(&hasher->keyform, &canonical, &key);
+            why = keyform_accept(&hasher->keyform, &canonical, &key);
 
             if (why != NULL) {
                 counts->errors++;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -23,6 +24,27 @@ image_write_random(void *buf, size_t len)
         cli_error("cannot get random bytes: %s", strerror(errno));
         exit(CLI_ERROR);
     }
+}
+
+
+const char *
+image_write_show_rate(char text[IMAGE_WRITE_RATE_LEN],
+    const bloom_image_t *image)
+{
+    char  now[UNITS_LEN], full[UNITS_LEN];
+
+    format_rate(now, bloom_geometry_fpr(&image->geometry, image->items));
+    format_rate(full, image->fpr);
+
+    if (image->items == image->capacity || strcmp(now, full) == 0) {
+        snprintf(text, IMAGE_WRITE_RATE_LEN, "false-positive rate %s", now);
+
+    } else {
+        snprintf(text, IMAGE_WRITE_RATE_LEN,
+                 "false-positive rate now %s, at capacity %s", now, full);
+    }
+
+    return text;
 }
 
 

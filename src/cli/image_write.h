@@ -40,6 +40,13 @@ int image_write_begin(image_write_t *write, output_t *out,
 int image_write_chunk(image_write_t *write, const void *data);
 int image_write_end(image_write_t *write, const uint8_t *origin, int failed);
 
+/* Returns "false-positive rate now 8.3e-08 %, at capacity 0.01 %", or one rate
+ * if the image is full. */
+#define IMAGE_WRITE_RATE_LEN  192
+
+const char *image_write_show_rate(char text[IMAGE_WRITE_RATE_LEN],
+    const bloom_image_t *image);
+
 /* Warns if the image has more items than its capacity and so exceeds its
  * false-positive rate.  The warning ends with `advice`. */
 void image_write_warn_full(const bloom_image_t *image, const char *advice);

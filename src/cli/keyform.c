@@ -47,11 +47,11 @@ room_for(keyform_t *keyform, const bloom_key_t *key)
 
 
 const char *
-keyform_canonical(keyform_t *keyform, bloom_key_t *canonical,
+keyform_accept(keyform_t *keyform, bloom_key_t *canonical,
     const bloom_key_t *key)
 {
-    return bloom_form_canonical(keyform->form, canonical, key,
-                                room_for(keyform, key));
+    return bloom_form_accept(keyform->form, canonical, key,
+                             room_for(keyform, key));
 }
 
 

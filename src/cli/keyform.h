@@ -22,7 +22,7 @@ void keyform_free(keyform_t *keyform);
 
 /* Each works like the function of that name in bloom_form.h.  The result is
  * valid until the next call. */
-const char *keyform_canonical(keyform_t *keyform, bloom_key_t *canonical,
+const char *keyform_accept(keyform_t *keyform, bloom_key_t *canonical,
     const bloom_key_t *key);
 const char *keyform_expand(keyform_t *keyform, bloom_form_t *result,
     const bloom_key_t *key);

@@ -237,12 +237,26 @@ options_take_key_form(const option_t *option, const char *text, void *to)
 int
 options_take_as_of(const option_t *option, const char *text, void *to)
 {
-    char       time_shown[UNITS_LEN];
-    uint64_t  *as_of = to;
+    char             time_shown[UNITS_LEN];
+    uint64_t        *as_of = to;
+    struct timespec  now;
+
+    if (strcmp(text, "start") == 0) {
+
+        /* options are parsed before any file is opened */
+
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+
+        *as_of = (uint64_t) now.tv_sec * 1000
+                 + (uint64_t) now.tv_nsec / 1000000;
+
+        return CLI_OK;
+    }
 
     if (parse_time(text, as_of) != 0 || *as_of == 0) {
         return options_wrong(option, text, "must be a time such as "
-                             "2026-01-31T12:00:00Z, or seconds since 1970");
+                             "2026-01-31T12:00:00Z, seconds since 1970, or "
+                             "start");
     }
 
     if (*as_of / 1000 > (uint64_t) time(NULL) + CLOCKS_DIFFER) {

@@ -108,6 +108,11 @@ int options_take_as_of(const option_t *option, const char *text,
     { 0, "key", "FORM", offsetof(type, key_form), options_take_key_form,     \
       text }
 
+/* How a time is given, for the text of --as-of. */
+#define OPTIONS_TIME                                                         \
+    "as 2026-01-31T12:00:00Z, seconds since 1970, or start, the time when "  \
+    "this command began"
+
 #define OPTIONS_AS_OF(type, text)                                            \
     { 0, "as-of", "TIME", offsetof(type, as_of), options_take_as_of, text }
 

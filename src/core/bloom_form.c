@@ -23,6 +23,7 @@ static const char *const  names[] = { "raw", "lower", "host", "url" };
 
 static const char  too_long[] = "is longer than 65535 bytes";
 static const char  bad_byte[] = "has a byte that a host cannot have";
+static const char  gap[] = "has a tab or a line end within it";
 
 
 const char *
@@ -110,10 +111,12 @@ parse_host(bloom_host_t *host, const bloom_key_t *key, uint8_t *buf)
 }
 
 
-/* Mail addresses and patterns are refused: they are not hosts. */
+/* Sets *plain to 1 if DNS allows all bytes of the host, else to 0. */
 static const char * __attribute__((noinline))
-canonical_host(bloom_key_t *canonical, const bloom_key_t *key, uint8_t *buf)
+canonical_host(bloom_key_t *canonical, int *plain, const bloom_key_t *key,
+    uint8_t *buf)
 {
+    size_t         offset;
     const char    *why;
     bloom_host_t   host;
 
@@ -123,14 +126,18 @@ canonical_host(bloom_key_t *canonical, const bloom_key_t *key, uint8_t *buf)
         return why;
     }
 
-    if (!bloom_host_is_plain(&host)
-        || memchr(key->data, '@', key->len) != NULL)
-    {
-        return bad_byte;
-    }
+    canonical->data = buf;
+    *plain = bloom_host_is_plain(&host);
 
-    canonical->data = memcpy(buf, host.text, host.len);
-    canonical->len = host.len;
+    if (*plain) {
+        memcpy(buf, host.text, host.len);
+        canonical->len = host.len;
+
+    } else {
+        offset = 0;
+        canonical->len = (size_t) (bloom_host_write(buf, &host, &offset, 1)
+                                   - buf);
+    }
 
     return NULL;
 }
@@ -140,6 +147,7 @@ const char *
 bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
     const bloom_key_t *key, uint8_t *buf)
 {
+    int           plain;
     bloom_url_t   url;
     const char   *why;
 
@@ -150,23 +158,16 @@ bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
         return NULL;
 
     case BLOOM_FORM_HOST:
-        return canonical_host(canonical, key, buf);
+        return canonical_host(canonical, &plain, key, buf);
 
     case BLOOM_FORM_URL:
         why = bloom_url_parse(&url, key->data, key->len, buf);
 
-        if (why != NULL) {
-            return why;
+        if (why == NULL) {
+            *canonical = url.key;
         }
 
-        /* a lookup accepts it, as its expressions may be shorter */
-
-        if (url.key.len > BLOOM_FORM_KEY_MAX) {
-            return "is longer than 65535 bytes in canonical form";
-        }
-
-        *canonical = url.key;
-        return NULL;
+        return why;
 
     default:
         *canonical = *key;
@@ -239,4 +240,123 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
     result->expression[0] = result->canonical;
 
     return NULL;
+}
+
+
+/* Returns 1 if a tab or a line end is within the key: browsers drop it, and in
+ * a list it separates fields. */
+static int
+has_gap(const bloom_key_t *key)
+{
+    size_t          len;
+    const uint8_t  *p;
+
+    p = key->data;
+    len = key->len;
+
+    while (len != 0 && *p <= ' ') {
+        p++;
+        len--;
+    }
+
+    while (len != 0 && p[len - 1] <= ' ') {
+        len--;
+    }
+
+    return memchr(p, '\t', len) != NULL || memchr(p, '\n', len) != NULL
+           || memchr(p, '\r', len) != NULL;
+}
+
+
+/*
+ * Returns 1 if "://" ends something that is no scheme, as in a line of a CSV
+ * file.  The key is then read as a host with an empty port.
+ */
+static int
+has_false_scheme(const bloom_key_t *key)
+{
+    int             valid;
+    const uint8_t  *p, *end;
+
+    p = key->data;
+    end = p + key->len;
+
+    while (p < end && *p <= ' ') {
+        p++;
+    }
+
+    valid = p < end && bloom_is_alpha(*p);
+
+    for ( /* void */ ; p < end && *p != '/' && *p != '\\' && *p != '?'; p++) {
+
+        if (*p == ':' && valid) {
+            return 0;
+        }
+
+        if (*p == ':' && end - p > 2 && p[1] == '/' && p[2] == '/') {
+            return 1;
+        }
+
+        valid = valid && (bloom_is_alpha(*p) || bloom_is_digit(*p)
+                          || *p == '+' || *p == '-' || *p == '.');
+    }
+
+    return 0;
+}
+
+
+const char *
+bloom_form_accept(uint32_t form, bloom_key_t *canonical, const bloom_key_t *key,
+    uint8_t *buf)
+{
+    int           plain;
+    bloom_url_t   url;
+    const char   *why;
+
+    switch (form) {
+
+    case BLOOM_FORM_HOST:
+        why = canonical_host(canonical, &plain, key, buf);
+
+        if (why != NULL) {
+            return why;
+        }
+
+        /* mail addresses and patterns are not hosts */
+
+        if (!plain || memchr(key->data, '@', key->len) != NULL) {
+            return bad_byte;
+        }
+
+        break;
+
+    case BLOOM_FORM_URL:
+        why = bloom_url_parse(&url, key->data, key->len, buf);
+
+        if (why != NULL) {
+            return why;
+        }
+
+        if (bloom_host_is_forbidden(url.key.data, url.host_len)) {
+            return bad_byte;
+        }
+
+        if (has_false_scheme(key)) {
+            return "has other text before its scheme";
+        }
+
+        /* a lookup accepts it, as its expressions may be shorter */
+
+        if (url.key.len > BLOOM_FORM_KEY_MAX) {
+            return "is longer than 65535 bytes in canonical form";
+        }
+
+        *canonical = url.key;
+        break;
+
+    default:
+        return bloom_form_canonical(form, canonical, key, buf);
+    }
+
+    return has_gap(key) ? gap : NULL;
 }

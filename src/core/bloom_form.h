@@ -8,8 +8,7 @@
  *     raw    the key's bytes as they are
  *     lower  A to Z become a to z; other bytes stay as they are
  *     host   a name or an address without its port (bloom_host.h).  A lookup
- *            tries the host and its parent domains.  A lookup accepts bytes
- *            that DNS does not allow; an addition refuses them
+ *            tries the host and its parent domains
  *     url    Safe Browsing's canonical form without the scheme (bloom_url.h).
  *            A lookup tries combinations of host and path
  *
@@ -17,6 +16,12 @@
  * BLOOM_FORM_EXPRESSIONS of them, and the key is present if any one is.  The
  * canonical form of a canonical key is the key itself, which is also the first
  * of its expressions.
+ *
+ * New keys must pass bloom_form_accept(), which refuses hosts that no browser
+ * asks for: such a line in a list is junk.  A lookup accepts them, because a
+ * parent domain may be listed.  Keys that were added before, in a journal or a
+ * control page, go through bloom_form_canonical(), which accepts all that a
+ * lookup accepts: an acknowledged key must never become absent.
  *
  * Nothing is allocated: results point into the caller's memory, or are the
  * caller's key itself.  Time is linear in the key's length.
@@ -61,12 +66,12 @@ const char *bloom_form_name(uint32_t form);
 /* Returns the form of a name; -1 if the name is unknown. */
 int bloom_form_parse(const char *name, size_t len);
 
-/* Returns the bytes of `buf` that the two functions below need for a key of
+/* Returns the bytes of `buf` that the functions below need for a key of
  * `len` bytes; 0 for raw. */
 size_t bloom_form_room(uint32_t form, size_t len);
 
 /*
- * The next two functions take a known form, a key that is not empty, and
+ * The next three functions take a known form, a key that is not empty, and
  * bloom_form_room() bytes at `buf`.  If the key is valid, they store the result
  * through their second parameter and return NULL; the stored keys point into
  * `buf`, or to the key if the form is raw.  If the key is invalid, they return
@@ -74,16 +79,24 @@ size_t bloom_form_room(uint32_t form, size_t len);
  * invalid in the forms raw and lower.
  */
 
-/*
- * Computes the key that an addition stores.  Only this function refuses a host
- * with bytes that DNS does not allow, or with userinfo: a list with such lines
- * is not a list of hosts.
- */
+/* Computes all expressions under which the key is looked up. */
+const char *bloom_form_expand(uint32_t form, bloom_form_t *result,
+    const bloom_key_t *key, uint8_t *buf);
+
+/* Computes the canonical key, which is the first of these expressions. */
 const char *bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
     const bloom_key_t *key, uint8_t *buf);
 
-/* Computes all expressions under which the key is looked up. */
-const char *bloom_form_expand(uint32_t form, bloom_form_t *result,
+/*
+ * Computes the canonical key of a new key.  Only this function refuses
+ *
+ *     url    a host that the URL Standard refuses because of a byte in it, and
+ *            "://" after what is no scheme
+ *     host   a host with bytes that DNS does not allow, or with userinfo
+ *     both   a tab or a line end within the key, and a canonical key of more
+ *            than BLOOM_FORM_KEY_MAX bytes
+ */
+const char *bloom_form_accept(uint32_t form, bloom_key_t *canonical,
     const bloom_key_t *key, uint8_t *buf);
 
 

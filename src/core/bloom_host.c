@@ -798,6 +798,28 @@ bloom_host_is_plain(const bloom_host_t *host)
 }
 
 
+int
+bloom_host_is_forbidden(const uint8_t *text, size_t len)
+{
+    size_t  i;
+
+    for (i = 0; i < len; i++) {
+
+        switch (text[i]) {
+
+        case '%':                        /* any other forbidden byte */
+        case '<':
+        case '>':
+        case '^':
+        case '|':
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 unsigned
 bloom_host_parents(size_t *offset, const bloom_host_t *host, unsigned labels)
 {

@@ -108,6 +108,14 @@ uint8_t *bloom_host_write(uint8_t *out, const bloom_host_t *host,
 int bloom_host_is_plain(const bloom_host_t *host);
 
 /*
+ * Returns 1 if a browser refuses the host because of a byte in it: one of the
+ * URL Standard's "forbidden domain code points", or in a label that it cannot
+ * convert to ASCII; else 0.  The host is written as bloom_host_write() writes
+ * it, `len` bytes at `text`.
+ */
+int bloom_host_is_forbidden(const uint8_t *text, size_t len);
+
+/*
  * Finds the offsets in the text at which the host and its parent domains begin.
  * The host itself comes first, then its parents of two to `labels` labels, the
  * longest first.  Returns the number of offsets, 1 to `labels`.  An address has

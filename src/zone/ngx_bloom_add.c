@@ -38,7 +38,7 @@ static uint64_t ngx_bloom_add_bits(ngx_bloom_zone_t *zone,
 static ngx_int_t ngx_bloom_add_wait(ngx_bloom_add_batch_t *batch,
     const char *error);
 static ngx_int_t ngx_bloom_add_refuse(ngx_bloom_add_batch_t *batch);
-static const char *ngx_bloom_add_canonical(ngx_bloom_zone_t *zone,
+static const char *ngx_bloom_add_accept(ngx_bloom_zone_t *zone,
     bloom_key_t *key);
 
 
@@ -174,7 +174,7 @@ ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
  * serves when the bits are set, the key is converted again to its form.
  */
 static const char *
-ngx_bloom_add_canonical(ngx_bloom_zone_t *zone, bloom_key_t *key)
+ngx_bloom_add_accept(ngx_bloom_zone_t *zone, bloom_key_t *key)
 {
     uint64_t  generation;
 
@@ -188,7 +188,7 @@ ngx_bloom_add_canonical(ngx_bloom_zone_t *zone, bloom_key_t *key)
         (void) ngx_bloom_zone_refresh(zone, generation);
     }
 
-    return ngx_bloom_zone_canonical(zone->form, key);
+    return ngx_bloom_zone_accept(zone->form, key);
 }
 
 
@@ -201,7 +201,7 @@ ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key)
     k.data = key->data;
     k.len = key->len;
 
-    why = ngx_bloom_add_canonical(batch->zone, &k);
+    why = ngx_bloom_add_accept(batch->zone, &k);
 
     if (why != NULL) {
         batch->err = 0;
@@ -491,7 +491,7 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
     canonical.data = key->data;
     canonical.len = key->len;
 
-    why = ngx_bloom_add_canonical(zone, &canonical);
+    why = ngx_bloom_add_accept(zone, &canonical);
 
     if (why == NULL && canonical.len > BLOOM_RECORD_KEY_MAX) {
         why = "is longer than 65535 bytes";

@@ -15,8 +15,32 @@
 #define NGX_BLOOM_ZONE_PREFETCH       32
 
 
+/* bloom_form_accept() or bloom_form_canonical(). */
+typedef const char *(*ngx_bloom_zone_convert_pt)(uint32_t form,
+    bloom_key_t *canonical, const bloom_key_t *key, uint8_t *buf);
+
+
+static const char *ngx_bloom_zone_convert(ngx_bloom_zone_convert_pt convert,
+    uint32_t form, bloom_key_t *key);
+
+
+const char *
+ngx_bloom_zone_accept(uint32_t form, bloom_key_t *key)
+{
+    return ngx_bloom_zone_convert(bloom_form_accept, form, key);
+}
+
+
 const char *
 ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key)
+{
+    return ngx_bloom_zone_convert(bloom_form_canonical, form, key);
+}
+
+
+static const char *
+ngx_bloom_zone_convert(ngx_bloom_zone_convert_pt convert, uint32_t form,
+    bloom_key_t *key)
 {
     const char      *why;
     bloom_key_t      canonical;
@@ -26,7 +50,7 @@ ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key)
         return NULL;
     }
 
-    why = bloom_form_canonical(form, &canonical, key, buf);
+    why = convert(form, &canonical, key, buf);
 
     if (why == NULL) {
         *key = canonical;

@@ -345,10 +345,12 @@ uint64_t ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, uint64_t *added);
 
 /*
- * Converts a key to a key form, in a static buffer that the next call
- * overwrites.  Returns NULL, or the reason why the key is invalid: a phrase
- * that follows the key.
+ * Each converts a key to a key form, in a static buffer that the next call
+ * overwrites: ngx_bloom_zone_accept() a new key, ngx_bloom_zone_canonical() a
+ * key that was added before (bloom_form.h).  Each returns NULL, or the reason
+ * why the key is invalid: a phrase that follows the key.
  */
+const char *ngx_bloom_zone_accept(uint32_t form, bloom_key_t *key);
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
 
 /*

@@ -12,8 +12,9 @@
  *     behind a dot, and, with what is shown of a URL, its own canonical form;
  *   - a canonical key has no byte that should have been escaped, and is no
  *     longer than its form allows;
- *   - a host that may be added has only bytes that hosts have, and one that may
- *     not differs from it in nothing else.
+ *   - a new key is refused only if a lookup refuses it, or because of a byte in
+ *     its host, a tab or a line end, what is before its scheme, or as too long;
+ *     otherwise the result is the canonical key.
  */
 
 #include "fuzz.h"
@@ -137,6 +138,38 @@ is_plain(const bloom_key_t *key)
 }
 
 
+/* A host with a byte that the URL Standard forbids, which may be an escape. */
+static int
+is_forbidden(const bloom_key_t *key)
+{
+    size_t  i;
+
+    for (i = 0; i < key->len && key->data[i] != '/'; i++) {
+        if (strchr("%<>^|", key->data[i]) != NULL) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* A tab or a line end anywhere but at the ends. */
+static int
+has_gap(const bloom_key_t *key)
+{
+    size_t  i;
+
+    for (i = 1; i + 1 < key->len; i++) {
+        if (strchr("\t\r\n", key->data[i]) != NULL && key->data[i] != '\0') {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 /* Expressions of hosts and URLs are stretches of the key, behind a dot. */
 static void
 stretches(const bloom_form_t *result)
@@ -183,6 +216,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         expect(form == BLOOM_FORM_HOST || form == BLOOM_FORM_URL);
         expect(bloom_form_canonical(form, &canonical, &other.key, other.buf)
                == why);
+        expect(bloom_form_accept(form, &canonical, &other.key, other.buf)
+               == why);
         goto done;
     }
 
@@ -199,19 +234,28 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
     }
 
-    why = bloom_form_canonical(form, &canonical, &other.key, other.buf);
+    expect(bloom_form_canonical(form, &canonical, &other.key, other.buf)
+           == NULL);
+    expect(same(&canonical, &result.expression[0]));
+
+    why = bloom_form_accept(form, &canonical, &other.key, other.buf);
 
     if (why == NULL) {
         expect(same(&canonical, &result.expression[0]));
         expect(form != BLOOM_FORM_HOST || is_plain(&canonical));
+        expect(form != BLOOM_FORM_URL || !is_forbidden(&canonical));
 
     } else if (form == BLOOM_FORM_URL) {
-        expect(result.expression[0].len > BLOOM_FORM_KEY_MAX);
+        expect(result.expression[0].len > BLOOM_FORM_KEY_MAX
+               || is_forbidden(&result.expression[0])
+               || strcmp(why, "has other text before its scheme") == 0
+               || has_gap(&in.key));
 
     } else {
         expect(form == BLOOM_FORM_HOST);
         expect(!is_plain(&result.canonical)
-               || memchr(in.data, '@', in.key.len) != NULL);
+               || memchr(in.data, '@', in.key.len) != NULL
+               || has_gap(&in.key));
     }
 
     if (result.expression[0].len <= BLOOM_FORM_KEY_MAX) {

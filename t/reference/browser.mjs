@@ -6,11 +6,14 @@
 // it asks Node's URL, the parser of WHATWG's URL Standard that browsers use, to
 // which host the spelling leads, and the core, by which expressions the key
 // forms "url" and "host" look it up.  The expressions must contain that host
-// and the listed host above it.
+// and the listed host above it.  A URL that leads to a host can be added to a
+// list, unless a tab or a line end is within it; and the host of a URL that can
+// be added is one that URL takes.
 //
 // Prints the spellings that are missed (--show, 20).  Then prints for each form
 // how many spellings were generated, led to some host, led to a listed one,
-// were found, and were missed.  Exits with 1 if any was missed.
+// were found, and were missed or wrongly refused or added.  Exits with 1 if any
+// was.
 
 import { spawnSync } from 'node:child_process';
 import { domainToUnicode } from 'node:url';
@@ -330,6 +333,25 @@ const asKey = { url: (name) => name + '/',
 
 let shown = 0;
 
+function show(wrong, form, key, what, line) {
+    if (wrong && shown++ < Number(options.show)) {
+        console.log(`${form} ${JSON.stringify(key)}\n    ${what}\n`
+                    + `    is looked up by ${line.slice(0, 200)}`);
+    }
+}
+
+// a tab or a line end within a key
+
+const gap = /[^\0-\x20].*[\t\r\n].*[^\0-\x20]/s;
+
+// URL checks the punycode of a label, and the core does not.
+
+const taken = (key) => {
+    const host = key.replace(/\/.*/s, '');
+
+    return /(?:^|\.)xn--/.test(host) || URL.canParse('http://' + host);
+};
+
 function compare(form, keys, count) {
     const input = Buffer.concat(keys.flatMap((key) => {
         const bytes = Buffer.from(key);
@@ -353,7 +375,8 @@ function compare(form, keys, count) {
     }
 
     keys.forEach((key, i) => {
-        const expressions = new Set(lines[i].split(' '));
+        const answer = lines[i].split(' ');
+        const expressions = new Set(answer);
         const hosts = leads[form](key).filter(Boolean);
         const entries = hosts.map(written).flatMap(listedFor);
         const missed = [...new Set([...hosts.filter(exact).map(written),
@@ -365,12 +388,23 @@ function compare(form, keys, count) {
         count.listed += entries.length !== 0;
         count.found += entries.length !== 0 && missed.length === 0;
         count.missed += missed.length !== 0;
+        show(missed.length !== 0, form, key, `leads to ${missed.join(', ')}`,
+             lines[i]);
 
-        if (missed.length !== 0 && shown++ < Number(options.show)) {
-            console.log(`${form} ${JSON.stringify(key)}\n`
-                        + `    leads to ${missed.join(', ')}\n`
-                        + `    is looked up by ${lines[i].slice(0, 200)}`);
+        if (form !== 'url') {
+            return;
         }
+
+        const added = answer.at(-1) === '+';
+        const refused = answer.at(-1) === '-' && !gap.test(key)
+                        && hosts.some(exact);
+        const forbidden = added && !taken(answer[0]);
+
+        count.added += added;
+        count.wrong += refused || forbidden;
+        show(refused, form, key, 'cannot be added', lines[i]);
+        show(forbidden, form, key, 'can be added, and URL refuses its host',
+             lines[i]);
     });
 }
 
@@ -380,7 +414,8 @@ const total = Number(options.count);
 for (const [form, make, share] of [['url', url, 3], ['host', authority, 1]]) {
     let left = Math.ceil(total * share / 4);
 
-    count[form] = { generated: 0, led: 0, listed: 0, found: 0, missed: 0 };
+    count[form] = { generated: 0, led: 0, listed: 0, found: 0, missed: 0,
+                    added: 0, wrong: 0 };
 
     while (left > 0) {
         const n = Math.min(left, BATCH);
@@ -389,10 +424,13 @@ for (const [form, make, share] of [['url', url, 3], ['host', authority, 1]]) {
         left -= n;
     }
 
-    const { generated, led: some, listed: to, found, missed } = count[form];
+    const { generated, led: some, listed: to, found, missed, added, wrong }
+        = count[form];
 
     console.log(`${form}: ${generated} generated, ${some} lead to a host, `
-                + `${to} to a listed one, ${found} found, ${missed} missed`);
+                + `${to} to a listed one, ${found} found, ${missed} missed, `
+                + `${added} added, ${wrong} wrong`);
 }
 
-process.exitCode = Object.values(count).some(({ missed }) => missed) ? 1 : 0;
+process.exitCode = Object.values(count)
+    .some(({ missed, wrong }) => missed || wrong) ? 1 : 0;

@@ -6,8 +6,9 @@
  *
  * It reads keys from standard input, each as the number of its form (one byte),
  * its length (two bytes, little-endian) and its bytes, and prints a line for
- * each: the expressions with a blank between them, or "! " and the reason why
- * the key is invalid.
+ * each: the expressions, each with a blank behind it, and "+" if the key can be
+ * added or "-" if it can only be looked up; or "! " and the reason why the key
+ * is invalid.
  */
 
 #include <stdio.h>
@@ -22,6 +23,7 @@ print_expressions(uint32_t form, const bloom_key_t *key)
     uint8_t       *buf;
     unsigned       i;
     const char    *why;
+    bloom_key_t    canonical;
     bloom_form_t   result;
 
     buf = malloc(bloom_form_room(form, key->len) + 1);
@@ -41,8 +43,11 @@ print_expressions(uint32_t form, const bloom_key_t *key)
 
     for (i = 0; i < result.n; i++) {
         fwrite(result.expression[i].data, 1, result.expression[i].len, stdout);
-        putchar(i + 1 == result.n ? '\n' : ' ');
+        putchar(' ');
     }
+
+    why = bloom_form_accept(form, &canonical, key, buf);
+    printf("%s\n", why == NULL ? "+" : "-");
 
     free(buf);
 }

@@ -149,6 +149,9 @@ sub refused_command {
                   \ [\d.]+\ KiB,\ [\d.]+\ bits\ per\ key,
                   \ false-positive\ rate\ [\d.]+\ %\n\z/x,
          'build prints a summary');
+    like((build('-p', '0.01', '-n', '10k', $file))[1],
+         qr/, false-positive rate now [\d.e-]+ %, at capacity 1 %\n\z/,
+         'build prints two rates if there is room for more keys');
     is($err, '', 'a build that succeeds prints no message');
     is(count($image, @keys), '1000 present, 0 absent',
        'all keys of a build are present');
@@ -468,6 +471,26 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
        'build --as-of takes a time with an offset and a fraction');
     is($as->('--as-of', '1709200800')->{as_of},
        '2024-02-29T10:00:00.000Z', 'build --as-of takes seconds since 1970');
+
+    # a FIFO can be opened for writing once the build has opened it for reading
+
+    POSIX::mkfifo("$dir/fifo", 0600) or die "mkfifo: $!";
+    my $before = time;
+    my $pid = spawn([$tool, 'build', '-q', '-o', "$dir/started", '--as-of',
+                     'start', "$dir/fifo"], env => $t->{env});
+    open my $fifo, '>', "$dir/fifo" or die "open: $!";
+    my $after = time;
+    print {$fifo} "key\n";
+    close $fifo;
+    waitpid $pid, 0;
+    is($?, 0, 'build takes --as-of start');
+
+    my ($seconds) = info("$dir/started")->{as_of} =~ /T(.*)\.\d+Z\z/;
+    my ($from, $to) = map { POSIX::strftime('%H:%M:%S', gmtime $_) }
+                          $before, $after;
+    ok(($from le $to) == ($seconds ge $from && $seconds le $to),
+       '--as-of start is the time before the first key was read')
+        or diag("$from, $seconds, $to");
 
     # a capacity that is too small is taken with a warning, which -q omits
 

@@ -3,8 +3,9 @@
 
 # Tests golden vectors of key forms: the tool converts each key to the canonical
 # form and the expressions of its vector.  This test computes the expressions of
-# a canonical key again, from docs/key-forms.md alone.  The canonical form of a
-# canonical key, and of each expression, is the key itself.
+# a canonical key again, and whether the key can be added, from docs/key-forms.md
+# alone.  The canonical form of a canonical key, and of each expression, is the
+# key itself.
 
 use strict;
 use warnings;
@@ -99,8 +100,55 @@ sub expressions {
 }
 
 
+# Returns 1 if a list can have the key.
+
+sub can_be_added {
+    my ($form, $key, $canonical) = @_;
+
+    return 1 if $form eq 'lower';
+    return 0 if $key =~ /[^\0- ][\0- ]*[\t\r\n][\0- ]*[^\0- ]/;
+    return $canonical =~ /^[a-z0-9._:-]+$/ && $key !~ /@/ ? 1 : 0
+        if $form eq 'host';
+
+    return 0 if $key =~ m{^[\0- ]*+(?![a-z][a-z0-9+.-]*:)[^/\\?]*://}i;
+
+    my ($host) = $canonical =~ m{^[a-z][a-z0-9+.-]*://([^/]*)};
+
+    return $host =~ /[%<>^|]/ ? 0 : 1;
+}
+
+
+# Returns why keys cannot be added, by their number from 0.
+
+sub refusals {
+    my ($form, @keys) = @_;
+
+    my ($exit, undef, $err)
+        = $t->run_tool('build', '-q', '-0', '--key', $form, '--max-errors',
+                       '1m', '-o', $t->testdir . '/image.bloom',
+                       { stdin => join '', map { "$_\0" } @keys });
+    is($exit, 0, "the tool builds an image of the vectors ($form)");
+
+    return map { /^ngx-bloom build: standard input: key (\d+): (.*)/ ? ($1 - 1 => $2) : () }
+               split /\n/, $err;
+}
+
+
 for my $form (qw(lower host url)) {
     my @vectors = vectors($form);
+    my @added = grep { $_->[0] !~ /\0/ } @vectors;
+    my %refusal = refusals($form, map { $_->[0] } @added);
+
+    for my $n (0 .. $#added) {
+        my ($key, $canonical) = @{ $added[$n] };
+        my $wanted = defined $canonical
+                     && can_be_added($form, $key, $canonical);
+
+        is(defined $refusal{$n} ? 0 : 1, $wanted ? 1 : 0,
+           'a list can' . ($wanted ? '' : 'not') . " have this key ($form: "
+           . $key =~ s/([^ -~])/sprintf '\x%02x', ord $1/ger . ')')
+            or diag($refusal{$n});
+    }
 
     cmp_ok(scalar @vectors, '>=', 5,
            "there are five vectors of the key form $form or more");

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that each spelling of a URL that a browser fetches from a listed host is
-# present, in the key forms url and host.  t/reference/browser.mjs generates the
-# spellings; Node's URL parses them as browsers do.
+# present, in the key forms url and host, and that a URL can be added if a
+# browser fetches it.  t/reference/browser.mjs generates the spellings; Node's
+# URL parses them as browsers do.
 
 use strict;
 use warnings;
@@ -31,7 +32,7 @@ sub compare {
     for my $line ($out =~ /^((?:url|host): \d+ generated.*)/gm) {
         my ($form) = $line =~ /^(\w+)/;
         my %of = reverse $line
-            =~ /(\d+) (generated|to a listed|found|missed)/g;
+            =~ /(\d+) (generated|to a listed|found|missed|added|wrong)/g;
 
         $count{$form} = \%of;
     }
@@ -57,6 +58,8 @@ sub compare {
         my $of = $count->{$form};
 
         is($of->{missed}, 0, "no spelling passes the key form $form");
+        is($of->{wrong}, 0,
+           "what browsers refuse is what cannot be added ($form)");
         is($of->{found}, $of->{'to a listed'},
            "all that lead to a listed host are found by the key form $form");
         cmp_ok($of->{'to a listed'}, '>', $of->{generated} / 3,
@@ -85,6 +88,21 @@ for (['an expression is another', 's,[.]example,.example.org,g'],
     cmp_ok($count->{$_}{missed}, '>', 10,
            "the comparison counts what is missed ($_, $what)")
         for qw(url host);
+}
+
+
+for (['junk can be added', 's, -$, +,'], ['a URL is refused', 's, [+]$, -,']) {
+    my ($what, $change) = @$_;
+
+    $t->write_file('program',
+                   "#!/bin/sh\n'$program' | LC_ALL=C sed '$change'\n");
+    chmod 0755, $t->testdir . '/program';
+
+    my ($status, undef, $count) = compare('--count', 2000, '--program',
+                                          $t->testdir . '/program');
+
+    is($status, 1, "the comparison fails when $what");
+    cmp_ok($count->{url}{wrong}, '>', 10, "the comparison counts it ($what)");
 }
 
 

@@ -136,6 +136,19 @@ tool(2, qr/line 1: "\Q$_\E" has a byte that a host cannot have\n/, 'build', '--k
      'host', '-o', "$dir/none", { stdin => "$_\n" })
     for '*.bad.example', 'someone@bad.example', '||bad.example^', 'a b';
 
+tool(2, qr/line 2: "\Q$_->[0]\E" $_->[1]\n/, 'build', '--key', 'url', '-o',
+     "$dir/none", { stdin => "ok.example\n$_->[0]\n" })
+    for ['||evil.example^', 'has a byte that a host cannot have'],
+        ['@@||good.example^', 'has a byte that a host cannot have'],
+        ['0.0.0.0 evil.example', 'has a byte that a host cannot have'],
+        ['<html>502 Bad Gateway</html>', 'has a byte that a host cannot have'],
+        ['evil.example # seen', 'has a byte that a host cannot have'],
+        ['{"url":"evil.example"}', 'has a port that is not a number'],
+        ['1,http://evil.example/', 'has other text before its scheme'];
+
+tool(2, qr/line 1: .*\n.*more invalid lines/, 'add', "$dir/url.bloom",
+     { stdin => "||evil.example^\n" });
+
 tool(2, qr/^ngx-bloom build: --key "names": must be raw, lower, host or url;/,
      'build', '--key', 'names', '-o', "$dir/x");
 

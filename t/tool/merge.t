@@ -67,7 +67,8 @@ sub like_ids {
        'the estimate of the items of a merged image is about'
        . ' right') or diag($info->{items});
     like($out, text_line("$merged: 2 images, $info->{items} +- %% distinct,"
-                         . ' blocked, %% KiB, false-positive rate %% %'),
+                         . ' blocked, %% KiB, false-positive rate now %% %,'
+                         . ' at capacity 0.1 %'),
          'merge prints the number of images, the items and the rate');
     like(tool(0, undef, 'info', $merged),
          qr/^items +$info->{items}, estimated, \+- \d+$/m,

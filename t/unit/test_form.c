@@ -18,9 +18,27 @@ typedef struct {
     uint8_t      *data;
     uint8_t      *buf;
     const char   *why;
+    const char   *refused;               /* why it cannot be added */
     bloom_key_t   canonical;
     bloom_form_t  expanded;
 } made_t;
+
+
+/* Returns 1 if a canonical key of the form url has a host with a byte that the
+ * URL Standard forbids, which may be an escape. */
+static int
+is_forbidden(const bloom_key_t *key)
+{
+    size_t  i;
+
+    for (i = 0; key->data[i] != '/'; i++) {
+        if (strchr("%<>^|", key->data[i]) != NULL) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
 
 
 /* Returns 1 if a key of the form host has bytes that DNS does not allow. */
@@ -73,19 +91,39 @@ make(made_t *made, uint32_t form, const void *data, size_t len)
     assert_non_null(other);
 
     why = bloom_form_canonical(form, &made->canonical, &key, other);
+    assert_ptr_equal(why, made->why);
 
-    if (form == BLOOM_FORM_HOST && made->why == NULL && why != NULL) {
-        assert_string_equal(why, "has a byte that a host cannot have");
-        assert_true(is_odd(&key) || is_odd(&made->expanded.canonical));
+    made->refused = bloom_form_accept(form, &made->canonical, &key, other);
+
+    if (why == NULL && form >= BLOOM_FORM_HOST) {
+
+        if (made->refused != NULL && strstr(made->refused, "scheme") != NULL) {
+            assert_non_null(memmem(data, len, "://", 3));
+
+        } else if (made->refused != NULL
+                   && strstr(made->refused, "tab") != NULL)
+        {
+            assert_true(memchr(data, '\t', len) || memchr(data, '\n', len)
+                        || memchr(data, '\r', len));
+
+        } else if (form == BLOOM_FORM_HOST
+            ? is_odd(&made->expanded.canonical)
+              || memchr(data, '@', len) != NULL
+            : is_forbidden(&made->expanded.expression[0]))
+        {
+            assert_string_equal(made->refused,
+                                "has a byte that a host cannot have");
+
+        } else {
+            assert_null(made->refused);
+        }
 
     } else {
-        assert_ptr_equal(why, made->why);
+        assert_ptr_equal(made->refused, why);
     }
 
     if (why == NULL) {
-        assert_false(form == BLOOM_FORM_HOST
-                     && (is_odd(&made->expanded.canonical)
-                         || memchr(data, '@', len) != NULL));
+        assert_null(bloom_form_canonical(form, &made->canonical, &key, other));
         assert_int_equal(made->canonical.len,
                          made->expanded.expression[0].len);
         assert_memory_equal(made->canonical.data,
@@ -297,6 +335,119 @@ test_the_url_form_expands_to_hosts_and_paths(void **state)
 }
 
 
+/* Returns why a key cannot be added, or "added". */
+static const char *
+added(uint32_t form, const char *text)
+{
+    made_t       made;
+    const char  *why;
+
+    make(&made, form, text, strlen(text));
+    why = made.refused != NULL ? made.refused : "added";
+    drop(&made);
+
+    return why;
+}
+
+
+static void
+test_junk_cannot_be_added(void **state)
+{
+    int   c;
+    char  text[64];
+
+    static const char  bad_byte[] = "has a byte that a host cannot have";
+    static const char  gap[] = "has a tab or a line end within it";
+    static const char  scheme[] = "has other text before its scheme";
+
+    /* the URL Standard's forbidden domain code points, but those that end a
+     * host or the URL, surround the host, or are dropped */
+
+    static const char  forbidden[] = " :<>[]^|";
+
+    (void) state;
+
+    for (c = 0x21; c < 0x7f; c++) {
+
+        if (strchr("#/:?@[\\]%", c) != NULL) {
+            continue;
+        }
+
+        sprintf(text, "http://a%c.example/", c);
+        assert_string_equal(added(BLOOM_FORM_URL, text),
+                            strchr(forbidden, c) ? bad_byte : "added");
+
+        sprintf(text, "http://a%%%02x.example/", (unsigned) c);
+        assert_string_equal(added(BLOOM_FORM_URL, text),
+                            strchr(forbidden, c) ? bad_byte : "added");
+    }
+
+    for (c = 1; c <= 0x20; c++) {
+        sprintf(text, "http://a%%%02x.example/", (unsigned) c);
+        assert_string_equal(added(BLOOM_FORM_URL, text), bad_byte);
+        assert_string_equal(added(BLOOM_FORM_HOST, text + 7), bad_byte);
+    }
+
+    assert_string_equal(added(BLOOM_FORM_URL, "a%00.example"), bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "a%7f.example"), bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "a%.example"), bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "a%25.example"), bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "a%5b.example"), bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "a]b.example"), bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "a b.example"), bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "http://\x80.example"),
+                        bad_byte);
+
+    /* lines of files that are not lists of URLs */
+
+    assert_string_equal(added(BLOOM_FORM_URL, "||evil.example^"), bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "||evil.example^$all"),
+                        bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "@@||good.example^"), bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "0.0.0.0 evil.example"),
+                        bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "0.0.0.0\tevil.example"),
+                        gap);
+    assert_string_equal(added(BLOOM_FORM_HOST, "0.0.0.0\tevil.example"), gap);
+    assert_string_equal(added(BLOOM_FORM_URL, "http://a.example/\tphish"),
+                        gap);
+    assert_string_equal(added(BLOOM_FORM_URL, "\tevil.example\r"), "added");
+    assert_string_equal(added(BLOOM_FORM_HOST, "\tevil.example\r"), "added");
+    assert_string_equal(added(BLOOM_FORM_URL, "evil.example # seen today"),
+                        bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "# a comment"), "has no host");
+    assert_string_equal(added(BLOOM_FORM_URL, "<html>502 Bad Gateway</html>"),
+                        bad_byte);
+    assert_string_equal(added(BLOOM_FORM_URL, "{\"url\":\"evil.example\"}"),
+                        "has a port that is not a number");
+    assert_string_equal(added(BLOOM_FORM_URL, "[\"evil.example\","), bad_byte);
+
+    assert_string_equal(added(BLOOM_FORM_URL, "\"http://evil.example/x\""),
+                        scheme);
+    assert_string_equal(added(BLOOM_FORM_URL, "1,http://evil.example/x"),
+                        scheme);
+    assert_string_equal(added(BLOOM_FORM_URL, "1http://evil.example/x"),
+                        scheme);
+    assert_string_equal(added(BLOOM_FORM_URL, " a+1.-://evil.example/x"),
+                        "added");
+    assert_string_equal(added(BLOOM_FORM_URL, "evil.example/?u=1://x"),
+                        "added");
+    assert_string_equal(added(BLOOM_FORM_URL, "//evil.example://x"), "added");
+    assert_string_equal(added(BLOOM_FORM_URL, "1.evil.example:/x"), "added");
+
+    /* what browsers accept in a host, elsewhere in a URL, and addresses */
+
+    assert_string_equal(added(BLOOM_FORM_URL, "a!$&'()*+,;=`{}~\"_b.example"),
+                        "added");
+    assert_string_equal(added(BLOOM_FORM_URL,
+                              "http://u|^@a.example/<|>^% ?<|>^% #<|>^% "),
+                        "added");
+    assert_string_equal(added(BLOOM_FORM_URL, "http://[::1]:80/"), "added");
+    assert_string_equal(added(BLOOM_FORM_URL, "b\xc3\xbc" "cher.example"),
+                        "added");
+}
+
+
 static void
 test_keys_longer_than_the_limit_are_refused(void **state)
 {
@@ -345,9 +496,11 @@ test_keys_longer_than_the_limit_are_refused(void **state)
     buf = malloc(len);
     assert_non_null(buf);
 
-    assert_string_equal(bloom_form_canonical(BLOOM_FORM_URL, &canonical, &key,
-                                             buf),
+    assert_string_equal(bloom_form_accept(BLOOM_FORM_URL, &canonical, &key,
+                                          buf),
                         "is longer than 65535 bytes in canonical form");
+    assert_null(bloom_form_canonical(BLOOM_FORM_URL, &canonical, &key, buf));
+    assert_int_equal(canonical.len, 2 + 3 * (BLOOM_FORM_KEY_MAX - 10) + 1);
     assert_null(bloom_form_expand(BLOOM_FORM_URL, &result, &key, buf));
     assert_int_equal(result.n, 2);
     assert_int_equal(result.expression[0].len,
@@ -568,6 +721,7 @@ main(void)
         cmocka_unit_test(test_the_lower_form_changes_ascii_letters_only),
         cmocka_unit_test(test_the_host_form_expands_to_parent_domains),
         cmocka_unit_test(test_the_url_form_expands_to_hosts_and_paths),
+        cmocka_unit_test(test_junk_cannot_be_added),
         cmocka_unit_test(test_keys_longer_than_the_limit_are_refused),
         cmocka_unit_test(test_lower_case_is_right_at_every_place),
         cmocka_unit_test(test_the_fast_path_equals_the_slow_path),
