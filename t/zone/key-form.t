@@ -227,7 +227,7 @@ subtest 'key= is added to a zone in memory' => sub {
     set_up("$file journal=off key=url");
     $t->reload;
     ok(wait_until(sub { form() eq 'url' }), 'the reload loads file= instead');
-    $t->wait_for_log(qr/"urls" is going to load .*, since the image that serves/);
+    $t->wait_for_log(qr/going to load .*, since the image that serves has/);
     serves_on('after the reload');
     $t->stop;
     unlink uploaded();
