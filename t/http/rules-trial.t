@@ -59,7 +59,8 @@ my %rules = (
                     bloom_reject present \$arg_k $new;
                     bloom_route present \$arg_e zone=bad to=\@routed",
     routed      => "bloom_route present \$arg_e zone=bad to=\@checked",
-    t_twice     => "bloom_reject present \$arg_k $new; try_files /none /next?\$args",
+    t_twice     => "bloom_reject present \$arg_k $new;
+                    try_files /none /next?\$args",
 );
 
 sub configure {
@@ -110,8 +111,9 @@ sub configure {
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
 CONF
-        (map { "location = /$_ { $rules{$_}; "
-               . ($rules{$_} =~ /try_files/ ? '' : 'proxy_pass http://127.0.0.1:%%PORT_8081%%;')
+        (map { "location = /$_ { $rules{$_};"
+               . ($rules{$_} =~ /try_files/
+                  ? '' : ' proxy_pass http://127.0.0.1:%%PORT_8081%%;')
                . ' }' } sort keys %rules),
         $more // '', '}', ''), backend => 8081);
 }
