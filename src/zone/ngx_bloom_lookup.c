@@ -241,8 +241,8 @@ ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 }
 
 
-/* Tests a key in a form with many expressions per key; with `exact`, tests only
- * the canonical key.  Returns 1 if one expression is maybe present, 0 if all are
+/* Tests a key in a form with many expressions per key, or with `exact` only its
+ * canonical key.  Returns 1 if an expression is maybe present, 0 if all are
  * absent, or -1 if the key is invalid. */
 static int
 ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,

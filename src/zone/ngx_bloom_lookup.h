@@ -66,8 +66,8 @@ void ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
 
 /*
  * Does what ngx_bloom_lookup() or, if prefetch->exact is set,
- * ngx_bloom_lookup_exact() does, for a key that was hashed early.  Uses the hash
- * only if the generation that it was made for still serves.
+ * ngx_bloom_lookup_exact() does, for a key that was hashed early.  Uses the
+ * hash only if the generation that it was made for still serves.
  */
 ngx_uint_t ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
     const ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
