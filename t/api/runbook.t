@@ -16,7 +16,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Clock;
-use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Process qw(alive run_command spawn wait_until);
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 
@@ -348,7 +348,7 @@ sub confirming_service {
 
     my ($confirm) = $desk->read_file('confirm.pid') =~ /(\d+)/;
     kill 'TERM', $confirm, $redis;
-    wait_until(sub { !kill 0, $redis });
+    wait_until(sub { !alive($redis) });
 }
 
 
