@@ -16,7 +16,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Clock;
-use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Process qw(alive run_command spawn wait_until);
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 
@@ -39,7 +39,8 @@ my %settings;    # what earlier commands have set, such as URL
 my @nodes;       # the instances of nginx that run
 
 script('ngx-bloom', "exec $tool \"\$@\"");
-script('redis-cli', 'exec ' . program('redis-cli') . " -s $dir/redis.sock \"\$@\"");
+script('redis-cli', join ' ', 'exec', program('redis-cli'),
+                               "-s $dir/redis.sock \"\$@\"");
 script('ssh', <<"SH");
 node=\$1; shift
 export PATH=$dir/bin/\$node:\$PATH
@@ -143,7 +144,7 @@ sub shell {
                        . localise("$paste\n$before$command")],
         env => { PATH => "$dir/bin:$ENV{PATH}" });
 
-    $settings{$1} = $command if $command =~ /^([A-Z]+)=/;
+    $settings{$1} = $command if $command =~ /\A([A-Z]+)=.*\z/;
 
     return $out;
 }
@@ -219,7 +220,8 @@ sub start_nodes {
         my $address = "127.0.0.$i";
         my $text = content("conf-examples/$example");
 
-        $text =~ s/^load_module\s.*\npid\s.*\nerror_log\s.*\n/%%TEST_GLOBALS%%\n/m;
+        $text =~ s/^load_module\s.*/%%TEST_GLOBALS%%/m;
+        $text =~ s/^(?:pid|error_log)\s.*//mg;
         $text =~ s/file=urls-bad\.bloom/file=bad.bloom/;
         $text =~ s/\b127\.0\.0\.1:(808[012])\b/
                    ($example eq 'redirect.conf' && $1 == 8082
@@ -270,17 +272,29 @@ sub content {
 sub statuses {
     my ($url) = @_;
 
-    my $out = shell("visit /go -G --data-urlencode 'url=$url'");
+    my $out = shell("URL='$url'\n" . command('Block now', 'visit'));
 
     return join ' ', $out =~ /^127\.0\.0\.\d (\d+)$/mg;
 }
 
-sub kinds { return shell($section{'Is every node the same?'}[0][1]) }
+sub kinds { return shell(command('Is every node the same?', 'uniq')) }
 
 sub add {
     my ($entry) = @_;
 
-    return shell("each \"\$BLOCK/keys?durable=true\" --data-raw '$entry'");
+    return shell("ENTRY='$entry'\n" . command('Block now', 'keys'));
+}
+
+
+# Returns the command of a section that has a word.
+
+sub command {
+    my ($title, $word) = @_;
+
+    my ($found) = grep { $_->[1] =~ /\b$word\b/ } @{ $section{$title} };
+
+    return $found ? $found->[1]
+           : BAIL_OUT("\"$title\" of docs/runbook.md has no \"$word\"");
 }
 
 
@@ -348,7 +362,7 @@ sub confirming_service {
 
     my ($confirm) = $desk->read_file('confirm.pid') =~ /(\d+)/;
     kill 'TERM', $confirm, $redis;
-    wait_until(sub { !kill 0, $redis });
+    wait_until(sub { !alive($redis) });
 }
 
 
@@ -453,7 +467,7 @@ sub special_characters {
 
     for my $entry (sort keys %url) {
         is(statuses($url{$entry}), '200', "$url{$entry} passes before");
-        like(add($entry), qr/"received":1,"added":1,"already_present":0,"invalid":0/,
+        like(add($entry), qr/"received":1,"added":1,.*"invalid":0/,
              "the entry $entry is added");
         is(statuses($url{$entry}), '403', "the entry blocks $url{$entry}");
     }
@@ -478,7 +492,7 @@ sub allowed {
 
     # a page and a site, which would allow all below them without "exact"
 
-    shell("each \"\$ALLOW/keys\" --data-raw '$_'")
+    shell("URL='$_'\n" . command('Allow the URL', 'keys'))
         for 'http://mail.example/login/', 'http://mail.example/login/x';
     is(statuses($_), '200', "$_ passes")
         for 'http://mail.example/login/', 'http://mail.example/login/x';
@@ -537,7 +551,9 @@ sub other_lines {
     like($add->(), qr/^127\.0\.0\.1 FAILED .*<title>403 Forbidden/,
          'an endpoint that denies this machine says so');
 
-    start_nodes(1, change => sub { $_[0] =~ s/server_name \S+/server_name x/r });
+    start_nodes(1, change => sub {
+        $_[0] =~ s/server_name \S+/server_name x/r
+    });
     like($add->(), qr/^127\.0\.0\.1 FAILED curl: \(52\) Empty reply/,
          'an endpoint with another name says nothing');
 
@@ -562,8 +578,7 @@ sub other_lines {
 
     shell('echo evil.example/pay/ >> list.txt');
     build("$dir/desk/new.bloom", "$dir/desk/list.txt");
-    my @commands = map { $_->[1] } @{ $section{'Load a list without the entry'} };
-    shell($_) for @commands[-2, -1];
+    shell(command('Load a list without the entry', $_)) for qw(scp reload);
     is(statuses('http://evil.example/pay/'), '403 403 403',
        'the new image blocks on each node');
 
