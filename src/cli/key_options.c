@@ -138,7 +138,7 @@ spare_exceptions(const char *path, const output_t *out, char **names, int n)
         }
     }
 
-    if (is_list || output_is(out, path)) {
+    if (is_list || output_is(out, path) || strcmp(path, out->name) == 0) {
         return cli_misuse("--exceptions \"%s\": is also %s; name another file",
                           path, is_list ? "a list to read" : "the image");
     }
