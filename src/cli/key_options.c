@@ -372,6 +372,7 @@ int
 key_options_exceptions(const collect_options_t *options,
     collect_counts_t *counts)
 {
-    return options->exceptions == NULL
-           ? CLI_OK : exceptions_write(&counts->exceptions, options->exceptions);
+    return options->exceptions != NULL
+           ? exceptions_write(&counts->exceptions, options->exceptions)
+           : CLI_OK;
 }
