@@ -8,7 +8,6 @@ import { freshness, lastLoad, measured, problem, source } from './card.js';
 import { curve, history } from './charts.js';
 import { h, setChildren, setText } from './dom.js';
 import { bytes, moment, number, perSecond, rate } from './format.js';
-import { Probe } from './probe.js';
 import { decisions } from './series.js';
 
 
@@ -38,7 +37,6 @@ export class Detail {
                       this.historyPlace, this.historyText),
                 panel('curve-title', 'False positives by number of keys',
                       this.curvePlace, this.curveText),
-                new Probe(name, zone).node,
                 write ? new Actions(name, zone, changed).node : undefined,
                 panel('facts-title', 'All values', this.facts)),
         ];

@@ -122,6 +122,17 @@ export function moment(text) {
 }
 
 
+// Shows the characters that a browser obeys instead of showing them: controls,
+// and what changes the direction of text.
+
+export function visible(text) {
+    return text.replace(hidden, (c) =>
+        `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+const hidden = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+
 export function plural(n, one, many = one + 's') {
     return `${number(n)} ${n === 1 ? one : many}`;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Asks for the zones every two seconds and shows their state.
+// Asks for the zones every two seconds and shows their state, below the box
+// "Why is this blocked?".
 
 import { get } from './api.js';
 import { Card } from './card.js';
@@ -9,6 +10,7 @@ import { byId, setText } from './dom.js';
 import { clock, plural } from './format.js';
 import { problems, worst } from './health.js';
 import { Series } from './series.js';
+import { Why } from './why.js';
 
 const PERIOD = 2000;                  // ms between two polls
 const PATIENCE = 10_000;              // most, while there is no answer
@@ -203,6 +205,11 @@ function pause() {
 
 
 setText(byId('where'), location.host + location.pathname);
+
+const why = new Why((name) =>
+    state?.zones.find((zone) => zone.name === name)?.image);
+
+byId('why').append(...why.nodes);
 
 byId('pause').addEventListener('click', pause);
 

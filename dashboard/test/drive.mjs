@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
-import { numberTicks, rateTicks } from '../src/format.js';
+import { numberTicks, rateTicks, visible } from '../src/format.js';
 import { problems } from '../src/health.js';
 import { traffic, withBrowser } from './browser.mjs';
 
@@ -121,19 +121,41 @@ const press = (page, name) => page.getByRole('button', { name }).click();
 // Chooses a zone by its card
 
 async function choose(page, name) {
-    await page.getByRole('link', { name, exact: true }).click();
+    await page.locator('#zones').getByRole('link', { name, exact: true })
+        .click();
     await page.getByRole('heading', { level: 2, name, exact: true }).waitFor();
 }
 
 
 async function lookUp(page, key) {
-    const result = page.locator('.panel:has(form) .result');
+    const result = page.locator('#why .result');
 
     await result.evaluate((node) => node.replaceChildren());
     await page.getByLabel('Key', { exact: true }).fill(key);
     await press(page, 'Look up');
     await result.locator('> *').first().waitFor();
 }
+
+
+// Opens all that is folded about the key that was looked up, and waits for the
+// bits of a zone.  Returns what the page says about the key in that zone.
+
+async function inZone(page, zone) {
+    const item = page.locator('#why .answers > li').filter({
+        has: page.getByRole('link', { name: zone, exact: true,
+                                      includeHidden: true }),
+    });
+
+    await page.locator('#why .result').evaluate((result) => {
+        for (const details of result.querySelectorAll('details')) {
+            details.open = true;
+        }
+    });
+
+    return item;
+}
+
+const text = async (node) => (await node.innerText()).replace(/\s+/g, ' ');
 
 
 // Returns the result of a change as soon as there is one.
@@ -257,6 +279,10 @@ function words() {
         [rateTicks, [1e-6, 0.001, 0.1], '1 in 1 M|1 in 1,000|1 in 10'],
     ];
 
+    is(visible('a\x1b\x9b\u061c\u202e\u2066ä€😀'),
+       'a\\u001b\\u009b\\u061c\\u202e\\u2066ä€😀',
+       'characters that a browser obeys are shown');
+
     for (const [ticks, values, wanted] of axes) {
         is(ticks(values).join('|'), wanted,
            `an axis has one unit: ${wanted}`);
@@ -291,8 +317,11 @@ async function everything(browser, options) {
         await fits(page, zone);
     }
 
-    await choose(page, 'bad-urls');
     await lookUp(page, 'http://a.b.evil.example/x/y?q');
+    await fits(page, 'with a short answer');
+    await accessible(page, 'the page with a short answer');
+    await inZone(page, 'bad-urls');
+    await page.locator('#why .bits').first().waitFor();
     await fits(page, 'with a long answer');
     await accessible(page, 'the page with a long answer');
 
@@ -303,20 +332,20 @@ async function everything(browser, options) {
 
 async function looks(page) {
     const items = card(page, 'items');
-    const text = (await items.innerText()).replace(/\s+/g, ' ');
+    const words = await text(items);
 
-    like(text, /^items serving /, 'a card has the state of its zone');
-    like(text, /items\.bloom/, 'a card has the file of its zone');
-    like(await card(page, 'bad-urls').innerText(), /URLhaus: .*urls\.bloom/,
+    like(words, /^items serving /, 'a card has the state of its zone');
+    like(words, /items\.bloom/, 'a card has the file of its zone');
+    like(await text(card(page, 'bad-urls')), /URLhaus: .*urls\.bloom/,
          'a card has the label of its zone');
-    like(text, /6[12](\.\d)? k of 100 k keys/,
+    like(words, /6[12](\.\d)? k of 100 k keys/,
          'a card has the keys and the capacity');
-    like(text, /Target 0\.1 %/, 'a card has the target');
-    like(text, /False positives 0\.00\d+ %/, 'a card has the estimated rate');
-    like(text, /Generation \d/, 'a card has the generation');
-    like(text, /Image keys as of 2 h ago/, 'a card says how fresh the image is');
-    like(text, /Memory 192 KiB of/, 'a card has the memory');
-    like(text, /Last load (at start|ok|in progress)/,
+    like(words, /Target 0\.1 %/, 'a card has the target');
+    like(words, /False positives 0\.00\d+ %/, 'a card has the estimated rate');
+    like(words, /Generation \d/, 'a card has the generation');
+    like(words, /Image keys as of 2 h ago/, 'a card says how fresh the image is');
+    like(words, /Memory 192 KiB of/, 'a card has the memory');
+    like(words, /Last load (at start|ok|in progress)/,
          'a card has the last load');
 
     const meter = items.getByRole('meter');
@@ -402,83 +431,123 @@ async function charts(page) {
 
 
 async function keys(page) {
-    const result = page.locator('.panel:has(form) .result');
+    const result = page.locator('#why .result');
+    const verdict = result.locator('.verdict');
 
-    await choose(page, 'items');
+    is(await page.getByRole('heading', { level: 2 }).first().innerText(),
+       'Why is this blocked?', 'the first box says why a key is blocked');
+
+    // a listed URL
+
+    await lookUp(page, 'http://WWW.Evil.example:80/a/../b?<script>');
+    is(await text(verdict.first()),
+       'Rejected with 403 because zone bad-urls (URLhaus) finds evil.example/',
+       'the page says first what happens to a listed URL, and why');
+    like(await text(result.locator('.effects > li').first()),
+         /By the rule at \S+\/nginx\.conf:\d+, if \$arg_url is this key In location \/go of server \S+:\d+$/,
+         'the page says which rule decides, and where it is');
+    is(await verdict.count() > 1 && await verdict.last().isVisible(), false,
+       'rules that do not find the key are folded');
+
+    const urls = await inZone(page, 'bad-urls');
+
+    like(await text(urls),
+         /^bad-urls \(URLhaus\) maybe present Found evil\.example\/ Canonical http:\/\/www\.evil\.example\/b\?<script> Key form url /,
+         'the zone has what it found, the canonical key and the key form');
+    like(await text(verdict.last()), /because zone \S+ does not find it$/,
+         'a rule on absent keys says that its zone does not find the key');
+
+    const expressions = await urls.locator('.expressions li').allInnerTexts();
+
+    check('a URL has five expressions or more', expressions.length >= 5,
+          expressions.join());
+    is(expressions.filter((one) => /maybe present/.test(one)).join()
+           .replace(/\s+/g, ' '),
+       'evil.example/ maybe present',
+       'a URL has the expression that is present');
+    await urls.locator('.bits').first().waitFor();
+    is(await urls.locator('.bits').count(), 2,
+       'the bits of a URL are in two lines');
+
+    await urls.getByRole('link', { name: 'bad-urls' }).click();
+    await page.getByRole('heading', { level: 2, name: 'bad-urls' }).waitFor();
+    check('the name of a zone leads to its details', true);
+
+    // an ID, in each of several zones
+
     await lookUp(page, 'id17');
-    like(await result.innerText(), /^Maybe present/,
+
+    const items = await inZone(page, 'items');
+
+    like(await text(items), /^items maybe present Found id17 /,
          'a present key is maybe present');
-    is(await page.locator('.bits').count(), 1, 'the line of a key is drawn');
-    is(await page.locator('.bits .set').count(), 8,
+    await items.locator('.bits').waitFor();
+    is(await items.locator('.bits').count(), 1, 'the line of a key is drawn');
+    is(await items.locator('.bits .set').count(), 8,
        'the bits of a key are drawn');
-    is(await page.locator('.bits .clear').count(), 0,
+    is(await items.locator('.bits .clear').count(), 0,
        'all bits of a present key are set');
-    like(await page.locator('.bits').getAttribute('aria-label'),
+    like(await items.locator('.bits').getAttribute('aria-label'),
          /^Line [\d,]+ of 3,072: 8 bits of the key, 8 set$/,
          'the bits of a key are described in words');
-
-    await page.getByText('Bit numbers').click();
-    is((await page.locator('.numbers').innerText()).split(', ').length, 8,
+    await items.getByText('Bit numbers').waitFor();
+    await (await inZone(page, 'items')).locator('.numbers').waitFor();
+    is((await items.locator('.numbers').innerText()).split(', ').length, 8,
        'the numbers of the bits of a key are listed');
 
+    const seen = await inZone(page, 'seen');
+
+    like(await text(seen), /^seen absent /,
+         'the same key is absent from another zone');
+    await seen.locator('.bits').waitFor();
+    like(await seen.locator('.bits').getAttribute('aria-label'),
+         /^All [\d,]+ bits: 7 bits of the key, \d set$/,
+         'the bits of a classic filter are described as a whole');
+    like(await text(await inZone(page, 'customers')),
+         /^customers unknown State stale /,
+         'every key of a stale zone is unknown, and the page says why');
+
     await lookUp(page, 'nobody');
-    like(await result.innerText(), /^Absent/, 'an absent key is absent');
+
+    const nobody = await inZone(page, 'items');
+
+    like(await text(nobody), /^items absent /, 'an absent key is absent');
+    await nobody.locator('.bits').waitFor();
     check('not all bits of an absent key are set',
-          await page.locator('.bits .clear').count() > 0);
+          await nobody.locator('.bits .clear').count() > 0);
+    like(await text(verdict.first()),
+         /^Rejected with 404 because zone \S+ does not find it$/,
+         'the page says why an absent key is rejected');
 
     await result.evaluate((node) => node.replaceChildren());
     await page.getByLabel('Key', { exact: true }).press('Enter');
     await result.locator('> *').first().waitFor();
-    like(await result.innerText(), /^Absent/, 'Enter looks a key up');
+    like(await text(await inZone(page, 'items')), /^items absent/,
+         'Enter looks a key up');
 
     // a key is always shown as text
 
     for (const key of ['<script>document.title = "taken"</script>',
                        '<img src=x onerror="document.title = \'taken\'">',
-                       '"><svg onload=alert(1)>', '%3Cb%3E&amp;+ ä€😀'])
+                       '"><svg onload=alert(1)>', '%3Cb%3E&amp;+ ä€😀',
+                       '\u202eelpmaxe.live'])
     {
         await lookUp(page, key);
-        is(await result.locator('dd code').first().innerText(), key,
-           `the key ${key} is shown as text`);
+
+        const one = await inZone(page, 'items');
+
+        is(await one.locator('dd code').first().textContent(), visible(key),
+           `the key ${visible(key)} is shown as text`);
         is(await result.locator('script, img, b, svg:not(.bits)').count(), 0,
-           `the key ${key} becomes no element`);
+           `the key ${visible(key)} becomes no element`);
     }
 
     check('no key is run as a script', !(await page.title()).includes('taken'));
 
-    await choose(page, 'bad-urls');
-    await lookUp(page, 'http://WWW.Evil.example:80/a/../b?<script>');
-    like(await result.innerText(), /^Maybe present/,
-         'a listed URL is maybe present');
-    like(await result.innerText(),
-         /Canonical\s+http:\/\/www\.evil\.example\/b\?<script>/,
-         'a URL has its canonical form');
-
-    const expressions = await page.locator('.expressions li').allInnerTexts();
-
-    check('a URL has five expressions or more', expressions.length >= 5,
-          expressions.join());
-    is(expressions.filter((text) => /maybe present/.test(text)).join()
-           .replace(/\s+/g, ' '),
-       'evil.example/ maybe present',
-       'a URL has the expression that is present');
-    is(await page.locator('.bits').count(), 2,
-       'the bits of a URL are in two lines');
-
     await lookUp(page, 'http://a<b>.example:no/');
-    like(await result.innerText(), /^Invalid key[^]*Why invalid\s+it /,
+    like(await text(await inZone(page, 'bad-urls')),
+         /^bad-urls \(URLhaus\) invalid key Why invalid it /,
          'the page says why a URL is an invalid key');
-
-    await choose(page, 'seen');
-    await lookUp(page, 'x');
-    like(await page.locator('.bits').getAttribute('aria-label'),
-         /^All [\d,]+ bits: 7 bits of the key, 0 set$/,
-         'the bits of a classic filter are described as a whole');
-
-    await choose(page, 'customers');
-    await lookUp(page, 'id1');
-    like(await result.innerText(), /^Unknown/,
-         'every key of a stale zone is unknown');
 }
 
 
@@ -511,7 +580,7 @@ async function changes(page, watched) {
     await page.keyboard.press('Escape');
     is(await outcome(page), 'Nothing was changed.', 'Escape changes nothing');
     await lookUp(page, hostile);
-    like(await page.locator('.answer').innerText(), /^Absent/,
+    like(await text(await inZone(page, 'seen')), /^seen absent/,
          'a key that was not added is absent');
 
     await press(page, 'Add keys');
@@ -521,7 +590,7 @@ async function changes(page, watched) {
     is(await page.getByLabel('Keys to add').inputValue(), '',
        'added keys are gone from the box');
     await lookUp(page, hostile);
-    like(await page.locator('.answer').innerText(), /^Maybe present/,
+    like(await text(await inZone(page, 'seen')), /^seen maybe present/,
          'an added key is maybe present');
 
     await page.waitForFunction((n) => [...document.querySelectorAll('.card')]
@@ -607,7 +676,11 @@ async function keyboard(page) {
     is(await page.evaluate(() => document.activeElement.id), 'pause',
        'the second Tab stop is the pause button');
 
-    for (let i = 0; i < 4; i++) {
+    await page.keyboard.press('Tab');
+    is(await page.evaluate(() => document.activeElement.id), 'key',
+       'the third Tab stop is the key to look up');
+
+    for (let i = 0; i < 5; i++) {
         await page.keyboard.press('Tab');
     }
 
@@ -637,7 +710,7 @@ async function elsewhere(browser) {
 
         await choose(page, 'items');
         await lookUp(page, 'id1');
-        like(await page.locator('.answer').innerText(), /^Maybe present/,
+        like(await text(await inZone(page, 'items')), /^items maybe present/,
              `a key is looked up at ${path}`);
         is(await page.getByRole('button', { name: 'Add keys' }).count(),
            path === '/reading/' ? 0 : 1,

@@ -58,7 +58,7 @@ await withBrowser(async (browser) => {
         if (key !== undefined) {
             await page.getByLabel('Key', { exact: true }).fill(key);
             await page.getByRole('button', { name: 'Look up' }).click();
-            await page.locator('.bits').first().waitFor();
+            await page.locator('#why .answers').first().waitFor();
             await page.evaluate('document.activeElement.blur()');
         }
 

@@ -228,8 +228,13 @@ subtest 'exact, dry_run, invalid=fire' => sub {
     like(sentences($parent, 'neither'),
          qr/: zone good \(Our partners\) does not find it$/,
          'an exact rule does not find a parent');
+    is($t->get('/flags?f=www.both.example')->status, 404,
+       'the rule that decides in the answer decides about the request');
+
     is(rule(why('both.example'), 'exact')->{fires}, JSON::PP::true,
        'an exact rule fires on the whole key');
+    is($t->get('/flags?f=both.example')->status, 204,
+       'the whole key is passed');
 
     my $invalid = why('http://a<b.example:no/');
     my $split = rule($invalid, 'split');

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Looks up a key that is typed in, in all zones, and says what the rules do
+// about it: "Why is this blocked?"
+
+import { get, zonePath } from './api.js';
+import { bitGrids } from './bits.js';
+import { h } from './dom.js';
+import { number, plural, visible } from './format.js';
+
+
+export class Why {
+    constructor(image) {
+        this.image = image;           // returns the image of a zone, by its name
+
+        this.input = h('input', { id: 'key', name: 'key', autocomplete: 'off',
+                                  autocapitalize: 'off', spellcheck: 'false',
+                                  required: true, maxlength: '65535',
+                                  'aria-describedby': 'key-hint' });
+        this.result = h('div', { class: 'result', 'aria-live': 'polite' });
+
+        this.nodes = [
+            h('h2', { id: 'why-title' }, 'Why is this blocked?'),
+            h('form', { class: 'row', onsubmit: (event) => this.#ask(event) },
+                h('label', { for: 'key' }, 'Key'),
+                this.input,
+                h('button', { type: 'submit' }, 'Look up')),
+            h('p', { class: 'hint', id: 'key-hint' },
+              'A URL, a host, an ID: what a rule takes from the request. All '
+              + 'zones are asked.'),
+            this.result,
+        ];
+    }
+
+    async #ask(event) {
+        event.preventDefault();
+
+        const query = encodeURIComponent(this.input.value);
+
+        try {
+            const { answer } = await get(`keys?key=${query}`);
+
+            this.result.replaceChildren(...this.#explained(answer, query));
+
+        } catch (failure) {
+            this.result.replaceChildren(
+                h('p', { class: 'problem bad' },
+                  `The key was not looked up: ${failure.message}.`));
+        }
+    }
+
+    #explained(answer, query) {
+        const all = effects(answer);
+        const found = all.filter(({ finds }) => finds);
+        const rest = all.filter(({ finds }) => !finds);
+        const told = answer.zones.filter((zone) => zone.answer !== 'absent');
+        const absent = answer.zones.filter((zone) => zone.answer === 'absent');
+        const zone = (one) => this.#zone(one, query);
+
+        return [
+            all.length === 0
+                ? h('p', { class: 'answer' }, 'No rule fires on this key.')
+                : undefined,
+            found.length > 0 ? list('effects', found, effect) : undefined,
+            rest.length > 0
+                ? folded(found.length > 0,
+                         `${plural(rest.length, 'rule')} would fire because `
+                         + 'the zone does not find it',
+                         list('effects', rest, effect))
+                : undefined,
+
+            told.length > 0 ? list('answers', told, zone) : undefined,
+            absent.length > 0
+                ? folded(told.length > 0,
+                         `Absent: definitely not in ${absent.length === 1
+                             ? `zone ${absent[0].name}`
+                             : plural(absent.length, 'zone')}`,
+                         list('answers', absent, zone))
+                : undefined,
+        ].filter((node) => node !== undefined);
+    }
+
+    // Returns what a zone says about the key.  Its bits take a request of their
+    // own, which is sent when they are opened.
+
+    #zone(one, query) {
+        const { name, answer, expressions } = one;
+        const found = answer === 'present'
+            ? expressions.filter(({ present }) => present) : [];
+        const bits = h('div', { class: 'grids' });
+
+        const how = h('details', {},
+            h('summary', {}, `How zone ${name} looked it up`),
+            expressions.length > 0 ? h('h4', {}, 'Expressions') : undefined,
+            h('ul', { class: 'expressions' }, expressions.map(expression)),
+            bits);
+
+        how.addEventListener('toggle', () => {
+            if (how.open && bits.children.length === 0) {
+                this.#bits(name, query, bits);
+            }
+        });
+
+        return h('li', {},
+            h('h3', {}, zoneLink(one), ' ',
+              h('span', { class: `answer ${answer}` }, words[answer])),
+            h('dl', { class: 'facts' },
+                found.length > 0
+                    ? fact('Found', ...between(found.map(({ key }) =>
+                        code(key))))
+                    : undefined,
+                one.state && fact('State', one.state.replace('_', ' ')),
+                one.reason && fact('Why invalid', `it ${one.reason}`),
+                one.canonical !== undefined
+                    ? fact('Canonical', code(one.canonical)) : undefined,
+                one.key_form && fact('Key form', one.key_form)),
+            how);
+    }
+
+    async #bits(name, query, place) {
+        const image = this.image(name);
+
+        try {
+            const { answer } =
+                await get(`${zonePath(name)}/keys?key=${query}`);
+
+            if (answer.bits.length > 0 && image) {
+                place.replaceChildren(...drawn(image, answer));
+            }
+
+        } catch (failure) {
+            place.replaceChildren(
+                h('p', { class: 'problem bad' },
+                  `The bits were not looked up: ${failure.message}.`));
+        }
+    }
+}
+
+
+const words = {
+    absent: 'absent',
+    present: 'maybe present',
+    unknown: 'unknown',
+    invalid: 'invalid key',
+};
+
+
+// Returns the rules that do something about the key, as the summary of the
+// answer has them: { rule, places, zone, does, finds }.
+
+function effects({ lists, zones }) {
+    const byName = new Map(zones.map((zone) => [zone.name, zone]));
+
+    return lists.flatMap(({ places, rules }) => rules.map((rule, i) => {
+        const zone = byName.get(rule.zone);
+        const late = rules.slice(0, i).some((one) =>
+            one.key === rule.key && one.decides);
+        const refused = zone.answer === 'unknown'
+            && places.some((place) => place.unavailable === 'reject'
+                                      && !place.dry_run);
+
+        return {
+            rule, places, zone,
+            does: places.length === 0 || late ? null
+                : rule.fires ? action(rule)
+                : refused ? { word: 'reject', text: 'Rejected with 503' } : null,
+            finds: rule.fires && rule.condition === 'present'
+                   && zone.answer === 'present',
+        };
+    })).filter(({ does }) => does !== null);
+}
+
+
+function action({ action: word, status, to }) {
+    return { word, text: word === 'reject' ? `Rejected with ${status}`
+                       : word === 'route' ? `Routed to ${to}` : 'Passed' };
+}
+
+
+function effect({ rule, places, zone, does, finds }) {
+    const dry = rule.dry_run || places.every((place) => place.dry_run);
+    const { expressions } = zone;
+    const seen = (rule.exact ? expressions.slice(0, 1) : expressions)
+        .find(({ present }) => present);
+
+    return h('li', { class: dry ? 'dry' : does.word },
+        h('p', { class: 'verdict' },
+            h('strong', {}, dry ? `In dry run: ${does.text}` : does.text),
+            ' because zone ', zoneLink(zone),
+            ...finds ? [' finds ', code(seen.key)]
+                : zone.answer === 'invalid' ? [' calls the key invalid']
+                : zone.answer === 'unknown' ? [' cannot tell']
+                : [' does not find it']),
+        h('p', { class: 'hint' },
+            rule.rule === rule.at ? 'By the rule at ' : 'By rule ',
+            rule.rule === rule.at ? undefined : code(rule.rule),
+            rule.rule === rule.at ? undefined : ' at ',
+            code(rule.at), ', if ', code(rule.key), ' is this key'),
+        places.length === 1
+            ? h('p', { class: 'hint' }, ...place(places[0]))
+            : folded(true, `In ${plural(places.length, 'place')}`,
+                     list('places', places, (one) =>
+                         h('li', { class: 'hint' }, ...place(one)))));
+}
+
+
+const place = ({ server, server_at: at, location, dry_run: dry }) => [
+    'In ',
+    ...location === null ? [] : ['location ', code(location), ' of '],
+    'server ', code(server ?? at),
+    ...dry ? [', in dry run'] : [],
+];
+
+
+const expression = ({ key, present }) =>
+    h('li', {}, code(key), ' ',
+      h('span', { class: present ? 'yes' : 'no' },
+        present ? 'maybe present' : 'absent'));
+
+
+function drawn(image, { bits, set }) {
+    const clear = set.filter((bit) => !bit).length;
+
+    return [
+        h('h4', {}, 'Bits of the canonical key'),
+        h('div', { class: 'lines' }, bitGrids(image, bits, set)),
+        h('p', { class: 'hint' }, clear === 0
+            ? 'All bits are set, by this key or by others, so the key may be '
+              + 'present.'
+            : `${clear === 1 ? 'One bit is' : `${clear} bits are`} not set, so `
+              + 'this key itself is absent.'),
+        h('details', {},
+            h('summary', {}, 'Bit numbers'),
+            h('p', { class: 'numbers' }, bits.map((bit, i) =>
+                `${number(bit)} ${set[i] ? 'set' : 'not set'}`).join(', '))),
+    ];
+}
+
+
+const zoneLink = ({ name, label }) =>
+    h('span', {},
+      h('a', { href: `#zone=${encodeURIComponent(name)}` }, name),
+      label === null ? undefined : ` (${label})`);
+
+const code = (text) => h('code', {}, visible(text));
+
+const fact = (name, ...content) =>
+    h('div', {}, h('dt', {}, name), h('dd', {}, ...content));
+
+const list = (name, data, make) => h('ul', { class: name }, data.map(make));
+
+const between = (nodes) =>
+    nodes.flatMap((node, i) => i === 0 ? [node] : [', ', node]);
+
+const folded = (fold, summary, content) =>
+    h('details', { open: !fold }, h('summary', {}, summary), content);
