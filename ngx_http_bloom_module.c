@@ -226,6 +226,8 @@ ngx_http_bloom_add_handlers(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
+    ngx_http_bloom_conf_rules_warn(cf, bmcf);
+
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);

@@ -38,17 +38,19 @@ typedef enum {
 /*
  * Values of $bloom_status; ngx_http_bloom_variables.c has their names.  A rule
  * that does not fire may replace a value only by one that stands later here.
+ * What a rule on trial would have done replaces neither ROUTED nor what stands
+ * later.
  */
 typedef enum {
     NGX_HTTP_BLOOM_UNCHECKED = 0,
     NGX_HTTP_BLOOM_PASSED,
     NGX_HTTP_BLOOM_UNAVAILABLE,
     NGX_HTTP_BLOOM_ROUTED,
+    NGX_HTTP_BLOOM_REJECTED_DRY_RUN,
+    NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
     NGX_HTTP_BLOOM_INVALID,
     NGX_HTTP_BLOOM_AUDITED,
-    NGX_HTTP_BLOOM_REJECTED,
-    NGX_HTTP_BLOOM_REJECTED_DRY_RUN,
-    NGX_HTTP_BLOOM_ROUTED_DRY_RUN
+    NGX_HTTP_BLOOM_REJECTED
 } ngx_http_bloom_status_e;
 
 #define NGX_HTTP_BLOOM_UNAVAILABLE_PASS    0
@@ -68,6 +70,7 @@ typedef struct {
 /* How a rule's key is checked. */
 typedef enum {
     NGX_HTTP_BLOOM_ALONE = 0,
+    NGX_HTTP_BLOOM_EXACT,                /* alone, and without its parents */
     NGX_HTTP_BLOOM_LIST,                 /* each part of it, see "split=" */
     NGX_HTTP_BLOOM_PREFETCH              /* together with other rules' keys, see
                                             ngx_http_bloom_prefetch.h */
@@ -89,6 +92,10 @@ typedef struct {
                                             parts; 0: for one of them */
     unsigned                   invalid:1;  /* fires on an invalid key */
     unsigned                   empty:1;  /* fires on an empty key */
+    unsigned                   exact:1;  /* the canonical key is looked up
+                                            alone, without its parents */
+    unsigned                   dry_run:1;  /* on trial: decides and counts, and
+                                            the request goes on */
     unsigned                   plain:1;  /* evaluating the key's variable has
                                             no side effect */
     ngx_uint_t                 nprefetch;  /* in the first rule of a list: how

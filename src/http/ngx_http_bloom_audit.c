@@ -23,7 +23,8 @@ typedef struct {
     ngx_str_t                  key;      /* canonical */
     ngx_array_t               *feedback; /* NULL: 404 and 410 */
     ngx_http_bloom_audit_t    *conf;
-    ngx_uint_t                 settled;
+    unsigned                   trial:1;  /* by a rule on trial */
+    unsigned                   settled:1;
 } ngx_http_bloom_audited_t;
 
 
@@ -258,10 +259,14 @@ ngx_http_bloom_audit_takes(ngx_http_request_t *r,
 
     /*
      * A request is audited once, and only if it changes nothing: a request
-     * that creates a key does not tell whether the key existed before.
+     * that creates a key does not tell whether the key existed before.  A rule
+     * on trial must change nothing for the others, so an enforced one takes
+     * the request over.
      */
 
-    if (ctx->audited != NULL
+    audited = ctx->audited;
+
+    if ((audited != NULL && (rule->dry_run || !audited->trial))
         || !ngx_http_bloom_audit_is_for(rule)
         || (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) == 0
         || ngx_random() % NGX_HTTP_BLOOM_AUDIT_ALL
@@ -283,6 +288,7 @@ ngx_http_bloom_audit_takes(ngx_http_request_t *r,
     audited->key = *key;
     audited->feedback = blcf->feedback;
     audited->conf = blcf->audit;
+    audited->trial = rule->dry_run;
     audited->settled = 0;
 
     ctx->audited = audited;

@@ -9,7 +9,7 @@
 
 
 typedef struct {
-    ngx_str_t                  name;     /* with "=" */
+    ngx_str_t                  name;     /* with "=", unless it is a flag */
     size_t                     offset;
     ngx_uint_t                 where;    /* the groups that take it */
 } ngx_http_bloom_conf_param_t;
@@ -91,6 +91,12 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
     { ngx_string("empty="), offsetof(ngx_http_bloom_conf_params_t, empty),
       NGX_HTTP_BLOOM_CONF_RULE },
 
+    { ngx_string("exact"), offsetof(ngx_http_bloom_conf_params_t, exact),
+      NGX_HTTP_BLOOM_CONF_RULE },
+
+    { ngx_string("dry_run"), offsetof(ngx_http_bloom_conf_params_t, dry_run),
+      NGX_HTTP_BLOOM_CONF_RULE },
+
     { ngx_string("name="), offsetof(ngx_http_bloom_conf_params_t, name),
       NGX_HTTP_BLOOM_CONF_RULE },
 
@@ -117,7 +123,9 @@ ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
             if ((param->where & where)
                 && ngx_strncmp(value[i].data, param->name.data,
                                param->name.len)
-                   == 0)
+                   == 0
+                && (param->name.data[param->name.len - 1] == '='
+                    || value[i].len == param->name.len))
             {
                 break;
             }

@@ -37,6 +37,8 @@ typedef struct {
     ngx_str_t                  match;
     ngx_str_t                  invalid;
     ngx_str_t                  empty;
+    ngx_str_t                  exact;    /* flags: their values are empty */
+    ngx_str_t                  dry_run;
     ngx_str_t                  name;
 } ngx_http_bloom_conf_params_t;
 

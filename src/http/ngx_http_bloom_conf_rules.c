@@ -10,14 +10,14 @@
 #include "ngx_http_bloom_variables.h"
 
 
-static void ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf,
-    ngx_array_t *rules);
-static char *ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
+static char *ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
+static void ngx_http_bloom_conf_rules_warn_pass(ngx_conf_t *cf,
+    ngx_http_bloom_rule_t *pass, ngx_uint_t n);
 static char *ngx_http_bloom_conf_rules_to(ngx_conf_t *cf, ngx_str_t *to,
     ngx_http_bloom_rule_t *rule);
 
@@ -137,7 +137,7 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return rc;
     }
 
-    rc = ngx_http_bloom_conf_rules_split(cf, &params, rule);
+    rc = ngx_http_bloom_conf_rules_how(cf, &params, rule);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -146,6 +146,8 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (rc != NGX_CONF_OK) {
         return rc;
     }
+
+    rule->dry_run = (params.dry_run.data != NULL);
 
     rc = ngx_http_bloom_conf_rules_name(cf, &params, rule);
     if (rc != NGX_CONF_OK) {
@@ -163,8 +165,6 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         rule->status = (ngx_uint_t) status;
     }
 
-    ngx_http_bloom_conf_rules_warn(cf, blcf->rules);
-
     if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
         return ngx_http_bloom_conf_rules_to(cf, &params.to, rule);
     }
@@ -174,61 +174,19 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Warns of a block list that can be bypassed: false positives of a
- * "bloom_pass present" before it are let through.  Warns only at the first rule
- * of the block list.
- */
-static void
-ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf, ngx_array_t *rules)
-{
-    ngx_uint_t              i;
-    ngx_http_bloom_rule_t  *rule, *last, *pass;
-
-    rule = rules->elts;
-    last = &rule[rules->nelts - 1];
-    pass = NULL;
-
-    if (last->fires != NGX_BLOOM_PRESENT || last->action == NGX_HTTP_BLOOM_PASS)
-    {
-        return;
-    }
-
-    for (i = 0; i < rules->nelts - 1; i++) {
-
-        if (rule[i].fires != NGX_BLOOM_PRESENT) {
-            continue;
-        }
-
-        if (rule[i].action == NGX_HTTP_BLOOM_PASS) {
-            pass = &rule[i];
-
-        } else if (pass != NULL) {
-            return;                              /* the first rule has warned */
-        }
-    }
-
-    if (pass != NULL) {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "clients can bypass this rule: "
-                           "\"bloom_pass present\" in %s:%ui comes first and "
-                           "also passes the false positives of its filter, "
-                           "which clients can search for; use an exact allow "
-                           "list instead, such as a \"map\" that empties the "
-                           "key",
-                           pass->conf_file, pass->conf_line);
-    }
-}
-
-
-/*
- * Reads "split=" and "match=".  By default, one part of a list is enough to
- * reject or route a request, but all parts are needed to pass it.
+ * Reads "exact", "split=" and "match=".  By default, one part of a list is
+ * enough to reject or route a request, but all parts are needed to pass it.
  */
 static char *
-ngx_http_bloom_conf_rules_split(ngx_conf_t *cf,
+ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule)
 {
     rule->all = (rule->action == NGX_HTTP_BLOOM_PASS);
+
+    if (params->exact.data != NULL) {
+        rule->how = NGX_HTTP_BLOOM_EXACT;
+        rule->exact = 1;
+    }
 
     if (params->split.data == NULL) {
         return params->match.data ? "has \"match=\" without \"split=\""
@@ -522,4 +480,91 @@ ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
     }
 
     return NGX_OK;
+}
+
+
+void
+ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
+{
+    ngx_uint_t               i, j;
+    ngx_array_t            **list;
+    ngx_http_bloom_rule_t   *rule;
+
+    if (ngx_process == NGX_PROCESS_SIGNALLER) {
+        return;                          /* it has not opened the images */
+    }
+
+    list = bmcf->rules.elts;
+
+    for (i = 0; i < bmcf->rules.nelts; i++) {
+        rule = list[i]->elts;
+
+        for (j = 0; j < list[i]->nelts; j++) {
+            if (rule[j].action == NGX_HTTP_BLOOM_PASS
+                && rule[j].fires == NGX_BLOOM_PRESENT
+                && !rule[j].dry_run)
+            {
+                ngx_http_bloom_conf_rules_warn_pass(cf, &rule[j],
+                                                    list[i]->nelts - j);
+            }
+        }
+    }
+}
+
+
+/* Warns of a "bloom_pass present" that is the first of `n` rules. */
+static void
+ngx_http_bloom_conf_rules_warn_pass(ngx_conf_t *cf, ngx_http_bloom_rule_t *pass,
+    ngx_uint_t n)
+{
+    uint32_t                form;
+    ngx_uint_t              i, below, search;
+    ngx_http_bloom_rule_t  *block;
+
+    form = pass->key.zone->image.key_form;
+
+    below = !pass->exact
+            && (form == BLOOM_FORM_HOST || form == BLOOM_FORM_URL);
+
+    /* not with the lowest rate, unless a key has several chances */
+
+    search = below || pass->key.zone->image.fpr <= 0
+             || pass->key.zone->image.fpr > BLOOM_FPR_MIN;
+
+    for (i = 1; i < n && (below || search); i++) {
+
+        block = &pass[i];
+
+        if (block->fires != NGX_BLOOM_PRESENT
+            || block->action == NGX_HTTP_BLOOM_PASS)
+        {
+            continue;
+        }
+
+        if (below && block->key.zone->image.key_form == BLOOM_FORM_URL) {
+            below = 0;
+
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "listed URLs pass the rule in %s:%ui: \"bloom_pass "
+                          "present\" in %s:%ui comes first and passes every "
+                          "URL below an allowed host or directory; add "
+                          "\"exact\" to it, or move it after that rule",
+                          block->conf_file, block->conf_line,
+                          pass->conf_file, pass->conf_line);
+        }
+
+        if (search) {
+            search = 0;
+
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "clients can bypass the rule in %s:%ui: "
+                          "\"bloom_pass present\" in %s:%ui comes first and "
+                          "also passes the false positives of its filter, "
+                          "which clients can search for; use an exact allow "
+                          "list instead, such as a \"map\" that empties the "
+                          "key, or \"exact\" and a filter with the rate 1e-9",
+                          block->conf_file, block->conf_line,
+                          pass->conf_file, pass->conf_line);
+        }
+    }
 }

@@ -31,6 +31,14 @@ char *ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_int_t ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
     ngx_http_bloom_main_conf_t *bmcf);
 
+/*
+ * Warns of each "bloom_pass present" that lets requests pass a block list after
+ * it: once for each list of rules, at the first rule that it opens.  The zones
+ * are declared, with their images' headers read.
+ */
+void ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf,
+    ngx_http_bloom_main_conf_t *bmcf);
+
 
 #pragma GCC visibility pop
 

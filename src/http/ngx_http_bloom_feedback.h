@@ -16,7 +16,8 @@
  * their answers was wrong, and no false positive is counted.  The same is true
  * if one of these rules let the request pass in spite of another answer than
  * "present", as in a dry run or under bloom_audit: the backend may have meant
- * the key of that rule.
+ * the key of that rule.  A rule on trial is left out: it must not change what
+ * the enforced rules measure.
  */
 
 #ifndef _NGX_HTTP_BLOOM_FEEDBACK_H_INCLUDED_

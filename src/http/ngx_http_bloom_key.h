@@ -42,6 +42,11 @@ static ngx_inline ngx_int_t ngx_http_bloom_key_text(ngx_http_request_t *r,
 static ngx_inline ngx_int_t ngx_http_bloom_key_check(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
 
+/* Does what ngx_http_bloom_key_check() does, but looks up only the canonical
+ * key, without its parents. */
+ngx_int_t ngx_http_bloom_key_check_exact(ngx_http_request_t *r,
+    ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
+
 /*
  * Writes a key for the log: up to NGX_HTTP_BLOOM_KEY_LOG_LEN bytes.  Keys come
  * from clients, so each byte that is not printable ASCII, and each quote and

@@ -74,7 +74,7 @@ ngx_http_bloom_prefetch_plan(ngx_http_core_main_conf_t *cmcf,
         n = ngx_min(list[i]->nelts, NGX_HTTP_BLOOM_PREFETCH_MAX);
 
         for (j = 0; j < n; j++) {
-            if (rule[j].how != NGX_HTTP_BLOOM_ALONE
+            if (rule[j].how == NGX_HTTP_BLOOM_LIST
                 || rule[j].key.index == NGX_ERROR)
             {
                 break;
@@ -155,7 +155,9 @@ ngx_http_bloom_prefetch_check(ngx_http_request_t *r,
     taken = &ngx_http_bloom_prefetch_taken[i];
 
     if (taken->text.data == NULL) {
-        rc = ngx_http_bloom_key_check(r, &rule->key, text, &answer);
+        rc = rule->exact
+             ? ngx_http_bloom_key_check_exact(r, &rule->key, text, &answer)
+             : ngx_http_bloom_key_check(r, &rule->key, text, &answer);
 
         return rc == NGX_OK ? (ngx_int_t) answer : rc;
     }
@@ -207,7 +209,7 @@ ngx_http_bloom_prefetch_take(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
             continue;
         }
 
-        ngx_bloom_lookup_hash(rule[i].key.zone, &taken[i].text,
+        ngx_bloom_lookup_hash(rule[i].key.zone, &taken[i].text, rule[i].exact,
                               &taken[i].lookup, r->pool);
     }
 

@@ -21,6 +21,9 @@ static ngx_int_t ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
 static ngx_int_t ngx_http_bloom_rules_fire(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rule_t *rule, ngx_uint_t answer, ngx_str_t *key);
+static void ngx_http_bloom_rules_dry_run(ngx_http_request_t *r,
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_rule_t *rule, ngx_uint_t answer, ngx_str_t *key);
 static ngx_int_t ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key);
@@ -32,12 +35,19 @@ static ngx_inline void ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
     ngx_str_t *key);
 static ngx_int_t ngx_http_bloom_rules_route(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule);
+static void ngx_http_bloom_rules_log_fired(ngx_http_request_t *r,
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
+    ngx_uint_t answer, ngx_str_t *key);
 static ngx_inline void ngx_http_bloom_rules_log(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
     char *doing, char *finding, ngx_str_t *key);
 static void ngx_http_bloom_rules_write_log(ngx_log_t *log,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
     char *doing, char *finding, ngx_str_t *key);
+
+
+/* Stands for the key of a rule that fires on an invalid or empty one. */
+static ngx_str_t  ngx_http_bloom_rules_none = ngx_string("");
 
 
 ngx_int_t
@@ -110,7 +120,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
         ngx_bloom_counters_count(rule[i].series, answer, 1);
 
-        if (blcf->feedback != NULL) {
+        if (blcf->feedback != NULL && !rule[i].dry_run) {
             ngx_http_bloom_feedback_note(ctx, blcf->feedback, &rule[i],
                                          answer);
         }
@@ -119,7 +129,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
             if (blcf->audit != NULL
                 && ngx_http_bloom_audit_takes(r, blcf, ctx, &rule[i], &key)
-                && !blcf->dry_run)
+                && !blcf->dry_run && !rule[i].dry_run)
             {
                 ngx_http_bloom_debug_rule(r, &rule[i], &key, answer, "audit");
                 ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_AUDITED, &rule[i],
@@ -152,6 +162,11 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
             continue;
         }
 
+        if (rule[i].dry_run) {
+            ngx_http_bloom_rules_dry_run(r, blcf, ctx, &rule[i], answer, &key);
+            continue;
+        }
+
         return ngx_http_bloom_rules_fire(r, blcf, ctx, &rule[i], answer, &key);
     }
 
@@ -166,18 +181,19 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key)
 {
-    ngx_uint_t  pass;
+    ngx_uint_t  pass, dry_run;
 
     pass = (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS);
+    dry_run = (blcf->dry_run || rule->dry_run);
 
     ngx_http_bloom_rules_log(r, blcf, rule, pass ? "passing" : "rejecting",
                              "unknown in", key);
 
     ngx_http_bloom_debug_rule(r, rule, key, NGX_BLOOM_UNKNOWN,
                               pass ? "continue"
-                              : blcf->dry_run ? "reject in dry run" : "reject");
+                              : dry_run ? "reject in dry run" : "reject");
 
-    if (pass || blcf->dry_run) {
+    if (pass || dry_run) {
         ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, rule, key);
         return NGX_OK;
     }
@@ -192,11 +208,8 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
 }
 
 
-/*
- * Notes the result of a rule that did not fire, unless an earlier result
- * matters more: that a rule routed the request or would have rejected it, that
- * a key was invalid, or that an answer was unknown.
- */
+/* Notes the result of a rule that did not fire, unless an earlier result
+ * matters more: see ngx_http_bloom_status_e. */
 static void
 ngx_http_bloom_rules_note(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
@@ -232,14 +245,6 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
     ngx_uint_t               reject;
     ngx_http_bloom_status_e  status;
 
-    /* by `answer` */
-
-    static char  *findings[] = {
-        "absent from", "maybe present in", NULL, "invalid for", "no key for"
-    };
-
-    static ngx_str_t  none = ngx_string("");
-
     /* a request that goes on may meet the rules of another location.  So may
      * one that a rule passed: the pass holds for this list only, and try_files
      * may lead to another location */
@@ -254,39 +259,31 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
         status = (answer == NGX_BLOOM_INVALID) ? NGX_HTTP_BLOOM_INVALID
                                                : NGX_HTTP_BLOOM_PASSED;
 
-        if (ctx->status < NGX_HTTP_BLOOM_INVALID) {
+        if (ctx->status < NGX_HTTP_BLOOM_REJECTED_DRY_RUN) {
             ngx_http_bloom_rules_set(ctx, status, rule,
-                                     answer == rule->fires ? key : &none);
+                                     answer == rule->fires
+                                     ? key : &ngx_http_bloom_rules_none);
         }
 
+        return NGX_DECLINED;
+    }
+
+    if (blcf->dry_run) {
+        ngx_http_bloom_rules_dry_run(r, blcf, ctx, rule, answer, key);
         return NGX_DECLINED;
     }
 
     reject = (rule->action == NGX_HTTP_BLOOM_REJECT);
 
     ngx_http_bloom_debug_rule(r, rule, key, answer,
-                              blcf->dry_run
-                              ? (reject ? "reject in dry run"
-                                        : "route in dry run")
-                              : (reject ? "reject" : "route"));
+                              reject ? "reject" : "route");
 
-    ngx_http_bloom_rules_log(r, blcf, rule, reject ? "rejecting" : "routing",
-                             findings[answer],
-                             answer == NGX_HTTP_BLOOM_EMPTY ? NULL : key);
+    ngx_http_bloom_rules_log_fired(r, blcf, rule, answer, key);
 
     /* a backend that confirms the key gets a canonical one, or none */
 
     if (answer != rule->fires) {
-        key = &none;
-    }
-
-    if (blcf->dry_run) {
-        ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_DRY_RUN, 1);
-        ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_DRY_RUN, 1);
-        ngx_http_bloom_rules_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED_DRY_RUN
-                                             : NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
-                                 rule, key);
-        return NGX_DECLINED;
+        key = &ngx_http_bloom_rules_none;
     }
 
     ngx_bloom_count(rule->key.zone, reject ? NGX_BLOOM_COUNTER_REJECTED
@@ -298,6 +295,55 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
 
     return reject ? (ngx_int_t) rule->status : ngx_http_bloom_rules_route(r,
                                                                           rule);
+}
+
+
+/*
+ * Counts and logs what a rule would have done: a rule on trial, or one under
+ * bloom_dry_run.  A rule under bloom_dry_run ends its list, so its result is
+ * final.  After a rule on trial, enforced rules decide.
+ */
+static void
+ngx_http_bloom_rules_dry_run(ngx_http_request_t *r,
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_rule_t *rule, ngx_uint_t answer, ngx_str_t *key)
+{
+    ngx_http_bloom_status_e  status;
+
+    /* by ngx_http_bloom_action_e */
+
+    static const ngx_http_bloom_status_e  statuses[] = {
+        NGX_HTTP_BLOOM_PASSED,
+        NGX_HTTP_BLOOM_REJECTED_DRY_RUN,
+        NGX_HTTP_BLOOM_ROUTED_DRY_RUN
+    };
+
+#if (NGX_DEBUG)
+    static const char  *decisions[] = {
+        "pass in dry run", "reject in dry run", "route in dry run"
+    };
+#endif
+
+    ngx_http_bloom_debug_rule(r, rule, key, answer, decisions[rule->action]);
+
+    ngx_http_bloom_rules_log_fired(r, blcf, rule, answer, key);
+
+    ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_DRY_RUN, 1);
+
+    status = statuses[rule->action];
+
+    if (rule->action != NGX_HTTP_BLOOM_PASS) {
+        ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_DRY_RUN, 1);
+
+    } else if (answer == NGX_BLOOM_INVALID) {
+        status = NGX_HTTP_BLOOM_INVALID;
+    }
+
+    if (!rule->dry_run || ctx->status < NGX_HTTP_BLOOM_ROUTED) {
+        ngx_http_bloom_rules_set(ctx, status, rule,
+                                 answer == rule->fires
+                                 ? key : &ngx_http_bloom_rules_none);
+    }
 }
 
 
@@ -334,9 +380,20 @@ static ngx_int_t __attribute__((noinline))
 ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text)
 {
-    return rule->how == NGX_HTTP_BLOOM_LIST
-           ? ngx_http_bloom_rules_check_list(r, rule, text)
-           : ngx_http_bloom_prefetch_check(r, rule, i, text);
+    ngx_int_t   rc;
+    ngx_uint_t  answer;
+
+    if (rule->how == NGX_HTTP_BLOOM_PREFETCH) {
+        return ngx_http_bloom_prefetch_check(r, rule, i, text);
+    }
+
+    if (rule->how == NGX_HTTP_BLOOM_LIST) {
+        return ngx_http_bloom_rules_check_list(r, rule, text);
+    }
+
+    rc = ngx_http_bloom_key_check_exact(r, &rule->key, text, &answer);
+
+    return rc == NGX_OK ? (ngx_int_t) answer : rc;
 }
 
 
@@ -372,8 +429,8 @@ ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
         return rc;
     }
 
-    ngx_bloom_lookup_parts(rule->key.zone, text, rule->split, tally,
-                           r->pool);
+    ngx_bloom_lookup_parts(rule->key.zone, text, rule->split, rule->exact,
+                           tally, r->pool);
 
     for (parts = 0, i = 0; i < NGX_BLOOM_ANSWERS; i++) {
         parts += tally[i];
@@ -410,6 +467,28 @@ ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
 }
 
 
+/* Logs that a rule fires, or would have fired. */
+static void
+ngx_http_bloom_rules_log_fired(ngx_http_request_t *r,
+    ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
+    ngx_uint_t answer, ngx_str_t *key)
+{
+    /* by ngx_http_bloom_action_e */
+
+    static char  *doings[] = { "passing", "rejecting", "routing" };
+
+    /* by `answer` */
+
+    static char  *findings[] = {
+        "absent from", "maybe present in", NULL, "invalid for", "no key for"
+    };
+
+    ngx_http_bloom_rules_log(r, blcf, rule, doings[rule->action],
+                             findings[answer],
+                             answer == NGX_HTTP_BLOOM_EMPTY ? NULL : key);
+}
+
+
 static ngx_inline void
 ngx_http_bloom_rules_log(ngx_http_request_t *r, ngx_http_bloom_loc_conf_t *blcf,
     ngx_http_bloom_rule_t *rule, char *doing, char *finding, ngx_str_t *key)
@@ -428,12 +507,15 @@ static void
 ngx_http_bloom_rules_write_log(ngx_log_t *log, ngx_http_bloom_loc_conf_t *blcf,
     ngx_http_bloom_rule_t *rule, char *doing, char *finding, ngx_str_t *key)
 {
+    char    *dry_run;
     u_char  *p, buf[NGX_HTTP_BLOOM_KEY_LOG_LEN];
+
+    dry_run = (blcf->dry_run || rule->dry_run) ? ", dry run" : "";
 
     if (key == NULL) {
         ngx_log_error(blcf->log_level, log, 0,
                       "%s request%s: %s bloom zone \"%V\"",
-                      doing, blcf->dry_run ? ", dry run" : "", finding,
+                      doing, dry_run, finding,
                       &rule->key.zone->name);
         return;
     }
@@ -442,6 +524,6 @@ ngx_http_bloom_rules_write_log(ngx_log_t *log, ngx_http_bloom_loc_conf_t *blcf,
 
     ngx_log_error(blcf->log_level, log, 0,
                   "%s request%s: key \"%*s\" %s bloom zone \"%V\"",
-                  doing, blcf->dry_run ? ", dry run" : "",
+                  doing, dry_run,
                   (size_t) (p - buf), buf, finding, &rule->key.zone->name);
 }

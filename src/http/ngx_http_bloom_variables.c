@@ -28,11 +28,11 @@ static ngx_str_t  ngx_http_bloom_statuses[] = {
     ngx_string("PASSED"),
     ngx_string("UNAVAILABLE"),
     ngx_string("ROUTED"),
+    ngx_string("REJECTED_DRY_RUN"),
+    ngx_string("ROUTED_DRY_RUN"),
     ngx_string("INVALID"),
     ngx_string("AUDITED"),
-    ngx_string("REJECTED"),
-    ngx_string("REJECTED_DRY_RUN"),
-    ngx_string("ROUTED_DRY_RUN")
+    ngx_string("REJECTED")
 };
 
 

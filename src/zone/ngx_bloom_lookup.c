@@ -19,22 +19,26 @@ static ngx_inline ngx_int_t ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone,
 static ngx_inline ngx_int_t ngx_bloom_lookup_end(ngx_bloom_zone_t *zone);
 static ngx_inline ngx_uint_t ngx_bloom_lookup_answer(int present,
     ngx_uint_t behind);
+static ngx_inline ngx_uint_t ngx_bloom_lookup_key(ngx_bloom_zone_t *zone,
+    ngx_str_t *key, ngx_uint_t exact, ngx_pool_t *pool);
 static ngx_int_t ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    ngx_uint_t behind, ngx_pool_t *pool);
+    ngx_uint_t exact, ngx_uint_t behind, ngx_pool_t *pool);
 static ngx_inline int ngx_bloom_lookup_one(ngx_bloom_zone_t *zone,
     bloom_key_t *canonical, ngx_str_t *key, u_char *buf);
 static int ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
-    ngx_str_t *key, u_char *buf);
+    ngx_str_t *key, ngx_uint_t exact, u_char *buf);
 static const char *ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone,
-    bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key, u_char *buf);
+    bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key,
+    ngx_uint_t exact, u_char *buf);
 static ngx_inline u_char *ngx_bloom_lookup_room(ngx_bloom_zone_t *zone,
     size_t len, ngx_pool_t *pool);
 static ngx_inline ngx_int_t ngx_bloom_lookup_keep(ngx_str_t *key,
     const bloom_key_t *canonical, ngx_pool_t *pool);
 static void ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, u_char *answer, u_char *buf);
+    ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf);
 static ngx_uint_t ngx_bloom_lookup_group(ngx_bloom_zone_t *zone,
-    const ngx_str_t *key, ngx_uint_t n, u_char *answer, u_char *buf);
+    const ngx_str_t *key, ngx_uint_t n, ngx_uint_t exact, u_char *answer,
+    u_char *buf);
 static ngx_uint_t ngx_bloom_lookup_cut(ngx_str_t *part, u_char **pos,
     u_char *end, u_char separator);
 static ngx_uint_t ngx_bloom_lookup_next_part(ngx_str_t *part, u_char **pos,
@@ -110,6 +114,23 @@ ngx_bloom_lookup_answer(int present, ngx_uint_t behind)
 ngx_uint_t
 ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 {
+    return ngx_bloom_lookup_key(zone, key, 0, pool);
+}
+
+
+ngx_uint_t
+ngx_bloom_lookup_exact(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_pool_t *pool)
+{
+    return ngx_bloom_lookup_key(zone, key, 1, pool);
+}
+
+
+/* Inline, since each of its two callers has its own constant for `exact`. */
+static ngx_inline ngx_uint_t __attribute__((always_inline))
+ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
+    ngx_pool_t *pool)
+{
     int           present;
     ngx_int_t     rc;
     ngx_uint_t    i, behind;
@@ -128,7 +149,7 @@ ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
         }
 
         if (zone->form != BLOOM_FORM_RAW) {
-            rc = ngx_bloom_lookup_form(zone, key, behind, pool);
+            rc = ngx_bloom_lookup_form(zone, key, exact, behind, pool);
 
             if (rc >= 0) {
                 return rc;
@@ -160,8 +181,8 @@ ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
  * memory is short.  Not inline, as raw keys would pay for its registers.
  */
 static ngx_int_t __attribute__((noinline))
-ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
-    ngx_pool_t *pool)
+ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
+    ngx_uint_t behind, ngx_pool_t *pool)
 {
     int           present;
     u_char       *buf;
@@ -176,7 +197,7 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t behind,
 
     present = (zone->form == BLOOM_FORM_LOWER)
               ? ngx_bloom_lookup_one(zone, &canonical, key, buf)
-              : ngx_bloom_lookup_any(zone, &canonical, key, buf);
+              : ngx_bloom_lookup_any(zone, &canonical, key, exact, buf);
 
     if (present == -1) {
         return NGX_BLOOM_INVALID;
@@ -220,16 +241,17 @@ ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 }
 
 
-/* Tests a key in a form with many expressions per key.  Returns 1 if one is
- * maybe present, 0 if all are absent, or -1 if the key is invalid. */
+/* Tests a key in a form with many expressions per key, or with `exact` only its
+ * canonical key.  Returns 1 if an expression is maybe present, 0 if all are
+ * absent, or -1 if the key is invalid. */
 static int
 ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
-    ngx_str_t *key, u_char *buf)
+    ngx_str_t *key, ngx_uint_t exact, u_char *buf)
 {
     bloom_form_t  keys;
     bloom_hash_t  hash[BLOOM_FORM_EXPRESSIONS];
 
-    if (ngx_bloom_lookup_expand(zone, &keys, hash, key, buf) != NULL) {
+    if (ngx_bloom_lookup_expand(zone, &keys, hash, key, exact, buf) != NULL) {
         return -1;
     }
 
@@ -281,10 +303,11 @@ ngx_bloom_lookup_keep(ngx_str_t *key, const bloom_key_t *canonical,
 }
 
 
-/* Hashes all expressions of a key.  Returns NULL, or why the key is invalid. */
+/* Hashes all expressions of a key or, with `exact`, the canonical key, which is
+ * the first of them.  Returns NULL, or why the key is invalid. */
 static const char *
 ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
-    bloom_hash_t *hash, const ngx_str_t *key, u_char *buf)
+    bloom_hash_t *hash, const ngx_str_t *key, ngx_uint_t exact, u_char *buf)
 {
     unsigned      i;
     const char   *why;
@@ -299,6 +322,10 @@ ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
         return why;
     }
 
+    if (exact) {
+        keys->n = 1;
+    }
+
     for (i = 0; i < keys->n; i++) {
         hash[i] = bloom_hash(&zone->hasher, keys->expression[i].data,
                              keys->expression[i].len);
@@ -310,23 +337,26 @@ ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
 
 void
 ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool)
+    ngx_uint_t exact, ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool)
 {
-    u_char       *buf;
-    ngx_uint_t    behind;
-    bloom_key_t   k, canonical;
+    u_char        *buf;
+    ngx_uint_t     behind;
+    bloom_key_t    k;
+    bloom_form_t   keys;
 
     prefetch->generation = 0;
+    prefetch->exact = exact;
 
     if (ngx_bloom_lookup_begin(zone, &behind) != NGX_OK
-        || (zone->form != BLOOM_FORM_RAW && zone->form != BLOOM_FORM_LOWER))
+        || (!exact && zone->form != BLOOM_FORM_RAW
+            && zone->form != BLOOM_FORM_LOWER))
     {
         return;
     }
 
     prefetch->key = *key;
 
-    if (zone->form == BLOOM_FORM_LOWER) {
+    if (zone->form != BLOOM_FORM_RAW) {
 
         k.data = key->data;
         k.len = key->len;
@@ -334,8 +364,8 @@ ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
         buf = ngx_bloom_lookup_room(zone, key->len, pool);
 
         if (buf == NULL
-            || bloom_form_canonical(zone->form, &canonical, &k, buf) != NULL
-            || ngx_bloom_lookup_keep(&prefetch->key, &canonical, pool)
+            || bloom_form_expand(zone->form, &keys, &k, buf) != NULL
+            || ngx_bloom_lookup_keep(&prefetch->key, &keys.expression[0], pool)
                != NGX_OK)
         {
             return;
@@ -380,7 +410,8 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
         }
     }
 
-    return ngx_bloom_lookup(zone, key, pool);
+    return prefetch->exact ? ngx_bloom_lookup_exact(zone, key, pool)
+                           : ngx_bloom_lookup(zone, key, pool);
 }
 
 
@@ -415,7 +446,7 @@ ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             break;
         }
 
-        ngx_bloom_lookup_keys(zone, key, n, answer, buf);
+        ngx_bloom_lookup_keys(zone, key, n, 0, answer, buf);
 
         rc = ngx_bloom_lookup_end(zone);
 
@@ -442,7 +473,8 @@ ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
 void
 ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
-    u_char separator, ngx_uint_t tally[NGX_BLOOM_ANSWERS], ngx_pool_t *pool)
+    u_char separator, ngx_uint_t exact, ngx_uint_t tally[NGX_BLOOM_ANSWERS],
+    ngx_pool_t *pool)
 {
     u_char      *buf, *pos, *end, answer[BLOOM_BATCH];
     ngx_int_t    rc;
@@ -476,7 +508,7 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
         do {
             n = ngx_bloom_lookup_cut(part, &pos, end, separator);
 
-            ngx_bloom_lookup_keys(zone, part, n, answer, buf);
+            ngx_bloom_lookup_keys(zone, part, n, exact, answer, buf);
 
             for (j = 0; j < n; j++) {
                 tally[answer[j]]++;
@@ -515,12 +547,12 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 /* Looks up keys within one generation. */
 static void
 ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, u_char *answer, u_char *buf)
+    ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf)
 {
     ngx_uint_t  done;
 
     for (done = 0; done < n; /* void */ ) {
-        done += ngx_bloom_lookup_group(zone, key + done, n - done,
+        done += ngx_bloom_lookup_group(zone, key + done, n - done, exact,
                                        answer + done, buf);
     }
 }
@@ -530,7 +562,7 @@ ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
  * Returns how many keys that were. */
 static ngx_uint_t
 ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, u_char *answer, u_char *buf)
+    ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf)
 {
     uint64_t      present, asked[BLOOM_BATCH];
     ngx_uint_t    i, j, most, lines;
@@ -538,7 +570,8 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     bloom_hash_t  hash[BLOOM_BATCH];
 
     n = ngx_min(n, BLOOM_BATCH);
-    most = (zone->form == BLOOM_FORM_RAW || zone->form == BLOOM_FORM_LOWER)
+    most = (exact || zone->form == BLOOM_FORM_RAW
+            || zone->form == BLOOM_FORM_LOWER)
            ? 1 : BLOOM_FORM_EXPRESSIONS;
 
     for (i = 0, lines = 0; i < n && lines + most <= BLOOM_BATCH; i++) {
@@ -550,7 +583,8 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             continue;
         }
 
-        if (ngx_bloom_lookup_expand(zone, &keys, &hash[lines], &key[i], buf)
+        if (ngx_bloom_lookup_expand(zone, &keys, &hash[lines], &key[i], exact,
+                                    buf)
             != NULL)
         {
             answer[i] = NGX_BLOOM_INVALID;
@@ -665,7 +699,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
         lookup->form = zone->form;
         lookup->why = ngx_bloom_lookup_expand(zone, &lookup->keys, hash, key,
-                                              buf);
+                                              0, buf);
 
         if (lookup->why != NULL) {
             lookup->keys.n = 0;

@@ -6,7 +6,7 @@
  * No function here takes a lock or waits.  Each call takes its answers from one
  * whole generation, the one that serves at that moment.  The key form of its
  * image applies: a key is looked up by all expressions that bloom_form_expand()
- * makes of it.
+ * makes of it, unless the caller asks for the canonical key alone.
  */
 
 #ifndef _NGX_BLOOM_LOOKUP_H_INCLUDED_
@@ -36,19 +36,25 @@
 ngx_uint_t ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_pool_t *pool);
 
+/* Does what ngx_bloom_lookup() does, but tests only the canonical key, and none
+ * of the other expressions, which stand for what the key is part of. */
+ngx_uint_t ngx_bloom_lookup_exact(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_pool_t *pool);
+
 /* A key that was hashed early, so that its cache line can be requested while
  * other keys are tested. */
 typedef struct {
     uint64_t            generation;      /* that it was hashed for; 0: it was
                                             not hashed */
+    ngx_uint_t          exact;           /* only the canonical key is tested */
     bloom_hash_t        hash;
     ngx_str_t           key;             /* canonical */
 } ngx_bloom_lookup_prefetch_t;
 
-/* Hashes a key early if the key form is raw or lower.  Other forms make several
- * expressions of a key; then this only marks the key as not hashed. */
+/* Hashes a key early if a lookup of it tests one expression: if `exact` is set,
+ * or the key form is raw or lower.  Otherwise only marks it as not hashed. */
 void ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
+    ngx_uint_t exact, ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
 
 /*
  * Requests the key's cache line.  The processor stalls at such a request until
@@ -59,7 +65,8 @@ void ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
     const ngx_bloom_lookup_prefetch_t *prefetch);
 
 /*
- * Does what ngx_bloom_lookup() does, for a key that was hashed early.  Uses the
+ * Does what ngx_bloom_lookup() or, if prefetch->exact is set,
+ * ngx_bloom_lookup_exact() does, for a key that was hashed early.  Uses the
  * hash only if the generation that it was made for still serves.
  */
 ngx_uint_t ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
@@ -74,11 +81,13 @@ void ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
 /*
  * Looks up the parts of a list.  Splits `text` at each `separator`, strips
- * spaces and tabs around a part, and skips empty parts.  tally[i] becomes the
- * number of parts whose answer is i; all are 0 if the list has no parts.
+ * spaces and tabs around a part, and skips empty parts.  With `exact`, tests
+ * only the canonical key of each part.  tally[i] becomes the number of parts
+ * whose answer is i; all are 0 if the list has no parts.
  */
 void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
-    u_char separator, ngx_uint_t tally[NGX_BLOOM_ANSWERS], ngx_pool_t *pool);
+    u_char separator, ngx_uint_t exact, ngx_uint_t tally[NGX_BLOOM_ANSWERS],
+    ngx_pool_t *pool);
 
 
 /* How a lookup came to its answer. */

@@ -94,7 +94,8 @@ sub invalid {
     my ($directive, @takes) = @_;
 
     return "invalid parameter \"%s\": \"$directive\" takes "
-           . join ', ', map { "\"$_=\"" } @takes;
+           . join ', ', map { /^(?:exact|dry_run)$/ ? "\"$_\"" : "\"$_=\"" }
+                            @takes;
 }
 
 
@@ -284,11 +285,12 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
     is_refused('location', '>bloom_reject absent $uri zone=ids match=all;',
                '"bloom_reject" directive has "match=" without "split="');
 
-    my @rule = qw(split match invalid empty name);
+    my @rule = qw(split match invalid empty exact dry_run name);
 
     table('location', 'bloom_reject absent $uri zone=ids %s;',
           invalid('bloom_reject', qw(zone decode status), @rule),
-          qw(to=@known file=ids.bloom fpr=0.1 x));
+          qw(to=@known file=ids.bloom fpr=0.1 x exact=on exactly exac
+             dry_run=off dry_runs));
     table('location', 'bloom_pass absent $uri zone=ids %s;',
           invalid('bloom_pass', qw(zone decode), @rule),
           qw(to=@known status=404));
@@ -296,6 +298,8 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
           invalid('bloom_route', qw(zone decode to), @rule), qw(status=404));
     table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
           'duplicate parameter "%s"', qw(zone=ids to=/x));
+    table('location', 'bloom_pass absent $uri zone=ids exact dry_run %s;',
+          'duplicate parameter "%s"', qw(exact dry_run));
     for my $parameter (qw(invalid empty)) {
         table('location', "bloom_pass absent \$uri zone=ids $parameter=%s;",
               "invalid value of \"$parameter\" \"%s\": it must be \"fire\"",
@@ -304,7 +308,8 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
               "bloom_pass absent \$uri zone=ids $parameter=fire %s;",
               'duplicate parameter "%s"', "$parameter=fire");
     }
-    my @others = ('split=,', 'match=all', 'invalid=fire', 'empty=fire');
+    my @others = ('split=,', 'match=all', 'invalid=fire', 'empty=fire',
+                  'exact', 'dry_run');
 
     table('http', 'bloom_lookup $uri $known zone=ids %s;',
           invalid('bloom_lookup', qw(zone decode)), @others);
@@ -489,30 +494,79 @@ subtest 'nginx warns of a bloom_audit that audits no rule' => sub {
 };
 
 
-subtest 'nginx warns of an allow list that can be searched' => sub {
-    my $warning = qr/\[warn\] clients can bypass this rule: "bloom_pass present" in .*nginx\.conf:(\d+) comes first .* use an exact allow list/;
-    my $pass = 'bloom_pass present $uri zone=ids;';
-    my $block = 'bloom_reject present $uri zone=ids;';
+# Allow lists before block lists.  In the rules, P stands for "bloom_pass
+# present $uri", B for "bloom_reject present $uri", and the zones are named after
+# the key form and the rate of their images.
 
-    for ([">$pass\n$block", 1],
-         [">$pass\nbloom_route present \$uri zone=ids to=/x;", 1],
-         ["bloom_reject absent \$uri zone=ids;\n>$pass\n$block\n$block", 1],
-         [">$block\n$pass", 0],
-         [">$pass\nbloom_reject absent \$uri zone=ids;", 0],
-         [">bloom_pass absent \$uri zone=ids;\n$block", 0],
-         [">$pass\n$pass", 0])
+subtest 'nginx warns of an allow list that opens a block list' => sub {
+    for my $form (qw(raw host url)) {
+        $t->build_image("$form$_.bloom", ['one'], '-p', "1e-$_", '--seed', 1,
+                        '--key', $form) for 6, 9;
+    }
+
+    my $rest = qr/ the rule in .*nginx\.conf:(\d+): "bloom_pass present" in .*nginx\.conf:(\d+) comes first /;
+    my $search = qr/\[warn\].* clients can bypass$rest.* use an exact allow list/;
+    my $below = qr/\[warn\].* listed URLs pass$rest.*; add "exact" to it/;
+
+    # rules, "PASS BLOCK" of each warning as numbers of rules
+
+    for (['P=raw6 B=raw6', '1 2'], ['P=raw6 B=raw6 B=raw6', '1 2'],
+         ['P=raw6 B=url6', '1 2'], ['P=url6,exact B=raw6', '1 2'],
+         ['P=raw6 P=raw6 B=raw6', '1 3|2 3'], ['P=raw9 B=raw6', ''],
+         ['B=raw6 P=raw6', ''], ['P=raw6', ''], ['P=raw6 P=raw6', ''],
+         ['P=raw6,dry_run B=raw6', ''], ['P=raw6 B=raw6,dry_run', '1 2'],
+         ['P=url9,exact B=url6', ''], ['P=host9,exact B=url6', ''],
+         ['P=empty,exact B=url6', ''], ['P=gone,exact B=url6', '1 2'],
+         ['P=url6,exact B=url6', '1 2'],
+
+         ['P=url9 B=url6', '1 2', '1 2'], ['P=host9 B=url6', '1 2', '1 2'],
+         ['P=url6 B=url6 B=url6', '1 2', '1 2'],
+         ['P=empty B=url6', '1 2', '1 2'],
+         ['P=url9 B=raw6 B=url6', '1 2', '1 3'],
+         ['B=url6 P=url9 B=url6', '2 3', '2 3'],
+         ['P=url9 B=host6', '1 2'], ['P=host9 B=host6', '1 2'],
+         ['P=url9,dry_run B=url6', ''], ['B=url6 P=url9', ''])
     {
-        my ($rules, $warned) = @$_;
+        my ($rules, $searched, $opened) = @$_;
+        my ($n, %rule) = 0;
 
-        my $line = write_conf('location', $rules);
-        my ($exit, $output) = $t->test_config;
-        my $shown = quoted('location', $rules);
-        is($exit, 0, "nginx accepts $shown");
+        my @lines = map {
+            my ($kind, $zone, $flag) = /^(.)=(\w+),?(.*)/;
+            ($kind eq 'P' ? 'bloom_pass' : 'bloom_reject')
+            . " present \$uri zone=$zone $flag;";
+        } split ' ', $rules;
 
-        my @lines = $output =~ /$warning/g;
-        is("@lines", $warned ? $line : '',
-           $warned ? "nginx warns once of $shown"
-                   : "nginx does not warn of $shown");
+        for my $where ('location', $opened ? 'http' : ()) {
+            my $first = write_conf($where, join "\n", ">$lines[0]",
+                                                      @lines[1 .. $#lines]);
+
+            my $conf = $t->read_file('nginx.conf');
+            $conf =~ s/^(\s*)(bloom_zone .*)$/
+                $1 . join ' ', $2, 'bloom_zone zone=gone file=gone.bloom'
+                                   . ' required=off;',
+                'bloom_zone zone=empty capacity=9 fpr=1e-9 key=url;',
+                map { my $form = $_;
+                      map { "bloom_zone zone=$form$_ file=$form$_.bloom;" }
+                          6, 9 } qw(raw host url)/me;
+            $t->write_file('nginx.conf', $conf);
+
+            my ($exit, $output) = $t->test_config;
+            is($exit, 0, "nginx accepts $rules in $where");
+
+            for (['can be searched', $search, $searched],
+                 ['allows what is below', $below, $opened // ''])
+            {
+                my ($what, $warning, $want) = @$_;
+                my @found;
+
+                push @found, join ' ', map { $_ - $first + 1 } $2, $1
+                    while $output =~ /$warning/g;
+
+                is(join('|', @found), $want,
+                   "nginx warns of what $what, rules PASS BLOCK of $rules in"
+                   . " $where");
+            }
+        }
     }
 };
 

@@ -1,0 +1,346 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# Tests dry_run on a rule: the rule is on trial.  It decides, counts and logs
+# what it would have done, the request goes on with the next rule, and the other
+# rules do what they do without it.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Rules;
+
+my $t = BloomTest->new;
+
+$t->build_image('hosts.bloom', ['evil.example'], '-p', '1e-9', '--seed', 1,
+                '--key', 'host');
+$t->build_image('cold.bloom', ['one'], '-p', '1e-9', '--seed', 1,
+                '--as-of', '2020-01-01T00:00:00Z');
+
+# In a name, "t" is a rule on trial and "e" an enforced one.
+
+my $new = 'zone=new dry_run name=trial';
+
+my %rules = (
+    t_reject    => "bloom_reject present \$arg_k $new status=451",
+    t_route     => "bloom_route present \$arg_k $new to=\@routed",
+    t_pass      => "bloom_pass present \$arg_k $new;
+                    bloom_reject present \$arg_e zone=bad",
+    t_shield    => "bloom_reject absent \$arg_k $new",
+    t_list      => "bloom_reject present \$arg_k $new split=,",
+    t_composed  => "bloom_reject present \"\$arg_k\$arg_l\" $new",
+    t_fire      => "bloom_reject present \$arg_k zone=hosts dry_run name=trial
+                    invalid=fire empty=fire",
+    t_invalid   => 'bloom_reject present $arg_k zone=hosts dry_run name=trial',
+    t_cold      => 'bloom_unavailable reject;
+                    bloom_reject present $arg_k zone=cold dry_run name=trial',
+    t_e_reject  => "bloom_reject present \$arg_k $new;
+                    bloom_reject present \$arg_e zone=bad",
+    t_e_route   => "bloom_reject present \$arg_k $new;
+                    bloom_route present \$arg_e zone=bad to=\@routed",
+    t_e_pass    => "bloom_reject present \$arg_k $new;
+                    bloom_pass present \$arg_e zone=bad;
+                    bloom_reject absent never zone=bad",
+    t_e_invalid => "bloom_reject present \$arg_k $new;
+                    bloom_reject present \$arg_e zone=hosts",
+    t_e_cold    => "bloom_unavailable reject;
+                    bloom_reject present \$arg_k $new;
+                    bloom_reject present \$arg_e zone=cold",
+    e_t_reject  => "bloom_reject present \$arg_e zone=bad;
+                    bloom_reject present \$arg_k $new",
+    e_t_invalid => "bloom_reject present \$arg_e zone=hosts;
+                    bloom_reject present \$arg_k $new",
+    t_t         => "bloom_reject present \$arg_k $new;
+                    bloom_route present \$arg_e zone=bad dry_run to=\@routed",
+    t_dry       => "bloom_dry_run on;
+                    bloom_reject present \$arg_k $new;
+                    bloom_route present \$arg_e zone=bad to=\@routed",
+    routed      => "bloom_route present \$arg_e zone=bad to=\@checked",
+    t_twice     => "bloom_reject present \$arg_k $new;
+                    try_files /none /next?\$args",
+);
+
+sub configure {
+    my ($more) = @_;
+
+    configure_rules($t, { ids => ['one'], new => ['new', 'both'],
+                          bad => ['bad', 'both'] },
+                    join("\n", <<'CONF',
+    bloom_zone zone=hosts file=%%TESTDIR%%/hosts.bloom;
+    bloom_zone zone=cold file=%%TESTDIR%%/cold.bloom max_age=1d;
+    log_format outcome '$request_uri [$bloom_status] [$bloom_key] $status';
+
+    server {
+        listen 127.0.0.1:%%PORT_8080%%;
+        access_log %%TESTDIR%%/outcome.log outcome;
+        add_header X-Bloom "$bloom_status $bloom_zone" always;
+
+        location /bloom/ { bloom_api; }
+        location @routed {
+            add_header X-Bloom "$bloom_status $bloom_zone" always;
+            return 299 "routed";
+        }
+        location @checked {
+            add_header X-Bloom "$bloom_status $bloom_zone" always;
+            bloom_reject present $arg_k zone=new dry_run;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /gone { add_header X-Gone 1 always; return 404; }
+        location = /audit {
+            bloom_audit 100%;
+            bloom_reject absent $arg_k zone=new dry_run;
+            proxy_pass http://127.0.0.1:%%PORT_8080%%/gone;
+        }
+        location = /audit_both {
+            bloom_audit 100%;
+            bloom_reject absent $arg_k zone=new dry_run;
+            bloom_reject absent $arg_e zone=ids;
+            proxy_pass http://127.0.0.1:%%PORT_8080%%/gone;
+        }
+        location = /feedback {
+            bloom_feedback 404;
+            bloom_reject absent $arg_k zone=new dry_run;
+            bloom_reject absent $arg_e zone=ids;
+            proxy_pass http://127.0.0.1:%%PORT_8080%%/gone;
+        }
+        location = /next {
+            bloom_reject present $arg_e zone=bad;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+CONF
+        (map { "location = /$_ { $rules{$_};"
+               . ($rules{$_} =~ /try_files/
+                  ? '' : ' proxy_pass http://127.0.0.1:%%PORT_8081%%;')
+               . ' }' } sort keys %rules),
+        $more // '', '}', ''), backend => 8081);
+}
+
+configure();
+$t->run;
+
+
+# Returns the sums of the counters of all rules of this name.
+
+sub counted {
+    my ($name) = @_;
+
+    my %n;
+    my $metrics = $t->get('/bloom/metrics')->body;
+
+    $n{$1} += $2 while $metrics =~ /^nginx_bloom_rule_\w+\{rule="$name",.*?
+                                    (?:answer|decision)="(\w+)"\}\ (\d+)$/mgx;
+
+    return %n;
+}
+
+
+# Says what a request adds to the counters of the rule "trial".
+
+sub adds {
+    my ($path) = @_;
+
+    my %n = counted('trial');
+    $t->get($path);
+    my %now = counted('trial');
+
+    return join ' ', grep { $now{$_} != $n{$_} } sort keys %now;
+}
+
+
+subtest 'a rule on trial says what it would have done' => sub {
+    is(outcome($t, '/t_reject?k=new'), '200 REJECTED_DRY_RUN new',
+       'a request that would be rejected passes');
+    is(outcome($t, '/t_reject?k=none'), '200 PASSED new',
+       'a request that would pass passes');
+    is(outcome($t, '/t_route?k=new'), '200 ROUTED_DRY_RUN new',
+       'a request that would be routed passes');
+    is(outcome($t, '/t_pass?k=new'), '200 PASSED new',
+       'a request that would be passed passes');
+    is(outcome($t, '/t_shield?k=none'), '200 REJECTED_DRY_RUN new',
+       'a request with an absent key passes a shield on trial');
+    is(outcome($t, '/t_list?k=a,new,b'), '200 REJECTED_DRY_RUN new',
+       'a request with a list passes a rule on trial');
+    is(outcome($t, '/t_composed?k=ne&l=w'), '200 REJECTED_DRY_RUN new',
+       'a request with a composed key passes a rule on trial');
+
+    is(adds('/t_reject?k=new'), 'dry_run present',
+       'a rule on trial counts what it would reject');
+    is(adds('/t_route?k=new'), 'dry_run present',
+       'a rule on trial counts what it would route');
+    is(adds('/t_pass?k=new'), 'dry_run present',
+       'a rule on trial counts what it would pass');
+    is(adds('/t_reject?k=none'), 'absent',
+       'a rule on trial counts no request that it would not reject');
+
+    my $zone = sub { zone_state($t, 'new')->{counters} };
+    my $before = $zone->();
+    $t->get($_) for '/t_reject?k=new', '/t_route?k=new', '/t_pass?k=new';
+    my $after = $zone->();
+
+    is($after->{dry_run} - $before->{dry_run}, 2,
+       'the zone counts the two requests that would be rejected or routed');
+    is($after->{rejected} + $after->{routed}, 0,
+       'the zone counts no rejected or routed request');
+};
+
+
+subtest 'the logs say what a rule on trial would have done' => sub {
+    is(decisions_logged($t, '/t_reject?k=new'),
+       'rejecting request, dry run: key "new" maybe present in bloom zone'
+       . ' "new"', 'the error log has what would be rejected');
+    is(decisions_logged($t, '/t_route?k=new'),
+       'routing request, dry run: key "new" maybe present in bloom zone "new"',
+       'the error log has what would be routed');
+    is(decisions_logged($t, '/t_pass?k=new'),
+       'passing request, dry run: key "new" maybe present in bloom zone "new"',
+       'the error log has what would be passed');
+    is(decisions_logged($t, '/t_e_reject?k=both&e=both'),
+       'rejecting request, dry run: key "both" maybe present in bloom zone'
+       . ' "new"|'
+       . 'rejecting request: key "both" maybe present in bloom zone "bad"',
+       'the error log has both the trial and the decision');
+    is(decisions_logged($t, '/t_cold?k=x'),
+       'rejecting request, dry run: key "x" unknown in bloom zone "cold"',
+       'the error log has what would get 503');
+
+    $t->get('/t_reject?k=new&logged');
+    ok(wait_until(sub {
+        $t->read_file('outcome.log')
+            =~ m{^/t_reject\?k=new&logged \[REJECTED_DRY_RUN\] \[new\] 200$}m;
+    }), 'the access log has what would be rejected');
+};
+
+
+subtest 'an invalid, empty or unknown key does not stop a trial' => sub {
+    is(outcome($t, '/t_fire?k=..'), '200 REJECTED_DRY_RUN hosts',
+       'invalid=fire holds on trial');
+    is(adds('/t_fire?k=..'), 'dry_run invalid',
+       'a rule on trial counts an invalid key on which it would fire');
+    is(outcome($t, '/t_fire'), '200 REJECTED_DRY_RUN hosts',
+       'empty=fire holds on trial');
+    is(outcome($t, '/t_invalid?k=..'), '200 INVALID hosts',
+       'an invalid key passes without invalid=fire');
+    is(outcome($t, '/t_cold?k=x'), '200 UNAVAILABLE cold',
+       'an unknown key passes in spite of bloom_unavailable reject');
+    is(adds('/t_cold?k=x'), 'unknown',
+       'a rule on trial counts no unknown key as rejected');
+};
+
+
+subtest 'enforced rules decide' => sub {
+    for (['t_e_reject?k=both&e=both', '403 REJECTED bad',
+          'a later rule rejects what the trial would reject'],
+         ['t_e_reject?k=new&e=none', '200 REJECTED_DRY_RUN new',
+          'a later rule that does not fire leaves the status of the trial'],
+         ['t_e_reject?k=none&e=bad', '403 REJECTED bad',
+          'a later rule rejects what the trial would not reject'],
+         ['t_e_route?k=both&e=both', '299 ROUTED bad',
+          'a later rule routes what the trial would reject'],
+         ['t_e_pass?k=both&e=both', '200 REJECTED_DRY_RUN new',
+          'a later rule passes what the trial would reject'],
+         ['t_e_invalid?k=new&e=..', '200 INVALID hosts',
+          'an invalid key of a later rule replaces the status of the trial'],
+         ['t_e_cold?k=new&e=x', '503 UNAVAILABLE cold',
+          'a later rule rejects an unknown key'],
+         ['t_pass?k=both&e=both', '403 REJECTED bad',
+          'a later rule rejects what the trial would pass'],
+         ['e_t_reject?k=both&e=both', '403 REJECTED bad',
+          'an earlier rule rejects'],
+         ['e_t_reject?k=new&e=none', '200 REJECTED_DRY_RUN new',
+          'an earlier rule that does not fire has no say'],
+         ['e_t_invalid?k=new&e=..', '200 INVALID hosts',
+          'the trial does not replace an earlier INVALID'],
+         ['t_t?k=both&e=both', '200 REJECTED_DRY_RUN new',
+          'the first of two trials has the status'],
+         ['t_t?k=none&e=bad', '200 ROUTED_DRY_RUN bad',
+          'the second of two trials has the status if the first does not fire'],
+         ['t_dry?k=both&e=both', '200 ROUTED_DRY_RUN bad',
+          'bloom_dry_run reports the enforced rule'],
+         ['routed?k=both&e=both', '200 ROUTED bad',
+          'a trial in the target location does not replace ROUTED'],
+         ['t_twice?k=both&e=both', '403 REJECTED bad',
+          'the rules of a later location run after a trial'])
+    {
+        my ($path, $want, $name) = @$_;
+        is(outcome($t, "/$path"), $want, $name);
+    }
+};
+
+
+# Tests what a request adds to the counters of a zone's audit or feedback.
+
+sub zone_adds {
+    my ($path, $zone, $part, $want, $name) = @_;
+
+    my @counters = qw(audited confirmed wrong_absent unanswered
+                      absent false_positives);
+    my $before = zone_state($t, $zone)->{$part};
+    my $added;
+
+    $t->get($path);
+
+    # an audit is settled a moment after the response
+
+    wait_until(sub {
+        my $after = zone_state($t, $zone)->{$part};
+
+        $added = join ' ', grep { ($after->{$_} // 0) > ($before->{$_} // 0) }
+                                @counters;
+        return $added eq $want;
+    });
+
+    is($added, $want, $name);
+}
+
+
+subtest 'an audit sees a rule on trial, and enforced rules are not affected'
+    => sub
+{
+    is(outcome($t, '/audit?k=none'), '404 REJECTED_DRY_RUN new',
+       'an audited request of a rule on trial passes');
+    zone_adds('/audit?k=none', new => 'audit', 'audited confirmed',
+              'the backend confirms what a rule on trial found absent');
+    is(outcome($t, '/audit_both?k=none&e=none'), '404 AUDITED ids',
+       'the audit of an enforced rule lets the request pass');
+    zone_adds('/audit_both?k=none&e=none', ids => 'audit', 'audited confirmed',
+              'an enforced rule takes the audit over');
+    zone_adds('/audit_both?k=none&e=none', new => 'audit', 'audited unanswered',
+              'the audit of the rule on trial gets no answer');
+    zone_adds('/audit_both?k=none&e=one', new => 'audit', 'audited confirmed',
+              'the audit of the rule on trial gets an answer');
+};
+
+
+subtest 'feedback ignores a rule on trial' => sub {
+    for my $k (qw(new none)) {
+        zone_adds("/feedback?k=$k&e=one", ids => 'feedback', 'false_positives',
+                  "the enforced rule's false positive is counted: $k");
+        zone_adds("/feedback?k=$k&e=one", new => 'feedback', '',
+                  "nothing is counted for the rule on trial: $k");
+    }
+};
+
+
+subtest 'a rule that is enforced after its trial keeps its counters' => sub {
+    my %before = counted('trial');
+
+    my $enforced = $t->read_file('nginx.conf') =~ s/ dry_run name=trial/
+                                                    name=trial/gr;
+    $t->write_file('nginx.conf', $enforced);
+    $t->reload;
+
+    is(outcome($t, '/t_reject?k=new'), '451 REJECTED new',
+       'the rule is enforced');
+
+    my %after = counted('trial');
+    is($after{dry_run}, $before{dry_run},
+       'the requests of the trial are still counted');
+    is($after{fired}, 1, 'the rejected request is counted');
+    is($after{present}, $before{present} + 1,
+       'the answers are counted by the same counter');
+};
+
+done_testing();
