@@ -449,20 +449,22 @@ for (grep { !$_->{built}{failed} } @measured) {
 
 # ---- a list of allowed hosts before a list of URLs ----
 
-# The hosts that have the most listed pages, such as those where anybody can
-# store a file, are allowed.  A listed page must not pass because of that.
+# The hosts below which most is listed, such as those where anybody can store a
+# file, are allowed.  A listed page must not pass because of that.
 
 my ($urls) = grep { $_->{name} eq 'URLhaus, online' } $built->();
 
 exit 0 if !$urls;
 
+my @hosts = map { $_->{keys}[0] =~ s,/.*,,r } @{ $urls->{list}{entries} };
 my @pages = grep { $_->{keys}[0] =~ m,/., } @{ $urls->{list}{entries} };
-my %pages_of;
+my %listed = map { $_->{keys}[0] => 1 } @{ $urls->{list}{entries} };
+my %below;
 
-$pages_of{ $_->{keys}[0] =~ s,/.*,,r =~ s/.*?([^.]+\.[^.]+)\z/$1/r }++ for @pages;
+$below{ s/.*?([^.]+\.[^.]+)\z/$1/r }++ for grep { !/^[0-9.]+\z/ } @hosts;
 
-my @allowed = sort { $pages_of{$b} <=> $pages_of{$a} || $a cmp $b }
-              keys %pages_of;
+my @allowed = sort { $below{$b} <=> $below{$a} || $a cmp $b }
+              grep { !$listed{$_} } keys %below;
 
 splice @allowed, 100 if @allowed > 100;
 
@@ -502,5 +504,5 @@ for (0 .. $#rules) {
 }
 
 line('');
-line('The ' . @allowed . ' allowed hosts are those with the most listed pages'
-     . " (the host's last two labels).");
+line('The ' . @allowed . ' allowed hosts are those below which most is listed:'
+     . ' the last two labels of listed hosts.');
