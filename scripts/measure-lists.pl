@@ -28,7 +28,7 @@ use File::Path qw(make_path);
 use Getopt::Long qw(GetOptions);
 use IO::Socket::INET;
 use JSON::PP ();
-use List::Util qw(max min sum0);
+use List::Util qw(min sum0);
 use POSIX qw(strftime);
 
 my $checkout;
@@ -179,7 +179,7 @@ sub json_array {
     my $to = "$path.txt";
 
     open my $in, '<:raw', $path or die "$path: $!\n";
-    my $array = JSON::PP->new->decode(do { local $/; <$in> });
+    my $array = JSON::PP->new->utf8->decode(do { local $/; <$in> });
 
     open my $out, '>:utf8', $to or die "$to: $!\n";
     print $out map { "$_\n" } @$array;
@@ -349,13 +349,17 @@ sub percent {
 }
 
 
-sub reasons {
-    my ($counts) = @_;
+# The most frequent reasons, and how many lines have others.
 
-    return '-' if !%$counts;
-    return join ', ', map { "$_: " . thousands($counts->{$_}) }
-                      sort { $counts->{$b} <=> $counts->{$a} || $a cmp $b }
-                      grep { $counts->{$_} > 0 } keys %$counts;
+sub reasons {
+    my (%count) = @_;
+
+    my @names = sort { $count{$b} <=> $count{$a} || $a cmp $b } keys %count;
+    my @others = splice @names, min(scalar @names, 5);
+
+    return join ', ', (map { "$_: " . thousands($count{$_}) } @names),
+                      @others ? 'other reasons: '
+                                . thousands(sum0(@count{@others})) : ();
 }
 
 
@@ -413,37 +417,44 @@ line('# Published lists');
 line('');
 line('Made by `make lists` on ' . strftime('%F', gmtime) . '.');
 line('');
-table(['list', 'from', 'format', 'lines', 'keys', 'duplicates', 'invalid',
-       'entries asked about', 'found', 'wrongly found beside them'],
-      [('---') x 3, ('--:') x 7]);
+table(['list', 'from', 'format', 'lines', 'kept', 'keys', 'asked about',
+       'found', 'wrongly found'],
+      [('---') x 3, ('--:') x 6]);
 
 for (@measured) {
     my ($lines) = lines_of('/', 'wc', '-l', $_->{path});
     my $b = $_->{built};
 
-    table($b->{failed}
-          ? [$_->{name}, $_->{from}, $_->{format}, $lines =~ s/ .*//r,
-             $b->{failed}, ('') x 5]
-          : [$_->{name}, $_->{from},
-             $_->{format} . ($b->{items} == ($_->{named}{items} // -1) ? ''
-                             : ' (auto differs)'),
-             thousands($lines =~ s/ .*//r), thousands($b->{items}),
-             thousands($b->{duplicates}), thousands($b->{errors}),
-             thousands($_->{asked}),
-             percent($_->{asked} - @{ $_->{missed} }, $_->{asked}),
-             @{ $_->{wrong} } . ' of ' . thousands($_->{beside})]);
+    $lines =~ s/ .*//;
+
+    table([$_->{name}, $_->{from}, "`$_->{format}`", thousands($lines),
+           $b->{failed} ? ($b->{failed}, ('') x 4)
+           : (thousands($lines - sum0(@$b{qw(comments empty skipped errors)})),
+              thousands($b->{items}), thousands($_->{asked}),
+              percent($_->{asked} - @{ $_->{missed} }, $_->{asked}),
+              @{ $_->{wrong} } . ' of ' . thousands($_->{beside}))]);
 }
 
 line('');
-table(['list', 'skipped by `ngx-bloom build`', 'skipped by the second reader'],
-      [('---') x 3]);
+table(['list', 'comments', 'duplicates', 'invalid', 'skipped'],
+      ['---', ('--:') x 3, '---']);
 
 for (grep { !$_->{built}{failed} } @measured) {
-    table([$_->{name},
-           reasons({ comment => $_->{built}{comments},
-                     map { $_->{reason} => $_->{count} }
-                         @{ $_->{built}{skipped_by_reason} } }),
-           reasons($_->{list}{skipped})]);
+    my $b = $_->{built};
+
+    table([$_->{name}, (map { thousands($b->{$_}) }
+                            qw(comments duplicates errors)),
+           reasons(map { ($_->{reason} => $_->{count}) }
+                       @{ $b->{skipped_by_reason} })]);
+}
+
+line('');
+
+for (grep { ($_->{built}{items} // -1) != ($_->{named}{items} // -1) }
+          @measured)
+{
+    line("$_->{name}: `--from auto` gives other keys than `--from"
+         . " $_->{format}`.");
 }
 
 

@@ -36,9 +36,9 @@ my %own = map { $_ => 1 } qw(
 
 my %always = map { $_ => 1 } qw(all doc document important);
 
-my $rest = qr/(?:[a-z0-9_-]*[a-z0-9_])?
-              (?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)+/xi;
-my $host = qr/[a-z0-9_]$rest/i;
+my $label = qr/[a-z0-9_\x80-\xff](?:[a-z0-9_\x80-\xff-]*
+               [a-z0-9_\x80-\xff])?/xi;
+my $host = qr/$label(?:\.$label)+/;
 
 my %reader = (adblock => \&adblock, hosts => \&hosts, dnsmasq => \&dnsmasq,
               rpz => \&rpz, lines => \&plain);
@@ -118,7 +118,7 @@ sub plain {
 
     return host($list, $1) if $line =~ /^(?:\*?\.)?($host)\z/;
     return entry($list, $line =~ s,^\w+://,,r, $line)
-        if $line =~ m,^https?://$host(?::\d+)?(?:[/?]|\z),i;
+        if $line =~ m,^https?://$host\.?(?::\d+)?(?:[/?]|\z),i;
 
     skip($list, 'not a host and not a URL');
 }
@@ -293,7 +293,7 @@ sub page {
 sub parts {
     my ($filter) = @_;
 
-    return ($1, '', '^') if $filter =~ /^([a-z0-9]$rest)\z/i;
+    return ($1, '', '^') if $filter =~ /^((?!_)$host)\z/;
     return ($1, $2 // '', $3)
         if $filter =~ m,^(?:\|\||\|https?://)($host)(?::\d+)?
                         (/[^*^|]*)?([\^|]?)\z,x;
