@@ -123,6 +123,12 @@ build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
 	$(CLANG) $(compile) $(sanitize) -fsanitize=fuzzer \
 	    $(sources_and_objects) -lm -lidn2 -o $@
 
+# The readers of lists, with what they need
+
+build/fuzz/fuzz_list: $(patsubst %,build/fuzz/obj/cli/%.o, \
+                        $(patsubst src/cli/%.c,%,$(wildcard src/cli/list_*.c)) \
+                        listformat cli units visible)
+
 build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sources_and_objects) bench/http.c $(libs) -o $@

@@ -138,7 +138,7 @@ spare_exceptions(const char *path, const output_t *out, char **names, int n)
         }
     }
 
-    if (is_list || output_is(out, path)) {
+    if (is_list || output_is(out, path) || strcmp(path, out->name) == 0) {
         return cli_misuse("--exceptions \"%s\": is also %s; name another file",
                           path, is_list ? "a list to read" : "the image");
     }
@@ -372,6 +372,7 @@ int
 key_options_exceptions(const collect_options_t *options,
     collect_counts_t *counts)
 {
-    return options->exceptions == NULL
-           ? CLI_OK : exceptions_write(&counts->exceptions, options->exceptions);
+    return options->exceptions != NULL
+           ? exceptions_write(&counts->exceptions, options->exceptions)
+           : CLI_OK;
 }

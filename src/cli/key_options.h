@@ -36,8 +36,9 @@ int key_options_begin(collect_options_t *options, const bloom_image_t *image,
     const output_t *out, char ***names, int *n);
 void key_options_end(collect_options_t *options, collect_counts_t *counts);
 
-/* Writes the exceptions to the file of --exceptions, if that was given.  Call it
- * when the image is written.  Returns CLI_OK; or CLI_ERROR after a message. */
+/* Writes the exceptions to the file of --exceptions, if that was given.  Call
+ * it when the image is written.  Returns CLI_OK; or CLI_ERROR after a
+ * message. */
 int key_options_exceptions(const collect_options_t *options,
     collect_counts_t *counts);
 

@@ -57,6 +57,10 @@ next_quoted(const uint8_t *p, const uint8_t *end)
 {
     const uint8_t  *q, *before;
 
+    if (p < end && *p == '"') {
+        return p;
+    }
+
     q = p;
 
     while (q < end && (q = memchr(q, '"', (size_t) (end - q))) != NULL) {
@@ -120,15 +124,16 @@ list_csv_end(const uint8_t *p, const uint8_t *end, int *open)
 
 
 /*
- * Takes the next field of a record; a quoted one is unquoted into `buf`.
- * Returns 1 if another field follows; 0 if it is the last; or -1 if a quote is
- * not closed.
+ * Takes the next field of a record; if it has doubled quotes, it is unquoted
+ * into `buf`.  Returns 1 if another field follows; 0 if it is the last; or -1
+ * if a quote is not closed.
  */
 static int
 next_field(bloom_key_t *record, bloom_key_t *field, uint8_t *buf)
 {
-    int      more;
-    size_t   i, n;
+    int             more;
+    size_t          n;
+    const uint8_t  *p, *quote, *end;
 
     while (record->len != 0 && list_is_blank(record->data[0])) {
         list_skip(record, 1);
@@ -136,27 +141,36 @@ next_field(bloom_key_t *record, bloom_key_t *field, uint8_t *buf)
 
     if (list_begins(record, "\"")) {
 
-        for (i = 1, n = 0; i < record->len; i++) {
+        end = record->data + record->len;
 
-            if (record->data[i] == '"') {
-                if (i + 1 == record->len || record->data[i + 1] != '"') {
-                    break;
-                }
+        for (p = record->data + 1, n = 0; /* void */ ; p = quote + 2) {
 
-                i++;
+            quote = p < end ? memchr(p, '"', (size_t) (end - p)) : NULL;
+
+            if (quote == NULL) {
+                return -1;
             }
 
-            buf[n++] = record->data[i];
+            field->data = p;
+            field->len = (size_t) (quote - p);
+
+            if (n == 0 && (quote + 1 == end || quote[1] != '"')) {
+                break;                       /* as it is */
+            }
+
+            memcpy(buf + n, p, field->len);
+            n += field->len;
+
+            if (quote + 1 == end || quote[1] != '"') {
+                field->data = buf;
+                field->len = n;
+                break;
+            }
+
+            buf[n++] = '"';
         }
 
-        if (i == record->len) {
-            return -1;
-        }
-
-        list_skip(record, i + 1);
-        field->data = buf;
-        field->len = n;
-
+        list_skip(record, (size_t) (quote + 1 - record->data));
         list_trim(record);
 
         if (record->len == 0) {

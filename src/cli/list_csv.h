@@ -22,7 +22,8 @@ list_result_e list_csv_next(list_line_t *at, size_t column);
  * the column's index; 0 if it is not there; or -1 if it is not there and the
  * record is not a comment, so that it must be the header.
  */
-int list_csv_column(const bloom_key_t *record, const char *name, size_t *column);
+int list_csv_column(const bloom_key_t *record, const char *name,
+    size_t *column);
 
 /*
  * Finds the end of the record that begins at p: a line end that is not within

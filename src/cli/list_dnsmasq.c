@@ -7,7 +7,8 @@
 #include "list_dnsmasq.h"
 
 
-enum { FIRST = 0, BLOCKED, EXEMPT, END };
+enum { FIRST = 0, BLOCKED, EXEMPT, END };   /* steps */
+enum { MORE = 0, LAST };                    /* modes: is it the last domain? */
 
 
 /* Decides by what follows the last slash, `to`, whether the domains before it
@@ -102,14 +103,18 @@ list_dnsmasq_next(list_line_t *at)
         }
     }
 
-    if (at->step == END || at->line.len == 0) {
+    if (at->step == END || at->mode == LAST) {
         return LIST_END;
     }
 
-    (void) list_until(&at->line, &at->key, '/');
+    if (!list_until(&at->line, &at->key, '/')) {
+        at->mode = LAST;
+    }
 
     if (at->key.len == 0 || list_equals(&at->key, "#")) {
-        return list_skipped(at, "applies to all names");
+        return list_skipped(at, at->key.len == 0
+                                ? "applies to names without a dot"
+                                : "applies to all names");
     }
 
     list_cut_wildcard(&at->key);

@@ -47,7 +47,7 @@ is_name(const bloom_key_t *word)
     list_cut_wildcard(&rest);
 
     if (list_is_address(&rest)) {
-        return 1;
+        return list_has(&rest, '.') || list_has(&rest, ':');
     }
 
     (void) list_until(&rest, &host, '/');

@@ -16,14 +16,21 @@ is_local(const bloom_key_t *name)
 {
     size_t  i;
 
-    static const char *const  names[] = {
-        "localhost", "localhost.localdomain", "local", "broadcasthost",
-        "ip6-localhost", "ip6-loopback", "ip6-localnet", "ip6-mcastprefix",
-        "ip6-allnodes", "ip6-allrouters", "ip6-allhosts", "0.0.0.0"
+    static const struct {
+        size_t       len;
+        const char  *name;
+    } names[] = {
+
+#define NAME(name)  { sizeof(name) - 1, name }
+
+        NAME("localhost"), NAME("localhost.localdomain"), NAME("local"),
+        NAME("broadcasthost"), NAME("ip6-localhost"), NAME("ip6-loopback"),
+        NAME("ip6-localnet"), NAME("ip6-mcastprefix"), NAME("ip6-allnodes"),
+        NAME("ip6-allrouters"), NAME("ip6-allhosts"), NAME("0.0.0.0")
     };
 
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (list_equals(name, names[i])) {
+        if (names[i].len == name->len && list_equals(name, names[i].name)) {
             return 1;
         }
     }

@@ -129,15 +129,16 @@ is_ttl(const bloom_key_t *word)
 }
 
 
-/* Divides a record.  Returns 0 if it has no type. */
-static int
+/* Divides a record; what is missing is empty. */
+static void
 divide(record_t *record, bloom_key_t text)
 {
     memset(record, 0, sizeof(*record));
 
     if (text.len != 0 && text.data[0] == '$') {
         (void) next_word(&text, &record->type);
-        return next_word(&text, &record->data);
+        (void) next_word(&text, &record->data);
+        return;
     }
 
     if (text.len != 0 && !is_end(text.data[0])) {
@@ -145,12 +146,10 @@ divide(record_t *record, bloom_key_t text)
     }
 
     do {
-        if (!next_word(&text, &record->type)) {
-            return 0;
-        }
+        (void) next_word(&text, &record->type);
     } while (is_class(&record->type) || is_ttl(&record->type));
 
-    return next_word(&text, &record->data);
+    (void) next_word(&text, &record->data);
 }
 
 
@@ -206,7 +205,7 @@ apply(list_rpz_t *zone, const record_t *record)
 {
     list_rpz_name_t  name;
 
-    if (list_equals(&record->type, "$ORIGIN")) {
+    if (list_equals(&record->type, "$ORIGIN") && record->data.len != 0) {
 
         if (full_name(&name, zone, &record->data) != 0) {
             return "has a name that is too long";
@@ -441,14 +440,15 @@ list_rpz_next(list_line_t *at)
         return LIST_COMMENT;
     }
 
-    if (!divide(&record, at->line)) {
-        return list_bad(at, "is not a record of a zone file");
-    }
-
+    divide(&record, at->line);
     at->why = apply(at->zone, &record);
 
     if (at->why != NULL) {
         return LIST_BAD;
+    }
+
+    if (record.data.len == 0) {
+        return list_bad(at, "is not a record of a zone file");
     }
 
     if (record.type.data[0] == '$') {
@@ -473,7 +473,8 @@ apply_line(list_rpz_t *zone, const bloom_key_t *line)
 {
     record_t  record;
 
-    if (line->len != 0 && divide(&record, *line)) {
+    if (line->len != 0) {
+        divide(&record, *line);
         (void) apply(zone, &record);
     }
 }

@@ -66,7 +66,7 @@ take_host(list_line_t *at, size_t scheme)
         return list_skipped(at, "has a path; use --key url");
     }
 
-    return LIST_KEY;
+    return at->key.len != 0 ? LIST_KEY : list_bad(at, "has no host");
 }
 
 

@@ -1,0 +1,526 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# Tests that "ngx-bloom build --from" finds the hosts and URLs in lists as
+# blockers publish them, and skips each other entry with its reason.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Tool qw(content_of json tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+my $n = 0;
+
+# Builds an image from a text.  Returns its name and what the build prints.
+
+sub build {
+    my ($text, @options) = @_;
+
+    my $image = "$dir/image" . ++$n;
+    my ($exit, $out, $err)
+        = $t->run_tool('build', '--json', '-o', $image, @options,
+                       { stdin => $text });
+
+    is($exit, 0, "build @options exits with 0") or diag($err);
+
+    return ($image, $exit == 0 ? json($out) : {}, $err);
+}
+
+# Checks which of these keys a lookup finds.
+
+sub finds {
+    my ($image, $what, $present, $absent) = @_;
+
+    my (undef, $out) = $t->run_tool('test', $image, '--', @$present, @$absent);
+
+    is($out, join('', map({ "present $_\n" } @$present),
+                  map { "absent $_\n" } @$absent), $what);
+}
+
+# Each case is an entry of a list, and either what is found and not found, or
+# the reason to skip it.
+
+sub cases {
+    my ($format, $form, $before, @cases) = @_;
+
+    for (@cases) {
+        my ($entry, $expected, @absent) = @$_;
+        my ($image, $json)
+            = build("$before$entry\n", '--from', $format, '--key', $form,
+                    '--allow-empty', '-p', '1e-9', '-n', 1000);
+        my $what = "$format, $form: $entry" =~ s/\n/\\n/gr;
+
+        if (ref $expected) {
+            finds($image, "$what is found", $expected, \@absent);
+            is($json->{skipped} + $json->{errors}, 0, "$what is kept");
+            next;
+        }
+
+        is_deeply([$json->{received}, $json->{lines},
+                   map { $_->{reason} } @{ $json->{skipped_by_reason} }],
+                  [0, 1, $expected], "$what is skipped");
+    }
+}
+
+
+# ---- adblock ----
+
+cases('adblock', 'url', "[Adblock Plus 2.0]\n! Title: list\n",
+    ['||one.example^', ['http://one.example/', 'https://a.one.example/x?y'],
+     'http://none.example/'],
+    map({ [$_, ['http://one.example/', 'http://a.one.example/x']] }
+        '||ONE.example^|', '||one.example^$all', '||one.example^*',
+        '||one.example^$document,important', '||one.example^$doc',
+        '||one.example/', '||one.example/*', '||one.example', '||*.one.example^',
+        '|https://one.example/', '|http://one.example^$all',
+        '||http://one.example^', ' one.example ', 'one.example # why',
+        '0.0.0.0 one.example', '127.0.0.1 one.example # why',
+        '||one.example.^', '||one.example:8080^'),
+    ['||one.example/page^$all',
+     ['http://one.example/page', 'http://one.example/page?q',
+      'http://one.example/page/', 'http://one.example/page/more'],
+     'http://one.example/', 'http://one.example/pages'],
+    map({ [$_, ['http://a.one.example/page', 'http://one.example/page/']] }
+        '||one.example/page', '||one.example/page*', '|http://one.example/page^',
+        '||one.example/page^*', '||one.example/page$doc'),
+    ['||one.example/page|', ['http://one.example/page'],
+     'http://one.example/page/x'],
+    map({ [$_, ['http://one.example/a/b/c/', 'http://one.example/a/b/c/d/e'],
+          'http://one.example/a/b/c'] }
+        '||one.example/a/b/c/', '||one.example/a/b/c/*', '||one.example/a//b/c/^'),
+    ['||one.example/a/b/c/d/e^',
+     ['http://one.example/a/b/c/d/e', 'http://one.example/a/b/c/d/e/']],
+    ['||one.example/p?id=5^$all', ['http://one.example/p?id=5'],
+     'http://one.example/p', 'http://one.example/p?id=6'],
+    ['||one.example/p?', ['http://one.example/p?x', 'http://one.example/p']],
+    ['||one.example/$jquery.js', ['http://one.example/$jquery.js']],
+    ['1.2.3.4', ['http://1.2.3.4/x']], ['2001:db8::1', ['http://[2001:db8::1]/']],
+    ['||[2001:db8::1]^', ['http://[2001:db8::1]/']],
+    ["||b\xc3\xbccher.example^", ['http://xn--bcher-kva.example/']],
+
+    ['||one.example/a/b/c/d/', 'is a directory so deep that no lookup finds what is in it'],
+    ['||one.example/a/b/c/d/*$all', 'is a directory so deep that no lookup finds what is in it'],
+    map({ ["||one.example^\$$_->[0]", "has the option \$$_->[1]"] }
+        ['image', 'image'], ['~image', 'image'], ['3p', 'third-party'],
+        ['third-party,script', 'third-party'], ['all,popup', 'popup'],
+        ['domain=a.example|b.example', 'domain'], ['badfilter', 'badfilter'],
+        ['all,XHR', 'xmlhttprequest'], ['csp=default-src *', 'csp'],
+        ['removeparam=/^\\$x/', 'removeparam']),
+    ['||one.example^$wonder', 'has an unknown option'],
+    ['||one.example^$~document', 'has an unknown option'],
+    map({ [$_, 'is about elements of pages'] }
+        '##.ad', '###ad', 'one.example##.ad', 'one.example#@#.ad',
+        'one.example#?#.ad', 'one.example##+js(x, y)', 'one.example#%#x',
+        'one.example#$#body { x: y }', 'one.example$$script[x]',
+        '*##^script:has-text(x)'),
+    map({ [$_, 'is a regular expression'] }
+        '/banner[0-9]+/', '/x/$image', '@@/x/', '/ads/'),
+    map({ [$_, 'does not begin with a host'] }
+        '/ads/x.js', '-ads-', '&ad=', 'one.example/page', '*', 'one.example^',
+        'one.example$all', 'http://one.example/', '|ftp://one.example/', '||^',
+        '.one.example'),
+    map({ [$_, 'has a wildcard'] }
+        '||wild*.example^', '||one.example/*/x^', '||one.example^x',
+        '||one.*^', '||one.example^*/x'),
+    map({ [$_, 'is only the beginning of a host'] }
+        '||one.', '||www-one$all', '||one.example-', '||216.21.13', '||one.x'),
+    map({ [$_, 'is only the beginning of a name'] }
+        '||one.example/x-', '||one.example/p?id=', '||one.example/x.'),
+    ['||one.example/p?id', 'is only the beginning of a query'],
+    ['||example^', 'is a whole top-level domain, which no key can stand for'],
+    ['||example/x/', 'is a whole top-level domain, which no key can stand for'],
+    ['@@||one.example^', 'is an exception, which --exceptions FILE collects'],
+    ['@@||one.example/x', 'is an exception, which --exceptions FILE collects'],
+    ['@@||one.example^$ghide', 'has the option $generichide'],
+    ['!#include other.txt', 'includes another file'],
+    ['127.0.0.1 localhost', 'has only names for the machine itself'],
+);
+
+for my $form ('host', 'lower') {
+    cases('adblock', $form, '',
+        ['||one.example^', ['one.example']],
+        ['||one.example/*', ['one.example']],
+        ['||one.example/page^', 'has a path; use --key url'],
+        ['||one.example?x', 'has a path; use --key url']);
+}
+
+cases('adblock', 'host', '',
+      ['||one.example^', ['ONE.example', 'a.one.example'], 'b.example']);
+
+{
+    my (undef, $json) = build("! a\n# b\n#\n######\n#### c ####\n#d\n[x]\n"
+                              . "!#if env\n||a.b^\n", '--from', 'adblock');
+    is_deeply([@$json{qw(comments received skipped)}], [8, 1, 0],
+              'adblock: comments are counted');
+
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
+        'adblock', '--key', 'host', { stdin => "||a b.c^\n" });
+    is($exit, 2, 'adblock: an invalid host is refused');
+    like($err, qr/line 1: "a b.c" has a byte that a host cannot have/,
+         'adblock: an invalid host is named');
+}
+
+
+# ---- exceptions ----
+
+{
+    my $text = "||a.example^\n@\@||Good.example^\n@\@||b.example/x^\$all\n"
+               . "@\@||c.example^\$script\n@\@d.example\n";
+    my $file = "$dir/exceptions";
+    my ($image, $json) = build($text, '--from', 'adblock', '--key', 'url',
+                               '--exceptions', $file);
+
+    is(content_of($file),
+       "good.example/\nb.example/x\nb.example/x/\nd.example/\n",
+       'exceptions are written in canonical form');
+    is_deeply([@$json{qw(received exceptions skipped lines)}], [1, 4, 1, 5],
+              'exceptions are counted');
+
+    my ($again) = build(content_of($file), '--key', 'url');
+    finds($again, 'an image is built from exceptions',
+          ['http://www.good.example/x', 'b.example/x?y'], ['a.example']);
+
+    build("||a.example^\n", '--from', 'adblock', '--exceptions', $file);
+    is(content_of($file), '', 'without exceptions, the file becomes empty');
+
+    $t->write_file('list', "||a.example^\n");
+    for (['the image', "$dir/image"], ['a list to read', "$dir/list"]) {
+        my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/image",
+            '--from', 'adblock', '--exceptions', $_->[1], "$dir/list");
+        is($exit, 2, "--exceptions cannot be $_->[0]");
+        like($err, qr/--exceptions ".*": is also $_->[0]; name another file/,
+             "--exceptions says that it is $_->[0]");
+    }
+
+    is(content_of("$dir/list"), "||a.example^\n", 'the list is unchanged');
+
+    my $many = join '', map { "@\@||x$_.example^\n" . '! ' . 'x' x 50 . "\n" }
+                            1 .. 50_000;
+    build($many, '--from', 'adblock', '--exceptions', $file, '-j', 4,
+          '--key', 'host', '--allow-empty');
+    is(content_of($file), join('', map { "x$_.example\n" } 1 .. 50_000),
+       'exceptions are in the order of the list');
+}
+
+
+# ---- dnsmasq ----
+
+cases('dnsmasq', 'url', "# comment\n\n",
+    map({ [$_, ['http://one.example/', 'http://a.one.example/x']] }
+        map({ "address=/one.example/$_" }
+            '', '#', '0.0.0.0', '127.0.0.1', '::', '::1'),
+        'local=/one.example/', 'server=/one.example/', '--local=/one.example/',
+        ' address = /one.example/ # comment', 'address=/.one.example/',
+        'address=/*.one.example/'),
+    ['address=/one.example/two.example/0.0.0.0', ['one.example', 'two.example']],
+    ['address=/one.example/192.0.2.1', 'has an address of its own'],
+    ['server=/one.example/192.0.2.1', 'is forwarded to a server'],
+    ['local=/one.example/192.0.2.1', 'is forwarded to a server'],
+    ['server=/one.example/#', 'is an exception, which --exceptions FILE collects'],
+    ['address=/#/0.0.0.0', 'applies to all names'],
+    ['address=//0.0.0.0', 'applies to names without a dot'],
+    ['address=/zip/0.0.0.0', 'is a whole top-level domain, which no key can stand for'],
+    ['address=/a*.example/0.0.0.0', 'has a wildcard'],
+    ['server=192.0.2.1', 'names no domain'],
+    ['cache-size=1000', 'is another option of dnsmasq'],
+);
+
+{
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
+        'dnsmasq', { stdin => "address=/a.b/\n0.0.0.0 c.d\n" });
+    like($err, qr/line 2: "0.0.0.0 c.d" is not an option of dnsmasq/,
+         'dnsmasq: a line without = is invalid');
+
+    my (undef, $json) = build("server=/a.b/c.d/#\n", '--from', 'dnsmasq',
+        '--exceptions', "$dir/exceptions", '--allow-empty');
+    is(content_of("$dir/exceptions"), "a.b\nc.d\n",
+       'dnsmasq: exceptions are written');
+}
+
+
+# ---- rpz ----
+
+my $head = <<'ZONE';
+$TTL 1h
+$ORIGIN rpz.test.
+; a comment (
+@ IN SOA localhost. root.localhost. ( 1 ; serial (
+  1h 15m ; "
+  30d 2h )
+  IN NS localhost.
+ZONE
+
+sub zone {
+    my ($text, @options) = @_;
+
+    return build($text, '--from', 'rpz', '--key', 'host', '--allow-empty',
+                 '-p', '1e-9', '-n', 1000, @options);
+}
+
+for (
+    map({ [$_, ['one.example', 'a.one.example']] }
+        'one.example CNAME .', '*.one.example CNAME .', 'one.example CNAME *.',
+        'One.Example 300 IN CNAME rpz-drop.', 'one.example IN 1h CNAME .',
+        'one.example.rpz.test. CNAME . ; x', 'one.example A 0.0.0.0',
+        "one.example A\t127.0.0.1", 'one.example AAAA ::',
+        'one.example ( CNAME . )', "one.example (\nCNAME\n. )",
+        "\$ORIGIN example.rpz.test.\none CNAME .",
+        "\$ORIGIN example\none CNAME ."),
+    ["one.example TXT x\n  CNAME .", ['one.example'], 1],
+    ['one.example CNAME rpz-passthru.', 'is an exception, which --exceptions FILE collects'],
+    ['one.example CNAME rpz-tcp-only.', 'only asks for TCP (rpz-tcp-only)'],
+    ['one.example CNAME garden.example.', 'is answered with another name'],
+    ['one.example A 192.0.2.1', 'has an address of its own'],
+    ['one.example TXT "a ( b"', 'has data of its own'],
+    ['24.0.2.0.192.rpz-ip CNAME .', 'is about an address in answers (rpz-ip)'],
+    ['32.1.2.0.192.rpz-client-ip CNAME .', 'is about a client (rpz-client-ip)'],
+    ['ns.example.rpz-nsdname CNAME .', 'is about a name server (rpz-nsdname)'],
+    ['32.1.2.0.192.rpz-nsip CNAME .', 'is about a name server (rpz-nsip)'],
+    ['one.example. CNAME .', 'is outside its zone'],
+    ['onerpz.test. CNAME .', 'is outside its zone'],
+    ['* CNAME .', 'applies to all names'],
+    ['*.zip CNAME .', 'is a whole top-level domain, which no key can stand for'],
+    ['$INCLUDE other', 'includes another file'],
+    ['$GENERATE 1-9 x$ CNAME .', 'is a directive that is not supported'],
+) {
+    my ($entry, $expected, $skipped) = @$_;
+    my ($image, $json) = zone("$head$entry\n");
+    my $what = "rpz: $entry" =~ s/\n/\\n/gr;
+
+    if (ref $expected) {
+        finds($image, "$what is found", $expected, ['localhost', 'rpz.test']);
+        is($json->{skipped}, $skipped // 0, "$what is kept");
+
+    } else {
+        is_deeply([$json->{received}, $json->{skipped},
+                   map { $_->{reason} } @{ $json->{skipped_by_reason} }],
+                  [0, 1, $expected], "$what is skipped");
+    }
+}
+
+for (
+    ['no origin', "\@ SOA a. b. 1 1 1 1 1\none.example CNAME .\n"],
+    ['the name of a zone by its SOA record',
+     "rpz.test. 60 IN SOA a. b. 1 1 1 1 1\none.example.rpz.test. CNAME .\n"],
+    ['a root origin', "\$ORIGIN .\nrpz.test SOA a. b. 1 1 1 1 1\n\tNS x.\n"
+     . "\$ORIGIN example.rpz.test.\none CNAME .\n\$ORIGIN rpz.test.\n"],
+) {
+    my ($name, $text) = @$_;
+    my ($image, $json) = zone($text);
+    finds($image, "rpz: a zone with $name", ['one.example'], ['rpz.test']);
+}
+
+{
+    my (undef, $json) = zone("\@ SOA a. b. 1 1 1 1 1\none.example. CNAME .\n");
+    like($json->{skipped_by_reason}[0]{reason}, qr/^has an absolute name, but/,
+         'rpz: an absolute name needs the name of the zone');
+
+    for (["$head  one.example ( CNAME .\nx\n", qr/line 8: parentheses begin here and do not end; correct the file/],
+         [" CNAME .\n", qr/line 1: " CNAME ." has no name, and no record/],
+         ["${head}one.example\n", qr/line 8: "one.example" is not a record/],
+         ["${head}" . 'x' x 300 . " CNAME .\n", qr/line 8: "x+..." has a name that is too long/])
+    {
+        my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none",
+            '--from', 'rpz', '--key', 'host', '--max-errors', 0,
+            { stdin => $_->[0] });
+        is($exit, 2, 'rpz: an invalid zone is refused');
+        like($err, $_->[1], 'rpz: what is wrong with the zone is said');
+    }
+}
+
+
+# ---- lines ----
+
+cases('lines', 'url', "# x\n! y\n",
+    ['*.one.example', ['http://one.example/x', 'http://a.one.example/']],
+    ['http://*.one.example/p', ['http://one.example/p']],
+    ['.one.example', ['http://a.one.example/x']],
+    ['one.example:8080', ['http://one.example/']],
+    ['https://one.example:8443/p?x # y', ['http://one.example/p?x']],
+    ['192.0.2.0/24', 'is a range of addresses'],
+    ['2001:db8::/32', 'is a range of addresses'],
+    ['http://192.0.2.0/24', ['http://192.0.2.0/24']],
+);
+
+cases('lines', 'host', '',
+    map({ [$_, ['one.example', 'a.one.example']] }
+        'one.example', '*.one.example', 'http://one.example', 'one.example/',
+        'https://one.example/', 'one.example:80', 'http://one.example:80/',
+        'http://*.one.example/'),
+    ['http://one.example/p', 'has a path; use --key url'],
+    ['one.example/p', 'has a path; use --key url'],
+    ['http://one.example?p', 'has a path; use --key url'],
+    ['192.0.2.0/24', 'is a range of addresses'],
+);
+
+cases('lines', 'raw', '', map { [$_, [$_]] } '*.one.example', 'http://one.example/p',
+                                       '192.0.2.0/24');
+
+
+# ---- hosts of every format answer about URLs ----
+
+for (['lines', 'one.example'], ['hosts', '0 one.example'],
+     ['adblock', '||one.example^'], ['dnsmasq', 'local=/one.example/'],
+     ['rpz', "one.example CNAME ."], ['csv:1', '"one.example",x'],
+     ['json', '{"key":"one.example"}'])
+{
+    my ($image) = build("$_->[1]\n", '--from', $_->[0], '--key', 'url');
+    finds($image, "$_->[0] with hosts: the form url finds URLs of subdomains",
+          ['https://a.one.example/x/y?z', 'one.example'], ['two.example']);
+}
+
+
+# ---- auto ----
+
+for (
+    ['adblock', "! Title: x\n||a.example^\n||b.example/x^\$all\n##.ad\n"],
+    ['adblock', "! x\n1.2.3.4\na.example\n"],
+    ['adblock', "[Adblock Plus]\na.example\n/ads/x\n"],
+    ['hosts', "# x\n127.0.0.1 localhost\n0.0.0.0 a.example\n0 b.example # y\n"],
+    ['dnsmasq', "# x\naddress=/a.example/#\nserver=/b.example/\n"],
+    ['rpz', "${head}a.example CNAME .\n"],
+    ['rpz', "a.example CNAME .\n*.a.example CNAME .\n"],
+    ['csv:url', "# x\n# id,url\n1,http://a.example/x\n"],
+    ['csv:url', "id,\"URL\",host\n1,\"http://a.example/x\ny\",z\n"],
+    ['csv:host', "id,host\n1,a.example\n"],
+    ['lines', "# x\nhttp://a.example/x\nb.example\n1.2.3.4\n*.c.example # y\n"],
+    ['lines', "http://a.example/x,y\n"],
+    ['json', "{\"key\":\"a.example\"}\n"],
+) {
+    my ($format, $text) = @$_;
+    my ($image, $json, $err) = build($text, '--from', 'auto', '--key', 'url',
+                                     '-q');
+    is_deeply($json->{files}, [{ file => 'standard input', from => $format }],
+              "auto recognizes $format");
+    is($err, "ngx-bloom build: standard input: is read with --from $format\n",
+       "auto says that it reads $format");
+    cmp_ok($json->{received}, '>', 0, "auto reads $format");
+}
+
+for (
+    ['', 'is empty'], [" \n\r\n", 'is empty'],
+    ["<!DOCTYPE html>\n<html>502", 'is a web page or XML'],
+    ["\n <html>a.example\n", 'is a web page or XML'],
+    ["a.example\0\n", 'has binary data'],
+    ["\x01\x02" x 100, 'has binary data'], ["# x\n; y\n", 'has only comments'],
+    ["Service temporarily unavailable\n", 'has none of the formats'],
+    ["id,name\n1,x\n", 'has none of the formats'],
+    ["{\"urls\": [\n\"a.example\"]}\n", 'has none of the formats'],
+    ["4711\n4712\n", 'has none of the formats'],
+) {
+    my ($text, $why) = @$_;
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
+        'auto', '--allow-empty', { stdin => $text });
+    is($exit, 2, "auto refuses what $why");
+    like($err, qr/standard input: $why[^;\n]*; check the file, or name its format with --from\n/,
+         "auto says that it $why");
+}
+
+$t->write_file('a', "0.0.0.0 a.example\n");
+$t->write_file('b', "||b.example^\n");
+{
+    my ($image, $json) = build('', '--from', 'auto', '-j', 4, '--key', 'host',
+                               "$dir/a", "$dir/b");
+    is_deeply([map { $_->{from} } @{ $json->{files} }], ['hosts', 'adblock'],
+              'auto decides for each file');
+    finds($image, 'files of several formats make one image',
+          ['a.example', 'b.example'], ['c.example']);
+}
+
+
+# ---- the limit for skipped lines ----
+
+{
+    my $text = "||a.example^\n" x 90 . "! x\n\n" . "||b.example^\$image\n" x 10;
+    my @options = ('--from', 'adblock', '--key', 'host');
+
+    build($text, @options, '--max-skipped', $_) for '10', '10%', '1k';
+
+    for (['9', '9'], ['9.9%', '9.9%'], ['0', '0'], ['0%', '0%']) {
+        $t->write_file('old', 'old');
+        my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/old",
+            @options, '--max-skipped', $_->[0], { stdin => $text });
+        is($exit, 2, "--max-skipped $_->[0] is exceeded");
+        like($err, qr/\A(?:[^\n]*line 9[345]: "\|\|b.example\^\$image" has the option \$image\n){3}[^\n]*: 7 more lines: has the option \$image\n[^\n]*: more lines are skipped than --max-skipped allows \($_->[1]\); 10 of 100 are skipped: check --from and --key, or use a larger --max-skipped\n\z/,
+             "--max-skipped $_->[0] names the reasons");
+        is(content_of("$dir/old"), 'old',
+           'the old file stays if too many lines are skipped');
+    }
+}
+
+
+# ---- the summary ----
+
+{
+    my $text = "||a.example^\n||a.example^\n\n! x\n||b.example^\$image\n"
+               . "##\e[1mx\n" . "/x.js\n" x 5;
+    my ($exit, $out) = $t->run_tool('build', '-o', "$dir/summary", '--from',
+        'adblock', '--key', 'host', { stdin => $text });
+    is(($out =~ /\A[^\n]*\n(.*)\z/s)[0], <<"TEXT", 'a build shows its summary');
+$dir/summary: 1 empty line, 1 comment, 7 other lines were skipped
+  5 skipped: does not begin with a host
+    standard input:7: /x.js
+    standard input:8: /x.js
+    standard input:9: /x.js
+  1 skipped: has the option \$image
+    standard input:5: ||b.example^\$image
+  1 skipped: is about elements of pages
+    standard input:6: ##\\x1b[1mx
+TEXT
+
+    my (undef, $json) = build($text, '--from', 'adblock', '--key', 'host');
+    is_deeply($json->{skipped_by_reason}[1],
+              { reason => 'has the option $image', count => 1,
+                examples => [{ file => 'standard input', line => 5,
+                               text => '||b.example^$image' }] },
+              'the summary is in the JSON');
+    is($json->{duplicates}, 1, 'duplicates are in the JSON');
+
+    (undef, $json) = build(join("\n", map({ "a$_.example" } 1 .. 5), '/', '/', ''),
+                           '--key', 'url', '--max-errors', '2');
+    is_deeply($json->{errors_by_reason},
+              [{ reason => 'has no host', count => 2,
+                 examples => [map { { file => 'standard input', line => $_,
+                                      text => '/' } } 6, 7] }],
+              'reasons for invalid lines are in the JSON');
+}
+
+
+# ---- the result does not depend on threads and blocks ----
+
+for (
+    ['csv:2', 'url', join('', map {
+        "$_,\"http://h$_.example/a\nb\",\"x\"\"\n" . "\n" x ($_ % 7) . ",\"\"\"\r\n"
+    } 1 .. 60_000), 60_000],
+    ['rpz', 'host', $head . join('', map {
+        ($_ % 1000 ? '' : "\$ORIGIN z$_.rpz.test.\n")
+        . "h$_ TXT ( \"a\" ; )\n  \"b\"\n )\n  CNAME .\n"
+    } 1 .. 60_000), 60_000 - 999],
+    ['adblock', 'host', join('', map {
+        "||h$_.example^\n||i$_.example^\$image\n" . ($_ % 3 ? '' : "##x$_\n")
+    } 1 .. 60_000), 60_000],
+) {
+    my ($format, $form, $text, $count) = @$_;
+    my @results;
+
+    for my $threads (1, 4) {
+        my ($image, $json) = build($text, '--from', $format, '--key', $form,
+                                   '-j', $threads, '--seed', 1, '-p', 1e-6);
+        delete @$json{qw(duration_ms created build_id path file)};
+        push @results, [$image, $json];
+        is($json->{received}, $count, "$format: all keys of many blocks are read");
+    }
+
+    is_deeply($results[0][1], $results[1][1],
+              "$format: the result does not depend on the threads");
+
+    my @some = map { $format eq 'rpz' ? "h$_.z" . int($_ / 1000) * 1000
+                                      : "h$_.example" . ($form eq 'url' ? '/ab' : '') }
+                   grep { $_ > 1000 } map { 97 * $_ } 11 .. 600;
+    finds($results[1][0], "$format: keys of all blocks are found", \@some, []);
+}
+
+done_testing;
