@@ -21,6 +21,8 @@ my $absent = '7f1c9a528b1e4f0f';
 my $uuid = '7f1c9a52-8b1e-4f0e-9d43-a3f0cc12d97b';
 my $host = 'www.evil.example';
 my $url = 'http://evil.example/1/2/3/4.html?x=1';
+my $link = 'https%3A%2F%2Fwww.shop.example%2Fcatalog%2Fshoes%2Fitem.html'
+           . '%3Fid%3D7';
 my $long = 'http://a.b.c.d.evil.example/1/2/3/4.html?x=1';
 
 # Each has a server of its own, so that all requests are identical to the byte:
@@ -48,6 +50,10 @@ my @servers = (
     ['uuid', "bloom_reject absent \$arg_id zone=raw; $gif", $uuid, 200],
     ['address', "bloom_reject absent \$binary_remote_addr zone=raw; $gif",
      $known, 200],
+    ['link-gif', $gif, $link, 200],
+    ['link', "bloom_reject present \$id zone=url; $gif", $link, 200],
+    ['links', join(' ', map { "bloom_reject present \$id zone=$_;" }
+                            qw(url url2 url3)) . " $gif", $link, 200],
 );
 
 # Keys, with a description, a key form, and the target for the instructions of a
@@ -75,8 +81,8 @@ my $t = BloomTest->new(log_level => 'error');
 
 $t->build_image('raw.bloom', [$known, $uuid, "\x7f\0\0\1"]);
 $t->build_image('lines.bloom', [$known], '-p', '1e-5');
-$t->build_image("$_.bloom", ["other.example"], '--key', $_)
-    for qw(lower host url);
+$t->build_image("$_.bloom", ["other.example"], '--key', $_ =~ s/\d//r)
+    for qw(lower host url url2 url3);
 
 my %port = map { $servers[$_][0] => 8080 + $_ } 0 .. $#servers;
 
@@ -85,7 +91,7 @@ $t->write_file_expand('nginx.conf', join "\n",
     'http {', '%%TEST_GLOBALS_HTTP%%', 'access_log off;',
     'keepalive_requests 1000000000;',
     (map { "bloom_zone zone=$_ file=%%TESTDIR%%/$_.bloom;" }
-         qw(raw lines lower host url)),
+         qw(raw lines lower host url url2 url3)),
     'bloom_arg id $id;',
     'limit_req_zone $binary_remote_addr zone=l:1m rate=1000000r/s;',
     (map { "server { listen 127.0.0.1:%%PORT_$port{$_->[0]}%%;"
@@ -212,6 +218,10 @@ table(['a request', 'instructions', 'more than without',
       row('`empty_gif`, with 36 bytes', 'uuid-gif'),
       row('`bloom_reject absent $arg_id`, passing, with 36 bytes', 'uuid',
           'uuid-gif', 450),
+      row('`empty_gif`, with a URL of 60 bytes', 'link-gif'),
+      row('`bloom_reject present $id` of the form `url`, 10 expressions',
+          'link', 'link-gif'),
+      row('three of these rules', 'links', 'link-gif'),
       row('`return 404`', '404'),
       row('`bloom_reject present $binary_remote_addr`, rejecting', 'refused',
           '404', 450),
