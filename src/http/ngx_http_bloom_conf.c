@@ -67,6 +67,9 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
     offsetof(ngx_http_bloom_conf_params_t, huge_pages),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
+    { ngx_string("label="), offsetof(ngx_http_bloom_conf_params_t, label),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
     { ngx_string("decode="), offsetof(ngx_http_bloom_conf_params_t, decode),
       NGX_HTTP_BLOOM_CONF_KEY },
 

@@ -29,6 +29,7 @@ typedef struct {
     ngx_str_t                  watch;
     ngx_str_t                  max_age;
     ngx_str_t                  huge_pages;
+    ngx_str_t                  label;
     ngx_str_t                  decode;
     ngx_str_t                  condition;
     ngx_str_t                  status;

@@ -7,8 +7,14 @@
 #include "ngx_http_bloom_conf_zone.h"
 #include "ngx_http_bloom_conf.h"
 #include "bloom_units.h"
+#include "bloom_utf8.h"
 
 
+/* The longest label of a zone, in bytes. */
+#define NGX_HTTP_BLOOM_CONF_ZONE_LABEL  100
+
+
+static ngx_uint_t ngx_http_bloom_conf_zone_is_label(ngx_str_t *text);
 static char *ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
 static char *ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
@@ -117,6 +123,30 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                                "\"reserved\"");
         }
 
+        if (params.label.data != NULL) {
+
+            if (!ngx_http_bloom_conf_zone_is_label(&params.label)) {
+                return ngx_http_bloom_conf_invalid(cf, "label", &params.label,
+                                                   "1 to 100 bytes of "
+                                                   "printable UTF-8 without "
+                                                   "any of \"'<>&\\; write a "
+                                                   "label with spaces as "
+                                                   "\"label=A list\"");
+            }
+
+            zone->label = params.label;
+        }
+
+        if (params.key.data != NULL) {
+            zone->key_form = bloom_form_parse((char *) params.key.data,
+                                              params.key.len);
+            if (zone->key_form == -1) {
+                return ngx_http_bloom_conf_invalid(cf, "key", &params.key,
+                                                   "\"raw\", \"lower\", "
+                                                   "\"host\" or \"url\"");
+            }
+        }
+
         if ((params.file.len != 0) == (params.capacity.len != 0)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "bloom zone \"%V\" must have either \"file=\", "
@@ -129,6 +159,10 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         } else {
             rc = ngx_http_bloom_conf_zone_empty(cf, &params, &zone->image);
+
+            if (zone->key_form != -1) {
+                zone->image.key_form = (uint32_t) zone->key_form;
+            }
         }
 
         if (rc != NGX_CONF_OK) {
@@ -147,6 +181,35 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/*
+ * Returns 1 if a text may be a label.  It has no byte that would have to be
+ * escaped in HTML, JSON or a header, since labels are put into error pages.
+ */
+static ngx_uint_t
+ngx_http_bloom_conf_zone_is_label(ngx_str_t *text)
+{
+    u_char  c;
+    size_t  i;
+
+    if (text->len == 0 || text->len > NGX_HTTP_BLOOM_CONF_ZONE_LABEL) {
+        return 0;
+    }
+
+    for (i = 0; i < text->len; i++) {
+        c = text->data[i];
+
+        if (c < 0x20 || c == 0x7f
+            || (c == 0xc2 && text->data[i + 1] < 0xa0)     /* a control */
+            || ngx_strchr("\"'<>&\\", c) != NULL)
+        {
+            return 0;
+        }
+    }
+
+    return bloom_utf8_valid(text->data, text->len);
+}
+
+
 /* Reads the parameters of a zone with "file=". */
 static char *
 ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
@@ -155,13 +218,12 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
     ngx_int_t  watch;
 
     if (params->capacity.data || params->fpr.data || params->layout.data
-        || params->hash.data || params->key.data)
+        || params->hash.data)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bloom zone \"%V\" has \"file=\", whose image "
-                           "states \"capacity\", \"fpr\", \"layout\", "
-                           "\"hash\" and \"key\": leave these out",
-                           &params->zone);
+                           "states \"capacity\", \"fpr\", \"layout\" and "
+                           "\"hash\": leave these out", &params->zone);
         return NGX_CONF_ERROR;
     }
 
@@ -201,7 +263,6 @@ static char *
 ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, bloom_image_t *image)
 {
-    int       form;
     uint32_t  layout;
 
     layout = BLOOM_LAYOUT_BLOCKED;
@@ -257,18 +318,6 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
             return ngx_http_bloom_conf_invalid(cf, "hash", &params->hash,
                                                "\"murmur3\" or \"siphash\"");
         }
-    }
-
-    if (params->key.data != NULL) {
-        form = bloom_form_parse((char *) params->key.data,
-                                params->key.len);
-        if (form == -1) {
-            return ngx_http_bloom_conf_invalid(cf, "key", &params->key,
-                                               "\"raw\", \"lower\", \"host\" "
-                                               "or \"url\"");
-        }
-
-        image->key_form = (uint32_t) form;
     }
 
     if (bloom_geometry_size(&image->geometry, layout, image->capacity,

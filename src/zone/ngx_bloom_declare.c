@@ -19,6 +19,7 @@
 
 
 static void ngx_bloom_declare_close(void *data);
+static ngx_int_t ngx_bloom_declare_open(ngx_bloom_zone_t *zone);
 static ngx_shm_zone_t *ngx_bloom_declare_find_old(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone, void *tag);
 static ngx_int_t ngx_bloom_declare_shm(ngx_conf_t *cf,
@@ -26,8 +27,8 @@ static ngx_int_t ngx_bloom_declare_shm(ngx_conf_t *cf,
 static ngx_int_t ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t ngx_bloom_declare_room(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
-static uint64_t ngx_bloom_declare_state(ngx_conf_t *cf,
-    ngx_bloom_zone_t *zone, u_char *path);
+static ngx_int_t ngx_bloom_declare_state(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone, u_char *path, uint64_t *payload);
 static u_char *ngx_bloom_declare_upload_name(ngx_bloom_zone_t *zone,
     ngx_bloom_state_t *state, u_char *path);
 static void ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer);
@@ -72,6 +73,7 @@ ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
     zone->file.fd = NGX_INVALID_FILE;
     zone->required = &ngx_bloom_declare_never;
     zone->journal = 1;
+    zone->key_form = -1;
     zone->pool = cf->pool;
     zone->ccf = (ngx_core_conf_t *) ngx_get_conf(cf->cycle->conf_ctx,
                                                  ngx_core_module);
@@ -165,7 +167,7 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
 
     if (zone->file.name.len != 0) {
 
-        if (ngx_bloom_image_file_open(&zone->file) == NGX_OK) {
+        if (ngx_bloom_declare_open(zone) == NGX_OK) {
             zone->image = zone->file.reader.image;
 
         } else if (!zone->optional) {
@@ -228,6 +230,31 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
     }
 
     return ngx_bloom_declare_shm(cf, zone, size, tag);
+}
+
+
+/* Opens the image of file=.  Returns NGX_OK, or NGX_ERROR with err and error of
+ * zone->file. */
+static ngx_int_t
+ngx_bloom_declare_open(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_image_file_t  *file;
+
+    file = &zone->file;
+
+    if (ngx_bloom_image_file_open(file) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_bloom_load_form(zone, &file->reader.image, file->reader.error)
+        != NGX_OK)
+    {
+        file->error = file->reader.error;
+        ngx_bloom_image_file_close(file);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
 }
 
 
@@ -350,7 +377,11 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
     ngx_bloom_zone_t  *live;
 
     shm = &zone->shm_zone->shm;
-    payload = ngx_bloom_declare_state(cf, zone, path);
+
+    if (ngx_bloom_declare_state(cf, zone, path, &payload) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     needs = payload ? ngx_bloom_zone_needs(payload) : 0;
 
     if (zone->size != 0 && zone->size < needs) {
@@ -413,21 +444,26 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 
 /*
  * Finds out whether the zone has a state directory or wants one.  If an image
- * was uploaded in place of file=, returns the size of its filter and stores the
- * path of its file in `path`.  Returns 0 without an upload, or if the upload
- * cannot be read, which the start logs.
+ * was uploaded in place of file=, stores the size of its filter in *payload and
+ * the path of its file in `path`.  *payload is 0 without an upload, or if the
+ * upload cannot be read, which the start logs.  Returns NGX_OK, or NGX_ERROR if
+ * the upload has another key form than the zone wants.
  */
-static uint64_t
-ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path)
+static ngx_int_t
+ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path,
+    uint64_t *payload)
 {
+    ngx_int_t            rc;
     u_char              *directory, error[NGX_MAX_ERROR_STR];
     ngx_fd_t             dir;
     ngx_bloom_user_t     user;
     ngx_bloom_state_t    state;
     ngx_bloom_answer_t   answer;
 
+    *payload = 0;
+
     if (zone->state_path.len == 0 || !zone->journal) {
-        return 0;
+        return NGX_OK;
     }
 
     zone->state_wanted = zone->adds;
@@ -435,7 +471,7 @@ ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path)
     directory = ngx_bloom_directory_path(cf->pool, &zone->state_path,
                                          &zone->name);
     if (directory == NULL) {
-        return 0;
+        return NGX_OK;
     }
 
     /* the workers' user is not known yet: read as the directory's owner */
@@ -444,21 +480,26 @@ ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path)
                                  error)
         != NGX_OK)
     {
-        return 0;
+        return NGX_OK;
     }
 
     zone->state_wanted = 1;
 
+    rc = NGX_OK;
     answer.value = 0;
     ngx_bloom_state_init(&state, directory, dir);
 
     if (ngx_bloom_directory_owner(dir, &user) == NGX_OK) {
         zone->state = &state;
 
-        (void) ngx_bloom_unprivileged(&user, cf->log,
-                                      "looks for an uploaded image",
-                                      ngx_bloom_declare_upload, zone,
-                                      &answer);
+        if (ngx_bloom_unprivileged(&user, cf->log,
+                                   "looks for an uploaded image",
+                                   ngx_bloom_declare_upload, zone, &answer)
+            == NGX_OK)
+        {
+            rc = answer.rc;
+        }
+
         zone->state = NULL;
 
         (void) ngx_bloom_declare_upload_name(zone, &state, path);
@@ -467,8 +508,9 @@ ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path)
     ngx_bloom_state_close(&state);
 
     zone->has_upload = (answer.value != 0);
+    *payload = answer.value;
 
-    return answer.value;
+    return rc;
 }
 
 
@@ -491,6 +533,7 @@ ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer)
 {
     ngx_bloom_zone_t *zone = data;
 
+    char                    error[BLOOM_IMAGE_ERROR_LEN];
     u_char                  path[NGX_MAX_PATH];
     ngx_bloom_image_file_t  file;
 
@@ -502,8 +545,21 @@ ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer)
     file.name.data = ngx_bloom_declare_upload_name(zone, zone->state, path);
     file.name.len = ngx_strlen(path);
 
-    if (ngx_bloom_image_file_open(&file) == NGX_OK) {
-        answer->value = bloom_image_payload_size(&file.reader.image);
+    if (ngx_bloom_image_file_open(&file) != NGX_OK) {
+        return;
+    }
+
+    answer->value = bloom_image_payload_size(&file.reader.image);
+
+    if (ngx_bloom_load_form(zone, &file.reader.image, error) != NGX_OK) {
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" in %s:%ui starts with the uploaded "
+                      "image \"%s\", which %s, and upload it before you add "
+                      "\"key=\"; or remove that file to start with %s instead",
+                      &zone->name, zone->conf_file, zone->conf_line, path,
+                      error, zone->file.name.len ? "the image of \"file\""
+                                                 : "an empty filter");
+        answer->rc = NGX_ERROR;
     }
 }
 

@@ -105,9 +105,10 @@ ngx_bloom_jobs_look(ngx_bloom_jobs_t *jobs)
 
 
 /*
- * Asks for a load of the zone's file if the file is not as it was last seen.
- * Returns NGX_OK if it asked, NGX_DECLINED if the file is the same, or NGX_BUSY
- * if it has to be called again.
+ * Asks for a load of the zone's file if the file is not as it was last seen, or
+ * if what serves has another key form than the zone wants now.  Returns NGX_OK
+ * if it asked, NGX_DECLINED if there is no need, or NGX_BUSY if it has to be
+ * called again.
  */
 static ngx_int_t
 ngx_bloom_jobs_look_at_file(ngx_bloom_jobs_t *jobs)
@@ -130,7 +131,8 @@ ngx_bloom_jobs_look_at_file(ngx_bloom_jobs_t *jobs)
 
     sh->missing = 0;
 
-    if (ngx_bloom_image_file_same(&id, &sh->file_id)
+    if ((ngx_bloom_image_file_same(&id, &sh->file_id)
+         && ngx_bloom_zone_serves_form(zone, sh))
         || ngx_bloom_image_file_same(&id, &sh->refused))
     {
         return NGX_DECLINED;

@@ -55,6 +55,8 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     ngx_bloom_image_file_t *file, bloom_image_t *image, uint64_t position,
     const char *about)
 {
+    char  error[BLOOM_IMAGE_ERROR_LEN];
+
     ngx_memzero(load, sizeof(ngx_bloom_load_t));
 
     load->zone = zone;
@@ -93,6 +95,14 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
         }
 
         load->image = *image;
+    }
+
+    /* the checkpoint of an empty filter may be older than the zone's "key=" */
+
+    if ((position == 0 || image != NULL)
+        && ngx_bloom_load_form(zone, &load->image, error) != NGX_OK)
+    {
+        return ngx_bloom_load_refuse(load, 0, error);
     }
 
     load->cut = ngx_bloom_as_of_cut(zone->state, &load->image);
@@ -145,7 +155,9 @@ ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     load->zone = zone;
     load->about = about;
 
-    if (bloom_image_decode(&load->image, header, size, error) != 0) {
+    if (bloom_image_decode(&load->image, header, size, error) != 0
+        || ngx_bloom_load_form(zone, &load->image, error) != NGX_OK)
+    {
         return ngx_bloom_load_refuse(load, 0, error);
     }
 
@@ -237,6 +249,27 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
     }
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_load_form(ngx_bloom_zone_t *zone, const bloom_image_t *image,
+    char error[BLOOM_IMAGE_ERROR_LEN])
+{
+    const char  *wants;
+
+    if (zone->key_form == -1 || image->key_form == (uint32_t) zone->key_form) {
+        return NGX_OK;
+    }
+
+    wants = bloom_form_name((uint32_t) zone->key_form);
+
+    snprintf(error, BLOOM_IMAGE_ERROR_LEN,
+             "has the key form \"%s\", and the zone wants \"%s\" "
+             "(\"key=%s\"): build it with \"ngx-bloom build --key %s\"",
+             bloom_form_name(image->key_form), wants, wants, wants);
+
+    return NGX_ERROR;
 }
 
 

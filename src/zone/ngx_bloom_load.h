@@ -121,6 +121,14 @@ ngx_int_t ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded);
 void ngx_bloom_load_end(ngx_bloom_load_t *load);
 
 
+/*
+ * Checks that an image has the key form that the zone wants.  Returns NGX_OK;
+ * or NGX_ERROR with the reason in `error`, a phrase that follows the image's
+ * name.
+ */
+ngx_int_t ngx_bloom_load_form(ngx_bloom_zone_t *zone,
+    const bloom_image_t *image, char error[BLOOM_IMAGE_ERROR_LEN]);
+
 /* Returns 1 if records that the image lacks were removed from the journal. */
 ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
 

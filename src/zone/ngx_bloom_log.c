@@ -17,7 +17,14 @@
 
 #define NGX_BLOOM_LOG_LEVELS    3
 
+/* An image is warned of if it lacks at least a tenth of the previous image's
+ * keys, or has more than twice as many. */
+#define NGX_BLOOM_LOG_FEWER     10
+#define NGX_BLOOM_LOG_MORE      2
 
+
+static void ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log);
+static bloom_image_t *ngx_bloom_log_previous(ngx_bloom_load_t *load);
 static void ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set);
 static void ngx_bloom_log_percent(u_char *buf, double rate);
 static void ngx_bloom_log_stale(ngx_bloom_zone_t *zone);
@@ -60,6 +67,82 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
                       "which its keys were read as --as-of",
                       &zone->name, (size_t) (last - as_of), as_of);
     }
+
+    ngx_bloom_log_change(load, log);
+}
+
+
+/* Warns if the loaded image has another key form than the one before it, or far
+ * fewer or far more keys. */
+static void
+ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log)
+{
+    uint64_t           now, before;
+    const char        *was;
+    bloom_image_t     *image, *previous;
+    ngx_bloom_zone_t  *zone;
+
+    zone = load->zone;
+    image = &load->image;
+    previous = ngx_bloom_log_previous(load);
+
+    if (previous == NULL) {
+        return;
+    }
+
+    if (zone->key_form == -1 && image->key_form != previous->key_form) {
+        was = bloom_form_name(previous->key_form);
+
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "bloom zone \"%V\": its image has the key form \"%s\", "
+                      "and the image before it had \"%s\"; if that is a "
+                      "mistake, build it with \"--key %s\" again, and add "
+                      "\"key=%s\" to the zone", &zone->name,
+                      bloom_form_name(image->key_form), was, was, was);
+    }
+
+    now = image->items;
+    before = previous->items;
+
+    if (before != 0
+        && (now > NGX_BLOOM_LOG_MORE * before
+            || (now < before
+                && before - now >= (before + NGX_BLOOM_LOG_FEWER - 1)
+                                   / NGX_BLOOM_LOG_FEWER)))
+    {
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "bloom zone \"%V\": its image has %uL key%s, and the "
+                      "image before it had %uL; check the list that it was "
+                      "built from",
+                      &zone->name, now, ngx_bloom_plural(now), before);
+    }
+}
+
+
+/* Returns the image that served before a load, or NULL if none did, as at a
+ * start. */
+static bloom_image_t *
+ngx_bloom_log_previous(ngx_bloom_load_t *load)
+{
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_shctx_t  *sh;
+
+    zone = load->zone;
+    sh = zone->sh;
+
+    if (sh->generation > 1) {
+        return &sh->bank[!load->bank].image;
+    }
+
+    /* a reload has recreated the memory */
+
+    if (zone->before == NULL || zone->before->sh->generation == 0) {
+        return NULL;
+    }
+
+    sh = zone->before->sh;
+
+    return &sh->bank[sh->generation & 1].image;
 }
 
 

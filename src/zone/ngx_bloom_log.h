@@ -18,7 +18,8 @@
 
 /*
  * Logs that a loaded image is now serving, with its statistics.  `does` is
- * "starts with" or "serves", and `name` is what the log calls the image.
+ * "starts with" or "serves", and `name` is what the log calls the image.  Warns
+ * if the image before it had another key form, or many more or fewer keys.
  */
 void ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
     const char *does, const char *name);

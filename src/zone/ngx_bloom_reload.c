@@ -17,6 +17,8 @@ typedef enum {
     NGX_BLOOM_RELOAD_NOT = 0,
     NGX_BLOOM_RELOAD_CHANGED,            /* it has another image */
     NGX_BLOOM_RELOAD_NAMED,              /* file= has another name */
+    NGX_BLOOM_RELOAD_FORM,               /* what serves has another key form
+                                            than "key=" wants */
     NGX_BLOOM_RELOAD_FIRST               /* nothing serves */
 } ngx_bloom_reload_e;
 
@@ -39,6 +41,7 @@ static const char  *const ngx_bloom_reload_reasons[] = {
     "",
     "which changed",
     "which \"file\" names now",
+    "since the image that serves has another key form than \"key\" wants",
     "since no image serves"
 };
 
@@ -51,7 +54,8 @@ ngx_bloom_reload_differs(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
     file = (zone->file.name.len != 0);
 
     if (file != (old->file.name.len != 0)
-        || (!file && !ngx_bloom_base_alike(&old->image, &zone->image)))
+        || (!file && (!ngx_bloom_base_alike(&old->image, &zone->image)
+                      || !ngx_bloom_zone_serves_form(zone, old->sh))))
     {
         return 1;
     }
@@ -284,12 +288,16 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
     ngx_bloom_zone_t *zone = data;
 
     uint64_t            ticket;
+    ngx_uint_t          serves;
     const char         *error;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
+    serves = ngx_bloom_zone_serves_form(zone, sh);
 
-    if (ngx_bloom_image_file_same(&sh->file_id, &zone->file.id)) {
+    if (serves && zone->file.fd != NGX_INVALID_FILE
+        && ngx_bloom_image_file_same(&sh->file_id, &zone->file.id))
+    {
         answer->rc = NGX_OK;
         return;
     }
@@ -310,7 +318,7 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
         return;
     }
 
-    if (sh->generation != 0
+    if (serves && sh->generation != 0
         && ngx_memcmp(sh->file_build, zone->image.build_id,
                       BLOOM_IMAGE_BUILD_ID_LEN)
            == 0)
@@ -338,7 +346,8 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
     answer->value =
         (sh->generation == 0) ? NGX_BLOOM_RELOAD_FIRST
         : (ngx_strcmp(sh->file_name, zone->file.name.data) != 0)
-          ? NGX_BLOOM_RELOAD_NAMED : NGX_BLOOM_RELOAD_CHANGED;
+          ? NGX_BLOOM_RELOAD_NAMED
+        : serves ? NGX_BLOOM_RELOAD_CHANGED : NGX_BLOOM_RELOAD_FORM;
     answer->rc = NGX_OK;
 }
 

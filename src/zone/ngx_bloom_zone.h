@@ -230,6 +230,10 @@ typedef struct ngx_bloom_zone_s {
     ngx_uint_t              conf_line;
 
     /* parameters of the configuration */
+    ngx_str_t               label;       /* what people call the zone; empty:
+                                            it has no label */
+    ngx_int_t               key_form;    /* BLOOM_FORM_...: images must have it
+                                            ("key="); -1: they may have any */
     size_t                  size;        /* 0: as large as the image needs */
     ngx_bloom_image_file_t  file;        /* name.len 0: starts empty */
     bloom_image_t           image;
@@ -378,6 +382,16 @@ static ngx_inline ngx_uint_t
 ngx_bloom_zone_level(ngx_bloom_zone_t *zone)
 {
     return zone->optional ? NGX_LOG_ALERT : NGX_LOG_EMERG;
+}
+
+/* Returns 1 if what serves in `sh` has the key form that the zone wants, or if
+ * nothing serves. */
+static ngx_inline ngx_uint_t
+ngx_bloom_zone_serves_form(ngx_bloom_zone_t *zone, ngx_bloom_shctx_t *sh)
+{
+    return zone->key_form == -1 || sh->generation == 0
+           || sh->bank[sh->generation & 1].image.key_form
+              == (uint32_t) zone->key_form;
 }
 
 static ngx_inline u_char *

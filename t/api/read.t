@@ -19,7 +19,7 @@ my @ids = keys_of('id', 30);
 
 $t->build_image('ids.bloom', \@ids, '-p', '1e-9', '--as-of',
                 '2026-01-02T03:04:05Z');
-configure($t, ['zone=ids file=ids.bloom', 'zone=seen capacity=1k fpr=1e-6'],
+configure($t, ['zone=ids file=ids.bloom "label=Known IDs"', 'zone=seen capacity=1k fpr=1e-6'],
           api => 1, server => <<'CONF');
     location /reading/ { bloom_api; }
     location /off/ { bloom_api write=off; }
@@ -84,7 +84,10 @@ subtest 'GET zones/NAME has the state of one zone' => sub {
     like($ids->{helper}{heartbeat}, $time,
          'the state has the heartbeat of the helper');
 
+    is($ids->{label}, 'Known IDs', 'the state has the label of the zone');
+
     my $seen = zone_state($t, 'seen');
+    is($seen->{label}, undef, 'the label of a zone without one is null');
     is($seen->{generation}, 1,
        'a zone that starts empty serves its first generation');
     is($seen->{image}{as_of}, undef,

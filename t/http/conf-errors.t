@@ -171,15 +171,25 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
 
     is_refused('http', ">bloom_zone zone=z file=ids.bloom $_;",
         'bloom zone "z" has "file=", whose image states "capacity", "fpr",'
-        . ' "layout", "hash" and "key": leave these out')
-        for qw(capacity= fpr=0.1 layout=classic hash=murmur3 key=raw);
+        . ' "layout" and "hash": leave these out')
+        for qw(capacity= fpr=0.1 layout=classic hash=murmur3);
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           invalid('bloom_zone', qw(zone file capacity fpr layout hash key
-                                   journal required watch max_age huge_pages)),
+                                   journal required watch max_age huge_pages
+                                   label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
+
+    table('http', "bloom_zone zone=z capacity=1k fpr=0.1 'label=%s';",
+          q(invalid label "%s": it must be 1 to 100 bytes of printable UTF-8)
+          . q( without any of "'<>&\; write a label with spaces as)
+          . ' "label=A list"',
+          '', 'x' x 101, "a\tb", "\x7f", "\xc3", "\xc2\x85", 'R&D', '<b>',
+          '"URLhaus"');
+    is_accepted('http', "bloom_zone zone=z capacity=1k fpr=0.1 'label=$_';")
+        for 'x', 'x' x 100, "Abuse.ch \xc3\x96 \$1";
 
     is_refused('server', '>bloom_zone zone=z capacity=1k fpr=0.1;',
                '"bloom_zone" directive is not allowed here');
@@ -212,6 +222,9 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 key=%s;',
           'invalid key "%s": it must be "raw", "lower", "host" or "url"',
           '', qw(cooked));
+    table('http', 'bloom_zone zone=z file=ids.bloom key=%s;',
+          'invalid key "%s": it must be "raw", "lower", "host" or "url"',
+          '', qw(cooked URL));
 
     is_accepted('http', "bloom_zone zone=z $_;")
         for 'capacity=1 fpr=0.5', 'capacity=10k fpr=1%', 'capacity=1M fpr=1e-9',

@@ -133,6 +133,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Number of images that have served since the zone's memory was created; "
       "0 if no image serves." },
     { "file", STRING(file), ALWAYS, MEMBER },
+    { "label", STRING(label), ALWAYS, MEMBER },
 
     { "image", OBJECT, IF(SERVING), MEMBER },
     { "filter", OBJECT, IF(SERVING), MEMBER },
@@ -296,6 +297,7 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
 
     stats->info = *info;
     stats->name = zone->name;
+    stats->label = zone->label;
     stats->max_age = zone->max_age;
 
     if (zone->file.name.len != 0) {

@@ -74,6 +74,7 @@ typedef struct {
 
     ngx_str_t                    name;
     ngx_str_t                    file;
+    ngx_str_t                    label;
     ngx_str_t                    state;
     ngx_uint_t                   in_state[NGX_HTTP_BLOOM_STATS_STATES];
 

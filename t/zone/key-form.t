@@ -1,0 +1,330 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# A zone with key= takes images of that key form only, however an image gets
+# in; whatever served before serves on.  A zone without key= takes images of any
+# form, and the log warns of a change.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+
+my %key = (raw => 'HTTP://Evil.Example/', host => 'evil.example',
+           url => 'evil.example/');
+
+$t->build_image("$_.bloom", [$key{$_}], '-p', '1e-9', '-n', '1k', '--key', $_)
+    for sort keys %key;
+
+my $odd = 'http://WWW.evil.example/x';
+# Returns what messages say about an image of a key form that the zone does not
+# want.
+
+sub wrong {
+    my ($has, $wants) = @_;
+
+    my $phrase = qq(has the key form "$has", and the zone wants "$wants")
+                 . qq( ("key=$wants"): build it with "ngx-bloom build --key)
+                 . qq( $wants");
+
+    return qr/\Q$phrase\E/;
+}
+
+my $wrong = wrong('raw', 'url');
+my $image = qr/image "\Q$dir\E\/urls\.bloom" of bloom zone "urls"/;
+
+# Configures the zone "urls" with these parameters, its size given, since
+# nginx cannot compute it without an image.
+
+sub set_up {
+    my ($parameters) = @_;
+
+    configure($t, ["zone=urls:1m $parameters"], api => 1, add => 1);
+}
+
+my $file = 'file=urls.bloom';
+my $empty = 'capacity=1k fpr=1e-9';
+
+sub install { install_image($t, $_[0], 'urls') }
+
+sub form { return zone_state($t, 'urls')->{image}{key_form} }
+
+# Tests that the image of the form url serves.
+
+sub serves_on {
+    my ($when) = @_;
+
+    is(form() . ask_until_known($t, 'urls', $odd, 'no.example/'), 'url10',
+       "the image of the form url serves $when");
+}
+
+# Uploads an image of another key form than the zone wants, and tests that it is
+# refused.
+
+sub is_refused {
+    my ($name, $want) = @_;
+
+    my $wrong = wrong($name, $want);
+
+    is_error(upload_image($t, 'urls', $name), 422,
+             qr/the uploaded image for bloom zone "urls" $wrong/,
+             "an upload of $name is refused by a zone that wants $want");
+}
+
+# Returns the path of the uploaded image in the state directory.
+
+sub uploaded {
+    my @files = files("$dir/state/urls/upload.*.bloom");
+
+    is(scalar @files, 1, 'the state directory has one uploaded image');
+
+    return $files[0];
+}
+
+
+subtest 'nginx starts with an image of the form only' => sub {
+    install('raw');
+    set_up("$file key=url");
+
+    like($t->run_fails,
+         qr/\[emerg\] .*$image $wrong/,
+         'nginx does not start with an image of another form');
+
+    my ($status, $text) = $t->test_config;
+    isnt($status, 0, 'nginx -t refuses it, too');
+    like($text, $wrong, 'nginx -t says why');
+
+    set_up("$file key=raw");
+    is(($t->test_config)[0], 0, 'nginx -t accepts it with key= of its form');
+
+    install('url');
+    set_up("$file key=url");
+    $t->run;
+    serves_on('after a start');
+};
+
+
+subtest 'an image of another form gets in by no way' => sub {
+    install('raw');
+    like($t->reload_fails,
+         qr/\[emerg\] .*$image $wrong/,
+         'HUP is refused, and the log says why');
+    serves_on('after HUP');
+
+    is_error(api($t, POST => 'zones/urls/reload'), 422, $wrong,
+             'POST reload is refused');
+    is(zone_state($t, 'urls')->{load}{result}, 'refused',
+       'the state says that the load was refused');
+    serves_on('after POST reload');
+
+    is_refused('raw', 'url');
+    is_refused('host', 'url');
+    serves_on('after two uploads');
+    is(upload_image($t, 'urls', 'url')->status, 200,
+       'an upload of the form url is taken');
+    serves_on('from that upload');
+
+    my $mark = $t->log_mark;
+    kill 'USR2', $t->master;
+    $t->wait_for_log(qr/\[emerg\].*$wrong/, $mark);
+    wait_until(sub { !-e "$dir/nginx.pid.oldbin" });
+    $t->excuse_log($mark);
+    serves_on('after an upgrade by USR2 was refused');
+
+    install('url');
+    set_up("$file key=url watch=50ms");
+    $t->reload;
+    $mark = $t->log_mark;
+    install('raw');
+    $t->wait_for_log(qr/\[error\].*$wrong/, $mark);
+    serves_on('after watch= has refused a file');
+    install('url');
+    $t->stop;
+};
+
+
+# A zone that started empty, too, has declared its form.
+
+subtest 'a zone that starts empty takes uploads of its form only' => sub {
+    set_up("$empty key=host");
+    $t->run;
+    is_refused('url', 'host');
+    is_refused('raw', 'host');
+    is(upload_image($t, 'urls', 'host')->status, 200,
+       'an upload of the form host is taken');
+    is(ask_until_known($t, 'urls', 'www.evil.example', 'no.example'), '10',
+       'that image serves');
+    $t->stop;
+    unlink uploaded();
+
+    set_up($empty);
+    $t->run;
+    is(upload_image($t, 'urls', 'host')->status, 200,
+       'without key= it takes an upload of any form');
+    is(form(), 'host', 'that image serves in its form');
+    $t->stop;
+    unlink uploaded();
+};
+
+
+subtest 'key= is added while an upload of another form serves' => sub {
+    for my $source ($file, $empty) {
+        my $instead = $source eq $file ? 'the image of "file"'
+                                       : 'an empty filter';
+
+        set_up($source);
+        $t->run;
+        add($t, 'urls', ['http://added.example/x']);
+        is(upload_image($t, 'urls', 'raw')->status, 200,
+           "an upload of the form raw serves in place of $instead");
+
+        my $path = uploaded();
+        my $starts = qr/"urls" in \S+nginx\.conf:\d+ starts with the uploaded/;
+        my $remove = quotemeta 'and upload it before you add "key="; or remove'
+                               . " that file to start with $instead instead";
+        my $which = qr/image "\Q$path\E", which $wrong, $remove/;
+        my $refused = qr/\[emerg\] .*bloom zone $starts $which/;
+
+        set_up("$source key=url");
+        like($t->reload_fails, $refused, 'HUP is refused with key=url');
+        is(form(), 'raw', 'the upload serves on');
+        like(($t->test_config)[1], $refused, 'nginx -t is refused');
+
+        $t->stop;
+        like($t->run_fails, $refused, 'nginx does not start');
+
+        # remove the upload while it serves
+
+        set_up($source);
+        $t->run;
+        is(form(), 'raw', 'the upload serves again without key=');
+        unlink $path;
+        set_up("$source key=url");
+        $t->reload;
+        ok(wait_until(sub { form() eq 'url' }),
+           'a reload without that file brings an image of the form url');
+        is(ask_until_known($t, 'urls', 'http://ADDED.example/x', 'no.example'),
+           '10', 'with the key that was added in another form');
+        $t->stop;
+    }
+};
+
+
+# As above, but the zone also loses its journal, so no file tells the reload
+# what serves.
+
+subtest 'key= is added to a zone in memory' => sub {
+    set_up($file);
+    $t->run;
+    is(upload_image($t, 'urls', 'raw')->status, 200,
+       'an upload of the form raw serves');
+    set_up("$file journal=off key=url");
+    $t->reload;
+    ok(wait_until(sub { form() eq 'url' }), 'the reload loads file= instead');
+    $t->wait_for_log(qr/"urls" is going to load .*, since the image that serves/);
+    serves_on('after the reload');
+    $t->stop;
+    unlink uploaded();
+};
+
+
+subtest 'required=off' => sub {
+    set_up("$file required=off");
+    install('raw');
+    $t->run;
+
+    my $mark = $t->log_mark;
+    set_up("$file required=off key=url");
+    $t->reload;
+    $t->expect_log(qr/\[alert\].*$wrong/);
+    $t->wait_for_log(qr/\[alert\].*$wrong/, $mark);
+    is(form(), 'raw', 'an image of another form serves on after a reload');
+    ok(wait_until(sub { zone_state($t, 'urls')->{load}{result} eq 'refused' }),
+       'the state says that it was refused');
+    $t->stop;
+
+    $t->expect_log(qr/\[alert\].*"urls" is not loaded/);
+    $t->run;
+    is(ask($t, 'urls', $odd), '?', 'nothing serves after a start');
+    install('url');
+    is(api($t, POST => 'zones/urls/reload')->status, 200,
+       'POST reload loads an image of the form');
+    serves_on('after POST reload');
+    $t->stop;
+};
+
+
+subtest 'the log warns of a change without key=' => sub {
+    my $both = qr/has the key form "raw", and the image before it had "url"/;
+    my $form = qr/\[warn\].*"urls": its image $both;.*"--key url".*"key=url"/;
+
+    set_up($file);
+    $t->run;
+    my $mark = $t->log_mark;
+    install('raw');
+    $t->reload;
+    like($t->wait_for_log($form, $mark), $form, 'HUP warns of another form');
+
+    # the memory is recreated
+
+    set_up($file);
+    install('url');
+    api($t, POST => 'zones/urls/reload');
+    $mark = $t->log_mark;
+    install('raw');
+    configure($t, ["zone=urls:2m $file"], api => 1);
+    $t->reload;
+    like($t->log_since($mark), $form, 'HUP with another size warns, too');
+
+    $mark = $t->log_mark;
+    api($t, POST => 'zones/urls/reload');
+    unlike($t->log_since($mark), qr/key form/,
+           'the same form again is no change');
+    set_up($file);
+    $t->reload;
+};
+
+
+subtest 'the log warns of far fewer and far more keys' => sub {
+    my @counts = (200, 181, 162, 324, 649, 1);
+    my @warned = (0, 0, 1, 0, 1, 1);
+    my $before;
+
+    for my $i (0 .. $#counts) {
+        my $count = $counts[$i];
+
+        $t->build_image('urls.bloom', [keys_of('k', $count)], '-n', '1k',
+                        '-p', '1e-9');
+        $i == 0 ? $t->reload : 1;
+
+        my $mark = $t->log_mark;
+        is(api($t, POST => 'zones/urls/reload')->status, 200,
+           "an image of $count keys is loaded");
+
+        my $keys = $count == 1 ? '1 key' : "$count keys";
+
+        if ($warned[$i]) {
+            like($t->wait_for_log(qr/\[warn\].*the image before it/, $mark),
+                 qr/its image has $keys, and the image before it had $before;/,
+                 "the log warns of $count keys after $before");
+
+        } elsif ($i != 0) {
+            $t->wait_for_log(qr/"urls" serves generation/, $mark);
+            unlike($t->log_since($mark), qr/the image before it/,
+                   "the log does not warn of $count keys after $before");
+        }
+
+        $before = $count;
+    }
+
+    $t->stop;
+};
+
+
+done_testing;
