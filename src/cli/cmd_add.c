@@ -273,6 +273,10 @@ run(char **operands, int n, void *values)
     }
 
     if (rc == CLI_OK) {
+        rc = key_options_exceptions(&add->from, &add->counts);
+    }
+
+    if (rc == CLI_OK) {
         if (!add->from.quiet) {
             image_write_warn_full(&add->old.image,
                                   "rebuild the image with a larger -n");
@@ -281,7 +285,7 @@ run(char **operands, int n, void *values)
         report(add, progress_end(&clock));
     }
 
-    key_options_end(&add->from);
+    key_options_end(&add->from, &add->counts);
     image_read_free(&add->old);
 
     return rc;

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "cli.h"
@@ -408,6 +409,7 @@ run(char **operands, int n, void *values)
         return CLI_ERROR;
     }
 
+    memset(&counts, 0, sizeof(counts));
     progress_begin(&clock, 1);
 
     rc = key_options_begin(&build->from, &build->image, &out, &operands, &n);
@@ -419,10 +421,14 @@ run(char **operands, int n, void *values)
     output_discard(&out);
 
     if (rc == CLI_OK) {
+        rc = key_options_exceptions(&build->from, &counts);
+    }
+
+    if (rc == CLI_OK) {
         report(build, &counts, progress_end(&clock));
     }
 
-    key_options_end(&build->from);
+    key_options_end(&build->from, &counts);
 
     return rc;
 }

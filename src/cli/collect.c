@@ -15,27 +15,17 @@
 #include "keyform.h"
 #include "keystream.h"
 #include "line_ends.h"
+#include "list_guess.h"
 #include "progress.h"
+#include "visible.h"
 
-
-/* A file of keys that was opened. */
-typedef struct {
-    const char    *name;
-    listformat_t   list;                 /* csv: with the file's column */
-} keyfile_t;
 
 typedef struct {
     keystream_block_t   in;
     unsigned            file;
     uint64_t            line;            /* number of its first line, from 1 */
+    list_rpz_t          zone;            /* rpz: before its first line */
 } block_t;
-
-/* An invalid line. */
-typedef struct {
-    unsigned  file;
-    uint64_t  line;
-    char      text[KEYFORM_SHOWN + 128];
-} complaint_t;
 
 /* The data that the threads share. */
 typedef struct {
@@ -43,7 +33,7 @@ typedef struct {
     char                    **names;
     unsigned                  n;
     uint64_t                  total;     /* bytes in all files, or 0 */
-    keyfile_t                *file;      /* n of them */
+    collect_file_t           *file;      /* n of them */
 
     pthread_mutex_t           reading;   /* held to read a block; protects the
                                             members below */
@@ -52,18 +42,16 @@ typedef struct {
     keystream_t               stream;
     uint64_t                  line;      /* first one of the next block */
     int                       found;     /* csv: the column is known */
+    list_rpz_t                zone;      /* rpz: before the next block */
     uint64_t                  before;    /* bytes of the files before it */
     int                       ended;
     progress_t                progress;
 
-    pthread_mutex_t           lock;
-    complaint_t              *complaint; /* protected by the lock */
-    size_t                    complaints;
-    size_t                    room;
-    int                       failed;    /* atomic: there are too many invalid
-                                            lines, or a file cannot be read */
+    int                       failed;    /* atomic: a file cannot be read */
+    uint64_t                  received;  /* atomic: keys, for the progress */
 
-    collect_counts_t          counts;    /* atomic */
+    pthread_mutex_t           lock;      /* protects the members below */
+    collect_counts_t          counts;
 } work_t;
 
 #define BATCH  1024                      /* lines, or hashes */
@@ -73,41 +61,32 @@ typedef struct {
     work_t             *work;
     keystore_writer_t  *writer;
     keyform_t           keyform;
-    uint8_t            *field;           /* csv, json: the unquoted key */
+    list_keys_e         keys;
+    uint8_t            *field;           /* of the readers of lists */
     size_t              field_size;
+    collect_counts_t    counts;
     size_t              n;
     bloom_hash_t        hash[BATCH];     /* not yet passed to the store */
     uint32_t            end[BATCH];      /* indices of line ends */
 } hasher_t;
 
 
-static void
-complain(work_t *work, const block_t *block, uint64_t line,
-    const bloom_key_t *key, const char *why)
+/* Keeps an exception of a list.  Returns NULL, or why it is invalid. */
+static const char *
+keep_exception(hasher_t *hasher, const block_t *block, uint64_t number,
+    const bloom_key_t *key)
 {
-    char          shown[KEYFORM_SHOWN];
-    complaint_t  *complaint;
+    const char   *why;
+    bloom_key_t   canonical;
 
-    pthread_mutex_lock(&work->lock);
+    why = keyform_canonical(&hasher->keyform, &canonical, key);
 
-    if (work->complaints == work->room) {
-        work->room = 2 * work->room + 16;
-        work->complaint = cli_realloc(work->complaint,
-                                      work->room * sizeof(complaint_t));
+    if (why == NULL) {
+        exceptions_add(&hasher->counts.exceptions, block->file, number,
+                       &canonical);
     }
 
-    complaint = &work->complaint[work->complaints++];
-    complaint->file = block->file;
-    complaint->line = line;
-
-    snprintf(complaint->text, sizeof(complaint->text), "\"%s\" %s",
-             keyform_show(shown, key), why);
-
-    if (work->complaints > work->options->max_errors) {
-        __atomic_store_n(&work->failed, 1, __ATOMIC_RELAXED);
-    }
-
-    pthread_mutex_unlock(&work->lock);
+    return why;
 }
 
 
@@ -133,8 +112,7 @@ flush(hasher_t *hasher)
                    != 0;
     }
 
-    __atomic_fetch_add(&hasher->work->counts.changed, changed,
-                       __ATOMIC_RELAXED);
+    hasher->counts.changed += changed;
     hasher->n = 0;
 }
 
@@ -157,101 +135,120 @@ add_key(hasher_t *hasher, const bloom_key_t *key)
 }
 
 
-/* Hashes all keys of a line.  Returns 0, or -1 if the line is invalid. */
-static int
-hash_line(hasher_t *hasher, const block_t *block, listformat_line_t *line,
-    collect_counts_t *counts)
+/* Hashes the keys of a record that has to be parsed or converted, or is
+ * empty. */
+static void
+hash_record(hasher_t *hasher, block_t *block, const bloom_key_t *record,
+    uint64_t number)
 {
-    work_t              *work;
+    int                  entry, counted;
     const char          *why;
-    bloom_key_t          whole, key, canonical;
+    list_line_t          at;
+    bloom_key_t          canonical;
+    list_result_e        result;
+    collect_counts_t    *counts;
     const listformat_t  *list;
 
-    work = hasher->work;
-    list = &work->file[block->file].list;
-    whole = line->line;
+    counts = &hasher->counts;
+    list = &hasher->work->file[block->file].list;
 
-    for ( ;; ) {
-
-        switch (listformat_next(list, line, &key, &why)) {
-
-        case LISTFORMAT_KEY:
-            why = keyform_canonical(&hasher->keyform, &canonical, &key);
-
-            if (why != NULL) {
-                counts->errors++;
-                complain(work, block, line->number, &key, why);
-                return -1;
-            }
-
-            counts->received++;
-            add_key(hasher, &canonical);
-            break;
-
-        case LISTFORMAT_END:
-            return 0;
-
-        case LISTFORMAT_EMPTY:
-            counts->empty++;
-            return 0;
-
-        case LISTFORMAT_COMMENT:
-            counts->comments++;
-            return 0;
-
-        case LISTFORMAT_SKIPPED:
-            counts->skipped++;
-            return 0;
-
-        default: /* LISTFORMAT_BAD */
-            counts->errors++;
-            complain(work, block, line->number, &whole, why);
-            return -1;
-        }
-    }
-}
-
-
-/* Hashes the keys of a line that has to be parsed or converted, or is empty.
- * Returns 0, or -1 to give up. */
-static int
-hash_other(hasher_t *hasher, const block_t *block, const bloom_key_t *key,
-    uint64_t number, collect_counts_t *counts)
-{
-    work_t             *work;
-    listformat_line_t   line;
-
-    work = hasher->work;
-
-    if (work->options->list.kind >= LISTFORMAT_JSON
-        && key->len > hasher->field_size)
+    if (list->kind != LISTFORMAT_KEYS
+        && record->len + LIST_ROOM > hasher->field_size)
     {
-        hasher->field_size = 2 * key->len;
+        hasher->field_size = 2 * (record->len + LIST_ROOM);
         hasher->field = cli_realloc(hasher->field, hasher->field_size);
     }
 
-    line.line = *key;
-    line.number = number;
-    line.begun = 0;
-    line.buf = hasher->field;
+    at.line = *record;
+    at.keys = hasher->keys;
+    at.step = 0;
+    at.mode = 0;
+    at.buf = hasher->field;
+    at.zone = &block->zone;
 
-    return hash_line(hasher, block, &line, counts) != 0
-           && __atomic_load_n(&work->failed, __ATOMIC_RELAXED) ? -1 : 0;
+    for (entry = 0;
+         (result = listformat_next(list, &at, number)) != LIST_END;
+         /* void */ )
+    {
+        counted = 1;
+
+        switch (result) {
+
+        case LIST_KEY:
+            why = keyform_canonical(&hasher->keyform, &canonical, &at.key);
+
+            if (why == NULL) {
+                counts->received++;
+                add_key(hasher, &canonical);
+                break;
+            }
+
+            counts->errors++;
+            reasons_add(&counts->reasons, why, 1, block->file, number,
+                        &at.key);
+            break;
+
+        case LIST_EXCEPTION:
+            if (hasher->work->options->exceptions == NULL) {
+
+                if (!entry) {            /* or it has further keys */
+                    counts->skipped++;
+                    reasons_add(&counts->reasons, "is an exception, which "
+                                "--exceptions FILE collects", 0, block->file,
+                                number, record);
+                }
+
+                break;
+            }
+
+            why = keep_exception(hasher, block, number, &at.key);
+
+            if (why != NULL) {
+                counts->errors++;
+                reasons_add(&counts->reasons, why, 1, block->file, number,
+                            &at.key);
+            }
+
+            break;
+
+        case LIST_SKIPPED:
+            counts->skipped++;
+            reasons_add(&counts->reasons, at.why, 0, block->file, number,
+                        record);
+            break;
+
+        case LIST_BAD:
+            counts->errors++;
+            reasons_add(&counts->reasons, at.why, 1, block->file, number,
+                        record);
+            break;
+
+        case LIST_EMPTY:
+            counts->empty++;
+            counted = 0;
+            break;
+
+        default: /* LIST_COMMENT */
+            counts->comments++;
+            counted = 0;
+        }
+
+        entry |= counted;
+    }
+
+    counts->lines += entry;
 }
 
 
 static void
-hash_block(hasher_t *hasher, const block_t *block)
+hash_lines(hasher_t *hasher, block_t *block)
 {
     int                       plain, lines, delimiter;
     size_t                    i, n, begin, seen;
-    uint64_t                  number;
+    uint64_t                  number, received;
     bloom_key_t               key;
     const uint8_t            *data;
-    collect_counts_t          counts, *total;
     const collect_options_t  *options;
-
-    memset(&counts, 0, sizeof(counts));
 
     options = hasher->work->options;
     data = block->in.data;
@@ -266,6 +263,7 @@ hash_block(hasher_t *hasher, const block_t *block)
     number = block->line;
     begin = 0;
     seen = 0;
+    received = 0;
 
     while (begin < block->in.len) {
         n = line_ends_find(data, &seen, block->in.len, (uint8_t) delimiter,
@@ -286,74 +284,168 @@ hash_block(hasher_t *hasher, const block_t *block)
             }
 
             if (plain && key.len != 0) {
-                counts.received++;
+                received++;
                 add_key(hasher, &key);
 
-            } else if (hash_other(hasher, block, &key, number, &counts) != 0) {
-                goto done;
+            } else {
+                hash_record(hasher, block, &key, number);
             }
         }
     }
 
-done:
-
-    flush(hasher);
-
-    total = &hasher->work->counts;
-
-    __atomic_fetch_add(&total->received, counts.received, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&total->empty, counts.empty, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&total->comments, counts.comments, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&total->skipped, counts.skipped, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&total->errors, counts.errors, __ATOMIC_RELAXED);
+    hasher->counts.received += received;
+    hasher->counts.lines += received;
 }
 
 
 static uint64_t
-count_lines(const keystream_block_t *block, int delimiter)
+count_lines(const uint8_t *data, size_t len, int delimiter)
 {
     size_t    i;
     uint64_t  n;
 
-    for (n = 0, i = 0; i < block->len; i++) {
-        n += block->data[i] == delimiter;
+    for (n = 0, i = 0; i < len; i++) {
+        n += data[i] == delimiter;
     }
 
     return n;
 }
 
 
+/* Hashes the keys of records that may have several lines. */
+static void
+hash_records(hasher_t *hasher, block_t *block)
+{
+    int                   open;
+    uint64_t              number;
+    bloom_key_t           record;
+    const uint8_t        *p, *end, *next;
+    const listformat_t   *list;
+
+    list = &hasher->work->file[block->file].list;
+    number = block->line;
+    end = block->in.data + block->in.len;
+
+    for (p = block->in.data; p < end; p = next + 1) {
+        next = listformat_end(list, p, end, &open);
+
+        record.data = p;
+        record.len = (size_t) (next - p);
+
+        hash_record(hasher, block, &record, number);
+
+        number++;
+
+        if (list_has(&record, '\n')) {
+            number += count_lines(p, record.len, '\n');
+        }
+    }
+}
+
+
+static void
+hash_block(hasher_t *hasher, block_t *block)
+{
+    if (listformat_has_records(&hasher->work->file[block->file].list)) {
+        hash_records(hasher, block);
+
+    } else {
+        hash_lines(hasher, block);
+    }
+
+    flush(hasher);
+}
+
+
 /* Looks for the column of a csv in a block.  Returns 1 if it is known; 0 if it
  * is not known yet; or -1 after a message. */
 static int
-find_column(keyfile_t *file, const block_t *block)
+find_column(collect_file_t *file, const block_t *block)
 {
-    int             rc;
+    int             rc, open;
     char            shown[KEYFORM_SHOWN];
     uint64_t        number;
-    const char     *why;
-    bloom_key_t     line;
-    const uint8_t  *pos;
+    bloom_key_t     record;
+    const uint8_t  *p, *end, *next;
 
-    pos = block->in.data;
+    end = block->in.data + block->in.len;
+    number = block->line;
 
-    for (rc = 0, number = block->line;
-         rc == 0
-         && bloom_key_next(&line, &pos, block->in.data + block->in.len,
-                           BLOOM_SPLIT_LINES, block->in.last)
-            == 1;
-         number++)
-    {
-        rc = listformat_header(&file->list, &line, number, &why);
+    for (rc = 0, p = block->in.data; rc == 0 && p < end; p = next + 1) {
+        next = listformat_end(&file->list, p, end, &open);
+
+        record.data = p;
+        record.len = (size_t) (next - p);
+
+        rc = listformat_header(&file->list, &record, number);
 
         if (rc == -1) {
-            cli_error("%s: line %" PRIu64 ": \"%s\" %s; use csv:COLUMN with "
-                      "one of its names, or with a number", file->name, number,
-                      keyform_show(shown, &line), why);
+            cli_error("%s: line %" PRIu64 ": \"%s\" is the header, and has no "
+                      "column of that name; use csv:COLUMN with one of its "
+                      "names, or with a number", file->name, number,
+                      keyform_show(shown, &record));
         }
+
+        number += 1 + count_lines(p, record.len, '\n');
     }
 
     return rc;
+}
+
+
+/* Finds out which format the current file has, from its first block.  Returns
+ * 0, or -1 after a message. */
+static int
+guess_format(work_t *work, const keystream_block_t *block)
+{
+    const char      *format, *why;
+    collect_file_t  *file;
+
+    file = &work->file[work->current];
+    format = list_guess(block->data, block->len, &why);
+
+    if (format == NULL) {
+        cli_error("%s: %s; check the file, or name its format with --from",
+                  file->name, why);
+        return -1;
+    }
+
+    (void) listformat_parse(&file->list, format);
+    work->found = file->list.kind != LISTFORMAT_CSV;
+
+    fprintf(stderr, "ngx-bloom %s: ", cli_command);
+    visible_print(stderr, file->name, strlen(file->name));
+    fprintf(stderr, ": is read with --from %s\n", format);
+
+    return 0;
+}
+
+
+/* Finds the end of the last whole record of a block. */
+static int
+divide_block(void *data, const keystream_block_t *block, size_t *whole)
+{
+    int              open;
+    work_t          *work = data;
+    collect_file_t  *file;
+
+    file = &work->file[work->current];
+
+    if (file->list.kind == LISTFORMAT_AUTO && guess_format(work, block) != 0) {
+        return -1;
+    }
+
+    *whole = listformat_whole(&file->list, block->data, block->len, &open);
+
+    if (block->last && open) {
+        cli_error("%s: line %" PRIu64 ": %s begin here and do not end; correct "
+                  "the file", file->name,
+                  work->line + count_lines(block->data, *whole, '\n'),
+                  file->list.kind == LISTFORMAT_CSV ? "quotes" : "parentheses");
+        return -1;
+    }
+
+    return 0;
 }
 
 
@@ -361,7 +453,8 @@ find_column(keyfile_t *file, const block_t *block)
 static int
 open_keyfile(work_t *work)
 {
-    keyfile_t  *file;
+    listformat_e     kind;
+    collect_file_t  *file;
 
     if (keystream_open(&work->stream, work->names[work->current],
                        work->options->split)
@@ -373,10 +466,17 @@ open_keyfile(work_t *work)
     file = &work->file[work->current];
     file->name = work->stream.name;
     file->list = work->options->list;
+    kind = file->list.kind;
+
+    if (kind == LISTFORMAT_AUTO || listformat_has_records(&file->list)) {
+        work->stream.divide = divide_block;
+        work->stream.divide_data = work;
+    }
 
     work->open = 1;
     work->line = 1;
-    work->found = file->list.kind != LISTFORMAT_CSV;
+    work->found = kind != LISTFORMAT_CSV;
+    memset(&work->zone, 0, sizeof(work->zone));
 
     return 0;
 }
@@ -430,9 +530,14 @@ next_block(work_t *work, block_t *block)
     if (options->list.kind != LISTFORMAT_KEYS
         || options->key_form >= BLOOM_FORM_HOST)
     {
-        work->line += count_lines(&block->in,
+        work->line += count_lines(block->in.data, block->in.len,
                                   options->split == BLOOM_SPLIT_NUL ? '\0'
                                                                     : '\n');
+    }
+
+    if (work->file[block->file].list.kind == LISTFORMAT_RPZ) {
+        block->zone = work->zone;
+        list_rpz_pass(&work->zone, block->in.data, block->in.len);
     }
 
     if (!work->found) {
@@ -446,9 +551,35 @@ next_block(work_t *work, block_t *block)
     }
 
     progress_update(&work->progress, work->before + work->stream.offset,
-                    work->total, __atomic_load_n(&work->counts.received,
+                    work->total, __atomic_load_n(&work->received,
                                                  __ATOMIC_RELAXED));
     return 1;
+}
+
+
+/* Adds the counts of a thread, and frees them. */
+static void
+add_counts(work_t *work, collect_counts_t *counts)
+{
+    collect_counts_t  *sum;
+
+    pthread_mutex_lock(&work->lock);
+
+    sum = &work->counts;
+    sum->received += counts->received;
+    sum->changed += counts->changed;
+    sum->lines += counts->lines;
+    sum->empty += counts->empty;
+    sum->comments += counts->comments;
+    sum->skipped += counts->skipped;
+    sum->errors += counts->errors;
+    reasons_merge(&sum->reasons, &counts->reasons);
+
+    exceptions_move(&sum->exceptions, &counts->exceptions);
+
+    pthread_mutex_unlock(&work->lock);
+
+    reasons_free(&counts->reasons);
 }
 
 
@@ -459,6 +590,7 @@ collect_keys(void *data)
     work_t    *work = data;
     int        rc;
     block_t    block;
+    uint64_t   received;
     hasher_t   hasher;
 
     memset(&block, 0, sizeof(block));
@@ -466,7 +598,11 @@ collect_keys(void *data)
 
     hasher.work = work;
     hasher.writer = keystore_writer(work->options->store);
+    hasher.keys = work->options->key_form == BLOOM_FORM_URL ? LIST_URLS
+                  : work->options->key_form == BLOOM_FORM_HOST ? LIST_HOSTS
+                  : LIST_ANY;
     keyform_begin(&hasher.keyform, work->options->key_form);
+    received = 0;
 
     for ( ;; ) {
         pthread_mutex_lock(&work->reading);
@@ -492,7 +628,13 @@ collect_keys(void *data)
         }
 
         hash_block(&hasher, &block);
+
+        __atomic_fetch_add(&work->received, hasher.counts.received - received,
+                           __ATOMIC_RELAXED);
+        received = hasher.counts.received;
     }
+
+    add_counts(work, &hasher.counts);
 
     keystore_writer_close(hasher.writer);
     keyform_free(&hasher.keyform);
@@ -503,57 +645,98 @@ collect_keys(void *data)
 }
 
 
-static int
-by_place(const void *one, const void *two)
+/* Prints the first lines of each reason, to standard error. */
+static void
+complain(const work_t *work, int bad)
 {
-    const complaint_t  *a = one, *b = two;
+    size_t           i;
+    unsigned         k;
+    const char      *what;
+    const reason_t  *reason;
 
-    if (a->file != b->file) {
-        return a->file < b->file ? -1 : 1;
+    what = work->options->split == BLOOM_SPLIT_NUL ? "key" : "line";
+
+    for (i = 0; i < work->counts.reasons.n; i++) {
+        reason = &work->counts.reasons.reason[i];
+
+        if (reason->bad != bad) {
+            continue;
+        }
+
+        for (k = 0; k < reason->n; k++) {
+            cli_error("%s: %s %" PRIu64 ": \"%s\" %s",
+                      work->file[reason->example[k].file].name, what,
+                      reason->example[k].line, reason->example[k].text,
+                      reason->why);
+        }
+
+        if (reason->count > reason->n) {
+            cli_error("%" PRIu64 " more %s%s: %s", reason->count - reason->n,
+                      what, CLI_S(reason->count - reason->n), reason->why);
+        }
+    }
+}
+
+
+/* Returns 1 if more lines are left out than the limit allows. */
+static int
+exceeds(const collect_limit_t *limit, uint64_t n, uint64_t lines)
+{
+    return limit->relative ? (double) n > limit->share * (double) lines
+                           : n > limit->count;
+}
+
+
+static const char *
+show_limit(char text[32], const collect_limit_t *limit)
+{
+    if (limit->relative) {
+        snprintf(text, 32, "%g%%", limit->share * 100);
+
+    } else {
+        snprintf(text, 32, "%" PRIu64, limit->count);
     }
 
-    return a->line < b->line ? -1 : a->line > b->line;
+    return text;
 }
 
 
 /* Prints the invalid lines.  Returns CLI_OK; or CLI_ERROR after a message, if
- * there are more than are allowed. */
+ * more lines were left out than the limits allow. */
 static int
 judge(const work_t *work)
 {
-    size_t                    i, n;
+    char                      limit[32];
+    const char               *lines;
+    const collect_counts_t   *counts;
     const collect_options_t  *options;
 
     options = work->options;
-    n = work->complaints;
+    counts = &work->counts;
+    lines = options->split == BLOOM_SPLIT_NUL ? "keys" : "lines";
 
-    if (n > options->max_errors) {
-        n = options->max_errors + 1;     /* threads may have found more */
+    complain(work, 1);
+
+    if (exceeds(&options->max_errors, counts->errors, counts->lines)) {
+        cli_error("there are more invalid %s than --max-errors allows (%s); %"
+                  PRIu64 " of %" PRIu64 " are invalid: check --from and --key, "
+                  "correct the %s, or use a larger --max-errors", lines,
+                  show_limit(limit, &options->max_errors), counts->errors,
+                  counts->lines, lines);
+        return CLI_ERROR;
     }
 
-    if (work->complaints != 0) {
-        qsort(work->complaint, work->complaints, sizeof(complaint_t),
-              by_place);
+    if (exceeds(&options->max_skipped, counts->skipped, counts->lines)) {
+        complain(work, 0);
+        cli_error("more lines are skipped than --max-skipped allows (%s); %"
+                  PRIu64 " of %" PRIu64 " are skipped: check --from and --key, "
+                  "or use a larger --max-skipped",
+                  show_limit(limit, &options->max_skipped), counts->skipped,
+                  counts->lines);
+        return CLI_ERROR;
     }
 
-    for (i = 0; i < n; i++) {
-        cli_error("%s: %s %" PRIu64 ": %s",
-                  work->file[work->complaint[i].file].name,
-                  options->split == BLOOM_SPLIT_NUL ? "key" : "line",
-                  work->complaint[i].line, work->complaint[i].text);
-    }
-
-    if (n <= options->max_errors) {
-        return CLI_OK;
-    }
-
-    cli_error("there are more invalid %s than --max-errors allows (%" PRIu64
-              "); check --from and --key, correct the %s, or use a larger "
-              "--max-errors", options->split == BLOOM_SPLIT_NUL
-                              ? "keys" : "lines", options->max_errors,
-              options->split == BLOOM_SPLIT_NUL ? "keys" : "lines");
-
-    return CLI_ERROR;
+    return CLI_OK;
 }
 
 
@@ -582,6 +765,7 @@ collect(const collect_options_t *options, char **names, int n,
 
     thread = cli_alloc(options->threads * sizeof(*thread));
     work.file = cli_alloc((size_t) n * sizeof(*work.file));
+    memset(work.file, 0, (size_t) n * sizeof(*work.file));
 
     pthread_mutex_init(&work.reading, NULL);
     pthread_mutex_init(&work.lock, NULL);
@@ -600,10 +784,12 @@ collect(const collect_options_t *options, char **names, int n,
 
     progress_end(&work.progress);
 
-    rc = judge(&work);
+    reasons_sort(&work.counts.reasons);
 
-    if (__atomic_load_n(&work.failed, __ATOMIC_RELAXED)) {
-        rc = CLI_ERROR;
+    rc = CLI_ERROR;
+
+    if (!__atomic_load_n(&work.failed, __ATOMIC_RELAXED)) {
+        rc = judge(&work);
     }
 
     if (work.open) {
@@ -611,10 +797,20 @@ collect(const collect_options_t *options, char **names, int n,
     }
 
     *counts = work.counts;
+    counts->file = work.file;
+    counts->files = work.n;
 
-    free(work.complaint);
-    free(work.file);
     free(thread);
 
     return rc;
+}
+
+
+void
+collect_free(collect_counts_t *counts)
+{
+    exceptions_free(&counts->exceptions);
+    free(counts->file);
+    reasons_free(&counts->reasons);
+    memset(counts, 0, sizeof(*counts));
 }

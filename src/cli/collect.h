@@ -12,9 +12,19 @@
 
 #include "bloom_key.h"
 #include "bloom_layout.h"
+#include "exceptions.h"
 #include "keystore.h"
 #include "listformat.h"
+#include "reasons.h"
 
+
+/* A limit for lines: a number, or a share of those that are not empty and not
+ * comments. */
+typedef struct {
+    int       relative;                  /* the share counts */
+    uint64_t  count;
+    double    share;                     /* from 0 to 1 */
+} collect_limit_t;
 
 typedef struct {
     bloom_split_e            split;
@@ -22,7 +32,10 @@ typedef struct {
     uint32_t                 key_form;
     const bloom_hasher_t    *hasher;
     unsigned                 threads;
-    uint64_t                 max_errors; /* invalid lines that are allowed */
+    collect_limit_t          max_errors; /* invalid lines that are allowed */
+    collect_limit_t          max_skipped;    /* lines without a key */
+    const char              *exceptions; /* file for exceptions of lists; NULL:
+                                            these are skipped */
     uint64_t                 memory;     /* bytes, for the keystore */
     const char              *temporary;  /* directory of the spill file; NULL:
                                             the image's directory */
@@ -34,24 +47,38 @@ typedef struct {
     const bloom_geometry_t  *geometry;   /* of the words */
 } collect_options_t;
 
+/* A file that was read. */
 typedef struct {
-    uint64_t  received;                  /* keys */
-    uint64_t  changed;                   /* keys that changed the words */
-    uint64_t  empty;                     /* empty lines, or csv fields */
-    uint64_t  comments;                  /* lines */
-    uint64_t  skipped;                   /* valid lines without a key, such as
-                                            some Adblock rules */
-    uint64_t  errors;                    /* invalid lines */
+    const char    *name;
+    listformat_t   list;                 /* what it was read as */
+} collect_file_t;
+
+/* The result.  All members are 0 at first. */
+typedef struct {
+    uint64_t              received;      /* keys */
+    uint64_t              changed;       /* keys that changed the words */
+    uint64_t              lines;         /* that are not empty or comments */
+    uint64_t              empty;         /* empty lines, or csv fields */
+    uint64_t              comments;      /* lines */
+    uint64_t              skipped;       /* entries that cannot be a key, such
+                                            as some Adblock rules */
+    uint64_t              errors;        /* invalid lines */
+    reasons_t             reasons;       /* of skipped and invalid lines */
+    collect_file_t       *file;
+    unsigned              files;
+    exceptions_t          exceptions;
 } collect_counts_t;
 
 
 /*
- * Reads `n` files and prints the file, number and reason of each invalid line.
- * Returns CLI_OK; or CLI_ERROR after a message, if a file cannot be read or
- * there are more than max_errors invalid lines.
+ * Reads `n` files, and prints why lines are invalid.  Returns CLI_OK; or
+ * CLI_ERROR after a message, if a file cannot be read, or more lines are
+ * invalid or skipped than the limits allow.
  */
 int collect(const collect_options_t *options, char **names, int n,
     collect_counts_t *counts);
+
+void collect_free(collect_counts_t *counts);
 
 
 #endif /* COLLECT_H */

@@ -203,3 +203,35 @@ json_texts(json_t *json, const char *name, const bloom_key_t *texts,
 
     putchar(']');
 }
+
+
+void
+json_array(json_t *json, const char *name)
+{
+    name_it(json, name);
+    putchar('[');
+}
+
+
+void
+json_object(json_t *object, int first)
+{
+    object->members = 0;
+    object->compact = 1;
+
+    fputs(first ? "{" : ",{", stdout);
+}
+
+
+void
+json_object_end(void)
+{
+    putchar('}');
+}
+
+
+void
+json_array_end(void)
+{
+    putchar(']');
+}

@@ -42,5 +42,13 @@ void json_key(json_t *json, const bloom_key_t *key);
 void json_texts(json_t *json, const char *name, const bloom_key_t *texts,
     unsigned n);
 
+/* An array of objects is json_array(), then for each object json_object(),
+ * which is told whether it is the first one, its members and
+ * json_object_end(), and at last json_array_end(). */
+void json_array(json_t *json, const char *name);
+void json_object(json_t *object, int first);
+void json_object_end(void);
+void json_array_end(void);
+
 
 #endif /* JSON_H */

@@ -8,9 +8,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 #include "key_options.h"
+#include "units.h"
 #include "visible.h"
 
 #define MEMORY_MAX  ((uint64_t) 1 << 40)
@@ -19,26 +22,67 @@
 static int
 take_list(const option_t *option, const char *text, void *to)
 {
-    return listformat_parse(to, text) == 0
-           ? CLI_OK
-           : options_wrong(option, text, "must be lines, hosts, "
-                           "adblock-domains, json or csv:COLUMN");
+    const char  *what;
+
+    what = listformat_parse(to, text);
+
+    return what == NULL ? CLI_OK : options_wrong(option, text, "%s", what);
+}
+
+
+/* Takes a number of lines, or a percentage. */
+static int
+take_limit(const option_t *option, const char *text, void *to)
+{
+    char             *end;
+    double            percent;
+    collect_limit_t  *limit = to;
+
+    limit->relative = text[strspn(text, "0123456789.")] == '%';
+
+    if (!limit->relative) {
+        if (parse_count(text, &limit->count) == 0
+            && limit->count <= BLOOM_CAPACITY_MAX)
+        {
+            return CLI_OK;
+        }
+
+    } else {
+        percent = strtod(text, &end);
+
+        if (end != text && strcmp(end, "%") == 0 && percent <= 100) {
+            limit->share = percent / 100;
+            return CLI_OK;
+        }
+    }
+
+    return options_wrong(option, text, "must be a number of lines, such as 10, "
+                         "or a percentage, such as 5%%");
 }
 
 
 const option_t  key_options[] = {
     { 0, "from", "LIST", offsetof(collect_options_t, list), take_list,
       "the format of the files (default: every line is a key)\n"
+      "auto: what each file looks like, which is printed\n"
       "lines: keys and comments\n"
+      "adblock: ||domain^ and ||domain/path^ rules\n"
       "hosts: a hosts file\n"
-      "adblock-domains: ||domain^ lines\n"
-      "json: the output of \"ngx-bloom journal --keys --json\"\n"
-      "csv:COLUMN: a column, by name or number" },
-    { 0, "max-errors", "N", offsetof(collect_options_t, max_errors),
-      options_take_count,
-      "leave out up to N invalid lines, and print their numbers and the "
-      "reasons (default: 0)",
-      .is = "a number of lines", 0, BLOOM_CAPACITY_MAX },
+      "dnsmasq: address=/domain/ and similar lines\n"
+      "rpz: a response policy zone of DNS\n"
+      "csv:COLUMN: a column, by name or number\n"
+      "json: the output of \"ngx-bloom journal --keys --json\"" },
+    { 0, "exceptions", "FILE", offsetof(collect_options_t, exceptions),
+      options_take_text,
+      "write the exceptions of the lists, such as @@||good.example^, to this "
+      "file, one canonical key on each line (default: skip them)" },
+    { 0, "max-errors", "N", offsetof(collect_options_t, max_errors), take_limit,
+      "leave out up to N invalid lines, or as 1% of the lines that are not "
+      "empty or comments; print the reasons, with examples (default: 0)" },
+    { 0, "max-skipped", "N", offsetof(collect_options_t, max_skipped),
+      take_limit,
+      "skip up to N entries that cannot be keys, or as 5% of the lines that "
+      "are not empty or comments; with more, write no image (default: 100%)" },
     { '0', "null", NULL, offsetof(collect_options_t, split), options_take_flag,
       "keys end with a zero byte instead of a line end, and no byte is removed "
       "from them" },
@@ -78,6 +122,31 @@ key_options_check(collect_options_t *options)
 }
 
 
+/* Checks that the file for exceptions is neither the image nor a list. */
+static int
+spare_exceptions(const char *path, const output_t *out, char **names, int n)
+{
+    int          i, is_list;
+    struct stat  st, list;
+
+    is_list = 0;
+
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+        for (i = 0; i < n; i++) {
+            is_list |= stat(names[i], &list) == 0 && list.st_dev == st.st_dev
+                       && list.st_ino == st.st_ino;
+        }
+    }
+
+    if (is_list || output_is(out, path)) {
+        return cli_misuse("--exceptions \"%s\": is also %s; name another file",
+                          path, is_list ? "a list to read" : "the image");
+    }
+
+    return CLI_OK;
+}
+
+
 int
 key_options_begin(collect_options_t *options, const bloom_image_t *image,
     const output_t *out, char ***names, int *n)
@@ -90,6 +159,12 @@ key_options_begin(collect_options_t *options, const bloom_image_t *image,
     }
 
     if (key_options_spare(out, *names, *n, "the keys") != CLI_OK) {
+        return CLI_ERROR;
+    }
+
+    if (options->exceptions != NULL
+        && spare_exceptions(options->exceptions, out, *names, *n) != CLI_OK)
+    {
         return CLI_ERROR;
     }
 
@@ -107,8 +182,10 @@ key_options_begin(collect_options_t *options, const bloom_image_t *image,
 
 
 void
-key_options_end(collect_options_t *options)
+key_options_end(collect_options_t *options, collect_counts_t *counts)
 {
+    collect_free(counts);
+
     if (options->store != NULL) {
         keystore_free(options->store);
     }
@@ -134,15 +211,78 @@ key_options_spare(const output_t *out, char **names, int n, const char *what)
 }
 
 
+/* Prints the reasons for which lines were left out. */
+static void
+json_reasons(json_t *json, const char *name, const collect_counts_t *counts,
+    int bad)
+{
+    int              first;
+    size_t           i;
+    json_t           object, example;
+    unsigned         k;
+    const reason_t  *reason;
+
+    json_array(json, name);
+
+    for (i = 0, first = 1; i < counts->reasons.n; i++) {
+        reason = &counts->reasons.reason[i];
+
+        if (reason->bad != bad) {
+            continue;
+        }
+
+        json_object(&object, first);
+        json_text(&object, "reason", reason->why);
+        json_count(&object, "count", reason->count);
+        json_array(&object, "examples");
+
+        for (k = 0; k < reason->n; k++) {
+            json_object(&example, k == 0);
+            json_text(&example, "file",
+                      counts->file[reason->example[k].file].name);
+            json_count(&example, "line", reason->example[k].line);
+            json_text(&example, "text", reason->example[k].text);
+            json_object_end();
+        }
+
+        json_array_end();
+        json_object_end();
+        first = 0;
+    }
+
+    json_array_end();
+}
+
+
 void
 key_options_json(json_t *json, const collect_options_t *options,
     const collect_counts_t *counts, double seconds)
 {
+    json_t       object;
+    unsigned     i;
+    const char  *name;
+
     json_count(json, "received", counts->received);
+    json_count(json, "lines", counts->lines);
     json_count(json, "empty", counts->empty);
     json_count(json, "comments", counts->comments);
     json_count(json, "skipped", counts->skipped);
+    json_reasons(json, "skipped_by_reason", counts, 0);
     json_count(json, "errors", counts->errors);
+    json_reasons(json, "errors_by_reason", counts, 1);
+    json_count(json, "exceptions", counts->exceptions.n);
+    json_array(json, "files");
+
+    for (i = 0; i < counts->files; i++) {
+        name = counts->file[i].list.name;
+
+        json_object(&object, i == 0);
+        json_text(&object, "file", counts->file[i].name);
+        json_text(&object, "from", name != NULL ? name : "keys");
+        json_object_end();
+    }
+
+    json_array_end();
     json_count(json, "temporary_bytes", keystore_spilled(options->store));
     json_count(json, "duration_ms", (uint64_t) (seconds * 1000 + 0.5));
 }
@@ -163,12 +303,48 @@ print_count(const char *before, uint64_t n, const char *what)
 }
 
 
+/* Prints why entries were skipped.  The reasons for invalid lines are on
+ * standard error. */
+static void
+report_skipped(const collect_counts_t *counts)
+{
+    size_t                    i;
+    unsigned                  k;
+    const reason_t           *reason;
+    const reasons_example_t  *example;
+
+    for (i = 0; i < counts->reasons.n; i++) {
+        reason = &counts->reasons.reason[i];
+
+        if (reason->bad) {
+            continue;
+        }
+
+        printf("  %" PRIu64 " skipped: %s\n", reason->count, reason->why);
+
+        for (k = 0; k < reason->n; k++) {
+            example = &reason->example[k];
+
+            printf("    ");
+            visible_name(counts->file[example->file].name);
+            printf(":%" PRIu64 ": %s\n", example->line, example->text);
+        }
+    }
+}
+
+
 void
 key_options_report(const collect_options_t *options,
     const collect_counts_t *counts, const char *file)
 {
     uint64_t     n;
     const char  *before;
+
+    if (options->exceptions != NULL) {
+        visible_name(options->exceptions);
+        printf(": %zu exception%s\n", counts->exceptions.n,
+               CLI_S(counts->exceptions.n));
+    }
 
     n = counts->empty + counts->comments + counts->skipped + counts->errors;
 
@@ -187,4 +363,15 @@ key_options_report(const collect_options_t *options,
     (void) print_count(before, counts->errors, "invalid line");
 
     printf(" %s skipped\n", n == 1 ? "was" : "were");
+
+    report_skipped(counts);
+}
+
+
+int
+key_options_exceptions(const collect_options_t *options,
+    collect_counts_t *counts)
+{
+    return options->exceptions == NULL
+           ? CLI_OK : exceptions_write(&counts->exceptions, options->exceptions);
 }

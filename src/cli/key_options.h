@@ -20,7 +20,9 @@
  * defaults. */
 extern const option_t  key_options[];
 
-#define KEY_OPTIONS_DEFAULTS  { .memory = (uint64_t) 1 << 30 }
+#define KEY_OPTIONS_DEFAULTS                                                 \
+    { .memory = (uint64_t) 1 << 30,                                          \
+      .max_skipped = { .relative = 1, .share = 1 } }
 
 
 /*
@@ -32,7 +34,12 @@ extern const option_t  key_options[];
 int key_options_check(collect_options_t *options);
 int key_options_begin(collect_options_t *options, const bloom_image_t *image,
     const output_t *out, char ***names, int *n);
-void key_options_end(collect_options_t *options);
+void key_options_end(collect_options_t *options, collect_counts_t *counts);
+
+/* Writes the exceptions to the file of --exceptions, if that was given.  Call it
+ * when the image is written.  Returns CLI_OK; or CLI_ERROR after a message. */
+int key_options_exceptions(const collect_options_t *options,
+    collect_counts_t *counts);
 
 /* Checks that the output does not replace one of the files that it is made
  * from.  `what` is a name for them in messages, such as "the keys".  Returns
@@ -43,11 +50,23 @@ int key_options_spare(const output_t *out, char **names, int n,
 /* The members that key_options_json() prints, for cmd_*.c (command.h). */
 #define KEY_OPTIONS_MEMBERS                                                  \
     { "received", "the number of keys that were read" },                     \
+    { "lines", "the number of lines or keys that are neither empty nor "     \
+      "comments" },                                                          \
     { "empty", "the number of empty lines or keys, which are skipped" },     \
     { "comments", "the number of lines that are comments" },                 \
-    { "skipped", "the number of valid lines that have no key, with --from" },\
-    { "errors", "the number of invalid lines that were left out, with "      \
-      "--max-errors" },                                                      \
+    { "skipped", "the number of entries of lists that cannot be keys" },     \
+    { "skipped_by_reason", "why entries were skipped: an array, with the most "\
+      "frequent reason first, of objects with \"reason\", \"count\" and "    \
+      "\"examples\", the first three: objects with \"file\", \"line\" and "  \
+      "\"text\", the line" },                                                \
+    { "errors", "the number of invalid keys and lines that were left out, "  \
+      "with --max-errors" },                                                 \
+    { "errors_by_reason", "why keys and lines are invalid, as in "             \
+      "\"skipped_by_reason\"" },                                               \
+    { "exceptions", "the number of keys in the file of --exceptions" },      \
+    { "files", "the files that were read: an array of objects with "         \
+      "\"file\" and \"from\", the format; \"keys\" means that every line is "\
+      "a key" },                                                             \
     { "temporary_bytes", "the size of the temporary file; 0 if all keys fit "\
       "into --memory" },                                                     \
     { "duration_ms", "the time that the command took, in milliseconds" }

@@ -338,6 +338,10 @@ keystream_next(keystream_t *in, keystream_block_t *block, int eager)
             continue;
         }
 
+        if (in->divide != NULL) {
+            break;
+        }
+
         end = memrchr(block->data + searched, delimiter,
                       block->len - searched);
 
@@ -362,6 +366,23 @@ keystream_next(keystream_t *in, keystream_block_t *block, int eager)
     }
 
     in->begun = 1;
+
+    if (in->divide == NULL) {
+        return 1;
+    }
+
+    if (in->divide(in->divide_data, block, &searched) != 0) {
+        return -1;
+    }
+
+    if (!block->last) {
+
+        if (searched == 0) {
+            return too_long(in);
+        }
+
+        carry_over(in, block, searched);
+    }
 
     return 1;
 }

@@ -23,6 +23,13 @@
 
 
 typedef struct {
+    uint8_t        *data;                /* KEYSTREAM_BLOCK bytes */
+    size_t          len;                 /* of the block, with its delimiter */
+    int             last;                /* the stream ends; a delimiter may be
+                                            missing */
+} keystream_block_t;
+
+typedef struct {
     const char     *name;                /* for messages */
     int             fd;
     int             gzip;
@@ -40,14 +47,13 @@ typedef struct {
     size_t          raw_len;
     uint8_t        *tail;                /* carried over to the next block */
     size_t          tail_len;
-} keystream_t;
 
-typedef struct {
-    uint8_t        *data;                /* KEYSTREAM_BLOCK bytes */
-    size_t          len;                 /* of the block, with its delimiter */
-    int             last;                /* the stream ends; a delimiter may be
-                                            missing */
-} keystream_block_t;
+    /* If not NULL, divides a block where a key may have several lines: stores
+     * how many bytes whole keys have.  Returns 0, or -1 after a message. */
+    int           (*divide)(void *data, const keystream_block_t *block,
+                            size_t *whole);
+    void           *divide_data;
+} keystream_t;
 
 
 /* Opens a file; "-" is standard input.  Returns 0, or -1 after a message. */

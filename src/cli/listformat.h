@@ -1,88 +1,85 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A list format says how the lines of a published list are read, and finds the
- * keys in them.
+ * A list format says how a published list is read.  Each format has a reader,
+ * in a file of its own, which says how the format looks:
  *
- *     keys       each line that is not empty is a key
- *     lines      a key per line, with or without blanks around it; lines that
- *                begin with # or !, and the rest of a line after " #", are
- *                comments
- *     hosts      a hosts file: an address and the names that it belongs to;
- *                # begins a comment
- *     adblock-domains
- *                the ||domain^ lines of Adblock-style lists; all other rules
- *                are not about whole domains and are skipped
- *     json       the output of `ngx-bloom journal --keys --json`: an object
- *                per line, with "key" first and then, if the key is not UTF-8,
- *                "key_hex"; a key may contain any byte
- *     csv:COLUMN a column of comma-separated values (RFC 4180, a record per
- *                line), by its number from 1 or by its name in the header,
- *                which is the first line or a comment before it
+ *     keys       each line that is not empty is a key; the only format without
+ *                a name
+ *     lines      list_text.h
+ *     adblock    list_adblock.h
+ *     hosts      list_hosts.h
+ *     dnsmasq    list_dnsmasq.h
+ *     rpz        list_rpz.h
+ *     csv:COLUMN list_csv.h; the column is a number from 1, or a name in the
+ *                header, which is the first record or a comment before it
+ *     json       list_json.h
+ *     auto       what the beginning of the file looks like (list_guess.h)
+ *
+ * A file is a sequence of records.  A record is a line, but in a csv and an rpz
+ * it may have several lines.
  */
 
 #ifndef LISTFORMAT_H
 #define LISTFORMAT_H
 
-#include "bloom_key.h"
+#include "list_line.h"
+#include "list_rpz.h"
 
 
 typedef enum {
     LISTFORMAT_KEYS = 0,
     LISTFORMAT_LINES,
-    LISTFORMAT_HOSTS,
     LISTFORMAT_ADBLOCK,
+    LISTFORMAT_HOSTS,
+    LISTFORMAT_DNSMASQ,
+    LISTFORMAT_RPZ,
+    LISTFORMAT_CSV,
     LISTFORMAT_JSON,
-    LISTFORMAT_CSV
+    LISTFORMAT_AUTO
 } listformat_e;
 
 typedef struct {
     listformat_e   kind;
-    const char    *column;               /* csv: its name, or NULL */
+    const char    *name;                 /* as --from takes it; NULL: keys */
+    const char    *column;               /* csv: its name; NULL: it has a
+                                            number, or was found */
     size_t         index;                /* csv: its number, from 0 */
     uint64_t       header;               /* csv: number of the header's line;
                                             0: none */
 } listformat_t;
 
 
-/* Parses the name of a format.  Returns 0, or -1 if it is unknown. */
-int listformat_parse(listformat_t *list, const char *text);
+/* Parses the name of a format.  Returns NULL, or a phrase that says what the
+ * name must be. */
+const char *listformat_parse(listformat_t *list, const char *text);
 
 /*
- * Looks for the column of a csv in its header.  Call it for each line from the
- * first, of which `number` is 1, until it returns 1.  Returns 1 when the column
- * is known; 0 if the next line is needed; or -1 if the header has no such
- * column, with a phrase in *why that follows the line in a message.
+ * Looks for the column of a csv in its header.  Call it for each record from
+ * the first, which begins in line 1, until it returns 1.  Returns 1 when the
+ * column is known; 0 if the next record is needed; or -1 if the header has no
+ * such column.
  */
-int listformat_header(listformat_t *list, const bloom_key_t *line,
-    uint64_t number, const char **why);
+int listformat_header(listformat_t *list, const bloom_key_t *record,
+    uint64_t line);
 
+/* Returns 1 if a record of the format may have several lines. */
+int listformat_has_records(const listformat_t *list);
 
-typedef enum {
-    LISTFORMAT_KEY,                      /* the line has this key */
-    LISTFORMAT_END,                      /* the line has no more keys */
+/* Finds the end of the record that begins at p, for a format with records: see
+ * list_csv_end(). */
+const uint8_t *listformat_end(const listformat_t *list, const uint8_t *p,
+    const uint8_t *end, int *open);
 
-    /* the line has no key: */
-    LISTFORMAT_EMPTY,
-    LISTFORMAT_COMMENT,
-    LISTFORMAT_SKIPPED,                  /* valid, but without a key */
-    LISTFORMAT_BAD                       /* invalid; *why has the reason */
-} listformat_line_e;
+/* Returns how many bytes whole records have, from the beginning of the data;
+ * *open becomes 1 if quotes or parentheses are open at the end. */
+size_t listformat_whole(const listformat_t *list, const uint8_t *data,
+    size_t len, int *open);
 
-/* A line whose keys are being read.  The caller sets all members, `begun` to
- * 0. */
-typedef struct {
-    bloom_key_t  line;                   /* the part that is still to be read */
-    uint64_t     number;                 /* from 1 */
-    int          begun;
-    uint8_t     *buf;                    /* csv, json: line.len bytes or more */
-} listformat_line_t;
-
-/* Finds the next key of a line. */
-
-
-listformat_line_e listformat_next(const listformat_t *list,
-    listformat_line_t *at, bloom_key_t *key, const char **why);
+/* Finds the next entry of a record, which begins in line `number`.  The caller
+ * sets the members of `at` that it does not set itself (list_line.h). */
+list_result_e listformat_next(const listformat_t *list, list_line_t *at,
+    uint64_t number);
 
 
 #endif /* LISTFORMAT_H */

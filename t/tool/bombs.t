@@ -53,7 +53,7 @@ my $json = $t->write_file('json.gz', gz('{"key":"') . $gib);
 for (
     ['build', $line], ['build', '-0', $line],
     (map { ['build', '--from', $_, $line] }
-         'lines', 'hosts', 'adblock-domains', 'csv:1', 'csv:url', 'json'),
+         'lines', 'hosts', 'adblock', 'csv:1', 'csv:url', 'json'),
     ['build', '--from', 'csv:url', $csv], ['build', '--from', 'json', $json],
     (map { ['build', '--key', $_, $line] } 'lower', 'host', 'url'),
     ['build', "$dir/sparse"], ['build', '--max-errors', '1m', $line],

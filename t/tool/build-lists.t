@@ -166,52 +166,6 @@ HOSTS
 }
 
 
-# ---- adblock-domains ----
-
-{
-    my $text = <<'ADBLOCK';
-[Adblock Plus 2.0]
-! Title: list
-# comment
-||one.example^
-||TWO.example^|
-||three.example^$document
-||four.example^$all,important
-
-||image.example^$image
-||party.example^$third-party
-||only.example^$third-party,script
-||site.example^$domain=other.example
-||path.example/banner^
-||wild*.example^
-||prefix.example
-@@||good.example^
-##.cosmetic
-one.example##.ad
-/regular-expression/
-plain.example
-|http://start.example^
-||^
-||more.example^more
-||odd.example^xall
-ADBLOCK
-    my ($image, $json) = build($text, '--from', 'adblock-domains', '--key',
-                               'host');
-
-    has($image, 'adblock', 'one.example', 'www.two.example', 'three.example',
-        'four.example');
-    counts($json, 'adblock', received => 4, items => 4, empty => 1,
-           comments => 3, skipped => 16, errors => 0);
-
-    refused("||a b^\n", qr/line 1: "a b" has a byte that a host cannot have/,
-            '--from', 'adblock-domains', '--key', 'host');
-
-    my ($urls) = build("||one.example^\n", '--from', 'adblock-domains',
-                       '--key', 'url');
-    has($urls, 'domains as URLs', 'http://www.one.example/x/y');
-}
-
-
 # ---- csv ----
 
 # A list as URLhaus publishes it: comments, of which the last is the header.
@@ -246,6 +200,14 @@ CSV
 
     ($image) = build($feed, '--from', 'csv:4');
     has($image, 'csv: a number', 'online', 'offline');
+
+    ($image, $json) = build("a,b\n1,\"2\n\"\n\"x,\n\",\"y\n\"\"z\"\"\n\"\r\n3,4",
+                            '--from', 'csv:b');
+    has($image, 'csv: line ends in quoted fields', '2', '4');
+    is(($t->run_tool('test', '-0', '-c', $image,
+                     { stdin => "y\n\"z\"\0" }))[1], "1 present, 0 absent\n",
+       'a csv field keeps the line ends that are within it');
+    is($json->{received}, 3, 'csv records may have several lines');
 
     ($image, $json) = build("a,b\n1,2\n3,4", '--from', 'csv:b');
     has($image, 'csv: a header that is no comment', '2', '4');
@@ -283,7 +245,7 @@ CSV
     refused("a,b\n1\n", qr/line 2: "1" has fewer columns than --from names/,
             '--from',
             'csv:b');
-    refused("a,b\n1,\"2\n\"\n", qr/line 2: .* quoted field that does not end/,
+    refused("a,b\n1,\"2\n3", qr/line 2: quotes begin here and do not end/,
             '--from', 'csv:b');
     refused("a,b\n\"1\"2,3\n", qr/line 2: .* quoted field that does not end/,
             '--from', 'csv:b');
@@ -300,15 +262,22 @@ CSV
 
     my ($image, $json, $err) = build($text, @options, '--max-errors', '300');
 
-    counts($json, 'max-errors', received => 299_700, errors => 300);
-    is($err, join('', map { "ngx-bloom build: standard input: line "
+    counts($json, 'max-errors', received => 299_700, errors => 300,
+           lines => 300_000);
+    is($err, join('', map({ "ngx-bloom build: standard input: line "
                             . 1000 * $_ . ": \"bad " . 1000 * $_
-                            . "\" has a byte that a host cannot have\n" } 1 .. 300),
-       'each invalid line is reported, in order, with its number and the'
-       . ' reason');
+                            . "\" has a byte that a host cannot have\n" } 1 .. 3),
+                  "ngx-bloom build: 297 more lines: has a byte that a host"
+                  . " cannot have\n"),
+       'the first invalid lines are reported, in order, with their numbers,'
+       . ' the reason and how many more there are');
 
-    refused($text, qr/there are more invalid lines than --max-errors allows \(299\)/,
+    refused($text, qr/there are more invalid lines than --max-errors allows \(299\); 300 of 300000 are invalid/,
             @options, '--max-errors', '299');
+
+    build($text, @options, '--max-errors', '0.1%');
+    refused($text, qr/than --max-errors allows \(0.09%\); 300 of 300000 are/,
+            @options, '--max-errors', '0.09%');
 
     $t->write_file('good', "a.b\n");
     $t->write_file('bad', "\n# x\n/\n");
@@ -325,16 +294,19 @@ CSV
         '--max-errors', '2',
         { stdin => "# x\n\n0 a.b\n0 localhost\nx\ny\n" });
     is($status, 0, 'a build with --max-errors leaves invalid lines out');
-    like($out, qr/: 1 empty line, 1 comment, 1 other line, 2 invalid lines were skipped\n\z/,
+    like($out, qr/: 1 empty line, 1 comment, 1 other line, 2 invalid lines were skipped\n/,
          'a build says how many lines of each kind it left out');
 }
 
-refused("a\n", qr/--from "urls": must be lines, hosts, adblock-domains, json or/,
+refused("a\n", qr/--from "urls": must be auto, lines, adblock, hosts, dnsmasq, rpz, csv:COLUMN or json;/,
         '--from', 'urls');
 refused("a\n", qr/--from "csv:": must be/, '--from', 'csv:');
 refused("a\n", qr/--from and -0 cannot be used together/, '--from', 'lines',
         '-0');
-refused("a\n", qr/--max-errors "x": must be a number of lines from 0/,
-        '--max-errors', 'x');
+refused("a\n", qr/--max-errors "$_": must be a number of lines, such as 10, or a percentage, such as 5%/,
+        '--max-errors', $_)
+    for 'x', '', '-1', '%', '101%', '5%%', '1.5', 'nan%', '1e1%';
+refused("a\n", qr/--from "adblock-domains": is called adblock now, and reads rules with paths, too/,
+        '--from', 'adblock-domains');
 
 done_testing;

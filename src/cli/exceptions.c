@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file collects the exceptions of lists, and writes them to a file.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "exceptions.h"
+#include "output.h"
+
+
+static void
+make_room(exceptions_t *exceptions, size_t n)
+{
+    if (exceptions->n + n > exceptions->room) {
+        exceptions->room = 2 * (exceptions->n + n);
+        exceptions->exception = cli_realloc(exceptions->exception,
+                                            exceptions->room
+                                            * sizeof(exception_t));
+    }
+}
+
+
+void
+exceptions_add(exceptions_t *exceptions, unsigned file, uint64_t line,
+    const bloom_key_t *key)
+{
+    exception_t  *exception;
+
+    make_room(exceptions, 1);
+
+    exception = &exceptions->exception[exceptions->n];
+    exception->file = file;
+    exception->line = line;
+    exception->order = exceptions->n++;
+    exception->len = key->len;
+    exception->key = cli_alloc(key->len);
+    memcpy(exception->key, key->data, key->len);
+}
+
+
+void
+exceptions_move(exceptions_t *exceptions, exceptions_t *from)
+{
+    if (from->n != 0) {
+        make_room(exceptions, from->n);
+        memcpy(exceptions->exception + exceptions->n, from->exception,
+               from->n * sizeof(exception_t));
+        exceptions->n += from->n;
+        from->n = 0;
+    }
+
+    exceptions_free(from);
+}
+
+
+static int
+by_place(const void *one, const void *two)
+{
+    const exception_t  *a = one, *b = two;
+
+    if (a->file != b->file) {
+        return a->file < b->file ? -1 : 1;
+    }
+
+    if (a->line != b->line) {
+        return a->line < b->line ? -1 : 1;
+    }
+
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+
+int
+exceptions_write(exceptions_t *exceptions, const char *name)
+{
+    int                 rc;
+    size_t              i;
+    output_t            out;
+    const exception_t  *exception;
+
+    if (output_open(&out, name) != 0) {
+        return CLI_ERROR;
+    }
+
+    if (exceptions->n != 0) {
+        qsort(exceptions->exception, exceptions->n, sizeof(exception_t),
+              by_place);
+    }
+
+    for (i = 0, rc = 0; i < exceptions->n && rc == 0; i++) {
+        exception = &exceptions->exception[i];
+        rc = output_write(&out, exception->key, exception->len);
+
+        if (rc == 0) {
+            rc = output_write(&out, "\n", 1);
+        }
+    }
+
+    if (rc == 0) {
+        rc = output_commit(&out);
+    }
+
+    output_discard(&out);
+
+    return rc == 0 ? CLI_OK : CLI_ERROR;
+}
+
+
+void
+exceptions_free(exceptions_t *exceptions)
+{
+    size_t  i;
+
+    for (i = 0; i < exceptions->n; i++) {
+        free(exceptions->exception[i].key);
+    }
+
+    free(exceptions->exception);
+    memset(exceptions, 0, sizeof(*exceptions));
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * These functions collect the exceptions of lists, which are keys that must not
+ * be found, and write them to a file, one on each line.
+ */
+
+#ifndef EXCEPTIONS_H
+#define EXCEPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bloom_key.h"
+
+
+typedef struct {
+    unsigned   file;                     /* its index */
+    uint64_t   line;
+    size_t     order;                    /* among those of a thread */
+    size_t     len;
+    uint8_t   *key;                      /* canonical */
+} exception_t;
+
+/* All members are 0 at first. */
+typedef struct {
+    exception_t  *exception;
+    size_t        n;
+    size_t        room;
+} exceptions_t;
+
+
+void exceptions_add(exceptions_t *exceptions, unsigned file, uint64_t line,
+    const bloom_key_t *key);
+
+/* Moves exceptions to the end of others. */
+void exceptions_move(exceptions_t *exceptions, exceptions_t *from);
+
+/* Writes the exceptions in the order of the files and their lines.  The file is
+ * written whole or not at all.  Returns CLI_OK, or CLI_ERROR after a
+ * message. */
+int exceptions_write(exceptions_t *exceptions, const char *name);
+
+void exceptions_free(exceptions_t *exceptions);
+
+
+#endif /* EXCEPTIONS_H */

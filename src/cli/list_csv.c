@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file finds the keys in a column of comma-separated values.
+ */
+
+#include <stdlib.h>
+
+#include "cli.h"
+#include "list_csv.h"
+
+
+static const uint8_t *
+line_end(const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t  *found;
+
+    found = p < end ? memchr(p, '\n', (size_t) (end - p)) : NULL;
+
+    return found != NULL ? found : end;
+}
+
+
+static const uint8_t *
+pass_blanks(const uint8_t *p, const uint8_t *end)
+{
+    while (p < end && list_is_blank(*p)) {
+        p++;
+    }
+
+    return p;
+}
+
+
+/* Returns what follows a quoted field that begins at p, after its first quote
+ * and with blanks left out; NULL if the field does not end. */
+static const uint8_t *
+pass_quoted(const uint8_t *p, const uint8_t *end)
+{
+    while (p < end && (p = memchr(p, '"', (size_t) (end - p))) != NULL) {
+
+        if (p + 1 == end || p[1] != '"') {
+            return pass_blanks(p + 1, end);
+        }
+
+        p += 2;
+    }
+
+    return NULL;
+}
+
+
+/* Returns the quote that begins the next quoted field of a line, or NULL.  The
+ * first field begins at p. */
+static const uint8_t *
+next_quoted(const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t  *q, *before;
+
+    q = p;
+
+    while (q < end && (q = memchr(q, '"', (size_t) (end - q))) != NULL) {
+
+        before = q;
+
+        while (before > p && list_is_blank(before[-1])) {
+            before--;
+        }
+
+        if (before == p || before[-1] == ',') {
+            return q;
+        }
+
+        q++;
+    }
+
+    return NULL;
+}
+
+
+const uint8_t *
+list_csv_end(const uint8_t *p, const uint8_t *end, int *open)
+{
+    const uint8_t  *eol;
+
+    *open = 0;
+    eol = line_end(p, end);
+    p = pass_blanks(p, eol);
+
+    if (p < eol && *p == '#') {
+        return eol;
+    }
+
+    while ((p = next_quoted(p, eol)) != NULL) {
+
+        p = pass_quoted(p + 1, end);
+
+        if (p == NULL) {
+            *open = 1;
+            return end;
+        }
+
+        if (p == end || *p == '\n') {
+            return p;
+        }
+
+        if (p > eol || *p != ',') {
+            eol = line_end(p, end);
+        }
+
+        if (*p != ',') {
+            return eol;
+        }
+
+        p++;
+    }
+
+    return eol;
+}
+
+
+/*
+ * Takes the next field of a record; a quoted one is unquoted into `buf`.
+ * Returns 1 if another field follows; 0 if it is the last; or -1 if a quote is
+ * not closed.
+ */
+static int
+next_field(bloom_key_t *record, bloom_key_t *field, uint8_t *buf)
+{
+    int      more;
+    size_t   i, n;
+
+    while (record->len != 0 && list_is_blank(record->data[0])) {
+        list_skip(record, 1);
+    }
+
+    if (list_begins(record, "\"")) {
+
+        for (i = 1, n = 0; i < record->len; i++) {
+
+            if (record->data[i] == '"') {
+                if (i + 1 == record->len || record->data[i + 1] != '"') {
+                    break;
+                }
+
+                i++;
+            }
+
+            buf[n++] = record->data[i];
+        }
+
+        if (i == record->len) {
+            return -1;
+        }
+
+        list_skip(record, i + 1);
+        field->data = buf;
+        field->len = n;
+
+        list_trim(record);
+
+        if (record->len == 0) {
+            return 0;
+        }
+
+        if (record->data[0] != ',') {
+            return -1;
+        }
+
+        list_skip(record, 1);
+
+        return 1;
+    }
+
+    more = list_until(record, field, ',');
+    list_trim(field);
+
+    return more;
+}
+
+
+/* Removes blanks and line ends around a field. */
+static void
+trim_lines(bloom_key_t *field)
+{
+    size_t  len;
+
+    do {
+        len = field->len;
+        list_trim(field);
+
+        while (list_begins(field, "\n")) {
+            list_skip(field, 1);
+        }
+
+        while (list_ends(field, '\n')) {
+            field->len--;
+        }
+
+    } while (field->len != len);
+}
+
+
+list_result_e
+list_csv_next(list_line_t *at, size_t column)
+{
+    int          more;
+    size_t       i, used;
+    bloom_key_t  blank, rest;
+
+    static const char  improper[] = "has a quoted field that does not end "
+                                    "properly";
+
+    if (at->step++ != 0) {
+        return LIST_END;
+    }
+
+    blank = at->line;
+    list_trim(&blank);
+
+    if (blank.len == 0) {
+        return LIST_EMPTY;
+    }
+
+    if (blank.data[0] == '#') {
+        return LIST_COMMENT;
+    }
+
+    for (i = 0, more = 1; i <= column; i++) {
+
+        if (!more) {
+            return list_bad(at, "has fewer columns than --from names");
+        }
+
+        more = next_field(&at->line, &at->key, at->buf);
+
+        if (more == -1) {
+            return list_bad(at, improper);
+        }
+    }
+
+    /* if the quotes of a record with several lines are wrong, it may have
+     * swallowed other records */
+
+    used = at->key.data == at->buf ? at->key.len : 0;
+
+    while (more == 1 && list_has(&at->line, '\n')) {
+        more = next_field(&at->line, &rest, at->buf + used);
+    }
+
+    if (more == -1) {
+        return list_bad(at, improper);
+    }
+
+    trim_lines(&at->key);
+
+    return at->key.len != 0 ? LIST_KEY : LIST_EMPTY;
+}
+
+
+int
+list_csv_column(const bloom_key_t *record, const char *name, size_t *column)
+{
+    int          more, comment, found;
+    size_t       i;
+    uint8_t     *buf;
+    bloom_key_t  rest, field;
+
+    rest = *record;
+    list_trim(&rest);
+
+    if (rest.len == 0) {
+        return 0;
+    }
+
+    comment = rest.data[0] == '#';
+
+    while (list_begins(&rest, "#")) {
+        list_skip(&rest, 1);
+    }
+
+    buf = cli_alloc(rest.len + 1);
+
+    for (i = 0, more = 1, found = 0; more == 1 && !found; i++) {
+
+        more = next_field(&rest, &field, buf);
+
+        if (more != -1 && list_equals(&field, name)) {
+            *column = i;
+            found = 1;
+        }
+    }
+
+    free(buf);
+
+    return found ? 1 : comment ? 0 : -1;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file finds out which format a list has.
+ *
+ * It counts the lines that each format has.  A list has a format if nine of ten
+ * of its lines fit it: broken and unusual lines are for the reader to report.
+ */
+
+#include "list_adblock.h"
+#include "list_csv.h"
+#include "list_guess.h"
+
+
+typedef struct {
+    unsigned  lines;                     /* that are not comments or empty */
+    unsigned  adblock;                   /* what only Adblock lists have */
+    unsigned  remarks;                   /* lines that begin with ! */
+    unsigned  hosts;                     /* an address and a name */
+    unsigned  dnsmasq;
+    unsigned  rpz;
+    unsigned  names;                     /* a name or an address */
+    unsigned  urls;
+    unsigned  json;
+} counts_t;
+
+
+/* The columns of a csv that have the keys, the best one first. */
+static const struct {
+    const char  *column;
+    const char  *format;
+} columns[] = {
+    { "url", "csv:url" }, { "host", "csv:host" },
+    { "hostname", "csv:hostname" }, { "domain", "csv:domain" }
+};
+
+
+/* Returns 1 for text that nothing but a list of keys can be: a name with a dot,
+ * or an address. */
+static int
+is_name(const bloom_key_t *word)
+{
+    size_t       i;
+    bloom_key_t  host, rest;
+
+    rest = *word;
+    list_cut_wildcard(&rest);
+
+    if (list_is_address(&rest)) {
+        return 1;
+    }
+
+    (void) list_until(&rest, &host, '/');
+
+    for (i = 0; i < host.len; i++) {
+        if (!bloom_is_alpha(host.data[i]) && !bloom_is_digit(host.data[i])
+            && memchr(".-_:", host.data[i], 4) == NULL && host.data[i] < 0x80)
+        {
+            return 0;
+        }
+    }
+
+    return list_has(&host, '.') && host.len > 2;
+}
+
+
+/* Counts the words of a zone file. */
+static int
+is_rpz(bloom_key_t line)
+{
+    int          i;
+    bloom_key_t  word;
+
+    if (list_begins(&line, "$TTL") || list_begins(&line, "$ORIGIN")) {
+        return 1;
+    }
+
+    for (i = 0; i < 4 && list_word(&line, &word); i++) {
+        if (i != 0 && (list_equals(&word, "CNAME") || list_equals(&word, "SOA")
+                       || list_equals(&word, "NS") || list_equals(&word, "A")
+                       || list_equals(&word, "AAAA")
+                       || list_equals(&word, "TXT")))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+count(counts_t *n, bloom_key_t line)
+{
+    bloom_key_t  word, rest;
+
+    list_trim(&line);
+
+    if (line.len == 0 || list_begins(&line, ";")) {
+        return;
+    }
+
+    if (list_adblock_is_rule(&line)) {
+        n->adblock++;
+        n->lines++;
+        return;
+    }
+
+    if (list_begins(&line, "!")) {
+        n->remarks++;
+        return;
+    }
+
+    if (list_begins(&line, "#")) {
+        return;
+    }
+
+    n->lines++;
+    rest = line;
+    list_cut_comment(&rest);
+    (void) list_word(&rest, &word);
+    list_trim(&rest);
+
+    n->json += list_begins(&line, "{\"key\":");
+    n->dnsmasq += list_begins(&line, "address=/")
+                  || list_begins(&line, "server=/")
+                  || list_begins(&line, "local=/");
+    n->hosts += rest.len != 0 && list_is_address(&word);
+    n->rpz += is_rpz(line);
+
+    if (rest.len == 0) {
+        if (list_scheme(&word) != 0) {
+            n->urls++;
+
+        } else if (is_name(&word)) {
+            n->names += !list_has(&word, '/');
+            n->urls += list_has(&word, '/');
+        }
+    }
+}
+
+
+static int
+most(unsigned part, unsigned all)
+{
+    return all != 0 && part >= all - all / 10;
+}
+
+
+/* Returns the format for a csv whose header has a name that is known, or
+ * NULL. */
+static const char *
+guess_csv(const uint8_t *data, size_t len)
+{
+    int             rc, open;
+    size_t          i, column;
+    bloom_key_t     record;
+    const uint8_t  *p, *end, *next;
+
+    end = data + len;
+
+    for (i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+
+        for (rc = 0, p = data; rc == 0 && p < end; p = next + 1) {
+            next = list_csv_end(p, end, &open);
+            record.data = p;
+            record.len = (size_t) (next - p);
+
+            if (list_has(&record, ',')) {
+                rc = list_csv_column(&record, columns[i].column, &column);
+
+            } else {
+                list_trim(&record);
+                rc = record.len != 0 && record.data[0] != '#' ? -1 : 0;
+            }
+        }
+
+        if (rc == 1) {
+            return columns[i].format;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* Returns what a file is that is no list, or NULL. */
+static const char *
+why_none(const uint8_t *data, size_t len)
+{
+    size_t       i, controls;
+    bloom_key_t  text;
+
+    for (i = 0, controls = 0; i < len; i++) {
+        controls += data[i] < ' ' && data[i] != '\t' && data[i] != '\n'
+                    && data[i] != '\r';
+    }
+
+    if (controls != 0 && (memchr(data, '\0', len) || controls > len / 100)) {
+        return "has binary data";
+    }
+
+    text.data = data;
+    text.len = len;
+
+    do {
+        while (list_begins(&text, "\n")) {
+            list_skip(&text, 1);
+        }
+
+        list_trim(&text);
+    } while (list_begins(&text, "\n"));
+
+    return text.len == 0 ? "is empty"
+           : text.data[0] == '<' ? "is a web page or XML" : NULL;
+}
+
+
+/* Returns the name of the format that the counts stand for, or NULL. */
+static const char *
+judge(const counts_t *n)
+{
+    if (most(n->json, n->lines)) {
+        return "json";
+    }
+
+    if (most(n->dnsmasq, n->lines)) {
+        return "dnsmasq";
+    }
+
+    if (most(n->hosts, n->lines)) {
+        return "hosts";
+    }
+
+    /* a generic rule of Adblock lists, such as -ads-, looks like nothing */
+
+    if ((n->adblock != 0 && n->adblock + n->names + n->hosts > n->lines / 2)
+        || (n->remarks != 0 && n->names + n->hosts + n->adblock != 0
+            && most(n->names + n->hosts + n->adblock, n->lines)))
+    {
+        return "adblock";
+    }
+
+    if (most(n->rpz, n->lines) || (n->rpz > 4 && n->rpz > n->lines / 2)) {
+        return "rpz";
+    }
+
+    return most(n->names + n->urls, n->lines) ? "lines" : NULL;
+}
+
+
+const char *
+list_guess(const uint8_t *data, size_t len, const char **why)
+{
+    counts_t        n;
+    bloom_key_t     text, line;
+    const char     *format;
+
+    *why = why_none(data, len);
+
+    if (*why != NULL) {
+        return NULL;
+    }
+
+    memset(&n, 0, sizeof(n));
+    text.data = data;
+    text.len = len;
+
+    while (text.len != 0) {
+        (void) list_until(&text, &line, '\n');
+        count(&n, line);
+    }
+
+    if (n.lines == 0) {
+        *why = "has only comments";
+        return NULL;
+    }
+
+    format = guess_csv(data, len);
+
+    if (format == NULL) {
+        format = judge(&n);
+    }
+
+    *why = "has none of the formats that --from auto knows";
+
+    return format;
+}

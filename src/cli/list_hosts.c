@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file finds the names in hosts files.
+ */
+
+#include "list_hosts.h"
+
+
+enum { FIRST = 0, NAMES, KEYS, END };
+
+
+/* Returns 1 for a name that hosts files have for the machine itself. */
+static int
+is_local(const bloom_key_t *name)
+{
+    size_t  i;
+
+    static const char *const  names[] = {
+        "localhost", "localhost.localdomain", "local", "broadcasthost",
+        "ip6-localhost", "ip6-loopback", "ip6-localnet", "ip6-mcastprefix",
+        "ip6-allnodes", "ip6-allrouters", "ip6-allhosts", "0.0.0.0"
+    };
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (list_equals(name, names[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Takes the address at the beginning of the line. */
+static list_result_e
+take_address(list_line_t *at)
+{
+    bloom_key_t     address;
+    const uint8_t  *comment;
+
+    list_trim(&at->line);
+
+    if (at->line.len == 0) {
+        return LIST_EMPTY;
+    }
+
+    comment = memchr(at->line.data, '#', at->line.len);
+
+    if (comment == at->line.data) {
+        return LIST_COMMENT;
+    }
+
+    if (comment != NULL) {
+        at->line.len = (size_t) (comment - at->line.data);
+    }
+
+    (void) list_word(&at->line, &address);
+
+    if (!list_is_address(&address)) {
+        return list_bad(at, "does not begin with an address");
+    }
+
+    list_trim(&at->line);
+
+    return at->line.len == 0 ? list_bad(at, "has an address but no name")
+                             : LIST_KEY;
+}
+
+
+list_result_e
+list_hosts_next(list_line_t *at)
+{
+    list_result_e  result;
+
+    if (at->step == FIRST) {
+        result = take_address(at);
+        at->step = result == LIST_KEY ? NAMES : END;
+
+        if (result != LIST_KEY) {
+            return result;
+        }
+    }
+
+    while (at->step != END && list_word(&at->line, &at->key)) {
+        if (!is_local(&at->key)) {
+            at->step = KEYS;
+            return LIST_KEY;
+        }
+    }
+
+    if (at->step == NAMES) {
+        at->step = END;
+        return list_skipped(at, "has only names for the machine itself");
+    }
+
+    return LIST_END;
+}

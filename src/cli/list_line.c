@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file takes texts apart for the readers of lists.
+ */
+
+#include "bloom_host.h"
+#include "list_line.h"
+
+
+int
+list_equals(const bloom_key_t *text, const char *other)
+{
+    size_t  i;
+
+    for (i = 0; i < text->len; i++) {
+        if (other[i] == '\0'
+            || bloom_lower(text->data[i]) != bloom_lower((uint8_t) other[i]))
+        {
+            return 0;
+        }
+    }
+
+    return other[i] == '\0';
+}
+
+
+int
+list_word(bloom_key_t *text, bloom_key_t *word)
+{
+    list_trim(text);
+
+    for (word->data = text->data, word->len = 0;
+         word->len < text->len && !list_is_blank(text->data[word->len]);
+         word->len++)
+    {
+        /* void */
+    }
+
+    list_skip(text, word->len);
+
+    return word->len != 0;
+}
+
+
+int
+list_until(bloom_key_t *text, bloom_key_t *part, char delimiter)
+{
+    const uint8_t  *end;
+
+    *part = *text;
+    end = text->len != 0 ? memchr(text->data, delimiter, text->len) : NULL;
+
+    if (end == NULL) {
+        list_skip(text, text->len);
+        return 0;
+    }
+
+    part->len = (size_t) (end - text->data);
+    list_skip(text, part->len + 1);
+
+    return 1;
+}
+
+
+void
+list_cut_comment(bloom_key_t *text)
+{
+    const uint8_t  *p, *end;
+
+    p = text->data;
+    end = text->data + text->len;
+
+    for ( /* void */ ;
+         p < end && (p = memchr(p, '#', (size_t) (end - p))) != NULL;
+         p++)
+    {
+        if (p == text->data || list_is_blank(p[-1])) {
+            text->len = (size_t) (p - text->data);
+            list_trim(text);
+            return;
+        }
+    }
+}
+
+
+int
+list_is_address(const bloom_key_t *text)
+{
+    bloom_host_t  host;
+
+    return text->len != 0
+           && (text->data[0] == ':' || text->data[0] == '['
+               || bloom_hex_digit(text->data[0]) != -1)
+           && bloom_host_parse(&host, text->data, text->len) == NULL
+           && host.kind != BLOOM_HOST_NAME;
+}
+
+
+int
+list_is_sink(const bloom_key_t *text)
+{
+    size_t  i;
+
+    static const char *const  sinks[] = {
+        "0.0.0.0", "127.0.0.1", "::", "::1", "0"
+    };
+
+    for (i = 0; i < sizeof(sinks) / sizeof(sinks[0]); i++) {
+        if (list_equals(text, sinks[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+size_t
+list_scheme(const bloom_key_t *text)
+{
+    size_t  i;
+
+    for (i = 0; i < text->len; i++) {
+        if (!bloom_is_alpha(text->data[i])
+            && (i == 0 || (!bloom_is_digit(text->data[i])
+                           && memchr("+-.", text->data[i], 3) == NULL)))
+        {
+            break;
+        }
+    }
+
+    return i != 0 && text->len - i >= 3
+           && memcmp(text->data + i, "://", 3) == 0 ? i + 3 : 0;
+}
+
+
+void
+list_cut_wildcard(bloom_key_t *name)
+{
+    if (list_begins(name, "*.")) {
+        list_skip(name, 1);
+    }
+
+    while (name->len > 1 && name->data[0] == '.') {
+        list_skip(name, 1);
+    }
+}
+
+
+const char *
+list_domain(const bloom_key_t *name)
+{
+    bloom_key_t  rest;
+
+    if (list_has(name, '*')) {
+        return "has a wildcard";
+    }
+
+    rest = *name;
+
+    while (rest.len != 0 && list_ends(&rest, '.')) {
+        rest.len--;
+    }
+
+    if (!list_has(&rest, '.') && !list_has(&rest, ':')) {
+        return "is a whole top-level domain, which no key can stand for";
+    }
+
+    return NULL;
+}
