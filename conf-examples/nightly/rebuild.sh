@@ -17,6 +17,9 @@
 #                   a status other than 0 if it could not print them all
 #   KEYS_MATCH      an extended regular expression that each of these lines has
 #                   to match as a whole, such as [0-9]+ (default: none)
+#   KEY_FILES       files with further keys, with spaces between their names; with
+#                   "--from auto" each may have a format of its own, which may
+#                   differ from that of SOURCE (default: none)
 #   IMAGE           the file that "file=" of the zone names
 #   BUILD_OPTIONS   options of `ngx-bloom build`: "-n" above all, and "--key" if
 #                   the zone needs a key form
@@ -65,6 +68,7 @@ SOURCE=${SOURCE-}
 IMAGE=${IMAGE-}
 BUILD_OPTIONS=${BUILD_OPTIONS-}
 KEYS_MATCH=${KEYS_MATCH-}
+KEY_FILES=${KEY_FILES-}
 AS_OF=${AS_OF-}
 CHANGE=${CHANGE:-0}
 ZONE_URL=${ZONE_URL-}
@@ -294,6 +298,7 @@ if [ -n "$KEYS_MATCH" ]; then
 fi
 
 read -ra options <<< "$BUILD_OPTIONS"
+read -ra files <<< "$KEY_FILES"
 
 as_of=$((as_of - LAG))
 [ "$CHANGE" != 1 ] || MAX_CHANGE=off
@@ -303,7 +308,7 @@ as_of=$((as_of - LAG))
 status=0
 ngx-bloom build "${options[@]}" --as-of "$as_of" -o "$new" \
           --min-keys "$MIN_KEYS" --max-change "$MAX_CHANGE" \
-          --replaces "$IMAGE" "$work/keys" || status=$?
+          --replaces "$IMAGE" "$work/keys" "${files[@]}" || status=$?
 
 case $status in
     0) ;;
