@@ -254,7 +254,7 @@ copy_checkout() {
     port=$(free_port $((18080 + $$ % 1000 * 4)))
     backend=$(free_port $((port + 1)))
     third=$(free_port $((backend + 1)))
-    use_ports -i "$scratch"/conf-examples/{*.conf,nightly/try.env}
+    use_ports -i "$scratch"/conf-examples/{*.conf,*/try.env}
 }
 
 # check_blocks DOCUMENT: checks all fenced blocks of a document
@@ -589,6 +589,7 @@ check_blocks docs/api.md
 check_blocks docs/operations.md
 check_blocks docs/rollout.md
 check_blocks docs/nightly.md
+check_blocks docs/block-list-job.md
 check_blocks docs/deleting.md
 check_blocks docs/key-forms.md
 check_blocks docs/security.md

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# rebuild.sh: builds a zone's image from a database and has nginx load it
+# rebuild.sh: builds a zone's image from a database or a published list and has
+# nginx load it
 #
 # A new image replaces the old one only if it is whole, has about as many keys
-# (MAX_CHANGE) and is of the same kind (CHANGE). If nginx refuses it, the script
-# puts the old image back.
+# (MAX_CHANGE), is of the same kind (CHANGE), and finds the right samples
+# (MUST_HAVE, MUST_NOT_HAVE). If nginx refuses it, the script puts the old image
+# back.
 #
 # docs/nightly.md explains each step.
 #
@@ -15,6 +17,9 @@
 #                   a status other than 0 if it could not print them all
 #   KEYS_MATCH      an extended regular expression that each of these lines has
 #                   to match as a whole, such as [0-9]+ (default: none)
+#   KEY_FILES       files with further keys, with spaces between their names; with
+#                   "--from auto" each may have a format of its own, which may
+#                   differ from that of SOURCE (default: none)
 #   IMAGE           the file that "file=" of the zone names
 #   BUILD_OPTIONS   options of `ngx-bloom build`: "-n" above all, and "--key" if
 #                   the zone needs a key form
@@ -31,22 +36,31 @@
 #   CHANGE          1: the new image may have any number of keys from MIN_KEYS
 #                   on, another key form, hash, layout or rate than the old one,
 #                   and an earlier time; for one run
+#   MUST_HAVE       a file of keys, one a line, that the new image has to find,
+#                   such as URLs that were listed for years (default: none)
+#   MUST_NOT_HAVE   a file of keys, one a line, that the new image must not
+#                   find, such as your own hosts (default: none)
+#   CHECK           a command that fails unless nginx does with the new image
+#                   what it should, such as a request for a listed URL; the
+#                   script repeats it for WAIT seconds (default: none)
 #   AS_OF           a command, run after SOURCE, that prints the time up to
 #                   which the keys are complete, in seconds since 1970 (default:
 #                   the time before SOURCE)
 #   LAG             seconds by which SOURCE may lag behind the database, as on a
 #                   replica (default: 0)
-#   WAIT            seconds to wait for the new image after NGINX_RELOAD
-#                   (default: 300)
+#   WAIT            seconds to wait for the new image after NGINX_RELOAD, and
+#                   for CHECK (default: 300)
 #   TMPDIR          a directory with room for the keys (default: /tmp)
 #
 # Files beside the image: IMAGE.new, the image that is built, which stays there
-# if it does not replace the old one; IMAGE.previous, the old image until the
-# new one serves; IMAGE.lock, which lets one rebuild run at a time.
+# if it does not replace the old one; IMAGE.saved, the old image until the new
+# one serves; IMAGE.previous, the old image from then on; IMAGE.lock, which lets
+# one rebuild run at a time.
 #
 # Exit status: 0 the new image serves (without ZONE_URL: nginx was told to
 # load it; for a first image, if nginx does not run: it is in place); 1 nothing
-# was changed; 2 the new image is in place, and nginx may not serve it.
+# was changed; 2 the new image is in place, and nginx may not serve it, or CHECK
+# fails.
 
 set -euo pipefail
 
@@ -54,6 +68,7 @@ SOURCE=${SOURCE-}
 IMAGE=${IMAGE-}
 BUILD_OPTIONS=${BUILD_OPTIONS-}
 KEYS_MATCH=${KEYS_MATCH-}
+KEY_FILES=${KEY_FILES-}
 AS_OF=${AS_OF-}
 CHANGE=${CHANGE:-0}
 ZONE_URL=${ZONE_URL-}
@@ -62,28 +77,43 @@ NGINX_RELOAD=${NGINX_RELOAD-nginx -q -t && nginx -s reload}
 MIN_KEYS=${MIN_KEYS:-1}
 MAX_CHANGE=${MAX_CHANGE:-20%}
 LAG=${LAG:-0}
+MUST_HAVE=${MUST_HAVE-}
+MUST_NOT_HAVE=${MUST_NOT_HAVE-}
+CHECK=${CHECK-}
 WAIT=${WAIT:-300}
 
 new=$IMAGE.new
+saved=$IMAGE.saved
 previous=$IMAGE.previous
 
 
 fail() {
-    echo "rebuild: $1; nothing was changed" >&2
+    echo "rebuild: $1; nothing was changed$(old_image)" >&2
     exit 1
+}
+
+# Prints which image stays.
+
+old_image() {
+    local info of
+
+    info=$(ngx-bloom info --json "$IMAGE" 2> /dev/null) || return 0
+    of=$(value as_of <<< "$info")
+    [ "$of" != null ] || of=$(value created <<< "$info")
+    echo ": $IMAGE, of $of, stays"
 }
 
 # put_back WHY [STATUS]: puts the old image back. A first image stays, since
 # nginx needs it to start; the script then exits with STATUS, or else with 2.
 
 put_back() {
-    if [ ! -e "$previous" ]; then
+    if [ ! -e "$saved" ]; then
         echo "rebuild: $1; $IMAGE is the first image: start or reload nginx"
         exit "${2-2}"
     fi
 
     ln -f "$IMAGE" "$new"
-    mv -f "$previous" "$IMAGE"
+    mv -f "$saved" "$IMAGE"
     fail "$1; the image that was built is $new"
 }
 
@@ -120,10 +150,23 @@ reload_nginx() {
                 "$([ -n "$ZONE_URL" ] && echo 2 || echo 0)"
 }
 
+# wait_for COMMAND...: repeats a command until it succeeds, for WAIT seconds
+
+wait_for() {
+    local tries
+
+    for ((tries = 0; tries < WAIT * 2; tries++)); do
+        "$@" && return
+        sleep 0.5
+    done
+
+    return 1
+}
+
 # Has nginx load the new image, after a reload if the zone is too small.
 
 load() {
-    local status error=0 bank tries
+    local status error=0 bank
 
     status=$(curl -sS -o "$work/answer" -w '%{http_code}' -X POST \
                   "$ZONE_URL/reload") || error=$?
@@ -165,12 +208,9 @@ zone's size if one is configured, then run as root: \
          "reloading nginx"
     reload_nginx
 
-    for ((tries = 0; tries < WAIT * 2; tries++)); do
-        serves_new && return
-        sleep 0.5
-    done
-
-    unsure "nginx was reloaded, and does not serve the new image after $WAIT s"
+    wait_for serves_new \
+    || unsure "nginx was reloaded, and does not serve the new image after \
+$WAIT s"
 }
 
 
@@ -194,6 +234,23 @@ BUILD_OPTIONS, $once"
     [ "$old" = null ] || [[ ! $new < $old ]] \
     || fail "the as_of of the new image, $new, is earlier than that of the old \
 image, $old: load newer keys, $once"
+}
+
+# check_samples SETTING ANSWER FILE: the new image gives this answer about each
+# key of the file. The entry that an image has for a key is its "expression".
+
+check_samples() {
+    local status=0
+
+    [ -n "$3" ] || return 0
+
+    ngx-bloom test --json "$new" -f "$3" > "$work/samples" || status=$?
+    [ $status -le 1 ] || fail "the samples of $1=$3 cannot be tested"
+
+    if grep -vF "\"answer\":\"$2\"" "$work/samples" > "$work/wrong"; then
+        head -n 3 "$work/wrong" >&2
+        fail "the new image is wrong about these keys of $1=$3"
+    fi
 }
 
 
@@ -241,6 +298,7 @@ if [ -n "$KEYS_MATCH" ]; then
 fi
 
 read -ra options <<< "$BUILD_OPTIONS"
+read -ra files <<< "$KEY_FILES"
 
 as_of=$((as_of - LAG))
 [ "$CHANGE" != 1 ] || MAX_CHANGE=off
@@ -250,7 +308,7 @@ as_of=$((as_of - LAG))
 status=0
 ngx-bloom build "${options[@]}" --as-of "$as_of" -o "$new" \
           --min-keys "$MIN_KEYS" --max-change "$MAX_CHANGE" \
-          --replaces "$IMAGE" "$work/keys" || status=$?
+          --replaces "$IMAGE" "$work/keys" "${files[@]}" || status=$?
 
 case $status in
     0) ;;
@@ -272,25 +330,35 @@ if [ "$CHANGE" != 1 ] && [ -e "$IMAGE" ]; then
     check_kind
 fi
 
+check_samples MUST_HAVE present "$MUST_HAVE"
+check_samples MUST_NOT_HAVE absent "$MUST_NOT_HAVE"
+
 if [ -e "$IMAGE" ]; then
     chmod --reference="$IMAGE" "$new"
     chgrp --reference="$IMAGE" "$new" \
     || fail "the new image cannot have the group of the old one"
 
-    ln -f "$IMAGE" "$previous"
+    ln -f "$IMAGE" "$saved"
 else
-    rm -f "$previous"
+    rm -f "$saved"
 fi
 
 mv -f "$new" "$IMAGE"
 
 if [ -n "$ZONE_URL" ]; then
     load
-    echo "rebuild: nginx serves $IMAGE with $keys key$s"
 else
     reload_nginx
+fi
+
+[ ! -e "$saved" ] || mv -f "$saved" "$previous"
+
+[ -z "$CHECK" ] || wait_for bash -c "$CHECK" 9>&- \
+|| unsure "nginx was told to load the new image, and CHECK fails"
+
+if [ -n "$ZONE_URL" ]; then
+    echo "rebuild: nginx serves $IMAGE with $keys key$s"
+else
     echo "rebuild: nginx was told to load $IMAGE with $keys key$s;" \
          "its error log says \"serves generation\" when it has"
 fi
-
-rm -f "$previous"

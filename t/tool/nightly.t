@@ -101,7 +101,7 @@ sub changes_nothing {
 sub no_rests {
     my ($what) = @_;
 
-    is_deeply([glob("$dir/tmp/*"), glob("$dir/*.previous")], [],
+    is_deeply([glob("$dir/tmp/*"), glob("$dir/*.saved")], [],
               "$what leaves no temporary file");
 }
 

@@ -17,7 +17,8 @@ use BloomTest::Process qw(spawn alive wait_until session_members);
 
 
 # An answer is a body, or a hash of status, headers (a list of pairs) and
-# body.  $answer is an answer, a hash reference {path => answer} under the
+# body, or a hash with a function `raw` that writes the whole response to the
+# connection.  $answer is an answer, a hash reference {path => answer} under the
 # key `paths`, or a function from the request to an answer.
 
 sub new {
@@ -91,6 +92,8 @@ sub _serve {
         if ref $answer eq 'HASH' && $answer->{paths};
     $answer = $answer->($request) if ref $answer eq 'CODE';
     $answer = { body => $answer } unless ref $answer;
+
+    return $answer->{raw}->($client) if $answer->{raw};
 
     my $body = $answer->{body} // '';
     my @headers = @{ $answer->{headers} || [] };

@@ -1,0 +1,187 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# fetch-list.sh: fetches a published list into a file
+#
+# Usage: fetch-list.sh URL FILE
+#
+# FILE is replaced only by a whole list. It gets the time that the server states
+# in Last-Modified, or else the time of the request. If the server has no newer
+# list, FILE stays. A list that is compressed by gzip is decompressed.
+#
+# The script trusts nothing that the server sends. rebuild.sh checks the keys.
+# docs/block-list-job.md explains both.
+#
+# Settings, from the environment:
+#
+#   MAX_SIZE        the largest size of the list, also when it is decompressed,
+#                   with K, M or G (default: 64M)
+#   MAX_TIME        seconds that the transfer may take (default: 300)
+#   CURL_OPTIONS    further options of curl, such as --cacert FILE or -H @FILE;
+#                   --location follows redirects, to https:// only
+#
+# Files beside FILE: FILE.header, the header of the response that had the list;
+# FILE.new, a directory that exists while the script runs.
+#
+# Exit status: 0 FILE is the newest list; 1 FILE was not changed.
+
+set -euo pipefail
+export LC_ALL=C
+
+MAX_SIZE=${MAX_SIZE:-64M}
+MAX_TIME=${MAX_TIME:-300}
+CURL_OPTIONS=${CURL_OPTIONS-}
+
+if [ $# != 2 ]; then
+    echo "usage: fetch-list.sh URL FILE" >&2
+    exit 1
+fi
+
+url=$1
+file=$2
+work=$file.new
+
+# Passwords in the URL do not belong into a log.
+
+name=$(sed 's,^\([a-z]*://\)[^/]*@,\1,; s,?.*,,' <<< "$url")
+
+# fail WHY: the server's words may be in it
+
+fail() {
+    printf 'fetch-list: %s: %s; %s\n' "$name" "$1" \
+        "$([ -e "$file" ] && echo "$file stays" || echo "there is no $file")" \
+    | cut -c 1-1000 | cat -v >&2
+    exit 1
+}
+
+# limited COMMAND...: no file that the command writes exceeds MAX_SIZE
+
+limited() (
+    trap '' XFSZ
+    ulimit -f $((max / 1024)) 2> /dev/null || true   # a lower limit holds
+    exec "$@"
+)
+
+# refuse_if_larger PATH: is called when a command could not write a file
+
+refuse_if_larger() {
+    [ "$(stat -c %s "$1")" -lt $((max / 1024 * 1024)) ] \
+    || fail "the list is larger than MAX_SIZE=$MAX_SIZE"
+}
+
+# field NAME PATH: prints a field of the last response's header in the file. The
+# name is in lower case.
+
+field() {
+    [ ! -e "$2" ] \
+    || tr -d '\r\0' < "$2" | awk -v name="$1:" '
+           /^HTTP\// { value = "" }
+           index(tolower($0), name) == 1 {
+               value = $0
+               sub(/^[^:]*:[ \t]*/, "", value)
+           }
+           END { print value }'
+}
+
+# Without a length or chunks, a list that was cut looks like a whole one.
+
+end_is_known() {
+    [ "${version%%.*}" -ge 2 ] \
+    || [ -n "$(field content-length "$work/header")" ] \
+    || [ -n "$(field transfer-encoding "$work/header")" ]
+}
+
+hex() { od -An -tx1 | tr -d ' '; }
+
+max=$(numfmt --from=iec "$MAX_SIZE") \
+|| fail "MAX_SIZE=$MAX_SIZE is not a size such as 64M"
+
+rm -rf "$work"
+mkdir "$work"
+trap 'rm -rf "$work"' EXIT
+: > "$work/list"
+
+options=(
+    -q -sS --fail --globoff --suppress-connect-headers
+    --proto '=http,https' --proto-redir '=https' --max-redirs 5
+    --connect-timeout 30 --max-time "$MAX_TIME"
+    --remote-time -o "$work/list" -D "$work/header"
+    -w '%{http_code} %{http_version} %{redirect_url}'
+)
+
+# The server is asked whether it has another list than FILE.
+
+if [ -s "$file" ]; then
+    for condition in If-None-Match:etag If-Modified-Since:last-modified; do
+        value=$(field "${condition#*:}" "$file.header")
+        [ -z "$value" ] || options+=(-H "${condition%:*}: $value")
+    done
+fi
+
+read -ra more <<< "$CURL_OPTIONS"
+
+start=$(date +%s)
+error=0
+
+answer=$(limited curl "${options[@]}" "${more[@]}" --url "$url") || error=$?
+
+read -r status version location <<< "$answer" || true
+
+case $error in
+    0)   ;;
+    22)  fail "the server answers $status" ;;
+    23)  refuse_if_larger "$work/list"
+         fail "the list cannot be written: see above" ;;
+    28)  fail "the list was not complete after MAX_TIME=$MAX_TIME seconds" ;;
+    *)   fail "the list cannot be fetched: see above" ;;
+esac
+
+case $status in
+    200) ;;
+    304) [ -s "$file" ] || fail "the server answers 304 to a first request"
+         exit 0 ;;
+    3??) fail "the server redirects to \"$location\": if that is right, use \
+that URL" ;;
+    *)   fail "the server answers $status, not 200" ;;
+esac
+
+end_is_known || fail "the response has no Content-Length, so a list that was \
+cut looks like a whole one"
+
+if [ "$(head -c 2 "$work/list" | hex)" = 1f8b ]; then
+    limited gzip -dc < "$work/list" > "$work/plain" || {
+        refuse_if_larger "$work/plain"
+        fail "the list cannot be decompressed: see above"
+    }
+
+    touch -r "$work/list" "$work/plain"
+    mv "$work/plain" "$work/list"
+fi
+
+[ -s "$work/list" ] || fail "the list is empty"
+
+# A time in the future would make every later list look older.
+
+time=$(stat -c %Y "$work/list")
+[ "$time" -le "$start" ] || time=$start
+
+# A list without Last-Modified says nothing about its age.
+
+if [ -e "$file" ] && [ -n "$(field last-modified "$work/header")" ] \
+   && [ -n "$(field last-modified "$file.header")" ] \
+   && [ "$time" -lt "$(stat -c %Y "$file")" ]
+then
+    fail "the list is of $(date -u -d "@$time" +%FT%TZ), and $file is of \
+$(date -u -r "$file" +%FT%TZ): if the older list is right, remove the file, \
+and run rebuild.sh once with CHANGE=1"
+fi
+
+# `cat` would join the last line with the first line of another list.
+
+[ "$(tail -c 1 "$work/list" | hex)" = 0a ] || echo >> "$work/list"
+
+touch -d "@$time" "$work/list"
+sync "$work/list"
+rm -f "$file.header"
+mv -f "$work/list" "$file"
+mv -f "$work/header" "$file.header"
