@@ -47,8 +47,8 @@ static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
 /*
- * What the last lookup has found.  `expression` is set by lookups of one key in
- * a form with many expressions, `key` by lookups of lists only.
+ * What the last lookup has found.  Lookups in the forms raw and lower need not
+ * set `expression`; only lookups of lists set `key`.
  */
 static ngx_bloom_match_t  ngx_bloom_lookup_found;
 
@@ -386,6 +386,7 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
         if (ngx_bloom_lookup_end(zone) == NGX_OK) {
             *key = prefetch->key;
+            ngx_bloom_lookup_found.expression = 0;
 
             return ngx_bloom_lookup_answer(present, behind);
         }
