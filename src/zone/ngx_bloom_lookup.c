@@ -51,8 +51,8 @@ static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
 /*
- * What the last lookup has found.  `expression` is set by lookups of one key in
- * a form with many expressions, `key` by lookups of lists only.
+ * What the last lookup has found.  Lookups in the forms raw and lower need not
+ * set `expression`; only lookups of lists set `key`.
  */
 static ngx_bloom_match_t  ngx_bloom_lookup_found;
 

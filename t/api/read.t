@@ -19,7 +19,8 @@ my @ids = keys_of('id', 30);
 
 $t->build_image('ids.bloom', \@ids, '-p', '1e-9', '--as-of',
                 '2026-01-02T03:04:05Z');
-configure($t, ['zone=ids file=ids.bloom "label=Known IDs"', 'zone=seen capacity=1k fpr=1e-6'],
+configure($t, ['zone=ids file=ids.bloom "label=Known IDs"',
+               'zone=seen capacity=1k fpr=1e-6'],
           api => 1, server => <<'CONF');
     location /reading/ { bloom_api; }
     location /off/ { bloom_api write=off; }
