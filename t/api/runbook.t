@@ -170,8 +170,8 @@ sub run_documented {
 }
 
 
-# Runs a command that stops and starts nodes.  The script "systemctl" leaves what
-# it is told in a file, and waits until the file is gone.
+# Runs a command that stops and starts nodes.  The script "systemctl" leaves
+# what it is told in a file, and waits until the file is gone.
 
 sub shell_with_systemctl {
     my ($command) = @_;
