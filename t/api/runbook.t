@@ -8,8 +8,8 @@
 # The nodes are instances of nginx at 127.0.0.1, 127.0.0.2 and 127.0.0.3, with
 # the same ports.  Each command runs in a shell of its own, after the block that
 # the document says to paste and after the settings of earlier commands.  The
-# test replaces addresses and ports; ssh, scp and redis-cli are scripts that
-# reach the test's nginx and Redis.
+# test replaces addresses and ports; ssh, scp, systemctl and redis-cli are
+# scripts that reach the test's nginx and Redis.
 
 use strict;
 use warnings;
@@ -143,7 +143,7 @@ sub shell {
     my ($exit, $out) = run_command(
         ['bash', '-c', "cd $dir/desk\nexec 2>&1\n"
                        . localise("$paste\n$before$command")],
-        env => { PATH => "$dir/bin:$ENV{PATH}" });
+        env => { %{ $desk->{env} || {} }, PATH => "$dir/bin:$ENV{PATH}" });
 
     $settings{$1} = $command if $command =~ /\A([A-Z]+)=.*\z/;
 
