@@ -8,8 +8,8 @@
 # The nodes are instances of nginx at 127.0.0.1, 127.0.0.2 and 127.0.0.3, with
 # the same ports.  Each command runs in a shell of its own, after the block that
 # the document says to paste and after the settings of earlier commands.  The
-# test replaces addresses and ports; ssh, scp and redis-cli are scripts that
-# reach the test's nginx and Redis.
+# test replaces addresses and ports; ssh, scp, systemctl and redis-cli are
+# scripts that reach the test's nginx and Redis.
 
 use strict;
 use warnings;
@@ -44,7 +44,8 @@ script('redis-cli', join ' ', 'exec', program('redis-cli'),
 script('ssh', <<"SH");
 node=\$1; shift
 export PATH=$dir/bin/\$node:\$PATH
-exec sh -c "\$(printf '%s' "\$*" | sed "s|/etc/nginx|$dir/node/\$node|g")"
+exec sh -c "\$(printf '%s' "\$*" | sed "s|/etc/nginx|$dir/node/\$node|g
+    s|/var/lib/nginx/bloom|$dir/node/\$node/state|g")"
 SH
 script('scp', <<"SH");
 test "\$1" = -q || exit 2
@@ -142,7 +143,7 @@ sub shell {
     my ($exit, $out) = run_command(
         ['bash', '-c', "cd $dir/desk\nexec 2>&1\n"
                        . localise("$paste\n$before$command")],
-        env => { PATH => "$dir/bin:$ENV{PATH}" });
+        env => { %{ $desk->{env} || {} }, PATH => "$dir/bin:$ENV{PATH}" });
 
     $settings{$1} = $command if $command =~ /\A([A-Z]+)=.*\z/;
 
@@ -160,9 +161,43 @@ sub run_documented {
     my $out;
     my $once = sub { ($out = shell($command)) =~ $pattern };
 
+    $once = sub { ($out = shell_with_systemctl($command)) =~ $pattern }
+        if $command =~ /systemctl/;
+
     ok($command =~ /^(?:visit|state)/ ? wait_until($once) : $once->(),
        "line $line of docs/runbook.md works as written: $command")
         or diag($out);
+}
+
+
+# Runs a command that stops and starts nodes.  The script "systemctl" leaves
+# what it is told in a file, and waits until the file is gone.
+
+sub shell_with_systemctl {
+    my ($command) = @_;
+
+    my $done = "$dir/desk/output";
+    my $pid = spawn(sub {
+        my $out = shell($command);
+        $desk->write_file('desk/output.new', $out);
+        rename "$done.new", $done;
+    });
+
+    wait_until(sub {
+        for my $i (0 .. $#nodes) {
+            my $told = 'bin/127.0.0.' . ($i + 1) . '/told';
+
+            next if !-s "$dir/$told";
+
+            my $what = $desk->read_file($told);
+            $what eq "stop nginx\n" ? $nodes[$i]->stop : $nodes[$i]->run;
+            unlink "$dir/$told";
+        }
+        return -e $done;
+    });
+    waitpid $pid, 0;
+
+    return $desk->read_file('desk/output');
 }
 
 
@@ -222,7 +257,7 @@ sub start_nodes {
 
         $text =~ s/^load_module\s.*/%%TEST_GLOBALS%%/m;
         $text =~ s/^(?:pid|error_log)\s.*//mg;
-        $text =~ s/file=urls-bad\.bloom/file=bad.bloom/;
+        $text =~ s/file=urls-\w+\.bloom/file=bad.bloom/g;
         $text =~ s/\b127\.0\.0\.1:(808[012])\b/
                    ($example eq 'redirect.conf' && $1 == 8082
                     ? '127.0.0.1' : $address) . ':' . $desk->port($1)/gex;
@@ -236,6 +271,8 @@ sub start_nodes {
 
         script("$address/nginx", "exec $t->{binary} -e error.log -p "
                                  . $t->testdir . '/ -c nginx.conf "$@"');
+        script("$address/systemctl", "told=$dir/bin/$address/told\n"
+            . 'echo "$*" > $told; while [ -e $told ]; do sleep 0.02; done');
         $t->run;
         push @nodes, $t;
     }
@@ -335,6 +372,16 @@ sub everything {
         run_section($way);
     }
 
+    start_nodes($count);
+    shell('echo right.example/ > local.txt');
+    add('right.example/');
+    run_section('Block now');
+    run_section('Forget added entries');
+    is(statuses('http://www.evil.example/pay/now'), $all->(200),
+       'an entry that was added by mistake is gone');
+    is(statuses('http://right.example/'), $all->(403),
+       'another added entry is still there');
+
     confirming_service($count);
 }
 
@@ -349,7 +396,7 @@ sub confirming_service {
     ok(wait_until(sub { shell('redis-cli ping') eq "PONG\n" }),
        'Redis starts');
     shell('ngx-bloom expand --key url -f list.txt'
-          . ' | awk -v RS= "{ print \$2 }" | xargs redis-cli sadd bad');
+          . ' | awk -v RS= "{ print \$2 }" | xargs redis-cli sadd sites');
 
     $desk->write_file('confirm.pl', content('conf-examples/confirm.pl'));
     run_command(['perl', "$dir/confirm.pl", '127.0.0.1:' . $desk->port(8082),
@@ -560,10 +607,13 @@ sub other_lines {
     start_nodes(1);
     like(shell('each other/test --data-raw x'),
          qr/FAILED .*"unknown_zone"/, 'an unknown zone is reported');
-    like(add("a.example/\nb.example/"), qr/"received":2/,
-         'an entry with a line end is two entries');
     like(add('mailto:x'), qr/"added":0,.*"invalid":1,.*"reason":"/,
          'an invalid entry is not added, and there is a reason');
+    $nodes[0]->stop;
+    like($add->(), qr/\A127\.0\.0\.1 FAILED curl: \(7\) .*\n\z/,
+         'the only node is down');
+    is(statuses('http://evil.example/pay/'), '000',
+       'a client cannot reach the only node');
 
     # a zone without a journal: the image has to be built, copied and loaded
 
@@ -572,13 +622,16 @@ sub other_lines {
     });
     like($add->(), qr/^127\.0\.0\.1 FAILED .*"no_additions"/,
          'a zone without a journal takes no additions');
-    build("$dir/desk/new.bloom", "$dir/desk/list.txt");
-    like(shell('each "$BLOCK/image" -T new.bloom'), qr/"not_possible"/,
-         'a zone without a journal takes no uploads');
 
-    shell('echo evil.example/pay/ >> list.txt');
-    build("$dir/desk/new.bloom", "$dir/desk/list.txt");
-    shell(command('Load a list without the entry', $_)) for qw(scp reload);
+    my $load = 'Load a list without the entry';
+    my $file = $nodes[0]->testdir . '/bad.bloom';
+
+    shell("(cat list.txt; echo evil.example/pay/) > shorter.txt; cp $file ."
+          . ' && mv bad.bloom old.bloom');
+    is(shell(command($load, 'build')), '', 'an image is built');
+    like(shell(command($load, 'T new')), qr/"not_possible"/,
+         'a zone without a journal takes no uploads');
+    shell(command($load, $_)) for qw(scp reload);
     is(statuses('http://evil.example/pay/'), '403 403 403',
        'the new image blocks on each node');
 
