@@ -279,6 +279,25 @@ CSV
     refused($text, qr/than --max-errors allows \(0.09%\); 300 of 300000 are/,
             @options, '--max-errors', '0.09%');
 
+    # line numbers in later blocks
+
+    my $many = 'x' x 30 . "\n" . "h.example\n" x 400_000;
+
+    for ([$many . "bad 1\n", 'line 400002', '--key', 'host'],
+         [$many =~ tr/\n/\0/r . "bad 1\0", 'key 400002', '--key', 'host', '-0'],
+         [$many =~ s/h\.example/"h.example\n"/gr . "bad 1\n", 'line 800002',
+          '--key', 'host', '--from', 'csv:1'],
+         [$many =~ s/.*\n/h.example CNAME (\n.\n)\n/gr . "a\n", 'line 1200004',
+          '--key', 'host', '--from', 'rpz'])
+    {
+        my ($big, $where, @form) = @$_;
+        my ($exit, undef, $complaint)
+            = $t->run_tool('build', '-o', "$dir/none", '-j', 4, @form,
+                           { stdin => $big });
+        like($complaint, qr/: \Q$where\E: "/,
+             "an invalid line of a later block has its number: @form");
+    }
+
     $t->write_file('good', "a.b\n");
     $t->write_file('bad', "\n# x\n/\n");
     my ($exit, undef, $where) = $t->run_tool(
