@@ -209,6 +209,15 @@ CSV
        'a csv field keeps the line ends that are within it');
     is($json->{received}, 3, 'csv records may have several lines');
 
+    # a stray quote is an error of its record, not the end of other records
+
+    my $stray = "a,b,c\n1,x,\"q\n2,y,\"r\n3,z,s\n";
+    refused($stray, qr/line 2: .* has a quoted field that does not end/,
+            '--from', 'csv:b');
+    ($image, $json) = build($stray, '--from', 'csv:b', '--max-errors', '1');
+    has($image, 'csv: a stray quote', 'z');
+    is($json->{received}, 1, 'a csv record that a stray quote joins is left out');
+
     ($image, $json) = build("a,b\n1,2\n3,4", '--from', 'csv:b');
     has($image, 'csv: a header that is no comment', '2', '4');
     is($json->{received}, 2, 'a csv header that is no comment is no key');
