@@ -382,7 +382,9 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
            format_rate(rate, bloom_geometry_fpr(&image->geometry,
                                                 image->items)));
 
-    key_options_report(&build->from, counts, build->output);
+    key_options_report(&build->from, counts,
+                       image->flags & BLOOM_IMAGE_ESTIMATED
+                       ? 0 : counts->received - image->items, build->output);
 }
 
 

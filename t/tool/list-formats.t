@@ -493,7 +493,7 @@ $t->write_file('b', "||b.example^\n");
     my ($exit, $out) = $t->run_tool('build', '-o', "$dir/summary", '--from',
         'adblock', '--key', 'host', { stdin => $text });
     is(($out =~ /\A[^\n]*\n(.*)\z/s)[0], <<"TEXT", 'a build shows its summary');
-$dir/summary: 1 empty line, 1 comment, 7 other lines were skipped
+$dir/summary: 1 duplicate, 1 empty line, 1 comment, 7 other lines were skipped
   5 skipped: does not begin with a host
     standard input:7: /x.js
     standard input:8: /x.js
