@@ -243,7 +243,7 @@ report(const add_t *add, double seconds)
            image_write_show_rate(rate, image),
            add->written ? "" : "; the image is unchanged");
 
-    key_options_report(&add->from, &add->counts, path);
+    key_options_report(&add->from, &add->counts, 0, path);
 }
 
 

@@ -65,11 +65,13 @@ static const option_t  options[] = {
       "9 % smaller, and a lookup takes one memory access for each bit"),
     OPTIONS_HASH(build_t),
     OPTIONS_KEY_FORM(build_t,
-      "the key form (default: raw)\n"
+      "the key form, which depends on what requests ask, not on what the list "
+      "has (default: raw)\n"
       "raw: keys byte for byte\n"
       "lower: keys in lower case\n"
-      "host: host names and IP addresses\n"
-      "url: URLs as in Safe Browsing"),
+      "host: for rules whose keys are host names and IP addresses\n"
+      "url: for rules whose keys are URLs, also if the list has hosts; URLs "
+      "are read as in Safe Browsing"),
     { 0, "seed", "SEED", offsetof(build_t, seed), options_take_text,
       "the seed of the hash: for murmur3 a number below 2^32, for siphash 32 "
       "hexadecimal digits (default: random)" },
@@ -388,7 +390,9 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
            image_json_bits_per_item(image),
            image_write_show_rate(rate, image));
 
-    key_options_report(&build->from, counts, build->output);
+    key_options_report(&build->from, counts,
+                       image->flags & BLOOM_IMAGE_ESTIMATED
+                       ? 0 : counts->received - image->items, build->output);
 }
 
 
@@ -478,6 +482,7 @@ const command_t  cmd_build = {
         "ngx-bloom build -o bad.bloom --key host --from hosts "
         "/etc/hosts.block\n"
         "ngx-bloom build -o bad.bloom --key url --from csv:url feed.csv\n"
+        "ngx-bloom build -o bad.bloom --key url --from auto a.txt b.txt\n"
         "ngx-bloom build -o ids.bloom --min-keys 1k --max-change 20% "
         "ids.txt\n",
     .run = run
