@@ -245,7 +245,7 @@ report(const add_t *add, double seconds)
                                                 image->items)),
            add->written ? "" : "; the image is unchanged");
 
-    key_options_report(&add->from, &add->counts, path);
+    key_options_report(&add->from, &add->counts, 0, path);
 }
 
 

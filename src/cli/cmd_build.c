@@ -63,11 +63,13 @@ static const option_t  options[] = {
       "9 % smaller, and a lookup takes one memory access for each bit"),
     OPTIONS_HASH(build_t),
     OPTIONS_KEY_FORM(build_t,
-      "the key form (default: raw)\n"
+      "the key form, which depends on what requests ask, not on what the list "
+      "has (default: raw)\n"
       "raw: keys byte for byte\n"
       "lower: keys in lower case\n"
-      "host: host names and IP addresses\n"
-      "url: URLs as in Safe Browsing"),
+      "host: for rules whose keys are host names and IP addresses\n"
+      "url: for rules whose keys are URLs, also if the list has hosts; URLs "
+      "are read as in Safe Browsing"),
     { 0, "seed", "SEED", offsetof(build_t, seed), options_take_text,
       "the seed of the hash: for murmur3 a number below 2^32, for siphash 32 "
       "hexadecimal digits (default: random)" },
@@ -380,7 +382,9 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
            format_rate(rate, bloom_geometry_fpr(&image->geometry,
                                                 image->items)));
 
-    key_options_report(&build->from, counts, build->output);
+    key_options_report(&build->from, counts,
+                       image->flags & BLOOM_IMAGE_ESTIMATED
+                       ? 0 : counts->received - image->items, build->output);
 }
 
 
@@ -464,6 +468,7 @@ const command_t  cmd_build = {
         "ngx-bloom build -o monday.bloom --like week.bloom monday.txt.gz\n"
         "ngx-bloom build -o bad.bloom --key host --from hosts "
         "/etc/hosts.block\n"
-        "ngx-bloom build -o bad.bloom --key url --from csv:url feed.csv\n",
+        "ngx-bloom build -o bad.bloom --key url --from csv:url feed.csv\n"
+        "ngx-bloom build -o bad.bloom --key url --from auto a.txt b.txt\n",
     .run = run
 };

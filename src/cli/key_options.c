@@ -335,7 +335,7 @@ report_skipped(const collect_counts_t *counts)
 
 void
 key_options_report(const collect_options_t *options,
-    const collect_counts_t *counts, const char *file)
+    const collect_counts_t *counts, uint64_t duplicates, const char *file)
 {
     uint64_t     n;
     const char  *before;
@@ -346,7 +346,8 @@ key_options_report(const collect_options_t *options,
                CLI_S(counts->exceptions.n));
     }
 
-    n = counts->empty + counts->comments + counts->skipped + counts->errors;
+    n = duplicates + counts->empty + counts->comments + counts->skipped
+        + counts->errors;
 
     if (n == 0) {
         return;
@@ -355,7 +356,8 @@ key_options_report(const collect_options_t *options,
     visible_name(file);
     printf(": ");
 
-    before = print_count("", counts->empty,
+    before = print_count("", duplicates, "duplicate");
+    before = print_count(before, counts->empty,
                          options->list.kind == LISTFORMAT_KEYS ? "empty key"
                                                                : "empty line");
     before = print_count(before, counts->comments, "comment");

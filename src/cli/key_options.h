@@ -76,9 +76,10 @@ int key_options_spare(const output_t *out, char **names, int n,
 void key_options_json(json_t *json, const collect_options_t *options,
     const collect_counts_t *counts, double seconds);
 
-/* Prints "FILE: 2 comments were skipped", if any lines were. */
+/* Prints "FILE: 2 comments were skipped", if any lines were, and the reasons.
+ * `duplicates` is 0 if it is unknown. */
 void key_options_report(const collect_options_t *options,
-    const collect_counts_t *counts, const char *file);
+    const collect_counts_t *counts, uint64_t duplicates, const char *file);
 
 
 #endif /* KEY_OPTIONS_H */

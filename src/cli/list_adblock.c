@@ -115,7 +115,7 @@ int
 list_adblock_is_rule(const bloom_key_t *line)
 {
     return list_begins(line, "||") || list_begins(line, "@@")
-           || list_begins(line, "[Adblock") || list_begins(line, "[uBlock")
+           || list_begins(line, "[Ad") || list_begins(line, "[uBlock")
            || (line->len != 0 && !is_comment(line) && is_cosmetic(line));
 }
 

@@ -21,6 +21,7 @@ typedef struct {
     unsigned  rpz;
     unsigned  names;                     /* a name or an address */
     unsigned  urls;
+    unsigned  commas;
     unsigned  json;
 } counts_t;
 
@@ -116,6 +117,7 @@ count(counts_t *n, bloom_key_t line)
     }
 
     n->lines++;
+    n->commas += list_has(&line, ',');
     rest = line;
     list_cut_comment(&rest);
     (void) list_word(&rest, &word);
@@ -276,10 +278,13 @@ list_guess(const uint8_t *data, size_t len, const char **why)
         return NULL;
     }
 
-    format = guess_csv(data, len);
+    format = judge(&n);
 
-    if (format == NULL) {
-        format = judge(&n);
+    /* the header may be a comment; a line of a longer record may have no
+     * comma */
+
+    if (n.commas >= (n.lines + 1) / 2 && guess_csv(data, len) != NULL) {
+        format = guess_csv(data, len);
     }
 
     *why = "has none of the formats that --from auto knows";

@@ -209,6 +209,15 @@ CSV
        'a csv field keeps the line ends that are within it');
     is($json->{received}, 3, 'csv records may have several lines');
 
+    # a stray quote is an error of its record, not the end of other records
+
+    my $stray = "a,b,c\n1,x,\"q\n2,y,\"r\n3,z,s\n";
+    refused($stray, qr/line 2: .* has a quoted field that does not end/,
+            '--from', 'csv:b');
+    ($image, $json) = build($stray, '--from', 'csv:b', '--max-errors', '1');
+    has($image, 'csv: a stray quote', 'z');
+    is($json->{received}, 1, 'a csv record that a stray quote joins is left out');
+
     ($image, $json) = build("a,b\n1,2\n3,4", '--from', 'csv:b');
     has($image, 'csv: a header that is no comment', '2', '4');
     is($json->{received}, 2, 'a csv header that is no comment is no key');
@@ -278,6 +287,25 @@ CSV
     build($text, @options, '--max-errors', '0.1%');
     refused($text, qr/than --max-errors allows \(0.09%\); 300 of 300000 are/,
             @options, '--max-errors', '0.09%');
+
+    # line numbers in later blocks
+
+    my $many = 'x' x 30 . "\n" . "h.example\n" x 400_000;
+
+    for ([$many . "bad 1\n", 'line 400002', '--key', 'host'],
+         [$many =~ tr/\n/\0/r . "bad 1\0", 'key 400002', '--key', 'host', '-0'],
+         [$many =~ s/h\.example/"h.example\n"/gr . "bad 1\n", 'line 800002',
+          '--key', 'host', '--from', 'csv:1'],
+         [$many =~ s/.*\n/h.example CNAME (\n.\n)\n/gr . "a\n", 'line 1200004',
+          '--key', 'host', '--from', 'rpz'])
+    {
+        my ($big, $where, @form) = @$_;
+        my ($exit, undef, $complaint)
+            = $t->run_tool('build', '-o', "$dir/none", '-j', 4, @form,
+                           { stdin => $big });
+        like($complaint, qr/: \Q$where\E: "/,
+             "an invalid line of a later block has its number: @form");
+    }
 
     $t->write_file('good', "a.b\n");
     $t->write_file('bad', "\n# x\n/\n");

@@ -431,6 +431,39 @@ $t->write_file('b', "||b.example^\n");
 }
 
 
+{
+    my (undef, $json) = build("# address, host, remark\n0 a.example\n" x 3,
+                              '--from', 'auto');
+    is($json->{files}[0]{from}, 'hosts',
+       'auto does not take a comment with commas for the header of a csv');
+}
+
+
+# ---- add reads the same lists ----
+
+{
+    my ($image) = build("a.example\n", '--key', 'url');
+    my @add = ('add', '--json', '--exceptions', "$dir/exceptions", '--from',
+               'auto', '--max-skipped', '30%', $image);
+    my ($exit, $out, $err) = $t->run_tool(@add,
+        { stdin => "||b.example^\n@\@||c.example^\n||d.example/x^\n##x\n" });
+
+    is($exit, 0, 'add reads an adblock list') or diag($err);
+    is_deeply([@{ json($out) }{qw(added skipped exceptions lines)}],
+              [3, 1, 1, 4], 'add counts the lines of a list');
+    finds($image, 'add adds the keys of a list',
+          ['http://www.b.example/x', 'd.example/x'], ['c.example']);
+    is(content_of("$dir/exceptions"), "c.example/\n", 'add writes exceptions');
+
+    my $before = content_of($image);
+    ($exit, undef, $err) = $t->run_tool(@add, { stdin => "||e.example^\n##x\n" });
+    is($exit, 2, 'add keeps to --max-skipped');
+    is(content_of($image), $before, 'a list that add refuses changes nothing');
+    is(content_of("$dir/exceptions"), "c.example/\n",
+       'a list that add refuses leaves the exceptions unchanged');
+}
+
+
 # ---- the limit for skipped lines ----
 
 {
@@ -460,7 +493,7 @@ $t->write_file('b', "||b.example^\n");
     my ($exit, $out) = $t->run_tool('build', '-o', "$dir/summary", '--from',
         'adblock', '--key', 'host', { stdin => $text });
     is(($out =~ /\A[^\n]*\n(.*)\z/s)[0], <<"TEXT", 'a build shows its summary');
-$dir/summary: 1 empty line, 1 comment, 7 other lines were skipped
+$dir/summary: 1 duplicate, 1 empty line, 1 comment, 7 other lines were skipped
   5 skipped: does not begin with a host
     standard input:7: /x.js
     standard input:8: /x.js
