@@ -3,15 +3,14 @@
 
 # confirm.pl ADDRESS:PORT SOCKET
 #
-# The exact service behind the filter of redirect.conf.  Redis, which listens at
-# SOCKET, has the canonical keys of all listed URLs in the set "bad", and those
-# of the allow list in the set "good".  The canonical key of a request is in its
-# header X-Key.
+# The exact service behind the filters of redirect.conf.  Redis, which listens at
+# SOCKET, has a set for each list, with the canonical keys of all that is listed.
+# A request has its canonical key in the header X-Key, and the names of the lists
+# that apply to it in X-Lists, separated by commas.
 #
-#     204   neither the key nor an expression of it is in "bad", or one of them
-#           is in "good"
-#     403   one of them is in "bad" and none in "good", or the key is missing or
-#           not canonical
+#     204   no list has the key or an expression of it
+#     403   a list has one of them, or the key is missing or not canonical, or
+#           no list is named
 #     500   Redis cannot be asked
 #
 # The program goes into the background once it listens, and writes its process
@@ -46,16 +45,17 @@ $SIG{PIPE} = 'IGNORE';
 
 while (1) {
     my $client = $server->accept or next;
-    my $key = '';
+    my ($key, @lists) = '';
 
     while (defined(my $line = <$client>)) {
         $key = $1 if $line =~ /^X-Key: (\S+)/i;
+        @lists = split /,/, $1 if $line =~ /^X-Lists: (\S+)/i;
         last if $line =~ /^\r?$/;
     }
 
     my @keys = expressions($key);
     my $status = eval {
-        !@keys || has('bad', @keys) && !has('good', @keys) ? 403 : 204;
+        !@keys || !@lists || grep({ has($_, @keys) } @lists) ? 403 : 204;
     } // 500;
 
     print $client "HTTP/1.0 $status -\r\nContent-Length: 0\r\n\r\n";

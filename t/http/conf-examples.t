@@ -471,10 +471,41 @@ sub one_key_reaches_backend {
 }
 
 
-# Tests that confirm.pl looks a URL up by the same expressions as the tool.
+# Tests that no spelling makes a listed URL pass as one on an allowed host, and
+# that confirm.pl looks a URL up by the same expressions as the tool.
 
 sub redirect {
     my ($t) = @_;
+
+    my $go = sub {
+        my $url = $_[0] =~ s/([^A-Za-z0-9])/sprintf '%%%02X', ord $1/ger;
+        my $response = $t->get("/go?url=$url");
+        return $response->status . ' ' . $response->header('X-Bloom-Status');
+    };
+
+    is($go->($_), '200 PASSED', "the allowed URL $_ passes")
+        for 'http://code.evil.example', 'HTTPS://CODE.evil.example.:8443/x',
+            'http://a.code.evil.example/', 'http://code.evil.example:/?x=1';
+    my @listed = (
+        "\thttp://evil.example/", ' http://evil.example', '//evil.example/',
+        'http:evil.example', "http://code.evil.example\n.evil.example/",
+        map({ my $host = $_;
+              map { "$host${_}evil.example/" }
+                  '@', '%40@', ':@', '.', "\t.", "\0@" }
+            'http://code.evil.example', 'http://code.evil.example:80'),
+        map({ "http://code.evil.example$_" }
+            '/mallory/setup.exe', '//x/..//mallory/setup%2eexe',
+            '\\mallory/setup.exe#x', ":99/\n/mallory/./setup.exe?x=/y"),
+    );
+
+    # Redis is down by now, so nothing is confirmed
+
+    like($go->($_), qr/^(?:403|500) (?:ROUTED|INVALID)$/,
+         'the listed URL ' . s/[^ -~]/./gr . ' does not pass')
+        for @listed;
+
+    is($t->get($_)->status, 404, "a client cannot reach $_")
+        for '/valid', '/confirm';
 
     my $script = content('confirm.pl');
     my ($sub) = $script =~ /^(sub expressions \{.*?^\})/ms;

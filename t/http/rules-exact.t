@@ -27,7 +27,9 @@ $t->build_image('cold.bloom', ['good.example/'], '-p', '1e-9', '--seed', 1,
 $t->write_file('html/page', 'a page');
 
 # Ways in which a rule's key is looked up.  The key of a rule alone in its list
-# is not prefetched; neither is one with more than a variable.
+# is not prefetched, nor is one with more than a variable.  The key of "late" is
+# evaluated only when its rule is reached, since a map may depend on the rule
+# before it.
 
 my $other = 'bloom_reject present $arg_other zone=raw status=489';
 
@@ -36,6 +38,7 @@ my %ways = (
     composed => '%s',
     first    => "%s; $other",
     second   => "$other; %s",
+    late     => "$other; %s",
     list     => '%s split=|',
     all      => '%s split=| match=all',
 );
@@ -45,7 +48,8 @@ my $locations = '';
 for my $way (keys %ways) {
     for my $form (sort(keys %has), 'cold') {
         for my $exact ('', ' exact') {
-            my $key = $way eq 'composed' ? '"$arg_k$arg_l"' : '$arg_k';
+            my $key = $way eq 'composed' ? '"$arg_k$arg_l"'
+                      : $way eq 'late' ? '$late' : '$arg_k';
             my $rules = sprintf $ways{$way},
                 "bloom_reject present $key zone=$form decode=form$exact";
             my $name = join '-', $way, $form, $exact ? 'exact' : ();
@@ -59,6 +63,7 @@ for my $way (keys %ways) {
 configure_rules($t, {}, <<"CONF");
     @{[ map { "bloom_zone zone=$_ file=%%TESTDIR%%/$_.bloom;\n" }
             sort keys %has ]}
+    map \$arg_k \$late { volatile; default \$arg_k; }
     bloom_zone zone=cold file=%%TESTDIR%%/cold.bloom max_age=1d;
 
     server {

@@ -73,6 +73,9 @@ sub configure {
     bloom_zone zone=cold file=%%TESTDIR%%/cold.bloom max_age=1d;
     log_format outcome '$request_uri [$bloom_status] [$bloom_key] $status';
 
+    log_format judged '$bloom_zone "$bloom_key" would get $status';
+    map $bloom_status $routed { ROUTED_DRY_RUN 1; default 0; }
+
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         access_log %%TESTDIR%%/outcome.log outcome;
@@ -87,6 +90,32 @@ sub configure {
             add_header X-Bloom "$bloom_status $bloom_zone" always;
             bloom_reject present $arg_k zone=new dry_run;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /judged {
+            bloom_route present $arg_k zone=new dry_run to=@routed;
+            mirror /judge;
+            mirror_request_body off;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /judged_dry {
+            bloom_dry_run on;
+            bloom_route present $arg_k zone=new to=@routed;
+            mirror /judge;
+            mirror_request_body off;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /judge {
+            internal;
+            log_subrequest on;
+            access_log %%TESTDIR%%/judged.log judged if=$routed;
+            if ($routed = 0) { return 204; }
+            proxy_pass http://127.0.0.1:%%PORT_8080%%/verdict;
+            proxy_set_header X-Key $bloom_key;
+        }
+        location = /verdict {
+            access_log %%TESTDIR%%/verdict.log outcome;
+            if ($http_x_key = both) { return 403; }
+            return 204;
         }
         location = /gone { add_header X-Gone 1 always; return 404; }
         location = /audit {
@@ -311,6 +340,33 @@ subtest 'an audit sees a rule on trial, and enforced rules are not affected'
               'the audit of the rule on trial gets no answer');
     zone_adds('/audit_both?k=none&e=one', new => 'audit', 'audited confirmed',
               'the audit of the rule on trial gets an answer');
+};
+
+
+subtest 'a mirror asks the service what a route on trial would refuse' => sub {
+    for my $path (qw(/judged /judged_dry)) {
+        $t->write_file('judged.log', '');
+
+        is(outcome($t, "$path?k=$_->[0]"), "200 $_->[1] new",
+           "a request with the key $_->[0] passes")
+            for ['both', 'ROUTED_DRY_RUN'], ['none', 'PASSED'],
+                ['new', 'ROUTED_DRY_RUN'];
+
+        ok(wait_until(sub { 2 == (() = $t->read_file('judged.log') =~ /\n/g) }),
+           'the log has the two requests that would be routed');
+
+        is(join('', sort split /^/, $t->read_file('judged.log')),
+           qq(new "both" would get 403\nnew "new" would get 204\n),
+           'the log has the answers of the service');
+    }
+
+    # a later request shows that no more lines are to come
+
+    $t->get('/verdict?last');
+    ok(wait_until(sub { $t->read_file('verdict.log') =~ /last/ }),
+       'the service writes its log');
+    is(() = $t->read_file('verdict.log') =~ /\n/g, 5,
+       'the service is asked about these requests alone');
 };
 
 
