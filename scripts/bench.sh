@@ -22,8 +22,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 sections=("$@")
-[ $# -gt 0 ] || sections=(instructions lookups lookups-zone requests rules
-                           build pages additions latency reload replay incident
+[ $# -gt 0 ] || sections=(instructions costs lookups lookups-zone requests
+                           rules build pages additions latency reload replay incident
                            import)
 
 for section in "${sections[@]}"; do

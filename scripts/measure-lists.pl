@@ -38,7 +38,6 @@ BEGIN { $checkout = abs_path(dirname(__FILE__) . '/..') }
 use lib "$checkout/t/lib", "$checkout/t/reference";
 
 use BloomTest ();
-use KeyForms;
 use Lists;
 
 # Each row has a name, where the list comes from (deb, npm or file), the
@@ -72,10 +71,7 @@ my @lists = (
     ['URLhaus, hosts', 'file', '', 'urlhaus-filter-hosts.txt', 'hosts'],
     ['URLhaus, `$all`', 'file', '', 'urlhaus-filter-ag.txt', 'adblock'],
     ['URLhaus, wildcards', 'file', '', 'urlhaus-filter-wildcard.txt', 'lines'],
-    ['URLhaus, CSV of hosts', 'file', '', 'urlhaus-filter-splunk-online.csv',
-     'csv:host'],
-    ['Citizen Lab, CSV of URLs', 'file', '', 'citizenlab-global.csv',
-     'csv:url'],
+    ['Citizen Lab, CSV', 'file', '', 'citizenlab-global.csv', 'csv:url'],
 );
 
 my %with = (only => '', most => 100_000);
@@ -155,7 +151,8 @@ sub located {
     if ($kind eq 'file') {
         my $path = ($with{files} // '') . "/$pattern";
 
-        return defined $with{files} && -e $path ? ($path, 'file') : ();
+        return defined $with{files} && -e $path ? ($path, "file `$pattern`")
+                                                : ();
     }
 
     my ($file, $version) = package_of($kind, $name);
@@ -284,35 +281,6 @@ sub refused {
 }
 
 
-# URLs beside the entries, which no entry blocks: pages beside a page, the host
-# above it, and hosts that differ in a label.
-
-sub beside {
-    my ($list) = @_;
-
-    my @entries = @{ $list->{entries} };
-    my %listed = map { my (undef, $key) = KeyForms::expand('url', $_);
-                       defined $key ? ($key => 1) : () }
-                     map { @{ $_->{keys} } } @entries;
-    my @urls = @{ $list->{others} };
-
-    for (@entries) {
-        my ($host, $path) = $_->{keys}[0] =~ m,^([^/:]+)(?::\d+)?(.*),;
-
-        push @urls, "http://not-$host/", "http://$host.example/";
-        push @urls, 'http://' . $host =~ s/^[^.]+\.//r . '/'
-            if $host =~ /\..*\./ && $host !~ /^[0-9.]+\z/;
-        push @urls, "http://$host/", "http://$host${path}-beside"
-            if length $path > 1;
-    }
-
-    return grep {
-        my (undef, @expressions) = KeyForms::expand('url', $_);
-        !grep { $listed{$_} } @expressions;
-    } @urls;
-}
-
-
 # Every n-th of a list, so that there are at most $most.
 
 sub sample {
@@ -396,7 +364,7 @@ for my $m ($built->()) {
     my @entries = sample($with{most}, @{ $m->{list}{entries} });
     my %found = map { $_ => 1 }
                 refused($t, $m->{zone}, map { @{ $_->{urls} } } @entries);
-    my @beside = sample(20_000, beside($m->{list}));
+    my @beside = sample(20_000, Lists::beside($m->{list}));
 
     $m->{asked} = @entries;
     $m->{missed} = [grep { grep { !$found{$_} } @{ $_->{urls} } } @entries];

@@ -21,6 +21,7 @@ typedef struct {
     bloom_key_t  path;                   /* with its slash and query */
     int          whole;                  /* the pattern ends with ^ */
     int          ended;                  /* the pattern ends with | */
+    int          query;                  /* it needs a query, of any text */
 } rule_t;
 
 
@@ -322,6 +323,7 @@ divide(rule_t *rule, const bloom_key_t *pattern)
 
     if (list_ends(&rule->path, '?')) {
         rule->path.len--;
+        rule->query = 1;
     }
 }
 
@@ -380,6 +382,16 @@ check_path(const rule_t *rule)
 
     path = &rule->path;
 
+    /* a key without the query would stand for the whole directory */
+
+    if (rule->query && (path->len == 0 || list_ends(path, '/'))) {
+        return "is only the beginning of a query";
+    }
+
+    if (path->len < 2) {
+        return NULL;
+    }
+
     if (!rule->whole && !rule->ended) {
         if (list_has(path, '?') && !list_has(path, '=')) {
             return "is only the beginning of a query";
@@ -390,7 +402,9 @@ check_path(const rule_t *rule)
         }
     }
 
-    if (!list_ends(path, '/') || list_has(path, '?')) {
+    if (!list_ends(path, '/') || list_has(path, '?') || rule->whole
+        || rule->ended)
+    {
         return NULL;
     }
 
@@ -438,7 +452,7 @@ take_rule(list_line_t *at, rule_t *rule)
     at->why = list_has(&rule->path, '*') ? "has a wildcard"
                                          : check_host(rule);
 
-    if (at->why == NULL && rule->path.len > 1) {
+    if (at->why == NULL && (rule->path.len > 1 || rule->query)) {
         at->why = at->keys != LIST_URLS ? "has a path; use --key url"
                                         : check_path(rule);
     }

@@ -17,10 +17,14 @@ package Lists;
 #     exceptions  the keys of the entries that allow
 #     skipped     a hash: how many lines no expression names, by the reason
 #
+# Lists::beside($list) returns addresses that no entry blocks.
+#
 # The formats are adblock, hosts, dnsmasq, rpz, lines and csv:COLUMN.
 
 use strict;
 use warnings;
+
+use KeyForms;
 
 use constant DIRECTORIES => 4;           # of a URL, that are looked up
 
@@ -107,6 +111,36 @@ sub below {
 }
 
 
+# Addresses beside the entries, which no entry blocks: pages beside a page, the
+# host above it, and hosts that differ in a label.
+
+sub beside {
+    my ($list) = @_;
+
+    my @entries = @{ $list->{entries} };
+    my %listed = map { my (undef, $key) = KeyForms::expand('url', $_);
+                       defined $key ? ($key => 1) : () }
+                     map { @{ $_->{keys} } } @entries;
+    my @urls = @{ $list->{others} };
+
+    for (@entries) {
+        my ($host, $path) = $_->{keys}[0] =~ m,^([^/:]+)(?::\d+)?(.*),;
+
+        push @urls, "http://$host.example/";
+        push @urls, "http://not-$host/" if $host !~ /^[0-9.]+\z/;
+        push @urls, 'http://' . $host =~ s/^[^.]+\.//r . '/'
+            if $host =~ /\..*\./ && $host !~ /^[0-9.]+\z/;
+        push @urls, "http://$host/", "http://$host${path}-beside"
+            if length $path > 1;
+    }
+
+    return grep {
+        my (undef, @expressions) = KeyForms::expand('url', $_);
+        !grep { $listed{$_} } @expressions;
+    } @urls;
+}
+
+
 # ---- formats ----
 
 sub plain {
@@ -145,11 +179,19 @@ sub dnsmasq {
 
     return skip($list, 'comment') if $line =~ /^#/;
 
-    my ($names) = $line =~ m,^(?:address|server|local)\s*=\s*/(.+)/[^/]*\z,
+    my ($directive, $names, $to)
+        = $line =~ m,^(address|server|local)\s*=\s*/(.+)/([^/]*)\z,
         or return skip($list, 'another directive');
 
-    for my $name (split m,/,, $names) {
-        host($list, $name =~ s/^\*?\.//r);
+    return skip($list, 'another server')
+        if $directive ne 'address' && $to !~ /^#?\z/;
+
+    for my $name (map { s/^\*?\.//r } split m,/,, $names) {
+        if ($to eq '#') {
+            push @{ $list->{exceptions} }, $name;
+        } else {
+            host($list, $name);
+        }
     }
 }
 
