@@ -207,7 +207,8 @@ check_excerpt() {
 }
 
 # check_snippet LINE TEXT: checks that nginx accepts the text in an http block,
-# in which the zones "ids", "bad" and "good" and the upstream "backend" exist
+# in which the zones "ids", "bad" and "good", an image "urls" of the form url and
+# the upstream "backend" exist
 
 check_snippet() {
     local dir=$scratch/snippet said zone
@@ -218,6 +219,9 @@ check_snippet() {
         || ngx-bloom build -q --as-of "$(date +%s)" -o "$dir/$zone.bloom" - \
                      <<< "$zone" || return
     done
+    [ -e "$dir/urls.bloom" ] \
+    || ngx-bloom build -q -o "$dir/urls.bloom" --key url - \
+                 <<< 'evil.example/' || return
 
     {
         echo "load_module $module; pid nginx.pid; error_log stderr;"

@@ -46,7 +46,8 @@ export class Card {
         setText(this.state, state);
         setAttribute(this.state, 'class', `state ${level}`);
         setAttribute(this.node.firstChild, 'class', `card ${level}`);
-        setText(this.file, source(zone));
+        setText(this.file, zone.label === null
+            ? source(zone) : `${zone.label}: ${source(zone)}`);
         setChildren(this.problems, found, problem);
 
         setText(this.keys, filter === null ? 'no filter'

@@ -307,6 +307,8 @@ async function looks(page) {
 
     like(text, /^items serving /, 'a card has the state of its zone');
     like(text, /items\.bloom/, 'a card has the file of its zone');
+    like(await card(page, 'bad-urls').innerText(), /URLhaus: .*urls\.bloom/,
+         'a card has the label of its zone');
     like(text, /6[12](\.\d)? k of 100 k keys/,
          'a card has the keys and the capacity');
     like(text, /Target 0\.1 %/, 'a card has the target');

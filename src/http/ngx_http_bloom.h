@@ -229,8 +229,10 @@ typedef struct {
 
     /* valid if `status` is set: */
 
-    ngx_str_t                 *zone;     /* its name */
+    ngx_bloom_zone_t          *zone;
     ngx_str_t                  key;      /* decoded, canonical */
+    ngx_bloom_match_t          match;    /* of a rule that fired on "present";
+                                            key.data NULL: of no such rule */
 
     /* valid if `suspects` is 1: */
 

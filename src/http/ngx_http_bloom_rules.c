@@ -30,6 +30,9 @@ static void ngx_http_bloom_rules_note(ngx_http_bloom_ctx_t *ctx,
 static ngx_inline void ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
     ngx_str_t *key);
+static void ngx_http_bloom_rules_set_fired(ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
+    ngx_uint_t answer, ngx_str_t *key);
 static ngx_int_t ngx_http_bloom_rules_route(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule);
 static ngx_inline void ngx_http_bloom_rules_log(ngx_http_request_t *r,
@@ -208,15 +211,36 @@ ngx_http_bloom_rules_note(ngx_http_bloom_ctx_t *ctx,
 }
 
 
-/* Sets the values of $bloom_status, $bloom_zone and $bloom_key. */
+/* Sets the values of $bloom_status and the variables about it. */
 static ngx_inline void
 ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
     ngx_str_t *key)
 {
     ctx->status = status;
-    ctx->zone = &rule->key.zone->name;
+    ctx->zone = rule->key.zone;
     ctx->key = *key;
+    ctx->match.key.data = NULL;
+}
+
+
+/* Notes that a rule has fired, and what it has found.  A backend that confirms
+ * the key gets a canonical one, or none. */
+static void
+ngx_http_bloom_rules_set_fired(ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
+    ngx_uint_t answer, ngx_str_t *key)
+{
+    static ngx_str_t  none = ngx_string("");
+
+    ngx_http_bloom_rules_set(ctx, status, rule,
+                             answer == rule->fires ? key : &none);
+
+    if (answer == NGX_BLOOM_PRESENT) {
+        ngx_bloom_lookup_match(rule->key.zone,
+                               rule->how == NGX_HTTP_BLOOM_LIST ? NULL : key,
+                               &ctx->match);
+    }
 }
 
 
@@ -238,8 +262,6 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
         "absent from", "maybe present in", NULL, "invalid for", "no key for"
     };
 
-    static ngx_str_t  none = ngx_string("");
-
     /* a request that goes on may meet the rules of another location.  So may
      * one that a rule passed: the pass holds for this list only, and try_files
      * may lead to another location */
@@ -255,8 +277,7 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
                                                : NGX_HTTP_BLOOM_PASSED;
 
         if (ctx->status < NGX_HTTP_BLOOM_INVALID) {
-            ngx_http_bloom_rules_set(ctx, status, rule,
-                                     answer == rule->fires ? key : &none);
+            ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key);
         }
 
         return NGX_DECLINED;
@@ -274,27 +295,22 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
                              findings[answer],
                              answer == NGX_HTTP_BLOOM_EMPTY ? NULL : key);
 
-    /* a backend that confirms the key gets a canonical one, or none */
-
-    if (answer != rule->fires) {
-        key = &none;
-    }
-
     if (blcf->dry_run) {
         ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_DRY_RUN, 1);
         ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_DRY_RUN, 1);
-        ngx_http_bloom_rules_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED_DRY_RUN
-                                             : NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
-                                 rule, key);
+        ngx_http_bloom_rules_set_fired(ctx,
+                                       reject ? NGX_HTTP_BLOOM_REJECTED_DRY_RUN
+                                              : NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
+                                       rule, answer, key);
         return NGX_DECLINED;
     }
 
     ngx_bloom_count(rule->key.zone, reject ? NGX_BLOOM_COUNTER_REJECTED
                                            : NGX_BLOOM_COUNTER_ROUTED, 1);
     ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
-    ngx_http_bloom_rules_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED
-                                         : NGX_HTTP_BLOOM_ROUTED,
-                             rule, key);
+    ngx_http_bloom_rules_set_fired(ctx, reject ? NGX_HTTP_BLOOM_REJECTED
+                                               : NGX_HTTP_BLOOM_ROUTED,
+                                   rule, answer, key);
 
     return reject ? (ngx_int_t) rule->status : ngx_http_bloom_rules_route(r,
                                                                           rule);

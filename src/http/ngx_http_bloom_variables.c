@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file evaluates the variables $bloom_status, $bloom_zone and $bloom_key,
- * and those of bloom_lookup.
+ * This file evaluates the variables about decisions, such as $bloom_status, and
+ * those of bloom_lookup.
  */
 
 #include "ngx_http_bloom_variables.h"
@@ -48,7 +48,9 @@ static ngx_str_t  ngx_http_bloom_answers[] = {
 /* the part of a decision that a variable returns */
 #define NGX_HTTP_BLOOM_VAR_STATUS  0
 #define NGX_HTTP_BLOOM_VAR_ZONE    1
-#define NGX_HTTP_BLOOM_VAR_KEY     2
+#define NGX_HTTP_BLOOM_VAR_LABEL   2
+#define NGX_HTTP_BLOOM_VAR_KEY     3
+#define NGX_HTTP_BLOOM_VAR_MATCH   4
 
 
 static ngx_http_variable_t  ngx_http_bloom_variables[] = {
@@ -59,8 +61,14 @@ static ngx_http_variable_t  ngx_http_bloom_variables[] = {
     { ngx_string("bloom_zone"), NULL, ngx_http_bloom_variables_decision,
       NGX_HTTP_BLOOM_VAR_ZONE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
+    { ngx_string("bloom_label"), NULL, ngx_http_bloom_variables_decision,
+      NGX_HTTP_BLOOM_VAR_LABEL, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
     { ngx_string("bloom_key"), NULL, ngx_http_bloom_variables_decision,
       NGX_HTTP_BLOOM_VAR_KEY, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("bloom_match"), NULL, ngx_http_bloom_variables_decision,
+      NGX_HTTP_BLOOM_VAR_MATCH, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
       ngx_http_null_variable
 };
@@ -89,6 +97,7 @@ static ngx_int_t
 ngx_http_bloom_variables_decision(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
+    ngx_str_t              expression;
     ngx_http_bloom_ctx_t  *ctx;
 
     ctx = ngx_http_bloom_ctx_get(r);
@@ -101,10 +110,25 @@ ngx_http_bloom_variables_decision(ngx_http_request_t *r,
     switch (data) {
 
     case NGX_HTTP_BLOOM_VAR_ZONE:
-        return ngx_http_bloom_variables_set(v, ctx->zone);
+        return ngx_http_bloom_variables_set(v, &ctx->zone->name);
+
+    case NGX_HTTP_BLOOM_VAR_LABEL:
+        return ngx_http_bloom_variables_set(v, ctx->zone->label.len != 0
+                                               ? &ctx->zone->label
+                                               : &ctx->zone->name);
 
     case NGX_HTTP_BLOOM_VAR_KEY:
         return ngx_http_bloom_variables_set(v, &ctx->key);
+
+    case NGX_HTTP_BLOOM_VAR_MATCH:
+
+        if (ngx_bloom_lookup_expression(&ctx->match, &expression, r->pool)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        return ngx_http_bloom_variables_set(v, &expression);
 
     default: /* NGX_HTTP_BLOOM_VAR_STATUS */
         return ngx_http_bloom_variables_set(v,

@@ -47,6 +47,13 @@ static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
 /*
+ * What the last lookup has found.  Lookups in the forms raw and lower need not
+ * set `expression`; only lookups of lists set `key`.
+ */
+static ngx_bloom_match_t  ngx_bloom_lookup_found;
+
+
+/*
  * Begins a lookup.  Returns NGX_OK, NGX_AGAIN to start again, or NGX_DECLINED
  * if nothing serves.
  */
@@ -226,6 +233,7 @@ static int
 ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
 {
+    unsigned      found;
     bloom_form_t  keys;
     bloom_hash_t  hash[BLOOM_FORM_EXPRESSIONS];
 
@@ -235,8 +243,11 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
     *canonical = keys.expression[0];
 
-    return bloom_layout_test_any(&zone->geometry, zone->words, hash,
-                                 keys.n) < keys.n;
+    found = bloom_layout_test_any(&zone->geometry, zone->words, hash, keys.n);
+
+    ngx_bloom_lookup_found.expression = found;
+
+    return found < keys.n;
 }
 
 
@@ -375,6 +386,7 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
         if (ngx_bloom_lookup_end(zone) == NGX_OK) {
             *key = prefetch->key;
+            ngx_bloom_lookup_found.expression = 0;
 
             return ngx_bloom_lookup_answer(present, behind);
         }
@@ -470,6 +482,7 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
         }
 
         ngx_memzero(tally, NGX_BLOOM_ANSWERS * sizeof(ngx_uint_t));
+        ngx_bloom_lookup_found.key.data = NULL;
 
         pos = text->data;
 
@@ -569,9 +582,20 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     }
 
     for (j = 0; j < i; j++) {
-        if (asked[j] != 0) {
-            answer[j] = (asked[j] & present) ? NGX_BLOOM_PRESENT
-                                             : NGX_BLOOM_ABSENT;
+
+        if (asked[j] == 0) {
+            continue;
+        }
+
+        answer[j] = (asked[j] & present) ? NGX_BLOOM_PRESENT
+                                         : NGX_BLOOM_ABSENT;
+
+        if (answer[j] == NGX_BLOOM_PRESENT
+            && ngx_bloom_lookup_found.key.data == NULL)
+        {
+            ngx_bloom_lookup_found.key = key[j];
+            ngx_bloom_lookup_found.expression =
+                __builtin_ctzll(asked[j] & present) - __builtin_ctzll(asked[j]);
         }
     }
 
@@ -629,6 +653,60 @@ ngx_bloom_lookup_next_part(ngx_str_t *part, u_char **pos, u_char *end,
     }
 
     return 0;
+}
+
+
+void
+ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_bloom_match_t *match)
+{
+    *match = ngx_bloom_lookup_found;
+
+    match->form = zone->form;
+
+    if (key != NULL) {
+        match->key = *key;
+    }
+
+    if (zone->form == BLOOM_FORM_RAW || zone->form == BLOOM_FORM_LOWER) {
+        match->expression = 0;
+    }
+}
+
+
+ngx_int_t
+ngx_bloom_lookup_expression(const ngx_bloom_match_t *match,
+    ngx_str_t *expression, ngx_pool_t *pool)
+{
+    u_char        *buf;
+    bloom_key_t    key;
+    bloom_form_t   keys;
+
+    ngx_str_null(expression);
+
+    if (match->key.data == NULL) {
+        return NGX_OK;
+    }
+
+    key.data = match->key.data;
+    key.len = match->key.len;
+
+    /* + 1, because raw needs no room */
+
+    buf = ngx_pnalloc(pool, bloom_form_room(match->form, key.len) + 1);
+
+    if (buf == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (bloom_form_expand(match->form, &keys, &key, buf) == NULL
+        && match->expression < keys.n)
+    {
+        expression->data = (u_char *) keys.expression[match->expression].data;
+        expression->len = keys.expression[match->expression].len;
+    }
+
+    return NGX_OK;
 }
 
 

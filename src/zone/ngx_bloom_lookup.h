@@ -81,6 +81,32 @@ void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     u_char separator, ngx_uint_t tally[NGX_BLOOM_ANSWERS], ngx_pool_t *pool);
 
 
+/*
+ * Which expression a lookup has found.  Only its number is kept: most matches
+ * are never shown, and the expression can be made of the key again.
+ */
+typedef struct {
+    ngx_str_t           key;             /* the key, or the part of a list;
+                                            data NULL: nothing was found */
+    uint32_t            form;            /* BLOOM_FORM_... */
+    uint32_t            expression;      /* its number */
+} ngx_bloom_match_t;
+
+/*
+ * Stores what the last lookup in this process has found, in this zone.  Call it
+ * before the next lookup, and only if the answer was NGX_BLOOM_PRESENT.  `key`
+ * is the canonical key; NULL after ngx_bloom_lookup_parts(), whose first part
+ * that is present becomes match->key.
+ */
+void ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_bloom_match_t *match);
+
+/* Stores the expression of a match, allocated from `pool`; an empty one if
+ * nothing was found.  Returns NGX_OK, or NGX_ERROR if memory is short. */
+ngx_int_t ngx_bloom_lookup_expression(const ngx_bloom_match_t *match,
+    ngx_str_t *expression, ngx_pool_t *pool);
+
+
 /* How a lookup came to its answer. */
 typedef struct {
     uint64_t            generation;      /* 0: nothing serves, and no member

@@ -295,9 +295,7 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
     sh = zone->sh;
     serves = ngx_bloom_zone_serves_form(zone, sh);
 
-    if (serves && zone->file.fd != NGX_INVALID_FILE
-        && ngx_bloom_image_file_same(&sh->file_id, &zone->file.id))
-    {
+    if (serves && ngx_bloom_image_file_same(&sh->file_id, &zone->file.id)) {
         answer->rc = NGX_OK;
         return;
     }

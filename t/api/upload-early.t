@@ -21,6 +21,8 @@ my $path = '/bloom/zones/ids/image';
 
 $t->build_image('one.bloom', ['id1', 'one'], '-p', '1e-6', '-n', '100k');
 $t->build_image('two.bloom', ['id1', 'two'], '-p', '1e-6', '-n', '100k');
+$t->build_image('url.bloom', ['id1/'], '-p', '1e-6', '-n', '100k', '--key',
+                'url');
 $t->build_image('large.bloom', ['id1'], '-p', '1e-6', '-n', '300k');
 
 install_image($t, 'one');
@@ -30,7 +32,7 @@ my $http2 = $t->has_http2 ? <<'CONF' : '';
         location /bloom/ { client_max_body_size 0; bloom_api write=on; }
     }
 CONF
-configure($t, ['zone=ids:1200k file=ids.bloom',
+configure($t, ['zone=ids:1200k file=ids.bloom key=raw',
                'zone=memory:1m capacity=1k fpr=1e-6 journal=off'], api => 1,
           http => $http2);
 $t->run;
@@ -116,6 +118,9 @@ my %pages = (
     'another version' => [changed(8, pack 'V', 99), 422, qr/version 99/],
     'a damaged header' => [changed(100, "\xff"), 422,
                            qr/checksum of its header/],
+    'an image of another key form' => [substr($t->read_file('url.bloom'), 0,
+                                              4096), 422,
+                                       qr/has the key form "url"/],
     'a truncated image' => [substr($two, 0, 4096), 422, qr/truncated/, -100],
     'an image with extra bytes at its end' => [substr($two, 0, 4096), 422,
                                        qr/is too long/, 1],

@@ -12,8 +12,10 @@ use warnings;
 use BloomTest;
 use BloomTest::Connection;
 use BloomTest::Process qw(run_command wait_until);
+use BloomTest::Zones qw(replace_file);
 use Cwd qw(abs_path);
 use File::Basename qw(basename dirname);
+use JSON::PP ();
 
 my $examples = abs_path(dirname(__FILE__) . '/../../conf-examples');
 my %more = (
@@ -22,6 +24,7 @@ my %more = (
     'leaked-passwords.conf' => \&leaked_passwords,
     'revoked-tokens.conf' => \&revoked_tokens, 'api-keys.conf' => \&api_keys,
     'redirect.conf' => \&redirect, 'host-list.conf' => \&host_list,
+    'block-page.conf' => \&block_page,
 );
 
 
@@ -89,7 +92,8 @@ sub checkout {
     my $dir = $t->testdir;
     my $tool = $ENV{TEST_BLOOM_TOOL} // "$examples/../build/ngx-bloom";
 
-    $t->write_file($_, content($_)) for 'local.conf', 'confirm.pl';
+    $t->write_file($_, content($_))
+        for 'local.conf', 'confirm.pl', 'block-page.html';
     $t->write_file("keys/$_", content("keys/$_"))
         for map { basename($_) } glob "$examples/keys/*";
 
@@ -246,6 +250,68 @@ sub block_list {
         for qw(evil.example:x evil.example::);
     is($t->get("/go/$_")->status, 200, "the allowed spelling $_ is passed")
         for 'good.evil.example', 'GOOD.evil.example.';
+}
+
+
+# Tests that whatever a client sends, and whatever is found, the page stays the
+# page, the JSON stays JSON, and the log has the entry.
+
+sub block_page {
+    my ($t) = @_;
+
+    my @pages = ('?"><script>alert(1)</script>', '?a=1&b=2&lt;', "?it's",
+                 '?\\"\\', '<!--%23%20echo%20var="remote_addr"%20-->',
+                 '?$request_id', '%E2%80%AEgpj.exe', '%0D%0ASet-Cookie:x=1',
+                 'a' x 2000);
+    my @urls = map { "x.example/$_" } @pages;
+
+    $t->build_image('bad.bloom', \@urls, '-p', '1e-9', '--key', 'url');
+    replace_file($t, 'urls-bad.bloom', $t->read_file('bad.bloom'));
+    $t->reload;
+
+    my $ask = sub {
+        my ($url, @accept) = @_;
+        my $k = $url =~ s/([^A-Za-z0-9])/sprintf '%%%02X', ord $1/ger;
+        return $t->get("/go?url=$k", headers => { Accept => "@accept" });
+    };
+    my $tags = sub { join ' ', $_[0]->body =~ /<[^>]*>/g };
+    my $page = $ask->("http://$urls[1]");
+
+    is($page->status, 403, 'the page has the status of a refusal');
+    like($page->body, qr{<dd>URLhaus</dd>.*<dd>x\.example/\?a=1&amp;b=2&amp;lt;
+                         </dd>.*<dd>[0-9a-f]{32}</dd>}xs,
+         'the page has the list, the entry and the number of the request');
+    like($page->header('Content-Security-Policy'), qr/default-src 'none'/,
+         'the page allows no script');
+
+    for my $url (@urls) {
+        my $name = substr($url, 0, 40);
+        my $html = $ask->("http://$url");
+
+        is($tags->($html), $tags->($page), "the page has no tag of $name");
+        is($html->header('Set-Cookie'), undef, "no header of $name");
+
+        my $json = $ask->("http://$url", 'application/json')->json;
+        my $safe = length $url <= 500 && $url !~ /["\\]/;
+
+        is_deeply([sort keys %$json], [qw(contact entry error list request)],
+                  "the JSON has no member of $name");
+        is($json->{entry}, $safe ? $url : '', "the entry of $name in JSON");
+
+        my $line = wait_until(sub {
+            my ($found) = grep { /"$json->{request}"/ }
+                              split /\n/, $t->read_file('refused.log');
+            return $found;
+        });
+        is(JSON::PP->new->decode($line)->{entry}, $url,
+           "the log has the entry $name");
+    }
+
+    my $invalid = $ask->('http:///');
+    like($invalid->body, qr/cannot read its address/, 'an invalid URL');
+    unlike($invalid->body, qr/Entry/, 'an invalid URL has no entry');
+    is($t->get("/block-page.$_")->status, 404,
+       "a client cannot ask for the $_ page") for qw(html json);
 }
 
 

@@ -216,6 +216,25 @@ subtest 'key= is added while an upload of another form serves' => sub {
 };
 
 
+# Here key= names the form that the empty filter had anyway, so nothing else in
+# the configuration says that the memory has to be recreated.
+
+subtest 'key= has the form that the zone started with' => sub {
+    set_up($empty);
+    $t->run;
+    add($t, 'urls', ['evil.example']);
+    is(upload_image($t, 'urls', 'host')->status, 200,
+       'an upload of the form host serves');
+    unlink uploaded();
+    set_up("$empty key=raw");
+    $t->reload;
+    is(form(), 'raw', 'a reload without its file brings an empty filter back');
+    is(ask_until_known($t, 'urls', 'evil.example', 'www.evil.example'), '10',
+       'with the key that was added');
+    $t->stop;
+};
+
+
 # As above, but the zone also loses its journal, so no file tells the reload
 # what serves.
 
@@ -227,7 +246,7 @@ subtest 'key= is added to a zone in memory' => sub {
     set_up("$file journal=off key=url");
     $t->reload;
     ok(wait_until(sub { form() eq 'url' }), 'the reload loads file= instead');
-    $t->wait_for_log(qr/"urls" is going to load .*, since the image that serves/);
+    $t->wait_for_log(qr/going to load .*, since the image that serves has/);
     serves_on('after the reload');
     $t->stop;
     unlink uploaded();

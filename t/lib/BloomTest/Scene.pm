@@ -68,7 +68,7 @@ http {
     access_log off;
     bloom_log_level info;
     bloom_zone zone=items file=items.bloom;
-    bloom_zone zone=bad-urls file=urls.bloom;
+    bloom_zone zone=bad-urls file=urls.bloom label=URLhaus;
     bloom_zone zone=seen capacity=50k fpr=0.01 layout=classic journal=off;
     $more
     bloom_lookup \$arg_k \$seen zone=seen;
