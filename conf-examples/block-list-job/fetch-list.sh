@@ -91,8 +91,6 @@ end_is_known() {
     || [ -n "$(field transfer-encoding "$work/header")" ]
 }
 
-hex() { od -An -tx1 | tr -d ' '; }
-
 max=$(numfmt --from=iec "$MAX_SIZE") \
 || fail "MAX_SIZE=$MAX_SIZE is not a size such as 64M"
 
@@ -102,7 +100,7 @@ trap 'rm -rf "$work"' EXIT
 : > "$work/list"
 
 options=(
-    -q -sS --fail --globoff --suppress-connect-headers
+    -q -sS --globoff --suppress-connect-headers
     --proto '=http,https' --proto-redir '=https' --max-redirs 5
     --connect-timeout 30 --max-time "$MAX_TIME"
     --remote-time -o "$work/list" -D "$work/header"
@@ -129,7 +127,6 @@ read -r status version location <<< "$answer" || true
 
 case $error in
     0)   ;;
-    22)  fail "the server answers $status" ;;
     23)  refuse_if_larger "$work/list"
          fail "the list cannot be written: see above" ;;
     28)  fail "the list was not complete after MAX_TIME=$MAX_TIME seconds" ;;
@@ -148,7 +145,7 @@ esac
 end_is_known || fail "the response has no Content-Length, so a list that was \
 cut looks like a whole one"
 
-if [ "$(head -c 2 "$work/list" | hex)" = 1f8b ]; then
+if [ "$(head -c 2 "$work/list" | od -An -tx1)" = " 1f 8b" ]; then
     limited gzip -dc < "$work/list" > "$work/plain" || {
         refuse_if_larger "$work/plain"
         fail "the list cannot be decompressed: see above"
@@ -175,10 +172,6 @@ then
 $(date -u -r "$file" +%FT%TZ): if the older list is right, remove the file, \
 and run rebuild.sh once with CHANGE=1"
 fi
-
-# `cat` would join the last line with the first line of another list.
-
-[ "$(tail -c 1 "$work/list" | hex)" = 0a ] || echo >> "$work/list"
 
 touch -d "@$time" "$work/list"
 sync "$work/list"

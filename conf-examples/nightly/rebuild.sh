@@ -17,9 +17,9 @@
 #                   a status other than 0 if it could not print them all
 #   KEYS_MATCH      an extended regular expression that each of these lines has
 #                   to match as a whole, such as [0-9]+ (default: none)
-#   KEY_FILES       files with further keys, with spaces between their names; with
-#                   "--from auto" each may have a format of its own, which may
-#                   differ from that of SOURCE (default: none)
+#   KEY_FILES       files with further keys, with spaces between their names;
+#                   with "--from auto" each may have a format of its own, which
+#                   may differ from that of SOURCE (default: none)
 #   IMAGE           the file that "file=" of the zone names
 #   BUILD_OPTIONS   options of `ngx-bloom build`: "-n" above all, and "--key" if
 #                   the zone needs a key form
