@@ -15,8 +15,10 @@
 #include "bloom_scheme.h"
 #include "cli.h"
 #include "command.h"
+#include "given_keys.h"
 #include "guards.h"
 #include "image_write.h"
+#include "import_check.h"
 #include "import_findings.h"
 #include "key_options.h"
 #include "import_source.h"
@@ -36,6 +38,8 @@ typedef struct {
     uint64_t                       capacity;
     double                         fpr;
     uint64_t                       as_of;
+    uint32_t                       key_form;
+    given_keys_t                   check;    /* keys that the source has */
     unsigned                       timeout;
     guards_t                       guards;
     int                            quiet;
@@ -184,6 +188,13 @@ static const option_t  options[] = {
     { 'p', "fpr", "RATE", offsetof(import_t, fpr), take_any_rate,
       "the false-positive rate that the filter was made for, if the source "
       "does not record it" },
+    OPTIONS_KEY_FORM(import_t,
+      "the key form in whose canonical form the source's keys were written: "
+      "lower, host or url, as \"ngx-bloom expand\" prints them; requests are "
+      "then looked up by all expressions of their key (default: raw)"),
+    { 0, "check", "FILE", offsetof(import_t, check.file), options_take_text,
+      "a file of keys that the source has, one on a line: print how many of "
+      "them the image finds, and write no image unless it finds all" },
     OPTIONS_AS_OF(import_t,
       "state that the filter has every key that existed at that time, "
       OPTIONS_TIME ", which is right for a filter on a server that gets every "
@@ -219,6 +230,15 @@ check_options(const import_t *import, int sources)
         return cli_misuse("--bits, --hashes, --scheme and --shard are only for "
                           "bitmaps; leave them out, as a %s source has these "
                           "values in its header", import->format->name);
+    }
+
+    if (import->key_form != BLOOM_FORM_RAW
+        && (f->funnel == BLOOM_FUNNEL_LONG || f->funnel == BLOOM_FUNNEL_INT))
+    {
+        return cli_misuse("--key %s: with --funnel %s, the source's keys are "
+                          "numbers, which have no other form; leave out --key",
+                          bloom_form_name(import->key_form),
+                          bloom_hasher_funnel_name(f->funnel));
     }
 
     if (sources > 1 && import->shard == 0
@@ -619,6 +639,7 @@ run(char **operands, int n, void *values)
     uint8_t             origin[BLOOM_FOREIGN_HEAD];
     import_t           *import = values;
     output_t            out;
+    import_check_t      check;
     bloom_image_t      *image;
     import_findings_t   findings;
 
@@ -649,10 +670,16 @@ run(char **operands, int n, void *values)
         }
 
         image->as_of = import->as_of;
+        image->key_form = import->key_form;
 
         import_findings_measure(&findings, &import->f, (uint64_t *) bits.data);
 
         rc = guards_check(&import->guards, &out, image, import->quiet);
+    }
+
+    if (rc == CLI_OK) {
+        rc = import_check(&check, &import->check, image,
+                          (uint64_t *) bits.data);
     }
 
     if (rc == CLI_OK) {
@@ -664,10 +691,10 @@ run(char **operands, int n, void *values)
     }
 
     if (rc == CLI_OK && import->json) {
-        import_findings_json(&findings, &import->f, import->output);
+        import_findings_json(&findings, &check, &import->f, import->output);
 
     } else if (rc == CLI_OK && !import->quiet) {
-        import_findings_print(&findings, &import->f, import->output);
+        import_findings_print(&findings, &check, &import->f, import->output);
     }
 
     output_discard(&out);
@@ -688,6 +715,9 @@ static const command_member_t  members[] = {
       "from the bits" },
     { "fill_ratio", "the part of the bits that is set, from 0 to 1" },
     { "measured_fpr", "the part of a million random keys that is present" },
+    { "checked",
+      "the number of keys in the file of --check, all of which are found; null "
+      "without --check" },
     { 0 }
 };
 
@@ -710,18 +740,23 @@ const command_t  cmd_import = {
         "estimated from it, and the false-positive rate measured with a "
         "million random keys. It warns if that rate is more than twice the "
         "rate that the bits imply or the source promised, and if the filter "
-        "is over-full. None of these hashes has a secret: people who choose "
+        "is over-full.\n\n"
+        "An import with a wrong --scheme or --funnel, or of keys that the "
+        "source has in another spelling, succeeds all the same and finds "
+        "nothing. Always give --check with keys that the source has.\n\n"
+        "None of these hashes has a secret: people who choose "
         "keys can find keys that pass.",
     .options = options,
     .values = &values,
     .members = members,
-    .status = GUARDS_STATUS,
+    .status = "0 success, 1 --check, --min-keys or --max-change refused the "
+              "image, 2 an error",
     .examples =
         "ngx-bloom import --from guava -o ids.bloom ids.guava\n"
         "ngx-bloom import --from guava --funnel long -o ids.bloom ids.guava\n"
         "ngx-bloom import --from redisbloom -o ids.bloom "
         "redis://localhost/0/ids\n"
         "ngx-bloom import --from go-zero --bits 20m -o u.bloom "
-        "redis://localhost/0/u\n",
+        "--check some-keys.txt redis://localhost/0/u\n",
     .run = run
 };

@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "command.h"
 #include "given_keys.h"
+#include "image_lookup.h"
 #include "image_read.h"
 #include "json.h"
 #include "keyform.h"
@@ -77,11 +78,8 @@ static void
 test_key(const bloom_key_t *key, void *data)
 {
     test_t               *test = data;
-    unsigned              i;
-    const char           *why, *answer;
-    bloom_form_t          form;
-    bloom_hash_t          hash[BLOOM_FORM_EXPRESSIONS];
-    const bloom_key_t    *expression;
+    const char           *answer;
+    image_lookup_t        lookup;
     const bloom_image_t  *image;
 
     if (key->len == 0) {
@@ -90,38 +88,26 @@ test_key(const bloom_key_t *key, void *data)
     }
 
     image = &test->image.image;
-    expression = NULL;
 
-    why = keyform_expand(&test->keyform, &form, key);
+    image_lookup(&lookup, image, test->image.words, &test->keyform, key);
 
-    if (why != NULL) {
+    if (lookup.why != NULL) {
         test->invalid++;
         answer = "invalid";
 
+    } else if (lookup.expression != NULL) {
+        test->present++;
+        answer = "present";
+
     } else {
-
-        for (i = 0; i < form.n; i++) {
-            hash[i] = bloom_hash(&image->hasher, form.expression[i].data,
-                                 form.expression[i].len);
-        }
-
-        i = bloom_layout_test_any(&image->geometry, test->image.words, hash,
-                                  form.n);
-
-        if (i < form.n) {
-            test->present++;
-            answer = "present";
-            expression = &form.expression[i];
-
-        } else {
-            test->absent++;
-            answer = "absent";
-        }
+        test->absent++;
+        answer = "absent";
     }
 
     if (!test->quiet && !test->count) {
         print_key(test, key, answer,
-                  image->key_form >= BLOOM_FORM_HOST ? expression : NULL, why);
+                  image->key_form >= BLOOM_FORM_HOST ? lookup.expression
+                                                     : NULL, lookup.why);
     }
 }
 

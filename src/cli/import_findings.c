@@ -137,7 +137,7 @@ import_findings_warn(const import_findings_t *findings,
 
 void
 import_findings_json(const import_findings_t *findings,
-    const bloom_foreign_t *f, const char *output)
+    const import_check_t *check, const bloom_foreign_t *f, const char *output)
 {
     json_t  json;
 
@@ -154,13 +154,21 @@ import_findings_json(const import_findings_t *findings,
     json_bool(&json, "promised", f->promised);
     json_number(&json, "fill_ratio", findings->fill_ratio);
     json_number(&json, "measured_fpr", findings->measured_fpr);
+
+    if (check->keys != 0) {
+        json_count(&json, "checked", check->keys);
+
+    } else {
+        json_null(&json, "checked");
+    }
+
     json_end(&json);
 }
 
 
 void
 import_findings_print(const import_findings_t *findings,
-    const bloom_foreign_t *f, const char *output)
+    const import_check_t *check, const bloom_foreign_t *f, const char *output)
 {
     char                  a[UNITS_LEN], b[UNITS_LEN], c[UNITS_LEN];
     const bloom_image_t  *image;
@@ -189,6 +197,17 @@ import_findings_print(const import_findings_t *findings,
            format_rate(a, findings->fill_ratio),
            format_rate(b, findings->estimated_fpr),
            format_rate(c, findings->measured_fpr));
+
+    visible_name(output);
+
+    if (check->keys != 0) {
+        printf(": finds all %" PRIu64 " key%s of --check\n", check->keys,
+               CLI_S(check->keys));
+
+    } else {
+        printf(": not known to find any key of the source: give some of its "
+               "keys with --check\n");
+    }
 
     visible_name(output);
     printf(": its hash has no secret: people who choose keys can find keys "

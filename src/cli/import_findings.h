@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bloom_foreign.h"
+#include "import_check.h"
 
 
 #define IMPORT_FINDINGS_PROBES  1000000  /* random keys looked up */
@@ -37,9 +38,9 @@ void import_findings_warn(const import_findings_t *findings,
 
 /* Each prints the result to standard output. */
 void import_findings_json(const import_findings_t *findings,
-    const bloom_foreign_t *f, const char *output);
+    const import_check_t *check, const bloom_foreign_t *f, const char *output);
 void import_findings_print(const import_findings_t *findings,
-    const bloom_foreign_t *f, const char *output);
+    const import_check_t *check, const bloom_foreign_t *f, const char *output);
 
 
 #endif /* IMPORT_FINDINGS_H */

@@ -15,8 +15,8 @@
 
 /*
  * Returns the hash of `len` bytes at `data`, which may have any alignment, and
- * may be NULL if len is 0.  A hash of the kind MURMUR3_TWICE or MURMUR3_EACH
- * points to those bytes: they must stay unchanged as long as the hash is used.
+ * may be NULL if len is 0.  If bloom_hasher_refers(), the hash points to those
+ * bytes: they must stay unchanged as long as the hash is used.
  */
 bloom_hash_t bloom_hash(const bloom_hasher_t *hasher, const void *data,
     size_t len);

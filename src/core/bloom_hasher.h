@@ -86,6 +86,15 @@ bloom_hasher_funnel(const bloom_hasher_t *hasher)
            ? hasher->key[BLOOM_HASHER_AT_FUNNEL] : BLOOM_FUNNEL_BYTES;
 }
 
+/* Returns 1 if a hash refers to its key, which must then stay where it is as
+ * long as the hash is used. */
+static inline int
+bloom_hasher_refers(const bloom_hasher_t *hasher)
+{
+    return hasher->kind == BLOOM_HASH_MURMUR3_TWICE
+           || hasher->kind == BLOOM_HASH_MURMUR3_EACH;
+}
+
 /* Returns 1 if the kind is known and `key` is valid for it, else 0. */
 int bloom_hasher_valid(const bloom_hasher_t *hasher);
 

@@ -432,15 +432,6 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
                     bloom_hasher_name(image->hasher.kind), image->flags);
     }
 
-    /* some imported hashes refer to the key, which must not move for that */
-
-    if (image->key_form != BLOOM_FORM_RAW
-        && (image->flags & BLOOM_IMAGE_IMPORTED))
-    {
-        return fail("is invalid: it is imported, but its key form is %s; "
-                    "import it again", bloom_form_name(image->key_form));
-    }
-
     if (!bloom_geometry_valid(g)) {
         return fail("is invalid: layout %s cannot have %" PRIu64 " bits, k %"
                     PRIu32 ", lines %" PRIu32 "; build it again",

@@ -538,6 +538,13 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     bloom_hash_t  hash[BLOOM_BATCH];
 
     n = ngx_min(n, BLOOM_BATCH);
+
+    /* all keys are converted in the same buffer */
+
+    if (zone->form != BLOOM_FORM_RAW && bloom_hasher_refers(&zone->hasher)) {
+        n = 1;
+    }
+
     most = (zone->form == BLOOM_FORM_RAW || zone->form == BLOOM_FORM_LOWER)
            ? 1 : BLOOM_FORM_EXPRESSIONS;
 

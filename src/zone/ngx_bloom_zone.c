@@ -137,7 +137,7 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
 {
     int             changed;
     uint64_t        bits_set, count;
-    ngx_uint_t      i, n;
+    ngx_uint_t      i, n, most;
     bloom_key_t     key;
     bloom_hash_t    hash[NGX_BLOOM_ZONE_PREFETCH];
     bloom_record_t  record;
@@ -149,10 +149,15 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     count = 0;
     *added = 0;
 
+    /* a converted key stays in the static buffer only until the next one */
+
+    most = (bits->form != BLOOM_FORM_RAW && bloom_hasher_refers(bits->hasher))
+           ? 1 : NGX_BLOOM_ZONE_PREFETCH;
+
     do {
         n = 0;
 
-        while (n < NGX_BLOOM_ZONE_PREFETCH && bloom_record_key(&record, &key)) {
+        while (n < most && bloom_record_key(&record, &key)) {
             if (ngx_bloom_zone_canonical(bits->form, &key) == NULL) {
                 hash[n++] = bloom_hash(bits->hasher, key.data, key.len);
             }
@@ -173,7 +178,7 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
         }
 
         count += n;
-    } while (n == NGX_BLOOM_ZONE_PREFETCH);
+    } while (n == most);
 
     (void) __atomic_fetch_add(bits->bits_set, bits_set, __ATOMIC_RELAXED);
 

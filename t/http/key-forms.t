@@ -353,20 +353,4 @@ like($t->run_fails, qr{\[emerg\].*image\ "\S+/raw\.bloom"\ of\ bloom\ zone\ "raw
      'nginx refuses an image with an unknown key form and says what to do');
 $t->expect_log(qr/key form 77/);
 
-# An imported image hashes keys as its system does, so no key form may change
-# them.
-
-$t->write_file('bitmap', "\1" x 64);
-my ($exit, undef, $err) = $t->run_tool('import', '--from', 'bitmap', '--scheme',
-                                       'go-zero', '--bits', 512, '--hashes', 3,
-                                       '-o', "$dir/raw.bloom", "$dir/bitmap");
-is($exit, 0, 'the tool imports a bitmap') or diag($err);
-
-$t->write_file('raw.bloom', patch_header($t->read_file('raw.bloom'),
-                                         $key_form => pack 'L<', 3));
-
-like($t->run_fails, qr/raw\.bloom" .* is invalid: it is imported, but its key form is url/,
-     'nginx refuses an imported image with a key form');
-$t->expect_log(qr/is invalid: it is imported/);
-
 done_testing();

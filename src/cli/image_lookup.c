@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file looks keys up in images, as nginx does.
+ */
+
+#include "bloom_hash.h"
+#include "bloom_layout.h"
+#include "image_lookup.h"
+
+
+void
+image_lookup(image_lookup_t *lookup, const bloom_image_t *image,
+    const uint64_t *words, keyform_t *keyform, const bloom_key_t *key)
+{
+    unsigned       i;
+    bloom_form_t  *form;
+    bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
+
+    form = &lookup->form;
+    lookup->expression = NULL;
+    lookup->why = keyform_expand(keyform, form, key);
+
+    if (lookup->why != NULL) {
+        return;
+    }
+
+    for (i = 0; i < form->n; i++) {
+        hash[i] = bloom_hash(&image->hasher, form->expression[i].data,
+                             form->expression[i].len);
+    }
+
+    i = bloom_layout_test_any(&image->geometry, words, hash, form->n);
+
+    if (i < form->n) {
+        lookup->expression = &form->expression[i];
+    }
+}
