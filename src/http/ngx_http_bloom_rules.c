@@ -292,9 +292,12 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
     ngx_bloom_count(rule->key.zone, reject ? NGX_BLOOM_COUNTER_REJECTED
                                            : NGX_BLOOM_COUNTER_ROUTED, 1);
     ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
-    ngx_http_bloom_rules_set(ctx, reject ? NGX_HTTP_BLOOM_REJECTED
-                                         : NGX_HTTP_BLOOM_ROUTED,
-                             rule, key);
+
+    status = (answer == NGX_BLOOM_INVALID) ? NGX_HTTP_BLOOM_INVALID
+             : reject ? NGX_HTTP_BLOOM_REJECTED
+                      : NGX_HTTP_BLOOM_ROUTED;
+
+    ngx_http_bloom_rules_set(ctx, status, rule, key);
 
     return reject ? (ngx_int_t) rule->status : ngx_http_bloom_rules_route(r,
                                                                           rule);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests invalid=fire and empty=fire: the rule acts as if its condition held if
-# its key is invalid or empty.  Without invalid=fire, $bloom_status of such a
-# request is INVALID.
+# its key is invalid or empty.  With or without invalid=fire, $bloom_status of a
+# request with an invalid key is INVALID.
 
 use strict;
 use warnings;
@@ -168,33 +168,33 @@ sub is_outcome {
 
 subtest 'a rule fires on an invalid and on an empty key' => sub {
     for (# location, k, outcome
-         ['reject_present', '..', '403 REJECTED hosts'],
+         ['reject_present', '..', '403 INVALID hosts'],
          ['reject_present', '', '403 REJECTED hosts'],
          ['reject_present', 'evil.example', '403 REJECTED hosts'],
          ['reject_present', 'good.example', '200 PASSED hosts'],
-         ['reject_absent', '..', '410 REJECTED hosts'],
+         ['reject_absent', '..', '410 INVALID hosts'],
          ['reject_absent', '', '410 REJECTED hosts'],
          ['reject_absent', 'evil.example', '200 PASSED hosts'],
-         ['route', '..', '200 ROUTED hosts'],
+         ['route', '..', '200 INVALID hosts'],
          ['route', '', '200 ROUTED hosts'],
          ['route', 'good.example', '200 PASSED hosts'],
          ['pass', '..', '200 INVALID hosts'],
          ['pass', '', '200 PASSED hosts'],
          ['pass', 'good.example', '404 REJECTED ids'],
-         ['invalid', 'http://', '403 REJECTED urls'],
+         ['invalid', 'http://', '403 INVALID urls'],
          ['invalid', '', '200 '],
          ['empty', 'http://', '200 INVALID urls'],
          ['empty', '', '403 REJECTED urls'],
          ['neither', 'http://', '200 INVALID urls'],
          ['neither', '', '200 '],
-         ['composed', 'http://', '403 REJECTED urls'],
+         ['composed', 'http://', '403 INVALID urls'],
          ['composed', '', '403 REJECTED urls'],
          ['composed', 'http://good.example', '200 PASSED urls'],
          ['raw', '..', '200 PASSED ids'],
-         ['second', '..', '482 REJECTED hosts'],
+         ['second', '..', '482 INVALID hosts'],
          ['second', '', '482 REJECTED hosts'],
          ['second', '..&j=evil.example', '481 REJECTED hosts'],
-         ['first', '..&j=evil.example', '481 REJECTED hosts'],
+         ['first', '..&j=evil.example', '481 INVALID hosts'],
          ['first', '&j=evil.example', '481 REJECTED hosts'],
          ['first', 'good.example&j=evil.example', '482 REJECTED hosts'])
     {
@@ -212,7 +212,7 @@ subtest 'a rule fires on an invalid and on an empty key' => sub {
 
 
 subtest 'invalid= and empty= work with a zone that answers unknown' => sub {
-    is_outcome('/cold?k=..', '403 REJECTED cold',
+    is_outcome('/cold?k=..', '403 INVALID cold',
                'invalid=fire fires on a key that is invalid in a stale image');
     is_outcome('/cold?k=good.example', '200 UNAVAILABLE cold',
                'invalid=fire does not fire on a key that is unknown');
@@ -307,17 +307,17 @@ subtest '$bloom_status marks each request with an invalid key' => sub {
 
 
 subtest 'an invalid part of a list counts as one that fires' => sub {
-    for (['any', 'good.example,..', '403 REJECTED hosts'],
+    for (['any', 'good.example,..', '403 INVALID hosts'],
          ['any', 'good.example', '200 PASSED hosts'],
          ['any', 'good.example,,', '200 PASSED hosts'],
          ['any', ',', '403 REJECTED hosts'],
          ['any', '', '403 REJECTED hosts'],
-         ['all', 'evil.example,..', '403 REJECTED hosts'],
-         ['all', '..,..', '403 REJECTED hosts'],
+         ['all', 'evil.example,..', '403 INVALID hosts'],
+         ['all', '..,..', '403 INVALID hosts'],
          ['all', 'good.example,..', '200 PASSED hosts'],
          ['all', 'evil.example,good.example', '200 PASSED hosts'],
          ['all', ',,', '403 REJECTED hosts'],
-         ['absent_all', 'good.example,..', '410 REJECTED hosts'],
+         ['absent_all', 'good.example,..', '410 INVALID hosts'],
          ['absent_all', 'evil.example,..', '200 PASSED hosts'],
          ['absent_all', ',', '200 '],
          ['pass_all', 'evil.example,..', '200 INVALID hosts'],
@@ -356,7 +356,7 @@ subtest 'the counters show that a rule fired, and why' => sub {
                                . ' nothing');
     is($of_zone->('learner'), '0 0 0',
        'the zone of such a rule has counted nothing');
-    is_outcome('/audit?k=..', '410 REJECTED learner',
+    is_outcome('/audit?k=..', '410 INVALID learner',
                'an invalid key is rejected and not audited');
     is(counted('audited'), 'fired 1 invalid 1',
        'a rule counts that it fired on an invalid key');
