@@ -44,11 +44,11 @@ my @urls = map { "bad$_.example/dir/" } 1 .. 60;
 
 for my $scheme (@schemes) {
     my $hosts = $t->write_file('hosts', join '', map { "WWW.$_:80\n" } @hosts);
-    my $urls = $t->write_file('urls', join '', map { "http://" . s/bad/BAD/r . "x.exe\n" }
+    my $urls = $t->write_file('urls', join '', map { s/bad/BAD/r . "x.exe\n" }
                                                @urls);
 
-    my $out = tool(0, $warning, 'import', '--key', 'host', '--check', $hosts, '-o',
-                   "$dir/$scheme-host.bloom",
+    my $out = tool(0, $warning, 'import', '--key', 'host', '--check', $hosts,
+                   '-o', "$dir/$scheme-host.bloom",
                    bitmap('bits', $scheme, @hosts));
     like($out, qr/: finds all 60 keys of --check$/m,
          "an import says what it found ($scheme)");
