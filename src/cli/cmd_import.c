@@ -757,6 +757,6 @@ const command_t  cmd_import = {
         "ngx-bloom import --from redisbloom -o ids.bloom "
         "redis://localhost/0/ids\n"
         "ngx-bloom import --from go-zero --bits 20m -o u.bloom "
-        "--check some-keys.txt redis://localhost/0/u\n",
+        "--check u.txt \\\n    redis://localhost/0/u\n",
     .run = run
 };

@@ -182,7 +182,7 @@ like($info, qr/"fpr": 0.01,/, 'info states the rate of the source');
     my $json = JSON::PP::decode_json($out);
 
     is(join(' ', sort keys %$json),
-       'as_of bits bits_per_item build_id capacity created estimated_fpr file'
+       'as_of bits bits_per_item build_id capacity checked created estimated_fpr file'
        . ' fill_ratio fpr from funnel hash items items_claimed items_error'
        . ' items_estimated k key_form layout lines links measured_fpr promised'
        . ' scheme seed size_bytes version',

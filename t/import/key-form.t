@@ -21,6 +21,10 @@ my $dir = $t->testdir;
 my @schemes = qw(go-zero bits-and-blooms double);
 my ($m, $k) = (8009, 5);
 
+# so few bits may give a warning of the measured rate
+
+my $warning = qr/\A(?:ngx-bloom import: warning: .*\n)?\z/;
+
 # Writes a bitmap with these keys.  Returns the arguments that import it.
 
 sub bitmap {
@@ -40,24 +44,24 @@ my @urls = map { "bad$_.example/dir/" } 1 .. 60;
 
 for my $scheme (@schemes) {
     my $hosts = $t->write_file('hosts', join '', map { "WWW.$_:80\n" } @hosts);
-    my $urls = $t->write_file('urls', join '', map { "http://" . s/bad/BAD/r . "x.exe\n" }
+    my $urls = $t->write_file('urls', join '', map { s/bad/BAD/r . "x.exe\n" }
                                                @urls);
 
-    my $out = tool(0, undef, 'import', '--key', 'host', '--check', $hosts, '-o',
-                   "$dir/$scheme-host.bloom",
+    my $out = tool(0, $warning, 'import', '--key', 'host', '--check', $hosts,
+                   '-o', "$dir/$scheme-host.bloom",
                    bitmap('bits', $scheme, @hosts));
     like($out, qr/: finds all 60 keys of --check$/m,
          "an import says what it found ($scheme)");
     is(info("$dir/$scheme-host.bloom")->{key_form}, 'host',
        "the image has the key form ($scheme)");
 
-    is(json(tool(0, undef, 'import', '--json', '--key', 'url', '--check',
+    is(json(tool(0, $warning, 'import', '--json', '--key', 'url', '--check',
                  $urls, '-o', "$dir/$scheme-url.bloom",
                  bitmap('bits', $scheme, @urls)))->{checked}, 60,
        "--json has the number of checked keys ($scheme)");
 }
 
-like(tool(0, undef, 'import', '-o', "$dir/plain.bloom",
+like(tool(0, $warning, 'import', '-o', "$dir/plain.bloom",
           bitmap('bits', 'double', @hosts)),
      qr/: not known to find any key .*--check$/m,
      'an import without --check says so');
