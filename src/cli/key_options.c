@@ -263,7 +263,7 @@ key_options_json(json_t *json, const collect_options_t *options,
     const char  *name;
 
     json_count(json, "received", counts->received);
-    json_count(json, "lines", counts->lines);
+    json_count(json, "lines_read", counts->lines);
     json_count(json, "empty", counts->empty);
     json_count(json, "comments", counts->comments);
     json_count(json, "skipped", counts->skipped);

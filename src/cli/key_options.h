@@ -51,7 +51,7 @@ int key_options_spare(const output_t *out, char **names, int n,
 /* The members that key_options_json() prints, for cmd_*.c (command.h). */
 #define KEY_OPTIONS_MEMBERS                                                  \
     { "received", "the number of keys that were read" },                     \
-    { "lines", "the number of lines or keys that are neither empty nor "     \
+    { "lines_read", "the number of lines or keys that are neither empty nor "\
       "comments" },                                                          \
     { "empty", "the number of empty lines or keys, which are skipped" },     \
     { "comments", "the number of lines that are comments" },                 \

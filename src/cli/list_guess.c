@@ -149,35 +149,44 @@ most(unsigned part, unsigned all)
 }
 
 
-/* Returns the format for a csv whose header has a name that is known, or
- * NULL. */
-static const char *
-guess_csv(const uint8_t *data, size_t len)
+/* Returns 1 if the header of a csv has this column. */
+static int
+has_column(const uint8_t *data, size_t len, const char *name)
 {
     int             rc, open;
-    size_t          i, column;
+    size_t          column;
     bloom_key_t     record;
     const uint8_t  *p, *end, *next;
 
     end = data + len;
 
-    for (i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+    for (rc = 0, p = data; rc == 0 && p < end; p = next + 1) {
+        next = list_csv_end(p, end, &open);
+        record.data = p;
+        record.len = (size_t) (next - p);
 
-        for (rc = 0, p = data; rc == 0 && p < end; p = next + 1) {
-            next = list_csv_end(p, end, &open);
-            record.data = p;
-            record.len = (size_t) (next - p);
+        if (list_has(&record, ',')) {
+            rc = list_csv_column(&record, name, &column);
 
-            if (list_has(&record, ',')) {
-                rc = list_csv_column(&record, columns[i].column, &column);
-
-            } else {
-                list_trim(&record);
-                rc = record.len != 0 && record.data[0] != '#' ? -1 : 0;
-            }
+        } else {
+            list_trim(&record);
+            rc = record.len != 0 && record.data[0] != '#' ? -1 : 0;
         }
+    }
 
-        if (rc == 1) {
+    return rc == 1;
+}
+
+
+/* Returns the format for a csv whose header has a name that is known, or
+ * NULL. */
+static const char *
+guess_csv(const uint8_t *data, size_t len)
+{
+    size_t  i;
+
+    for (i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        if (has_column(data, len, columns[i].column)) {
             return columns[i].format;
         }
     }
@@ -278,16 +287,21 @@ list_guess(const uint8_t *data, size_t len, const char **why)
         return NULL;
     }
 
-    format = judge(&n);
-
     /* the header may be a comment; a line of a longer record may have no
      * comma */
 
-    if (n.commas >= (n.lines + 1) / 2 && guess_csv(data, len) != NULL) {
-        format = guess_csv(data, len);
+    format = n.commas >= (n.lines + 1) / 2 ? guess_csv(data, len) : NULL;
+
+    if (format == NULL) {
+        *why = "has none of the formats that --from auto knows";
+        return judge(&n);
     }
 
-    *why = "has none of the formats that --from auto knows";
+    if (format != columns[0].format && has_column(data, len, "path")) {
+        *why = "is a csv with hosts and paths in two columns, which no format "
+               "joins (--from csv:COLUMN would list whole hosts)";
+        return NULL;
+    }
 
     return format;
 }

@@ -59,7 +59,7 @@ sub cases {
             next;
         }
 
-        is_deeply([$json->{received}, $json->{lines},
+        is_deeply([$json->{received}, $json->{lines_read},
                    map { $_->{reason} } @{ $json->{skipped_by_reason} }],
                   [0, 1, $expected], "$what is skipped");
     }
@@ -410,6 +410,8 @@ for (
     ["id,name\n1,x\n", 'has none of the formats'],
     ["{\"urls\": [\n\"a.example\"]}\n", 'has none of the formats'],
     ["4711\n4712\n", 'has none of the formats'],
+    ["id,host,path\n1,code.example,/mallory/x.exe\n",
+     'is a csv with hosts and paths'],
 ) {
     my ($text, $why) = @$_;
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
