@@ -272,7 +272,7 @@ CSV
     my ($image, $json, $err) = build($text, @options, '--max-errors', '300');
 
     counts($json, 'max-errors', received => 299_700, errors => 300,
-           lines => 300_000);
+           lines_read => 300_000);
     is($err, join('', map({ "ngx-bloom build: standard input: line "
                             . 1000 * $_ . ": \"bad " . 1000 * $_
                             . "\" has a byte that a host cannot have\n" } 1 .. 3),

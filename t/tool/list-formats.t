@@ -176,7 +176,7 @@ cases('adblock', 'host', '',
     is(content_of($file),
        "good.example/\nb.example/x\nb.example/x/\nd.example/\n",
        'exceptions are written in canonical form');
-    is_deeply([@$json{qw(received exceptions skipped lines)}], [1, 4, 1, 5],
+    is_deeply([@$json{qw(received exceptions skipped lines_read)}], [1, 4, 1, 5],
               'exceptions are counted');
 
     my ($again) = build(content_of($file), '--key', 'url');
@@ -384,7 +384,7 @@ for (
     ['rpz', "${head}a.example CNAME .\n"],
     ['rpz', "a.example CNAME .\n*.a.example CNAME .\n"],
     ['csv:url', "# x\n# id,url\n1,http://a.example/x\n"],
-    ['csv:url', "id,\"URL\",host\n1,\"http://a.example/x\ny\",z\n"],
+    ['csv:url', "id,\"URL\",note\n1,\"http://a.example/x\",\"y\nz\"\n"],
     ['csv:host', "id,host\n1,a.example\n"],
     ['lines', "# x\nhttp://a.example/x\nb.example\n1.2.3.4\n*.c.example # y\n"],
     ['lines', "http://a.example/x,y\n"],
@@ -451,7 +451,7 @@ $t->write_file('b', "||b.example^\n");
         { stdin => "||b.example^\n@\@||c.example^\n||d.example/x^\n##x\n" });
 
     is($exit, 0, 'add reads an adblock list') or diag($err);
-    is_deeply([@{ json($out) }{qw(added skipped exceptions lines)}],
+    is_deeply([@{ json($out) }{qw(added skipped exceptions lines_read)}],
               [3, 1, 1, 4], 'add counts the lines of a list');
     finds($image, 'add adds the keys of a list',
           ['http://www.b.example/x', 'd.example/x'], ['c.example']);
@@ -528,7 +528,7 @@ TEXT
 
 for (
     ['csv:2', 'url', join('', map {
-        "$_,\"http://h$_.example/a\nb\",\"x\"\"\n" . "\n" x ($_ % 7) . ",\"\"\"\r\n"
+        "\"$_\n\",http://h$_.example/ab,\"\"\"\n" . "\n" x ($_ % 7) . ",\"\"\"\r\n"
     } 1 .. 60_000), 60_000],
     ['rpz', 'host', $head . join('', map {
         ($_ % 1000 ? '' : "\$ORIGIN z$_.rpz.test.\n")
