@@ -56,6 +56,9 @@ typedef struct {
 
 #define BATCH  1024                      /* lines, or hashes */
 
+/* Far below the share of one line. */
+#define ROUNDING  1e-14
+
 /* The data of one thread. */
 typedef struct {
     work_t             *work;
@@ -459,11 +462,12 @@ divide_block(void *data, const keystream_block_t *block, size_t *whole)
 
     *whole = listformat_whole(&file->list, block->data, block->len, &open);
 
-    if (block->last && open) {
-        cli_error("%s: line %" PRIu64 ": %s begin here and do not end; correct "
-                  "the file", file->name,
+    if (open && (block->last || *whole == 0)) {
+        cli_error("%s: line %" PRIu64 ": %s begin here and do not end%s; "
+                  "correct the file", file->name,
                   work->line + count_lines(block->data, *whole, '\n'),
-                  file->list.kind == LISTFORMAT_CSV ? "quotes" : "parentheses");
+                  file->list.kind == LISTFORMAT_CSV ? "quotes" : "parentheses",
+                  block->last ? "" : " within 1 MiB");
         return -1;
     }
 
@@ -700,12 +704,17 @@ complain(const work_t *work, int bad)
 }
 
 
-/* Returns 1 if more lines are left out than the limit allows. */
+/* Returns 1 if more lines are left out than the limit allows.  A line may have
+ * several entries, so n may be larger than the number of lines. */
 static int
 exceeds(const collect_limit_t *limit, uint64_t n, uint64_t lines)
 {
-    return limit->relative ? (double) n > limit->share * (double) lines
-                           : n > limit->count;
+    if (!limit->relative) {
+        return n > limit->count;
+    }
+
+    return limit->share < 1
+           && (double) n > limit->share * (double) lines * (1 + ROUNDING);
 }
 
 

@@ -218,9 +218,10 @@ trim_lines(bloom_key_t *field)
 list_result_e
 list_csv_next(list_line_t *at, size_t column)
 {
-    int          more;
-    size_t       i, used;
-    bloom_key_t  blank, rest;
+    int             more;
+    size_t          i, used;
+    bloom_key_t     blank, rest;
+    const uint8_t  *eol;
 
     static const char  improper[] = "has a quoted field that does not end "
                                     "properly";
@@ -257,8 +258,9 @@ list_csv_next(list_line_t *at, size_t column)
      * swallowed other records */
 
     used = at->key.data == at->buf ? at->key.len : 0;
+    eol = memrchr(at->line.data, '\n', at->line.len);
 
-    while (more == 1 && list_has(&at->line, '\n')) {
+    while (more == 1 && eol != NULL && at->line.data <= eol) {
         more = next_field(&at->line, &rest, at->buf + used);
     }
 

@@ -119,7 +119,11 @@ by_count(const void *one, const void *two)
         return a->count > b->count ? -1 : 1;
     }
 
-    return by_place(&a->example[0], &b->example[0]);
+    if (by_place(&a->example[0], &b->example[0]) != 0) {
+        return by_place(&a->example[0], &b->example[0]);
+    }
+
+    return strcmp(a->why, b->why);
 }
 
 

@@ -45,16 +45,15 @@ open my $sparse, '>', "$dir/sparse" or die "open: $!";
 truncate $sparse, GIB or die "truncate: $!";
 close $sparse;
 
-# A quoted csv field and a JSON key that do not end.
+# A JSON key that does not end.
 
-my $csv = $t->write_file('csv.gz', gz("url,b\n\"") . $gib);
 my $json = $t->write_file('json.gz', gz('{"key":"') . $gib);
 
 for (
     ['build', $line], ['build', '-0', $line],
     (map { ['build', '--from', $_, $line] }
          'lines', 'hosts', 'adblock', 'csv:1', 'csv:url', 'json'),
-    ['build', '--from', 'csv:url', $csv], ['build', '--from', 'json', $json],
+    ['build', '--from', 'json', $json],
     (map { ['build', '--key', $_, $line] } 'lower', 'host', 'url'),
     ['build', "$dir/sparse"], ['build', '--max-errors', '1m', $line],
     ['add', $line], ['add', '-0', $line], ['add', "$dir/sparse"],
@@ -77,6 +76,42 @@ for (
          "$what says what is wrong") or diag(substr $err, 0, 500);
     cmp_ok($peak, '<', $bound, "$what takes little memory");
 }
+
+# Quotes and parentheses that do not end.
+
+for (['csv:url', 'quotes', "url,b\n\""],
+     ['rpz', 'parentheses', "a. SOA b. c.\nx CNAME ("])
+{
+    my ($format, $what, $begin) = @$_;
+    my $list = $t->write_file('open.gz',
+                              gz($begin) . gz("a,b\n" x LIMIT) x 256);
+    my ($exit, undef, $err, $peak)
+        = tool_memory({}, 'build', '--key', 'url', '-o', "$dir/out.bloom", @few,
+                      '--from', $format, $list);
+
+    is($exit, 2, "open $what are refused ($format)");
+    like($err, qr/^[^\n]*: line 2: $what begin here and do not end within 1 MiB; correct the file\n\z/m,
+         "the line with the open $what is named ($format)");
+    cmp_ok($peak, '<', $bound, "open $what take little memory ($format)");
+}
+
+
+# The time for a record is linear in its length: this one has a million fields
+# and its line end in the last one.
+
+{
+    my $record = 'k.example' . ',' x 1_000_000 . "\"\n\"\n";
+    my $list = $t->write_file('fields.csv', "url,b\n" . $record x 8);
+    my $before = (times)[2];
+    my ($exit, undef, $err)
+        = $t->run_tool('build', '-q', '-o', "$dir/out.bloom", '--key', 'url',
+                       '--from', 'csv:url', $list);
+
+    is("$exit $err", '0 ', 'records of a million fields are read');
+    cmp_ok((times)[2] - $before, '<', 20,
+           'the time for a record is linear in the number of its fields');
+}
+
 
 for (['build', '-o', "$dir/out.bloom", @few],
      ['build', '-o', "$dir/out.bloom", @few, '--from', 'lines'],

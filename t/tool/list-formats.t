@@ -59,7 +59,7 @@ sub cases {
             next;
         }
 
-        is_deeply([$json->{received}, $json->{lines_read},
+        is_deeply([$json->{received}, $json->{lines},
                    map { $_->{reason} } @{ $json->{skipped_by_reason} }],
                   [0, 1, $expected], "$what is skipped");
     }
@@ -373,6 +373,18 @@ for (['lines', 'one.example'], ['hosts', '0 one.example'],
 }
 
 
+# ---- a line end within a URL ----
+
+{
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none",
+        '--key', 'url', '--from', 'csv:1',
+        { stdin => "x.example,\"a\nb\"\n\"http://a.example/x\ny\",z\n" });
+    is($exit, 2, 'csv: a URL cannot have a line end within it');
+    like($err, qr/line 3: "http:.*" has a tab or a line end within it/,
+         'csv: the line with such a URL is named');
+}
+
+
 # ---- auto ----
 
 for (
@@ -384,7 +396,7 @@ for (
     ['rpz', "${head}a.example CNAME .\n"],
     ['rpz', "a.example CNAME .\n*.a.example CNAME .\n"],
     ['csv:url', "# x\n# id,url\n1,http://a.example/x\n"],
-    ['csv:url', "id,\"URL\",note\n1,\"http://a.example/x\",\"y\nz\"\n"],
+    ['csv:url', "id,\"URL\",host\n1,\"http://a.example/x\",\"z\ny\"\n"],
     ['csv:host', "id,host\n1,a.example\n"],
     ['lines', "# x\nhttp://a.example/x\nb.example\n1.2.3.4\n*.c.example # y\n"],
     ['lines', "http://a.example/x,y\n"],
@@ -410,8 +422,6 @@ for (
     ["id,name\n1,x\n", 'has none of the formats'],
     ["{\"urls\": [\n\"a.example\"]}\n", 'has none of the formats'],
     ["4711\n4712\n", 'has none of the formats'],
-    ["id,host,path\n1,code.example,/mallory/x.exe\n",
-     'is a csv with hosts and paths'],
 ) {
     my ($text, $why) = @$_;
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
@@ -487,6 +497,33 @@ $t->write_file('b', "||b.example^\n");
 }
 
 
+# A line may have several entries, and a share is not rounded down.
+
+{
+    for (['dnsmasq', '--max-skipped', "address=/com/net/org/x.example/#\n",
+          '100%', 3, 0],
+         ['hosts', '--max-errors', "0.0.0.0 a\@b.c d\@e.f x.example\n",
+          '100%', 0, 2],
+         ['adblock', '--max-skipped',
+          "||x^\$image\n" x 29 . "||x.example^\n" x 71, '29%', 29, 0])
+    {
+        my ($format, $option, $text, $limit, @left_out) = @$_;
+        my ($image, $json) = build($text, '--from', $format, '--key', 'host',
+                                   $option, $limit);
+
+        is_deeply([@$json{qw(skipped errors)}], \@left_out,
+                  "$format: $option $limit allows just that");
+        finds($image, "$format: the rest is kept", ['x.example'], []);
+    }
+
+    build("address=/com/net/org/x.example/#\n", '--from', 'dnsmasq');
+
+    my ($exit) = $t->run_tool('build', '-o', "$dir/none", '--from', 'dnsmasq',
+        '--max-skipped', '99%', { stdin => "address=/com/net/x.example/#\n" });
+    is($exit, 2, 'skipped entries count against a smaller share');
+}
+
+
 # ---- the summary ----
 
 {
@@ -528,7 +565,7 @@ TEXT
 
 for (
     ['csv:2', 'url', join('', map {
-        "\"$_\n\",http://h$_.example/ab,\"\"\"\n" . "\n" x ($_ % 7) . ",\"\"\"\r\n"
+        "\"$_\n\",\"http://h$_.example/ab\n\",\"x\"\"\n" . "\n" x ($_ % 7) . ",\"\"\"\r\n"
     } 1 .. 60_000), 60_000],
     ['rpz', 'host', $head . join('', map {
         ($_ % 1000 ? '' : "\$ORIGIN z$_.rpz.test.\n")
