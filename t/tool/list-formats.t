@@ -59,7 +59,7 @@ sub cases {
             next;
         }
 
-        is_deeply([$json->{received}, $json->{lines},
+        is_deeply([$json->{received}, $json->{lines_read},
                    map { $_->{reason} } @{ $json->{skipped_by_reason} }],
                   [0, 1, $expected], "$what is skipped");
     }
