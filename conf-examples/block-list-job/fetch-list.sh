@@ -21,7 +21,8 @@
 #                   --location follows redirects, to https:// only
 #
 # Files beside FILE: FILE.header, the header of the response that had the list;
-# FILE.new, a directory that exists while the script runs.
+# FILE.new, a directory that exists while the script runs; FILE.lock, which lets
+# one run at a time write FILE: another one waits for MAX_TIME seconds.
 #
 # Exit status: 0 FILE is the newest list; 1 FILE was not changed.
 
@@ -39,6 +40,7 @@ fi
 
 url=$1
 file=$2
+case $file in -*) file=./$file ;; esac
 work=$file.new
 
 # Passwords in the URL do not belong into a log.
@@ -93,6 +95,14 @@ end_is_known() {
 
 max=$(numfmt --from=iec "$MAX_SIZE") \
 || fail "MAX_SIZE=$MAX_SIZE is not a size such as 64M"
+
+[ ! -d "$file" ] || fail "$file is a directory"
+
+# Without the lock, a second run would remove the directory of the first one,
+# and the first one could take half of the second one's list.
+
+exec 9>> "$file.lock"
+flock -w "$MAX_TIME" 9 || fail "another run fetches the list"
 
 rm -rf "$work"
 mkdir "$work"

@@ -139,6 +139,16 @@ my %published = (
     '/no-line-end' => join("\n", @rules),
     '/not-modified' => { status => 304 },
     '/silent' => { raw => sub { sleep 60 } },
+    '/waits' => { raw => sub {
+        my ($client) = @_;
+        my $text = text(@rules);
+
+        $client->autoflush;
+        print $client "${ok}Content-Length: " . length($text) . "\r\n\r\n",
+                      substr $text, 0, 20_000;
+        wait_until(sub { -e "$dir/go" });
+        print $client substr $text, 20_000;
+    } },
     '/slow' => { raw => sub {
         my ($client) = @_;
 
@@ -523,6 +533,68 @@ subtest 'a server whose certificate is not trusted has no list' => sub {
 };
 
 
+# Runs fetch-list.sh alone.
+
+sub fetch {
+    my ($path, $file, %more) = @_;
+
+    my ($exit, $out, $err)
+        = run_command(['sh', '-c', 'cd "$1" && shift && exec "$@"', 'sh', $dir,
+                       $fetch, url($path), $file],
+                      env => { settings('/list'), %more });
+
+    return ($exit, "$out$err");
+}
+
+
+subtest 'of two runs at once the second one waits' => sub {
+    unlink "$dir/go";
+    $t->write_file('twice.txt', "old\n");
+
+    my $pid = spawn([$fetch, url('/waits'), "$dir/twice.txt"],
+                    env => { settings('/list') });
+    ok(wait_until(sub { -s "$dir/twice.txt.new/list" }),
+       'the first run has half of the list');
+
+    my ($exit, $said) = fetch('/list', 'twice.txt', MAX_TIME => 1);
+    is($exit, 1, 'the second run ends with status 1 after MAX_TIME');
+    like($said, qr/another run fetches the list; twice\.txt stays\n\z/,
+         'the second run says why');
+    is($t->read_file('twice.txt'), "old\n", 'the file is as it was');
+
+    $t->write_file('go', '');
+    waitpid $pid, 0;
+    is($?, 0, 'the first run succeeds');
+    ok($t->read_file('twice.txt') eq text(@rules), 'the list is whole');
+};
+
+
+subtest 'files with odd names' => sub {
+    for my $name ('-f', "a  b\nc", 'x*', '$(id)', "'", '--') {
+        my ($exit, $said) = fetch('/list', $name);
+        is("$exit $said", '0 ', "the list is fetched into $name");
+        ok($t->read_file($name) eq text(@rules), "$name has the list");
+        is((fetch('/list', $name))[0], 0, "$name is not fetched again");
+    }
+
+    mkdir "$dir/directory" or die "mkdir: $!";
+    my ($exit, $said) = fetch('/list', 'directory');
+    is($exit, 1, 'a directory is refused');
+    like($said, qr/directory is a directory; /, 'the script says so');
+
+    # links that somebody else put beside the file
+
+    $t->write_file('other', 'of somebody else');
+    symlink "$dir/other", "$dir/linked$_" or die "symlink: $!"
+        for '', '.header', '.new', '.lock';
+
+    is((fetch('/list', 'linked'))[0], 0, 'links are no obstacle');
+    ok($t->read_file('linked') eq text(@rules), 'the link becomes the list');
+    is($t->read_file('other'), 'of somebody else',
+       'the file that the links name stays');
+};
+
+
 subtest 'samples that cannot be tested are no samples' => sub {
     $t->write_file('none.txt', '');
     is_refused("$_ has no sample", '/list',
@@ -531,6 +603,17 @@ subtest 'samples that cannot be tested are no samples' => sub {
     is_refused("$_ is missing", '/list',
                qr/the samples of $_=\S+missing\.txt cannot be tested/,
                $_ => "$dir/missing.txt") for 'MUST_HAVE', 'MUST_NOT_HAVE';
+
+    # as if the disk were full
+
+    $t->write_file('bin/grep', "#!/bin/sh\n" . 'case $1 in -vF) exit 2 ;; esac'
+                               . "\nPATH=\${PATH#*:} exec grep \"\$@\"\n");
+    chmod 0755, "$dir/bin/grep" or die "chmod: $!";
+    is_refused("$_ is not compared", '/list',
+               qr/the samples of $_=\S+ cannot be tested: see above/,
+               ($_ eq 'MUST_HAVE' ? () : (MUST_HAVE => '')))
+        for 'MUST_HAVE', 'MUST_NOT_HAVE';
+    unlink "$dir/bin/grep";
 
     $t->write_file('invalid.txt', text('https://', 'https://shop.example/'));
     is_refused("an invalid sample of $_", '/list', qr/has no host.*$_=/s,
