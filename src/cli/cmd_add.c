@@ -176,6 +176,10 @@ add_keys(add_t *add, char **names, int n)
         insert(add);
     }
 
+    if (rc == CLI_OK) {
+        rc = key_options_write_exceptions(from, &add->counts);
+    }
+
     if (rc == CLI_OK && (add->added != 0 || add->as_of > image->as_of)) {
 
         if (add->as_of != 0) {
@@ -271,7 +275,7 @@ run(char **operands, int n, void *values)
     }
 
     if (rc == CLI_OK) {
-        rc = key_options_exceptions(&add->from, &add->counts);
+        rc = key_options_commit_exceptions(&add->counts, add->old.path);
     }
 
     if (rc == CLI_OK) {

@@ -347,7 +347,11 @@ build_image(build_t *build, output_t *out, char **names, int n,
         keystore_insert(from->store, &image->geometry, words, from->threads);
     }
 
-    rc = image_write(out, image, words, NULL);
+    rc = key_options_write_exceptions(from, counts);
+
+    if (rc == CLI_OK) {
+        rc = image_write(out, image, words, NULL);
+    }
 
     if (rc == CLI_OK && !from->quiet) {
         image_write_warn_secret(image, out);
@@ -424,7 +428,7 @@ run(char **operands, int n, void *values)
     output_discard(&out);
 
     if (rc == CLI_OK) {
-        rc = key_options_exceptions(&build->from, &counts);
+        rc = key_options_commit_exceptions(&counts, build->output);
     }
 
     if (rc == CLI_OK) {

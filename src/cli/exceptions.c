@@ -9,7 +9,6 @@
 
 #include "cli.h"
 #include "exceptions.h"
-#include "output.h"
 
 
 static void
@@ -79,12 +78,13 @@ exceptions_write(exceptions_t *exceptions, const char *name)
 {
     int                 rc;
     size_t              i;
-    output_t            out;
     const exception_t  *exception;
 
-    if (output_open(&out, name) != 0) {
+    if (output_open(&exceptions->out, name) != 0) {
         return CLI_ERROR;
     }
+
+    exceptions->written = 1;
 
     if (exceptions->n != 0) {
         qsort(exceptions->exception, exceptions->n, sizeof(exception_t),
@@ -93,20 +93,22 @@ exceptions_write(exceptions_t *exceptions, const char *name)
 
     for (i = 0, rc = 0; i < exceptions->n && rc == 0; i++) {
         exception = &exceptions->exception[i];
-        rc = output_write(&out, exception->key, exception->len);
+        rc = output_write(&exceptions->out, exception->key, exception->len);
 
         if (rc == 0) {
-            rc = output_write(&out, "\n", 1);
+            rc = output_write(&exceptions->out, "\n", 1);
         }
     }
 
-    if (rc == 0) {
-        rc = output_commit(&out);
-    }
-
-    output_discard(&out);
-
     return rc == 0 ? CLI_OK : CLI_ERROR;
+}
+
+
+int
+exceptions_commit(exceptions_t *exceptions)
+{
+    return !exceptions->written || output_commit(&exceptions->out) == 0
+           ? CLI_OK : CLI_ERROR;
 }
 
 
@@ -117,6 +119,10 @@ exceptions_free(exceptions_t *exceptions)
 
     for (i = 0; i < exceptions->n; i++) {
         free(exceptions->exception[i].key);
+    }
+
+    if (exceptions->written) {
+        output_discard(&exceptions->out);
     }
 
     free(exceptions->exception);

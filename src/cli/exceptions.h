@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "bloom_key.h"
+#include "output.h"
 
 
 typedef struct {
@@ -27,6 +28,8 @@ typedef struct {
     exception_t  *exception;
     size_t        n;
     size_t        room;
+    int           written;               /* to `out` */
+    output_t      out;
 } exceptions_t;
 
 
@@ -36,11 +39,15 @@ void exceptions_add(exceptions_t *exceptions, unsigned file, uint64_t line,
 /* Moves exceptions to the end of others. */
 void exceptions_move(exceptions_t *exceptions, exceptions_t *from);
 
-/* Writes the exceptions in the order of the files and their lines.  The file is
- * written whole or not at all.  Returns CLI_OK, or CLI_ERROR after a
- * message. */
+/* Writes the exceptions to a temporary file, in the order of the files and
+ * their lines.  Returns CLI_OK, or CLI_ERROR after a message. */
 int exceptions_write(exceptions_t *exceptions, const char *name);
 
+/* Renames what was written to its name, if anything was.  Returns CLI_OK, or
+ * CLI_ERROR after a message. */
+int exceptions_commit(exceptions_t *exceptions);
+
+/* Also removes what was written and not renamed. */
 void exceptions_free(exceptions_t *exceptions);
 
 

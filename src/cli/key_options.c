@@ -371,10 +371,23 @@ key_options_report(const collect_options_t *options,
 
 
 int
-key_options_exceptions(const collect_options_t *options,
+key_options_write_exceptions(const collect_options_t *options,
     collect_counts_t *counts)
 {
     return options->exceptions != NULL
            ? exceptions_write(&counts->exceptions, options->exceptions)
            : CLI_OK;
+}
+
+
+int
+key_options_commit_exceptions(collect_counts_t *counts, const char *image)
+{
+    if (exceptions_commit(&counts->exceptions) != CLI_OK) {
+        cli_error("%s: is written, but its exceptions are not; repeat the "
+                  "command", image);
+        return CLI_ERROR;
+    }
+
+    return CLI_OK;
 }

@@ -36,11 +36,15 @@ int key_options_begin(collect_options_t *options, const bloom_image_t *image,
     const output_t *out, char ***names, int *n);
 void key_options_end(collect_options_t *options, collect_counts_t *counts);
 
-/* Writes the exceptions to the file of --exceptions, if that was given.  Call
- * it when the image is written.  Returns CLI_OK; or CLI_ERROR after a
- * message. */
-int key_options_exceptions(const collect_options_t *options,
+/*
+ * The file of --exceptions, if that was given, is replaced after the image, but
+ * written before it: then a full disk leaves both as they were.  The second
+ * function takes the image's name.  Each returns CLI_OK; or CLI_ERROR after a
+ * message.
+ */
+int key_options_write_exceptions(const collect_options_t *options,
     collect_counts_t *counts);
+int key_options_commit_exceptions(collect_counts_t *counts, const char *image);
 
 /* Checks that the output does not replace one of the files that it is made
  * from.  `what` is a name for them in messages, such as "the keys".  Returns

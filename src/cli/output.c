@@ -436,7 +436,7 @@ output_commit(output_t *out)
         return -1;
     }
 
-    rc = temporary_file_rename(out->path);
+    rc = temporary_file_rename(out->temporary, out->path);
     err = errno;
 
     if (lock != -1) {
@@ -470,7 +470,7 @@ output_discard(output_t *out)
         out->fd = -1;
     }
 
-    temporary_file_remove();
+    temporary_file_remove(out->temporary);
 
     free(out->temporary);
     free(out->path);

@@ -5,7 +5,7 @@
  *
  * Data goes to a temporary file next to the target (temporary_file.h), which is
  * renamed to the target when all of it is on the disk.  The old file is
- * unchanged until then.  There is one output at a time.
+ * unchanged until then.  There are at most TEMPORARY_FILES outputs at a time.
  *
  * A command that makes the new file from the old one must not overwrite a file
  * that another program put there meanwhile.  A lock on the old file does not

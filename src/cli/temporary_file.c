@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file creates, renames and removes the one temporary file, and removes it
- * if the program ends before it is renamed.
+ * This file creates, renames and removes temporary files, and removes those that
+ * are not renamed when the program ends.
  */
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "temporary_file.h"
 
 
-/* The file that is removed if a signal ends the program, or NULL.  It changes
- * only while the signals below are blocked. */
-static const char *volatile  unfinished;
+/* The files that are removed if a signal ends the program, or NULL.  They
+ * change only while the signals below are blocked. */
+static const char *volatile  unfinished[TEMPORARY_FILES];
 
 static const int  signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE,
                                 SIGXCPU };
@@ -26,12 +26,33 @@ static const int  signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE,
 #define SIGNALS  (sizeof(signals) / sizeof(signals[0]))
 
 
+/* Returns the index of a file, or of a free place if the name is NULL; -1 if
+ * there is none. */
+static int
+place_of(const char *name)
+{
+    int  i;
+
+    for (i = 0; i < TEMPORARY_FILES; i++) {
+        if (unfinished[i] == name) {
+            return i;
+        }
+    }
+
+    return -1;
+}
+
+
 static void
 remove_unfinished(void)
 {
-    if (unfinished != NULL) {
-        (void) unlink(unfinished);
-        unfinished = NULL;
+    int  i;
+
+    for (i = 0; i < TEMPORARY_FILES; i++) {
+        if (unfinished[i] != NULL) {
+            (void) unlink(unfinished[i]);
+            unfinished[i] = NULL;
+        }
     }
 }
 
@@ -106,8 +127,15 @@ catch_signals(void)
 int
 temporary_file_create(char *name)
 {
-    int       fd, err;
+    int       fd, err, place;
     sigset_t  before;
+
+    place = place_of(NULL);
+
+    if (place == -1) {
+        errno = EMFILE;
+        return -1;
+    }
 
     catch_signals();
     block_signals(&before);
@@ -116,7 +144,7 @@ temporary_file_create(char *name)
     err = errno;
 
     if (fd != -1) {
-        unfinished = name;
+        unfinished[place] = name;
     }
 
     restore_signals(&before);
@@ -128,18 +156,18 @@ temporary_file_create(char *name)
 
 
 int
-temporary_file_rename(const char *path)
+temporary_file_rename(const char *name, const char *path)
 {
     int       rc, err;
     sigset_t  before;
 
     block_signals(&before);
 
-    rc = rename(unfinished, path);
+    rc = rename(name, path);
     err = errno;
 
     if (rc == 0) {
-        unfinished = NULL;
+        unfinished[place_of(name)] = NULL;
     }
 
     restore_signals(&before);
@@ -151,11 +179,21 @@ temporary_file_rename(const char *path)
 
 
 void
-temporary_file_remove(void)
+temporary_file_remove(const char *name)
 {
+    int       place;
     sigset_t  before;
 
+    place = name != NULL ? place_of(name) : -1;
+
+    if (place == -1) {
+        return;
+    }
+
     block_signals(&before);
-    remove_unfinished();
+
+    (void) unlink(name);
+    unfinished[place] = NULL;
+
     restore_signals(&before);
 }

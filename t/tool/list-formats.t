@@ -8,7 +8,8 @@ use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Tool qw(content_of json tool_test);
+use BloomTest::Process qw(run_command);
+use BloomTest::Tool qw(content_of json tool_path tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
@@ -196,6 +197,35 @@ cases('adblock', 'host', '',
     }
 
     is(content_of("$dir/list"), "||a.example^\n", 'the list is unchanged');
+
+    # the exceptions cannot be written: the image stays, too
+
+    $t->write_file('image', 'old');
+    mkdir "$dir/closed" or die "mkdir: $!";
+
+    for (["$dir/missing/file", 'a missing directory'],
+         ["$dir/closed", 'a directory'], ['/dev/full', 'a device'])
+    {
+        my ($exit) = $t->run_tool('build', '-q', '-o', "$dir/image", '--from',
+            'adblock', '--exceptions', $_->[0], "$dir/list");
+        is($exit, 2, "--exceptions cannot be $_->[1]");
+        is(content_of("$dir/image"), 'old', "$_->[1]: the image stays");
+    }
+
+    # the image cannot be written: the exceptions stay, too
+
+    $t->write_file('many', join '', map { "||x$_.example^\n" } 1 .. 50_000);
+    $t->write_file('kept', 'old');
+
+    my (undef, undef, $full) = run_command(
+        ['bash', '-c', q{trap '' XFSZ; ulimit -f 40; exec "$@"}, 'bash',
+         tool_path(), 'build', '-q', '-o', "$dir/image", '--from', 'adblock',
+         '--exceptions', "$dir/kept", "$dir/many"]);
+    like($full, qr/cannot be written: File too large; the old file is/,
+         'a full disk is reported');
+    is(content_of("$dir/$_"), 'old', "a full disk: the old $_ stays")
+        for 'image', 'kept';
+    is_deeply([glob "$dir/*.tmp-*"], [], 'no temporary file is left');
 
     my $many = join '', map { "@\@||x$_.example^\n" . '! ' . 'x' x 50 . "\n" }
                             1 .. 50_000;
