@@ -753,12 +753,11 @@ const command_t  cmd_import = {
     .status = "0 success, 1 --check, --min-keys or --max-change refused the "
               "image, 2 an error",
     .examples =
-        "ngx-bloom import --from guava -o ids.bloom --check some-ids.txt "
-        "ids.guava\n"
+        "ngx-bloom import --from guava -o ids.bloom ids.guava\n"
         "ngx-bloom import --from guava --funnel long -o ids.bloom ids.guava\n"
         "ngx-bloom import --from redisbloom -o ids.bloom "
         "redis://localhost/0/ids\n"
         "ngx-bloom import --from go-zero --bits 20m -o u.bloom "
-        "redis://localhost/0/u\n",
+        "--check some-keys.txt redis://localhost/0/u\n",
     .run = run
 };
