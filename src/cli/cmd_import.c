@@ -741,9 +741,10 @@ const command_t  cmd_import = {
         "million random keys. It warns if that rate is more than twice the "
         "rate that the bits imply or the source promised, and if the filter "
         "is over-full.\n\n"
-        "An import with a wrong --scheme or --funnel, or of keys that the "
-        "source has in another spelling, succeeds all the same and finds "
-        "nothing. Always give --check with keys that the source has.\n\n"
+        "An import with a wrong --scheme, --bits, --hashes or --funnel "
+        "succeeds all the same, and its image finds nothing. So does one "
+        "whose source spells keys otherwise than requests do. Always give "
+        "--check with keys that the source has, spelled as in requests.\n\n"
         "None of these hashes has a secret: people who choose "
         "keys can find keys that pass.",
     .options = options,

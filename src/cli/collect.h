@@ -21,7 +21,7 @@
 /* A limit for lines: a number, or a share of those that are not empty and not
  * comments. */
 typedef struct {
-    int       relative;                  /* the share counts */
+    int       relative;                  /* the share is the limit */
     uint64_t  count;
     double    share;                     /* from 0 to 1 */
 } collect_limit_t;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file compares an image that is about to be written with the header of
- * the image that it replaces.
+ * This file compares an image that is about to be written with --min-keys, and
+ * with the header of the image that it replaces.
  */
 
 #include <errno.h>

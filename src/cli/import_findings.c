@@ -205,8 +205,8 @@ import_findings_print(const import_findings_t *findings,
                CLI_S(check->keys));
 
     } else {
-        printf(": not known to find any key of the source: give some of its "
-               "keys with --check\n");
+        printf(": not checked: name a file of keys that the source has with "
+               "--check\n");
     }
 
     visible_name(output);

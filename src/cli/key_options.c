@@ -64,7 +64,7 @@ take_limit(const option_t *option, const char *text, void *to)
 const option_t  key_options[] = {
     { 0, "from", "LIST", offsetof(collect_options_t, list), take_list,
       "the format of the files (default: every line is a key)\n"
-      "auto: what each file looks like, which is printed\n"
+      "auto: the format that each file looks like; the command prints it\n"
       "lines: keys and comments\n"
       "adblock: ||domain^ and ||domain/path^ rules\n"
       "hosts: a hosts file\n"
@@ -77,12 +77,14 @@ const option_t  key_options[] = {
       "write the exceptions of the lists, such as @@||good.example^, to this "
       "file, one canonical key on each line (default: skip them)" },
     { 0, "max-errors", "N", offsetof(collect_options_t, max_errors), take_limit,
-      "leave out up to N invalid lines, or as 1% of the lines that are not "
-      "empty or comments; print the reasons, with examples (default: 0)" },
+      "leave out up to N invalid lines, or up to a percentage of the lines "
+      "that are not empty or comments, such as 1%; print the reasons, with "
+      "examples (default: 0)" },
     { 0, "max-skipped", "N", offsetof(collect_options_t, max_skipped),
       take_limit,
-      "skip up to N entries that cannot be keys, or as 5% of the lines that "
-      "are not empty or comments; with more, write no image (default: 100%)" },
+      "skip up to N entries that cannot be keys, or up to a percentage of the "
+      "lines that are not empty or comments, such as 5%; with more, write no "
+      "image (default: 100%)" },
     { '0', "null", NULL, offsetof(collect_options_t, split), options_take_flag,
       "keys end with a zero byte instead of a line end, and no byte is removed "
       "from them" },

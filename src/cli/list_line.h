@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A list_line_t is a line of a list, whose entries a reader finds one by one,
- * and these functions take texts apart for the readers (list_*.c).
+ * A list_line_t is a line of a list.  A reader (list_*.c) finds its entries one
+ * by one, and these functions take texts apart for the readers.
  *
  * A reader is called again and again for the same line until it returns
  * LIST_END.  Each other result is something that the line has.
