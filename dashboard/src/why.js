@@ -64,8 +64,8 @@ export class Why {
             found.length > 0 ? list('effects', found, effect) : undefined,
             rest.length > 0
                 ? folded(found.length > 0,
-                         `${plural(rest.length, 'rule')} would fire because `
-                         + 'the zone does not find it',
+                         'Rules that act although their zone does not find '
+                         + `the key: ${number(rest.length)}`,
                          list('effects', rest, effect))
                 : undefined,
 

@@ -636,7 +636,7 @@ sub other_lines {
        'the new image blocks on each node');
 
     start_nodes(1, change => sub {
-        $_[0] =~ s/file=bad\.bloom/capacity=10k fpr=1e-7 key=url journal=off/r
+        $_[0] =~ s/file=bad\.bloom key=url/capacity=10k fpr=1e-7 key=url journal=off/r
     });
     like($add->(), qr/"added":1,.*"durable":false/,
          'a zone that starts empty and has no journal is not durable');

@@ -310,6 +310,10 @@ sub block_page {
     my $invalid = $ask->('http:///');
     like($invalid->body, qr/cannot read its address/, 'an invalid URL');
     unlike($invalid->body, qr/Entry/, 'an invalid URL has no entry');
+
+    my ($number) = $invalid->body =~ m{<dd>([0-9a-f]{32})</dd>};
+    ok(wait_until(sub { $t->read_file('refused.log') =~ /"$number"/ }),
+       'the log has the refusal of an invalid URL');
     is($t->get("/block-page.$_")->status, 404,
        "a client cannot ask for the $_ page") for qw(html json);
 }
