@@ -310,6 +310,8 @@ sub block_page {
     my $invalid = $ask->('http:///');
     like($invalid->body, qr/cannot read its address/, 'an invalid URL');
     unlike($invalid->body, qr/Entry/, 'an invalid URL has no entry');
+    ok(wait_until(sub { $t->read_file('refused.log') =~ m{"key":""\}$}m }),
+       'the log has the request with the invalid URL');
     is($t->get("/block-page.$_")->status, 404,
        "a client cannot ask for the $_ page") for qw(html json);
 }
