@@ -3,10 +3,10 @@
 
 # confirm.pl ADDRESS:PORT SOCKET
 #
-# The exact service behind the filters of redirect.conf.  Redis, which listens at
-# SOCKET, has a set for each list, with the canonical keys of all that is listed.
-# A request has its canonical key in the header X-Key, and the names of the lists
-# that apply to it in X-Lists, separated by commas.
+# The exact service behind the filters of redirect.conf.  Redis, which listens
+# at SOCKET, has a set for each list, with the canonical keys of all that is
+# listed.  A request has its canonical key in the header X-Key, and the names of
+# the lists that apply to it in X-Lists, separated by commas.
 #
 #     204   no list has the key or an expression of it
 #     403   a list has one of them, or the key is missing or not canonical, or

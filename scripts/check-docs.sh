@@ -206,18 +206,22 @@ check_excerpt() {
     fi
 }
 
-# check_snippet LINE TEXT: checks that nginx accepts the text in an http block,
-# in which the zones "ids", "bad" and "good", an image "urls" of the form url and
-# the upstream "backend" exist
+# check_snippet LINE TEXT: checks that nginx accepts the text in an http block or,
+# if it begins with a location, in a server.  The zones "ids", "good" and "bad" (of
+# the form url), an image "urls" of that form and the upstream "backend" exist.
 
 check_snippet() {
-    local dir=$scratch/snippet said zone
+    local dir=$scratch/snippet said zone form block=$2
+
+    case $2 in location*) block="server { $2 }" ;; esac
 
     mkdir -p "$dir"
     for zone in ids bad good; do
+        form=raw
+        [ $zone = bad ] && form=url
         [ -e "$dir/$zone.bloom" ] \
-        || ngx-bloom build -q --as-of "$(date +%s)" -o "$dir/$zone.bloom" - \
-                     <<< "$zone" || return
+        || ngx-bloom build -q --as-of "$(date +%s)" -o "$dir/$zone.bloom" \
+                     --key $form - <<< "$zone" || return
     done
     [ -e "$dir/urls.bloom" ] \
     || ngx-bloom build -q -o "$dir/urls.bloom" --key url - \
@@ -228,7 +232,7 @@ check_snippet() {
         echo "events {} http {"
         echo "include $top/conf-examples/local.conf;"
         echo "upstream backend { server 127.0.0.1:$backend; }"
-        echo "$2"
+        echo "$block"
         for zone in ids bad good; do
             grep -q "zone=$zone[: ].*\(file\|capacity\)=" <<< "$2" \
             || echo "bloom_zone zone=$zone file=$zone.bloom;"
