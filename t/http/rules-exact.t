@@ -189,7 +189,7 @@ subtest 'exact changes neither what is valid nor the canonical key' => sub {
 
     is(outcome($t, '/fire'), '403 REJECTED url',
        'empty=fire holds for a rule with exact');
-    is(outcome($t, '/fire?k=http%3A'), '403 REJECTED url',
+    is(outcome($t, '/fire?k=http%3A'), '403 INVALID url',
        'invalid=fire holds for a rule with exact');
 };
 
