@@ -287,7 +287,11 @@ has_false_scheme(const bloom_key_t *key)
 
     valid = p < end && bloom_is_alpha(*p);
 
-    for ( /* void */ ; p < end && *p != '/' && *p != '\\' && *p != '?'; p++) {
+    for ( /* void */ ; p < end; p++) {
+
+        if (*p == '/' || *p == '\\' || *p == '?' || *p == '#') {
+            return 0;
+        }
 
         if (*p == ':' && valid) {
             return 0;

@@ -182,31 +182,32 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Returns 1 if a text may be a label.  It has no byte that would have to be
- * escaped in HTML, JSON or a header, since labels are put into error pages.
+ * Returns 1 if a text may be a label.  It has no character that would have to
+ * be escaped in HTML, JSON or a header, since labels are put into error pages.
  */
 static ngx_uint_t
 ngx_http_bloom_conf_zone_is_label(ngx_str_t *text)
 {
-    u_char  c;
-    size_t  i;
+    size_t   len;
+    u_char  *p, *end;
 
     if (text->len == 0 || text->len > NGX_HTTP_BLOOM_CONF_ZONE_LABEL) {
         return 0;
     }
 
-    for (i = 0; i < text->len; i++) {
-        c = text->data[i];
+    end = text->data + text->len;
 
-        if (c < 0x20 || c == 0x7f
-            || (c == 0xc2 && text->data[i + 1] < 0xa0)     /* a control */
-            || ngx_strchr("\"'<>&\\", c) != NULL)
+    for (p = text->data; p < end; p += len) {
+        len = bloom_utf8_len(p, end - p);
+
+        if (len == 0 || bloom_utf8_is_hidden(p, len)
+            || ngx_strchr("\"'<>&\\", *p) != NULL)
         {
             return 0;
         }
     }
 
-    return bloom_utf8_valid(text->data, text->len);
+    return 1;
 }
 
 

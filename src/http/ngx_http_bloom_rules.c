@@ -286,7 +286,9 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
         status = (answer == NGX_BLOOM_INVALID) ? NGX_HTTP_BLOOM_INVALID
                                                : NGX_HTTP_BLOOM_PASSED;
 
-        if (ctx->status < NGX_HTTP_BLOOM_REJECTED_DRY_RUN) {
+        if (ctx->status < NGX_HTTP_BLOOM_REJECTED_DRY_RUN
+            || ctx->status < status)
+        {
             ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key);
         }
 

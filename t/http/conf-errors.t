@@ -187,10 +187,11 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
           q(invalid label "%s": it must be 1 to 100 bytes of printable UTF-8)
           . q( without any of "'<>&\; write a label with spaces as)
           . ' "label=A list"',
-          '', 'x' x 101, "a\tb", "\x7f", "\xc3", "\xc2\x85", 'R&D', '<b>',
+          '', 'x' x 101, "a\tb", "\x7f", "\xc3", "\xc2\x85",
+          "a\xe2\x80\xaeb", "a\xd8\x9cb", "\xf0\x9f\x98", 'R&D', '<b>',
           '"URLhaus"');
     is_accepted('http', "bloom_zone zone=z capacity=1k fpr=0.1 'label=$_';")
-        for 'x', 'x' x 100, "Abuse.ch \xc3\x96 \$1";
+        for 'x', 'x' x 100, "Abuse.ch \xc3\x96 \$1 \xf0\x9f\x98\x80";
 
     is_refused('server', '>bloom_zone zone=z capacity=1k fpr=0.1;',
                '"bloom_zone" directive is not allowed here');

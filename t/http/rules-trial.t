@@ -44,6 +44,8 @@ my %rules = (
     t_e_pass    => "bloom_reject present \$arg_k $new;
                     bloom_pass present \$arg_e zone=bad;
                     bloom_reject absent never zone=bad",
+    t_e_fire    => "bloom_reject present \$arg_k $new;
+                    bloom_pass present \$arg_e zone=hosts invalid=fire",
     t_e_invalid => "bloom_reject present \$arg_k $new;
                     bloom_reject present \$arg_e zone=hosts",
     t_e_cold    => "bloom_unavailable reject;
@@ -270,6 +272,10 @@ subtest 'enforced rules decide' => sub {
           'a later rule routes what the trial would reject'],
          ['t_e_pass?k=both&e=both', '200 REJECTED_DRY_RUN new',
           'a later rule passes what the trial would reject'],
+         ['t_e_fire?k=new&e=evil.example', '200 REJECTED_DRY_RUN new',
+          'an enforced rule that passes leaves the status of the trial'],
+         ['t_e_fire?k=new&e=..', '200 INVALID hosts',
+          'an invalid key that a later rule passes replaces that status'],
          ['t_e_invalid?k=new&e=..', '200 INVALID hosts',
           'an invalid key of a later rule replaces the status of the trial'],
          ['t_e_cold?k=new&e=x', '503 UNAVAILABLE cold',

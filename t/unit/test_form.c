@@ -388,6 +388,12 @@ test_junk_cannot_be_added(void **state)
         assert_string_equal(added(BLOOM_FORM_HOST, text + 7), bad_byte);
     }
 
+    /* a fragment is not a part of the key */
+
+    assert_string_equal(added(BLOOM_FORM_URL, "a.example#http://b.example"),
+                        "added");
+    assert_string_equal(added(BLOOM_FORM_URL, "a.example#,://"), "added");
+
     assert_string_equal(added(BLOOM_FORM_URL, "a%00.example"), bad_byte);
     assert_string_equal(added(BLOOM_FORM_URL, "a%7f.example"), bad_byte);
     assert_string_equal(added(BLOOM_FORM_URL, "a%.example"), bad_byte);
