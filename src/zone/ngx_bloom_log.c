@@ -90,9 +90,13 @@ ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log)
         return;
     }
 
-    if (zone->key_form == -1 && image->key_form != previous->key_form) {
-        was = bloom_form_name(previous->key_form);
+    /* NULL if the workers' user has forged the memory */
 
+    was = bloom_form_name(previous->key_form);
+
+    if (zone->key_form == -1 && image->key_form != previous->key_form
+        && was != NULL)
+    {
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "bloom zone \"%V\": its image has the key form \"%s\", "
                       "and the image before it had \"%s\"; if that is a "
