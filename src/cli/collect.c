@@ -153,6 +153,10 @@ take_key(hasher_t *hasher, const bloom_key_t *key)
 
     hasher->counts.received++;
     add_key(hasher, key);
+
+    if (hasher->work->options->key_form == BLOOM_FORM_URL) {
+        letter_case_see(&hasher->counts.letters, key);
+    }
 }
 
 
@@ -612,6 +616,7 @@ add_counts(work_t *work, collect_counts_t *counts)
     sum = &work->counts;
     sum->received += counts->received;
     sum->left_out += counts->left_out;
+    letter_case_add(&sum->letters, &counts->letters);
     sum->changed += counts->changed;
     sum->lines += counts->lines;
     sum->empty += counts->empty;
@@ -840,8 +845,12 @@ collect(const collect_options_t *options, char **names, int n,
         rc = judge(&work);
     }
 
-    if (rc == CLI_OK && options->left_out != NULL && !options->quiet) {
-        left_out_warn(options->left_out);
+    if (rc == CLI_OK && !options->quiet) {
+        letter_case_warn(&work.counts.letters);
+
+        if (options->left_out != NULL) {
+            left_out_warn(options->left_out);
+        }
     }
 
     if (work.open) {

@@ -15,6 +15,7 @@
 #include "exceptions.h"
 #include "keystore.h"
 #include "left_out.h"
+#include "letter_case.h"
 #include "listformat.h"
 #include "reasons.h"
 
@@ -61,6 +62,7 @@ typedef struct {
 typedef struct {
     uint64_t              received;      /* keys, without those left out */
     uint64_t              left_out;      /* keys that --without leaves out */
+    letter_case_t         letters;       /* of URLs */
     uint64_t              changed;       /* keys that changed the words */
     uint64_t              lines;         /* that are not empty or comments */
     uint64_t              empty;         /* empty lines, or csv fields */

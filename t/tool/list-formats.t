@@ -591,6 +591,21 @@ TEXT
 }
 
 
+# ---- lists in lower case ----
+
+for (
+    [[map { "a.example/p$_%C3%84" } 1 .. 199], 0, 'few pages'],
+    [[map { "a.example/p$_%C3%84" } 1 .. 200], 1, 'pages in lower case'],
+    [['a.example/P', map { "a.example/p$_" } 1 .. 300], 0, 'one capital letter'],
+    [[map { "A$_.example" } 1 .. 300], 0, 'hosts'],
+) {
+    my ($urls, $warns, $what) = @$_;
+    my ($image, undef, $err) = build(join("\n", @$urls), '--key', 'url');
+    is(scalar($err =~ /none of the 200 pages has a capital letter/), $warns || '',
+       "a warning of lists in lower case: $what");
+}
+
+
 # ---- the result does not depend on threads and blocks ----
 
 for (
