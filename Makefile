@@ -127,7 +127,7 @@ build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
 
 build/fuzz/fuzz_list: $(patsubst %,build/fuzz/obj/cli/%.o, \
                         $(patsubst src/cli/%.c,%,$(wildcard src/cli/list_*.c)) \
-                        listformat cli units visible)
+                        listformat keyform cli units visible)
 
 build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
 	@mkdir -p $(@D)

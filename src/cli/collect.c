@@ -445,11 +445,12 @@ find_column(collect_file_t *file, const block_t *block)
 static int
 guess_format(work_t *work, const keystream_block_t *block)
 {
-    const char      *format, *why;
+    char             why[LIST_GUESS_WHY];
+    const char      *format;
     collect_file_t  *file;
 
     file = &work->file[work->current];
-    format = list_guess(block->data, block->len, &why);
+    format = list_guess(block->data, block->len, why);
 
     if (format == NULL) {
         cli_error("%s: %s; check the file, or name its format with --from",

@@ -7,9 +7,17 @@
  * of its lines fit it: broken and unusual lines are for the reader to report.
  */
 
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "keyform.h"
 #include "list_adblock.h"
 #include "list_csv.h"
 #include "list_guess.h"
+
+
+#define KNOWN  "lines, adblock, hosts, dnsmasq, rpz, json, and csv with a " \
+               "column url, host, hostname or domain"
 
 
 typedef struct {
@@ -260,17 +268,110 @@ judge(const counts_t *n)
 }
 
 
-const char *
-list_guess(const uint8_t *data, size_t len, const char **why)
+/* The formats that a list without the header of a csv can have.  Names are
+ * lines, unless there are rules. */
+static const char *const  formats[] = { "lines", "hosts", "dnsmasq", "rpz",
+                                        "json", "adblock" };
+
+#define FORMATS  (sizeof(formats) / sizeof(formats[0]))
+
+
+/* Returns how many lines fit one of the formats. */
+static unsigned
+fitting(const counts_t *n, size_t format)
 {
-    counts_t        n;
-    bloom_key_t     text, line;
-    const char     *format;
+    const unsigned  lines[FORMATS] = {
+        n->names + n->urls, n->hosts, n->dnsmasq, n->rpz, n->json,
+        n->adblock + n->names + n->hosts
+    };
 
-    *why = why_none(data, len);
+    return lines[format];
+}
 
-    if (*why != NULL) {
-        return NULL;
+
+/* Returns the format that most lines fit, and stores how many do. */
+static size_t
+closest(const counts_t *n, unsigned *lines)
+{
+    size_t  i, best;
+
+    *lines = 0;
+
+    for (i = 0, best = 0; i < FORMATS; i++) {
+        if (fitting(n, i) > *lines
+            && (i != FORMATS - 1 || n->adblock + n->remarks != 0))
+        {
+            *lines = fitting(n, i);
+            best = i;
+        }
+    }
+
+    return best;
+}
+
+
+/* Stores which line is the first that does not fit the closest format.
+ * Returns NULL. */
+static const char *
+refuse_line(char why[LIST_GUESS_WHY], const counts_t *n, bloom_key_t text)
+{
+    char         shown[KEYFORM_SHOWN];
+    size_t       format;
+    counts_t     one;
+    unsigned     lines;
+    uint64_t     number;
+    bloom_key_t  line;
+
+    format = closest(n, &lines);
+    number = 0;
+
+    do {
+        (void) list_until(&text, &line, '\n');
+        list_trim(&line);
+        number++;
+
+        memset(&one, 0, sizeof(one));
+        count(&one, line);
+    } while (text.len != 0 && (one.lines == 0 || fitting(&one, format) != 0));
+
+    (void) keyform_show(shown, &line);
+
+    if (lines == 0) {
+        snprintf(why, LIST_GUESS_WHY, "line %" PRIu64 ": \"%s\" has none of "
+                 "the formats that --from auto knows: " KNOWN, number, shown);
+
+    } else {
+        snprintf(why, LIST_GUESS_WHY, "line %" PRIu64 ": \"%s\" does not fit "
+                 "--from %s, and too few of the lines do (%u of %u); --from "
+                 "auto knows " KNOWN, number, shown, formats[format], lines,
+                 n->lines);
+    }
+
+    return NULL;
+}
+
+
+/* Stores why the file is refused.  Returns NULL. */
+static const char *
+refuse(char why[LIST_GUESS_WHY], const char *reason)
+{
+    snprintf(why, LIST_GUESS_WHY, "%s", reason);
+
+    return NULL;
+}
+
+
+const char *
+list_guess(const uint8_t *data, size_t len, char why[LIST_GUESS_WHY])
+{
+    counts_t      n;
+    bloom_key_t   text, line;
+    const char   *format, *none;
+
+    none = why_none(data, len);
+
+    if (none != NULL) {
+        return refuse(why, none);
     }
 
     memset(&n, 0, sizeof(n));
@@ -283,8 +384,7 @@ list_guess(const uint8_t *data, size_t len, const char **why)
     }
 
     if (n.lines == 0) {
-        *why = "has only comments";
-        return NULL;
+        return refuse(why, "has only comments");
     }
 
     /* the header may be a comment; a line of a longer record may have no
@@ -293,14 +393,17 @@ list_guess(const uint8_t *data, size_t len, const char **why)
     format = n.commas >= (n.lines + 1) / 2 ? guess_csv(data, len) : NULL;
 
     if (format == NULL) {
-        *why = "has none of the formats that --from auto knows";
-        return judge(&n);
+        format = judge(&n);
+        text.data = data;
+        text.len = len;
+
+        return format != NULL ? format : refuse_line(why, &n, text);
     }
 
     if (format != columns[0].format && has_column(data, len, "path")) {
-        *why = "is a csv with hosts and paths in two columns, which no format "
-               "joins (--from csv:COLUMN would list whole hosts)";
-        return NULL;
+        return refuse(why, "is a csv with hosts and paths in two columns, "
+                      "which no format joins (--from csv:COLUMN would list "
+                      "whole hosts)");
     }
 
     return format;

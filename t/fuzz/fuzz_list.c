@@ -135,7 +135,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int            open;
     size_t         whole, first;
     list_rpz_t     passed, read;
-    const char    *format, *why;
+    char           why[LIST_GUESS_WHY];
+    const char    *format;
     list_keys_e    keys;
     listformat_t   list;
 
@@ -143,10 +144,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    format = list_guess(data + 3, size - 3, &why);
+    format = list_guess(data + 3, size - 3, why);
 
     if (format == NULL) {
-        expect(why != NULL);
+        expect(strlen(why) > 0 && strlen(why) < LIST_GUESS_WHY - 1);
 
     } else {
         expect(listformat_parse(&list, format) == NULL);

@@ -442,16 +442,31 @@ for (
     cmp_ok($json->{received}, '>', 0, "auto reads $format");
 }
 
+my $formats = 'lines, adblock, hosts, dnsmasq, rpz, json, and csv with a column'
+              . ' url, host, hostname or domain';
+my $none = "has none of the formats that --from auto knows: $formats";
+my $few_do = 'does not fit --from';
+my $knows = "--from auto knows $formats";
+
 for (
     ['', 'is empty'], [" \n\r\n", 'is empty'],
     ["<!DOCTYPE html>\n<html>502", 'is a web page or XML'],
     ["\n <html>a.example\n", 'is a web page or XML'],
     ["a.example\0\n", 'has binary data'],
     ["\x01\x02" x 100, 'has binary data'], ["# x\n; y\n", 'has only comments'],
-    ["Service temporarily unavailable\n", 'has none of the formats'],
-    ["id,name\n1,x\n", 'has none of the formats'],
-    ["{\"urls\": [\n\"a.example\"]}\n", 'has none of the formats'],
-    ["4711\n4712\n", 'has none of the formats'],
+    ["Service temporarily unavailable\n",
+     qr/line 1: "Service temporarily unavailable" $none/],
+    ["\n# ids\nid,name\n1,x\n", qr/line 3: "id,name" $none/],
+    ["{\"urls\": [\n\"a.example\"]}\n",
+     qr/line 1: "\{"urls": \[" $none/],
+    ["4711\n4712\n", qr/line 1: "4711" $none/],
+    ["# mine\r\nhttp://a.example/x\r\n\r\nhttp://b.example/y\n \xff||x.test^ \n"
+     . "http://c.example/z\nwhat?\nd.example\n",
+     qr/line 5: "\\xff\|\|x.test\^" $few_do lines, .* \(4 of 6\); $knows/],
+    ["http://a.example/x\n||x.test^\n||y.test^\nhttp://c.example/\nb.example/x",
+     qr/line 2: "\|\|x.test\^" $few_do lines, .* \(3 of 5\); $knows/],
+    ["0.0.0.0 a.example\n0.0.0.0 b.example\nc example\n",
+     qr/line 3: "c example" $few_do hosts, .* \(2 of 3\); $knows/],
 ) {
     my ($text, $why) = @$_;
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
