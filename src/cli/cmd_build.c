@@ -319,6 +319,14 @@ build_image(build_t *build, output_t *out, char **names, int n,
         return rc;
     }
 
+    if (counts->received == 0 && counts->left_out != 0
+        && !build->allow_empty)
+    {
+        cli_error("--without leaves out all keys; use --allow-empty if an "
+                  "empty image is intended");
+        return CLI_ERROR;
+    }
+
     if (counts->received == 0 && !build->allow_empty) {
         cli_error("the input has no keys; use --allow-empty if an empty image "
                   "is intended");

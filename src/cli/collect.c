@@ -138,6 +138,24 @@ add_key(hasher_t *hasher, const bloom_key_t *key)
 }
 
 
+/* Adds a canonical key, unless --without leaves it out. */
+static void
+take_key(hasher_t *hasher, const bloom_key_t *key)
+{
+    left_out_t  *left_out;
+
+    left_out = hasher->work->options->left_out;
+
+    if (left_out != NULL && left_out_has(left_out, key)) {
+        hasher->counts.left_out++;
+        return;
+    }
+
+    hasher->counts.received++;
+    add_key(hasher, key);
+}
+
+
 /* Hashes the keys of a record that has to be parsed or converted, or is
  * empty. */
 static void
@@ -181,8 +199,7 @@ hash_record(hasher_t *hasher, block_t *block, const bloom_key_t *record,
             why = keyform_accept(&hasher->keyform, &canonical, &at.key);
 
             if (why == NULL) {
-                counts->received++;
-                add_key(hasher, &canonical);
+                take_key(hasher, &canonical);
                 break;
             }
 
@@ -258,10 +275,11 @@ hash_lines(hasher_t *hasher, block_t *block)
     lines = options->split == BLOOM_SPLIT_LINES;
     delimiter = lines ? '\n' : '\0';
 
-    /* each line is a key that needs no conversion */
+    /* each line is a key that needs no conversion, and is not left out */
 
     plain = options->list.kind == LISTFORMAT_KEYS
-            && options->key_form == BLOOM_FORM_RAW;
+            && options->key_form == BLOOM_FORM_RAW
+            && options->left_out == NULL;
 
     number = block->line;
     begin = 0;
@@ -593,6 +611,7 @@ add_counts(work_t *work, collect_counts_t *counts)
 
     sum = &work->counts;
     sum->received += counts->received;
+    sum->left_out += counts->left_out;
     sum->changed += counts->changed;
     sum->lines += counts->lines;
     sum->empty += counts->empty;
@@ -624,9 +643,7 @@ collect_keys(void *data)
 
     hasher.work = work;
     hasher.writer = keystore_writer(work->options->store);
-    hasher.keys = work->options->key_form == BLOOM_FORM_URL ? LIST_URLS
-                  : work->options->key_form == BLOOM_FORM_HOST ? LIST_HOSTS
-                  : LIST_ANY;
+    hasher.keys = keyform_list_keys(work->options->key_form);
     keyform_begin(&hasher.keyform, work->options->key_form);
     received = 0;
 
@@ -821,6 +838,10 @@ collect(const collect_options_t *options, char **names, int n,
 
     if (!__atomic_load_n(&work.failed, __ATOMIC_RELAXED)) {
         rc = judge(&work);
+    }
+
+    if (rc == CLI_OK && options->left_out != NULL && !options->quiet) {
+        left_out_warn(options->left_out);
     }
 
     if (work.open) {

@@ -14,6 +14,7 @@
 #include "bloom_layout.h"
 #include "exceptions.h"
 #include "keystore.h"
+#include "left_out.h"
 #include "listformat.h"
 #include "reasons.h"
 
@@ -36,6 +37,9 @@ typedef struct {
     collect_limit_t          max_skipped;    /* lines without a key */
     const char              *exceptions; /* file for exceptions of lists; NULL:
                                             these are skipped */
+    const char              *without;    /* file of keys to leave out, or
+                                            NULL */
+    left_out_t              *left_out;   /* the keys in that file, or NULL */
     uint64_t                 memory;     /* bytes, for the keystore */
     const char              *temporary;  /* directory of the spill file; NULL:
                                             the image's directory */
@@ -55,7 +59,8 @@ typedef struct {
 
 /* The result.  All members are 0 at first. */
 typedef struct {
-    uint64_t              received;      /* keys */
+    uint64_t              received;      /* keys, without those left out */
+    uint64_t              left_out;      /* keys that --without leaves out */
     uint64_t              changed;       /* keys that changed the words */
     uint64_t              lines;         /* that are not empty or comments */
     uint64_t              empty;         /* empty lines, or csv fields */

@@ -76,6 +76,11 @@ const option_t  key_options[] = {
       options_take_text,
       "write the exceptions of the lists, such as @@||good.example^, to this "
       "file, one canonical key on each line (default: skip them)" },
+    { 0, "without", "FILE", offsetof(collect_options_t, without),
+      options_take_text,
+      "leave out the keys in this file, which is read as with --from lines; "
+      "they are compared with the keys of all lists after both are converted "
+      "to the key form; an invalid key in it is an error" },
     { 0, "max-errors", "N", offsetof(collect_options_t, max_errors), take_limit,
       "leave out up to N invalid lines, or up to a percentage of the lines "
       "that are not empty or comments, such as 1%; print the reasons, with "
@@ -116,6 +121,11 @@ key_options_check(collect_options_t *options)
                           "lines, and -0 reads keys that end with a zero byte");
     }
 
+    if (options->without != NULL && strcmp(options->without, "-") == 0) {
+        return cli_misuse("--without \"-\": must be a file; standard input has "
+                          "the keys of the image");
+    }
+
     if (options->threads == 0) {
         options->threads = options_processors();
     }
@@ -124,28 +134,67 @@ key_options_check(collect_options_t *options)
 }
 
 
-/* Checks that the file for exceptions is neither the image nor a list. */
+/* Returns 1 if a file is the regular file `st`. */
 static int
-spare_exceptions(const char *path, const output_t *out, char **names, int n)
+is_same(const char *path, const struct stat *st)
 {
-    int          i, is_list;
-    struct stat  st, list;
+    struct stat  other;
 
-    is_list = 0;
+    return stat(path, &other) == 0 && other.st_dev == st->st_dev
+           && other.st_ino == st->st_ino;
+}
+
+
+/* Checks that the file for exceptions is neither the image nor a file to
+ * read. */
+static int
+spare_exceptions(const collect_options_t *options, const output_t *out,
+    char **names, int n)
+{
+    int           i;
+    const char   *path, *what;
+    struct stat   st;
+
+    path = options->exceptions;
+    what = output_is(out, path) || strcmp(path, out->name) == 0 ? "the image"
+                                                                : NULL;
 
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
         for (i = 0; i < n; i++) {
-            is_list |= stat(names[i], &list) == 0 && list.st_dev == st.st_dev
-                       && list.st_ino == st.st_ino;
+            what = is_same(names[i], &st) ? "a list to read" : what;
+        }
+
+        if (options->without != NULL && is_same(options->without, &st)) {
+            what = "the file of --without";
         }
     }
 
-    if (is_list || output_is(out, path) || strcmp(path, out->name) == 0) {
+    if (what != NULL) {
         return cli_misuse("--exceptions \"%s\": is also %s; name another file",
-                          path, is_list ? "a list to read" : "the image");
+                          path, what);
     }
 
     return CLI_OK;
+}
+
+
+/* Reads the file of --without.  Returns CLI_OK, or CLI_ERROR after a
+ * message. */
+static int
+read_left_out(collect_options_t *options, const output_t *out)
+{
+    char  *name;
+
+    name = (char *) options->without;
+
+    if (key_options_spare(out, &name, 1, "the keys to leave out") != CLI_OK) {
+        return CLI_ERROR;
+    }
+
+    options->left_out = cli_alloc(sizeof(left_out_t));
+    memset(options->left_out, 0, sizeof(left_out_t));
+
+    return left_out_read(options->left_out, name, options->key_form);
 }
 
 
@@ -165,12 +214,17 @@ key_options_begin(collect_options_t *options, const bloom_image_t *image,
     }
 
     if (options->exceptions != NULL
-        && spare_exceptions(options->exceptions, out, *names, *n) != CLI_OK)
+        && spare_exceptions(options, out, *names, *n) != CLI_OK)
     {
         return CLI_ERROR;
     }
 
     options->key_form = image->key_form;
+
+    if (options->without != NULL && read_left_out(options, out) != CLI_OK) {
+        return CLI_ERROR;
+    }
+
     options->hasher = &image->hasher;
     options->geometry = &image->geometry;
 
@@ -187,6 +241,11 @@ void
 key_options_end(collect_options_t *options, collect_counts_t *counts)
 {
     collect_free(counts);
+
+    if (options->left_out != NULL) {
+        left_out_free(options->left_out);
+        free(options->left_out);
+    }
 
     if (options->store != NULL) {
         keystore_free(options->store);
@@ -273,6 +332,10 @@ key_options_json(json_t *json, const collect_options_t *options,
     json_count(json, "errors", counts->errors);
     json_reasons(json, "errors_by_reason", counts, 1);
     json_count(json, "exceptions", counts->exceptions.n);
+    json_count(json, "left_out", counts->left_out);
+    json_count(json, "without_unmatched",
+               options->left_out != NULL ? left_out_unmatched(options->left_out)
+                                         : 0);
     json_array(json, "files");
 
     for (i = 0; i < counts->files; i++) {
@@ -346,6 +409,12 @@ key_options_report(const collect_options_t *options,
         visible_name(options->exceptions);
         printf(": %zu exception%s\n", counts->exceptions.n,
                CLI_S(counts->exceptions.n));
+    }
+
+    if (options->without != NULL) {
+        visible_name(options->without);
+        printf(": %" PRIu64 " key%s %s left out\n", counts->left_out,
+               CLI_S(counts->left_out), counts->left_out == 1 ? "was" : "were");
     }
 
     n = duplicates + counts->empty + counts->comments + counts->skipped

@@ -54,7 +54,7 @@ int key_options_spare(const output_t *out, char **names, int n,
 
 /* The members that key_options_json() prints, for cmd_*.c (command.h). */
 #define KEY_OPTIONS_MEMBERS                                                  \
-    { "received", "the number of keys that were read" },                     \
+    { "received", "the number of keys that were read and not left out" },    \
     { "lines_read", "the number of lines or keys that are neither empty nor "\
       "comments" },                                                          \
     { "empty", "the number of empty lines or keys, which are skipped" },     \
@@ -69,6 +69,10 @@ int key_options_spare(const output_t *out, char **names, int n,
     { "errors_by_reason", "why keys and lines are invalid, as in "             \
       "\"skipped_by_reason\"" },                                               \
     { "exceptions", "the number of keys in the file of --exceptions" },      \
+    { "left_out", "the number of keys that --without left out; a key that "  \
+      "came twice counts twice" },                                           \
+    { "without_unmatched", "the number of keys in the file of --without that "\
+      "no list has" },                                                       \
     { "files", "the files that were read: an array of objects with "         \
       "\"file\" and \"from\", the format; \"keys\" means that every line is "\
       "a key" },                                                             \

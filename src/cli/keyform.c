@@ -64,6 +64,15 @@ keyform_expand(keyform_t *keyform, bloom_form_t *result,
 }
 
 
+list_keys_e
+keyform_list_keys(uint32_t form)
+{
+    return form == BLOOM_FORM_URL ? LIST_URLS
+           : form == BLOOM_FORM_HOST ? LIST_HOSTS
+           : LIST_ANY;
+}
+
+
 const char *
 keyform_show(char text[KEYFORM_SHOWN], const bloom_key_t *key)
 {

@@ -8,6 +8,7 @@
 #define KEYFORM_H
 
 #include "bloom_form.h"
+#include "list_line.h"
 
 
 typedef struct {
@@ -26,6 +27,9 @@ const char *keyform_accept(keyform_t *keyform, bloom_key_t *canonical,
     const bloom_key_t *key);
 const char *keyform_expand(keyform_t *keyform, bloom_form_t *result,
     const bloom_key_t *key);
+
+/* Returns what the keys of a list can be in this key form. */
+list_keys_e keyform_list_keys(uint32_t form);
 
 /* Returns a key for messages: escaped (visible.h), and cut if it is long. */
 #define KEYFORM_SHOWN  100
