@@ -4,6 +4,11 @@
 # rebuild.sh: builds a zone's image from a database or a published list and has
 # nginx load it
 #
+# Usage: rebuild.sh [again]
+#
+# With "again" the script builds from the keys that SOURCE printed for the last
+# image (KEEP_KEYS), and from the KEY_FILES and EXCEPTIONS of now.
+#
 # A new image replaces the old one only if it is whole, has about as many keys
 # (MAX_CHANGE), is of the same kind (CHANGE), and finds the right samples
 # (MUST_HAVE, MUST_NOT_HAVE). If nginx refuses it, the script puts the old image
@@ -19,7 +24,15 @@
 #                   to match as a whole, such as [0-9]+ (default: none)
 #   KEY_FILES       files with further keys, with spaces between their names;
 #                   with "--from auto" each may have a format of its own, which
-#                   may differ from that of SOURCE (default: none)
+#                   may differ from that of SOURCE; a file that is empty, or
+#                   with "--from" has only comments (# or !), is left out
+#                   (default: none)
+#   EXCEPTIONS      a file of keys, one a line, that the image is built without,
+#                   whichever list has them and in whichever spelling: see
+#                   --without of `ngx-bloom build` (default: none)
+#   KEEP_KEYS       a file in which to keep the keys that SOURCE printed for the
+#                   last image, for "again"; only the user of this script can
+#                   read it (default: none)
 #   IMAGE           the file that "file=" of the zone names
 #   BUILD_OPTIONS   options of `ngx-bloom build`: "-n" above all, and "--key" if
 #                   the zone needs a key form
@@ -37,9 +50,11 @@
 #                   on, another key form, hash, layout or rate than the old one,
 #                   and an earlier time; for one run
 #   MUST_HAVE       a file of keys, one a line, that the new image has to find,
-#                   such as URLs that were listed for years (default: none)
+#                   such as URLs that were listed for years; it may have
+#                   comments (#) (default: none)
 #   MUST_NOT_HAVE   a file of keys, one a line, that the new image must not
-#                   find, such as your own hosts (default: none)
+#                   find, such as your own hosts; it may have comments (#)
+#                   (default: none)
 #   CHECK           a command that fails unless nginx does with the new image
 #                   what it should, such as a request for a listed URL; the
 #                   script repeats it for WAIT seconds (default: none)
@@ -54,8 +69,10 @@
 #
 # Files beside the image: IMAGE.new, the image that is built, which stays there
 # if it does not replace the old one; IMAGE.saved, the old image until the new
-# one serves; IMAGE.previous, the old image from then on; IMAGE.lock, which lets
-# one rebuild run at a time.
+# one serves; IMAGE.previous, the old image from then on; IMAGE.build-id, the
+# build ids of the last image and of the one before, by which the script notices
+# that somebody replaced IMAGE; IMAGE.lock, which lets one rebuild run at a time
+# and names its directory below TMPDIR.
 #
 # Exit status: 0 the new image serves (without ZONE_URL: nginx was told to
 # load it; for a first image, if nginx does not run: it is in place); 1 nothing
@@ -70,6 +87,8 @@ case $IMAGE in -*) IMAGE=./$IMAGE ;; esac
 BUILD_OPTIONS=${BUILD_OPTIONS-}
 KEYS_MATCH=${KEYS_MATCH-}
 KEY_FILES=${KEY_FILES-}
+EXCEPTIONS=${EXCEPTIONS-}
+KEEP_KEYS=${KEEP_KEYS-}
 AS_OF=${AS_OF-}
 CHANGE=${CHANGE:-0}
 ZONE_URL=${ZONE_URL-}
@@ -86,6 +105,10 @@ WAIT=${WAIT:-300}
 new=$IMAGE.new
 saved=$IMAGE.saved
 previous=$IMAGE.previous
+build_ids=$IMAGE.build-id
+written=    # the content of that file before this run
+old_id=     # the build id of the old image
+again=
 
 
 fail() {
@@ -109,12 +132,14 @@ old_image() {
 
 put_back() {
     if [ ! -e "$saved" ]; then
+        keep_keys
         echo "rebuild: $1; $IMAGE is the first image: start or reload nginx"
         exit "${2-2}"
     fi
 
     ln -f "$IMAGE" "$new"
     mv -f "$saved" "$IMAGE"
+    write_build_ids "$written"
     fail "$1; the image that was built is $new"
 }
 
@@ -123,8 +148,30 @@ put_back() {
 # new image has, and would then refuse the old one.
 
 unsure() {
+    keep_keys
     echo "rebuild: $1; the new image is in place: read nginx's error log" >&2
     exit 2
+}
+
+# Keeps the keys of SOURCE, once their image is in place.
+
+keep_keys() {
+    [ ! -e "$work/kept" ] || mv -f "$KEEP_KEYS.new" "$KEEP_KEYS"
+    rm -f "$work/kept"
+}
+
+write_build_ids() {
+    if [ -z "$1" ]; then
+        rm -f "$build_ids"
+    else
+        echo "$1" > "$build_ids.new" && mv -f "$build_ids.new" "$build_ids"
+    fi
+}
+
+clean_up() {
+    [ ! -e "$work/kept" ] || rm -f "$KEEP_KEYS.new"
+    rm -rf "$work"
+    : > "$IMAGE.lock"
 }
 
 # value NAME: prints the first member of that name in JSON, text or a number
@@ -215,6 +262,26 @@ $WAIT s"
 }
 
 
+# check_old: the old image can be read, and is the last one that this script put
+# in place, or the one before. A comparison with another image says nothing.
+
+check_old() {
+    ngx-bloom info --json "$IMAGE" > "$work/old" \
+    || fail "the old image cannot be read: put $previous back; or remove \
+$IMAGE, and the next run compares with nothing but MIN_KEYS"
+
+    old_id=$(value build_id < "$work/old")
+
+    case " $written " in
+        "  "|*" $old_id "*) return ;;
+    esac
+
+    echo "rebuild: $IMAGE is not the one that this job wrote last (build id \
+$old_id, not ${written%% *}): somebody replaced it; put $previous back, or run \
+this once with CHANGE=1; nothing was changed" >&2
+    exit 1
+}
+
 # check_kind: the new image has the parameters of the old one, and no earlier
 # time. With an earlier time, nginx would reject requests for keys that exist,
 # or pass keys that are on a block list.
@@ -245,7 +312,16 @@ check_samples() {
 
     [ -n "$3" ] || return 0
 
-    ngx-bloom test --json "$new" -f "$3" > "$work/samples" || status=$?
+    # Line numbers stay the same: comments become empty lines.
+
+    LC_ALL=C sed 's/^[[:space:]]*\(#.*\)\{0,1\}$//' "$3" > "$work/lines" \
+    || fail "the samples of $1=$3 cannot be tested: see above"
+
+    LC_ALL=C grep -aq . "$work/lines" \
+    || fail "$1=$3 has no sample: write one into it, or remove the setting"
+
+    ngx-bloom test --json "$new" -f - < "$work/lines" > "$work/samples" \
+    || status=$?
     [ $status -le 1 ] || fail "the samples of $1=$3 cannot be tested"
 
     status=0
@@ -260,6 +336,44 @@ check_samples() {
 }
 
 
+# excerpt FILE: prints the file, without its middle if it is long
+
+excerpt() {
+    local lines
+
+    lines=$(wc -l < "$1")
+
+    if [ "$lines" -le 30 ]; then
+        cat "$1"
+    else
+        head -n 20 "$1"
+        echo "... $((lines - 30)) lines are left out"
+        tail -n 10 "$1"
+    fi
+}
+
+# has_keys FILE: the file is not empty, and has not only comments. Without
+# "--from" there are no comments, and without the file the build says so.
+
+has_keys() {
+    local line=. status=0
+
+    case " $BUILD_OPTIONS" in
+        *" --from"*) line='^[[:space:]]*[^[:space:]#!]' ;;
+    esac
+
+    LC_ALL=C grep -aq -e "$line" "$1" 2> /dev/null || status=$?
+    [ $status != 1 ]
+}
+
+
+case "$#$*" in
+    0)      ;;
+    1again) again=1 ;;
+    *)      echo "usage: rebuild.sh [again]" >&2
+            exit 1 ;;
+esac
+
 [ -n "$SOURCE" ] || fail "SOURCE is not set"
 [ -n "$IMAGE" ] || fail "IMAGE is not set"
 [ -n "$ZONE_URL$NGINX_RELOAD" ] || fail "give ZONE_URL or NGINX_RELOAD"
@@ -268,19 +382,46 @@ case " $BUILD_OPTIONS" in
     *" --as-of"*) fail "BUILD_OPTIONS cannot have --as-of: set AS_OF" ;;
 esac
 
+if [ -n "$again" ]; then
+    [ -n "$KEEP_KEYS" ] || fail "\"again\" needs the setting KEEP_KEYS"
+    [ -e "$KEEP_KEYS" ] || fail "KEEP_KEYS=$KEEP_KEYS does not exist: no image \
+was built with this setting yet"
+fi
+
 exec 9>> "$IMAGE.lock"
 flock -n 9 || fail "another rebuild of $IMAGE is running"
 
+# A run that was killed left its directory.
+
+work=$(cat "$IMAGE.lock")
+case $work in */rebuild.??????) [ ! -O "$work" ] || rm -rf "$work" ;; esac
+
 work=$(mktemp -d "${TMPDIR:-/tmp}/rebuild.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+echo "$work" > "$IMAGE.lock"
+trap clean_up EXIT
+
+if [ -e "$build_ids" ]; then
+    written=$(cat "$build_ids")
+fi
+
+if [ "$CHANGE" != 1 ] && [ -e "$IMAGE" ]; then
+    check_old
+fi
 
 # The time is taken before the query: nginx then keeps the keys that are added
 # while the query runs.
 
 as_of=$(date +%s)
 
-bash -o pipefail -c "$SOURCE" > "$work/keys" 9>&- \
-|| fail "SOURCE failed with status $?"
+if [ -n "$again" ]; then
+    cp "$KEEP_KEYS" "$work/keys" || fail "KEEP_KEYS cannot be read"
+    as_of=$(date -r "$KEEP_KEYS" +%s)
+    AS_OF=
+    LAG=0
+else
+    bash -o pipefail -c "$SOURCE" > "$work/keys" 9>&- \
+    || fail "SOURCE failed with status $?"
+fi
 
 if [ -n "$AS_OF" ]; then
     as_of=$(bash -o pipefail -c "$AS_OF" 9>&-) \
@@ -304,7 +445,16 @@ if [ -n "$KEYS_MATCH" ]; then
 fi
 
 read -ra options <<< "$BUILD_OPTIONS"
-read -ra files <<< "$KEY_FILES"
+read -ra names <<< "$KEY_FILES"
+files=("$work/keys")
+
+for name in "${names[@]}"; do
+    if has_keys "$name"; then
+        files+=("$name")
+    fi
+done
+
+[ -z "$EXCEPTIONS" ] || options+=(--without "$EXCEPTIONS")
 
 as_of=$((as_of - LAG))
 [ "$CHANGE" != 1 ] || MAX_CHANGE=off
@@ -314,7 +464,11 @@ as_of=$((as_of - LAG))
 status=0
 ngx-bloom build "${options[@]}" --as-of "$as_of" -o "$new" \
           --min-keys "$MIN_KEYS" --max-change "$MAX_CHANGE" \
-          --replaces "$IMAGE" "$work/keys" "${files[@]}" || status=$?
+          --replaces "$IMAGE" "${files[@]}" \
+          > "$work/said" 2> "$work/errors" || status=$?
+
+excerpt "$work/errors" >&2
+excerpt "$work/said"
 
 case $status in
     0) ;;
@@ -329,10 +483,7 @@ bits=$(value bits < "$work/new")
 build_id=$(value build_id < "$work/new")
 s=s; [ "$keys" != 1 ] || s=
 
-if [ "$CHANGE" != 1 ] && [ -e "$IMAGE" ]; then
-    ngx-bloom info --json "$IMAGE" > "$work/old" \
-    || fail "the old image cannot be read; run this once with CHANGE=1"
-
+if [ -e "$work/old" ]; then
     check_kind
 fi
 
@@ -349,6 +500,16 @@ else
     rm -f "$saved"
 fi
 
+if [ -n "$KEEP_KEYS" ] && [ -z "$again" ]; then
+    : > "$work/kept"
+
+    (umask 077; cp "$work/keys" "$KEEP_KEYS.new"
+     touch -d "@$as_of" "$KEEP_KEYS.new") \
+    || fail "the keys cannot be written to KEEP_KEYS=$KEEP_KEYS"
+fi
+
+write_build_ids "$build_id $old_id" || fail "$build_ids cannot be written"
+
 mv -f "$new" "$IMAGE"
 
 if [ -n "$ZONE_URL" ]; then
@@ -358,6 +519,7 @@ else
 fi
 
 [ ! -e "$saved" ] || mv -f "$saved" "$previous"
+keep_keys
 
 [ -z "$CHECK" ] || wait_for bash -c "$CHECK" 9>&- \
 || unsure "nginx was told to load the new image, and CHECK fails"

@@ -64,6 +64,7 @@ subtest 'a node that was down lacks an entry, until the file is sent'
 subtest 'a node with another image gets the image of a good one'
     => \&another_image;
 subtest 'an entry is taken as it is written' => \&special_characters;
+subtest 'lists of other formats lack the entry alone' => \&other_formats;
 subtest 'an allowed URL allows nothing else' => \&allowed;
 subtest 'an added entry goes an hour after it' => \&an_hour_later;
 subtest 'what else a line says' => \&other_lines;
@@ -234,7 +235,8 @@ sub program {
 
 
 # Starts nodes with an example configuration, with empty state, and empties the
-# operator's directory.  change => a function of the configuration's text.
+# operator's directory.  change => a function of the configuration's text;
+# list => the text of a list in another format.
 
 sub start_nodes {
     my ($count, %option) = @_;
@@ -245,8 +247,9 @@ sub start_nodes {
     run_command(['rm', '-rf', "$dir/desk", "$dir/node"]);
     %settings = ();
 
-    $desk->write_file('desk/list.txt', join '', map { "$_\n" } @list);
-    $desk->write_file('desk/local.txt', '');
+    $desk->write_file('desk/list.txt',
+                      $option{list} // join '', map { "$_\n" } @list);
+    $desk->write_file('desk/local.txt', "http://own.example/\n");
     mkdir "$dir/node";
     build("$dir/bad.bloom", "$dir/desk/list.txt");
 
@@ -289,7 +292,7 @@ sub build {
 
     my ($exit, $out, $err) = $desk->run_tool(
         'build', '-q', '-o', $image, '--key', 'url', '-p', '1e-7', '-n', '10k',
-        @options, $list);
+        '--from', 'auto', @options, $list);
     is($exit, 0, 'an image is built') or diag($err);
 }
 
@@ -524,6 +527,40 @@ sub special_characters {
 }
 
 
+sub other_formats {
+    my $load = 'Load a list without the entry';
+    my @hosts = qw(shop.example last.example pages.example mail.example);
+    my %list = (
+        dnsmasq => join('', map { "address=/$_/0.0.0.0\n" } @hosts),
+        hosts => join('', map { "0.0.0.0 $_\n" } @hosts),
+        csv => join("\n", 'id,url,tags',
+                    map({ qq("1","HTTP://$_:80/","a,b") } @hosts), ''),
+    );
+
+    for my $format (sort keys %list) {
+        start_nodes(3, list => $list{$format});
+        $settings{URL} = "URL='$listed'";
+        is(statuses($listed), '403 403 403', "$format: the URL is blocked");
+        run_section($load, qr/^(?!for|each "\$BLOCK\/reload)/);
+        is(statuses("http://$_/"), '403 403 403', "$format: $_ stays blocked")
+            for @hosts[1, 2], 'own.example';
+    }
+
+    # a file that is not the list
+
+    $desk->write_file('desk/list.txt', "http://other.example/\n");
+    like(shell(command($load, 'build')), qr/and --max-change allows 20 %/,
+         'another file is refused');
+
+    # an image that lacks own entries, as one before local.txt was written
+
+    like(shell("rm new.bloom; echo none.example/ > exceptions.txt\n"
+               . 'printf "%s\n" shop.example/ pages.example/ last.example/'
+               . " > list.txt\n" . command($load, 'build')),
+         qr/no list has "none\.example\/"/, 'an entry of no list is named');
+}
+
+
 sub allowed {
     start_nodes(1);
 
@@ -626,9 +663,10 @@ sub other_lines {
     my $load = 'Load a list without the entry';
     my $file = $nodes[0]->testdir . '/bad.bloom';
 
-    shell("(cat list.txt; echo evil.example/pay/) > shorter.txt; cp $file ."
+    shell("echo evil.example/pay/ > local.txt; : > exceptions.txt; cp $file ."
           . ' && mv bad.bloom old.bloom');
-    is(shell(command($load, 'build')), '', 'an image is built');
+    like(shell(command($load, 'build')), qr/new\.bloom: 6 keys/,
+         'an image is built');
     like(shell(command($load, 'T new')), qr/"not_possible"/,
          'a zone without a journal takes no uploads');
     shell(command($load, $_)) for qw(scp reload);

@@ -188,10 +188,12 @@ sub url { return 'http://127.0.0.1:' . $t->port(8081) . $_[0] }
 # ---- the job ----
 
 $t->write_file('entries.txt', "http://listed.test/\n");
-$t->write_file('exceptions.txt', "$rules[2]\n");
-$t->write_file('must-have.txt', text($urls[0], $urls[999], 'listed.test/x'));
+$t->write_file('exceptions.txt', text('# of a customer', "$urls[2]"));
+$t->write_file('must-have.txt', text('# old', '', $urls[0], '  ', $urls[999],
+                                     'listed.test/x'));
 $t->write_file('must-not-have.txt', text('https://www.google.com/search?q=a',
-                                         'https://shop.example/', $urls[2]));
+                                         "  # \344\r", 'https://shop.example/',
+                                         $urls[2]));
 
 sub settings {
     my ($path, %more) = @_;
@@ -203,9 +205,9 @@ sub settings {
     return (
         PATH => "$dir/bin:$ENV{PATH}", TMPDIR => "$dir/tmp",
         MAX_SIZE => '1M', MAX_TIME => 20,
-        SOURCE => "'$fetch' '$url' '$list'"
-                  . " && grep -vxFf '$dir/exceptions.txt' '$list'",
-        KEY_FILES => "$dir/entries.txt",
+        SOURCE => "'$fetch' '$url' '$list' && cat '$list'",
+        KEY_FILES => "$dir/entries.txt", EXCEPTIONS => "$dir/exceptions.txt",
+        KEEP_KEYS => "$dir/kept",
         AS_OF => "date -r '$list' +%s", IMAGE => "$dir/bad.bloom",
         BUILD_OPTIONS => '--key url --from auto --max-skipped 5% -p 1e-7'
                          . ' -n 2k',
@@ -224,7 +226,8 @@ sub job {
     my ($path, %more) = @_;
 
     my $limits = delete $more{limits} // [];
-    my ($exit, $out, $err) = run_command([@$limits, $rebuild],
+    my $again = delete $more{again} // [];
+    my ($exit, $out, $err) = run_command([@$limits, $rebuild, @$again],
                                          env => { settings($path, %more) });
 
     return ($exit, "$out$err");
@@ -597,9 +600,12 @@ subtest 'files with odd names' => sub {
 
 subtest 'samples that cannot be tested are no samples' => sub {
     $t->write_file('none.txt', '');
-    is_refused("$_ has no sample", '/list',
-               qr/the samples of $_=\S+none\.txt cannot be tested/,
-               $_ => "$dir/none.txt") for 'MUST_HAVE', 'MUST_NOT_HAVE';
+    $t->write_file('comments.txt', text('# none', '', ' # yet'));
+    for my $file ('none.txt', 'comments.txt') {
+        is_refused("$_ has no sample", '/list',
+                   qr/$_=\S+$file has no sample: write one into it/,
+                   $_ => "$dir/$file") for 'MUST_HAVE', 'MUST_NOT_HAVE';
+    }
     is_refused("$_ is missing", '/list',
                qr/the samples of $_=\S+missing\.txt cannot be tested/,
                $_ => "$dir/missing.txt") for 'MUST_HAVE', 'MUST_NOT_HAVE';
@@ -618,6 +624,62 @@ subtest 'samples that cannot be tested are no samples' => sub {
     $t->write_file('invalid.txt', text('https://', 'https://shop.example/'));
     is_refused("an invalid sample of $_", '/list', qr/has no host.*$_=/s,
                $_ => "$dir/invalid.txt") for 'MUST_HAVE', 'MUST_NOT_HAVE';
+};
+
+
+subtest 'exceptions are keys of all lists, in any spelling' => sub {
+    my @key_files = map { "$dir/$_" } qw(more.txt hosts.txt more.csv);
+
+    $t->write_file('more.txt', text('# mine', 'http://mine1.test/'));
+    $t->write_file('hosts.txt', text(map { "0.0.0.0 $_.test" }
+                                         'hosts1', 'hosts2'));
+    $t->write_file('more.csv', text('id,url',
+        map { qq("$_","http://csv$_.test/x?y") } 1 .. 2));
+    $t->write_file('ex.txt',
+                   "# \344\n# a\0b\nHTTPS://Mine1.test:443\nhosts1.test\r\n"
+                   . "csv1.test/x?y#z\n$urls[1]\n");
+
+    my %more = (KEY_FILES => join(' ', "$dir/entries.txt", @key_files),
+                EXCEPTIONS => "$dir/ex.txt", MUST_NOT_HAVE => '');
+
+    publish(0, @rules);
+    succeeds('exceptions', '/list', %more);
+    is(join(' ', map { status($_) }
+            'http://mine1.test/', 'http://hosts1.test/',
+            'http://csv1.test/x?y', $urls[1]),
+       '200 200 200 200', 'nginx passes the exceptions');
+    is(join(' ', map { status($_) }
+            'http://hosts2.test/', 'http://csv2.test/x?y', $urls[2],
+            'http://listed.test/', @urls[998, 999]),
+       '403 403 403 403 403 403', 'nginx refuses all others');
+
+    stays('exceptions that are missing', qr/cannot be built/,
+                     %more, EXCEPTIONS => "$dir/missing.txt");
+    succeeds('as before', '/list');
+};
+
+# Tests that the job fails and that the image stays.
+
+sub stays {
+    my ($what, $message, %more) = @_;
+
+    my $image = $t->read_file('bad.bloom');
+    my ($exit, $said) = job('/list', %more);
+
+    is($exit, 1, "$what: the exit status is 1");
+    like($said, $message, "$what: the job says why");
+    ok($t->read_file('bad.bloom') eq $image, "$what: the image stays");
+}
+
+
+subtest 'files of entries without a key are left out' => sub {
+    $t->write_file('mine.txt', '');
+    $t->write_file('c.txt', "# \344\n\n! x\n  \r\n");
+    succeeds("a file that $_->[0]", '/list', %{ $_->[1] }) for
+        ['is empty', { KEY_FILES => "$dir/entries.txt $dir/mine.txt" }],
+        ['has only comments', { KEY_FILES => "$dir/entries.txt $dir/c.txt" }];
+    is_refused('a file that is missing', '/list', qr/cannot be built/,
+               KEY_FILES => "$dir/missing.txt");
 };
 
 
@@ -641,6 +703,134 @@ subtest 'nginx does not do what it should' => sub {
     is(api($t, POST => 'zones/bad/reload')->status, 200,
        'nginx loads the previous image');
     is(status('http://check.example/'), 200, 'the previous image serves');
+};
+
+
+subtest 'again builds from the last keys and the entries of now' => sub {
+    publish(600, @rules, '||again.example^');
+    unlink "$dir/list.txt";
+    succeeds('the list', '/list', CHANGE => 1);
+    is((stat "$dir/kept")[2] & 07777, 0600,
+       'only the user can read the kept keys');
+    my $as_of = (stat "$dir/kept")[9];
+
+    my @again = (again => ['again'], SOURCE => 'exit 3');
+    $t->write_file('entries.txt', text('http://listed.test/',
+                                       'http://now.test/'));
+    $t->write_file('exceptions.txt', text($urls[2], 'again.example'));
+    is_refused('the publisher is down', '/missing', qr/SOURCE failed/);
+    is(status('http://now.test/'), 200, 'the new entry is not there');
+    succeeds('again', '/list', @again);
+    is(status('http://now.test/'), 403, 'again, the new entry is there');
+    is(status('http://again.example/'), 200, 'and the exception holds');
+    is((stat "$dir/kept")[9], $as_of, 'the kept keys stay as they are');
+
+    # a list that is refused is not kept
+
+    $t->write_file('exceptions.txt', text($urls[2]));
+    is_refused('half of the list', '/half-of-it', qr/--max-change/);
+    is_refused('again without much', '/list', qr/MUST_HAVE/, @again,
+               MUST_HAVE => "$dir/now-must.txt")
+        if $t->write_file('now-must.txt', text('http://none.test/'));
+    succeeds('again after a list that was refused', '/list', @again);
+    is(status('http://again.example/'), 403, 'the last exception is gone');
+
+    is_refused('nothing kept', '/list', qr/KEEP_KEYS=\S+ does not exist/,
+               @again, KEEP_KEYS => "$dir/never");
+    is_refused('again without the setting', '/list',
+               qr/"again" needs the setting KEEP_KEYS/, @again,
+               KEEP_KEYS => '');
+
+    # nginx refuses an image: its keys are not kept
+
+    is_refused('an image that nginx refuses', '/no-line-end', qr/404/,
+               ZONE_URL => 'http://127.0.0.1:' . $t->port(8080)
+                           . '/bloom/zones/other');
+    is((stat "$dir/kept")[9], $as_of, 'its keys are not kept');
+
+    is((job('/list', again => ['now']))[0], 1, 'another word is refused');
+    $t->write_file('entries.txt', text('http://listed.test/'));
+};
+
+
+subtest 'an image that somebody else wrote is named' => sub {
+    my $id = build_id($t, 'bad');
+    my $good = $t->read_file('bad.bloom');
+    my @build = ('build', '-q', '--key', 'url', '-p', '1e-7', '-n', '2k',
+                 '--as-of', time - 9000, '-o');
+
+    $t->write_file('foreign.txt', text(@urls[0 .. 99]));
+    is(($t->run_tool(@build, "$dir/foreign", "$dir/foreign.txt"))[0], 0,
+       'there is another image');
+    $t->write_file('bad.bloom', $t->read_file('foreign'));
+
+    publish(0, @rules);
+    for my $more ([], [MAX_CHANGE => 'off']) {
+        my ($exit, $said) = job('/list', @$more);
+        is($exit, 1, 'the job fails');
+        like($said, qr/bad\.bloom\ is\ not\ the\ one\ that\ this\ job\ wrote
+                       \ last\ \(build\ id\ \w+,\ not\ $id\):\ somebody
+                       \ replaced\ it;\ put\ \S+previous\ back,\ or\ run
+                       \ .*CHANGE=1;\ nothing\ was\ changed\n\z/x,
+             'the last line says that somebody replaced the image');
+        no_rests('a foreign image');
+    }
+
+    $t->write_file('bad.bloom', $good);
+    succeeds('the image is back', '/list');
+
+    $t->write_file('bad.bloom', $t->read_file('foreign'));
+    rename "$dir/bad.bloom.previous", "$dir/bad.bloom" or die "rename: $!";
+    succeeds('the previous image is back', '/list');
+
+    $t->write_file('bad.bloom', $t->read_file('foreign'));
+    succeeds('the foreign image is right', '/list', CHANGE => 1);
+    succeeds('after that', '/list');
+
+    # nginx refuses an image: the old one is that of the job
+
+    is_refused('an image that nginx refuses', '/list', qr/404/,
+               ZONE_URL => 'http://127.0.0.1:' . $t->port(8080)
+                           . '/bloom/zones/other');
+    succeeds('after an image that nginx refused', '/list');
+
+    # a truncated image
+
+    truncate "$dir/bad.bloom", 5000 or die "truncate: $!";
+    my ($exit, $said) = job('/list');
+    is($exit, 1, 'a truncated image is not compared');
+    like($said, qr/the\ old\ image\ cannot\ be\ read:\ put\ \S+previous\ back;
+                   \ or\ remove\ \S+bad\.bloom,/x, 'the job says what to do');
+    unlink "$dir/bad.bloom";
+    succeeds('the truncated image is removed', '/list');
+};
+
+
+subtest 'a list with many errors does not fill the log' => sub {
+    my ($exit, $said) = job('/no-urls', KEY_FILES =>
+                            join ' ', ("$dir/entries.txt") x 60);
+    is($exit, 1, 'the list is refused');
+    cmp_ok(scalar split(/\n/, $said), '<=', 33, 'few lines say so');
+    like($said, qr/\n\.\.\. \d+ lines are left out\n.*--max-skipped/s,
+         'one of them says how many are left out');
+    succeeds('corrected', '/list');
+};
+
+
+subtest 'the directory of a run that was killed is removed' => sub {
+    unlink "$dir/go";
+    my $pid = spawn([$rebuild], env => { settings('/list',
+        SOURCE => "touch '$dir/reads'; while [ ! -e '$dir/go' ];"
+                  . ' do sleep 0.1; done') });
+    ok(wait_until(sub { -e "$dir/reads" }), 'a run has begun');
+    kill 'KILL', $pid;
+    waitpid $pid, 0;
+    $t->write_file('go', '');
+    is(scalar(() = glob "$dir/tmp/rebuild.*"), 1, 'it leaves a directory');
+    wait_until(sub {
+        (run_command(['flock', '-n', "$dir/bad.bloom.lock", 'true']))[0] == 0
+    });
+    succeeds('the next run', '/list');
 };
 
 
