@@ -251,7 +251,7 @@ sub start_nodes {
                       $option{list} // join '', map { "$_\n" } @list);
     $desk->write_file('desk/local.txt', "http://own.example/\n");
     mkdir "$dir/node";
-    build("$dir/bad.bloom", "$dir/desk/list.txt");
+    build("$dir/bad.bloom", "$dir/desk/list.txt", "$dir/desk/local.txt");
 
     for my $i (1 .. $count) {
         my $t = BloomTest->new;
