@@ -792,7 +792,8 @@ subtest 'an image that somebody else wrote is named' => sub {
     is_refused('an image that nginx refuses', '/list', qr/404/,
                ZONE_URL => 'http://127.0.0.1:' . $t->port(8080)
                            . '/bloom/zones/other');
-    succeeds('after an image that nginx refused', '/list');
+    rename "$dir/bad.bloom.previous", "$dir/bad.bloom" or die "rename: $!";
+    succeeds('after that, the previous image is back', '/list');
 
     # a truncated image
 
