@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file creates, renames and removes temporary files, and removes those that
- * are not renamed when the program ends.
+ * This file creates, renames and removes temporary files.  Those that are not
+ * renamed are removed when the program ends.
  */
 
 #include <errno.h>
