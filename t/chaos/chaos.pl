@@ -19,6 +19,7 @@ use lib "$FindBin::Bin/lib";
 
 use Getopt::Long;
 use IO::Handle;
+use List::Util qw(max);
 
 use BloomTest;
 use BloomTest::Clock;
@@ -209,7 +210,18 @@ sub report {
         my $counts = eval {
             $t->read_file("client.$client->{number}.counts")
         } // '';
-        $sum{$1} += $2 while $counts =~ /^(\w+) (\d+)$/mg;
+        my $wrong = eval {
+            $t->read_file("client.$client->{number}.wrong")
+        } // '';
+
+        # a client writes its counts when it verifies keys, and at once what it
+        # has found wrong
+
+        my (%count, %found);
+        $count{$1} = $2 while $counts =~ /^(\w+) (\d+)$/mg;
+        $found{$1}++ while $wrong =~ /^(\w+): /mg;
+        $count{$_} = max($count{$_} // 0, $found{$_}) for keys %found;
+        $sum{$_} += $count{$_} for keys %count;
     }
 
     $sum{$_} //= 0 for qw(requests acked asked unknown again cut refused lost
