@@ -375,6 +375,8 @@ sub everything {
         run_section($way);
     }
 
+    stopping_twice($count);
+
     start_nodes($count);
     shell('echo right.example/ > local.txt');
     add('right.example/');
@@ -386,6 +388,29 @@ sub everything {
        'another added entry is still there');
 
     confirming_service($count);
+}
+
+
+# Rules on trial stay on trial, and a second run does no harm.
+
+sub stopping_twice {
+    my ($count) = @_;
+
+    start_nodes($count, change => sub {
+        $_[0] =~ s/(?=bloom_reject present)
+                  /bloom_reject present \$url zone=bad dry_run name=trial;\n/xr;
+    });
+    my $before = $nodes[0]->read_file('nginx.conf');
+
+    shell(command('Stop refusing', 'sed')) for 1, 2;
+    ok(wait_until(sub { statuses($listed) eq join ' ', (200) x $count }),
+       'nothing is refused, although the rules are stopped twice');
+
+    shell(command('Stop refusing', 's\/ dry_run'));
+    ok(wait_until(sub { statuses($listed) eq join ' ', (403) x $count }),
+       'the list is enforced again');
+    is($nodes[0]->read_file('nginx.conf'), $before,
+       'the configuration is as before: a rule on trial is on trial');
 }
 
 
