@@ -69,6 +69,12 @@ typedef struct {
     uint32_t          origin;            /* BLOOM_ORIGIN_... */
     uint32_t          origin_len;        /* bytes, see bloom_image_origin() */
     uint64_t          origin_items;      /* `items` when it was imported */
+
+    /* exceptions: keys that are absent although their bits are set */
+    uint64_t          exceptions;        /* their number; 0: the image has
+                                            none, and all that follows is 0 */
+    uint64_t          exceptions_size;   /* bytes of their data */
+    uint32_t          exceptions_crc;    /* of their table */
 } bloom_image_t;
 
 

@@ -149,6 +149,7 @@ bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf, size_t room)
     maker->room = room < BLOOM_RECORD_MAX ? room & ~(size_t) (RECORD_ALIGN - 1)
                                           : BLOOM_RECORD_MAX;
     maker->len = BLOOM_RECORD_HEADER;
+    maker->type = BLOOM_RECORD_ADD;
     maker->count = 0;
 }
 

@@ -59,8 +59,18 @@
 #define BLOOM_RECORD_ERROR_LEN   256
 
 
+/* The types of records.  Never renumbered. */
+#define BLOOM_RECORD_ADD         0       /* keys were added */
+#define BLOOM_RECORD_REMOVE      1       /* keys were removed */
+#define BLOOM_RECORD_RESTORE     2       /* keys are no longer removed */
+#define BLOOM_RECORD_CLEAR       3       /* all that is before it was dropped;
+                                            it has no keys */
+
+
 /* What the header of a segment says. */
 typedef struct {
+    uint32_t  version;                   /* 1, or 2 if it may have records of
+                                            other types than BLOOM_RECORD_ADD */
     uint64_t  base;                      /* position of its first byte */
     uint64_t  size;                      /* bytes, header included */
     uint64_t  sequence;                  /* no record in it has a lower one */
@@ -73,7 +83,9 @@ typedef struct {
 typedef struct {
     uint64_t        sequence;
     uint64_t        time;                /* ms since 1970-01-01 UTC */
-    uint32_t        count;               /* keys, at least 1 */
+    uint32_t        type;                /* BLOOM_RECORD_... */
+    uint32_t        count;               /* keys; at least 1, but 0 if the type
+                                            is BLOOM_RECORD_CLEAR */
     uint32_t        size;                /* bytes, with header and padding */
     const uint8_t  *keys;                /* next key of bloom_record_key() */
     const uint8_t  *end;                 /* end of the last key */
@@ -114,6 +126,8 @@ typedef struct {
     uint8_t   *buf;
     size_t     room;                     /* at most BLOOM_RECORD_MAX */
     size_t     len;
+    uint32_t   type;                     /* BLOOM_RECORD_...; the caller may set
+                                            it after bloom_record_begin() */
     uint32_t   count;
 } bloom_record_maker_t;
 

@@ -25,6 +25,9 @@ typedef struct {
     ngx_bloom_zone_t      *zone;
     uint64_t               added;        /* keys so far that changed a bit */
     uint64_t               already_present;      /* keys so far that did not */
+    uint64_t               removed;      /* of a batch of removals: keys so far
+                                            that were present, */
+    uint64_t               absent;       /* and keys so far that were absent */
     ngx_uint_t             durable;      /* the zone can promise durability */
 
     /* the last failure: a message that says what failed and what to do */

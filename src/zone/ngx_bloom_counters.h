@@ -53,6 +53,11 @@ typedef enum {
     NGX_BLOOM_COUNTER_ADDED,             /* added keys that changed a bit */
     NGX_BLOOM_COUNTER_ALREADY_PRESENT,   /* added keys that changed none */
 
+    NGX_BLOOM_COUNTER_REMOVED,           /* removed keys that were present */
+    NGX_BLOOM_COUNTER_REMOVED_ABSENT,    /* removed keys that were absent */
+    NGX_BLOOM_COUNTER_NOT_REMOVED,       /* keys that bloom_remove could not
+                                            remove */
+
     NGX_BLOOM_COUNTER_FEEDBACK_ABSENT,   /* requests with bloom_feedback whose
                                             key was absent */
     NGX_BLOOM_COUNTER_FALSE_POSITIVE,    /* requests with bloom_feedback whose

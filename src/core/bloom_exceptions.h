@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * A set of exceptions: keys that must not be found in a filter, although its
+ * bits may say that they are present.  The set is exact.
+ *
+ * The set lies in memory of the caller, which may be shared by processes:
+ *
+ *     | head | line | line | ... | cell | cell | ... |
+ *
+ *     line     64 bytes, one cache line: three hashes of 128 bits, the number
+ *              of the first cell of each, and how many keys whose home is this
+ *              line had to go to a later one
+ *     cell     64 bytes: 4 for the number of the next cell, and 60 of a key,
+ *              which in the first cell begin with its kinds, its length and its
+ *              time
+ *
+ * A key's home line follows from its hash, SipHash-1-3 with 128 bits under the
+ * secret of the set.  A lookup compares hashes only.  It reads one line, and
+ * further lines only if the home line has keys elsewhere.  Cells are read only
+ * to list the keys.
+ *
+ * bloom_exceptions_has(), bloom_exceptions_drop() of all kinds, and
+ * bloom_exceptions_next() take no lock, and may run at any time in any process.
+ * Only one process at a time may call the other functions that change the set;
+ * the caller ensures this with a lock.  If a process dies within any of them,
+ * the set stays usable: a key is in it or is not, and at worst some cells are
+ * not used again.  A lookup that runs at the same time as a change may miss a
+ * key of the set, and never finds one that is not in it.
+ */
+
+#ifndef BLOOM_EXCEPTIONS_H
+#define BLOOM_EXCEPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bloom_hasher.h"
+#include "bloom_key.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* Why a key is an exception; a key may have several kinds.  In images and never
+ * renumbered. */
+#define BLOOM_EXCEPTION_BUILT     0x1    /* the builder of the image chose it */
+#define BLOOM_EXCEPTION_REMOVED   0x2    /* it was removed */
+#define BLOOM_EXCEPTION_LEARNED   0x4    /* a backend reported it */
+#define BLOOM_EXCEPTION_KINDS     0x7
+
+#define BLOOM_EXCEPTION_KEY_MAX   65535
+
+/* The bytes of keys for which a set has room, on average, if its size is
+ * computed with that many bytes for each key: two cells a key. */
+#define BLOOM_EXCEPTION_KEY_USUAL 108
+
+
+/* The beginning of the memory. */
+typedef struct {
+    uint8_t   secret[BLOOM_HASH_KEY_LEN];
+    uint64_t  count;                     /* keys in the set; atomic */
+    uint64_t  puts;                      /* atomic; grows before a key appears
+                                            in the set */
+    uint64_t  cells_used;                /* atomic */
+    uint64_t  hint;                      /* where the search for a free cell
+                                            begins */
+    uint64_t  reserved[2];
+} bloom_exceptions_head_t;
+
+typedef struct bloom_exceptions_line_s  bloom_exceptions_line_t;
+typedef struct bloom_exceptions_cell_s  bloom_exceptions_cell_t;
+
+/* A set as a process knows it. */
+typedef struct {
+    bloom_exceptions_head_t  *head;      /* NULL: the set is always empty */
+    bloom_exceptions_line_t  *lines;
+    bloom_exceptions_cell_t  *cells;
+    uint32_t                  nlines;
+    uint32_t                  ncells;
+} bloom_exceptions_t;
+
+/* One key of a set, or of the exceptions in an image. */
+typedef struct {
+    unsigned     kinds;                  /* BLOOM_EXCEPTION_... */
+    uint64_t     time;                   /* ms since 1970; 0: not known */
+    bloom_key_t  key;
+} bloom_exception_t;
+
+
+/* Returns the bytes of a set with room for n keys of `bytes` bytes in all, a
+ * multiple of 64.  Returns 0 if n is 0. */
+size_t bloom_exceptions_size(uint64_t n, uint64_t bytes);
+
+/*
+ * Lets *set be the set at `memory`, which has bloom_exceptions_size(n, bytes)
+ * bytes and is aligned to 64.  With n = 0 the set is always empty, and `memory`
+ * is not used.
+ */
+void bloom_exceptions_attach(bloom_exceptions_t *set, void *memory, uint64_t n,
+    uint64_t bytes);
+
+/* Makes an empty set of memory that consists of zeros. */
+void bloom_exceptions_init(bloom_exceptions_t *set,
+    const uint8_t secret[BLOOM_HASH_KEY_LEN]);
+
+/* Returns the number of keys in the set. */
+static inline uint64_t
+bloom_exceptions_count(const bloom_exceptions_t *set)
+{
+    return set->head == NULL
+           ? 0 : __atomic_load_n(&set->head->count, __ATOMIC_ACQUIRE);
+}
+
+/* Returns the kinds of a key; 0 if it is not in the set. */
+unsigned bloom_exceptions_has(const bloom_exceptions_t *set, const void *data,
+    size_t len);
+
+/*
+ * Puts a key of 1 to BLOOM_EXCEPTION_KEY_MAX bytes into the set.  A key that is
+ * in the set already gets the kinds in addition, and the time.  Returns 1 if
+ * the key is new; 0 if it was there; -1 if there is no room.
+ */
+int bloom_exceptions_put(bloom_exceptions_t *set,
+    const bloom_exception_t *exception);
+
+/* Returns 1 if there is room for one more key of `len` bytes, else 0. */
+int bloom_exceptions_room(const bloom_exceptions_t *set, size_t len);
+
+/*
+ * Takes kinds from a key.  A key without kinds is no longer in the set.
+ * Returns 1 if the key is no longer in the set because of this call, else 0.
+ */
+int bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
+    unsigned kinds);
+
+/*
+ * Lists the keys.  *cursor is 0 at first.  Copies the next key into `buf`, which
+ * has BLOOM_EXCEPTION_KEY_MAX bytes, and fills in *exception.  Returns 1, or 0
+ * after the last key.  A key that is put or dropped meanwhile may be listed or
+ * not; all others are listed once.  A key is never listed wrongly: it is
+ * compared with its hash.
+ */
+int bloom_exceptions_next(const bloom_exceptions_t *set, uint64_t *cursor,
+    bloom_exception_t *exception, uint8_t *buf);
+
+
+/* ---- exceptions in an image: docs/image-format.md ---- */
+
+/* Returns the bytes that an exception takes in an image. */
+size_t bloom_exception_size(const bloom_exception_t *exception);
+
+/* Writes an exception; returns the end of what it has written. */
+uint8_t *bloom_exception_write(const bloom_exception_t *exception, uint8_t *p);
+
+/*
+ * Reads the exception at *p, before `end`, and moves *p behind it.  The key
+ * points into these bytes.  Returns 1; 0 if *p is `end`; -1 if the bytes are
+ * not a valid exception.
+ */
+int bloom_exception_read(const uint8_t **p, const uint8_t *end,
+    bloom_exception_t *exception);
+
+
+#pragma GCC visibility pop
+
+#endif /* BLOOM_EXCEPTIONS_H */

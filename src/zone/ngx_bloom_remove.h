@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * A removal makes a key absent in the zone although its bits are set: the key
+ * becomes an exception (bloom_exceptions.h) of the generation that serves, and
+ * the journal has a record of it.
+ *
+ *  1. take the lock `append`, and check that there is room for the exceptions
+ *  2. append the record, and publish it: from here on every load knows it
+ *  3. put the keys into the set of exceptions
+ *
+ * The order of records in the journal decides between a removal and an addition
+ * of the same key.  A process that dies between 2 and 3 leaves a key that is
+ * present until the next load, and was never acknowledged as removed.
+ */
+
+#ifndef _NGX_BLOOM_REMOVE_H_INCLUDED_
+#define _NGX_BLOOM_REMOVE_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "bloom_exceptions.h"
+#include "ngx_bloom_add.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/*
+ * Initialises an empty batch of removals, in `buf` of NGX_BLOOM_ADD_BATCH_SIZE
+ * bytes, which belongs to the caller.  Returns NGX_OK; NGX_DECLINED with
+ * batch->error if the zone never takes removals; NGX_ERROR with batch->error if
+ * it takes none now.
+ */
+ngx_int_t ngx_bloom_remove_batch_init(ngx_bloom_add_batch_t *batch,
+    ngx_bloom_zone_t *zone, u_char *buf);
+
+/*
+ * Copies a key of 1 to BLOOM_RECORD_KEY_MAX bytes into the batch, in the zone's
+ * key form; of the forms host and url, its canonical key.  Returns what
+ * ngx_bloom_add_batch_put() returns.
+ */
+ngx_int_t ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch,
+    ngx_str_t *key);
+
+/*
+ * Removes the batch's keys, if any, and empties the batch.  Returns
+ *
+ *     NGX_OK       the keys are absent in this instance, and the removal is in
+ *                  the journal if the zone has one
+ *     NGX_AGAIN    not yet: wait in NGX_BLOOM_QUEUE_ROOM and call again, with
+ *                  nothing put into the batch meanwhile
+ *     NGX_DONE     there is no room for all keys, with batch->error: those that
+ *                  batch->removed and batch->absent count are removed
+ *     NGX_ERROR    refused, with batch->error; none of the batch's keys is
+ *                  removed
+ *
+ * ngx_bloom_add_batch_synced() then waits for the disk.
+ */
+ngx_int_t ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch);
+
+/*
+ * Removes one key.  If that is not possible now, the key stays as it is, which
+ * is counted and logged.  Zones that take no removals ignore the key.  Returns
+ * NULL; or, if the key is too long or invalid in the zone's key form, the
+ * reason, a phrase that follows the key.  Such keys are counted.
+ */
+const char *ngx_bloom_remove_key(ngx_bloom_zone_t *zone, ngx_str_t *key);
+
+
+/* Part of the removed keys of a zone. */
+typedef struct {
+    uint64_t            generation;      /* 0: nothing serves */
+    uint64_t            cursor;          /* where the next part begins; 0: this
+                                            is the last part */
+    ngx_array_t         keys;            /* of bloom_exception_t; the keys are
+                                            allocated from the pool */
+} ngx_bloom_removed_t;
+
+/*
+ * Lists at most n removed keys, from `cursor` on, which is 0 at first; a cursor
+ * is valid as long as the generation serves.  Returns NGX_OK, or NGX_ERROR if
+ * memory is short.
+ */
+ngx_int_t ngx_bloom_removed_list(ngx_bloom_zone_t *zone, uint64_t cursor,
+    ngx_uint_t n, ngx_bloom_removed_t *removed, ngx_pool_t *pool);
+
+/* Returns how many keys of the generation that serves are removed; *limit
+ * becomes how many may be. */
+uint64_t ngx_bloom_removed_count(ngx_bloom_zone_t *zone, uint64_t *limit);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_BLOOM_REMOVE_H_INCLUDED_ */
