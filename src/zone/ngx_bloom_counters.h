@@ -34,7 +34,7 @@
 #define NGX_BLOOM_SERIES        256
 #define NGX_BLOOM_SERIES_OTHER  0          /* shared when no other is left */
 
-#define NGX_BLOOM_COUNTERS      24         /* of a series */
+#define NGX_BLOOM_COUNTERS      32         /* of a series */
 
 
 /* The counters of a zone. */
