@@ -170,9 +170,9 @@ size_t bloom_record_size(const bloom_record_maker_t *maker);
  *
  * The caller ensures the order of records: `position` is a multiple of 8 at or
  * after the end of the record before, and the segment has room for this record
- * there; `sequence` is one more than that record's; and the segment's version is
- * bloom_record_version() of the type or later.  `time` should not be less than
- * that record's, but a reader accepts any time.
+ * there; `sequence` is one more than that record's; and the segment's version
+ * is at least bloom_record_version() of the type.  `time` should not be less
+ * than that record's, but a reader accepts any time.
  */
 size_t bloom_record_seal(bloom_record_maker_t *maker,
     const bloom_segment_t *segment, uint64_t position, uint64_t sequence,
