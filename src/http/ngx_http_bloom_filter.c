@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file is the header filter: before the client sees a response, it adds
- * the keys of bloom_add, removes those of bloom_remove, and counts the backend's
+ * This file is the header filter: before the client sees a response, it removes
+ * the keys of bloom_remove, adds those of bloom_add, and counts the backend's
  * status for bloom_feedback and bloom_audit.
  *
  * The filter is a module of its own, because nginx initializes modules with

@@ -242,8 +242,8 @@ ngx_http_bloom_keys_delete(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 }
 
 
-/* Prepares to take keys.  Returns NULL if they are refused; *rc becomes what the
- * content handler returns then. */
+/* Prepares to take keys.  Returns NULL if they are refused; *rc then becomes
+ * what the content handler returns. */
 static ngx_http_bloom_keys_t *
 ngx_http_bloom_keys_begin(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     const ngx_http_bloom_keys_kind_t *kind, ngx_int_t *rc)

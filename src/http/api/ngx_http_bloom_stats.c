@@ -51,8 +51,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "checks_total", "answer=\"unknown\"", NULL },
     { "counters.invalid", COUNTER(NGX_BLOOM_COUNTER_INVALID), ALWAYS,
       "invalid_keys_total", NULL,
-      "Number of keys, looked up or to be added, that are invalid in the "
-      "image's key form or contain a query argument that has several "
+      "Number of keys, looked up or to be added or removed, that are invalid "
+      "in the image's key form or contain a query argument that has several "
       "different values." },
     { "counters.rejected", COUNTER(NGX_BLOOM_COUNTER_REJECTED), ALWAYS,
       "requests_total", "decision=\"rejected\"",
