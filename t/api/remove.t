@@ -14,7 +14,6 @@ use JSON::PP ();
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
-use BloomTest::Prometheus;
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -132,7 +131,7 @@ subtest 'keys in a body are removed' => sub {
     add($t, 'seen', \@many);
     is_removed(post('seen', body => join "\n", @many), 5000, 5000, 0, undef,
                '5,000 keys are removed by one request');
-    is(ask($t, 'seen', @many), '0' x 5000, 'all of them are absent');
+    unlike(ask($t, 'seen', @many), qr/1/, 'all of them are absent');
 };
 
 
@@ -155,9 +154,6 @@ subtest 'DELETE removes one key' => sub {
 
     is_error(api($t, DELETE => "zones/seen/keys$_"), 400, qr/\?key=K/,
              "DELETE keys$_ is refused") for '', '?', '?key=', '?keys=a';
-    is_error(delete_key('seen', 'x' x 65536), 400, qr/more than 65535 bytes/,
-             'DELETE of a key that is too long is refused')
-        if 0;                            # nginx refuses such a request line
     is_error(api($t, DELETE => 'zones/seen/keys?key=a&durable=maybe'), 400,
              qr/"durable"/, 'DELETE with a wrong durable= is refused');
 
@@ -204,7 +200,7 @@ subtest 'a body that cannot be read is refused' => sub {
              'a compressed body is refused');
     is_error(api($t, POST => 'zones/seen/remove?durable=x', body => "b6\n"),
              400, qr/"durable"/, 'a wrong durable= is refused');
-    is(ask($t, 'seen', keys_of('b', 9)), '000011111' =~ s/^0/0/r,
+    is(ask($t, 'seen', keys_of('b', 9)), '000011111',
        'the keys of refused bodies are as before');
 
     for my $size (1, 3) {
@@ -219,14 +215,15 @@ subtest 'a body that cannot be read is refused' => sub {
 
 
 subtest 'invalid keys are counted and left out' => sub {
-    add($t, 'hosts', ['a.example', 'b.example']);
+    my @urls = ('http://a.example/', 'mailto:x', 'http://b.example/');
+    add($t, 'urls', [@urls[0, 2]]);
 
-    my $r = is_removed(post('hosts', body => "a.example\nno host\nb.example\n"),
-                       3, 2, 0, undef, 'the valid keys of a body are removed');
+    my $r = is_removed(post('urls', body => join "\n", @urls), 3, 2, 0, undef,
+                       'the valid keys of a body are removed');
     is_deeply([@{ $r->json }{'invalid'}, $r->json->{first_invalid}{number}],
               [1, 2], 'the invalid key is counted, and its number is given');
 
-    $r = is_removed(delete_key('hosts', 'no host'), 1, 0, 0, undef,
+    $r = is_removed(delete_key('urls', 'mailto:x'), 1, 0, 0, undef,
                     'DELETE of an invalid key removes nothing');
     is_deeply([@{ $r->json }{'invalid'}, $r->json->{first_invalid}{number}],
               [1, 1], 'the answer says so');
@@ -234,7 +231,7 @@ subtest 'invalid keys are counted and left out' => sub {
 
     # its canonical form is longer than a key may be
 
-    $r = post('urls', body => 'http://a.example/' . "\xff" x 60_000 . "\nx\n");
+    $r = post('urls', body => 'http://a.example/' . "\xff" x 60_000 . "\nmailto:x\n");
     is($r->status, 200, 'a URL that becomes too long is answered');
     is($r->json->{invalid}, 2, 'it is invalid');
 };
@@ -248,13 +245,15 @@ subtest 'other key forms: the entry with the canonical key is removed' => sub {
                ['evil.example/'],
                'a URL that is found by its host, too, is still present');
     is_removed(delete_key('urls', 'http://www.evil.example/x/y'), 1, 0, 1,
-               ['evil.example/x/', 'evil.example/'],
+               ['evil.example/', 'evil.example/x/'],
                'a URL that is found by its parents alone has no entry');
     is_removed(delete_key('urls', 'evil.example/'), 1, 1, 0, [],
                'an expression can be removed');
-    is(lookup_keys($t, 'urls', map { "http://$_" } 'evil.example/a/b?c',
-                   'evil.example/other', 'evil.example/x/y'), 'present',
-       'the last answer is that of a URL below an entry that is left');
+    is_deeply([lookup_keys($t, 'urls', map { "http://$_" }
+                           'evil.example/a/b?c', 'evil.example/other',
+                           'evil.example/x/y')],
+              ['absent', 'absent', 'present'],
+              'only the URL below an entry that is left is present');
     is_removed(delete_key('urls', 'evil.example/x/'), 1, 1, 0, [],
                'the last entry is removed');
     is_deeply([lookup_keys($t, 'urls', 'http://evil.example/x/y')], ['absent'],
@@ -335,10 +334,7 @@ subtest 'a zone without room answers 507 with the counts so far' => sub {
 subtest 'GET removed lists the removed keys' => sub {
     my @odd = ('"quoted"', "tab\tand\\", 'x' x 500, 'naïve');
     my @keys = sort @odd, keys_of('list', 50);
-    my $before = time;
 
-    $t->reload_with(sub { s/(?<=zone=lower )/removals=100 / })
-        if 0;
     post('memory', body => join '', map { "$_\n" } @keys);
 
     my $r = api($t, GET => 'zones/memory/removed');
@@ -412,9 +408,7 @@ subtest 'state and metrics count removals' => sub {
 };
 
 
-# What is removed and what is present, before and after each event
-
-my %expected = (ids => [1 => 0, 2 => 0, 3 => 1, 7 => 1]);
+# Tests what the subtests above have removed, and what they have not.
 
 sub as_before {
     my ($what) = @_;
@@ -425,8 +419,8 @@ sub as_before {
        '00100111000', "removals in a zone that started empty stay after $what");
     is_deeply([lookup_keys($t, 'urls', 'http://evil.example/x/y')],
               ['absent'], "an entry stays removed after $what");
-    is(zone_state($t, 'ids')->{removals}{count}, 2,
-       "the removed keys are counted after $what");
+    is(join(' ', sort(removed('ids', 100))), 'id1 id2',
+       "the removed keys are listed after $what");
 }
 
 subtest 'a removal lasts' => sub {
@@ -469,15 +463,15 @@ subtest 'an image counts if it is newer than the removal' => sub {
     $load->('older', time - 3600, @ids, 'late');
     is(ask_until_known($t, 'ids', @ids, 'late'), '00' . '1' x 18 . '0',
        'an older image that has removed keys does not bring them back');
-    is(zone_state($t, 'ids')->{removals}{count}, 3,
-       'the removals are still counted');
+    is(join(' ', sort(removed('ids', 100))), 'id1 id2 late',
+       'the removals are still listed');
 
     $load->('newer', time + 2, @ids[1 .. 9]);
     is(ask_until_known($t, 'ids', @ids, 'late'), '0' . '1' x 9 . '0' x 11,
        'a newer image is the truth: its keys are present, the others absent');
-    is(zone_state($t, 'ids')->{removals}{count}, 0,
-       'the image has covered the removals');
-    is_deeply([removed('ids', 100)], [], 'no key is listed as removed');
+    is_deeply([removed('ids', 100)], ['late'],
+       'the image has covered the removals, except that of a key that was added'
+       . ' less than an hour before its as_of');
 
     $t->stop;
     $t->run;
