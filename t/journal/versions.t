@@ -107,7 +107,8 @@ subtest 'segments after one of version 2 have version 2' => sub {
     my $prepared = $filled->next_segment(size => 16 * 1024 * 1024);
 
     starts_with($filled, $prepared);
-    is(segments(), '2:4 1:0', 'the next segment has version 1 as yet');
+    like(segments(), qr/^2:4 1:0( 2:0)*$/,
+         'the next segment has version 1 as yet');
     add($t, 'ids', ['long-' . 'y' x 60000]);
     like(segments(), qr/^2:4 2:1( \d:0)*$/,
          'an addition to the next segment gives it version 2');
