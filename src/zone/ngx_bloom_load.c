@@ -139,6 +139,14 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     load->replay.position = position;
 
     ngx_bloom_zone_bits(zone, load->bank, &load->replay.bits);
+
+#if (NGX_DEBUG_MALLOC)
+    ngx_memzero(ngx_bloom_zone_bank(zone, load->bank)
+                + bloom_image_payload_size(&load->image),
+                ngx_bloom_zone_bank_needs(&load->image, zone->removals)
+                - bloom_image_payload_size(&load->image));
+#endif
+
     bloom_exceptions_init(&load->replay.bits.exceptions, secret);
 
     if (load->image.origin_len != 0

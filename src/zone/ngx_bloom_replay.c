@@ -224,9 +224,11 @@ ngx_bloom_replay_record(ngx_bloom_replay_t *replay,
 {
     if (replay->judging) {
 
-        /* a checkpoint has judged what is before its position */
+        /* a checkpoint has judged what was before its position; compaction may
+         * have moved records to other positions */
 
         return replay->reader.position > replay->position
+               || ngx_bloom_segment_compacted(&replay->reader.segment)
                ? ngx_bloom_replay_judge(replay, record) : NGX_OK;
     }
 

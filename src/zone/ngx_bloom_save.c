@@ -100,6 +100,8 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     save->bits_set = __atomic_load_n(&sh->bank[bank].bits_set,
                                      __ATOMIC_ACQUIRE);
 
+    save->excepted = ngx_bloom_save_excepted(zone);
+
     *image = sh->bank[bank].image;
     image->items = bloom_geometry_items(&image->geometry, save->bits_set);
     image->flags |= BLOOM_IMAGE_ESTIMATED;
@@ -146,6 +148,25 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     }
 
     return NGX_OK;
+}
+
+
+ngx_bloom_save_exceptions_t
+ngx_bloom_save_excepted(ngx_bloom_zone_t *zone)
+{
+    bloom_exceptions_t           set;
+    ngx_bloom_save_exceptions_t  excepted;
+
+    ngx_bloom_zone_exceptions(zone, zone->sh->generation & 1, &set);
+
+    ngx_memzero(&excepted, sizeof(ngx_bloom_save_exceptions_t));
+
+    if (set.head != NULL) {
+        excepted.puts = __atomic_load_n(&set.head->puts, __ATOMIC_ACQUIRE);
+        excepted.count = __atomic_load_n(&set.head->count, __ATOMIC_ACQUIRE);
+    }
+
+    return excepted;
 }
 
 

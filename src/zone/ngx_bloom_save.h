@@ -21,12 +21,20 @@
 
 
 /* One save that is under way. */
+/* Which exceptions a filter has: another value means that they have changed. */
+typedef struct {
+    uint64_t              puts;
+    uint64_t              count;
+} ngx_bloom_save_exceptions_t;
+
+
 typedef struct {
     ngx_bloom_zone_t     *zone;
     ngx_bloom_task_e      kind;          /* ..._CHECKPOINT or ..._SNAPSHOT */
     uint64_t              generation;    /* that is saved */
     uint64_t              position;      /* of the journal at the beginning */
     uint64_t              bits_set;      /* at the beginning */
+    ngx_bloom_save_exceptions_t  excepted;     /* at the beginning */
     bloom_image_t         image;
 
     ngx_fd_t              fd;
@@ -51,6 +59,9 @@ typedef struct {
     u_char                name[NGX_MAX_PATH];
 } ngx_bloom_save_t;
 
+
+/* Returns which exceptions the filter that serves has. */
+ngx_bloom_save_exceptions_t ngx_bloom_save_excepted(ngx_bloom_zone_t *zone);
 
 /* Returns 1 if a checkpoint is due: a start would have to replay a long journal
  * without it, and no attempt has failed within the last minute; else 0. */

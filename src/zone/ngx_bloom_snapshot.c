@@ -75,11 +75,19 @@ static ngx_uint_t
 ngx_bloom_snapshot_holds(ngx_bloom_snapshot_t *snapshot,
     ngx_bloom_zone_t *zone)
 {
-    return snapshot->name[0] != '\0'
-           && ngx_bloom_catch_up(zone) == NGX_OK
-           && zone->sh->generation == snapshot->generation
+    ngx_bloom_save_exceptions_t  excepted;
+
+    if (snapshot->name[0] == '\0' || ngx_bloom_catch_up(zone) != NGX_OK) {
+        return 0;
+    }
+
+    excepted = ngx_bloom_save_excepted(zone);
+
+    return zone->sh->generation == snapshot->generation
            && zone->sh->applied == snapshot->position
            && ngx_bloom_snapshot_bits(zone) == snapshot->bits_set
+           && excepted.puts == snapshot->excepted.puts
+           && excepted.count == snapshot->excepted.count
            && faccessat(zone->state->dir, (char *) snapshot->name, F_OK, 0)
               == 0;
 }
@@ -166,6 +174,7 @@ ngx_bloom_snapshot_begun(ngx_bloom_snapshot_t *snapshot,
     snapshot->generation = save->generation;
     snapshot->position = save->position;
     snapshot->bits_set = save->bits_set;
+    snapshot->excepted = save->excepted;
 }
 
 

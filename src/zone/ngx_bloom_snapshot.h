@@ -30,6 +30,7 @@ typedef struct {
     uint64_t     generation;             /* that it was made of */
     uint64_t     position;               /* of the journal when it was begun */
     uint64_t     bits_set;               /* in the filter when it was begun */
+    ngx_bloom_save_exceptions_t  excepted;       /* when it was begun */
     ngx_msec_t   begun;
     ngx_msec_t   ended;
     ngx_msec_t   next;                   /* earliest time for another one */
