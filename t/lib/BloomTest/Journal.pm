@@ -23,7 +23,7 @@ use Test::More ();
 
 use BloomTest::Image qw(crc32c);
 
-our @EXPORT = qw(begin_state write_segments read_journal);
+our @EXPORT = qw(begin_state write_segments read_journal change_types);
 
 use constant {
     HEADER => 128,
@@ -145,6 +145,36 @@ sub write_segments {
 
         $t->write_file(sprintf("state/$zone/journal.%016x", $base), $bytes);
     }
+}
+
+
+# Changes the type of each record in a segment's file that has the type $from.
+
+sub change_types {
+    my ($path, $from, $to) = @_;
+
+    open my $fh, '+<:raw', $path or die "$path: $!";
+    my $data = do { local $/; <$fh> };
+    my ($base) = unpack 'x24 Q<', $data;
+    my $salt = substr $data, 48, 16;
+
+    for (my $at = HEADER; $at + RECORD <= length $data; ) {
+        my $length = unpack 'L<', substr $data, $at, 4;
+        last if $length < RECORD;
+
+        if (ord(substr $data, $at + 27, 1) == $from) {
+            substr($data, $at + 27, 1) = chr $to;
+            substr($data, $at + 4, 4) = pack 'L<', crc32c(
+                $salt . pack('Q<', $base + $at) . substr($data, $at, 4)
+                . substr $data, $at + 8, RECORD - 8);
+        }
+
+        $at += $length;
+    }
+
+    seek $fh, 0, 0;
+    print $fh $data;
+    close $fh or die "$path: $!";
 }
 
 
