@@ -23,7 +23,8 @@ use Test::More ();
 
 use BloomTest::Image qw(crc32c);
 
-our @EXPORT = qw(begin_state write_segments read_journal change_types);
+our @EXPORT = qw(begin_state write_segments read_journal records_of
+                 change_types);
 
 use constant {
     HEADER => 128,
@@ -145,6 +146,58 @@ sub write_segments {
 
         $t->write_file(sprintf("state/$zone/journal.%016x", $base), $bytes);
     }
+}
+
+
+# Returns the records of a zone's journal in order, without those that a torn tail
+# or a later writer made void: a list of { type, time, keys }.
+
+sub records_of {
+    my ($t, $zone) = @_;
+
+    my ($sequence, @records) = (0);
+
+    for my $path (sort glob $t->testdir . "/state/$zone/journal.*") {
+        open my $fh, '<:raw', $path or die "$path: $!";
+        my $data = do { local $/; <$fh> };
+        my $base = unpack 'x24 Q<', $data;
+        my $salt = substr $data, 48, 16;
+
+        for (my $at = HEADER; $at + RECORD <= length $data; ) {
+            my ($size, $check, $number, $time, $count, $sum)
+                = unpack "x$at L< L< Q< Q< L< L<", $data;
+
+            last if $size < RECORD || $at + $size > length $data
+                    || $number <= $sequence
+                    || $sum != crc32c(substr $data, $at + RECORD,
+                                      $size - RECORD)
+                    || $check != crc32c(
+                           $salt . pack('Q<', $base + $at)
+                           . substr($data, $at, 4) . substr $data, $at + 8,
+                                                            RECORD - 8);
+
+            my $p = $at + RECORD;
+            my @keys = map {
+                my ($length, $shift, $byte) = (0, 0);
+
+                do {
+                    $byte = ord substr $data, $p++, 1;
+                    $length |= ($byte & 127) << $shift;
+                    $shift += 7;
+                } while ($byte & 128);
+
+                $p += $length;
+                substr $data, $p - $length, $length;
+            } 1 .. ($count & 0xffffff);
+
+            push @records, { type => $count >> 24, time => $time,
+                             keys => \@keys };
+            $sequence = $number;
+            $at += $size;
+        }
+    }
+
+    return @records;
 }
 
 
