@@ -452,6 +452,7 @@ ngx_bloom_compact_measured(ngx_bloom_compact_t *compact)
 
     segment = &compact->segment;
 
+    segment->version = 1;
     segment->base = compact->end - size;
     segment->size = size;
     segment->sequence = compact->sequence - compact->records;

@@ -144,6 +144,11 @@ typedef struct {
                 uint64_t             loaded;     /* time of the first load, ms
                                                     since 1970; 0: unused */
             } early[NGX_BLOOM_EARLY];
+
+            uint64_t             new_segment;    /* a record waits for a
+                                                    segment at this position,
+                                                    although the one before it
+                                                    is not full; 0: none */
         };
 
         u_char                   head[4096];

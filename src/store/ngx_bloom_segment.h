@@ -65,6 +65,14 @@ ngx_int_t ngx_bloom_segment_make(ngx_bloom_state_t *state,
     const bloom_segment_t *segment, const u_char *data, size_t len);
 
 /*
+ * Writes the header of an open segment again with a later version, which
+ * segment->version becomes.  No record in it has been published yet, so no
+ * other process has read the header.  Returns NGX_OK, or NGX_ERROR with errno.
+ */
+ngx_int_t ngx_bloom_segment_upgrade(ngx_fd_t fd, bloom_segment_t *segment,
+    uint32_t version);
+
+/*
  * Overwrites what a segment has after the journal's end, `tail`, with zeros,
  * and synchronises it.  Returns NGX_OK, or NGX_ERROR with errno.
  */

@@ -29,12 +29,21 @@ test_a_written_segment_header_is_read_back(void **state)
                                           BLOOM_SEGMENT_SIZE, error),
                      BLOOM_SEGMENT_OK);
 
+    assert_int_equal(segment.version, 1);
     assert_int_equal(segment.base, journal.segment.base);
     assert_int_equal(segment.size, journal.segment.size);
     assert_int_equal(segment.sequence, journal.segment.sequence);
     assert_int_equal(segment.created, journal.segment.created);
     assert_memory_equal(segment.salt, journal.segment.salt,
                         BLOOM_SEGMENT_SALT_LEN);
+
+    journal.segment.version = 2;
+    bloom_segment_encode(&journal.segment, journal.data);
+
+    assert_int_equal(bloom_segment_decode(&segment, journal.data,
+                                          BLOOM_SEGMENT_SIZE, error),
+                     BLOOM_SEGMENT_OK);
+    assert_int_equal(segment.version, 2);
 
     free(journal.data);
 }
@@ -149,7 +158,7 @@ test_refused_segment_headers_have_a_reason(void **state)
     refused(journal.data, BLOOM_SEGMENT_SIZE + 1, BLOOM_SEGMENT_DAMAGED,
             "is too long");
 
-    refused_with(&journal, 8, 2, 4, BLOOM_SEGMENT_NEWER,
+    refused_with(&journal, 8, 3, 4, BLOOM_SEGMENT_NEWER,
                  "use a newer program");
     refused_with(&journal, 12, 0x04030201, 4, BLOOM_SEGMENT_DAMAGED,
                  "big-endian byte order");
@@ -377,6 +386,75 @@ test_a_record_can_be_sealed_for_another_place(void **state)
 }
 
 
+/* Each type but an addition needs version 2.  A clear has no keys. */
+static void
+test_records_of_all_types_are_read_back(void **state)
+{
+    uint8_t               buf[64];
+    uint32_t              type;
+    uint64_t              position;
+    journal_t             journal;
+    bloom_key_t           one = { (const uint8_t *) "one", 3 };
+    bloom_key_t           key;
+    bloom_record_t        record;
+    bloom_record_maker_t  maker;
+
+    (void) state;
+
+    create(&journal, ROOM);
+    position = journal.segment.base + BLOOM_SEGMENT_HEADER;
+
+    for (type = BLOOM_RECORD_ADD; type < BLOOM_RECORD_TYPES; type++) {
+
+        memset(buf, 0xcc, sizeof(buf));
+        bloom_record_begin(&maker, buf, sizeof(buf));
+        maker.type = type;
+
+        if (type != BLOOM_RECORD_CLEAR) {
+            assert_int_equal(bloom_record_put(&maker, &one), 0);
+        }
+
+        assert_int_equal(bloom_record_size(&maker), 40);
+        assert_int_equal(bloom_record_seal(&maker, &journal.segment, position,
+                                           1000, 5),
+                         40);
+        assert_int_equal(buf[27], type);
+        assert_int_equal(buf[40], 0xcc);
+
+        assert_int_equal(bloom_record_read(&record, &journal.segment, position,
+                                           1000, buf, 40),
+                         BLOOM_RECORD_OK);
+        assert_int_equal(record.type, type);
+        assert_int_equal(record.size, 40);
+        assert_int_equal(record.time, 5);
+        assert_int_equal(bloom_record_version(type),
+                         type == BLOOM_RECORD_ADD ? 1 : 2);
+
+        if (type == BLOOM_RECORD_CLEAR) {
+            assert_int_equal(record.count, 0);
+
+        } else {
+            assert_int_equal(record.count, 1);
+            assert_int_equal(bloom_record_key(&record, &key), 1);
+            assert_memory_equal(key.data, "one", 3);
+        }
+
+        assert_int_equal(bloom_record_key(&record, &key), 0);
+    }
+
+    /* a clear is valid only as the first record of its segment */
+
+    assert_int_equal(bloom_record_seal(&maker, &journal.segment, position + 40,
+                                       1000, 5),
+                     40);
+    assert_int_equal(bloom_record_read(&record, &journal.segment,
+                                       position + 40, 1000, buf, 40),
+                     BLOOM_RECORD_BROKEN);
+
+    free(journal.data);
+}
+
+
 /* The bytes that docs/journal-format.md shows. */
 static void
 test_the_bytes_are_as_documented(void **state)
@@ -410,6 +488,7 @@ test_the_bytes_are_as_documented(void **state)
 
     (void) state;
 
+    segment.version = 1;
     segment.size = BLOOM_SEGMENT_SIZE;
     segment.base = 2 * BLOOM_SEGMENT_SIZE;
     segment.sequence = 42;
@@ -501,6 +580,7 @@ main(void)
         cmocka_unit_test(test_keys_of_all_lengths_are_read_back),
         cmocka_unit_test(test_a_record_takes_keys_up_to_its_limits),
         cmocka_unit_test(test_a_record_can_be_sealed_for_another_place),
+        cmocka_unit_test(test_records_of_all_types_are_read_back),
         cmocka_unit_test(test_the_bytes_are_as_documented),
         cmocka_unit_test(test_a_record_is_valid_in_one_place_only),
     };
