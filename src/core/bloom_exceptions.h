@@ -83,6 +83,9 @@ typedef struct {
 typedef struct {
     unsigned     kinds;                  /* BLOOM_EXCEPTION_... */
     uint64_t     time;                   /* ms since 1970; 0: not known */
+    uint64_t     position;               /* in the journal, after the record
+                                            that made it an exception; 0 in an
+                                            image, and without a journal */
     bloom_key_t  key;
 } bloom_exception_t;
 
@@ -117,21 +120,24 @@ unsigned bloom_exceptions_has(const bloom_exceptions_t *set, const void *data,
 
 /*
  * Puts a key of 1 to BLOOM_EXCEPTION_KEY_MAX bytes into the set.  A key that is
- * in the set already gets the kinds in addition, and the time.  Returns 1 if
- * the key is new; 0 if it was there; -1 if there is no room.
+ * in the set already gets the kinds in addition, and the time and the position
+ * unless its own position is greater.  Returns 1 if the key is new; 0 if it was
+ * there; -1 if there is no room.
  */
 int bloom_exceptions_put(bloom_exceptions_t *set,
     const bloom_exception_t *exception);
 
-/* Returns 1 if there is room for one more key of `len` bytes, else 0. */
-int bloom_exceptions_room(const bloom_exceptions_t *set, size_t len);
+/* Returns how many cells a key of `len` bytes takes, and how many are free. */
+uint64_t bloom_exceptions_cells(size_t len);
+uint64_t bloom_exceptions_free(const bloom_exceptions_t *set);
 
 /*
- * Takes kinds from a key.  A key without kinds is no longer in the set.
+ * Takes kinds from a key whose position is less than `before`, which is
+ * UINT64_MAX for any position.  A key without kinds is no longer in the set.
  * Returns 1 if the key is no longer in the set because of this call, else 0.
  */
 int bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
-    unsigned kinds);
+    unsigned kinds, uint64_t before);
 
 /*
  * Lists the keys.  *cursor is 0 at first.  Copies the next key into `buf`, which

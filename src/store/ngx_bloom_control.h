@@ -158,9 +158,13 @@ typedef struct {
         uint64_t                 required;       /* position that it must apply
                                                     before it says "absent" */
         uint64_t                 applied;        /* position it has applied */
-        uint64_t                 as_of;          /* earliest time of records
-                                                    appended from now on */
-        uint64_t                 reserved[5];
+        uint64_t                 as_of;          /* records appended from now
+                                                    on are later than this
+                                                    time */
+        uint64_t                 removals;       /* 1 + the number of removed
+                                                    keys that it has room for;
+                                                    0: not known */
+        uint64_t                 reserved[4];
     } instance[NGX_BLOOM_INSTANCES];
 
     union {

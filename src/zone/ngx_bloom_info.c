@@ -39,7 +39,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->instance = sh->instance;
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
-    info->bank_size = zone->bank_size;
+    info->bank_size = zone->image_room;
     info->hugepages = zone->hugepages;
     info->huge_bytes = __atomic_load_n(&sh->huge_bytes, __ATOMIC_RELAXED);
     info->hugepages_got = zone->hugepages_got;

@@ -7,8 +7,9 @@
  *     begin     open the image, check its header, check that it fits and may be
  *               loaded; empty the bank
  *     step      copy some chunks of the image, provided that memory for the
- *               rest is left; then add records up to the journal's end
- *     switch    with appending locked, add the records that came meanwhile;
+ *               rest is left, and its exceptions; then replay the journal up to
+ *               its end (ngx_bloom_replay.h)
+ *     switch    with appending locked, replay the records that came meanwhile;
  *               then, with the pending keys locked too, add the pending keys
  *               and raise the generation
  *
@@ -24,8 +25,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "ngx_bloom_zone.h"
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_replay.h"
+#include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -39,6 +41,14 @@
     "after the last of these keys was added"
 
 
+/* What a load does next. */
+typedef enum {
+    NGX_BLOOM_LOAD_CHUNKS = 0,           /* the filter */
+    NGX_BLOOM_LOAD_EXCEPTIONS,           /* the exceptions of the image */
+    NGX_BLOOM_LOAD_JOURNAL
+} ngx_bloom_load_stage_e;
+
+
 typedef struct ngx_bloom_load_s {
     ngx_bloom_zone_t       *zone;
     ngx_uint_t              bank;        /* that is loaded */
@@ -50,17 +60,16 @@ typedef struct ngx_bloom_load_s {
                                             its file's name */
     uint64_t                position;    /* of a checkpoint; 0: the image is
                                             not a checkpoint */
-    uint64_t                cut;         /* the image covers records older than
-                                            this time, ms since 1970;
+    uint64_t                cut;         /* the image covers additions older
+                                            than this time, ms since 1970;
                                             UINT64_MAX: all records */
+    uint64_t                truth;       /* of ngx_bloom_as_of_truth(); 0 for a
+                                            filter that starts empty */
     uint64_t                complete;    /* becomes sh->complete */
 
     uint64_t                takes;       /* bytes of memory still to be taken */
-    ngx_uint_t              chunks;      /* 1: all chunks are loaded */
-    ngx_uint_t              reading;     /* 1: the journal is open */
-    uint64_t                records;     /* records replayed */
-    uint64_t                keys;        /* keys of these records */
-    ngx_bloom_reader_t      reader;
+    ngx_bloom_load_stage_e  stage;
+    ngx_bloom_replay_t      replay;
 
     /* of a load that failed */
     ngx_bloom_outcome_e     outcome;

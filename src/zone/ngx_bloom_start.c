@@ -256,6 +256,7 @@ ngx_bloom_start_init(ngx_bloom_zone_t *zone)
 
     if (getrandom(&sh->instance, sizeof(uint64_t), 0) == -1
         || ngx_bloom_lock_init(&sh->helper) != NGX_OK
+        || ngx_bloom_lock_init(&sh->exceptions) != NGX_OK
         || ngx_bloom_lock_init(&sh->tasks) != NGX_OK
         || ngx_bloom_lock_init(&sh->pending.mutex) != NGX_OK)
     {
