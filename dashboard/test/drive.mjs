@@ -263,7 +263,7 @@ function words() {
          /make room on the disk of bloom_state_path\.$/],
         ['false positives',
          { feedback: { false_positives: 30, measured_fpr: 0.1 } },
-         /deleted keys .* load an image without them\. .*hash=siphash\.$/],
+         /deleted keys .* remove them\. .*hash=siphash\.$/],
     ];
 
     for (const [what, changes, remedy] of remedies) {
@@ -452,7 +452,7 @@ async function keys(page) {
     const urls = await inZone(page, 'bad-urls');
 
     like(await text(urls),
-         /^bad-urls \(URLhaus\) maybe present Found evil\.example\/ Canonical http:\/\/www\.evil\.example\/b\?<script> Key form url /,
+         /^bad-urls \(URLhaus\) maybe present Found evil\.example\/ Remove Canonical http:\/\/www\.evil\.example\/b\?<script> Key form url /,
          'the zone has what it found, the canonical key and the key form');
     like(await text(verdict.last()), /because zone \S+ does not find it$/,
          'a rule on absent keys says that its zone does not find the key');
@@ -479,7 +479,7 @@ async function keys(page) {
 
     const items = await inZone(page, 'items');
 
-    like(await text(items), /^items maybe present Found id17 /,
+    like(await text(items), /^items maybe present Found id17 Remove /,
          'a present key is maybe present');
     await items.locator('.bits').waitFor();
     is(await items.locator('.bits').count(), 1, 'the line of a key is drawn');

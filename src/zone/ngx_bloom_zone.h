@@ -257,7 +257,11 @@ typedef struct ngx_bloom_zone_s {
                                             terminated; len 0: memory only */
     ngx_uint_t              journal;     /* 0: "journal=off" */
     ngx_uint_t              adds;        /* 1: a directive or an endpoint of
-                                            the configuration adds keys */
+                                            the configuration adds or removes
+                                            keys */
+    ngx_uint_t              removes;     /* 1: a directive removes keys */
+    ngx_uint_t              removals;    /* room for removed keys
+                                            ("removals=") */
     ngx_msec_t              watch;       /* 0: off */
     time_t                  max_age;     /* seconds; 0: off */
     ngx_uint_t              optional;    /* "required=off": nginx starts even
