@@ -154,9 +154,11 @@ sub redis {
     my @replies;
 
     while (my @some = splice @commands, 0, 1000) {
-        print $socket join '', map {
-            '*' . @$_ . "\r\n" . join '', map { '$' . length . "\r\n$_\r\n" } @$_
-        } @some;
+        for my $command (@some) {
+            print $socket '*' . @$command . "\r\n",
+                          map { '$' . length . "\r\n$_\r\n" } @$command;
+        }
+
         $socket->flush;
 
         for (@some) {

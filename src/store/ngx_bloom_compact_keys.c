@@ -32,6 +32,25 @@ ngx_bloom_compact_keys_reduce(uint64_t hash, uint64_t n)
 }
 
 
+/* Marks or clears an occurrence; `n` is its ordinal plus 1. */
+static ngx_inline void
+ngx_bloom_compact_keys_drop(ngx_bloom_compact_keys_t *keys, uint32_t n,
+    ngx_uint_t drop)
+{
+    uint64_t  bit;
+
+    n--;
+    bit = (uint64_t) 1 << n % 64;
+
+    if (drop) {
+        keys->marks[n / 64] |= bit;
+
+    } else {
+        keys->marks[n / 64] &= ~bit;
+    }
+}
+
+
 ngx_int_t
 ngx_bloom_compact_keys_begin(ngx_bloom_compact_keys_t *keys, uint64_t n)
 {
@@ -78,7 +97,6 @@ ngx_int_t
 ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
     bloom_record_t *record)
 {
-    uint64_t                  before;
     bloom_key_t               key;
     bloom_hash_t              hash;
     const uint8_t            *p;
@@ -99,8 +117,13 @@ ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
         found = ngx_bloom_compact_keys_find(keys, hash);
 
         if (found->last != 0) {
-            before = found->last - 1;
-            keys->marks[before / 64] |= (uint64_t) 1 << before % 64;
+            ngx_bloom_compact_keys_drop(keys, found->last, 1);
+
+            if (found->added != 0) {
+                ngx_bloom_compact_keys_drop(keys, found->added,
+                                            record->type
+                                            != BLOOM_RECORD_RESTORE);
+            }
 
         } else {
             if (keys->used == NGX_BLOOM_COMPACT_KEYS_MAX) {
@@ -118,6 +141,10 @@ ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
         }
 
         found->last = keys->ordinal;
+
+        if (record->type == BLOOM_RECORD_ADD) {
+            found->added = keys->ordinal;
+        }
     }
 
     return NGX_OK;

@@ -70,15 +70,15 @@ my ($journal, @at) = three_records();
 my $whole = $journal->segment;
 
 
-# ---- docs/journal-format.md, "An example" ----
+# ---- docs/journal-format.md, "An example" and "An example of version 2" ----
 
-{
+# Returns the text of an example, after a check that it shows these bytes.
+
+sub shows_bytes {
+    my ($title, $data) = @_;
+
     my ($example) = content_of("$checkout/docs/journal-format.md")
-                    =~ /^## An example\n(.*)\z/ms;
-    my $shown = BloomTest::Journal->new(
-        base => 2 * 2 ** 24, size => 2 ** 24, sequence => 42);
-    $shown->append(['one', "\x00\xff"], time => 1700000000123);
-
+                    =~ /^## \Q$title\E\n(.*?)(?=^## |\z)/ms;
     my %row;
 
     while ($example =~ /^    ([0-9a-f]{8}): ((?:[0-9a-f]{4} ){1,8})/mg) {
@@ -86,19 +86,28 @@ my $whole = $journal->segment;
         $row{$at} = $bytes =~ s/ //gr;
     }
 
-    my $data = $shown->{data};
     my $rows = 0;
 
     for (my $i = 0; $i < length $data; $i += 16) {
         my $bytes = substr($data, $i, 16);
         next if $bytes !~ /[^\0]/;
         is($row{$i}, unpack('H*', $bytes),
-           sprintf('the row of the example at %08x is right', $i));
+           sprintf('the row at %08x of "%s" is right', $i, $title));
         $rows++;
     }
 
-    is(scalar(keys %row), $rows,
-       'the example has no other rows than the segment');
+    is(scalar(keys %row), $rows, "\"$title\" has no other rows");
+
+    return $example;
+}
+
+{
+    my $shown = BloomTest::Journal->new(
+        base => 2 * 2 ** 24, size => 2 ** 24, sequence => 42);
+    $shown->append(['one', "\x00\xff"], time => 1700000000123);
+
+    my $data = $shown->{data};
+    my $example = shows_bytes('An example', $data);
 
     my ($message) = $example =~ /^    (0011 2233.*\n    2800.*)\n/m;
     $message =~ s/\s//g;
@@ -110,6 +119,15 @@ my $whole = $journal->segment;
     is_deeply([map { $_->{key_hex} // $_->{key} }
                    json_lines(journal(0, undef, '--keys', '--json', $file))],
               ['one', '00ff'], 'journal --keys reads the example');
+
+    my $second = $shown->next_segment(
+        created => 1700000000200, size => 2 ** 24,
+        salt => pack('H*', 'ffeeddccbbaa99887766554433221100'));
+    $second->append_clear(time => 1700000000300);
+    $second->append(['two', 'three'], time => 1700000000323);
+    $second->append(['two'], type => REMOVE, time => 1700000000456);
+
+    shows_bytes('An example of version 2', $second->{data});
 }
 
 

@@ -510,6 +510,87 @@ test_the_bytes_are_as_documented(void **state)
 }
 
 
+/* The bytes of the example of version 2. */
+static void
+test_the_bytes_of_version_2_are_as_documented(void **state)
+{
+    size_t                i, at;
+    uint8_t               data[256];
+    bloom_segment_t       segment;
+    bloom_record_maker_t  maker;
+
+    static const bloom_key_t  two = { (const uint8_t *) "two", 3 };
+    static const bloom_key_t  three = { (const uint8_t *) "three", 5 };
+
+    static const struct {
+        uint32_t            type;
+        uint64_t            time;
+        const bloom_key_t  *keys[3];
+    } records[] = {
+        { BLOOM_RECORD_CLEAR, 100, { NULL } },
+        { BLOOM_RECORD_ADD, 123, { &two, &three, NULL } },
+        { BLOOM_RECORD_REMOVE, 256, { &two, NULL } }
+    };
+
+    static const uint8_t  expected_header[] = {
+        0x02, 0x00, 0x00, 0x00, 0x04, 0x03, 0x02, 0x01
+    };
+
+    static const uint8_t  expected[128] = {
+        0x28, 0x00, 0x00, 0x00, 0x8e, 0xcf, 0x1d, 0x42,
+        0x2b, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x2c, 0x69, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
+        0x00, 0x00, 0x00, 0x03, 0x8a, 0xb2, 0x28, 0x8c,
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x30, 0x00, 0x00, 0x00, 0x3e, 0xd0, 0xf1, 0xac,
+        0x2c, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x43, 0x69, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
+        0x02, 0x00, 0x00, 0x00, 0x91, 0xb6, 0x59, 0xfd,
+        0x03, 0x74, 0x77, 0x6f, 0x05, 0x74, 0x68, 0x72,
+        0x65, 0x65, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x28, 0x00, 0x00, 0x00, 0xe1, 0x75, 0xee, 0x88,
+        0x2d, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0xc8, 0x69, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
+        0x01, 0x00, 0x00, 0x01, 0x8a, 0xd5, 0x66, 0xa5,
+        0x03, 0x74, 0x77, 0x6f, 0x00, 0x00, 0x00, 0x00
+    };
+
+    const bloom_key_t *const  *key;
+
+    (void) state;
+
+    segment.version = 2;
+    segment.size = BLOOM_SEGMENT_SIZE;
+    segment.base = 3 * BLOOM_SEGMENT_SIZE;
+    segment.sequence = 43;
+    segment.created = 0x18bcfe568c8;
+    memcpy(segment.salt, "\xff\xee\xdd\xcc\xbb\xaa\x99\x88"
+                         "\x77\x66\x55\x44\x33\x22\x11\x00", 16);
+
+    bloom_segment_encode(&segment, data);
+    assert_memory_equal(data + 8, expected_header, sizeof(expected_header));
+    assert_int_equal(bloom_get32(data + 124), 0x14feed36);
+
+    at = BLOOM_SEGMENT_HEADER;
+
+    for (i = 0; i < array_len(records); i++) {
+        bloom_record_begin(&maker, data + at, sizeof(data) - at);
+        maker.type = records[i].type;
+
+        for (key = records[i].keys; *key != NULL; key++) {
+            assert_int_equal(bloom_record_put(&maker, *key), 0);
+        }
+
+        at += bloom_record_seal(&maker, &segment, segment.base + at, 43 + i,
+                                segment.created + records[i].time);
+    }
+
+    assert_int_equal(at, sizeof(data));
+    assert_memory_equal(data + BLOOM_SEGMENT_HEADER, expected,
+                        sizeof(expected));
+}
+
+
 /* A record is valid in one place only. */
 static void
 test_a_record_is_valid_in_one_place_only(void **state)
@@ -582,6 +663,7 @@ main(void)
         cmocka_unit_test(test_a_record_can_be_sealed_for_another_place),
         cmocka_unit_test(test_records_of_all_types_are_read_back),
         cmocka_unit_test(test_the_bytes_are_as_documented),
+        cmocka_unit_test(test_the_bytes_of_version_2_are_as_documented),
         cmocka_unit_test(test_a_record_is_valid_in_one_place_only),
     };
 

@@ -118,7 +118,7 @@ sub by_the_journal {
     my %last = map { $_ => 0 } @shared;
 
     for my $record (records_of($t, $zone)) {
-        exists $last{$_} and $last{$_} = $record->{type} == 0 ? 1 : 0
+        exists $last{$_} and $last{$_} = $record->{type} == ADD ? 1 : 0
             for @{ $record->{keys} };
     }
 

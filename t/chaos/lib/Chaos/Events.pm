@@ -659,7 +659,7 @@ sub break_removal {
 
     $self->_kill(sub {
         $t->kill_all;
-        change_types($_, 1 => 2)
+        change_types($_, REMOVE, RESTORE)
             for glob $t->testdir . '/state/empty/journal.*';
         $t->run;
     }, '*');
