@@ -12,18 +12,18 @@
  *              of the first cell of each, and how many keys whose home is this
  *              line had to go to a later one
  *     cell     64 bytes: 4 for the number of the next cell, and 60 of a key,
- *              which in the first cell begin with its kinds, its length and its
- *              time
+ *              which in the first cell begin with its length, its kinds, its
+ *              time and its position
  *
  * A key's home line follows from its hash, SipHash-1-3 with 128 bits under the
  * secret of the set.  A lookup compares hashes only.  It reads one line, and
  * further lines only if the home line has keys elsewhere.  Cells are read only
  * to list the keys.
  *
- * bloom_exceptions_has(), bloom_exceptions_drop() of all kinds, and
- * bloom_exceptions_next() take no lock, and may run at any time in any process.
- * Only one process at a time may call the other functions that change the set;
- * the caller ensures this with a lock.  If a process dies within any of them,
+ * bloom_exceptions_has(), bloom_exceptions_next(), and bloom_exceptions_drop()
+ * of all kinds at any position take no lock, and may run at any time in any
+ * process.  Only one process at a time may call bloom_exceptions_put() or
+ * another bloom_exceptions_drop(); the caller ensures this with a lock.  If a process dies within any of them,
  * the set stays usable: a key is in it or is not, and at worst some cells are
  * not used again.  A lookup that runs at the same time as a change may miss a
  * key of the set, and never finds one that is not in it.
@@ -50,9 +50,9 @@
 
 #define BLOOM_EXCEPTION_KEY_MAX   65535
 
-/* The bytes of keys for which a set has room, on average, if its size is
- * computed with that many bytes for each key: two cells a key. */
-#define BLOOM_EXCEPTION_KEY_USUAL 108
+/* The bytes of keys for which a set should have room on average: two cells a
+ * key. */
+#define BLOOM_EXCEPTION_KEY_USUAL 100
 
 
 /* The beginning of the memory. */
@@ -114,8 +114,8 @@ bloom_exceptions_count(const bloom_exceptions_t *set)
            ? 0 : __atomic_load_n(&set->head->count, __ATOMIC_ACQUIRE);
 }
 
-/* Returns the kinds of a key; 0 if it is not in the set. */
-unsigned bloom_exceptions_has(const bloom_exceptions_t *set, const void *data,
+/* Returns 1 if a key is in the set, of whatever kind, else 0. */
+int bloom_exceptions_has(const bloom_exceptions_t *set, const void *data,
     size_t len);
 
 /*

@@ -154,8 +154,7 @@ ngx_bloom_add_lift(ngx_bloom_zone_t *zone, const uint8_t *keys,
             return;
         }
 
-        ngx_bloom_zone_lift(&bits, keys, end, BLOOM_EXCEPTION_KINDS,
-                            UINT64_MAX);
+        ngx_bloom_zone_lift(&bits, keys, end);
 
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 

@@ -65,6 +65,14 @@ ngx_int_t ngx_bloom_image_file_check(ngx_bloom_image_file_t *file);
  */
 ngx_int_t ngx_bloom_image_file_next(ngx_bloom_image_file_t *file, u_char *dst);
 
+/*
+ * After the last chunk, reads a chunk of the image's exceptions into `dst`, as
+ * bloom_image_next_exceptions() does; *len becomes its length.  Returns NGX_OK;
+ * NGX_DONE after the last; or NGX_ERROR with file->err and file->error.
+ */
+ngx_int_t ngx_bloom_image_file_exceptions(ngx_bloom_image_file_t *file,
+    u_char *dst, size_t *len);
+
 void ngx_bloom_image_file_close(ngx_bloom_image_file_t *file);
 
 /* Returns 1 if both are the same file, not written to in between. */

@@ -404,6 +404,78 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 
 
 /*
+ * Reads a piece of the image's exceptions.  When it has read all, puts them into
+ * the bank.  Returns NGX_AGAIN or NGX_ERROR.
+ */
+static ngx_int_t
+ngx_bloom_load_exceptions(ngx_bloom_load_t *load)
+{
+    size_t               len;
+    const char          *why;
+    const uint8_t       *p, *end;
+    bloom_exception_t    exception;
+    bloom_exceptions_t  *set;
+
+    if (load->image.exceptions == 0) {
+        load->stage = NGX_BLOOM_LOAD_JOURNAL;
+        return NGX_AGAIN;
+    }
+
+    if (load->data == NULL) {
+        load->data = malloc(bloom_image_exceptions_padded(&load->image));
+
+        if (load->data == NULL) {
+            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
+                                        "no memory for the removed keys of an "
+                                        "image");
+        }
+    }
+
+    switch (ngx_bloom_image_file_exceptions(&load->file,
+                                            load->data + load->data_len, &len))
+    {
+
+    case NGX_OK:
+        load->data_len += len;
+        return NGX_AGAIN;
+
+    case NGX_ERROR:
+        return ngx_bloom_load_refuse(load, load->file.err, load->file.error);
+    }
+
+    why = bloom_exceptions_check(load->data, load->image.exceptions_size,
+                                 load->image.exceptions);
+
+    if (why != NULL) {
+        return ngx_bloom_load_refuse(load, 0, why);
+    }
+
+    p = load->data;
+    end = p + load->image.exceptions_size;
+    set = &load->replay.bits.exceptions;
+
+    while (bloom_exception_read(&p, end, &exception) == 1) {
+
+        if (bloom_exceptions_put(set, &exception) == -1) {
+            return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
+                                        "bloom zone \"%V\" has no room for "
+                                        "the %uL removed keys of the image; "
+                                        "make the zone larger",
+                                        &load->zone->name,
+                                        load->image.exceptions);
+        }
+    }
+
+    free(load->data);
+    load->data = NULL;
+
+    load->stage = NGX_BLOOM_LOAD_JOURNAL;
+
+    return NGX_AGAIN;
+}
+
+
+/*
  * Checks that there is memory for what this load and others of this process
  * have still to take.  If they took more than there is, the system would kill a
  * process, and not necessarily this one.
@@ -623,6 +695,9 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
     ngx_bloom_image_file_close(&load->file);
 
     ngx_bloom_replay_end(&load->replay);
+
+    free(load->data);
+    load->data = NULL;
 
     ngx_bloom_load_takes -= load->takes;
     load->takes = 0;

@@ -69,6 +69,9 @@ typedef struct ngx_bloom_load_s {
 
     uint64_t                takes;       /* bytes of memory still to be taken */
     ngx_bloom_load_stage_e  stage;
+    u_char                 *data;        /* the image's exceptions, as far as
+                                            they have been read; NULL: none */
+    size_t                  data_len;
     ngx_bloom_replay_t      replay;
 
     /* of a load that failed */

@@ -96,13 +96,15 @@ ngx_bloom_replay_rest(ngx_bloom_replay_t *replay)
 
     replay->reader.limit = ngx_bloom_state_tail(replay->zone->state);
 
-    do {
-        ngx_bloom_fault("rest");
-
+    for ( ;; ) {
         rc = ngx_bloom_replay_next(replay);
-    } while (rc == NGX_OK);
 
-    return (rc == NGX_DONE) ? NGX_OK : NGX_ERROR;
+        if (rc != NGX_OK) {
+            return (rc == NGX_DONE) ? NGX_OK : NGX_ERROR;
+        }
+
+        ngx_bloom_fault("rest");
+    }
 }
 
 

@@ -22,6 +22,8 @@ typedef const char *(*ngx_bloom_zone_convert_pt)(uint32_t form,
 
 static const char *ngx_bloom_zone_convert(ngx_bloom_zone_convert_pt convert,
     uint32_t form, bloom_key_t *key);
+static void ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits,
+    bloom_record_t *record, unsigned kinds, uint64_t before);
 
 
 const char *
@@ -204,24 +206,85 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
 
 void
 ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
-    const uint8_t *end, unsigned kinds, uint64_t before)
+    const uint8_t *end)
 {
-    bloom_key_t     key;
     bloom_record_t  record;
+
+    record.keys = keys;
+    record.end = end;
+
+    ngx_bloom_zone_drop(bits, &record, BLOOM_EXCEPTION_KINDS, UINT64_MAX);
+}
+
+
+ngx_int_t
+ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+    const bloom_record_t *record, unsigned kinds, uint64_t position)
+{
+    bloom_record_t  keys;
+
+    if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    keys = *record;
+    ngx_bloom_zone_drop(bits, &keys, kinds, position);
+
+    ngx_bloom_unlock(&zone->sh->exceptions);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits, bloom_record_t *record,
+    unsigned kinds, uint64_t before)
+{
+    bloom_key_t  key;
 
     if (bloom_exceptions_count(&bits->exceptions) == 0) {
         return;
     }
 
-    record.keys = keys;
-    record.end = end;
-
-    while (bloom_record_key(&record, &key)) {
+    while (bloom_record_key(record, &key)) {
         if (ngx_bloom_zone_canonical(bits->form, &key) == NULL) {
             (void) bloom_exceptions_drop(&bits->exceptions, key.data, key.len,
                                          kinds, before);
         }
     }
+}
+
+
+ngx_int_t
+ngx_bloom_zone_except(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+    const bloom_record_t *record, uint64_t position)
+{
+    ngx_int_t          rc;
+    bloom_record_t     keys;
+    bloom_exception_t  exception;
+
+    if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    rc = NGX_OK;
+    keys = *record;
+    exception.kinds = BLOOM_EXCEPTION_REMOVED;
+    exception.time = record->time;
+    exception.position = position;
+
+    while (bloom_record_key(&keys, &exception.key)) {
+
+        if (ngx_bloom_zone_canonical(bits->form, &exception.key) == NULL
+            && bloom_exceptions_put(&bits->exceptions, &exception) == -1)
+        {
+            rc = NGX_DECLINED;
+        }
+    }
+
+    ngx_bloom_unlock(&zone->sh->exceptions);
+
+    return rc;
 }
 
 
@@ -410,6 +473,9 @@ ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
     if (ngx_bloom_state_attach(state, &failure) == NGX_OK) {
         zone->required = &state->control->instance[state->instance].required;
         zone->pending = &state->control->pending;
+
+        __atomic_store_n(&state->control->instance[state->instance].removals,
+                         zone->removals + 1, __ATOMIC_SEQ_CST);
         return;
     }
 

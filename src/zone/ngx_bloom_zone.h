@@ -371,12 +371,28 @@ typedef struct {
 void ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, ngx_bloom_zone_tally_t *tally);
 
-/*
- * Drops the exceptions of a record's keys that became exceptions before the
- * journal's position `before`; UINT64_MAX: all of them.
- */
+/* Drops the exceptions of a record's keys. */
 void ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
-    const uint8_t *end, unsigned kinds, uint64_t before);
+    const uint8_t *end);
+
+/*
+ * Takes kinds from those exceptions of a record's keys, in the generation that
+ * serves, that the journal has before `position`.  Returns NGX_OK; or NGX_ERROR
+ * if another process holds the lock sh->exceptions.
+ */
+ngx_int_t ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
+    unsigned kinds, uint64_t position);
+
+/*
+ * Makes the keys of a record exceptions of the generation that serves, whose
+ * bits are `bits`.  `position` is where the record ends in the journal.  Returns
+ * NGX_OK; NGX_DECLINED if there is no room for all of them; NGX_ERROR if another
+ * process holds the lock sh->exceptions.
+ */
+ngx_int_t ngx_bloom_zone_except(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
+    uint64_t position);
 
 /* Returns 1 if a key, in the image's key form, is present, else 0. */
 ngx_uint_t ngx_bloom_zone_has(const ngx_bloom_zone_bits_t *bits,
