@@ -13,11 +13,6 @@
 /* The longest label of a zone, in bytes. */
 #define NGX_HTTP_BLOOM_CONF_ZONE_LABEL  100
 
-/* How many removed keys a zone has room for: without "removals=", and at
- * most. */
-#define NGX_HTTP_BLOOM_CONF_ZONE_REMOVALS      10000
-#define NGX_HTTP_BLOOM_CONF_ZONE_REMOVALS_MAX  10000000
-
 
 static char *ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
@@ -202,14 +197,13 @@ ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
     uint64_t  n;
 
     if (params->removals.data == NULL) {
-        zone->removals = NGX_HTTP_BLOOM_CONF_ZONE_REMOVALS;
         return NGX_CONF_OK;
     }
 
     if (bloom_units_count((char *) params->removals.data,
                           params->removals.len, &n)
         != 0
-        || n > NGX_HTTP_BLOOM_CONF_ZONE_REMOVALS_MAX)
+        || n > NGX_BLOOM_REMOVALS_MAX)
     {
         return ngx_http_bloom_conf_invalid(cf, "removals", &params->removals,
                                            "a count such as 10k, up to 10m, or "

@@ -260,8 +260,6 @@ typedef struct ngx_bloom_zone_s {
                                             the configuration adds or removes
                                             keys */
     ngx_uint_t              removes;     /* 1: a directive removes keys */
-    ngx_uint_t              removals;    /* room for removed keys
-                                            ("removals=") */
     ngx_msec_t              watch;       /* 0: off */
     time_t                  max_age;     /* seconds; 0: off */
     ngx_uint_t              optional;    /* "required=off": nginx starts even
