@@ -265,6 +265,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_uint_t              optional;    /* "required=off": nginx starts even
                                             if the zone cannot be loaded */
     ngx_uint_t              hugepages;   /* ngx_bloom_hugepages_e: wanted */
+    ngx_uint_t              removals;    /* room for removed keys
+                                            ("removals=") */
 
     ngx_uint_t              state_wanted;          /* or exists already */
     ngx_uint_t              has_upload;  /* 1: the state has an upload */
