@@ -640,3 +640,27 @@ bloom_exception_read(const uint8_t **pos, const uint8_t *end,
 
     return 1;
 }
+
+
+const char *
+bloom_exceptions_check(const uint8_t *data, size_t size, uint64_t n)
+{
+    int                rc;
+    uint64_t           count;
+    const uint8_t     *p;
+    bloom_exception_t  exception;
+
+    p = data;
+    count = 0;
+
+    while ((rc = bloom_exception_read(&p, data + size, &exception)) == 1) {
+        count++;
+    }
+
+    if (rc == -1) {
+        return "is invalid: one of its removed keys is not valid";
+    }
+
+    return count == n ? NULL : "is invalid: it has more or fewer removed keys "
+                               "than its header says";
+}

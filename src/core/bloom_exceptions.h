@@ -166,6 +166,13 @@ uint8_t *bloom_exception_write(const bloom_exception_t *exception, uint8_t *p);
 int bloom_exception_read(const uint8_t **p, const uint8_t *end,
     bloom_exception_t *exception);
 
+/*
+ * Checks that `size` bytes are exactly n exceptions.  Returns NULL, or the
+ * reason why they are not, a phrase to follow the file's name.
+ */
+const char *bloom_exceptions_check(const uint8_t *data, size_t size,
+    uint64_t n);
+
 
 #pragma GCC visibility pop
 

@@ -304,7 +304,8 @@ subtest 'paths and zones that do not exist are refused' => sub {
 
 subtest 'nothing changes if writing is off' => sub {
     for my $prefix ('/reading', '/off') {
-        for (['POST', 'keys'], ['POST', 'reload'], ['PUT', 'image'],
+        for (['POST', 'keys'], ['POST', 'remove'], ['DELETE', 'keys'],
+             ['GET', 'removed'], ['POST', 'reload'], ['PUT', 'image'],
              ['POST', 'checkpoint'])
         {
             my ($method, $what) = @$_;
