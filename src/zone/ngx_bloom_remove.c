@@ -102,6 +102,8 @@ ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch)
         return NGX_OK;
     }
 
+    left = 0;
+
     rc = batch->zone->state != NULL
          ? ngx_bloom_remove_journaled(batch, &left)
          : ngx_bloom_remove_in_memory(batch, &left);

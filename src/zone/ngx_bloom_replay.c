@@ -7,6 +7,7 @@
 
 #include "ngx_bloom_replay.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_journal_survey.h"
 #include "ngx_bloom_replace.h"
 
 #include <sys/random.h>

@@ -262,7 +262,7 @@ ngx_bloom_save_list(ngx_bloom_save_t *save)
         size = bloom_exception_size(&exception);
 
         if (save->image.exceptions_size + size > BLOOM_IMAGE_EXCEPTIONS_MAX) {
-            ngx_set_errno(NGX_EFBIG);
+            ngx_set_errno(EFBIG);
             return ngx_bloom_save_fails(save, "cannot be written, because the "
                                         "removed keys have too many bytes; "
                                         "load an image without these keys");
@@ -326,7 +326,7 @@ ngx_bloom_save_exceptions(ngx_bloom_save_t *save)
     bloom_image_seal_exceptions_chunk(&save->image, save->exceptions_chunk,
                                       data, save->exceptions_table);
 
-    offset = bloom_image_exceptions(&save->image).data
+    offset = bloom_image_exceptions_part(&save->image).data
              + save->exceptions_chunk * BLOOM_IMAGE_CHUNK;
 
     if (ngx_bloom_io_write_slice(save->fd, data, len, offset, &save->unsynced)
@@ -352,7 +352,7 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
 
         if (ngx_bloom_io_write(save->fd, save->exceptions_table,
                                bloom_image_exceptions_table_size(&save->image),
-                               bloom_image_exceptions(&save->image).table)
+                               bloom_image_exceptions_part(&save->image).table)
             != NGX_OK)
         {
             return ngx_bloom_save_fails(save, "cannot be written");
