@@ -223,7 +223,7 @@ subtest 'the history judges answers' => sub {
     is($allowed->(121, 122), 'absent unknown',
        'a key that was removed when it was not pending is absent');
 
-    $writer->write(two => 1, 130, '-');
+    $writer->write(doubt => 1, 130, '-');
     is($allowed->(131, 132), 'present absent unknown',
        'a removed key may be present in another instance');
     $writer->write(end => 1, 140);

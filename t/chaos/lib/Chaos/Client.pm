@@ -180,6 +180,9 @@ sub _exchange {
             }
         }
 
+        # other idle connections are likely closed, too
+
+        $self->{idle} = [] if @again;
         @left = @again or return;
     }
 
@@ -497,7 +500,7 @@ sub _answered {
 
     } elsif ($request->{removed}) {
         $self->_returned($zone, $request->{key}, $how)
-            if $known && !$self->{ledger}->two(@$request{qw(start end)});
+            if $known && !$self->{ledger}->doubt(@$request{qw(start end)});
 
     } elsif ($known eq '0') {
         $self->_lost($zone, $request->{key}, $request->{number}, $how);
@@ -657,7 +660,7 @@ sub _verify_some {
             return 1;
 
         } elsif ($count{$wrong}
-                 && !$self->{ledger}->two(@request{qw(start end)}))
+                 && !$self->{ledger}->doubt(@request{qw(start end)}))
         {
             my @results = @{ $response->json->{answers} };
             $self->_returned($zone, $keys[$_], 'verified')
@@ -702,7 +705,7 @@ sub _image {
     $self->_lost($zone, $_, undef, 'not in an image of the zone')
         for grep { $absent{$_} } @keys, $zone eq 'shield' ? 'base700' : ();
 
-    if (!$self->{ledger}->two(@request{qw(start end)})) {
+    if (!$self->{ledger}->doubt(@request{qw(start end)})) {
         $self->_returned($zone, $_, 'in an image of the zone')
             for grep { !$absent{$_} } @removed;
     }

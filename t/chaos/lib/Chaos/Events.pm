@@ -381,13 +381,14 @@ sub _quit {
 }
 
 
-# Notes that zones have two instances, until check() sees that one is left and
-# has followed the other.
+# Notes that removals are in doubt: zones have two instances, or their files
+# cannot be read.  It ends when check() sees that one instance is left and knows
+# everything.
 
-sub _two_instances {
+sub _in_doubt {
     my ($self) = @_;
 
-    $self->{two} //= $self->{ledger}->begin('two');
+    $self->{doubt} //= $self->{ledger}->begin('doubt');
 }
 
 
@@ -417,7 +418,7 @@ sub hup_size {
 
     $self->{size} = $sizes[rand @sizes];
     $self->set_up;
-    $self->_two_instances;
+    $self->_in_doubt;
     $self->hup;
 }
 
@@ -427,7 +428,7 @@ sub upgrade {
 
     my $t = $self->{t};
 
-    $self->_two_instances;
+    $self->_in_doubt;
     my $new = $t->upgrade_begin;
 
     $self->{command}->('verify some');
@@ -575,9 +576,9 @@ sub check {
 
     # one instance is left, and knows what the other one knew
 
-    if (defined $self->{two}) {
-        $self->{ledger}->end($self->{two});
-        $self->{two} = undef;
+    if (defined $self->{doubt}) {
+        $self->{ledger}->end($self->{doubt});
+        $self->{doubt} = undef;
     }
 
     for my $zone (@{ +ZONES }) {

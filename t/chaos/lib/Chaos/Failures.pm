@@ -30,7 +30,7 @@ sub _try_hup {
     my @old = $t->workers;
     my $outcome;
 
-    $self->_two_instances if $size;
+    $self->_in_doubt if $size;
     $self->{size} = $size if $size;
     $self->set_up;
     $self->_quit(sub {
@@ -85,7 +85,7 @@ sub _try_upgrade {
     my $t = $self->{t};
     my $mark = $t->log_mark;
 
-    $self->_two_instances;
+    $self->_in_doubt;
     if (eval { $t->upgrade_begin }) {
         $self->{command}->('verify unknown');
         $self->_quit(sub { $t->upgrade_finish }, $t->workers);

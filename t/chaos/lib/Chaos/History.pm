@@ -20,8 +20,9 @@ package Chaos::History;
 #                  ends when the driver has seen that no key is pending
 #   nothing        the operation was refused and had no effect
 #
-# The answer "unknown" is always allowed.  While a zone has two instances, one
-# that has not followed yet may say "present" about a removed key.
+# The answer "unknown" is always allowed.  While removals are in doubt, "present"
+# is, too: one of two instances may not have followed the other yet, or records
+# of the journal cannot be read.
 #
 # Clients write lines, each at once, and the driver reads them:
 #
@@ -173,7 +174,7 @@ sub allows {
                     && $_->{wall} < $self->{ledger}{horizon};
     }
 
-    return $answer eq 'present' && $self->{ledger}->two($from, $to);
+    return $answer eq 'present' && $self->{ledger}->doubt($from, $to);
 }
 
 

@@ -11,7 +11,8 @@ package Chaos::Ledger;
 #   quit N TIME PIDS      the driver will ask these processes to exit
 #   full N TIME           the disk will refuse
 #   crowded N TIME        there will be no room for further removed keys
-#   two N TIME            zones will have two instances
+#   doubt N TIME          removed keys may be present: zones will have two
+#                         instances, or files that cannot be read
 #   end N TIME            event N is over
 #   settled ZONE TIME     at that time no key was pending
 #   image N               from now on an image with the keys of number N may
@@ -27,7 +28,7 @@ use Carp qw(croak);
 
 use BloomTest::Process qw(now);
 
-my @kinds = qw(kill quit full crowded two);    # of events that take a while
+my @kinds = qw(kill quit full crowded doubt);    # of events that take a while
 
 
 sub new {
@@ -173,12 +174,12 @@ sub verdict {
 
 
 # Each returns whether it was so at some time between these: the disk could
-# refuse additions and removals; there was no room for a removed key; zones had
-# two instances; processes were being killed.
+# refuse additions and removals; there was no room for a removed key; removals
+# were in doubt; processes were being killed.
 
 sub full { return $_[0]->_during('full', @_[1, 2]) }
 sub crowded { return $_[0]->_during('crowded', @_[1, 2]) }
-sub two { return $_[0]->_during('two', @_[1, 2]) }
+sub doubt { return $_[0]->_during('doubt', @_[1, 2]) }
 sub killed { return $_[0]->_during('kill', @_[1, 2]) }
 
 
