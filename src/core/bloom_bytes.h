@@ -100,4 +100,18 @@ bloom_put32(void *p, uint32_t v)
 }
 
 
+/* Returns 1 if all bytes are zero, else 0. */
+static inline int
+bloom_all_zero(const uint8_t *p, size_t len)
+{
+    while (len--) {
+        if (*p++ != 0) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
 #endif /* BLOOM_BYTES_H */

@@ -1,84 +1,155 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A slot of a line is in use if its h1 is not 0.  h1 is written last and cleared
- * first.  So a lookup that finds an h1 finds the h2 that belongs to it, unless
- * the slot is reused at the same moment, and then the two halves of a hash
- * under a secret do not match.
+ * This file implements the set, and reads and writes exceptions of images.
+ *
+ * A slot, that is, a hash with its number of a first cell, is in one of three
+ * states:
+ *
+ *     h1 == 0, first == 0    the slot is free
+ *     h1 != 0, first != 0    the slot has a key
+ *     h1 == 0, first != 0    a process puts a key into the slot, or has dropped
+ *                            the key and frees the key's cells; if the process
+ *                            died meanwhile, the slot stays so
+ *
+ * A put stores `first` and then h1.  A drop changes h1 to 0 with a
+ * compare-and-swap, which has one winner, frees the cells, and then stores 0 in
+ * `first`.  So a slot and cells never have two owners.
+ *
+ * Cells that have been freed are in a list, the last one first.  Only the
+ * holder of the caller's lock takes cells from the list, so no cell can leave
+ * the list and return while a compare-and-swap of its head is under way.  Cells
+ * that have never been used follow the first `fresh` ones.
+ *
+ * A process may die at any instruction: the counters grow before a key appears
+ * and shrink after it has gone, so they are too high at worst.
  */
-
-#include "bloom_exceptions.h"
 
 #include <string.h>
 
-#include "bloom_bytes.h"
+#include "bloom_exceptions.h"
 #include "bloom_siphash.h"
 
 
-#define SLOTS          3
+#define SLOTS          3                 /* of a line */
 
-#define CELL_LAST      UINT32_MAX        /* `next` of the last cell of a key */
+#define SIP_C          1
+#define SIP_D          3
 
-/* the first cell of a key: length, kinds, time, position; then its bytes */
-#define AT_LENGTH      0
-#define AT_KINDS       2
-#define AT_TIME        4
-#define AT_POSITION    12
-#define FIRST_HEADER   20
+/* line->first[]: the number of the cell + 1, and above it the kinds */
+#define CELL_BITS      29
+#define CELL_MASK      ((1u << CELL_BITS) - 1)
+#define CELLS_MAX      CELL_MASK
 
-#define CELL_DATA      60
-#define FIRST_DATA     (CELL_DATA - FIRST_HEADER)
+/* line->away: how far the keys are away at most, and above it their number */
+#define REACH_MASK     0xffu
+#define AWAY_ONE       0x100u
 
-/* an exception in an image: kinds, time; then the key with its length */
-#define ENTRY_HEADER   9
-#define LENGTH_MAX     3                 /* bytes of a LEB128 length */
+/* The words of a cell.  Only a first cell has a length and a time. */
+#define WORD_NEXT      0                 /* number of a cell + 1; 0: none */
+#define WORD_KEY       1
+#define WORD_LEN       1
+#define PAIR_TIME      1                 /* words 2 and 3 */
+#define PAIR_POSITION  2                 /* words 4 and 5 */
+#define WORD_FIRST     6                 /* where a first cell's key begins */
+#define WORDS          16
+
+#define CELL_BYTES     (4 * (WORDS - WORD_KEY))
+#define FIRST_BYTES    (4 * (WORD_FIRST - WORD_KEY))
+
+#define LINE           64
+
+#define ENTRY_HEADER   9                 /* kinds and time */
+#define LENGTH_MAX     3                 /* LEB128 of the longest key */
 
 
 struct bloom_exceptions_line_s {
     struct {
-        uint64_t  h1;                    /* 0: the slot is free */
-        uint64_t  h2;
-    } hash[SLOTS];
+        uint64_t          h1;            /* 0: there is no key */
+        uint64_t          h2;
+    }                     hash[SLOTS];
 
-    uint32_t      cell[SLOTS];           /* first cell of the key */
-    uint32_t      elsewhere;             /* keys whose home is this line, but
-                                            which are in a later one */
+    uint32_t              first[SLOTS];
+    uint32_t              away;
 };
+
 
 struct bloom_exceptions_cell_s {
-    uint32_t      next;                  /* 0: the cell is free; CELL_LAST; or 1
-                                            + the number of the next cell */
-    uint8_t       data[CELL_DATA];
+    union {
+        uint32_t          word[WORDS];
+        uint64_t          pair[WORDS / 2];
+    }                     as;
 };
 
-_Static_assert(sizeof(bloom_exceptions_line_t) == 64
-               && sizeof(bloom_exceptions_cell_t) == 64
-               && sizeof(bloom_exceptions_head_t) == 64,
-               "all parts of a set are cache lines");
+
+_Static_assert(sizeof(bloom_exceptions_head_t) == LINE, "size of the head");
+_Static_assert(sizeof(bloom_exceptions_line_t) == LINE, "size of a line");
+_Static_assert(sizeof(bloom_exceptions_cell_t) == LINE, "size of a cell");
 
 
-/* Where a key is, or could be. */
+/* Where a key is, or could be put. */
 typedef struct {
-    bloom_hash_t              hash;
-    uint32_t                  home;
-    bloom_exceptions_line_t  *line;      /* NULL: the key is not in the set */
+    bloom_exceptions_line_t  *home;
+    bloom_exceptions_line_t  *line;
     unsigned                  slot;
+    uint32_t                  distance;  /* of the line from its home */
 } place_t;
 
 
-static uint64_t
-cells_of(uint64_t n, uint64_t bytes)
-{
-    /* each key wastes less than one cell, besides the header of its first */
+#define load(p)            __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define load_relaxed(p)    __atomic_load_n(p, __ATOMIC_RELAXED)
+#define store(p, v)        __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define store_relaxed(p, v)  __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define add(p, n)          (void) __atomic_fetch_add(p, n, __ATOMIC_ACQ_REL)
+#define sub(p, n)          (void) __atomic_fetch_sub(p, n, __ATOMIC_ACQ_REL)
+#define swap(p, old, v)                                                      \
+    __atomic_compare_exchange_n(p, old, v, 0, __ATOMIC_ACQ_REL,              \
+                                __ATOMIC_ACQUIRE)
 
-    return n + (bytes + n * FIRST_HEADER + CELL_DATA - 1) / CELL_DATA;
+
+/* ---- sizes ---- */
+
+
+/* Returns the cells that a key of `len` bytes takes. */
+static uint32_t
+cells_of(size_t len)
+{
+    return (uint32_t) ((len + FIRST_BYTES + CELL_BYTES - 1) / CELL_BYTES);
+}
+
+
+static uint32_t
+lines_for(uint64_t n)
+{
+    return n < CELLS_MAX ? (uint32_t) n : CELLS_MAX;
+}
+
+
+/* Returns the cells that n keys of `bytes` bytes in all take at most, however
+ * long each of them is: cells_of() of each, summed up. */
+static uint32_t
+cells_for(uint64_t n, uint64_t bytes)
+{
+    uint64_t  cells;
+
+    if (n > CELLS_MAX || bytes / CELL_BYTES > CELLS_MAX) {
+        return CELLS_MAX;
+    }
+
+    cells = (bytes + n * (FIRST_BYTES + CELL_BYTES - 1)) / CELL_BYTES;
+
+    return cells < CELLS_MAX ? (uint32_t) cells : CELLS_MAX;
 }
 
 
 size_t
 bloom_exceptions_size(uint64_t n, uint64_t bytes)
 {
-    return n == 0 ? 0 : (size_t) (1 + n + cells_of(n, bytes)) * 64;
+    if (n == 0) {
+        return 0;
+    }
+
+    return LINE * ((size_t) 1 + lines_for(n) + cells_for(n, bytes));
 }
 
 
@@ -86,16 +157,18 @@ void
 bloom_exceptions_attach(bloom_exceptions_t *set, void *memory, uint64_t n,
     uint64_t bytes)
 {
+    memset(set, 0, sizeof(*set));
+
     if (n == 0) {
-        memset(set, 0, sizeof(*set));
         return;
     }
 
+    set->nlines = lines_for(n);
+    set->ncells = cells_for(n, bytes);
+
     set->head = memory;
-    set->lines = (bloom_exceptions_line_t *) ((uint8_t *) memory + 64);
-    set->cells = (bloom_exceptions_cell_t *) (set->lines + n);
-    set->nlines = (uint32_t) n;
-    set->ncells = (uint32_t) cells_of(n, bytes);
+    set->lines = (bloom_exceptions_line_t *) (set->head + 1);
+    set->cells = (bloom_exceptions_cell_t *) (set->lines + set->nlines);
 }
 
 
@@ -109,23 +182,40 @@ bloom_exceptions_init(bloom_exceptions_t *set,
 }
 
 
-/* Returns the line that follows, after the last one the first. */
-static uint32_t
-line_after(const bloom_exceptions_t *set, uint32_t i)
+/* ---- lookups ---- */
+
+
+static bloom_hash_t
+hash_of(const bloom_exceptions_t *set, const void *data, size_t len)
 {
-    return i + 1 == set->nlines ? 0 : i + 1;
+    bloom_hash_t  hash;
+
+    hash = bloom_siphash_128(data, len, set->head->secret, SIP_C, SIP_D);
+
+    if (hash.h1 == 0) {
+        hash.h1 = 1;
+    }
+
+    return hash;
 }
 
 
-/* Finds a hash in a line.  Returns its slot, or SLOTS if it is not there. */
+static uint32_t
+home_of(const bloom_exceptions_t *set, bloom_hash_t hash)
+{
+    return (uint32_t) ((hash.h2 >> 32) * set->nlines >> 32);
+}
+
+
+/* Returns the slot of a hash in a line, or SLOTS. */
 static unsigned
-line_find(const bloom_exceptions_line_t *line, bloom_hash_t hash)
+slot_of(const bloom_exceptions_line_t *line, bloom_hash_t hash)
 {
     unsigned  i;
 
     for (i = 0; i < SLOTS; i++) {
-        if (__atomic_load_n(&line->hash[i].h1, __ATOMIC_ACQUIRE) == hash.h1
-            && __atomic_load_n(&line->hash[i].h2, __ATOMIC_RELAXED) == hash.h2)
+        if (load(&line->hash[i].h1) == hash.h1
+            && load_relaxed(&line->hash[i].h2) == hash.h2)
         {
             break;
         }
@@ -135,64 +225,337 @@ line_find(const bloom_exceptions_line_t *line, bloom_hash_t hash)
 }
 
 
-static place_t
-find(const bloom_exceptions_t *set, const void *data, size_t len)
+/* Finds a key.  Returns 1, or 0 if it is not in the set. */
+static int
+find(const bloom_exceptions_t *set, bloom_hash_t hash, place_t *place)
 {
-    uint32_t   i, n;
-    place_t    place;
+    uint32_t  n, reach;
 
-    place.hash = bloom_siphash_128(data, len, set->head->secret, 1, 3);
-    place.hash.h1 += (place.hash.h1 == 0);
-    place.home = (uint32_t) (((unsigned __int128) place.hash.h2 * set->nlines)
-                             >> 64);
-    place.line = NULL;
+    n = home_of(set, hash);
 
-    for (i = place.home, n = 0; n < set->nlines; n++) {
-        place.slot = line_find(&set->lines[i], place.hash);
+    place->home = &set->lines[n];
+    place->line = place->home;
+    place->distance = 0;
+    place->slot = slot_of(place->line, hash);
 
-        if (place.slot < SLOTS) {
-            place.line = &set->lines[i];
-            break;
-        }
-
-        if (n == 0
-            && __atomic_load_n(&set->lines[i].elsewhere, __ATOMIC_ACQUIRE) == 0)
-        {
-            break;
-        }
-
-        i = line_after(set, i);
+    if (place->slot < SLOTS) {
+        return 1;
     }
 
-    return place;
+    reach = load(&place->home->away) & REACH_MASK;
+
+    while (place->distance < reach) {
+        n = n + 1 < set->nlines ? n + 1 : 0;
+
+        place->line = &set->lines[n];
+        place->distance++;
+        place->slot = slot_of(place->line, hash);
+
+        if (place->slot < SLOTS) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
-/* Returns the first cell of a key, or NULL if its number is not valid. */
-static bloom_exceptions_cell_t *
-first_cell(const bloom_exceptions_t *set, const place_t *place)
-{
-    uint32_t  cell;
-
-    cell = __atomic_load_n(&place->line->cell[place->slot], __ATOMIC_ACQUIRE);
-
-    return cell < set->ncells ? &set->cells[cell] : NULL;
-}
-
-
-int
-bloom_exceptions_has(const bloom_exceptions_t *set, const void *data,
+unsigned
+bloom_exceptions_find(const bloom_exceptions_t *set, const void *data,
     size_t len)
 {
-    return bloom_exceptions_count(set) != 0
-           && find(set, data, len).line != NULL;
+    uint32_t      first;
+    place_t       place;
+    bloom_hash_t  hash;
+
+    hash = hash_of(set, data, len);
+
+    if (!find(set, hash, &place)) {
+        return 0;
+    }
+
+    first = load(&place.line->first[place.slot]);
+
+    /* if the key was dropped meanwhile, `first` may belong to another key */
+
+    if (load(&place.line->hash[place.slot].h1) != hash.h1) {
+        return 0;
+    }
+
+    return first >> CELL_BITS;
+}
+
+
+/* ---- cells ---- */
+
+
+/* Returns the cell of a number + 1; NULL for 0, or if there is no such cell. */
+static bloom_exceptions_cell_t *
+cell_at(const bloom_exceptions_t *set, uint32_t number)
+{
+    return number - 1 < set->ncells ? &set->cells[number - 1] : NULL;
+}
+
+
+/* Frees a chain of n cells, which becomes the beginning of the list. */
+static void
+cells_free(const bloom_exceptions_t *set, uint32_t chain, uint32_t n)
+{
+    uint32_t                  i;
+    uint64_t                  head;
+    bloom_exceptions_cell_t  *last, *next;
+
+    last = cell_at(set, chain);
+
+    if (last == NULL) {
+        return;
+    }
+
+    for (i = 1; i < n; i++) {
+        next = cell_at(set, load_relaxed(&last->as.word[WORD_NEXT]));
+
+        if (next == NULL) {
+            break;
+        }
+
+        last = next;
+    }
+
+    head = load(&set->head->free);
+
+    do {
+        store_relaxed(&last->as.word[WORD_NEXT], (uint32_t) head);
+    } while (!swap(&set->head->free, &head, (uint64_t) chain));
+
+    sub(&set->head->cells_used, i);
+}
+
+
+/* Takes a cell out of the list, or one that has never been used.  Returns its
+ * number + 1, or 0 if there is none. */
+static uint32_t
+cell_take(const bloom_exceptions_t *set)
+{
+    uint64_t                  head, next, fresh;
+    bloom_exceptions_cell_t  *cell;
+
+    head = load(&set->head->free);
+
+    for ( ;; ) {
+        cell = cell_at(set, (uint32_t) head);
+
+        if (cell == NULL) {
+            break;
+        }
+
+        next = load_relaxed(&cell->as.word[WORD_NEXT]);
+
+        if (swap(&set->head->free, &head, next)) {
+            return (uint32_t) head;
+        }
+    }
+
+    fresh = load(&set->head->fresh);
+
+    if (fresh >= set->ncells) {
+        return 0;
+    }
+
+    store(&set->head->fresh, fresh + 1);
+
+    return (uint32_t) fresh + 1;
+}
+
+
+/* Takes a chain of n cells.  Returns the number of its first cell + 1, or 0 if
+ * there are fewer cells. */
+static uint32_t
+cells_take(const bloom_exceptions_t *set, uint32_t n)
+{
+    uint32_t  i, chain, number;
+
+    if (n > set->ncells || load(&set->head->cells_used) > set->ncells - n) {
+        return 0;
+    }
+
+    add(&set->head->cells_used, n);
+
+    for (i = 0, chain = 0; i < n; i++) {
+        number = cell_take(set);
+
+        if (number == 0) {
+            sub(&set->head->cells_used, n - i);
+            cells_free(set, chain, i);
+            return 0;
+        }
+
+        store_relaxed(&set->cells[number - 1].as.word[WORD_NEXT], chain);
+        chain = number;
+    }
+
+    return chain;
+}
+
+
+/* Copies a key with its length and time into a chain. */
+static void
+cells_write(const bloom_exceptions_t *set, uint32_t chain,
+    const bloom_exception_t *exception)
+{
+    size_t                    n, rest;
+    uint32_t                  i, word[WORDS];
+    const uint8_t            *p;
+    bloom_exceptions_cell_t  *cell;
+
+    cell = cell_at(set, chain);
+    store_relaxed(&cell->as.word[WORD_LEN], (uint32_t) exception->key.len);
+    store_relaxed(&cell->as.pair[PAIR_TIME], exception->time);
+    store_relaxed(&cell->as.pair[PAIR_POSITION], exception->position);
+
+    p = exception->key.data;
+    rest = exception->key.len;
+
+    for (i = WORD_FIRST; rest > 0; i = WORD_KEY) {
+        n = 4 * (WORDS - i);
+        n = rest < n ? rest : n;
+
+        memset(word, 0, sizeof(word));
+        memcpy(&word[i], p, n);
+
+        for ( /* void */ ; i < WORDS; i++) {
+            store_relaxed(&cell->as.word[i], word[i]);
+        }
+
+        p += n;
+        rest -= n;
+        cell = cell_at(set, load_relaxed(&cell->as.word[WORD_NEXT]));
+    }
+}
+
+
+/*
+ * Copies a key with its length and time out of a chain.  Other processes may
+ * free the cells meanwhile and use them again, so the copy is valid only if its
+ * hash is the key's.  Returns 0 if it cannot be valid, else 1.
+ */
+static int
+cells_read(const bloom_exceptions_t *set, uint32_t chain,
+    bloom_exception_t *exception, uint8_t *buf)
+{
+    size_t                    n, rest;
+    uint32_t                  i, j, word[WORDS];
+    bloom_exceptions_cell_t  *cell;
+
+    cell = cell_at(set, chain);
+
+    if (cell == NULL) {
+        return 0;
+    }
+
+    rest = load_relaxed(&cell->as.word[WORD_LEN]);
+
+    if (rest == 0 || rest > BLOOM_EXCEPTION_KEY_MAX) {
+        return 0;
+    }
+
+    exception->time = load_relaxed(&cell->as.pair[PAIR_TIME]);
+    exception->position = load_relaxed(&cell->as.pair[PAIR_POSITION]);
+    exception->key.data = buf;
+    exception->key.len = rest;
+
+    for (i = WORD_FIRST; rest > 0; i = WORD_KEY) {
+
+        if (cell == NULL) {
+            return 0;
+        }
+
+        for (j = i; j < WORDS; j++) {
+            word[j] = load_relaxed(&cell->as.word[j]);
+        }
+
+        n = 4 * (WORDS - i);
+        n = rest < n ? rest : n;
+
+        memcpy(buf, &word[i], n);
+
+        buf += n;
+        rest -= n;
+        cell = cell_at(set, load_relaxed(&cell->as.word[WORD_NEXT]));
+    }
+
+    return 1;
+}
+
+
+/* ---- changes ---- */
+
+
+/* Finds a free slot near a key's home.  Returns 0 if there is none. */
+static int
+find_free(const bloom_exceptions_t *set, bloom_hash_t hash, place_t *place)
+{
+    uint32_t  n;
+
+    n = home_of(set, hash);
+
+    place->home = &set->lines[n];
+
+    for (place->distance = 0;
+         place->distance <= REACH_MASK && place->distance < set->nlines;
+         place->distance++)
+    {
+        place->line = &set->lines[n];
+
+        for (place->slot = 0; place->slot < SLOTS; place->slot++) {
+            if (load(&place->line->hash[place->slot].h1) == 0
+                && load(&place->line->first[place->slot]) == 0)
+            {
+                return 1;
+            }
+        }
+
+        n = n + 1 < set->nlines ? n + 1 : 0;
+    }
+
+    return 0;
+}
+
+
+/* Lets the home line know of one more key that is in a later line. */
+static void
+away_raise(bloom_exceptions_line_t *home, uint32_t distance)
+{
+    uint32_t  old, reach;
+
+    old = load(&home->away);
+
+    do {
+        reach = old & REACH_MASK;
+        reach = distance > reach ? distance : reach;
+    } while (!swap(&home->away, &old, (old & ~REACH_MASK) + AWAY_ONE + reach));
+}
+
+
+static void
+away_lower(bloom_exceptions_line_t *home)
+{
+    uint32_t  old;
+
+    old = load(&home->away);
+
+    while (old >= AWAY_ONE
+           && !swap(&home->away, &old,
+                    old < 2 * AWAY_ONE ? 0 : old - AWAY_ONE))
+    {
+        /* void */
+    }
 }
 
 
 uint64_t
 bloom_exceptions_cells(size_t len)
 {
-    return (len + FIRST_HEADER + CELL_DATA - 1) / CELL_DATA;
+    return cells_of(len);
 }
 
 
@@ -205,112 +568,52 @@ bloom_exceptions_free(const bloom_exceptions_t *set)
         return 0;
     }
 
-    used = __atomic_load_n(&set->head->cells_used, __ATOMIC_RELAXED);
+    used = load(&set->head->cells_used);
 
     return used < set->ncells ? set->ncells - used : 0;
 }
 
 
-/* Frees the cells of a chain. */
-static void
-free_cells(bloom_exceptions_t *set, uint32_t first)
+int
+bloom_exceptions_room(const bloom_exceptions_t *set, size_t len)
 {
-    uint32_t  i, n, next;
+    uint32_t  n;
 
-    for (i = first, n = 0; i < set->ncells && n < set->ncells; n++, i = next) {
-        next = __atomic_load_n(&set->cells[i].next, __ATOMIC_RELAXED);
-
-        if (next == 0) {
-            break;                       /* garbage: it is free already */
-        }
-
-        __atomic_store_n(&set->cells[i].next, 0, __ATOMIC_RELEASE);
-        next--;                          /* CELL_LAST becomes no cell */
+    if (set->head == NULL || len == 0 || len > BLOOM_EXCEPTION_KEY_MAX) {
+        return 0;
     }
 
-    __atomic_fetch_sub(&set->head->cells_used, n, __ATOMIC_RELAXED);
+    n = cells_of(len);
+
+    return load(&set->head->count) < set->nlines
+           && n <= set->ncells
+           && load(&set->head->cells_used) <= set->ncells - n;
 }
 
 
 /*
- * Takes a chain of cells.  Returns the number of its first cell, or UINT32_MAX
- * if there are not enough.  The last cell is taken first, so that each cell
- * names a successor that is taken already.
+ * Gives a key that is in the set further kinds, and the time.  If another
+ * process drops the key meanwhile, the order is: this update, then the drop.
  */
-static uint32_t
-take_cells(bloom_exceptions_t *set, uint64_t need)
-{
-    uint32_t  i, n, next;
-
-    if (need > bloom_exceptions_free(set)) {
-        return UINT32_MAX;
-    }
-
-    next = CELL_LAST;
-    i = (uint32_t) (set->head->hint % set->ncells);
-
-    for (n = 0; need != 0 && n < set->ncells; n++) {
-
-        if (__atomic_load_n(&set->cells[i].next, __ATOMIC_ACQUIRE) == 0) {
-            __atomic_store_n(&set->cells[i].next, next, __ATOMIC_RELAXED);
-            __atomic_fetch_add(&set->head->cells_used, 1, __ATOMIC_RELAXED);
-
-            next = i + 1;
-            need--;
-        }
-
-        i = (i + 1 == set->ncells) ? 0 : i + 1;
-    }
-
-    set->head->hint = i;
-
-    if (need != 0) {
-
-        /* a process died within a put: there are fewer than was thought */
-
-        free_cells(set, next - 1);
-        return UINT32_MAX;
-    }
-
-    return next - 1;
-}
-
-
-/* Copies a key and what is known about it into the chain that begins at
- * `first`. */
 static void
-fill_cells(bloom_exceptions_t *set, uint32_t first,
+update(const bloom_exceptions_t *set, uint32_t *first, uint32_t kinds,
     const bloom_exception_t *exception)
 {
-    size_t                    len, n;
-    uint8_t                  *p;
-    const uint8_t            *data;
+    uint32_t                  old;
     bloom_exceptions_cell_t  *cell;
 
-    cell = &set->cells[first];
+    old = load(first);
+    cell = cell_at(set, old & CELL_MASK);
 
-    bloom_put16(cell->data + AT_LENGTH, (uint16_t) exception->key.len);
-    cell->data[AT_KINDS] = (uint8_t) exception->kinds;
-    bloom_put64(cell->data + AT_TIME, exception->time);
-    bloom_put64(cell->data + AT_POSITION, exception->position);
+    if (cell != NULL
+        && exception->position >= load_relaxed(&cell->as.pair[PAIR_POSITION]))
+    {
+        store_relaxed(&cell->as.pair[PAIR_TIME], exception->time);
+        store_relaxed(&cell->as.pair[PAIR_POSITION], exception->position);
+    }
 
-    data = exception->key.data;
-    len = exception->key.len;
-    p = cell->data + FIRST_HEADER;
-    n = len < FIRST_DATA ? len : FIRST_DATA;
-
-    for ( ;; ) {
-        memcpy(p, data, n);
-        data += n;
-        len -= n;
-
-        if (len == 0) {
-            break;
-        }
-
-        cell = &set->cells[cell->next - 1];
-        p = cell->data;
-        n = len < CELL_DATA ? len : CELL_DATA;
+    while (old != 0 && !swap(first, &old, old | kinds << CELL_BITS)) {
+        /* void */
     }
 }
 
@@ -319,91 +622,48 @@ int
 bloom_exceptions_put(bloom_exceptions_t *set,
     const bloom_exception_t *exception)
 {
-    uint32_t                  i, n, first;
-    unsigned                  slot;
-    place_t                   place;
-    bloom_exceptions_cell_t  *cell;
-    bloom_exceptions_line_t  *line;
+    uint32_t      kinds, chain;
+    place_t       place;
+    bloom_hash_t  hash;
 
-    if (set->head == NULL || exception->key.len == 0
-        || exception->key.len > BLOOM_EXCEPTION_KEY_MAX)
+    kinds = exception->kinds & BLOOM_EXCEPTION_KINDS;
+
+    if (set->head == NULL || kinds == 0) {
+        return -1;
+    }
+
+    hash = hash_of(set, exception->key.data, exception->key.len);
+
+    if (find(set, hash, &place)) {
+
+        update(set, &place.line->first[place.slot], kinds, exception);
+        return 0;
+    }
+
+    if (!bloom_exceptions_room(set, exception->key.len)
+        || !find_free(set, hash, &place))
     {
         return -1;
     }
 
-    place = find(set, exception->key.data, exception->key.len);
+    chain = cells_take(set, cells_of(exception->key.len));
 
-    if (place.line != NULL) {
-        cell = first_cell(set, &place);
-
-        if (cell == NULL) {
-            return -1;
-        }
-
-        /* a drop looks at the position: it must not see an old one */
-
-        if (exception->position >= bloom_get64(cell->data + AT_POSITION)) {
-            bloom_put64(cell->data + AT_TIME, exception->time);
-            bloom_put64(cell->data + AT_POSITION, exception->position);
-        }
-
-        __atomic_fetch_or(&cell->data[AT_KINDS], (uint8_t) exception->kinds,
-                          __ATOMIC_SEQ_CST);
-        __atomic_fetch_add(&set->head->puts, 1, __ATOMIC_SEQ_CST);
-
-        /* if the key was dropped meanwhile, it is put again */
-
-        if (line_find(place.line, place.hash) == place.slot) {
-            return 0;
-        }
-    }
-
-    if (bloom_exceptions_count(set) >= set->nlines) {
+    if (chain == 0) {
         return -1;
     }
 
-    first = take_cells(set, bloom_exceptions_cells(exception->key.len));
+    cells_write(set, chain, exception);
 
-    if (first == UINT32_MAX) {
-        return -1;
+    add(&set->head->puts, 1);
+    add(&set->head->count, 1);
+
+    if (place.distance != 0) {
+        away_raise(place.home, place.distance);
     }
 
-    fill_cells(set, first, exception);
-
-    /* there is a free slot: there are fewer keys than lines */
-
-    for (i = place.home, n = 0; n < set->nlines; n++) {
-        line = &set->lines[i];
-
-        for (slot = 0; slot < SLOTS; slot++) {
-            if (__atomic_load_n(&line->hash[slot].h1, __ATOMIC_ACQUIRE) == 0) {
-                break;
-            }
-        }
-
-        if (slot < SLOTS) {
-            break;
-        }
-
-        i = line_after(set, i);
-    }
-
-    if (n == set->nlines) {
-        free_cells(set, first);
-        return -1;
-    }
-
-    if (i != place.home) {
-        __atomic_fetch_add(&set->lines[place.home].elsewhere, 1,
-                           __ATOMIC_SEQ_CST);
-    }
-
-    __atomic_fetch_add(&set->head->puts, 1, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&set->head->count, 1, __ATOMIC_SEQ_CST);
-
-    __atomic_store_n(&line->cell[slot], first, __ATOMIC_RELEASE);
-    __atomic_store_n(&line->hash[slot].h2, place.hash.h2, __ATOMIC_RELEASE);
-    __atomic_store_n(&line->hash[slot].h1, place.hash.h1, __ATOMIC_SEQ_CST);
+    store(&place.line->first[place.slot], chain | kinds << CELL_BITS);
+    store(&place.line->hash[place.slot].h2, hash.h2);
+    store(&place.line->hash[place.slot].h1, hash.h1);
 
     return 1;
 }
@@ -413,169 +673,162 @@ int
 bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
     unsigned kinds, uint64_t before)
 {
-    uint8_t                   left;
     uint32_t                  first;
     uint64_t                  h1;
     place_t                   place;
+    bloom_hash_t              hash;
     bloom_exceptions_cell_t  *cell;
 
     if (bloom_exceptions_count(set) == 0) {
         return 0;
     }
 
-    place = find(set, data, len);
+    hash = hash_of(set, data, len);
 
-    if (place.line == NULL) {
+    if (!find(set, hash, &place)) {
         return 0;
     }
 
-    first = __atomic_load_n(&place.line->cell[place.slot], __ATOMIC_ACQUIRE);
-    cell = first_cell(set, &place);
+    kinds &= BLOOM_EXCEPTION_KINDS;
+    first = load(&place.line->first[place.slot]);
 
-    if (cell == NULL
-        || (before != UINT64_MAX
-            && bloom_get64(cell->data + AT_POSITION) >= before))
-    {
-        return 0;
-    }
+    if (before != UINT64_MAX) {
+        cell = cell_at(set, first & CELL_MASK);
 
-    if ((kinds & BLOOM_EXCEPTION_KINDS) != BLOOM_EXCEPTION_KINDS) {
-        left = __atomic_and_fetch(&cell->data[AT_KINDS], (uint8_t) ~kinds,
-                                  __ATOMIC_SEQ_CST);
-
-        if (left != 0) {
+        if (cell == NULL
+            || load_relaxed(&cell->as.pair[PAIR_POSITION]) >= before)
+        {
             return 0;
         }
     }
 
-    h1 = place.hash.h1;
+    if (kinds != BLOOM_EXCEPTION_KINDS) {
 
-    if (!__atomic_compare_exchange_n(&place.line->hash[place.slot].h1, &h1, 0,
-                                     0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-    {
-        return 0;                        /* another process has dropped it */
+        if ((first >> CELL_BITS & ~kinds) != 0) {
+            (void) __atomic_fetch_and(&place.line->first[place.slot],
+                                      ~(kinds << CELL_BITS), __ATOMIC_ACQ_REL);
+            return 0;
+        }
     }
 
-    /* only this process has the key now */
+    h1 = hash.h1;
 
-    __atomic_fetch_sub(&set->head->count, 1, __ATOMIC_SEQ_CST);
-
-    if (place.line != &set->lines[place.home]) {
-        __atomic_fetch_sub(&set->lines[place.home].elsewhere, 1,
-                           __ATOMIC_SEQ_CST);
+    if (!swap(&place.line->hash[place.slot].h1, &h1, 0)) {
+        return 0;
     }
 
-    free_cells(set, first);
+    /* the slot belongs to this process until `first` is 0 */
+
+    first = load(&place.line->first[place.slot]);
+
+    cells_free(set, first & CELL_MASK, cells_of(len));
+
+    if (place.distance != 0) {
+        away_lower(place.home);
+    }
+
+    sub(&set->head->count, 1);
+
+    store(&place.line->first[place.slot], 0);
 
     return 1;
 }
 
 
-/* Copies the key of a slot.  Returns 1, or 0 if the slot has no key, or another
- * one meanwhile. */
-static int
-copy_key(const bloom_exceptions_t *set, bloom_exceptions_line_t *line,
-    unsigned slot, bloom_exception_t *exception, uint8_t *buf)
-{
-    size_t                    len, n, done;
-    uint32_t                  next;
-    place_t                   place;
-    const uint8_t            *p;
-    bloom_hash_t              hash;
-    bloom_exceptions_cell_t  *cell;
-
-    hash.h1 = __atomic_load_n(&line->hash[slot].h1, __ATOMIC_ACQUIRE);
-    hash.h2 = __atomic_load_n(&line->hash[slot].h2, __ATOMIC_ACQUIRE);
-
-    place.line = line;
-    place.slot = slot;
-
-    cell = first_cell(set, &place);
-
-    if (hash.h1 == 0 || cell == NULL) {
-        return 0;
-    }
-
-    len = bloom_get16(cell->data + AT_LENGTH);
-
-    exception->kinds = __atomic_load_n(&cell->data[AT_KINDS], __ATOMIC_ACQUIRE)
-                       & BLOOM_EXCEPTION_KINDS;
-    exception->time = bloom_get64(cell->data + AT_TIME);
-    exception->position = bloom_get64(cell->data + AT_POSITION);
-    exception->key.data = buf;
-    exception->key.len = len;
-
-    p = cell->data + FIRST_HEADER;
-    n = len < FIRST_DATA ? len : FIRST_DATA;
-
-    for (done = 0; /* void */ ; p = cell->data) {
-        memcpy(buf + done, p, n);
-        done += n;
-
-        if (done == len) {
-            break;
-        }
-
-        next = __atomic_load_n(&cell->next, __ATOMIC_ACQUIRE) - 1;
-
-        if (next >= set->ncells) {
-            return 0;
-        }
-
-        cell = &set->cells[next];
-        n = len - done < CELL_DATA ? len - done : CELL_DATA;
-    }
-
-    place = find(set, buf, len);
-
-    return exception->kinds != 0 && place.hash.h1 == hash.h1
-           && place.hash.h2 == hash.h2 && place.line == line;
-}
+/* ---- listing ---- */
 
 
 int
-bloom_exceptions_next(const bloom_exceptions_t *set, uint64_t *cursor,
-    bloom_exception_t *exception, uint8_t *buf)
+bloom_exceptions_next_within(const bloom_exceptions_t *set, uint64_t *cursor,
+    uint64_t lines, bloom_exception_t *exception, uint8_t *buf)
 {
-    uint64_t  i;
+    unsigned                  i;
+    uint32_t                  first;
+    uint64_t                  end;
+    bloom_hash_t              hash, copied;
+    bloom_exceptions_line_t  *line;
 
-    while (*cursor < (uint64_t) set->nlines * SLOTS) {
-        i = (*cursor)++;
+    if (bloom_exceptions_count(set) == 0) {
+        return 0;
+    }
 
-        if (copy_key(set, &set->lines[i / SLOTS], i % SLOTS, exception, buf)) {
+    end = (uint64_t) set->nlines * SLOTS;
+
+    if (lines < set->nlines && *cursor < end
+        && (set->nlines - *cursor / SLOTS) > lines)
+    {
+        end = (*cursor / SLOTS + lines) * SLOTS;
+    }
+
+    while (*cursor < end) {
+        line = &set->lines[*cursor / SLOTS];
+        i = (unsigned) (*cursor % SLOTS);
+        (*cursor)++;
+
+        hash.h1 = load(&line->hash[i].h1);
+
+        if (hash.h1 == 0) {
+            continue;
+        }
+
+        hash.h2 = load(&line->hash[i].h2);
+        first = load(&line->first[i]);
+
+        if (first >> CELL_BITS == 0
+            || !cells_read(set, first & CELL_MASK, exception, buf))
+        {
+            continue;
+        }
+
+        copied = hash_of(set, buf, exception->key.len);
+
+        if (copied.h1 == hash.h1 && copied.h2 == hash.h2) {
+            exception->kinds = first >> CELL_BITS;
             return 1;
         }
     }
 
-    return 0;
+    return *cursor < (uint64_t) set->nlines * SLOTS ? -1 : 0;
+}
+
+
+/* ---- exceptions in an image ---- */
+
+
+/* Writes the LEB128 form of a length, and returns its bytes. */
+static size_t
+write_length(size_t len, uint8_t length[LENGTH_MAX])
+{
+    size_t  n;
+
+    for (n = 0; len > 0x7f; len >>= 7) {
+        length[n++] = (uint8_t) (len | 0x80);
+    }
+
+    length[n++] = (uint8_t) len;
+
+    return n;
 }
 
 
 size_t
 bloom_exception_size(const bloom_exception_t *exception)
 {
-    size_t  len;
+    uint8_t  length[LENGTH_MAX];
 
-    len = exception->key.len;
-
-    return ENTRY_HEADER + (len < 1 << 7 ? 1 : len < 1 << 14 ? 2 : 3) + len;
+    return ENTRY_HEADER + write_length(exception->key.len, length)
+           + exception->key.len;
 }
 
 
 uint8_t *
 bloom_exception_write(const bloom_exception_t *exception, uint8_t *p)
 {
-    size_t  len;
+    *p = (uint8_t) exception->kinds;
+    bloom_put64(p + 1, exception->time);
 
-    *p++ = (uint8_t) exception->kinds;
-    bloom_put64(p, exception->time);
-    p += 8;
-
-    for (len = exception->key.len; len > 0x7f; len >>= 7) {
-        *p++ = (uint8_t) (len | 0x80);
-    }
-
-    *p++ = (uint8_t) len;
+    p += ENTRY_HEADER;
+    p += write_length(exception->key.len, p);
 
     memcpy(p, exception->key.data, exception->key.len);
 
@@ -584,59 +837,53 @@ bloom_exception_write(const bloom_exception_t *exception, uint8_t *p)
 
 
 int
-bloom_exception_read(const uint8_t **pos, const uint8_t *end,
+bloom_exception_read(const uint8_t **p, const uint8_t *end,
     bloom_exception_t *exception)
 {
     size_t          len;
     unsigned        shift;
-    const uint8_t  *p;
+    const uint8_t  *q;
 
-    p = *pos;
+    q = *p;
 
-    if (p == end) {
+    if (q == end) {
         return 0;
     }
 
-    if (end - p < ENTRY_HEADER + 2) {
+    if (end - q < ENTRY_HEADER || *q == 0 || *q > BLOOM_EXCEPTION_KINDS) {
         return -1;
     }
 
-    exception->kinds = *p;
-    exception->time = bloom_get64(p + 1);
-    exception->position = 0;
-    p += ENTRY_HEADER;
+    exception->kinds = *q;
+    exception->time = bloom_get64(q + 1);
 
-    if (exception->kinds == 0
-        || (exception->kinds & ~(unsigned) BLOOM_EXCEPTION_KINDS) != 0)
-    {
-        return -1;
-    }
+    q += ENTRY_HEADER;
 
     for (len = 0, shift = 0; /* void */ ; shift += 7) {
 
-        if (p == end || shift == 7 * LENGTH_MAX) {
+        if (q == end || shift == 7 * LENGTH_MAX) {
             return -1;
         }
 
-        len |= (size_t) (*p & 0x7f) << shift;
+        len |= (size_t) (*q & 0x7f) << shift;
 
-        if ((*p++ & 0x80) == 0) {
+        if ((*q++ & 0x80) == 0) {
             break;
         }
     }
 
     /* a last byte of zero is an empty key or a needlessly long length */
 
-    if (p[-1] == 0 || len > BLOOM_EXCEPTION_KEY_MAX
-        || len > (size_t) (end - p))
+    if (q[-1] == 0 || len > BLOOM_EXCEPTION_KEY_MAX
+        || len > (size_t) (end - q))
     {
         return -1;
     }
 
-    exception->key.data = p;
+    exception->key.data = q;
     exception->key.len = len;
 
-    *pos = p + len;
+    *p = q + len;
 
     return 1;
 }

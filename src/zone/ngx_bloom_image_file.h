@@ -10,7 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "bloom_image.h"
+#include "bloom_image_reader.h"
 #include "ngx_bloom_state.h"
 
 #pragma GCC visibility push(hidden)
