@@ -48,7 +48,7 @@ export class Why {
 
             this.result.replaceChildren(
                 ...said === undefined ? []
-                    : [h('p', { class: 'result good' }, said)],
+                    : [h('p', { class: 'said' }, said)],
                 ...this.#explained(answer, query));
 
         } catch (failure) {

@@ -81,6 +81,10 @@ ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key)
 
         why = ngx_bloom_zone_canonical(bits.form, &k);
 
+        if (why == NULL && k.len > BLOOM_RECORD_KEY_MAX) {
+            why = "is longer than 65535 bytes";
+        }
+
         if (why != NULL) {
             batch->err = 0;
             batch->error = why;

@@ -21,8 +21,8 @@ $t->write_file('html/gone.html', 'gone');
 
 configure($t, ['zone=ids file=ids.bloom', 'zone=seen capacity=10k fpr=1e-9',
                'zone=fixed file=ids.bloom journal=off',
-               'zone=small capacity=10k fpr=1e-9 removals=1',
-               'zone=hosts capacity=10k fpr=1e-9 key=host'],
+               'zone=small capacity=10k fpr=1e-9 removals=2',
+               'zone=urls capacity=10k fpr=1e-9 key=url'],
           api => 1, workers => 2, http => 'bloom_arg id $id;',
           server => <<'CONF');
     root html;
@@ -60,7 +60,7 @@ configure($t, ['zone=ids file=ids.bloom', 'zone=seen capacity=10k fpr=1e-9',
     location = /part { bloom_remove part$arg_x zone=seen; return 200 part; }
     location = /to-fixed { bloom_remove $arg_o zone=fixed; return 200; }
     location = /to-small { bloom_remove $arg_o zone=small; return 200; }
-    location = /host { bloom_remove $arg_o zone=hosts; return 200; }
+    location = /url { bloom_remove $arg_o zone=urls; return 200; }
     location = /ambiguous { bloom_remove $id zone=seen; return 200; }
 CONF
 $t->write_file_expand('nginx.conf', $t->read_file('nginx.conf'));
@@ -73,6 +73,14 @@ $t->backend(8081, sub {
              body => 'gone ' . 'x' x 100_000 };
 });
 $t->run;
+
+# The first removal of a zone needs a segment of the journal that the helper may
+# not have created yet.  POST remove waits for it, and bloom_remove does not.
+
+for ('ids', 'seen', 'small', 'urls') {
+    api($t, POST => "zones/$_/remove", body => "http://first.example/\n")
+        ->status == 200 or die "zone $_ takes no removals";
+}
 
 
 # Each request with the keys of zone "seen" after it: + is present, - is absent.
@@ -185,13 +193,13 @@ subtest 'keys that cannot be removed stay present, and are counted' => sub {
     add($t, 'small', ['s1', 's2']);
     $t->get("/to-small?o=$_") for 's1', 's2', 's1';
     is(ask($t, 'small', 's1', 's2'), '01',
-       'a zone with room for one removed key removes one');
+       'a zone with room for one more removed key removes one');
     is(zone_state($t, 'small')->{counters}{removals_refused}, 1,
        'the other one is counted');
     is(zone_state($t, 'small')->{counters}{removed_keys}, 1,
        'the removed key is counted');
-    is(zone_state($t, 'small')->{counters}{removals_absent}, 1,
-       'the key that was removed twice is counted');
+    is(zone_state($t, 'small')->{counters}{removals_absent}, 2,
+       'keys that were absent before are counted');
     like($t->log_since($mark),
          qr/\[error\] .*bloom_remove could not remove a key from bloom zone "small", which stays as it is: the zone has no room for more removed keys/,
          'the log says which zone has no room');
@@ -201,13 +209,13 @@ subtest 'keys that cannot be removed stay present, and are counted' => sub {
     is(ask($t, 'fixed', 'id2'), '1', 'the key stays present');
 
     $mark = $t->log_mark;
-    my $before = zone_state($t, 'hosts')->{counters}{invalid};
-    is($t->get('/host?o=a..b')->status, 200,
+    my $before = zone_state($t, 'urls')->{counters}{invalid};
+    is($t->get('/url?o=mailto:x')->status, 200,
        'a request with an invalid key succeeds');
-    is(zone_state($t, 'hosts')->{counters}{invalid}, $before + 1,
+    is(zone_state($t, 'urls')->{counters}{invalid}, $before + 1,
        'the invalid key is counted');
     like($t->log_since($mark),
-         qr/\[error\] .*a key of 4 bytes was not removed from bloom zone "hosts": it \w/,
+         qr/\[error\] .*a key of 8 bytes was not removed from bloom zone "urls": it \w/,
          'the log says why it was not removed');
 
     $mark = $t->log_mark;
