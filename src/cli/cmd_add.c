@@ -31,7 +31,8 @@ typedef struct {
 
     collect_counts_t    counts;
     image_read_t        old;
-    uint64_t            added;           /* keys that were absent before */
+    uint64_t            added;           /* keys whose bits were not set */
+    uint64_t            removed;         /* number of removed keys before */
     double              error;           /* standard error of items */
     int                 written;
 } add_t;
@@ -163,6 +164,13 @@ add_keys(add_t *add, char **names, int n)
     output_made_of(&out, &add->old.st);
 
     from->words = imported ? add->old.words : NULL;
+    add->removed = image->exceptions;
+
+    if (add->removed != 0) {
+        from->removed = &add->old.removed.set;
+        from->present = add->old.words;
+    }
+
     rc = key_options_begin(from, image, &out, &names, &n);
 
     if (rc == CLI_OK) {
@@ -180,13 +188,17 @@ add_keys(add_t *add, char **names, int n)
         rc = key_options_write_exceptions(from, &add->counts);
     }
 
-    if (rc == CLI_OK && (add->added != 0 || add->as_of > image->as_of)) {
+    if (rc == CLI_OK
+        && (add->added != 0 || add->as_of > image->as_of
+            || bloom_exceptions_count(&add->old.removed.set) != add->removed))
+    {
 
         if (add->as_of != 0) {
             image->as_of = add->as_of;
         }
 
-        rc = image_write(&out, image, add->old.words, add->old.origin);
+        rc = image_write(&out, image, add->old.words, add->old.origin,
+                         &add->old.removed);
         add->written = 1;
 
         if (rc == CLI_OK && !from->quiet) {
@@ -212,19 +224,21 @@ report(const add_t *add, double seconds)
 {
     char                  rate[IMAGE_WRITE_RATE_LEN];
     json_t                json;
+    uint64_t              added;
     const char           *path;
     const bloom_image_t  *image;
 
     image = &add->old.image;
     path = add->old.path;
+    added = add->added + add->counts.lifted;
 
     if (add->json) {
         json_begin(&json, 0);
         image_json(&json, path, image, add->error);
         json_bool(&json, "written", add->written);
-        json_count(&json, "added", add->added);
-        json_count(&json, "already_present",
-                   add->counts.received - add->added);
+        json_count(&json, "added", added);
+        json_count(&json, "lifted", add->counts.lifted);
+        json_count(&json, "already_present", add->counts.received - added);
         key_options_json(&json, &add->from, &add->counts, seconds);
         json_end(&json);
         return;
@@ -235,9 +249,14 @@ report(const add_t *add, double seconds)
     }
 
     visible_name(path);
-    printf(": %" PRIu64 " key%s, %" PRIu64 " added, %" PRIu64,
-           add->counts.received, CLI_S(add->counts.received), add->added,
-           image->items);
+    printf(": %" PRIu64 " key%s, %" PRIu64 " added",
+           add->counts.received, CLI_S(add->counts.received), added);
+
+    if (add->removed != 0) {
+        printf(" (of which %" PRIu64 " had been removed)", add->counts.lifted);
+    }
+
+    printf(", %" PRIu64, image->items);
 
     if (add->error != 0) {
         printf(" +- %.0f", ceil(add->error));
@@ -301,6 +320,8 @@ static const command_member_t  members[] = {
     { "written",
       "true if a new image was written, false if the old one was kept" },
     { "added", "the number of distinct keys that were absent before" },
+    { "lifted",
+      "the number of these keys that had been removed, and are no longer" },
     { "already_present",
       "the number of other keys, which were present before or came twice" },
     KEY_OPTIONS_MEMBERS,
@@ -316,7 +337,8 @@ const command_t  cmd_add = {
         "named or its name is \"-\", from standard input. Files are read as by "
         "\"ngx-bloom build\", and keys are converted to the image's key form. "
         "A new image replaces the old one, whole or not at all. If all keys "
-        "are present already, the old image is kept.\n\n"
+        "are present already, the old image is kept. A removed key that is "
+        "added is no longer removed.\n\n"
         "Several additions to the same image wait for each other. If another "
         "program replaces the image meanwhile, nothing is added and the exit "
         "status is 2: try again.\n\n"

@@ -358,7 +358,7 @@ build_image(build_t *build, output_t *out, char **names, int n,
     rc = key_options_write_exceptions(from, counts);
 
     if (rc == CLI_OK) {
-        rc = image_write(out, image, words, NULL);
+        rc = image_write(out, image, words, NULL, NULL);
     }
 
     if (rc == CLI_OK && !from->quiet) {

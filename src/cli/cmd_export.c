@@ -304,6 +304,30 @@ report(const export_t *x)
 }
 
 
+/* No other format has removed keys. */
+static int
+check_removed(const export_t *x)
+{
+    uint64_t  n;
+
+    n = x->from.image.exceptions;
+
+    if (n == 0) {
+        return CLI_OK;
+    }
+
+    cli_error("%s: has %" PRIu64 " removed key%s, which the format %s cannot "
+              "express, so %s would be present again; rebuild the source "
+              "without %s, or add %s to the image: \"ngx-bloom info --removed "
+              "-0\" lists %s for \"ngx-bloom add -0\"", x->from.path, n,
+              CLI_S(n), x->format->name, n == 1 ? "it" : "they",
+              n == 1 ? "it" : "them", n == 1 ? "it" : "them",
+              n == 1 ? "it" : "them");
+
+    return CLI_ERROR;
+}
+
+
 static int
 run(char **operands, int n, void *values)
 {
@@ -324,7 +348,11 @@ run(char **operands, int n, void *values)
         return CLI_ERROR;
     }
 
-    rc = image_read_all(&x->from);
+    rc = check_removed(x);
+
+    if (rc == CLI_OK) {
+        rc = image_read_all(&x->from);
+    }
 
     if (rc == CLI_OK) {
         rc = export_image(x);
@@ -357,7 +385,8 @@ const command_t  cmd_export = {
         "Writes an imported image in the format of its source. If no keys were "
         "added since the import, the result is byte for byte the source. "
         "Images in the layouts blocked and classic cannot be exported, as no "
-        "other system has these layouts.",
+        "other system has these layouts. An image with removed keys cannot be "
+        "exported either, as these keys would be present in the result.",
     .options = options,
     .values = &values,
     .members = members,

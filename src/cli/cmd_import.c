@@ -683,7 +683,8 @@ run(char **operands, int n, void *values)
     }
 
     if (rc == CLI_OK) {
-        rc = image_write(&out, image, (uint64_t *) bits.data, origin);
+        rc = image_write(&out, image, (uint64_t *) bits.data, origin,
+                         NULL);
     }
 
     if (rc == CLI_OK && !import->quiet) {

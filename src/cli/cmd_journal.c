@@ -18,6 +18,7 @@
 #include "journal_files.h"
 #include "journal_removed.h"
 #include "json.h"
+#include "key_print.h"
 #include "keyform.h"
 #include "units.h"
 #include "visible.h"
@@ -87,49 +88,15 @@ worse(int a, int b)
 /* ---- records ---- */
 
 
-/* Returns why a reader of the keys would not get this key unchanged, or
- * NULL. */
-static const char *
-unprintable(const journal_t *journal, const bloom_key_t *key)
-{
-    if (journal->json) {
-        return NULL;
-    }
-
-    if (journal->null) {
-        return memchr(key->data, '\0', key->len) == NULL ? NULL
-               : "contains a zero byte, which would end it; use --json instead "
-                 "of -0";
-    }
-
-    return memchr(key->data, '\n', key->len) == NULL
-           && key->data[key->len - 1] != '\r' ? NULL
-           : "contains a line end, which would make it another key; use -0 "
-             "or --json";
-}
-
-
-/* Returns 1 if a file that begins with this key would not be read as keys, or
- * with another first key. */
-static int
-is_magic(const bloom_key_t *key)
-{
-    return bloom_key_mark(key->data, key->len) != 0
-           || bloom_image_is(key->data, key->len)
-           || (key->len >= 2 && key->data[0] == 0x1f && key->data[1] == 0x8b);
-}
-
-
 static void
 print_key(journal_t *journal, const piece_t *piece, uint64_t position,
     const bloom_record_t *record, const bloom_key_t *key)
 {
-    int          end;
     char         time[UNITS_LEN], shown[KEYFORM_SHOWN];
     json_t       json;
     const char  *why;
 
-    why = unprintable(journal, key);
+    why = journal->json ? NULL : key_print_refused(key, journal->null);
 
     if (why != NULL && !journal->refused) {
         cli_error("%s: position %" PRIu64 ": the key \"%s\" %s", piece->path,
@@ -142,14 +109,7 @@ print_key(journal_t *journal, const piece_t *piece, uint64_t position,
     }
 
     if (!journal->json) {
-        end = journal->null ? '\0' : '\n';
-
-        if (journal->printed++ == 0 && is_magic(key)) {
-            putchar(end);                /* an empty key, which is skipped */
-        }
-
-        visible_data(key->data, key->len);
-        putchar(end);
+        key_print(key, journal->null, journal->printed++ == 0);
         return;
     }
 

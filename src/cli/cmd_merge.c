@@ -33,6 +33,9 @@ typedef struct {
     uint64_t         least;              /* bounds of its distinct keys */
     uint64_t         most;
     bloom_census_t   census;
+    removed_keys_t   removed;            /* of the result */
+    uint64_t         lifted;             /* removed keys that the result has,
+                                            because another image has them */
 } merge_t;
 
 
@@ -132,6 +135,87 @@ open_images(merge_t *merge, output_t *out, char **paths, int n)
 }
 
 
+/*
+ * Keeps only those removed keys of the result that are absent from an image,
+ * unless they are removed there, too.  Any other key may have been added to the
+ * image.
+ */
+static int
+lift_keys(merge_t *merge, image_read_t *image)
+{
+    int                rc;
+    uint8_t            key[BLOOM_EXCEPTION_KEY_MAX];
+    uint64_t           cursor;
+    bloom_hash_t       hash;
+    bloom_exception_t  removed;
+
+    rc = CLI_OK;
+    cursor = 0;
+
+    while (bloom_exceptions_next(&merge->removed.set, &cursor, &removed, key)
+           == 1)
+    {
+        if (bloom_exceptions_has(&image->removed.set, key, removed.key.len)) {
+            continue;
+        }
+
+        if (image->words == NULL) {
+            rc = image_read_words(image);
+        }
+
+        if (rc != CLI_OK) {
+            break;
+        }
+
+        hash = bloom_hash(&image->image.hasher, key, removed.key.len);
+
+        if (bloom_layout_test(&image->image.geometry, image->words, hash)) {
+            (void) bloom_exceptions_drop(&merge->removed.set, key,
+                                         removed.key.len,
+                                         BLOOM_EXCEPTION_KINDS, UINT64_MAX);
+            merge->lifted++;
+        }
+    }
+
+    image_read_words_free(image);
+
+    return rc;
+}
+
+
+/* Finds the removed keys of the result.  Images that may have them are read
+ * into memory, one after the other. */
+static int
+merge_removed(merge_t *merge)
+{
+    int       i, rc;
+    uint64_t  n, size;
+
+    for (i = 0, n = 0, size = 0; i < merge->n; i++) {
+        rc = image_read_removed(&merge->images[i]);
+
+        if (rc != CLI_OK) {
+            return rc;
+        }
+
+        n += merge->images[i].image.exceptions;
+        size += merge->images[i].image.exceptions_size;
+    }
+
+    removed_keys_create(&merge->removed, n, size);
+
+    for (i = 0; i < merge->n; i++) {
+        removed_keys_merge(&merge->removed, &merge->images[i].removed);
+    }
+
+    for (i = 0, rc = CLI_OK; i < merge->n && rc == CLI_OK; i++) {
+        rc = lift_keys(merge, &merge->images[i]);
+    }
+
+    return rc;
+}
+
+
 /* Merges a chunk of all images into `dst`; `other` is a buffer of its size. */
 static int
 merge_chunk(merge_t *merge, uint64_t chunk, uint64_t *dst, uint64_t *other)
@@ -209,7 +293,8 @@ merge_all(merge_t *merge, output_t *out)
                                           merge->quiet)
               : CLI_ERROR;
 
-    rc = image_write_end(&write, merge->images[0].origin, refused != CLI_OK);
+    rc = image_write_end(&write, merge->images[0].origin, &merge->removed,
+                         refused != CLI_OK);
 
     free(dst);
     free(other);
@@ -233,6 +318,7 @@ report(const merge_t *merge)
         json_begin(&json, 0);
         image_json(&json, merge->output, image, error);
         json_count(&json, "images", (uint64_t) merge->n);
+        json_count(&json, "lifted", merge->lifted);
         json_end(&json);
         return;
     }
@@ -248,10 +334,19 @@ report(const merge_t *merge)
         printf(" +- %.0f", ceil(error));
     }
 
-    printf(" distinct, %s, %s, %s\n",
+    printf(" distinct, %s, %s, %s",
            bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
            image_write_show_rate(rate, image));
+
+    if (image->exceptions + merge->lifted != 0) {
+        printf(", %" PRIu64 " key%s removed, %" PRIu64 " no longer removed as "
+               "another image has %s", image->exceptions,
+               CLI_S(image->exceptions), merge->lifted,
+               merge->lifted == 1 ? "it" : "them");
+    }
+
+    putchar('\n');
 }
 
 
@@ -273,6 +368,7 @@ run(char **operands, int n, void *values)
     merge->images = cli_alloc((size_t) n * sizeof(*merge->images));
 
     rc = open_images(merge, &out, operands, n) == CLI_OK
+         && merge_removed(merge) == CLI_OK
          ? merge_all(merge, &out) : CLI_ERROR;
 
     if (rc == CLI_OK) {
@@ -293,6 +389,7 @@ run(char **operands, int n, void *values)
     }
 
     free(merge->images);
+    removed_keys_free(&merge->removed);
 
     return rc;
 }
@@ -303,6 +400,9 @@ static merge_t  values;
 static const command_member_t  members[] = {
     { NULL, "all members of info, and:" },
     { "images", "the number of images that were merged" },
+    { "lifted",
+      "the number of removed keys of one image that are present in the new "
+      "image, because another image has them" },
     { 0 }
 };
 
@@ -318,7 +418,12 @@ const command_t  cmd_merge = {
         "The number of distinct keys in the new image is estimated from its "
         "bits, unless only one of the images has keys. The new image has the "
         "capacity and rate of the first one. It is complete as of the "
-        "earliest time that the images state, if all of them state one.",
+        "earliest time that the images state, if all of them state one.\n\n"
+        "A removed key of one image stays removed if it is absent from all "
+        "others. If another image has the key, or seems to have it, the key is "
+        "present in the new image, so that no key is ever lost. To find that "
+        "out, this command reads the other images into memory, one after the "
+        "other.",
     .options = options,
     .values = &values,
     .members = members,

@@ -89,7 +89,8 @@ test_key(const bloom_key_t *key, void *data)
 
     image = &test->image.image;
 
-    image_lookup(&lookup, image, test->image.words, &test->keyform, key);
+    image_lookup(&lookup, image, test->image.words, &test->image.removed.set,
+                 &test->keyform, key);
 
     if (lookup.why != NULL) {
         test->invalid++;
@@ -220,7 +221,8 @@ const command_t  cmd_test = {
         "\\xNN.\n\n"
         "Keys are converted to the image's key form before they are looked "
         "up. In key forms host and url, a key is present if any of its "
-        "expressions is present. A key that cannot be converted is invalid. "
+        "expressions is present and was not removed. A key that cannot be "
+        "converted is invalid. "
         "The whole image is checked before the first lookup.",
     .options = options,
     .values = &values,

@@ -73,6 +73,10 @@ examine(image_read_t *read, findings_t *findings)
 
     free(chunk);
 
+    if (rc == CLI_OK) {
+        rc = image_read_removed(read);
+    }
+
     findings->fill_ratio = bloom_census_fill(&census);
     findings->fpr = bloom_census_fpr(&census, g);
     findings->items = bloom_census_items(&census, g);
@@ -104,6 +108,7 @@ print_json(const image_read_t *read, int rc, const findings_t *findings,
         json_number(&json, "estimated_items_error", findings->items_error);
         json_number(&json, "fill_ratio", findings->fill_ratio);
         json_number(&json, "estimated_fpr", findings->fpr);
+        json_count(&json, "removed", read->image.exceptions);
     }
 
     json_end(&json);
@@ -117,11 +122,18 @@ print_text(const image_read_t *read, const findings_t *findings)
 
     visible_name(read->path);
     printf(": ok, %" PRIu64 " item%s, %s of the bits set, false-positive "
-           "rate %s, %" PRIu64 " +- %.0f items estimated from the bits\n",
+           "rate %s, %" PRIu64 " +- %.0f items estimated from the bits",
            read->image.items, CLI_S(read->image.items),
            format_rate(fill, findings->fill_ratio),
            format_rate(rate, findings->fpr),
            findings->items, ceil(findings->items_error));
+
+    if (read->image.exceptions != 0) {
+        printf(", %" PRIu64 " removed key%s", read->image.exceptions,
+               CLI_S(read->image.exceptions));
+    }
+
+    putchar('\n');
 }
 
 
@@ -173,6 +185,9 @@ static const command_member_t  members[] = {
     { "estimated_items_error", "the standard error of that estimate" },
     { "fill_ratio", "the part of the bits that is set, from 0 to 1" },
     { "estimated_fpr", "the false-positive rate of these bits" },
+    { "removed",
+      "the number of removed keys, which are absent although their bits are "
+      "set" },
     { 0 }
 };
 

@@ -138,6 +138,24 @@ add_key(hasher_t *hasher, const bloom_key_t *key)
 }
 
 
+/* Takes a key from the removed ones. */
+static void
+lift_key(hasher_t *hasher, const bloom_key_t *key)
+{
+    const collect_options_t  *options;
+
+    options = hasher->work->options;
+
+    if (bloom_exceptions_drop(options->removed, key->data, key->len,
+                              BLOOM_EXCEPTION_KINDS, UINT64_MAX)
+        && bloom_layout_test(options->geometry, options->present,
+                             bloom_hash(options->hasher, key->data, key->len)))
+    {
+        hasher->counts.lifted++;
+    }
+}
+
+
 /* Adds a canonical key, unless --without leaves it out. */
 static void
 take_key(hasher_t *hasher, const bloom_key_t *key)
@@ -152,6 +170,11 @@ take_key(hasher_t *hasher, const bloom_key_t *key)
     }
 
     hasher->counts.received++;
+
+    if (hasher->work->options->removed != NULL) {
+        lift_key(hasher, key);
+    }
+
     add_key(hasher, key);
 
     if (hasher->work->options->key_form == BLOOM_FORM_URL) {
@@ -279,11 +302,11 @@ hash_lines(hasher_t *hasher, block_t *block)
     lines = options->split == BLOOM_SPLIT_LINES;
     delimiter = lines ? '\n' : '\0';
 
-    /* each line is a key that needs no conversion, and is not left out */
+    /* each line is a key that needs no conversion, and only has to be hashed */
 
     plain = options->list.kind == LISTFORMAT_KEYS
             && options->key_form == BLOOM_FORM_RAW
-            && options->left_out == NULL;
+            && options->left_out == NULL && options->removed == NULL;
 
     number = block->line;
     begin = 0;
@@ -619,6 +642,7 @@ add_counts(work_t *work, collect_counts_t *counts)
     sum->left_out += counts->left_out;
     letter_case_add(&sum->letters, &counts->letters);
     sum->changed += counts->changed;
+    sum->lifted += counts->lifted;
     sum->lines += counts->lines;
     sum->empty += counts->empty;
     sum->comments += counts->comments;

@@ -10,6 +10,7 @@
 #ifndef COLLECT_H
 #define COLLECT_H
 
+#include "bloom_exceptions.h"
 #include "bloom_key.h"
 #include "bloom_layout.h"
 #include "exceptions.h"
@@ -50,6 +51,10 @@ typedef struct {
     uint64_t                *words;      /* NULL, or a filter that gets the keys
                                             at once */
     const bloom_geometry_t  *geometry;   /* of the words */
+    bloom_exceptions_t      *removed;    /* NULL, or removed keys of an image:
+                                            the keys are taken from them */
+    const uint64_t          *present;    /* with `removed`: the bits of that
+                                            image */
 } collect_options_t;
 
 /* A file that was read. */
@@ -64,6 +69,8 @@ typedef struct {
     uint64_t              left_out;      /* keys that --without leaves out */
     letter_case_t         letters;       /* of URLs */
     uint64_t              changed;       /* keys that changed the words */
+    uint64_t              lifted;        /* removed keys of which `present` has
+                                            the bits */
     uint64_t              lines;         /* that are not empty or comments */
     uint64_t              empty;         /* empty lines, or csv fields */
     uint64_t              comments;      /* lines */

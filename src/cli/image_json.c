@@ -37,7 +37,7 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
 
     json_text(json, "file", path);
     json_count(json, "size_bytes", bloom_image_file_size(image));
-    json_count(json, "version", BLOOM_IMAGE_VERSION);
+    json_count(json, "version", bloom_image_version(image));
     json_hex(json, "build_id", image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
     json_text(json, "created", format_time(time, image->created));
 
@@ -78,6 +78,7 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
     json_bool(json, "items_estimated",
               (image->flags & BLOOM_IMAGE_ESTIMATED) != 0);
     json_number(json, "items_error", items_error);
+    json_count(json, "removed", image->exceptions);
     json_number(json, "bits_per_item", image_json_bits_per_item(image));
     json_number(json, "estimated_fpr", bloom_geometry_fpr(g, image->items));
 }

@@ -11,7 +11,8 @@
 
 void
 image_lookup(image_lookup_t *lookup, const bloom_image_t *image,
-    const uint64_t *words, keyform_t *keyform, const bloom_key_t *key)
+    const uint64_t *words, const bloom_exceptions_t *removed,
+    keyform_t *keyform, const bloom_key_t *key)
 {
     unsigned       i;
     bloom_form_t  *form;
@@ -30,9 +31,16 @@ image_lookup(image_lookup_t *lookup, const bloom_image_t *image,
                              form->expression[i].len);
     }
 
-    i = bloom_layout_test_any(&image->geometry, words, hash, form->n);
+    for (i = 0; i < form->n; i++) {
+        i += bloom_layout_test_any(&image->geometry, words, hash + i,
+                                   form->n - i);
 
-    if (i < form->n) {
-        lookup->expression = &form->expression[i];
+        if (i < form->n
+            && !bloom_exceptions_has(removed, form->expression[i].data,
+                                     form->expression[i].len))
+        {
+            lookup->expression = &form->expression[i];
+            return;
+        }
     }
 }

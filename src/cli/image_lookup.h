@@ -7,21 +7,24 @@
 #ifndef IMAGE_LOOKUP_H
 #define IMAGE_LOOKUP_H
 
+#include "bloom_exceptions.h"
 #include "bloom_image.h"
 #include "keyform.h"
 
 
 typedef struct {
     const char         *why;             /* the key is invalid: the reason */
-    const bloom_key_t  *expression;      /* the first that is present; NULL: the
-                                            key is absent or invalid */
+    const bloom_key_t  *expression;      /* the first that is present and not
+                                            removed; NULL: the key is absent or
+                                            invalid */
     bloom_form_t        form;
 } image_lookup_t;
 
 
 /* Looks a key up.  The result is valid until the next use of `keyform`. */
 void image_lookup(image_lookup_t *lookup, const bloom_image_t *image,
-    const uint64_t *words, keyform_t *keyform, const bloom_key_t *key);
+    const uint64_t *words, const bloom_exceptions_t *removed,
+    keyform_t *keyform, const bloom_key_t *key);
 
 
 #endif /* IMAGE_LOOKUP_H */

@@ -67,6 +67,16 @@ refused(image_read_t *read)
 }
 
 
+/* Prints why an image is invalid. */
+static int
+invalid(image_read_t *read, const char *why)
+{
+    snprintf(read->reader.error, sizeof(read->reader.error), "%s", why);
+
+    return refused(read);
+}
+
+
 int
 image_read_header(image_read_t *read, const char *path)
 {
@@ -161,18 +171,66 @@ image_read_origin(image_read_t *read)
 
 
 int
-image_read_all(image_read_t *read)
+image_read_exceptions(image_read_t *read, uint8_t **data)
+{
+    int          rc;
+    uint8_t     *p;
+    const char  *why;
+
+    *data = NULL;
+
+    if (read->image.exceptions == 0) {
+        return CLI_OK;
+    }
+
+    *data = cli_alloc(bloom_image_exceptions_padded(&read->image));
+    p = *data;
+
+    while ((rc = bloom_image_next_exceptions(&read->reader, p)) == 1) {
+        p += read->reader.len;
+    }
+
+    if (rc == -1) {
+        return refused(read);
+    }
+
+    why = bloom_exceptions_check(*data, read->image.exceptions_size,
+                                 read->image.exceptions);
+
+    return why == NULL ? CLI_OK : invalid(read, why);
+}
+
+
+int
+image_read_removed(image_read_t *read)
+{
+    int          rc;
+    uint8_t     *data;
+    const char  *why;
+
+    rc = image_read_exceptions(read, &data);
+
+    if (rc == CLI_OK && data != NULL) {
+        why = removed_keys_take(&read->removed, &read->image, data);
+
+        if (why != NULL) {
+            rc = invalid(read, why);
+        }
+    }
+
+    free(data);
+
+    return rc;
+}
+
+
+int
+image_read_words(image_read_t *read)
 {
     int       rc;
     void     *words;
     uint8_t  *p;
     uint64_t  i, size;
-
-    rc = image_read_origin(read);
-
-    if (rc != CLI_OK) {
-        return rc;
-    }
 
     size = bloom_image_payload_size(&read->image);
 
@@ -201,6 +259,31 @@ image_read_all(image_read_t *read)
 
 
 void
+image_read_words_free(image_read_t *read)
+{
+    free(read->words);
+
+    read->words = NULL;
+    read->reader.next = 0;
+}
+
+
+int
+image_read_all(image_read_t *read)
+{
+    int  rc;
+
+    rc = image_read_origin(read);
+
+    if (rc == CLI_OK) {
+        rc = image_read_words(read);
+    }
+
+    return rc == CLI_OK ? image_read_removed(read) : rc;
+}
+
+
+void
 image_read_free(image_read_t *read)
 {
     if (read->fd != -1) {
@@ -209,6 +292,7 @@ image_read_free(image_read_t *read)
 
     free(read->words);
     free(read->origin);
+    removed_keys_free(&read->removed);
 
     read->fd = -1;
     read->words = NULL;

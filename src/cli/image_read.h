@@ -15,6 +15,7 @@
 
 #include "bloom_census.h"
 #include "bloom_image_reader.h"
+#include "removed_keys.h"
 
 
 typedef struct {
@@ -22,6 +23,7 @@ typedef struct {
     uint64_t             *words;         /* the bits; NULL: not read */
     uint8_t              *origin;        /* header of an imported filter's
                                             source; NULL: not read, or none */
+    removed_keys_t        removed;       /* empty if not read */
 
     const char           *path;
     int                   fd;            /* -1: not open */
@@ -51,7 +53,23 @@ int image_read_chunk(image_read_t *read, void *dst);
 /* Reads the header of an imported filter's source, if the image keeps one. */
 int image_read_origin(image_read_t *read);
 
-/* Reads the words and the source's header. */
+/*
+ * Reads and checks the exceptions, before the first chunk or after the last
+ * one.  *data gets image.exceptions_size bytes that the caller frees, or NULL
+ * if there are none.
+ */
+int image_read_exceptions(image_read_t *read, uint8_t **data);
+
+/* Reads the exceptions as a set. */
+int image_read_removed(image_read_t *read);
+
+/* Reads the words, when no chunk has been read. */
+int image_read_words(image_read_t *read);
+
+/* Frees the words, so that the chunks can be read again. */
+void image_read_words_free(image_read_t *read);
+
+/* Reads the words, the source's header and the removed keys. */
 int image_read_all(image_read_t *read);
 
 void image_read_free(image_read_t *read);

@@ -90,7 +90,7 @@ image_write_warn_secret(const bloom_image_t *image, const output_t *out)
 
 int
 image_write(output_t *out, bloom_image_t *image, const uint64_t *words,
-    const uint8_t *origin)
+    const uint8_t *origin, const removed_keys_t *removed)
 {
     int             rc;
     image_write_t   write;
@@ -105,7 +105,7 @@ image_write(output_t *out, bloom_image_t *image, const uint64_t *words,
         rc = image_write_chunk(&write, p);
     }
 
-    return image_write_end(&write, origin, rc != CLI_OK);
+    return image_write_end(&write, origin, removed, rc != CLI_OK);
 }
 
 
@@ -133,7 +133,51 @@ image_write_chunk(image_write_t *write, const void *data)
 }
 
 
-/* Writes header and table, after the chunks, and commits the output. */
+/* Writes the exceptions and their table, after the chunks.  An image without
+ * removed keys has none. */
+static int
+write_exceptions(image_write_t *write, const removed_keys_t *removed)
+{
+    int             rc;
+    void           *table;
+    uint8_t        *data;
+    bloom_image_t  *image;
+
+    image = write->image;
+    image->exceptions_crc = 0;
+    data = removed_keys_data(removed, image);
+
+    if (data == NULL) {
+        return CLI_OK;
+    }
+
+    if (image->exceptions_size > BLOOM_IMAGE_EXCEPTIONS_MAX) {
+        cli_error("%s: not written: its %" PRIu64 " removed keys would take %"
+                  PRIu64 " bytes, and an image can have %" PRIu64 " bytes of "
+                  "them; merge fewer images, or build a new one",
+                  write->out->name, image->exceptions, image->exceptions_size,
+                  BLOOM_IMAGE_EXCEPTIONS_MAX);
+        free(data);
+        return CLI_ERROR;
+    }
+
+    table = cli_alloc(bloom_image_exceptions_table_size(image));
+    bloom_image_seal_exceptions(image, data, table);
+
+    rc = output_write(write->out, table,
+                      bloom_image_exceptions_table_size(image)) == 0
+         && output_write(write->out, data,
+                         bloom_image_exceptions_padded(image)) == 0
+         ? CLI_OK : CLI_ERROR;
+
+    free(table);
+    free(data);
+
+    return rc;
+}
+
+
+/* Writes header and table, after all other parts, and commits the output. */
 static int
 write_header(image_write_t *write, const uint8_t *origin)
 {
@@ -177,11 +221,17 @@ write_header(image_write_t *write, const uint8_t *origin)
 
 
 int
-image_write_end(image_write_t *write, const uint8_t *origin, int failed)
+image_write_end(image_write_t *write, const uint8_t *origin,
+    const removed_keys_t *removed, int failed)
 {
     int  rc;
 
-    rc = failed ? CLI_ERROR : write_header(write, origin);
+    rc = failed ? CLI_ERROR : write_exceptions(write, removed);
+
+    if (rc == CLI_OK) {
+        rc = write_header(write, origin);
+    }
+
     free(write->table);
 
     return rc;

@@ -10,16 +10,18 @@
 
 #include "bloom_image.h"
 #include "output.h"
+#include "removed_keys.h"
 
 
 /*
  * Gives the image a new build id, the current time as its time of creation, and
  * checksums, then writes it with its words and commits it.  `origin` is the
- * header of an imported filter's source, image->origin_len bytes; NULL: none.
- * Returns CLI_OK; or CLI_ERROR after a message, with nothing left of the file.
+ * header of an imported filter's source, image->origin_len bytes, and `removed`
+ * are the removed keys; NULL: none.  Returns CLI_OK; or CLI_ERROR after a
+ * message, with nothing left of the file.
  */
 int image_write(output_t *out, bloom_image_t *image, const uint64_t *words,
-    const uint8_t *origin);
+    const uint8_t *origin, const removed_keys_t *removed);
 
 /*
  * These three functions write an image chunk by chunk, in order, so that its
@@ -38,7 +40,8 @@ typedef struct {
 int image_write_begin(image_write_t *write, output_t *out,
     bloom_image_t *image);
 int image_write_chunk(image_write_t *write, const void *data);
-int image_write_end(image_write_t *write, const uint8_t *origin, int failed);
+int image_write_end(image_write_t *write, const uint8_t *origin,
+    const removed_keys_t *removed, int failed);
 
 /* Returns "false-positive rate now 8.3e-08 %, at capacity 0.01 %", or one rate
  * if the image is full. */

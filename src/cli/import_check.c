@@ -32,6 +32,8 @@ check_key(const bloom_key_t *key, void *data)
     import_check_t   *check;
     image_lookup_t    lookup;
 
+    static const bloom_exceptions_t  none;
+
     if (key->len == 0) {
         return;
     }
@@ -39,8 +41,8 @@ check_key(const bloom_key_t *key, void *data)
     check = checking->check;
     check->keys++;
 
-    image_lookup(&lookup, checking->image, checking->words, &checking->keyform,
-                 key);
+    image_lookup(&lookup, checking->image, checking->words, &none,
+                 &checking->keyform, key);
 
     if (lookup.expression != NULL) {
         check->found++;

@@ -144,6 +144,11 @@ sub bits_of {
                    0 .. $v->{k} - 1;
     }
 
+    if ($v->{layout} eq 'double63') {
+        return map { (add($h1, mul($_, $h2)) & ~0 >> 1) % $v->{bits} }
+                   0 .. $v->{k} - 1;
+    }
+
     my $r = $v->{k} / $v->{lines};
     my $shift = { 1 => 9, 2 => 8, 4 => 7, 8 => 6 }->{$r};
     my $sector = 1 << $shift;
@@ -185,25 +190,62 @@ sub crc32c {
 
 # The parts of an image
 
+sub padded { return $_[0] . "\0" x (-length($_[0]) % $_[1]) }
+
+sub table_of {
+    return padded(pack('(L<)*', map { crc32c($_) }
+                                unpack('(a' . CHUNK . ')*', $_[0])), PAGE);
+}
+
+# The further fields of an imported filter, from byte 152 on
+
+sub origin_of {
+    my ($v) = @_;
+
+    return '' if !$v->{origin};
+    return pack('L< L< L< L< Q<', $v->{origin}, length $v->{source_header}, 0,
+                0, $v->{origin_items}) . $v->{source_header};
+}
+
+# The further fields of version 2, from byte 3584 on
+
+sub exceptions_of {
+    my ($v, $data, $table) = @_;
+
+    return pack('Q< Q< L< L<', scalar @{ $v->{exceptions} }, length $data,
+                crc32c($table), 0);
+}
+
+sub leb128 {
+    my ($n) = @_;
+
+    return $n < 128 ? chr $n : chr($n % 128 + 128) . leb128($n >> 7);
+}
+
 sub image_of {
     my ($v) = @_;
-    my $payload = "\0" x ($v->{bits} / 8);
+    my $payload = padded("\0" x (($v->{bits} + 7) / 8), LINE / 8);
 
     for my $key (@{ $v->{keys} }) {
         vec($payload, $_, 1) = 1 for bits_of($v, hash_of($v, $key));
     }
 
-    my $table = pack('(L<)*', map { crc32c($_) }
-                              unpack('(a' . CHUNK . ')*', $payload));
-    $table .= "\0" x (-length($table) % PAGE);
+    my $table = table_of($payload);
+    my $data = join '', map { pack('C Q<', $_->{kinds}, $_->{time})
+                              . leb128(length $_->{key}) . $_->{key} }
+                        @{ $v->{exceptions} };
+    my $exceptions = padded($data, LINE / 8);
+    my $second = table_of($exceptions);
 
     my $header = pack('a8 L< L< Q< Q< Q< L< L<',
-                      "\x89BLOOM\r\n", 1, 0x01020304,
-                      PAGE + length($table) + length($payload),
+                      "\x89BLOOM\r\n", length $data ? 2 : 1, 0x01020304,
+                      PAGE + length($table) + length($payload)
+                      + length($second) + length($exceptions),
                       PAGE + length($table), length($payload), CHUNK,
                       crc32c($table))
                . pack('L< L< L< L< Q< L< L< a16',
-                      { blocked => 1, classic => 2 }->{ $v->{layout} },
+                      { blocked => 1, classic => 2, double63 => 5 }->{
+                          $v->{layout} },
                       $v->{k}, $v->{lines}, $v->{flags}, $v->{bits},
                       { murmur3 => 1, siphash => 2 }->{ $v->{hash} },
                       { raw => 0, lower => 1, host => 2, url => 3 }->{
@@ -214,10 +256,17 @@ sub image_of {
                       $v->{capacity}, $v->{items}, $v->{fpr}, $v->{created},
                       $v->{as_of}, $v->{build_id});
 
+    $header .= origin_of($v);
+
+    if (length $data) {
+        $header .= "\0" x (3584 - length $header);
+        $header .= exceptions_of($v, $data, $second);
+    }
+
     $header .= "\0" x (PAGE - 4 - length $header);
     $header .= pack('L<', crc32c($header));
 
-    return $header . $table . $payload;
+    return $header . $table . $payload . $second . $exceptions;
 }
 
 sub listing_of {
@@ -251,7 +300,7 @@ sub unescape {
 
 sub read_vector {
     my ($file) = @_;
-    my %v = (keys => [], absent => [], listing => '');
+    my %v = (keys => [], absent => [], exceptions => [], listing => '');
 
     open(my $in, '<:raw', $file) or die "$file: $!\n";
 
@@ -270,10 +319,17 @@ sub read_vector {
 
         $name =~ tr/-/_/;
         $value = unescape($value) if $name =~ /^(key|absent)$/;
-        $value = pack('H*', $value) if $name =~ /^(hash_key|build_id)$/;
+        $value = pack('H*', $value)
+            if $name =~ /^(hash_key|build_id|source_header)$/;
         $value = oct $value if $value =~ /^0x/;
 
-        if ($name eq 'key' || $name eq 'absent') {
+        if ($name eq 'exception') {
+            my ($kinds, $time, $key) = split ' ', $value, 3;
+
+            push @{ $v{exceptions} },
+                 { kinds => $kinds, time => $time, key => unescape($key) };
+
+        } elsif ($name eq 'key' || $name eq 'absent') {
             push @{ $v{ $name eq 'key' ? 'keys' : 'absent' } }, $value;
         } else {
             $v{$name} = $value;

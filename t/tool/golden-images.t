@@ -54,7 +54,8 @@ for my $file (glob 't/golden/*.txt') {
     is(listing_of($image), listing_in($file),
        "the writer makes each byte of $name");
 
-    my @set = split //, unpack('b*', substr($image, -$v->{bits} / 8));
+    my @set = split //, unpack('b*', substr($image, unpack('x24 Q<', $image),
+                                            unpack('x32 Q<', $image)));
     my $maybe_present = sub {
         my ($key) = @_;
         return !grep { !$set[$_] } bits_of($v, hash_of($v, $key));
@@ -81,6 +82,26 @@ for my $file (glob 't/golden/*.txt') {
     $shown{'key with ' . (/\0/ ? 'NUL' : /[\x80-\xff]/ ? '8 bits' : 'ASCII')}++
         for @{ $v->{keys} };
     $shown{'no key'}++ if !@{ $v->{keys} };
+    $shown{'version ' . unpack('x8 L<', $image)}++;
+    $shown{'imported image of version ' . unpack('x8 L<', $image)}++
+        if $v->{origin};
+
+    my $size = 0;
+
+    for my $exception (@{ $v->{exceptions} }) {
+        my $len = length $exception->{key};
+
+        $size += 9 + ($len < 128 ? 1 : 2) + $len;
+        $shown{"exception of kinds $exception->{kinds}"}++;
+        $shown{'exception with a length of ' . ($len < 128 ? 1 : 2)}++;
+        $shown{'exception ' . ($exception->{time} ? 'with' : 'without')
+               . ' a time'}++;
+        $shown{'exception that is ' . ($maybe_present->($exception->{key})
+                                       ? 'present' : 'absent')}++;
+    }
+
+    $shown{'exceptions ' . ($size % 64 ? 'with' : 'without') . ' padding'}++
+        if $size;
 }
 
 for my $what ('blocked murmur3', 'blocked siphash', 'classic murmur3',
@@ -89,7 +110,13 @@ for my $what ('blocked murmur3', 'blocked siphash', 'classic murmur3',
               (map { "bits in a line $_" } 1, 2, 4, 8),
               'flags 0', 'flags 1', 'as of stated', 'as of not stated',
               'chunks one', 'chunks two', 'no key', 'key with NUL',
-              'key with 8 bits',
+              'key with 8 bits', 'version 1', 'version 2',
+              'imported image of version 2',
+              'exceptions with padding', 'exceptions without padding',
+              'exception with a time', 'exception without a time',
+              'exception that is present', 'exception that is absent',
+              (map { "exception of kinds $_" } 1, 2, 4, 7),
+              (map { "exception with a length of $_" } 1, 2),
               (map { "key of $_ bytes" } 1, 7, 8, 9, 15, 16, 17, 300))
 {
     ok($shown{$what}, "some vector has $what");

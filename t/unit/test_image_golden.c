@@ -11,10 +11,12 @@
 
 #include "unit.h"
 
+#include "bloom_exceptions.h"
 #include "bloom_image_reader.h"
 
 #define VECTORS   "t/golden/*.txt"
 #define KEYS_MAX  64
+#define DATA_MAX  4096
 
 
 typedef struct {
@@ -30,6 +32,8 @@ typedef struct {
     size_t          nkeys;
     blob_t          absent[KEYS_MAX];
     size_t          nabsent;
+    blob_t          source;              /* header of an imported filter */
+    uint8_t         data[DATA_MAX];      /* exceptions, and zeros */
     uint64_t        size;
     uint8_t        *bytes;               /* the listing */
 } vector_t;
@@ -38,6 +42,25 @@ enum {
     LAYOUT, K, LINES, BITS, FLAGS, HASH, SEED_OR_KEY, KEY_FORM, CAPACITY,
     ITEMS, FPR, CREATED, AS_OF, BUILD_ID, SIZE, NFIELDS
 };
+
+
+/* Returns the number of a layout, whether native or imported. */
+static uint32_t
+parse_layout(const char *name)
+{
+    uint32_t     layout;
+    const char  *found;
+
+    for (layout = 1; layout < 20; layout++) {
+        found = bloom_geometry_layout_name(layout);
+
+        if (found != NULL && strcmp(found, name) == 0) {
+            return layout;
+        }
+    }
+
+    return 0;
+}
 
 
 static void
@@ -102,6 +125,41 @@ parse_key(const vector_t *v, char *text)
 }
 
 
+/* Appends an exception, "KINDS TIME KEY", to the vector's data. */
+static void
+parse_exception(vector_t *v, char *text)
+{
+    int                 n;
+    blob_t              key;
+    uint8_t            *end;
+    unsigned            kinds;
+    uint64_t            time;
+    bloom_exception_t   exception;
+
+    if (sscanf(text, "%u %" SCNu64 " %n", &kinds, &time, &n) != 2) {
+        broken(v, text);
+    }
+
+    key = parse_key(v, text + n);
+
+    exception.kinds = kinds;
+    exception.time = time;
+    exception.key.data = (uint8_t *) key.data;
+    exception.key.len = key.len;
+
+    assert_true(v->image.exceptions_size + bloom_exception_size(&exception)
+                <= DATA_MAX);
+
+    end = bloom_exception_write(&exception,
+                                v->data + v->image.exceptions_size);
+
+    v->image.exceptions++;
+    v->image.exceptions_size = (uint64_t) (end - v->data);
+
+    free(key.data);
+}
+
+
 static void
 parse_field(vector_t *v, const char *name, char *value)
 {
@@ -127,6 +185,30 @@ parse_field(vector_t *v, const char *name, char *value)
         return;
     }
 
+    if (strcmp(name, "exception") == 0) {
+        parse_exception(v, value);
+        return;
+    }
+
+    if (strcmp(name, "origin") == 0) {
+        im->origin = (uint32_t) number;
+        return;
+    }
+
+    if (strcmp(name, "origin-items") == 0) {
+        im->origin_items = number;
+        return;
+    }
+
+    if (strcmp(name, "source-header") == 0) {
+        v->source.len = strlen(value) / 2;
+        v->source.data = malloc(v->source.len);
+        assert_non_null(v->source.data);
+        parse_hex(v, value, (uint8_t *) v->source.data, v->source.len);
+        im->origin_len = (uint32_t) v->source.len;
+        return;
+    }
+
     if (strcmp(name, "seed") == 0) {
         bloom_hasher_murmur3(&im->hasher, (uint32_t) number);
         v->fields |= 1u << SEED_OR_KEY;
@@ -144,7 +226,7 @@ parse_field(vector_t *v, const char *name, char *value)
     switch (i) {
 
     case LAYOUT:
-        im->geometry.layout = bloom_geometry_layout_parse(value, strlen(value));
+        im->geometry.layout = parse_layout(value);
         break;
 
     case K:
@@ -290,6 +372,7 @@ free_vector(vector_t *v)
         free(v->absent[i].data);
     }
 
+    free(v->source.data);
     free(v->bytes);
 }
 
@@ -306,7 +389,7 @@ static uint8_t *
 make(const vector_t *v)
 {
     size_t          i;
-    uint8_t        *file, *table;
+    uint8_t        *file, *table, *p;
     uint64_t       *words;
     bloom_image_t   image;
 
@@ -327,9 +410,21 @@ make(const vector_t *v)
     table = file + BLOOM_IMAGE_PAGE;
 
     bloom_image_seal(&image, words, table);
+    p = table + bloom_image_table_size(&image);
+    memcpy(p, words, bloom_image_payload_size(&image));
+
+    table = p + bloom_image_payload_size(&image);
+    bloom_image_seal_exceptions(&image, v->data, table);
+    p = table + bloom_image_exceptions_table_size(&image);
+    memcpy(p, v->data, bloom_image_exceptions_padded(&image));
+
     bloom_image_encode(&image, file);
-    memcpy(table + bloom_image_table_size(&image), words,
-           bloom_image_payload_size(&image));
+
+    if (v->source.len != 0) {
+        memcpy(bloom_image_origin(&image, file), v->source.data,
+               v->source.len);
+        bloom_image_encode_again(file);
+    }
 
     free(words);
 
@@ -378,7 +473,7 @@ test_the_core_reads_the_golden_image(void **state)
     size_t                 i;
     vector_t               v;
     uint64_t              *words;
-    uint8_t               *p;
+    uint8_t               *p, data[DATA_MAX];
     bloom_image_t         *got;
     bloom_image_reader_t  *reader;
 
@@ -421,6 +516,22 @@ test_the_core_reads_the_golden_image(void **state)
     }
 
     assert_int_equal(p - (uint8_t *) words, bloom_image_payload_size(got));
+
+    assert_int_equal(got->origin, v.image.origin);
+    assert_int_equal(got->origin_len, v.image.origin_len);
+    assert_int_equal(got->origin_items, v.image.origin_items);
+    assert_int_equal(got->exceptions, v.image.exceptions);
+    assert_int_equal(got->exceptions_size, v.image.exceptions_size);
+    assert_int_equal(bloom_image_version(got), got->exceptions ? 2 : 1);
+
+    if (got->exceptions != 0) {
+        assert_int_equal(bloom_image_next_exceptions(reader, data), 1);
+        assert_memory_equal(data, v.data, got->exceptions_size);
+        assert_null(bloom_exceptions_check(data, got->exceptions_size,
+                                           got->exceptions));
+    }
+
+    assert_int_equal(bloom_image_next_exceptions(reader, data), 0);
 
     for (i = 0; i < v.nkeys; i++) {
         assert_true(bloom_layout_test(&got->geometry, words,
