@@ -45,7 +45,8 @@
 #define REACH_MASK     0xffu
 #define AWAY_ONE       0x100u
 
-/* The words of a cell.  Only a first cell has a length and a time. */
+/* The words of a cell.  Only a first cell has more than a number and a part of
+ * the key. */
 #define WORD_NEXT      0                 /* number of a cell + 1; 0: none */
 #define WORD_KEY       1
 #define WORD_LEN       1
@@ -100,21 +101,35 @@ typedef struct {
 #define load_relaxed(p)    __atomic_load_n(p, __ATOMIC_RELAXED)
 #define store(p, v)        __atomic_store_n(p, v, __ATOMIC_RELEASE)
 #define store_relaxed(p, v)  __atomic_store_n(p, v, __ATOMIC_RELAXED)
-#define add(p, n)          (void) __atomic_fetch_add(p, n, __ATOMIC_ACQ_REL)
-#define sub(p, n)          (void) __atomic_fetch_sub(p, n, __ATOMIC_ACQ_REL)
+#define add(p, n)          (void) __atomic_fetch_add(p, n, __ATOMIC_SEQ_CST)
+#define sub(p, n)          (void) __atomic_fetch_sub(p, n, __ATOMIC_SEQ_CST)
 #define swap(p, old, v)                                                      \
-    __atomic_compare_exchange_n(p, old, v, 0, __ATOMIC_ACQ_REL,              \
-                                __ATOMIC_ACQUIRE)
+    __atomic_compare_exchange_n(p, old, v, 0, __ATOMIC_SEQ_CST,              \
+                                __ATOMIC_SEQ_CST)
 
 
 /* ---- sizes ---- */
 
 
-/* Returns the cells that a key of `len` bytes takes. */
-static uint32_t
-cells_of(size_t len)
+uint64_t
+bloom_exceptions_cells(size_t len)
 {
-    return (uint32_t) ((len + FIRST_BYTES + CELL_BYTES - 1) / CELL_BYTES);
+    return (len + FIRST_BYTES + CELL_BYTES - 1) / CELL_BYTES;
+}
+
+
+uint64_t
+bloom_exceptions_free(const bloom_exceptions_t *set)
+{
+    uint64_t  used;
+
+    if (set->head == NULL) {
+        return 0;
+    }
+
+    used = load(&set->head->cells_used);
+
+    return used < set->ncells ? set->ncells - used : 0;
 }
 
 
@@ -126,7 +141,7 @@ lines_for(uint64_t n)
 
 
 /* Returns the cells that n keys of `bytes` bytes in all take at most, however
- * long each of them is: cells_of() of each, summed up. */
+ * long each of them is. */
 static uint32_t
 cells_for(uint64_t n, uint64_t bytes)
 {
@@ -229,34 +244,26 @@ slot_of(const bloom_exceptions_line_t *line, bloom_hash_t hash)
 static int
 find(const bloom_exceptions_t *set, bloom_hash_t hash, place_t *place)
 {
-    uint32_t  n, reach;
+    uint32_t  n;
 
     n = home_of(set, hash);
 
     place->home = &set->lines[n];
-    place->line = place->home;
-    place->distance = 0;
-    place->slot = slot_of(place->line, hash);
 
-    if (place->slot < SLOTS) {
-        return 1;
-    }
-
-    reach = load(&place->home->away) & REACH_MASK;
-
-    while (place->distance < reach) {
-        n = n + 1 < set->nlines ? n + 1 : 0;
-
+    for (place->distance = 0; /* void */ ; place->distance++) {
         place->line = &set->lines[n];
-        place->distance++;
         place->slot = slot_of(place->line, hash);
 
         if (place->slot < SLOTS) {
             return 1;
         }
-    }
 
-    return 0;
+        if (place->distance >= (load(&place->home->away) & REACH_MASK)) {
+            return 0;
+        }
+
+        n = n + 1 < set->nlines ? n + 1 : 0;
+    }
 }
 
 
@@ -299,10 +306,9 @@ cell_at(const bloom_exceptions_t *set, uint32_t number)
 
 /* Frees a chain of n cells, which becomes the beginning of the list. */
 static void
-cells_free(const bloom_exceptions_t *set, uint32_t chain, uint32_t n)
+cells_free(const bloom_exceptions_t *set, uint32_t chain, uint64_t n)
 {
-    uint32_t                  i;
-    uint64_t                  head;
+    uint64_t                  i, head;
     bloom_exceptions_cell_t  *last, *next;
 
     last = cell_at(set, chain);
@@ -370,11 +376,12 @@ cell_take(const bloom_exceptions_t *set)
 /* Takes a chain of n cells.  Returns the number of its first cell + 1, or 0 if
  * there are fewer cells. */
 static uint32_t
-cells_take(const bloom_exceptions_t *set, uint32_t n)
+cells_take(const bloom_exceptions_t *set, uint64_t n)
 {
-    uint32_t  i, chain, number;
+    uint32_t  chain, number;
+    uint64_t  i;
 
-    if (n > set->ncells || load(&set->head->cells_used) > set->ncells - n) {
+    if (n > bloom_exceptions_free(set)) {
         return 0;
     }
 
@@ -397,7 +404,7 @@ cells_take(const bloom_exceptions_t *set, uint32_t n)
 }
 
 
-/* Copies a key with its length and time into a chain. */
+/* Copies a key, and what is known about it, into a chain. */
 static void
 cells_write(const bloom_exceptions_t *set, uint32_t chain,
     const bloom_exception_t *exception)
@@ -434,9 +441,9 @@ cells_write(const bloom_exceptions_t *set, uint32_t chain,
 
 
 /*
- * Copies a key with its length and time out of a chain.  Other processes may
- * free the cells meanwhile and use them again, so the copy is valid only if its
- * hash is the key's.  Returns 0 if it cannot be valid, else 1.
+ * Copies a key, and what is known about it, out of a chain.  Other processes
+ * may free the cells meanwhile and use them again, so the copy is valid only if
+ * its hash is the key's.  Returns 0 if it cannot be valid, else 1.
  */
 static int
 cells_read(const bloom_exceptions_t *set, uint32_t chain,
@@ -552,55 +559,19 @@ away_lower(bloom_exceptions_line_t *home)
 }
 
 
-uint64_t
-bloom_exceptions_cells(size_t len)
-{
-    return cells_of(len);
-}
-
-
-uint64_t
-bloom_exceptions_free(const bloom_exceptions_t *set)
-{
-    uint64_t  used;
-
-    if (set->head == NULL) {
-        return 0;
-    }
-
-    used = load(&set->head->cells_used);
-
-    return used < set->ncells ? set->ncells - used : 0;
-}
-
-
-int
-bloom_exceptions_room(const bloom_exceptions_t *set, size_t len)
-{
-    uint32_t  n;
-
-    if (set->head == NULL || len == 0 || len > BLOOM_EXCEPTION_KEY_MAX) {
-        return 0;
-    }
-
-    n = cells_of(len);
-
-    return load(&set->head->count) < set->nlines
-           && n <= set->ncells
-           && load(&set->head->cells_used) <= set->ncells - n;
-}
-
-
 /*
- * Gives a key that is in the set further kinds, and the time.  If another
- * process drops the key meanwhile, the order is: this update, then the drop.
+ * Gives a key that is in the set further kinds, and the time and the position.
+ * Returns 1; 0 if another process has dropped the key meanwhile.
  */
-static void
-update(const bloom_exceptions_t *set, uint32_t *first, uint32_t kinds,
+static int
+update(const bloom_exceptions_t *set, const place_t *place, uint64_t h1,
     const bloom_exception_t *exception)
 {
-    uint32_t                  old;
+    uint32_t                  old, kinds, *first;
     bloom_exceptions_cell_t  *cell;
+
+    first = &place->line->first[place->slot];
+    kinds = exception->kinds & BLOOM_EXCEPTION_KINDS;
 
     old = load(first);
     cell = cell_at(set, old & CELL_MASK);
@@ -615,6 +586,9 @@ update(const bloom_exceptions_t *set, uint32_t *first, uint32_t kinds,
     while (old != 0 && !swap(first, &old, old | kinds << CELL_BITS)) {
         /* void */
     }
+
+    return __atomic_load_n(&place->line->hash[place->slot].h1, __ATOMIC_SEQ_CST)
+           == h1;
 }
 
 
@@ -622,31 +596,36 @@ int
 bloom_exceptions_put(bloom_exceptions_t *set,
     const bloom_exception_t *exception)
 {
-    uint32_t      kinds, chain;
-    place_t       place;
-    bloom_hash_t  hash;
+    uint32_t                  kinds, chain;
+    place_t                   place;
+    bloom_hash_t              hash;
+    bloom_exceptions_line_t  *line;
 
     kinds = exception->kinds & BLOOM_EXCEPTION_KINDS;
 
-    if (set->head == NULL || kinds == 0) {
+    if (set->head == NULL || kinds == 0 || exception->key.len == 0
+        || exception->key.len > BLOOM_EXCEPTION_KEY_MAX)
+    {
         return -1;
     }
 
     hash = hash_of(set, exception->key.data, exception->key.len);
 
     if (find(set, hash, &place)) {
+        add(&set->head->puts, 1);
 
-        update(set, &place.line->first[place.slot], kinds, exception);
-        return 0;
+        if (update(set, &place, hash.h1, exception)) {
+            return 0;
+        }
     }
 
-    if (!bloom_exceptions_room(set, exception->key.len)
+    if (bloom_exceptions_count(set) >= set->nlines
         || !find_free(set, hash, &place))
     {
         return -1;
     }
 
-    chain = cells_take(set, cells_of(exception->key.len));
+    chain = cells_take(set, bloom_exceptions_cells(exception->key.len));
 
     if (chain == 0) {
         return -1;
@@ -661,9 +640,11 @@ bloom_exceptions_put(bloom_exceptions_t *set,
         away_raise(place.home, place.distance);
     }
 
-    store(&place.line->first[place.slot], chain | kinds << CELL_BITS);
-    store(&place.line->hash[place.slot].h2, hash.h2);
-    store(&place.line->hash[place.slot].h1, hash.h1);
+    line = place.line;
+
+    store(&line->first[place.slot], chain | kinds << CELL_BITS);
+    store(&line->hash[place.slot].h2, hash.h2);
+    __atomic_store_n(&line->hash[place.slot].h1, hash.h1, __ATOMIC_SEQ_CST);
 
     return 1;
 }
@@ -678,6 +659,7 @@ bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
     place_t                   place;
     bloom_hash_t              hash;
     bloom_exceptions_cell_t  *cell;
+    bloom_exceptions_line_t  *line;
 
     if (bloom_exceptions_count(set) == 0) {
         return 0;
@@ -689,39 +671,40 @@ bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
         return 0;
     }
 
-    kinds &= BLOOM_EXCEPTION_KINDS;
-    first = load(&place.line->first[place.slot]);
+    line = place.line;
+    first = load(&line->first[place.slot]);
+    cell = cell_at(set, first & CELL_MASK);
 
-    if (before != UINT64_MAX) {
-        cell = cell_at(set, first & CELL_MASK);
-
-        if (cell == NULL
-            || load_relaxed(&cell->as.pair[PAIR_POSITION]) >= before)
-        {
-            return 0;
-        }
+    if (before != UINT64_MAX
+        && (cell == NULL
+            || load_relaxed(&cell->as.pair[PAIR_POSITION]) >= before))
+    {
+        return 0;
     }
+
+    kinds &= BLOOM_EXCEPTION_KINDS;
 
     if (kinds != BLOOM_EXCEPTION_KINDS) {
 
         if ((first >> CELL_BITS & ~kinds) != 0) {
-            (void) __atomic_fetch_and(&place.line->first[place.slot],
-                                      ~(kinds << CELL_BITS), __ATOMIC_ACQ_REL);
+            (void) __atomic_fetch_and(&line->first[place.slot],
+                                      ~(kinds << CELL_BITS), __ATOMIC_SEQ_CST);
             return 0;
         }
     }
 
     h1 = hash.h1;
 
-    if (!swap(&place.line->hash[place.slot].h1, &h1, 0)) {
+    if (!swap(&line->hash[place.slot].h1, &h1, 0)) {
         return 0;
     }
 
-    /* the slot belongs to this process until `first` is 0 */
+    /* The slot belongs to this process until `first` is 0.  The key may have
+     * been dropped and put again since `first` was read above. */
 
-    first = load(&place.line->first[place.slot]);
+    first = load(&line->first[place.slot]);
 
-    cells_free(set, first & CELL_MASK, cells_of(len));
+    cells_free(set, first & CELL_MASK, bloom_exceptions_cells(len));
 
     if (place.distance != 0) {
         away_lower(place.home);
@@ -729,7 +712,7 @@ bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
 
     sub(&set->head->count, 1);
 
-    store(&place.line->first[place.slot], 0);
+    store(&line->first[place.slot], 0);
 
     return 1;
 }
@@ -856,6 +839,7 @@ bloom_exception_read(const uint8_t **p, const uint8_t *end,
 
     exception->kinds = *q;
     exception->time = bloom_get64(q + 1);
+    exception->position = 0;
 
     q += ENTRY_HEADER;
 

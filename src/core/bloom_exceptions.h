@@ -12,8 +12,8 @@
  *              and the number of the first cell of each, and how many keys
  *              whose home is this line had to go to a later one, and how far
  *     cell     64 bytes: 4 for the number of the next cell, and 60 of a key,
- *              which in the first cell begin with its length, its time and its
- *              position
+ *              which in the first cell begin with its length, its time and
+ *              its position
  *
  * There are as many lines as keys for which the set has room, so three hashes
  * for each key.  A key's home line follows from its hash, SipHash-1-3 with 128
@@ -21,14 +21,14 @@
  * one line, and further lines only if the home line has keys elsewhere.  Cells
  * are read only to list the keys.
  *
- * bloom_exceptions_has(), bloom_exceptions_drop() of all kinds, and
- * bloom_exceptions_next() take no lock, and may run at any time in any process.
- * Only one process at a time may call the other functions that change the set;
- * the caller ensures this with a lock.  If a process dies within any of them,
- * the set stays usable: a key is in it or is not, and at worst the room of the
- * one key is not used again.  A lookup that runs at the same time as a change
- * of a key may find the key or not; it finds every key that does not change,
- * and never a key that has not been put.
+ * bloom_exceptions_has(), bloom_exceptions_next(), and bloom_exceptions_drop()
+ * of all kinds at any position take no lock, and may run at any time in any
+ * process.  Only one process at a time may call bloom_exceptions_put() or
+ * another bloom_exceptions_drop(); the caller ensures this with a lock.  If a
+ * process dies within any of them, the set stays usable: a key is in it or is
+ * not, and at worst the room of the one key is not used again.  A lookup that
+ * runs at the same time as a change of a key may find the key or not; it finds
+ * every key that does not change, and never a key that has not been put.
  */
 
 #ifndef BLOOM_EXCEPTIONS_H
@@ -52,8 +52,9 @@
 
 #define BLOOM_EXCEPTION_KEY_MAX   65535
 
-/* The usual bytes for a key when the size of a set is computed.  A set of such
- * a size takes 255 bytes a key: a line, and three cells at most. */
+/* The usual bytes for a key when the size of a set is computed: two cells.  A
+ * set of such a size takes 255 bytes a key, a line and nearly three cells, so
+ * that keys of other lengths with the same sum of bytes fit too. */
 #define BLOOM_EXCEPTION_KEY_USUAL 100
 
 
@@ -147,9 +148,6 @@ int bloom_exceptions_put(bloom_exceptions_t *set,
 /* Returns how many cells a key of `len` bytes takes, and how many are free. */
 uint64_t bloom_exceptions_cells(size_t len);
 uint64_t bloom_exceptions_free(const bloom_exceptions_t *set);
-
-/* Returns 1 if there is room for one more key of `len` bytes, else 0. */
-int bloom_exceptions_room(const bloom_exceptions_t *set, size_t len);
 
 /*
  * Takes kinds from a key whose position is less than `before`, which is

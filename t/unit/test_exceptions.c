@@ -48,10 +48,27 @@ put(bloom_exceptions_t *set, const void *data, size_t len, unsigned kinds,
 
     exception.kinds = kinds;
     exception.time = time;
+    exception.position = 0;
     exception.key.data = data;
     exception.key.len = len;
 
     return bloom_exceptions_put(set, &exception);
+}
+
+
+static int
+drop(bloom_exceptions_t *set, const void *data, size_t len, unsigned kinds)
+{
+    return bloom_exceptions_drop(set, data, len, kinds, UINT64_MAX);
+}
+
+
+/* Returns 1 if there is room for one more key of `len` bytes, else 0. */
+static int
+room(bloom_exceptions_t *set, size_t len)
+{
+    return bloom_exceptions_count(set) < set->nlines
+           && bloom_exceptions_cells(len) <= bloom_exceptions_free(set);
 }
 
 
@@ -74,9 +91,9 @@ test_an_empty_set_has_no_keys(void **state)
 
     assert_int_equal(bloom_exceptions_count(&set), 0);
     assert_int_equal(bloom_exceptions_has(&set, "a", 1), 0);
-    assert_int_equal(bloom_exceptions_room(&set, 1), 0);
+    assert_int_equal(room(&set, 1), 0);
     assert_int_equal(put(&set, "a", 1, BLOOM_EXCEPTION_REMOVED, 1), -1);
-    assert_int_equal(bloom_exceptions_drop(&set, "a", 1, 7, UINT64_MAX), 0);
+    assert_int_equal(drop(&set, "a", 1, 7), 0);
 
     cursor = 0;
     assert_int_equal(bloom_exceptions_next(&set, &cursor, &exception, buf), 0);
@@ -114,22 +131,61 @@ test_kinds_and_time_of_a_key(void **state)
     assert_int_equal(exception.key.data[0], 'a');
     assert_int_equal(bloom_exceptions_next(&set, &cursor, &exception, buf), 0);
 
-    assert_int_equal(bloom_exceptions_drop(&set, "a", 1,
-                                           BLOOM_EXCEPTION_REMOVED,
-                                               UINT64_MAX), 0);
+    assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_REMOVED), 0);
     assert_int_equal(bloom_exceptions_has(&set, "a", 1),
                      BLOOM_EXCEPTION_LEARNED);
-    assert_int_equal(bloom_exceptions_drop(&set, "a", 1,
-                                           BLOOM_EXCEPTION_BUILT,
-                                               UINT64_MAX), 0);
-    assert_int_equal(bloom_exceptions_drop(&set, "a", 1,
-                                           BLOOM_EXCEPTION_LEARNED,
-                                               UINT64_MAX), 1);
+    assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_BUILT), 0);
+    assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_LEARNED), 1);
     assert_int_equal(bloom_exceptions_has(&set, "a", 1), 0);
     assert_int_equal(bloom_exceptions_count(&set), 0);
 
     assert_int_equal(put(&set, "a", 1, 0, 1), -1);
     assert_int_equal(put(&set, "", 0, 7, 1), -1);
+
+    free(set.head);
+}
+
+
+/* A record that is older than the one that made the key an exception changes
+ * neither its time nor its position, and does not drop it. */
+static void
+test_positions_of_a_key(void **state)
+{
+    uint8_t             buf[BLOOM_EXCEPTION_KEY_MAX];
+    unsigned            i;
+    uint64_t            cursor;
+    bloom_exception_t   in, out;
+    bloom_exceptions_t  set;
+
+    static const uint64_t  positions[][2] = {
+        { 100, 100 }, { 50, 100 }, { 100, 100 }, { 200, 200 }
+    };
+
+    (void) state;
+
+    make(&set, 10);
+
+    for (i = 0; i < array_len(positions); i++) {
+        in.kinds = BLOOM_EXCEPTION_REMOVED;
+        in.time = positions[i][0] + 1;
+        in.position = positions[i][0];
+        in.key.data = (const uint8_t *) "a";
+        in.key.len = 1;
+
+        assert_int_equal(bloom_exceptions_put(&set, &in), i == 0);
+
+        cursor = 0;
+        assert_int_equal(bloom_exceptions_next(&set, &cursor, &out, buf), 1);
+        assert_int_equal(out.position, positions[i][1]);
+        assert_int_equal(out.time, positions[i][1] + 1);
+    }
+
+    assert_int_equal(bloom_exceptions_drop(&set, "a", 1, 7, 199), 0);
+    assert_int_equal(bloom_exceptions_drop(&set, "a", 1, 7, 200), 0);
+    assert_int_equal(bloom_exceptions_has(&set, "a", 1), 2);
+    assert_int_equal(bloom_exceptions_drop(&set, "a", 1, 1, 201), 0);
+    assert_int_equal(bloom_exceptions_drop(&set, "a", 1, 2, 201), 1);
+    assert_int_equal(bloom_exceptions_has(&set, "a", 1), 0);
 
     free(set.head);
 }
@@ -231,7 +287,7 @@ test_random_operations_are_those_of_a_table(void **state)
                          known[number].kinds);
 
         if (unit_random(&random) % 16 < (i / 100000 % 2 ? 5 : 12)) {
-            rc = bloom_exceptions_room(&set, len);
+            rc = room(&set, len);
 
             if (known[number].kinds != 0) {
                 rc = 0;
@@ -255,8 +311,7 @@ test_random_operations_are_those_of_a_table(void **state)
 
         rc = known[number].kinds != 0 && (known[number].kinds & ~kinds) == 0;
 
-        assert_int_equal(bloom_exceptions_drop(&set, key, len, kinds,
-            UINT64_MAX), rc);
+        assert_int_equal(drop(&set, key, len, kinds), rc);
         known[number].kinds &= ~kinds;
 
         if (i % 50000 == 0) {
@@ -271,7 +326,7 @@ test_random_operations_are_those_of_a_table(void **state)
 
     for (number = 0; number < KEYS; number++) {
         len = key_of(number, key);
-        (void) bloom_exceptions_drop(&set, key, len, 7, UINT64_MAX);
+        (void) drop(&set, key, len, 7);
         known[number].kinds = 0;
     }
 
@@ -298,28 +353,26 @@ test_a_set_has_the_room_for_which_it_was_made(void **state)
 
     for (n = 1; n < 5000; n = n * 3 / 2 + 1) {
 
-        /* lengths that fill cells badly, and of 108 bytes on average */
+        /* lengths that fill cells badly, and of 100 bytes on average */
 
         make(&set, n);
 
         for (round = 0; round < 50; round++) {
             for (i = 0; i < n; i++) {
-                len = i % 2 ? 167 : 49;
+                len = i % 2 ? 159 : 41;
                 memcpy(key, &i, 4);
                 memcpy(key + 4, &round, 4);
 
-                assert_int_equal(bloom_exceptions_room(&set, len), 1);
+                assert_int_equal(room(&set, len), 1);
                 assert_int_equal(put(&set, key, len, 2, i), 1);
             }
 
-            assert_int_equal(bloom_exceptions_room(&set, 1), 0);
+            assert_int_equal(room(&set, 1), 0);
             assert_int_equal(put(&set, "x", 1, 2, 0), -1);
 
             for (i = 0; i < n; i++) {
                 memcpy(key, &i, 4);
-                assert_int_equal(bloom_exceptions_drop(&set, key,
-                                                       i % 2 ? 167 : 49, 7,
-                                                           UINT64_MAX), 1);
+                assert_int_equal(drop(&set, key, i % 2 ? 159 : 41, 7), 1);
             }
 
             assert_int_equal(bloom_exceptions_count(&set), 0);
@@ -353,7 +406,7 @@ test_keys_of_any_length(void **state)
     bloom_exceptions_t  set;
 
     static const size_t  lengths[] = {
-        1, 47, 48, 49, 107, 108, 109, 168, 169, 1000, 65534, 65535
+        1, 39, 40, 41, 99, 100, 101, 160, 161, 1000, 65534, 65535
     };
 
     (void) state;
@@ -383,14 +436,12 @@ test_keys_of_any_length(void **state)
         assert_int_equal(exception.key.len, len);
         assert_memory_equal(exception.key.data, key, len);
 
-        assert_int_equal(bloom_exceptions_drop(&set, key, len, 7,
-            UINT64_MAX), 1);
+        assert_int_equal(drop(&set, key, len, 7), 1);
         assert_int_equal(set.head->cells_used, 0);
         free(set.head);
     }
 
     make_sized(&set, 1, 70000);
-    assert_int_equal(bloom_exceptions_room(&set, 65536), 0);
     assert_int_equal(put(&set, key, 65536, 2, 3), -1);
     free(set.head);
 
@@ -553,6 +604,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_an_empty_set_has_no_keys),
         cmocka_unit_test(test_kinds_and_time_of_a_key),
+        cmocka_unit_test(test_positions_of_a_key),
         cmocka_unit_test(test_random_operations_are_those_of_a_table),
         cmocka_unit_test(test_a_set_has_the_room_for_which_it_was_made),
         cmocka_unit_test(test_keys_of_any_length),
