@@ -2,10 +2,12 @@
 
 /*
  * A lookup reads the generation, tests the key in the bank it names, and starts
- * again if the generation has changed.
+ * again if the generation has changed.  A key that the bits have is present
+ * unless it is an exception, so only present keys pay for exceptions.
  */
 
 #include "ngx_bloom_lookup.h"
+#include "ngx_bloom_parts.h"
 #include "bloom_bits.h"
 
 
@@ -19,6 +21,8 @@ static ngx_inline ngx_int_t ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone,
 static ngx_inline ngx_int_t ngx_bloom_lookup_end(ngx_bloom_zone_t *zone);
 static ngx_inline ngx_uint_t ngx_bloom_lookup_answer(int present,
     ngx_uint_t behind);
+static ngx_inline ngx_uint_t ngx_bloom_lookup_removed(ngx_bloom_zone_t *zone,
+    const u_char *data, size_t len);
 static ngx_inline ngx_uint_t ngx_bloom_lookup_key(ngx_bloom_zone_t *zone,
     ngx_str_t *key, ngx_uint_t exact, ngx_pool_t *pool);
 static ngx_int_t ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
@@ -27,6 +31,8 @@ static ngx_inline int ngx_bloom_lookup_one(ngx_bloom_zone_t *zone,
     bloom_key_t *canonical, ngx_str_t *key, u_char *buf);
 static int ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, ngx_uint_t exact, u_char *buf);
+static int ngx_bloom_lookup_any_kept(ngx_bloom_zone_t *zone,
+    const bloom_form_t *keys, const bloom_hash_t *hash, unsigned found);
 static const char *ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone,
     bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key,
     ngx_uint_t exact, u_char *buf);
@@ -39,10 +45,8 @@ static void ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 static ngx_uint_t ngx_bloom_lookup_group(ngx_bloom_zone_t *zone,
     const ngx_str_t *key, ngx_uint_t n, ngx_uint_t exact, u_char *answer,
     u_char *buf);
-static ngx_uint_t ngx_bloom_lookup_cut(ngx_str_t *part, u_char **pos,
-    u_char *end, u_char separator);
-static ngx_uint_t ngx_bloom_lookup_next_part(ngx_str_t *part, u_char **pos,
-    u_char *end, u_char separator);
+static uint64_t ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone,
+    const ngx_str_t *key, ngx_uint_t exact, uint64_t present, u_char *buf);
 
 
 /* A buffer in which keys are converted to their form; longer keys use the pool.
@@ -118,6 +122,15 @@ ngx_bloom_lookup_answer(int present, ngx_uint_t behind)
 }
 
 
+/* Returns 1 if an expression that the bits have is an exception: it is absent.
+ * Call it before ngx_bloom_lookup_end(). */
+static ngx_inline ngx_uint_t
+ngx_bloom_lookup_removed(ngx_bloom_zone_t *zone, const u_char *data, size_t len)
+{
+    return bloom_exceptions_has(&zone->exceptions, data, len) != 0;
+}
+
+
 ngx_uint_t
 ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 {
@@ -164,7 +177,8 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
 
         } else {
             hash = bloom_hash(&zone->hasher, key->data, key->len);
-            present = bloom_layout_test(&zone->geometry, zone->words, hash);
+            present = bloom_layout_test(&zone->geometry, zone->words, hash)
+                      && !ngx_bloom_lookup_removed(zone, key->data, key->len);
 
             rc = ngx_bloom_lookup_end(zone);
 
@@ -244,7 +258,8 @@ ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
     hash = bloom_hash(&zone->hasher, canonical->data, canonical->len);
 
-    return bloom_layout_test(&zone->geometry, zone->words, hash);
+    return bloom_layout_test(&zone->geometry, zone->words, hash)
+           && !ngx_bloom_lookup_removed(zone, canonical->data, canonical->len);
 }
 
 
@@ -269,7 +284,39 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
     ngx_bloom_lookup_found.expression = found;
 
-    return found < keys.n;
+    if (found == keys.n) {
+        return 0;
+    }
+
+    return bloom_exceptions_count(&zone->exceptions) == 0
+           || ngx_bloom_lookup_any_kept(zone, &keys, hash, found);
+}
+
+
+/* Finds the first expression, from `found` on, that the bits have and that is
+ * no exception.  Returns 1, or 0 if there is none. */
+static int
+ngx_bloom_lookup_any_kept(ngx_bloom_zone_t *zone, const bloom_form_t *keys,
+    const bloom_hash_t *hash, unsigned found)
+{
+    while (found < keys->n) {
+
+        if (!ngx_bloom_lookup_removed(zone, keys->expression[found].data,
+                                      keys->expression[found].len))
+        {
+            ngx_bloom_lookup_found.expression = found;
+            return 1;
+        }
+
+        found++;
+
+        if (found < keys->n) {
+            found += bloom_layout_test_any(&zone->geometry, zone->words,
+                                           hash + found, keys->n - found);
+        }
+    }
+
+    return 0;
 }
 
 
@@ -412,7 +459,9 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
         && zone->generation == prefetch->generation)
     {
         present = bloom_layout_test(&zone->geometry, zone->words,
-                                    prefetch->hash);
+                                    prefetch->hash)
+                  && !ngx_bloom_lookup_removed(zone, prefetch->key.data,
+                                               prefetch->key.len);
 
         if (ngx_bloom_lookup_end(zone) == NGX_OK) {
             *key = prefetch->key;
@@ -519,7 +568,7 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
         pos = text->data;
 
         do {
-            n = ngx_bloom_lookup_cut(part, &pos, end, separator);
+            n = ngx_bloom_parts_cut(part, BLOOM_BATCH, &pos, end, separator);
 
             ngx_bloom_lookup_keys(zone, part, n, exact, answer, buf);
 
@@ -551,7 +600,7 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     pos = text->data;
 
     do {
-        n = ngx_bloom_lookup_cut(part, &pos, end, separator);
+        n = ngx_bloom_parts_cut(part, BLOOM_BATCH, &pos, end, separator);
         tally[NGX_BLOOM_UNKNOWN] += n;
     } while (n == BLOOM_BATCH);
 }
@@ -577,7 +626,7 @@ static ngx_uint_t
 ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf)
 {
-    uint64_t      present, asked[BLOOM_BATCH];
+    uint64_t      present, found, asked[BLOOM_BATCH];
     ngx_uint_t    i, j, most, lines;
     bloom_form_t  keys;
     bloom_hash_t  hash[BLOOM_BATCH];
@@ -628,15 +677,17 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             continue;
         }
 
-        answer[j] = (asked[j] & present) ? NGX_BLOOM_PRESENT
-                                         : NGX_BLOOM_ABSENT;
+        found = (asked[j] & present) >> __builtin_ctzll(asked[j]);
 
-        if (answer[j] == NGX_BLOOM_PRESENT
-            && ngx_bloom_lookup_found.key.data == NULL)
-        {
+        if (found != 0 && bloom_exceptions_count(&zone->exceptions) != 0) {
+            found = ngx_bloom_lookup_kept(zone, &key[j], exact, found, buf);
+        }
+
+        answer[j] = found ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT;
+
+        if (found != 0 && ngx_bloom_lookup_found.key.data == NULL) {
             ngx_bloom_lookup_found.key = key[j];
-            ngx_bloom_lookup_found.expression =
-                __builtin_ctzll(asked[j] & present) - __builtin_ctzll(asked[j]);
+            ngx_bloom_lookup_found.expression = __builtin_ctzll(found);
         }
     }
 
@@ -644,56 +695,36 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 }
 
 
-/* Cuts off the next parts of a list, at most BLOOM_BATCH.  Returns how many;
- * fewer at the end of the list. */
-static ngx_uint_t
-ngx_bloom_lookup_cut(ngx_str_t *part, u_char **pos, u_char *end,
-    u_char separator)
+/*
+ * Returns which of a key's expressions, of those that the bits have, are no
+ * exceptions: bit i belongs to expression i.  Makes the expressions of the key
+ * again, because the buffer has those of the last key.
+ */
+static uint64_t
+ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t exact, uint64_t present, u_char *buf)
 {
-    ngx_uint_t  n;
+    unsigned      i;
+    bloom_key_t   k;
+    bloom_form_t  keys;
 
-    for (n = 0; n < BLOOM_BATCH; n++) {
-        if (!ngx_bloom_lookup_next_part(&part[n], pos, end, separator)) {
-            break;
+    k.data = key->data;
+    k.len = key->len;
+
+    if (bloom_form_expand(zone->form, &keys, &k, buf) != NULL) {
+        return present;
+    }
+
+    for (i = 0; i < (exact ? 1 : keys.n); i++) {
+        if ((present & (uint64_t) 1 << i)
+            && ngx_bloom_lookup_removed(zone, keys.expression[i].data,
+                                        keys.expression[i].len))
+        {
+            present &= ~((uint64_t) 1 << i);
         }
     }
 
-    return n;
-}
-
-
-static ngx_uint_t
-ngx_bloom_lookup_next_part(ngx_str_t *part, u_char **pos, u_char *end,
-    u_char separator)
-{
-    u_char  *p, *last;
-
-    while (*pos < end) {
-        p = *pos;
-        last = ngx_strlchr(p, end, separator);
-
-        if (last == NULL) {
-            last = end;
-        }
-
-        *pos = last + 1;
-
-        while (p < last && (*p == ' ' || *p == '\t')) {
-            p++;
-        }
-
-        while (p < last && (last[-1] == ' ' || last[-1] == '\t')) {
-            last--;
-        }
-
-        if (p < last) {
-            part->data = p;
-            part->len = last - p;
-            return 1;
-        }
-    }
-
-    return 0;
+    return present;
 }
 
 
@@ -799,7 +830,18 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             }
 
             for (j = 0; j < lookup->keys.n; j++) {
-                if (bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
+                if (!bloom_layout_test(&zone->geometry, zone->words, hash[j]))
+                {
+                    continue;
+                }
+
+                if (ngx_bloom_lookup_removed(zone,
+                                             lookup->keys.expression[j].data,
+                                             lookup->keys.expression[j].len))
+                {
+                    lookup->removed |= (uint32_t) 1 << j;
+
+                } else {
                     lookup->matches |= (uint32_t) 1 << j;
                 }
             }

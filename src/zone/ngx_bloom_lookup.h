@@ -6,7 +6,9 @@
  * No function here takes a lock or waits.  Each call takes its answers from one
  * whole generation, the one that serves at that moment.  The key form of its
  * image applies: a key is looked up by all expressions that bloom_form_expand()
- * makes of it, unless the caller asks for the canonical key alone.
+ * makes of it, unless the caller asks for the canonical key alone.  Each
+ * expression counts by itself: if one of them was removed, the key is still
+ * present if another one is.
  */
 
 #ifndef _NGX_BLOOM_LOOKUP_H_INCLUDED_
@@ -130,6 +132,9 @@ typedef struct {
                                             key that it does not find */
     uint32_t            matches;         /* bit i: keys.expression[i] is maybe
                                             present */
+    uint32_t            removed;         /* bit i: all bits of
+                                            keys.expression[i] are set, but it
+                                            is an exception and thus absent */
     uint32_t            k;               /* number of bits per key */
     uint64_t            bits[BLOOM_K_MAX];   /* places of the bits of the
                                                 canonical key,

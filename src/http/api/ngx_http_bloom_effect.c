@@ -24,6 +24,8 @@ static void ngx_http_bloom_effect_in(ngx_http_bloom_text_t *text,
     ngx_http_bloom_place_t *place);
 static void ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
     ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *rule);
+static void ngx_http_bloom_effect_expression(ngx_http_bloom_text_t *text,
+    ngx_bloom_lookup_t *lookup, uint32_t which);
 static ngx_uint_t ngx_http_bloom_effect_is_named(ngx_http_bloom_rule_t *rule);
 
 
@@ -235,9 +237,7 @@ static void
 ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
     ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *rule)
 {
-    unsigned                 i;
-    ngx_str_t                found;
-    bloom_key_t             *key;
+    uint32_t                 removed;
     ngx_bloom_zone_t        *zone;
     ngx_bloom_lookup_t      *lookup;
     ngx_http_bloom_stats_t   stats;
@@ -256,20 +256,20 @@ ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
 
     case NGX_BLOOM_ABSENT:
         ngx_http_bloom_text_printf(text, " does not find it");
+
+        removed = lookup->removed & (rule->exact ? 1 : UINT32_MAX);
+
+        if (removed != 0) {
+            ngx_http_bloom_text_printf(text, ": ");
+            ngx_http_bloom_effect_expression(text, lookup, removed);
+            ngx_http_bloom_text_printf(text, " was removed");
+        }
+
         return;
 
     case NGX_BLOOM_PRESENT:
-
-        for (i = 0; !(lookup->matches >> i & 1); i++) { /* void */ }
-
-        key = &lookup->keys.expression[i];
-
-        found.data = (u_char *) key->data;
-        found.len = ngx_min(key->len, NGX_HTTP_BLOOM_EFFECT_SHOWN);
-
         ngx_http_bloom_text_printf(text, " finds ");
-        ngx_http_bloom_text_append(text, &found);
-        ngx_http_bloom_text_printf(text, found.len < key->len ? "..." : "");
+        ngx_http_bloom_effect_expression(text, lookup, lookup->matches);
         return;
 
     case NGX_BLOOM_UNKNOWN:
@@ -281,6 +281,24 @@ ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
         ngx_http_bloom_text_printf(text, " calls it invalid: it %s",
                                    lookup->why);
     }
+}
+
+
+/* Appends the first of the expressions that the bits of `which` choose. */
+static void
+ngx_http_bloom_effect_expression(ngx_http_bloom_text_t *text,
+    ngx_bloom_lookup_t *lookup, uint32_t which)
+{
+    ngx_str_t     shown;
+    bloom_key_t  *key;
+
+    key = &lookup->keys.expression[__builtin_ctz(which)];
+
+    shown.data = (u_char *) key->data;
+    shown.len = ngx_min(key->len, NGX_HTTP_BLOOM_EFFECT_SHOWN);
+
+    ngx_http_bloom_text_append(text, &shown);
+    ngx_http_bloom_text_printf(text, shown.len < key->len ? "..." : "");
 }
 
 
