@@ -50,7 +50,7 @@ bench := $(patsubst bench/%.c,build/bench/%, \
         test-nginx-1.26 test-sanitize test-sanitize-unit \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos spellings dashboard dashboard-packages screenshots \
-        bench lists pictures install clean help
+        bench removals lists pictures install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -332,6 +332,9 @@ docs/analyze-%.svg: build/ngx-bloom scripts/analyze.gnuplot
 
 bench: deps-bench all $(bench)  ## measure BENCH (all sections) and write bench/results
 	scripts/bench.sh $(BENCH)
+
+removals: all  ## remove 100,000 of ten million keys, then ask for every key
+	TEST_NGINX_LARGE=1 $(installed) prove -v -It/lib t/zone/remove-scale.t
 
 lists: all  ## find the entries of published lists through nginx (LISTS: options)
 	scripts/measure-lists.pl $(LISTS)

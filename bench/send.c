@@ -8,7 +8,7 @@
  *
  * A KIND is
  *
- *     NAME,METHOD,URI,COUNT,KEYS[,STATUS]
+ *     NAME,METHOD,URI,COUNT,KEYS[,STATUS[,AS]]
  *
  * STATUS is the expected status of the answers, by default 200; a request with
  * another status has failed.  "{FROM-TO}" in the URI stands for a random number
@@ -17,6 +17,8 @@
  *
  * A kind sends COUNT requests.  The body of each has KEYS new keys, one per
  * line: numbers of nine digits, from FIRST on.  With 0 keys there is no body.
+ * With AS, the name of an earlier kind, the keys are not new: they are those
+ * that the earlier kind had in the same round.
  * In each round all kinds have their turn, in this order, so that disturbances
  * affect them equally.  Bodies are made before the clock starts.
  *
@@ -40,12 +42,14 @@
 
 
 typedef struct {
-    const char  *name;
-    const char  *method;
-    const char  *uri;
-    long         count;
-    long         keys;
-    int          status;
+    const char    *name;
+    const char    *method;
+    const char    *uri;
+    long           count;
+    long           keys;
+    int            status;
+    int            as;                   /* the kind with these keys, or -1 */
+    unsigned long  first;                /* key of this round */
 } kind_t;
 
 
@@ -147,11 +151,12 @@ any(unsigned long from, unsigned long to)
 static size_t
 make(const kind_t *kind, char **text)
 {
-    int       len, digits, parts, k;
-    char      head[1024], uri[512], number[24], *p;
-    long      i, j;
-    size_t    size;
-    random_t  part[RANDOM];
+    int            len, digits, parts, k;
+    char           head[1024], uri[512], number[24], *p;
+    long           i, j;
+    size_t         size;
+    random_t       part[RANDOM];
+    unsigned long  key;
 
     snprintf(uri, sizeof(uri), "%s", kind->uri);
 
@@ -172,6 +177,7 @@ make(const kind_t *kind, char **text)
     }
 
     *text = p;
+    key = kind->first;
 
     for (i = 0; i < kind->count; i++) {
         memcpy(p, head, (size_t) len);
@@ -185,7 +191,7 @@ make(const kind_t *kind, char **text)
         p += len;
 
         for (j = 0; j < kind->keys; j++, p += KEY_LEN) {
-            sprintf(p, "%09lu\n", next_key++);
+            sprintf(p, "%09lu\n", key++);
         }
     }
 
@@ -197,7 +203,7 @@ static void
 run(int fd, const kind_t *kind, long round, const char *pid)
 {
     char                  *text;
-    long                   i, n, received, added, failed, durable;
+    long                   i, n, received, added, removed, failed, durable;
     size_t                 size;
     double                 took;
     uint64_t               begun;
@@ -208,6 +214,7 @@ run(int fd, const kind_t *kind, long round, const char *pid)
 
     received = 0;
     added = 0;
+    removed = 0;
     failed = 0;
     durable = 0;
 
@@ -241,6 +248,9 @@ run(int fd, const kind_t *kind, long round, const char *pid)
         n = http_number(&answer, "added");
         added += (n > 0) ? n : 0;
 
+        n = http_number(&answer, "removed");
+        removed += (n > 0) ? n : 0;
+
         durable += (strstr(answer.body, "\"durable\":true") != NULL);
     }
 
@@ -251,12 +261,12 @@ run(int fd, const kind_t *kind, long round, const char *pid)
     used(pid, is);
 
     printf("{\"name\":\"%s\",\"round\":%ld,\"requests\":%ld,\"failed\":%ld,"
-           "\"keys\":%ld,\"received\":%ld,\"added\":%ld,\"durable\":%ld,"
-           "\"seconds\":%.9f,\"cpu\":%.9f,\"waited\":%.9f,"
+           "\"keys\":%ld,\"received\":%ld,\"added\":%ld,\"removed\":%ld,"
+           "\"durable\":%ld,\"seconds\":%.9f,\"cpu\":%.9f,\"waited\":%.9f,"
            "\"client_waited\":%.9f}\n",
            kind->name, round, kind->count, failed, kind->count * kind->keys,
-           received, added, durable, took, (double) (is[0] - was[0]) / 1e9,
-           (double) (is[1] - was[1]) / 1e9,
+           received, added, removed, durable, took,
+           (double) (is[0] - was[0]) / 1e9, (double) (is[1] - was[1]) / 1e9,
            (double) (ours[1] - mine[1]) / 1e9);
     fflush(stdout);
 
@@ -267,7 +277,7 @@ run(int fd, const kind_t *kind, long round, const char *pid)
 int
 main(int argc, char **argv)
 {
-    int          opt, port, fd, kinds, i;
+    int          opt, port, fd, kinds, i, j;
     char        *text;
     long         rounds, round;
     kind_t       kind[16];
@@ -317,12 +327,32 @@ main(int argc, char **argv)
         kind[i].count = atol(part(&text));
         kind[i].keys = atol(part(&text));
         kind[i].status = (text != NULL) ? atoi(part(&text)) : 200;
+        kind[i].as = -1;
+
+        for (j = 0; text != NULL && j < i; j++) {
+            if (strcmp(kind[j].name, text) == 0) {
+                kind[i].as = j;
+            }
+        }
+
+        if (text != NULL && kind[i].as == -1) {
+            die("%s: no earlier kind is called \"%s\"", kind[i].name, text);
+        }
     }
 
     fd = http_connect(port);
 
     for (round = 0; round < rounds; round++) {
         for (i = 0; i < kinds; i++) {
+
+            if (kind[i].as != -1) {
+                kind[i].first = kind[kind[i].as].first;
+
+            } else {
+                kind[i].first = next_key;
+                next_key += (unsigned long) (kind[i].count * kind[i].keys);
+            }
+
             run(fd, &kind[i], round, pid);
         }
     }

@@ -23,8 +23,8 @@ cd "$(dirname "$0")/.."
 
 sections=("$@")
 [ $# -gt 0 ] || sections=(instructions costs lookups lookups-zone requests
-                           rules build pages additions latency reload replay
-                           incident import)
+                           rules build pages additions removals latency
+                           reload replay incident import)
 
 for section in "${sections[@]}"; do
     if [ ! -e "bench/$section.pl" ]; then

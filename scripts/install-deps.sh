@@ -105,6 +105,8 @@ if [ "$1" = bench ]; then
     command_of go golang-go
     file_of /usr/share/gocode/src/github.com/bits-and-blooms/bloom/bloom.go \
             golang-github-willf-bloom-dev
+    file_of /usr/share/gocode/src/github.com/seiflotfy/cuckoofilter/doc.go \
+            golang-github-seiflotfy-cuckoofilter-dev
     header_of rocksdb/filter_policy.h librocksdb-dev
 fi
 

@@ -1,15 +1,17 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A model checker of additions: clients use a real nginx while random events
-# happen to it.  The checker stops at the first broken promise, and ends with
-# its counts.
+# A model checker of additions and removals: clients use a real nginx while
+# random events happen to it.  The checker stops at the first broken promise,
+# and ends with its counts.
 #
 #   perl -It/lib t/chaos/chaos.pl --time 10m
 #
-# The files are in lib/Chaos: Events.pm, Failures.pm and Attacks.pm have the
-# events; Client.pm has what the clients do and check; Ledger.pm decides which
-# failures of a request are excused.
+# The files are in lib/Chaos: Events.pm, Removals.pm, Failures.pm and Attacks.pm
+# have the events; Client.pm, ClientRemovals.pm and SharedKeys.pm have what the
+# clients do and check; Ledger.pm decides which failures of a request are
+# excused, and History.pm which answers are allowed about keys that clients
+# share.
 
 use strict;
 use warnings;
@@ -31,6 +33,7 @@ use BloomTest::Process qw(spawn now alive wait_until time_limit);
 
 use Chaos::Client;
 use Chaos::Events;
+use Chaos::History;
 use Chaos::Ledger;
 
 my %option = (time => '30s', seed => int rand 1e9, workers => 0, clients => 3,
@@ -53,7 +56,7 @@ usage: chaos.pl [--time 10m] [--seed N] [--workers N] [--clients N]
   --no-witness
             does not record what processes of root do
   --break   breaks a promise by hand: journal, ledger, pair, base, acknowledged,
-            lost, root
+            lost, root, removal, lift, return, image
 USAGE
 
 my %unit = ('' => 1, s => 1, m => 60, h => 3600);
@@ -82,6 +85,8 @@ my $user = $> == 0 && eval { hostile_user() };
 my $t = BloomTest->new($user ? (user => $user->{conf}) : ());
 my $dir = $t->testdir;
 my $ledger = Chaos::Ledger->new("$dir/ledger");
+my $history = Chaos::History->new(Chaos::Ledger->new("$dir/ledger"));
+my $removals = max(2000, int $option{keys} / 50);
 my $disk = BloomTest::Disk->new($t, 'state');
 my $witness = $user && $option{witness} ? BloomTest::Witness->new($t, 'state') : undef;
 my $memory = BloomTest::Memory->new;
@@ -89,9 +94,9 @@ my $clock = BloomTest::Clock->new($t);
 my (@clients, @history, $problem);
 
 my $events = Chaos::Events->new(
-    t => $t, ledger => $ledger, disk => $disk, keys => $option{keys},
-    workers => $option{workers}, break => $option{break},
-    user => $user, witness => $witness, clock => $clock,
+    t => $t, ledger => $ledger, history => $history, disk => $disk,
+    keys => $option{keys}, removals => $removals,
+    workers => $option{workers}, break => $option{break}, user => $user, witness => $witness, clock => $clock,
     memory => $memory,
     skip => { map { $_ => 1 } @skip },
     command => \&command, note => sub { $history[-1] .= "($_[0])" });
@@ -123,6 +128,8 @@ for (@clients) {
     wait_until(sub { !alive($_->{pid}) }) or $problem //= 'a client stays';
 }
 
+$problem //= attempt(sub { judge(now()) });
+
 $memory->give_back if $memory;
 report();
 done_testing;
@@ -139,6 +146,7 @@ sub begin_client {
         t => $t, number => $number, ledger => Chaos::Ledger->new("$dir/ledger"),
         zones => ['shield', 'empty'],
         limit => int($option{keys} * 0.9 / $option{clients}),
+        removals => int($removals * 0.5 / $option{clients}),
         disk_full => sub { -e "$dir/disk.refuses" },
         commands => $commands, answers => $answers);
 
@@ -199,7 +207,22 @@ sub happens {
         $events->$event;
         command($number % 10 == 0 ? 'verify all' : 'verify some');
         $events->check;
+        judge(now() - 1);
     });
+}
+
+
+# Judges the answers about shared keys that clients got before this time.
+
+sub judge {
+    my ($before) = @_;
+
+    $history->read_files(map { "$dir/client.$_->{number}.history" } @clients);
+    my @wrong = $history->judge($before);
+
+    $events->{count}{/^(\w+)/ ? $1 : 'failed'}++ for @wrong;
+    splice @wrong, 10 if @wrong > 10;
+    die map { "$_\n" } @wrong if @wrong;
 }
 
 
@@ -224,8 +247,9 @@ sub report {
         $sum{$_} += $count{$_} for keys %count;
     }
 
-    $sum{$_} //= 0 for qw(requests acked asked unknown again cut refused lost
-                          torn failed images absent false events);
+    $sum{$_} //= 0 for qw(requests acked removed asked unknown again cut
+                          refused lost returned torn failed images absent
+                          false events);
 
     my $rate = int($sum{requests} / (now() - $start));
 
@@ -239,15 +263,21 @@ sub report {
             . " $sum{again}, refused by the disk: $sum{refused}, failed:"
             . " $sum{failed}",
         "torn answers: $sum{torn}",
+        "answers about shared keys: $history->{answers}, of which unknown:"
+            . " $history->{unknown}",
         "acknowledged keys: $sum{acked}, keys lost: $sum{lost}",
+        "removed keys: $sum{removed}, keys that returned: $sum{returned}",
     );
 
     ok(!defined $problem, 'no promise was broken')
         or diag("$problem\nseed $option{seed}, events: @history\n");
     is($sum{lost}, 0, "of $sum{acked} acknowledged keys none is lost");
+    is($sum{returned}, 0,
+       "of $sum{removed} removed keys none is present");
     is($sum{torn}, 0, 'each answer is of one generation');
     is($sum{failed}, 0, 'no request failed but those that a kill cut');
     cmp_ok($sum{acked}, '>', 0, 'keys were acknowledged');
+    cmp_ok($sum{removed}, '>', 0, 'keys were removed');
 
     # a filter that answers "present" to everything would lose no key
 

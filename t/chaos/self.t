@@ -12,6 +12,7 @@ use lib "$FindBin::Bin/lib";
 
 use BloomTest;
 use BloomTest::Process qw(run_command);
+use Chaos::History;
 use Chaos::Ledger;
 
 my $t = BloomTest->new(module => 0);
@@ -41,6 +42,15 @@ my @broken = (
      qr/not ok 1 - no promise was broken/],
     ['ledger', 'a worker dies without an entry in the ledger',
      qr/^# failed: \S+ \S+: worker \d+: answered '/m, qr/failed: [1-9]/],
+    ['removal', 'the journal forgets removals',
+     qr/^# returned: zone empty, key \w+: /m, qr/returned: [1-9]/],
+    ['lift', 'an addition does not lift a removal',
+     qr/^# lost: zone \w+, key x\w+: answered absent /m, qr/keys lost: [1-9]/],
+    ['return', 'a removed key is present without an addition',
+     qr/^# returned: zone \w+, key x\w+: answered present /m,
+     qr/returned: [1-9]/],
+    ['image', 'an older image has a removed key',
+     qr/^# returned: zone shield, key base0: /m, qr/returned: [1-9]/],
     ['lost', 'nobody remembers that keys were lost',
      qr/^# lost: zone \w+, key long\d/m, qr/keys lost: [1-9]/],
     ($> == 0 ? ['root', "root opens a file of a zone",
@@ -70,6 +80,8 @@ subtest 'no promise is broken' => sub {
        'the checker succeeds if no promise is broken') or diag($output);
     like($output, qr/acknowledged keys: [1-9]\d*, keys lost: 0$/m,
          'the checker reports acknowledged keys and no lost ones');
+    like($output, qr/removed keys: [1-9]\d*, keys that returned: 0$/m,
+         'the checker reports removed keys and none that returned');
     like($output, qr/operations: [1-9]\d*.*\n# events: 3, kills: [1-9]/,
          'the checker reports operations, events and kills');
 };
@@ -128,6 +140,122 @@ subtest 'the ledger excuses failures' => sub {
     ok($reader->full(71, 72), 'the disk is full while it refuses');
     $writer->write(end => 4, 80);
     ok(!$reader->full(81, 82), 'the disk is not full when it has room again');
+};
+
+
+# The history allows an answer only if an operation that may have been the last
+# one gives it.
+
+subtest 'the history judges answers' => sub {
+    my $writer = Chaos::Ledger->new($t->testdir . '/events');
+    my $history;
+    my $id = 0;
+
+    my $begins = sub {
+        my ($value, $time) = @_;
+
+        $history->line('begin', ++$id, $time, 1e9, 'z', $value, 'k');
+        return $id;
+    };
+    my $operation = sub {
+        my ($value, $from, $to, $how) = @_;
+
+        my $number = $begins->($value, $from);
+        $history->line('end', $number, $to, $how // 'acknowledged');
+    };
+    my $allowed = sub {
+        my ($from, $to) = @_;
+
+        return join ' ', grep { $history->allows('z', 'k', $_, $from, $to) }
+                              qw(present absent unknown);
+    };
+    my $begin = sub {
+        $history = Chaos::History->new(
+            Chaos::Ledger->new($t->testdir . '/events'));
+    };
+
+    $begin->();
+    is($allowed->(1, 2), 'absent unknown',
+       'a key that nobody has added is absent');
+    my $number = $begins->('present', 10);
+    is($allowed->(8, 9), 'absent unknown',
+       'a key is absent before its addition begins');
+    is($allowed->(9, 11), 'present absent unknown',
+       'a key is present or absent during its addition');
+    is($allowed->(80, 90), 'present absent unknown',
+       'a key is present or absent while its addition has no answer');
+    $history->line('end', $number, 20, 'acknowledged');
+    is($allowed->(19, 21), 'present absent unknown',
+       'an answer may be older than an addition that ended meanwhile');
+    is($allowed->(21, 22), 'present unknown',
+       'a key is present after its acknowledged addition');
+
+    $operation->('absent', 30, 40);
+    is($allowed->(41, 42), 'absent unknown',
+       'a key is absent after its acknowledged removal');
+    $operation->('present', 35, 45);
+    is($allowed->(46, 47), 'present absent unknown',
+       'either of two operations at the same time may be the last one');
+    $operation->('present', 50, 55);
+    is($allowed->(56, 57), 'present unknown',
+       'an operation overtakes those that ended before it began');
+
+    $operation->('absent', 60, 65, 'cut');
+    is($allowed->(66, 67), 'present absent unknown',
+       'an operation that was cut may have been made');
+    $operation->('absent', 70, 75);
+    is($allowed->(76, 77), 'absent unknown',
+       'an acknowledged operation overtakes one that was cut');
+    $operation->('present', 80, 85, 'nothing');
+    is($allowed->(86, 87), 'absent unknown',
+       'a refused operation has no effect');
+
+    # the record of a pending key may follow that of a later removal
+
+    $operation->('present', 90, 95, 'pending');
+    is($allowed->(96, 97), 'present unknown',
+       'a key is present after bloom_add has added it');
+    $operation->('absent', 100, 105);
+    is($allowed->(106, 107), 'present absent unknown',
+       'a key that was removed while it was pending is present or absent');
+    $writer->write(settled => 'z', 110);
+    $operation->('absent', 115, 120);
+    is($allowed->(121, 122), 'absent unknown',
+       'a key that was removed when it was not pending is absent');
+
+    $writer->write(doubt => 1, 130, '-');
+    is($allowed->(131, 132), 'present absent unknown',
+       'a removed key may be present in another instance');
+    $writer->write(end => 1, 140);
+    is($allowed->(141, 142), 'absent unknown',
+       'a removed key is absent when one instance is left');
+
+    $history->on_all_keys('z', 'any', 150, 155);
+    is($allowed->(156, 157), 'present absent unknown',
+       'nothing is known of a zone that was recreated');
+
+    # what is forgotten changes no answer
+
+    $operation->('present', 160, 165);
+    $operation->('absent', 170, 175, 'cut');
+    $history->judge(1000);
+    is($allowed->(176, 177), 'present absent unknown',
+       'an operation that was cut does not hide the one before');
+    $writer->write(horizon => 1e9 + 1);
+    $operation->('present', 180, 185);
+    $history->judge(1001);
+    is($allowed->(186, 187), 'present absent unknown',
+       'a newer image may lack a key that was added long before');
+
+    $begin->();
+    $operation->('present', 1, 2);
+    $history->line('read', 'z', 3, 4, 'k=present');
+    is_deeply([$history->judge(10)], [], 'a right answer is no finding');
+    $operation->('absent', 11, 12);
+    $history->line('read', 'z', 13, 14, 'k=present');
+    my @wrong = $history->judge(20);
+    like($wrong[0], qr/^returned: zone z, key k: answered present between/,
+         'a wrong answer is a finding');
 };
 
 

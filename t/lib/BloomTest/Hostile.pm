@@ -274,7 +274,8 @@ sub release_lock {
 
 
 # Returns where a process has the shared memory of a zone of this size: (begin,
-# end).  A test gives each of its zones a different size.
+# end).  The room for removed keys comes on top of the size.  A test gives each
+# of its zones a very different size.
 
 sub shared_memory {
     my ($pid, $size) = @_;
@@ -294,11 +295,11 @@ sub shared_memory {
         $to{$inode} = hex $to;
     }
 
-    for (keys %from) {
-        return ($from{$_}, $to{$_}) if $to{$_} - $from{$_} == $size;
-    }
+    my ($found) = sort { $to{$a} - $from{$a} <=> $to{$b} - $from{$b} }
+                       grep { $to{$_} - $from{$_} >= $size } keys %from
+        or croak "process $pid has no shared memory of $size bytes";
 
-    croak "process $pid has no shared memory of $size bytes";
+    return ($from{$found}, $to{$found});
 }
 
 

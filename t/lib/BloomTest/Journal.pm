@@ -26,8 +26,8 @@ use Test::More ();
 
 use BloomTest::Image qw(crc32c);
 
-our @EXPORT = qw(begin_state write_segments read_journal
-                 ADD REMOVE RESTORE CLEAR);
+our @EXPORT = qw(begin_state write_segments read_journal records_of
+                 change_types ADD REMOVE RESTORE CLEAR);
 
 use constant {
     HEADER => 128,
@@ -169,6 +169,88 @@ sub write_segments {
 
         $t->write_file(sprintf("state/$zone/journal.%016x", $base), $bytes);
     }
+}
+
+
+# Returns the records of a zone's journal in order, without those that a torn tail
+# or a later writer made void: a list of { type, time, keys }.
+
+sub records_of {
+    my ($t, $zone) = @_;
+
+    my ($sequence, @records) = (0);
+
+    for my $path (sort glob $t->testdir . "/state/$zone/journal.*") {
+        open my $fh, '<:raw', $path or die "$path: $!";
+        my $data = do { local $/; <$fh> };
+        my $base = unpack 'x24 Q<', $data;
+        my $salt = substr $data, 48, 16;
+
+        for (my $at = HEADER; $at + RECORD <= length $data; ) {
+            my ($size, $check, $number, $time, $count, $sum)
+                = unpack "x$at L< L< Q< Q< L< L<", $data;
+
+            last if $size < RECORD || $at + $size > length $data
+                    || $number <= $sequence
+                    || $sum != crc32c(substr $data, $at + RECORD,
+                                      $size - RECORD)
+                    || $check != crc32c(
+                           $salt . pack('Q<', $base + $at)
+                           . substr($data, $at, 4) . substr $data, $at + 8,
+                                                            RECORD - 8);
+
+            my $p = $at + RECORD;
+            my @keys = map {
+                my ($length, $shift, $byte) = (0, 0);
+
+                do {
+                    $byte = ord substr $data, $p++, 1;
+                    $length |= ($byte & 127) << $shift;
+                    $shift += 7;
+                } while ($byte & 128);
+
+                $p += $length;
+                substr $data, $p - $length, $length;
+            } 1 .. ($count & 0xffffff);
+
+            push @records, { type => $count >> 24, time => $time,
+                             keys => \@keys };
+            $sequence = $number;
+            $at += $size;
+        }
+    }
+
+    return @records;
+}
+
+
+# Changes the type of each record in a segment's file that has the type $from.
+
+sub change_types {
+    my ($path, $from, $to) = @_;
+
+    open my $fh, '+<:raw', $path or die "$path: $!";
+    my $data = do { local $/; <$fh> };
+    my ($base) = unpack 'x24 Q<', $data;
+    my $salt = substr $data, 48, 16;
+
+    for (my $at = HEADER; $at + RECORD <= length $data; ) {
+        my $length = unpack 'L<', substr $data, $at, 4;
+        last if $length < RECORD;
+
+        if (ord(substr $data, $at + 27, 1) == $from) {
+            substr($data, $at + 27, 1) = chr $to;
+            substr($data, $at + 4, 4) = pack 'L<', crc32c(
+                $salt . pack('Q<', $base + $at) . substr($data, $at, 4)
+                . substr $data, $at + 8, RECORD - 8);
+        }
+
+        $at += $length;
+    }
+
+    seek $fh, 0, 0;
+    print $fh $data;
+    close $fh or die "$path: $!";
 }
 
 

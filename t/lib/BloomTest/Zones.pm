@@ -21,8 +21,9 @@ our @EXPORT = qw(configure ask ask_until_known keys_of files replace_file
 
 # Writes an nginx.conf with these zones, given as parameters of `bloom_zone`,
 # and a location for each: GET /ids?k=KEY shows the answer of zone ids.  With
-# the option `add`, GET /add/ids?k=KEY adds a key by `bloom_add`.  The option
-# `api` puts the endpoint at /bloom/.  Other options: workers (default: 1),
+# the option `add`, GET /add/ids?k=KEY adds a key by `bloom_add`; with `remove`,
+# GET /remove/ids?k=KEY removes it by `bloom_remove`.  The option `api` puts the
+# endpoint at /bloom/.  Other options: workers (default: 1),
 # main, http and server (lines for the end of these blocks).
 
 sub configure {
@@ -46,6 +47,8 @@ sub configure {
              @names),
         (map { "location = /add/$_ { bloom_add \$arg_k zone=$_; return 200; }" }
              $option{add} ? @names : ()),
+        (map { "location = /remove/$_ { bloom_remove \$arg_k zone=$_;"
+               . ' return 200; }' } $option{remove} ? @names : ()),
         ($option{api} ? ('location /bloom/ {', 'client_max_body_size 0;',
                          'bloom_api write=on;', '}')
                       : ()),

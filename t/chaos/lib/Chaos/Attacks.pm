@@ -33,6 +33,8 @@ sub tamper {
     my $stopped = rand() < 0.3;
     my $mark = $t->log_mark;
 
+    $self->_in_doubt;
+
     # an addition of bloom_add cannot be refused, so clients make none
     # meanwhile, and all added keys are in the journal
 

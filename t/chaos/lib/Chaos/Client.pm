@@ -2,15 +2,15 @@
 
 package Chaos::Client;
 
-# A client adds keys in every way there is, looks them up on other connections
-# as soon as they are acknowledged, and keeps a list of all acknowledged keys.
-# It is a process that takes commands from the driver:
+# A client adds and removes keys in every way there is, looks them up on other
+# connections as soon as they are acknowledged, and keeps a list of all
+# acknowledged keys.  It is a process that takes commands from the driver:
 #
-#   verify all | verify some    looks acknowledged keys up
+#   verify all | verify some    looks acknowledged and removed keys up
 #   verify unknown              looks them up; the answer may be unknown
 #   image ZONE                  fetches the zone as an image and looks into it
-#   calm | lively               stops or resumes additions by bloom_add, which
-#                               nothing can refuse
+#   calm | lively               stops or resumes bloom_add, which nothing can
+#                               refuse, and bloom_remove
 #   forget ZONE                 acknowledged keys may be lost from now on
 #   pause | resume              stops or resumes all requests
 #   quit                        exits
@@ -19,27 +19,39 @@ package Chaos::Client;
 # the file client.N.counts, and its findings in client.N.wrong.
 #
 # A key is named after the client, the zone and a number, such as 3s17.  The
-# list of acknowledged keys has a bit for each number.
+# list of acknowledged keys has a bit for each number.  A removed key is not in
+# this list, but in `removed`.  A key whose last operation was cut is in
+# neither.
+#
+# ClientRemovals.pm removes keys, and SharedKeys.pm adds and removes keys that
+# all clients share.
 
 use strict;
 use warnings;
 
+use parent qw(-norequire Chaos::ClientRemovals Chaos::SharedKeys);
+
 use BloomTest::Api;
 use BloomTest::Process qw(now wait_until);
+
+use Chaos::ClientRemovals;
+use Chaos::SharedKeys;
 
 use constant CONNECTIONS => 12;      # each has one request at a time
 
 
 sub new {
-    my ($class, %self) = @_;    # t, number, ledger, zones, limit, commands,
-                                # answers, break
+    my ($class, %self) = @_;    # t, number, ledger, zones, limit, removals,
+                                # commands, answers, disk_full
 
     return bless {
         %self, idle => [], acked => {}, next => {}, checked => {},
-        intervals => {}, since => {}, lost => {},
-        count => { map { $_ => 0 } qw(requests acked asked unknown again cut
-                                      refused lost torn failed images
-                                      absent false) },
+        intervals => {}, since => {}, wrong => {}, operations => 0,
+        removed => { map { $_ => {} } @{ $self{zones} } },
+        unsettled => { map { $_ => {} } @{ $self{zones} } },
+        count => { map { $_ => 0 } qw(requests acked removed asked unknown
+                                      again cut refused lost returned torn
+                                      failed images absent false) },
     }, $class;
 }
 
@@ -83,7 +95,8 @@ sub _report {
     my ($self) = @_;
 
     $self->{t}->write_file("client.$self->{number}.counts",
-        join '', map { "$_ $self->{count}{$_}\n" } sort keys %{ $self->{count} });
+        join '', map { "$_ $self->{count}{$_}\n" }
+                     sort keys %{ $self->{count} });
 }
 
 
@@ -167,6 +180,9 @@ sub _exchange {
             }
         }
 
+        # other idle connections are likely closed, too
+
+        $self->{idle} = [] if @again;
         @left = @again or return;
     }
 
@@ -207,7 +223,22 @@ sub _acknowledge {
     for (@numbers) {
         $self->{count}{acked}++ unless vec($self->{acked}{$zone}, $_, 1);
         vec($self->{acked}{$zone}, $_, 1) = 1;
+        delete $self->{removed}{$zone}{$_};
     }
+}
+
+
+# Returns whether the journal may not have a key of bloom_add yet.  If such a
+# key is removed, the record of its addition may follow that of its removal.
+
+sub _may_be_pending {
+    my ($self, $zone, $number) = @_;
+
+    my $time = $self->{unsettled}{$zone}{$number} // return 0;
+    return 1 unless defined $self->{ledger}->settled($zone, $time);
+
+    delete $self->{unsettled}{$zone}{$number};
+    return 0;
 }
 
 
@@ -283,18 +314,51 @@ sub _some_acked {
 }
 
 
-# ---- one round: add, then ask ----
+# ---- one round: add or remove, then ask ----
 
 sub _round {
     my ($self) = @_;
 
     my $zone = $self->{zones}[rand @{ $self->{zones} }];
-    my $chance = rand($self->{calm} ? 0.75 : 1);
-    my @requests;
+    my $what = rand;
 
     # while the disk refuses, keys of bloom_add wait in a place of limited size
 
     my $careful = $self->{disk_full} && $self->{disk_full}->();
+
+    if ($what < 0.25) {
+        $self->_shared_round($zone, $self->{calm} || $careful);
+        return;
+    }
+
+    my @requests = $what < 0.45 ? $self->_removals($zone)
+                                : $self->_additions($zone, $careful);
+
+    $self->_exchange(@requests);
+
+    my (@fresh, @gone);
+
+    for (@requests) {
+        $_->{by} =~ /^(?:keys|add)$/
+            ? push @fresh, $self->_added($zone, $_)
+            : push @gone, $self->_gone($zone, $_);
+    }
+
+    # other connections: those that were used last are at the end
+
+    push @{ $self->{idle} }, splice @{ $self->{idle} }, 0,
+        int rand 1 + @{ $self->{idle} };
+
+    $self->_ask($zone, \@fresh, \@gone);
+    $self->_pairs if rand() < 0.5;
+}
+
+
+sub _additions {
+    my ($self, $zone, $careful) = @_;
+
+    my $chance = rand($self->{calm} ? 0.75 : 1);
+    my @requests;
 
     if ($chance < 0.3) {
         @requests = map { $self->_addition($zone, '', 1) }
@@ -313,33 +377,33 @@ sub _round {
         @requests = map {
             my ($number) = $self->_numbers($zone, 1);
             my $name = $self->_name($zone, $number);
-            +{ method => 'GET', path => "/add/$zone?k=$name", by => 'bloom_add',
+            +{ method => 'GET', path => "/add/$zone?k=$name", by => 'add',
                numbers => [$number] };
         } 1 .. ($careful ? 1 : 1 + rand CONNECTIONS);
     }
 
-    $self->_exchange(@requests);
+    # an addition that is cut may have been made
 
-    my @fresh = map { $self->_added($zone, $_) } @requests;
+    delete @{ $self->{removed}{$zone} }{ map { @{ $_->{numbers} } } @requests };
 
-    # other connections: those that were used last are at the end
-
-    push @{ $self->{idle} }, splice @{ $self->{idle} }, 0,
-        int rand 1 + @{ $self->{idle} };
-
-    $self->_ask($zone, @fresh);
-    $self->_pairs if rand() < 0.5;
+    return @requests;
 }
 
 
 sub _addition {
     my ($self, $zone, $query, $count) = @_;
 
-    my @numbers = $self->_numbers($zone, $count);
+    return $self->_batch($zone, 'keys', $query,
+                         $self->_numbers($zone, $count));
+}
 
-    return { method => 'POST', path => "/bloom/zones/$zone/keys$query",
+
+sub _batch {
+    my ($self, $zone, $by, $query, @numbers) = @_;
+
+    return { method => 'POST', path => "/bloom/zones/$zone/$by$query",
              body => join('', map { $self->_name($zone, $_) . "\n" } @numbers),
-             numbers => \@numbers, by => 'keys', durable => $query ne '' };
+             numbers => \@numbers, by => $by, durable => $query ne '' };
 }
 
 
@@ -367,6 +431,8 @@ sub _added {
 
     if ($status == 200) {
         $self->_acknowledge($zone, @numbers);
+        @{ $self->{unsettled}{$zone} }{@numbers} = ($request->{end}) x @numbers
+            if $request->{by} eq 'add';
         return @numbers;
     }
 
@@ -383,18 +449,25 @@ sub _added {
 }
 
 
-# Looks up, one by one, keys that were just added, some that were added earlier,
-# and some that were never added.
+# Looks up, one by one, keys that were just added or removed, some that were
+# added or removed earlier, and some that were never added.
 
 sub _ask {
-    my ($self, $zone, @fresh) = @_;
+    my ($self, $zone, $fresh, $gone) = @_;
 
-    @fresh = @fresh[map { int rand @fresh } 1 .. 6] if @fresh > 6;
+    my @removed = keys %{ $self->{removed}{$zone} };
+    my $some = sub {
+        my ($count, @numbers) = @_;
+        return @numbers > $count ? @numbers[map { rand @numbers } 1 .. $count]
+                                 : @numbers;
+    };
 
     my @requests = (
         (map { +{ key => $self->_name($zone, $_), number => $_ } }
-             @fresh, $self->_some_acked($zone, 3)),
-        ($zone eq 'shield' ? { key => 'base' . int rand 1000, base => 1 } : ()),
+             $some->(6, @$fresh), $self->_some_acked($zone, 3)),
+        (map { +{ key => $self->_name($zone, $_), removed => 1 } }
+             $some->(6, @$gone), $some->(3, @removed)),
+        ($zone eq 'shield' ? { key => 'base' . (100 + int rand 900) } : ()),
         { key => "never$self->{number}-" . int(rand 1e9), never => 1 },
     );
 
@@ -417,15 +490,20 @@ sub _answered {
 
     $self->{count}{asked}++;
 
+    my $how = 'worker ' . ($response->header('X-Worker') // '');
+
     if ($known eq '') {
         $self->{count}{unknown}++;
 
     } elsif ($request->{never}) {
         $self->{count}{$known ? 'false' : 'absent'}++;
 
+    } elsif ($request->{removed}) {
+        $self->_returned($zone, $request->{key}, $how)
+            if $known && !$self->{ledger}->doubt(@$request{qw(start end)});
+
     } elsif ($known eq '0') {
-        $self->_lost($zone, $request->{key}, $request->{number},
-                     'worker ' . ($response->header('X-Worker') // ''));
+        $self->_lost($zone, $request->{key}, $request->{number}, $how);
     }
 }
 
@@ -434,9 +512,18 @@ sub _lost {
     my ($self, $zone, $key, $number, $how) = @_;
 
     return if defined $number && !$self->_is_kept($zone, $number);
-    return if $self->{lost}{$key}++;
+    return if $self->{wrong}{$key}++;
 
     $self->_wrong(lost => "zone $zone, key $key: $how");
+}
+
+
+sub _returned {
+    my ($self, $zone, $key, $how) = @_;
+
+    return if $self->{wrong}{$key}++;
+
+    $self->_wrong(returned => "zone $zone, key $key: $how");
 }
 
 
@@ -496,9 +583,14 @@ sub _verify {
                       : ($self->_all_acked($zone, $checked),
                          $self->_some_acked($zone, 5000));
 
+        my $unknown = $how eq 'unknown';
+
         while (my @some = splice @numbers, 0, 20_000) {
-            $self->_verify_some($zone, $how eq 'unknown', @some);
+            $self->_verify_some($zone, $unknown, 'present', @some);
         }
+
+        my @removed = keys %{ $self->{removed}{$zone} };
+        $self->_verify_some($zone, $unknown, 'absent', @removed) if @removed;
 
         $self->_close_interval($zone, $next - 1,
                                $self->{since}{$zone} + $lowest);
@@ -528,9 +620,10 @@ sub _close_interval {
 
 
 sub _verify_some {
-    my ($self, $zone, $may_be_unknown, @numbers) = @_;
+    my ($self, $zone, $may_be_unknown, $expected, @numbers) = @_;
 
     my @keys = map { $self->_name($zone, $_) } @numbers;
+    my $wrong = $expected eq 'present' ? 'absent' : 'present';
     my $last = '';
 
     wait_until(sub {
@@ -548,40 +641,48 @@ sub _verify_some {
         # one answer for each key; only wrong ones are looked at closely
 
         my ($answers) = $body =~ /"answers":\s*\[(.*?)\]/s;
-        $answers //= '';
-
-        if ($answers =~ /"absent"/) {
-            my @results = @{ $response->json->{answers} };
-            $self->_lost($zone, $keys[$_], $numbers[$_], 'verified')
-                for grep { $results[$_] eq 'absent' } 0 .. $#keys;
-            return 1;
-        }
+        my %count = map { $_ => scalar(() = ($answers // '') =~ /"$_"/g) }
+                        qw(present absent unknown);
 
         $self->{count}{asked} += @keys;
+        $self->{count}{unknown} += $count{unknown};
 
-        my $present = () = $answers =~ /"present"/g;
-        my $unknown = () = $answers =~ /"unknown"/g;
-        $self->{count}{unknown} += $unknown;
-
-        if ($present + $unknown != @keys) {
+        if ($count{present} + $count{absent} + $count{unknown} != @keys) {
             $self->_wrong(failed => "$request{path}: " . @keys
                                     . ' keys, answered ' . substr $body, 0, 80);
             return 1;
         }
 
-        return $unknown == 0 || $may_be_unknown;
+        if ($count{$wrong} && $expected eq 'present') {
+            my @results = @{ $response->json->{answers} };
+            $self->_lost($zone, $keys[$_], $numbers[$_], 'verified')
+                for grep { $results[$_] eq 'absent' } 0 .. $#keys;
+            return 1;
+
+        } elsif ($count{$wrong}
+                 && !$self->{ledger}->doubt(@request{qw(start end)}))
+        {
+            my @results = @{ $response->json->{answers} };
+            $self->_returned($zone, $keys[$_], 'verified')
+                for grep { $results[$_] eq 'present' } 0 .. $#keys;
+            return 1;
+        }
+
+        return $count{unknown} == 0 || $may_be_unknown;
     }) or $self->_wrong(failed => "zone $zone stays unknown: "
                                   . substr $last, 0, 80);
 }
 
 
 # Tests that the zone as an image has every key that was acknowledged before the
-# request for the image.
+# request for the image, and none that was removed before.
 
 sub _image {
     my ($self, $zone) = @_;
 
     my @keys = map { $self->_name($zone, $_) } $self->_all_acked($zone);
+    my @removed = map { $self->_name($zone, $_) }
+                      keys %{ $self->{removed}{$zone} };
 
     my %request = (method => 'GET', path => "/bloom/zones/$zone/image");
     $self->_exchange(\%request);
@@ -596,13 +697,19 @@ sub _image {
     my $file = $self->{t}->write_file("client.$self->{number}.bloom",
                                       $response->body);
     my ($exit, $out, $err) = $self->{t}->run_tool('test', $file, {
-        stdin => join '', map { "$_\n" } 'base7', @keys });
+        stdin => join '', map { "$_\n" } @keys, @removed, 'base700' });
+    my %absent = map { $_ => 1 } $out =~ /^absent (\S+)$/mg;
 
     $self->{count}{images}++;
 
     $self->_lost($zone, $_, undef, 'not in an image of the zone')
-        for grep { $_ ne 'base7' || $zone eq 'shield' }
-                 $out =~ /^absent (\S+)$/mg;
+        for grep { $absent{$_} } @keys, $zone eq 'shield' ? 'base700' : ();
+
+    if (!$self->{ledger}->doubt(@request{qw(start end)})) {
+        $self->_returned($zone, $_, 'in an image of the zone')
+            for grep { !$absent{$_} } @removed;
+    }
+
     $self->_wrong(failed => "an image of $zone: $err") if $exit > 1;
 }
 
@@ -624,12 +731,14 @@ sub _pause {
 }
 
 
-# Forgets the keys of a zone that the driver recreates.
+# Forgets the keys of a zone that the driver recreates or clears.
 
 sub _forget {
     my ($self, $zone) = @_;
 
     $self->{acked}{$zone} = '';
+    $self->{removed}{$zone} = {};
+    $self->{unsettled}{$zone} = {};
     $self->{intervals}{$zone} = [];
     $self->{checked}{$zone} = $self->{next}{$zone};
 }

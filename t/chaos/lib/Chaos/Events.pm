@@ -7,26 +7,29 @@ package Chaos::Events;
 # name and the frequency of each event.  Some events need root and are not drawn
 # without.
 #
-# Failures.pm has the failures of disks, memory and clocks, and Attacks.pm what
-# an attacker who has taken over a worker does.
+# Removals.pm has the events that remove keys, Failures.pm the failures of
+# disks, memory and clocks, and Attacks.pm what an attacker who has taken over a
+# worker does.
 
 use strict;
 use warnings;
 
-use parent qw(-norequire Chaos::Failures Chaos::Attacks);
+use parent qw(-norequire Chaos::Removals Chaos::Failures Chaos::Attacks);
 
 use BloomTest::Api;
 use BloomTest::Image qw(patch_header);
 use BloomTest::Journal;
-use BloomTest::Process qw(wait_until alive run_command);
+use BloomTest::Process qw(now wait_until alive run_command);
 use BloomTest::Zones;
 
 use Chaos::Attacks;
 use Chaos::Failures;
+use Chaos::Removals;
 
 my @weights = (
     reload => 4, upload => 3, upload_back => 1, checkpoint => 2, image => 2,
-    future => 1, hup => 2, hup_file => 2, hup_size => 3, upgrade => 2,
+    future => 1, remove_base => 3, crowd => 1,
+    hup => 2, hup_file => 2, hup_size => 3, upgrade => 2,
     kill_worker => 3, kill_helper => 3, kill_master => 2, kill_all => 3,
     disk => 2, disk_across => 3, lose_keys => 1,
     memory => 2, clock => 3, tamper => 4, forge => 2,
@@ -41,17 +44,19 @@ use constant { HOUR => 3600, BASE => 1000, OLD => 200,
 # The options `user`, `witness` and `memory` may be undef.
 
 sub new {
-    my ($class, %self) = @_;    # t, ledger, disk, keys, workers, command, note,
-                                # user, witness, memory, clock, skip
+    my ($class, %self) = @_;    # t, ledger, history, disk, keys, removals,
+                                # workers, command, note, user, witness, memory,
+                                # clock, skip
 
     # room for more than two of the largest images
 
-    my $room = 8 + int $self{keys} / 50_000;
+    my $room = 8 + int $self{keys} / 30_000;
     my @sizes = map { ':' . $_ * $room . 'm' } 1 .. 3;
 
     return bless {
         %self, image => 0, sizes => \@sizes, size => $sizes[0],
-        newest => 0, offset => 0, count => { kills => 0, reloads => 0 },
+        newest => 0, offset => 0, base => {}, truths => {},
+        count => { kills => 0, reloads => 0 },
     }, $class;
 }
 
@@ -85,13 +90,13 @@ sub prepare {
 sub set_up {
     my ($self) = @_;
 
-    my $n = $self->{keys};
-    my $size = $self->{size};
+    my ($n, $size) = @$self{qw(keys size)};
+    my $removals = "removals=$self->{removals}";
 
     configure($self->{t},
-        ["zone=shield$size file=shield.bloom",
-         "zone=empty$size capacity=$n fpr=1e-6"],
-        api => 1, add => 1, workers => $self->{workers},
+        ["zone=shield$size file=shield.bloom $removals",
+         "zone=empty$size capacity=$n fpr=1e-9 $removals"],
+        api => 1, add => 1, remove => 1, workers => $self->{workers},
         http => join("\n", map { "bloom_lookup \$arg_$_->[0] \$pair_$_->[1]"
                                  . ' zone=shield;' }
                                ['a', 'a'], ['b', 'b'], ['a', 'again']),
@@ -142,6 +147,7 @@ sub make_image {
     my ($self, $age, $factor) = @_;
 
     my $number = ++$self->{image};
+    my $from = time;
     my $as_of = $age eq 'none' ? undef
                 : time - ($age eq 'old' ? HOUR * (2 + rand 6) : 0);
     my @time = defined $as_of ? gmtime $as_of : ();
@@ -151,7 +157,7 @@ sub make_image {
 
     shift @keys if $self->{break} eq 'base' && $number > 1;
 
-    $self->{t}->build_image("$number.bloom", \@keys, '-p', '1e-6',
+    $self->{t}->build_image("$number.bloom", \@keys, '-p', '1e-9',
         '-n', int($self->{keys} * ($factor // 1 + rand 0.3)),
         '--layout', rand() < 0.7 ? 'blocked' : 'classic',
         @time ? ('--as-of', sprintf '%04d-%02d-%02dT%02d:%02d:%02dZ',
@@ -169,7 +175,7 @@ sub make_image {
         if $number > 4;
 
     return { number => $number, as_of => $as_of, age => $age,
-             name => "$number.bloom" };
+             made => [$from, time], name => "$number.bloom" };
 }
 
 
@@ -194,6 +200,7 @@ sub _announce {
     my ($self, $image) = @_;
 
     $self->{ledger}->write(image => $image->{number});
+    $self->note_truth($image);
 
     my $as_of = $image->{as_of} // return;
     my $now = time + $self->{offset};
@@ -213,6 +220,7 @@ sub _announce {
 sub forget_loads {
     my ($self) = @_;
 
+    $_->{sure} = 0 for values %{ $self->{truths} };
     $self->{ledger}->write(horizon => $self->{latest} - HOUR)
         if $self->{latest};
 }
@@ -373,6 +381,17 @@ sub _quit {
 }
 
 
+# Notes that removals are in doubt: zones have two instances, or their files
+# cannot be read.  It ends when check() sees that one instance is left and knows
+# everything.
+
+sub _in_doubt {
+    my ($self) = @_;
+
+    $self->{doubt} //= $self->{ledger}->begin('doubt');
+}
+
+
 sub hup {
     my ($self) = @_;
 
@@ -399,6 +418,7 @@ sub hup_size {
 
     $self->{size} = $sizes[rand @sizes];
     $self->set_up;
+    $self->_in_doubt;
     $self->hup;
 }
 
@@ -407,6 +427,8 @@ sub upgrade {
     my ($self) = @_;
 
     my $t = $self->{t};
+
+    $self->_in_doubt;
     my $new = $t->upgrade_begin;
 
     $self->{command}->('verify some');
@@ -552,18 +574,32 @@ sub check {
             or die "zone $zone, of keys that were never added: $answer\n";
     }
 
+    # one instance is left, and knows what the other one knew
+
+    if (defined $self->{doubt}) {
+        $self->{ledger}->end($self->{doubt});
+        $self->{doubt} = undef;
+    }
+
+    for my $zone (@{ +ZONES }) {
+        my $time = now();
+        $self->{ledger}->write(settled => $zone, sprintf '%.6f', $time)
+            if zone_state($t, $zone)->{journal}{pending_keys} == 0;
+    }
+
     # the keys that all images have, and those of three hours ago unless a newer
     # image may have dropped them
 
-    my @keys = (map({ "base$_" } 0 .. BASE - 1),
-                map({ "old$_" } $self->{newest} || $self->{forgot}{shield}
-                                ? () : 1 .. OLD));
+    $self->check_base(BASE);
+
+    my @old = $self->{newest} || $self->{forgot}{shield}
+              ? () : map { "old$_" } 1 .. OLD;
     my $results = api($t, POST => 'zones/shield/test',
-                      body => join "\n", @keys)->json->{answers};
-    my @absent = grep { $results->[$_] eq 'absent' } 0 .. $#keys;
+                      body => join "\n", @old, 'base999')->json->{answers};
+    my @absent = grep { $results->[$_] eq 'absent' } 0 .. $#old;
 
     $self->{count}{lost} += @absent;
-    die map { "lost: zone shield, key $keys[$_]: of an image\n" } @absent
+    die map { "lost: zone shield, key $old[$_]: of three hours ago\n" } @absent
         if @absent;
 }
 
@@ -611,6 +647,52 @@ sub break_root {
 
     run_command([$^X, '-e', 'open my $f, "<", $ARGV[0]',
                  $t->testdir . '/state/empty/control'], env => $t->{env});
+}
+
+
+# Lets the journal forget that keys were removed: the record of each removal
+# becomes one that restores the keys.
+
+sub break_removal {
+    my ($self) = @_;
+
+    my $t = $self->{t};
+
+    $self->_kill(sub {
+        $t->kill_all;
+        change_types($_, REMOVE, RESTORE)
+            for glob $t->testdir . '/state/empty/journal.*';
+        $t->run;
+    }, '*');
+}
+
+
+# Removes keys that were added, as if their additions had not lifted earlier
+# removals; adds keys that were removed.
+
+sub _break_shared {
+    my ($self, $by) = @_;
+
+    for (1 .. 100) {
+        for my $zone (@{ +ZONES }) {
+            api($self->{t}, POST => "zones/$zone/$by", body => join "\n",
+                map { 'x' . substr($zone, 0, 1) . $_ } 0 .. 11);
+        }
+    }
+}
+
+
+sub break_lift { $_[0]->_break_shared('remove') }
+sub break_return { $_[0]->_break_shared('keys') }
+
+
+# Takes a key of all images for removed.
+
+sub break_image {
+    my ($self) = @_;
+
+    $self->{base}{base0} = { removed => time + 60, until => time + 60,
+                             sure => 1 };
 }
 
 

@@ -12,7 +12,7 @@ use warnings;
 use File::Path qw(remove_tree);
 
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until alive children title);
+use BloomTest::Process qw(now wait_until alive children title);
 use BloomTest::Zones;
 
 use constant { HOUR => 3600, ZONES => ['shield', 'empty'] };
@@ -30,6 +30,7 @@ sub _try_hup {
     my @old = $t->workers;
     my $outcome;
 
+    $self->_in_doubt if $size;
     $self->{size} = $size if $size;
     $self->set_up;
     $self->_quit(sub {
@@ -84,6 +85,7 @@ sub _try_upgrade {
     my $t = $self->{t};
     my $mark = $t->log_mark;
 
+    $self->_in_doubt;
     if (eval { $t->upgrade_begin }) {
         $self->{command}->('verify unknown');
         $self->_quit(sub { $t->upgrade_finish }, $t->workers);
@@ -317,12 +319,15 @@ sub begin_anew {
     my ($self, $zone) = @_;
 
     my $t = $self->{t};
+    my $from = now();
 
     $self->_kill(sub {
         $t->stop;
         $self->{command}->("forget $zone");
         remove_tree($t->testdir . "/state/$zone");
         $self->{forgot}{$zone} = 1;
+        $self->{base} = {} if $zone eq 'shield';
+        $self->{history}->on_all_keys($zone, 'any', $from, now());
         $t->run;
     }, '*');
 }

@@ -7,12 +7,18 @@ package Chaos::Ledger;
 # decides which failures of a request are excused.  All processes take times
 # from one clock, so the result does not depend on which process is faster.
 #
-#   kill N TIME PIDS      the driver will kill these processes (*: all) quit N
-#   TIME PIDS      the driver will ask these processes to exit full N TIME
-#   the disk will refuse end N TIME            event N is over image N
-#   from now on an image with the keys of number N may serve horizon TIME
-#   from now on an image may drop keys that were acknowledged
-#                         before TIME
+#   kill N TIME PIDS      the driver will kill these processes (*: all)
+#   quit N TIME PIDS      the driver will ask these processes to exit
+#   full N TIME           the disk will refuse
+#   crowded N TIME        there will be no room for further removed keys
+#   doubt N TIME          removed keys may be present: zones will have two
+#                         instances, or files that cannot be read
+#   end N TIME            event N is over
+#   settled ZONE TIME     at that time no key was pending
+#   image N               from now on an image with the keys of number N may
+#                         serve
+#   horizon TIME          from now on an image may drop keys that were
+#                         acknowledged before TIME
 #   clock SECONDS         from now on the clock of nginx is ahead by this
 
 use strict;
@@ -22,12 +28,14 @@ use Carp qw(croak);
 
 use BloomTest::Process qw(now);
 
+my @kinds = qw(kill quit full crowded doubt);    # of events that take a while
+
 
 sub new {
     my ($class, $path) = @_;
 
-    return bless { path => $path, begun => [], images => [], horizon => 0,
-                   kill => {}, quit => {}, full => {}, next => 1,
+    return bless { path => $path, images => [], horizon => 0,
+                   (map { $_ => {} } @kinds, 'settled'), next => 1,
                    clock => 0, lowest => 0 }, $class;
 }
 
@@ -94,10 +102,14 @@ sub _line {
         $self->{clock} = $words[0];
         $self->{lowest} = $words[0] if $words[0] < $self->{lowest};
 
+    } elsif ($what eq 'settled') {
+        my ($zone, $time) = @words;
+        push @{ $self->{settled}{$zone} }, $time;
+
     } elsif ($what eq 'end') {
         my ($number, $time) = @words;
         exists $self->{$_}{$number} and $self->{$_}{$number}{end} = $time
-            for qw(kill quit full);
+            for @kinds;
 
     } else {
         my ($number, $time, $pids) = @words;
@@ -161,14 +173,34 @@ sub verdict {
 }
 
 
-# Returns whether the disk could refuse an addition at that time.
+# Each returns whether it was so at some time between these: the disk could
+# refuse additions and removals; there was no room for a removed key; removals
+# were in doubt; processes were being killed.
 
-sub full {
-    my ($self, $from, $to) = @_;
+sub full { return $_[0]->_during('full', @_[1, 2]) }
+sub crowded { return $_[0]->_during('crowded', @_[1, 2]) }
+sub doubt { return $_[0]->_during('doubt', @_[1, 2]) }
+sub killed { return $_[0]->_during('kill', @_[1, 2]) }
+
+
+sub _during {
+    my ($self, $what, $from, $to) = @_;
 
     $self->read;
 
-    return $self->_between('full', $from, $to);
+    return $self->_between($what, $from, $to);
+}
+
+
+# Returns the first time after this one at which no key was pending, or undef.
+
+sub settled {
+    my ($self, $zone, $time) = @_;
+
+    $self->read;
+    my ($first) = grep { $_ > $time } @{ $self->{settled}{$zone} || [] };
+
+    return $first;
 }
 
 
