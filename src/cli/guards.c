@@ -27,25 +27,15 @@
 static int
 take_change(const option_t *option, const char *text, void *to)
 {
-    char    *end;
     double  *change = to;
 
     *change = 0;
 
-    if (strcmp(text, "off") == 0) {
-        return CLI_OK;
-    }
-
-    if (text[0] >= '0' && text[0] <= '9'
-        && strspn(text, "0123456789.") == strlen(text) - 1)
+    if (strcmp(text, "off") == 0
+        || (parse_percent(text, change) == 0 && *change > 0
+            && *change <= CHANGE_MAX / 100))
     {
-        *change = strtod(text, &end) / 100;
-
-        if (strcmp(end, "%") == 0 && *change > 0
-            && *change <= CHANGE_MAX / 100)
-        {
-            return CLI_OK;
-        }
+        return CLI_OK;
     }
 
     return options_wrong(option, text, "must be a percentage such as 20%%, or "

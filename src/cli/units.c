@@ -37,6 +37,30 @@ parse_rate(const char *text, double *value)
 }
 
 
+int
+parse_percent(const char *text, double *share)
+{
+    char    *end;
+    double   percent;
+
+    /* no sign, no space, no exponent, and a digit before a dot */
+
+    if (text[0] == '.' || strspn(text, "0123456789.") + 1 != strlen(text)) {
+        return -1;
+    }
+
+    percent = strtod(text, &end);
+
+    if (end == text || strcmp(end, "%") != 0) {
+        return -1;
+    }
+
+    *share = percent / 100;
+
+    return 0;
+}
+
+
 /* Parses a fraction of a second after a dot, to milliseconds. */
 static int
 parse_fraction(const char **text, uint64_t *ms)

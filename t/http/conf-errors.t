@@ -532,6 +532,7 @@ subtest 'nginx warns of an allow list that opens a block list' => sub {
          ['P=url9,exact B=url6', ''], ['P=host9,exact B=url6', ''],
          ['P=empty,exact B=url6', ''], ['P=gone,exact B=url6', '1 2'],
          ['P=url6,exact B=url6', '1 2'],
+         ['P=goneurl B=url6', '1 2', '1 2'], ['P=url9 B=goneurl', '1 2', '1 2'],
 
          ['P=url9 B=url6', '1 2', '1 2'], ['P=host9 B=url6', '1 2', '1 2'],
          ['P=url6 B=url6 B=url6', '1 2', '1 2'],
@@ -556,8 +557,9 @@ subtest 'nginx warns of an allow list that opens a block list' => sub {
 
             my $conf = $t->read_file('nginx.conf');
             $conf =~ s/^(\s*)(bloom_zone .*)$/
-                $1 . join ' ', $2, 'bloom_zone zone=gone file=gone.bloom'
-                                   . ' required=off;',
+                $1 . join ' ', $2,
+                map({ "bloom_zone file=gone.bloom required=off $_;" }
+                    'zone=gone', 'zone=goneurl key=url'),
                 'bloom_zone zone=empty capacity=9 fpr=1e-9 key=url;',
                 map { my $form = $_;
                       map { "bloom_zone zone=$form$_ file=$form$_.bloom;" }
