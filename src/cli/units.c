@@ -40,24 +40,7 @@ parse_rate(const char *text, double *value)
 int
 parse_percent(const char *text, double *share)
 {
-    char    *end;
-    double   percent;
-
-    /* no sign, no space, no exponent, and a digit before a dot */
-
-    if (text[0] == '.' || strspn(text, "0123456789.") + 1 != strlen(text)) {
-        return -1;
-    }
-
-    percent = strtod(text, &end);
-
-    if (end == text || strcmp(end, "%") != 0) {
-        return -1;
-    }
-
-    *share = percent / 100;
-
-    return 0;
+    return bloom_units_percent(text, strlen(text), share);
 }
 
 

@@ -35,6 +35,7 @@
 static ngx_int_t ngx_bloom_load_unopened(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_load_check_keys(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_room(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes);
 static void ngx_bloom_load_set(ngx_bloom_load_t *load,
@@ -53,13 +54,14 @@ static uint64_t  ngx_bloom_load_takes;
 ngx_int_t
 ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     ngx_bloom_image_file_t *file, bloom_image_t *image, uint64_t position,
-    const char *about)
+    const char *about, ngx_uint_t force)
 {
     char  error[BLOOM_IMAGE_ERROR_LEN];
 
     ngx_memzero(load, sizeof(ngx_bloom_load_t));
 
     load->zone = zone;
+    load->force = force;
     load->bank = !(zone->sh->generation & 1);
     load->begun = ngx_bloom_time();
     load->position = position;
@@ -68,6 +70,10 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     file->fd = NGX_INVALID_FILE;
     load->file.reader.ctx = &load->file;
+
+    /* what is in the state directory was made of accepted images */
+
+    load->guarded = (load->file.name.len != 0 && load->file.state == NULL);
 
     if (load->file.name.len != 0) {
 
@@ -146,7 +152,8 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
 ngx_int_t
 ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
-    const u_char header[BLOOM_IMAGE_PAGE], uint64_t size, const char *about)
+    const u_char header[BLOOM_IMAGE_PAGE], uint64_t size, const char *about,
+    ngx_uint_t force)
 {
     char  error[BLOOM_IMAGE_ERROR_LEN];
 
@@ -154,6 +161,8 @@ ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     load->zone = zone;
     load->about = about;
+    load->force = force;
+    load->guarded = 1;
 
     if (bloom_image_decode(&load->image, header, size, error) != 0
         || ngx_bloom_load_form(zone, &load->image, error) != NGX_OK)
@@ -248,6 +257,14 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
         return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
     }
 
+    if (load->guarded
+        && ngx_bloom_guard_header(&load->guard, zone, &load->image,
+                                  load->force)
+           != NGX_OK)
+    {
+        return ngx_bloom_load_refuse(load, 0, load->guard.error);
+    }
+
     return NGX_OK;
 }
 
@@ -290,6 +307,10 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
 
     if (!load->chunks) {
         return ngx_bloom_load_chunk(load);
+    }
+
+    if (load->guarded) {
+        return ngx_bloom_load_check_keys(load);
     }
 
     state = load->zone->state;
@@ -430,6 +451,28 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);
+
+    return NGX_AGAIN;
+}
+
+
+/* Checks some keys of the image, before keys of the journal are added. */
+static ngx_int_t
+ngx_bloom_load_check_keys(ngx_bloom_load_t *load)
+{
+    ngx_int_t              rc;
+    ngx_bloom_zone_bits_t  bits;
+
+    ngx_bloom_zone_bits(load->zone, load->bank, &bits);
+
+    rc = ngx_bloom_guard_keys(&load->guard, load->zone, &bits);
+
+    if (rc == NGX_ERROR) {
+        return ngx_bloom_load_refuse(load, load->guard.err,
+                                     load->guard.error);
+    }
+
+    load->guarded = (rc == NGX_AGAIN);
 
     return NGX_AGAIN;
 }
@@ -707,6 +750,7 @@ void
 ngx_bloom_load_end(ngx_bloom_load_t *load)
 {
     ngx_bloom_image_file_close(&load->file);
+    ngx_bloom_guard_end(&load->guard);
 
     if (load->reading) {
         ngx_bloom_reader_close(&load->reader);

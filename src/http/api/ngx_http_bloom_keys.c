@@ -7,6 +7,7 @@
 #include "ngx_http_bloom_keys.h"
 #include "ngx_http_bloom_body.h"
 #include "ngx_http_bloom_ctx.h"
+#include "ngx_http_bloom_query.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_resume.h"
 #include "ngx_bloom_add.h"
@@ -50,8 +51,6 @@ typedef struct {
 } ngx_http_bloom_keys_t;
 
 
-static ngx_int_t ngx_http_bloom_keys_durable(ngx_http_request_t *r,
-    ngx_uint_t *durable);
 static void ngx_http_bloom_keys_run(ngx_http_request_t *r);
 static void ngx_http_bloom_keys_idle(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_keys_step(ngx_http_bloom_keys_t *adding);
@@ -81,12 +80,10 @@ ngx_http_bloom_keys_post(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_uint_t              durable;
     ngx_pool_cleanup_t     *cln;
     ngx_http_bloom_keys_t  *adding;
+    ngx_http_bloom_error_t  error;
 
-    if (ngx_http_bloom_keys_durable(r, &durable) != NGX_OK) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                              "invalid \"durable\" in the "
-                                              "query; it must be \"true\" or "
-                                              "\"false\"");
+    if (ngx_http_bloom_query_flag(r, "durable", &durable, &error) != NGX_OK) {
+        return ngx_http_bloom_response_refuse_error(r, &error);
     }
 
     adding = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_keys_t));
@@ -142,36 +139,6 @@ ngx_http_bloom_keys_post(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     return ngx_http_bloom_body_start(&adding->body,
                                      ngx_http_bloom_keys_run);
-}
-
-
-static ngx_int_t
-ngx_http_bloom_keys_durable(ngx_http_request_t *r, ngx_uint_t *durable)
-{
-    ngx_str_t  value;
-
-    *durable = 0;
-
-    if (ngx_http_arg(r, (u_char *) "durable", sizeof("durable") - 1, &value)
-        != NGX_OK)
-    {
-        return NGX_OK;
-    }
-
-    if ((value.len == 4 && ngx_strncmp(value.data, "true", 4) == 0)
-        || (value.len == 1 && value.data[0] == '1'))
-    {
-        *durable = 1;
-        return NGX_OK;
-    }
-
-    if ((value.len == 5 && ngx_strncmp(value.data, "false", 5) == 0)
-        || (value.len == 1 && value.data[0] == '0'))
-    {
-        return NGX_OK;
-    }
-
-    return NGX_ERROR;
 }
 
 
