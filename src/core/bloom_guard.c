@@ -37,18 +37,13 @@ int
 bloom_guard_next(bloom_key_t *key, const uint8_t **pos, const uint8_t *end,
     uint64_t *line)
 {
-    size_t  i, mark;
+    size_t  i;
 
     if (!bloom_key_next(key, pos, end, BLOOM_SPLIT_LINES, 1)) {
         return 0;
     }
 
-    if (++*line == 1) {
-        mark = bloom_key_mark(key->data, key->len);
-        key->data += mark;
-        key->len -= mark;
-    }
-
+    ++*line;
     trim(key);
 
     if (key->len != 0 && key->data[0] == '!') {

@@ -182,7 +182,6 @@ ngx_bloom_guard_open(ngx_bloom_guard_t *guard, ngx_str_t *name, uint32_t form)
     }
 
     guard->done = 0;
-    guard->pos = guard->data;
     guard->line = 0;
     guard->keys = 0;
 
@@ -217,6 +216,7 @@ ngx_bloom_guard_read(ngx_bloom_guard_t *guard, ngx_str_t *name)
 
     if (n == 0) {
         ngx_bloom_io_close(&guard->fd);
+        guard->pos = guard->data + bloom_key_mark(guard->data, guard->size);
     }
 
     return NGX_AGAIN;

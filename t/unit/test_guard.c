@@ -18,7 +18,7 @@ test_lines_have_keys(void **state)
     const uint8_t  *pos, *end;
 
     static const char  text[] =
-        "\xef\xbb\xbf" "first\n"
+        "first\n"
         "\n"
         " \t a key # a comment \r\n"
         "# a comment\n"
