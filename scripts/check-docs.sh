@@ -208,8 +208,8 @@ check_excerpt() {
 
 # check_snippet LINE TEXT: checks that nginx accepts the text in an http block or,
 # if it begins with a location, in a server.  The zones "ids", "good" and "bad" (of
-# the form url), an image "urls" of that form with files of keys,
-# and the upstream "backend" exist.
+# the form url), an image "urls" of that form with files of keys, and
+# the upstream "backend" exist.
 
 check_snippet() {
     local dir=$scratch/snippet said zone form block=$2

@@ -315,6 +315,7 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 
         sh->uploaded = (task == NGX_BLOOM_TASK_UPLOAD);
         sh->checkpoint = 0;
+        ngx_bloom_guard_accept(zone, &sh->bank[sh->generation & 1].image);
 
         if (task == NGX_BLOOM_TASK_LOAD) {
             ngx_bloom_jobs_note_file(zone,

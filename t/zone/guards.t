@@ -13,6 +13,7 @@ use POSIX qw(mkfifo);
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Faults;
 use BloomTest::Hostile;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
@@ -208,6 +209,33 @@ subtest 'the number survives a restart' => sub {
     is(($t->test_config)[0], 0, 'nginx -t accepts the forced image');
     $t->run;
     is(zone_state($t, 'ids')->{image}{items}, 50, 'it serves after a start');
+    end();
+};
+
+
+subtest 'a process dies while it records an image' => sub {
+    my $faults = BloomTest::Faults->new($t);
+
+    $faults->built_in
+        or plan skip_all => 'needs a module built with NGX_BLOOM_FAULTS';
+
+    start_with('hundred', 'max_change=20%');
+    $t->expect_log(qr/\[error\].*the process that was loading its file died/);
+    $t->expect_log(qr/\[alert\].* exited on signal 9/);
+    $t->expect_log(qr/\[error\].*max_change/);
+
+    # the image serves already
+
+    install_image($t, 'fifty');
+    $faults->kill_at('accept');
+    is(reload('?force=true')->status, 503, 'the helper dies');
+    is(zone_state($t, 'ids')->{image}{items}, 50, 'the forced image serves');
+    install_image($t, 'hundred');
+    is(reload()->status, 422, 'the next helper has recorded it');
+    install_image($t, 'fifty');
+    $t->stop;
+    $t->run;
+    is(zone_state($t, 'ids')->{image}{items}, 50, 'it starts again');
     end();
 };
 
