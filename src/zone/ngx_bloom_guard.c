@@ -73,11 +73,7 @@ ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
 
     last = ngx_bloom_guard_last(zone);
 
-    if (last == NULL
-        || ngx_memcmp(last->build_id, image->build_id,
-                      BLOOM_IMAGE_BUILD_ID_LEN)
-           == 0)
-    {
+    if (last == NULL) {
         return NGX_OK;
     }
 
@@ -109,15 +105,19 @@ ngx_bloom_guard_keys(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
 {
     ngx_str_t  *name;
 
-    if (guard->file == NGX_BLOOM_GUARD_FILES) {
-        return NGX_OK;
-    }
+    for ( ;; ) {
 
-    name = &zone->guards.file[guard->file];
+        if (guard->file == NGX_BLOOM_GUARD_FILES) {
+            return NGX_OK;
+        }
 
-    if (name->len == 0) {
+        name = &zone->guards.file[guard->file];
+
+        if (name->len != 0) {
+            break;
+        }
+
         guard->file++;
-        return NGX_AGAIN;
     }
 
     if (guard->data == NULL) {

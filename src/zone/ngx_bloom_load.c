@@ -310,7 +310,11 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
     }
 
     if (load->guarded) {
-        return ngx_bloom_load_check_keys(load);
+        rc = ngx_bloom_load_check_keys(load);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
     }
 
     state = load->zone->state;
@@ -456,7 +460,8 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 }
 
 
-/* Checks some keys of the image, before keys of the journal are added. */
+/* Checks some keys of the image, before keys of the journal are added.  Returns
+ * NGX_OK when all are checked, NGX_AGAIN or NGX_ERROR. */
 static ngx_int_t
 ngx_bloom_load_check_keys(ngx_bloom_load_t *load)
 {
@@ -474,7 +479,7 @@ ngx_bloom_load_check_keys(ngx_bloom_load_t *load)
 
     load->guarded = (rc == NGX_AGAIN);
 
-    return NGX_AGAIN;
+    return rc;
 }
 
 

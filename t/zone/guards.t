@@ -240,6 +240,24 @@ subtest 'a process dies while it records an image' => sub {
 };
 
 
+subtest 'an upload is refused when its header has arrived' => sub {
+    for my $parameters ('min_keys=60', 'max_change=20%') {
+        start_with('hundred', $parameters);
+        $t->expect_log(qr/\[error\].*has 50 keys/);
+
+        my $fifty = $t->read_file('fifty.bloom');
+        my $client = $t->connect;
+
+        $client->send("PUT /bloom/zones/ids/image HTTP/1.1\r\nHost: a\r\n"
+                      . 'Content-Length: ' . length($fifty) . "\r\n\r\n"
+                      . substr $fifty, 0, 4096);
+        is_error($client->response, 422, qr/has 50 keys/,
+                 "$parameters needs only the header");
+        end();
+    }
+};
+
+
 subtest 'a zone without a state directory' => sub {
     start_with('hundred', 'max_change=20% journal=off');
     $t->expect_log(qr/\[error\].*max_change/);
@@ -252,9 +270,11 @@ subtest 'a zone without a state directory' => sub {
 
     # memory that is recreated
 
-    install_image($t, 'hundred');
     configure($t, ['zone=ids:3m file=ids.bloom max_change=20% journal=off'],
               api => 1);
+    ($outcome) = $t->try_reload;
+    is($outcome, 'refused', 'a reload that recreates the memory compares');
+    install_image($t, 'hundred');
     $t->reload;
     install_image($t, 'fifty');
     is(reload()->status, 422, 'new memory has the number');
