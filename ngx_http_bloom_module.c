@@ -119,9 +119,16 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
 
     { ngx_string("bloom_add"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
-      ngx_http_bloom_conf_rules_add,
+      ngx_http_bloom_conf_rules_change,
       NGX_HTTP_LOC_CONF_OFFSET,
-      0,
+      offsetof(ngx_http_bloom_loc_conf_t, adds),
+      NULL },
+
+    { ngx_string("bloom_remove"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_bloom_conf_rules_change,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_bloom_loc_conf_t, removes),
       NULL },
 
     { ngx_string("bloom_feedback"),
@@ -402,6 +409,7 @@ ngx_http_bloom_create_loc_conf(ngx_conf_t *cf)
 
     blcf->rules = NGX_CONF_UNSET_PTR;
     blcf->adds = NGX_CONF_UNSET_PTR;
+    blcf->removes = NGX_CONF_UNSET_PTR;
     blcf->feedback = NGX_CONF_UNSET_PTR;
     blcf->audit = NGX_CONF_UNSET_PTR;
     blcf->dry_run = NGX_CONF_UNSET;
@@ -422,6 +430,7 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_conf_merge_ptr_value(conf->rules, prev->rules, NULL);
     ngx_conf_merge_ptr_value(conf->adds, prev->adds, NULL);
+    ngx_conf_merge_ptr_value(conf->removes, prev->removes, NULL);
     ngx_conf_merge_ptr_value(conf->feedback, prev->feedback, NULL);
     ngx_conf_merge_ptr_value(conf->audit, prev->audit, NULL);
     ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);

@@ -33,7 +33,7 @@ export class Actions {
             h('label', { for: 'keys' }, 'Keys to add'),
             this.keys,
             h('p', { class: 'hint', id: 'keys-hint' },
-              'One key per line. Added keys cannot be removed.'),
+              'One key per line.'),
             h('p', { class: 'check' }, this.durable,
               h('label', { for: 'durable' },
                 'wait until the keys are on disk')),
@@ -52,9 +52,9 @@ export class Actions {
 
         this.#do({
             title: `Add ${plural(keys.length, 'key')} to ${this.name}?`,
-            text: 'Added keys cannot be removed. They stay until you load an '
-                  + 'image without them that is complete as of more than an '
-                  + 'hour later.',
+            text: 'Added keys stay until you remove them, or load an image '
+                  + 'without them that is complete as of more than an hour '
+                  + 'later.',
             yes: `Add ${plural(keys.length, 'key')}`,
             path: `keys${this.durable.checked ? '?durable=true' : ''}`,
             body: keys.join('\n') + '\n',

@@ -34,6 +34,11 @@ export const post = (path, body) =>
         body,
     });
 
+
+// Sends DELETE, without a time limit, since the disk may be slow.
+
+export const remove = (path) => ask(path, { method: 'DELETE', headers: accept });
+
 export const zonePath = (name) => `zones/${encodeURIComponent(name)}`;
 
 const accept = { Accept: 'application/json' };

@@ -187,6 +187,8 @@ function tables(zone, now) {
             ['Measured', measured(zone)],
             ['Target', rate(image.fpr)],
         ]),
+        ['Removed keys', `${number(zone.removals.count)} of at most `
+                         + number(zone.removals.limit)],
         ['Last load', lastLoad(load, now)],
         ['Helper’s last sign of life', moment(helper.heartbeat)],
     ]]);

@@ -70,6 +70,15 @@ export function problems(zone, now) {
                 : 'Raise the zone’s capacity.'));
     }
 
+    const { count, limit } = zone.removals;
+
+    if (count > 0 && count > 0.8 * limit) {
+        say('warn', `Nearly full of removed keys: the zone has `
+                    + `${number(count)}, and room for ${number(limit)}. Load `
+                    + 'an image with --as-of that lacks them, or raise '
+                    + 'removals=.');
+    }
+
     if (zone.journal.error !== null) {
         say('bad', `The journal cannot be written: ${zone.journal.error}.`);
     }
@@ -103,7 +112,7 @@ export function problems(zone, now) {
         say('warn', `False positives are measured at `
                     + `${rate(zone.feedback.measured_fpr)}; the target is `
                     + `${rate(zone.image.fpr)}. They may be deleted keys that `
-                    + 'are still asked for: load an image without them. If no '
+                    + 'are still asked for: remove them. If no '
                     + 'keys were deleted, a client may be choosing keys on '
                     + 'purpose: use hash=siphash.');
     }

@@ -207,7 +207,8 @@ function pause() {
 setText(byId('where'), location.host + location.pathname);
 
 const why = new Why((name) =>
-    state?.zones.find((zone) => zone.name === name)?.image);
+    state?.zones.find((zone) => zone.name === name)?.image,
+    () => write, look);
 
 byId('why').append(...why.nodes);
 

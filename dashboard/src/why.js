@@ -7,11 +7,14 @@ import { get, zonePath } from './api.js';
 import { bitGrids } from './bits.js';
 import { h } from './dom.js';
 import { number, plural, visible } from './format.js';
+import { Remove } from './remove.js';
 
 
 export class Why {
-    constructor(image) {
+    constructor(image, write, changed) {
         this.image = image;           // returns the image of a zone, by its name
+        this.write = write;           // returns whether changes are allowed
+        this.changed = changed;       // called after a change
 
         this.input = h('input', { id: 'key', name: 'key', autocomplete: 'off',
                                   autocapitalize: 'off', spellcheck: 'false',
@@ -32,15 +35,21 @@ export class Why {
         ];
     }
 
-    async #ask(event) {
+    #ask(event) {
         event.preventDefault();
+        this.#look(encodeURIComponent(this.input.value));
+    }
 
-        const query = encodeURIComponent(this.input.value);
+    // `said` is what was done before.
 
+    async #look(query, said) {
         try {
             const { answer } = await get(`keys?key=${query}`);
 
-            this.result.replaceChildren(...this.#explained(answer, query));
+            this.result.replaceChildren(
+                ...said === undefined ? []
+                    : [h('p', { class: 'said' }, said)],
+                ...this.#explained(answer, query));
 
         } catch (failure) {
             this.result.replaceChildren(
@@ -107,7 +116,7 @@ export class Why {
             h('dl', { class: 'facts' },
                 found.length > 0
                     ? fact('Found', ...between(found.map(({ key }) =>
-                        code(key))))
+                        this.#found(name, key, query))))
                     : undefined,
                 one.state && fact('State', one.state.replace('_', ' ')),
                 one.reason && fact('Why invalid', `it ${one.reason}`),
@@ -115,6 +124,18 @@ export class Why {
                     ? fact('Canonical', code(one.canonical)) : undefined,
                 one.key_form && fact('Key form', one.key_form)),
             how);
+    }
+
+    #found(zone, key, query) {
+        if (!this.write()) {
+            return code(key);
+        }
+
+        return h('span', {}, code(key), ' ',
+                 new Remove(zone, key, (said) => {
+                     this.#look(query, said);
+                     this.changed();
+                 }).node);
     }
 
     async #bits(name, query, place) {

@@ -205,6 +205,7 @@ function zoneWith(changes) {
         image: { k: 10, bits: 14400, capacity: 1000, fpr: 0.001,
                  uploaded: false },
         filter: { estimated_items: 900, estimated_fpr: 0.001 },
+        removals: { limit: 100, count: 80 },
         journal: { error: null, lost_keys: 0, pending_keys: 0 },
         audit: { audited: 10, wrong_absent: 0, last_wrong_absent: null },
         feedback: { false_positives: 0, measured_fpr: null },
@@ -258,12 +259,15 @@ function words() {
         ['an over-full zone with an upload',
          { ...full, image: { uploaded: true } },
          /Build the next image with -n greater than its number of keys\.$/],
+        ['a zone that is nearly full of removed keys',
+         { removals: { count: 81 } },
+         /has 81, and room for 100\. .* or raise removals=\.$/],
         ['lost keys', { journal: { lost_keys: 3 } }, /add the keys again\.$/],
         ['pending keys', { journal: { pending_keys: 3 } },
          /make room on the disk of bloom_state_path\.$/],
         ['false positives',
          { feedback: { false_positives: 30, measured_fpr: 0.1 } },
-         /deleted keys .* load an image without them\. .*hash=siphash\.$/],
+         /deleted keys .* remove them\. .*hash=siphash\.$/],
     ];
 
     for (const [what, changes, remedy] of remedies) {
@@ -452,7 +456,7 @@ async function keys(page) {
     const urls = await inZone(page, 'bad-urls');
 
     like(await text(urls),
-         /^bad-urls \(URLhaus\) maybe present Found evil\.example\/ Canonical http:\/\/www\.evil\.example\/b\?<script> Key form url /,
+         /^bad-urls \(URLhaus\) maybe present Found evil\.example\/ Remove Canonical http:\/\/www\.evil\.example\/b\?<script> Key form url /,
          'the zone has what it found, the canonical key and the key form');
     like(await text(verdict.last()), /because zone \S+ does not find it$/,
          'a rule on absent keys says that its zone does not find the key');
@@ -479,7 +483,7 @@ async function keys(page) {
 
     const items = await inZone(page, 'items');
 
-    like(await text(items), /^items maybe present Found id17 /,
+    like(await text(items), /^items maybe present Found id17 Remove /,
          'a present key is maybe present');
     await items.locator('.bits').waitFor();
     is(await items.locator('.bits').count(), 1, 'the line of a key is drawn');
@@ -599,6 +603,8 @@ async function changes(page, watched) {
                            .getAttribute('aria-valuenow') > n), before);
     check('the gauge moves when keys are added', await count() > before);
 
+    await removals(page, hostile, mine);
+
     await choose(page, 'items');
     await page.getByLabel('Keys to add').fill(`new${mine}`);
     await page.getByLabel('wait until the keys are on disk').check();
@@ -662,6 +668,68 @@ async function changes(page, watched) {
              /^The file was not loaded: .*damaged.*\(422, /,
              'the result says that a refused image is damaged');
     });
+}
+
+
+// A key is removed beside the answer about it.
+
+async function removals(page, hostile, mine) {
+    const found = async (zone, key) =>
+        (await inZone(page, zone)).getByRole('button',
+            { name: `Remove ${visible(key)} from zone ${zone}`, exact: true });
+    const said = page.locator('#why .said');
+
+    await lookUp(page, hostile);
+
+    const button = await found('seen', hostile);
+
+    await button.click();
+    is(await text(page.getByRole('group').locator('.question')),
+       `No request finds ${visible(hostile)} in zone seen any more, in this `
+       + `nginx, from now on until ${visible(hostile)} is added again or a `
+       + 'newer image has it.',
+       'the page says what it means to remove a key');
+    is(await page.evaluate(() => document.activeElement.textContent), 'Cancel',
+       'this question has the focus on Cancel');
+    await accessible(page, 'a question beside an answer');
+    await press(page, 'Cancel');
+    is(await button.evaluate((node) => node === document.activeElement), true,
+       'Cancel gives the focus back to the button');
+
+    await button.click();
+    await press(page, 'Remove it');
+    await said.waitFor();
+    is(await text(said), `${visible(hostile)} is absent in zone seen now.`,
+       'the page says that the removed key is absent');
+    like(await text(await inZone(page, 'seen')), /^seen absent/,
+         'the answer about the removed key is a new one');
+    is(await (await found('seen', hostile)).count(), 0,
+       'an absent key cannot be removed');
+
+    await choose(page, 'seen');
+    await page.locator('#detail .facts div')
+        .filter({ hasText: /^Removed keys\s*[1-9][\d,]* of at most 10,000$/ })
+        .waitFor();
+    check('the details have the number of removed keys', true);
+
+    // an entry below another one
+
+    await choose(page, 'bad-urls');
+    await page.getByLabel('Keys to add')
+        .fill(`http://up${mine}.example/\nhttp://up${mine}.example/a/\n`);
+    await press(page, 'Add keys');
+    await press(page, 'Add 2 keys');
+    await outcome(page);
+    await lookUp(page, `http://www.up${mine}.example/a/b`);
+    await (await found('bad-urls', `up${mine}.example/a/`)).click();
+    await press(page, 'Remove it');
+    await said.waitFor();
+    is(await text(said),
+       `up${mine}.example/a/ is removed, but zone bad-urls still finds it by `
+       + `up${mine}.example/.`,
+       'the page says by what a removed key is still found');
+    is(await (await found('bad-urls', `up${mine}.example/`)).count(), 1,
+       'the other entry can be removed, too');
 }
 
 

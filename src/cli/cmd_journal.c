@@ -5,57 +5,45 @@
  * a summary or the keys.
  */
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "bloom_image.h"
 #include "bloom_record.h"
 #include "cli.h"
 #include "command.h"
+#include "journal_files.h"
+#include "journal_removed.h"
 #include "json.h"
 #include "keyform.h"
-#include "regular_file.h"
 #include "units.h"
 #include "visible.h"
 
 
-typedef struct {
-    char             *path;
-    int               rc;                /* CLI_OK, _NO or _ERROR */
-    char              error[2 * BLOOM_RECORD_ERROR_LEN];
-    bloom_segment_e   kind;
-    bloom_segment_t   segment;           /* if its kind is OK */
-    uint8_t          *data;
-    size_t            len;
-
-    uint64_t          records;
-    uint64_t          keys;
-    uint64_t          first_sequence;
-    uint64_t          last_sequence;
-    uint64_t          first_time;
-    uint64_t          last_time;
-    size_t            used;              /* bytes, to the last record's end */
-    size_t            torn;              /* bytes of a torn tail */
-
-    uint64_t          broken;            /* bytes without a valid record */
-    uint64_t          broken_at;         /* position of the first such byte */
-    uint64_t          missing;           /* number of records */
-} piece_t;
+/* What is done with the records.  Keys are read twice, since a later record may
+ * remove a key. */
+typedef enum {
+    PASS_PRINT = 0,
+    PASS_CHECK,                          /* check that all keys can be
+                                            printed */
+    PASS_NOTE                            /* find the keys that were removed */
+} pass_e;
 
 typedef struct {
-    int               keys;              /* print only the keys */
+    int               added;             /* print only the keys that are
+                                            added */
+    int               removed;           /* print only the keys that are
+                                            removed */
+    int               keys;              /* one of these is set */
     int               null;              /* keys end with a zero byte, not LF */
     int               json;
     int               compact;           /* more than one object */
     int               quiet;
 
-    int               checking;          /* checks all keys, prints nothing */
+    pass_e            pass;
     int               refused;           /* some key cannot be printed */
     uint64_t          printed;           /* number of keys */
 
@@ -63,24 +51,28 @@ typedef struct {
     uint64_t          sequence;          /* of the next record; 0: unknown */
     const piece_t    *before;            /* the last segment; NULL: none */
 
-    uint64_t          records;
-    uint64_t          count;             /* number of keys */
+    piece_t           all;               /* the sum of records and keys */
+    journal_removed_t  removals;
 } journal_t;
 
 
 static const option_t  options[] = {
-    { 0, "keys", NULL, offsetof(journal_t, keys), options_take_flag,
-      "print only the keys, one per line, in the order in which they were "
-      "added; if a key contains a line end, print an error and no keys" },
+    { 0, "keys", NULL, offsetof(journal_t, added), options_take_flag,
+      "print only the keys that were added and not removed or cleared later, "
+      "one per line, in the order in which they were added; if a key contains "
+      "a line end, print an error and no keys" },
+    { 0, "removed", NULL, offsetof(journal_t, removed), options_take_flag,
+      "print only the keys that were removed and not restored, added or "
+      "cleared later, as --keys prints keys" },
     { '0', "null", NULL, offsetof(journal_t, null), options_take_flag,
-      "with --keys: end each key with a zero byte instead of a line end; "
-      "build, add and test read that with -0; if a key contains a zero byte, "
-      "print an error and no keys" },
+      "with --keys or --removed: end each key with a zero byte instead of a "
+      "line end; build, add and test read that with -0; if a key contains a "
+      "zero byte, print an error and no keys" },
     { 'q', "quiet", NULL, offsetof(journal_t, quiet), options_take_flag,
-      "print only errors and, with --keys, the keys" },
+      "print only errors and, with --keys or --removed, the keys" },
     { 0, "json", NULL, offsetof(journal_t, json), options_take_flag,
-      "print JSON: an object for each segment or, with --keys, for each key; "
-      "build and add read keys in this form with --from json" },
+      "print JSON: an object for each segment or, with --keys or --removed, "
+      "for each key; build and add read keys in this form with --from json" },
     { 0 }
 };
 
@@ -89,86 +81,6 @@ static int
 worse(int a, int b)
 {
     return a > b ? a : b;
-}
-
-
-/* ---- files ---- */
-
-
-static int
-unreadable(piece_t *piece)
-{
-    snprintf(piece->error, sizeof(piece->error), "cannot be read: %s%s",
-             strerror(errno), cli_advice(errno));
-    piece->rc = CLI_ERROR;
-
-    return -1;
-}
-
-
-static int
-read_header(piece_t *piece, int fd, uint64_t size)
-{
-    uint8_t  header[BLOOM_SEGMENT_HEADER];
-
-    memset(header, 0, sizeof(header));
-
-    if (regular_file_read_at(fd, header, sizeof(header), 0) == -1) {
-        return unreadable(piece);
-    }
-
-    piece->kind = bloom_segment_decode(&piece->segment, header, size,
-                                       piece->error);
-
-    if (piece->kind != BLOOM_SEGMENT_OK) {
-        piece->rc = piece->kind == BLOOM_SEGMENT_DAMAGED ? CLI_NO : CLI_ERROR;
-        return -1;
-    }
-
-    return 0;
-}
-
-
-/* Reads a segment.  It appends zeros to a segment that was cut off, enough to
- * pad a record. */
-static int
-read_data(piece_t *piece, int fd, size_t size)
-{
-    piece->len = (size + 7) & ~(size_t) 7;
-    piece->data = cli_alloc(piece->len);
-    memset(piece->data, 0, piece->len);
-
-    if (regular_file_read_at(fd, piece->data, size, 0) == -1) {
-        return unreadable(piece);
-    }
-
-    return 0;
-}
-
-
-/* Reads a segment's header and, with `all`, the rest.  The caller prints
- * errors. */
-static void
-read_segment(piece_t *piece, int all)
-{
-    int          fd;
-    struct stat  st;
-
-    piece->rc = CLI_OK;
-    fd = regular_file_open(piece->path, &st, piece->error,
-                           sizeof(piece->error),
-                           "a segment, or the directory of a journal");
-
-    if (fd == -1) {
-        piece->rc = CLI_ERROR;
-        return;
-    }
-
-    if (read_header(piece, fd, (uint64_t) st.st_size) == 0 && all) {
-        (void) read_data(piece, fd, (size_t) st.st_size);
-    }
-
-    close(fd);
 }
 
 
@@ -225,7 +137,7 @@ print_key(journal_t *journal, const piece_t *piece, uint64_t position,
         journal->refused = 1;
     }
 
-    if (journal->checking || journal->refused) {
+    if (journal->pass != PASS_PRINT || journal->refused) {
         return;
     }
 
@@ -251,12 +163,34 @@ print_key(journal_t *journal, const piece_t *piece, uint64_t position,
 }
 
 
+/* Prints the keys of a record that are to be printed. */
+static void
+print_keys(journal_t *journal, const piece_t *piece, uint64_t position,
+    bloom_record_t *record)
+{
+    uint32_t     index;
+    bloom_key_t  key;
+
+    if (record->type != (journal->removed ? BLOOM_RECORD_REMOVE
+                                          : BLOOM_RECORD_ADD))
+    {
+        return;
+    }
+
+    for (index = 0; bloom_record_key(record, &key) == 1; index++) {
+        if (journal_removed_counts(&journal->removals, record, position, index,
+                                   &key))
+        {
+            print_key(journal, piece, position, record, &key);
+        }
+    }
+}
+
+
 static void
 take_record(journal_t *journal, piece_t *piece, uint64_t position,
     bloom_record_t *record)
 {
-    bloom_key_t  key;
-
     if (journal->sequence != 0) {
         piece->missing += record->sequence - journal->sequence;
     }
@@ -269,20 +203,36 @@ take_record(journal_t *journal, piece_t *piece, uint64_t position,
     piece->last_sequence = record->sequence;
     piece->last_time = record->time;
     piece->records++;
-    piece->keys += record->count;
+    piece->keys[record->type] += record->count;
+    piece->cleared |= (record->type == BLOOM_RECORD_CLEAR);
 
     journal->sequence = record->sequence + 1;
 
-    while (journal->keys && bloom_record_key(record, &key) == 1) {
-        print_key(journal, piece, position, record, &key);
+    if (journal->pass == PASS_NOTE) {
+        journal_removed_note(&journal->removals, *record, position);
+
+    } else if (journal->keys) {
+        print_keys(journal, piece, position, record);
     }
+}
+
+
+/* Says that a record is of a newer program. */
+static void
+refuse_record(piece_t *piece, uint64_t position, const bloom_record_t *record)
+{
+    snprintf(piece->error, sizeof(piece->error), "has a record of type %"
+             PRIu32 " at position %" PRIu64 ", but this program reads types up "
+             "to %d; use a newer program", record->type, position,
+             BLOOM_RECORD_TYPES - 1);
+    piece->rc = CLI_ERROR;
 }
 
 
 static void
 read_records(journal_t *journal, piece_t *piece)
 {
-    size_t          at, n;
+    size_t          at, n, type;
     bloom_record_t  record;
 
     for (at = BLOOM_SEGMENT_HEADER; /* void */ ; at += record.size) {
@@ -304,13 +254,23 @@ read_records(journal_t *journal, piece_t *piece)
         piece->broken += n;
         at += n;
 
+        if (record.type >= BLOOM_RECORD_TYPES) {
+            refuse_record(piece, piece->segment.base + at, &record);
+            journal->sequence = record.sequence + 1;
+            return;
+        }
+
         take_record(journal, piece, piece->segment.base + at, &record);
     }
 
     piece->torn = bloom_record_tail(piece->data + at, n);
 
-    journal->records += piece->records;
-    journal->count += piece->keys;
+    journal->all.records += piece->records;
+    journal->all.cleared |= piece->cleared;
+
+    for (type = 0; type < BLOOM_RECORD_TYPES; type++) {
+        journal->all.keys[type] += piece->keys[type];
+    }
 }
 
 
@@ -384,6 +344,11 @@ verify(journal_t *journal, piece_t *piece)
     }
 
     read_records(journal, piece);
+
+    if (piece->rc != CLI_OK) {
+        return;
+    }
+
     check_records(piece, records, sizeof(records));
 
     if (place[0] != '\0' || records[0] != '\0') {
@@ -396,6 +361,49 @@ verify(journal_t *journal, piece_t *piece)
 
 
 /* ---- output ---- */
+
+
+static uint64_t
+count_keys(const piece_t *piece)
+{
+    return piece->keys[BLOOM_RECORD_ADD] + piece->keys[BLOOM_RECORD_REMOVE]
+           + piece->keys[BLOOM_RECORD_RESTORE];
+}
+
+
+/* Prints the numbers of records and keys, and those of each type unless all are
+ * additions. */
+static void
+print_counts(const piece_t *piece)
+{
+    uint64_t     keys;
+    const char  *before;
+
+    keys = count_keys(piece);
+
+    printf("%" PRIu64 " record%s, %" PRIu64 " key%s", piece->records,
+           CLI_S(piece->records), keys, CLI_S(keys));
+
+    if (piece->keys[BLOOM_RECORD_ADD] == keys && !piece->cleared) {
+        return;
+    }
+
+    before = " (";
+
+    if (piece->cleared) {
+        printf("%scleared at the beginning", before);
+        before = ", ";
+    }
+
+    if (piece->keys[BLOOM_RECORD_ADD] != keys) {
+        printf("%s%" PRIu64 " added, %" PRIu64 " removed, %" PRIu64
+               " restored", before, piece->keys[BLOOM_RECORD_ADD],
+               piece->keys[BLOOM_RECORD_REMOVE],
+               piece->keys[BLOOM_RECORD_RESTORE]);
+    }
+
+    putchar(')');
+}
 
 
 static void
@@ -417,6 +425,7 @@ print_json(const journal_t *journal, const piece_t *piece)
 
     if (piece->data != NULL && piece->rc != CLI_ERROR) {
         json_count(&json, "base", piece->segment.base);
+        json_count(&json, "version", piece->segment.version);
         json_count(&json, "size", piece->segment.size);
         json_text(&json, "created", format_time(time,
                                                 piece->segment.created));
@@ -425,7 +434,11 @@ print_json(const journal_t *journal, const piece_t *piece)
         json_count(&json, "broken", piece->broken);
         json_count(&json, "missing", piece->missing);
         json_count(&json, "records", piece->records);
-        json_count(&json, "keys", piece->keys);
+        json_count(&json, "keys", count_keys(piece));
+        json_count(&json, "added", piece->keys[BLOOM_RECORD_ADD]);
+        json_count(&json, "removed", piece->keys[BLOOM_RECORD_REMOVE]);
+        json_count(&json, "restored", piece->keys[BLOOM_RECORD_RESTORE]);
+        json_bool(&json, "cleared", piece->cleared);
 
         if (piece->records != 0) {
             json_count(&json, "first_sequence", piece->first_sequence);
@@ -447,12 +460,10 @@ print_text(const piece_t *piece)
     char  first[UNITS_LEN], last[UNITS_LEN];
 
     visible_name(piece->path);
-    printf(": %s, position %" PRIu64 ", %zu of %" PRIu64 " bytes used, %"
-           PRIu64 " record%s, %" PRIu64 " key%s",
+    printf(": %s, position %" PRIu64 ", %zu of %" PRIu64 " bytes used, ",
            piece->rc == CLI_OK ? "ok" : "damaged", piece->segment.base,
-           piece->used, piece->segment.size,
-           piece->records, CLI_S(piece->records),
-           piece->keys, CLI_S(piece->keys));
+           piece->used, piece->segment.size);
+    print_counts(piece);
 
     if (piece->records != 0) {
         printf(", sequence %" PRIu64 " to %" PRIu64 ", %s to %s",
@@ -474,32 +485,34 @@ print_text(const piece_t *piece)
 static int
 show(journal_t *journal, piece_t *piece)
 {
-    read_segment(piece, 1);
+    int  prints;
+
+    journal_files_read(piece, 1);
 
     if (piece->rc == CLI_OK) {
         verify(journal, piece);
     }
 
-    /* while keys are checked, errors are not printed; they are later */
+    prints = journal->pass == PASS_PRINT;
 
-    if (piece->rc != CLI_OK && !journal->checking) {
+    if (prints && piece->rc != CLI_OK) {
         cli_error("%s: %s", piece->path, piece->error);
 
-    } else if (piece->torn != 0 && journal->keys && !journal->quiet
-               && !journal->checking)
-    {
+    } else if (prints && piece->torn != 0 && journal->keys && !journal->quiet) {
         cli_warn("%s: a torn tail of %zu byte%s is left out: its keys were "
                  "never acknowledged", piece->path, piece->torn,
                  CLI_S(piece->torn));
     }
 
-    if (journal->json && !journal->keys) {
-        print_json(journal, piece);
+    if (prints && !journal->keys) {
+        if (journal->json) {
+            print_json(journal, piece);
 
-    } else if (!journal->keys && !journal->quiet && piece->data != NULL
-               && piece->rc != CLI_ERROR)
-    {
-        print_text(piece);
+        } else if (!journal->quiet && piece->data != NULL
+                   && piece->rc != CLI_ERROR)
+        {
+            print_text(piece);
+        }
     }
 
     free(piece->data);
@@ -512,197 +525,85 @@ show(journal_t *journal, piece_t *piece)
 /* ---- arguments ---- */
 
 
-static piece_t
-piece_of(char *path)
+/* Shows segments.  If they are linked, they are those of a directory: each
+ * follows the one before. */
+static int
+walk(journal_t *journal, const piece_t *pieces, size_t n, int linked)
 {
+    int      rc;
+    size_t   i;
     piece_t  piece;
 
-    memset(&piece, 0, sizeof(piece));
+    rc = CLI_OK;
+    memset(&journal->all, 0, sizeof(piece_t));
 
-    piece.path = path;
-    piece.rc = CLI_OK;
-    piece.kind = BLOOM_SEGMENT_DAMAGED;  /* until its header is known */
+    for (i = 0; i < n; i++) {
 
-    return piece;
-}
+        if (i == 0 || !linked) {
+            journal->sequence = 0;
+            journal->before = NULL;
+        }
 
+        piece = pieces[i];
+        rc = worse(rc, show(journal, &piece));
 
-static int
-show_file(journal_t *journal, char *path)
-{
-    piece_t  piece;
-
-    piece = piece_of(path);
-
-    journal->sequence = 0;
-    journal->before = NULL;
-
-    return show(journal, &piece);
-}
-
-
-static char *
-joined(const char *directory, const char *name)
-{
-    size_t  size;
-    char   *path;
-
-    size = strlen(directory) + 1 + strlen(name) + 1;
-    path = cli_alloc(size);
-    snprintf(path, size, "%s%s%s", directory,
-             directory[strlen(directory) - 1] == '/' ? "" : "/", name);
-
-    return path;
-}
-
-
-/* Compares segments by position; those with a damaged header come last. */
-static int
-by_position(const void *left, const void *right)
-{
-    const piece_t  *a = left, *b = right;
-
-    if ((a->kind == BLOOM_SEGMENT_OK) != (b->kind == BLOOM_SEGMENT_OK)) {
-        return a->kind == BLOOM_SEGMENT_OK ? -1 : 1;
-    }
-
-    if (a->kind == BLOOM_SEGMENT_OK && a->segment.base != b->segment.base) {
-        return a->segment.base < b->segment.base ? -1 : 1;
-    }
-
-    return strcmp(a->path, b->path);
-}
-
-
-/* Returns 1 for a file that is not complete yet, and for a segment that nginx
- * put aside at its start. */
-static int
-is_no_part(const char *name)
-{
-    size_t  len;
-
-    len = strlen(name);
-
-    return (len > 4 && strcmp(name + len - 4, ".tmp") == 0)
-           || strncmp(name, "damaged.", 8) == 0;
-}
-
-
-/*
- * Removes segments that a compacted segment replaces: all that begin before its
- * end.  They remain if the process died before it removed them.  Returns how
- * many segments are left.
- */
-static size_t
-without_replaced(piece_t *pieces, size_t n)
-{
-    size_t       i, kept;
-    uint64_t     end;
-    const char  *name;
-
-    for (i = 0, end = 0; i < n; i++) {
-        name = strrchr(pieces[i].path, '/') + 1;
-
-        if (strncmp(name, "compact.", 8) == 0
-            && pieces[i].kind == BLOOM_SEGMENT_OK)
-        {
-            end = pieces[i].segment.base + pieces[i].segment.size;
+        if (piece.kind == BLOOM_SEGMENT_OK) {
+            journal->before = &pieces[i];
         }
     }
 
-    for (i = 0, kept = 0; i < n; i++) {
-        name = strrchr(pieces[i].path, '/') + 1;
+    return rc;
+}
 
-        if (pieces[i].kind == BLOOM_SEGMENT_OK
-            && pieces[i].segment.base < end
-            && strncmp(name, "compact.", 8) != 0)
+
+/* Shows segments of one journal, whose headers were read. */
+static int
+show_pieces(journal_t *journal, const piece_t *pieces, size_t n, int linked)
+{
+    size_t  i;
+    pass_e  pass;
+
+    journal_removed_free(&journal->removals);
+
+    for (i = 0; journal->keys && i < n; i++) {
+
+        if (pieces[i].kind != BLOOM_SEGMENT_OK
+            || pieces[i].segment.version < bloom_record_version(
+                                               BLOOM_RECORD_REMOVE))
         {
-            free(pieces[i].path);
             continue;
         }
 
-        pieces[kept++] = pieces[i];
+        pass = journal->pass;
+        journal->pass = PASS_NOTE;
+        (void) walk(journal, pieces, n, linked);
+        journal->pass = pass;
+        break;
     }
 
-    return kept;
+    return walk(journal, pieces, n, linked);
 }
 
 
-/*
- * Lists the files of a directory that are segments, or may be damaged ones.
- * Returns how many; or -1 after a message, which is not printed while keys are
- * checked.
- */
-static ssize_t
-list_directory(const journal_t *journal, const char *directory,
-    piece_t **pieces)
+static int
+show_files(journal_t *journal, char **paths, size_t n)
 {
-    DIR            *dir;
-    size_t          n, room;
-    piece_t         piece;
-    struct stat     st;
-    struct dirent  *entry;
+    int       rc;
+    size_t    i;
+    piece_t  *pieces;
 
-    dir = opendir(directory);
+    pieces = cli_alloc(n * sizeof(piece_t));
 
-    if (dir == NULL) {
-        if (!journal->checking) {
-            cli_error("%s: cannot be opened: %s%s", directory, strerror(errno),
-                      cli_advice(errno));
-        }
-
-        return -1;
+    for (i = 0; i < n; i++) {
+        pieces[i] = journal_files_piece(paths[i]);
+        journal_files_read(&pieces[i], 0);
     }
 
-    n = 0;
-    room = 0;
-    *pieces = NULL;
+    rc = show_pieces(journal, pieces, n, 0);
 
-    while ((errno = 0, entry = readdir(dir)) != NULL) {
+    free(pieces);
 
-        piece = piece_of(joined(directory, entry->d_name));
-
-        if (!is_no_part(entry->d_name)
-            && stat(piece.path, &st) == 0 && S_ISREG(st.st_mode))
-        {
-            read_segment(&piece, 0);
-
-        } else {
-            piece.kind = BLOOM_SEGMENT_NONE;
-        }
-
-        if (piece.kind == BLOOM_SEGMENT_NONE) {
-            free(piece.path);
-            continue;
-        }
-
-        if (n == room) {
-            room = 2 * room + 16;
-            *pieces = cli_realloc(*pieces, room * sizeof(piece_t));
-        }
-
-        (*pieces)[n++] = piece;
-    }
-
-    if (errno != 0) {
-        if (!journal->checking) {
-            cli_error("%s: cannot be read: %s%s", directory, strerror(errno),
-                      cli_advice(errno));
-        }
-
-        n = 0;
-
-    } else if (n == 0 && !journal->checking) {
-        cli_error("%s: contains no segment of a journal: no key was added to "
-                  "the zone yet, or this is not the directory of a zone, which "
-                  "is the zone's name under bloom_state_path", directory);
-    }
-
-    n = without_replaced(*pieces, n);
-
-    closedir(dir);
-
-    return n != 0 ? (ssize_t) n : -1;
+    return rc;
 }
 
 
@@ -713,35 +614,20 @@ show_directory(journal_t *journal, const char *directory)
     ssize_t   i, n;
     piece_t  *pieces;
 
-    n = list_directory(journal, directory, &pieces);
+    n = journal_files_list(directory, journal->pass != PASS_PRINT, &pieces);
 
     if (n == -1) {
         return CLI_ERROR;
     }
 
-    qsort(pieces, (size_t) n, sizeof(piece_t), by_position);
-
-    rc = CLI_OK;
-
-    journal->sequence = 0;
-    journal->before = NULL;
-    journal->records = 0;
-    journal->count = 0;
-
-    for (i = 0; i < n; i++) {
-        rc = worse(rc, show(journal, &pieces[i]));
-
-        if (pieces[i].kind == BLOOM_SEGMENT_OK) {
-            journal->before = &pieces[i];
-        }
-    }
+    rc = show_pieces(journal, pieces, (size_t) n, 1);
 
     if (!journal->keys && !journal->quiet && !journal->json) {
         visible_name(directory);
-        printf(": %s, %zd segment%s, %" PRIu64 " record%s, %" PRIu64
-               " key%s\n", rc == CLI_OK ? "ok" : "damaged", n, CLI_S(n),
-               journal->records, CLI_S(journal->records),
-               journal->count, CLI_S(journal->count));
+        printf(": %s, %zd segment%s, ", rc == CLI_OK ? "ok" : "damaged", n,
+               CLI_S(n));
+        print_counts(&journal->all);
+        putchar('\n');
     }
 
     for (i = 0; i < n; i++) {
@@ -766,13 +652,26 @@ is_directory(const char *path)
 static int
 show_all(journal_t *journal, char **operands, int n)
 {
-    int  i, rc;
+    int  i, files, rc;
 
-    for (i = 0, rc = CLI_OK; i < n; i++) {
-        rc = worse(rc, is_directory(operands[i])
-                       ? show_directory(journal, operands[i])
-                       : show_file(journal, operands[i]));
+    for (i = 0, rc = CLI_OK; i < n; i += files) {
+
+        for (files = 0; i + files < n && !is_directory(operands[i + files]);
+             files++)
+        {
+            /* void */
+        }
+
+        if (files != 0) {
+            rc = worse(rc, show_files(journal, operands + i, (size_t) files));
+            continue;
+        }
+
+        rc = worse(rc, show_directory(journal, operands[i]));
+        files = 1;
     }
+
+    journal_removed_free(&journal->removals);
 
     return rc;
 }
@@ -788,8 +687,15 @@ run(char **operands, int n, void *values)
         return cli_misuse("no segment or directory is named");
     }
 
+    if (journal->added && journal->removed) {
+        return cli_misuse("--keys and --removed cannot be used together");
+    }
+
+    journal->keys = journal->added || journal->removed;
+
     if (journal->null && (!journal->keys || journal->json)) {
-        return cli_misuse("-0 needs --keys, and cannot be used with --json");
+        return cli_misuse("-0 needs --keys or --removed, and cannot be used "
+                          "with --json");
     }
 
     journal->compact = n > 1 || is_directory(operands[0]);
@@ -798,9 +704,9 @@ run(char **operands, int n, void *values)
      * status */
 
     if (journal->keys && !journal->json) {
-        journal->checking = 1;
+        journal->pass = PASS_CHECK;
         (void) show_all(journal, operands, n);
-        journal->checking = 0;
+        journal->pass = PASS_PRINT;
 
         if (journal->refused) {
             return CLI_ERROR;
@@ -822,6 +728,8 @@ static const command_member_t  members[] = {
     { "error", "unless the result is ok: what is wrong" },
     { NULL, "also, if the segment can be read and its header is valid:" },
     { "base", "the position in the journal at which the segment begins" },
+    { "version",
+      "the version of the segment: 1, or 2 if it may have removals" },
     { "size",
       "the size of the segment in bytes, which does not depend on how much is "
       "used" },
@@ -834,14 +742,24 @@ static const command_member_t  members[] = {
     { "missing",
       "the number of records that are missing before or in the segment" },
     { "records", "the number of records" },
-    { "keys", "the number of keys" },
+    { "keys",
+      "the number of keys in the records of the segment, the sum of the next "
+      "three members" },
+    { "added", "the number of keys in additions" },
+    { "removed", "the number of keys in removals" },
+    { "restored",
+      "the number of keys in restorations, which are not removed any more" },
+    { "cleared",
+      "whether the first record clears the zone: nothing before the segment "
+      "counts" },
     { "first_sequence",
       "the sequence number of the first record, if there is one" },
     { "last_sequence",
       "the sequence number of the last record, if there is one" },
     { "first_time", "the time of the first record, if there is one" },
     { "last_time", "the time of the last record, if there is one" },
-    { NULL, "with --keys, for each key, an object per line:" },
+    { NULL,
+      "with --keys or --removed, for each key, an object per line:" },
     { "key", "the key; each byte that is not valid UTF-8 is shown as U+FFFD" },
     { "key_hex",
       "only if the key is not valid UTF-8: its bytes as hexadecimal digits" },
@@ -853,14 +771,17 @@ static const command_member_t  members[] = {
 
 const command_t  cmd_journal = {
     .name = "journal",
-    .does = "verify a journal and show the keys added to a zone",
+    .does = "verify a journal and show the keys added to a zone or removed",
     .synopsis = "[OPTION...] SEGMENT...|DIRECTORY...",
     .about =
         "Verifies every record in segments of a journal. A journal holds the "
-        "keys that were added to a zone after its image was built. For each "
-        "segment, the command prints its position in the journal, how many "
-        "bytes are used, and how many records and keys it has, with the "
-        "sequence numbers and times of the first and the last record.\n\n"
+        "keys that were added to a zone, and those that were removed from it, "
+        "after its image was built. For each segment, the command prints its "
+        "position in the journal, how many bytes are used, and how many "
+        "records and keys it has, with the sequence numbers and times of the "
+        "first and the last record. If records of the segment do anything "
+        "but add keys, the command prints how many keys were added, removed "
+        "and restored, and whether the zone was cleared.\n\n"
         "A directory means all segments in it, in order of position; other "
         "files there are ignored. If a segment is missing or a record is "
         "damaged, the command reports that and continues with the next "
@@ -869,7 +790,10 @@ const command_t  cmd_journal = {
         "the machine stopped. It is reported but is not an error: its keys "
         "were never acknowledged.\n\n"
         "With --keys, the command prints the keys of all valid records exactly "
-        "as they were added, or no key. If a key contains the byte that ends "
+        "as they were added, or no key. A key is left out if a later record "
+        "removes it and none restores it, or if the zone was cleared later. "
+        "Segments that are named together are taken for parts of one journal, "
+        "in this order. If a key contains the byte that ends "
         "a key (a line end, or a zero byte with -0), it prints an error with "
         "the position of the key instead. With --json it can print any key. "
         "On a terminal, control characters in keys are shown as \\xNN.",

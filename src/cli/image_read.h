@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #include "bloom_census.h"
-#include "bloom_image.h"
+#include "bloom_image_reader.h"
 
 
 typedef struct {

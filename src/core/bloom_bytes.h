@@ -22,6 +22,21 @@
 #endif
 
 
+static inline uint16_t
+bloom_get16(const uint8_t *p)
+{
+    return (uint16_t) (p[0] | p[1] << 8);
+}
+
+
+static inline void
+bloom_put16(uint8_t *p, uint16_t n)
+{
+    p[0] = (uint8_t) n;
+    p[1] = (uint8_t) (n >> 8);
+}
+
+
 static inline uint64_t
 bloom_get64(const void *p)
 {
@@ -82,6 +97,20 @@ bloom_put32(void *p, uint32_t v)
 {
     v = bloom_le32(v);
     memcpy(p, &v, sizeof(v));
+}
+
+
+/* Returns 1 if all bytes are zero, else 0. */
+static inline int
+bloom_all_zero(const uint8_t *p, size_t len)
+{
+    while (len--) {
+        if (*p++ != 0) {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 

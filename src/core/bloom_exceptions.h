@@ -8,25 +8,27 @@
  *
  *     | head | line | line | ... | cell | cell | ... |
  *
- *     line     64 bytes, one cache line: three hashes of 128 bits, the number
- *              of the first cell of each, and how many keys whose home is this
- *              line had to go to a later one
+ *     line     64 bytes, one cache line: three hashes of 128 bits, the kinds
+ *              and the number of the first cell of each, and how many keys
+ *              whose home is this line had to go to a later one, and how far
  *     cell     64 bytes: 4 for the number of the next cell, and 60 of a key,
- *              which in the first cell begin with its kinds, its length and its
- *              time
+ *              which in the first cell begin with its length, its time and
+ *              its position
  *
- * A key's home line follows from its hash, SipHash-1-3 with 128 bits under the
- * secret of the set.  A lookup compares hashes only.  It reads one line, and
- * further lines only if the home line has keys elsewhere.  Cells are read only
- * to list the keys.
+ * There are as many lines as keys for which the set has room, so three hashes
+ * for each key.  A key's home line follows from its hash, SipHash-1-3 with 128
+ * bits under the secret of the set.  A lookup compares hashes only.  It reads
+ * one line, and further lines only if the home line has keys elsewhere.  Cells
+ * are read only to list the keys.
  *
- * bloom_exceptions_has(), bloom_exceptions_drop() of all kinds, and
- * bloom_exceptions_next() take no lock, and may run at any time in any process.
- * Only one process at a time may call the other functions that change the set;
- * the caller ensures this with a lock.  If a process dies within any of them,
- * the set stays usable: a key is in it or is not, and at worst some cells are
- * not used again.  A lookup that runs at the same time as a change may miss a
- * key of the set, and never finds one that is not in it.
+ * bloom_exceptions_has(), bloom_exceptions_next(), and bloom_exceptions_drop()
+ * of all kinds at any position take no lock, and may run at any time in any
+ * process.  Only one process at a time may call bloom_exceptions_put() or
+ * another bloom_exceptions_drop(); the caller ensures this with a lock.  If a
+ * process dies within any of them, the set stays usable: a key is in it or is
+ * not, and at worst the room of the one key is not used again.  A lookup that
+ * runs at the same time as a change of a key may find the key or not; it finds
+ * every key that does not change, and never a key that has not been put.
  */
 
 #ifndef BLOOM_EXCEPTIONS_H
@@ -50,9 +52,10 @@
 
 #define BLOOM_EXCEPTION_KEY_MAX   65535
 
-/* The bytes of keys for which a set has room, on average, if its size is
- * computed with that many bytes for each key: two cells a key. */
-#define BLOOM_EXCEPTION_KEY_USUAL 108
+/* The usual bytes for a key when the size of a set is computed: two cells.  A
+ * set of such a size takes 255 bytes a key, a line and nearly three cells, so
+ * that keys of other lengths with the same sum of bytes fit too. */
+#define BLOOM_EXCEPTION_KEY_USUAL 100
 
 
 /* The beginning of the memory. */
@@ -62,9 +65,12 @@ typedef struct {
     uint64_t  puts;                      /* atomic; grows before a key appears
                                             in the set */
     uint64_t  cells_used;                /* atomic */
-    uint64_t  hint;                      /* where the search for a free cell
-                                            begins */
-    uint64_t  reserved[2];
+    uint64_t  free;                      /* atomic; the first cell of a list of
+                                            cells that have been freed: its
+                                            number + 1; 0: none */
+    uint64_t  fresh;                     /* the cells from this one on have
+                                            never been used */
+    uint64_t  reserved;
 } bloom_exceptions_head_t;
 
 typedef struct bloom_exceptions_line_s  bloom_exceptions_line_t;
@@ -83,12 +89,16 @@ typedef struct {
 typedef struct {
     unsigned     kinds;                  /* BLOOM_EXCEPTION_... */
     uint64_t     time;                   /* ms since 1970; 0: not known */
+    uint64_t     position;               /* in the journal, after the record
+                                            that made it an exception; 0 in an
+                                            image, and without a journal */
     bloom_key_t  key;
 } bloom_exception_t;
 
 
-/* Returns the bytes of a set with room for n keys of `bytes` bytes in all, a
- * multiple of 64.  Returns 0 if n is 0. */
+/* Returns the bytes of a set with room for n keys of `bytes` bytes in all,
+ * however the bytes are distributed among the keys.  The result is a multiple
+ * of 64; it is 0 if n is 0. */
 size_t bloom_exceptions_size(uint64_t n, uint64_t bytes);
 
 /*
@@ -111,37 +121,64 @@ bloom_exceptions_count(const bloom_exceptions_t *set)
            ? 0 : __atomic_load_n(&set->head->count, __ATOMIC_ACQUIRE);
 }
 
-/* Returns the kinds of a key; 0 if it is not in the set. */
-unsigned bloom_exceptions_has(const bloom_exceptions_t *set, const void *data,
+/* Returns the kinds of a key; 0 if it is not in the set.  The set must not be
+ * one that is always empty. */
+unsigned bloom_exceptions_find(const bloom_exceptions_t *set, const void *data,
     size_t len);
+
+/* Returns the kinds of a key; 0 if it is not in the set.  The hash is computed
+ * only if there are keys in the set. */
+static inline unsigned
+bloom_exceptions_has(const bloom_exceptions_t *set, const void *data,
+    size_t len)
+{
+    return bloom_exceptions_count(set) == 0
+           ? 0 : bloom_exceptions_find(set, data, len);
+}
 
 /*
  * Puts a key of 1 to BLOOM_EXCEPTION_KEY_MAX bytes into the set.  A key that is
- * in the set already gets the kinds in addition, and the time.  Returns 1 if
- * the key is new; 0 if it was there; -1 if there is no room.
+ * in the set already gets the kinds in addition, and the time and the position
+ * unless its own position is greater.  Returns 1 if the key is new; 0 if it was
+ * there; -1 if there is no room.
  */
 int bloom_exceptions_put(bloom_exceptions_t *set,
     const bloom_exception_t *exception);
 
-/* Returns 1 if there is room for one more key of `len` bytes, else 0. */
-int bloom_exceptions_room(const bloom_exceptions_t *set, size_t len);
+/* Returns how many cells a key of `len` bytes takes, and how many are free. */
+uint64_t bloom_exceptions_cells(size_t len);
+uint64_t bloom_exceptions_free(const bloom_exceptions_t *set);
 
 /*
- * Takes kinds from a key.  A key without kinds is no longer in the set.
+ * Takes kinds from a key whose position is less than `before`, which is
+ * UINT64_MAX for any position.  A key without kinds is no longer in the set.
  * Returns 1 if the key is no longer in the set because of this call, else 0.
  */
 int bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
-    unsigned kinds);
+    unsigned kinds, uint64_t before);
 
 /*
- * Lists the keys.  *cursor is 0 at first.  Copies the next key into `buf`, which
- * has BLOOM_EXCEPTION_KEY_MAX bytes, and fills in *exception.  Returns 1, or 0
- * after the last key.  A key that is put or dropped meanwhile may be listed or
- * not; all others are listed once.  A key is never listed wrongly: it is
- * compared with its hash.
+ * Lists the keys.  *cursor is 0 at first.  Copies the next key into `buf`,
+ * which has BLOOM_EXCEPTION_KEY_MAX bytes, and fills in *exception.  Returns 1;
+ * 0 after the last key; -1 if there is no key in the next `lines` lines, at
+ * least 1: the next call goes on behind them.  A key that is put or dropped
+ * meanwhile may be listed or not; all others are listed once.  A key is never
+ * listed wrongly: it is compared with its hash.
  */
-int bloom_exceptions_next(const bloom_exceptions_t *set, uint64_t *cursor,
-    bloom_exception_t *exception, uint8_t *buf);
+int bloom_exceptions_next_within(const bloom_exceptions_t *set,
+    uint64_t *cursor, uint64_t lines, bloom_exception_t *exception,
+    uint8_t *buf);
+
+/* Lists the keys as above.  Returns 1, or 0 after the last key.  In a large set
+ * with few keys a call reads much memory, so event loops use the function
+ * above. */
+static inline int
+bloom_exceptions_next(const bloom_exceptions_t *set, uint64_t *cursor,
+    bloom_exception_t *exception, uint8_t *buf)
+{
+    return bloom_exceptions_next_within(set, cursor, UINT64_MAX, exception,
+                                        buf);
+}
 
 
 /* ---- exceptions in an image: docs/image-format.md ---- */
@@ -159,6 +196,13 @@ uint8_t *bloom_exception_write(const bloom_exception_t *exception, uint8_t *p);
  */
 int bloom_exception_read(const uint8_t **p, const uint8_t *end,
     bloom_exception_t *exception);
+
+/*
+ * Checks that `size` bytes are exactly n exceptions.  Returns NULL, or the
+ * reason why they are not, a phrase to follow the file's name.
+ */
+const char *bloom_exceptions_check(const uint8_t *data, size_t size,
+    uint64_t n);
 
 
 #pragma GCC visibility pop

@@ -53,7 +53,50 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
 #define AT_LINKS         160
 #define AT_ORIGIN_ITEMS  168
 #define AT_LINK_TABLE    176
+#define AT_EXCEPTIONS    3584            /* from here on: version 2 */
+#define AT_EXCEPTIONS_SIZE  3592
+#define AT_EXCEPTIONS_CRC   3600
+#define AT_LAYERS        3608
+#define AT_SOURCE_LEN    3648
 #define AT_HEADER_CRC    (BLOOM_IMAGE_PAGE - 4)
+
+/* The fewest and the most bytes of an exception: its kinds, its time, its
+ * length and its key. */
+#define EXCEPTION_MIN    (1 + 8 + 1 + 1)
+#define EXCEPTION_MAX    (1 + 8 + 3 + 65535)
+
+
+static uint64_t
+chunks_of(uint64_t size)
+{
+    return (size + BLOOM_IMAGE_CHUNK - 1) / BLOOM_IMAGE_CHUNK;
+}
+
+
+static size_t
+chunk_size_of(uint64_t size, uint64_t chunk)
+{
+    uint64_t  rest;
+
+    rest = size - chunk * BLOOM_IMAGE_CHUNK;
+
+    return rest < BLOOM_IMAGE_CHUNK ? (size_t) rest : BLOOM_IMAGE_CHUNK;
+}
+
+
+static uint64_t
+table_size_of(uint64_t size)
+{
+    return (chunks_of(size) + SUMS_IN_A_PAGE - 1) / SUMS_IN_A_PAGE
+           * BLOOM_IMAGE_PAGE;
+}
+
+
+uint32_t
+bloom_image_version(const bloom_image_t *image)
+{
+    return image->exceptions != 0 ? 2 : 1;
+}
 
 
 uint64_t
@@ -66,49 +109,125 @@ bloom_image_payload_size(const bloom_image_t *image)
 uint64_t
 bloom_image_chunks(const bloom_image_t *image)
 {
-    return (bloom_image_payload_size(image) + BLOOM_IMAGE_CHUNK - 1)
-           / BLOOM_IMAGE_CHUNK;
+    return chunks_of(bloom_image_payload_size(image));
 }
 
 
 size_t
 bloom_image_chunk_size(const bloom_image_t *image, uint64_t chunk)
 {
-    uint64_t  rest;
-
-    rest = bloom_image_payload_size(image) - chunk * BLOOM_IMAGE_CHUNK;
-
-    return rest < BLOOM_IMAGE_CHUNK ? (size_t) rest : BLOOM_IMAGE_CHUNK;
+    return chunk_size_of(bloom_image_payload_size(image), chunk);
 }
 
 
 uint64_t
 bloom_image_table_size(const bloom_image_t *image)
 {
-    return (bloom_image_chunks(image) + SUMS_IN_A_PAGE - 1)
-           / SUMS_IN_A_PAGE * BLOOM_IMAGE_PAGE;
+    return table_size_of(bloom_image_payload_size(image));
+}
+
+
+uint64_t
+bloom_image_exceptions_padded(const bloom_image_t *image)
+{
+    return (image->exceptions_size + 63) / 64 * 64;
+}
+
+
+uint64_t
+bloom_image_exceptions_chunks(const bloom_image_t *image)
+{
+    return chunks_of(bloom_image_exceptions_padded(image));
+}
+
+
+size_t
+bloom_image_exceptions_chunk_size(const bloom_image_t *image, uint64_t chunk)
+{
+    return chunk_size_of(bloom_image_exceptions_padded(image), chunk);
+}
+
+
+uint64_t
+bloom_image_exceptions_table_size(const bloom_image_t *image)
+{
+    return table_size_of(bloom_image_exceptions_padded(image));
+}
+
+
+bloom_image_part_t
+bloom_image_payload_part(const bloom_image_t *image)
+{
+    bloom_image_part_t  part;
+
+    part.table = BLOOM_IMAGE_PAGE;
+    part.size = bloom_image_payload_size(image);
+    part.data = part.table + table_size_of(part.size);
+    part.chunks = chunks_of(part.size);
+    part.table_crc = image->table_crc;
+
+    return part;
+}
+
+
+bloom_image_part_t
+bloom_image_exceptions_part(const bloom_image_t *image)
+{
+    bloom_image_part_t  part, payload;
+
+    payload = bloom_image_payload_part(image);
+
+    part.table = payload.data + payload.size;
+    part.size = bloom_image_exceptions_padded(image);
+    part.data = part.table + table_size_of(part.size);
+    part.chunks = chunks_of(part.size);
+    part.table_crc = image->exceptions_crc;
+
+    return part;
 }
 
 
 uint64_t
 bloom_image_file_size(const bloom_image_t *image)
 {
-    return BLOOM_IMAGE_PAGE + bloom_image_table_size(image)
-           + bloom_image_payload_size(image);
+    bloom_image_part_t  last;
+
+    last = bloom_image_exceptions_part(image);
+
+    return last.data + last.size;
+}
+
+
+static void
+seal_chunk(uint64_t size, uint64_t chunk, const void *data, void *table)
+{
+    bloom_put32((uint8_t *) table + 4 * chunk,
+                bloom_crc32c(0, data, chunk_size_of(size, chunk)));
+}
+
+
+/* Fills the rest of a table with zeros.  Returns its checksum. */
+static uint32_t
+seal_table(uint64_t size, void *table)
+{
+    uint64_t  used;
+
+    used = 4 * chunks_of(size);
+
+    memset((uint8_t *) table + used, 0, table_size_of(size) - used);
+
+    return bloom_crc32c(0, table, table_size_of(size));
 }
 
 
 void
 bloom_image_seal(bloom_image_t *image, const void *payload, void *table)
 {
-    uint64_t        i;
-    const uint8_t  *p;
-
-    p = payload;
+    uint64_t  i;
 
     for (i = 0; i < bloom_image_chunks(image); i++) {
-        bloom_image_seal_chunk(image, i, p, table);
-        p += bloom_image_chunk_size(image, i);
+        bloom_image_seal_chunk(image, i, (const uint8_t *) payload
+                                         + i * BLOOM_IMAGE_CHUNK, table);
     }
 
     bloom_image_seal_table(image, table);
@@ -119,22 +238,50 @@ void
 bloom_image_seal_chunk(const bloom_image_t *image, uint64_t chunk,
     const void *data, void *table)
 {
-    bloom_put32((uint8_t *) table + 4 * chunk,
-                bloom_crc32c(0, data, bloom_image_chunk_size(image, chunk)));
+    seal_chunk(bloom_image_payload_size(image), chunk, data, table);
 }
 
 
 void
 bloom_image_seal_table(bloom_image_t *image, void *table)
 {
-    uint64_t  used, size;
+    image->table_crc = seal_table(bloom_image_payload_size(image), table);
+}
 
-    used = 4 * bloom_image_chunks(image);
-    size = bloom_image_table_size(image);
 
-    memset((uint8_t *) table + used, 0, size - used);
+void
+bloom_image_seal_exceptions(bloom_image_t *image, const void *data,
+    void *table)
+{
+    uint64_t  i;
 
-    image->table_crc = bloom_crc32c(0, table, size);
+    for (i = 0; i < bloom_image_exceptions_chunks(image); i++) {
+        bloom_image_seal_exceptions_chunk(image, i, (const uint8_t *) data
+                                                    + i * BLOOM_IMAGE_CHUNK,
+                                          table);
+    }
+
+    bloom_image_seal_exceptions_table(image, table);
+}
+
+
+void
+bloom_image_seal_exceptions_chunk(const bloom_image_t *image, uint64_t chunk,
+    const void *data, void *table)
+{
+    seal_chunk(bloom_image_exceptions_padded(image), chunk, data, table);
+}
+
+
+void
+bloom_image_seal_exceptions_table(bloom_image_t *image, void *table)
+{
+    image->exceptions_crc = seal_table(bloom_image_exceptions_padded(image),
+                                       table);
+
+    if (image->origin_len > bloom_image_origin_room(image)) {
+        image->origin_len = 0;
+    }
 }
 
 
@@ -176,7 +323,8 @@ bloom_image_origin(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
 uint32_t
 bloom_image_origin_room(const bloom_image_t *image)
 {
-    return AT_HEADER_CRC - AT_LINK_TABLE - 16 * links_of(image);
+    return (bloom_image_version(image) == 1 ? AT_HEADER_CRC : AT_EXCEPTIONS)
+           - AT_LINK_TABLE - 16 * links_of(image);
 }
 
 
@@ -189,7 +337,7 @@ bloom_image_encode(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
     memset(h, 0, BLOOM_IMAGE_PAGE);
 
     memcpy(h + AT_MAGIC, magic, sizeof(magic));
-    bloom_put32(h + AT_VERSION, BLOOM_IMAGE_VERSION);
+    bloom_put32(h + AT_VERSION, bloom_image_version(image));
     bloom_put32(h + AT_ORDER, ORDER_MARK);
     bloom_put64(h + AT_FILE_SIZE, bloom_image_file_size(image));
     bloom_put64(h + AT_PAYLOAD,
@@ -216,6 +364,12 @@ bloom_image_encode(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
         encode_origin(image, h);
     }
 
+    if (image->exceptions != 0) {
+        bloom_put64(h + AT_EXCEPTIONS, image->exceptions);
+        bloom_put64(h + AT_EXCEPTIONS_SIZE, image->exceptions_size);
+        bloom_put32(h + AT_EXCEPTIONS_CRC, image->exceptions_crc);
+    }
+
     bloom_image_encode_again(h);
 }
 
@@ -224,19 +378,6 @@ void
 bloom_image_encode_again(uint8_t h[BLOOM_IMAGE_PAGE])
 {
     bloom_put32(h + AT_HEADER_CRC, bloom_crc32c(0, h, AT_HEADER_CRC));
-}
-
-
-static int
-all_zero(const uint8_t *p, size_t len)
-{
-    while (len--) {
-        if (*p++ != 0) {
-            return 0;
-        }
-    }
-
-    return 1;
 }
 
 
@@ -292,7 +433,7 @@ check_kind(const uint8_t *h, uint64_t file_size, char *error)
                     BLOOM_IMAGE_VERSION);
     }
 
-    if (version != BLOOM_IMAGE_VERSION) {
+    if (version == 0) {
         return fail("is damaged: version %" PRIu32 " does not exist; "
                     "copy or build it again", version);
     }
@@ -357,11 +498,55 @@ decode_origin(bloom_image_t *image, const uint8_t *h, size_t *used,
 }
 
 
+/*
+ * Decodes the fields of version 2.  Fields that a later program may set are
+ * told apart from invalid ones.
+ */
+static int
+decode_exceptions(bloom_image_t *image, const uint8_t *h, char *error)
+{
+    uint64_t  n, size;
+
+    n = bloom_get64(h + AT_EXCEPTIONS);
+    size = bloom_get64(h + AT_EXCEPTIONS_SIZE);
+
+    if (bloom_get64(h + AT_LAYERS) != 0) {
+        return fail("has layers, which this program does not know; use a newer "
+                    "program");
+    }
+
+    if (bloom_get32(h + AT_SOURCE_LEN) != 0) {
+        return fail("has the position of a source, which this program does not "
+                    "know; use a newer program");
+    }
+
+    if (n == 0 || size > BLOOM_IMAGE_EXCEPTIONS_MAX || n > size / EXCEPTION_MIN
+        || size > n * EXCEPTION_MAX)
+    {
+        return fail("is invalid: it has %" PRIu64 " exceptions in %" PRIu64
+                    " bytes; build it again", n, size);
+    }
+
+    if (!bloom_all_zero(h + AT_EXCEPTIONS_CRC + 4,
+                  AT_HEADER_CRC - AT_EXCEPTIONS_CRC - 4))
+    {
+        return fail("is invalid: reserved bytes of its header are not zero; "
+                    "build it again");
+    }
+
+    image->exceptions = n;
+    image->exceptions_size = size;
+    image->exceptions_crc = bloom_get32(h + AT_EXCEPTIONS_CRC);
+
+    return 0;
+}
+
+
 int
 bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     uint64_t file_size, char *error)
 {
-    size_t             used;
+    size_t             used, end;
     uint64_t           fpr;
     bloom_geometry_t  *g;
 
@@ -395,6 +580,15 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     image->table_crc = bloom_get32(h + AT_TABLE_CRC);
 
     used = AT_RESERVED;
+    end = AT_HEADER_CRC;
+
+    if (bloom_get32(h + AT_VERSION) != 1) {
+        end = AT_EXCEPTIONS;
+
+        if (decode_exceptions(image, h, error) != 0) {
+            return -1;
+        }
+    }
 
     if ((image->flags & BLOOM_IMAGE_IMPORTED)
         && decode_origin(image, h, &used, error) != 0)
@@ -447,9 +641,10 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     {
         return fail("is invalid: %" PRIu64 " bits do not make %" PRIu64
                     " bytes of payload at %" PRIu64 " in a file of %" PRIu64
-                    "; build it again", g->bits,
-                    bloom_get64(h + AT_PAYLOAD_SIZE),
-                    bloom_get64(h + AT_PAYLOAD), file_size);
+                    " with %" PRIu64 " bytes of exceptions; build it again",
+                    g->bits, bloom_get64(h + AT_PAYLOAD_SIZE),
+                    bloom_get64(h + AT_PAYLOAD), file_size,
+                    image->exceptions_size);
     }
 
     if (image->capacity == 0 || !(image->fpr > 0 && image->fpr < 1)) {
@@ -459,7 +654,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     }
 
     if (image->hasher.kind == BLOOM_HASH_MURMUR3
-        && !all_zero(image->hasher.key + 4, BLOOM_HASH_KEY_LEN - 4))
+        && !bloom_all_zero(image->hasher.key + 4, BLOOM_HASH_KEY_LEN - 4))
     {
         return fail("is invalid: its murmur3 seed has more than 32 bits; "
                     "build it again");
@@ -470,159 +665,12 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
                     "build it again", bloom_hasher_name(image->hasher.kind));
     }
 
-    if (!all_zero(h + used, AT_HEADER_CRC - used)) {
+    if (!bloom_all_zero(h + used, end - used)) {
         return fail("is invalid: reserved bytes of its header are not zero; "
                     "build it again");
     }
 
     return 0;
-}
-
-
-static uint64_t
-min64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-
-int
-bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
-    void *ctx, uint64_t file_size)
-{
-    char      *error;
-    uint32_t   crc;
-    uint64_t   offset, end;
-
-    reader->next = 0;
-    reader->table_crc = 0;
-    reader->read = read;
-    reader->ctx = ctx;
-    reader->error[0] = '\0';
-
-    error = reader->error;
-
-    if (file_size == 0) {
-        return fail("is empty; build it again");
-    }
-
-    memset(reader->page, 0, BLOOM_IMAGE_PAGE);
-
-    if (read(ctx, reader->page, (size_t) min64(file_size, BLOOM_IMAGE_PAGE), 0)
-        != 0)
-    {
-        return fail("cannot be read at byte 0");
-    }
-
-    /* decoding refuses a file shorter than a page: its size is wrong */
-
-    if (bloom_image_decode(&reader->image, reader->page, file_size, error)
-        != 0)
-    {
-        return -1;
-    }
-
-    crc = 0;
-    end = BLOOM_IMAGE_PAGE + bloom_image_table_size(&reader->image);
-
-    for (offset = BLOOM_IMAGE_PAGE; offset < end; offset += BLOOM_IMAGE_PAGE) {
-        if (read(ctx, reader->page, BLOOM_IMAGE_PAGE, offset) != 0) {
-            return fail("cannot be read at byte %" PRIu64, offset);
-        }
-
-        crc = bloom_crc32c(crc, reader->page, BLOOM_IMAGE_PAGE);
-    }
-
-    if (crc != reader->image.table_crc) {
-        return fail("is damaged: the checksum of its table, bytes %d to %"
-                    PRIu64 ", differs; copy or build it again",
-                    BLOOM_IMAGE_PAGE, end - 1);
-    }
-
-    return 0;
-}
-
-
-/* Returns 1 if the bits after an imported filter's last bit are zero.  They are
- * in the last chunk, and fewer than 512. */
-static int
-padding_zero(const bloom_image_t *image, const uint8_t *chunk, size_t len)
-{
-    uint64_t                 bits, over;
-    const bloom_geometry_t  *g;
-
-    g = &image->geometry;
-    bits = g->layout == BLOOM_LAYOUT_LINKS ? g->link[g->links - 1].bits
-                                           : g->bits;
-    over = bloom_geometry_whole_lines(bits) - bits;
-
-    return all_zero(chunk + len - over / 8, over / 8)
-           && (over % 8 == 0
-               || chunk[len - over / 8 - 1] >> (8 - over % 8) == 0);
-}
-
-
-int
-bloom_image_next(bloom_image_reader_t *reader, void *dst)
-{
-    char      *error;
-    size_t     len;
-    uint32_t   crc;
-    uint64_t   chunk, chunks, offset, at;
-
-    error = reader->error;
-    chunk = reader->next;
-    chunks = bloom_image_chunks(&reader->image);
-
-    if (chunk == chunks) {
-        return 0;
-    }
-
-    at = chunk % SUMS_IN_A_PAGE;
-    crc = reader->table_crc;
-
-    if (at == 0) {
-        offset = BLOOM_IMAGE_PAGE + chunk / SUMS_IN_A_PAGE * BLOOM_IMAGE_PAGE;
-
-        if (reader->read(reader->ctx, reader->page, BLOOM_IMAGE_PAGE, offset)
-            != 0)
-        {
-            return fail("cannot be read at byte %" PRIu64, offset);
-        }
-
-        crc = bloom_crc32c(crc, reader->page, BLOOM_IMAGE_PAGE);
-
-        if (chunks - chunk <= SUMS_IN_A_PAGE
-            && crc != reader->image.table_crc)
-        {
-            return fail("changed while it was read; write a new image to "
-                        "another file, then rename that file");
-        }
-    }
-
-    len = bloom_image_chunk_size(&reader->image, chunk);
-    offset = BLOOM_IMAGE_PAGE + bloom_image_table_size(&reader->image)
-             + chunk * BLOOM_IMAGE_CHUNK;
-
-    if (reader->read(reader->ctx, dst, len, offset) != 0) {
-        return fail("cannot be read at byte %" PRIu64, offset);
-    }
-
-    if (bloom_crc32c(0, dst, len) != bloom_get32(reader->page + 4 * at)) {
-        return fail("is damaged: the checksum of bytes %" PRIu64 " to %" PRIu64
-                    " differs; copy or build it again",
-                    offset, offset + len - 1);
-    }
-
-    if (chunk == chunks - 1 && !padding_zero(&reader->image, dst, len)) {
-        return fail("is invalid: bits after its last one are set; "
-                    "build it again");
-    }
-
-    reader->table_crc = crc;
-    reader->next++;
-
-    return 1;
 }
 
 

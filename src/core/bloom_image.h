@@ -5,16 +5,20 @@
  *
  *     0       header, one page (4096 bytes)
  *     4096    table: CRC-32C of every chunk, padded with zeros to a page
- *     ...     payload: the filter's bits, to the end of the file
+ *     ...     payload: the filter's bits
+ *     ...     version 2: the table of the exceptions, one page
+ *     ...     version 2: the exceptions, padded with zeros to 64 bytes
  *
- * Every number is little-endian.  A chunk is 1 MiB of payload; the last one may
- * be shorter.  The header has a checksum of itself and one of the table, and
- * the table has one of each chunk, so every byte of the file is covered.
+ * Every number is little-endian.  A chunk is 1 MiB of the payload or of the
+ * exceptions; the last one may be shorter.  The header has a checksum of itself
+ * and one of each table, and a table has one of each chunk, so every byte of
+ * the file is covered.  An image has version 2 only if it has exceptions.
+ *
  * docs/image-format.md describes each field; the files in t/golden/ make sure
  * that none changes.
  *
- * These functions do no I/O and allocate nothing: the caller passes a function
- * that reads at an offset.
+ * These functions do no I/O and allocate nothing.  bloom_image_reader.h reads
+ * whole files.
  */
 
 #ifndef BLOOM_IMAGE_H
@@ -26,7 +30,7 @@
 #pragma GCC visibility push(hidden)
 
 
-#define BLOOM_IMAGE_VERSION       1
+#define BLOOM_IMAGE_VERSION       2      /* the newest that can be read */
 #define BLOOM_IMAGE_PAGE          4096
 #define BLOOM_IMAGE_CHUNK         (1024 * 1024)
 #define BLOOM_IMAGE_BUILD_ID_LEN  16
@@ -50,6 +54,9 @@
 /* The most bytes of the source file's header that an imported image can keep
  * (bloom_image_origin()) if it has no links. */
 #define BLOOM_IMAGE_ORIGIN_MAX    3916
+
+/* The most bytes that the data of the exceptions can have. */
+#define BLOOM_IMAGE_EXCEPTIONS_MAX  ((uint64_t) 1 << 28)
 
 
 /* What the header of an image says. */
@@ -78,8 +85,23 @@ typedef struct {
 } bloom_image_t;
 
 
+/* A part of the file whose chunks have their checksums in a table. */
+typedef struct {
+    uint64_t  table;                     /* offset of the table */
+    uint64_t  data;                      /* offset of the data; here the table
+                                            ends */
+    uint64_t  size;                      /* bytes of data */
+    uint64_t  chunks;
+    uint32_t  table_crc;
+} bloom_image_part_t;
+
+
+/* Returns the version that the image has in a file. */
+uint32_t bloom_image_version(const bloom_image_t *image);
+
 /* Return the sizes of the file's parts in bytes, and the number of its chunks.
- * All of them follow from the geometry. */
+ * All of them follow from the geometry; the size of the file follows from the
+ * exceptions, too. */
 uint64_t bloom_image_payload_size(const bloom_image_t *image);
 uint64_t bloom_image_table_size(const bloom_image_t *image);
 uint64_t bloom_image_file_size(const bloom_image_t *image);
@@ -87,6 +109,18 @@ uint64_t bloom_image_chunks(const bloom_image_t *image);
 
 /* Returns the bytes of a chunk, 0 <= chunk < bloom_image_chunks(). */
 size_t bloom_image_chunk_size(const bloom_image_t *image, uint64_t chunk);
+
+/* Return the same of the exceptions, which are all 0 if the image has none.
+ * The chunks are those of the padded data. */
+uint64_t bloom_image_exceptions_table_size(const bloom_image_t *image);
+uint64_t bloom_image_exceptions_padded(const bloom_image_t *image);
+uint64_t bloom_image_exceptions_chunks(const bloom_image_t *image);
+size_t bloom_image_exceptions_chunk_size(const bloom_image_t *image,
+    uint64_t chunk);
+
+/* Return where both parts are in the file. */
+bloom_image_part_t bloom_image_payload_part(const bloom_image_t *image);
+bloom_image_part_t bloom_image_exceptions_part(const bloom_image_t *image);
 
 
 /* ---- writing ---- */
@@ -106,6 +140,22 @@ void bloom_image_seal(bloom_image_t *image, const void *payload, void *table);
 void bloom_image_seal_chunk(const bloom_image_t *image, uint64_t chunk,
     const void *data, void *table);
 void bloom_image_seal_table(bloom_image_t *image, void *table);
+
+/*
+ * Seal the exceptions in the same way, if the image has any: image->exceptions
+ * and image->exceptions_size are set, `data` has the entries and zeros after
+ * them, bloom_image_exceptions_padded() bytes, and `table` has
+ * bloom_image_exceptions_table_size() bytes.
+ *
+ * The last step also sets image->origin_len to 0 if the header of an imported
+ * filter's source is too long for version 2.  Such an image cannot be exported
+ * any more.
+ */
+void bloom_image_seal_exceptions(bloom_image_t *image, const void *data,
+    void *table);
+void bloom_image_seal_exceptions_chunk(const bloom_image_t *image,
+    uint64_t chunk, const void *data, void *table);
+void bloom_image_seal_exceptions_table(bloom_image_t *image, void *table);
 
 /* Writes the header of a sealed image. */
 void bloom_image_encode(const bloom_image_t *image,
@@ -133,45 +183,6 @@ int bloom_image_is(const void *data, size_t len);
 
 /* Returns the file size that a header states, without checking the header. */
 uint64_t bloom_image_claims(const uint8_t header[BLOOM_IMAGE_PAGE]);
-
-/*
- * Reads exactly `len` bytes at `offset` into `buf`.  Returns 0, or -1 if it
- * cannot.  It is called only for bytes within the file's size.
- */
-typedef int (*bloom_image_read_pt)(void *ctx, void *buf, size_t len,
-    uint64_t offset);
-
-/* The state of reading one image file. */
-typedef struct {
-    bloom_image_t        image;
-    uint64_t             next;           /* number of the next chunk */
-    uint32_t             table_crc;      /* of the part of the table that
-                                            bloom_image_next() has read */
-    bloom_image_read_pt  read;
-    void                *ctx;
-    char                 error[BLOOM_IMAGE_ERROR_LEN];
-    uint8_t              page[BLOOM_IMAGE_PAGE];       /* of the table */
-} bloom_image_reader_t;
-
-
-/*
- * Reads and checks the header and the table of a file of `file_size` bytes.
- * Returns 0 and fills reader->image, in which every value is in range; or
- * returns -1 and fills reader->error, a phrase to follow the file's name, such
- * as "is truncated: ...".
- */
-int bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
-    void *ctx, uint64_t file_size);
-
-/*
- * Reads and checks the next chunk.  `dst` has room for bloom_image_chunk_size()
- * bytes.  Returns 1 if there was a chunk; 0 at the end; -1 with reader->error,
- * and then the contents of `dst` must not be used.
- *
- * If another image is written over the file while it is being read, one of the
- * remaining calls returns -1.
- */
-int bloom_image_next(bloom_image_reader_t *reader, void *dst);
 
 /*
  * Decodes and checks only the header of a file of `file_size` bytes.  Returns

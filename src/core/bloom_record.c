@@ -36,12 +36,14 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 #define AT_RECORD_CRC    4               /* of salt, position and header */
 #define AT_RECORD_SEQ    8
 #define AT_RECORD_TIME   16
-#define AT_RECORD_COUNT  24
+#define AT_RECORD_COUNT  24              /* 3 bytes */
+#define AT_RECORD_TYPE   27
 #define AT_RECORD_KEYS   28              /* CRC of all after the header */
 
 #define RECORD_ALIGN     8
 #define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_RECORD_KEY_MAX */
 #define KEY_MIN          2               /* a key of one byte */
+#define CLEAR_BODY       8               /* zeros in place of keys */
 
 
 void
@@ -51,7 +53,7 @@ bloom_segment_encode(const bloom_segment_t *segment,
     memset(h, 0, BLOOM_SEGMENT_HEADER);
 
     memcpy(h + AT_MAGIC, magic, sizeof(magic));
-    bloom_put32(h + AT_VERSION, BLOOM_JOURNAL_VERSION);
+    bloom_put32(h + AT_VERSION, segment->version);
     bloom_put32(h + AT_ORDER, ORDER_MARK);
     bloom_put64(h + AT_SIZE, segment->size);
     bloom_put64(h + AT_BASE, segment->base);
@@ -110,13 +112,15 @@ bloom_segment_decode(bloom_segment_t *segment,
                       "differs");
     }
 
+    segment->version = version;
     segment->size = bloom_get64(h + AT_SIZE);
     segment->base = bloom_get64(h + AT_BASE);
     segment->sequence = bloom_get64(h + AT_SEQUENCE);
     segment->created = bloom_get64(h + AT_CREATED);
     memcpy(segment->salt, h + AT_SALT, BLOOM_SEGMENT_SALT_LEN);
 
-    if (version != BLOOM_JOURNAL_VERSION
+    if (version == 0
+        || version > BLOOM_JOURNAL_VERSION
         || bloom_get32(h + AT_ORDER) != ORDER_MARK
         || segment->size < BLOOM_SEGMENT_MIN
         || segment->size > BLOOM_SEGMENT_MAX
@@ -213,6 +217,18 @@ keys_crc(const uint8_t *h, size_t size)
 
 
 size_t
+bloom_record_size(const bloom_record_maker_t *maker)
+{
+    size_t  len;
+
+    len = maker->type == BLOOM_RECORD_CLEAR ? BLOOM_RECORD_HEADER + CLEAR_BODY
+                                            : maker->len;
+
+    return (len + RECORD_ALIGN - 1) & ~(size_t) (RECORD_ALIGN - 1);
+}
+
+
+size_t
 bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
     uint64_t position, uint64_t sequence, uint64_t time)
 {
@@ -220,7 +236,7 @@ bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
     uint8_t  *h;
 
     h = maker->buf;
-    size = (maker->len + RECORD_ALIGN - 1) & ~(size_t) (RECORD_ALIGN - 1);
+    size = bloom_record_size(maker);
 
     memset(h + maker->len, 0, size - maker->len);
 
@@ -228,10 +244,31 @@ bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
     bloom_put64(h + AT_RECORD_SEQ, sequence);
     bloom_put64(h + AT_RECORD_TIME, time);
     bloom_put32(h + AT_RECORD_COUNT, maker->count);
+    h[AT_RECORD_TYPE] = (uint8_t) maker->type;
     bloom_put32(h + AT_RECORD_KEYS, keys_crc(h, size));
     bloom_put32(h + AT_RECORD_CRC, header_crc(segment, position, h));
 
     return size;
+}
+
+
+/* Returns 1 if a record of its type may have that size, count and place. */
+static int
+has_shape(const bloom_record_t *record, const bloom_segment_t *segment,
+    uint64_t position)
+{
+    if (record->type >= BLOOM_RECORD_TYPES) {
+        return 1;
+    }
+
+    if (record->type == BLOOM_RECORD_CLEAR) {
+        return record->count == 0
+               && record->size == BLOOM_RECORD_HEADER + CLEAR_BODY
+               && position == segment->base + BLOOM_SEGMENT_HEADER;
+    }
+
+    return record->count != 0
+           && record->count <= (record->size - BLOOM_RECORD_HEADER) / KEY_MIN;
 }
 
 
@@ -248,16 +285,16 @@ read_header(bloom_record_t *record, const bloom_segment_t *segment,
     record->size = bloom_get32(buf + AT_RECORD_SIZE);
     record->sequence = bloom_get64(buf + AT_RECORD_SEQ);
     record->time = bloom_get64(buf + AT_RECORD_TIME);
-    record->count = bloom_get32(buf + AT_RECORD_COUNT);
+    record->type = buf[AT_RECORD_TYPE];
+    record->count = bloom_get32(buf + AT_RECORD_COUNT) & 0xffffff;
     record->keys = buf + BLOOM_RECORD_HEADER;
 
     if (record->size <= BLOOM_RECORD_HEADER
         || record->size > BLOOM_RECORD_MAX
         || record->size > len
         || record->size % RECORD_ALIGN != 0
-        || record->count == 0
-        || record->count > (record->size - BLOOM_RECORD_HEADER) / KEY_MIN
-        || record->sequence < segment->sequence)
+        || record->sequence < segment->sequence
+        || !has_shape(record, segment, position))
     {
         return -1;
     }
@@ -286,6 +323,11 @@ read_keys(bloom_record_t *record, const uint8_t *buf)
     end = buf + record->size;
     record->end = end;
 
+    if (record->type >= BLOOM_RECORD_TYPES) {
+        record->end = record->keys;
+        return 0;
+    }
+
     for (count = 0; count < record->count; count++) {
         if (bloom_record_key(record, &key) == 0) {
             return -1;
@@ -295,7 +337,8 @@ read_keys(bloom_record_t *record, const uint8_t *buf)
     record->end = record->keys;
     record->keys = buf + BLOOM_RECORD_HEADER;
 
-    if (end - record->end >= RECORD_ALIGN
+    if (end - record->end >= (record->type == BLOOM_RECORD_CLEAR
+                              ? CLEAR_BODY + 1 : RECORD_ALIGN)
         || bloom_record_tail(record->end, (size_t) (end - record->end)) != 0)
     {
         return -1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A journal stores, in order, the keys that were added to a zone and that its
- * image may lack.  These functions encode and decode it.
+ * A journal stores, in order, the changes of a zone that its image may lack:
+ * keys that were added, and keys that were removed.  These functions encode and
+ * decode it.
  *
  * A journal is one endless sequence of bytes, and a position in it is a 64-bit
  * number.  It is stored in segments, files of a fixed size:
@@ -13,9 +14,13 @@
  *     record      | header 32 | key | key | ... | zeros to a multiple of 8 |
  *     key         length (LEB128), bytes
  *
- * A record contains the keys of one addition, at least one.  Sequence numbers
- * count records without gaps.  The times of records do not decrease, unless a
- * clock was wrong.
+ * A record has a type and contains the keys of one change, at least one.  A
+ * record that clears the zone has 8 zero bytes instead of keys, and is always
+ * the first one of its segment.  Sequence numbers count records without gaps.
+ * The times of records do not decrease, unless a clock was wrong.
+ *
+ * A segment of version 1 has only additions.  Programs that know only that
+ * version refuse a segment of version 2, which may have records of any type.
  *
  * A journal ends where the zeros begin.  If the machine stopped while a record
  * was being written, the record fails a checksum or has zeros instead of a
@@ -44,7 +49,7 @@
 #pragma GCC visibility push(hidden)
 
 
-#define BLOOM_JOURNAL_VERSION    1
+#define BLOOM_JOURNAL_VERSION    2       /* the latest */
 
 #define BLOOM_SEGMENT_HEADER     128
 #define BLOOM_SEGMENT_SIZE       (16 * 1024 * 1024)     /* default */
@@ -65,6 +70,15 @@
 #define BLOOM_RECORD_RESTORE     2       /* keys are no longer removed */
 #define BLOOM_RECORD_CLEAR       3       /* all that is before it was dropped;
                                             it has no keys */
+#define BLOOM_RECORD_TYPES       4       /* types from here on are of newer
+                                            programs */
+
+/* Returns the least version of a segment that may have records of the type. */
+static inline uint32_t
+bloom_record_version(uint32_t type)
+{
+    return type == BLOOM_RECORD_ADD ? 1 : 2;
+}
 
 
 /* What the header of a segment says. */
@@ -79,13 +93,18 @@ typedef struct {
 } bloom_segment_t;
 
 
-/* A record that has been read; its keys stay in the caller's buffer. */
+/*
+ * A record that has been read; its keys stay in the caller's buffer.  If its
+ * type is not known, the record is valid, but bloom_record_key() returns none
+ * of its keys: the caller says that a newer program is needed.
+ */
 typedef struct {
     uint64_t        sequence;
     uint64_t        time;                /* ms since 1970-01-01 UTC */
     uint32_t        type;                /* BLOOM_RECORD_... */
     uint32_t        count;               /* keys; at least 1, but 0 if the type
-                                            is BLOOM_RECORD_CLEAR */
+                                            is BLOOM_RECORD_CLEAR, and any
+                                            number if it is not known */
     uint32_t        size;                /* bytes, with header and padding */
     const uint8_t  *keys;                /* next key of bloom_record_key() */
     const uint8_t  *end;                 /* end of the last key */
@@ -94,7 +113,7 @@ typedef struct {
 
 /* ---- segments ---- */
 
-/* Writes the header of a segment. */
+/* Writes the header of a segment, whose version is set, too. */
 void bloom_segment_encode(const bloom_segment_t *segment,
     uint8_t header[BLOOM_SEGMENT_HEADER]);
 
@@ -131,7 +150,8 @@ typedef struct {
     uint32_t   count;
 } bloom_record_maker_t;
 
-/* Begins a record in `buf`; `room` is at least BLOOM_RECORD_HEADER. */
+/* Begins a record of additions in `buf`; `room` is at least
+ * BLOOM_RECORD_HEADER, and 8 bytes more for BLOOM_RECORD_CLEAR. */
 void bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf,
     size_t room);
 
@@ -139,14 +159,19 @@ void bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf,
  * or if it is too long or empty. */
 int bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key);
 
+/* Returns the size of the record when it is sealed, a multiple of 8. */
+size_t bloom_record_size(const bloom_record_maker_t *maker);
+
 /*
- * Pads a record of at least one key and fills in its header for a position in a
- * segment.  Returns the record's size, a multiple of 8.  A record may be sealed
- * again for another position.
+ * Pads a record and fills in its header for a position in a segment.  The
+ * record has at least one key, or none if its type is BLOOM_RECORD_CLEAR.
+ * Returns bloom_record_size().  A record may be sealed again for another
+ * position.
  *
  * The caller ensures the order of records: `position` is a multiple of 8 at or
  * after the end of the record before, and the segment has room for this record
- * there; `sequence` is one more than that record's.  `time` should not be less
+ * there; `sequence` is one more than that record's; and the segment's version
+ * is at least bloom_record_version() of the type.  `time` should not be less
  * than that record's, but a reader accepts any time.
  */
 size_t bloom_record_seal(bloom_record_maker_t *maker,

@@ -132,12 +132,13 @@ typedef enum {
 } ngx_http_bloom_count_e;
 
 
-/* A bloom_add directive: a key to add when a response's header is sent. */
+/* A bloom_add or bloom_remove directive: a key to add or to remove when a
+ * response's header is sent. */
 typedef struct {
     ngx_http_bloom_key_t       key;
-    ngx_http_complex_value_t  *filter;   /* the key is added unless this is
-                                            empty or "0"; NULL: always */
-} ngx_http_bloom_addition_t;
+    ngx_http_complex_value_t  *filter;   /* nothing is done if this is empty or
+                                            "0"; NULL: it is always done */
+} ngx_http_bloom_change_t;
 
 
 /* A bloom_lookup directive: a variable with a zone's answer. */
@@ -188,8 +189,9 @@ typedef struct {
 typedef struct {
     ngx_array_t               *rules;    /* of ngx_http_bloom_rule_t;
                                             NULL: none; inherited whole */
-    ngx_array_t               *adds;     /* of ngx_http_bloom_addition_t;
+    ngx_array_t               *adds;     /* of ngx_http_bloom_change_t;
                                             NULL: none; inherited whole */
+    ngx_array_t               *removes;  /* as `adds` */
     ngx_http_bloom_endpoint_t *endpoint; /* NULL: none */
     ngx_array_t               *feedback; /* of ngx_uint_t: statuses by which the
                                             backend says that a key does not
@@ -234,7 +236,8 @@ typedef struct {
 
     ngx_http_bloom_status_e    status;
     unsigned                   decided:1;  /* no more rules are checked */
-    unsigned                   added:1;  /* the keys of bloom_add are added */
+    unsigned                   changed:1;  /* the keys of bloom_add and
+                                            bloom_remove are done */
     ngx_uint_t                 nchecked; /* lists in `checked` */
     ngx_uint_t                 suspects; /* sum over the rules on "absent" that
                                             let the request pass under

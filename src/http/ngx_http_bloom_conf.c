@@ -82,6 +82,9 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
     offsetof(ngx_http_bloom_conf_params_t, huge_pages),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
+    { ngx_string("removals="), offsetof(ngx_http_bloom_conf_params_t, removals),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
     { ngx_string("label="), offsetof(ngx_http_bloom_conf_params_t, label),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
@@ -89,7 +92,7 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
       NGX_HTTP_BLOOM_CONF_KEY },
 
     { ngx_string("if="), offsetof(ngx_http_bloom_conf_params_t, condition),
-      NGX_HTTP_BLOOM_CONF_ADD },
+      NGX_HTTP_BLOOM_CONF_CHANGE },
 
     { ngx_string("status="), offsetof(ngx_http_bloom_conf_params_t, status),
       NGX_HTTP_BLOOM_CONF_REJECT },

@@ -33,6 +33,7 @@ typedef struct {
     ngx_str_t                  min_keys;
     ngx_str_t                  max_change;
     ngx_str_t                  huge_pages;
+    ngx_str_t                  removals;
     ngx_str_t                  label;
     ngx_str_t                  decode;
     ngx_str_t                  condition;
@@ -53,7 +54,7 @@ typedef struct {
 #define NGX_HTTP_BLOOM_CONF_KEY     0x02
 #define NGX_HTTP_BLOOM_CONF_REJECT  0x04
 #define NGX_HTTP_BLOOM_CONF_ROUTE   0x08
-#define NGX_HTTP_BLOOM_CONF_ADD     0x10
+#define NGX_HTTP_BLOOM_CONF_CHANGE  0x10
 #define NGX_HTTP_BLOOM_CONF_RULE    0x20
 
 /*

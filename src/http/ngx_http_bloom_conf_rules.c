@@ -2,7 +2,7 @@
 
 /*
  * This file reads the directives with rules and keys: bloom_pass, bloom_reject,
- * bloom_route, bloom_rules, bloom_lookup and bloom_add.
+ * bloom_route, bloom_rules, bloom_lookup, bloom_add and bloom_remove.
  */
 
 #include "ngx_http_bloom_conf_rules.h"
@@ -372,67 +372,77 @@ ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 char *
-ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_bloom_conf_rules_change(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_bloom_loc_conf_t *blcf = conf;
-
     char                          *rc;
     ngx_str_t                     *value;
     ngx_uint_t                     where;
-    ngx_http_bloom_addition_t     *addition;
+    ngx_array_t                  **changes;
+    ngx_http_bloom_change_t       *change;
     ngx_http_bloom_conf_params_t   params;
 
+    changes = (ngx_array_t **) ((u_char *) conf + cmd->offset);
     value = cf->args->elts;
 
     if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
 
-        if (blcf->adds == NULL) {
+        if (*changes == NULL) {
             return "is duplicate";
         }
 
-        if (blcf->adds != NGX_CONF_UNSET_PTR) {
-            return "cannot be used together with another \"bloom_add\", "
-                   "because a level with keys to add inherits none anyway: "
-                   "remove it";
+        if (*changes != NGX_CONF_UNSET_PTR) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V off\" cannot be used together with "
+                               "another \"%V\", because a level with keys of "
+                               "its own inherits none anyway: remove it",
+                               &cmd->name, &cmd->name);
+            return NGX_CONF_ERROR;
         }
 
-        blcf->adds = NULL;
+        *changes = NULL;
 
         return NGX_CONF_OK;
     }
 
-    if (blcf->adds == NULL) {
-        return "cannot be used together with \"bloom_add off\"";
+    if (*changes == NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" cannot be used together with \"%V off\"",
+                           &cmd->name, &cmd->name);
+        return NGX_CONF_ERROR;
     }
 
-    where = NGX_HTTP_BLOOM_CONF_KEY|NGX_HTTP_BLOOM_CONF_ADD;
+    where = NGX_HTTP_BLOOM_CONF_KEY|NGX_HTTP_BLOOM_CONF_CHANGE;
 
     rc = ngx_http_bloom_conf_params(cf, 2, where, &params);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
 
-    if (blcf->adds == NGX_CONF_UNSET_PTR) {
-        blcf->adds = ngx_array_create(cf->pool, 2,
-                                      sizeof(ngx_http_bloom_addition_t));
-        if (blcf->adds == NULL) {
+    if (*changes == NGX_CONF_UNSET_PTR) {
+        *changes = ngx_array_create(cf->pool, 2,
+                                    sizeof(ngx_http_bloom_change_t));
+        if (*changes == NULL) {
             return NGX_CONF_ERROR;
         }
     }
 
-    addition = ngx_array_push(blcf->adds);
-    if (addition == NULL) {
+    change = ngx_array_push(*changes);
+    if (change == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    ngx_memzero(addition, sizeof(ngx_http_bloom_addition_t));
+    ngx_memzero(change, sizeof(ngx_http_bloom_change_t));
 
-    rc = ngx_http_bloom_conf_key(cf, &value[1], &params, &addition->key);
+    rc = ngx_http_bloom_conf_key(cf, &value[1], &params, &change->key);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
 
-    addition->key.zone->adds = 1;
+    change->key.zone->adds = 1;
+
+    if (cmd->offset == offsetof(ngx_http_bloom_loc_conf_t, removes)) {
+        change->key.zone->removes = 1;
+    }
 
     if (params.condition.data == NULL) {
         return NGX_CONF_OK;
@@ -443,12 +453,12 @@ ngx_http_bloom_conf_rules_add(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                            "a condition, such as if=$variable");
     }
 
-    addition->filter = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-    if (addition->filter == NULL) {
+    change->filter = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+    if (change->filter == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    return ngx_http_bloom_conf_value(cf, &params.condition, addition->filter);
+    return ngx_http_bloom_conf_value(cf, &params.condition, change->filter);
 }
 
 

@@ -15,9 +15,13 @@
 #define NGX_HTTP_BLOOM_CONF_ZONE_LABEL  100
 
 
+static char *ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
 static ngx_uint_t ngx_http_bloom_conf_zone_is_label(ngx_str_t *text);
 static char *ngx_http_bloom_conf_zone_guards(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_guards_t *guards);
+static void ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone);
 static char *ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
 static char *ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
@@ -126,6 +130,11 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                                "\"reserved\"");
         }
 
+        rc = ngx_http_bloom_conf_zone_removals(cf, &params, zone);
+        if (rc != NGX_CONF_OK) {
+            return rc;
+        }
+
         if (params.label.data != NULL) {
 
             if (!ngx_http_bloom_conf_zone_is_label(&params.label)) {
@@ -183,6 +192,32 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     {
         return NGX_CONF_ERROR;
     }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone)
+{
+    uint64_t  n;
+
+    if (params->removals.data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    if (bloom_units_count((char *) params->removals.data,
+                          params->removals.len, &n)
+        != 0
+        || n > NGX_BLOOM_REMOVALS_MAX)
+    {
+        return ngx_http_bloom_conf_invalid(cf, "removals", &params->removals,
+                                           "a count such as 10k, up to 10m, or "
+                                           "0");
+    }
+
+    zone->removals = (ngx_uint_t) n;
 
     return NGX_CONF_OK;
 }
@@ -411,21 +446,38 @@ ngx_http_bloom_conf_zone_init(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
     for (i = 0; i < bmcf->zones.nelts; i++) {
         zone[i]->state_path = bmcf->state_path;
 
-        if (zone[i]->adds && zone[i]->file.name.len != 0
-            && (bmcf->state_path.len == 0 || !zone[i]->journal))
-        {
-            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                          "bloom zone \"%V\" in %s:%ui takes none of the keys "
-                          "of \"bloom_add\" or \"learn=on\": a zone with "
-                          "\"file=\" needs a journal for them, but it has %s",
-                          &zone[i]->name, zone[i]->conf_file,
-                          zone[i]->conf_line,
-                          zone[i]->journal ? "\"bloom_state_path off\""
-                                           : "\"journal=off\"");
-        }
+        ngx_http_bloom_conf_zone_warn(cf, zone[i]);
 
         if (bmcf->writes) {
             zone[i]->adds = 1;
         }
+    }
+}
+
+
+/* Warns of directives whose keys the zone cannot take. */
+static void
+ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
+{
+    if (zone->adds && zone->file.name.len != 0
+        && (zone->state_path.len == 0 || !zone->journal))
+    {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "bloom zone \"%V\" in %s:%ui takes none of the keys of "
+                      "\"bloom_add\", \"bloom_remove\" or \"learn=on\": a "
+                      "zone with \"file=\" needs a journal for them, but it "
+                      "has %s",
+                      &zone->name, zone->conf_file, zone->conf_line,
+                      zone->journal ? "\"bloom_state_path off\""
+                                    : "\"journal=off\"");
+    }
+
+    if (zone->removes && zone->shm_zone != NULL && zone->removals == 0) {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "bloom zone \"%V\" in %s:%ui takes none of the keys of "
+                      "\"bloom_remove\", because it has \"removals=0\": give "
+                      "it room for as many removed keys as there may be before "
+                      "the next image",
+                      &zone->name, zone->conf_file, zone->conf_line);
     }
 }

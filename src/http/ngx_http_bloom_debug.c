@@ -54,16 +54,16 @@ ngx_http_bloom_debug_write_lookup(ngx_http_request_t *r,
 
 
 void
-ngx_http_bloom_debug_write_add(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
-    ngx_str_t *key)
+ngx_http_bloom_debug_write_change(ngx_http_request_t *r, const char *does,
+    ngx_bloom_zone_t *zone, ngx_str_t *key)
 {
     u_char  *p, buf[NGX_HTTP_BLOOM_KEY_LOG_LEN];
 
     p = ngx_http_bloom_key_log(buf, key);
 
-    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                   "bloom add to zone \"%V\": key \"%*s\"",
-                   &zone->name, (size_t) (p - buf), buf);
+    ngx_log_debug4(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "bloom %s zone \"%V\": key \"%*s\"",
+                   does, &zone->name, (size_t) (p - buf), buf);
 }
 
 #endif

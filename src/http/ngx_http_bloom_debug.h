@@ -28,23 +28,25 @@
     ngx_http_bloom_debug(r, ngx_http_bloom_debug_write_lookup(r, zone, key,   \
                                                               answer))
 
-/* Logs a key that bloom_add adds. */
-#define ngx_http_bloom_debug_add(r, zone, key)                                \
-    ngx_http_bloom_debug(r, ngx_http_bloom_debug_write_add(r, zone, key))
+/* Logs a key that bloom_add adds or bloom_remove removes: `does` is "add to" or
+ * "remove from". */
+#define ngx_http_bloom_debug_change(r, does, zone, key)                       \
+    ngx_http_bloom_debug(r, ngx_http_bloom_debug_write_change(r, does, zone,  \
+                                                              key))
 
 void ngx_http_bloom_debug_write_rule(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key, ngx_uint_t answer,
     const char *decision);
 void ngx_http_bloom_debug_write_lookup(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t answer);
-void ngx_http_bloom_debug_write_add(ngx_http_request_t *r,
+void ngx_http_bloom_debug_write_change(ngx_http_request_t *r, const char *does,
     ngx_bloom_zone_t *zone, ngx_str_t *key);
 
 #else
 
 #define ngx_http_bloom_debug_rule(r, rule, key, answer, decision)
 #define ngx_http_bloom_debug_lookup(r, zone, key, answer)
-#define ngx_http_bloom_debug_add(r, zone, key)
+#define ngx_http_bloom_debug_change(r, does, zone, key)
 
 #endif
 

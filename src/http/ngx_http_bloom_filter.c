@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file is the header filter: before the client sees a response, it adds
- * the keys of bloom_add and counts the backend's status for bloom_feedback and
- * bloom_audit.
+ * This file is the header filter: before the client sees a response, it removes
+ * the keys of bloom_remove, adds those of bloom_add, and counts the backend's
+ * status for bloom_feedback and bloom_audit.
  *
  * The filter is a module of its own, because nginx initializes modules with
  * filters last.  Were it part of the main module, nginx would install its own
  * header filter later, and this one would be lost.
  */
 
-#include "ngx_http_bloom_add.h"
 #include "ngx_http_bloom_audit.h"
+#include "ngx_http_bloom_change.h"
 #include "ngx_http_bloom_ctx.h"
 #include "ngx_http_bloom_feedback.h"
 
@@ -86,7 +86,9 @@ ngx_http_bloom_filter_header(ngx_http_request_t *r)
 
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
 
-    if (blcf->adds != NULL && ngx_http_bloom_add_keys(r) != NGX_OK) {
+    if ((blcf->adds != NULL || blcf->removes != NULL)
+        && ngx_http_bloom_change_zones(r) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

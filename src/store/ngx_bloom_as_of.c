@@ -14,14 +14,15 @@
 
 
 static uint64_t ngx_bloom_as_of_first(ngx_bloom_state_t *state,
-    bloom_image_t *image);
+    const bloom_image_t *image);
+static uint64_t ngx_bloom_as_of_stated(const bloom_image_t *image);
 static uint64_t ngx_bloom_as_of_covered(uint64_t complete);
 
 
 /* Returns the time at which an image was first loaded; 0 if the image is not
  * remembered. */
 static uint64_t
-ngx_bloom_as_of_first(ngx_bloom_state_t *state, bloom_image_t *image)
+ngx_bloom_as_of_first(ngx_bloom_state_t *state, const bloom_image_t *image)
 {
     uint64_t              loaded;
     ngx_uint_t            i;
@@ -46,6 +47,29 @@ ngx_bloom_as_of_first(ngx_bloom_state_t *state, bloom_image_t *image)
     }
 
     return 0;
+}
+
+
+/* Returns the time that an image states: its as_of or when it was created. */
+static uint64_t
+ngx_bloom_as_of_stated(const bloom_image_t *image)
+{
+    return image->as_of != 0 ? image->as_of : image->created;
+}
+
+
+uint64_t
+ngx_bloom_as_of_truth(ngx_bloom_state_t *state, const bloom_image_t *image)
+{
+    uint64_t  loaded;
+
+    loaded = ngx_bloom_as_of_first(state, image);
+
+    if (loaded == 0) {
+        loaded = ngx_bloom_time();
+    }
+
+    return ngx_min(ngx_bloom_as_of_stated(image), loaded);
 }
 
 
@@ -115,7 +139,7 @@ ngx_bloom_as_of_remember(ngx_bloom_state_t *state, bloom_image_t *image,
 
     /* if the clock is behind the journal, it is wrong: remember nothing */
 
-    if (image->as_of <= loaded
+    if (ngx_bloom_as_of_stated(image) <= loaded
         || loaded + NGX_BLOOM_CLOCKS_DIFFER < known
         || ngx_bloom_as_of_first(state, image) != 0)
     {
@@ -159,7 +183,7 @@ void
 ngx_bloom_as_of_serve(ngx_bloom_state_t *state, bloom_image_t *image)
 {
     __atomic_store_n(&state->control->instance[state->instance].as_of,
-                     ngx_bloom_as_of_complete(state, image), __ATOMIC_SEQ_CST);
+                     ngx_bloom_as_of_truth(state, image), __ATOMIC_SEQ_CST);
 }
 
 
@@ -185,7 +209,7 @@ ngx_bloom_as_of_now(ngx_bloom_state_t *state, uint64_t last)
         if (instances & 1) {
             as_of = __atomic_load_n(&control->instance[i].as_of,
                                     __ATOMIC_SEQ_CST);
-            time = ngx_max(time, as_of);
+            time = ngx_max(time, as_of + 1);
         }
     }
 

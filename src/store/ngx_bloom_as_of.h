@@ -44,6 +44,15 @@ uint64_t ngx_bloom_as_of_complete(ngx_bloom_state_t *state,
 uint64_t ngx_bloom_as_of_cut(ngx_bloom_state_t *state, bloom_image_t *image);
 
 /*
+ * Returns the time, ms since 1970, up to which the image is the truth about
+ * removed keys: its as_of or, without one, the time at which it was created; at
+ * the latest the time at which it was first loaded, which is now for an image
+ * that is not remembered.  `state` may be NULL.
+ */
+uint64_t ngx_bloom_as_of_truth(ngx_bloom_state_t *state,
+    const bloom_image_t *image);
+
+/*
  * Returns 1 if records that the image does not cover have been removed from the
  * journal, else 0.  `state` may be NULL.
  */
@@ -51,8 +60,9 @@ ngx_uint_t ngx_bloom_as_of_too_old(ngx_bloom_state_t *state,
     bloom_image_t *image);
 
 /*
- * Remembers an image whose as_of is later than `loaded`, the time at which its
- * load began; does nothing for other images.  Call it before the image serves.
+ * Remembers an image whose as_of or, without one, whose time of creation is
+ * later than `loaded`, the time at which its load began; does nothing for other
+ * images.  Call it before the image serves.
  * Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_as_of_remember(ngx_bloom_state_t *state,

@@ -24,6 +24,9 @@
 /* The most bytes in a run.  It bounds the memory: each key has a mark. */
 #define NGX_BLOOM_COMPACT_MAX   (4 * (uint64_t) BLOOM_SEGMENT_MAX)
 
+_Static_assert(NGX_BLOOM_COMPACT_MAX / 2 < UINT32_MAX,
+               "ngx_bloom_compact_keys_begin() takes that many keys");
+
 /* Bytes read in a step, and bytes written between synchronisations. */
 #define NGX_BLOOM_COMPACT_STEP  (256 * 1024)
 #define NGX_BLOOM_COMPACT_SYNC  (4 * 1024 * 1024)
@@ -60,6 +63,7 @@ struct ngx_bloom_compact_s {
     bloom_segment_t            segment;
     uint64_t                   records;
     uint64_t                   len;
+    uint32_t                   version;  /* that these records need */
     bloom_record_maker_t       maker;    /* the record being composed */
     uint64_t                   time;     /* of its last key */
     ngx_fd_t                   fd;
@@ -71,6 +75,8 @@ struct ngx_bloom_compact_s {
 static ngx_int_t ngx_bloom_compact_walk(ngx_bloom_compact_t *compact,
     ngx_bloom_compact_e does);
 static ngx_int_t ngx_bloom_compact_walked(ngx_bloom_compact_t *compact);
+static ngx_uint_t ngx_bloom_compact_joins(ngx_bloom_compact_t *compact,
+    bloom_record_t *record);
 static ngx_int_t ngx_bloom_compact_pack(ngx_bloom_compact_t *compact,
     bloom_record_t *record);
 static ngx_int_t ngx_bloom_compact_flush(ngx_bloom_compact_t *compact);
@@ -250,6 +256,7 @@ ngx_bloom_compact_walk(ngx_bloom_compact_t *compact, ngx_bloom_compact_e does)
     compact->keys.ordinal = 0;
     compact->records = 0;
     compact->len = 0;
+    compact->version = 1;
 
     bloom_record_begin(&compact->maker, compact->buf, BLOOM_RECORD_MAX);
 
@@ -293,6 +300,18 @@ ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
             return ngx_bloom_compact_walked(compact);
         }
 
+        /*
+         * A clear at the beginning has nothing to clear, and goes.  Elsewhere
+         * it has not been carried out yet, and needs what is before it.
+         */
+
+        if (record.type == BLOOM_RECORD_CLEAR
+            && reader->segment.base != compact->begin)
+        {
+            return ngx_bloom_compact_fails(compact, NGX_LOG_NOTICE, 0,
+                                           "it is being cleared");
+        }
+
         switch (compact->does == NGX_BLOOM_COMPACT_MARKS
                 ? ngx_bloom_compact_keys_mark(&compact->keys, &record)
                 : ngx_bloom_compact_pack(compact, &record))
@@ -317,6 +336,28 @@ ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
 }
 
 
+/*
+ * Returns 1 if keys of a record may become part of the record being composed.
+ * An addition may get a later time, so that more images are taken to lack it.
+ * A removal must not, or it would apply to an image that is newer than it.
+ */
+static ngx_uint_t
+ngx_bloom_compact_joins(ngx_bloom_compact_t *compact, bloom_record_t *record)
+{
+    if (record->type != compact->maker.type) {
+        return 0;
+    }
+
+    if (record->type != BLOOM_RECORD_ADD) {
+        return record->time == compact->time;
+    }
+
+    return record->time / NGX_BLOOM_COMPACT_MINUTE
+           == compact->time / NGX_BLOOM_COMPACT_MINUTE
+           && record->time >= compact->time;
+}
+
+
 /* Adds the keys of a record that stay to the record being composed.  Returns
  * NGX_OK, or NGX_DONE if the run ends. */
 static ngx_int_t
@@ -324,13 +365,13 @@ ngx_bloom_compact_pack(ngx_bloom_compact_t *compact, bloom_record_t *record)
 {
     bloom_key_t  key;
 
-    if ((record->time / NGX_BLOOM_COMPACT_MINUTE
-         != compact->time / NGX_BLOOM_COMPACT_MINUTE
-         || record->time < compact->time)
+    if (!ngx_bloom_compact_joins(compact, record)
         && ngx_bloom_compact_flush(compact) != NGX_OK)
     {
         return NGX_DONE;
     }
+
+    compact->maker.type = record->type;
 
     while (bloom_record_key(record, &key) == 1) {
 
@@ -344,6 +385,7 @@ ngx_bloom_compact_pack(ngx_bloom_compact_t *compact, bloom_record_t *record)
                 return NGX_DONE;
             }
 
+            compact->maker.type = record->type;
             (void) bloom_record_put(&compact->maker, &key);
         }
 
@@ -389,6 +431,8 @@ ngx_bloom_compact_flush(ngx_bloom_compact_t *compact)
 
     compact->len += size;
     compact->records++;
+    compact->version = ngx_max(compact->version,
+                               bloom_record_version(compact->maker.type));
 
     bloom_record_begin(&compact->maker, compact->buf, BLOOM_RECORD_MAX);
 
@@ -446,12 +490,18 @@ ngx_bloom_compact_measured(ngx_bloom_compact_t *compact)
 
     size = ngx_max(BLOOM_SEGMENT_HEADER + compact->len, BLOOM_SEGMENT_MIN);
 
+    segment = &compact->segment;
+    segment->size = size;
+
+    if (!ngx_bloom_segment_compacted(segment)) {
+        size += 8;
+    }
+
     if (!ngx_bloom_compact_pays(compact, size)) {
         return NGX_DONE;
     }
 
-    segment = &compact->segment;
-
+    segment->version = compact->version;
     segment->base = compact->end - size;
     segment->size = size;
     segment->sequence = compact->sequence - compact->records;

@@ -32,6 +32,15 @@ ngx_bloom_compact_keys_reduce(uint64_t hash, uint64_t n)
 }
 
 
+/* Marks an occurrence; `n` is its ordinal plus 1. */
+static ngx_inline void
+ngx_bloom_compact_keys_drop(ngx_bloom_compact_keys_t *keys, uint32_t n)
+{
+    n--;
+    keys->marks[n / 64] |= (uint64_t) 1 << n % 64;
+}
+
+
 ngx_int_t
 ngx_bloom_compact_keys_begin(ngx_bloom_compact_keys_t *keys, uint64_t n)
 {
@@ -78,7 +87,6 @@ ngx_int_t
 ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
     bloom_record_t *record)
 {
-    uint64_t                  before;
     bloom_key_t               key;
     bloom_hash_t              hash;
     const uint8_t            *p;
@@ -99,8 +107,14 @@ ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
         found = ngx_bloom_compact_keys_find(keys, hash);
 
         if (found->last != 0) {
-            before = found->last - 1;
-            keys->marks[before / 64] |= (uint64_t) 1 << before % 64;
+
+            if (found->last != found->added) {
+                ngx_bloom_compact_keys_drop(keys, found->last);
+            }
+
+            if (record->type == BLOOM_RECORD_ADD && found->added != 0) {
+                ngx_bloom_compact_keys_drop(keys, found->added);
+            }
 
         } else {
             if (keys->used == NGX_BLOOM_COMPACT_KEYS_MAX) {
@@ -118,6 +132,10 @@ ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
         }
 
         found->last = keys->ordinal;
+
+        if (record->type == BLOOM_RECORD_ADD) {
+            found->added = keys->ordinal;
+        }
     }
 
     return NGX_OK;

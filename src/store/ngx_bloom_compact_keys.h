@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Marking finds the keys that compaction drops: those that occur again later.
- * The last occurrence of each key stays.
+ * Marking finds the keys that compaction drops.  Of each key, its last addition
+ * stays; and if the last record that has the key is of another type, that
+ * occurrence stays, too.  The addition is needed although the key was removed
+ * later: if a restoration follows, the filter alone decides about the key.
  *
  * A walk reads the keys in order.  A table holds, for each distinct key, a
- * 128-bit hash and the position of its last occurrence.  If the table has no
+ * 128-bit hash and which occurrences stay.  If the table has no
  * room for all keys, they are divided by their hash into shares, and there is
  * one walk for each share.  When the table is full, the number of shares is
  * doubled and marking begins again with the first share.  Marks are kept then,
@@ -29,8 +31,10 @@
 /* A slot of the table: a distinct key, by its 128-bit hash. */
 typedef struct {
     bloom_hash_t  hash;
-    uint64_t      last;                  /* ordinal of its last occurrence plus
+    uint32_t      last;                  /* ordinal of its last occurrence plus
                                             1; 0: the slot is free */
+    uint32_t      added;                 /* that of its last addition; 0: it has
+                                            none */
 } ngx_bloom_compact_key_t;
 
 
@@ -52,8 +56,8 @@ typedef struct {
 } ngx_bloom_compact_keys_t;
 
 
-/* Begins the first walk over at most `n` keys.  The caller has set `keys` to
- * zeros.  Returns NGX_OK, or NGX_ERROR with errno. */
+/* Begins the first walk over at most `n` keys, n < 2^32.  The caller has set
+ * `keys` to zeros.  Returns NGX_OK, or NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_compact_keys_begin(ngx_bloom_compact_keys_t *keys,
     uint64_t n);
 

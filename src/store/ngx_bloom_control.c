@@ -97,6 +97,7 @@ ngx_bloom_control_renew(ngx_bloom_control_t *control)
     control->begin = 0;
     control->compacted = 0;
     control->prepared = 0;
+    control->new_segment = 0;
     control->wanted = 0;
     control->dropped = 0;
     control->err = 0;

@@ -159,6 +159,11 @@ typedef struct {
                                                     since 1970; 0: unused */
             } early[NGX_BLOOM_EARLY];
 
+            uint64_t             new_segment;    /* a record waits for a
+                                                    segment at this position,
+                                                    although the one before it
+                                                    is not full; 0: none */
+
             ngx_bloom_accepted_t     accepted;   /* changes under `append` */
         };
 
@@ -169,9 +174,13 @@ typedef struct {
         uint64_t                 required;       /* position that it must apply
                                                     before it says "absent" */
         uint64_t                 applied;        /* position it has applied */
-        uint64_t                 as_of;          /* earliest time of records
-                                                    appended from now on */
-        uint64_t                 reserved[5];
+        uint64_t                 as_of;          /* records appended from now
+                                                    on are later than this
+                                                    time */
+        uint64_t                 removals;       /* 1 + the number of removed
+                                                    keys that it has room for;
+                                                    0: not known */
+        uint64_t                 reserved[4];
     } instance[NGX_BLOOM_INSTANCES];
 
     union {

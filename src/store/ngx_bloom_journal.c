@@ -13,14 +13,13 @@
 #include <sys/random.h>
 
 
-/* The first segment is small, because most zones never get additions. */
-#define NGX_BLOOM_JOURNAL_FIRST_SIZE  (1024 * 1024)
-
-
 static ngx_int_t ngx_bloom_journal_find_end(ngx_bloom_state_t *state,
     ngx_bloom_end_t *end);
 static ngx_int_t ngx_bloom_journal_cut(ngx_bloom_state_t *state,
     ngx_bloom_end_t *end);
+static ngx_int_t ngx_bloom_journal_open(ngx_bloom_state_t *state,
+    uint64_t base);
+static ngx_int_t ngx_bloom_journal_fails(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_journal_rewrite(ngx_bloom_state_t *state,
     uint64_t tail);
 static ngx_int_t ngx_bloom_journal_lose(ngx_bloom_state_t *state);
@@ -201,28 +200,45 @@ ngx_int_t
 ngx_bloom_journal_append(ngx_bloom_state_t *state,
     bloom_record_maker_t *maker, ngx_bloom_end_t *end)
 {
-    char                  error[BLOOM_RECORD_ERROR_LEN];
     size_t                size;
-    bloom_segment_e       what;
+    uint32_t              version;
+    ngx_uint_t            next;
     ngx_bloom_control_t  *control;
 
     control = state->control;
 
     *end = control->end[control->which & 1];
 
-    size = (maker->len + 7) & ~(size_t) 7;
+    size = bloom_record_size(maker);
+    version = bloom_record_version(maker->type);
+    next = (end->tail + size > end->limit);
 
-    if (end->tail + size > end->limit) {
+    /*
+     * The segment of the end has a record, so its version stays.  Segments
+     * after one of version 2 have that version, too, or each change of the type
+     * could need a new segment.
+     */
+
+    if ((next || version != 1) && end->base != end->limit
+        && ngx_bloom_journal_open(state, end->base) == NGX_OK)
+    {
+        next |= (maker->type == BLOOM_RECORD_CLEAR
+                 || state->segment.version < version);
+        version = ngx_max(version, state->segment.version);
+    }
+
+    if (next) {
 
         if (__atomic_load_n(&control->prepared, __ATOMIC_ACQUIRE)
             <= end->limit)
         {
+            __atomic_store_n(&control->new_segment, end->limit,
+                             __ATOMIC_RELEASE);
             return NGX_AGAIN;
         }
 
         if (ngx_bloom_segment_finish(state, end) != NGX_OK) {
-            ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_WRITE, ngx_errno);
-            return NGX_ERROR;
+            return ngx_bloom_journal_fails(state);
         }
 
         end->base = end->limit;
@@ -230,25 +246,16 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
         end->limit = 0;
     }
 
-    if (state->segment_fd == NGX_INVALID_FILE
-        || state->segment.base != end->base)
+    if (ngx_bloom_journal_open(state, end->base) != NGX_OK) {
+        return ngx_bloom_journal_fails(state);
+    }
+
+    if (state->segment.version < version
+        && ngx_bloom_segment_upgrade(state->segment_fd, &state->segment,
+                                     version)
+           != NGX_OK)
     {
-        ngx_bloom_io_close(&state->segment_fd);
-
-        what = BLOOM_SEGMENT_DAMAGED;
-        state->segment_fd = ngx_bloom_segment_open(state, end->base, O_RDWR,
-                                                   &state->segment, error,
-                                                   &what);
-
-        if (what != BLOOM_SEGMENT_OK) {
-            ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_WRITE,
-                                 state->segment_fd == NGX_INVALID_FILE
-                                 ? ngx_errno : NGX_EINVAL);
-
-            ngx_bloom_io_close(&state->segment_fd);
-
-            return NGX_ERROR;
-        }
+        return ngx_bloom_journal_fails(state);
     }
 
     end->limit = end->base + state->segment.size;
@@ -262,8 +269,7 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
                            end->tail - end->base)
         != NGX_OK)
     {
-        ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_WRITE, ngx_errno);
-        return NGX_ERROR;
+        return ngx_bloom_journal_fails(state);
     }
 
     if (control->failed == NGX_BLOOM_CANNOT_WRITE) {
@@ -280,6 +286,52 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
     end->sequence++;
 
     return NGX_OK;
+}
+
+
+/* Opens the segment at `base` for appending.  Returns NGX_OK, or NGX_ERROR with
+ * errno. */
+static ngx_int_t
+ngx_bloom_journal_open(ngx_bloom_state_t *state, uint64_t base)
+{
+    char             error[BLOOM_RECORD_ERROR_LEN];
+    bloom_segment_e  what;
+
+    if (state->segment_fd != NGX_INVALID_FILE && state->segment.base == base) {
+        return NGX_OK;
+    }
+
+    ngx_bloom_io_close(&state->segment_fd);
+
+    state->segment_fd = ngx_bloom_segment_open(state, base, O_RDWR,
+                                               &state->segment, error, &what);
+
+    if (state->segment_fd == NGX_INVALID_FILE) {
+        return NGX_ERROR;
+    }
+
+    if (what != BLOOM_SEGMENT_OK) {
+        ngx_bloom_io_close(&state->segment_fd);
+        ngx_set_errno(NGX_EINVAL);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Records that a record could not be written.  The segment is closed: as long
+ * as no record in it is published, another process may change its version.
+ * Returns NGX_ERROR.
+ */
+static ngx_int_t
+ngx_bloom_journal_fails(ngx_bloom_state_t *state)
+{
+    ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_WRITE, ngx_errno);
+    ngx_bloom_io_close(&state->segment_fd);
+
+    return NGX_ERROR;
 }
 
 
@@ -309,33 +361,53 @@ ngx_bloom_journal_publish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 ngx_int_t
 ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
 {
+    char                  error[BLOOM_RECORD_ERROR_LEN];
     u_char                header[BLOOM_SEGMENT_HEADER];
+    ngx_fd_t              fd;
     ngx_err_t             err;
-    bloom_segment_t       segment;
+    bloom_segment_e       what;
+    bloom_segment_t       segment, current;
     ngx_bloom_end_t       end;
     ngx_bloom_control_t  *control;
 
     control = state->control;
     end = ngx_bloom_state_end(state);
 
-    /* one segment is enough until it is a quarter full, then two are kept
-     * ready */
+    /* one segment is enough until it is a quarter full, or until a record
+     * cannot go there; then two are kept ready */
 
     if (control->prepared >= end.limit + 2 * (uint64_t) BLOOM_SEGMENT_SIZE
         || (control->prepared > end.tail
+            && control->prepared
+               > __atomic_load_n(&control->new_segment, __ATOMIC_ACQUIRE)
             && end.tail - end.base <= (end.limit - end.base) / 4))
     {
         return NGX_OK;
     }
 
+    segment.version = 1;
     segment.base = control->prepared;
     segment.size = (segment.base == control->begin)
-                   ? NGX_BLOOM_JOURNAL_FIRST_SIZE : BLOOM_SEGMENT_SIZE;
+                   ? NGX_BLOOM_SEGMENT_FIRST : BLOOM_SEGMENT_SIZE;
     segment.sequence = end.sequence;
     segment.created = ngx_bloom_time();
 
     if (getrandom(segment.salt, BLOOM_SEGMENT_SALT_LEN, 0) == -1) {
         goto failed;
+    }
+
+    if (end.base != end.limit) {
+
+        /* a segment whose header cannot be read is what appenders report */
+
+        fd = ngx_bloom_segment_open(state, end.base, O_RDONLY, &current, error,
+                                    &what);
+
+        if (fd != NGX_INVALID_FILE && what == BLOOM_SEGMENT_OK) {
+            segment.version = current.version;
+        }
+
+        ngx_bloom_io_close(&fd);
     }
 
     bloom_segment_encode(&segment, header);
@@ -537,7 +609,13 @@ ngx_bloom_journal_rewrite(ngx_bloom_state_t *state, uint64_t tail)
                                         &segment, error, &what);
         }
 
+        /* the header may have been lost with the records */
+
         if (fd == NGX_INVALID_FILE
+            || (segment.version < bloom_record_version(record.type)
+                && ngx_bloom_segment_upgrade(fd, &segment,
+                                             bloom_record_version(record.type))
+                   != NGX_OK)
             || ngx_bloom_io_write(fd, record.keys - BLOOM_RECORD_HEADER,
                                   record.size, reader.position - record.size
                                                - reader.end.base)

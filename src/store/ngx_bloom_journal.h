@@ -33,9 +33,15 @@ ngx_int_t ngx_bloom_journal_recover(ngx_bloom_state_t *state,
 
 /*
  * Writes a record at the end of the journal, but does not move the end yet; the
- * new end is returned in *end.  Returns NGX_OK; NGX_AGAIN if no segment has
- * been prepared for the record; NGX_ERROR if it cannot be written, which the
- * control page records.
+ * new end is returned in *end, and the caller publishes the record before it
+ * releases the lock.  Returns NGX_OK; NGX_AGAIN if no segment has been prepared
+ * for the record, which the helper does when it is woken; NGX_ERROR if the
+ * record cannot be written, which the control page records.
+ *
+ * A record that is not an addition needs a segment of version 2.  If the
+ * current one has version 1, the record goes to the next one, whose header is
+ * written again.  A record of the type BLOOM_RECORD_CLEAR always goes to the
+ * next segment.
  */
 ngx_int_t ngx_bloom_journal_append(ngx_bloom_state_t *state,
     bloom_record_maker_t *maker, ngx_bloom_end_t *end);

@@ -18,6 +18,8 @@ static uint64_t ngx_bloom_reader_behind(ngx_bloom_reader_t *reader);
 static void ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader,
     const char *what);
 static void ngx_bloom_reader_lost(ngx_bloom_reader_t *reader, uint64_t time);
+static ngx_int_t ngx_bloom_reader_newer(ngx_bloom_reader_t *reader,
+    bloom_record_t *record);
 static ngx_int_t ngx_bloom_reader_no_segment(ngx_bloom_reader_t *reader,
     uint64_t base);
 static ngx_int_t ngx_bloom_reader_fails(ngx_bloom_reader_t *reader,
@@ -174,6 +176,10 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
                 ngx_bloom_reader_damaged(reader, "has lost records");
                 ngx_bloom_reader_lost(reader, record->time);
             }
+        }
+
+        if (record->type >= BLOOM_RECORD_TYPES) {
+            return ngx_bloom_reader_newer(reader, record);
         }
 
         reader->broken = 0;
@@ -359,6 +365,22 @@ ngx_bloom_reader_lost_end(ngx_bloom_reader_t *reader)
     ngx_bloom_reader_lost(reader, reader->limit == NGX_BLOOM_TO_THE_END
                                   ? reader->now
                                   : ngx_bloom_state_end(reader->state).time);
+}
+
+
+/* Sets the error for a record of a type that only a newer program knows.
+ * Returns NGX_ERROR. */
+static ngx_int_t
+ngx_bloom_reader_newer(ngx_bloom_reader_t *reader, bloom_record_t *record)
+{
+    ngx_bloom_print(reader->error, sizeof(reader->error),
+                        "\"%V/journal.%016xL\" has a record of type %uD near "
+                        "position %uL, but this program reads types up to %d; "
+                        "use a newer program, or move the file away and lose "
+                        "its keys", &reader->state->path, reader->segment.base,
+                        record->type, reader->position,
+                        BLOOM_RECORD_TYPES - 1);
+    return NGX_ERROR;
 }
 
 

@@ -83,8 +83,9 @@ ngx_int_t ngx_bloom_reader_open(ngx_bloom_reader_t *reader,
     ngx_bloom_state_t *state, uint64_t position, uint64_t limit);
 
 /*
- * Reads the next record, which is valid until the next call.  Returns NGX_OK,
- * NGX_DONE at the end, or NGX_ERROR with reader->error.
+ * Reads the next record, of any type that this version knows; it is valid until
+ * the next call.  Returns NGX_OK, NGX_DONE at the end, or NGX_ERROR with
+ * reader->error.
  */
 ngx_int_t ngx_bloom_reader_next(ngx_bloom_reader_t *reader,
     bloom_record_t *record);

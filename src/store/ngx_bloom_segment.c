@@ -304,6 +304,32 @@ ngx_bloom_segment_make(ngx_bloom_state_t *state,
 
 
 ngx_int_t
+ngx_bloom_segment_upgrade(ngx_fd_t fd, bloom_segment_t *segment,
+    uint32_t version)
+{
+    u_char           header[BLOOM_SEGMENT_HEADER];
+    bloom_segment_t  upgraded;
+
+    upgraded = *segment;
+    upgraded.version = version;
+
+    bloom_segment_encode(&upgraded, header);
+
+    ngx_bloom_fault("upgrade");
+
+    if (ngx_bloom_io_write(fd, header, BLOOM_SEGMENT_HEADER, 0) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_bloom_fault("upgraded");
+
+    segment->version = version;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
 ngx_bloom_segment_cut(ngx_bloom_state_t *state, uint64_t base, uint64_t tail)
 {
     u_char           *buf, name[NGX_MAX_PATH];

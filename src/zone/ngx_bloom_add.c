@@ -31,18 +31,17 @@
 #define NGX_BLOOM_ADD_PATIENCE  10000
 
 
-static ngx_int_t ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch);
 static uint64_t ngx_bloom_add_bits(ngx_bloom_zone_t *zone,
-    const uint8_t *keys, const uint8_t *end, uint64_t *count,
-    uint64_t *added);
-static ngx_int_t ngx_bloom_add_wait(ngx_bloom_add_batch_t *batch,
-    const char *error);
-static ngx_int_t ngx_bloom_add_refuse(ngx_bloom_add_batch_t *batch);
+    const uint8_t *keys, const uint8_t *end, ngx_bloom_zone_tally_t *tally,
+    uint64_t *puts);
+static void ngx_bloom_add_lift(ngx_bloom_zone_t *zone, const uint8_t *keys,
+    const uint8_t *end);
+static uint64_t ngx_bloom_add_puts(const bloom_exceptions_t *set);
 static const char *ngx_bloom_add_accept(ngx_bloom_zone_t *zone,
     bloom_key_t *key);
 
 
-static ngx_int_t
+ngx_int_t
 ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch)
 {
     ngx_uint_t         i, j;
@@ -93,17 +92,18 @@ ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch)
 
 /*
  * Sets the bits of a record's keys.  Returns the generation that has them; it
- * still served after they were set.
+ * still served after they were set.  Stores in *puts how many exceptions it had
+ * got before.
  */
 static uint64_t
 ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
-    const uint8_t *end, uint64_t *count, uint64_t *added)
+    const uint8_t *end, ngx_bloom_zone_tally_t *tally, uint64_t *puts)
 {
     uint64_t               generation;
     ngx_bloom_zone_bits_t  bits;
 
-    *count = 0;
-    *added = 0;
+    *puts = 0;
+    ngx_memzero(tally, sizeof(ngx_bloom_zone_tally_t));
 
     do {
         generation = ngx_bloom_zone_serving(zone, &bits);
@@ -112,7 +112,9 @@ ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
             break;                               /* nothing serves yet */
         }
 
-        *count = ngx_bloom_zone_set(&bits, keys, end, added);
+        *puts = ngx_bloom_add_puts(&bits.exceptions);
+
+        ngx_bloom_zone_set(&bits, keys, end, tally);
 
         ngx_bloom_fault("set");
 
@@ -124,6 +126,40 @@ ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
              != generation);
 
     return generation;
+}
+
+
+/* Returns how many keys have become exceptions in a generation so far. */
+static uint64_t
+ngx_bloom_add_puts(const bloom_exceptions_t *set)
+{
+    return set->head == NULL
+           ? 0 : __atomic_load_n(&set->head->puts, __ATOMIC_SEQ_CST);
+}
+
+
+/* Makes sure that the keys of a record, whose bits are set, are no exceptions
+ * of the generation that serves. */
+static void
+ngx_bloom_add_lift(ngx_bloom_zone_t *zone, const uint8_t *keys,
+    const uint8_t *end)
+{
+    uint64_t               generation;
+    ngx_bloom_zone_bits_t  bits;
+
+    do {
+        generation = ngx_bloom_zone_serving(zone, &bits);
+
+        if (generation == 0) {
+            return;
+        }
+
+        ngx_bloom_zone_lift(&bits, keys, end);
+
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
+    } while (__atomic_load_n(&zone->sh->generation, __ATOMIC_SEQ_CST)
+             != generation);
 }
 
 
@@ -216,13 +252,15 @@ ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key)
 ngx_int_t
 ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch)
 {
-    uint8_t              *keys, *keys_end;
-    uint64_t              count, added;
-    ngx_int_t             rc;
-    ngx_bloom_end_t       end;
-    ngx_bloom_zone_t     *zone;
-    ngx_bloom_state_t    *state;
-    ngx_bloom_control_t  *control;
+    uint8_t                *keys, *keys_end;
+    uint64_t                puts;
+    ngx_int_t               rc;
+    ngx_bloom_end_t         end;
+    ngx_bloom_zone_t       *zone;
+    ngx_bloom_state_t      *state;
+    ngx_bloom_control_t    *control;
+    ngx_bloom_zone_bits_t   bits;
+    ngx_bloom_zone_tally_t  tally;
 
     if (batch->maker.count == 0) {
         return NGX_OK;
@@ -235,8 +273,8 @@ ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch)
     keys_end = batch->buf + batch->maker.len;
 
     if (state == NULL) {
-        (void) ngx_bloom_add_bits(zone, keys, keys_end, &batch->keys,
-                                  &batch->fresh);
+        (void) ngx_bloom_add_bits(zone, keys, keys_end, &batch->tally, &puts);
+        ngx_bloom_add_lift(zone, keys, keys_end);
         goto done;
     }
 
@@ -274,7 +312,7 @@ ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch)
         }
 
         batch->generation = ngx_bloom_add_bits(zone, keys, keys_end,
-                                               &batch->keys, &batch->fresh);
+                                               &batch->tally, &batch->puts);
 
         ngx_bloom_fault("append");
     }
@@ -294,13 +332,25 @@ append:
         if (batch->generation == 0
             || batch->generation != zone->sh->generation)
         {
-            (void) ngx_bloom_add_bits(zone, keys, keys_end, &count, &added);
+            (void) ngx_bloom_add_bits(zone, keys, keys_end, &tally, &puts);
+            ngx_bloom_add_lift(zone, keys, keys_end);
 
             if (batch->generation == 0) {
-                batch->keys = count;
-                batch->fresh = added;
+                batch->tally = tally;
             }
+
+        } else if (batch->tally.excepted != 0
+                   || (ngx_bloom_zone_serving(zone, &bits) != 0
+                       && ngx_bloom_add_puts(&bits.exceptions)
+                          != batch->puts))
+        {
+            /* the lock is held, so no key becomes an exception any more until
+             * the record is in the journal */
+
+            ngx_bloom_add_lift(zone, keys, keys_end);
         }
+
+        ngx_bloom_fault("lifted");
 
         ngx_bloom_journal_publish(state, &end);
 
@@ -320,18 +370,12 @@ append:
         return ngx_bloom_add_refuse(batch);
     }
 
-    ngx_bloom_shutdown_appended(zone, end.tail);
-
-    if (end.tail - end.base > (end.limit - end.base) / 4
-        && control->prepared <= end.limit)
-    {
-        ngx_bloom_wake();
-    }
+    ngx_bloom_add_appended(zone, &end);
 
 done:
 
-    batch->added += batch->fresh;
-    batch->already_present += batch->keys - batch->fresh;
+    batch->added += batch->tally.added;
+    batch->already_present += batch->tally.keys - batch->tally.added;
     batch->generation = 0;
     batch->waits = 0;
 
@@ -341,7 +385,20 @@ done:
 }
 
 
-static ngx_int_t
+void
+ngx_bloom_add_appended(ngx_bloom_zone_t *zone, const ngx_bloom_end_t *end)
+{
+    ngx_bloom_shutdown_appended(zone, end->tail);
+
+    if (end->tail - end->base > (end->limit - end->base) / 4
+        && zone->state->control->prepared <= end->limit)
+    {
+        ngx_bloom_wake();
+    }
+}
+
+
+ngx_int_t
 ngx_bloom_add_wait(ngx_bloom_add_batch_t *batch, const char *error)
 {
     if (batch->waits == 0) {
@@ -362,7 +419,7 @@ ngx_bloom_add_wait(ngx_bloom_add_batch_t *batch, const char *error)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_bloom_add_refuse(ngx_bloom_add_batch_t *batch)
 {
     ngx_bloom_control_t  *control;
@@ -381,9 +438,31 @@ ngx_bloom_add_refuse(ngx_bloom_add_batch_t *batch)
 
 
 ngx_int_t
+ngx_bloom_add_drained(ngx_bloom_add_batch_t *batch)
+{
+    if (ngx_bloom_pending_empty(batch->zone->pending)) {
+        return NGX_OK;
+    }
+
+    if (__atomic_load_n(&batch->zone->state->control->failed, __ATOMIC_ACQUIRE)
+        != 0)
+    {
+        return ngx_bloom_add_refuse(batch);
+    }
+
+    ngx_bloom_wake();
+
+    return ngx_bloom_add_wait(batch, "keys of bloom_add have waited for the "
+                              "journal for ten seconds; check whether \"nginx: "
+                              "cache manager process\" is running");
+}
+
+
+ngx_int_t
 ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch)
 {
     uint64_t              wanted;
+    ngx_int_t             rc;
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
@@ -398,20 +477,10 @@ ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch)
 
     if (batch->position == 0) {
 
-        /* pending keys are acknowledged, and in no record yet */
+        rc = ngx_bloom_add_drained(batch);
 
-        if (!ngx_bloom_pending_empty(batch->zone->pending)) {
-
-            if (__atomic_load_n(&control->failed, __ATOMIC_ACQUIRE) != 0) {
-                return ngx_bloom_add_refuse(batch);
-            }
-
-            ngx_bloom_wake();
-
-            return ngx_bloom_add_wait(batch, "keys of bloom_add have waited "
-                                      "for the journal for ten seconds; check "
-                                      "whether \"nginx: cache manager "
-                                      "process\" is running");
+        if (rc != NGX_OK) {
+            return rc;
         }
 
         batch->position = ngx_bloom_state_tail(state);
@@ -472,11 +541,12 @@ const char *
 ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 {
     u_char                 buf[NGX_BLOOM_ADD_ONE_SIZE];
-    uint64_t               count, added;
+    uint64_t               puts;
     ngx_int_t              rc;
     const char            *why;
     bloom_key_t            canonical;
     ngx_bloom_add_batch_t  batch;
+    ngx_bloom_zone_tally_t tally;
 
     if (key->len == 0) {
         return NULL;
@@ -522,9 +592,11 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
         ngx_bloom_pending_put(zone, &canonical);
 
         (void) ngx_bloom_add_bits(zone, buf + BLOOM_RECORD_HEADER,
-                                  buf + batch.maker.len, &count, &added);
+                                  buf + batch.maker.len, &tally, &puts);
+        ngx_bloom_add_lift(zone, buf + BLOOM_RECORD_HEADER,
+                           buf + batch.maker.len);
 
-        batch.added = batch.generation ? batch.fresh : added;
+        batch.added = batch.generation ? batch.tally.added : tally.added;
         batch.already_present = 1 - batch.added;
 
         ngx_bloom_wake();

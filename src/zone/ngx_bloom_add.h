@@ -23,8 +23,8 @@
  * line. */
 typedef struct {
     ngx_bloom_zone_t      *zone;
-    uint64_t               added;        /* keys so far that changed a bit */
-    uint64_t               already_present;      /* keys so far that did not */
+    uint64_t               added;        /* keys so far that were absent */
+    uint64_t               already_present;      /* keys so far that were not */
     uint64_t               removed;      /* of a batch of removals: keys so far
                                             that were present, */
     uint64_t               absent;       /* and keys so far that were absent */
@@ -39,8 +39,8 @@ typedef struct {
     bloom_record_maker_t   maker;
     u_char                *buf;
     uint64_t               generation;   /* that has the bits; 0: none yet */
-    uint64_t               keys;         /* whose bits it has */
-    uint64_t               fresh;        /* of these, keys that changed a bit */
+    ngx_bloom_zone_tally_t tally;        /* of the keys whose bits it has */
+    uint64_t               puts;         /* of its exceptions, before that */
     uint64_t               position;     /* up to which the journal has to be on
                                             disk; 0: not known yet */
     uint64_t               lost;         /* pending->lost at the beginning */
@@ -102,6 +102,29 @@ ngx_uint_t ngx_bloom_add_possible(ngx_bloom_zone_t *zone);
  * Such keys are counted.
  */
 const char *ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key);
+
+
+/* ---- within this layer ---- */
+
+/* Takes the journal's lock `append` for a batch.  Returns NGX_OK; NGX_BUSY if
+ * another process holds it: the batch then calls ngx_bloom_add_wait(). */
+ngx_int_t ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch);
+
+/* Returns NGX_AGAIN; or, if the batch has waited for long, NGX_ERROR with
+ * `error` as batch->error. */
+ngx_int_t ngx_bloom_add_wait(ngx_bloom_add_batch_t *batch, const char *error);
+
+/* Returns NGX_ERROR, with the journal's last failure as batch->error. */
+ngx_int_t ngx_bloom_add_refuse(ngx_bloom_add_batch_t *batch);
+
+/*
+ * Waits until no key is pending: such a key is added, and in no record yet.
+ * Returns NGX_OK, NGX_AGAIN, or NGX_ERROR with batch->error.
+ */
+ngx_int_t ngx_bloom_add_drained(ngx_bloom_add_batch_t *batch);
+
+/* Does what follows an append that ends at `end`: informs the helper. */
+void ngx_bloom_add_appended(ngx_bloom_zone_t *zone, const ngx_bloom_end_t *end);
 
 
 #pragma GCC visibility pop

@@ -419,17 +419,16 @@ ngx_bloom_base_alike(bloom_image_t *one, bloom_image_t *other)
 ngx_int_t
 ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
-    ngx_bloom_zone_bits_t  bits;
-    ngx_bloom_state_t     *state;
-    ngx_bloom_shctx_t     *sh;
+    ngx_bloom_state_t  *state;
+    ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
     state = zone->state;
 
     if ((state->alone
-         && ngx_bloom_journal_recover(state, &load->reader) != NGX_OK)
-        || (!state->alone && load->reader.lost != 0
-            && ngx_bloom_state_lose(state, load->reader.lost) != NGX_OK)
+         && ngx_bloom_journal_recover(state, &load->replay.reader) != NGX_OK)
+        || (!state->alone && load->replay.reader.lost != 0
+            && ngx_bloom_state_lose(state, load->replay.reader.lost) != NGX_OK)
         || (load->cut != UINT64_MAX
             && ngx_bloom_as_of_remember(state, &load->image, load->begun)
                != NGX_OK))
@@ -442,7 +441,7 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         return NGX_ERROR;
     }
 
-    if (state->alone && load->reader.cut) {
+    if (state->alone && load->replay.reader.cut) {
         ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
                       "the journal in \"%V\" lacks additions that were not on "
                       "disk yet when the machine stopped: it now ends before "
@@ -466,14 +465,13 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
      */
 
     if (load->cut != UINT64_MAX) {
-        ngx_bloom_zone_bits(zone, load->bank, &bits);
-        (void) ngx_bloom_pending_apply(zone, &bits);
+        (void) ngx_bloom_pending_apply(zone, &load->replay.bits);
     }
 
-    /* not load->reader.limit: it may have moved after the last record */
+    /* not load->replay.reader.limit: it may have moved after the last record */
 
     sh->applied = state->alone ? ngx_bloom_state_tail(state)
-                               : load->reader.position;
+                               : load->replay.reader.position;
     sh->checkpoint = ngx_min(load->position, ngx_bloom_state_tail(state));
 
     if (load->cut != UINT64_MAX) {
@@ -483,14 +481,16 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
     __atomic_store_n(&state->control->instance[state->instance].applied,
                      sh->applied, __ATOMIC_SEQ_CST);
 
-    ngx_bloom_load_log_lost(zone, &load->reader, load->complete);
+    ngx_bloom_load_log_lost(zone, &load->replay.reader, load->complete);
 
-    if (load->records != 0 || load->position != 0) {
+    if (load->replay.records != 0 || load->position != 0) {
         ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
                       "bloom zone \"%V\" replayed %uL key%s in %uL record%s of "
                       "its journal%s, in %uL ms", &zone->name,
-                      load->keys, ngx_bloom_plural(load->keys),
-                      load->records, ngx_bloom_plural(load->records),
+                      load->replay.keys,
+                      ngx_bloom_plural(load->replay.keys),
+                      load->replay.records,
+                      ngx_bloom_plural(load->replay.records),
                       load->position ? " after a checkpoint" : "",
                       ngx_bloom_time() - load->begun);
     }

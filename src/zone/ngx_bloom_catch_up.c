@@ -16,6 +16,15 @@
 #define NGX_BLOOM_CATCH_UP_STEP  (1024 * 1024)
 
 
+static ngx_int_t ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone,
+    uint64_t *tail, ngx_uint_t *locked);
+static ngx_int_t ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, bloom_record_t *record, uint64_t truth,
+    uint64_t position);
+static void ngx_bloom_catch_up_applied(ngx_bloom_zone_t *zone,
+    uint64_t position);
+static void ngx_bloom_catch_up_require(ngx_bloom_zone_t *zone,
+    uint64_t position);
 static ngx_int_t ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone,
     ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone);
@@ -48,18 +57,14 @@ ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone)
 ngx_int_t
 ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
 {
-    uint64_t               tail, until, added;
-    ngx_int_t              rc;
-    ngx_uint_t             more;
-    bloom_record_t         record;
-    ngx_bloom_zone_bits_t  bits;
-    ngx_bloom_shctx_t     *sh;
-    ngx_bloom_state_t     *state;
-    ngx_bloom_reader_t     reader;
+    uint64_t             tail;
+    ngx_int_t            rc;
+    ngx_uint_t           locked;
+    ngx_bloom_shctx_t   *sh;
+    ngx_bloom_state_t   *state;
 
     sh = zone->sh;
     state = zone->state;
-    more = 0;
 
     /*
      * Read the end first: whatever lies before it was required by its appender
@@ -79,58 +84,223 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
 
     /* if nothing serves yet, the next load will read the whole journal */
 
-    if (sh->generation != 0
-        && __atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > sh->applied)
+    if (sh->generation == 0
+        || __atomic_load_n(zone->required, __ATOMIC_SEQ_CST) <= sh->applied)
     {
-        until = sh->applied + NGX_BLOOM_CATCH_UP_STEP;
+        ngx_bloom_catch_up_applied(zone, tail);
 
-        if (ngx_bloom_reader_open(&reader, state, sh->applied, tail)
-            != NGX_OK)
-        {
-            return NGX_ERROR;
+    } else {
+        locked = 0;
+        rc = ngx_bloom_catch_up_apply(zone, &tail, &locked);
+
+        if (locked) {
+            ngx_bloom_unlock(&state->control->append);
         }
 
-        /* sh->helper is held, so the generation does not change */
-
-        ngx_bloom_zone_bits(zone, sh->generation & 1, &bits);
-
-        while ((rc = ngx_bloom_reader_next(&reader, &record)) == NGX_OK) {
-            (void) ngx_bloom_zone_set(&bits, record.keys, record.end, &added);
-
-            if (reader.position >= until && reader.position < tail) {
-                tail = reader.position;
-                more = 1;
-                break;
-            }
-        }
-
-        if (rc != NGX_ERROR && reader.lost != 0) {
-            rc = ngx_bloom_catch_up_lost(zone, &reader);
-        }
-
-        if (rc == NGX_ERROR && ngx_bloom_catch_up_logged != ngx_time()) {
-            ngx_bloom_catch_up_logged = ngx_time();
-            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, reader.err,
-                          "bloom zone \"%V\": %s", &zone->name, reader.error);
-        }
-
-        ngx_bloom_reader_close(&reader);
-
-        if (rc == NGX_ERROR || rc == NGX_AGAIN) {
+        if (rc != NGX_OK) {
             return rc;
         }
     }
 
-    __atomic_store_n(&sh->applied, tail, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&state->control->instance[state->instance].applied, tail,
-                     __ATOMIC_SEQ_CST);
+    return (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > tail)
+           ? ngx_bloom_catch_up_unrequire(zone) : NGX_OK;
+}
 
-    if (more) {
+
+/*
+ * Applies a piece of the journal, which ends at *tail.
+ *
+ * Bits may be set at any time.  A removal must not be applied late, after this
+ * instance has added the same key again.  So from the first removal on, this
+ * instance has to apply everything up to the journal's end before it says
+ * "absent", and the last piece is applied while appending is locked: *locked
+ * becomes 1, the caller unlocks, and *tail becomes the end.
+ *
+ * Returns NGX_OK; NGX_AGAIN if there is more to do; or NGX_ERROR.
+ */
+static ngx_int_t
+ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
+    ngx_uint_t *locked)
+{
+    uint64_t               until, truth, before;
+    ngx_int_t              rc;
+    bloom_record_t         record;
+    ngx_bloom_zone_bits_t  bits;
+    ngx_bloom_shctx_t     *sh;
+    ngx_bloom_state_t     *state;
+    ngx_bloom_reader_t     reader;
+
+    sh = zone->sh;
+    state = zone->state;
+    until = sh->applied + NGX_BLOOM_CATCH_UP_STEP;
+
+    if (ngx_bloom_reader_open(&reader, state, sh->applied, *tail) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    /* sh->helper is held, so the generation does not change */
+
+    ngx_bloom_zone_bits(zone, sh->generation & 1, &bits);
+
+    truth = ngx_bloom_as_of_truth(state, &sh->bank[sh->generation & 1].image);
+
+    for ( ;; ) {
+        before = reader.position;
+        rc = ngx_bloom_reader_next(&reader, &record);
+
+        if (rc != NGX_OK) {
+            break;
+        }
+
+        if (record.type == BLOOM_RECORD_REMOVE && !*locked) {
+
+            if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_TASK_WAIT)
+                != NGX_OK)
+            {
+                *tail = before;
+                rc = NGX_AGAIN;
+                break;
+            }
+
+            *tail = ngx_bloom_state_tail(state);
+            reader.limit = *tail;
+
+            ngx_bloom_catch_up_require(zone, *tail);
+
+            if (*tail - before <= NGX_BLOOM_CATCH_UP_STEP) {
+                *locked = 1;
+
+            } else {
+                ngx_bloom_unlock(&state->control->append);
+            }
+        }
+
+        if (ngx_bloom_catch_up_record(zone, &bits, &record, truth,
+                                      reader.position)
+            != NGX_OK)
+        {
+            *tail = before;
+            rc = NGX_AGAIN;
+            break;
+        }
+
+        if (!*locked && reader.position >= until && reader.position < *tail) {
+            *tail = reader.position;
+            rc = NGX_AGAIN;
+            break;
+        }
+    }
+
+    if (rc != NGX_ERROR && reader.lost != 0
+        && ngx_bloom_catch_up_lost(zone, &reader) != NGX_OK)
+    {
+        ngx_bloom_reader_close(&reader);
         return NGX_AGAIN;
     }
 
-    return (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > tail)
-           ? ngx_bloom_catch_up_unrequire(zone) : NGX_OK;
+    if (rc == NGX_ERROR && ngx_bloom_catch_up_logged != ngx_time()) {
+        ngx_bloom_catch_up_logged = ngx_time();
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, reader.err,
+                      "bloom zone \"%V\": %s", &zone->name, reader.error);
+    }
+
+    ngx_bloom_reader_close(&reader);
+
+    if (rc == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    ngx_bloom_catch_up_applied(zone, *tail);
+
+    return (rc == NGX_AGAIN) ? NGX_AGAIN : NGX_OK;
+}
+
+
+/*
+ * Applies one record, which ends at `position`.  Removals up to the time
+ * `truth` are older than the image that serves, and have been judged when it
+ * was loaded.  Returns NGX_OK, or NGX_ERROR if another process holds the lock
+ * of the exceptions.
+ */
+static ngx_int_t
+ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+    bloom_record_t *record, uint64_t truth, uint64_t position)
+{
+    ngx_int_t               rc;
+    ngx_bloom_zone_tally_t  tally;
+
+    switch (record->type) {
+
+    case BLOOM_RECORD_ADD:
+        ngx_bloom_zone_set(bits, record->keys, record->end, &tally);
+
+        return tally.excepted == 0
+               ? NGX_OK
+               : ngx_bloom_zone_lift_before(zone, bits, record,
+                                            BLOOM_EXCEPTION_KINDS, position);
+
+    case BLOOM_RECORD_RESTORE:
+        return ngx_bloom_zone_lift_before(zone, bits, record,
+                                          BLOOM_EXCEPTION_REMOVED, position);
+
+    case BLOOM_RECORD_REMOVE:
+
+        if (record->time <= truth) {
+            return NGX_OK;
+        }
+
+        rc = ngx_bloom_zone_except(zone, bits, record, position);
+
+        if (rc == NGX_DECLINED) {
+            ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                          "bloom zone \"%V\" has no room for a key that "
+                          "another instance has removed: it stays present "
+                          "here; raise \"removals\" of bloom_zone",
+                          &zone->name);
+            return NGX_OK;
+        }
+
+        return rc;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Records that this instance has applied the journal up to `position`. */
+static void
+ngx_bloom_catch_up_applied(ngx_bloom_zone_t *zone, uint64_t position)
+{
+    ngx_bloom_state_t  *state;
+
+    state = zone->state;
+
+    __atomic_store_n(&zone->sh->applied, position, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&state->control->instance[state->instance].applied,
+                     position, __ATOMIC_SEQ_CST);
+}
+
+
+/* Requires that this instance applies the journal up to `position` before it
+ * says "absent".  The caller holds the lock `append`. */
+static void
+ngx_bloom_catch_up_require(ngx_bloom_zone_t *zone, uint64_t position)
+{
+    uint64_t            old, *required;
+    ngx_bloom_state_t  *state;
+
+    state = zone->state;
+    required = &state->control->instance[state->instance].required;
+
+    old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
+
+    while (old < position
+           && !__atomic_compare_exchange_n(required, &old, position, 0,
+                                           __ATOMIC_SEQ_CST,
+                                           __ATOMIC_SEQ_CST))
+    {
+        /* void */
+    }
 }
 
 

@@ -28,7 +28,7 @@ static ngx_int_t ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t ngx_bloom_declare_room(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_declare_state(ngx_conf_t *cf,
-    ngx_bloom_zone_t *zone, u_char *path, uint64_t *payload);
+    ngx_bloom_zone_t *zone, u_char *path, uint64_t *bank);
 static u_char *ngx_bloom_declare_upload_name(ngx_bloom_zone_t *zone,
     ngx_bloom_state_t *state, u_char *path);
 static void ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer);
@@ -75,6 +75,7 @@ ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
     zone->required = &ngx_bloom_declare_never;
     zone->journal = 1;
     zone->key_form = -1;
+    zone->removals = NGX_BLOOM_REMOVALS;
     zone->pool = cf->pool;
     zone->ccf = (ngx_core_conf_t *) ngx_get_conf(cf->cycle->conf_ctx,
                                                  ngx_core_module);
@@ -145,7 +146,7 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
 {
     u_char             why[256];
     size_t             needs, roomy;
-    uint64_t           payload;
+    uint64_t           bank;
     ngx_shm_zone_t    *old;
     ngx_bloom_zone_t  *live;
 
@@ -190,9 +191,9 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
         }
     }
 
-    payload = bloom_image_payload_size(&zone->image);
-    needs = ngx_bloom_zone_needs(payload);
-    roomy = zone->file.name.len ? ngx_bloom_zone_needs(payload + payload / 8)
+    bank = ngx_bloom_zone_bank_needs(&zone->image, 0);
+    needs = ngx_bloom_zone_needs(bank);
+    roomy = zone->file.name.len ? ngx_bloom_zone_needs(bank + bank / 8)
                                 : needs;
 
     if (size != 0 && size < needs) {
@@ -202,7 +203,7 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
                            "that is being loaded; omit the size, or write "
                            "\"zone=%V:%uzk\"",
                            &zone->name, (needs + 1023) / 1024,
-                           (payload + 1023) / 1024,
+                           (bank + 1023) / 1024,
                            &zone->name, (needs + 1023) / 1024);
         return NGX_ERROR;
     }
@@ -217,11 +218,16 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
 
         if (live != NULL
             && zone->file.name.len != 0
-            && payload <= live->bank_size)
+            && bank <= live->image_room)
         {
-            size = old->shm.size;
+            size = old->shm.size
+                   - ngx_bloom_zone_removals_need(live->removals);
         }
     }
+
+    /* removed keys have room of their own, whatever size is configured */
+
+    size += ngx_bloom_zone_removals_need(zone->removals);
 
     if (ngx_test_config) {
 
@@ -371,19 +377,19 @@ static ngx_int_t
 ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 {
     u_char             path[NGX_MAX_PATH];
-    size_t             needs;
-    uint64_t           payload;
+    size_t             needs, removals;
+    uint64_t           bank;
     ngx_shm_t         *shm;
     ngx_shm_zone_t    *old;
     ngx_bloom_zone_t  *live;
 
     shm = &zone->shm_zone->shm;
 
-    if (ngx_bloom_declare_state(cf, zone, path, &payload) != NGX_OK) {
+    if (ngx_bloom_declare_state(cf, zone, path, &bank) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    needs = payload ? ngx_bloom_zone_needs(payload) : 0;
+    needs = bank ? ngx_bloom_zone_needs(bank) : 0;
 
     if (zone->size != 0 && zone->size < needs) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
@@ -403,8 +409,10 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
-    if (shm->size < needs) {
-        shm->size = ngx_bloom_zone_needs(payload + payload / 8);
+    removals = ngx_bloom_zone_removals_need(zone->removals);
+
+    if (shm->size < needs + removals) {
+        shm->size = ngx_bloom_zone_needs(bank + bank / 8) + removals;
     }
 
     old = ngx_bloom_declare_find_old(cf, zone, zone->shm_zone->tag);
@@ -445,14 +453,14 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 
 /*
  * Finds out whether the zone has a state directory or wants one.  If an image
- * was uploaded in place of file=, stores the size of its filter in *payload and
- * the path of its file in `path`.  *payload is 0 without an upload, or if the
+ * was uploaded in place of file=, stores the bytes that it needs in *bank and
+ * the path of its file in `path`.  *bank is 0 without an upload, or if the
  * upload cannot be read, which the start logs.  Returns NGX_OK, or NGX_ERROR if
  * the upload has another key form than the zone wants.
  */
 static ngx_int_t
 ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path,
-    uint64_t *payload)
+    uint64_t *bank)
 {
     ngx_int_t            rc;
     u_char              *directory, error[NGX_MAX_ERROR_STR];
@@ -461,7 +469,7 @@ ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path,
     ngx_bloom_state_t    state;
     ngx_bloom_answer_t   answer;
 
-    *payload = 0;
+    *bank = 0;
 
     if (zone->state_path.len == 0 || !zone->journal) {
         return NGX_OK;
@@ -509,7 +517,7 @@ ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path,
     ngx_bloom_state_close(&state);
 
     zone->has_upload = (answer.value != 0);
-    *payload = answer.value;
+    *bank = answer.value;
 
     return rc;
 }
@@ -550,7 +558,7 @@ ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer)
         return;
     }
 
-    answer->value = bloom_image_payload_size(&file.reader.image);
+    answer->value = ngx_bloom_zone_bank_needs(&file.reader.image, 0);
 
     if (ngx_bloom_load_form(zone, &file.reader.image, error) != NGX_OK) {
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,

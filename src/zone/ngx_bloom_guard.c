@@ -32,8 +32,6 @@ static ngx_int_t ngx_bloom_guard_look(ngx_bloom_guard_t *guard,
     ngx_str_t *name, const ngx_bloom_zone_bits_t *bits);
 static ngx_int_t ngx_bloom_guard_look_at(ngx_bloom_guard_t *guard,
     ngx_str_t *name, const ngx_bloom_zone_bits_t *bits, bloom_key_t *key);
-static ngx_uint_t ngx_bloom_guard_has(const ngx_bloom_zone_bits_t *bits,
-    const bloom_key_t *key);
 static void ngx_bloom_guard_close(ngx_bloom_guard_t *guard);
 static u_char *ngx_bloom_guard_show(u_char text[NGX_BLOOM_GUARD_TEXT],
     const bloom_key_t *key);
@@ -295,7 +293,7 @@ ngx_bloom_guard_look_at(ngx_bloom_guard_t *guard, ngx_str_t *name,
     }
 
     for (i = 0; i < form.n; i++) {
-        if (ngx_bloom_guard_has(bits, &form.expression[i])) {
+        if (ngx_bloom_zone_has(bits, &form.expression[i])) {
             break;
         }
     }
@@ -324,15 +322,6 @@ ngx_bloom_guard_look_at(ngx_bloom_guard_t *guard, ngx_str_t *name,
     }
 
     return NGX_OK;
-}
-
-
-/* Returns 1 if an expression is present in the image, else 0. */
-static ngx_uint_t
-ngx_bloom_guard_has(const ngx_bloom_zone_bits_t *bits, const bloom_key_t *key)
-{
-    return bloom_layout_test(bits->geometry, bits->words,
-                             bloom_hash(bits->hasher, key->data, key->len));
 }
 
 

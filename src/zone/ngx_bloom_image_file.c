@@ -96,6 +96,7 @@ ngx_bloom_image_file_identify(ngx_bloom_image_file_t *file, ngx_file_info_t *fi)
 ngx_int_t
 ngx_bloom_image_file_check(ngx_bloom_image_file_t *file)
 {
+    size_t      len;
     u_char     *chunk;
     ngx_int_t   rc;
 
@@ -111,6 +112,13 @@ ngx_bloom_image_file_check(ngx_bloom_image_file_t *file)
         rc = ngx_bloom_image_file_next(file, chunk);
     } while (rc == NGX_OK);
 
+    while (rc != NGX_ERROR
+           && (rc = ngx_bloom_image_file_exceptions(file, chunk, &len))
+              == NGX_OK)
+    {
+        /* void */
+    }
+
     free(chunk);
 
     return rc == NGX_DONE ? NGX_OK : NGX_ERROR;
@@ -125,6 +133,28 @@ ngx_bloom_image_file_next(ngx_bloom_image_file_t *file, u_char *dst)
     switch (bloom_image_next(&file->reader, dst)) {
 
     case 1:
+        return NGX_OK;
+
+    case 0:
+        return NGX_DONE;
+
+    default:
+        file->error = file->reader.error;
+        return NGX_ERROR;
+    }
+}
+
+
+ngx_int_t
+ngx_bloom_image_file_exceptions(ngx_bloom_image_file_t *file, u_char *dst,
+    size_t *len)
+{
+    file->err = 0;
+
+    switch (bloom_image_next_exceptions(&file->reader, dst)) {
+
+    case 1:
+        *len = file->reader.len;
         return NGX_OK;
 
     case 0:

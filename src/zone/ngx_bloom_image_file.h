@@ -10,7 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "bloom_image.h"
+#include "bloom_image_reader.h"
 #include "ngx_bloom_state.h"
 
 #pragma GCC visibility push(hidden)
@@ -64,6 +64,14 @@ ngx_int_t ngx_bloom_image_file_check(ngx_bloom_image_file_t *file);
  * NGX_DONE after the last chunk; or NGX_ERROR with file->err and file->error.
  */
 ngx_int_t ngx_bloom_image_file_next(ngx_bloom_image_file_t *file, u_char *dst);
+
+/*
+ * After the last chunk, reads a chunk of the image's exceptions into `dst`, as
+ * bloom_image_next_exceptions() does; *len becomes its length.  Returns NGX_OK;
+ * NGX_DONE after the last; or NGX_ERROR with file->err and file->error.
+ */
+ngx_int_t ngx_bloom_image_file_exceptions(ngx_bloom_image_file_t *file,
+    u_char *dst, size_t *len);
 
 void ngx_bloom_image_file_close(ngx_bloom_image_file_t *file);
 

@@ -6,6 +6,7 @@
 
 #include "ngx_bloom_info.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_remove.h"
 
 
 void
@@ -39,7 +40,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->instance = sh->instance;
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
-    info->bank_size = zone->bank_size;
+    info->bank_size = zone->image_room;
     info->hugepages = zone->hugepages;
     info->huge_bytes = __atomic_load_n(&sh->huge_bytes, __ATOMIC_RELAXED);
     info->hugepages_got = zone->hugepages_got;
@@ -48,6 +49,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->lost_at = ngx_bloom_zone_damaged(sh, zone->pending)
                     ? __atomic_load_n(&zone->pending->lost, __ATOMIC_RELAXED)
                     : 0;
+    info->removed = ngx_bloom_removed_count(zone, &info->removals);
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
     info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
     info->heartbeat = ngx_bloom_time() - (ngx_msec_int_t) (ngx_current_msec

@@ -42,6 +42,9 @@ typedef struct {
     ngx_err_t            journal_err;    /* errno of the last failure, or 0 */
     const char          *journal_error;  /* what failed; NULL: nothing did */
 
+    uint64_t             removed;        /* keys */
+    uint64_t             removals;       /* keys that may be removed */
+
     ngx_bloom_result_t   loaded;         /* of the last load; started_at is 0
                                             if there was none */
     uint64_t             load_done;      /* bytes that the running load has

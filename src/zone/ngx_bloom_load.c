@@ -7,21 +7,14 @@
 
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_as_of.h"
-#include "ngx_bloom_replace.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_unprivileged.h"
 #include "ngx_bloom_memory.h"
 #include "ngx_bloom_pending.h"
 
 #include <sys/mman.h>
+#include <sys/random.h>
 
-
-/* Bytes of the journal that one step replays. */
-#define NGX_BLOOM_LOAD_STEP  (256 * 1024)
-
-/* A load is ready to switch when fewer bytes of the journal than this are left.
- * The switch replays them while it blocks appending. */
-#define NGX_BLOOM_LOAD_REST  (256 * 1024)
 
 /* After how many chunks a load checks again that there is memory for the rest.
  */
@@ -37,9 +30,8 @@ static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_check_keys(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_room(ngx_bloom_load_t *load);
-static ngx_int_t ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes);
-static void ngx_bloom_load_set(ngx_bloom_load_t *load,
-    bloom_record_t *record);
+static ngx_int_t ngx_bloom_load_exceptions(ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_load_unreplayed(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
     ngx_err_t err, const char *error);
@@ -56,7 +48,9 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     ngx_bloom_image_file_t *file, bloom_image_t *image, uint64_t position,
     const char *about, ngx_uint_t force)
 {
-    char  error[BLOOM_IMAGE_ERROR_LEN];
+    char           error[BLOOM_IMAGE_ERROR_LEN];
+    uint8_t        secret[BLOOM_HASH_KEY_LEN];
+    bloom_image_t  exceptions;
 
     ngx_memzero(load, sizeof(ngx_bloom_load_t));
 
@@ -100,7 +94,13 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
             return ngx_bloom_load_refuse(load, 0, "belongs to another image");
         }
 
+        /* the exceptions are those of the checkpoint */
+
+        exceptions = load->image;
         load->image = *image;
+        load->image.exceptions = exceptions.exceptions;
+        load->image.exceptions_size = exceptions.exceptions_size;
+        load->image.exceptions_crc = exceptions.exceptions_crc;
     }
 
     /* the checkpoint of an empty filter may be older than the zone's "key=" */
@@ -110,6 +110,12 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     {
         return ngx_bloom_load_refuse(load, 0, error);
     }
+
+    /* a filter that starts empty knows nothing, nor does its checkpoint */
+
+    load->truth = (load->file.name.len == 0
+                   || (position != 0 && image == NULL))
+                  ? 0 : ngx_bloom_as_of_truth(zone->state, &load->image);
 
     load->cut = ngx_bloom_as_of_cut(zone->state, &load->image);
     load->complete = ngx_max(load->cut, 1);
@@ -125,6 +131,21 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     zone->sh->bank[load->bank].filled = 1;
     zone->sh->bank[load->bank].image = load->image;
     zone->sh->bank[load->bank].bits_set = 0;
+    zone->sh->bank[load->bank].removals = zone->removals;
+
+    if (getrandom(secret, BLOOM_HASH_KEY_LEN, 0) == -1) {
+        return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
+                                    "getrandom() failed");
+    }
+
+    ngx_bloom_replay_begin(&load->replay, zone);
+
+    load->replay.cut = load->cut;
+    load->replay.truth = load->truth;
+    load->replay.position = position;
+
+    ngx_bloom_zone_bits(zone, load->bank, &load->replay.bits);
+    bloom_exceptions_init(&load->replay.bits.exceptions, secret);
 
     if (load->image.origin_len != 0
         && ngx_bloom_io_read(load->file.fd, zone->sh->bank[load->bank].header,
@@ -184,7 +205,10 @@ ngx_bloom_load_begin_journal(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone)
     load->file.fd = NGX_INVALID_FILE;
     load->cut = UINT64_MAX;
     load->complete = 1;
-    load->chunks = 1;
+    load->stage = NGX_BLOOM_LOAD_JOURNAL;
+
+    ngx_bloom_replay_begin(&load->replay, zone);
+    load->replay.cut = UINT64_MAX;
 }
 
 
@@ -232,14 +256,14 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
     ngx_bloom_zone_t  *zone;
 
     zone = load->zone;
-    size = bloom_image_payload_size(&load->image);
+    size = ngx_bloom_zone_bank_needs(&load->image, 0);
 
-    if (size > zone->bank_size) {
+    if (size > zone->image_room) {
         return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
                                     "bloom zone \"%V\" is too small: it has "
                                     "room for an image of %uzk, and this one "
                                     "has %uLk; %swrite \"zone=%V:%uzk\"",
-                                    &zone->name, zone->bank_size / 1024,
+                                    &zone->name, zone->image_room / 1024,
                                     (size + 1023) / 1024,
                                     load->about == NULL
                                     ? "reload nginx, or, if the zone's size "
@@ -300,13 +324,14 @@ ngx_bloom_load_too_old(ngx_bloom_load_t *load)
 ngx_int_t
 ngx_bloom_load_step(ngx_bloom_load_t *load)
 {
-    uint64_t            from, limit;
-    ngx_err_t           err;
-    ngx_int_t           rc;
-    ngx_bloom_state_t  *state;
+    ngx_int_t  rc;
 
-    if (!load->chunks) {
+    if (load->stage == NGX_BLOOM_LOAD_CHUNKS) {
         return ngx_bloom_load_chunk(load);
+    }
+
+    if (load->stage == NGX_BLOOM_LOAD_EXCEPTIONS) {
+        return ngx_bloom_load_exceptions(load);
     }
 
     if (load->guarded) {
@@ -317,66 +342,9 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
         }
     }
 
-    state = load->zone->state;
+    rc = ngx_bloom_replay_step(&load->replay);
 
-    if (state == NULL) {
-        return NGX_OK;
-    }
-
-    if (!load->reading) {
-
-        /* an instance that starts alone has not filled the control page yet */
-
-        limit = NGX_BLOOM_TO_THE_END;
-
-        if (state->control->end[0].sequence != 0) {
-            limit = ngx_bloom_state_tail(state);
-        }
-
-        rc = ngx_bloom_replace_settle(state);
-
-        from = state->control->begin;
-
-        if (rc == NGX_OK && load->position != 0) {
-            rc = ngx_bloom_segment_find(state, load->position - 1, &from);
-        }
-
-        if (rc == NGX_ERROR) {
-            err = ngx_errno;
-            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, err,
-                                        "\"%V/journal.%016xL\" cannot be "
-                                        "opened%s", &state->path, from,
-                                        ngx_bloom_io_advice(err));
-        }
-
-        if (load->position != 0 && from >= load->position) {
-            from = load->position - 1;   /* the reader will find none there */
-        }
-
-        if (ngx_bloom_reader_open(&load->reader, state, from, limit)
-            != NGX_OK)
-        {
-            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
-                                        "no memory to read the journal");
-        }
-
-        if (from == 0) {
-            load->reader.sequence = 1;
-        }
-
-        /* everything before a checkpoint's position was on disk */
-
-        load->reader.promised = ngx_max(load->reader.promised,
-                                        load->position);
-
-        load->reading = 1;
-
-        ngx_log_debug3(NGX_LOG_DEBUG_CORE, load->zone->shm_zone->shm.log, 0,
-                       "bloom zone \"%V\": load replays \"%V\" from the "
-                       "segment at %uL", &load->zone->name, &state->path, from);
-    }
-
-    return ngx_bloom_load_replay(load, NGX_BLOOM_LOAD_STEP);
+    return (rc == NGX_ERROR) ? ngx_bloom_load_unreplayed(load) : rc;
 }
 
 
@@ -400,7 +368,7 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 #if (NGX_DEBUG_MALLOC)
         ngx_memzero(p, bloom_image_payload_size(&load->image));
 #endif
-        load->chunks = 1;
+        load->stage = NGX_BLOOM_LOAD_EXCEPTIONS;
         return NGX_AGAIN;
     }
 
@@ -438,7 +406,7 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
                        "%uL bits", &load->zone->name,
                        sh->bank[load->bank].bits_set);
 
-        load->chunks = 1;
+        load->stage = NGX_BLOOM_LOAD_EXCEPTIONS;
         return NGX_AGAIN;
     }
 
@@ -465,12 +433,9 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 static ngx_int_t
 ngx_bloom_load_check_keys(ngx_bloom_load_t *load)
 {
-    ngx_int_t              rc;
-    ngx_bloom_zone_bits_t  bits;
+    ngx_int_t  rc;
 
-    ngx_bloom_zone_bits(load->zone, load->bank, &bits);
-
-    rc = ngx_bloom_guard_keys(&load->guard, load->zone, &bits);
+    rc = ngx_bloom_guard_keys(&load->guard, load->zone, &load->replay.bits);
 
     if (rc == NGX_ERROR) {
         return ngx_bloom_load_refuse(load, load->guard.err,
@@ -480,6 +445,78 @@ ngx_bloom_load_check_keys(ngx_bloom_load_t *load)
     load->guarded = (rc == NGX_AGAIN);
 
     return rc;
+}
+
+
+/*
+ * Reads a piece of the image's exceptions.  When it has read all, puts them
+ * into the bank.  Returns NGX_AGAIN or NGX_ERROR.
+ */
+static ngx_int_t
+ngx_bloom_load_exceptions(ngx_bloom_load_t *load)
+{
+    size_t               len;
+    const char          *why;
+    const uint8_t       *p, *end;
+    bloom_exception_t    exception;
+    bloom_exceptions_t  *set;
+
+    if (load->image.exceptions == 0) {
+        load->stage = NGX_BLOOM_LOAD_JOURNAL;
+        return NGX_AGAIN;
+    }
+
+    if (load->data == NULL) {
+        load->data = malloc(bloom_image_exceptions_padded(&load->image));
+
+        if (load->data == NULL) {
+            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
+                                        "no memory for the removed keys of an "
+                                        "image");
+        }
+    }
+
+    switch (ngx_bloom_image_file_exceptions(&load->file,
+                                            load->data + load->data_len, &len))
+    {
+
+    case NGX_OK:
+        load->data_len += len;
+        return NGX_AGAIN;
+
+    case NGX_ERROR:
+        return ngx_bloom_load_refuse(load, load->file.err, load->file.error);
+    }
+
+    why = bloom_exceptions_check(load->data, load->image.exceptions_size,
+                                 load->image.exceptions);
+
+    if (why != NULL) {
+        return ngx_bloom_load_refuse(load, 0, why);
+    }
+
+    p = load->data;
+    end = p + load->image.exceptions_size;
+    set = &load->replay.bits.exceptions;
+
+    while (bloom_exception_read(&p, end, &exception) == 1) {
+
+        if (bloom_exceptions_put(set, &exception) == -1) {
+            return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
+                                        "bloom zone \"%V\" has no room for "
+                                        "the %uL removed keys of the image; "
+                                        "make the zone larger",
+                                        &load->zone->name,
+                                        load->image.exceptions);
+        }
+    }
+
+    free(load->data);
+    load->data = NULL;
+
+    load->stage = NGX_BLOOM_LOAD_JOURNAL;
+
+    return NGX_AGAIN;
 }
 
 
@@ -523,64 +560,25 @@ ngx_bloom_load_room(ngx_bloom_load_t *load)
 }
 
 
-/* NGX_OK at the end, NGX_AGAIN after so many bytes. */
+/* Fails for the reason for which the replay has failed. */
 static ngx_int_t
-ngx_bloom_load_replay(ngx_bloom_load_t *load, size_t bytes)
+ngx_bloom_load_unreplayed(ngx_bloom_load_t *load)
 {
-    uint64_t         until;
-    ngx_int_t        rc;
-    bloom_record_t   record;
+    ngx_bloom_replay_t  *replay;
 
-    until = load->reader.position + bytes;
+    replay = &load->replay;
 
-    do {
-        rc = ngx_bloom_reader_next(&load->reader, &record);
-
-        if (rc == NGX_ERROR) {
-            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED,
-                                        load->reader.err, "%s",
-                                        load->reader.error);
-        }
-
-        if (rc == NGX_DONE) {
-
-            if (load->reader.limit == NGX_BLOOM_TO_THE_END) {
-                return NGX_OK;
-            }
-
-            ngx_bloom_fault("replayed");
-
-            /* records were appended meanwhile */
-
-            load->reader.limit = ngx_bloom_state_tail(load->zone->state);
-
-            return load->reader.limit - load->reader.position
-                   < NGX_BLOOM_LOAD_REST ? NGX_OK : NGX_AGAIN;
-        }
-
-        ngx_bloom_load_set(load, &record);
-    } while (load->reader.position < until);
-
-    return NGX_AGAIN;
-}
-
-
-/* Adds the keys of a record, unless the image covers it.  A record's age is the
- * time it states; no record is older than one before it. */
-static void
-ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
-{
-    uint64_t               added;
-    ngx_bloom_zone_bits_t  bits;
-
-    if (ngx_max(record->time, load->reader.newest) < load->cut) {
-        return;
+    if (!replay->full) {
+        return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, replay->err,
+                                    "%s", replay->error);
     }
 
-    ngx_bloom_zone_bits(load->zone, load->bank, &bits);
-
-    load->records++;
-    load->keys += ngx_bloom_zone_set(&bits, record->keys, record->end, &added);
+    return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
+                                "bloom zone \"%V\" has no room for all keys "
+                                "that were removed after this image was built: "
+                                "it has room for %ui; raise \"removals\", or "
+                                "load an image built with a later --as-of",
+                                &load->zone->name, load->zone->removals);
 }
 
 
@@ -619,18 +617,13 @@ ngx_bloom_load_set(ngx_bloom_load_t *load, bloom_record_t *record)
 ngx_int_t
 ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
-    ngx_int_t              rc;
-    bloom_record_t         record;
-    ngx_bloom_zone_bits_t  bits;
-    ngx_bloom_zone_t      *zone;
-    ngx_bloom_state_t     *state;
-    ngx_bloom_shctx_t     *sh;
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_state_t  *state;
+    ngx_bloom_shctx_t  *sh;
 
     zone = load->zone;
     sh = zone->sh;
     state = zone->state;
-
-    ngx_bloom_zone_bits(zone, load->bank, &bits);
 
     if (state != NULL) {
 
@@ -648,22 +641,11 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
             return ngx_bloom_load_busy(load);
         }
 
-        /* add what was appended since the last step; it is little */
+        /* replay what was appended since the last step; it is little */
 
-        load->reader.limit = ngx_bloom_state_tail(state);
-
-        while ((rc = ngx_bloom_reader_next(&load->reader, &record)) == NGX_OK) {
-
-            ngx_bloom_fault("rest");
-
-            ngx_bloom_load_set(load, &record);
-        }
-
-        if (rc == NGX_ERROR) {
+        if (ngx_bloom_replay_rest(&load->replay) != NGX_OK) {
             ngx_bloom_unlock(&state->control->append);
-            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED,
-                                        load->reader.err, "%s",
-                                        load->reader.error);
+            return ngx_bloom_load_unreplayed(load);
         }
 
         if (ngx_bloom_load_too_old(load)) {
@@ -674,12 +656,12 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
             return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
         }
 
-        if (load->reader.lost != 0) {
-            ngx_bloom_control_lose(zone->pending, load->reader.lost);
+        if (load->replay.reader.lost != 0) {
+            ngx_bloom_control_lose(zone->pending, load->replay.reader.lost);
         }
     }
 
-    if (ngx_bloom_pending_hold(zone, &bits) != NGX_OK) {
+    if (ngx_bloom_pending_hold(zone, &load->replay.bits) != NGX_OK) {
 
         if (state != NULL) {
             ngx_bloom_unlock(&state->control->append);
@@ -716,9 +698,10 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     sh->uploaded = uploaded;
 
     if (state != NULL) {
-        __atomic_store_n(&sh->applied, load->reader.limit, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sh->applied, load->replay.reader.limit,
+                         __ATOMIC_SEQ_CST);
         __atomic_store_n(&state->control->instance[state->instance].applied,
-                         load->reader.limit, __ATOMIC_SEQ_CST);
+                         load->replay.reader.limit, __ATOMIC_SEQ_CST);
 
         sh->checkpoint = load->position;
     }
@@ -731,21 +714,22 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         /* do this without the locks: a crash before it loses nothing, since
          * the next reader finds the same damage */
 
-        if (load->reader.lost != 0) {
+        if (load->replay.reader.lost != 0) {
             (void) ngx_bloom_io_sync(state->fd);
         }
 
         ngx_log_debug4(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
                        "bloom zone \"%V\": load replayed up to %uL: "
                        "records %uL, keys %uL", &zone->name,
-                       load->reader.limit, load->records, load->keys);
+                       load->replay.reader.limit, load->replay.records,
+                       load->replay.keys);
     }
 
     ngx_log_debug2(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
                    "bloom zone \"%V\": load serves generation %uL",
                    &zone->name, sh->generation);
 
-    ngx_bloom_load_log_lost(zone, &load->reader, load->complete);
+    ngx_bloom_load_log_lost(zone, &load->replay.reader, load->complete);
 
     return NGX_OK;
 }
@@ -757,10 +741,10 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
     ngx_bloom_image_file_close(&load->file);
     ngx_bloom_guard_end(&load->guard);
 
-    if (load->reading) {
-        ngx_bloom_reader_close(&load->reader);
-        load->reading = 0;
-    }
+    ngx_bloom_replay_end(&load->replay);
+
+    free(load->data);
+    load->data = NULL;
 
     ngx_bloom_load_takes -= load->takes;
     load->takes = 0;

@@ -7,9 +7,10 @@
  *     begin     open the image, check its header, check that it fits and may be
  *               loaded; empty the bank
  *     step      copy some chunks of the image, provided that memory for the
- *               rest is left; check keys of it, if the zone has guards; then
- *               add records up to the journal's end
- *     switch    with appending locked, add the records that came meanwhile;
+ *               rest is left, and its exceptions; check keys of it, if the zone
+ *               has guards; then replay the journal up to its end
+ *               (ngx_bloom_replay.h)
+ *     switch    with appending locked, replay the records that came meanwhile;
  *               then, with the pending keys locked too, add the pending keys
  *               and raise the generation
  *
@@ -27,6 +28,7 @@
 
 #include "ngx_bloom_guard.h"
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_replay.h"
 #include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
@@ -41,6 +43,14 @@
     "after the last of these keys was added"
 
 
+/* What a load does next. */
+typedef enum {
+    NGX_BLOOM_LOAD_CHUNKS = 0,           /* the filter */
+    NGX_BLOOM_LOAD_EXCEPTIONS,           /* the exceptions of the image */
+    NGX_BLOOM_LOAD_JOURNAL
+} ngx_bloom_load_stage_e;
+
+
 typedef struct ngx_bloom_load_s {
     ngx_bloom_zone_t       *zone;
     ngx_uint_t              bank;        /* that is loaded */
@@ -52,21 +62,23 @@ typedef struct ngx_bloom_load_s {
                                             its file's name */
     uint64_t                position;    /* of a checkpoint; 0: the image is
                                             not a checkpoint */
-    uint64_t                cut;         /* the image covers records older than
-                                            this time, ms since 1970;
+    uint64_t                cut;         /* the image covers additions older
+                                            than this time, ms since 1970;
                                             UINT64_MAX: all records */
+    uint64_t                truth;       /* of ngx_bloom_as_of_truth(); 0 for a
+                                            filter that starts empty */
     uint64_t                complete;    /* becomes sh->complete */
 
     uint64_t                takes;       /* bytes of memory still to be taken */
-    ngx_uint_t              chunks;      /* 1: all chunks are loaded */
+    ngx_bloom_load_stage_e  stage;
     ngx_uint_t              guarded;     /* 1: guards still check the image */
     ngx_uint_t              force;       /* 1: any change of the number of keys
                                             passes */
     ngx_bloom_guard_t       guard;
-    ngx_uint_t              reading;     /* 1: the journal is open */
-    uint64_t                records;     /* records replayed */
-    uint64_t                keys;        /* keys of these records */
-    ngx_bloom_reader_t      reader;
+    u_char                 *data;        /* the image's exceptions, as far as
+                                            they have been read; NULL: none */
+    size_t                  data_len;
+    ngx_bloom_replay_t      replay;
 
     /* of a load that failed */
     ngx_bloom_outcome_e     outcome;

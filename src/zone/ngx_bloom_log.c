@@ -55,7 +55,7 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
                   &zone->name, does, zone->sh->generation, name,
                   load->image.items, ngx_bloom_plural(load->image.items),
                   load->image.capacity, (size_t) (last - as_of), as_of,
-                  load->keys, ngx_bloom_plural(load->keys),
+                  load->replay.keys, ngx_bloom_plural(load->replay.keys),
                   load->position ? " after a checkpoint" : "",
                   ngx_bloom_time() - load->begun);
 

@@ -273,7 +273,8 @@ ngx_bloom_pending_next(ngx_bloom_zone_t *zone, uint64_t *pos, bloom_key_t *key)
 }
 
 
-/* Sets the bits of the keys between two positions. */
+/* Sets the bits of the keys between two positions, and drops their exceptions:
+ * they are going to be appended to the journal. */
 static void
 ngx_bloom_pending_set(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     uint64_t pos, uint64_t end)
@@ -293,6 +294,9 @@ ngx_bloom_pending_set(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
                                                      key.len));
 
         (void) __atomic_fetch_add(bits->bits_set, changed, __ATOMIC_RELAXED);
+
+        (void) bloom_exceptions_drop(&bits->exceptions, key.data, key.len,
+                                     BLOOM_EXCEPTION_KINDS, UINT64_MAX);
     }
 }
 

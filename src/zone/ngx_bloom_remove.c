@@ -1,39 +1,442 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file removes keys: it journals them and makes them exceptions.
+ * The room for a batch is checked before its record is appended, so that what
+ * the journal says also holds in memory.
  */
 
 #include "ngx_bloom_remove.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_journal.h"
+#include "ngx_bloom_wake.h"
+
+
+/* How long a batch waits for the lock of the exceptions, ms; their holder only
+ * copies keys. */
+#define NGX_BLOOM_REMOVE_WAIT  100
+
+/* Room for a record of one key, however long. */
+#define NGX_BLOOM_REMOVE_ONE_SIZE                                             \
+    (BLOOM_RECORD_HEADER + BLOOM_RECORD_KEY_MAX + 1 + 8)
+
+
+static ngx_int_t ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch,
+    ngx_uint_t *left);
+static ngx_int_t ngx_bloom_remove_in_memory(ngx_bloom_add_batch_t *batch,
+    ngx_uint_t *left);
+static ngx_uint_t ngx_bloom_remove_fit(ngx_bloom_add_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits);
+static void ngx_bloom_remove_put(ngx_bloom_add_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits, uint64_t time, uint64_t position);
+static uint64_t ngx_bloom_remove_limit(ngx_bloom_zone_t *zone);
+static void ngx_bloom_remove_begin(ngx_bloom_add_batch_t *batch, size_t size);
+static void ngx_bloom_remove_log(ngx_bloom_zone_t *zone,
+    ngx_bloom_add_batch_t *batch);
 
 
 ngx_int_t
 ngx_bloom_remove_batch_init(ngx_bloom_add_batch_t *batch,
     ngx_bloom_zone_t *zone, u_char *buf)
 {
-    return ngx_bloom_add_batch_init(batch, zone, buf);
+    ngx_int_t  rc;
+
+    rc = ngx_bloom_add_batch_init(batch, zone, buf);
+
+    if (rc == NGX_DECLINED) {
+        batch->error = "the zone has an image file and no journal, so a "
+                       "removed key would come back at the next load; remove "
+                       "\"journal=off\" or \"bloom_state_path off\"";
+    }
+
+    if (rc == NGX_OK) {
+        ngx_bloom_remove_begin(batch, NGX_BLOOM_ADD_BATCH_SIZE);
+    }
+
+    return rc;
+}
+
+
+static void
+ngx_bloom_remove_begin(ngx_bloom_add_batch_t *batch, size_t size)
+{
+    bloom_record_begin(&batch->maker, batch->buf, size);
+    batch->maker.type = BLOOM_RECORD_REMOVE;
 }
 
 
 ngx_int_t
 ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key)
 {
-    return ngx_bloom_add_batch_put(batch, key);
+    const char             *why;
+    bloom_key_t             k;
+    ngx_bloom_zone_bits_t   bits;
+
+    k.data = key->data;
+    k.len = key->len;
+
+    if (ngx_bloom_zone_serving(batch->zone, &bits) != 0) {
+
+        /* keys that were added by an earlier version, and that this one would
+         * not accept, can be removed */
+
+        why = ngx_bloom_zone_canonical(bits.form, &k);
+
+        if (why == NULL && k.len > BLOOM_RECORD_KEY_MAX) {
+            why = "is longer than 65535 bytes";
+        }
+
+        if (why != NULL) {
+            batch->err = 0;
+            batch->error = why;
+            return NGX_DECLINED;
+        }
+    }
+
+    return bloom_record_put(&batch->maker, &k) == 0 ? NGX_OK : NGX_AGAIN;
 }
 
 
 ngx_int_t
 ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch)
 {
-    batch->error = "not yet";
-    return NGX_ERROR;
+    ngx_int_t   rc;
+    ngx_uint_t  left;
+
+    if (batch->maker.count == 0) {
+        return NGX_OK;
+    }
+
+    left = 0;
+
+    rc = batch->zone->state != NULL
+         ? ngx_bloom_remove_journaled(batch, &left)
+         : ngx_bloom_remove_in_memory(batch, &left);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    batch->waits = 0;
+
+    ngx_bloom_remove_begin(batch, batch->maker.room);
+
+    if (left != 0) {
+        batch->err = 0;
+        batch->error = "the zone has no room for more removed keys; load an "
+                       "image without these keys, built with a later --as-of, "
+                       "or raise \"removals\" of bloom_zone";
+        return NGX_DONE;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Removes as many of the batch's keys as there is room for; *left becomes how
+ * many are left.  Returns NGX_OK, NGX_AGAIN or NGX_ERROR. */
+static ngx_int_t
+ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
+{
+    ngx_int_t              rc;
+    ngx_bloom_end_t        end;
+    ngx_bloom_zone_t      *zone;
+    ngx_bloom_state_t     *state;
+    ngx_bloom_shctx_t     *sh;
+    ngx_bloom_zone_bits_t  bits;
+
+    zone = batch->zone;
+    state = zone->state;
+    sh = zone->sh;
+
+    /* a pending key would be appended later, and would lift the removal */
+
+    rc = ngx_bloom_add_drained(batch);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_bloom_add_lock(batch) != NGX_OK) {
+        return ngx_bloom_add_wait(batch, "another process has locked the "
+                                  "journal for ten seconds; check the "
+                                  "processes that use bloom_state_path");
+    }
+
+    /* the generation does not change while the lock `append` is held */
+
+    if (ngx_bloom_lock(&sh->exceptions, NGX_BLOOM_REMOVE_WAIT) != NGX_OK) {
+        ngx_bloom_unlock(&state->control->append);
+        return ngx_bloom_add_wait(batch, "another process has locked the "
+                                  "removed keys for ten seconds; check the "
+                                  "processes of nginx");
+    }
+
+    rc = NGX_OK;
+    *left = batch->maker.count;
+
+    if (ngx_bloom_zone_serving(zone, &bits) != 0) {
+        *left = ngx_bloom_remove_fit(batch, &bits);
+    }
+
+    if (batch->maker.count != 0) {
+        rc = ngx_bloom_journal_append(state, &batch->maker, &end);
+
+        if (rc == NGX_OK) {
+            ngx_bloom_fault("remove");
+
+            ngx_bloom_journal_publish(state, &end);
+
+            ngx_bloom_remove_put(batch, &bits, end.time, end.tail);
+
+            batch->position = 0;
+        }
+    }
+
+    ngx_bloom_unlock(&sh->exceptions);
+    ngx_bloom_unlock(&state->control->append);
+
+    if (rc == NGX_AGAIN) {
+        ngx_bloom_wake();
+        return ngx_bloom_add_wait(batch, "the journal is full, and the helper "
+                                  "process has made no room for ten seconds; "
+                                  "see the error log");
+    }
+
+    if (rc == NGX_ERROR) {
+        return ngx_bloom_add_refuse(batch);
+    }
+
+    if (batch->maker.count != 0) {
+        ngx_bloom_add_appended(zone, &end);
+    }
+
+    return NGX_OK;
+}
+
+
+/* Does for a zone in memory what ngx_bloom_remove_journaled() does. */
+static ngx_int_t
+ngx_bloom_remove_in_memory(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
+{
+    uint64_t               generation;
+    ngx_bloom_shctx_t     *sh;
+    ngx_bloom_zone_bits_t  bits;
+
+    sh = batch->zone->sh;
+
+    if (ngx_bloom_lock(&sh->exceptions, NGX_BLOOM_REMOVE_WAIT) != NGX_OK) {
+        return ngx_bloom_add_wait(batch, "another process has locked the "
+                                  "removed keys for ten seconds; check the "
+                                  "processes of nginx");
+    }
+
+    *left = batch->maker.count;
+
+    generation = ngx_bloom_zone_serving(batch->zone, &bits);
+
+    if (generation != 0) {
+        *left = ngx_bloom_remove_fit(batch, &bits);
+        ngx_bloom_remove_put(batch, &bits, ngx_bloom_time(), 0);
+    }
+
+    ngx_bloom_unlock(&sh->exceptions);
+
+    return NGX_OK;
+}
+
+
+/* Shortens the batch to the keys that there is room for.  Returns how many keys
+ * were cut off. */
+static ngx_uint_t
+ngx_bloom_remove_fit(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits)
+{
+    uint32_t             fit;
+    uint64_t             left, free, cells;
+    ngx_uint_t           cut;
+    bloom_key_t          key;
+    const uint8_t       *end;
+    bloom_record_t       record;
+    bloom_exceptions_t  *set;
+
+    set = &bits->exceptions;
+    free = bloom_exceptions_free(set);
+
+    left = ngx_bloom_remove_limit(batch->zone);
+    left -= ngx_min(left, ngx_bloom_removed_count(batch->zone, NULL));
+
+    record.keys = batch->buf + BLOOM_RECORD_HEADER;
+    record.end = batch->buf + batch->maker.len;
+
+    for (fit = 0, end = record.keys; bloom_record_key(&record, &key); fit++) {
+
+        if (ngx_bloom_zone_canonical(bits->form, &key) == NULL
+            && !bloom_exceptions_has(set, key.data, key.len))
+        {
+            cells = bloom_exceptions_cells(key.len);
+
+            if (left == 0 || cells > free) {
+                break;
+            }
+
+            left--;
+            free -= cells;
+        }
+
+        end = record.keys;
+    }
+
+    cut = batch->maker.count - fit;
+
+    batch->maker.count = fit;
+    batch->maker.len = end - batch->buf;
+
+    return cut;
+}
+
+
+/* Makes the batch's keys exceptions, and counts them. */
+static void
+ngx_bloom_remove_put(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits,
+    uint64_t time, uint64_t position)
+{
+    bloom_record_t     record;
+    bloom_exception_t  exception;
+
+    record.keys = batch->buf + BLOOM_RECORD_HEADER;
+    record.end = batch->buf + batch->maker.len;
+
+    exception.kinds = BLOOM_EXCEPTION_REMOVED;
+    exception.time = time;
+    exception.position = position;
+
+    while (bloom_record_key(&record, &exception.key)) {
+
+        if (ngx_bloom_zone_canonical(bits->form, &exception.key) != NULL) {
+            continue;
+        }
+
+        if (ngx_bloom_zone_has(bits, &exception.key)) {
+            batch->removed++;
+
+        } else {
+            batch->absent++;
+        }
+
+        if (bloom_exceptions_put(&bits->exceptions, &exception) == -1) {
+
+            /* a process has died while it put a key, and its room is lost */
+
+            ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                          "bloom zone \"%V\" has no room for a removed key, "
+                          "which stays present until the next load; reload "
+                          "the zone", &batch->zone->name);
+        }
+
+        ngx_bloom_fault("put");
+    }
+}
+
+
+/* Returns how many keys may be removed: the lowest limit of all instances. */
+static uint64_t
+ngx_bloom_remove_limit(ngx_bloom_zone_t *zone)
+{
+    uint64_t              limit, instances, removals;
+    ngx_uint_t            i;
+    ngx_bloom_control_t  *control;
+
+    limit = zone->removals;
+
+    if (zone->state == NULL) {
+        return limit;
+    }
+
+    control = zone->state->control;
+    instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
+
+    for (i = 0; instances != 0; i++, instances >>= 1) {
+
+        if ((instances & 1) == 0) {
+            continue;
+        }
+
+        removals = __atomic_load_n(&control->instance[i].removals,
+                                   __ATOMIC_SEQ_CST);
+
+        if (removals != 0) {
+            limit = ngx_min(limit, removals - 1);
+        }
+    }
+
+    return limit;
 }
 
 
 const char *
 ngx_bloom_remove_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 {
+    u_char                 buf[NGX_BLOOM_REMOVE_ONE_SIZE];
+    ngx_int_t              rc;
+    const char            *why;
+    ngx_bloom_add_batch_t  batch;
+
+    if (key->len == 0) {
+        return NULL;
+    }
+
+    rc = ngx_bloom_remove_batch_init(&batch, zone, buf);
+
+    if (rc == NGX_DECLINED) {
+        return NULL;
+    }
+
+    if (rc == NGX_OK) {
+        ngx_bloom_remove_begin(&batch, sizeof(buf));
+
+        rc = ngx_bloom_remove_batch_put(&batch, key);
+
+        if (rc != NGX_OK) {
+            why = (rc == NGX_DECLINED) ? batch.error
+                                       : "is longer than 65535 bytes";
+            ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
+            return why;
+        }
+
+        batch.once = 1;
+        rc = ngx_bloom_remove_batch(&batch);
+    }
+
+    if (rc != NGX_OK) {
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_NOT_REMOVED, 1);
+        ngx_bloom_remove_log(zone, rc == NGX_AGAIN ? NULL : &batch);
+        return NULL;
+    }
+
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_REMOVED, batch.removed);
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_REMOVED_ABSENT, batch.absent);
+
     return NULL;
+}
+
+
+/* Logs, at most once a second, that bloom_remove could not remove a key. */
+static void
+ngx_bloom_remove_log(ngx_bloom_zone_t *zone, ngx_bloom_add_batch_t *batch)
+{
+    static time_t  logged;
+
+    if (logged == ngx_time()) {
+        return;
+    }
+
+    logged = ngx_time();
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log,
+                  batch != NULL ? batch->err : 0,
+                  "bloom_remove could not remove a key from bloom zone "
+                  "\"%V\", which stays as it is: %s", &zone->name,
+                  batch != NULL && batch->error != NULL
+                  ? batch->error : "the journal was busy");
 }
 
 
@@ -41,14 +444,73 @@ ngx_int_t
 ngx_bloom_removed_list(ngx_bloom_zone_t *zone, uint64_t cursor, ngx_uint_t n,
     ngx_bloom_removed_t *removed, ngx_pool_t *pool)
 {
+    u_char                *p;
+    bloom_exception_t      exception, *key;
+    ngx_bloom_zone_bits_t  bits;
+
+    static u_char          buf[BLOOM_EXCEPTION_KEY_MAX];
+
     ngx_memzero(removed, sizeof(ngx_bloom_removed_t));
-    return ngx_array_init(&removed->keys, pool, 1, sizeof(bloom_exception_t));
+
+    if (ngx_array_init(&removed->keys, pool, 16, sizeof(bloom_exception_t))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    removed->generation = ngx_bloom_zone_serving(zone, &bits);
+
+    if (removed->generation == 0) {
+        return NGX_OK;
+    }
+
+    for ( ;; ) {
+
+        if (!bloom_exceptions_next(&bits.exceptions, &cursor, &exception, buf))
+        {
+            return NGX_OK;
+        }
+
+        if ((exception.kinds & BLOOM_EXCEPTION_REMOVED) == 0) {
+            continue;
+        }
+
+        key = ngx_array_push(&removed->keys);
+        p = ngx_pnalloc(pool, exception.key.len);
+
+        if (key == NULL || p == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(p, exception.key.data, exception.key.len);
+
+        *key = exception;
+        key->key.data = p;
+
+        if (removed->keys.nelts >= n) {
+            removed->cursor = cursor;
+            return NGX_OK;
+        }
+    }
 }
 
 
 uint64_t
 ngx_bloom_removed_count(ngx_bloom_zone_t *zone, uint64_t *limit)
 {
-    *limit = 0;
-    return 0;
+    uint64_t               count, image;
+    ngx_bloom_zone_bits_t  bits;
+
+    if (limit != NULL) {
+        *limit = ngx_bloom_remove_limit(zone);
+    }
+
+    if (ngx_bloom_zone_serving(zone, &bits) == 0) {
+        return 0;
+    }
+
+    image = zone->sh->bank[zone->generation & 1].image.exceptions;
+    count = bloom_exceptions_count(&bits.exceptions);
+
+    return count - ngx_min(count, image);
 }

@@ -17,11 +17,17 @@
  * begin, ms. */
 #define NGX_BLOOM_SAVE_RETRY           60000
 
+/* How many exceptions a step lists. */
+#define NGX_BLOOM_SAVE_LIST            1000
+
 /* A checkpoint is not due for fewer bytes of the journal than this.  Their
  * replay takes about a second. */
 #define NGX_BLOOM_SAVE_CHECKPOINT_MIN  (64 * 1024 * 1024)
 
 
+static ngx_int_t ngx_bloom_save_chunk(ngx_bloom_save_t *save);
+static ngx_int_t ngx_bloom_save_list(ngx_bloom_save_t *save);
+static ngx_int_t ngx_bloom_save_exceptions(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_finish(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_fails(ngx_bloom_save_t *save,
     const char *error);
@@ -97,6 +103,9 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     *image = sh->bank[bank].image;
     image->items = bloom_geometry_items(&image->geometry, save->bits_set);
     image->flags |= BLOOM_IMAGE_ESTIMATED;
+    image->exceptions = 0;
+    image->exceptions_size = 0;
+    image->exceptions_crc = 0;
 
     if (kind == NGX_BLOOM_TASK_CHECKPOINT) {
         ngx_bloom_state_files_checkpoint(ngx_bloom_save_base(zone, bank),
@@ -152,15 +161,43 @@ ngx_bloom_save_base(ngx_bloom_zone_t *zone, ngx_uint_t bank)
 ngx_int_t
 ngx_bloom_save_step(ngx_bloom_save_t *save)
 {
+    ngx_int_t  rc;
+
+    if (save->chunk < bloom_image_chunks(&save->image)) {
+        rc = ngx_bloom_save_chunk(save);
+
+    } else if (!save->listed) {
+        rc = ngx_bloom_save_list(save);
+
+    } else if (save->exceptions_chunk
+               < bloom_image_exceptions_chunks(&save->image))
+    {
+        rc = ngx_bloom_save_exceptions(save);
+
+    } else {
+        return ngx_bloom_save_finish(save);
+    }
+
+    if (rc != NGX_AGAIN) {
+        return rc;
+    }
+
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+
+    return __atomic_load_n(&save->zone->sh->generation, __ATOMIC_RELAXED)
+           == save->generation ? NGX_AGAIN : NGX_DECLINED;
+}
+
+
+/* Saves a chunk of the filter. */
+static ngx_int_t
+ngx_bloom_save_chunk(ngx_bloom_save_t *save)
+{
     size_t              len;
     uint64_t            offset;
     ngx_bloom_shctx_t  *sh;
 
     sh = save->zone->sh;
-
-    if (save->chunk == bloom_image_chunks(&save->image)) {
-        return ngx_bloom_save_finish(save);
-    }
 
     /* copy the chunk, so that the checksum matches what is written */
 
@@ -196,11 +233,131 @@ ngx_bloom_save_step(ngx_bloom_save_t *save)
 }
 
 
+/*
+ * Lists some exceptions.  What happens to them meanwhile is in the journal
+ * after the position of this save, and a load replays it.
+ */
+static ngx_int_t
+ngx_bloom_save_list(ngx_bloom_save_t *save)
+{
+    size_t                 size;
+    u_char                *data;
+    ngx_uint_t             i;
+    bloom_exception_t      exception;
+    ngx_bloom_zone_bits_t  bits;
+
+    static u_char          key[BLOOM_EXCEPTION_KEY_MAX];
+
+    ngx_bloom_zone_bits(save->zone, save->generation & 1, &bits);
+
+    for (i = 0; i < NGX_BLOOM_SAVE_LIST; i++) {
+
+        if (!bloom_exceptions_next(&bits.exceptions, &save->cursor, &exception,
+                                   key))
+        {
+            save->listed = 1;
+            break;
+        }
+
+        size = bloom_exception_size(&exception);
+
+        if (save->image.exceptions_size + size > BLOOM_IMAGE_EXCEPTIONS_MAX) {
+            ngx_set_errno(EFBIG);
+            return ngx_bloom_save_fails(save, "cannot be written, because the "
+                                        "removed keys have too many bytes; "
+                                        "load an image without these keys");
+        }
+
+        if (save->room - save->image.exceptions_size < size) {
+            data = realloc(save->data, 2 * save->room + size);
+
+            if (data == NULL) {
+                return ngx_bloom_save_fails(save, "cannot be written");
+            }
+
+            save->data = data;
+            save->room = 2 * save->room + size;
+        }
+
+        (void) bloom_exception_write(&exception, save->data
+                                     + save->image.exceptions_size);
+
+        save->image.exceptions++;
+        save->image.exceptions_size += size;
+    }
+
+    if (!save->listed || save->image.exceptions == 0) {
+        return NGX_AGAIN;
+    }
+
+    size = bloom_image_exceptions_padded(&save->image);
+    data = realloc(save->data, size);
+
+    save->exceptions_table =
+                    malloc(bloom_image_exceptions_table_size(&save->image));
+
+    if (data != NULL) {
+        save->data = data;
+    }
+
+    if (data == NULL || save->exceptions_table == NULL) {
+        return ngx_bloom_save_fails(save, "cannot be written");
+    }
+
+    ngx_memzero(data + save->image.exceptions_size,
+                size - save->image.exceptions_size);
+
+    return NGX_AGAIN;
+}
+
+
+/* Saves a chunk of the exceptions. */
+static ngx_int_t
+ngx_bloom_save_exceptions(ngx_bloom_save_t *save)
+{
+    size_t    len;
+    u_char   *data;
+    uint64_t  offset;
+
+    data = save->data + save->exceptions_chunk * BLOOM_IMAGE_CHUNK;
+    len = bloom_image_exceptions_chunk_size(&save->image,
+                                            save->exceptions_chunk);
+
+    bloom_image_seal_exceptions_chunk(&save->image, save->exceptions_chunk,
+                                      data, save->exceptions_table);
+
+    offset = bloom_image_exceptions_part(&save->image).data
+             + save->exceptions_chunk * BLOOM_IMAGE_CHUNK;
+
+    if (ngx_bloom_io_write_slice(save->fd, data, len, offset, &save->unsynced)
+        != NGX_OK)
+    {
+        return ngx_bloom_save_fails(save, "cannot be written");
+    }
+
+    save->exceptions_chunk++;
+
+    return NGX_AGAIN;
+}
+
+
 static ngx_int_t
 ngx_bloom_save_finish(ngx_bloom_save_t *save)
 {
     u_char      header[BLOOM_IMAGE_PAGE];
     ngx_uint_t  bank;
+
+    if (save->image.exceptions != 0) {
+        bloom_image_seal_exceptions_table(&save->image, save->exceptions_table);
+
+        if (ngx_bloom_io_write(save->fd, save->exceptions_table,
+                               bloom_image_exceptions_table_size(&save->image),
+                               bloom_image_exceptions_part(&save->image).table)
+            != NGX_OK)
+        {
+            return ngx_bloom_save_fails(save, "cannot be written");
+        }
+    }
 
     bloom_image_seal_table(&save->image, save->table);
     bloom_image_encode(&save->image, header);
@@ -258,9 +415,13 @@ ngx_bloom_save_end(ngx_bloom_save_t *save)
 
     free(save->buf);
     free(save->table);
+    free(save->data);
+    free(save->exceptions_table);
 
     save->buf = NULL;
     save->table = NULL;
+    save->data = NULL;
+    save->exceptions_table = NULL;
 }
 
 

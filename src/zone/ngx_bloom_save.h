@@ -35,6 +35,14 @@ typedef struct {
     u_char               *buf;           /* one chunk */
     u_char               *table;
 
+    /* the exceptions */
+    uint64_t              cursor;        /* of bloom_exceptions_next() */
+    ngx_uint_t            listed;        /* 1: all are in `data` */
+    u_char               *data;
+    size_t                room;          /* of `data`, bytes */
+    uint64_t              exceptions_chunk;      /* number of the next chunk */
+    u_char               *exceptions_table;
+
     /* the last failure */
     ngx_err_t             err;
     const char           *error;         /* phrase that follows the file's

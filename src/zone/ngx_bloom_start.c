@@ -32,6 +32,8 @@ typedef struct {
 static void ngx_bloom_start_check_child(void *data,
     ngx_bloom_answer_t *answer);
 static ngx_int_t ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone);
+static void *ngx_bloom_start_exceptions(const bloom_image_t *image,
+    const u_char *data, bloom_exceptions_t *set);
 static void ngx_bloom_start_read_accepted(ngx_bloom_state_t *state,
     ngx_bloom_accepted_t *accepted);
 static void ngx_bloom_start_child(void *data, ngx_bloom_answer_t *answer);
@@ -133,6 +135,7 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
 static ngx_int_t
 ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
 {
+    void                   *exceptions;
     u_char                  name[NGX_MAX_PATH], *map;
     size_t                  skip, len;
     uint64_t                at, position;
@@ -160,7 +163,7 @@ ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
 
     at = BLOOM_IMAGE_PAGE + bloom_image_table_size(image);
     skip = at % ngx_pagesize;
-    len = skip + bloom_image_payload_size(image);
+    len = skip + bloom_image_file_size(image) - at;
     map = MAP_FAILED;
 
     if (rc == NGX_OK) {
@@ -179,10 +182,15 @@ ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
         bits.hasher = &image->hasher;
         bits.words = (uint64_t *) (map + skip);
 
+        exceptions = ngx_bloom_start_exceptions(image, map + len
+                             - bloom_image_exceptions_padded(image),
+                             &bits.exceptions);
+
         do {
             rc = ngx_bloom_guard_keys(&guard, zone, &bits);
         } while (rc == NGX_AGAIN);
 
+        free(exceptions);
         (void) munmap(map, len);
     }
 
@@ -193,6 +201,43 @@ ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
     }
 
     return ngx_bloom_base_refuse_by_guard(zone, &guard);
+}
+
+
+/* Makes a set of the exceptions of an image, whose checksums are right.  Returns
+ * its memory, or NULL if there are none or memory is short. */
+static void *
+ngx_bloom_start_exceptions(const bloom_image_t *image, const u_char *data,
+    bloom_exceptions_t *set)
+{
+    void               *memory;
+    size_t              size;
+    uint8_t             secret[BLOOM_HASH_KEY_LEN];
+    const uint8_t      *p, *end;
+    bloom_exception_t   exception;
+
+    size = bloom_exceptions_size(image->exceptions, image->exceptions_size);
+
+    if (size == 0
+        || getrandom(secret, BLOOM_HASH_KEY_LEN, 0) == -1
+        || posix_memalign(&memory, 64, size) != 0)
+    {
+        return NULL;
+    }
+
+    ngx_memzero(memory, size);
+    bloom_exceptions_attach(set, memory, image->exceptions,
+                            image->exceptions_size);
+    bloom_exceptions_init(set, secret);
+
+    p = data;
+    end = p + image->exceptions_size;
+
+    while (bloom_exception_read(&p, end, &exception) == 1) {
+        (void) bloom_exceptions_put(set, &exception);
+    }
+
+    return memory;
 }
 
 
@@ -363,6 +408,7 @@ ngx_bloom_start_init(ngx_bloom_zone_t *zone)
 
     if (getrandom(&sh->instance, sizeof(uint64_t), 0) == -1
         || ngx_bloom_lock_init(&sh->helper) != NGX_OK
+        || ngx_bloom_lock_init(&sh->exceptions) != NGX_OK
         || ngx_bloom_lock_init(&sh->tasks) != NGX_OK
         || ngx_bloom_lock_init(&sh->pending.mutex) != NGX_OK)
     {

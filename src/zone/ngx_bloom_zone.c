@@ -22,6 +22,8 @@ typedef const char *(*ngx_bloom_zone_convert_pt)(uint32_t form,
 
 static const char *ngx_bloom_zone_convert(ngx_bloom_zone_convert_pt convert,
     uint32_t form, bloom_key_t *key);
+static void ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits,
+    bloom_record_t *record, unsigned kinds, uint64_t before);
 
 
 const char *
@@ -72,6 +74,7 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
     zone->geometry = zone->sh->bank[bank].image.geometry;
     zone->hasher = zone->sh->bank[bank].image.hasher;
     zone->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
+    ngx_bloom_zone_exceptions(zone, bank, &zone->exceptions);
     zone->stale = NGX_MAX_TIME_T_VALUE;
 
     if (zone->max_age != 0) {
@@ -102,6 +105,7 @@ ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     bits->hasher = &zone->sh->bank[bank].image.hasher;
     bits->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
     bits->bits_set = &zone->sh->bank[bank].bits_set;
+    ngx_bloom_zone_exceptions(zone, bank, &bits->exceptions);
 }
 
 
@@ -125,29 +129,35 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
     bits->geometry = &zone->geometry;
     bits->hasher = &zone->hasher;
     bits->words = zone->words;
+    bits->exceptions = zone->exceptions;
     bits->bits_set = &zone->sh->bank[generation & 1].bits_set;
 
     return generation;
 }
 
 
-uint64_t
+void
 ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
-    const uint8_t *end, uint64_t *added)
+    const uint8_t *end, ngx_bloom_zone_tally_t *tally)
 {
-    int             changed;
-    uint64_t        bits_set, count;
-    ngx_uint_t      i, n, most;
-    bloom_key_t     key;
-    bloom_hash_t    hash[NGX_BLOOM_ZONE_PREFETCH];
-    bloom_record_t  record;
+    int                  changed;
+    uint64_t             bits_set;
+    ngx_uint_t           i, n, most, some;
+    bloom_key_t          key;
+    bloom_hash_t         hash[NGX_BLOOM_ZONE_PREFETCH];
+    bloom_record_t       record;
+    bloom_exceptions_t  *exceptions;
+    u_char               excepted[NGX_BLOOM_ZONE_PREFETCH];
 
     record.keys = keys;
     record.end = end;
 
     bits_set = 0;
-    count = 0;
-    *added = 0;
+    ngx_memzero(tally, sizeof(ngx_bloom_zone_tally_t));
+
+    exceptions = &bits->exceptions;
+    some = (bloom_exceptions_count(exceptions) != 0);
+    excepted[0] = 0;
 
     /* a converted key stays in the static buffer only until the next one */
 
@@ -158,9 +168,18 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
         n = 0;
 
         while (n < most && bloom_record_key(&record, &key)) {
-            if (ngx_bloom_zone_canonical(bits->form, &key) == NULL) {
-                hash[n++] = bloom_hash(bits->hasher, key.data, key.len);
+
+            if (ngx_bloom_zone_canonical(bits->form, &key) != NULL) {
+                continue;
             }
+
+            if (some) {
+                excepted[n] = (bloom_exceptions_has(exceptions, key.data,
+                                                    key.len)
+                               != 0);
+            }
+
+            hash[n++] = bloom_hash(bits->hasher, key.data, key.len);
         }
 
         /* request all lines with nothing in between, so that most overlap */
@@ -174,15 +193,158 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
                                               hash[i]);
 
             bits_set += changed;
-            *added += (changed != 0);
+            tally->added += (changed != 0 || (some && excepted[i]));
+            tally->excepted += (some && excepted[i]);
         }
 
-        count += n;
+        tally->keys += n;
     } while (n == most);
 
     (void) __atomic_fetch_add(bits->bits_set, bits_set, __ATOMIC_RELAXED);
+}
 
-    return count;
+
+void
+ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
+    const uint8_t *end)
+{
+    bloom_record_t  record;
+
+    record.keys = keys;
+    record.end = end;
+
+    ngx_bloom_zone_drop(bits, &record, BLOOM_EXCEPTION_KINDS, UINT64_MAX);
+}
+
+
+ngx_int_t
+ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+    const bloom_record_t *record, unsigned kinds, uint64_t position)
+{
+    bloom_record_t  keys;
+
+    if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    keys = *record;
+    ngx_bloom_zone_drop(bits, &keys, kinds, position);
+
+    ngx_bloom_unlock(&zone->sh->exceptions);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits, bloom_record_t *record,
+    unsigned kinds, uint64_t before)
+{
+    bloom_key_t  key;
+
+    if (bloom_exceptions_count(&bits->exceptions) == 0) {
+        return;
+    }
+
+    while (bloom_record_key(record, &key)) {
+        if (ngx_bloom_zone_canonical(bits->form, &key) == NULL) {
+            (void) bloom_exceptions_drop(&bits->exceptions, key.data, key.len,
+                                         kinds, before);
+        }
+    }
+}
+
+
+ngx_int_t
+ngx_bloom_zone_except(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+    const bloom_record_t *record, uint64_t position)
+{
+    ngx_int_t          rc;
+    bloom_record_t     keys;
+    bloom_exception_t  exception;
+
+    if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    rc = NGX_OK;
+    keys = *record;
+    exception.kinds = BLOOM_EXCEPTION_REMOVED;
+    exception.time = record->time;
+    exception.position = position;
+
+    while (bloom_record_key(&keys, &exception.key)) {
+
+        if (ngx_bloom_zone_canonical(bits->form, &exception.key) == NULL
+            && bloom_exceptions_put(&bits->exceptions, &exception) == -1)
+        {
+            rc = NGX_DECLINED;
+        }
+    }
+
+    ngx_bloom_unlock(&zone->sh->exceptions);
+
+    return rc;
+}
+
+
+ngx_uint_t
+ngx_bloom_zone_has(const ngx_bloom_zone_bits_t *bits, const bloom_key_t *key)
+{
+    return bloom_layout_test(bits->geometry, bits->words,
+                             bloom_hash(bits->hasher, key->data, key->len))
+           && !bloom_exceptions_has(&bits->exceptions, key->data, key->len);
+}
+
+
+void
+ngx_bloom_zone_exceptions(ngx_bloom_zone_t *zone, ngx_uint_t bank,
+    bloom_exceptions_t *set)
+{
+    uint64_t        n, bytes, payload;
+    bloom_image_t  *image;
+
+    image = &zone->sh->bank[bank].image;
+    payload = bloom_image_payload_size(image);
+
+    n = image->exceptions + zone->sh->bank[bank].removals;
+    bytes = image->exceptions_size
+            + zone->sh->bank[bank].removals * BLOOM_EXCEPTION_KEY_USUAL;
+
+    /* the numbers may be torn while another generation begins to serve */
+
+    if (n > UINT32_MAX || payload > zone->bank_size
+        || bloom_exceptions_size(n, bytes) > zone->bank_size - payload)
+    {
+        n = 0;
+    }
+
+    bloom_exceptions_attach(set, ngx_bloom_zone_bank(zone, bank) + payload, n,
+                            bytes);
+}
+
+
+uint64_t
+ngx_bloom_zone_bank_needs(const bloom_image_t *image, ngx_uint_t removals)
+{
+    return bloom_image_payload_size(image)
+           + bloom_exceptions_size(image->exceptions + removals,
+                                   image->exceptions_size
+                                   + removals * BLOOM_EXCEPTION_KEY_USUAL);
+}
+
+
+size_t
+ngx_bloom_zone_removals_need(ngx_uint_t removals)
+{
+    size_t  size;
+
+    size = bloom_exceptions_size(removals,
+                                 (uint64_t) removals
+                                 * BLOOM_EXCEPTION_KEY_USUAL);
+
+    return ngx_bloom_zone_needs(ngx_align(size, ngx_pagesize))
+           - ngx_bloom_zone_needs(0);
 }
 
 
@@ -272,7 +434,7 @@ ngx_bloom_zone_needs(uint64_t bank)
 void
 ngx_bloom_zone_attach(ngx_bloom_zone_t *zone)
 {
-    size_t      offset;
+    size_t      offset, removals;
     ngx_shm_t  *shm;
 
     shm = &zone->shm_zone->shm;
@@ -286,6 +448,11 @@ ngx_bloom_zone_attach(ngx_bloom_zone_t *zone)
 
     zone->banks = shm->addr + offset;
     zone->bank_size = (shm->size - offset) / 2 / ngx_pagesize * ngx_pagesize;
+
+    removals = bloom_exceptions_size(zone->removals,
+                                     (uint64_t) zone->removals
+                                     * BLOOM_EXCEPTION_KEY_USUAL);
+    zone->image_room = zone->bank_size - ngx_min(removals, zone->bank_size);
 }
 
 
@@ -306,6 +473,9 @@ ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
     if (ngx_bloom_state_attach(state, &failure) == NGX_OK) {
         zone->required = &state->control->instance[state->instance].required;
         zone->pending = &state->control->pending;
+
+        __atomic_store_n(&state->control->instance[state->instance].removals,
+                         zone->removals + 1, __ATOMIC_SEQ_CST);
         return;
     }
 

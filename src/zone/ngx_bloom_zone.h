@@ -31,6 +31,7 @@
 
 #include <pthread.h>
 
+#include "bloom_exceptions.h"
 #include "ngx_bloom_counters.h"
 #include "ngx_bloom_image_file.h"
 #include "ngx_bloom_hugepages.h"
@@ -52,6 +53,11 @@ typedef enum {
     NGX_BLOOM_DAMAGED                    /* keys were lost */
 } ngx_bloom_condition_e;
 
+
+/* How many removed keys a zone has room for unless "removals=" says otherwise,
+ * and at most. */
+#define NGX_BLOOM_REMOVALS      10000
+#define NGX_BLOOM_REMOVALS_MAX  10000000
 
 /* Room for the pending keys of a zone without a state directory, in bytes. */
 #define NGX_BLOOM_ZONE_PENDING  (256 * 1024)
@@ -150,6 +156,9 @@ typedef struct {
                                             the bank is emptied */
         bloom_image_t        image;
         uint64_t             bits_set;   /* atomic */
+        uint64_t             removals;   /* removed keys that its exceptions
+                                            have room for, beyond those of the
+                                            image */
         u_char               header[BLOOM_IMAGE_PAGE]; /* imported image: its
                                                           origin */
     } bank[2];
@@ -172,6 +181,8 @@ typedef struct {
 
     pthread_mutex_t       helper;        /* robust; held by the process that
                                             loads, saves or catches up */
+    pthread_mutex_t       exceptions;    /* robust; held to put exceptions into
+                                            the generation that serves */
     pthread_mutex_t       tasks;         /* robust; held for a copy only */
     ngx_bloom_task_t      task[NGX_BLOOM_TASKS];
     ngx_bloom_result_t    loaded;        /* last load, whichever process
@@ -239,6 +250,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_bloom_shctx_t      *sh;
     u_char                 *banks;       /* bank 0, followed by bank 1 */
     size_t                  bank_size;
+    size_t                  image_room;  /* of each bank, bytes for an image:
+                                            its filter and its exceptions */
     ngx_uint_t              hugepages_got;         /* ngx_bloom_hugepages_e */
     ngx_bloom_state_t      *state;       /* NULL: memory only */
     ngx_bloom_pending_t    *pending;     /* in the control page or in sh */
@@ -263,12 +276,16 @@ typedef struct ngx_bloom_zone_s {
                                             terminated; len 0: memory only */
     ngx_uint_t              journal;     /* 0: "journal=off" */
     ngx_uint_t              adds;        /* 1: a directive or an endpoint of
-                                            the configuration adds keys */
+                                            the configuration adds or removes
+                                            keys */
+    ngx_uint_t              removes;     /* 1: a directive removes keys */
     ngx_msec_t              watch;       /* 0: off */
     time_t                  max_age;     /* seconds; 0: off */
     ngx_uint_t              optional;    /* "required=off": nginx starts even
                                             if the zone cannot be loaded */
     ngx_uint_t              hugepages;   /* ngx_bloom_hugepages_e: wanted */
+    ngx_uint_t              removals;    /* room for removed keys
+                                            ("removals=") */
     ngx_bloom_guards_t      guards;
 
     ngx_uint_t              state_wanted;          /* or exists already */
@@ -296,6 +313,7 @@ typedef struct ngx_bloom_zone_s {
     bloom_geometry_t        geometry;
     bloom_hasher_t          hasher;
     uint64_t               *words;
+    bloom_exceptions_t      exceptions;
     time_t                  stale;       /* every answer is unknown from then
                                             on */
     const uint64_t         *required;    /* of this instance, in the control
@@ -332,13 +350,15 @@ ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
  */
 ngx_int_t ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation);
 
-/* The bits of one bank, with what is needed to set those of a key. */
+/* The bits and the exceptions of one bank, with what is needed to set the bits
+ * of a key. */
 typedef struct {
     uint32_t                 form;       /* BLOOM_FORM_... */
     const bloom_geometry_t  *geometry;
     const bloom_hasher_t    *hasher;
     uint64_t                *words;
     uint64_t                *bits_set;   /* atomic */
+    bloom_exceptions_t       exceptions;
 } ngx_bloom_zone_bits_t;
 
 /*
@@ -355,14 +375,62 @@ void ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits);
 
+/* What ngx_bloom_zone_set() has found out about the keys of a record. */
+typedef struct {
+    uint64_t                 keys;       /* valid keys */
+    uint64_t                 added;      /* of these, absent keys: they changed a
+                                            bit, or are exceptions */
+    uint64_t                 excepted;   /* of these, exceptions */
+} ngx_bloom_zone_tally_t;
+
 /*
  * Sets the bits of a record's keys, from `keys` to `end`, in the image's key
- * form.  Returns how many keys there are, and in *added how many of them
- * changed a bit.  Skips keys that are invalid in that form: no lookup can find
- * them.
+ * form, and stores what it has found in *tally.  Leaves exceptions as they are.
+ * Skips keys that are invalid in that form: no lookup can find them.
  */
-uint64_t ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
-    const uint8_t *end, uint64_t *added);
+void ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
+    const uint8_t *end, ngx_bloom_zone_tally_t *tally);
+
+/* Drops the exceptions of a record's keys. */
+void ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
+    const uint8_t *end);
+
+/*
+ * Takes kinds from those exceptions of a record's keys, in the generation that
+ * serves, that the journal has before `position`.  Returns NGX_OK; or NGX_ERROR
+ * if another process holds the lock sh->exceptions.
+ */
+ngx_int_t ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
+    unsigned kinds, uint64_t position);
+
+/*
+ * Makes the keys of a record exceptions of the generation that serves, whose
+ * bits are `bits`.  `position` is where the record ends in the journal.
+ * Returns NGX_OK; NGX_DECLINED if there is no room for all of them; NGX_ERROR
+ * if another process holds the lock sh->exceptions.
+ */
+ngx_int_t ngx_bloom_zone_except(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
+    uint64_t position);
+
+/* Returns 1 if a key, in the image's key form, is present, else 0. */
+ngx_uint_t ngx_bloom_zone_has(const ngx_bloom_zone_bits_t *bits,
+    const bloom_key_t *key);
+
+/* Fills in the exceptions of a bank.  The caller ensures that the bank's image
+ * does not change, or checks the generation afterwards. */
+void ngx_bloom_zone_exceptions(ngx_bloom_zone_t *zone, ngx_uint_t bank,
+    bloom_exceptions_t *set);
+
+/* Returns the bytes that a bank needs for an image, with room for this many
+ * removed keys. */
+uint64_t ngx_bloom_zone_bank_needs(const bloom_image_t *image,
+    ngx_uint_t removals);
+
+/* Returns by how much a zone's memory grows if its banks have room for this
+ * many removed keys. */
+size_t ngx_bloom_zone_removals_need(ngx_uint_t removals);
 
 /*
  * Each converts a key to a key form, in a static buffer that the next call

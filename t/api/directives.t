@@ -48,6 +48,8 @@ my @good = (
     [$seen, 'bloom_add $arg_k zone=seen; bloom_add x$uri zone=seen if=$arg_i;'],
     [$seen, 'bloom_add $arg_k zone=seen decode=form if=$arg_i;'],
     [$seen, 'location /a { bloom_add $arg_k zone=seen; }'],
+    ["$seen bloom_remove \$arg_k zone=seen;", 'bloom_remove off;'],
+    [$seen, 'bloom_remove $arg_k zone=seen decode=uri if=$arg_i;'],
 );
 
 for (@good) {

@@ -233,7 +233,10 @@ my %allow = (
     ''                     => [qw(GET HEAD)],
     'zones'                => [qw(GET HEAD)],
     'zones/ids'            => [qw(GET HEAD)],
-    'zones/ids/keys'       => [qw(GET HEAD POST)],
+    'keys'                 => [qw(GET HEAD)],
+    'zones/ids/keys'       => [qw(DELETE GET HEAD POST)],
+    'zones/ids/remove'     => [qw(POST)],
+    'zones/ids/removed'    => [qw(GET HEAD)],
     'zones/ids/rates'      => [qw(GET HEAD)],
     'zones/ids/test'       => [qw(POST)],
     'zones/ids/reload'     => [qw(POST)],
@@ -259,20 +262,23 @@ subtest 'methods that a path does not take are refused' => sub {
     is_error(api($t, DELETE => 'zones/ids'), 405, qr/./,
              'a refused method is an error of the endpoint');
 
-    for my $path ('zones/ids/keys', 'zones/ids/keys?key=id1',
-                  'zones/ids/keys/id1')
-    {
-        my $status = $path =~ m{keys/} ? 404 : 405;
-
-        is_error(api($t, DELETE => $path), $status,
-                 qr/cannot forget a key; build an image without the key, with an --as-of more than an hour after/,
+    for my $path ('keys?key=id1', 'zones/ids/keys/id1', 'zones/ids/remove') {
+        is_error(api($t, DELETE => $path), $path =~ m{keys/} ? 404 : 405,
+                 qr{: remove a key by DELETE zones/NAME/keys\?key=K, and many keys by POST zones/NAME/remove$},
                  "DELETE /$path is answered by what to do instead");
-        is_error(api($t, PUT => $path, body => "id1\n"), $status,
+    }
+
+    for my $path ('zones/ids/keys', 'zones/ids/keys?key=id1',
+                  'zones/ids/keys/id1', 'zones/ids/remove',
+                  'zones/ids/remove/id1')
+    {
+        is_error(api($t, PUT => $path, body => "id1\n"),
+                 $path =~ m{id1$} && $path !~ /=/ ? 404 : 405,
                  qr/send keys by POST, .*"curl --data-binary \@FILE URL"/,
                  "PUT /$path is answered by what to do instead");
     }
     unlike(api($t, $_ => 'zones/ids/test')->json->{error}{message},
-           qr/forget|curl/, "$_ of another path has no such answer")
+           qr/remove|curl/, "$_ of another path has no such answer")
         for qw(DELETE PUT);
 };
 
@@ -282,7 +288,7 @@ subtest 'paths and zones that do not exist are refused' => sub {
              'GET of an unknown zone is refused');
     is_error(api($t, POST => "zones/none/$_", body => "x\n"), 404, qr/none/,
              "POST $_ of an unknown zone is refused")
-        for qw(keys test reload checkpoint);
+        for qw(keys remove test reload checkpoint);
     is_error(api($t, PUT => 'zones/none/image', body => 'x'), 404, qr/none/,
              'PUT image of an unknown zone is refused');
     is_error(api($t, GET => $_), 404, qr/./, "GET /$_ is refused")
@@ -298,7 +304,8 @@ subtest 'paths and zones that do not exist are refused' => sub {
 
 subtest 'nothing changes if writing is off' => sub {
     for my $prefix ('/reading', '/off') {
-        for (['POST', 'keys'], ['POST', 'reload'], ['PUT', 'image'],
+        for (['POST', 'keys'], ['POST', 'remove'], ['DELETE', 'keys'],
+             ['GET', 'removed'], ['POST', 'reload'], ['PUT', 'image'],
              ['POST', 'checkpoint'])
         {
             my ($method, $what) = @$_;

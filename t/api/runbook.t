@@ -368,6 +368,8 @@ sub everything {
     run_section('Unblock now');
     run_section('Allow the URL');
 
+    removing($count);
+
     for my $way ('Load a list without the entry', 'Stop refusing') {
         start_nodes($count);
         is(statuses($listed), $all->(403), 'before, a listed URL is blocked');
@@ -377,17 +379,47 @@ sub everything {
 
     stopping_twice($count);
 
+    confirming_service($count);
+}
+
+
+# An entry of the list and one that was added by mistake are removed.
+
+sub removing {
+    my ($count) = @_;
+
+    my $all = sub { join ' ', ($_[0]) x $count };
+    my $title = 'Remove the entry';
+
     start_nodes($count);
-    shell('echo right.example/ > local.txt');
-    add('right.example/');
+    is(statuses($listed), $all->(403), 'before, a listed URL is blocked');
+    run_section('Unblock now');
+    run_section($title);
+    is(statuses('http://other.shop.example/'), $all->(200),
+       'all that is below a removed entry passes');
+    is(statuses('http://mail.example/login/'), $all->(403),
+       'another entry blocks as before');
+    is($desk->read_file('desk/exceptions.txt'), "shop.example/\n",
+       'the entry is kept out of the next image');
+
     run_section('Block now');
-    run_section('Forget added entries');
+    $settings{ENTRY} = "ENTRY='evil.example/pay/'";
+    run_documented([$_->[0], $_->[1], '...'])
+        for grep { $_->[1] !~ /^(?:ENTRY|visit)/ } @{ $section{$title} };
     is(statuses('http://www.evil.example/pay/now'), $all->(200),
        'an entry that was added by mistake is gone');
-    is(statuses('http://right.example/'), $all->(403),
-       'another added entry is still there');
+    is($desk->read_file('desk/local.txt'), "http://own.example/\n",
+       'the entry is no longer one of the own entries');
 
-    confirming_service($count);
+    run_section('Is every node the same?', qr/uniq/);
+    run_section('Send the removals again');
+    for my $t (@nodes) {
+        $t->kill_all;
+        $t->run;
+    }
+    is(statuses('http://www.evil.example/pay/now'), $all->(200),
+       'a removed entry stays removed after kill -9 of all processes');
+    is(statuses($listed), $all->(200), 'so does one of the list');
 }
 
 
@@ -590,7 +622,7 @@ sub allowed {
     start_nodes(1);
 
     $settings{URL} = "URL='$listed'";
-    run_section('Allow the URL', qr/^each.*ALLOW.*keys/);
+    run_section('Allow the URL', qr/^each.*--data-raw/);
 
     is(statuses($_), '200', "$_ passes") for $listed, $listed =~ s/p:/ps:/r,
         $listed =~ s/example/example:81/r;
@@ -628,7 +660,7 @@ sub an_hour_later {
 
     $settings{URL} = "URL='$listed'";
     add('evil.example/pay/');
-    run_section('Allow the URL', qr/keys|printf|visit/);
+    run_section('Allow the URL', qr/--data-raw|printf/);
     is(statuses('http://evil.example/pay/'), '403', 'an entry blocks');
 
     # an image lacks the entry: as of a time less than an hour after it, then
@@ -644,7 +676,7 @@ sub an_hour_later {
            "as of $as_of->[0] seconds ago, the answer is $as_of->[1]");
     }
 
-    run_section('Allow the URL', qr/sed|build|image/);
+    run_section('Allow the URL', qr/DELETE|sed/);
     is(statuses($listed), '403', 'an allowed URL is blocked again');
 }
 

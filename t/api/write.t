@@ -42,6 +42,8 @@ $t->run;
 
 my @writes = (
     ['POST', 'zones/ids/keys', "new\n"],
+    ['POST', 'zones/ids/remove', "id1\n"],
+    ['DELETE', 'zones/ids/keys?key=id1', ''],
     ['POST', 'zones/ids/reload', ''],
     ['POST', 'zones/ids/checkpoint', ''],
     ['PUT', 'zones/ids/image', $t->read_file('two.bloom')],

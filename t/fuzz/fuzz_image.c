@@ -17,7 +17,7 @@
 #include "bloom_bytes.h"
 #include "bloom_census.h"
 #include "bloom_crc.h"
-#include "bloom_image.h"
+#include "bloom_image_reader.h"
 
 /* Offsets from docs/image-format.md. */
 #define AT_FILE_SIZE     16

@@ -179,7 +179,7 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
           invalid('bloom_zone', qw(zone file capacity fpr layout hash key
                                    journal required watch max_age must_have
                                    must_not_have min_keys max_change
-                                   huge_pages label)),
+                                   huge_pages removals label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
@@ -237,6 +237,10 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 key=%s;',
           'invalid key "%s": it must be "raw", "lower", "host" or "url"',
           '', qw(cooked));
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 removals=%s;',
+          'invalid removals "%s": it must be a count such as 10k, up to 10m, or'
+          . ' 0',
+          '', qw(-1 1.5 1x off 10000001 11m 1g 18446744073709551616 0x10));
     table('http', 'bloom_zone zone=z file=ids.bloom key=%s;',
           'invalid key "%s": it must be "raw", "lower", "host" or "url"',
           '', qw(cooked URL));
@@ -245,7 +249,8 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
         for 'capacity=1 fpr=0.5', 'capacity=10k fpr=1%', 'capacity=1M fpr=1e-9',
             'capacity=1g fpr=0.1', 'capacity=1k fpr=0.1 layout=classic',
             'fpr=0.1 capacity=1k hash=siphash key=raw layout=blocked',
-            map { "capacity=1k fpr=0.1 key=$_" } qw(lower host url);
+            map({ "capacity=1k fpr=0.1 key=$_" } qw(lower host url)),
+            map { "capacity=1k fpr=0.1 removals=$_" } qw(0 1 10k 100K);
 };
 
 
@@ -335,13 +340,32 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
               "bloom_pass absent \$uri zone=ids $parameter=fire %s;",
               'duplicate parameter "%s"', "$parameter=fire");
     }
+    my %other = (bloom_add => 'bloom_remove', bloom_remove => 'bloom_add');
     my @others = ('split=,', 'match=all', 'invalid=fire', 'empty=fire',
                   'exact', 'dry_run');
 
     table('http', 'bloom_lookup $uri $known zone=ids %s;',
           invalid('bloom_lookup', qw(zone decode)), @others);
-    table('location', 'bloom_add $uri zone=ids %s;',
-          invalid('bloom_add', qw(zone decode if)), @others);
+
+    for my $directive ('bloom_add', 'bloom_remove') {
+        my $level = "a level with keys of its own inherits none anyway";
+
+        table('location', "$directive \$uri zone=ids %s;",
+              invalid($directive, qw(zone decode if)), @others);
+        table('location', "$directive \$uri zone=ids if=%s;",
+              'invalid if "%s": it must be a condition, such as if=$variable',
+              '');
+        is_refused('location', "$directive \$uri zone=ids;\n>$directive off;",
+                   "\"$directive off\" cannot be used together with another"
+                   . " \"$directive\", because $level: remove it");
+        is_refused('location', "$directive off;\n>$directive \$uri zone=ids;",
+                   "\"$directive\" cannot be used together with"
+                   . " \"$directive off\"");
+        is_refused('location', "$directive off;\n>$directive off;",
+                   "\"$directive\" directive is duplicate");
+        is_accepted('location', "$directive \$uri zone=ids; $other{$directive}"
+                                . ' off;');
+    }
     table('location', 'bloom_pass absent $uri zone=ids decode=uri %s;',
           'duplicate parameter "%s"', qw(decode=form));
 
@@ -600,8 +624,19 @@ subtest 'nginx warns of an allow list that opens a block list' => sub {
 };
 
 
-subtest 'nginx warns of directives that can add no key' => sub {
-    for my $adds ('bloom_add $uri zone=fixed;',
+subtest 'nginx warns of directives whose keys the zone cannot take' => sub {
+    write_conf('server', '>bloom_remove $uri zone=full;');
+    my $full = $t->read_file('nginx.conf');
+    $full =~ s/^(\s*bloom_zone zone=ids .*)$/$1
+    bloom_zone zone=full capacity=10 fpr=0.1 removals=0;/m;
+    $t->write_file('nginx.conf', $full);
+    my ($code, $said) = $t->test_config;
+
+    is($code, 0, 'nginx accepts bloom_remove for a zone with removals=0');
+    like($said, qr/\[warn\] .*bloom zone "full" in .* takes none of the keys of "bloom_remove", because it has "removals=0"/,
+         'nginx warns of bloom_remove for a zone with removals=0');
+
+    for my $adds ('bloom_add $uri zone=fixed;', 'bloom_remove $uri zone=fixed;',
                   "bloom_reject absent \$uri zone=fixed;\n"
                   . 'bloom_audit 1% learn=on;')
     {
@@ -614,7 +649,7 @@ subtest 'nginx warns of directives that can add no key' => sub {
         my ($exit, $output) = $t->test_config;
         my $shown = quoted('server', $adds);
         is($exit, 0, "nginx accepts $shown");
-        like($output, qr/\[warn\] .*bloom zone "fixed" in .* takes none of the keys of "bloom_add" or "learn=on": a zone with "file=" needs a journal for them, but it has "journal=off"/,
+        like($output, qr/\[warn\] .*bloom zone "fixed" in .* takes none of the keys of "bloom_add", "bloom_remove" or "learn=on": a zone with "file=" needs a journal for them, but it has "journal=off"/,
              "nginx warns of $shown");
     }
 };

@@ -54,6 +54,7 @@ configure_rules($t, { ids => ['one', 'two'], bad => ['two'] }, <<'CONF',
         }
         location = /known { return 200 $known; }
         location = /add { bloom_add $arg_id zone=seen; return 204; }
+        location = /remove { bloom_remove $arg_id zone=seen; return 204; }
     }
     bloom_arg id $id;
 CONF
@@ -75,7 +76,7 @@ sub said {
     $t->get($path);
 
     return join '|', $t->log_since($mark)
-        =~ /\[debug\] .*?\*\d+ bloom ((?:rule|lookup|add) .*)$/mg;
+        =~ /\[debug\] .*?\*\d+ bloom ((?:rule|lookup|add|remove) .*)$/mg;
 }
 
 
@@ -143,6 +144,8 @@ subtest 'the debug log has each added key and each append' => sub {
          'an append of one key has its place in the journal');
     like($appends[1] // '', qr/^2 keys in \d+ bytes at \d+, sequence 2$/,
          'an append of a batch has the number of its keys');
+    is(said('/remove?id=old'), 'remove from zone "seen": key "old"',
+       'the log has the key of bloom_remove');
 };
 
 

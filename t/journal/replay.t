@@ -266,7 +266,7 @@ subtest 'a segment is missing' => sub {
 
 
 subtest 'a journal has a newer version' => sub {
-    my $newer = BloomTest::Journal->new(version => 2);
+    my $newer = BloomTest::Journal->new(version => 3);
     $newer->append(['n1']);
     begin_state($t, 'ids', $newer);
 

@@ -70,15 +70,15 @@ my ($journal, @at) = three_records();
 my $whole = $journal->segment;
 
 
-# ---- docs/journal-format.md, "An example" ----
+# ---- docs/journal-format.md, "An example" and "An example of version 2" ----
 
-{
+# Returns the text of an example, after a check that it shows these bytes.
+
+sub shows_bytes {
+    my ($title, $data) = @_;
+
     my ($example) = content_of("$checkout/docs/journal-format.md")
-                    =~ /^## An example\n(.*)\z/ms;
-    my $shown = BloomTest::Journal->new(
-        base => 2 * 2 ** 24, size => 2 ** 24, sequence => 42);
-    $shown->append(['one', "\x00\xff"], time => 1700000000123);
-
+                    =~ /^## \Q$title\E\n(.*?)(?=^## |\z)/ms;
     my %row;
 
     while ($example =~ /^    ([0-9a-f]{8}): ((?:[0-9a-f]{4} ){1,8})/mg) {
@@ -86,19 +86,28 @@ my $whole = $journal->segment;
         $row{$at} = $bytes =~ s/ //gr;
     }
 
-    my $data = $shown->{data};
     my $rows = 0;
 
     for (my $i = 0; $i < length $data; $i += 16) {
         my $bytes = substr($data, $i, 16);
         next if $bytes !~ /[^\0]/;
         is($row{$i}, unpack('H*', $bytes),
-           sprintf('the row of the example at %08x is right', $i));
+           sprintf('the row at %08x of "%s" is right', $i, $title));
         $rows++;
     }
 
-    is(scalar(keys %row), $rows,
-       'the example has no other rows than the segment');
+    is(scalar(keys %row), $rows, "\"$title\" has no other rows");
+
+    return $example;
+}
+
+{
+    my $shown = BloomTest::Journal->new(
+        base => 2 * 2 ** 24, size => 2 ** 24, sequence => 42);
+    $shown->append(['one', "\x00\xff"], time => 1700000000123);
+
+    my $data = $shown->{data};
+    my $example = shows_bytes('An example', $data);
 
     my ($message) = $example =~ /^    (0011 2233.*\n    2800.*)\n/m;
     $message =~ s/\s//g;
@@ -110,6 +119,15 @@ my $whole = $journal->segment;
     is_deeply([map { $_->{key_hex} // $_->{key} }
                    json_lines(journal(0, undef, '--keys', '--json', $file))],
               ['one', '00ff'], 'journal --keys reads the example');
+
+    my $second = $shown->next_segment(
+        created => 1700000000200, size => 2 ** 24,
+        salt => pack('H*', 'ffeeddccbbaa99887766554433221100'));
+    $second->append_clear(time => 1700000000300);
+    $second->append(['two', 'three'], time => 1700000000323);
+    $second->append(['two'], type => REMOVE, time => 1700000000456);
+
+    shows_bytes('An example of version 2', $second->{data});
 }
 
 
@@ -125,8 +143,9 @@ is(journal(0, undef, $file),
 
 is_deeply(json(journal(0, undef, '--json', $file)), {
     file => $file, result => 'ok', base => 0, size => SIZE,
-    created => '2023-11-14T22:13:20.000Z', used => $used, torn => 0,
-    broken => 0, missing => 0, records => 3, keys => 7,
+    version => 1, created => '2023-11-14T22:13:20.000Z', used => $used,
+    torn => 0, broken => 0, missing => 0, records => 3, keys => 7, added => 7,
+    removed => 0, restored => 0, cleared => JSON::PP::false,
     first_sequence => 1, last_sequence => 3,
     first_time => '2023-11-14T22:13:20.001Z',
     last_time => '2023-11-14T22:13:20.003Z',
@@ -382,11 +401,11 @@ for my $hit (0, 1) {
     my $none = $t->write_file('none', "one\ntwo\n");
     my $nothing = $t->write_file('nothing', '');
     my $newer = $t->write_file('newer', BloomTest::Journal
-                                        ->new(version => 2)->segment);
+                                        ->new(version => 3)->segment);
 
     journal(2, qr/none: is not a segment of a journal/, $none);
     journal(2, qr/nothing: is empty$/, $nothing);
-    journal(2, qr/newer: has version 2, .* use a newer program/, $newer);
+    journal(2, qr/newer: has version 3, .* use a newer program/, $newer);
     journal(2, qr/missing: cannot be opened: No such file/, "$dir/missing");
     journal(2, qr/null: is not a regular file/, '/dev/null');
     is(json(journal(2, qr/./, '--json', $none))->{result}, 'unreadable',
@@ -402,9 +421,9 @@ for my $hit (0, 1) {
        . ' cannot');
 
     journal(2, qr/^ngx-bloom journal: no segment or directory/);
-    journal(2, qr/-0 needs --keys, and cannot be used with --json/,
+    journal(2, qr/-0 needs --keys or --removed, and cannot be used with --json/,
             '-0', $file);
-    journal(2, qr/-0 needs --keys, and cannot be used with --json/,
+    journal(2, qr/-0 needs --keys or --removed, and cannot be used with --json/,
             '-0', '--keys', '--json', $file);
 }
 
@@ -542,12 +561,158 @@ sub directory {
 
 {
     my $path = directory('new', a => $first->segment,
-                         b => BloomTest::Journal->new(version => 2)->segment);
+                         b => BloomTest::Journal->new(version => 3)->segment);
 
-    journal(2, qr{/b: has version 2}, $path);
+    journal(2, qr{/b: has version 3}, $path);
 
     $path = directory('nothing-here', a => "one\n");
     journal(2, qr/nothing-here: contains no segment of a journal/, $path);
+}
+
+
+# ---- records of all types ----
+
+# Returns what --keys or --removed prints of segments or a directory.
+
+sub listed {
+    my ($option, @paths) = @_;
+
+    return join ' ', split /\n/, journal(0, undef, $option, @paths);
+}
+
+{
+    my $first = BloomTest::Journal->new(version => 1);
+    $first->append([qw(a b c d e f)]);
+    my $second = $first->next_segment;
+    my $removal = $second->append([qw(b c d gone)], type => REMOVE);
+    $second->append(['c'], type => RESTORE);
+    $second->append(['d']);
+    $second->append(['e', 'e'], type => REMOVE);
+    $second->append([qw(f gone)], type => REMOVE);
+    my $third = $second->next_segment;
+    $third->append(['f']);
+    $third->append(['gone'], type => RESTORE);
+
+    my $path = directory('types', 1 => $first->segment,
+                         2 => $second->segment, 3 => $third->segment);
+    my @paths = map { "$path/$_" } 1 .. 3;
+
+    is(listed('--keys', $path), 'a c d f',
+       'journal --keys leaves out keys that were removed later');
+    is(listed('--removed', $path), 'b e',
+       'journal --removed prints the keys whose last record is a removal');
+    is(listed('--keys', @paths), 'a c d f',
+       'segments that are named together are parts of one journal');
+    is(listed('--removed', @paths), 'b e',
+       'journal --removed takes segments together');
+    is(listed('--removed', $paths[1]), 'b e f gone',
+       'journal --removed of one segment knows that segment only');
+    is(listed('--keys', $paths[0], $path), 'a b c d e f a c d f',
+       'a directory is a journal of its own');
+
+    like(journal(0, undef, $path),
+         qr{^\Q$paths[0]\E:\ ok,\ .*\ 1\ record,\ 6\ keys,\ sequence\ .*\n
+            \Q$paths[1]\E:\ ok,\ .*\ 5\ records,\ 10\ keys
+                \ \(1\ added,\ 8\ removed,\ 1\ restored\),\ sequence\ .*\n
+            \Q$paths[2]\E:\ ok,\ .*\ 2\ records,\ 2\ keys
+                \ \(1\ added,\ 0\ removed,\ 1\ restored\),\ sequence\ .*\n
+            \Q$path\E:\ ok,\ 3\ segments,\ 8\ records,\ 18\ keys
+                \ \(8\ added,\ 8\ removed,\ 2\ restored\)\n\z}x,
+         'journal prints how many keys were added, removed and restored');
+
+    my $segment = json(journal(0, undef, '--json', $paths[1]));
+    is_deeply([@$segment{qw(version records keys added removed restored
+                            cleared)}],
+              [2, 5, 10, 1, 8, 1, JSON::PP::false],
+              'journal --json has the numbers of keys of each type');
+
+    my @removed = json_lines(journal(0, undef, '--removed', '--json', $path));
+    is_deeply($removed[0], {
+        key => 'b', sequence => 2, time => '2023-11-14T22:13:20.002Z',
+        position => $second->{base} + $removal,
+    }, 'journal --removed --json says where the key was removed');
+    is(journal(0, undef, '--removed', '-0', $path), "b\0e\0",
+       'journal --removed -0 ends keys with zero bytes');
+    journal(2, qr/--keys and --removed cannot be used together/,
+            '--keys', '--removed', @paths);
+}
+
+{
+    # a removal that was never published has the number of a later record
+
+    my $first = BloomTest::Journal->new;
+    $first->append(['a']);
+    $first->append(['b']);
+    my $stale = $first->next_segment(sequence => 1);
+    $stale->append(['a'], type => REMOVE);
+    my $path = directory('stale', 1 => $first->segment,
+                         2 => $stale->segment);
+
+    is(listed('--keys', '-q', $path), 'a b',
+       'a removal that was never published removes nothing');
+    is(listed('--removed', '-q', $path), '',
+       'a removal that was never published is not shown');
+}
+
+{
+    my $odd = BloomTest::Journal->new;
+    $odd->append(["a\nb", 'c']);
+    $odd->append(["a\nb"], type => REMOVE);
+    my $path = $t->write_file('odd', $odd->segment);
+
+    is(listed('--keys', $path), 'c',
+       'a removed key need not be one that can be printed');
+    journal(2, qr/the key "a\\x0ab" contains a line end/, '--removed', $path);
+}
+
+{
+    my $before = BloomTest::Journal->new;
+    $before->append(['a', 'b']);
+    $before->append(['r'], type => REMOVE);
+    my $clear = $before->next_segment;
+    $clear->append_clear;
+    $clear->append(['b']);
+    $clear->append(['s'], type => REMOVE);
+    my $path = directory('cleared', 1 => $before->segment,
+                         2 => $clear->segment);
+
+    is(listed('--keys', $path), 'b',
+       'journal --keys leaves out keys that were added before a clear');
+    is(listed('--removed', $path), 's',
+       'journal --removed leaves out keys that were removed before a clear');
+    like(journal(0, undef, "$path/2"),
+         qr/ 3 records, 2 keys \(cleared at the beginning, 1 added, 1 removed,/,
+         'journal says that a segment begins with a clear');
+
+    my $only = BloomTest::Journal->new;
+    $only->append_clear;
+    $path = $t->write_file('only-clear', $only->segment);
+    like(journal(0, undef, $path),
+         qr/ 1 record, 0 keys \(cleared at the beginning\), sequence/,
+         'journal says of a segment that it has only a clear');
+    is(json(journal(0, undef, '--json', $path))->{cleared}, JSON::PP::true,
+       'journal --json says that a segment begins with a clear');
+
+    my $late = BloomTest::Journal->new;
+    $late->append(['a']);
+    $late->append_clear;
+    $late->append(['b']);
+    $path = $t->write_file('late-clear', $late->segment);
+    journal(1, qr/40 bytes from position 168 on contain no valid record; 1/,
+            $path);
+}
+
+for my $type (4, 5, 255) {
+    my $newer = BloomTest::Journal->new;
+    $newer->append(['before']);
+    my $at = $newer->append(['k' x 17], type => $type, count => 70000);
+    $newer->append(['after']);
+    my $path = $t->write_file('newer-type', $newer->segment);
+    my $error = "newer-type: has a record of type $type at position $at, but"
+                . ' this program reads types up to 3; use a newer program';
+
+    journal(2, qr/\Q$error\E$/, @$_, $path)
+        for [], ['--keys'], ['--removed'], ['--json'];
 }
 
 
@@ -564,7 +729,18 @@ sub directory {
     my $lengths = BloomTest::Journal->new;
     $lengths->append([map { 'k' x $_ } 1, 127, 128, 300]);
 
+    my $types = BloomTest::Journal->new;
+    $types->append_clear;
+    $types->append(['added', 'again']);
+    $types->append(['added'], type => REMOVE);
+    $types->append(['again'], type => RESTORE);
+    my $newer = BloomTest::Journal->new;
+    $newer->append(['newer'], type => 5);
+    $newer->append(['behind']);
+
     my %seed = (
+        'types' => $types->{data},
+        'newer-type' => $newer->{data},
         'three-records' => $journal->{data},
         'header-alone' => BloomTest::Journal->new->{data},
         'torn' => substr($torn->{data}, 0, -9),

@@ -14,7 +14,7 @@
 
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
-#include "bloom_image.h"
+#include "bloom_image_reader.h"
 
 
 /* Offsets of the header's fields, from docs/image-format.md. */
@@ -41,6 +41,12 @@
 #define AS_OF         128
 #define BUILD_ID      136
 #define RESERVED      152
+#define EXCEPTIONS    3584            /* from here on: version 2 */
+#define EXCEPTIONS_SIZE  3592
+#define EXCEPTIONS_CRC   3600
+#define LAYERS        3608
+#define SOURCE        3632
+#define SOURCE_LEN    3648
 #define HEADER_CRC    4092
 
 
@@ -73,28 +79,42 @@ read_file(void *ctx, void *buf, size_t len, uint64_t offset)
 }
 
 
+/* Makes a file of an image, of its words and of the entries of its exceptions,
+ * image->exceptions_size bytes. */
 static inline file_t
-file_of(const bloom_image_t *given, const uint64_t *words)
+file_of(const bloom_image_t *given, const uint64_t *words,
+    const uint8_t *entries)
 {
     file_t         file;
-    uint64_t       table;
+    uint8_t       *p;
     bloom_image_t  image;
 
     image = *given;
-    table = bloom_image_table_size(&image);
 
     memset(&file, 0, sizeof(file));
     file.size = bloom_image_file_size(&image);
     file.bytes = malloc(file.size);
     assert_non_null(file.bytes);
 
-    assert_int_equal(file.size, BLOOM_IMAGE_PAGE + table
-                                + bloom_image_payload_size(&image));
+    p = file.bytes + BLOOM_IMAGE_PAGE;
+    bloom_image_seal(&image, words, p);
+    p += bloom_image_table_size(&image);
+    memcpy(p, words, bloom_image_payload_size(&image));
+    p += bloom_image_payload_size(&image);
 
-    bloom_image_seal(&image, words, file.bytes + BLOOM_IMAGE_PAGE);
+    if (image.exceptions != 0) {
+        p += bloom_image_exceptions_table_size(&image);
+        memset(p, 0, bloom_image_exceptions_padded(&image));
+        memcpy(p, entries, image.exceptions_size);
+        bloom_image_seal_exceptions(&image, p,
+                                    p - bloom_image_exceptions_table_size(
+                                            &image));
+        p += bloom_image_exceptions_padded(&image);
+    }
+
+    assert_ptr_equal(p, file.bytes + file.size);
+
     bloom_image_encode(&image, file.bytes);
-    memcpy(file.bytes + BLOOM_IMAGE_PAGE + table, words,
-           bloom_image_payload_size(&image));
 
     return file;
 }
@@ -158,21 +178,61 @@ some_bits(const bloom_image_t *image)
 }
 
 
+/* Makes entries of the number and of the size that the image states: each has a
+ * key of one byte, except the last one, which has the rest. */
+static inline uint8_t *
+some_entries(const bloom_image_t *image)
+{
+    size_t    n, len, rest;
+    uint8_t  *data, *p;
+    uint64_t  i;
+
+    data = calloc(1, image->exceptions_size + 1);
+    assert_non_null(data);
+
+    for (i = 1, p = data; i <= image->exceptions; i++) {
+        *p++ = 2;
+        bloom_put64(p, 1767225600000 + i);
+        p += 8;
+
+        rest = i < image->exceptions
+               ? 2 : (size_t) (data + image->exceptions_size - p);
+
+        for (n = 1; (rest - n) >> (7 * n) != 0; n++) { /* void */ }
+
+        for (len = rest -= n; n > 0; n--, len >>= 7) {
+            *p++ = (uint8_t) ((len & 0x7f) | (n > 1 ? 0x80 : 0));
+        }
+
+        memset(p, 'a' + (int) i % 26, rest);
+        p += rest;
+    }
+
+    assert_ptr_equal(p, data + image->exceptions_size);
+
+    return data;
+}
+
+
 static inline file_t
 example_file(const bloom_image_t *image)
 {
     file_t     file;
+    uint8_t   *entries;
     uint64_t  *words;
 
     words = some_bits(image);
-    file = file_of(image, words);
+    entries = some_entries(image);
+    file = file_of(image, words, entries);
     free(words);
+    free(entries);
 
     return file;
 }
 
 
-static bloom_image_t  blocked, classic;
+/* `removed` has exceptions, and so version 2. */
+static bloom_image_t  blocked, classic, removed;
 
 
 static inline int
@@ -183,7 +243,57 @@ make_examples(void **state)
     blocked = example(BLOOM_LAYOUT_BLOCKED, 16, 2, 3 * 512);
     classic = example(BLOOM_LAYOUT_CLASSIC, 7, 0, 5 * 512);
 
+    removed = blocked;
+    removed.exceptions = 3;
+    removed.exceptions_size = 2 * 11 + 10 + 20;
+
     return 0;
+}
+
+
+/*
+ * Reads the exceptions of an opened file.  Returns NULL, and the padded data in
+ * `entries` if that is wanted; or the reason why they were refused.
+ */
+static inline const char *
+refused_exceptions(bloom_image_reader_t *reader, uint8_t *entries)
+{
+    int       rc;
+    size_t    len;
+    uint8_t  *dst;
+    uint64_t  chunk;
+
+    for (chunk = 0; chunk < bloom_image_exceptions_chunks(&reader->image);
+         chunk++)
+    {
+        assert_int_equal(reader->next_exceptions, chunk);
+
+        len = bloom_image_exceptions_chunk_size(&reader->image, chunk);
+        dst = malloc(len);
+        assert_non_null(dst);
+
+        rc = bloom_image_next_exceptions(reader, dst);
+
+        if (rc == 1 && entries != NULL) {
+            memcpy(entries + chunk * BLOOM_IMAGE_CHUNK, dst, len);
+        }
+
+        free(dst);
+
+        if (rc == -1) {
+            assert_int_equal(reader->next_exceptions, chunk);
+            assert_true(reader->error[0] != '\0');
+            return reader->error;
+        }
+
+        assert_int_equal(rc, 1);
+        assert_int_equal(reader->len, len);
+    }
+
+    assert_int_equal(bloom_image_next_exceptions(reader, NULL), 0);
+    assert_int_equal(bloom_image_next_exceptions(reader, NULL), 0);
+
+    return NULL;
 }
 
 
@@ -241,6 +351,11 @@ refused(file_t *file, uint64_t *payload)
         }
 
         assert_int_equal(rc, 1);
+        assert_int_equal(reader.len, len);
+    }
+
+    if (refused_exceptions(&reader, NULL) != NULL) {
+        return reader.error;
     }
 
     /* after the end, the result is the end again, and nothing is read */

@@ -36,6 +36,7 @@ create(journal_t *journal, size_t size)
 
     memset(journal, 0, sizeof(*journal));
 
+    journal->segment.version = 1;
     journal->segment.base = 0x123456780;
     journal->segment.size = BLOOM_SEGMENT_SIZE;
     journal->segment.sequence = 1000;

@@ -19,7 +19,7 @@ check_round_trip(const bloom_image_t *image)
     static bloom_image_reader_t  reader;
 
     words = some_bits(image);
-    file = file_of(image, words);
+    file = file_of(image, words, NULL);
 
     read = calloc(1, bloom_image_payload_size(image));
     assert_non_null(read);

@@ -8,7 +8,7 @@
 #include "unit.h"
 
 #include "bloom_bytes.h"
-#include "bloom_image.h"
+#include "bloom_image_reader.h"
 
 #define AT_LAYOUT      48
 #define AT_K           52

@@ -11,7 +11,7 @@
 
 #include "unit.h"
 
-#include "bloom_image.h"
+#include "bloom_image_reader.h"
 
 #define VECTORS   "t/golden/*.txt"
 #define KEYS_MAX  64

@@ -43,9 +43,10 @@ corrupt_every_byte(const bloom_image_t *image)
     }
 
     assert_null(refused(&file, NULL));
-    print_message("%u corruptions of %zu bytes refused (%s)\n", count,
-                  file.size,
-                  bloom_geometry_layout_name(image->geometry.layout));
+    print_message("%u corruptions of %zu bytes refused (%s, version %u)\n",
+                  count, file.size,
+                  bloom_geometry_layout_name(image->geometry.layout),
+                  (unsigned) bloom_image_version(image));
 
     free(file.bytes);
 
@@ -62,6 +63,8 @@ test_every_damaged_byte_is_detected(void **state)
                      4096 * 255 + (4096 + 3 * 64) * 5);
     assert_int_equal(corrupt_every_byte(&classic),
                      4096 * 255 + (4096 + 5 * 64) * 5);
+    assert_int_equal(corrupt_every_byte(&removed),
+                     4096 * 255 + (4096 + 3 * 64 + 4096 + 64) * 5);
 }
 
 
@@ -116,8 +119,10 @@ check_lengths(const bloom_image_t *image)
     assert_int_equal(shorter, whole.size);
     assert_int_equal(longer, 4999);
 
-    print_message("%u truncations and %u longer files refused (%s)\n", shorter,
-                  longer, bloom_geometry_layout_name(image->geometry.layout));
+    print_message("%u truncations and %u longer files refused (%s, "
+                  "version %u)\n", shorter, longer,
+                  bloom_geometry_layout_name(image->geometry.layout),
+                  (unsigned) bloom_image_version(image));
 
     free(whole.bytes);
 }
@@ -130,6 +135,7 @@ test_files_of_a_wrong_length_are_refused(void **state)
 
     check_lengths(&blocked);
     check_lengths(&classic);
+    check_lengths(&removed);
 }
 
 
@@ -190,8 +196,8 @@ test_other_versions_and_byte_orders_are_refused(void **state)
 
     (void) state;
 
-    assert_value_refused(&blocked, VERSION, 4, 2, "has version 2, but this "
-                         "program reads versions up to 1; use a newer program");
+    assert_value_refused(&blocked, VERSION, 4, 3, "has version 3, but this "
+                         "program reads versions up to 2; use a newer program");
     assert_value_refused(&blocked, VERSION, 4, UINT32_MAX,
                          "has version 4294967295");
     assert_value_refused(&blocked, VERSION, 4, 0, "version 0 does not exist");
@@ -220,10 +226,10 @@ test_other_versions_and_byte_orders_are_refused(void **state)
     /* the header of a later version is not interpreted */
 
     file = example_file(&blocked);
-    bloom_put32(file.bytes + VERSION, 2);
+    bloom_put32(file.bytes + VERSION, 3);
     bloom_put32(file.bytes + LAYOUT, 77);
     bloom_put64(file.bytes + FILE_SIZE, 1);
-    assert_refused(&file, "has version 2");
+    assert_refused(&file, "has version 3");
     free(file.bytes);
 }
 

@@ -29,12 +29,21 @@ test_a_written_segment_header_is_read_back(void **state)
                                           BLOOM_SEGMENT_SIZE, error),
                      BLOOM_SEGMENT_OK);
 
+    assert_int_equal(segment.version, 1);
     assert_int_equal(segment.base, journal.segment.base);
     assert_int_equal(segment.size, journal.segment.size);
     assert_int_equal(segment.sequence, journal.segment.sequence);
     assert_int_equal(segment.created, journal.segment.created);
     assert_memory_equal(segment.salt, journal.segment.salt,
                         BLOOM_SEGMENT_SALT_LEN);
+
+    journal.segment.version = 2;
+    bloom_segment_encode(&journal.segment, journal.data);
+
+    assert_int_equal(bloom_segment_decode(&segment, journal.data,
+                                          BLOOM_SEGMENT_SIZE, error),
+                     BLOOM_SEGMENT_OK);
+    assert_int_equal(segment.version, 2);
 
     free(journal.data);
 }
@@ -149,7 +158,7 @@ test_refused_segment_headers_have_a_reason(void **state)
     refused(journal.data, BLOOM_SEGMENT_SIZE + 1, BLOOM_SEGMENT_DAMAGED,
             "is too long");
 
-    refused_with(&journal, 8, 2, 4, BLOOM_SEGMENT_NEWER,
+    refused_with(&journal, 8, 3, 4, BLOOM_SEGMENT_NEWER,
                  "use a newer program");
     refused_with(&journal, 12, 0x04030201, 4, BLOOM_SEGMENT_DAMAGED,
                  "big-endian byte order");
@@ -377,6 +386,75 @@ test_a_record_can_be_sealed_for_another_place(void **state)
 }
 
 
+/* Each type but an addition needs version 2.  A clear has no keys. */
+static void
+test_records_of_all_types_are_read_back(void **state)
+{
+    uint8_t               buf[64];
+    uint32_t              type;
+    uint64_t              position;
+    journal_t             journal;
+    bloom_key_t           one = { (const uint8_t *) "one", 3 };
+    bloom_key_t           key;
+    bloom_record_t        record;
+    bloom_record_maker_t  maker;
+
+    (void) state;
+
+    create(&journal, ROOM);
+    position = journal.segment.base + BLOOM_SEGMENT_HEADER;
+
+    for (type = BLOOM_RECORD_ADD; type < BLOOM_RECORD_TYPES; type++) {
+
+        memset(buf, 0xcc, sizeof(buf));
+        bloom_record_begin(&maker, buf, sizeof(buf));
+        maker.type = type;
+
+        if (type != BLOOM_RECORD_CLEAR) {
+            assert_int_equal(bloom_record_put(&maker, &one), 0);
+        }
+
+        assert_int_equal(bloom_record_size(&maker), 40);
+        assert_int_equal(bloom_record_seal(&maker, &journal.segment, position,
+                                           1000, 5),
+                         40);
+        assert_int_equal(buf[27], type);
+        assert_int_equal(buf[40], 0xcc);
+
+        assert_int_equal(bloom_record_read(&record, &journal.segment, position,
+                                           1000, buf, 40),
+                         BLOOM_RECORD_OK);
+        assert_int_equal(record.type, type);
+        assert_int_equal(record.size, 40);
+        assert_int_equal(record.time, 5);
+        assert_int_equal(bloom_record_version(type),
+                         type == BLOOM_RECORD_ADD ? 1 : 2);
+
+        if (type == BLOOM_RECORD_CLEAR) {
+            assert_int_equal(record.count, 0);
+
+        } else {
+            assert_int_equal(record.count, 1);
+            assert_int_equal(bloom_record_key(&record, &key), 1);
+            assert_memory_equal(key.data, "one", 3);
+        }
+
+        assert_int_equal(bloom_record_key(&record, &key), 0);
+    }
+
+    /* a clear is valid only as the first record of its segment */
+
+    assert_int_equal(bloom_record_seal(&maker, &journal.segment, position + 40,
+                                       1000, 5),
+                     40);
+    assert_int_equal(bloom_record_read(&record, &journal.segment,
+                                       position + 40, 1000, buf, 40),
+                     BLOOM_RECORD_BROKEN);
+
+    free(journal.data);
+}
+
+
 /* The bytes that docs/journal-format.md shows. */
 static void
 test_the_bytes_are_as_documented(void **state)
@@ -410,6 +488,7 @@ test_the_bytes_are_as_documented(void **state)
 
     (void) state;
 
+    segment.version = 1;
     segment.size = BLOOM_SEGMENT_SIZE;
     segment.base = 2 * BLOOM_SEGMENT_SIZE;
     segment.sequence = 42;
@@ -428,6 +507,87 @@ test_the_bytes_are_as_documented(void **state)
                              segment.created + 123);
     assert_int_equal(size, sizeof(expected_record));
     assert_memory_equal(buf, expected_record, size);
+}
+
+
+/* The bytes of the example of version 2. */
+static void
+test_the_bytes_of_version_2_are_as_documented(void **state)
+{
+    size_t                i, at;
+    uint8_t               data[256];
+    bloom_segment_t       segment;
+    bloom_record_maker_t  maker;
+
+    static const bloom_key_t  two = { (const uint8_t *) "two", 3 };
+    static const bloom_key_t  three = { (const uint8_t *) "three", 5 };
+
+    static const struct {
+        uint32_t            type;
+        uint64_t            time;
+        const bloom_key_t  *keys[3];
+    } records[] = {
+        { BLOOM_RECORD_CLEAR, 100, { NULL } },
+        { BLOOM_RECORD_ADD, 123, { &two, &three, NULL } },
+        { BLOOM_RECORD_REMOVE, 256, { &two, NULL } }
+    };
+
+    static const uint8_t  expected_header[] = {
+        0x02, 0x00, 0x00, 0x00, 0x04, 0x03, 0x02, 0x01
+    };
+
+    static const uint8_t  expected[128] = {
+        0x28, 0x00, 0x00, 0x00, 0x8e, 0xcf, 0x1d, 0x42,
+        0x2b, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x2c, 0x69, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
+        0x00, 0x00, 0x00, 0x03, 0x8a, 0xb2, 0x28, 0x8c,
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x30, 0x00, 0x00, 0x00, 0x3e, 0xd0, 0xf1, 0xac,
+        0x2c, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x43, 0x69, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
+        0x02, 0x00, 0x00, 0x00, 0x91, 0xb6, 0x59, 0xfd,
+        0x03, 0x74, 0x77, 0x6f, 0x05, 0x74, 0x68, 0x72,
+        0x65, 0x65, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x28, 0x00, 0x00, 0x00, 0xe1, 0x75, 0xee, 0x88,
+        0x2d, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0xc8, 0x69, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
+        0x01, 0x00, 0x00, 0x01, 0x8a, 0xd5, 0x66, 0xa5,
+        0x03, 0x74, 0x77, 0x6f, 0x00, 0x00, 0x00, 0x00
+    };
+
+    const bloom_key_t *const  *key;
+
+    (void) state;
+
+    segment.version = 2;
+    segment.size = BLOOM_SEGMENT_SIZE;
+    segment.base = 3 * BLOOM_SEGMENT_SIZE;
+    segment.sequence = 43;
+    segment.created = 0x18bcfe568c8;
+    memcpy(segment.salt, "\xff\xee\xdd\xcc\xbb\xaa\x99\x88"
+                         "\x77\x66\x55\x44\x33\x22\x11\x00", 16);
+
+    bloom_segment_encode(&segment, data);
+    assert_memory_equal(data + 8, expected_header, sizeof(expected_header));
+    assert_int_equal(bloom_get32(data + 124), 0x14feed36);
+
+    at = BLOOM_SEGMENT_HEADER;
+
+    for (i = 0; i < array_len(records); i++) {
+        bloom_record_begin(&maker, data + at, sizeof(data) - at);
+        maker.type = records[i].type;
+
+        for (key = records[i].keys; *key != NULL; key++) {
+            assert_int_equal(bloom_record_put(&maker, *key), 0);
+        }
+
+        at += bloom_record_seal(&maker, &segment, segment.base + at, 43 + i,
+                                segment.created + records[i].time);
+    }
+
+    assert_int_equal(at, sizeof(data));
+    assert_memory_equal(data + BLOOM_SEGMENT_HEADER, expected,
+                        sizeof(expected));
 }
 
 
@@ -501,7 +661,9 @@ main(void)
         cmocka_unit_test(test_keys_of_all_lengths_are_read_back),
         cmocka_unit_test(test_a_record_takes_keys_up_to_its_limits),
         cmocka_unit_test(test_a_record_can_be_sealed_for_another_place),
+        cmocka_unit_test(test_records_of_all_types_are_read_back),
         cmocka_unit_test(test_the_bytes_are_as_documented),
+        cmocka_unit_test(test_the_bytes_of_version_2_are_as_documented),
         cmocka_unit_test(test_a_record_is_valid_in_one_place_only),
     };
 

@@ -351,8 +351,19 @@ test_records_that_violate_the_format_are_broken(void **state)
     assert_int_equal(made(40, 2, "\1a"), BLOOM_RECORD_BROKEN);
     assert_int_equal(made(40, 1, "\1a\1b"), BLOOM_RECORD_BROKEN);
     assert_int_equal(made(40, 5, "\1a\1b\1c\1d"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, UINT32_MAX, "\1a\1b\1c\1d"),
+    assert_int_equal(made(40, 0xffffff, "\1a\1b\1c\1d"),
                      BLOOM_RECORD_BROKEN);
+
+    /* counts of other types, which are in byte 27 */
+
+    assert_int_equal(made(40, 1 | 1 << 24, "\1a"), BLOOM_RECORD_OK);
+    assert_int_equal(made(40, 1 << 24, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 2 | 2 << 24, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 3 << 24, ""), BLOOM_RECORD_OK);
+    assert_int_equal(made(40, 3 << 24, "\0\0\0\0\0\0\0x"),
+                     BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(40, 1 | 3 << 24, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(48, 3 << 24, ""), BLOOM_RECORD_BROKEN);
 
     /* keys */
 
@@ -397,6 +408,50 @@ test_records_that_violate_the_format_are_broken(void **state)
     memcpy(long_key + 65538, "\xe3\xff\x03", 3);
     assert_int_equal(read_made(BLOOM_RECORD_MAX + 8, 2, long_key,
                                BLOOM_RECORD_MAX - 24), BLOOM_RECORD_BROKEN);
+}
+
+
+/* A record of a type that is not known is valid, and none of its keys is. */
+static void
+test_records_of_unknown_types_are_found(void **state)
+{
+    uint8_t         *h;
+    uint32_t         type;
+    journal_t        journal;
+    bloom_key_t      key;
+    bloom_record_t   record;
+
+    (void) state;
+
+    create(&journal, ROOM);
+    append_text(&journal, "before");
+    append_text(&journal, "newer");
+    append_text(&journal, "after");
+
+    h = journal.data + journal.at[1];
+
+    for (type = BLOOM_RECORD_TYPES; type <= 255; type++) {
+        bloom_put32(h + 24, 0xabcdef | type << 24);
+        make_checksums(&journal, journal.at[1], 40);
+
+        assert_int_equal(read_at(&journal, journal.at[1], 1001),
+                         BLOOM_RECORD_OK);
+        assert_int_equal(find_from(1, 1001), 0);
+        assert_int_equal(record.type, type);
+        assert_int_equal(record.count, 0xabcdef);
+        assert_int_equal(record.size, 40);
+        assert_int_equal(bloom_record_key(&record, &key), 0);
+        assert_int_equal(read_at(&journal, journal.at[2], 1002),
+                         BLOOM_RECORD_OK);
+    }
+
+    /* if its bytes are damaged, it is broken like any other record */
+
+    h[32] ^= 1;
+    assert_int_equal(read_at(&journal, journal.at[1], 1001),
+                     BLOOM_RECORD_BROKEN);
+
+    free(journal.data);
 }
 
 
@@ -565,6 +620,7 @@ main(void)
         cmocka_unit_test(test_zeros_between_records_are_damage),
         cmocka_unit_test(test_sequence_numbers_show_gaps_and_old_records),
         cmocka_unit_test(test_records_that_violate_the_format_are_broken),
+        cmocka_unit_test(test_records_of_unknown_types_are_found),
         cmocka_unit_test(test_a_record_within_a_key_is_not_found),
         cmocka_unit_test(test_a_hostile_segment_is_searched_quickly),
         cmocka_unit_test(test_a_tail_ends_at_its_last_byte_that_is_not_zero),

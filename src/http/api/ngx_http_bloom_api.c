@@ -17,6 +17,7 @@
 #include "ngx_http_bloom_metrics.h"
 #include "ngx_http_bloom_page.h"
 #include "ngx_http_bloom_rates.h"
+#include "ngx_http_bloom_removed.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_task.h"
 #include "ngx_http_bloom_turns.h"
@@ -56,6 +57,7 @@ static ngx_int_t ngx_http_bloom_api_no_route(ngx_http_request_t *r,
     ngx_str_t *path);
 static const char *ngx_http_bloom_api_hint(ngx_http_request_t *r,
     ngx_str_t *path);
+static ngx_uint_t ngx_http_bloom_api_is_of_keys(ngx_str_t *path);
 static ngx_int_t ngx_http_bloom_api_call(ngx_http_request_t *r,
     ngx_http_bloom_api_route_t *route, ngx_bloom_zone_t *zone);
 static ngx_uint_t ngx_http_bloom_api_is_cross_site(ngx_http_request_t *r);
@@ -71,9 +73,11 @@ static ngx_int_t ngx_http_bloom_api_zone(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 
 
-#define NGX_HTTP_BLOOM_GET   NGX_HTTP_GET|NGX_HTTP_HEAD, ngx_string("GET, HEAD")
-#define NGX_HTTP_BLOOM_POST  NGX_HTTP_POST, ngx_string("POST")
-#define NGX_HTTP_BLOOM_PUT   NGX_HTTP_PUT, ngx_string("PUT")
+#define NGX_HTTP_BLOOM_GET                                                    \
+    NGX_HTTP_GET|NGX_HTTP_HEAD, ngx_string("GET, HEAD")
+#define NGX_HTTP_BLOOM_POST    NGX_HTTP_POST, ngx_string("POST")
+#define NGX_HTTP_BLOOM_PUT     NGX_HTTP_PUT, ngx_string("PUT")
+#define NGX_HTTP_BLOOM_DELETE  NGX_HTTP_DELETE, ngx_string("DELETE")
 
 static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 
@@ -100,6 +104,17 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_keys_post, "adds the keys in the body; ?durable=true "
                                 "waits until they are on disk" },
+
+    { NGX_HTTP_BLOOM_DELETE, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_WRITE, 1,
+      ngx_http_bloom_keys_delete, "removes the key K of ?key=K" },
+
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/remove"), NGX_HTTP_BLOOM_WRITE, 1,
+      ngx_http_bloom_keys_post_remove, "removes the keys in the body; "
+                                       "?durable=true waits until the removal "
+                                       "is on disk" },
+
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/removed"), NGX_HTTP_BLOOM_WRITE, 0,
+      ngx_http_bloom_removed_get, "lists the removed keys" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), NGX_HTTP_BLOOM_READ, 1,
       ngx_http_bloom_lookup_post, "looks up the keys in the body" },
@@ -328,25 +343,15 @@ ngx_http_bloom_api_no_route(ngx_http_request_t *r, ngx_str_t *path)
 static const char *
 ngx_http_bloom_api_hint(ngx_http_request_t *r, ngx_str_t *path)
 {
-    /* "curl -T FILE URL/" appends the name of the file */
-
-    if ((path->len < sizeof("/keys") - 1
-         || ngx_strncmp(path->data + path->len - (sizeof("/keys") - 1), "/keys",
-                        sizeof("/keys") - 1)
-            != 0)
-        && ngx_strlcasestrn(path->data, path->data + path->len,
-                            (u_char *) "/keys/", sizeof("/keys/") - 2)
-           == NULL)
-    {
+    if (!ngx_http_bloom_api_is_of_keys(path)) {
         return "";
     }
 
     switch (r->method) {
 
     case NGX_HTTP_DELETE:
-        return ": a Bloom filter cannot forget a key; build an image without "
-               "the key, with an --as-of more than an hour after the key was "
-               "last added, and load that image";
+        return ": remove a key by DELETE zones/NAME/keys?key=K, and many keys "
+               "by POST zones/NAME/remove";
 
     case NGX_HTTP_PUT:
         return ": send keys by POST, the keys of a file by \"curl "
@@ -355,6 +360,33 @@ ngx_http_bloom_api_hint(ngx_http_request_t *r, ngx_str_t *path)
     default:
         return "";
     }
+}
+
+
+/* Returns 1 if a part of a path is "keys" or "remove", not only the last one:
+ * "curl -T FILE URL/" appends the name of the file. */
+static ngx_uint_t
+ngx_http_bloom_api_is_of_keys(ngx_str_t *path)
+{
+    size_t   len;
+    u_char  *p, *slash, *end;
+
+    end = path->data + path->len;
+
+    for (p = path->data; p < end; p += len + 1) {
+
+        slash = ngx_strlchr(p, end, '/');
+
+        len = (slash != NULL ? slash : end) - p;
+
+        if ((len == 4 && ngx_strncmp(p, "keys", 4) == 0)
+            || (len == 6 && ngx_strncmp(p, "remove", 6) == 0))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

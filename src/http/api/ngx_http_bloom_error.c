@@ -29,6 +29,7 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
     { 405, "method_not_allowed" },
     { 409, "load_in_progress" },
     { 409, "no_additions" },
+    { 409, "no_removals" },
     { 409, "not_possible" },
     { 412, "generation_changed" },
     { 413, "too_large" },

@@ -14,7 +14,6 @@ static void ngx_http_bloom_json_object(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const char *object);
 static void ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
-static void ngx_http_bloom_json_time(ngx_http_bloom_text_t *text, uint64_t ms);
 
 
 void
@@ -105,14 +104,9 @@ ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
 
     case NGX_HTTP_BLOOM_STATS_TIME:
 
-        n = ngx_http_bloom_stats_number(stats, field);
-
-        if (n != 0) {
-            ngx_http_bloom_json_time(text, n);
-            return;
-        }
-
-        break;
+        ngx_http_bloom_json_time(text,
+                                 ngx_http_bloom_stats_number(stats, field));
+        return;
 
     case NGX_HTTP_BLOOM_STATS_STRING:
 
@@ -144,11 +138,15 @@ ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
 }
 
 
-/* Writes a time in the format of RFC 3339, in UTC. */
-static void
+void
 ngx_http_bloom_json_time(ngx_http_bloom_text_t *text, uint64_t ms)
 {
     ngx_tm_t  tm;
+
+    if (ms == 0) {
+        ngx_http_bloom_text_printf(text, "null");
+        return;
+    }
 
     ngx_gmtime((time_t) (ms / 1000), &tm);
 

@@ -51,8 +51,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "checks_total", "answer=\"unknown\"", NULL },
     { "counters.invalid", COUNTER(NGX_BLOOM_COUNTER_INVALID), ALWAYS,
       "invalid_keys_total", NULL,
-      "Number of keys, looked up or to be added, that are invalid in the "
-      "image's key form or contain a query argument that has several "
+      "Number of keys, looked up or to be added or removed, that are invalid "
+      "in the image's key form or contain a query argument that has several "
       "different values." },
     { "counters.rejected", COUNTER(NGX_BLOOM_COUNTER_REJECTED), ALWAYS,
       "requests_total", "decision=\"rejected\"",
@@ -68,6 +68,15 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "filter; already_present: the filter already answered present." },
     { "counters.already_present", COUNTER(NGX_BLOOM_COUNTER_ALREADY_PRESENT),
       ALWAYS, "additions_total", "result=\"already_present\"", NULL },
+    { "counters.removed_keys", COUNTER(NGX_BLOOM_COUNTER_REMOVED), ALWAYS,
+      "removals_total", "result=\"removed\"",
+      "Number of keys that were to be removed; removed: the key was present; "
+      "absent: the key was absent already; refused: bloom_remove could not "
+      "remove the key, which stays present." },
+    { "counters.removals_absent", COUNTER(NGX_BLOOM_COUNTER_REMOVED_ABSENT),
+      ALWAYS, "removals_total", "result=\"absent\"", NULL },
+    { "counters.removals_refused", COUNTER(NGX_BLOOM_COUNTER_NOT_REMOVED),
+      ALWAYS, "removals_total", "result=\"refused\"", NULL },
 
     { "feedback.absent", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_ABSENT), ALWAYS,
       "feedback_requests_total", "result=\"absent\"",
@@ -136,6 +145,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     { "image", OBJECT, IF(SERVING), MEMBER },
     { "filter", OBJECT, IF(SERVING), MEMBER },
+    { "removals", OBJECT, ALWAYS, MEMBER },
     { "memory", OBJECT, ALWAYS, MEMBER },
     { "journal", OBJECT, ALWAYS, MEMBER },
     { "counters", OBJECT, ALWAYS, MEMBER },
@@ -194,6 +204,13 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "image_fpr", NULL,
       "False-positive rate that the image that serves has once it holds as "
       "many keys as its capacity." },
+
+    { "removals.limit", NUMBER(info.removals), ALWAYS,
+      "removed_keys_limit", NULL,
+      "Number of removed keys that the zone has room for (removals)." },
+    { "removals.count", NUMBER(info.removed), ALWAYS,
+      "removed_keys", NULL,
+      "Number of keys that are removed from the filter that serves." },
 
     { "memory.zone_bytes", NUMBER(info.size), ALWAYS,
       "zone_bytes", NULL,

@@ -143,7 +143,7 @@ ngx_http_bloom_upload_max(ngx_bloom_zone_t *zone)
 
     ngx_memzero(&image, sizeof(bloom_image_t));
 
-    image.geometry.bits = (uint64_t) zone->bank_size * 8;
+    image.geometry.bits = (uint64_t) zone->image_room * 8;
 
     return bloom_image_file_size(&image);
 }

@@ -7,11 +7,14 @@ package BloomTest::Journal;
 #
 #   my $journal = BloomTest::Journal->new(base => 0, sequence => 1);
 #   $journal->append(['one', 'two'], time => 1700000000123);
+#   $journal->append(['two'], type => REMOVE);
+#   $journal->append_clear      before any other record
 #   $journal->segment           returns the bytes of the file, `size` of them
 #   $journal->next_segment      returns an empty segment that follows it
 #
 # Fields that are not given to new() have the values below.  Fields that are
-# given to append() replace those of the record, right or wrong.
+# given to append() replace those of the record, right or wrong.  A segment gets
+# version 2 with its first record that needs it, unless its version was given.
 
 use strict;
 use warnings;
@@ -23,11 +26,18 @@ use Test::More ();
 
 use BloomTest::Image qw(crc32c);
 
-our @EXPORT = qw(begin_state write_segments read_journal);
+our @EXPORT = qw(begin_state write_segments read_journal
+                 ADD REMOVE RESTORE CLEAR);
 
 use constant {
     HEADER => 128,
     RECORD => 32,
+
+    # the types of records
+    ADD => 0,
+    REMOVE => 1,
+    RESTORE => 2,
+    CLEAR => 3,
 };
 
 sub new {
@@ -37,7 +47,7 @@ sub new {
         version => 1, order => 0x01020304, size => 262144, base => 0,
         sequence => 1, created => 1700000000000,
         salt => pack('H*', '00112233445566778899aabbccddeeff'),
-        reserved => '', records => [], %field,
+        reserved => '', records => [], given => $field{version}, %field,
     }, $class;
 
     $self->{used} = HEADER;
@@ -86,11 +96,17 @@ sub append {
     my %record = (
         position => $self->{base} + $at, size => RECORD + length $body,
         sequence => $self->{next}, time => $self->{created} + $self->{next},
-        count => scalar @$keys, body => $body, %field,
+        count => scalar @$keys, type => ADD, body => $body, %field,
     );
 
+    if ($record{type} != ADD && !$self->{given}) {
+        $self->{version} = 2;
+        substr($self->{data}, 0, HEADER) = $self->header;
+    }
+
     my $size = pack('L<', $record{size});
-    my $rest = pack('Q< Q< L< L<', @record{qw(sequence time count)},
+    my $rest = pack('Q< Q< L< L<', @record{qw(sequence time)},
+                    $record{count} | $record{type} << 24,
                     crc32c($record{body}));
     my $checksum = crc32c($self->{salt} . pack('Q<', $record{position})
                                 . $size . $rest);
@@ -100,6 +116,14 @@ sub append {
     $self->{next} = $record{sequence} + 1;
 
     return $at;
+}
+
+
+sub append_clear {
+    my ($self, %field) = @_;
+
+    return $self->append([], type => CLEAR, body => "\0" x 8, %field,
+                         size => RECORD + 8);
 }
 
 

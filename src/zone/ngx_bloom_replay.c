@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * The covered keys are a set in memory of this process, which doubles its room
+ * when it is full.
+ */
+
+#include "ngx_bloom_replay.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_journal_survey.h"
+#include "ngx_bloom_replace.h"
+
+#include <sys/random.h>
+
+
+/* Bytes of the journal that one step replays. */
+#define NGX_BLOOM_REPLAY_STEP     (256 * 1024)
+
+/* A replay is at the end when fewer bytes of the journal than this are left.
+ * The switch replays them while it blocks appending. */
+#define NGX_BLOOM_REPLAY_REST     (256 * 1024)
+
+/* The room for covered keys at first. */
+#define NGX_BLOOM_REPLAY_COVERED  1024
+
+
+static ngx_int_t ngx_bloom_replay_open(ngx_bloom_replay_t *replay);
+static ngx_int_t ngx_bloom_replay_next(ngx_bloom_replay_t *replay);
+static ngx_int_t ngx_bloom_replay_done(ngx_bloom_replay_t *replay);
+static ngx_int_t ngx_bloom_replay_record(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record);
+static ngx_int_t ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record);
+static ngx_int_t ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
+    bloom_exception_t *exception, ngx_uint_t newer);
+static ngx_int_t ngx_bloom_replay_cover(ngx_bloom_replay_t *replay,
+    const bloom_exception_t *exception);
+static ngx_int_t ngx_bloom_replay_grow(ngx_bloom_replay_t *replay,
+    uint64_t bytes);
+static ngx_int_t ngx_bloom_replay_put(ngx_bloom_replay_t *replay,
+    const bloom_exception_t *exception);
+static void ngx_bloom_replay_set(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record);
+static ngx_int_t ngx_bloom_replay_settle(ngx_bloom_replay_t *replay);
+static void ngx_bloom_replay_forget(ngx_bloom_replay_t *replay);
+static ngx_int_t ngx_bloom_replay_fails(ngx_bloom_replay_t *replay,
+    ngx_err_t err, const char *error);
+
+
+void
+ngx_bloom_replay_begin(ngx_bloom_replay_t *replay, ngx_bloom_zone_t *zone)
+{
+    ngx_memzero(replay, sizeof(ngx_bloom_replay_t));
+
+    replay->zone = zone;
+    replay->now = ngx_bloom_time();
+    replay->judging = 1;
+}
+
+
+ngx_int_t
+ngx_bloom_replay_step(ngx_bloom_replay_t *replay)
+{
+    uint64_t   until;
+    ngx_int_t  rc;
+
+    if (replay->zone->state == NULL) {
+        return NGX_OK;
+    }
+
+    if (!replay->reading && ngx_bloom_replay_open(replay) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    until = replay->reader.position + NGX_BLOOM_REPLAY_STEP;
+
+    do {
+        rc = ngx_bloom_replay_next(replay);
+
+        if (rc == NGX_DONE) {
+            return ngx_bloom_replay_done(replay);
+        }
+
+        if (rc != NGX_OK) {
+            return NGX_ERROR;
+        }
+    } while (replay->reader.position < until);
+
+    return NGX_AGAIN;
+}
+
+
+ngx_int_t
+ngx_bloom_replay_rest(ngx_bloom_replay_t *replay)
+{
+    ngx_int_t  rc;
+
+    replay->reader.limit = ngx_bloom_state_tail(replay->zone->state);
+
+    for ( ;; ) {
+        rc = ngx_bloom_replay_next(replay);
+
+        if (rc != NGX_OK) {
+            return (rc == NGX_DONE) ? NGX_OK : NGX_ERROR;
+        }
+
+        ngx_bloom_fault("rest");
+    }
+}
+
+
+/* Opens the journal for the first replay or, if there is nothing to judge, for
+ * the second.  Returns NGX_OK or NGX_ERROR. */
+static ngx_int_t
+ngx_bloom_replay_open(ngx_bloom_replay_t *replay)
+{
+    u_char               error[sizeof(replay->error)];
+    uint64_t             from, limit, first;
+    ngx_err_t            err;
+    ngx_int_t            rc;
+    ngx_bloom_state_t   *state;
+    ngx_bloom_reader_t  *reader;
+
+    state = replay->zone->state;
+    reader = &replay->reader;
+
+    /* an instance that starts alone has not filled the control page yet */
+
+    limit = NGX_BLOOM_TO_THE_END;
+
+    if (state->control->end[0].sequence != 0) {
+        limit = ngx_bloom_state_tail(state);
+    }
+
+    rc = ngx_bloom_replace_settle(state);
+
+    from = state->control->begin;
+
+    if (rc == NGX_OK && replay->position != 0) {
+        rc = ngx_bloom_segment_find(state, replay->position - 1, &from);
+    }
+
+    if (rc == NGX_OK && replay->judging) {
+
+        if (replay->cut == UINT64_MAX) {
+            replay->judging = 0;
+            replay->judged = UINT64_MAX;
+
+        } else if (bloom_exceptions_count(&replay->bits.exceptions) == 0) {
+
+            /* segments of version 1 remove nothing */
+
+            rc = ngx_bloom_journal_first_v2(state, &first);
+
+            if (rc == NGX_DONE) {
+                replay->judging = 0;
+                replay->judged = limit;
+                rc = NGX_OK;
+
+            } else {
+                from = ngx_max(from, first);
+            }
+        }
+    }
+
+    if (rc == NGX_ERROR) {
+        err = ngx_errno;
+        ngx_bloom_print(error, sizeof(error), "\"%V/journal.%016xL\" cannot be "
+                        "opened%s", &state->path, from,
+                        ngx_bloom_io_advice(err));
+
+        return ngx_bloom_replay_fails(replay, err, (char *) error);
+    }
+
+    if (replay->position != 0 && from >= replay->position) {
+        from = replay->position - 1;     /* the reader will find none there */
+    }
+
+    if (ngx_bloom_reader_open(reader, state, from, limit) != NGX_OK) {
+        return ngx_bloom_replay_fails(replay, ngx_errno,
+                                      "no memory to read the journal");
+    }
+
+    if (from == 0) {
+        reader->sequence = 1;
+    }
+
+    /* everything before a checkpoint's position was on disk */
+
+    reader->promised = ngx_max(reader->promised, replay->position);
+
+    replay->reading = 1;
+
+    ngx_log_debug4(NGX_LOG_DEBUG_CORE, replay->zone->shm_zone->shm.log, 0,
+                   "bloom zone \"%V\": load %s \"%V\" from the segment at "
+                   "%uL", &replay->zone->name,
+                   replay->judging ? "judges" : "replays", &state->path, from);
+
+    return NGX_OK;
+}
+
+
+/* Replays one record.  Returns NGX_OK, NGX_DONE at the end, or NGX_ERROR. */
+static ngx_int_t
+ngx_bloom_replay_next(ngx_bloom_replay_t *replay)
+{
+    ngx_int_t        rc;
+    bloom_record_t   record;
+
+    rc = ngx_bloom_reader_next(&replay->reader, &record);
+
+    if (rc == NGX_ERROR) {
+        return ngx_bloom_replay_fails(replay, replay->reader.err,
+                                      (char *) replay->reader.error);
+    }
+
+    return (rc == NGX_OK) ? ngx_bloom_replay_record(replay, &record) : rc;
+}
+
+
+static ngx_int_t
+ngx_bloom_replay_record(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record)
+{
+    if (replay->judging) {
+
+        /* a checkpoint has judged what is before its position */
+
+        return replay->reader.position > replay->position
+               ? ngx_bloom_replay_judge(replay, record) : NGX_OK;
+    }
+
+    ngx_bloom_replay_set(replay, record);
+
+    if (replay->reader.position <= replay->judged) {
+        return NGX_OK;
+    }
+
+    /* the covered keys are settled before the first record that was appended
+     * after the judging */
+
+    return ngx_bloom_replay_settle(replay) == NGX_OK
+           ? ngx_bloom_replay_judge(replay, record) : NGX_ERROR;
+}
+
+
+/* Continues at the journal's end.  Returns what ngx_bloom_replay_step()
+ * returns. */
+static ngx_int_t
+ngx_bloom_replay_done(ngx_bloom_replay_t *replay)
+{
+    ngx_bloom_reader_t  *reader;
+
+    reader = &replay->reader;
+
+    if (replay->judging) {
+        replay->judging = 0;
+        replay->judged = reader->limit;
+
+        ngx_bloom_reader_close(reader);
+        replay->reading = 0;
+
+        return NGX_AGAIN;
+    }
+
+    if (ngx_bloom_replay_settle(replay) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (reader->limit == NGX_BLOOM_TO_THE_END) {
+        return NGX_OK;
+    }
+
+    ngx_bloom_fault("replayed");
+
+    /* records were appended meanwhile */
+
+    reader->limit = ngx_bloom_state_tail(replay->zone->state);
+
+    return reader->limit - reader->position < NGX_BLOOM_REPLAY_REST
+           ? NGX_OK : NGX_AGAIN;
+}
+
+
+/*
+ * Judges the record that was read last.  Returns NGX_OK, or NGX_ERROR with what
+ * has failed.
+ */
+static ngx_int_t
+ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record)
+{
+    uint64_t           time, newest, position;
+    unsigned           kinds;
+    bloom_record_t     keys;
+    bloom_exception_t  exception;
+
+    newest = replay->reader.newest;
+    position = replay->reader.position;
+
+    if (record->type != BLOOM_RECORD_REMOVE
+        && bloom_exceptions_count(&replay->bits.exceptions) == 0
+        && bloom_exceptions_count(&replay->covered) == 0)
+    {
+        return NGX_OK;
+    }
+
+    /* if the time is not credible, a clock was wrong: in doubt, a removal is
+     * forgotten */
+
+    time = record->time;
+
+    if (time > replay->now + NGX_BLOOM_CLOCKS_DIFFER) {
+        time = ngx_min(newest, time);
+    }
+
+    keys = *record;
+    exception.kinds = BLOOM_EXCEPTION_REMOVED;
+    exception.time = record->time;
+    exception.position = position;
+
+    while (bloom_record_key(&keys, &exception.key)) {
+
+        if (ngx_bloom_zone_canonical(replay->bits.form, &exception.key) != NULL)
+        {
+            continue;
+        }
+
+        if (record->type == BLOOM_RECORD_REMOVE) {
+            if (ngx_bloom_replay_remove(replay, &exception,
+                                        time > replay->truth)
+                != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+
+            continue;
+        }
+
+        if (record->type == BLOOM_RECORD_ADD) {
+            kinds = BLOOM_EXCEPTION_KINDS;
+
+        } else if (record->type == BLOOM_RECORD_RESTORE) {
+            kinds = BLOOM_EXCEPTION_REMOVED;
+
+        } else {
+            continue;
+        }
+
+        (void) bloom_exceptions_drop(&replay->covered, exception.key.data,
+                                     exception.key.len, kinds, UINT64_MAX);
+
+        /* an image that covers an addition knows better what came after it */
+
+        if (record->type == BLOOM_RECORD_ADD
+            && ngx_max(record->time, newest) < replay->cut)
+        {
+            continue;
+        }
+
+        (void) bloom_exceptions_drop(&replay->bits.exceptions,
+                                     exception.key.data, exception.key.len,
+                                     kinds, position);
+    }
+
+    return NGX_OK;
+}
+
+
+/* Judges a removed key.  Returns NGX_OK, or NGX_ERROR with what has failed. */
+static ngx_int_t
+ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
+    bloom_exception_t *exception, ngx_uint_t newer)
+{
+    if (newer) {
+        (void) bloom_exceptions_drop(&replay->covered, exception->key.data,
+                                     exception->key.len,
+                                     BLOOM_EXCEPTION_KINDS, UINT64_MAX);
+
+        return ngx_bloom_replay_put(replay, exception);
+    }
+
+    if (ngx_bloom_zone_has(&replay->bits, &exception->key)) {
+        return NGX_OK;
+    }
+
+    return ngx_bloom_replay_cover(replay, exception);
+}
+
+
+static ngx_int_t
+ngx_bloom_replay_cover(ngx_bloom_replay_t *replay,
+    const bloom_exception_t *exception)
+{
+    while (replay->memory == NULL
+           || bloom_exceptions_put(&replay->covered, exception) == -1)
+    {
+        if (ngx_bloom_replay_grow(replay, exception->key.len) != NGX_OK) {
+            return ngx_bloom_replay_fails(replay, ngx_errno, "no memory to "
+                                          "replay the removals of the journal");
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* Doubles the room for covered keys, and at least by `bytes`. */
+static ngx_int_t
+ngx_bloom_replay_grow(ngx_bloom_replay_t *replay, uint64_t bytes)
+{
+    size_t               size;
+    void                *memory;
+    uint64_t             room, cursor;
+    uint8_t              secret[BLOOM_HASH_KEY_LEN];
+    bloom_exception_t    exception;
+    bloom_exceptions_t   set;
+
+    static u_char        buf[BLOOM_EXCEPTION_KEY_MAX];
+
+    room = ngx_max(2 * replay->room, NGX_BLOOM_REPLAY_COVERED);
+    room += bytes / BLOOM_EXCEPTION_KEY_USUAL;
+
+    size = bloom_exceptions_size(room, room * BLOOM_EXCEPTION_KEY_USUAL);
+
+    if (posix_memalign(&memory, 64, size) != 0) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(memory, size);
+
+    if (getrandom(secret, BLOOM_HASH_KEY_LEN, 0) == -1) {
+        free(memory);
+        return NGX_ERROR;
+    }
+
+    bloom_exceptions_attach(&set, memory, room,
+                            room * BLOOM_EXCEPTION_KEY_USUAL);
+    bloom_exceptions_init(&set, secret);
+
+    cursor = 0;
+
+    while (replay->memory != NULL
+           && bloom_exceptions_next(&replay->covered, &cursor, &exception, buf))
+    {
+        (void) bloom_exceptions_put(&set, &exception);
+    }
+
+    free(replay->memory);
+
+    replay->covered = set;
+    replay->memory = memory;
+    replay->room = room;
+
+    return NGX_OK;
+}
+
+
+/* Makes a key an exception of the bank.  Returns NGX_OK, or NGX_ERROR if there
+ * is no room. */
+static ngx_int_t
+ngx_bloom_replay_put(ngx_bloom_replay_t *replay,
+    const bloom_exception_t *exception)
+{
+    if (bloom_exceptions_put(&replay->bits.exceptions, exception) == -1) {
+        replay->full = 1;
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Sets the bits of the keys of a record, unless the image covers it.  A
+ * record's age is the time it states; no record is older than one before it.
+ */
+static void
+ngx_bloom_replay_set(ngx_bloom_replay_t *replay, const bloom_record_t *record)
+{
+    ngx_bloom_zone_tally_t  tally;
+
+    if (record->type != BLOOM_RECORD_ADD
+        || ngx_max(record->time, replay->reader.newest) < replay->cut)
+    {
+        return;
+    }
+
+    ngx_bloom_zone_set(&replay->bits, record->keys, record->end, &tally);
+
+    replay->records++;
+    replay->keys += tally.keys;
+}
+
+
+/* Makes the covered keys that are present exceptions, when all records that
+ * were judged have been set.  Returns NGX_OK or NGX_ERROR. */
+static ngx_int_t
+ngx_bloom_replay_settle(ngx_bloom_replay_t *replay)
+{
+    uint64_t           cursor;
+    bloom_exception_t  exception;
+
+    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
+
+    cursor = 0;
+
+    while (replay->memory != NULL
+           && bloom_exceptions_next(&replay->covered, &cursor, &exception, buf))
+    {
+        if (ngx_bloom_zone_has(&replay->bits, &exception.key)
+            && ngx_bloom_replay_put(replay, &exception) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    ngx_bloom_replay_forget(replay);
+
+    return NGX_OK;
+}
+
+
+/* Forgets the covered keys. */
+static void
+ngx_bloom_replay_forget(ngx_bloom_replay_t *replay)
+{
+    free(replay->memory);
+
+    replay->memory = NULL;
+    replay->room = 0;
+    ngx_memzero(&replay->covered, sizeof(bloom_exceptions_t));
+}
+
+
+void
+ngx_bloom_replay_end(ngx_bloom_replay_t *replay)
+{
+    ngx_bloom_replay_forget(replay);
+
+    if (replay->reading) {
+        ngx_bloom_reader_close(&replay->reader);
+        replay->reading = 0;
+    }
+}
+
+
+static ngx_int_t
+ngx_bloom_replay_fails(ngx_bloom_replay_t *replay, ngx_err_t err,
+    const char *error)
+{
+    replay->err = err;
+    ngx_cpystrn(replay->error, (u_char *) error, sizeof(replay->error));
+
+    return NGX_ERROR;
+}

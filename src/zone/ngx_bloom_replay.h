@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * A replay applies records of the journal to the bank that a load fills.
+ *
+ * An addition sets bits, which the image may have set as well, and which cannot
+ * be cleared.  So a load replays the journal twice:
+ *
+ *     judge     while the bank has the bits of the image alone: find out which
+ *               keys the journal has removed in the end
+ *     set       set the bits of additions
+ *
+ * The order of the records decides about a key.  A removal that is newer than
+ * the image makes the key an exception.  About an older removal the image is
+ * the truth: if it has the key, the key was added again; if it does not, an
+ * addition before the removal must not bring the key back, although the image
+ * may not cover it: such a key is *covered*, and becomes an exception if the
+ * bits that were set since say that it is present.
+ *
+ * Records that were appended after the judging are judged after their bits have
+ * been set: all of them are newer than the image.
+ */
+
+#ifndef _NGX_BLOOM_REPLAY_H_INCLUDED_
+#define _NGX_BLOOM_REPLAY_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "ngx_bloom_journal.h"
+#include "ngx_bloom_zone.h"
+
+#pragma GCC visibility push(hidden)
+
+
+typedef struct {
+    ngx_bloom_zone_t       *zone;
+
+    /* set by the caller after ngx_bloom_replay_begin() */
+    ngx_bloom_zone_bits_t   bits;        /* of the bank */
+    uint64_t                cut;         /* the image covers additions older
+                                            than this time, ms since 1970;
+                                            UINT64_MAX: there is no bank, and
+                                            the journal is only read */
+    uint64_t                truth;       /* the image is the truth about
+                                            removals up to this time */
+    uint64_t                position;    /* of a checkpoint, which has what the
+                                            journal says before; or 0 */
+
+    uint64_t                records;     /* records of additions replayed */
+    uint64_t                keys;        /* keys of these records */
+
+    uint64_t                now;         /* when the replay began */
+    ngx_uint_t              judging;     /* 1: the first of the two replays */
+    uint64_t                judged;      /* records before this position of the
+                                            journal have been judged */
+    ngx_uint_t              reading;     /* 1: the reader is open */
+    ngx_bloom_reader_t      reader;
+
+    bloom_exceptions_t      covered;
+    void                   *memory;      /* of `covered`; NULL: none */
+    uint64_t                room;        /* keys that `covered` has room for */
+
+    /* the last failure */
+    ngx_uint_t              full;        /* 1: there is no room for the removed
+                                            keys */
+    ngx_err_t               err;
+    u_char                  error[NGX_MAX_PATH + BLOOM_RECORD_ERROR_LEN];
+} ngx_bloom_replay_t;
+
+
+/* Initialises a replay of the zone's journal. */
+void ngx_bloom_replay_begin(ngx_bloom_replay_t *replay,
+    ngx_bloom_zone_t *zone);
+
+/*
+ * Replays a piece of the journal, which takes about a millisecond.  Returns
+ * NGX_AGAIN if there is more to do; NGX_OK at the journal's present end, and
+ * for a zone without one; NGX_ERROR with `full`, or with `err` and `error`.
+ */
+ngx_int_t ngx_bloom_replay_step(ngx_bloom_replay_t *replay);
+
+/* Replays what was appended since the last step.  The caller holds the lock
+ * `append`.  Returns NGX_OK or NGX_ERROR. */
+ngx_int_t ngx_bloom_replay_rest(ngx_bloom_replay_t *replay);
+
+/* Closes the reader and frees memory; may be called at any time. */
+void ngx_bloom_replay_end(ngx_bloom_replay_t *replay);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_BLOOM_REPLAY_H_INCLUDED_ */
