@@ -412,6 +412,25 @@ subtest 'keys in a key form' => sub {
 };
 
 
+subtest 'removed keys of an image are absent' => sub {
+    start_with('bad', '');
+    is(api($t, POST => 'zones/ids/remove', body => "own\nid1\n")->status, 200,
+       'keys are removed');
+    $t->write_file('removed.bloom', api($t, GET => 'zones/ids/image')->body);
+    end();
+
+    start_with('removed', 'must_not_have=must-not.txt');
+    is(($t->test_config)[0], 0, 'nginx -t knows that the key is removed');
+    is(ask($t, 'ids', 'id2'), '1', 'the image is accepted');
+    end();
+
+    set_up('must_have=must.txt');
+    like(($t->test_config)[1], qr/lacks the key "id1" of line 1/,
+         'nginx -t knows that a key of must_have is removed');
+    like($t->run_fails, qr/lacks the key "id1" of line 1/, 'so does a start');
+};
+
+
 subtest 'many keys are looked up in steps' => sub {
     my @keys = keys_of('key', 60_000);
 
