@@ -208,7 +208,8 @@ check_excerpt() {
 
 # check_snippet LINE TEXT: checks that nginx accepts the text in an http block or,
 # if it begins with a location, in a server.  The zones "ids", "good" and "bad" (of
-# the form url), an image "urls" of that form and the upstream "backend" exist.
+# the form url), an image "urls" of that form with files of keys, and
+# the upstream "backend" exist.
 
 check_snippet() {
     local dir=$scratch/snippet said zone form block=$2
@@ -226,6 +227,8 @@ check_snippet() {
     [ -e "$dir/urls.bloom" ] \
     || ngx-bloom build -q -o "$dir/urls.bloom" --key url - \
                  <<< 'evil.example/' || return
+    echo evil.example > "$dir/always-listed.txt"
+    echo own.example > "$dir/own-sites.txt"
 
     {
         echo "load_module $module; pid nginx.pid; error_log stderr;"

@@ -86,6 +86,7 @@ static const option_t  options[] = {
     { 0, "allow-empty", NULL, offsetof(build_t, allow_empty), options_take_flag,
       "write an image even if there are no keys" },
     OPTIONS_GROUP(guards_options, offsetof(build_t, guards)),
+    OPTIONS_GROUP(guards_key_options, offsetof(build_t, guards)),
     OPTIONS_JSON(build_t),
     { 0 }
 };
@@ -306,6 +307,8 @@ build_image(build_t *build, output_t *out, char **names, int n,
     bloom_image_t      *image;
     collect_options_t  *from;
 
+    static const bloom_exceptions_t  none;
+
     from = &build->from;
     image = &build->image;
 
@@ -338,7 +341,7 @@ build_image(build_t *build, output_t *out, char **names, int n,
                    : keystore_count(from->store, from->threads, NULL, NULL,
                                     NULL);
 
-    rc = guards_check(&build->guards, out, image, from->quiet);
+    rc = guards_check(&build->guards, out->name, image, from->quiet);
 
     if (rc != CLI_OK) {
         return rc;
@@ -355,7 +358,12 @@ build_image(build_t *build, output_t *out, char **names, int n,
         keystore_insert(from->store, &image->geometry, words, from->threads);
     }
 
-    rc = key_options_write_exceptions(from, counts);
+    rc = guards_check_keys(&build->guards, out->name, image, words,
+                           &none);
+
+    if (rc == CLI_OK) {
+        rc = key_options_write_exceptions(from, counts);
+    }
 
     if (rc == CLI_OK) {
         rc = image_write(out, image, words, NULL, NULL);
@@ -485,7 +493,7 @@ const command_t  cmd_build = {
     .options = options,
     .values = &values,
     .members = members,
-    .status = GUARDS_STATUS,
+    .status = GUARDS_KEY_STATUS,
     .examples =
         "ngx-bloom build -o ids.bloom -p 0.001 ids.txt\n"
         "psql -Atc 'select id from t' > ids.txt && ngx-bloom build -o "

@@ -674,7 +674,7 @@ run(char **operands, int n, void *values)
 
         import_findings_measure(&findings, &import->f, (uint64_t *) bits.data);
 
-        rc = guards_check(&import->guards, &out, image, import->quiet);
+        rc = guards_check(&import->guards, out.name, image, import->quiet);
     }
 
     if (rc == CLI_OK) {

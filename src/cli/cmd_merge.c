@@ -289,7 +289,7 @@ merge_all(merge_t *merge, output_t *out)
 
     count_items(merge);
 
-    refused = rc == CLI_OK ? guards_check(&merge->guards, out, &merge->image,
+    refused = rc == CLI_OK ? guards_check(&merge->guards, out->name, &merge->image,
                                           merge->quiet)
               : CLI_ERROR;
 

@@ -15,6 +15,7 @@
 #include "bloom_census.h"
 #include "cli.h"
 #include "command.h"
+#include "guards.h"
 #include "image_read.h"
 #include "json.h"
 #include "units.h"
@@ -22,6 +23,7 @@
 
 
 typedef struct {
+    guards_t  guards;
     int       quiet;
     int       json;
     int       several;                   /* images */
@@ -36,6 +38,8 @@ typedef struct {
 
 
 static const option_t  options[] = {
+    OPTIONS_GROUP(guards_options, offsetof(verify_t, guards)),
+    OPTIONS_GROUP(guards_key_options, offsetof(verify_t, guards)),
     OPTIONS_QUIET(verify_t),
     { 0, "json", NULL, offsetof(verify_t, json), options_take_flag,
       "print JSON; with several images, an object per line" },
@@ -43,20 +47,17 @@ static const option_t  options[] = {
 };
 
 
-/* Reads the chunks of an image whose header is good. */
+/* Reads the chunks of an image and counts their bits. */
 static int
-examine(image_read_t *read, findings_t *findings)
+read_chunks(image_read_t *read, bloom_census_t *census)
 {
-    int                      rc;
-    void                    *chunk;
-    uint64_t                 i;
-    bloom_census_t           census;
-    const bloom_geometry_t  *g;
+    int        rc;
+    void      *chunk;
+    uint64_t   i;
 
-    g = &read->image.geometry;
     chunk = cli_alloc(BLOOM_IMAGE_CHUNK);
 
-    memset(&census, 0, sizeof(census));
+    memset(census, 0, sizeof(*census));
     rc = CLI_OK;
 
     for (i = 0; i < bloom_image_chunks(&read->image); i++) {
@@ -66,15 +67,42 @@ examine(image_read_t *read, findings_t *findings)
             break;
         }
 
-        bloom_census(&census, g, chunk,
+        bloom_census(census, &read->image.geometry, chunk,
                      bloom_image_chunk_size(&read->image, i)
                      / sizeof(uint64_t));
     }
 
     free(chunk);
 
-    if (rc == CLI_OK) {
-        rc = image_read_removed(read);
+    return (rc == CLI_OK) ? image_read_removed(read) : rc;
+}
+
+
+/* Reads and checks an image whose header is good. */
+static int
+examine(verify_t *verify, image_read_t *read, findings_t *findings)
+{
+    int                      rc;
+    guards_t                *guards;
+    bloom_census_t           census;
+    const bloom_geometry_t  *g;
+
+    g = &read->image.geometry;
+    guards = &verify->guards;
+
+    if (guards->must_have == NULL && guards->must_not_have == NULL) {
+        rc = read_chunks(read, &census);
+
+    } else {
+        rc = image_read_all(read);
+
+        if (rc == CLI_OK) {
+            census = image_read_census(&read->image, read->words);
+        }
+    }
+
+    if (rc != CLI_OK) {
+        return rc;
     }
 
     findings->fill_ratio = bloom_census_fill(&census);
@@ -82,27 +110,39 @@ examine(image_read_t *read, findings_t *findings)
     findings->items = bloom_census_items(&census, g);
     findings->items_error = bloom_geometry_items_error(g, findings->items);
 
+    rc = guards_check(guards, read->path, &read->image, verify->quiet);
+
+    if (rc == CLI_OK) {
+        rc = guards_check_keys(guards, read->path, &read->image, read->words,
+                               &read->removed.set);
+    }
+
     return rc;
 }
 
 
 static void
-print_json(const image_read_t *read, int rc, const findings_t *findings,
-    int compact)
+print_json(const verify_t *verify, const image_read_t *read, int rc,
+    const findings_t *findings)
 {
     json_t  json;
 
     static const char  *const results[] = { "ok", "damaged", "unreadable" };
 
-    json_begin(&json, compact);
+    json_begin(&json, verify->several);
 
     json_text(&json, "file", read->path);
-    json_text(&json, "result", results[rc]);
 
-    if (rc != CLI_OK) {
+    if (verify->guards.error[0] != '\0') {
+        json_text(&json, "result", "refused");
+        json_text(&json, "error", verify->guards.error);
+
+    } else if (rc != CLI_OK) {
+        json_text(&json, "result", results[rc]);
         json_text(&json, "error", read->error);
 
     } else {
+        json_text(&json, "result", results[rc]);
         json_count(&json, "items", read->image.items);
         json_count(&json, "estimated_items", findings->items);
         json_number(&json, "estimated_items_error", findings->items_error);
@@ -143,12 +183,14 @@ show(image_read_t *read, int rc, void *data)
     verify_t    *verify = data;
     findings_t   findings;
 
+    verify->guards.error[0] = '\0';
+
     if (rc == CLI_OK) {
-        rc = examine(read, &findings);
+        rc = examine(verify, read, &findings);
     }
 
     if (verify->json) {
-        print_json(read, rc, &findings, verify->several);
+        print_json(verify, read, rc, &findings);
 
     } else if (rc == CLI_OK && !verify->quiet) {
         print_text(read, &findings);
@@ -163,6 +205,12 @@ run(char **operands, int n, void *values)
 {
     verify_t  *verify = values;
 
+    if (verify->guards.max_change != 0 && verify->guards.replaces == NULL) {
+        return cli_misuse("--max-change needs --replaces, the image to compare "
+                          "with");
+    }
+
+    verify->guards.written = 1;
     verify->several = n > 1;
 
     return image_read_each(operands, n, show, verify);
@@ -175,8 +223,8 @@ static const command_member_t  members[] = {
     { NULL, "for each image, an object:" },
     { "file", "the name of the image file" },
     { "result",
-      "the verdict: ok; damaged, also if the file is not an image; or "
-      "unreadable" },
+      "the verdict: ok; damaged, also if the file is not an image; "
+      "unreadable; or refused, by a guard such as --min-keys" },
     { "error", "unless the result is ok: what is wrong" },
     { NULL, "also, if the result is ok:" },
     { "items", "the number of distinct keys that the header states" },
@@ -199,14 +247,20 @@ const command_t  cmd_verify = {
         "Checks every byte of images against their checksums. For each good "
         "image it prints the fill ratio, the false-positive rate, and an "
         "estimate of the number of keys with its standard error, all "
-        "computed from the bits.",
+        "computed from the bits.\n\n"
+        "The options that refuse an image are those of build, and the "
+        "parameters of the directive bloom_zone that have the same names. "
+        "--max-change needs --replaces here. With --must-have and "
+        "--must-not-have, the whole image is read into memory.",
     .options = options,
     .values = &values,
-    .status = "0 all images are good; 1 some file is damaged or is not an "
-              "image; 2 some file cannot be read.",
+    .status = "0 all images are good; 1 some file is damaged, is not an image "
+              "or is refused; 2 some file cannot be read.",
     .members = members,
     .examples =
         "ngx-bloom verify ids.bloom\n"
-        "ngx-bloom verify -q ids.bloom.new && mv ids.bloom.new ids.bloom\n",
+        "ngx-bloom verify -q ids.bloom.new && mv ids.bloom.new ids.bloom\n"
+        "ngx-bloom verify --max-change 20% --replaces ids.bloom new.bloom\n"
+        "ngx-bloom verify --must-have must.txt new.bloom\n",
     .run = run
 };

@@ -1,51 +1,56 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file compares an image that is about to be written with --min-keys, and
- * with the header of the image that it replaces.
+ * This file compares an image with limits, with the header of the image that it
+ * replaces, and with files of keys.
  */
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bloom_form.h"
+#include "bloom_guard.h"
 #include "cli.h"
 #include "guards.h"
+#include "image_lookup.h"
 #include "image_read.h"
+#include "keystream.h"
 #include "units.h"
 
-#define CHANGE_MAX  1000000              /* percent */
 
-/* Far below the change of one key in the largest filter. */
-#define ROUNDING    1e-14
+/* What is looked up: keys of one file. */
+typedef struct {
+    guards_t             *guards;
+    const char           *name;          /* of the image */
+    const char           *option;
+    const char           *path;
+    int                   wanted;        /* 1: the image must have them */
+    const bloom_image_t  *image;
+    const uint64_t       *words;
+    const bloom_exceptions_t  *removed;
+    keyform_t             keyform;
+    uint64_t              line;
+    uint64_t              keys;
+} samples_t;
 
 
 /* Takes "20%" or "off". */
 static int
 take_change(const option_t *option, const char *text, void *to)
 {
-    char    *end;
     double  *change = to;
 
     *change = 0;
 
-    if (strcmp(text, "off") == 0) {
-        return CLI_OK;
-    }
-
-    if (text[0] >= '0' && text[0] <= '9'
-        && strspn(text, "0123456789.") == strlen(text) - 1)
+    if (strcmp(text, "off") == 0
+        || (parse_percent(text, change) == 0 && *change > 0
+            && *change <= BLOOM_GUARD_CHANGE_MAX))
     {
-        *change = strtod(text, &end) / 100;
-
-        if (strcmp(end, "%") == 0 && *change > 0
-            && *change <= CHANGE_MAX / 100)
-        {
-            return CLI_OK;
-        }
+        return CLI_OK;
     }
 
     return options_wrong(option, text, "must be a percentage such as 20%%, or "
@@ -55,13 +60,12 @@ take_change(const option_t *option, const char *text, void *to)
 
 const option_t  guards_options[] = {
     { 0, "min-keys", "N", offsetof(guards_t, min_keys), options_take_count,
-      "refuse to write an image with fewer distinct keys than N, with k, m or "
-      "g", .is = "a number of keys", 0, BLOOM_CAPACITY_MAX },
+      "refuse an image with fewer distinct keys than N, with k, m or g",
+      .is = "a number of keys", 0, BLOOM_CAPACITY_MAX },
     { 0, "max-change", "PERCENT", offsetof(guards_t, max_change), take_change,
-      "refuse to write an image that has another key form than the image that "
-      "it replaces, or whose number of distinct keys differs from that image's "
-      "by more than PERCENT, such as 20%; off allows every change (default: "
-      "off)" },
+      "refuse an image that has another key form than the image that it "
+      "replaces, or whose number of distinct keys differs from that image's by "
+      "more than PERCENT, such as 20%; off allows every change (default: off)" },
     { 0, "replaces", "IMAGE", offsetof(guards_t, replaces), options_take_text,
       "the image with which --max-change compares; for a script that writes "
       "the new image beside the old one and renames it later (default: the "
@@ -69,51 +73,85 @@ const option_t  guards_options[] = {
     { 0 }
 };
 
+const option_t  guards_key_options[] = {
+    { 0, "must-have", "FILE", offsetof(guards_t, must_have), options_take_text,
+      "refuse an image that lacks a key of FILE; a key a line, lines that "
+      "begin with # or ! are comments, and so is the rest of a line after \" "
+      "#\"" },
+    { 0, "must-not-have", "FILE", offsetof(guards_t, must_not_have),
+      options_take_text,
+      "refuse an image in which a lookup of a key of FILE finds the key" },
+    { 0 }
+};
+
+
+/* Prints why an image is refused, and keeps it in guards->error. */
+static void __attribute__((format(printf, 3, 4)))
+refuse(guards_t *guards, const char *name, const char *fmt, ...)
+{
+    va_list  args;
+
+    va_start(args, fmt);
+    (void) vsnprintf(guards->error, sizeof(guards->error), fmt, args);
+    va_end(args);
+
+    cli_error("%s: %s", name, guards->error);
+}
+
+
+/* Returns how a message about what an image has begins. */
+static const char *
+has(const guards_t *guards)
+{
+    return guards->written ? "refused: it has" : "not written: it would have";
+}
+
+
+static const char *
+not(const guards_t *guards)
+{
+    return guards->written ? "refused" : "not written";
+}
+
 
 /* Returns CLI_OK, or CLI_NO after a message. */
 static int
-compare(const guards_t *guards, const output_t *out,
-    const bloom_image_t *image, const bloom_image_t *old)
+compare(guards_t *guards, const char *name, const bloom_image_t *image,
+    const bloom_image_t *old)
 {
     char    allowed[UNITS_LEN], change[UNITS_LEN];
     double  differs;
 
     if (image->key_form != old->key_form) {
-        cli_error("%s: not written: it would have the key form %s, and the "
-                  "image that it replaces has %s, so keys that are found now "
-                  "would not be found; correct --key, or use --max-change off "
-                  "if the change is right", out->name,
-                  bloom_form_name(image->key_form),
-                  bloom_form_name(old->key_form));
+        refuse(guards, name, "%s the key form %s, and the image that it "
+               "replaces has %s, so keys that are found now would not be "
+               "found; correct --key, or use --max-change off if the change "
+               "is right", has(guards), bloom_form_name(image->key_form),
+               bloom_form_name(old->key_form));
         return CLI_NO;
     }
 
-    if (old->items == 0) {
+    differs = bloom_guard_change(old->items, image->items);
+
+    if (!bloom_guard_exceeds(differs, guards->max_change)) {
         return CLI_OK;
     }
 
-    differs = fabs((double) image->items - (double) old->items)
-              / (double) old->items;
-
-    if (differs <= guards->max_change * (1 + ROUNDING)) {
-        return CLI_OK;
-    }
-
-    cli_error("%s: not written: it would have %" PRIu64 " distinct key%s, %s "
-              "%s than the %" PRIu64 " of the image that it replaces, and "
-              "--max-change allows %s; check the input, or use --max-change "
-              "off if the change is right", out->name, image->items,
-              CLI_S(image->items), format_rate(change, differs),
-              image->items < old->items ? "fewer" : "more", old->items,
-              format_rate(allowed, guards->max_change));
+    refuse(guards, name, "%s %" PRIu64 " distinct key%s, %s %s than the %"
+           PRIu64 " of the image that it replaces, and --max-change allows "
+           "%s; check the input, or use --max-change off if the change is "
+           "right", has(guards), image->items, CLI_S(image->items),
+           format_rate(change, differs),
+           image->items < old->items ? "fewer" : "more", old->items,
+           format_rate(allowed, guards->max_change));
 
     return CLI_NO;
 }
 
 
 int
-guards_check(const guards_t *guards, const output_t *out,
-    const bloom_image_t *image, int quiet)
+guards_check(guards_t *guards, const char *name, const bloom_image_t *image,
+    int quiet)
 {
     int            rc;
     const char    *path;
@@ -121,10 +159,9 @@ guards_check(const guards_t *guards, const output_t *out,
     image_read_t   old;
 
     if (image->items < guards->min_keys) {
-        cli_error("%s: not written: it would have %" PRIu64 " distinct key%s, "
-                  "and --min-keys demands %" PRIu64 "; check the input",
-                  out->name, image->items, CLI_S(image->items),
-                  guards->min_keys);
+        refuse(guards, name, "%s %" PRIu64 " distinct key%s, and --min-keys "
+               "demands %" PRIu64 "; check the input", has(guards),
+               image->items, CLI_S(image->items), guards->min_keys);
         return CLI_NO;
     }
 
@@ -132,7 +169,7 @@ guards_check(const guards_t *guards, const output_t *out,
         return CLI_OK;
     }
 
-    path = guards->replaces != NULL ? guards->replaces : out->name;
+    path = guards->replaces != NULL ? guards->replaces : name;
 
     if (stat(path, &st) == -1 && errno == ENOENT) {
 
@@ -145,15 +182,176 @@ guards_check(const guards_t *guards, const output_t *out,
     }
 
     if (image_read_header(&old, path) != CLI_OK) {
-        cli_error("%s: not written: --max-change cannot compare it with %s; "
-                  "repair or remove that file, or use --max-change off",
-                  out->name, path);
+        refuse(guards, name, "%s: --max-change cannot compare it with %s; "
+               "repair or remove that file, or use --max-change off",
+               not(guards), path);
         return CLI_ERROR;
     }
 
-    rc = compare(guards, out, image, &old.image);
+    rc = compare(guards, name, image, &old.image);
 
     image_read_free(&old);
+
+    return rc;
+}
+
+
+/* Looks up the key of a line.  Returns CLI_OK; CLI_NO or CLI_ERROR after a
+ * message. */
+static int
+check_key(samples_t *samples, const bloom_key_t *key)
+{
+    char             shown[KEYFORM_SHOWN], found[KEYFORM_SHOWN];
+    guards_t        *guards;
+    image_lookup_t   lookup;
+
+    guards = samples->guards;
+    samples->keys++;
+
+    image_lookup(&lookup, samples->image, samples->words, samples->removed,
+                 &samples->keyform, key);
+
+    if (key->len > BLOOM_GUARD_LINE_MAX) {
+        lookup.why = "is longer than 65535 bytes";
+    }
+
+    keyform_show(shown, key);
+
+    if (lookup.why != NULL) {
+        refuse(guards, samples->name, "%s: \"%s\" %s; correct line %" PRIu64
+               " of %s %s", not(guards), shown, lookup.why, samples->line,
+               samples->option, samples->path);
+        return CLI_ERROR;
+    }
+
+    if (samples->wanted && lookup.expression == NULL) {
+        refuse(guards, samples->name, "%s: it lacks the key \"%s\" of line %"
+               PRIu64 " of %s %s; check the input", not(guards), shown,
+               samples->line, samples->option, samples->path);
+        return CLI_NO;
+    }
+
+    if (!samples->wanted && lookup.expression != NULL) {
+        refuse(guards, samples->name, "%s: it has the key \"%s\"%s%s%s of line "
+               "%" PRIu64 " of %s %s; take it out of the input or, if it is "
+               "not there, build the image again, with another seed",
+               not(guards), shown, lookup.form.n > 1 ? ", by \"" : "",
+               lookup.form.n > 1 ? keyform_show(found, lookup.expression) : "",
+               lookup.form.n > 1 ? "\"," : "", samples->line,
+               samples->option, samples->path);
+        return CLI_NO;
+    }
+
+    return CLI_OK;
+}
+
+
+static int
+unreadable(const samples_t *samples)
+{
+    refuse(samples->guards, samples->name, "%s: %s %s cannot be read",
+           not(samples->guards), samples->option, samples->path);
+
+    return CLI_ERROR;
+}
+
+
+/* Looks up the keys of a file.  Returns as check_key() does. */
+static int
+check_file(samples_t *samples)
+{
+    int                 rc, more;
+    keystream_t         stream;
+    bloom_key_t         key;
+    const uint8_t      *pos;
+    keystream_block_t   block;
+
+    if (keystream_open(&stream, samples->path, BLOOM_SPLIT_LINES) != 0) {
+        return unreadable(samples);
+    }
+
+    memset(&block, 0, sizeof(block));
+    rc = CLI_OK;
+
+    while ((more = keystream_next(&stream, &block, 0)) == 1) {
+
+        pos = block.data;
+
+        while (rc == CLI_OK
+               && bloom_guard_next(&key, &pos, block.data + block.len,
+                                   &samples->line))
+        {
+            if (key.len != 0) {
+                rc = check_key(samples, &key);
+            }
+        }
+
+        if (rc != CLI_OK) {
+            break;
+        }
+    }
+
+    free(block.data);
+    keystream_close(&stream);
+
+    if (rc != CLI_OK) {
+        return rc;
+    }
+
+    if (more == -1) {
+        return unreadable(samples);
+    }
+
+    if (samples->keys == 0) {
+        refuse(samples->guards, samples->name, "%s: %s %s has no key; write "
+               "one into it, or leave out the option", not(samples->guards),
+               samples->option, samples->path);
+        return CLI_ERROR;
+    }
+
+    return CLI_OK;
+}
+
+
+int
+guards_check_keys(guards_t *guards, const char *name,
+    const bloom_image_t *image, const uint64_t *words,
+    const bloom_exceptions_t *removed)
+{
+    int        i, rc;
+    samples_t  samples;
+
+    const struct {
+        const char  *option;
+        const char  *path;
+        int          wanted;
+    } files[] = {
+        { "--must-have", guards->must_have, 1 },
+        { "--must-not-have", guards->must_not_have, 0 },
+    };
+
+    rc = CLI_OK;
+
+    for (i = 0; i < 2 && rc == CLI_OK; i++) {
+
+        if (files[i].path == NULL) {
+            continue;
+        }
+
+        memset(&samples, 0, sizeof(samples));
+        samples.guards = guards;
+        samples.name = name;
+        samples.option = files[i].option;
+        samples.path = files[i].path;
+        samples.wanted = files[i].wanted;
+        samples.image = image;
+        samples.words = words;
+        samples.removed = removed;
+
+        keyform_begin(&samples.keyform, image->key_form);
+        rc = check_file(&samples);
+        keyform_free(&samples.keyform);
+    }
 
     return rc;
 }

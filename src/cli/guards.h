@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Guards hold a new image against limits and against the image that it
- * replaces, before it is written.  A query that ends halfway makes an image
- * that is whole and lacks most keys; only its number of keys shows that.
+ * Guards check a new image before it replaces another.  A query that ends
+ * halfway makes an image that is whole and lacks most keys; only its number of
+ * keys shows that.  A list that was mixed up shows by keys that it has always
+ * had, or must never have.  nginx has the same guards: src/core/bloom_guard.h.
  */
 
 #ifndef GUARDS_H
 #define GUARDS_H
 
+#include "bloom_exceptions.h"
 #include "bloom_image.h"
 #include "options.h"
-#include "output.h"
 
 
 /* The options; a member that is 0 or NULL was not given. */
@@ -19,24 +20,40 @@ typedef struct {
     uint64_t     min_keys;
     double       max_change;             /* a part of the old number of keys */
     const char  *replaces;               /* NULL: the file of -o */
+    const char  *must_have;              /* files of keys */
+    const char  *must_not_have;
+
+    int          written;                /* 1: the image is not to be written;
+                                            it is there already */
+    char         error[1024];            /* why an image was refused: a phrase
+                                            that follows its name */
 } guards_t;
 
 
-/* The options for a group whose values are a guards_t. */
-extern const option_t guards_options[];
+/* The options for groups whose values are a guards_t: for the number of keys,
+ * and for single keys. */
+extern const option_t  guards_options[];
+extern const option_t  guards_key_options[];
 
 
 /*
- * Checks an image whose number of items and key form are known.  Returns
- * CLI_OK; CLI_NO after a message, if a guard refuses the image; or CLI_ERROR
- * after a message, if the old image cannot be read.
+ * Each function checks the image `name`: the first its number of items and its
+ * key form, the second its keys.  Returns CLI_OK; CLI_NO after a message, if a
+ * guard refuses the image; or CLI_ERROR after a message, if a guard cannot be
+ * checked.
  */
-int guards_check(const guards_t *guards, const output_t *out,
+int guards_check(guards_t *guards, const char *name,
     const bloom_image_t *image, int quiet);
+int guards_check_keys(guards_t *guards, const char *name,
+    const bloom_image_t *image, const uint64_t *words,
+    const bloom_exceptions_t *removed);
 
 /* The exit statuses of a command that has guards, for command_t. */
 #define GUARDS_STATUS                                                        \
     "0 success, 1 --min-keys or --max-change refused the image, 2 an error"
+#define GUARDS_KEY_STATUS                                                    \
+    "0 success, 1 --min-keys, --max-change, --must-have or --must-not-have " \
+    "refused the image, 2 an error"
 
 
 #endif /* GUARDS_H */

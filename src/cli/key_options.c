@@ -34,26 +34,15 @@ take_list(const option_t *option, const char *text, void *to)
 static int
 take_limit(const option_t *option, const char *text, void *to)
 {
-    char             *end;
-    double            percent;
     collect_limit_t  *limit = to;
 
-    limit->relative = text[strspn(text, "0123456789.")] == '%';
+    limit->relative = parse_percent(text, &limit->share) == 0;
 
-    if (!limit->relative) {
-        if (parse_count(text, &limit->count) == 0
-            && limit->count <= BLOOM_CAPACITY_MAX)
-        {
-            return CLI_OK;
-        }
-
-    } else {
-        percent = strtod(text, &end);
-
-        if (end != text && strcmp(end, "%") == 0 && percent <= 100) {
-            limit->share = percent / 100;
-            return CLI_OK;
-        }
+    if (limit->relative ? limit->share <= 1
+                        : (parse_count(text, &limit->count) == 0
+                           && limit->count <= BLOOM_CAPACITY_MAX))
+    {
+        return CLI_OK;
     }
 
     return options_wrong(option, text, "must be a number of lines, such as 10, "

@@ -147,7 +147,7 @@ int list_is_address(const bloom_key_t *text);
 int list_is_sink(const bloom_key_t *text);
 
 /* Returns the length of a scheme with its colon and slashes, "https://", at the
- * beginning of a text; 0 if there is none. */
+ * beginning of a text; 0 if the text has no scheme. */
 size_t list_scheme(const bloom_key_t *text);
 
 /* Removes "*." and dots from the beginning of a name. */

@@ -89,7 +89,7 @@ list_rpz_end(const uint8_t *p, const uint8_t *end, int *open)
 }
 
 
-/* Takes the next word of a record.  Returns 0 if there is none. */
+/* Takes the next word of a record.  Returns 0 at the end of the record. */
 static int
 next_word(bloom_key_t *text, bloom_key_t *word)
 {
@@ -248,7 +248,7 @@ apply(list_rpz_t *zone, const record_t *record)
 
 
 /* Finds the part of the owner before the zone's name.  Returns NULL, or the
- * reason why there is none. */
+ * reason why the record is skipped. */
 static const char *
 find_trigger(const list_rpz_t *zone, const record_t *record,
     bloom_key_t *trigger)

@@ -27,7 +27,7 @@ static const int  signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE,
 
 
 /* Returns the index of a file, or of a free place if the name is NULL; -1 if
- * there is none. */
+ * the file is not registered, or no place is free. */
 static int
 place_of(const char *name)
 {

@@ -37,6 +37,13 @@ parse_rate(const char *text, double *value)
 }
 
 
+int
+parse_percent(const char *text, double *share)
+{
+    return bloom_units_percent(text, strlen(text), share);
+}
+
+
 /* Parses a fraction of a second after a dot, to milliseconds. */
 static int
 parse_fraction(const char **text, uint64_t *ms)

@@ -21,6 +21,9 @@ int parse_count(const char *text, uint64_t *value);
 int parse_bytes(const char *text, uint64_t *value);
 int parse_rate(const char *text, double *value);
 
+/* 20% or 0.5%, of any size, to 0.2 or 0.005. */
+int parse_percent(const char *text, double *share);
+
 /* 2026-11-21T10:00:00Z (RFC 3339) or Unix seconds, to milliseconds. */
 int parse_time(const char *text, uint64_t *ms);
 

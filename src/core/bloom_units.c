@@ -112,3 +112,34 @@ bloom_units_rate(const char *text, size_t len, double *rate)
 
     return 0;
 }
+
+
+int
+bloom_units_percent(const char *text, size_t len, double *part)
+{
+    char    copy[64], *end;
+    double  percent;
+
+    if (len == 0 || len >= sizeof(copy)) {
+        return -1;
+    }
+
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+
+    /* no sign, no space, no exponent, and a digit before a dot */
+
+    if (copy[0] == '.' || strspn(copy, "0123456789.") + 1 != len) {
+        return -1;
+    }
+
+    percent = strtod(copy, &end);
+
+    if (end == copy || end != copy + len - 1 || *end != '%') {
+        return -1;
+    }
+
+    *part = percent / 100;
+
+    return 0;
+}

@@ -29,6 +29,9 @@ int bloom_units_bytes(const char *text, size_t len, uint64_t *bytes);
 /* Reads a rate, 0 < rate < 1, such as "0.001", "1e-3" or "0.1%". */
 int bloom_units_rate(const char *text, size_t len, double *rate);
 
+/* Reads a percentage of any size, such as "20%" or "0.5%", as 0.2 or 0.005. */
+int bloom_units_percent(const char *text, size_t len, double *part);
+
 
 #pragma GCC visibility pop
 

@@ -63,6 +63,21 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
     { ngx_string("max_age="), offsetof(ngx_http_bloom_conf_params_t, max_age),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
+    { ngx_string("must_have="),
+      offsetof(ngx_http_bloom_conf_params_t, must_have),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
+    { ngx_string("must_not_have="),
+      offsetof(ngx_http_bloom_conf_params_t, must_not_have),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
+    { ngx_string("min_keys="), offsetof(ngx_http_bloom_conf_params_t, min_keys),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
+    { ngx_string("max_change="),
+      offsetof(ngx_http_bloom_conf_params_t, max_change),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
     { ngx_string("huge_pages="),
     offsetof(ngx_http_bloom_conf_params_t, huge_pages),
       NGX_HTTP_BLOOM_CONF_ZONE },

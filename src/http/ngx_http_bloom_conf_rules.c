@@ -16,6 +16,7 @@ static char *ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
+static uint32_t ngx_http_bloom_conf_rules_form(ngx_bloom_zone_t *zone);
 static void ngx_http_bloom_conf_rules_warn_pass(ngx_conf_t *cf,
     ngx_http_bloom_rule_t *pass, ngx_uint_t n);
 static char *ngx_http_bloom_conf_rules_to(ngx_conf_t *cf, ngx_str_t *to,
@@ -577,6 +578,16 @@ ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
 }
 
 
+/* Returns the key form of the images of a zone, as far as the configuration
+ * tells: an image may be missing. */
+static uint32_t
+ngx_http_bloom_conf_rules_form(ngx_bloom_zone_t *zone)
+{
+    return zone->key_form != -1 ? (uint32_t) zone->key_form
+                                : zone->image.key_form;
+}
+
+
 /* Warns of a "bloom_pass present" that is the first of `n` rules. */
 static void
 ngx_http_bloom_conf_rules_warn_pass(ngx_conf_t *cf, ngx_http_bloom_rule_t *pass,
@@ -586,7 +597,7 @@ ngx_http_bloom_conf_rules_warn_pass(ngx_conf_t *cf, ngx_http_bloom_rule_t *pass,
     ngx_uint_t              i, below, search;
     ngx_http_bloom_rule_t  *block;
 
-    form = pass->key.zone->image.key_form;
+    form = ngx_http_bloom_conf_rules_form(pass->key.zone);
 
     below = !pass->exact
             && (form == BLOOM_FORM_HOST || form == BLOOM_FORM_URL);
@@ -606,7 +617,10 @@ ngx_http_bloom_conf_rules_warn_pass(ngx_conf_t *cf, ngx_http_bloom_rule_t *pass,
             continue;
         }
 
-        if (below && block->key.zone->image.key_form == BLOOM_FORM_URL) {
+        if (below
+            && ngx_http_bloom_conf_rules_form(block->key.zone)
+               == BLOOM_FORM_URL)
+        {
             below = 0;
 
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,

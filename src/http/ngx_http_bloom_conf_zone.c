@@ -6,6 +6,7 @@
 
 #include "ngx_http_bloom_conf_zone.h"
 #include "ngx_http_bloom_conf.h"
+#include "bloom_guard.h"
 #include "bloom_units.h"
 #include "bloom_utf8.h"
 
@@ -17,6 +18,8 @@
 static char *ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
 static ngx_uint_t ngx_http_bloom_conf_zone_is_label(ngx_str_t *text);
+static char *ngx_http_bloom_conf_zone_guards(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_guards_t *guards);
 static void ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 static char *ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
@@ -174,6 +177,10 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             }
         }
 
+        if (rc == NGX_CONF_OK) {
+            rc = ngx_http_bloom_conf_zone_guards(cf, &params, &zone->guards);
+        }
+
         if (rc != NGX_CONF_OK) {
             return rc;
         }
@@ -243,6 +250,65 @@ ngx_http_bloom_conf_zone_is_label(ngx_str_t *text)
     }
 
     return 1;
+}
+
+
+/* Reads what an image has to be like to be accepted. */
+static char *
+ngx_http_bloom_conf_zone_guards(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_guards_t *guards)
+{
+    ngx_str_t   *value, *file;
+    ngx_uint_t   i;
+
+    value = &params->min_keys;
+
+    if (value->data != NULL
+        && (bloom_units_count((char *) value->data, value->len,
+                              &guards->min_keys)
+            != 0
+            || guards->min_keys == 0 || guards->min_keys > BLOOM_CAPACITY_MAX))
+    {
+        return ngx_http_bloom_conf_invalid(cf, "min_keys", value,
+                                           "a count such as 10m, up to 4398g");
+    }
+
+    value = &params->max_change;
+
+    if (value->data != NULL
+        && (bloom_units_percent((char *) value->data, value->len,
+                                &guards->max_change)
+            != 0
+            || guards->max_change <= 0
+            || guards->max_change > BLOOM_GUARD_CHANGE_MAX))
+    {
+        return ngx_http_bloom_conf_invalid(cf, "max_change", value,
+                                           "a percentage such as 20%");
+    }
+
+    file = guards->file;
+    file[NGX_BLOOM_GUARD_HAVE] = params->must_have;
+    file[NGX_BLOOM_GUARD_HAVE_NOT] = params->must_not_have;
+
+    for (i = 0; i < NGX_BLOOM_GUARD_FILES; i++) {
+
+        if (file[i].data == NULL) {
+            continue;
+        }
+
+        if (file[i].len == 0) {
+            return ngx_http_bloom_conf_invalid(cf, i == NGX_BLOOM_GUARD_HAVE
+                                                   ? "must_have"
+                                                   : "must_not_have",
+                                               &file[i], "a file of keys");
+        }
+
+        if (ngx_conf_full_name(cf->cycle, &file[i], 1) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return NGX_CONF_OK;
 }
 
 

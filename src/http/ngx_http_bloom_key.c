@@ -76,21 +76,7 @@ ngx_int_t
 ngx_http_bloom_key_check_exact(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer)
 {
-    ngx_int_t  rc;
-
-    rc = ngx_http_bloom_key_text(r, key, text);
-
-    if (rc == NGX_OK) {
-        *answer = ngx_bloom_lookup_exact(key->zone, text, r->pool);
-
-        ngx_bloom_count(key->zone, (ngx_bloom_counter_e) *answer, 1);
-
-    } else if (rc == NGX_HTTP_BLOOM_KEY_AMBIGUOUS) {
-        *answer = ngx_http_bloom_key_count_ambiguous(key);
-        rc = NGX_OK;
-    }
-
-    return rc;
+    return ngx_http_bloom_key_check_as(r, key, text, 1, answer);
 }
 
 

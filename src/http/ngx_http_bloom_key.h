@@ -105,16 +105,18 @@ ngx_http_bloom_key_text(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
 }
 
 
-static ngx_inline ngx_int_t
-ngx_http_bloom_key_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
-    ngx_str_t *text, ngx_uint_t *answer)
+/* Inline, since each of its two callers has its own constant for `exact`. */
+static ngx_inline ngx_int_t __attribute__((always_inline))
+ngx_http_bloom_key_check_as(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+    ngx_str_t *text, ngx_uint_t exact, ngx_uint_t *answer)
 {
     ngx_int_t  rc;
 
     rc = ngx_http_bloom_key_text(r, key, text);
 
     if (rc == NGX_OK) {
-        *answer = ngx_bloom_lookup(key->zone, text, r->pool);
+        *answer = exact ? ngx_bloom_lookup_exact(key->zone, text, r->pool)
+                        : ngx_bloom_lookup(key->zone, text, r->pool);
 
         ngx_bloom_count(key->zone, (ngx_bloom_counter_e) *answer, 1);
 
@@ -124,6 +126,14 @@ ngx_http_bloom_key_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     }
 
     return rc;
+}
+
+
+static ngx_inline ngx_int_t
+ngx_http_bloom_key_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+    ngx_str_t *text, ngx_uint_t *answer)
+{
+    return ngx_http_bloom_key_check_as(r, key, text, 0, answer);
 }
 
 

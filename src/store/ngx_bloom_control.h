@@ -90,6 +90,20 @@ typedef struct {
 } ngx_bloom_pending_t;
 
 
+/* An image that was accepted: see ngx_bloom_guard.h. */
+typedef struct {
+    u_char               build_id[BLOOM_IMAGE_BUILD_ID_LEN];
+    uint64_t             keys;
+} ngx_bloom_accepted_image_t;
+
+typedef struct {
+    uint64_t             number;         /* of images that were accepted;
+                                            image[number & 1] is the last; 0:
+                                            none was */
+    ngx_bloom_accepted_image_t  image[2];
+} ngx_bloom_accepted_t;
+
+
 /* The contents of the file "control".  Fields that no lock guards are
  * atomic. */
 typedef struct {
@@ -149,6 +163,8 @@ typedef struct {
                                                     segment at this position,
                                                     although the one before it
                                                     is not full; 0: none */
+
+            ngx_bloom_accepted_t     accepted;   /* changes under `append` */
         };
 
         u_char                   head[4096];
@@ -206,8 +222,9 @@ ngx_bloom_control_e ngx_bloom_control_look(ngx_fd_t fd);
 ngx_int_t ngx_bloom_control_fill(ngx_bloom_control_t *control);
 
 /*
- * Resets a page whose users have all ended.  `synced`, `rewrite`, `early`, the
- * pending keys and `lost` are kept, also if the process dies here.  Returns
+ * Resets a page whose users have all ended.  `synced`, `rewrite`, `early`,
+ * `accepted`, the pending keys and `lost` are kept, also if the process dies
+ * here.  Returns
  * NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_control_renew(ngx_bloom_control_t *control);

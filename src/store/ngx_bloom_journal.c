@@ -374,12 +374,14 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
     end = ngx_bloom_state_end(state);
 
     /* one segment is enough until it is a quarter full, or until a record
-     * cannot go there; then two are kept ready */
+     * cannot go there; then two are kept ready, and always for bloom_remove,
+     * which cannot wait for a segment of version 2 */
 
     if (control->prepared >= end.limit + 2 * (uint64_t) BLOOM_SEGMENT_SIZE
         || (control->prepared > end.tail
             && control->prepared
                > __atomic_load_n(&control->new_segment, __ATOMIC_ACQUIRE)
+            && (!state->removes || control->prepared > end.limit)
             && end.tail - end.base <= (end.limit - end.base) / 4))
     {
         return NGX_OK;

@@ -72,6 +72,7 @@ typedef struct ngx_bloom_state_s {
     ngx_fd_t             fd;             /* the file "control" */
     ngx_fd_t             lock;           /* the file "instance.N" */
     ngx_uint_t           instance;       /* N */
+    ngx_uint_t           removes;        /* 1: bloom_remove appends removals */
     ngx_uint_t           alone;          /* no other instance lived when this
                                             one started */
     ngx_fd_t             starts;         /* the file "lock", during a start */

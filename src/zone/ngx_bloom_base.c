@@ -328,7 +328,7 @@ ngx_bloom_base_load_image(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
         checkpoint.fd = NGX_INVALID_FILE;
 
         if (ngx_bloom_load_begin(load, zone, &checkpoint, empty ? NULL : image,
-                                 position, NULL)
+                                 position, NULL, 0)
             == NGX_OK)
         {
             if (empty && !ngx_bloom_base_alike(&load->image, image)) {
@@ -356,7 +356,8 @@ without:
         ngx_bloom_load_end(load);
     }
 
-    if (ngx_bloom_load_begin(load, zone, file, empty ? image : NULL, 0, NULL)
+    if (ngx_bloom_load_begin(load, zone, file, empty ? image : NULL, 0, NULL,
+                             0)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -531,6 +532,18 @@ ngx_bloom_base_refuse(ngx_bloom_zone_t *zone)
                   &zone->file.name, &zone->name, zone->file.error,
                   zone->file.err ? "; put an image there that the workers' "
                                    "user may read" : "");
+
+    return NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_bloom_base_refuse_by_guard(ngx_bloom_zone_t *zone, ngx_bloom_guard_t *guard)
+{
+    ngx_log_error(ngx_bloom_zone_level(zone),
+                  zone->shm_zone->shm.log, guard->err,
+                  "image \"%V\" of bloom zone \"%V\" %s",
+                  &zone->file.name, &zone->name, guard->error);
 
     return NGX_ERROR;
 }

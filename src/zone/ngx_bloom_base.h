@@ -95,6 +95,11 @@ void ngx_bloom_base_note_file(ngx_bloom_zone_t *zone);
  * ngx_bloom_zone_level().  Returns NGX_ERROR. */
 ngx_int_t ngx_bloom_base_refuse(ngx_bloom_zone_t *zone);
 
+/* Does the same for an image that a guard refuses, or whose keys cannot be
+ * checked. */
+ngx_int_t ngx_bloom_base_refuse_by_guard(ngx_bloom_zone_t *zone,
+    ngx_bloom_guard_t *guard);
+
 /* Returns what log messages call the base. */
 char *ngx_bloom_base_called(ngx_bloom_zone_t *zone, ngx_uint_t uploaded);
 

@@ -138,7 +138,7 @@ ngx_bloom_jobs_look_at_file(ngx_bloom_jobs_t *jobs)
         return NGX_DECLINED;
     }
 
-    return ngx_bloom_task_request(zone, NGX_BLOOM_TASK_LOAD, NULL, &ticket,
+    return ngx_bloom_task_request(zone, NGX_BLOOM_TASK_LOAD, NULL, 0, &ticket,
                                   &error);
 }
 
@@ -315,6 +315,7 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 
         sh->uploaded = (task == NGX_BLOOM_TASK_UPLOAD);
         sh->checkpoint = 0;
+        ngx_bloom_guard_accept(zone, &sh->bank[sh->generation & 1].image);
 
         if (task == NGX_BLOOM_TASK_LOAD) {
             ngx_bloom_jobs_note_file(zone,
@@ -372,7 +373,8 @@ ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 
     rc = ngx_bloom_load_begin(&jobs->load, zone, &file, NULL, 0,
                               task == NGX_BLOOM_TASK_UPLOAD
-                              ? "the uploaded image" : NULL);
+                              ? "the uploaded image" : NULL,
+                              ngx_bloom_task_forced(zone, task));
 
     if (task == NGX_BLOOM_TASK_LOAD) {
         zone->sh->loads = jobs->load.file.id;
@@ -738,6 +740,7 @@ ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
     ngx_bloom_log_serves(&jobs->load, ngx_cycle->log, "serves",
                          uploaded ? "an uploaded image"
                                      : (char *) jobs->path);
+    ngx_bloom_guard_accept(zone, &jobs->load.image);
 
     jobs->cleaned = ngx_current_msec - NGX_BLOOM_JOBS_CLEAN;
     jobs->base_tried = jobs->cleaned;

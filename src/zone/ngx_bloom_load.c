@@ -28,6 +28,7 @@
 static ngx_int_t ngx_bloom_load_unopened(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_load_check_keys(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_room(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_exceptions(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_unreplayed(ngx_bloom_load_t *load);
@@ -45,15 +46,15 @@ static uint64_t  ngx_bloom_load_takes;
 ngx_int_t
 ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     ngx_bloom_image_file_t *file, bloom_image_t *image, uint64_t position,
-    const char *about)
+    const char *about, ngx_uint_t force)
 {
     char           error[BLOOM_IMAGE_ERROR_LEN];
     uint8_t        secret[BLOOM_HASH_KEY_LEN];
-    bloom_image_t  exceptions;
 
     ngx_memzero(load, sizeof(ngx_bloom_load_t));
 
     load->zone = zone;
+    load->force = force;
     load->bank = !(zone->sh->generation & 1);
     load->begun = ngx_bloom_time();
     load->position = position;
@@ -62,6 +63,10 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     file->fd = NGX_INVALID_FILE;
     load->file.reader.ctx = &load->file;
+
+    /* what is in the state directory was made of accepted images */
+
+    load->guarded = (load->file.name.len != 0 && load->file.state == NULL);
 
     if (load->file.name.len != 0) {
 
@@ -88,13 +93,15 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
             return ngx_bloom_load_refuse(load, 0, "belongs to another image");
         }
 
-        /* the exceptions are those of the checkpoint */
-
-        exceptions = load->image;
         load->image = *image;
-        load->image.exceptions = exceptions.exceptions;
-        load->image.exceptions_size = exceptions.exceptions_size;
-        load->image.exceptions_crc = exceptions.exceptions_crc;
+
+    } else if (position != 0) {
+
+        /* the removed keys of the checkpoint take the room for removed keys:
+         * an empty filter has none of its own */
+
+        load->image.exceptions = 0;
+        load->image.exceptions_size = 0;
     }
 
     /* the checkpoint of an empty filter may be older than the zone's "key=" */
@@ -175,7 +182,8 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
 ngx_int_t
 ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
-    const u_char header[BLOOM_IMAGE_PAGE], uint64_t size, const char *about)
+    const u_char header[BLOOM_IMAGE_PAGE], uint64_t size, const char *about,
+    ngx_uint_t force)
 {
     char  error[BLOOM_IMAGE_ERROR_LEN];
 
@@ -183,6 +191,8 @@ ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     load->zone = zone;
     load->about = about;
+    load->force = force;
+    load->guarded = 1;
 
     if (bloom_image_decode(&load->image, header, size, error) != 0
         || ngx_bloom_load_form(zone, &load->image, error) != NGX_OK)
@@ -280,6 +290,14 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
         return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
     }
 
+    if (load->guarded
+        && ngx_bloom_guard_header(&load->guard, zone, &load->image,
+                                  load->force)
+           != NGX_OK)
+    {
+        return ngx_bloom_load_refuse(load, 0, load->guard.error);
+    }
+
     return NGX_OK;
 }
 
@@ -323,6 +341,14 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
 
     if (load->stage == NGX_BLOOM_LOAD_EXCEPTIONS) {
         return ngx_bloom_load_exceptions(load);
+    }
+
+    if (load->guarded) {
+        rc = ngx_bloom_load_check_keys(load);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
     }
 
     rc = ngx_bloom_replay_step(&load->replay);
@@ -411,6 +437,26 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 }
 
 
+/* Checks some keys of the image, before keys of the journal are added.  Returns
+ * NGX_OK when all are checked, NGX_AGAIN or NGX_ERROR. */
+static ngx_int_t
+ngx_bloom_load_check_keys(ngx_bloom_load_t *load)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_bloom_guard_keys(&load->guard, load->zone, &load->replay.bits);
+
+    if (rc == NGX_ERROR) {
+        return ngx_bloom_load_refuse(load, load->guard.err,
+                                     load->guard.error);
+    }
+
+    load->guarded = (rc == NGX_AGAIN);
+
+    return rc;
+}
+
+
 /*
  * Reads a piece of the image's exceptions.  When it has read all, puts them
  * into the bank.  Returns NGX_AGAIN or NGX_ERROR.
@@ -422,15 +468,20 @@ ngx_bloom_load_exceptions(ngx_bloom_load_t *load)
     const char          *why;
     const uint8_t       *p, *end;
     bloom_exception_t    exception;
+    bloom_image_t       *image;
     bloom_exceptions_t  *set;
 
-    if (load->image.exceptions == 0) {
+    /* a checkpoint has other exceptions than the image it was made from */
+
+    image = &load->file.reader.image;
+
+    if (load->file.name.len == 0 || image->exceptions == 0) {
         load->stage = NGX_BLOOM_LOAD_JOURNAL;
         return NGX_AGAIN;
     }
 
     if (load->data == NULL) {
-        load->data = malloc(bloom_image_exceptions_padded(&load->image));
+        load->data = malloc(bloom_image_exceptions_padded(image));
 
         if (load->data == NULL) {
             return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
@@ -451,15 +502,15 @@ ngx_bloom_load_exceptions(ngx_bloom_load_t *load)
         return ngx_bloom_load_refuse(load, load->file.err, load->file.error);
     }
 
-    why = bloom_exceptions_check(load->data, load->image.exceptions_size,
-                                 load->image.exceptions);
+    why = bloom_exceptions_check(load->data, image->exceptions_size,
+                                 image->exceptions);
 
     if (why != NULL) {
         return ngx_bloom_load_refuse(load, 0, why);
     }
 
     p = load->data;
-    end = p + load->image.exceptions_size;
+    end = p + image->exceptions_size;
     set = &load->replay.bits.exceptions;
 
     while (bloom_exception_read(&p, end, &exception) == 1) {
@@ -470,7 +521,7 @@ ngx_bloom_load_exceptions(ngx_bloom_load_t *load)
                                         "the %uL removed keys of the image; "
                                         "make the zone larger",
                                         &load->zone->name,
-                                        load->image.exceptions);
+                                        image->exceptions);
         }
     }
 
@@ -702,6 +753,7 @@ void
 ngx_bloom_load_end(ngx_bloom_load_t *load)
 {
     ngx_bloom_image_file_close(&load->file);
+    ngx_bloom_guard_end(&load->guard);
 
     ngx_bloom_replay_end(&load->replay);
 

@@ -7,8 +7,9 @@
  *     begin     open the image, check its header, check that it fits and may be
  *               loaded; empty the bank
  *     step      copy some chunks of the image, provided that memory for the
- *               rest is left, and its exceptions; then replay the journal up to
- *               its end (ngx_bloom_replay.h)
+ *               rest is left, and its exceptions; check keys of it, if the zone
+ *               has guards; then replay the journal up to its end
+ *               (ngx_bloom_replay.h)
  *     switch    with appending locked, replay the records that came meanwhile;
  *               then, with the pending keys locked too, add the pending keys
  *               and raise the generation
@@ -25,6 +26,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "ngx_bloom_guard.h"
 #include "ngx_bloom_journal.h"
 #include "ngx_bloom_replay.h"
 #include "ngx_bloom_zone.h"
@@ -69,6 +71,10 @@ typedef struct ngx_bloom_load_s {
 
     uint64_t                takes;       /* bytes of memory still to be taken */
     ngx_bloom_load_stage_e  stage;
+    ngx_uint_t              guarded;     /* 1: guards still check the image */
+    ngx_uint_t              force;       /* 1: any change of the number of keys
+                                            passes */
+    ngx_bloom_guard_t       guard;
     u_char                 *data;        /* the image's exceptions, as far as
                                             they have been read; NULL: none */
     size_t                  data_len;
@@ -91,13 +97,14 @@ typedef struct ngx_bloom_load_s {
  *     a checkpoint        image what the checkpoint was made from, NULL for an
  *                         empty filter; position where it was made
  *
- * Messages call the image `about`, or by its file's name if that is NULL.
- * Returns NGX_OK, or NGX_ERROR with load->error.  The caller calls
+ * Messages call the image `about`, or by its file's name if that is NULL.  With
+ * `force`, the number of keys may change by any part.  Returns NGX_OK, or NGX_ERROR with load->error.  The caller calls
  * ngx_bloom_load_end() in either case.
  */
 ngx_int_t ngx_bloom_load_begin(ngx_bloom_load_t *load,
     ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file,
-    bloom_image_t *image, uint64_t position, const char *about);
+    bloom_image_t *image, uint64_t position, const char *about,
+    ngx_uint_t force);
 
 /*
  * Checks the header of an image whose file has `size` bytes.  Returns NGX_OK;
@@ -106,7 +113,7 @@ ngx_int_t ngx_bloom_load_begin(ngx_bloom_load_t *load,
  */
 ngx_int_t ngx_bloom_load_check(ngx_bloom_load_t *load,
     ngx_bloom_zone_t *zone, const u_char header[BLOOM_IMAGE_PAGE],
-    uint64_t size, const char *about);
+    uint64_t size, const char *about, ngx_uint_t force);
 
 /*
  * Begins to read the journal alone.  This fills no bank, and

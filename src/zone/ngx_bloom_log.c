@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_log.h"
+#include "ngx_bloom_guard.h"
 #include "ngx_bloom_io.h"
 
 
@@ -82,20 +83,19 @@ ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log)
     bloom_image_t     *image, *previous;
     ngx_bloom_zone_t  *zone;
 
+    const ngx_bloom_accepted_image_t  *last;
+
     zone = load->zone;
     image = &load->image;
     previous = ngx_bloom_log_previous(load);
 
-    if (previous == NULL) {
-        return;
-    }
+    /* NULL without such an image, or if the workers' user has forged the
+     * memory */
 
-    /* NULL if the workers' user has forged the memory */
+    was = previous ? bloom_form_name(previous->key_form) : NULL;
 
-    was = bloom_form_name(previous->key_form);
-
-    if (zone->key_form == -1 && image->key_form != previous->key_form
-        && was != NULL)
+    if (was != NULL
+        && zone->key_form == -1 && image->key_form != previous->key_form)
     {
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "bloom zone \"%V\": its image has the key form \"%s\", "
@@ -106,7 +106,14 @@ ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log)
     }
 
     now = image->items;
-    before = previous->items;
+
+    if (previous != NULL) {
+        before = previous->items;
+
+    } else {
+        last = ngx_bloom_guard_last(zone);
+        before = last ? last->keys : 0;
+    }
 
     if (before != 0
         && (now > NGX_BLOOM_LOG_MORE * before
@@ -123,8 +130,8 @@ ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log)
 }
 
 
-/* Returns the image that served before a load, or NULL if none did, as at a
- * start. */
+/* Returns the image that served before a load, or NULL if no memory has it, as
+ * at a start. */
 static bloom_image_t *
 ngx_bloom_log_previous(ngx_bloom_load_t *load)
 {

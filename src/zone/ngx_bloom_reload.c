@@ -9,6 +9,7 @@
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_catch_up.h"
+#include "ngx_bloom_guard.h"
 #include "ngx_bloom_task.h"
 
 
@@ -290,6 +291,7 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
     uint64_t            ticket;
     ngx_uint_t          serves;
     const char         *error;
+    ngx_bloom_guard_t   guard;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
@@ -309,7 +311,7 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
 
             /* let the helper refuse it too, so that the endpoint shows it */
 
-            (void) ngx_bloom_task_request(zone, NGX_BLOOM_TASK_LOAD, NULL,
+            (void) ngx_bloom_task_request(zone, NGX_BLOOM_TASK_LOAD, NULL, 0,
                                           &ticket, &error);
         }
 
@@ -334,6 +336,13 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_answer_t *answer)
         zone->file.err = 0;
         zone->file.error = NGX_BLOOM_LOAD_TOO_OLD;
         (void) ngx_bloom_base_refuse(zone);
+        return;
+    }
+
+    ngx_memzero(&guard, sizeof(ngx_bloom_guard_t));
+
+    if (ngx_bloom_guard_header(&guard, zone, &zone->image, 0) != NGX_OK) {
+        (void) ngx_bloom_base_refuse_by_guard(zone, &guard);
         return;
     }
 

@@ -15,6 +15,9 @@
  * copies keys. */
 #define NGX_BLOOM_REMOVE_WAIT  100
 
+/* How many lines of the set, of 64 bytes, are searched for a key at a time. */
+#define NGX_BLOOM_REMOVE_LINES  16384
+
 /* Room for a record of one key, however long. */
 #define NGX_BLOOM_REMOVE_ONE_SIZE                                             \
     (BLOOM_RECORD_HEADER + BLOOM_RECORD_KEY_MAX + 1 + 8)
@@ -444,6 +447,7 @@ ngx_int_t
 ngx_bloom_removed_list(ngx_bloom_zone_t *zone, uint64_t cursor, ngx_uint_t n,
     ngx_bloom_removed_t *removed, ngx_pool_t *pool)
 {
+    int                    rc;
     u_char                *p;
     bloom_exception_t      exception, *key;
     ngx_bloom_zone_bits_t  bits;
@@ -466,8 +470,11 @@ ngx_bloom_removed_list(ngx_bloom_zone_t *zone, uint64_t cursor, ngx_uint_t n,
 
     for ( ;; ) {
 
-        if (!bloom_exceptions_next(&bits.exceptions, &cursor, &exception, buf))
-        {
+        rc = bloom_exceptions_next_within(&bits.exceptions, &cursor,
+                                          NGX_BLOOM_REMOVE_LINES, &exception, buf);
+
+        if (rc != 1) {
+            removed->cursor = (rc == 0) ? 0 : cursor;
             return NGX_OK;
         }
 

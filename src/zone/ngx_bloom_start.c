@@ -7,9 +7,12 @@
 
 #include "ngx_bloom_start.h"
 #include "ngx_bloom_base.h"
+#include "ngx_bloom_guard.h"
+#include "ngx_bloom_io.h"
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_state_files.h"
 
+#include <sys/mman.h>
 #include <sys/random.h>
 
 
@@ -28,6 +31,11 @@ typedef struct {
 
 static void ngx_bloom_start_check_child(void *data,
     ngx_bloom_answer_t *answer);
+static ngx_int_t ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone);
+static void *ngx_bloom_start_exceptions(const bloom_image_t *image,
+    const u_char *data, bloom_exceptions_t *set);
+static void ngx_bloom_start_read_accepted(ngx_bloom_state_t *state,
+    ngx_bloom_accepted_t *accepted);
 static void ngx_bloom_start_child(void *data, ngx_bloom_answer_t *answer);
 static ngx_int_t ngx_bloom_start_init(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_fill(ngx_bloom_zone_t *zone,
@@ -71,7 +79,7 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
     ngx_bloom_reader_t   reader;
     ngx_bloom_failure_t  failure;
 
-    static ngx_bloom_control_t  control;     /* all zeros */
+    static ngx_bloom_control_t  control;     /* zeros, but for `accepted` */
 
     if (zone->file.name.len != 0
         && (zone->file.fd == NGX_INVALID_FILE
@@ -82,7 +90,7 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
     }
 
     if (zone->state == NULL) {
-        answer->rc = NGX_OK;
+        answer->rc = ngx_bloom_start_check_guards(zone);
         return;
     }
 
@@ -92,6 +100,11 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
     }
 
     zone->state->control = &control;
+    ngx_bloom_start_read_accepted(zone->state, &control.accepted);
+
+    if (ngx_bloom_start_check_guards(zone) != NGX_OK) {
+        return;
+    }
 
     if (ngx_bloom_reader_open(&reader, zone->state, 0, NGX_BLOOM_TO_THE_END)
         != NGX_OK)
@@ -111,6 +124,145 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
     }
 
     answer->rc = NGX_OK;
+}
+
+
+/*
+ * Checks the image of file= against the zone's guards, unless a start would load
+ * an upload or a checkpoint in its place.  The filter is mapped, not read: it
+ * may be larger than the memory that is left.
+ */
+static ngx_int_t
+ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
+{
+    void                   *exceptions;
+    u_char                  name[NGX_MAX_PATH], *map;
+    size_t                  skip, len;
+    uint64_t                at, position;
+    ngx_int_t               rc;
+    bloom_image_t          *image;
+    ngx_bloom_guard_t       guard;
+    ngx_bloom_zone_bits_t   bits;
+
+    image = &zone->image;
+
+    if (zone->file.name.len == 0
+        || (zone->state != NULL
+            && (zone->has_upload
+                || (ngx_bloom_state_files_find(zone->state, image->build_id,
+                                               name, &position)
+                    == NGX_OK
+                    && position != 0))))
+    {
+        return NGX_OK;
+    }
+
+    ngx_memzero(&guard, sizeof(ngx_bloom_guard_t));
+
+    rc = ngx_bloom_guard_header(&guard, zone, image, 0);
+
+    at = BLOOM_IMAGE_PAGE + bloom_image_table_size(image);
+    skip = at % ngx_pagesize;
+    len = skip + bloom_image_file_size(image) - at;
+    map = MAP_FAILED;
+
+    if (rc == NGX_OK) {
+        map = mmap(NULL, len, PROT_READ, MAP_SHARED, zone->file.fd,
+                   (off_t) (at - skip));
+
+        if (map == MAP_FAILED) {
+            zone->file.err = ngx_errno;
+            zone->file.error = "cannot be mapped";
+            return ngx_bloom_base_refuse(zone);
+        }
+
+        ngx_memzero(&bits, sizeof(ngx_bloom_zone_bits_t));
+        bits.form = image->key_form;
+        bits.geometry = &image->geometry;
+        bits.hasher = &image->hasher;
+        bits.words = (uint64_t *) (map + skip);
+
+        exceptions = ngx_bloom_start_exceptions(image, map + len
+                             - bloom_image_exceptions_padded(image),
+                             &bits.exceptions);
+
+        do {
+            rc = ngx_bloom_guard_keys(&guard, zone, &bits);
+        } while (rc == NGX_AGAIN);
+
+        free(exceptions);
+        (void) munmap(map, len);
+    }
+
+    ngx_bloom_guard_end(&guard);
+
+    if (rc == NGX_OK) {
+        return NGX_OK;
+    }
+
+    return ngx_bloom_base_refuse_by_guard(zone, &guard);
+}
+
+
+/* Makes a set of the exceptions of an image, whose checksums are right.  Returns
+ * its memory, or NULL if there are none or memory is short. */
+static void *
+ngx_bloom_start_exceptions(const bloom_image_t *image, const u_char *data,
+    bloom_exceptions_t *set)
+{
+    void               *memory;
+    size_t              size;
+    uint8_t             secret[BLOOM_HASH_KEY_LEN];
+    const uint8_t      *p, *end;
+    bloom_exception_t   exception;
+
+    size = bloom_exceptions_size(image->exceptions, image->exceptions_size);
+
+    if (size == 0
+        || getrandom(secret, BLOOM_HASH_KEY_LEN, 0) == -1
+        || posix_memalign(&memory, 64, size) != 0)
+    {
+        return NULL;
+    }
+
+    ngx_memzero(memory, size);
+    bloom_exceptions_attach(set, memory, image->exceptions,
+                            image->exceptions_size);
+    bloom_exceptions_init(set, secret);
+
+    p = data;
+    end = p + image->exceptions_size;
+
+    while (bloom_exception_read(&p, end, &exception) == 1) {
+        (void) bloom_exceptions_put(set, &exception);
+    }
+
+    return memory;
+}
+
+
+/* Reads which image was accepted last, if the control page can be read. */
+static void
+ngx_bloom_start_read_accepted(ngx_bloom_state_t *state,
+    ngx_bloom_accepted_t *accepted)
+{
+    ngx_fd_t  fd;
+
+    fd = ngx_bloom_io_open(state->dir, (u_char *) "control", O_RDONLY);
+
+    if (fd == NGX_INVALID_FILE) {
+        return;
+    }
+
+    if (ngx_bloom_control_look(fd) == NGX_BLOOM_CONTROL_OK
+        && ngx_bloom_io_read(fd, accepted, sizeof(ngx_bloom_accepted_t),
+                             offsetof(ngx_bloom_control_t, accepted))
+           != sizeof(ngx_bloom_accepted_t))
+    {
+        ngx_memzero(accepted, sizeof(ngx_bloom_accepted_t));
+    }
+
+    ngx_bloom_io_close(&fd);
 }
 
 
@@ -333,6 +485,10 @@ ngx_bloom_start_fill(ngx_bloom_zone_t *zone, ngx_bloom_start_e what)
 
     ngx_bloom_log_serves(&load, zone->shm_zone->shm.log, "starts with",
                          ngx_bloom_base_called(zone, sh->uploaded));
+
+    if (sh->file || sh->uploaded) {
+        ngx_bloom_guard_accept(zone, &load.image);
+    }
 
     return NGX_OK;
 }

@@ -49,7 +49,7 @@ ngx_bloom_task_impossible(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
 
 ngx_int_t
 ngx_bloom_task_request(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
-    u_char *path, uint64_t *ticket, const char **error)
+    u_char *path, ngx_uint_t force, uint64_t *ticket, const char **error)
 {
     ngx_int_t           rc;
     ngx_bloom_shctx_t  *sh;
@@ -93,6 +93,10 @@ ngx_bloom_task_request(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
     if (rc == NGX_OK) {
         *ticket = ++sh->task[kind].asked;
+
+        if (force) {
+            sh->task[kind].forced = *ticket;
+        }
     }
 
     ngx_bloom_unlock(&sh->tasks);
@@ -227,6 +231,13 @@ ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_unlock(&zone->sh->tasks);
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_bloom_task_forced(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
+{
+    return zone->sh->task[kind].forced > zone->sh->task[kind].served;
 }
 
 

@@ -45,12 +45,16 @@ const char *ngx_bloom_task_impossible(ngx_bloom_zone_t *zone,
  *     NGX_BUSY       no ticket: another image is being loaded
  *     NGX_DECLINED   no ticket: impossible, with *error
  *
+ * `force` lets the number of keys change by any part (ngx_bloom_guard.h), for
+ * all tickets that the same run serves.
+ *
  * `path` is used for NGX_BLOOM_TASK_UPLOAD alone.  It is the null-terminated
  * name of an image file that the workers' user can read.  The helper copies the
  * file, which must stay until the task is done.
  */
 ngx_int_t ngx_bloom_task_request(ngx_bloom_zone_t *zone,
-    ngx_bloom_task_e kind, u_char *path, uint64_t *ticket, const char **error);
+    ngx_bloom_task_e kind, u_char *path, ngx_uint_t force, uint64_t *ticket,
+    const char **error);
 
 /*
  * Asks for the result of a ticket; called every few milliseconds.  Returns
@@ -81,6 +85,11 @@ void ngx_bloom_task_refused(ngx_bloom_zone_t *zone,
  */
 ngx_int_t ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     u_char *path);
+
+/* Returns 1 if the run that has begun, or is about to begin, serves a ticket
+ * with `force`. */
+ngx_uint_t ngx_bloom_task_forced(ngx_bloom_zone_t *zone,
+    ngx_bloom_task_e kind);
 
 /*
  * Returns the kind of a run whose process died, or NGX_BLOOM_TASKS if there is

@@ -474,6 +474,8 @@ ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
         zone->required = &state->control->instance[state->instance].required;
         zone->pending = &state->control->pending;
 
+        state->removes = zone->removes;
+
         __atomic_store_n(&state->control->instance[state->instance].removals,
                          zone->removals + 1, __ATOMIC_SEQ_CST);
         return;

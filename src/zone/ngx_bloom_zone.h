@@ -99,6 +99,8 @@ typedef struct {
     uint64_t             served;         /* last ticket that `result` answers */
     uint64_t             running;        /* when the unfinished run began, ms
                                             since 1970; 0: there is none */
+    uint64_t             forced;         /* last ticket that lets any change of
+                                            the number of keys pass */
     uint64_t             generation;     /* that served when it began */
     ngx_bloom_result_t   result;         /* of the last run */
     u_char               path[NGX_MAX_PATH];           /* upload: its file */
@@ -113,6 +115,22 @@ typedef enum {
 } ngx_bloom_queue_e;
 
 typedef struct ngx_bloom_queue_s  ngx_bloom_queue_t;
+
+
+/* What an image has to be like to be accepted; ngx_bloom_guard.h checks it. */
+enum {
+    NGX_BLOOM_GUARD_HAVE = 0,            /* keys that it must have */
+    NGX_BLOOM_GUARD_HAVE_NOT,            /* keys that it must not have */
+    NGX_BLOOM_GUARD_FILES
+};
+
+typedef struct {
+    ngx_str_t            file[NGX_BLOOM_GUARD_FILES];  /* of keys; null-
+                                                          terminated; len 0:
+                                                          not given */
+    uint64_t             min_keys;
+    double               max_change;     /* a part; 0: not given */
+} ngx_bloom_guards_t;
 
 
 /*
@@ -191,6 +209,7 @@ typedef struct {
     ngx_uint_t            left_told;     /* 1: the instance before this one has
                                             been told that it is abandoned */
 
+    ngx_bloom_accepted_t  accepted;      /* zones without a state directory */
     ngx_bloom_pending_t   pending;       /* zones without a state directory */
     u_char                keys[NGX_BLOOM_ZONE_PENDING];
 } ngx_bloom_shctx_t;
@@ -267,6 +286,7 @@ typedef struct ngx_bloom_zone_s {
     ngx_uint_t              hugepages;   /* ngx_bloom_hugepages_e: wanted */
     ngx_uint_t              removals;    /* room for removed keys
                                             ("removals=") */
+    ngx_bloom_guards_t      guards;
 
     ngx_uint_t              state_wanted;          /* or exists already */
     ngx_uint_t              has_upload;  /* 1: the state has an upload */

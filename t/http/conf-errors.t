@@ -177,12 +177,24 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           invalid('bloom_zone', qw(zone file capacity fpr layout hash key
-                                   journal required watch max_age huge_pages
-                                   removals
-                                   label)),
+                                   journal required watch max_age must_have
+                                   must_not_have min_keys max_change
+                                   huge_pages removals label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
+
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 min_keys=%s;',
+          'invalid min_keys "%s": it must be a count such as 10m, up to 4398g',
+          '', '0', '-1', '1.5k', '10%', '9999g');
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_change=%s;',
+          'invalid max_change "%s": it must be a percentage such as 20%',
+          '', '0%', '20', '-1%', '.5%', '1e2%', '20%%', '1000001%', 'off');
+    table('http', "bloom_zone zone=z capacity=1k fpr=0.1 $_=%s;",
+          "invalid $_ \"%s\": it must be a file of keys", '')
+        for 'must_have', 'must_not_have';
+    is_accepted('http', 'bloom_zone zone=z capacity=1k fpr=0.1 min_keys=1k '
+                        . 'max_change=0.5% must_have=a must_not_have=b;');
 
     table('http', "bloom_zone zone=z capacity=1k fpr=0.1 'label=%s';",
           q(invalid label "%s": it must be 1 to 100 bytes of printable UTF-8)
@@ -557,6 +569,7 @@ subtest 'nginx warns of an allow list that opens a block list' => sub {
          ['P=url9,exact B=url6', ''], ['P=host9,exact B=url6', ''],
          ['P=empty,exact B=url6', ''], ['P=gone,exact B=url6', '1 2'],
          ['P=url6,exact B=url6', '1 2'],
+         ['P=goneurl B=url6', '1 2', '1 2'], ['P=url9 B=goneurl', '1 2', '1 2'],
 
          ['P=url9 B=url6', '1 2', '1 2'], ['P=host9 B=url6', '1 2', '1 2'],
          ['P=url6 B=url6 B=url6', '1 2', '1 2'],
@@ -581,8 +594,9 @@ subtest 'nginx warns of an allow list that opens a block list' => sub {
 
             my $conf = $t->read_file('nginx.conf');
             $conf =~ s/^(\s*)(bloom_zone .*)$/
-                $1 . join ' ', $2, 'bloom_zone zone=gone file=gone.bloom'
-                                   . ' required=off;',
+                $1 . join ' ', $2,
+                map({ "bloom_zone file=gone.bloom required=off $_;" }
+                    'zone=gone', 'zone=goneurl key=url'),
                 'bloom_zone zone=empty capacity=9 fpr=1e-9 key=url;',
                 map { my $form = $_;
                       map { "bloom_zone zone=$form$_ file=$form$_.bloom;" }

@@ -10,27 +10,12 @@ use warnings;
 use IO::Compress::Gzip qw(gzip);
 
 use BloomTest;
-use BloomTest::Tool qw(json tool_test);
+use BloomTest::Tool qw(build_text tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
-my $n = 0;
 
-# Builds an image from a text.  Returns the counts that the build prints, and
-# how many of the given keys the image has.
-
-sub build {
-    my ($text, @options) = @_;
-
-    my $image = "$dir/image" . ++$n;
-    my ($exit, $out, $err)
-        = $t->run_tool('build', '--json', '-o', $image, @options,
-                       { stdin => $text });
-
-    is($exit, 0, "build @options exits with 0") or diag($err);
-
-    return ($image, json($out), $err);
-}
+sub build { return build_text(@_) }
 
 sub has {
     my ($image, $name, @keys) = @_;

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that --min-keys and --max-change refuse a new image that differs too
-# much from the image that it would replace, and that the old image then stays.
+# much from the image that it would replace, and --must-have and --must-not-have
+# one with wrong keys, and that the old image then stays.
 
 use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Tool qw(content_of info lines_of tool tool_ok tool_test);
+use BloomTest::Tool qw(content_of info json json_lines lines_of tool tool_ok
+                       tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
@@ -200,6 +202,121 @@ subtest 'import has the guards' => sub {
     tool(1, qr/--min-keys demands 1000/, @import, '--min-keys', '1k');
     items_are(1000, 'the old image stays');
     tool(0, undef, @import, '--max-change', '99%');
+};
+
+
+subtest '--must-have and --must-not-have' => sub {
+    start_with(1000);
+    $t->write_file('must', "\xef\xbb\xbf# samples\n\nkey1\r\n key500 # x\n");
+    $t->write_file('must-not', "! ours\nours\nkey1001\n");
+
+    my @guards = ('--must-have', "$dir/must", '--must-not-have',
+                  "$dir/must-not");
+
+    build_over(0, 1000, '-q', '-p', '1e-9', @guards);
+    items_are(1000, 'an image that is right is written');
+
+    refused("it lacks the key \"key500\" of line 4 of --must-have"
+            . " $dir/must; check the input", 499, @guards);
+    refused("it has the key \"key1001\" of line 3 of --must-not-have"
+            . " $dir/must-not; take it out of the input or, if it is not"
+            . ' there, build the image again, with another seed', 1001,
+            @guards);
+
+    # files of keys that cannot be used: no image is written
+
+    $t->write_file('comments', "# one\n\n");
+    $t->write_file('long', "key1\n" . 'x' x 65536);
+    mkdir "$dir/directory" or die "mkdir: $!";
+
+    for ('must-have', 'must-not-have') {
+        my @cannot = (
+            ['missing', qr/missing: .*\n.*not written: --$_ \S*missing cannot be read/],
+            ['directory', qr/directory: .*\n.*: --$_ \S*directory cannot be read/],
+            ['comments', qr/--$_ \S*comments has no key; write one into it, or leave out the option/],
+        );
+
+        for my $case (@cannot) {
+            like(build_over(2, 1000, "--$_", "$dir/$case->[0]"), $case->[1],
+                 "--$_ $case->[0] is an error");
+        }
+    }
+
+    like(build_over(2, 1000, '--must-have', "$dir/long"),
+         qr/"x+[^"]*" is longer than 65535 bytes; correct line 2/,
+         'a line that is too long is an error');
+    items_are(1000, 'the old image stays');
+};
+
+
+subtest 'samples are looked up in the key form' => sub {
+    $t->write_file('urls.txt', "bad.example/\nshop.example/sale\n");
+
+    my @build = ('build', '-q', '-o', "$dir/urls.bloom", '--key', 'url', '-p',
+                 '1e-9', "$dir/urls.txt");
+    my @with = map { my $name = $_; sub {
+        $t->write_file('samples', $_[0]);
+        return ("--$name", "$dir/samples");
+    } } 'must-have', 'must-not-have';
+
+    tool(0, undef, @build,
+         $with[0]->("http://user\@BAD.example:80/any?thing\n"));
+    tool(1, qr/has the key "https:\/\/www\.shop\.example\/sale\?x", by "shop\.example\/sale", of line 2 of/,
+         @build, $with[1]->("own.example\nhttps://www.shop.example/sale?x\n"));
+    tool(2, qr/not written: "http:\/\/" has no host; correct line 1 of --must-have/,
+         @build, $with[0]->("http://\n"));
+};
+
+
+subtest 'verify has the guards' => sub {
+    start_with(1000, '-p', '1e-9');
+    $t->write_file('must', "key1\nkey1000\n");
+    $t->write_file('must-not', "ours\n");
+
+    my @all = ('--min-keys', '1k', '--must-have', "$dir/must",
+               '--must-not-have', "$dir/must-not");
+
+    tool(0, undef, 'verify', '-q', @all, $image);
+    my $found = json(tool(0, undef, 'verify', '--json', @all, $image));
+    is($found->{result}, 'ok', 'an image that is right is ok');
+    ok(abs($found->{estimated_items} - 1000) < 20,
+       'its bits are counted with samples, too');
+
+    my $fewer = "$dir/fewer.bloom";
+    tool_ok('build', '-q', '-o', $fewer, stdin_of(900));
+
+    for (['it has 900 distinct keys, and --min-keys demands 901; check the'
+          . ' input', '--min-keys', 901],
+         ['it has 900 distinct keys, 10 % fewer than the 1000 of the image that'
+          . ' it replaces, and --max-change allows 9 %; check the input, or use'
+          . ' --max-change off if the change is right', '--max-change', '9%',
+          '--replaces', $image],
+         ["it lacks the key \"key1000\" of line 2 of --must-have $dir/must;"
+          . ' check the input', '--must-have', "$dir/must"])
+    {
+        my ($message, @guards) = @$_;
+
+        tool(1, qr/\Angx-bloom verify: \Q$fewer: refused: $message\E\n\z/,
+             'verify', @guards, $fewer);
+
+        my ($exit, $out) = $t->run_tool('verify', '--json', @guards, $fewer);
+        is($exit, 1, '--json has the same status');
+        is_deeply(json($out), { file => $fewer, result => 'refused',
+                                error => "refused: $message" },
+                  '--json has the reason');
+    }
+
+    tool(0, undef, 'verify', '-q', '--max-change', '10%', '--replaces', $image,
+         $fewer);
+    tool(2, qr/--max-change needs --replaces, the image to compare with/,
+         'verify', '--max-change', '10%', $fewer);
+    tool(2, qr/cannot be read/, 'verify', '--must-have', "$dir/missing",
+         $image);
+
+    my ($exit, $out) = $t->run_tool('verify', '--json', '--min-keys', 950,
+                                    $fewer, $image);
+    is_deeply([map { $_->{result} } json_lines($out)], ['refused', 'ok'],
+              'each image has its own result');
 };
 
 

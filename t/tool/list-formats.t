@@ -9,26 +9,12 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Process qw(run_command);
-use BloomTest::Tool qw(content_of json tool_path tool_test);
+use BloomTest::Tool qw(build_text content_of json tool_path tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
-my $n = 0;
 
-# Builds an image from a text.  Returns its name and what the build prints.
-
-sub build {
-    my ($text, @options) = @_;
-
-    my $image = "$dir/image" . ++$n;
-    my ($exit, $out, $err)
-        = $t->run_tool('build', '--json', '-o', $image, @options,
-                       { stdin => $text });
-
-    is($exit, 0, "build @options exits with 0") or diag($err);
-
-    return ($image, $exit == 0 ? json($out) : {}, $err);
-}
+sub build { return build_text(@_) }
 
 # Checks which of these keys a lookup finds.
 

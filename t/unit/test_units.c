@@ -166,6 +166,40 @@ test_rates_are_parsed_or_refused(void **state)
 }
 
 
+static void
+test_percentages_are_parsed(void **state)
+{
+    size_t  i;
+    double  part;
+
+    static const struct {
+        const char  *text;
+        double       part;
+    } good[] = {
+        { "20%", 0.2 }, { "0.5%", 0.005 }, { "0%", 0 }, { "300%", 3 },
+        { "1.%", 0.01 }, { "1000000%", 10000 },
+    };
+
+    static const char  *bad[] = {
+        "", "%", "20", "20%%", ".5%", "1e2%", "-5%", "+5%", " 5%", "5 %",
+        "1.2.3%", "%5", "5%x",
+    };
+
+    (void) state;
+
+    for (i = 0; i < array_len(good); i++) {
+        assert_int_equal(bloom_units_percent(good[i].text,
+                                             strlen(good[i].text), &part), 0);
+        assert_true(part == good[i].part);
+    }
+
+    for (i = 0; i < array_len(bad); i++) {
+        assert_int_equal(bloom_units_percent(bad[i], strlen(bad[i]), &part),
+                         -1);
+    }
+}
+
+
 int
 main(void)
 {
@@ -174,6 +208,7 @@ main(void)
         cmocka_unit_test(test_numbers_that_do_not_fit_are_refused),
         cmocka_unit_test(test_texts_that_are_not_numbers_are_refused),
         cmocka_unit_test(test_rates_are_parsed_or_refused),
+        cmocka_unit_test(test_percentages_are_parsed),
     };
 
     return cmocka_run_group_tests_name("units", tests, NULL, NULL);

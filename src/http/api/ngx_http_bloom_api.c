@@ -124,7 +124,8 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
                                 "number of keys" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), NGX_HTTP_BLOOM_WRITE, 0,
-      ngx_http_bloom_task_post_reload, "loads the image in file= again" },
+      ngx_http_bloom_task_post_reload, "loads the image in file= again; ?force=true "
+                                       "lets max_change pass" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"),
       NGX_HTTP_BLOOM_WRITE, 0,
@@ -137,7 +138,8 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 
     { NGX_HTTP_BLOOM_PUT, 1, ngx_string("/image"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_upload_put, "replaces the zone's image with the image "
-                                 "file in the body" },
+                                 "file in the body; ?force=true lets "
+                                 "max_change pass" },
 };
 
 #define NGX_HTTP_BLOOM_API_ROUTES                                             \

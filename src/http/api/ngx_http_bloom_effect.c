@@ -84,7 +84,7 @@ ngx_http_bloom_effect_fires(ngx_http_bloom_effect_zone_t *zones,
 
 /* Returns the first place of a list that is not in dry run; for
  * NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE, it also has "bloom_unavailable reject".
- * Returns NULL if there is none. */
+ * Returns NULL if no place of the list is like that. */
 static ngx_http_bloom_place_t *
 ngx_http_bloom_effect_enforcing(ngx_http_bloom_rule_t *first,
     ngx_http_bloom_effect_e effect)

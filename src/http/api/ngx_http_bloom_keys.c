@@ -9,6 +9,7 @@
 #include "ngx_http_bloom_body.h"
 #include "ngx_http_bloom_ctx.h"
 #include "ngx_http_bloom_lookup.h"
+#include "ngx_http_bloom_query.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_resume.h"
 #include "ngx_bloom_add.h"
@@ -94,8 +95,6 @@ static ngx_http_bloom_keys_t *ngx_http_bloom_keys_begin(ngx_http_request_t *r,
     ngx_int_t *rc);
 static ngx_int_t ngx_http_bloom_keys_receive(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone, const ngx_http_bloom_keys_kind_t *kind);
-static ngx_int_t ngx_http_bloom_keys_durable(ngx_http_request_t *r,
-    ngx_uint_t *durable);
 static void ngx_http_bloom_keys_run(ngx_http_request_t *r);
 static void ngx_http_bloom_keys_idle(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_keys_step(ngx_http_bloom_keys_t *keys);
@@ -252,14 +251,12 @@ ngx_http_bloom_keys_begin(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     ngx_uint_t              durable;
     ngx_pool_cleanup_t     *cln;
     ngx_http_bloom_keys_t  *keys;
+    ngx_http_bloom_error_t  error;
 
     *rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
 
-    if (ngx_http_bloom_keys_durable(r, &durable) != NGX_OK) {
-        *rc = ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                             "invalid \"durable\" in the "
-                                             "query; it must be \"true\" or "
-                                             "\"false\"");
+    if (ngx_http_bloom_query_flag(r, "durable", &durable, &error) != NGX_OK) {
+        *rc = ngx_http_bloom_response_refuse_error(r, &error);
         return NULL;
     }
 
@@ -323,36 +320,6 @@ ngx_http_bloom_keys_begin(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     cln->data = keys;
 
     return keys;
-}
-
-
-static ngx_int_t
-ngx_http_bloom_keys_durable(ngx_http_request_t *r, ngx_uint_t *durable)
-{
-    ngx_str_t  value;
-
-    *durable = 0;
-
-    if (ngx_http_arg(r, (u_char *) "durable", sizeof("durable") - 1, &value)
-        != NGX_OK)
-    {
-        return NGX_OK;
-    }
-
-    if ((value.len == 4 && ngx_strncmp(value.data, "true", 4) == 0)
-        || (value.len == 1 && value.data[0] == '1'))
-    {
-        *durable = 1;
-        return NGX_OK;
-    }
-
-    if ((value.len == 5 && ngx_strncmp(value.data, "false", 5) == 0)
-        || (value.len == 1 && value.data[0] == '0'))
-    {
-        return NGX_OK;
-    }
-
-    return NGX_ERROR;
 }
 
 

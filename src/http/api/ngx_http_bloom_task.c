@@ -9,6 +9,7 @@
 #include "ngx_http_bloom_ctx.h"
 #include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_json.h"
+#include "ngx_http_bloom_query.h"
 #include "ngx_http_bloom_response.h"
 
 
@@ -84,8 +85,13 @@ ngx_http_bloom_task_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     ngx_http_bloom_error_t *error)
 {
     ngx_int_t               rc;
+    ngx_uint_t              force;
     const char             *why;
     ngx_http_bloom_task_t  *task;
+
+    if (ngx_http_bloom_query_flag(r, "force", &force, error) != NGX_OK) {
+        return NGX_DECLINED;
+    }
 
     task = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_task_t));
 
@@ -102,7 +108,7 @@ ngx_http_bloom_task_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     task->kind = kind;
     task->done = done;
 
-    rc = ngx_bloom_task_request(zone, kind, path, &task->ticket, &why);
+    rc = ngx_bloom_task_request(zone, kind, path, force, &task->ticket, &why);
 
     if (rc == NGX_BUSY) {
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_LOADING,

@@ -12,6 +12,7 @@
 #include "ngx_http_bloom_ctx.h"
 #include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_header.h"
+#include "ngx_http_bloom_query.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_resume.h"
 #include "ngx_http_bloom_task.h"
@@ -33,6 +34,7 @@ typedef struct {
     ngx_http_bloom_resume_t     resume;
     ngx_http_bloom_error_t      error;
     ngx_bloom_zone_t           *zone;
+    ngx_uint_t                  force;   /* "?force=true" */
     ngx_int_t                   sent;    /* what sending the response of a
                                             refused image returned */
     ngx_fd_t                    fd;
@@ -109,6 +111,12 @@ ngx_http_bloom_upload_put(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     upload->zone = zone;
     upload->fd = NGX_INVALID_FILE;
     upload->max = ngx_http_bloom_upload_max(zone);
+
+    if (ngx_http_bloom_query_flag(r, "force", &upload->force, &upload->error)
+        != NGX_OK)
+    {
+        return ngx_http_bloom_upload_refuse(r, upload);
+    }
 
     cln->handler = ngx_http_bloom_upload_cleanup;
     cln->data = upload;
@@ -393,7 +401,7 @@ ngx_http_bloom_upload_header(ngx_http_request_t *r,
     }
 
     if (ngx_bloom_load_check(load, upload->zone, upload->header, size,
-                             "the uploaded image")
+                             "the uploaded image", upload->force)
         == NGX_OK)
     {
         return NGX_OK;

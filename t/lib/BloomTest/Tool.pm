@@ -21,7 +21,8 @@ use BloomTest::Process qw(run_command);
 
 our @EXPORT_OK = qw(
     tool_test tool_path example_keys example_image tool tool_ok
-    tool_redirected tool_memory info present json json_lines lines_of text_line
+    tool_redirected tool_memory build_text info present json json_lines lines_of
+    text_line
     content_of near
     header payload count_bits rate_of_bits copy_with copy_with_header
 );
@@ -135,6 +136,25 @@ PERL
                               @arguments], env => $t->{env}, %$option);
 
     return (@result, content_of($peak));
+}
+
+
+# Builds an image from a text.  Returns the image's path, what the build prints
+# as JSON, and its standard error.
+
+my $built = 0;
+
+sub build_text {
+    my ($text, @options) = @_;
+
+    my $image = $t->testdir . '/built' . ++$built;
+    my ($exit, $out, $err)
+        = $t->run_tool('build', '--json', '-o', $image, @options,
+                       { stdin => $text });
+
+    is($exit, 0, "build @options exits with 0") or diag($err);
+
+    return ($image, $exit == 0 ? json($out) : {}, $err);
 }
 
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * These functions read the query of a request.
+ */
+
+#ifndef _NGX_HTTP_BLOOM_QUERY_H_INCLUDED_
+#define _NGX_HTTP_BLOOM_QUERY_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_http_bloom_error.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/*
+ * Reads a flag such as "?force=true" into *flag: 1 for "true" and "1", 0 for
+ * "false" and "0" and if the query does not have it.  Returns NGX_OK; or
+ * NGX_DECLINED with an error for any other value.
+ */
+ngx_int_t ngx_http_bloom_query_flag(ngx_http_request_t *r, const char *name,
+    ngx_uint_t *flag, ngx_http_bloom_error_t *error);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_HTTP_BLOOM_QUERY_H_INCLUDED_ */

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file checks images against the guards of a zone, and records which image
+ * was accepted last.
+ */
+
+#include "ngx_bloom_guard.h"
+#include "ngx_bloom_io.h"
+#include "bloom_guard.h"
+#include "bloom_utf8.h"
+
+
+/* Bytes that one step reads, and keys and bytes of keys that it looks up. */
+#define NGX_BLOOM_GUARD_READ   (256 * 1024)
+#define NGX_BLOOM_GUARD_KEYS   128
+#define NGX_BLOOM_GUARD_BYTES  (32 * 1024)
+
+/* Bytes of a key in a message, at most, and room for them. */
+#define NGX_BLOOM_GUARD_SHOWN  64
+#define NGX_BLOOM_GUARD_TEXT   (4 * NGX_BLOOM_GUARD_SHOWN + sizeof("..."))
+
+/* How long to wait for the lock `append`, ms. */
+#define NGX_BLOOM_GUARD_WAIT   1000
+
+
+static ngx_int_t ngx_bloom_guard_open(ngx_bloom_guard_t *guard,
+    ngx_str_t *name, uint32_t form);
+static ngx_int_t ngx_bloom_guard_read(ngx_bloom_guard_t *guard,
+    ngx_str_t *name);
+static ngx_int_t ngx_bloom_guard_look(ngx_bloom_guard_t *guard,
+    ngx_str_t *name, const ngx_bloom_zone_bits_t *bits);
+static ngx_int_t ngx_bloom_guard_look_at(ngx_bloom_guard_t *guard,
+    ngx_str_t *name, const ngx_bloom_zone_bits_t *bits, bloom_key_t *key);
+static void ngx_bloom_guard_close(ngx_bloom_guard_t *guard);
+static u_char *ngx_bloom_guard_show(u_char text[NGX_BLOOM_GUARD_TEXT],
+    const bloom_key_t *key);
+static ngx_int_t ngx_cdecl ngx_bloom_guard_refuse(ngx_bloom_guard_t *guard,
+    ngx_err_t err, const char *fmt, ...);
+static ngx_int_t ngx_bloom_guard_useless(ngx_bloom_guard_t *guard,
+    ngx_str_t *name, ngx_err_t err, const char *what);
+
+
+/* the parameters, by number of the file */
+static const char  *ngx_bloom_guard_names[] = { "must_have", "must_not_have" };
+
+
+ngx_int_t
+ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
+    const bloom_image_t *image, ngx_uint_t force)
+{
+    char                               is[32], may[32];
+    double                             change;
+    ngx_bloom_guards_t                *guards;
+    const ngx_bloom_accepted_image_t  *last;
+
+    guards = &zone->guards;
+
+    if (image->items < guards->min_keys) {
+        return ngx_bloom_guard_refuse(guard, 0, "has %uL key%s, and "
+                                      "\"min_keys\" demands %uL; check the "
+                                      "list that it was built from",
+                                      image->items,
+                                      ngx_bloom_plural(image->items),
+                                      guards->min_keys);
+    }
+
+    if (guards->max_change == 0 || force) {
+        return NGX_OK;
+    }
+
+    last = ngx_bloom_guard_last(zone);
+
+    if (last == NULL) {
+        return NGX_OK;
+    }
+
+    change = bloom_guard_change(last->keys, image->items);
+
+    if (!bloom_guard_exceeds(change, guards->max_change)) {
+        return NGX_OK;
+    }
+
+    snprintf(is, sizeof(is), "%.3g %%", 100 * change);
+    snprintf(may, sizeof(may), "%.3g %%", 100 * guards->max_change);
+
+    return ngx_bloom_guard_refuse(guard, 0, "has %uL key%s, %s %s than the %uL "
+                                  "of the image that was accepted last, and "
+                                  "\"max_change\" allows %s; check the list "
+                                  "that it was built from, or, if the change "
+                                  "is right, load or upload it with "
+                                  "\"?force=true\"",
+                                  image->items, ngx_bloom_plural(image->items),
+                                  is, image->items < last->keys ? "fewer"
+                                                                : "more",
+                                  last->keys, may);
+}
+
+
+ngx_int_t
+ngx_bloom_guard_keys(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
+    const ngx_bloom_zone_bits_t *bits)
+{
+    ngx_str_t  *name;
+
+    for ( ;; ) {
+
+        if (guard->file == NGX_BLOOM_GUARD_FILES) {
+            return NGX_OK;
+        }
+
+        name = &zone->guards.file[guard->file];
+
+        if (name->len != 0) {
+            break;
+        }
+
+        guard->file++;
+    }
+
+    if (guard->data == NULL) {
+        return ngx_bloom_guard_open(guard, name, bits->form);
+    }
+
+    if (guard->fd != NGX_INVALID_FILE) {
+        return ngx_bloom_guard_read(guard, name);
+    }
+
+    return ngx_bloom_guard_look(guard, name, bits);
+}
+
+
+static ngx_int_t
+ngx_bloom_guard_open(ngx_bloom_guard_t *guard, ngx_str_t *name, uint32_t form)
+{
+    size_t           room;
+    ngx_fd_t         fd;
+    ngx_err_t        err;
+    ngx_file_info_t  fi;
+
+    /* non-blocking: a FIFO must not hold up this process */
+
+    fd = ngx_open_file(name->data,
+                       NGX_FILE_RDONLY|NGX_FILE_NONBLOCK|O_CLOEXEC|O_NOCTTY,
+                       NGX_FILE_OPEN, 0);
+
+    if (fd == NGX_INVALID_FILE) {
+        return ngx_bloom_guard_useless(guard, name, ngx_errno,
+                                       "cannot be opened; put a file there "
+                                       "that the workers' user may read");
+    }
+
+    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
+        err = ngx_errno;
+        (void) ngx_close_file(fd);
+        return ngx_bloom_guard_useless(guard, name, err, "cannot be examined");
+    }
+
+    if (!ngx_is_file(&fi)) {
+        (void) ngx_close_file(fd);
+        return ngx_bloom_guard_useless(guard, name, 0, "is not a regular file; "
+                                       "put a file with a key a line there");
+    }
+
+    if (ngx_file_size(&fi) > NGX_BLOOM_GUARD_FILE_MAX) {
+        (void) ngx_close_file(fd);
+        return ngx_bloom_guard_useless(guard, name, 0, "has more than 16 MiB; "
+                                       "leave samples in it");
+    }
+
+    room = bloom_form_room(form, BLOOM_GUARD_LINE_MAX);
+
+    guard->fd = fd;
+    guard->size = (size_t) ngx_file_size(&fi);
+    guard->data = malloc(guard->size + 1);
+    guard->buf = malloc(room + 1);
+
+    if (guard->data == NULL || guard->buf == NULL) {
+        return ngx_bloom_guard_useless(guard, name, ENOMEM, "cannot be read");
+    }
+
+    guard->done = 0;
+    guard->line = 0;
+    guard->keys = 0;
+
+    return NGX_AGAIN;
+}
+
+
+/* Reads a piece of the file, and one byte more than it had when it was
+ * opened. */
+static ngx_int_t
+ngx_bloom_guard_read(ngx_bloom_guard_t *guard, ngx_str_t *name)
+{
+    ssize_t  n;
+
+    n = ngx_bloom_io_read(guard->fd, guard->data + guard->done,
+                          ngx_min(guard->size + 1 - guard->done,
+                                  NGX_BLOOM_GUARD_READ),
+                          guard->done);
+
+    if (n == NGX_ERROR) {
+        return ngx_bloom_guard_useless(guard, name, ngx_errno,
+                                       "cannot be read");
+    }
+
+    guard->done += n;
+
+    if (guard->done > guard->size || (n == 0 && guard->done < guard->size)) {
+        return ngx_bloom_guard_useless(guard, name, 0, "changed while it was "
+                                       "read; replace it by a rename, and try "
+                                       "again");
+    }
+
+    if (n == 0) {
+        ngx_bloom_io_close(&guard->fd);
+        guard->pos = guard->data + bloom_key_mark(guard->data, guard->size);
+    }
+
+    return NGX_AGAIN;
+}
+
+
+/* Looks up some keys of the file. */
+static ngx_int_t
+ngx_bloom_guard_look(ngx_bloom_guard_t *guard, ngx_str_t *name,
+    const ngx_bloom_zone_bits_t *bits)
+{
+    u_char       *end, *limit;
+    ngx_uint_t    i;
+    bloom_key_t   key;
+
+    end = guard->data + guard->size;
+    limit = guard->pos + ngx_min(NGX_BLOOM_GUARD_BYTES,
+                                 (size_t) (end - guard->pos));
+
+    for (i = 0; i < NGX_BLOOM_GUARD_KEYS && guard->pos < limit; i++) {
+
+        if (!bloom_guard_next(&key, (const uint8_t **) &guard->pos, end,
+                              &guard->line))
+        {
+            break;
+        }
+
+        if (key.len == 0) {
+            continue;
+        }
+
+        guard->keys++;
+
+        if (ngx_bloom_guard_look_at(guard, name, bits, &key) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (guard->pos < end) {
+        return NGX_AGAIN;
+    }
+
+    if (guard->keys == 0) {
+        return ngx_bloom_guard_useless(guard, name, 0, "has no key; write one "
+                                       "into it, or remove the parameter");
+    }
+
+    ngx_bloom_guard_close(guard);
+    guard->file++;
+
+    return NGX_AGAIN;
+}
+
+
+/* Checks that the image has, or lacks, a key. */
+static ngx_int_t
+ngx_bloom_guard_look_at(ngx_bloom_guard_t *guard, ngx_str_t *name,
+    const ngx_bloom_zone_bits_t *bits, bloom_key_t *key)
+{
+    u_char         text[NGX_BLOOM_GUARD_TEXT], found[NGX_BLOOM_GUARD_TEXT];
+    unsigned       i;
+    const char    *why, *what;
+    bloom_form_t   form;
+
+    what = ngx_bloom_guard_names[guard->file];
+
+    why = (key->len > BLOOM_GUARD_LINE_MAX)
+          ? "is longer than 65535 bytes"
+          : bloom_form_expand(bits->form, &form, key, guard->buf);
+
+    if (why != NULL) {
+        return ngx_bloom_guard_refuse(guard, 0, "is not checked: \"%s\" %s; "
+                                      "correct line %uL of \"%s=%V\"",
+                                      ngx_bloom_guard_show(text, key), why,
+                                      guard->line, what, name);
+    }
+
+    for (i = 0; i < form.n; i++) {
+        if (ngx_bloom_zone_has(bits, &form.expression[i])) {
+            break;
+        }
+    }
+
+    if (guard->file == NGX_BLOOM_GUARD_HAVE && i == form.n) {
+        return ngx_bloom_guard_refuse(guard, 0, "lacks the key \"%s\" of line "
+                                      "%uL of \"%s=%V\"; check the list that "
+                                      "it was built from",
+                                      ngx_bloom_guard_show(text, key),
+                                      guard->line, what, name);
+    }
+
+    if (guard->file == NGX_BLOOM_GUARD_HAVE_NOT && i < form.n) {
+        ngx_bloom_guard_show(found, &form.expression[i]);
+
+        return ngx_bloom_guard_refuse(guard, 0, "has the key \"%s\"%s%s%s of "
+                                      "line %uL of \"%s=%V\"; take it out of "
+                                      "the list that the image was built from "
+                                      "or, if no list has it, build the image "
+                                      "again, with another seed",
+                                      ngx_bloom_guard_show(text, key),
+                                      form.n > 1 ? ", by \"" : "",
+                                      form.n > 1 ? (char *) found : "",
+                                      form.n > 1 ? "\"," : "",
+                                      guard->line, what, name);
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_guard_end(ngx_bloom_guard_t *guard)
+{
+    ngx_bloom_guard_close(guard);
+
+    guard->file = NGX_BLOOM_GUARD_FILES;
+}
+
+
+static void
+ngx_bloom_guard_close(ngx_bloom_guard_t *guard)
+{
+    if (guard->data != NULL) {
+        ngx_bloom_io_close(&guard->fd);
+    }
+
+    free(guard->data);
+    free(guard->buf);
+
+    guard->data = NULL;
+    guard->buf = NULL;
+}
+
+
+/* Writes the beginning of a key for a message, null-terminated.  Bytes that are
+ * not visible become \xNN.  Returns the text. */
+static u_char *
+ngx_bloom_guard_show(u_char text[NGX_BLOOM_GUARD_TEXT], const bloom_key_t *key)
+{
+    size_t          len;
+    u_char         *to;
+    const uint8_t  *p, *end;
+
+    to = text;
+    end = key->data + ngx_min(key->len, NGX_BLOOM_GUARD_SHOWN);
+
+    for (p = key->data; p < end; /* void */ ) {
+        len = bloom_utf8_len(p, end - p);
+
+        if (len == 0 || bloom_utf8_is_hidden(p, len)) {
+            to = ngx_sprintf(to, "\\x%02xi", (ngx_int_t) *p++);
+            continue;
+        }
+
+        to = ngx_cpymem(to, p, len);
+        p += len;
+    }
+
+    (void) ngx_sprintf(to, "%s%Z", p < key->data + key->len ? "..." : "");
+
+    return text;
+}
+
+
+static ngx_int_t ngx_cdecl
+ngx_bloom_guard_refuse(ngx_bloom_guard_t *guard, ngx_err_t err,
+    const char *fmt, ...)
+{
+    u_char   *p;
+    va_list   args;
+
+    guard->err = err;
+
+    va_start(args, fmt);
+    p = ngx_vslprintf((u_char *) guard->error,
+                      (u_char *) guard->error + sizeof(guard->error) - 1, fmt,
+                      args);
+    va_end(args);
+
+    *p = '\0';
+
+    return NGX_ERROR;
+}
+
+
+/* Refuses an image because its keys cannot be checked. */
+static ngx_int_t
+ngx_bloom_guard_useless(ngx_bloom_guard_t *guard, ngx_str_t *name,
+    ngx_err_t err, const char *what)
+{
+    return ngx_bloom_guard_refuse(guard, err, "is not checked: \"%s=%V\" %s",
+                                  ngx_bloom_guard_names[guard->file], name,
+                                  what);
+}
+
+
+const ngx_bloom_accepted_image_t *
+ngx_bloom_guard_last(ngx_bloom_zone_t *zone)
+{
+    uint64_t               number;
+    ngx_uint_t             i;
+    ngx_bloom_accepted_t  *page[3];
+
+    /* the page of a zone whose journal is new, and memory that was recreated,
+     * do not have it yet */
+
+    page[0] = (zone->state != NULL && zone->state->control != NULL)
+              ? &zone->state->control->accepted : NULL;
+    page[1] = (zone->sh != NULL) ? &zone->sh->accepted : NULL;
+    page[2] = (zone->before != NULL) ? &zone->before->sh->accepted : NULL;
+
+    for (i = 0; i < 3; i++) {
+
+        if (page[i] != NULL) {
+            number = __atomic_load_n(&page[i]->number, __ATOMIC_ACQUIRE);
+
+            if (number != 0) {
+                return &page[i]->image[number & 1];
+            }
+        }
+    }
+
+    return NULL;
+}
+
+
+void
+ngx_bloom_guard_accept(ngx_bloom_zone_t *zone, const bloom_image_t *image)
+{
+    uint64_t                           number;
+    ngx_bloom_state_t                 *state;
+    ngx_bloom_accepted_t              *page;
+    ngx_bloom_accepted_image_t        *next;
+    const ngx_bloom_accepted_image_t  *last;
+
+    state = zone->state;
+    page = (state != NULL) ? &state->control->accepted : &zone->sh->accepted;
+    last = ngx_bloom_guard_last(zone);
+
+    if (page->number != 0
+        && ngx_memcmp(last->build_id, image->build_id,
+                      BLOOM_IMAGE_BUILD_ID_LEN)
+           == 0)
+    {
+        return;
+    }
+
+    if (state != NULL
+        && ngx_bloom_lock(&state->control->append, NGX_BLOOM_GUARD_WAIT)
+           != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_ERR, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" is busy with additions, and did not "
+                      "record that its image was accepted: \"max_change\" "
+                      "compares the next one with the image before",
+                      &zone->name);
+        return;
+    }
+
+    /* a process that dies before the number changes changes nothing */
+
+    number = page->number + 1;
+    next = &page->image[number & 1];
+
+    ngx_memcpy(next->build_id, image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
+    next->keys = image->items;
+
+    ngx_bloom_fault("accept");
+
+    __atomic_store_n(&page->number, number, __ATOMIC_SEQ_CST);
+
+    if (state == NULL) {
+        return;
+    }
+
+    ngx_bloom_unlock(&state->control->append);
+
+    /* otherwise a power failure might undo a change that was forced, and the
+     * next start refuse the image */
+
+    if (zone->guards.max_change != 0) {
+        (void) ngx_bloom_io_sync(state->fd);
+    }
+}
