@@ -21,8 +21,10 @@ static ngx_inline ngx_int_t ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone,
 static ngx_inline ngx_int_t ngx_bloom_lookup_end(ngx_bloom_zone_t *zone);
 static ngx_inline ngx_uint_t ngx_bloom_lookup_answer(int present,
     ngx_uint_t behind);
-static ngx_inline ngx_uint_t ngx_bloom_lookup_removed(ngx_bloom_zone_t *zone,
-    const u_char *data, size_t len);
+static ngx_int_t ngx_bloom_lookup_except(ngx_bloom_zone_t *zone,
+    const ngx_str_t *key, ngx_uint_t behind);
+static ngx_int_t ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone,
+    ngx_uint_t behind);
 static ngx_inline ngx_uint_t ngx_bloom_lookup_key(ngx_bloom_zone_t *zone,
     ngx_str_t *key, ngx_uint_t exact, ngx_pool_t *pool);
 static ngx_int_t ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
@@ -31,8 +33,8 @@ static ngx_inline int ngx_bloom_lookup_one(ngx_bloom_zone_t *zone,
     bloom_key_t *canonical, ngx_str_t *key, u_char *buf);
 static int ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, ngx_uint_t exact, u_char *buf);
-static int ngx_bloom_lookup_any_kept(ngx_bloom_zone_t *zone,
-    const bloom_form_t *keys, const bloom_hash_t *hash, unsigned found);
+static uint64_t ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone,
+    const bloom_form_t *keys, uint64_t present);
 static const char *ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone,
     bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key,
     ngx_uint_t exact, u_char *buf);
@@ -40,18 +42,22 @@ static ngx_inline u_char *ngx_bloom_lookup_room(ngx_bloom_zone_t *zone,
     size_t len, ngx_pool_t *pool);
 static ngx_inline ngx_int_t ngx_bloom_lookup_keep(ngx_str_t *key,
     const bloom_key_t *canonical, ngx_pool_t *pool);
-static void ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+static void ngx_bloom_lookup_list(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf);
 static ngx_uint_t ngx_bloom_lookup_group(ngx_bloom_zone_t *zone,
     const ngx_str_t *key, ngx_uint_t n, ngx_uint_t exact, u_char *answer,
     u_char *buf);
-static uint64_t ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone,
-    const ngx_str_t *key, ngx_uint_t exact, uint64_t present, u_char *buf);
 
 
-/* A buffer in which keys are converted to their form; longer keys use the pool.
- * One buffer suffices, because no lookup begins while another is running. */
+/* Keys are converted to their form in this buffer; longer keys use the pool.
+ * One suffices, because no lookup begins while another is running. */
 static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
+
+
+/* The expressions of the last key that had many, and their hashes, which is all
+ * that the set of exceptions needs if the bits have one of them. */
+static bloom_form_t  ngx_bloom_lookup_keys;
+static bloom_hash_t  ngx_bloom_lookup_hashes[BLOOM_FORM_EXPRESSIONS];
 
 
 /*
@@ -122,12 +128,48 @@ ngx_bloom_lookup_answer(int present, ngx_uint_t behind)
 }
 
 
-/* Returns 1 if an expression that the bits have is an exception: it is absent.
- * Call it before ngx_bloom_lookup_end(). */
-static ngx_inline ngx_uint_t
-ngx_bloom_lookup_removed(ngx_bloom_zone_t *zone, const u_char *data, size_t len)
+/*
+ * These two return the answer for a key that the bits have, in a zone that has
+ * exceptions, and end the lookup once more: they return NGX_AGAIN to start
+ * again, or NGX_DECLINED if the image is too old.  They are not inline, as
+ * absent keys would pay for their registers.  This is for one expression.
+ */
+static ngx_int_t __attribute__((noinline))
+ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    ngx_uint_t behind)
 {
-    return bloom_exceptions_has(&zone->exceptions, data, len) != 0;
+    int        present;
+    ngx_int_t  rc;
+
+    present = !bloom_exceptions_has(&zone->exceptions, key->data, key->len);
+
+    rc = ngx_bloom_lookup_end(zone);
+
+    return rc == NGX_OK ? (ngx_int_t) ngx_bloom_lookup_answer(present, behind)
+                        : rc;
+}
+
+
+/* Returns the answer for the expressions of ngx_bloom_lookup_any(). */
+static ngx_int_t __attribute__((noinline))
+ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, ngx_uint_t behind)
+{
+    uint64_t   present;
+    ngx_int_t  rc;
+
+    present = bloom_layout_test_batch(&zone->geometry, zone->words,
+                                      ngx_bloom_lookup_hashes,
+                                      ngx_bloom_lookup_keys.n);
+    present = ngx_bloom_lookup_kept(zone, &ngx_bloom_lookup_keys, present);
+
+    if (present != 0) {
+        ngx_bloom_lookup_found.expression = __builtin_ctzll(present);
+    }
+
+    rc = ngx_bloom_lookup_end(zone);
+
+    return rc == NGX_OK
+           ? (ngx_int_t) ngx_bloom_lookup_answer(present != 0, behind) : rc;
 }
 
 
@@ -177,13 +219,22 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
 
         } else {
             hash = bloom_hash(&zone->hasher, key->data, key->len);
-            present = bloom_layout_test(&zone->geometry, zone->words, hash)
-                      && !ngx_bloom_lookup_removed(zone, key->data, key->len);
+            present = bloom_layout_test(&zone->geometry, zone->words, hash);
 
             rc = ngx_bloom_lookup_end(zone);
 
             if (rc == NGX_OK) {
-                return ngx_bloom_lookup_answer(present, behind);
+
+                if (!present || bloom_exceptions_count(&zone->exceptions) == 0)
+                {
+                    return ngx_bloom_lookup_answer(present, behind);
+                }
+
+                rc = ngx_bloom_lookup_except(zone, key, behind);
+
+                if (rc >= 0) {
+                    return rc;
+                }
             }
         }
 
@@ -236,12 +287,18 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
         return NGX_DECLINED;
     }
 
-    return ngx_bloom_lookup_answer(present, behind);
+    if (!present || bloom_exceptions_count(&zone->exceptions) == 0) {
+        return ngx_bloom_lookup_answer(present, behind);
+    }
+
+    return zone->form == BLOOM_FORM_LOWER
+           ? ngx_bloom_lookup_except(zone, key, behind)
+           : ngx_bloom_lookup_any_except(zone, behind);
 }
 
 
-/* Tests a key in a form with one expression per key.  Returns 1 if it is maybe
- * present, 0 if it is absent, or -1 if it is invalid. */
+/* Tests a key in a form with one expression per key.  Returns 1 if the bits
+ * have it, 0 if it is absent, or -1 if it is invalid. */
 static ngx_inline int
 ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, u_char *buf)
@@ -258,8 +315,7 @@ ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
     hash = bloom_hash(&zone->hasher, canonical->data, canonical->len);
 
-    return bloom_layout_test(&zone->geometry, zone->words, hash)
-           && !ngx_bloom_lookup_removed(zone, canonical->data, canonical->len);
+    return bloom_layout_test(&zone->geometry, zone->words, hash);
 }
 
 
@@ -270,53 +326,49 @@ static int
 ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, ngx_uint_t exact, u_char *buf)
 {
-    unsigned      found;
-    bloom_form_t  keys;
-    bloom_hash_t  hash[BLOOM_FORM_EXPRESSIONS];
+    unsigned       found;
+    bloom_form_t  *keys;
 
-    if (ngx_bloom_lookup_expand(zone, &keys, hash, key, exact, buf) != NULL) {
+    keys = &ngx_bloom_lookup_keys;
+
+    if (ngx_bloom_lookup_expand(zone, keys, ngx_bloom_lookup_hashes, key, exact,
+                                buf)
+        != NULL)
+    {
         return -1;
     }
 
-    *canonical = keys.expression[0];
+    *canonical = keys->expression[0];
 
-    found = bloom_layout_test_any(&zone->geometry, zone->words, hash, keys.n);
+    found = bloom_layout_test_any(&zone->geometry, zone->words,
+                                  ngx_bloom_lookup_hashes, keys->n);
 
     ngx_bloom_lookup_found.expression = found;
 
-    if (found == keys.n) {
-        return 0;
-    }
-
-    return bloom_exceptions_count(&zone->exceptions) == 0
-           || ngx_bloom_lookup_any_kept(zone, &keys, hash, found);
+    return found < keys->n;
 }
 
 
-/* Finds the first expression, from `found` on, that the bits have and that is
- * no exception.  Returns 1, or 0 if there is none. */
-static int
-ngx_bloom_lookup_any_kept(ngx_bloom_zone_t *zone, const bloom_form_t *keys,
-    const bloom_hash_t *hash, unsigned found)
+/* Returns which of the expressions that the bits have are no exceptions.  Bit i
+ * belongs to expression i. */
+static uint64_t
+ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone, const bloom_form_t *keys,
+    uint64_t present)
 {
-    while (found < keys->n) {
+    unsigned  i;
+    uint64_t  rest;
 
-        if (!ngx_bloom_lookup_removed(zone, keys->expression[found].data,
-                                      keys->expression[found].len))
+    for (rest = present; rest != 0; rest &= rest - 1) {
+        i = __builtin_ctzll(rest);
+
+        if (bloom_exceptions_has(&zone->exceptions, keys->expression[i].data,
+                                 keys->expression[i].len))
         {
-            ngx_bloom_lookup_found.expression = found;
-            return 1;
-        }
-
-        found++;
-
-        if (found < keys->n) {
-            found += bloom_layout_test_any(&zone->geometry, zone->words,
-                                           hash + found, keys->n - found);
+            present &= ~((uint64_t) 1 << i);
         }
     }
 
-    return 0;
+    return present;
 }
 
 
@@ -453,21 +505,28 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
     const ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool)
 {
     int         present;
+    ngx_int_t   rc;
     ngx_uint_t  behind;
 
     if (ngx_bloom_lookup_begin(zone, &behind) == NGX_OK
         && zone->generation == prefetch->generation)
     {
         present = bloom_layout_test(&zone->geometry, zone->words,
-                                    prefetch->hash)
-                  && !ngx_bloom_lookup_removed(zone, prefetch->key.data,
-                                               prefetch->key.len);
+                                    prefetch->hash);
 
         if (ngx_bloom_lookup_end(zone) == NGX_OK) {
             *key = prefetch->key;
             ngx_bloom_lookup_found.expression = 0;
 
-            return ngx_bloom_lookup_answer(present, behind);
+            if (!present || bloom_exceptions_count(&zone->exceptions) == 0) {
+                return ngx_bloom_lookup_answer(present, behind);
+            }
+
+            rc = ngx_bloom_lookup_except(zone, key, behind);
+
+            if (rc >= 0) {
+                return rc;
+            }
         }
     }
 
@@ -507,7 +566,7 @@ ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             break;
         }
 
-        ngx_bloom_lookup_keys(zone, key, n, 0, answer, buf);
+        ngx_bloom_lookup_list(zone, key, n, 0, answer, buf);
 
         rc = ngx_bloom_lookup_end(zone);
 
@@ -570,7 +629,7 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
         do {
             n = ngx_bloom_parts_cut(part, BLOOM_BATCH, &pos, end, separator);
 
-            ngx_bloom_lookup_keys(zone, part, n, exact, answer, buf);
+            ngx_bloom_lookup_list(zone, part, n, exact, answer, buf);
 
             for (j = 0; j < n; j++) {
                 tally[answer[j]]++;
@@ -608,7 +667,7 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 
 /* Looks up keys within one generation. */
 static void
-ngx_bloom_lookup_keys(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+ngx_bloom_lookup_list(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf)
 {
     ngx_uint_t  done;
@@ -628,6 +687,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 {
     uint64_t      present, found, asked[BLOOM_BATCH];
     ngx_uint_t    i, j, most, lines;
+    bloom_key_t   k;
     bloom_form_t  keys;
     bloom_hash_t  hash[BLOOM_BATCH];
 
@@ -680,7 +740,12 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
         found = (asked[j] & present) >> __builtin_ctzll(asked[j]);
 
         if (found != 0 && bloom_exceptions_count(&zone->exceptions) != 0) {
-            found = ngx_bloom_lookup_kept(zone, &key[j], exact, found, buf);
+            k.data = key[j].data;
+            k.len = key[j].len;
+
+            /* make them again: the buffer has those of the last key */
+            (void) bloom_form_expand(zone->form, &keys, &k, buf);
+            found = ngx_bloom_lookup_kept(zone, &keys, found);
         }
 
         answer[j] = found ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT;
@@ -692,39 +757,6 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     }
 
     return i;
-}
-
-
-/*
- * Returns which of a key's expressions, of those that the bits have, are no
- * exceptions: bit i belongs to expression i.  Makes the expressions of the key
- * again, because the buffer has those of the last key.
- */
-static uint64_t
-ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t exact, uint64_t present, u_char *buf)
-{
-    unsigned      i;
-    bloom_key_t   k;
-    bloom_form_t  keys;
-
-    k.data = key->data;
-    k.len = key->len;
-
-    if (bloom_form_expand(zone->form, &keys, &k, buf) != NULL) {
-        return present;
-    }
-
-    for (i = 0; i < (exact ? 1 : keys.n); i++) {
-        if ((present & (uint64_t) 1 << i)
-            && ngx_bloom_lookup_removed(zone, keys.expression[i].data,
-                                        keys.expression[i].len))
-        {
-            present &= ~((uint64_t) 1 << i);
-        }
-    }
-
-    return present;
 }
 
 
@@ -788,6 +820,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
 {
     u_char        *buf;
     ngx_int_t      rc;
+    uint32_t       set;
     ngx_uint_t     i, j, behind;
     bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
 
@@ -821,6 +854,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             lookup->keys.n = 0;
 
         } else {
+            set = 0;
             lookup->k = bloom_layout_bits(&zone->geometry, hash[0],
                                           lookup->bits);
 
@@ -830,21 +864,13 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             }
 
             for (j = 0; j < lookup->keys.n; j++) {
-                if (!bloom_layout_test(&zone->geometry, zone->words, hash[j]))
-                {
-                    continue;
-                }
-
-                if (ngx_bloom_lookup_removed(zone,
-                                             lookup->keys.expression[j].data,
-                                             lookup->keys.expression[j].len))
-                {
-                    lookup->removed |= (uint32_t) 1 << j;
-
-                } else {
-                    lookup->matches |= (uint32_t) 1 << j;
+                if (bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
+                    set |= (uint32_t) 1 << j;
                 }
             }
+
+            lookup->matches = ngx_bloom_lookup_kept(zone, &lookup->keys, set);
+            lookup->removed = set & ~lookup->matches;
         }
 
         rc = ngx_bloom_lookup_end(zone);

@@ -17,8 +17,8 @@
 /*
  * Cuts off the next parts of a list, at most `most`, and moves *pos behind
  * them.  Splits at each `separator`, strips spaces and tabs around a part, and
- * skips empty parts.  Returns the number of parts; it is less than `most` at the
- * end of the list.
+ * skips empty parts.  Returns the number of parts, which is less than `most` at
+ * the end of the list.
  */
 ngx_uint_t ngx_bloom_parts_cut(ngx_str_t *part, ngx_uint_t most, u_char **pos,
     u_char *end, u_char separator);
