@@ -21,19 +21,22 @@ my $dir = $t->testdir;
 
 # ---- the members that the man page documents ----
 
-my (%documented, %of_image, $command, $heading);
+my (%documented, %of_image, $command);
 
 my ($section) = content_of("$FindBin::Bin/../../docs/ngx-bloom.1")
                 =~ /^\.SH JSON\n(.*?)^\.SH /ms
     or BAIL_OUT('docs/ngx-bloom.1 has no section JSON');
 
+my $heading = '';
+
 for (split /\n/, $section) {
     $command = $1 if /^\.SS (\w+)/;
     $heading = $_ if /:\z/;
 
-    if (/^\.B (\w+)\z/ && $command) {
-        $documented{$command}{$1} = 1;
-        $of_image{$1} = 1 if $command eq 'info' && $heading =~ /^For each image/;
+    if (my ($name) = $command ? /^\.B (\w+)\z/ : ()) {
+        $documented{$command}{$name} = 1;
+        $of_image{$name} = 1
+            if $command eq 'info' && $heading =~ /^For each image/;
     }
 
     $documented{$command}{'members of info'} = 1
