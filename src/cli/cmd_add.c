@@ -316,7 +316,7 @@ run(char **operands, int n, void *values)
 static add_t  values = { .from = KEY_OPTIONS_DEFAULTS, .old = { .fd = -1 } };
 
 static const command_member_t  members[] = {
-    { NULL, "all members of info, and:" },
+    { NULL, "all members that info has for an image, and:" },
     { "written",
       "true if a new image was written, false if the old one was kept" },
     { "added", "the number of distinct keys that were absent before" },

@@ -463,7 +463,7 @@ static build_t  values = {
 };
 
 static const command_member_t  members[] = {
-    { NULL, "all members of info, and:" },
+    { NULL, "all members that info has for an image, and:" },
     { "duplicates",
       "the number of keys that are repetitions: \"received\" minus \"items\"" },
     KEY_OPTIONS_MEMBERS,

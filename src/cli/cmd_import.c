@@ -707,7 +707,7 @@ run(char **operands, int n, void *values)
 static import_t  values = { .timeout = TIMEOUT };
 
 static const command_member_t  members[] = {
-    { NULL, "all members of info, and:" },
+    { NULL, "all members that info has for an image, and:" },
     { "items_claimed",
       "the number of keys that the source says it has; null if it does not "
       "say" },

@@ -398,7 +398,7 @@ run(char **operands, int n, void *values)
 static merge_t  values;
 
 static const command_member_t  members[] = {
-    { NULL, "all members of info, and:" },
+    { NULL, "all members that info has for an image, and:" },
     { "images", "the number of images that were merged" },
     { "lifted",
       "the number of removed keys of one image that are present in the new "

@@ -724,8 +724,8 @@ subtest 'nginx refuses images that it cannot load' => sub {
         ['empty', '', 'is empty; build it again'],
         ['text', "ids\nof\nmine\n", 'is not a Bloom filter image; build'
          . ' one with "ngx-bloom build"'],
-        ['of a newer version', $put->(8, pack 'V', 2), 'has version 2, but'
-         . ' this program reads versions up to 1; use a newer program'],
+        ['of a newer version', $put->(8, pack 'V', 3), 'has version 3, but'
+         . ' this program reads versions up to 2; use a newer program'],
         ['big-endian', $put->(12, pack 'N', 0x01020304), 'was written in'
          . ' big-endian byte order, but an image is little-endian on'
          . ' every machine; correct the program that wrote it'],

@@ -11,6 +11,7 @@ use FindBin;
 use JSON::PP ();
 
 use BloomTest;
+use BloomTest::Image qw(with_exceptions);
 use BloomTest::Journal;
 use BloomTest::Tool qw(content_of tool_test);
 
@@ -20,21 +21,31 @@ my $dir = $t->testdir;
 
 # ---- the members that the man page documents ----
 
-my (%documented, $command);
+my (%documented, %of_image, $command);
 
 my ($section) = content_of("$FindBin::Bin/../../docs/ngx-bloom.1")
                 =~ /^\.SH JSON\n(.*?)^\.SH /ms
     or BAIL_OUT('docs/ngx-bloom.1 has no section JSON');
 
+my $heading = '';
+
 for (split /\n/, $section) {
     $command = $1 if /^\.SS (\w+)/;
-    $documented{$command}{$1} = 1 if /^\.B (\w+)\z/ && $command;
-    $documented{$command}{'members of info'} = 1 if /^All members of info, and/;
+    $heading = $_ if /:\z/;
+
+    if (my ($name) = $command ? /^\.B (\w+)\z/ : ()) {
+        $documented{$command}{$name} = 1;
+        $of_image{$name} = 1
+            if $command eq 'info' && $heading =~ /^For each image/;
+    }
+
+    $documented{$command}{'members of info'} = 1
+        if /^All members that info has for an image, and/;
 }
 
 for my $members (values %documented) {
     if (delete $members->{'members of info'}) {
-        $members->{$_} = 1 for keys %{ $documented{info} };
+        $members->{$_} = 1 for keys %of_image;
     }
 }
 
@@ -51,6 +62,8 @@ $t->write_file('journal/1', $segment->segment);
 $t->write_file('broken', 'NGXBLOOM' . "\0" x 200);
 
 my $image = "$dir/ids.bloom";
+my $removed = $t->write_file('removed.bloom', with_exceptions(
+    content_of($t->build_image('all.bloom', ["\xff"])), [[2, 1, "\xff"]]));
 my $hosts = $t->build_image('hosts.bloom', ['evil.example'], '--key', 'host');
 
 my @import = ('--from', 'bitmap', '--scheme', 'double', '--bits', '800',
@@ -62,7 +75,7 @@ $t->run_tool('import', @import, '-o', $imported, "$dir/bitmap");
 my %runs = (
     build    => [['-o', $image, "$dir/ids"],
                  ['-o', "$dir/like.bloom", '--like', $imported, "$dir/ids"]],
-    info     => [[$image], [$imported]],
+    info     => [[$image], [$imported], ['--removed', $removed]],
     test     => [[$image, 'key-1', "\xff"], ['-c', $image, 'key-1'],
                  [$hosts, 'www.evil.example', '/x']],
     expand   => [['evil.example', '/x']],
