@@ -490,11 +490,16 @@ ngx_bloom_compact_measured(ngx_bloom_compact_t *compact)
 
     size = ngx_max(BLOOM_SEGMENT_HEADER + compact->len, BLOOM_SEGMENT_MIN);
 
+    segment = &compact->segment;
+    segment->size = size;
+
+    if (!ngx_bloom_segment_compacted(segment)) {
+        size += 8;
+    }
+
     if (!ngx_bloom_compact_pays(compact, size)) {
         return NGX_DONE;
     }
-
-    segment = &compact->segment;
 
     segment->version = compact->version;
     segment->base = compact->end - size;

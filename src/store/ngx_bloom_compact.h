@@ -6,16 +6,19 @@
  *
  * A run rewrites the oldest segments, from the beginning of the journal to a
  * position END, as one segment that ends there (ngx_bloom_replace.h).  It keeps
- * the last occurrence of each key, because an image may cover an earlier one
- * but not the last, and the last addition before a restoration
- * (ngx_bloom_compact_keys.h).  The order stays.  Additions of the same minute
- * become one record with the newest of their times; removals and restorations
- * keep their times.  A clear at the beginning of the journal goes; elsewhere it
- * has not been carried out yet, and the journal stays as it is.  The sequence
- * numbers of the new records end just before that of the first record after
- * END.  A position below END, such as a checkpoint's, may then lie within
- * another record; a reader that begins at such a position reads the whole
- * segment that it lies in.
+ * the last addition of each key, because an image may cover an earlier one but
+ * not the last, and the last removal or restoration, if no addition follows it.
+ * The order stays.  Additions of the same minute become one record with the
+ * newest of their times; removals and restorations keep their times.  A clear
+ * at the beginning of the journal goes; elsewhere it has not been carried out
+ * yet, and the journal stays as it is.
+ *
+ * The sequence numbers of the new records end just before that of the first
+ * record after END.  A position below END, such as a checkpoint's, may then lie
+ * within another record, and records from before that position may lie after
+ * it, or the other way round.  A reader that begins at such a position reads
+ * the whole segment that it lies in, and ngx_bloom_segment_compacted() tells it
+ * that no record there is known to be older.
  *
  * A run walks the keys in order several times:
  *

@@ -32,22 +32,12 @@ ngx_bloom_compact_keys_reduce(uint64_t hash, uint64_t n)
 }
 
 
-/* Marks or clears an occurrence; `n` is its ordinal plus 1. */
+/* Marks an occurrence; `n` is its ordinal plus 1. */
 static ngx_inline void
-ngx_bloom_compact_keys_drop(ngx_bloom_compact_keys_t *keys, uint32_t n,
-    ngx_uint_t drop)
+ngx_bloom_compact_keys_drop(ngx_bloom_compact_keys_t *keys, uint32_t n)
 {
-    uint64_t  bit;
-
     n--;
-    bit = (uint64_t) 1 << n % 64;
-
-    if (drop) {
-        keys->marks[n / 64] |= bit;
-
-    } else {
-        keys->marks[n / 64] &= ~bit;
-    }
+    keys->marks[n / 64] |= (uint64_t) 1 << n % 64;
 }
 
 
@@ -117,12 +107,13 @@ ngx_bloom_compact_keys_mark(ngx_bloom_compact_keys_t *keys,
         found = ngx_bloom_compact_keys_find(keys, hash);
 
         if (found->last != 0) {
-            ngx_bloom_compact_keys_drop(keys, found->last, 1);
 
-            if (found->added != 0) {
-                ngx_bloom_compact_keys_drop(keys, found->added,
-                                            record->type
-                                            != BLOOM_RECORD_RESTORE);
+            if (found->last != found->added) {
+                ngx_bloom_compact_keys_drop(keys, found->last);
+            }
+
+            if (record->type == BLOOM_RECORD_ADD && found->added != 0) {
+                ngx_bloom_compact_keys_drop(keys, found->added);
             }
 
         } else {

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Marking finds the keys that compaction drops, which are those that a later
- * occurrence of the same key makes unnecessary.  What stays of a key depends on
- * the type of the record of its last occurrence:
- *
- *     addition       that one; it also says that the key is not removed
- *     removal        that one; whatever was added before is absent
- *     restoration    that one, and the last addition before it: the key is as
- *                    present as if it had not been removed
+ * Marking finds the keys that compaction drops.  Of each key, its last addition
+ * stays; and if the last record that has the key is of another type, that
+ * occurrence stays, too.  The addition is needed although the key was removed
+ * later: if a restoration follows, the filter alone decides about the key.
  *
  * A walk reads the keys in order.  A table holds, for each distinct key, a
  * 128-bit hash and which occurrences stay.  If the table has no
  * room for all keys, they are divided by their hash into shares, and there is
  * one walk for each share.  When the table is full, the number of shares is
- * doubled and marking begins again with the first share.  Marks are kept then:
- * the last walk over the share of a key sets and clears its marks again.
+ * doubled and marking begins again with the first share.  Marks are kept then,
+ * because a mark is true whatever the shares are.
  *
  * So memory is bounded: 36 MB for the table, and one bit for each key.
  */

@@ -13,10 +13,6 @@
 #include <sys/random.h>
 
 
-/* The first segment is small, because most zones never get additions. */
-#define NGX_BLOOM_JOURNAL_FIRST_SIZE  (1024 * 1024)
-
-
 static ngx_int_t ngx_bloom_journal_find_end(ngx_bloom_state_t *state,
     ngx_bloom_end_t *end);
 static ngx_int_t ngx_bloom_journal_cut(ngx_bloom_state_t *state,
@@ -392,7 +388,7 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
     segment.version = 1;
     segment.base = control->prepared;
     segment.size = (segment.base == control->begin)
-                   ? NGX_BLOOM_JOURNAL_FIRST_SIZE : BLOOM_SEGMENT_SIZE;
+                   ? NGX_BLOOM_SEGMENT_FIRST : BLOOM_SEGMENT_SIZE;
     segment.sequence = end.sequence;
     segment.created = ngx_bloom_time();
 

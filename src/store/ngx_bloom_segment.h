@@ -16,6 +16,22 @@
 #pragma GCC visibility push(hidden)
 
 
+/* The size of the first segment, which is small, because most zones never get
+ * additions.  Others have BLOOM_SEGMENT_SIZE. */
+#define NGX_BLOOM_SEGMENT_FIRST  (1024 * 1024)
+
+/*
+ * Returns 1 if the segment may be the result of a compaction, so that positions
+ * from before the compaction say nothing about the order of its records.  The
+ * size tells: compaction writes no segment of the size of others.
+ */
+static ngx_inline ngx_uint_t
+ngx_bloom_segment_compacted(const bloom_segment_t *segment)
+{
+    return segment->size != NGX_BLOOM_SEGMENT_FIRST
+           && segment->size != BLOOM_SEGMENT_SIZE;
+}
+
 /* Writes the name of a segment's file into `name`, which has NGX_MAX_PATH
  * bytes.  Returns `name`. */
 u_char *ngx_bloom_segment_name(u_char *name, uint64_t base);

@@ -372,8 +372,9 @@ sub with_faults {
     };
 }
 
-# Creates a journal of segments, each a list of records [age in s, keys...].
-# The last segment is not compacted, since nginx appends to it.
+# Creates a journal of segments, each a list of records [age in s, keys...],
+# with the type of the record as \TYPE before its keys.  The last segment is not
+# compacted, since nginx appends to it.
 
 sub begin_with {
     my (@segments) = @_;
@@ -387,7 +388,14 @@ sub begin_with {
 
         for (@$records) {
             my ($ago, @keys) = @$_;
-            $journals[-1]->append(\@keys, time => ($now - $ago) * 1000);
+            my @time = (time => ($now - $ago) * 1000);
+            my $type = ref $keys[0] ? ${ shift @keys } : ADD;
+
+            if ($type == CLEAR) {
+                $journals[-1]->append_clear(@time);
+            } else {
+                $journals[-1]->append(\@keys, type => $type, @time);
+            }
         }
     }
 
@@ -454,6 +462,66 @@ with_faults('keys keep the time of their last addition' => sub {
     $t->run;
     is(ask_until_known($t, 'ids', 'again', 'end', 'id1'), '011',
        'keys of the removed segment are absent after a restart');
+    $t->stop;
+});
+
+
+# Removals keep their times: a later one would apply to an image that is newer.
+# A removed or restored key keeps its addition: if nothing removes it any more,
+# the filter alone decides about it.
+
+with_faults('records of all types are compacted' => sub {
+    my @filler = map { "filler$_" } 1 .. 40;
+    my $then = 6 * 3600;
+
+    begin_with(
+        [[$then, \CLEAR],
+         [$then, qw(plain removed again restored twice)],
+         [$then - 1, \REMOVE, qw(removed again restored twice never)],
+         [$then - 2, \REMOVE, 'twice'],
+         [$then - 3, \RESTORE, qw(restored never)],
+         [$then - 4, 'again'],
+         [$then - 5, 'any-' . 'z' x 65000]],
+        (map { [[$then - 3600, @filler]] } 1 .. 5),
+        [[1, 'end']]);
+    compact_from(1000);
+    my $mark = $t->log_mark;
+    $t->run;
+    compacted($mark);
+    all_present('after compaction of removals',
+                qw(plain again restored end), @filler);
+
+    my ($segments, $times) = verified('after compaction of removals');
+    is_deeply([@{ $segments->[0] }{qw(version records added removed restored
+                                      cleared)}],
+              [2, 6, 6 + 40, 2, 2, JSON::PP::false],
+              'the compacted segment has the last records of each key');
+    is($segments->[1]{first_sequence}, $segments->[0]{last_sequence} + 1,
+       'sequence numbers have no gap behind removals');
+    is_deeply([sort keys %$times],
+              [sort qw(plain again restored end), @filler,
+                    'any-' . 'z' x 65000],
+              'the added keys stay, and the removed ones go');
+
+    my (undef, $out) = $t->run_tool('journal', '--json', '--removed', $state);
+    is_deeply([$out =~ /"key": ?"([^"]*)".*?"time": ?"([^"]*)"/g],
+              [removed => rfc3339($now - $then + 1) =~ s/Z/.000Z/r,
+               twice => rfc3339($now - $then + 2) =~ s/Z/.000Z/r],
+              'the removed keys keep the times of their removals');
+    $t->stop;
+
+    # without removals the segment has version 1
+
+    begin_with([[$then, \CLEAR], [$then, \REMOVE, 'again'], [$then, 'again'],
+                [$then, 'any-' . 'z' x 65000]],
+               (map { [[$then, @filler]] } 1 .. 5), [[1, 'end']]);
+    $mark = $t->log_mark;
+    $t->run;
+    compacted($mark);
+    ($segments) = verified('after compaction of undone removals');
+    is_deeply([@{ $segments->[0] }{qw(version removed cleared)}],
+              [1, 0, JSON::PP::false],
+              'a compacted segment of additions has version 1');
     $t->stop;
 });
 
