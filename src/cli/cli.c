@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "cli.h"
 #include "visible.h"
@@ -138,6 +139,16 @@ cli_thread(pthread_t *thread, void *(*run)(void *), void *data)
     if (err != 0) {
         cli_error("cannot start a thread: %s; use a smaller -j",
                   strerror(err));
+        exit(CLI_ERROR);
+    }
+}
+
+
+void
+cli_random(void *buf, size_t len)
+{
+    if (getrandom(buf, len, 0) != (ssize_t) len) {
+        cli_error("cannot get random bytes: %s", strerror(errno));
         exit(CLI_ERROR);
     }
 }

@@ -48,6 +48,10 @@ void *cli_realloc(void *p, size_t size);
  * ends the program. */
 void cli_no_memory(uint64_t size) __attribute__((noreturn));
 
+/* Fills a buffer with random bytes, for seeds and ids; ends the program with a
+ * message if the system has none. */
+void cli_random(void *buf, size_t len);
+
 /* Returns what to do about a file that cannot be opened or read for the reason
  * `err`, an errno: "; check the name", or "" if there is no advice. */
 const char *cli_advice(int err);

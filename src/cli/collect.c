@@ -123,9 +123,7 @@ flush(hasher_t *hasher)
 static inline void
 add_key(hasher_t *hasher, const bloom_key_t *key)
 {
-    const collect_options_t  *options;
-
-    options = hasher->work->options;
+    const collect_options_t  *options = hasher->work->options;
 
     hasher->hash[hasher->n++] = bloom_hash(options->hasher, key->data,
                                            key->len);
@@ -142,9 +140,7 @@ add_key(hasher_t *hasher, const bloom_key_t *key)
 static void
 lift_key(hasher_t *hasher, const bloom_key_t *key)
 {
-    const collect_options_t  *options;
-
-    options = hasher->work->options;
+    const collect_options_t  *options = hasher->work->options;
 
     if (bloom_exceptions_drop(options->removed, key->data, key->len,
                               BLOOM_EXCEPTION_KINDS, UINT64_MAX)

@@ -10,7 +10,6 @@
 
 #include "bloom_siphash.h"
 #include "cli.h"
-#include "image_write.h"
 #include "journal_removed.h"
 
 
@@ -67,7 +66,7 @@ grow(journal_removed_t *removed)
     }
 
     if (removed->size == 0) {
-        image_write_random(removed->secret, BLOOM_HASH_KEY_LEN);
+        cli_random(removed->secret, BLOOM_HASH_KEY_LEN);
     }
 
     old = removed->keys;
