@@ -128,12 +128,9 @@ ngx_bloom_lookup_answer(int present, ngx_uint_t behind)
 }
 
 
-/*
- * These two return the answer for a key that the bits have, in a zone that has
- * exceptions, and end the lookup once more: they return NGX_AGAIN to start
- * again, or NGX_DECLINED if the image is too old.  They are not inline, as
- * absent keys would pay for their registers.  This is for one expression.
- */
+/* These two return the answer for a key that the bits have, or what
+ * ngx_bloom_lookup_end() returns, once the exceptions are read.  They are not
+ * inline: absent keys would pay for their registers.  For one expression. */
 static ngx_int_t __attribute__((noinline))
 ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t behind)
@@ -157,13 +154,17 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, ngx_uint_t behind)
     uint64_t   present;
     ngx_int_t  rc;
 
-    present = bloom_layout_test_batch(&zone->geometry, zone->words,
-                                      ngx_bloom_lookup_hashes,
-                                      ngx_bloom_lookup_keys.n);
-    present = ngx_bloom_lookup_kept(zone, &ngx_bloom_lookup_keys, present);
+    present = 1;
 
-    if (present != 0) {
-        ngx_bloom_lookup_found.expression = __builtin_ctzll(present);
+    if (bloom_exceptions_count(&zone->exceptions) != 0) {
+        present = bloom_layout_test_batch(&zone->geometry, zone->words,
+                                          ngx_bloom_lookup_hashes,
+                                          ngx_bloom_lookup_keys.n);
+        present = ngx_bloom_lookup_kept(zone, &ngx_bloom_lookup_keys, present);
+
+        if (present != 0) {
+            ngx_bloom_lookup_found.expression = __builtin_ctzll(present);
+        }
     }
 
     rc = ngx_bloom_lookup_end(zone);
@@ -225,8 +226,7 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
 
             if (rc == NGX_OK) {
 
-                if (!present || bloom_exceptions_count(&zone->exceptions) == 0)
-                {
+                if (!present) {
                     return ngx_bloom_lookup_answer(present, behind);
                 }
 
@@ -287,7 +287,7 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
         return NGX_DECLINED;
     }
 
-    if (!present || bloom_exceptions_count(&zone->exceptions) == 0) {
+    if (!present) {
         return ngx_bloom_lookup_answer(present, behind);
     }
 
@@ -518,7 +518,7 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
             *key = prefetch->key;
             ngx_bloom_lookup_found.expression = 0;
 
-            if (!present || bloom_exceptions_count(&zone->exceptions) == 0) {
+            if (!present) {
                 return ngx_bloom_lookup_answer(present, behind);
             }
 
