@@ -25,17 +25,16 @@
 #define NGX_BLOOM_LOAD_SPARE  (16 * 1024 * 1024)
 
 
+static ngx_int_t ngx_bloom_load_open(ngx_bloom_load_t *load,
+    ngx_bloom_image_file_t *file, bloom_image_t *image);
 static ngx_int_t ngx_bloom_load_unopened(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_room(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_exceptions(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_unreplayed(ngx_bloom_load_t *load);
-static ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
     ngx_err_t err, const char *error);
-static ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
-    ngx_bloom_outcome_e outcome, ngx_err_t err, const char *fmt, ...);
 
 
 /* Bytes of memory that the loads of this process have still to take. */
@@ -47,17 +46,42 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     ngx_bloom_image_file_t *file, bloom_image_t *image, uint64_t position,
     const char *about)
 {
-    char           error[BLOOM_IMAGE_ERROR_LEN];
-    uint8_t        secret[BLOOM_HASH_KEY_LEN];
-    bloom_image_t  exceptions;
-
     ngx_memzero(load, sizeof(ngx_bloom_load_t));
 
     load->zone = zone;
-    load->bank = !(zone->sh->generation & 1);
-    load->begun = ngx_bloom_time();
     load->position = position;
     load->about = about;
+
+    return ngx_bloom_load_open(load, file, image);
+}
+
+
+ngx_int_t
+ngx_bloom_load_begin_clear(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
+    ngx_bloom_image_file_t *file, bloom_image_t *image)
+{
+    ngx_memzero(load, sizeof(ngx_bloom_load_t));
+
+    load->zone = zone;
+    load->clears = 1;
+
+    return ngx_bloom_load_open(load, file, image);
+}
+
+
+static ngx_int_t
+ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
+    bloom_image_t *image)
+{
+    char               error[BLOOM_IMAGE_ERROR_LEN];
+    uint8_t            secret[BLOOM_HASH_KEY_LEN];
+    bloom_image_t      exceptions;
+    ngx_bloom_zone_t  *zone;
+
+    zone = load->zone;
+
+    load->bank = !(zone->sh->generation & 1);
+    load->begun = ngx_bloom_time();
     load->file = *file;
 
     file->fd = NGX_INVALID_FILE;
@@ -99,7 +123,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     /* the checkpoint of an empty filter may be older than the zone's "key=" */
 
-    if ((position == 0 || image != NULL)
+    if ((load->position == 0 || image != NULL)
         && ngx_bloom_load_form(zone, &load->image, error) != NGX_OK)
     {
         return ngx_bloom_load_refuse(load, 0, error);
@@ -108,7 +132,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     /* a filter that starts empty knows nothing, nor does its checkpoint */
 
     load->truth = (load->file.name.len == 0
-                   || (position != 0 && image == NULL))
+                   || (load->position != 0 && image == NULL))
                   ? 0 : ngx_bloom_as_of_truth(zone->state, &load->image);
 
     load->cut = ngx_bloom_as_of_cut(zone->state, &load->image);
@@ -136,7 +160,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     load->replay.cut = load->cut;
     load->replay.truth = load->truth;
-    load->replay.position = position;
+    load->replay.position = load->position;
 
     ngx_bloom_zone_bits(zone, load->bank, &load->replay.bits);
     bloom_exceptions_init(&load->replay.bits.exceptions, secret);
@@ -268,7 +292,7 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
         return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_NO_AS_OF);
     }
 
-    if (ngx_bloom_load_too_old(load)) {
+    if (!load->clears && ngx_bloom_load_too_old(load)) {
         return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
     }
 
@@ -315,6 +339,10 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
 
     if (load->stage == NGX_BLOOM_LOAD_EXCEPTIONS) {
         return ngx_bloom_load_exceptions(load);
+    }
+
+    if (load->clears) {
+        return NGX_OK;
     }
 
     rc = ngx_bloom_replay_step(&load->replay);
@@ -574,10 +602,8 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
     ngx_bloom_zone_t   *zone;
     ngx_bloom_state_t  *state;
-    ngx_bloom_shctx_t  *sh;
 
     zone = load->zone;
-    sh = zone->sh;
     state = zone->state;
 
     if (state != NULL) {
@@ -625,6 +651,47 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         return ngx_bloom_load_busy(load);
     }
 
+    ngx_bloom_load_turn(load, uploaded, load->replay.reader.limit);
+
+    if (state != NULL) {
+        ngx_bloom_unlock(&state->control->append);
+
+        /* do this without the locks: a crash before it loses nothing, since
+         * the next reader finds the same damage */
+
+        if (load->replay.reader.lost != 0) {
+            (void) ngx_bloom_io_sync(state->fd);
+        }
+
+        ngx_log_debug4(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
+                       "bloom zone \"%V\": load replayed up to %uL: "
+                       "records %uL, keys %uL", &zone->name,
+                       load->replay.reader.limit, load->replay.records,
+                       load->replay.keys);
+    }
+
+    ngx_log_debug2(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
+                   "bloom zone \"%V\": load serves generation %uL",
+                   &zone->name, zone->sh->generation);
+
+    ngx_bloom_load_log_lost(zone, &load->replay.reader, load->complete);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_load_turn(ngx_bloom_load_t *load, ngx_uint_t uploaded,
+    uint64_t applied)
+{
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_state_t  *state;
+    ngx_bloom_shctx_t  *sh;
+
+    zone = load->zone;
+    sh = zone->sh;
+    state = zone->state;
+
     if (state != NULL) {
         ngx_bloom_as_of_serve(state, &load->image);
     }
@@ -653,40 +720,14 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     sh->uploaded = uploaded;
 
     if (state != NULL) {
-        __atomic_store_n(&sh->applied, load->replay.reader.limit,
-                         __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sh->applied, applied, __ATOMIC_SEQ_CST);
         __atomic_store_n(&state->control->instance[state->instance].applied,
-                         load->replay.reader.limit, __ATOMIC_SEQ_CST);
+                         applied, __ATOMIC_SEQ_CST);
 
         sh->checkpoint = load->position;
     }
 
     ngx_bloom_fault("served");
-
-    if (state != NULL) {
-        ngx_bloom_unlock(&state->control->append);
-
-        /* do this without the locks: a crash before it loses nothing, since
-         * the next reader finds the same damage */
-
-        if (load->replay.reader.lost != 0) {
-            (void) ngx_bloom_io_sync(state->fd);
-        }
-
-        ngx_log_debug4(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
-                       "bloom zone \"%V\": load replayed up to %uL: "
-                       "records %uL, keys %uL", &zone->name,
-                       load->replay.reader.limit, load->replay.records,
-                       load->replay.keys);
-    }
-
-    ngx_log_debug2(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
-                   "bloom zone \"%V\": load serves generation %uL",
-                   &zone->name, sh->generation);
-
-    ngx_bloom_load_log_lost(zone, &load->replay.reader, load->complete);
-
-    return NGX_OK;
 }
 
 
@@ -777,7 +818,7 @@ ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_bloom_load_busy(ngx_bloom_load_t *load)
 {
     return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, 0,
@@ -802,7 +843,7 @@ ngx_bloom_load_refuse(ngx_bloom_load_t *load, ngx_err_t err,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_bloom_load_fails(ngx_bloom_load_t *load, ngx_bloom_outcome_e outcome,
     ngx_err_t err, const char *fmt, ...)
 {
