@@ -25,6 +25,10 @@ export class Actions {
               'Reload the file'),
             h('button', { type: 'button', onclick: () => this.#checkpoint() },
               'Save a checkpoint'),
+            h('button', { type: 'button', onclick: () => this.#restore() },
+              'Restore removed keys'),
+            h('button', { type: 'button', onclick: () => this.#clear() },
+              'Clear'),
         ];
 
         this.node = h('section', { class: 'panel',
@@ -100,10 +104,42 @@ export class Actions {
         });
     }
 
-    async #do({ title, text, yes, path, body, failed, done }) {
+    #restore() {
+        this.#do({
+            title: `Restore all removed keys of ${this.name}?`,
+            text: 'The filter alone decides about these keys again: keys that '
+                  + 'it has become present. Nothing else changes.',
+            yes: 'Restore them',
+            path: 'clear?only=removed',
+            failed: 'The removed keys were not restored',
+            done: () => 'No key is removed any more.',
+        });
+    }
+
+    #clear() {
+        const { file } = this.zone();
+
+        this.#do({
+            title: `Clear ${this.name}?`,
+            text: 'All keys that were added are lost, removed keys count '
+                  + 'again, and an uploaded image is dropped. '
+                  + (file === null ? 'The zone becomes empty.'
+                                   : `Only the image in ${file} is left.`)
+                  + ' This cannot be undone.',
+            word: this.name,
+            yes: 'Clear the zone',
+            path: 'clear',
+            failed: 'The zone was not cleared',
+            done: ({ generation, duration_ms }) =>
+                `Generation ${number(generation)} serves. The clear took `
+                + `${duration(duration_ms)}.`,
+        });
+    }
+
+    async #do({ title, text, word, yes, path, body, failed, done }) {
         this.#say('', '');
 
-        if (!await confirmed(title, text, yes)) {
+        if (!await confirmed(title, text, yes, word)) {
             this.#say('', 'Nothing was changed.');
             return;
         }
@@ -155,10 +191,21 @@ function counts({ received, added, already_present: present, invalid,
 }
 
 
-// Asks a question in a dialog, which keeps the focus until it is answered.
+// Asks a question in a dialog, which keeps the focus until it is answered.  If
+// `word` is given, the answer is yes only if that word is typed.
 
-function confirmed(title, text, yes) {
+function confirmed(title, text, yes, word) {
     const dialog = byId('confirm');
+    const typed = byId('confirm-word');
+
+    byId('confirm-type').hidden = word === undefined;
+    setText(byId('confirm-label'), `Type ${word} to confirm`);
+    typed.value = '';
+    typed.oninput = () => {
+        byId('confirm-yes').disabled = word !== undefined
+                                       && typed.value !== word;
+    };
+    typed.oninput();
 
     setText(byId('confirm-title'), title);
     setText(byId('confirm-text'), text);

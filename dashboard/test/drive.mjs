@@ -927,6 +927,61 @@ async function troubles(browser) {
 }
 
 
+// Clears a zone, while no other run uses it.
+
+async function clears(browser) {
+    const { context, page, watched } = await open(browser, '/bloom/');
+
+    await page.locator('.card').first().waitFor();
+
+    const dialog = page.getByRole('dialog');
+    const key = 'a key that goes';
+
+    await choose(page, 'seen');
+    await page.getByLabel('Keys to add').fill(key);
+    await press(page, 'Add keys');
+    await press(page, 'Add 1 key');
+    like(await outcome(page), /1 added/, 'a key is added');
+
+    await press(page, 'Clear');
+    is(await dialog.getByRole('heading').innerText(), 'Clear seen?',
+       'the page asks before it clears a zone');
+    like(await page.locator('#confirm-text').innerText(),
+         /All keys that were added are lost.*The zone becomes empty/,
+         'the question says what is lost');
+    check('a zone is not cleared by a click alone',
+          await page.locator('#confirm-yes').isDisabled());
+    await accessible(page, 'a question with a word');
+    await page.getByLabel('Type seen to confirm').fill('see');
+    check('another word is not enough',
+          await page.locator('#confirm-yes').isDisabled());
+    await press(page, 'Cancel');
+    is(await outcome(page), 'Nothing was changed.', 'Cancel clears nothing');
+    await lookUp(page, key);
+    like(await text(await inZone(page, 'seen')), /^seen maybe present/,
+         'the key is still there');
+
+    await press(page, 'Clear');
+    await page.getByLabel('Type seen to confirm').fill('seen');
+    await press(page, 'Clear the zone');
+    like(await outcome(page), /^Generation \d+ serves\. The clear took /,
+         'the zone is cleared');
+    await lookUp(page, key);
+    like(await text(await inZone(page, 'seen')), /^seen absent/,
+         'the key is gone');
+
+    await press(page, 'Restore removed keys');
+    like(await page.locator('#confirm-text').innerText(), /Nothing else changes/,
+         'the question says what is restored');
+    await press(page, 'Restore them');
+    is(await outcome(page), 'No key is removed any more.',
+       'the removed keys are restored');
+
+    watched.quiet('clearing causes no error');
+    await context.close();
+}
+
+
 // The checks above assume that the browser reports each of these.
 
 async function noticed(browser) {
@@ -980,6 +1035,7 @@ await withBrowser(async (browser) => {
         pauses(browser),
     ]);
 
+    await clears(browser);
     await troubles(browser);
 });
 

@@ -165,6 +165,20 @@ typedef struct {
                                                     is not full; 0: none */
 
             ngx_bloom_accepted_t     accepted;   /* changes under `append` */
+
+            /* the last clear, see ngx_bloom_cleared.h */
+            struct {
+                uint64_t             position;   /* of its record; 0: none */
+                uint64_t             base;       /* of its segment */
+                uint64_t             unsettled;  /* 1: what it has dropped is
+                                                    not removed yet */
+
+                /* pending.end, count, lost and lost_keys before it */
+                uint64_t             pending;
+                uint64_t             pending_keys;
+                uint64_t             lost;
+                uint64_t             lost_keys;
+            } clear;
         };
 
         u_char                   head[4096];

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_copy.h"
+#include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_state_files.h"
 
@@ -90,9 +91,11 @@ done:
 
 
 ngx_int_t
-ngx_bloom_copy_place(ngx_bloom_copy_t *copy, u_char *name)
+ngx_bloom_copy_place(ngx_bloom_copy_t *copy, u_char *name, uint64_t position)
 {
-    if (ngx_bloom_io_rename(copy->state->dir, copy->tmp, name) != NGX_OK) {
+    if (ngx_bloom_cleared_place(copy->state, copy->tmp, name, position)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

@@ -39,8 +39,12 @@ void ngx_bloom_copy_begin(ngx_bloom_copy_t *copy, ngx_bloom_state_t *state,
  * copy is complete and on disk; NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_copy_step(ngx_bloom_copy_t *copy);
 
-/* Renames the copy to `name`.  Returns NGX_OK, or NGX_ERROR with errno. */
-ngx_int_t ngx_bloom_copy_place(ngx_bloom_copy_t *copy, u_char *name);
+/*
+ * Renames the copy to `name`, unless the zone was cleared after `position` in
+ * its journal.  Returns what ngx_bloom_cleared_place() returns.
+ */
+ngx_int_t ngx_bloom_copy_place(ngx_bloom_copy_t *copy, u_char *name,
+    uint64_t position);
 
 /* Ends a copy.  Removes the file unless it has been renamed. */
 void ngx_bloom_copy_end(ngx_bloom_copy_t *copy);

@@ -16,8 +16,6 @@
 static ngx_int_t ngx_bloom_replace_finish(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_replace_found(ngx_bloom_state_t *state,
     uint64_t *base, uint64_t *end);
-static ngx_int_t ngx_bloom_replace_remove(ngx_bloom_state_t *state,
-    uint64_t end);
 
 
 ngx_uint_t
@@ -120,7 +118,7 @@ ngx_bloom_replace_finish(ngx_bloom_state_t *state)
 
     /* writing the mark synchronises the directory too */
 
-    if (ngx_bloom_replace_remove(state, end) != NGX_OK
+    if (ngx_bloom_segment_remove(state, end) != NGX_OK
         || ngx_bloom_state_write_mark(state, "dropped",
                                       state->control->dropped, base)
            != NGX_OK)
@@ -165,33 +163,4 @@ ngx_bloom_replace_found(ngx_bloom_state_t *state, uint64_t *base,
     (void) closedir(dir);
 
     return rc;
-}
-
-
-/* Removes the segments below a position. */
-static ngx_int_t
-ngx_bloom_replace_remove(ngx_bloom_state_t *state, uint64_t end)
-{
-    u_char     name[NGX_MAX_PATH];
-    uint64_t   base;
-    ngx_int_t  rc;
-
-    for ( ;; ) {
-        rc = ngx_bloom_segment_find(state, 0, &base);
-
-        if (rc == NGX_ERROR) {
-            return NGX_ERROR;
-        }
-
-        if (rc == NGX_DONE || base >= end) {
-            return NGX_OK;
-        }
-
-        if (ngx_bloom_io_remove(state->dir,
-                                ngx_bloom_segment_name(name, base))
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-    }
 }

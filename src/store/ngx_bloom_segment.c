@@ -256,6 +256,34 @@ ngx_bloom_segment_discard(ngx_bloom_state_t *state, uint64_t base)
 
 
 ngx_int_t
+ngx_bloom_segment_remove(ngx_bloom_state_t *state, uint64_t end)
+{
+    u_char     name[NGX_MAX_PATH];
+    uint64_t   base;
+    ngx_int_t  rc;
+
+    for ( ;; ) {
+        rc = ngx_bloom_segment_find(state, 0, &base);
+
+        if (rc == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        if (rc == NGX_DONE || base >= end) {
+            return NGX_OK;
+        }
+
+        if (ngx_bloom_io_remove(state->dir,
+                                ngx_bloom_segment_name(name, base))
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+}
+
+
+ngx_int_t
 ngx_bloom_segment_make(ngx_bloom_state_t *state,
     const bloom_segment_t *segment, const u_char *data, size_t len)
 {

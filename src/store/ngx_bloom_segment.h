@@ -72,6 +72,10 @@ ngx_int_t ngx_bloom_segment_unused(ngx_bloom_state_t *state, uint64_t base,
  */
 ngx_int_t ngx_bloom_segment_discard(ngx_bloom_state_t *state, uint64_t base);
 
+/* Removes all segments that begin before a position.  Returns NGX_OK, or
+ * NGX_ERROR with errno. */
+ngx_int_t ngx_bloom_segment_remove(ngx_bloom_state_t *state, uint64_t end);
+
 /*
  * Creates and synchronises a segment.  Its first `len` bytes, from its header
  * on, are at `data`; the rest is zeros.  A segment with the same base is

@@ -24,7 +24,7 @@ static ngx_uint_t ngx_bloom_state_files_used(ngx_bloom_state_t *state,
     const u_char *name);
 static ngx_uint_t ngx_bloom_state_files_left(ngx_bloom_state_t *state,
     const char *name, ngx_bloom_state_files_e which);
-static void ngx_bloom_state_files_unlink(ngx_bloom_state_t *state,
+static ngx_int_t ngx_bloom_state_files_unlink(ngx_bloom_state_t *state,
     u_char *name);
 
 
@@ -191,18 +191,23 @@ ngx_bloom_state_files_lower(ngx_bloom_state_t *state, uint64_t position)
 }
 
 
-void
+ngx_int_t
 ngx_bloom_state_files_remove(ngx_bloom_state_t *state, const char *prefix,
     u_char *keep)
 {
     DIR            *dir;
     u_char          path[NGX_MAX_PATH];
+    ngx_err_t       err;
+    ngx_int_t       rc;
     struct dirent  *entry;
 
     dir = ngx_bloom_io_list(state->dir);
     if (dir == NULL) {
-        return;
+        return NGX_ERROR;
     }
+
+    rc = NGX_OK;
+    err = 0;
 
     while ((entry = readdir(dir)) != NULL) {
 
@@ -214,10 +219,17 @@ ngx_bloom_state_files_remove(ngx_bloom_state_t *state, const char *prefix,
         }
 
         ngx_bloom_state_name(path, "%s", entry->d_name);
-        ngx_bloom_state_files_unlink(state, path);
+
+        if (ngx_bloom_state_files_unlink(state, path) != NGX_OK) {
+            rc = NGX_ERROR;
+            err = ngx_errno;
+        }
     }
 
     (void) closedir(dir);
+    ngx_set_errno(err);
+
+    return rc;
 }
 
 
@@ -238,7 +250,7 @@ ngx_bloom_state_files_clean(ngx_bloom_state_t *state,
 
         if (ngx_bloom_state_files_left(state, entry->d_name, which)) {
             ngx_bloom_state_name(path, "%s", entry->d_name);
-            ngx_bloom_state_files_unlink(state, path);
+            (void) ngx_bloom_state_files_unlink(state, path);
         }
     }
 
@@ -393,7 +405,7 @@ ngx_bloom_state_files_used(ngx_bloom_state_t *state, const u_char *name)
             && ngx_errno == EWOULDBLOCK);
 
     if (!used) {
-        ngx_bloom_state_files_unlink(state, (u_char *) name);
+        (void) ngx_bloom_state_files_unlink(state, (u_char *) name);
     }
 
     ngx_bloom_io_close(&fd);
@@ -417,13 +429,20 @@ ngx_bloom_state_files_ends(const char *name, const char *end)
 }
 
 
-static void
+static ngx_int_t
 ngx_bloom_state_files_unlink(ngx_bloom_state_t *state, u_char *name)
 {
+    ngx_err_t  err;
+
     if (ngx_bloom_io_remove(state->dir, name) != NGX_OK) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
+        err = ngx_errno;
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, err,
                       "\"%V/%s\" cannot be removed; correct the owner and mode "
                       "of its directory, or remove the file yourself",
                       &state->path, name);
+        ngx_set_errno(err);
+        return NGX_ERROR;
     }
+
+    return NGX_OK;
 }

@@ -71,10 +71,11 @@ ngx_int_t ngx_bloom_state_files_lower(ngx_bloom_state_t *state,
 
 /*
  * Removes the images whose names begin with `prefix`, except the file `keep`
- * unless that is NULL.
+ * unless that is NULL.  Returns NGX_OK; or NGX_ERROR with errno if one cannot
+ * be removed, which is logged.
  */
-void ngx_bloom_state_files_remove(ngx_bloom_state_t *state, const char *prefix,
-    u_char *keep);
+ngx_int_t ngx_bloom_state_files_remove(ngx_bloom_state_t *state,
+    const char *prefix, u_char *keep);
 
 
 /* Which temporary files are removed. */

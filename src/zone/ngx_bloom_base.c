@@ -6,11 +6,10 @@
 
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_as_of.h"
+#include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_pending.h"
 #include "ngx_bloom_state_files.h"
-
-#include <sys/random.h>
 
 
 static ngx_int_t ngx_bloom_base_read_dropped(ngx_bloom_zone_t *zone);
@@ -18,7 +17,10 @@ static ngx_int_t ngx_bloom_base_load_image(ngx_bloom_zone_t *zone,
     ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
     bloom_image_t *image);
 static ngx_int_t ngx_bloom_base_run(ngx_bloom_load_t *load);
-static ngx_int_t ngx_bloom_base_random(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_base_settle(ngx_bloom_zone_t *zone,
+    ngx_uint_t read);
+static ngx_int_t ngx_bloom_base_try(ngx_bloom_zone_t *zone,
+    ngx_bloom_load_t *load);
 static void ngx_bloom_base_log(ngx_bloom_zone_t *zone, ngx_uint_t level,
     ngx_bloom_load_t *load, const char *then);
 
@@ -93,7 +95,11 @@ ngx_bloom_base_open_state(ngx_bloom_zone_t *zone)
                       .required;
     zone->pending = &zone->state->control->pending;
 
-    return ngx_bloom_base_read_dropped(zone);
+    if (ngx_bloom_base_read_dropped(zone) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_bloom_base_settle(zone, 0);
 }
 
 
@@ -196,8 +202,47 @@ ngx_bloom_base_read_dropped(ngx_bloom_zone_t *zone)
 }
 
 
+/* Completes a clear, so that nothing from before it is loaded. */
+static ngx_int_t
+ngx_bloom_base_settle(ngx_bloom_zone_t *zone, ngx_uint_t read)
+{
+    if (ngx_bloom_cleared_recover(zone->state, &zone->image, read) != NGX_OK) {
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
+                      "bloom zone \"%V\" was cleared, and what was dropped "
+                      "cannot be removed from \"%V\"; correct the owner of "
+                      "the files there, or repair the disk",
+                      &zone->name, &zone->state->path);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
 ngx_int_t
 ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
+{
+    while (ngx_bloom_base_try(zone, load) != NGX_OK) {
+
+        if (!load->replay.cleared) {
+            return NGX_ERROR;
+        }
+
+        /* another instance has cleared the zone meanwhile */
+
+        ngx_bloom_load_end(load);
+
+        if (ngx_bloom_base_settle(zone, 1) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_bloom_base_try(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
     u_char                  name[NGX_MAX_PATH], path[NGX_MAX_PATH], *build;
     bloom_image_t           image;
@@ -211,7 +256,10 @@ ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
     sh->uploaded = 0;
     sh->file = (zone->file.name.len != 0);
 
-    if (!sh->file && ngx_bloom_base_random(zone) != NGX_OK) {
+    if (!sh->file && ngx_bloom_zone_empty(zone, &zone->image) != NGX_OK) {
+        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
+                      "getrandom() failed for bloom zone \"%V\"",
+                      &zone->name);
         return NGX_ERROR;
     }
 
@@ -277,7 +325,9 @@ file:
 
 failed:
 
-    ngx_bloom_base_log(zone, ngx_bloom_zone_level(zone), load, NULL);
+    if (!load->replay.cleared) {
+        ngx_bloom_base_log(zone, ngx_bloom_zone_level(zone), load, NULL);
+    }
 
     return NGX_ERROR;
 }
@@ -377,31 +427,6 @@ ngx_bloom_base_run(ngx_bloom_load_t *load)
     } while (rc == NGX_AGAIN);
 
     return rc;
-}
-
-
-/* Gives the image of a zone that starts empty its own seed and build id. */
-static ngx_int_t
-ngx_bloom_base_random(ngx_bloom_zone_t *zone)
-{
-    bloom_image_t  *image;
-
-    image = &zone->image;
-
-    if (getrandom(image->hasher.key,
-                  image->hasher.kind == BLOOM_HASH_MURMUR3
-                  ? sizeof(uint32_t) : BLOOM_HASH_KEY_LEN, 0) == -1
-        || getrandom(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN, 0) == -1)
-    {
-        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
-                      "getrandom() failed for bloom zone \"%V\"",
-                      &zone->name);
-        return NGX_ERROR;
-    }
-
-    image->created = ngx_bloom_time();
-
-    return NGX_OK;
 }
 
 
@@ -520,6 +545,63 @@ ngx_bloom_base_note_file(ngx_bloom_zone_t *zone)
 
     ngx_memcpy(zone->sh->file_build, zone->image.build_id,
                BLOOM_IMAGE_BUILD_ID_LEN);
+}
+
+
+void
+ngx_bloom_base_note_loaded(ngx_bloom_zone_t *zone, bloom_image_t *image)
+{
+    zone->sh->file_id = zone->sh->loads;
+
+    ngx_memcpy(zone->sh->file_build, image->build_id,
+               BLOOM_IMAGE_BUILD_ID_LEN);
+}
+
+
+ngx_int_t
+ngx_bloom_base_change(ngx_bloom_load_t *load, ngx_bloom_copy_t *upload)
+{
+    u_char              name[NGX_MAX_PATH];
+    uint64_t            position;
+    ngx_bloom_shctx_t  *sh;
+    ngx_bloom_state_t  *state;
+
+    sh = load->zone->sh;
+    state = load->zone->state;
+
+    if (state == NULL) {
+        return NGX_OK;
+    }
+
+    if (upload == NULL) {
+        (void) ngx_bloom_state_files_remove(state, "upload.", NULL);
+
+        if (ngx_bloom_io_sync_directory(state->dir) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+    } else {
+        ngx_bloom_state_files_upload(sh->file ? sh->file_build : NULL, name);
+
+        if (ngx_bloom_copy_place(upload, name, sh->applied) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        sh->based = sh->generation;
+
+        (void) ngx_bloom_state_files_remove(state, "upload.", name);
+    }
+
+    /* a start would use an older checkpoint of this image */
+
+    if (ngx_bloom_state_files_find(state, load->image.build_id, name,
+                                   &position)
+        == NGX_OK)
+    {
+        sh->checkpoint = position;
+    }
+
+    return NGX_OK;
 }
 
 

@@ -15,6 +15,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "ngx_bloom_copy.h"
 #include "ngx_bloom_directory.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_zone.h"
@@ -90,6 +91,22 @@ void ngx_bloom_base_note_name(ngx_bloom_zone_t *zone);
 /* Does what ngx_bloom_base_note_name() does, and records that the file has been
  * seen as it is now. */
 void ngx_bloom_base_note_file(ngx_bloom_zone_t *zone);
+
+/* Records which image file= has, after it was loaded while nginx runs. */
+void ngx_bloom_base_note_loaded(ngx_bloom_zone_t *zone, bloom_image_t *image);
+
+/*
+ * Makes the image of a load, which serves now, the base of the next start.  If
+ * it was uploaded, `upload` is its copy in the state directory, else NULL.
+ *
+ * After a crash before this the previous image is still the base, the journal
+ * still has all records that it needs, and no client has been told otherwise.
+ * An upload is on disk already.  The image of file= becomes the base once
+ * maintenance has synchronised the file; until then the journal keeps its
+ * records.  Returns NGX_OK, or NGX_ERROR with errno.
+ */
+ngx_int_t ngx_bloom_base_change(ngx_bloom_load_t *load,
+    ngx_bloom_copy_t *upload);
 
 /* Logs why the image of file= is refused, at the level of
  * ngx_bloom_zone_level().  Returns NGX_ERROR. */

@@ -7,6 +7,7 @@
 
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_as_of.h"
+#include "ngx_bloom_cleared.h"
 #include "ngx_bloom_journal.h"
 #include "ngx_bloom_load.h"
 
@@ -82,6 +83,12 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
+    /* a filter cannot forget what was cleared: the helper loads another one */
+
+    if (sh->generation != 0 && ngx_bloom_cleared_since(state, sh->applied)) {
+        return NGX_AGAIN;
+    }
+
     /* if nothing serves yet, the next load will read the whole journal */
 
     if (sh->generation == 0
@@ -149,6 +156,14 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
         rc = ngx_bloom_reader_next(&reader, &record);
 
         if (rc != NGX_OK) {
+            break;
+        }
+
+        if (record.type == BLOOM_RECORD_CLEAR
+            && ngx_bloom_cleared_since(state, sh->applied))
+        {
+            *tail = before;
+            rc = NGX_AGAIN;
             break;
         }
 

@@ -12,6 +12,7 @@
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_jobs.h"
 #include "ngx_bloom_wake.h"
+#include "ngx_bloom_watch.h"
 
 #include <ngx_event.h>
 
@@ -316,7 +317,7 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
     }
 
     if (jobs->current == NGX_BLOOM_JOBS_NONE) {
-        ngx_bloom_jobs_look(jobs);
+        ngx_bloom_watch(jobs->zone, &jobs->looked);
         ngx_bloom_jobs_choose(jobs);
     }
 

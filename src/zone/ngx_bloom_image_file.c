@@ -96,7 +96,6 @@ ngx_bloom_image_file_identify(ngx_bloom_image_file_t *file, ngx_file_info_t *fi)
 ngx_int_t
 ngx_bloom_image_file_check(ngx_bloom_image_file_t *file)
 {
-    size_t      len;
     u_char     *chunk;
     ngx_int_t   rc;
 
@@ -112,16 +111,17 @@ ngx_bloom_image_file_check(ngx_bloom_image_file_t *file)
         rc = ngx_bloom_image_file_next(file, chunk);
     } while (rc == NGX_OK);
 
-    while (rc != NGX_ERROR
-           && (rc = ngx_bloom_image_file_exceptions(file, chunk, &len))
-              == NGX_OK)
-    {
-        /* void */
-    }
-
     free(chunk);
 
-    return rc == NGX_DONE ? NGX_OK : NGX_ERROR;
+    if (rc == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    do {
+        rc = ngx_bloom_image_file_except(file, NULL);
+    } while (rc == NGX_AGAIN);
+
+    return rc;
 }
 
 
@@ -146,24 +146,65 @@ ngx_bloom_image_file_next(ngx_bloom_image_file_t *file, u_char *dst)
 
 
 ngx_int_t
-ngx_bloom_image_file_exceptions(ngx_bloom_image_file_t *file, u_char *dst,
-    size_t *len)
+ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
+    bloom_exceptions_t *set)
 {
+    const char         *why;
+    bloom_image_t      *image;
+    const uint8_t      *p, *end;
+    bloom_exception_t   exception;
+
+    image = &file->reader.image;
     file->err = 0;
 
-    switch (bloom_image_next_exceptions(&file->reader, dst)) {
+    if (image->exceptions == 0) {
+        return NGX_OK;
+    }
+
+    if (file->data == NULL) {
+        file->data = malloc(bloom_image_exceptions_padded(image));
+
+        if (file->data == NULL) {
+            file->err = ngx_errno;
+            file->error = "cannot be read";
+            return NGX_ERROR;
+        }
+    }
+
+    switch (bloom_image_next_exceptions(&file->reader, file->data + file->len))
+    {
 
     case 1:
-        *len = file->reader.len;
-        return NGX_OK;
+        file->len += file->reader.len;
+        return NGX_AGAIN;
 
-    case 0:
-        return NGX_DONE;
-
-    default:
+    case -1:
         file->error = file->reader.error;
         return NGX_ERROR;
     }
+
+    why = bloom_exceptions_check(file->data, image->exceptions_size,
+                                 image->exceptions);
+
+    if (why != NULL) {
+        file->error = why;
+        return NGX_ERROR;
+    }
+
+    p = file->data;
+    end = p + image->exceptions_size;
+
+    while (set != NULL && bloom_exception_read(&p, end, &exception) == 1) {
+        if (bloom_exceptions_put(set, &exception) == -1) {
+            return NGX_DECLINED;
+        }
+    }
+
+    free(file->data);
+    file->data = NULL;
+    file->len = 0;
+
+    return NGX_OK;
 }
 
 
@@ -177,6 +218,10 @@ ngx_bloom_image_file_close(ngx_bloom_image_file_t *file)
     (void) ngx_close_file(file->fd);
 
     file->fd = NGX_INVALID_FILE;
+
+    free(file->data);
+    file->data = NULL;
+    file->len = 0;
 }
 
 

@@ -10,6 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "bloom_exceptions.h"
 #include "bloom_image_reader.h"
 #include "ngx_bloom_state.h"
 
@@ -34,6 +35,10 @@ typedef struct {
     ngx_fd_t               fd;           /* NGX_INVALID_FILE: not open */
     ngx_bloom_image_id_t   id;
     bloom_image_reader_t   reader;
+
+    /* the data of its exceptions, as far as they have been read; NULL: none */
+    u_char                *data;
+    size_t                 len;
 
     /* the last failure: a phrase that follows the file's name, and errno if a
      * system call failed, or 0 */
@@ -66,12 +71,14 @@ ngx_int_t ngx_bloom_image_file_check(ngx_bloom_image_file_t *file);
 ngx_int_t ngx_bloom_image_file_next(ngx_bloom_image_file_t *file, u_char *dst);
 
 /*
- * After the last chunk, reads a chunk of the image's exceptions into `dst`, as
- * bloom_image_next_exceptions() does; *len becomes its length.  Returns NGX_OK;
- * NGX_DONE after the last; or NGX_ERROR with file->err and file->error.
+ * After the last chunk, reads and checks a chunk of the image's exceptions, and
+ * after the last of these puts all of them into a set, unless `set` is NULL.
+ * Returns NGX_AGAIN if
+ * there is more to read; NGX_OK; NGX_DECLINED if the set has no room for them;
+ * or NGX_ERROR with file->err and file->error.
  */
-ngx_int_t ngx_bloom_image_file_exceptions(ngx_bloom_image_file_t *file,
-    u_char *dst, size_t *len);
+ngx_int_t ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
+    bloom_exceptions_t *set);
 
 void ngx_bloom_image_file_close(ngx_bloom_image_file_t *file);
 

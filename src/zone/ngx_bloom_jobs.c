@@ -6,21 +6,18 @@
 
 #include "ngx_bloom_jobs.h"
 #include "ngx_bloom_base.h"
-#include "ngx_bloom_catch_up.h"
+#include "ngx_bloom_clear.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_state_files.h"
 #include "ngx_bloom_task.h"
+#include "ngx_bloom_watch.h"
 
-
-/* How long to wait for another process's synchronisation, ms. */
-#define NGX_BLOOM_JOBS_KEEPER          1000
 
 /* Bytes of a bank that one step gives back. */
 #define NGX_BLOOM_JOBS_RELEASE_STEP    (32 * 1024 * 1024)
 
 
-static ngx_int_t ngx_bloom_jobs_look_at_file(ngx_bloom_jobs_t *jobs);
 static ngx_uint_t ngx_bloom_jobs_snapshot(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs,
     ngx_bloom_task_e task);
@@ -28,21 +25,17 @@ static void ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs,
     ngx_bloom_task_e task);
 static void ngx_bloom_jobs_save(ngx_bloom_jobs_t *jobs,
     ngx_bloom_task_e task);
-static ngx_int_t ngx_bloom_jobs_settle(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_jobs_copied(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
-static void ngx_bloom_jobs_note_file(ngx_bloom_zone_t *zone,
-    bloom_image_t *image);
-static ngx_int_t ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs,
-    ngx_uint_t uploaded);
 static void ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_jobs_cleared(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
+static void ngx_bloom_jobs_restored(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
+static void ngx_bloom_jobs_serves(ngx_bloom_jobs_t *jobs, const char *does,
+    const char *name);
 static void ngx_bloom_jobs_refused(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_jobs_saved(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
 static void ngx_bloom_jobs_done(ngx_bloom_jobs_t *jobs);
 static ngx_int_t ngx_bloom_jobs_tell(ngx_bloom_jobs_t *jobs);
-static ngx_uint_t ngx_bloom_jobs_loads(ngx_bloom_task_e task);
-static ngx_uint_t ngx_bloom_jobs_file_id(u_char *name,
-    ngx_bloom_image_id_t *id);
 
 
 void
@@ -80,84 +73,11 @@ ngx_bloom_jobs_begin(ngx_bloom_jobs_t *jobs)
         return;
     }
 
-    if (ngx_bloom_jobs_look_at_file(jobs) == NGX_BUSY) {
-        jobs->begun = 0;                         /* try again */
-    }
-}
-
-
-void
-ngx_bloom_jobs_look(ngx_bloom_jobs_t *jobs)
-{
-    ngx_bloom_zone_t   *zone;
-
-    zone = jobs->zone;
-
-    if (zone->watch == 0
-        || ngx_current_msec - jobs->looked < zone->watch
-        || ngx_strcmp(zone->file.name.data, zone->sh->file_name) != 0)
-    {
-        return;
-    }
-
-    (void) ngx_bloom_jobs_look_at_file(jobs);
-}
-
-
-/*
- * Asks for a load of the zone's file if the file is not as it was last seen, or
- * if what serves has another key form than the zone wants now.  Returns NGX_OK
- * if it asked, NGX_DECLINED if there is no need, or NGX_BUSY if it has to be
- * called again.
- */
-static ngx_int_t
-ngx_bloom_jobs_look_at_file(ngx_bloom_jobs_t *jobs)
-{
-    uint64_t               ticket;
-    const char            *error;
-    ngx_bloom_zone_t      *zone;
-    ngx_bloom_shctx_t     *sh;
-    ngx_bloom_image_id_t   id;
-
-    zone = jobs->zone;
-    sh = zone->sh;
-
     jobs->looked = ngx_current_msec;
 
-    if (!ngx_bloom_jobs_file_id(sh->file_name, &id)) {
-        ngx_bloom_log_missing_file(zone, ngx_errno);
-        return NGX_DECLINED;
+    if (ngx_bloom_watch_file(zone) == NGX_BUSY) {
+        jobs->begun = 0;                         /* try again */
     }
-
-    sh->missing = 0;
-
-    if ((ngx_bloom_image_file_same(&id, &sh->file_id)
-         && ngx_bloom_zone_serves_form(zone, sh))
-        || ngx_bloom_image_file_same(&id, &sh->refused))
-    {
-        return NGX_DECLINED;
-    }
-
-    return ngx_bloom_task_request(zone, NGX_BLOOM_TASK_LOAD, NULL, 0, &ticket,
-                                  &error);
-}
-
-
-static ngx_uint_t
-ngx_bloom_jobs_file_id(u_char *name, ngx_bloom_image_id_t *id)
-{
-    struct stat  st;
-
-    if (stat((char *) name, &st) == -1) {
-        return 0;
-    }
-
-    id->device = st.st_dev;
-    id->inode = st.st_ino;
-    id->sec = st.st_ctim.tv_sec;
-    id->nsec = st.st_ctim.tv_nsec;
-
-    return 1;
 }
 
 
@@ -189,6 +109,19 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
         return;
     }
 
+    if (ngx_bloom_clear_due(zone)) {
+        jobs->asked = 0;
+        sh->clear_tried = ngx_current_msec ? ngx_current_msec : 1;
+
+        ngx_bloom_jobs_load(jobs, NGX_BLOOM_TASK_LOAD);
+        return;
+    }
+
+    if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_CLEAR, NULL) == NGX_OK) {
+        ngx_bloom_jobs_load(jobs, NGX_BLOOM_TASK_CLEAR);
+        return;
+    }
+
     if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_UPLOAD, jobs->path)
         == NGX_OK)
     {
@@ -198,6 +131,13 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
 
     if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_LOAD, NULL) == NGX_OK) {
         ngx_bloom_jobs_load(jobs, NGX_BLOOM_TASK_LOAD);
+        return;
+    }
+
+    if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_RESTORE, NULL) == NGX_OK) {
+        ngx_bloom_restore_begin(&jobs->restore, zone);
+        jobs->current = NGX_BLOOM_JOBS_RESTORE;
+        jobs->task = NGX_BLOOM_TASK_RESTORE;
         return;
     }
 
@@ -282,7 +222,7 @@ ngx_bloom_jobs_snapshot(ngx_bloom_jobs_t *jobs)
 static void
 ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 {
-    ngx_uint_t           switched;
+    ngx_uint_t           switched, cleared;
     ngx_bloom_zone_t    *zone;
     ngx_bloom_shctx_t   *sh;
     ngx_bloom_result_t  *result;
@@ -291,6 +231,8 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
     static const char   *did[] = {
         "was loading its file",
         "was loading an uploaded image",
+        "was clearing the zone",
+        "was restoring removed keys",
         "was writing a checkpoint",
         "was writing an image"
     };
@@ -299,14 +241,19 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
     sh = zone->sh;
     result = &jobs->result;
     switched = 0;
+    cleared = 0;
 
     jobs->task = task;
 
-    if (ngx_bloom_jobs_loads(task)) {
+    if (ngx_bloom_task_loads(task)) {
         __atomic_store_n(&sh->load_total, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&sh->load_done, 0, __ATOMIC_RELAXED);
 
         switched = (sh->task[task].generation != sh->generation);
+    }
+
+    if (task == NGX_BLOOM_TASK_CLEAR) {
+        cleared = ngx_bloom_clear_died(zone) || switched;
     }
 
     if (switched) {
@@ -317,8 +264,8 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
         sh->checkpoint = 0;
         ngx_bloom_guard_accept(zone, &sh->bank[sh->generation & 1].image);
 
-        if (task == NGX_BLOOM_TASK_LOAD) {
-            ngx_bloom_jobs_note_file(zone,
+        if (task != NGX_BLOOM_TASK_UPLOAD) {
+            ngx_bloom_base_note_loaded(zone,
                                      &sh->bank[sh->generation & 1].image);
         }
 
@@ -334,8 +281,9 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
                     "bloom zone \"%V\": the process that %s died, perhaps "
                     "because memory was short: see the system's log, and try "
                     "again%s", &zone->name, did[task],
-                    switched ? "; the image serves, but a restart may bring "
-                               "the previous image back" : "");
+                    cleared ? "; the zone is cleared all the same"
+                    : switched ? "; the image serves, but a restart may bring "
+                                 "the previous image back" : "");
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "%s; bloom zone \"%V\" continues with generation %uL",
@@ -349,21 +297,22 @@ static void
 ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 {
     ngx_int_t                rc;
+    bloom_image_t           *image, empty;
     ngx_bloom_zone_t        *zone;
     ngx_bloom_image_file_t   file;
 
     zone = jobs->zone;
+    image = NULL;
 
     jobs->current = NGX_BLOOM_JOBS_LOAD;
     jobs->task = task;
+    jobs->clear_waits = 0;
     ngx_bloom_copy_init(&jobs->copy);
 
-    /* not zone->file: a newer cycle may have another file */
+    if (task != NGX_BLOOM_TASK_UPLOAD) {
+        image = ngx_bloom_clear_image(zone, jobs->path, &empty);
 
-    if (task == NGX_BLOOM_TASK_LOAD) {
-        ngx_cpystrn(jobs->path, zone->sh->file_name, NGX_MAX_PATH);
-
-        (void) ngx_bloom_jobs_file_id(jobs->path, &zone->sh->loads);
+        (void) ngx_bloom_watch_id(jobs->path, &zone->sh->loads);
     }
 
     ngx_memzero(&file, sizeof(ngx_bloom_image_file_t));
@@ -371,12 +320,17 @@ ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
     file.name.data = jobs->path;
     file.name.len = ngx_strlen(jobs->path);
 
-    rc = ngx_bloom_load_begin(&jobs->load, zone, &file, NULL, 0,
-                              task == NGX_BLOOM_TASK_UPLOAD
-                              ? "the uploaded image" : NULL,
-                              ngx_bloom_task_forced(zone, task));
+    if (task == NGX_BLOOM_TASK_CLEAR) {
+        rc = ngx_bloom_load_begin_clear(&jobs->load, zone, &file, image);
 
-    if (task == NGX_BLOOM_TASK_LOAD) {
+    } else {
+        rc = ngx_bloom_load_begin(&jobs->load, zone, &file, image, 0,
+                                  task == NGX_BLOOM_TASK_UPLOAD
+                                  ? "the uploaded image" : NULL,
+                                  ngx_bloom_task_forced(zone, task));
+    }
+
+    if (task != NGX_BLOOM_TASK_UPLOAD) {
         zone->sh->loads = jobs->load.file.id;
     }
 
@@ -397,7 +351,7 @@ ngx_bloom_jobs_save(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
     jobs->current = NGX_BLOOM_JOBS_SAVE;
     jobs->task = task;
 
-    rc = ngx_bloom_jobs_settle(jobs);
+    rc = ngx_bloom_save_prepare(&jobs->save, zone);
 
     if (rc == NGX_OK) {
         rc = ngx_bloom_save_begin(&jobs->save, zone, task);
@@ -410,65 +364,6 @@ ngx_bloom_jobs_save(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
     if (rc != NGX_OK) {
         ngx_bloom_jobs_saved(jobs, rc);
     }
-}
-
-
-/*
- * Prepares a save: sees to it that all records before the save's position are
- * in the filter and on disk.  Returns NGX_OK, or NGX_ERROR with save->error.
- */
-static ngx_int_t
-ngx_bloom_jobs_settle(ngx_bloom_jobs_t *jobs)
-{
-    ngx_int_t             rc;
-    ngx_bloom_save_t     *save;
-    ngx_bloom_zone_t     *zone;
-    ngx_bloom_control_t  *control;
-
-    zone = jobs->zone;
-    save = &jobs->save;
-    control = zone->state->control;
-
-    ngx_memzero(save, sizeof(ngx_bloom_save_t));
-    save->fd = NGX_INVALID_FILE;
-    ngx_bloom_state_name(save->tmp, "journal");
-
-    if (zone->sh->generation == 0) {
-        save->error = "cannot be used for a copy: the zone is not loaded";
-        return NGX_ERROR;
-    }
-
-    if (ngx_bloom_catch_up(zone) != NGX_OK) {
-        save->error = "has keys that the zone cannot read yet; see the error "
-                      "log, and try again";
-        return NGX_ERROR;
-    }
-
-    if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_JOBS_KEEPER) != NGX_OK) {
-
-        /* the process that holds it may have synchronised enough already */
-
-        if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE)
-            >= zone->sh->applied)
-        {
-            return NGX_OK;
-        }
-
-        save->error = "is being synchronised by another process, which takes "
-                      "too long; check the disk, and try again";
-        return NGX_ERROR;
-    }
-
-    rc = ngx_bloom_journal_sync(zone->state);
-
-    if (rc != NGX_OK) {
-        save->err = ngx_errno;
-        save->error = "cannot be synchronised, which a copy of the zone needs";
-    }
-
-    ngx_bloom_unlock(&control->keeper);
-
-    return rc;
 }
 
 
@@ -498,6 +393,24 @@ ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
 
         if (rc != NGX_AGAIN) {
             ngx_bloom_jobs_copied(jobs, rc);
+        }
+
+        break;
+
+    case NGX_BLOOM_JOBS_CLEAR:
+        rc = ngx_bloom_clear_step(&jobs->load, &jobs->clear_waits);
+
+        if (rc != NGX_AGAIN) {
+            ngx_bloom_jobs_cleared(jobs, rc);
+        }
+
+        break;
+
+    case NGX_BLOOM_JOBS_RESTORE:
+        rc = ngx_bloom_restore_step(&jobs->restore);
+
+        if (rc != NGX_AGAIN) {
+            ngx_bloom_jobs_restored(jobs, rc);
         }
 
         break;
@@ -556,8 +469,10 @@ ngx_bloom_jobs_abandon(ngx_bloom_jobs_t *jobs)
 
     case NGX_BLOOM_JOBS_LOAD:
     case NGX_BLOOM_JOBS_COPY:
+    case NGX_BLOOM_JOBS_CLEAR:
         ngx_bloom_copy_end(&jobs->copy);
         ngx_bloom_load_end(&jobs->load);
+        jobs->zone->sh->clear_tried = 0;
         break;
 
     default:
@@ -592,6 +507,11 @@ ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs)
     ngx_bloom_zone_t  *zone;
 
     zone = jobs->zone;
+
+    if (jobs->task == NGX_BLOOM_TASK_CLEAR) {
+        jobs->current = NGX_BLOOM_JOBS_CLEAR;
+        return;
+    }
 
     if (jobs->task == NGX_BLOOM_TASK_UPLOAD && !jobs->copy.whole) {
 
@@ -633,70 +553,6 @@ ngx_bloom_jobs_copied(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 }
 
 
-/* Records which image file= has. */
-static void
-ngx_bloom_jobs_note_file(ngx_bloom_zone_t *zone, bloom_image_t *image)
-{
-    zone->sh->file_id = zone->sh->loads;
-
-    ngx_memcpy(zone->sh->file_build, image->build_id,
-               BLOOM_IMAGE_BUILD_ID_LEN);
-}
-
-
-/*
- * Makes the image that serves the base.  After a crash before this the previous
- * image is still the base, the journal still has all records that it needs, and
- * no client has been told otherwise.  An upload is on disk already.  The image
- * of file= becomes the base once maintenance has synchronised the file; until
- * then the journal keeps its records.
- */
-static ngx_int_t
-ngx_bloom_jobs_rebase(ngx_bloom_jobs_t *jobs, ngx_uint_t uploaded)
-{
-    u_char             name[NGX_MAX_PATH];
-    uint64_t           position;
-    ngx_bloom_zone_t  *zone;
-
-    zone = jobs->zone;
-
-    if (zone->state == NULL) {
-        return NGX_OK;
-    }
-
-    if (!uploaded) {
-        ngx_bloom_state_files_remove(zone->state, "upload.", NULL);
-
-        if (ngx_bloom_io_sync_directory(zone->state->dir) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-    } else {
-        ngx_bloom_state_files_upload(
-            zone->sh->file ? zone->sh->file_build : NULL, name);
-
-        if (ngx_bloom_copy_place(&jobs->copy, name) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        zone->sh->based = zone->sh->generation;
-
-        ngx_bloom_state_files_remove(zone->state, "upload.", name);
-    }
-
-    /* a start would use an older checkpoint of this image */
-
-    if (ngx_bloom_state_files_find(zone->state, jobs->load.image.build_id,
-                                   name, &position)
-        == NGX_OK)
-    {
-        zone->sh->checkpoint = position;
-    }
-
-    return NGX_OK;
-}
-
-
 static void
 ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
 {
@@ -714,13 +570,18 @@ ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
     }
 
     if (!uploaded) {
-        ngx_bloom_jobs_note_file(zone, &jobs->load.image);
+        ngx_bloom_base_note_loaded(zone, &jobs->load.image);
     }
 
     ngx_memzero(result, sizeof(ngx_bloom_result_t));
     result->outcome = NGX_BLOOM_DONE;
 
-    if (ngx_bloom_jobs_rebase(jobs, uploaded) != NGX_OK) {
+    /* a load that nobody asked for follows another instance's clear */
+
+    if (jobs->asked
+        && ngx_bloom_base_change(&jobs->load, uploaded ? &jobs->copy : NULL)
+           != NGX_OK)
+    {
         result->outcome = NGX_BLOOM_FAILED;
 
         ngx_bloom_print(result->message, sizeof(result->message),
@@ -732,15 +593,116 @@ ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
                       "bloom zone \"%V\": %s", &zone->name, result->message);
     }
 
+    ngx_bloom_jobs_serves(jobs, jobs->asked ? "serves"
+                                            : "is cleared and serves",
+                          uploaded ? "an uploaded image"
+                                   : (char *) jobs->path);
+}
+
+
+/* Ends a clear: NGX_OK, NGX_DECLINED or NGX_ERROR of ngx_bloom_clear_step(). */
+static void
+ngx_bloom_jobs_cleared(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
+{
+    ngx_err_t            err;
+    ngx_bloom_zone_t    *zone;
+    ngx_bloom_result_t  *result;
+
+    err = ngx_errno;
+    zone = jobs->zone;
+    result = &jobs->result;
+
+    if (rc == NGX_ERROR) {
+        ngx_bloom_jobs_refused(jobs);
+        return;
+    }
+
+    ngx_bloom_base_note_loaded(zone, &jobs->load.image);
+
+    ngx_memzero(result, sizeof(ngx_bloom_result_t));
+    result->outcome = NGX_BLOOM_DONE;
+
+    if (rc == NGX_DECLINED) {
+        result->outcome = NGX_BLOOM_FAILED;
+
+        ngx_bloom_print(result->message, sizeof(result->message),
+                        "the zone is cleared, but what was dropped is still "
+                        "in \"%V\", which cannot be written; a restart may "
+                        "bring it back until the helper process has removed "
+                        "it (%d: %s)",
+                        &zone->state->path, err, strerror(err));
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "bloom zone \"%V\": %s", &zone->name, result->message);
+    }
+
+    ngx_bloom_jobs_serves(jobs, "is cleared and serves", (char *) jobs->path);
+}
+
+
+static void
+ngx_bloom_jobs_restored(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
+{
+    ngx_str_t            *name;
+    ngx_bloom_result_t   *result;
+    ngx_bloom_restore_t  *restore;
+
+    name = &jobs->zone->name;
+    result = &jobs->result;
+    restore = &jobs->restore;
+
+    ngx_memzero(result, sizeof(ngx_bloom_result_t));
+
+    if (rc == NGX_OK) {
+        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                      "bloom zone \"%V\": %uL removed key%s restored", name,
+                      restore->keys, restore->keys == 1 ? " is" : "s are");
+
+    } else {
+        result->outcome = NGX_BLOOM_FAILED;
+
+        ngx_bloom_print(result->message, sizeof(result->message),
+                        "not all removed keys of bloom zone \"%V\" are "
+                        "restored: %s", name, restore->error);
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, restore->err, "%s",
+                      result->message);
+    }
+
+    ngx_bloom_jobs_done(jobs);
+}
+
+
+/* Ends a load whose image serves. */
+static void
+ngx_bloom_jobs_serves(ngx_bloom_jobs_t *jobs, const char *does,
+    const char *name)
+{
+    ngx_bloom_shctx_t  *sh;
+
+    sh = jobs->zone->sh;
+
+    sh->clear_tried = 0;
+
+    if (!jobs->asked) {
+        jobs->load.clears = 1;           /* it follows another instance's */
+    }
+
+    if (!sh->file && !sh->uploaded) {
+        sh->based = sh->generation;              /* a start begins empty, too */
+    }
+
     ngx_bloom_copy_end(&jobs->copy);
     ngx_bloom_load_end(&jobs->load);
 
     ngx_bloom_jobs_done(jobs);
 
-    ngx_bloom_log_serves(&jobs->load, ngx_cycle->log, "serves",
-                         uploaded ? "an uploaded image"
-                                     : (char *) jobs->path);
-    ngx_bloom_guard_accept(zone, &jobs->load.image);
+    ngx_bloom_log_serves(&jobs->load, ngx_cycle->log, does,
+                         name[0] != '\0' ? name : "an empty filter");
+
+    if (name[0] != '\0') {
+        ngx_bloom_guard_accept(jobs->zone, &jobs->load.image);
+    }
 
     jobs->cleaned = ngx_current_msec - NGX_BLOOM_JOBS_CLEAN;
     jobs->base_tried = jobs->cleaned;
@@ -757,7 +719,15 @@ ngx_bloom_jobs_refused(ngx_bloom_jobs_t *jobs)
     zone = jobs->zone;
     result = &jobs->result;
 
-    if (jobs->task == NGX_BLOOM_TASK_LOAD
+    if (jobs->load.replay.cleared) {
+        ngx_bloom_copy_end(&jobs->copy);
+        ngx_bloom_load_end(&jobs->load);
+
+        ngx_bloom_jobs_load(jobs, jobs->task);
+        return;
+    }
+
+    if (jobs->task == NGX_BLOOM_TASK_LOAD && jobs->asked
         && jobs->load.outcome != NGX_BLOOM_FAILED)
     {
         zone->sh->refused = zone->sh->loads;
@@ -860,7 +830,7 @@ ngx_bloom_jobs_done(ngx_bloom_jobs_t *jobs)
     result->started_at = zone->sh->task[jobs->task].running;
     result->duration = now - ngx_min(now, result->started_at);
 
-    if (ngx_bloom_jobs_loads(jobs->task)) {
+    if (ngx_bloom_task_loads(jobs->task)) {
         ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_OK + result->outcome, 1);
         ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_MS, result->duration);
     }
@@ -880,7 +850,7 @@ ngx_bloom_jobs_tell(ngx_bloom_jobs_t *jobs)
     /* tickets drawn meanwhile are served if they mean the same file */
 
     all = (jobs->task == NGX_BLOOM_TASK_LOAD
-           && ngx_bloom_jobs_file_id(sh->file_name, &id)
+           && ngx_bloom_watch_id(sh->file_name, &id)
            && ngx_bloom_image_file_same(&id, &sh->loads));
 
     rc = ngx_bloom_task_end(jobs->zone, jobs->task, &jobs->result, all);
@@ -890,11 +860,4 @@ ngx_bloom_jobs_tell(ngx_bloom_jobs_t *jobs)
     }
 
     return rc;
-}
-
-
-static ngx_uint_t
-ngx_bloom_jobs_loads(ngx_bloom_task_e task)
-{
-    return task == NGX_BLOOM_TASK_LOAD || task == NGX_BLOOM_TASK_UPLOAD;
 }

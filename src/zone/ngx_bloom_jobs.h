@@ -7,6 +7,8 @@
  *
  *     load      load an image, copy it to the state directory if it was
  *               uploaded, let it serve
+ *     clear     load the image of file=, drop everything else, let it serve
+ *     restore   make removed keys ordinary ones again
  *     save      write a checkpoint or a snapshot
  *     compact   make the journal shorter, between other jobs
  *
@@ -27,6 +29,7 @@
 #include "ngx_bloom_compact.h"
 #include "ngx_bloom_copy.h"
 #include "ngx_bloom_load.h"
+#include "ngx_bloom_restore.h"
 #include "ngx_bloom_save.h"
 #include "ngx_bloom_snapshot.h"
 #include "ngx_bloom_zone.h"
@@ -47,6 +50,8 @@ typedef enum {
     NGX_BLOOM_JOBS_NONE = 0,
     NGX_BLOOM_JOBS_LOAD,
     NGX_BLOOM_JOBS_COPY,                 /* an upload to the state directory */
+    NGX_BLOOM_JOBS_CLEAR,                /* after its load */
+    NGX_BLOOM_JOBS_RESTORE,
     NGX_BLOOM_JOBS_SAVE,
     NGX_BLOOM_JOBS_END,                  /* of any of the above */
     NGX_BLOOM_JOBS_COMPACT               /* one step, between other jobs */
@@ -65,6 +70,10 @@ typedef struct {
     ngx_bloom_load_t      load;
     u_char                path[NGX_MAX_PATH];
     ngx_bloom_copy_t      copy;          /* of an upload */
+    ngx_msec_t            clear_waits;   /* since when a clear waits for locks;
+                                            0: it does not */
+
+    ngx_bloom_restore_t   restore;
 
     ngx_bloom_save_t      save;
     ngx_bloom_snapshot_t  snapshot;      /* the last one */
@@ -94,9 +103,6 @@ typedef struct {
  * file is not as it was last seen.
  */
 void ngx_bloom_jobs_begin(ngx_bloom_jobs_t *jobs);
-
-/* Asks for a load if the zone watches its file and the file was replaced. */
-void ngx_bloom_jobs_look(ngx_bloom_jobs_t *jobs);
 
 /* Begins a job that was asked for or is due, and sets jobs->current.  If there
  * is none, leaves jobs->current as it is. */

@@ -25,6 +25,8 @@
 #define NGX_BLOOM_LOAD_SPARE  (16 * 1024 * 1024)
 
 
+static ngx_int_t ngx_bloom_load_open(ngx_bloom_load_t *load,
+    ngx_bloom_image_file_t *file, bloom_image_t *image);
 static ngx_int_t ngx_bloom_load_unopened(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
@@ -32,11 +34,8 @@ static ngx_int_t ngx_bloom_load_check_keys(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_room(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_exceptions(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_unreplayed(ngx_bloom_load_t *load);
-static ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
     ngx_err_t err, const char *error);
-static ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
-    ngx_bloom_outcome_e outcome, ngx_err_t err, const char *fmt, ...);
 
 
 /* Bytes of memory that the loads of this process have still to take. */
@@ -48,17 +47,43 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     ngx_bloom_image_file_t *file, bloom_image_t *image, uint64_t position,
     const char *about, ngx_uint_t force)
 {
-    char           error[BLOOM_IMAGE_ERROR_LEN];
-    uint8_t        secret[BLOOM_HASH_KEY_LEN];
-
     ngx_memzero(load, sizeof(ngx_bloom_load_t));
 
     load->zone = zone;
     load->force = force;
-    load->bank = !(zone->sh->generation & 1);
-    load->begun = ngx_bloom_time();
     load->position = position;
     load->about = about;
+
+    return ngx_bloom_load_open(load, file, image);
+}
+
+
+ngx_int_t
+ngx_bloom_load_begin_clear(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
+    ngx_bloom_image_file_t *file, bloom_image_t *image)
+{
+    ngx_memzero(load, sizeof(ngx_bloom_load_t));
+
+    load->zone = zone;
+    load->clears = 1;
+    load->force = 1;
+
+    return ngx_bloom_load_open(load, file, image);
+}
+
+
+static ngx_int_t
+ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
+    bloom_image_t *image)
+{
+    char               error[BLOOM_IMAGE_ERROR_LEN];
+    uint8_t            secret[BLOOM_HASH_KEY_LEN];
+    ngx_bloom_zone_t  *zone;
+
+    zone = load->zone;
+
+    load->bank = !(zone->sh->generation & 1);
+    load->begun = ngx_bloom_time();
     load->file = *file;
 
     file->fd = NGX_INVALID_FILE;
@@ -95,7 +120,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
         load->image = *image;
 
-    } else if (position != 0) {
+    } else if (load->position != 0) {
 
         /* the removed keys of the checkpoint take the room for removed keys:
          * an empty filter has none of its own */
@@ -106,7 +131,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     /* the checkpoint of an empty filter may be older than the zone's "key=" */
 
-    if ((position == 0 || image != NULL)
+    if ((load->position == 0 || image != NULL)
         && ngx_bloom_load_form(zone, &load->image, error) != NGX_OK)
     {
         return ngx_bloom_load_refuse(load, 0, error);
@@ -115,7 +140,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     /* a filter that starts empty knows nothing, nor does its checkpoint */
 
     load->truth = (load->file.name.len == 0
-                   || (position != 0 && image == NULL))
+                   || (load->position != 0 && image == NULL))
                   ? 0 : ngx_bloom_as_of_truth(zone->state, &load->image);
 
     load->cut = ngx_bloom_as_of_cut(zone->state, &load->image);
@@ -143,7 +168,7 @@ ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 
     load->replay.cut = load->cut;
     load->replay.truth = load->truth;
-    load->replay.position = position;
+    load->replay.position = load->position;
 
     ngx_bloom_zone_bits(zone, load->bank, &load->replay.bits);
 
@@ -286,7 +311,7 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
         return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_NO_AS_OF);
     }
 
-    if (ngx_bloom_load_too_old(load)) {
+    if (!load->clears && ngx_bloom_load_too_old(load)) {
         return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
     }
 
@@ -349,6 +374,10 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
         if (rc != NGX_OK) {
             return rc;
         }
+    }
+
+    if (load->clears) {
+        return NGX_OK;
     }
 
     rc = ngx_bloom_replay_step(&load->replay);
@@ -457,80 +486,39 @@ ngx_bloom_load_check_keys(ngx_bloom_load_t *load)
 }
 
 
-/*
- * Reads a piece of the image's exceptions.  When it has read all, puts them
- * into the bank.  Returns NGX_AGAIN or NGX_ERROR.
- */
+/* Reads a piece of the image's exceptions, and at the end puts them into the
+ * bank.  Returns NGX_AGAIN or NGX_ERROR. */
 static ngx_int_t
 ngx_bloom_load_exceptions(ngx_bloom_load_t *load)
 {
-    size_t               len;
-    const char          *why;
-    const uint8_t       *p, *end;
-    bloom_exception_t    exception;
-    bloom_image_t       *image;
-    bloom_exceptions_t  *set;
+    ngx_int_t  rc;
 
-    /* a checkpoint has other exceptions than the image it was made from */
+    rc = NGX_OK;
 
-    image = &load->file.reader.image;
-
-    if (load->file.name.len == 0 || image->exceptions == 0) {
-        load->stage = NGX_BLOOM_LOAD_JOURNAL;
-        return NGX_AGAIN;
+    if (load->file.name.len != 0) {
+        rc = ngx_bloom_image_file_except(&load->file,
+                                         &load->replay.bits.exceptions);
     }
 
-    if (load->data == NULL) {
-        load->data = malloc(bloom_image_exceptions_padded(image));
-
-        if (load->data == NULL) {
-            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
-                                        "no memory for the removed keys of an "
-                                        "image");
-        }
-    }
-
-    switch (ngx_bloom_image_file_exceptions(&load->file,
-                                            load->data + load->data_len, &len))
-    {
+    switch (rc) {
 
     case NGX_OK:
-        load->data_len += len;
+        load->stage = NGX_BLOOM_LOAD_JOURNAL;
         return NGX_AGAIN;
 
-    case NGX_ERROR:
+    case NGX_AGAIN:
+        return NGX_AGAIN;
+
+    case NGX_DECLINED:
+        return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
+                                    "bloom zone \"%V\" has no room for the "
+                                    "%uL removed keys of the image; make the "
+                                    "zone larger", &load->zone->name,
+                                    load->file.reader.image.exceptions);
+
+    default: /* NGX_ERROR */
         return ngx_bloom_load_refuse(load, load->file.err, load->file.error);
     }
-
-    why = bloom_exceptions_check(load->data, image->exceptions_size,
-                                 image->exceptions);
-
-    if (why != NULL) {
-        return ngx_bloom_load_refuse(load, 0, why);
-    }
-
-    p = load->data;
-    end = p + image->exceptions_size;
-    set = &load->replay.bits.exceptions;
-
-    while (bloom_exception_read(&p, end, &exception) == 1) {
-
-        if (bloom_exceptions_put(set, &exception) == -1) {
-            return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
-                                        "bloom zone \"%V\" has no room for "
-                                        "the %uL removed keys of the image; "
-                                        "make the zone larger",
-                                        &load->zone->name,
-                                        image->exceptions);
-        }
-    }
-
-    free(load->data);
-    load->data = NULL;
-
-    load->stage = NGX_BLOOM_LOAD_JOURNAL;
-
-    return NGX_AGAIN;
 }
 
 
@@ -633,10 +621,8 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
     ngx_bloom_zone_t   *zone;
     ngx_bloom_state_t  *state;
-    ngx_bloom_shctx_t  *sh;
 
     zone = load->zone;
-    sh = zone->sh;
     state = zone->state;
 
     if (state != NULL) {
@@ -684,6 +670,47 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         return ngx_bloom_load_busy(load);
     }
 
+    ngx_bloom_load_turn(load, uploaded, load->replay.reader.limit);
+
+    if (state != NULL) {
+        ngx_bloom_unlock(&state->control->append);
+
+        /* do this without the locks: a crash before it loses nothing, since
+         * the next reader finds the same damage */
+
+        if (load->replay.reader.lost != 0) {
+            (void) ngx_bloom_io_sync(state->fd);
+        }
+
+        ngx_log_debug4(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
+                       "bloom zone \"%V\": load replayed up to %uL: "
+                       "records %uL, keys %uL", &zone->name,
+                       load->replay.reader.limit, load->replay.records,
+                       load->replay.keys);
+    }
+
+    ngx_log_debug2(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
+                   "bloom zone \"%V\": load serves generation %uL",
+                   &zone->name, zone->sh->generation);
+
+    ngx_bloom_load_log_lost(zone, &load->replay.reader, load->complete);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_load_turn(ngx_bloom_load_t *load, ngx_uint_t uploaded,
+    uint64_t applied)
+{
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_state_t  *state;
+    ngx_bloom_shctx_t  *sh;
+
+    zone = load->zone;
+    sh = zone->sh;
+    state = zone->state;
+
     if (state != NULL) {
         ngx_bloom_as_of_serve(state, &load->image);
     }
@@ -712,40 +739,14 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     sh->uploaded = uploaded;
 
     if (state != NULL) {
-        __atomic_store_n(&sh->applied, load->replay.reader.limit,
-                         __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sh->applied, applied, __ATOMIC_SEQ_CST);
         __atomic_store_n(&state->control->instance[state->instance].applied,
-                         load->replay.reader.limit, __ATOMIC_SEQ_CST);
+                         applied, __ATOMIC_SEQ_CST);
 
         sh->checkpoint = load->position;
     }
 
     ngx_bloom_fault("served");
-
-    if (state != NULL) {
-        ngx_bloom_unlock(&state->control->append);
-
-        /* do this without the locks: a crash before it loses nothing, since
-         * the next reader finds the same damage */
-
-        if (load->replay.reader.lost != 0) {
-            (void) ngx_bloom_io_sync(state->fd);
-        }
-
-        ngx_log_debug4(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
-                       "bloom zone \"%V\": load replayed up to %uL: "
-                       "records %uL, keys %uL", &zone->name,
-                       load->replay.reader.limit, load->replay.records,
-                       load->replay.keys);
-    }
-
-    ngx_log_debug2(NGX_LOG_DEBUG_CORE, zone->shm_zone->shm.log, 0,
-                   "bloom zone \"%V\": load serves generation %uL",
-                   &zone->name, sh->generation);
-
-    ngx_bloom_load_log_lost(zone, &load->replay.reader, load->complete);
-
-    return NGX_OK;
 }
 
 
@@ -756,9 +757,6 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
     ngx_bloom_guard_end(&load->guard);
 
     ngx_bloom_replay_end(&load->replay);
-
-    free(load->data);
-    load->data = NULL;
 
     ngx_bloom_load_takes -= load->takes;
     load->takes = 0;
@@ -837,7 +835,7 @@ ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_bloom_load_busy(ngx_bloom_load_t *load)
 {
     return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, 0,
@@ -862,7 +860,7 @@ ngx_bloom_load_refuse(ngx_bloom_load_t *load, ngx_err_t err,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_bloom_load_fails(ngx_bloom_load_t *load, ngx_bloom_outcome_e outcome,
     ngx_err_t err, const char *fmt, ...)
 {

@@ -69,15 +69,15 @@ typedef struct ngx_bloom_load_s {
                                             filter that starts empty */
     uint64_t                complete;    /* becomes sh->complete */
 
+    ngx_uint_t              clears;      /* 1: the load is part of a clear, and
+                                            reads no journal */
+
     uint64_t                takes;       /* bytes of memory still to be taken */
     ngx_bloom_load_stage_e  stage;
     ngx_uint_t              guarded;     /* 1: guards still check the image */
     ngx_uint_t              force;       /* 1: any change of the number of keys
                                             passes */
     ngx_bloom_guard_t       guard;
-    u_char                 *data;        /* the image's exceptions, as far as
-                                            they have been read; NULL: none */
-    size_t                  data_len;
     ngx_bloom_replay_t      replay;
 
     /* of a load that failed */
@@ -105,6 +105,15 @@ ngx_int_t ngx_bloom_load_begin(ngx_bloom_load_t *load,
     ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file,
     bloom_image_t *image, uint64_t position, const char *about,
     ngx_uint_t force);
+
+/*
+ * Begins to load what a clear goes back to: an image file, or an empty filter
+ * as above.  The image may be too old for the records that were removed.
+ * ngx_bloom_clear_step() follows the steps, not ngx_bloom_load_switch().
+ */
+ngx_int_t ngx_bloom_load_begin_clear(ngx_bloom_load_t *load,
+    ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file,
+    bloom_image_t *image);
 
 /*
  * Checks the header of an image whose file has `size` bytes.  Returns NGX_OK;
@@ -135,6 +144,19 @@ ngx_int_t ngx_bloom_load_step(ngx_bloom_load_t *load);
  * the old generation serves on.
  */
 ngx_int_t ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded);
+
+/*
+ * The end of a switch: lets the bank serve and releases the pending keys, which
+ * ngx_bloom_pending_hold() has locked.  With a state directory, the caller
+ * holds the lock `append`, and the bank has the journal up to `applied`.
+ */
+void ngx_bloom_load_turn(ngx_bloom_load_t *load, ngx_uint_t uploaded,
+    uint64_t applied);
+
+/* Sets load->error, a message about `zone`, and returns NGX_ERROR. */
+ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
+    ngx_bloom_outcome_e outcome, ngx_err_t err, const char *fmt, ...);
+ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
 
 /* Closes the files of a load, however it ended. */
 void ngx_bloom_load_end(ngx_bloom_load_t *load);

@@ -69,7 +69,9 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
                       &zone->name, (size_t) (last - as_of), as_of);
     }
 
-    ngx_bloom_log_change(load, log);
+    if (!load->clears) {
+        ngx_bloom_log_change(load, log);
+    }
 }
 
 

@@ -8,6 +8,7 @@
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_catch_up.h"
+#include "ngx_bloom_clear.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_pending.h"
 #include "ngx_bloom_replace.h"
@@ -77,6 +78,10 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
     zone = jobs->zone;
     control = zone->state->control;
     next = NGX_BLOOM_JOBS_IDLE;
+
+    if (ngx_bloom_clear_settle(zone) != NGX_OK) {
+        next = NGX_BLOOM_JOBS_IDLE / 10;
+    }
 
     if (ngx_bloom_pending_drain(zone) != NGX_OK) {
         next = NGX_BLOOM_JOBS_IDLE / 10;
@@ -309,7 +314,7 @@ ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
 
         ngx_bloom_state_files_upload(sh->file ? sh->file_build : NULL, name);
 
-        ngx_bloom_state_files_remove(zone->state, "upload.", name);
+        (void) ngx_bloom_state_files_remove(zone->state, "upload.", name);
     }
 
     if (ngx_bloom_replace_settle(zone->state) != NGX_OK) {

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_pending.h"
+#include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
 
@@ -17,6 +18,7 @@ static void ngx_bloom_pending_read(ngx_bloom_zone_t *zone, uint64_t pos,
     void *data, size_t len);
 static void ngx_bloom_pending_next(ngx_bloom_zone_t *zone, uint64_t *pos,
     bloom_key_t *key);
+static uint64_t ngx_bloom_pending_begin(ngx_bloom_zone_t *zone);
 static void ngx_bloom_pending_set(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, uint64_t pos, uint64_t end);
 static void ngx_bloom_pending_take(ngx_bloom_zone_t *zone);
@@ -273,6 +275,20 @@ ngx_bloom_pending_next(ngx_bloom_zone_t *zone, uint64_t *pos, bloom_key_t *key)
 }
 
 
+/* Returns the position of the first pending key that no clear has dropped. */
+static uint64_t
+ngx_bloom_pending_begin(ngx_bloom_zone_t *zone)
+{
+    uint64_t  begin, dropped;
+
+    begin = zone->pending->begin;
+    dropped = (zone->state != NULL) ? ngx_bloom_cleared_pending(zone->state)
+                                    : 0;
+
+    return ngx_max(begin, ngx_min(dropped, zone->pending->end));
+}
+
+
 /* Sets the bits of the keys between two positions, and drops their exceptions:
  * they are going to be appended to the journal. */
 static void
@@ -316,7 +332,8 @@ ngx_bloom_pending_apply(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
         return NGX_ERROR;
     }
 
-    ngx_bloom_pending_set(zone, bits, pending->begin, pending->end);
+    ngx_bloom_pending_set(zone, bits, ngx_bloom_pending_begin(zone),
+                          pending->end);
 
     ngx_bloom_unlock(&pending->mutex);
 
@@ -339,7 +356,9 @@ ngx_bloom_pending_hold(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
 
     end = __atomic_load_n(&pending->end, __ATOMIC_SEQ_CST);
 
-    ngx_bloom_pending_set(zone, bits, pending->begin, end);
+    if (bits != NULL) {
+        ngx_bloom_pending_set(zone, bits, ngx_bloom_pending_begin(zone), end);
+    }
 
     ngx_bloom_fault("switch");
 
@@ -363,7 +382,9 @@ ngx_bloom_pending_hold(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
         return NGX_ERROR;
     }
 
-    ngx_bloom_pending_set(zone, bits, end, pending->end);
+    if (bits != NULL) {
+        ngx_bloom_pending_set(zone, bits, end, pending->end);
+    }
 
     return NGX_OK;
 }
@@ -448,6 +469,10 @@ ngx_bloom_pending_drain(ngx_bloom_zone_t *zone)
 
     if (ngx_bloom_pending_empty(pending)) {
         return NGX_OK;
+    }
+
+    if (ngx_bloom_cleared_unsettled(state)) {
+        return NGX_AGAIN;                /* it may have dropped some of them */
     }
 
     buf = malloc(BLOOM_RECORD_MAX);

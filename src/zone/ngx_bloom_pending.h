@@ -45,8 +45,9 @@ ngx_int_t ngx_bloom_pending_apply(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits);
 
 /*
- * Sets the bits of all pending keys before a switch.  The caller holds
- * sh->helper and `append`.  Returns NGX_OK, or NGX_ERROR if another process
+ * Sets the bits of all pending keys before a switch; with `bits` NULL, sets no
+ * bits, because the switch drops the keys.  The caller holds sh->helper and
+ * `append`.  Returns NGX_OK, or NGX_ERROR if another process
  * holds the lock of the pending keys.  On NGX_OK the caller holds this lock, so
  * that no further key becomes pending, and must call
  * ngx_bloom_pending_release() soon: workers wait for the lock only briefly.

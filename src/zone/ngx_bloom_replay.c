@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_replay.h"
+#include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal_survey.h"
 #include "ngx_bloom_replace.h"
@@ -134,6 +135,8 @@ ngx_bloom_replay_open(ngx_bloom_replay_t *replay)
 
     rc = ngx_bloom_replace_settle(state);
 
+    (void) ngx_bloom_cleared_since(state, 0);
+
     from = state->control->begin;
 
     if (rc == NGX_OK && replay->position != 0) {
@@ -190,6 +193,7 @@ ngx_bloom_replay_open(ngx_bloom_replay_t *replay)
     reader->promised = ngx_max(reader->promised, replay->position);
 
     replay->reading = 1;
+    replay->read = 0;
 
     ngx_log_debug4(NGX_LOG_DEBUG_CORE, replay->zone->shm_zone->shm.log, 0,
                    "bloom zone \"%V\": load %s \"%V\" from the segment at "
@@ -222,6 +226,20 @@ static ngx_int_t
 ngx_bloom_replay_record(ngx_bloom_replay_t *replay,
     const bloom_record_t *record)
 {
+    /* what was before the record is to be forgotten, if there was anything */
+
+    if (record->type == BLOOM_RECORD_CLEAR
+        && replay->cut != UINT64_MAX
+        && replay->reader.position > replay->position
+        && (replay->read || replay->position != 0))
+    {
+        replay->cleared = 1;
+        return ngx_bloom_replay_fails(replay, 0, "the zone has been cleared "
+                                      "meanwhile; try again");
+    }
+
+    replay->read = 1;
+
     if (replay->judging) {
 
         /* a checkpoint has judged what was before its position; compaction may

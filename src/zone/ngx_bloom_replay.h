@@ -55,6 +55,7 @@ typedef struct {
     uint64_t                judged;      /* records before this position of the
                                             journal have been judged */
     ngx_uint_t              reading;     /* 1: the reader is open */
+    ngx_uint_t              read;        /* 1: it has read a record */
     ngx_bloom_reader_t      reader;
 
     bloom_exceptions_t      covered;
@@ -62,6 +63,9 @@ typedef struct {
     uint64_t                room;        /* keys that `covered` has room for */
 
     /* the last failure */
+    ngx_uint_t              cleared;     /* 1: another instance has cleared the
+                                            zone meanwhile: the load has to
+                                            begin again */
     ngx_uint_t              full;        /* 1: there is no room for the removed
                                             keys */
     ngx_err_t               err;

@@ -7,11 +7,17 @@
 
 #include "ngx_bloom_save.h"
 #include "ngx_bloom_as_of.h"
+#include "ngx_bloom_catch_up.h"
+#include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_journal.h"
 #include "ngx_bloom_state_files.h"
 
 #include <sys/random.h>
 
+
+/* How long to wait for another process's synchronisation, ms. */
+#define NGX_BLOOM_SAVE_KEEPER          1000
 
 /* How long after a checkpoint that failed or killed its process another one may
  * begin, ms. */
@@ -29,6 +35,7 @@ static ngx_int_t ngx_bloom_save_chunk(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_list(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_exceptions(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_finish(ngx_bloom_save_t *save);
+static ngx_int_t ngx_bloom_save_place(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_fails(ngx_bloom_save_t *save,
     const char *error);
 static u_char *ngx_bloom_save_base(ngx_bloom_zone_t *zone, ngx_uint_t bank);
@@ -65,6 +72,57 @@ ngx_bloom_save_due(ngx_bloom_zone_t *zone)
            && (sh->checkpoint_tried == 0
                || ngx_current_msec - sh->checkpoint_tried
                   >= NGX_BLOOM_SAVE_RETRY);
+}
+
+
+ngx_int_t
+ngx_bloom_save_prepare(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone)
+{
+    ngx_int_t             rc;
+    ngx_bloom_control_t  *control;
+
+    control = zone->state->control;
+
+    ngx_memzero(save, sizeof(ngx_bloom_save_t));
+    save->fd = NGX_INVALID_FILE;
+    ngx_bloom_state_name(save->tmp, "journal");
+
+    if (zone->sh->generation == 0) {
+        save->error = "cannot be used for a copy: the zone is not loaded";
+        return NGX_ERROR;
+    }
+
+    if (ngx_bloom_catch_up(zone) != NGX_OK) {
+        save->error = "has keys that the zone cannot read yet; see the error "
+                      "log, and try again";
+        return NGX_ERROR;
+    }
+
+    if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_SAVE_KEEPER) != NGX_OK) {
+
+        /* the process that holds it may have synchronised enough already */
+
+        if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE)
+            >= zone->sh->applied)
+        {
+            return NGX_OK;
+        }
+
+        save->error = "is being synchronised by another process, which takes "
+                      "too long; check the disk, and try again";
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_journal_sync(zone->state);
+
+    if (rc != NGX_OK) {
+        save->err = ngx_errno;
+        save->error = "cannot be synchronised, which a copy of the zone needs";
+    }
+
+    ngx_bloom_unlock(&control->keeper);
+
+    return rc;
 }
 
 
@@ -402,9 +460,7 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
         != NGX_OK
         || ngx_bloom_io_write(save->fd, header, BLOOM_IMAGE_PAGE, 0) != NGX_OK
         || ngx_bloom_io_sync(save->fd) != NGX_OK
-        || ngx_bloom_io_rename(save->zone->state->dir, save->tmp,
-                               save->name)
-           != NGX_OK)
+        || ngx_bloom_save_place(save) != NGX_OK)
     {
         return ngx_bloom_save_fails(save, "cannot be written");
     }
@@ -414,11 +470,25 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
     if (save->kind == NGX_BLOOM_TASK_CHECKPOINT) {
         save->zone->sh->checkpoint = save->position;
 
-        ngx_bloom_state_files_remove(save->zone->state, "checkpoint.",
+        (void) ngx_bloom_state_files_remove(save->zone->state, "checkpoint.",
                                      save->name);
     }
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_bloom_save_place(ngx_bloom_save_t *save)
+{
+    ngx_bloom_state_t  *state;
+
+    state = save->zone->state;
+
+    return save->kind == NGX_BLOOM_TASK_CHECKPOINT
+           ? ngx_bloom_cleared_place(state, save->tmp, save->name,
+                                     save->position)
+           : ngx_bloom_io_rename(state->dir, save->tmp, save->name);
 }
 
 

@@ -68,6 +68,13 @@ ngx_bloom_save_exceptions_t ngx_bloom_save_excepted(ngx_bloom_zone_t *zone);
 ngx_uint_t ngx_bloom_save_due(ngx_bloom_zone_t *zone);
 
 /*
+ * Prepares a save: sees to it that all records before the save's position are
+ * in the filter and on disk.  Returns NGX_OK, or NGX_ERROR with save->error.
+ */
+ngx_int_t ngx_bloom_save_prepare(ngx_bloom_save_t *save,
+    ngx_bloom_zone_t *zone);
+
+/*
  * Begins to save the filter that serves.  The caller must have applied and
  * synchronised the journal up to sh->applied before.  Returns NGX_OK, or
  * NGX_ERROR with save->error.  The caller calls ngx_bloom_save_end() in either

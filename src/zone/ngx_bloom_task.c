@@ -34,16 +34,21 @@ ngx_bloom_task_impossible(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
         return zone->state_error;
     }
 
-    if (kind == NGX_BLOOM_TASK_LOAD && zone->file.name.len == 0) {
-        return "the zone has no file= to load again";
-    }
+    switch (kind) {
 
-    if (kind != NGX_BLOOM_TASK_LOAD && zone->state == NULL) {
-        return "the zone has no state directory: set bloom_state_path, and "
-               "remove \"journal=off\"";
-    }
+    case NGX_BLOOM_TASK_LOAD:
+        return zone->file.name.len != 0
+               ? NULL : "the zone has no file= to load again";
 
-    return NULL;
+    case NGX_BLOOM_TASK_CLEAR:
+    case NGX_BLOOM_TASK_RESTORE:
+        return NULL;
+
+    default: /* an upload, a checkpoint, a snapshot */
+        return zone->state != NULL
+               ? NULL : "the zone has no state directory: set "
+                        "bloom_state_path, and remove \"journal=off\"";
+    }
 }
 
 
@@ -71,14 +76,25 @@ ngx_bloom_task_request(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     switch (kind) {
 
     case NGX_BLOOM_TASK_LOAD:
-        if (ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_UPLOAD)) {
+        if (ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_UPLOAD)
+            || ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_CLEAR))
+        {
+            rc = NGX_BUSY;
+        }
+        break;
+
+    case NGX_BLOOM_TASK_CLEAR:
+        if (ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_UPLOAD)
+            || ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_LOAD))
+        {
             rc = NGX_BUSY;
         }
         break;
 
     case NGX_BLOOM_TASK_UPLOAD:
         if (ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_UPLOAD)
-            || ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_LOAD))
+            || ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_LOAD)
+            || ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_CLEAR))
         {
             rc = NGX_BUSY;
             break;
@@ -288,7 +304,7 @@ ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
     task->result = *result;
 
-    if (kind == NGX_BLOOM_TASK_LOAD || kind == NGX_BLOOM_TASK_UPLOAD) {
+    if (ngx_bloom_task_loads(kind)) {
         sh->loaded = *result;
     }
 
@@ -302,6 +318,14 @@ ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_unlock(&sh->tasks);
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_bloom_task_loads(ngx_bloom_task_e kind)
+{
+    return kind == NGX_BLOOM_TASK_LOAD || kind == NGX_BLOOM_TASK_UPLOAD
+           || kind == NGX_BLOOM_TASK_CLEAR;
 }
 
 

@@ -42,7 +42,8 @@ const char *ngx_bloom_task_impossible(ngx_bloom_zone_t *zone,
  * Asks for a task.  Returns
  *
  *     NGX_OK         with *ticket
- *     NGX_BUSY       no ticket: another image is being loaded
+ *     NGX_BUSY       no ticket: another image is being loaded, or the zone is
+ *                    being cleared
  *     NGX_DECLINED   no ticket: impossible, with *error
  *
  * `force` lets the number of keys change by any part (ngx_bloom_guard.h), for
@@ -96,6 +97,9 @@ ngx_uint_t ngx_bloom_task_forced(ngx_bloom_zone_t *zone,
  * none.  The caller has to end that run.
  */
 ngx_bloom_task_e ngx_bloom_task_left(ngx_bloom_zone_t *zone);
+
+/* Returns 1 if a task of this kind loads an image. */
+ngx_uint_t ngx_bloom_task_loads(ngx_bloom_task_e kind);
 
 /* Returns 1 if a ticket waits for a task of this kind. */
 ngx_uint_t ngx_bloom_task_asked(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind);

@@ -6,6 +6,9 @@
  */
 
 #include "ngx_bloom_zone.h"
+#include "ngx_bloom_io.h"
+
+#include <sys/random.h>
 
 
 /* The highest number of small-size slots in nginx's slab allocator. */
@@ -413,6 +416,25 @@ ngx_bloom_zone_offset(size_t size)
                * sizeof(ngx_slab_page_t);
 
     return ngx_align(offset, ngx_pagesize);
+}
+
+
+ngx_int_t
+ngx_bloom_zone_empty(ngx_bloom_zone_t *zone, bloom_image_t *image)
+{
+    *image = zone->image;
+
+    if (getrandom(image->hasher.key,
+                  image->hasher.kind == BLOOM_HASH_MURMUR3
+                  ? sizeof(uint32_t) : BLOOM_HASH_KEY_LEN, 0) == -1
+        || getrandom(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN, 0) == -1)
+    {
+        return NGX_ERROR;
+    }
+
+    image->created = ngx_bloom_time();
+
+    return NGX_OK;
 }
 
 

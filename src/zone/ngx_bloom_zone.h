@@ -67,6 +67,9 @@ typedef enum {
 typedef enum {
     NGX_BLOOM_TASK_LOAD = 0,             /* load file= again */
     NGX_BLOOM_TASK_UPLOAD,               /* load an uploaded image */
+    NGX_BLOOM_TASK_CLEAR,                /* drop what was added, removed and
+                                            uploaded */
+    NGX_BLOOM_TASK_RESTORE,              /* restore the removed keys */
     NGX_BLOOM_TASK_CHECKPOINT,
     NGX_BLOOM_TASK_SNAPSHOT,             /* write the zone to an image file */
     NGX_BLOOM_TASKS
@@ -196,6 +199,9 @@ typedef struct {
     uint64_t              checkpoint;    /* position of the last one */
     ngx_msec_t            checkpoint_tried; /* when an unrequested checkpoint
                                             was begun; 0: it was finished */
+    ngx_msec_t            clear_tried;   /* when a load to apply the clear of
+                                            another instance was begun; 0: it
+                                            was finished */
     uint64_t              full;          /* level of the last warning of too
                                             many keys, 1 to 3, plus 4 times the
                                             generation that it was about */
@@ -452,6 +458,13 @@ ngx_uint_t ngx_bloom_zone_overfull(ngx_bloom_zone_t *zone, uint64_t *items);
 /* Measures how much of the banks is on huge pages.  Takes some milliseconds per
  * GiB. */
 void ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone);
+
+/*
+ * Describes the filter of a zone that starts empty, as configured, with a seed
+ * and a build id of its own.  Returns NGX_OK, or NGX_ERROR with errno if the
+ * system has no random bytes.
+ */
+ngx_int_t ngx_bloom_zone_empty(ngx_bloom_zone_t *zone, bloom_image_t *image);
 
 /* Returns the size of a zone whose banks have room for `bank` bytes each. */
 size_t ngx_bloom_zone_needs(uint64_t bank);

@@ -132,6 +132,11 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
       ngx_http_bloom_task_post_checkpoint,
       "saves the filter, so that the next start has less to replay" },
 
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/clear"), NGX_HTTP_BLOOM_WRITE, 0,
+      ngx_http_bloom_task_post_clear,
+      "drops added keys, removed keys and uploads; ?only=removed restores the "
+      "removed keys" },
+
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), NGX_HTTP_BLOOM_IMAGE, 0,
       ngx_http_bloom_image_get, "returns the zone as an image file; needs "
                                 "image=on" },

@@ -44,6 +44,37 @@ ngx_http_bloom_task_post_checkpoint(ngx_http_request_t *r,
 
 
 ngx_int_t
+ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+{
+    ngx_str_t         only;
+    ngx_bloom_task_e  kind;
+
+    kind = NGX_BLOOM_TASK_CLEAR;
+
+    if (ngx_http_arg(r, (u_char *) "only", sizeof("only") - 1, &only)
+        == NGX_OK)
+    {
+        kind = NGX_BLOOM_TASK_RESTORE;
+
+        if (only.len == 7 && ngx_strncmp(only.data, "learned", 7) == 0) {
+            return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                                  "there are no learned keys "
+                                                  "in this version");
+        }
+
+        if (only.len != 7 || ngx_strncmp(only.data, "removed", 7) != 0) {
+            return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                                  "invalid \"only\" in the "
+                                                  "query; it must be "
+                                                  "\"removed\"");
+        }
+    }
+
+    return ngx_http_bloom_task_run(r, zone, kind, ngx_http_bloom_task_respond);
+}
+
+
+ngx_int_t
 ngx_http_bloom_task_run(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     ngx_bloom_task_e kind, ngx_int_t (*done)(ngx_http_request_t *r,
     ngx_http_bloom_task_t *task))
@@ -112,9 +143,10 @@ ngx_http_bloom_task_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 
     if (rc == NGX_BUSY) {
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_LOADING,
-                             "another image is being loaded into zone \"%V\"; "
-                             "try again when \"load.in_progress\" of the "
-                             "zone's state is false",
+                             "another image is being loaded into zone \"%V\", "
+                             "or the zone is being cleared; try again when "
+                             "\"load.in_progress\" of the zone's state is "
+                             "false",
                              &zone->name);
         return NGX_DECLINED;
     }

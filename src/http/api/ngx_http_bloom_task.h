@@ -2,7 +2,7 @@
 
 /*
  * This header declares how a request waits for a task of the helper, and the
- * handlers of POST reload and POST checkpoint.
+ * handlers of POST reload, POST checkpoint and POST clear.
  */
 
 #ifndef _NGX_HTTP_BLOOM_TASK_H_INCLUDED_
@@ -65,6 +65,8 @@ ngx_int_t ngx_http_bloom_task_respond(ngx_http_request_t *r,
 ngx_int_t ngx_http_bloom_task_post_reload(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 ngx_int_t ngx_http_bloom_task_post_checkpoint(ngx_http_request_t *r,
+    ngx_bloom_zone_t *zone);
+ngx_int_t ngx_http_bloom_task_post_clear(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 
 

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file switches to a filter from which everything was dropped, and
+ * journals that.
+ */
+
+#include "ngx_bloom_clear.h"
+#include "ngx_bloom_as_of.h"
+#include "ngx_bloom_cleared.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_pending.h"
+#include "ngx_bloom_replace.h"
+
+
+/* How long a clear waits for locks in all, ms. */
+#define NGX_BLOOM_CLEAR_PATIENCE  10000
+
+/* How long to wait for one lock, ms. */
+#define NGX_BLOOM_CLEAR_WAIT      1000
+
+/* After how many ms a load that applies another instance's clear is repeated if
+ * it failed or killed its process. */
+#define NGX_BLOOM_CLEAR_RETRY     60000
+
+
+static ngx_int_t ngx_bloom_clear_in_memory(ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_clear_switch(ngx_bloom_load_t *load);
+static void ngx_bloom_clear_complete(ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_clear_fails(ngx_bloom_load_t *load);
+
+
+bloom_image_t *
+ngx_bloom_clear_image(ngx_bloom_zone_t *zone, u_char *path,
+    bloom_image_t *empty)
+{
+    /* not zone->file: a newer cycle may have another file */
+
+    ngx_cpystrn(path, zone->sh->file_name, NGX_MAX_PATH);
+
+    if (path[0] != '\0') {
+        return NULL;
+    }
+
+    if (ngx_bloom_zone_empty(zone, empty) != NGX_OK) {
+
+        /* without random bytes the seed stays that of the configuration */
+
+        *empty = zone->image;
+    }
+
+    return empty;
+}
+
+
+ngx_int_t
+ngx_bloom_clear_step(ngx_bloom_load_t *load, ngx_msec_t *since)
+{
+    ngx_int_t             rc;
+    ngx_err_t             err;
+    ngx_bloom_zone_t     *zone;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    zone = load->zone;
+    state = zone->state;
+
+    if (state == NULL) {
+        return ngx_bloom_clear_in_memory(load);
+    }
+
+    control = state->control;
+
+    if (*since == 0) {
+        *since = ngx_current_msec ? ngx_current_msec : 1;
+    }
+
+    rc = ngx_bloom_lock(&control->keeper, 0) == NGX_OK ? NGX_OK : NGX_AGAIN;
+
+    if (rc == NGX_OK) {
+        rc = ngx_bloom_clear_switch(load);
+        err = ngx_errno;
+
+        if (rc == NGX_OK && ngx_bloom_cleared_settle(state) != NGX_OK) {
+            err = ngx_errno;
+            rc = NGX_DECLINED;
+        }
+
+        ngx_bloom_unlock(&control->keeper);
+        ngx_set_errno(err);
+    }
+
+    if (rc == NGX_AGAIN
+        && ngx_current_msec - *since >= NGX_BLOOM_CLEAR_PATIENCE)
+    {
+        return ngx_bloom_load_busy(load);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_bloom_clear_in_memory(ngx_bloom_load_t *load)
+{
+    ngx_bloom_pending_t  *pending;
+
+    pending = load->zone->pending;
+
+    if (ngx_bloom_pending_hold(load->zone, NULL) != NGX_OK) {
+        return ngx_bloom_load_busy(load);
+    }
+
+    ngx_bloom_clear_complete(load);
+
+    pending->begin = pending->end;
+    pending->count = 0;
+    pending->lost_keys = 0;
+    __atomic_store_n(&pending->lost, 0, __ATOMIC_SEQ_CST);
+
+    ngx_bloom_load_turn(load, 0, 0);
+
+    return NGX_OK;
+}
+
+
+/*
+ * The order of these steps, with the lock `keeper` held, so that no other
+ * process synchronises, removes segments or clears meanwhile:
+ *
+ *  1. record on disk that a clear is about to happen; create a segment
+ *  2. lock `append`, and write the clear record
+ *  3. lock the pending keys; publish the record: the clear has happened
+ *  4. raise the generation; set `applied`; unlock
+ *
+ * If the process dies before step 3, the record never counts.  If it dies after
+ * that, `required` of this instance is greater than `applied`, and the next
+ * helper loads the image again.
+ *
+ * A key that was added before step 2 is dropped.  A worker that adds a key
+ * later appends it after the clear record.  It sees that the generation has
+ * changed, and sets the bits in the new bank.
+ */
+static ngx_int_t
+ngx_bloom_clear_switch(ngx_bloom_load_t *load)
+{
+    ngx_int_t              rc;
+    ngx_bloom_end_t        end;
+    ngx_bloom_zone_t      *zone;
+    ngx_bloom_state_t     *state;
+    ngx_bloom_control_t   *control;
+
+    zone = load->zone;
+    state = zone->state;
+    control = state->control;
+
+    if (ngx_bloom_as_of_remember(state, &load->image, load->begun) != NGX_OK
+        || ngx_bloom_replace_settle(state) != NGX_OK
+        || ngx_bloom_cleared_intend(state) != NGX_OK)
+    {
+        return ngx_bloom_clear_fails(load);
+    }
+
+    ngx_bloom_fault("intended");
+
+    if (ngx_bloom_lock(&control->append, NGX_BLOOM_CLEAR_WAIT) != NGX_OK) {
+        return NGX_AGAIN;
+    }
+
+    rc = ngx_bloom_cleared_append(state, &end);
+
+    if (rc == NGX_OK && ngx_bloom_pending_hold(zone, NULL) != NGX_OK) {
+        rc = NGX_AGAIN;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_bloom_unlock(&control->append);
+
+        if (rc == NGX_ERROR) {
+            rc = ngx_bloom_clear_fails(load);
+        }
+
+        (void) ngx_bloom_cleared_void(state);
+
+        return rc;
+    }
+
+    ngx_bloom_clear_complete(load);
+
+    ngx_bloom_cleared_publish(state, &end, &load->image);
+
+    ngx_bloom_load_turn(load, 0, end.tail);
+
+    ngx_bloom_unlock(&control->append);
+
+    return NGX_OK;
+}
+
+
+/* The new filter has all keys that were lost: they were additions, and are
+ * dropped.  The caller holds the lock of the pending keys. */
+static void
+ngx_bloom_clear_complete(ngx_bloom_load_t *load)
+{
+    uint64_t  lost;
+
+    lost = __atomic_load_n(&load->zone->pending->lost, __ATOMIC_SEQ_CST);
+
+    load->complete = ngx_max(load->complete, lost + 1);
+}
+
+
+static ngx_int_t
+ngx_bloom_clear_fails(ngx_bloom_load_t *load)
+{
+    ngx_err_t          err;
+    ngx_bloom_zone_t  *zone;
+
+    err = ngx_errno;
+    zone = load->zone;
+
+    return ngx_bloom_load_fails(load, err == NGX_ENOSPC || err == EDQUOT
+                                      ? NGX_BLOOM_NO_ROOM : NGX_BLOOM_FAILED,
+                                err, "bloom zone \"%V\" cannot be cleared, "
+                                "because \"%V\" cannot be written; free space "
+                                "on its disk, or repair it, and try again",
+                                &zone->name, &zone->state->path);
+}
+
+
+ngx_int_t
+ngx_bloom_clear_settle(ngx_bloom_zone_t *zone)
+{
+    ngx_err_t             err;
+    ngx_int_t             rc;
+    ngx_bloom_control_t  *control;
+
+    if (zone->state == NULL || !ngx_bloom_cleared_unsettled(zone->state)) {
+        return NGX_OK;
+    }
+
+    control = zone->state->control;
+
+    if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_CLEAR_WAIT) != NGX_OK) {
+        ngx_set_errno(NGX_EBUSY);
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_cleared_settle(zone->state);
+    err = ngx_errno;
+
+    ngx_bloom_unlock(&control->keeper);
+    ngx_set_errno(err);
+
+    return rc;
+}
+
+
+ngx_uint_t
+ngx_bloom_clear_died(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
+
+    state = zone->state;
+
+    if (state == NULL) {
+        return 0;
+    }
+
+    control = state->control;
+
+    if (ngx_bloom_cleared_since(state, zone->sh->applied)) {
+        return 1;
+    }
+
+    if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_CLEAR_WAIT) == NGX_OK) {
+
+        if (!ngx_bloom_cleared_unsettled(state)) {
+            (void) ngx_bloom_cleared_void(state);
+        }
+
+        ngx_bloom_unlock(&control->keeper);
+    }
+
+    return 0;
+}
+
+
+ngx_uint_t
+ngx_bloom_clear_due(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    return zone->state != NULL && sh->generation != 0
+           && ngx_bloom_cleared_since(zone->state, sh->applied)
+           && (sh->clear_tried == 0
+               || ngx_current_msec - sh->clear_tried >= NGX_BLOOM_CLEAR_RETRY);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Restoring makes all removed keys of a zone ordinary keys again: the filter
+ * alone decides about them.
+ */
+
+#ifndef _NGX_BLOOM_RESTORE_H_INCLUDED_
+#define _NGX_BLOOM_RESTORE_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "ngx_bloom_zone.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* The state of restoring. */
+typedef struct {
+    ngx_bloom_zone_t  *zone;
+    uint64_t           cursor;           /* of bloom_exceptions_next() */
+    uint64_t           keys;             /* restored so far */
+    ngx_msec_t         waits;            /* since when it waits for another
+                                            process; 0: it does not */
+
+    /* if it fails */
+    ngx_err_t          err;
+    const char        *error;
+} ngx_bloom_restore_t;
+
+
+/* Begins to restore the removed keys.  The caller holds sh->helper. */
+void ngx_bloom_restore_begin(ngx_bloom_restore_t *restore,
+    ngx_bloom_zone_t *zone);
+
+/*
+ * Restores some keys: appends a record to the journal, and drops them from the
+ * exceptions of the generation that serves.  Returns NGX_AGAIN if there is more
+ * to do; NGX_OK if all keys are restored; NGX_ERROR with restore->error.
+ */
+ngx_int_t ngx_bloom_restore_step(ngx_bloom_restore_t *restore);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_BLOOM_RESTORE_H_INCLUDED_ */

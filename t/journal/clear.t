@@ -1,0 +1,545 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# A clear takes place as a whole or not at all, whatever happens meanwhile: a
+# death of the helper or of all processes at any step, a loss of power, a full
+# disk.  Keys that were added before an acknowledged clear never come back, and
+# keys that were added after it are never lost.  All instances of a zone are
+# cleared, and a damaged zone is repaired.
+
+use strict;
+use warnings;
+
+use File::Path qw(remove_tree);
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Control;
+use BloomTest::Disk;
+use BloomTest::Faults;
+use BloomTest::Journal;
+use BloomTest::Process qw(wait_until resume_process);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+my $state = "$dir/state/ids";
+
+# more steps than a clear has
+use constant STEPS => 90;
+
+my $disk = BloomTest::Disk->new($t, 'state');
+my $faults = BloomTest::Faults->new($t);
+
+# bytes of the journal from which on it is compacted
+
+$t->environment(NGX_BLOOM_FAULT_COMPACT => 2_000_000);
+$t->expect_log(qr/exited on signal 9/) if $faults->built_in;
+
+$t->build_image('ids.bloom', [keys_of('id', 10)], '-p', '1e-9', '-n', '20k');
+$t->build_image('pushed.bloom', ['id1', 'wrong'], '-p', '1e-9', '-n', '20k');
+
+sub conf {
+    my ($size) = @_;
+
+    configure($t, ["zone=ids$size file=ids.bloom"], api => 1, add => 1);
+}
+
+sub clear { return api($t, POST => 'zones/ids/clear', @_) }
+
+# Starts with a pushed image and added keys, most of them in a checkpoint.
+
+sub begin {
+    remove_tree("$dir/state");
+    $t->run;
+    upload_image($t, 'ids', 'pushed')->status == 200 or die 'no upload';
+    add($t, 'ids', ['old1']);
+    api($t, POST => 'zones/ids/checkpoint')->status == 200
+        or die 'no checkpoint';
+    add($t, 'ids', ['old2'], durable => 1);
+}
+
+my @keys = qw(id1 id2 wrong old1 old2);
+
+use constant {
+    BEFORE => '10111',
+    AFTER => '11000',
+};
+
+# The zone is as before the clear, or as after it.
+
+sub is_whole {
+    my ($when, $wanted) = @_;
+
+    my $answers = ask_until_known($t, 'ids', @keys);
+
+    if (defined $wanted) {
+        is($answers, $wanted, "the zone is cleared as a whole $when");
+    } else {
+        ok($answers eq BEFORE || $answers eq AFTER,
+           "the zone is as before or as after a clear $when")
+            or diag($answers);
+    }
+
+    is(zone_state($t, 'ids')->{state}, 'serving', "the zone is serving $when");
+
+    return $answers;
+}
+
+sub left_over {
+    return files("$state/{upload.*,checkpoint.*,*.tmp,clearing*}");
+}
+
+# What was decided stays, and keys that are added then stay, too.
+
+sub stays {
+    my ($when) = @_;
+
+    my $answers = is_whole($when);
+    my $new = 'new-' . $when =~ tr/ /-/r;
+
+    add($t, 'ids', [$new]);
+    $t->kill_all;
+    $t->run;
+    is_whole("$when, and after kill -9", $answers);
+    is(ask_until_known($t, 'ids', $new), '1',
+       "a key that was added $when is present after kill -9");
+
+    if ($answers eq AFTER) {
+        ok(wait_until(sub { !left_over() }), "nothing is left $when")
+            or diag(join ' ', left_over());
+    }
+
+    return $answers;
+}
+
+
+conf('');
+
+
+subtest 'the helper dies at each step of a clear' => sub {
+    $faults->needed;
+
+    my ($deaths, %seen) = (0);
+
+    for my $step (1 .. STEPS) {
+        begin();
+
+        my $mark = $t->log_mark;
+        $faults->kill_at('any', $step);
+
+        my $response = clear();
+
+        # the helper may do other work before, and after the answer
+
+        if (!wait_until(sub { !$faults->pending }, 1)) {
+            $faults->withdraw;
+            is($response->status, 200, 'the clear succeeds without a death');
+            is_whole('without a death', AFTER);
+            $t->kill_all;
+            last;
+        }
+
+        $deaths++;
+        $t->wait_for_log(qr/exited on signal 9/, $mark);
+        wait_until(sub {
+            my $zone = eval { zone_state($t, 'ids') };
+            return $zone && $zone->{state} eq 'serving' && $t->helpers;
+        }) or diag('nginx does not serve: ' . $t->log_since($mark));
+
+        my $answers = stays("after a death at step $step");
+        $seen{$answers}++;
+
+        is($answers, AFTER, "an acknowledged clear stays at step $step")
+            if $response->status == 200;
+        is(scalar(() = $t->log_since($mark) =~ /exited on signal 9/g), 1,
+           "nobody else dies at step $step");
+
+        is(clear()->status, 200, "a clear succeeds after step $step");
+        is_whole("with another clear after step $step", AFTER);
+        $t->kill_all;
+    }
+
+    cmp_ok($deaths, '>=', 20,
+           "a clear completes after deaths at $deaths steps");
+    is(scalar keys %seen, 2, 'some deaths are before and some after the clear');
+};
+
+
+subtest 'all processes die at each step of a clear' => sub {
+    $faults->needed;
+
+    my ($deaths, %seen) = (0);
+
+    # the helper has died at each step above
+
+    for my $step (map { 3 * $_ - 2 } 1 .. STEPS / 3) {
+        begin();
+
+        my $stop = $faults->stop_at('any', $step);
+        my $c = $t->connect;
+        $c->send($t->request_text(POST => '/bloom/zones/ids/clear'));
+
+        last if !wait_until(sub { !$faults->pending }, 1);
+        $t->wait_for_log(qr/fault injected/, $stop->{mark});
+
+        $deaths++;
+        $t->kill_all;
+        $t->run;
+        $seen{stays("after a kill of all at step $step")}++;
+        $t->kill_all;
+    }
+
+    $faults->withdraw;
+    $t->kill_all;
+    cmp_ok($deaths, '>=', 7, "all processes have died at $deaths steps");
+    is(scalar keys %seen, 2, 'some deaths are before and some after the clear');
+};
+
+
+subtest 'a start dies while it completes a clear' => sub {
+    $faults->needed;
+
+    $t->expect_log(qr/that loads a bloom zone, \d+, died of signal 9/);
+
+    my $deaths = 0;
+
+    for my $step (1 .. STEPS) {
+        begin();
+
+        my $stop = $faults->stop_at('published');
+        my $c = $t->connect;
+        $c->send($t->request_text(POST => '/bloom/zones/ids/clear'));
+        $faults->stopped($stop);
+        $t->kill_all;
+
+        $faults->kill_at('any', $step);
+
+        if (!$t->run_may_die) {
+            $faults->withdraw;
+            is_whole('when a start completes a clear', AFTER);
+            my ($pid) = $t->read_file('nginx.pid') =~ /(\d+)/;
+            kill 'QUIT', $pid;
+            wait_until(sub { !kill 0, $pid });
+            last;
+        }
+
+        $deaths++;
+        $t->run;
+        is(stays("after a start that died at step $step"), AFTER,
+           "the next start completes the clear after step $step");
+        $t->kill_all;
+    }
+
+    cmp_ok($deaths, '>=', 8, "starts have died at $deaths steps");
+};
+
+
+# The clear record was written and not published.  It must not count later.
+
+subtest 'a clear that did not happen never does' => sub {
+    $faults->needed;
+
+    begin();
+    my $mark = $t->log_mark;
+    $faults->kill_at('clear');
+    is_error(clear(), 503, qr/was clearing the zone died/,
+             'the clear fails when the helper dies');
+    $t->wait_for_log(qr/exited on signal 9/, $mark);
+    is_whole('after the failure', BEFORE);
+
+    $t->kill_all;
+    $t->run;
+    is_whole('after a restart', BEFORE);
+    is(scalar files("$state/clearing*"), 0, 'no mark of the clear is left');
+    $t->stop;
+};
+
+
+subtest 'the disk is full' => sub {
+    begin();
+    my $before = generation($t, 'ids');
+
+    $disk->refuse('ENOSPC', qw(write grow rename));
+    my $response = clear();
+    like($response->status, qr/^50[37]$/, 'the clear is refused');
+    like($response->json->{error}{message}, qr/cannot be cleared.*free space/,
+         'the message says why');
+    is(generation($t, 'ids'), $before, 'nothing has changed');
+    is_whole('on a full disk', BEFORE);
+
+    $disk->allow;
+    is(clear()->status, 200, 'the clear succeeds when there is room');
+    is_whole('when there is room', AFTER);
+    is(stays('when there is room'), AFTER, 'the clear stays');
+    $t->stop;
+};
+
+
+subtest 'the disk becomes full during a clear' => sub {
+    $faults->needed;
+
+    begin();
+    my $stop = $faults->stop_at('published');
+    my $c = $t->connect;
+    $c->send($t->request_text(POST => '/bloom/zones/ids/clear'));
+    my $helper = $faults->stopped($stop);
+    $disk->refuse('ENOSPC', qw(write grow rename));
+    resume_process($helper);
+
+    is_error($c->response, 503,
+             qr/the zone is cleared, but .* cannot be written/,
+             'the answer says that the zone is cleared, but not on disk');
+    is_whole('on the disk that became full', AFTER);
+    is_error(upload_image($t, 'ids', 'pushed'), 503, qr/./,
+             'no upload is stored meanwhile');
+
+    $disk->allow;
+    ok(wait_until(sub { !left_over() }),
+       'the helper completes the clear when there is room');
+    $t->kill_all;
+    $t->run;
+    is_whole('after the disk was full', AFTER);
+    $t->stop;
+};
+
+
+subtest 'pending keys are dropped' => sub {
+    begin();
+    $disk->refuse('ENOSPC', qw(write grow rename));
+    $t->get('/add/ids?k=pending1');
+    is(ask($t, 'ids', 'pending1'), '1', 'a pending key is present');
+    is(zone_state($t, 'ids')->{journal}{pending_keys}, 1, 'it is pending');
+
+    # the journal can be written again, and the helper has not appended the key
+
+    my ($helper) = $t->helpers;
+    $disk->allow;
+    is(clear()->status, 200, 'the zone is cleared');
+    is_whole('with a pending key', AFTER);
+    is(ask($t, 'ids', 'pending1'), '0', 'the pending key is dropped');
+    $t->get('/add/ids?k=pending2');
+    $t->kill_all;
+    $t->run;
+    is(ask_until_known($t, 'ids', qw(pending1 pending2)), '01',
+       'it is dropped after a restart, and a later key is present');
+    $t->stop;
+};
+
+
+subtest 'a damaged zone is repaired' => sub {
+    begin();
+    $t->stop;
+    set_control("$state/control", lost => time * 1000, lost_keys => 3);
+    $t->expect_log(qr/\[alert\].*"ids" has lost added keys/);
+    $t->run;
+    is(zone_state($t, 'ids')->{state}, 'damaged', 'the zone is damaged');
+
+    is(clear()->status, 200, 'it is cleared');
+    is_whole('with lost keys', AFTER);
+    is(zone_state($t, 'ids')->{journal}{lost_keys}, 0, 'no lost key is left');
+
+    $t->kill_all;
+    my $mark = $t->log_mark;
+    $t->run;
+    is_whole('with lost keys and after a restart', AFTER);
+    unlike($t->log_since($mark), qr/lost added keys/,
+           'the loss is forgotten on disk');
+    is(api($t, POST => 'zones/ids/reload')->status, 200, 'the file is loaded');
+    is_whole('with lost keys and after a load', AFTER);
+    $t->stop;
+};
+
+
+# A power failure may leave the clear record and not what preceded it, or
+# neither.
+
+subtest 'power fails' => sub {
+    my $first = BloomTest::Journal->new(version => 2);
+    $first->append(['old1']);
+    my $whole = $first->{data};
+    $first->append(['old2']);
+
+    my $empty = $first->next_segment(version => 2);
+    my $second = $first->next_segment(version => 2);
+    $second->append([], count => 3 << 24, size => 40, body => "\0" x 8);
+    $second->append(['new1']);
+
+    my $mark = "1700000000000 $first->{used}\n";
+    my $gap = $whole . "\0" x ($first->{size} - length $whole);
+    my @asked = qw(id1 old1 old2 new1);
+
+    for (['a clear record is on disk', $first->segment, $second, 1, '1001'],
+         ['a clear record is on disk without the mark', $first->segment,
+          $second, 0, '1001'],
+         ['a clear record is on disk, and not what preceded it', $gap, $second,
+          1, '1001'],
+         ['a clear record is not on disk', $first->segment, $empty, 1, '1110'])
+    {
+        my ($when, $old, $new, $marked, $answers) = @$_;
+
+        begin_state($t, 'ids', $old, $new);
+        $t->write_file('state/ids/clearing', $mark) if $marked;
+        $t->run;
+        is(ask($t, 'ids', @asked), $answers, "the answers when $when");
+        is(zone_state($t, 'ids')->{state}, 'serving',
+           "the zone is serving when $when");
+        is(scalar files("$state/clearing*"), 0, "no mark is left when $when");
+        is(scalar files("$state/journal.0000000000000000*"),
+           $answers =~ /^1001/ ? 0 : 1, "older segments when $when");
+
+        $t->kill_all;
+        $t->run;
+        is(ask($t, 'ids', @asked), $answers, "after a restart when $when");
+        $t->kill_all;
+    }
+};
+
+
+sub sides {
+    my ($old, $new) = @_;
+
+    my %side = map { $_ => 'old' } $t->workers($old);
+    $side{$_} = 'new' for $t->workers($new);
+
+    return %side;
+}
+
+# Returns what both instances answer when neither is unknown.
+
+sub both {
+    my ($side, @keys) = @_;
+
+    my %answers;
+    wait_until(sub {
+        my ($answers, @by) = ask($t, 'ids', @keys);
+        $answers{$side->{$by[0]}} = $answers if $answers !~ /\?/;
+        return keys %answers == 2 && $answers{old} eq $answers{new};
+    });
+
+    return join ' ', map { "$_ $answers{$_}" } sort keys %answers;
+}
+
+subtest 'two instances of a zone are cleared' => sub {
+    begin();
+    my $old = $t->master;
+    my $new = $t->upgrade_begin;
+    my %side = sides($old, $new);
+
+    is(both(\%side, @keys), 'new ' . BEFORE . ' old ' . BEFORE,
+       'both instances serve the pushed image');
+    is(clear()->status, 200, 'one of them is cleared');
+    is(both(\%side, @keys), 'new ' . AFTER . ' old ' . AFTER,
+       'both are cleared');
+
+    for my $n (1 .. 10) {
+        add($t, 'ids', ["both$n"]);
+        clear() if $n == 5;
+    }
+
+    is(both(\%side, map { "both$_" } 1 .. 10),
+       'new 0000011111 old 0000011111',
+       'both have the keys that were added after the last clear');
+
+    $t->upgrade_finish;
+    $t->kill_all;
+    $t->run;
+    is(ask_until_known($t, 'ids', map { "both$_" } 1 .. 10), '0000011111',
+       'a restart has them, too');
+    $t->stop;
+};
+
+
+subtest 'the size of a zone changes before and after a clear' => sub {
+    begin();
+    conf(':2m');
+    $t->reload;
+    is(clear()->status, 200, 'the larger zone is cleared');
+    is_whole('in a larger zone', AFTER);
+    add($t, 'ids', ['larger1']);
+    conf(':3m');
+    $t->reload;
+    is_whole('in an even larger zone', AFTER);
+    is(ask_until_known($t, 'ids', 'larger1'), '1',
+       'a key that was added between is present');
+    conf('');
+    $t->stop;
+};
+
+
+# Another instance clears the zone while this one loads an image.
+
+subtest 'another instance clears the zone during a load' => sub {
+    $faults->needed;
+
+    for my $how ('reload', 'upload') {
+        begin();
+        my $old = $t->master;
+        my ($old_helper) = $t->helpers;
+        my $new = $t->upgrade_begin;
+        my %side = sides($old, $new);
+        is(both(\%side, 'old2'), 'new 1 old 1', 'both instances have the key');
+
+        # the first helper that loads stops just before its switch
+
+        my $stop = $faults->stop_at('replayed');
+        my $c = $t->connect;
+        $c->send($how eq 'reload'
+                 ? $t->request_text(POST => '/bloom/zones/ids/reload')
+                 : $t->request_text(PUT => '/bloom/zones/ids/image',
+                                    body => $t->read_file('pushed.bloom')));
+        my $helper = $faults->stopped($stop);
+
+        # ask until the other instance takes the request
+
+        my ($by, $response);
+        for (1 .. 50) {
+            my (undef, $pid) = ask($t, 'ids', 'id1');
+            $by = $side{$pid};
+            last;
+        }
+        my $cleared = $t->connect;
+        $cleared->send($t->request_text(POST => '/bloom/zones/ids/clear'));
+        select undef, undef, undef, 0.5;
+        resume_process($helper);
+
+        $response = $c->response;
+        my $other = $cleared->response;
+        ok($other->status == 200 || $other->status == 409,
+           "the clear is answered during a $how") or diag($other);
+        is($response->status, 200, "the $how succeeds") or diag($response);
+        clear() if $other->status == 409;
+
+        my $answers = both(\%side, qw(old1 old2));
+        is($answers, 'new 00 old 00',
+           "no added key comes back with the $how");
+        $t->upgrade_finish;
+        $t->kill_all;
+    }
+};
+
+
+subtest 'the journal is compacted after a clear' => sub {
+    $faults->needed;
+
+    begin();
+    is(clear()->status, 200, 'the zone is cleared');
+    add($t, 'ids', [map { "big$_-" . 'x' x 900 } 1 .. 500]) for 1 .. 45;
+    $t->wait_for_log(qr/the journal was compacted/, 0)
+        or fail('the journal is compacted');
+    is_whole('after a compaction', AFTER);
+    $t->kill_all;
+    $t->run;
+    is_whole('after a compaction and a restart', AFTER);
+    is(ask_until_known($t, 'ids', map { "big$_-" . 'x' x 900 } 1, 500), '11',
+       'the keys that were added after the clear are present');
+    is(clear()->status, 200, 'the zone is cleared again');
+    $t->kill_all;
+    $t->run;
+    is(ask_until_known($t, 'ids', map { "big$_-" . 'x' x 900 } 1, 500), '00',
+       'the keys of the compacted journal are dropped');
+    $t->stop;
+};
+
+
+done_testing;
