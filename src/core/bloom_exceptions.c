@@ -889,9 +889,10 @@ bloom_exceptions_check(const uint8_t *data, size_t size, uint64_t n)
     }
 
     if (rc == -1) {
-        return "is invalid: one of its removed keys is not valid";
+        return "is invalid: one of its removed keys is not valid; build it "
+               "again";
     }
 
     return count == n ? NULL : "is invalid: it has more or fewer removed keys "
-                               "than its header says";
+                               "than its header says; build it again";
 }

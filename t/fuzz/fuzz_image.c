@@ -17,15 +17,19 @@
 #include "bloom_bytes.h"
 #include "bloom_census.h"
 #include "bloom_crc.h"
+#include "bloom_exceptions.h"
 #include "bloom_image_reader.h"
 
 /* Offsets from docs/image-format.md. */
+#define AT_VERSION       8
 #define AT_FILE_SIZE     16
 #define AT_PAYLOAD       24
 #define AT_PAYLOAD_SIZE  32
 #define AT_TABLE_CRC     44
 #define AT_BITS          64
 #define AT_RESERVED      152
+#define AT_EXCEPTIONS    3584
+#define AT_EXCEPTIONS_CRC  3600
 #define AT_HEADER_CRC    4092
 
 
@@ -60,9 +64,81 @@ read_file(void *ctx, void *buf, size_t len, uint64_t offset)
 }
 
 
-/* Reads a whole file.  Returns its bits; NULL if the file is refused. */
+/* Reads the exceptions.  Returns them, with their padding; NULL if there are
+ * none or they are refused, which rc tells. */
+static uint8_t *
+load_exceptions(bloom_image_reader_t *reader, int *rc)
+{
+    size_t          at, size;
+    uint8_t        *data;
+    bloom_image_t  *image;
+
+    image = &reader->image;
+    size = bloom_image_exceptions_padded(image);
+    data = malloc(size + 1);
+    expect(data != NULL);
+
+    for (at = 0; (*rc = bloom_image_next_exceptions(reader, data + at)) == 1;
+         /* void */ )
+    {
+        at += reader->len;
+        expect(at <= size);
+    }
+
+    if (*rc == 0 && size != 0) {
+        expect(at == size);
+        return data;
+    }
+
+    free(data);
+
+    return NULL;
+}
+
+
+/* Checks that valid entries can be read and are written with the same bytes;
+ * nothing is read beyond their end. */
+static void
+check_entries(const bloom_image_t *image, const uint8_t *data)
+{
+    uint8_t            *copy, *again, *end;
+    uint64_t            n;
+    const uint8_t      *p;
+    bloom_exception_t   exception;
+
+    copy = malloc(image->exceptions_size);
+    again = malloc(image->exceptions_size);
+    expect(copy != NULL && again != NULL);
+    memcpy(copy, data, image->exceptions_size);
+
+    if (bloom_exceptions_check(copy, image->exceptions_size,
+                               image->exceptions) == NULL)
+    {
+        p = copy;
+        end = again;
+
+        for (n = 0; bloom_exception_read(&p, copy + image->exceptions_size,
+                                         &exception) == 1; n++)
+        {
+            expect(exception.key.len >= 1
+                   && exception.key.len <= BLOOM_EXCEPTION_KEY_MAX);
+            end = bloom_exception_write(&exception, end);
+        }
+
+        expect(n == image->exceptions);
+        expect(end == again + image->exceptions_size);
+        expect(memcmp(again, copy, image->exceptions_size) == 0);
+    }
+
+    free(copy);
+    free(again);
+}
+
+
+/* Reads a whole file.  Returns its bits, and its exceptions in *exceptions;
+ * NULL if the file is refused. */
 static uint64_t *
-load(bloom_image_reader_t *reader, file_t *file)
+load(bloom_image_reader_t *reader, file_t *file, uint8_t **exceptions)
 {
     int       rc;
     uint8_t  *words;
@@ -92,14 +168,19 @@ load(bloom_image_reader_t *reader, file_t *file)
         expect(at <= size);
     }
 
+    *exceptions = NULL;
+
+    if (rc == 0) {
+        expect(at == size);
+        *exceptions = load_exceptions(reader, &rc);
+    }
+
     if (rc != 0) {
         size = strnlen(reader->error, BLOOM_IMAGE_ERROR_LEN);
         expect(size != 0 && size < BLOOM_IMAGE_ERROR_LEN - 1);
         free(words);
         return NULL;
     }
-
-    expect(at == size);
 
     return (uint64_t *) words;
 }
@@ -112,7 +193,10 @@ is_in_range(const bloom_image_t *image)
     int  i;
 
     expect(bloom_geometry_valid(&image->geometry));
-    expect(image->geometry.bits % BLOOM_LINE_BITS == 0);
+    expect(bloom_geometry_is_foreign(image->geometry.layout)
+           || image->geometry.bits % BLOOM_LINE_BITS == 0);
+    expect((image->exceptions != 0) == (image->exceptions_size != 0));
+    expect(image->exceptions_size <= BLOOM_IMAGE_EXCEPTIONS_MAX);
     expect(bloom_hasher_name(image->hasher.kind) != NULL);
     expect(bloom_form_name(image->key_form) != NULL);
     expect((image->flags & ~(uint32_t) BLOOM_IMAGE_FLAGS) == 0);
@@ -130,7 +214,7 @@ is_in_range(const bloom_image_t *image)
 /* Checks that header, checksums and lengths are as the writer makes them. */
 static void
 is_canonical(const bloom_image_t *image, const uint64_t *words,
-    const file_t *file)
+    const uint8_t *exceptions, const file_t *file)
 {
     size_t          size;
     uint8_t        *table;
@@ -141,6 +225,11 @@ is_canonical(const bloom_image_t *image, const uint64_t *words,
     expect(bloom_image_file_size(image) == file->size);
 
     bloom_image_encode(image, header);
+    expect(image->origin_len <= bloom_image_origin_room(image));
+    memcpy(bloom_image_origin(image, header),
+           file->data + (bloom_image_origin(image, header) - header),
+           image->origin_len);
+    bloom_image_encode_again(header);
     expect(memcmp(header, file->data, BLOOM_IMAGE_PAGE) == 0);
 
     size = bloom_image_table_size(image);
@@ -160,6 +249,19 @@ is_canonical(const bloom_image_t *image, const uint64_t *words,
     free(table);
 
     expect(bloom_image_differs(image, &again) == NULL);
+
+    if (exceptions != NULL) {
+        table = malloc(bloom_image_exceptions_table_size(image));
+        expect(table != NULL);
+        bloom_image_seal_exceptions(&again, exceptions, table);
+        expect(memcmp(table, file->data
+                             + bloom_image_exceptions_part(image).table,
+                      4 * bloom_image_exceptions_chunks(image)) == 0);
+        expect(again.origin_len == image->origin_len);
+        free(table);
+
+        check_entries(image, exceptions);
+    }
 }
 
 
@@ -211,6 +313,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     file_t     file;
+    uint8_t   *exceptions;
     unsigned   calls;
     uint64_t  *words;
 
@@ -220,13 +323,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     file.size = size;
     file.fail_at = 0;
 
-    words = load(&reader, &file);
+    words = load(&reader, &file, &exceptions);
 
     if (words != NULL) {
         is_in_range(&reader.image);
-        is_canonical(&reader.image, words, &file);
+        is_canonical(&reader.image, words, exceptions, &file);
         can_be_used(&reader.image, words);
         free(words);
+        free(exceptions);
     }
 
     /* a disk that fails at any of the calls */
@@ -234,7 +338,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (calls = file.calls, file.fail_at = 1; file.fail_at <= calls;
          file.fail_at++)
     {
-        expect(load(&failing, &file) == NULL);
+        expect(load(&failing, &file, &exceptions) == NULL);
         expect(file.calls == file.fail_at);
         expect(strncmp(failing.error, "cannot be read at byte ", 23) == 0);
     }
@@ -243,13 +347,29 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 
+/* Corrects the checksums of a table for the data from `at` to `end`. */
+static void
+make_table(uint8_t *data, size_t table, size_t at, size_t end, size_t crc)
+{
+    size_t  len, sum, begin;
+
+    begin = at;
+
+    for (sum = table; at < end && sum + 4 <= begin; at += len, sum += 4) {
+        len = end - at < BLOOM_IMAGE_CHUNK ? end - at : BLOOM_IMAGE_CHUNK;
+        bloom_put32(data + sum, bloom_crc32c(0, data + at, len));
+    }
+
+    bloom_put32(data + crc, bloom_crc32c(0, data + table, begin - table));
+}
+
+
 /* Corrects the checksums, as far as the file has room for them. */
 static void
 make_checksums(uint8_t *data, size_t size)
 {
-    size_t    at, len;
-    uint64_t  payload;
-    uint8_t  *sum;
+    size_t    end;
+    uint64_t  payload, bytes;
 
     if (size < BLOOM_IMAGE_PAGE) {
         return;
@@ -260,19 +380,20 @@ make_checksums(uint8_t *data, size_t size)
     if (payload > BLOOM_IMAGE_PAGE && payload < size
         && payload % BLOOM_IMAGE_PAGE == 0)
     {
-        sum = data + BLOOM_IMAGE_PAGE;
+        end = size;
+        bytes = bloom_get64(data + AT_PAYLOAD_SIZE);
 
-        for (at = payload; at < size && sum + 4 <= data + payload;
-             at += len, sum += 4)
+        if (bloom_get32(data + AT_VERSION) == 2
+            && bytes < size - payload
+            && size - payload - bytes > BLOOM_IMAGE_PAGE)
         {
-            len = size - at < BLOOM_IMAGE_CHUNK ? size - at
-                                                : BLOOM_IMAGE_CHUNK;
-            bloom_put32(sum, bloom_crc32c(0, data + at, len));
+            end = (size_t) (payload + bytes);
+            make_table(data, end, end + BLOOM_IMAGE_PAGE, size,
+                       AT_EXCEPTIONS_CRC);
         }
 
-        bloom_put32(data + AT_TABLE_CRC,
-                    bloom_crc32c(0, data + BLOOM_IMAGE_PAGE,
-                                 payload - BLOOM_IMAGE_PAGE));
+        make_table(data, BLOOM_IMAGE_PAGE, (size_t) payload, end,
+                   AT_TABLE_CRC);
     }
 
     bloom_put32(data + AT_HEADER_CRC, bloom_crc32c(0, data, AT_HEADER_CRC));
@@ -290,7 +411,11 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
     uint64_t  payload;
 
-    if (seed & 1 && size >= AT_RESERVED) {
+    if (seed & 1 && size >= BLOOM_IMAGE_PAGE && seed & 0x100) {
+        LLVMFuzzerMutate(data + AT_EXCEPTIONS, AT_HEADER_CRC - AT_EXCEPTIONS,
+                         AT_HEADER_CRC - AT_EXCEPTIONS);
+
+    } else if (seed & 1 && size >= AT_RESERVED) {
         LLVMFuzzerMutate(data, AT_RESERVED, AT_RESERVED);
 
     } else {
@@ -302,7 +427,9 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
         if (seed & 0x10 && size >= BLOOM_IMAGE_PAGE) {
             bloom_put64(data + AT_FILE_SIZE, size);
 
-            if (seed & 0x20 && size > 2 * BLOOM_IMAGE_PAGE) {
+            if (seed & 0x20 && size > 2 * BLOOM_IMAGE_PAGE
+                && bloom_get32(data + AT_VERSION) != 2)
+            {
                 payload = size - 2 * BLOOM_IMAGE_PAGE;
 
                 bloom_put64(data + AT_PAYLOAD, 2 * BLOOM_IMAGE_PAGE);

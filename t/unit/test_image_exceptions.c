@@ -499,6 +499,64 @@ test_a_source_header_ends_before_the_exceptions(void **state)
 }
 
 
+/* ---- entries ---- */
+
+static void
+assert_entries_refused(const uint8_t *entries, size_t size, uint64_t n,
+    const char *reason)
+{
+    uint8_t     *copy;
+    const char  *why;
+
+    /* in memory of exactly that size */
+
+    copy = malloc(size ? size : 1);
+    assert_non_null(copy);
+    memcpy(copy, entries, size);
+
+    why = bloom_exceptions_check(copy, size, n);
+    assert_non_null(why);
+    assert_non_null(strstr(why, reason));
+
+    free(copy);
+}
+
+
+static void
+test_entries_that_do_not_fit_are_refused(void **state)
+{
+    size_t         size;
+    uint8_t       *entries;
+    bloom_image_t  image;
+
+    (void) state;
+
+    image = with(5, 4 * 11 + 9 + 2 + 200);
+    entries = some_entries(&image);
+
+    assert_null(bloom_exceptions_check(entries, image.exceptions_size, 5));
+    assert_entries_refused(entries, image.exceptions_size, 4, "more or fewer");
+    assert_entries_refused(entries, image.exceptions_size, 6, "more or fewer");
+
+    /* an entry that is cut off is invalid, a whole one is missing */
+
+    for (size = 0; size < image.exceptions_size; size++) {
+        assert_entries_refused(entries, size, 5, size % 11 == 0 && size <= 44
+                                                 ? "more or fewer"
+                                                 : "is not valid");
+    }
+
+    entries[11] = 0;
+    assert_entries_refused(entries, image.exceptions_size, 5, "is not valid");
+    entries[11] = 8;
+    assert_entries_refused(entries, image.exceptions_size, 5, "is not valid");
+    entries[11] = 7;
+    assert_null(bloom_exceptions_check(entries, image.exceptions_size, 5));
+
+    free(entries);
+}
+
+
 int
 main(void)
 {
@@ -516,6 +574,7 @@ main(void)
         cmocka_unit_test(
             test_exceptions_that_change_while_they_are_read_are_refused),
         cmocka_unit_test(test_a_source_header_ends_before_the_exceptions),
+        cmocka_unit_test(test_entries_that_do_not_fit_are_refused),
     };
 
     return cmocka_run_group_tests_name("image_exceptions", tests,
