@@ -24,6 +24,14 @@
 /* The room for covered keys at first. */
 #define NGX_BLOOM_REPLAY_COVERED  1024
 
+/*
+ * The kinds of keys in `covered`.  A lifted key is an exception of the image
+ * that an addition has lifted, although the image may cover the addition: if a
+ * removal follows, the key becomes an exception again.
+ */
+#define NGX_BLOOM_REPLAY_IS_COVERED  BLOOM_EXCEPTION_REMOVED
+#define NGX_BLOOM_REPLAY_IS_LIFTED   BLOOM_EXCEPTION_LEARNED
+
 
 static ngx_int_t ngx_bloom_replay_open(ngx_bloom_replay_t *replay);
 static ngx_int_t ngx_bloom_replay_next(ngx_bloom_replay_t *replay);
@@ -35,7 +43,7 @@ static ngx_int_t ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
 static ngx_int_t ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
     bloom_exception_t *exception, ngx_uint_t newer);
 static ngx_int_t ngx_bloom_replay_cover(ngx_bloom_replay_t *replay,
-    const bloom_exception_t *exception);
+    const bloom_exception_t *exception, unsigned kind);
 static ngx_int_t ngx_bloom_replay_grow(ngx_bloom_replay_t *replay,
     uint64_t bytes);
 static ngx_int_t ngx_bloom_replay_put(ngx_bloom_replay_t *replay,
@@ -368,7 +376,8 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
         }
 
         (void) bloom_exceptions_drop(&replay->covered, exception.key.data,
-                                     exception.key.len, kinds, UINT64_MAX);
+                                     exception.key.len,
+                                     NGX_BLOOM_REPLAY_IS_COVERED, UINT64_MAX);
 
         /* an image that covers an addition knows better what came after it */
 
@@ -378,9 +387,15 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
             continue;
         }
 
-        (void) bloom_exceptions_drop(&replay->bits.exceptions,
-                                     exception.key.data, exception.key.len,
-                                     kinds, position);
+        if (bloom_exceptions_drop(&replay->bits.exceptions, exception.key.data,
+                                  exception.key.len, kinds, position)
+            && time <= replay->truth
+            && ngx_bloom_replay_cover(replay, &exception,
+                                      NGX_BLOOM_REPLAY_IS_LIFTED)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
     }
 
     return NGX_OK;
@@ -400,20 +415,33 @@ ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
         return ngx_bloom_replay_put(replay, exception);
     }
 
+    if (bloom_exceptions_drop(&replay->covered, exception->key.data,
+                              exception->key.len, NGX_BLOOM_REPLAY_IS_LIFTED,
+                              UINT64_MAX))
+    {
+        return ngx_bloom_replay_put(replay, exception);
+    }
+
     if (ngx_bloom_zone_has(&replay->bits, &exception->key)) {
         return NGX_OK;
     }
 
-    return ngx_bloom_replay_cover(replay, exception);
+    return ngx_bloom_replay_cover(replay, exception,
+                                  NGX_BLOOM_REPLAY_IS_COVERED);
 }
 
 
 static ngx_int_t
 ngx_bloom_replay_cover(ngx_bloom_replay_t *replay,
-    const bloom_exception_t *exception)
+    const bloom_exception_t *exception, unsigned kind)
 {
+    bloom_exception_t  covered;
+
+    covered = *exception;
+    covered.kinds = kind;
+
     while (replay->memory == NULL
-           || bloom_exceptions_put(&replay->covered, exception) == -1)
+           || bloom_exceptions_put(&replay->covered, &covered) == -1)
     {
         if (ngx_bloom_replay_grow(replay, exception->key.len) != NGX_OK) {
             return ngx_bloom_replay_fails(replay, ngx_errno, "no memory to "
@@ -528,7 +556,8 @@ ngx_bloom_replay_settle(ngx_bloom_replay_t *replay)
     while (replay->memory != NULL
            && bloom_exceptions_next(&replay->covered, &cursor, &exception, buf))
     {
-        if (ngx_bloom_zone_has(&replay->bits, &exception.key)
+        if ((exception.kinds & NGX_BLOOM_REPLAY_IS_COVERED)
+            && ngx_bloom_zone_has(&replay->bits, &exception.key)
             && ngx_bloom_replay_put(replay, &exception) != NGX_OK)
         {
             return NGX_ERROR;

@@ -157,8 +157,8 @@ dies_at_each_step('bloom_remove', \&make_keys, sub {
 sub make_removed {
     my @keys = make_keys();
 
-    api($t, POST => 'zones/ids/remove', body => body(@keys))->status == 200
-        or die 'keys are not removed';
+    my $response = api($t, POST => 'zones/ids/remove', body => body(@keys));
+    $response->status == 200 or die "keys are not removed: $response";
     @must{@keys} = ('absent') x @keys;
 
     return @keys;

@@ -164,8 +164,8 @@ sub allows {
 
     return 1 if $answer eq 'unknown';
 
-    for ($self->_operations($zone, $key)) {
-        next if $_->{begin} > $to || $self->_overtaken($zone, $key, $_, $from);
+    for ($self->_last_ones($zone, $key, $from)) {
+        next if $_->{begin} > $to;
         return 1 if $_->{value} eq $answer || $_->{value} eq 'any';
 
         # a newer image may have dropped an addition
@@ -191,23 +191,32 @@ sub _operations {
 }
 
 
-# Returns whether an operation cannot have been the last one at a time.
+# Returns the operations that may have been the last one on a key at a time, or
+# after it.
 
-sub _overtaken {
-    my ($self, $zone, $key, $operation, $time) = @_;
+sub _last_ones {
+    my ($self, $zone, $key, $time) = @_;
 
-    my $end = $operation->{end} // return 0;
+    my @operations = $self->_operations($zone, $key);
+    my $overtaken = -1;       # what ended earlier is overtaken
 
-    return 1 if $operation->{how} eq 'nothing';
-
-    if ($operation->{how} eq 'pending') {
-        $end = $self->{ledger}->settled($zone, $end) // return 0;
+    for (@operations) {
+        $overtaken = $_->{begin}
+            if $_->{begin} > $overtaken && defined $_->{end}
+               && $_->{end} < $time
+               && ($_->{how} eq 'acknowledged' || $_->{how} eq 'pending');
     }
 
     return grep {
-        $_->{begin} > $end && defined $_->{end} && $_->{end} < $time
-            && $_->{how} =~ /^(?:acknowledged|pending)$/
-    } $self->_operations($zone, $key);
+        my $end = $_->{end};
+
+        if (defined $end && $_->{how} eq 'pending') {
+            $end = $_->{settled} //= $self->{ledger}->settled($zone, $end);
+        }
+
+        !(defined $_->{end} && $_->{how} eq 'nothing')
+            && (!defined $end || $end >= $overtaken);
+    } @operations;
 }
 
 
@@ -220,8 +229,8 @@ sub _forget_before {
         my $keys = $self->{keys}{$zone};
 
         for my $key (grep { $_ ne '' } keys %$keys) {
-            my @left = grep { !$self->_overtaken($zone, $key, $_, $time) }
-                            @{ $keys->{$key} };
+            my %may = map { $_ => 1 } $self->_last_ones($zone, $key, $time);
+            my @left = grep { $may{$_} } @{ $keys->{$key} };
 
             # an operation that overtakes nothing any more stays, because it is
             # the last one
