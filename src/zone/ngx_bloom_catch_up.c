@@ -217,10 +217,10 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
 
 
 /*
- * Applies one record, which ends at `position`.  Removals up to the time `truth`
- * are older than the image that serves, and have been judged when it was
- * loaded.  Returns NGX_OK, or NGX_ERROR if another process holds the lock of the
- * exceptions.
+ * Applies one record, which ends at `position`.  Removals up to the time
+ * `truth` are older than the image that serves, and have been judged when it
+ * was loaded.  Returns NGX_OK, or NGX_ERROR if another process holds the lock
+ * of the exceptions.
  */
 static ngx_int_t
 ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,

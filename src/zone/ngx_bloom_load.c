@@ -404,8 +404,8 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 
 
 /*
- * Reads a piece of the image's exceptions.  When it has read all, puts them into
- * the bank.  Returns NGX_AGAIN or NGX_ERROR.
+ * Reads a piece of the image's exceptions.  When it has read all, puts them
+ * into the bank.  Returns NGX_AGAIN or NGX_ERROR.
  */
 static ngx_int_t
 ngx_bloom_load_exceptions(ngx_bloom_load_t *load)
@@ -653,7 +653,8 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     sh->uploaded = uploaded;
 
     if (state != NULL) {
-        __atomic_store_n(&sh->applied, load->replay.reader.limit, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sh->applied, load->replay.reader.limit,
+                         __ATOMIC_SEQ_CST);
         __atomic_store_n(&state->control->instance[state->instance].applied,
                          load->replay.reader.limit, __ATOMIC_SEQ_CST);
 

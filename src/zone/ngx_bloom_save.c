@@ -234,8 +234,8 @@ ngx_bloom_save_chunk(ngx_bloom_save_t *save)
 
 
 /*
- * Lists some exceptions.  What happens to them meanwhile is in the journal after
- * the position of this save, and a load replays it.
+ * Lists some exceptions.  What happens to them meanwhile is in the journal
+ * after the position of this save, and a load replays it.
  */
 static ngx_int_t
 ngx_bloom_save_list(ngx_bloom_save_t *save)

@@ -358,9 +358,9 @@ uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
 /* What ngx_bloom_zone_set() has found out about the keys of a record. */
 typedef struct {
     uint64_t                 keys;       /* valid keys */
-    uint64_t                 added;      /* of these, keys that were absent: they
-                                            changed a bit, or are exceptions */
-    uint64_t                 excepted;   /* of these, keys that are exceptions */
+    uint64_t                 added;      /* of these, absent keys: they changed a
+                                            bit, or are exceptions */
+    uint64_t                 excepted;   /* of these, exceptions */
 } ngx_bloom_zone_tally_t;
 
 /*
@@ -386,9 +386,9 @@ ngx_int_t ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone,
 
 /*
  * Makes the keys of a record exceptions of the generation that serves, whose
- * bits are `bits`.  `position` is where the record ends in the journal.  Returns
- * NGX_OK; NGX_DECLINED if there is no room for all of them; NGX_ERROR if another
- * process holds the lock sh->exceptions.
+ * bits are `bits`.  `position` is where the record ends in the journal.
+ * Returns NGX_OK; NGX_DECLINED if there is no room for all of them; NGX_ERROR
+ * if another process holds the lock sh->exceptions.
  */
 ngx_int_t ngx_bloom_zone_except(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,

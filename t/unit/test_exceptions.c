@@ -115,13 +115,16 @@ test_kinds_and_time_of_a_key(void **state)
     assert_int_equal(bloom_exceptions_next(&set, &cursor, &exception, buf), 0);
 
     assert_int_equal(bloom_exceptions_drop(&set, "a", 1,
-                                           BLOOM_EXCEPTION_REMOVED, UINT64_MAX), 0);
+                                           BLOOM_EXCEPTION_REMOVED,
+                                               UINT64_MAX), 0);
     assert_int_equal(bloom_exceptions_has(&set, "a", 1),
                      BLOOM_EXCEPTION_LEARNED);
     assert_int_equal(bloom_exceptions_drop(&set, "a", 1,
-                                           BLOOM_EXCEPTION_BUILT, UINT64_MAX), 0);
+                                           BLOOM_EXCEPTION_BUILT,
+                                               UINT64_MAX), 0);
     assert_int_equal(bloom_exceptions_drop(&set, "a", 1,
-                                           BLOOM_EXCEPTION_LEARNED, UINT64_MAX), 1);
+                                           BLOOM_EXCEPTION_LEARNED,
+                                               UINT64_MAX), 1);
     assert_int_equal(bloom_exceptions_has(&set, "a", 1), 0);
     assert_int_equal(bloom_exceptions_count(&set), 0);
 
@@ -252,7 +255,8 @@ test_random_operations_are_those_of_a_table(void **state)
 
         rc = known[number].kinds != 0 && (known[number].kinds & ~kinds) == 0;
 
-        assert_int_equal(bloom_exceptions_drop(&set, key, len, kinds, UINT64_MAX), rc);
+        assert_int_equal(bloom_exceptions_drop(&set, key, len, kinds,
+            UINT64_MAX), rc);
         known[number].kinds &= ~kinds;
 
         if (i % 50000 == 0) {
@@ -314,7 +318,8 @@ test_a_set_has_the_room_for_which_it_was_made(void **state)
             for (i = 0; i < n; i++) {
                 memcpy(key, &i, 4);
                 assert_int_equal(bloom_exceptions_drop(&set, key,
-                                                       i % 2 ? 167 : 49, 7, UINT64_MAX), 1);
+                                                       i % 2 ? 167 : 49, 7,
+                                                           UINT64_MAX), 1);
             }
 
             assert_int_equal(bloom_exceptions_count(&set), 0);
@@ -378,7 +383,8 @@ test_keys_of_any_length(void **state)
         assert_int_equal(exception.key.len, len);
         assert_memory_equal(exception.key.data, key, len);
 
-        assert_int_equal(bloom_exceptions_drop(&set, key, len, 7, UINT64_MAX), 1);
+        assert_int_equal(bloom_exceptions_drop(&set, key, len, 7,
+            UINT64_MAX), 1);
         assert_int_equal(set.head->cells_used, 0);
         free(set.head);
     }

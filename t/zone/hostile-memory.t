@@ -44,8 +44,8 @@ sub set_up {
     my $capacity = $change eq 'capacity' ? '2k' : '1k';
     my $size = $change eq 'size' ? '5m' : '4m';
 
-    configure($t, ['zone=ids:3m file=ids.bloom',
-                   "zone=seen:$size capacity=$capacity fpr=1e-9"],
+    configure($t, ['zone=ids:3m file=ids.bloom removals=0',
+                   "zone=seen:$size capacity=$capacity fpr=1e-9 removals=0"],
               api => 1, add => 1);
 }
 

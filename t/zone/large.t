@@ -62,7 +62,7 @@ for my $size ('4g', '12g') {
 
         $t->build_image('one.bloom', \@ids, '-p', '1e-6');
         $t->build_image('two.bloom', \@others, '-p', '1e-6');
-        configure($t, ["zone=ids:$size file=ids.bloom"]);
+        configure($t, ["zone=ids:$size file=ids.bloom removals=0"]);
         serves_both("a zone of $size");
 
         my ($zone) = sort { $b->{size} <=> $a->{size} }

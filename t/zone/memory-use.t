@@ -50,7 +50,7 @@ sub one_image {
 
 
 install_image($t, 'one');
-configure($t, ["zone=ids file=ids.bloom $small"], workers => 2);
+configure($t, ["zone=ids file=ids.bloom $small removals=0"], workers => 2);
 $t->run;
 zone_memory($t->master)
     or plan(skip_all => 'not allowed to look into /proc/PID/map_files; run as'
@@ -82,7 +82,7 @@ subtest 'a reload is refused' => sub {
     one_image('two', 'the zone keeps no memory of a damaged image');
 
     install_image($t, 'one');
-    configure($t, ["zone=ids file=ids.bloom $small"],
+    configure($t, ["zone=ids file=ids.bloom $small removals=0"],
               http => "server { listen unix:$dir/none/socket; }");
     like($t->reload_fails, qr/bind\(\)/,
          'a reload is refused after the image was loaded');
@@ -90,7 +90,7 @@ subtest 'a reload is refused' => sub {
        'the old image continues to serve');
 
     install_image($t, 'two');
-    configure($t, ["zone=ids file=ids.bloom $small"]);
+    configure($t, ["zone=ids file=ids.bloom $small removals=0"]);
     $t->reload;
     one_image('two',
               'the next reload gives back the memory of the image that never'
@@ -99,7 +99,7 @@ subtest 'a reload is refused' => sub {
 
 
 subtest 'a zone starts empty' => sub {
-    configure($t, ["zone=seen capacity=2m fpr=1e-6 $small"]);
+    configure($t, ["zone=seen capacity=2m fpr=1e-6 $small removals=0"]);
     $t->stop;
     $t->run;
 

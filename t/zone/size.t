@@ -44,7 +44,7 @@ sub serves_ids {
 
 
 image(100_000);
-configure($t, ['zone=ids file=ids.bloom']);
+configure($t, ['zone=ids file=ids.bloom removals=0']);
 $t->run;
 serves_ids('an image serves');
 
@@ -85,7 +85,7 @@ subtest 'a zone is sized by its file' => sub {
 
 subtest 'a zone has a given size' => sub {
     image(100_000);
-    my $log = reload('zone=ids:1500k file=ids.bloom');
+    my $log = reload('zone=ids:1500k file=ids.bloom removals=0');
     like($log, qr/changes from \d+k to 1500k/,
          'a reload changes the zone to the given size');
     serves_ids('the image serves in a zone of the given size');
@@ -99,11 +99,11 @@ subtest 'a zone has a given size' => sub {
     serves_ids('the old image continues to serve');
 
     my $less = ($needs =~ /(\d+)/)[0] - 1;
-    configure($t, ["zone=ids:${less}k file=ids.bloom"]);
+    configure($t, ["zone=ids:${less}k file=ids.bloom removals=0"]);
     like($t->reload_fails, qr/is too small/,
          'a size that is smaller by 1k is refused');
 
-    reload("zone=ids:$needs file=ids.bloom");
+    reload("zone=ids:$needs file=ids.bloom removals=0");
     serves_ids('the large image serves in a zone of the size needed');
 
     image(200_000);
@@ -117,20 +117,24 @@ subtest 'a zone has a given size' => sub {
 
 
 subtest 'zones are added and removed' => sub {
-    reload('zone=ids file=ids.bloom', 'zone=more file=ids.bloom');
+    reload('zone=ids file=ids.bloom removals=0',
+           'zone=more file=ids.bloom removals=0');
     is(ask($t, 'more', @ids, @others), "$all$none", 'an added zone serves');
     serves_ids('the zone that was there continues to serve');
 
-    reload('zone=more file=ids.bloom');
+    reload('zone=more file=ids.bloom removals=0');
     is(ask($t, 'more', @ids, @others), "$all$none",
        'the added zone serves when the first is removed');
 
-    reload('zone=ids file=ids.bloom', 'zone=more file=ids.bloom');
+    reload('zone=ids file=ids.bloom removals=0',
+           'zone=more file=ids.bloom removals=0');
     serves_ids('the first zone serves when it is back');
 
     image(200_000, 'more.bloom');
-    reload('zone=ids file=ids.bloom', 'zone=more file=more.bloom');
-    my $log = reload('zone=ids file=more.bloom', 'zone=more file=ids.bloom');
+    reload('zone=ids file=ids.bloom removals=0',
+           'zone=more file=more.bloom removals=0');
+    my $log = reload('zone=ids file=more.bloom removals=0',
+           'zone=more file=ids.bloom removals=0');
     is(scalar(() = $log =~ /serves generation/g), 2,
        'two zones that trade their files load them');
     serves_ids('a zone that has traded its file serves');
@@ -138,9 +142,9 @@ subtest 'zones are added and removed' => sub {
 
 
 subtest 'a zone with a file becomes one that starts empty' => sub {
-    reload('zone=ids file=ids.bloom');
+    reload('zone=ids file=ids.bloom removals=0');
 
-    my $log = reload('zone=ids capacity=100k fpr=0.001');
+    my $log = reload('zone=ids capacity=100k fpr=0.001 removals=0');
     like($log, qr/\[warn\].*bloom zone "ids" .*starts empty/,
          'a warning says that a zone without its file starts empty');
     is(ask($t, 'ids', @ids), $none, 'the zone without its file is empty');
@@ -149,22 +153,22 @@ subtest 'a zone with a file becomes one that starts empty' => sub {
     is($log, '',
        'a reload without a change says nothing of the zone without its file');
 
-    $log = reload('zone=ids capacity=100k fpr=0.01');
+    $log = reload('zone=ids capacity=100k fpr=0.01 removals=0');
     like($log, qr/\[warn\].*bloom zone "ids" .*starts empty/,
          'a warning says that a zone with another fpr starts empty');
 
-    $log = reload('zone=ids capacity=200k fpr=0.01');
+    $log = reload('zone=ids capacity=200k fpr=0.01 removals=0');
     like($log, qr/\[warn\].*bloom zone "ids" .*starts empty/,
          'a warning says that a zone with another capacity starts empty');
 
-    reload('zone=ids file=ids.bloom');
+    reload('zone=ids file=ids.bloom removals=0');
     serves_ids('the zone serves when its file is back');
 
     # now the memory is kept, and the empty filter has the geometry of the image
 
     image(100_000);
-    reload('zone=ids:2m file=ids.bloom');
-    $log = reload('zone=ids:2m capacity=100k fpr=1e-6');
+    reload('zone=ids:2m file=ids.bloom removals=0');
+    $log = reload('zone=ids:2m capacity=100k fpr=1e-6 removals=0');
     like($log, qr/\[warn\].*bloom zone "ids" .*starts empty/,
          'a warning says that a zone in the same memory starts empty');
     unlike($log, qr/changes from/,
@@ -182,7 +186,7 @@ subtest 'a zone with a file becomes one that starts empty' => sub {
         is(reload(), '', "a reload without a change keeps the zone with $_");
     }
 
-    reload('zone=ids:2m file=ids.bloom');
+    reload('zone=ids:2m file=ids.bloom removals=0');
     serves_ids('the zone of a given size serves when its file is back');
 };
 
