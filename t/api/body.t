@@ -215,6 +215,26 @@ subtest 'an image is sent and uploaded over HTTP/2' => sub {
 };
 
 
+subtest 'keys are removed over HTTP/2' => sub {
+    plan skip_all => 'curl or nginx without HTTP/2' unless $t->has_http2;
+
+    my $path = '/bloom/zones/seen/keys?key=two1';
+    my $body = join '', map { "two$_\n" } 1 .. 1000;
+
+    add($t, 'seen', [map { "two$_" } 1 .. 1001]);
+
+    is($t->request_http2('DELETE', $path, port => 8082)->json->{removed}, 1,
+       'DELETE removes a key');
+
+    my $r = $t->request_http2('POST', '/bloom/zones/seen/remove?durable=true',
+                              body => $body, port => 8082);
+    is($r->json->{removed}, 999, 'POST remove removes the keys of its body');
+    is($r->json->{absent}, 1, 'the key that DELETE has removed is absent');
+    is(ask($t, 'seen', 'two1', 'two1000', 'two1001'), '001',
+       'the keys of the body are absent, another key is present');
+};
+
+
 subtest 'other requests are served while a body arrives' => sub {
     my $body = join '', map { "beside$_\n" } 1 .. 300_000;
     my $c = $t->connect;
