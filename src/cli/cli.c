@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file prints messages, and ends the program if memory or a thread cannot
- * be had.
+ * This file prints messages, and ends the program if memory, random bytes or a
+ * thread cannot be had.
  */
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "cli.h"
 #include "visible.h"
@@ -138,6 +139,16 @@ cli_thread(pthread_t *thread, void *(*run)(void *), void *data)
     if (err != 0) {
         cli_error("cannot start a thread: %s; use a smaller -j",
                   strerror(err));
+        exit(CLI_ERROR);
+    }
+}
+
+
+void
+cli_random(void *buf, size_t len)
+{
+    if (getrandom(buf, len, 0) != (ssize_t) len) {
+        cli_error("cannot get random bytes: %s", strerror(errno));
         exit(CLI_ERROR);
     }
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions print messages, allocate memory and start threads for all
- * subcommands.
+ * These functions print messages, allocate memory, get random bytes and start
+ * threads for all subcommands.
  */
 
 #ifndef CLI_H
 #define CLI_H
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 
 
@@ -47,6 +48,10 @@ void *cli_realloc(void *p, size_t size);
 /* Says that `size` more bytes of memory are needed (0: an unknown number), and
  * ends the program. */
 void cli_no_memory(uint64_t size) __attribute__((noreturn));
+
+/* Fills a buffer with random bytes, for seeds and ids; ends the program with a
+ * message if the system has none. */
+void cli_random(void *buf, size_t len);
 
 /* Returns what to do about a file that cannot be opened or read for the reason
  * `err`, an errno: "; check the name", or "" if there is no advice. */

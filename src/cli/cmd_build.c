@@ -168,9 +168,8 @@ take_seed(bloom_hasher_t *hasher, const char *text)
     uint64_t  seed;
 
     if (text == NULL) {
-        image_write_random(hasher->key, hasher->kind == BLOOM_HASH_MURMUR3
-                                        ? sizeof(uint32_t)
-                                        : BLOOM_HASH_KEY_LEN);
+        cli_random(hasher->key, hasher->kind == BLOOM_HASH_MURMUR3
+                                ? sizeof(uint32_t) : BLOOM_HASH_KEY_LEN);
 
     } else if (hasher->kind == BLOOM_HASH_SIPHASH) {
         if (parse_hex(text, hasher->key, BLOOM_HASH_KEY_LEN) != 0) {

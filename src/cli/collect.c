@@ -142,9 +142,7 @@ add_key(hasher_t *hasher, const bloom_key_t *key)
 static void
 lift_key(hasher_t *hasher, const bloom_key_t *key)
 {
-    const collect_options_t  *options;
-
-    options = hasher->work->options;
+    const collect_options_t  *options = hasher->work->options;
 
     if (bloom_exceptions_drop(options->removed, key->data, key->len,
                               BLOOM_EXCEPTION_KINDS, UINT64_MAX)

@@ -4,27 +4,15 @@
  * This file computes the checksums of an image and writes it to an output.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "cli.h"
 #include "image_write.h"
 #include "units.h"
-
-
-void
-image_write_random(void *buf, size_t len)
-{
-    if (getrandom(buf, len, 0) != (ssize_t) len) {
-        cli_error("cannot get random bytes: %s", strerror(errno));
-        exit(CLI_ERROR);
-    }
-}
 
 
 const char *
@@ -194,7 +182,7 @@ write_header(image_write_t *write, const uint8_t *origin)
     image->created = (uint64_t) now.tv_sec * 1000
                      + (uint64_t) now.tv_nsec / 1000000;
 
-    image_write_random(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
+    cli_random(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
 
     if (origin == NULL) {
         image->origin_len = 0;

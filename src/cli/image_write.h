@@ -57,9 +57,5 @@ void image_write_warn_full(const bloom_image_t *image, const char *advice);
 /* Warns if the image contains a secret and everybody may read it. */
 void image_write_warn_secret(const bloom_image_t *image, const output_t *out);
 
-/* Fills a buffer with random bytes, for seeds and ids; ends the program with a
- * message if the system has none. */
-void image_write_random(void *buf, size_t len);
-
 
 #endif /* IMAGE_WRITE_H */

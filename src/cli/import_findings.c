@@ -13,7 +13,6 @@
 #include "cli.h"
 #include "image_json.h"
 #include "image_read.h"
-#include "image_write.h"
 #include "import_findings.h"
 #include "units.h"
 #include "visible.h"
@@ -30,7 +29,7 @@ probe(const bloom_image_t *image, const uint64_t *words)
     uint64_t  i, x, seed, found;
 
     funnel = bloom_hasher_funnel(&image->hasher);
-    image_write_random(&seed, sizeof(seed));
+    cli_random(&seed, sizeof(seed));
 
     for (found = 0, i = 0; i < IMPORT_FINDINGS_PROBES; i++) {
 

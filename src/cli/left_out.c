@@ -11,7 +11,6 @@
 
 #include "bloom_siphash.h"
 #include "cli.h"
-#include "image_write.h"
 #include "keyform.h"
 #include "keystream.h"
 #include "left_out.h"
@@ -205,7 +204,7 @@ left_out_read(left_out_t *left_out, const char *name, uint32_t form)
     keystream_block_t   block;
 
     left_out->name = name;
-    image_write_random(left_out->secret, sizeof(left_out->secret));
+    cli_random(left_out->secret, sizeof(left_out->secret));
     make_table(left_out, SLOTS_MIN);
 
     if (keystream_open(&stream, name, BLOOM_SPLIT_LINES) != 0) {

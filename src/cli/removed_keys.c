@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 
 #include "cli.h"
-#include "image_write.h"
 #include "removed_keys.h"
 
 
@@ -33,7 +32,7 @@ removed_keys_create(removed_keys_t *removed, uint64_t n, uint64_t bytes)
         cli_no_memory(removed->size);
     }
 
-    image_write_random(secret, sizeof(secret));
+    cli_random(secret, sizeof(secret));
 
     bloom_exceptions_attach(&removed->set, removed->memory, n, bytes);
     bloom_exceptions_init(&removed->set, secret);
