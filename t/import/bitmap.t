@@ -185,7 +185,7 @@ like($info, qr/"fpr": 0.01,/, 'info states the rate of the source');
        'as_of bits bits_per_item build_id capacity checked created estimated_fpr file'
        . ' fill_ratio fpr from funnel hash items items_claimed items_error'
        . ' items_estimated k key_form layout lines links measured_fpr promised'
-       . ' scheme seed size_bytes version',
+       . ' removed scheme seed size_bytes version',
        'import --json has all of its members');
     cmp_ok(abs($json->{items} / @$in - 1), '<', 0.05,
            'import --json estimates the items from the bits');
