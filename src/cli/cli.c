@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file prints messages, and ends the program if memory or a thread cannot
- * be had.
+ * This file prints messages, and ends the program if memory, random bytes or a
+ * thread cannot be had.
  */
 
 #include <errno.h>

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions print messages, allocate memory and start threads for all
- * subcommands.
+ * These functions print messages, allocate memory, get random bytes and start
+ * threads for all subcommands.
  */
 
 #ifndef CLI_H
 #define CLI_H
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 
 

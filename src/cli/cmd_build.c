@@ -170,8 +170,7 @@ take_seed(bloom_hasher_t *hasher, const char *text)
 
     if (text == NULL) {
         cli_random(hasher->key, hasher->kind == BLOOM_HASH_MURMUR3
-                                        ? sizeof(uint32_t)
-                                        : BLOOM_HASH_KEY_LEN);
+                                ? sizeof(uint32_t) : BLOOM_HASH_KEY_LEN);
 
     } else if (hasher->kind == BLOOM_HASH_SIPHASH) {
         if (parse_hex(text, hasher->key, BLOOM_HASH_KEY_LEN) != 0) {

@@ -4,7 +4,6 @@
  * This file computes the checksums of an image and writes it to an output.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

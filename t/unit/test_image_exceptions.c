@@ -221,6 +221,7 @@ static void
 test_numbers_that_do_not_fit_are_refused(void **state)
 {
     size_t  i;
+    file_t  file;
 
     static const uint64_t  sizes[] = {
         0, 1, 3 * 11 - 1, 3 * 65547 + 1, MAX + 1, (uint64_t) 1 << 32,
@@ -241,6 +242,18 @@ test_numbers_that_do_not_fit_are_refused(void **state)
     for (i = 0; i < array_len(numbers); i++) {
         assert_value_refused(EXCEPTIONS, 8, numbers[i], " exceptions in 52 ");
     }
+
+    /* enough exceptions for more bytes than any image may have */
+
+    file = example_file(&removed);
+    bloom_put64(file.bytes + EXCEPTIONS, 5000);
+    bloom_put64(file.bytes + EXCEPTIONS_SIZE, MAX);
+    remake_header_crc(&file);
+    assert_refused(&file, "do not make");
+    bloom_put64(file.bytes + EXCEPTIONS_SIZE, MAX + 1);
+    remake_header_crc(&file);
+    assert_refused(&file, "5000 exceptions in 268435457 bytes");
+    free(file.bytes);
 
     /* possible, but not the size of the file */
 
