@@ -488,6 +488,68 @@ test_listing_in_pieces(void **state)
 }
 
 
+/* Whatever the memory has, no call loops or leaves it, and no key is listed
+ * whose bytes are not those that were put. */
+static void
+test_garbage_in_the_memory(void **state)
+{
+    size_t              size, from;
+    uint8_t             buf[BLOOM_EXCEPTION_KEY_MAX], key[256], *memory;
+    unsigned            i, n, listed, number;
+    uint64_t            cursor, random;
+    bloom_exception_t   exception;
+    bloom_exceptions_t  set;
+
+    (void) state;
+
+    n = 64;
+    random = 3;
+    size = bloom_exceptions_size(n, n * BLOOM_EXCEPTION_KEY_USUAL);
+
+    for (i = 0; i < 3000; i++) {
+        make(&set, n);
+        memory = (uint8_t *) set.head;
+
+        for (number = 0; number < n / 2; number++) {
+            (void) put(&set, key, key_of(number, key), 2, 1);
+        }
+
+        /* all but the secret and the counter of keys; the lines in half of the
+         * rounds only */
+
+        for (from = 24; from < size; from++) {
+            if (unit_random(&random) % 50 == 0
+                && (i % 2 == 0 || from >= 64 * (1 + n)))
+            {
+                memory[from] = (uint8_t) unit_random(&random);
+            }
+        }
+
+        for (cursor = 0, listed = 0;
+             bloom_exceptions_next(&set, &cursor, &exception, buf);
+             listed++)
+        {
+            memcpy(&number, buf, sizeof(number));
+            assert_true(number < n / 2);
+            assert_int_equal(exception.key.len, key_of(number, key));
+            assert_memory_equal(buf, key, exception.key.len);
+        }
+
+        assert_true(listed < n / 2);
+
+        for (number = 0; number < n; number++) {
+            from = key_of(number, key);
+
+            (void) bloom_exceptions_has(&set, key, from);
+            (void) put(&set, key, from, 2, 1);
+            (void) drop(&set, key, from, 7);
+        }
+
+        free(memory);
+    }
+}
+
+
 /* ---- exceptions in an image ---- */
 
 
@@ -609,6 +671,7 @@ main(void)
         cmocka_unit_test(test_a_set_has_the_room_for_which_it_was_made),
         cmocka_unit_test(test_keys_of_any_length),
         cmocka_unit_test(test_listing_in_pieces),
+        cmocka_unit_test(test_garbage_in_the_memory),
         cmocka_unit_test(test_written_exceptions_are_read_back),
         cmocka_unit_test(test_the_bytes_of_an_exception),
         cmocka_unit_test(test_invalid_exceptions_are_refused)
