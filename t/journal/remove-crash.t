@@ -62,10 +62,13 @@ sub change {
     @must{@$keys} = ('any') x @$keys;
     my $response = eval { $request->() };
 
-    @must{@$keys} = ($to) x @$keys
-        if $response && $response->complete && $response->status == 200;
 
-    return $response;
+    # a request without an answer may have been made
+
+    return if !$response || !$response->complete || !$response->status;
+
+    $response->status == 200 or die "a change is refused: $response";
+    @must{@$keys} = ($to) x @$keys;
 }
 
 
