@@ -34,8 +34,8 @@ sub patch_header {
 }
 
 
-# Returns an image of version 1 as one of version 2 with exceptions: [kinds, time
-# in milliseconds, key]. The number and the size may be given, to be wrong.
+# Returns an image of version 1 as one of version 2 with exceptions: [kinds,
+# time in milliseconds, key]. The number and the size may be given, to be wrong.
 
 sub with_exceptions {
     my ($image, $exceptions, %header) = @_;
